@@ -1,0 +1,227 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+)
+
+// ID names an actor: the number of actors registered before it.
+type ID int32
+
+// Kind says what an event means. Kinds below [KindShared] are private to the
+// destination.
+type Kind uint32
+
+const (
+	// KindShared is the first kind not private to the destination. From here up to
+	// KindReserved, a package that sends events to actors of other packages (as
+	// the fabric does) takes 65,536 kinds for itself.
+	KindShared Kind = 0xF000_0000
+	// KindReserved is the first kind that only package sim may use. Such events
+	// never reach an actor.
+	KindReserved Kind = 0xFFFF_0000
+
+	kindResume = KindReserved // P: the process, A: its generation
+)
+
+// Event is what an actor handles. A, B and P mean what Kind and the destination
+// make of them; P should be a pointer, so that storing it allocates nothing.
+type Event struct {
+	Time Time
+	Dst  ID
+	Src  ID
+	Seq  uint64 // counts the events of Src from 0
+	Kind Kind
+	A, B uint64
+	P    any
+}
+
+// Actor is anything that reacts to events.
+type Actor interface {
+	// Handle reacts to e at time e.Time. e is valid only during the call.
+	Handle(e *Event)
+}
+
+// Engine owns virtual time, the events to come, the actors and the processes.
+// It is for one goroutine at a time.
+type Engine struct {
+	now     Time
+	q       queue
+	actors  []Actor
+	seqs    []uint64 // per actor, of the next event it posts
+	groups  []group
+	current Event
+	handled uint64
+	running bool
+	stopped bool
+	closed  bool
+	err     error
+
+	seed    uint64
+	tracer  Tracer
+	tracing bool
+
+	coros     CoroPool
+	processes []*Process // in order of spawning; finished ones are swept out
+	alive     int
+	watched   []Waiter
+}
+
+// group names a run of actors registered together.
+type group struct {
+	first ID
+	name  func(i int) string
+}
+
+// New returns an engine at time 0 with no actors. All random streams follow from
+// seed.
+func New(seed uint64) *Engine { return &Engine{seed: seed} }
+
+// Seed returns the seed given to New.
+func (e *Engine) Seed() uint64 { return e.seed }
+
+// Add registers an actor and returns its ID. name is for people; hierarchical
+// names such as "Node[3].NIC" read best. Order of registration is part of the
+// order of events.
+func (e *Engine) Add(name string, a Actor) ID {
+	return e.AddGroup(1, func(int) string { return name }, a)
+}
+
+// AddGroup registers n consecutive IDs that one actor serves, which tells them
+// apart by Event.Dst, and returns the first. name is called only when a name is
+// asked for, with 0 to n-1.
+func (e *Engine) AddGroup(n int, name func(i int) string, a Actor) ID {
+	first := len(e.actors)
+	if n < 1 || n > math.MaxInt32-first {
+		panic(fmt.Sprintf("sim: cannot add %d actors to %d", n, first))
+	}
+	for range n {
+		e.actors = append(e.actors, a)
+		e.seqs = append(e.seqs, 0)
+	}
+	e.groups = append(e.groups, group{ID(first), name})
+	return ID(first)
+}
+
+// Wrap replaces the actor at id by what wrap makes of it. The ID, and with it
+// the order of events, stays as it was: observers and fault injectors go there.
+func (e *Engine) Wrap(id ID, wrap func(Actor) Actor) { e.actors[id] = wrap(e.actors[id]) }
+
+// Name returns the name of the actor id.
+func (e *Engine) Name(id ID) string {
+	lo, hi := 0, len(e.groups) // the last group whose first is not above id
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; e.groups[mid].first <= id {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	if id < 0 || int(id) >= len(e.actors) {
+		return fmt.Sprintf("actor %d (not registered)", id)
+	}
+	return e.groups[lo].name(int(id - e.groups[lo].first))
+}
+
+// Now returns the time of the event being handled, or of the end of the run.
+func (e *Engine) Now() Time { return e.now }
+
+// Handled returns the number of events handled so far.
+func (e *Engine) Handled() uint64 { return e.handled }
+
+// Pending returns the number of events to come.
+func (e *Engine) Pending() int { return e.q.pending }
+
+// Next returns the time of the next event; false if there is none.
+func (e *Engine) Next() (Time, bool) { return e.q.next() }
+
+// Post makes dst handle an event at time at. src is the actor that posts; code
+// outside every actor posts in the name of dst. Posting into the past or from an
+// unregistered ID is a programmer's mistake and panics.
+func (e *Engine) Post(at Time, dst, src ID, k Kind, a, b uint64, p any) {
+	if at < e.now {
+		panic(fmt.Sprintf("sim: %s posts to %s for %v, before the present time %v", e.Name(src), e.Name(dst), at, e.now))
+	}
+	seq := e.seqs[src]
+	e.seqs[src] = seq + 1
+	if at == e.q.last && e.q.present() {
+		e.q.pushLate(Event{at, dst, src, seq, k, a, b, p})
+		return
+	}
+	ev := e.q.push(at)
+	ev.Time, ev.Dst, ev.Src, ev.Seq, ev.Kind = at, dst, src, seq, k
+	ev.A, ev.B, ev.P = a, b, p
+}
+
+// Run handles events until none is left. It returns the error given to Fail or
+// returned by a process, or a *StuckError if a process or a registered waiter
+// still waits.
+func (e *Engine) Run() error {
+	if err := e.run(MaxTime); err != nil || e.stopped {
+		return err
+	}
+	return e.stuck()
+}
+
+// RunUntil handles all events up to and including time t and then sets the
+// present time to t, unless the run was stopped. Waiting processes are no error:
+// what comes later may wake them.
+func (e *Engine) RunUntil(t Time) error {
+	err := e.run(t)
+	if err == nil && !e.stopped && e.now < t {
+		e.now = t
+	}
+	return err
+}
+
+// Stop ends the run after the present event. A later Run goes on.
+func (e *Engine) Stop() { e.stopped = true }
+
+// Fail ends the run after the present event with err. The first error stays; the
+// engine does not run again.
+func (e *Engine) Fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+	e.stopped = true
+}
+
+func (e *Engine) run(limit Time) error {
+	switch {
+	case e.running:
+		panic("sim: Run called from within a run")
+	case e.closed:
+		panic("sim: Run called on a closed engine")
+	case e.err != nil:
+		return e.err
+	}
+	e.running, e.stopped = true, false
+	defer func() { e.running = false }()
+	ev := &e.current
+	for !e.stopped && e.q.pop(limit, ev) {
+		if ev.Kind >= KindReserved {
+			e.resume(ev)
+			continue
+		}
+		e.now = ev.Time
+		e.handled++
+		e.actors[ev.Dst].Handle(ev)
+	}
+	if e.q.pending == 0 {
+		// A dropped timer may have been the last event: the present is before it.
+		e.q.last = e.now
+	}
+	ev.P = nil
+	return e.err
+}
+
+// Close unwinds every unfinished process, so that no goroutine is left. The
+// engine does not run again.
+func (e *Engine) Close() {
+	e.closed = true
+	for _, p := range e.processes {
+		p.kill()
+	}
+	e.processes, e.alive = nil, 0
+	e.coros.Close()
+}

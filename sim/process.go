@@ -1,0 +1,176 @@
+package sim
+
+import "fmt"
+
+// Process is a host program: ordinary sequential code that waits in virtual
+// time. Its methods other than Wake, Name and Done are for the program itself.
+type Process struct {
+	eng        *Engine
+	owner      ID
+	name       string
+	body       func(p *Process) error
+	coro       *Coro
+	generation uint64 // counts resumptions: an event of an older one is void
+	state      processState
+	background bool
+	woken      bool // parked: resumption is posted; otherwise: the next Park returns at once
+	timedOut   bool
+	since      Time
+	what       string
+}
+
+type processState uint8
+
+const (
+	processReady processState = iota
+	processRunning
+	processSleeping
+	processParked
+	processDone
+)
+
+// Spawn starts f as a process of owner at the present time: as an event, so not
+// before the caller is back. An error of f ends the run and is returned by it,
+// with the name; a panic of f comes out of Run.
+func (e *Engine) Spawn(owner ID, name string, f func(p *Process) error) *Process {
+	p := &Process{eng: e, owner: owner, name: name, body: f, since: e.now, what: "to start"}
+	e.processes = append(e.processes, p)
+	e.alive++
+	e.Post(e.now, owner, owner, kindResume, 0, 0, p)
+	return p
+}
+
+// Name returns the name given to Spawn.
+func (p *Process) Name() string { return p.name }
+
+// Owner returns the actor given to Spawn.
+func (p *Process) Owner() ID { return p.owner }
+
+// Engine returns the engine the process runs on.
+func (p *Process) Engine() *Engine { return p.eng }
+
+// Now returns the present time.
+func (p *Process) Now() Time { return p.eng.now }
+
+// Done reports whether the program has returned or was unwound.
+func (p *Process) Done() bool { return p.state == processDone }
+
+// Background marks a process that serves others for ever: a run may end while
+// it is parked.
+func (p *Process) Background() { p.background = true }
+
+// Sleep waits for d, which is not negative. Sleep(0) lets the other events of
+// the present time that come first in the order go first.
+func (p *Process) Sleep(d Time) { p.SleepUntil(p.eng.now + d) }
+
+// SleepUntil waits until time t, which is not in the past. Wake does not cut a
+// sleep short; it is remembered for the next Park.
+func (p *Process) SleepUntil(t Time) {
+	p.eng.Post(t, p.owner, p.owner, kindResume, p.generation, 0, p)
+	p.wait(processSleeping, "to sleep")
+}
+
+// Park waits until somebody calls Wake; if somebody has since the last Park
+// returned, it returns at once. Callers loop on the condition they wait for.
+// what says, for the diagnosis of a stuck run, what that is: "event on queue 3".
+func (p *Process) Park(what string) {
+	if p.woken {
+		p.woken = false
+		return
+	}
+	p.wait(processParked, what)
+}
+
+// ParkUntil is Park with a deadline, which is not in the past. It reports whether
+// Wake came first.
+func (p *Process) ParkUntil(what string, deadline Time) bool {
+	if p.woken {
+		p.woken = false
+		return true
+	}
+	p.eng.Post(deadline, p.owner, p.owner, kindResume, p.generation, 0, p)
+	p.wait(processParked, what)
+	return !p.timedOut
+}
+
+func (p *Process) wait(s processState, what string) {
+	if p.state != processRunning {
+		panic(fmt.Sprintf("sim: process %s waits while it is not running", p.name))
+	}
+	p.state, p.since, p.what = s, p.eng.now, what
+	p.coro.Yield()
+}
+
+// Wake makes Park return: now, as an event, if the process is parked, else at its
+// next call. Several calls count once until Park returns.
+func (p *Process) Wake() {
+	if p.woken || p.state == processDone {
+		return
+	}
+	p.woken = true
+	if p.state == processParked {
+		p.eng.Post(p.eng.now, p.owner, p.owner, kindResume, p.generation, 0, p)
+	}
+}
+
+// resume goes on with the process of ev. A void event passes without a trace: not
+// even the present time moves.
+func (e *Engine) resume(ev *Event) {
+	p := ev.P.(*Process)
+	if p.state == processDone || ev.A != p.generation {
+		return
+	}
+	e.now = ev.Time
+	e.handled++
+	p.generation++
+	var done bool
+	switch p.state {
+	case processReady:
+		p.state, p.coro = processRunning, e.coros.Get()
+		done = p.coro.Start(p.main)
+	default:
+		if p.state == processParked {
+			// The wake may still be to come in this same picosecond: it counts.
+			p.timedOut, p.woken = !p.woken, false
+		}
+		p.state = processRunning
+		done = p.coro.Resume()
+	}
+	if done {
+		p.finish()
+	}
+}
+
+func (p *Process) main() {
+	if err := p.body(p); err != nil {
+		p.eng.Fail(fmt.Errorf("process %s at %v: %w", p.name, p.eng.now, err))
+	}
+}
+
+func (p *Process) finish() {
+	p.state = processDone
+	e := p.eng
+	e.coros.Put(p.coro)
+	p.coro, p.body = nil, nil
+	e.alive--
+	if len(e.processes) < 2*e.alive+64 {
+		return
+	}
+	kept := e.processes[:0]
+	for _, q := range e.processes {
+		if q.state != processDone {
+			kept = append(kept, q)
+		}
+	}
+	clear(e.processes[len(kept):])
+	e.processes = kept
+}
+
+// kill unwinds the process and ends its coroutine.
+func (p *Process) kill() {
+	if p.state != processDone && p.coro != nil {
+		p.state = processRunning
+		p.coro.Close()
+	}
+	p.state, p.coro, p.body = processDone, nil, nil
+}

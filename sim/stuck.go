@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Waiting says who waits, since when and for what.
+type Waiting struct {
+	Who   string
+	Since Time
+	What  string
+}
+
+// Waiter is a part of the model, other than a process, that can be left waiting
+// at the end of a run: a transfer without its acknowledgement, a queue without
+// credit.
+type Waiter interface {
+	// Waiting reports everything that still waits, in a stable order.
+	Waiting(report func(Waiting))
+}
+
+// Watch makes the end of Run ask w who still waits.
+func (e *Engine) Watch(w Waiter) { e.watched = append(e.watched, w) }
+
+// StuckError is a run that ended, for want of events, while somebody waited.
+type StuckError struct {
+	At      Time
+	Waiting []Waiting // processes in order of spawning, then waiters in order of Watch
+}
+
+// stuckShown is how many of those who wait an error message names.
+const stuckShown = 10
+
+// Error names the first who wait, one a line.
+func (s *StuckError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "nothing left to happen at %v, but %d still wait:", s.At, len(s.Waiting))
+	for i, w := range s.Waiting {
+		if i == stuckShown {
+			fmt.Fprintf(&b, "\n  ... and %d more", len(s.Waiting)-i)
+			break
+		}
+		fmt.Fprintf(&b, "\n  %s waits since %v for %s", w.Who, w.Since, w.What)
+	}
+	return b.String()
+}
+
+func (e *Engine) stuck() error {
+	var all []Waiting
+	for _, p := range e.processes {
+		if p.state != processDone && !p.background {
+			all = append(all, Waiting{p.name, p.since, p.what})
+		}
+	}
+	for _, w := range e.watched {
+		w.Waiting(func(x Waiting) { all = append(all, x) })
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return &StuckError{e.now, all}
+}

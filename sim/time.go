@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Time is a point or a length of virtual time in picoseconds. Points are never
+// negative; the range is about 106 days.
+type Time int64
+
+// Units of virtual time.
+const (
+	Picosecond  Time = 1
+	Nanosecond       = 1000 * Picosecond
+	Microsecond      = 1000 * Nanosecond
+	Millisecond      = 1000 * Microsecond
+	Second           = 1000 * Millisecond
+
+	// MaxTime is later than every event.
+	MaxTime Time = math.MaxInt64
+)
+
+// timeUnits is in falling order of length; the first spelling is the one printed.
+var timeUnits = []struct {
+	length    Time
+	spellings []string
+}{
+	{Second, []string{"s"}},
+	{Millisecond, []string{"ms"}},
+	{Microsecond, []string{"µs", "us", "μs"}},
+	{Nanosecond, []string{"ns"}},
+	{Picosecond, []string{"ps"}},
+}
+
+// Nanoseconds returns t in nanoseconds.
+func (t Time) Nanoseconds() float64 { return float64(t) / float64(Nanosecond) }
+
+// Microseconds returns t in microseconds.
+func (t Time) Microseconds() float64 { return float64(t) / float64(Microsecond) }
+
+// Seconds returns t in seconds.
+func (t Time) Seconds() float64 { return float64(t) / float64(Second) }
+
+// String prints t exactly, in the largest unit in which it is at least one:
+// "1.234 µs". [ParseTime] reads it back.
+func (t Time) String() string {
+	if t == 0 {
+		return "0 s"
+	}
+	sign, u := "", uint64(t)
+	if t < 0 {
+		sign, u = "-", -uint64(t)
+	}
+	for _, unit := range timeUnits {
+		length := uint64(unit.length)
+		if u < length {
+			continue
+		}
+		s := sign + strconv.FormatUint(u/length, 10)
+		if rest := u % length; rest != 0 {
+			width := len(strconv.FormatUint(length, 10)) - 1
+			s += "." + strings.TrimRight(fmt.Sprintf("%0*d", width, rest), "0")
+		}
+		return s + " " + unit.spellings[0]
+	}
+	panic("sim: unreachable: every non-zero time has a unit")
+}
+
+// ParseTime reads a decimal number and a unit of s, ms, µs (or us), ns or ps, as
+// in "65ns", "6.7 ns" or "20ps". A bare "0" needs no unit. It returns an error
+// if the text is not of that form, is finer than a picosecond or out of range.
+func ParseTime(s string) (Time, error) {
+	text := strings.TrimSpace(s)
+	if text == "0" {
+		return 0, nil
+	}
+	number := strings.TrimRightFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
+	unit := strings.TrimSpace(text[len(number):])
+	for _, u := range timeUnits {
+		for _, spelling := range u.spellings {
+			if unit != spelling {
+				continue
+			}
+			ps, err := parseScaled(number, uint64(u.length))
+			if err != nil {
+				return 0, fmt.Errorf("time %q: %w", s, err)
+			}
+			return Time(ps), nil
+		}
+	}
+	return 0, fmt.Errorf("time %q: want a number and a unit of s, ms, µs, ns, ps", s)
+}
+
+// parseScaled returns the decimal number in text times scale, exactly.
+func parseScaled(text string, scale uint64) (int64, error) {
+	digits, negative := strings.CutPrefix(text, "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if whole == "" && fraction == "" {
+		return 0, fmt.Errorf("want a decimal number before the unit, got %q", text)
+	}
+	var value uint64
+	for i, c := range []byte(whole + fraction) {
+		if c < '0' || c > '9' {
+			return 0, fmt.Errorf("want a decimal number before the unit, got %q", text)
+		}
+		if i >= len(whole) {
+			if scale%10 != 0 {
+				if c == '0' {
+					continue
+				}
+				return 0, fmt.Errorf("%q has more digits than can be kept exactly", text)
+			}
+			scale /= 10
+		}
+		high, low := bits.Mul64(value, 10)
+		sum, carry := bits.Add64(low, uint64(c-'0'), 0)
+		if high != 0 || carry != 0 {
+			return 0, fmt.Errorf("%q is out of range", text)
+		}
+		value = sum
+	}
+	high, low := bits.Mul64(value, scale)
+	if high != 0 || low > math.MaxInt64 {
+		return 0, fmt.Errorf("%q is out of range", text)
+	}
+	if negative {
+		return -int64(low), nil
+	}
+	return int64(low), nil
+}
+
+// MarshalText writes t as [Time.String] does.
+func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText reads what [ParseTime] reads, so that profiles can say "6.7ns".
+func (t *Time) UnmarshalText(text []byte) error {
+	v, err := ParseTime(string(text))
+	if err != nil {
+		return err
+	}
+	*t = v
+	return nil
+}
