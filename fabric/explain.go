@@ -1,0 +1,90 @@
+package fabric
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+func (t *tree) Latency(src, dst int, bytes int32) sim.Time {
+	total := int64(bytes) + int64(t.spec.Header)
+	near, far := t.spec.Rate.Time(total), t.switchRate.Time(total)
+	turn := t.turn(uint32(src), uint32(dst))
+	hops := sim.Time(2*turn + 1)
+	latency := hops*t.spec.Switch + (hops+1)*t.spec.Wire
+	switch {
+	case t.spec.StoreAndForward:
+		return latency + 2*near + (hops-1)*far
+	case turn == 0:
+		return latency + near
+	default:
+		// Whichever of two links in a row is faster waits for the other.
+		return latency + near + max(near-far, far-near)
+	}
+}
+
+func (t *tree) Path(src, dst int) []Hop {
+	turn := t.turn(uint32(src), uint32(dst))
+	path := []Hop{{nodeLink(src), 0, t.spec.Wire, t.spec.Rate}}
+	for hop := 0; hop <= 2*turn; hop++ {
+		level, out, up := t.route(turn, hop, uint32(dst))
+		from, rate := dst, t.switchRate
+		if up {
+			from = src
+		}
+		if hop == 2*turn {
+			rate = t.spec.Rate
+		}
+		id := t.at(level, uint32(from), uint32(dst))
+		path = append(path, Hop{t.portName(level, int(id-t.first[0]), int(out)), t.spec.Switch, t.spec.Wire, rate})
+	}
+	return path
+}
+
+func (t *tree) Links() []LinkStats {
+	var all []LinkStats
+	add := func(p *port, rate sim.Rate, name func() string) {
+		if p.packets > 0 {
+			all = append(all, LinkStats{name(), p.packets, p.bytes, p.busy, p.maxWait, rate.Bytes(p.maxWait)})
+		}
+	}
+	for i := range t.nodes {
+		add(&t.nodes[i].tx, t.spec.Rate, func() string { return nodeLink(i) })
+	}
+	for s, ports := range t.ports {
+		level := t.level(s)
+		for i := range ports {
+			rate := t.switchRate
+			if level == 0 && !t.isUp(level, i) {
+				rate = t.spec.Rate
+			}
+			add(&ports[i], rate, func() string { return t.portName(level, s, i) })
+		}
+	}
+	return all
+}
+
+// level returns the level of switch s, counted through all levels.
+func (t *tree) level(s int) int {
+	l := t.top
+	for int(t.first[l]-t.first[0]) > s {
+		l--
+	}
+	return l
+}
+
+func (t *tree) isUp(level, port int) bool { return level < t.top && port >= int(t.half) }
+
+func nodeLink(n int) string { return fmt.Sprintf("Node[%d].Tx", n) }
+
+func (t *tree) switchName(s int) string {
+	l := t.level(s)
+	return fmt.Sprintf("Switch[%d][%d]", l, s-int(t.first[l]-t.first[0]))
+}
+
+func (t *tree) portName(level, s, port int) string {
+	if t.isUp(level, port) {
+		return fmt.Sprintf("%s.Up[%d]", t.switchName(s), port-int(t.half))
+	}
+	return fmt.Sprintf("%s.Down[%d]", t.switchName(s), port)
+}

@@ -1,0 +1,45 @@
+package fabric
+
+import "github.com/spinsim/spinsim/sim"
+
+// Observer sees what passes a tap.
+type Observer interface {
+	// Injected is told of every packet when its source injects it.
+	Injected(at sim.Time, p Packet)
+	// Arrived is told of every packet when it reaches its destination, damaged or
+	// not.
+	Arrived(at sim.Time, p Packet, corrupt bool)
+}
+
+// Tap returns inner with an observer on every packet. It must be in place before
+// nodes attach. It changes neither times nor the order of events.
+func Tap(eng *sim.Engine, inner Fabric, o Observer) Fabric { return &tap{inner, eng, o} }
+
+type tap struct {
+	Fabric
+	eng *sim.Engine
+	o   Observer
+}
+
+func (t *tap) Attach(node int, id sim.ID) {
+	t.eng.Wrap(id, func(a sim.Actor) sim.Actor { return &tapped{a, t.o} })
+	t.Fabric.Attach(node, id)
+}
+
+func (t *tap) Inject(p Packet) sim.Time {
+	t.o.Injected(t.eng.Now(), p)
+	return t.Fabric.Inject(p)
+}
+
+// tapped stands before an attached actor.
+type tapped struct {
+	actor sim.Actor
+	o     Observer
+}
+
+func (t *tapped) Handle(e *sim.Event) {
+	if e.Kind == KindArrive || e.Kind == KindCorrupt {
+		t.o.Arrived(e.Time, Unpack(e), e.Kind == KindCorrupt)
+	}
+	t.actor.Handle(e)
+}

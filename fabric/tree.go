@@ -1,0 +1,212 @@
+package fabric
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// tree is a k-ary n-tree of radix-k switches, m = k/2. Levels count from 0 at the
+// nodes; the switches of the top level have k ports down, the others m down and m
+// up. A crossbar is a tree of one level whose radix is the number of nodes.
+//
+// Written in digits, node x is (d[n-1] … d[1] d[0]), base m but for d[n-1], base
+// k. A switch of level l is named by the digits above l of the nodes below it and
+// by the l choices made on the way up to it. The choice at level l is d[l] of the
+// destination (D-mod-k): packets to one node share one path down, and
+// packets to different nodes below one edge switch come down different ones.
+type tree struct {
+	eng        *sim.Engine
+	spec       Spec
+	switchRate sim.Rate
+	oneRate    bool
+	top        int      // the highest level, n-1
+	half       uint32   // m; for a crossbar without meaning
+	span       []uint32 // [l] is the number of nodes below a switch of level l-1
+	first      []sim.ID // [l] is the first switch of level l
+	nodes      []node
+	ports      [][]port // by switch, made when the first packet comes
+	slack      sim.Time // backlog at which a node is still ready
+}
+
+// node is a node's side of its link into the fabric; it belongs to the node.
+type node struct {
+	id       sim.ID
+	attached bool
+	readyAt  sim.Time // of the KindReady event posted last
+	tx       port
+}
+
+// port is the sending side of a link.
+type port struct {
+	free    sim.Time
+	busy    sim.Time
+	maxWait sim.Time
+	packets int64
+	bytes   int64
+}
+
+// send occupies the link for a packet that is there at at and takes length, not
+// before earliest. It returns when the head leaves.
+func (p *port) send(at, earliest, length sim.Time, bytes int64) sim.Time {
+	start := max(earliest, p.free)
+	p.maxWait = max(p.maxWait, p.free-at)
+	p.free = start + length
+	p.busy += length
+	p.packets++
+	p.bytes += bytes
+	return start
+}
+
+func newTree(eng *sim.Engine, spec Spec, count int) *tree {
+	t := &tree{eng: eng, spec: spec, switchRate: spec.SwitchRate, nodes: make([]node, count)}
+	if t.switchRate.IsZero() {
+		t.switchRate = spec.Rate
+	}
+	t.oneRate = t.switchRate == spec.Rate
+	radix, below := spec.Radix, 1 // below: nodes under one port down of the top level
+	if spec.Kind == Crossbar {
+		radix = count
+	}
+	t.half = uint32(radix / 2)
+	t.span = []uint32{1}
+	for below*radix < count {
+		below *= radix / 2
+		t.span = append(t.span, uint32(below))
+		t.top++
+	}
+	t.span = append(t.span, uint32(below*radix))
+	total := 0
+	for l := 0; l <= t.top; l++ {
+		t.first = append(t.first, sim.ID(total))
+		total += below * radix / int(t.span[l+1]) * t.choices(l)
+	}
+	base := eng.AddGroup(total, t.switchName, t)
+	for l := range t.first {
+		t.first[l] += base
+	}
+	t.ports = make([][]port, total)
+	t.slack = spec.Rate.Time(spec.InjectBuffer - int64(spec.MTU) - int64(spec.Header))
+	return t
+}
+
+// choices returns the number of ways up from a node to level l, m^l.
+func (t *tree) choices(l int) int { return int(t.span[l]) }
+
+func (t *tree) Nodes() int { return len(t.nodes) }
+
+func (t *tree) Attach(n int, id sim.ID) {
+	if t.nodes[n].attached {
+		panic(fmt.Sprintf("fabric: node %d is attached twice", n))
+	}
+	t.nodes[n].id, t.nodes[n].attached = id, true
+}
+
+func (t *tree) Ready(n int) bool {
+	if t.spec.InjectBuffer == 0 {
+		return true
+	}
+	node, now := &t.nodes[n], t.eng.Now()
+	at := node.tx.free - t.slack
+	if at <= now {
+		return true
+	}
+	if node.readyAt < at {
+		node.readyAt = at
+		t.eng.Post(at, node.id, node.id, KindReady, 0, 0, nil)
+	}
+	return false
+}
+
+func (t *tree) Inject(p Packet) sim.Time {
+	node := &t.nodes[p.Src]
+	if !node.attached || !t.nodes[p.Dst].attached || uint32(p.Bytes) > uint32(t.spec.MTU) {
+		panic(fmt.Sprintf("fabric: packet of %d B (MTU %d) from node %d to %d: too long, or an end is not attached",
+			p.Bytes, t.spec.MTU, p.Src, p.Dst))
+	}
+	now := t.eng.Now()
+	bytes := int64(p.Bytes) + int64(t.spec.Header)
+	start := node.tx.send(now, now, t.spec.Rate.Time(bytes), bytes)
+	if t.spec.StoreAndForward {
+		start = node.tx.free
+	}
+	src, dst := uint32(p.Src), uint32(p.Dst)
+	turn := t.turn(src, dst)
+	a, b := p.words()
+	t.eng.Post(start+t.spec.Wire+t.spec.Switch, t.at(0, src, dst), node.id, sim.Kind(turn)<<8, a, b, p.Ref)
+	return node.tx.free
+}
+
+// turn returns the lowest level with a switch above both nodes: where the path
+// turns down.
+func (t *tree) turn(src, dst uint32) int {
+	l := 0
+	for l < t.top && src/t.span[l+1] != dst/t.span[l+1] {
+		l++
+	}
+	return l
+}
+
+// at returns the switch of level l that is above node x and on the way to dst.
+func (t *tree) at(l int, x, dst uint32) sim.ID {
+	ways := t.span[l]
+	return t.first[l] + sim.ID(x/t.span[l+1]*ways+dst%ways)
+}
+
+// route returns the level and the output port of the hop-th switch on the way to
+// dst, for a path that turns at level turn, and whether that port leads up. Ports
+// up come after those down.
+func (t *tree) route(turn, hop int, dst uint32) (level int, port uint32, up bool) {
+	if hop < turn {
+		return hop, t.half + dst/t.span[hop]%t.half, true
+	}
+	level = 2*turn - hop
+	return level, dst % t.span[level+1] / t.span[level], false
+}
+
+// Handle passes a packet on whose head is at the output port: Kind holds the
+// level at which its path turns and how many switches it has passed.
+func (t *tree) Handle(e *sim.Event) {
+	src, dst := uint32(e.A>>32), uint32(e.A)
+	bytes := int64(e.B>>32) + int64(t.spec.Header)
+	turn, hop := int(e.Kind>>8), int(e.Kind&0xff)
+	level, out, up := t.route(turn, hop, dst)
+	last := hop == 2*turn
+
+	length, earliest := t.switchRate.Time(bytes), e.Time
+	if !t.oneRate {
+		in := length
+		if hop == 0 {
+			in = t.spec.Rate.Time(bytes)
+		}
+		if last {
+			length = t.spec.Rate.Time(bytes)
+		}
+		if !t.spec.StoreAndForward {
+			// A faster link waits, lest it run out of bytes.
+			earliest += max(0, in-length)
+		}
+	}
+	link := t.port(e.Dst, out)
+	leave := link.send(e.Time, earliest, length, bytes)
+	if last {
+		t.eng.Post(link.free+t.spec.Wire, t.nodes[dst].id, e.Dst, KindArrive, e.A, e.B, e.P)
+		return
+	}
+	if t.spec.StoreAndForward {
+		leave = link.free
+	}
+	from, to := dst, level-1
+	if up {
+		from, to = src, level+1
+	}
+	t.eng.Post(leave+t.spec.Wire+t.spec.Switch, t.at(to, from, dst), e.Dst, e.Kind+1, e.A, e.B, e.P)
+}
+
+func (t *tree) port(id sim.ID, out uint32) *port {
+	s := &t.ports[id-t.first[0]]
+	if *s == nil {
+		*s = make([]port, max(t.spec.Radix, int(t.span[1])))
+	}
+	return &(*s)[out]
+}
