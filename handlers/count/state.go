@@ -1,0 +1,14 @@
+// Package count is the smallest example of a handler library: it counts messages, packets and bytes
+// in HPU memory. Nothing is deposited in host memory.
+package count
+
+import "structs"
+
+// State is the HPU memory of an entry that counts. It starts as zero.
+type State struct {
+	_        structs.HostLayout
+	Messages uint64 // ended
+	Packets  uint64 // with payload
+	Bytes    uint64 // of payload
+	Dropped  uint64 // bytes that flow control dropped
+}

@@ -1,0 +1,126 @@
+package spin
+
+// Code is what a handler returns. Which code is allowed where is in docs/abi.md (Handlers); any
+// other counts as Fail (sPIN'17 §3).
+type Code int32
+
+// Return codes of handlers.
+const (
+	Success            Code = 0  // payload, completion
+	SuccessPending     Code = 1  // completion: like Success, but the match entry is not completed by this message
+	Drop               Code = 2  // header: discard the rest of the message; payload: discard the packet
+	DropPending        Code = 3  // header: like Drop, the entry not completed
+	ProcessData        Code = 4  // header: go on with payload handlers
+	ProcessDataPending Code = 5  // header: like ProcessData, the entry not completed
+	Proceed            Code = 6  // header: run no further handlers, take the default action
+	ProceedPending     Code = 7  // header: like Proceed, the entry not completed
+	Fail               Code = -1 // error: one event on the entry's queue, for the first of a message
+	Segv               Code = -2 // likewise; also the end of a handler that traps
+)
+
+// Result is what an action returns: 0 or more is success.
+type Result int32
+
+// Results of actions (docs/abi.md, Imports).
+const (
+	OK           Result = 0
+	Fault        Result = -1 // host page not present; a retry may succeed
+	Denied       Result = -2 // outside the range, or forbidden
+	Invalid      Result = -3 // an argument is wrong
+	NoSpace      Result = -4 // a limit of the device
+	NotSupported Result = -5
+)
+
+// Failed tells whether the action did not succeed.
+func (r Result) Failed() bool { return r < 0 }
+
+// Space names one of the two host memory ranges a handler reaches (sPIN'17 §2).
+type Space uint32
+
+// The host memory of a match entry.
+const (
+	MEHostMem      Space = 0 // the range of the match entry
+	HandlerHostMem Space = 1 // the handler host memory given with it
+)
+
+// MessageType is the kind of request a header handler looks at.
+type MessageType uint32
+
+// Kinds of requests.
+const (
+	MsgPut         MessageType = 0
+	MsgGet         MessageType = 1
+	MsgAtomic      MessageType = 2
+	MsgFetchAtomic MessageType = 3
+	MsgSwap        MessageType = 4
+	MsgSelf        MessageType = 5 // a timer or a message to self
+)
+
+// HeaderFlags are the flags of a [Header].
+type HeaderFlags uint32
+
+// HeaderOverflow is set when the message matched in the overflow list.
+const HeaderOverflow HeaderFlags = 1 << 0
+
+// AckReq says which acknowledgement a put or atomic asks for (Portals 4.x §3.15).
+type AckReq uint32
+
+// Acknowledgement requests.
+const (
+	NoAck AckReq = 0
+	Ack   AckReq = 1 // an event with the delivered length
+	CTAck AckReq = 2 // counted only
+	OCAck AckReq = 3 // operation completed: counted only, without the delivered length
+)
+
+// OpOptions are the options of an [Op].
+type OpOptions uint32
+
+// CompleteEntry makes the end of the operation complete the pending match entry.
+const CompleteEntry OpOptions = 1 << 0
+
+// AtomicOp is an atomic operation of Portals (Portals 4.x §3.15).
+type AtomicOp uint32
+
+// Atomic operations, in the order of the Portals 4 specification.
+const (
+	OpMin AtomicOp = iota
+	OpMax
+	OpSum
+	OpProd
+	OpLOr
+	OpLAnd
+	OpBOr
+	OpBAnd
+	OpLXor
+	OpBXor
+	OpSwap
+	OpCSwap
+	OpCSwapNE
+	OpCSwapLE
+	OpCSwapLT
+	OpCSwapGE
+	OpCSwapGT
+	OpMSwap
+)
+
+// Datatype is the element type of an atomic operation (Portals 4.x §3.15).
+type Datatype uint32
+
+// Element types, in the order of the Portals 4 specification.
+const (
+	TypeInt8 Datatype = iota
+	TypeUint8
+	TypeInt16
+	TypeUint16
+	TypeInt32
+	TypeUint32
+	TypeInt64
+	TypeUint64
+	TypeFloat
+	TypeFloatComplex
+	TypeDouble
+	TypeDoubleComplex
+	TypeLongDouble
+	TypeLongDoubleComplex
+)
