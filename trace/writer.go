@@ -1,0 +1,332 @@
+package trace
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Format is a file format.
+type Format int
+
+// Formats a [Writer] can write.
+const (
+	Perfetto   Format = iota // protobuf trace packets
+	ChromeJSON               // the Trace Event Format of Chrome's about:tracing
+)
+
+// Scale says how virtual time is drawn.
+type Scale int
+
+// Scales of the time axis; see the package comment.
+const (
+	Nanoseconds Scale = iota // rounded down to what the viewer can show
+	Picoseconds              // magnified 1000 times: a nanosecond on the screen is a picosecond
+)
+
+// DefaultWindow is the number of events held back to be put in order.
+const DefaultWindow = 1 << 16
+
+// Options change how a timeline is written. The zero value is the default.
+type Options struct {
+	Scale  Scale
+	Window int // events held back to be put in order; 0 means DefaultWindow
+}
+
+// Names of the arguments that hold the exact time, in picoseconds.
+const (
+	keyStart  = "start_ps"
+	keyLength = "dur_ps"
+	keyAt     = "at_ps"
+)
+
+// magnified marks process names of timelines drawn with [Picoseconds].
+const magnified = " (1 ns is 1 ps)"
+
+// encoder turns events into bytes. Its methods append to dst and never fail.
+type encoder interface {
+	header(dst []byte) []byte
+	process(dst []byte, p *process) []byte
+	line(dst []byte, l *lane) []byte
+	counterLine(dst []byte, c *counter) []byte
+	begin(dst []byte, l *lane, e *event) []byte
+	end(dst []byte, l *lane, at sim.Time) []byte
+	instant(dst []byte, l *lane, e *event) []byte
+	counter(dst []byte, c *counter, e *event) []byte
+	footer(dst []byte) []byte
+}
+
+type eventKind uint8
+
+const (
+	spanEvent eventKind = iota
+	instantEvent
+	counterEvent
+)
+
+// event is what one call of the tracer reported.
+type event struct {
+	from, to sim.Time
+	seq      uint64
+	kind     eventKind
+	track    *track
+	name     string
+	flow     uint64
+	args     []sim.Arg
+	value    float64
+}
+
+// before orders events so that an outer slice precedes what it contains.
+func (e *event) before(o *event) bool {
+	if e.from != o.from {
+		return e.from < o.from
+	}
+	if e.to != o.to {
+		return e.to > o.to
+	}
+	return e.seq < o.seq
+}
+
+// ending is the end, still to be written, of a slice.
+type ending struct {
+	to   sim.Time
+	seq  uint64 // of the beginnings written
+	lane *lane
+}
+
+// before orders endings so that an inner slice ends before what contains it.
+func (e ending) before(o ending) bool {
+	if e.to != o.to {
+		return e.to < o.to
+	}
+	return e.seq > o.seq
+}
+
+// Writer records a timeline. It implements [sim.Tracer] and, like an engine,
+// belongs to one goroutine at a time. The tracer's methods cannot return errors:
+// the first one, of the file or of a span that ends before it begins, is kept and
+// returned by [Writer.Close]; nothing is recorded after it.
+type Writer struct {
+	registry
+	enc     encoder
+	out     *bufio.Writer
+	closers []io.Closer // in the order to close them
+	buf     []byte
+	window  int
+	held    heap[*event]
+	open    heap[ending]
+	reached sim.Time // start of the latest event written in order
+	calls   uint64
+	begun   uint64
+	err     error
+}
+
+var _ sim.Tracer = (*Writer)(nil)
+
+// New returns a writer of the given format onto w, which it does not close.
+func New(w io.Writer, format Format, opts Options) *Writer {
+	t := &Writer{registry: newRegistry(), out: bufio.NewWriterSize(w, 1<<16), window: opts.Window}
+	if t.window <= 0 {
+		t.window = DefaultWindow
+	}
+	if format == ChromeJSON {
+		t.enc = newChrome(opts.Scale)
+	} else {
+		t.enc = newPerfetto(opts.Scale)
+	}
+	t.write(t.enc.header(nil))
+	return t
+}
+
+// Extensions lists the endings of file names that [Create] knows.
+const Extensions = ".pftrace, .perfetto-trace, .json; each also with .gz"
+
+// Create makes the file and returns a writer onto it. The name's ending chooses
+// the format: Perfetto for .pftrace and .perfetto-trace, Chrome for .json, each
+// compressed if .gz follows. Another ending is an error, and no file is made.
+func Create(name string, opts Options) (*Writer, error) {
+	plain, zipped := strings.CutSuffix(name, ".gz")
+	var format Format
+	switch {
+	case strings.HasSuffix(plain, ".pftrace"), strings.HasSuffix(plain, ".perfetto-trace"):
+		format = Perfetto
+	case strings.HasSuffix(plain, ".json"):
+		format = ChromeJSON
+	default:
+		return nil, fmt.Errorf("timeline %s: unknown kind of file, want a name that ends in one of %s", name, Extensions)
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("timeline: %w", err)
+	}
+	if !zipped {
+		w := New(file, format, opts)
+		w.closers = []io.Closer{file}
+		return w, nil
+	}
+	zip := gzip.NewWriter(file)
+	w := New(zip, format, opts)
+	w.closers = []io.Closer{zip, file}
+	return w, nil
+}
+
+// Track implements [sim.Tracer]. Groups are drawn in the order in which they were
+// first named, the members of a group by id.
+func (w *Writer) Track(group string, groupID int, name string) sim.TrackID {
+	t := w.track(w.registry.process(group, groupID), name)
+	if t.handle < 0 {
+		t.handle = sim.TrackID(len(w.byID))
+		w.byID = append(w.byID, t)
+	}
+	return t.handle
+}
+
+// Span implements [sim.Tracer].
+func (w *Writer) Span(t sim.TrackID, name string, from, to sim.Time, flow uint64, args ...sim.Arg) {
+	if from < 0 || to < from {
+		w.fail("span %q of %s: from %v to %v is not a stretch of time", name, w.byID[t].path, from, to)
+		return
+	}
+	w.hold(&event{kind: spanEvent, track: w.byID[t], name: name, from: from, to: to, flow: flow, args: slices.Clone(args)})
+}
+
+// Instant implements [sim.Tracer].
+func (w *Writer) Instant(t sim.TrackID, name string, at sim.Time, flow uint64, args ...sim.Arg) {
+	if at < 0 {
+		w.fail("instant %q of %s: %v is before the start", name, w.byID[t].path, at)
+		return
+	}
+	w.hold(&event{kind: instantEvent, track: w.byID[t], name: name, from: at, to: at, flow: flow, args: slices.Clone(args)})
+}
+
+// Counter implements [sim.Tracer]. The value must be finite.
+func (w *Writer) Counter(t sim.TrackID, name string, at sim.Time, value float64) {
+	if at < 0 || math.IsNaN(value) || math.IsInf(value, 0) {
+		w.fail("counter %q of %s: %v at %v cannot be drawn", name, w.byID[t].path, value, at)
+		return
+	}
+	w.hold(&event{kind: counterEvent, track: w.byID[t], name: name, from: at, to: at, value: value})
+}
+
+// Close writes what is held back, closes the file if [Create] made it and returns
+// the first error of the writer's life.
+func (w *Writer) Close() error {
+	for len(w.held) > 0 {
+		w.release(w.held.pop())
+	}
+	w.closeUntil(sim.MaxTime)
+	w.write(w.enc.footer(w.buf[:0]))
+	errs := []error{w.err, w.out.Flush()}
+	for _, c := range w.closers {
+		errs = append(errs, c.Close())
+	}
+	w.closers = nil
+	for _, err := range errs {
+		if err != nil {
+			return fmt.Errorf("timeline: %w", err)
+		}
+	}
+	w.err = errors.New("closed")
+	return nil
+}
+
+func (w *Writer) fail(format string, args ...any) {
+	if w.err == nil {
+		w.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (w *Writer) write(b []byte) {
+	w.buf = b[:0]
+	if w.err != nil {
+		return
+	}
+	_, w.err = w.out.Write(b)
+}
+
+// hold keeps e until nothing earlier is expected.
+func (w *Writer) hold(e *event) {
+	if w.err != nil {
+		return
+	}
+	e.seq = w.calls
+	w.calls++
+	w.held.push(e)
+	if len(w.held) > w.window {
+		w.release(w.held.pop())
+	}
+}
+
+// release writes e and, before it, the ends of the slices that are over by then.
+func (w *Writer) release(e *event) {
+	if e.from >= w.reached {
+		w.closeUntil(e.from)
+		w.reached = e.from
+	}
+	dst := w.buf[:0]
+	switch e.kind {
+	case counterEvent:
+		c := w.registry.counter(e.track, e.name)
+		if !c.described {
+			c.described = true
+			dst = w.enc.counterLine(w.describeAbove(dst, c.track), c)
+		}
+		dst = w.enc.counter(dst, c, e)
+	case instantEvent:
+		dst = w.enc.instant(w.describe(dst, &e.track.main), &e.track.main, e)
+	case spanEvent:
+		dst = w.span(dst, e)
+	}
+	w.write(dst)
+}
+
+func (w *Writer) span(dst []byte, e *event) []byte {
+	if e.from < w.reached {
+		l := w.lateLaneFor(e.track, e.from)
+		l.free = e.to
+		dst = w.enc.begin(w.describe(dst, l), l, e)
+		return w.enc.end(dst, l, e.to)
+	}
+	l := w.laneFor(e.track, e.to)
+	l.open = append(l.open, e.to)
+	w.begun++
+	w.open.push(ending{e.to, w.begun, l})
+	return w.enc.begin(w.describe(dst, l), l, e)
+}
+
+// closeUntil writes the ends of the slices that are over by at.
+func (w *Writer) closeUntil(at sim.Time) {
+	for len(w.open) > 0 && w.open[0].to <= at {
+		end := w.open.pop()
+		end.lane.open = end.lane.open[:len(end.lane.open)-1]
+		w.write(w.enc.end(w.buf[:0], end.lane, end.to))
+	}
+}
+
+// describe appends the descriptions of l and of what is above it, once.
+func (w *Writer) describe(dst []byte, l *lane) []byte {
+	if l.described {
+		return dst
+	}
+	l.described = true
+	return w.enc.line(w.describeAbove(dst, l.track), l)
+}
+
+func (w *Writer) describeAbove(dst []byte, t *track) []byte {
+	if t.parent != nil {
+		return w.describe(dst, &t.parent.main)
+	}
+	if !t.process.described {
+		t.process.described = true
+		dst = w.enc.process(dst, t.process)
+	}
+	return dst
+}
