@@ -29,6 +29,7 @@ func ReadHost[T any](space Space, offset uint64, v *T) Result {
 type Handle int32
 
 // DMAToHostNB starts to write b to host memory. b must not change until the operation has ended.
+// In TinyGo it cannot lie on the stack, nor can the memory of other non-blocking operations.
 func DMAToHostNB(space Space, offset uint64, b []byte) Handle {
 	return dmaToHostNB(space, offset, unsafe.SliceData(b), uint32(len(b)))
 }

@@ -4,7 +4,9 @@ package spin
 
 import "unsafe"
 
-// The imports of docs/abi.md. The pragma noescape lets arguments stay on the stack.
+// The imports of docs/abi.md. The pragma noescape lets arguments stay on the stack: it is right for
+// calls that have done with their arguments when they return, and wrong for the non-blocking ones,
+// whose memory must be known to the compiler as shared until the handler has waited.
 
 //go:wasmimport spin dma_to_host
 //go:noescape
@@ -15,11 +17,9 @@ func dmaToHost(space Space, offset uint64, local *byte, n uint32) Result
 func dmaFromHost(space Space, offset uint64, local *byte, n uint32) Result
 
 //go:wasmimport spin dma_to_host_nb
-//go:noescape
 func dmaToHostNB(space Space, offset uint64, local *byte, n uint32) Handle
 
 //go:wasmimport spin dma_from_host_nb
-//go:noescape
 func dmaFromHostNB(space Space, offset uint64, local *byte, n uint32) Handle
 
 //go:wasmimport spin dma_cas
@@ -27,7 +27,6 @@ func dmaFromHostNB(space Space, offset uint64, local *byte, n uint32) Handle
 func dmaCAS(space Space, offset, compare, swap uint64, found *uint64) Result
 
 //go:wasmimport spin dma_cas_nb
-//go:noescape
 func dmaCASNB(space Space, offset, compare, swap uint64, found *uint64) Handle
 
 //go:wasmimport spin dma_fadd
@@ -35,7 +34,6 @@ func dmaCASNB(space Space, offset, compare, swap uint64, found *uint64) Handle
 func dmaFAdd(space Space, offset, inc uint64, found *uint64) Result
 
 //go:wasmimport spin dma_fadd_nb
-//go:noescape
 func dmaFAddNB(space Space, offset, inc uint64, found *uint64) Handle
 
 //go:wasmimport spin dma_test

@@ -1,0 +1,33 @@
+//go:build !tinygo
+
+package accumulate
+
+import (
+	_ "embed"
+	"fmt"
+	"unsafe"
+)
+
+//go:generate go run ../../spin/build/cmd -o accumulate.wasm guest
+
+// Module is the handler library, compiled from the Go source in guest.
+//
+//go:embed accumulate.wasm
+var Module []byte
+
+// Payload is the name of the handler in Module.
+const Payload = "payload"
+
+// MaxBuffers is the largest number of buffers.
+const MaxBuffers = 64
+
+// NewState returns the initial state for buffers of size bytes each, 1 to [MaxBuffers] of them, and
+// the HPU memory it takes with them, bytes. size is the largest payload of a packet, a multiple of
+// 8. Figures outside these ranges are a programmer's mistake and panic.
+func NewState(buffers, size int) (s State, memory int) {
+	if buffers < 1 || buffers > MaxBuffers || size < 0 || size%8 != 0 {
+		panic(fmt.Sprintf("accumulate: %d buffers of %d bytes, expected 1 to %d of a multiple of 8", buffers, size, MaxBuffers))
+	}
+	s = State{Free: 1<<buffers - 1, BufferSize: uint32(size)}
+	return s, int(unsafe.Sizeof(s)) + buffers*size
+}

@@ -1,0 +1,54 @@
+// The handler of package accumulate.
+package main
+
+import (
+	"math/bits"
+
+	"github.com/spinsim/spinsim/handlers/accumulate"
+	"github.com/spinsim/spinsim/spin"
+)
+
+//go:wasmexport payload
+func payload(p *spin.Payload, s *accumulate.State) spin.Code {
+	if p.Length%accumulate.ElementSize != 0 || p.Length > s.BufferSize {
+		return spin.Fail
+	}
+	i := acquire(s)
+	buffer := (spin.After(s) + spin.Ptr(i*s.BufferSize)).Bytes(p.Length)
+	code := multiply(p, buffer)
+	// The bit is 0 and nobody else sets it: adding sets it, without a loop.
+	spin.FAdd(&s.Free, 1<<i)
+	return code
+}
+
+// multiply multiplies the packet into its part of the target array by way of buffer.
+func multiply(p *spin.Payload, buffer []byte) spin.Code {
+	if spin.DMAFromHost(spin.MEHostMem, p.HostOffset, buffer).Failed() {
+		return spin.Fail
+	}
+	factors := spin.View[complex128](p.Bytes())
+	products := spin.View[complex128](buffer)
+	for i, f := range factors {
+		products[i] *= f
+	}
+	if spin.DMAToHost(spin.MEHostMem, p.HostOffset, buffer).Failed() {
+		return spin.Fail
+	}
+	return spin.Success
+}
+
+// acquire takes a buffer from the pool.
+func acquire(s *accumulate.State) uint32 {
+	for {
+		free := s.Free
+		if free == 0 {
+			spin.Yield()
+			continue
+		}
+		if spin.CAS(&s.Free, free, free&(free-1)) {
+			return uint32(bits.TrailingZeros64(free))
+		}
+	}
+}
+
+func main() {}

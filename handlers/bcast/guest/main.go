@@ -1,0 +1,80 @@
+// The handlers of package bcast.
+package main
+
+import (
+	"github.com/spinsim/spinsim/handlers/bcast"
+	"github.com/spinsim/spinsim/spin"
+)
+
+//go:wasmexport stream_payload
+func streamPayload(p *spin.Payload, s *bcast.State) spin.Code {
+	landed := spin.DMAToHostNB(spin.MEHostMem, p.HostOffset, p.Bytes())
+	op := spin.Op{
+		Local: p.Base, Length: uint64(p.Length), RemoteOffset: p.HostOffset, HdrData: p.HdrData,
+		PTIndex: s.PT, MatchBits: s.MatchBits, MD: s.MD,
+	}
+	code := spin.Success
+	for d := s.FirstDistance(); d > 0; d >>= 1 {
+		if rank, found := s.Child(d); found {
+			op.TargetNID = rank
+			if spin.PutFromDevice(&op).Failed() {
+				code = spin.Fail
+			}
+		}
+	}
+	// The host is told of the packet when the handler ends: the data must be there.
+	if landed.Wait().Failed() {
+		code = spin.Fail
+	}
+	return code
+}
+
+//go:wasmexport stream_completion
+func streamCompletion(c *spin.Completion, s *bcast.State) spin.Code {
+	if c.MLength > 0 {
+		return spin.Success
+	}
+	return forward(c, s)
+}
+
+//go:wasmexport store_payload
+func storePayload(p *spin.Payload, _ *bcast.State) spin.Code {
+	if spin.DMAToHost(spin.MEHostMem, p.HostOffset, p.Bytes()).Failed() {
+		return spin.Fail
+	}
+	return spin.Success
+}
+
+//go:wasmexport store_completion
+func storeCompletion(c *spin.Completion, s *bcast.State) spin.Code {
+	if c.Failed != 0 || c.DroppedBytes > 0 {
+		return spin.Fail // host memory does not hold the whole message
+	}
+	return forward(c, s)
+}
+
+// forward puts the whole message to every child, from where it was deposited if it has a payload.
+func forward(c *spin.Completion, s *bcast.State) spin.Code {
+	op := spin.Op{
+		Offset: c.Offset, Length: c.MLength, RemoteOffset: c.Offset, HdrData: c.HdrData,
+		PTIndex: s.PT, MatchBits: s.MatchBits, MD: s.MD,
+	}
+	code := spin.Success
+	for d := s.FirstDistance(); d > 0; d >>= 1 {
+		if rank, found := s.Child(d); found {
+			op.TargetNID = rank
+			r := spin.OK
+			if c.MLength == 0 {
+				r = spin.PutFromDevice(&op)
+			} else {
+				r = spin.PutFromHost(&op)
+			}
+			if r.Failed() {
+				code = spin.Fail
+			}
+		}
+	}
+	return code
+}
+
+func main() {}

@@ -1,0 +1,62 @@
+// Package bcast forwards a broadcast down a binomial tree from the network interface
+// (sPIN'17 §4.4). Ranks are node ids; the tree is relative to the root, and the child with the
+// largest subtree is served first.
+//
+// Two variants differ in when a message is passed on:
+//   - stream: each payload handler puts its packet to every child from the device and deposits it
+//     in host memory meanwhile. At a child each packet is then a message of its own, at its place
+//     in the entry: the entry must stay linked, and whoever waits counts bytes.
+//   - store: the payload handlers deposit, and the completion handler puts the whole message to
+//     every child from host memory.
+//
+// In both, a message without payload is passed on by the completion handler. All ranks use entries
+// of the same shape: an offset in one is the same offset in all. The initiator's header data is
+// passed on. Messages have no user header.
+package bcast
+
+import (
+	"math/bits"
+	"structs"
+)
+
+// State is the HPU memory of the entry at one rank. The handlers do not change it.
+type State struct {
+	_         structs.HostLayout
+	MatchBits uint64 // of the forwarded messages
+	PT        uint32 // portal table index of the forwarded messages
+	Rank      uint32 // of this node, below Ranks
+	Ranks     uint32 // in the broadcast, 1 to 2^31
+	Root      uint32 // rank where the broadcast starts, below Ranks
+	MD        uint32 // memory descriptor for the events of forwarded messages; 0: none
+	Reserved  uint32 // 0
+}
+
+// FirstDistance returns how far this rank's first child is; the others follow at half the distance
+// each, while Child finds one. 0: the rank is a leaf whatever the size.
+func (s *State) FirstDistance() uint32 {
+	relative := s.relative()
+	if relative == 0 {
+		return 1 << bits.Len32(s.Ranks-1) >> 1
+	}
+	return relative & -relative >> 1
+}
+
+// Child returns the rank of the child at a distance, if the tree reaches so far.
+func (s *State) Child(distance uint32) (rank uint32, found bool) {
+	child := s.relative() + distance
+	if child >= s.Ranks {
+		return 0, false
+	}
+	if child += s.Root; child >= s.Ranks {
+		child -= s.Ranks
+	}
+	return child, true
+}
+
+// relative returns this rank counted from the root.
+func (s *State) relative() uint32 {
+	if s.Rank >= s.Root {
+		return s.Rank - s.Root
+	}
+	return s.Rank + s.Ranks - s.Root
+}

@@ -1,0 +1,26 @@
+// Package work spends a chosen time per packet: the handler for measuring how many HPUs a handler
+// time needs (sPIN'17 §3, Little's law).
+package work
+
+import "structs"
+
+// MaxHPUs is the number of HPUs the state has room for; a power of two.
+const MaxHPUs = 64
+
+// State is the HPU memory of an entry that works.
+type State struct {
+	_          structs.HostLayout
+	Iterations uint64          // of the loop, per packet; the host sets it
+	Results    [MaxHPUs]uint64 // one per HPU, so that the work cannot be optimised away
+}
+
+// Seed is where the generator starts for a packet at the given offset of its message.
+func Seed(offset uint64) uint64 { return offset | 1 }
+
+// Step is one iteration of the loop: a shift-register generator, whose steps depend on each other
+// and cannot be skipped.
+func Step(x uint64) uint64 {
+	x ^= x << 13
+	x ^= x >> 7
+	return x ^ x<<17
+}
