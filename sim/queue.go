@@ -1,10 +1,6 @@
 package sim
 
-import (
-	"cmp"
-	"math/bits"
-	"slices"
-)
+import "math/bits"
 
 // The queue is a hierarchical timing wheel in the manner of a radix heap. An
 // event's level is the highest base-256 digit in which its time differs from
@@ -18,8 +14,8 @@ const (
 	digits      = 1 << digitBits
 	levels      = 64 / digitBits
 	slotCount   = levels * digits
-	chunkEvents = 15
-	slabChunks  = 64
+	chunkEvents = 63
+	slabChunks  = 16
 )
 
 // chunk holds events of one slot side by side, so that dealing a slot reads
@@ -29,8 +25,10 @@ type chunk struct {
 	ev   [chunkEvents]Event
 }
 
-// slot is a list of chunks, all full but the last, which has fill events.
+// slot holds its first event itself, since most have no more, and the others in
+// chunks, all full but the last, which has fill events.
 type slot struct {
+	one        Event
 	head, tail *chunk
 	fill       int
 	min        Time // of the slot's events
@@ -54,8 +52,10 @@ type queue struct {
 	// The events of time last while there are several: batch is sorted and read
 	// from head; what is posted for that time meanwhile is in late, a heap.
 	batch []rank
+	spare []rank // room to sort the batch
 	head  int
-	spent *chunk // chunks the batch points into
+	one   Event  // the batch points to it
+	spent *chunk // and into these
 	late  []Event
 }
 
@@ -67,22 +67,30 @@ func (q *queue) push(at Time) *Event {
 	level := uint(bits.Len64(x|1)-1) / digitBits
 	i := level<<digitBits | uint(at>>(level*digitBits))&(digits-1)
 	s := &q.slots[i%slotCount]
-	if s.head == nil {
-		q.used[i/64%uint(len(q.used))] |= 1 << (i % 64)
-		q.summary |= 1 << (i / 64)
-		s.head = q.take()
-		s.tail, s.fill, s.min = s.head, 1, at
-		return &s.head.ev[0]
-	}
-	if at < s.min {
+	word, bit := i/64%uint(len(q.used)), uint64(1)<<(i%64)
+	if q.used[word]&bit == 0 {
+		q.used[word] |= bit
+		q.summary |= 1 << word
 		s.min = at
+		return &s.one
 	}
-	if s.fill == chunkEvents {
-		c := q.take()
-		s.tail.next, s.tail, s.fill = c, c, 0
+	s.min = min(s.min, at)
+	if s.fill == chunkEvents || s.head == nil {
+		q.extend(s)
 	}
 	s.fill++
 	return &s.tail.ev[s.fill-1]
+}
+
+// extend adds a chunk to s.
+func (q *queue) extend(s *slot) {
+	c := q.take()
+	if s.head == nil {
+		s.head = c
+	} else {
+		s.tail.next = c
+	}
+	s.tail, s.fill = c, 0
 }
 
 func (q *queue) take() *chunk {
@@ -130,25 +138,22 @@ func (q *queue) pop(limit Time, out *Event) bool {
 			return false
 		}
 		q.last = s.min
-		c, tail, fill := s.head, s.tail, s.fill
-		s.head, s.tail = nil, nil
 		word := i / 64 % uint(len(q.used))
 		q.used[word] &^= 1 << (i % 64)
 		if q.used[word] == 0 {
 			q.summary &^= 1 << word
 		}
-		if c == tail && fill == 1 {
+		if s.head == nil {
 			q.pending--
-			*out = c.ev[0]
-			c.ev[0].P = nil
-			c.next, q.free = q.free, c
+			*out = s.one
+			s.one.P = nil
 			return true
 		}
 		if i < digits {
-			q.load(c, tail, fill)
+			q.load(s)
 			break
 		}
-		q.deal(c, tail, fill)
+		q.deal(s)
 	}
 	if q.last > limit {
 		return false
@@ -159,7 +164,12 @@ func (q *queue) pop(limit Time, out *Event) bool {
 }
 
 // deal pushes the events of a slot again, nearer to last.
-func (q *queue) deal(c, tail *chunk, fill int) {
+func (q *queue) deal(s *slot) {
+	c, tail, fill := s.head, s.tail, s.fill
+	s.head, s.tail = nil, nil
+	*q.push(s.one.Time) = s.one
+	s.one.P = nil
+	q.pending--
 	for c != nil {
 		n := chunkEvents
 		if c == tail {
@@ -178,36 +188,28 @@ func (q *queue) deal(c, tail *chunk, fill int) {
 }
 
 // load makes the batch of the events of a slot of level 0: all of time last.
-func (q *queue) load(c, tail *chunk, fill int) {
-	q.batch, q.head, q.spent = q.batch[:0], 0, c
+func (q *queue) load(s *slot) {
+	q.spent = s.head
+	q.one, s.one.P = s.one, nil
+	q.batch, q.head = append(q.batch[:0], rankOf(&q.one)), 0
 	sorted := true
-	for ; c != nil; c = c.next {
+	for c := s.head; c != nil; c = c.next {
 		n := chunkEvents
-		if c == tail {
-			n = fill
+		if c == s.tail {
+			n = s.fill
 		}
 		for j := range c.ev[:n] {
 			r := rankOf(&c.ev[j])
-			if k := len(q.batch); k > 0 && compareRanks(r, q.batch[k-1]) < 0 {
+			if compareRanks(r, q.batch[len(q.batch)-1]) < 0 {
 				sorted = false
 			}
 			q.batch = append(q.batch, r)
 		}
 	}
+	s.head, s.tail = nil, nil
 	if !sorted {
-		slices.SortFunc(q.batch, compareRanks)
+		q.batch, q.spare = sortRanks(q.batch, q.spare)
 	}
-}
-
-func rankOf(e *Event) rank {
-	return rank{uint64(uint32(e.Dst))<<32 | uint64(uint32(e.Src)), e.Seq, e}
-}
-
-func compareRanks(a, b rank) int {
-	if a.who != b.who {
-		return cmp.Compare(a.who, b.who)
-	}
-	return cmp.Compare(a.seq, b.seq)
 }
 
 // popPresent moves the first event of time last into out; there must be one.

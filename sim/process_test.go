@@ -1,0 +1,237 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// hosts returns an engine with one actor, closed at the end of the test.
+func hosts(t *testing.T) (*Engine, ID) {
+	e := New(0)
+	t.Cleanup(e.Close)
+	return e, e.Add("Node[0].Host", nil)
+}
+
+func TestProcessSleepsAndParks(t *testing.T) {
+	e, id := hosts(t)
+	var log []string
+	note := func(p *Process, what string) { log = append(log, fmt.Sprint(p.Now(), " ", p.Name(), " ", what)) }
+	var consumer *Process
+	consumer = e.Spawn(id, "consumer", func(p *Process) error {
+		note(p, "starts")
+		p.Park("the producer")
+		note(p, "woken")
+		p.Park("the producer")
+		note(p, "woken again")
+		p.SleepUntil(100)
+		note(p, "slept")
+		p.Park("a wake sent while asleep")
+		note(p, "did not wait")
+		return nil
+	})
+	e.Spawn(id, "producer", func(p *Process) error {
+		p.Sleep(10)
+		consumer.Wake()
+		consumer.Wake() // counts once while the first is pending
+		note(p, "woke")
+		p.Sleep(20)
+		consumer.Wake()
+		p.Sleep(20)
+		consumer.Wake()
+		p.Sleep(100)
+		require.True(t, consumer.Done())
+		consumer.Wake() // too late to matter
+		return nil
+	})
+	require.Empty(t, log, "a process starts as an event")
+	require.NoError(t, e.Run())
+	require.Equal(t, []string{
+		"0 s consumer starts", "10 ps producer woke", "10 ps consumer woken",
+		"30 ps consumer woken again", "100 ps consumer slept", "100 ps consumer did not wait",
+	}, log)
+	require.Equal(t, Time(150), e.Now())
+}
+
+func TestParkUntil(t *testing.T) {
+	e, id := hosts(t)
+	p := e.Spawn(id, "p", func(p *Process) error {
+		require.False(t, p.ParkUntil("nobody", 10))
+		require.Equal(t, Time(10), p.Now())
+		require.True(t, p.ParkUntil("a wake at 20", 1000))
+		require.Equal(t, Time(20), p.Now())
+		// Wake and deadline fall together, deadline first: the wake is not lost.
+		require.True(t, p.ParkUntil("a wake at 30", 30))
+		require.Equal(t, Time(30), p.Now())
+		require.False(t, p.ParkUntil("nobody", 40))
+		return nil
+	})
+	e.Spawn(id, "waker", func(w *Process) error {
+		w.Sleep(20)
+		p.Wake()
+		w.Sleep(10)
+		p.Wake()
+		return nil
+	})
+	require.NoError(t, e.Run())
+	require.Equal(t, Time(40), e.Now(), "the void deadline of 1 ns leaves no trace")
+	e.Post(41, id, id, kindResume, ^uint64(0), 0, p) // the present is where Now says
+	require.NoError(t, e.Run())
+}
+
+// The end of a run names who waits: this text is what a user sees.
+func TestStuckRunSaysWhoWaitsForWhat(t *testing.T) {
+	e, id := hosts(t)
+	for i := range 12 {
+		e.Spawn(id, fmt.Sprintf("Rank[%d]", i), func(p *Process) error {
+			p.Sleep(Time(i) * Nanosecond)
+			if i == 3 {
+				return nil
+			}
+			p.Park(fmt.Sprintf("message from %d", i+1))
+			return nil
+		})
+	}
+	e.Spawn(id, "noise", func(p *Process) error {
+		p.Background()
+		p.Park("work")
+		return nil
+	})
+	e.Watch(waiterFunc(func(report func(Waiting)) {
+		report(Waiting{"Node[0].NIC", 5 * Nanosecond, "acknowledgement of put 7"})
+	}))
+	err := e.Run()
+	var stuck *StuckError
+	require.ErrorAs(t, err, &stuck)
+	require.Len(t, stuck.Waiting, 12)
+	require.Equal(t, Waiting{"Node[0].NIC", 5 * Nanosecond, "acknowledgement of put 7"}, stuck.Waiting[11])
+	require.EqualError(t, err, `nothing left to happen at 11 ns, but 12 still wait:
+  Rank[0] waits since 0 s for message from 1
+  Rank[1] waits since 1 ns for message from 2
+  Rank[2] waits since 2 ns for message from 3
+  Rank[4] waits since 4 ns for message from 5
+  Rank[5] waits since 5 ns for message from 6
+  Rank[6] waits since 6 ns for message from 7
+  Rank[7] waits since 7 ns for message from 8
+  Rank[8] waits since 8 ns for message from 9
+  Rank[9] waits since 9 ns for message from 10
+  Rank[10] waits since 10 ns for message from 11
+  ... and 2 more`)
+	require.NoError(t, e.RunUntil(Second), "to wait is no error as long as time can go on")
+}
+
+type waiterFunc func(report func(Waiting))
+
+func (f waiterFunc) Waiting(report func(Waiting)) { f(report) }
+
+func TestProcessErrorEndsTheRun(t *testing.T) {
+	e, id := hosts(t)
+	e.Spawn(id, "other", func(p *Process) error {
+		p.Sleep(Second)
+		return errors.New("too late")
+	})
+	bad := errors.New("no such rank")
+	e.Spawn(id, "Rank[1]", func(p *Process) error {
+		p.Sleep(65 * Nanosecond)
+		return bad
+	})
+	err := e.Run()
+	require.ErrorIs(t, err, bad)
+	require.EqualError(t, err, "process Rank[1] at 65 ns: no such rank")
+	require.Equal(t, 65*Nanosecond, e.Now())
+	require.Equal(t, err, e.Run(), "a failed engine stays failed")
+}
+
+func TestProcessPanicComesOutOfRun(t *testing.T) {
+	e, id := hosts(t)
+	e.Spawn(id, "p", func(p *Process) error {
+		p.Sleep(1)
+		panic("mistake")
+	})
+	defer func() { require.Equal(t, "mistake", recover().(*PanicError).Value) }()
+	require.NoError(t, e.Run())
+}
+
+func TestStopAndGoOn(t *testing.T) {
+	e, id := hosts(t)
+	steps := 0
+	e.Spawn(id, "p", func(p *Process) error {
+		for range 4 {
+			steps++
+			p.Sleep(10)
+			e.Stop()
+		}
+		return nil
+	})
+	require.NoError(t, e.Run())
+	require.Equal(t, []any{2, Time(10)}, []any{steps, e.Now()})
+	require.NoError(t, e.RunUntil(1000))
+	require.Equal(t, []any{3, Time(20)}, []any{steps, e.Now()})
+}
+
+// Close runs the deferred calls of every unfinished process; goleak sees to it
+// that no goroutine is left.
+func TestCloseUnwindsProcesses(t *testing.T) {
+	e := New(0)
+	id := e.Add("host", nil)
+	unwound := 0
+	for i := range 3 {
+		e.Spawn(id, fmt.Sprint(i), func(p *Process) error {
+			defer func() {
+				unwound++
+				p.Sleep(1) // cannot wait any more: unwinds on
+				unwound += 100
+			}()
+			p.Park("ever")
+			return nil
+		})
+	}
+	require.Error(t, e.Run())
+	never := e.Spawn(id, "not started", func(*Process) error { unwound += 100; return nil })
+	e.Close()
+	require.Equal(t, 3, unwound)
+	require.True(t, never.Done())
+	require.Panics(t, func() { require.NoError(t, e.Run()) })
+}
+
+// Finished processes are forgotten and their coroutines used again.
+func TestManyShortProcesses(t *testing.T) {
+	e, id := hosts(t)
+	finished := 0
+	var next func(p *Process) error
+	next = func(p *Process) error {
+		p.Sleep(1)
+		if finished++; finished < 10_000 {
+			e.Spawn(id, "next", next)
+		}
+		return nil
+	}
+	e.Spawn(id, "first", next)
+	require.NoError(t, e.Run())
+	require.Equal(t, 10_000, finished)
+	require.Less(t, len(e.processes), 100)
+	require.LessOrEqual(t, len(e.coros.idle), 2)
+}
+
+func TestSleepAndWakeAllocateNothing(t *testing.T) {
+	e, id := hosts(t)
+	var parked *Process
+	parked = e.Spawn(id, "parked", func(p *Process) error {
+		for {
+			p.Park("work")
+		}
+	})
+	e.Spawn(id, "sleeper", func(p *Process) error {
+		for {
+			p.Sleep(Nanosecond)
+			parked.Wake()
+		}
+	})
+	until := Time(0)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		until += 10 * Nanosecond
+		require.NoError(t, e.RunUntil(until))
+	}))
+}
