@@ -1,0 +1,121 @@
+package portals
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// deviceLimits are the limits of the device the tests use.
+var deviceLimits = Limits{
+	MaxEntries: 1 << 18, MaxUnexpectedHeaders: 1 << 17, MaxMDs: 64, MaxEQs: 16, MaxCTs: 1 << 12, MaxPTIndex: 63,
+	MaxIOVecs: 16, MaxListSize: 1 << 18, MaxTriggeredOps: 1 << 16, MaxMsgSize: 1 << 20, MaxAtomicSize: 4096,
+	MaxFetchAtomicSize: 4096, MaxWAWOrderedSize: 64, MaxWAROrderedSize: 64, MaxVolatileSize: 256,
+	Features: FeatureTargetBindInaccessible | FeatureCoherentAtomics, MaxUserHdrSize: 64, MaxPayloadSize: 4096,
+	MaxHandlerMem: 1 << 16, MaxInitialState: 1024, MinFragmentationLimit: 64,
+}
+
+// flatMemory is memory from address 0.
+type flatMemory []byte
+
+func (m flatMemory) Bytes(addr, n uint64) ([]byte, bool) {
+	if addr >= uint64(len(m)) || n > uint64(len(m))-addr {
+		return nil, false
+	}
+	return m[addr : addr+n : addr+n], true
+}
+
+func testNI(tb testing.TB, options NIOptions) *NI {
+	tb.Helper()
+	ni, _, err := NewNI(NIConfig{Options: options, Device: deviceLimits, Memory: make(flatMemory, 1<<20)})
+	require.NoError(tb, err)
+	return ni
+}
+
+// matchBench appends n entries with exact bits and delivers to them in a
+// scattered order.
+func matchBench(b *testing.B, n int) {
+	ni := testNI(b, OptNIMatching|OptNIPhysical)
+	_, err := ni.PTAlloc(0, EQNone, 0)
+	require.NoError(b, err)
+	for i := range n {
+		_, err := ni.MEAppend(0, &ME{Start: 0, Length: 64, UID: UIDAny, Options: OptMEOpPut, MatchID: PhysID(1, 0), MatchBits: uint64(i) * 0x10001}, PriorityList, 0)
+		require.NoError(b, err)
+	}
+	h := Header{Kind: OpPut, NI: NIMatchingPhysical, Initiator: PhysID(1, 0), RLength: 8}
+	b.ReportAllocs()
+	b.ResetTimer()
+	i := uint64(0)
+	for b.Loop() {
+		i = (i + 7919) % uint64(n)
+		h.MatchBits = i * 0x10001
+		d := ni.Receive(&h)
+		if !d.Matched() {
+			b.Fatal("no match")
+		}
+		ni.Finish(d, d.Done())
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Mmatch/s")
+}
+
+func BenchmarkMatch(b *testing.B) {
+	for _, n := range []int{1000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) { matchBench(b, n) })
+	}
+}
+
+// BenchmarkFind is the search alone.
+func BenchmarkFind(b *testing.B) {
+	for _, n := range []int{1000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			ni := testNI(b, OptNIMatching|OptNIPhysical)
+			_, err := ni.PTAlloc(0, EQNone, 0)
+			require.NoError(b, err)
+			for i := range n {
+				_, err := ni.MEAppend(0, &ME{UID: UIDAny, Options: OptMEOpPut, MatchID: PhysID(1, 0), MatchBits: uint64(i)}, PriorityList, 0)
+				require.NoError(b, err)
+			}
+			h := Header{Kind: OpPut, NI: NIMatchingPhysical, Initiator: PhysID(1, 0), RLength: 8}
+			i := uint64(0)
+			for b.Loop() {
+				i = (i + 7919) % uint64(n)
+				h.MatchBits = i
+				if ni.pts[0].priority.find(&h) == nil {
+					b.Fatal("no match")
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Mmatch/s")
+		})
+	}
+}
+
+// BenchmarkTriggered runs chains of triggered increments: each counter fires
+// the increment of the next.
+func BenchmarkTriggered(b *testing.B) {
+	const chain = 1000
+	ni := testNI(b, OptNIMatching|OptNIPhysical)
+	var cts [chain + 1]Handle
+	for i := range cts {
+		h, err := ni.CTAlloc()
+		require.NoError(b, err)
+		cts[i] = h
+	}
+	b.ReportAllocs()
+	round := uint64(0)
+	for b.Loop() {
+		round++
+		for i := range chain {
+			if err := ni.TriggeredCTInc(cts[i+1], CTEvent{Success: 1}, cts[i], round); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := ni.CTInc(cts[0], CTEvent{Success: 1}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	v, err := ni.CTGet(cts[chain])
+	require.NoError(b, err)
+	require.Equal(b, round, v.Success)
+	b.ReportMetric(float64(b.N)*chain/b.Elapsed().Seconds()/1e6, "Mops/s")
+}

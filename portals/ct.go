@@ -1,0 +1,164 @@
+package portals
+
+import "math/bits"
+
+// ct is a counting event with the triggered operations that wait for it.
+type ct struct {
+	handle Handle
+	value  CTEvent
+	heap   []trigRef
+}
+
+// total is what thresholds are compared with; a sum past 2^64-1 stays there.
+func (c *ct) total() uint64 {
+	sum, carry := bits.Add64(c.value.Success, c.value.Failure, 0)
+	if carry != 0 {
+		return SizeMax
+	}
+	return sum
+}
+
+// CTAlloc (PtlCTAlloc) makes a counting event of value zero. Errors:
+// ErrNoInit; ErrNoSpace with max_cts counters.
+func (ni *NI) CTAlloc() (Handle, error) {
+	if ni.dead {
+		return InvalidHandle, ErrNoInit
+	}
+	if ni.cts.live >= ni.limits.MaxCTs {
+		return InvalidHandle, ErrNoSpace
+	}
+	c := &ct{}
+	c.handle = ni.cts.add(c)
+	return c.handle, nil
+}
+
+// CTFree (PtlCTFree) releases a counting event and drops the triggered
+// operations that wait for it. What still counts on it counts nothing; whoever
+// waits for it is interrupted. Errors: ErrNoInit, ErrArgInvalid.
+func (ni *NI) CTFree(h Handle) error {
+	c, err := ni.ctOf("CTFree", h)
+	if err != nil {
+		return err
+	}
+	ni.cancelTriggered(c)
+	ni.cts.remove(h)
+	ni.interrupted(h)
+	return nil
+}
+
+// CTCancelTriggered (PtlCTCancelTriggered) drops the triggered operations that
+// wait for a counting event. Errors: ErrNoInit, ErrArgInvalid.
+func (ni *NI) CTCancelTriggered(h Handle) error {
+	c, err := ni.ctOf("CTCancelTriggered", h)
+	if err != nil {
+		return err
+	}
+	ni.cancelTriggered(c)
+	return nil
+}
+
+func (ni *NI) ctOf(fn string, h Handle) (*ct, error) {
+	if ni.dead {
+		return nil, ErrNoInit
+	}
+	c := ni.cts.get(h)
+	if c == nil {
+		return nil, invalid(fn, "counter handle %#x names nothing", uint32(h))
+	}
+	return c, nil
+}
+
+// CTGet (PtlCTGet) returns the value of a counting event. Errors: ErrNoInit,
+// ErrArgInvalid.
+func (ni *NI) CTGet(h Handle) (CTEvent, error) {
+	c, err := ni.ctOf("CTGet", h)
+	if err != nil {
+		return CTEvent{}, err
+	}
+	return c.value, nil
+}
+
+// CTPoll is one step of PtlCTPoll, and of PtlCTWait with one counter: it
+// returns value and index of the first counter whose successes have reached its
+// test or that counted a failure (Portals 4.x §3.14.6). ErrCTNoneReached tells
+// the caller to wait for the CounterChanged hook or its time-out. Other errors:
+// ErrNoInit, ErrArgInvalid, ErrAborted after Abort.
+func (ni *NI) CTPoll(hs []Handle, tests []uint64) (CTEvent, int, error) {
+	if ni.proc.aborted {
+		return CTEvent{}, 0, ErrAborted
+	}
+	if len(hs) != len(tests) {
+		return CTEvent{}, 0, invalid("CTPoll", "%d counters but %d tests", len(hs), len(tests))
+	}
+	which := -1
+	var value CTEvent
+	for i, h := range hs {
+		c, err := ni.ctOf("CTPoll", h)
+		if err != nil {
+			return CTEvent{}, 0, err
+		}
+		if which < 0 && (c.value.Success >= tests[i] || c.value.Failure != 0) {
+			which, value = i, c.value
+		}
+	}
+	if which < 0 {
+		if ni.dead {
+			return CTEvent{}, 0, ErrNoInit
+		}
+		return CTEvent{}, 0, ErrCTNoneReached
+	}
+	return value, which, nil
+}
+
+// CTSet (PtlCTSet) sets a counting event; triggered operations whose threshold
+// the new value has reached fire. Errors: ErrNoInit, ErrArgInvalid.
+func (ni *NI) CTSet(h Handle, value CTEvent) error {
+	c, err := ni.ctOf("CTSet", h)
+	if err != nil {
+		return err
+	}
+	ni.setCT(c, value)
+	ni.drain()
+	return nil
+}
+
+// CTInc (PtlCTInc) adds to a counting event: to the successes or to the
+// failures, not to both. Triggered operations whose threshold is reached fire.
+// Errors: ErrNoInit, ErrArgInvalid.
+func (ni *NI) CTInc(h Handle, increment CTEvent) error {
+	c, err := ni.ctOf("CTInc", h)
+	if err != nil {
+		return err
+	}
+	if increment.Success != 0 && increment.Failure != 0 {
+		return invalid("CTInc", "increment of both success and failure")
+	}
+	ni.setCT(c, CTEvent{c.value.Success + increment.Success, c.value.Failure + increment.Failure})
+	ni.drain()
+	return nil
+}
+
+// count adds to the counter h, if it lives. What that triggers runs at the end
+// of the call in progress.
+func (ni *NI) count(h Handle, success, failure uint64) {
+	if h == CTNone {
+		return
+	}
+	if c := ni.cts.get(h); c != nil {
+		ni.setCT(c, CTEvent{c.value.Success + success, c.value.Failure + failure})
+	}
+}
+
+// setCT changes a value and moves what it fires to the ready queue.
+func (ni *NI) setCT(c *ct, value CTEvent) {
+	c.value = value
+	if ni.tracer != nil {
+		ni.trace(TraceRecord{What: TraceCounter, Handle: c.handle, Counter: value})
+	}
+	if f := ni.proc.cfg.Hooks.CounterChanged; f != nil {
+		f(ni, c.handle)
+	}
+	for len(c.heap) > 0 && c.heap[0].threshold <= c.total() {
+		ni.fire(c.pop())
+	}
+}

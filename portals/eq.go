@@ -1,0 +1,266 @@
+package portals
+
+// eq is an event queue: a ring that grows up to its capacity. Slots promised to
+// messages under delivery are not given to anybody else.
+//
+// A queue no flow-controlled portal table entry uses is circular: a new event
+// overwrites the oldest (Portals 4.x §3.13.3). A queue with flow control keeps
+// what it has, because the old events belong to accepted messages, and loses
+// the new one if nobody promised it a slot. Either way the next event after the
+// gap comes with ErrEQDropped.
+type eq struct {
+	handle   Handle
+	capacity uint64 // slots asked for
+	ring     []eqSlot
+	head, n  int
+	promised int
+	extra    int  // events in the queue that use the extra slot of a portal table entry
+	flowPTs  int  // flow-controlled portal table entries attached
+	gap      bool // events were lost after the newest one
+	passed   int  // polls that preferred a queue of lower index
+}
+
+type eqSlot struct {
+	ev    Event
+	gap   bool // events were lost before this one
+	extra bool // holds the extra slot of portal table entry ev.PTIndex
+}
+
+const (
+	firstEQSlots = 8
+	// maxEQSlots bounds what a caller can make the simulator allocate.
+	maxEQSlots = 1 << 30
+	// pollPatience is how often EQPoll may prefer a queue of lower index to a
+	// queue that has an event.
+	pollPatience = 8
+)
+
+// EQAlloc (PtlEQAlloc) makes an event queue of at least count events; a count
+// of 0 gives one. Errors: ErrNoInit; ErrNoSpace with max_eqs queues, or for a
+// count that no machine holds.
+func (ni *NI) EQAlloc(count uint64) (Handle, error) {
+	if ni.dead {
+		return InvalidHandle, ErrNoInit
+	}
+	if ni.eqs.live >= ni.limits.MaxEQs || count > maxEQSlots {
+		return InvalidHandle, ErrNoSpace
+	}
+	q := &eq{capacity: max(count, 1)}
+	q.handle = ni.eqs.add(q)
+	return q.handle, nil
+}
+
+// EQFree (PtlEQFree) releases an event queue. Events of descriptors and portal
+// table entries that still name it are discarded from then on; whoever waits
+// for it is interrupted. Errors: ErrNoInit, ErrArgInvalid.
+func (ni *NI) EQFree(h Handle) error {
+	if _, err := ni.eqOf("EQFree", h); err != nil {
+		return err
+	}
+	ni.eqs.remove(h)
+	ni.interrupted(h)
+	return nil
+}
+
+func (ni *NI) eqOf(fn string, h Handle) (*eq, error) {
+	if ni.dead {
+		return nil, ErrNoInit
+	}
+	q := ni.eqs.get(h)
+	if q == nil {
+		return nil, invalid(fn, "event queue handle %#x names nothing", uint32(h))
+	}
+	return q, nil
+}
+
+// EQGet (PtlEQGet) takes the oldest event. Errors: ErrNoInit, ErrArgInvalid,
+// ErrEQEmpty; ErrEQDropped together with an event when events before it were
+// lost.
+func (ni *NI) EQGet(h Handle) (Event, error) {
+	q, err := ni.eqOf("EQGet", h)
+	if err != nil {
+		return Event{}, err
+	}
+	return ni.take(q)
+}
+
+// EQPoll is one step of PtlEQPoll, and of PtlEQWait with one queue: it takes
+// the oldest event of the first queue that has one and returns the queue's
+// index. ErrEQEmpty tells the caller to wait for the EventPosted hook or its
+// time-out. A queue of higher index is not passed over more than a few times.
+// Other errors: ErrNoInit, ErrArgInvalid, ErrEQDropped as EQGet, ErrAborted
+// after Abort.
+func (ni *NI) EQPoll(hs []Handle) (Event, int, error) {
+	if ni.proc.aborted {
+		return Event{}, 0, ErrAborted
+	}
+	if ni.dead {
+		return Event{}, 0, ErrNoInit
+	}
+	first, starved := -1, -1
+	for i, h := range hs {
+		q, err := ni.eqOf("EQPoll", h)
+		if err != nil {
+			return Event{}, 0, err
+		}
+		if q.n == 0 {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		if starved < 0 && q.passed >= pollPatience {
+			starved = i
+		}
+	}
+	if first < 0 {
+		return Event{}, 0, ErrEQEmpty
+	}
+	which := first
+	if starved >= 0 {
+		which = starved
+	}
+	for i, h := range hs {
+		if q := ni.eqs.get(h); i != which && q.n > 0 {
+			q.passed++
+		}
+	}
+	q := ni.eqs.get(hs[which])
+	q.passed = 0
+	ev, err := ni.take(q)
+	return ev, which, err
+}
+
+// EQLen returns the number of events waiting in a queue, 0 for a handle that
+// names none.
+func (ni *NI) EQLen(h Handle) int {
+	if q := ni.eqs.get(h); q != nil {
+		return q.n
+	}
+	return 0
+}
+
+func (ni *NI) take(q *eq) (Event, error) {
+	if q.n == 0 {
+		return Event{}, ErrEQEmpty
+	}
+	s := &q.ring[q.head]
+	ev, gap := s.ev, s.gap
+	q.dropHead(ni)
+	if gap {
+		return ev, ErrEQDropped
+	}
+	return ev, nil
+}
+
+func (q *eq) dropHead(ni *NI) {
+	s := &q.ring[q.head]
+	if s.extra {
+		q.extra--
+		s.extra = false
+		if p := ni.pts[s.ev.PTIndex]; p != nil {
+			p.fcSlot = false
+		}
+	}
+	q.head++
+	if q.head == len(q.ring) {
+		q.head = 0
+	}
+	q.n--
+}
+
+// disownSlot lets the PT_DISABLED event of a freed portal table entry stay in
+// the queue as an ordinary event.
+func (q *eq) disownSlot(index uint32) {
+	for i := range q.n {
+		s := &q.ring[(q.head+i)%len(q.ring)]
+		if s.extra && s.ev.PTIndex == index {
+			s.extra = false
+			q.extra--
+		}
+	}
+}
+
+// room reports whether n more ordinary events can be promised.
+func (q *eq) room(n int) bool {
+	return uint64(q.n-q.extra+q.promised+n) <= q.capacity
+}
+
+func (q *eq) push(ev *Event, extra bool) {
+	if q.n == len(q.ring) {
+		bigger := make([]eqSlot, max(firstEQSlots, 2*len(q.ring)))
+		for i := range q.n {
+			bigger[i] = q.ring[(q.head+i)%len(q.ring)]
+		}
+		q.ring, q.head = bigger, 0
+	}
+	i := q.head + q.n
+	if i >= len(q.ring) {
+		i -= len(q.ring)
+	}
+	s := &q.ring[i]
+	s.ev, s.gap, s.extra = *ev, q.gap, extra
+	q.gap = false
+	q.n++
+}
+
+// postEvent posts an event nobody promised a slot.
+func (ni *NI) postEvent(h Handle, ev *Event) {
+	q := ni.eqs.get(h)
+	if q == nil {
+		return
+	}
+	if !q.room(1) {
+		ni.traceEvent(TraceEventLost, h, ev)
+		if q.flowPTs > 0 || q.n == 0 {
+			q.gap = true
+			return
+		}
+		q.dropHead(ni)
+		q.push(ev, false)
+		q.ring[q.head].gap = true
+	} else {
+		q.push(ev, false)
+	}
+	ni.posted(h, ev)
+}
+
+// postPromised posts an event into a slot promised at Receive.
+func (ni *NI) postPromised(h Handle, ev *Event) {
+	q := ni.eqs.get(h)
+	if q == nil {
+		return
+	}
+	q.promised--
+	q.push(ev, false)
+	ni.posted(h, ev)
+}
+
+func (ni *NI) unpromise(h Handle, n int) {
+	if q := ni.eqs.get(h); q != nil {
+		q.promised -= n
+	}
+}
+
+func (ni *NI) postPTDisabled(p *pt) {
+	ev := Event{Type: EventPTDisabled, Fail: NIPTDisabled, PTIndex: p.index}
+	q := ni.eqs.get(p.eq)
+	if q == nil {
+		return
+	}
+	if p.fcSlot {
+		ni.postEvent(p.eq, &ev)
+		return
+	}
+	p.fcSlot = true
+	q.extra++
+	q.push(&ev, true)
+	ni.posted(p.eq, &ev)
+}
+
+func (ni *NI) posted(h Handle, ev *Event) {
+	ni.traceEvent(TraceEvent, h, ev)
+	if f := ni.proc.cfg.Hooks.EventPosted; f != nil {
+		f(ni, h)
+	}
+}

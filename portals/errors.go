@@ -1,0 +1,59 @@
+package portals
+
+import "fmt"
+
+// Code is a return code of the standard (Portals 4.x §3.3, "return codes").
+// Functions return nil for PTL_OK and an error that errors.Is finds equal to
+// one of the codes below otherwise.
+type Code int
+
+// Return codes. The comment gives the C name.
+const (
+	OK               Code = iota // PTL_OK; never returned as an error
+	ErrArgInvalid                // PTL_ARG_INVALID: an argument is invalid
+	ErrCTNoneReached             // PTL_CT_NONE_REACHED: no counter of a poll reached its test
+	ErrEQDropped                 // PTL_EQ_DROPPED: an event is returned, and at least one before it was lost
+	ErrEQEmpty                   // PTL_EQ_EMPTY: no event in the queue
+	ErrFail                      // PTL_FAIL: unspecific failure; HandleIsEqual: not equal
+	ErrIgnored                   // PTL_IGNORED: the logical map is fixed by the run-time system
+	ErrInUse                     // PTL_IN_USE: the object is in use
+	ErrListTooLong               // PTL_LIST_TOO_LONG: the list has max_list_size entries
+	ErrNoInit                    // PTL_NO_INIT: the library or the interface is not initialised
+	ErrNoSpace                   // PTL_NO_SPACE: a limit of the interface is exhausted
+	ErrPIDInUse                  // PTL_PID_IN_USE: the process identifier is taken
+	ErrPTFull                    // PTL_PT_FULL: no free portal table entry
+	ErrPTEQNeeded                // PTL_PT_EQ_NEEDED: flow control without an event queue
+	ErrPTInUse                   // PTL_PT_IN_USE: the portal table entry is allocated
+	ErrAborted                   // PTL_ABORTED: Abort was called, or the object waited for was freed
+	codeCount
+)
+
+var codeNames = [codeCount]string{
+	"OK", "ARG_INVALID", "CT_NONE_REACHED", "EQ_DROPPED", "EQ_EMPTY", "FAIL", "IGNORED", "IN_USE",
+	"LIST_TOO_LONG", "NO_INIT", "NO_SPACE", "PID_IN_USE", "PT_FULL", "PT_EQ_NEEDED", "PT_IN_USE", "ABORTED",
+}
+
+// String returns the C name without its prefix, e.g. "PT_FULL".
+func (c Code) String() string { return nameOf(codeNames[:], int(c)) }
+
+// Error implements error.
+func (c Code) Error() string { return "portals: PTL_" + c.String() }
+
+// argError is ErrArgInvalid with the function and the reason.
+type argError struct{ fn, why string }
+
+func (e *argError) Error() string { return "portals: " + e.fn + ": PTL_ARG_INVALID: " + e.why }
+
+// Unwrap makes errors.Is(err, ErrArgInvalid) hold.
+func (e *argError) Unwrap() error { return ErrArgInvalid }
+
+func invalid(fn, format string, args ...any) error {
+	return &argError{fn: fn, why: fmt.Sprintf(format, args...)}
+}
+
+func nameOf(names []string, i int) string {
+	if i < 0 || i >= len(names) || names[i] == "" {
+		return fmt.Sprintf("UNKNOWN(%d)", i)
+	}
+	return names[i]
+}

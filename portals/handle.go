@@ -1,0 +1,144 @@
+package portals
+
+// Handle names an object (ptl_handle_any_t): 3 bits of kind, 2 bits of
+// interface, 27 bits of serial number. The zero Handle names nothing. Serial
+// numbers of one kind on one interface repeat only after 2^27 allocations, and
+// start at a value that depends on the process, so that a stale handle, a
+// handle of another kind and a handle of another process are told apart from a
+// live one.
+type Handle uint32
+
+// Kind is the kind of object a handle names.
+type Kind uint8
+
+// Kinds of object. Zero is none.
+const (
+	KindNone Kind = iota
+	KindNI
+	KindEQ
+	KindCT
+	KindMD
+	KindLE
+	KindME
+)
+
+// Handles that name nothing. All are the zero Handle.
+const (
+	InvalidHandle Handle = 0 // PTL_INVALID_HANDLE
+	EQNone        Handle = 0 // PTL_EQ_NONE
+	CTNone        Handle = 0 // PTL_CT_NONE
+)
+
+const (
+	serialBits = 27
+	serialMask = 1<<serialBits - 1
+)
+
+func makeHandle(k Kind, ni NIKind, serial uint32) Handle {
+	return Handle(uint32(k)<<29 | uint32(ni)<<serialBits | serial&serialMask)
+}
+
+// Kind returns the kind encoded in the handle, whether or not the object lives.
+func (h Handle) Kind() Kind { return Kind(h >> 29) }
+
+// NI returns the interface encoded in the handle.
+func (h Handle) NI() NIKind { return NIKind(h>>serialBits) & 3 }
+
+// HandleIsEqual (PtlHandleIsEqual) returns nil when both handles name the same
+// object and ErrFail otherwise.
+func HandleIsEqual(a, b Handle) error {
+	if a == b {
+		return nil
+	}
+	return ErrFail
+}
+
+// table maps handles of one kind to objects: a direct-mapped table indexed by
+// the low bits of the serial number. At most half of it is in use.
+type table[T any] struct {
+	kind Kind
+	ni   NIKind
+	next uint32
+	live int
+	ids  []tableSlot[T]
+}
+
+type tableSlot[T any] struct {
+	h Handle
+	p *T
+}
+
+const firstTableSize = 16
+
+func (t *table[T]) init(kind Kind, ni NIKind, salt uint32) {
+	t.kind, t.ni, t.next = kind, ni, salt
+	t.ids = make([]tableSlot[T], firstTableSize)
+}
+
+func (t *table[T]) get(h Handle) *T {
+	s := &t.ids[uint32(h)&uint32(len(t.ids)-1)]
+	if s.h != h || h == InvalidHandle {
+		return nil
+	}
+	return s.p
+}
+
+func (t *table[T]) add(p *T) Handle { return t.addKind(p, t.kind) }
+
+func (t *table[T]) addKind(p *T, kind Kind) Handle {
+	if 2*(t.live+1) > len(t.ids) {
+		t.grow()
+	}
+	mask := uint32(len(t.ids) - 1)
+	for t.ids[t.next&mask].p != nil {
+		t.next++
+	}
+	h := makeHandle(kind, t.ni, t.next)
+	t.ids[t.next&mask] = tableSlot[T]{h, p}
+	t.next++
+	t.live++
+	return h
+}
+
+func (t *table[T]) grow() {
+	old := t.ids
+	t.ids = make([]tableSlot[T], 2*len(old))
+	mask := uint32(len(t.ids) - 1)
+	for _, s := range old {
+		if s.p != nil {
+			t.ids[uint32(s.h)&mask] = s
+		}
+	}
+}
+
+func (t *table[T]) remove(h Handle) {
+	s := &t.ids[uint32(h)&uint32(len(t.ids)-1)]
+	if s.h == h {
+		*s = tableSlot[T]{}
+		t.live--
+	}
+}
+
+// pool recycles objects; addresses are stable.
+type pool[T any] struct {
+	free  []*T
+	chunk []T
+}
+
+const poolChunk = 64
+
+func (p *pool[T]) get() *T {
+	if n := len(p.free); n > 0 {
+		x := p.free[n-1]
+		p.free = p.free[:n-1]
+		return x
+	}
+	if len(p.chunk) == 0 {
+		p.chunk = make([]T, poolChunk)
+	}
+	x := &p.chunk[0]
+	p.chunk = p.chunk[1:]
+	return x
+}
+
+func (p *pool[T]) put(x *T) { p.free = append(p.free, x) }

@@ -1,0 +1,111 @@
+package portals
+
+// HandlerOp is an operation a handler issues (sPIN'17 §2, "put from host", "put
+// from device" and likewise). It differs from the host's in where the data
+// lies: in memory named by the handler instead of a descriptor. It passes the
+// same checks, limits and outbox.
+type HandlerOp struct {
+	Kind OpKind // OpPut, OpGet, OpAtomic, OpFetchAtomic or OpSwap
+
+	// Source of put, atomic, fetching atomic, swap: Data, bytes of HPU memory,
+	// copied by Issue, at most max_payload_size; or, with Data nil, Length bytes
+	// of host memory at SourceOffset of Source.
+	Data         []byte
+	Source       Region
+	SourceOffset uint64
+	// Dest is the host memory a get or fetching operation replies into. With an
+	// empty Dest the reply's bytes are for the device: the transport knows the
+	// reply by its Cookie and keeps them.
+	Dest       Region
+	DestOffset uint64
+	Length     uint64 // bytes; ignored with Data
+
+	MD     Handle // descriptor for events and counters, or 0 for none
+	Cookie uint64 // returned in Delivery.Cookie of the reply
+
+	AckReq       AckReq
+	Target       ID
+	PT           uint32
+	MatchBits    uint64
+	RemoteOffset uint64
+	UserPtr      uint64
+	HdrData      uint64
+	Op           AtomicOp
+	Type         Datatype
+	Operand      []byte // swaps: one element of Type
+}
+
+// Issue sends an operation of a handler. Errors: ErrNoInit, ErrArgInvalid.
+func (ni *NI) Issue(o *HandlerOp) error {
+	x := transfer{
+		kind: o.Kind, ack: o.AckReq, op: o.Op, typ: o.Type, length: o.Length, target: o.Target, pt: o.PT,
+		matchBits: o.MatchBits, remoteOffset: o.RemoteOffset, userPtr: o.UserPtr, hdrData: o.HdrData,
+		operandLen: len(o.Operand),
+	}
+	copy(x.operand[:], o.Operand)
+	if err := ni.checkIssue(o, &x); err != nil {
+		return err
+	}
+	op := ni.newOp()
+	op.Issued = true
+	pend, ref := ni.newPending()
+	pend.kind, pend.length, pend.userPtr = x.kind, x.length, x.userPtr
+	pend.issued, pend.dest, pend.getOff, pend.cookie = true, o.Dest, o.DestOffset, o.Cookie
+	ni.fillHeader(&op.Header, &x, ref)
+	op.Header.AckReq = NoAck
+	if x.kind.carries() {
+		op.length = x.length
+		if o.Data != nil {
+			copy(op.keep(len(o.Data)), o.Data)
+		} else {
+			op.source, op.offset = o.Source, o.SourceOffset
+		}
+	}
+	if m := ni.mds.get(o.MD); m != nil {
+		if x.kind.carries() {
+			pend.putMD = o.MD
+			m.refs++
+		}
+		if x.kind.fetches() {
+			pend.getMD = o.MD
+			m.refs++
+		} else if ni.wantsAck(m, x.ack) {
+			pend.ack, op.Header.AckReq = x.ack, x.ack
+		}
+	}
+	pend.sent = !x.kind.carries()
+	pend.waiting = x.kind.fetches() || pend.ack != NoAck
+	ni.queue(op)
+	return nil
+}
+
+func (ni *NI) checkIssue(o *HandlerOp, x *transfer) error {
+	const fn = "Issue"
+	if ni.dead {
+		return ErrNoInit
+	}
+	if !o.Kind.request() {
+		return invalid(fn, "kind %v is no request", o.Kind)
+	}
+	if o.MD != InvalidHandle && ni.mds.get(o.MD) == nil {
+		return invalid(fn, "memory descriptor handle %#x names nothing", uint32(o.MD))
+	}
+	if x.kind.carries() {
+		if o.Data != nil {
+			x.length = uint64(len(o.Data))
+			if x.length > ni.limits.MaxPayloadSize {
+				return invalid(fn, "%d bytes from the device, largest is %d", x.length, ni.limits.MaxPayloadSize)
+			}
+		} else if !within(&o.Source, o.SourceOffset, x.length) {
+			return invalid(fn, "%d bytes at offset %d of host memory of %d", x.length, o.SourceOffset, o.Source.Length)
+		}
+	}
+	if x.kind.fetches() && o.Dest.Length > 0 && !within(&o.Dest, o.DestOffset, x.length) {
+		return invalid(fn, "reply of %d bytes at offset %d of host memory of %d", x.length, o.DestOffset, o.Dest.Length)
+	}
+	return ni.checkRequest(fn, x)
+}
+
+func within(r *Region, off, n uint64) bool {
+	return off <= r.Length && n <= r.Length-off
+}

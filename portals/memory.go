@@ -1,0 +1,180 @@
+package portals
+
+import "math/bits"
+
+// Memory is the address space of a process. An interface reads and writes only
+// through it.
+type Memory interface {
+	// Bytes returns the memory at addr: between 1 and n bytes, fewer than n
+	// where the backing store is not contiguous, and false when addr is not
+	// accessible. The caller asks again for the rest. n is at least 1.
+	// The slice is used before the next call into the Memory and not kept.
+	Bytes(addr, n uint64) ([]byte, bool)
+}
+
+// IOVec is one element of a scatter/gather list (ptl_iovec_t, Portals 4.x §3.10.2).
+type IOVec struct {
+	Base   uint64 // virtual address
+	Length uint64 // bytes, 0 is legal
+}
+
+// Region is memory of a process: a contiguous range, or, when IOVec is not
+// nil, the concatenation of its vectors.
+type Region struct {
+	Start  uint64  // virtual address; unused with IOVec
+	Length uint64  // bytes in all
+	IOVec  []IOVec // never changed once the region is in use
+}
+
+// contiguous makes a region of one range; false when it wraps around.
+func contiguous(start, length uint64) (Region, bool) {
+	if _, carry := bits.Add64(start, length, 0); carry != 0 {
+		return Region{}, false
+	}
+	return Region{Start: start, Length: length}, true
+}
+
+// vectored copies a scatter/gather list into a region; false when a vector or
+// the sum of the lengths wraps around.
+func vectored(iov []IOVec) (Region, bool) {
+	r := Region{IOVec: make([]IOVec, len(iov))}
+	copy(r.IOVec, iov)
+	for _, v := range iov {
+		if _, carry := bits.Add64(v.Base, v.Length, 0); carry != 0 {
+			return Region{}, false
+		}
+		sum, carry := bits.Add64(r.Length, v.Length, 0)
+		if carry != 0 {
+			return Region{}, false
+		}
+		r.Length = sum
+	}
+	return r, true
+}
+
+// Segments iterates over the address ranges of n bytes from offset off. What
+// lies outside the region is left out.
+func (r *Region) Segments(off, n uint64) SegIter {
+	if off >= r.Length {
+		return SegIter{}
+	}
+	n = min(n, r.Length-off)
+	if r.IOVec == nil {
+		return SegIter{addr: r.Start + off, first: n}
+	}
+	return SegIter{iov: r.IOVec, skip: off, left: n}
+}
+
+// Addr returns the address of the byte at offset off, or, past the end, the
+// address just after the last byte.
+func (r *Region) Addr(off uint64) uint64 {
+	if r.IOVec == nil {
+		return r.Start + min(off, r.Length)
+	}
+	end := uint64(0)
+	for _, v := range r.IOVec {
+		if off < v.Length {
+			return v.Base + off
+		}
+		off -= v.Length
+		end = v.Base + v.Length
+	}
+	return end
+}
+
+// SegIter walks over address ranges without allocating.
+type SegIter struct {
+	addr, first uint64
+	iov         []IOVec
+	skip, left  uint64
+}
+
+// Next returns the next range; ok is false when there is none. n is never 0.
+func (it *SegIter) Next() (addr, n uint64, ok bool) {
+	if it.first > 0 {
+		n, it.first = it.first, 0
+		return it.addr, n, true
+	}
+	for it.left > 0 && len(it.iov) > 0 {
+		v := it.iov[0]
+		it.iov = it.iov[1:]
+		if it.skip >= v.Length {
+			it.skip -= v.Length
+			continue
+		}
+		n = min(v.Length-it.skip, it.left)
+		addr = v.Base + it.skip
+		it.left -= n
+		it.skip = 0
+		return addr, n, true
+	}
+	return 0, 0, false
+}
+
+// writeMem copies data to the region at off and reports whether all of it was
+// accessible.
+func writeMem(m Memory, r *Region, off uint64, data []byte) bool {
+	it := r.Segments(off, uint64(len(data)))
+	for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
+		for n > 0 {
+			b, ok := bytesAt(m, addr, n)
+			if !ok {
+				return false
+			}
+			copy(b, data)
+			data = data[len(b):]
+			addr += uint64(len(b))
+			n -= uint64(len(b))
+		}
+	}
+	return true
+}
+
+// readMem copies from the region at off into dst and reports whether all of it
+// was accessible. Bytes past the end of the region are left alone.
+func readMem(m Memory, r *Region, off uint64, dst []byte) bool {
+	it := r.Segments(off, uint64(len(dst)))
+	for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
+		for n > 0 {
+			b, ok := bytesAt(m, addr, n)
+			if !ok {
+				return false
+			}
+			copy(dst, b)
+			dst = dst[len(b):]
+			addr += uint64(len(b))
+			n -= uint64(len(b))
+		}
+	}
+	return true
+}
+
+// bytesAt guards against a Memory that breaks its contract.
+func bytesAt(m Memory, addr, n uint64) ([]byte, bool) {
+	if m == nil {
+		return nil, false
+	}
+	b, ok := m.Bytes(addr, n)
+	if !ok || len(b) == 0 {
+		return nil, false
+	}
+	if uint64(len(b)) > n {
+		b = b[:n]
+	}
+	return b, true
+}
+
+func accessible(m Memory, r *Region) bool {
+	it := r.Segments(0, r.Length)
+	for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
+		for n > 0 {
+			b, ok := bytesAt(m, addr, n)
+			if !ok {
+				return false
+			}
+			addr += uint64(len(b))
+			n -= uint64(len(b))
+		}
+	}
+	return true
+}

@@ -1,0 +1,165 @@
+package portals
+
+// pt is a portal table entry.
+type pt struct {
+	index    uint32
+	opts     PTOptions
+	eq       Handle
+	disabled bool
+	fcSlot   bool // the queue's extra slot for PT_DISABLED is taken
+	open     int  // deliveries not finished
+	priority entryList
+	overflow entryList
+	headers  headerList
+}
+
+func (p *pt) list(l List) *entryList {
+	if l == OverflowList {
+		return &p.overflow
+	}
+	return &p.priority
+}
+
+// PTAlloc (PtlPTAlloc) allocates a portal table entry: the one asked for, or
+// with PTAny the free one of lowest index. Errors: ErrNoInit, ErrArgInvalid,
+// ErrPTFull, ErrPTInUse, ErrPTEQNeeded.
+func (ni *NI) PTAlloc(options PTOptions, eq Handle, index uint32) (uint32, error) {
+	if ni.dead {
+		return 0, ErrNoInit
+	}
+	if options&^optPTAll != 0 {
+		return 0, invalid("PTAlloc", "options %#x, unknown bits", uint32(options))
+	}
+	q := ni.eqs.get(eq)
+	if eq != EQNone && q == nil {
+		return 0, invalid("PTAlloc", "event queue handle %#x names nothing", uint32(eq))
+	}
+	if options&OptPTFlowCtrl != 0 && q == nil {
+		return 0, ErrPTEQNeeded
+	}
+	if index == PTAny {
+		index = 0
+		for ; index < uint32(len(ni.pts)) && ni.pts[index] != nil; index++ {
+		}
+		if index == uint32(len(ni.pts)) {
+			return 0, ErrPTFull
+		}
+	}
+	if index >= uint32(len(ni.pts)) {
+		return 0, invalid("PTAlloc", "index %d, largest is %d", index, ni.limits.MaxPTIndex)
+	}
+	if ni.pts[index] != nil {
+		return 0, ErrPTInUse
+	}
+	ni.pts[index] = &pt{index: index, opts: options, eq: eq, disabled: options&OptPTAllocDisabled != 0}
+	if options&OptPTFlowCtrl != 0 {
+		q.flowPTs++
+	}
+	return index, nil
+}
+
+func (ni *NI) ptAt(fn string, index uint32) (*pt, error) {
+	if ni.dead {
+		return nil, ErrNoInit
+	}
+	if index >= uint32(len(ni.pts)) || ni.pts[index] == nil {
+		return nil, invalid(fn, "portal table index %d is not allocated", index)
+	}
+	return ni.pts[index], nil
+}
+
+// PTFree (PtlPTFree) releases a portal table entry. Errors: ErrNoInit,
+// ErrArgInvalid; ErrInUse while entries, unexpected headers or messages in
+// delivery are attached to it.
+func (ni *NI) PTFree(index uint32) error {
+	p, err := ni.ptAt("PTFree", index)
+	if err != nil {
+		return err
+	}
+	if p.open > 0 || p.priority.n > 0 || p.overflow.n > 0 || p.headers.n > 0 {
+		return ErrInUse
+	}
+	if q := ni.eqs.get(p.eq); q != nil && p.opts&OptPTFlowCtrl != 0 {
+		q.flowPTs--
+		if p.fcSlot {
+			q.disownSlot(index)
+		}
+	}
+	ni.pts[index] = nil
+	return nil
+}
+
+// PTEnable (PtlPTEnable) makes a portal table entry accept messages. Errors:
+// ErrNoInit, ErrArgInvalid.
+func (ni *NI) PTEnable(index uint32) error {
+	p, err := ni.ptAt("PTEnable", index)
+	if err != nil {
+		return err
+	}
+	p.disabled = false
+	ni.trace(TraceRecord{What: TracePTEnabled, PT: index})
+	return nil
+}
+
+// PTDisable (PtlPTDisable) makes a portal table entry refuse messages; it posts
+// no event. The standard's call returns when messages being delivered are
+// complete: the caller waits until PTBusy says so. Errors: ErrNoInit,
+// ErrArgInvalid.
+func (ni *NI) PTDisable(index uint32) error {
+	p, err := ni.ptAt("PTDisable", index)
+	if err != nil {
+		return err
+	}
+	p.disabled = true
+	ni.trace(TraceRecord{What: TracePTDisabled, PT: index})
+	return nil
+}
+
+// PTBusy reports whether messages are being delivered through a portal table
+// entry. An index that is not allocated is not busy.
+func (ni *NI) PTBusy(index uint32) bool {
+	return index < uint32(len(ni.pts)) && ni.pts[index] != nil && ni.pts[index].open > 0
+}
+
+// PTEnabled reports whether a portal table entry is allocated and accepts
+// messages.
+func (ni *NI) PTEnabled(index uint32) bool {
+	return index < uint32(len(ni.pts)) && ni.pts[index] != nil && !ni.pts[index].disabled
+}
+
+// PTOptions returns the options a portal table entry was allocated with, 0 when
+// it is not allocated.
+func (ni *NI) PTOptions(index uint32) PTOptions {
+	if index >= uint32(len(ni.pts)) || ni.pts[index] == nil {
+		return 0
+	}
+	return ni.pts[index].opts
+}
+
+// DisableForFlowControl disables a portal table entry because the device ran
+// out of a resource of its own, such as handler contexts or packet buffer
+// (Portals 4.x §2.7; sPIN'17 §2). One PT_DISABLED event tells the owner. It has
+// no effect on an entry that is not allocated or is disabled already. An entry
+// without flow control has nobody to tell and is left alone: the result says
+// whether the entry refuses messages now.
+func (ni *NI) DisableForFlowControl(index uint32) bool {
+	if ni.dead || index >= uint32(len(ni.pts)) || ni.pts[index] == nil {
+		return false
+	}
+	p := ni.pts[index]
+	if !p.disabled && p.opts&OptPTFlowCtrl != 0 {
+		ni.flowControl(p, 0)
+	}
+	return p.disabled
+}
+
+// flowControl disables p and posts the one PT_DISABLED event, unless the entry
+// that could not be served disabled it.
+func (ni *NI) flowControl(p *pt, entryOpts EntryOptions) {
+	p.disabled = true
+	ni.trace(TraceRecord{What: TracePTDisabled, PT: p.index})
+	if entryOpts&OptMEEventFlowCtrlDisable != 0 {
+		return
+	}
+	ni.postPTDisabled(p)
+}

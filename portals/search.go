@@ -1,0 +1,61 @@
+package portals
+
+// MESearch (PtlMESearch) searches the unexpected list with the criteria of a
+// match list entry (Portals 4.x §3.12.4). With SearchOnly every match posts
+// SEARCH and stays; with SearchDelete every match posts its overflow event and
+// is taken, as by an append. USE_ONCE ends the search at the first match. A
+// search that finds nothing, and every search without USE_ONCE at its end,
+// posts SEARCH with NO_MATCH and counts one failure. Status registers do not
+// change. Errors: ErrNoInit, ErrArgInvalid; ErrNoSpace when the events of a
+// SearchDelete have no room in the queue of a flow-controlled portal table
+// entry (nothing is done then).
+func (ni *NI) MESearch(ptIndex uint32, m *ME, op SearchOp, userPtr uint64) error {
+	return ni.search("MESearch", ptIndex, m, op, userPtr, KindME)
+}
+
+// LESearch (PtlLESearch) searches the unexpected list of a non-matching
+// interface; see MESearch.
+func (ni *NI) LESearch(ptIndex uint32, l *LE, op SearchOp, userPtr uint64) error {
+	m := l.asME()
+	return ni.search("LESearch", ptIndex, &m, op, userPtr, KindLE)
+}
+
+func (ni *NI) search(fn string, ptIndex uint32, m *ME, op SearchOp, userPtr uint64, kind Kind) error {
+	p, err := ni.ptAt(fn, ptIndex)
+	if err != nil {
+		return err
+	}
+	if op > SearchDelete {
+		return invalid(fn, "search operation %d", op)
+	}
+	e := ni.entryPool.get()
+	defer ni.entryPool.put(e)
+	if err := ni.fillEntry(fn, e, m, kind); err != nil {
+		return err
+	}
+	e.userPtr = userPtr
+	if op == SearchDelete && !ni.roomForMatches(p, e) {
+		return ErrNoSpace
+	}
+	once := e.opts&OptMEUseOnce != 0
+	found := false
+	for n := p.headers.nextMatch(e, nil); n != nil && (!found || !once); {
+		next := p.headers.nextMatch(e, n)
+		u := n.header
+		found = true
+		if op == SearchDelete {
+			ni.claimHeader(p, u, e, nil, u.hdr.Kind.overflowEvent(), true)
+		} else {
+			ni.claimHeader(p, u, e, nil, EventSearch, false)
+		}
+		n = next
+	}
+	if !found || !once {
+		if e.opts&OptMEEventOverDisable == 0 {
+			ni.postEvent(p.eq, &Event{Type: EventSearch, Fail: NINoMatch, PTIndex: p.index, UserPtr: userPtr})
+		}
+		ni.countEntry(e.opts, e.ct, OptMEEventCTOverflow, NINoMatch, 0)
+	}
+	ni.drain()
+	return nil
+}

@@ -1,0 +1,332 @@
+package portals
+
+import "fmt"
+
+// NIKind is the kind of interface within its process, 0 to 3: bit 0 set for
+// matching, bit 1 for logical addressing. It travels in every header.
+type NIKind uint8
+
+// The four interfaces of a process.
+const (
+	NINoMatchingPhysical NIKind = iota
+	NIMatchingPhysical
+	NINoMatchingLogical
+	NIMatchingLogical
+	niKinds
+)
+
+// Matching reports whether match bits select entries.
+func (k NIKind) Matching() bool { return k&1 != 0 }
+
+// Logical reports whether processes are named by rank.
+func (k NIKind) Logical() bool { return k&2 != 0 }
+
+// Wildcards and special identifiers.
+const (
+	NIDAny  uint32 = 0xffffffff // PTL_NID_ANY
+	PIDAny  uint32 = 0xffffffff // PTL_PID_ANY
+	RankAny uint32 = 0xffffffff // PTL_RANK_ANY; also the rank of a process outside the map
+	UIDAny  uint32 = 0xffffffff // PTL_UID_ANY
+	PTAny   uint32 = 0xffffffff // PTL_PT_ANY
+	SizeMax uint64 = 1<<64 - 1  // PTL_SIZE_MAX
+)
+
+// IfaceDefault (PTL_IFACE_DEFAULT) is the only physical interface of a process.
+const IfaceDefault uint32 = 0
+
+// ID names a process (ptl_process_t): by NID and PID on physical interfaces, by
+// Rank on logical ones. The fields an interface does not use are ignored there.
+type ID struct {
+	NID, PID, Rank uint32
+}
+
+// PhysID names a process physically.
+func PhysID(nid, pid uint32) ID { return ID{NID: nid, PID: pid, Rank: RankAny} }
+
+// RankID names a process by rank.
+func RankID(rank uint32) ID { return ID{NID: NIDAny, PID: PIDAny, Rank: rank} }
+
+// AnyID matches every process on either kind of interface.
+var AnyID = ID{NID: NIDAny, PID: PIDAny, Rank: RankAny}
+
+// List is one of the two lists of a portal table entry (ptl_list_t).
+type List uint8
+
+// The lists.
+const (
+	PriorityList List = iota // PTL_PRIORITY_LIST
+	OverflowList             // PTL_OVERFLOW_LIST
+)
+
+// String returns "priority" or "overflow".
+func (l List) String() string { return nameOf([]string{"priority", "overflow"}, int(l)) }
+
+// SearchOp is what a search does with the headers it finds (ptl_search_op_t).
+type SearchOp uint8
+
+// Search operations.
+const (
+	SearchOnly   SearchOp = iota // PTL_SEARCH_ONLY
+	SearchDelete                 // PTL_SEARCH_DELETE
+)
+
+// AckReq is the acknowledgement an initiator asks for (ptl_ack_req_t).
+type AckReq uint8
+
+// Acknowledgement requests.
+const (
+	NoAck AckReq = iota // PTL_NO_ACK_REQ
+	Ack                 // PTL_ACK_REQ: full and counting event
+	CTAck               // PTL_CT_ACK_REQ: counting event only
+	OCAck               // PTL_OC_ACK_REQ: counts completed operations, whatever became of them
+	ackCount
+)
+
+// AckNames are the C names of acknowledgement requests without PTL_ and _REQ.
+var AckNames = []string{"NO_ACK", "ACK", "CT_ACK", "OC_ACK"}
+
+// String returns the C name without prefix and suffix.
+func (a AckReq) String() string { return nameOf(AckNames, int(a)) }
+
+// FailType is the outcome of an operation in an event (ptl_ni_fail_t).
+type FailType uint8
+
+// Fail types.
+const (
+	NIOK            FailType = iota // PTL_NI_OK
+	NIUndeliverable                 // PTL_NI_UNDELIVERABLE: the network could not deliver
+	NIDropped                       // PTL_NI_DROPPED: the target dropped the message
+	NIPTDisabled                    // PTL_NI_PT_DISABLED: the portal table entry is disabled
+	NIPermViolation                 // PTL_NI_PERM_VIOLATION: wrong user id
+	NIOpViolation                   // PTL_NI_OP_VIOLATION: the entry does not accept the operation
+	NINoMatch                       // PTL_NI_NO_MATCH: a search found nothing
+	NISegv                          // PTL_NI_SEGV: inaccessible memory
+	failCount
+)
+
+// FailNames are the C names of fail types without PTL_NI_.
+var FailNames = []string{
+	"OK", "UNDELIVERABLE", "DROPPED", "PT_DISABLED", "PERM_VIOLATION", "OP_VIOLATION", "NO_MATCH", "SEGV",
+}
+
+// String returns the C name without its prefix.
+func (f FailType) String() string { return nameOf(FailNames, int(f)) }
+
+// StatusRegister is a status register of an interface (ptl_sr_index_t).
+type StatusRegister uint8
+
+// Status registers.
+const (
+	SRDropCount            StatusRegister = iota // PTL_SR_DROP_COUNT: requests dropped, those refused by a disabled entry included
+	SRPermissionViolations                       // PTL_SR_PERMISSION_VIOLATIONS
+	SROperationViolations                        // PTL_SR_OPERATION_VIOLATIONS
+	srCount
+)
+
+// EventType is the type of a full event (ptl_event_kind_t).
+type EventType uint8
+
+// Event types; the numbers are those of the public header.
+const (
+	EventGet                 EventType = iota // PTL_EVENT_GET
+	EventGetOverflow                          // PTL_EVENT_GET_OVERFLOW
+	EventPut                                  // PTL_EVENT_PUT
+	EventPutOverflow                          // PTL_EVENT_PUT_OVERFLOW
+	EventAtomic                               // PTL_EVENT_ATOMIC
+	EventAtomicOverflow                       // PTL_EVENT_ATOMIC_OVERFLOW
+	EventFetchAtomic                          // PTL_EVENT_FETCH_ATOMIC
+	EventFetchAtomicOverflow                  // PTL_EVENT_FETCH_ATOMIC_OVERFLOW
+	EventReply                                // PTL_EVENT_REPLY
+	EventSend                                 // PTL_EVENT_SEND
+	EventAck                                  // PTL_EVENT_ACK
+	EventPTDisabled                           // PTL_EVENT_PT_DISABLED
+	EventLink                                 // PTL_EVENT_LINK
+	EventAutoUnlink                           // PTL_EVENT_AUTO_UNLINK
+	EventAutoFree                             // PTL_EVENT_AUTO_FREE
+	EventSearch                               // PTL_EVENT_SEARCH
+	eventCount
+)
+
+// EventNames are the C names of event types without PTL_EVENT_.
+var EventNames = []string{
+	"GET", "GET_OVERFLOW", "PUT", "PUT_OVERFLOW", "ATOMIC", "ATOMIC_OVERFLOW", "FETCH_ATOMIC",
+	"FETCH_ATOMIC_OVERFLOW", "REPLY", "SEND", "ACK", "PT_DISABLED", "LINK", "AUTO_UNLINK", "AUTO_FREE", "SEARCH",
+}
+
+// String returns the C name without its prefix.
+func (t EventType) String() string { return nameOf(EventNames, int(t)) }
+
+// OpKind is the kind of a message.
+type OpKind uint8
+
+// Kinds of message.
+const (
+	OpPut OpKind = iota
+	OpGet
+	OpAtomic
+	OpFetchAtomic
+	OpSwap
+	OpAck
+	OpReply
+	opKinds
+)
+
+var opKindNames = []string{"put", "get", "atomic", "fetch-atomic", "swap", "ack", "reply"}
+
+// String returns the kind in lower case.
+func (k OpKind) String() string { return nameOf(opKindNames, int(k)) }
+
+// request reports whether the kind is matched at a target.
+func (k OpKind) request() bool { return k <= OpSwap }
+
+// fetches reports whether the target answers with data.
+func (k OpKind) fetches() bool { return k == OpGet || k == OpFetchAtomic || k == OpSwap }
+
+// carries reports whether the request has payload.
+func (k OpKind) carries() bool { return k != OpGet && k.request() }
+
+func (k OpKind) isAtomic() bool { return k == OpAtomic || k == OpFetchAtomic || k == OpSwap }
+
+var deliveredEvent = [...]EventType{
+	OpPut: EventPut, OpGet: EventGet, OpAtomic: EventAtomic, OpFetchAtomic: EventFetchAtomic, OpSwap: EventFetchAtomic,
+}
+
+// overflowEvent relies on the public numbering: the overflow event follows the
+// communication event.
+func (k OpKind) overflowEvent() EventType { return deliveredEvent[k] + 1 }
+
+// HeaderFlags are hints to the transport.
+type HeaderFlags uint8
+
+// Header flags.
+const (
+	FlagUnordered  HeaderFlags = 1 << iota // the message may overtake others (OptMDUnordered)
+	FlagUnreliable                         // the transport may lose the message (OptMDUnreliable)
+)
+
+// MaxOperand is the size in bytes of the largest datatype, and so of a swap's
+// operand.
+const MaxOperand = 32
+
+// Header is everything of a message that travels, payload apart. The fields
+// down to RemoteOffset are those of a request; acknowledgements and replies
+// repeat them as far as noted.
+type Header struct {
+	Kind   OpKind
+	NI     NIKind // interface at both ends
+	AckReq AckReq
+	Op     AtomicOp // atomics and swaps
+	Type   Datatype // atomics and swaps
+	Flags  HeaderFlags
+
+	Initiator ID // sender; both names on logical interfaces
+	Target    ID // receiver; NID and PID always set
+	UID       uint32
+	PT        uint32
+	MatchBits uint64
+	HdrData   uint64
+	RLength   uint64 // bytes requested
+	// RemoteOffset is the offset requested; in an ack or reply the offset the
+	// operation used at the target.
+	RemoteOffset uint64
+	Ref          uint64 // initiator's reference, returned in the ack or reply; 0 none
+
+	Fail    FailType // ack, reply: what happened at the target
+	List    List     // ack, reply: list the request matched in
+	MLength uint64   // ack, reply: bytes manipulated; a reply carries so many
+
+	Operand [MaxOperand]byte // swaps: the operand, one element of Type
+}
+
+// Event is a full event (ptl_event_t, Portals 4.x §3.13.2).
+type Event struct {
+	Type         EventType
+	Fail         FailType
+	List         List // list the message matched in, for communication and overflow events
+	PTIndex      uint32
+	Start        uint64 // target: address of the first byte of the message
+	UserPtr      uint64 // value given with the operation or the entry
+	HdrData      uint64
+	MatchBits    uint64
+	RLength      uint64 // bytes requested
+	MLength      uint64 // bytes manipulated
+	RemoteOffset uint64 // target: offset requested; initiator: offset used at the target
+	UID          uint32 // user id of the initiator
+	Initiator    ID
+	AtomicOp     AtomicOp // atomic events
+	AtomicType   Datatype // atomic events
+}
+
+// CTEvent is the value of a counting event (ptl_ct_event_t).
+type CTEvent struct {
+	Success uint64 // operations or bytes
+	Failure uint64 // operations
+}
+
+// LE describes a list entry (ptl_le_t, Portals 4.x §3.11.1).
+type LE struct {
+	Start   uint64  // address of the memory
+	Length  uint64  // bytes
+	IOVec   []IOVec // the memory, with OptLEIOVec; Start and Length are ignored
+	CT      Handle  // counter, or CTNone
+	UID     uint32  // user allowed, or UIDAny
+	Options EntryOptions
+	Spin    *Spin // handlers, nil for none
+}
+
+// ME describes a match list entry (ptl_me_t, Portals 4.x §3.12.1).
+type ME struct {
+	Start      uint64  // address of the memory
+	Length     uint64  // bytes
+	IOVec      []IOVec // the memory, with OptMEIOVec; Start and Length are ignored
+	CT         Handle  // counter, or CTNone
+	UID        uint32  // user allowed, or UIDAny
+	Options    EntryOptions
+	MatchID    ID     // initiator accepted, with wildcards
+	MatchBits  uint64 // compared with the request's
+	IgnoreBits uint64 // 1 bits are not compared
+	MinFree    uint64 // with MANAGE_LOCAL: unlink when fewer bytes are left; 0 never
+	Spin       *Spin  // handlers, nil for none
+}
+
+// MD describes a memory descriptor (ptl_md_t, Portals 4.x §3.10.1).
+type MD struct {
+	Start   uint64  // address of the memory
+	Length  uint64  // bytes
+	IOVec   []IOVec // the memory, with OptMDIOVec; Start and Length are ignored
+	Options MDOptions
+	EQ      Handle // event queue, or EQNone
+	CT      Handle // counter, or CTNone
+}
+
+// Handlers are the function identifiers of a sPIN entry, 0 for none
+// (sPIN'17 §2). Portals carries them and does not look at them.
+type Handlers struct {
+	Header, Payload, Completion uint32
+}
+
+// Spin is what P4sPIN adds to an entry (sPIN'17 §2), opaque to this package
+// apart from the limits.
+type Spin struct {
+	Handlers     Handlers
+	HPUMem       uint32 // handle of the HPU memory, given out by the device
+	HPUMemOffset uint64 // bytes into the HPU memory where the state of this entry begins
+	UserHdrLen   uint64 // bytes of payload that are user header
+	InitialState []byte // copied into HPU memory at installation
+	HostMem      Region // second host range of the handlers
+}
+
+// String returns nid/pid, or the rank where only that is set.
+func (id ID) String() string {
+	if id.NID == NIDAny && id.PID == PIDAny {
+		return wild(id.Rank)
+	}
+	return wild(id.NID) + "/" + wild(id.PID)
+}
+
+func wild(v uint32) string {
+	if v == RankAny {
+		return "any"
+	}
+	return fmt.Sprint(v)
+}

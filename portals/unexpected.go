@@ -1,0 +1,228 @@
+package portals
+
+// unexpected is the header of a message that was delivered into the overflow
+// list (Portals 4.x §3.11, §3.12). It enters the unexpected list when it is
+// matched and can be taken from then on; what taking it announces waits until
+// the message is complete.
+type unexpected struct {
+	node    node
+	hdr     Header
+	entry   *entry // in the overflow list
+	start   uint64 // where the data lies
+	mlength uint64
+	fail    FailType
+	done    bool // the message is complete
+	listed  bool // not taken yet
+	first   *claim
+	last    *claim
+}
+
+// claim is somebody who found a header before its message was complete.
+type claim struct {
+	opts    EntryOptions
+	ct      Handle
+	userPtr uint64
+	typ     EventType
+	entry   *entry // appended entry, nil for a search
+	slot    bool   // an event queue slot is promised
+	next    *claim
+}
+
+// headerList is the unexpected list of a portal table entry.
+type headerList struct {
+	chain
+	index index
+}
+
+func (ni *NI) newHeader(p *pt, e *entry, h *Header, off, mlength uint64) *unexpected {
+	u := ni.headerPool.get()
+	*u = unexpected{hdr: *h, entry: e, start: e.region.Addr(off), mlength: mlength, listed: true}
+	u.node.header = u
+	p.headers.push(&u.node)
+	p.headers.index.add(ni, h.MatchBits, initiatorKey(h), &u.node)
+	e.headers++
+	ni.unexpectedCount++
+	ni.trace(TraceRecord{What: TraceHeaderQueued, PT: p.index, Header: &u.hdr})
+	return u
+}
+
+// matchesHeader is the criterion for an appended or searching entry against an
+// unexpected header. Unlike a request, a header of another user or of an
+// operation the entry does not accept is passed over and stays in the list.
+func (e *entry) matchesHeader(u *unexpected) bool {
+	h := &u.hdr
+	return e.accepts(h, initiatorKey(h)) && e.allowsUser(h) && e.allowsOp(h)
+}
+
+// nextMatch returns the first header the entry matches, after the given one or
+// from the beginning.
+func (l *headerList) nextMatch(e *entry, after *node) *node {
+	if e.ignoreBits == 0 && e.idMask == ^uint64(0) {
+		n := after
+		if n == nil {
+			g := l.index.find(e.matchBits, e.idKey)
+			if g == nil {
+				return nil
+			}
+			n = g.head
+		} else {
+			n = n.gnext
+		}
+		for n != nil && !e.matchesHeader(n.header) {
+			n = n.gnext
+		}
+		return n
+	}
+	n := l.head
+	if after != nil {
+		n = after.next
+	}
+	for n != nil && !e.matchesHeader(n.header) {
+		n = n.next
+	}
+	return n
+}
+
+// roomForMatches reports whether the events of the headers that e would take
+// fit into the queue of a flow-controlled portal table entry.
+func (ni *NI) roomForMatches(p *pt, e *entry) bool {
+	q := ni.eqs.get(p.eq)
+	if p.opts&OptPTFlowCtrl == 0 || q == nil {
+		return true
+	}
+	need := 0
+	if e.opts&OptMEEventUnlinkDisable == 0 && (e.opts&OptMEUseOnce != 0 || e.opts&OptMELocalIncUHRLength != 0) {
+		need++
+	}
+	matches := 0
+	for n := p.headers.nextMatch(e, nil); n != nil; n = p.headers.nextMatch(e, n) {
+		matches++
+		if e.opts&OptMEUseOnce != 0 {
+			break
+		}
+	}
+	if e.opts&(OptMEEventOverDisable|OptMEEventSuccessDisable) == 0 {
+		need += matches
+	}
+	return matches == 0 || q.room(need)
+}
+
+// takeMatches delivers the unexpected headers a new priority entry matches and
+// reports whether that used the entry up.
+func (ni *NI) takeMatches(p *pt, e *entry) bool {
+	n := p.headers.nextMatch(e, nil)
+	for n != nil {
+		u := n.header
+		next := p.headers.nextMatch(e, n)
+		rlength := u.hdr.RLength
+		ni.claimHeader(p, u, e, e, u.hdr.Kind.overflowEvent(), true)
+		if e.opts&OptMEUseOnce != 0 {
+			return true
+		}
+		if e.opts&OptMEManageLocal != 0 && e.opts&OptMELocalIncUHRLength != 0 {
+			e.offset += min(rlength, e.region.Length-e.offset)
+			if e.usedUp() {
+				return true
+			}
+			// The larger offset may leave no room for what matched before.
+			if e.opts&OptMENoTruncate != 0 {
+				for next != nil && !e.matchesHeader(next.header) {
+					next = p.headers.nextMatch(e, next)
+				}
+			}
+		}
+		n = next
+	}
+	return false
+}
+
+// usedUp reports whether a locally managed entry has too little left.
+func (e *entry) usedUp() bool {
+	return e.opts&OptMEManageLocal != 0 && e.region.Length-e.offset < e.minFree
+}
+
+// claimHeader announces a header to whoever found it, now or when its message
+// is complete. criteria carries the options; appended is nil for a search. Take
+// removes the header from the list.
+func (ni *NI) claimHeader(p *pt, u *unexpected, criteria, appended *entry, typ EventType, take bool) {
+	if take {
+		p.headers.cut(&u.node)
+		p.headers.index.remove(ni, &u.node)
+		u.listed = false
+		ni.trace(TraceRecord{What: TraceHeaderTaken, PT: p.index, Header: &u.hdr})
+	}
+	c := claim{opts: criteria.opts, ct: criteria.ct, userPtr: criteria.userPtr, typ: typ, entry: appended}
+	if u.done {
+		ni.announce(p, u, &c)
+		ni.dropHeader(u)
+		return
+	}
+	if q := ni.eqs.get(p.eq); q != nil && p.opts&OptPTFlowCtrl != 0 && c.wantsEvent(NIOK) && q.room(1) {
+		q.promised++
+		c.slot = true
+	}
+	if appended != nil {
+		appended.claims++
+	}
+	w := ni.claimPool.get()
+	*w = c
+	if u.first == nil {
+		u.first = w
+	} else {
+		u.last.next = w
+	}
+	u.last = w
+}
+
+func (c *claim) wantsEvent(fail FailType) bool {
+	return c.opts&OptMEEventOverDisable == 0 && (fail != NIOK || c.opts&OptMEEventSuccessDisable == 0)
+}
+
+// announce posts and counts the overflow or search event of a complete header.
+func (ni *NI) announce(p *pt, u *unexpected, c *claim) {
+	if c.wantsEvent(u.fail) {
+		ev := eventOf(&u.hdr, c.typ)
+		ev.Fail, ev.List, ev.PTIndex = u.fail, OverflowList, p.index
+		ev.Start, ev.MLength, ev.UserPtr = u.start, u.mlength, c.userPtr
+		if c.slot {
+			ni.postPromised(p.eq, &ev)
+		} else {
+			ni.postEvent(p.eq, &ev)
+		}
+	} else if c.slot {
+		ni.unpromise(p.eq, 1)
+	}
+	ni.countEntry(c.opts, c.ct, OptMEEventCTOverflow, u.fail, u.mlength)
+}
+
+// headerDone completes the message of a header and announces it to whoever
+// waits.
+func (ni *NI) headerDone(p *pt, u *unexpected, fail FailType, mlength uint64) {
+	u.done, u.fail, u.mlength = true, fail, mlength
+	for c := u.first; c != nil; {
+		next := c.next
+		ni.announce(p, u, c)
+		if c.entry != nil {
+			c.entry.claims--
+			ni.settle(c.entry)
+		}
+		*c = claim{}
+		ni.claimPool.put(c)
+		c = next
+	}
+	u.first, u.last = nil, nil
+	ni.dropHeader(u)
+}
+
+// dropHeader frees a header that was taken and whose message is complete.
+func (ni *NI) dropHeader(u *unexpected) {
+	if u.listed || !u.done {
+		return
+	}
+	e := u.entry
+	u.entry = nil
+	ni.unexpectedCount--
+	ni.headerPool.put(u)
+	e.headers--
+	ni.settle(e)
+}
