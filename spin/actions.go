@@ -15,14 +15,15 @@ func DMAFromHost(space Space, offset uint64, b []byte) Result {
 	return dmaFromHost(space, offset, unsafe.SliceData(b), uint32(len(b)))
 }
 
-// WriteHost is DMAToHost of one value. Suspends.
-func WriteHost[T any](space Space, offset uint64, v *T) Result {
-	return dmaToHost(space, offset, (*byte)(unsafe.Pointer(v)), uint32(unsafe.Sizeof(*v)))
+// WriteHost is DMAToHost of a variable: v points at it and size is its unsafe.Sizeof. Unlike a slice
+// made by a generic function, it may lie on the stack in TinyGo. Suspends.
+func WriteHost(space Space, offset uint64, v unsafe.Pointer, size uintptr) Result {
+	return dmaToHost(space, offset, (*byte)(v), uint32(size))
 }
 
-// ReadHost is DMAFromHost of one value. Suspends.
-func ReadHost[T any](space Space, offset uint64, v *T) Result {
-	return dmaFromHost(space, offset, (*byte)(unsafe.Pointer(v)), uint32(unsafe.Sizeof(*v)))
+// ReadHost is DMAFromHost into a variable, given as for [WriteHost]. Suspends.
+func ReadHost(space Space, offset uint64, v unsafe.Pointer, size uintptr) Result {
+	return dmaFromHost(space, offset, (*byte)(v), uint32(size))
 }
 
 // Handle names a DMA operation under way; a negative one is the [Result] of one that did not start.
