@@ -1,0 +1,170 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Format is a way to write a table.
+type Format string
+
+// Formats that [Table.Write] knows.
+const (
+	TextFormat     Format = "table"    // aligned, for a terminal
+	MarkdownFormat Format = "markdown" // the same numbers, for a document
+	CSVFormat      Format = "csv"      // a header of keys, then exact values
+	JSONFormat     Format = "json"     // an array of objects, keys in column order
+	NDJSONFormat   Format = "ndjson"   // one object a line
+)
+
+// Formats lists the formats in the order of the help text.
+var Formats = []Format{TextFormat, MarkdownFormat, CSVFormat, JSONFormat, NDJSONFormat}
+
+// ParseFormat returns the format of that name; the error lists those there are.
+func ParseFormat(name string) (Format, error) {
+	var names []string
+	for _, f := range Formats {
+		if string(f) == name {
+			return f, nil
+		}
+		names = append(names, string(f))
+	}
+	return "", fmt.Errorf("unknown format %q, want one of %s", name, strings.Join(names, ", "))
+}
+
+// Write writes t in the given format. Title, answer and notes go into text and
+// Markdown only.
+func (t *Table) Write(w io.Writer, f Format) error {
+	var out []byte
+	var err error
+	switch f {
+	case TextFormat:
+		out = []byte(t.text())
+	case MarkdownFormat:
+		out = []byte(t.markdown())
+	case CSVFormat:
+		out, err = t.csv()
+	case JSONFormat:
+		out, err = t.json("[\n  ", ",\n  ", "\n]\n")
+	case NDJSONFormat:
+		out, err = t.json("", "\n", "\n")
+	default:
+		_, err = ParseFormat(string(f))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(out)
+	return err
+}
+
+func (t *Table) csv() ([]byte, error) {
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	record := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		record[i] = c.Key()
+	}
+	err := w.Write(record)
+	for _, row := range t.rows {
+		for i, v := range row {
+			record[i] = exact(t.Columns[i], v)
+		}
+		if err == nil {
+			err = w.Write(record)
+		}
+	}
+	w.Flush()
+	if err == nil {
+		err = w.Error()
+	}
+	return out.Bytes(), err
+}
+
+// json writes the rows as objects between the given brackets.
+func (t *Table) json(opening, separator, closing string) ([]byte, error) {
+	if len(t.rows) == 0 {
+		if opening == "" {
+			return nil, nil
+		}
+		return []byte("[]\n"), nil
+	}
+	var out bytes.Buffer
+	out.WriteString(opening)
+	for i, row := range t.rows {
+		if i > 0 {
+			out.WriteString(separator)
+		}
+		for j, v := range row {
+			out.WriteString([]string{"{", ", "}[min(j, 1)])
+			if err := writeString(&out, t.Columns[j].Key()); err != nil {
+				return nil, err
+			}
+			out.WriteString(": ")
+			if s, isText := v.(string); isText {
+				if err := writeString(&out, s); err != nil {
+					return nil, err
+				}
+			} else if v == nil {
+				out.WriteString("null")
+			} else {
+				out.WriteString(exact(t.Columns[j], v))
+			}
+		}
+		out.WriteByte('}')
+	}
+	out.WriteString(closing)
+	return out.Bytes(), nil
+}
+
+// writeString writes s as JSON with < and & as they are.
+func writeString(out *bytes.Buffer, s string) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(s); err != nil {
+		return err
+	}
+	out.Truncate(out.Len() - 1)
+	return nil
+}
+
+// exact returns a value for programs: it reads back as what it was.
+func exact(c Column, v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case sim.Time:
+		return exactTime(v, durationUnits[c.Unit])
+	}
+	return ""
+}
+
+// exactTime returns t as a decimal number of units, with no digit lost.
+func exactTime(t, unit sim.Time) string {
+	s := strconv.FormatInt(int64(t/unit), 10)
+	rest := t % unit
+	if rest == 0 {
+		return s
+	}
+	if rest < 0 {
+		rest = -rest
+		if t/unit == 0 {
+			s = "-0"
+		}
+	}
+	width := len(strconv.FormatInt(int64(unit), 10)) - 1
+	return s + "." + strings.TrimRight(fmt.Sprintf("%0*d", width, int64(rest)), "0")
+}

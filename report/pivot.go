@@ -1,0 +1,134 @@
+package report
+
+import "fmt"
+
+// Pivot says how to lay out a long table for reading: one line for each
+// combination of Rows, one column for each value of Series.
+type Pivot struct {
+	Rows   []string // columns that stay
+	Series string   // column of kind Text whose values become columns
+	Value  string   // column that fills them
+	// Versus, if set, is the value of Series that the others are measured against:
+	// for each of them a column is added with the Value of Versus divided by its
+	// own, so that 2× means twice as fast if Value is a time.
+	Versus string
+}
+
+// Pivot returns t laid out as p says, columns and rows in the order of their
+// first appearance. It is an error if a column does not exist, if Versus is not a
+// value of Series or if two rows want the same place.
+func (t *Table) Pivot(p Pivot) (*Table, error) {
+	series, err := t.column(p.Series)
+	if err != nil {
+		return nil, err
+	}
+	value, err := t.column(p.Value)
+	if err != nil {
+		return nil, err
+	}
+	keep := make([]int, len(p.Rows))
+	columns := make([]Column, len(p.Rows))
+	for i, name := range p.Rows {
+		if keep[i], err = t.column(name); err != nil {
+			return nil, err
+		}
+		columns[i] = t.Columns[keep[i]]
+	}
+	names := t.distinct(series)
+	for _, name := range names {
+		c := t.Columns[value]
+		c.Name, c.Scale = fmt.Sprint(name), "pivot"
+		columns = append(columns, c)
+	}
+	base := len(keep) + indexOf(names, any(p.Versus))
+	if p.Versus != "" {
+		if base < len(keep) {
+			return nil, fmt.Errorf("nothing to compare with: no %s %q", p.Series, p.Versus)
+		}
+		columns = append(columns, versusColumns(names, p.Versus)...)
+	}
+	out := New(columns...)
+	out.Title, out.Answer, out.Notes = t.Title, t.Answer, t.Notes
+	if err := t.fill(out, keep, series, value, names); err != nil {
+		return nil, err
+	}
+	if p.Versus != "" {
+		out.compare(len(keep), len(names), base)
+	}
+	return out, nil
+}
+
+func versusColumns(names []any, versus string) []Column {
+	var columns []Column
+	for _, name := range names {
+		if name != any(versus) {
+			columns = append(columns, Column{
+				Name: fmt.Sprintf("%v_vs_%s", name, versus), Kind: Ratio, Scale: "versus",
+				Help: fmt.Sprintf("%s divided by %v: above 1, %v is the smaller.", versus, name, name),
+			})
+		}
+	}
+	return columns
+}
+
+// fill puts the values of t where they belong in out.
+func (t *Table) fill(out *Table, keep []int, series, value int, names []any) error {
+	places := map[string]int{}
+	for _, row := range t.rows {
+		kept := make([]any, len(keep))
+		for i, c := range keep {
+			kept[i] = row[c]
+		}
+		key := fmt.Sprintf("%#v", kept)
+		at, known := places[key]
+		if !known {
+			at = len(out.rows)
+			places[key] = at
+			out.rows = append(out.rows, append(kept, make([]any, len(out.Columns)-len(kept))...))
+		}
+		column := len(keep) + indexOf(names, row[series])
+		if out.rows[at][column] != nil {
+			return fmt.Errorf("two rows for %v of %s: keep more columns apart", row[series], out.Columns[column].Key())
+		}
+		out.rows[at][column] = row[value]
+	}
+	return nil
+}
+
+// compare fills the columns of ratios behind the n columns of values.
+func (t *Table) compare(first, n, base int) {
+	for _, row := range t.rows {
+		at := first + n
+		for i := first; i < first+n; i++ {
+			if i == base {
+				continue
+			}
+			reference, ok := float(t.Columns[base], row[base])
+			own, also := float(t.Columns[i], row[i])
+			if ok && also && own != 0 {
+				row[at] = reference / own
+			}
+			at++
+		}
+	}
+}
+
+// distinct returns the values of a column in the order of their appearance.
+func (t *Table) distinct(column int) []any {
+	var values []any
+	for _, row := range t.rows {
+		if indexOf(values, row[column]) < 0 {
+			values = append(values, row[column])
+		}
+	}
+	return values
+}
+
+func indexOf(values []any, v any) int {
+	for i := range values {
+		if values[i] == v {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,306 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"sort"
+
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Plot says what of a table to draw: one line for each value of Series, one panel
+// for each value of Facet. Columns are given by name or key.
+type Plot struct {
+	Title   string
+	Caption string // below the picture: where the numbers come from
+	X, Y    string // columns of numbers
+	Series  string // "": one line
+	Facet   string // "": one panel
+	LogX    bool
+	LogY    bool
+	// Published lists values of Series that were not measured here; they are drawn
+	// dashed and with hollow markers.
+	Published []string
+}
+
+// imageTypes are the file name endings [Table.PlotFile] accepts.
+const imageTypes = ".svg, .png"
+
+// pngDPI is the resolution of PNG files, fit for print at the size of a column.
+const pngDPI = 200
+
+// PlotFile draws p into a file; the ending of its name, .svg or .png, chooses the
+// format, another is an error. So is a column without numbers, a value that a
+// logarithmic axis cannot show, and two values for one point.
+func (t *Table) PlotFile(name string, p Plot) (err error) {
+	extension := filepath.Ext(name)
+	if extension != ".svg" && extension != ".png" {
+		return fmt.Errorf("plot %s: cannot draw %q files, want a name that ends in one of %s", name, extension, imageTypes)
+	}
+	f, err := t.figure(p)
+	if err != nil {
+		return fmt.Errorf("plot %s: %w", name, err)
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	defer func() {
+		if closing := file.Close(); err == nil && closing != nil {
+			err = fmt.Errorf("plot: %w", closing)
+		}
+	}()
+	if err := f.write(file, extension); err != nil {
+		return fmt.Errorf("plot %s: %w", name, err)
+	}
+	return nil
+}
+
+// write draws the figure in the format of the extension.
+func (f *figure) write(w io.Writer, extension string) error {
+	width, height := f.size()
+	if extension == ".png" {
+		canvas := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI))}
+		f.draw(canvas)
+		_, err := canvas.WriteTo(w)
+		return err
+	}
+	canvas := vgsvg.New(width, height)
+	f.draw(canvas)
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return err
+	}
+	_, err := w.Write(bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte(fontFamily)))
+	return err
+}
+
+// fontFamily names the fonts of the same widths, for readers without the first.
+const fontFamily = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
+
+// curve is one line of one panel.
+type curve struct {
+	name      string
+	style     int // index of the series
+	published bool
+	points    []point
+}
+
+// point is in the units of the columns.
+type point struct{ x, y float64 }
+
+type panel struct {
+	name   string
+	curves []*curve
+}
+
+// figure is a plot ready to be drawn.
+type figure struct {
+	Plot
+	x, y   axis
+	panels []*panel
+	series []*curve // one for each series, for the legend
+}
+
+func (t *Table) figure(p Plot) (*figure, error) {
+	f := &figure{Plot: p}
+	x, err := t.column(p.X)
+	if err != nil {
+		return nil, err
+	}
+	y, err := t.column(p.Y)
+	if err != nil {
+		return nil, err
+	}
+	series, facet := -1, -1
+	if p.Series != "" {
+		if series, err = t.column(p.Series); err != nil {
+			return nil, err
+		}
+	}
+	if p.Facet != "" {
+		if facet, err = t.column(p.Facet); err != nil {
+			return nil, err
+		}
+	}
+	f.x = axis{column: t.Columns[x], log: p.LogX}
+	f.y = axis{column: t.Columns[y], log: p.LogY, upright: true}
+	for i := range t.rows {
+		if err := f.add(t, i, x, y, series, facet); err != nil {
+			return nil, fmt.Errorf("row %d: %w", i+1, err)
+		}
+	}
+	if len(f.panels) == 0 {
+		return nil, fmt.Errorf("no row has both %s and %s", t.Columns[x].Key(), t.Columns[y].Key())
+	}
+	f.x.fit()
+	f.y.fit()
+	return f, f.sort()
+}
+
+// add puts a row of the table on its curve. Rows without a value are left out.
+func (f *figure) add(t *Table, row, x, y, series, facet int) error {
+	values := t.rows[row]
+	px, errX := f.x.value(values[x])
+	py, errY := f.y.value(values[y])
+	for _, err := range []error{errX, errY} {
+		if err != nil {
+			return err
+		}
+	}
+	if values[x] == nil || values[y] == nil {
+		return nil
+	}
+	name := func(column int) string {
+		if column < 0 {
+			return ""
+		}
+		return show(t.Columns[column], scale{divisor: 1}, values[column])
+	}
+	f.x.include(px)
+	f.y.include(py)
+	c := f.panel(name(facet)).curve(f.style(name(series)))
+	c.points = append(c.points, point{px, py})
+	return nil
+}
+
+func (f *figure) panel(name string) *panel {
+	for _, p := range f.panels {
+		if p.name == name {
+			return p
+		}
+	}
+	f.panels = append(f.panels, &panel{name: name})
+	return f.panels[len(f.panels)-1]
+}
+
+// style returns the series of that name, numbered by first appearance, so that it
+// looks the same in every panel.
+func (f *figure) style(name string) *curve {
+	for _, c := range f.series {
+		if c.name == name {
+			return c
+		}
+	}
+	c := &curve{name: name, style: len(f.series)}
+	for _, p := range f.Published {
+		c.published = c.published || p == name
+	}
+	f.series = append(f.series, c)
+	return c
+}
+
+func (p *panel) curve(like *curve) *curve {
+	for _, c := range p.curves {
+		if c.name == like.name {
+			return c
+		}
+	}
+	c := *like
+	p.curves = append(p.curves, &c)
+	return &c
+}
+
+func (f *figure) sort() error {
+	for _, p := range f.panels {
+		for _, c := range p.curves {
+			sort.SliceStable(c.points, func(i, j int) bool { return c.points[i].x < c.points[j].x })
+			for i := 1; i < len(c.points); i++ {
+				if c.points[i].x == c.points[i-1].x {
+					return fmt.Errorf("two values of %s for %s %g of %q: choose a series or facet that keeps them apart",
+						f.y.column.Key(), f.x.column.Key(), c.points[i].x, c.name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// axis is a scale common to all panels.
+type axis struct {
+	column   Column
+	log      bool
+	upright  bool
+	low      float64
+	high     float64
+	any      bool
+	binary   bool // values are powers of two: ticks are too
+	unit     string
+	divisor  float64
+	fraction bool
+}
+
+// value returns v as a number that the axis can show.
+func (a *axis) value(v any) (float64, error) {
+	if v == nil {
+		return 0, nil
+	}
+	f, ok := float(a.column, v)
+	if !ok {
+		return 0, fmt.Errorf("column %s of kind %v has no numbers to draw", a.column.Key(), a.column.Kind)
+	}
+	if a.log && f <= 0 {
+		return 0, fmt.Errorf("%s is %g, which a logarithmic axis cannot show", a.column.Key(), f)
+	}
+	return f, nil
+}
+
+func (a *axis) include(f float64) {
+	mantissa, _ := math.Frexp(f)
+	power := f >= 1 && mantissa == 0.5
+	if !a.any {
+		a.low, a.high, a.any, a.binary = f, f, true, power
+		return
+	}
+	a.low, a.high, a.binary = min(a.low, f), max(a.high, f), a.binary && power
+}
+
+// fit chooses the unit and the range shown.
+func (a *axis) fit() {
+	a.unit, a.divisor = a.column.Unit, 1
+	a.binary = a.log && a.low < a.high && (a.column.Kind == Size || a.column.Kind == Count && a.binary)
+	if a.column.Kind == Duration {
+		picoseconds := float64(durationUnits[a.column.Unit])
+		for i, u := range readable {
+			if i == 0 || a.high*picoseconds >= 10*u.length {
+				a.unit, a.divisor = u.name, u.length/picoseconds
+			}
+		}
+	}
+	if a.low == a.high {
+		a.low, a.high = a.low/2, a.high*2
+		if a.low == 0 {
+			a.high = 1
+		}
+	}
+	margin := 0.02
+	if a.upright {
+		margin = 0.06
+	}
+	if a.log {
+		widen := math.Pow(a.high/a.low, margin)
+		a.low, a.high = a.low/widen, a.high*widen
+		return
+	}
+	margin *= a.high - a.low
+	a.high += margin
+	switch {
+	case a.low >= 0 && (a.upright || a.low < a.high/4):
+		a.low = 0 // a length on a linear axis must be in proportion
+	default:
+		a.low -= margin
+	}
+}
+
+// label is the text along the axis.
+func (a *axis) label() string {
+	if a.unit == "" {
+		return a.column.title()
+	}
+	return a.column.title() + " (" + a.unit + ")"
+}

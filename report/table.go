@@ -1,0 +1,166 @@
+// Package report turns results into what people and programs read: aligned
+// tables, CSV, JSON, NDJSON, Markdown and plots.
+//
+// A [Table] has typed columns. Every renderer takes unit, scale and alignment
+// from the column, so that a result is described once. Text is for people: times
+// are scaled, digits limited. CSV and JSON are for programs: exact values in the
+// column's unit, the unit in the key ("latency_ns"). The bytes of every format
+// depend on the table alone.
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Kind says what the values of a column are.
+type Kind int
+
+// Kinds of columns, with the Go type of their values. In place of a value of any
+// kind, nil means that there is none.
+const (
+	Text     Kind = iota // string
+	Count                // int or int64
+	Size                 // int or int64, bytes; read by people in powers of 1024
+	Duration             // sim.Time
+	Number               // float64 in the column's unit
+	Ratio                // float64; read by people as 1.35×
+	Share                // float64, 0 to 1; read by people as a percentage
+	Flag                 // bool
+)
+
+var kindNames = [...]string{"text", "count", "bytes", "time", "number", "ratio", "share", "yes/no"}
+
+// String returns the name of the kind as the help text prints it.
+func (k Kind) String() string { return kindNames[k] }
+
+// Column describes the values of one column.
+type Column struct {
+	Name string // lower case, words joined by _, without the unit: "latency"
+	Unit string // suffix of the key: "ns", "B"; of a [Duration] one of ps, ns, us, ms, s
+	Kind Kind
+	Help string // one sentence: what is counted or measured, from where to where
+	// Scale, if set, names the columns that are shown to people in one unit and
+	// with the same digits, because they are to be compared.
+	Scale string
+}
+
+// Key returns what CSV and JSON call the column: name and unit.
+func (c Column) Key() string {
+	if c.Unit == "" {
+		return c.Name
+	}
+	return c.Name + "_" + c.Unit
+}
+
+// title is what people read at the head of the column, unit apart.
+func (c Column) title() string { return strings.ReplaceAll(c.Name, "_", " ") }
+
+// Table is a list of rows under typed columns.
+type Table struct {
+	Title   string   // what was run
+	Answer  []string // what the reader wanted to know; text prints it first
+	Notes   []string // what the reader should know; text prints it last
+	Columns []Column
+	rows    [][]any
+}
+
+// durationUnits maps the units a [Duration] column may have.
+var durationUnits = map[string]sim.Time{
+	"ps": sim.Picosecond, "ns": sim.Nanosecond, "us": sim.Microsecond, "ms": sim.Millisecond, "s": sim.Second,
+}
+
+// New returns an empty table. It panics if two columns have the same key or a
+// time has no unit of time.
+func New(columns ...Column) *Table {
+	seen := map[string]bool{}
+	for _, c := range columns {
+		if seen[c.Key()] {
+			panic("report: two columns " + c.Key()) //lint:panic programmer's mistake
+		}
+		seen[c.Key()] = true
+		if c.Kind == Duration && durationUnits[c.Unit] == 0 {
+			panic("report: column " + c.Name + ": a time needs a unit of ps, ns, us, ms, s") //lint:panic programmer's mistake
+		}
+	}
+	return &Table{Columns: columns}
+}
+
+// Add appends a row. It panics if the values do not fit the columns.
+func (t *Table) Add(values ...any) {
+	if len(values) != len(t.Columns) {
+		panic(fmt.Sprintf("report: %d values for %d columns", len(values), len(t.Columns))) //lint:panic programmer's mistake
+	}
+	row := make([]any, len(values))
+	for i, v := range values {
+		row[i] = normal(t.Columns[i], v)
+	}
+	t.rows = append(t.rows, row)
+}
+
+// Len returns the number of rows.
+func (t *Table) Len() int { return len(t.rows) }
+
+// normal returns v in the type kept for its kind: string, int64, sim.Time,
+// float64, bool or nil.
+func normal(c Column, v any) any {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case string:
+		if c.Kind == Text {
+			return v
+		}
+	case bool:
+		if c.Kind == Flag {
+			return v
+		}
+	case int:
+		return normal(c, int64(v))
+	case int64:
+		if c.Kind == Count || c.Kind == Size {
+			return v
+		}
+	case sim.Time:
+		if c.Kind == Duration {
+			return v
+		}
+	case float64:
+		if c.Kind == Number || c.Kind == Ratio || c.Kind == Share {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil
+			}
+			return v
+		}
+	}
+	panic(fmt.Sprintf("report: column %s of kind %v cannot hold a %T", c.Key(), c.Kind, v)) //lint:panic programmer's mistake
+}
+
+// column returns the index of the column with that name or key.
+func (t *Table) column(name string) (int, error) {
+	keys := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		if name == c.Name || name == c.Key() {
+			return i, nil
+		}
+		keys[i] = c.Key()
+	}
+	return 0, fmt.Errorf("no column %q, there are %s", name, strings.Join(keys, ", "))
+}
+
+// float returns a value as a number in the column's unit, for arithmetic and
+// plots; bytes and times as they are exported. ok is false if there is none.
+func float(c Column, v any) (f float64, ok bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	case sim.Time:
+		return float64(v) / float64(durationUnits[c.Unit]), true
+	}
+	return 0, false
+}

@@ -1,0 +1,224 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// missing stands for no value where people read.
+const missing = "–"
+
+// significant is the number of digits the smallest value of a column is shown with.
+const significant = 3
+
+// scale is how the values of a column are shown to people.
+type scale struct {
+	unit     string
+	divisor  float64 // shown = value in the column's unit / divisor
+	decimals int
+}
+
+// readable lists the units of time that people read, in rising order, in
+// picoseconds.
+var readable = []struct {
+	name   string
+	length float64
+}{{"ns", 1e3}, {"µs", 1e6}, {"ms", 1e9}, {"s", 1e12}}
+
+// scaleOf chooses a scale for the column at index: the largest unit of time in
+// which the smallest value is at least 1, and digits enough for that value.
+func (t *Table) scaleOf(index int) scale {
+	c := t.Columns[index]
+	low := math.Inf(1)
+	whole := true
+	for i, other := range t.Columns {
+		if i != index && (c.Scale == "" || other.Scale != c.Scale) {
+			continue
+		}
+		for _, row := range t.rows {
+			f, ok := float(other, row[i])
+			if f = math.Abs(f); ok && f > 0 {
+				low = min(low, f)
+				whole = whole && f == math.Trunc(f)
+			}
+		}
+	}
+	s := scale{unit: c.Unit, divisor: 1}
+	if math.IsInf(low, 1) {
+		return s
+	}
+	if c.Kind == Duration {
+		picoseconds := float64(durationUnits[c.Unit])
+		s.unit, s.divisor = readable[0].name, readable[0].length/picoseconds
+		for _, u := range readable[1:] {
+			if low*picoseconds >= u.length {
+				s.unit, s.divisor = u.name, u.length/picoseconds
+			}
+		}
+		low /= s.divisor
+		whole = whole && s.divisor <= 1
+	}
+	if !whole {
+		s.decimals = min(max(significant-1-int(math.Floor(math.Log10(low))), 0), 6)
+	}
+	return s
+}
+
+// heading returns the column's title with the unit its values are shown in.
+func (c Column) heading(s scale) string {
+	if s.unit == "" || c.Kind == Size {
+		return c.title()
+	}
+	return c.title() + " (" + s.unit + ")"
+}
+
+// show returns a value as people read it.
+func show(c Column, s scale, v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case int64:
+		if c.Kind == Size {
+			return showSize(v)
+		}
+		return group(strconv.FormatInt(v, 10))
+	case sim.Time:
+		f, _ := float(c, v)
+		return group(strconv.FormatFloat(f/s.divisor, 'f', s.decimals, 64))
+	case float64:
+		switch c.Kind {
+		case Ratio:
+			return group(strconv.FormatFloat(v, 'f', 2, 64)) + "×"
+		case Share:
+			return strconv.FormatFloat(100*v, 'f', 1, 64) + "%"
+		default:
+			return group(strconv.FormatFloat(v/s.divisor, 'f', s.decimals, 64))
+		}
+	}
+	return missing
+}
+
+// showSize returns a number of bytes, exactly, in the largest power of 1024 that
+// divides it.
+func showSize(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for n != 0 && n%1024 == 0 && i < len(units)-1 {
+		n /= 1024
+		i++
+	}
+	return group(strconv.FormatInt(n, 10)) + " " + units[i]
+}
+
+// group puts commas between thousands from five digits on.
+func group(number string) string {
+	digits := number
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	whole, fraction, point := strings.Cut(digits, ".")
+	if len(whole) > 4 {
+		var parts []string
+		for len(whole) > 3 {
+			parts = append([]string{whole[len(whole)-3:]}, parts...)
+			whole = whole[:len(whole)-3]
+		}
+		whole = strings.Join(append([]string{whole}, parts...), ",")
+	}
+	if point {
+		whole += "." + fraction
+	}
+	return sign + whole
+}
+
+// pretty fills a go-pretty table with what people read.
+func (t *Table) pretty() table.Writer {
+	w := table.NewWriter()
+	header := make(table.Row, len(t.Columns))
+	configs := make([]table.ColumnConfig, len(t.Columns))
+	scales := make([]scale, len(t.Columns))
+	for i, c := range t.Columns {
+		scales[i] = t.scaleOf(i)
+		header[i] = c.heading(scales[i])
+		align := text.AlignRight
+		if c.Kind == Text {
+			align = text.AlignLeft
+		}
+		configs[i] = table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align}
+	}
+	w.AppendHeader(header)
+	w.SetColumnConfigs(configs)
+	for _, row := range t.rows {
+		cells := make(table.Row, len(row))
+		for i, v := range row {
+			cells[i] = show(t.Columns[i], scales[i], v)
+		}
+		w.AppendRow(cells)
+	}
+	return w
+}
+
+// text renders for a terminal: the answer, then the table it comes from.
+func (t *Table) text() string {
+	w := t.pretty()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options = table.Options{SeparateHeader: true}
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	w.SetStyle(style)
+	var out strings.Builder
+	for _, line := range t.Answer {
+		fmt.Fprintln(&out, line)
+	}
+	if t.Title != "" {
+		fmt.Fprintf(&out, "%s%s\n", gap(&out), t.Title)
+	}
+	out.WriteString(gap(&out))
+	for line := range strings.SplitSeq(w.Render(), "\n") {
+		fmt.Fprintln(&out, strings.TrimRight(line, " "))
+	}
+	for i, note := range t.Notes {
+		if i == 0 {
+			fmt.Fprintln(&out)
+		}
+		fmt.Fprintln(&out, note)
+	}
+	return out.String()
+}
+
+// gap separates a block from the one before it.
+func gap(out *strings.Builder) string {
+	if out.Len() == 0 {
+		return ""
+	}
+	return "\n"
+}
+
+// markdown renders the same as text for a document.
+func (t *Table) markdown() string {
+	var out strings.Builder
+	for _, line := range t.Answer {
+		fmt.Fprintf(&out, "**%s**\n", line)
+	}
+	if t.Title != "" {
+		fmt.Fprintf(&out, "%s%s\n", gap(&out), t.Title)
+	}
+	fmt.Fprintf(&out, "%s%s\n", gap(&out), t.pretty().RenderMarkdown())
+	for _, note := range t.Notes {
+		fmt.Fprintf(&out, "\n%s\n", note)
+	}
+	return out.String()
+}

@@ -1,0 +1,112 @@
+package report
+
+import (
+	"math"
+	"strconv"
+
+	"gonum.org/v1/plot"
+)
+
+// maxLabels is how many labels a panel has room for along an axis.
+const maxLabels = 10
+
+// Ticks implements gonum's Ticker.
+func (a *axis) Ticks(low, high float64) []plot.Tick {
+	switch {
+	case a.binary:
+		return a.binaryTicks(low, high)
+	case a.log && high/low >= 3:
+		return a.decadeTicks(low, high)
+	default:
+		return a.evenTicks(low, high)
+	}
+}
+
+// binaryTicks marks the powers of two and labels every nth of them.
+func (a *axis) binaryTicks(low, high float64) []plot.Tick {
+	first := int(math.Ceil(math.Log2(low) - 1e-9))
+	last := int(math.Floor(math.Log2(high) + 1e-9))
+	first = max(first, 0)
+	step := (last-first)/maxLabels + 1
+	var ticks []plot.Tick
+	for e := first; e <= last; e++ {
+		tick := plot.Tick{Value: math.Ldexp(1, e)}
+		if (e-first)%step == 0 {
+			tick.Label = shortNumber(tick.Value)
+			if a.column.Kind == Size {
+				tick.Label = binaryLabel(e)
+			}
+		}
+		ticks = append(ticks, tick)
+	}
+	return ticks
+}
+
+// binaryLabel writes 2^e, of at least a byte, as 8, 64, 4Ki, 1Mi.
+func binaryLabel(e int) string {
+	prefixes := []string{"", "Ki", "Mi", "Gi", "Ti"}
+	p := min(e/10, len(prefixes)-1)
+	return strconv.FormatInt(1<<(e-10*p), 10) + prefixes[p]
+}
+
+// decadeTicks marks 1 to 9 of every decade and labels 1, or 1, 2 and 5 if there is
+// room, in the axis' unit.
+func (a *axis) decadeTicks(low, high float64) []plot.Tick {
+	decades := math.Log10(high / low)
+	step := int(decades)/maxLabels + 1
+	var ticks []plot.Tick
+	for e := int(math.Floor(math.Log10(low / a.divisor))); e <= int(math.Ceil(math.Log10(high/a.divisor))); e++ {
+		for digit := 1; digit <= 9; digit++ {
+			value := float64(digit) * math.Pow10(e)
+			tick := plot.Tick{Value: value * a.divisor}
+			if tick.Value < low*(1-1e-9) || tick.Value > high*(1+1e-9) {
+				continue
+			}
+			between := (digit == 2 || digit == 5) && decades <= 3
+			if digit == 1 && e%step == 0 || between {
+				tick.Label = shortNumber(value)
+			}
+			ticks = append(ticks, tick)
+		}
+	}
+	return ticks
+}
+
+// evenTicks labels multiples of 1, 2 or 5 times a power of ten.
+func (a *axis) evenTicks(low, high float64) []plot.Tick {
+	low, high = low/a.divisor, high/a.divisor
+	step := math.Pow10(int(math.Floor(math.Log10(high - low))))
+	for _, f := range []float64{0.1, 0.2, 0.5, 1, 2} {
+		if (high-low)/(step*f) <= maxLabels-3 {
+			step *= f
+			break
+		}
+	}
+	var ticks []plot.Tick
+	for i := math.Ceil(low/step - 1e-9); i*step <= high*(1+1e-9); i++ {
+		label := shortNumber(i * step)
+		if a.column.Kind == Share {
+			label = shortNumber(100*i*step) + "%"
+		}
+		ticks = append(ticks, plot.Tick{Value: i * step * a.divisor, Label: label})
+	}
+	return ticks
+}
+
+// shortNumber prints a tick's value without the noise of its arithmetic.
+func shortNumber(f float64) string {
+	if f == 0 {
+		return "0" // not -0
+	}
+	if math.Abs(f) >= 1e6 || math.Abs(f) < 1e-4 {
+		return strconv.FormatFloat(f, 'g', 4, 64)
+	}
+	s := strconv.FormatFloat(f, 'f', 6, 64)
+	for s[len(s)-1] == '0' {
+		s = s[:len(s)-1]
+	}
+	if s[len(s)-1] == '.' {
+		s = s[:len(s)-1]
+	}
+	return group(s)
+}
