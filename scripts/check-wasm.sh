@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Rebuilds every handler module and compares it with the committed one, byte for byte.
+#
+#   scripts/check-wasm.sh
+#
+# Needs the compilers of scripts/install-tinygo.sh. Exit status 1 if a module differs, or is not
+# made by a go:generate directive of its folder; go generate ./handlers/... brings them up to date.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+readonly directive='//go:generate go run ../../spin/build/cmd '
+go build -o "$work/build" ./spin/build/cmd
+
+checked=0 bad=0
+declare -A made=()
+while IFS=: read -r file line; do
+	folder=$(dirname "$file")
+	read -ra args <<<"${line#"$directive"}"
+	# The directive's form: -o MODULE SOURCE
+	if [[ ${#args[@]} -ne 3 || ${args[0]} != -o ]]; then
+		printf '%s: cannot read the directive: %s\n' "$file" "$line" >&2
+		exit 2
+	fi
+	module=$folder/${args[1]}
+	made[$module]=1
+	"$work/build" -o "$work/module.wasm" "$folder/${args[2]}"
+	if ! cmp -s "$work/module.wasm" "$module"; then
+		printf '%s differs from what %s/%s compiles to\n' "$module" "$folder" "${args[2]}" >&2
+		bad=1
+	fi
+	checked=$((checked + 1))
+done < <(grep -rF --include='*.go' "$directive" handlers | sort)
+
+while IFS= read -r module; do
+	if [[ -z ${made[$module]-} ]]; then
+		printf '%s has no go:generate directive\n' "$module" >&2
+		bad=1
+	fi
+done < <(git ls-files 'handlers/*.wasm' 'handlers/**/*.wasm' | sort -u)
+
+if [[ $checked -eq 0 ]]; then
+	echo 'check-wasm: no go:generate directive found' >&2
+	exit 2
+fi
+if [[ $bad -ne 0 ]]; then
+	exit 1
+fi
+printf '%d modules are what their sources compile to.\n' "$checked"
