@@ -36,7 +36,7 @@ func (t *tree) Path(src, dst int) []Hop {
 			rate = t.spec.Rate
 		}
 		id := t.at(level, uint32(from), uint32(dst))
-		path = append(path, Hop{t.portName(level, int(id-t.first[0]), int(out)), t.spec.Switch, t.spec.Wire, rate})
+		path = append(path, Hop{t.portName(level, int(id-t.levels[level].first), int(out)), t.spec.Switch, t.spec.Wire, rate})
 	}
 	return path
 }
@@ -45,46 +45,43 @@ func (t *tree) Links() []LinkStats {
 	var all []LinkStats
 	add := func(p *port, rate sim.Rate, name func() string) {
 		if p.packets > 0 {
-			all = append(all, LinkStats{name(), p.packets, p.bytes, p.busy, p.maxWait, rate.Bytes(p.maxWait)})
+			all = append(all, LinkStats{name(), p.packets, p.bytes, rate.Time(p.bytes), p.maxWait, rate.Bytes(p.maxWait)})
 		}
 	}
 	for i := range t.nodes {
 		add(&t.nodes[i].tx, t.spec.Rate, func() string { return nodeLink(i) })
 	}
-	for s, ports := range t.ports {
-		level := t.level(s)
-		for i := range ports {
+	for level := range t.levels {
+		l := &t.levels[level]
+		for i := range l.count * l.width {
 			rate := t.switchRate
-			if level == 0 && !t.isUp(level, i) {
+			if level == 0 && !t.isUp(level, i%l.width) {
 				rate = t.spec.Rate
 			}
-			add(&ports[i], rate, func() string { return t.portName(level, s, i) })
+			add(&t.ports[l.firstPort+i], rate, func() string { return t.portName(level, i/l.width, i%l.width) })
 		}
 	}
 	return all
 }
 
-// level returns the level of switch s, counted through all levels.
-func (t *tree) level(s int) int {
-	l := t.top
-	for int(t.first[l]-t.first[0]) > s {
-		l--
-	}
-	return l
-}
-
-func (t *tree) isUp(level, port int) bool { return level < t.top && port >= int(t.half) }
+func (t *tree) isUp(level, port int) bool { return level < len(t.levels)-1 && port >= int(t.half) }
 
 func nodeLink(n int) string { return fmt.Sprintf("Node[%d].Tx", n) }
 
+// switchName names the s-th switch, counted through all levels from 0.
 func (t *tree) switchName(s int) string {
-	l := t.level(s)
-	return fmt.Sprintf("Switch[%d][%d]", l, s-int(t.first[l]-t.first[0]))
+	l := 0
+	for s >= t.levels[l].count {
+		s -= t.levels[l].count
+		l++
+	}
+	return fmt.Sprintf("Switch[%d][%d]", l, s)
 }
 
+// portName names a port of the s-th switch of a level.
 func (t *tree) portName(level, s, port int) string {
 	if t.isUp(level, port) {
-		return fmt.Sprintf("%s.Up[%d]", t.switchName(s), port-int(t.half))
+		return fmt.Sprintf("Switch[%d][%d].Up[%d]", level, s, port-int(t.half))
 	}
-	return fmt.Sprintf("%s.Down[%d]", t.switchName(s), port)
+	return fmt.Sprintf("Switch[%d][%d].Down[%d]", level, s, port)
 }

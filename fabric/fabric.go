@@ -83,7 +83,7 @@ type LinkStats struct {
 	Name    string
 	Packets int64
 	Bytes   int64    // headers included
-	Busy    sim.Time // time spent sending
+	Busy    sim.Time // time spent sending: Bytes at the link's rate
 	// MaxWait is the longest a packet waited for the link.
 	MaxWait sim.Time
 	// MaxQueue is the most bytes that were ahead of a packet when it came to the

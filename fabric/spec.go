@@ -14,7 +14,7 @@ const (
 )
 
 // MaxNodes is the largest number of nodes of a fabric.
-const MaxNodes = 1 << 24
+const MaxNodes = 1 << 22
 
 // Spec describes a fabric. It is the fabric section of a profile.
 type Spec struct {

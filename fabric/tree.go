@@ -20,13 +20,20 @@ type tree struct {
 	spec       Spec
 	switchRate sim.Rate
 	oneRate    bool
-	top        int      // the highest level, n-1
 	half       uint32   // m; for a crossbar without meaning
 	span       []uint32 // [l] is the number of nodes below a switch of level l-1
-	first      []sim.ID // [l] is the first switch of level l
+	levels     []level
 	nodes      []node
-	ports      [][]port // by switch, made when the first packet comes
+	ports      []port
 	slack      sim.Time // backlog at which a node is still ready
+}
+
+// level is the switches of one level that have a node below them.
+type level struct {
+	count     int
+	first     sim.ID
+	firstPort int
+	width     int // ports of each switch; at the top only those with a node below
 }
 
 // node is a node's side of its link into the fabric; it belongs to the node.
@@ -40,7 +47,6 @@ type node struct {
 // port is the sending side of a link.
 type port struct {
 	free    sim.Time
-	busy    sim.Time
 	maxWait sim.Time
 	packets int64
 	bytes   int64
@@ -52,7 +58,6 @@ func (p *port) send(at, earliest, length sim.Time, bytes int64) sim.Time {
 	start := max(earliest, p.free)
 	p.maxWait = max(p.maxWait, p.free-at)
 	p.free = start + length
-	p.busy += length
 	p.packets++
 	p.bytes += bytes
 	return start
@@ -64,34 +69,46 @@ func newTree(eng *sim.Engine, spec Spec, count int) *tree {
 		t.switchRate = spec.Rate
 	}
 	t.oneRate = t.switchRate == spec.Rate
-	radix, below := spec.Radix, 1 // below: nodes under one port down of the top level
+	radix := spec.Radix
 	if spec.Kind == Crossbar {
 		radix = count
 	}
 	t.half = uint32(radix / 2)
+	ways := 1 // m^l: nodes below a port down, and ways up to a switch, of level l
 	t.span = []uint32{1}
-	for below*radix < count {
-		below *= radix / 2
-		t.span = append(t.span, uint32(below))
-		t.top++
+	for ; ways*radix < count; ways *= radix / 2 {
+		t.addLevel(ways, ways*radix/2, radix)
 	}
-	t.span = append(t.span, uint32(below*radix))
-	total := 0
-	for l := 0; l <= t.top; l++ {
-		t.first = append(t.first, sim.ID(total))
-		total += below * radix / int(t.span[l+1]) * t.choices(l)
+	t.addLevel(ways, ways*radix, (count+ways-1)/ways)
+
+	total, ports := 0, 0
+	for _, l := range t.levels {
+		total += l.count
+		ports += l.count * l.width
 	}
+	t.ports = make([]port, ports)
 	base := eng.AddGroup(total, t.switchName, t)
-	for l := range t.first {
-		t.first[l] += base
+	for l := range t.levels {
+		t.levels[l].first += base
 	}
-	t.ports = make([][]port, total)
-	t.slack = spec.Rate.Time(spec.InjectBuffer - int64(spec.MTU) - int64(spec.Header))
+	if spec.InjectBuffer > 0 {
+		t.slack = spec.Rate.Time(spec.InjectBuffer - int64(spec.MTU) - int64(spec.Header))
+	}
 	return t
 }
 
-// choices returns the number of ways up from a node to level l, m^l.
-func (t *tree) choices(l int) int { return int(t.span[l]) }
+// addLevel adds the switches of the next level, each of which has below nodes
+// below it.
+func (t *tree) addLevel(ways, below, width int) {
+	next := level{count: (len(t.nodes) + below - 1) / below * ways, width: width}
+	if n := len(t.levels); n > 0 {
+		last := &t.levels[n-1]
+		next.first = last.first + sim.ID(last.count)
+		next.firstPort = last.firstPort + last.count*last.width
+	}
+	t.span = append(t.span, uint32(below))
+	t.levels = append(t.levels, next)
+}
 
 func (t *tree) Nodes() int { return len(t.nodes) }
 
@@ -141,7 +158,7 @@ func (t *tree) Inject(p Packet) sim.Time {
 // turns down.
 func (t *tree) turn(src, dst uint32) int {
 	l := 0
-	for l < t.top && src/t.span[l+1] != dst/t.span[l+1] {
+	for src/t.span[l+1] != dst/t.span[l+1] {
 		l++
 	}
 	return l
@@ -150,7 +167,7 @@ func (t *tree) turn(src, dst uint32) int {
 // at returns the switch of level l that is above node x and on the way to dst.
 func (t *tree) at(l int, x, dst uint32) sim.ID {
 	ways := t.span[l]
-	return t.first[l] + sim.ID(x/t.span[l+1]*ways+dst%ways)
+	return t.levels[l].first + sim.ID(x/t.span[l+1]*ways+dst%ways)
 }
 
 // route returns the level and the output port of the hop-th switch on the way to
@@ -187,7 +204,7 @@ func (t *tree) Handle(e *sim.Event) {
 			earliest += max(0, in-length)
 		}
 	}
-	link := t.port(e.Dst, out)
+	link := t.port(level, e.Dst, out)
 	leave := link.send(e.Time, earliest, length, bytes)
 	if last {
 		t.eng.Post(link.free+t.spec.Wire, t.nodes[dst].id, e.Dst, KindArrive, e.A, e.B, e.P)
@@ -203,10 +220,7 @@ func (t *tree) Handle(e *sim.Event) {
 	t.eng.Post(leave+t.spec.Wire+t.spec.Switch, t.at(to, from, dst), e.Dst, e.Kind+1, e.A, e.B, e.P)
 }
 
-func (t *tree) port(id sim.ID, out uint32) *port {
-	s := &t.ports[id-t.first[0]]
-	if *s == nil {
-		*s = make([]port, max(t.spec.Radix, int(t.span[1])))
-	}
-	return &(*s)[out]
+func (t *tree) port(level int, id sim.ID, out uint32) *port {
+	l := &t.levels[level]
+	return &t.ports[l.firstPort+int(id-l.first)*l.width+int(out)]
 }

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,55 +16,288 @@ func spinDis() Spec {
 }
 
 type arrival struct {
-	at sim.Time
-	p  Packet
+	at   sim.Time
+	p    Packet
+	kind sim.Kind
 }
 
-// sink collects what arrives at the nodes of a fabric.
+// sink is every node of a fabric: it injects what it is told to and keeps what
+// arrives.
 type sink struct {
 	eng   *sim.Engine
-	ids   sim.ID
+	f     Fabric
+	first sim.ID
 	got   []arrival
 	ready []sim.Time
 }
 
+const kindInject sim.Kind = 7 // B: bytes and sequence, as in an arrival
+
 func (s *sink) Handle(e *sim.Event) {
 	switch e.Kind {
-	case KindArrive:
-		s.got = append(s.got, arrival{e.Time, Unpack(e)})
 	case KindReady:
 		s.ready = append(s.ready, e.Time)
+	case kindInject:
+		s.f.Inject(Unpack(e))
+	default:
+		s.got = append(s.got, arrival{e.Time, Unpack(e), e.Kind})
 	}
 }
 
-func build(t testing.TB, spec Spec, nodes int) (*sim.Engine, Fabric, *sink) {
-	t.Helper()
-	eng := sim.New(1)
-	f, err := New(eng, spec, nodes)
+// inject has the source inject p at time at.
+func (s *sink) inject(at sim.Time, p Packet) {
+	a, b := p.words()
+	src := s.first + sim.ID(p.Src)
+	s.eng.Post(at, src, src, kindInject, a, b, p.Ref)
+}
+
+func (s *sink) run(t require.TestingT) []arrival {
+	require.NoError(t, s.eng.Run())
+	return s.got
+}
+
+// build returns the nodes of a new fabric; around, if not nil, decorates it.
+func build(t require.TestingT, spec Spec, nodes int, around func(*sim.Engine, Fabric) Fabric) *sink {
+	s := &sink{eng: sim.New(1)}
+	var err error
+	s.f, err = New(s.eng, spec, nodes)
 	require.NoError(t, err)
-	s := &sink{eng: eng}
-	s.ids = eng.AddGroup(nodes, func(i int) string { return fmt.Sprintf("Node[%d]", i) }, s)
-	for i := range nodes {
-		f.Attach(i, s.ids+sim.ID(i))
+	if around != nil {
+		s.f = around(s.eng, s.f)
 	}
-	return eng, f, s
+	s.first = s.eng.AddGroup(nodes, func(i int) string { return fmt.Sprintf("Node[%d]", i) }, s)
+	for i := range nodes {
+		s.f.Attach(i, s.first+sim.ID(i))
+	}
+	return s
 }
 
-func TestZeroLoadLatencyIsTheClosedForm(t *testing.T) {
-	// A radix-4 tree of 4 levels holds 4·2³ = 32 nodes; digits are base 2.
+// A radix-4 tree of 4 levels holds 4·2³ = 32 nodes; nodes below one switch of
+// level l share x / 2^(l+1).
+var pairs = []struct{ src, dst, hops int }{
+	{0, 0, 1}, {0, 1, 1}, {0, 2, 3}, {3, 1, 3}, {0, 4, 5}, {7, 0, 5}, {0, 8, 7}, {0, 31, 7}, {31, 5, 7},
+}
+
+// hops·switch + (hops+1)·wire + bytes·G, and n packets at the rate of the link.
+func TestLatencyIsTheClosedForm(t *testing.T) {
 	spec := spinDis()
-	spec.Radix = 4
-	for _, c := range []struct{ src, dst, hops int }{
-		{0, 0, 1}, {0, 1, 1}, {0, 2, 3}, {3, 1, 3}, {0, 4, 5}, {7, 0, 5}, {0, 8, 7}, {0, 31, 7}, {31, 5, 7},
-	} {
+	spec.Radix, spec.Header = 4, 16
+	for _, c := range pairs {
 		for _, bytes := range []int32{0, 1, 256, 4096} {
-			eng, f, s := build(t, spec, 32)
-			f.Inject(Packet{Src: int32(c.src), Dst: int32(c.dst), Bytes: bytes})
-			require.NoError(t, eng.Run())
-			want := sim.Time(c.hops)*50000 + sim.Time(c.hops+1)*33400 + sim.Time(bytes)*20
-			require.Equal(t, want, s.got[0].at, "%d to %d", c.src, c.dst)
-			require.Equal(t, want, f.Latency(c.src, c.dst, bytes))
-			require.Len(t, f.Path(c.src, c.dst), c.hops+1)
+			const n = 5
+			s := build(t, spec, 32, nil)
+			for range n {
+				s.f.Inject(Packet{Src: int32(c.src), Dst: int32(c.dst), Bytes: bytes})
+			}
+			length := sim.Time(bytes+16) * 20
+			want := sim.Time(c.hops)*50000 + sim.Time(c.hops+1)*33400 + length
+			got := s.run(t)
+			require.Len(t, got, n)
+			for i := range n {
+				require.Equal(t, want+sim.Time(i)*length, got[i].at, "%d to %d", c.src, c.dst)
+			}
+			require.Equal(t, want, s.f.Latency(c.src, c.dst, bytes))
+			require.Len(t, s.f.Path(c.src, c.dst), c.hops+1)
 		}
+	}
+}
+
+// Every switch waits for the tail: one serialisation for each link.
+func TestStoreAndForward(t *testing.T) {
+	spec := spinDis()
+	spec.Radix, spec.StoreAndForward, spec.SwitchRate = 4, true, sim.NewRate(5, 1)
+	for _, c := range pairs {
+		s := build(t, spec, 32, nil)
+		s.f.Inject(Packet{Src: int32(c.src), Dst: int32(c.dst), Bytes: 1000})
+		want := sim.Time(c.hops)*50000 + sim.Time(c.hops+1)*33400 + 2*20000 + sim.Time(c.hops-1)*5000
+		require.Equal(t, want, s.run(t)[0].at)
+		require.Equal(t, want, s.f.Latency(c.src, c.dst, 1000))
+	}
+}
+
+// Links between switches 4 times faster and 4 times slower than the nodes', 1000 B
+// over 3 switches. Slower: the last link may start when the rest comes in no later
+// than it sends, 80 − 20 ns after the head; it ends 20 ns later. Faster: the first
+// link between switches waits 20 − 5 ns, and the last takes 20.
+func TestFasterLinkWaitsForSlower(t *testing.T) {
+	for rate, extra := range map[sim.Rate]sim.Time{
+		sim.NewRate(80, 1): 60000 + 20000,
+		sim.NewRate(5, 1):  15000 + 20000,
+	} {
+		spec := spinDis()
+		spec.Radix, spec.SwitchRate = 4, rate
+		s := build(t, spec, 32, nil)
+		s.f.Inject(Packet{Src: 0, Dst: 2, Bytes: 1000})
+		want := 3*sim.Time(50000) + 4*33400 + extra
+		require.Equal(t, want, s.run(t)[0].at)
+		require.Equal(t, want, s.f.Latency(0, 2, 1000))
+	}
+}
+
+// Two nodes send to a third at full rate: packets take turns, each flow gets half
+// and the link is never idle.
+func TestTwoFlowsShareALink(t *testing.T) {
+	for _, kind := range []string{FatTree, Crossbar} {
+		spec := spinDis()
+		if spec.Kind = kind; kind == Crossbar {
+			spec.Radix = 0
+		}
+		const n = 100
+		s := build(t, spec, 3, nil)
+		for i := range uint32(n) {
+			s.f.Inject(Packet{Src: 0, Dst: 2, Bytes: 4096, Seq: i})
+			s.f.Inject(Packet{Src: 1, Dst: 2, Bytes: 4096, Seq: i})
+		}
+		first := s.f.Latency(0, 2, 4096)
+		for i, a := range s.run(t) {
+			require.Equal(t, arrival{first + sim.Time(i)*81920, Packet{int32(i % 2), 2, 4096, uint32(i / 2), nil}, KindArrive}, a)
+		}
+		links := s.f.Links()
+		require.Len(t, links, 3)
+		// The last packet finds as many ahead of it as its own flow has sent: 100.
+		require.Equal(t, LinkStats{
+			Name: "Switch[0][0].Down[2]", Packets: 200, Bytes: 200 * 4096,
+			Busy: 200 * 81920, MaxWait: 100 * 81920, MaxQueue: 100 * 4096,
+		}, links[2])
+		require.Equal(t, LinkStats{
+			Name: "Node[1].Tx", Packets: 100, Bytes: 100 * 4096,
+			Busy: 100 * 81920, MaxWait: 99 * 81920, MaxQueue: 99 * 4096,
+		}, links[1])
+	}
+}
+
+// D-mod-k: shifting by whole switches, every node sends and no link has two flows.
+func TestShiftPermutationIsFreeOfContention(t *testing.T) {
+	spec := spinDis()
+	spec.Radix = 8 // 4·8 = 32 nodes on two levels
+	s := build(t, spec, 32, nil)
+	for i := range int32(32) {
+		s.f.Inject(Packet{Src: i, Dst: (i + 12) % 32, Bytes: 4096})
+	}
+	want := s.f.Latency(0, 12, 4096)
+	for _, a := range s.run(t) {
+		require.Equal(t, want, a.at)
+	}
+	for _, l := range s.f.Links() {
+		require.Equal(t, int64(1), l.Packets, l.Name)
+		require.Zero(t, l.MaxWait)
+	}
+}
+
+// The smallest tree that holds the nodes: 36, 648, 11,664 and 209,952 of radix 36.
+func TestTreeIsNoHigherThanNeeded(t *testing.T) {
+	for nodes, links := range map[int]int{1: 2, 36: 2, 37: 4, 648: 4, 649: 6, 11664: 6, 11665: 8, 209952: 8, 209953: 10} {
+		f, err := New(sim.New(0), spinDis(), nodes)
+		require.NoError(t, err)
+		require.Equal(t, nodes, f.Nodes())
+		require.Len(t, f.Path(0, nodes-1), links, "%d nodes", nodes)
+	}
+}
+
+// Every path of trees of one to four levels follows the cables: port Up[j] of the
+// switch (level l, high·mˡ + low) leads to the switch (l+1, high/m·mˡ⁺¹ + j·mˡ + low),
+// whose port Down[high mod m] leads back.
+func TestPathsFollowTheCables(t *testing.T) {
+	for _, c := range []struct{ radix, nodes int }{{4, 3}, {4, 8}, {4, 16}, {4, 32}, {4, 27}, {6, 54}, {8, 100}} {
+		spec := spinDis()
+		spec.Radix = c.radix
+		s := build(t, spec, c.nodes, nil)
+		top := len(s.f.Path(0, c.nodes-1))/2 - 1
+		for src := range c.nodes {
+			for dst := range c.nodes {
+				walk(t, s.f.Path(src, dst), src, dst, c.radix/2, top)
+			}
+		}
+	}
+}
+
+func walk(t *testing.T, path []Hop, src, dst, m, top int) {
+	require.Equal(t, fmt.Sprintf("Node[%d].Tx", src), path[0].Link)
+	power := func(l int) (p int) {
+		p = 1
+		for range l {
+			p *= m
+		}
+		return p
+	}
+	level, at := 0, src/m
+	if top == 0 {
+		at = 0
+	}
+	down := false
+	for i, hop := range path[1:] {
+		var l, s, port int
+		name := strings.NewReplacer(".Up", ".U", ".Down", ".D").Replace(hop.Link)
+		var direction rune
+		_, err := fmt.Sscanf(name, "Switch[%d][%d].%c[%d]", &l, &s, &direction, &port)
+		require.NoError(t, err)
+		require.Equal(t, []int{level, at}, []int{l, s}, "%d to %d, hop %d", src, dst, i)
+		high, low := at/power(level), at%power(level)
+		if direction == 'U' {
+			require.False(t, down, "no way up after one down")
+			require.True(t, level < top && port < m)
+			at = high/m*power(level+1) + port*power(level) + low
+			if level+1 == top {
+				at = port*power(level) + low
+			}
+			level++
+			continue
+		}
+		down = true
+		if level == 0 {
+			node := at*m + port
+			require.Equal(t, dst, node, "from %d", src)
+			require.Equal(t, len(path)-2, i)
+			return
+		}
+		child := high*m + port
+		at = child*power(level-1) + low%power(level-1)
+		level--
+	}
+	t.Fatalf("the path from %d to %d ends inside", src, dst)
+}
+
+func TestInjectBuffer(t *testing.T) {
+	spec := spinDis()
+	spec.MTU, spec.InjectBuffer = 1000, 2500 // room for 2.5 packets of 20 ns
+	s := build(t, spec, 2, nil)
+	p := Packet{Src: 0, Dst: 1, Bytes: 1000}
+	require.True(t, s.f.Ready(0))
+	require.Equal(t, sim.Time(20000), s.f.Inject(p))
+	require.True(t, s.f.Ready(0), "1000 B of 2500 are in use")
+	require.Equal(t, sim.Time(40000), s.f.Inject(p))
+	require.False(t, s.f.Ready(0), "2000 B are in use")
+	require.False(t, s.f.Ready(0), "asking twice brings one event")
+	require.True(t, s.f.Ready(1))
+	require.NoError(t, s.eng.RunUntil(9999))
+	require.False(t, s.f.Ready(0))
+	require.Empty(t, s.ready)
+	require.NoError(t, s.eng.RunUntil(10000))
+	require.Equal(t, []sim.Time{10000}, s.ready, "500 B are sent, 1500 in use: 1000 fit")
+	require.True(t, s.f.Ready(0))
+	require.Len(t, s.run(t), 2)
+	require.Equal(t, []sim.Time{10000}, s.ready)
+}
+
+func TestMisuse(t *testing.T) {
+	s := build(t, spinDis(), 2, nil)
+	require.Panics(t, func() { s.f.Attach(0, s.first) })
+	require.Panics(t, func() { s.f.Inject(Packet{Bytes: 4097}) })
+	require.Panics(t, func() { s.f.Inject(Packet{Bytes: -1}) })
+	require.Panics(t, func() { s.f.Inject(Packet{Dst: 2}) })
+	bare, err := New(sim.New(0), spinDis(), 2)
+	require.NoError(t, err)
+	require.PanicsWithValue(t, "fabric: packet of 1 B (MTU 4096) from node 0 to 1: too long, or an end is not attached",
+		func() { bare.Inject(Packet{Dst: 1, Bytes: 1}) })
+}
+
+func TestPacketsAllocateNothing(t *testing.T) {
+	for _, kind := range []string{FatTree, Crossbar} {
+		spec := spinDis()
+		if spec.Kind = kind; kind == Crossbar {
+			spec.Radix = 0
+		}
+		p := newPump(t, spec, 40)
+		require.Zero(t, testing.AllocsPerRun(20, func() { p.run(t, 1000) }), kind)
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // ID names an actor: the number of actors registered before it.
@@ -95,6 +96,7 @@ func (e *Engine) AddGroup(n int, name func(i int) string, a Actor) ID {
 	if n < 1 || n > math.MaxInt32-first {
 		panic(fmt.Sprintf("sim: cannot add %d actors to %d", n, first))
 	}
+	e.actors, e.seqs = slices.Grow(e.actors, n), slices.Grow(e.seqs, n)
 	for range n {
 		e.actors = append(e.actors, a)
 		e.seqs = append(e.seqs, 0)

@@ -59,7 +59,7 @@ func newRate(ps, bytes uint64) Rate {
 // field of a profile is.
 func (r Rate) IsZero() bool { return r.ps == 0 }
 
-// Time returns how long bytes bytes take, rounded to the nearest picosecond,
+// Time returns how long bytes bytes, not a negative number, take, rounded to the nearest picosecond,
 // half up; it is exact for rates that are whole picoseconds per byte.
 func (r Rate) Time(bytes int64) Time {
 	if r.bytes <= 1 {

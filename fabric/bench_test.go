@@ -1,0 +1,88 @@
+package fabric
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// pump keeps every node at half its rate: each packet brings the
+// node's next, to a destination that changes from packet to packet.
+type pump struct {
+	eng   *sim.Engine
+	f     Fabric
+	ids   sim.ID
+	left  int
+	nodes int
+}
+
+const kindNext sim.Kind = 1
+
+func (p *pump) Handle(e *sim.Event) {
+	if e.Kind == KindArrive {
+		if p.left--; p.left == 0 {
+			p.eng.Stop()
+		}
+		return
+	}
+	scattered := (uint64(e.Dst)<<32 + e.A) * 0x9e3779b97f4a7c15 >> 32
+	dst := int32(scattered * uint64(p.nodes) >> 32)
+	free := p.f.Inject(Packet{Src: int32(e.Dst - p.ids), Dst: dst, Bytes: 4096, Ref: p})
+	p.eng.Post(free+free-e.Time, e.Dst, e.Dst, kindNext, e.A+1, 0, nil)
+}
+
+func newPump(tb testing.TB, spec Spec, nodes int) *pump {
+	p := &pump{eng: sim.New(1), nodes: nodes}
+	var err error
+	if p.f, err = New(p.eng, spec, nodes); err != nil {
+		tb.Fatal(err)
+	}
+	p.ids = p.eng.AddGroup(nodes, func(i int) string { return fmt.Sprintf("Node[%d]", i) }, p)
+	for i := range nodes {
+		p.f.Attach(i, p.ids+sim.ID(i))
+		p.eng.Post(sim.Time(i), p.ids+sim.ID(i), p.ids+sim.ID(i), kindNext, uint64(i), 0, nil)
+	}
+	p.run(tb, 20*nodes)
+	return p
+}
+
+func (p *pump) run(tb testing.TB, packets int) {
+	p.left = packets
+	if err := p.eng.Run(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// BenchmarkPacket is one packet from injection to arrival, the sender's event
+// for the next one included. Metric events/op says how many events that is.
+func BenchmarkPacket(b *testing.B) {
+	for _, c := range []struct {
+		kind  string
+		nodes int
+	}{{Crossbar, 16}, {Crossbar, 1024}, {FatTree, 36}, {FatTree, 648}, {FatTree, 11664}, {FatTree, 16384}} {
+		b.Run(fmt.Sprintf("%s/%d", c.kind, c.nodes), func(b *testing.B) {
+			spec := spinDis()
+			if spec.Kind = c.kind; c.kind == Crossbar {
+				spec.Radix = 0
+			}
+			p := newPump(b, spec, c.nodes)
+			before := p.eng.Handled()
+			b.ReportAllocs()
+			b.ResetTimer()
+			p.run(b, b.N)
+			b.ReportMetric(float64(p.eng.Pending()), "pending")
+			b.ReportMetric(float64(p.eng.Handled()-before)/float64(b.N), "events/op")
+		})
+	}
+}
+
+// BenchmarkNew is what a fat tree of 16,384 nodes costs before the first packet.
+func BenchmarkNew(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := New(sim.New(1), spinDis(), 16384); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

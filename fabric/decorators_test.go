@@ -1,0 +1,155 @@
+package fabric
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+type recorder struct{ injected, arrived, corrupt []arrival }
+
+func (r *recorder) Injected(at sim.Time, p Packet) {
+	r.injected = append(r.injected, arrival{at, p, KindArrive})
+}
+
+func (r *recorder) Arrived(at sim.Time, p Packet, corrupt bool) {
+	if corrupt {
+		r.corrupt = append(r.corrupt, arrival{at, p, KindCorrupt})
+		return
+	}
+	r.arrived = append(r.arrived, arrival{at, p, KindArrive})
+}
+
+// allToAll injects 20 packets of every node to every other, at times that tie.
+func allToAll(s *sink) {
+	n := int32(s.f.Nodes())
+	for i := range uint32(20) {
+		for src := range n {
+			for dst := range n {
+				s.inject(sim.Time(i)*100*sim.Nanosecond, Packet{src, dst, 500, i, s})
+			}
+		}
+	}
+}
+
+// Watching changes nothing, not even the order of events of one time.
+func TestTapIsInvisible(t *testing.T) {
+	plain := build(t, spinDis(), 5, nil)
+	allToAll(plain)
+	want := plain.run(t)
+
+	var r recorder
+	tapped := build(t, spinDis(), 5, func(eng *sim.Engine, f Fabric) Fabric { return Tap(eng, f, &r) })
+	allToAll(tapped)
+	got := tapped.run(t)
+	for i := range got {
+		got[i].p.Ref = plain
+	}
+	require.Equal(t, want, got)
+	require.Equal(t, plain.f.Links(), tapped.f.Links())
+	require.Len(t, r.injected, len(want))
+	require.Len(t, r.arrived, len(want))
+	require.Empty(t, r.corrupt)
+	require.Equal(t, want[7].at, r.arrived[7].at)
+}
+
+func faulty(t *testing.T, spec FaultSpec) (*sink, *Faulty) {
+	var f *Faulty
+	s := build(t, spinDis(), 5, func(eng *sim.Engine, inner Fabric) Fabric {
+		var err error
+		f, err = NewFaulty(eng, inner, spec)
+		require.NoError(t, err)
+		return f
+	})
+	allToAll(s)
+	return s, f
+}
+
+func TestFaults(t *testing.T) {
+	const packets = 20 * 5 * 5
+	clean := build(t, spinDis(), 5, nil)
+	allToAll(clean)
+	type key struct {
+		src, dst int32
+		seq      uint32
+	}
+	due := map[key]sim.Time{}
+	for _, a := range clean.run(t) {
+		due[key{a.p.Src, a.p.Dst, a.p.Seq}] = a.at
+	}
+	require.Len(t, due, packets)
+
+	const late = sim.Microsecond
+	run := func() ([]arrival, FaultCounts) {
+		s, f := faulty(t, FaultSpec{Drop: 0.1, Duplicate: 0.2, Delay: 0.1, Corrupt: 0.1, MaxDelay: late})
+		return s.run(t), f.Counts()
+	}
+	got, counts := run()
+	times := map[key][]arrival{}
+	for _, a := range got {
+		k := key{a.p.Src, a.p.Dst, a.p.Seq}
+		times[k] = append(times[k], a)
+	}
+	var seen FaultCounts
+	for k, at := range due {
+		switch a := times[k]; {
+		case len(a) == 0:
+			seen.Dropped++
+		case len(a) == 2:
+			seen.Duplicated++
+			require.Equal(t, at, a[0].at)
+			require.True(t, at < a[1].at && a[1].at <= at+late)
+			require.Equal(t, KindArrive, a[1].kind)
+		case a[0].at > at:
+			seen.Delayed++
+			require.LessOrEqual(t, a[0].at, at+late)
+		case a[0].kind == KindCorrupt:
+			seen.Corrupted++
+		default:
+			require.Equal(t, at, a[0].at)
+		}
+	}
+	require.Equal(t, seen, counts)
+	for name, c := range map[string][2]float64{
+		"dropped": {float64(counts.Dropped), 0.1}, "duplicated": {float64(counts.Duplicated), 0.2},
+		"delayed": {float64(counts.Delayed), 0.1}, "corrupted": {float64(counts.Corrupted), 0.1},
+	} {
+		require.InDelta(t, c[1]*packets, c[0], 40, name) // over four standard deviations
+	}
+	again, _ := run()
+	for i := range again {
+		again[i].p.Ref, got[i].p.Ref = nil, nil
+	}
+	require.Equal(t, got, again, "same seed, same faults")
+}
+
+// A rule that spares all but one packet drops exactly that one, and the tap inside
+// sees what the tap outside does not.
+func TestFaultsOnChosenPackets(t *testing.T) {
+	var before, after recorder
+	s := build(t, spinDis(), 5, func(eng *sim.Engine, f Fabric) Fabric {
+		bad, err := NewFaulty(eng, Tap(eng, f, &before), FaultSpec{
+			Drop: 1, Only: func(p Packet) bool { return p.Src == 1 && p.Dst == 2 && p.Seq == 3 },
+		})
+		require.NoError(t, err)
+		return Tap(eng, bad, &after)
+	})
+	allToAll(s)
+	require.Len(t, s.run(t), 499)
+	require.Len(t, before.arrived, 500)
+	require.Len(t, after.arrived, 499)
+}
+
+func TestFaultSpecValidate(t *testing.T) {
+	for want, spec := range map[string]FaultSpec{
+		"drop: want a chance from 0 to 1, got -0.5":                         {Drop: -0.5},
+		"drop, duplicate, delay, corrupt: want a sum of at most 1, got 1.5": {Drop: 0.75, Corrupt: 0.75},
+		"max_delay: want more than 0 s with delay or duplicate, got 0 s":    {Delay: 0.5},
+	} {
+		require.EqualError(t, spec.Validate(), want)
+		_, err := NewFaulty(sim.New(0), nil, spec)
+		require.EqualError(t, err, "faults: "+want)
+	}
+}

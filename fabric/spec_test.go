@@ -1,0 +1,55 @@
+package fabric
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+func TestSpecInYAML(t *testing.T) {
+	const text = `kind: fat-tree
+radix: 36
+rate: 20ps/B
+wire: 33.4 ns
+switch: 50 ns
+mtu: 4096
+`
+	var spec Spec
+	require.NoError(t, yaml.Unmarshal([]byte(text), &spec))
+	require.Equal(t, spinDis(), spec)
+	again, err := yaml.Marshal(spec)
+	require.NoError(t, err)
+	require.Equal(t, text, string(again))
+	require.NoError(t, spec.Validate())
+}
+
+// One mistake at a time, each named by its field.
+func TestValidateNamesTheField(t *testing.T) {
+	for want, spoil := range map[string]func(*Spec){
+		`kind: want fat-tree or crossbar, got "torus"`:                                  func(s *Spec) { s.Kind = "torus" },
+		"radix: want an even number from 4 to 4194304, got 7":                           func(s *Spec) { s.Radix = 7 },
+		"radix: want an even number from 4 to 4194304, got 2":                           func(s *Spec) { s.Radix = 2 },
+		"radix: a crossbar has none, got 36":                                            func(s *Spec) { s.Kind = Crossbar },
+		"rate: want a rate such as 20ps/B or 400Gb/s":                                   func(s *Spec) { s.Rate = sim.Rate{} },
+		"wire: want more than 0 s, got 0 s: nodes may not meet without delay":           func(s *Spec) { s.Wire = 0 },
+		"switch: want 0 s or more, got -1 ps":                                           func(s *Spec) { s.Switch = -1 },
+		"mtu: want at least 1 byte, got 0":                                              func(s *Spec) { s.MTU = 0 },
+		"header: want 0 bytes or more, got -1":                                          func(s *Spec) { s.Header = -1 },
+		"inject_buffer: want 0 (no limit) or at least mtu + header = 4096 bytes, got 9": func(s *Spec) { s.InjectBuffer = 9 },
+	} {
+		spec := spinDis()
+		spoil(&spec)
+		require.EqualError(t, spec.Validate(), want)
+		_, err := New(sim.New(0), spec, 2)
+		require.EqualError(t, err, "fabric: "+want)
+	}
+	require.EqualError(t, (&Spec{Kind: Crossbar, Rate: sim.NewRate(1, 1), Wire: 1, Header: -1}).Validate(),
+		"mtu: want at least 1 byte, got 0\nheader: want 0 bytes or more, got -1", "all mistakes at once")
+	for _, nodes := range []int{-1, 0, MaxNodes + 1} {
+		_, err := New(sim.New(0), spinDis(), nodes)
+		require.ErrorContains(t, err, "fabric: want 1 to 4194304 nodes, got")
+	}
+}
