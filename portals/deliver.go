@@ -247,7 +247,7 @@ func (ni *NI) promise(p *pt, e *entry, d *Delivery, unlinks bool) bool {
 	}
 	q.promised += comm + unlink
 	d.slot = comm > 0
-	e.slots += unlink
+	e.slots += int32(unlink)
 	return true
 }
 

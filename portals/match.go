@@ -13,7 +13,7 @@ type node struct {
 	seq          uint64 // age: smaller is older
 	prev, next   *node  // list order
 	gprev, gnext *node  // order within the group, or among the loose entries
-	group        *group // nil: loose
+	loose        bool   // entry outside every class
 	entry        *entry
 	header       *unexpected
 }
@@ -54,14 +54,13 @@ func (c *chain) cut(n *node) {
 type group struct {
 	bits, id   uint64
 	head, tail *node
-	next       *group // in the bucket
+	entry      *entry // of head: saves a step through slow memory
 }
 
 func (g *group) push(n *node) {
-	n.group = g
 	n.gprev, n.gnext = g.tail, nil
 	if g.tail == nil {
-		g.head = n
+		g.head, g.entry = n, n.entry
 	} else {
 		g.tail.gnext = n
 	}
@@ -70,7 +69,9 @@ func (g *group) push(n *node) {
 
 func (g *group) cut(n *node) {
 	if n.gprev == nil {
-		g.head = n.gnext
+		if g.head = n.gnext; g.head != nil {
+			g.entry = g.head.entry
+		}
 	} else {
 		n.gprev.gnext = n.gnext
 	}
@@ -79,69 +80,89 @@ func (g *group) cut(n *node) {
 	} else {
 		n.gnext.gprev = n.gprev
 	}
-	n.gprev, n.gnext, n.group = nil, nil, nil
+	n.gprev, n.gnext = nil, nil
 }
 
-// index finds groups by key.
+// index finds groups by key: a hash table with linear probing. A slot without
+// head is free.
 type index struct {
-	buckets []*group
-	groups  int
+	slots  []group
+	groups int
 }
 
-const firstBuckets = 16
+const firstSlots = 16
+
+func (x *index) home(bits, id uint64) uint64 { return mix(bits, id) & uint64(len(x.slots)-1) }
 
 func (x *index) find(bits, id uint64) *group {
 	if x.groups == 0 {
 		return nil
 	}
-	g := x.buckets[mix(bits, id)&uint64(len(x.buckets)-1)]
-	for g != nil && (g.bits != bits || g.id != id) {
-		g = g.next
+	mask := uint64(len(x.slots) - 1)
+	for i := x.home(bits, id); ; i = (i + 1) & mask {
+		g := &x.slots[i]
+		if g.bits == bits && g.id == id && g.head != nil {
+			return g
+		}
+		if g.head == nil {
+			return nil
+		}
 	}
-	return g
 }
 
-func (x *index) add(ni *NI, bits, id uint64, n *node) {
+func (x *index) add(bits, id uint64, n *node) {
 	g := x.find(bits, id)
 	if g == nil {
-		if x.groups >= len(x.buckets) {
+		// At most four slots of five are in use.
+		if 5*(x.groups+1) > 4*len(x.slots) {
 			x.grow()
 		}
-		g = ni.groupPool.get()
-		b := &x.buckets[mix(bits, id)&uint64(len(x.buckets)-1)]
-		*g = group{bits: bits, id: id, next: *b}
-		*b = g
+		g = x.free(bits, id)
+		g.bits, g.id = bits, id
 		x.groups++
 	}
 	g.push(n)
 }
 
-func (x *index) remove(ni *NI, n *node) {
-	g := n.group
+// free returns the slot for a new key.
+func (x *index) free(bits, id uint64) *group {
+	mask := uint64(len(x.slots) - 1)
+	i := x.home(bits, id)
+	for x.slots[i].head != nil {
+		i = (i + 1) & mask
+	}
+	return &x.slots[i]
+}
+
+func (x *index) remove(bits, id uint64, n *node) {
+	mask := uint64(len(x.slots) - 1)
+	i := x.home(bits, id)
+	for x.slots[i].bits != bits || x.slots[i].id != id || x.slots[i].head == nil {
+		i = (i + 1) & mask
+	}
+	g := &x.slots[i]
 	g.cut(n)
 	if g.head != nil {
 		return
 	}
-	b := &x.buckets[mix(g.bits, g.id)&uint64(len(x.buckets)-1)]
-	for *b != g {
-		b = &(*b).next
-	}
-	*b = g.next
 	x.groups--
-	ni.groupPool.put(g)
+	// Close the gap: move back every later slot whose home lies before it.
+	for j := (i + 1) & mask; x.slots[j].head != nil; j = (j + 1) & mask {
+		home := x.home(x.slots[j].bits, x.slots[j].id)
+		if (j-home)&mask >= (j-i)&mask {
+			x.slots[i] = x.slots[j]
+			i = j
+		}
+	}
+	x.slots[i] = group{}
 }
 
 func (x *index) grow() {
-	old := x.buckets
-	x.buckets = make([]*group, max(firstBuckets, 2*len(old)))
-	mask := uint64(len(x.buckets) - 1)
-	for _, g := range old {
-		for g != nil {
-			next := g.next
-			b := &x.buckets[mix(g.bits, g.id)&mask]
-			g.next = *b
-			*b = g
-			g = next
+	old := x.slots
+	x.slots = make([]group, max(firstSlots, 2*len(old)))
+	for i := range old {
+		if old[i].head != nil {
+			*x.free(old[i].bits, old[i].id) = old[i]
 		}
 	}
 }
@@ -171,11 +192,11 @@ func (l *entryList) add(ni *NI, e *entry) {
 	l.push(&e.node)
 	if c := l.classFor(e); c != nil {
 		c.n++
-		c.index.add(ni, e.matchBits&^e.ignoreBits, e.idKey, &e.node)
+		c.index.add(e.matchBits&^e.ignoreBits, e.idKey, &e.node)
 		return
 	}
+	e.node.loose = true
 	l.loose.push(&e.node)
-	e.node.group = nil
 }
 
 func (l *entryList) classFor(e *entry) *class {
@@ -198,9 +219,9 @@ func (l *entryList) classFor(e *entry) *class {
 	return c
 }
 
-func (l *entryList) remove(ni *NI, e *entry) {
+func (l *entryList) remove(e *entry) {
 	l.cut(&e.node)
-	if e.node.group == nil {
+	if e.node.loose {
 		l.loose.cut(&e.node)
 		return
 	}
@@ -208,7 +229,7 @@ func (l *entryList) remove(ni *NI, e *entry) {
 		if c.ignore != e.ignoreBits || c.idMask != e.idMask {
 			continue
 		}
-		c.index.remove(ni, &e.node)
+		c.index.remove(e.matchBits&^e.ignoreBits, e.idKey, &e.node)
 		if c.n--; c.n == 0 {
 			last := len(l.classes) - 1
 			l.classes[i] = l.classes[last]
@@ -225,29 +246,31 @@ func (l *entryList) find(h *Header) *entry {
 		return nil
 	}
 	id := initiatorKey(h)
-	var best *node
+	var best *entry
 	for _, c := range l.classes {
 		g := c.index.find(h.MatchBits&^c.ignore, id&c.idMask)
 		if g == nil {
 			continue
 		}
-		n := g.head
-		for n != nil && n.entry.opts&OptMENoTruncate != 0 && !n.entry.fits(h) {
-			n = n.gnext
+		e := g.entry
+		for e.opts&OptMENoTruncate != 0 && !e.fits(h) {
+			n := e.node.gnext
+			if n == nil {
+				e = nil
+				break
+			}
+			e = n.entry
 		}
-		if n != nil && (best == nil || n.seq < best.seq) {
-			best = n
+		if e != nil && (best == nil || e.node.seq < best.node.seq) {
+			best = e
 		}
 	}
-	for n := l.loose.head; n != nil && (best == nil || n.seq < best.seq); n = n.gnext {
+	for n := l.loose.head; n != nil && (best == nil || n.seq < best.node.seq); n = n.gnext {
 		if n.entry.accepts(h, id) {
-			best = n
+			best = n.entry
 		}
 	}
-	if best == nil {
-		return nil
-	}
-	return best.entry
+	return best
 }
 
 // initiatorKey is the part of the initiator's name that entries compare.

@@ -10,35 +10,39 @@ const (
 	entryRemoved                    // unlinked by a triggered unlink while in use
 )
 
-// entry is a list entry or match list entry.
+// entry is a list entry or match list entry. The fields are in the order of
+// their use: a long list lies in slow memory, and a delivery should touch few
+// cache lines of it.
 type entry struct {
-	node       node
-	handle     Handle
-	pt         *pt
-	ptIndex    uint32
-	list       List
-	state      entryState
-	opts       EntryOptions
-	region     Region
-	offset     uint64 // locally managed offset
+	node node
+
+	opts   EntryOptions
+	uid    uint32
+	region Region
+	pt     *pt
+	ct     Handle
+	handle Handle
+
+	offset   uint64 // locally managed offset
+	userPtr  uint64
+	spin     *Spin
+	open     int32 // deliveries not finished
+	headers  int32 // unexpected headers of messages delivered here
+	claims   int32 // unexpected headers taken whose message is not finished
+	slots    int32 // event queue slots promised for AUTO_UNLINK and AUTO_FREE
+	list     List
+	state    entryState
+	announce bool // LINK is due when claims is 0
+	unlinked bool // AUTO_UNLINK has been posted
+	ptIndex  uint32
+
+	firstOpen, lastOpen *Delivery // locally managed: deliveries in order of matching
+
 	minFree    uint64
 	matchBits  uint64
 	ignoreBits uint64
 	idMask     uint64
 	idKey      uint64
-	uid        uint32
-	ct         Handle
-	userPtr    uint64
-	spin       *Spin
-
-	open     int // deliveries not finished
-	headers  int // unexpected headers of messages delivered here
-	claims   int // unexpected headers taken whose message is not finished
-	announce bool // LINK is due when claims is 0
-	unlinked bool // AUTO_UNLINK has been posted
-	slots    int  // event queue slots promised for AUTO_UNLINK and AUTO_FREE
-
-	firstOpen, lastOpen *Delivery // locally managed: deliveries in order of matching
 }
 
 // MEAppend (PtlMEAppend) appends a match list entry. An entry for the priority
@@ -230,7 +234,7 @@ func (ni *NI) unlinkEntry(fn string, h Handle, kind Kind) error {
 	if e.state != entryLinked || e.open > 0 || e.headers > 0 || e.claims > 0 {
 		return ErrInUse
 	}
-	e.pt.list(e.list).remove(ni, e)
+	e.pt.list(e.list).remove(e)
 	ni.freeEntry(e)
 	return nil
 }
@@ -240,7 +244,7 @@ func (ni *NI) unlinkTriggered(h Handle) {
 	if e == nil || e.state != entryLinked {
 		return
 	}
-	e.pt.list(e.list).remove(ni, e)
+	e.pt.list(e.list).remove(e)
 	e.state = entryRemoved
 	ni.settle(e)
 }
@@ -248,7 +252,7 @@ func (ni *NI) unlinkTriggered(h Handle) {
 // autoUnlink takes an entry that is used up out of its list. AUTO_UNLINK comes
 // when its last message is complete.
 func (ni *NI) autoUnlink(e *entry) {
-	e.pt.list(e.list).remove(ni, e)
+	e.pt.list(e.list).remove(e)
 	e.state = entryUnlinked
 }
 

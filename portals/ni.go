@@ -1,5 +1,7 @@
 package portals
 
+import "math/bits"
+
 // NI is a network interface (Portals 4.x §3.6): the root of all objects. After
 // the last NIFini its methods return ErrNoInit, and what still arrives for it
 // is dropped.
@@ -24,7 +26,6 @@ type NI struct {
 
 	entryPool   pool[entry]
 	headerPool  pool[unexpected]
-	groupPool   pool[group]
 	claimPool   pool[claim]
 	trigPool    pool[triggered]
 	opPool      pool[Op]
@@ -261,9 +262,9 @@ func (ni *NI) interrupted(h Handle) {
 	}
 }
 
-// mix is a 128-bit to 64-bit hash (the multiply-fold of the fraction of pi).
+// mix hashes 128 bits to 64: a folded multiplication for each half.
 func mix(a, b uint64) uint64 {
-	x := (a ^ 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
-	x ^= (b ^ x>>31) * 0x94d049bb133111eb
-	return x ^ x>>29
+	hi, lo := bits.Mul64(a^0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9)
+	hi, lo = bits.Mul64(hi^lo^b, 0x94d049bb133111eb)
+	return hi ^ lo
 }

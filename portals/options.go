@@ -60,30 +60,30 @@ type EntryOptions uint32
 
 // Options of match list entries. Those of list entries have the same values.
 const (
-	OptMEIOVec                 EntryOptions = 1 << iota // PTL_IOVEC: the memory is ME.IOVec
-	OptMEOpPut                                          // PTL_ME_OP_PUT: accept puts and atomics
-	OptMEOpGet                                          // PTL_ME_OP_GET: accept gets; with OpPut, fetching atomics and swaps
-	OptMEUseOnce                                        // PTL_ME_USE_ONCE: unlink at the first match
-	OptMEUnexpectedHdrDisable                           // PTL_ME_UNEXPECTED_HDR_DISABLE: an overflow match leaves no header
-	OptMEIsAccessible                                   // PTL_ME_IS_ACCESSIBLE: all of the memory is accessible
-	OptMEEventLinkDisable                               // PTL_ME_EVENT_LINK_DISABLE: no LINK event
-	OptMEEventCommDisable                               // PTL_ME_EVENT_COMM_DISABLE: no communication events
-	OptMEEventFlowCtrlDisable                           // PTL_ME_EVENT_FLOWCTRL_DISABLE: no PT_DISABLED event caused by this entry
-	OptMEEventSuccessDisable                            // PTL_ME_EVENT_SUCCESS_DISABLE: no full communication or overflow events for success
-	OptMEEventOverDisable                               // PTL_ME_EVENT_OVER_DISABLE: no overflow events
-	OptMEEventUnlinkDisable                             // PTL_ME_EVENT_UNLINK_DISABLE: no AUTO_UNLINK and AUTO_FREE events
-	OptMEEventCTComm                                    // PTL_ME_EVENT_CT_COMM: count communication events
-	OptMEEventCTOverflow                                // PTL_ME_EVENT_CT_OVERFLOW: count overflow events
-	OptMEEventCTBytes                                   // PTL_ME_EVENT_CT_BYTES: count bytes of success instead of operations
-	OptMEManageLocal                                    // PTL_ME_MANAGE_LOCAL: the entry manages the offset
-	OptMENoTruncate                                     // PTL_ME_NO_TRUNCATE: a request that does not fit does not match
-	OptMEMayAlign                                       // PTL_ME_MAY_ALIGN: a locally managed offset may be aligned (it is not)
-	OptMELocalIncUHRLength                              // PTL_ME_LOCAL_INC_UH_RLENGTH: an overflow match advances the local offset by the requested length
-	optMEAll                   = OptMELocalIncUHRLength<<1 - 1
-	optLEAll                   = OptMEManageLocal - 1
-	optMEOnlyLocal             = OptMEMayAlign | OptMELocalIncUHRLength
-	optMESpecific              = optMEAll &^ optLEAll
-	optEntryEventCT            = OptMEEventCTComm | OptMEEventCTOverflow
+	OptMEIOVec                EntryOptions = 1 << iota // PTL_IOVEC: the memory is ME.IOVec
+	OptMEOpPut                                         // PTL_ME_OP_PUT: accept puts and atomics
+	OptMEOpGet                                         // PTL_ME_OP_GET: accept gets; with OpPut, fetching atomics and swaps
+	OptMEUseOnce                                       // PTL_ME_USE_ONCE: unlink at the first match
+	OptMEUnexpectedHdrDisable                          // PTL_ME_UNEXPECTED_HDR_DISABLE: an overflow match leaves no header
+	OptMEIsAccessible                                  // PTL_ME_IS_ACCESSIBLE: all of the memory is accessible
+	OptMEEventLinkDisable                              // PTL_ME_EVENT_LINK_DISABLE: no LINK event
+	OptMEEventCommDisable                              // PTL_ME_EVENT_COMM_DISABLE: no communication events
+	OptMEEventFlowCtrlDisable                          // PTL_ME_EVENT_FLOWCTRL_DISABLE: no PT_DISABLED event caused by this entry
+	OptMEEventSuccessDisable                           // PTL_ME_EVENT_SUCCESS_DISABLE: no full communication or overflow events for success
+	OptMEEventOverDisable                              // PTL_ME_EVENT_OVER_DISABLE: no overflow events
+	OptMEEventUnlinkDisable                            // PTL_ME_EVENT_UNLINK_DISABLE: no AUTO_UNLINK and AUTO_FREE events
+	OptMEEventCTComm                                   // PTL_ME_EVENT_CT_COMM: count communication events
+	OptMEEventCTOverflow                               // PTL_ME_EVENT_CT_OVERFLOW: count overflow events
+	OptMEEventCTBytes                                  // PTL_ME_EVENT_CT_BYTES: count bytes of success instead of operations
+	OptMEManageLocal                                   // PTL_ME_MANAGE_LOCAL: the entry manages the offset
+	OptMENoTruncate                                    // PTL_ME_NO_TRUNCATE: a request that does not fit does not match
+	OptMEMayAlign                                      // PTL_ME_MAY_ALIGN: a locally managed offset may be aligned (it is not)
+	OptMELocalIncUHRLength                             // PTL_ME_LOCAL_INC_UH_RLENGTH: an overflow match advances the local offset by the requested length
+	optMEAll                  = OptMELocalIncUHRLength<<1 - 1
+	optLEAll                  = OptMEManageLocal - 1
+	optMEOnlyLocal            = OptMEMayAlign | OptMELocalIncUHRLength
+	optMESpecific             = optMEAll &^ optLEAll
+	optEntryEventCT           = OptMEEventCTComm | OptMEEventCTOverflow
 )
 
 // Options of list entries (Portals 4.x §3.11.1); equal to those of match list

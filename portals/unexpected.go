@@ -39,7 +39,7 @@ func (ni *NI) newHeader(p *pt, e *entry, h *Header, off, mlength uint64) *unexpe
 	*u = unexpected{hdr: *h, entry: e, start: e.region.Addr(off), mlength: mlength, listed: true}
 	u.node.header = u
 	p.headers.push(&u.node)
-	p.headers.index.add(ni, h.MatchBits, initiatorKey(h), &u.node)
+	p.headers.index.add(h.MatchBits, initiatorKey(h), &u.node)
 	e.headers++
 	ni.unexpectedCount++
 	ni.trace(TraceRecord{What: TraceHeaderQueued, PT: p.index, Header: &u.hdr})
@@ -147,7 +147,7 @@ func (e *entry) usedUp() bool {
 func (ni *NI) claimHeader(p *pt, u *unexpected, criteria, appended *entry, typ EventType, take bool) {
 	if take {
 		p.headers.cut(&u.node)
-		p.headers.index.remove(ni, &u.node)
+		p.headers.index.remove(u.hdr.MatchBits, initiatorKey(&u.hdr), &u.node)
 		u.listed = false
 		ni.trace(TraceRecord{What: TraceHeaderTaken, PT: p.index, Header: &u.hdr})
 	}
