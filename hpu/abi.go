@@ -1,0 +1,122 @@
+package hpu
+
+// Op names an import of the handler ABI (docs/abi.md, Imports).
+type Op uint8
+
+// The imports of ABI version 1, in the order of docs/abi.md.
+const (
+	OpNone Op = iota
+	OpDMAToHost
+	OpDMAFromHost
+	OpDMAToHostNB
+	OpDMAFromHostNB
+	OpDMACAS
+	OpDMACASNB
+	OpDMAFAdd
+	OpDMAFAddNB
+	OpDMATest
+	OpDMAWait
+	OpCAS
+	OpFAdd
+	OpYield
+	OpPutFromHost
+	OpPutFromDevice
+	OpGetFromHost
+	OpGetFromDevice
+	OpAtomicFromHost
+	OpAtomicFromDevice
+	OpCTGet
+	OpCTSet
+	OpCTInc
+	OpAck
+	OpTimer
+	OpToSelf
+	OpNumHPUs
+	OpMyHPU
+	OpCycles
+	OpLog
+	NumOps
+)
+
+// Results of actions; 0 and above is success (docs/abi.md, Imports).
+const (
+	OK           int64 = 0
+	Fault        int64 = -1 // host page not present; a retry may succeed
+	Denied       int64 = -2 // outside the range, or forbidden
+	Invalid      int64 = -3 // an argument is wrong
+	NoSpace      int64 = -4 // a limit of the device is reached
+	NotSupported int64 = -5
+)
+
+// Code is what a handler returns (docs/abi.md, Handlers; sPIN'17 §3).
+type Code int32
+
+// Return codes of handlers.
+const (
+	Success            Code = 0
+	SuccessPending     Code = 1
+	Drop               Code = 2
+	DropPending        Code = 3
+	ProcessData        Code = 4
+	ProcessDataPending Code = 5
+	Proceed            Code = 6
+	ProceedPending     Code = 7
+	Fail               Code = -1
+	Segv               Code = -2
+)
+
+// Sizes of the records of the ABI, bytes.
+const (
+	HeaderSize     = 96
+	PayloadSize    = 64
+	CompletionSize = 64
+	OperationSize  = 112
+)
+
+// Operation is the decoded operation record of a put, get, atomic or timer (docs/abi.md, Operation record).
+type Operation struct {
+	Local        uint32 // HPU memory address
+	Space        uint32 // host memory of Offset: 0 entry's range, 1 handler host memory
+	Offset       uint64 // bytes
+	Length       uint64 // bytes
+	TargetNID    uint32
+	TargetPID    uint32
+	PTIndex      uint32
+	AckReq       uint32
+	MatchBits    uint64
+	RemoteOffset uint64 // bytes
+	HdrData      uint64
+	UserPtr      uint64
+	MD           uint32
+	Options      uint32
+	AtomicOp     uint32
+	Datatype     uint32
+	Operand      uint32 // HPU memory address
+	Fetch        uint32 // HPU memory address
+	FetchOffset  uint64 // bytes; 2^64-1: none
+	UserHdr      uint32 // HPU memory address
+	UserHdrLen   uint32 // bytes
+}
+
+// Action is one call of a handler to its device. It is valid during Device.Act only.
+// Address ranges in HPU memory have been checked against the program's memory before.
+type Action struct {
+	Op     Op
+	Cycles int64  // charged to the handler since it started, this call's own cost included
+	Space  uint32 // DMA: host memory
+	Offset uint64 // DMA: bytes in the host memory
+	Local  uint32 // DMA, cas, fadd, ct_get, log: HPU memory address (dma_cas, dma_fadd: where the value found goes)
+	Len    uint32 // DMA, log: bytes
+	A      uint64 // compare (cas, dma_cas); increment (fadd, dma_fadd); success (ct_set, ct_inc); delay in ns (timer); status (ack); handle (dma_test, dma_wait)
+	B      uint64 // swap (cas, dma_cas); failure (ct_set, ct_inc)
+	CT     uint32 // counter handle
+	Desc   Operation
+}
+
+// Device carries out the actions of handlers. Package runtime implements it; so do tests and `spinsim handler run`.
+type Device interface {
+	// Act performs a for the handler that runs in c. With blocked the handler is suspended until
+	// Context.Resume; the result given there is then the result of the call. Only actions whose Op.MayBlock
+	// may block. OpCAS and OpFAdd are executed by package hpu on the program's memory when Act returns or, blocked, at Resume.
+	Act(c *Context, a *Action) (result int64, blocked bool)
+}

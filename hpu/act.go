@@ -1,0 +1,176 @@
+package hpu
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// host carries out the import call op of the handler that runs in c, with the arguments as the module gave them. It returns
+// the result, or false if the handler has to end; c.abort then says why.
+func (c *Context) host(op Op, args []uint64) (result uint64, ok bool) {
+	p := c.program
+	c.left = int64(p.inst.get(c, regRemaining))
+	switch op {
+	case OpNumHPUs:
+		return uint64(p.module.spec.Cores), true
+	case OpCycles:
+		return uint64(c.Cycles()), true
+	case OpMyHPU:
+		if c.index >= 0 {
+			return uint64(c.HPU()), true
+		}
+	}
+	if c.index < 0 {
+		return 0, c.fail(TrapForbidden, op, "")
+	}
+	a := &p.action
+	*a = Action{Op: op, Cycles: c.Cycles()}
+	if !c.decode(a, args) {
+		return 0, false
+	}
+	r, blocked := p.dev.Act(c, a)
+	if blocked {
+		if r, ok = c.suspend(op); !ok {
+			return 0, false
+		}
+	}
+	switch op {
+	case OpCAS:
+		return c.compareAndSwap(uint32(args[0]), args[1], args[2]), true
+	case OpFAdd:
+		return c.fetchAndAdd(uint32(args[0]), args[1]), true
+	}
+	return uint64(r), true
+}
+
+// suspend gives control back to whoever called Start or Resume until the next Resume.
+func (c *Context) suspend(op Op) (result int64, ok bool) {
+	if c.fiber == nil || !op.MayBlock() {
+		panic(fmt.Sprintf("hpu: the device blocks %v, which may not block", op))
+	}
+	c.status, c.program.running = Blocked, nil
+	c.fiber.Yield()
+	if c.killed {
+		return 0, c.fail(TrapKilled, OpNone, "")
+	}
+	return c.result, true
+}
+
+// fail notes why the handler has to end and returns false.
+func (c *Context) fail(kind TrapKind, op Op, detail string) bool {
+	c.abort = &Trap{Kind: kind, Op: op, Detail: detail}
+	return false
+}
+
+// within checks that a range of addresses lies in the memory.
+func (c *Context) within(op Op, what string, addr uint32, n uint64) bool {
+	size := uint64(len(c.program.mem))
+	if n <= size && uint64(addr) <= size-n {
+		return true
+	}
+	return c.fail(TrapOutOfBounds, op, fmt.Sprintf("%s: %d bytes at 0x%x in a memory of %d bytes", what, n, addr, size))
+}
+
+func (c *Context) aligned(op Op, addr uint32) bool {
+	if addr%8 == 0 {
+		return true
+	}
+	return c.fail(TrapMisaligned, op, fmt.Sprintf("0x%x is not a multiple of 8", addr))
+}
+
+// decode fills in the action from the arguments (docs/abi.md, Imports) and checks every address.
+func (c *Context) decode(a *Action, args []uint64) bool {
+	switch a.Op {
+	case OpDMAToHost, OpDMAFromHost, OpDMAToHostNB, OpDMAFromHostNB:
+		a.Space, a.Offset, a.Local, a.Len = uint32(args[0]), args[1], uint32(args[2]), uint32(args[3])
+		return c.within(a.Op, "local", a.Local, uint64(a.Len))
+	case OpDMACAS, OpDMACASNB:
+		a.Space, a.Offset, a.A, a.B, a.Local = uint32(args[0]), args[1], args[2], args[3], uint32(args[4])
+		return c.within(a.Op, "found", a.Local, 8)
+	case OpDMAFAdd, OpDMAFAddNB:
+		a.Space, a.Offset, a.A, a.Local = uint32(args[0]), args[1], args[2], uint32(args[3])
+		return c.within(a.Op, "found", a.Local, 8)
+	case OpDMATest, OpDMAWait, OpAck:
+		a.A = uint64(uint32(args[0]))
+	case OpCAS:
+		a.Local, a.A, a.B = uint32(args[0]), args[1], args[2]
+		return c.within(a.Op, "addr", a.Local, 8) && c.aligned(a.Op, a.Local)
+	case OpFAdd:
+		a.Local, a.A = uint32(args[0]), args[1]
+		return c.within(a.Op, "addr", a.Local, 8) && c.aligned(a.Op, a.Local)
+	case OpCTGet:
+		a.CT, a.Local = uint32(args[0]), uint32(args[1])
+		return c.within(a.Op, "out", a.Local, 16)
+	case OpCTSet, OpCTInc:
+		a.CT, a.A, a.B = uint32(args[0]), args[1], args[2]
+	case OpLog:
+		a.Local, a.Len = uint32(args[0]), uint32(args[1])
+		return c.within(a.Op, "addr", a.Local, uint64(a.Len))
+	case OpTimer:
+		a.A = args[0]
+		return c.operation(a, uint32(args[1]))
+	case OpPutFromHost, OpPutFromDevice, OpGetFromHost, OpGetFromDevice, OpAtomicFromHost, OpAtomicFromDevice, OpToSelf:
+		return c.operation(a, uint32(args[0]))
+	}
+	return true
+}
+
+// operation reads the operation record at addr and checks the addresses in it that the operation uses.
+func (c *Context) operation(a *Action, addr uint32) bool {
+	if !c.within(a.Op, "op", addr, OperationSize) {
+		return false
+	}
+	a.Desc.decode(c.program.mem[addr : addr+OperationSize])
+	d := &a.Desc
+	switch a.Op {
+	case OpPutFromDevice, OpGetFromDevice, OpAtomicFromDevice, OpToSelf, OpTimer:
+		if !c.within(a.Op, "op.local", d.Local, d.Length) {
+			return false
+		}
+	}
+	switch a.Op {
+	case OpAtomicFromDevice:
+		if d.Fetch != 0 && !c.within(a.Op, "op.fetch", d.Fetch, d.Length) {
+			return false
+		}
+		fallthrough
+	case OpAtomicFromHost:
+		if d.Operand != 0 && !c.within(a.Op, "op.operand", d.Operand, operandBytes) {
+			return false
+		}
+	}
+	return c.within(a.Op, "op.user_hdr", d.UserHdr, uint64(d.UserHdrLen))
+}
+
+// decode reads the record of docs/abi.md, Operation record.
+func (d *Operation) decode(b []byte) {
+	le := binary.LittleEndian
+	_ = b[OperationSize-1]
+	d.Local, d.Space = le.Uint32(b[0:]), le.Uint32(b[4:])
+	d.Offset, d.Length = le.Uint64(b[8:]), le.Uint64(b[16:])
+	d.TargetNID, d.TargetPID = le.Uint32(b[24:]), le.Uint32(b[28:])
+	d.PTIndex, d.AckReq = le.Uint32(b[32:]), le.Uint32(b[36:])
+	d.MatchBits, d.RemoteOffset = le.Uint64(b[40:]), le.Uint64(b[48:])
+	d.HdrData, d.UserPtr = le.Uint64(b[56:]), le.Uint64(b[64:])
+	d.MD, d.Options = le.Uint32(b[72:]), le.Uint32(b[76:])
+	d.AtomicOp, d.Datatype = le.Uint32(b[80:]), le.Uint32(b[84:])
+	d.Operand, d.Fetch = le.Uint32(b[88:]), le.Uint32(b[92:])
+	d.FetchOffset = le.Uint64(b[96:])
+	d.UserHdr, d.UserHdrLen = le.Uint32(b[104:]), le.Uint32(b[108:])
+}
+
+func (c *Context) compareAndSwap(addr uint32, compare, swap uint64) uint64 {
+	at := c.program.mem[addr : addr+8]
+	if binary.LittleEndian.Uint64(at) != compare {
+		return 0
+	}
+	binary.LittleEndian.PutUint64(at, swap)
+	return 1
+}
+
+func (c *Context) fetchAndAdd(addr uint32, inc uint64) uint64 {
+	at := c.program.mem[addr : addr+8]
+	before := binary.LittleEndian.Uint64(at)
+	binary.LittleEndian.PutUint64(at, before+inc)
+	return before
+}

@@ -1,0 +1,71 @@
+package hpu
+
+import "github.com/tetratelabs/wazero/experimental"
+
+// arena gives out the linear memories of an engine. Memory is reserved in large pieces of address space and backed by the
+// operating system page by page when it is first touched; a memory that is given back is handed out again as zeros.
+// It implements experimental.MemoryAllocator for programs of one size.
+type arena struct {
+	space []byte           // not yet given out
+	all   [][]byte         // pieces, to unmap
+	free  map[int][][]byte // memories given back, by size
+}
+
+// arenaBytes is the address space reserved at a time.
+const arenaBytes = 256 << 20
+
+// take returns n zero bytes, n a multiple of the page size of WebAssembly.
+func (a *arena) take(n int) ([]byte, error) {
+	if list := a.free[n]; len(list) > 0 {
+		b := list[len(list)-1]
+		a.free[n] = list[:len(list)-1]
+		return b, nil
+	}
+	if n > len(a.space) {
+		piece, err := reserve(max(n, arenaBytes))
+		if err != nil {
+			return nil, err
+		}
+		a.all = append(a.all, piece)
+		a.space = piece
+	}
+	b := a.space[:n:n]
+	a.space = a.space[n:]
+	return b, nil
+}
+
+// give takes a memory back.
+func (a *arena) give(b []byte) error {
+	if a.free == nil {
+		a.free = make(map[int][][]byte)
+	}
+	a.free[len(b)] = append(a.free[len(b)], b)
+	return discard(b)
+}
+
+func (a *arena) close() error {
+	var first error
+	for _, piece := range a.all {
+		if err := release(piece); err != nil && first == nil {
+			first = err
+		}
+	}
+	*a = arena{}
+	return first
+}
+
+// slot is the memory of one program: an experimental.LinearMemory that has its full size from the beginning.
+type slot struct{ mem []byte }
+
+var _ experimental.LinearMemory = (*slot)(nil)
+
+// Reallocate returns the first size bytes, nil if the memory is smaller.
+func (s *slot) Reallocate(size uint64) []byte {
+	if size > uint64(len(s.mem)) {
+		return nil
+	}
+	return s.mem[:size]
+}
+
+// Free does nothing: the instance gives the memory back to the arena, where an error can be reported.
+func (s *slot) Free() {}

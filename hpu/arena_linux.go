@@ -1,0 +1,30 @@
+package hpu
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// madvNoHugePage keeps the kernel from backing a program of a few pages with two mebibytes.
+const madvNoHugePage = 15
+
+func reserve(n int) ([]byte, error) {
+	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("reserving %d bytes for handler memory: %w", n, err)
+	}
+	if err := syscall.Madvise(b, madvNoHugePage); err != nil && err != syscall.EINVAL { // EINVAL: a kernel without huge pages
+		return nil, fmt.Errorf("reserving %d bytes for handler memory: %w", n, err)
+	}
+	return b, nil
+}
+
+// discard turns b into zeros without backing.
+func discard(b []byte) error {
+	if err := syscall.Madvise(b, syscall.MADV_DONTNEED); err != nil {
+		return fmt.Errorf("giving back %d bytes of handler memory: %w", len(b), err)
+	}
+	return nil
+}
+
+func release(b []byte) error { return syscall.Munmap(b) }

@@ -1,0 +1,236 @@
+package hpu
+
+import (
+	"encoding/binary"
+	"strconv"
+
+	"github.com/spinsim/spinsim/hpu/internal/wasm"
+)
+
+// Names under which a rewritten module exports what the engine needs. The module's own export names do not appear in it.
+const (
+	exportMemory    = "m"
+	exportRemaining = "r"
+	exportLimit     = "l"
+	exportDepth     = "d"
+	exportStack     = "s"
+)
+
+// exports returns the names of the registers, "" where the module has none.
+func (g *globalSet) exports() (names [numRegs]string) {
+	names[regRemaining] = exportRemaining
+	if g.hasStack {
+		names[regStack], names[regLimit] = exportStack, exportLimit
+	}
+	if g.hasDepth {
+		names[regDepth] = exportDepth
+	}
+	return names
+}
+
+// exportOf names an exported function of a rewritten module.
+func exportOf(fn uint32) string { return "f" + strconv.FormatUint(uint64(fn), 10) }
+
+// globalExport names a mutable global that the module itself defines.
+func globalExport(i int) string { return "g" + strconv.Itoa(i) }
+
+// maxPages lets the loader enlarge the memory; rewritten code cannot.
+const maxPages = maxTotalMemory / wasm.PageSize
+
+// emit writes the rewritten module: the same functions, indices, data and table, with exports, globals and charges added and
+// without start function, custom sections and code that cannot be reached. entries are the functions to export.
+func (r *rewriter) emit(infos []FuncInfo, entries []uint32) []byte {
+	m := r.m
+	wrapper := make(map[uint32]uint32) // of imports that are in the table
+	var wrapped []uint32
+	for _, e := range m.Elems {
+		for _, fn := range e.Funcs {
+			if _, ok := wrapper[fn]; !ok && int(fn) < len(m.Imports) {
+				wrapper[fn] = uint32(m.FuncCount() + len(wrapped))
+				wrapped = append(wrapped, fn)
+			}
+		}
+	}
+	var codes []byte
+	for i := range m.Codes {
+		body := r.function(i, &infos[len(m.Imports)+i])
+		codes = append(wasm.AppendU32(codes, uint32(len(body))), body...)
+	}
+	for _, fn := range wrapped {
+		body := r.wrapper(fn)
+		codes = append(wasm.AppendU32(codes, uint32(len(body))), body...)
+	}
+	count := len(m.Codes) + len(wrapped)
+	if count > 0 {
+		codes = append(wasm.AppendU32(nil, uint32(count)), codes...)
+	}
+	b := []byte("\x00asm\x01\x00\x00\x00")
+	b = wasm.AppendSection(b, 1, r.types())
+	b = wasm.AppendSection(b, 2, r.imports())
+	b = wasm.AppendSection(b, 3, r.functions(wrapped))
+	if m.HasTable {
+		b = wasm.AppendSection(b, 4, wasm.AppendU32(wasm.AppendU32([]byte{1, 0x70, 1}, m.Table), m.Table))
+	}
+	b = wasm.AppendSection(b, 5, wasm.AppendU32(wasm.AppendU32([]byte{1, 1}, m.Memory), maxPages))
+	b = wasm.AppendSection(b, 6, r.globalSection())
+	b = wasm.AppendSection(b, 7, r.exports(entries))
+	b = wasm.AppendSection(b, 9, r.elements(wrapper))
+	if m.HasCount {
+		b = wasm.AppendSection(b, 12, wasm.AppendU32(nil, uint32(len(m.Data))))
+	}
+	b = wasm.AppendSection(b, 10, codes)
+	return wasm.AppendSection(b, 11, r.data())
+}
+
+// wrapper is a function that charges for an import and calls it: what the table holds in place of the import, so that a call
+// through the table costs the same.
+func (r *rewriter) wrapper(fn uint32) []byte {
+	b := []byte{0}
+	if cost := r.callCosts[fn]; cost > 0 {
+		b = wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.remaining)
+		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), cost)
+		b = append(b, byte(wasm.OpI64Sub))
+		b = wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.remaining)
+	}
+	for i := range r.m.TypeOf(fn).Params {
+		b = wasm.AppendIndexed(b, wasm.OpLocalGet, uint32(i))
+	}
+	return append(wasm.AppendIndexed(b, wasm.OpCall, fn), byte(wasm.OpEnd))
+}
+
+func (r *rewriter) types() []byte {
+	b := wasm.AppendU32(nil, uint32(len(r.m.Types)))
+	for _, t := range r.m.Types {
+		b = wasm.AppendTypes(append(b, 0x60), t.Params)
+		b = wasm.AppendTypes(b, t.Results)
+	}
+	return b
+}
+
+func (r *rewriter) imports() []byte {
+	if len(r.m.Imports) == 0 {
+		return nil
+	}
+	b := wasm.AppendU32(nil, uint32(len(r.m.Imports)))
+	for _, imp := range r.m.Imports {
+		b = wasm.AppendName(wasm.AppendName(b, imp.Module), imp.Name)
+		b = wasm.AppendU32(append(b, wasm.ExportFunc), imp.Type)
+	}
+	return b
+}
+
+func (r *rewriter) functions(wrapped []uint32) []byte {
+	b := wasm.AppendU32(nil, uint32(len(r.m.Funcs)+len(wrapped)))
+	for _, t := range r.m.Funcs {
+		b = wasm.AppendU32(b, t)
+	}
+	for _, fn := range wrapped {
+		b = wasm.AppendU32(b, r.m.TypeIndex(fn))
+	}
+	return b
+}
+
+func (r *rewriter) globalSection() []byte {
+	g := &r.globals
+	n := uint32(len(r.m.Globals)) + 1
+	if g.hasStack {
+		n++
+	}
+	if g.hasDepth {
+		n++
+	}
+	b := wasm.AppendU32(nil, n)
+	for _, x := range r.m.Globals {
+		b = appendGlobal(b, x)
+	}
+	b = appendGlobal(b, wasm.Global{Type: wasm.I64, Mutable: true})
+	if g.hasStack {
+		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
+	}
+	if g.hasDepth {
+		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
+	}
+	return b
+}
+
+func appendGlobal(b []byte, g wasm.Global) []byte {
+	mutable := byte(0)
+	if g.Mutable {
+		mutable = 1
+	}
+	b = append(b, byte(g.Type), mutable)
+	switch g.Type {
+	case wasm.I32:
+		b = wasm.AppendS64(append(b, byte(wasm.OpI32Const)), int64(int32(g.Value)))
+	case wasm.I64:
+		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), int64(g.Value))
+	case wasm.F32:
+		b = binary.LittleEndian.AppendUint32(append(b, byte(wasm.OpF32Const)), uint32(g.Value))
+	case wasm.F64:
+		b = binary.LittleEndian.AppendUint64(append(b, byte(wasm.OpF64Const)), g.Value)
+	}
+	return append(b, byte(wasm.OpEnd))
+}
+
+func (r *rewriter) exports(entries []uint32) []byte {
+	var b []byte
+	n := uint32(0)
+	add := func(name string, kind byte, index uint32) {
+		b = wasm.AppendU32(append(wasm.AppendName(b, name), kind), index)
+		n++
+	}
+	add(exportMemory, wasm.ExportMemory, 0)
+	add(exportRemaining, wasm.ExportGlobal, r.globals.remaining)
+	if r.globals.hasStack {
+		add(exportLimit, wasm.ExportGlobal, r.globals.limit)
+		add(exportStack, wasm.ExportGlobal, r.globals.stack)
+	}
+	if r.globals.hasDepth {
+		add(exportDepth, wasm.ExportGlobal, r.globals.depth)
+	}
+	for i, g := range r.m.Globals {
+		if g.Mutable {
+			add(globalExport(i), wasm.ExportGlobal, uint32(i))
+		}
+	}
+	for _, fn := range entries {
+		add(exportOf(fn), wasm.ExportFunc, fn)
+	}
+	return append(wasm.AppendU32(nil, n), b...)
+}
+
+func (r *rewriter) elements(wrapper map[uint32]uint32) []byte {
+	if len(r.m.Elems) == 0 {
+		return nil
+	}
+	b := wasm.AppendU32(nil, uint32(len(r.m.Elems)))
+	for _, e := range r.m.Elems {
+		b = append(b, 0, byte(wasm.OpI32Const))
+		b = append(wasm.AppendS64(b, int64(int32(e.At))), byte(wasm.OpEnd))
+		b = wasm.AppendU32(b, uint32(len(e.Funcs)))
+		for _, fn := range e.Funcs {
+			if w, ok := wrapper[fn]; ok {
+				fn = w
+			}
+			b = wasm.AppendU32(b, fn)
+		}
+	}
+	return b
+}
+
+func (r *rewriter) data() []byte {
+	if len(r.m.Data) == 0 {
+		return nil
+	}
+	b := wasm.AppendU32(nil, uint32(len(r.m.Data)))
+	for _, s := range r.m.Data {
+		if s.Passive {
+			b = append(b, 1)
+		} else {
+			b = append(b, 0, byte(wasm.OpI32Const))
+			b = append(wasm.AppendS64(b, int64(int32(s.At))), byte(wasm.OpEnd))
+		}
+		b = append(wasm.AppendU32(b, uint32(len(s.Bytes))), s.Bytes...)
+	}
+	return b
+}

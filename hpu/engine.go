@@ -1,0 +1,162 @@
+package hpu
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Engine compiles modules. It, its images and its programs belong to one goroutine at a time.
+type Engine interface {
+	// Name returns "wazero" or "wasmtime".
+	Name() string
+	// Compile prepares a module for execution with that much HPU memory per program, bytes. Machine code is shared by all
+	// engines of the process, whatever the size of the HPU memory. The error names the module and the limit it exceeds.
+	Compile(m *Module, hpuMemory uint32) (Image, error)
+	// Close closes all programs and gives back their memory, which must not be used any more.
+	Close() error
+}
+
+// Image is a compiled module with a memory map, ready to be instantiated.
+type Image interface {
+	// Module returns what was compiled.
+	Module() *Module
+	// Layout returns the memory map of the programs.
+	Layout() Layout
+	// Instantiate makes a program for an owner, which is a name for messages, and runs the start function and _initialize.
+	// Device carries out what its handlers ask for. The error is a *Trap if the module's own code failed.
+	Instantiate(owner string, dev Device) (*Program, error)
+	// Close closes the programs made from the image and releases it.
+	Close() error
+}
+
+// NewEngine returns the engine of that name: "wazero", or "wasmtime" in programs built with the tag wasmtime.
+func NewEngine(name string) (Engine, error) {
+	switch name {
+	case "wazero":
+		return newWazeroEngine()
+	case "wasmtime":
+		return newWasmtimeEngine()
+	}
+	return nil, fmt.Errorf("no wasm engine %q, expected wazero or wasmtime", name)
+}
+
+// reg is a global variable of a rewritten module.
+type reg uint8
+
+const (
+	regRemaining reg = iota
+	regStack
+	regLimit
+	regDepth
+	numRegs
+)
+
+// instance is what an engine provides for a program.
+type instance interface {
+	// memory returns the linear memory; it does not move.
+	memory() []byte
+	// call runs an exported function without parameters, or a handler, in c. An import whose Context.host reports an abort
+	// ends it with an error.
+	call(c *Context, fn *export, args, state uint32) (int32, error)
+	prepare(c *Context, fn uint32) error
+	get(c *Context, r reg) uint64
+	set(c *Context, r reg, v uint64)
+	// fault translates an error of call. kind is TrapNone if the engine does not know it, fn is -1 and offset -1 if unknown.
+	fault(err error) (kind TrapKind, fn int)
+	close() error
+}
+
+// fiber runs a function that may suspend itself. *sim.Coro is one.
+type fiber interface {
+	Start(f func()) (done bool)
+	Yield()
+	Resume() (done bool)
+}
+
+// fibers hands out idle fibers.
+type fibers interface {
+	get() fiber
+	put(f fiber)
+}
+
+// initCycles bounds the start function and _initialize. They take no simulated time; the bound keeps a broken module from
+// holding up the simulator.
+const initCycles = 1 << 28
+
+// Program is an instance of a module with its memory: what PtlHPUAllocMem gives out. Several match entries may share it.
+type Program struct {
+	owner    string
+	module   *Module
+	layout   Layout
+	dev      Device
+	inst     instance
+	fibers   fibers
+	mem      []byte
+	contexts []*Context
+	running  *Context // the context whose handler is executing now
+	loaded   *Context // the context whose registers the instance holds
+	action   Action
+	closed   bool
+	onClose  func(*Program) error
+}
+
+// newProgram runs what the module wants to run before its first handler.
+func newProgram(owner string, m *Module, l Layout, dev Device, inst instance, f fibers) (*Program, error) {
+	p := &Program{owner: owner, module: m, layout: l, dev: dev, inst: inst, fibers: f, mem: inst.memory()}
+	if len(p.mem) != int(l.Total) {
+		return nil, fmt.Errorf("module %s: memory of %d bytes, expected %d", m.name, len(p.mem), l.Total)
+	}
+	c := &Context{program: p, index: -1}
+	for _, fn := range m.prepare {
+		if trap := c.prepare(fn); trap != nil {
+			return nil, trap
+		}
+	}
+	p.loaded = nil
+	return p, nil
+}
+
+// Owner returns the name given to Instantiate.
+func (p *Program) Owner() string { return p.owner }
+
+// Module returns the module of the program.
+func (p *Program) Module() *Module { return p.module }
+
+// Layout returns the memory map.
+func (p *Program) Layout() Layout { return p.layout }
+
+// Memory returns the whole linear memory, which stays where it is until Close.
+func (p *Program) Memory() []byte { return p.mem }
+
+// HPUMemory returns the address and the size in bytes of the HPU memory that the host allocated.
+func (p *Program) HPUMemory() (addr, size uint32) { return p.layout.HPU, p.layout.HPUBytes }
+
+// Context returns context i, 0 <= i < Spec.Cores*Spec.Contexts. Context i belongs to HPU i/Spec.Contexts.
+func (p *Program) Context(i int) *Context {
+	if p.contexts == nil {
+		p.contexts = make([]*Context, p.layout.Contexts)
+	}
+	c := p.contexts[i]
+	if c == nil {
+		c = &Context{program: p, index: i}
+		p.contexts[i] = c
+	}
+	return c
+}
+
+// Close kills suspended handlers and gives the memory back. Closing twice is allowed.
+func (p *Program) Close() error {
+	if p.closed {
+		return nil
+	}
+	if p.running != nil {
+		panic("hpu: Program.Close while a handler is executing")
+	}
+	for _, c := range p.contexts {
+		if c != nil && c.status == Blocked {
+			c.Kill()
+		}
+	}
+	p.closed, p.mem = true, nil
+	return errors.Join(p.onClose(p), p.inst.close())
+}

@@ -1,0 +1,100 @@
+package hpu
+
+import (
+	"errors"
+	"fmt"
+)
+
+// LoadError is why a module was not accepted.
+type LoadError struct {
+	Module string // name given to Load
+	Func   string // function, "" if the error is in none
+	Offset int    // bytes from the beginning of the module, -1 if unknown
+	Cause  string
+}
+
+// Error names module, function, offset and cause.
+func (e *LoadError) Error() string {
+	return place(e.Module, e.Func, e.Offset) + ": " + e.Cause
+}
+
+func place(module, function string, offset int) string {
+	s := "module " + module
+	if function != "" {
+		s += ", function " + function
+	}
+	if offset >= 0 {
+		s += fmt.Sprintf(", offset 0x%x", offset)
+	}
+	return s
+}
+
+// TrapKind is why a handler ended before it returned.
+type TrapKind uint8
+
+// Kinds of traps. The count of cycles at a trap includes the whole basic block in which it happened.
+const (
+	TrapNone              TrapKind = iota
+	TrapBudget                     // more cycles than the budget, found at a loop head or a function entry
+	TrapKilled                     // Context.Kill
+	TrapOutOfBounds                // a memory access, or an address given to an import, outside the memory
+	TrapMisaligned                 // an address given to cas or fadd is not a multiple of 8
+	TrapUnreachable                // the instruction unreachable: a panic of TinyGo, an abort of C
+	TrapDivideByZero               // integer division or remainder
+	TrapIntegerOverflow            // integer division or conversion
+	TrapInvalidConversion          // NaN to integer
+	TrapIndirectCall               // no function, or one of another type, at the index of the table
+	TrapCallDepth                  // more than Spec.MaxCallDepth active calls
+	TrapStackOverflow              // the shadow stack is used up
+	TrapForbidden                  // an action in _initialize or the start function
+	TrapEngine                     // the engine's own stack is used up
+)
+
+var trapNames = [...]string{
+	"none", "killed: budget exceeded", "killed", "out of bounds memory access", "misaligned address", "unreachable",
+	"integer divide by zero", "integer overflow", "invalid conversion to integer", "indirect call of a function that is not there",
+	"call depth exceeded", "shadow stack overflow", "action not allowed at load", "engine stack overflow",
+}
+
+// String describes the kind.
+func (k TrapKind) String() string {
+	if int(k) < len(trapNames) {
+		return trapNames[k]
+	}
+	return fmt.Sprintf("trap %d", uint8(k))
+}
+
+// Code returns the return code that a trap counts as: SEGV for bad addresses, else FAIL (docs/abi.md, Handlers).
+func (k TrapKind) Code() Code {
+	if k == TrapOutOfBounds || k == TrapMisaligned || k == TrapStackOverflow {
+		return Segv
+	}
+	return Fail
+}
+
+// Trap is how a handler ended that did not return.
+type Trap struct {
+	Kind   TrapKind
+	Module string
+	Func   string // name of the function, "" if unknown
+	Index  int    // of the function, -1 if unknown
+	Offset int    // of the instruction, bytes from the beginning of the module, -1 unless only one place can be meant
+	Op     Op     // import that was called, or OpNone
+	Detail string // "" or more about the cause
+}
+
+// Error names module, function, offset and cause.
+func (t *Trap) Error() string {
+	s := place(t.Module, t.Func, t.Offset) + ": "
+	if t.Op != OpNone {
+		s += t.Op.String() + ": "
+	}
+	s += t.Kind.String()
+	if t.Detail != "" {
+		s += ": " + t.Detail
+	}
+	return s
+}
+
+// ErrClosed is returned by operations on an engine or code that has been closed.
+var ErrClosed = errors.New("hpu: closed")

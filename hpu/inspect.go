@@ -1,0 +1,158 @@
+package hpu
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/spinsim/spinsim/hpu/internal/wasm"
+)
+
+// rewrite analyses who calls whom, adds the metering and fills in what is known about each function.
+func (m *Module) rewrite(facts []wasm.Facts) {
+	w := m.wasm
+	graph := newCallGraph(w, facts)
+	var blocking []uint32
+	for i, op := range m.ops {
+		if op.MayBlock() {
+			blocking = append(blocking, uint32(i))
+		}
+	}
+	suspends := graph.reaching(blocking)
+	recursive, depth := graph.recursion()
+	counted := recursive
+	if depth > m.spec.MaxCallDepth {
+		// So long a chain of different functions would use up an engine's stack as recursion does: count every call.
+		counted = make([]bool, len(recursive))
+		for i := len(w.Imports); i < len(counted); i++ {
+			counted[i] = true
+		}
+	}
+	r := &rewriter{m: w, costs: classCosts(&m.spec.Costs), bulkRate: m.spec.Costs.BulkBytesPerCycle, counted: counted}
+	r.callCosts = make([]int64, w.FuncCount())
+	for i, op := range m.ops {
+		r.callCosts[i] = m.spec.Costs.imported(op)
+	}
+	r.globals = m.chooseGlobals(counted)
+	m.describe(facts, suspends, recursive)
+	entries := append([]uint32(nil), m.prepare...)
+	for _, x := range m.handlers {
+		x.suspends = suspends[x.index]
+		entries = append(entries, x.index)
+	}
+	m.binary = r.emit(m.functions, distinct(entries))
+	m.hash = sha256.Sum256(m.binary)
+	m.globals = r.globals
+	for i := range facts {
+		m.dataDrop = m.dataDrop || facts[i].DataDrop
+	}
+}
+
+// chooseGlobals numbers the globals that are added behind the module's own.
+func (m *Module) chooseGlobals(counted []bool) (g globalSet) {
+	g.stack, g.hasStack = m.findStack()
+	for _, c := range counted {
+		g.hasDepth = g.hasDepth || c
+	}
+	next := uint32(len(m.wasm.Globals))
+	g.remaining = next
+	if g.hasStack {
+		next++
+		g.limit = next
+	}
+	if g.hasDepth {
+		g.depth = next + 1
+	}
+	return g
+}
+
+func distinct(fns []uint32) []uint32 {
+	seen := make(map[uint32]bool, len(fns))
+	out := fns[:0]
+	for _, fn := range fns {
+		if !seen[fn] {
+			seen[fn] = true
+			out = append(out, fn)
+		}
+	}
+	return out
+}
+
+func (m *Module) describe(facts []wasm.Facts, suspends, recursive []bool) {
+	w := m.wasm
+	m.functions = make([]FuncInfo, w.FuncCount())
+	for i := range m.functions {
+		f := &m.functions[i]
+		*f = FuncInfo{
+			Index: i, Name: w.Names[uint32(i)], Signature: w.TypeOf(uint32(i)).String(),
+			MaySuspend: suspends[i], Recursive: recursive[i],
+		}
+		if i < len(m.ops) {
+			f.Import, f.Name, f.Offset = m.ops[i], m.ops[i].String(), w.Imports[i].Offset
+			continue
+		}
+		code, fact := &w.Codes[i-len(m.ops)], &facts[i-len(m.ops)]
+		f.Offset, f.Bytes = code.Offset, code.End-code.Offset
+		f.Instructions, f.Calls = fact.Instructions, len(fact.Calls)+len(fact.Indirect)
+	}
+	for _, e := range w.Exports {
+		if e.Kind == wasm.ExportFunc {
+			f := &m.functions[e.Index]
+			f.Exports = append(f.Exports, e.Name)
+			if f.Name == "" {
+				f.Name = e.Name
+			}
+		}
+	}
+	for i := range m.functions {
+		if f := &m.functions[i]; f.Name == "" {
+			f.Name = fmt.Sprintf("#%d", i)
+		}
+	}
+	for i := range facts {
+		for _, fn := range facts[i].Calls {
+			if int(fn) < len(m.ops) {
+				m.functions[fn].Calls++
+			}
+		}
+	}
+}
+
+// Name returns the name given to Load.
+func (m *Module) Name() string { return m.name }
+
+// Functions describes all functions of the module by index, imports first.
+func (m *Module) Functions() []FuncInfo { return append([]FuncInfo(nil), m.functions...) }
+
+// Imports describes the imports of the module, in its order.
+func (m *Module) Imports() []ImportInfo {
+	out := make([]ImportInfo, len(m.ops))
+	for i, op := range m.ops {
+		out[i] = ImportInfo{Op: op, Calls: m.functions[i].Calls, Cost: m.spec.Costs.Call + m.spec.Costs.imported(op)}
+	}
+	return out
+}
+
+// Exports returns the handlers of the module, in its order.
+func (m *Module) Exports() []Func {
+	out := make([]Func, len(m.handlers))
+	for i, x := range m.handlers {
+		out[i] = Func{x}
+	}
+	return out
+}
+
+// Layout returns the memory map of a program of the module with that much HPU memory, bytes. The error says which limit of the
+// device does not allow it.
+func (m *Module) Layout(hpuMemory uint32) (Layout, error) {
+	l, err := layoutOf(int64(m.wasm.Memory)*wasm.PageSize, hpuMemory, &m.spec)
+	if err != nil {
+		return Layout{}, fmt.Errorf("module %s: %w", m.name, err)
+	}
+	return l, nil
+}
+
+// ShadowStack reports whether the module has a shadow stack pointer, and the index of that global.
+func (m *Module) ShadowStack() (global int, ok bool) { return int(m.globals.stack), m.globals.hasStack }
+
+// Rewritten returns the module that engines compile: for inspection and for tests of the rewriter.
+func (m *Module) Rewritten() []byte { return append([]byte(nil), m.binary...) }

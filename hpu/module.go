@@ -1,0 +1,238 @@
+package hpu
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	"github.com/spinsim/spinsim/hpu/internal/wasm"
+)
+
+// Module is a handler module that has been checked for a device and rewritten. It is read-only.
+type Module struct {
+	name      string
+	spec      Spec
+	wasm      *wasm.Module
+	ops       []Op // of each imported function
+	functions []FuncInfo
+	handlers  []*export
+	byName    map[string]*export
+	prepare   []uint32 // start function and _initialize, in the order in which they run
+	binary    []byte   // rewritten
+	hash      [sha256.Size]byte
+	globals   globalSet
+	dataDrop  bool // code changes what data segments hold
+}
+
+// export is an exported function with the signature of a handler.
+type export struct {
+	module   *Module
+	name     string
+	slot     int    // in Module.handlers
+	index    uint32 // of the function
+	suspends bool   // may reach an import that may block
+}
+
+// Func is an exported handler of a module. The zero value is none.
+type Func struct{ x *export }
+
+// Valid reports whether f is a handler, not the zero value.
+func (f Func) Valid() bool { return f.x != nil }
+
+// Name returns the name of the export.
+func (f Func) Name() string { return f.x.name }
+
+// Module returns the module that exports f.
+func (f Func) Module() *Module { return f.x.module }
+
+// MaySuspend reports whether a call of f may be suspended: whether it can reach an import whose Op.MayBlock.
+func (f Func) MaySuspend() bool { return f.x.suspends }
+
+// Block is a run of instructions that is charged at once.
+type Block struct {
+	Offset int   // of the first instruction, bytes from the beginning of the module
+	Cost   int64 // cycles, without the bytes that bulk operations move
+}
+
+// FuncInfo describes a function of a module.
+type FuncInfo struct {
+	Index        int
+	Name         string // from the name section, else of an export, else "#" and its index
+	Exports      []string
+	Signature    string
+	Import       Op // OpNone if the module defines the function
+	Offset       int
+	Bytes        int   // of the body
+	Instructions int   // before rewriting
+	Blocks       int   // that are charged
+	Loops        int   // loop heads
+	Cost         int64 // cycles of all blocks together
+	WorstBlock   Block
+	Calls        int  // call instructions
+	MaySuspend   bool // may reach an import that may block
+	Recursive    bool // may call itself, directly or through others
+}
+
+// ImportInfo describes an import that a module uses.
+type ImportInfo struct {
+	Op    Op
+	Calls int   // call instructions that name it
+	Cost  int64 // cycles of a call, that of the call instruction included
+}
+
+// exportedMemory and initializer are names that the ABI gives a meaning (docs/abi.md, Module).
+const (
+	exportedMemory = "memory"
+	initializer    = "_initialize"
+	stackPointer   = "__stack_pointer"
+)
+
+var handlerType = wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I32}, Results: []wasm.ValueType{wasm.I32}}
+
+// Load checks a module against the ABI and against what a device allows, and rewrites it so that it counts cycles. The name
+// is for messages. The error, a *LoadError, names module, function, offset and cause. Load is safe for hostile input: time
+// and memory are linear in the length of the module. The module keeps no reference to binary.
+func Load(name string, binary []byte, spec *Spec) (*Module, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, &LoadError{Module: name, Offset: -1, Cause: "device: " + err.Error()}
+	}
+	m := &Module{name: name, spec: *spec}
+	limits := wasm.Limits{CodeBytes: spec.MaxCodeBytes, Functions: spec.MaxFunctions, MemoryBytes: spec.MaxMemoryBytes}
+	var err error
+	if m.wasm, err = wasm.Decode(append([]byte(nil), binary...), limits); err != nil {
+		return nil, m.loadError(err)
+	}
+	if err := m.checkABI(); err != nil {
+		return nil, m.loadError(err)
+	}
+	facts, err := wasm.Validate(m.wasm)
+	if err != nil {
+		return nil, m.loadError(err)
+	}
+	if err := m.findHandlers(); err != nil {
+		return nil, m.loadError(err)
+	}
+	m.rewrite(facts)
+	return m, nil
+}
+
+func (m *Module) loadError(err error) *LoadError {
+	e, ok := err.(*wasm.Error)
+	if !ok {
+		return &LoadError{Module: m.name, Offset: -1, Cause: err.Error()}
+	}
+	out := &LoadError{Module: m.name, Offset: e.Offset, Cause: e.Cause}
+	if e.Func >= 0 {
+		out.Func = fmt.Sprintf("#%d", e.Func)
+		if m.wasm != nil {
+			out.Func = m.functionName(e.Func)
+		}
+	}
+	return out
+}
+
+func (m *Module) functionName(fn int) string {
+	if name := m.wasm.Names[uint32(fn)]; name != "" {
+		return name
+	}
+	for _, e := range m.wasm.Exports {
+		if e.Kind == wasm.ExportFunc && int(e.Index) == fn {
+			return e.Name
+		}
+	}
+	return fmt.Sprintf("#%d", fn)
+}
+
+// checkABI checks imports and memory (docs/abi.md, Module and Imports).
+func (m *Module) checkABI() error {
+	m.ops = make([]Op, len(m.wasm.Imports))
+	for i, imp := range m.wasm.Imports {
+		if imp.Module != importModule {
+			return &wasm.Error{Func: -1, Offset: imp.Offset, Cause: fmt.Sprintf(
+				"import %s.%s: expected imports of module %s only", imp.Module, imp.Name, importModule)}
+		}
+		op, ok := OpByName(imp.Name)
+		if !ok {
+			return &wasm.Error{Func: -1, Offset: imp.Offset, Cause: fmt.Sprintf(
+				"import %s.%s: there is no such import in ABI version 1", imp.Module, imp.Name)}
+		}
+		if got, want := m.wasm.Types[imp.Type], op.signature(); !got.Equal(want) {
+			return &wasm.Error{Func: -1, Offset: imp.Offset, Cause: fmt.Sprintf(
+				"import %s.%s has signature %v, expected %v", imp.Module, imp.Name, got, want)}
+		}
+		m.ops[i] = op
+	}
+	if !m.wasm.HasMemory {
+		return &wasm.Error{Func: -1, Offset: -1, Cause: "the module defines no memory, expected one, exported as " + exportedMemory}
+	}
+	for _, e := range m.wasm.Exports {
+		if e.Kind == wasm.ExportMemory && e.Name == exportedMemory {
+			return nil
+		}
+	}
+	return &wasm.Error{Func: -1, Offset: -1, Cause: "the memory is not exported as " + exportedMemory}
+}
+
+func (m *Module) findHandlers() error {
+	m.byName = make(map[string]*export)
+	if m.wasm.Start >= 0 {
+		m.prepare = append(m.prepare, uint32(m.wasm.Start))
+	}
+	for _, e := range m.wasm.Exports {
+		if e.Kind != wasm.ExportFunc {
+			continue
+		}
+		t := m.wasm.TypeOf(e.Index)
+		switch {
+		case e.Name == initializer:
+			if len(t.Params)+len(t.Results) != 0 {
+				return &wasm.Error{Func: -1, Offset: e.Offset, Cause: fmt.Sprintf("%s has signature %v, expected () -> ()", initializer, t)}
+			}
+			m.prepare = append(m.prepare, e.Index)
+		case t.Equal(handlerType) && int(e.Index) >= len(m.wasm.Imports):
+			x := &export{module: m, name: e.Name, slot: len(m.handlers), index: e.Index}
+			m.handlers = append(m.handlers, x)
+			m.byName[e.Name] = x
+		}
+	}
+	if len(m.handlers) == 0 {
+		return &wasm.Error{Func: -1, Offset: -1, Cause: fmt.Sprintf("no exported function has the signature of a handler, %v", handlerType)}
+	}
+	return nil
+}
+
+// findStack returns the global that is the shadow stack pointer (docs/abi.md, Module).
+func (m *Module) findStack() (uint32, bool) {
+	isPointer := func(i int) bool { g := m.wasm.Globals[i]; return g.Mutable && g.Type == wasm.I32 }
+	for _, e := range m.wasm.Exports {
+		if e.Kind == wasm.ExportGlobal && e.Name == stackPointer && isPointer(int(e.Index)) {
+			return e.Index, true
+		}
+	}
+	if sp := m.wasm.GlobalSP; sp >= 0 && isPointer(sp) {
+		return uint32(sp), true
+	}
+	if len(m.wasm.Globals) == 0 || !isPointer(0) {
+		return 0, false
+	}
+	// Linkers let the stack end at a multiple of 16 within the memory; a counter or a flag begins with another value.
+	top := m.wasm.Globals[0].Value
+	return 0, top != 0 && top%16 == 0 && top <= uint64(m.wasm.Memory)*wasm.PageSize
+}
+
+// Export returns the handler of that name.
+func (m *Module) Export(name string) (Func, error) {
+	if x, ok := m.byName[name]; ok {
+		return Func{x}, nil
+	}
+	for _, e := range m.wasm.Exports {
+		if e.Name == name && e.Kind == wasm.ExportFunc {
+			return Func{}, fmt.Errorf("module %s: export %s has signature %v, a handler has %v", m.name, name, m.wasm.TypeOf(e.Index), handlerType)
+		}
+	}
+	names := make([]string, len(m.handlers))
+	for i, x := range m.handlers {
+		names[i] = x.name
+	}
+	return Func{}, fmt.Errorf("module %s exports no handler %s; it exports %s", m.name, name, strings.Join(names, ", "))
+}

@@ -1,0 +1,352 @@
+package hpu
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/spinsim/spinsim/hpu/internal/wasm"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// wazeroShared is the part of wazero that all engines of the process use: the runtime with the imports, and machine code.
+type wazeroShared struct {
+	runtime wazero.Runtime
+	mu      sync.Mutex
+	codes   map[[sha256.Size]byte]*sharedCode
+	idle    []*sharedCode // without users, the one released last at the end
+}
+
+// sharedCode is machine code with the number of its users.
+type sharedCode struct {
+	hash     [sha256.Size]byte
+	compiled wazero.CompiledModule
+	users    int
+}
+
+// idleCodes is how many modules stay compiled when nobody uses them: a sweep of simulations compiles its handlers once.
+const idleCodes = 64
+
+var sharedWazero = sync.OnceValues(func() (*wazeroShared, error) {
+	ctx := context.Background()
+	features := api.CoreFeaturesV1 | api.CoreFeatureMutableGlobal | api.CoreFeatureSignExtensionOps |
+		api.CoreFeatureNonTrappingFloatToIntConversion | api.CoreFeatureBulkMemoryOperations
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features).WithDebugInfoEnabled(false))
+	b := rt.NewHostModuleBuilder(importModule)
+	for op := OpNone + 1; op < NumOps; op++ {
+		sig := op.signature()
+		b = b.NewFunctionBuilder().WithGoFunction(hostFunction(op), wazeroTypes(sig.Params), wazeroTypes(sig.Results)).Export(op.String())
+	}
+	if _, err := b.Instantiate(ctx); err != nil {
+		return nil, fmt.Errorf("wazero: imports: %w", err)
+	}
+	return &wazeroShared{runtime: rt, codes: make(map[[sha256.Size]byte]*sharedCode)}, nil
+})
+
+func wazeroTypes(types []wasm.ValueType) []api.ValueType {
+	out := make([]api.ValueType, len(types))
+	for i, t := range types {
+		out[i] = api.ValueType(t)
+	}
+	return out
+}
+
+// hostFunction is the import op. Ending a handler is a panic, which wazero turns into the error of the call.
+func hostFunction(op Op) api.GoFunc {
+	return func(ctx context.Context, stack []uint64) {
+		c := ctx.(*callContext).c
+		result, ok := c.host(op, stack)
+		if !ok {
+			panic(errAborted)
+		}
+		if len(stack) > 0 {
+			stack[0] = result
+		}
+	}
+}
+
+var errAborted = errors.New("hpu: import ended the handler")
+
+// callContext tells imports, without a look-up, which context calls them.
+type callContext struct{ c *Context }
+
+// Deadline, Done, Err and Value make callContext a context.Context that never ends and holds nothing.
+func (*callContext) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+
+// Done returns nil: never.
+func (*callContext) Done() <-chan struct{} { return nil }
+
+// Err returns nil.
+func (*callContext) Err() error { return nil }
+
+// Value returns nil.
+func (*callContext) Value(any) any { return nil }
+
+// compile returns machine code for m, new or shared.
+func (w *wazeroShared) compile(m *Module) (code *sharedCode, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.codes[m.hash]; s != nil {
+		if s.users == 0 {
+			w.forget(s)
+		}
+		s.users++
+		return s, nil
+	}
+	defer func() {
+		// The compiler's own assertions; Load has checked the module, so that none is expected.
+		if r := recover(); r != nil {
+			err = fmt.Errorf("module %s: wazero cannot compile it: %v", m.name, r)
+		}
+	}()
+	compiled, err := w.runtime.CompileModule(context.Background(), m.binary)
+	if err != nil {
+		return nil, fmt.Errorf("module %s: wazero cannot compile it: %w", m.name, err)
+	}
+	s := &sharedCode{hash: m.hash, compiled: compiled, users: 1}
+	w.codes[m.hash] = s
+	return s, nil
+}
+
+func (w *wazeroShared) forget(s *sharedCode) {
+	for i, other := range w.idle {
+		if other == s {
+			w.idle = append(w.idle[:i], w.idle[i+1:]...)
+			return
+		}
+	}
+}
+
+func (w *wazeroShared) release(s *sharedCode) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.users--
+	if s.users > 0 {
+		return nil
+	}
+	w.idle = append(w.idle, s)
+	if len(w.idle) <= idleCodes {
+		return nil
+	}
+	oldest := w.idle[0]
+	w.idle = w.idle[1:]
+	delete(w.codes, oldest.hash)
+	return oldest.compiled.Close(context.Background())
+}
+
+type wazeroEngine struct {
+	shared *wazeroShared
+	arena  arena
+	coros  sim.CoroPool
+	images map[*wazeroImage]struct{}
+	closed bool
+}
+
+func newWazeroEngine() (Engine, error) {
+	shared, err := sharedWazero()
+	if err != nil {
+		return nil, err
+	}
+	return &wazeroEngine{shared: shared, images: make(map[*wazeroImage]struct{})}, nil
+}
+
+func (e *wazeroEngine) Name() string { return "wazero" }
+
+func (e *wazeroEngine) get() fiber  { return e.coros.Get() }
+func (e *wazeroEngine) put(f fiber) { e.coros.Put(f.(*sim.Coro)) }
+
+func (e *wazeroEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
+	if e.closed {
+		return nil, ErrClosed
+	}
+	layout, err := m.Layout(hpuMemory)
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.shared.compile(m)
+	if err != nil {
+		return nil, err
+	}
+	c := &wazeroImage{engine: e, module: m, layout: layout, shared: s, programs: make(map[*Program]struct{})}
+	e.images[c] = struct{}{}
+	return c, nil
+}
+
+func (e *wazeroEngine) Close() error {
+	if e.closed {
+		return nil
+	}
+	var errs []error
+	for c := range e.images { // order has no effect: nothing of a program outlives it
+		errs = append(errs, c.Close())
+	}
+	e.closed = true
+	e.coros.Close()
+	return errors.Join(append(errs, e.arena.close())...)
+}
+
+type wazeroImage struct {
+	engine   *wazeroEngine
+	module   *Module
+	layout   Layout
+	shared   *sharedCode
+	programs map[*Program]struct{}
+	closed   bool
+}
+
+func (c *wazeroImage) Module() *Module { return c.module }
+func (c *wazeroImage) Layout() Layout  { return c.layout }
+
+func (c *wazeroImage) Instantiate(owner string, dev Device) (*Program, error) {
+	if c.closed {
+		return nil, ErrClosed
+	}
+	inst, err := newWazeroInstance(c)
+	if err != nil {
+		return nil, fmt.Errorf("module %s, program %s: %w", c.module.name, owner, err)
+	}
+	p, err := newProgram(owner, c.module, c.layout, dev, inst, c.engine)
+	if err != nil {
+		return nil, errors.Join(err, inst.close())
+	}
+	c.programs[p] = struct{}{}
+	p.onClose = func(p *Program) error {
+		delete(c.programs, p)
+		return nil
+	}
+	return p, nil
+}
+
+func (c *wazeroImage) Close() error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	var errs []error
+	for p := range c.programs { // order has no effect, see wazeroEngine.Close
+		errs = append(errs, p.Close())
+	}
+	delete(c.engine.images, c)
+	return errors.Join(append(errs, c.engine.shared.release(c.shared))...)
+}
+
+// wazeroInstance is a module instance. The functions of a handler that can be suspended are taken from a list, because each
+// suspended call needs its own machine stack; other handlers have one.
+type wazeroInstance struct {
+	image *wazeroImage
+	mod   api.Module
+	mem   []byte
+	regs  [numRegs]api.MutableGlobal
+	funcs [][]api.Function // idle functions of each handler
+}
+
+func newWazeroInstance(c *wazeroImage) (*wazeroInstance, error) {
+	mem, err := c.engine.arena.take(int(c.layout.Total))
+	if err != nil {
+		return nil, err
+	}
+	i := &wazeroInstance{image: c, mem: mem}
+	allocate := experimental.MemoryAllocatorFunc(func(_, _ uint64) experimental.LinearMemory { return &slot{mem} })
+	ctx := experimental.WithMemoryAllocator(context.Background(), allocate)
+	i.mod, err = c.engine.shared.runtime.InstantiateModule(ctx, c.shared.compiled, anonymous)
+	if err != nil {
+		return nil, errors.Join(err, c.engine.arena.give(mem))
+	}
+	own := c.layout.Own / wasm.PageSize
+	if _, ok := i.mod.Memory().Grow(c.layout.Total/wasm.PageSize - own); !ok {
+		return nil, errors.Join(fmt.Errorf("cannot enlarge the memory to %d bytes", c.layout.Total), i.close())
+	}
+	i.funcs = make([][]api.Function, len(c.module.handlers))
+	for r, name := range c.module.globals.exports() {
+		if name != "" {
+			i.regs[r] = i.mod.ExportedGlobal(name).(api.MutableGlobal)
+		}
+	}
+	return i, nil
+}
+
+// anonymous lets any number of instances be in the runtime and runs no start function.
+var anonymous = wazero.NewModuleConfig().WithName("").WithStartFunctions()
+
+func (i *wazeroInstance) memory() []byte { return i.mem }
+
+func (i *wazeroInstance) get(_ *Context, r reg) uint64    { return i.regs[r].Get() }
+func (i *wazeroInstance) set(_ *Context, r reg, v uint64) { i.regs[r].Set(v) }
+
+// wazeroCall is what a context keeps between calls, so that they allocate nothing.
+type wazeroCall struct {
+	callContext
+	stack [2]uint64
+}
+
+func (i *wazeroInstance) call(c *Context, fn *export, args, state uint32) (int32, error) {
+	call, ok := c.engine.(*wazeroCall)
+	if !ok {
+		call = &wazeroCall{callContext: callContext{c}}
+		c.engine = call
+	}
+	var f api.Function
+	if idle := i.funcs[fn.slot]; len(idle) > 0 {
+		f = idle[len(idle)-1]
+		i.funcs[fn.slot] = idle[:len(idle)-1]
+	} else {
+		f = i.mod.ExportedFunction(exportOf(fn.index))
+	}
+	call.stack = [2]uint64{uint64(args), uint64(state)}
+	err := f.CallWithStack(&call.callContext, call.stack[:])
+	i.funcs[fn.slot] = append(i.funcs[fn.slot], f)
+	return int32(uint32(call.stack[0])), err
+}
+
+func (i *wazeroInstance) prepare(c *Context, fn uint32) error {
+	return i.mod.ExportedFunction(exportOf(fn)).CallWithStack(&callContext{c}, nil)
+}
+
+// wazeroTraps are the texts of wazero's errors, which it does not export.
+var wazeroTraps = []struct {
+	text string
+	kind TrapKind
+}{
+	{"wasm error: unreachable", TrapUnreachable},
+	{"wasm error: out of bounds memory access", TrapOutOfBounds},
+	{"wasm error: integer divide by zero", TrapDivideByZero},
+	{"wasm error: integer overflow", TrapIntegerOverflow},
+	{"wasm error: invalid conversion to integer", TrapInvalidConversion},
+	{"wasm error: invalid table access", TrapIndirectCall},
+	{"wasm error: indirect call type mismatch", TrapIndirectCall},
+	{"stack overflow", TrapEngine},
+}
+
+func (i *wazeroInstance) fault(err error) (kind TrapKind, fn int) {
+	text := err.Error()
+	for _, t := range wazeroTraps {
+		if strings.HasPrefix(text, t.text) {
+			kind = t.kind
+			break
+		}
+	}
+	// The stack trace names functions without names as .$N, innermost first.
+	fn = -1
+	if _, frame, ok := strings.Cut(text, "\n\t.$"); ok {
+		fn = 0
+		for _, d := range frame {
+			if d < '0' || d > '9' {
+				break
+			}
+			fn = fn*10 + int(d-'0')
+		}
+	}
+	return kind, fn
+}
+
+func (i *wazeroInstance) close() error {
+	return errors.Join(i.mod.Close(context.Background()), i.image.engine.arena.give(i.mem))
+}
