@@ -1,0 +1,110 @@
+package experiment
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	handler "github.com/spinsim/spinsim/handlers/accumulate"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin"
+)
+
+var accumulate = &Benchmark{
+	Name:  "accumulate",
+	Short: "element-wise product into an array of the target (sPIN'17 §4.2)",
+	Long: `Rank 0 puts an array of double-precision complex numbers to rank 1, where it is multiplied into the target array
+element by element. The latency is the time from posting the put to the moment at which rank 1's host knows that the
+target array is complete.
+  rdma         deposited into a temporary array; the host reads two arrays and writes one
+  spin-stream  each packet's handler reads its part of the array by DMA, multiplies, and writes it back`,
+	Modes:      []string{ModeRDMA, ModeSpinStream},
+	Sizes:      sizes(handler.ElementSize, 256<<10),
+	Ranks:      []int{2},
+	FixedRanks: true,
+	run:        runAccumulate,
+}
+
+func runAccumulate(w *bench) error {
+	if w.Bytes%handler.ElementSize != 0 {
+		return fmt.Errorf("size %d is not a multiple of %d, the size of a complex number", w.Bytes, handler.ElementSize)
+	}
+	if w.Mode == ModeSpinStream {
+		if err := w.load("accumulate", handler.Module); err != nil {
+			return err
+		}
+	}
+	if err := w.spawn(1, "target", w.accumulateTarget); err != nil {
+		return err
+	}
+	return w.spawn(0, "source", func(p *runtime.Proc) error {
+		addr, factors := p.Alloc(w.Bytes)
+		numbers(factors, w.Seed)
+		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: uint64(w.Bytes)})
+		if err != nil {
+			return err
+		}
+		return p.NI().Put(md, 0, uint64(w.Bytes), portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
+	})
+}
+
+func (w *bench) accumulateTarget(p *runtime.Proc) error {
+	addr, array := p.Alloc(w.Bytes)
+	numbers(array, w.Seed+1)
+	want := make([]byte, w.Bytes)
+	numbers(want, w.Seed)
+	multiply(want, array)
+	start := p.Now()
+	if w.Mode == ModeRDMA {
+		in, temporary := p.Alloc(w.Bytes)
+		arrived, err := receive(p.NI(), requestPT, requestBits, in, w.Bytes, nil)
+		if err != nil {
+			return err
+		}
+		if err := arrived.wait(w.Bytes); err != nil {
+			return err
+		}
+		p.Compute(w.Profile.Host.Match)
+		multiply(array, temporary)
+		p.Stream(2*int64(w.Bytes), int64(w.Bytes))
+	} else {
+		buffers := min(w.Profile.HPU.Cores*w.Profile.HPU.Contexts, handler.MaxBuffers)
+		state, memory := handler.NewState(buffers, int(w.Profile.Fabric.MTU))
+		s, _, err := w.install(p, spin.EncodeState(&state), memory, "", handler.Payload, "")
+		if err != nil {
+			return err
+		}
+		arrived, err := receive(p.NI(), requestPT, requestBits, addr, w.Bytes, s)
+		if err != nil {
+			return err
+		}
+		if err := arrived.wait(w.Bytes); err != nil {
+			return err
+		}
+	}
+	w.result.Latency = p.Now() - start
+	return same("product", array, want)
+}
+
+// numbers fills b with complex numbers of moderate size.
+func numbers(b []byte, seed uint64) {
+	pattern(b, seed)
+	for i := 0; i+8 <= len(b); i += 8 {
+		v := float64(int32(binary.LittleEndian.Uint32(b[i:]))) / (1 << 28)
+		binary.LittleEndian.PutUint64(b[i:], math.Float64bits(v))
+	}
+}
+
+// multiply replaces a by the element-wise product of a and b. The conversions keep the compiler from fusing operations, which
+// would round differently from WebAssembly.
+func multiply(a, b []byte) {
+	at := func(s []byte, i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(s[i:])) }
+	for i := 0; i+handler.ElementSize <= len(a); i += handler.ElementSize {
+		ar, ai, br, bi := at(a, i), at(a, i+8), at(b, i), at(b, i+8)
+		re := float64(ar*br) - float64(ai*bi)
+		im := float64(ar*bi) + float64(ai*br)
+		binary.LittleEndian.PutUint64(a[i:], math.Float64bits(re))
+		binary.LittleEndian.PutUint64(a[i+8:], math.Float64bits(im))
+	}
+}

@@ -1,0 +1,129 @@
+package experiment
+
+import (
+	"fmt"
+
+	handler "github.com/spinsim/spinsim/handlers/bcast"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin"
+)
+
+var bcastBenchmark = &Benchmark{
+	Name:  "bcast",
+	Short: "broadcast down a binomial tree (sPIN'17 §4.4)",
+	Long: `Rank 0 broadcasts a message to all ranks down a binomial tree. The latency is the time from the call at rank 0 to the moment
+at which the last rank's host has seen the whole message in its memory.
+  rdma         the host of every rank polls, matches and posts the puts to its children
+  p4           the puts to the children are triggered operations; their data is fetched from host memory
+  spin-store   the completion handler puts the message to the children from host memory
+  spin-stream  the payload handler puts each packet to the children from the device and deposits it meanwhile`,
+	Modes: []string{ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream},
+	Sizes: []int{8, 64 << 10},
+	Ranks: sizes(2, 1024),
+	run:   runBcast,
+}
+
+func runBcast(w *bench) error {
+	if w.Mode == ModeSpinStore || w.Mode == ModeSpinStream {
+		if err := w.load("bcast", handler.Module); err != nil {
+			return err
+		}
+	}
+	message := make([]byte, w.Bytes)
+	pattern(message, w.Seed)
+	for rank := range w.Ranks {
+		if err := w.spawn(rank, "bcast", func(p *runtime.Proc) error { return w.bcastRank(p, message) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *bench) bcastRank(p *runtime.Proc, message []byte) error {
+	tree := handler.State{
+		MatchBits: requestBits, PT: requestPT, Rank: uint32(p.Rank()), Ranks: uint32(w.Ranks),
+	}
+	addr, buffer := p.Alloc(w.Bytes)
+	if p.Rank() == 0 {
+		copy(buffer, message)
+		return w.bcastPuts(p, &tree, addr)
+	}
+	arrived, err := w.bcastEntry(p, &tree, addr)
+	if err != nil {
+		return err
+	}
+	if err := arrived.wait(w.Bytes); err != nil {
+		return err
+	}
+	if w.Mode == ModeRDMA {
+		p.Compute(w.Profile.Host.Match)
+	}
+	w.result.Latency = max(w.result.Latency, p.Now())
+	if err := same(fmt.Sprintf("rank %d", p.Rank()), buffer, message); err != nil {
+		return err
+	}
+	if w.Mode == ModeRDMA {
+		return w.bcastPuts(p, &tree, addr)
+	}
+	return nil
+}
+
+// bcastEntry makes a rank ready to receive and, where the NIC does it, to forward.
+func (w *bench) bcastEntry(p *runtime.Proc, tree *handler.State, addr uint64) (*inbox, error) {
+	ni := p.NI()
+	var s *portals.Spin
+	var err error
+	switch w.Mode {
+	case ModeSpinStore:
+		s, _, err = w.install(p, spin.EncodeState(tree), 0, "", handler.StorePayload, handler.StoreCompletion)
+	case ModeSpinStream:
+		s, _, err = w.install(p, spin.EncodeState(tree), 0, "", handler.StreamPayload, handler.StreamCompletion)
+	}
+	if err != nil {
+		return nil, err
+	}
+	arrived, err := receive(ni, requestPT, requestBits, addr, w.Bytes, s)
+	if err != nil || w.Mode != ModeP4 {
+		return arrived, err
+	}
+	size := uint64(w.Bytes)
+	md, err := ni.MDBind(&portals.MD{Start: addr, Length: size})
+	if err != nil {
+		return nil, err
+	}
+	for _, child := range tree.Children() {
+		err := ni.TriggeredPut(md, 0, size, portals.NoAck, peer(int(child)), requestPT, requestBits, 0, 0, 0, arrived.ct, arrived.target(w.Bytes))
+		if err != nil {
+			return nil, err
+		}
+	}
+	return arrived, nil
+}
+
+// bcastPuts lets the host post the puts to all children of its rank.
+func (w *bench) bcastPuts(p *runtime.Proc, tree *handler.State, addr uint64) error {
+	ni := p.NI()
+	size := uint64(w.Bytes)
+	md, err := ni.MDBind(&portals.MD{Start: addr, Length: size})
+	if err != nil {
+		return err
+	}
+	for _, child := range tree.Children() {
+		if err := ni.Put(md, 0, size, portals.NoAck, peer(int(child)), requestPT, requestBits, 0, 0, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PublishedBcast are the gains that sPIN'17 §4.4 gives for the integrated NIC at 1,024 ranks and 8 B.
+var PublishedBcast = []struct {
+	Profile, Mode, Against string
+	Ranks, Bytes           int
+	Gain                   float64 // 1 - time of Mode / time of Against
+}{
+	{"spin-int", ModeSpinStream, ModeRDMA, 1024, 8, 0.07},
+	{"spin-int", ModeSpinStream, ModeP4, 1024, 8, 0.05},
+}
+

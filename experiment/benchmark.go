@@ -1,0 +1,166 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// The ways a benchmark can be carried out.
+const (
+	ModeRDMA       = "rdma"        // host programs drive every step
+	ModeP4         = "p4"          // pre-posted Portals 4 triggered operations
+	ModeSpinStore  = "spin-store"  // handlers act when a message is complete
+	ModeSpinStream = "spin-stream" // handlers act on every packet as it arrives
+)
+
+// Point is one measurement to make.
+type Point struct {
+	Profile *runtime.Profile
+	Mode    string
+	Ranks   int
+	Bytes   int // of the message
+	Seed    uint64
+	Engine  string     // wasm engine; empty: the default
+	Handler *Handler   // the user's module in place of the built-in one; nil: built-in
+	Tracer  sim.Tracer // nil: none
+
+	Work *WorkPoint // benchmark hpus only
+}
+
+// Handler is a module given by the user.
+type Handler struct {
+	Name string // for messages
+	Wasm []byte
+}
+
+// Result is what a measurement gave.
+type Result struct {
+	Benchmark string
+	Point     *Point
+	Latency   sim.Time
+	Stats     runtime.Stats // sums over all ranks
+	Messages  []string      // handler errors and other notes for the user
+
+	Work *WorkResult // benchmark hpus only
+}
+
+// Benchmark is a published microbenchmark.
+type Benchmark struct {
+	Name       string
+	Short      string              // one line
+	Long       string              // what is measured and how
+	Modes      []string            // in the order of a table; the first is the baseline of speed-ups
+	Sizes      []int               // bytes, by default
+	Ranks      []int               // by default
+	FixedRanks bool                // the number of ranks cannot be chosen
+	Exports    map[string][]string // by mode: names a user's handler module may export
+	run        func(*bench) error
+}
+
+// Benchmarks lists all, in the order of the publication.
+func Benchmarks() []*Benchmark { return []*Benchmark{pingpong, accumulate, bcastBenchmark, hpus} }
+
+// Find returns the benchmark of that name.
+func Find(name string) (*Benchmark, error) {
+	var names []string
+	for _, b := range Benchmarks() {
+		if b.Name == name {
+			return b, nil
+		}
+		names = append(names, b.Name)
+	}
+	return nil, fmt.Errorf("no benchmark %q, expected one of %s", name, strings.Join(names, ", "))
+}
+
+// Run makes one measurement. A byte that differs from what was sent, a program that waits for ever, and a handler error are errors.
+func (b *Benchmark) Run(p *Point) (*Result, error) {
+	if !slices.Contains(b.Modes, p.Mode) {
+		return nil, fmt.Errorf("%s has no mode %q, expected one of %s", b.Name, p.Mode, strings.Join(b.Modes, ", "))
+	}
+	c, err := runtime.NewCluster(runtime.Config{
+		Profile: p.Profile, Nodes: p.Ranks, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	w := &bench{Point: p, c: c, result: &Result{Benchmark: b.Name, Point: p}}
+	if err := b.run(w); err != nil {
+		return nil, w.fail(b, err)
+	}
+	if err := c.Run(); err != nil {
+		return nil, w.fail(b, err)
+	}
+	if failed, n := c.HandlerErrors(); n > 0 {
+		return nil, w.fail(b, fmt.Errorf("%d handlers failed, the first: %w", n, failed[0]))
+	}
+	if w.finish != nil {
+		if err := w.finish(); err != nil {
+			return nil, w.fail(b, err)
+		}
+	}
+	w.result.Stats = c.Stats()
+	return w.result, nil
+}
+
+// bench is a measurement under way.
+type bench struct {
+	*Point
+	c      *runtime.Cluster
+	module *hpu.Module
+	result *Result
+	finish func() error // after the run: what is known only then
+}
+
+func (w *bench) fail(b *Benchmark, err error) error {
+	if failed, n := w.c.HandlerErrors(); n > 0 && len(failed) > 0 {
+		err = fmt.Errorf("%w\n%d handlers failed, the first: %w", err, n, failed[0])
+	}
+	return fmt.Errorf("%s %s, profile %s, %d ranks, %d B: %w", b.Name, w.Mode, w.Profile.Name, w.Ranks, w.Bytes, err)
+}
+
+// load makes the handler module ready: the user's if there is one, else the built-in one.
+func (w *bench) load(name string, builtin []byte) error {
+	wasm := builtin
+	if w.Handler != nil {
+		name, wasm = w.Handler.Name, w.Handler.Wasm
+	}
+	m, err := w.c.LoadModule(name, wasm)
+	w.module = m
+	return err
+}
+
+func (w *bench) spawn(rank int, name string, f func(*runtime.Proc) error) error {
+	return w.c.Spawn(rank, name, f)
+}
+
+// pattern fills b with bytes that depend on the seed and on every position, so that a misplaced or missing byte shows.
+func pattern(b []byte, seed uint64) {
+	x := seed*0x9e3779b97f4a7c15 + 0x632be59bd9b4e019
+	for i := range b {
+		if i%8 == 0 {
+			x ^= x >> 12
+			x ^= x << 25
+			x ^= x >> 27
+		}
+		b[i] = byte(x * 0x2545f4914f6cdd1d >> (56 - 8*(i%8)))
+	}
+}
+
+// same compares what arrived with what was sent.
+func same(what string, got, want []byte) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%s: %d bytes arrived, %d were sent", what, len(got), len(want))
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			return fmt.Errorf("%s: byte %d of %d is %#02x, %#02x was sent", what, i, len(want), got[i], want[i])
+		}
+	}
+	return nil
+}

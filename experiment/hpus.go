@@ -1,0 +1,171 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+
+	handler "github.com/spinsim/spinsim/handlers/work"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
+)
+
+var hpus = &Benchmark{
+	Name:  "hpus",
+	Short: "packets a device can handle, by handler time and packet size (sPIN'17 §4.3)",
+	Long: `Rank 0 streams packets to rank 1, whose payload handler works for a given time. The rate is that of handlers ending, between the
+first and the last. Little's law predicts it: P HPUs handle P packets per handler time, and packets arrive at most every
+max(g, G*s) for packets of s bytes. The latency is the time until the host knows that the last packet has been handled.`,
+	Modes:      []string{ModeSpinStream},
+	Sizes:      sizes(64, 4096),
+	Ranks:      []int{2},
+	FixedRanks: true,
+	run:        runHPUs,
+}
+
+// WorkPoint is what benchmark hpus varies besides the packet size.
+type WorkPoint struct {
+	HPUs    int      // of the device
+	Handler sim.Time // that each payload handler should take
+}
+
+// WorkResult is what benchmark hpus measures.
+type WorkResult struct {
+	HPUs      int
+	Packets   int
+	Handler   sim.Time // that a payload handler took: whole iterations, nearest to what was asked
+	Rate      float64  // packets per second handled
+	Predicted float64  // packets per second by Little's law
+	Needed    float64  // HPUs that the arrival rate needs, by Little's law
+}
+
+// maxWorkPackets is how many packets a measurement has at most, and at least so many as the packet buffer holds.
+const maxWorkPackets = 4096
+
+// WithHPUs returns the profile with another number of HPUs and packet size.
+func WithHPUs(name string, overrides []string, cores, packet int) (*runtime.Profile, error) {
+	all := append(append([]string(nil), overrides...), fmt.Sprintf("hpu.cores=%d", cores), fmt.Sprintf("fabric.mtu=%d", packet))
+	return runtime.LoadProfile(name, all...)
+}
+
+func runHPUs(w *bench) error {
+	if w.Work == nil {
+		return fmt.Errorf("no handler time given")
+	}
+	if err := w.load("work", handler.Module); err != nil {
+		return err
+	}
+	packets := min(maxWorkPackets, int(w.Profile.NIC.PacketBuffer)/w.Bytes)
+	total := packets * w.Bytes
+	iterations, err := w.iterations()
+	if err != nil {
+		return err
+	}
+	err = w.spawn(1, "worker", func(p *runtime.Proc) error {
+		addr, _ := p.Alloc(total)
+		state := handler.State{Iterations: iterations}
+		s, _, err := w.install(p, spin.EncodeState(&state), 0, "", handler.Payload, "")
+		if err != nil {
+			return err
+		}
+		arrived, err := receive(p.NI(), requestPT, requestBits, addr, total, s)
+		if err != nil {
+			return err
+		}
+		start := p.Now()
+		if err := arrived.wait(total); err != nil {
+			return err
+		}
+		w.result.Latency = p.Now() - start
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	w.finish = func() error { return w.littlesLaw(packets) }
+	return w.spawn(0, "source", func(p *runtime.Proc) error {
+		addr, data := p.Alloc(total)
+		pattern(data, w.Seed)
+		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: uint64(total)})
+		if err != nil {
+			return err
+		}
+		return p.NI().Put(md, 0, uint64(total), portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
+	})
+}
+
+// littlesLaw compares the rate at which handlers ended with the prediction.
+func (w *bench) littlesLaw(packets int) error {
+	s := w.c.Node(1).Stats()
+	if s.HandlerCalls != int64(packets) {
+		return fmt.Errorf("%d of %d packets were handled", s.HandlerCalls, packets)
+	}
+	per := sim.Time(math.Round(float64(w.Profile.HPU.Clock.Cycles(s.HandlerCycles)) / float64(packets)))
+	interval := max(w.Profile.NIC.Gap, w.Profile.Fabric.Rate.Time(int64(w.Bytes)))
+	arrival := 1 / interval.Seconds()
+	w.result.Work = &WorkResult{
+		HPUs: w.Profile.HPU.Cores, Packets: packets, Handler: per,
+		Rate:      float64(packets-1) / (s.LastHandler - s.FirstHandler).Seconds(),
+		Predicted: min(arrival, float64(w.Profile.HPU.Cores)/per.Seconds()),
+		Needed:    arrival * per.Seconds(),
+	}
+	return nil
+}
+
+// iterations finds how often the handler's loop has to run for the handler time asked for, from the cycles of two short runs.
+func (w *bench) iterations() (uint64, error) {
+	const few, many = 16, 32
+	var cycles [2]int64
+	for i, n := range [2]uint64{few, many} {
+		c, err := w.cyclesOf(n)
+		if err != nil {
+			return 0, err
+		}
+		cycles[i] = c
+	}
+	slope := float64(cycles[1]-cycles[0]) / (many - few)
+	if slope <= 0 {
+		return 0, nil // a user's handler that does not look at the number: its own time counts
+	}
+	want := float64(w.Work.Handler) / float64(w.Profile.HPU.Clock.Cycles(1))
+	return uint64(max(0, math.Round(few+(want-float64(cycles[0]))/slope))), nil
+}
+
+// cyclesOf runs the handler once on one packet in a cluster of its own.
+func (w *bench) cyclesOf(iterations uint64) (int64, error) {
+	c, err := runtime.NewCluster(runtime.Config{Profile: w.Profile, Nodes: 2, Engine: w.Engine})
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	one := &bench{Point: w.Point, c: c, module: w.module, result: &Result{}}
+	err = c.Spawn(1, "worker", func(p *runtime.Proc) error {
+		addr, _ := p.Alloc(w.Bytes)
+		state := handler.State{Iterations: iterations}
+		s, _, err := one.install(p, spin.EncodeState(&state), 0, "", handler.Payload, "")
+		if err != nil {
+			return err
+		}
+		_, err = receive(p.NI(), requestPT, requestBits, addr, w.Bytes, s)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	err = c.Spawn(0, "source", func(p *runtime.Proc) error {
+		addr, _ := p.Alloc(w.Bytes)
+		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: uint64(w.Bytes)})
+		if err != nil {
+			return err
+		}
+		return p.NI().Put(md, 0, uint64(w.Bytes), portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := c.Run(); err != nil {
+		return 0, err
+	}
+	return c.Node(1).Stats().HandlerCycles, nil
+}

@@ -1,0 +1,114 @@
+package experiment
+
+import (
+	handler "github.com/spinsim/spinsim/handlers/pingpong"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin"
+)
+
+var pingpong = &Benchmark{
+	Name:  "pingpong",
+	Short: "half of a round trip between two ranks (sPIN'17 §4.1)",
+	Long: `Rank 0 puts a message to rank 1, which puts it back. The latency is half the time from posting the ping to
+the moment at which rank 0 has seen the whole pong in its memory.
+  rdma         the host of rank 1 polls, matches and posts the pong
+  p4           the pong is a triggered operation of rank 1's NIC; its data is fetched from host memory
+  spin-store   a single packet is answered from the device; a larger message is deposited and sent by the completion handler
+  spin-stream  every packet is answered from the device; the data never reaches rank 1's host memory`,
+	Modes:      []string{ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream},
+	Sizes:      sizes(4, 256<<10),
+	Ranks:      []int{2},
+	FixedRanks: true,
+	run:        runPingpong,
+}
+
+// Portal table indices and match bits of the benchmarks.
+const (
+	requestPT   = 0
+	replyPT     = 1
+	requestBits = 0x5049
+	replyBits   = 0x504f
+)
+
+func runPingpong(w *bench) error {
+	if w.Mode == ModeSpinStore || w.Mode == ModeSpinStream {
+		if err := w.load("pingpong", handler.Module); err != nil {
+			return err
+		}
+	}
+	if err := w.spawn(1, "server", w.pingpongServer); err != nil {
+		return err
+	}
+	return w.spawn(0, "client", w.pingpongClient)
+}
+
+func (w *bench) pingpongClient(p *runtime.Proc) error {
+	ni := p.NI()
+	addr, ping := p.Alloc(w.Bytes)
+	pattern(ping, w.Seed)
+	in, pong := p.Alloc(w.Bytes)
+	arrived, err := receive(ni, replyPT, replyBits, in, w.Bytes, nil)
+	if err != nil {
+		return err
+	}
+	md, err := ni.MDBind(&portals.MD{Start: addr, Length: uint64(w.Bytes)})
+	if err != nil {
+		return err
+	}
+	start := p.Now()
+	if err := ni.Put(md, 0, uint64(w.Bytes), portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := arrived.wait(w.Bytes); err != nil {
+		return err
+	}
+	if w.Mode == ModeRDMA {
+		p.Compute(w.Profile.Host.Match)
+	}
+	w.result.Latency = (p.Now() - start) / 2
+	return same("pong", pong, ping)
+}
+
+func (w *bench) pingpongServer(p *runtime.Proc) error {
+	ni := p.NI()
+	addr, _ := p.Alloc(w.Bytes)
+	size := uint64(w.Bytes)
+	if w.Mode == ModeSpinStore || w.Mode == ModeSpinStream {
+		return w.pingpongHandlers(p, addr)
+	}
+	arrived, err := receive(ni, requestPT, requestBits, addr, w.Bytes, nil)
+	if err != nil {
+		return err
+	}
+	md, err := ni.MDBind(&portals.MD{Start: addr, Length: size})
+	if err != nil {
+		return err
+	}
+	if w.Mode == ModeP4 {
+		return ni.TriggeredPut(md, 0, size, portals.NoAck, peer(0), replyPT, replyBits, 0, 0, 0, arrived.ct, arrived.target(w.Bytes))
+	}
+	if err := arrived.wait(w.Bytes); err != nil {
+		return err
+	}
+	p.Compute(w.Profile.Host.Match)
+	return ni.Put(md, 0, size, portals.NoAck, peer(0), replyPT, replyBits, 0, 0, 0)
+}
+
+// pingpongHandlers installs the handlers that answer; the process is then done.
+func (w *bench) pingpongHandlers(p *runtime.Proc, addr uint64) error {
+	payload, completion := handler.StorePayload, handler.StoreCompletion
+	if w.Mode == ModeSpinStream {
+		payload, completion = handler.StreamPayload, handler.StreamCompletion
+	}
+	state := handler.State{MatchBits: replyBits, PT: replyPT, MaxPayload: uint32(w.Profile.Fabric.MTU)}
+	s, _, err := w.install(p, spin.EncodeState(&state), 0, "", payload, completion)
+	if err != nil {
+		return err
+	}
+	_, err = receive(p.NI(), requestPT, requestBits, addr, w.Bytes, s)
+	return err
+}
+
+// peer names the first process of a node.
+func peer(rank int) portals.ID { return portals.PhysID(uint32(rank), 0) }

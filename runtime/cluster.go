@@ -1,0 +1,180 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Config says what to simulate.
+type Config struct {
+	// Profile describes the nodes and the network; see LoadProfile.
+	Profile *Profile
+	// Nodes is the number of nodes, at least 1.
+	Nodes int
+	// Seed is the seed of all random streams of the run.
+	Seed uint64
+	// Engine executes handlers: "wazero" (also the empty string) or "wasmtime".
+	Engine string
+	// Tracer records a timeline; nil: none. Results do not depend on it.
+	Tracer sim.Tracer
+	// Log receives the lines that handlers log; nil: they are dropped.
+	Log func(rank int, at sim.Time, program, line string)
+}
+
+// Cluster is one simulation: nodes on a fabric, and the host programs that run on them.
+type Cluster struct {
+	profile  *Profile
+	engine   *sim.Engine
+	fabric   fabric.Fabric
+	executor hpu.Engine
+	nodes    []Node
+	pool     messagePool
+	dmaOps   dmaPool
+	issues   issuePool
+	flows    uint64
+	log      func(rank int, at sim.Time, program, line string)
+	errors   []HandlerError
+	dropped  int // handler errors beyond those kept
+	codes    map[codeKey]hpu.Image
+}
+
+type codeKey struct {
+	module *hpu.Module
+	bytes  uint32
+}
+
+// HandlerError is a handler that failed: it trapped, was killed, or returned an error or an illegal code.
+type HandlerError struct {
+	Rank    int
+	At      sim.Time
+	Program string
+	Handler string
+	Err     error
+}
+
+// Error names rank, program, handler, time and cause.
+func (e HandlerError) Error() string {
+	return fmt.Sprintf("rank %d at %v: %s handler of %s: %v", e.Rank, e.At, e.Handler, e.Program, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e HandlerError) Unwrap() error { return e.Err }
+
+// keptErrors is how many handler errors a run remembers; the others are counted.
+const keptErrors = 100
+
+// NewCluster builds the nodes and the network. Close it when done.
+func NewCluster(cfg Config) (*Cluster, error) {
+	if cfg.Profile == nil {
+		return nil, errors.New("runtime: no profile")
+	}
+	if cfg.Nodes < 1 {
+		return nil, fmt.Errorf("runtime: %d nodes, expected at least 1", cfg.Nodes)
+	}
+	name := cfg.Engine
+	if name == "" {
+		name = "wazero"
+	}
+	executor, err := hpu.NewEngine(name)
+	if err != nil {
+		return nil, err
+	}
+	eng := sim.New(cfg.Seed)
+	eng.SetTracer(cfg.Tracer)
+	fab, err := fabric.New(eng, cfg.Profile.Fabric, cfg.Nodes)
+	if err != nil {
+		return nil, errors.Join(err, executor.Close())
+	}
+	c := &Cluster{
+		profile: cfg.Profile, engine: eng, fabric: fab, executor: executor,
+		nodes: make([]Node, cfg.Nodes), log: cfg.Log, codes: make(map[codeKey]hpu.Image),
+	}
+	for i := range c.nodes {
+		n := &c.nodes[i]
+		n.cluster, n.profile, n.rank = c, c.profile, int32(i)
+		n.id = eng.Add(fmt.Sprintf("Node[%d]", i), n)
+		n.cores = make([]host.Server, c.profile.Host.Cores)
+		n.memory.Rate = c.profile.Host.MemoryBandwidth
+		n.dma.init(&c.profile.DMA, &n.memory)
+		n.hpus.init(n)
+		n.trace = newNodeTrace(n)
+		fab.Attach(i, n.id)
+	}
+	eng.Watch(c)
+	return c, nil
+}
+
+// Close ends all programs and frees the handlers' memory.
+func (c *Cluster) Close() error {
+	c.engine.Close()
+	return c.executor.Close()
+}
+
+// Run simulates until nothing is left to happen. It returns the first error of a host program, a *sim.StuckError if a program
+// or a handler still waits for something, or nil. Handler errors do not end a run; see HandlerErrors.
+func (c *Cluster) Run() error { return c.engine.Run() }
+
+// RunUntil simulates up to and including time t.
+func (c *Cluster) RunUntil(t sim.Time) error { return c.engine.RunUntil(t) }
+
+// Engine is the simulation's clock and event queue.
+func (c *Cluster) Engine() *sim.Engine { return c.engine }
+
+// Profile is what the cluster was built from.
+func (c *Cluster) Profile() *Profile { return c.profile }
+
+// Fabric is the network.
+func (c *Cluster) Fabric() fabric.Fabric { return c.fabric }
+
+// Nodes is the number of nodes.
+func (c *Cluster) Nodes() int { return len(c.nodes) }
+
+// Node returns node i, 0 <= i < Nodes.
+func (c *Cluster) Node(i int) *Node { return &c.nodes[i] }
+
+// HandlerErrors returns the handlers that failed in the order of time, at most 100, and how many failed in all.
+func (c *Cluster) HandlerErrors() ([]HandlerError, int) {
+	return c.errors, len(c.errors) + c.dropped
+}
+
+func (c *Cluster) handlerFailed(e HandlerError) {
+	if len(c.errors) == keptErrors {
+		c.dropped++
+		return
+	}
+	c.errors = append(c.errors, e)
+}
+
+// Waiting reports handlers that are suspended and messages that lack packets; it implements sim.Waiter.
+func (c *Cluster) Waiting(report func(sim.Waiting)) {
+	for i := range c.nodes {
+		n := &c.nodes[i]
+		for k := range n.hpus.runs {
+			if r := &n.hpus.runs[k]; r.active {
+				report(sim.Waiting{
+					Who:   fmt.Sprintf("rank %d HPU %d: %s handler of %s", i, k/n.hpus.perCore, r.task.kind, r.task.m.rx.handlers.memory.name),
+					Since: r.since, What: r.wait.String(),
+				})
+			}
+		}
+		if k := n.hpus.tasks.len(); k > 0 {
+			report(sim.Waiting{Who: fmt.Sprintf("rank %d", i), Since: n.hpus.tasks.front().m.rx.started, What: fmt.Sprintf("an HPU for %d handlers", k)})
+		}
+	}
+}
+
+// LoadModule checks a handler module against the device and prepares it; it can then be given to any process of the cluster.
+// The error, a *hpu.LoadError, names module, function, offset and cause.
+func (c *Cluster) LoadModule(name string, wasm []byte) (*hpu.Module, error) {
+	return hpu.Load(name, wasm, c.profile.hpuSpec())
+}
+
+func (c *Cluster) nextFlow() uint64 {
+	c.flows++
+	return c.flows
+}

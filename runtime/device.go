@@ -1,0 +1,179 @@
+package runtime
+
+import (
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/portals"
+)
+
+// answer says who waits for a reply: a handler that is suspended until the data is in HPU memory, a message that the reply
+// completes, or both.
+type answer struct {
+	used       bool
+	run        *run // nil: no handler waits
+	generation uint32
+	program    *hpu.Program
+	local      uint32
+	length     uint64
+	completes  *unfinished
+}
+
+// issueWaiting sends a get or an atomic from the device and suspends the handler until the reply is in HPU memory; an atomic
+// that fetches nothing lets it go on.
+func (n *Node) issueWaiting(r *run) {
+	w := &r.wait
+	d := &w.desc
+	ho, result := n.handlerOp(r, w.op, d)
+	if result == hpu.OK && ho.Kind == portals.OpAtomic {
+		result = n.issueOp(r, w.op, d, &ho, n.now())
+		n.proceed(r, result)
+		return
+	}
+	if result == hpu.OK {
+		local := d.Local
+		if w.op == hpu.OpAtomicFromDevice {
+			local = d.Fetch
+		}
+		ho.Cookie = n.remember(answer{
+			run: r, generation: r.generation, program: r.ctx.Program(), local: local, length: d.Length,
+		})
+		if result = n.issueOp(r, w.op, d, &ho, n.now()); result == hpu.OK {
+			n.coreIdle(n.hpus.coreOf(r))
+			return
+		}
+	}
+	n.proceed(r, result)
+}
+
+// remember notes who waits for a reply; the cookie, which is not 0, names the note.
+func (n *Node) remember(a answer) (cookie uint64) {
+	a.used = true
+	for i := range n.answers {
+		if !n.answers[i].used {
+			n.answers[i] = a
+			return uint64(i + 1)
+		}
+	}
+	n.answers = append(n.answers, a)
+	return uint64(len(n.answers))
+}
+
+// note adds to a cookie, or to a new one if it is 0, the message that the reply completes.
+func (n *Node) note(cookie uint64, u *unfinished) uint64 {
+	if cookie == 0 {
+		return n.remember(answer{completes: u})
+	}
+	n.answers[cookie-1].completes = u
+	return cookie
+}
+
+// forget drops what was noted for an operation that did not leave.
+func (n *Node) forget(cookie uint64) {
+	if cookie != 0 {
+		n.answers[cookie-1].used = false
+	}
+}
+
+// answered puts a packet of a reply into HPU memory.
+func (n *Node) answered(m *message, i int) {
+	a := &n.answers[m.rx.d.Cookie-1]
+	from, to := m.span(i)
+	to = min(to, int(min(a.length, m.rx.d.MLength)))
+	if from < to {
+		copy(a.program.Memory()[uint64(a.local)+uint64(from):], m.data[from:to])
+	}
+	n.dealt(m)
+}
+
+// replied tells those who wait for a reply that all of it is there.
+func (n *Node) replied(a *answer, bytes uint64, fail portals.FailType) {
+	a.used = false
+	if a.completes != nil {
+		a.completes.operationEnded(bytes, fail)
+	}
+	if a.run == nil || !a.run.active || a.run.generation != a.generation {
+		return
+	}
+	result := hpu.OK
+	if fail != portals.NIOK {
+		result = hpu.Denied
+	}
+	n.resumable(a.run, result)
+}
+
+// unfinished is a message whose entry waits for an operation of one of its handlers (sPIN'17 §2, the _PENDING codes): the
+// communication event counts the bytes of both.
+type unfinished struct {
+	ni        *NI
+	d         *portals.Delivery
+	out       portals.Outcome
+	held      bool // the message itself is through
+	completed bool // the operation is through
+}
+
+// unfinish makes the message one that an operation completes.
+func (r *receive) unfinish() *unfinished {
+	if r.open == nil {
+		r.open = &unfinished{ni: r.ni, d: r.d}
+	}
+	return r.open
+}
+
+// messageEnded completes a pending message, if the operation is through.
+func (u *unfinished) messageEnded(out portals.Outcome) {
+	u.held = true
+	u.out.Delivered += out.Delivered
+	if out.Fail != portals.NIOK {
+		u.out.Fail = out.Fail
+	}
+	u.finish()
+}
+
+// operationEnded completes a pending message, if its own packets are through.
+func (u *unfinished) operationEnded(bytes uint64, fail portals.FailType) {
+	u.completed = true
+	u.out.Delivered += bytes
+	if u.out.Fail == portals.NIOK {
+		u.out.Fail = fail
+	}
+	u.finish()
+}
+
+func (u *unfinished) finish() {
+	if u.held && u.completed {
+		u.ni.Finish(u.d, u.out)
+	}
+}
+
+// hostRegion is the host memory that handlers of a message reach as space; an unknown space is empty.
+func (r *receive) hostRegion(space uint32) portals.Region {
+	switch space {
+	case meHostMem:
+		return *r.d.Region()
+	case handlerHostMem:
+		return r.d.Spin.HostMem
+	}
+	return portals.Region{}
+}
+
+// The spaces of host memory (docs/abi.md).
+const (
+	meHostMem      = 0
+	handlerHostMem = 1
+)
+
+// hostRange appends the pieces of host memory that n bytes at offset of a space cover, and reports whether all of them exist.
+func (r *receive) hostRange(pieces [][]byte, space uint32, offset, n uint64) ([][]byte, bool) {
+	region := r.hostRegion(space)
+	if offset > region.Length || n > region.Length-offset {
+		return pieces, false
+	}
+	it := region.Segments(offset, n)
+	for addr, k, ok := it.Next(); ok; addr, k, ok = it.Next() {
+		b, ok := r.ni.proc.memory.Bytes(addr, k)
+		if !ok {
+			return pieces, false
+		}
+		pieces = append(pieces, b)
+	}
+	return pieces, true
+}

@@ -1,0 +1,243 @@
+package runtime
+
+import (
+	"encoding/binary"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// dmaHandle is one non-blocking DMA operation of a handler.
+type dmaHandle struct {
+	used, done, waited bool
+	result             int64
+}
+
+// dmaOp is a DMA operation of a handler on its way.
+type dmaOp struct {
+	op         hpu.Op // the blocking form
+	run        *run
+	generation uint32 // of the run that made it: the handler may end before the operation does
+	handle     int    // index of its handle, or noHandle if the run is suspended for it
+	program    *hpu.Program
+	host       [][]byte // the range in host memory
+	length     int
+	local      uint32
+	data       []byte // towards host memory: the bytes as they were at the call
+	a, b       uint64
+	result     int64
+	flow       uint64
+	next       *dmaOp
+}
+
+const noHandle = -1
+
+// The stages of a DMA operation, the argument of kindDMA.
+const (
+	dmaIssue  = iota // the handler's own time has come: the operation goes on the bus
+	dmaMemory        // a read or an atomic has reached memory
+	dmaDone          // the data has landed, or the answer is at the NIC
+)
+
+type dmaPool struct{ free *dmaOp }
+
+func (p *dmaPool) get() *dmaOp {
+	o := p.free
+	if o == nil {
+		return new(dmaOp)
+	}
+	p.free = o.next
+	*o = dmaOp{host: o.host[:0]}
+	return o
+}
+
+func (p *dmaPool) put(o *dmaOp) {
+	o.next = p.free
+	p.free = o
+}
+
+func blockingForm(op hpu.Op) hpu.Op {
+	switch op {
+	case hpu.OpDMAToHostNB:
+		return hpu.OpDMAToHost
+	case hpu.OpDMAFromHostNB:
+		return hpu.OpDMAFromHost
+	case hpu.OpDMACASNB:
+		return hpu.OpDMACAS
+	case hpu.OpDMAFAddNB:
+		return hpu.OpDMAFAdd
+	}
+	return op
+}
+
+// atomicBytes is the width of DMA atomics (docs/abi.md).
+const atomicBytes = 8
+
+// newDMA prepares an operation; a negative result is the error of the call.
+func (n *Node) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, length uint32, a, b uint64) (*dmaOp, int64) {
+	op = blockingForm(op)
+	if op == hpu.OpDMACAS || op == hpu.OpDMAFAdd {
+		length = atomicBytes
+	}
+	o := n.cluster.dmaOps.get()
+	var ok bool
+	o.host, ok = r.task.m.rx.hostRange(o.host, space, offset, uint64(length))
+	atomic := op == hpu.OpDMACAS || op == hpu.OpDMAFAdd
+	if !ok || atomic && (len(o.host) != 1 || offset%atomicBytes != 0) {
+		n.cluster.dmaOps.put(o)
+		if ok {
+			return nil, hpu.Invalid
+		}
+		return nil, hpu.Denied
+	}
+	o.op, o.run, o.generation, o.handle, o.program = op, r, r.generation, noHandle, r.ctx.Program()
+	o.local, o.length, o.a, o.b, o.flow = local, int(length), a, b, r.task.m.flow
+	if op == hpu.OpDMAToHost && length > 0 {
+		o.data = n.pool().buffer(int(length))
+		copy(o.data, o.program.Memory()[local:])
+	}
+	return o, hpu.OK
+}
+
+// startDMA makes a non-blocking operation that goes on the bus at the handler's own time, and returns its handle.
+func (n *Node) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
+	free := noHandle
+	for i := range r.handles {
+		if !r.handles[i].used {
+			free = i
+			break
+		}
+	}
+	if free == noHandle {
+		if len(r.handles) == n.profile.HPU.DMAHandles {
+			return hpu.NoSpace
+		}
+		free = len(r.handles)
+		r.handles = append(r.handles, dmaHandle{})
+	}
+	o, result := n.newDMA(r, a.Op, a.Space, a.Offset, a.Local, a.Len, a.A, a.B)
+	if o == nil {
+		return result
+	}
+	r.handles[free] = dmaHandle{used: true}
+	o.handle = free
+	n.post(at, kindDMA, dmaIssue, o)
+	return int64(free)
+}
+
+// blockingDMA puts the operation that a handler is suspended for on the bus.
+func (n *Node) blockingDMA(r *run) {
+	w := &r.wait
+	o, result := n.newDMA(r, w.op, w.space, w.offset, w.local, w.length, w.a, w.b)
+	if o == nil {
+		n.proceed(r, result)
+		return
+	}
+	n.dmaStage(o, dmaIssue)
+	n.coreIdle(n.hpus.coreOf(r))
+}
+
+// dmaStage takes an operation one step further.
+func (n *Node) dmaStage(o *dmaOp, stage int) {
+	now := n.now()
+	switch {
+	case stage == dmaDone:
+		n.dmaDone(o)
+	case stage == dmaIssue && o.op == hpu.OpDMAToHost:
+		landed := n.dma.write(now, o.length)
+		n.trace.transfer(&n.dma, true, o.flow, landed-n.dma.latency, o.length)
+		n.post(landed, kindDMA, dmaDone, o)
+	case stage == dmaIssue:
+		n.post(n.dma.request(now), kindDMA, dmaMemory, o)
+	default:
+		if o.op != hpu.OpDMAFromHost {
+			o.atomic()
+		}
+		sent, done := n.dma.read(now, o.length)
+		n.trace.transfer(&n.dma, false, o.flow, sent, o.length)
+		n.post(done, kindDMA, dmaDone, o)
+	}
+}
+
+// atomic executes a compare-and-swap or fetch-and-add where the operation has reached host memory.
+func (o *dmaOp) atomic() {
+	word := o.host[0]
+	found := binary.LittleEndian.Uint64(word)
+	if o.op == hpu.OpDMAFAdd {
+		binary.LittleEndian.PutUint64(word, found+o.a)
+	} else if found == o.a {
+		binary.LittleEndian.PutUint64(word, o.b)
+		o.result = 1
+	}
+	o.a = found
+}
+
+// dmaDone delivers the bytes of an operation and tells the handler, if it still runs.
+func (n *Node) dmaDone(o *dmaOp) {
+	memory := o.program.Memory()
+	switch o.op {
+	case hpu.OpDMAToHost:
+		rest := o.data
+		for _, seg := range o.host {
+			rest = rest[copy(seg, rest):]
+		}
+		n.pool().release(o.data)
+	case hpu.OpDMAFromHost:
+		to := memory[o.local:]
+		for _, seg := range o.host {
+			to = to[copy(to, seg):]
+		}
+	default:
+		binary.LittleEndian.PutUint64(memory[o.local:], o.a)
+	}
+	r, result := o.run, o.result
+	current := r.active && r.generation == o.generation
+	handle := o.handle
+	n.cluster.dmaOps.put(o)
+	switch {
+	case !current:
+	case handle == noHandle:
+		n.resumable(r, result)
+	default:
+		h := &r.handles[handle]
+		h.done, h.result = true, result
+		if h.waited {
+			*h = dmaHandle{}
+			n.resumable(r, result)
+		}
+	}
+}
+
+// testDMA answers dma_test at the present moment.
+func (r *run) testDMA(handle uint64) int64 {
+	if handle >= uint64(len(r.handles)) || !r.handles[handle].used {
+		return hpu.Invalid
+	}
+	h := &r.handles[handle]
+	if !h.done {
+		return 0
+	}
+	result := h.result
+	*h = dmaHandle{}
+	if result < 0 {
+		return result
+	}
+	return 1
+}
+
+// waitDMA carries out dma_wait: the handler goes on at once if the operation is done, and else gives its core away.
+func (n *Node) waitDMA(r *run, handle uint64) {
+	if handle >= uint64(len(r.handles)) || !r.handles[handle].used {
+		n.proceed(r, hpu.Invalid)
+		return
+	}
+	h := &r.handles[handle]
+	if h.done {
+		result := h.result
+		*h = dmaHandle{}
+		n.proceed(r, result)
+		return
+	}
+	h.waited = true
+	n.coreIdle(n.hpus.coreOf(r))
+}

@@ -1,0 +1,224 @@
+package runtime
+
+import (
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// issue is something a handler has asked for that takes effect at the handler's own time.
+type issue struct {
+	act       hpu.Op
+	ni        *NI
+	op        *portals.Op // operation to transmit
+	completes *unfinished // message that the end of the operation completes
+	ct        portals.Handle
+	a, b      uint64
+	m         *message // OpAck: the message to acknowledge
+	next      *issue
+}
+
+type issuePool struct{ free *issue }
+
+func (p *issuePool) get() *issue {
+	i := p.free
+	if i == nil {
+		return new(issue)
+	}
+	p.free = i.next
+	*i = issue{}
+	return i
+}
+
+func (p *issuePool) put(i *issue) {
+	i.next = p.free
+	p.free = i
+}
+
+// optCompleteEntry is the bit of an operation record's options that makes the operation's end complete the entry
+// (docs/abi.md).
+const optCompleteEntry = 1
+
+// noFetch is the fetch_offset of an atomic that fetches nothing (docs/abi.md).
+const noFetch = 1<<64 - 1
+
+// issueLater checks an operation now, so that the handler learns of a wrong argument, and lets it leave at time at. The
+// bytes from HPU memory are those of now: the handler may use the buffer again.
+func (n *Node) issueLater(r *run, act hpu.Op, d *hpu.Operation, delay uint64, at sim.Time) int64 {
+	ho, result := n.handlerOp(r, act, d)
+	if result != hpu.OK {
+		return result
+	}
+	if delay > uint64(maxSpan)/uint64(sim.Nanosecond) {
+		return hpu.Invalid
+	}
+	return n.issueOp(r, act, d, &ho, at+sim.Time(delay)*sim.Nanosecond)
+}
+
+// issueOp passes an operation through portals and schedules its departure.
+func (n *Node) issueOp(r *run, act hpu.Op, d *hpu.Operation, ho *portals.HandlerOp, at sim.Time) int64 {
+	rx := &r.task.m.rx
+	var completes *unfinished
+	if d.Options&optCompleteEntry != 0 {
+		completes = rx.unfinish()
+		if ho.Kind != portals.OpPut && ho.Kind != portals.OpAtomic {
+			ho.Cookie = n.note(ho.Cookie, completes)
+		}
+	}
+	n.drain()
+	if err := rx.ni.Issue(ho); err != nil {
+		n.forget(ho.Cookie)
+		return hpu.Invalid
+	}
+	i := n.cluster.issues.get()
+	i.act, i.ni, i.op = act, rx.ni, rx.ni.NextOp()
+	i.completes = completes
+	if fromDevice(act) {
+		n.hpus.promised++
+	}
+	n.post(at, kindIssue, 0, i)
+	return hpu.OK
+}
+
+func fromDevice(act hpu.Op) bool { return act == hpu.OpPutFromDevice || act == hpu.OpToSelf }
+
+// handlerOp translates an operation record.
+func (n *Node) handlerOp(r *run, act hpu.Op, d *hpu.Operation) (ho portals.HandlerOp, result int64) {
+	rx := &r.task.m.rx
+	ho = portals.HandlerOp{
+		MD: portals.Handle(d.MD), AckReq: portals.AckReq(min(d.AckReq, 0xff)), Target: rx.ni.target(d),
+		PT: d.PTIndex, MatchBits: d.MatchBits, RemoteOffset: d.RemoteOffset, UserPtr: d.UserPtr, HdrData: d.HdrData,
+		Op: portals.AtomicOp(min(d.AtomicOp, 0xff)), Type: portals.Datatype(min(d.Datatype, 0xff)), Length: d.Length,
+	}
+	if d.UserHdrLen > 0 && act != hpu.OpPutFromDevice && act != hpu.OpToSelf && act != hpu.OpTimer {
+		return ho, hpu.NotSupported
+	}
+	memory := r.ctx.Program().Memory()
+	switch act {
+	case hpu.OpPutFromDevice, hpu.OpToSelf, hpu.OpTimer:
+		ho.Kind = portals.OpPut
+		ho.Data = n.gather(memory, d)
+		if act != hpu.OpPutFromDevice {
+			ho.Target = rx.ni.self()
+		}
+	case hpu.OpPutFromHost:
+		ho.Kind = portals.OpPut
+		ho.Source, ho.SourceOffset = rx.hostRegion(d.Space), d.Offset
+	case hpu.OpGetFromHost:
+		ho.Kind = portals.OpGet
+		ho.Dest, ho.DestOffset = rx.hostRegion(d.Space), d.Offset
+	case hpu.OpGetFromDevice:
+		ho.Kind = portals.OpGet
+	case hpu.OpAtomicFromHost, hpu.OpAtomicFromDevice:
+		n.atomicOp(&ho, rx, act, d, memory)
+	}
+	if ho.Kind == portals.OpPut && ho.Data == nil || ho.Kind == portals.OpGet && act == hpu.OpGetFromHost {
+		region, off := ho.Source, ho.SourceOffset
+		if ho.Kind == portals.OpGet {
+			region, off = ho.Dest, ho.DestOffset
+		}
+		if off > region.Length || ho.Length > region.Length-off {
+			return ho, hpu.Denied
+		}
+	}
+	return ho, hpu.OK
+}
+
+// atomicOp fills in what an atomic needs besides: its kind, its source and where the values before it go.
+func (n *Node) atomicOp(ho *portals.HandlerOp, rx *receive, act hpu.Op, d *hpu.Operation, memory []byte) {
+	fetches := act == hpu.OpAtomicFromHost && d.FetchOffset != noFetch || act == hpu.OpAtomicFromDevice && d.Fetch != 0
+	switch {
+	case ho.Op >= portals.OpSWAP:
+		ho.Kind = portals.OpSwap
+		if d.Operand != 0 {
+			ho.Operand = memory[d.Operand:min(uint64(d.Operand)+portals.MaxOperand, uint64(len(memory)))]
+		}
+	case fetches:
+		ho.Kind = portals.OpFetchAtomic
+	default:
+		ho.Kind = portals.OpAtomic
+	}
+	if act == hpu.OpAtomicFromHost {
+		ho.Source, ho.SourceOffset = rx.hostRegion(d.Space), d.Offset
+		if fetches {
+			ho.Dest, ho.DestOffset = ho.Source, d.FetchOffset
+		}
+		return
+	}
+	ho.Data = memory[d.Local : uint64(d.Local)+d.Length]
+}
+
+// gather returns the payload of a put from the device: user header, then data.
+func (n *Node) gather(memory []byte, d *hpu.Operation) []byte {
+	data := memory[d.Local : uint64(d.Local)+d.Length]
+	if d.UserHdrLen == 0 {
+		return data
+	}
+	n.scratch = append(n.scratch[:0], memory[d.UserHdr:uint64(d.UserHdr)+uint64(d.UserHdrLen)]...)
+	n.scratch = append(n.scratch, data...)
+	return n.scratch
+}
+
+// issueDue is the handler's own time: what it asked for takes effect.
+func (n *Node) issueDue(i *issue) {
+	switch i.act {
+	case hpu.OpCTSet:
+		n.counterResult(i.ni.CTSet(i.ct, portals.CTEvent{Success: i.a, Failure: i.b}))
+	case hpu.OpCTInc:
+		n.counterResult(i.ni.CTInc(i.ct, portals.CTEvent{Success: i.a, Failure: i.b}))
+	case hpu.OpAck:
+		i.ni.Acknowledge(i.m.rx.d, portals.FailType(i.a))
+	default:
+		m := n.prepare(i.ni, i.op)
+		m.completes = i.completes
+		m.self = i.act == hpu.OpToSelf || i.act == hpu.OpTimer
+		if fromDevice(i.act) {
+			n.hpus.promised--
+			n.tx.device += m.packets
+			m.device = true
+		}
+		n.send(m)
+	}
+	n.cluster.issues.put(i)
+}
+
+// counterResult notes a counter that was freed between the handler's call and its effect.
+func (n *Node) counterResult(err error) {
+	if err != nil {
+		n.stats.LostActions++
+	}
+}
+
+// issueCounter makes a counter operation or an acknowledgement of the handler's own time.
+func (n *Node) issueCounter(r *run, a *hpu.Action, at sim.Time) int64 {
+	i := n.cluster.issues.get()
+	i.act, i.ni, i.ct, i.a, i.b, i.m = a.Op, r.task.m.rx.ni, portals.Handle(a.CT), a.A, a.B, r.task.m
+	if a.Op == hpu.OpAck {
+		if r.task.m.rx.acknowledged || a.A >= uint64(len(portals.FailNames)) {
+			n.cluster.issues.put(i)
+			return hpu.Invalid
+		}
+		r.task.m.rx.acknowledged = true
+	} else if _, err := i.ni.CTGet(i.ct); err != nil {
+		n.cluster.issues.put(i)
+		return hpu.Invalid
+	}
+	n.post(at, kindIssue, 0, i)
+	return hpu.OK
+}
+
+// self is the name of the process on its interface.
+func (ni *NI) self() portals.ID {
+	if id, err := ni.ID(); err == nil {
+		return id
+	}
+	return ni.own
+}
+
+// target is the process that an operation record names.
+func (ni *NI) target(d *hpu.Operation) portals.ID {
+	if ni.Kind().Logical() {
+		return portals.RankID(d.TargetNID)
+	}
+	return portals.PhysID(d.TargetNID, d.TargetPID)
+}

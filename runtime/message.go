@@ -1,0 +1,88 @@
+package runtime
+
+import (
+	"math/bits"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// message is one network transaction on its way: a header and a payload cut into packets. The sender fills it, the fabric
+// carries references to it, and from the arrival of its first packet on it belongs to the receiver, which releases it.
+type message struct {
+	hdr       portals.Header
+	op        *portals.Op // at the sender, until its data has been read
+	ni        *NI         // at the sender: whose operation it is
+	data      []byte      // the payload; grows valid packet by packet as it is read
+	packets   int
+	mtu       int
+	target    int32            // node
+	fail      portals.FailType // of reading the data
+	self      bool             // a timer or a message to the own process
+	completes *unfinished      // put: message whose entry it completes
+	device    bool             // the data came from HPU memory: it counts against the egress limit of handlers
+	flow      uint64           // number for the timeline; unique in the run
+	queued    sim.Time         // when its first packet entered the egress, for the timeline
+	rx        receive
+	next      *message // free list
+}
+
+// span returns where packet i lies in the payload.
+func (m *message) span(i int) (from, to int) {
+	from = i * m.mtu
+	return from, min(from+m.mtu, len(m.data))
+}
+
+// messagePool reuses messages and their buffers. A node has its own; messages move between pools with the traffic.
+type messagePool struct {
+	free    *message
+	buffers [bufferClasses][][]byte
+}
+
+const bufferClasses = 48 // powers of two
+
+// get returns a message with a payload of n bytes, whose content is arbitrary.
+func (p *messagePool) get(n, mtu int) *message {
+	m := p.free
+	if m == nil {
+		m = new(message)
+	} else {
+		p.free = m.next
+		held := m.rx.held[:0]
+		waiting := m.rx.waiting[:0]
+		*m = message{}
+		m.rx.held, m.rx.waiting = held, waiting
+	}
+	m.mtu = mtu
+	m.packets = max(1, (n+mtu-1)/mtu)
+	if n > 0 {
+		m.data = p.buffer(n)
+	}
+	return m
+}
+
+func (p *messagePool) put(m *message) {
+	p.release(m.data)
+	m.data = nil
+	m.next = p.free
+	p.free = m
+}
+
+// buffer returns n bytes of arbitrary content.
+func (p *messagePool) buffer(n int) []byte {
+	class := bits.Len(uint(n - 1))
+	if s := p.buffers[class]; len(s) > 0 {
+		b := s[len(s)-1]
+		p.buffers[class] = s[:len(s)-1]
+		return b[:n]
+	}
+	return make([]byte, n, 1<<class)
+}
+
+func (p *messagePool) release(b []byte) {
+	if cap(b) == 0 {
+		return
+	}
+	class := bits.Len(uint(cap(b) - 1))
+	p.buffers[class] = append(p.buffers[class], b[:0])
+}

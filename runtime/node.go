@@ -1,0 +1,149 @@
+package runtime
+
+import (
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// The events of a node. The argument A and the reference P of each stand beside it.
+const (
+	kindReadSlot    sim.Kind = iota + 1 // packet, *message: a DMA read has its turn on the bus
+	kindReadDone                        // packet, *message: its data is at the NIC
+	kindSent                            // interface (B: fail type), *portals.Op: the SEND event has landed
+	kindWireFree                        // the wire takes the next packet
+	kindLoopback                        // packet, *message: a packet to the own node arrives
+	kindMatched                         // *message: the header has been searched for
+	kindPacket                          // packet, *message: a further packet has been found in the CAM
+	kindDeposited                       // packet, *message: its data has landed in host memory
+	kindFinish                          // *message: the event record has landed, the message is complete
+	kindAcked                           // *message: an acknowledgement has been looked up
+	kindDispatched                      // context: a handler's first cycle
+	kindSegmentEnd                      // context: a handler has run until it ended or was suspended
+	kindDMA                             // stage, *dmaOp: a handler's DMA goes on
+	kindEgressSpace                     // handlers that wait for room in the egress may go on
+	kindDrain                           // a program has made an interface queue operations
+	kindIssue                           // *issue: a handler's operation is due
+)
+
+// Node is one endpoint: a host with its processes and a programmable NIC. It owns its state; nodes meet in the fabric only.
+type Node struct {
+	cluster *Cluster
+	profile *Profile
+	rank    int32
+	id      sim.ID
+
+	cores    []host.Server
+	memory   host.Server // the memory controller
+	dma      dma
+	tx       txPipe
+	hpus     hpuPool
+	ids      *portals.Node // process identifiers
+	procs    []*Proc
+	memories []*HPUMemory
+	nis      []*NI
+	stats    Stats
+	trace    *nodeTrace
+	answers  []answer // who waits for a reply
+	scratch  []byte   // of gather
+	queued   bool     // an interface has operations to send
+	handling bool     // an event of the node is being handled, after which the interfaces are drained
+}
+
+// Stats counts what a node, or with Cluster.Stats all nodes, did since the start of the run.
+type Stats struct {
+	PacketsSent     int64
+	PacketsReceived int64
+	PacketsDropped  int64
+	HandlerCalls    int64
+	HandlerCycles   int64    // charged to handlers
+	FirstHandler    sim.Time // when the first handler ended; 0: none has
+	LastHandler     sim.Time // when the last one did
+	LostActions     int64    // of handlers, on counters that were freed meanwhile
+	FlowControl     int64    // messages in which flow control was triggered
+	CPUBusy         sim.Time // cores posting, matching, copying, and looking at completions that were there; not spinning
+	HostMemoryBytes int64    // through host memory: DMA in both directions and streams of the cores
+}
+
+// Stats returns the node's counts.
+func (n *Node) Stats() Stats {
+	s := n.stats
+	s.HostMemoryBytes += n.dma.bytes
+	return s
+}
+
+// Stats returns the sums over all nodes.
+func (c *Cluster) Stats() (sum Stats) {
+	for i := range c.nodes {
+		s := c.nodes[i].Stats()
+		sum.PacketsSent += s.PacketsSent
+		sum.PacketsReceived += s.PacketsReceived
+		sum.PacketsDropped += s.PacketsDropped
+		sum.HandlerCalls += s.HandlerCalls
+		sum.HandlerCycles += s.HandlerCycles
+		sum.FlowControl += s.FlowControl
+		sum.CPUBusy += s.CPUBusy
+		sum.HostMemoryBytes += s.HostMemoryBytes
+	}
+	return sum
+}
+
+func (n *Node) now() sim.Time      { return n.cluster.engine.Now() }
+func (n *Node) pool() *messagePool { return &n.cluster.pool }
+
+func (n *Node) post(at sim.Time, kind sim.Kind, a uint64, ref any) {
+	n.cluster.engine.Post(at, n.id, n.id, kind, a, 0, ref)
+}
+
+// Handle carries out one event; it implements sim.Actor.
+func (n *Node) Handle(e *sim.Event) {
+	n.handling = true
+	n.handle(e)
+	if n.queued {
+		n.drain()
+	}
+	n.handling = false
+}
+
+func (n *Node) handle(e *sim.Event) {
+	switch e.Kind {
+	case fabric.KindArrive:
+		p := fabric.Unpack(e)
+		n.arrive(p.Ref.(*message), int(p.Seq))
+	case kindPacket:
+		n.packet(e.P.(*message), int(e.A))
+	case kindDispatched:
+		n.execute(&n.hpus.runs[e.A])
+	case kindSegmentEnd:
+		n.segmentEnd(&n.hpus.runs[e.A])
+	case kindDeposited:
+		n.deposited(e.P.(*message), int(e.A))
+	case kindReadSlot:
+		n.readSlot(e.P.(*message), int(e.A))
+	case kindReadDone:
+		n.readDone(e.P.(*message), int(e.A))
+	case kindWireFree:
+		n.tx.armed = false
+		n.inject()
+	case fabric.KindReady:
+		n.inject()
+	case kindMatched:
+		n.matched(e.P.(*message))
+	case kindFinish:
+		n.finish(e.P.(*message))
+	case kindAcked:
+		n.acked(e.P.(*message))
+	case kindSent:
+		n.sent(n.nis[e.A], e.P.(*portals.Op), portals.FailType(e.B))
+	case kindLoopback:
+		n.arrive(e.P.(*message), int(e.A))
+	case kindDMA:
+		n.dmaStage(e.P.(*dmaOp), int(e.A))
+	case kindEgressSpace:
+		n.egressSpace()
+	case kindDrain: // Handle does it
+	case kindIssue:
+		n.issueDue(e.P.(*issue))
+	}
+}

@@ -1,0 +1,203 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Proc is a process of a host: sequential Go code in virtual time, with a core, an address space and network interfaces. Its
+// methods are for the code given to Spawn only.
+//
+// Setting up (allocating, appending entries, binding, triggered operations) takes no virtual time; posting an operation takes
+// the overhead o, and a look at a completion takes the poll time, both on the process's core.
+type Proc struct {
+	sp      *sim.Process
+	node    *Node
+	name    string
+	core    int
+	memory  *host.AddressSpace
+	portals *portals.Process
+	nis     []*NI
+	waits   portals.Handle // queue or counter that the process is parked for
+}
+
+// Spawn starts f as a process of node rank at the present time. The run ends with the error of f, if it returns one. The
+// process has a matching interface with physical addressing, Proc.NI; its identity is (rank, number of the process on the
+// node, from 0).
+func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
+	if rank < 0 || rank >= len(c.nodes) {
+		return fmt.Errorf("runtime: no rank %d, expected 0 to %d", rank, len(c.nodes)-1)
+	}
+	n := &c.nodes[rank]
+	p := &Proc{node: n, name: name, core: len(n.procs) % len(n.cores), memory: host.NewAddressSpace()}
+	if n.ids == nil {
+		n.ids = portals.NewNode(uint32(rank), maxPID)
+	}
+	p.portals = n.ids.NewProcess(portals.ProcessConfig{
+		Memory: p.memory, Device: c.profile.Limits.portals(c.profile),
+		Hooks: portals.Hooks{EventPosted: p.changed, CounterChanged: p.changed, OpQueued: p.queued, Interrupted: p.interrupted},
+	})
+	if err := p.portals.Init(); err != nil {
+		return err
+	}
+	if _, err := p.NIInit(portals.OptNIMatching|portals.OptNIPhysical, nil); err != nil {
+		return fmt.Errorf("runtime: process %s of rank %d: %w", name, rank, err)
+	}
+	n.procs = append(n.procs, p)
+	p.sp = c.engine.Spawn(n.id, fmt.Sprintf("rank %d %s", rank, name), func(*sim.Process) error { return f(p) })
+	return nil
+}
+
+const maxPID = 1<<16 - 1
+
+// Rank is the node the process runs on.
+func (p *Proc) Rank() int { return int(p.node.rank) }
+
+// Node is the node the process runs on.
+func (p *Proc) Node() *Node { return p.node }
+
+// Cluster is the simulation.
+func (p *Proc) Cluster() *Cluster { return p.node.cluster }
+
+// Name is the name given to Spawn.
+func (p *Proc) Name() string { return p.name }
+
+// Now is the present time.
+func (p *Proc) Now() sim.Time { return p.sp.Now() }
+
+// Sleep gives the core away for d.
+func (p *Proc) Sleep(d sim.Time) { p.sp.Sleep(d) }
+
+// SleepUntil gives the core away until t, which is not in the past.
+func (p *Proc) SleepUntil(t sim.Time) { p.sp.SleepUntil(t) }
+
+// Alloc returns n zeroed bytes of the process's memory and their address.
+func (p *Proc) Alloc(n int) (addr uint64, data []byte) { return p.memory.Alloc(n) }
+
+// Memory is the process's address space.
+func (p *Proc) Memory() *host.AddressSpace { return p.memory }
+
+// NI is the interface that every process has: matching, physical addressing.
+func (p *Proc) NI() *NI { return p.nis[0] }
+
+// NIInit opens a further interface of the process (PtlNIInit).
+func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, error) {
+	core, _, err := p.portals.NIInit(portals.IfaceDefault, options, portals.PIDAny, desired)
+	if err != nil {
+		return nil, err
+	}
+	for _, ni := range p.nis {
+		if ni.NI == core {
+			return ni, nil
+		}
+	}
+	id, err := core.PhysID()
+	if err != nil {
+		return nil, err
+	}
+	ni := &NI{NI: core, proc: p, own: id, index: len(p.node.nis)}
+	p.nis = append(p.nis, ni)
+	p.node.nis = append(p.node.nis, ni)
+	return ni, nil
+}
+
+// changed notes an event or a count: a process that waits for it looks again.
+func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
+	if p.waits == h {
+		p.sp.Wake()
+	}
+}
+
+// queued notes that an interface wants something sent: at the end of the present event of the node, or, if the program
+// itself has caused it, in an event of its own.
+func (p *Proc) queued(*portals.NI) {
+	n := p.node
+	if !n.queued && !n.handling {
+		n.post(n.now(), kindDrain, 0, nil)
+	}
+	n.queued = true
+}
+
+func (p *Proc) interrupted(*portals.NI, portals.Handle) { p.sp.Wake() }
+
+func (p *Proc) park(h portals.Handle, what string) {
+	p.waits = h
+	p.sp.Park(what)
+	p.waits = portals.InvalidHandle
+}
+
+// NI is a network interface of a process: package portals decides what its calls mean, and the calls that the NIC takes part
+// in take their time here.
+type NI struct {
+	*portals.NI
+	proc  *Proc
+	own   portals.ID // physical
+	index int // on the node
+}
+
+// Proc is the process the interface belongs to.
+func (ni *NI) Proc() *Proc { return ni.proc }
+
+// post takes the overhead o of an operation and carries it out.
+func (ni *NI) post(what string, operation func() error) error {
+	ni.proc.compute(ni.proc.node.profile.NIC.Overhead, what)
+	return operation()
+}
+
+// Put (PtlPut, Portals 4.x §3.15.2) posts a put after the overhead o.
+func (ni *NI) Put(md portals.Handle, local, length uint64, ack portals.AckReq, target portals.ID, pt uint32, bits, remote, userPtr, hdrData uint64) error {
+	return ni.post("put", func() error {
+		return ni.NI.Put(md, local, length, ack, target, pt, bits, remote, userPtr, hdrData)
+	})
+}
+
+// Get (PtlGet, Portals 4.x §3.15.3) posts a get after the overhead o.
+func (ni *NI) Get(md portals.Handle, local, length uint64, target portals.ID, pt uint32, bits, remote, userPtr uint64) error {
+	return ni.post("get", func() error { return ni.NI.Get(md, local, length, target, pt, bits, remote, userPtr) })
+}
+
+// EQWait (PtlEQWait, Portals 4.x §3.13.8) returns the next event of a queue. A core that finds one has looked at it for the
+// poll time; while there is none it spins. ErrEQDropped comes together with the event that follows the gap.
+func (ni *NI) EQWait(eq portals.Handle) (portals.Event, error) {
+	for {
+		ev, err := ni.EQGet(eq)
+		if !errors.Is(err, portals.ErrEQEmpty) {
+			ni.proc.compute(ni.proc.node.profile.Host.Poll, "poll")
+			return ev, err
+		}
+		ni.proc.park(eq, fmt.Sprintf("an event on queue %#x", uint32(eq)))
+	}
+}
+
+// CTWait (PtlCTWait, Portals 4.x §3.14.5) returns when the successes of a counter have reached test, or when a failure has
+// been counted.
+func (ni *NI) CTWait(ct portals.Handle, test uint64) (portals.CTEvent, error) {
+	for {
+		v, err := ni.CTGet(ct)
+		if err != nil || v.Success >= test || v.Failure != 0 {
+			ni.proc.compute(ni.proc.node.profile.Host.Poll, "poll")
+			return v, err
+		}
+		ni.proc.park(ct, fmt.Sprintf("counter %#x to reach %d (is %d)", uint32(ct), test, v.Success))
+	}
+}
+
+// MEAppend (PtlMEAppend, Portals 4.x §3.12.2) appends an entry; the initial state of its handlers is copied to HPU memory.
+func (ni *NI) MEAppend(pt uint32, me *portals.ME, list portals.List, userPtr uint64) (portals.Handle, error) {
+	if err := ni.proc.node.install(me.Spin); err != nil {
+		return portals.InvalidHandle, err
+	}
+	return ni.NI.MEAppend(pt, me, list, userPtr)
+}
+
+// LEAppend (PtlLEAppend, Portals 4.x §3.11.2) is MEAppend for interfaces without matching.
+func (ni *NI) LEAppend(pt uint32, le *portals.LE, list portals.List, userPtr uint64) (portals.Handle, error) {
+	if err := ni.proc.node.install(le.Spin); err != nil {
+		return portals.InvalidHandle, err
+	}
+	return ni.NI.LEAppend(pt, le, list, userPtr)
+}

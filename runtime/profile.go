@@ -1,0 +1,264 @@
+package runtime
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"sort"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/sim"
+)
+
+//go:embed profiles
+var profileFiles embed.FS
+
+// Profile describes a node and its network: every latency, width and count of a simulation. Profiles are YAML files; two
+// of the publication sPIN'17 are embedded ("spin-dis", "spin-int"). Each value's source stands in the file's comment.
+type Profile struct {
+	Name        string      `yaml:"name"`
+	Description string      `yaml:"description"`
+	Fabric      fabric.Spec `yaml:"fabric"`
+	NIC         NICSpec     `yaml:"nic"`
+	DMA         DMASpec     `yaml:"dma"`
+	HPU         HPUSpec     `yaml:"hpu"`
+	Host        host.Spec   `yaml:"host"`
+	Limits      LimitsSpec  `yaml:"limits"`
+}
+
+// NICSpec describes the transmit and receive pipelines of a NIC (sPIN'17 §4, LogGP parameters).
+type NICSpec struct {
+	Overhead      sim.Time `yaml:"overhead"`       // LogGP's o: a core is busy for it to post one operation
+	Gap           sim.Time `yaml:"gap"`            // LogGP's g: least time between two packets entering the wire
+	MatchHeader   sim.Time `yaml:"match_header"`   // list search for a header packet; pipelined
+	MatchPacket   sim.Time `yaml:"match_packet"`   // CAM look-up of any other packet; pipelined
+	PacketBuffer  Size     `yaml:"packet_buffer"`  // bytes of packets that may wait for an HPU
+	EgressPackets int      `yaml:"egress_packets"` // packets that handlers may have waiting for the wire
+	Loopback      sim.Time `yaml:"loopback"`       // from the egress to the receive side of the same node
+}
+
+// DMASpec describes the path between the NIC and host memory (sPIN'17 §4).
+type DMASpec struct {
+	Latency      sim.Time `yaml:"latency"`       // one way; a write pays it once, a read twice
+	Bandwidth    sim.Rate `yaml:"bandwidth"`     // of the bus or, if shared_memory, of the memory controller
+	FullDuplex   bool     `yaml:"full_duplex"`   // reads and writes do not share the bandwidth
+	SharedMemory bool     `yaml:"shared_memory"` // transfers contend with the cores for host memory
+	EventBytes   int      `yaml:"event_bytes"`   // bytes of the record that follows the data of a message
+}
+
+// HPUSpec describes the handler processing units (sPIN'17 §4).
+type HPUSpec struct {
+	Clock            Frequency `yaml:"clock"`
+	Cores            int       `yaml:"cores"`
+	Contexts         int       `yaml:"contexts"` // per core
+	StackBytes       int       `yaml:"stack_bytes"`
+	Dispatch         sim.Time  `yaml:"dispatch"` // from a packet being ready to the handler's first cycle
+	MaxCycles        int64     `yaml:"max_cycles"`
+	MaxCyclesPerByte int64     `yaml:"max_cycles_per_byte"`
+	DMAHandles       int       `yaml:"dma_handles"` // non-blocking DMA operations one handler may have open
+	MaxCodeBytes     int       `yaml:"max_code_bytes"`
+	MaxFunctions     int       `yaml:"max_functions"`
+	MaxMemoryBytes   int64     `yaml:"max_memory_bytes"`
+	MaxHPUMemory     int64     `yaml:"max_hpu_memory"`
+	MaxCallDepth     int       `yaml:"max_call_depth"`
+	Costs            CostsRef  `yaml:"costs"`
+}
+
+// CostsRef is a cost table: in YAML either the name of an embedded one or the table itself.
+type CostsRef struct{ hpu.CostTable }
+
+// UnmarshalYAML accepts a name or a mapping.
+func (c *CostsRef) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.ScalarNode {
+		return decodeStrictNode(n, &c.CostTable)
+	}
+	data, err := profileFiles.ReadFile("profiles/costs/" + n.Value + ".yaml")
+	if err != nil {
+		return fmt.Errorf("line %d: no cost table %q, expected one of %s or a mapping", n.Line, n.Value,
+			strings.Join(embeddedNames("profiles/costs"), ", "))
+	}
+	return decodeStrict(data, &c.CostTable)
+}
+
+// ProfileNames lists the embedded profiles in alphabetical order.
+func ProfileNames() []string { return embeddedNames("profiles") }
+
+func embeddedNames(dir string) []string {
+	entries, err := fs.ReadDir(profileFiles, dir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".yaml"); ok {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
+// ProfileSource returns the text of an embedded profile, comments included.
+func ProfileSource(name string) ([]byte, error) {
+	data, err := profileFiles.ReadFile("profiles/" + name + ".yaml")
+	if err != nil || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("no profile %q, expected a file or one of %s", name, strings.Join(ProfileNames(), ", "))
+	}
+	return data, nil
+}
+
+// LoadProfile reads an embedded profile by name, or a file if name has a path separator or ends in .yaml or .yml. A file
+// may name an embedded profile in the key "base" and then holds only what differs. Each override is "path=value", such as
+// "hpu.cores=8", applied in order. The result is validated; errors name the file, the line or the field's path.
+func LoadProfile(name string, overrides ...string) (*Profile, error) {
+	tree, err := profileTree(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range overrides {
+		if err := applyOverride(tree, o); err != nil {
+			return nil, fmt.Errorf("profile %s: override %q: %w", name, o, err)
+		}
+	}
+	text, err := yaml.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("profile %s: %w", name, err)
+	}
+	p := new(Profile)
+	if err := decodeStrict(text, p); err != nil {
+		return nil, fmt.Errorf("profile %s: %w", name, err)
+	}
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("profile %s: %w", name, err)
+	}
+	return p, nil
+}
+
+func profileTree(name string) (*yaml.Node, error) {
+	ext := path.Ext(name)
+	if !strings.ContainsRune(name, os.PathSeparator) && ext != ".yaml" && ext != ".yml" {
+		data, err := ProfileSource(name)
+		if err != nil {
+			return nil, err
+		}
+		return parseTree(name, data)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	if err := checkProfileFields(name, data); err != nil {
+		return nil, err
+	}
+	tree, err := parseTree(name, data)
+	if err != nil {
+		return nil, err
+	}
+	base := removeKey(tree, "base")
+	if base == nil {
+		return tree, nil
+	}
+	source, err := ProfileSource(base.Value)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%d: base: %w", name, base.Line, err)
+	}
+	root, err := parseTree(base.Value, source)
+	if err != nil {
+		return nil, err
+	}
+	mergeTree(root, tree)
+	return root, nil
+}
+
+// checkProfileFields decodes the file by itself, so that an unknown field or a wrong type is reported with its own line.
+func checkProfileFields(name string, data []byte) error {
+	var file struct {
+		Base    string `yaml:"base"`
+		Profile `yaml:",inline"`
+	}
+	if err := decodeStrict(data, &file); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func decodeStrict(data []byte, into any) error {
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	d.KnownFields(true)
+	return d.Decode(into)
+}
+
+func decodeStrictNode(n *yaml.Node, into any) error {
+	text, err := yaml.Marshal(n)
+	if err != nil {
+		return err
+	}
+	if err := decodeStrict(text, into); err != nil {
+		return fmt.Errorf("in the mapping at line %d: %w", n.Line, err)
+	}
+	return nil
+}
+
+// Validate checks every field and returns all violations joined, each with the field's path.
+func (p *Profile) Validate() error {
+	var errs []error
+	if p.Name == "" {
+		errs = append(errs, errors.New("name: empty, expected the profile's name"))
+	}
+	if err := p.Fabric.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("fabric: %w", err))
+	}
+	errs = append(errs, p.Host.Validate("host"))
+	c := checker{}
+	c.between("fabric.mtu", int64(p.Fabric.MTU), 64, 1<<16)
+	c.between("nic.overhead", int64(p.NIC.Overhead), 0, maxSpan)
+	c.between("nic.gap", int64(p.NIC.Gap), 0, maxSpan)
+	c.between("nic.match_header", int64(p.NIC.MatchHeader), 0, maxSpan)
+	c.between("nic.match_packet", int64(p.NIC.MatchPacket), 0, maxSpan)
+	c.between("nic.packet_buffer", int64(p.NIC.PacketBuffer), int64(p.Fabric.MTU), 1<<40)
+	c.between("nic.egress_packets", int64(p.NIC.EgressPackets), 1, 1<<20)
+	c.between("nic.loopback", int64(p.NIC.Loopback), 0, maxSpan)
+	c.between("dma.latency", int64(p.DMA.Latency), 0, maxSpan)
+	c.between("dma.event_bytes", int64(p.DMA.EventBytes), 0, 4096)
+	c.between("hpu.clock", int64(p.HPU.Clock), 1e6, 1e12)
+	c.between("hpu.dispatch", int64(p.HPU.Dispatch), 0, maxSpan)
+	c.between("hpu.max_cycles", p.HPU.MaxCycles, 1, 1<<40)
+	c.between("hpu.max_cycles_per_byte", p.HPU.MaxCyclesPerByte, 0, 1<<20)
+	c.between("hpu.dma_handles", int64(p.HPU.DMAHandles), 1, 1<<16)
+	p.Limits.check(&c, p.Fabric.MTU)
+	errs = append(errs, c.errs...)
+	if err := p.hpuSpec().Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("hpu: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+const maxSpan = int64(sim.Second)
+
+type checker struct{ errs []error }
+
+func (c *checker) between(field string, v, least, most int64) {
+	if v < least || v > most {
+		c.errs = append(c.errs, fmt.Errorf("%s: %d, expected %d to %d", field, v, least, most))
+	}
+}
+
+// hpuSpec is the part of the profile that the module loader needs.
+func (p *Profile) hpuSpec() *hpu.Spec {
+	return &hpu.Spec{
+		Cores: p.HPU.Cores, Contexts: p.HPU.Contexts,
+		PacketBytes: int(p.Fabric.MTU), StackBytes: p.HPU.StackBytes,
+		MaxCodeBytes: p.HPU.MaxCodeBytes, MaxFunctions: p.HPU.MaxFunctions,
+		MaxMemoryBytes: p.HPU.MaxMemoryBytes, MaxHPUMemoryBytes: p.HPU.MaxHPUMemory,
+		MaxCallDepth: p.HPU.MaxCallDepth, Costs: p.HPU.Costs.CostTable,
+	}
+}

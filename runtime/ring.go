@@ -1,0 +1,34 @@
+package runtime
+
+// ring is a first-in first-out queue that allocates only to grow.
+type ring[T any] struct {
+	items []T
+	head  int
+	n     int
+}
+
+func (r *ring[T]) len() int { return r.n }
+
+func (r *ring[T]) push(v T) {
+	if r.n == len(r.items) {
+		grown := make([]T, max(8, 2*len(r.items)))
+		k := copy(grown, r.items[r.head:])
+		copy(grown[k:], r.items[:r.head])
+		r.items, r.head = grown, 0
+	}
+	r.items[(r.head+r.n)&(len(r.items)-1)] = v
+	r.n++
+}
+
+// pop removes the oldest item; the ring must not be empty.
+func (r *ring[T]) pop() T {
+	v := r.items[r.head]
+	var zero T
+	r.items[r.head] = zero
+	r.head = (r.head + 1) & (len(r.items) - 1)
+	r.n--
+	return v
+}
+
+// front is the oldest item; the ring must not be empty.
+func (r *ring[T]) front() T { return r.items[r.head] }

@@ -1,0 +1,162 @@
+package runtime
+
+import (
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// txPipe is the transmit side of a NIC: operations become messages, their data is read from host memory, and packets enter
+// the wire one at a time, at least the gap g apart (sPIN'17 §4, LogGP).
+type txPipe struct {
+	egress ring[txPacket]
+	free   sim.Time // when the next packet may enter the wire
+	armed  bool     // an event will look at the egress at free
+	device int      // packets in the egress that came from HPU memory
+}
+
+type txPacket struct {
+	m *message
+	i int
+}
+
+// drain takes the operations that the interfaces of the node want sent.
+func (n *Node) drain() {
+	n.queued = false
+	for _, p := range n.procs {
+		for _, ni := range p.nis {
+			for op := ni.NextOp(); op != nil; op = ni.NextOp() {
+				n.transmit(ni, op)
+			}
+		}
+	}
+}
+
+// transmit starts an operation of an interface.
+func (n *Node) transmit(ni *NI, op *portals.Op) { n.send(n.prepare(ni, op)) }
+
+// prepare makes the message of an operation.
+func (n *Node) prepare(ni *NI, op *portals.Op) *message {
+	length := int(op.Length())
+	m := n.pool().get(length, int(n.profile.Fabric.MTU))
+	m.hdr = op.Header
+	m.op, m.ni = op, ni
+	m.target = int32(op.Header.Target.NID)
+	m.flow = n.cluster.nextFlow()
+	return m
+}
+
+// send starts a message: without data in host memory its packets are ready at once, otherwise they follow the DMA.
+func (n *Node) send(m *message) {
+	if len(m.data) == 0 {
+		n.dataRead(m)
+		n.enqueue(m, 0)
+		return
+	}
+	if inline := m.op.Inline(); inline != nil {
+		copy(m.data, inline)
+		n.dataRead(m)
+		for i := range m.packets {
+			n.enqueue(m, i)
+		}
+		return
+	}
+	n.post(n.dma.request(n.now()), kindReadSlot, 0, m)
+}
+
+// readSlot gives packet i of a message its turn on the bus; the next packet's turn comes when it has passed.
+func (n *Node) readSlot(m *message, i int) {
+	from, to := m.span(i)
+	sent, done := n.dma.read(n.now(), to-from)
+	n.trace.transfer(&n.dma, false, m.flow, sent, to-from)
+	n.post(done, kindReadDone, uint64(i), m)
+	if i+1 < m.packets {
+		n.post(sent, kindReadSlot, uint64(i+1), m)
+	}
+}
+
+// readDone has the data of packet i at the NIC.
+func (n *Node) readDone(m *message, i int) {
+	from, to := m.span(i)
+	if !m.ni.Read(m.op, uint64(from), m.data[from:to]) {
+		clear(m.data[from:to])
+		m.fail = portals.NISegv
+	}
+	last := i+1 == m.packets
+	n.enqueue(m, i)
+	if last {
+		n.dataRead(m)
+	}
+}
+
+// dataRead ends the sender's use of the operation: the initiator's buffer may be reused.
+func (n *Node) dataRead(m *message) {
+	op, ni := m.op, m.ni
+	m.op, m.ni = nil, nil
+	if m.completes != nil && op.Header.Kind == portals.OpPut {
+		m.completes.operationEnded(op.Length(), m.fail)
+	}
+	if op.Header.Kind == portals.OpAck {
+		n.sent(ni, op, portals.NIOK)
+		return
+	}
+	n.cluster.engine.Post(n.dma.write(n.now(), n.profile.DMA.EventBytes), n.id, n.id, kindSent, uint64(ni.index), uint64(m.fail), op)
+}
+
+// sent delivers the SEND event, or GET at the target of one, once its record has landed in host memory.
+func (n *Node) sent(ni *NI, op *portals.Op, fail portals.FailType) {
+	ni.Sent(op, fail)
+	ni.Release(op)
+}
+
+// enqueue puts a packet whose data is at the NIC behind those that wait for the wire.
+func (n *Node) enqueue(m *message, i int) {
+	if i == 0 {
+		m.queued = n.now()
+	}
+	n.tx.egress.push(txPacket{m, i})
+	n.inject()
+}
+
+// inject sends the next packet if the wire is free, and else makes sure to come back.
+func (n *Node) inject() {
+	for n.tx.egress.len() > 0 {
+		now := n.now()
+		if now < n.tx.free {
+			if !n.tx.armed {
+				n.tx.armed = true
+				n.post(n.tx.free, kindWireFree, 0, nil)
+			}
+			return
+		}
+		p := n.tx.egress.front()
+		if p.m.target != n.rank && !n.cluster.fabric.Ready(int(n.rank)) {
+			return // the fabric sends KindReady
+		}
+		n.tx.egress.pop()
+		n.launch(p.m, p.i)
+		if p.m.device {
+			n.tx.device--
+			if n.hpus.egress.len() > 0 {
+				n.post(n.now(), kindEgressSpace, 0, nil)
+			}
+		}
+	}
+}
+
+// launch puts a packet on the wire, or turns it round if it is for this node.
+func (n *Node) launch(m *message, i int) {
+	from, to := m.span(i)
+	now := n.now()
+	n.stats.PacketsSent++
+	if m.target == n.rank {
+		n.tx.free = now + n.profile.NIC.Gap
+		n.post(now+n.profile.NIC.Loopback, kindLoopback, uint64(i), m)
+		return
+	}
+	free := n.cluster.fabric.Inject(fabric.Packet{
+		Src: n.rank, Dst: m.target, Bytes: int32(to - from), Seq: uint32(i), Ref: m,
+	})
+	n.tx.free = max(free, now+n.profile.NIC.Gap)
+	n.trace.wire(m, i, now, free)
+}

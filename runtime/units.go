@@ -1,0 +1,95 @@
+package runtime
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Size is a number of bytes, written 4096, 4KiB, 64kB, 1.5MiB.
+type Size int64
+
+var sizeUnits = []struct {
+	suffix string
+	bytes  float64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9},
+	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"B", 1}, {"", 1},
+}
+
+// ParseSize reads a number of bytes, at least 0 and below 2^53, with an optional unit (B, kB, MB, GB, KiB, MiB, GiB).
+func ParseSize(s string) (Size, error) {
+	t := strings.ReplaceAll(strings.TrimSpace(s), " ", "")
+	for _, u := range sizeUnits {
+		v, ok := strings.CutSuffix(t, u.suffix)
+		if !ok {
+			continue
+		}
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			break
+		}
+		if f *= u.bytes; f < 0 || f >= 1<<53 || f != math.Trunc(f) {
+			return 0, fmt.Errorf("size %q: expected a whole number of bytes from 0 to 2^53", s)
+		}
+		return Size(f), nil
+	}
+	return 0, fmt.Errorf("size %q: expected a number of bytes such as 8, 4KiB or 1MB", s)
+}
+
+// UnmarshalText reads the forms of ParseSize.
+func (z *Size) UnmarshalText(text []byte) error {
+	v, err := ParseSize(string(text))
+	if err != nil {
+		return err
+	}
+	*z = v
+	return nil
+}
+
+// String is the size with the largest binary unit that divides it.
+func (z Size) String() string {
+	switch {
+	case z != 0 && z%(1<<30) == 0:
+		return strconv.FormatInt(int64(z>>30), 10) + " GiB"
+	case z != 0 && z%(1<<20) == 0:
+		return strconv.FormatInt(int64(z>>20), 10) + " MiB"
+	case z != 0 && z%(1<<10) == 0:
+		return strconv.FormatInt(int64(z>>10), 10) + " KiB"
+	}
+	return strconv.FormatInt(int64(z), 10) + " B"
+}
+
+// Frequency is a clock rate in hertz, written 2.5GHz or 150MHz.
+type Frequency int64
+
+// UnmarshalText reads a number with the unit Hz, kHz, MHz or GHz.
+func (f *Frequency) UnmarshalText(text []byte) error {
+	t := strings.ReplaceAll(strings.TrimSpace(string(text)), " ", "")
+	for _, u := range []struct {
+		suffix string
+		hertz  float64
+	}{{"GHz", 1e9}, {"MHz", 1e6}, {"kHz", 1e3}, {"Hz", 1}} {
+		if v, ok := strings.CutSuffix(t, u.suffix); ok {
+			x, err := strconv.ParseFloat(v, 64)
+			if err != nil || !(x*u.hertz >= 1) || x*u.hertz > 1e15 {
+				break
+			}
+			*f = Frequency(x*u.hertz + 0.5)
+			return nil
+		}
+	}
+	return fmt.Errorf("frequency %q: expected a positive number with Hz, kHz, MHz or GHz", text)
+}
+
+// Cycles returns the time of n cycles, to the nearest picosecond. f must be positive.
+func (f Frequency) Cycles(n int64) sim.Time {
+	period := int64(sim.Second) / int64(f)
+	if period*int64(f) == int64(sim.Second) {
+		return sim.Time(n * period)
+	}
+	return sim.Time(math.Round(float64(n) * float64(sim.Second) / float64(f)))
+}
