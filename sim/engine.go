@@ -166,7 +166,7 @@ func (e *Engine) Run() error {
 }
 
 // RunUntil handles all events up to and including time t and then sets the
-// present time to t, unless the run was stopped. Waiting processes are no error:
+// present time to t, unless that is past or the run was stopped. Waiting processes are no error:
 // what comes later may wake them.
 func (e *Engine) RunUntil(t Time) error {
 	err := e.run(t)

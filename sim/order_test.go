@@ -119,6 +119,11 @@ func TestEventsComeInTheOrderOfTheLaw(t *testing.T) {
 			case 2:
 				c.pops = rapid.IntRange(1, 20).Draw(t, "pops")
 				require.NoError(t, c.eng.Run())
+				c.check()
+				// Perhaps stopped among events of one time: nothing is due before it.
+				now, pending := c.eng.Now(), len(c.pending)
+				require.NoError(t, c.eng.RunUntil(now-1))
+				require.Equal(t, []any{now, pending}, []any{c.eng.Now(), c.eng.Pending()})
 			case 3:
 				until := c.drawTime()
 				c.pops = 0
@@ -179,7 +184,7 @@ func TestManyEventsAtOneTime(t *testing.T) {
 func TestSortRanks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{2, radixFrom - 1, radixFrom, 3 * radixFrom}).Draw(t, "n")
-		mask := rapid.SampledFrom([]uint64{0, 0xff, 0xff00000001, 1<<63 - 1}).Draw(t, "mask")
+		mask := rapid.SampledFrom([]uint64{0, 0xf0, 0xff00000001, 1<<63 - 1}).Draw(t, "mask")
 		var ranks []rank
 		for i := range n {
 			ranks = append(ranks, rank{who: rapid.Uint64().Draw(t, "who") & mask, seq: uint64(i)})

@@ -76,9 +76,15 @@ func TestParkUntil(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, e.Run())
-	require.Equal(t, Time(40), e.Now(), "the void deadline of 1 ns leaves no trace")
-	e.Post(41, id, id, kindResume, ^uint64(0), 0, p) // the present is where Now says
+	require.Equal(t, Time(40), e.Now(), "the void deadline at 1 ns leaves no trace")
+	// Nor does it upset the queue, which had gone on to 1 ns = 0x3e8.
+	var order []Time
+	later := e.Add("later", actorFunc(func(ev *Event) { order = append(order, ev.Time) }))
+	for _, at := range []Time{0x3e0, 0x2ff, 41} {
+		e.Post(at, later, later, 0, 0, 0, nil)
+	}
 	require.NoError(t, e.Run())
+	require.Equal(t, []Time{41, 0x2ff, 0x3e0}, order)
 }
 
 // The end of a run names who waits: this text is what a user sees.
@@ -121,6 +127,10 @@ func TestStuckRunSaysWhoWaitsForWhat(t *testing.T) {
   ... and 2 more`)
 	require.NoError(t, e.RunUntil(Second), "to wait is no error as long as time can go on")
 }
+
+type actorFunc func(ev *Event)
+
+func (f actorFunc) Handle(ev *Event) { f(ev) }
 
 type waiterFunc func(report func(Waiting))
 

@@ -60,7 +60,7 @@ type queue struct {
 }
 
 // push returns the place for an event at time at, which is not before q.last.
-// The caller fills in everything but P of an event handed out by pushLate.
+// The caller fills in all of it.
 func (q *queue) push(at Time) *Event {
 	q.pending++
 	x := uint64(at ^ q.last)
