@@ -82,7 +82,7 @@ const CompleteEntry OpOptions = 1 << 0
 // AtomicOp is an atomic operation of Portals (Portals 4.x §3.15).
 type AtomicOp uint32
 
-// Atomic operations, in the order of the Portals 4 specification.
+// Atomic operations, with the values of package portals.
 const (
 	OpMin AtomicOp = iota
 	OpMax
@@ -107,7 +107,7 @@ const (
 // Datatype is the element type of an atomic operation (Portals 4.x §3.15).
 type Datatype uint32
 
-// Element types, in the order of the Portals 4 specification.
+// Element types, with the values of package portals.
 const (
 	TypeInt8 Datatype = iota
 	TypeUint8
@@ -115,11 +115,11 @@ const (
 	TypeUint16
 	TypeInt32
 	TypeUint32
+	TypeFloat
 	TypeInt64
 	TypeUint64
-	TypeFloat
-	TypeFloatComplex
 	TypeDouble
+	TypeFloatComplex
 	TypeDoubleComplex
 	TypeLongDouble
 	TypeLongDoubleComplex
