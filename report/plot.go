@@ -223,16 +223,15 @@ func (f *figure) sort() error {
 
 // axis is a scale common to all panels.
 type axis struct {
-	column   Column
-	log      bool
-	upright  bool
-	low      float64
-	high     float64
-	any      bool
-	binary   bool // values are powers of two: ticks are too
-	unit     string
-	divisor  float64
-	fraction bool
+	column  Column
+	log     bool
+	upright bool
+	low     float64
+	high    float64
+	any     bool
+	binary  bool // values are powers of two: ticks are too
+	unit    string
+	divisor float64
 }
 
 // value returns v as a number that the axis can show.

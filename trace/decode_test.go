@@ -115,7 +115,7 @@ func decode(t require.TestingT, b []byte) *decoded {
 	for i, raw := range parse(t, b)[1] {
 		p := parse(t, raw.([]byte))
 		require.EqualValues(t, 1, p.number(10), "packet sequence")
-		require.EqualValues(t, map[bool]uint64{true: 1, false: 2}[i == 0], p.number(13), "sequence flags")
+		require.Equal(t, map[bool]uint64{true: 1, false: 2}[i == 0], p.number(13), "sequence flags")
 		if len(p[12]) > 0 {
 			in := p.child(t, 12)
 			readInterned(t, in[2], names)

@@ -1,7 +1,10 @@
 package trace
 
-// heap is a binary min-heap by the elements' before method.
-type heap[T interface{ before(T) bool }] []T
+// ordered is what a heap can hold.
+type ordered[T any] interface{ before(o T) bool }
+
+// heap is a binary min-heap.
+type heap[T ordered[T]] []T
 
 func (h *heap[T]) push(v T) {
 	*h = append(*h, v)

@@ -121,8 +121,8 @@ func (r *registry) track(p *process, path string) *track {
 	return t
 }
 
-// laneFor returns a lane on which from to to nests, given that every earlier call
-// had an earlier or the same from and that closed slices have been removed.
+// laneFor returns a lane on which a slice that ends at to nests, given that slices
+// come in the order of their beginnings and those that are over have been removed.
 func (r *registry) laneFor(t *track, to sim.Time) *lane {
 	for _, l := range t.lanes {
 		if len(l.open) == 0 || to <= l.open[len(l.open)-1] {

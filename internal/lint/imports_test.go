@@ -1,0 +1,91 @@
+package lint
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// policy is what a top-level package may import besides the standard library and
+// its own subpackages.
+type policy struct {
+	ours   []string // top-level packages of this module
+	theirs []string // modules; a prefix of the import path
+}
+
+// anything stands for every package that other rules do not exclude.
+var anything = []string{"*"}
+
+// table is that of docs/architecture: rooms, lowest first. A package that is not
+// in it is a change of the architecture: change the table first.
+var table = map[string]policy{
+	"sim":     {},
+	"fabric":  {ours: []string{"sim"}},
+	"smmu":    {ours: []string{"sim"}},
+	"host":    {ours: []string{"sim", "smmu"}},
+	"portals": {},
+	"spin":    {},
+	"hpu": {
+		ours:   []string{"sim"},
+		theirs: []string{"github.com/tetratelabs/wazero", "github.com/bytecodealliance/wasmtime-go/v44"},
+	},
+	"runtime": {
+		ours:   []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "spin"},
+		theirs: []string{"go.yaml.in/yaml/v3"},
+	},
+	"handlers":   {ours: []string{"runtime", "portals", "hpu", "spin"}},
+	"mpi":        {ours: []string{"runtime", "handlers"}},
+	"goal":       {ours: []string{"sim", "runtime", "mpi"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
+	"experiment": {ours: anything, theirs: []string{"gonum.org/v1/gonum", "go.yaml.in/yaml/v3"}},
+	"report":     {ours: []string{"sim"}, theirs: []string{"github.com/jedib0t/go-pretty/v6", "gonum.org/v1/plot", "golang.org/x/image"}},
+	"trace":      {ours: []string{"sim"}, theirs: []string{"google.golang.org/protobuf"}},
+	"cmd":        {ours: anything, theirs: anything},
+	"examples":   {ours: anything},
+	"internal":   {},
+}
+
+// testLibraries are for packages whose name ends in "test": they are imported by
+// tests only.
+var testLibraries = []string{"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/tetratelabs/wazero"}
+
+// imports keeps the table true for every file of the program, whatever its build
+// tags; tests may import what they need.
+func imports(r *report) {
+	for _, s := range r.tree.sources {
+		rule, known := table[s.top]
+		if !known {
+			r.at(s, s.ast.Package, "top-level package %q is not in the table of architecture", s.top)
+			continue
+		}
+		if s.test {
+			continue
+		}
+		for _, spec := range s.ast.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil || !allowed(s, rule, path) {
+				r.at(s, spec.Pos(), "%s may not import %s", s.top, path)
+			}
+		}
+	}
+}
+
+func allowed(s *source, rule policy, path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	if !strings.Contains(first, ".") {
+		return true // standard library
+	}
+	if ours, is := strings.CutPrefix(path, module+"/"); is {
+		top, _, _ := strings.Cut(ours, "/")
+		if slices.Equal(rule.ours, anything) {
+			return top == s.top || top != "cmd" && top != "internal"
+		}
+		return top == s.top || slices.Contains(rule.ours, top)
+	}
+	theirs := rule.theirs
+	if strings.HasSuffix(s.ast.Name.Name, "test") {
+		theirs = slices.Concat(theirs, testLibraries)
+	}
+	return slices.Equal(rule.theirs, anything) || slices.ContainsFunc(theirs, func(prefix string) bool {
+		return path == prefix || strings.HasPrefix(path, prefix+"/")
+	})
+}

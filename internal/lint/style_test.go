@@ -1,0 +1,229 @@
+package lint
+
+import (
+	"bytes"
+	"go/ast"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of what one can read at a time.
+const (
+	maxFileLines     = 500
+	maxFunctionLines = 60
+)
+
+// panics wants a reason for each: a comment at the call, a message that begins
+// with the package's name and so states the mistake, or a doc comment that says
+// when the function panics.
+func panics(r *report) {
+	for _, s := range r.tree.sources {
+		if s.test {
+			continue
+		}
+		commented := map[int]bool{}
+		for _, group := range s.ast.Comments {
+			for line := r.tree.line(group.Pos()); line <= r.tree.line(group.End()); line++ {
+				commented[line] = true
+			}
+		}
+		for _, decl := range s.ast.Decls {
+			f, isFunc := decl.(*ast.FuncDecl)
+			if isFunc && f.Doc != nil && strings.Contains(f.Doc.Text(), "anic") {
+				continue
+			}
+			ast.Inspect(decl, func(n ast.Node) bool {
+				call, is := n.(*ast.CallExpr)
+				if !is || !isIdent(call.Fun, "panic") || statesMistake(s.ast.Name.Name, call) {
+					return true
+				}
+				if line := r.tree.line(call.Pos()); !commented[line] && !commented[line-1] {
+					r.at(s, call.Pos(), "a panic needs a reason: a comment, or a message that begins with %q", s.ast.Name.Name+": ")
+				}
+				return true
+			})
+		}
+	}
+}
+
+func (tr *tree) line(pos token.Pos) int { return tr.fset.Position(pos).Line }
+
+func isIdent(e ast.Expr, name string) bool {
+	id, is := e.(*ast.Ident)
+	return is && id.Name == name
+}
+
+// statesMistake reports whether the first string in the call begins with the name
+// of the package.
+func statesMistake(pkg string, call *ast.CallExpr) bool {
+	found := false
+	first := true
+	ast.Inspect(call, func(n ast.Node) bool {
+		if l, is := n.(*ast.BasicLit); is && l.Kind == token.STRING && first {
+			first = false
+			text, err := strconv.Unquote(l.Value)
+			found = err == nil && strings.HasPrefix(text, pkg+": ")
+		}
+		return first
+	})
+	return found
+}
+
+// unfinished are the words of unfinished work, put together so that this file
+// passes its own test.
+var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X|HA` + `CK|[Ff]or no` + `w|[Pp]lace` + `holder|[Ss]impl` + `ified)\b`)
+
+// words finds unfinished work in comments.
+func words(r *report) {
+	for _, s := range r.tree.sources {
+		for _, group := range s.ast.Comments {
+			for _, comment := range group.List {
+				if word := unfinished.FindString(comment.Text); word != "" {
+					r.at(s, comment.Pos(), "%q: finish it, or say what it is", word)
+				}
+			}
+		}
+	}
+}
+
+// known are methods whose meaning their interface gives.
+var known = []string{
+	"Error", "Is", "Unwrap", "String", "Read", "Write", "Close", "Len", "Less", "Swap", "MarshalText",
+	"UnmarshalText", "MarshalJSON", "UnmarshalJSON", "UnmarshalYAML", "MarshalYAML",
+}
+
+// documented wants a doc comment on what other packages see.
+func documented(r *report) {
+	for _, s := range r.tree.sources {
+		if s.test || s.generated() || s.ast.Name.Name == "main" {
+			continue
+		}
+		for _, decl := range s.ast.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) && (d.Recv == nil || !slices.Contains(known, d.Name.Name)) {
+					r.at(s, d.Pos(), "%s has no doc comment", d.Name.Name)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					documentedSpec(r, s, d, spec)
+				}
+			}
+		}
+	}
+}
+
+func exportedReceiver(f *ast.FuncDecl) bool {
+	if f.Recv == nil {
+		return true
+	}
+	e := f.Recv.List[0].Type
+	for {
+		switch t := e.(type) {
+		case *ast.StarExpr:
+			e = t.X
+		case *ast.IndexExpr:
+			e = t.X
+		case *ast.IndexListExpr:
+			e = t.X
+		case *ast.Ident:
+			return t.IsExported()
+		default:
+			return false
+		}
+	}
+}
+
+// documentedSpec checks one name of a declaration; a comment on a group of
+// constants or variables, or at the end of the line, is enough for them.
+func documentedSpec(r *report, s *source, d *ast.GenDecl, spec ast.Spec) {
+	switch spec := spec.(type) {
+	case *ast.TypeSpec:
+		if spec.Name.IsExported() && spec.Doc == nil && (d.Doc == nil || d.Lparen.IsValid()) && spec.Comment == nil {
+			r.at(s, spec.Pos(), "%s has no doc comment", spec.Name.Name)
+		}
+	case *ast.ValueSpec:
+		for _, name := range spec.Names {
+			if name.IsExported() && spec.Doc == nil && spec.Comment == nil && d.Doc == nil {
+				r.at(s, name.Pos(), "%s has no doc comment", name.Name)
+			}
+		}
+	}
+}
+
+// sizes bounds files and functions.
+func sizes(r *report) {
+	for _, s := range r.tree.sources {
+		if s.generated() {
+			continue
+		}
+		if n := bytes.Count(s.text, []byte("\n")); n > maxFileLines {
+			r.at(s, s.ast.Package, "%d lines, at most %d", n, maxFileLines)
+		}
+		for _, decl := range s.ast.Decls {
+			if f, is := decl.(*ast.FuncDecl); is {
+				if n := r.tree.line(f.End()) - r.tree.line(f.Pos()) + 1; n > maxFunctionLines {
+					r.at(s, f.Pos(), "%s has %d lines, at most %d", f.Name.Name, n, maxFunctionLines)
+				}
+			}
+		}
+	}
+}
+
+// skips finds tests that do not test.
+func skips(r *report) {
+	for _, s := range r.tree.sources {
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if call, is := n.(*ast.CallExpr); is && s.test {
+				if x, name := selector(call.Fun); (x == "t" || x == "b" || x == "f") && strings.HasPrefix(name, "Skip") {
+					r.at(s, call.Pos(), "a test that is skipped finds nothing")
+				}
+			}
+			return true
+		})
+	}
+}
+
+// machine are places that exist on one machine only, put together so that this
+// file passes its own test.
+var machine = regexp.MustCompile(`/wo` + `rk/|/ro` + `ot/|/ho` + `me/[a-z]|/Us` + `ers/`)
+
+// paths finds the names of such places in any text file.
+func paths(r *report) {
+	err := filepath.WalkDir(r.tree.root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			own := filepath.Join(r.tree.root, "internal", "lint", "testdata")
+			if path != r.tree.root && (d.Name() == ".git" || d.Name() == ".tools" || path == own) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
+			return err
+		}
+		relative, err := filepath.Rel(r.tree.root, path)
+		if err != nil {
+			return err
+		}
+		for i, line := range bytes.Split(text, []byte("\n")) {
+			if found := machine.Find(line); found != nil {
+				r.list = append(r.list, filepath.ToSlash(relative)+":"+strconv.Itoa(i+1)+": "+string(found)+" exists on one machine only")
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		r.list = append(r.list, err.Error())
+	}
+}

@@ -1,0 +1,23 @@
+package report
+
+// Select returns the table with only the named columns, in the order given. It is an error if one does not exist.
+func (t *Table) Select(names ...string) (*Table, error) {
+	out := &Table{Title: t.Title, Answer: t.Answer, Notes: t.Notes}
+	from := make([]int, len(names))
+	for i, name := range names {
+		c, err := t.column(name)
+		if err != nil {
+			return nil, err
+		}
+		from[i] = c
+		out.Columns = append(out.Columns, t.Columns[c])
+	}
+	for _, row := range t.rows {
+		picked := make([]any, len(from))
+		for i, c := range from {
+			picked[i] = row[c]
+		}
+		out.rows = append(out.rows, picked)
+	}
+	return out, nil
+}
