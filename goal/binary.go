@@ -1,0 +1,268 @@
+package goal
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// Layout of the binary format, in bytes.
+const (
+	binaryMagic   = 4223
+	magicBytes    = 8 // offsets in the file count from behind the magic number
+	headerBytes   = 14
+	tableBytes    = 16 // per rank
+	rankBytes     = 8  // before the roots
+	nodeBytes     = 39
+	chunkBytes    = 1 << 16
+	readBufferLen = 1 << 16
+)
+
+// ReadBinary reads a schedule in binary form. Ranks must follow each other without gaps, as must the lists of the
+// appendix, which is how the format's own converter writes them; where a list is empty its index is not looked at.
+//
+// What is not a schedule gives a *FormatError. Memory grows with what was read, not with what the file announces.
+func ReadBinary(r io.Reader, opt ReadOptions) (*Schedule, error) {
+	b := binaryReader{src: bufio.NewReaderSize(r, readBufferLen), file: opt.File, buf: make([]byte, chunkBytes)}
+	if err := b.header(); err != nil {
+		return nil, err
+	}
+	for r := range b.ends {
+		if err := b.rank(r); err != nil {
+			return nil, err
+		}
+	}
+	at := b.at
+	if _, err := b.src.ReadByte(); err == nil {
+		return nil, b.errorf(at, "expected the end of the file after the last rank")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, &FormatError{File: b.file, Offset: at, Msg: "cannot read", Err: err}
+	}
+	return &b.s, nil
+}
+
+type binaryReader struct {
+	src  *bufio.Reader
+	file string
+	at   int64 // offset of the next byte
+	buf  []byte
+
+	s     Schedule
+	ends  []uint64 // per rank: where it ends
+	roots []uint32
+}
+
+func (b *binaryReader) errorf(at int64, format string, args ...any) error {
+	return &FormatError{File: b.file, Offset: at, Msg: fmt.Sprintf(format, args...)}
+}
+
+// take reads n <= chunkBytes bytes into the buffer.
+func (b *binaryReader) take(n int, what string) ([]byte, error) {
+	got, err := io.ReadFull(b.src, b.buf[:n])
+	b.at += int64(got)
+	switch {
+	case err == nil:
+		return b.buf[:n], nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, b.errorf(b.at, "expected %s, found the end of the file", what)
+	}
+	return nil, &FormatError{File: b.file, Offset: b.at, Msg: "cannot read " + what, Err: err}
+}
+
+// records reads n records of size bytes in chunks and hands each to f with its offset.
+func (b *binaryReader) records(n, size int, what string, f func(at int64, rec []byte) error) error {
+	for n > 0 {
+		now := min(n, chunkBytes/size)
+		at := b.at
+		chunk, err := b.take(now*size, what)
+		if err != nil {
+			return err
+		}
+		for ; len(chunk) > 0; chunk = chunk[size:] {
+			if err := f(at, chunk[:size]); err != nil {
+				return err
+			}
+			at += int64(size)
+		}
+		n -= now
+	}
+	return nil
+}
+
+func (b *binaryReader) header() error {
+	h, err := b.take(headerBytes, "the header")
+	if err != nil {
+		return err
+	}
+	if magic := binary.LittleEndian.Uint64(h); magic != binaryMagic {
+		return b.errorf(0, "magic number %d, expected %d", magic, binaryMagic)
+	}
+	ranks := binary.LittleEndian.Uint32(h[8:])
+	if ranks == 0 || ranks > math.MaxInt32 {
+		return b.errorf(8, "%d ranks, expected 1 to %d", ranks, math.MaxInt32)
+	}
+	b.s.maxCPU, b.s.maxNIC = h[12], h[13]
+	want := uint64(headerBytes-magicBytes) + uint64(ranks)*tableBytes
+	return b.records(int(ranks), tableBytes, "the table of ranks", func(at int64, rec []byte) error {
+		start, end := binary.LittleEndian.Uint64(rec), binary.LittleEndian.Uint64(rec[8:])
+		if start != want {
+			return b.errorf(at, "rank %d starts at %d, expected %d", len(b.ends), start, want)
+		}
+		if end < start || end-start < rankBytes || end > math.MaxInt64-magicBytes {
+			return b.errorf(at+8, "rank %d ends at %d, expected at least %d", len(b.ends), end, start+rankBytes)
+		}
+		want = end
+		b.ends = append(b.ends, end)
+		return nil
+	})
+}
+
+func (b *binaryReader) rank(r int) error {
+	start := b.at
+	size := b.ends[r] + magicBytes - uint64(start)
+	h, err := b.take(rankBytes, "a rank")
+	if err != nil {
+		return err
+	}
+	n, roots := binary.LittleEndian.Uint32(h), binary.LittleEndian.Uint32(h[4:])
+	if uint64(n)+uint64(len(b.s.ops)) > MaxOps {
+		return b.errorf(start, "rank %d has %d operations, expected at most %d in all ranks", r, n, MaxOps)
+	}
+	if roots > n {
+		return b.errorf(start+4, "rank %d has %d roots among %d operations", r, roots, n)
+	}
+	fixed := rankBytes + 4*uint64(roots) + nodeBytes*uint64(n)
+	if size < fixed || (size-fixed)%4 != 0 {
+		return b.errorf(start, "rank %d has %d bytes, expected %d and a number of 4-byte entries", r, size, fixed)
+	}
+	at := span{first: uint32(len(b.s.ops)), n: n}
+	b.s.ranks = append(b.s.ranks, at)
+	rootsAt := b.at
+	b.roots = b.roots[:0]
+	if err := b.records(int(roots), 4, "a root", func(_ int64, rec []byte) error {
+		b.roots = append(b.roots, binary.LittleEndian.Uint32(rec))
+		return nil
+	}); err != nil {
+		return err
+	}
+	opsAt := b.at
+	if err := b.operations(at, (size-fixed)/4); err != nil {
+		return err
+	}
+	if err := b.appendix(at, opsAt, (size-fixed)/4); err != nil {
+		return err
+	}
+	return b.checkRoots(at, rootsAt)
+}
+
+// operations reads the nodes of a rank, whose appendix has the given number of entries.
+func (b *binaryReader) operations(at span, entries uint64) error {
+	base := uint64(len(b.s.succ))
+	if base+entries > math.MaxUint32 {
+		return b.errorf(b.at, "expected at most %d dependencies in all ranks", uint32(math.MaxUint32))
+	}
+	var next uint64
+	list := func(at int64, rec []byte) error {
+		n, index := binary.LittleEndian.Uint32(rec), binary.LittleEndian.Uint32(rec[4:])
+		if n > 0 && uint64(index) != next {
+			return b.errorf(at+4, "list starts at entry %d of the appendix, expected %d", index, next)
+		}
+		if next += uint64(n); next > entries {
+			return b.errorf(at, "list of %d entries exceeds the appendix of %d", n, entries)
+		}
+		return nil
+	}
+	err := b.records(int(at.n), nodeBytes, "an operation", func(at int64, rec []byte) error {
+		p := packed{
+			deps: binary.LittleEndian.Uint32(rec),
+			kind: Kind(rec[4]),
+			peer: binary.LittleEndian.Uint32(rec[5:]),
+			size: binary.LittleEndian.Uint64(rec[9:]),
+			tag:  binary.LittleEndian.Uint32(rec[17:]),
+			cpu:  rec[21],
+			nic:  rec[22],
+		}
+		if err := b.checkNode(at, p); err != nil {
+			return err
+		}
+		p.done = uint32(base + next)
+		if err := list(at+23, rec[23:]); err != nil {
+			return err
+		}
+		p.start = uint32(base + next)
+		if err := list(at+31, rec[31:]); err != nil {
+			return err
+		}
+		b.s.ops = append(b.s.ops, p)
+		return nil
+	})
+	if err == nil && next != entries {
+		err = b.errorf(b.at, "appendix of %d entries, expected %d", entries, next)
+	}
+	return err
+}
+
+func (b *binaryReader) checkNode(at int64, p packed) error {
+	n := uint32(len(b.ends))
+	switch {
+	case p.kind < Send || p.kind > Calc:
+		return b.errorf(at+4, "kind %d, expected 1 (send), 2 (recv) or 3 (calc)", p.kind)
+	case !p.peerOK(n):
+		return b.errorf(at+5, "peer %d, expected a rank below %d", int32(p.peer), n)
+	case p.cpu > b.s.maxCPU:
+		return b.errorf(at+21, "cpu %d, expected at most %d as the header says", p.cpu, b.s.maxCPU)
+	case p.nic > b.s.maxNIC:
+		return b.errorf(at+22, "nic %d, expected at most %d as the header says", p.nic, b.s.maxNIC)
+	}
+	return nil
+}
+
+// appendix reads the successor lists of a rank and checks that they agree with the numbers of dependencies.
+func (b *binaryReader) appendix(at span, opsAt int64, entries uint64) error {
+	base := len(b.s.succ)
+	if err := b.records(int(entries), 4, "the appendix", func(at2 int64, rec []byte) error {
+		x := binary.LittleEndian.Uint32(rec)
+		if x >= at.n {
+			return b.errorf(at2, "operation %d, expected one below %d", x, at.n)
+		}
+		b.s.succ = append(b.s.succ, x)
+		return nil
+	}); err != nil {
+		return err
+	}
+	ops := b.s.ops[at.first:][:at.n]
+	// Each operation's count is run down to 0 and built up again, which saves an array.
+	for _, x := range b.s.succ[base:] {
+		ops[x].deps--
+	}
+	for i := range ops {
+		if d := ops[i].deps; d != 0 {
+			return b.errorf(opsAt+int64(i)*nodeBytes, "operation %d waits for a wrong number of releases", i)
+		}
+	}
+	for _, x := range b.s.succ[base:] {
+		ops[x].deps++
+	}
+	return nil
+}
+
+// checkRoots compares the roots of a rank, read before, with its operations without dependencies.
+func (b *binaryReader) checkRoots(at span, rootsAt int64) error {
+	next := 0
+	for i, p := range b.s.ops[at.first:][:at.n] {
+		if p.deps != 0 {
+			continue
+		}
+		if next == len(b.roots) || b.roots[next] != uint32(i) {
+			return b.errorf(rootsAt+4*int64(next), "root %d, expected operation %d", next, i)
+		}
+		next++
+	}
+	if next != len(b.roots) {
+		return b.errorf(rootsAt+4*int64(next), "%d roots, expected %d", len(b.roots), next)
+	}
+	return nil
+}

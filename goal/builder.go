@@ -1,0 +1,218 @@
+package goal
+
+import (
+	"fmt"
+	"math"
+)
+
+// Builder puts a schedule together, rank by rank:
+//
+//	b := goal.NewBuilder()
+//	b.Rank(0)
+//	work := b.Calc(500)
+//	b.Requires(b.Send(8, 1, 7), work)
+//	b.Rank(1)
+//	b.Recv(8, 0, 7)
+//	s, err := b.Schedule()
+//
+// Errors are kept and returned by Schedule.
+type Builder struct {
+	s      Schedule
+	order  []uint32 // rank of each span of s.ranks, nil while they come in order
+	open   bool
+	edges  []edge
+	counts []uint32
+	err    error
+}
+
+// edge says that operation from releases operation to, when it starts or when it is done.
+type edge struct {
+	from, to uint32
+	start    bool
+}
+
+// NewBuilder returns a builder without ranks.
+func NewBuilder() *Builder { return &Builder{} }
+
+// Rank starts the operations of rank r. Each rank from 0 to the largest must be started exactly once, in any order;
+// in ascending order is cheapest.
+func (b *Builder) Rank(r int) {
+	b.endRank()
+	if r < 0 || r > math.MaxInt32 {
+		b.fail("rank %d is out of range", r)
+		return
+	}
+	if b.order == nil && r != len(b.s.ranks) {
+		b.order = make([]uint32, len(b.s.ranks))
+		for i := range b.order {
+			b.order[i] = uint32(i)
+		}
+	}
+	if b.order != nil {
+		b.order = append(b.order, uint32(r))
+	}
+	b.s.ranks = append(b.s.ranks, span{first: uint32(len(b.s.ops))})
+	b.open = true
+}
+
+// Add appends an operation to the current rank and returns its number within the rank, from 0.
+func (b *Builder) Add(op Op) int {
+	if !b.open {
+		b.fail("operation before the first rank")
+		return 0
+	}
+	if len(b.s.ops) >= MaxOps {
+		b.fail("more than %d operations", MaxOps)
+		return 0
+	}
+	i := len(b.s.ops) - int(b.s.ranks[len(b.s.ranks)-1].first)
+	b.s.ops = append(b.s.ops, packed{
+		size: op.Size, peer: op.Peer, tag: op.Tag, kind: op.Kind, cpu: op.CPU, nic: op.NIC,
+	})
+	b.s.maxCPU = max(b.s.maxCPU, op.CPU)
+	b.s.maxNIC = max(b.s.maxNIC, op.NIC)
+	return i
+}
+
+// Send appends a send of size bytes to rank to, on processor and network interface 0.
+func (b *Builder) Send(size uint64, to int, tag uint32) int {
+	return b.Add(Op{Kind: Send, Size: size, Peer: uint32(to), Tag: tag})
+}
+
+// Recv appends a receive of size bytes from rank from, on processor and network interface 0; from may be int(Any).
+func (b *Builder) Recv(size uint64, from int, tag uint32) int {
+	return b.Add(Op{Kind: Recv, Size: size, Peer: uint32(from), Tag: tag})
+}
+
+// Calc appends a computation of ns nanoseconds on processor 0.
+func (b *Builder) Calc(ns uint64) int { return b.Add(Op{Kind: Calc, Size: ns}) }
+
+// Requires makes operation x of the current rank wait until operation y is done.
+func (b *Builder) Requires(x, y int) { b.depend(x, y, false) }
+
+// IRequires makes operation x of the current rank wait until operation y has started.
+func (b *Builder) IRequires(x, y int) { b.depend(x, y, true) }
+
+func (b *Builder) depend(x, y int, start bool) {
+	if b.err != nil {
+		return
+	}
+	n := 0
+	if b.open {
+		n = len(b.s.ops) - int(b.s.ranks[len(b.s.ranks)-1].first)
+	}
+	if x < 0 || y < 0 || x >= n || y >= n {
+		b.fail("dependency of operation %d on %d in a rank of %d operations", x, y, n)
+		return
+	}
+	b.edges = append(b.edges, edge{from: uint32(y), to: uint32(x), start: start})
+}
+
+func (b *Builder) fail(format string, args ...any) {
+	if b.err == nil {
+		b.err = fmt.Errorf("goal: "+format, args...)
+	}
+}
+
+// endRank sorts the dependencies of the current rank into the successor lists. The order of the lists is that of the
+// calls, as the binary format wants it.
+func (b *Builder) endRank() {
+	if !b.open {
+		return
+	}
+	b.open = false
+	at := &b.s.ranks[len(b.s.ranks)-1]
+	ops := b.s.ops[at.first:]
+	at.n = uint32(len(ops))
+	base := len(b.s.succ)
+	if uint64(base)+uint64(len(b.edges)) > math.MaxUint32 {
+		b.fail("more than %d dependencies", uint32(math.MaxUint32))
+		b.edges = b.edges[:0]
+	}
+	// counts[2i] and counts[2i+1] are first the lengths of the two lists of operation i, then where they are filled.
+	b.counts = append(b.counts[:0], make([]uint32, 2*len(ops))...)
+	for _, e := range b.edges {
+		b.counts[e.list()]++
+		ops[e.to].deps++
+	}
+	next := uint32(base)
+	for i := range ops {
+		done, start := b.counts[2*i], b.counts[2*i+1]
+		ops[i].done, ops[i].start = next, next+done
+		b.counts[2*i], b.counts[2*i+1] = next, next+done
+		next += done + start
+	}
+	b.s.succ = append(b.s.succ, make([]uint32, len(b.edges))...)
+	for _, e := range b.edges {
+		at := &b.counts[e.list()]
+		b.s.succ[*at] = e.to
+		*at++
+	}
+	b.edges = b.edges[:0]
+}
+
+func (e edge) list() uint32 {
+	if e.start {
+		return 2*e.from + 1
+	}
+	return 2 * e.from
+}
+
+// Schedule checks and returns the schedule. The builder must not be used afterwards.
+func (b *Builder) Schedule() (*Schedule, error) {
+	b.endRank()
+	if len(b.s.ranks) == 0 {
+		b.fail("a schedule needs at least 1 rank")
+	}
+	if b.err != nil {
+		return nil, b.err
+	}
+	if err := b.sortRanks(); err != nil {
+		return nil, err
+	}
+	for r := range b.s.ranks {
+		for i, p := range b.s.ops[b.s.ranks[r].first:][:b.s.ranks[r].n] {
+			if err := b.s.checkOp(p); err != nil {
+				return nil, fmt.Errorf("goal: rank %d operation %d: %w", r, i, err)
+			}
+		}
+	}
+	return &b.s, nil
+}
+
+// sortRanks brings the spans into the order of their ranks.
+func (b *Builder) sortRanks() error {
+	if b.order == nil {
+		return nil
+	}
+	sorted := make([]span, len(b.s.ranks))
+	seen := make([]bool, len(b.s.ranks))
+	for i, r := range b.order {
+		if int(r) >= len(sorted) {
+			return fmt.Errorf("goal: rank %d of %d ranks", r, len(sorted))
+		}
+		if seen[r] {
+			return fmt.Errorf("goal: rank %d is defined twice", r)
+		}
+		seen[r], sorted[r] = true, b.s.ranks[i]
+	}
+	b.s.ranks = sorted
+	return nil
+}
+
+// checkOp reports what makes an operation unfit for its schedule.
+func (s *Schedule) checkOp(p packed) error {
+	n := uint32(len(s.ranks))
+	if p.kind < Send || p.kind > Calc {
+		return fmt.Errorf("unknown kind %d, expected 1 (send), 2 (recv) or 3 (calc)", p.kind)
+	}
+	if !p.peerOK(n) {
+		return fmt.Errorf("peer %d of %d ranks", int32(p.peer), n)
+	}
+	return nil
+}
+
+// peerOK reports whether the operation can stand in a schedule of n ranks.
+func (p *packed) peerOK(n uint32) bool {
+	return p.kind == Calc || p.peer < n || p.kind == Recv && p.peer == Any
+}

@@ -1,0 +1,91 @@
+package goal
+
+import "hash/maphash"
+
+// labelTable finds the operations of one rank by their labels. It is emptied in no time, because a large schedule has
+// a million ranks of a few labels each.
+type labelTable struct {
+	slots []labelSlot // a power of two
+	bytes []byte      // the labels one after the other
+	used  int
+	age   uint32 // slots of another age are empty
+	op    uint32 // number of the next operation
+	last  []byte // label of the next operation, nil if none
+}
+
+type labelSlot struct {
+	age      uint32
+	hash     uint32
+	op       uint32
+	from, to uint32
+}
+
+// labelSeed makes collisions unpredictable for a hostile file. It has no influence on any result.
+var labelSeed = maphash.MakeSeed()
+
+// reset forgets all labels.
+func (t *labelTable) reset() {
+	t.bytes = t.bytes[:0]
+	t.used, t.op, t.last = 0, 0, nil
+	if t.age++; t.age == 0 {
+		clear(t.slots)
+		t.age = 1
+	}
+}
+
+// define gives the next operation a label. It reports false if the label is taken.
+func (t *labelTable) define(label []byte) bool {
+	if 2*t.used >= len(t.slots) {
+		t.grow()
+	}
+	hash := uint32(maphash.Bytes(labelSeed, label))
+	at := t.probe(hash, label)
+	if at.age == t.age {
+		return false
+	}
+	from := uint32(len(t.bytes))
+	t.bytes = append(t.bytes, label...)
+	*at = labelSlot{t.age, hash, t.op, from, uint32(len(t.bytes))}
+	t.used++
+	t.last = t.bytes[from:]
+	return true
+}
+
+// nextOp says that the next operation has been added.
+func (t *labelTable) nextOp() { t.op++ }
+
+// find returns the operation with a label.
+func (t *labelTable) find(label []byte) (uint32, bool) {
+	if len(t.slots) == 0 {
+		return 0, false
+	}
+	at := t.probe(uint32(maphash.Bytes(labelSeed, label)), label)
+	return at.op, at.age == t.age
+}
+
+// probe returns the slot of a label, or the empty one where it belongs.
+func (t *labelTable) probe(hash uint32, label []byte) *labelSlot {
+	mask := uint32(len(t.slots) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		at := &t.slots[i]
+		if at.age != t.age || at.hash == hash && string(t.bytes[at.from:at.to]) == string(label) {
+			return at
+		}
+	}
+}
+
+func (t *labelTable) grow() {
+	old := t.slots
+	t.slots = make([]labelSlot, max(64, 2*len(old)))
+	mask := uint32(len(t.slots) - 1)
+	for _, s := range old {
+		if s.age != t.age {
+			continue
+		}
+		i := s.hash & mask
+		for t.slots[i].age == t.age {
+			i = (i + 1) & mask
+		}
+		t.slots[i] = s
+	}
+}

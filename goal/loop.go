@@ -1,0 +1,308 @@
+package goal
+
+import "fmt"
+
+// loop runs until no event is left.
+func (m *Simulator) loop() error {
+	for {
+		e, ok := m.queue.pop()
+		if !ok {
+			return nil
+		}
+		if e.time > maxTime {
+			return fmt.Errorf("goal: %w", ErrOverflow)
+		}
+		id := uint32(e.key) & idMask
+		switch stamp := uint32(e.key >> 32); uint32(e.key) &^ idMask {
+		case evWake:
+			m.wake(id, e.time, stamp)
+		case evMsg:
+			op := &m.ops[id]
+			if m.readyMessage(op) > e.time {
+				m.enqueue(waitKey(op.peer, waitMsg, op), id, stamp)
+			} else {
+				m.message(id, e.time)
+			}
+		default:
+			m.operation(id, e.time, stamp)
+		}
+	}
+}
+
+// operation runs an operation or puts it into a wait queue.
+func (m *Simulator) operation(id uint32, t int64, stamp uint32) {
+	op := &m.ops[id]
+	switch op.kind {
+	case Recv:
+		m.recv(id, t)
+	case Send:
+		if m.readySend(op) > t {
+			m.enqueue(waitKey(op.rank, waitSend, op), id, stamp)
+		} else {
+			m.send(id, t)
+		}
+	case Calc:
+		if m.readyCalc(op) > t {
+			m.enqueue(waitKey(op.rank, waitCalc, op), id, stamp)
+		} else {
+			m.calc(id, t)
+		}
+	}
+}
+
+func (m *Simulator) readyCalc(op *simOp) int64 { return m.clocks(op.rank)[op.cpu] }
+
+func (m *Simulator) readySend(op *simOp) int64 {
+	c := m.clocks(op.rank)
+	return max(c[op.cpu], c[m.cpus+m.nics+int(op.nic)])
+}
+
+func (m *Simulator) readyMessage(op *simOp) int64 {
+	c := m.clocks(op.peer)
+	return max(c[op.cpu], c[m.cpus+int(op.nic)])
+}
+
+func (m *Simulator) calc(id uint32, t int64) {
+	op := &m.ops[id]
+	end := m.busy(op.rank, t, int64(op.size))
+	m.clocks(op.rank)[op.cpu] = end
+	if m.watch != nil {
+		m.watch.calc(id, t, end)
+	}
+	m.open--
+	m.release(op.start, m.succEnd(id))
+	m.schedule(op.rank)
+}
+
+func (m *Simulator) send(id uint32, t int64) {
+	op, p := &m.ops[id], &m.p
+	c := m.clocks(op.rank)
+	end := m.busy(op.rank, t, p.Overhead+sizeCost(op.size, p.ByteOverhead))
+	gap := t + p.Gap + sizeCost(op.size, p.ByteGap)
+	c[op.cpu], c[m.cpus+m.nics+int(op.nic)] = end, gap
+	if m.watch != nil {
+		m.watch.send(id, t, end, gap)
+	}
+	m.open--
+	m.result.Messages++
+	m.push(m.busy(op.rank, t, p.Overhead)+p.L, evMsg|id)
+	if op.size <= p.Eager {
+		m.release(op.start, m.succEnd(id))
+	} else {
+		m.release(op.start, op.done)
+	}
+	m.schedule(op.rank)
+}
+
+func (m *Simulator) recv(id uint32, t int64) {
+	op := &m.ops[id]
+	q := &m.match[op.rank]
+	if m.watch != nil {
+		m.watch.recv(id, t)
+	}
+	msg := m.takeMessage(q, op)
+	if msg == none {
+		m.run[id].link = none
+		if q.recv == none {
+			q.recv = id
+		} else {
+			m.run[q.recvLast].link = id
+		}
+		q.recvLast = id
+		m.release(op.start, op.done)
+		m.schedule(op.rank)
+		return
+	}
+	from := &m.ops[msg]
+	m.waiting--
+	m.open--
+	if m.watch != nil {
+		m.watch.matched(id, msg, t)
+	}
+	m.countSizes(op, from)
+	doneAt := m.succEnd(msg) // the sender releases nothing
+	if op.size > m.p.Eager {
+		// The clocks are those of the sender, the indices those of the receive (LogGOPS'10 simulator).
+		m.raise(from.rank, op.cpu, op.nic, id, t)
+		if from.size > m.p.Eager {
+			doneAt = from.done
+		}
+	} else if from.size > m.p.Eager {
+		m.stuck = append(m.stuck, msg)
+	}
+	if from.rank == op.rank {
+		m.release(op.start, op.done)
+		m.release(doneAt, m.succEnd(msg))
+		m.release(op.done, m.succEnd(id))
+		m.schedule(op.rank)
+		return
+	}
+	if from.rank < op.rank {
+		m.release(doneAt, m.succEnd(msg))
+		m.schedule(from.rank)
+	}
+	m.release(op.start, m.succEnd(id))
+	m.schedule(op.rank)
+	if from.rank > op.rank {
+		m.release(doneAt, m.succEnd(msg))
+		m.schedule(from.rank)
+	}
+}
+
+// message lets the message of send id arrive.
+func (m *Simulator) message(id uint32, t int64) {
+	op, p := &m.ops[id], &m.p
+	c := m.clocks(op.peer)
+	gap := sizeCost(op.size, p.ByteGap)
+	end := m.busy(op.peer, t, p.Overhead+max(gap, sizeCost(op.size, p.ByteOverhead)))
+	gap += t + p.Gap
+	c[op.cpu], c[m.cpus+int(op.nic)] = end, gap
+	if m.watch != nil {
+		m.watch.message(id, t, end, gap)
+	}
+	q := &m.match[op.peer]
+	to := m.takeRecv(q, op)
+	if to == none {
+		m.run[id].link = none
+		if q.msg == none {
+			q.msg = id
+		} else {
+			m.run[q.msgLast].link = id
+		}
+		q.msgLast = id
+		m.waiting++
+		return
+	}
+	m.open--
+	if m.watch != nil {
+		m.watch.matched(to, id, t)
+	}
+	into := &m.ops[to]
+	m.countSizes(into, op)
+	if op.size <= p.Eager {
+		m.release(into.done, m.succEnd(to))
+		m.schedule(into.rank)
+		return
+	}
+	m.raise(op.rank, op.cpu, op.nic, id|evMsg, t)
+	if op.rank <= into.rank {
+		m.release(op.done, m.succEnd(id))
+		if op.rank < into.rank {
+			m.schedule(op.rank)
+		}
+	}
+	m.release(into.done, m.succEnd(to))
+	m.schedule(into.rank)
+	if op.rank > into.rank {
+		m.release(op.done, m.succEnd(id))
+		m.schedule(op.rank)
+	}
+}
+
+func (m *Simulator) countSizes(recv, send *simOp) {
+	if recv.size != send.size {
+		m.result.Mismatched++
+	}
+}
+
+// raise moves the clocks of the sender of a rendezvous message up to the time of the match, which event by made.
+func (m *Simulator) raise(rank uint32, cpu, nic uint8, by uint32, t int64) {
+	c := m.clocks(rank)
+	gs := m.cpus + m.nics + int(nic)
+	if m.watch != nil {
+		m.watch.raised(rank, cpu, nic, by, t)
+	}
+	c[cpu] = max(c[cpu], t)
+	c[gs] = max(c[gs], t)
+}
+
+// takeRecv takes the first posted receive that matches the message of a send.
+func (m *Simulator) takeRecv(q *matchQueues, send *simOp) uint32 {
+	prev := none
+	for i := q.recv; i != none; prev, i = i, m.run[i].link {
+		r := &m.ops[i]
+		if (r.peer == send.rank || r.peer == Any) && tagsMatch(r.tag, send.tag) {
+			m.unlink(&q.recv, &q.recvLast, prev, i)
+			return i
+		}
+	}
+	return none
+}
+
+// takeMessage takes the first unexpected message that matches a receive.
+func (m *Simulator) takeMessage(q *matchQueues, recv *simOp) uint32 {
+	prev := none
+	for i := q.msg; i != none; prev, i = i, m.run[i].link {
+		s := &m.ops[i]
+		if (recv.peer == s.rank || recv.peer == Any) && tagsMatch(recv.tag, s.tag) {
+			m.unlink(&q.msg, &q.msgLast, prev, i)
+			return i
+		}
+	}
+	return none
+}
+
+func tagsMatch(a, b uint32) bool { return a == b || a == Any || b == Any }
+
+// unlink takes entry i, which follows prev, out of a list.
+func (m *Simulator) unlink(first, last *uint32, prev, i uint32) {
+	next := m.run[i].link
+	if prev == none {
+		*first = next
+	} else {
+		m.run[prev].link = next
+	}
+	if next == none {
+		*last = prev
+	}
+}
+
+// succEnd returns the end of the list of what operation id releases when it is done.
+func (m *Simulator) succEnd(id uint32) uint32 {
+	return m.ops[id+1].start
+}
+
+// release counts a release of each operation of a part of succ, and collects those that wait for no other.
+func (m *Simulator) release(from, to uint32) {
+	for _, x := range m.succ[from:to] {
+		st := &m.run[x]
+		if st.link--; st.link == 0 {
+			m.released = append(m.released, x)
+		}
+	}
+}
+
+// schedule puts the released operations, which are all of the given rank, into the event queue: sends, receives,
+// computations, each in order of release.
+func (m *Simulator) schedule(rank uint32) {
+	switch len(m.released) {
+	case 0:
+		return
+	case 1:
+		m.scheduleOp(m.released[0])
+	default:
+		for kind := Send; kind <= Calc; kind++ {
+			for _, id := range m.released {
+				if m.ops[id].kind == kind {
+					m.scheduleOp(id)
+				}
+			}
+		}
+	}
+	m.released = m.released[:0]
+}
+
+func (m *Simulator) scheduleOp(id uint32) {
+	op := &m.ops[id]
+	if op.kind == Send {
+		m.push(m.readySend(op), evOp|id)
+	} else {
+		m.push(m.readyCalc(op), evOp|id)
+	}
+}
+
+// push adds a new event.
+func (m *Simulator) push(t int64, what uint32) {
+	m.queue.push(event{t, uint64(m.stamp)<<32 | uint64(what)})
+	m.stamp++
+}

@@ -1,0 +1,67 @@
+package goal
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+// Params are the parameters of the LogGOPS model (LogGOPS'10, section 2). All times are in nanoseconds.
+type Params struct {
+	// L is the latency: from the end of the sender's overhead to the arrival at the receiver.
+	L int64 `json:"L"`
+	// Overhead (o) is the time a message keeps the processor busy at each end.
+	Overhead int64 `json:"o"`
+	// Gap (g) is the time a message keeps the network interface busy at each end.
+	Gap int64 `json:"g"`
+	// ByteGap (G) is the time each byte after the first adds to Gap.
+	ByteGap int64 `json:"G"`
+	// ByteOverhead (O) is the time each byte after the first adds to Overhead.
+	ByteOverhead int64 `json:"O"`
+	// Eager (S) is the largest message that is sent without waiting for its receive, in bytes.
+	Eager uint64 `json:"S"`
+}
+
+// DefaultParams returns the parameters that the simulator of LogGOPS'10 uses if none are given.
+func DefaultParams() Params {
+	return Params{L: 2500, Overhead: 1500, Gap: 1000, ByteGap: 6, ByteOverhead: 0, Eager: 65535}
+}
+
+// ErrOverflow is wrapped by the errors of runs whose times do not fit: 2^62 ns are 146 years.
+var ErrOverflow = errors.New("time exceeds 2^62 ns")
+
+const (
+	maxTime = int64(1) << 62
+	// maxCost bounds each term of a cost, so that a clock cannot wrap around before maxTime is noticed.
+	maxCost = int64(1) << 59
+)
+
+// Validate reports parameters that are negative or too large.
+func (p Params) Validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name string
+		v    int64
+	}{{"L", p.L}, {"o", p.Overhead}, {"g", p.Gap}, {"G", p.ByteGap}, {"O", p.ByteOverhead}} {
+		if f.v < 0 || f.v > maxCost {
+			errs = append(errs, fmt.Errorf("goal: %s is %d ns, expected 0 to %d", f.name, f.v, maxCost))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// fits reports whether the costs of the largest message and computation stay below maxCost.
+func (p Params) fits(bytes, calc uint64) error {
+	if calc > uint64(maxCost) {
+		return fmt.Errorf("goal: a computation of %d ns: %w", calc, ErrOverflow)
+	}
+	if bytes == 0 {
+		return nil
+	}
+	for _, perByte := range []int64{p.ByteGap, p.ByteOverhead} {
+		if hi, lo := bits.Mul64(bytes-1, uint64(perByte)); hi != 0 || lo > uint64(maxCost) {
+			return fmt.Errorf("goal: a message of %d bytes at %d ns a byte: %w", bytes, perByte, ErrOverflow)
+		}
+	}
+	return nil
+}

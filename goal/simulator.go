@@ -1,0 +1,291 @@
+package goal
+
+import (
+	"fmt"
+	"math"
+)
+
+// none ends a list of operations.
+const none = ^uint32(0)
+
+// Simulator runs one schedule on the LogGOPS model (LogGOPS'10), as often and with as many parameters as wanted. It
+// keeps all memory between runs. It is not safe for concurrent use; several simulators may share a schedule.
+//
+// The operations of a simulator are sorted by their depth in the dependencies of their rank and then by rank. Ranks
+// of one program are in about the same depth at about the same time, so a run walks through memory mostly forwards.
+type Simulator struct {
+	s *Schedule
+
+	// Constant per schedule.
+	ops    []simOp  // with one more at the end, whose start ends the lists of the last
+	succ   []uint32 // per operation: what it releases when it starts, then what it releases when it is done
+	origin []uint32 // per operation: its number in the schedule
+	deps   []uint32 // per operation: releases it waits for
+	roots  int      // operations of depth 0
+	cpus   int
+	nics   int
+	stride int // clocks per rank: cpus, receiving nics, sending nics
+
+	// The state of a run.
+	p        Params
+	noise    *Noise
+	watch    watcher
+	queue    queue
+	stamp    uint32 // number of the next event
+	run      []opState
+	clock    []int64
+	match    []matchQueues
+	wait     waitQueues
+	released []uint32
+	open     int // operations that have not run
+	waiting  int // messages in unexpected queues
+	stuck    []uint32
+	result   Result
+}
+
+// simOp is an operation as the loop wants it: half a cache line.
+type simOp struct {
+	size  uint64
+	peer  uint32
+	tag   uint32
+	rank  uint32
+	start uint32 // first of those released when it starts
+	done  uint32 // first of those released when it is done, up to the start of the next operation
+	kind  Kind
+	cpu   uint8
+	nic   uint8
+}
+
+// opState is the changing part of an operation. An operation is in at most one queue at a time: a send first in a wait
+// queue of its rank, then, as a message, in one of its target, then in the unexpected queue.
+type opState struct {
+	link  uint32 // before release: missing releases; after it: next in a list
+	child uint32 // in a wait queue: first child
+	stamp uint32 // in a wait queue: number of the event
+}
+
+// matchQueues are the lists of posted receives and of unexpected messages of a rank, oldest first.
+type matchQueues struct {
+	recv, recvLast uint32
+	msg, msgLast   uint32
+}
+
+// NewSimulator prepares a schedule for running.
+func NewSimulator(s *Schedule) *Simulator {
+	m := &Simulator{s: s}
+	for i := range s.ops {
+		m.cpus = max(m.cpus, int(s.ops[i].cpu))
+		m.nics = max(m.nics, int(s.ops[i].nic))
+	}
+	m.cpus++
+	m.nics++
+	m.stride = m.cpus + 2*m.nics
+	m.sortOps()
+	m.run = make([]opState, len(s.ops))
+	m.clock = make([]int64, len(s.ranks)*m.stride)
+	m.match = make([]matchQueues, len(s.ranks))
+	m.result.FinishNS = make([]int64, len(s.ranks))
+	return m
+}
+
+// sortOps fills the constant arrays.
+func (m *Simulator) sortOps() {
+	s := m.s
+	place, counts := depths(s)
+	m.roots = 0
+	if len(counts) > 0 {
+		m.roots = int(counts[0])
+	}
+	next := uint32(0)
+	for d, n := range counts {
+		counts[d] = next
+		next += n
+	}
+	m.ops = make([]simOp, len(s.ops)+1)
+	m.origin = make([]uint32, len(s.ops))
+	m.deps = make([]uint32, len(s.ops))
+	for r, at := range s.ranks {
+		for i := at.first; i < at.first+at.n; i++ {
+			to := counts[place[i]]
+			counts[place[i]]++
+			place[i] = to
+			p := &s.ops[i]
+			m.ops[to] = simOp{
+				size: p.size, peer: p.peer, tag: p.tag, rank: uint32(r), kind: p.kind, cpu: p.cpu, nic: p.nic,
+			}
+			m.origin[to] = i
+			m.deps[to] = p.deps
+		}
+	}
+	m.succ = make([]uint32, 0, len(s.succ))
+	for to, i := range m.origin {
+		p, op := &s.ops[i], &m.ops[to]
+		first := s.ranks[op.rank].first
+		op.start = uint32(len(m.succ))
+		for _, x := range s.succ[p.start:s.succEnd(int(i))] {
+			m.succ = append(m.succ, place[first+x])
+		}
+		op.done = uint32(len(m.succ))
+		for _, x := range s.succ[p.done:p.start] {
+			m.succ = append(m.succ, place[first+x])
+		}
+	}
+	m.ops[len(s.ops)].start = uint32(len(m.succ))
+}
+
+// depths returns the depth of each operation in the dependencies of its rank, and how many there are of each. Those
+// that a cycle keeps from running get the largest depth.
+func depths(s *Schedule) (depth, counts []uint32) {
+	depth = make([]uint32, len(s.ops))
+	var left, ready []uint32
+	deepest := uint32(0)
+	var cyclic []uint32
+	for _, at := range s.ranks {
+		ops := s.ops[at.first:][:at.n]
+		level := depth[at.first:][:at.n]
+		left, ready = left[:0], ready[:0]
+		for i := range ops {
+			left = append(left, ops[i].deps)
+			if ops[i].deps == 0 {
+				ready = append(ready, uint32(i))
+			}
+		}
+		for n := 0; n < len(ready); n++ {
+			i := ready[n]
+			deepest = max(deepest, level[i])
+			for _, x := range s.succ[ops[i].done:s.succEnd(int(at.first+i))] {
+				level[x] = max(level[x], level[i]+1)
+				if left[x]--; left[x] == 0 {
+					ready = append(ready, x)
+				}
+			}
+		}
+		if len(ready) < len(ops) {
+			for i := range ops {
+				if left[i] > 0 {
+					cyclic = append(cyclic, at.first+uint32(i))
+				}
+			}
+		}
+	}
+	for _, i := range cyclic {
+		depth[i] = deepest + 1
+	}
+	counts = make([]uint32, deepest+2)
+	for _, d := range depth {
+		counts[d]++
+	}
+	return depth, counts
+}
+
+// Option changes how a run is done.
+type Option func(*Simulator)
+
+// Run runs the schedule from the start and returns when each rank finishes. The slice in the result is valid until
+// the next run.
+//
+// If some operations never run or a message is never received, the error is an *UnfinishedError; the result is then
+// still what the model says about the others.
+func (m *Simulator) Run(p Params, options ...Option) (Result, error) {
+	if err := p.Validate(); err != nil {
+		return Result{}, err
+	}
+	var bytes, calc uint64
+	for i := range m.s.ops {
+		if op := &m.s.ops[i]; op.kind == Calc {
+			calc = max(calc, op.size)
+		} else {
+			bytes = max(bytes, op.size)
+		}
+	}
+	if err := p.fits(bytes, calc); err != nil {
+		return Result{}, err
+	}
+	m.p, m.noise, m.watch = p, nil, nil
+	for _, o := range options {
+		o(m)
+	}
+	if m.noise != nil {
+		if err := m.noise.fits(m.s.Ranks()); err != nil {
+			return Result{}, err
+		}
+	}
+	m.start()
+	if err := m.loop(); err != nil {
+		return Result{}, err
+	}
+	return m.finish()
+}
+
+// start sets the state of time 0 and releases the roots.
+func (m *Simulator) start() {
+	m.queue.reset()
+	m.wait.reset()
+	clear(m.clock)
+	for i := range m.match {
+		m.match[i] = matchQueues{none, none, none, none}
+	}
+	for i, d := range m.deps {
+		m.run[i] = opState{link: d}
+	}
+	m.stamp, m.waiting, m.open = 0, 0, len(m.deps)
+	m.stuck = m.stuck[:0]
+	m.result.Messages, m.result.Mismatched = 0, 0
+	m.released = m.released[:0]
+	for i := range m.roots {
+		if n := len(m.released); n > 0 && m.ops[i].rank != m.ops[m.released[n-1]].rank {
+			m.schedule(m.ops[m.released[n-1]].rank)
+		}
+		m.released = append(m.released, uint32(i))
+	}
+	if n := len(m.released); n > 0 {
+		m.schedule(m.ops[m.released[n-1]].rank)
+	}
+}
+
+// finish computes the result.
+func (m *Simulator) finish() (Result, error) {
+	res := &m.result
+	res.Ranks = len(m.match)
+	res.Events = int64(len(m.deps)-m.open) + res.Messages
+	res.MaxNS, res.MaxRank = -1, 0
+	for r := range res.FinishNS {
+		t := int64(0)
+		for _, c := range m.clock[r*m.stride:][:m.cpus] {
+			t = max(t, c)
+		}
+		res.FinishNS[r] = t
+		if t > res.MaxNS {
+			res.MaxNS, res.MaxRank = t, r
+		}
+	}
+	if res.MaxNS > maxTime {
+		return Result{}, fmt.Errorf("goal: rank %d: %w", res.MaxRank, ErrOverflow)
+	}
+	if m.open > 0 || m.waiting > 0 {
+		return *res, m.unfinished()
+	}
+	return *res, nil
+}
+
+// sizeCost returns the cost of all bytes of a message but the first.
+func sizeCost(size uint64, perByte int64) int64 {
+	if size == 0 {
+		return 0
+	}
+	return int64(size-1) * perByte
+}
+
+// clocks returns the clocks of a rank.
+func (m *Simulator) clocks(rank uint32) []int64 {
+	at := int(rank) * m.stride
+	return m.clock[at : at+m.stride : at+m.stride]
+}
+
+// busy returns when a processor that starts to work at t for the given time is free again.
+func (m *Simulator) busy(rank uint32, t, work int64) int64 {
+	if m.noise == nil {
+		return t + work
+	}
+	return min(m.noise.end(rank, t, work), math.MaxInt64/2)
+}

@@ -1,0 +1,126 @@
+package goal
+
+import (
+	"bufio"
+	"io"
+	"strconv"
+)
+
+// WriteText writes a schedule in text form. Operations keep the labels of the text they were read from; those that
+// take part in a dependency and have none are called l and their number, from 1, with as many underscores as make it
+// unique.
+func WriteText(w io.Writer, s *Schedule) error {
+	t := textWriter{out: bufio.NewWriterSize(w, 1<<16), s: s}
+	t.buf = append(t.buf, "num_ranks "...)
+	t.buf = strconv.AppendInt(t.buf, int64(s.Ranks()), 10)
+	t.buf = append(t.buf, '\n')
+	for r, v := range s.All() {
+		if err := t.rank(r, v); err != nil {
+			return err
+		}
+	}
+	return t.out.Flush()
+}
+
+type textWriter struct {
+	out   *bufio.Writer
+	s     *Schedule
+	buf   []byte
+	taken map[string]bool // labels of the current rank, nil without names
+}
+
+func (t *textWriter) rank(r int, v Rank) error {
+	t.taken = nil
+	if t.s.Named() {
+		t.taken = make(map[string]bool, v.Len())
+		for i := range v.Len() {
+			t.taken[v.Label(i)] = true
+		}
+	}
+	t.buf = append(t.buf, "\nrank "...)
+	t.buf = strconv.AppendInt(t.buf, int64(r), 10)
+	t.buf = append(t.buf, " {\n"...)
+	for i := range v.Len() {
+		if v.Label(i) != "" || v.Deps(i) > 0 || len(v.AfterDone(i)) > 0 || len(v.AfterStart(i)) > 0 {
+			t.label(v, i)
+			t.buf = append(t.buf, ": "...)
+		}
+		t.buf = append(appendOp(t.buf, v.Op(i)), '\n')
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	for y := range v.Len() {
+		for _, x := range v.AfterDone(y) {
+			t.depend(v, int(x), " requires ", y)
+		}
+		for _, x := range v.AfterStart(y) {
+			t.depend(v, int(x), " irequires ", y)
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	t.buf = append(t.buf, "}\n"...)
+	return t.flush()
+}
+
+func (t *textWriter) flush() error {
+	_, err := t.out.Write(t.buf)
+	t.buf = t.buf[:0]
+	return err
+}
+
+func (t *textWriter) depend(v Rank, x int, relation string, y int) {
+	t.label(v, x)
+	t.buf = append(t.buf, relation...)
+	t.label(v, y)
+	t.buf = append(t.buf, '\n')
+}
+
+// label appends the label of an operation.
+func (t *textWriter) label(v Rank, i int) {
+	if name := v.Label(i); name != "" {
+		t.buf = append(t.buf, name...)
+		return
+	}
+	from := len(t.buf)
+	t.buf = append(t.buf, 'l')
+	t.buf = strconv.AppendInt(t.buf, int64(i)+1, 10)
+	for t.taken[string(t.buf[from:])] {
+		t.buf = append(t.buf, '_')
+	}
+}
+
+// appendOp appends an operation as the text format writes it.
+func appendOp(b []byte, op Op) []byte {
+	b = append(b, op.Kind.String()...)
+	b = append(b, ' ')
+	b = strconv.AppendUint(b, op.Size, 10)
+	if op.Kind == Calc {
+		return appendAttribute(b, " cpu ", uint32(op.CPU))
+	}
+	toward := "b to "
+	if op.Kind == Recv {
+		toward = "b from "
+	}
+	b = appendIndex(append(b, toward...), op.Peer)
+	b = appendAttribute(b, " tag ", op.Tag)
+	b = appendAttribute(b, " cpu ", uint32(op.CPU))
+	return appendAttribute(b, " nic ", uint32(op.NIC))
+}
+
+// appendAttribute appends an attribute unless it has its default.
+func appendAttribute(b []byte, name string, v uint32) []byte {
+	if v == 0 {
+		return b
+	}
+	return appendIndex(append(b, name...), v)
+}
+
+func appendIndex(b []byte, v uint32) []byte {
+	if v == Any {
+		return append(b, "-1"...)
+	}
+	return strconv.AppendUint(b, uint64(v), 10)
+}
