@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // ID names an actor: the number of actors registered before it.
@@ -66,6 +67,7 @@ type Engine struct {
 	processes []*Process // in order of spawning; finished ones are swept out
 	alive     int
 	watched   []Waiter
+	interrupt atomic.Pointer[error]
 }
 
 // group names a run of actors registered together.
@@ -188,6 +190,13 @@ func (e *Engine) Fail(err error) {
 	e.stopped = true
 }
 
+// Interrupt ends the run with err soon, within some thousand events. It is the one method that may be called from another
+// goroutine. A later Run returns err at once.
+func (e *Engine) Interrupt(err error) { e.interrupt.CompareAndSwap(nil, &err) }
+
+// interruptEvery is how many events pass between looks at an interrupt; a power of two.
+const interruptEvery = 4096
+
 func (e *Engine) run(limit Time) error {
 	switch {
 	case e.running:
@@ -207,6 +216,12 @@ func (e *Engine) run(limit Time) error {
 		}
 		e.now = ev.Time
 		e.handled++
+		if e.handled%interruptEvery == 0 {
+			if err := e.interrupt.Load(); err != nil {
+				e.Fail(*err)
+				break
+			}
+		}
 		e.actors[ev.Dst].Handle(ev)
 	}
 	if e.q.pending == 0 {
