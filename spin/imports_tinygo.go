@@ -4,37 +4,49 @@ package spin
 
 import "unsafe"
 
-// The imports of docs/abi.md. The pragma noescape lets arguments stay on the stack: it is right for
-// calls that have done with their arguments when they return, and wrong for the non-blocking ones,
-// whose memory must be known to the compiler as shared until the handler has waited.
+// The imports of docs/abi.md. TinyGo takes it that an import has done with the memory behind its
+// pointers when it returns, and may keep variables on the stack or move accesses accordingly. That
+// is wrong for the non-blocking ones: they take addresses, which the compiler does not see through.
 
 //go:wasmimport spin dma_to_host
-//go:noescape
 func dmaToHost(space Space, offset uint64, local *byte, n uint32) Result
 
 //go:wasmimport spin dma_from_host
-//go:noescape
 func dmaFromHost(space Space, offset uint64, local *byte, n uint32) Result
 
 //go:wasmimport spin dma_to_host_nb
-func dmaToHostNB(space Space, offset uint64, local *byte, n uint32) Handle
+func startDMAToHost(space Space, offset uint64, local Ptr, n uint32) Handle
+
+func dmaToHostNB(space Space, offset uint64, local *byte, n uint32) Handle {
+	return startDMAToHost(space, offset, address(local, 0), n)
+}
 
 //go:wasmimport spin dma_from_host_nb
-func dmaFromHostNB(space Space, offset uint64, local *byte, n uint32) Handle
+func startDMAFromHost(space Space, offset uint64, local Ptr, n uint32) Handle
+
+func dmaFromHostNB(space Space, offset uint64, local *byte, n uint32) Handle {
+	return startDMAFromHost(space, offset, address(local, 0), n)
+}
 
 //go:wasmimport spin dma_cas
-//go:noescape
 func dmaCAS(space Space, offset, compare, swap uint64, found *uint64) Result
 
 //go:wasmimport spin dma_cas_nb
-func dmaCASNB(space Space, offset, compare, swap uint64, found *uint64) Handle
+func startDMACAS(space Space, offset, compare, swap uint64, found Ptr) Handle
+
+func dmaCASNB(space Space, offset, compare, swap uint64, found *uint64) Handle {
+	return startDMACAS(space, offset, compare, swap, AddrOf(found))
+}
 
 //go:wasmimport spin dma_fadd
-//go:noescape
 func dmaFAdd(space Space, offset, inc uint64, found *uint64) Result
 
 //go:wasmimport spin dma_fadd_nb
-func dmaFAddNB(space Space, offset, inc uint64, found *uint64) Handle
+func startDMAFAdd(space Space, offset, inc uint64, found Ptr) Handle
+
+func dmaFAddNB(space Space, offset, inc uint64, found *uint64) Handle {
+	return startDMAFAdd(space, offset, inc, AddrOf(found))
+}
 
 //go:wasmimport spin dma_test
 func dmaTest(h Handle) Result
@@ -43,42 +55,33 @@ func dmaTest(h Handle) Result
 func dmaWait(h Handle) Result
 
 //go:wasmimport spin cas
-//go:noescape
 func cas(p *uint64, compare, swap uint64) Result
 
 //go:wasmimport spin fadd
-//go:noescape
 func fadd(p *uint64, inc uint64) uint64
 
 //go:wasmimport spin yield
 func yield()
 
 //go:wasmimport spin put_from_host
-//go:noescape
 func putFromHost(op *Op) Result
 
 //go:wasmimport spin put_from_device
-//go:noescape
 func putFromDevice(op *Op) Result
 
 //go:wasmimport spin get_from_host
-//go:noescape
 func getFromHost(op *Op) Result
 
 //go:wasmimport spin get_from_device
-//go:noescape
 func getFromDevice(op *Op) Result
 
 //go:wasmimport spin atomic_from_host
-//go:noescape
 func atomicFromHost(op *Op) Result
 
 //go:wasmimport spin atomic_from_device
-//go:noescape
 func atomicFromDevice(op *Op) Result
 
 //go:wasmimport spin ct_get
-//go:noescape
 func ctGet(c Counter, out *[2]uint64) Result
 
 //go:wasmimport spin ct_set
@@ -91,11 +94,9 @@ func ctInc(c Counter, success, failure uint64) Result
 func ack(status int32) Result
 
 //go:wasmimport spin timer
-//go:noescape
 func timer(delay uint64, op *Op) Result
 
 //go:wasmimport spin to_self
-//go:noescape
 func toSelf(op *Op) Result
 
 //go:wasmimport spin num_hpus
@@ -108,7 +109,6 @@ func myHPU() int32
 func cycles() uint64
 
 //go:wasmimport spin log
-//go:noescape
 func log(line *byte, n uint32)
 
 // resolve returns the pointer of an address: they are the same in wasm.

@@ -40,7 +40,7 @@ type Outcome struct {
 	Deposited  bool        // the default action was taken
 	Pending    bool        // the message did not complete the entry
 	Failed     bool        // a handler failed
-	Dropped    uint64      // bytes
+	Dropped    uint64      // bytes of packets whose handler dropped them or failed, and of lost ones
 	Traps      []string    // causes of Segv
 }
 
@@ -166,7 +166,7 @@ func runPayloads[S any](r *reception, handler func(*spin.Payload, *S) spin.Code,
 			r.deposit(r.m.Offset+offsets[i], packets[i])
 		default:
 			code := r.check("payload", Run(r.d, handler, r.payload(packets[i], offsets[i]), state), spin.Success, spin.Drop)
-			if code == spin.Drop {
+			if code != spin.Success {
 				r.out.Dropped += uint64(len(packets[i]))
 			}
 			r.out.Payloads[i] = code

@@ -146,13 +146,17 @@ func TestDeliver(t *testing.T) {
 		Payload: func(p *spin.Payload, s *S) spin.Code {
 			s.log = append(s.log, p.Offset)
 			require.Equal(t, p.Offset+3, p.HostOffset)
-			if p.Offset == 6 {
+			switch p.Offset {
+			case 6:
 				return spin.Drop
+			case 14:
+				return spin.Fail
 			}
-			return spin.Code(0)
+			return spin.Success
 		},
 		Completion: func(c *spin.Completion, _ *S) spin.Code {
-			require.Equal(t, uint64(8), c.DroppedBytes)
+			require.Equal(t, uint64(12), c.DroppedBytes)
+			require.Equal(t, uint32(1), c.Failed)
 			return spin.Drop // not for a completion handler
 		},
 	}
@@ -163,8 +167,8 @@ func TestDeliver(t *testing.T) {
 	})
 	require.Equal(t, []uint64{14, 0, 6}, s.log)
 	require.Equal(t, spintest.Outcome{
-		Header: spin.ProcessDataPending, Payloads: []spin.Code{spin.Success, spin.Drop, spin.Success},
-		Completion: spin.Fail, Pending: true, Failed: true, Dropped: 8,
+		Header: spin.ProcessDataPending, Payloads: []spin.Code{spin.Success, spin.Drop, spin.Fail},
+		Completion: spin.Fail, Pending: true, Failed: true, Dropped: 12,
 	}, out)
 
 	out = spintest.Deliver(d, spintest.Handlers[S]{}, s, spintest.Message{Data: []byte("0123456789"), Offset: 1, Lost: []int{1}})
