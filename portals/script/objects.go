@@ -1,0 +1,506 @@
+package script
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spinsim/spinsim/portals"
+)
+
+func cmdPT(w *world, c *command, f *iface) error {
+	options, err := c.bits(portals.PTNames)
+	if err != nil {
+		return err
+	}
+	q, err := w.arg(c, f, "eq")
+	if err != nil {
+		return err
+	}
+	index := portals.PTAny
+	if c.pos[0] != "any" {
+		if index, err = word32(c, c.pos[0]); err != nil {
+			return err
+		}
+	}
+	got, err := f.ni.PTAlloc(portals.PTOptions(options), q, index)
+	if err != nil {
+		return w.result(c, err)
+	}
+	if index == portals.PTAny {
+		return w.printf("%d: portal table entry %d", c.proc, got)
+	}
+	return nil
+}
+
+func word32(c *command, s string) (uint32, error) {
+	v, err := number(s)
+	if err != nil || v > 1<<32-1 {
+		return 0, c.errorf("%q is no number of 32 bits", s)
+	}
+	return uint32(v), nil
+}
+
+func cmdPTIndex(w *world, c *command, f *iface) error {
+	index, err := word32(c, c.pos[0])
+	if err != nil {
+		return err
+	}
+	switch c.verb {
+	case "ptfree":
+		return w.result(c, f.ni.PTFree(index))
+	case "ptenable":
+		return w.result(c, f.ni.PTEnable(index))
+	}
+	if err := w.result(c, f.ni.PTDisable(index)); err != nil {
+		return err
+	}
+	if f.ni.PTBusy(index) {
+		return w.printf("%d: messages are still being delivered", c.proc)
+	}
+	return nil
+}
+
+func cmdExhaust(w *world, c *command, f *iface) error {
+	index, err := word32(c, c.pos[0])
+	if err != nil {
+		return err
+	}
+	return w.printf("%d: refuses messages: %v", c.proc, f.ni.DisableForFlowControl(index))
+}
+
+func cmdEQ(w *world, c *command, f *iface) error {
+	count, err := number(c.pos[1])
+	if err != nil {
+		return c.errorf("%v", err)
+	}
+	h, err := f.ni.EQAlloc(count)
+	if err != nil {
+		return w.result(c, err)
+	}
+	f.bind(c.pos[0], h)
+	return nil
+}
+
+func cmdEQFree(w *world, c *command, f *iface) error {
+	h, err := w.handle(c, f, c.pos[0])
+	if err != nil {
+		return err
+	}
+	return w.result(c, f.ni.EQFree(h))
+}
+
+func cmdEvents(w *world, c *command, f *iface) error {
+	h, err := w.handle(c, f, c.pos[0])
+	if err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		ev, err := f.ni.EQGet(h)
+		if errors.Is(err, portals.ErrEQEmpty) {
+			if n == 0 {
+				return w.printf("%d: %s: no events", c.proc, c.pos[0])
+			}
+			return nil
+		}
+		if err != nil && !errors.Is(err, portals.ErrEQDropped) {
+			return w.result(c, err)
+		}
+		if err != nil {
+			if err := w.printf("%d: %s: EQ_DROPPED", c.proc, c.pos[0]); err != nil {
+				return err
+			}
+		}
+		if err := w.printf("%d: %s: %s", c.proc, c.pos[0], eventText(f, &ev)); err != nil {
+			return err
+		}
+	}
+}
+
+func cmdEQGet(w *world, c *command, f *iface) error {
+	h, err := w.handle(c, f, c.pos[0])
+	if err != nil {
+		return err
+	}
+	ev, err := f.ni.EQGet(h)
+	if err != nil {
+		if err := w.result(c, err); err != nil || ev == (portals.Event{}) {
+			return err
+		}
+	}
+	return w.printf("%d: %s: %s", c.proc, c.pos[0], eventText(f, &ev))
+}
+
+func cmdEQPoll(w *world, c *command, f *iface) error {
+	var hs []portals.Handle
+	for _, s := range c.pos {
+		h, err := w.handle(c, f, s)
+		if err != nil {
+			return err
+		}
+		hs = append(hs, h)
+	}
+	ev, which, err := f.ni.EQPoll(hs)
+	if err != nil {
+		if err := w.result(c, err); err != nil || ev == (portals.Event{}) {
+			return err
+		}
+	}
+	return w.printf("%d: queue %d: %s", c.proc, which, eventText(f, &ev))
+}
+
+func cmdCT(w *world, c *command, f *iface) error {
+	h, err := f.ni.CTAlloc()
+	if err != nil {
+		return w.result(c, err)
+	}
+	f.bind(c.pos[0], h)
+	return nil
+}
+
+func cmdCTFree(w *world, c *command, f *iface) error {
+	h, err := w.handle(c, f, c.pos[0])
+	if err != nil {
+		return err
+	}
+	return w.result(c, f.ni.CTFree(h))
+}
+
+func cmdCTCancel(w *world, c *command, f *iface) error {
+	h, err := w.handle(c, f, c.pos[0])
+	if err != nil {
+		return err
+	}
+	return w.result(c, f.ni.CTCancelTriggered(h))
+}
+
+func cmdCounter(w *world, c *command, f *iface) error {
+	for _, s := range c.pos {
+		h, err := w.handle(c, f, s)
+		if err != nil {
+			return err
+		}
+		v, err := f.ni.CTGet(h)
+		if err != nil {
+			return w.result(c, err)
+		}
+		if err := w.printf("%d: %s: success %d, failure %d", c.proc, s, v.Success, v.Failure); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cmdCTPoll(w *world, c *command, f *iface) error {
+	var hs []portals.Handle
+	var tests []uint64
+	for i, s := range c.pos {
+		if i%2 == 1 {
+			v, err := number(s)
+			if err != nil {
+				return c.errorf("%v", err)
+			}
+			tests = append(tests, v)
+			continue
+		}
+		h, err := w.handle(c, f, s)
+		if err != nil {
+			return err
+		}
+		hs = append(hs, h)
+	}
+	v, which, err := f.ni.CTPoll(hs, tests)
+	if err != nil {
+		return w.result(c, err)
+	}
+	return w.printf("%d: counter %d: success %d, failure %d", c.proc, which, v.Success, v.Failure)
+}
+
+// ctArgs reads counter, value, trigger and threshold.
+func (w *world) ctArgs(c *command, f *iface) (h portals.Handle, v portals.CTEvent, trig portals.Handle, threshold uint64, err error) {
+	if h, err = w.handle(c, f, c.pos[0]); err != nil {
+		return
+	}
+	if err = c.nums(map[string]*uint64{"success": &v.Success, "failure": &v.Failure, "threshold": &threshold}); err != nil {
+		return
+	}
+	trig, err = w.arg(c, f, "trig")
+	return
+}
+
+func cmdCTSet(w *world, c *command, f *iface) error {
+	h, v, trig, threshold, err := w.ctArgs(c, f)
+	if err != nil {
+		return err
+	}
+	if _, ok := c.args["trig"]; ok {
+		return w.result(c, f.ni.TriggeredCTSet(h, v, trig, threshold))
+	}
+	return w.result(c, f.ni.CTSet(h, v))
+}
+
+func cmdCTInc(w *world, c *command, f *iface) error {
+	h, v, trig, threshold, err := w.ctArgs(c, f)
+	if err != nil {
+		return err
+	}
+	if _, ok := c.args["trig"]; ok {
+		return w.result(c, f.ni.TriggeredCTInc(h, v, trig, threshold))
+	}
+	return w.result(c, f.ni.CTInc(h, v))
+}
+
+// iovec reads "base:len,base:len".
+func (c *command) iovec() ([]portals.IOVec, error) {
+	s, ok := c.args["iov"]
+	if !ok {
+		return nil, nil
+	}
+	iov := []portals.IOVec{}
+	for _, part := range strings.Split(s, ",") {
+		if part == "" {
+			continue
+		}
+		base, length, ok := strings.Cut(part, ":")
+		b, err1 := number(base)
+		n, err2 := number(length)
+		if !ok || err1 != nil || err2 != nil {
+			return nil, c.errorf("iov: %q is no vector, want address:length", part)
+		}
+		iov = append(iov, portals.IOVec{Base: b, Length: n})
+	}
+	return iov, nil
+}
+
+func cmdMD(w *world, c *command, f *iface) error {
+	var m portals.MD
+	options, err := c.bits(portals.MDNames)
+	if err != nil {
+		return err
+	}
+	m.Options = portals.MDOptions(options)
+	if err := c.nums(map[string]*uint64{"start": &m.Start, "len": &m.Length}); err != nil {
+		return err
+	}
+	if m.IOVec, err = c.iovec(); err != nil {
+		return err
+	}
+	if m.EQ, err = w.arg(c, f, "eq"); err != nil {
+		return err
+	}
+	if m.CT, err = w.arg(c, f, "ct"); err != nil {
+		return err
+	}
+	h, err := f.ni.MDBind(&m)
+	if err != nil {
+		return w.result(c, err)
+	}
+	f.bind(c.pos[0], h)
+	return nil
+}
+
+func cmdMDRelease(w *world, c *command, f *iface) error {
+	h, err := w.handle(c, f, c.pos[0])
+	if err != nil {
+		return err
+	}
+	return w.result(c, f.ni.MDRelease(h))
+}
+
+// entry reads the arguments of an entry.
+func (w *world) entry(c *command, f *iface) (m portals.ME, pt uint32, list portals.List, user uint64, err error) {
+	options, err := c.bits(portals.EntryNames)
+	if err != nil {
+		return
+	}
+	m.Options = portals.EntryOptions(options)
+	m.MatchID = portals.AnyID
+	err = c.nums(map[string]*uint64{
+		"start": &m.Start, "len": &m.Length, "bits": &m.MatchBits, "ignore": &m.IgnoreBits, "minfree": &m.MinFree,
+		"user": &user,
+	})
+	if err != nil {
+		return
+	}
+	if m.IOVec, err = c.iovec(); err != nil {
+		return
+	}
+	if m.CT, err = w.arg(c, f, "ct"); err != nil {
+		return
+	}
+	if m.UID, err = c.num32("uid", portals.UIDAny); err != nil {
+		return
+	}
+	if from, ok := c.args["from"]; ok && from != "any" {
+		if m.MatchID, err = w.processID(c, f, from); err != nil {
+			return
+		}
+	}
+	if m.MatchID.NID, err = c.num32("nid", m.MatchID.NID); err != nil {
+		return
+	}
+	if m.MatchID.PID, err = c.num32("pid", m.MatchID.PID); err != nil {
+		return
+	}
+	if pt, err = c.num32("pt", 0); err != nil {
+		return
+	}
+	switch l := c.args["list"]; l {
+	case "", "priority":
+	case "overflow":
+		list = portals.OverflowList
+	default:
+		var v uint64
+		if v, err = number(l); err != nil || v > 255 {
+			err = c.errorf("list %q, want priority, overflow or a number", l)
+			return
+		}
+		list = portals.List(v)
+	}
+	m.Spin, err = c.spin()
+	return
+}
+
+// spin reads the sPIN fields of an entry.
+func (c *command) spin() (*portals.Spin, error) {
+	var s portals.Spin
+	given := false
+	for key, p := range map[string]*uint32{
+		"hh": &s.Handlers.Header, "ph": &s.Handlers.Payload, "ch": &s.Handlers.Completion, "hpumem": &s.HPUMem,
+	} {
+		v, err := c.num32(key, 0)
+		if err != nil {
+			return nil, err
+		}
+		*p = v
+		given = given || c.args[key] != ""
+	}
+	if err := c.nums(map[string]*uint64{"hpuoff": &s.HPUMemOffset, "uhdr": &s.UserHdrLen}); err != nil {
+		return nil, err
+	}
+	if n, err := c.num("state", 0); err != nil || n > 1<<16 {
+		return nil, c.errorf("state of %q bytes, want 0 to 65536", c.args["state"])
+	} else if n > 0 {
+		s.InitialState = make([]byte, n)
+		given = true
+	}
+	if !given && s.UserHdrLen == 0 {
+		return nil, nil
+	}
+	return &s, nil
+}
+
+// processID is the name of process i of the script on an interface.
+func (w *world) processID(c *command, f *iface, s string) (portals.ID, error) {
+	if strings.Contains(s, "/") {
+		return idOf(c, s)
+	}
+	i, err := number(s)
+	if err != nil || i > 1<<32-1 {
+		return portals.ID{}, c.errorf("%q is no process, want its number, or nid/pid", s)
+	}
+	if f.ni.Kind().Logical() {
+		return portals.RankID(uint32(i)), nil
+	}
+	if i >= uint64(len(w.procs)) {
+		return portals.ID{}, c.errorf("process %d does not exist, there are %d", i, len(w.procs))
+	}
+	for _, other := range w.ifaces {
+		if other.owner == w.procs[i] {
+			if id, err := other.ni.PhysID(); err == nil {
+				return id, nil
+			}
+		}
+	}
+	return portals.PhysID(uint32(i), 0), nil
+}
+
+func cmdME(w *world, c *command, f *iface) error {
+	m, pt, list, user, err := w.entry(c, f)
+	if err != nil {
+		return err
+	}
+	var h portals.Handle
+	if _, ok := c.args["trig"]; ok {
+		trig, err := w.arg(c, f, "trig")
+		if err != nil {
+			return err
+		}
+		threshold, err := c.num("threshold", 0)
+		if err != nil {
+			return err
+		}
+		h, err = f.ni.TriggeredMEAppend(pt, &m, list, user, trig, threshold)
+		if err != nil {
+			return w.result(c, err)
+		}
+	} else if h, err = f.ni.MEAppend(pt, &m, list, user); err != nil {
+		return w.result(c, err)
+	}
+	f.bind(c.pos[0], h)
+	return nil
+}
+
+// asLE is the part of an entry that list entries have.
+func asLE(m *portals.ME) *portals.LE {
+	return &portals.LE{
+		Start: m.Start, Length: m.Length, IOVec: m.IOVec, CT: m.CT, UID: m.UID, Options: m.Options, Spin: m.Spin,
+	}
+}
+
+func cmdLE(w *world, c *command, f *iface) error {
+	m, pt, list, user, err := w.entry(c, f)
+	if err != nil {
+		return err
+	}
+	h, err := f.ni.LEAppend(pt, asLE(&m), list, user)
+	if err != nil {
+		return w.result(c, err)
+	}
+	f.bind(c.pos[0], h)
+	return nil
+}
+
+func cmdUnlink(w *world, c *command, f *iface) error {
+	h, err := w.handle(c, f, c.pos[0])
+	if err != nil {
+		return err
+	}
+	if c.verb == "leunlink" {
+		return w.result(c, f.ni.LEUnlink(h))
+	}
+	if _, ok := c.args["trig"]; !ok {
+		return w.result(c, f.ni.MEUnlink(h))
+	}
+	trig, err := w.arg(c, f, "trig")
+	if err != nil {
+		return err
+	}
+	threshold, err := c.num("threshold", 0)
+	if err != nil {
+		return err
+	}
+	return w.result(c, f.ni.TriggeredMEUnlink(h, trig, threshold))
+}
+
+func cmdSearch(w *world, c *command, f *iface) error {
+	m, pt, _, user, err := w.entry(c, f)
+	if err != nil {
+		return err
+	}
+	op := portals.SearchOnly
+	switch c.pos[0] {
+	case "only":
+	case "delete":
+		op = portals.SearchDelete
+	default:
+		v, err := number(c.pos[0])
+		if err != nil || v > 255 {
+			return c.errorf("%q, want only, delete or a number", c.pos[0])
+		}
+		op = portals.SearchOp(v)
+	}
+	if c.verb == "lesearch" {
+		return w.result(c, f.ni.LESearch(pt, asLE(&m), op, user))
+	}
+	return w.result(c, f.ni.MESearch(pt, &m, op, user))
+}
