@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	handler "github.com/spinsim/spinsim/handlers/accumulate"
@@ -23,13 +22,11 @@ target array is complete.
 	Sizes:      sizes(handler.ElementSize, 256<<10),
 	Ranks:      []int{2},
 	FixedRanks: true,
+	unit:       handler.ElementSize,
 	run:        runAccumulate,
 }
 
 func runAccumulate(w *bench) error {
-	if w.Bytes%handler.ElementSize != 0 {
-		return fmt.Errorf("size %d is not a multiple of %d, the size of a complex number", w.Bytes, handler.ElementSize)
-	}
 	if w.Mode == ModeSpinStream {
 		if err := w.load("accumulate", handler.Module); err != nil {
 			return err

@@ -126,4 +126,3 @@ var PublishedBcast = []struct {
 	{"spin-int", ModeSpinStream, ModeRDMA, 1024, 8, 0.07},
 	{"spin-int", ModeSpinStream, ModeP4, 1024, 8, 0.05},
 }
-

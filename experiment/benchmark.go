@@ -1,8 +1,8 @@
 package experiment
 
 import (
+	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
@@ -52,13 +52,13 @@ type Result struct {
 // Benchmark is a published microbenchmark.
 type Benchmark struct {
 	Name       string
-	Short      string              // one line
-	Long       string              // what is measured and how
-	Modes      []string            // in the order of a table; the first is the baseline of speed-ups
-	Sizes      []int               // bytes, by default
-	Ranks      []int               // by default
-	FixedRanks bool                // the number of ranks cannot be chosen
-	Exports    map[string][]string // by mode: names a user's handler module may export
+	Short      string   // one line
+	Long       string   // what is measured and how
+	Modes      []string // in the order of a table; the first is the baseline of speed-ups
+	Sizes      []int    // bytes, by default
+	Ranks      []int    // by default
+	FixedRanks bool     // the number of ranks cannot be chosen
+	unit       int      // sizes are multiples of it; 0: any size
 	run        func(*bench) error
 }
 
@@ -77,11 +77,9 @@ func Find(name string) (*Benchmark, error) {
 	return nil, fmt.Errorf("no benchmark %q, expected one of %s", name, strings.Join(names, ", "))
 }
 
-// Run makes one measurement. A byte that differs from what was sent, a program that waits for ever, and a handler error are errors.
-func (b *Benchmark) Run(p *Point) (*Result, error) {
-	if !slices.Contains(b.Modes, p.Mode) {
-		return nil, fmt.Errorf("%s has no mode %q, expected one of %s", b.Name, p.Mode, strings.Join(b.Modes, ", "))
-	}
+// Run makes one measurement of a point of Sweep.Points. A byte that differs from what was sent, a program that waits for ever, and a
+// handler error are errors.
+func (b *Benchmark) Run(ctx context.Context, p *Point) (*Result, error) {
 	c, err := runtime.NewCluster(runtime.Config{
 		Profile: p.Profile, Nodes: p.Ranks, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer,
 	})
@@ -93,7 +91,7 @@ func (b *Benchmark) Run(p *Point) (*Result, error) {
 	if err := b.run(w); err != nil {
 		return nil, w.fail(b, err)
 	}
-	if err := c.Run(); err != nil {
+	if err := c.Run(ctx); err != nil {
 		return nil, w.fail(b, err)
 	}
 	if failed, n := c.HandlerErrors(); n > 0 {

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -21,6 +22,7 @@ max(g, G*s) for packets of s bytes. The latency is the time until the host knows
 	Sizes:      sizes(64, 4096),
 	Ranks:      []int{2},
 	FixedRanks: true,
+	unit:       1,
 	run:        runHPUs,
 }
 
@@ -43,16 +45,13 @@ type WorkResult struct {
 // maxWorkPackets is how many packets a measurement has at most, and at least so many as the packet buffer holds.
 const maxWorkPackets = 4096
 
-// WithHPUs returns the profile with another number of HPUs and packet size.
-func WithHPUs(name string, overrides []string, cores, packet int) (*runtime.Profile, error) {
+// withHPUs returns the profile with another number of HPUs and packet size.
+func withHPUs(name string, overrides []string, cores, packet int) (*runtime.Profile, error) {
 	all := append(append([]string(nil), overrides...), fmt.Sprintf("hpu.cores=%d", cores), fmt.Sprintf("fabric.mtu=%d", packet))
 	return runtime.LoadProfile(name, all...)
 }
 
 func runHPUs(w *bench) error {
-	if w.Work == nil {
-		return fmt.Errorf("no handler time given")
-	}
 	if err := w.load("work", handler.Module); err != nil {
 		return err
 	}
@@ -164,7 +163,7 @@ func (w *bench) cyclesOf(iterations uint64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := c.Run(); err != nil {
+	if err := c.Run(context.Background()); err != nil {
 		return 0, err
 	}
 	return c.Node(1).Stats().HandlerCycles, nil

@@ -1,5 +1,10 @@
 package report
 
+import (
+	"fmt"
+	"path/filepath"
+)
+
 // Select returns the table with only the named columns, in the order given. It is an error if one does not exist.
 func (t *Table) Select(names ...string) (*Table, error) {
 	out := &Table{Title: t.Title, Answer: t.Answer, Notes: t.Notes}
@@ -20,4 +25,12 @@ func (t *Table) Select(names ...string) (*Table, error) {
 		out.rows = append(out.rows, picked)
 	}
 	return out, nil
+}
+
+// CheckImage reports whether PlotFile can draw a file of that name.
+func CheckImage(name string) error {
+	if ext := filepath.Ext(name); ext != ".svg" && ext != ".png" {
+		return fmt.Errorf("cannot draw %q files, want a name that ends in one of %s", ext, imageTypes)
+	}
+	return nil
 }

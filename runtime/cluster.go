@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -117,7 +118,12 @@ func (c *Cluster) Close() error {
 
 // Run simulates until nothing is left to happen. It returns the first error of a host program, a *sim.StuckError if a program
 // or a handler still waits for something, or nil. Handler errors do not end a run; see HandlerErrors.
-func (c *Cluster) Run() error { return c.engine.Run() }
+// When ctx is done the run ends with its error.
+func (c *Cluster) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { c.engine.Interrupt(context.Cause(ctx)) })
+	defer stop()
+	return c.engine.Run()
+}
 
 // RunUntil simulates up to and including time t.
 func (c *Cluster) RunUntil(t sim.Time) error { return c.engine.RunUntil(t) }
@@ -172,6 +178,12 @@ func (c *Cluster) Waiting(report func(sim.Waiting)) {
 // The error, a *hpu.LoadError, names module, function, offset and cause.
 func (c *Cluster) LoadModule(name string, wasm []byte) (*hpu.Module, error) {
 	return hpu.Load(name, wasm, c.profile.hpuSpec())
+}
+
+// CheckModule says why a device of this profile would reject a handler module; nil: it would not.
+func (p *Profile) CheckModule(name string, wasm []byte) error {
+	_, err := hpu.Load(name, wasm, p.hpuSpec())
+	return err
 }
 
 func (c *Cluster) nextFlow() uint64 {

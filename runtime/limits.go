@@ -24,11 +24,11 @@ type LimitsSpec struct {
 	MaxWAWOrderedSize    Size `yaml:"max_waw_ordered_size"`
 	MaxWAROrderedSize    Size `yaml:"max_war_ordered_size"`
 	MaxVolatileSize      Size `yaml:"max_volatile_size"`
-	MaxUserHdrSize       Size `yaml:"max_user_hdr_size"` // at most one packet
+	MaxUserHdrSize       Size `yaml:"max_user_hdr_size"` // and at most one packet
 	MaxInitialState      Size `yaml:"max_initial_state"`
 }
 
-func (l *LimitsSpec) check(c *checker, mtu int32) {
+func (l *LimitsSpec) check(c *checker) {
 	for _, f := range []struct {
 		name  string
 		value int
@@ -51,7 +51,7 @@ func (l *LimitsSpec) check(c *checker, mtu int32) {
 	c.between("limits.max_waw_ordered_size", int64(l.MaxWAWOrderedSize), 0, int64(l.MaxMsgSize))
 	c.between("limits.max_war_ordered_size", int64(l.MaxWAROrderedSize), 0, int64(l.MaxMsgSize))
 	c.between("limits.max_volatile_size", int64(l.MaxVolatileSize), 0, int64(l.MaxMsgSize))
-	c.between("limits.max_user_hdr_size", int64(l.MaxUserHdrSize), 0, int64(mtu))
+	c.between("limits.max_user_hdr_size", int64(l.MaxUserHdrSize), 0, math.MaxInt32)
 	c.between("limits.max_initial_state", int64(l.MaxInitialState), 0, math.MaxInt32)
 }
 
@@ -64,7 +64,7 @@ func (l *LimitsSpec) portals(p *Profile) portals.Limits {
 		MaxMsgSize: uint64(l.MaxMsgSize), MaxAtomicSize: uint64(l.MaxAtomicSize),
 		MaxFetchAtomicSize: uint64(l.MaxFetchAtomicSize), MaxWAWOrderedSize: uint64(l.MaxWAWOrderedSize),
 		MaxWAROrderedSize: uint64(l.MaxWAROrderedSize), MaxVolatileSize: uint64(l.MaxVolatileSize),
-		MaxUserHdrSize: uint64(l.MaxUserHdrSize), MaxPayloadSize: uint64(p.Fabric.MTU),
+		MaxUserHdrSize: uint64(min(l.MaxUserHdrSize, Size(p.Fabric.MTU))), MaxPayloadSize: uint64(p.Fabric.MTU),
 		MaxHandlerMem: uint64(p.HPU.MaxHPUMemory), MaxInitialState: uint64(l.MaxInitialState),
 		MinFragmentationLimit: uint64(p.Fabric.MTU), MaxCyclesPerByte: uint64(p.HPU.MaxCyclesPerByte),
 	}

@@ -18,6 +18,7 @@ type message struct {
 	mtu       int
 	target    int32            // node
 	fail      portals.FailType // of reading the data
+	requested bool             // at the sender: the request for its data has reached host memory
 	self      bool             // a timer or a message to the own process
 	completes *unfinished      // put: message whose entry it completes
 	device    bool             // the data came from HPU memory: it counts against the egress limit of handlers

@@ -9,7 +9,9 @@ import (
 
 // The events of a node. The argument A and the reference P of each stand beside it.
 const (
-	kindReadSlot    sim.Kind = iota + 1 // packet, *message: a DMA read has its turn on the bus
+	kindReadRequest sim.Kind = iota + 1 // *message: a DMA read has reached memory
+	kindReadNext                        // the data of a message has passed the bus, the next one's may
+	kindReadSlot                        // packet, *message: a DMA read has its turn on the bus
 	kindReadDone                        // packet, *message: its data is at the NIC
 	kindSent                            // interface (B: fail type), *portals.Op: the SEND event has landed
 	kindWireFree                        // the wire takes the next packet
@@ -119,6 +121,10 @@ func (n *Node) handle(e *sim.Event) {
 		n.segmentEnd(&n.hpus.runs[e.A])
 	case kindDeposited:
 		n.deposited(e.P.(*message), int(e.A))
+	case kindReadRequest:
+		n.readRequest(e.P.(*message))
+	case kindReadNext:
+		n.readNext()
 	case kindReadSlot:
 		n.readSlot(e.P.(*message), int(e.A))
 	case kindReadDone:

@@ -136,7 +136,7 @@ type NI struct {
 	*portals.NI
 	proc  *Proc
 	own   portals.ID // physical
-	index int // on the node
+	index int        // on the node
 }
 
 // Proc is the process the interface belongs to.

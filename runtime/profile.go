@@ -234,7 +234,7 @@ func (p *Profile) Validate() error {
 	c.between("hpu.max_cycles", p.HPU.MaxCycles, 1, 1<<40)
 	c.between("hpu.max_cycles_per_byte", p.HPU.MaxCyclesPerByte, 0, 1<<20)
 	c.between("hpu.dma_handles", int64(p.HPU.DMAHandles), 1, 1<<16)
-	p.Limits.check(&c, p.Fabric.MTU)
+	p.Limits.check(&c)
 	errs = append(errs, c.errs...)
 	if err := p.hpuSpec().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("hpu: %w", err))

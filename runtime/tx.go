@@ -9,6 +9,7 @@ import (
 // txPipe is the transmit side of a NIC: operations become messages, their data is read from host memory, and packets enter
 // the wire one at a time, at least the gap g apart (sPIN'17 §4, LogGP).
 type txPipe struct {
+	reads  ring[*message] // messages whose data is to be read, one after the other (LogGP: a NIC sends one message at a time)
 	egress ring[txPacket]
 	free   sim.Time // when the next packet may enter the wire
 	armed  bool     // an event will look at the egress at free
@@ -61,17 +62,39 @@ func (n *Node) send(m *message) {
 		}
 		return
 	}
-	n.post(n.dma.request(n.now()), kindReadSlot, 0, m)
+	n.tx.reads.push(m)
+	n.post(n.dma.request(n.now()), kindReadRequest, 0, m)
 }
 
-// readSlot gives packet i of a message its turn on the bus; the next packet's turn comes when it has passed.
+// readRequest is the request for a message's data at host memory; the data follows when that of earlier messages has.
+func (n *Node) readRequest(m *message) {
+	m.requested = true
+	if n.tx.reads.front() == m {
+		n.readSlot(m, 0)
+	}
+}
+
+// readNext goes on to the next message, if its request has reached memory.
+func (n *Node) readNext() {
+	n.tx.reads.pop()
+	if n.tx.reads.len() > 0 && n.tx.reads.front().requested {
+		n.readSlot(n.tx.reads.front(), 0)
+	}
+}
+
+// readSlot gives packet i of a message its turn on the bus; the next turn comes when it has passed.
 func (n *Node) readSlot(m *message, i int) {
 	from, to := m.span(i)
 	sent, done := n.dma.read(n.now(), to-from)
 	n.trace.transfer(&n.dma, false, m.flow, sent, to-from)
 	n.post(done, kindReadDone, uint64(i), m)
-	if i+1 < m.packets {
+	switch {
+	case i+1 < m.packets:
 		n.post(sent, kindReadSlot, uint64(i+1), m)
+	case n.tx.reads.len() > 1:
+		n.post(sent, kindReadNext, 0, nil)
+	default:
+		n.tx.reads.pop()
 	}
 }
 

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace"
+)
+
+// compareFlags are the flags that the benchmarks of compare share.
+type compareFlags struct {
+	profiles, overrides         []string
+	sizes, ranks, hpus, handler string
+	times, modes                string
+	seed                        uint64
+	engine, format, plot, trace string
+	all                         bool
+}
+
+func compareCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "compare",
+		Short: "Measure the same operation on the host, with triggered operations and with handlers",
+		Long:  "Compare runs a published microbenchmark in several modes and says what offloading is worth.",
+		Args:  noArguments,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	for _, b := range experiment.Benchmarks() {
+		c.AddCommand(benchmarkCommand(b))
+	}
+	return c
+}
+
+func benchmarkCommand(b *experiment.Benchmark) *cobra.Command {
+	var f compareFlags
+	c := &cobra.Command{
+		Use:   b.Name,
+		Short: b.Short,
+		Long:  b.Long,
+		Args:  exactArguments(),
+		RunE:  func(c *cobra.Command, _ []string) error { return f.run(c, b) },
+	}
+	flags := c.Flags()
+	flags.StringSliceVar(&f.profiles, "profile", runtime.ProfileNames(), "device and network: `NAMES` or files, separated by commas")
+	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profiles: `PATH=VALUE`, such as hpu.cores=8; may be repeated")
+	flags.StringVar(&f.sizes, "size", joinInts(b.Sizes), "message sizes: `LIST` such as 8,64KiB or 8,..,256KiB (doubling)")
+	if !b.FixedRanks {
+		flags.StringVar(&f.ranks, "ranks", "2,4,..,1024", "numbers of ranks: `LIST` such as 2,4,..,1024 (doubling)")
+	}
+	if len(b.Modes) > 1 {
+		flags.StringVar(&f.modes, "mode", strings.Join(b.Modes, ","), "`LIST` of "+strings.Join(b.Modes, ", "))
+	} else {
+		flags.StringVar(&f.hpus, "hpus", "1,2,4,8", "`LIST` of numbers of HPUs")
+		flags.StringVar(&f.times, "handler-time", "50ns,200ns,800ns", "`LIST` of times of a payload handler")
+	}
+	flags.StringVar(&f.handler, "handler", "", "your handler module in place of the built-in one: `FILE.wasm`")
+	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` from which the payload is made")
+	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built with that tag")
+	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
+	flags.BoolVar(&f.all, "all", false, "show all columns in the table, not only latencies")
+	flags.StringVar(&f.plot, "plot", "", "draw the result: `FILE.svg` or FILE.png")
+	flags.StringVar(&f.trace, "trace", "", "write a timeline of one run for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
+	return c
+}
+
+func joinInts(list []int) string {
+	parts := make([]string, len(list))
+	for i, v := range list {
+		parts[i] = strings.ReplaceAll(runtime.Size(v).String(), " ", "")
+	}
+	return strings.Join(parts, ",")
+}
+
+// sweep turns the flags into a sweep; everything wrong with them is reported before anything runs.
+func (f *compareFlags) sweep(b *experiment.Benchmark) (*experiment.Sweep, error) {
+	s := &experiment.Sweep{
+		Benchmark: b, Profiles: f.profiles, Overrides: f.overrides, Modes: b.Modes, Ranks: b.Ranks, Seed: f.seed, Engine: f.engine, Traced: f.trace != "",
+	}
+	var errs []error
+	keep := func(name string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", name, err))
+		}
+	}
+	var err error
+	s.Sizes, err = parseInts(f.sizes, parseSize)
+	keep("size", err)
+	if f.ranks != "" {
+		s.Ranks, err = parseInts(f.ranks, parseCount)
+		keep("ranks", err)
+	}
+	if f.modes != "" {
+		s.Modes = strings.Split(f.modes, ",")
+	}
+	if f.hpus != "" {
+		s.HPUs, err = parseInts(f.hpus, parseCount)
+		keep("hpus", err)
+		times, err := experiment.ParseList(f.times, func(v string) (int64, error) { t, err := sim.ParseTime(v); return int64(t), err })
+		keep("handler-time", err)
+		for _, t := range times {
+			s.Times = append(s.Times, sim.Time(t))
+		}
+	}
+	if f.handler != "" {
+		wasm, err := os.ReadFile(f.handler)
+		keep("handler", err)
+		s.Handler = &experiment.Handler{Name: filepath.Base(f.handler), Wasm: wasm}
+	}
+	return s, errors.Join(errs...)
+}
+
+func (f *compareFlags) run(c *cobra.Command, b *experiment.Benchmark) error {
+	format, err := report.ParseFormat(f.format)
+	if err != nil {
+		return badInput(fmt.Errorf("--format: %w", err))
+	}
+	if f.plot != "" {
+		if err := report.CheckImage(f.plot); err != nil {
+			return badInput(fmt.Errorf("--plot: %w", err))
+		}
+	}
+	s, err := f.sweep(b)
+	if err != nil {
+		return badInput(err)
+	}
+	if _, err := s.Points(); err != nil {
+		return badInput(err)
+	}
+	var writer *trace.Writer
+	if f.trace != "" {
+		if writer, err = trace.Create(f.trace, trace.Options{}); err != nil {
+			return badInput(fmt.Errorf("--trace: %w", err))
+		}
+		s.Tracer = writer
+	}
+	results, err := f.measure(c.Context(), c.ErrOrStderr(), s)
+	if writer != nil {
+		err = errors.Join(err, writer.Close())
+	}
+	if err != nil {
+		return err
+	}
+	return f.show(c.OutOrStdout(), s, results, format)
+}
+
+func (f *compareFlags) measure(ctx context.Context, errs io.Writer, s *experiment.Sweep) ([]*experiment.Result, error) {
+	points, err := s.Points()
+	if err != nil {
+		return nil, err
+	}
+	progress := newProgress(errs, s.Benchmark.Name, len(points))
+	defer progress.stop()
+	return s.Run(ctx, points, progress.step)
+}
+
+func (f *compareFlags) show(out io.Writer, s *experiment.Sweep, results []*experiment.Result, format report.Format) error {
+	t := s.Table(results)
+	if f.plot != "" {
+		if err := t.PlotFile(f.plot, s.Plot()); err != nil {
+			return err
+		}
+	}
+	if format == report.TextFormat && !f.all {
+		summary, err := s.Summary(t)
+		if err != nil {
+			return err
+		}
+		t = summary
+	}
+	t.Title = s.Benchmark.Name + ": " + s.Benchmark.Short
+	t.Answer = s.Answer(results)
+	t.Notes = s.Notes()
+	return t.Write(out, format)
+}
+
+func parseInts(s string, parse func(string) (int64, error)) ([]int, error) {
+	list, err := experiment.ParseList(s, parse)
+	ints := make([]int, len(list))
+	for i, v := range list {
+		ints[i] = int(v)
+	}
+	return ints, err
+}
+
+func parseSize(s string) (int64, error) {
+	n, err := runtime.ParseSize(s)
+	return int64(n), err
+}
+
+func parseCount(s string) (int64, error) {
+	var n int64
+	if _, err := fmt.Sscanf(s, "%d", &n); err != nil || fmt.Sprint(n) != s {
+		return 0, fmt.Errorf("%q is not a whole number", s)
+	}
+	return n, nil
+}
+
+// columnsTopic is the help topic "columns".
+func columnsTopic() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "columns",
+		Short: "What the columns of tables, CSV and JSON mean",
+	}
+	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		if err := report.WriteHelp(c.OutOrStdout(), append(experiment.Columns(), experiment.WorkColumns()...)); err != nil {
+			c.PrintErrln(err)
+		}
+	})
+	return c
+}

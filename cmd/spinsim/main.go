@@ -1,0 +1,106 @@
+// Command spinsim simulates programmable network interfaces. See "spinsim help".
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of the command.
+const (
+	exitOK      = 0
+	exitFailed  = 1 // the simulation ended badly: a process waits for ever, bytes differ, a handler failed
+	exitInput   = 2 // flags, files or modules are wrong; nothing was done
+	exitStopped = 130
+)
+
+// inputError is an error of what the user gave: it ends the command with exit code 2.
+type inputError struct{ err error }
+
+func (e inputError) Error() string { return e.err.Error() }
+func (e inputError) Unwrap() error { return e.err }
+
+// badInput marks an error as one of the user's input; nil stays nil.
+func badInput(err error) error {
+	if err == nil {
+		return nil
+	}
+	return inputError{err}
+}
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is main without the process: it returns the exit code.
+func run(args []string, out, errs io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := rootCommand()
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	var input inputError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(errs, "spinsim: interrupted")
+		return exitStopped
+	case errors.As(err, &input):
+		fmt.Fprintln(errs, "spinsim:", err)
+		return exitInput
+	}
+	fmt.Fprintln(errs, "spinsim:", err)
+	return exitFailed
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "spinsim",
+		Short: "What is offloading to the network interface worth?",
+		Long: `spinsim simulates clusters whose network interfaces run handlers (sPIN) on the packets of messages. Handlers are WebAssembly
+modules, written in TinyGo, C or anything else, and are charged for every instruction.
+
+Begin with:
+  spinsim compare bcast          broadcast on the host, with triggered operations and with handlers
+  spinsim handler new filter     a handler of your own, with its test
+  spinsim help columns           what the columns of a table mean`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArguments,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return inputError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
+	})
+	root.AddCommand(commands()...)
+	return root
+}
+
+// noArguments refuses arguments and names the command that would list what there is.
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return inputError{fmt.Errorf("unknown command %q; see %s --help", args[0], c.CommandPath())}
+}
+
+// exactArguments is cobra.ExactArgs with an error that counts as bad input.
+func exactArguments(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		return inputError{fmt.Errorf("%s: expected the arguments %v, got %d; see %s --help", c.Name(), names, len(args), c.CommandPath())}
+	}
+}

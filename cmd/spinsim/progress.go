@@ -1,0 +1,43 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// progress shows how many measurements are done, on a terminal only.
+type progress struct {
+	p   *mpb.Progress
+	bar *mpb.Bar
+}
+
+func newProgress(w io.Writer, name string, total int) *progress {
+	f, ok := w.(*os.File)
+	if !ok || total < 2 {
+		return &progress{}
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return &progress{}
+	}
+	p := mpb.New(mpb.WithOutput(f), mpb.WithWidth(40))
+	bar := p.AddBar(int64(total), mpb.PrependDecorators(decor.Name(name+" ")), mpb.AppendDecorators(decor.CountersNoUnit("%d/%d")), mpb.BarRemoveOnComplete())
+	return &progress{p, bar}
+}
+
+// step counts one measurement; it may be called from any goroutine.
+func (g *progress) step() {
+	if g.bar != nil {
+		g.bar.Increment()
+	}
+}
+
+// stop removes the bar.
+func (g *progress) stop() {
+	if g.bar != nil {
+		g.bar.Abort(true)
+		g.p.Wait()
+	}
+}

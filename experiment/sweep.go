@@ -1,0 +1,171 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	device "github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Sweep is a benchmark at all combinations of its parameters.
+type Sweep struct {
+	Benchmark *Benchmark
+	Profiles  []string // names or files
+	Overrides []string // of every profile, "path=value"
+	Modes     []string
+	Sizes     []int // bytes
+	Ranks     []int
+	HPUs      []int      // benchmark hpus: HPUs of the device
+	Times     []sim.Time // benchmark hpus: handler times
+	Seed      uint64
+	Engine    string
+	Handler   *Handler
+	Traced    bool       // a timeline is wanted: exactly one point
+	Tracer    sim.Tracer // that records it, set before Run
+}
+
+// Points lists the measurements in the order of the table, or says everything that is wrong with the parameters.
+func (s *Sweep) Points() ([]*Point, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	var points []*Point
+	for _, name := range s.Profiles {
+		p, err := device.LoadProfile(name, s.Overrides...)
+		if err != nil {
+			return nil, err
+		}
+		for _, size := range s.Sizes {
+			for _, ranks := range s.Ranks {
+				base := Point{Profile: p, Ranks: ranks, Bytes: size, Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Tracer: s.Tracer}
+				more, err := s.variants(name, base)
+				if err != nil {
+					return nil, err
+				}
+				points = append(points, more...)
+			}
+		}
+	}
+	if s.Traced && len(points) > 1 {
+		return nil, fmt.Errorf("a trace follows one run, but this sweep has %d: choose one profile, mode, size and number of ranks", len(points))
+	}
+	if s.Handler != nil {
+		return points, s.checkHandler(points)
+	}
+	return points, nil
+}
+
+// variants are the points that differ in mode, or in what benchmark hpus varies.
+func (s *Sweep) variants(profile string, base Point) (points []*Point, err error) {
+	if s.Benchmark != hpus {
+		for _, mode := range s.Modes {
+			p := base
+			p.Mode = mode
+			points = append(points, &p)
+		}
+		return points, nil
+	}
+	for _, cores := range s.HPUs {
+		p := base
+		if p.Profile, err = withHPUs(profile, s.Overrides, cores, base.Bytes); err != nil {
+			return nil, err
+		}
+		for _, t := range s.Times {
+			p := p
+			p.Mode, p.Work = ModeSpinStream, &WorkPoint{HPUs: cores, Handler: t}
+			points = append(points, &p)
+		}
+	}
+	return points, nil
+}
+
+const (
+	maxRanks = 1 << 20
+	maxBytes = 1 << 30
+)
+
+func (s *Sweep) check() error {
+	var errs []error
+	for _, mode := range s.Modes {
+		if !s.Benchmark.has(mode) {
+			errs = append(errs, fmt.Errorf("%s has no mode %q, expected one of %s", s.Benchmark.Name, mode, strings.Join(s.Benchmark.Modes, ", ")))
+		}
+	}
+	for _, n := range s.Ranks {
+		if s.Benchmark.FixedRanks && n != s.Benchmark.Ranks[0] {
+			errs = append(errs, fmt.Errorf("%s runs on %d ranks, got %d", s.Benchmark.Name, s.Benchmark.Ranks[0], n))
+		} else if n < 2 || n > maxRanks {
+			errs = append(errs, fmt.Errorf("%d ranks, expected 2 to %d", n, maxRanks))
+		}
+	}
+	for _, n := range s.Sizes {
+		if n < 0 || n > maxBytes {
+			errs = append(errs, fmt.Errorf("size %d, expected 0 to %d bytes", n, maxBytes))
+		} else if s.Benchmark.unit > 0 && (n == 0 || n%s.Benchmark.unit != 0) {
+			errs = append(errs, fmt.Errorf("size %d, %s needs a positive multiple of %d bytes", n, s.Benchmark.Name, s.Benchmark.unit))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkHandler loads the user's module for every profile before anything runs.
+func (s *Sweep) checkHandler(points []*Point) error {
+	for _, p := range points {
+		if err := p.Profile.CheckModule(s.Handler.Name, s.Handler.Wasm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Benchmark) has(mode string) bool {
+	for _, m := range b.Modes {
+		if m == mode {
+			return true
+		}
+	}
+	return false
+}
+
+// Run makes the measurements, several at a time, and returns their results in the order of Points. done, if not nil, is called after
+// each, from any goroutine.
+func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Result, error) {
+	results := make([]*Result, len(points))
+	failures := make([]error, len(points))
+	var next atomic.Int64
+	var failed atomic.Bool
+	var wg sync.WaitGroup
+	for range min(len(points), runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for ctx.Err() == nil && !failed.Load() {
+				i := int(next.Add(1)) - 1
+				if i >= len(points) {
+					return
+				}
+				results[i], failures[i] = s.Benchmark.Run(ctx, points[i])
+				if failures[i] != nil {
+					failed.Store(true)
+				}
+				if done != nil {
+					done()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for _, err := range failures {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}

@@ -1,0 +1,220 @@
+package experiment
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Columns describe a result of any benchmark.
+func Columns() []report.Column {
+	return []report.Column{
+		{Name: "benchmark", Help: "what was measured; see spinsim compare --help"},
+		{Name: "profile", Help: "the device and network simulated"},
+		{Name: "mode", Help: "who does the work: rdma (the host), p4 (triggered operations of the NIC), spin-store (handlers, when a message is complete), spin-stream (handlers, packet by packet)"},
+		{Name: "ranks", Kind: report.Count, Help: "nodes taking part"},
+		{Name: "bytes", Kind: report.Size, Help: "size of the message; in benchmark hpus, of a packet"},
+		{Name: "latency", Unit: "ns", Kind: report.Duration, Help: "what the benchmark defines: half a round trip for pingpong, else from the call to the last host that has seen the result"},
+		{Name: "host_cpu", Unit: "ns", Kind: report.Duration, Help: "time that cores of all ranks were busy: posting, matching, copying, and looking at completions that were there; spinning while there are none is not counted"},
+		{Name: "host_memory", Unit: "bytes", Kind: report.Size, Help: "bytes through the host memories of all ranks: DMA in both directions, and reads and writes of the cores"},
+		{Name: "handler_calls", Kind: report.Count, Help: "handlers that ran, on all ranks"},
+		{Name: "handler_cycles", Kind: report.Count, Help: "cycles charged to them"},
+		{Name: "speedup", Kind: report.Ratio, Help: "latency of rdma divided by latency, at the same profile, ranks and bytes; empty if rdma was not measured"},
+	}
+}
+
+// WorkColumns are the columns that benchmark hpus has besides.
+func WorkColumns() []report.Column {
+	return []report.Column{
+		{Name: "hpus", Kind: report.Count, Help: "benchmark hpus: handler processing units of the device"},
+		{Name: "handler", Unit: "ns", Kind: report.Duration, Help: "benchmark hpus: time of one payload handler"},
+		{Name: "rate", Unit: "per_s", Kind: report.Number, Scale: "rate", Help: "benchmark hpus: packets handled per second, measured between the first and the last"},
+		{Name: "littles_law", Unit: "per_s", Kind: report.Number, Scale: "rate", Help: "benchmark hpus: the smaller of the arrival rate, 1/max(g, G*bytes), and hpus/handler"},
+		{Name: "deviation", Kind: report.Share, Help: "benchmark hpus: (rate - littles_law) / littles_law"},
+		{Name: "hpus_needed", Kind: report.Number, Help: "benchmark hpus: HPUs that keep up with the arrival rate, handler time x arrival rate"},
+	}
+}
+
+// Table makes the table of a sweep's results.
+func (s *Sweep) Table(results []*Result) *report.Table {
+	columns := Columns()
+	if s.Benchmark == hpus {
+		columns = append(columns, WorkColumns()...)
+	}
+	t := report.New(columns...)
+	t.Title = s.Benchmark.Short
+	for _, r := range results {
+		row := []any{
+			r.Benchmark, r.Point.Profile.Name, r.Point.Mode, r.Point.Ranks, r.Point.Bytes, r.Latency, r.Stats.CPUBusy, r.Stats.HostMemoryBytes,
+			r.Stats.HandlerCalls, r.Stats.HandlerCycles, speedup(results, r),
+		}
+		if w := r.Work; s.Benchmark == hpus {
+			row = append(row, w.HPUs, w.Handler, w.Rate, w.Predicted, (w.Rate-w.Predicted)/w.Predicted, w.Needed)
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// speedup is the latency of the baseline at the same point divided by that of r, or nil without a baseline.
+func speedup(results []*Result, r *Result) any {
+	base := find(results, r.Point.Profile, ModeRDMA, r.Point.Ranks, r.Point.Bytes)
+	if base == nil || r.Latency == 0 {
+		return nil
+	}
+	return float64(base.Latency) / float64(r.Latency)
+}
+
+func find(results []*Result, p *runtime.Profile, mode string, ranks, bytes int) *Result {
+	for _, r := range results {
+		if q := r.Point; q.Mode == mode && q.Profile.Name == p.Name && q.Ranks == ranks && q.Bytes == bytes {
+			return r
+		}
+	}
+	return nil
+}
+
+// Answer says in sentences what a sweep has found.
+func (s *Sweep) Answer(results []*Result) []string {
+	if s.Benchmark == hpus {
+		return s.workAnswer(results)
+	}
+	var lines []string
+	for _, name := range profileNames(results) {
+		var last *Result
+		for _, r := range results {
+			if r.Point.Profile.Name == name && (last == nil || r.Point.Ranks > last.Point.Ranks || r.Point.Ranks == last.Point.Ranks && r.Point.Bytes >= last.Point.Bytes) {
+				last = r
+			}
+		}
+		for _, bytes := range extremes(results) {
+			best := fastest(results, name, last.Point.Ranks, bytes)
+			base := find(results, last.Point.Profile, ModeRDMA, last.Point.Ranks, bytes)
+			if best == nil || base == nil {
+				continue
+			}
+			if best == base {
+				lines = append(lines, fmt.Sprintf("%s, %d ranks, %v: rdma is the fastest, %s.", name, last.Point.Ranks, runtime.Size(bytes), short(base.Latency)))
+				continue
+			}
+			lines = append(lines, fmt.Sprintf("%s, %d ranks, %v: %s takes %s, rdma %s: %.2f times as fast.", name, last.Point.Ranks, runtime.Size(bytes),
+				best.Point.Mode, short(best.Latency), short(base.Latency), float64(base.Latency)/float64(best.Latency)))
+		}
+	}
+	return append(lines, s.published(results)...)
+}
+
+// short is a time for a sentence.
+func short(t sim.Time) string {
+	if t < sim.Microsecond {
+		return fmt.Sprintf("%.0f ns", t.Nanoseconds())
+	}
+	return fmt.Sprintf("%.2f µs", t.Microseconds())
+}
+
+// published sets the predictions beside what the publication gives.
+func (s *Sweep) published(results []*Result) (lines []string) {
+	if s.Benchmark != bcastBenchmark || s.Handler != nil {
+		return nil
+	}
+	for _, p := range PublishedBcast {
+		mode := findNamed(results, p.Profile, p.Mode, p.Ranks, p.Bytes)
+		against := findNamed(results, p.Profile, p.Against, p.Ranks, p.Bytes)
+		if mode == nil || against == nil {
+			continue
+		}
+		gain := 1 - float64(mode.Latency)/float64(against.Latency)
+		lines = append(lines, fmt.Sprintf("%s, %d ranks, %v: %s saves %.1f%% of the time of %s; published: %.0f%% (sPIN'17 §4.4).",
+			p.Profile, p.Ranks, runtime.Size(p.Bytes), p.Mode, 100*gain, p.Against, 100*p.Gain))
+	}
+	return lines
+}
+
+func findNamed(results []*Result, profile, mode string, ranks, bytes int) *Result {
+	for _, r := range results {
+		if r.Point.Profile.Name == profile {
+			return find(results, r.Point.Profile, mode, ranks, bytes)
+		}
+	}
+	return nil
+}
+
+func (s *Sweep) workAnswer(results []*Result) []string {
+	worst := 0.0
+	for _, r := range results {
+		d := (r.Work.Rate - r.Work.Predicted) / r.Work.Predicted
+		worst = max(worst, d, -d)
+	}
+	return []string{fmt.Sprintf("The rates differ from Little's law by %.2f%% at most.", 100*worst)}
+}
+
+func profileNames(results []*Result) (names []string) {
+	seen := map[string]bool{}
+	for _, r := range results {
+		if !seen[r.Point.Profile.Name] {
+			seen[r.Point.Profile.Name] = true
+			names = append(names, r.Point.Profile.Name)
+		}
+	}
+	return names
+}
+
+// extremes are the smallest and the largest size measured.
+func extremes(results []*Result) []int {
+	least, most := results[0].Point.Bytes, results[0].Point.Bytes
+	for _, r := range results {
+		least, most = min(least, r.Point.Bytes), max(most, r.Point.Bytes)
+	}
+	if least == most {
+		return []int{least}
+	}
+	return []int{least, most}
+}
+
+func fastest(results []*Result, profile string, ranks, bytes int) (best *Result) {
+	for _, r := range results {
+		if q := r.Point; q.Profile.Name == profile && q.Ranks == ranks && q.Bytes == bytes && (best == nil || r.Latency < best.Latency) {
+			best = r
+		}
+	}
+	return best
+}
+
+// Summary lays the latencies out for reading: a line for each point, a column for each mode.
+func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
+	if s.Benchmark == hpus {
+		return t.Select("profile", "bytes", "hpus", "handler", "rate", "littles_law", "deviation", "hpus_needed")
+	}
+	p := report.Pivot{Rows: []string{"profile", "ranks", "bytes"}, Series: "mode", Value: "latency"}
+	if s.Benchmark.FixedRanks {
+		p.Rows = []string{"profile", "bytes"}
+	}
+	for _, m := range s.Modes {
+		if m == ModeRDMA {
+			p.Versus = ModeRDMA
+		}
+	}
+	return t.Pivot(p)
+}
+
+// Plot says how to draw a sweep: latency against the parameter that varies most, or rate against handler time.
+func (s *Sweep) Plot() report.Plot {
+	p := report.Plot{Title: s.Benchmark.Short, Series: "mode", Facet: "profile", X: "bytes", Y: "latency", LogX: true, LogY: true}
+	switch {
+	case s.Benchmark == hpus:
+		p.X, p.Y, p.Series, p.Facet = "handler", "rate", "hpus", "bytes"
+	case len(s.Ranks) > len(s.Sizes):
+		p.X = "ranks"
+		if len(s.Sizes) > 1 {
+			p.Facet = "bytes"
+		}
+	}
+	return p
+}
+
+// Notes say how to read the table of a sweep.
+func (s *Sweep) Notes() []string {
+	return []string{"Every byte that arrived was compared with what was sent. Columns: spinsim help columns."}
+}
