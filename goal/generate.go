@@ -1,0 +1,255 @@
+package goal
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// GenParams say what a generator makes. A pattern uses those that its description names.
+type GenParams struct {
+	// Ranks is the number of ranks, at least 1.
+	Ranks int
+	// Size is the size of the message of the pattern in bytes: of the whole vector where a pattern splits it.
+	Size uint64
+	// Root is the rank at which broadcasts, gathers and the like begin or end.
+	Root int
+	// Ways is the number of messages per round of the dissemination pattern; 0 counts as 1.
+	Ways int
+	// Segment is the largest message of a pipelined pattern in bytes; 0 counts as Size.
+	Segment uint64
+	// Iterations is how often an exchange is repeated; 0 counts as 1.
+	Iterations int
+	// CalcNS is the time of a computation in ns: after each message that a reduction receives, after each iteration of
+	// an exchange. With 0 there is none.
+	CalcNS uint64
+	// Seed chooses among random patterns.
+	Seed uint64
+}
+
+// Pattern describes a generator.
+type Pattern struct {
+	// Name is what Generate knows it by.
+	Name string
+	// Doc says in a line what it makes, and which parameters besides Ranks and Size it uses.
+	Doc string
+
+	setup func(p *GenParams) emitter
+}
+
+// emitter adds the operations of rank r to the builder.
+type emitter func(b *Builder, r int)
+
+var patterns = []Pattern{
+	{"allreduce-recdoub", "allreduce by recursive doubling; surplus ranks fold into a power of two (CalcNS)", recursiveDoubling},
+	{"allreduce-ring", "allreduce as reduce-scatter and allgather around a ring (CalcNS)", ringAllreduce},
+	{"alltoall-linear", "every rank sends to every other, all at once", linearAlltoall},
+	{"alltoall-pairwise", "every rank sends to every other, one exchange after the other", pairwiseAlltoall},
+	{"barrier-dissemination", "barrier in rounds of doubling distance", disseminationBarrier},
+	{"barrier-linear", "every rank reports to the root, which then releases each (Root)", linearBarrier},
+	{"bcast-binary", "broadcast along a complete binary tree (Root)", binaryBroadcast},
+	{"bcast-binomial", "broadcast along a binomial tree (Root)", binomialBroadcast},
+	{"dissemination", "n-way dissemination: in round k, n messages at distances j*(n+1)^k (Ways, CalcNS)", dissemination},
+	{"gather", "every rank sends to the root (Root)", gather},
+	{"halo2d", "exchange with the neighbours in a 2D grid, then computation (Iterations, CalcNS)", halo(2)},
+	{"halo3d", "exchange with the neighbours in a 3D grid, then computation (Iterations, CalcNS)", halo(3)},
+	{"permutation", "every rank sends to the one that a random permutation gives it (Iterations, CalcNS, Seed)", permutation},
+	{"reduce-binomial", "reduction along a binomial tree (Root, CalcNS)", binomialReduce},
+	{"ring-double", "the message travels around the ring in both directions (Root)", doubleRing},
+	{"ring-pipelined", "the message travels along the ring in segments (Root, Segment)", pipelinedRing},
+	{"scatter", "the root sends to every rank (Root)", scatter},
+}
+
+// Patterns returns all generators, sorted by name.
+func Patterns() []Pattern { return slices.Clone(patterns) }
+
+// Generate makes the schedule of a pattern. Receives are posted at the start unless the pattern says otherwise; a send
+// waits for the receives, or the computation, whose data it passes on.
+func Generate(pattern string, p GenParams) (*Schedule, error) {
+	i := slices.IndexFunc(patterns, func(q Pattern) bool { return q.Name == pattern })
+	if i < 0 {
+		var names []string
+		for _, q := range patterns {
+			names = append(names, q.Name)
+		}
+		return nil, fmt.Errorf("goal: unknown pattern %q, expected one of %s", pattern, strings.Join(names, ", "))
+	}
+	if p.Ranks < 1 || p.Ranks > MaxOps {
+		return nil, fmt.Errorf("goal: %s with %d ranks, expected 1 to %d", pattern, p.Ranks, MaxOps)
+	}
+	if p.Root < 0 || p.Root >= p.Ranks {
+		return nil, fmt.Errorf("goal: %s with root %d, expected 0 to %d", pattern, p.Root, p.Ranks-1)
+	}
+	if p.Ways < 0 || p.Iterations < 0 {
+		return nil, fmt.Errorf("goal: %s with %d ways and %d iterations, expected no negative number",
+			pattern, p.Ways, p.Iterations)
+	}
+	p.Ways = max(p.Ways, 1)
+	p.Iterations = max(p.Iterations, 1)
+	if p.Segment == 0 {
+		p.Segment = max(p.Size, 1)
+	}
+	b := NewBuilder()
+	emit := patterns[i].setup(&p)
+	for r := 0; r < p.Ranks && b.err == nil; r++ {
+		b.Rank(r)
+		emit(b, r)
+	}
+	return b.Schedule()
+}
+
+// calc adds a computation that requires the given operation, and returns what further operations require: the
+// computation, or the given operation if there is none.
+func (p *GenParams) calc(b *Builder, after int) int {
+	if p.CalcNS == 0 {
+		return after
+	}
+	c := b.Calc(p.CalcNS)
+	b.Requires(c, after)
+	return c
+}
+
+// at returns the rank that has distance d from r around the ring of all ranks.
+func (p *GenParams) at(r, d int) int { return ((r+d)%p.Ranks + p.Ranks) % p.Ranks }
+
+// part returns the size of part i of the message when it is split among all ranks.
+func (p *GenParams) part(i int) uint64 {
+	n := uint64(p.Ranks)
+	size := p.Size / n
+	if uint64(i) < p.Size%n {
+		size++
+	}
+	return size
+}
+
+// dissemination lets a send require the receives of the round before.
+func dissemination(p *GenParams) emitter {
+	return func(b *Builder, r int) {
+		var before, now []int
+		for step := 1; step < p.Ranks; step *= p.Ways + 1 {
+			now = now[:0]
+			for j := 1; j <= p.Ways && j*step < p.Ranks; j++ {
+				send := b.Send(p.Size, p.at(r, j*step), 0)
+				for _, y := range before {
+					b.Requires(send, y)
+				}
+				now = append(now, b.Recv(p.Size, p.at(r, -j*step), 0))
+			}
+			for i, y := range now {
+				now[i] = p.calc(b, y)
+			}
+			before, now = now, before
+		}
+	}
+}
+
+func disseminationBarrier(p *GenParams) emitter {
+	p.Ways, p.CalcNS = 1, 0
+	return dissemination(p)
+}
+
+// recursiveDoubling follows the usual form for any number of ranks: with 2^k the largest power of two not above it,
+// each even rank of the first 2*(ranks-2^k) hands its data to the odd one after it and gets the result from it.
+func recursiveDoubling(p *GenParams) emitter {
+	pow := 1
+	for pow*2 <= p.Ranks {
+		pow *= 2
+	}
+	folded := 2 * (p.Ranks - pow)
+	return func(b *Builder, r int) {
+		if r < folded && r%2 == 0 {
+			b.Send(p.Size, r+1, 0)
+			b.Recv(p.Size, r+1, 0)
+			return
+		}
+		me, before := r-folded/2, -1
+		if r < folded {
+			me = r / 2
+			before = p.calc(b, b.Recv(p.Size, r-1, 0))
+		}
+		for bit := 1; bit < pow; bit *= 2 {
+			partner := me ^ bit
+			if 2*partner < folded {
+				partner = 2*partner + 1
+			} else {
+				partner += folded / 2
+			}
+			send := b.Send(p.Size, partner, 0)
+			if before >= 0 {
+				b.Requires(send, before)
+			}
+			before = p.calc(b, b.Recv(p.Size, partner, 0))
+		}
+		if r < folded {
+			b.Requires(b.Send(p.Size, r-1, 0), before)
+		}
+	}
+}
+
+// ringAllreduce sends in step s the part that it got in step s-1; the first ranks-1 steps reduce.
+func ringAllreduce(p *GenParams) emitter {
+	return func(b *Builder, r int) {
+		before := -1
+		for s := range 2 * (p.Ranks - 1) {
+			send := b.Send(p.part(p.at(r, -s)), p.at(r, 1), uint32(s))
+			if before >= 0 {
+				b.Requires(send, before)
+			}
+			before = b.Recv(p.part(p.at(r, -s-1)), p.at(r, -1), uint32(s))
+			if s < p.Ranks-1 {
+				before = p.calc(b, before)
+			}
+		}
+	}
+}
+
+func linearAlltoall(p *GenParams) emitter {
+	return func(b *Builder, r int) {
+		for d := 1; d < p.Ranks; d++ {
+			b.Send(p.Size, p.at(r, d), 0)
+			b.Recv(p.Size, p.at(r, -d), 0)
+		}
+	}
+}
+
+// pairwiseAlltoall is a sequence of blocking exchanges: both operations of one wait for both of the one before.
+func pairwiseAlltoall(p *GenParams) emitter {
+	return func(b *Builder, r int) {
+		for d := 1; d < p.Ranks; d++ {
+			send := b.Send(p.Size, p.at(r, d), 0)
+			recv := b.Recv(p.Size, p.at(r, -d), 0)
+			if d > 1 {
+				for _, x := range []int{send, recv} {
+					b.Requires(x, send-2)
+					b.Requires(x, recv-2)
+				}
+			}
+		}
+	}
+}
+
+// permutation makes a permutation per iteration. A rank that it maps to itself pauses.
+func permutation(p *GenParams) emitter {
+	rng := rand.New(rand.NewPCG(p.Seed, 0))
+	targets, sources := make([][]int, p.Iterations), make([][]int, p.Iterations)
+	for k := range targets {
+		targets[k], sources[k] = rng.Perm(p.Ranks), make([]int, p.Ranks)
+		for from, to := range targets[k] {
+			sources[k][to] = from
+		}
+	}
+	return func(b *Builder, r int) {
+		before := -1
+		for k := range targets {
+			if targets[k][r] == r {
+				continue
+			}
+			send := b.Send(p.Size, targets[k][r], uint32(k))
+			if before >= 0 {
+				b.Requires(send, before)
+			}
+			before = p.calc(b, b.Recv(p.Size, sources[k][r], uint32(k)))
+		}
+	}
+}
