@@ -177,12 +177,12 @@ func (c *Cluster) Waiting(report func(sim.Waiting)) {
 // LoadModule checks a handler module against the device and prepares it; it can then be given to any process of the cluster.
 // The error, a *hpu.LoadError, names module, function, offset and cause.
 func (c *Cluster) LoadModule(name string, wasm []byte) (*hpu.Module, error) {
-	return hpu.Load(name, wasm, c.profile.hpuSpec())
+	return hpu.Load(name, wasm, c.profile.Device())
 }
 
 // CheckModule says why a device of this profile would reject a handler module; nil: it would not.
 func (p *Profile) CheckModule(name string, wasm []byte) error {
-	_, err := hpu.Load(name, wasm, p.hpuSpec())
+	_, err := hpu.Load(name, wasm, p.Device())
 	return err
 }
 

@@ -236,7 +236,7 @@ func (p *Profile) Validate() error {
 	c.between("hpu.dma_handles", int64(p.HPU.DMAHandles), 1, 1<<16)
 	p.Limits.check(&c)
 	errs = append(errs, c.errs...)
-	if err := p.hpuSpec().Validate(); err != nil {
+	if err := p.Device().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("hpu: %w", err))
 	}
 	return errors.Join(errs...)
@@ -252,8 +252,8 @@ func (c *checker) between(field string, v, least, most int64) {
 	}
 }
 
-// hpuSpec is the part of the profile that the module loader needs.
-func (p *Profile) hpuSpec() *hpu.Spec {
+// Device is the part of the profile that the module loader needs.
+func (p *Profile) Device() *hpu.Spec {
 	return &hpu.Spec{
 		Cores: p.HPU.Cores, Contexts: p.HPU.Contexts,
 		PacketBytes: int(p.Fabric.MTU), StackBytes: p.HPU.StackBytes,

@@ -1,0 +1,235 @@
+package experiment
+
+import (
+	"context"
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	acchandler "github.com/spinsim/spinsim/handlers/accumulate"
+	bcasthandler "github.com/spinsim/spinsim/handlers/bcast"
+	pphandler "github.com/spinsim/spinsim/handlers/pingpong"
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
+)
+
+// The tests of this file compute the zero-load latency of every mode from the parameters of a profile, by hand, and compare it with
+// the simulation to the picosecond. The cycles of handlers are taken from package hpu alone, without a simulation.
+
+// params are the parameters of a profile under the names of sPIN'17 §4.
+type params struct {
+	*testing.T
+	p          *runtime.Profile
+	o, g       sim.Time
+	net        sim.Time // both wires and the switch between two nodes
+	mH, mP     sim.Time // matching
+	L          sim.Time // of the DMA
+	poll, scan sim.Time // host: a look at a completion, software matching
+	cycle      sim.Time
+	mtu        int
+}
+
+func load(t *testing.T, name string) *params {
+	p, err := runtime.LoadProfile(name)
+	require.NoError(t, err)
+	return &params{
+		T: t, p: p, o: p.NIC.Overhead, g: p.NIC.Gap, net: 2*p.Fabric.Wire + p.Fabric.Switch, mH: p.NIC.MatchHeader, mP: p.NIC.MatchPacket,
+		L: p.DMA.Latency, poll: p.Host.Poll, scan: p.Host.Match, cycle: p.HPU.Clock.Cycles(1), mtu: int(p.Fabric.MTU),
+	}
+}
+
+func (q *params) G(bytes int) sim.Time { return q.p.Fabric.Rate.Time(int64(bytes)) }
+func (q *params) D(bytes int) sim.Time { return q.p.DMA.Bandwidth.Time(int64(bytes)) }
+
+// fetched is the time from an operation reaching the NIC to its first packet being on the wire's edge.
+func (q *params) fetched(packet int) sim.Time { return 2*q.L + q.D(packet) }
+
+// across is the time from the first byte of the first packet entering the wire to the last byte of the last packet having arrived:
+// packets follow each other without a gap, since the wire is slower than the DMA and a full packet takes longer than g.
+func (q *params) across(packet, packets int) sim.Time { return sim.Time(packets)*q.G(packet) + q.net }
+
+// found is the matching of the last packet of a message.
+func (q *params) found(packets int) sim.Time {
+	if packets == 1 {
+		return q.mH
+	}
+	return q.mP
+}
+
+// landed is the deposit of one packet.
+func (q *params) landed(packet int) sim.Time { return q.D(packet) + q.L }
+
+// delivered is the time from an operation reaching the NIC to its message being in the memory of the other host.
+func (q *params) delivered(packet, packets int) sim.Time {
+	return q.fetched(packet) + q.across(packet, packets) + q.found(packets) + q.landed(packet)
+}
+
+// shapes are messages of one and of three packets.
+func (q *params) shapes() map[int]int { return map[int]int{64: 1, q.mtu: 1, 3 * q.mtu: 3} }
+
+func (q *params) measure(b *Benchmark, mode string, ranks, bytes int) sim.Time {
+	r, err := b.Run(context.Background(), &Point{Profile: q.p, Mode: mode, Ranks: ranks, Bytes: bytes, Seed: 7})
+	require.NoError(q, err)
+	return r.Latency
+}
+
+func eachProfile(t *testing.T, f func(q *params)) {
+	for _, name := range []string{"spin-dis", "spin-int"} {
+		t.Run(name, func(t *testing.T) { f(load(t, name)) })
+	}
+}
+
+func TestPingpongIsTheClosedForm(t *testing.T) {
+	eachProfile(t, func(q *params) {
+		for bytes, n := range q.shapes() {
+			packet := bytes / n
+			ping := q.o + q.delivered(packet, n)
+
+			// The host of rank 1 looks, matches and posts; so does that of rank 0, save for posting.
+			require.Equal(q, ping+q.poll+q.scan, q.measure(pingpong, ModeRDMA, 2, bytes), "rdma %d B", bytes)
+
+			// The counter reaches the threshold when the ping has landed; nobody at rank 1 does anything.
+			require.Equal(q, (ping+q.delivered(packet, n)+q.poll)/2, q.measure(pingpong, ModeP4, 2, bytes), "p4 %d B", bytes)
+
+			// Every packet is put as soon as the handler has come to it. The first waits longest, for the search of the list; by
+			// then the others catch up, so they follow at the pace of the wire. Each pong is a message of one packet.
+			state := pphandler.State{MatchBits: replyBits, PT: replyPT, MaxPayload: uint32(q.mtu)}
+			put := q.handler(pphandler.Module, pphandler.StreamPayload, spin.EncodeState(&state), packet, bytes).at(hpu.OpPutFromDevice)
+			arrived := q.o + q.fetched(packet) + q.across(packet, 1)
+			pong := q.mH + put + q.across(packet, n) + q.mH + q.landed(packet)
+			require.Equal(q, (arrived+pong+q.poll)/2, q.measure(pingpong, ModeSpinStream, 2, bytes), "spin-stream %d B", bytes)
+
+			require.Equal(q, q.storePingpong(&state, packet, n), q.measure(pingpong, ModeSpinStore, 2, bytes), "spin-store %d B", bytes)
+		}
+	})
+}
+
+// storePingpong answers a single packet from the device, and a larger message from host memory when the handler of the last packet
+// has deposited it and the completion handler has run.
+func (q *params) storePingpong(state *pphandler.State, packet, n int) sim.Time {
+	bytes := packet * n
+	payload := q.handler(pphandler.Module, pphandler.StorePayload, spin.EncodeState(state), packet, bytes)
+	arrived := q.o + q.fetched(packet) + q.across(packet, n) + q.found(n)
+	if n == 1 {
+		return (arrived + payload.at(hpu.OpPutFromDevice) + q.across(packet, 1) + q.mH + q.landed(packet) + q.poll) / 2
+	}
+	completion := q.completion(pphandler.Module, pphandler.StoreCompletion, spin.EncodeState(state), bytes)
+	answered := arrived + payload.end + q.landed(packet) + completion.at(hpu.OpPutFromHost)
+	return (answered + q.delivered(packet, n) + q.poll) / 2
+}
+
+func TestAccumulateIsTheClosedForm(t *testing.T) {
+	eachProfile(t, func(q *params) {
+		for bytes, n := range q.shapes() {
+			packet := bytes / n
+			host := sim.Time(0)
+			for left := int64(3 * bytes); left > 0; left -= int64(q.p.Host.CopyChunk) {
+				piece := min(left, int64(q.p.Host.CopyChunk))
+				lines := (piece + int64(q.p.Host.LineBytes) - 1) / int64(q.p.Host.LineBytes)
+				host += max(q.p.Host.MemoryBandwidth.Time(piece), sim.Time(lines)*q.p.Host.MemoryLatency/sim.Time(q.p.Host.OutstandingMisses))
+			}
+			require.Equal(q, q.o+q.delivered(packet, n)+q.poll+q.scan+host, q.measure(accumulate, ModeRDMA, 2, bytes), "rdma %d B", bytes)
+
+			// Three packets run on three HPUs; the last to arrive ends last. Its record lands one DMA latency after its handler.
+			buffers := min(q.p.HPU.Cores*q.p.HPU.Contexts, acchandler.MaxBuffers)
+			state, memory := acchandler.NewState(buffers, q.mtu)
+			initial := append(spin.EncodeState(&state), make([]byte, memory-16)...)
+			work := q.handler(acchandler.Module, acchandler.Payload, initial, packet, bytes)
+			took := work.end + 2*q.L + q.D(packet) + q.landed(packet)
+			want := q.o + q.fetched(packet) + q.across(packet, n) + q.found(n) + took + q.L + q.poll
+			require.Equal(q, want, q.measure(accumulate, ModeSpinStream, 2, bytes), "spin %d B", bytes)
+		}
+	})
+}
+
+func TestBroadcastIsTheClosedForm(t *testing.T) {
+	eachProfile(t, func(q *params) {
+		for bytes, n := range q.shapes() {
+			packet := bytes / n
+			hop := q.o + q.delivered(packet, n) + q.poll + q.scan
+			require.Equal(q, hop, q.measure(bcastBenchmark, ModeRDMA, 2, bytes), "rdma %d B", bytes)
+			require.Equal(q, q.o+q.delivered(packet, n)+q.poll, q.measure(bcastBenchmark, ModeP4, 2, bytes), "p4 %d B", bytes)
+			if n > 1 {
+				continue // further down, parts of one message meet those of another
+			}
+			// Four ranks: the root puts to rank 2 first, which puts to rank 3.
+			require.Equal(q, 2*hop, q.measure(bcastBenchmark, ModeRDMA, 4, bytes), "rdma %d B", bytes)
+			require.Equal(q, q.o+2*q.delivered(packet, 1)+q.poll, q.measure(bcastBenchmark, ModeP4, 4, bytes), "p4 %d B", bytes)
+
+			state := bcasthandler.State{MatchBits: requestBits, PT: requestPT, Rank: 2, Ranks: 4}
+			stream := q.handler(bcasthandler.Module, bcasthandler.StreamPayload, spin.EncodeState(&state), packet, bytes)
+			done := q.completion(bcasthandler.Module, bcasthandler.StreamCompletion, spin.EncodeState(&state), bytes)
+			arrived := q.o + q.fetched(packet) + q.across(packet, 1) + q.mH
+			leaf := state
+			leaf.Rank = 3
+			last := q.handler(bcasthandler.Module, bcasthandler.StreamPayload, spin.EncodeState(&leaf), packet, bytes)
+			written := last.at(hpu.OpDMAToHostNB) + q.landed(packet)
+			ended := last.end + done.end + q.L // the record of the message's end follows the data
+			want := arrived + stream.at(hpu.OpPutFromDevice) + q.across(packet, 1) + q.mH + max(written, ended) + q.poll
+			require.Equal(q, want, q.measure(bcastBenchmark, ModeSpinStream, 4, bytes), "spin-stream %d B", bytes)
+		}
+	})
+}
+
+// cost is when a handler acts and ends, from its start, without the time of what it waits for.
+type cost struct {
+	acts map[hpu.Op]sim.Time
+	end  sim.Time
+}
+
+func (c cost) at(op hpu.Op) sim.Time { return c.acts[op] }
+
+// recorder answers every action at once and notes the cycles of the first of each kind.
+type recorder struct {
+	q    *params
+	cost cost
+}
+
+func (r *recorder) Act(_ *hpu.Context, a *hpu.Action) (int64, bool) {
+	if _, seen := r.cost.acts[a.Op]; !seen {
+		r.cost.acts[a.Op] = sim.Time(a.Cycles) * r.q.cycle
+	}
+	return 0, false
+}
+
+// handler runs a payload handler once on a packet of its own device and returns what it cost.
+func (q *params) handler(wasm []byte, export string, state []byte, packet, message int) cost {
+	return q.execute(wasm, export, state, func(c *hpu.Context) {
+		rec := c.Program().Memory()[c.ArgsAddr():]
+		binary.LittleEndian.PutUint32(rec[0:], c.PacketAddr())
+		binary.LittleEndian.PutUint32(rec[4:], uint32(packet))
+		binary.LittleEndian.PutUint64(rec[56:], uint64(message))
+	})
+}
+
+func (q *params) completion(wasm []byte, export string, state []byte, message int) cost {
+	return q.execute(wasm, export, state, func(c *hpu.Context) {
+		binary.LittleEndian.PutUint64(c.Program().Memory()[c.ArgsAddr()+56:], uint64(message))
+	})
+}
+
+func (q *params) execute(wasm []byte, export string, state []byte, record func(*hpu.Context)) cost {
+	module, err := hpu.Load("handler", wasm, q.p.Device())
+	require.NoError(q, err)
+	engine, err := hpu.NewEngine("wazero")
+	require.NoError(q, err)
+	defer engine.Close()
+	image, err := engine.Compile(module, uint32(len(state)))
+	require.NoError(q, err)
+	r := &recorder{q: q, cost: cost{acts: map[hpu.Op]sim.Time{}}}
+	program, err := image.Instantiate("test", r)
+	require.NoError(q, err)
+	fn, err := module.Export(export)
+	require.NoError(q, err)
+	c := program.Context(0)
+	addr, _ := program.HPUMemory()
+	copy(program.Memory()[addr:], state)
+	record(c)
+	require.Equal(q, hpu.Done, c.Start(fn, c.ArgsAddr(), addr, 1<<40))
+	require.Nil(q, c.Outcome().Err)
+	r.cost.end = sim.Time(c.Outcome().Cycles) * q.cycle
+	return r.cost
+}
