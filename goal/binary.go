@@ -196,7 +196,7 @@ func (b *binaryReader) operations(at span, entries uint64) error {
 		if err := list(at+31, rec[31:]); err != nil {
 			return err
 		}
-		b.s.ops = append(b.s.ops, p)
+		b.s.ops = append(double(b.s.ops, 1), p)
 		return nil
 	})
 	if err == nil && next != entries {
@@ -228,7 +228,7 @@ func (b *binaryReader) appendix(at span, opsAt int64, entries uint64) error {
 		if x >= at.n {
 			return b.errorf(at2, "operation %d, expected one below %d", x, at.n)
 		}
-		b.s.succ = append(b.s.succ, x)
+		b.s.succ = append(double(b.s.succ, 1), x)
 		return nil
 	}); err != nil {
 		return err

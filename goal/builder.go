@@ -3,6 +3,7 @@ package goal
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Builder puts a schedule together, rank by rank:
@@ -66,7 +67,7 @@ func (b *Builder) Add(op Op) int {
 		return 0
 	}
 	i := len(b.s.ops) - int(b.s.ranks[len(b.s.ranks)-1].first)
-	b.s.ops = append(b.s.ops, packed{
+	b.s.ops = append(double(b.s.ops, 1), packed{
 		size: op.Size, peer: op.Peer, tag: op.Tag, kind: op.Kind, cpu: op.CPU, nic: op.NIC,
 	})
 	b.s.maxCPU = max(b.s.maxCPU, op.CPU)
@@ -108,6 +109,15 @@ func (b *Builder) depend(x, y int, start bool) {
 	b.edges = append(b.edges, edge{from: uint32(y), to: uint32(x), start: start})
 }
 
+// double makes room for n more elements by doubling. Large slices otherwise grow by a quarter, and copying them takes
+// longer than filling them.
+func double[T any](s []T, n int) []T {
+	if len(s)+n > cap(s) {
+		return slices.Grow(s, max(n, len(s)))
+	}
+	return s
+}
+
 func (b *Builder) fail(format string, args ...any) {
 	if b.err == nil {
 		b.err = fmt.Errorf("goal: "+format, args...)
@@ -142,7 +152,7 @@ func (b *Builder) endRank() {
 		b.counts[2*i], b.counts[2*i+1] = next, next+done
 		next += done + start
 	}
-	b.s.succ = append(b.s.succ, make([]uint32, len(b.edges))...)
+	b.s.succ = append(double(b.s.succ, len(b.edges)), make([]uint32, len(b.edges))...)
 	for _, e := range b.edges {
 		at := &b.counts[e.list()]
 		b.s.succ[*at] = e.to

@@ -17,6 +17,7 @@ type model struct {
 	rq, uq  [][]*modelEvent
 	deps    [][]int
 	free    [][]*modelEvent // released operations per rank, in order of release
+	noise   func(r int, t, work int64) int64
 	ran     int
 	pending int
 }
@@ -48,9 +49,10 @@ func (q *modelQueue) Pop() any {
 	return e
 }
 
-// runModel returns the finishing times and whether all operations ran and all messages were received.
-func runModel(s *Schedule, p Params) (finish []int64, complete bool) {
-	m := &model{s: s, p: p}
+// runModel returns the finishing times and whether all operations ran and all messages were received. noise returns
+// when work that begins at t is done.
+func runModel(s *Schedule, p Params, noise func(r int, t, work int64) int64) (finish []int64, complete bool) {
+	m := &model{s: s, p: p, noise: noise}
 	n := s.Ranks()
 	m.rq, m.uq = make([][]*modelEvent, n), make([][]*modelEvent, n)
 	m.free = make([][]*modelEvent, n)
@@ -141,21 +143,21 @@ func (m *model) step(e *modelEvent) {
 	touched := []int{r}
 	switch {
 	case e.msg:
-		m.o[r][cpu] = t + m.p.Overhead + max(m.bytes(e, m.p.ByteOverhead), m.bytes(e, m.p.ByteGap))
+		m.o[r][cpu] = m.noise(r, t, m.p.Overhead+max(m.bytes(e, m.p.ByteOverhead), m.bytes(e, m.p.ByteGap)))
 		m.gr[r][nic] = t + m.p.Gap + m.bytes(e, m.p.ByteGap)
 		touched = m.arrive(e)
 	case e.op.Kind == Calc:
 		m.ran++
-		m.o[r][cpu] = t + int64(e.op.Size)
+		m.o[r][cpu] = m.noise(r, t, int64(e.op.Size))
 		m.started(e)
 		m.finished(e)
 	case e.op.Kind == Send:
 		m.ran++
 		m.started(e)
-		m.o[r][cpu] = t + m.p.Overhead + m.bytes(e, m.p.ByteOverhead)
+		m.o[r][cpu] = m.noise(r, t, m.p.Overhead+m.bytes(e, m.p.ByteOverhead))
 		m.gs[r][nic] = t + m.p.Gap + m.bytes(e, m.p.ByteGap)
 		m.add(&modelEvent{
-			time: t + m.p.Overhead + m.p.L, msg: true, rank: int(e.op.Peer), src: r, op: e.op, send: e,
+			time: m.noise(r, t, m.p.Overhead) + m.p.L, msg: true, rank: int(e.op.Peer), src: r, op: e.op, send: e,
 		})
 		if e.op.Size <= m.p.Eager {
 			m.finished(e)

@@ -102,8 +102,20 @@ func TestAgreesWithLiteralModel(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		s := randomSchedule(t, rng, seed%4 != 0)
 		p := randomParams(rng)
-		want, done := runModel(s, p)
-		got, err := NewSimulator(s).Run(p)
+		var options []Option
+		noise := func(_ int, t, work int64) int64 { return t + work }
+		if seed%10 == 0 {
+			detours := []Detour{{3, 2}, {11, 0}, {40, 30}, {150, 7}}
+			trace, err := NewNoiseTrace(detours)
+			require.NoError(t, err)
+			n := trace.Noise(s.Ranks(), seed, false)
+			options = append(options, WithNoise(n))
+			noise = func(r int, t, work int64) int64 {
+				return walk(detours, trace.Period(), t+n.offset[r], work) - n.offset[r]
+			}
+		}
+		want, done := runModel(s, p, noise)
+		got, err := NewSimulator(s).Run(p, options...)
 		require.Equal(t, want, got.FinishNS, "seed %d, params %+v", seed, p)
 		require.Equal(t, done, err == nil, "seed %d: %v", seed, err)
 		if done {

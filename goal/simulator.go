@@ -1,9 +1,6 @@
 package goal
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // none ends a list of operations.
 const none = ^uint32(0)
@@ -287,5 +284,5 @@ func (m *Simulator) busy(rank uint32, t, work int64) int64 {
 	if m.noise == nil {
 		return t + work
 	}
-	return min(m.noise.end(rank, t, work), math.MaxInt64/2)
+	return m.noise.end(rank, t, work)
 }
