@@ -95,8 +95,8 @@ func show(c Column, s scale, v any) string {
 		}
 		return group(strconv.FormatInt(v, 10))
 	case sim.Time:
-		f, _ := float(c, v)
-		return group(strconv.FormatFloat(f/s.divisor, 'f', s.decimals, 64))
+		inUnit := float64(v) / float64(durationUnits[c.Unit])
+		return group(strconv.FormatFloat(inUnit/s.divisor, 'f', s.decimals, 64))
 	case float64:
 		switch c.Kind {
 		case Ratio:
