@@ -1,9 +1,6 @@
 package hpu
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // Engine compiles modules. It, its images and its programs belong to one goroutine at a time.
 type Engine interface {
@@ -97,12 +94,16 @@ type Program struct {
 	loaded   *Context // the context whose registers the instance holds
 	action   Action
 	closed   bool
-	onClose  func(*Program) error
+	image    Image
+	onClose  func(*Program)
 }
 
 // newProgram runs what the module wants to run before its first handler.
-func newProgram(owner string, m *Module, l Layout, dev Device, inst instance, f fibers) (*Program, error) {
-	p := &Program{owner: owner, module: m, layout: l, dev: dev, inst: inst, fibers: f, mem: inst.memory()}
+func newProgram(owner string, img Image, dev Device, inst instance, f fibers, onClose func(*Program)) (*Program, error) {
+	m, l := img.Module(), img.Layout()
+	p := &Program{
+		owner: owner, image: img, module: m, layout: l, dev: dev, inst: inst, fibers: f, mem: inst.memory(), onClose: onClose,
+	}
 	if len(p.mem) != int(l.Total) {
 		return nil, fmt.Errorf("module %s: memory of %d bytes, expected %d", m.name, len(p.mem), l.Total)
 	}
@@ -118,6 +119,9 @@ func newProgram(owner string, m *Module, l Layout, dev Device, inst instance, f 
 
 // Owner returns the name given to Instantiate.
 func (p *Program) Owner() string { return p.owner }
+
+// Image returns what the program was made from.
+func (p *Program) Image() Image { return p.image }
 
 // Module returns the module of the program.
 func (p *Program) Module() *Module { return p.module }
@@ -158,5 +162,6 @@ func (p *Program) Close() error {
 		}
 	}
 	p.closed, p.mem = true, nil
-	return errors.Join(p.onClose(p), p.inst.close())
+	p.onClose(p)
+	return p.inst.close()
 }

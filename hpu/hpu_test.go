@@ -2,8 +2,8 @@ package hpu
 
 import (
 	"bytes"
-	"encoding/binary"
 	_ "embed"
+	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"

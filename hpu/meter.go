@@ -364,25 +364,21 @@ func (r *rewriter) settle(in *wasm.Instr) {
 	if kind == 0 || ignoresNaN(in.Op, in.Info) {
 		return
 	}
-	var b []byte
+	typ, differ := wasm.F64, wasm.OpF64Eq+1
 	if kind == 'f' {
-		t := r.temps.get('f', wasm.F32)
-		b = wasm.AppendIndexed(r.block, wasm.OpLocalTee, t)
-		b = append(b, byte(wasm.OpF32Const))
-		b = binary.LittleEndian.AppendUint32(b, canonicalNaN32)
-		b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-		b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-		b = append(b, byte(wasm.OpF32Eq), byte(wasm.OpSelect))
-	} else {
-		t := r.temps.get('F', wasm.F64)
-		b = wasm.AppendIndexed(r.block, wasm.OpLocalTee, t)
-		b = append(b, byte(wasm.OpF64Const))
-		b = binary.LittleEndian.AppendUint64(b, canonicalNaN64)
-		b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-		b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-		b = append(b, byte(wasm.OpF64Eq), byte(wasm.OpSelect))
+		typ, differ = wasm.F32, wasm.OpF32Eq+1
 	}
-	r.block = b
+	t := r.temps.get(kind, typ)
+	b := wasm.AppendIndexed(r.block, wasm.OpLocalTee, t)
+	b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
+	b = append(b, byte(differ), byte(wasm.OpIf), 0x40)
+	if kind == 'f' {
+		b = binary.LittleEndian.AppendUint32(append(b, byte(wasm.OpF32Const)), canonicalNaN32)
+	} else {
+		b = binary.LittleEndian.AppendUint64(append(b, byte(wasm.OpF64Const)), canonicalNaN64)
+	}
+	b = wasm.AppendIndexed(b, wasm.OpLocalSet, t)
+	r.block = wasm.AppendIndexed(append(b, byte(wasm.OpEnd)), wasm.OpLocalGet, t)
 }
 
 // The canonical NaN of the standard: sign 0, the highest bit of the payload set and no other.

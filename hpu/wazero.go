@@ -213,15 +213,11 @@ func (c *wazeroImage) Instantiate(owner string, dev Device) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("module %s, program %s: %w", c.module.name, owner, err)
 	}
-	p, err := newProgram(owner, c.module, c.layout, dev, inst, c.engine)
+	p, err := newProgram(owner, c, dev, inst, c.engine, func(p *Program) { delete(c.programs, p) })
 	if err != nil {
 		return nil, errors.Join(err, inst.close())
 	}
 	c.programs[p] = struct{}{}
-	p.onClose = func(p *Program) error {
-		delete(c.programs, p)
-		return nil
-	}
 	return p, nil
 }
 

@@ -1,0 +1,238 @@
+package hpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// recorder is a device that answers by what it is asked, and remembers it. Whether it blocks depends on the question too.
+type recorder struct {
+	log  []string
+	next [4]int64 // answer to the blocked call of each context
+}
+
+func (d *recorder) Act(c *Context, a *Action) (int64, bool) {
+	answer, blocks := d.note(c.Index(), a.Op, a.Cycles, uint64(a.Space)<<32|uint64(a.CT), a.Offset, uint64(a.Local), uint64(a.Len), a.A, a.B)
+	d.next[c.Index()] = answer
+	return answer, blocks
+}
+
+func (d *recorder) note(context int, op Op, cycles int64, values ...uint64) (answer int64, blocks bool) {
+	line := fmt.Sprint("context ", context, " ", op, " at ", cycles, ": ", values)
+	d.log = append(d.log, line)
+	h := uint32(2166136261)
+	for _, b := range []byte(line) {
+		h = (h ^ uint32(b)) * 16777619
+	}
+	return int64(h>>8%7) - 2, op.MayBlock() && h>>16%3 == 0
+}
+
+// refDevice carries out imports for the reference: a second, plainer reading of docs/abi.md.
+type refDevice struct {
+	recorder
+	r       *reference
+	context int
+}
+
+func (d *refDevice) ask(op Op, values ...uint64) uint64 {
+	context := d.context
+	answer, blocks := d.note(context, op, d.r.used, values...)
+	if blocks {
+		d.r.suspended()
+		d.context = context
+	}
+	return uint64(uint32(answer))
+}
+
+func lo(v uint64) uint64 { return uint64(uint32(v)) }
+
+func (d *refDevice) host(op Op, a []uint64) (uint64, TrapKind) {
+	outside := func(addr, n uint64) bool { return addr+n > uint64(len(d.r.mem)) }
+	switch op {
+	case OpCycles:
+		return uint64(d.r.used), TrapNone
+	case OpMyHPU:
+		return uint64(d.r.hpu), TrapNone
+	case OpNumHPUs:
+		return uint64(d.r.spec.Cores), TrapNone
+	case OpDMAWait, OpAck:
+		return d.ask(op, 0, 0, 0, 0, lo(a[0]), 0), TrapNone
+	case OpCTInc:
+		return d.ask(op, lo(a[0]), 0, 0, 0, a[1], a[2]), TrapNone
+	case OpYield:
+		return d.ask(op, 0, 0, 0, 0, 0, 0), TrapNone
+	case OpDMAToHost:
+		if outside(lo(a[2]), lo(a[3])) {
+			return 0, TrapOutOfBounds
+		}
+		return d.ask(op, a[0]<<32, a[1], lo(a[2]), lo(a[3]), 0, 0), TrapNone
+	case OpLog:
+		if outside(lo(a[0]), lo(a[1])) {
+			return 0, TrapOutOfBounds
+		}
+		return d.ask(op, 0, 0, lo(a[0]), lo(a[1]), 0, 0), TrapNone
+	case OpCTGet:
+		if outside(lo(a[1]), 16) {
+			return 0, TrapOutOfBounds
+		}
+		return d.ask(op, lo(a[0]), 0, lo(a[1]), 0, 0, 0), TrapNone
+	}
+	return d.atomic(op, lo(a[0]), a)
+}
+
+func (d *refDevice) atomic(op Op, addr uint64, a []uint64) (uint64, TrapKind) {
+	switch {
+	case addr+8 > uint64(len(d.r.mem)):
+		return 0, TrapOutOfBounds
+	case addr%8 != 0:
+		return 0, TrapMisaligned
+	}
+	at := d.r.mem[addr:]
+	if op == OpFAdd {
+		d.ask(op, 0, 0, addr, 0, a[1], 0)
+		before := le.Uint64(at)
+		le.PutUint64(at, before+a[1])
+		return before, TrapNone
+	}
+	d.ask(op, 0, 0, addr, 0, a[1], a[2])
+	if le.Uint64(at) != a[1] {
+		return 0, TrapNone
+	}
+	le.PutUint64(at, a[2])
+	return 1, TrapNone
+}
+
+// outcome is what both sides must agree on when a handler ends.
+type outcome struct {
+	code   int32
+	cycles int64
+	kind   TrapKind
+}
+
+// comparison runs the handlers of a generated module on an engine and on the reference, several contexts at a time, and
+// compares everything that can be observed: results, cycles, traps, actions with their times, memory.
+type comparison struct {
+	t    require.TestingT
+	pick func(int) int
+	p    *Program
+	got  *recorder
+	want *refDevice
+	refs [4]*sim.Coro
+	ends [4]outcome
+}
+
+func newComparison(t require.TestingT, e Engine, wasm []byte, pick func(int) int) *comparison {
+	spec := testSpec()
+	spec.MaxCallDepth = 8
+	spec.Costs.BulkBytesPerCycle = int64(pick(3))
+	m, err := Load("generated", wasm, spec)
+	require.NoError(t, err)
+	img, err := e.Compile(m, 64)
+	require.NoError(t, err)
+	x := &comparison{t: t, pick: pick, got: &recorder{}}
+	x.p, err = img.Instantiate("p", x.got)
+	require.NoError(t, err)
+	x.want = &refDevice{r: newReference(m, make([]byte, len(x.p.Memory())))}
+	x.want.r.host = x.want.host
+	for i := range x.refs {
+		x.refs[i] = sim.NewCoro()
+	}
+	return x
+}
+
+// step starts a handler in an idle context or resumes a blocked one.
+func (x *comparison) step() {
+	i := x.pick(len(x.refs))
+	c := x.p.Context(i)
+	x.want.context = i
+	var done bool
+	var s Status
+	switch {
+	case c.Status() != Blocked:
+		f, l := x.p.Module().Exports()[x.pick(2)], x.p.Layout()
+		args, state := uint32(interesting[x.pick(len(interesting))]), uint32(x.pick(100))
+		run := refRun{limit: l.StackLimit(i), budget: []int64{100, 5000, 50000}[x.pick(3)], hpu: c.HPU(), yield: x.refs[i].Yield}
+		done = x.refs[i].Start(func() {
+			o := &x.ends[i]
+			o.code, o.cycles, o.kind = x.want.r.run(f.x.index, args, state, l.Args(i), run)
+		})
+		s = c.Start(f, args, state, run.budget)
+	case x.pick(12) == 0:
+		x.refs[i].Stop()
+		c.Kill()
+		require.Equal(x.t, TrapKilled, c.Outcome().Err.Kind)
+		return
+	default:
+		done = x.refs[i].Resume()
+		s = c.Resume(x.got.next[i])
+	}
+	require.Equal(x.t, x.want.log, x.got.log)
+	require.Equal(x.t, done, s == Done)
+	require.True(x.t, string(x.want.r.mem) == string(x.p.Memory()), "memory differs")
+	x.want.log, x.got.log = x.want.log[:0], x.got.log[:0]
+	if !done {
+		return
+	}
+	o := c.Outcome()
+	kind := TrapNone
+	if o.Err != nil {
+		kind = o.Err.Kind
+	}
+	w := x.ends[i]
+	require.Equal(x.t, w.kind.String(), kind.String(), "%v", o.Err)
+	require.Equal(x.t, outcome{w.code, w.cycles, kind}, outcome{int32(o.Code), o.Cycles, kind})
+}
+
+func (x *comparison) close() {
+	for _, c := range x.refs {
+		c.Close()
+	}
+	require.NoError(x.t, x.p.image.Close())
+}
+
+// differential compares an engine with the reference on generated modules.
+func differential(t *testing.T, engine string, modules uint64, steps int) {
+	e, err := NewEngine(engine)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	for seed := range modules {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		g := &generator{pick: rng.IntN}
+		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			x := newComparison(t, e, g.module(), rng.IntN)
+			for range steps {
+				x.step()
+			}
+			x.close()
+		})
+		if !ok {
+			return
+		}
+	}
+}
+
+// TestDifferential runs 10,000 handlers or parts of handlers of 500 generated modules. It would catch a block that is charged
+// twice or not at all, a check at the wrong place, a NaN that differs, a register that is not switched.
+func TestDifferential(t *testing.T) { differential(t, "wazero", 500, 20) }
+
+// TestDifferentialShrinking is the same with rapid, which reduces what it finds.
+func TestDifferentialShrinking(t *testing.T) {
+	e, err := NewEngine("wazero")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	rapid.Check(t, func(t *rapid.T) {
+		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "choice") }
+		g := &generator{pick: pick}
+		x := newComparison(t, e, g.module(), pick)
+		for range 5 {
+			x.step()
+		}
+		x.close()
+	})
+}

@@ -1,0 +1,555 @@
+package hpu
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/spinsim/spinsim/hpu/internal/wasm"
+)
+
+// reference executes a module as it was before rewriting, instruction by instruction, and counts cycles instruction by
+// instruction. It shares with the package only the decoder; the blocks, which matter at traps and checks, come from a search of
+// the control flow graph.
+type reference struct {
+	m       *wasm.Module
+	spec    *Spec
+	ops     []Op
+	funcs   []refFunc
+	counted []bool // calls of these have a depth
+	mem     []byte
+	globals []uint64
+	table   []int // function, -1: none
+	dropped []bool
+	hasSP   bool
+	host    func(op Op, args []uint64) (uint64, TrapKind)
+	refRun
+}
+
+// refRun is what belongs to one handler; it is exchanged when handlers are suspended.
+type refRun struct {
+	limit  uint32 // of the shadow stack
+	depth  int
+	used   int64 // cycles
+	budget int64
+	hpu    int
+	yield  func()
+}
+
+// suspended lets others run and then puts the state of this handler back.
+func (r *reference) suspended() {
+	saved, sp := r.refRun, r.globals[0]
+	saved.yield()
+	r.refRun, r.globals[0] = saved, sp
+}
+
+// refFunc is a function with its control flow resolved.
+type refFunc struct {
+	code   []refInstr
+	locals []wasm.ValueType // behind the parameters
+}
+
+type refInstr struct {
+	wasm.Instr
+	cost     int64
+	end      int // of block, loop, if, else: the matching end
+	els      int // of if: the else, or end
+	targets  []int
+	ends     bool // the last instruction of a block
+	owner    int  // of end: the control instruction it closes, -1: the function
+	labelled bool // of block, if: a branch that can be reached leads to its end
+}
+
+// refTrap ends an execution.
+type refTrap struct{ kind TrapKind }
+
+func newReference(m *Module, mem []byte) *reference {
+	r := &reference{m: m.wasm, spec: &m.spec, ops: m.ops, mem: mem, hasSP: m.globals.hasStack}
+	r.dropped = make([]bool, len(m.wasm.Data))
+	for _, g := range m.wasm.Globals {
+		r.globals = append(r.globals, g.Value)
+	}
+	r.table = make([]int, m.wasm.Table)
+	for i := range r.table {
+		r.table[i] = -1
+	}
+	for _, e := range m.wasm.Elems {
+		for i, fn := range e.Funcs {
+			r.table[int(e.At)+i] = int(fn)
+		}
+	}
+	for _, d := range m.wasm.Data {
+		if !d.Passive {
+			copy(r.mem[d.At:], d.Bytes)
+		}
+	}
+	for i := range m.wasm.Codes {
+		r.funcs = append(r.funcs, r.resolve(&m.wasm.Codes[i]))
+	}
+	r.counted = r.recursive()
+	return r
+}
+
+// recursive finds the functions that can reach themselves, by a search from each.
+func (r *reference) recursive() []bool {
+	n := len(r.ops) + len(r.funcs)
+	next := make([][]int, n)
+	for i, f := range r.funcs {
+		for _, in := range f.code {
+			switch in.Op {
+			case wasm.OpCall:
+				next[len(r.ops)+i] = append(next[len(r.ops)+i], int(in.Imm))
+			case wasm.OpCallIndirect:
+				for _, fn := range r.table {
+					if fn >= 0 && r.m.TypeOf(uint32(fn)).Equal(r.m.Types[in.Imm]) {
+						next[len(r.ops)+i] = append(next[len(r.ops)+i], fn)
+					}
+				}
+			}
+		}
+	}
+	out := make([]bool, n)
+	for start := range out {
+		seen := make([]bool, n)
+		work := append([]int(nil), next[start]...)
+		for len(work) > 0 {
+			fn := work[len(work)-1]
+			work = work[:len(work)-1]
+			if !seen[fn] {
+				seen[fn] = true
+				work = append(work, next[fn]...)
+			}
+		}
+		out[start] = seen[start]
+	}
+	return out
+}
+
+func (r *reference) resolve(code *wasm.Code) refFunc {
+	var f refFunc
+	for _, g := range code.Locals {
+		for range g.Count {
+			f.locals = append(f.locals, g.Type)
+		}
+	}
+	var open []int
+	for instrs := r.m.Instrs(code); instrs.More(); {
+		var in refInstr
+		if err := instrs.Next(&in.Instr); err != nil {
+			panic(err)
+		}
+		pc := len(f.code)
+		in.cost = refCost(&r.spec.Costs, in.Info.Class)
+		in.owner = -1
+		switch in.Op {
+		case wasm.OpBlock, wasm.OpLoop, wasm.OpIf:
+			open = append(open, pc)
+		case wasm.OpElse:
+			f.code[open[len(open)-1]].els = pc
+		case wasm.OpEnd:
+			if len(open) > 0 {
+				in.owner = open[len(open)-1]
+				open = open[:len(open)-1]
+				f.code[in.owner].end = pc
+				if els := f.code[in.owner].els; els > 0 {
+					f.code[els].end = pc
+				} else {
+					f.code[in.owner].els = pc
+				}
+			}
+		case wasm.OpBr, wasm.OpBrIf, wasm.OpBrTable:
+			labels := in.Labels
+			if in.Op != wasm.OpBrTable {
+				labels = []uint32{uint32(in.Imm)}
+			}
+			for _, l := range labels {
+				if int(l) == len(open) {
+					in.targets = append(in.targets, -1)
+				} else {
+					in.targets = append(in.targets, open[len(open)-1-int(l)])
+				}
+			}
+		}
+		f.code = append(f.code, in)
+	}
+	f.blocks()
+	return f
+}
+
+// blocks finds where basic blocks end: at every change of control, and where a branch arrives.
+func (f *refFunc) blocks() {
+	seen := make([]bool, len(f.code)+1)
+	work := []int{0}
+	for len(work) > 0 {
+		pc := work[len(work)-1]
+		work = work[:len(work)-1]
+		if pc >= len(f.code) || seen[pc] {
+			continue
+		}
+		seen[pc] = true
+		in := &f.code[pc]
+		switch in.Op {
+		case wasm.OpIf:
+			work = append(work, pc+1, in.els+1)
+		case wasm.OpElse:
+			work = append(work, in.end+1)
+		case wasm.OpBr, wasm.OpBrIf, wasm.OpBrTable:
+			for _, t := range in.targets {
+				if t >= 0 && f.code[t].Op != wasm.OpLoop {
+					f.code[t].labelled = true
+					work = append(work, f.code[t].end+1)
+				}
+			}
+			if in.Op == wasm.OpBrIf {
+				work = append(work, pc+1)
+			}
+		case wasm.OpReturn, wasm.OpUnreachable:
+		default:
+			work = append(work, pc+1)
+		}
+	}
+	for pc := range f.code {
+		in := &f.code[pc]
+		switch in.Op {
+		case wasm.OpLoop, wasm.OpIf, wasm.OpElse, wasm.OpBr, wasm.OpBrIf, wasm.OpBrTable, wasm.OpReturn, wasm.OpUnreachable,
+			wasm.OpCall, wasm.OpCallIndirect:
+			in.ends = true
+		case wasm.OpEnd:
+			in.ends = in.owner < 0 || f.code[in.owner].Op == wasm.OpIf || f.code[in.owner].Op == wasm.OpBlock && f.code[in.owner].labelled
+		}
+	}
+}
+
+// rest returns the cost of what follows pc in its block, pc itself left out.
+func (r *reference) rest(f *refFunc, pc int) (sum int64) {
+	for ; !f.code[pc].ends; pc++ {
+		sum += f.code[pc+1].cost + r.calls(&f.code[pc+1])
+	}
+	return sum
+}
+
+// calls returns the cost of an import that in calls.
+func (r *reference) calls(in *refInstr) int64 {
+	if in.Op == wasm.OpCall && int(in.Imm) < len(r.ops) {
+		return r.importCost(r.ops[in.Imm])
+	}
+	return 0
+}
+
+func (r *reference) importCost(op Op) int64 {
+	if c, ok := r.spec.Costs.Imports[op.String()]; ok {
+		return c
+	}
+	return r.spec.Costs.Import
+}
+
+func refCost(t *CostTable, class wasm.Class) int64 {
+	return map[wasm.Class]int64{
+		wasm.ClassMove: t.Move, wasm.ClassInt: t.Int, wasm.ClassIntMul: t.IntMul, wasm.ClassIntDiv: t.IntDiv,
+		wasm.ClassFloat: t.Float, wasm.ClassFloatMul: t.FloatMul, wasm.ClassFloatDiv: t.FloatDiv, wasm.ClassFloatSqrt: t.FloatSqrt,
+		wasm.ClassConvert: t.Convert, wasm.ClassLoad: t.Load, wasm.ClassStore: t.Store, wasm.ClassSelect: t.Select,
+		wasm.ClassBranch: t.Branch, wasm.ClassCall: t.Call, wasm.ClassCallIndirect: t.CallIndirect, wasm.ClassGlobal: t.Global,
+		wasm.ClassBulk: t.Bulk,
+	}[class]
+}
+
+// run executes a handler and returns its result, cycles and how it ended.
+func (r *reference) run(fn, args, state, sp uint32, run refRun) (code int32, cycles int64, kind TrapKind) {
+	r.refRun = run
+	r.depth = r.spec.MaxCallDepth
+	if r.hasSP {
+		r.globals[0] = uint64(sp)
+	}
+	defer func() {
+		cycles = r.used
+		switch t := recover().(type) {
+		case nil:
+		case refTrap:
+			kind = t.kind
+			code = int32(kind.Code())
+		default:
+			panic(t)
+		}
+	}()
+	out := r.call(int(fn), []uint64{uint64(args), uint64(state)})
+	return int32(uint32(out)), r.used, TrapNone
+}
+
+func (r *reference) call(fn int, args []uint64) uint64 {
+	if fn < len(r.ops) {
+		v, kind := r.host(r.ops[fn], args)
+		if kind != TrapNone {
+			panic(refTrap{kind})
+		}
+		return v
+	}
+	if r.counted[fn] {
+		r.depth--
+		if r.depth < 0 {
+			panic(refTrap{TrapCallDepth})
+		}
+		defer func() { r.depth++ }()
+	}
+	f := &r.funcs[fn-len(r.ops)]
+	x := &refFrame{r: r, f: f, locals: append(append([]uint64(nil), args...), make([]uint64, len(f.locals))...)}
+	x.head(-1)
+	x.run()
+	if len(r.m.TypeOf(uint32(fn)).Results) == 0 {
+		return 0
+	}
+	return x.stack[len(x.stack)-1]
+}
+
+// refFrame is an active call.
+type refFrame struct {
+	r      *reference
+	f      *refFunc
+	locals []uint64
+	stack  []uint64
+	labels []refLabel
+	pc     int
+}
+
+type refLabel struct{ at, height int }
+
+// head checks the budget as if the block behind pc were charged already.
+func (x *refFrame) head(pc int) {
+	sum := int64(0)
+	if pc+1 < len(x.f.code) {
+		first := &x.f.code[pc+1]
+		sum = first.cost + x.r.calls(first) + x.r.rest(x.f, pc+1)
+	}
+	if x.r.used+sum > x.r.budget {
+		x.r.used += sum
+		panic(refTrap{TrapBudget})
+	}
+}
+
+// trap ends the execution; the whole block is charged.
+func (x *refFrame) trap(kind TrapKind) {
+	x.r.used += x.r.rest(x.f, x.pc)
+	if kind == TrapUnreachable && x.r.used > x.r.budget {
+		kind = TrapBudget
+	}
+	panic(refTrap{kind})
+}
+
+func (x *refFrame) push(v uint64) { x.stack = append(x.stack, v) }
+
+func (x *refFrame) pop() uint64 {
+	v := x.stack[len(x.stack)-1]
+	x.stack = x.stack[:len(x.stack)-1]
+	return v
+}
+
+func (x *refFrame) load(addr uint64, n int) []byte {
+	if addr+uint64(n) > uint64(len(x.r.mem)) {
+		x.trap(TrapOutOfBounds)
+	}
+	return x.r.mem[addr : addr+uint64(n)]
+}
+
+func (x *refFrame) run() {
+	for x.pc = 0; x.pc < len(x.f.code); x.pc++ {
+		in := &x.f.code[x.pc]
+		x.r.used += in.cost
+		switch in.Info.Class {
+		case wasm.ClassMove, wasm.ClassBranch, wasm.ClassSelect, wasm.ClassGlobal:
+			if in.Info.Sig != "" && in.Op != wasm.OpNop && in.Info.Imm == wasm.ImmNone {
+				x.reinterpret(in.Op)
+			} else {
+				x.control(in)
+			}
+		case wasm.ClassCall, wasm.ClassCallIndirect:
+			x.invoke(in)
+		case wasm.ClassLoad, wasm.ClassStore, wasm.ClassBulk:
+			x.memory(in)
+		default:
+			x.numeric(in)
+		}
+	}
+}
+
+// reinterpret changes the type only: values are bits here.
+func (x *refFrame) reinterpret(wasm.Opcode) {}
+
+func (x *refFrame) invoke(in *refInstr) {
+	fn := int(in.Imm)
+	var cost int64
+	if in.Op == wasm.OpCallIndirect {
+		i := uint32(x.pop())
+		if i >= uint32(len(x.r.table)) || x.r.table[i] < 0 || !x.r.m.TypeOf(uint32(x.r.table[i])).Equal(x.r.m.Types[in.Imm]) {
+			x.trap(TrapIndirectCall)
+		}
+		fn = x.r.table[i]
+		if fn < len(x.r.ops) {
+			cost = x.r.importCost(x.r.ops[fn])
+		}
+	} else {
+		cost = x.r.calls(in)
+	}
+	x.r.used += cost
+	n := len(x.r.m.TypeOf(uint32(fn)).Params)
+	args := append([]uint64(nil), x.stack[len(x.stack)-n:]...)
+	x.stack = x.stack[:len(x.stack)-n]
+	v := x.r.call(fn, args)
+	if len(x.r.m.TypeOf(uint32(fn)).Results) == 1 {
+		x.push(v)
+	}
+}
+
+func (x *refFrame) branchTo(t int) {
+	if t < 0 {
+		x.pc = len(x.f.code)
+		return
+	}
+	for x.labels[len(x.labels)-1].at != t {
+		x.labels = x.labels[:len(x.labels)-1]
+	}
+	l := x.labels[len(x.labels)-1]
+	target := &x.f.code[t]
+	if target.Op == wasm.OpLoop {
+		x.stack = x.stack[:l.height]
+		x.pc = t
+		x.head(t)
+		return
+	}
+	x.labels = x.labels[:len(x.labels)-1]
+	if target.Imm != 0x40 {
+		v := x.pop()
+		x.stack = append(x.stack[:l.height], v)
+	} else {
+		x.stack = x.stack[:l.height]
+	}
+	x.pc = target.end
+}
+
+func (x *refFrame) control(in *refInstr) {
+	switch in.Op {
+	case wasm.OpUnreachable:
+		x.trap(TrapUnreachable)
+	case wasm.OpBlock:
+		x.labels = append(x.labels, refLabel{x.pc, len(x.stack)})
+	case wasm.OpLoop:
+		x.labels = append(x.labels, refLabel{x.pc, len(x.stack)})
+		x.head(x.pc)
+	case wasm.OpIf:
+		cond := uint32(x.pop())
+		if cond == 0 && in.els == in.end {
+			x.pc = in.end
+			return
+		}
+		x.labels = append(x.labels, refLabel{x.pc, len(x.stack)})
+		if cond == 0 {
+			x.pc = in.els
+		}
+	case wasm.OpElse: // the end of the first arm
+		x.labels = x.labels[:len(x.labels)-1]
+		x.pc = in.end
+	case wasm.OpEnd:
+		if in.owner >= 0 {
+			x.labels = x.labels[:len(x.labels)-1]
+		}
+	case wasm.OpBr:
+		x.branchTo(in.targets[0])
+	case wasm.OpBrIf:
+		if uint32(x.pop()) != 0 {
+			x.branchTo(in.targets[0])
+		}
+	case wasm.OpBrTable:
+		x.branchTo(in.targets[min(int(uint32(x.pop())), len(in.targets)-1)])
+	case wasm.OpReturn:
+		x.branchTo(-1)
+	default:
+		x.variable(in)
+	}
+}
+
+func (x *refFrame) variable(in *refInstr) {
+	switch in.Op {
+	case wasm.OpNop:
+	case wasm.OpDrop:
+		x.pop()
+	case wasm.OpSelect:
+		cond, b := uint32(x.pop()), x.pop()
+		if cond == 0 {
+			x.pop()
+			x.push(b)
+		}
+	case wasm.OpLocalGet:
+		x.push(x.locals[in.Imm])
+	case wasm.OpLocalSet:
+		x.locals[in.Imm] = x.pop()
+	case wasm.OpLocalTee:
+		x.locals[in.Imm] = x.stack[len(x.stack)-1]
+	case wasm.OpGlobalGet:
+		x.push(x.r.globals[in.Imm])
+	case wasm.OpGlobalSet:
+		x.r.globals[in.Imm] = x.pop()
+		if x.r.hasSP && in.Imm == 0 && uint32(x.r.globals[0]) < x.r.limit {
+			x.trap(TrapStackOverflow)
+		}
+	case wasm.OpMemorySize:
+		x.push(uint64(x.r.m.Memory)) // the module's own memory
+	case wasm.OpI32Const, wasm.OpI64Const, wasm.OpF32Const, wasm.OpF64Const:
+		x.push(in.Imm)
+	default:
+		panic(fmt.Sprintf("reference: %s", in.Info.Name))
+	}
+}
+
+func (x *refFrame) memory(in *refInstr) {
+	switch in.Info.Class {
+	case wasm.ClassBulk:
+		x.bulk(in)
+	case wasm.ClassStore:
+		v := x.pop()
+		b := x.load(uint64(uint32(x.pop()))+in.Imm, 1<<in.Info.Align)
+		var all [8]byte
+		binary.LittleEndian.PutUint64(all[:], v)
+		copy(b, all[:])
+	default:
+		b := x.load(uint64(uint32(x.pop()))+in.Imm, 1<<in.Info.Align)
+		var all [8]byte
+		copy(all[:], b)
+		v := binary.LittleEndian.Uint64(all[:])
+		if name := in.Info.Name; name[len(name)-2:] == "_s" {
+			shift := 64 - 8<<in.Info.Align
+			v = uint64(int64(v<<shift) >> shift)
+			if in.Info.Sig == "i:i" {
+				v = uint64(uint32(v))
+			}
+		}
+		x.push(v)
+	}
+}
+
+func (x *refFrame) bulk(in *refInstr) {
+	if in.Op == wasm.OpDataDrop {
+		x.r.dropped[in.Imm] = true
+		return
+	}
+	n, src, dst := uint64(uint32(x.pop())), uint64(uint32(x.pop())), uint64(uint32(x.pop()))
+	if rate := x.r.spec.Costs.BulkBytesPerCycle; rate > 0 {
+		x.r.used += int64(math.Ceil(float64(n) / float64(rate)))
+	}
+	switch in.Op {
+	case wasm.OpMemoryFill:
+		b := x.load(dst, int(n))
+		for i := range b {
+			b[i] = byte(src)
+		}
+	case wasm.OpMemoryCopy:
+		from := append([]byte(nil), x.load(src, int(n))...)
+		copy(x.load(dst, int(n)), from)
+	case wasm.OpMemoryInit:
+		d := x.r.m.Data[in.Imm].Bytes
+		if x.r.dropped[in.Imm] || !x.r.m.Data[in.Imm].Passive {
+			d = nil
+		}
+		if src+n > uint64(len(d)) {
+			x.trap(TrapOutOfBounds)
+		}
+		copy(x.load(dst, int(n)), d[src:src+n])
+	}
+}
