@@ -8,13 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/spinsim/spinsim/sim"
 )
 
 // Plot says what of a table to draw: one line for each value of Series, one panel
-// for each value of Facet. Columns are given by name or key.
+// for each value of Facet. Columns are given by name or key; Facet may name several,
+// separated by commas, for one panel for each combination.
 type Plot struct {
 	Title   string
 	Caption string // below the picture: where the numbers come from
@@ -117,21 +121,18 @@ func (t *Table) figure(p Plot) (*figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	series, facet := -1, -1
-	if p.Series != "" {
-		if series, err = t.column(p.Series); err != nil {
-			return nil, err
-		}
+	series, err := t.columns(p.Series)
+	if err != nil {
+		return nil, err
 	}
-	if p.Facet != "" {
-		if facet, err = t.column(p.Facet); err != nil {
-			return nil, err
-		}
+	facet, err := t.columns(p.Facet)
+	if err != nil {
+		return nil, err
 	}
 	f.x = axis{column: t.Columns[x], log: p.LogX}
 	f.y = axis{column: t.Columns[y], log: p.LogY, upright: true}
 	for i := range t.rows {
-		if err := f.add(t, i, x, y, series, facet); err != nil {
+		if err := f.add(t, i, x, y, t.name(i, series), t.name(i, facet)); err != nil {
 			return nil, fmt.Errorf("row %d: %w", i+1, err)
 		}
 	}
@@ -144,7 +145,7 @@ func (t *Table) figure(p Plot) (*figure, error) {
 }
 
 // add puts a row of the table on its curve. Rows without a value are left out.
-func (f *figure) add(t *Table, row, x, y, series, facet int) error {
+func (f *figure) add(t *Table, row, x, y int, series, facet string) error {
 	values := t.rows[row]
 	px, errX := f.x.value(values[x])
 	py, errY := f.y.value(values[y])
@@ -156,17 +157,40 @@ func (f *figure) add(t *Table, row, x, y, series, facet int) error {
 	if values[x] == nil || values[y] == nil {
 		return nil
 	}
-	name := func(column int) string {
-		if column < 0 {
-			return ""
-		}
-		return show(t.Columns[column], scale{divisor: 1}, values[column])
-	}
 	f.x.include(px)
 	f.y.include(py)
-	c := f.panel(name(facet)).curve(f.style(name(series)))
+	c := f.panel(facet).curve(f.style(series))
 	c.points = append(c.points, point{px, py})
 	return nil
+}
+
+// columns returns the indices of the columns in a list separated by commas.
+func (t *Table) columns(list string) ([]int, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var indices []int
+	for name := range strings.SplitSeq(list, ",") {
+		i, err := t.column(strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		indices = append(indices, i)
+	}
+	return indices, nil
+}
+
+// name returns the values of the given columns of a row as people read them.
+func (t *Table) name(row int, columns []int) string {
+	parts := make([]string, len(columns))
+	for i, c := range columns {
+		if at, isTime := t.rows[row][c].(sim.Time); isTime {
+			parts[i] = at.String()
+		} else {
+			parts[i] = show(t.Columns[c], scale{divisor: 1}, t.rows[row][c])
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (f *figure) panel(name string) *panel {
@@ -212,13 +236,23 @@ func (f *figure) sort() error {
 			sort.SliceStable(c.points, func(i, j int) bool { return c.points[i].x < c.points[j].x })
 			for i := 1; i < len(c.points); i++ {
 				if c.points[i].x == c.points[i-1].x {
-					return fmt.Errorf("two values of %s for %s %g of %q: choose a series or facet that keeps them apart",
-						f.y.column.Key(), f.x.column.Key(), c.points[i].x, c.name)
+					return fmt.Errorf("two values of %s for %s %g%s: choose a series or facet that keeps them apart",
+						f.y.column.Key(), f.x.column.Key(), c.points[i].x, whose(p.name, c.name))
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// whose says where a point belongs, as far as panel and series have names.
+func whose(names ...string) string {
+	for _, name := range names {
+		if name != "" {
+			return fmt.Sprintf(" of %q", strings.Trim(strings.Join(names, ", "), ", "))
+		}
+	}
+	return ""
 }
 
 // axis is a scale common to all panels.

@@ -175,6 +175,23 @@ func TestPlotFiles(t *testing.T) {
 	require.Greater(t, config.Width, 1500, "fit for print")
 }
 
+// A list of columns gives a panel to each combination of values, named by them.
+func TestFacetsOfTwoColumns(t *testing.T) {
+	table := New(Column{Name: "profile"}, Column{Name: "size", Unit: "B", Kind: Size}, Column{Name: "wait", Unit: "ns", Kind: Duration},
+		Column{Name: "ranks", Kind: Count}, Column{Name: "time", Unit: "ns", Kind: Duration})
+	for ranks := 2; ranks <= 64; ranks *= 2 {
+		for _, size := range []int{8, 64 << 10} {
+			table.Add("spin-dis", size, 50*sim.Nanosecond, ranks, sim.Time(ranks*size))
+		}
+	}
+	f, err := table.figure(Plot{X: "ranks", Y: "time", Facet: "profile, size, wait"})
+	require.NoError(t, err)
+	require.Len(t, f.panels, 2)
+	require.Equal(t, "spin-dis, 8 B, 50 ns", f.panels[0].name)
+	_, err = table.figure(Plot{X: "ranks", Y: "time", Facet: "profile"})
+	require.EqualError(t, err, `two values of time_ns for ranks 2 of "spin-dis": choose a series or facet that keeps them apart`)
+}
+
 func TestPlotErrors(t *testing.T) {
 	dir := t.TempDir()
 	change := func(f func(*Plot)) Plot {
