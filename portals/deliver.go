@@ -432,9 +432,7 @@ func (ni *NI) answer(d *Delivery) {
 	r.Kind = OpAck
 	r.Initiator, r.Target = h.Target, h.Initiator
 	r.Fail, r.List, r.MLength = d.outcome, d.List, d.landed
-	if d.matched {
-		r.RemoteOffset = d.Offset
-	}
+	r.RemoteOffset = d.Offset
 	if h.Kind.fetches() {
 		r.Kind = OpReply
 		if d.outcome != NIOK || !d.matched {

@@ -123,7 +123,10 @@ func (ni *NI) newEntry(fn string, ptIndex uint32, m *ME, list List, userPtr uint
 // checkEntry checks what the user filled in and builds the memory region.
 func (ni *NI) checkEntry(fn string, m *ME, kind Kind) (Region, error) {
 	if matching := ni.kind.Matching(); matching != (kind == KindME) {
-		return Region{}, invalid(fn, "wrong kind of entry, the interface has matching %v", matching)
+		if matching {
+			return Region{}, invalid(fn, "list entry on a matching interface")
+		}
+		return Region{}, invalid(fn, "match list entry on a non-matching interface")
 	}
 	known := EntryOptions(optMEAll)
 	if kind == KindLE {
