@@ -85,6 +85,6 @@ type Op struct {
 	Operand      Ptr    // operand of an OpCSwap or OpMSwap
 	Fetch        Ptr    // from device: destination of a fetching atomic's result; 0: does not fetch
 	FetchOffset  uint64 // from host: destination of a fetching atomic's result, bytes in Space
-	UserHdr      Ptr    // bytes to send before the payload
+	UserHdr      Ptr    // PutFromDevice, Timer, ToSelf: bytes to send before the payload
 	UserHdrLen   uint32 // how many; 0: none
 }

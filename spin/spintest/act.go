@@ -211,6 +211,9 @@ func (d *Device) count(a *spin.Action) spin.Result {
 // operation performs a put, get, atomic, timer or message to self.
 func (d *Device) operation(a *spin.Action, c *Call) (int64, []byte) {
 	op := &c.Op
+	if op.UserHdrLen > 0 && a.Name != "put_from_device" && a.Name != "timer" && a.Name != "to_self" {
+		return int64(spin.NotSupported), nil
+	}
 	if strings.HasSuffix(a.Name, "_from_host") {
 		host, r := d.host(op.Space, op.Offset, op.Length)
 		if r.Failed() {

@@ -78,6 +78,7 @@ func TestMessages(t *testing.T) {
 		require.Equal(t, spin.OK, spin.PutFromDevice(&op))
 		op.UserHdrLen = 2
 		require.Equal(t, spin.Invalid, spin.PutFromDevice(&op), "more than a packet holds")
+		require.Equal(t, spin.NotSupported, spin.GetFromDevice(&op), "a get has no user header")
 		require.Equal(t, spin.OK, spin.PutFromHost(&spin.Op{Offset: 4, Length: 4}))
 		require.Equal(t, spin.Denied, spin.PutFromHost(&spin.Op{Offset: 5, Length: 4}))
 		require.Equal(t, spin.OK, spin.GetFromDevice(&spin.Op{Local: op.Local, Length: 7}))

@@ -27,7 +27,7 @@ func multiply(p *spin.Payload, buffer []byte) spin.Code {
 		return spin.Fail
 	}
 	factors := spin.View[complex128](p.Bytes())
-	products := spin.View[complex128](buffer)
+	products := spin.View[complex128](buffer)[:len(factors)] // one check for all
 	for i, f := range factors {
 		products[i] *= f
 	}

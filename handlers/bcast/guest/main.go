@@ -17,8 +17,9 @@ func streamPayload(p *spin.Payload, s *bcast.State) spin.Code {
 		Local: p.Base, Length: uint64(p.Length), RemoteOffset: p.HostOffset, HdrData: p.HdrData,
 		PTIndex: s.PT, MatchBits: s.MatchBits, MD: s.MD,
 	}
-	for d := s.FirstDistance(); d > 0; d >>= 1 {
-		if rank, found := s.Child(d); found {
+	tree := *s // in registers: no action can change it
+	for d := tree.FirstDistance(); d > 0; d >>= 1 {
+		if rank, found := tree.Child(d); found {
 			op.TargetNID = rank
 			if spin.PutFromDevice(&op).Failed() {
 				code = spin.Fail
@@ -59,8 +60,9 @@ func forward(c *spin.Completion, s *bcast.State) spin.Code {
 		PTIndex: s.PT, MatchBits: s.MatchBits, MD: s.MD,
 	}
 	code := spin.Success
-	for d := s.FirstDistance(); d > 0; d >>= 1 {
-		if rank, found := s.Child(d); found {
+	tree := *s // in registers: no action can change it
+	for d := tree.FirstDistance(); d > 0; d >>= 1 {
+		if rank, found := tree.Child(d); found {
 			op.TargetNID = rank
 			r := spin.OK
 			if c.MLength == 0 {

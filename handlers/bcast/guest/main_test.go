@@ -126,7 +126,7 @@ func TestStreamOrder(t *testing.T) {
 		n := nodes[root]
 		spintest.Deliver(n.device, n.handlers, &n.state, message(mtu))
 		require.Equal(t, []string{
-			"dma_to_host_nb", "put_from_device", "put_from_device", "put_from_device", "put_from_device", "dma_wait",
+			"dma_to_host_nb", "put_from_device", "put_from_device", "put_from_device", "put_from_device",
 		}, n.device.Names())
 		var targets []uint32
 		for _, c := range n.device.Puts() {
@@ -165,7 +165,7 @@ func TestFailures(t *testing.T) {
 		require.Equal(t, []spin.Code{spin.Fail}, out.Payloads)
 		require.Len(t, n.device.Puts(), 4, "the other children get it nevertheless")
 		require.Equal(t, byte(1), n.device.Host[40])
-		n.device.Fail("dma_wait", spin.Fault, 1)
+		n.device.Fail("dma_to_host_nb", spin.NoSpace, 1)
 		out = spintest.Deliver(n.device, n.handlers, &n.state, message(mtu))
 		require.Equal(t, []spin.Code{spin.Fail}, out.Payloads)
 	})
