@@ -8,6 +8,7 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -25,6 +26,9 @@ type Config struct {
 	Tracer sim.Tracer
 	// Log receives the lines that handlers log; nil: they are dropped.
 	Log func(rank int, at sim.Time, program, line string)
+	// Explain is told of every step of the processes' Portals interfaces as it happens, events included; nil: nobody. Results
+	// do not depend on it.
+	Explain portals.Tracer
 }
 
 // Cluster is one simulation: nodes on a fabric, and the host programs that run on them.
@@ -39,6 +43,7 @@ type Cluster struct {
 	issues   issuePool
 	flows    uint64
 	log      func(rank int, at sim.Time, program, line string)
+	explain  portals.Tracer
 	errors   []HandlerError
 	dropped  int // handler errors beyond those kept
 	codes    map[codeKey]hpu.Image
@@ -93,7 +98,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	}
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab, executor: executor,
-		nodes: make([]Node, cfg.Nodes), log: cfg.Log, codes: make(map[codeKey]hpu.Image),
+		nodes: make([]Node, cfg.Nodes), log: cfg.Log, explain: cfg.Explain, codes: make(map[codeKey]hpu.Image),
 	}
 	for i := range c.nodes {
 		n := &c.nodes[i]

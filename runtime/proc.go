@@ -38,7 +38,7 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 		n.ids = portals.NewNode(uint32(rank), maxPID)
 	}
 	p.portals = n.ids.NewProcess(portals.ProcessConfig{
-		Memory: p.memory, Device: c.profile.Limits.portals(c.profile),
+		Memory: p.memory, Device: c.profile.Limits.portals(c.profile), Tracer: c.explain,
 		Hooks: portals.Hooks{EventPosted: p.changed, CounterChanged: p.changed, OpQueued: p.queued, Interrupted: p.interrupted},
 	})
 	if err := p.portals.Init(); err != nil {
