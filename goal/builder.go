@@ -19,7 +19,8 @@ import (
 // Errors are kept and returned by Schedule.
 type Builder struct {
 	s      Schedule
-	order  []uint32 // rank of each span of s.ranks, nil while they come in order
+	order  []uint32        // rank of each span of s.ranks, nil while they come in order
+	seen   map[uint32]bool // the ranks in order, if that is not nil
 	open   bool
 	edges  []edge
 	counts []uint32
@@ -43,17 +44,32 @@ func (b *Builder) Rank(r int) {
 		b.fail("rank %d is out of range", r)
 		return
 	}
+	if b.has(r) {
+		b.fail("rank %d is defined twice", r)
+		return
+	}
 	if b.order == nil && r != len(b.s.ranks) {
 		b.order = make([]uint32, len(b.s.ranks))
+		b.seen = make(map[uint32]bool)
 		for i := range b.order {
 			b.order[i] = uint32(i)
+			b.seen[uint32(i)] = true
 		}
 	}
 	if b.order != nil {
 		b.order = append(b.order, uint32(r))
+		b.seen[uint32(r)] = true
 	}
 	b.s.ranks = append(b.s.ranks, span{first: uint32(len(b.s.ops))})
 	b.open = true
+}
+
+// has reports whether rank r has been started.
+func (b *Builder) has(r int) bool {
+	if b.order == nil {
+		return r < len(b.s.ranks)
+	}
+	return b.seen[uint32(r)]
 }
 
 // Add appends an operation to the current rank and returns its number within the rank, from 0.
@@ -65,6 +81,9 @@ func (b *Builder) Add(op Op) int {
 	if len(b.s.ops) >= MaxOps {
 		b.fail("more than %d operations", MaxOps)
 		return 0
+	}
+	if op.Kind == Calc {
+		op.Peer, op.Tag, op.NIC = 0, 0, 0
 	}
 	i := len(b.s.ops) - int(b.s.ranks[len(b.s.ranks)-1].first)
 	b.s.ops = append(double(b.s.ops, 1), packed{
@@ -196,15 +215,11 @@ func (b *Builder) sortRanks() error {
 		return nil
 	}
 	sorted := make([]span, len(b.s.ranks))
-	seen := make([]bool, len(b.s.ranks))
 	for i, r := range b.order {
 		if int(r) >= len(sorted) {
 			return fmt.Errorf("goal: rank %d of %d ranks", r, len(sorted))
 		}
-		if seen[r] {
-			return fmt.Errorf("goal: rank %d is defined twice", r)
-		}
-		seen[r], sorted[r] = true, b.s.ranks[i]
+		sorted[r] = b.s.ranks[i]
 	}
 	b.s.ranks = sorted
 	return nil

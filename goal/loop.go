@@ -116,9 +116,6 @@ func (m *Simulator) recv(id uint32, t int64) {
 	from := &m.ops[msg]
 	m.waiting--
 	m.open--
-	if m.watch != nil {
-		m.watch.matched(id, msg, t)
-	}
 	m.countSizes(op, from)
 	doneAt := m.succEnd(msg) // the sender releases nothing
 	if op.size > m.p.Eager {
@@ -174,9 +171,6 @@ func (m *Simulator) message(id uint32, t int64) {
 		return
 	}
 	m.open--
-	if m.watch != nil {
-		m.watch.matched(to, id, t)
-	}
 	into := &m.ops[to]
 	m.countSizes(into, op)
 	if op.size <= p.Eager {

@@ -72,7 +72,9 @@ func NewSimulator(s *Schedule) *Simulator {
 	m := &Simulator{s: s}
 	for i := range s.ops {
 		m.cpus = max(m.cpus, int(s.ops[i].cpu))
-		m.nics = max(m.nics, int(s.ops[i].nic))
+		if s.ops[i].kind != Calc {
+			m.nics = max(m.nics, int(s.ops[i].nic))
+		}
 	}
 	m.cpus++
 	m.nics++

@@ -129,7 +129,7 @@ func (t *textReader) fill() {
 }
 
 func (t *textReader) errorf(format string, args ...any) error {
-	return &SyntaxError{File: t.file, Line: t.line, Column: t.pos + 1, Msg: fmt.Sprintf(format, args...)}
+	return &SyntaxError{File: t.file, Line: max(1, t.line), Column: t.pos + 1, Msg: fmt.Sprintf(format, args...)}
 }
 
 // expected describes what stands at the current position instead of what should.
@@ -291,22 +291,19 @@ func (t *textReader) startRank() error {
 	if err != nil {
 		return err
 	}
-	b := t.b
-	started := uint64(len(b.s.ranks))
 	if v >= uint64(t.ranks) {
-		err = fmt.Errorf("rank %d of %d ranks", v, t.ranks)
-	} else if started >= uint64(t.ranks) || b.order == nil && v < started {
-		err = fmt.Errorf("rank %d is defined twice", v)
-	}
-	if err != nil {
 		t.pos = from
-		return t.errorf("%v", err)
+		return t.errorf("rank %d of %d ranks", v, t.ranks)
 	}
-	b.Rank(int(v))
+	if t.b.has(int(v)) {
+		t.pos = from
+		return t.errorf("rank %d is defined twice", v)
+	}
+	t.b.Rank(int(v))
 	t.labels.reset()
 	if n := t.names; n != nil {
 		n.base = append(n.base, uint64(len(n.bytes)))
-		n.origin = append(n.origin, uint32(len(b.s.ops)))
+		n.origin = append(n.origin, uint32(len(t.b.s.ops)))
 	}
 	return nil
 }

@@ -6,13 +6,91 @@ type watcher interface {
 	calc(op uint32, t, end int64)
 	// send: the operation keeps its processor busy until end and its network interface until gap.
 	send(op uint32, t, end, gap int64)
-	// recv: the receive is posted.
-	recv(op uint32, t int64)
 	// message: the message of the send keeps processor and network interface of the target busy.
 	message(op uint32, t, end, gap int64)
-	// matched: the message of a send and a receive have met.
-	matched(recv, send uint32, t int64)
-	// raised: the clocks of the sender of a rendezvous message go up to t, because of event by: an operation, or with
-	// evMsg the message of one.
+	// recv: the receive is posted.
+	recv(op uint32, t int64)
+	// raised: the clocks of the sender of a rendezvous message go up to t, because of event by: a receive, or with evMsg
+	// the message of a send.
 	raised(rank uint32, cpu, nic uint8, by uint32, t int64)
 }
+
+// Unit is a part of a rank that a span keeps busy.
+type Unit uint8
+
+// The units of a rank. Each but Processor exists once per network interface index.
+const (
+	Processor Unit = iota
+	SendInterface
+	RecvInterface
+)
+
+// String returns cpu, nic-send or nic-recv.
+func (u Unit) String() string {
+	return [...]string{"cpu", "nic-send", "nic-recv"}[u]
+}
+
+// Span is a time in which a unit of a rank is busy.
+type Span struct {
+	// Rank is where the unit is, Index tells units of a kind apart.
+	Rank  int
+	Unit  Unit
+	Index uint8
+	// Kind says what the unit does: compute, send a message or receive one.
+	Kind Kind
+	// Start and End are times in ns.
+	Start, End int64
+	// Flow is the number of the message, from 1; the spans at both ends have the same. It is 0 for Calc.
+	Flow uint64
+	// OpRank and Op name the operation as Schedule.Ref knows it: the computation or the send of the message, also for
+	// the spans of its target.
+	OpRank, Op int
+}
+
+// WithTrace calls f for every span of the run, in order of events. It does not change the result.
+func WithTrace(f func(Span)) Option {
+	return func(m *Simulator) { m.watch = &tracer{m: m, f: f} }
+}
+
+// tracer is the watcher that makes spans.
+type tracer struct {
+	m *Simulator
+	f func(Span)
+}
+
+func (t *tracer) span(op uint32, kind Kind, start int64) Span {
+	s := Span{Kind: kind, Start: start, OpRank: int(t.m.ops[op].rank)}
+	s.Op = int(t.m.origin[op] - t.m.s.ranks[s.OpRank].first)
+	s.Rank = s.OpRank
+	if kind != Calc {
+		s.Flow = uint64(t.m.origin[op]) + 1
+	}
+	return s
+}
+
+func (t *tracer) calc(op uint32, start, end int64) {
+	s := t.span(op, Calc, start)
+	s.Index, s.End = t.m.ops[op].cpu, end
+	t.f(s)
+}
+
+func (t *tracer) send(op uint32, start, end, gap int64) {
+	t.both(op, t.span(op, Send, start), SendInterface, end, gap)
+}
+
+func (t *tracer) message(op uint32, start, end, gap int64) {
+	s := t.span(op, Recv, start)
+	s.Rank = int(t.m.ops[op].peer)
+	t.both(op, s, RecvInterface, end, gap)
+}
+
+// both makes the spans of processor and network interface.
+func (t *tracer) both(op uint32, s Span, unit Unit, end, gap int64) {
+	s.Index, s.End = t.m.ops[op].cpu, end
+	t.f(s)
+	s.Unit, s.Index, s.End = unit, t.m.ops[op].nic, gap
+	t.f(s)
+}
+
+func (t *tracer) recv(uint32, int64)                         {}
+func (t *tracer) raised(uint32, uint8, uint8, uint32, int64) {}

@@ -1,0 +1,155 @@
+package goal
+
+import "slices"
+
+// Step is a part of a critical path.
+type Step struct {
+	// Op is the operation: a computation, a send, or for a step at its target the send whose message arrives there.
+	Op OpRef
+	// Rank is where the step takes place.
+	Rank int
+	// Kind is Calc, Send, or Recv for a message at its target. A step of a receive operation itself takes no time: it is
+	// a rendezvous that releases the sender.
+	Kind Kind
+	// Start and End are times in ns. From the end of a send to the start of its message passes the latency L; otherwise
+	// a step starts when the one before ends.
+	Start, End int64
+}
+
+// CriticalPath is what the finishing time of a schedule hangs on.
+type CriticalPath struct {
+	// Steps are in order of time. The last ends when the last rank finishes.
+	Steps []Step
+	// CalcNS, SendNS and RecvNS are the times of the steps of each kind, LatencyNS that between them.
+	CalcNS, SendNS, RecvNS, LatencyNS int64
+}
+
+// CriticalPath runs the schedule and follows the clocks back from the end: each operation starts when the clock of its
+// processor or network interface says, which an earlier one has set, or for a message when it arrives.
+func (m *Simulator) CriticalPath(p Params, options ...Option) (CriticalPath, Result, error) {
+	rec := &recorder{m: m}
+	watched := append(slices.Clip(options), func(m *Simulator) {
+		rec.start = make([]int64, 2*len(m.deps))
+		rec.cause = make([]uint32, 2*len(m.deps))
+		rec.clock = make([]setting, len(m.clock))
+		for i := range rec.clock {
+			rec.clock[i].by = none
+		}
+		m.watch = rec
+	})
+	res, err := m.Run(p, watched...)
+	if err != nil {
+		return CriticalPath{}, res, err
+	}
+	return rec.path(res), res, nil
+}
+
+// recorder is the watcher that notes which event set each clock, and for each event the one that let it start. Event
+// 2i is operation i, event 2i+1 its message.
+type recorder struct {
+	m     *Simulator
+	start []int64
+	cause []uint32
+	clock []setting // as Simulator.clock
+}
+
+// setting is the time of a clock and the event that set it.
+type setting struct {
+	t  int64
+	by uint32
+}
+
+func (r *recorder) cpu(rank uint32, cpu uint8) *setting {
+	return &r.clock[int(rank)*r.m.stride+int(cpu)]
+}
+
+func (r *recorder) recvNIC(rank uint32, nic uint8) *setting {
+	return &r.clock[int(rank)*r.m.stride+r.m.cpus+int(nic)]
+}
+
+func (r *recorder) sendNIC(rank uint32, nic uint8) *setting {
+	return &r.clock[int(rank)*r.m.stride+r.m.cpus+r.m.nics+int(nic)]
+}
+
+// began records an event at time t. If neither clock says that time, the cause is otherwise.
+func (r *recorder) began(event uint32, t int64, otherwise uint32, cpu, nic *setting) {
+	r.start[event], r.cause[event] = t, otherwise
+	if nic.by != none && nic.t == t {
+		r.cause[event] = nic.by
+	}
+	if cpu.by != none && cpu.t == t {
+		r.cause[event] = cpu.by
+	}
+}
+
+func (r *recorder) calc(op uint32, t, end int64) {
+	cpu := r.cpu(r.m.ops[op].rank, r.m.ops[op].cpu)
+	r.began(2*op, t, none, cpu, cpu)
+	*cpu = setting{end, 2 * op}
+}
+
+func (r *recorder) send(op uint32, t, end, gap int64) {
+	o := &r.m.ops[op]
+	cpu, nic := r.cpu(o.rank, o.cpu), r.sendNIC(o.rank, o.nic)
+	r.began(2*op, t, none, cpu, nic)
+	*cpu, *nic = setting{end, 2 * op}, setting{gap, 2 * op}
+}
+
+func (r *recorder) message(op uint32, t, end, gap int64) {
+	o := &r.m.ops[op]
+	cpu, nic := r.cpu(o.peer, o.cpu), r.recvNIC(o.peer, o.nic)
+	r.began(2*op+1, t, 2*op, cpu, nic)
+	*cpu, *nic = setting{end, 2*op + 1}, setting{gap, 2*op + 1}
+}
+
+func (r *recorder) recv(op uint32, t int64) {
+	cpu := r.cpu(r.m.ops[op].rank, r.m.ops[op].cpu)
+	r.began(2*op, t, none, cpu, cpu)
+}
+
+func (r *recorder) raised(rank uint32, cpu, nic uint8, by uint32, t int64) {
+	event := 2 * (by & idMask)
+	if by&evMsg != 0 {
+		event++
+	}
+	for _, c := range []*setting{r.cpu(rank, cpu), r.sendNIC(rank, nic)} {
+		if c.t < t {
+			*c = setting{t, event}
+		}
+	}
+}
+
+// path goes back from the clock that says the finishing time.
+func (r *recorder) path(res Result) CriticalPath {
+	var c CriticalPath
+	event, end := none, res.MaxNS
+	for cpu := range r.m.cpus {
+		if s := r.cpu(uint32(res.MaxRank), uint8(cpu)); s.t == end {
+			event = s.by
+		}
+	}
+	for event != none {
+		op := &r.m.ops[event/2]
+		step := Step{Op: r.m.ref(event / 2), Rank: int(op.rank), Kind: op.kind, Start: r.start[event], End: end}
+		if event%2 == 1 {
+			step.Kind, step.Rank = Recv, int(op.peer)
+		}
+		switch step.Kind {
+		case Calc:
+			c.CalcNS += step.End - step.Start
+		case Send:
+			c.SendNS += step.End - step.Start
+		case Recv:
+			c.RecvNS += step.End - step.Start
+		}
+		c.Steps = append(c.Steps, step)
+		end = step.Start
+		if cause := r.cause[event]; event%2 == 1 && cause == event-1 {
+			c.LatencyNS += r.m.p.L
+			end -= r.m.p.L
+		}
+		event = r.cause[event]
+	}
+	slices.Reverse(c.Steps)
+	return c
+}
