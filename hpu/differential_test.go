@@ -127,8 +127,9 @@ type comparison struct {
 	ends [4]outcome
 }
 
-func newComparison(t require.TestingT, e Engine, wasm []byte, pick func(int) int) *comparison {
+func newComparison(t require.TestingT, e Engine, wasm []byte, cores int, pick func(int) int) *comparison {
 	spec := testSpec()
+	spec.Cores, spec.Contexts = cores, cores
 	spec.MaxCallDepth = 8
 	spec.Costs.BulkBytesPerCycle = int64(pick(3))
 	m, err := Load("generated", wasm, spec)
@@ -148,7 +149,7 @@ func newComparison(t require.TestingT, e Engine, wasm []byte, pick func(int) int
 
 // step starts a handler in an idle context or resumes a blocked one.
 func (x *comparison) step() {
-	i := x.pick(len(x.refs))
+	i := x.pick(x.p.Layout().Contexts)
 	c := x.p.Context(i)
 	x.want.context = i
 	var done bool
@@ -196,16 +197,17 @@ func (x *comparison) close() {
 	require.NoError(x.t, x.p.image.Close())
 }
 
-// differential compares an engine with the reference on generated modules.
-func differential(t *testing.T, engine string, modules uint64, steps int) {
+// differential compares an engine with the reference on generated modules, on a device of that many cores with as many
+// contexts each, 1 or 2.
+func differential(t *testing.T, engine string, modules uint64, steps, cores int) {
 	e, err := NewEngine(engine)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	for seed := range modules {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		g := &generator{pick: rng.IntN}
+		g := &generator{pick: rng.IntN, keepData: engine == "wasmtime" && cores > 1}
 		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			x := newComparison(t, e, g.module(), rng.IntN)
+			x := newComparison(t, e, g.module(), cores, rng.IntN)
 			for range steps {
 				x.step()
 			}
@@ -219,7 +221,7 @@ func differential(t *testing.T, engine string, modules uint64, steps int) {
 
 // TestDifferential runs 10,000 handlers or parts of handlers of 500 generated modules. It would catch a block that is charged
 // twice or not at all, a check at the wrong place, a NaN that differs, a register that is not switched.
-func TestDifferential(t *testing.T) { differential(t, "wazero", 500, 20) }
+func TestDifferential(t *testing.T) { differential(t, "wazero", 500, 20, 2) }
 
 // TestDifferentialShrinking is the same with rapid, which reduces what it finds.
 func TestDifferentialShrinking(t *testing.T) {
@@ -229,7 +231,7 @@ func TestDifferentialShrinking(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "choice") }
 		g := &generator{pick: pick}
-		x := newComparison(t, e, g.module(), pick)
+		x := newComparison(t, e, g.module(), 2, pick)
 		for range 5 {
 			x.step()
 		}
