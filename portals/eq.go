@@ -14,7 +14,7 @@ type eq struct {
 	ring     []eqSlot
 	head, n  int
 	promised int
-	extra    int  // events in the queue that use the extra slot of a portal table entry
+	extra    int  // PT_DISABLED events in the queue: they use no ordinary slot
 	flowPTs  int  // flow-controlled portal table entries attached
 	gap      bool // events were lost after the newest one
 	passed   int  // polls that preferred a queue of lower index
@@ -23,7 +23,7 @@ type eq struct {
 type eqSlot struct {
 	ev    Event
 	gap   bool // events were lost before this one
-	extra bool // holds the extra slot of portal table entry ev.PTIndex
+	extra bool // PT_DISABLED: not counted against the capacity
 }
 
 const (
@@ -146,39 +146,23 @@ func (ni *NI) take(q *eq) (Event, error) {
 	}
 	s := &q.ring[q.head]
 	ev, gap := s.ev, s.gap
-	q.dropHead(ni)
+	q.dropHead()
 	if gap {
 		return ev, ErrEQDropped
 	}
 	return ev, nil
 }
 
-func (q *eq) dropHead(ni *NI) {
+func (q *eq) dropHead() {
 	s := &q.ring[q.head]
 	if s.extra {
 		q.extra--
-		s.extra = false
-		if p := ni.pts[s.ev.PTIndex]; p != nil {
-			p.fcSlot = false
-		}
 	}
 	q.head++
 	if q.head == len(q.ring) {
 		q.head = 0
 	}
 	q.n--
-}
-
-// disownSlot lets the PT_DISABLED event of a freed portal table entry stay in
-// the queue as an ordinary event.
-func (q *eq) disownSlot(index uint32) {
-	for i := range q.n {
-		s := &q.ring[(q.head+i)%len(q.ring)]
-		if s.extra && s.ev.PTIndex == index {
-			s.extra = false
-			q.extra--
-		}
-	}
 }
 
 // room reports whether n more ordinary events can be promised.
@@ -216,7 +200,7 @@ func (ni *NI) postEvent(h Handle, ev *Event) {
 			q.gap = true
 			return
 		}
-		q.dropHead(ni)
+		q.dropHead()
 		q.push(ev, false)
 		q.ring[q.head].gap = true
 	} else {
@@ -242,17 +226,14 @@ func (ni *NI) unpromise(h Handle, n int) {
 	}
 }
 
+// postPTDisabled posts PT_DISABLED, for which there is always room: the queue
+// grows by at most one slot for every PTEnable of the host.
 func (ni *NI) postPTDisabled(p *pt) {
-	ev := Event{Type: EventPTDisabled, Fail: NIPTDisabled, PTIndex: p.index}
 	q := ni.eqs.get(p.eq)
 	if q == nil {
 		return
 	}
-	if p.fcSlot {
-		ni.postEvent(p.eq, &ev)
-		return
-	}
-	p.fcSlot = true
+	ev := Event{Type: EventPTDisabled, Fail: NIPTDisabled, PTIndex: p.index}
 	q.extra++
 	q.push(&ev, true)
 	ni.posted(p.eq, &ev)

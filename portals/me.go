@@ -192,6 +192,9 @@ func (ni *NI) link(p *pt, e *entry) error {
 		}
 		if ni.takeMatches(p, e) {
 			e.state = entryUnlinked
+			if e.claims > 0 && e.opts&OptMEEventUnlinkDisable == 0 && ni.promiseSlot(p) {
+				e.slots++
+			}
 			ni.settle(e)
 			return nil
 		}

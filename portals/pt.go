@@ -6,8 +6,7 @@ type pt struct {
 	opts     PTOptions
 	eq       Handle
 	disabled bool
-	fcSlot   bool // the queue's extra slot for PT_DISABLED is taken
-	open     int  // deliveries not finished
+	open     int // deliveries not finished
 	priority entryList
 	overflow entryList
 	headers  headerList
@@ -81,9 +80,6 @@ func (ni *NI) PTFree(index uint32) error {
 	}
 	if q := ni.eqs.get(p.eq); q != nil && p.opts&OptPTFlowCtrl != 0 {
 		q.flowPTs--
-		if p.fcSlot {
-			q.disownSlot(index)
-		}
 	}
 	ni.pts[index] = nil
 	return nil

@@ -157,10 +157,7 @@ func (ni *NI) claimHeader(p *pt, u *unexpected, criteria, appended *entry, typ E
 		ni.dropHeader(u)
 		return
 	}
-	if q := ni.eqs.get(p.eq); q != nil && p.opts&OptPTFlowCtrl != 0 && c.wantsEvent(NIOK) && q.room(1) {
-		q.promised++
-		c.slot = true
-	}
+	c.slot = c.wantsEvent(NIOK) && ni.promiseSlot(p)
 	if appended != nil {
 		appended.claims++
 	}
@@ -172,6 +169,17 @@ func (ni *NI) claimHeader(p *pt, u *unexpected, criteria, appended *entry, typ E
 		u.last.next = w
 	}
 	u.last = w
+}
+
+// promiseSlot holds one event queue slot for an event that has to wait, if p has
+// flow control and the queue has room.
+func (ni *NI) promiseSlot(p *pt) bool {
+	q := ni.eqs.get(p.eq)
+	if q == nil || p.opts&OptPTFlowCtrl == 0 || !q.room(1) {
+		return false
+	}
+	q.promised++
+	return true
 }
 
 func (c *claim) wantsEvent(fail FailType) bool {
