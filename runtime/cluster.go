@@ -29,6 +29,12 @@ type Config struct {
 	// Explain is told of every step of the processes' Portals interfaces as it happens, events included; nil: nobody. Results
 	// do not depend on it.
 	Explain portals.Tracer
+	// Watch is told of every step of every handler, in the order in which they are executed; nil: nobody. Results do not depend
+	// on it.
+	Watch func(s *HandlerStep)
+	// InjectDMA, if not nil, is asked at the beginning of every DMA operation of a handler that is otherwise allowed. A negative
+	// answer, such as hpu.Fault, becomes the result of the operation: it takes its time, but no byte moves.
+	InjectDMA func(rank int, op hpu.Op) int64
 }
 
 // Cluster is one simulation: nodes on a fabric, and the host programs that run on them.
@@ -44,6 +50,7 @@ type Cluster struct {
 	flows    uint64
 	log      func(rank int, at sim.Time, program, line string)
 	explain  portals.Tracer
+	inject   func(rank int, op hpu.Op) int64
 	errors   []HandlerError
 	dropped  int // handler errors beyond those kept
 	codes    map[codeKey]hpu.Image
@@ -98,7 +105,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	}
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab, executor: executor,
-		nodes: make([]Node, cfg.Nodes), log: cfg.Log, explain: cfg.Explain, codes: make(map[codeKey]hpu.Image),
+		nodes: make([]Node, cfg.Nodes), log: cfg.Log, explain: cfg.Explain, inject: cfg.InjectDMA, codes: make(map[codeKey]hpu.Image),
 	}
 	for i := range c.nodes {
 		n := &c.nodes[i]
@@ -109,6 +116,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 		n.dma.init(&c.profile.DMA, &n.memory)
 		n.hpus.init(n)
 		n.trace = newNodeTrace(n)
+		n.watch = newWatch(n, cfg.Watch)
 		fab.Attach(i, n.id)
 	}
 	eng.Watch(c)

@@ -38,21 +38,22 @@ func (n *Node) execute(r *run) {
 	r.ctx = h.memory.program.Context(r.index)
 	r.first, r.start = n.now(), n.now()
 	var fn hpu.Func
-	bytes := 0
+	bytes, record := 0, 0
 	switch r.task.kind {
 	case headerHandler:
-		fn = h.header
+		fn, record = h.header, hpu.HeaderSize
 		bytes = n.writeHeader(r, m)
 	case payloadHandler:
-		fn = h.payload
+		fn, record = h.payload, hpu.PayloadSize
 		bytes = n.writePayload(r, m)
 	case completionHandler:
-		fn = h.completion
+		fn, record = h.completion, hpu.CompletionSize
 		n.writeCompletion(r, m)
 	}
 	spec := &n.profile.HPU
 	budget := spec.MaxCycles + spec.MaxCyclesPerByte*int64(bytes)
 	n.stats.HandlerCalls++
+	n.watch.began(r, record)
 	n.segmentRan(r, r.ctx.Start(fn, r.ctx.ArgsAddr(), h.state, budget))
 }
 
@@ -60,6 +61,7 @@ func (n *Node) execute(r *run) {
 func (n *Node) resumeRun(r *run) {
 	n.hpus.coreOf(r).running = true
 	r.start = n.now()
+	n.watch.answered(r)
 	n.segmentRan(r, r.ctx.Resume(r.ready))
 }
 
@@ -86,6 +88,7 @@ func (n *Node) segmentEnd(r *run) {
 	c := n.hpus.coreOf(r)
 	t := r.task
 	out := r.ctx.Outcome()
+	n.watch.ended(r, &out)
 	r.active = false
 	r.task = task{}
 	c.active--

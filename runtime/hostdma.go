@@ -27,6 +27,7 @@ type dmaOp struct {
 	a, b       uint64
 	result     int64
 	flow       uint64
+	number     int64 // of the handler, for Config.Watch
 	next       *dmaOp
 }
 
@@ -91,7 +92,10 @@ func (n *Node) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, len
 		return nil, hpu.Denied
 	}
 	o.op, o.run, o.generation, o.handle, o.program = op, r, r.generation, noHandle, r.ctx.Program()
-	o.local, o.length, o.a, o.b, o.flow = local, int(length), a, b, r.task.m.flow
+	o.local, o.length, o.a, o.b, o.flow, o.number = local, int(length), a, b, r.task.m.flow, n.watch.number(r)
+	if inject := n.cluster.inject; inject != nil {
+		o.result = min(inject(int(n.rank), op), hpu.OK)
+	}
 	if op == hpu.OpDMAToHost && length > 0 {
 		o.data = n.pool().buffer(int(length))
 		copy(o.data, o.program.Memory()[local:])
@@ -150,7 +154,7 @@ func (n *Node) dmaStage(o *dmaOp, stage int) {
 	case stage == dmaIssue:
 		n.post(n.dma.request(now), kindDMA, dmaMemory, o)
 	default:
-		if o.op != hpu.OpDMAFromHost {
+		if o.op != hpu.OpDMAFromHost && o.result == hpu.OK {
 			o.atomic()
 		}
 		sent, done := n.dma.read(now, o.length)
@@ -175,14 +179,18 @@ func (o *dmaOp) atomic() {
 // dmaDone delivers the bytes of an operation and tells the handler, if it still runs.
 func (n *Node) dmaDone(o *dmaOp) {
 	memory := o.program.Memory()
-	switch o.op {
-	case hpu.OpDMAToHost:
+	failed := o.result < hpu.OK
+	switch {
+	case o.op == hpu.OpDMAToHost:
 		rest := o.data
 		for _, seg := range o.host {
-			rest = rest[copy(seg, rest):]
+			if !failed {
+				rest = rest[copy(seg, rest):]
+			}
 		}
 		n.pool().release(o.data)
-	case hpu.OpDMAFromHost:
+	case failed:
+	case o.op == hpu.OpDMAFromHost:
 		to := memory[o.local:]
 		for _, seg := range o.host {
 			to = to[copy(to, seg):]
@@ -190,6 +198,7 @@ func (n *Node) dmaDone(o *dmaOp) {
 	default:
 		binary.LittleEndian.PutUint64(memory[o.local:], o.a)
 	}
+	n.watch.landed(o)
 	r, result := o.run, o.result
 	current := r.active && r.generation == o.generation
 	handle := o.handle

@@ -47,6 +47,7 @@ type Node struct {
 	nis      []*NI
 	stats    Stats
 	trace    *nodeTrace
+	watch    *watch
 	answers  []answer // who waits for a reply
 	scratch  []byte   // of gather
 	queued   bool     // an interface has operations to send

@@ -38,7 +38,7 @@ func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*HPUMemory, error) {
 		}
 		c.codes[key] = code
 	}
-	program, err := code.Instantiate(fmt.Sprintf("rank %d", p.node.rank), &p.node.hpus.acts)
+	program, err := code.Instantiate(fmt.Sprintf("rank %d", p.node.rank), p.node.device())
 	if err != nil {
 		return nil, err
 	}

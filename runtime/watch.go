@@ -1,0 +1,158 @@
+package runtime
+
+import (
+	"encoding/binary"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// StepKind is what a HandlerStep tells.
+type StepKind uint8
+
+// Kinds of steps, with the fields that are set besides those of all steps.
+const (
+	StepBegan    StepKind = iota // the first cycle of a handler: Record, Memory
+	StepActed                    // it asked the device for something, at its own time: Action, Suspended, or Result
+	StepAnswered                 // what it was suspended for is there: Op, Result
+	StepLanded                   // a DMA operation of it has taken effect, perhaps after its end: Op, Handle, Result
+	StepEnded                    // it returned or was ended: Code, Err
+)
+
+// HandlerStep is one step of a handler; see Config.Watch. Slices and pointers are valid during the call only.
+type HandlerStep struct {
+	What    StepKind
+	Rank    int
+	Number  int64 // of the handler on its rank in the order of their beginnings, from 1
+	HPU     int
+	Handler string   // "header", "payload" or "completion"
+	Message uint64   // the msg_id of its record (docs/abi.md)
+	Packet  int      // of the message, from 0
+	At      sim.Time // StepActed: the handler's own time, which may be ahead of the simulation's
+	Cycles  int64    // charged to the handler so far; StepLanded: 0
+
+	Record    []byte      // the record the handler is given
+	Memory    []byte      // of its program
+	Action    *hpu.Action // what it asks for
+	Op        hpu.Op
+	Handle    int   // non-blocking DMA: the handle, -1 for a blocking operation
+	Result    int64 // hpu.OK and above, or an error
+	Suspended bool  // the answer comes with StepAnswered
+	Code      hpu.Code
+	Err       *hpu.Trap // why it was ended; nil: it returned Code
+}
+
+// watch tells Config.Watch what the handlers of a node do. A nil watch tells nothing.
+type watch struct {
+	n       *Node
+	tell    func(*HandlerStep)
+	numbers []int64 // of the handler in each context
+	step    HandlerStep
+}
+
+func newWatch(n *Node, tell func(*HandlerStep)) *watch {
+	if tell == nil {
+		return nil
+	}
+	return &watch{n: n, tell: tell, numbers: make([]int64, len(n.hpus.runs))}
+}
+
+// device is what the programs of the node act on.
+func (n *Node) device() hpu.Device {
+	if n.watch == nil {
+		return &n.hpus.acts
+	}
+	return n.watch
+}
+
+// fill begins a step of a run.
+func (w *watch) fill(what StepKind, r *run) *HandlerStep {
+	w.step = HandlerStep{
+		What: what, Rank: int(w.n.rank), Number: w.numbers[r.index], HPU: r.index / w.n.hpus.perCore,
+		Handler: r.task.kind.String(), Message: r.task.m.flow, Packet: int(r.task.packet), At: w.n.now(), Cycles: r.ctx.Cycles(),
+	}
+	return &w.step
+}
+
+func (w *watch) began(r *run, record int) {
+	if w == nil {
+		return
+	}
+	w.numbers[r.index] = w.n.stats.HandlerCalls
+	s := w.fill(StepBegan, r)
+	s.Cycles = 0
+	s.Memory = r.ctx.Program().Memory()
+	s.Record = s.Memory[r.ctx.ArgsAddr():][:record]
+	w.tell(s)
+}
+
+// Act implements hpu.Device: it carries out the action and tells of it.
+func (w *watch) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
+	r := &w.n.hpus.runs[c.Index()]
+	at := r.start + w.n.profile.HPU.Clock.Cycles(a.Cycles-r.charged)
+	told := *a
+	result, blocked = w.n.hpus.acts.Act(c, a)
+	s := w.fill(StepActed, r)
+	s.At, s.Cycles, s.Action, s.Op, s.Result, s.Suspended = at, told.Cycles, &told, told.Op, result, blocked
+	s.Memory = c.Program().Memory()
+	if !blocked {
+		s.Result = atomicResult(&told, s.Memory, result)
+	}
+	w.tell(s)
+	return result, blocked
+}
+
+// atomicResult is what cas or fadd returns, which package hpu executes right after the device has let it.
+func atomicResult(a *hpu.Action, memory []byte, result int64) int64 {
+	switch a.Op {
+	case hpu.OpFAdd:
+		return int64(binary.LittleEndian.Uint64(memory[a.Local:]))
+	case hpu.OpCAS:
+		if binary.LittleEndian.Uint64(memory[a.Local:]) == a.A {
+			return 1
+		}
+		return 0
+	}
+	return result
+}
+
+// answered tells that a suspended handler goes on with r.ready.
+func (w *watch) answered(r *run) {
+	if w == nil {
+		return
+	}
+	s := w.fill(StepAnswered, r)
+	s.Memory = r.ctx.Program().Memory()
+	s.Op = r.wait.op
+	s.Result = atomicResult(&hpu.Action{Op: s.Op, Local: r.wait.local, A: r.wait.a}, s.Memory, r.ready)
+	w.tell(s)
+}
+
+// number is that of the handler in a context, to be given to landed.
+func (w *watch) number(r *run) int64 {
+	if w == nil {
+		return 0
+	}
+	return w.numbers[r.index]
+}
+
+// landed tells that a DMA operation has ended.
+func (w *watch) landed(o *dmaOp) {
+	if w == nil {
+		return
+	}
+	w.step = HandlerStep{
+		What: StepLanded, Rank: int(w.n.rank), Number: o.number, Message: o.flow, At: w.n.now(), Op: o.op, Handle: o.handle, Result: o.result,
+	}
+	w.tell(&w.step)
+}
+
+func (w *watch) ended(r *run, out *hpu.Outcome) {
+	if w == nil {
+		return
+	}
+	s := w.fill(StepEnded, r)
+	s.Memory = r.ctx.Program().Memory()
+	s.Code, s.Err = out.Code, out.Err
+	w.tell(s)
+}
