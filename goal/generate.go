@@ -64,8 +64,9 @@ var patterns = []Pattern{
 // Patterns returns all generators, sorted by name.
 func Patterns() []Pattern { return slices.Clone(patterns) }
 
-// Generate makes the schedule of a pattern. Receives are posted at the start unless the pattern says otherwise; a send
-// waits for the receives, or the computation, whose data it passes on.
+// Generate makes the schedule of a pattern. A send waits for the receives, or the computation, whose data it passes on;
+// receives are posted at the start, but in dissemination, recursive doubling and pairwise exchange when the round
+// before is over.
 func Generate(pattern string, p GenParams) (*Schedule, error) {
 	i := slices.IndexFunc(patterns, func(q Pattern) bool { return q.Name == pattern })
 	if i < 0 {
@@ -123,7 +124,7 @@ func (p *GenParams) part(i int) uint64 {
 	return size
 }
 
-// dissemination lets a send require the receives of the round before.
+// dissemination lets the operations of a round require the receives of the round before.
 func dissemination(p *GenParams) emitter {
 	return func(b *Builder, r int) {
 		var before, now []int
@@ -131,10 +132,12 @@ func dissemination(p *GenParams) emitter {
 			now = now[:0]
 			for j := 1; j <= p.Ways && j*step < p.Ranks; j++ {
 				send := b.Send(p.Size, p.at(r, j*step), 0)
+				recv := b.Recv(p.Size, p.at(r, -j*step), 0)
 				for _, y := range before {
 					b.Requires(send, y)
+					b.Requires(recv, y)
 				}
-				now = append(now, b.Recv(p.Size, p.at(r, -j*step), 0))
+				now = append(now, recv)
 			}
 			for i, y := range now {
 				now[i] = p.calc(b, y)
@@ -175,11 +178,12 @@ func recursiveDoubling(p *GenParams) emitter {
 			} else {
 				partner += folded / 2
 			}
-			send := b.Send(p.Size, partner, 0)
+			send, recv := b.Send(p.Size, partner, 0), b.Recv(p.Size, partner, 0)
 			if before >= 0 {
 				b.Requires(send, before)
+				b.Requires(recv, before)
 			}
-			before = p.calc(b, b.Recv(p.Size, partner, 0))
+			before = p.calc(b, recv)
 		}
 		if r < folded {
 			b.Requires(b.Send(p.Size, r-1, 0), before)

@@ -97,9 +97,6 @@ func (m *Simulator) send(id uint32, t int64) {
 func (m *Simulator) recv(id uint32, t int64) {
 	op := &m.ops[id]
 	q := &m.match[op.rank]
-	if m.watch != nil {
-		m.watch.recv(id, t)
-	}
 	msg := m.takeMessage(q, op)
 	if msg == none {
 		m.run[id].link = none
@@ -290,9 +287,13 @@ func (m *Simulator) scheduleOp(id uint32) {
 	op := &m.ops[id]
 	if op.kind == Send {
 		m.push(m.readySend(op), evOp|id)
-	} else {
-		m.push(m.readyCalc(op), evOp|id)
+		return
 	}
+	t := m.readyCalc(op)
+	if op.kind == Recv && m.watch != nil {
+		m.watch.recv(id, t)
+	}
+	m.push(t, evOp|id)
 }
 
 // push adds a new event.

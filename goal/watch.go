@@ -8,7 +8,7 @@ type watcher interface {
 	send(op uint32, t, end, gap int64)
 	// message: the message of the send keeps processor and network interface of the target busy.
 	message(op uint32, t, end, gap int64)
-	// recv: the receive is posted.
+	// recv: the receive is released, to be posted at t, the time of its processor's clock.
 	recv(op uint32, t int64)
 	// raised: the clocks of the sender of a rendezvous message go up to t, because of event by: a receive, or with evMsg
 	// the message of a send.
