@@ -45,6 +45,7 @@ type run struct {
 
 // core is one HPU: it executes one segment at a time, of any of its contexts.
 type core struct {
+	index   int
 	running bool
 	active  int        // contexts in use
 	resume  ring[*run] // contexts whose suspension has ended, in that order
@@ -66,6 +67,9 @@ type hpuPool struct {
 func (p *hpuPool) init(n *Node) {
 	spec := &n.profile.HPU
 	p.cores = make([]core, spec.Cores)
+	for i := range p.cores {
+		p.cores[i].index = i
+	}
 	p.perCore = spec.Contexts
 	p.runs = make([]run, spec.Cores*spec.Contexts)
 	p.acts.n = n
@@ -113,38 +117,32 @@ func (r *receive) payloadBytes(m *message, i int) int {
 	return max(0, min(to, int(r.d.MLength))-max(from, r.skip))
 }
 
-// queueTask makes a handler wait for an HPU and starts what can be started.
+// queueTask starts a handler on the idle core with the fewest contexts in use, or makes it wait for one.
 func (n *Node) queueTask(t task) {
-	n.hpus.tasks.push(t)
-	n.schedule()
-}
-
-// schedule starts tasks while a core is idle that has a free context.
-func (n *Node) schedule() {
 	p := &n.hpus
-	for p.tasks.len() > 0 {
-		best := -1
-		for i := range p.cores {
-			c := &p.cores[i]
-			if !c.running && c.active < p.perCore && (best < 0 || c.active < p.cores[best].active) {
-				best = i
-			}
+	best := -1
+	for i := 0; i < len(p.cores) && p.tasks.len() == 0; i++ { // while tasks wait no core can take one
+		c := &p.cores[i]
+		if !c.running && c.active < p.perCore && (best < 0 || c.active < p.cores[best].active) {
+			best = i
 		}
-		if best < 0 {
-			return
-		}
-		n.startTask(best, p.tasks.pop())
 	}
-}
-
-// coreIdle gives a core that has finished a segment its next one.
-func (n *Node) coreIdle(c *core) {
-	c.running = false
-	if c.resume.len() > 0 {
-		n.resumeRun(c.resume.pop())
+	if best < 0 {
+		p.tasks.push(t)
 		return
 	}
-	n.schedule()
+	n.startTask(best, t)
+}
+
+// coreIdle gives a core that has finished a segment its next one: a handler whose suspension has ended, or the oldest task.
+func (n *Node) coreIdle(c *core) {
+	c.running = false
+	switch p := &n.hpus; {
+	case c.resume.len() > 0:
+		n.resumeRun(c.resume.pop())
+	case p.tasks.len() > 0 && c.active < p.perCore:
+		n.startTask(c.index, p.tasks.pop())
+	}
 }
 
 // resumable ends the suspension of a run with a result; it goes on when its core is idle.

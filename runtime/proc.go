@@ -22,7 +22,8 @@ type Proc struct {
 	memory  *host.AddressSpace
 	portals *portals.Process
 	nis     []*NI
-	waits   portals.Handle // queue or counter that the process is parked for
+	reasons map[portals.Handle]string // what is waited for, in words
+	waits   portals.Handle            // queue or counter that the process is parked for
 }
 
 // Spawn starts f as a process of node rank at the present time. The run ends with the error of f, if it returns one. The
@@ -33,7 +34,7 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 		return fmt.Errorf("runtime: no rank %d, expected 0 to %d", rank, len(c.nodes)-1)
 	}
 	n := &c.nodes[rank]
-	p := &Proc{node: n, name: name, core: len(n.procs) % len(n.cores), memory: host.NewAddressSpace()}
+	p := &Proc{node: n, name: name, core: len(n.procs) % len(n.cores), memory: host.NewAddressSpace(), reasons: make(map[portals.Handle]string)}
 	if n.ids == nil {
 		n.ids = portals.NewNode(uint32(rank), maxPID)
 	}
@@ -124,7 +125,13 @@ func (p *Proc) queued(*portals.NI) {
 
 func (p *Proc) interrupted(*portals.NI, portals.Handle) { p.sp.Wake() }
 
-func (p *Proc) park(h portals.Handle, what string) {
+// park waits for a change of a queue or counter. What is waited for is spelt out once for each handle.
+func (p *Proc) park(kind string, h portals.Handle) {
+	what, known := p.reasons[h]
+	if !known {
+		what = fmt.Sprintf("%s %#x", kind, uint32(h))
+		p.reasons[h] = what
+	}
 	p.waits = h
 	p.sp.Park(what)
 	p.waits = portals.InvalidHandle
@@ -169,7 +176,7 @@ func (ni *NI) EQWait(eq portals.Handle) (portals.Event, error) {
 			ni.proc.compute(ni.proc.node.profile.Host.Poll, "poll")
 			return ev, err
 		}
-		ni.proc.park(eq, fmt.Sprintf("an event on queue %#x", uint32(eq)))
+		ni.proc.park("an event on queue", eq)
 	}
 }
 
@@ -182,7 +189,7 @@ func (ni *NI) CTWait(ct portals.Handle, test uint64) (portals.CTEvent, error) {
 			ni.proc.compute(ni.proc.node.profile.Host.Poll, "poll")
 			return v, err
 		}
-		ni.proc.park(ct, fmt.Sprintf("counter %#x to reach %d (is %d)", uint32(ct), test, v.Success))
+		ni.proc.park("a count on counter", ct)
 	}
 }
 

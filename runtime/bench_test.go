@@ -1,0 +1,126 @@
+package runtime_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers/sum"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
+)
+
+// stream is two nodes on a crossbar: the first puts messages of many 256-byte packets, whose payload handlers at the second sum them up.
+type stream struct {
+	c       *runtime.Cluster
+	packets int
+	memory  *runtime.HPUMemory
+	rounds  int // messages to send
+	done    int // messages that have arrived
+}
+
+func newStream(tb testing.TB, packets int) *stream {
+	p, err := runtime.LoadProfile("spin-int", "fabric.kind=crossbar", "fabric.radix=0", "fabric.mtu=256", "hpu.cores=32")
+	require.NoError(tb, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, c.Close()) })
+	module, err := c.LoadModule("sum", sum.Module)
+	require.NoError(tb, err)
+	s := &stream{c: c, packets: packets}
+	bytes := packets * 256
+	require.NoError(tb, c.Spawn(1, "target", func(p *runtime.Proc) error {
+		ni := p.NI()
+		if s.memory, err = p.HPUAllocMem(module, len(spin.EncodeState(new(sum.State)))); err != nil {
+			return err
+		}
+		handlers, err := s.memory.Spin("", sum.Payload, "")
+		if err != nil {
+			return err
+		}
+		ct, err := ni.CTAlloc()
+		if err != nil {
+			return err
+		}
+		if _, err := ni.PTAlloc(0, portals.EQNone, 0); err != nil {
+			return err
+		}
+		addr, _ := p.Alloc(bytes)
+		_, err = ni.MEAppend(0, &portals.ME{
+			Start: addr, Length: uint64(bytes), CT: ct, UID: portals.UIDAny, MatchID: portals.AnyID,
+			Options: portals.OptMEOpPut | portals.OptMEEventCTComm, Spin: handlers,
+		}, portals.PriorityList, 0)
+		return err
+	}))
+	require.NoError(tb, c.Spawn(0, "source", func(p *runtime.Proc) error {
+		ni := p.NI()
+		addr, data := p.Alloc(bytes)
+		for i := range data {
+			data[i] = byte(i)
+		}
+		eq, err := ni.EQAlloc(16)
+		if err != nil {
+			return err
+		}
+		md, err := ni.MDBind(&portals.MD{Start: addr, Length: uint64(bytes), EQ: eq})
+		if err != nil {
+			return err
+		}
+		for {
+			for s.done == s.rounds {
+				p.Sleep(sim.Microsecond)
+			}
+			if err := ni.Put(md, 0, uint64(bytes), portals.Ack, portals.PhysID(1, 0), 0, 0, 0, 0, 0); err != nil {
+				return err
+			}
+			for range 2 { // SEND and ACK
+				if _, err := ni.EQWait(eq); err != nil {
+					return err
+				}
+			}
+			s.done++
+		}
+	}))
+	return s
+}
+
+// run sends n more messages, up to the acknowledgement of the last.
+func (s *stream) run(tb testing.TB, n int) {
+	s.rounds += n
+	for s.done < s.rounds {
+		if err := s.c.RunUntil(s.c.Engine().Now() + sim.Microsecond); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPacket is a 256-byte packet from the send to the end of its payload handler, as part of a message of 1,024.
+func BenchmarkPacket(b *testing.B) {
+	s := newStream(b, 1024)
+	s.rounds = 1 << 30
+	step := func(packets int64) {
+		for target := s.c.Node(1).Stats().HandlerCalls + packets; s.c.Node(1).Stats().HandlerCalls < target; {
+			if err := s.c.RunUntil(s.c.Engine().Now() + sim.Microsecond); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	step(4096)
+	b.ReportAllocs()
+	b.ResetTimer()
+	step(int64(b.N))
+	b.StopTimer()
+	events := float64(s.c.Engine().Handled())
+	b.ReportMetric(events/float64(s.c.Node(1).Stats().HandlerCalls), "events/packet")
+}
+
+// A packet costs no allocation once queues and pools have grown: not in the NICs, the fabric, the HPUs or the handler.
+func TestPacketDoesNotAllocate(t *testing.T) {
+	s := newStream(t, 64)
+	s.run(t, 4)
+	const messages = 8
+	perMessage := testing.AllocsPerRun(messages, func() { s.run(t, 1) })
+	require.Zero(t, perMessage)
+}
