@@ -131,7 +131,7 @@ func (ni *NI) match(d *Delivery) FailType {
 	if p.disabled {
 		return NIPTDisabled
 	}
-	if h.Kind.isAtomic() && checkAtomic(h.Kind, h.Op, h.Type, h.RLength) != "" {
+	if h.Kind.isAtomic() && (h.RLength > ni.atomicLimit(h.Kind) || checkAtomic(h.Kind, h.Op, h.Type, h.RLength) != "") {
 		return NIOpViolation
 	}
 	if ni.tracer != nil {
@@ -155,6 +155,15 @@ func (ni *NI) match(d *Delivery) FailType {
 		return ni.exhausted(p, e.opts)
 	}
 	return ni.accept(p, e, d, list, leavesHeader)
+}
+
+// atomicLimit bounds what an initiator may ask of this device, whatever limits
+// its own interface was granted.
+func (ni *NI) atomicLimit(kind OpKind) uint64 {
+	if kind == OpAtomic {
+		return ni.proc.cfg.Device.MaxAtomicSize
+	}
+	return ni.proc.cfg.Device.MaxFetchAtomicSize
 }
 
 // exhausted is the fate of a message for which something has run out.

@@ -188,8 +188,11 @@ func (c *command) limits(l *portals.Limits) (bool, error) {
 	return any, nil
 }
 
-// maxScriptPT keeps a script from asking for a portal table of many gigabytes.
-const maxScriptPT = 1 << 12
+// Bounds that keep a script from asking for gigabytes.
+const (
+	maxScriptPT     = 1 << 12
+	maxScriptAtomic = 1 << 16 // also of volatile messages
+)
 
 func cmdDevice(w *world, c *command, _ *iface) error {
 	if _, err := c.limits(&w.device); err != nil {
@@ -197,6 +200,9 @@ func cmdDevice(w *world, c *command, _ *iface) error {
 	}
 	if w.device.MaxPTIndex < 0 || w.device.MaxPTIndex > maxScriptPT {
 		return c.errorf("max_pt_index %d, want 0 to %d", w.device.MaxPTIndex, maxScriptPT)
+	}
+	if most := max(w.device.MaxFetchAtomicSize, w.device.MaxVolatileSize); most > maxScriptAtomic {
+		return c.errorf("size %d of fetching atomics or volatile messages, largest is %d", most, maxScriptAtomic)
 	}
 	if len(c.flags) > 0 {
 		bits, err := c.bits(portals.FeatureNames)

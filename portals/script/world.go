@@ -246,6 +246,9 @@ func (w *world) carry(f *iface, op *portals.Op) portals.FailType {
 	if to == nil {
 		return portals.NIUndeliverable
 	}
+	if op.Length() > memorySize {
+		return portals.NISegv
+	}
 	m := message{hdr: op.Header, data: make([]byte, op.Length()), from: f}
 	if !f.ni.Read(op, 0, m.data) && op.Length() > 0 {
 		return portals.NISegv

@@ -1,0 +1,173 @@
+package portals
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pair is two interfaces with a direct wire.
+type pair struct {
+	a, b   *NI
+	eq, ct Handle // at a
+	md     Handle
+	bq     Handle
+	buf    [4096]byte
+}
+
+func newPair(t testing.TB, mdOptions MDOptions) *pair {
+	limits := deviceLimits
+	p := &pair{}
+	newNI := func(nid uint32) *NI {
+		ni, _, err := NewNI(NIConfig{NID: nid, Options: OptNIMatching | OptNIPhysical, Device: limits, Memory: make(flatMemory, 1<<16)})
+		require.NoError(t, err)
+		return ni
+	}
+	p.a, p.b = newNI(0), newNI(1)
+	var err error
+	p.eq, err = p.a.EQAlloc(64)
+	require.NoError(t, err)
+	p.ct, err = p.a.CTAlloc()
+	require.NoError(t, err)
+	p.md, err = p.a.MDBind(&MD{Length: 4096, EQ: p.eq, CT: p.ct, Options: mdOptions})
+	require.NoError(t, err)
+	p.bq, err = p.b.EQAlloc(64)
+	require.NoError(t, err)
+	_, err = p.b.PTAlloc(OptPTFlowCtrl, p.bq, 0)
+	require.NoError(t, err)
+	return p
+}
+
+// flush carries everything and drains the queues.
+func (p *pair) flush(t testing.TB) {
+	for busy := true; busy; {
+		busy = false
+		for _, from := range []*NI{p.a, p.b} {
+			to := p.b
+			if from == p.b {
+				to = p.a
+			}
+			for op := from.NextOp(); op != nil; op = from.NextOp() {
+				busy = true
+				h := op.Header
+				data := p.buf[:op.Length()]
+				if !from.Read(op, 0, data) && len(data) > 0 {
+					t.Fatal("payload is not accessible")
+				}
+				from.Sent(op, NIOK)
+				from.Release(op)
+				switch h.Kind {
+				case OpAck:
+					to.Acked(&h)
+				case OpReply:
+					d := to.ReplyTo(&h)
+					to.Write(d, 0, data)
+					to.Finish(d, d.Done())
+				default:
+					d := to.Receive(&h)
+					to.Write(d, 0, data)
+					to.Finish(d, d.Done())
+				}
+			}
+		}
+	}
+	for p.a.EQLen(p.eq) > 0 {
+		ev, err := p.a.EQGet(p.eq)
+		if err != nil || ev.Fail != NIOK {
+			t.Fatal(ev, err)
+		}
+	}
+	for p.b.EQLen(p.bq) > 0 {
+		if _, err := p.b.EQGet(p.bq); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNoAllocations checks that the steady state of every kind of message
+// allocates nothing, from the call to the last event.
+func TestNoAllocations(t *testing.T) {
+	to := PhysID(1, 0)
+	entry := &ME{Start: 8192, Length: 4096, UID: UIDAny, MatchID: AnyID, Options: OptMEOpPut | OptMEOpGet}
+	persistent := func(p *pair) error {
+		_, err := p.b.MEAppend(0, entry, PriorityList, 0)
+		return err
+	}
+	operand := make([]byte, 8)
+	for _, c := range []struct {
+		name    string
+		options MDOptions
+		setup   func(p *pair) error
+		run     func(p *pair) error
+	}{
+		{"put", OptMDEventCTAck, persistent, func(p *pair) error { return p.a.Put(p.md, 0, 512, Ack, to, 0, 0, 0, 0, 0) }},
+		{"volatile put", OptMDVolatile, persistent, func(p *pair) error { return p.a.Put(p.md, 0, 128, Ack, to, 0, 0, 0, 0, 0) }},
+		{"get", OptMDEventCTReply, persistent, func(p *pair) error { return p.a.Get(p.md, 0, 512, to, 0, 0, 0, 0) }},
+		{"atomic", 0, persistent, func(p *pair) error { return p.a.Atomic(p.md, 0, 512, Ack, to, 0, 0, 0, 0, 0, OpSUM, Double) }},
+		{"long double", 0, persistent, func(p *pair) error {
+			return p.a.Atomic(p.md, 0, 512, Ack, to, 0, 0, 0, 0, 0, OpPROD, LongDoubleComplex)
+		}},
+		{"fetch", 0, persistent, func(p *pair) error {
+			return p.a.FetchAtomic(p.md, 0, p.md, 1024, 512, to, 0, 0, 0, 0, 0, OpSUM, Int32)
+		}},
+		{"swap", 0, persistent, func(p *pair) error {
+			return p.a.Swap(p.md, 0, p.md, 1024, 8, to, 0, 0, 0, 0, 0, operand, OpCSWAP, Uint64)
+		}},
+		{"triggered put", 0, persistent, func(p *pair) error {
+			v, err := p.a.CTGet(p.ct)
+			if err != nil {
+				return err
+			}
+			if err := p.a.TriggeredPut(p.md, 0, 64, NoAck, to, 0, 0, 0, 0, 0, p.ct, v.Success+1); err != nil {
+				return err
+			}
+			return p.a.CTInc(p.ct, CTEvent{Success: 1})
+		}},
+		{"use once", 0, func(*pair) error { return nil }, func(p *pair) error {
+			once := *entry
+			once.Options |= OptMEUseOnce
+			if _, err := p.b.MEAppend(0, &once, PriorityList, 0); err != nil {
+				return err
+			}
+			return p.a.Put(p.md, 0, 64, Ack, to, 0, 0, 0, 0, 0)
+		}},
+		{"unexpected", 0, func(p *pair) error {
+			_, err := p.b.MEAppend(0, entry, OverflowList, 0)
+			return err
+		}, func(p *pair) error {
+			if err := p.a.Put(p.md, 0, 64, Ack, to, 0, 0, 0, 0, 0); err != nil {
+				return err
+			}
+			p.flush(t)
+			once := *entry
+			once.Options |= OptMEUseOnce
+			_, err := p.b.MEAppend(0, &once, PriorityList, 0)
+			return err
+		}},
+		{"handler put", 0, persistent, func(p *pair) error {
+			return p.a.Issue(&HandlerOp{Kind: OpPut, Data: operand, Target: to, MD: p.md})
+		}},
+		{"refused", OptMDEventSuccessDisable, func(p *pair) error {
+			_, err := p.b.MEAppend(0, entry, PriorityList, 0)
+			if err == nil {
+				err = p.b.PTDisable(0)
+			}
+			return err
+		}, func(p *pair) error { return p.a.Put(p.md, 0, 64, NoAck, to, 0, 0, 0, 0, 0) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPair(t, c.options)
+			require.NoError(t, c.setup(p))
+			once := func() {
+				if err := c.run(p); err != nil {
+					t.Fatal(err)
+				}
+				p.flush(t)
+			}
+			for range 100 {
+				once()
+			}
+			require.Zero(t, testing.AllocsPerRun(200, once))
+		})
+	}
+}
