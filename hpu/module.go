@@ -102,8 +102,8 @@ func Load(name string, binary []byte, spec *Spec) (*Module, error) {
 	if m.wasm, err = wasm.Decode(append([]byte(nil), binary...), limits); err != nil {
 		return nil, m.loadError(err)
 	}
-	if err := m.checkABI(); err != nil {
-		return nil, m.loadError(err)
+	if wrong := m.checkABI(); len(wrong) > 0 {
+		return nil, m.loadError(wrong[0])
 	}
 	facts, err := wasm.Validate(m.wasm)
 	if err != nil {
@@ -143,34 +143,35 @@ func (m *Module) functionName(fn int) string {
 	return fmt.Sprintf("#%d", fn)
 }
 
-// checkABI checks imports and memory (docs/abi.md, Module and Imports).
-func (m *Module) checkABI() error {
+// checkABI checks imports and memory and returns everything that is wrong (docs/abi.md, Module and Imports).
+func (m *Module) checkABI() (wrong []*wasm.Error) {
+	fail := func(offset int, format string, args ...any) {
+		wrong = append(wrong, &wasm.Error{Func: -1, Offset: offset, Cause: fmt.Sprintf(format, args...)})
+	}
 	m.ops = make([]Op, len(m.wasm.Imports))
 	for i, imp := range m.wasm.Imports {
-		if imp.Module != importModule {
-			return &wasm.Error{Func: -1, Offset: imp.Offset, Cause: fmt.Sprintf(
-				"import %s.%s: expected imports of module %s only", imp.Module, imp.Name, importModule)}
-		}
 		op, ok := OpByName(imp.Name)
-		if !ok {
-			return &wasm.Error{Func: -1, Offset: imp.Offset, Cause: fmt.Sprintf(
-				"import %s.%s: there is no such import in ABI version 1", imp.Module, imp.Name)}
-		}
-		if got, want := m.wasm.Types[imp.Type], op.signature(); !got.Equal(want) {
-			return &wasm.Error{Func: -1, Offset: imp.Offset, Cause: fmt.Sprintf(
-				"import %s.%s has signature %v, expected %v", imp.Module, imp.Name, got, want)}
+		switch got := m.wasm.Types[imp.Type]; {
+		case imp.Module != importModule:
+			fail(imp.Offset, "import %s.%s: expected imports of module %s only", imp.Module, imp.Name, importModule)
+		case !ok:
+			fail(imp.Offset, "import %s.%s: there is no such import in ABI version 1", imp.Module, imp.Name)
+		case !got.Equal(op.signature()):
+			fail(imp.Offset, "import %s.%s has signature %v, expected %v", imp.Module, imp.Name, got, op.signature())
 		}
 		m.ops[i] = op
 	}
 	if !m.wasm.HasMemory {
-		return &wasm.Error{Func: -1, Offset: -1, Cause: "the module defines no memory, expected one, exported as " + exportedMemory}
+		fail(-1, "the module defines no memory, expected one, exported as %s", exportedMemory)
+		return wrong
 	}
 	for _, e := range m.wasm.Exports {
 		if e.Kind == wasm.ExportMemory && e.Name == exportedMemory {
-			return nil
+			return wrong
 		}
 	}
-	return &wasm.Error{Func: -1, Offset: -1, Cause: "the memory is not exported as " + exportedMemory}
+	fail(-1, "the memory is not exported as %s", exportedMemory)
+	return wrong
 }
 
 func (m *Module) findHandlers() error {

@@ -90,8 +90,9 @@ func (d *decoder) elements() {
 }
 
 func (d *decoder) codes(start int) {
-	if size := d.end - start; size > d.lim.CodeBytes {
-		d.fail(start, "%d bytes of code, at most %d on this device", size, d.lim.CodeBytes)
+	d.m.CodeBytes = d.end - start
+	if d.m.CodeBytes > d.lim.CodeBytes {
+		d.fail(start, "%d bytes of code, at most %d on this device", d.m.CodeBytes, d.lim.CodeBytes)
 		return
 	}
 	at := d.pos

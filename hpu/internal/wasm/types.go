@@ -131,6 +131,7 @@ type Module struct {
 	Imports   []Import
 	Funcs     []uint32 // type index of each function that the module defines
 	Codes     []Code   // of the same functions
+	CodeBytes int      // code section, bytes
 	HasTable  bool
 	Table     uint32 // elements
 	HasMemory bool
