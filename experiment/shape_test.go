@@ -1,0 +1,151 @@
+package experiment
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// The tests of this file hold the predictions to every order between modes and profiles that sPIN'17 states (spec/spin.md §4).
+
+// latencies measures all modes of a benchmark at one point.
+func latencies(t *testing.T, b *Benchmark, profile string, ranks, bytes int) map[string]sim.Time {
+	p, err := runtime.LoadProfile(profile)
+	require.NoError(t, err)
+	times := map[string]sim.Time{}
+	for _, mode := range b.Modes {
+		r, err := b.Run(context.Background(), &Point{Profile: p, Mode: mode, Ranks: ranks, Bytes: bytes, Seed: 3})
+		require.NoError(t, err)
+		times[mode] = r.Latency
+	}
+	return times
+}
+
+// sPIN'17 §4.1: "sPIN below P4 below RDMA for small; stream wins for large; the gap is larger for dis".
+func TestPingpongShape(t *testing.T) {
+	for _, bytes := range []int{4, 64, 1024, 4096} {
+		gap := map[string]sim.Time{}
+		for _, profile := range []string{"spin-dis", "spin-int"} {
+			l := latencies(t, pingpong, profile, 2, bytes)
+			require.Less(t, l[ModeSpinStore], l[ModeP4], "%s %d B", profile, bytes)
+			require.Less(t, l[ModeSpinStream], l[ModeP4], "%s %d B", profile, bytes)
+			require.Less(t, l[ModeP4], l[ModeRDMA], "%s %d B", profile, bytes)
+			gap[profile] = l[ModeRDMA] - l[ModeSpinStream]
+		}
+		require.Greater(t, gap["spin-dis"], gap["spin-int"], "%d B", bytes)
+	}
+	for _, profile := range []string{"spin-dis", "spin-int"} {
+		l := latencies(t, pingpong, profile, 2, 256<<10)
+		for _, mode := range []string{ModeRDMA, ModeP4, ModeSpinStore} {
+			require.Less(t, l[ModeSpinStream], l[mode], "%s", profile)
+		}
+	}
+}
+
+// sPIN'17 §4.2: "Small messages: sPIN slower than RDMA, most of all for dis; large messages: sPIN faster".
+func TestAccumulateShape(t *testing.T) {
+	loss := map[string]sim.Time{}
+	for _, profile := range []string{"spin-dis", "spin-int"} {
+		small := latencies(t, accumulate, profile, 2, 64)
+		loss[profile] = small[ModeSpinStream] - small[ModeRDMA]
+		require.Positive(t, loss[profile])
+		large := latencies(t, accumulate, profile, 2, 256<<10)
+		require.Less(t, large[ModeSpinStream], large[ModeRDMA], profile)
+	}
+	require.Greater(t, loss["spin-dis"], loss["spin-int"])
+}
+
+// sPIN'17 §4.4: the handlers are the fastest and "dis gains more".
+func TestBroadcastShape(t *testing.T) {
+	for _, ranks := range []int{4, 16, 64, 256, 1024} {
+		for _, bytes := range []int{8, 64 << 10} {
+			if ranks == 1024 && bytes > 8 && testing.Short() {
+				continue
+			}
+			gain := map[string]float64{}
+			for _, profile := range []string{"spin-dis", "spin-int"} {
+				l := latencies(t, bcastBenchmark, profile, ranks, bytes)
+				require.Less(t, l[ModeSpinStream], l[ModeP4], "%s %d ranks %d B", profile, ranks, bytes)
+				require.Less(t, l[ModeP4], l[ModeRDMA], "%s %d ranks %d B", profile, ranks, bytes)
+				gain[profile] = 1 - float64(l[ModeSpinStream])/float64(l[ModeRDMA])
+			}
+			require.Greater(t, gain["spin-dis"], gain["spin-int"], "%d ranks %d B", ranks, bytes)
+		}
+	}
+}
+
+// sPIN'17 §4.3: saturation follows Little's law; with 8 HPUs a handler may take 53 ns at any packet size, and about 650 ns with packets of
+// 4 KiB; from 335 B on the link is the limit.
+func TestHPUsShape(t *testing.T) {
+	run := func(cores, bytes int, handler sim.Time) *WorkResult {
+		p, err := withHPUs("spin-int", nil, cores, bytes)
+		require.NoError(t, err)
+		r, err := hpus.Run(context.Background(), &Point{
+			Profile: p, Mode: ModeSpinStream, Ranks: 2, Bytes: bytes, Seed: 1, Work: &WorkPoint{HPUs: cores, Handler: handler},
+		})
+		require.NoError(t, err)
+		require.InDelta(t, 1, r.Work.Rate/r.Work.Predicted, 0.02, "%d HPUs, %d B, %v", cores, bytes, handler)
+		return r.Work
+	}
+	for _, cores := range []int{1, 3, 4, 8, 16} {
+		for _, bytes := range []int{64, 335, 1024, 4096} {
+			for _, handler := range []sim.Time{60 * sim.Nanosecond, 400 * sim.Nanosecond, 2 * sim.Microsecond} {
+				run(cores, bytes, handler)
+			}
+		}
+	}
+	perSecond := func(interval sim.Time) float64 { return 1 / interval.Seconds() }
+	for _, bytes := range []int{64, 256, 334} {
+		w := run(8, bytes, 50*sim.Nanosecond) // whole iterations: a little more than asked for
+		require.InEpsilon(t, perSecond(6700), w.Rate, 0.002, "the gap g is the limit")
+	}
+	for _, bytes := range []int{336, 512, 4096} {
+		w := run(8, bytes, 50*sim.Nanosecond) // whole iterations: a little more than asked for
+		require.InEpsilon(t, perSecond(sim.Time(20*bytes)), w.Rate, 0.002, "the link is the limit")
+	}
+	fits, slow := run(8, 4096, 640*sim.Nanosecond), run(8, 4096, 680*sim.Nanosecond)
+	require.InEpsilon(t, perSecond(20*4096), fits.Rate, 0.002)
+	require.Less(t, slow.Rate, perSecond(20*4096)*0.99)
+	require.Less(t, math.Abs(fits.Handler.Nanoseconds()-640), 5.0, "the handler takes the time asked for")
+}
+
+// sPIN'17 §4, LogGP: long messages, one behind the other, are limited by the link, G per byte.
+func TestLongMessagesReachTheLinkRate(t *testing.T) {
+	const bytes, window = 4 << 20, 8
+	for _, profile := range []string{"spin-dis", "spin-int"} {
+		p, err := runtime.LoadProfile(profile)
+		require.NoError(t, err)
+		c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2})
+		require.NoError(t, err)
+		var took sim.Time
+		require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) error {
+			addr, _ := p.Alloc(bytes)
+			in, err := receive(p.NI(), requestPT, requestBits, addr, bytes, nil)
+			if err != nil {
+				return err
+			}
+			err = in.wait(window * bytes)
+			took = p.Now()
+			return err
+		}))
+		require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
+			addr, _ := p.Alloc(bytes)
+			md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: bytes})
+			for range window {
+				if err == nil {
+					err = p.NI().Put(md, 0, bytes, portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
+				}
+			}
+			return err
+		}))
+		require.NoError(t, c.Run(context.Background()))
+		require.NoError(t, c.Close())
+		require.InEpsilon(t, p.Fabric.Rate.Time(window*bytes).Nanoseconds(), took.Nanoseconds(), 0.01)
+	}
+}
