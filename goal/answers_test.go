@@ -1,7 +1,6 @@
 package goal
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,28 +30,4 @@ func TestKnownAnswers(t *testing.T) {
 	require.Equal(t, bcast.FinishNS[63], bcast.MaxNS)
 	require.Equal(t, int64(33252), run("dissemination", GenParams{Ranks: 64, Size: 8}).FinishNS[63])
 	require.Equal(t, int64(605494), run("gather", GenParams{Ranks: 2, Size: 100000, Root: 1}).FinishNS[1])
-}
-
-func BenchmarkDissemination(b *testing.B) {
-	for _, ranks := range []int{1 << 10, 1 << 13, 1 << 16} {
-		b.Run(fmt.Sprint(ranks), func(b *testing.B) { benchmarkRun(b, "dissemination", GenParams{Ranks: ranks, Size: 8}) })
-	}
-}
-
-func BenchmarkGather(b *testing.B) {
-	benchmarkRun(b, "gather", GenParams{Ranks: 16384, Size: 8})
-}
-
-// benchmarkRun measures the run of a pattern without loading.
-func benchmarkRun(b *testing.B, pattern string, p GenParams) {
-	m := NewSimulator(generate(b, pattern, p))
-	var events int64
-	b.ResetTimer()
-	for range b.N {
-		res, err := m.Run(DefaultParams())
-		require.NoError(b, err)
-		events += res.Events
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
-	b.ReportMetric(float64(events)/b.Elapsed().Seconds()/1e6, "Mevents/s")
 }

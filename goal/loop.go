@@ -97,15 +97,9 @@ func (m *Simulator) send(id uint32, t int64) {
 func (m *Simulator) recv(id uint32, t int64) {
 	op := &m.ops[id]
 	q := &m.match[op.rank]
-	msg := m.takeMessage(q, op)
+	msg := m.take(&q.msgs, op)
 	if msg == none {
-		m.run[id].link = none
-		if q.recv == none {
-			q.recv = id
-		} else {
-			m.run[q.recvLast].link = id
-		}
-		q.recvLast = id
+		m.put(&q.recvs, id)
 		m.release(op.start, op.done)
 		m.schedule(op.rank)
 		return
@@ -155,15 +149,9 @@ func (m *Simulator) message(id uint32, t int64) {
 		m.watch.message(id, t, end, gap)
 	}
 	q := &m.match[op.peer]
-	to := m.takeRecv(q, op)
+	to := m.take(&q.recvs, op)
 	if to == none {
-		m.run[id].link = none
-		if q.msg == none {
-			q.msg = id
-		} else {
-			m.run[q.msgLast].link = id
-		}
-		q.msgLast = id
+		m.put(&q.msgs, id)
 		m.waiting++
 		return
 	}
@@ -205,47 +193,6 @@ func (m *Simulator) raise(rank uint32, cpu, nic uint8, by uint32, t int64) {
 	}
 	c[cpu] = max(c[cpu], t)
 	c[gs] = max(c[gs], t)
-}
-
-// takeRecv takes the first posted receive that matches the message of a send.
-func (m *Simulator) takeRecv(q *matchQueues, send *simOp) uint32 {
-	prev := none
-	for i := q.recv; i != none; prev, i = i, m.run[i].link {
-		r := &m.ops[i]
-		if (r.peer == send.rank || r.peer == Any) && tagsMatch(r.tag, send.tag) {
-			m.unlink(&q.recv, &q.recvLast, prev, i)
-			return i
-		}
-	}
-	return none
-}
-
-// takeMessage takes the first unexpected message that matches a receive.
-func (m *Simulator) takeMessage(q *matchQueues, recv *simOp) uint32 {
-	prev := none
-	for i := q.msg; i != none; prev, i = i, m.run[i].link {
-		s := &m.ops[i]
-		if (recv.peer == s.rank || recv.peer == Any) && tagsMatch(recv.tag, s.tag) {
-			m.unlink(&q.msg, &q.msgLast, prev, i)
-			return i
-		}
-	}
-	return none
-}
-
-func tagsMatch(a, b uint32) bool { return a == b || a == Any || b == Any }
-
-// unlink takes entry i, which follows prev, out of a list.
-func (m *Simulator) unlink(first, last *uint32, prev, i uint32) {
-	next := m.run[i].link
-	if prev == none {
-		*first = next
-	} else {
-		m.run[prev].link = next
-	}
-	if next == none {
-		*last = prev
-	}
 }
 
 // succEnd returns the end of the list of what operation id releases when it is done.

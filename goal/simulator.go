@@ -23,6 +23,8 @@ type Simulator struct {
 	nics   int
 	stride int // clocks per rank: cpus, receiving nics, sending nics
 
+	scanLimit int
+
 	// The state of a run.
 	p        Params
 	noise    *Noise
@@ -32,6 +34,8 @@ type Simulator struct {
 	run      []opState
 	clock    []int64
 	match    []matchQueues
+	index    matchIndex
+	entries  uint32 // number of the last entry of a match list
 	wait     waitQueues
 	released []uint32
 	open     int // operations that have not run
@@ -54,22 +58,16 @@ type simOp struct {
 }
 
 // opState is the changing part of an operation. An operation is in at most one queue at a time: a send first in a wait
-// queue of its rank, then, as a message, in one of its target, then in the unexpected queue.
+// queue of its rank, then, as a message, in one of its target, then among the unexpected messages.
 type opState struct {
-	link  uint32 // before release: missing releases; after it: next in a list
-	child uint32 // in a wait queue: first child
-	stamp uint32 // in a wait queue: number of the event
-}
-
-// matchQueues are the lists of posted receives and of unexpected messages of a rank, oldest first.
-type matchQueues struct {
-	recv, recvLast uint32
-	msg, msgLast   uint32
+	link  uint32 // before release: missing releases; after it: pointer of the queue it is in
+	child uint32 // further pointer
+	stamp uint32 // what orders the queue
 }
 
 // NewSimulator prepares a schedule for running.
 func NewSimulator(s *Schedule) *Simulator {
-	m := &Simulator{s: s}
+	m := &Simulator{s: s, scanLimit: scanLimit}
 	for i := range s.ops {
 		m.cpus = max(m.cpus, int(s.ops[i].cpu))
 		if s.ops[i].kind != Calc {
@@ -220,14 +218,15 @@ func (m *Simulator) Run(p Params, options ...Option) (Result, error) {
 func (m *Simulator) start() {
 	m.queue.reset()
 	m.wait.reset()
+	m.index.reset()
 	clear(m.clock)
 	for i := range m.match {
-		m.match[i] = matchQueues{none, none, none, none}
+		m.match[i] = matchQueues{matchList{first: none}, matchList{first: none}}
 	}
 	for i, d := range m.deps {
 		m.run[i] = opState{link: d}
 	}
-	m.stamp, m.waiting, m.open = 0, 0, len(m.deps)
+	m.stamp, m.entries, m.waiting, m.open = 0, 0, 0, len(m.deps)
 	m.stuck = m.stuck[:0]
 	m.result.Messages, m.result.Mismatched = 0, 0
 	m.released = m.released[:0]

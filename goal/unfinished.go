@@ -122,11 +122,15 @@ func (p *postMortem) settle(e *UnfinishedError) {
 		}
 	}
 	for r := range m.match {
-		for id := m.match[r].recv; id != none; id = m.run[id].link {
-			note(id, isPosted, &e.Receives, &e.NumReceives)
+		for id := m.match[r].recvs.first; id != none; id = m.run[id].link {
+			if m.run[id].stamp > 0 {
+				note(id, isPosted, &e.Receives, &e.NumReceives)
+			}
 		}
-		for id := m.match[r].msg; id != none; id = m.run[id].link {
-			note(id, isSent, &e.Sends, &e.NumSends)
+		for id := m.match[r].msgs.first; id != none; id = m.run[id].link {
+			if m.run[id].stamp > 0 {
+				note(id, isSent, &e.Sends, &e.NumSends)
+			}
 		}
 	}
 	for _, id := range m.stuck {

@@ -14,60 +14,25 @@ const (
 )
 
 // waitKey names the clocks that an operation or message waits for at a rank.
-func waitKey(rank uint32, class uint64, op *simOp) uint64 {
-	key := uint64(rank)<<18 | class | uint64(op.cpu)<<8
+func waitKey(rank, class uint32, op *simOp) tableKey {
+	low := class | uint32(op.cpu)<<8
 	if class != waitCalc {
-		key |= uint64(op.nic)
+		low |= uint32(op.nic)
 	}
-	return key
+	return tableKey{uint64(rank), low}
 }
 
 // waitQueue is a pairing heap of operations ordered by stamp; opState.link and child are its pointers.
 type waitQueue struct {
-	key   uint64
 	armed int64 // time of the event that wakes the first of the queue
 	first uint32
+	class uint32
 }
 
 // waitQueues finds wait queues by their key. Queues are made when they are first needed and stay.
 type waitQueues struct {
+	table  keyTable
 	queues []waitQueue
-	table  []uint32 // a power of two; numbers of queues plus 1, or 0
-	shift  uint
-}
-
-// get returns the number of the queue with the given key.
-func (w *waitQueues) get(key uint64) uint32 {
-	if 2*len(w.queues) >= len(w.table) {
-		w.grow()
-	}
-	i := w.probe(key)
-	if w.table[i] == 0 {
-		w.queues = append(w.queues, waitQueue{key: key, first: none})
-		w.table[i] = uint32(len(w.queues))
-	}
-	return w.table[i] - 1
-}
-
-func (w *waitQueues) probe(key uint64) uint64 {
-	mask := uint64(len(w.table) - 1)
-	i := key * 0x9e3779b97f4a7c15 >> w.shift
-	for w.table[i] != 0 && w.queues[w.table[i]-1].key != key {
-		i = (i + 1) & mask
-	}
-	return i
-}
-
-func (w *waitQueues) grow() {
-	size := max(256, 2*len(w.table))
-	w.table = make([]uint32, size)
-	w.shift = 64
-	for n := size; n > 1; n /= 2 {
-		w.shift--
-	}
-	for i := range w.queues {
-		w.table[w.probe(w.queues[i].key)] = uint32(i) + 1
-	}
 }
 
 // reset empties all queues.
@@ -80,7 +45,7 @@ func (w *waitQueues) reset() {
 // ready returns when the clocks of an entry of the queue are free.
 func (m *Simulator) ready(q *waitQueue, id uint32) int64 {
 	op := &m.ops[id]
-	switch q.key & (3 << 16) {
+	switch q.class {
 	case waitCalc:
 		return m.readyCalc(op)
 	case waitSend:
@@ -91,8 +56,11 @@ func (m *Simulator) ready(q *waitQueue, id uint32) int64 {
 }
 
 // enqueue puts an operation or message that cannot run into its queue.
-func (m *Simulator) enqueue(key uint64, id, stamp uint32) {
-	n := m.wait.get(key)
+func (m *Simulator) enqueue(key tableKey, id, stamp uint32) {
+	n, added := m.wait.table.get(key)
+	if added {
+		m.wait.queues = append(m.wait.queues, waitQueue{first: none, class: key.low &^ 0xffff})
+	}
 	q := &m.wait.queues[n]
 	m.run[id] = opState{link: none, child: none, stamp: stamp}
 	if q.first == none || stamp < m.run[q.first].stamp {
@@ -122,7 +90,7 @@ func (m *Simulator) wake(n uint32, t int64, stamp uint32) {
 		return
 	}
 	q.first = m.meldAll(m.run[id].child)
-	switch q.key & (3 << 16) {
+	switch q.class {
 	case waitCalc:
 		m.calc(id, t)
 	case waitSend:
