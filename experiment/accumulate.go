@@ -19,6 +19,7 @@ target array is complete.
   rdma         deposited into a temporary array; the host reads two arrays and writes one
   spin-stream  each packet's handler reads its part of the array by DMA, multiplies, and writes it back`,
 	Modes:      []string{ModeRDMA, ModeSpinStream},
+	Profiles:   bothProfiles,
 	Sizes:      sizes(handler.ElementSize, 256<<10),
 	Ranks:      []int{2},
 	FixedRanks: true,

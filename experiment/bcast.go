@@ -18,10 +18,11 @@ at which the last rank's host has seen the whole message in its memory.
   p4           the puts to the children are triggered operations; their data is fetched from host memory
   spin-store   the completion handler puts the message to the children from host memory
   spin-stream  the payload handler puts each packet to the children from the device and deposits it meanwhile`,
-	Modes: []string{ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream},
-	Sizes: []int{8, 64 << 10},
-	Ranks: sizes(2, 1024),
-	run:   runBcast,
+	Modes:    []string{ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream},
+	Profiles: bothProfiles,
+	Sizes:    []int{8, 64 << 10},
+	Ranks:    sizes(2, 1024),
+	run:      runBcast,
 }
 
 func runBcast(w *bench) error {

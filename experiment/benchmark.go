@@ -32,6 +32,9 @@ type Point struct {
 	Work *WorkPoint // benchmark hpus only
 }
 
+// bothProfiles are the two devices of sPIN'17.
+var bothProfiles = []string{"spin-dis", "spin-int"}
+
 // Handler is a module given by the user.
 type Handler struct {
 	Name string // for messages
@@ -55,6 +58,7 @@ type Benchmark struct {
 	Short      string   // one line
 	Long       string   // what is measured and how
 	Modes      []string // in the order of a table; the first is the baseline of speed-ups
+	Profiles   []string // by default
 	Sizes      []int    // bytes, by default
 	Ranks      []int    // by default
 	FixedRanks bool     // the number of ranks cannot be chosen

@@ -19,7 +19,8 @@ var hpus = &Benchmark{
 first and the last. Little's law predicts it: P HPUs handle P packets per handler time, and packets arrive at most every
 max(g, G*s) for packets of s bytes. The latency is the time until the host knows that the last packet has been handled.`,
 	Modes:      []string{ModeSpinStream},
-	Sizes:      sizes(64, 4096),
+	Profiles:   []string{"spin-int"},
+	Sizes:      []int{64, 512, 4096},
 	Ranks:      []int{2},
 	FixedRanks: true,
 	unit:       1,

@@ -17,6 +17,7 @@ the moment at which rank 0 has seen the whole pong in its memory.
   spin-store   a single packet is answered from the device; a larger message is deposited and sent by the completion handler
   spin-stream  every packet is answered from the device; the data never reaches rank 1's host memory`,
 	Modes:      []string{ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream},
+	Profiles:   bothProfiles,
 	Sizes:      sizes(4, 256<<10),
 	Ranks:      []int{2},
 	FixedRanks: true,

@@ -30,8 +30,8 @@ func WorkColumns() []report.Column {
 	return []report.Column{
 		{Name: "hpus", Kind: report.Count, Help: "benchmark hpus: handler processing units of the device"},
 		{Name: "handler", Unit: "ns", Kind: report.Duration, Help: "benchmark hpus: time of one payload handler"},
-		{Name: "rate", Unit: "per_s", Kind: report.Number, Scale: "rate", Help: "benchmark hpus: packets handled per second, measured between the first and the last"},
-		{Name: "littles_law", Unit: "per_s", Kind: report.Number, Scale: "rate", Help: "benchmark hpus: the smaller of the arrival rate, 1/max(g, G*bytes), and hpus/handler"},
+		{Name: "rate", Unit: "Mpps", Kind: report.Number, Scale: "rate", Help: "benchmark hpus: million packets handled per second, measured between the first and the last"},
+		{Name: "littles_law", Unit: "Mpps", Kind: report.Number, Scale: "rate", Help: "benchmark hpus: million packets per second, the smaller of the arrival rate, 1/max(g, G*bytes), and hpus/handler"},
 		{Name: "deviation", Kind: report.Share, Help: "benchmark hpus: (rate - littles_law) / littles_law"},
 		{Name: "hpus_needed", Kind: report.Number, Help: "benchmark hpus: HPUs that keep up with the arrival rate, handler time x arrival rate"},
 	}
@@ -51,7 +51,7 @@ func (s *Sweep) Table(results []*Result) *report.Table {
 			r.Stats.HandlerCalls, r.Stats.HandlerCycles, speedup(results, r),
 		}
 		if w := r.Work; s.Benchmark == hpus {
-			row = append(row, w.HPUs, w.Handler, w.Rate, w.Predicted, (w.Rate-w.Predicted)/w.Predicted, w.Needed)
+			row = append(row, w.HPUs, w.Handler, w.Rate/1e6, w.Predicted/1e6, (w.Rate-w.Predicted)/w.Predicted, w.Needed)
 		}
 		t.Add(row...)
 	}
@@ -201,15 +201,14 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 
 // Plot says how to draw a sweep: latency against the parameter that varies most, or rate against handler time.
 func (s *Sweep) Plot() report.Plot {
-	p := report.Plot{Title: s.Benchmark.Short, Series: "mode", Facet: "profile", X: "bytes", Y: "latency", LogX: true, LogY: true}
+	p := report.Plot{Title: s.Benchmark.Name + ": " + s.Benchmark.Short, Series: "mode", Facet: "profile", X: "bytes", Y: "latency", LogX: true, LogY: true}
 	switch {
 	case s.Benchmark == hpus:
-		p.X, p.Y, p.Series, p.Facet = "handler", "rate", "hpus", "bytes"
-	case len(s.Ranks) > len(s.Sizes):
-		p.X = "ranks"
-		if len(s.Sizes) > 1 {
-			p.Facet = "bytes"
-		}
+		p.X, p.Y, p.Series, p.Facet = "handler", "rate", "hpus", "profile,bytes"
+	case len(s.Ranks) > 1 && len(s.Ranks) >= len(s.Sizes):
+		p.X, p.Facet = "ranks", "profile,bytes"
+	case len(s.Ranks) > 1:
+		p.Facet = "profile,ranks"
 	}
 	return p
 }

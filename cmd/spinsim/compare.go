@@ -52,16 +52,16 @@ func benchmarkCommand(b *experiment.Benchmark) *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return f.run(c, b) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&f.profiles, "profile", runtime.ProfileNames(), "device and network: `NAMES` or files, separated by commas")
+	flags.StringSliceVar(&f.profiles, "profile", b.Profiles, "device and network: `NAMES` or files, separated by commas")
 	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profiles: `PATH=VALUE`, such as hpu.cores=8; may be repeated")
 	flags.StringVar(&f.sizes, "size", joinInts(b.Sizes), "message sizes: `LIST` such as 8,64KiB or 8,..,256KiB (doubling)")
 	if !b.FixedRanks {
-		flags.StringVar(&f.ranks, "ranks", "2,4,..,1024", "numbers of ranks: `LIST` such as 2,4,..,1024 (doubling)")
+		flags.StringVar(&f.ranks, "ranks", "4,16,..,1024", "numbers of ranks: `LIST` such as 2,4,..,1024 (doubling) or 4,16,..,1024")
 	}
 	if len(b.Modes) > 1 {
 		flags.StringVar(&f.modes, "mode", strings.Join(b.Modes, ","), "`LIST` of "+strings.Join(b.Modes, ", "))
 	} else {
-		flags.StringVar(&f.hpus, "hpus", "1,2,4,8", "`LIST` of numbers of HPUs")
+		flags.StringVar(&f.hpus, "hpus", "4,8", "`LIST` of numbers of HPUs")
 		flags.StringVar(&f.times, "handler-time", "50ns,200ns,800ns", "`LIST` of times of a payload handler")
 	}
 	flags.StringVar(&f.handler, "handler", "", "your handler module in place of the built-in one: `FILE.wasm`")

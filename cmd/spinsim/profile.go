@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// profileCommand lists the embedded profiles and prints one with the sources of its values.
+func profileCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "profile [NAME]",
+		Short: "List the embedded profiles, or print one with the source of every value",
+		Long: `Without an argument profile lists the devices and networks that spinsim knows. With a name it prints the profile: every latency, width
+and count of the simulation, each with its unit and its source. A file of your own may name one in the key "base" and then holds only
+what differs; give it as --profile my.yaml. Single values are changed with --set, such as --set hpu.cores=8.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exactArguments("NAME")(c, args)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			out := c.OutOrStdout()
+			if len(args) == 1 {
+				source, err := runtime.ProfileSource(args[0])
+				if err != nil {
+					return badInput(err)
+				}
+				_, err = out.Write(source)
+				return err
+			}
+			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+			for _, name := range runtime.ProfileNames() {
+				p, err := runtime.LoadProfile(name)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(w, "%s\t%s\n", name, p.Description)
+			}
+			return w.Flush()
+		},
+	}
+}
