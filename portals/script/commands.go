@@ -98,13 +98,14 @@ func init() {
 		"load":  {pos: 1, most: 2, keys: "type", run: cmdLoad},
 		"hole":  {pos: 2, most: 2, run: cmdHole},
 
-		"send":    {most: 1, keys: "fail late", run: cmdSend},
-		"sent":    {pos: 1, most: 1, keys: "fail", run: cmdSent},
-		"receive": {pos: 1, most: 1, run: cmdReceive},
-		"land":    {pos: 1, most: 1, keys: "off n", run: cmdLand},
-		"finish":  {pos: 1, most: 1, keys: "fail delivered pending", run: cmdFinish},
-		"answer":  {run: cmdAnswer},
-		"drop":    {keys: "fail", run: cmdDrop},
+		"send":        {most: 1, keys: "fail late", run: cmdSend},
+		"sent":        {pos: 1, most: 1, keys: "fail", run: cmdSent},
+		"receive":     {pos: 1, most: 1, run: cmdReceive},
+		"land":        {pos: 1, most: 1, keys: "off n", run: cmdLand},
+		"finish":      {pos: 1, most: 1, keys: "fail delivered pending", run: cmdFinish},
+		"acknowledge": {pos: 1, most: 1, keys: "fail", run: cmdAcknowledge},
+		"answer":      {run: cmdAnswer},
+		"drop":        {keys: "fail", run: cmdDrop},
 	}
 }
 

@@ -186,6 +186,20 @@ func cmdFinish(w *world, c *command, f *iface) error {
 	return nil
 }
 
+// cmdAcknowledge answers an open delivery before it is complete.
+func cmdAcknowledge(w *world, c *command, f *iface) error {
+	d, err := f.delivery(c)
+	if err != nil {
+		return err
+	}
+	fail, err := c.fail(portals.NIOK)
+	if err != nil {
+		return err
+	}
+	f.ni.Acknowledge(d, fail)
+	return nil
+}
+
 func cmdAnswer(w *world, c *command, f *iface) error {
 	m, ok := f.next(false)
 	if !ok {

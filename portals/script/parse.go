@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // Error is a mistake in a script.
@@ -51,16 +50,18 @@ func parse(text string) ([]command, error) {
 	return cmds, nil
 }
 
+const blanks = " \t\r\v\f"
+
 // split cuts a line into words; double quotes keep blanks, # ends the line.
 func split(line string) ([]string, error) {
 	var words []string
 	for {
-		line = strings.TrimLeftFunc(line, unicode.IsSpace)
+		line = strings.TrimLeft(line, blanks)
 		if line == "" || line[0] == '#' && (len(line) == 1 || line[1] == ' ' || line[1] == '#') {
 			return words, nil
 		}
 		end := 0
-		for end < len(line) && !unicode.IsSpace(rune(line[end])) {
+		for end < len(line) && !strings.ContainsRune(blanks, rune(line[end])) {
 			if line[end] != '"' {
 				end++
 				continue
