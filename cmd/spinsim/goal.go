@@ -1,0 +1,231 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace"
+)
+
+func goalCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "goal",
+		Short: "Run, make and convert GOAL schedules, the format of LogGOPSim",
+		Long: `A GOAL schedule says for each rank what it sends, receives and computes, and what waits for what.
+
+Files are text or binary, which the content tells; names that end in .gz, .xz or .zst are unpacked; - is the standard input.`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(goalRunCommand(), goalGenCommand(), goalStatCommand(), goalConvertCommand(), goalVizCommand())
+	return c
+}
+
+// readSchedule reads the schedule that an argument names.
+func readSchedule(c *cobra.Command, name string) (*goal.Schedule, error) {
+	if name == "-" {
+		s, err := goal.Read(c.InOrStdin(), goal.ReadOptions{File: "standard input"})
+		return s, badInput(err)
+	}
+	s, err := goal.ReadFile(name, goal.ReadOptions{})
+	return s, badInput(err)
+}
+
+// modelFlags are the parameters of the LogGOPS model and the noise.
+type modelFlags struct {
+	params      goal.Params
+	noise       string
+	seed        uint64
+	coscheduled bool
+}
+
+func (f *modelFlags) register(c *cobra.Command) {
+	f.params = goal.DefaultParams()
+	flags := c.Flags()
+	flags.Int64Var(&f.params.L, "L", f.params.L, "latency in `NS`")
+	flags.Int64Var(&f.params.Overhead, "o", f.params.Overhead, "`NS` a processor is busy for a message, at each end")
+	flags.Int64Var(&f.params.Gap, "g", f.params.Gap, "`NS` a network interface is busy for a message, at each end")
+	flags.Int64Var(&f.params.ByteGap, "G", f.params.ByteGap, "`NS` that every byte after the first adds to g")
+	flags.Int64Var(&f.params.ByteOverhead, "O", f.params.ByteOverhead, "`NS` that every byte after the first adds to o")
+	flags.Uint64Var(&f.params.Eager, "S", f.params.Eager, "largest message in `BYTES` that does not wait for its receive")
+	flags.StringVar(&f.noise, "noise", "", "operating system noise: `FILE` with a line per detour, its start and duration in ns")
+	flags.Uint64Var(&f.seed, "noise-seed", 1, "`NUMBER` that chooses where in the noise each rank begins")
+	flags.BoolVar(&f.coscheduled, "noise-coscheduled", false, "all ranks begin at the same place of the noise")
+}
+
+// options checks the flags and returns the options of a run of s.
+func (f *modelFlags) options(s *goal.Schedule) (options []goal.Option, err error) {
+	if err := f.params.Validate(); err != nil {
+		return nil, badInput(err)
+	}
+	if f.noise == "" {
+		return nil, nil
+	}
+	file, err := os.Open(f.noise)
+	if err != nil {
+		return nil, badInput(fmt.Errorf("--noise: %w", err))
+	}
+	t, err := goal.ReadNoise(file, f.noise)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, badInput(err)
+	}
+	return []goal.Option{goal.WithNoise(t.Noise(s.Ranks(), f.seed, f.coscheduled))}, nil
+}
+
+// parseTableOrJSON checks --format where only a table and JSON make sense.
+func parseTableOrJSON(format string) (json bool, err error) {
+	switch report.Format(format) {
+	case report.TextFormat:
+		return false, nil
+	case report.JSONFormat:
+		return true, nil
+	}
+	return false, badInput(fmt.Errorf("--format: %q, expected %s or %s", format, report.TextFormat, report.JSONFormat))
+}
+
+func goalRunCommand() *cobra.Command {
+	var model modelFlags
+	var format, timeline string
+	var path bool
+	c := &cobra.Command{
+		Use:   "run FILE",
+		Short: "When does every rank finish?",
+		Long: `Run computes the finishing time of every rank in the LogGOPS model (LogGOPS'10).
+
+A schedule that does not finish is reported with the operations that wait, and the exit status is 1.`,
+		Args: exactArguments("FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			json, err := parseTableOrJSON(format)
+			if err != nil {
+				return err
+			}
+			s, err := readSchedule(c, args[0])
+			if err != nil {
+				return err
+			}
+			r, steps, err := runModel(s, &model, timeline, path)
+			if err != nil {
+				return err
+			}
+			if json {
+				return r.WriteJSON(c.OutOrStdout())
+			}
+			if err := r.WriteTable(c.OutOrStdout()); err != nil || !path {
+				return err
+			}
+			return writePath(c.OutOrStdout(), steps)
+		},
+	}
+	model.register(c)
+	c.Flags().StringVar(&format, "format", "table", "table or json")
+	c.Flags().StringVar(&timeline, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
+	c.Flags().BoolVar(&path, "critical-path", false, "show below the table the operations on which the last finishing time hangs")
+	return c
+}
+
+// runModel runs a schedule on the LogGOPS model and draws it if a timeline is asked for. The path is empty if none is.
+func runModel(s *goal.Schedule, model *modelFlags, timeline string, path bool) (r goal.Result, cp goal.CriticalPath, err error) {
+	options, err := model.options(s)
+	if err != nil {
+		return r, cp, err
+	}
+	m := goal.NewSimulator(s)
+	if timeline != "" {
+		w, err := trace.Create(timeline, trace.Options{})
+		if err != nil {
+			return r, cp, badInput(err)
+		}
+		d := newDrawing(w, s)
+		r, err = m.Run(model.params, append(options, goal.WithTrace(d.span))...)
+		if err = errors.Join(err, w.Close()); err != nil || !path {
+			return r, cp, err
+		}
+	}
+	if path {
+		cp, r, err = m.CriticalPath(model.params, options...)
+		return r, cp, err
+	}
+	if timeline == "" {
+		r, err = m.Run(model.params, options...)
+	}
+	return r, cp, err
+}
+
+// drawing puts the spans of a run on a timeline: a line for each processor and each direction of a network interface.
+type drawing struct {
+	w      *trace.Writer
+	s      *goal.Schedule
+	tracks map[unitKey]sim.TrackID
+}
+
+type unitKey struct {
+	rank  int
+	unit  goal.Unit
+	index uint8
+}
+
+func newDrawing(w *trace.Writer, s *goal.Schedule) *drawing {
+	return &drawing{w: w, s: s, tracks: make(map[unitKey]sim.TrackID)}
+}
+
+func (d *drawing) span(p goal.Span) {
+	key := unitKey{p.Rank, p.Unit, p.Index}
+	track, known := d.tracks[key]
+	if !known {
+		track = d.w.Track("rank", p.Rank, fmt.Sprintf("%v %d", p.Unit, p.Index))
+		d.tracks[key] = track
+	}
+	ref := d.s.Ref(p.OpRank, p.Op)
+	d.w.Span(track, p.Kind.String(), sim.Time(p.Start)*sim.Nanosecond, sim.Time(p.End)*sim.Nanosecond, p.Flow,
+		sim.Arg{Key: "operation", Text: ref.String()})
+}
+
+// writePath lists a critical path and where its time goes.
+func writePath(out io.Writer, cp goal.CriticalPath) error {
+	t := report.New(
+		report.Column{Name: "start", Unit: "ns", Kind: report.Duration, Scale: "time"},
+		report.Column{Name: "end", Unit: "ns", Kind: report.Duration, Scale: "time"},
+		report.Column{Name: "rank", Kind: report.Count},
+		report.Column{Name: "busy_with", Kind: report.Text},
+		report.Column{Name: "operation", Kind: report.Text},
+	)
+	t.Title = fmt.Sprintf("critical path: %d ns computing, %d ns sending, %d ns receiving, %d ns on the way",
+		cp.CalcNS, cp.SendNS, cp.RecvNS, cp.LatencyNS)
+	for _, s := range cp.Steps {
+		t.Add(sim.Time(s.Start)*sim.Nanosecond, sim.Time(s.End)*sim.Nanosecond, s.Rank, s.Kind.String(), s.Op.String())
+	}
+	return t.Write(out, report.TextFormat)
+}
+
+func goalVizCommand() *cobra.Command {
+	var model modelFlags
+	var output string
+	c := &cobra.Command{
+		Use:   "viz FILE",
+		Short: "Draw the run of a schedule as a timeline",
+		Long: `Viz runs a schedule on the LogGOPS model and writes a timeline: a line for each processor and for each direction of each
+network interface, and an arrow for each message. ui.perfetto.dev opens it.`,
+		Args: exactArguments("FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if output == "" {
+				return badInput(fmt.Errorf("--output: expected the name of a file that ends in one of %s", trace.Extensions))
+			}
+			s, err := readSchedule(c, args[0])
+			if err != nil {
+				return err
+			}
+			_, _, err = runModel(s, &model, output, false)
+			return err
+		},
+	}
+	model.register(c)
+	c.Flags().StringVarP(&output, "output", "", "", "the timeline: `FILE.pftrace` or .json, either also with .gz")
+	return c
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/report"
+)
+
+// outputFlags say where a schedule is written to and in which form.
+type outputFlags struct{ output, form string }
+
+func (f *outputFlags) register(c *cobra.Command) {
+	c.Flags().StringVarP(&f.output, "output", "o", "-", "`FILE` to write; - is the standard output")
+	c.Flags().StringVar(&f.form, "to", "", "text or binary; without it, binary for names that end in .bin and text for others")
+}
+
+// writer returns what writes the form that the flags ask for.
+func (f *outputFlags) writer() (func(io.Writer, *goal.Schedule) error, error) {
+	form := f.form
+	if form == "" && filepath.Ext(f.output) == ".bin" {
+		form = "binary"
+	}
+	switch form {
+	case "", "text":
+		return goal.WriteText, nil
+	case "binary":
+		return goal.WriteBinary, nil
+	}
+	return nil, badInput(fmt.Errorf("--to: %q, expected text or binary", form))
+}
+
+// write writes the schedule. What goes wrong in the middle leaves no file behind.
+func (f *outputFlags) write(c *cobra.Command, s *goal.Schedule) error {
+	encode, err := f.writer()
+	if err != nil {
+		return err
+	}
+	if f.output == "-" {
+		return encode(c.OutOrStdout(), s)
+	}
+	file, err := os.Create(f.output)
+	if err != nil {
+		return badInput(err)
+	}
+	w := bufio.NewWriter(file)
+	err = encode(w, s)
+	if err = errors.Join(err, w.Flush(), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.output))
+	}
+	return nil
+}
+
+func goalGenCommand() *cobra.Command {
+	var out outputFlags
+	p := goal.GenParams{}
+	var size, segment string
+	long := "Gen writes the schedule of a pattern of communication:\n"
+	for _, q := range goal.Patterns() {
+		long += fmt.Sprintf("\n  %-22s %s", q.Name, q.Doc)
+	}
+	c := &cobra.Command{
+		Use:   "gen PATTERN",
+		Short: "Make the schedule of a pattern of communication",
+		Long:  long,
+		Args:  exactArguments("PATTERN"),
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, v := range []struct {
+				flag, text string
+				to         *uint64
+			}{{"size", size, &p.Size}, {"segment", segment, &p.Segment}} {
+				n, err := parseSize(v.text)
+				if err != nil {
+					return badInput(fmt.Errorf("--%s: %w", v.flag, err))
+				}
+				*v.to = uint64(n)
+			}
+			s, err := goal.Generate(args[0], p)
+			if err != nil {
+				return badInput(err)
+			}
+			return out.write(c, s)
+		},
+	}
+	out.register(c)
+	flags := c.Flags()
+	flags.IntVar(&p.Ranks, "ranks", 8, "`NUMBER` of ranks")
+	flags.StringVar(&size, "size", "8", "`SIZE` of the message, such as 8 or 64KiB")
+	flags.IntVar(&p.Root, "root", 0, "`RANK` at which broadcasts, gathers and the like begin or end")
+	flags.IntVar(&p.Ways, "ways", 1, "`NUMBER` of messages per round of the dissemination")
+	flags.StringVar(&segment, "segment", "0", "`SIZE` of the parts of a pipelined pattern; 0: one part")
+	flags.IntVar(&p.Iterations, "iterations", 1, "`NUMBER` of repetitions of an exchange")
+	flags.Uint64Var(&p.CalcNS, "calc", 0, "`NS` of computation after each message of a reduction, each iteration of an exchange")
+	flags.Uint64Var(&p.Seed, "seed", 1, "`NUMBER` that chooses among random patterns")
+	return c
+}
+
+func goalConvertCommand() *cobra.Command {
+	var out outputFlags
+	c := &cobra.Command{
+		Use:   "convert FILE",
+		Short: "Write a schedule as text or binary",
+		Args:  exactArguments("FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := readSchedule(c, args[0])
+			if err != nil {
+				return err
+			}
+			return out.write(c, s)
+		},
+	}
+	out.register(c)
+	return c
+}
+
+func goalStatCommand() *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "stat FILE",
+		Short: "What does a schedule contain?",
+		Args:  exactArguments("FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			asJSON, err := parseTableOrJSON(format)
+			if err != nil {
+				return err
+			}
+			s, err := readSchedule(c, args[0])
+			if err != nil {
+				return err
+			}
+			st := goal.Stat(s)
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(st)
+			}
+			return writeStats(c.OutOrStdout(), st)
+		},
+	}
+	c.Flags().StringVar(&format, "format", "table", "table or json")
+	return c
+}
+
+func writeStats(out io.Writer, st goal.Stats) error {
+	t := report.New(report.Column{Name: "content", Kind: report.Text}, report.Column{Name: "number", Kind: report.Number})
+	for _, row := range []struct {
+		what string
+		n    float64
+	}{
+		{"ranks", float64(st.Ranks)},
+		{"operations", float64(st.Ops)},
+		{"sends", float64(st.Sends)},
+		{"receives", float64(st.Recvs)},
+		{"computations", float64(st.Calcs)},
+		{"dependencies", float64(st.Dependencies)},
+		{"bytes sent", float64(st.Bytes)},
+		{"ns computed", float64(st.CalcNS)},
+	} {
+		t.Add(row.what, row.n)
+	}
+	for _, d := range []struct {
+		what string
+		goal.Distribution
+	}{{"sent", st.Sent}, {"received", st.Received}} {
+		t.Notes = append(t.Notes, fmt.Sprintf("messages %s per rank: min %d, median %d, mean %s, max %d",
+			d.what, d.Min, d.P50, strings.TrimSuffix(fmt.Sprintf("%.1f", d.Mean), ".0"), d.Max))
+	}
+	return t.Write(out, report.TextFormat)
+}
