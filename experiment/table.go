@@ -116,7 +116,7 @@ func short(t sim.Time) string {
 
 // published sets the predictions beside what the publication gives.
 func (s *Sweep) published(results []*Result) (lines []string) {
-	if s.Benchmark != bcastBenchmark || s.Handler != nil {
+	if s.Benchmark != bcastBenchmark || s.Handler != nil || len(s.Overrides) > 0 {
 		return nil
 	}
 	for _, p := range PublishedBcast {
