@@ -444,7 +444,8 @@ func (ni *NI) answer(d *Delivery) {
 	r.RemoteOffset = d.Offset
 	if h.Kind.fetches() {
 		r.Kind = OpReply
-		if d.outcome != NIOK || !d.matched {
+		r.MLength = min(d.landed, d.MLength)
+		if d.outcome != NIOK {
 			r.MLength = 0
 		}
 		op.length = r.MLength

@@ -59,6 +59,7 @@ func (g *garbage) me() *ME {
 		me.Options &= optMEAll
 		me.IOVec, me.Options = nil, me.Options&^OptMEIOVec
 		me.Start, me.Length, me.CT = uint64(g.r.IntN(5000)), uint64(g.r.IntN(5000)), CTNone
+		me.MatchID, me.UID, me.IgnoreBits, me.Options = AnyID, UIDAny, pick(g.r, 0, SizeMax), me.Options|OptMEOpPut|OptMEOpGet
 	}
 	return me
 }
@@ -78,8 +79,11 @@ func (g *garbage) header(refs uint64) Header {
 		Fail: FailType(r.IntN(10)), List: List(r.IntN(3)), MLength: g.size(),
 	}
 	if r.IntN(2) == 0 {
-		h.RLength = uint64(r.IntN(64)) * 8
-		h.PT = 0
+		h.RLength, h.RemoteOffset, h.PT = uint64(r.IntN(64))*8, uint64(r.IntN(64)), 0
+		h.Op, h.Type = pick(r, OpSUM, OpPROD, OpMIN), Datatype(r.IntN(int(Double)+1))
+		if h.Kind == OpSwap {
+			h.Op, h.Type, h.RLength = AtomicOp(10+r.IntN(8)), pick(r, Int64, Double, Uint64), 8
+		}
 	}
 	return h
 }
@@ -94,6 +98,14 @@ func TestGarbage(t *testing.T) {
 		limits.MaxEQs, limits.MaxEntries = 8, 50
 		ni, _, err := NewNI(NIConfig{Options: OptNIMatching | OptNIPhysical, Device: limits, Memory: make(flatMemory, 4096)})
 		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := ni.EQAlloc(uint64(1 + seed%20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.handles = append(g.handles, q)
+		if _, err := ni.PTAlloc(pick(g.r, 0, OptPTFlowCtrl), q, 0); err != nil {
 			t.Fatal(err)
 		}
 		var open []*Delivery
