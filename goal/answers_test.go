@@ -31,3 +31,49 @@ func TestKnownAnswers(t *testing.T) {
 	require.Equal(t, int64(33252), run("dissemination", GenParams{Ranks: 64, Size: 8}).FinishNS[63])
 	require.Equal(t, int64(605494), run("gather", GenParams{Ranks: 2, Size: 100000, Root: 1}).FinishNS[1])
 }
+
+// Clocks must not wrap around: 8 computations of 2^59 ns are all that fits.
+func TestOverflow(t *testing.T) {
+	t.Parallel()
+	chain := func(n int, size uint64) *Simulator {
+		b := NewBuilder()
+		b.Rank(0)
+		for range n {
+			b.Calc(size)
+		}
+		s, err := b.Schedule()
+		require.NoError(t, err)
+		return NewSimulator(s)
+	}
+	res, err := chain(8, 1<<59).Run(DefaultParams())
+	require.NoError(t, err)
+	require.Equal(t, int64(1)<<62, res.MaxNS)
+	for _, m := range []*Simulator{chain(9, 1<<59), chain(1000, 1<<59), chain(1, 1<<63)} {
+		_, err = m.Run(DefaultParams())
+		require.ErrorIs(t, err, ErrOverflow)
+	}
+	p := DefaultParams()
+	p.Gap, p.L = -1, 1<<62
+	_, err = chain(1, 1).Run(p)
+	require.ErrorContains(t, err, "L is 4611686018427387904 ns, expected 0 to")
+	require.ErrorContains(t, err, "g is -1 ns")
+}
+
+func TestBuilderErrors(t *testing.T) {
+	t.Parallel()
+	for want, build := range map[string]func(b *Builder){
+		"needs at least 1 rank":                         func(*Builder) {},
+		"operation before the first rank":               func(b *Builder) { b.Calc(1) },
+		"rank -1 is out of range":                       func(b *Builder) { b.Rank(-1) },
+		"rank 0 is defined twice":                       func(b *Builder) { b.Rank(0); b.Rank(0) },
+		"rank 2 of 1 ranks":                             func(b *Builder) { b.Rank(2) },
+		"dependency of operation 1 on 0 in a rank of 1": func(b *Builder) { b.Rank(0); b.Requires(1, b.Calc(1)) },
+		"rank 0 operation 0: peer 1 of 1 ranks":         func(b *Builder) { b.Rank(0); b.Send(1, 1, 0) },
+		"rank 0 operation 0: unknown kind 9":            func(b *Builder) { b.Rank(0); b.Add(Op{Kind: 9}) },
+	} {
+		b := NewBuilder()
+		build(b)
+		_, err := b.Schedule()
+		require.ErrorContains(t, err, want)
+	}
+}

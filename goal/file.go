@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
@@ -37,6 +38,42 @@ func Read(r io.Reader, opt ReadOptions) (*Schedule, error) {
 		return ReadBinary(in, opt)
 	}
 	return ReadText(in, opt)
+}
+
+// WriteFile writes a schedule to a file: in binary form if its name ends in .bin, else as text, and packed if .gz, .xz
+// or .zst follows that.
+func WriteFile(path string, s *Schedule) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = closing(f, err) }()
+	ext := filepath.Ext(path)
+	out, err := pack(f, ext)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	write := WriteText
+	if ext == ".bin" || out != nil && filepath.Ext(strings.TrimSuffix(path, ext)) == ".bin" {
+		write = WriteBinary
+	}
+	if out == nil {
+		return write(f, s)
+	}
+	return closing(out, write(out, s))
+}
+
+// pack returns a packer for the given extension, or nil.
+func pack(w io.Writer, ext string) (io.WriteCloser, error) {
+	switch ext {
+	case ".gz":
+		return gzip.NewWriter(w), nil
+	case ".xz":
+		return xz.NewWriter(w)
+	case ".zst":
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+	}
+	return nil, nil
 }
 
 // unpack returns what a file with the given extension contains.

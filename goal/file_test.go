@@ -1,50 +1,42 @@
 package goal
 
 import (
-	"compress/gzip"
-	"io"
+	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
-	"github.com/ulikunitz/xz"
 )
 
-func TestReadFile(t *testing.T) {
+// What is written under a name comes back from it, in the form and packing that the name says.
+func TestFiles(t *testing.T) {
 	t.Parallel()
+	s, err := ReadText(strings.NewReader(smallText), ReadOptions{})
+	require.NoError(t, err)
 	dir := t.TempDir()
-	pack := map[string]func(io.Writer) (io.WriteCloser, error){
-		"":     func(w io.Writer) (io.WriteCloser, error) { return nopCloser{w}, nil },
-		".gz":  func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
-		".xz":  func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
-		".zst": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
-	}
-	for ext, packer := range pack {
-		for name, content := range map[string][]byte{"s.goal": []byte(smallText), "s.bin": smallBinary} {
+	for ext, magic := range map[string]string{"": "", ".gz": "\x1f\x8b", ".xz": "\xfd7zXZ", ".zst": "\x28\xb5\x2f\xfd"} {
+		for name, content := range map[string]string{"s.goal": smallText, "s.bin": string(smallBinary)} {
 			path := filepath.Join(dir, name+ext)
-			f, err := os.Create(path)
+			require.NoError(t, WriteFile(path, s))
+			raw, err := os.ReadFile(path)
 			require.NoError(t, err)
-			w, err := packer(f)
-			require.NoError(t, err)
-			_, err = w.Write(content)
-			require.NoError(t, err)
-			require.NoError(t, w.Close())
-			require.NoError(t, f.Close())
-			s, err := ReadFile(path, ReadOptions{})
+			if ext == "" {
+				require.Equal(t, content, string(raw))
+			}
+			require.True(t, bytes.HasPrefix(raw, []byte(magic)), path)
+			again, err := ReadFile(path, ReadOptions{})
 			require.NoError(t, err, path)
-			require.Equal(t, smallBinary, binaryOf(t, s))
+			require.Equal(t, smallBinary, binaryOf(t, again))
+			require.Equal(t, name == "s.goal", again.Named())
 		}
 		path := filepath.Join(dir, "bad"+ext)
 		require.NoError(t, os.WriteFile(path, []byte("nothing"), 0o600))
 		_, err := ReadFile(path, ReadOptions{})
 		require.ErrorContains(t, err, path)
 	}
-	_, err := ReadFile(filepath.Join(dir, "none"), ReadOptions{})
+	_, err = ReadFile(filepath.Join(dir, "none"), ReadOptions{})
 	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorIs(t, WriteFile(filepath.Join(dir, "none", "s.bin"), s), os.ErrNotExist)
 }
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }

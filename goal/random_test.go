@@ -8,83 +8,103 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// randomSchedule returns a schedule of few operations on few ranks. A tame one can be completed unless a wildcard
-// takes what another receive needs; in a wild one messages lack a receive, receives come in any order, and
-// dependencies have cycles.
+// randomizer makes schedules of few operations on few ranks. A tame one can be completed unless a wildcard takes what
+// another receive needs; in a wild one messages lack a receive, receives come in any order, and dependencies have
+// cycles.
+type randomizer struct {
+	*rand.Rand
+	tame             bool
+	cpus, nics, tags int
+	ranks            [][]Op
+}
+
 func randomSchedule(t testing.TB, rng *rand.Rand, tame bool) *Schedule {
-	type rank struct{ ops []Op }
-	ranks := make([]rank, 1+rng.IntN(5))
-	cpus, nics, tags := 1+rng.IntN(3), 1+rng.IntN(3), 1+rng.IntN(3)
+	g := &randomizer{Rand: rng, tame: tame, ranks: make([][]Op, 1+rng.IntN(5))}
+	g.cpus, g.nics, g.tags = 1+rng.IntN(3), 1+rng.IntN(3), 1+rng.IntN(3)
 	if rng.IntN(2) == 0 {
-		cpus = 1
-	}
-	sizes := []uint64{0, 1, 2, 8, 100, 99, 101, 102, 500}
-	lane := func(op Op) Op {
-		op.CPU, op.NIC = uint8(rng.IntN(cpus)), uint8(rng.IntN(nics))
-		return op
-	}
-	tag := func() uint32 {
-		if !tame && rng.IntN(10) == 0 {
-			return Any
-		}
-		return uint32(rng.IntN(tags))
+		g.cpus = 1
 	}
 	messages := rng.IntN(20)
 	if rng.IntN(50) == 0 {
 		messages *= 10 // long queues
 	}
 	for range messages {
-		from, to := rng.IntN(len(ranks)), rng.IntN(len(ranks))
-		size, tg := sizes[rng.IntN(len(sizes))], tag()
-		send := lane(Op{Kind: Send, Size: size, Peer: uint32(to), Tag: tg})
-		recv := lane(Op{Kind: Recv, Size: size, Peer: uint32(from), Tag: tg})
-		if rng.IntN(5) == 0 {
-			recv.Peer = Any
-		}
-		if rng.IntN(8) == 0 && tame {
-			recv.Tag = Any
-		} else if rng.IntN(8) == 0 && !tame {
-			recv.Tag = tag()
-		}
-		if !tame && rng.IntN(10) == 0 {
-			recv.Size = sizes[rng.IntN(len(sizes))]
-		}
-		ranks[from].ops = append(ranks[from].ops, send)
-		if tame || rng.IntN(50) != 0 {
-			ranks[to].ops = append(ranks[to].ops, recv)
-		}
+		g.message()
 	}
 	for range rng.IntN(8) {
-		r := &ranks[rng.IntN(len(ranks))]
-		r.ops = slices.Insert(r.ops, rng.IntN(len(r.ops)+1), lane(Op{Kind: Calc, Size: []uint64{0, 1, 5, 30, 400}[rng.IntN(5)]}))
+		r := rng.IntN(len(g.ranks))
+		calc := g.lane(Op{Kind: Calc, Size: []uint64{0, 1, 5, 30, 400}[rng.IntN(5)]})
+		g.ranks[r] = slices.Insert(g.ranks[r], rng.IntN(len(g.ranks[r])+1), calc)
 	}
 	b := NewBuilder()
-	for r := range ranks {
+	for r, ops := range g.ranks {
 		b.Rank(r)
-		ops := ranks[r].ops
 		if !tame && rng.IntN(2) == 0 {
 			rng.Shuffle(len(ops), func(i, j int) { ops[i], ops[j] = ops[j], ops[i] })
 		}
 		for _, op := range ops {
 			b.Add(op)
 		}
-		if len(ops) < 2 {
-			continue
-		}
-		for range rng.IntN(2 * len(ops)) {
-			x, y := rng.IntN(len(ops)), rng.IntN(len(ops))
-			if tame && x == y {
-				continue
-			}
-			if x < y && (tame || rng.IntN(60) != 0) {
-				x, y = y, x
-			}
-			b.depend(x, y, rng.IntN(3) == 0)
-		}
+		g.dependencies(b, len(ops))
 	}
 	s, err := b.Schedule()
 	require.NoError(t, err)
 	return s
+}
+
+// lane chooses the processor and the network interface of an operation.
+func (g *randomizer) lane(op Op) Op {
+	op.CPU, op.NIC = uint8(g.IntN(g.cpus)), uint8(g.IntN(g.nics))
+	return op
+}
+
+func (g *randomizer) tag() uint32 {
+	if !g.tame && g.IntN(10) == 0 {
+		return Any
+	}
+	return uint32(g.IntN(g.tags))
+}
+
+// message adds a send and in most cases its receive.
+func (g *randomizer) message() {
+	sizes := []uint64{0, 1, 2, 8, 100, 99, 101, 102, 500}
+	from, to := g.IntN(len(g.ranks)), g.IntN(len(g.ranks))
+	size, tag := sizes[g.IntN(len(sizes))], g.tag()
+	send := g.lane(Op{Kind: Send, Size: size, Peer: uint32(to), Tag: tag})
+	recv := g.lane(Op{Kind: Recv, Size: size, Peer: uint32(from), Tag: tag})
+	if g.IntN(5) == 0 {
+		recv.Peer = Any
+	}
+	if g.IntN(8) == 0 {
+		recv.Tag = Any
+		if !g.tame {
+			recv.Tag = g.tag()
+		}
+	}
+	if !g.tame && g.IntN(10) == 0 {
+		recv.Size = sizes[g.IntN(len(sizes))]
+	}
+	g.ranks[from] = append(g.ranks[from], send)
+	if g.tame || g.IntN(50) != 0 {
+		g.ranks[to] = append(g.ranks[to], recv)
+	}
+}
+
+// dependencies adds some to a rank of n operations.
+func (g *randomizer) dependencies(b *Builder, n int) {
+	if n < 2 {
+		return
+	}
+	for range g.IntN(2 * n) {
+		x, y := g.IntN(n), g.IntN(n)
+		if g.tame && x == y {
+			continue
+		}
+		if x < y && (g.tame || g.IntN(60) != 0) {
+			x, y = y, x
+		}
+		b.depend(x, y, g.IntN(3) == 0)
+	}
 }
 
 // randomParams returns parameters that make events coincide often.
