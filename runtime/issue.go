@@ -93,6 +93,9 @@ func (n *Node) handlerOp(r *run, act hpu.Op, d *hpu.Operation) (ho portals.Handl
 	if d.UserHdrLen > 0 && act != hpu.OpPutFromDevice && act != hpu.OpToSelf && act != hpu.OpTimer {
 		return ho, hpu.NotSupported
 	}
+	if act != hpu.OpToSelf && act != hpu.OpTimer && !rx.ni.Kind().Logical() && int64(d.TargetNID) >= int64(len(n.cluster.nodes)) {
+		return ho, hpu.Invalid // no such node
+	}
 	memory := r.ctx.Program().Memory()
 	switch act {
 	case hpu.OpPutFromDevice, hpu.OpToSelf, hpu.OpTimer:

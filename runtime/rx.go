@@ -117,6 +117,7 @@ func (n *Node) begin(m *message) {
 		return
 	}
 	r.handlers = n.handlersOf(r.d.Spin)
+	n.watch.arrived(m)
 	r.skip = int(min(r.d.Spin.UserHdrLen, r.d.MLength))
 	if r.handlers.header.Valid() {
 		r.phase = phaseHeader

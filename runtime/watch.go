@@ -10,9 +10,10 @@ import (
 // StepKind is what a HandlerStep tells.
 type StepKind uint8
 
-// Kinds of steps, with the fields that are set besides those of all steps.
+// Kinds of steps, with the fields that are set besides those of every step of a handler.
 const (
-	StepBegan    StepKind = iota // the first cycle of a handler: Record, Memory
+	StepArrived  StepKind = iota // a message has been matched to an entry with handlers: Rank, Message, At
+	StepBegan                    // the first cycle of a handler: Record, Memory
 	StepActed                    // it asked the device for something, at its own time: Action, Suspended, or Result
 	StepAnswered                 // what it was suspended for is there: Op, Result
 	StepLanded                   // a DMA operation of it has taken effect, perhaps after its end: Op, Handle, Result
@@ -72,6 +73,15 @@ func (w *watch) fill(what StepKind, r *run) *HandlerStep {
 		Handler: r.task.kind.String(), Message: r.task.m.flow, Packet: int(r.task.packet), At: w.n.now(), Cycles: r.ctx.Cycles(),
 	}
 	return &w.step
+}
+
+// arrived tells of a message that handlers will see.
+func (w *watch) arrived(m *message) {
+	if w == nil {
+		return
+	}
+	w.step = HandlerStep{What: StepArrived, Rank: int(w.n.rank), Message: m.flow, At: w.n.now()}
+	w.tell(&w.step)
 }
 
 func (w *watch) began(r *run, record int) {
