@@ -111,7 +111,7 @@ func (s *Sweep) check() error {
 			errs = append(errs, fmt.Errorf("size %d, %s needs a positive multiple of %d bytes", n, s.Benchmark.Name, s.Benchmark.unit))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, device.CheckEngine(s.Engine))...)
 }
 
 // checkHandler loads the user's module for every profile before anything runs.

@@ -89,11 +89,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	if cfg.Nodes < 1 {
 		return nil, fmt.Errorf("runtime: %d nodes, expected at least 1", cfg.Nodes)
 	}
-	name := cfg.Engine
-	if name == "" {
-		name = "wazero"
-	}
-	executor, err := hpu.NewEngine(name)
+	executor, err := newEngine(cfg.Engine)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +117,22 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	}
 	eng.Watch(c)
 	return c, nil
+}
+
+func newEngine(name string) (hpu.Engine, error) {
+	if name == "" {
+		name = "wazero"
+	}
+	return hpu.NewEngine(name)
+}
+
+// CheckEngine says why there is no WebAssembly engine of that name in this program; nil: there is one.
+func CheckEngine(name string) error {
+	e, err := newEngine(name)
+	if err != nil {
+		return err
+	}
+	return e.Close()
 }
 
 // Close ends all programs and frees the handlers' memory.

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -79,14 +78,18 @@ type CostsRef struct{ hpu.CostTable }
 // UnmarshalYAML accepts a name or a mapping.
 func (c *CostsRef) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode {
-		return decodeStrictNode(n, &c.CostTable)
+		return decodeTree("costs", n, &c.CostTable)
 	}
 	data, err := profileFiles.ReadFile("profiles/costs/" + n.Value + ".yaml")
 	if err != nil {
 		return fmt.Errorf("line %d: no cost table %q, expected one of %s or a mapping", n.Line, n.Value,
 			strings.Join(embeddedNames("profiles/costs"), ", "))
 	}
-	return decodeStrict(data, &c.CostTable)
+	tree, err := parseTree(n.Value, data)
+	if err != nil {
+		return err
+	}
+	return decodeTree(n.Value, tree, &c.CostTable)
 }
 
 // ProfileNames lists the embedded profiles in alphabetical order.
@@ -122,20 +125,20 @@ func ProfileSource(name string) ([]byte, error) {
 func LoadProfile(name string, overrides ...string) (*Profile, error) {
 	tree, err := profileTree(name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("profile %w", err)
+	}
+	p := new(Profile)
+	if err := decodeTree(name, tree, p); err != nil {
+		return nil, fmt.Errorf("profile %w", err)
 	}
 	for _, o := range overrides {
 		if err := applyOverride(tree, o); err != nil {
 			return nil, fmt.Errorf("profile %s: override %q: %w", name, o, err)
 		}
-	}
-	text, err := yaml.Marshal(tree)
-	if err != nil {
-		return nil, fmt.Errorf("profile %s: %w", name, err)
-	}
-	p := new(Profile)
-	if err := decodeStrict(text, p); err != nil {
-		return nil, fmt.Errorf("profile %s: %w", name, err)
+		*p = Profile{}
+		if err := decodeTree("override "+o, tree, p); err != nil {
+			return nil, fmt.Errorf("profile %s: %w", name, err)
+		}
 	}
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("profile %s: %w", name, err)
@@ -143,6 +146,7 @@ func LoadProfile(name string, overrides ...string) (*Profile, error) {
 	return p, nil
 }
 
+// profileTree reads the text of a profile and, below it, of its base.
 func profileTree(name string) (*yaml.Node, error) {
 	ext := path.Ext(name)
 	if !strings.ContainsRune(name, os.PathSeparator) && ext != ".yaml" && ext != ".yml" {
@@ -154,9 +158,6 @@ func profileTree(name string) (*yaml.Node, error) {
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("profile: %w", err)
-	}
-	if err := checkProfileFields(name, data); err != nil {
 		return nil, err
 	}
 	tree, err := parseTree(name, data)
@@ -166,6 +167,9 @@ func profileTree(name string) (*yaml.Node, error) {
 	base := removeKey(tree, "base")
 	if base == nil {
 		return tree, nil
+	}
+	if err := decodeTree(name, tree, new(Profile)); err != nil { // with the file's own lines
+		return nil, err
 	}
 	source, err := ProfileSource(base.Value)
 	if err != nil {
@@ -177,35 +181,6 @@ func profileTree(name string) (*yaml.Node, error) {
 	}
 	mergeTree(root, tree)
 	return root, nil
-}
-
-// checkProfileFields decodes the file by itself, so that an unknown field or a wrong type is reported with its own line.
-func checkProfileFields(name string, data []byte) error {
-	var file struct {
-		Base    string `yaml:"base"`
-		Profile `yaml:",inline"`
-	}
-	if err := decodeStrict(data, &file); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-func decodeStrict(data []byte, into any) error {
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	return d.Decode(into)
-}
-
-func decodeStrictNode(n *yaml.Node, into any) error {
-	text, err := yaml.Marshal(n)
-	if err != nil {
-		return err
-	}
-	if err := decodeStrict(text, into); err != nil {
-		return fmt.Errorf("in the mapping at line %d: %w", n.Line, err)
-	}
-	return nil
 }
 
 // Validate checks every field and returns all violations joined, each with the field's path.

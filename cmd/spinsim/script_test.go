@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"os"
+	"os/exec"
+	"regexp"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -15,5 +19,30 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"bad": badInputCommand},
+	})
+}
+
+// badInputCommand is the script command "bad PATTERN ARGUMENTS...": spinsim refuses the arguments with exit status 2, a message of one
+// paragraph that matches, and nothing on standard output.
+func badInputCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: bad PATTERN ARGUMENTS...")
+	}
+	pattern, err := regexp.Compile(args[0])
+	ts.Check(err)
+	command := exec.Command("spinsim", args[1:]...)
+	command.Dir = ts.Getenv("WORK")
+	command.Env = append(os.Environ(), "PATH="+ts.Getenv("PATH"))
+	var out, errs bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errs
+	var exit *exec.ExitError
+	if err := command.Run(); !errors.As(err, &exit) || exit.ExitCode() != exitInput {
+		ts.Fatalf("spinsim %q: %v, expected exit status %d\n%s%s", args[1:], err, exitInput, &out, &errs)
+	}
+	if !pattern.Match(errs.Bytes()) || out.Len() > 0 || bytes.Contains(errs.Bytes(), []byte("goroutine ")) {
+		ts.Fatalf("spinsim %q: expected %q on standard error and nothing on standard output, got\n%s%s", args[1:], args[0], &errs, &out)
+	}
 }
