@@ -16,6 +16,20 @@ func BenchmarkDissemination(b *testing.B) {
 	}
 }
 
+func BenchmarkBroadcast(b *testing.B) {
+	for _, ranks := range []int{1 << 10, 1 << 20} {
+		b.Run(fmt.Sprint(ranks), func(b *testing.B) { benchmarkRun(b, "bcast-binomial", GenParams{Ranks: ranks, Size: 8}) })
+	}
+}
+
+func BenchmarkHalo(b *testing.B) {
+	benchmarkRun(b, "halo3d", GenParams{Ranks: 1 << 15, Size: 70000, CalcNS: 1000, Iterations: 10})
+}
+
+func BenchmarkAlltoall(b *testing.B) {
+	benchmarkRun(b, "alltoall-linear", GenParams{Ranks: 1 << 10, Size: 8})
+}
+
 func BenchmarkGather(b *testing.B) {
 	benchmarkRun(b, "gather", GenParams{Ranks: 16384, Size: 8})
 }
