@@ -42,6 +42,7 @@ func (c Code) Error() string { return "portals: PTL_" + c.String() }
 // argError is ErrArgInvalid with the function and the reason.
 type argError struct{ fn, why string }
 
+// Error implements error.
 func (e *argError) Error() string { return "portals: " + e.fn + ": PTL_ARG_INVALID: " + e.why }
 
 // Unwrap makes errors.Is(err, ErrArgInvalid) hold.

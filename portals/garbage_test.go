@@ -115,7 +115,7 @@ func TestGarbage(t *testing.T) {
 			g.transport(ni, &open, &ops)
 		}
 		if seed%2 == 0 {
-			_ = ni.Fini() // what is in flight now meets a dead interface
+			_ = ni.NIFini() // what is in flight now meets a dead interface
 		}
 		for _, d := range open {
 			ni.Finish(d, Outcome{Delivered: g.size(), Fail: FailType(g.r.IntN(8))})
@@ -188,7 +188,17 @@ func (g *garbage) call(ni *NI) {
 	r := g.r
 	op, typ := AtomicOp(r.IntN(20)), Datatype(r.IntN(16))
 	trig := r.IntN(3) == 0
-	switch r.IntN(22) {
+	switch n := r.IntN(22); {
+	case n > 10:
+		g.callMore(ni, n, op, typ, trig)
+	default:
+		g.callObjects(ni, n, trig)
+	}
+}
+
+func (g *garbage) callObjects(ni *NI, n int, trig bool) {
+	r := g.r
+	switch n {
 	case 0:
 		g.note(ni.EQAlloc(g.size()))
 	case 1:
@@ -221,6 +231,12 @@ func (g *garbage) call(ni *NI) {
 		_ = ni.CTFree(g.handle())
 	case 10:
 		_ = ni.MDRelease(g.handle())
+	}
+}
+
+func (g *garbage) callMore(ni *NI, n int, op AtomicOp, typ Datatype, trig bool) {
+	r := g.r
+	switch n {
 	case 11:
 		_ = ni.PTFree(g.small())
 		_ = ni.PTDisable(g.small())
@@ -245,7 +261,7 @@ func (g *garbage) call(ni *NI) {
 			AckReq: AckReq(r.IntN(6)), Target: g.id(), Op: op, Type: typ, Operand: make([]byte, r.IntN(64)),
 		})
 	case 16:
-		_, _ = ni.Status(StatusRegister(r.IntN(5)))
+		_, _ = ni.NIStatus(StatusRegister(r.IntN(5)))
 		_, _ = ni.Process().NIHandle(g.handle())
 		_ = ni.SetMap([]ID{g.id()})
 		_, _ = ni.GetMap(make([]ID, 1))

@@ -358,6 +358,12 @@ func (m *model) receive(h *Header, data []byte) {
 		m.exhausted(h, o)
 		return
 	}
+	m.accept(e, h, data, leaves)
+}
+
+// accept delivers a request into its entry.
+func (m *model) accept(e *modelEntry, h *Header, data []byte, leaves bool) {
+	o := e.me.Options
 	off := h.RemoteOffset
 	if o&OptMEManageLocal != 0 {
 		off = e.off

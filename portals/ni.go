@@ -71,9 +71,9 @@ func (ni *NI) Handle() Handle { return ni.handle }
 // Limits returns the limits granted.
 func (ni *NI) Limits() Limits { return ni.limits }
 
-// Fini (PtlNIFini) undoes one NIInit; the last one releases every object.
+// NIFini (PtlNIFini) undoes one NIInit; the last one releases every object.
 // Errors: ErrNoInit.
-func (ni *NI) Fini() error {
+func (ni *NI) NIFini() error {
 	if ni.dead {
 		return ErrNoInit
 	}
@@ -96,9 +96,9 @@ func (ni *NI) shutdown() {
 	ni.interrupted(InvalidHandle)
 }
 
-// Status (PtlNIStatus) reads a status register.
+// NIStatus (PtlNIStatus) reads a status register.
 // Errors: ErrNoInit, ErrArgInvalid.
-func (ni *NI) Status(r StatusRegister) (uint64, error) {
+func (ni *NI) NIStatus(r StatusRegister) (uint64, error) {
 	if ni.dead {
 		return 0, ErrNoInit
 	}

@@ -20,93 +20,92 @@ type spec struct {
 	global, processOnly bool
 }
 
-var entryKeys = "pt bits ignore start len iov ct uid from nid pid minfree list user options trig threshold " +
-	"hh ph ch hpumem hpuoff uhdr state"
+const (
+	entryKeys = "pt bits ignore start len iov ct uid from nid pid minfree list user options trig threshold " +
+		"hh ph ch hpumem hpuoff uhdr state"
+	transferKeys = "off len ack to nid pid pt bits roff user hdr trig threshold "
+)
 
-var specs map[string]spec
+// specs are the commands by name.
+var specs = map[string]spec{
+	"device":   {keys: limitKeys(), run: cmdDevice, global: true, opts: portals.FeatureNames},
+	"procs":    {pos: 1, most: 1, keys: "uid samenode pid map fixed " + limitKeys(), run: cmdProcs, global: true, opts: portals.NINames},
+	"explain":  {pos: 1, most: 1, run: cmdExplain, global: true},
+	"manual":   {run: func(w *world, _ *command, _ *iface) error { w.manual = true; return nil }, global: true},
+	"auto":     {run: func(w *world, _ *command, _ *iface) error { w.manual = false; return nil }, global: true},
+	"run":      {run: func(w *world, _ *command, _ *iface) error { return w.run() }, global: true},
+	"init":     {run: cmdInit, processOnly: true},
+	"fini":     {run: cmdFini, processOnly: true},
+	"abort":    {run: cmdAbort, processOnly: true},
+	"ni":       {most: 1, keys: "pid iface options map " + limitKeys(), run: cmdNI, opts: portals.NINames, processOnly: true},
+	"nihandle": {pos: 1, most: 1, run: cmdNIHandle},
+	"nifini":   {run: cmdNIFini},
+	"status":   {most: 1, run: cmdStatus},
+	"limits":   {most: 32, run: cmdLimits},
+	"id":       {run: cmdID},
+	"setmap":   {most: 64, run: cmdSetMap},
+	"getmap":   {most: 1, run: cmdGetMap},
+	"equal":    {pos: 2, most: 2, run: cmdEqual},
+	"startbundle": {run: func(w *world, c *command, f *iface) error {
+		return w.result(c, f.ni.StartBundle())
+	}},
+	"endbundle": {run: func(w *world, c *command, f *iface) error {
+		return w.result(c, f.ni.EndBundle())
+	}},
+	"atomicsync": {run: func(w *world, c *command, f *iface) error {
+		return w.result(c, f.ni.AtomicSync())
+	}},
 
-func init() {
-	transfer := "off len ack to nid pid pt bits roff user hdr trig threshold "
-	specs = map[string]spec{
-		"device":   {keys: limitKeys(), run: cmdDevice, global: true, opts: portals.FeatureNames},
-		"procs":    {pos: 1, most: 1, keys: "uid samenode pid map fixed " + limitKeys(), run: cmdProcs, global: true, opts: portals.NINames},
-		"explain":  {pos: 1, most: 1, run: cmdExplain, global: true},
-		"manual":   {run: func(w *world, _ *command, _ *iface) error { w.manual = true; return nil }, global: true},
-		"auto":     {run: func(w *world, _ *command, _ *iface) error { w.manual = false; return nil }, global: true},
-		"run":      {run: func(w *world, _ *command, _ *iface) error { return w.run() }, global: true},
-		"init":     {run: cmdInit, processOnly: true},
-		"fini":     {run: cmdFini, processOnly: true},
-		"abort":    {run: cmdAbort, processOnly: true},
-		"ni":       {most: 1, keys: "pid iface options map " + limitKeys(), run: cmdNI, opts: portals.NINames, processOnly: true},
-		"nihandle": {pos: 1, most: 1, run: cmdNIHandle},
-		"nifini":   {run: cmdNIFini},
-		"status":   {most: 1, run: cmdStatus},
-		"limits":   {most: 32, run: cmdLimits},
-		"id":       {run: cmdID},
-		"setmap":   {most: 64, run: cmdSetMap},
-		"getmap":   {most: 1, run: cmdGetMap},
-		"equal":    {pos: 2, most: 2, run: cmdEqual},
-		"startbundle": {run: func(w *world, c *command, f *iface) error {
-			return w.result(c, f.ni.StartBundle())
-		}},
-		"endbundle": {run: func(w *world, c *command, f *iface) error {
-			return w.result(c, f.ni.EndBundle())
-		}},
-		"atomicsync": {run: func(w *world, c *command, f *iface) error {
-			return w.result(c, f.ni.AtomicSync())
-		}},
+	"pt":        {pos: 1, most: 1, keys: "eq options", run: cmdPT, opts: portals.PTNames},
+	"ptfree":    {pos: 1, most: 1, run: cmdPTIndex},
+	"ptenable":  {pos: 1, most: 1, run: cmdPTIndex},
+	"ptdisable": {pos: 1, most: 1, run: cmdPTIndex},
+	"exhaust":   {pos: 1, most: 1, run: cmdExhaust},
 
-		"pt":        {pos: 1, most: 1, keys: "eq options", run: cmdPT, opts: portals.PTNames},
-		"ptfree":    {pos: 1, most: 1, run: cmdPTIndex},
-		"ptenable":  {pos: 1, most: 1, run: cmdPTIndex},
-		"ptdisable": {pos: 1, most: 1, run: cmdPTIndex},
-		"exhaust":   {pos: 1, most: 1, run: cmdExhaust},
+	"eq":     {pos: 2, most: 2, run: cmdEQ},
+	"eqfree": {pos: 1, most: 1, run: cmdEQFree},
+	"events": {pos: 1, most: 1, run: cmdEvents},
+	"get1":   {pos: 1, most: 1, run: cmdEQGet},
+	"eqpoll": {pos: 1, most: 16, run: cmdEQPoll},
 
-		"eq":     {pos: 2, most: 2, run: cmdEQ},
-		"eqfree": {pos: 1, most: 1, run: cmdEQFree},
-		"events": {pos: 1, most: 1, run: cmdEvents},
-		"get1":   {pos: 1, most: 1, run: cmdEQGet},
-		"eqpoll": {pos: 1, most: 16, run: cmdEQPoll},
+	"ct":       {pos: 1, most: 1, run: cmdCT},
+	"ctfree":   {pos: 1, most: 1, run: cmdCTFree},
+	"ctcancel": {pos: 1, most: 1, run: cmdCTCancel},
+	"counter":  {pos: 1, most: 16, run: cmdCounter},
+	"ctpoll":   {pos: 2, most: 32, run: cmdCTPoll},
+	"ctset":    {pos: 1, most: 1, keys: "success failure trig threshold", run: cmdCTSet},
+	"ctinc":    {pos: 1, most: 1, keys: "success failure trig threshold", run: cmdCTInc},
 
-		"ct":       {pos: 1, most: 1, run: cmdCT},
-		"ctfree":   {pos: 1, most: 1, run: cmdCTFree},
-		"ctcancel": {pos: 1, most: 1, run: cmdCTCancel},
-		"counter":  {pos: 1, most: 16, run: cmdCounter},
-		"ctpoll":   {pos: 2, most: 32, run: cmdCTPoll},
-		"ctset":    {pos: 1, most: 1, keys: "success failure trig threshold", run: cmdCTSet},
-		"ctinc":    {pos: 1, most: 1, keys: "success failure trig threshold", run: cmdCTInc},
+	"md":        {pos: 1, most: 1, keys: "start len iov eq ct options", run: cmdMD, opts: portals.MDNames},
+	"mdrelease": {pos: 1, most: 1, run: cmdMDRelease},
+	"me":        {pos: 1, most: 1, keys: entryKeys, run: cmdME, opts: portals.EntryNames},
+	"le":        {pos: 1, most: 1, keys: entryKeys, run: cmdLE, opts: portals.EntryNames},
+	"unlink":    {pos: 1, most: 1, keys: "trig threshold", run: cmdUnlink},
+	"leunlink":  {pos: 1, most: 1, run: cmdUnlink},
+	"search":    {pos: 1, most: 1, keys: entryKeys, run: cmdSearch, opts: portals.EntryNames},
+	"lesearch":  {pos: 1, most: 1, keys: entryKeys, run: cmdSearch, opts: portals.EntryNames},
 
-		"md":        {pos: 1, most: 1, keys: "start len iov eq ct options", run: cmdMD, opts: portals.MDNames},
-		"mdrelease": {pos: 1, most: 1, run: cmdMDRelease},
-		"me":        {pos: 1, most: 1, keys: entryKeys, run: cmdME, opts: portals.EntryNames},
-		"le":        {pos: 1, most: 1, keys: entryKeys, run: cmdLE, opts: portals.EntryNames},
-		"unlink":    {pos: 1, most: 1, keys: "trig threshold", run: cmdUnlink},
-		"leunlink":  {pos: 1, most: 1, run: cmdUnlink},
-		"search":    {pos: 1, most: 1, keys: entryKeys, run: cmdSearch, opts: portals.EntryNames},
-		"lesearch":  {pos: 1, most: 1, keys: entryKeys, run: cmdSearch, opts: portals.EntryNames},
+	"put":    {pos: 1, most: 1, keys: transferKeys, run: cmdTransfer},
+	"get":    {pos: 1, most: 1, keys: transferKeys, run: cmdTransfer},
+	"atomic": {pos: 1, most: 1, keys: transferKeys + "op type", run: cmdTransfer},
+	"fetch":  {pos: 1, most: 1, keys: transferKeys + "op type get goff", run: cmdTransfer},
+	"swap":   {pos: 1, most: 1, keys: transferKeys + "op type get goff operand", run: cmdTransfer},
+	"issue":  {pos: 1, most: 1, keys: transferKeys + "op type operand data src soff dst doff dlen md cookie", run: cmdIssue},
 
-		"put":    {pos: 1, most: 1, keys: transfer, run: cmdTransfer},
-		"get":    {pos: 1, most: 1, keys: transfer, run: cmdTransfer},
-		"atomic": {pos: 1, most: 1, keys: transfer + "op type", run: cmdTransfer},
-		"fetch":  {pos: 1, most: 1, keys: transfer + "op type get goff", run: cmdTransfer},
-		"swap":   {pos: 1, most: 1, keys: transfer + "op type get goff operand", run: cmdTransfer},
-		"issue":  {pos: 1, most: 1, keys: transfer + "op type operand data src soff dst doff dlen md cookie", run: cmdIssue},
+	"fill":  {pos: 2, most: 64, run: cmdFill},
+	"mem":   {pos: 2, most: 2, run: cmdMem},
+	"store": {pos: 2, most: 64, keys: "type", run: cmdStore},
+	"load":  {pos: 1, most: 2, keys: "type", run: cmdLoad},
+	"hole":  {pos: 2, most: 2, run: cmdHole},
 
-		"fill":  {pos: 2, most: 64, run: cmdFill},
-		"mem":   {pos: 2, most: 2, run: cmdMem},
-		"store": {pos: 2, most: 64, keys: "type", run: cmdStore},
-		"load":  {pos: 1, most: 2, keys: "type", run: cmdLoad},
-		"hole":  {pos: 2, most: 2, run: cmdHole},
-
-		"send":        {most: 1, keys: "fail late", run: cmdSend},
-		"sent":        {pos: 1, most: 1, keys: "fail", run: cmdSent},
-		"receive":     {pos: 1, most: 1, run: cmdReceive},
-		"land":        {pos: 1, most: 1, keys: "off n", run: cmdLand},
-		"finish":      {pos: 1, most: 1, keys: "fail delivered pending", run: cmdFinish},
-		"acknowledge": {pos: 1, most: 1, keys: "fail", run: cmdAcknowledge},
-		"answer":      {run: cmdAnswer},
-		"drop":        {keys: "fail", run: cmdDrop},
-	}
+	"send":        {most: 1, keys: "fail late", run: cmdSend},
+	"sent":        {pos: 1, most: 1, keys: "fail", run: cmdSent},
+	"receive":     {pos: 1, most: 1, run: cmdReceive},
+	"land":        {pos: 1, most: 1, keys: "off n", run: cmdLand},
+	"finish":      {pos: 1, most: 1, keys: "fail delivered pending", run: cmdFinish},
+	"acknowledge": {pos: 1, most: 1, keys: "fail", run: cmdAcknowledge},
+	"answer":      {run: cmdAnswer},
+	"drop":        {keys: "fail", run: cmdDrop},
 }
 
 // do performs one command.
@@ -374,7 +373,7 @@ func cmdNIHandle(w *world, c *command, f *iface) error {
 	return w.printf("%d: interface %#x", c.proc, uint32(got))
 }
 
-func cmdNIFini(w *world, c *command, f *iface) error { return w.result(c, f.ni.Fini()) }
+func cmdNIFini(w *world, c *command, f *iface) error { return w.result(c, f.ni.NIFini()) }
 
 func cmdStatus(w *world, c *command, f *iface) error {
 	if len(c.pos) == 1 {
@@ -382,7 +381,7 @@ func cmdStatus(w *world, c *command, f *iface) error {
 		if err != nil {
 			return c.errorf("%v", err)
 		}
-		v, err := f.ni.Status(portals.StatusRegister(r))
+		v, err := f.ni.NIStatus(portals.StatusRegister(r))
 		if err != nil {
 			return w.result(c, err)
 		}
@@ -390,7 +389,7 @@ func cmdStatus(w *world, c *command, f *iface) error {
 	}
 	var v [3]uint64
 	for r := range v {
-		got, err := f.ni.Status(portals.StatusRegister(r))
+		got, err := f.ni.NIStatus(portals.StatusRegister(r))
 		if err != nil {
 			return w.result(c, err)
 		}

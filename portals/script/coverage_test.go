@@ -51,15 +51,12 @@ func readConformance(t *testing.T) []conformance {
 	return all
 }
 
-// TestCoverage fails when an option, event type, fail type, return code,
-// acknowledgement request, operation, type or clause appears in no script.
-func TestCoverage(t *testing.T) {
-	suite := readConformance(t)
-	require.GreaterOrEqual(t, len(suite), 300)
-
-	clauses, names := map[string]bool{}, map[string]bool{}
-	used := map[string]bool{} // "verb OPTION" and "key=VALUE"
-	words := map[string]bool{}
+// inventory lists the clauses, the commands with their options and arguments,
+// and the words printed, of all scripts.
+func inventory(t *testing.T, suite []conformance) (clauses, used, words map[string]bool) {
+	t.Helper()
+	clauses, used, words = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	names := map[string]bool{}
 	for _, c := range suite {
 		require.False(t, names[c.name], "two scripts are called %s", c.name)
 		require.NotContains(t, c.output, "mistake:", c.name)
@@ -80,7 +77,16 @@ func TestCoverage(t *testing.T) {
 			words[w] = true
 		}
 	}
+	return clauses, used, words
+}
 
+// TestCoverage fails when an option, event type, fail type, return code,
+// acknowledgement request, operation, type or clause appears in no script.
+func TestCoverage(t *testing.T) {
+	suite := readConformance(t)
+	require.GreaterOrEqual(t, len(suite), 300)
+
+	clauses, used, words := inventory(t, suite)
 	for _, clause := range strings.Fields("1 2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8 2.9 2.10 2.11 2.12 2.13 2.14 2.15 2.16 2.17 2.18 3 4") {
 		require.True(t, clauses[clause], "no script for clause %s", clause)
 	}

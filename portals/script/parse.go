@@ -12,6 +12,7 @@ type Error struct {
 	Why  string // what is wrong and what was expected
 }
 
+// Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Why) }
 
 // command is one line of a script.
