@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment/scenario"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	overrides             []string
+	ranks                 int
+	seed                  uint64
+	engine, format        string
+	table, trace          string
+	ranksGiven, seedGiven bool
+}
+
+// runCommand carries out a scenario.
+func runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Run an experiment that a file describes",
+		Long: `Run carries out a scenario: a YAML file with the device and the network, match list entries with handlers, programs of the hosts, what
+must be true and what to show. The exit status is 0 if all expectations hold, 1 if one does not, a handler fails, a message finds no entry or
+a program waits for ever, and 2 if the file or a flag is wrong; then nothing has run.
+
+  spinsim scenario example count > count.yaml
+  spinsim run count.yaml
+
+docs/scenarios.md describes the format.`,
+		Args: exactArguments("FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			f.ranksGiven, f.seedGiven = c.Flags().Changed("ranks"), c.Flags().Changed("seed")
+			return f.run(c, args[0])
+		},
+	}
+	flags := c.Flags()
+	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.cores=8; may be repeated")
+	flags.IntVar(&f.ranks, "ranks", 0, "`NUMBER` of nodes in place of the scenario's")
+	flags.Uint64Var(&f.seed, "seed", 0, "`NUMBER` in place of the scenario's seed")
+	flags.StringVar(&f.engine, "engine", "", "WebAssembly engine: wazero, or wasmtime if built with that tag")
+	flags.StringVar(&f.format, "format", "", "table, csv, json, ndjson or markdown, in place of the scenario's")
+	flags.StringVar(&f.table, "table", "", "show one table only: latency, stats, state, memory, events or log")
+	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
+	return c
+}
+
+// plan turns file and flags into a plan and a format; everything wrong with them is reported before anything runs.
+func (f *runFlags) plan(file string) (*scenario.Plan, report.Format, error) {
+	o := scenario.Options{Set: f.overrides, Engine: f.engine}
+	if f.ranksGiven {
+		if f.ranks < 1 {
+			return nil, "", fmt.Errorf("--ranks: %d, expected at least 1", f.ranks)
+		}
+		o.Ranks = f.ranks
+	}
+	if f.seedGiven {
+		o.Seed = &f.seed
+	}
+	p, err := scenario.Load(file, o)
+	if err != nil {
+		return nil, "", err
+	}
+	format := p.Format()
+	if f.format != "" {
+		if format, err = report.ParseFormat(f.format); err != nil {
+			return nil, "", fmt.Errorf("--format: %w", err)
+		}
+	}
+	if f.table != "" {
+		if err := p.Show(f.table); err != nil {
+			return nil, "", fmt.Errorf("--table: %w", err)
+		}
+	}
+	return p, format, p.CheckFormat(format)
+}
+
+func (f *runFlags) run(c *cobra.Command, file string) error {
+	p, format, err := f.plan(file)
+	if err != nil {
+		return badInput(err)
+	}
+	timeline := p.TraceFile()
+	if f.trace != "" {
+		timeline = f.trace
+	}
+	var tracer sim.Tracer
+	var writer *trace.Writer
+	if timeline != "" {
+		if writer, err = trace.Create(timeline, trace.Options{}); err != nil {
+			return badInput(fmt.Errorf("--trace: %w", err))
+		}
+		tracer = writer
+	}
+	result, err := p.Run(c.Context(), tracer)
+	if writer != nil {
+		err = errors.Join(err, writer.Close())
+	}
+	if result != nil {
+		err = errors.Join(result.Write(c.OutOrStdout(), format), err)
+	}
+	return err
+}

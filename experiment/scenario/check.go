@@ -1,0 +1,373 @@
+package scenario
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/trace"
+)
+
+// checkMemory evaluates what every rank is to allocate and append.
+func (p *Plan) checkMemory() {
+	total := int64(0)
+	for _, e := range p.entries {
+		for _, rank := range e.ranks {
+			n, err := p.checkEntry(e, rank)
+			total += n
+			if err != nil {
+				p.fail(e.path, "on rank %d: %w", rank, err)
+				break
+			}
+		}
+	}
+	for _, g := range p.programs {
+		for _, rank := range g.ranks {
+			for i := range g.Buffers {
+				b := &g.Buffers[i]
+				n, err := p.bufferSize(b, rank)
+				if err == nil {
+					total += n
+					err = p.checkFill(&b.Fill, n, rank)
+				}
+				if err != nil {
+					p.fail(fmt.Sprintf("%s.buffers[%d]", g.path, i), "on rank %d: %w", rank, err)
+					return
+				}
+			}
+		}
+	}
+	if total > maxMemory {
+		p.fail("ranks", "the memory of all ranks is %d bytes, expected at most %d", total, int64(maxMemory))
+	}
+	if _, err := p.spec.EventQueue.int(p.env, 0, 1, maxCount); err != nil {
+		p.fail("event_queue", "%w", err)
+	}
+}
+
+// checkFill reports content that does not fit in n bytes.
+func (p *Plan) checkFill(c *Content, n int64, rank int) error {
+	own, err := c.make(p.on(rank), source{})
+	if err != nil {
+		return fmt.Errorf("fill%w", err)
+	}
+	if int64(len(own)) > n {
+		return fmt.Errorf("fill: %d bytes, which do not fit in %d", len(own), n)
+	}
+	return nil
+}
+
+// checkEntry evaluates an entry for a rank and returns the bytes it takes.
+func (p *Plan) checkEntry(e *entryPlan, rank int) (bytes int64, err error) {
+	if bytes, err = p.entrySize(e, rank); err != nil {
+		return 0, err
+	}
+	if err := p.checkFill(&e.Fill, bytes, rank); err != nil {
+		return 0, err
+	}
+	if _, err := p.matchEntry(e, rank); err != nil {
+		return 0, err
+	}
+	if e.module == nil {
+		return bytes, nil
+	}
+	size, _, err := p.state(e, rank)
+	if err == nil {
+		_, _, err = p.handlerMemory(e, rank)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("handlers.%w", err)
+	}
+	return bytes + size, nil
+}
+
+// matchEntry evaluates the criteria and options of an entry.
+func (p *Plan) matchEntry(e *entryPlan, rank int) (*portals.ME, error) {
+	at := p.on(rank)
+	_, bits, err := p.criteria(e, rank)
+	if err != nil {
+		return nil, err
+	}
+	me := &portals.ME{MatchBits: bits, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut | portals.OptMEOpGet}
+	if me.IgnoreBits, err = e.IgnoreBits.u64(at); err != nil {
+		return nil, fmt.Errorf("ignore_bits: %w", err)
+	}
+	if me.MinFree, err = e.MinFree.u64(at); err != nil {
+		return nil, fmt.Errorf("min_free: %w", err)
+	}
+	if e.Source.IsSet() {
+		source, err := e.Source.int(at, 0, 0, int64(p.ranks-1))
+		if err != nil {
+			return nil, fmt.Errorf("source: %w", err)
+		}
+		me.MatchID = portals.PhysID(uint32(source), portals.PIDAny)
+	}
+	if e.Options != nil {
+		me.Options = portals.EntryOptions(optionBits(e.Options, portals.EntryNames))
+	}
+	me.Options |= portals.OptMEEventCTComm
+	if e.inBytes != "" {
+		me.Options |= portals.OptMEEventCTBytes
+	}
+	return me, nil
+}
+
+// handlerMemory evaluates user header and host memory of an entry's handlers.
+func (p *Plan) handlerMemory(e *entryPlan, rank int) (userHeader, hostMemory int64, err error) {
+	at := p.on(rank)
+	most := min(int64(p.profile.Limits.MaxUserHdrSize), int64(p.profile.Fabric.MTU))
+	if userHeader, err = e.Handlers.UserHeader.int(at, 0, 0, most); err != nil {
+		return 0, 0, fmt.Errorf("user_header: %w", err)
+	}
+	if hostMemory, err = e.Handlers.HostMemory.int(at, 0, 0, maxBytes); err != nil {
+		return 0, 0, fmt.Errorf("host_memory: %w", err)
+	}
+	return userHeader, hostMemory, nil
+}
+
+// checkPrograms evaluates every step on every rank, for the first and the last of its repetitions.
+func (p *Plan) checkPrograms() {
+	for _, g := range p.programs {
+		p.eachStep(g.Steps, g.path+".steps", func(s *Step, path string) { p.checkUse(g, s, path) })
+	}
+	if p.errs != nil {
+		return
+	}
+	for _, g := range p.programs {
+		for _, rank := range g.ranks {
+			if !p.checkSteps(rank, g.Steps, g.path+".steps", p.on(rank), 0) {
+				return
+			}
+		}
+	}
+}
+
+// eachStep visits the steps, those of repeats included, with their paths.
+func (p *Plan) eachStep(steps []Step, path string, visit func(*Step, string)) {
+	for i := range steps {
+		s := &steps[i]
+		at := fmt.Sprintf("%s[%d]", path, i)
+		visit(s, at)
+		if s.Repeat != nil {
+			p.eachStep(s.Repeat.Steps, at+".repeat.steps", visit)
+		}
+	}
+}
+
+// checkUse reads files and notes how entries are waited for.
+func (p *Plan) checkUse(g *programPlan, s *Step, path string) {
+	p.stepID[path] = len(p.stepPaths)
+	p.stepPaths = append(p.stepPaths, path)
+	fill := func(c *Content, path string) {
+		p.readFile(c, path)
+		if c.kind == contentValues {
+			p.fail(path, "only a state has fields with names")
+		}
+	}
+	switch {
+	case s.Put != nil:
+		fill(&s.Put.Fill, path+".put.fill")
+	case s.Atomic != nil:
+		fill(&s.Atomic.Fill, path+".atomic.fill")
+		fill(&s.Atomic.Operand, path+".atomic.operand")
+	case s.Wait != nil:
+		p.checkWait(s.Wait, path+".wait")
+	case s.Mark != nil:
+		g.marks[*s.Mark] = true
+	case s.Measure != nil:
+		g.measures[s.Measure.name()] = true
+	case s.Expect != nil:
+		p.checkExpectation(s.Expect, path+".expect")
+	}
+}
+
+func (p *Plan) checkWait(w *Wait, path string) {
+	given := 0
+	for _, x := range []Expr{w.Messages, w.Bytes, w.Acks, w.Replies} {
+		if x.IsSet() {
+			given++
+		}
+	}
+	ofEntry := w.Messages.IsSet() || w.Bytes.IsSet()
+	if given != 1 || ofEntry != (w.Entry != "") {
+		p.fail(path, "expected one of: entry with messages, entry with bytes, acks, replies")
+		return
+	}
+	if !ofEntry {
+		return
+	}
+	e := p.entry(w.Entry)
+	if e == nil {
+		p.fail(path+".entry", "there is no entry %s", w.Entry)
+		return
+	}
+	mine, other := &e.inMessages, e.inBytes
+	if w.Bytes.IsSet() {
+		mine, other = &e.inBytes, e.inMessages
+	}
+	*mine = path
+	if other != "" {
+		p.fail(path, "an entry counts either messages or bytes, and %s waits for the other of %s", other, w.Entry)
+	}
+}
+
+// checkSteps evaluates steps on a rank; false: something is wrong.
+func (p *Plan) checkSteps(rank int, steps []Step, path string, at *env, depth int) bool {
+	for i := range steps {
+		s := &steps[i]
+		where := fmt.Sprintf("%s[%d]", path, i)
+		if s.Repeat == nil {
+			if err := p.checkStep(rank, s, where, at); err != nil {
+				p.fail(where, "on rank %d: %w", rank, err)
+				return false
+			}
+			continue
+		}
+		times, err := s.Repeat.Times.int(at, 1, 0, maxCount)
+		if err == nil && depth == maxNested {
+			err = fmt.Errorf("more than %d repeats within each other", maxNested)
+		}
+		if err != nil {
+			p.fail(where+".repeat", "on rank %d: times: %w", rank, err)
+			return false
+		}
+		for _, round := range ends(times) {
+			if !p.checkSteps(rank, s.Repeat.Steps, where+".repeat.steps", at.with(varRound, round), depth+1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// ends are the first and the last of n repetitions.
+func ends(n int64) []int64 { return []int64{0, n - 1}[:min(n, 2)] }
+
+// checkStep evaluates a step that is no repeat.
+func (p *Plan) checkStep(rank int, s *Step, path string, at *env) error {
+	switch {
+	case s.Put != nil:
+		return p.eachEnd(&s.Put.Target, at, func(at *env) error { _, err := p.put(rank, path, s.Put, at); return err })
+	case s.Get != nil:
+		return p.eachEnd(&s.Get.Target, at, func(at *env) error { _, err := p.get(rank, path, s.Get, at); return err })
+	case s.Atomic != nil:
+		return p.eachEnd(&s.Atomic.Target, at, func(at *env) error { _, err := p.atomic(rank, path, s.Atomic, at); return err })
+	case s.Wait != nil:
+		if s.Wait.Entry != "" && !p.entry(s.Wait.Entry).on[rank] {
+			return fmt.Errorf("entry %s is not on this rank", s.Wait.Entry)
+		}
+		_, err := s.Wait.amount(at)
+		return err
+	case s.Copy != nil:
+		_, _, err := p.copy(rank, s.Copy, at)
+		return err
+	case s.Measure != nil:
+		_, _, err := p.measure(rank, s.Measure, at)
+		return err
+	case s.Expect != nil:
+		return p.checkAt(s.Expect, []int{rank}, at)
+	}
+	for _, t := range []struct {
+		name string
+		time interface{ String() string }
+		bad  bool
+	}{
+		{"sleep", s.Sleep, s.Sleep != nil && *s.Sleep < 0},
+		{"until", s.Until, s.Until != nil && *s.Until < 0},
+		{"compute", s.Compute, s.Compute != nil && *s.Compute < 0},
+	} {
+		if t.bad {
+			return fmt.Errorf("%s: %v, expected no negative time", t.name, t.time)
+		}
+	}
+	return nil
+}
+
+// eachEnd evaluates the first and the last repetition of an operation.
+func (p *Plan) eachEnd(t *Target, at *env, check func(*env) error) error {
+	n, err := t.Count.int(at, 1, 0, maxCount)
+	if err != nil {
+		return fmt.Errorf("count: %w", err)
+	}
+	if t.Interval != nil && *t.Interval < 0 {
+		return fmt.Errorf("interval: %v, expected no negative time", *t.Interval)
+	}
+	for _, i := range ends(n) {
+		if err := check(at.with(varI, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkOutput resolves what is to be shown.
+func (p *Plan) checkOutput() {
+	o := &p.output
+	if _, err := o.Stats.list(p.env); err != nil {
+		p.fail("output.stats", "%w", err)
+	}
+	for i := range o.State {
+		path := fmt.Sprintf("output.state[%d]", i)
+		e := p.entry(o.State[i].Of)
+		if e == nil || e.module == nil {
+			p.fail(path+".of", "there is no entry %s with handlers", o.State[i].Of)
+			continue
+		}
+		for _, name := range o.State[i].Fields {
+			if e.field(name) == nil {
+				p.fail(path+".fields", "no field %s, expected some of %s", name, fieldNames(e.fields))
+			}
+		}
+		if _, err := p.holders(o.State[i].Of, o.State[i].Ranks, nil, p.env); err != nil {
+			p.fail(path+".ranks", "%w", err)
+		}
+	}
+	for i := range o.Memory {
+		m := &o.Memory[i]
+		ranks, err := p.holders(m.Of, m.Ranks, nil, p.env)
+		for _, r := range ranks {
+			if err == nil {
+				_, err = p.spanOf(r, m.Of, m.Offset, m.Bytes, p.on(r))
+			}
+		}
+		if err != nil {
+			p.fail(fmt.Sprintf("output.memory[%d]", i), "%w", err)
+		}
+	}
+	if o.Trace != "" {
+		known := strings.FieldsFunc(trace.Extensions, func(r rune) bool { return strings.ContainsRune(",; ", r) })
+		if !slices.Contains(known, filepath.Ext(strings.TrimSuffix(o.Trace, ".gz"))) {
+			p.fail("output.trace", "%s, expected a name that ends in one of %s", o.Trace, trace.Extensions)
+		}
+	}
+}
+
+// holders are the ranks meant by an expectation or an output about a memory: those given, else those of own, else all that have
+// it.
+func (p *Plan) holders(of string, given RankSet, own []int, at *env) ([]int, error) {
+	var list []int
+	var err error
+	switch {
+	case given.IsSet():
+		list, err = given.list(at)
+	case own != nil:
+		list = own
+	default:
+		for r := range p.ranks {
+			if _, err := p.sizeOf(r, of); err == nil {
+				list = append(list, r)
+			}
+		}
+		if list == nil {
+			err = fmt.Errorf("no rank has an entry or a buffer %s", of)
+		}
+	}
+	for _, r := range list {
+		if _, e := p.sizeOf(r, of); e != nil && err == nil {
+			err = e
+		}
+	}
+	return list, err
+}

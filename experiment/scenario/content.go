@@ -1,0 +1,303 @@
+package scenario
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
+
+// Content is bytes: zero, a pattern, hexadecimal digits, a file, a list of typed values, or values of the fields of a built-in
+// library's state. The zero value is absent content.
+type Content struct {
+	kind   contentKind
+	bytes  []byte // of hex, and of file once it has been read
+	file   string
+	fields []Field
+	values Values
+}
+
+type contentKind uint8
+
+const (
+	contentNone contentKind = iota
+	contentZero
+	contentPattern
+	contentHex
+	contentFile
+	contentFields
+	contentValues
+)
+
+// IsSet reports whether there is content.
+func (c *Content) IsSet() bool { return c.kind != contentNone }
+
+// Field is a value, or several of a kind, in little-endian order. Fields follow each other without gaps.
+type Field struct {
+	_       oneOf  `help:"A value."`
+	U8      Expr   `yaml:"u8" help:"Unsigned, 1 byte."`
+	U16     Expr   `yaml:"u16" help:"Unsigned, 2 bytes."`
+	U32     Expr   `yaml:"u32" help:"Unsigned, 4 bytes."`
+	U64     Expr   `yaml:"u64" help:"Unsigned, 8 bytes."`
+	I8      Expr   `yaml:"i8" help:"Signed, 1 byte."`
+	I16     Expr   `yaml:"i16" help:"Signed, 2 bytes."`
+	I32     Expr   `yaml:"i32" help:"Signed, 4 bytes."`
+	I64     Expr   `yaml:"i64" help:"Signed, 8 bytes."`
+	F32     Float  `yaml:"f32" help:"IEEE 754, 4 bytes."`
+	F64     Float  `yaml:"f64" help:"IEEE 754, 8 bytes."`
+	Hex     Hex    `yaml:"hex" help:"Bytes in hexadecimal; spaces do not count."`
+	Zero    Expr   `yaml:"zero" help:"So many bytes of zero."`
+	Pattern Expr   `yaml:"pattern" help:"So many bytes that depend on seed and place."`
+	Name    string `yaml:"name" beside:"true" help:"Name of the field, for expectations and output."`
+	Count   Expr   `yaml:"count" beside:"true" help:"How many such values. Default 1."`
+}
+
+// Hex is bytes in hexadecimal.
+type Hex []byte
+
+// UnmarshalText reads digits; spaces and underscores between them do not count.
+func (h *Hex) UnmarshalText(text []byte) error {
+	digits := strings.NewReplacer(" ", "", "_", "", "\n", "").Replace(string(text))
+	b, err := hex.DecodeString(strings.TrimPrefix(digits, "0x"))
+	if err != nil {
+		return fmt.Errorf("%q: expected an even number of hexadecimal digits", text)
+	}
+	*h = b
+	return nil
+}
+
+// Float is a number with a fraction, or an expression.
+type Float struct {
+	v    float64
+	expr Expr
+	set  bool
+}
+
+// UnmarshalText reads a decimal number or an expression.
+func (f *Float) UnmarshalText(text []byte) error {
+	f.set = true
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err == nil {
+		f.v = v
+		return nil
+	}
+	f.expr, err = ParseExpr(string(text))
+	return err
+}
+
+func (f *Float) eval(at *env) (float64, error) {
+	if !f.expr.IsSet() {
+		return f.v, nil
+	}
+	v, err := f.expr.root.eval(at)
+	if err != nil {
+		return 0, err
+	}
+	x, _ := new(big.Float).SetInt(v).Float64()
+	return x, nil
+}
+
+// fieldType is how the bytes of a value are read.
+type fieldType struct {
+	name   string
+	size   int64
+	signed bool
+	float  bool
+}
+
+// fieldTypes are the numbers a Field can hold, in the order of its fields.
+var fieldTypes = []fieldType{
+	{"u8", 1, false, false}, {"u16", 2, false, false}, {"u32", 4, false, false}, {"u64", 8, false, false},
+	{"i8", 1, true, false}, {"i16", 2, true, false}, {"i32", 4, true, false}, {"i64", 8, true, false},
+	{"f32", 4, true, true}, {"f64", 8, true, true},
+}
+
+// wholeTypes is how many of the types are whole numbers; the others follow.
+const wholeTypes = 8
+
+// encode appends v, which must be in the range of the type.
+func (t *fieldType) encode(b []byte, e Expr, at *env) ([]byte, error) {
+	least, most := new(big.Int), new(big.Int).Lsh(big.NewInt(1), uint(8*t.size))
+	if t.signed {
+		most.Rsh(most, 1)
+		least.Neg(most)
+	}
+	v, err := e.between(at, least, most.Sub(most, big.NewInt(1)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	bits := v.Uint64()
+	if v.Sign() < 0 {
+		bits = uint64(v.Int64())
+	}
+	return append(b, binary.LittleEndian.AppendUint64(nil, bits)[:t.size]...), nil
+}
+
+// bits returns the bits of a value, extended to 64.
+func (t *fieldType) bits(b []byte) uint64 {
+	var full [8]byte
+	copy(full[:], b[:t.size])
+	v := binary.LittleEndian.Uint64(full[:])
+	if t.signed && !t.float && t.size < 8 {
+		shift := uint(64 - 8*t.size)
+		v = uint64(int64(v<<shift) >> shift)
+	}
+	return v
+}
+
+// text writes a value for people.
+func (t *fieldType) text(b []byte) string {
+	v := t.bits(b)
+	switch {
+	case t.float && t.size == 4:
+		return strconv.FormatFloat(float64(math.Float32frombits(uint32(v))), 'g', -1, 32)
+	case t.float:
+		return strconv.FormatFloat(math.Float64frombits(v), 'g', -1, 64)
+	case t.signed:
+		return strconv.FormatInt(int64(v), 10)
+	}
+	return strconv.FormatUint(v, 10)
+}
+
+// big returns a whole number for comparisons; false for a number with a fraction.
+func (t *fieldType) big(b []byte) (*big.Int, bool) {
+	v := t.bits(b)
+	switch {
+	case t.float && t.size == 4:
+		return wholeFloat(float64(math.Float32frombits(uint32(v))))
+	case t.float:
+		return wholeFloat(math.Float64frombits(v))
+	case t.signed:
+		return big.NewInt(int64(v)), true
+	}
+	return new(big.Int).SetUint64(v), true
+}
+
+func wholeFloat(f float64) (*big.Int, bool) {
+	if math.IsNaN(f) || math.IsInf(f, 0) || f != math.Trunc(f) {
+		return nil, false
+	}
+	v, _ := big.NewFloat(f).Int(nil)
+	return v, true
+}
+
+// maxBytes bounds memory that a scenario asks for, per region and message.
+const maxBytes = 1 << 30
+
+// source is where the bytes of a pattern come from: the seed, and numbers that tell the memory apart.
+type source struct{ seed, stream uint64 }
+
+func (s source) fill(b []byte) {
+	r := rand.New(rand.NewPCG(s.seed, s.stream))
+	for len(b) > 0 {
+		b = b[copy(b, binary.LittleEndian.AppendUint64(nil, r.Uint64())):]
+	}
+}
+
+// make returns the content by itself. A pattern field takes bytes from src.
+func (c *Content) make(at *env, src source) ([]byte, error) {
+	if c.kind != contentFields {
+		return c.bytes, nil
+	}
+	var b []byte
+	for i := range c.fields {
+		var err error
+		if b, err = c.fields[i].append(b, at, src); err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
+		if len(b) > maxBytes {
+			return nil, fmt.Errorf("[%d]: more than %d bytes", i, maxBytes)
+		}
+	}
+	return b, nil
+}
+
+// fill writes the content into b, followed by zeros.
+func (c *Content) fill(b []byte, at *env, src source) error {
+	if c.kind == contentPattern {
+		src.fill(b)
+		return nil
+	}
+	own, err := c.make(at, src)
+	if err != nil {
+		return err
+	}
+	if len(own) > len(b) {
+		return fmt.Errorf("%d bytes, which do not fit in %d", len(own), len(b))
+	}
+	clear(b[copy(b, own):])
+	return nil
+}
+
+// exprs are the whole numbers of the field, in the order of fieldTypes.
+func (f *Field) exprs() [wholeTypes]Expr {
+	return [wholeTypes]Expr{f.U8, f.U16, f.U32, f.U64, f.I8, f.I16, f.I32, f.I64}
+}
+
+// append adds the field's bytes to b.
+func (f *Field) append(b []byte, at *env, src source) ([]byte, error) {
+	count, err := f.Count.int(at, 1, 0, maxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("count: %w", err)
+	}
+	one, err := f.one(at, source{src.seed, src.stream + uint64(len(b))})
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(one))*count > maxBytes {
+		return nil, fmt.Errorf("count: %d times %d bytes, expected at most %d bytes", count, len(one), maxBytes)
+	}
+	for range count {
+		b = append(b, one...)
+	}
+	return b, nil
+}
+
+// one is the bytes of one value.
+func (f *Field) one(at *env, src source) ([]byte, error) {
+	for i, e := range f.exprs() {
+		if e.IsSet() {
+			return fieldTypes[i].encode(nil, e, at)
+		}
+	}
+	switch {
+	case f.F32.set:
+		v, err := f.F32.eval(at)
+		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(v))), err
+	case f.F64.set:
+		v, err := f.F64.eval(at)
+		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)), err
+	case f.Zero.IsSet():
+		n, err := f.Zero.int(at, 0, 0, maxBytes)
+		return make([]byte, n), err
+	case f.Pattern.IsSet():
+		n, err := f.Pattern.int(at, 0, 0, maxBytes)
+		if err != nil {
+			return nil, err
+		}
+		b := make([]byte, n)
+		src.fill(b)
+		return b, nil
+	}
+	return f.Hex, nil
+}
+
+// typed returns the type of the field's values, nil if they are only bytes.
+func (f *Field) typed() *fieldType {
+	for i, e := range f.exprs() {
+		if e.IsSet() {
+			return &fieldTypes[i]
+		}
+	}
+	switch {
+	case f.F32.set:
+		return &fieldTypes[wholeTypes]
+	case f.F64.set:
+		return &fieldTypes[wholeTypes+1]
+	}
+	return nil
+}

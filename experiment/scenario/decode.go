@@ -1,0 +1,316 @@
+package scenario
+
+import (
+	"bytes"
+	"encoding"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// FieldError is something wrong with a value of a scenario.
+type FieldError struct {
+	File string // "" if the scenario is of no file
+	Line int    // 0: unknown
+	Path string // such as programs[0].steps[2].put.to
+	Err  error
+}
+
+// Error is file:line: path: what is wrong.
+func (e *FieldError) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File + ":")
+		if e.Line > 0 {
+			fmt.Fprintf(&b, "%d:", e.Line)
+		}
+		b.WriteByte(' ')
+	}
+	if e.Path != "" {
+		b.WriteString(e.Path + ": ")
+	}
+	return b.String() + e.Err.Error()
+}
+
+// Unwrap returns what is wrong.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// maxNodes bounds what aliases can make of a small file.
+const maxNodes = 1 << 20
+
+// decoder turns YAML nodes into values of Spec. It knows every field by its type, notes the line of every path and collects
+// errors; a node that is wrong leaves its value as it was.
+type decoder struct {
+	file  string
+	lines map[string]int
+	errs  []error
+	nodes int
+}
+
+// nodeDecoder is a type with a form of its own.
+type nodeDecoder interface {
+	decode(d *decoder, n *yaml.Node, path string)
+}
+
+// Parse reads a scenario. The file's name is for messages. All errors, of type *FieldError, are joined.
+func Parse(file string, data []byte) (*Spec, error) {
+	reader := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, more yaml.Node
+	if err := reader.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("the file is empty, expected a scenario")
+		}
+		return nil, syntaxError(file, err)
+	}
+	if err := reader.Decode(&more); !errors.Is(err, io.EOF) {
+		if err != nil {
+			return nil, syntaxError(file, err)
+		}
+		return nil, &FieldError{File: file, Line: more.Line, Err: errors.New("a second document, expected one scenario in a file")}
+	}
+	s := &Spec{file: file, lines: make(map[string]int)}
+	d := &decoder{file: file, lines: s.lines}
+	d.value(doc.Content[0], reflect.ValueOf(s).Elem(), "")
+	return s, errors.Join(d.errs...)
+}
+
+// syntaxError is an error of the YAML reader, whose text begins with "yaml: line N: " if it knows the line.
+func syntaxError(file string, err error) error {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	e := &FieldError{File: file, Err: errors.New("YAML: " + text)}
+	if number, rest, ok := strings.Cut(strings.TrimPrefix(text, "line "), ": "); ok {
+		if line, err := strconv.Atoi(number); err == nil {
+			e.Line, e.Err = line, errors.New("YAML: "+rest)
+		}
+	}
+	return e
+}
+
+func (d *decoder) fail(n *yaml.Node, path, format string, args ...any) {
+	d.errs = append(d.errs, &FieldError{File: d.file, Line: n.Line, Path: path, Err: fmt.Errorf(format, args...)})
+}
+
+// value sets v from a node.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	d.lines[path] = n.Line
+	if d.nodes++; d.nodes >= maxNodes {
+		if d.nodes == maxNodes {
+			d.fail(n, path, "more than %d values", maxNodes)
+		}
+		return
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		d.fail(n, path, "no value")
+		return
+	}
+	switch x := v.Addr().Interface().(type) {
+	case nodeDecoder:
+		x.decode(d, n, path)
+		return
+	case encoding.TextUnmarshaler:
+		if text, ok := d.scalar(n, path); ok {
+			if err := x.UnmarshalText([]byte(text)); err != nil {
+				d.fail(n, path, "%w", err)
+			}
+		}
+		return
+	case named:
+		d.name(n, v, x.names(), path)
+		return
+	}
+	d.plain(n, v, path)
+}
+
+// plain sets a value of a kind that Go has.
+func (d *decoder) plain(n *yaml.Node, v reflect.Value, path string) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.value(n, v.Elem(), path)
+	case reflect.Struct:
+		d.structure(n, v, path)
+	case reflect.Slice:
+		d.sequence(n, v, path)
+	case reflect.String:
+		if text, ok := d.scalar(n, path); ok {
+			v.SetString(text)
+		}
+	case reflect.Int:
+		d.number(n, path, func(text string) error {
+			i, err := strconv.ParseInt(text, 0, 32)
+			v.SetInt(i)
+			return err
+		})
+	case reflect.Uint64:
+		d.number(n, path, func(text string) error {
+			u, err := strconv.ParseUint(text, 0, 64)
+			v.SetUint(u)
+			return err
+		})
+	default:
+		panic("scenario: no way to read a " + v.Type().String())
+	}
+}
+
+func (d *decoder) number(n *yaml.Node, path string, set func(string) error) {
+	if text, ok := d.scalar(n, path); ok && set(text) != nil {
+		d.fail(n, path, "%q, expected a whole number", text)
+	}
+}
+
+func (d *decoder) scalar(n *yaml.Node, path string) (string, bool) {
+	if n.Kind != yaml.ScalarNode {
+		d.fail(n, path, "%s, expected a single value", kindOf(n))
+		return "", false
+	}
+	return n.Value, true
+}
+
+func (d *decoder) name(n *yaml.Node, v reflect.Value, names []string, path string) {
+	text, ok := d.scalar(n, path)
+	if !ok {
+		return
+	}
+	if !slices.Contains(names, text) {
+		d.fail(n, path, "%q, expected one of %s", text, strings.Join(names, ", "))
+		return
+	}
+	v.SetString(text)
+}
+
+func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.SequenceNode {
+		d.fail(n, path, "%s, expected a list", kindOf(n))
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, c := range n.Content {
+		d.value(c, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+	}
+}
+
+func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
+	fields := fieldsOf(v.Type())
+	given := d.mapping(n, path, func(key, value *yaml.Node, at string) {
+		f := fields.find(key.Value)
+		if f == nil {
+			d.fail(key, at, "unknown field, expected one of %s", strings.Join(fields.names(), ", "))
+			return
+		}
+		d.value(value, v.FieldByIndex(f.index), at)
+	})
+	if given == nil {
+		return
+	}
+	chosen := 0
+	for _, f := range fields.list {
+		if f.required && !slices.Contains(given, f.name) {
+			d.fail(n, path, "%s is missing", f.name)
+		}
+		if !f.beside && slices.Contains(given, f.name) {
+			chosen++
+		}
+	}
+	if fields.oneOf && chosen != 1 {
+		d.fail(n, path, "%d of the fields %s, expected exactly one", chosen, strings.Join(fields.names(), ", "))
+	}
+}
+
+// mapping calls entry for every key and returns the keys, nil if the node is no mapping.
+func (d *decoder) mapping(n *yaml.Node, path string, entry func(key, value *yaml.Node, path string)) []string {
+	if n.Kind != yaml.MappingNode {
+		d.fail(n, path, "%s, expected fields with values", kindOf(n))
+		return nil
+	}
+	given := []string{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		at := key.Value
+		if path != "" {
+			at = path + "." + key.Value
+		}
+		switch {
+		case key.Kind != yaml.ScalarNode:
+			d.fail(key, path, "%s as a key, expected a name", kindOf(key))
+		case slices.Contains(given, key.Value):
+			d.fail(key, at, "given twice")
+		default:
+			given = append(given, key.Value)
+			entry(key, value, at)
+		}
+	}
+	return given
+}
+
+func kindOf(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "fields"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	return fmt.Sprintf("%q", n.Value)
+}
+
+// fieldInfo is a field of a struct of Spec.
+type fieldInfo struct {
+	name, help       string
+	required, beside bool
+	index            []int
+	typ              reflect.Type
+}
+
+// fieldList is the fields of a struct, those of inlined structs among them.
+type fieldList struct {
+	list  []fieldInfo
+	oneOf bool // exactly one is given, besides those marked so
+	help  string
+}
+
+func fieldsOf(t reflect.Type) (all fieldList) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, option, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case f.Type == reflect.TypeFor[oneOf]():
+			all.oneOf, all.help = true, f.Tag.Get("help")
+		case option == "inline":
+			for _, inner := range fieldsOf(f.Type).list {
+				inner.index = append([]int{i}, inner.index...)
+				all.list = append(all.list, inner)
+			}
+		case name != "":
+			all.list = append(all.list, fieldInfo{
+				name: name, help: f.Tag.Get("help"), index: []int{i}, typ: f.Type,
+				required: f.Tag.Get("required") != "", beside: f.Tag.Get("beside") != "",
+			})
+		}
+	}
+	return all
+}
+
+func (l *fieldList) find(name string) *fieldInfo {
+	for i := range l.list {
+		if l.list[i].name == name {
+			return &l.list[i]
+		}
+	}
+	return nil
+}
+
+func (l *fieldList) names() []string {
+	names := make([]string, len(l.list))
+	for i := range l.list {
+		names[i] = l.list[i].name
+	}
+	return names
+}

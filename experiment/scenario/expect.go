@@ -1,0 +1,310 @@
+package scenario
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+func (p *Plan) checkExpectations() {
+	for i := range p.spec.Expect {
+		path := fmt.Sprintf("expect[%d]", i)
+		before := len(p.errs)
+		p.checkExpectation(&p.spec.Expect[i], path)
+		if len(p.errs) == before {
+			if err := p.checkAt(&p.spec.Expect[i], nil, p.env); err != nil {
+				p.fail(path, "%w", err)
+			}
+		}
+	}
+}
+
+// checkExpectation checks the names and forms of an expectation.
+func (p *Plan) checkExpectation(x *Expectation, path string) {
+	switch {
+	case x.Memory != nil:
+		m := x.Memory
+		path += ".memory"
+		p.readFile(&m.Equals, path+".equals")
+		if m.Equals.kind == contentValues {
+			p.fail(path+".equals", "only a state has fields with names")
+		}
+		if m.Equals.IsSet() == (m.SameAs != nil) {
+			p.fail(path, "expected either equals or same_as")
+		}
+	case x.State != nil:
+		path += ".state"
+		e := p.entry(x.State.Of)
+		switch {
+		case e == nil || e.module == nil:
+			p.fail(path+".of", "there is no entry %s with handlers", x.State.Of)
+		case e.field(x.State.Field) == nil:
+			p.fail(path+".field", "no field %s, expected one of %s", x.State.Field, fieldNames(e.fields))
+		}
+		p.checkBounds(&x.State.Bounds, path)
+	case x.Stat != nil:
+		p.checkBounds(&x.Stat.Bounds, path+".stat")
+	case x.Events != nil:
+		p.checkBounds(&x.Events.Bounds, path+".events")
+	case x.Latency != nil:
+		l := x.Latency
+		if l.Equals == nil && l.AtLeast == nil && l.AtMost == nil {
+			p.fail(path+".latency", "expected at least one of equals, at_least, at_most")
+		}
+	}
+}
+
+func (p *Plan) checkBounds(b *Bounds, path string) {
+	if !b.Equals.IsSet() && !b.AtLeast.IsSet() && !b.AtMost.IsSet() {
+		p.fail(path, "expected at least one of equals, at_least, at_most")
+	}
+}
+
+// checkAt evaluates an expectation without looking at a run. own is the rank of the program it stands in, nil at the end of a run.
+func (p *Plan) checkAt(x *Expectation, own []int, at *env) error {
+	switch {
+	case x.Memory != nil:
+		ranks, err := p.holders(x.Memory.Of, x.Memory.Ranks, own, at)
+		for _, rank := range ranks {
+			if err == nil {
+				_, _, _, err = p.compared(x.Memory, rank, at.with(varRank, int64(rank)))
+			}
+		}
+		return err
+	case x.State != nil:
+		ranks, err := p.holders(x.State.Of, x.State.Ranks, own, at)
+		return p.checkBoundsAt(&x.State.Bounds, ranks, at, err)
+	case x.Stat != nil:
+		ranks, err := p.some(x.Stat.Ranks, own, at)
+		return p.checkBoundsAt(&x.Stat.Bounds, ranks, at, err)
+	case x.Events != nil:
+		ranks, err := p.some(x.Events.Ranks, own, at)
+		return p.checkBoundsAt(&x.Events.Bounds, ranks, at, err)
+	case x.Latency != nil:
+		ranks, err := p.measuring(x.Latency, own, at)
+		for _, rank := range ranks {
+			if g := p.programOf[rank]; err == nil && (g == nil || !g.measures[x.Latency.Name]) {
+				err = fmt.Errorf("latency: the program of rank %d does not measure %s", rank, x.Latency.Name)
+			}
+		}
+		return err
+	}
+	return nil
+}
+
+func (p *Plan) checkBoundsAt(b *Bounds, ranks []int, at *env, err error) error {
+	for _, rank := range ranks {
+		for _, e := range [3]Expr{b.Equals, b.AtLeast, b.AtMost} {
+			if err == nil && e.IsSet() {
+				_, err = e.root.eval(at.with(varRank, int64(rank)))
+			}
+		}
+	}
+	return err
+}
+
+// some are the ranks given, else those of own, else all.
+func (p *Plan) some(given RankSet, own []int, at *env) ([]int, error) {
+	switch {
+	case given.IsSet():
+		return given.list(at)
+	case own != nil:
+		return own, nil
+	}
+	all := make([]int, p.ranks)
+	for i := range all {
+		all[i] = i
+	}
+	return all, nil
+}
+
+// measuring are the ranks whose measurement is meant.
+func (p *Plan) measuring(l *LatencyCheck, own []int, at *env) ([]int, error) {
+	if l.Ranks.IsSet() || own != nil {
+		return p.some(l.Ranks, own, at)
+	}
+	var list []int
+	for rank, g := range p.programOf {
+		if g != nil && g.measures[l.Name] {
+			list = append(list, rank)
+		}
+	}
+	if list == nil {
+		return nil, fmt.Errorf("latency: no program measures %s", l.Name)
+	}
+	return list, nil
+}
+
+// compared resolves the memory that is to be right and what it is compared with: bytes, or the memory of another place.
+func (p *Plan) compared(m *MemoryCheck, rank int, at *env) (got span, want []byte, other placed, err error) {
+	size := m.Bytes
+	if want, err = m.Equals.make(at, p.stream(rank, m.Of)); err != nil {
+		return got, nil, other, fmt.Errorf("equals%w", err)
+	}
+	if got, err = p.spanOf(rank, m.Of, m.Offset, size, at); err != nil {
+		return got, nil, other, err
+	}
+	if !size.IsSet() && want != nil {
+		if int64(len(want)) > got.len {
+			return got, nil, other, fmt.Errorf("equals: %d bytes, but %s has %d from the offset", len(want), m.Of, got.len)
+		}
+		got.len = int64(len(want))
+	}
+	if m.SameAs == nil {
+		want = make([]byte, got.len)
+		if err = m.Equals.fill(want, at, p.stream(rank, m.Of)); err != nil {
+			err = fmt.Errorf("equals: %w", err)
+		}
+		return got, want, other, err
+	}
+	of, err := m.SameAs.Rank.int(at, 0, 0, int64(p.ranks-1))
+	if err != nil {
+		return got, nil, other, fmt.Errorf("same_as.rank: %w", err)
+	}
+	other.rank = int(of)
+	if other.span, err = p.spanOf(other.rank, m.SameAs.Of, m.SameAs.Offset, Expr{}, at); err == nil && other.len < got.len {
+		err = fmt.Errorf("%d bytes from the offset, but %d are compared", other.len, got.len)
+	}
+	if err != nil {
+		return got, nil, other, fmt.Errorf("same_as: %w", err)
+	}
+	other.len = got.len
+	return got, nil, other, nil
+}
+
+// placed is a span of a rank's memory.
+type placed struct {
+	rank int
+	span
+}
+
+// expect compares what is with what should be, and notes failures.
+func (r *run) expect(x *Expectation, path string, own []int, at *env) {
+	ranks, err := r.subjects(x, own, at)
+	if err != nil {
+		r.fail(r.at(path, err))
+		return
+	}
+	for _, rank := range ranks {
+		r.checked++
+		if err := r.compare(x, rank, at.with(varRank, int64(rank))); err != nil {
+			r.fail(r.at(path, fmt.Errorf("rank %d: %w", rank, err)))
+		}
+	}
+}
+
+// subjects are the ranks an expectation is about.
+func (r *run) subjects(x *Expectation, own []int, at *env) ([]int, error) {
+	switch {
+	case x.Memory != nil:
+		return r.holders(x.Memory.Of, x.Memory.Ranks, own, at)
+	case x.State != nil:
+		return r.holders(x.State.Of, x.State.Ranks, own, at)
+	case x.Stat != nil:
+		return r.some(x.Stat.Ranks, own, at)
+	case x.Events != nil:
+		return r.some(x.Events.Ranks, own, at)
+	}
+	return r.measuring(x.Latency, own, at)
+}
+
+// compare looks at one rank.
+func (r *run) compare(x *Expectation, rank int, at *env) error {
+	st := &r.states[rank]
+	switch {
+	case x.Memory != nil:
+		return r.compareMemory(x.Memory, rank, at)
+	case x.State != nil:
+		in := st.entries[x.State.Of]
+		f := in.plan.field(x.State.Field)
+		b := in.memory.Bytes()[f.offset : f.offset+f.typ.size]
+		what := fmt.Sprintf("%s of %s is %s", f.name, x.State.Of, f.typ.text(b))
+		v, whole := f.typ.big(b)
+		if !whole {
+			return errors.New(what + ", expected a whole number")
+		}
+		return x.State.holds(v, what, at)
+	case x.Stat != nil:
+		r.excused[excuse{x.Stat.Name, rank}] = true
+		v := stats[indexOf(x.Stat.Name)].count(r, rank)
+		return x.Stat.holds(big.NewInt(v), fmt.Sprintf("%s is %d", x.Stat.Name, v), at)
+	case x.Events != nil:
+		v := r.rec.ranks[rank].events[indexOf(x.Events.Type)]
+		return x.Events.holds(big.NewInt(v), fmt.Sprintf("%d events %s", v, x.Events.Type), at)
+	}
+	return x.Latency.holds(st)
+}
+
+// holds compares a number with the bounds.
+func (b *Bounds) holds(v *big.Int, what string, at *env) error {
+	for _, bound := range []struct {
+		words string
+		e     Expr
+		wrong func(order int) bool
+	}{
+		{"", b.Equals, func(order int) bool { return order != 0 }},
+		{"at least ", b.AtLeast, func(order int) bool { return order < 0 }},
+		{"at most ", b.AtMost, func(order int) bool { return order > 0 }},
+	} {
+		if !bound.e.IsSet() {
+			continue
+		}
+		want, err := bound.e.root.eval(at)
+		if err != nil {
+			return err
+		}
+		if bound.wrong(v.Cmp(want)) {
+			return fmt.Errorf("%s, expected %s%v", what, bound.words, want)
+		}
+	}
+	return nil
+}
+
+// holds compares every sample of a measurement with the bounds.
+func (l *LatencyCheck) holds(st *rankState) error {
+	m := st.latency(l.Name)
+	if m == nil {
+		return fmt.Errorf("latency %s was not measured", l.Name)
+	}
+	for i, v := range m.samples {
+		for _, bound := range []struct {
+			words string
+			t     *sim.Time
+			wrong bool
+		}{
+			{"", l.Equals, l.Equals != nil && v != *l.Equals},
+			{"at least ", l.AtLeast, l.AtLeast != nil && v < *l.AtLeast},
+			{"at most ", l.AtMost, l.AtMost != nil && v > *l.AtMost},
+		} {
+			if bound.wrong {
+				return fmt.Errorf("sample %d of latency %s is %v, expected %s%v", i, l.Name, v, bound.words, *bound.t)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *run) compareMemory(m *MemoryCheck, rank int, at *env) error {
+	s, want, other, err := r.compared(m, rank, at)
+	if err != nil {
+		return err
+	}
+	got := r.states[rank].bytes(s)
+	if m.SameAs != nil {
+		want = r.states[other.rank].bytes(other.span)
+	}
+	if bytes.Equal(got, want) {
+		return nil
+	}
+	i, wrong := 0, 0
+	for k := len(got) - 1; k >= 0; k-- {
+		if got[k] != want[k] {
+			i = k
+			wrong++
+		}
+	}
+	return fmt.Errorf("%d of %d bytes of %s differ, the first at %d: %#02x, expected %#02x", wrong, len(got), m.Of, s.off+int64(i), got[i], want[i])
+}

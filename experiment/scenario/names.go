@@ -1,0 +1,126 @@
+package scenario
+
+import (
+	"strings"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/report"
+)
+
+// named is a string of a fixed choice.
+type named interface{ names() []string }
+
+// oneOf marks structs of which exactly one field is set.
+type oneOf struct{}
+
+// EngineName is a WebAssembly engine.
+type EngineName string
+
+func (EngineName) names() []string { return []string{"wazero", "wasmtime"} }
+
+// ListName is one of the two lists of a portal table entry.
+type ListName string
+
+func (ListName) names() []string { return []string{"priority", "overflow"} }
+
+// EntryOption is an option of a match list entry, the C name without PTL_ME_, in lower case.
+type EntryOption string
+
+// ownOptions are chosen by the scenario itself: memory is contiguous, and how an entry counts follows from how it is waited for.
+const ownOptions = portals.OptMEIOVec | portals.OptMEEventCTComm | portals.OptMEEventCTBytes
+
+func (EntryOption) names() []string {
+	var list []string
+	for i, name := range portals.EntryNames {
+		if ownOptions&(1<<i) == 0 {
+			list = append(list, strings.ToLower(name))
+		}
+	}
+	return list
+}
+
+// PTOption is an option of a portal table entry, the C name without PTL_PT_, in lower case.
+type PTOption string
+
+func (PTOption) names() []string { return lower(portals.PTNames) }
+
+// AckName is an acknowledgement request.
+type AckName string
+
+func (AckName) names() []string { return []string{"none", "ack", "ct_ack", "oc_ack"} }
+
+// AtomicName is an atomic operation, the C name without PTL_, in lower case.
+type AtomicName string
+
+func (AtomicName) names() []string { return lower(portals.AtomicOpNames) }
+
+// TypeName is a datatype of atomic operations, the C name without PTL_ and _T, in lower case.
+type TypeName string
+
+func (TypeName) names() []string {
+	list := lower(portals.DatatypeNames)
+	for i := range list {
+		list[i] = strings.TrimSuffix(list[i], "_t")
+	}
+	return list
+}
+
+// EventName is a type of full events, the C name without PTL_EVENT_, in lower case.
+type EventName string
+
+func (EventName) names() []string { return lower(portals.EventNames) }
+
+// FormatName is a format of tables.
+type FormatName string
+
+func (FormatName) names() []string {
+	var list []string
+	for _, f := range report.Formats {
+		list = append(list, string(f))
+	}
+	return list
+}
+
+// StatName is something that a rank counts.
+type StatName string
+
+func (StatName) names() []string {
+	list := make([]string, len(stats))
+	for i := range stats {
+		list[i] = stats[i].name
+	}
+	return list
+}
+
+func lower(names []string) []string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = strings.ToLower(n)
+	}
+	return list
+}
+
+// indexOf returns the place of name in the choice, which the decoder has checked; the default is the first.
+func indexOf[T interface {
+	~string
+	named
+}](name T) int {
+	for i, n := range name.names() {
+		if n == string(name) {
+			return i
+		}
+	}
+	return 0
+}
+
+// bits joins options of the table all, whose names are in the order of the bits.
+func optionBits[T ~string](options []T, all []string) (bits uint32) {
+	for _, o := range options {
+		for i, n := range all {
+			if strings.EqualFold(n, string(o)) {
+				bits |= 1 << i
+			}
+		}
+	}
+	return bits
+}

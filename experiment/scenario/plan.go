@@ -1,0 +1,440 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Options replace what a scenario says about itself.
+type Options struct {
+	Set    []string // of the profile, "path=value", after those of the scenario
+	Ranks  int      // 0: as the scenario says
+	Seed   *uint64  // nil: as the scenario says
+	Engine string   // "": as the scenario says
+}
+
+// Plan is a scenario that has been checked: every name, file and module is there and every range fits. It can be run any
+// number of times.
+type Plan struct {
+	spec      *Spec
+	output    Output // of the spec, or as Show has changed it
+	only      string // table to show, "": all
+	profile   *runtime.Profile
+	ranks     int
+	seed      uint64
+	engine    string
+	env       *env
+	entries   []*entryPlan
+	programs  []*programPlan
+	programOf []*programPlan // by rank; nil: none
+	modules   map[string]*hpu.Module
+	stepPaths []string
+	stepID    map[string]int // place in stepPaths
+	errs      []error
+}
+
+// entryPlan is an entry with what was found out about it.
+type entryPlan struct {
+	*Entry
+	index      int
+	path       string
+	ranks      []int
+	on         []bool // by rank
+	module     *hpu.Module
+	exports    [3]string // header, payload, completion
+	fields     []stateField
+	stateSize  int64
+	inBytes    string // path of a step that waits for bytes; "": none
+	inMessages string
+}
+
+type programPlan struct {
+	*Program
+	path     string
+	ranks    []int
+	marks    map[string]bool
+	measures map[string]bool
+}
+
+// Bounds of a scenario; more is taken for a slip.
+const (
+	maxRanks  = 1 << 20
+	maxCount  = 1 << 30
+	maxMemory = 1 << 36 // of all regions of all ranks
+	maxNested = 8       // repeats within each other
+)
+
+// Load reads and plans the scenario in a file.
+func Load(file string, o Options) (*Plan, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	return s.Plan(o)
+}
+
+// Plan checks the scenario. All errors, of type *FieldError, are joined.
+func (s *Spec) Plan(o Options) (*Plan, error) {
+	p := &Plan{
+		spec: s, output: s.Output, ranks: s.Ranks, seed: 1, engine: string(s.Engine), modules: make(map[string]*hpu.Module), stepID: make(map[string]int),
+	}
+	if o.Ranks != 0 {
+		p.ranks = o.Ranks
+	}
+	if s.Seed != nil {
+		p.seed = *s.Seed
+	}
+	if o.Seed != nil {
+		p.seed = *o.Seed
+	}
+	if o.Engine != "" {
+		p.engine = o.Engine
+	}
+	if p.ranks < 1 || p.ranks > maxRanks {
+		p.fail("ranks", "%d, expected 1 to %d", p.ranks, maxRanks)
+	}
+	if p.engine != "" {
+		if err := checkEngine(p.engine); err != nil {
+			p.fail("engine", "%w", err)
+		}
+	}
+	p.loadProfile(o.Set)
+	if p.errs != nil {
+		return nil, errors.Join(p.errs...)
+	}
+	p.env = newEnv(p.profile, p.ranks)
+	p.programOf = make([]*programPlan, p.ranks)
+	p.planEntries()
+	p.planPrograms()
+	if p.errs == nil { // the rest refers to what these name
+		p.checkMemory()
+		p.checkPrograms()
+		p.checkExpectations()
+		p.checkOutput()
+	}
+	return p, errors.Join(p.errs...)
+}
+
+// checkEngine reports an engine that is not there.
+func checkEngine(name string) error {
+	e, err := hpu.NewEngine(name)
+	if err != nil {
+		return err
+	}
+	return e.Close()
+}
+
+// fail notes that the value at a path of the scenario is wrong. The line is that of the longest part of the path which is in
+// the file.
+func (p *Plan) fail(path, format string, args ...any) {
+	p.errs = append(p.errs, p.at(path, fmt.Errorf(format, args...)))
+}
+
+// at says where an error comes from.
+func (p *Plan) at(path string, err error) error {
+	e := &FieldError{File: p.spec.file, Path: path, Err: err}
+	for part := path; part != ""; {
+		if line, ok := p.spec.lines[part]; ok {
+			e.Line = line
+			break
+		}
+		part = part[:max(0, strings.LastIndexAny(part, ".["))]
+	}
+	return e
+}
+
+// relative returns the path of a file that the scenario names.
+func (p *Plan) relative(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(p.spec.file), name)
+}
+
+// loadProfile reads the profile with all replacements. A crossbar has no radix: it need not be taken away by hand.
+func (p *Plan) loadProfile(more []string) {
+	s := p.spec
+	name := s.Profile
+	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, '/') {
+		if name = p.relative(name); !strings.ContainsRune(name, os.PathSeparator) {
+			name = "." + string(os.PathSeparator) + name
+		}
+	}
+	var all []string
+	where := make(map[string]string) // override: path in the scenario
+	add := func(o, path string) {
+		all = append(all, o)
+		where[o] = path
+	}
+	for _, x := range s.Set {
+		add(x.Path+"="+x.Value, x.where)
+	}
+	for _, x := range s.Topology {
+		add("fabric."+x.Path+"="+x.Value, x.where)
+		if x.Path == "kind" && x.Value == "crossbar" {
+			add("fabric.radix=0", x.where)
+		}
+	}
+	for _, o := range more {
+		add(o, "")
+		if strings.ReplaceAll(o, " ", "") == "fabric.kind=crossbar" {
+			add("fabric.radix=0", "")
+		}
+	}
+	var err error
+	if p.profile, err = runtime.LoadProfile(name, all...); err == nil {
+		return
+	}
+	for _, o := range all {
+		if strings.Contains(err.Error(), o) {
+			if where[o] == "" {
+				p.errs = append(p.errs, err)
+				return
+			}
+			p.fail(where[o], "%w", err)
+			return
+		}
+	}
+	p.fail("profile", "%w", err)
+}
+
+// planEntries resolves ranks, modules and states.
+func (p *Plan) planEntries() {
+	for i := range p.spec.Entries {
+		e := &entryPlan{Entry: &p.spec.Entries[i], index: i, path: fmt.Sprintf("entries[%d]", i)}
+		if err := checkName(e.Name); err != nil {
+			p.fail(e.path+".name", "%w", err)
+		}
+		if other := p.entry(e.Name); other != nil {
+			p.fail(e.path+".name", "%s is the name of %s", e.Name, other.path)
+		}
+		e.on = make([]bool, p.ranks)
+		var err error
+		if e.ranks, err = e.Ranks.list(p.env); err != nil {
+			p.fail(e.path+".ranks", "%w", err)
+		}
+		for _, r := range e.ranks {
+			e.on[r] = true
+		}
+		p.readFile(&e.Fill, e.path+".fill")
+		if e.Fill.kind == contentValues {
+			p.fail(e.path+".fill", "only a state has fields with names")
+		}
+		if e.Handlers != nil {
+			p.planHandlers(e)
+		}
+		p.entries = append(p.entries, e)
+	}
+}
+
+func checkName(name string) error {
+	for _, r := range name {
+		if r != '_' && r != '-' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			return fmt.Errorf("%q, expected letters, digits, _ - .", name)
+		}
+	}
+	if strings.HasSuffix(name, hostMemory) {
+		return fmt.Errorf("%q ends like the name of the handlers' host memory of an entry", name)
+	}
+	if name == "" {
+		return errors.New("empty, expected a name")
+	}
+	return nil
+}
+
+// entry returns the entry of that name, nil if there is none.
+func (p *Plan) entry(name string) *entryPlan {
+	for _, e := range p.entries {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// readFile gives content of a file its bytes.
+func (p *Plan) readFile(c *Content, path string) {
+	if c.kind != contentFile {
+		return
+	}
+	var err error
+	if c.bytes, err = os.ReadFile(p.relative(c.file)); err != nil {
+		p.fail(path+".file", "%w", err)
+	}
+}
+
+// planHandlers loads the module, finds the handlers and the layout of the state.
+func (p *Plan) planHandlers(e *entryPlan) {
+	h := e.Handlers
+	path := e.path + ".handlers"
+	var lib *library
+	if filepath.Ext(h.Module) != ".wasm" {
+		var err error
+		if lib, err = findLibrary(h.Module); err != nil {
+			p.fail(path+".module", "%w", err)
+			return
+		}
+	}
+	var err error
+	if e.module, err = p.loadModule(h.Module, lib); err != nil {
+		p.fail(path+".module", "%w", err)
+		return
+	}
+	p.chooseExports(e, path)
+	p.readFile(&h.State, path+".state")
+	switch {
+	case h.State.kind == contentFields:
+		e.fields, e.stateSize, err = namedLayout(h.State.fields, p.anyRank(e.ranks))
+		if err != nil {
+			p.fail(path+".state", "%w", err)
+		}
+	case lib != nil:
+		e.fields, e.stateSize = lib.layout()
+	case h.State.kind == contentValues:
+		p.fail(path+".state.values", "only the state of a built-in library has fields with names; give a list of typed values")
+	}
+	for _, v := range h.State.values {
+		if lib != nil && e.field(v.Name) == nil {
+			p.fail(path+".state.values."+v.Name, "no such field, expected one of %s", fieldNames(e.fields))
+		}
+	}
+}
+
+// anyRank is an environment for what does not depend on which of the ranks it is.
+func (p *Plan) anyRank(ranks []int) *env {
+	if len(ranks) == 0 {
+		return p.env
+	}
+	return p.env.with(varRank, int64(ranks[0]))
+}
+
+func (p *Plan) loadModule(name string, lib *library) (*hpu.Module, error) {
+	if m := p.modules[name]; m != nil {
+		return m, nil
+	}
+	var wasm []byte
+	if lib != nil {
+		wasm = lib.wasm
+	} else {
+		var err error
+		if wasm, err = os.ReadFile(p.relative(name)); err != nil {
+			return nil, err
+		}
+	}
+	m, err := hpu.Load(strings.TrimSuffix(filepath.Base(name), ".wasm"), wasm, p.profile.Device())
+	p.modules[name] = m
+	return m, err
+}
+
+// chooseExports checks the names of the handlers, or takes those that speak for themselves.
+func (p *Plan) chooseExports(e *entryPlan, path string) {
+	h := e.Handlers
+	kinds := [3]string{"header", "payload", "completion"}
+	e.exports = [3]string{h.Header, h.Payload, h.Completion}
+	if e.exports == [3]string{} {
+		for i, name := range kinds {
+			if _, err := e.module.Export(name); err == nil {
+				e.exports[i] = name
+			}
+		}
+		if e.exports == [3]string{} {
+			_, err := e.module.Export(kinds[1])
+			p.fail(path, "no handler is given: name a header, payload or completion handler (%w)", err)
+		}
+		return
+	}
+	for i, name := range e.exports {
+		if name == "" {
+			continue
+		}
+		if _, err := e.module.Export(name); err != nil {
+			p.fail(path+"."+kinds[i], "%w", err)
+		}
+	}
+}
+
+// field returns the field of the state of that name or number, nil if there is none.
+func (e *entryPlan) field(name string) *stateField {
+	for i := range e.fields {
+		if e.fields[i].name == name {
+			return &e.fields[i]
+		}
+	}
+	return nil
+}
+
+// maxNames is how many fields an error message names.
+const maxNames = 12
+
+func fieldNames(fields []stateField) string {
+	var names []string
+	for i, f := range fields {
+		if i == maxNames {
+			names = append(names, fmt.Sprintf("and %d more", len(fields)-i))
+			break
+		}
+		names = append(names, f.name)
+	}
+	if names == nil {
+		return "none: give the state as a list of typed values with names"
+	}
+	return strings.Join(names, ", ")
+}
+
+// planPrograms resolves which rank runs what.
+func (p *Plan) planPrograms() {
+	for i := range p.spec.Programs {
+		g := &programPlan{
+			Program: &p.spec.Programs[i], path: fmt.Sprintf("programs[%d]", i),
+			marks: make(map[string]bool), measures: make(map[string]bool),
+		}
+		if g.Name == "" {
+			g.Name = "program"
+		}
+		var err error
+		if g.ranks, err = g.Ranks.list(p.env); err != nil {
+			p.fail(g.path+".ranks", "%w", err)
+		}
+		for _, r := range g.ranks {
+			if other := p.programOf[r]; other != nil {
+				p.fail(g.path+".ranks", "rank %d already runs %s", r, other.path)
+				break
+			}
+			p.programOf[r] = g
+		}
+		names := make(map[string]bool)
+		for k := range g.Buffers {
+			b := &g.Buffers[k]
+			path := fmt.Sprintf("%s.buffers[%d]", g.path, k)
+			if err := checkName(b.Name); err != nil {
+				p.fail(path+".name", "%w", err)
+			} else if names[b.Name] || p.entry(b.Name) != nil {
+				p.fail(path+".name", "%s is the name of something else", b.Name)
+			}
+			names[b.Name] = true
+			p.readFile(&b.Fill, path+".fill")
+			if b.Fill.kind == contentValues {
+				p.fail(path+".fill", "only a state has fields with names")
+			}
+		}
+		p.programs = append(p.programs, g)
+	}
+}
+
+// stream is where the pattern of a memory comes from: it depends on seed, rank and name only.
+func (p *Plan) stream(rank int, name string) source {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s", rank, name)
+	return source{p.seed, h.Sum64()}
+}

@@ -1,0 +1,243 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// steps does the steps of a program, or of a repeat in it.
+func (r *run) steps(st *rankState, steps []Step, path string, at *env) error {
+	for i := range steps {
+		s := &steps[i]
+		st.step, st.waits = fmt.Sprintf("%s[%d]", path, i), ""
+		if s.Repeat != nil {
+			times, err := s.Repeat.Times.int(at, 1, 0, maxCount)
+			if err != nil {
+				return r.at(st.step, err)
+			}
+			inner := st.step + ".repeat.steps"
+			for round := range times {
+				if err := r.steps(st, s.Repeat.Steps, inner, at.with(varRound, round)); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if err := r.step(st, s, st.step, at); err != nil {
+			return r.at(st.step, err)
+		}
+	}
+	return nil
+}
+
+// step does one step.
+func (r *run) step(st *rankState, s *Step, path string, at *env) error {
+	p := st.proc
+	switch {
+	case s.Put != nil:
+		return r.each(st, &s.Put.Target, at, func(at *env) error { return r.doPut(st, s.Put, path, at) })
+	case s.Get != nil:
+		return r.each(st, &s.Get.Target, at, func(at *env) error { return r.doGet(st, s.Get, path, at) })
+	case s.Atomic != nil:
+		return r.each(st, &s.Atomic.Target, at, func(at *env) error { return r.doAtomic(st, s.Atomic, path, at) })
+	case s.Wait != nil:
+		return r.wait(st, s.Wait, at)
+	case s.Sleep != nil:
+		p.Sleep(*s.Sleep)
+	case s.Until != nil:
+		p.SleepUntil(max(p.Now(), *s.Until))
+	case s.Compute != nil:
+		p.Compute(*s.Compute)
+	case s.Copy != nil:
+		from, into, err := r.copy(p.Rank(), s.Copy, at)
+		if err != nil {
+			return err
+		}
+		p.Copy(st.bytes(into), st.bytes(from))
+	case s.Mark != nil:
+		st.marks[*s.Mark] = p.Now()
+	case s.Measure != nil:
+		return r.doMeasure(st, s.Measure, at)
+	case s.Expect != nil:
+		r.expect(s.Expect, path+".expect", []int{p.Rank()}, at)
+	}
+	return nil
+}
+
+// bytes is the memory of a span.
+func (st *rankState) bytes(s span) []byte { return st.regions[s.of].data[s.off : s.off+s.len] }
+
+// addr is the address of a span.
+func (st *rankState) addr(s span) uint64 { return st.regions[s.of].addr + uint64(s.off) }
+
+// each repeats an operation, at intervals if there is one.
+func (r *run) each(st *rankState, t *Target, at *env, post func(*env) error) error {
+	n, err := t.Count.int(at, 1, 0, maxCount)
+	if err != nil {
+		return err
+	}
+	start := st.proc.Now()
+	for i := range n {
+		if t.Interval != nil {
+			st.proc.SleepUntil(max(st.proc.Now(), start+sim.Time(i)**t.Interval))
+		}
+		if err := post(at.with(varI, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// own gives a step memory of its own the first time it needs it.
+func (r *run) own(st *rankState, s span, path string, fill *Content) error {
+	if s.of != path {
+		return nil
+	}
+	if have, ok := st.regions[path]; ok && int64(len(have.data)) >= s.len {
+		return nil
+	}
+	if !fill.IsSet() {
+		fill = &Content{kind: contentPattern}
+	}
+	return r.allocate(st, st.proc.Rank(), path, s.len, fill)
+}
+
+// userPtr marks events of a step.
+func (r *run) userPtr(path string) uint64 { return stepPtr | uint64(r.stepID[path]) }
+
+// stepPtr is set in the user pointers of operations of steps; entries have small ones.
+const stepPtr = 1 << 40
+
+func (r *run) doPut(st *rankState, x *Put, path string, at *env) error {
+	g, err := r.put(st.proc.Rank(), path, x, at)
+	if err != nil {
+		return err
+	}
+	if err := r.own(st, g.src, path, &x.Fill); err != nil {
+		return err
+	}
+	for i := range g.to {
+		a := &g.to[i]
+		err := st.proc.NI().Put(st.puts, st.addr(g.src), uint64(g.src.len), portals.AckReq(indexOf(x.Ack)), a.id(), a.pt, a.bits, a.remote, r.userPtr(path), g.hdr)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) doGet(st *rankState, x *Get, path string, at *env) error {
+	g, err := r.get(st.proc.Rank(), path, x, at)
+	if err != nil {
+		return err
+	}
+	if err := r.own(st, g.dst, path, &Content{kind: contentZero}); err != nil {
+		return err
+	}
+	for i := range g.to {
+		a := &g.to[i]
+		err := st.proc.NI().Get(st.gets, st.addr(g.dst), uint64(g.dst.len), a.id(), a.pt, a.bits, a.remote, r.userPtr(path))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// doAtomic posts atomics. Package runtime gives a time to puts and gets only; the overhead o of an atomic is taken here.
+func (r *run) doAtomic(st *rankState, x *Atomic, path string, at *env) error {
+	g, err := r.atomic(st.proc.Rank(), path, x, at)
+	if err != nil {
+		return err
+	}
+	if err := r.own(st, g.src, path, &x.Fill); err != nil {
+		return err
+	}
+	ni := st.proc.NI().NI
+	src, n, ptr := st.addr(g.src), uint64(g.src.len), r.userPtr(path)
+	for i := range g.to {
+		a := &g.to[i]
+		st.proc.Compute(r.profile.NIC.Overhead)
+		switch {
+		case !g.fetches:
+			err = ni.Atomic(st.puts, src, n, portals.AckReq(indexOf(x.Ack)), a.id(), a.pt, a.bits, a.remote, ptr, g.hdr, g.op, g.typ)
+		case g.op < portals.OpSWAP:
+			err = ni.FetchAtomic(st.gets, st.addr(g.dst), st.puts, src, n, a.id(), a.pt, a.bits, a.remote, ptr, g.hdr, g.op, g.typ)
+		default:
+			err = ni.Swap(st.gets, st.addr(g.dst), st.puts, src, n, a.id(), a.pt, a.bits, a.remote, ptr, g.hdr, g.operand, g.op, g.typ)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wait waits until so much more has been counted.
+func (r *run) wait(st *rankState, w *Wait, at *env) error {
+	n, err := w.amount(at)
+	if err != nil {
+		return err
+	}
+	var c *waitable
+	what := ""
+	switch {
+	case w.Acks.IsSet():
+		c, what = &st.acks, "acknowledgements"
+	case w.Replies.IsSet():
+		c, what = &st.replies, "replies"
+	default:
+		c, what = &st.entries[w.Entry].waitable, "messages in entry "+w.Entry
+		if w.Bytes.IsSet() {
+			what = "bytes in entry " + w.Entry
+		}
+	}
+	ni := st.proc.NI()
+	before, err := ni.CTGet(c.ct)
+	if err != nil {
+		return err
+	}
+	st.waits = fmt.Sprintf("%d %s in all, of which %d were there when the wait began", c.waited+n, what, before.Success)
+	v, err := ni.CTWait(c.ct, c.waited+n)
+	if err == nil && v.Failure > 0 {
+		err = fmt.Errorf("%d operations failed while the program waited for %s", v.Failure, what)
+		if last := r.rec.ranks[st.proc.Rank()].lastFail; last != portals.NIOK {
+			err = fmt.Errorf("%w: %s", err, last)
+		}
+	}
+	c.waited += n
+	return err
+}
+
+var errNotMarked = errors.New("the mark has not been passed")
+
+func (r *run) doMeasure(st *rankState, m *Measure, at *env) error {
+	whose, divide, err := r.measure(st.proc.Rank(), m, at)
+	if err != nil {
+		return err
+	}
+	since, ok := r.states[whose].marks[m.Since]
+	if !ok {
+		return fmt.Errorf("mark %s of rank %d: %w", m.Since, whose, errNotMarked)
+	}
+	l := st.latency(m.name())
+	if l == nil {
+		l = &latency{name: m.name()}
+		st.latencies = append(st.latencies, l)
+	}
+	l.samples = append(l.samples, (st.proc.Now()-since)/sim.Time(divide))
+	return nil
+}
+
+// latency returns the measurement of that name, nil if there is no sample.
+func (st *rankState) latency(name string) *latency {
+	for _, l := range st.latencies {
+		if l.name == name {
+			return l
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package scenario
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// recorder notes what the interfaces of all ranks do, at the time at which they do it.
+type recorder struct {
+	run     *run
+	ranks   []counts
+	wanted  EventSet
+	events  []event
+	refused []refusal
+}
+
+// counts is what was seen of a rank.
+type counts struct {
+	events    [64]int64 // by type
+	refused   int64
+	truncated int64
+	lastFail  portals.FailType // of an event
+}
+
+// event is a full event with its time.
+type event struct {
+	at   sim.Time
+	rank int
+	portals.Event
+}
+
+// refusal is a message that no entry took.
+type refusal struct {
+	at     sim.Time
+	rank   int
+	header portals.Header
+	fail   portals.FailType
+}
+
+// Error says what was refused.
+func (m refusal) Error() string {
+	return fmt.Sprintf("rank %d at %v: no entry took a %s of %d B from rank %d: %s (portal table index %d, match bits %#x)",
+		m.rank, m.at, m.header.Kind, m.header.RLength, m.header.Initiator.NID, m.fail, m.header.PT, m.header.MatchBits)
+}
+
+// keptRefusals is how many refusals are remembered; all are counted.
+const keptRefusals = 20
+
+// Trace notes a step of an interface; it implements portals.Tracer.
+func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
+	switch t.What {
+	case portals.TraceEvent, portals.TraceRefused, portals.TraceMatched:
+	default:
+		return
+	}
+	id, err := ni.PhysID()
+	if err != nil {
+		return // an interface that was shut down belongs to nobody
+	}
+	rank := int(id.NID)
+	c := &r.ranks[rank]
+	now := r.run.cluster.Engine().Now()
+	switch t.What {
+	case portals.TraceEvent:
+		c.events[t.Event.Type]++
+		if t.Event.Fail != portals.NIOK {
+			c.lastFail = t.Event.Fail
+		}
+		if r.wanted.chosen[t.Event.Type] {
+			r.events = append(r.events, event{now, rank, *t.Event})
+		}
+	case portals.TraceRefused:
+		c.refused++
+		if len(r.refused) < keptRefusals {
+			r.refused = append(r.refused, refusal{now, rank, t.Delivery.Header, t.Delivery.Fail})
+		}
+	default:
+		if t.Delivery.MLength < t.Delivery.Header.RLength {
+			c.truncated++
+		}
+	}
+}
+
+// source is what an event is about: an entry, or a step that posted the operation.
+func (r *run) source(e *event) string {
+	switch {
+	case e.UserPtr&stepPtr != 0:
+		if id := int(e.UserPtr &^ stepPtr); id < len(r.stepPaths) {
+			return r.stepPaths[id]
+		}
+	case e.UserPtr > 0 && e.UserPtr <= uint64(len(r.entries)):
+		return r.entries[e.UserPtr-1].Name
+	}
+	return ""
+}

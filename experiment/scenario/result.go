@@ -1,0 +1,381 @@
+package scenario
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Table is one of the tables of a result.
+type Table struct {
+	Name string // latency, stats, state, memory, events, log
+	*report.Table
+	idle []string // columns that people need not see: zero in every row
+}
+
+// Result is what a run showed.
+type Result struct {
+	Title   string
+	Profile string
+	Ranks   int
+	Seed    uint64
+	End     sim.Time // of the run
+	Checked int      // comparisons that expectations made
+	Failed  bool
+	Tables  []Table // those that the scenario asks for
+	Notes   []string
+}
+
+// statInfo is something that a rank counts.
+type statInfo struct {
+	name, help string
+	kind       report.Kind
+	count      func(r *run, rank int) int64
+}
+
+// stats are the columns of the table, and what expectations can name.
+var stats = []statInfo{
+	{"packets_sent", "Packets put on the wire.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsSent })},
+	{"packets_received", "Packets that arrived.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsReceived })},
+	{"packets_dropped", "Packets dropped for want of room or of a process.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsDropped })},
+	{"messages_refused", "Messages that no entry took.", report.Count, ofRank(func(c *counts) int64 { return c.refused })},
+	{"messages_truncated", "Messages of which an entry took only a part.", report.Count, ofRank(func(c *counts) int64 { return c.truncated })},
+	{"handler_calls", "Handlers that ran.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.HandlerCalls })},
+	{"handler_errors", "Handlers that trapped, were killed or returned an error.", report.Count, func(r *run, rank int) int64 { return r.states[rank].handlersFailed }},
+	{"handler_cycles", "Cycles charged to handlers.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.HandlerCycles })},
+	{"flow_control", "Messages in which flow control was triggered.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.FlowControl })},
+	{"lost_actions", "Actions of handlers on counters that were freed meanwhile.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.LostActions })},
+	{"host_memory", "Bytes through host memory: DMA in both directions and streams of the cores.", report.Size, ofNode(func(s *runtime.Stats) int64 { return s.HostMemoryBytes })},
+}
+
+func ofNode(get func(*runtime.Stats) int64) func(*run, int) int64 {
+	return func(r *run, rank int) int64 {
+		s := r.cluster.Node(rank).Stats()
+		return get(&s)
+	}
+}
+
+func ofRank(get func(*counts) int64) func(*run, int) int64 {
+	return func(r *run, rank int) int64 { return get(&r.rec.ranks[rank]) }
+}
+
+// result collects what the scenario wants to see.
+func (r *run) result(err error) *Result {
+	x := &Result{
+		Title: r.spec.Title, Profile: r.profile.Name, Ranks: r.ranks, Seed: r.seed,
+		End: r.cluster.Engine().Now(), Checked: r.checked, Failed: err != nil,
+	}
+	if x.Title == "" {
+		x.Title = r.spec.file
+	}
+	x.Tables = r.tables()
+	for rank := range r.states {
+		if n := r.rec.ranks[rank].truncated; n > 0 {
+			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %d messages did not fit in their entry and were truncated", rank, n))
+		}
+		if n := r.cluster.Node(rank).Stats().PacketsDropped; n > 0 {
+			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %d packets were dropped for want of room", rank, n))
+		}
+	}
+	return x
+}
+
+// tables are those that the scenario shows, in the order of TableNames.
+func (r *run) tables() (list []Table) {
+	shown := r.Tables()
+	if r.only == "" && len(r.logs) > 0 {
+		shown = append(shown, "log")
+	}
+	for _, name := range TableNames {
+		if !slices.Contains(shown, name) {
+			continue
+		}
+		t := Table{Name: name}
+		title := ""
+		switch name {
+		case "latency":
+			title, t.Table = "Latencies", r.latencyTable()
+		case "stats":
+			title = "What the ranks counted"
+			t.Table, t.idle = r.statsTable()
+		case "state":
+			title, t.Table = "HPU memory at the end", r.stateTable()
+		case "memory":
+			title, t.Table = "Host memory at the end", r.memoryTable()
+		case "events":
+			title, t.Table = "Events", r.eventTable()
+		case "log":
+			title, t.Table = "What handlers logged", r.logTable()
+		}
+		t.Title = title
+		list = append(list, t)
+	}
+	return list
+}
+
+var rankColumn = report.Column{Name: "rank", Kind: report.Count, Help: "Rank."}
+
+func (r *run) latencyTable() *report.Table {
+	t := report.New(rankColumn,
+		report.Column{Name: "interval", Kind: report.Text, Help: "Name of the measurement."},
+		report.Column{Name: "samples", Kind: report.Count, Help: "How often it was measured."},
+		report.Column{Name: "min", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "Shortest sample."},
+		report.Column{Name: "median", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "Middle sample; of an even number the lower of two."},
+		report.Column{Name: "mean", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "Mean of all samples, to the picosecond below."},
+		report.Column{Name: "max", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "Longest sample."})
+	for rank := range r.states {
+		for _, l := range r.states[rank].latencies {
+			sorted := slices.Sorted(slices.Values(l.samples))
+			n := len(sorted)
+			sum := sim.Time(0)
+			for _, v := range sorted {
+				sum += v
+			}
+			t.Add(rank, l.name, n, sorted[0], sorted[(n-1)/2], sum/sim.Time(n), sorted[n-1])
+		}
+	}
+	return t
+}
+
+// statsTable returns the table and its columns that are zero everywhere.
+func (r *run) statsTable() (t *report.Table, idle []string) {
+	columns := []report.Column{rankColumn}
+	for _, s := range stats {
+		c := report.Column{Name: s.name, Kind: s.kind, Help: s.help}
+		if s.kind == report.Size {
+			c.Unit = "B"
+		}
+		columns = append(columns, c)
+	}
+	columns = append(columns, report.Column{
+		Name: "cpu_busy", Unit: "ns", Kind: report.Duration,
+		Help: "Time of all cores, posting, computing, copying and looking at completions.",
+	})
+	t = report.New(columns...)
+	seen := make([]bool, len(stats))
+	for _, rank := range r.must(r.some(r.output.Stats, nil, r.env)) {
+		row := []any{rank}
+		for i, s := range stats {
+			n := s.count(r, rank)
+			row = append(row, n)
+			seen[i] = seen[i] || n != 0
+		}
+		t.Add(append(row, r.cluster.Node(rank).Stats().CPUBusy)...)
+	}
+	for i := range stats {
+		if !seen[i] {
+			idle = append(idle, columns[i+1].Key())
+		}
+	}
+	return t, idle
+}
+
+// dumpBytes is how many bytes a row of a hexadecimal dump has.
+const dumpBytes = 16
+
+func (r *run) stateTable() *report.Table {
+	t := report.New(rankColumn,
+		report.Column{Name: "entry", Kind: report.Text, Help: "Entry whose handlers use the memory."},
+		report.Column{Name: "offset", Kind: report.Count, Help: "Where in the HPU memory, bytes."},
+		report.Column{Name: "field", Kind: report.Text, Help: "Name of the field."},
+		report.Column{Name: "type", Kind: report.Text, Help: "Type of the field."},
+		report.Column{Name: "value", Kind: report.Text, Help: "The value."},
+		report.Column{Name: "hex", Kind: report.Text, Help: "The bytes, lowest address first."})
+	for i := range r.output.State {
+		o := &r.output.State[i]
+		for _, rank := range r.must(r.holders(o.Of, o.Ranks, nil, r.env)) {
+			in := r.states[rank].entries[o.Of]
+			b := in.memory.Bytes()
+			for _, f := range in.plan.fields {
+				if o.Fields == nil || slices.Contains(o.Fields, f.name) {
+					one := b[f.offset : f.offset+f.typ.size]
+					t.Add(rank, o.Of, f.offset, f.name, f.typ.name, f.typ.text(one), hex.EncodeToString(one))
+				}
+			}
+			if in.plan.fields == nil {
+				dump(b, 0, func(off int64, row string) { t.Add(rank, o.Of, off, nil, nil, nil, row) })
+			}
+		}
+	}
+	return t
+}
+
+// must returns ranks that planning has found right.
+func (r *run) must(ranks []int, err error) []int {
+	if err != nil {
+		panic("scenario: ranks that were checked: " + err.Error())
+	}
+	return ranks
+}
+
+func dump(b []byte, from int64, row func(off int64, row string)) {
+	for at := 0; at < len(b); at += dumpBytes {
+		row(from+int64(at), spaced(b[at:min(at+dumpBytes, len(b))]))
+	}
+}
+
+func spaced(b []byte) string { return strings.TrimSpace(fmt.Sprintf("% x", b)) }
+
+func (r *run) memoryTable() *report.Table {
+	t := report.New(rankColumn,
+		report.Column{Name: "memory", Kind: report.Text, Help: "Entry or buffer."},
+		report.Column{Name: "offset", Kind: report.Count, Help: "Where in it, bytes."},
+		report.Column{Name: "hex", Kind: report.Text, Help: "The bytes, lowest address first."})
+	for i := range r.output.Memory {
+		o := &r.output.Memory[i]
+		for _, rank := range r.must(r.holders(o.Of, o.Ranks, nil, r.env)) {
+			s, err := r.spanOf(rank, o.Of, o.Offset, o.Bytes, r.on(rank))
+			if err != nil {
+				panic("scenario: a range that was checked: " + err.Error())
+			}
+			dump(r.states[rank].bytes(s), s.off, func(off int64, row string) { t.Add(rank, o.Of, off, row) })
+		}
+	}
+	return t
+}
+
+func (r *run) eventTable() *report.Table {
+	t := report.New(
+		report.Column{Name: "time", Unit: "ns", Kind: report.Duration, Help: "When the event was posted, since the beginning of the run."},
+		rankColumn,
+		report.Column{Name: "event", Kind: report.Text, Help: "Type of the event."},
+		report.Column{Name: "of", Kind: report.Text, Help: "Entry, or step that posted the operation."},
+		report.Column{Name: "from", Kind: report.Count, Help: "Rank of the initiator, at the target."},
+		report.Column{Name: "length", Unit: "B", Kind: report.Size, Help: "Bytes that were moved."},
+		report.Column{Name: "requested", Unit: "B", Kind: report.Size, Help: "Bytes that were asked for."},
+		report.Column{Name: "match_bits", Kind: report.Text, Help: "Match bits of the request."},
+		report.Column{Name: "hdr_data", Kind: report.Text, Help: "64 bits of the initiator."},
+		report.Column{Name: "result", Kind: report.Text, Help: "OK, or why it failed."})
+	for i := range r.rec.events {
+		e := &r.rec.events[i]
+		switch e.Type {
+		case portals.EventSend, portals.EventAck, portals.EventReply:
+			t.Add(e.at, e.rank, e.Type.String(), r.source(e), nil, int64(e.MLength), nil, nil, nil, e.Fail.String())
+		case portals.EventLink, portals.EventAutoUnlink, portals.EventAutoFree, portals.EventPTDisabled:
+			t.Add(e.at, e.rank, e.Type.String(), r.source(e), nil, nil, nil, nil, nil, e.Fail.String())
+		default:
+			t.Add(e.at, e.rank, e.Type.String(), r.source(e), int64(e.Initiator.NID), int64(e.MLength), int64(e.RLength),
+				fmt.Sprintf("%#x", e.MatchBits), fmt.Sprintf("%#x", e.HdrData), e.Fail.String())
+		}
+	}
+	return t
+}
+
+func (r *run) logTable() *report.Table {
+	t := report.New(
+		report.Column{Name: "time", Unit: "ns", Kind: report.Duration, Help: "When the handler logged the line."},
+		rankColumn,
+		report.Column{Name: "module", Kind: report.Text, Help: "Module of the handler."},
+		report.Column{Name: "line", Kind: report.Text, Help: "What it logged."})
+	slices.SortStableFunc(r.logs, func(a, b logLine) int { return int(min(max(a.at-b.at, -1), 1)) })
+	for _, l := range r.logs {
+		t.Add(l.at, l.rank, l.module, l.text)
+	}
+	return t
+}
+
+// Summary says in a line what ran and how it ended.
+func (x *Result) Summary() string {
+	outcome := "nothing was expected"
+	switch {
+	case x.Failed:
+		outcome = "FAILED"
+	case x.Checked > 0:
+		outcome = fmt.Sprintf("%d expectations hold", x.Checked)
+		if x.Checked == 1 {
+			outcome = "1 expectation holds"
+		}
+	}
+	return fmt.Sprintf("%s: %d ranks, %s, seed %d, ended at %v, %s", x.Title, x.Ranks, x.Profile, x.Seed, x.End, outcome)
+}
+
+// Write writes the tables. CSV and NDJSON hold one table: it is an error if there are more. JSON is an object with all of them.
+func (x *Result) Write(w io.Writer, f report.Format) error {
+	switch f {
+	case report.JSONFormat:
+		return x.writeJSON(w)
+	case report.CSVFormat, report.NDJSONFormat:
+		if len(x.Tables) > 1 {
+			return fmt.Errorf("%s holds one table, but the scenario shows %s", f, strings.Join(x.names(), ", "))
+		}
+		for _, t := range x.Tables {
+			if err := t.Write(w, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var out bytes.Buffer
+	fmt.Fprintln(&out, x.Summary())
+	for _, t := range x.Tables {
+		out.WriteByte('\n')
+		shown, err := t.busy()
+		if err != nil {
+			return err
+		}
+		if err := shown.Write(&out, f); err != nil {
+			return err
+		}
+	}
+	for i, note := range x.Notes {
+		if i == 0 {
+			out.WriteByte('\n')
+		}
+		fmt.Fprintln(&out, note)
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+// busy is the table without its idle columns, which a note names.
+func (t *Table) busy() (*report.Table, error) {
+	if t.idle == nil {
+		return t.Table, nil
+	}
+	var keep []string
+	for _, c := range t.Columns {
+		if !slices.Contains(t.idle, c.Key()) {
+			keep = append(keep, c.Key())
+		}
+	}
+	out, err := t.Select(keep...)
+	if err == nil {
+		out.Notes = append(slices.Clone(out.Notes), "Zero on all these ranks: "+strings.ReplaceAll(strings.Join(t.idle, ", "), "_", " ")+".")
+	}
+	return out, err
+}
+
+func (x *Result) names() []string {
+	names := make([]string, len(x.Tables))
+	for i, t := range x.Tables {
+		names[i] = t.Name
+	}
+	return names
+}
+
+func (x *Result) writeJSON(w io.Writer) error {
+	out := map[string]any{
+		"title": x.Title, "profile": x.Profile, "ranks": x.Ranks, "seed": x.Seed, "failed": x.Failed,
+		"checked": x.Checked, "end_ps": int64(x.End), "notes": append([]string{}, x.Notes...),
+	}
+	for _, t := range x.Tables {
+		var rows bytes.Buffer
+		if err := t.Write(&rows, report.JSONFormat); err != nil {
+			return err
+		}
+		out[t.Name] = json.RawMessage(rows.Bytes())
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(out)
+}

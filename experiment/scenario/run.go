@@ -1,0 +1,357 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// run is a scenario under way.
+type run struct {
+	*Plan
+	cluster  *runtime.Cluster
+	rec      *recorder
+	states   []rankState
+	logs     []logLine
+	failures []error
+	more     int // failures beyond those kept
+	checked  int // comparisons made
+	excused  map[excuse]bool
+}
+
+// excuse is a number that an expectation has looked at: a failed handler or a refused message is then no surprise.
+type excuse struct {
+	stat StatName
+	rank int
+}
+
+// rankState is what a process of a run has.
+type rankState struct {
+	proc           *runtime.Proc
+	regions        map[string]region
+	entries        map[string]*installed
+	eq             portals.Handle
+	puts, gets     portals.Handle // descriptors of all memory
+	acks, replies  waitable
+	marks          map[string]sim.Time
+	latencies      []*latency // in the order of their first samples
+	step           string     // path of the step under way; "": none
+	waits          string     // what it waits for
+	handlersFailed int64
+}
+
+// region is memory of a process.
+type region struct {
+	addr uint64
+	data []byte
+}
+
+// waitable is a counter with what was waited for so far.
+type waitable struct {
+	ct     portals.Handle
+	waited uint64
+}
+
+// installed is an entry on a rank.
+type installed struct {
+	waitable
+	plan   *entryPlan
+	memory *runtime.HPUMemory // nil: no handlers
+}
+
+// latency is a measured interval.
+type latency struct {
+	name    string
+	samples []sim.Time
+}
+
+type logLine struct {
+	at     sim.Time
+	rank   int
+	module string
+	text   string
+}
+
+// Run carries the scenario out. The tracer, if not nil, records a timeline. A result is returned whenever the simulation began,
+// also with an error: one says what has failed, the other what was seen.
+func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (*Result, error) {
+	r := &run{Plan: p, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
+	r.rec = &recorder{run: r, ranks: make([]counts, p.ranks), wanted: p.output.Events}
+	c, err := runtime.NewCluster(runtime.Config{
+		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec,
+		Log: func(rank int, at sim.Time, module, line string) {
+			r.logs = append(r.logs, logLine{at, rank, module, line})
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	r.cluster = c
+	for rank := range p.ranks {
+		name := "host"
+		if g := p.programOf[rank]; g != nil {
+			name = g.Name
+		}
+		if err := c.Spawn(rank, name, r.main); err != nil {
+			return nil, err
+		}
+	}
+	err = c.Run(ctx)
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	return r.finish(err)
+}
+
+// finish checks the end of the run and collects its result.
+func (r *run) finish(err error) (*Result, error) {
+	failed, total := r.cluster.HandlerErrors()
+	for _, f := range failed {
+		r.states[f.Rank].handlersFailed++
+	}
+	for rank := range r.states {
+		if r.states[rank].proc == nil { // the run ended before time began
+			return nil, err
+		}
+	}
+	var stuck *sim.StuckError
+	if errors.As(err, &stuck) {
+		err = errors.Join(err, r.whereStuck())
+	}
+	if err == nil {
+		for i := range r.spec.Expect {
+			r.expect(&r.spec.Expect[i], fmt.Sprintf("expect[%d]", i), nil, r.env)
+		}
+		r.surprises(failed, total)
+	}
+	if r.more > 0 {
+		r.failures = append(r.failures, fmt.Errorf("and %d more failures", r.more))
+	}
+	err = errors.Join(append([]error{err}, r.failures...)...)
+	return r.result(err), err
+}
+
+// surprises makes failed handlers and refused messages failures of the run, unless an expectation has looked at their number.
+func (r *run) surprises(failed []runtime.HandlerError, total int) {
+	for _, f := range failed {
+		if !r.excused[excuse{"handler_errors", f.Rank}] {
+			r.fail(f)
+		}
+	}
+	if total > len(failed) {
+		r.fail(fmt.Errorf("%d handlers failed, of which %d are known", total, len(failed)))
+	}
+	for _, m := range r.rec.refused {
+		if !r.excused[excuse{"messages_refused", m.rank}] {
+			r.fail(m)
+		}
+	}
+}
+
+// keptFailures is how many failures a run lists; the others are counted.
+const keptFailures = 20
+
+func (r *run) fail(err error) {
+	if len(r.failures) == keptFailures {
+		r.more++
+		return
+	}
+	r.failures = append(r.failures, err)
+}
+
+// whereStuck names the steps at which programs wait.
+func (r *run) whereStuck() error {
+	var errs []error
+	for rank := range r.states {
+		st := &r.states[rank]
+		if st.step == "" || st.waits == "" {
+			continue
+		}
+		if len(errs) == keptFailures {
+			errs = append(errs, errors.New("and further ranks"))
+			break
+		}
+		errs = append(errs, r.at(st.step, fmt.Errorf("rank %d waits here for %s", rank, st.waits)))
+	}
+	for _, m := range r.rec.refused {
+		errs = append(errs, m)
+	}
+	return errors.Join(errs...)
+}
+
+// main is the process of a rank.
+func (r *run) main(p *runtime.Proc) error {
+	rank := p.Rank()
+	st := &r.states[rank]
+	st.proc = p
+	if err := r.setup(st, rank); err != nil {
+		return err
+	}
+	g := r.programOf[rank]
+	if g == nil {
+		return nil
+	}
+	err := r.steps(st, g.Steps, g.path+".steps", r.on(rank))
+	if err == nil {
+		st.step = ""
+	}
+	return err
+}
+
+// setup allocates memory, descriptors and counters, and appends the entries.
+func (r *run) setup(st *rankState, rank int) (err error) {
+	ni := st.proc.NI()
+	st.regions, st.entries, st.marks = make(map[string]region), make(map[string]*installed), make(map[string]sim.Time)
+	slots, err := r.spec.EventQueue.int(r.env, defaultEventQueue, 1, maxCount)
+	if err != nil {
+		return r.at("event_queue", err)
+	}
+	if st.eq, err = ni.EQAlloc(uint64(slots)); err != nil {
+		return r.at("event_queue", err)
+	}
+	if st.acks.ct, err = ni.CTAlloc(); err != nil {
+		return err
+	}
+	if st.replies.ct, err = ni.CTAlloc(); err != nil {
+		return err
+	}
+	all := portals.MD{Length: portals.SizeMax, EQ: st.eq, CT: st.acks.ct, Options: portals.OptMDEventCTAck}
+	if st.puts, err = ni.MDBind(&all); err != nil {
+		return err
+	}
+	all.CT, all.Options = st.replies.ct, portals.OptMDEventCTReply
+	if st.gets, err = ni.MDBind(&all); err != nil {
+		return err
+	}
+	if err := r.portalTable(st, rank); err != nil {
+		return err
+	}
+	for _, e := range r.entries {
+		if e.on[rank] {
+			if err := r.install(st, e, rank); err != nil {
+				return r.at(e.path, fmt.Errorf("on rank %d: %w", rank, err))
+			}
+		}
+	}
+	if g := r.programOf[rank]; g != nil {
+		for i := range g.Buffers {
+			b := &g.Buffers[i]
+			n, err := r.bufferSize(b, rank)
+			if err == nil {
+				err = r.allocate(st, rank, b.Name, n, &b.Fill)
+			}
+			if err != nil {
+				return r.at(fmt.Sprintf("%s.buffers[%d]", g.path, i), err)
+			}
+		}
+	}
+	return nil
+}
+
+// defaultEventQueue is how many slots an event queue has if the scenario does not say.
+const defaultEventQueue = 4096
+
+// allocate gives a rank memory with a name.
+func (r *run) allocate(st *rankState, rank int, name string, n int64, fill *Content) error {
+	addr, data := st.proc.Alloc(int(n))
+	st.regions[name] = region{addr, data}
+	if !fill.IsSet() {
+		return nil
+	}
+	return fill.fill(data, r.on(rank), r.stream(rank, name))
+}
+
+// portalTable allocates every portal table entry that the entries of a rank use, with the options of all of them.
+func (r *run) portalTable(st *rankState, rank int) error {
+	done := make(map[int64]bool)
+	for i, e := range r.entries {
+		if !e.on[rank] {
+			continue
+		}
+		pt, _, err := r.criteria(e, rank)
+		if err != nil {
+			return r.at(e.path, err)
+		}
+		if done[pt] {
+			continue
+		}
+		done[pt] = true
+		var options portals.PTOptions
+		for _, other := range r.entries[i:] {
+			if !other.on[rank] {
+				continue
+			}
+			if n, _, err := r.criteria(other, rank); err == nil && n == pt {
+				options |= portals.PTOptions(optionBits(other.PTOptions, portals.PTNames))
+			}
+		}
+		if _, err := st.proc.NI().PTAlloc(options, st.eq, uint32(pt)); err != nil {
+			return r.at(e.path, fmt.Errorf("on rank %d: portal table entry %d: %w", rank, pt, err))
+		}
+	}
+	return nil
+}
+
+// install appends an entry.
+func (r *run) install(st *rankState, e *entryPlan, rank int) error {
+	ni := st.proc.NI()
+	n, err := r.entrySize(e, rank)
+	if err != nil {
+		return err
+	}
+	if err := r.allocate(st, rank, e.Name, n, &e.Fill); err != nil {
+		return err
+	}
+	me, err := r.matchEntry(e, rank)
+	if err != nil {
+		return err
+	}
+	in := &installed{plan: e}
+	if in.ct, err = ni.CTAlloc(); err != nil {
+		return err
+	}
+	me.CT, me.Start, me.Length = in.ct, st.regions[e.Name].addr, uint64(n)
+	if e.module != nil {
+		if me.Spin, err = r.handlers(st, in, rank); err != nil {
+			return err
+		}
+	}
+	pt, _, err := r.criteria(e, rank)
+	if err != nil {
+		return err
+	}
+	st.entries[e.Name] = in
+	_, err = ni.MEAppend(uint32(pt), me, portals.List(indexOf(e.List)), uint64(e.index+1))
+	return err
+}
+
+// handlers makes the handler part of an entry.
+func (r *run) handlers(st *rankState, in *installed, rank int) (*portals.Spin, error) {
+	e := in.plan
+	size, initial, err := r.state(e, rank)
+	if err != nil {
+		return nil, err
+	}
+	userHeader, hostBytes, err := r.handlerMemory(e, rank)
+	if err != nil {
+		return nil, err
+	}
+	if in.memory, err = st.proc.HPUAllocMem(e.module, int(size)); err != nil {
+		return nil, err
+	}
+	s, err := in.memory.Spin(e.exports[0], e.exports[1], e.exports[2])
+	if err != nil {
+		return nil, err
+	}
+	if err := r.allocate(st, rank, e.Name+hostMemory, hostBytes, &Content{}); err != nil {
+		return nil, err
+	}
+	s.InitialState, s.UserHdrLen = initial, uint64(userHeader)
+	s.HostMem = portals.Region{Start: st.regions[e.Name+hostMemory].addr, Length: uint64(hostBytes)}
+	return s, nil
+}

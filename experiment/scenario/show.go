@@ -1,0 +1,100 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/report"
+)
+
+// TableNames are the tables that a result can have, in its order.
+var TableNames = []string{"latency", "stats", "state", "memory", "events", "log"}
+
+// Format is how the scenario wants its tables written.
+func (p *Plan) Format() report.Format {
+	if f := p.output.Format; f != "" {
+		return report.Format(f)
+	}
+	return report.TextFormat
+}
+
+// TraceFile is the timeline that the scenario wants written, "" if none.
+func (p *Plan) TraceFile() string { return p.output.Trace }
+
+// Tables are the tables that the scenario shows; what handlers log comes in addition.
+func (p *Plan) Tables() []string {
+	if p.only != "" {
+		return []string{p.only}
+	}
+	o := &p.output
+	var list []string
+	add := func(name string, wanted bool) {
+		if wanted {
+			list = append(list, name)
+		}
+	}
+	add("latency", p.measures())
+	add("state", len(o.State) > 0)
+	add("memory", len(o.Memory) > 0)
+	add("events", o.Events.IsSet())
+	if o.Stats.IsSet() || list == nil {
+		list = append(list, "stats")
+	}
+	return list
+}
+
+func (p *Plan) measures() bool {
+	return slices.ContainsFunc(p.programs, func(g *programPlan) bool { return len(g.measures) > 0 })
+}
+
+// Show makes one table the only one, whether the scenario asks for it or not: then it holds all there is. A range of host memory
+// and an interval to measure must come from the scenario.
+func (p *Plan) Show(table string) error {
+	o := &p.output
+	switch table {
+	case "latency":
+		if !p.measures() {
+			return errors.New("the scenario measures nothing")
+		}
+	case "stats", "log":
+	case "state":
+		if len(o.State) > 0 {
+			break
+		}
+		for _, e := range p.entries {
+			if e.module != nil {
+				o.State = append(o.State, StateOut{Of: e.Name})
+			}
+		}
+	case "memory":
+		if len(o.Memory) == 0 {
+			return errors.New("the scenario names no memory in output.memory")
+		}
+	case "events":
+		if !o.Events.IsSet() {
+			for i := range portals.EventNames {
+				o.Events.chosen[i] = true
+			}
+		}
+	default:
+		return fmt.Errorf("no table %q, expected one of %s", table, strings.Join(TableNames, ", "))
+	}
+	p.only = table
+	return nil
+}
+
+// CheckFormat reports a format that cannot hold the tables of the scenario. For CSV and NDJSON, which hold one, the scenario's only
+// table is chosen.
+func (p *Plan) CheckFormat(f report.Format) error {
+	if f != report.CSVFormat && f != report.NDJSONFormat {
+		return nil
+	}
+	tables := p.Tables()
+	if len(tables) > 1 {
+		return fmt.Errorf("%s holds one table, but the scenario shows %s: choose one with --table", f, strings.Join(tables, ", "))
+	}
+	return p.Show(tables[0])
+}
