@@ -23,6 +23,35 @@ type duel struct {
 	cts   []Handle
 	known []Handle // of entries, some stale
 	user  uint64
+
+	examined Handle // last entry the explanation of the current request named
+	verdict  Verdict
+	decided  bool
+}
+
+// Trace checks that the explanation of a request, a walk over the lists, ends
+// at the entry the matcher found.
+func (d *duel) Trace(_ *NI, r *TraceRecord) {
+	switch r.What {
+	case TraceRequest:
+		d.decided = false
+	case TraceExamined:
+		require.False(d.t, d.decided, "the walk went on after the entry that decides")
+		d.examined, d.verdict, d.decided = r.Handle, r.Verdict, r.Verdict >= VerdictUser
+	case TraceMatched:
+		require.True(d.t, d.decided)
+		require.Equal(d.t, r.Handle, d.examined)
+		require.Equal(d.t, VerdictMatch, d.verdict)
+	case TraceRefused:
+		switch r.Delivery.Fail {
+		case NIPermViolation:
+			require.Equal(d.t, VerdictUser, d.verdict)
+		case NIOpViolation:
+			require.Equal(d.t, VerdictOp, d.verdict)
+		case NIDropped:
+			require.True(d.t, !d.decided || d.verdict == VerdictMatch && len(d.m.heads) == d.m.limits.MaxUnexpectedHeaders)
+		}
+	}
 }
 
 const duelMemory = 4096
@@ -30,8 +59,15 @@ const duelMemory = 4096
 func newDuel(t *testing.T, seed uint64, flow bool) *duel {
 	limits := deviceLimits
 	limits.MaxEntries, limits.MaxListSize, limits.MaxUnexpectedHeaders, limits.MaxTriggeredOps = 60, 30, 25, 20
+	if seed%2 == 1 {
+		limits.MaxEntries, limits.MaxListSize, limits.MaxUnexpectedHeaders = 700, 400, 300
+	}
 	d := &duel{t: t, rng: rand.New(rand.NewPCG(seed, 1)), mem: make(flatMemory, duelMemory)}
-	ni, _, err := NewNI(NIConfig{NID: 9, Options: OptNIMatching | OptNIPhysical, Device: limits, Memory: d.mem})
+	cfg := NIConfig{NID: 9, Options: OptNIMatching | OptNIPhysical, Device: limits, Memory: d.mem}
+	if flow {
+		cfg.Tracer = d
+	}
+	ni, _, err := NewNI(cfg)
 	require.NoError(t, err)
 	d.ni = ni
 	d.m = &model{limits: limits, flow: flow, alive: map[Handle]*modelEntry{}, ctOf: map[Handle]*modelCT{}, mem: make([]byte, duelMemory)}

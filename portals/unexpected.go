@@ -42,7 +42,9 @@ func (ni *NI) newHeader(p *pt, e *entry, h *Header, off, mlength uint64) *unexpe
 	p.headers.index.add(h.MatchBits, initiatorKey(h), &u.node)
 	e.headers++
 	ni.unexpectedCount++
-	ni.trace(TraceRecord{What: TraceHeaderQueued, PT: p.index, Header: &u.hdr})
+	if ni.tracer != nil {
+		ni.trace(TraceRecord{What: TraceHeaderQueued, PT: p.index, Header: &u.hdr})
+	}
 	return u
 }
 
@@ -149,7 +151,9 @@ func (ni *NI) claimHeader(p *pt, u *unexpected, criteria, appended *entry, typ E
 		p.headers.cut(&u.node)
 		p.headers.index.remove(u.hdr.MatchBits, initiatorKey(&u.hdr), &u.node)
 		u.listed = false
-		ni.trace(TraceRecord{What: TraceHeaderTaken, PT: p.index, Header: &u.hdr})
+		if ni.tracer != nil {
+			ni.trace(TraceRecord{What: TraceHeaderTaken, PT: p.index, Header: &u.hdr})
+		}
 	}
 	c := claim{opts: criteria.opts, ct: criteria.ct, userPtr: criteria.userPtr, typ: typ, entry: appended}
 	if u.done {
