@@ -102,7 +102,7 @@ func (w *bench) littlesLaw(packets int) error {
 		return fmt.Errorf("%d of %d packets were handled", s.HandlerCalls, packets)
 	}
 	per := sim.Time(math.Round(float64(w.Profile.HPU.Clock.Cycles(s.HandlerCycles)) / float64(packets)))
-	interval := max(w.Profile.NIC.Gap, w.Profile.Fabric.Rate.Time(int64(w.Bytes)))
+	interval := max(w.Profile.Fabric.Gap, w.Profile.Fabric.Rate.Time(int64(w.Bytes)))
 	arrival := 1 / interval.Seconds()
 	w.result.Work = &WorkResult{
 		HPUs: w.Profile.HPU.Cores, Packets: packets, Handler: per,

@@ -36,7 +36,7 @@ func load(t *testing.T, name string) *params {
 	p, err := runtime.LoadProfile(name)
 	require.NoError(t, err)
 	return &params{
-		T: t, p: p, o: p.NIC.Overhead, g: p.NIC.Gap, net: 2*p.Fabric.Wire + p.Fabric.Switch, mH: p.NIC.MatchHeader, mP: p.NIC.MatchPacket,
+		T: t, p: p, o: p.NIC.Overhead, g: p.Fabric.Gap, net: 2*p.Fabric.Wire + p.Fabric.Switch, mH: p.NIC.MatchHeader, mP: p.NIC.MatchPacket,
 		L: p.DMA.Latency, poll: p.Host.Poll, scan: p.Host.Match, cycle: p.HPU.Clock.Cycles(1), mtu: int(p.Fabric.MTU),
 	}
 }

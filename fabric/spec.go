@@ -29,6 +29,8 @@ type Spec struct {
 	Rate sim.Rate `yaml:"rate"`
 	// SwitchRate is how fast links between switches are. Absent: as Rate.
 	SwitchRate sim.Rate `yaml:"switch_rate,omitempty"`
+	// Gap is the least time between the beginnings of two packets of one node: the g of LogGP.
+	Gap sim.Time `yaml:"gap,omitempty"`
 	// Wire is the propagation time of every link.
 	Wire sim.Time `yaml:"wire"`
 	// Switch is the time from a packet's head reaching a switch to its head being
@@ -69,6 +71,9 @@ func (s *Spec) Validate() error {
 	}
 	if s.Wire < 1 {
 		wrong("wire", "want more than 0 s, got %v: nodes may not meet without delay", s.Wire)
+	}
+	if s.Gap < 0 {
+		wrong("gap", "want 0 s or more, got %v", s.Gap)
 	}
 	if s.Switch < 0 {
 		wrong("switch", "want 0 s or more, got %v", s.Switch)

@@ -144,6 +144,7 @@ func (t *tree) Inject(p Packet) sim.Time {
 	now := t.eng.Now()
 	bytes := int64(p.Bytes) + int64(t.spec.Header)
 	start := node.tx.send(now, now, t.spec.Rate.Time(bytes), bytes)
+	node.tx.free = max(node.tx.free, start+t.spec.Gap)
 	if t.spec.StoreAndForward {
 		start = node.tx.free
 	}

@@ -40,7 +40,7 @@ func (d *actions) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool
 	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer:
 		return n.issueLater(r, a.Op, &a.Desc, a.A, at), false
 	case hpu.OpPutFromDevice, hpu.OpToSelf:
-		if n.tx.device+n.hpus.promised < n.profile.NIC.EgressPackets {
+		if n.egressRoom() {
 			return n.issueLater(r, a.Op, &a.Desc, 0, at), false
 		}
 	case hpu.OpCTGet:
@@ -78,9 +78,13 @@ func (n *Node) suspended(r *run) {
 			n.proceed(r, 0)
 			return
 		}
-		c.running = false
-		n.schedule()
-		n.resumable(r, 0)
+		c.resume.push(r)
+		if c.resume.len() == 1 && n.hpus.tasks.len() > 0 && c.active < n.hpus.perCore {
+			c.running = false
+			n.startTask(c.index, n.hpus.tasks.pop())
+			return
+		}
+		n.coreIdle(c)
 	case hpu.OpDMATest:
 		n.proceed(r, r.testDMA(w.a))
 	case hpu.OpDMAWait:
@@ -88,11 +92,14 @@ func (n *Node) suspended(r *run) {
 	case hpu.OpCTGet:
 		n.proceed(r, n.readCounter(r, uint32(w.a), w.local))
 	case hpu.OpPutFromDevice, hpu.OpToSelf:
-		if n.tx.device+n.hpus.promised < n.profile.NIC.EgressPackets {
+		if n.egressRoom() {
 			n.proceed(r, n.issueLater(r, w.op, &w.desc, 0, n.now()))
 			return
 		}
 		n.hpus.egress.push(r)
+		if n.hpus.egress.len() == 1 {
+			n.awaitEgress()
+		}
 		n.coreIdle(c)
 	case hpu.OpGetFromDevice, hpu.OpAtomicFromDevice:
 		n.issueWaiting(r)
@@ -110,10 +117,11 @@ func (n *Node) proceed(r *run, result int64) {
 // egressSpace lets handlers go on that wait for the egress.
 func (n *Node) egressSpace() {
 	p := &n.hpus
-	for p.egress.len() > 0 && n.tx.device+p.promised < n.profile.NIC.EgressPackets {
+	for p.egress.len() > 0 && n.egressRoom() {
 		r := p.egress.pop()
 		n.resumable(r, n.issueLater(r, r.wait.op, &r.wait.desc, 0, n.now()))
 	}
+	n.awaitEgress()
 }
 
 // readCounter stores success and failure of a counter in HPU memory.

@@ -177,7 +177,6 @@ func (n *Node) issueDue(i *issue) {
 		m.self = i.act == hpu.OpToSelf || i.act == hpu.OpTimer
 		if fromDevice(i.act) {
 			n.hpus.promised--
-			n.tx.device += m.packets
 			m.device = true
 		}
 		n.send(m)

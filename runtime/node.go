@@ -14,7 +14,6 @@ const (
 	kindReadSlot                        // packet, *message: a DMA read has its turn on the bus
 	kindReadDone                        // packet, *message: its data is at the NIC
 	kindSent                            // interface (B: fail type), *portals.Op: the SEND event has landed
-	kindWireFree                        // the wire takes the next packet
 	kindLoopback                        // packet, *message: a packet to the own node arrives
 	kindMatched                         // *message: the header has been searched for
 	kindPacket                          // packet, *message: a further packet has been found in the CAM
@@ -130,9 +129,6 @@ func (n *Node) handle(e *sim.Event) {
 		n.readSlot(e.P.(*message), int(e.A))
 	case kindReadDone:
 		n.readDone(e.P.(*message), int(e.A))
-	case kindWireFree:
-		n.tx.armed = false
-		n.inject()
 	case fabric.KindReady:
 		n.inject()
 	case kindMatched:

@@ -37,7 +37,6 @@ type Profile struct {
 // NICSpec describes the transmit and receive pipelines of a NIC (sPIN'17 §4, LogGP parameters).
 type NICSpec struct {
 	Overhead      sim.Time `yaml:"overhead"`       // LogGP's o: a core is busy for it to post one operation
-	Gap           sim.Time `yaml:"gap"`            // LogGP's g: least time between two packets entering the wire
 	MatchHeader   sim.Time `yaml:"match_header"`   // list search for a header packet; pipelined
 	MatchPacket   sim.Time `yaml:"match_packet"`   // CAM look-up of any other packet; pipelined
 	PacketBuffer  Size     `yaml:"packet_buffer"`  // bytes of packets that may wait for an HPU
@@ -196,7 +195,6 @@ func (p *Profile) Validate() error {
 	c := checker{}
 	c.between("fabric.mtu", int64(p.Fabric.MTU), 64, 1<<16)
 	c.between("nic.overhead", int64(p.NIC.Overhead), 0, maxSpan)
-	c.between("nic.gap", int64(p.NIC.Gap), 0, maxSpan)
 	c.between("nic.match_header", int64(p.NIC.MatchHeader), 0, maxSpan)
 	c.between("nic.match_packet", int64(p.NIC.MatchPacket), 0, maxSpan)
 	c.between("nic.packet_buffer", int64(p.NIC.PacketBuffer), int64(p.Fabric.MTU), 1<<40)

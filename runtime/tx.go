@@ -9,11 +9,10 @@ import (
 // txPipe is the transmit side of a NIC: operations become messages, their data is read from host memory, and packets enter
 // the wire one at a time, at least the gap g apart (sPIN'17 §4, LogGP).
 type txPipe struct {
-	reads  ring[*message] // messages whose data is to be read, one after the other (LogGP: a NIC sends one message at a time)
-	egress ring[txPacket]
-	free   sim.Time // when the next packet may enter the wire
-	armed  bool     // an event will look at the egress at free
-	device int      // packets in the egress that came from HPU memory
+	reads      ring[*message] // messages whose data is to be read, one after the other (LogGP: a NIC sends one message at a time)
+	egress     ring[txPacket] // packets that the fabric does not take yet
+	departures ring[sim.Time] // when packets from HPU memory leave that the fabric has taken
+	device     int            // packets from HPU memory that it has not
 }
 
 type txPacket struct {
@@ -132,54 +131,65 @@ func (n *Node) sent(ni *NI, op *portals.Op, fail portals.FailType) {
 	ni.Release(op)
 }
 
-// enqueue puts a packet whose data is at the NIC behind those that wait for the wire.
+// enqueue sends a packet whose data is at the NIC, behind those that the fabric does not take yet.
 func (n *Node) enqueue(m *message, i int) {
-	if i == 0 {
-		m.queued = n.now()
+	if m.device {
+		n.tx.device++
 	}
-	n.tx.egress.push(txPacket{m, i})
-	n.inject()
-}
-
-// inject sends the next packet if the wire is free, and else makes sure to come back.
-func (n *Node) inject() {
-	for n.tx.egress.len() > 0 {
-		now := n.now()
-		if now < n.tx.free {
-			if !n.tx.armed {
-				n.tx.armed = true
-				n.post(n.tx.free, kindWireFree, 0, nil)
-			}
-			return
-		}
-		p := n.tx.egress.front()
-		if p.m.target != n.rank && !n.cluster.fabric.Ready(int(n.rank)) {
-			return // the fabric sends KindReady
-		}
-		n.tx.egress.pop()
-		n.launch(p.m, p.i)
-		if p.m.device {
-			n.tx.device--
-			if n.hpus.egress.len() > 0 {
-				n.post(n.now(), kindEgressSpace, 0, nil)
-			}
-		}
-	}
-}
-
-// launch puts a packet on the wire, or turns it round if it is for this node.
-func (n *Node) launch(m *message, i int) {
-	from, to := m.span(i)
-	now := n.now()
-	n.stats.PacketsSent++
-	if m.target == n.rank {
-		n.tx.free = now + n.profile.NIC.Gap
-		n.post(now+n.profile.NIC.Loopback, kindLoopback, uint64(i), m)
+	if n.tx.egress.len() == 0 && (m.target == n.rank || n.cluster.fabric.Ready(int(n.rank))) {
+		n.launch(m, i)
 		return
 	}
-	free := n.cluster.fabric.Inject(fabric.Packet{
-		Src: n.rank, Dst: m.target, Bytes: int32(to - from), Seq: uint32(i), Ref: m,
-	})
-	n.tx.free = max(free, now+n.profile.NIC.Gap)
-	n.trace.wire(m, i, now, free)
+	n.tx.egress.push(txPacket{m, i})
+}
+
+// inject sends the packets that wait, as far as the fabric takes them; it tells when to come back.
+func (n *Node) inject() {
+	for n.tx.egress.len() > 0 {
+		if p := n.tx.egress.front(); p.m.target != n.rank && !n.cluster.fabric.Ready(int(n.rank)) {
+			return
+		}
+		p := n.tx.egress.pop()
+		n.launch(p.m, p.i)
+	}
+}
+
+// launch puts a packet on the wire, where it follows the one before at the gap g, or turns it round if it is for this node.
+func (n *Node) launch(m *message, i int) {
+	from, to := m.span(i)
+	leaves := n.now()
+	n.stats.PacketsSent++
+	if m.target == n.rank {
+		n.post(leaves+n.profile.NIC.Loopback, kindLoopback, uint64(i), m)
+	} else {
+		free := n.cluster.fabric.Inject(fabric.Packet{
+			Src: n.rank, Dst: m.target, Bytes: int32(to - from), Seq: uint32(i), Ref: m,
+		})
+		spec := &n.profile.Fabric
+		leaves = free - max(spec.Gap, spec.Rate.Time(int64(to-from)+int64(spec.Header)))
+		n.trace.wire(m, i, leaves, free)
+	}
+	if m.device {
+		n.tx.device--
+		n.tx.departures.push(leaves)
+		if n.tx.departures.len() == 1 {
+			n.awaitEgress()
+		}
+	}
+}
+
+// egressRoom reports whether a handler may put a packet from the device: packets that have not left, and those promised, count.
+func (n *Node) egressRoom() bool {
+	d := &n.tx.departures
+	for d.len() > 0 && d.front() <= n.now() {
+		d.pop()
+	}
+	return d.len()+n.tx.device+n.hpus.promised < n.profile.NIC.EgressPackets
+}
+
+// awaitEgress comes back when the next packet from HPU memory leaves, if handlers wait for it.
+func (n *Node) awaitEgress() {
+	if n.hpus.egress.len() > 0 && n.tx.departures.len() > 0 {
+		n.post(max(n.now(), n.tx.departures.front()), kindEgressSpace, 0, nil)
+	}
 }
