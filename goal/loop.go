@@ -19,7 +19,7 @@ func (m *Simulator) loop() error {
 		case evMsg:
 			op := &m.ops[id]
 			if m.readyMessage(op) > e.time {
-				m.enqueue(waitKey(op.peer, waitMsg, op), id, stamp)
+				m.enqueue(op.peer, waitMsg, id, stamp)
 			} else {
 				m.message(id, e.time)
 			}
@@ -37,13 +37,13 @@ func (m *Simulator) operation(id uint32, t int64, stamp uint32) {
 		m.recv(id, t)
 	case Send:
 		if m.readySend(op) > t {
-			m.enqueue(waitKey(op.rank, waitSend, op), id, stamp)
+			m.enqueue(op.rank, waitSend, id, stamp)
 		} else {
 			m.send(id, t)
 		}
 	case Calc:
 		if m.readyCalc(op) > t {
-			m.enqueue(waitKey(op.rank, waitCalc, op), id, stamp)
+			m.enqueue(op.rank, waitCalc, id, stamp)
 		} else {
 			m.calc(id, t)
 		}
@@ -96,7 +96,7 @@ func (m *Simulator) send(id uint32, t int64) {
 
 func (m *Simulator) recv(id uint32, t int64) {
 	op := &m.ops[id]
-	q := &m.match[op.rank]
+	q := &m.ranks[op.rank]
 	msg := m.take(&q.msgs, op)
 	if msg == none {
 		m.put(&q.recvs, id)
@@ -148,7 +148,7 @@ func (m *Simulator) message(id uint32, t int64) {
 	if m.watch != nil {
 		m.watch.message(id, t, end, gap)
 	}
-	q := &m.match[op.peer]
+	q := &m.ranks[op.peer]
 	to := m.take(&q.recvs, op)
 	if to == none {
 		m.put(&q.msgs, id)

@@ -7,17 +7,16 @@ package goal
 // scanLimit is how many entries are looked at before a list is indexed.
 const scanLimit = 8
 
-// matchQueues are the lists of a rank.
-type matchQueues struct{ recvs, msgs matchList }
-
 // matchList is a list of receives or of sends. While an entry is in it, its opState.link is the next entry, its stamp
 // is above 0 and grows along the list, and if the list is indexed its child is the next of the same source and tag.
 // Taken entries have stamp 0; in an indexed list they stay until a search comes by.
 type matchList struct {
 	first, last uint32
-	n           uint32 // entries that have not been taken
-	indexed     bool
+	n           uint32 // entries that have not been taken; indexedBit
 }
+
+// indexedBit of matchList.n says that the list is indexed.
+const indexedBit = 1 << 31
 
 // matchIndex holds the indexed entries of all lists.
 type matchIndex struct {
@@ -65,7 +64,7 @@ func (m *Simulator) put(l *matchList, id uint32) {
 	}
 	l.last = id
 	l.n++
-	if l.indexed {
+	if l.n&indexedBit != 0 {
 		m.addToIndex(id)
 	}
 }
@@ -76,7 +75,7 @@ func (m *Simulator) take(l *matchList, op *simOp) uint32 {
 		return none
 	}
 	limit := m.scanLimit
-	if l.indexed {
+	if l.n&indexedBit != 0 {
 		limit = 1
 	}
 	id, whole := m.scan(l, op, limit)
@@ -125,8 +124,8 @@ func (m *Simulator) unlink(l *matchList, prev, i uint32) {
 
 func (m *Simulator) taken(l *matchList, id uint32) {
 	m.run[id].stamp = 0
-	if l.n--; l.n == 0 {
-		l.first, l.last, l.indexed = none, none, false
+	if l.n--; l.n&^indexedBit == 0 {
+		*l = matchList{first: none}
 	}
 }
 
@@ -137,8 +136,8 @@ func (m *Simulator) takeFar(l *matchList, op *simOp) uint32 {
 		id, _ := m.scan(l, op, len(m.run)+1)
 		return id
 	}
-	if !l.indexed {
-		l.indexed = true
+	if l.n&indexedBit == 0 {
+		l.n |= indexedBit
 		for i := l.first; i != none; i = m.run[i].link {
 			if m.run[i].stamp > 0 {
 				m.addToIndex(i)

@@ -31,7 +31,7 @@ func (m *Simulator) CriticalPath(p Params, options ...Option) (CriticalPath, Res
 	watched := append(slices.Clip(options), func(m *Simulator) {
 		rec.start = make([]int64, 2*len(m.deps))
 		rec.cause = make([]uint32, 2*len(m.deps))
-		rec.clock = make([]setting, len(m.clock))
+		rec.clock = make([]setting, len(m.ranks)*m.stride)
 		for i := range rec.clock {
 			rec.clock[i].by = none
 		}
@@ -50,7 +50,7 @@ type recorder struct {
 	m     *Simulator
 	start []int64
 	cause []uint32
-	clock []setting // as Simulator.clock
+	clock []setting // stride of them per rank
 }
 
 // setting is the time of a clock and the event that set it.

@@ -32,8 +32,8 @@ type Simulator struct {
 	queue    queue
 	stamp    uint32 // number of the next event
 	run      []opState
-	clock    []int64
-	match    []matchQueues
+	ranks    []rankState
+	clock    []int64 // unless each rank has but one processor and network interface
 	index    matchIndex
 	entries  uint32 // number of the last entry of a match list
 	wait     waitQueues
@@ -65,6 +65,18 @@ type opState struct {
 	stamp uint32 // what orders the queue
 }
 
+// rankState is what a rank has of its own: one cache line, because a large run meets its ranks in no order.
+type rankState struct {
+	// The clocks, if the schedule has one processor and one network interface per rank; else they are in
+	// Simulator.clock.
+	clock [3]int64
+	// Posted receives and unexpected messages.
+	recvs, msgs matchList
+	// The numbers of the wait queues of the three classes plus 1, or 0; used as clock is.
+	wait [3]uint32
+	_    uint32
+}
+
 // NewSimulator prepares a schedule for running.
 func NewSimulator(s *Schedule) *Simulator {
 	m := &Simulator{s: s, scanLimit: scanLimit}
@@ -79,8 +91,10 @@ func NewSimulator(s *Schedule) *Simulator {
 	m.stride = m.cpus + 2*m.nics
 	m.sortOps()
 	m.run = make([]opState, len(s.ops))
-	m.clock = make([]int64, len(s.ranks)*m.stride)
-	m.match = make([]matchQueues, len(s.ranks))
+	m.ranks = make([]rankState, len(s.ranks))
+	if m.stride != len(m.ranks[0].clock) {
+		m.clock = make([]int64, len(s.ranks)*m.stride)
+	}
 	m.result.FinishNS = make([]int64, len(s.ranks))
 	return m
 }
@@ -220,8 +234,8 @@ func (m *Simulator) start() {
 	m.wait.reset()
 	m.index.reset()
 	clear(m.clock)
-	for i := range m.match {
-		m.match[i] = matchQueues{matchList{first: none}, matchList{first: none}}
+	for i := range m.ranks {
+		m.ranks[i] = rankState{recvs: matchList{first: none}, msgs: matchList{first: none}, wait: m.ranks[i].wait}
 	}
 	for i, d := range m.deps {
 		m.run[i] = opState{link: d}
@@ -244,12 +258,12 @@ func (m *Simulator) start() {
 // finish computes the result.
 func (m *Simulator) finish() (Result, error) {
 	res := &m.result
-	res.Ranks = len(m.match)
+	res.Ranks = len(m.ranks)
 	res.Events = int64(len(m.deps)-m.open) + res.Messages
 	res.MaxNS, res.MaxRank = -1, 0
 	for r := range res.FinishNS {
 		t := int64(0)
-		for _, c := range m.clock[r*m.stride:][:m.cpus] {
+		for _, c := range m.clocks(uint32(r))[:m.cpus] {
 			t = max(t, c)
 		}
 		res.FinishNS[r] = t
@@ -274,8 +288,11 @@ func sizeCost(size uint64, perByte int64) int64 {
 	return int64(size-1) * perByte
 }
 
-// clocks returns the clocks of a rank.
+// clocks returns the clocks of a rank: processors, receiving network interfaces, sending ones.
 func (m *Simulator) clocks(rank uint32) []int64 {
+	if m.clock == nil {
+		return m.ranks[rank].clock[:]
+	}
 	at := int(rank) * m.stride
 	return m.clock[at : at+m.stride : at+m.stride]
 }

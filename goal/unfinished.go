@@ -121,13 +121,13 @@ func (p *postMortem) settle(e *UnfinishedError) {
 			*refs = append(*refs, m.ref(id))
 		}
 	}
-	for r := range m.match {
-		for id := m.match[r].recvs.first; id != none; id = m.run[id].link {
+	for r := range m.ranks {
+		for id := m.ranks[r].recvs.first; id != none; id = m.run[id].link {
 			if m.run[id].stamp > 0 {
 				note(id, isPosted, &e.Receives, &e.NumReceives)
 			}
 		}
-		for id := m.match[r].msgs.first; id != none; id = m.run[id].link {
+		for id := m.ranks[r].msgs.first; id != none; id = m.run[id].link {
 			if m.run[id].stamp > 0 {
 				note(id, isSent, &e.Sends, &e.NumSends)
 			}

@@ -8,19 +8,10 @@ package goal
 
 // Classes of wait queues.
 const (
-	waitCalc = 0 << 16
-	waitSend = 1 << 16
-	waitMsg  = 2 << 16
+	waitCalc = iota
+	waitSend
+	waitMsg
 )
-
-// waitKey names the clocks that an operation or message waits for at a rank.
-func waitKey(rank, class uint32, op *simOp) tableKey {
-	low := class | uint32(op.cpu)<<8
-	if class != waitCalc {
-		low |= uint32(op.nic)
-	}
-	return tableKey{uint64(rank), low}
-}
 
 // waitQueue is a pairing heap of operations ordered by stamp; opState.link and child are its pointers.
 type waitQueue struct {
@@ -29,7 +20,8 @@ type waitQueue struct {
 	class uint32
 }
 
-// waitQueues finds wait queues by their key. Queues are made when they are first needed and stay.
+// waitQueues holds the queues. They are made when they are first needed and stay. The table numbers them by rank,
+// class, processor and network interface, unless rankState.wait does.
 type waitQueues struct {
 	table  keyTable
 	queues []waitQueue
@@ -55,12 +47,31 @@ func (m *Simulator) ready(q *waitQueue, id uint32) int64 {
 	}
 }
 
-// enqueue puts an operation or message that cannot run into its queue.
-func (m *Simulator) enqueue(key tableKey, id, stamp uint32) {
-	n, added := m.wait.table.get(key)
-	if added {
-		m.wait.queues = append(m.wait.queues, waitQueue{first: none, class: key.low &^ 0xffff})
+// waitQueue returns the number of the queue of a rank for the clocks that op needs.
+func (m *Simulator) waitQueue(rank, class uint32, op *simOp) uint32 {
+	w := &m.wait
+	if m.clock == nil {
+		n := &m.ranks[rank].wait[class]
+		if *n == 0 {
+			w.queues = append(w.queues, waitQueue{first: none, class: class})
+			*n = uint32(len(w.queues))
+		}
+		return *n - 1
 	}
+	low := class<<16 | uint32(op.cpu)<<8
+	if class != waitCalc {
+		low |= uint32(op.nic)
+	}
+	n, added := w.table.get(tableKey{uint64(rank), low})
+	if added {
+		w.queues = append(w.queues, waitQueue{first: none, class: class})
+	}
+	return n
+}
+
+// enqueue puts an operation or message that cannot run into its queue at a rank.
+func (m *Simulator) enqueue(rank, class, id, stamp uint32) {
+	n := m.waitQueue(rank, class, &m.ops[id])
 	q := &m.wait.queues[n]
 	m.run[id] = opState{link: none, child: none, stamp: stamp}
 	if q.first == none || stamp < m.run[q.first].stamp {
