@@ -12,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/accumulate"
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/handlers/work"
@@ -75,6 +76,8 @@ func TestStatesEncode(t *testing.T) {
 	require.Len(t, spin.EncodeState(&accumulate.State{}), 16)
 	require.Len(t, spin.EncodeState(&bcast.State{}), 32)
 	require.Len(t, spin.EncodeState(&count.State{}), 32)
+	require.Len(t, spin.EncodeState(&matching.State{}), 8)
+	require.Len(t, spin.EncodeState(&matching.Announcement{}), matching.AnnouncementSize)
 	require.Len(t, spin.EncodeState(&pingpong.State{}), 16)
 	require.Len(t, spin.EncodeState(&sum.State{}), 8*sum.MaxHPUs)
 	require.Len(t, spin.EncodeState(&work.State{}), 8+8*work.MaxHPUs)
@@ -123,8 +126,9 @@ func TestModulesLoad(t *testing.T) {
 			bcast.StorePayload: maySuspend, bcast.StoreCompletion: maySuspend,
 			bcast.StreamPayload: maySuspend, bcast.StreamCompletion: maySuspend,
 		}},
-		"count":   {count.Module, map[string]int{count.Payload: maySuspend, count.Completion: maySuspend}},
-		"count_c": {count.ModuleC, map[string]int{count.Payload: maySuspend, count.Completion: maySuspend}},
+		"count":    {count.Module, map[string]int{count.Payload: maySuspend, count.Completion: maySuspend}},
+		"count_c":  {count.ModuleC, map[string]int{count.Payload: maySuspend, count.Completion: maySuspend}},
+		"matching": {matching.Module, map[string]int{matching.Header: neverSuspends, matching.Payload: neverSuspends}},
 		"pingpong": {pingpong.Module, map[string]int{
 			pingpong.StorePayload: maySuspend, pingpong.StoreCompletion: maySuspend,
 			pingpong.StreamPayload: maySuspend, pingpong.StreamCompletion: maySuspend,
