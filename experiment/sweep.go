@@ -86,7 +86,7 @@ func (s *Sweep) variants(profile string, base Point) (points []*Point, err error
 }
 
 const (
-	maxRanks = 1 << 20
+	maxRanks = 1 << 17 // some 70 KB each with handlers
 	maxBytes = 1 << 30
 )
 

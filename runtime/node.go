@@ -106,6 +106,9 @@ func (n *Node) Handle(e *sim.Event) {
 		n.drain()
 	}
 	n.handling = false
+	if invariants {
+		n.check()
+	}
 }
 
 func (n *Node) handle(e *sim.Event) {
