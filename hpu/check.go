@@ -58,8 +58,10 @@ func Check(name string, binary []byte, spec *Spec) (m *Module, reasons []*LoadEr
 	if len(reasons) > tooLarge {
 		return nil, reasons
 	}
-	if m, err = Load(name, binary, &large); err != nil {
-		return nil, append(reasons, m.loadError(err))
+	loaded, err := Load(name, binary, &large)
+	if err != nil {
+		note(err)
+		return nil, reasons
 	}
-	return m, reasons
+	return loaded, reasons
 }

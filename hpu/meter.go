@@ -364,21 +364,20 @@ func (r *rewriter) settle(in *wasm.Instr) {
 	if kind == 0 || ignoresNaN(in.Op, in.Info) {
 		return
 	}
-	typ, differ := wasm.F64, wasm.OpF64Eq+1
+	typ, equal := wasm.F64, wasm.OpF64Eq
 	if kind == 'f' {
-		typ, differ = wasm.F32, wasm.OpF32Eq+1
+		typ, equal = wasm.F32, wasm.OpF32Eq
 	}
 	t := r.temps.get(kind, typ)
 	b := wasm.AppendIndexed(r.block, wasm.OpLocalTee, t)
-	b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-	b = append(b, byte(differ), byte(wasm.OpIf), 0x40)
 	if kind == 'f' {
 		b = binary.LittleEndian.AppendUint32(append(b, byte(wasm.OpF32Const)), canonicalNaN32)
 	} else {
 		b = binary.LittleEndian.AppendUint64(append(b, byte(wasm.OpF64Const)), canonicalNaN64)
 	}
-	b = wasm.AppendIndexed(b, wasm.OpLocalSet, t)
-	r.block = wasm.AppendIndexed(append(b, byte(wasm.OpEnd)), wasm.OpLocalGet, t)
+	b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
+	b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
+	r.block = append(b, byte(equal), byte(wasm.OpSelect))
 }
 
 // The canonical NaN of the standard: sign 0, the highest bit of the payload set and no other.

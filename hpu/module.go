@@ -117,6 +117,9 @@ func Load(name string, binary []byte, spec *Spec) (*Module, error) {
 }
 
 func (m *Module) loadError(err error) *LoadError {
+	if e, ok := err.(*LoadError); ok {
+		return e
+	}
 	e, ok := err.(*wasm.Error)
 	if !ok {
 		return &LoadError{Module: m.name, Offset: -1, Cause: err.Error()}

@@ -271,9 +271,14 @@ func (i *wasmtimeInstance) set(c *Context, r reg, v uint64) {
 	}
 }
 
-func (i *wasmtimeInstance) call(c *Context, fn *export, args, state uint32) (int32, error) {
+func (i *wasmtimeInstance) call(c *Context, fn *export, args, state uint32) (code int32, err error) {
 	w := i.of(c)
 	i.in(w)
+	defer func() {
+		if r := recover(); r != nil { // of the device; reported as with wazero
+			err = fmt.Errorf("panic in the device: %v", r)
+		}
+	}()
 	v, err := w.inst.GetFunc(w.store, exportOf(fn.index)).Call(w.store, int32(args), int32(state))
 	i.out(w)
 	if err != nil {
@@ -301,6 +306,7 @@ var wasmtimeTraps = map[wasmtime.TrapCode]TrapKind{
 	wasmtime.UnreachableCodeReached: TrapUnreachable,
 }
 
+// fault knows no function where an import ended the handler: wasmtime keeps no frames for the traps of its host.
 func (i *wasmtimeInstance) fault(err error) (kind TrapKind, fn int) {
 	trap, ok := err.(*wasmtime.Trap)
 	if !ok {

@@ -4,6 +4,8 @@ package hpu
 
 import "testing"
 
+func init() { engines = append(engines, "wasmtime") }
+
 // The differential tests run 10,000 generated modules, 200,000 handlers or parts of handlers, on wasmtime and on the reference,
 // with which TestDifferential compares wazero: same results, actions, memory and cycles on both engines.
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -329,18 +330,15 @@ func (i *wazeroInstance) fault(err error) (kind TrapKind, fn int) {
 			break
 		}
 	}
-	// The stack trace names functions without names as .$N, innermost first.
-	fn = -1
-	if _, frame, ok := strings.Cut(text, "\n\t.$"); ok {
-		fn = 0
-		for _, d := range frame {
-			if d < '0' || d > '9' {
-				break
-			}
-			fn = fn*10 + int(d-'0')
+	// The stack trace names functions without names as .$N, innermost first. What is not a function of the module is a wrapper
+	// that the rewriter put round an import.
+	for _, frame := range strings.Split(text, "\n\t.$")[1:] {
+		n, _, _ := strings.Cut(frame, "(")
+		if fn, err := strconv.Atoi(n); err == nil && fn < len(i.image.module.functions) {
+			return kind, fn
 		}
 	}
-	return kind, fn
+	return kind, -1
 }
 
 func (i *wazeroInstance) close() error {

@@ -19,6 +19,24 @@ const (
 	maxFreeLocals = 64    // locals that a function may declare beyond the bytes of its body
 )
 
+// Compilers take time that grows with the square of a function's branches, with branches times variables, and with calls times
+// globals. maxEffort bounds the sum over all functions, counted in pairs of branches of one function: two seconds of wazero at
+// the worst. Ordinary code is far from it: a thousand functions of 50 branches and 20 variables just fit.
+const (
+	maxEffort      = 1 << 27
+	loopEffort     = 4   // a loop counts as that many branches
+	variableEffort = 120 // a branch times a variable that may be merged behind it
+	operandEffort  = 10  // a branch times a value on the operand stack
+	globalEffort   = 20  // a call times a global that may have changed behind it
+)
+
+// effort estimates what compiling a function costs.
+func effort(f *Facts, variables, globals int) int64 {
+	n := int64(f.Branches) + loopEffort*int64(f.Loops)
+	calls := int64(len(f.Calls) + len(f.Indirect))
+	return n*(n+variableEffort*int64(variables+globals)+operandEffort*int64(f.Height)) + globalEffort*calls*int64(globals)
+}
+
 // Section numbers.
 const (
 	secCustom    = 0

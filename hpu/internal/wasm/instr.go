@@ -29,7 +29,7 @@ func (s *Instrs) More() bool { return s.r.rest() > 0 }
 // Next reads an instruction. It accepts every byte sequence and checks the form only, not types and indices.
 func (s *Instrs) Next(in *Instr) *Error {
 	r := &s.r
-	in.Offset = r.pos
+	in.Offset, in.Labels = r.pos, nil
 	op := Opcode(r.byte())
 	if op == 0xFC {
 		n := r.u32()

@@ -6,6 +6,7 @@ type Facts struct {
 	Indirect     []uint32 // type index of each call_indirect
 	Instructions int
 	Loops        int
+	Branches     int  // branches, labels of br_table, and conditions
 	Height       int  // greatest operand stack, values
 	DataDrop     bool // has a data.drop
 }
@@ -36,8 +37,18 @@ type validator struct {
 func Validate(m *Module) ([]Facts, error) {
 	v := &validator{m: m}
 	facts := make([]Facts, len(m.Codes))
+	globals, total := 0, int64(0)
+	for _, g := range m.Globals {
+		if g.Mutable {
+			globals++
+		}
+	}
 	for i := range m.Codes {
 		v.function(i)
+		if total += effort(&v.facts, len(v.locals), globals); total > maxEffort && v.err == nil {
+			v.err = failf(m.Codes[i].Offset, "too much control flow to compile quickly: %d branches, %d loops, %d calls, %d variables",
+				v.facts.Branches, v.facts.Loops, len(v.facts.Calls)+len(v.facts.Indirect), len(v.locals)+globals)
+		}
 		if v.err != nil {
 			v.err.Func = len(m.Imports) + i
 			return nil, v.err
@@ -174,6 +185,7 @@ func (v *validator) structure() {
 	case OpBlock:
 		v.open(OpBlock, result)
 	case OpIf:
+		v.facts.Branches++
 		v.pop(I32)
 		v.open(OpIf, result)
 	case OpElse:
@@ -229,6 +241,7 @@ func (v *validator) popResult(t ValueType) {
 }
 
 func (v *validator) branch() {
+	v.facts.Branches += 1 + len(v.in.Labels)
 	switch v.in.Op {
 	case OpBr:
 		v.popResult(v.label(v.in.Imm))
