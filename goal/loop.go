@@ -203,7 +203,7 @@ func (m *Simulator) succEnd(id uint32) uint32 {
 // release counts a release of each operation of a part of succ, and collects those that wait for no other.
 func (m *Simulator) release(from, to uint32) {
 	for _, x := range m.succ[from:to] {
-		st := &m.run[x]
+		st := &m.ops[x].opState
 		if st.link--; st.link == 0 {
 			m.released = append(m.released, x)
 		}

@@ -56,11 +56,11 @@ func entryKey(op *simOp) tableKey {
 // put appends a receive or a message to its list.
 func (m *Simulator) put(l *matchList, id uint32) {
 	m.entries++
-	m.run[id] = opState{link: none, child: none, stamp: m.entries}
+	m.ops[id].opState = opState{link: none, child: none, stamp: m.entries}
 	if l.first == none {
 		l.first = id
 	} else {
-		m.run[l.last].link = id
+		m.ops[l.last].link = id
 	}
 	l.last = id
 	l.n++
@@ -89,7 +89,7 @@ func (m *Simulator) take(l *matchList, op *simOp) uint32 {
 func (m *Simulator) scan(l *matchList, op *simOp, limit int) (id uint32, whole bool) {
 	prev := none
 	for i := l.first; i != none; {
-		st := &m.run[i]
+		st := &m.ops[i].opState
 		next := st.link
 		if st.stamp > 0 {
 			e := &m.ops[i]
@@ -111,11 +111,11 @@ func (m *Simulator) scan(l *matchList, op *simOp, limit int) (id uint32, whole b
 }
 
 func (m *Simulator) unlink(l *matchList, prev, i uint32) {
-	next := m.run[i].link
+	next := m.ops[i].link
 	if prev == none {
 		l.first = next
 	} else {
-		m.run[prev].link = next
+		m.ops[prev].link = next
 	}
 	if next == none {
 		l.last = prev
@@ -123,7 +123,7 @@ func (m *Simulator) unlink(l *matchList, prev, i uint32) {
 }
 
 func (m *Simulator) taken(l *matchList, id uint32) {
-	m.run[id].stamp = 0
+	m.ops[id].stamp = 0
 	if l.n--; l.n&^indexedBit == 0 {
 		*l = matchList{first: none}
 	}
@@ -133,20 +133,20 @@ func (m *Simulator) taken(l *matchList, id uint32) {
 // keys and searches the list instead.
 func (m *Simulator) takeFar(l *matchList, op *simOp) uint32 {
 	if op.tag == Any || op.kind == Recv && op.peer == Any {
-		id, _ := m.scan(l, op, len(m.run)+1)
+		id, _ := m.scan(l, op, len(m.ops))
 		return id
 	}
 	if l.n&indexedBit == 0 {
 		l.n |= indexedBit
-		for i := l.first; i != none; i = m.run[i].link {
-			if m.run[i].stamp > 0 {
+		for i := l.first; i != none; i = m.ops[i].link {
+			if m.ops[i].stamp > 0 {
 				m.addToIndex(i)
 			}
 		}
 	}
 	best := none
 	try := func(k tableKey) {
-		if id := m.oldest(k); id != none && (best == none || m.run[id].stamp < m.run[best].stamp) {
+		if id := m.oldest(k); id != none && (best == none || m.ops[id].stamp < m.ops[best].stamp) {
 			best = id
 		}
 	}
@@ -166,7 +166,7 @@ func (m *Simulator) takeFar(l *matchList, op *simOp) uint32 {
 }
 
 func (m *Simulator) addToIndex(id uint32) {
-	m.run[id].child = none
+	m.ops[id].child = none
 	n, added := m.index.table.get(entryKey(&m.ops[id]))
 	if added {
 		m.index.chains = append(m.index.chains, chain{none, none})
@@ -175,7 +175,7 @@ func (m *Simulator) addToIndex(id uint32) {
 	if c.first == none {
 		c.first = id
 	} else {
-		m.run[c.last].child = id
+		m.ops[c.last].child = id
 	}
 	c.last = id
 }
@@ -187,8 +187,8 @@ func (m *Simulator) oldest(k tableKey) uint32 {
 		return none
 	}
 	c := &m.index.chains[n]
-	for c.first != none && m.run[c.first].stamp == 0 {
-		c.first = m.run[c.first].child
+	for c.first != none && m.ops[c.first].stamp == 0 {
+		c.first = m.ops[c.first].child
 	}
 	return c.first
 }

@@ -29,8 +29,8 @@ type CriticalPath struct {
 func (m *Simulator) CriticalPath(p Params, options ...Option) (CriticalPath, Result, error) {
 	rec := &recorder{m: m}
 	watched := append(slices.Clip(options), func(m *Simulator) {
-		rec.start = make([]int64, 2*len(m.deps))
-		rec.cause = make([]uint32, 2*len(m.deps))
+		rec.start = make([]int64, 2*len(m.origin))
+		rec.cause = make([]uint32, 2*len(m.origin))
 		rec.clock = make([]setting, len(m.ranks)*m.stride)
 		for i := range rec.clock {
 			rec.clock[i].by = none

@@ -17,7 +17,6 @@ type Simulator struct {
 	ops    []simOp  // with one more at the end, whose start ends the lists of the last
 	succ   []uint32 // per operation: what it releases when it starts, then what it releases when it is done
 	origin []uint32 // per operation: its number in the schedule
-	deps   []uint32 // per operation: releases it waits for
 	roots  int      // operations of depth 0
 	cpus   int
 	nics   int
@@ -31,7 +30,6 @@ type Simulator struct {
 	watch    watcher
 	queue    queue
 	stamp    uint32 // number of the next event
-	run      []opState
 	ranks    []rankState
 	clock    []int64 // unless each rank has but one processor and network interface
 	index    matchIndex
@@ -44,7 +42,8 @@ type Simulator struct {
 	result   Result
 }
 
-// simOp is an operation as the loop wants it: half a cache line.
+// simOp is an operation as the loop wants it, with what changes in a run beside what does not: large runs are bound by
+// the number of cache lines they touch.
 type simOp struct {
 	size  uint64
 	peer  uint32
@@ -55,6 +54,8 @@ type simOp struct {
 	kind  Kind
 	cpu   uint8
 	nic   uint8
+	deps  uint32 // releases it waits for
+	opState
 }
 
 // opState is the changing part of an operation. An operation is in at most one queue at a time: a send first in a wait
@@ -90,7 +91,6 @@ func NewSimulator(s *Schedule) *Simulator {
 	m.nics++
 	m.stride = m.cpus + 2*m.nics
 	m.sortOps()
-	m.run = make([]opState, len(s.ops))
 	m.ranks = make([]rankState, len(s.ranks))
 	if m.stride != len(m.ranks[0].clock) {
 		m.clock = make([]int64, len(s.ranks)*m.stride)
@@ -114,7 +114,6 @@ func (m *Simulator) sortOps() {
 	}
 	m.ops = make([]simOp, len(s.ops)+1)
 	m.origin = make([]uint32, len(s.ops))
-	m.deps = make([]uint32, len(s.ops))
 	for r, at := range s.ranks {
 		for i := at.first; i < at.first+at.n; i++ {
 			to := counts[place[i]]
@@ -123,9 +122,9 @@ func (m *Simulator) sortOps() {
 			p := &s.ops[i]
 			m.ops[to] = simOp{
 				size: p.size, peer: p.peer, tag: p.tag, rank: uint32(r), kind: p.kind, cpu: p.cpu, nic: p.nic,
+				deps: p.deps,
 			}
 			m.origin[to] = i
-			m.deps[to] = p.deps
 		}
 	}
 	m.succ = make([]uint32, 0, len(s.succ))
@@ -237,10 +236,10 @@ func (m *Simulator) start() {
 	for i := range m.ranks {
 		m.ranks[i] = rankState{recvs: matchList{first: none}, msgs: matchList{first: none}, wait: m.ranks[i].wait}
 	}
-	for i, d := range m.deps {
-		m.run[i] = opState{link: d}
+	for i := range m.ops {
+		m.ops[i].opState = opState{link: m.ops[i].deps}
 	}
-	m.stamp, m.entries, m.waiting, m.open = 0, 0, 0, len(m.deps)
+	m.stamp, m.entries, m.waiting, m.open = 0, 0, 0, len(m.origin)
 	m.stuck = m.stuck[:0]
 	m.result.Messages, m.result.Mismatched = 0, 0
 	m.released = m.released[:0]
@@ -259,7 +258,7 @@ func (m *Simulator) start() {
 func (m *Simulator) finish() (Result, error) {
 	res := &m.result
 	res.Ranks = len(m.ranks)
-	res.Events = int64(len(m.deps)-m.open) + res.Messages
+	res.Events = int64(len(m.origin)-m.open) + res.Messages
 	res.MaxNS, res.MaxRank = -1, 0
 	for r := range res.FinishNS {
 		t := int64(0)

@@ -110,7 +110,7 @@ func (m *Simulator) ref(id uint32) OpRef {
 // settle finds the state of each operation and lists the leftovers of the queues.
 func (p *postMortem) settle(e *UnfinishedError) {
 	m := p.m
-	p.state = make([]uint8, len(m.deps))
+	p.state = make([]uint8, len(m.origin))
 	for i := range p.state {
 		p.state[i] = isBlocked
 	}
@@ -122,13 +122,13 @@ func (p *postMortem) settle(e *UnfinishedError) {
 		}
 	}
 	for r := range m.ranks {
-		for id := m.ranks[r].recvs.first; id != none; id = m.run[id].link {
-			if m.run[id].stamp > 0 {
+		for id := m.ranks[r].recvs.first; id != none; id = m.ops[id].link {
+			if m.ops[id].stamp > 0 {
 				note(id, isPosted, &e.Receives, &e.NumReceives)
 			}
 		}
-		for id := m.ranks[r].msgs.first; id != none; id = m.run[id].link {
-			if m.run[id].stamp > 0 {
+		for id := m.ranks[r].msgs.first; id != none; id = m.ops[id].link {
+			if m.ops[id].stamp > 0 {
 				note(id, isSent, &e.Sends, &e.NumSends)
 			}
 		}
@@ -137,7 +137,10 @@ func (p *postMortem) settle(e *UnfinishedError) {
 		note(id, isSent, &e.Truncated, &e.NumTruncated)
 	}
 	// Run through the releases again, without those of what is held.
-	left := slices.Clone(m.deps)
+	left := make([]uint32, len(p.state))
+	for i := range left {
+		left[i] = m.ops[i].deps
+	}
 	ready := make([]uint32, 0, m.roots)
 	for i := range m.roots {
 		ready = append(ready, uint32(i))

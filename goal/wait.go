@@ -73,8 +73,8 @@ func (m *Simulator) waitQueue(rank, class uint32, op *simOp) uint32 {
 func (m *Simulator) enqueue(rank, class, id, stamp uint32) {
 	n := m.waitQueue(rank, class, &m.ops[id])
 	q := &m.wait.queues[n]
-	m.run[id] = opState{link: none, child: none, stamp: stamp}
-	if q.first == none || stamp < m.run[q.first].stamp {
+	m.ops[id].opState = opState{link: none, child: none, stamp: stamp}
+	if q.first == none || stamp < m.ops[q.first].stamp {
 		q.first = m.meld(q.first, id)
 		m.arm(n, q, m.ready(q, id))
 	} else {
@@ -85,7 +85,7 @@ func (m *Simulator) enqueue(rank, class, id, stamp uint32) {
 // arm makes the event that wakes the first of the queue.
 func (m *Simulator) arm(n uint32, q *waitQueue, t int64) {
 	q.armed = t
-	m.queue.push(event{t, uint64(m.run[q.first].stamp)<<32 | evWake | uint64(n)})
+	m.queue.push(event{t, uint64(m.ops[q.first].stamp)<<32 | evWake | uint64(n)})
 }
 
 // wake runs the first of a queue if its clocks are free. A wake-up whose queue has another first since, or a later
@@ -93,14 +93,14 @@ func (m *Simulator) arm(n uint32, q *waitQueue, t int64) {
 func (m *Simulator) wake(n uint32, t int64, stamp uint32) {
 	q := &m.wait.queues[n]
 	id := q.first
-	if id == none || m.run[id].stamp != stamp || q.armed != t {
+	if id == none || m.ops[id].stamp != stamp || q.armed != t {
 		return
 	}
 	if r := m.ready(q, id); r > t {
 		m.arm(n, q, r)
 		return
 	}
-	q.first = m.meldAll(m.run[id].child)
+	q.first = m.meldAll(m.ops[id].child)
 	switch q.class {
 	case waitCalc:
 		m.calc(id, t)
@@ -122,11 +122,11 @@ func (m *Simulator) meld(a, b uint32) uint32 {
 	if b == none {
 		return a
 	}
-	if m.run[b].stamp < m.run[a].stamp {
+	if m.ops[b].stamp < m.ops[a].stamp {
 		a, b = b, a
 	}
-	m.run[b].link = m.run[a].child
-	m.run[a].child = b
+	m.ops[b].link = m.ops[a].child
+	m.ops[a].child = b
 	return a
 }
 
@@ -135,21 +135,21 @@ func (m *Simulator) meldAll(list uint32) uint32 {
 	pairs := none
 	for list != none {
 		a := list
-		b := m.run[a].link
-		m.run[a].link = none
+		b := m.ops[a].link
+		m.ops[a].link = none
 		list = none
 		if b != none {
-			list = m.run[b].link
-			m.run[b].link = none
+			list = m.ops[b].link
+			m.ops[b].link = none
 		}
 		a = m.meld(a, b)
-		m.run[a].link = pairs
+		m.ops[a].link = pairs
 		pairs = a
 	}
 	all := none
 	for pairs != none {
-		next := m.run[pairs].link
-		m.run[pairs].link = none
+		next := m.ops[pairs].link
+		m.ops[pairs].link = none
 		all = m.meld(all, pairs)
 		pairs = next
 	}
