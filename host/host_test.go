@@ -1,0 +1,86 @@
+package host
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// An address resolves to the bytes of the range it lies in, and nothing reaches across the end of a range.
+func TestAddressesResolveWithinTheirRange(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := NewAddressSpace()
+		type block struct {
+			addr uint64
+			data []byte
+		}
+		var blocks []block
+		for i, n := range rapid.SliceOfN(rapid.IntRange(0, 10_000), 1, 20).Draw(t, "sizes") {
+			addr, data := a.Alloc(n)
+			require.Len(t, data, n)
+			for k := range data {
+				data[k] = byte(i)
+			}
+			blocks = append(blocks, block{addr, data})
+		}
+		for range 50 {
+			i := rapid.IntRange(0, len(blocks)-1).Draw(t, "block")
+			b := blocks[i]
+			off := rapid.Uint64Range(0, uint64(len(b.data))+2).Draw(t, "offset")
+			n := rapid.Uint64Range(0, uint64(len(b.data))+2).Draw(t, "length")
+			got, ok := a.Bytes(b.addr+off, n)
+			require.Equal(t, off+n <= uint64(len(b.data)), ok)
+			if ok {
+				require.Len(t, got, int(n))
+				require.Equal(t, int(n), cap(got), "no slice grows into its neighbour")
+				for _, v := range got {
+					require.Equal(t, byte(i), v)
+				}
+			}
+		}
+		_, ok := a.Bytes(0, 1)
+		require.False(t, ok, "address 0 is nothing")
+		_, ok = a.Bytes(blocks[0].addr, 1<<63)
+		require.False(t, ok)
+		_, ok = a.Bytes(1<<64-1, 2)
+		require.False(t, ok)
+	})
+}
+
+// A server never serves two requests at once, serves in order, is never idle while something waits, and counts what it did.
+func TestServerIsFirstComeFirstServed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Server{Rate: sim.NewRate(20, 1)}
+		now, free, busy, bytes := sim.Time(0), sim.Time(0), sim.Time(0), int64(0)
+		for range rapid.IntRange(1, 50).Draw(t, "requests") {
+			now += sim.Time(rapid.IntRange(0, 5000).Draw(t, "pause"))
+			n := int64(rapid.IntRange(0, 300).Draw(t, "bytes"))
+			start, end := s.Reserve(now, n)
+			require.Equal(t, max(now, free), start)
+			require.Equal(t, start+sim.Time(20*n), end)
+			free, busy, bytes = end, busy+end-start, bytes+n
+		}
+		require.Equal(t, free, s.Free())
+		require.Equal(t, busy, s.Busy())
+		require.Equal(t, bytes, s.Bytes())
+	})
+}
+
+// 16 lines of 64 B in 51 ns are 20.08 GB/s: 4 KiB take 64 lines x 51 ns / 16.
+func TestStreamTimeIsLittlesLaw(t *testing.T) {
+	s := Spec{
+		Cores: 1, MemoryLatency: 51 * sim.Nanosecond, LineBytes: 64, OutstandingMisses: 16, CopyChunk: 4096, Poll: 1, Match: 1,
+	}
+	require.NoError(t, s.Validate("host"))
+	require.Equal(t, 204*sim.Nanosecond, s.StreamTime(4096))
+	require.Equal(t, sim.Time(51_000/16), s.StreamTime(1), "a part of a line is a line")
+	require.Zero(t, s.StreamTime(0))
+	s.Cores, s.OutstandingMisses, s.CopyChunk = 0, 0, 8
+	err := s.Validate("host")
+	require.ErrorContains(t, err, "host.cores: 0, expected at least 1")
+	require.ErrorContains(t, err, "host.outstanding_misses: 0, expected at least 1")
+	require.ErrorContains(t, err, "host.copy_chunk: 8, expected at least 64")
+}
