@@ -217,9 +217,13 @@ func extExact(neg bool, n *big.Int, k int) ext {
 
 func drawExt(t *rapid.T, label string) ext {
 	x := ext{neg: rapid.Bool().Draw(t, label+" sign")}
-	x.exp = rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(extBias-70, extBias+70), rapid.IntRange(extMaxExp-3, extMaxExp-1),
+	// Mantissas of few bits and exponents close together make exact ties and
+	// results whose last bits decide.
+	few := rapid.Map(rapid.IntRange(0, 15), func(v int) uint64 { return extInteger | uint64(v) })
+	top := rapid.Map(rapid.IntRange(8, 15), func(v int) uint64 { return uint64(v) << 60 })
+	x.exp = rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(extBias, extBias+3), rapid.IntRange(extBias-70, extBias+70), rapid.IntRange(extMaxExp-3, extMaxExp-1),
 		rapid.IntRange(8100, 8300), rapid.IntRange(0, extMaxExp-1)).Draw(t, label+" exponent")
-	x.man = rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, extInteger, extInteger - 1, math.MaxUint64, 3 << 62})).Draw(t, label+" mantissa")
+	x.man = rapid.OneOf(rapid.Uint64(), few, top, rapid.SampledFrom([]uint64{0, 1, extInteger, extInteger - 1, math.MaxUint64, 3 << 62})).Draw(t, label+" mantissa")
 	if x.exp > 0 {
 		x.man |= extInteger
 	} else {
@@ -261,6 +265,29 @@ func TestLongDouble(t *testing.T) {
 	})
 }
 
+// TestLongDoubleRounding is one case for every way to round: what falls away is
+// less than, exactly or more than half of the last bit, which is even or odd.
+func TestLongDoubleRounding(t *testing.T) {
+	one := ext{exp: extBias, man: extInteger}
+	odd := ext{exp: extBias, man: extInteger | 1}
+	part := func(man uint64, below int) ext { return ext{exp: extBias - below, man: man} }
+	for _, c := range []struct {
+		x, y ext
+		man  uint64
+	}{
+		{one, part(extInteger, 64), extInteger},          // tie, even
+		{odd, part(extInteger, 64), extInteger | 2},      // tie, odd
+		{one, part(extInteger|1, 64), extInteger | 1},    // just more than a tie
+		{one, part(^uint64(0), 65), extInteger},          // just less
+		{odd, part(^uint64(0), 65), extInteger | 1},      // just less, odd
+		{one, part(extInteger|1<<5, 64), extInteger | 1}, // decided by a bit that falls out far below
+		{one, part(extInteger, 200), extInteger},         // far away
+	} {
+		require.Equal(t, ext{exp: extBias, man: c.man}, c.x.add(c.y), "%+v + %+v", c.x, c.y)
+		require.Equal(t, ext{exp: extBias, man: c.man}, c.y.add(c.x), "%+v + %+v", c.y, c.x)
+	}
+}
+
 func TestLongDoubleSpecial(t *testing.T) {
 	inf, zero, one := ext{exp: extMaxExp, man: extInteger}, ext{}, ext{exp: extBias, man: extInteger}
 	nan := func(x ext) { t.Helper(); require.True(t, x.isNaN()) }
@@ -284,4 +311,24 @@ func TestLongDoubleSpecial(t *testing.T) {
 	require.Equal(t, extNaN, loadExt(b[:]))
 	binary.LittleEndian.PutUint16(b[8:], extMaxExp)
 	require.Equal(t, extNaN, loadExt(b[:]))
+}
+
+// TestShiftSticky compares the shift with integers of any size: what falls out
+// sets the last bit.
+func TestShiftSticky(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.OneOf(rapid.Uint64(), rapid.Map(rapid.IntRange(0, 63), func(i int) uint64 { return 1 << i }), rapid.Just(uint64(0)))
+		hi, lo := word.Draw(t, "high"), word.Draw(t, "low")
+		n := rapid.UintRange(0, 140).Draw(t, "shift")
+		x := new(big.Int).SetUint64(hi)
+		x.Lsh(x, 64).Or(x, new(big.Int).SetUint64(lo))
+		want := new(big.Int).Rsh(x, n)
+		if new(big.Int).Lsh(want, n).Cmp(x) != 0 {
+			want.Or(want, big.NewInt(1))
+		}
+		gotHi, gotLo := shiftSticky(hi, lo, n)
+		got := new(big.Int).SetUint64(gotHi)
+		got.Lsh(got, 64).Or(got, new(big.Int).SetUint64(gotLo))
+		require.Equal(t, want.String(), got.String())
+	})
 }

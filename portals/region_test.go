@@ -1,0 +1,115 @@
+package portals
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestSegments compares the iteration over vectors with a list of every single
+// address: same bytes in the same order, no empty range, nothing past the end.
+func TestSegments(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		iov := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) IOVec {
+			return IOVec{rapid.Uint64Range(0, 1000).Draw(t, "base"), rapid.Uint64Range(0, 5).Draw(t, "length")}
+		}), 0, 6).Draw(t, "vectors")
+		r, ok := vectored(iov)
+		require.True(t, ok)
+		var all []uint64
+		for _, v := range iov {
+			for i := range v.Length {
+				all = append(all, v.Base+i)
+			}
+		}
+		require.EqualValues(t, len(all), r.Length)
+		if rapid.Bool().Draw(t, "contiguous") {
+			r, ok = contiguous(500, r.Length)
+			require.True(t, ok)
+			for i := range all {
+				all[i] = 500 + uint64(i)
+			}
+		}
+		off := rapid.Uint64Range(0, 20).Draw(t, "offset")
+		n := rapid.OneOf(rapid.Uint64Range(0, 20), rapid.Just(SizeMax)).Draw(t, "length")
+		want := all[min(off, r.Length):]
+		want = want[:min(n, uint64(len(want)))]
+		var got []uint64
+		it := r.Segments(off, n)
+		for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
+			require.Positive(t, n)
+			for i := range n {
+				got = append(got, addr+i)
+			}
+		}
+		require.Equal(t, append([]uint64{}, want...), append([]uint64{}, got...))
+		if len(want) > 0 {
+			require.Equal(t, want[0], r.Addr(off))
+		}
+	})
+}
+
+// patchyMemory gives out at most three bytes at a time, to prove that no caller
+// needs contiguous backing.
+type patchyMemory []byte
+
+func (m patchyMemory) Bytes(addr, n uint64) ([]byte, bool) {
+	if addr >= uint64(len(m)) {
+		return nil, false
+	}
+	return m[addr:min(addr+min(n, 3), uint64(len(m)))], true
+}
+
+func TestPatchyMemory(t *testing.T) {
+	m := make(patchyMemory, 64)
+	r, _ := contiguous(0, 64)
+	text := []byte("the quick brown fox jumps")
+	require.True(t, writeMem(m, &r, 5, text))
+	back := make([]byte, len(text))
+	require.True(t, readMem(m, &r, 5, back))
+	require.Equal(t, text, back)
+	require.True(t, accessible(m, &r))
+
+	ni, _, err := NewNI(NIConfig{Options: OptNIMatching | OptNIPhysical, Device: deviceLimits, Memory: m})
+	require.NoError(t, err)
+	_, err = ni.PTAlloc(0, EQNone, 0)
+	require.NoError(t, err)
+	_, err = ni.MEAppend(0, &ME{Length: 64, UID: UIDAny, MatchID: AnyID, Options: OptMEOpPut}, PriorityList, 0)
+	require.NoError(t, err)
+	for i := range m {
+		m[i] = 0xff
+	}
+	h := Header{Kind: OpAtomic, NI: NIMatchingPhysical, Op: OpSUM, Type: Uint64, RLength: 16}
+	d := ni.Receive(&h)
+	ni.Write(d, 0, []byte{1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0})
+	ni.Finish(d, d.Done())
+	require.Equal(t, append(make([]byte, 8), 1, 0, 0, 0, 0, 0, 0, 0), []byte(m[:16]))
+}
+
+// TestStaleAnswer replays the acknowledgement of a finished operation whose
+// place another operation has taken.
+func TestStaleAnswer(t *testing.T) {
+	p := newPair(t, OptMDEventCTAck)
+	var old Header
+	for i := range 3 {
+		require.NoError(t, p.a.Put(p.md, 0, 8, CTAck, PhysID(1, 0), 0, 0, 0, 0, 0))
+		op := p.a.NextOp()
+		ack := op.Header
+		ack.Kind = OpAck
+		p.a.Sent(op, NIOK)
+		p.a.Release(op)
+		if i > 0 {
+			p.a.Acked(&old)
+			v, err := p.a.CTGet(p.ct)
+			require.NoError(t, err)
+			require.EqualValues(t, i, v.Success, "a stale acknowledgement was taken for another operation's")
+		}
+		p.a.Acked(&ack)
+		p.a.Acked(&ack)
+		old = ack
+	}
+	v, err := p.a.CTGet(p.ct)
+	require.NoError(t, err)
+	require.Equal(t, CTEvent{Success: 3}, v)
+	require.NoError(t, p.a.MDRelease(p.md))
+}
