@@ -18,12 +18,12 @@ type answer struct {
 }
 
 // issueWaiting sends a get or an atomic from the device and suspends the handler until the reply is in HPU memory; an atomic
-// that fetches nothing lets it go on.
+// or swap that fetches nothing lets it go on.
 func (n *Node) issueWaiting(r *run) {
 	w := &r.wait
 	d := &w.desc
 	ho, result := n.handlerOp(r, w.op, d)
-	if result == hpu.OK && ho.Kind == portals.OpAtomic {
+	if result == hpu.OK && w.op == hpu.OpAtomicFromDevice && d.Fetch == 0 {
 		result = n.issueOp(r, w.op, d, &ho, n.now())
 		n.proceed(r, result)
 		return
@@ -103,22 +103,22 @@ func (n *Node) replied(a *answer, bytes uint64, fail portals.FailType) {
 // unfinished is a message whose entry waits for an operation of one of its handlers (sPIN'17 §2, the _PENDING codes): the
 // communication event counts the bytes of both.
 type unfinished struct {
-	ni        *NI
-	d         *portals.Delivery
-	out       portals.Outcome
-	held      bool // the message itself is through
-	completed bool // the operation is through
+	ni         *NI
+	d          *portals.Delivery
+	out        portals.Outcome
+	held       bool // the message itself is through
+	operations int  // that are to complete it and are not through
 }
 
-// unfinish makes the message one that an operation completes.
+// unfinish is what operations that complete the message note themselves in.
 func (r *receive) unfinish() *unfinished {
 	if r.open == nil {
-		r.open = &unfinished{ni: r.ni, d: r.d}
+		return &unfinished{ni: r.ni, d: r.d}
 	}
 	return r.open
 }
 
-// messageEnded completes a pending message, if the operation is through.
+// messageEnded completes a pending message, if its operations are through.
 func (u *unfinished) messageEnded(out portals.Outcome) {
 	u.held = true
 	u.out.Delivered += out.Delivered
@@ -128,9 +128,9 @@ func (u *unfinished) messageEnded(out portals.Outcome) {
 	u.finish()
 }
 
-// operationEnded completes a pending message, if its own packets are through.
+// operationEnded completes a pending message, if its own packets are through and this was the last of its operations.
 func (u *unfinished) operationEnded(bytes uint64, fail portals.FailType) {
-	u.completed = true
+	u.operations--
 	u.out.Delivered += bytes
 	if u.out.Fail == portals.NIOK {
 		u.out.Fail = fail
@@ -139,20 +139,20 @@ func (u *unfinished) operationEnded(bytes uint64, fail portals.FailType) {
 }
 
 func (u *unfinished) finish() {
-	if u.held && u.completed {
+	if u.held && u.operations == 0 {
 		u.ni.Finish(u.d, u.out)
 	}
 }
 
-// hostRegion is the host memory that handlers of a message reach as space; an unknown space is empty.
-func (r *receive) hostRegion(space uint32) portals.Region {
+// hostRegion is the host memory that handlers of a message reach as space; false if there is no such space.
+func (r *receive) hostRegion(space uint32) (portals.Region, bool) {
 	switch space {
 	case meHostMem:
-		return *r.d.Region()
+		return *r.d.Region(), true
 	case handlerHostMem:
-		return r.d.Spin.HostMem
+		return r.d.Spin.HostMem, true
 	}
-	return portals.Region{}
+	return portals.Region{}, false
 }
 
 // The spaces of host memory (docs/abi.md).
@@ -161,19 +161,22 @@ const (
 	handlerHostMem = 1
 )
 
-// hostRange appends the pieces of host memory that n bytes at offset of a space cover, and reports whether all of them exist.
-func (r *receive) hostRange(pieces [][]byte, space uint32, offset, n uint64) ([][]byte, bool) {
-	region := r.hostRegion(space)
-	if offset > region.Length || n > region.Length-offset {
-		return pieces, false
+// hostRange appends the pieces of host memory that n bytes at offset of a space cover, and returns the address of the first
+// byte. It reports whether all of them exist.
+func (r *receive) hostRange(pieces [][]byte, space uint32, offset, n uint64) (_ [][]byte, address uint64, ok bool) {
+	region, ok := r.hostRegion(space)
+	if !ok || offset > region.Length || n > region.Length-offset {
+		return pieces, 0, false
 	}
+	covered := uint64(0) // less than n if the region claims to be longer than its vectors
 	it := region.Segments(offset, n)
-	for addr, k, ok := it.Next(); ok; addr, k, ok = it.Next() {
+	for addr, k, more := it.Next(); more; addr, k, more = it.Next() {
 		b, ok := r.ni.proc.memory.Bytes(addr, k)
 		if !ok {
-			return pieces, false
+			return pieces, 0, false
 		}
 		pieces = append(pieces, b)
+		covered += k
 	}
-	return pieces, true
+	return pieces, region.Addr(offset), covered == n
 }

@@ -13,7 +13,8 @@ type dma struct {
 	reads   *host.Server // the resource that data towards the NIC takes
 	writes  *host.Server // the resource that data towards memory takes
 	own     [2]host.Server
-	bytes   int64 // moved so far, both directions
+	landed  sim.Time // when the last write lands
+	bytes   int64    // moved so far, both directions
 }
 
 func (d *dma) init(spec *DMASpec, memory *host.Server) {
@@ -31,7 +32,8 @@ func (d *dma) init(spec *DMASpec, memory *host.Server) {
 func (d *dma) write(now sim.Time, n int) (landed sim.Time) {
 	d.bytes += int64(n)
 	_, end := d.writes.Hold(now, d.rate.Time(int64(n)))
-	return end + d.latency
+	d.landed = end + d.latency
+	return d.landed
 }
 
 // request is when a read request that the NIC makes now reaches memory: it does not overtake writes made before.

@@ -37,6 +37,7 @@ const noHandle = -1
 const (
 	dmaIssue  = iota // the handler's own time has come: the operation goes on the bus
 	dmaMemory        // a read or an atomic has reached memory
+	dmaAtomic        // an atomic takes effect
 	dmaDone          // the data has landed, or the answer is at the NIC
 )
 
@@ -82,9 +83,10 @@ func (n *Node) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, len
 	}
 	o := n.cluster.dmaOps.get()
 	var ok bool
-	o.host, ok = r.task.m.rx.hostRange(o.host, space, offset, uint64(length))
+	var address uint64
+	o.host, address, ok = r.task.m.rx.hostRange(o.host, space, offset, uint64(length))
 	atomic := op == hpu.OpDMACAS || op == hpu.OpDMAFAdd
-	if !ok || atomic && (len(o.host) != 1 || offset%atomicBytes != 0) {
+	if !ok || atomic && (len(o.host) != 1 || address%atomicBytes != 0) {
 		n.cluster.dmaOps.put(o)
 		if ok {
 			return nil, hpu.Invalid
@@ -153,9 +155,12 @@ func (n *Node) dmaStage(o *dmaOp, stage int) {
 		n.post(landed, kindDMA, dmaDone, o)
 	case stage == dmaIssue:
 		n.post(n.dma.request(now), kindDMA, dmaMemory, o)
+	case stage == dmaAtomic:
+		o.atomic()
 	default:
 		if o.op != hpu.OpDMAFromHost && o.result == hpu.OK {
-			o.atomic()
+			// Where writes share the bus with reads the request may reach memory before the writes it follows have landed.
+			n.post(max(now, n.dma.landed), kindDMA, dmaAtomic, o)
 		}
 		sent, done := n.dma.read(now, o.length)
 		n.trace.transfer(&n.dma, false, o.flow, sent, o.length)

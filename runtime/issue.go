@@ -59,9 +59,10 @@ func (n *Node) issueLater(r *run, act hpu.Op, d *hpu.Operation, delay uint64, at
 func (n *Node) issueOp(r *run, act hpu.Op, d *hpu.Operation, ho *portals.HandlerOp, at sim.Time) int64 {
 	rx := &r.task.m.rx
 	var completes *unfinished
+	answered := ho.Kind != portals.OpPut && ho.Kind != portals.OpAtomic
 	if d.Options&optCompleteEntry != 0 {
 		completes = rx.unfinish()
-		if ho.Kind != portals.OpPut && ho.Kind != portals.OpAtomic {
+		if answered {
 			ho.Cookie = n.note(ho.Cookie, completes)
 		}
 	}
@@ -72,7 +73,13 @@ func (n *Node) issueOp(r *run, act hpu.Op, d *hpu.Operation, ho *portals.Handler
 	}
 	i := n.cluster.issues.get()
 	i.act, i.ni, i.op = act, rx.ni, rx.ni.NextOp()
-	i.completes = completes
+	if completes != nil {
+		completes.operations++
+		rx.open = completes
+		if !answered { // else its reply completes the entry
+			i.completes = completes
+		}
+	}
 	if fromDevice(act) {
 		n.hpus.promised++
 	}
@@ -106,29 +113,41 @@ func (n *Node) handlerOp(r *run, act hpu.Op, d *hpu.Operation) (ho portals.Handl
 		}
 	case hpu.OpPutFromHost:
 		ho.Kind = portals.OpPut
-		ho.Source, ho.SourceOffset = rx.hostRegion(d.Space), d.Offset
-	case hpu.OpGetFromHost:
-		ho.Kind = portals.OpGet
-		ho.Dest, ho.DestOffset = rx.hostRegion(d.Space), d.Offset
-	case hpu.OpGetFromDevice:
+	case hpu.OpGetFromHost, hpu.OpGetFromDevice:
 		ho.Kind = portals.OpGet
 	case hpu.OpAtomicFromHost, hpu.OpAtomicFromDevice:
-		n.atomicOp(&ho, rx, act, d, memory)
+		atomicOp(&ho, act, d, memory)
 	}
-	if ho.Kind == portals.OpPut && ho.Data == nil || ho.Kind == portals.OpGet && act == hpu.OpGetFromHost {
-		region, off := ho.Source, ho.SourceOffset
-		if ho.Kind == portals.OpGet {
-			region, off = ho.Dest, ho.DestOffset
-		}
-		if off > region.Length || ho.Length > region.Length-off {
-			return ho, hpu.Denied
-		}
-	}
-	return ho, hpu.OK
+	return ho, rx.hostPlaces(&ho, act, d)
 }
 
-// atomicOp fills in what an atomic needs besides: its kind, its source and where the values before it go.
-func (n *Node) atomicOp(ho *portals.HandlerOp, rx *receive, act hpu.Op, d *hpu.Operation, memory []byte) {
+// hostPlaces fills in where in host memory an operation from host takes its data and puts the answer; DENIED if that is outside
+// the range.
+func (r *receive) hostPlaces(ho *portals.HandlerOp, act hpu.Op, d *hpu.Operation) (result int64) {
+	takes, puts := act == hpu.OpPutFromHost || act == hpu.OpAtomicFromHost, act == hpu.OpGetFromHost
+	at := d.Offset
+	if ho.Kind == portals.OpFetchAtomic || ho.Kind == portals.OpSwap {
+		puts, at = act == hpu.OpAtomicFromHost && d.FetchOffset != noFetch, d.FetchOffset
+	}
+	if !takes && !puts {
+		return hpu.OK
+	}
+	region, ok := r.hostRegion(d.Space)
+	within := func(off uint64) bool { return off <= region.Length && d.Length <= region.Length-off }
+	if !ok || takes && !within(d.Offset) || puts && !within(at) {
+		return hpu.Denied
+	}
+	if takes {
+		ho.Source, ho.SourceOffset = region, d.Offset
+	}
+	if puts {
+		ho.Dest, ho.DestOffset = region, at
+	}
+	return hpu.OK
+}
+
+// atomicOp fills in what an atomic needs besides: its kind, its operand and its data in HPU memory.
+func atomicOp(ho *portals.HandlerOp, act hpu.Op, d *hpu.Operation, memory []byte) {
 	fetches := act == hpu.OpAtomicFromHost && d.FetchOffset != noFetch || act == hpu.OpAtomicFromDevice && d.Fetch != 0
 	switch {
 	case ho.Op >= portals.OpSWAP:
@@ -141,14 +160,9 @@ func (n *Node) atomicOp(ho *portals.HandlerOp, rx *receive, act hpu.Op, d *hpu.O
 	default:
 		ho.Kind = portals.OpAtomic
 	}
-	if act == hpu.OpAtomicFromHost {
-		ho.Source, ho.SourceOffset = rx.hostRegion(d.Space), d.Offset
-		if fetches {
-			ho.Dest, ho.DestOffset = ho.Source, d.FetchOffset
-		}
-		return
+	if act == hpu.OpAtomicFromDevice {
+		ho.Data = memory[d.Local : uint64(d.Local)+d.Length]
 	}
-	ho.Data = memory[d.Local : uint64(d.Local)+d.Length]
 }
 
 // gather returns the payload of a put from the device: user header, then data.

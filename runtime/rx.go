@@ -85,8 +85,11 @@ func (n *Node) matched(m *message) {
 	case h.Kind == portals.OpReply:
 		r.d = r.ni.ReplyTo(h)
 		r.phase = phaseDeposit
-		if r.d.Cookie != 0 && n.answers[r.d.Cookie-1].run != nil {
+		switch {
+		case r.d.Cookie != 0 && n.answers[r.d.Cookie-1].run != nil:
 			r.phase = phaseAnswer
+		case r.d.Region().Length == 0: // of a swap whose initiator does not want the values before it
+			r.phase = phaseDiscard
 		}
 	default:
 		r.d = r.ni.Receive(h)

@@ -115,7 +115,7 @@ func (n *Node) readDone(m *message, i int) {
 func (n *Node) dataRead(m *message) {
 	op, ni := m.op, m.ni
 	m.op, m.ni = nil, nil
-	if m.completes != nil && op.Header.Kind == portals.OpPut {
+	if m.completes != nil {
 		m.completes.operationEnded(op.Length(), m.fail)
 	}
 	if op.Header.Kind == portals.OpAck {
