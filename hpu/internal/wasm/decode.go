@@ -68,7 +68,8 @@ type decoder struct {
 	dataCount int
 }
 
-// Decode reads a binary module and checks everything but the function bodies, which Validate does. The module refers to b.
+// Decode reads a binary module and checks everything but the function bodies, which Validate does. The module refers to b. With
+// an error it holds what was read so far, or is nil.
 func Decode(b []byte, lim Limits) (*Module, error) {
 	d := &decoder{reader: reader{b: b, end: len(b)}, lim: lim, dataCount: -1}
 	d.m = Module{Bytes: b, Start: -1, GlobalSP: -1}
@@ -109,7 +110,7 @@ func Decode(b []byte, lim Limits) (*Module, error) {
 		d.whole()
 	}
 	if d.err != nil {
-		return nil, d.err
+		return &d.m, d.err
 	}
 	for _, n := range names {
 		d.nameSection(n[0], n[1])
