@@ -105,8 +105,7 @@ func allocCases(t *testing.T) []allocCase {
 		{"put", OptMDEventCTAck, persistent, func(p *pair) error { return p.a.Put(p.md, 0, 512, Ack, to, 0, 0, 0, 0, 0) }},
 		{"volatile put", OptMDVolatile, persistent, func(p *pair) error { return p.a.Put(p.md, 0, 128, Ack, to, 0, 0, 0, 0, 0) }},
 		{"get", OptMDEventCTReply, persistent, func(p *pair) error { return p.a.Get(p.md, 0, 512, to, 0, 0, 0, 0) }},
-		{"atomic", 0, persistent, func(p *pair) error { return p.a.Atomic(p.md, 0, 512, Ack, to, 0, 0, 0, 0, 0, OpSUM, Double) }},
-		{"long double", 0, persistent, func(p *pair) error {
+		{"atomic", 0, persistent, func(p *pair) error {
 			return p.a.Atomic(p.md, 0, 512, Ack, to, 0, 0, 0, 0, 0, OpPROD, LongDoubleComplex)
 		}},
 		{"fetch", 0, persistent, func(p *pair) error {

@@ -1,7 +1,6 @@
 package portals
 
 import (
-	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -83,9 +82,9 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "UNKNOWN(200)", EventType(200).String())
 	require.Equal(t, "IOVEC|OP_PUT|LOCAL_INC_UH_RLENGTH", (OptMEIOVec | OptMEOpPut | OptMELocalIncUHRLength).String())
 	require.Equal(t, "0", MDOptions(0).String())
-	require.EqualValues(t, 1<<len(EntryNames)-1, optMEAll)
-	require.EqualValues(t, 1<<len(MDNames)-1, optMDAll)
-	require.EqualValues(t, 1<<len(PTNames)-1, optPTAll)
+	require.EqualValues(t, optMEAll, 1<<len(EntryNames)-1)
+	require.EqualValues(t, optMDAll, 1<<len(MDNames)-1)
+	require.EqualValues(t, optPTAll, 1<<len(PTNames)-1)
 }
 
 // TestErrors checks that reasons keep their code.
@@ -95,7 +94,7 @@ func TestErrors(t *testing.T) {
 	require.ErrorIs(t, err, ErrArgInvalid)
 	require.EqualError(t, err, "portals: PTAlloc: PTL_ARG_INVALID: index 64, largest is 63")
 	var code Code
-	require.True(t, errors.As(err, &code))
+	require.ErrorAs(t, err, &code)
 	require.Equal(t, ErrArgInvalid, code)
 	require.EqualError(t, ErrPTFull, "portals: PTL_PT_FULL")
 }

@@ -100,7 +100,7 @@ func TestGarbage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := ni.EQAlloc(uint64(1 + seed%20))
+		q, err := ni.EQAlloc(1 + seed%20)
 		if err != nil {
 			t.Fatal(err)
 		}

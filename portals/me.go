@@ -128,7 +128,7 @@ func (ni *NI) checkEntry(fn string, m *ME, kind Kind) (Region, error) {
 		}
 		return Region{}, invalid(fn, "match list entry on a non-matching interface")
 	}
-	known := EntryOptions(optMEAll)
+	known := optMEAll
 	if kind == KindLE {
 		known = optLEAll
 	}

@@ -23,11 +23,10 @@ type modelEntry struct {
 }
 
 type modelHeader struct {
-	h      Header
-	entry  *modelEntry
-	start  uint64
-	mlen   uint64
-	logged bool
+	h     Header
+	entry *modelEntry
+	start uint64
+	mlen  uint64
 }
 
 type modelTrig struct {
@@ -83,9 +82,10 @@ func (m *model) criteria(e *modelEntry, h *Header) bool {
 func (m *model) allowed(e *modelEntry, h *Header) (user, op bool) {
 	user = e.me.UID == UIDAny || e.me.UID == h.UID
 	need := OptMEOpPut
-	if h.Kind == OpGet {
+	switch h.Kind {
+	case OpGet:
 		need = OptMEOpGet
-	} else if h.Kind == OpFetchAtomic {
+	case OpFetchAtomic:
 		need = OptMEOpGet | OptMEOpPut
 	}
 	return user, e.me.Options&need == need

@@ -108,8 +108,10 @@ func (ni *NI) drain() {
 		return
 	}
 	ni.draining = true
-	for i := 0; i < len(ni.ready); i++ {
-		t := ni.ready[i]
+	done := 0
+	for done < len(ni.ready) { // grows on the way
+		t := ni.ready[done]
+		done++
 		ni.perform(t)
 		ni.trigPool.put(t)
 	}

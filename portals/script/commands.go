@@ -144,17 +144,17 @@ func (w *world) do(c *command) error {
 
 func limitFields(l *portals.Limits) (map[string]*int, map[string]*uint64) {
 	return map[string]*int{
-			"max_entries": &l.MaxEntries, "max_unexpected_headers": &l.MaxUnexpectedHeaders, "max_mds": &l.MaxMDs,
-			"max_eqs": &l.MaxEQs, "max_cts": &l.MaxCTs, "max_pt_index": &l.MaxPTIndex, "max_iovecs": &l.MaxIOVecs,
-			"max_list_size": &l.MaxListSize, "max_triggered_ops": &l.MaxTriggeredOps,
-		}, map[string]*uint64{
-			"max_msg_size": &l.MaxMsgSize, "max_atomic_size": &l.MaxAtomicSize,
-			"max_fetch_atomic_size": &l.MaxFetchAtomicSize, "max_waw_ordered_size": &l.MaxWAWOrderedSize,
-			"max_war_ordered_size": &l.MaxWAROrderedSize, "max_volatile_size": &l.MaxVolatileSize,
-			"max_user_hdr_size": &l.MaxUserHdrSize, "max_payload_size": &l.MaxPayloadSize,
-			"max_handler_mem": &l.MaxHandlerMem, "max_initial_state": &l.MaxInitialState,
-			"min_fragmentation_limit": &l.MinFragmentationLimit, "max_cycles_per_byte": &l.MaxCyclesPerByte,
-		}
+		"max_entries": &l.MaxEntries, "max_unexpected_headers": &l.MaxUnexpectedHeaders, "max_mds": &l.MaxMDs,
+		"max_eqs": &l.MaxEQs, "max_cts": &l.MaxCTs, "max_pt_index": &l.MaxPTIndex, "max_iovecs": &l.MaxIOVecs,
+		"max_list_size": &l.MaxListSize, "max_triggered_ops": &l.MaxTriggeredOps,
+	}, map[string]*uint64{
+		"max_msg_size": &l.MaxMsgSize, "max_atomic_size": &l.MaxAtomicSize,
+		"max_fetch_atomic_size": &l.MaxFetchAtomicSize, "max_waw_ordered_size": &l.MaxWAWOrderedSize,
+		"max_war_ordered_size": &l.MaxWAROrderedSize, "max_volatile_size": &l.MaxVolatileSize,
+		"max_user_hdr_size": &l.MaxUserHdrSize, "max_payload_size": &l.MaxPayloadSize,
+		"max_handler_mem": &l.MaxHandlerMem, "max_initial_state": &l.MaxInitialState,
+		"min_fragmentation_limit": &l.MinFragmentationLimit, "max_cycles_per_byte": &l.MaxCyclesPerByte,
+	}
 }
 
 func limitKeys() string {
@@ -168,24 +168,24 @@ func limitKeys() string {
 // there were any.
 func (c *command) limits(l *portals.Limits) (bool, error) {
 	counts, sizes := limitFields(l)
-	any := false
+	given := false
 	for key := range c.args {
 		if p, ok := counts[key]; ok {
 			v, err := c.num(key, 0)
 			if err != nil {
 				return false, err
 			}
-			*p, any = int(v), true
+			*p, given = int(v), true
 		}
 		if p, ok := sizes[key]; ok {
 			v, err := c.num(key, 0)
 			if err != nil {
 				return false, err
 			}
-			*p, any = v, true
+			*p, given = v, true
 		}
 	}
-	return any, nil
+	return given, nil
 }
 
 // Bounds that keep a script from asking for gigabytes.
