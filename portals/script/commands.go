@@ -169,7 +169,7 @@ func limitKeys() string {
 func (c *command) limits(l *portals.Limits) (bool, error) {
 	counts, sizes := limitFields(l)
 	given := false
-	for key := range c.args {
+	for _, key := range slices.Sorted(maps.Keys(c.args)) {
 		if p, ok := counts[key]; ok {
 			v, err := c.num(key, 0)
 			if err != nil {

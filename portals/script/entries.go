@@ -14,9 +14,9 @@ func (w *world) entry(c *command, f *iface) (m portals.ME, pt uint32, list porta
 	}
 	m.Options = portals.EntryOptions(options)
 	m.MatchID = portals.AnyID
-	err = c.nums(map[string]*uint64{
-		"start": &m.Start, "len": &m.Length, "bits": &m.MatchBits, "ignore": &m.IgnoreBits, "minfree": &m.MinFree,
-		"user": &user,
+	err = c.nums([]numArg{
+		{"start", &m.Start}, {"len", &m.Length}, {"bits", &m.MatchBits}, {"ignore", &m.IgnoreBits}, {"minfree", &m.MinFree},
+		{"user", &user},
 	})
 	if err != nil {
 		return
@@ -64,17 +64,20 @@ func (w *world) entry(c *command, f *iface) (m portals.ME, pt uint32, list porta
 func (c *command) spin() (*portals.Spin, error) {
 	var s portals.Spin
 	given := false
-	for key, p := range map[string]*uint32{
-		"hh": &s.Handlers.Header, "ph": &s.Handlers.Payload, "ch": &s.Handlers.Completion, "hpumem": &s.HPUMem,
+	for _, a := range []struct {
+		key string
+		p   *uint32
+	}{
+		{"hh", &s.Handlers.Header}, {"ph", &s.Handlers.Payload}, {"ch", &s.Handlers.Completion}, {"hpumem", &s.HPUMem},
 	} {
-		v, err := c.num32(key, 0)
+		v, err := c.num32(a.key, 0)
 		if err != nil {
 			return nil, err
 		}
-		*p = v
-		given = given || c.args[key] != ""
+		*a.p = v
+		given = given || c.args[a.key] != ""
 	}
-	if err := c.nums(map[string]*uint64{"hpuoff": &s.HPUMemOffset, "uhdr": &s.UserHdrLen}); err != nil {
+	if err := c.nums([]numArg{{"hpuoff", &s.HPUMemOffset}, {"uhdr", &s.UserHdrLen}}); err != nil {
 		return nil, err
 	}
 	if n, err := c.num("state", 0); err != nil || n > 1<<16 {

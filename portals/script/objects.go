@@ -220,7 +220,7 @@ func (w *world) ctArgs(c *command, f *iface) (h portals.Handle, v portals.CTEven
 	if h, err = w.handle(c, f, c.pos[0]); err != nil {
 		return
 	}
-	if err = c.nums(map[string]*uint64{"success": &v.Success, "failure": &v.Failure, "threshold": &threshold}); err != nil {
+	if err = c.nums([]numArg{{"success", &v.Success}, {"failure", &v.Failure}, {"threshold", &threshold}}); err != nil {
 		return
 	}
 	trig, err = w.arg(c, f, "trig")
@@ -278,7 +278,7 @@ func cmdMD(w *world, c *command, f *iface) error {
 		return err
 	}
 	m.Options = portals.MDOptions(options)
-	if err := c.nums(map[string]*uint64{"start": &m.Start, "len": &m.Length}); err != nil {
+	if err := c.nums([]numArg{{"start", &m.Start}, {"len", &m.Length}}); err != nil {
 		return err
 	}
 	if m.IOVec, err = c.iovec(); err != nil {

@@ -169,14 +169,20 @@ func (c *command) num32(key string, def uint32) (uint32, error) {
 	return uint32(v), nil
 }
 
+// numArg is a numeric argument and the place for its value.
+type numArg struct {
+	key string
+	p   *uint64
+}
+
 // nums reads several numeric arguments in one go.
-func (c *command) nums(dst map[string]*uint64) error {
-	for key, p := range dst {
-		v, err := c.num(key, *p)
+func (c *command) nums(args []numArg) error {
+	for _, a := range args {
+		v, err := c.num(a.key, *a.p)
 		if err != nil {
 			return err
 		}
-		*p = v
+		*a.p = v
 	}
 	return nil
 }

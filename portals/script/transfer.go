@@ -32,9 +32,9 @@ func (w *world) xfer(c *command, f *iface) (x xfer, err error) {
 		return
 	}
 	_, x.triggered = c.args["trig"]
-	err = c.nums(map[string]*uint64{
-		"off": &x.off, "goff": &x.goff, "len": &x.n, "bits": &x.bits, "roff": &x.roff, "user": &x.user, "hdr": &x.hdr,
-		"threshold": &x.th,
+	err = c.nums([]numArg{
+		{"off", &x.off}, {"goff", &x.goff}, {"len", &x.n}, {"bits", &x.bits}, {"roff", &x.roff}, {"user", &x.user}, {"hdr", &x.hdr},
+		{"threshold", &x.th},
 	})
 	if err != nil {
 		return
@@ -180,10 +180,10 @@ func cmdIssue(w *world, c *command, f *iface) error {
 		o.Data = []byte(text)
 	}
 	var slen uint64
-	err = c.nums(map[string]*uint64{
-		"len": &o.Length, "bits": &o.MatchBits, "roff": &o.RemoteOffset, "user": &o.UserPtr, "hdr": &o.HdrData,
-		"cookie": &o.Cookie, "src": &o.Source.Start, "soff": &o.SourceOffset, "dst": &o.Dest.Start,
-		"doff": &o.DestOffset, "dlen": &o.Dest.Length, "off": &slen,
+	err = c.nums([]numArg{
+		{"len", &o.Length}, {"bits", &o.MatchBits}, {"roff", &o.RemoteOffset}, {"user", &o.UserPtr}, {"hdr", &o.HdrData},
+		{"cookie", &o.Cookie}, {"src", &o.Source.Start}, {"soff", &o.SourceOffset}, {"dst", &o.Dest.Start},
+		{"doff", &o.DestOffset}, {"dlen", &o.Dest.Length}, {"off", &slen},
 	})
 	if err != nil {
 		return err
