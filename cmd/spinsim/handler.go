@@ -1,0 +1,176 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment/handlerrun"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin/build"
+	"github.com/spinsim/spinsim/spin/scaffold"
+)
+
+func handlerCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "handler",
+		Short: "Write, build, inspect and run packet handlers",
+		Long: `A handler is a small function that runs on the network interface when a message arrives: once for its header, once for each packet,
+once at its end. It is written in Go (compiled by TinyGo) or C, and loaded as a WebAssembly module.
+
+  spinsim handler new filter                            a folder with a handler, its test, its packets
+  spinsim handler build filter                          compile it to filter.wasm
+  spinsim handler inspect filter.wasm                   what a device thinks of it, and what it costs
+  spinsim handler run filter.wasm --hex '01000000'      send it a message and see what it does`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(handlerNewCommand(), handlerBuildCommand(), handlerInspectCommand(), handlerRunCommand())
+	return c
+}
+
+func handlerNewCommand() *cobra.Command {
+	var o scaffold.Options
+	c := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Begin a handler: a folder that builds and passes its test",
+		Long: `New makes the folder NAME with a handler that counts and deposits what arrives, and with all that belongs to one: its test, packets to
+try it with, and a README with the next steps. NAME may be a path; its last part is the name of the handler.
+
+A handler in Go is a module of its own, which needs package spin of spinsim: within a clone of the repository, or with a spinsim
+built from one, it uses that clone; otherwise it requires the version of this spinsim.`,
+		Args: exactArguments("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.Dir = args[0]
+			files, err := scaffold.New(o)
+			if err != nil {
+				return badInput(err)
+			}
+			out := c.OutOrStdout()
+			for _, f := range files {
+				fmt.Fprintln(out, f)
+			}
+			fmt.Fprintf(out, "\nNext: see %s\n", filepath.Join(o.Dir, "README.md"))
+			return nil
+		},
+	}
+	c.Flags().StringVar((*string)(&o.Lang), "lang", string(build.TinyGo), "`LANGUAGE`: tinygo or c")
+	c.Flags().StringVar(&o.Replace, "spinsim", "", "clone of the repository of spinsim that the handler is to use: `FOLDER`")
+	return c
+}
+
+func handlerBuildCommand() *cobra.Command {
+	var out, lang string
+	c := &cobra.Command{
+		Use:   "build [FOLDER]",
+		Short: "Compile a handler to a WebAssembly module",
+		Long: `Build compiles the handler in FOLDER, by default this one: a Go main package with TinyGo, or all .c files with clang. Equal sources give
+equal bytes anywhere. scripts/install-tinygo.sh of the repository installs the compilers.`,
+		Args: atMostOne("FOLDER"),
+		RunE: func(c *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			if out == "" {
+				abs, err := filepath.Abs(dir)
+				if err != nil {
+					return badInput(err)
+				}
+				out = filepath.Join(dir, filepath.Base(abs)+".wasm")
+			}
+			if err := build.Build(dir, build.Lang(lang), out); err != nil {
+				return badInput(err)
+			}
+			info, err := os.Stat(out)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s: %d bytes\n", out, info.Size())
+			return nil
+		},
+	}
+	c.Flags().StringVarP(&out, "output", "o", "", "module to write: `FILE.wasm` (default: in FOLDER, with its name)")
+	c.Flags().StringVar(&lang, "lang", "", "`LANGUAGE`: tinygo or c (default: by the files in FOLDER)")
+	return c
+}
+
+// atMostOne accepts one argument or none.
+func atMostOne(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return exactArguments(name)(c, args)
+		}
+		return nil
+	}
+}
+
+// deviceFlags choose the device.
+type deviceFlags struct {
+	profile   string
+	overrides []string
+	format    string
+}
+
+func (f *deviceFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.profile, "profile", "spin-dis", "device and network: `NAME` or file")
+	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.cores=8; may be repeated")
+	flags.StringVar(&f.format, "format", "text", "text or json")
+}
+
+// open returns the device and the module that the argument names.
+func (f *deviceFlags) open(name string) (*runtime.Profile, handlerrun.Module, error) {
+	var errs []error
+	if f.format != "text" && f.format != "json" {
+		errs = append(errs, fmt.Errorf("--format: no format %q, expected text or json", f.format))
+	}
+	p, err := runtime.LoadProfile(f.profile, f.overrides...)
+	errs = append(errs, err)
+	m, err := handlerrun.Open(name)
+	errs = append(errs, err)
+	return p, m, badInput(errors.Join(errs...))
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func handlerInspectCommand() *cobra.Command {
+	var f deviceFlags
+	var memory string
+	c := &cobra.Command{
+		Use:   "inspect MODULE",
+		Short: "What a device thinks of a module: exports, costs, memory, reasons to reject it",
+		Long: `Inspect looks at a module as the loader of a device does: a .wasm file or one of the built-in modules. It prints every reason it finds for
+which the device rejects the module, and ends with status 1 if there is one. Cycles are from the cost table of the profile.`,
+		Args: exactArguments("MODULE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			p, m, err := f.open(args[0])
+			if err != nil {
+				return err
+			}
+			size, err := handlerrun.ParseMemory(memory)
+			if err != nil {
+				return badInput(fmt.Errorf("--memory: %w", err))
+			}
+			in := handlerrun.Inspect(m, p, size)
+			if f.format == "json" {
+				err = writeJSON(c.OutOrStdout(), in)
+			} else {
+				err = in.Write(c.OutOrStdout())
+			}
+			return errors.Join(err, in.Err())
+		},
+	}
+	f.register(c)
+	c.Flags().StringVar(&memory, "memory", "64KiB", "HPU memory of a program, for the memory map: `BYTES`")
+	return c
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment/handlerrun"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// handlerRunFlags are those of "handler run".
+type handlerRunFlags struct {
+	deviceFlags
+	hex                         []string
+	packets, payloadFile        string
+	header, payload, completion string
+	userHeader                  int
+	stateFormat, state          string
+	stateFile                   string
+	memory, host, handlerHost   string
+	hostFile, handlerHostFile   string
+	faults                      []string
+	nodes                       int
+	until, engine, expect       string
+	ack, plain                  bool
+}
+
+func handlerRunCommand() *cobra.Command {
+	var f handlerRunFlags
+	c := &cobra.Command{
+		Use:   "run MODULE",
+		Short: "Send messages to a handler on a device and see everything it does",
+		Long: `Run loads a module, a .wasm file or a built-in one, into the device of node 0 of a simulated cluster. The other nodes send it messages
+over the network of the profile. It prints each handler with its actions, return code and cycles, the events that follow, and what has
+changed in HPU memory and host memory. Times are those of the simulator; those of actions count from the beginning of the handler.
+
+Messages come from --packets, --hex or --payload-file. A packets file has
+` + indent(handlerrun.PacketSyntax) + `
+
+The entry accepts every message. Handlers may send to the other nodes, at any portal table index; memory that they get from there holds
+the bytes 0, 1, 2 …
+
+Exit status 1 if a handler fails, a message is refused or --expect differs.`,
+		Example: `  spinsim handler run count --hex '00*9000' --state-format u64,u64,u64,u64
+  spinsim handler run filter.wasm --packets packets.txt --state-format u32,u32,u64 --state 7
+  spinsim handler run pingpong --payload stream_payload --hex '"hello"' --fault 1=denied`,
+		Args: exactArguments("MODULE"),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	f.register(c)
+	flags := c.Flags()
+	flags.StringVar(&f.packets, "packets", "", "messages, one per line: `FILE`")
+	flags.StringArrayVar(&f.hex, "hex", nil, "a message of these `BYTES`, such as '0100 00*60'; may be repeated")
+	flags.StringVar(&f.payloadFile, "payload-file", "", "a message of the bytes of a `FILE`")
+	flags.StringVar(&f.header, "header", "", "`EXPORT` that handles headers (default: header if there is one; - for none)")
+	flags.StringVar(&f.payload, "payload", "", "`EXPORT` that handles packets (default: payload if there is one; - for none)")
+	flags.StringVar(&f.completion, "completion", "", "`EXPORT` that ends messages (default: completion if there is one; - for none)")
+	flags.IntVar(&f.userHeader, "user-header", 0, "first `BYTES` of every message that are its user header")
+	flags.StringVar(&f.stateFormat, "state-format", "", "`TYPES` of the fields of the state, such as u64,u32*2,f64")
+	flags.StringVar(&f.state, "state", "", "the state at the beginning: `VALUES` with --state-format (ct0: a counter of the host), else hexadecimal")
+	flags.StringVar(&f.stateFile, "state-file", "", "the state at the beginning: the bytes of a `FILE`")
+	flags.StringVar(&f.memory, "memory", "0", "HPU memory: `BYTES`, such as 64KiB (default: 64KiB, or what the state takes)")
+	flags.StringVar(&f.host, "host-memory", "64KiB", "host memory of the entry: `BYTES`")
+	flags.StringVar(&f.hostFile, "host-file", "", "what the entry's host memory holds at the beginning: `FILE`")
+	flags.StringVar(&f.handlerHost, "handler-host-memory", "0", "handler host memory: `BYTES`")
+	flags.StringVar(&f.handlerHostFile, "handler-host-file", "", "what the handler host memory holds at the beginning: `FILE`")
+	flags.StringSliceVar(&f.faults, "fault", nil, "let DMA operations fail: `N[=RESULT]`, the N-th of all handlers, with fault, denied, …; may be repeated")
+	flags.IntVar(&f.nodes, "nodes", 1, "`NUMBER` of nodes besides the device, for handlers to send to")
+	flags.BoolVar(&f.ack, "ack", false, "senders ask for acknowledgements")
+	flags.StringVar(&f.until, "until", "10ms", "stop at this `TIME` at the latest")
+	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built with that tag")
+	flags.BoolVar(&f.plain, "plain", false, "leave out times, cycles and HPUs: what does not depend on the profile and the compiler")
+	flags.StringVar(&f.expect, "expect", "", "compare with the output of --plain in a `FILE`")
+	return c
+}
+
+func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
+
+// config turns the flags into a run; everything wrong with them is reported at once.
+func (f *handlerRunFlags) config(name string) (*handlerrun.Config, handlerrun.Format, error) {
+	p, m, err := f.open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg := &handlerrun.Config{
+		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion,
+		UserHeader: f.userHeader, Nodes: f.nodes, Ack: f.ack, Faults: map[int]int64{},
+	}
+	var errs []error
+	keep := func(flag string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	cfg.Messages, err = f.messages()
+	errs = append(errs, err)
+	var format handlerrun.Format
+	if f.stateFormat != "" {
+		format, err = handlerrun.ParseFormat(f.stateFormat)
+		keep("state-format", err)
+	}
+	if f.stateFile != "" {
+		cfg.State.Bytes, err = os.ReadFile(f.stateFile)
+		keep("state-file", err)
+	} else if err == nil {
+		cfg.State, err = handlerrun.ParseState(f.state, format)
+		keep("state", err)
+	}
+	cfg.HPUMemory, err = handlerrun.ParseMemory(f.memory)
+	keep("memory", err)
+	cfg.Host, err = handlerrun.HostMemory(f.host, f.hostFile)
+	keep("host-memory", err)
+	cfg.HandlerHost, err = handlerrun.HostMemory(f.handlerHost, f.handlerHostFile)
+	keep("handler-host-memory", err)
+	for _, text := range f.faults {
+		keep("fault", parseFault(cfg.Faults, text))
+	}
+	cfg.Until, err = sim.ParseTime(f.until)
+	keep("until", err)
+	if f.userHeader < 0 {
+		keep("user-header", fmt.Errorf("%d, expected 0 or more", f.userHeader))
+	}
+	if f.nodes < 1 || f.nodes > handlerrun.MaxNode {
+		keep("nodes", fmt.Errorf("%d, expected 1 to %d", f.nodes, handlerrun.MaxNode))
+	}
+	return cfg, format, badInput(errors.Join(errs...))
+}
+
+// messages are those of the one flag that gives them.
+func (f *handlerRunFlags) messages() ([]handlerrun.Message, error) {
+	given := 0
+	for _, is := range []bool{f.packets != "", len(f.hex) > 0, f.payloadFile != ""} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return nil, errors.New("expected one of --packets, --hex and --payload-file: what to send")
+	}
+	switch {
+	case f.packets != "":
+		text, err := os.ReadFile(f.packets)
+		if err != nil {
+			return nil, fmt.Errorf("--packets: %w", err)
+		}
+		return handlerrun.ParsePackets(f.packets, text)
+	case f.payloadFile != "":
+		data, err := os.ReadFile(f.payloadFile)
+		if err != nil {
+			return nil, fmt.Errorf("--payload-file: %w", err)
+		}
+		return []handlerrun.Message{{Source: 1, Data: data}}, nil
+	}
+	var messages []handlerrun.Message
+	for _, text := range f.hex {
+		data, err := handlerrun.ParseHex(text)
+		if err != nil {
+			return nil, fmt.Errorf("--hex: %w", err)
+		}
+		messages = append(messages, handlerrun.Message{Source: 1, Data: data})
+	}
+	return messages, nil
+}
+
+// parseFault reads N or N=RESULT.
+func parseFault(faults map[int]int64, text string) error {
+	number, result, given := strings.Cut(text, "=")
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 {
+		return fmt.Errorf("%q: expected the number of a DMA operation, from 1, such as 3 or 3=denied", text)
+	}
+	if !given {
+		result = "fault"
+	}
+	faults[n], err = handlerrun.ParseResult(result)
+	return err
+}
+
+func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
+	cfg, format, err := f.config(name)
+	if err != nil {
+		return err
+	}
+	var want []byte
+	if f.expect != "" {
+		if want, err = os.ReadFile(f.expect); err != nil {
+			return badInput(fmt.Errorf("--expect: %w", err))
+		}
+	}
+	report, err := handlerrun.Run(c.Context(), cfg)
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	if err != nil {
+		return badInput(err)
+	}
+	if f.expect != "" {
+		var plain bytes.Buffer
+		text := handlerrun.Text{Format: format, Plain: true}
+		if err := errors.Join(text.Write(&plain, report), handlerrun.Compare(f.expect, want, plain.Bytes())); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.OutOrStdout(), "as in %s\n", f.expect)
+		return nil
+	}
+	if f.format == "json" {
+		err = writeJSON(c.OutOrStdout(), report)
+	} else {
+		err = handlerrun.Text{Format: format, Plain: f.plain}.Write(c.OutOrStdout(), report)
+	}
+	return errors.Join(err, report.Err())
+}

@@ -1,0 +1,130 @@
+package handlerrun
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	dumpBytes = 16 // in a line
+	dumpLines = 16 // lines of a difference that people are shown
+)
+
+// state writes the HPU memory: its fields, or what has changed.
+func (p *printer) state() {
+	if p.Format == nil {
+		p.memory("HPU memory", &p.State)
+		return
+	}
+	p.line("state")
+	at := 0
+	for i, t := range p.Format {
+		if at+t.Bytes > len(p.State.After) {
+			p.line("  the other %d fields lie outside the HPU memory of %d B", len(p.Format)-i, p.State.Bytes)
+			break
+		}
+		before, after := t.text(p.State.Before[at:at+t.Bytes]), t.text(p.State.After[at:at+t.Bytes])
+		s := fmt.Sprintf("  %3d  +%-5d %-4s %s", i, at, t.Name, after)
+		if before != after {
+			s = fmt.Sprintf("  %3d  +%-5d %-4s %s, was %s", i, at, t.Name, after, before)
+		}
+		p.line("%s", s)
+		at += t.Bytes
+	}
+	p.line("")
+	rest := MemoryReport{p.State.Bytes, p.State.Before[at:], p.State.After[at:]}
+	if !bytes.Equal(rest.Before, rest.After) {
+		p.memoryFrom("HPU memory behind the state", &rest, at)
+	}
+}
+
+// memory writes what has changed in a range of memory.
+func (p *printer) memory(title string, m *MemoryReport) { p.memoryFrom(title, m, 0) }
+
+func (p *printer) memoryFrom(title string, m *MemoryReport, base int) {
+	if m.Bytes == 0 {
+		return
+	}
+	if bytes.Equal(m.Before, m.After) {
+		p.line("%s, %d B: unchanged", title, m.Bytes)
+		p.line("")
+		return
+	}
+	from, to := span(m)
+	wasZero := len(bytes.Trim(m.Before[from:to], "\x00")) == 0
+	p.line("%s, %d B: changed from byte %d to %d, where %s", title, m.Bytes, base+from, base+to-1, map[bool]string{
+		true: "it was zero", false: "- is before and + after",
+	}[wasZero])
+	p.difference(m, base, from/dumpBytes*dumpBytes, to, wasZero)
+	p.line("")
+}
+
+// span is where memory has changed: from the first byte to behind the last.
+func span(m *MemoryReport) (from, to int) {
+	for m.Before[from] == m.After[from] {
+		from++
+	}
+	for to = len(m.After); m.Before[to-1] == m.After[to-1]; to-- {
+	}
+	return from, to
+}
+
+// difference writes the lines that have changed, a run of equal ones as *.
+func (p *printer) difference(m *MemoryReport, base, from, to int, wasZero bool) {
+	var last []byte
+	shown, hidden, repeats := 0, 0, false
+	for at := from; at < to; at += dumpBytes {
+		end := min(at+dumpBytes, len(m.After))
+		before, after := m.Before[at:end], m.After[at:end]
+		if bytes.Equal(before, after) {
+			last = nil
+			continue
+		}
+		line := slices.Concat(before, after)
+		switch {
+		case shown == dumpLines:
+			hidden++
+		case bytes.Equal(line, last):
+			if !repeats {
+				p.line("  *")
+			}
+			repeats = true
+		case wasZero:
+			p.line("  %06x  %s", base+at, dump(after))
+			repeats = false
+			shown++
+		default:
+			p.line("  %06x - %s", base+at, dump(before))
+			p.line("         + %s", dump(after))
+			repeats = false
+			shown++
+		}
+		last = line
+	}
+	if hidden > 0 {
+		p.line("  … and %d more lines; --format json has them all", hidden)
+	}
+}
+
+// dump writes bytes in hexadecimal and as characters.
+func dump(b []byte) string {
+	var digits, letters strings.Builder
+	for i := range dumpBytes {
+		if i == dumpBytes/2 {
+			digits.WriteByte(' ')
+		}
+		if i >= len(b) {
+			digits.WriteString("   ")
+			continue
+		}
+		fmt.Fprintf(&digits, "%02x ", b[i])
+		if b[i] < ' ' || b[i] > '~' {
+			letters.WriteByte('.')
+		} else {
+			letters.WriteByte(b[i])
+		}
+	}
+	return digits.String() + " " + letters.String()
+}

@@ -1,0 +1,187 @@
+package handlerrun
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Message is a put to the device. It travels in one packet, or in several if it is longer than the MTU.
+type Message struct {
+	Line      int      // of the file it was read from, 0: none
+	Data      []byte   // user header included
+	Source    int      // node that sends it, 1 to MaxNode
+	Offset    uint64   // in the entry, bytes
+	MatchBits uint64   // the entry accepts all
+	HdrData   uint64   // 64 bits that travel with the header
+	At        sim.Time // when its sender posts it, if it is not busy with an earlier one
+}
+
+// Bounds of what can be sent.
+const (
+	MaxNode    = 63      // nodes that send, or that handlers may send to
+	maxMessage = 1 << 26 // bytes
+	maxTime    = sim.Second
+)
+
+// PacketSyntax describes what ParsePackets reads.
+const PacketSyntax = `One message per line: fields, then the bytes in hexadecimal, with blanks where you like.
+  source=2 hdr_data=0x10 01000000 00*60
+Fields, all optional: source (node, 1), offset (in the entry, bytes), match_bits, hdr_data (64 bits), at (when it is posted: 1.5us).
+ab*60 repeats the bytes; "text" in quotes stands for its bytes; a line without bytes is a message without payload, if it has
+a field. A line that begins with + goes on with the message before. # begins a comment. A message longer than the MTU travels in several packets.`
+
+// ParsePackets reads messages from text. Name is for errors, which give the line.
+func ParsePackets(name string, text []byte) ([]Message, error) {
+	var messages []Message
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, maxMessage*3)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		more, goesOn := strings.CutPrefix(line, "+")
+		tokens, err := split(more)
+		switch {
+		case err != nil:
+		case goesOn && len(messages) == 0:
+			err = fmt.Errorf("there is no message to go on with")
+		case goesOn:
+			last := &messages[len(messages)-1]
+			err = last.append(tokens)
+		case len(tokens) > 0:
+			m := Message{Line: n, Source: 1}
+			if tokens, err = m.fields(tokens); err == nil {
+				err = m.append(tokens)
+			}
+			messages = append(messages, m)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(messages) == 0 {
+		return nil, fmt.Errorf("%s: no message, expected lines of bytes in hexadecimal", name)
+	}
+	return messages, nil
+}
+
+// split cuts a line at blanks outside quotes and drops the comment.
+func split(line string) (tokens []string, err error) {
+	for {
+		line = strings.TrimLeft(line, " \t")
+		if line == "" || line[0] == '#' {
+			return tokens, nil
+		}
+		end := strings.IndexAny(line, " \t#")
+		if line[0] == '"' {
+			quoted, err := strconv.QuotedPrefix(line)
+			if err != nil {
+				return nil, fmt.Errorf("text without closing quote: %s", line)
+			}
+			end = len(quoted)
+		}
+		if end < 0 {
+			end = len(line)
+		}
+		tokens = append(tokens, line[:end])
+		line = line[end:]
+	}
+}
+
+// fields takes the leading tokens of the form name=value.
+func (m *Message) fields(tokens []string) (rest []string, err error) {
+	for i, t := range tokens {
+		name, value, is := strings.Cut(t, "=")
+		if !is || strings.HasPrefix(t, `"`) {
+			return tokens[i:], nil
+		}
+		switch name {
+		case "source":
+			var v uint64
+			v, err = number(value)
+			m.Source = int(min(v, MaxNode+1))
+			if err == nil && (v < 1 || v > MaxNode) {
+				err = fmt.Errorf("%s, expected 1 to %d (0 is the device)", value, MaxNode)
+			}
+		case "offset":
+			m.Offset, err = number(value)
+		case "match_bits":
+			m.MatchBits, err = number(value)
+		case "hdr_data":
+			m.HdrData, err = number(value)
+		case "at":
+			m.At, err = sim.ParseTime(value)
+			if err == nil && (m.At < 0 || m.At > maxTime) {
+				err = fmt.Errorf("%s, expected 0 to %v", value, maxTime)
+			}
+		default:
+			return nil, fmt.Errorf("no field %s, expected source, offset, match_bits, hdr_data or at", name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil, nil
+}
+
+func number(s string) (uint64, error) {
+	v, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no number of 64 bits", s)
+	}
+	return v, nil
+}
+
+// append adds the bytes that tokens describe.
+func (m *Message) append(tokens []string) error {
+	for _, t := range tokens {
+		b, times, err := decode(t)
+		if err != nil {
+			return err
+		}
+		if len(m.Data)+len(b)*times > maxMessage {
+			return fmt.Errorf("more than %d bytes in a message", maxMessage)
+		}
+		m.Data = append(m.Data, bytes.Repeat(b, times)...)
+	}
+	return nil
+}
+
+// decode reads one token of bytes and how often it stands for them.
+func decode(t string) (b []byte, times int, err error) {
+	if strings.HasPrefix(t, `"`) {
+		text, err := strconv.Unquote(t)
+		return []byte(text), 1, err
+	}
+	digits, count, repeated := strings.Cut(t, "*")
+	times = 1
+	if repeated {
+		n, err := strconv.ParseUint(count, 10, 32)
+		if err != nil || n > maxMessage {
+			return nil, 0, fmt.Errorf("%q: expected a number up to %d behind *", t, maxMessage)
+		}
+		times = int(n)
+	}
+	if b, err = hex.DecodeString(digits); err != nil {
+		return nil, 0, fmt.Errorf("%q: expected pairs of hexadecimal digits, such as 01ff", t)
+	}
+	return b, times, nil
+}
+
+// ParseHex reads the bytes of one message: hexadecimal digits, blanks, repetitions and quoted text.
+func ParseHex(text string) ([]byte, error) {
+	tokens, err := split(text)
+	if err != nil {
+		return nil, err
+	}
+	var m Message
+	err = m.append(tokens)
+	return m.Data, err
+}

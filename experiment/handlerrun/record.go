@@ -1,0 +1,292 @@
+package handlerrun
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// recorder listens to the device and to the Portals interfaces of all nodes.
+type recorder struct {
+	x        *experiment
+	handlers []*HandlerReport
+	starts   []sim.Time // of the handlers
+	events   []EventReport
+	refused  map[int]string // messages that the device did not take, with the reason
+	sent     map[uint32]int // messages so far, by sender
+	last     int            // number of the message that arrived last
+	messages map[uint64]int // their numbers by msg_id
+	dma      int            // operations of handlers so far
+	before   []byte         // HPU memory
+	end      sim.Time       // of what was told last
+}
+
+func newRecorder(x *experiment) *recorder {
+	return &recorder{x: x, refused: map[int]string{}, sent: map[uint32]int{}, messages: map[uint64]int{}}
+}
+
+// inject answers runtime.Config.InjectDMA.
+func (r *recorder) inject(int, hpu.Op) int64 {
+	r.dma++
+	return r.x.Faults[r.dma]
+}
+
+// Trace implements portals.Tracer.
+func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
+	id, err := ni.PhysID()
+	if err != nil {
+		return // an interface that is being closed
+	}
+	r.end = max(r.end, r.x.cluster.Engine().Now())
+	switch t.What {
+	case portals.TraceRequest:
+		if id.NID == device {
+			r.last = r.numberOf(t.Header.Initiator.NID)
+		}
+	case portals.TraceRefused:
+		if id.NID == device {
+			r.refused[r.last] = t.Delivery.Fail.String()
+		}
+	case portals.TraceEvent:
+		r.event(int(id.NID), t.Event)
+	}
+}
+
+// numberOf is the number, from 1, of the message that arrives next from a node, 0 if it is none of those that were asked
+// for: a handler has sent it to its own process.
+func (r *recorder) numberOf(source uint32) int {
+	r.sent[source]++
+	left := r.sent[source]
+	for i := range r.x.Messages {
+		if r.x.Messages[i].Source != int(source) {
+			continue
+		}
+		if left--; left == 0 {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func (r *recorder) event(node int, e *portals.Event) {
+	if e.Type == portals.EventSend {
+		return
+	}
+	r.events = append(r.events, EventReport{
+		At: Nanoseconds(r.x.cluster.Engine().Now()), Node: node, Type: e.Type.String(), Fail: e.Fail.String(), PT: int(e.PTIndex),
+		Length: e.MLength, Requested: e.RLength, Offset: e.RemoteOffset, MatchBits: e.MatchBits, HdrData: e.HdrData,
+		Source: int(e.Initiator.NID),
+	})
+}
+
+// watch answers runtime.Config.Watch.
+func (r *recorder) watch(s *runtime.HandlerStep) {
+	r.end = max(r.end, s.At)
+	switch s.What {
+	case runtime.StepArrived:
+		r.messages[s.Message] = r.last
+	case runtime.StepBegan:
+		r.began(s)
+	case runtime.StepActed:
+		h := r.handlers[s.Number-1]
+		a := ActionReport{
+			Cycles: s.Cycles, At: r.since(s), Name: s.Op.String(), What: r.describe(s.Action, s.Memory), op: s.Op, handle: -1,
+		}
+		if s.Suspended {
+			h.Actions = append(h.Actions, a)
+			return
+		}
+		a.answer(s)
+		h.Actions = append(h.Actions, a)
+	case runtime.StepAnswered:
+		h := r.handlers[s.Number-1]
+		a := &h.Actions[len(h.Actions)-1]
+		a.answer(s)
+		if done := r.since(s); done != a.At {
+			a.Done = &done
+		}
+	case runtime.StepLanded:
+		r.landed(s)
+	case runtime.StepEnded:
+		h := r.handlers[s.Number-1]
+		h.Cycles, h.Took, h.Code, h.Return, h.ended = s.Cycles, r.since(s), int(s.Code), codeName(s.Code), true
+		if s.Err != nil {
+			h.Trap = s.Err.Error()
+		}
+	}
+}
+
+// since is the time of a step from the beginning of its handler.
+func (r *recorder) since(s *runtime.HandlerStep) Nanoseconds {
+	return Nanoseconds(s.At - r.starts[s.Number-1])
+}
+
+func (r *recorder) began(s *runtime.HandlerStep) {
+	h := &HandlerReport{
+		Kind: s.Handler, Message: r.messages[s.Message], ID: s.Message, Packet: s.Packet, HPU: s.HPU, Start: Nanoseconds(s.At),
+	}
+	switch s.Handler {
+	case Kinds[0]:
+		h.Bytes = unsigned(s.Record[4:8])
+	case Kinds[1]:
+		h.Bytes, h.Offset = unsigned(s.Record[4:8]), unsigned(s.Record[8:16])
+	}
+	r.handlers = append(r.handlers, h)
+	r.starts = append(r.starts, s.At)
+}
+
+// landed notes when a non-blocking DMA operation took effect.
+func (r *recorder) landed(s *runtime.HandlerStep) {
+	h := r.handlers[s.Number-1]
+	at := Nanoseconds(s.At - r.starts[s.Number-1])
+	for i := range h.Actions {
+		a := &h.Actions[i]
+		if s.Handle >= 0 && a.handle == s.Handle && a.Landed == nil {
+			a.Landed = &at
+			if s.Result < 0 {
+				a.Failed = resultName(s.Result)
+			}
+			return
+		}
+	}
+}
+
+// answer notes the result of an action.
+func (a *ActionReport) answer(s *runtime.HandlerStep) {
+	a.Result = s.Result
+	switch s.Op {
+	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB:
+		a.Answer = resultName(s.Result)
+		if s.Result >= 0 {
+			a.handle = int(s.Result)
+			a.Answer = fmt.Sprintf("handle %d", s.Result)
+		}
+	case hpu.OpFAdd:
+		a.Answer = fmt.Sprintf("was %d", uint64(s.Result))
+	case hpu.OpCAS:
+		a.Answer = "swapped"
+		if s.Result == 0 {
+			a.Answer = "not equal"
+		}
+	case hpu.OpDMATest:
+		a.Answer = resultName(s.Result)
+		if s.Result >= 0 {
+			a.Answer = [2]string{"not yet", "done"}[s.Result&1]
+		}
+	case hpu.OpLog, hpu.OpYield:
+	default:
+		a.Answer = resultName(s.Result)
+	}
+}
+
+// where names an address in the module's memory.
+func (r *recorder) where(addr uint32) string {
+	l := r.x.memory.Program().Layout()
+	switch {
+	case addr >= l.HPU && addr < l.HPU+l.HPUBytes:
+		return fmt.Sprintf("state+%d", addr-l.HPU)
+	case addr >= l.Base && addr < l.Base+uint32(l.Contexts)*l.Region:
+		i := int((addr - l.Base) / l.Region)
+		switch {
+		case addr >= l.Packet(i):
+			return fmt.Sprintf("packet+%d", addr-l.Packet(i))
+		case addr >= l.Args(i):
+			return fmt.Sprintf("record+%d", addr-l.Args(i))
+		}
+		return "stack"
+	}
+	return fmt.Sprintf("memory 0x%x", addr)
+}
+
+var spaces = [2]string{"entry", "handler host memory"}
+
+func hostPlace(space uint32, offset uint64) string {
+	name := fmt.Sprintf("space %d", space)
+	if int(space) < len(spaces) {
+		name = spaces[space]
+	}
+	return fmt.Sprintf("%s+%d", name, offset)
+}
+
+// describe says what an action is about.
+func (r *recorder) describe(a *hpu.Action, memory []byte) string {
+	switch a.Op {
+	case hpu.OpDMAToHost, hpu.OpDMAToHostNB:
+		return fmt.Sprintf("%d B, %s to %s", a.Len, r.where(a.Local), hostPlace(a.Space, a.Offset))
+	case hpu.OpDMAFromHost, hpu.OpDMAFromHostNB:
+		return fmt.Sprintf("%d B, %s to %s", a.Len, hostPlace(a.Space, a.Offset), r.where(a.Local))
+	case hpu.OpDMACAS, hpu.OpDMACASNB:
+		return fmt.Sprintf("%s, if %#x then %#x, found to %s", hostPlace(a.Space, a.Offset), a.A, a.B, r.where(a.Local))
+	case hpu.OpDMAFAdd, hpu.OpDMAFAddNB:
+		return fmt.Sprintf("%s, add %d, found to %s", hostPlace(a.Space, a.Offset), a.A, r.where(a.Local))
+	case hpu.OpDMATest, hpu.OpDMAWait:
+		return fmt.Sprintf("handle %d", int32(a.A))
+	case hpu.OpCAS:
+		return fmt.Sprintf("%s, if %#x then %#x", r.where(a.Local), a.A, a.B)
+	case hpu.OpFAdd:
+		return fmt.Sprintf("%s, add %d", r.where(a.Local), a.A)
+	case hpu.OpCTGet:
+		return fmt.Sprintf("%s to %s", r.counter(a.CT), r.where(a.Local))
+	case hpu.OpCTSet, hpu.OpCTInc:
+		return fmt.Sprintf("%s, success %d, failure %d", r.counter(a.CT), a.A, a.B)
+	case hpu.OpAck:
+		return fmt.Sprintf("status %d", a.A)
+	case hpu.OpLog:
+		return fmt.Sprintf("%q", memory[a.Local:a.Local+a.Len])
+	case hpu.OpYield:
+		return ""
+	}
+	return r.operation(a)
+}
+
+func (r *recorder) counter(ct uint32) string {
+	for i, h := range r.x.cts {
+		if uint32(h) == ct {
+			return fmt.Sprintf("ct%d", i)
+		}
+	}
+	return fmt.Sprintf("counter %#x", ct)
+}
+
+// operation describes a put, get, atomic or timer.
+func (r *recorder) operation(a *hpu.Action) string {
+	d := &a.Desc
+	place := hostPlace(d.Space, d.Offset)
+	if !strings.HasSuffix(a.Op.String(), "_from_host") {
+		place = r.where(d.Local)
+	}
+	to := fmt.Sprintf("node %d", d.TargetNID)
+	if d.TargetPID != 0 {
+		to += fmt.Sprintf(" process %d", d.TargetPID)
+	}
+	switch a.Op {
+	case hpu.OpTimer:
+		to = fmt.Sprintf("itself in %d ns", a.A)
+	case hpu.OpToSelf:
+		to = "itself"
+	}
+	direction := "to"
+	if a.Op == hpu.OpGetFromHost || a.Op == hpu.OpGetFromDevice {
+		direction = "for"
+	}
+	s := fmt.Sprintf("%d B", d.Length)
+	if d.Length > 0 {
+		s += ", " + place
+	}
+	if d.UserHdrLen > 0 {
+		s += fmt.Sprintf(" behind a user header of %d B", d.UserHdrLen)
+	}
+	s += fmt.Sprintf(" %s %s, pt %d, match bits %#x, offset %d", direction, to, d.PTIndex, d.MatchBits, d.RemoteOffset)
+	switch a.Op {
+	case hpu.OpAtomicFromHost, hpu.OpAtomicFromDevice:
+		s += fmt.Sprintf(", %v of %v", portals.AtomicOp(d.AtomicOp), portals.Datatype(d.Datatype))
+	}
+	if d.HdrData != 0 {
+		s += fmt.Sprintf(", hdr_data %#x", d.HdrData)
+	}
+	return s
+}

@@ -1,0 +1,183 @@
+package handlerrun
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Nanoseconds is virtual time that JSON has as an exact number of nanoseconds.
+type Nanoseconds sim.Time
+
+// MarshalJSON writes the number.
+func (n Nanoseconds) MarshalJSON() ([]byte, error) { return []byte(n.text(-1)), nil }
+
+// text has the given number of digits behind the point, at most 3; -1: as many as are necessary.
+func (n Nanoseconds) text(digits int) string {
+	whole, rest := n/Nanoseconds(sim.Nanosecond), n%Nanoseconds(sim.Nanosecond)
+	s := fmt.Sprintf("%d.%03d", whole, rest)
+	if digits < 0 {
+		return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+	}
+	return strings.TrimSuffix(s[:len(s)-3+digits], ".")
+}
+
+// digits is how many digits behind the point text needs.
+func (n Nanoseconds) digits() int {
+	s := n.text(-1)
+	if i := strings.IndexByte(s, '.'); i >= 0 {
+		return len(s) - i - 1
+	}
+	return 0
+}
+
+// Report is what happened in a run. Its JSON form is what "spinsim handler run --format json" prints.
+type Report struct {
+	Module   string           `json:"module"`
+	Profile  string           `json:"profile"`
+	HPUs     int              `json:"hpus"`
+	ClockHz  int64            `json:"clock_hz"`
+	MTU      int              `json:"mtu_bytes"`
+	Messages []MessageReport  `json:"messages"`
+	Handlers []*HandlerReport `json:"handlers"` // by message and packet
+	Events   []EventReport    `json:"events"`   // by time
+	Counters []CounterReport  `json:"counters,omitempty"`
+	State    MemoryReport     `json:"state"` // HPU memory
+	Host     MemoryReport     `json:"host_memory"`
+	Handler  MemoryReport     `json:"handler_host_memory"`
+	End      Nanoseconds      `json:"end_ns"`
+	Cycles   int64            `json:"cycles"`
+	Errors   []string         `json:"errors,omitempty"` // of handlers, in the order of time; a run without is a good one
+	Notes    []string         `json:"notes,omitempty"`
+}
+
+// MessageReport is what became of a message.
+type MessageReport struct {
+	Number    int    `json:"message"` // from 1
+	Source    int    `json:"source"`
+	Bytes     int    `json:"bytes"`
+	Offset    uint64 `json:"offset"`
+	MatchBits uint64 `json:"match_bits"`
+	HdrData   uint64 `json:"hdr_data"`
+	Refused   string `json:"refused,omitempty"` // why the device did not take it
+}
+
+// HandlerReport is one run of a handler.
+type HandlerReport struct {
+	Kind    string         `json:"handler"`
+	Message int            `json:"message"` // 0: one that a handler sent to its own process
+	ID      uint64         `json:"msg_id"`
+	Packet  int            `json:"packet"`
+	Bytes   uint64         `json:"bytes"`  // payload: of the packet; header: of the user header
+	Offset  uint64         `json:"offset"` // payload: of the packet in the message
+	HPU     int            `json:"hpu"`
+	Start   Nanoseconds    `json:"start_ns"`
+	Took    Nanoseconds    `json:"took_ns"`
+	Cycles  int64          `json:"cycles"`
+	Code    int            `json:"code"`
+	Return  string         `json:"return"`
+	Trap    string         `json:"trap,omitempty"`
+	Actions []ActionReport `json:"actions"`
+
+	ended bool
+}
+
+// ActionReport is one action of a handler. Times count from the beginning of the handler.
+type ActionReport struct {
+	Name   string       `json:"action"`
+	At     Nanoseconds  `json:"at_ns"`
+	Cycles int64        `json:"cycles"`
+	What   string       `json:"what"`
+	Result int64        `json:"result"`
+	Answer string       `json:"answer,omitempty"`    // the result in words
+	Done   *Nanoseconds `json:"done_ns,omitempty"`   // when the handler went on, if it was suspended
+	Landed *Nanoseconds `json:"landed_ns,omitempty"` // when a non-blocking operation took effect
+	Failed string       `json:"failed,omitempty"`    // how a non-blocking operation ended, if not well
+
+	op     hpu.Op
+	handle int
+}
+
+// EventReport is a full event of a node's process.
+type EventReport struct {
+	At        Nanoseconds `json:"at_ns"`
+	Node      int         `json:"node"` // 0: the device's
+	Type      string      `json:"type"`
+	Fail      string      `json:"fail"`
+	PT        int         `json:"pt"`
+	Source    int         `json:"source"`
+	Length    uint64      `json:"length"`
+	Requested uint64      `json:"requested"`
+	Offset    uint64      `json:"offset"`
+	MatchBits uint64      `json:"match_bits"`
+	HdrData   uint64      `json:"hdr_data"`
+}
+
+// CounterReport is a counter of the host at the end.
+type CounterReport struct {
+	Name    string `json:"name"`
+	Success uint64 `json:"success"`
+	Failure uint64 `json:"failure"`
+}
+
+// MemoryReport is memory before and after the run.
+type MemoryReport struct {
+	Bytes  int       `json:"bytes"`
+	Before HexString `json:"before"`
+	After  HexString `json:"after"`
+}
+
+// HexString is bytes that JSON has in hexadecimal, without the zeros at the end.
+type HexString []byte
+
+// MarshalText writes the digits.
+func (h HexString) MarshalText() ([]byte, error) {
+	n := len(h)
+	for n > 0 && h[n-1] == 0 {
+		n--
+	}
+	return fmt.Appendf(nil, "%x", []byte(h[:n])), nil
+}
+
+var codeNames = map[hpu.Code]string{
+	hpu.Success: "SUCCESS", hpu.SuccessPending: "SUCCESS_PENDING", hpu.Drop: "DROP", hpu.DropPending: "DROP_PENDING",
+	hpu.ProcessData: "PROCESS_DATA", hpu.ProcessDataPending: "PROCESS_DATA_PENDING", hpu.Proceed: "PROCEED",
+	hpu.ProceedPending: "PROCEED_PENDING", hpu.Fail: "FAIL", hpu.Segv: "SEGV",
+}
+
+func codeName(c hpu.Code) string {
+	if name, ok := codeNames[c]; ok {
+		return name
+	}
+	return strconv.Itoa(int(c))
+}
+
+var resultNames = map[int64]string{
+	hpu.OK: "OK", hpu.Fault: "FAULT", hpu.Denied: "DENIED", hpu.Invalid: "INVALID", hpu.NoSpace: "NO_SPACE",
+	hpu.NotSupported: "NOT_SUPPORTED",
+}
+
+func resultName(r int64) string {
+	if name, ok := resultNames[r]; ok {
+		return name
+	}
+	return strconv.FormatInt(r, 10)
+}
+
+// ParseResult reads the name of an error that an action can have, in either case, such as fault.
+func ParseResult(s string) (int64, error) {
+	for r := hpu.Fault; r >= hpu.NotSupported; r-- {
+		if strings.EqualFold(resultNames[r], s) {
+			return r, nil
+		}
+	}
+	return 0, fmt.Errorf("no result %q, expected fault, denied, invalid, no_space or not_supported", s)
+}
+
+// vague tells whether the action names a place in memory that the compiler chose.
+func (a *ActionReport) vague() bool {
+	return a.op != hpu.OpLog && strings.Contains(a.What, "memory 0x")
+}

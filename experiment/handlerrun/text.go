@@ -1,0 +1,298 @@
+package handlerrun
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// report collects what the run gave.
+func (x *experiment) report(cut bool, stuck *sim.StuckError) *Report {
+	r, p := x.record, x.Profile
+	rep := &Report{
+		Module: x.Module.Name, Profile: p.Name, HPUs: p.HPU.Cores, ClockHz: int64(p.HPU.Clock), MTU: int(p.Fabric.MTU),
+		Messages: []MessageReport{}, Handlers: r.handlers, Events: r.events,
+		State:   MemoryReport{x.HPUMemory, r.before, bytes.Clone(x.memory.Bytes())},
+		Host:    MemoryReport{len(x.host), x.Host, bytes.Clone(x.host)},
+		Handler: MemoryReport{len(x.handler), x.HandlerHost, bytes.Clone(x.handler)},
+		End:     Nanoseconds(r.end),
+	}
+	for i := range x.Messages {
+		m := &x.Messages[i]
+		rep.Messages = append(rep.Messages, MessageReport{
+			i + 1, m.Source, len(m.Data), m.Offset, m.MatchBits, m.HdrData, r.refused[i+1],
+		})
+		if r.refused[i+1] != "" {
+			rep.Errors = append(rep.Errors, fmt.Sprintf("message %d was refused: %s", i+1, r.refused[i+1]))
+		}
+	}
+	for i, ct := range x.cts {
+		if v, err := x.ni.CTGet(ct); err == nil {
+			rep.Counters = append(rep.Counters, CounterReport{fmt.Sprintf("ct%d", i), v.Success, v.Failure})
+		}
+	}
+	for _, h := range rep.Handlers {
+		rep.Cycles += h.Cycles
+	}
+	slices.SortStableFunc(rep.Handlers, func(a, b *HandlerReport) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(slices.Index(Kinds[:], a.Kind), slices.Index(Kinds[:], b.Kind)), cmp.Compare(a.Packet, b.Packet))
+	})
+	failed, n := x.cluster.HandlerErrors()
+	for _, e := range failed {
+		rep.Errors = append(rep.Errors, fmt.Sprintf("%s handler at %s ns: %v", e.Handler, Nanoseconds(e.At).text(-1), e.Err))
+	}
+	if n > len(failed) {
+		rep.Errors = append(rep.Errors, fmt.Sprintf("%d more handlers failed", n-len(failed)))
+	}
+	if stuck != nil {
+		rep.Errors = append(rep.Errors, stuck.Error())
+	}
+	if cut {
+		rep.Errors = append(rep.Errors, fmt.Sprintf("stopped at %v with events left", x.Until))
+	}
+	for _, number := range slices.Sorted(maps.Keys(x.Faults)) {
+		if number > r.dma {
+			rep.Notes = append(rep.Notes, fmt.Sprintf("DMA operation %d was to fail, but there were %d", number, r.dma))
+		}
+	}
+	return rep
+}
+
+// Err is nil if no handler failed, every message was taken and the run came to its end.
+func (r *Report) Err() error {
+	if len(r.Errors) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(r.Errors, "\n"))
+}
+
+// Text says how to write a report for people.
+type Text struct {
+	Format Format // of the state; nil: bytes
+	// Plain leaves out what depends on the profile and on the compiler: times, cycles, HPUs and addresses. It is what a
+	// test compares.
+	Plain bool
+}
+
+// Write writes the report, but for what Report.Err says.
+func (t Text) Write(w io.Writer, r *Report) error {
+	p := &printer{Text: t, Report: r}
+	p.width()
+	if !t.Plain {
+		p.line("%s on %s: %d HPUs at %s, packets of up to %d B", r.Module, r.Profile, r.HPUs, hertz(r.ClockHz), r.MTU)
+		p.line("")
+	}
+	p.messages()
+	p.list("events", len(r.Events), p.event)
+	p.list("counters", len(r.Counters), func(i int) {
+		c := r.Counters[i]
+		p.line("  %s  success %d, failure %d", c.Name, c.Success, c.Failure)
+	})
+	p.state()
+	p.memory("host memory of the entry", &r.Host)
+	p.memory("handler host memory", &r.Handler)
+	p.list("notes", len(r.Notes), func(i int) { p.line("  %s", r.Notes[i]) })
+	if !t.Plain {
+		p.line("%s took %d cycles, the run %s ns", plural(len(r.Handlers), "handler"), r.Cycles, r.End.text(-1))
+	}
+	_, err := w.Write(p.out.Bytes())
+	return err
+}
+
+func hertz(hz int64) string { return fmt.Sprintf("%g GHz", float64(hz)/1e9) }
+
+// printer writes one report. Times have the same number of digits everywhere.
+type printer struct {
+	Text
+	*Report
+	out  bytes.Buffer
+	run  column // times in the run
+	own  column // times in a handler
+	cost int    // columns of cycles
+}
+
+// column is how times that stand below each other are written.
+type column struct{ digits, wide int }
+
+func (c *column) see(n Nanoseconds) {
+	c.digits = max(c.digits, n.digits())
+	c.wide = max(c.wide, len(n.text(0)))
+}
+
+func (c *column) text(n Nanoseconds, sign string) string {
+	wide := c.wide
+	if c.digits > 0 {
+		wide += 1 + c.digits
+	}
+	return fmt.Sprintf("%*s ns", wide+len(sign), sign+n.text(c.digits))
+}
+
+func (p *printer) line(format string, args ...any) {
+	s := fmt.Sprintf(format, args...)
+	p.out.WriteString(strings.TrimRight(s, " ") + "\n")
+}
+
+// list writes a section if it has entries.
+func (p *printer) list(title string, n int, entry func(i int)) {
+	if n == 0 || p.Plain && title == "events" {
+		return
+	}
+	p.line("%s", title)
+	for i := range n {
+		entry(i)
+	}
+	p.line("")
+}
+
+// width finds out how wide times are.
+func (p *printer) width() {
+	for _, h := range p.Handlers {
+		p.run.digits = max(p.run.digits, h.Start.digits())
+		p.own.see(h.Took)
+		p.cost = max(p.cost, len(fmt.Sprint(h.Cycles)))
+		for _, a := range h.Actions {
+			p.own.see(a.At)
+			p.cost = max(p.cost, len(fmt.Sprint(a.Cycles)))
+		}
+	}
+	for _, e := range p.Events {
+		p.run.see(e.At)
+	}
+}
+
+// messages writes each message with its handlers.
+func (p *printer) messages() {
+	var own []*HandlerReport
+	for _, h := range p.Handlers {
+		if h.Message == 0 {
+			own = append(own, h)
+		}
+	}
+	for _, m := range p.Messages {
+		p.line("message %d from node %d, %s", m.Number, m.Source, p.header(&m))
+		if m.Refused != "" {
+			p.line("  refused: %s", m.Refused)
+		}
+		for _, h := range p.Handlers {
+			if h.Message == m.Number {
+				p.handler(h)
+			}
+		}
+		p.line("")
+	}
+	for i, h := range own {
+		if i == 0 || h.ID != own[i-1].ID {
+			p.line("message from a handler to its own process")
+		}
+		p.handler(h)
+		if i+1 == len(own) || h.ID != own[i+1].ID {
+			p.line("")
+		}
+	}
+}
+
+func (p *printer) header(m *MessageReport) string {
+	s := fmt.Sprintf("%d B", m.Bytes)
+	if m.Offset != 0 {
+		s += fmt.Sprintf(" for offset %d", m.Offset)
+	}
+	if m.MatchBits != 0 {
+		s += fmt.Sprintf(", match bits %#x", m.MatchBits)
+	}
+	if m.HdrData != 0 {
+		s += fmt.Sprintf(", hdr_data %#x", m.HdrData)
+	}
+	return s
+}
+
+func (p *printer) handler(h *HandlerReport) {
+	s := "  " + h.Kind
+	switch {
+	case h.Kind == Kinds[1]:
+		s += fmt.Sprintf(", packet %d: %d B at offset %d", h.Packet, h.Bytes, h.Offset)
+	case h.Kind == Kinds[0] && h.Bytes > 0:
+		s += fmt.Sprintf(", user header of %d B", h.Bytes)
+	}
+	if !p.Plain {
+		s += fmt.Sprintf("   (HPU %d, at %s ns)", h.HPU, h.Start.text(p.run.digits))
+	}
+	p.line("%s", s)
+	for i := range h.Actions {
+		p.action(&h.Actions[i])
+	}
+	end := "returned " + h.Return
+	if _, named := codeNames[hpu.Code(h.Code)]; named {
+		end += fmt.Sprintf(" (%d)", h.Code)
+	}
+	if h.Trap != "" {
+		end = "ended: " + h.Trap
+		if p.Plain {
+			end = "trapped: " + h.Return
+		}
+	}
+	if !h.ended {
+		end = "has not ended"
+	}
+	p.moment(h.Took, h.Cycles, end)
+}
+
+// moment writes one line of a handler.
+func (p *printer) moment(at Nanoseconds, cycles int64, what string) {
+	if p.Plain {
+		p.line("    %s", what)
+		return
+	}
+	p.line("    %s  %*d cycles  %s", p.own.text(at, "+"), p.cost, cycles, what)
+}
+
+func (p *printer) action(a *ActionReport) {
+	s := a.Name
+	if a.What != "" && !(p.Plain && a.vague()) {
+		s += "  " + a.What
+	}
+	if a.Answer != "" && !(p.Plain && a.op == hpu.OpFAdd) { // what it was depends on who came first
+		s += ": " + a.Answer
+	}
+	if a.Failed != "" {
+		s += ", ended with " + a.Failed
+	}
+	if !p.Plain {
+		if a.Done != nil {
+			s += fmt.Sprintf(" after %s ns", (*a.Done - a.At).text(-1))
+		}
+		if a.Landed != nil {
+			s += fmt.Sprintf(", took effect after %s ns", (*a.Landed - a.At).text(-1))
+		}
+	}
+	p.moment(a.At, a.Cycles, s)
+}
+
+func (p *printer) event(i int) {
+	e := &p.Events[i]
+	where := "device"
+	if e.Node != device {
+		where = fmt.Sprintf("node %d", e.Node)
+	}
+	s := fmt.Sprintf("%-8s %-12s %d B", where, e.Type, e.Length)
+	if e.Requested != e.Length {
+		s += fmt.Sprintf(" of %d B", e.Requested)
+	}
+	s += fmt.Sprintf(" at offset %d", e.Offset)
+	switch e.Type {
+	case "ACK", "REPLY":
+	default:
+		s += fmt.Sprintf(" of pt %d from node %d", e.PT, e.Source)
+	}
+	if e.Fail != "OK" {
+		s += ", fail type " + e.Fail
+	}
+	p.line("  %s  %s", p.run.text(e.At, ""), s)
+}
