@@ -110,6 +110,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 		n.cores = make([]host.Server, c.profile.Host.Cores)
 		n.memory.Rate = c.profile.Host.MemoryBandwidth
 		n.dma.init(&c.profile.DMA, &n.memory)
+		n.tx.behind = make(map[int32]int)
 		n.hpus.init(n)
 		n.trace = newNodeTrace(n)
 		n.watch = newWatch(n, cfg.Watch)

@@ -10,6 +10,7 @@ import (
 // the wire one at a time, at least the gap g apart (sPIN'17 §4, LogGP).
 type txPipe struct {
 	reads      ring[*message] // messages whose data is to be read, one after the other (LogGP: a NIC sends one message at a time)
+	behind     map[int32]int  // messages to each node whose data is not all there: later ones must not overtake them
 	egress     ring[txPacket] // packets that the fabric does not take yet
 	departures ring[sim.Time] // when packets from HPU memory leave that the fabric has taken
 	device     int            // packets from HPU memory that it has not
@@ -46,8 +47,13 @@ func (n *Node) prepare(ni *NI, op *portals.Op) *message {
 	return m
 }
 
-// send starts a message: without data in host memory its packets are ready at once, otherwise they follow the DMA.
+// send starts a message: without data in host memory its packets are ready at once, otherwise they follow the DMA. A request
+// of the host keeps its place behind earlier ones to the same node (Portals 4.x §2.4).
 func (n *Node) send(m *message) {
+	if !m.op.Issued && m.hdr.Kind <= portals.OpSwap && n.tx.behind[m.target] > 0 {
+		n.read(m)
+		return
+	}
 	if len(m.data) == 0 {
 		n.dataRead(m)
 		n.enqueue(m, 0)
@@ -61,6 +67,12 @@ func (n *Node) send(m *message) {
 		}
 		return
 	}
+	n.read(m)
+}
+
+// read puts a message behind those whose data is to be read.
+func (n *Node) read(m *message) {
+	n.tx.behind[m.target]++
 	n.tx.reads.push(m)
 	n.post(n.dma.request(n.now()), kindReadRequest, 0, m)
 }
@@ -107,6 +119,7 @@ func (n *Node) readDone(m *message, i int) {
 	last := i+1 == m.packets
 	n.enqueue(m, i)
 	if last {
+		n.tx.behind[m.target]--
 		n.dataRead(m)
 	}
 }
