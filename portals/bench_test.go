@@ -119,3 +119,18 @@ func BenchmarkTriggered(b *testing.B) {
 	require.Equal(b, round, v.Success)
 	b.ReportMetric(float64(b.N)*chain/b.Elapsed().Seconds()/1e6, "Mops/s")
 }
+
+// BenchmarkMessage is a put of 64 bytes with acknowledgement and all its
+// events, from the call to the empty queues on both sides.
+func BenchmarkMessage(b *testing.B) {
+	p := newPair(b, OptMDEventCTAck)
+	_, err := p.b.MEAppend(0, &ME{Start: 8192, Length: 4096, UID: UIDAny, MatchID: AnyID, Options: OptMEOpPut}, PriorityList, 0)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := p.a.Put(p.md, 0, 64, Ack, PhysID(1, 0), 0, 0, 0, 0, 0); err != nil {
+			b.Fatal(err)
+		}
+		p.flush(b)
+	}
+}

@@ -15,7 +15,11 @@ func (w *world) entry(c *command, f *iface) (m portals.ME, pt uint32, list porta
 	m.Options = portals.EntryOptions(options)
 	m.MatchID = portals.AnyID
 	err = c.nums([]numArg{
-		{"start", &m.Start}, {"len", &m.Length}, {"bits", &m.MatchBits}, {"ignore", &m.IgnoreBits}, {"minfree", &m.MinFree},
+		{"start", &m.Start},
+		{"len", &m.Length},
+		{"bits", &m.MatchBits},
+		{"ignore", &m.IgnoreBits},
+		{"minfree", &m.MinFree},
 		{"user", &user},
 	})
 	if err != nil {

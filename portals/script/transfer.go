@@ -33,7 +33,13 @@ func (w *world) xfer(c *command, f *iface) (x xfer, err error) {
 	}
 	_, x.triggered = c.args["trig"]
 	err = c.nums([]numArg{
-		{"off", &x.off}, {"goff", &x.goff}, {"len", &x.n}, {"bits", &x.bits}, {"roff", &x.roff}, {"user", &x.user}, {"hdr", &x.hdr},
+		{"off", &x.off},
+		{"goff", &x.goff},
+		{"len", &x.n},
+		{"bits", &x.bits},
+		{"roff", &x.roff},
+		{"user", &x.user},
+		{"hdr", &x.hdr},
 		{"threshold", &x.th},
 	})
 	if err != nil {
@@ -181,9 +187,18 @@ func cmdIssue(w *world, c *command, f *iface) error {
 	}
 	var slen uint64
 	err = c.nums([]numArg{
-		{"len", &o.Length}, {"bits", &o.MatchBits}, {"roff", &o.RemoteOffset}, {"user", &o.UserPtr}, {"hdr", &o.HdrData},
-		{"cookie", &o.Cookie}, {"src", &o.Source.Start}, {"soff", &o.SourceOffset}, {"dst", &o.Dest.Start},
-		{"doff", &o.DestOffset}, {"dlen", &o.Dest.Length}, {"off", &slen},
+		{"len", &o.Length},
+		{"bits", &o.MatchBits},
+		{"roff", &o.RemoteOffset},
+		{"user", &o.UserPtr},
+		{"hdr", &o.HdrData},
+		{"cookie", &o.Cookie},
+		{"src", &o.Source.Start},
+		{"soff", &o.SourceOffset},
+		{"dst", &o.Dest.Start},
+		{"doff", &o.DestOffset},
+		{"dlen", &o.Dest.Length},
+		{"off", &slen},
 	})
 	if err != nil {
 		return err
