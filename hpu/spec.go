@@ -73,18 +73,16 @@ func (s *Spec) Validate() error {
 	check("max_memory_bytes", s.MaxMemoryBytes, 0, maxTotalMemory)
 	check("max_hpu_memory", s.MaxHPUMemoryBytes, 0, maxTotalMemory)
 	check("max_call_depth", int64(s.MaxCallDepth), 1, 1<<16)
-	if err := s.Costs.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("costs: %w", err))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.Costs.problems("costs.")...)...)
 }
 
 // Validate reports everything that is wrong with the table, each with the name of the field.
-func (t *CostTable) Validate() error {
-	var errs []error
+func (t *CostTable) Validate() error { return errors.Join(t.problems("")...) }
+
+func (t *CostTable) problems(path string) (errs []error) {
 	check := func(field string, v, least int64) {
 		if v < least || v > MaxCost {
-			errs = append(errs, fmt.Errorf("%s: %d, expected %d to %d", field, v, least, MaxCost))
+			errs = append(errs, fmt.Errorf("%s%s: %d, expected %d to %d", path, field, v, least, MaxCost))
 		}
 	}
 	check("move", t.Move, 0)
@@ -108,12 +106,12 @@ func (t *CostTable) Validate() error {
 	check("import", t.Import, 0)
 	for _, name := range slices.Sorted(maps.Keys(t.Imports)) {
 		if _, ok := OpByName(name); !ok {
-			errs = append(errs, fmt.Errorf("imports: no import %q in ABI version 1", name))
+			errs = append(errs, fmt.Errorf("%simports: no import %q in ABI version 1", path, name))
 			continue
 		}
 		check("imports."+name, t.Imports[name], 0)
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // imported returns the cost of an import, without that of the call.

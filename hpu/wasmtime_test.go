@@ -2,7 +2,14 @@
 
 package hpu
 
-import "testing"
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
 
 func init() { engines = append(engines, "wasmtime") }
 
@@ -13,3 +20,72 @@ func TestWasmtimeDifferential(t *testing.T) { differential(t, "wasmtime", 8_000,
 
 // TestWasmtimeDifferentialOneContext has data.drop, too.
 func TestWasmtimeDifferentialOneContext(t *testing.T) { differential(t, "wasmtime", 2_000, 20, 1) }
+
+// TestHandlersOnBothEngines runs every handler of the repository on random records: the engines agree in everything.
+func TestHandlersOnBothEngines(t *testing.T) {
+	files, err := filepath.Glob("../handlers/*/*.wasm")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			wasm, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var pair [2]*Program
+			var logs [2]*recorder
+			for i, name := range []string{"wazero", "wasmtime"} {
+				e, err := NewEngine(name)
+				require.NoError(t, err)
+				defer func() { require.NoError(t, e.Close()) }()
+				logs[i] = &recorder{}
+				spec := testSpec()
+				spec.StackBytes = 4096
+				pair[i] = programOn(t, e, wasm, spec, logs[i])
+			}
+			compareEngines(t, pair, logs)
+		})
+	}
+}
+
+func compareEngines(t *testing.T, pair [2]*Program, logs [2]*recorder) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	exports := pair[0].Module().Exports()
+	ended := 0
+	for range 2000 {
+		i, h := rng.IntN(4), exports[rng.IntN(len(exports))].Name()
+		record := make([]byte, 256)
+		for k := range record {
+			if rng.IntN(3) == 0 {
+				record[k] = byte(rng.Uint32())
+			}
+		}
+		c := pair[0].Context(i)
+		if rng.IntN(4) > 0 { // a plausible payload
+			le.PutUint32(record, c.PacketAddr())
+			le.PutUint32(record[4:], rng.Uint32N(1024))
+		}
+		addr, _ := pair[0].HPUMemory()
+		for k, p := range pair {
+			c := p.Context(i)
+			if c.Status() == Blocked {
+				c.Resume(logs[k].next[i])
+				continue
+			}
+			copy(p.Memory()[c.ArgsAddr():], record)
+			c.Start(handler(t, p, h), c.ArgsAddr(), addr, 20_000)
+		}
+		a, b := c, pair[1].Context(i)
+		require.Equal(t, a.Status(), b.Status())
+		require.Equal(t, a.Cycles(), b.Cycles())
+		require.Equal(t, a.Outcome().Code, b.Outcome().Code)
+		require.Equal(t, a.Outcome().Err == nil, b.Outcome().Err == nil)
+		if a.Outcome().Err != nil {
+			require.Equal(t, a.Outcome().Err.Kind, b.Outcome().Err.Kind)
+		} else if a.Status() == Done {
+			ended++
+		}
+		require.Equal(t, logs[0].log, logs[1].log)
+		require.True(t, string(pair[0].Memory()) == string(pair[1].Memory()), "memory differs")
+		logs[0].log, logs[1].log = nil, nil
+	}
+	require.NotZero(t, ended)
+}

@@ -1,0 +1,59 @@
+package hpu
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestNoAllocations holds for calls, calls of imports, suspension and resumption, with other contexts in between.
+func TestNoAllocations(t *testing.T) {
+	p := newProgramOf(t, handlersWasm, testSpec(), answering)
+	c, other := p.Context(0), p.Context(1)
+	payload(c, 256)
+	sum, say, wait := handler(t, p, "sum"), handler(t, p, "say"), handler(t, p, "wait2")
+	for name, f := range map[string]func(){
+		"call":   func() { c.Start(sum, c.ArgsAddr(), 0, 1e6) },
+		"import": func() { c.Start(say, c.ArgsAddr(), 8, 1e6) },
+		"suspension": func() {
+			c.Start(wait, 0, 0, 1e6)
+			other.Start(wait, 0, 0, 1e6)
+			c.Resume(1)
+			other.Resume(1)
+			other.Resume(2)
+			c.Resume(2)
+		},
+	} {
+		require.Zero(t, testing.AllocsPerRun(100, f), name)
+		require.Equal(t, Done, c.Status())
+		require.Nil(t, c.Outcome().Err)
+	}
+}
+
+// TestManyPrograms instantiates a module 16,384 times, as on as many nodes. Their memories are 2 GiB together, of which almost
+// nothing is backed; what the engines keep for each stays below 12 KiB.
+func TestManyPrograms(t *testing.T) {
+	const programs = 16_384
+	m, err := Load("test", handlersWasm, testSpec())
+	require.NoError(t, err)
+	e, err := NewEngine("wazero")
+	require.NoError(t, err)
+	img, err := e.Compile(m, 4096)
+	require.NoError(t, err)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	all := make([]*Program, programs)
+	for i := range all {
+		all[i], err = img.Instantiate("owner", answering)
+		require.NoError(t, err)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	require.Less(t, (after.HeapAlloc-before.HeapAlloc)/programs, uint64(12<<10))
+	for i := 0; i < programs; i += 1000 {
+		require.Equal(t, Code(55), end(t, all[i].Context(0), "fib", 10, 0, 1e6).Code)
+	}
+	require.NoError(t, e.Close())
+}
