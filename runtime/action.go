@@ -39,8 +39,8 @@ func (d *actions) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool
 		return n.startDMA(r, a, at), false
 	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer:
 		return n.issueLater(r, a.Op, &a.Desc, a.A, at), false
-	case hpu.OpPutFromDevice, hpu.OpToSelf:
-		if n.egressRoom() {
+	case hpu.OpPutFromDevice, hpu.OpToSelf, hpu.OpAtomicFromDevice:
+		if sends(a.Op, &a.Desc) && n.egressRoom() {
 			return n.issueLater(r, a.Op, &a.Desc, 0, at), false
 		}
 	case hpu.OpCTGet:
@@ -70,6 +70,10 @@ func (n *Node) suspended(r *run) {
 	w := &r.wait
 	c := n.hpus.coreOf(r)
 	r.since = n.now()
+	if sends(w.op, &w.desc) {
+		n.awaitRoom(r)
+		return
+	}
 	switch w.op {
 	case hpu.OpCAS, hpu.OpFAdd:
 		n.proceed(r, 0)
@@ -91,21 +95,24 @@ func (n *Node) suspended(r *run) {
 		n.waitDMA(r, w.a)
 	case hpu.OpCTGet:
 		n.proceed(r, n.readCounter(r, uint32(w.a), w.local))
-	case hpu.OpPutFromDevice, hpu.OpToSelf:
-		if n.egressRoom() {
-			n.proceed(r, n.issueLater(r, w.op, &w.desc, 0, n.now()))
-			return
-		}
-		n.hpus.egress.push(r)
-		if n.hpus.egress.len() == 1 {
-			n.awaitEgress()
-		}
-		n.coreIdle(c)
 	case hpu.OpGetFromDevice, hpu.OpAtomicFromDevice:
 		n.issueWaiting(r)
 	default:
 		n.blockingDMA(r)
 	}
+}
+
+// awaitRoom sends a message of a handler from HPU memory once the egress has room.
+func (n *Node) awaitRoom(r *run) {
+	if n.egressRoom() {
+		n.proceed(r, n.issueLater(r, r.wait.op, &r.wait.desc, 0, n.now()))
+		return
+	}
+	n.hpus.egress.push(r)
+	if n.hpus.egress.len() == 1 {
+		n.awaitEgress()
+	}
+	n.coreIdle(n.hpus.coreOf(r))
 }
 
 // proceed goes on with a handler that did not have to wait: it keeps its core.

@@ -166,6 +166,8 @@ func (c *Cluster) Fabric() fabric.Fabric { return c.fabric }
 // Nodes is the number of nodes.
 func (c *Cluster) Nodes() int { return len(c.nodes) }
 
+func (c *Cluster) has(node uint32) bool { return uint64(node) < uint64(len(c.nodes)) }
+
 // Node returns node i, 0 <= i < Nodes.
 func (c *Cluster) Node(i int) *Node { return &c.nodes[i] }
 
@@ -194,6 +196,7 @@ func (c *Cluster) Waiting(report func(sim.Waiting)) {
 				})
 			}
 		}
+		n.waitingCounts(report)
 		if k := n.hpus.tasks.len(); k > 0 {
 			report(sim.Waiting{Who: fmt.Sprintf("rank %d", i), Since: n.hpus.tasks.front().m.rx.started, What: fmt.Sprintf("an HPU for %d handlers", k)})
 		}

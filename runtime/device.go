@@ -17,17 +17,11 @@ type answer struct {
 	completes  *unfinished
 }
 
-// issueWaiting sends a get or an atomic from the device and suspends the handler until the reply is in HPU memory; an atomic
-// or swap that fetches nothing lets it go on.
+// issueWaiting sends a get or a fetching atomic from the device and suspends the handler until the reply is in HPU memory.
 func (n *Node) issueWaiting(r *run) {
 	w := &r.wait
 	d := &w.desc
 	ho, result := n.handlerOp(r, w.op, d)
-	if result == hpu.OK && w.op == hpu.OpAtomicFromDevice && d.Fetch == 0 {
-		result = n.issueOp(r, w.op, d, &ho, n.now())
-		n.proceed(r, result)
-		return
-	}
 	if result == hpu.OK {
 		local := d.Local
 		if w.op == hpu.OpAtomicFromDevice {

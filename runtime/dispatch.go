@@ -59,6 +59,7 @@ type hpuPool struct {
 	perCore  int
 	tasks    ring[task]
 	promised int   // puts that handlers have made for a later moment
+	commands int   // operations from host memory and timers that handlers have asked for and that have not left
 	buffered int64 // bytes of packets that wait for an HPU
 	egress   ring[*run]
 	acts     actions
@@ -98,6 +99,7 @@ func (n *Node) overflow(m *message, i int) {
 	r := &m.rx
 	n.stats.PacketsDropped++
 	r.dropped += uint64(r.payloadBytes(m, i))
+	r.lostFirst = r.lostFirst || i == 0
 	n.triggerFlowControl(m)
 	n.dealt(m)
 }

@@ -124,9 +124,12 @@ func (n *Node) judge(t task, out *hpu.Outcome) portals.FailType {
 	fail := portals.NIOK
 	switch {
 	case out.Err != nil:
-		err, fail = out.Err, portals.NISegv
-		if out.Err.Kind == hpu.TrapBudget {
+		err, fail = out.Err, portals.NIDropped
+		switch {
+		case out.Err.Kind == hpu.TrapBudget:
 			n.triggerFlowControl(t.m)
+		case out.Err.Kind.Code() == hpu.Segv:
+			fail = portals.NISegv
 		}
 	case out.Code == hpu.Segv:
 		err, fail = errors.New("returned SEGV"), portals.NISegv
@@ -162,6 +165,9 @@ func (n *Node) headerEnded(m *message, code hpu.Code) {
 	case hpu.ProcessData, hpu.ProcessDataPending:
 		n.processData(m)
 	case hpu.Proceed, hpu.ProceedPending:
+		if r.lostFirst { // the user header was not counted, but would have been deposited now
+			r.dropped += uint64(min(r.skip, int(r.d.MLength)))
+		}
 		r.skip = 0
 		r.phase = phaseDeposit
 	default:
@@ -183,14 +189,27 @@ func (n *Node) headerEnded(m *message, code hpu.Code) {
 	r.waiting = waiting[:0]
 }
 
-// processData begins the payload handlers, or the default action for the data if the entry has none.
+// processData begins the payload handlers, or the default action for the data if the entry has none. Atomics have no default
+// action behind a user header that is no whole number of elements.
 func (n *Node) processData(m *message) {
-	m.rx.completes = m.rx.handlers.completion.Valid()
-	if m.rx.handlers.payload.Valid() {
-		m.rx.phase = phaseHandlers
-	} else {
-		m.rx.phase = phaseDeposit
+	r := &m.rx
+	r.completes = r.handlers.completion.Valid()
+	switch {
+	case r.handlers.payload.Valid():
+		r.phase = phaseHandlers
+	case atomic(m.hdr.Kind) && r.skip%m.hdr.Type.Size() != 0:
+		r.phase = phaseDiscard
+		r.dropped = r.d.MLength
+		if r.fail == portals.NIOK {
+			r.fail = portals.NIOpViolation
+		}
+	default:
+		r.phase = phaseDeposit
 	}
+}
+
+func atomic(k portals.OpKind) bool {
+	return k == portals.OpAtomic || k == portals.OpFetchAtomic || k == portals.OpSwap
 }
 
 // writeHeader writes the header record (docs/abi.md) and the user header.

@@ -12,6 +12,8 @@ type issue struct {
 	ni        *NI
 	op        *portals.Op // operation to transmit
 	completes *unfinished // message that the end of the operation completes
+	device    bool        // it counts against the egress
+	command   bool        // it counts against the command queue
 	ct        portals.Handle
 	a, b      uint64
 	m         *message // OpAck: the message to acknowledge
@@ -52,6 +54,9 @@ func (n *Node) issueLater(r *run, act hpu.Op, d *hpu.Operation, delay uint64, at
 	if delay > uint64(maxSpan)/uint64(sim.Nanosecond) {
 		return hpu.Invalid
 	}
+	if commands(act) && n.hpus.commands == n.profile.NIC.HandlerCommands {
+		return hpu.NoSpace
+	}
 	return n.issueOp(r, act, d, &ho, at+sim.Time(delay)*sim.Nanosecond)
 }
 
@@ -80,14 +85,30 @@ func (n *Node) issueOp(r *run, act hpu.Op, d *hpu.Operation, ho *portals.Handler
 			i.completes = completes
 		}
 	}
-	if fromDevice(act) {
+	i.device, i.command = sends(act, d), commands(act)
+	if i.device {
 		n.hpus.promised++
+	}
+	if i.command {
+		n.hpus.commands++
 	}
 	n.post(at, kindIssue, 0, i)
 	return hpu.OK
 }
 
-func fromDevice(act hpu.Op) bool { return act == hpu.OpPutFromDevice || act == hpu.OpToSelf }
+// sends reports whether an action is a message from HPU memory that no answer is awaited for: it counts against the egress.
+func sends(act hpu.Op, d *hpu.Operation) bool {
+	return act == hpu.OpPutFromDevice || act == hpu.OpToSelf || act == hpu.OpAtomicFromDevice && d.Fetch == 0
+}
+
+// commands reports whether an action waits at the NIC for host memory or a moment: it counts against the command queue.
+func commands(act hpu.Op) bool {
+	switch act {
+	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer:
+		return true
+	}
+	return false
+}
 
 // handlerOp translates an operation record.
 func (n *Node) handlerOp(r *run, act hpu.Op, d *hpu.Operation) (ho portals.HandlerOp, result int64) {
@@ -100,7 +121,7 @@ func (n *Node) handlerOp(r *run, act hpu.Op, d *hpu.Operation) (ho portals.Handl
 	if d.UserHdrLen > 0 && act != hpu.OpPutFromDevice && act != hpu.OpToSelf && act != hpu.OpTimer {
 		return ho, hpu.NotSupported
 	}
-	if act != hpu.OpToSelf && act != hpu.OpTimer && !rx.ni.Kind().Logical() && int64(d.TargetNID) >= int64(len(n.cluster.nodes)) {
+	if act != hpu.OpToSelf && act != hpu.OpTimer && !rx.ni.Kind().Logical() && !n.cluster.has(d.TargetNID) {
 		return ho, hpu.Invalid // no such node
 	}
 	memory := r.ctx.Program().Memory()
@@ -189,9 +210,9 @@ func (n *Node) issueDue(i *issue) {
 		m := n.prepare(i.ni, i.op)
 		m.completes = i.completes
 		m.self = i.act == hpu.OpToSelf || i.act == hpu.OpTimer
-		if fromDevice(i.act) {
+		m.device, m.command = i.device, i.command
+		if m.device {
 			n.hpus.promised--
-			m.device = true
 		}
 		n.send(m)
 	}

@@ -21,6 +21,7 @@ type message struct {
 	requested bool             // at the sender: the request for its data has reached host memory
 	self      bool             // a timer or a message to the own process
 	completes *unfinished      // put: message whose entry it completes
+	command   bool             // a handler's: it counts against the command queue until its data has been read
 	device    bool             // the data came from HPU memory: it counts against the egress limit of handlers
 	flow      uint64           // number for the timeline; unique in the run
 	queued    sim.Time         // when its first packet entered the egress, for the timeline

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spinsim/spinsim/host"
@@ -23,6 +22,8 @@ type Proc struct {
 	portals *portals.Process
 	nis     []*NI
 	reasons map[portals.Handle]string // what is waited for, in words
+	awaited uint64                    // count that the process waits for
+	parked  sim.Time                  // when it began to wait
 	waits   portals.Handle            // queue or counter that the process is parked for
 }
 
@@ -108,7 +109,7 @@ func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, 
 
 // changed notes an event or a count: a process that waits for it looks again.
 func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
-	if p.waits == h {
+	if p.waits == h || p.waits == anyHandle {
 		p.sp.Wake()
 	}
 }
@@ -132,7 +133,7 @@ func (p *Proc) park(kind string, h portals.Handle) {
 		what = fmt.Sprintf("%s %#x", kind, uint32(h))
 		p.reasons[h] = what
 	}
-	p.waits = h
+	p.waits, p.parked = h, p.Now()
 	p.sp.Park(what)
 	p.waits = portals.InvalidHandle
 }
@@ -167,44 +168,57 @@ func (ni *NI) Get(md portals.Handle, local, length uint64, target portals.ID, pt
 	return ni.post("get", func() error { return ni.NI.Get(md, local, length, target, pt, bits, remote, userPtr) })
 }
 
-// EQWait (PtlEQWait, Portals 4.x §3.13.8) returns the next event of a queue. A core that finds one has looked at it for the
-// poll time; while there is none it spins. ErrEQDropped comes together with the event that follows the gap.
-func (ni *NI) EQWait(eq portals.Handle) (portals.Event, error) {
-	for {
-		ev, err := ni.EQGet(eq)
-		if !errors.Is(err, portals.ErrEQEmpty) {
-			ni.proc.compute(ni.proc.node.profile.Host.Poll, "poll")
-			return ev, err
-		}
-		ni.proc.park("an event on queue", eq)
-	}
+// Atomic (PtlAtomic, Portals 4.x §3.15.4) posts an atomic operation after the overhead o.
+func (ni *NI) Atomic(md portals.Handle, local, length uint64, ack portals.AckReq, target portals.ID, pt uint32,
+	bits, remote, userPtr, hdrData uint64, op portals.AtomicOp, typ portals.Datatype,
+) error {
+	return ni.post("atomic", func() error {
+		return ni.NI.Atomic(md, local, length, ack, target, pt, bits, remote, userPtr, hdrData, op, typ)
+	})
 }
 
-// CTWait (PtlCTWait, Portals 4.x §3.14.5) returns when the successes of a counter have reached test, or when a failure has
-// been counted.
-func (ni *NI) CTWait(ct portals.Handle, test uint64) (portals.CTEvent, error) {
-	for {
-		v, err := ni.CTGet(ct)
-		if err != nil || v.Success >= test || v.Failure != 0 {
-			ni.proc.compute(ni.proc.node.profile.Host.Poll, "poll")
-			return v, err
+// FetchAtomic (PtlFetchAtomic, Portals 4.x §3.15.4) posts a fetching atomic operation after the overhead o.
+func (ni *NI) FetchAtomic(getMD portals.Handle, getLocal uint64, putMD portals.Handle, putLocal, length uint64, target portals.ID, pt uint32,
+	bits, remote, userPtr, hdrData uint64, op portals.AtomicOp, typ portals.Datatype,
+) error {
+	return ni.post("fetch-atomic", func() error {
+		return ni.NI.FetchAtomic(getMD, getLocal, putMD, putLocal, length, target, pt, bits, remote, userPtr, hdrData, op, typ)
+	})
+}
+
+// Swap (PtlSwap, Portals 4.x §3.15.4) posts a swap after the overhead o.
+func (ni *NI) Swap(getMD portals.Handle, getLocal uint64, putMD portals.Handle, putLocal, length uint64, target portals.ID, pt uint32,
+	bits, remote, userPtr, hdrData uint64, operand []byte, op portals.AtomicOp, typ portals.Datatype,
+) error {
+	return ni.post("swap", func() error {
+		return ni.NI.Swap(getMD, getLocal, putMD, putLocal, length, target, pt, bits, remote, userPtr, hdrData, operand, op, typ)
+	})
+}
+
+// SetMap (PtlSetMap, Portals 4.x §3.6.6) names the processes by rank. The nodes in it must exist.
+func (ni *NI) SetMap(mapping []portals.ID) error {
+	for rank, id := range mapping {
+		if !ni.proc.node.cluster.has(id.NID) {
+			return fmt.Errorf("%w: SetMap: rank %d is on node %d of %d", portals.ErrArgInvalid, rank, id.NID, ni.proc.node.cluster.Nodes())
 		}
-		ni.proc.park("a count on counter", ct)
 	}
+	return ni.NI.SetMap(mapping)
 }
 
 // MEAppend (PtlMEAppend, Portals 4.x §3.12.2) appends an entry; the initial state of its handlers is copied to HPU memory.
 func (ni *NI) MEAppend(pt uint32, me *portals.ME, list portals.List, userPtr uint64) (portals.Handle, error) {
-	if err := ni.proc.node.install(me.Spin); err != nil {
-		return portals.InvalidHandle, err
-	}
-	return ni.NI.MEAppend(pt, me, list, userPtr)
+	return ni.proc.install(me.Spin, func() (portals.Handle, error) { return ni.NI.MEAppend(pt, me, list, userPtr) })
+}
+
+// TriggeredMEAppend (PtlTriggeredMEAppend, Portals 4.x §3.16.9) appends an entry once a counter reaches threshold; the initial
+// state of its handlers is copied to HPU memory now.
+func (ni *NI) TriggeredMEAppend(pt uint32, me *portals.ME, list portals.List, userPtr uint64, ct portals.Handle, threshold uint64) (portals.Handle, error) {
+	return ni.proc.install(me.Spin, func() (portals.Handle, error) {
+		return ni.NI.TriggeredMEAppend(pt, me, list, userPtr, ct, threshold)
+	})
 }
 
 // LEAppend (PtlLEAppend, Portals 4.x §3.11.2) is MEAppend for interfaces without matching.
 func (ni *NI) LEAppend(pt uint32, le *portals.LE, list portals.List, userPtr uint64) (portals.Handle, error) {
-	if err := ni.proc.node.install(le.Spin); err != nil {
-		return portals.InvalidHandle, err
-	}
-	return ni.NI.LEAppend(pt, le, list, userPtr)
+	return ni.proc.install(le.Spin, func() (portals.Handle, error) { return ni.NI.LEAppend(pt, le, list, userPtr) })
 }

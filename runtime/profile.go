@@ -41,7 +41,10 @@ type NICSpec struct {
 	MatchPacket   sim.Time `yaml:"match_packet"`   // CAM look-up of any other packet; pipelined
 	PacketBuffer  Size     `yaml:"packet_buffer"`  // bytes of packets that may wait for an HPU
 	EgressPackets int      `yaml:"egress_packets"` // packets that handlers may have waiting for the wire
-	Loopback      sim.Time `yaml:"loopback"`       // from the egress to the receive side of the same node
+	// HandlerCommands is how many operations from host memory, gets into it and timers the handlers of a node may have pending;
+	// more are NO_SPACE.
+	HandlerCommands int      `yaml:"handler_commands"`
+	Loopback        sim.Time `yaml:"loopback"` // from the egress to the receive side of the same node
 }
 
 // DMASpec describes the path between the NIC and host memory (sPIN'17 §4).
@@ -199,6 +202,7 @@ func (p *Profile) Validate() error {
 	c.between("nic.match_packet", int64(p.NIC.MatchPacket), 0, maxSpan)
 	c.between("nic.packet_buffer", int64(p.NIC.PacketBuffer), int64(p.Fabric.MTU), 1<<40)
 	c.between("nic.egress_packets", int64(p.NIC.EgressPackets), 1, 1<<20)
+	c.between("nic.handler_commands", int64(p.NIC.HandlerCommands), 1, 1<<20)
 	c.between("nic.loopback", int64(p.NIC.Loopback), 0, maxSpan)
 	c.between("dma.latency", int64(p.DMA.Latency), 0, maxSpan)
 	c.between("dma.event_bytes", int64(p.DMA.EventBytes), 0, 4096)

@@ -11,7 +11,7 @@ import (
 // HPUMemory is memory of the NIC that handlers share, with the program that works on it (PtlHPUAllocMem, sPIN'17 §2).
 // Several match entries of its process may use it; it lives until it is freed.
 type HPUMemory struct {
-	node    *Node
+	proc    *Proc // the owner
 	name    string
 	handle  uint32
 	module  *hpu.Module
@@ -42,7 +42,7 @@ func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*HPUMemory, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &HPUMemory{node: p.node, name: m.Name(), module: m, program: program}
+	h := &HPUMemory{proc: p, name: m.Name(), module: m, program: program}
 	h.addr, h.bytes = program.HPUMemory()
 	p.node.memories = append(p.node.memories, h)
 	h.handle = uint32(len(p.node.memories))
@@ -94,13 +94,26 @@ func (h *HPUMemory) function(name string) (uint32, error) {
 // errHandlers is wrapped by every error about the handler part of an entry.
 var errHandlers = errors.New("runtime: handlers of the entry")
 
-// install checks the handler part of an entry and copies its initial state to HPU memory.
-func (n *Node) install(s *portals.Spin) error {
+// install checks the handler part of an entry, appends the entry, and copies the initial state to HPU memory.
+func (p *Proc) install(s *portals.Spin, appendEntry func() (portals.Handle, error)) (portals.Handle, error) {
 	if s == nil {
-		return nil
+		return appendEntry()
 	}
-	if s.HPUMem == 0 || int(s.HPUMem) > len(n.memories) {
-		return fmt.Errorf("%w: HPU memory %d was not given out on rank %d", errHandlers, s.HPUMem, n.rank)
+	if err := p.checkHandlers(s); err != nil {
+		return portals.InvalidHandle, err
+	}
+	entry, err := appendEntry()
+	if err == nil {
+		copy(p.node.memories[s.HPUMem-1].Bytes()[s.HPUMemOffset:], s.InitialState)
+	}
+	return entry, err
+}
+
+// checkHandlers checks the handler part of an entry: HPU memory of the process itself, state within it, handlers that exist.
+func (p *Proc) checkHandlers(s *portals.Spin) error {
+	n := p.node
+	if s.HPUMem == 0 || uint64(s.HPUMem) > uint64(len(n.memories)) || n.memories[s.HPUMem-1].proc != p {
+		return fmt.Errorf("%w: HPU memory %d was not given out to process %s of rank %d", errHandlers, s.HPUMem, p.name, n.rank)
 	}
 	h := n.memories[s.HPUMem-1]
 	if s.HPUMemOffset > uint64(h.bytes) || uint64(len(s.InitialState)) > uint64(h.bytes)-s.HPUMemOffset {
@@ -108,11 +121,10 @@ func (n *Node) install(s *portals.Spin) error {
 			errHandlers, len(s.InitialState), s.HPUMemOffset, h.bytes)
 	}
 	for _, id := range [3]uint32{s.Handlers.Header, s.Handlers.Payload, s.Handlers.Completion} {
-		if int(id) > len(h.funcs) {
+		if uint64(id) > uint64(len(h.funcs)) {
 			return fmt.Errorf("%w: no handler %d in %s", errHandlers, id, h.name)
 		}
 	}
-	copy(h.Bytes()[s.HPUMemOffset:], s.InitialState)
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"slices"
+
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -19,6 +21,7 @@ type receive struct {
 	skip         int      // bytes of the user header that are not deposited
 	dropped      uint64   // bytes
 	flowCtl      bool
+	lostFirst    bool // flow control has dropped the header packet's payload
 	pending      bool // the entry is not completed by this message
 	completes    bool // a completion handler is to run
 	fail         portals.FailType
@@ -77,8 +80,9 @@ func (n *Node) matched(m *message) {
 	n.trace.match(m, r.started, n.now())
 	switch {
 	case r.ni == nil:
-		n.stats.PacketsDropped++
+		n.stats.PacketsDropped += int64(m.packets)
 		r.phase = phaseDiscard
+		n.unknownProcess(h)
 	case h.Kind == portals.OpAck:
 		n.post(n.dma.write(n.now(), n.profile.DMA.EventBytes), kindAcked, 0, m)
 		return
@@ -98,9 +102,31 @@ func (n *Node) matched(m *message) {
 	n.packet(m, 0)
 }
 
-// netifOf is the interface that a header is for, nil if the process or the interface does not exist.
+// unknownProcess tells the initiator of a request, if it waits for an answer, that there is no such process or interface here.
+func (n *Node) unknownProcess(h *portals.Header) {
+	answer := portals.OpReply
+	switch h.Kind {
+	case portals.OpAck, portals.OpReply:
+		return
+	case portals.OpPut, portals.OpAtomic:
+		if h.AckReq == portals.NoAck {
+			return
+		}
+		answer = portals.OpAck
+	}
+	m := n.pool().get(0, int(n.profile.Fabric.MTU))
+	m.hdr = *h
+	m.hdr.Kind, m.hdr.Fail = answer, portals.NIUndeliverable
+	m.hdr.Initiator, m.hdr.Target = h.Target, h.Initiator
+	m.target = int32(h.Initiator.NID)
+	m.flow = n.cluster.nextFlow()
+	n.enqueue(m, 0)
+}
+
+// netifOf is the interface that a header is for, nil if the process or the interface does not exist. The newest is meant where
+// a process has closed an interface and opened it again.
 func (n *Node) netifOf(h *portals.Header) *NI {
-	for _, ni := range n.nis {
+	for _, ni := range slices.Backward(n.nis) {
 		if ni.own.PID == h.Target.PID && ni.Kind() == h.NI {
 			return ni
 		}

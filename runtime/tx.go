@@ -33,13 +33,27 @@ func (n *Node) drain() {
 	}
 }
 
-// transmit starts an operation of an interface.
-func (n *Node) transmit(ni *NI, op *portals.Op) { n.send(n.prepare(ni, op)) }
+// transmit starts an operation of an interface; one for a node that does not exist ends here.
+func (n *Node) transmit(ni *NI, op *portals.Op) {
+	if !n.cluster.has(op.Header.Target.NID) {
+		n.reportSent(ni, op, portals.NIUndeliverable)
+		return
+	}
+	n.send(n.prepare(ni, op))
+}
+
+// reportSent writes the record of an operation's end at the sender to host memory.
+func (n *Node) reportSent(ni *NI, op *portals.Op, fail portals.FailType) {
+	n.cluster.engine.Post(n.dma.write(n.now(), n.profile.DMA.EventBytes), n.id, n.id, kindSent, uint64(ni.index), uint64(fail), op)
+}
 
 // prepare makes the message of an operation.
 func (n *Node) prepare(ni *NI, op *portals.Op) *message {
-	length := int(op.Length())
-	m := n.pool().get(length, int(n.profile.Fabric.MTU))
+	length, mtu := int(op.Length()), int(n.profile.Fabric.MTU)
+	if atomic(op.Header.Kind) {
+		mtu -= mtu % op.Header.Type.Size() // no element lies in two packets
+	}
+	m := n.pool().get(length, mtu)
 	m.hdr = op.Header
 	m.op, m.ni = op, ni
 	m.target = int32(op.Header.Target.NID)
@@ -128,6 +142,9 @@ func (n *Node) readDone(m *message, i int) {
 func (n *Node) dataRead(m *message) {
 	op, ni := m.op, m.ni
 	m.op, m.ni = nil, nil
+	if m.command {
+		n.hpus.commands--
+	}
 	if m.completes != nil {
 		m.completes.operationEnded(op.Length(), m.fail)
 	}
@@ -135,7 +152,7 @@ func (n *Node) dataRead(m *message) {
 		n.sent(ni, op, portals.NIOK)
 		return
 	}
-	n.cluster.engine.Post(n.dma.write(n.now(), n.profile.DMA.EventBytes), n.id, n.id, kindSent, uint64(ni.index), uint64(m.fail), op)
+	n.reportSent(ni, op, m.fail)
 }
 
 // sent delivers the SEND event, or GET at the target of one, once its record has landed in host memory.
