@@ -1,0 +1,20 @@
+// Package mpi lets the processes of a simulated cluster exchange messages by rank and tag, as MPI programs do.
+//
+// A rank is the first process of its node. [Rank.Isend] and [Rank.Irecv] start an operation, [Rank.Wait] and [Rank.Next]
+// return when one is over. Receives match in the order of posting, messages between two ranks in the order of sending
+// (MPI 4.1 §3.5); source and tag of a receive may be wildcards. A message is eager if it is at most [Options.Eager]
+// bytes long, else it waits for its receive.
+//
+// Who matches is the subject of sPIN'17 §5.1:
+//
+//   - [Host]: the NIC deposits every message into eager buffers. The process looks at each, searches its list of receives,
+//     and copies. Of a large message an announcement arrives, whose data the process then gets. All this happens while
+//     the process is in Wait, Next or Test and not while it computes.
+//   - [Offload]: a receive is a match entry, so the NIC deposits an expected message where it belongs. The announcement of
+//     a large one carries its first part, and handlers (package handlers/matching) get the rest. A message that is not
+//     expected goes to an overflow entry and leaves an unexpected header, which the receive finds when it is posted:
+//     the process then copies, and gets the rest of a large message itself.
+//
+// Both forms charge the process the overhead o for every operation it gives to the NIC, match entries of receives and of
+// exposed data included; Host besides the profile's host.match for every element of a list it looks at.
+package mpi

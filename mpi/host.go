@@ -1,0 +1,135 @@
+package mpi
+
+import (
+	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// hostForm is matching by the process, with a list of receives and one of messages.
+type hostForm struct {
+	r          *Rank
+	posted     requestList
+	unexpected arrivalList
+	free       *arrival
+}
+
+// arrival is a message in a buffer that has no receive yet.
+type arrival struct {
+	bits, data uint64
+	start      uint64
+	buffer     *buffer
+	prev, next *arrival
+}
+
+type arrivalList struct{ first, last *arrival }
+
+func (l *arrivalList) push(a *arrival) {
+	a.prev, a.next = l.last, nil
+	if l.last == nil {
+		l.first = a
+	} else {
+		l.last.next = a
+	}
+	l.last = a
+}
+
+func (l *arrivalList) cut(a *arrival) {
+	if a.prev == nil {
+		l.first = a.next
+	} else {
+		a.prev.next = a.next
+	}
+	if a.next == nil {
+		l.last = a.prev
+	} else {
+		a.next.prev = a.prev
+	}
+}
+
+// searched charges the process for the elements of a list that it has looked at.
+func (h *hostForm) searched(elements int) {
+	p := h.r.p
+	p.Compute(sim.Time(elements) * p.Cluster().Profile().Host.Match)
+}
+
+// post searches the messages that are there and else appends the receive.
+func (h *hostForm) post(q *Request) error {
+	looked := 0
+	for a := h.unexpected.first; a != nil; a = a.next {
+		looked++
+		if q.matches(a.bits) {
+			h.searched(looked)
+			h.unexpected.cut(a)
+			h.r.stats.Unexpected++
+			found := *a
+			a.next, h.free = h.free, a
+			return h.receive(q, &found)
+		}
+	}
+	h.searched(looked)
+	h.posted.push(q)
+	return nil
+}
+
+// arrived searches the receives and else appends the message.
+func (h *hostForm) arrived(ev *portals.Event) error {
+	b := &h.r.buffers[uint32(ev.UserPtr)]
+	b.held++
+	a := arrival{bits: ev.MatchBits, data: ev.HdrData, start: ev.Start, buffer: b}
+	looked := 0
+	for q := h.posted.first; q != nil; q = q.next {
+		looked++
+		if q.matches(a.bits) {
+			h.searched(looked)
+			h.posted.cut(q)
+			return h.receive(q, &a)
+		}
+	}
+	h.searched(looked)
+	kept := h.free
+	if kept == nil {
+		kept = new(arrival)
+	} else {
+		h.free = kept.next
+	}
+	*kept = a
+	h.unexpected.push(kept)
+	return nil
+}
+
+// receive copies a message to its place or, of a large one, starts to get the data.
+func (h *hostForm) receive(q *Request, a *arrival) error {
+	r := h.r
+	q.status = statusOf(a.bits, a.data)
+	if err := r.fits(q); err != nil {
+		return err
+	}
+	if a.data&matching.Large != 0 {
+		if err := r.fetch(q, a.start); err != nil {
+			return err
+		}
+	} else {
+		if err := r.copied(q, a.start, q.status.Bytes); err != nil {
+			return err
+		}
+		r.complete(q)
+	}
+	a.buffer.held--
+	return h.reuse(a.buffer)
+}
+
+// reuse links a buffer again when it was full and is empty.
+func (h *hostForm) reuse(b *buffer) error {
+	if !b.full || b.held > 0 {
+		return nil
+	}
+	return h.r.relink(b)
+}
+
+func (h *hostForm) unlinked(b *buffer) error {
+	b.full = true
+	return h.reuse(b)
+}
+
+func (h *hostForm) freed(*buffer) error { return nil }

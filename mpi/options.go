@@ -1,0 +1,54 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers/matching"
+)
+
+// Matching says who matches messages and receives.
+type Matching string
+
+// The forms of matching.
+const (
+	Host    Matching = "host"    // the process
+	Offload Matching = "offload" // the NIC and its handlers
+)
+
+// Forms lists the forms of matching; the first is what the others are compared with.
+func Forms() []Matching { return []Matching{Host, Offload} }
+
+// Options describe the message passing library.
+type Options struct {
+	Matching Matching
+	// Eager is the largest message that is sent without waiting for its receive, in bytes.
+	Eager int
+	// Buffers is how many buffers of BufferBytes bytes each rank has for messages that come before their receives and, with
+	// Host, for all others. A buffer is used again when all that came into it has been received.
+	Buffers, BufferBytes int
+}
+
+// DefaultOptions returns the options of a form: messages up to 16 KiB are eager, the rendezvous threshold that MPI
+// libraries use on RDMA networks (assumed: sPIN'17 gives none), and buffers for 256 of the largest of them.
+func DefaultOptions(m Matching) Options {
+	return Options{Matching: m, Eager: 16 << 10, Buffers: 16, BufferBytes: 256 << 10}
+}
+
+// Validate reports options that make no sense.
+func (o Options) Validate() error {
+	var errs []error
+	if o.Matching != Host && o.Matching != Offload {
+		errs = append(errs, fmt.Errorf("mpi: matching %q, expected one of %v", o.Matching, Forms()))
+	}
+	if o.Eager < 0 || o.Eager > maxMessage {
+		errs = append(errs, fmt.Errorf("mpi: eager limit of %d B, expected 0 to %d", o.Eager, maxMessage))
+	}
+	if o.Buffers < 1 {
+		errs = append(errs, fmt.Errorf("mpi: %d buffers, expected at least 1", o.Buffers))
+	}
+	if least := o.Eager + matching.AnnouncementSize; o.BufferBytes < least || o.BufferBytes > maxMessage {
+		errs = append(errs, fmt.Errorf("mpi: buffers of %d B, expected %d, for an eager message or an announcement, to %d", o.BufferBytes, least, maxMessage))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,287 @@
+package mpi
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sort"
+
+	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Rank is a process with its end of the library. Its methods are for the program given to World.Spawn only.
+type Rank struct {
+	world    *World
+	p        *runtime.Proc
+	ni       *runtime.NI
+	eq       portals.Handle
+	form     form
+	memory   []region // registered, by address
+	latest   int      // the region used last
+	slots    uint64   // unused memory for announcements
+	slotsEnd uint64
+	requests []*Request
+	free     requestList
+	over     requestList // requests that are done and were not handed out
+	active   int         // requests that are not done
+	sequence []uint32    // messages sent to each rank
+	exposed  uint64      // tags given to large messages
+	buffers  []buffer
+	stats    Stats
+}
+
+// form is what the forms of matching do differently.
+type form interface {
+	// post starts a receive.
+	post(q *Request) error
+	// arrived acts on a message: PUT or PUT_OVERFLOW.
+	arrived(ev *portals.Event) error
+	// unlinked and freed act on AUTO_UNLINK and AUTO_FREE of a buffer.
+	unlinked(b *buffer) error
+	freed(b *buffer) error
+}
+
+// region is memory that the NIC may use, with its descriptor.
+type region struct {
+	addr, length uint64
+	md           portals.Handle
+}
+
+// buffer receives messages that have no place of their own yet.
+type buffer struct {
+	index int
+	addr  uint64
+	held  int  // messages in it that have not been received
+	full  bool // its entry is unlinked
+}
+
+// Portal table indices.
+const (
+	messagePT = 0 // messages and announcements
+	exposedPT = 1 // the data of large messages
+)
+
+// queueLength is more than the events that can be there at once; the queue grows as needed.
+const queueLength = 1 << 28
+
+// What the user pointer of an operation or an entry names, beside the index in the low 32 bits.
+const (
+	ptrRequest uint64 = iota << 32
+	ptrBuffer
+)
+
+func newRank(w *World, p *runtime.Proc) (*Rank, error) {
+	r := &Rank{world: w, p: p, ni: p.NI(), sequence: make([]uint32, w.Size())}
+	var err error
+	if r.eq, err = r.ni.EQAlloc(queueLength); err != nil {
+		return nil, err
+	}
+	for _, pt := range []uint32{messagePT, exposedPT} {
+		if _, err := r.ni.PTAlloc(0, r.eq, pt); err != nil {
+			return nil, err
+		}
+	}
+	if w.o.Matching == Offload {
+		r.form, err = newOffload(r)
+	} else {
+		r.form = &hostForm{r: r}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.buffers = make([]buffer, w.o.Buffers)
+	for i := range r.buffers {
+		r.buffers[i].index = i
+		r.buffers[i].addr, _ = p.Alloc(w.o.BufferBytes)
+		if err := r.link(i); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// Rank is the number of the rank.
+func (r *Rank) Rank() int { return r.p.Rank() }
+
+// Size is the number of ranks.
+func (r *Rank) Size() int { return r.world.Size() }
+
+// Now is the present time.
+func (r *Rank) Now() sim.Time { return r.p.Now() }
+
+// Compute occupies the rank's core for d, at least 0. With Host no message makes progress meanwhile.
+func (r *Rank) Compute(d sim.Time) { r.p.Compute(d) }
+
+// Stats returns the rank's counts.
+func (r *Rank) Stats() Stats { return r.stats }
+
+// Active is the number of requests that are not over.
+func (r *Rank) Active() int { return r.active }
+
+// Alloc returns n zeroed bytes that can be sent from and received into, and their address.
+func (r *Rank) Alloc(n int) (addr uint64, data []byte, err error) { return r.alloc(n, 0) }
+
+func (r *Rank) alloc(n int, o portals.MDOptions) (addr uint64, data []byte, err error) {
+	addr, data = r.p.Alloc(n)
+	md, err := r.ni.MDBind(&portals.MD{Start: addr, Length: uint64(n), EQ: r.eq, Options: o})
+	if err != nil {
+		return 0, nil, err
+	}
+	r.memory = append(r.memory, region{addr, uint64(n), md}) // addresses ascend
+	return addr, data, nil
+}
+
+// region returns the registered memory that holds n bytes at addr.
+func (r *Rank) region(addr uint64, n int) (*region, error) {
+	if r.latest >= len(r.memory) || !r.memory[r.latest].holds(addr, n) {
+		r.latest = max(0, sort.Search(len(r.memory), func(i int) bool { return r.memory[i].addr > addr })-1)
+	}
+	if r.latest < len(r.memory) && r.memory[r.latest].holds(addr, n) {
+		return &r.memory[r.latest], nil
+	}
+	return nil, fmt.Errorf("mpi: rank %d: %d B at %#x are no memory that Alloc has returned", r.Rank(), n, addr)
+}
+
+func (m *region) holds(addr uint64, n int) bool {
+	return addr >= m.addr && addr-m.addr <= m.length && uint64(n) <= m.length-(addr-m.addr)
+}
+
+// bytes is memory of the process that is known to exist.
+func (r *Rank) bytes(addr uint64, n int) ([]byte, error) {
+	b, ok := r.p.Memory().Bytes(addr, uint64(n))
+	if !ok {
+		return nil, fmt.Errorf("mpi: rank %d has no %d B at %#x", r.Rank(), n, addr)
+	}
+	return b, nil
+}
+
+// overhead is the time of giving an operation to the NIC that package runtime does not charge: appending an entry.
+func (r *Rank) overhead() { r.p.Compute(r.p.Cluster().Profile().NIC.Overhead) }
+
+func (r *Rank) newRequest() *Request {
+	q := r.free.first
+	if q == nil {
+		q = &Request{id: uint32(len(r.requests))}
+		r.requests = append(r.requests, q)
+	} else {
+		r.free.cut(q)
+		*q = Request{id: q.id, slot: q.slot}
+	}
+	r.active++
+	return q
+}
+
+// complete hands a request that is over to Next or Wait.
+func (r *Rank) complete(q *Request) {
+	q.done = true
+	r.active--
+	r.over.push(q)
+	if q.receives {
+		r.stats.Received++
+	}
+}
+
+// Free gives back a request that Next or Test has returned.
+func (r *Rank) Free(q *Request) { r.free.push(q) }
+
+// Isend starts to send n bytes at addr, which must be memory of Alloc and not change until the request is over.
+func (r *Rank) Isend(addr uint64, n, target int, tag uint32) (*Request, error) {
+	if target < 0 || target >= r.Size() || tag == AnyTag || n < 0 || n > min(maxMessage, int(r.ni.Limits().MaxMsgSize)) {
+		return nil, fmt.Errorf("mpi: rank %d: send of %d B to %d with tag %d: expected at most %d B, a rank below %d, and no wildcard",
+			r.Rank(), n, target, tag, min(maxMessage, int(r.ni.Limits().MaxMsgSize)), r.Size())
+	}
+	m, err := r.region(addr, n)
+	if err != nil {
+		return nil, err
+	}
+	q := r.newRequest()
+	q.addr, q.length = addr, n
+	q.status = Status{Source: r.Rank(), Tag: tag, Bytes: n, Sequence: r.sequence[target]}
+	r.sequence[target]++
+	r.stats.Sent++
+	r.stats.SentBytes += int64(n)
+	if n > r.world.o.Eager {
+		return q, r.sendLarge(q, target)
+	}
+	return q, r.put(m.md, addr-m.addr, n, target, q, false)
+}
+
+func (r *Rank) put(md portals.Handle, local uint64, n, target int, q *Request, large bool) error {
+	return r.ni.Put(md, local, uint64(n), portals.NoAck, portals.PhysID(uint32(target), 0), messagePT,
+		matchBits(r.Rank(), q.status.Tag), 0, ptrRequest|uint64(q.id), headerData(q.length, q.status.Sequence, large))
+}
+
+// sendLarge exposes the data and announces it. GET says that all of it has left.
+func (r *Rank) sendLarge(q *Request, target int) error {
+	r.exposed++
+	r.overhead()
+	_, err := r.ni.MEAppend(exposedPT, &portals.ME{
+		Start: q.addr, Length: uint64(q.length), UID: portals.UIDAny, MatchID: portals.PhysID(uint32(target), 0), MatchBits: r.exposed,
+		Options: portals.OptMEOpGet | portals.OptMEUseOnce | portals.OptMEEventLinkDisable | portals.OptMEEventUnlinkDisable,
+	}, portals.PriorityList, ptrRequest|uint64(q.id))
+	if err != nil {
+		return err
+	}
+	if err := r.announcement(q); err != nil {
+		return err
+	}
+	first := r.world.first
+	if first == 0 {
+		m, err := r.region(q.slot, matching.AnnouncementSize)
+		if err != nil {
+			return err
+		}
+		return r.put(m.md, q.slot-m.addr, matching.AnnouncementSize, target, q, true)
+	}
+	q.md, err = r.ni.MDBind(&portals.MD{Options: portals.OptMDIOVec | portals.OptMDEventSendDisable, IOVec: []portals.IOVec{
+		{Base: q.slot, Length: matching.AnnouncementSize}, {Base: q.addr, Length: uint64(first)},
+	}})
+	if err != nil {
+		return err
+	}
+	return r.put(q.md, 0, matching.AnnouncementSize+first, target, q, true)
+}
+
+// slotsAtOnce is for how many announcements memory is registered at a time.
+const slotsAtOnce = 64
+
+// announcement writes the announcement of a large message into the request's slot.
+func (r *Rank) announcement(q *Request) error {
+	if q.slot == 0 {
+		if r.slots == r.slotsEnd {
+			const n = slotsAtOnce * matching.AnnouncementSize
+			addr, _, err := r.alloc(n, portals.OptMDEventSendDisable)
+			if err != nil {
+				return err
+			}
+			r.slots, r.slotsEnd = addr, addr+n
+		}
+		q.slot = r.slots
+		r.slots += matching.AnnouncementSize
+	}
+	b, err := r.bytes(q.slot, matching.AnnouncementSize)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint64(b, uint64(q.length))
+	binary.LittleEndian.PutUint64(b[8:], r.exposed)
+	return nil
+}
+
+// Irecv starts to receive at most n bytes to addr, which must be memory of Alloc. source may be AnySource, tag AnyTag.
+// A message that is longer is an error of the run.
+func (r *Rank) Irecv(addr uint64, n, source int, tag uint32) (*Request, error) {
+	if source < AnySource || source >= r.Size() || n < 0 || n > maxMessage {
+		return nil, fmt.Errorf("mpi: rank %d: receive of %d B from %d: expected 0 to %d B and a rank below %d or %d for any",
+			r.Rank(), n, source, maxMessage, r.Size(), AnySource)
+	}
+	if _, err := r.region(addr, n); err != nil {
+		return nil, err
+	}
+	q := r.newRequest()
+	q.receives, q.addr, q.length = true, addr, n
+	q.bits, q.ignore = criterion(source, tag)
+	return q, r.form.post(q)
+}

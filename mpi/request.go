@@ -1,0 +1,64 @@
+package mpi
+
+import "github.com/spinsim/spinsim/portals"
+
+// Status says what a receive has received, or a send has sent.
+type Status struct {
+	Source   int
+	Tag      uint32
+	Bytes    int
+	Sequence uint32 // the number of the message among those of its source to its target, from 0
+}
+
+// Request is a send or a receive under way. It belongs to the rank, which uses it again after Wait or Free.
+type Request struct {
+	// User is the caller's own.
+	User int
+
+	id           uint32
+	receives     bool
+	done         bool
+	addr         uint64
+	length       int
+	bits, ignore uint64 // receive: what it matches
+	status       Status
+	slot         uint64         // registered memory for an announcement; 0: none yet
+	md           portals.Handle // of an announcement with a first part
+	prev, next   *Request       // in one of the lists of the rank
+}
+
+// Receives reports whether the request is a receive.
+func (q *Request) Receives() bool { return q.receives }
+
+// Status says what was received or sent; it is valid when the request is over, for a send from the beginning.
+func (q *Request) Status() Status { return q.status }
+
+// matches reports whether a receive takes a message.
+func (q *Request) matches(bits uint64) bool { return (q.bits^bits)&^q.ignore == 0 }
+
+// requestList is a first-in first-out list from which any request can leave.
+type requestList struct{ first, last *Request }
+
+func (l *requestList) push(q *Request) {
+	q.prev, q.next = l.last, nil
+	if l.last == nil {
+		l.first = q
+	} else {
+		l.last.next = q
+	}
+	l.last = q
+}
+
+func (l *requestList) cut(q *Request) {
+	if q.prev == nil {
+		l.first = q.next
+	} else {
+		q.prev.next = q.next
+	}
+	if q.next == nil {
+		l.last = q.prev
+	} else {
+		q.next.prev = q.prev
+	}
+	q.prev, q.next = nil, nil
+}

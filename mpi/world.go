@@ -1,0 +1,124 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// World is the ranks of a cluster, one for each node. [World.Spawn] must be called for every rank before the run: a message
+// to a rank that has not been spawned is lost.
+type World struct {
+	c      *runtime.Cluster
+	o      Options
+	module *hpu.Module
+	first  int // bytes of a large message that travel with its announcement
+	ranks  []*Rank
+}
+
+// New prepares a cluster for ranks. Errors: options that make no sense or do not fit the cluster.
+func New(c *runtime.Cluster, o Options) (*World, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Nodes() > maxRanks {
+		return nil, fmt.Errorf("mpi: %d ranks, expected at most %d", c.Nodes(), maxRanks)
+	}
+	w := &World{c: c, o: o, ranks: make([]*Rank, c.Nodes())}
+	if o.Matching == Offload {
+		var err error
+		if w.module, err = c.LoadModule("matching", matching.Module); err != nil {
+			return nil, err
+		}
+		w.first = min(int(c.Profile().Fabric.MTU)-matching.AnnouncementSize, o.Eager)
+		if w.first < 0 {
+			return nil, fmt.Errorf("mpi: packets of %d B do not hold an announcement of %d B", c.Profile().Fabric.MTU, matching.AnnouncementSize)
+		}
+	}
+	return w, nil
+}
+
+// Cluster is what the ranks run on.
+func (w *World) Cluster() *runtime.Cluster { return w.c }
+
+// Size is the number of ranks.
+func (w *World) Size() int { return len(w.ranks) }
+
+// Options are those the world was made with.
+func (w *World) Options() Options { return w.o }
+
+// Spawn starts f as the program of a rank. The run ends with its error, if it returns one.
+func (w *World) Spawn(rank int, f func(r *Rank) error) error {
+	return w.c.Spawn(rank, "rank", func(p *runtime.Proc) error {
+		r, err := newRank(w, p)
+		if err != nil {
+			return fmt.Errorf("mpi: rank %d: %w", rank, err)
+		}
+		w.ranks[rank] = r
+		return f(r)
+	})
+}
+
+// Run simulates until all programs have returned. A message for which a rank had no buffer and a handler that failed are
+// errors, and so is all that runtime.Cluster.Run reports.
+func (w *World) Run(ctx context.Context) error {
+	err := w.c.Run(ctx)
+	if failed, n := w.c.HandlerErrors(); n > 0 {
+		err = errors.Join(err, fmt.Errorf("mpi: %d handlers failed, the first: %w", n, failed[0]))
+	}
+	return errors.Join(err, w.lost())
+}
+
+// lost reports messages that were dropped for want of a buffer.
+func (w *World) lost() error {
+	for i, r := range w.ranks {
+		if r == nil {
+			continue
+		}
+		dropped, err := r.ni.NIStatus(portals.SRDropCount)
+		if err != nil {
+			return err
+		}
+		if dropped > 0 {
+			return fmt.Errorf("mpi: rank %d dropped %d messages: its %d buffers of %d B were full of messages without a receive",
+				i, dropped, w.o.Buffers, w.o.BufferBytes)
+		}
+	}
+	return nil
+}
+
+// Stats counts what a rank or, with World.Stats, all ranks did.
+type Stats struct {
+	Sent        int64 // messages
+	SentBytes   int64
+	Received    int64 // messages whose data is where the program wants it
+	Large       int64 // of them, those that waited for their receive
+	Unexpected  int64 // of the messages received, those that came before their receive
+	Copied      int64 // of the messages received, those that a core has copied, at least in part
+	CopiedBytes int64
+}
+
+func (s *Stats) add(t Stats) {
+	s.Sent += t.Sent
+	s.SentBytes += t.SentBytes
+	s.Received += t.Received
+	s.Large += t.Large
+	s.Unexpected += t.Unexpected
+	s.Copied += t.Copied
+	s.CopiedBytes += t.CopiedBytes
+}
+
+// Stats returns the sums over all ranks.
+func (w *World) Stats() (sum Stats) {
+	for _, r := range w.ranks {
+		if r != nil {
+			sum.add(r.stats)
+		}
+	}
+	return sum
+}
