@@ -90,6 +90,44 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
+// BenchmarkUnexpected queues a header and takes it again, with 100,000 others in
+// the list, naming the initiator or not.
+func BenchmarkUnexpected(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		from ID
+	}{{"exact", PhysID(1, 0)}, {"any-source", AnyID}} {
+		b.Run(c.name, func(b *testing.B) {
+			ni := testNI(b, OptNIMatching|OptNIPhysical)
+			_, err := ni.PTAlloc(0, EQNone, 0)
+			require.NoError(b, err)
+			_, err = ni.MEAppend(0, &ME{Length: 64, UID: UIDAny, Options: OptMEOpPut, MatchID: AnyID, IgnoreBits: ^uint64(0)}, OverflowList, 0)
+			require.NoError(b, err)
+			h := Header{Kind: OpPut, NI: NIMatchingPhysical, Initiator: PhysID(1, 0), RLength: 8}
+			for i := range 100_000 {
+				h.MatchBits = uint64(i)
+				d := ni.Receive(&h)
+				ni.Finish(d, d.Done())
+			}
+			me := ME{UID: UIDAny, Options: OptMEOpPut | OptMEUseOnce, MatchID: c.from}
+			b.ReportAllocs()
+			i := uint64(0)
+			for b.Loop() {
+				i = (i + 7919) % 100_000
+				me.MatchBits, h.MatchBits = i, i
+				if _, err := ni.MEAppend(0, &me, PriorityList, 0); err != nil {
+					b.Fatal(err)
+				}
+				d := ni.Receive(&h)
+				ni.Finish(d, d.Done())
+			}
+			if ni.unexpectedCount != 100_000 {
+				b.Fatal("headers were not taken")
+			}
+		})
+	}
+}
+
 // BenchmarkTriggered runs chains of triggered increments: each counter fires
 // the increment of the next.
 func BenchmarkTriggered(b *testing.B) {

@@ -57,6 +57,14 @@ type group struct {
 	entry      *entry // of head: saves a step through slow memory
 }
 
+// oldest returns the head of a group that index.find may not have found.
+func (g *group) oldest() *node {
+	if g == nil {
+		return nil
+	}
+	return g.head
+}
+
 func (g *group) push(n *node) {
 	n.gprev, n.gnext = g.tail, nil
 	if g.tail == nil {

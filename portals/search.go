@@ -39,16 +39,15 @@ func (ni *NI) search(fn string, ptIndex uint32, m *ME, op SearchOp, userPtr uint
 	}
 	once := e.opts&OptMEUseOnce != 0
 	found := false
-	for n := p.headers.nextMatch(e, nil); n != nil && (!found || !once); {
-		next := p.headers.nextMatch(e, n)
-		u := n.header
+	for u := p.headers.nextMatch(e, nil); u != nil && (!found || !once); {
+		next := p.headers.nextMatch(e, u)
 		found = true
 		if op == SearchDelete {
 			ni.claimHeader(p, u, e, nil, u.hdr.Kind.overflowEvent(), true)
 		} else {
 			ni.claimHeader(p, u, e, nil, EventSearch, false)
 		}
-		n = next
+		u = next
 	}
 	if !found || !once {
 		if e.opts&OptMEEventOverDisable == 0 {

@@ -6,6 +6,7 @@ package portals
 // the message is complete.
 type unexpected struct {
 	node    node
+	anyID   node // its place in the index without the initiator
 	hdr     Header
 	entry   *entry // in the overflow list
 	start   uint64 // where the data lies
@@ -28,18 +29,65 @@ type claim struct {
 	next    *claim
 }
 
-// headerList is the unexpected list of a portal table entry.
+// headerList is the unexpected list of a portal table entry. Headers are found
+// by bits and initiator, and by bits alone, which is what MPI asks for.
 type headerList struct {
 	chain
-	index index
+	exact index
+	anyID index
+}
+
+func (l *headerList) add(u *unexpected) {
+	l.push(&u.node)
+	l.exact.add(u.hdr.MatchBits, initiatorKey(&u.hdr), &u.node)
+	l.anyID.add(u.hdr.MatchBits, 0, &u.anyID)
+}
+
+func (l *headerList) remove(u *unexpected) {
+	l.cut(&u.node)
+	l.exact.remove(u.hdr.MatchBits, initiatorKey(&u.hdr), &u.node)
+	l.anyID.remove(u.hdr.MatchBits, 0, &u.anyID)
+}
+
+// first returns the oldest header that may match the entry.
+func (l *headerList) first(e *entry) *unexpected {
+	n := l.head
+	if e.ignoreBits == 0 {
+		switch e.idMask {
+		case ^uint64(0):
+			n = l.exact.find(e.matchBits, e.idKey).oldest()
+		case 0:
+			n = l.anyID.find(e.matchBits, 0).oldest()
+		}
+	}
+	if n == nil {
+		return nil
+	}
+	return n.header
+}
+
+// next returns the header after u that may match the entry.
+func (u *unexpected) next(e *entry) *unexpected {
+	n := u.node.next
+	if e.ignoreBits == 0 {
+		switch e.idMask {
+		case ^uint64(0):
+			n = u.node.gnext
+		case 0:
+			n = u.anyID.gnext
+		}
+	}
+	if n == nil {
+		return nil
+	}
+	return n.header
 }
 
 func (ni *NI) newHeader(p *pt, e *entry, h *Header, off, mlength uint64) *unexpected {
 	u := ni.headerPool.get()
 	*u = unexpected{hdr: *h, entry: e, start: e.region.Addr(off), mlength: mlength, listed: true}
-	u.node.header = u
-	p.headers.push(&u.node)
-	p.headers.index.add(h.MatchBits, initiatorKey(h), &u.node)
+	u.node.header, u.anyID.header = u, u
+	p.headers.add(u)
 	e.headers++
 	ni.unexpectedCount++
 	if ni.tracer != nil {
@@ -56,33 +104,19 @@ func (e *entry) matchesHeader(u *unexpected) bool {
 	return e.accepts(h, initiatorKey(h)) && e.allowsUser(h) && e.allowsOp(h)
 }
 
-// nextMatch returns the first header the entry matches, after the given one or
-// from the beginning.
-func (l *headerList) nextMatch(e *entry, after *node) *node {
-	if e.ignoreBits == 0 && e.idMask == ^uint64(0) {
-		n := after
-		if n == nil {
-			g := l.index.find(e.matchBits, e.idKey)
-			if g == nil {
-				return nil
-			}
-			n = g.head
-		} else {
-			n = n.gnext
-		}
-		for n != nil && !e.matchesHeader(n.header) {
-			n = n.gnext
-		}
-		return n
+// nextMatch returns the first header the entry matches, after the given one or,
+// with nil, from the beginning.
+func (l *headerList) nextMatch(e *entry, after *unexpected) *unexpected {
+	var u *unexpected
+	if after == nil {
+		u = l.first(e)
+	} else {
+		u = after.next(e)
 	}
-	n := l.head
-	if after != nil {
-		n = after.next
+	for u != nil && !e.matchesHeader(u) {
+		u = u.next(e)
 	}
-	for n != nil && !e.matchesHeader(n.header) {
-		n = n.next
-	}
-	return n
+	return u
 }
 
 // roomForMatches reports whether the events of the headers that e would take
@@ -97,7 +131,7 @@ func (ni *NI) roomForMatches(p *pt, e *entry) bool {
 		need++
 	}
 	matches := 0
-	for n := p.headers.nextMatch(e, nil); n != nil; n = p.headers.nextMatch(e, n) {
+	for u := p.headers.nextMatch(e, nil); u != nil; u = p.headers.nextMatch(e, u) {
 		matches++
 		if e.opts&OptMEUseOnce != 0 {
 			break
@@ -112,10 +146,9 @@ func (ni *NI) roomForMatches(p *pt, e *entry) bool {
 // takeMatches delivers the unexpected headers a new priority entry matches and
 // reports whether that used the entry up.
 func (ni *NI) takeMatches(p *pt, e *entry) bool {
-	n := p.headers.nextMatch(e, nil)
-	for n != nil {
-		u := n.header
-		next := p.headers.nextMatch(e, n)
+	u := p.headers.nextMatch(e, nil)
+	for u != nil {
+		next := p.headers.nextMatch(e, u)
 		rlength := u.hdr.RLength
 		ni.claimHeader(p, u, e, e, u.hdr.Kind.overflowEvent(), true)
 		if e.opts&OptMEUseOnce != 0 {
@@ -128,12 +161,12 @@ func (ni *NI) takeMatches(p *pt, e *entry) bool {
 			}
 			// The larger offset may leave no room for what matched before.
 			if e.opts&OptMENoTruncate != 0 {
-				for next != nil && !e.matchesHeader(next.header) {
+				for next != nil && !e.matchesHeader(next) {
 					next = p.headers.nextMatch(e, next)
 				}
 			}
 		}
-		n = next
+		u = next
 	}
 	return false
 }
@@ -148,8 +181,7 @@ func (e *entry) usedUp() bool {
 // removes the header from the list.
 func (ni *NI) claimHeader(p *pt, u *unexpected, criteria, appended *entry, typ EventType, take bool) {
 	if take {
-		p.headers.cut(&u.node)
-		p.headers.index.remove(u.hdr.MatchBits, initiatorKey(&u.hdr), &u.node)
+		p.headers.remove(u)
 		u.listed = false
 		if ni.tracer != nil {
 			ni.trace(TraceRecord{What: TraceHeaderTaken, PT: p.index, Header: &u.hdr})
