@@ -66,6 +66,7 @@ func TestBuilderErrors(t *testing.T) {
 		"operation before the first rank":               func(b *Builder) { b.Calc(1) },
 		"rank -1 is out of range":                       func(b *Builder) { b.Rank(-1) },
 		"rank 0 is defined twice":                       func(b *Builder) { b.Rank(0); b.Rank(0) },
+		"peer -2 is out of range":                       func(b *Builder) { b.Rank(0); b.Send(1, -2, 0) },
 		"rank 2 of 1 ranks":                             func(b *Builder) { b.Rank(2) },
 		"dependency of operation 1 on 0 in a rank of 1": func(b *Builder) { b.Rank(0); b.Requires(1, b.Calc(1)) },
 		"rank 0 operation 0: peer 1 of 1 ranks":         func(b *Builder) { b.Rank(0); b.Send(1, 1, 0) },

@@ -96,12 +96,19 @@ func (b *Builder) Add(op Op) int {
 
 // Send appends a send of size bytes to rank to, on processor and network interface 0.
 func (b *Builder) Send(size uint64, to int, tag uint32) int {
-	return b.Add(Op{Kind: Send, Size: size, Peer: uint32(to), Tag: tag})
+	return b.Add(Op{Kind: Send, Size: size, Peer: b.peer(to), Tag: tag})
 }
 
-// Recv appends a receive of size bytes from rank from, on processor and network interface 0; from may be int(Any).
+// Recv appends a receive of size bytes from rank from, on processor and network interface 0; -1 is any rank.
 func (b *Builder) Recv(size uint64, from int, tag uint32) int {
-	return b.Add(Op{Kind: Recv, Size: size, Peer: uint32(from), Tag: tag})
+	return b.Add(Op{Kind: Recv, Size: size, Peer: b.peer(from), Tag: tag})
+}
+
+func (b *Builder) peer(r int) uint32 {
+	if r < -1 || r > math.MaxInt32 {
+		b.fail("peer %d is out of range", r)
+	}
+	return uint32(r)
 }
 
 // Calc appends a computation of ns nanoseconds on processor 0.

@@ -25,7 +25,8 @@ type CriticalPath struct {
 }
 
 // CriticalPath runs the schedule and follows the clocks back from the end: each operation starts when the clock of its
-// processor or network interface says, which an earlier one has set, or for a message when it arrives.
+// processor or network interface says, which an earlier one has set, or for a message when it arrives. WithTrace has no
+// effect here.
 func (m *Simulator) CriticalPath(p Params, options ...Option) (CriticalPath, Result, error) {
 	rec := &recorder{m: m}
 	watched := append(slices.Clip(options), func(m *Simulator) {

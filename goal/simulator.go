@@ -78,7 +78,9 @@ type rankState struct {
 	_    uint32
 }
 
-// NewSimulator prepares a schedule for running.
+// NewSimulator prepares a schedule for running. It takes about 52 bytes per operation, 4 per dependency and 64 per rank,
+// and if the schedule uses several processors or network interfaces 8 bytes more per rank for each processor and 16
+// for each network interface.
 func NewSimulator(s *Schedule) *Simulator {
 	m := &Simulator{s: s, scanLimit: scanLimit}
 	for i := range s.ops {

@@ -37,6 +37,9 @@ func (t *textReader) statement() error {
 
 // define gives the next operation of the rank a label.
 func (t *textReader) define(label []byte, from int) error {
+	if uint64(len(t.labels.bytes)+len(label)) > math.MaxUint32 {
+		return t.errorf("labels of more than %d bytes in a rank", uint32(math.MaxUint32))
+	}
 	if !t.labels.define(label) {
 		t.pos = from
 		return t.errorf("label %s is defined twice", label)

@@ -127,3 +127,36 @@ func TestRunAllocatesNothing(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(3, run), pattern)
 	}
 }
+
+// A deadlock of many operations is explained in about the time of a run, also if every receive could take any message.
+func TestLargeDeadlock(t *testing.T) {
+	t.Parallel()
+	const ranks = 400
+	for _, any := range []bool{false, true} {
+		b := NewBuilder()
+		for r := range ranks {
+			b.Rank(r)
+			last := -1
+			for d := 1; d < ranks; d++ {
+				from := (r + d) % ranks
+				if any {
+					from = -1
+				}
+				last = b.Recv(8, from, 0)
+			}
+			for d := 1; d < ranks; d++ {
+				b.Requires(b.Send(8, (r+d)%ranks, 0), last)
+			}
+		}
+		s, err := b.Schedule()
+		require.NoError(t, err)
+		_, err = NewSimulator(s).Run(DefaultParams())
+		var e *UnfinishedError
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, ranks*(ranks-1), e.NumReceives)
+		require.Equal(t, ranks*(ranks-1), e.Blocked)
+		require.Len(t, e.Receives, maxListed)
+		require.NotEmpty(t, e.Cycle)
+		require.ErrorContains(t, err, "and 159580 more")
+	}
+}

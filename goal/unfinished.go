@@ -72,7 +72,7 @@ type postMortem struct {
 	state []uint8
 	// Who waits for releases of whom: the predecessors of operation i are pred[first[i]:first[i+1]].
 	first, pred []uint32
-	// Blocked sends by target and blocked receives by rank, which may have been meant for each other.
+	// Blocked sends and receives in order of meeting: who may have been meant for whom.
 	sends, recvs []uint32
 }
 
@@ -93,8 +93,9 @@ func (m *Simulator) unfinished() error {
 			p.recvs = append(p.recvs, uint32(i))
 		}
 	}
-	slices.SortStableFunc(p.sends, func(a, b uint32) int { return cmp.Compare(m.ops[a].peer, m.ops[b].peer) })
-	slices.SortStableFunc(p.recvs, func(a, b uint32) int { return cmp.Compare(m.ops[a].rank, m.ops[b].rank) })
+	order := func(a, b uint32) int { return cmp.Compare(p.meeting(a), p.meeting(b)) }
+	slices.SortStableFunc(p.sends, order)
+	slices.SortStableFunc(p.recvs, order)
 	for _, id := range p.cycle() {
 		e.Cycle = append(e.Cycle, m.ref(id))
 	}
@@ -203,38 +204,51 @@ func (p *postMortem) predecessors() {
 	}
 }
 
-// waitsFor calls f for the operations that an operation waits for, until f returns false.
-func (p *postMortem) waitsFor(i uint32, f func(y uint32) bool) {
-	ops := p.m.ops
-	op := &ops[i]
-	switch p.state[i] {
-	case isBlocked:
-		for _, y := range p.pred[p.first[i]:p.first[i+1]] {
-			if !f(y) {
-				return
-			}
+// meeting returns the rank at which the message of a send or receive is received and, below it, the one it comes from.
+func (p *postMortem) meeting(i uint32) uint64 {
+	op := &p.m.ops[i]
+	if op.kind == Recv {
+		return meeting(op.rank, op.peer)
+	}
+	return meeting(op.peer, op.rank)
+}
+
+func meeting(at, from uint32) uint64 { return uint64(at)<<32 | uint64(from) }
+
+// partner returns the first operation of a sorted list with a meeting in the given range and a tag that fits, or none.
+func (p *postMortem) partner(list []uint32, first, last uint64, tag uint32) uint32 {
+	at, _ := slices.BinarySearchFunc(list, first, func(i uint32, m uint64) int { return cmp.Compare(p.meeting(i), m) })
+	for _, i := range list[at:] {
+		if p.meeting(i) > last {
+			return none
 		}
-	case isPosted:
-		at, _ := slices.BinarySearchFunc(p.sends, op.rank, func(s, r uint32) int { return cmp.Compare(ops[s].peer, r) })
-		for _, s := range p.sends[at:] {
-			if ops[s].peer != op.rank {
-				return
-			}
-			if (op.peer == Any || op.peer == ops[s].rank) && tagsMatch(op.tag, ops[s].tag) && !f(s) {
-				return
-			}
-		}
-	case isSent:
-		at, _ := slices.BinarySearchFunc(p.recvs, op.peer, func(x, r uint32) int { return cmp.Compare(ops[x].rank, r) })
-		for _, x := range p.recvs[at:] {
-			if ops[x].rank != op.peer {
-				return
-			}
-			if (ops[x].peer == Any || ops[x].peer == op.rank) && tagsMatch(op.tag, ops[x].tag) && !f(x) {
-				return
-			}
+		if tagsMatch(p.m.ops[i].tag, tag) {
+			return i
 		}
 	}
+	return none
+}
+
+// edge returns the nth operation that an operation waits for, or none. What is in a match list waits for the first
+// blocked operation that would match.
+func (p *postMortem) edge(i uint32, n int) uint32 {
+	op := &p.m.ops[i]
+	pred := p.pred[p.first[i]:p.first[i+1]]
+	switch {
+	case p.state[i] == isBlocked && n < len(pred):
+		return pred[n]
+	case p.state[i] == isBlocked || n > 0:
+		return none
+	case p.state[i] == isPosted && op.peer == Any:
+		return p.partner(p.sends, meeting(op.rank, 0), meeting(op.rank, Any), op.tag)
+	case p.state[i] == isPosted:
+		return p.partner(p.sends, meeting(op.rank, op.peer), meeting(op.rank, op.peer), op.tag)
+	}
+	to := p.partner(p.recvs, meeting(op.peer, op.rank), meeting(op.peer, op.rank), op.tag)
+	if to == none {
+		to = p.partner(p.recvs, meeting(op.peer, Any), meeting(op.peer, Any), op.tag)
+	}
+	return to
 }
 
 // cycle returns operations of which each waits for the next and the last for the first, or none.
@@ -245,7 +259,7 @@ func (p *postMortem) cycle() []uint32 {
 		over
 	)
 	mark := make([]uint8, len(p.state))
-	next := make(map[uint32]int) // how many of its edges an operation on the path has gone
+	next := make([]int, len(p.state)) // how many of its edges an operation has gone
 	for i, state := range p.state {
 		if state == isDone || mark[i] != fresh {
 			continue
@@ -254,18 +268,11 @@ func (p *postMortem) cycle() []uint32 {
 		mark[i] = onPath
 		for len(path) > 0 {
 			from := path[len(path)-1]
-			skip, to := next[from], none
-			p.waitsFor(from, func(y uint32) bool {
-				if skip--; skip < 0 {
-					to = y
-				}
-				return to == none
-			})
+			to := p.edge(from, next[from])
 			next[from]++
 			switch {
 			case to == none:
 				mark[from] = over
-				delete(next, from)
 				path = path[:len(path)-1]
 			case mark[to] == onPath:
 				return path[slices.Index(path, to):]
