@@ -52,7 +52,20 @@ func TestOverflow(t *testing.T) {
 		_, err = m.Run(DefaultParams())
 		require.ErrorIs(t, err, ErrOverflow)
 	}
+	// A run that was broken off leaves nothing behind.
+	m := NewSimulator(generate(t, "gather", GenParams{Ranks: 100, Size: 8}))
 	p := DefaultParams()
+	before, err := m.Run(p)
+	require.NoError(t, err)
+	want := before.MaxNS
+	p.Overhead = 1 << 59
+	_, err = m.Run(p)
+	require.ErrorIs(t, err, ErrOverflow)
+	after, err := m.Run(DefaultParams())
+	require.NoError(t, err)
+	require.Equal(t, want, after.MaxNS)
+
+	p = DefaultParams()
 	p.Gap, p.L = -1, 1<<62
 	_, err = chain(1, 1).Run(p)
 	require.ErrorContains(t, err, "L is 4611686018427387904 ns, expected 0 to")

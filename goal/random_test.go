@@ -1,6 +1,7 @@
 package goal
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -142,6 +143,11 @@ func TestAgreesWithLiteralModel(t *testing.T) {
 		m := NewSimulator(s)
 		if seed%3 == 0 {
 			m.scanLimit = 1 // so that short lists are indexed
+		}
+		if seed%5 == 0 {
+			_, err := m.Run(randomParams(rng)) // must leave nothing behind
+			var e *UnfinishedError
+			require.True(t, err == nil || errors.As(err, &e))
 		}
 		got, err := m.Run(p, options...)
 		require.Equal(t, want, got.FinishNS, "seed %d, params %+v", seed, p)
