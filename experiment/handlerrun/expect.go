@@ -3,6 +3,7 @@ package handlerrun
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"strings"
 )
 
@@ -33,4 +34,17 @@ func textLines(b []byte) []string {
 		lines = lines[:len(lines)-1]
 	}
 	return lines
+}
+
+// CompareFile holds a report, written as text says, against a file.
+func CompareFile(name string, r *Report, text Text) error {
+	want, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	var got bytes.Buffer
+	if err := text.Write(&got, r); err != nil {
+		return err
+	}
+	return Compare(name, want, got.Bytes())
 }

@@ -1,0 +1,36 @@
+package chandler
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/experiment/handlerrun"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// The handler in C does what the one in Go does, on either device.
+func TestSameAsGo(t *testing.T) {
+	const packets = "../first-handler/packets.txt"
+	text, err := os.ReadFile(packets)
+	require.NoError(t, err)
+	messages, err := handlerrun.ParsePackets(packets, text)
+	require.NoError(t, err)
+	format, err := handlerrun.ParseFormat("u64,u64,u32,u32")
+	require.NoError(t, err)
+	state, err := handlerrun.ParseState("0,0,7", format)
+	require.NoError(t, err)
+	for _, name := range []string{"spin-dis", "spin-int"} {
+		profile, err := runtime.LoadProfile(name)
+		require.NoError(t, err)
+		report, err := handlerrun.Run(t.Context(), &handlerrun.Config{
+			Module: handlerrun.Module{Name: "filter.wasm", Wasm: Module}, Profile: profile,
+			Messages: messages, State: state, Host: make([]byte, 64<<10), Until: sim.Millisecond,
+		})
+		require.NoError(t, err)
+		require.NoError(t, report.Err())
+		require.NoError(t, handlerrun.CompareFile("../first-handler/expected.txt", report, handlerrun.Text{Format: format, Plain: true}))
+	}
+}

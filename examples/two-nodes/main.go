@@ -1,0 +1,147 @@
+// Command two-nodes builds a cluster of two nodes through the library, installs a handler on one, sends from the other and
+// prints what happened when.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
+)
+
+const (
+	sender   = 0 // ranks
+	receiver = 1
+
+	index  = 0      // of the portal table
+	bits   = 0xc0de // to match
+	length = 10_000 // of the message: three packets of at most 4096
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout, nil); err != nil {
+		fmt.Fprintln(os.Stderr, "two-nodes:", err)
+		os.Exit(1)
+	}
+}
+
+// example is a run: its programs print as virtual time goes by.
+type example struct {
+	out     io.Writer
+	cluster *runtime.Cluster
+}
+
+// run simulates one message. watch, if not nil, is told what the handlers do.
+func run(ctx context.Context, out io.Writer, watch func(*runtime.HandlerStep)) (err error) {
+	// A profile holds every latency, width and count; here it is the discrete NIC of sPIN'17, with one value changed.
+	profile, err := runtime.LoadProfile("spin-dis", "hpu.cores=2")
+	if err != nil {
+		return err
+	}
+	cluster, err := runtime.NewCluster(runtime.Config{Profile: profile, Nodes: 2, Seed: 1, Watch: watch})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Close()) }()
+
+	// Host programs are Go functions that run in virtual time.
+	x := &example{out, cluster}
+	if err := cluster.Spawn(receiver, "receiver", x.receive); err != nil {
+		return err
+	}
+	if err := cluster.Spawn(sender, "sender", x.send); err != nil {
+		return err
+	}
+	if err := cluster.Run(ctx); err != nil {
+		return err
+	}
+	if failed, n := cluster.HandlerErrors(); n > 0 {
+		return failed[0]
+	}
+	stats := cluster.Stats()
+	x.say("end", cluster.Engine().Now(), "%d packets, %d handlers of %d cycles", stats.PacketsReceived, stats.HandlerCalls, stats.HandlerCycles)
+	return nil
+}
+
+// receive installs the handlers of package count, waits for the event of a message and reads what they have counted.
+func (x *example) receive(p *runtime.Proc) error {
+	module, err := x.cluster.LoadModule("count", count.Module)
+	if err != nil {
+		return err
+	}
+	var state count.State
+	memory, err := p.HPUAllocMem(module, len(spin.EncodeState(&state)))
+	if err != nil {
+		return err
+	}
+	handlers, err := memory.Spin("", count.Payload, count.Completion)
+	if err != nil {
+		return err
+	}
+	ni := p.NI()
+	addr, _ := p.Alloc(length)
+	queue, err := ni.EQAlloc(16)
+	if err != nil {
+		return err
+	}
+	if _, err := ni.PTAlloc(0, queue, index); err != nil {
+		return err
+	}
+	if _, err := ni.MEAppend(index, &portals.ME{
+		Start: addr, Length: length, UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits,
+		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable, Spin: handlers,
+	}, portals.PriorityList, 0); err != nil {
+		return err
+	}
+	event, err := ni.EQWait(queue)
+	if err != nil {
+		return err
+	}
+	x.say("receiver", p.Now(), "saw %v of %d bytes from node %d", event.Type, event.MLength, event.Initiator.NID)
+	if err := spin.DecodeState(memory.Bytes(), &state); err != nil {
+		return err
+	}
+	x.say("receiver", p.Now(), "HPU memory: %d message, %d packets, %d bytes", state.Messages, state.Packets, state.Bytes)
+	return nil
+}
+
+// send puts a message and waits for its acknowledgement.
+func (x *example) send(p *runtime.Proc) error {
+	ni := p.NI()
+	addr, data := p.Alloc(length)
+	for i := range data {
+		data[i] = byte(i)
+	}
+	queue, err := ni.EQAlloc(16)
+	if err != nil {
+		return err
+	}
+	md, err := ni.MDBind(&portals.MD{Start: addr, Length: length, EQ: queue})
+	if err != nil {
+		return err
+	}
+	if err := ni.Put(md, 0, length, portals.Ack, portals.PhysID(receiver, 0), index, bits, 0, 0, 0); err != nil {
+		return err
+	}
+	x.say("sender", p.Now(), "posted a put of %d bytes", length)
+	for range 2 {
+		event, err := ni.EQWait(queue)
+		if err != nil {
+			return err
+		}
+		x.say("sender", p.Now(), "saw %v of %d bytes: %v", event.Type, event.MLength, event.Fail)
+	}
+	return nil
+}
+
+// say prints a line with the time.
+func (x *example) say(who string, at sim.Time, format string, args ...any) {
+	fmt.Fprintf(x.out, "%10.3f ns  %-8s  %s\n", at.Nanoseconds(), who, fmt.Sprintf(format, args...))
+}
