@@ -29,7 +29,7 @@ func (ni *NI) requestSent(ref uint64, fail FailType) {
 		return
 	}
 	ni.postSend(p, fail)
-	if fail != NIOK && p.waiting {
+	if fail != NIOK && p.waiting && !p.replying {
 		ni.answerLost(p, fail)
 	}
 	ni.settlePending(p, ref)
@@ -63,7 +63,7 @@ func (ni *NI) answerLost(p *pendingOp, fail FailType) {
 // h is the request's header.
 func (ni *NI) Lost(h *Header, fail FailType) {
 	p := ni.pendingAt(h.Ref)
-	if p == nil || !p.waiting {
+	if p == nil || !p.waiting || p.replying {
 		return
 	}
 	ni.postSend(p, NIOK)
@@ -112,7 +112,7 @@ func (ni *NI) acked(p *pendingOp, fail FailType, mlength, offset uint64, list Li
 func (ni *NI) ReplyTo(h *Header) *Delivery {
 	d := ni.newDelivery(h)
 	p := ni.pendingAt(h.Ref)
-	if h.Kind != OpReply || p == nil || !p.waiting || !p.kind.fetches() {
+	if h.Kind != OpReply || p == nil || !p.waiting || p.replying || !p.kind.fetches() {
 		d.Fail = NIDropped
 		return d
 	}
@@ -128,8 +128,7 @@ func (ni *NI) ReplyTo(h *Header) *Delivery {
 		d.MLength = min(h.MLength, p.length)
 	}
 	d.Handle = p.getMD
-	p.waiting = false
-	d.reply = true
+	p.replying, d.reply = true, true
 	ni.drain()
 	return d
 }
@@ -142,6 +141,7 @@ func (ni *NI) finishReply(d *Delivery, o Outcome) {
 			Type: EventReply, Fail: fail, List: d.List, UserPtr: p.userPtr, RLength: p.length,
 			MLength: o.Delivered, RemoteOffset: d.Header.RemoteOffset,
 		}
+		p.waiting = false
 		ni.initiatorEvent(p.getMD, &ev, o.Delivered, OptMDEventCTReply, true)
 		ni.settlePending(p, d.Header.Ref)
 	}

@@ -163,20 +163,21 @@ func (op *Op) keep(n int) []byte {
 
 // pendingOp is what the initiator remembers of a request until it is complete.
 type pendingOp struct {
-	gen     uint32
-	used    bool
-	sent    bool // SEND is done or there is none
-	waiting bool // an acknowledgement or reply is due
-	kind    OpKind
-	ack     AckReq
-	putMD   Handle
-	getMD   Handle
-	length  uint64
-	getOff  uint64
-	userPtr uint64
-	issued  bool // by a handler: replies go to dest, not to a descriptor
-	dest    Region
-	cookie  uint64
+	gen      uint32
+	used     bool
+	sent     bool // SEND is done or there is none
+	waiting  bool // an acknowledgement or reply is due
+	replying bool // the reply is arriving
+	kind     OpKind
+	ack      AckReq
+	putMD    Handle
+	getMD    Handle
+	length   uint64
+	getOff   uint64
+	userPtr  uint64
+	issued   bool // by a handler: replies go to dest, not to a descriptor
+	dest     Region
+	cookie   uint64
 }
 
 func (ni *NI) newPending() (*pendingOp, uint64) {
