@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"encoding/binary"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"testing"
@@ -56,9 +57,11 @@ const (
 	scratch2     = hpuBase + 0xc000
 	operations   = hpuBase + 0xf000 // operation records
 	recordSize   = 64
-	hostBytes    = 1 << 16 // of the entry
-	extraBytes   = 1 << 12 // of the handler host memory
-	peerBytes    = 1 << 16 // of rank 2's entry
+	// actionsMemory is all of the memory on the built-in profiles: own, HPU memory, 8 contexts of stack, record and packet.
+	actionsMemory = (hpuBase + hpuBytes + 8*(4096+256+4096) + 32 + 1<<16 - 1) >> 16 << 16
+	hostBytes     = 1 << 16 // of the entry
+	extraBytes    = 1 << 12 // of the handler host memory
+	peerBytes     = 1 << 16 // of rank 2's entry
 )
 
 // setup is one experiment of the laboratory.
@@ -135,11 +138,7 @@ func (r *rig) Trace(ni *portals.NI, t *portals.TraceRecord) {
 
 func opAt(i int) uint64 { return uint64(operations + i*128) }
 
-func testModule(tb testing.TB, path string) []byte {
-	b, err := os.ReadFile(filepath.Join("testdata", path))
-	require.NoError(tb, err)
-	return b
-}
+func readModule(path string) ([]byte, error) { return os.ReadFile(filepath.Join("testdata", path)) }
 
 // conduct runs a setup on three ranks.
 func conduct(t *testing.T, s setup) *rig {
@@ -187,7 +186,11 @@ func pattern(n int, seed byte) []byte {
 }
 
 func (r *rig) runTarget(p *runtime.Proc) error {
-	module, err := r.c.LoadModule("actions", testModule(r, "actions/actions.wasm"))
+	binary, err := readModule("actions/actions.wasm")
+	if err != nil {
+		return err
+	}
+	module, err := r.c.LoadModule("actions", binary)
 	if err != nil {
 		return err
 	}
@@ -206,7 +209,16 @@ func (r *rig) runTarget(p *runtime.Proc) error {
 	if r.completion != nil {
 		names[2] = "completion"
 	}
-	r.writeScripts()
+	writeScripts(r.hpu, r.prof, r.header, r.completion, func(k int) []rec {
+		if s, ok := r.payloads[k]; ok {
+			return s
+		}
+		return r.payload
+	})
+	for i := range r.ops {
+		writeOperation(r.hpu.Bytes()[opAt(i)-hpuBase:], &r.ops[i])
+	}
+	copy(r.hpu.Bytes()[scratch-hpuBase:], pattern(4096, 50))
 	ni := p.NI()
 	eq, err := ni.EQAlloc(256)
 	if err != nil {
@@ -296,41 +308,30 @@ func (r *rig) runPeer(p *runtime.Proc) error {
 	return nil
 }
 
-// writeScripts puts state, scripts and operation records into HPU memory.
-func (r *rig) writeScripts() {
-	mem := r.hpu.Bytes()
+// writeScripts puts state and scripts into HPU memory.
+func writeScripts(memory *runtime.HPUMemory, profile *runtime.Profile, header, completion []rec, payload func(packet int) []rec) {
+	mem := memory.Bytes()
 	le := binary.LittleEndian
-	shift := 0
-	for 1<<shift < int(r.prof.Fabric.MTU) {
-		shift++
-	}
+	shift := bits.Len32(uint32(profile.Fabric.MTU - 1))
 	le.PutUint32(mem[0:], headerAt)
 	le.PutUint32(mem[4:], completionAt)
 	le.PutUint32(mem[8:], uint32(shift))
-	r.writeScript(headerAt, r.header)
-	r.writeScript(completionAt, r.completion)
+	writeScript(mem, headerAt, header)
+	writeScript(mem, completionAt, completion)
 	for k := range 16 {
 		at := uint32(payloadAt + k*scriptBytes)
 		le.PutUint32(mem[16+4*k:], at)
-		if s, ok := r.payloads[k]; ok {
-			r.writeScript(at, s)
-		} else {
-			r.writeScript(at, r.payload)
-		}
+		writeScript(mem, at, payload(k))
 	}
-	for i := range r.ops {
-		writeOperation(mem[opAt(i)-hpuBase:], &r.ops[i])
-	}
-	copy(mem[scratch-hpuBase:], pattern(4096, 50))
 }
 
-func (r *rig) writeScript(at uint32, script []rec) {
-	require.LessOrEqual(r, len(script)*recordSize, scriptBytes, "script too long")
+func writeScript(mem []byte, at uint32, script []rec) {
+	b := mem[at-hpuBase:][:scriptBytes]
 	for i, s := range script {
-		b := r.hpu.Bytes()[int(at)-hpuBase+i*recordSize:]
-		binary.LittleEndian.PutUint32(b, uint32(s.op))
+		line := b[i*recordSize:][:recordSize]
+		binary.LittleEndian.PutUint32(line, uint32(s.op))
 		for k, a := range s.args {
-			binary.LittleEndian.PutUint64(b[16+8*k:], a)
+			binary.LittleEndian.PutUint64(line[16+8*k:], a)
 		}
 	}
 }

@@ -11,7 +11,7 @@
 ;; the argument record), 36 store b at a, 37 copy c bytes of the user header or the packet at a, 38 skip b records if the
 ;; u64 at a is not 0.
 ;;
-;; Compiled with wat2wasm actions.wat.
+;; Compiled with wat2wasm --debug-names actions.wat.
 (module
   (import "spin" "dma_to_host" (func $dma_to_host (param i32 i64 i32 i32) (result i32)))
   (import "spin" "dma_from_host" (func $dma_from_host (param i32 i64 i32 i32) (result i32)))
