@@ -39,7 +39,7 @@ const maxPages = maxTotalMemory / wasm.PageSize
 
 // emit writes the rewritten module: the same functions, indices, data and table, with exports, globals and charges added and
 // without start function, custom sections and code that cannot be reached. entries are the functions to export.
-func (r *rewriter) emit(infos []FuncInfo, entries []uint32) []byte {
+func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, entries []uint32) []byte {
 	m := r.m
 	wrapper := make(map[uint32]uint32) // of imports that are in the table
 	var wrapped []uint32
@@ -53,7 +53,7 @@ func (r *rewriter) emit(infos []FuncInfo, entries []uint32) []byte {
 	}
 	var codes []byte
 	for i := range m.Codes {
-		body := r.function(i, &infos[len(m.Imports)+i])
+		body := r.function(i, facts[i].Loops > 0, &infos[len(m.Imports)+i])
 		codes = append(wasm.AppendU32(codes, uint32(len(body))), body...)
 	}
 	for _, fn := range wrapped {

@@ -39,7 +39,7 @@ func (m *Module) rewrite(facts []wasm.Facts) {
 		x.suspends = suspends[x.index]
 		entries = append(entries, x.index)
 	}
-	m.binary = r.emit(m.functions, distinct(entries))
+	m.binary = r.emit(facts, m.functions, distinct(entries))
 	m.hash = sha256.Sum256(m.binary)
 	m.globals = r.globals
 	for i := range facts {

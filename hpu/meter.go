@@ -25,6 +25,8 @@ type rewriter struct {
 	nan     byte   // the value on top of the stack is a float whose NaN is not yet canonical: 'f' or 'F'
 	nest    []opened
 	wrapped bool
+	cached  bool   // the cycles left are kept in a local, too
+	counter uint32 // that local
 	temps   temporaries
 	info    *FuncInfo
 }
@@ -89,8 +91,10 @@ func classCosts(t *CostTable) (c [wasm.ClassBulk + 1]int64) {
 	return c
 }
 
-// function rewrites function i of those that the module defines and returns its new body, local declarations included.
-func (r *rewriter) function(i int, info *FuncInfo) []byte {
+// function rewrites function i of those that the module defines and returns its new body, local declarations included. A
+// function with loops keeps the cycles left in a local as well as in the global: the processor then need not wait for what the
+// round before has stored.
+func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 	code, typ := &r.m.Codes[i], r.m.Types[r.m.Funcs[i]]
 	locals := uint32(len(typ.Params))
 	for _, g := range code.Locals {
@@ -104,6 +108,10 @@ func (r *rewriter) function(i int, info *FuncInfo) []byte {
 	r.wrapped = r.counted[len(r.m.Imports)+i]
 	if r.wrapped {
 		r.enter(typ)
+	}
+	if r.cached = loops; loops {
+		r.counter = r.temps.get('r', wasm.I64)
+		r.reload()
 	}
 	r.nest = append(r.nest, opened{op: wasm.OpBlock})
 	var in wasm.Instr
@@ -153,13 +161,32 @@ func blockType(typ wasm.FuncType) byte {
 // trapIf ends the handler if the condition on the stack holds.
 var trapIf = []byte{byte(wasm.OpIf), 0x40, byte(wasm.OpUnreachable), byte(wasm.OpEnd)}
 
+// reload takes the cycles left from the global, where callees have charged for themselves.
+func (r *rewriter) reload() {
+	r.out = wasm.AppendIndexed(r.out, wasm.OpGlobalGet, r.globals.remaining)
+	r.out = wasm.AppendIndexed(r.out, wasm.OpLocalSet, r.counter)
+}
+
+func (r *rewriter) getRemaining(b []byte) []byte {
+	if r.cached {
+		return wasm.AppendIndexed(b, wasm.OpLocalGet, r.counter)
+	}
+	return wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.remaining)
+}
+
+func (r *rewriter) setRemaining(b []byte) []byte {
+	if r.cached {
+		b = wasm.AppendIndexed(b, wasm.OpLocalTee, r.counter)
+	}
+	return wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.remaining)
+}
+
 // flush finishes the present block: its charge, the check of the budget if it is a head, and its instructions.
 func (r *rewriter) flush(next int) {
 	if r.cost > 0 {
-		r.out = wasm.AppendIndexed(r.out, wasm.OpGlobalGet, r.globals.remaining)
+		r.out = r.getRemaining(r.out)
 		r.out = wasm.AppendS64(append(r.out, byte(wasm.OpI64Const)), r.cost)
-		r.out = append(r.out, byte(wasm.OpI64Sub))
-		r.out = wasm.AppendIndexed(r.out, wasm.OpGlobalSet, r.globals.remaining)
+		r.out = r.setRemaining(append(r.out, byte(wasm.OpI64Sub)))
 		r.info.Blocks++
 		r.info.Cost += r.cost
 		if r.cost > r.info.WorstBlock.Cost {
@@ -167,7 +194,7 @@ func (r *rewriter) flush(next int) {
 		}
 	}
 	if r.head {
-		r.out = wasm.AppendIndexed(r.out, wasm.OpGlobalGet, r.globals.remaining)
+		r.out = r.getRemaining(r.out)
 		r.out = append(r.out, byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS))
 		r.out = append(r.out, trapIf...)
 	}
@@ -187,13 +214,15 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		r.structure(in)
 	case wasm.OpBr, wasm.OpBrIf, wasm.OpBrTable, wasm.OpReturn, wasm.OpUnreachable:
 		r.branch(in)
-	case wasm.OpCall:
-		r.cost += r.callCosts[in.Imm]
+	case wasm.OpCall, wasm.OpCallIndirect:
+		if in.Op == wasm.OpCall {
+			r.cost += r.callCosts[in.Imm]
+		}
 		r.copy(in)
 		r.flush(in.End)
-	case wasm.OpCallIndirect:
-		r.copy(in)
-		r.flush(in.End)
+		if r.cached {
+			r.reload()
+		}
 	case wasm.OpGlobalSet:
 		r.setGlobal(in)
 	case wasm.OpMemorySize:
@@ -343,8 +372,7 @@ func (r *rewriter) chargeBytes() {
 	}
 	t := r.temps.get('i', wasm.I32)
 	b := wasm.AppendIndexed(r.block, wasm.OpLocalSet, t)
-	b = wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.remaining)
-	b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
+	b = wasm.AppendIndexed(r.getRemaining(b), wasm.OpLocalGet, t)
 	b = append(b, byte(wasm.OpI64ExtendI32))
 	if r.bulkRate > 1 {
 		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), r.bulkRate-1)
@@ -352,8 +380,7 @@ func (r *rewriter) chargeBytes() {
 		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), r.bulkRate)
 		b = append(b, byte(wasm.OpI64DivU))
 	}
-	b = append(b, byte(wasm.OpI64Sub))
-	b = wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.remaining)
+	b = r.setRemaining(append(b, byte(wasm.OpI64Sub)))
 	r.block = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
 }
 
