@@ -15,11 +15,11 @@ const (
 // Match bits hold the communicator (8 bits), the source (20 bits) and the tag (32 bits) of a message; a receive ignores
 // those for which it has a wildcard.
 const (
-	sourceShift       = 32
-	sourceBits        = 20
-	maxRanks          = 1 << sourceBits
-	tagMask    uint64 = 1<<sourceShift - 1
-	sourceMask uint64 = (maxRanks - 1) << sourceShift
+	sourceShift        = 32
+	sourceBits         = 20
+	maxRanks           = 1 << sourceBits
+	tagMask     uint64 = 1<<sourceShift - 1
+	sourceMask  uint64 = (maxRanks - 1) << sourceShift
 )
 
 func matchBits(source int, tag uint32) uint64 { return uint64(source)<<sourceShift | uint64(tag) }

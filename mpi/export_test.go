@@ -1,0 +1,4 @@
+package mpi
+
+// StatusOf is what the tests read messages on the wire with.
+var StatusOf = statusOf

@@ -1,0 +1,246 @@
+package mpi_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// An operation of a drawn program.
+type operation struct {
+	kind   int // send, receive, compute, test
+	peer   int
+	tag    uint32
+	length int
+	pause  sim.Time
+}
+
+const (
+	opSend = iota
+	opReceive
+	opCompute
+	opTest
+)
+
+// smallTags are only used for eager messages, so that receives without room for a large one can match them.
+const smallTags = 2
+
+const largest = 6000
+
+func drawProgram(t *rapid.T, rank, ranks int) (ops []operation) {
+	eager := rapid.SampledFrom([]int{0, 1, 7, 496, 512, 513, 999, 1000})
+	large := rapid.SampledFrom([]int{1001, 1008, 1009, 1520, 4096, largest})
+	for range rapid.IntRange(0, 25).Draw(t, fmt.Sprintf("operations of rank %d", rank)) {
+		op := operation{kind: rapid.SampledFrom([]int{opSend, opSend, opReceive, opReceive, opCompute, opTest}).Draw(t, "kind")}
+		switch op.kind {
+		case opSend:
+			op.peer = rapid.IntRange(0, ranks-1).Draw(t, "target")
+			op.tag = rapid.Uint32Range(0, 3).Draw(t, "tag")
+			if op.tag < smallTags || rapid.Bool().Draw(t, "small") {
+				op.length = eager.Draw(t, "length")
+			} else {
+				op.length = large.Draw(t, "length")
+			}
+		case opReceive:
+			op.peer = rapid.IntRange(mpi.AnySource, ranks-1).Draw(t, "source")
+			op.tag = rapid.SampledFrom([]uint32{0, 1, 2, 3, mpi.AnyTag}).Draw(t, "tag")
+			op.length = largest
+			if op.tag < smallTags && rapid.Bool().Draw(t, "small") {
+				op.length = 1000
+			}
+		case opCompute:
+			op.pause = sim.Time(rapid.IntRange(0, 4000).Draw(t, "ns")) * sim.Nanosecond
+		}
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+// observed is what a rank saw: messages in the order in which they came, receives in the order of posting with what each
+// received.
+type observed struct {
+	arrived  []mpi.Status
+	posted   []operation
+	received []mpi.Status // Sequence ^0: nothing
+}
+
+var nothing = mpi.Status{Sequence: ^uint32(0)}
+
+// recorder collects arrivals: with Offload when the NIC matches, with Host when the process is told.
+type recorder struct {
+	form  mpi.Matching
+	ranks []observed
+}
+
+func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
+	var bits, data uint64
+	switch {
+	case r.form == mpi.Offload && t.What == portals.TraceRequest && t.PT == 0:
+		bits, data = t.Header.MatchBits, t.Header.HdrData
+	case r.form == mpi.Host && t.What == portals.TraceEvent && t.Event.Type == portals.EventPut:
+		bits, data = t.Event.MatchBits, t.Event.HdrData
+	default:
+		return
+	}
+	id, err := ni.PhysID()
+	if err != nil {
+		panic(err)
+	}
+	o := &r.ranks[id.NID]
+	o.arrived = append(o.arrived, mpi.StatusOf(bits, data))
+}
+
+// match is matching as MPI 4.1 §3.5 says it, with a list and a loop: the earliest message that a receive accepts, for the
+// receives in the order of posting, does not depend on when they were posted, only on the two orders.
+func match(o *observed) []mpi.Status {
+	var got []mpi.Status
+	for range o.posted {
+		got = append(got, nothing)
+	}
+	for _, a := range o.arrived {
+		for i, q := range o.posted {
+			if got[i] == nothing && (q.peer == mpi.AnySource || q.peer == a.Source) && (q.tag == mpi.AnyTag || q.tag == a.Tag) {
+				got[i] = a
+				break
+			}
+		}
+	}
+	return got
+}
+
+// program runs the operations of a rank and then receives what is left of expected messages into receives for anything.
+func program(r *mpi.Rank, ops []operation, expected int, o *observed) error {
+	type slot struct {
+		data []byte
+		post int
+	}
+	var slots []slot
+	post := func(op operation) error {
+		addr, data, err := r.Alloc(op.length)
+		if err != nil {
+			return err
+		}
+		o.posted, o.received = append(o.posted, op), append(o.received, nothing)
+		q, err := r.Irecv(addr, op.length, op.peer, op.tag)
+		if err != nil {
+			return err
+		}
+		q.User = len(slots)
+		slots = append(slots, slot{data, len(o.posted) - 1})
+		return nil
+	}
+	sends, receives := 0, 0
+	end := func(q *mpi.Request) error {
+		if !q.Receives() {
+			sends--
+			r.Free(q)
+			return nil
+		}
+		receives++
+		got, s := q.Status(), slots[q.User]
+		o.received[s.post] = got
+		want := make([]byte, got.Bytes)
+		fill(want, got)
+		if !bytes.Equal(want, s.data[:got.Bytes]) || len(bytes.TrimRight(s.data[got.Bytes:], "\x00")) > 0 {
+			return fmt.Errorf("rank %d: payload of %+v differs", r.Rank(), got)
+		}
+		r.Free(q)
+		return nil
+	}
+	sequence := make([]uint32, r.Size())
+	for _, op := range ops {
+		switch op.kind {
+		case opSend:
+			addr, data, err := r.Alloc(op.length)
+			if err != nil {
+				return err
+			}
+			fill(data, mpi.Status{Source: r.Rank(), Tag: op.tag, Sequence: sequence[op.peer]})
+			sequence[op.peer]++
+			sends++
+			if _, err := r.Isend(addr, op.length, op.peer, op.tag); err != nil {
+				return err
+			}
+		case opReceive:
+			if err := post(op); err != nil {
+				return err
+			}
+		case opCompute:
+			r.Compute(op.pause)
+		case opTest:
+			q, err := r.Test()
+			if err != nil {
+				return err
+			}
+			if q != nil {
+				if err := end(q); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for range expected {
+		if err := post(operation{peer: mpi.AnySource, tag: mpi.AnyTag, length: largest}); err != nil {
+			return err
+		}
+	}
+	for sends > 0 || receives < expected {
+		q, err := r.Next()
+		if err != nil {
+			return err
+		}
+		if err := end(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Whatever ranks send and receive, and in both forms: every message arrives once and whole, and the pairs are those of the
+// dumb matcher. Nothing is lost when all messages were received.
+func TestMatching(t *testing.T) {
+	for _, form := range mpi.Forms() {
+		t.Run(string(form), func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				ranks := rapid.IntRange(1, 4).Draw(rt, "ranks")
+				rec := &recorder{form: form, ranks: make([]observed, ranks)}
+				o := options(form)
+				o.Buffers = 40 // 4 ranks of 25 messages
+				w := newWorld(t, ranks, o, runtime.Config{Explain: rec})
+				expected := make([]int, ranks)
+				programs := make([][]operation, ranks)
+				for rank := range programs {
+					programs[rank] = drawProgram(rt, rank, ranks)
+					for _, op := range programs[rank] {
+						if op.kind == opSend {
+							expected[op.peer]++
+						}
+					}
+				}
+				for rank, ops := range programs {
+					require.NoError(rt, w.Spawn(rank, func(r *mpi.Rank) error { return program(r, ops, expected[rank], &rec.ranks[rank]) }))
+				}
+				require.NoError(rt, w.Run(context.Background()))
+				for rank := range rec.ranks {
+					seen := &rec.ranks[rank]
+					require.Len(rt, seen.arrived, expected[rank])
+					require.Equal(rt, match(seen), seen.received, "rank %d", rank)
+					next := make(map[int]uint32)
+					for _, a := range seen.arrived {
+						require.Equal(rt, next[a.Source], a.Sequence, "messages of rank %d to %d overtook each other", a.Source, rank)
+						next[a.Source]++
+					}
+				}
+			})
+		})
+	}
+}
