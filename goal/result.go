@@ -2,10 +2,10 @@ package goal
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
-
-	"github.com/jedib0t/go-pretty/v6/table"
+	"text/tabwriter"
 )
 
 // Result is what a run says.
@@ -34,26 +34,21 @@ func (r Result) WriteJSON(w io.Writer) error { return json.NewEncoder(w).Encode(
 // WriteTable writes the result as a table: sums, the maximum and the distribution of the finishing times.
 func (r Result) WriteTable(w io.Writer) error {
 	d := r.Distribution()
-	t := table.NewWriter()
-	t.AppendRows([]table.Row{
-		{"ranks", r.Ranks},
-		{"operations and messages", r.Events},
-		{"messages", r.Messages},
-	})
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	row := func(value int64, name string) { fmt.Fprintf(t, "%d\t  %s\n", value, name) }
+	row(r.MaxNS, "ns  last rank finishes")
+	row(int64(r.MaxRank), "    which rank that is")
+	row(d.P99, "ns  99 % of the ranks have finished")
+	row(d.P75, "ns  75 %")
+	row(d.P50, "ns  half")
+	row(d.P25, "ns  25 %")
+	row(d.Min, "ns  first rank finishes")
+	row(int64(d.Mean), "ns  mean")
+	row(int64(r.Ranks), "    ranks")
+	row(r.Messages, "    messages")
+	row(r.Events, "    operations and messages")
 	if r.Mismatched > 0 {
-		t.AppendRow(table.Row{"received with another size", r.Mismatched})
+		row(r.Mismatched, "    messages received with another size")
 	}
-	t.AppendSeparator()
-	t.AppendRows([]table.Row{
-		{"finish max (ns)", r.MaxNS},
-		{"  at rank", r.MaxRank},
-		{"  99 %", d.P99},
-		{"  75 %", d.P75},
-		{"  median", d.P50},
-		{"  25 %", d.P25},
-		{"  min", d.Min},
-		{"  mean", int64(d.Mean)},
-	})
-	_, err := io.WriteString(w, t.Render()+"\n")
-	return err
+	return t.Flush()
 }

@@ -159,7 +159,7 @@ func (c *Coro) transfer() (done bool) {
 	}
 	if fault := c.fault; fault != nil {
 		c.fault = nil
-		panic(fault)
+		panic(fault) //lint:panic the program's own, passed on to whoever runs it
 	}
 	return true
 }

@@ -90,13 +90,13 @@ func (d *Device) Resolve(p spin.Ptr, n uint32) *byte {
 			return (*byte)(unsafe.Add(unsafe.Pointer(r.base), p-r.at))
 		}
 	}
-	panic(fmt.Sprintf("%d bytes at %#x are outside the handler's memory", n, p))
+	panic(fmt.Sprintf("spintest: %d bytes at %#x are outside the handler's memory", n, p))
 }
 
 // bytes returns the n bytes at p.
 func (d *Device) bytes(p spin.Ptr, n uint64) []byte {
 	if n > 1<<32-1 {
-		panic(fmt.Sprintf("%d bytes at %#x are outside the handler's memory", n, p))
+		panic(fmt.Sprintf("spintest: %d bytes at %#x are outside the handler's memory", n, p))
 	}
 	return unsafe.Slice(d.Resolve(p, uint32(n)), n)
 }
