@@ -103,13 +103,14 @@ func linearBarrier(p *GenParams) emitter {
 func pipelinedRing(p *GenParams) emitter {
 	return func(b *Builder, r int) {
 		v := p.at(r, -p.Root)
+		tag := uint32(0) // the number of the segment: a short last one may overtake a rendezvous
 		for left := p.Size; ; left -= p.Segment {
 			size, got := min(left, p.Segment), -1
 			if v > 0 {
-				got = b.Recv(size, p.at(r, -1), 0)
+				got = b.Recv(size, p.at(r, -1), tag)
 			}
 			if v < p.Ranks-1 {
-				send := b.Send(size, p.at(r, 1), 0)
+				send := b.Send(size, p.at(r, 1), tag)
 				if got >= 0 {
 					b.Requires(send, got)
 				}
@@ -117,6 +118,7 @@ func pipelinedRing(p *GenParams) emitter {
 			if left <= p.Segment || b.err != nil {
 				return
 			}
+			tag++
 		}
 	}
 }

@@ -186,6 +186,11 @@ func (r *Rank) complete(q *Request) {
 // Free gives back a request that Next or Test has returned.
 func (r *Rank) Free(q *Request) { r.free.push(q) }
 
+// Upcoming returns the status that the next message to a rank will have.
+func (r *Rank) Upcoming(target int, tag uint32, n int) Status {
+	return Status{Source: r.Rank(), Tag: tag, Bytes: n, Sequence: r.sequence[target]}
+}
+
 // Isend starts to send n bytes at addr, which must be memory of Alloc and not change until the request is over.
 func (r *Rank) Isend(addr uint64, n, target int, tag uint32) (*Request, error) {
 	if target < 0 || target >= r.Size() || tag == AnyTag || n < 0 || n > min(maxMessage, int(r.ni.Limits().MaxMsgSize)) {
@@ -198,7 +203,7 @@ func (r *Rank) Isend(addr uint64, n, target int, tag uint32) (*Request, error) {
 	}
 	q := r.newRequest()
 	q.addr, q.length = addr, n
-	q.status = Status{Source: r.Rank(), Tag: tag, Bytes: n, Sequence: r.sequence[target]}
+	q.status = r.Upcoming(target, tag, n)
 	r.sequence[target]++
 	r.stats.Sent++
 	r.stats.SentBytes += int64(n)

@@ -1,0 +1,212 @@
+package nodes
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// player is the program of a rank.
+type player struct {
+	rank     int
+	ops      goal.Rank
+	deps     []uint32 // releases that each operation waits for
+	places   []place
+	state    []state
+	sequence []uint32 // of the message that a receive has received
+	from     []uint32 // its source
+	tags     []uint32
+	posted   []uint32 // receives in the order of posting
+	ready    [3]queue // receives, sends, computations
+	left     int      // operations that are not done
+	pool     pool
+	busy     sim.Time // computing
+	finish   sim.Time
+}
+
+type state uint8
+
+const (
+	waiting state = iota // for a release, or in a queue
+	started
+	done
+)
+
+// The queues of a player in the order of preference.
+const (
+	readyRecv = iota
+	readySend
+	readyCalc
+)
+
+var queueOf = [...]int{goal.Recv: readyRecv, goal.Send: readySend, goal.Calc: readyCalc}
+
+// queue is a first-in first-out list of operations.
+type queue struct {
+	items []uint32
+	head  int
+}
+
+func (q *queue) empty() bool { return q.head == len(q.items) }
+
+func (q *queue) push(i uint32) { q.items = append(q.items, i) }
+
+func (q *queue) pop() int {
+	i := q.items[q.head]
+	if q.head++; q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	}
+	return int(i)
+}
+
+func newPlayer(rank int, ops goal.Rank) *player {
+	n := ops.Len()
+	p := &player{
+		rank: rank, ops: ops, left: n, deps: make([]uint32, n), places: make([]place, n), state: make([]state, n),
+		sequence: make([]uint32, n), from: make([]uint32, n), tags: make([]uint32, n),
+	}
+	for i := range n {
+		p.deps[i] = uint32(ops.Deps(i))
+	}
+	return p
+}
+
+// play carries out all operations.
+func (p *player) play(r *mpi.Rank) error {
+	p.pool.r = r
+	for i, d := range p.deps {
+		if d == 0 {
+			p.release(uint32(i))
+		}
+	}
+	for p.left > 0 {
+		if err := p.next(r); err != nil {
+			return fmt.Errorf("rank %d: %w", p.rank, err)
+		}
+	}
+	p.finish = r.Now()
+	return p.ordered()
+}
+
+// next does one thing.
+func (p *player) next(r *mpi.Rank) error {
+	switch {
+	case !p.ready[readyRecv].empty():
+		return p.receive(r, p.ready[readyRecv].pop())
+	case !p.ready[readySend].empty():
+		return p.send(r, p.ready[readySend].pop())
+	}
+	q, err := r.Test()
+	if err == nil && q == nil {
+		if !p.ready[readyCalc].empty() {
+			p.compute(r, p.ready[readyCalc].pop())
+			return nil
+		}
+		if q, err = r.Next(); err == nil && q == nil {
+			return fmt.Errorf("%d operations wait for each other", p.left)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return p.over(r, q)
+}
+
+func (p *player) release(i uint32) { p.ready[queueOf[p.ops.Op(int(i)).Kind]].push(i) }
+
+func (p *player) releaseAll(list []uint32) {
+	for _, i := range list {
+		if p.deps[i]--; p.deps[i] == 0 {
+			p.release(i)
+		}
+	}
+}
+
+func (p *player) starts(i int) {
+	p.state[i] = started
+	p.releaseAll(p.ops.AfterStart(i))
+}
+
+func (p *player) ends(i int) {
+	p.state[i] = done
+	p.left--
+	p.releaseAll(p.ops.AfterDone(i))
+}
+
+func (p *player) compute(r *mpi.Rank, i int) {
+	p.starts(i)
+	d := sim.Time(p.ops.Op(i).Size) * sim.Nanosecond
+	p.busy += d
+	r.Compute(d)
+	p.ends(i)
+}
+
+func (p *player) receive(r *mpi.Rank, i int) error {
+	op := p.ops.Op(i)
+	m, err := p.pool.get(int(op.Size))
+	if err != nil {
+		return err
+	}
+	source := int(op.Peer)
+	if op.Peer == goal.Any {
+		source = mpi.AnySource
+	}
+	q, err := r.Irecv(m.addr, int(op.Size), source, op.Tag)
+	if err != nil {
+		return err
+	}
+	q.User, p.places[i] = i, m
+	p.posted = append(p.posted, uint32(i))
+	p.starts(i)
+	return nil
+}
+
+func (p *player) send(r *mpi.Rank, i int) error {
+	op := p.ops.Op(i)
+	m, err := p.pool.get(int(op.Size))
+	if err != nil {
+		return err
+	}
+	fill(m.data[:op.Size], r.Upcoming(int(op.Peer), op.Tag, int(op.Size)))
+	q, err := r.Isend(m.addr, int(op.Size), int(op.Peer), op.Tag)
+	if err != nil {
+		return err
+	}
+	q.User, p.places[i] = i, m
+	p.starts(i)
+	return nil
+}
+
+// over ends the operation of a request.
+func (p *player) over(r *mpi.Rank, q *mpi.Request) error {
+	i := q.User
+	if q.Receives() {
+		s := q.Status()
+		if err := check(p.places[i].data[:s.Bytes], s); err != nil {
+			return err
+		}
+		p.sequence[i], p.from[i], p.tags[i] = s.Sequence, uint32(s.Source), s.Tag
+	}
+	p.pool.put(p.places[i])
+	r.Free(q)
+	p.ends(i)
+	return nil
+}
+
+// ordered checks that messages of the same source and tag were received in the order in which they were sent: each of them
+// matches every receive that one of them matched.
+func (p *player) ordered() error {
+	type stream struct{ source, tag uint32 }
+	next := make(map[stream]uint32)
+	for _, i := range p.posted {
+		s := stream{p.from[i], p.tags[i]}
+		if p.sequence[i] < next[s] {
+			return fmt.Errorf("rank %d: message %d from rank %d with tag %d came to a later receive than one sent after it",
+				p.rank, p.sequence[i], s.source, s.tag)
+		}
+		next[s] = p.sequence[i] + 1
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Config says on what a schedule runs.
+type Config struct {
+	// Profile describes nodes and network.
+	Profile *runtime.Profile
+	// MPI describes the message passing library, including who matches.
+	MPI mpi.Options
+	// Seed is the seed of the simulation's random streams.
+	Seed uint64
+	// Engine executes handlers; "": the default.
+	Engine string
+	// Tracer records a timeline; nil: none.
+	Tracer sim.Tracer
+}
+
+// Result is what a run gave.
+type Result struct {
+	Ranks    int
+	Matching mpi.Matching
+	// Finish is when each rank had done all of its operations, Max the largest of these times, MaxRank the first rank that
+	// has it.
+	Finish  []sim.Time
+	Max     sim.Time
+	MaxRank int
+	// Computing is the time of all computations of all ranks.
+	Computing sim.Time
+	// Messages counts what the library did, Nodes what the nodes did, summed over all ranks.
+	Messages mpi.Stats
+	Nodes    runtime.Stats
+	// Events is the number of events of the simulation.
+	Events uint64
+}
+
+// Share is the share of the ranks' time, up to the finish of each, in which they did not compute: sending, receiving and
+// waiting.
+func (r *Result) Share() float64 {
+	total := sim.Time(0)
+	for _, t := range r.Finish {
+		total += t
+	}
+	if total == 0 {
+		return 0
+	}
+	return 1 - float64(r.Computing)/float64(total)
+}
+
+// InputError is wrapped by errors of schedules that cannot run on nodes, and of configurations.
+type InputError struct{ Err error }
+
+func (e InputError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e InputError) Unwrap() error { return e.Err }
+
+// Run runs a schedule. Errors: an InputError, a *goal.UnfinishedError if operations wait for ever, wrong bytes, a message
+// that its receive has no room for or that came when all buffers were full.
+func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err error) {
+	if err := runnable(s, cfg.MPI); err != nil {
+		return nil, err
+	}
+	c, err := runtime.NewCluster(runtime.Config{Profile: cfg.Profile, Nodes: s.Ranks(), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer})
+	if err != nil {
+		return nil, InputError{err}
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	w, err := mpi.New(c, cfg.MPI)
+	if err != nil {
+		return nil, InputError{err}
+	}
+	players := make([]*player, s.Ranks())
+	for rank, ops := range s.All() {
+		players[rank] = newPlayer(rank, ops)
+		if err := w.Spawn(rank, players[rank].play); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Run(ctx); err != nil {
+		if stuck := (*sim.StuckError)(nil); errors.As(err, &stuck) {
+			err = errors.Join(unfinished(s, players), err)
+		}
+		return nil, err
+	}
+	res = &Result{
+		Ranks: s.Ranks(), Matching: cfg.MPI.Matching, Messages: w.Stats(), Nodes: c.Stats(), Events: c.Engine().Handled(),
+	}
+	for rank, p := range players {
+		res.Finish = append(res.Finish, p.finish)
+		res.Computing += p.busy
+		if p.finish > res.Max {
+			res.Max, res.MaxRank = p.finish, rank
+		}
+	}
+	if m := res.Messages; m.Sent != m.Received {
+		return nil, fmt.Errorf("nodes: %d messages were sent and %d received", m.Sent, m.Received)
+	}
+	return res, nil
+}
+
+// runnable says why a schedule cannot run on nodes, or would not finish.
+func runnable(s *goal.Schedule, o mpi.Options) error {
+	if err := o.Validate(); err != nil {
+		return InputError{err}
+	}
+	for rank, ops := range s.All() {
+		for i := range ops.Len() {
+			switch op := ops.Op(i); {
+			case op.Kind == goal.Send && op.Tag == goal.Any:
+				return InputError{fmt.Errorf("nodes: %v: a send needs a tag", s.Ref(rank, i))}
+			case op.Kind != goal.Calc && op.Size > math.MaxInt32:
+				return InputError{fmt.Errorf("nodes: %v: expected at most %d bytes", s.Ref(rank, i), math.MaxInt32)}
+			}
+		}
+	}
+	params := goal.DefaultParams()
+	params.Eager = uint64(o.Eager)
+	r, err := goal.NewSimulator(s).Run(params)
+	if err == nil && r.MaxNS > longestNS {
+		err = InputError{fmt.Errorf("nodes: the schedule takes %d ns in the endpoint model, expected at most %d", r.MaxNS, longestNS)}
+	}
+	return err
+}
+
+// longestNS is the longest schedule; the nodes may take longer than the model, and their time ends at 2^63 ps.
+const longestNS = math.MaxInt64 / int64(sim.Nanosecond) / 4
+
+// maxListed bounds the operations that an error lists of each kind.
+const maxListed = 20
+
+// unfinished names the operations that a run has left behind.
+func unfinished(s *goal.Schedule, players []*player) error {
+	e := &goal.UnfinishedError{}
+	for rank, p := range players {
+		for i, st := range p.state {
+			switch op := p.ops.Op(i); {
+			case st == waiting:
+				e.Blocked++
+			case st == started && op.Kind == goal.Recv:
+				if e.NumReceives++; len(e.Receives) < maxListed {
+					e.Receives = append(e.Receives, s.Ref(rank, i))
+				}
+			case st == started && op.Kind == goal.Send:
+				if e.NumSends++; len(e.Sends) < maxListed {
+					e.Sends = append(e.Sends, s.Ref(rank, i))
+				}
+			}
+		}
+	}
+	return e
+}
