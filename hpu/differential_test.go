@@ -1,6 +1,7 @@
 package hpu
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -175,7 +176,7 @@ func (x *comparison) step() {
 	}
 	require.Equal(x.t, x.want.log, x.got.log)
 	require.Equal(x.t, done, s == Done)
-	require.True(x.t, string(x.want.r.mem) == string(x.p.Memory()), "memory differs")
+	require.True(x.t, bytes.Equal(x.want.r.mem, x.p.Memory()), "memory differs")
 	x.want.log, x.got.log = x.want.log[:0], x.got.log[:0]
 	if !done {
 		return

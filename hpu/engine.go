@@ -1,6 +1,9 @@
 package hpu
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Engine compiles modules. It, its images and its programs belong to one goroutine at a time.
 type Engine interface {
@@ -96,6 +99,7 @@ type Program struct {
 	closed   bool
 	image    Image
 	onClose  func(*Program)
+	place    int // in the list of its image
 }
 
 // newProgram runs what the module wants to run before its first handler.
@@ -115,6 +119,31 @@ func newProgram(owner string, img Image, dev Device, inst instance, f fibers, on
 	}
 	p.loaded = nil
 	return p, nil
+}
+
+// programs are those of an image.
+type programs []*Program
+
+func (ps *programs) add(p *Program) {
+	p.place = len(*ps)
+	*ps = append(*ps, p)
+}
+
+func (ps *programs) remove(p *Program) {
+	last := len(*ps) - 1
+	(*ps)[p.place] = (*ps)[last]
+	(*ps)[p.place].place = p.place
+	(*ps)[last] = nil
+	*ps = (*ps)[:last]
+}
+
+// close closes all, the youngest first.
+func (ps *programs) close() error {
+	var errs []error
+	for len(*ps) > 0 {
+		errs = append(errs, (*ps)[len(*ps)-1].Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Owner returns the name given to Instantiate.

@@ -38,8 +38,11 @@ var (
 	}
 	genLocals  = []wasm.ValueType{wasm.I32, wasm.I32, wasm.I64, wasm.I64, wasm.F32, wasm.F32, wasm.F64, wasm.F64}
 	genGlobals = []wasm.Global{
-		{Type: wasm.I32, Mutable: true, Value: 8192}, {Type: wasm.I64, Mutable: true, Value: 7}, {Type: wasm.F32, Mutable: true},
-		{Type: wasm.F64, Mutable: true, Value: 0x7FF4000000000001}, {Type: wasm.I32, Value: 3},
+		{Type: wasm.I32, Mutable: true, Value: 8192},
+		{Type: wasm.I64, Mutable: true, Value: 7},
+		{Type: wasm.F32, Mutable: true},
+		{Type: wasm.F64, Mutable: true, Value: 0x7FF4000000000001},
+		{Type: wasm.I32, Value: 3},
 	}
 )
 

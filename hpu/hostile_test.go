@@ -2,7 +2,6 @@ package hpu
 
 import (
 	"bytes"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,41 +31,61 @@ var rejected = []struct {
 	{"text format", func() []byte { return []byte("(module (func))") }, "offset 0x0: not a WebAssembly module: it does not begin with \\0asm"},
 	{"component", func() []byte { return []byte("\x00asm\x0d\x00\x01\x00") }, "offset 0x4: version 65549 of the binary format, expected 1"},
 	{"no memory", func() []byte { return []byte("\x00asm\x01\x00\x00\x00") }, "the module defines no memory, expected one, exported as memory"},
-	{"no handler", func() []byte {
-		return with(func(m *moduleOf) { m.types[0] = wasm.FuncType{}; m.bodies[0] = []byte{0} })
+	{
+		"no handler", func() []byte {
+			return with(func(m *moduleOf) { m.types[0] = wasm.FuncType{}; m.bodies[0] = []byte{0} })
+		},
+		"no exported function has the signature of a handler, (i32, i32) -> i32",
 	},
-		"no exported function has the signature of a handler, (i32, i32) -> i32"},
-	{"memory of 4 GiB", func() []byte { return with(func(m *moduleOf) { m.memory = []byte{0, 0x80, 0x80, 4} }) },
-		"offset 0x18: memory of 4294967296 bytes, at most 1048576 on this device"},
-	{"memory without end", func() []byte { return with(func(m *moduleOf) { m.memory = []byte{0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F} }) },
-		"offset 0x18: memory of 281474976645120 bytes, at most 1048576 on this device"},
+	{
+		"memory of 4 GiB", func() []byte { return with(func(m *moduleOf) { m.memory = []byte{0, 0x80, 0x80, 4} }) },
+		"offset 0x18: memory of 4294967296 bytes, at most 1048576 on this device",
+	},
+	{
+		"memory without end", func() []byte { return with(func(m *moduleOf) { m.memory = []byte{0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F} }) },
+		"offset 0x18: memory of 281474976645120 bytes, at most 1048576 on this device",
+	},
 	{"64-bit memory", func() []byte { return with(func(m *moduleOf) { m.memory = []byte{4, 1} }) }, "offset 0x18: 64-bit memory: not supported"},
-	{"shared memory", func() []byte { return with(func(m *moduleOf) { m.memory = []byte{3, 1, 1} }) },
-		"offset 0x18: threads: not supported (shared memory)"},
-	{"memory grows", func() []byte { return handlerModule(0x41, 1, 0x40, 0).bytes() },
-		"function h, offset 0x31: memory.grow: not supported (instruction 0x40)"},
+	{
+		"shared memory", func() []byte { return with(func(m *moduleOf) { m.memory = []byte{3, 1, 1} }) },
+		"offset 0x18: threads: not supported (shared memory)",
+	},
+	{
+		"memory grows", func() []byte { return handlerModule(0x41, 1, 0x40, 0).bytes() },
+		"function h, offset 0x31: memory.grow: not supported (instruction 0x40)",
+	},
 	{"SIMD", func() []byte { return handlerModule(0xFD, 0).bytes() }, "function h, offset 0x2f: SIMD: not supported (instruction 0xfd)"},
 	{"threads", func() []byte { return handlerModule(0xFE, 0).bytes() }, "function h, offset 0x2f: threads: not supported (instruction 0xfe)"},
 	{"exceptions", func() []byte { return handlerModule(0x06, 0x40).bytes() }, "function h, offset 0x2f: exceptions: not supported (instruction 0x06)"},
 	{"tail calls", func() []byte { return handlerModule(0x12, 0).bytes() }, "function h, offset 0x2f: tail calls: not supported (instruction 0x12)"},
-	{"reference types", func() []byte { return handlerModule(0xD0, 0x70).bytes() },
-		"function h, offset 0x2f: reference types: not supported (instruction 0xd0)"},
-	{"table operations", func() []byte { return handlerModule(0xFC, 0x10, 0).bytes() },
-		"function h, offset 0x2f: bulk table operations: not supported (instruction 0xfc10)"},
-	{"block of several values", func() []byte { return handlerModule(0x02, 0, 0x0B).bytes() },
-		"function h, offset 0x30: multiple values: not supported (block of type 0)"},
+	{
+		"reference types", func() []byte { return handlerModule(0xD0, 0x70).bytes() },
+		"function h, offset 0x2f: reference types: not supported (instruction 0xd0)",
+	},
+	{
+		"table operations", func() []byte { return handlerModule(0xFC, 0x10, 0).bytes() },
+		"function h, offset 0x2f: bulk table operations: not supported (instruction 0xfc10)",
+	},
+	{
+		"block of several values", func() []byte { return handlerModule(0x02, 0, 0x0B).bytes() },
+		"function h, offset 0x30: multiple values: not supported (block of type 0)",
+	},
 	{"several results", func() []byte {
 		return with(func(m *moduleOf) {
 			m.types = append(m.types, wasm.FuncType{Results: []wasm.ValueType{wasm.I32, wasm.I32}})
 		})
 	}, "offset 0x11: multiple values: not supported (2 results)"},
-	{"two memories", func() []byte {
-		return bytes.Replace(with(func(*moduleOf) {}), []byte{5, 3, 1, 0, 1}, []byte{5, 5, 2, 0, 1, 0, 1}, 1)
+	{
+		"two memories", func() []byte {
+			return bytes.Replace(with(func(*moduleOf) {}), []byte{5, 3, 1, 0, 1}, []byte{5, 5, 2, 0, 1, 0, 1}, 1)
+		},
+		"offset 0x17: multiple memories: not supported",
 	},
-		"offset 0x17: multiple memories: not supported"},
 	{"unknown instruction", func() []byte { return handlerModule(0xEE).bytes() }, "function h, offset 0x2f: unknown instruction 0xee"},
-	{"too large a table", func() []byte { return with(func(m *moduleOf) { m.table = []byte{1, 0x70, 0, 0xFF, 0xFF, 0xFF, 0x7F} }) },
-		"offset 0x18: table of 268435455 elements, at most 65536"},
+	{
+		"too large a table", func() []byte { return with(func(m *moduleOf) { m.table = []byte{1, 0x70, 0, 0xFF, 0xFF, 0xFF, 0x7F} }) },
+		"offset 0x18: table of 268435455 elements, at most 65536",
+	},
 	{"element outside the table", func() []byte {
 		return with(func(m *moduleOf) { m.table = []byte{1, 0x70, 0, 4}; m.elements = []byte{1, 0, 0x41, 3, 0x0B, 2, 0, 0} })
 	}, "offset 0x33: element segment of 2 functions at 3 does not fit a table of 4"},
@@ -76,17 +95,23 @@ var rejected = []struct {
 	{"element names no function", func() []byte {
 		return with(func(m *moduleOf) { m.table = []byte{1, 0x70, 0, 4}; m.elements = []byte{1, 0, 0x41, 0, 0x0B, 1, 9} })
 	}, "offset 0x38: element names function 9 of 1"},
-	{"element without table", func() []byte { return with(func(m *moduleOf) { m.elements = []byte{1, 0, 0x41, 0, 0x0B, 1, 0} }) },
-		"offset 0x2d: element segment without a table"},
+	{
+		"element without table", func() []byte { return with(func(m *moduleOf) { m.elements = []byte{1, 0, 0x41, 0, 0x0B, 1, 0} }) },
+		"offset 0x2d: element segment without a table",
+	},
 	{"data outside the memory", func() []byte {
 		return with(func(m *moduleOf) { m.data = []byte{1, 0, 0x41, 0xFF, 0xFF, 3, 0x0B, 2, 1, 1} })
 	}, "data segment of 2 bytes at 65535 does not fit a memory of 65536 bytes"},
-	{"data below the memory", func() []byte { return with(func(m *moduleOf) { m.data = []byte{1, 0, 0x41, 0x7F, 0x0B, 1, 1} }) },
-		"data segment of 1 bytes at 4294967295 does not fit a memory of 65536 bytes"},
-	{"data longer than the file", func() []byte {
-		return with(func(m *moduleOf) { m.data = []byte{1, 0, 0x41, 0, 0x0B, 0xFF, 0xFF, 3, 1} })
+	{
+		"data below the memory", func() []byte { return with(func(m *moduleOf) { m.data = []byte{1, 0, 0x41, 0x7F, 0x0B, 1, 1} }) },
+		"data segment of 1 bytes at 4294967295 does not fit a memory of 65536 bytes",
 	},
-		"65535 bytes of data in 1 bytes"},
+	{
+		"data longer than the file", func() []byte {
+			return with(func(m *moduleOf) { m.data = []byte{1, 0, 0x41, 0, 0x0B, 0xFF, 0xFF, 3, 1} })
+		},
+		"65535 bytes of data in 1 bytes",
+	},
 	{"more sections than bytes", func() []byte { return []byte("\x00asm\x01\x00\x00\x00\x01\x05\xff\xff\xff\xff\x0f") }, "offset 0xa: 4294967295 types in 0 bytes"},
 	{"wrong type", func() []byte { return handlerModule(0x42, 0).bytes() }, "function h, offset 0x31: end: value of type i64, expected i32"},
 	{"missing value", func() []byte { return handlerModule().bytes() }, "function h, offset 0x2f: end: a value of type i32 is missing"},
@@ -96,8 +121,10 @@ var rejected = []struct {
 	{"global", func() []byte { return handlerModule(0x23, 0).bytes() }, "function h, offset 0x2f: global.get: global 0 of 0"},
 	{"callee", func() []byte { return handlerModule(0x10, 9).bytes() }, "function h, offset 0x2f: call of function 9 of 1"},
 	{"alignment", func() []byte { return handlerModule(0x41, 0, 0x28, 3, 0).bytes() }, "function h, offset 0x32: i32.load with alignment 2^3, at most 2^2"},
-	{"code behind the end", func() []byte { return handlerModule(0x41, 0, 0x0B, 0x01).bytes() },
-		"function h, offset 0x31: instructions behind the end of the function"},
+	{
+		"code behind the end", func() []byte { return handlerModule(0x41, 0, 0x0B, 0x01).bytes() },
+		"function h, offset 0x31: instructions behind the end of the function",
+	},
 	{"4 billion locals", func() []byte {
 		return with(func(m *moduleOf) { m.bodies[0] = []byte{1, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 0x7F, 0x41, 0} })
 	}, "function h, offset 0x2f: 4294967295 locals in a body of 10 bytes, at most 74"},
@@ -112,14 +139,20 @@ var rejected = []struct {
 	}, "100000 functions, at most 1000 on this device"},
 	{"deep nesting", func() []byte { return repeated("", "\x02\x40", "\x41\x00", 1<<16).bytes() }, "1024 control instructions within each other"},
 	{"high stack", func() []byte { return repeated("", "\x41\x00", "", 1<<16).bytes() }, "4097 values on the operand stack, at most 4096"},
-	{"thousands of loops", func() []byte { return repeated("", "\x03\x40\x20\x00\x0d\x00\x0b", "\x41\x00", 1<<17).bytes() },
-		"function h, offset 0x32: too much control flow to compile quickly: 18724 branches, 18724 loops, 0 calls, 2 variables"},
-	{"thousands of labels", func() []byte {
-		return repeated("\x41\x00\x02\x40\x41\x00\x0e\x80\x80\x04", "\x00", "\x00\x0b", 1<<16).bytes()
+	{
+		"thousands of loops", func() []byte { return repeated("", "\x03\x40\x20\x00\x0d\x00\x0b", "\x41\x00", 1<<17).bytes() },
+		"function h, offset 0x32: too much control flow to compile quickly: 18724 branches, 18724 loops, 0 calls, 2 variables",
 	},
-		"too much control flow to compile quickly: 65538 branches, 0 loops, 0 calls, 2 variables"},
-	{"two start functions", func() []byte { return with(func(m *moduleOf) { m.start = []byte{0} }) },
-		"start function 0 has signature (i32, i32) -> i32, expected () -> ()"},
+	{
+		"thousands of labels", func() []byte {
+			return repeated("\x41\x00\x02\x40\x41\x00\x0e\x80\x80\x04", "\x00", "\x00\x0b", 1<<16).bytes()
+		},
+		"too much control flow to compile quickly: 65538 branches, 0 loops, 0 calls, 2 variables",
+	},
+	{
+		"two start functions", func() []byte { return with(func(m *moduleOf) { m.start = []byte{0} }) },
+		"start function 0 has signature (i32, i32) -> i32, expected () -> ()",
+	},
 	{"wrong _initialize", func() []byte {
 		return with(func(m *moduleOf) {
 			m.exports, m.nexports = append(wasm.AppendName(nil, "_initialize"), wasm.ExportFunc, 0), 1
@@ -134,12 +167,16 @@ var rejected = []struct {
 	{"import of another type", func() []byte {
 		return bytes.Replace(with(func(m *moduleOf) { m.imports = []Op{OpYield} }), []byte("yield\x00\x01"), []byte("yield\x00\x00"), 1)
 	}, "import spin.yield has signature (i32, i32) -> i32, expected () -> ()"},
-	{"imported memory", func() []byte { return []byte("\x00asm\x01\x00\x00\x00\x02\x0b\x01\x04spin\x01m\x02\x00\x01") },
-		"offset 0xb: import of a memory (spin.m): only functions can be imported"},
-	{"name that is not UTF-8", func() []byte {
-		return bytes.Replace(with(func(*moduleOf) {}), []byte("memory"), []byte("\xff\xfe\xfd\xfc\xfb\xfa"), 1)
+	{
+		"imported memory", func() []byte { return []byte("\x00asm\x01\x00\x00\x00\x02\x0b\x01\x04spin\x01m\x02\x00\x01") },
+		"offset 0xb: import of a memory (spin.m): only functions can be imported",
 	},
-		"name is not UTF-8"},
+	{
+		"name that is not UTF-8", func() []byte {
+			return bytes.Replace(with(func(*moduleOf) {}), []byte("memory"), []byte("\xff\xfe\xfd\xfc\xfb\xfa"), 1)
+		},
+		"name is not UTF-8",
+	},
 	{"export twice", func() []byte { return with(func(m *moduleOf) { m.exports, m.nexports = []byte{1, 'h', 0, 0}, 1 }) }, `export "h" twice`},
 }
 
@@ -169,7 +206,7 @@ func TestTruncated(t *testing.T) {
 			b[i] ^= flip
 			if _, err := Load("changed", b, testSpec()); err != nil {
 				var e *LoadError
-				require.True(t, errors.As(err, &e))
+				require.ErrorAs(t, err, &e)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package hpu
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -117,11 +118,12 @@ func Load(name string, binary []byte, spec *Spec) (*Module, error) {
 }
 
 func (m *Module) loadError(err error) *LoadError {
-	if e, ok := err.(*LoadError); ok {
-		return e
+	var already *LoadError
+	if errors.As(err, &already) {
+		return already
 	}
-	e, ok := err.(*wasm.Error)
-	if !ok {
+	var e *wasm.Error
+	if !errors.As(err, &e) {
 		return &LoadError{Module: m.name, Offset: -1, Cause: err.Error()}
 	}
 	out := &LoadError{Module: m.name, Offset: e.Offset, Cause: e.Cause}

@@ -85,7 +85,7 @@ type wasmtimeImage struct {
 	module   *Module
 	layout   Layout
 	compiled *wasmtime.Module
-	programs []*Program
+	programs programs
 	closed   bool
 }
 
@@ -96,15 +96,15 @@ func (img *wasmtimeImage) Instantiate(owner string, dev Device) (*Program, error
 	if img.closed {
 		return nil, ErrClosed
 	}
-	inst := &wasmtimeInstance{image: img, mem: make([]byte, img.layout.Total), contexts: make(map[int]*wasmtimeContext)}
+	inst := &wasmtimeInstance{image: img, mem: make([]byte, img.layout.Total), contexts: make([]*wasmtimeContext, img.layout.Contexts+1)}
 	if err := inst.first(); err != nil {
 		return nil, fmt.Errorf("module %s, program %s: %w", img.module.name, owner, errors.Join(err, inst.close()))
 	}
-	p, err := newProgram(owner, img, dev, inst, img.engine, func(*Program) {})
+	p, err := newProgram(owner, img, dev, inst, img.engine, img.programs.remove)
 	if err != nil {
 		return nil, errors.Join(err, inst.close())
 	}
-	img.programs = append(img.programs, p)
+	img.programs.add(p)
 	return p, nil
 }
 
@@ -113,20 +113,17 @@ func (img *wasmtimeImage) Close() error {
 		return nil
 	}
 	img.closed = true
-	var errs []error
-	for _, p := range img.programs {
-		errs = append(errs, p.Close())
-	}
+	err := img.programs.close()
 	img.compiled.Close()
-	return errors.Join(errs...)
+	return err
 }
 
 // wasmtimeInstance is the state that the instances of all contexts share.
 type wasmtimeInstance struct {
 	image    *wasmtimeImage
 	mem      []byte
-	globals  []wasmtime.Val // the module's own mutable globals, the shadow stack pointer left out
-	contexts map[int]*wasmtimeContext
+	globals  []wasmtime.Val     // the module's own mutable globals, the shadow stack pointer left out
+	contexts []*wasmtimeContext // by index+1: the first runs the module's initialisation
 }
 
 // wasmtimeContext is the instance of one context.
@@ -162,7 +159,7 @@ func (i *wasmtimeInstance) instantiate(index int) (*wasmtimeContext, error) {
 		w.store.Close()
 		return nil, err
 	}
-	i.contexts[index] = w
+	i.contexts[index+1] = w
 	w.memory = w.inst.GetExport(w.store, exportMemory).Memory()
 	l := &i.image.layout
 	if _, err := w.memory.Grow(w.store, uint64((l.Total-l.Own)/wasm.PageSize)); err != nil {
@@ -238,7 +235,7 @@ func wasmtimeTypes(types []wasm.ValueType) []*wasmtime.ValType {
 }
 
 func (i *wasmtimeInstance) of(c *Context) *wasmtimeContext {
-	w := i.contexts[c.index]
+	w := i.contexts[c.index+1]
 	if w == nil {
 		var err error
 		if w, err = i.instantiate(c.index); err != nil {
@@ -325,7 +322,9 @@ func (i *wasmtimeInstance) fault(err error) (kind TrapKind, fn int) {
 
 func (i *wasmtimeInstance) close() error {
 	for _, w := range i.contexts {
-		w.store.Close()
+		if w != nil {
+			w.store.Close()
+		}
 	}
 	return nil
 }
@@ -375,7 +374,7 @@ func (t *thread) wait() (done bool) {
 	done = <-t.back
 	if fault := t.fault; done && fault != nil {
 		t.fault = nil
-		panic(fault)
+		panic(fault) //lint:panic the job's own, passed on to whoever runs it
 	}
 	return done
 }

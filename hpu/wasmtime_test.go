@@ -3,6 +3,7 @@
 package hpu
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -84,7 +85,7 @@ func compareEngines(t *testing.T, pair [2]*Program, logs [2]*recorder) {
 			ended++
 		}
 		require.Equal(t, logs[0].log, logs[1].log)
-		require.True(t, string(pair[0].Memory()) == string(pair[1].Memory()), "memory differs")
+		require.True(t, bytes.Equal(pair[0].Memory(), pair[1].Memory()), "memory differs")
 		logs[0].log, logs[1].log = nil, nil
 	}
 	require.NotZero(t, ended)

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -77,19 +76,10 @@ func hostFunction(op Op) api.GoFunc {
 var errAborted = errors.New("hpu: import ended the handler")
 
 // callContext tells imports, without a look-up, which context calls them.
-type callContext struct{ c *Context }
-
-// Deadline, Done, Err and Value make callContext a context.Context that never ends and holds nothing.
-func (*callContext) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
-
-// Done returns nil: never.
-func (*callContext) Done() <-chan struct{} { return nil }
-
-// Err returns nil.
-func (*callContext) Err() error { return nil }
-
-// Value returns nil.
-func (*callContext) Value(any) any { return nil }
+type callContext struct {
+	context.Context
+	c *Context
+}
 
 // compile returns machine code for m, new or shared.
 func (w *wazeroShared) compile(m *Module) (code *sharedCode, err error) {
@@ -147,7 +137,7 @@ type wazeroEngine struct {
 	shared *wazeroShared
 	arena  arena
 	coros  sim.CoroPool
-	images map[*wazeroImage]struct{}
+	images []*wazeroImage
 	closed bool
 }
 
@@ -156,7 +146,7 @@ func newWazeroEngine() (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wazeroEngine{shared: shared, images: make(map[*wazeroImage]struct{})}, nil
+	return &wazeroEngine{shared: shared}, nil
 }
 
 func (e *wazeroEngine) Name() string { return "wazero" }
@@ -176,8 +166,8 @@ func (e *wazeroEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &wazeroImage{engine: e, module: m, layout: layout, shared: s, programs: make(map[*Program]struct{})}
-	e.images[c] = struct{}{}
+	c := &wazeroImage{engine: e, module: m, layout: layout, shared: s}
+	e.images = append(e.images, c)
 	return c, nil
 }
 
@@ -186,7 +176,7 @@ func (e *wazeroEngine) Close() error {
 		return nil
 	}
 	var errs []error
-	for c := range e.images { // order has no effect: nothing of a program outlives it
+	for _, c := range e.images {
 		errs = append(errs, c.Close())
 	}
 	e.closed = true
@@ -199,7 +189,7 @@ type wazeroImage struct {
 	module   *Module
 	layout   Layout
 	shared   *sharedCode
-	programs map[*Program]struct{}
+	programs programs
 	closed   bool
 }
 
@@ -214,11 +204,11 @@ func (c *wazeroImage) Instantiate(owner string, dev Device) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("module %s, program %s: %w", c.module.name, owner, err)
 	}
-	p, err := newProgram(owner, c, dev, inst, c.engine, func(p *Program) { delete(c.programs, p) })
+	p, err := newProgram(owner, c, dev, inst, c.engine, c.programs.remove)
 	if err != nil {
 		return nil, errors.Join(err, inst.close())
 	}
-	c.programs[p] = struct{}{}
+	c.programs.add(p)
 	return p, nil
 }
 
@@ -227,12 +217,7 @@ func (c *wazeroImage) Close() error {
 		return nil
 	}
 	c.closed = true
-	var errs []error
-	for p := range c.programs { // order has no effect, see wazeroEngine.Close
-		errs = append(errs, p.Close())
-	}
-	delete(c.engine.images, c)
-	return errors.Join(append(errs, c.engine.shared.release(c.shared))...)
+	return errors.Join(c.programs.close(), c.engine.shared.release(c.shared))
 }
 
 // wazeroInstance is a module instance. The functions of a handler that can be suspended are taken from a list, because each
@@ -287,7 +272,7 @@ type wazeroCall struct {
 func (i *wazeroInstance) call(c *Context, fn *export, args, state uint32) (int32, error) {
 	call, ok := c.engine.(*wazeroCall)
 	if !ok {
-		call = &wazeroCall{callContext: callContext{c}}
+		call = &wazeroCall{callContext: callContext{context.Background(), c}}
 		c.engine = call
 	}
 	var f api.Function
@@ -304,7 +289,7 @@ func (i *wazeroInstance) call(c *Context, fn *export, args, state uint32) (int32
 }
 
 func (i *wazeroInstance) prepare(c *Context, fn uint32) error {
-	return i.mod.ExportedFunction(exportOf(fn)).CallWithStack(&callContext{c}, nil)
+	return i.mod.ExportedFunction(exportOf(fn)).CallWithStack(&callContext{context.Background(), c}, nil)
 }
 
 // wazeroTraps are the texts of wazero's errors, which it does not export.

@@ -1,7 +1,6 @@
 package wasm
 
 // Instr is a decoded instruction.
-
 type Instr struct {
 	Op     Opcode
 	Offset int      // in the file

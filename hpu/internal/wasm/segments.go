@@ -15,7 +15,7 @@ func (d *decoder) exports() {
 			return
 		}
 		seen[e.Name] = true
-		there := 0
+		var there int
 		switch e.Kind {
 		case ExportFunc:
 			there = m.FuncCount()

@@ -181,7 +181,3 @@ func (e *Error) Error() string {
 func failf(offset int, format string, args ...any) *Error {
 	return &Error{Func: -1, Offset: offset, Cause: fmt.Sprintf(format, args...)}
 }
-
-func unsupported(offset int, feature string) *Error {
-	return failf(offset, "%s: not supported", feature)
-}
