@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -83,14 +84,14 @@ func Find(name string) (*Benchmark, error) {
 
 // Run makes one measurement of a point of Sweep.Points. A byte that differs from what was sent, a program that waits for ever, and a
 // handler error are errors.
-func (b *Benchmark) Run(ctx context.Context, p *Point) (*Result, error) {
+func (b *Benchmark) Run(ctx context.Context, p *Point) (result *Result, err error) {
 	c, err := runtime.NewCluster(runtime.Config{
 		Profile: p.Profile, Nodes: p.Ranks, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer,
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
+	defer func() { err = errors.Join(err, c.Close()) }()
 	w := &bench{Point: p, c: c, result: &Result{Benchmark: b.Name, Point: p}}
 	if err := b.run(w); err != nil {
 		return nil, w.fail(b, err)

@@ -51,10 +51,11 @@ const spare = 16 << 10
 
 // install gives a process HPU memory with the benchmark's module and makes the handler part of an entry. A user's module may
 // export the built-in names or simply header, payload and completion.
-func (w *bench) install(p *runtime.Proc, state []byte, memory int, header, payload, completion string) (*portals.Spin, *runtime.HPUMemory, error) {
+func (w *bench) install(p *runtime.Proc, state []byte, memory int, payload, completion string) (*portals.Spin, *runtime.HPUMemory, error) {
+	header := "" // the built-in handlers of the benchmarks have none
 	if w.Handler != nil {
 		memory += spare
-		header, payload, completion = w.export(header, "header"), w.export(payload, "payload"), w.export(completion, "completion")
+		header, payload, completion = w.export("", "header"), w.export(payload, "payload"), w.export(completion, "completion")
 		if header == "" && payload == "" && completion == "" {
 			return nil, nil, fmt.Errorf("module %s exports no handler named header, payload or completion", w.Handler.Name)
 		}

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -65,7 +66,7 @@ func runHPUs(w *bench) error {
 	err = w.spawn(1, "worker", func(p *runtime.Proc) error {
 		addr, _ := p.Alloc(total)
 		state := handler.State{Iterations: iterations}
-		s, _, err := w.install(p, spin.EncodeState(&state), 0, "", handler.Payload, "")
+		s, _, err := w.install(p, spin.EncodeState(&state), 0, handler.Payload, "")
 		if err != nil {
 			return err
 		}
@@ -133,17 +134,17 @@ func (w *bench) iterations() (uint64, error) {
 }
 
 // cyclesOf runs the handler once on one packet in a cluster of its own.
-func (w *bench) cyclesOf(iterations uint64) (int64, error) {
+func (w *bench) cyclesOf(iterations uint64) (cycles int64, err error) {
 	c, err := runtime.NewCluster(runtime.Config{Profile: w.Profile, Nodes: 2, Engine: w.Engine})
 	if err != nil {
 		return 0, err
 	}
-	defer c.Close()
+	defer func() { err = errors.Join(err, c.Close()) }()
 	one := &bench{Point: w.Point, c: c, module: w.module, result: &Result{}}
 	err = c.Spawn(1, "worker", func(p *runtime.Proc) error {
 		addr, _ := p.Alloc(w.Bytes)
 		state := handler.State{Iterations: iterations}
-		s, _, err := one.install(p, spin.EncodeState(&state), 0, "", handler.Payload, "")
+		s, _, err := one.install(p, spin.EncodeState(&state), 0, handler.Payload, "")
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func ParseList(s string, parse func(string) (int64, error)) ([]int64, error) {
 		list = append(list, v)
 	}
 	if open {
-		return nil, fmt.Errorf("list %q: expected a last value after ..", s)
+		return nil, fmt.Errorf("list %q: expected a last value after \"..\"", s)
 	}
 	return list, nil
 }

@@ -26,7 +26,7 @@ func TestLists(t *testing.T) {
 	for text, message := range map[string]string{
 		"":                   "invalid syntax",
 		"..,4":               "values before and after",
-		"2,..":               "a last value after ..",
+		"2,..":               `a last value after ".."`,
 		"2,..,..,8":          "values before and after",
 		"8,..,2":             "expected rising values",
 		"0,..,8":             "expected rising values",

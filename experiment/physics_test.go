@@ -216,7 +216,7 @@ func (q *params) execute(wasm []byte, export string, state []byte, record func(*
 	require.NoError(q, err)
 	engine, err := hpu.NewEngine("wazero")
 	require.NoError(q, err)
-	defer engine.Close()
+	defer func() { require.NoError(q, engine.Close()) }()
 	image, err := engine.Compile(module, uint32(len(state)))
 	require.NoError(q, err)
 	r := &recorder{q: q, cost: cost{acts: map[hpu.Op]sim.Time{}}}

@@ -18,7 +18,7 @@ func FuzzReadText(f *testing.F) {
 		s, err := ReadText(bytes.NewReader(in), ReadOptions{})
 		if err != nil {
 			var e *SyntaxError
-			require.True(t, errors.As(err, &e), "%v", err)
+			require.ErrorAs(t, err, &e)
 			require.Positive(t, e.Line)
 			require.Positive(t, e.Column)
 			return
@@ -38,7 +38,7 @@ func FuzzReadBinary(f *testing.F) {
 		s, err := ReadBinary(bytes.NewReader(in), ReadOptions{})
 		if err != nil {
 			var e *FormatError
-			require.True(t, errors.As(err, &e), "%v", err)
+			require.ErrorAs(t, err, &e)
 			require.GreaterOrEqual(t, e.Offset, int64(0))
 			require.LessOrEqual(t, e.Offset, int64(len(in)))
 			return

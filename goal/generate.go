@@ -65,8 +65,8 @@ var patterns = []Pattern{
 func Patterns() []Pattern { return slices.Clone(patterns) }
 
 // Generate makes the schedule of a pattern. A send waits for the receives, or the computation, whose data it passes on;
-// receives are posted at the start, but in dissemination, recursive doubling and pairwise exchange when the round
-// before is over.
+// receives are posted at the start, but in dissemination, recursive doubling, pairwise and halo exchange when the
+// round before is over.
 func Generate(pattern string, p GenParams) (*Schedule, error) {
 	i := slices.IndexFunc(patterns, func(q Pattern) bool { return q.Name == pattern })
 	if i < 0 {

@@ -171,7 +171,11 @@ func halo(dims int) func(p *GenParams) emitter {
 					}
 				}
 				for _, peer := range peers {
-					now = append(now, b.Recv(p.Size, peer, 0))
+					recv := b.Recv(p.Size, peer, 0)
+					for _, y := range before {
+						b.Requires(recv, y)
+					}
+					now = append(now, recv)
 				}
 				if p.CalcNS > 0 {
 					c := b.Calc(p.CalcNS)

@@ -71,7 +71,7 @@ func (m *Simulator) calc(id uint32, t int64) {
 	}
 	m.open--
 	m.release(op.start, m.succEnd(id))
-	m.schedule(op.rank)
+	m.schedule()
 }
 
 func (m *Simulator) send(id uint32, t int64) {
@@ -91,7 +91,7 @@ func (m *Simulator) send(id uint32, t int64) {
 	} else {
 		m.release(op.start, op.done)
 	}
-	m.schedule(op.rank)
+	m.schedule()
 }
 
 func (m *Simulator) recv(id uint32, t int64) {
@@ -101,7 +101,7 @@ func (m *Simulator) recv(id uint32, t int64) {
 	if msg == none {
 		m.put(&q.recvs, id)
 		m.release(op.start, op.done)
-		m.schedule(op.rank)
+		m.schedule()
 		return
 	}
 	from := &m.ops[msg]
@@ -122,18 +122,18 @@ func (m *Simulator) recv(id uint32, t int64) {
 		m.release(op.start, op.done)
 		m.release(doneAt, m.succEnd(msg))
 		m.release(op.done, m.succEnd(id))
-		m.schedule(op.rank)
+		m.schedule()
 		return
 	}
 	if from.rank < op.rank {
 		m.release(doneAt, m.succEnd(msg))
-		m.schedule(from.rank)
+		m.schedule()
 	}
 	m.release(op.start, m.succEnd(id))
-	m.schedule(op.rank)
+	m.schedule()
 	if from.rank > op.rank {
 		m.release(doneAt, m.succEnd(msg))
-		m.schedule(from.rank)
+		m.schedule()
 	}
 }
 
@@ -160,21 +160,21 @@ func (m *Simulator) message(id uint32, t int64) {
 	m.countSizes(into, op)
 	if op.size <= p.Eager {
 		m.release(into.done, m.succEnd(to))
-		m.schedule(into.rank)
+		m.schedule()
 		return
 	}
 	m.raise(op.rank, op.cpu, op.nic, id|evMsg, t)
 	if op.rank <= into.rank {
 		m.release(op.done, m.succEnd(id))
 		if op.rank < into.rank {
-			m.schedule(op.rank)
+			m.schedule()
 		}
 	}
 	m.release(into.done, m.succEnd(to))
-	m.schedule(into.rank)
+	m.schedule()
 	if op.rank > into.rank {
 		m.release(op.done, m.succEnd(id))
-		m.schedule(op.rank)
+		m.schedule()
 	}
 }
 
@@ -210,9 +210,9 @@ func (m *Simulator) release(from, to uint32) {
 	}
 }
 
-// schedule puts the released operations, which are all of the given rank, into the event queue: sends, receives,
+// schedule puts the released operations, which are all of one rank, into the event queue: sends, receives,
 // computations, each in order of release.
-func (m *Simulator) schedule(rank uint32) {
+func (m *Simulator) schedule() {
 	switch len(m.released) {
 	case 0:
 		return

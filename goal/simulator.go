@@ -247,12 +247,12 @@ func (m *Simulator) start() {
 	m.released = m.released[:0]
 	for i := range m.roots {
 		if n := len(m.released); n > 0 && m.ops[i].rank != m.ops[m.released[n-1]].rank {
-			m.schedule(m.ops[m.released[n-1]].rank)
+			m.schedule()
 		}
 		m.released = append(m.released, uint32(i))
 	}
 	if n := len(m.released); n > 0 {
-		m.schedule(m.ops[m.released[n-1]].rank)
+		m.schedule()
 	}
 }
 

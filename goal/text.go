@@ -2,6 +2,7 @@ package goal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -87,7 +88,7 @@ func (t *textReader) readLine() (bool, error) {
 		}
 		scanned = len(t.buf)
 		if t.failed != nil {
-			if t.failed != io.EOF {
+			if !errors.Is(t.failed, io.EOF) {
 				return false, fmt.Errorf("%sline %d: %w", prefix(t.file), t.line+1, t.failed)
 			}
 			if t.next == len(t.buf) {

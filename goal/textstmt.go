@@ -1,8 +1,8 @@
 package goal
 
 import (
-	"bytes"
 	"math"
+	"strings"
 )
 
 // statement takes an operation or a dependency and the end of its line.
@@ -122,7 +122,7 @@ func (t *textReader) attributes(op *Op) error {
 	for last := 0; isLetter(t.space()); {
 		from := t.pos
 		word := t.word()
-		which := bytes.IndexByte([]byte("tcn"), word[0]) + 1
+		which := strings.IndexByte("tcn", word[0]) + 1
 		calc := op.Kind == Calc
 		var v uint64
 		var err error

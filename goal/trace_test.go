@@ -132,14 +132,14 @@ func TestRunAllocatesNothing(t *testing.T) {
 func TestLargeDeadlock(t *testing.T) {
 	t.Parallel()
 	const ranks = 400
-	for _, any := range []bool{false, true} {
+	for _, wild := range []bool{false, true} {
 		b := NewBuilder()
 		for r := range ranks {
 			b.Rank(r)
 			last := -1
 			for d := 1; d < ranks; d++ {
 				from := (r + d) % ranks
-				if any {
+				if wild {
 					from = -1
 				}
 				last = b.Recv(8, from, 0)

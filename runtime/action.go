@@ -23,7 +23,6 @@ type blockedOn struct {
 	length uint32
 	a, b   uint64
 	desc   hpu.Operation
-	handle *dmaHandle
 }
 
 // String says what is waited for, for the diagnosis of a stuck run.

@@ -120,8 +120,8 @@ func (n *Node) ended(t task, out hpu.Outcome) {
 
 // judge reports a failed handler and replaces its code: a killed handler moves the entry into flow control.
 func (n *Node) judge(t task, out *hpu.Outcome) portals.FailType {
-	err := error(nil)
-	fail := portals.NIOK
+	var err error
+	var fail portals.FailType
 	switch {
 	case out.Err != nil:
 		err, fail = out.Err, portals.NIDropped

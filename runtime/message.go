@@ -4,7 +4,6 @@ import (
 	"math/bits"
 
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/sim"
 )
 
 // message is one network transaction on its way: a header and a payload cut into packets. The sender fills it, the fabric
@@ -24,7 +23,6 @@ type message struct {
 	command   bool             // a handler's: it counts against the command queue until its data has been read
 	device    bool             // the data came from HPU memory: it counts against the egress limit of handlers
 	flow      uint64           // number for the timeline; unique in the run
-	queued    sim.Time         // when its first packet entered the egress, for the timeline
 	rx        receive
 	next      *message // free list
 }

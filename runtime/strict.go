@@ -20,7 +20,7 @@ func decodeTree(name string, tree *yaml.Node, into any) error {
 	if err == nil {
 		return nil
 	}
-	if place := blame(name, tree, tree, t, ""); place != nil {
+	if place := blame(name, tree, t, ""); place != nil {
 		return place
 	}
 	return fmt.Errorf("%s: %w", name, err)
@@ -76,13 +76,13 @@ func fieldsOf(t reflect.Type) (fields map[string]reflect.Type, names []string) {
 }
 
 // blame finds the value that cannot be decoded, by decoding every value alone.
-func blame(name string, root, n *yaml.Node, t reflect.Type, path string) error {
+func blame(name string, n *yaml.Node, t reflect.Type, path string) error {
 	if n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct {
 		if _, own := reflect.New(t).Interface().(yaml.Unmarshaler); !own {
 			fields, _ := fieldsOf(t)
 			for i := 0; i+1 < len(n.Content); i += 2 {
 				key := n.Content[i].Value
-				if err := blame(name, root, n.Content[i+1], fields[key], path+key+"."); err != nil {
+				if err := blame(name, n.Content[i+1], fields[key], path+key+"."); err != nil {
 					return err
 				}
 			}

@@ -20,7 +20,7 @@ func config(tb testing.TB, m mpi.Matching) nodes.Config {
 }
 
 func BenchmarkHalo(b *testing.B) {
-	s, err := goal.Generate("halo3d", goal.GenParams{Ranks: 64, Size: 1024, Iterations: 100, CalcNS: 1000})
+	s, err := goal.Generate("halo3d", goal.GenParams{Ranks: 64, Size: 1024, Iterations: 3473, CalcNS: 1000})
 	require.NoError(b, err)
 	cfg := config(b, mpi.Offload)
 	messages := int64(0)
