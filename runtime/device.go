@@ -78,20 +78,26 @@ func (n *Node) answered(m *message, i int) {
 	n.dealt(m)
 }
 
-// replied tells those who wait for a reply that all of it is there.
-func (n *Node) replied(a *answer, bytes uint64, fail portals.FailType) {
-	a.used = false
-	if a.completes != nil {
-		a.completes.operationEnded(bytes, fail)
-	}
-	if a.run == nil || !a.run.active || a.run.generation != a.generation {
+// answerThere lets the handler that waits for a reply go on: all of it is in HPU memory, or it was refused.
+func (n *Node) answerThere(a *answer, fail portals.FailType) {
+	r := a.run
+	a.run = nil
+	if r == nil || !r.active || r.generation != a.generation {
 		return
 	}
 	result := hpu.OK
 	if fail != portals.NIOK {
 		result = hpu.Denied
 	}
-	n.resumable(a.run, result)
+	n.resumable(r, result)
+}
+
+// replied completes the message that a reply completes, with the record of the reply's end.
+func (n *Node) replied(a *answer, bytes uint64, fail portals.FailType) {
+	a.used = false
+	if a.completes != nil {
+		a.completes.operationEnded(bytes, fail)
+	}
 }
 
 // unfinished is a message whose entry waits for an operation of one of its handlers (sPIN'17 §2, the _PENDING codes): the

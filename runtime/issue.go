@@ -236,7 +236,7 @@ func (n *Node) issueCounter(r *run, a *hpu.Action, at sim.Time) int64 {
 			return hpu.Invalid
 		}
 		r.task.m.rx.acknowledged = true
-	} else if _, err := i.ni.CTGet(i.ct); err != nil {
+	} else if _, err := i.ni.CTGet(i.ct); err != nil || a.Op == hpu.OpCTInc && a.A != 0 && a.B != 0 { // Portals 4.x §3.14.8: not both
 		n.cluster.issues.put(i)
 		return hpu.Invalid
 	}

@@ -73,6 +73,7 @@ type setup struct {
 	payloads   map[int][]rec
 	completion []rec
 	ops        []hpu.Operation // records, see opAt
+	build      func(r *rig)    // fills in what needs handles
 	message    []byte
 	messages   int // 0: one
 	length     int // of the message if message is nil
@@ -102,20 +103,21 @@ type step struct {
 type rig struct {
 	*testing.T
 	setup
-	prof    *runtime.Profile
-	c       *runtime.Cluster
-	hpu     *runtime.HPUMemory
-	host    []byte // of the entry of rank 1
-	extra   []byte // handler host memory of rank 1
-	peerMem []byte // of the entry of rank 2
-	addr    uint64 // of host
-	md      portals.Handle
-	ct      portals.Handle // of rank 1
-	targets []event        // rank 1
-	inits   []event        // rank 0
-	peers   []event        // rank 2
-	steps   []step
-	err     error
+	prof      *runtime.Profile
+	c         *runtime.Cluster
+	hpu       *runtime.HPUMemory
+	host      []byte         // of the entry of rank 1
+	extra     []byte         // handler host memory of rank 1
+	peerMem   []byte         // of the entry of rank 2
+	addr      uint64         // of host
+	eq, ct    portals.Handle // of rank 1, as the next two
+	md, me    portals.Handle
+	extraAddr uint64
+	targets   []event // rank 1
+	inits     []event // rank 0
+	peers     []event // rank 2
+	steps     []step
+	err       error
 }
 
 // Trace collects the events of all queues.
@@ -199,16 +201,42 @@ func (r *rig) runTarget(p *runtime.Proc) error {
 	}
 	addr, size := r.hpu.Program().HPUMemory()
 	require.Equal(r, [2]uint32{hpuBase, hpuBytes}, [2]uint32{addr, size})
-	names := [3]string{}
-	if r.header != nil {
-		names[0] = "header"
+	ni := p.NI()
+	if r.eq, err = ni.EQAlloc(256); err != nil {
+		return err
 	}
-	if r.payload != nil || r.payloads != nil {
-		names[1] = "payload"
+	if r.ct, err = ni.CTAlloc(); err != nil {
+		return err
 	}
-	if r.completion != nil {
-		names[2] = "completion"
+	if _, err := ni.PTAlloc(r.ptOptions|portals.OptPTFlowCtrl, r.eq, 0); err != nil {
+		return err
 	}
+	r.addr, r.host = p.Alloc(hostBytes)
+	r.extraAddr, r.extra = p.Alloc(extraBytes)
+	if r.md, err = ni.MDBind(&portals.MD{Start: r.addr, Length: hostBytes, EQ: r.eq}); err != nil {
+		return err
+	}
+	if r.build != nil {
+		r.build(r)
+	}
+	me, err := r.entryOf()
+	if err != nil {
+		return err
+	}
+	if r.entry != nil {
+		r.entry(&me, r)
+	}
+	if r.me, err = ni.MEAppend(0, &me, portals.PriorityList, 77); err != nil {
+		return err
+	}
+	if r.target != nil {
+		return r.target(p, r)
+	}
+	return nil
+}
+
+// entryOf is the entry of rank 1, with those handlers that have scripts.
+func (r *rig) entryOf() (me portals.ME, err error) {
 	writeScripts(r.hpu, r.prof, r.header, r.completion, func(k int) []rec {
 		if s, ok := r.payloads[k]; ok {
 			return s
@@ -219,44 +247,25 @@ func (r *rig) runTarget(p *runtime.Proc) error {
 		writeOperation(r.hpu.Bytes()[opAt(i)-hpuBase:], &r.ops[i])
 	}
 	copy(r.hpu.Bytes()[scratch-hpuBase:], pattern(4096, 50))
-	ni := p.NI()
-	eq, err := ni.EQAlloc(256)
-	if err != nil {
-		return err
-	}
-	if r.ct, err = ni.CTAlloc(); err != nil {
-		return err
-	}
-	if _, err := ni.PTAlloc(r.ptOptions|portals.OptPTFlowCtrl, eq, 0); err != nil {
-		return err
-	}
-	r.addr, r.host = p.Alloc(hostBytes)
-	extra, bytes := p.Alloc(extraBytes)
-	r.extra = bytes
-	if r.md, err = ni.MDBind(&portals.MD{Start: r.addr, Length: hostBytes, EQ: eq, CT: r.ct}); err != nil {
-		return err
-	}
-	me := portals.ME{
+	me = portals.ME{
 		Start: r.addr, Length: hostBytes, UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: portals.SizeMax,
 		Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable,
 	}
-	if names != [3]string{} {
-		if me.Spin, err = r.hpu.Spin(names[0], names[1], names[2]); err != nil {
-			return err
+	names := [3]string{"header", "payload", "completion"}
+	for i, absent := range [3]bool{r.header == nil, r.payload == nil && r.payloads == nil, r.completion == nil} {
+		if absent {
+			names[i] = ""
 		}
-		me.Spin.UserHdrLen = r.userHdr
-		me.Spin.HostMem = portals.Region{Start: extra, Length: extraBytes}
 	}
-	if r.entry != nil {
-		r.entry(&me, r)
+	if names == [3]string{} {
+		return me, nil
 	}
-	if _, err := ni.MEAppend(0, &me, portals.PriorityList, 77); err != nil {
-		return err
+	if me.Spin, err = r.hpu.Spin(names[0], names[1], names[2]); err != nil {
+		return me, err
 	}
-	if r.target != nil {
-		return r.target(p, r)
-	}
-	return nil
+	me.Spin.UserHdrLen = r.userHdr
+	me.Spin.HostMem = portals.Region{Start: r.extraAddr, Length: extraBytes}
+	return me, nil
 }
 
 func (r *rig) runInitiator(p *runtime.Proc) error {

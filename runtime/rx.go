@@ -202,6 +202,9 @@ func (n *Node) complete(m *message) {
 		n.pool().put(m)
 		return
 	}
+	if cookie := m.rx.d.Cookie; cookie != 0 {
+		n.answerThere(&n.answers[cookie-1], m.rx.d.Fail)
+	}
 	if m.hdr.Kind == portals.OpGet || !m.rx.d.Matched() { // nothing to land: the reply or the refusal leaves at once
 		n.finish(m)
 		return
