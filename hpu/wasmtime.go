@@ -305,8 +305,8 @@ var wasmtimeTraps = map[wasmtime.TrapCode]TrapKind{
 
 // fault knows no function where an import ended the handler: wasmtime keeps no frames for the traps of its host.
 func (i *wasmtimeInstance) fault(err error) (kind TrapKind, fn int) {
-	trap, ok := err.(*wasmtime.Trap)
-	if !ok {
+	var trap *wasmtime.Trap
+	if !errors.As(err, &trap) {
 		return TrapNone, -1
 	}
 	if code := trap.Code(); code != nil {
