@@ -11,6 +11,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/accumulate"
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/handlers/work"
@@ -27,6 +28,7 @@ var builtins = []Module{
 	{"bcast", bcast.Module},
 	{"count", count.Module},
 	{"count_c", count.ModuleC},
+	{"matching", matching.Module},
 	{"pingpong", pingpong.Module},
 	{"sum", sum.Module},
 	{"work", work.Module},

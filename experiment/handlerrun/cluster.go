@@ -39,7 +39,7 @@ const (
 	device     = 0        // the node with the handlers
 	peerMemory = 64 << 10 // bytes that handlers reach at every other node, through any portal table index
 	peerPTs    = 256
-	eventSlots = 64 // of the queues; what is recorded is not limited by them
+	eventSlots = 1 << 20 // of the queues, which nobody empties: more than a run has
 )
 
 // experiment is a run under way.
@@ -204,7 +204,7 @@ func (x *experiment) install(p *runtime.Proc) (err error) {
 	if err != nil {
 		return err
 	}
-	pt, err := x.ni.PTAlloc(0, eq, 0)
+	pt, err := x.ni.PTAlloc(portals.OptPTFlowCtrl, eq, 0) // a handler that is killed disables it
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (p *printer) state() {
 		at += t.Bytes
 	}
 	p.line("")
-	rest := MemoryReport{p.State.Bytes, p.State.Before[at:], p.State.After[at:]}
+	rest := MemoryReport{p.State.Bytes - at, p.State.Before[at:], p.State.After[at:]}
 	if !bytes.Equal(rest.Before, rest.After) {
 		p.memoryFrom("HPU memory behind the state", &rest, at)
 	}

@@ -167,10 +167,10 @@ func (a *ActionReport) answer(s *runtime.HandlerStep) {
 		}
 	case hpu.OpFAdd:
 		a.Answer = fmt.Sprintf("was %d", uint64(s.Result))
-	case hpu.OpCAS:
-		a.Answer = "swapped"
-		if s.Result == 0 {
-			a.Answer = "not equal"
+	case hpu.OpCAS, hpu.OpDMACAS:
+		a.Answer = resultName(s.Result)
+		if s.Result >= 0 {
+			a.Answer = [2]string{"not equal", "swapped"}[s.Result&1]
 		}
 	case hpu.OpDMATest:
 		a.Answer = resultName(s.Result)

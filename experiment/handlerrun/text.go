@@ -30,9 +30,6 @@ func (x *experiment) report(cut bool, stuck *sim.StuckError) *Report {
 		rep.Messages = append(rep.Messages, MessageReport{
 			i + 1, m.Source, len(m.Data), m.Offset, m.MatchBits, m.HdrData, r.refused[i+1],
 		})
-		if r.refused[i+1] != "" {
-			rep.Errors = append(rep.Errors, fmt.Sprintf("message %d was refused: %s", i+1, r.refused[i+1]))
-		}
 	}
 	for i, ct := range x.cts {
 		if v, err := x.ni.CTGet(ct); err == nil {
@@ -52,11 +49,19 @@ func (x *experiment) report(cut bool, stuck *sim.StuckError) *Report {
 	if n > len(failed) {
 		rep.Errors = append(rep.Errors, fmt.Sprintf("%d more handlers failed", n-len(failed)))
 	}
+	for _, m := range rep.Messages {
+		if m.Refused != "" {
+			rep.Errors = append(rep.Errors, fmt.Sprintf("message %d was refused: %s", m.Number, m.Refused))
+		}
+	}
 	if stuck != nil {
 		rep.Errors = append(rep.Errors, stuck.Error())
 	}
 	if cut {
 		rep.Errors = append(rep.Errors, fmt.Sprintf("stopped at %v with events left", x.Until))
+	}
+	if n := x.cluster.Node(device).Stats().LostActions; n > 0 {
+		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of a counter had no effect: an increment has either successes or failures", plural(int(n), "change")))
 	}
 	for _, number := range slices.Sorted(maps.Keys(x.Faults)) {
 		if number > r.dma {
@@ -281,17 +286,22 @@ func (p *printer) event(i int) {
 	if e.Node != device {
 		where = fmt.Sprintf("node %d", e.Node)
 	}
-	s := fmt.Sprintf("%-8s %-12s %d B", where, e.Type, e.Length)
-	if e.Requested != e.Length {
-		s += fmt.Sprintf(" of %d B", e.Requested)
+	s := fmt.Sprintf("%-8s %-12s ", where, e.Type)
+	if e.Type == "PT_DISABLED" {
+		s += fmt.Sprintf("pt %d", e.PT)
+	} else {
+		s += fmt.Sprintf("%d B", e.Length)
+		if e.Requested != e.Length {
+			s += fmt.Sprintf(" of %d B", e.Requested)
+		}
+		s += fmt.Sprintf(" at offset %d", e.Offset)
 	}
-	s += fmt.Sprintf(" at offset %d", e.Offset)
 	switch e.Type {
-	case "ACK", "REPLY":
+	case "ACK", "REPLY", "PT_DISABLED":
 	default:
 		s += fmt.Sprintf(" of pt %d from node %d", e.PT, e.Source)
 	}
-	if e.Fail != "OK" {
+	if e.Fail != "OK" && e.Fail != e.Type {
 		s += ", fail type " + e.Fail
 	}
 	p.line("  %s  %s", p.run.text(e.At, ""), s)

@@ -1,0 +1,330 @@
+package handlerrun
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+//go:generate go run ../../spin/build/cmd -o testdata/actions.wasm testdata/actions
+
+// start is a run of a handler of testdata/actions on one message of 8 bytes.
+func start(t *testing.T, payload string) *Config {
+	t.Helper()
+	m, err := Open("testdata/actions.wasm")
+	require.NoError(t, err)
+	p, err := runtime.LoadProfile("spin-dis")
+	require.NoError(t, err)
+	return &Config{
+		Module: m, Profile: p, Payload: payload, Messages: []Message{{Source: 1, Data: []byte("12345678")}},
+		Host: make([]byte, 256), Until: sim.Millisecond,
+	}
+}
+
+func mustRun(t *testing.T, cfg *Config) *Report {
+	t.Helper()
+	r, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	return r
+}
+
+// TestTimes derives the times of a run from the profile: they must be those of the simulator, or what the user sees is fiction.
+func TestTimes(t *testing.T) {
+	cfg := start(t, "dma")
+	cfg.HandlerHost = []byte("0123456789abcdef")
+	r := mustRun(t, cfg)
+	require.NoError(t, r.Err())
+	require.Len(t, r.Handlers, 1)
+	h := r.Handlers[0]
+
+	p := cfg.Profile
+	L, cycle := p.DMA.Latency, p.HPU.Clock.Cycles(1)
+	D := func(n int64) sim.Time { return p.DMA.Bandwidth.Time(n) }
+	// o, the message's data fetched (two latencies), the wire, matching.
+	arrival := p.NIC.Overhead + 2*L + D(8) + p.Fabric.Rate.Time(8) + 2*p.Fabric.Wire + p.Fabric.Switch + p.NIC.MatchHeader
+	require.Equal(t, Nanoseconds(arrival), h.Start)
+
+	type action struct {
+		name         string
+		done, landed sim.Time // after the beginning of the action; 0: at once, or not non-blocking
+		answer       string
+	}
+	a := h.Actions
+	write, read := L+D(8), 2*L+D(16)
+	// The read has its turn on the bus when its request has crossed; nothing else reads then.
+	want := []action{
+		{"dma_to_host_nb", 0, write, "handle 0"},
+		{"dma_from_host_nb", 0, read, "handle 1"},
+		{"dma_test", 0, 0, "not yet"},
+		{"dma_to_host_nb", 0, write, "handle 2"},
+		{"dma_wait", sim.Time(a[1].At) + read - sim.Time(a[4].At), 0, "OK"},
+		{"dma_cas", 2*L + D(8), 0, "swapped"},
+		{"dma_fadd", 2*L + D(8), 0, "OK"},
+	}
+	require.Len(t, a, len(want))
+	for i, w := range want {
+		require.Equal(t, w.name, a[i].Name)
+		require.Equal(t, w.answer, a[i].Answer, w.name)
+		switch {
+		case w.done == 0:
+			require.Nil(t, a[i].Done, w.name)
+		default:
+			require.Equal(t, a[i].At+Nanoseconds(w.done), *a[i].Done, w.name)
+		}
+		switch {
+		case w.landed == 0:
+			require.Nil(t, a[i].Landed, w.name)
+		default:
+			require.Equal(t, a[i].At+Nanoseconds(w.landed), *a[i].Landed, w.name)
+		}
+	}
+	// Up to the first suspension the handler's time is that of its cycles.
+	for i := range 3 {
+		require.Equal(t, Nanoseconds(a[i].Cycles)*Nanoseconds(cycle), a[i].At)
+	}
+	waited := Nanoseconds(0)
+	for i := range a {
+		if a[i].Done != nil {
+			waited += *a[i].Done - a[i].At
+		}
+	}
+	require.Equal(t, Nanoseconds(h.Cycles)*Nanoseconds(cycle)+waited, h.Took)
+	require.Equal(t, "PUT", r.Events[0].Type)
+	require.Equal(t, h.Start+h.Took+Nanoseconds(L), r.Events[0].At, "the event is written behind the data")
+
+	require.Equal(t, "12345678", string(r.Host.After[8:16]))
+	require.Equal(t, "12345678", string(r.Host.After[32:40]))
+	require.Equal(t, byte(12), r.Host.After[64])
+	require.Equal(t, "0123456789abcdef", string(r.State.After[40:56]), "the buffer behind the fields of the state")
+	require.Equal(t, make([]byte, 256), []byte(r.Host.Before))
+}
+
+func TestFaults(t *testing.T) {
+	cfg := start(t, "retry")
+	cfg.Faults = map[int]int64{1: -1, 2: -1, 9: -2}
+	r := mustRun(t, cfg)
+	require.NoError(t, r.Err())
+	var answers []string
+	for _, a := range r.Handlers[0].Actions {
+		answers = append(answers, a.Answer)
+	}
+	require.Equal(t, []string{"FAULT", "FAULT", "OK"}, answers)
+	require.Equal(t, byte(2), r.State.After[20], "rounds")
+	require.Equal(t, "12345678", string(r.Host.After[:8]))
+	require.Equal(t, []string{"DMA operation 9 was to fail, but there were 3"}, r.Notes)
+
+	// What fails moves no byte, atomics included.
+	cfg = start(t, "dma")
+	cfg.HandlerHost = make([]byte, 16)
+	cfg.Faults = map[int]int64{3: -1, 4: -2}
+	r = mustRun(t, cfg)
+	require.ErrorContains(t, r.Err(), "returned FAIL")
+	require.Equal(t, "FAULT", r.Handlers[0].Actions[3].Failed)
+	require.Equal(t, "DENIED", r.Handlers[0].Actions[5].Answer)
+	require.Equal(t, make([]byte, 256-32), []byte(r.Host.After[32:]))
+}
+
+func TestActions(t *testing.T) {
+	what := func(r *Report) (lines []string) {
+		for _, a := range r.Handlers[0].Actions {
+			lines = append(lines, strings.TrimSpace(a.Name+" "+a.What+": "+a.Answer))
+		}
+		return lines
+	}
+	cfg := start(t, "local")
+	f, err := ParseFormat("u64,u64,u32,u32,u64,u64")
+	require.NoError(t, err)
+	cfg.State, err = ParseState("0,0,ct1", f)
+	require.NoError(t, err)
+	cfg.Ack = true
+	r := mustRun(t, cfg)
+	require.NoError(t, r.Err())
+	require.Equal(t, []string{
+		"cas state+0, if 0x1 then 0x2: not equal",
+		"cas state+0, if 0x0 then 0x2: swapped",
+		"fadd state+0, add 40: was 2",
+		"yield :",
+		`log "hello":`,
+		"ct_inc ct1, success 3, failure 0: OK",
+		"ct_get ct1 to state+24: OK",
+		"ct_set ct1, success 10, failure 0: OK",
+		"ack status 0: OK",
+	}, what(r))
+	require.Equal(t, byte(42), r.State.After[0])
+	require.Equal(t, byte(3), r.State.After[24])
+	require.Equal(t, []CounterReport{{"ct0", 0, 0}, {"ct1", 10, 0}}, r.Counters)
+	require.Equal(t, "ACK", r.Events[len(r.Events)-1].Type)
+
+	cfg = start(t, "messages")
+	cfg.Nodes = 2
+	r = mustRun(t, cfg)
+	require.NoError(t, r.Err())
+	require.Equal(t, []string{
+		"put_from_device 8 B, packet+0 to node 1, pt 3, match bits 0xab, offset 100, hdr_data 0x5: OK",
+		"put_from_host 32 B, entry+0 to node 2, pt 4, match bits 0x0, offset 0: OK",
+		"get_from_device 4 B, state+40 for node 2, pt 0, match bits 0x0, offset 16: OK",
+		"get_from_host 8 B, entry+40 for node 2, pt 0, match bits 0x0, offset 64: OK",
+		"atomic_from_device 8 B, packet+0 to node 2, pt 0, match bits 0x0, offset 0, SUM of UINT64_T: OK",
+	}, what(r))
+	require.Equal(t, []byte{16, 17, 18, 19}, []byte(r.State.After[40:44]), "what the get fetched")
+	require.Equal(t, []byte{64, 65, 66, 67, 68, 69, 70, 71}, []byte(r.Host.After[40:48]))
+	types := map[string]int{}
+	for _, e := range r.Events {
+		types[e.Type]++
+	}
+	require.Equal(t, map[string]int{"PUT": 3, "GET": 2, "ATOMIC": 1}, types)
+}
+
+func TestMessagesAreTold(t *testing.T) {
+	// Two senders, whose messages meet: each handler is put to the message it belongs to.
+	cfg := start(t, "retry")
+	cfg.Messages = []Message{
+		{Source: 2, Data: []byte("bb"), At: 5 * sim.Microsecond}, {Source: 1, Data: make([]byte, 5000)}, {Source: 2, Data: []byte("cccc")},
+	}
+	cfg.Host = make([]byte, 8192)
+	r := mustRun(t, cfg)
+	require.NoError(t, r.Err())
+	sizes := map[int]uint64{}
+	for _, h := range r.Handlers {
+		sizes[h.Message] += h.Bytes
+	}
+	require.Equal(t, map[int]uint64{1: 2, 2: 5000, 3: 4}, sizes)
+
+	// A handler's messages to itself are no messages of the file.
+	r = mustRun(t, start(t, "self"))
+	require.NoError(t, r.Err())
+	var numbers []int
+	for _, h := range r.Handlers {
+		numbers = append(numbers, h.Message)
+	}
+	require.Equal(t, []int{1, 0, 0}, numbers)
+	require.Greater(t, r.Handlers[2].Start-r.Handlers[1].Start, Nanoseconds(sim.Microsecond), "the timer's delay")
+}
+
+func TestBadEnds(t *testing.T) {
+	for payload, want := range map[string]string{
+		"trap":     "module actions.wasm, function trap: out of bounds memory access",
+		"forever":  "module actions.wasm, function forever: killed: budget exceeded",
+		"nonsense": "returned 77, which is no return code of a payload handler",
+		"again":    "stopped at 1 ms with events left",
+	} {
+		r := mustRun(t, start(t, payload))
+		require.ErrorContains(t, r.Err(), want)
+	}
+	r := mustRun(t, start(t, "outside"))
+	require.NoError(t, r.Err())
+	require.Equal(t, "DENIED", r.Handlers[0].Actions[0].Answer)
+	require.Equal(t, "INVALID", r.Handlers[0].Actions[1].Answer)
+
+	// A handler that is killed disables the entry: the next message is refused, and that is said.
+	cfg := start(t, "forever")
+	cfg.Messages = append(cfg.Messages, Message{Source: 1, Data: []byte("late"), At: 900 * sim.Microsecond})
+	r = mustRun(t, cfg)
+	require.Equal(t, "PT_DISABLED", r.Messages[1].Refused)
+	require.ErrorContains(t, r.Err(), "message 2 was refused: PT_DISABLED")
+}
+
+func TestConfigErrors(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"no handler to run: module actions.wasm exports no handler payload": func(c *Config) { c.Payload = "" },
+		"exports no handler nix":                           func(c *Config) { c.Payload = "nix" },
+		"user header of 300 bytes, at most 256":            func(c *Config) { c.UserHeader = 300 },
+		"state of 9 bytes in HPU memory of 8":              func(c *Config) { c.State.Bytes, c.HPUMemory = make([]byte, 9), 8 },
+		"HPU memory of 16777217 bytes, at most 16777216":   func(c *Config) { c.HPUMemory = 16<<20 + 1 },
+		"message 1 of 17 bytes, at most 16":                func(c *Config) { c.Messages[0].Data, c.Profile.Limits.MaxMsgSize = make([]byte, 17), 16 },
+		"no wasm engine \"v8\"":                            func(c *Config) { c.Engine = "v8" },
+		"not a WebAssembly module":                         func(c *Config) { c.Module.Wasm = []byte("hello") },
+		"initial state of 70000 bytes, largest is 65536":   func(c *Config) { c.State.Bytes = make([]byte, 70000) },
+		"5 functions, at most 1 on this device|at most 1 ": func(c *Config) { c.Profile.HPU.MaxFunctions = 1 },
+	} {
+		cfg := start(t, "retry")
+		change(cfg)
+		_, err := Run(t.Context(), cfg)
+		require.Error(t, err, want)
+		require.Regexp(t, want, err.Error())
+	}
+}
+
+// The result is the same on every run, in every form.
+func TestReportIsDeterministic(t *testing.T) {
+	var first []byte
+	for range 3 {
+		cfg := start(t, "messages")
+		cfg.Nodes = 2
+		r := mustRun(t, cfg)
+		var b bytes.Buffer
+		require.NoError(t, Text{}.Write(&b, r))
+		require.NoError(t, json.NewEncoder(&b).Encode(r))
+		if first == nil {
+			first = b.Bytes()
+		}
+		require.Equal(t, string(first), b.String())
+	}
+	require.True(t, json.Valid(first[bytes.IndexByte(first, '{'):]))
+}
+
+func TestText(t *testing.T) {
+	cfg := start(t, "-")
+	cfg.Header, cfg.UserHeader = "drop", 4
+	cfg.State.Bytes = bytes.Repeat([]byte("state!.."), 40)
+	var b bytes.Buffer
+	require.NoError(t, Text{Plain: true}.Write(&b, mustRun(t, cfg)))
+	require.NoError(t, Compare("testdata/header.txt", read(t, "testdata/header.txt"), b.Bytes()))
+
+	cfg = start(t, "dma")
+	cfg.HandlerHost = []byte("0123456789abcdef")
+	f, err := ParseFormat("u64,u64,u32,u32,u64*2")
+	require.NoError(t, err)
+	b.Reset()
+	require.NoError(t, Text{Format: f, Plain: true}.Write(&b, mustRun(t, cfg)))
+	require.NoError(t, Compare("testdata/dma.txt", read(t, "testdata/dma.txt"), b.Bytes()))
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return b
+}
+
+func TestInspect(t *testing.T) {
+	m, err := Open("testdata/actions.wasm")
+	require.NoError(t, err)
+	p, err := runtime.LoadProfile("spin-dis")
+	require.NoError(t, err)
+	in := Inspect(m, p, 4096)
+	require.NoError(t, in.Err())
+	suspends := map[string]bool{}
+	for _, x := range in.Exports {
+		suspends[x.Name] = x.MaySuspend
+	}
+	require.Equal(t, map[string]bool{
+		"dma": true, "retry": true, "outside": true, "local": true, "messages": true, "self": false, "again": false, "trap": false,
+		"forever": false, "nonsense": false, "drop": false,
+	}, suspends)
+	require.Equal(t, MemoryRange{"HPU memory", 65536, 4096}, in.Memory[1])
+	for _, i := range in.Imports {
+		require.Positive(t, i.Calls, i.Name)
+	}
+
+	// All reasons at once, and still the description.
+	p.HPU.MaxFunctions, p.HPU.MaxCodeBytes = 2, 100
+	in = Inspect(m, p, 1<<30)
+	require.EqualError(t, in.Err(), "actions.wasm: a device of profile spin-dis rejects it for 3 reasons, see above")
+	require.NotEmpty(t, in.Code)
+	var b bytes.Buffer
+	require.NoError(t, in.Write(&b))
+	require.Contains(t, b.String(), "rejected by spin-dis")
+	require.Equal(t, 3, strings.Count(b.String(), "too much"))
+	for line := range strings.Lines(b.String()) {
+		require.Equal(t, strings.TrimRight(line, " \n")+"\n", line)
+	}
+	require.EqualError(t, Inspect(Module{"x", nil}, p, 0).Err(), "x: a device of profile spin-dis rejects it for 1 reason, see above")
+}
