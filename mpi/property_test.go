@@ -117,90 +117,87 @@ func match(o *observed) []mpi.Status {
 	return got
 }
 
+// driver carries out the program of a rank.
+type driver struct {
+	*mpi.Rank
+	seen            *observed
+	buffers         [][]byte // of the receives in the order of posting
+	sequence        []uint32
+	sends, received int
+}
+
 // program runs the operations of a rank and then receives what is left of expected messages into receives for anything.
 func program(r *mpi.Rank, ops []operation, expected int, o *observed) error {
-	type slot struct {
-		data []byte
-		post int
-	}
-	var slots []slot
-	post := func(op operation) error {
-		addr, data, err := r.Alloc(op.length)
-		if err != nil {
-			return err
-		}
-		o.posted, o.received = append(o.posted, op), append(o.received, nothing)
-		q, err := r.Irecv(addr, op.length, op.peer, op.tag)
-		if err != nil {
-			return err
-		}
-		q.User = len(slots)
-		slots = append(slots, slot{data, len(o.posted) - 1})
-		return nil
-	}
-	sends, receives := 0, 0
-	end := func(q *mpi.Request) error {
-		if !q.Receives() {
-			sends--
-			r.Free(q)
-			return nil
-		}
-		receives++
-		got, s := q.Status(), slots[q.User]
-		o.received[s.post] = got
-		want := make([]byte, got.Bytes)
-		fill(want, got)
-		if !bytes.Equal(want, s.data[:got.Bytes]) || len(bytes.TrimRight(s.data[got.Bytes:], "\x00")) > 0 {
-			return fmt.Errorf("rank %d: payload of %+v differs", r.Rank(), got)
-		}
-		r.Free(q)
-		return nil
-	}
-	sequence := make([]uint32, r.Size())
+	d := &driver{Rank: r, seen: o, sequence: make([]uint32, r.Size())}
 	for _, op := range ops {
-		switch op.kind {
-		case opSend:
-			addr, data, err := r.Alloc(op.length)
-			if err != nil {
-				return err
-			}
-			fill(data, mpi.Status{Source: r.Rank(), Tag: op.tag, Sequence: sequence[op.peer]})
-			sequence[op.peer]++
-			sends++
-			if _, err := r.Isend(addr, op.length, op.peer, op.tag); err != nil {
-				return err
-			}
-		case opReceive:
-			if err := post(op); err != nil {
-				return err
-			}
-		case opCompute:
-			r.Compute(op.pause)
-		case opTest:
-			q, err := r.Test()
-			if err != nil {
-				return err
-			}
-			if q != nil {
-				if err := end(q); err != nil {
-					return err
-				}
-			}
+		if err := d.do(op); err != nil {
+			return err
 		}
 	}
 	for range expected {
-		if err := post(operation{peer: mpi.AnySource, tag: mpi.AnyTag, length: largest}); err != nil {
+		if err := d.do(operation{kind: opReceive, peer: mpi.AnySource, tag: mpi.AnyTag, length: largest}); err != nil {
 			return err
 		}
 	}
-	for sends > 0 || receives < expected {
+	for d.sends > 0 || d.received < expected {
 		q, err := r.Next()
 		if err != nil {
 			return err
 		}
-		if err := end(q); err != nil {
+		if err := d.over(q); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (d *driver) do(op operation) error {
+	switch op.kind {
+	case opCompute:
+		d.Compute(op.pause)
+		return nil
+	case opTest:
+		q, err := d.Test()
+		if err != nil || q == nil {
+			return err
+		}
+		return d.over(q)
+	}
+	addr, data, err := d.Alloc(op.length)
+	if err != nil {
+		return err
+	}
+	if op.kind == opSend {
+		fill(data, mpi.Status{Source: d.Rank.Rank(), Tag: op.tag, Sequence: d.sequence[op.peer]})
+		d.sequence[op.peer]++
+		d.sends++
+		_, err = d.Isend(addr, op.length, op.peer, op.tag)
+		return err
+	}
+	d.seen.posted, d.seen.received = append(d.seen.posted, op), append(d.seen.received, nothing)
+	q, err := d.Irecv(addr, op.length, op.peer, op.tag)
+	if err != nil {
+		return err
+	}
+	q.User = len(d.buffers)
+	d.buffers = append(d.buffers, data)
+	return nil
+}
+
+// over checks what a receive has received.
+func (d *driver) over(q *mpi.Request) error {
+	defer d.Free(q)
+	if !q.Receives() {
+		d.sends--
+		return nil
+	}
+	d.received++
+	got, data := q.Status(), d.buffers[q.User]
+	d.seen.received[q.User] = got
+	want := make([]byte, got.Bytes)
+	fill(want, got)
+	if !bytes.Equal(want, data[:got.Bytes]) || len(bytes.TrimRight(data[got.Bytes:], "\x00")) > 0 {
+		return fmt.Errorf("rank %d: payload of %+v differs", d.Rank.Rank(), got)
 	}
 	return nil
 }
