@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
 )
 
@@ -269,17 +270,9 @@ func (p *Plan) checkStep(rank int, s *Step, path string, at *env) error {
 	case s.Expect != nil:
 		return p.checkAt(s.Expect, []int{rank}, at)
 	}
-	for _, t := range []struct {
-		name string
-		time interface{ String() string }
-		bad  bool
-	}{
-		{"sleep", s.Sleep, s.Sleep != nil && *s.Sleep < 0},
-		{"until", s.Until, s.Until != nil && *s.Until < 0},
-		{"compute", s.Compute, s.Compute != nil && *s.Compute < 0},
-	} {
-		if t.bad {
-			return fmt.Errorf("%s: %v, expected no negative time", t.name, t.time)
+	for name, t := range map[string]*sim.Time{"sleep": s.Sleep, "until": s.Until, "compute": s.Compute} {
+		if t != nil && (*t < 0 || *t > maxTime) {
+			return fmt.Errorf("%s: %v, expected 0 s to %v", name, *t, maxTime)
 		}
 	}
 	return nil
@@ -291,8 +284,8 @@ func (p *Plan) eachEnd(t *Target, at *env, check func(*env) error) error {
 	if err != nil {
 		return fmt.Errorf("count: %w", err)
 	}
-	if t.Interval != nil && *t.Interval < 0 {
-		return fmt.Errorf("interval: %v, expected no negative time", *t.Interval)
+	if t.Interval != nil && (*t.Interval < 0 || *t.Interval > maxTime/sim.Time(max(n, 1))) {
+		return fmt.Errorf("interval: %v, expected 0 s to %v", *t.Interval, maxTime/sim.Time(max(n, 1)))
 	}
 	for _, i := range ends(n) {
 		if err := check(at.with(varI, i)); err != nil {

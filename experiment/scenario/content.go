@@ -188,6 +188,9 @@ func wholeFloat(f float64) (*big.Int, bool) {
 // maxBytes bounds memory that a scenario asks for, per region and message.
 const maxBytes = 1 << 30
 
+// maxContent bounds a list of typed values, bytes.
+const maxContent = 1 << 24
+
 // source is where the bytes of a pattern come from: the seed, and numbers that tell the memory apart.
 type source struct{ seed, stream uint64 }
 
@@ -209,8 +212,8 @@ func (c *Content) make(at *env, src source) ([]byte, error) {
 		if b, err = c.fields[i].append(b, at, src); err != nil {
 			return nil, fmt.Errorf("[%d]: %w", i, err)
 		}
-		if len(b) > maxBytes {
-			return nil, fmt.Errorf("[%d]: more than %d bytes", i, maxBytes)
+		if len(b) > maxContent {
+			return nil, fmt.Errorf("[%d]: more than %d bytes", i, maxContent)
 		}
 	}
 	return b, nil
@@ -240,7 +243,7 @@ func (f *Field) exprs() [wholeTypes]Expr {
 
 // append adds the field's bytes to b.
 func (f *Field) append(b []byte, at *env, src source) ([]byte, error) {
-	count, err := f.Count.int(at, 1, 0, maxBytes)
+	count, err := f.Count.int(at, 1, 0, maxContent)
 	if err != nil {
 		return nil, fmt.Errorf("count: %w", err)
 	}
@@ -248,8 +251,8 @@ func (f *Field) append(b []byte, at *env, src source) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(one))*count > maxBytes {
-		return nil, fmt.Errorf("count: %d times %d bytes, expected at most %d bytes", count, len(one), maxBytes)
+	if int64(len(one))*count > maxContent {
+		return nil, fmt.Errorf("count: %d times %d bytes, expected at most %d bytes", count, len(one), maxContent)
 	}
 	for range count {
 		b = append(b, one...)
@@ -272,10 +275,10 @@ func (f *Field) one(at *env, src source) ([]byte, error) {
 		v, err := f.F64.eval(at)
 		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)), err
 	case f.Zero.IsSet():
-		n, err := f.Zero.int(at, 0, 0, maxBytes)
+		n, err := f.Zero.int(at, 0, 0, maxContent)
 		return make([]byte, n), err
 	case f.Pattern.IsSet():
-		n, err := f.Pattern.int(at, 0, 0, maxBytes)
+		n, err := f.Pattern.int(at, 0, 0, maxContent)
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ func (e *FieldError) Error() string {
 func (e *FieldError) Unwrap() error { return e.Err }
 
 // maxNodes bounds what aliases can make of a small file.
-const maxNodes = 1 << 20
+const maxNodes = 1 << 17
 
 // decoder turns YAML nodes into values of Spec. It knows every field by its type, notes the line of every path and collects
 // errors; a node that is wrong leaves its value as it was.

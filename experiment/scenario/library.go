@@ -103,7 +103,7 @@ func snake(name string) string {
 func namedLayout(list []Field, at *env) (fields []stateField, size int64, err error) {
 	for i := range list {
 		f := &list[i]
-		count, err := f.Count.int(at, 1, 0, maxBytes)
+		count, err := f.Count.int(at, 1, 0, maxContent)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -105,7 +105,9 @@ func (s *Spec) Plan(o Options) (*Plan, error) {
 		p.fail("ranks", "%d, expected 1 to %d", p.ranks, maxRanks)
 	}
 	if p.engine != "" {
-		if err := checkEngine(p.engine); err != nil {
+		if err := checkEngine(p.engine); err != nil && o.Engine != "" {
+			p.errs = append(p.errs, err)
+		} else if err != nil {
 			p.fail("engine", "%w", err)
 		}
 	}
@@ -162,7 +164,13 @@ func (p *Plan) relative(name string) string {
 	return filepath.Join(filepath.Dir(p.spec.file), name)
 }
 
-// loadProfile reads the profile with all replacements. A crossbar has no radix: it need not be taken away by hand.
+// override is a value of the profile to replace.
+type override struct {
+	text  string // path=value
+	where string // path in the scenario
+}
+
+// loadProfile reads the profile with all replacements; more are those of the caller.
 func (p *Plan) loadProfile(more []string) {
 	s := p.spec
 	name := s.Profile
@@ -171,42 +179,58 @@ func (p *Plan) loadProfile(more []string) {
 			name = "." + string(os.PathSeparator) + name
 		}
 	}
-	var all []string
-	where := make(map[string]string) // override: path in the scenario
-	add := func(o, path string) {
-		all = append(all, o)
-		where[o] = path
-	}
+	var own []override
 	for _, x := range s.Set {
-		add(x.Path+"="+x.Value, x.where)
+		own = append(own, override{x.Path + "=" + x.Value, x.where})
 	}
 	for _, x := range s.Topology {
-		add("fabric."+x.Path+"="+x.Value, x.where)
-		if x.Path == "kind" && x.Value == "crossbar" {
-			add("fabric.radix=0", x.where)
-		}
+		own = append(own, override{"fabric." + x.Path + "=" + x.Value, x.where})
 	}
-	for _, o := range more {
-		add(o, "")
-		if strings.ReplaceAll(o, " ", "") == "fabric.kind=crossbar" {
-			add("fabric.radix=0", "")
-		}
+	var all []string
+	for _, o := range own {
+		all = append(all, withRadix(o.text)...)
 	}
 	var err error
-	if p.profile, err = runtime.LoadProfile(name, all...); err == nil {
-		return
-	}
-	for _, o := range all {
-		if strings.Contains(err.Error(), o) {
-			if where[o] == "" {
-				p.errs = append(p.errs, err)
+	if p.profile, err = runtime.LoadProfile(name, all...); err != nil {
+		for _, o := range own {
+			if strings.Contains(err.Error(), o.text) {
+				p.fail(o.where, "%w", err)
 				return
 			}
-			p.fail(where[o], "%w", err)
-			return
+		}
+		p.fail(guilty(name, own), "%w", err)
+		return
+	}
+	for _, o := range more {
+		all = append(all, withRadix(o)...)
+	}
+	if p.profile, err = runtime.LoadProfile(name, all...); err != nil {
+		p.errs = append(p.errs, err)
+	}
+}
+
+// guilty is the path of the replacement without which a profile would be right, else that of the profile.
+func guilty(name string, own []override) string {
+	for i := range own {
+		var others []string
+		for k, o := range own {
+			if k != i {
+				others = append(others, withRadix(o.text)...)
+			}
+		}
+		if _, err := runtime.LoadProfile(name, others...); err == nil {
+			return own[i].where
 		}
 	}
-	p.fail("profile", "%w", err)
+	return "profile"
+}
+
+// withRadix adds to the choice of a crossbar what it means for the radix: it has none.
+func withRadix(override string) []string {
+	if strings.ReplaceAll(override, " ", "") == "fabric.kind=crossbar" {
+		return []string{override, "fabric.radix=0"}
+	}
+	return []string{override}
 }
 
 // planEntries resolves ranks, modules and states.

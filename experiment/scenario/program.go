@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
@@ -11,8 +12,11 @@ import (
 // steps does the steps of a program, or of a repeat in it.
 func (r *run) steps(st *rankState, steps []Step, path string, at *env) error {
 	for i := range steps {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
 		s := &steps[i]
-		st.step, st.waits = fmt.Sprintf("%s[%d]", path, i), ""
+		st.step, st.waits = fmt.Sprintf("%s[%d]", path, i), waiting{}
 		if s.Repeat != nil {
 			times, err := s.Repeat.Times.int(at, 1, 0, maxCount)
 			if err != nil {
@@ -46,10 +50,16 @@ func (r *run) step(st *rankState, s *Step, path string, at *env) error {
 	case s.Wait != nil:
 		return r.wait(st, s.Wait, at)
 	case s.Sleep != nil:
+		if err := soon(p.Now(), *s.Sleep); err != nil {
+			return err
+		}
 		p.Sleep(*s.Sleep)
 	case s.Until != nil:
 		p.SleepUntil(max(p.Now(), *s.Until))
 	case s.Compute != nil:
+		if err := soon(p.Now(), *s.Compute); err != nil {
+			return err
+		}
 		p.Compute(*s.Compute)
 	case s.Copy != nil:
 		from, into, err := r.copy(p.Rank(), s.Copy, at)
@@ -63,6 +73,17 @@ func (r *run) step(st *rankState, s *Step, path string, at *env) error {
 		return r.doMeasure(st, s.Measure, at)
 	case s.Expect != nil:
 		r.expect(s.Expect, path+".expect", []int{p.Rank()}, at)
+	}
+	return nil
+}
+
+// maxTime is when a run must have ended, so that no sum of times overflows.
+const maxTime = sim.Time(math.MaxInt64 / 2)
+
+// soon reports a time that would take a run beyond its end.
+func soon(now, d sim.Time) error {
+	if d > maxTime-now {
+		return fmt.Errorf("the run would go on beyond %v", maxTime)
 	}
 	return nil
 }
@@ -81,7 +102,13 @@ func (r *run) each(st *rankState, t *Target, at *env, post func(*env) error) err
 	}
 	start := st.proc.Now()
 	for i := range n {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
 		if t.Interval != nil {
+			if err := soon(start, sim.Time(i)**t.Interval); err != nil {
+				return err
+			}
 			st.proc.SleepUntil(max(st.proc.Now(), start+sim.Time(i)**t.Interval))
 		}
 		if err := post(at.with(varI, i)); err != nil {
@@ -195,15 +222,10 @@ func (r *run) wait(st *rankState, w *Wait, at *env) error {
 			what = "bytes in entry " + w.Entry
 		}
 	}
-	ni := st.proc.NI()
-	before, err := ni.CTGet(c.ct)
-	if err != nil {
-		return err
-	}
-	st.waits = fmt.Sprintf("%d %s in all, of which %d were there when the wait began", c.waited+n, what, before.Success)
-	v, err := ni.CTWait(c.ct, c.waited+n)
+	st.waits = waiting{c.ct, c.waited + n, what}
+	v, err := st.proc.NI().CTWait(c.ct, c.waited+n)
 	if err == nil && v.Failure > 0 {
-		err = fmt.Errorf("%d operations failed while the program waited for %s", v.Failure, what)
+		err = fmt.Errorf("%s while the program waited for %s", plural(int(v.Failure), "operation failed", "operations failed"), what)
 		if last := r.rec.ranks[st.proc.Rank()].lastFail; last != portals.NIOK {
 			err = fmt.Errorf("%w: %s", err, last)
 		}

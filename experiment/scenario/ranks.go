@@ -35,14 +35,9 @@ func parseRanks(text string) (rankRange, error) {
 // list evaluates the set. A rank may occur once only.
 func (s RankSet) list(at *env) ([]int, error) {
 	var list []int
-	ranks := at.value[varRanks]
 	seen := make(map[int64]bool)
 	for _, t := range s.terms {
-		first, err := t.first.int(at, 0, 0, ranks-1)
-		if err != nil {
-			return nil, fmt.Errorf("rank %w", err)
-		}
-		last, err := t.last.int(at, first, -1, ranks-1)
+		first, last, err := t.bounds(at)
 		if err != nil {
 			return nil, fmt.Errorf("rank %w", err)
 		}
@@ -55,4 +50,22 @@ func (s RankSet) list(at *env) ([]int, error) {
 		}
 	}
 	return list, nil
+}
+
+// bounds evaluates a range. It may be empty, as 1..last is on one rank; else both ends are ranks.
+func (t *rankRange) bounds(at *env) (first, last int64, err error) {
+	ranks := at.value[varRanks]
+	if t.last.IsSet() {
+		first, err = t.first.int(at, 0, 0, ranks)
+		if err == nil {
+			last, err = t.last.int(at, 0, -1, ranks-1)
+		}
+		if err == nil && first > last {
+			return first, last, nil
+		}
+	}
+	if first, err = t.first.int(at, 0, 0, ranks-1); err == nil {
+		last, err = t.last.int(at, first, 0, ranks-1)
+	}
+	return first, last, err
 }

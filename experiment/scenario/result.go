@@ -24,15 +24,15 @@ type Table struct {
 
 // Result is what a run showed.
 type Result struct {
-	Title   string
-	Profile string
-	Ranks   int
-	Seed    uint64
-	End     sim.Time // of the run
-	Checked int      // comparisons that expectations made
-	Failed  bool
-	Tables  []Table // those that the scenario asks for
-	Notes   []string
+	Title    string
+	Profile  string
+	Ranks    int
+	Seed     uint64
+	End      sim.Time // of the run
+	Checked  int      // comparisons that expectations made
+	Failures []string // what went wrong, the same as the error of the run
+	Tables   []Table  // those that the scenario asks for
+	Notes    []string
 }
 
 // statInfo is something that a rank counts.
@@ -54,7 +54,7 @@ var stats = []statInfo{
 	{"handler_cycles", "Cycles charged to handlers.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.HandlerCycles })},
 	{"flow_control", "Messages in which flow control was triggered.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.FlowControl })},
 	{"lost_actions", "Actions of handlers on counters that were freed meanwhile.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.LostActions })},
-	{"host_memory", "Bytes through host memory: DMA in both directions and streams of the cores.", report.Size, ofNode(func(s *runtime.Stats) int64 { return s.HostMemoryBytes })},
+	{"host_memory_bytes", "Bytes through host memory: DMA in both directions and streams of the cores.", report.Size, ofNode(func(s *runtime.Stats) int64 { return s.HostMemoryBytes })},
 }
 
 func ofNode(get func(*runtime.Stats) int64) func(*run, int) int64 {
@@ -72,7 +72,10 @@ func ofRank(get func(*counts) int64) func(*run, int) int64 {
 func (r *run) result(err error) *Result {
 	x := &Result{
 		Title: r.spec.Title, Profile: r.profile.Name, Ranks: r.ranks, Seed: r.seed,
-		End: r.cluster.Engine().Now(), Checked: r.checked, Failed: err != nil,
+		End: r.cluster.Engine().Now(), Checked: r.checked,
+	}
+	if err != nil {
+		x.Failures = strings.Split(err.Error(), "\n")
 	}
 	if x.Title == "" {
 		x.Title = r.spec.file
@@ -80,10 +83,10 @@ func (r *run) result(err error) *Result {
 	x.Tables = r.tables()
 	for rank := range r.states {
 		if n := r.rec.ranks[rank].truncated; n > 0 {
-			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %d messages did not fit in their entry and were truncated", rank, n))
+			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s to fit in an entry", rank, plural(int(n), "message truncated", "messages truncated")))
 		}
 		if n := r.cluster.Node(rank).Stats().PacketsDropped; n > 0 {
-			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %d packets were dropped for want of room", rank, n))
+			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s for want of room", rank, plural(int(n), "packet dropped", "packets dropped")))
 		}
 	}
 	return x
@@ -150,11 +153,7 @@ func (r *run) latencyTable() *report.Table {
 func (r *run) statsTable() (t *report.Table, idle []string) {
 	columns := []report.Column{rankColumn}
 	for _, s := range stats {
-		c := report.Column{Name: s.name, Kind: s.kind, Help: s.help}
-		if s.kind == report.Size {
-			c.Unit = "B"
-		}
-		columns = append(columns, c)
+		columns = append(columns, report.Column{Name: s.name, Kind: s.kind, Help: s.help})
 	}
 	columns = append(columns, report.Column{
 		Name: "cpu_busy", Unit: "ns", Kind: report.Duration,
@@ -250,8 +249,8 @@ func (r *run) eventTable() *report.Table {
 		report.Column{Name: "event", Kind: report.Text, Help: "Type of the event."},
 		report.Column{Name: "of", Kind: report.Text, Help: "Entry, or step that posted the operation."},
 		report.Column{Name: "from", Kind: report.Count, Help: "Rank of the initiator, at the target."},
-		report.Column{Name: "length", Unit: "B", Kind: report.Size, Help: "Bytes that were moved."},
-		report.Column{Name: "requested", Unit: "B", Kind: report.Size, Help: "Bytes that were asked for."},
+		report.Column{Name: "bytes", Kind: report.Size, Help: "Bytes that were moved."},
+		report.Column{Name: "requested_bytes", Kind: report.Size, Help: "Bytes that were asked for."},
 		report.Column{Name: "match_bits", Kind: report.Text, Help: "Match bits of the request."},
 		report.Column{Name: "hdr_data", Kind: report.Text, Help: "64 bits of the initiator."},
 		report.Column{Name: "result", Kind: report.Text, Help: "OK, or why it failed."})
@@ -287,15 +286,20 @@ func (r *run) logTable() *report.Table {
 func (x *Result) Summary() string {
 	outcome := "nothing was expected"
 	switch {
-	case x.Failed:
+	case x.Failures != nil:
 		outcome = "FAILED"
 	case x.Checked > 0:
-		outcome = fmt.Sprintf("%d expectations hold", x.Checked)
-		if x.Checked == 1 {
-			outcome = "1 expectation holds"
-		}
+		outcome = plural(x.Checked, "comparison holds", "comparisons hold")
 	}
-	return fmt.Sprintf("%s: %d ranks, %s, seed %d, ended at %v, %s", x.Title, x.Ranks, x.Profile, x.Seed, x.End, outcome)
+	return fmt.Sprintf("%s: %s, %s, seed %d, ended at %v, %s", x.Title, plural(x.Ranks, "rank", "ranks"), x.Profile, x.Seed, x.End, outcome)
+}
+
+// plural is a number with its noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // Write writes the tables. CSV and NDJSON hold one table: it is an error if there are more. JSON is an object with all of them.
@@ -364,7 +368,7 @@ func (x *Result) names() []string {
 
 func (x *Result) writeJSON(w io.Writer) error {
 	out := map[string]any{
-		"title": x.Title, "profile": x.Profile, "ranks": x.Ranks, "seed": x.Seed, "failed": x.Failed,
+		"title": x.Title, "profile": x.Profile, "ranks": x.Ranks, "seed": x.Seed, "failures": append([]string{}, x.Failures...),
 		"checked": x.Checked, "end_ps": int64(x.End), "notes": append([]string{}, x.Notes...),
 	}
 	for _, t := range x.Tables {

@@ -13,6 +13,7 @@ import (
 // run is a scenario under way.
 type run struct {
 	*Plan
+	ctx      context.Context // looked at between steps
 	cluster  *runtime.Cluster
 	rec      *recorder
 	states   []rankState
@@ -40,7 +41,7 @@ type rankState struct {
 	marks          map[string]sim.Time
 	latencies      []*latency // in the order of their first samples
 	step           string     // path of the step under way; "": none
-	waits          string     // what it waits for
+	waits          waiting
 	handlersFailed int64
 }
 
@@ -54,6 +55,13 @@ type region struct {
 type waitable struct {
 	ct     portals.Handle
 	waited uint64
+}
+
+// waiting is what a step waits for. The zero value is nothing.
+type waiting struct {
+	ct     portals.Handle
+	count  uint64
+	things string
 }
 
 // installed is an entry on a rank.
@@ -79,7 +87,7 @@ type logLine struct {
 // Run carries the scenario out. The tracer, if not nil, records a timeline. A result is returned whenever the simulation began,
 // also with an error: one says what has failed, the other what was seen.
 func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (*Result, error) {
-	r := &run{Plan: p, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
+	r := &run{Plan: p, ctx: ctx, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
 	r.rec = &recorder{run: r, ranks: make([]counts, p.ranks), wanted: p.output.Events}
 	c, err := runtime.NewCluster(runtime.Config{
 		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec,
@@ -102,7 +110,7 @@ func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (*Result, error) {
 		}
 	}
 	err = c.Run(ctx)
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return nil, err
 	}
 	return r.finish(err)
@@ -119,11 +127,13 @@ func (r *run) finish(err error) (*Result, error) {
 			return nil, err
 		}
 	}
-	var stuck *sim.StuckError
-	if errors.As(err, &stuck) {
-		err = errors.Join(err, r.whereStuck())
-	}
-	if err == nil {
+	if err != nil {
+		var stuck *sim.StuckError
+		if errors.As(err, &stuck) {
+			err = errors.Join(err, r.whereStuck())
+		}
+		err = errors.Join(err, r.whatWentWrong(failed))
+	} else {
 		for i := range r.spec.Expect {
 			r.expect(&r.spec.Expect[i], fmt.Sprintf("expect[%d]", i), nil, r.env)
 		}
@@ -169,14 +179,31 @@ func (r *run) whereStuck() error {
 	var errs []error
 	for rank := range r.states {
 		st := &r.states[rank]
-		if st.step == "" || st.waits == "" {
+		if st.step == "" || st.waits.things == "" {
 			continue
 		}
 		if len(errs) == keptFailures {
 			errs = append(errs, errors.New("and further ranks"))
 			break
 		}
-		errs = append(errs, r.at(st.step, fmt.Errorf("rank %d waits here for %s", rank, st.waits)))
+		v, err := st.proc.NI().CTGet(st.waits.ct)
+		if err != nil {
+			return err
+		}
+		errs = append(errs, r.at(st.step, fmt.Errorf("rank %d waits here for %d %s, %d have come", rank, st.waits.count, st.waits.things, v.Success)))
+	}
+	return errors.Join(errs...)
+}
+
+// whatWentWrong lists what may be the reason why a run ended early.
+func (r *run) whatWentWrong(failed []runtime.HandlerError) error {
+	var errs []error
+	for i, f := range failed {
+		if i == keptFailures {
+			errs = append(errs, fmt.Errorf("and %d more handlers failed", len(failed)-i))
+			break
+		}
+		errs = append(errs, f)
 	}
 	for _, m := range r.rec.refused {
 		errs = append(errs, m)

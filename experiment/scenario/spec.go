@@ -17,7 +17,7 @@ type Spec struct {
 	Entries     []Entry       `yaml:"entries" help:"Match list entries, with or without handlers. They are appended in this order before time begins."`
 	Programs    []Program     `yaml:"programs" help:"What the hosts do. A rank has at most one program; ranks without one only serve their entries."`
 	Expect      []Expectation `yaml:"expect" help:"What must be true at the end. If it is not, the run has failed."`
-	Output      Output        `yaml:"output" help:"What to show. By default latencies and statistics."`
+	Output      Output        `yaml:"output" help:"What to show besides latencies. By default, what the ranks counted, if nothing is measured."`
 
 	file  string
 	lines map[string]int // by path
