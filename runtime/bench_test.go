@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers/sum"
+	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -30,60 +31,61 @@ func newStream(tb testing.TB, packets int) *stream {
 	module, err := c.LoadModule("sum", sum.Module)
 	require.NoError(tb, err)
 	s := &stream{c: c, packets: packets}
-	bytes := packets * 256
-	require.NoError(tb, c.Spawn(1, "target", func(p *runtime.Proc) error {
-		ni := p.NI()
-		if s.memory, err = p.HPUAllocMem(module, len(spin.EncodeState(new(sum.State)))); err != nil {
-			return err
-		}
-		handlers, err := s.memory.Spin("", sum.Payload, "")
-		if err != nil {
-			return err
-		}
-		ct, err := ni.CTAlloc()
-		if err != nil {
-			return err
-		}
-		if _, err := ni.PTAlloc(0, portals.EQNone, 0); err != nil {
-			return err
-		}
-		addr, _ := p.Alloc(bytes)
-		_, err = ni.MEAppend(0, &portals.ME{
-			Start: addr, Length: uint64(bytes), CT: ct, UID: portals.UIDAny, MatchID: portals.AnyID,
-			Options: portals.OptMEOpPut | portals.OptMEEventCTComm, Spin: handlers,
-		}, portals.PriorityList, 0)
+	require.NoError(tb, c.Spawn(1, "target", func(p *runtime.Proc) error { return s.target(p, module) }))
+	require.NoError(tb, c.Spawn(0, "source", s.source))
+	return s
+}
+
+// target appends the entry whose handlers sum the packets up.
+func (s *stream) target(p *runtime.Proc, module *hpu.Module) (err error) {
+	ni := p.NI()
+	if s.memory, err = p.HPUAllocMem(module, len(spin.EncodeState(new(sum.State)))); err != nil {
 		return err
-	}))
-	require.NoError(tb, c.Spawn(0, "source", func(p *runtime.Proc) error {
-		ni := p.NI()
-		addr, data := p.Alloc(bytes)
-		for i := range data {
-			data[i] = byte(i)
+	}
+	handlers, err := s.memory.Spin("", sum.Payload, "")
+	if err != nil {
+		return err
+	}
+	if _, err := ni.PTAlloc(0, portals.EQNone, 0); err != nil {
+		return err
+	}
+	addr, _ := p.Alloc(s.packets * 256)
+	_, err = ni.MEAppend(0, &portals.ME{
+		Start: addr, Length: uint64(s.packets * 256), UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut, Spin: handlers,
+	}, portals.PriorityList, 0)
+	return err
+}
+
+// source sends as many messages as are wanted, each up to its acknowledgement.
+func (s *stream) source(p *runtime.Proc) error {
+	ni := p.NI()
+	bytes := uint64(s.packets * 256)
+	addr, data := p.Alloc(s.packets * 256)
+	for i := range data {
+		data[i] = byte(i)
+	}
+	eq, err := ni.EQAlloc(16)
+	if err != nil {
+		return err
+	}
+	md, err := ni.MDBind(&portals.MD{Start: addr, Length: bytes, EQ: eq})
+	if err != nil {
+		return err
+	}
+	for {
+		for s.done == s.rounds {
+			p.Sleep(sim.Microsecond)
 		}
-		eq, err := ni.EQAlloc(16)
-		if err != nil {
+		if err := ni.Put(md, 0, bytes, portals.Ack, portals.PhysID(1, 0), 0, 0, 0, 0, 0); err != nil {
 			return err
 		}
-		md, err := ni.MDBind(&portals.MD{Start: addr, Length: uint64(bytes), EQ: eq})
-		if err != nil {
-			return err
-		}
-		for {
-			for s.done == s.rounds {
-				p.Sleep(sim.Microsecond)
-			}
-			if err := ni.Put(md, 0, uint64(bytes), portals.Ack, portals.PhysID(1, 0), 0, 0, 0, 0, 0); err != nil {
+		for range 2 { // SEND and ACK
+			if _, err := ni.EQWait(eq); err != nil {
 				return err
 			}
-			for range 2 { // SEND and ACK
-				if _, err := ni.EQWait(eq); err != nil {
-					return err
-				}
-			}
-			s.done++
 		}
-	}))
-	return s
+		s.done++
+	}
 }
 
 // run sends n more messages, up to the acknowledgement of the last.
