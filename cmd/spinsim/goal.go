@@ -46,6 +46,11 @@ type modelFlags struct {
 	coscheduled bool
 }
 
+// names are those of the flags, which nodes do not have.
+func (f *modelFlags) names() []string {
+	return []string{"L", "o", "g", "G", "O", "S", "noise", "noise-seed", "noise-coscheduled"}
+}
+
 func (f *modelFlags) register(c *cobra.Command) {
 	f.params = goal.DefaultParams()
 	flags := c.Flags()
@@ -90,44 +95,90 @@ func parseTableOrJSON(format string) (json bool, err error) {
 	return false, badInput(fmt.Errorf("--format: %q, expected %s or %s", format, report.TextFormat, report.JSONFormat))
 }
 
+// goalRunFlags are those of goal run.
+type goalRunFlags struct {
+	model    modelFlags
+	nodes    nodeFlags
+	on       string
+	format   string
+	timeline string
+	path     bool
+}
+
 func goalRunCommand() *cobra.Command {
-	var model modelFlags
-	var format, timeline string
-	var path bool
+	var f goalRunFlags
 	c := &cobra.Command{
 		Use:   "run FILE",
 		Short: "When does every rank finish?",
-		Long: `Run computes the finishing time of every rank in the LogGOPS model (LogGOPS'10).
+		Long: `Run computes the finishing time of every rank, in the LogGOPS model (LogGOPS'10) or, with --on nodes, on simulated nodes: sends
+and receives are then real messages, matched by the host or by its network interface (sPIN'17 §5.1), and every byte is checked.
 
 A schedule that does not finish is reported with the operations that wait, and the exit status is 1.`,
 		Args: exactArguments("FILE"),
-		RunE: func(c *cobra.Command, args []string) error {
-			json, err := parseTableOrJSON(format)
-			if err != nil {
-				return err
-			}
-			s, err := readSchedule(c, args[0])
-			if err != nil {
-				return err
-			}
-			r, steps, err := runModel(s, &model, timeline, path)
-			if err != nil {
-				return err
-			}
-			if json {
-				return r.WriteJSON(c.OutOrStdout())
-			}
-			if err := r.WriteTable(c.OutOrStdout()); err != nil || !path {
-				return err
-			}
-			return writePath(c.OutOrStdout(), steps)
-		},
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
-	model.register(c)
-	c.Flags().StringVar(&format, "format", "table", "table or json")
-	c.Flags().StringVar(&timeline, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
-	c.Flags().BoolVar(&path, "critical-path", false, "show below the table the operations on which the last finishing time hangs")
+	c.Flags().StringVar(&f.on, "on", "model", "model or nodes")
+	f.model.register(c)
+	f.nodes.register(c)
+	c.Flags().StringVar(&f.format, "format", "table", "table or json")
+	c.Flags().StringVar(&f.timeline, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
+	c.Flags().BoolVar(&f.path, "critical-path", false, "model: show below the table the operations on which the last finishing time hangs")
 	return c
+}
+
+// check refuses flags of the model for a run on nodes, and the other way round.
+func (f *goalRunFlags) check(c *cobra.Command) error {
+	foreign := f.nodes.names()
+	switch f.on {
+	case "model":
+	case "nodes":
+		foreign = append(f.model.names(), "critical-path")
+	default:
+		return badInput(fmt.Errorf("--on: %q, expected model or nodes", f.on))
+	}
+	for _, name := range foreign {
+		if c.Flags().Changed(name) {
+			return badInput(fmt.Errorf("--%s has no meaning with --on %s", name, f.on))
+		}
+	}
+	return nil
+}
+
+func (f *goalRunFlags) run(c *cobra.Command, file string) error {
+	json, err := parseTableOrJSON(f.format)
+	if err != nil {
+		return err
+	}
+	if err := f.check(c); err != nil {
+		return err
+	}
+	s, err := readSchedule(c, file)
+	if err != nil {
+		return err
+	}
+	out := c.OutOrStdout()
+	if f.on == "nodes" {
+		f.nodes.timeline = f.timeline
+		results, err := runNodes(c, s, &f.nodes)
+		switch {
+		case err != nil:
+			return err
+		case json:
+			return writeNodesJSON(out, results)
+		}
+		return writeNodesTable(out, results, f.nodes.profile)
+	}
+	r, steps, err := runModel(s, &f.model, f.timeline, f.path)
+	if err != nil {
+		return err
+	}
+	if json {
+		return r.WriteJSON(out)
+	}
+	if err := r.WriteTable(out); err != nil || !f.path {
+		return err
+	}
+	return writePath(out, steps)
 }
 
 // runModel runs a schedule on the LogGOPS model and draws it if a timeline is asked for. The path is empty if none is.

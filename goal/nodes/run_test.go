@@ -36,7 +36,7 @@ func TestOneMessage(t *testing.T) {
 	// The host looks at one receive in its list (51,000) and copies: 8 B read and 8 written, 16 cache lines of 64 B under way
 	// for 51,000 each.
 	r = run(t, text, mpi.Host)
-	require.EqualValues(t, visible+51_000+51_000+copyTime(t, 8), r.Finish[1])
+	require.Equal(t, visible+51_000+51_000+copyTime(t, 8), r.Finish[1])
 }
 
 // copyTime is how long a core copies n bytes, not more than a piece, with the memory to itself.

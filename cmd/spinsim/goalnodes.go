@@ -1,0 +1,192 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/goal/nodes"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/trace"
+)
+
+// nodeFlags say on which nodes a schedule runs and who matches.
+type nodeFlags struct {
+	profile   string
+	overrides []string
+	matching  []string
+	eager     string
+	buffers   int
+	seed      uint64
+	engine    string
+	timeline  string
+}
+
+// names are those of the flags, which the endpoint model does not have.
+func (f *nodeFlags) names() []string {
+	return []string{"profile", "set", "matching", "eager", "buffers", "seed", "engine"}
+}
+
+func (f *nodeFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	o := mpi.DefaultOptions(mpi.Host)
+	flags.StringVar(&f.profile, "profile", "spin-int", "nodes: device and network, `NAME` or file")
+	flags.StringArrayVar(&f.overrides, "set", nil, "nodes: change a value of the profile: `PATH=VALUE`, such as hpu.cores=8; may be repeated")
+	flags.StringSliceVar(&f.matching, "matching", formNames(), "nodes: `LIST` of those who match: host, offload")
+	flags.StringVar(&f.eager, "eager", strings.ReplaceAll(runtime.Size(o.Eager).String(), " ", ""), "nodes: largest message that does not wait for its receive: `SIZE`")
+	flags.IntVar(&f.buffers, "buffers", o.Buffers, "nodes: `NUMBER` of buffers of each rank for messages without a receive")
+	flags.Uint64Var(&f.seed, "seed", 1, "nodes: `NUMBER` for the random streams of the simulation")
+	flags.StringVar(&f.engine, "engine", "wazero", "nodes: WebAssembly engine: wazero, or wasmtime if built with that tag")
+}
+
+func formNames() (names []string) {
+	for _, m := range mpi.Forms() {
+		names = append(names, string(m))
+	}
+	return names
+}
+
+// configs returns a configuration for each form of matching.
+func (f *nodeFlags) configs() ([]nodes.Config, error) {
+	p, err := runtime.LoadProfile(f.profile, f.overrides...)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	eager, err := runtime.ParseSize(f.eager)
+	if err != nil {
+		return nil, badInput(fmt.Errorf("--eager: %w", err))
+	}
+	if f.timeline != "" && len(f.matching) != 1 {
+		return nil, badInput(fmt.Errorf("--trace: expected one form of --matching, got %v", f.matching))
+	}
+	var list []nodes.Config
+	for _, m := range f.matching {
+		o := mpi.DefaultOptions(mpi.Matching(m))
+		o.Eager, o.Buffers = int(eager), f.buffers
+		o.BufferBytes = max(o.BufferBytes, messagesPerBuffer*o.Eager)
+		if err := o.Validate(); err != nil {
+			return nil, badInput(err)
+		}
+		list = append(list, nodes.Config{Profile: p, MPI: o, Seed: f.seed, Engine: f.engine})
+	}
+	return list, nil
+}
+
+// messagesPerBuffer is how many of the largest eager messages a buffer holds at least.
+const messagesPerBuffer = 16
+
+// runNodes runs a schedule on nodes, in one form of matching after the other.
+func runNodes(c *cobra.Command, s *goal.Schedule, f *nodeFlags) (results []*nodes.Result, err error) {
+	configs, err := f.configs()
+	if err != nil {
+		return nil, err
+	}
+	var w *trace.Writer
+	if f.timeline != "" {
+		if w, err = trace.Create(f.timeline, trace.Options{}); err != nil {
+			return nil, badInput(err)
+		}
+		defer func() { err = errors.Join(err, w.Close()) }()
+	}
+	for _, cfg := range configs {
+		if w != nil {
+			cfg.Tracer = w
+		}
+		r, err := nodes.Run(c.Context(), s, cfg)
+		if input := (nodes.InputError{}); errors.As(err, &input) {
+			return nil, badInput(err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("matching by %s: %w", cfg.MPI.Matching, err)
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// writeNodesJSON writes one object for each form of matching, in an array.
+func writeNodesJSON(out io.Writer, results []*nodes.Result) error {
+	type object struct {
+		Matching    mpi.Matching `json:"matching"`
+		Ranks       int          `json:"ranks"`
+		Events      uint64       `json:"events"`
+		Messages    int64        `json:"messages"`
+		MaxNS       float64      `json:"max_ns"`
+		MaxRank     int          `json:"max_rank"`
+		Speedup     float64      `json:"speedup"`
+		Share       float64      `json:"communication_share"`
+		Unexpected  int64        `json:"unexpected"`
+		Large       int64        `json:"large"`
+		Copied      int64        `json:"copied"`
+		CopiedBytes int64        `json:"copied_bytes"`
+		HostMemory  int64        `json:"host_memory_bytes"`
+		FinishNS    []float64    `json:"finish_ns"`
+	}
+	var list []object
+	for _, r := range results {
+		o := object{
+			Matching: r.Matching, Ranks: r.Ranks, Events: r.Events, Messages: r.Messages.Received, MaxNS: r.Max.Nanoseconds(),
+			MaxRank: r.MaxRank, Speedup: speedup(results[0], r), Share: r.Share(), Unexpected: r.Messages.Unexpected, Large: r.Messages.Large,
+			Copied: r.Messages.Copied, CopiedBytes: r.Messages.CopiedBytes, HostMemory: r.Nodes.HostMemoryBytes,
+		}
+		for _, t := range r.Finish {
+			o.FinishNS = append(o.FinishNS, t.Nanoseconds())
+		}
+		list = append(list, o)
+	}
+	return json.NewEncoder(out).Encode(list)
+}
+
+func speedup(base, r *nodes.Result) float64 {
+	if r.Max == 0 {
+		return 1
+	}
+	return float64(base.Max) / float64(r.Max)
+}
+
+// nodeColumns describe a run on nodes.
+func nodeColumns() []report.Column {
+	return []report.Column{
+		{Name: "matching", Help: "who matches messages and receives: host (the process, which copies) or offload (the NIC and its handlers)"},
+		{Name: "time", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when the last rank had done all of its operations"},
+		{Name: "speedup", Kind: report.Ratio, Help: "time of the first form divided by time"},
+		{Name: "communication", Kind: report.Share, Help: "share of the ranks' time in which they did not compute"},
+		{Name: "messages", Kind: report.Count, Help: "messages received, payload checked"},
+		{Name: "unexpected", Kind: report.Count, Help: "of them, those that came before their receive"},
+		{Name: "large", Kind: report.Count, Help: "of them, those above the eager limit"},
+		{Name: "copied", Kind: report.Count, Help: "of them, those that a core has copied, at least in part"},
+		{Name: "copied_bytes", Kind: report.Size, Help: "bytes so copied"},
+		{Name: "host_memory", Unit: "bytes", Kind: report.Size, Help: "bytes through the host memories of all ranks: DMA in both directions, and reads and writes of the cores"},
+		{Name: "host_cpu", Unit: "ns", Kind: report.Duration, Help: "time that cores of all ranks were busy, computations included"},
+	}
+}
+
+func writeNodesTable(out io.Writer, results []*nodes.Result, profile string) error {
+	t := report.New(nodeColumns()...)
+	first := results[0]
+	t.Title = fmt.Sprintf("%d ranks on nodes of %s", first.Ranks, profile)
+	for _, r := range results {
+		m := r.Messages
+		t.Add(string(r.Matching), r.Max, speedup(first, r), r.Share(), m.Received, m.Unexpected, m.Large, m.Copied, m.CopiedBytes,
+			r.Nodes.HostMemoryBytes, r.Nodes.CPUBusy)
+	}
+	for _, r := range results[1:] {
+		t.Answer = append(t.Answer, fmt.Sprintf("%s is %.2f times as fast as %s; it copies %d messages (%v) where %s copies %d (%v).",
+			r.Matching, speedup(first, r), first.Matching, r.Messages.Copied, runtime.Size(r.Messages.CopiedBytes),
+			first.Matching, first.Messages.Copied, runtime.Size(first.Messages.CopiedBytes)))
+	}
+	for _, r := range results {
+		times := slices.Sorted(slices.Values(r.Finish))
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: the first rank ends at %v, half of them at %v, the last at %v (rank %d)", r.Matching,
+			times[0], times[(len(times)-1)/2], r.Max, r.MaxRank))
+	}
+	return t.Write(out, report.TextFormat)
+}
