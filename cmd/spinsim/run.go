@@ -46,9 +46,9 @@ docs/scenarios.md describes the format.`,
 	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.cores=8; may be repeated")
 	flags.IntVar(&f.ranks, "ranks", 0, "`NUMBER` of nodes in place of the scenario's")
 	flags.Uint64Var(&f.seed, "seed", 0, "`NUMBER` in place of the scenario's seed")
-	flags.StringVar(&f.engine, "engine", "", "WebAssembly engine: wazero, or wasmtime if built with that tag")
-	flags.StringVar(&f.format, "format", "", "table, csv, json, ndjson or markdown, in place of the scenario's")
-	flags.StringVar(&f.table, "table", "", "show one table only: latency, stats, state, memory, events or log")
+	flags.StringVar(&f.engine, "engine", "", "WebAssembly engine `NAME`: wazero, or wasmtime if built with that tag")
+	flags.StringVar(&f.format, "format", "", "format `NAME` in place of the scenario's: table, csv, json, ndjson or markdown")
+	flags.StringVar(&f.table, "table", "", "show the table `NAME` only: latency, stats, state, memory, events or log")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 	return c
 }

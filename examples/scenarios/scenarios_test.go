@@ -31,7 +31,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// The broadcast fits any number of ranks, one included.
+// The broadcast fits any number of ranks from two on.
 func TestBroadcastRanks(t *testing.T) {
 	e, err := scenarios.Find("broadcast")
 	require.NoError(t, err)

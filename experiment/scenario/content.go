@@ -111,9 +111,16 @@ type fieldType struct {
 
 // fieldTypes are the numbers a Field can hold, in the order of its fields.
 var fieldTypes = []fieldType{
-	{"u8", 1, false, false}, {"u16", 2, false, false}, {"u32", 4, false, false}, {"u64", 8, false, false},
-	{"i8", 1, true, false}, {"i16", 2, true, false}, {"i32", 4, true, false}, {"i64", 8, true, false},
-	{"f32", 4, true, true}, {"f64", 8, true, true},
+	{"u8", 1, false, false},
+	{"u16", 2, false, false},
+	{"u32", 4, false, false},
+	{"u64", 8, false, false},
+	{"i8", 1, true, false},
+	{"i16", 2, true, false},
+	{"i32", 4, true, false},
+	{"i64", 8, true, false},
+	{"f32", 4, true, true},
+	{"f64", 8, true, true},
 }
 
 // wholeTypes is how many of the types are whole numbers; the others follow.

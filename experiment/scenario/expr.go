@@ -183,14 +183,14 @@ func (p *parser) chain(operators string, part func() (node, error)) (node, error
 }
 
 func (p *parser) factor() (node, error) {
-	switch c := p.peek(); {
-	case c == 0:
+	switch p.peek() {
+	case 0:
 		return nil, errors.New("a number is missing")
-	case c == '-':
+	case '-':
 		p.rest = p.rest[1:]
 		f, err := p.factor()
 		return operation{'-', literal{new(big.Int)}, f}, err
-	case c == '(':
+	case '(':
 		p.rest = p.rest[1:]
 		n, err := p.sum()
 		if err == nil && p.peek() != ')' {

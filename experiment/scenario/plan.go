@@ -265,7 +265,7 @@ func (p *Plan) planEntries() {
 func checkName(name string) error {
 	for _, r := range name {
 		if r != '_' && r != '-' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
-			return fmt.Errorf("%q, expected letters, digits, _ - .", name)
+			return fmt.Errorf("%q, expected letters, digits, and _ - . only", name)
 		}
 	}
 	if strings.HasSuffix(name, hostMemory) {

@@ -210,7 +210,7 @@ func (r *run) wait(st *rankState, w *Wait, at *env) error {
 		return err
 	}
 	var c *waitable
-	what := ""
+	var what string
 	switch {
 	case w.Acks.IsSet():
 		c, what = &st.acks, "acknowledgements"

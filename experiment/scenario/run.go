@@ -86,7 +86,7 @@ type logLine struct {
 
 // Run carries the scenario out. The tracer, if not nil, records a timeline. A result is returned whenever the simulation began,
 // also with an error: one says what has failed, the other what was seen.
-func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (*Result, error) {
+func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err error) {
 	r := &run{Plan: p, ctx: ctx, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
 	r.rec = &recorder{run: r, ranks: make([]counts, p.ranks), wanted: p.output.Events}
 	c, err := runtime.NewCluster(runtime.Config{
@@ -98,7 +98,7 @@ func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
+	defer func() { err = errors.Join(err, c.Close()) }()
 	r.cluster = c
 	for rank := range p.ranks {
 		name := "host"
