@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -21,8 +22,17 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"bad": badInputCommand},
+		Cmds:  map[string]func(ts *testscript.TestScript, neg bool, args []string){"bad": badInputCommand},
+		Setup: setRepository,
 	})
+}
+
+// setRepository lets scripts find files of the repository in $REPO, and in $BIN the folder that holds nothing but spinsim.
+func setRepository(env *testscript.Env) error {
+	repository, err := filepath.Abs("../..")
+	env.Setenv("REPO", repository)
+	env.Setenv("BIN", filepath.SplitList(os.Getenv("PATH"))[0])
+	return err
 }
 
 // badInputCommand is the script command "bad PATTERN ARGUMENTS...": spinsim refuses the arguments with exit status 2, a message of one

@@ -35,7 +35,7 @@ const (
 
 // Build compiles the handler in folder dir to the wasm module out. The TinyGo compiler is
 // $SPINSIM_TINYGO, or the one scripts/install-tinygo.sh put into $SPINSIM_TOOLS or into .tools of a
-// folder above dir, or the one on the PATH; clang is $SPINSIM_CLANG, or clang-19 or clang on the
+// folder above dir or of the clone of this module that the handler's module uses, or the one on the PATH; clang is $SPINSIM_CLANG, or clang-19 or clang on the
 // PATH. The error of a compiler that rejects the source carries its messages.
 func Build(dir string, lang Lang, out string) error {
 	if lang == Auto {
@@ -199,8 +199,7 @@ func findTinyGo(dir string) (string, error) {
 		return "", err
 	}
 	for {
-		path := filepath.Join(at, ".tools", "tinygo", "bin", "tinygo")
-		if _, err := os.Stat(path); err == nil {
+		if path, ok := installedIn(at); ok {
 			return path, nil
 		}
 		parent := filepath.Dir(at)
@@ -209,11 +208,23 @@ func findTinyGo(dir string) (string, error) {
 		}
 		at = parent
 	}
+	if clone, err := exec.Command("go", "-C", dir, "list", "-m", "-f", "{{.Dir}}", "github.com/spinsim/spinsim").Output(); err == nil {
+		if path, ok := installedIn(strings.TrimSpace(string(clone))); ok {
+			return path, nil
+		}
+	}
 	path, err := exec.LookPath("tinygo")
 	if err != nil {
 		return "", errors.New("TinyGo not found: run scripts/install-tinygo.sh of spinsim, or set SPINSIM_TINYGO to the compiler")
 	}
 	return path, nil
+}
+
+// installedIn returns the compiler that scripts/install-tinygo.sh has put into a clone of this module.
+func installedIn(clone string) (string, bool) {
+	path := filepath.Join(clone, ".tools", "tinygo", "bin", "tinygo")
+	_, err := os.Stat(path)
+	return path, err == nil
 }
 
 func findClang() (string, error) {

@@ -71,7 +71,7 @@ func New(o Options) ([]string, error) {
 		return nil, err
 	}
 	if o.Lang == build.TinyGo {
-		if v.Version, v.Replace, err = require(abs, o.Replace); err != nil {
+		if v.Version, v.Replace, err = required(abs, o.Replace); err != nil {
 			return nil, err
 		}
 	}
@@ -100,8 +100,8 @@ func checkName(s string, lang build.Lang) error {
 	return nil
 }
 
-// require decides which spinsim a module at dir uses.
-func require(dir, clone string) (version, replace string, err error) {
+// required decides which spinsim a module at dir uses.
+func required(dir, clone string) (version, replace string, err error) {
 	if clone != "" {
 		if !isClone(clone) {
 			return "", "", fmt.Errorf("%s is no clone of spinsim: it has no go.mod of %s", clone, module)
