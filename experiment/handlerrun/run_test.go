@@ -35,6 +35,33 @@ func mustRun(t *testing.T, cfg *Config) *Report {
 	return r
 }
 
+// actionTime is when an action is through, after its beginning.
+type actionTime struct {
+	name   string
+	done   sim.Time // 0: at once
+	landed sim.Time // 0: it is not a non-blocking operation
+	answer string
+}
+
+func requireTimes(t *testing.T, got []ActionReport, want []actionTime) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	after := func(a *ActionReport, length sim.Time) *Nanoseconds {
+		if length == 0 {
+			return nil
+		}
+		at := a.At + Nanoseconds(length)
+		return &at
+	}
+	for i, w := range want {
+		a := &got[i]
+		require.Equal(t, w.name, a.Name)
+		require.Equal(t, w.answer, a.Answer, w.name)
+		require.Equal(t, after(a, w.done), a.Done, w.name)
+		require.Equal(t, after(a, w.landed), a.Landed, w.name)
+	}
+}
+
 // TestTimes derives the times of a run from the profile: they must be those of the simulator, or what the user sees is fiction.
 func TestTimes(t *testing.T) {
 	cfg := start(t, "dma")
@@ -51,15 +78,10 @@ func TestTimes(t *testing.T) {
 	arrival := p.NIC.Overhead + 2*L + D(8) + p.Fabric.Rate.Time(8) + 2*p.Fabric.Wire + p.Fabric.Switch + p.NIC.MatchHeader
 	require.Equal(t, Nanoseconds(arrival), h.Start)
 
-	type action struct {
-		name         string
-		done, landed sim.Time // after the beginning of the action; 0: at once, or not non-blocking
-		answer       string
-	}
 	a := h.Actions
 	write, read := L+D(8), 2*L+D(16)
 	// The read has its turn on the bus when its request has crossed; nothing else reads then.
-	want := []action{
+	requireTimes(t, a, []actionTime{
 		{"dma_to_host_nb", 0, write, "handle 0"},
 		{"dma_from_host_nb", 0, read, "handle 1"},
 		{"dma_test", 0, 0, "not yet"},
@@ -67,24 +89,7 @@ func TestTimes(t *testing.T) {
 		{"dma_wait", sim.Time(a[1].At) + read - sim.Time(a[4].At), 0, "OK"},
 		{"dma_cas", 2*L + D(8), 0, "swapped"},
 		{"dma_fadd", 2*L + D(8), 0, "OK"},
-	}
-	require.Len(t, a, len(want))
-	for i, w := range want {
-		require.Equal(t, w.name, a[i].Name)
-		require.Equal(t, w.answer, a[i].Answer, w.name)
-		switch {
-		case w.done == 0:
-			require.Nil(t, a[i].Done, w.name)
-		default:
-			require.Equal(t, a[i].At+Nanoseconds(w.done), *a[i].Done, w.name)
-		}
-		switch {
-		case w.landed == 0:
-			require.Nil(t, a[i].Landed, w.name)
-		default:
-			require.Equal(t, a[i].At+Nanoseconds(w.landed), *a[i].Landed, w.name)
-		}
-	}
+	})
 	// Up to the first suspension the handler's time is that of its cycles.
 	for i := range 3 {
 		require.Equal(t, Nanoseconds(a[i].Cycles)*Nanoseconds(cycle), a[i].At)
