@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -57,22 +58,28 @@ func mergeTree(base, over *yaml.Node) {
 	}
 }
 
-// applyOverride sets "a.b.c=value" in tree; the path must exist, so that a misspelt field is found.
+// applyOverride sets "a.b.c=value" in tree; the path must be that of a field, so that a misspelt one is found.
 func applyOverride(tree *yaml.Node, override string) error {
 	path, value, ok := strings.Cut(override, "=")
 	if !ok {
 		return errors.New("expected path=value, such as hpu.cores=8")
 	}
-	n := tree
+	n, t := tree, reflect.TypeFor[Profile]()
 	for part := range strings.SplitSeq(strings.TrimSpace(path), ".") {
-		if n.Kind != yaml.MappingNode {
+		if n.Kind != yaml.MappingNode || t.Kind() != reflect.Struct {
 			return fmt.Errorf("%s: %s is below a single value", path, part)
 		}
-		next := child(n, part)
-		if next == nil {
-			return fmt.Errorf("%s: no field %s, expected one of %s", path, part, strings.Join(keys(n), ", "))
+		fields, names := fieldsOf(t)
+		field, known := fields[part]
+		if !known {
+			return fmt.Errorf("%s: no field %s, expected one of %s", path, part, strings.Join(names, ", "))
 		}
-		n = next
+		next := child(n, part)
+		if next == nil { // a field that the file leaves at its zero value
+			next = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+			n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: part}, next)
+		}
+		n, t = next, field
 	}
 	var v yaml.Node
 	if err := yaml.Unmarshal([]byte(value), &v); err != nil || len(v.Content) != 1 {
@@ -80,12 +87,4 @@ func applyOverride(tree *yaml.Node, override string) error {
 	}
 	*n = *v.Content[0]
 	return nil
-}
-
-func keys(m *yaml.Node) []string {
-	var k []string
-	for i := 0; i < len(m.Content); i += 2 {
-		k = append(k, m.Content[i].Value)
-	}
-	return k
 }

@@ -209,19 +209,19 @@ func (e *Engine) run(limit Time) error {
 	e.running, e.stopped = true, false
 	defer func() { e.running = false }()
 	ev := &e.current
-	for !e.stopped && e.q.pop(limit, ev) {
+	for n := 1; !e.stopped && e.q.pop(limit, ev); n++ {
+		if n%interruptEvery == 0 {
+			if err := e.interrupt.Load(); err != nil {
+				e.Fail(*err)
+				break
+			}
+		}
 		if ev.Kind >= KindReserved {
 			e.resume(ev)
 			continue
 		}
 		e.now = ev.Time
 		e.handled++
-		if e.handled%interruptEvery == 0 {
-			if err := e.interrupt.Load(); err != nil {
-				e.Fail(*err)
-				break
-			}
-		}
 		e.actors[ev.Dst].Handle(ev)
 	}
 	if e.q.pending == 0 {
