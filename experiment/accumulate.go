@@ -69,7 +69,7 @@ func (w *bench) accumulateTarget(p *runtime.Proc) error {
 	} else {
 		buffers := min(w.Profile.HPU.Cores*w.Profile.HPU.Contexts, handler.MaxBuffers)
 		state, memory := handler.NewState(buffers, int(w.Profile.Fabric.MTU))
-		s, _, err := w.install(p, spin.EncodeState(&state), memory, handler.Payload, "")
+		s, err := w.install(p, spin.EncodeState(&state), memory, handler.Payload, "")
 		if err != nil {
 			return err
 		}

@@ -77,9 +77,9 @@ func (w *bench) bcastEntry(p *runtime.Proc, tree *handler.State, addr uint64) (*
 	var err error
 	switch w.Mode {
 	case ModeSpinStore:
-		s, _, err = w.install(p, spin.EncodeState(tree), 0, handler.StorePayload, handler.StoreCompletion)
+		s, err = w.install(p, spin.EncodeState(tree), 0, handler.StorePayload, handler.StoreCompletion)
 	case ModeSpinStream:
-		s, _, err = w.install(p, spin.EncodeState(tree), 0, handler.StreamPayload, handler.StreamCompletion)
+		s, err = w.install(p, spin.EncodeState(tree), 0, handler.StreamPayload, handler.StreamCompletion)
 	}
 	if err != nil {
 		return nil, err

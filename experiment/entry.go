@@ -51,25 +51,25 @@ const spare = 16 << 10
 
 // install gives a process HPU memory with the benchmark's module and makes the handler part of an entry. A user's module may
 // export the built-in names or simply header, payload and completion.
-func (w *bench) install(p *runtime.Proc, state []byte, memory int, payload, completion string) (*portals.Spin, *runtime.HPUMemory, error) {
+func (w *bench) install(p *runtime.Proc, state []byte, memory int, payload, completion string) (*portals.Spin, error) {
 	header := "" // the built-in handlers of the benchmarks have none
 	if w.Handler != nil {
 		memory += spare
 		header, payload, completion = w.export("", "header"), w.export(payload, "payload"), w.export(completion, "completion")
 		if header == "" && payload == "" && completion == "" {
-			return nil, nil, fmt.Errorf("module %s exports no handler named header, payload or completion", w.Handler.Name)
+			return nil, fmt.Errorf("module %s exports no handler named header, payload or completion", w.Handler.Name)
 		}
 	}
 	mem, err := p.HPUAllocMem(w.module, max(memory, len(state)))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s, err := mem.Spin(header, payload, completion)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s.InitialState = state
-	return s, mem, nil
+	return s, nil
 }
 
 // export returns the name among the two under which the user's module has a handler, or "".

@@ -66,7 +66,7 @@ func runHPUs(w *bench) error {
 	err = w.spawn(1, "worker", func(p *runtime.Proc) error {
 		addr, _ := p.Alloc(total)
 		state := handler.State{Iterations: iterations}
-		s, _, err := w.install(p, spin.EncodeState(&state), 0, handler.Payload, "")
+		s, err := w.install(p, spin.EncodeState(&state), 0, handler.Payload, "")
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (w *bench) cyclesOf(iterations uint64) (cycles int64, err error) {
 	err = c.Spawn(1, "worker", func(p *runtime.Proc) error {
 		addr, _ := p.Alloc(w.Bytes)
 		state := handler.State{Iterations: iterations}
-		s, _, err := one.install(p, spin.EncodeState(&state), 0, handler.Payload, "")
+		s, err := one.install(p, spin.EncodeState(&state), 0, handler.Payload, "")
 		if err != nil {
 			return err
 		}

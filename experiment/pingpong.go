@@ -103,7 +103,7 @@ func (w *bench) pingpongHandlers(p *runtime.Proc, addr uint64) error {
 		payload, completion = handler.StreamPayload, handler.StreamCompletion
 	}
 	state := handler.State{MatchBits: replyBits, PT: replyPT, MaxPayload: uint32(w.Profile.Fabric.MTU)}
-	s, _, err := w.install(p, spin.EncodeState(&state), 0, payload, completion)
+	s, err := w.install(p, spin.EncodeState(&state), 0, payload, completion)
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,7 @@ func TestProcessSleepsAndParks(t *testing.T) {
 	e, id := hosts(t)
 	var log []string
 	note := func(p *Process, what string) { log = append(log, fmt.Sprint(p.Now(), " ", p.Name(), " ", what)) }
-	var consumer *Process
-	consumer = e.Spawn(id, "consumer", func(p *Process) error {
+	consumer := e.Spawn(id, "consumer", func(p *Process) error {
 		note(p, "starts")
 		p.Park("the producer")
 		note(p, "woken")
@@ -227,8 +226,7 @@ func TestManyShortProcesses(t *testing.T) {
 
 func TestSleepAndWakeAllocateNothing(t *testing.T) {
 	e, id := hosts(t)
-	var parked *Process
-	parked = e.Spawn(id, "parked", func(p *Process) error {
+	parked := e.Spawn(id, "parked", func(p *Process) error {
 		for {
 			p.Park("work")
 		}

@@ -64,7 +64,7 @@ func forward(c *spin.Completion, s *bcast.State) spin.Code {
 	for d := tree.FirstDistance(); d > 0; d >>= 1 {
 		if rank, found := tree.Child(d); found {
 			op.TargetNID = rank
-			r := spin.OK
+			var r spin.Result
 			if c.MLength == 0 {
 				r = spin.PutFromDevice(&op)
 			} else {
