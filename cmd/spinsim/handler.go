@@ -23,10 +23,10 @@ func handlerCommand() *cobra.Command {
 		Long: `A handler is a small function that runs on the network interface when a message arrives: once for its header, once for each packet,
 once at its end. It is written in Go (compiled by TinyGo) or C, and loaded as a WebAssembly module.
 
-  spinsim handler new filter                            a folder with a handler, its test, its packets
-  spinsim handler build filter                          compile it to filter.wasm
-  spinsim handler inspect filter.wasm                   what a device thinks of it, and what it costs
-  spinsim handler run filter.wasm --hex '01000000'      send it a message and see what it does`,
+  spinsim handler new filter                                a folder with a handler, its test, its packets
+  spinsim handler build filter                              compile it to filter/filter.wasm
+  spinsim handler inspect filter/filter.wasm                what a device thinks of it, and what it costs
+  spinsim handler run filter/filter.wasm --hex '01000000'   send it a message and see what it does`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

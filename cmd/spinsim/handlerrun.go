@@ -50,7 +50,8 @@ the bytes 0, 1, 2 …
 Exit status 1 if a handler fails, a message is refused or --expect differs.`,
 		Example: `  spinsim handler run count --hex '00*9000' --state-format u64,u64,u64,u64
   spinsim handler run filter.wasm --packets packets.txt --state-format u32,u32,u64 --state 7
-  spinsim handler run pingpong --payload stream_payload --hex '"hello"' --fault 1=denied`,
+  spinsim handler run pingpong --payload stream_payload --hex '"hello"'
+  spinsim handler run accumulate --hex '00*64' --state-format u64,u32,u32 --state 0xff,4096 --fault 2=denied`,
 		Args: exactArguments("MODULE"),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
@@ -66,7 +67,7 @@ Exit status 1 if a handler fails, a message is refused or --expect differs.`,
 	flags.StringVar(&f.stateFormat, "state-format", "", "`TYPES` of the fields of the state, such as u64,u32*2,f64")
 	flags.StringVar(&f.state, "state", "", "the state at the beginning: `VALUES` with --state-format (ct0: a counter of the host), else hexadecimal")
 	flags.StringVar(&f.stateFile, "state-file", "", "the state at the beginning: the bytes of a `FILE`")
-	flags.StringVar(&f.memory, "memory", "0", "HPU memory: `BYTES`, such as 64KiB (default: 64KiB, or what the state takes)")
+	flags.StringVar(&f.memory, "memory", "", "HPU memory: `BYTES`, such as 64KiB (default: 64KiB, or what the state takes)")
 	flags.StringVar(&f.host, "host-memory", "64KiB", "host memory of the entry: `BYTES`")
 	flags.StringVar(&f.hostFile, "host-file", "", "what the entry's host memory holds at the beginning: `FILE`")
 	flags.StringVar(&f.handlerHost, "handler-host-memory", "0", "handler host memory: `BYTES`")
@@ -113,8 +114,10 @@ func (f *handlerRunFlags) config(name string) (*handlerrun.Config, handlerrun.Fo
 		cfg.State, err = handlerrun.ParseState(f.state, format)
 		keep("state", err)
 	}
-	cfg.HPUMemory, err = handlerrun.ParseMemory(f.memory)
-	keep("memory", err)
+	if f.memory != "" {
+		cfg.HPUMemory, err = handlerrun.ParseMemory(f.memory)
+		keep("memory", err)
+	}
 	cfg.Host, err = handlerrun.HostMemory(f.host, f.hostFile)
 	keep("host-memory", err)
 	cfg.HandlerHost, err = handlerrun.HostMemory(f.handlerHost, f.handlerHostFile)

@@ -26,7 +26,7 @@ type recorder struct {
 }
 
 func newRecorder(x *experiment) *recorder {
-	return &recorder{x: x, refused: map[int]string{}, sent: map[uint32]int{}, messages: map[uint64]int{}}
+	return &recorder{x: x, handlers: []*HandlerReport{}, events: []EventReport{}, refused: map[int]string{}, sent: map[uint32]int{}, messages: map[uint64]int{}}
 }
 
 // inject answers runtime.Config.InjectDMA.
@@ -128,6 +128,7 @@ func (r *recorder) since(s *runtime.HandlerStep) Nanoseconds {
 func (r *recorder) began(s *runtime.HandlerStep) {
 	h := &HandlerReport{
 		Kind: s.Handler, Message: r.messages[s.Message], ID: s.Message, Packet: s.Packet, HPU: s.HPU, Start: Nanoseconds(s.At),
+		Actions: []ActionReport{},
 	}
 	switch s.Handler {
 	case Kinds[0]:
