@@ -163,8 +163,8 @@ func TestMemoryIsShared(t *testing.T) {
 		rest := float64(took[1]-both.arrived) / float64(took[0]) * large // of the stream, once the core was alone again
 		share := large - rest
 		require.InEpsilon(t, float64(p.DMA.Bandwidth.Time(int64(large+share))), float64(both.arrived), 0.02)
-		require.Greater(t, float64(both.arrived), 1.01*float64(alone.arrived))
-		require.Greater(t, float64(took[1]), 1.01*float64(took[0]))
+		require.Greater(t, both.arrived, alone.arrived)
+		require.Greater(t, float64(took[1]), 1.1*float64(took[0]))
 	})
 }
 
