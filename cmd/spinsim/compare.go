@@ -129,6 +129,9 @@ func (f *compareFlags) run(c *cobra.Command, b *experiment.Benchmark) error {
 		if err := report.CheckImage(f.plot); err != nil {
 			return badInput(fmt.Errorf("--plot: %w", err))
 		}
+		if _, err := os.Stat(filepath.Dir(f.plot)); err != nil {
+			return badInput(fmt.Errorf("--plot: %w", err))
+		}
 	}
 	s, err := f.sweep(b)
 	if err != nil {

@@ -167,7 +167,7 @@ which the device rejects the module, and ends with status 1 if there is one. Cyc
 			} else {
 				err = in.Write(c.OutOrStdout())
 			}
-			return errors.Join(err, in.Err())
+			return errors.Join(err, badInput(in.Err()))
 		},
 	}
 	f.register(c)
