@@ -8,11 +8,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/goal/proxy"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -68,6 +70,12 @@ func goalGenCommand() *cobra.Command {
 	for _, q := range goal.Patterns() {
 		long += fmt.Sprintf("\n  %-22s %s", q.Name, q.Doc)
 	}
+	long += "\n\nor like that of an application, in iterations of --calc ns of computation each, or of one described in a file ending in .yaml:\n"
+	for _, name := range proxy.Names() {
+		if p, err := proxy.Load(name); err == nil {
+			long += fmt.Sprintf("\n  %-22s %s", p.Name, p.Description)
+		}
+	}
 	c := &cobra.Command{
 		Use:   "gen PATTERN",
 		Short: "Make the schedule of a pattern of communication",
@@ -84,7 +92,7 @@ func goalGenCommand() *cobra.Command {
 				}
 				*v.to = uint64(n)
 			}
-			s, err := goal.Generate(args[0], p)
+			s, err := generate(args[0], p)
 			if err != nil {
 				return badInput(err)
 			}
@@ -102,6 +110,18 @@ func goalGenCommand() *cobra.Command {
 	flags.Uint64Var(&p.CalcNS, "calc", 0, "`NS` of computation after each message of a reduction, each iteration of an exchange")
 	flags.Uint64Var(&p.Seed, "seed", 1, "`NUMBER` that chooses among random patterns")
 	return c
+}
+
+// generate makes the schedule of a pattern or of an application.
+func generate(name string, p goal.GenParams) (*goal.Schedule, error) {
+	if slices.Contains(proxy.Names(), name) || filepath.Ext(name) == ".yaml" {
+		app, err := proxy.Load(name)
+		if err != nil {
+			return nil, err
+		}
+		return app.Schedule(p.Ranks, max(p.Iterations, 1), p.CalcNS)
+	}
+	return goal.Generate(name, p)
 }
 
 func goalConvertCommand() *cobra.Command {

@@ -1,0 +1,149 @@
+package proxy
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Proxy describes the communication of an application.
+type Proxy struct {
+	Name        string  `yaml:"name"`
+	Description string  `yaml:"description"`
+	Source      string  `yaml:"source"`   // of sizes and counts
+	Periodic    []bool  `yaml:"periodic"` // for each dimension
+	Global      []int   `yaml:"global"`   // points in each dimension, of all ranks
+	Local       []int   `yaml:"local"`    // or of each rank
+	Phases      []Phase `yaml:"phases"`   // of an iteration
+}
+
+// Phase is an exchange with the computation around it.
+type Phase struct {
+	Messages []Message `yaml:"messages"`
+	During   int       `yaml:"during"` // share of computation between sending and waiting
+	After    int       `yaml:"after"`  // share of computation behind
+}
+
+// Message is what travels along a dimension.
+type Message struct {
+	Dim  int    `yaml:"dim"`
+	Side string `yaml:"side"` // Up, Down or, for both, ""
+	Unit int    `yaml:"unit"` // bytes for each point of the face
+	Pad  []int  `yaml:"pad"`  // points added in each dimension; absent: none
+}
+
+// Sides of a message.
+const (
+	Up   = "up"
+	Down = "down"
+)
+
+//go:embed apps/*.yaml
+var apps embed.FS
+
+const appFolder = "apps"
+
+// Names lists the embedded proxies in alphabetical order.
+func Names() []string {
+	files, err := apps.ReadDir(appFolder)
+	if err != nil {
+		panic(err) // programmer's mistake: the folder is embedded
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(f.Name(), ".yaml"))
+	}
+	return names
+}
+
+// Load reads an embedded proxy by name, or a file if name has a path separator or ends in .yaml or .yml. Errors name file and
+// line or field.
+func Load(name string) (*Proxy, error) {
+	var text []byte
+	var err error
+	if ext := filepath.Ext(name); strings.ContainsRune(name, filepath.Separator) || ext == ".yaml" || ext == ".yml" {
+		text, err = os.ReadFile(name)
+	} else {
+		text, err = apps.ReadFile(path.Join(appFolder, name+".yaml"))
+		if err != nil {
+			return nil, fmt.Errorf("proxy: no application %q, expected one of %s, or a .yaml file", name, strings.Join(Names(), ", "))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	p := &Proxy{}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(p); err != nil {
+		return nil, fmt.Errorf("proxy: %s: %w", name, err)
+	}
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("proxy: %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// Validate checks every field and returns all violations joined, each with the field's path.
+func (p *Proxy) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	dims := len(p.Periodic)
+	if dims == 0 {
+		bad("periodic: expected a value for each dimension")
+	}
+	if len(p.Global)+len(p.Local) != dims || len(p.Global) > 0 && len(p.Local) > 0 {
+		bad("global, local: expected one of them, with %d numbers", dims)
+	}
+	for _, n := range append(append([]int{}, p.Global...), p.Local...) {
+		if n < 1 || n > maxPoints {
+			bad("global, local: %d points, expected 1 to %d", n, maxPoints)
+		}
+	}
+	if len(p.Phases) == 0 {
+		bad("phases: expected at least one")
+	}
+	for i, ph := range p.Phases {
+		if ph.During < 0 || ph.After < 0 || ph.During > maxShare || ph.After > maxShare {
+			bad("phases[%d]: shares of computation are %d and %d, expected 0 to %d", i, ph.During, ph.After, maxShare)
+		}
+		for k, m := range ph.Messages {
+			if err := m.validate(dims); err != nil {
+				bad("phases[%d].messages[%d].%w", i, k, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	maxPoints = 1 << 24
+	maxShare  = 1 << 20
+	maxUnit   = 1 << 24
+)
+
+func (m *Message) validate(dims int) error {
+	switch {
+	case m.Dim < 0 || m.Dim >= dims:
+		return fmt.Errorf("dim: %d, expected 0 to %d", m.Dim, dims-1)
+	case m.Side != "" && m.Side != Up && m.Side != Down:
+		return fmt.Errorf("side: %q, expected %s, %s or nothing", m.Side, Up, Down)
+	case m.Unit < 0 || m.Unit > maxUnit:
+		return fmt.Errorf("unit: %d bytes, expected 0 to %d", m.Unit, maxUnit)
+	case len(m.Pad) != 0 && len(m.Pad) != dims:
+		return fmt.Errorf("pad: %d numbers, expected %d or none", len(m.Pad), dims)
+	}
+	for _, n := range m.Pad {
+		if n < 0 || n > maxPoints {
+			return fmt.Errorf("pad: %d points, expected 0 to %d", n, maxPoints)
+		}
+	}
+	return nil
+}
