@@ -24,7 +24,7 @@ Files are text or binary, which the content tells; names that end in .gz, .xz or
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(goalRunCommand(), goalGenCommand(), goalStatCommand(), goalConvertCommand(), goalVizCommand())
+	c.AddCommand(goalRunCommand(), goalGenCommand(), goalStatCommand(), goalConvertCommand(), goalVizCommand(), goalProxiesCommand())
 	return c
 }
 

@@ -29,30 +29,31 @@ func (p *Proxy) Schedule(ranks, iterations int, calcNS uint64) (*goal.Schedule, 
 	return m.b.Schedule()
 }
 
-// Grid splits ranks into factors that are as equal as possible, the largest first.
+// Grid splits ranks into factors that are as equal as possible, the largest first: each in turn is the largest that leaves the
+// others no smaller on average.
 func Grid(ranks, dims int) []int {
-	grid := slices.Repeat([]int{1}, dims)
-	var primes []int
-	for f, n := 2, ranks; n > 1; f++ {
-		if f*f > n {
-			f = n
-		}
-		for ; n%f == 0; n /= f {
-			primes = append(primes, f)
-		}
-	}
-	slices.Reverse(primes)
-	for _, f := range primes {
-		smallest := 0
-		for d := range grid {
-			if grid[d] < grid[smallest] {
-				smallest = d
+	var grid []int
+	for d := dims; d > 1; d-- {
+		factor := 1
+		for f := 2; power(f, d) <= ranks; f++ {
+			if ranks%f == 0 {
+				factor = f
 			}
 		}
-		grid[smallest] *= f
+		grid = append(grid, factor)
+		ranks /= factor
 	}
+	grid = append(grid, ranks)
 	slices.SortFunc(grid, func(a, b int) int { return b - a })
 	return grid
+}
+
+func power(f, d int) int {
+	n := 1
+	for range d {
+		n *= f
+	}
+	return n
 }
 
 // maker builds a schedule.
