@@ -35,7 +35,7 @@ var table = map[string]policy{
 	},
 	"handlers":   {ours: []string{"runtime", "portals", "hpu", "spin"}},
 	"mpi":        {ours: []string{"sim", "portals", "hpu", "spin", "runtime", "handlers"}},
-	"goal":       {ours: []string{"sim", "portals", "runtime", "mpi", "trace"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
+	"goal":       {ours: []string{"sim", "portals", "runtime", "mpi", "trace"}, theirs: []string{"go.yaml.in/yaml/v3", "github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
 	"experiment": {ours: anything, theirs: []string{"gonum.org/v1/gonum", "go.yaml.in/yaml/v3"}},
 	"report":     {ours: []string{"sim"}, theirs: []string{"github.com/jedib0t/go-pretty/v6", "gonum.org/v1/plot", "golang.org/x/image"}},
 	"trace":      {ours: []string{"sim"}, theirs: []string{"google.golang.org/protobuf"}},
