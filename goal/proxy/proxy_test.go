@@ -78,8 +78,14 @@ func TestGrid(t *testing.T) {
 		ranks int
 		grid  []int
 	}{
-		{1, []int{1, 1}}, {64, []int{8, 8}}, {72, []int{9, 8}}, {360, []int{20, 18}}, {7, []int{7, 1}},
-		{72, []int{6, 4, 3}}, {360, []int{10, 6, 6}}, {64, []int{4, 4, 2, 2}},
+		{1, []int{1, 1}},
+		{64, []int{8, 8}},
+		{72, []int{9, 8}},
+		{360, []int{20, 18}},
+		{7, []int{7, 1}},
+		{72, []int{6, 4, 3}},
+		{360, []int{10, 6, 6}},
+		{64, []int{4, 4, 2, 2}},
 	} {
 		got := proxy.Grid(test.ranks, len(test.grid))
 		product := 1

@@ -179,16 +179,20 @@ func (m *maker) bytes(msg *Message) uint64 {
 		if d == msg.Dim || n > maxBytes {
 			continue
 		}
-		points := 0
-		if len(m.Local) > 0 {
-			points = m.Local[d]
-		} else {
-			points = (m.Global[d] + m.grid[d] - 1) / m.grid[d]
-		}
-		if len(msg.Pad) > 0 {
-			points += msg.Pad[d]
-		}
-		n *= uint64(points)
+		n *= uint64(m.points(d, msg.Pad))
+	}
+	return n
+}
+
+// points is the extent of the largest rank in a dimension, padding included.
+func (m *maker) points(d int, pad []int) (n int) {
+	if len(m.Local) > 0 {
+		n = m.Local[d]
+	} else {
+		n = (m.Global[d] + m.grid[d] - 1) / m.grid[d]
+	}
+	if len(pad) > 0 {
+		n += pad[d]
 	}
 	return n
 }
