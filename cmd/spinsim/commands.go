@@ -9,6 +9,7 @@ func commands() []*cobra.Command {
 		handlerCommand(),
 		runCommand(),
 		scenarioCommand(),
+		explainCommand(),
 		goalCommand(),
 		profileCommand(),
 		columnsTopic(),

@@ -38,6 +38,7 @@ type Plan struct {
 	stepPaths []string
 	stepID    map[string]int // place in stepPaths
 	errs      []error
+	explain   func(*ExplainStep) // nil: nobody
 }
 
 // entryPlan is an entry with what was found out about it.

@@ -50,18 +50,16 @@ const keptRefusals = 20
 
 // Trace notes a step of an interface; it implements portals.Tracer.
 func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
-	switch t.What {
-	case portals.TraceEvent, portals.TraceRefused, portals.TraceMatched:
-	default:
-		return
-	}
 	id, err := ni.PhysID()
 	if err != nil {
 		return // an interface that was shut down belongs to nobody
 	}
 	rank := int(id.NID)
-	c := &r.ranks[rank]
 	now := r.run.cluster.Engine().Now()
+	if tell := r.run.explain; tell != nil {
+		tell(&ExplainStep{At: now, Rank: rank, NI: ni, Record: t, Name: func(h portals.Handle) string { return r.run.name(rank, h) }})
+	}
+	c := &r.ranks[rank]
 	switch t.What {
 	case portals.TraceEvent:
 		c.events[t.Event.Type]++
@@ -76,7 +74,7 @@ func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
 		if len(r.refused) < keptRefusals {
 			r.refused = append(r.refused, refusal{now, rank, t.Delivery.Header, t.Delivery.Fail})
 		}
-	default:
+	case portals.TraceMatched:
 		if t.Delivery.MLength < t.Delivery.Header.RLength {
 			c.truncated++
 		}

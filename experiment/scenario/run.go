@@ -68,6 +68,7 @@ type waiting struct {
 type installed struct {
 	waitable
 	plan   *entryPlan
+	handle portals.Handle
 	memory *runtime.HPUMemory // nil: no handlers
 }
 
@@ -353,7 +354,7 @@ func (r *run) install(st *rankState, e *entryPlan, rank int) error {
 		return err
 	}
 	st.entries[e.Name] = in
-	_, err = ni.MEAppend(uint32(pt), me, portals.List(indexOf(e.List)), uint64(e.index+1))
+	in.handle, err = ni.MEAppend(uint32(pt), me, portals.List(indexOf(e.List)), uint64(e.index+1))
 	return err
 }
 

@@ -110,7 +110,7 @@ func cmdEvents(w *world, c *command, f *iface) error {
 				return err
 			}
 		}
-		if err := w.printf("%d: %s: %s", c.proc, c.pos[0], eventText(f, &ev)); err != nil {
+		if err := w.printf("%d: %s: %s", c.proc, c.pos[0], eventText(f.ni, &ev)); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func cmdEQGet(w *world, c *command, f *iface) error {
 			return err
 		}
 	}
-	return w.printf("%d: %s: %s", c.proc, c.pos[0], eventText(f, &ev))
+	return w.printf("%d: %s: %s", c.proc, c.pos[0], eventText(f.ni, &ev))
 }
 
 func cmdEQPoll(w *world, c *command, f *iface) error {
@@ -145,7 +145,7 @@ func cmdEQPoll(w *world, c *command, f *iface) error {
 			return err
 		}
 	}
-	return w.printf("%d: queue %d: %s", c.proc, which, eventText(f, &ev))
+	return w.printf("%d: queue %d: %s", c.proc, which, eventText(f.ni, &ev))
 }
 
 func cmdCT(w *world, c *command, f *iface) error {

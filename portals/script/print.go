@@ -9,7 +9,7 @@ import (
 
 // eventText is one line for an event: its type, its fail type if it is not OK,
 // and the fields that mean something for the type and are not zero.
-func eventText(f *iface, ev *portals.Event) string {
+func eventText(ni *portals.NI, ev *portals.Event) string {
 	var b strings.Builder
 	b.WriteString(ev.Type.String())
 	add := func(format string, args ...any) { fmt.Fprintf(&b, " "+format, args...) }
@@ -28,7 +28,7 @@ func eventText(f *iface, ev *portals.Event) string {
 	case portals.EventLink, portals.EventAutoUnlink, portals.EventAutoFree:
 	default:
 		if ev.Fail != portals.NINoMatch {
-			targetText(f, ev, add)
+			targetText(ni, ev, add)
 		}
 	}
 	if ev.UserPtr != 0 {
@@ -40,8 +40,8 @@ func eventText(f *iface, ev *portals.Event) string {
 	return b.String()
 }
 
-func targetText(f *iface, ev *portals.Event, add func(string, ...any)) {
-	add("from=%v", nameOfProcess(f, ev.Initiator))
+func targetText(ni *portals.NI, ev *portals.Event, add func(string, ...any)) {
+	add("from=%v", nameOfProcess(ni, ev.Initiator))
 	if ev.PTIndex != 0 {
 		add("pt=%d", ev.PTIndex)
 	}
@@ -69,8 +69,8 @@ func targetText(f *iface, ev *portals.Event, add func(string, ...any)) {
 	}
 }
 
-func nameOfProcess(f *iface, id portals.ID) string {
-	if f.ni.Kind().Logical() {
+func nameOfProcess(ni *portals.NI, id portals.ID) string {
+	if ni.Kind().Logical() {
 		return portals.RankID(id.Rank).String()
 	}
 	return portals.PhysID(id.NID, id.PID).String()

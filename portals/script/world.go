@@ -84,6 +84,7 @@ type world struct {
 	ifaces   []*iface // in order of creation
 	manual   bool
 	explain  bool
+	tell     func(*Step) // of the steps of an explanation; nil: they are printed
 	messages int
 	line     int
 	err      error // of out, from a place that could not return it
@@ -92,11 +93,14 @@ type world struct {
 // Run runs a script and writes what it prints to out. It returns an *Error for
 // a mistake in the script and the error of out.
 func Run(text string, out io.Writer) error {
+	return run(text, &world{out: out, device: Device, nodes: map[uint32]*portals.Node{}})
+}
+
+func run(text string, w *world) error {
 	cmds, err := parse(text)
 	if err != nil {
 		return err
 	}
-	w := &world{out: out, device: Device, nodes: map[uint32]*portals.Node{}}
 	for i := range cmds {
 		c := &cmds[i]
 		w.line = c.line

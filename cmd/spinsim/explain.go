@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment/scenario"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/portals/script"
+)
+
+// explainCommand says what became of every request and why.
+func explainCommand() *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "explain FILE",
+		Short: "Say for every message which entries were examined, why each matched or not, and what followed",
+		Long: `Explain runs a scenario (a file whose name ends in .yaml or .yml) or a script, and tells of every request which match list entries were
+examined, why each did or did not match, what was delivered where, and which events and counters followed. With - the script is read from
+standard input. A script appends entries and sends requests:
+
+  procs 2                                      # two processes, 0 and 1
+  1: eq q 16                                   # process 1: event queue q
+  1: pt 0 eq=q                                 # portal table entry 0
+  1: me a pt=0 bits=7 start=0x100 len=64 OP_PUT
+  0: md m len=64
+  0: put m len=5 to=1 bits=7
+
+docs/explain.md lists the commands. The exit status is 2 if the file is wrong, and that of run for a scenario.`,
+		Args: exactArguments("FILE"),
+		RunE: func(c *cobra.Command, args []string) error { return explain(c, args[0], format) },
+	}
+	c.Flags().StringVar(&format, "format", "text", "format `NAME`: text or json")
+	return c
+}
+
+func explain(c *cobra.Command, file, format string) error {
+	if format != "text" && format != "json" {
+		return badInput(fmt.Errorf("--format: no format %q, expected text or json", format))
+	}
+	if ext := filepath.Ext(file); ext == ".yaml" || ext == ".yml" {
+		return explainScenario(c, file, format)
+	}
+	text, err := readText(c, file)
+	if err != nil {
+		return badInput(err)
+	}
+	if format == "text" {
+		return scriptError(file, script.Explain(text, c.OutOrStdout(), nil))
+	}
+	x := explanation{Requests: []*explainedRequest{}}
+	err = script.Explain(text, printed{&x}, func(s *script.Step) { x.add(nil, s.Process, s.Text, s.Record, s.Name) })
+	return errors.Join(x.write(c.OutOrStdout()), scriptError(file, err))
+}
+
+func readText(c *cobra.Command, file string) (string, error) {
+	if file != "-" {
+		text, err := os.ReadFile(file)
+		return string(text), err
+	}
+	text, err := io.ReadAll(c.InOrStdin())
+	if err != nil {
+		return "", fmt.Errorf("standard input: %w", err)
+	}
+	return string(text), nil
+}
+
+// scriptError names the file of a mistake.
+func scriptError(file string, err error) error {
+	var mistake *script.Error
+	if errors.As(err, &mistake) {
+		return badInput(fmt.Errorf("%s:%d: %s", file, mistake.Line, mistake.Why))
+	}
+	return err
+}
+
+func explainScenario(c *cobra.Command, file, format string) error {
+	p, err := scenario.Load(file, scenario.Options{})
+	if err != nil {
+		return badInput(err)
+	}
+	out := c.OutOrStdout()
+	var failed error
+	x := explanation{Requests: []*explainedRequest{}}
+	p.Explain(func(s *scenario.ExplainStep) {
+		text := script.StepText(s.NI, s.Name, s.Record)
+		switch {
+		case text == "":
+		case format == "json":
+			ns := s.At.Nanoseconds()
+			x.add(&ns, s.Rank, text, s.Record, s.Name)
+		case failed == nil:
+			_, failed = fmt.Fprintf(out, "%14.3f ns  rank %-3d %s\n", s.At.Nanoseconds(), s.Rank, text)
+		}
+	})
+	_, err = p.Run(c.Context(), nil)
+	if format == "json" {
+		failed = x.write(out)
+	}
+	return errors.Join(failed, err)
+}
+
+// explanation is what json shows: requests in the order of their arrival, each with what followed at the same process until the
+// next one. What happened before the first request of a process, or was printed by the script, stands by itself.
+type explanation struct {
+	Requests []*explainedRequest `json:"requests"`
+	last     map[int]*explainedRequest
+}
+
+type explainedRequest struct {
+	Process int             `json:"process"`
+	AtNS    *float64        `json:"at_ns,omitempty"`
+	Request string          `json:"request,omitempty"`
+	Printed string          `json:"printed,omitempty"`
+	Steps   []explainedStep `json:"steps,omitempty"`
+}
+
+type explainedStep struct {
+	Kind    string   `json:"kind"`
+	AtNS    *float64 `json:"at_ns,omitempty"`
+	Object  string   `json:"object,omitempty"` // entry, queue or counter
+	List    string   `json:"list,omitempty"`
+	Verdict string   `json:"verdict,omitempty"`
+	Text    string   `json:"text"`
+}
+
+var explainedKinds = map[portals.TraceKind]string{
+	portals.TraceRequest: "request", portals.TraceExamined: "examined", portals.TraceMatched: "delivered", portals.TraceRefused: "refused",
+	portals.TraceHeaderQueued: "header queued", portals.TraceHeaderTaken: "header taken", portals.TraceEvent: "event",
+	portals.TraceEventLost: "event lost", portals.TraceCounter: "counter", portals.TraceTriggered: "triggered", portals.TraceOpQueued: "queued",
+	portals.TracePTDisabled: "disabled", portals.TracePTEnabled: "enabled",
+}
+
+func (x *explanation) add(at *float64, process int, text string, r *portals.TraceRecord, name func(portals.Handle) string) {
+	if r.What == portals.TraceRequest {
+		x.begin(&explainedRequest{Process: process, AtNS: at, Request: text})
+		return
+	}
+	q := x.last[process]
+	if q == nil {
+		q = x.begin(&explainedRequest{Process: process})
+	}
+	s := explainedStep{Kind: explainedKinds[r.What], AtNS: at, Text: strings.TrimSpace(text)}
+	switch r.What {
+	case portals.TraceExamined:
+		s.Verdict = r.Verdict.String()
+		s.List = r.List.String()
+		s.Object = name(r.Handle)
+	case portals.TraceMatched, portals.TraceEvent, portals.TraceEventLost, portals.TraceCounter:
+		s.Object = name(r.Handle)
+	}
+	q.Steps = append(q.Steps, s)
+}
+
+func (x *explanation) begin(q *explainedRequest) *explainedRequest {
+	if x.last == nil {
+		x.last = make(map[int]*explainedRequest)
+	}
+	x.Requests = append(x.Requests, q)
+	x.last[q.Process] = q
+	return q
+}
+
+func (x *explanation) write(out io.Writer) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(x)
+}
+
+// printed takes the lines that a script prints.
+type printed struct{ x *explanation }
+
+// Write notes lines, "process: text".
+func (p printed) Write(b []byte) (int, error) {
+	for line := range bytes.Lines(b) {
+		text := string(bytes.TrimRight(line, "\n"))
+		var process int
+		if _, err := fmt.Sscanf(text, "%d:", &process); err != nil {
+			process = 0
+		}
+		p.x.Requests = append(p.x.Requests, &explainedRequest{Process: process, Printed: text})
+	}
+	return len(b), nil
+}

@@ -1,0 +1,44 @@
+package scenario
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// ExplainStep is one step of an interface during a run; see Plan.Explain.
+type ExplainStep struct {
+	At     sim.Time
+	Rank   int
+	NI     *portals.NI
+	Record *portals.TraceRecord        // valid during the call only
+	Name   func(portals.Handle) string // names of entries, counters and the queue of the rank
+}
+
+// Explain makes Run tell of every step of every interface: which entries were examined for a request and why each did or did not
+// match, what was delivered where, which events and counters followed.
+func (p *Plan) Explain(tell func(*ExplainStep)) { p.explain = tell }
+
+// name is what an object of a rank is called in the scenario.
+func (r *run) name(rank int, h portals.Handle) string {
+	st := &r.states[rank]
+	switch h {
+	case st.eq:
+		return "the event queue"
+	case st.acks.ct:
+		return "of acknowledgements"
+	case st.replies.ct:
+		return "of replies"
+	}
+	for _, e := range r.entries {
+		switch in := st.entries[e.Name]; {
+		case in == nil:
+		case in.handle == h:
+			return e.Name
+		case in.ct == h:
+			return "of " + e.Name
+		}
+	}
+	return fmt.Sprintf("#%#x", uint32(h))
+}
