@@ -184,20 +184,22 @@ func TestAtomicsOfHandlers(t *testing.T) {
 	}
 }
 
-// Every limit of an operation record has its result, and what was refused leaves no trace.
-func TestLimitsOfOperations(t *testing.T) {
+// limit is an operation record at one of its limits, with the result of the call.
+type limit struct {
+	name string
+	act  hpu.Op
+	op   hpu.Operation
+	want int64
+}
+
+func limits() []limit {
 	base := hpu.Operation{Local: scratch, Length: 64, TargetNID: 2, FetchOffset: math.MaxUint64, Datatype: uint32(portals.Uint64)}
 	with := func(change func(*hpu.Operation)) hpu.Operation {
 		o := base
 		change(&o)
 		return o
 	}
-	for _, c := range []struct {
-		name string
-		act  hpu.Op
-		op   hpu.Operation
-		want int64
-	}{
+	return []limit{
 		{"node that does not exist", hpu.OpPutFromDevice, with(func(o *hpu.Operation) { o.TargetNID = 3 }), hpu.Invalid},
 		{"any node", hpu.OpPutFromHost, with(func(o *hpu.Operation) { o.TargetNID = portals.NIDAny }), hpu.Invalid},
 		{"any process", hpu.OpGetFromHost, with(func(o *hpu.Operation) { o.TargetPID = portals.PIDAny }), hpu.Invalid},
@@ -227,7 +229,12 @@ func TestLimitsOfOperations(t *testing.T) {
 		}), hpu.Invalid},
 		{"conditional swap without operand", hpu.OpAtomicFromDevice, with(func(o *hpu.Operation) { o.AtomicOp, o.Length = uint32(portals.OpCSWAP), 8 }), hpu.Invalid},
 		{"timer of a second", hpu.OpTimer, with(func(o *hpu.Operation) { o.Length = 0 }), hpu.OK},
-	} {
+	}
+}
+
+// Every limit of an operation record has its result, and what was refused leaves no trace.
+func TestLimitsOfOperations(t *testing.T) {
+	for _, c := range limits() {
 		t.Run(c.name, func(t *testing.T) {
 			act := do(c.act, opAt(0))
 			if c.act == hpu.OpTimer {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -266,7 +267,7 @@ func TestHostileHandlers(t *testing.T) {
 	innocent := commit(t, nil)
 	require.Zero(t, innocent.damaged)
 	require.Len(t, innocent.times, 2*witnessRounds-1)
-	for _, v := range append(hostileCode(), hostilePointers()...) {
+	for _, v := range slices.Concat(hostileCode(), hostilePointers(), hostileRecords()) {
 		t.Run(v.name, func(t *testing.T) {
 			k := commit(t, v.suspect)
 			require.Equal(t, innocent.times, k.times, "ranks 2 and 3")
@@ -377,7 +378,6 @@ func hostileCode() []verdict {
 
 // hostilePointers are all address arguments of all imports, just outside of the memory and far outside.
 func hostilePointers() (list []verdict) {
-	const op = operations
 	for _, c := range []struct {
 		op   hpu.Op
 		size uint64 // that must be within the memory
@@ -414,7 +414,18 @@ func hostilePointers() (list []verdict) {
 			})
 		}
 	}
-	// Addresses in an operation record, and lengths that wrap.
+	for _, c := range []hpu.Op{hpu.OpCAS, hpu.OpFAdd} {
+		list = append(list, verdict{
+			name: c.String() + " misaligned", suspect: scripted(nil, []rec{do(c, scratch+4, 0, 0), end(hpu.Success)}, nil),
+			fail: portals.NISegv, handler: "payload", causes: []string{"misaligned"},
+		})
+	}
+	return list
+}
+
+// hostileRecords are addresses in operation records, and lengths that wrap.
+func hostileRecords() (list []verdict) {
+	const op = operations
 	for _, c := range []struct {
 		op    hpu.Op
 		field uint64 // offset in the record
@@ -436,12 +447,6 @@ func hostilePointers() (list []verdict) {
 				also(opStore, op+16, 8), also(opStore, op+(c.field&^7), math.MaxUint64<<(c.field%8*8)>>(c.clear)), do(c.op, args...), end(hpu.Success),
 			}, nil),
 			fail: portals.NISegv, handler: "payload", causes: []string{c.op.String() + ": out of bounds", c.what},
-		})
-	}
-	for _, c := range []hpu.Op{hpu.OpCAS, hpu.OpFAdd} {
-		list = append(list, verdict{
-			name: c.String() + " misaligned", suspect: scripted(nil, []rec{do(c, scratch+4, 0, 0), end(hpu.Success)}, nil),
-			fail: portals.NISegv, handler: "payload", causes: []string{"misaligned"},
 		})
 	}
 	return list

@@ -222,6 +222,48 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
+// The four interfaces of a process, and the map of those with ranks.
+var (
+	fourKinds = []portals.NIOptions{
+		portals.OptNIMatching | portals.OptNIPhysical, portals.OptNINoMatching | portals.OptNIPhysical,
+		portals.OptNIMatching | portals.OptNILogical, portals.OptNINoMatching | portals.OptNILogical,
+	}
+	fourRanks = []portals.ID{portals.PhysID(0, 0), portals.PhysID(1, 0), portals.PhysID(1, 1), portals.PhysID(1, 2)}
+)
+
+// openInbox opens an interface with an entry for everything, the second time if again is set.
+func openInbox(t *testing.T, p *runtime.Proc, options portals.NIOptions, again bool) (*runtime.NI, portals.Handle) {
+	ni, err := p.NIInit(options, nil)
+	require.NoError(t, err)
+	if again {
+		require.NoError(t, ni.NIFini())
+		if ni == p.NI() {
+			require.NoError(t, ni.NIFini(), "Spawn opened it before")
+		}
+		second, err := p.NIInit(options, nil)
+		require.NoError(t, err)
+		require.NotSame(t, ni, second)
+		ni = second
+	}
+	if options&portals.OptNILogical != 0 {
+		require.ErrorIs(t, ni.SetMap([]portals.ID{portals.PhysID(2, 0)}), portals.ErrArgInvalid)
+		require.NoError(t, ni.SetMap(fourRanks))
+	}
+	eq, err := ni.EQAlloc(16)
+	require.NoError(t, err)
+	_, err = ni.PTAlloc(0, eq, 0)
+	require.NoError(t, err)
+	addr, _ := p.Alloc(64)
+	entry := portals.OptMEOpPut | portals.OptMEEventLinkDisable
+	if options&portals.OptNIMatching != 0 {
+		_, err = ni.MEAppend(0, &portals.ME{Start: addr, Length: 64, UID: portals.UIDAny, MatchID: portals.AnyID, Options: entry}, portals.PriorityList, 0)
+	} else {
+		_, err = ni.LEAppend(0, &portals.LE{Start: addr, Length: 64, UID: portals.UIDAny, Options: entry}, portals.PriorityList, 0)
+	}
+	require.NoError(t, err)
+	return ni, eq
+}
+
 // Several processes on a node, each with several interfaces, get their own messages, also after an interface was closed and opened
 // again.
 func TestProcessesAndInterfaces(t *testing.T) {
@@ -232,38 +274,8 @@ func TestProcessesAndInterfaces(t *testing.T) {
 		require.NoError(t, err)
 		var open []*runtime.NI
 		var eqs []portals.Handle
-		for _, options := range []portals.NIOptions{
-			portals.OptNIMatching | portals.OptNIPhysical, portals.OptNINoMatching | portals.OptNIPhysical,
-			portals.OptNIMatching | portals.OptNILogical, portals.OptNINoMatching | portals.OptNILogical,
-		} {
-			ni, err := p.NIInit(options, nil)
-			require.NoError(t, err)
-			if me.PID == 1 { // closed and opened again
-				require.NoError(t, ni.NIFini())
-				if ni == p.NI() {
-					require.NoError(t, ni.NIFini(), "Spawn opened it before")
-				}
-				again, err := p.NIInit(options, nil)
-				require.NoError(t, err)
-				require.NotSame(t, ni, again)
-				ni = again
-			}
-			if options&portals.OptNILogical != 0 {
-				require.ErrorIs(t, ni.SetMap([]portals.ID{portals.PhysID(2, 0)}), portals.ErrArgInvalid)
-				require.NoError(t, ni.SetMap([]portals.ID{portals.PhysID(0, 0), portals.PhysID(1, 0), portals.PhysID(1, 1), portals.PhysID(1, 2)}))
-			}
-			eq, err := ni.EQAlloc(16)
-			require.NoError(t, err)
-			_, err = ni.PTAlloc(0, eq, 0)
-			require.NoError(t, err)
-			addr, _ := p.Alloc(64)
-			entry := portals.EntryOptions(portals.OptMEOpPut | portals.OptMEEventLinkDisable)
-			if options&portals.OptNIMatching != 0 {
-				_, err = ni.MEAppend(0, &portals.ME{Start: addr, Length: 64, UID: portals.UIDAny, MatchID: portals.AnyID, Options: entry}, portals.PriorityList, 0)
-			} else {
-				_, err = ni.LEAppend(0, &portals.LE{Start: addr, Length: 64, UID: portals.UIDAny, Options: entry}, portals.PriorityList, 0)
-			}
-			require.NoError(t, err)
+		for _, options := range fourKinds {
+			ni, eq := openInbox(t, p, options, me.PID == 1)
 			open, eqs = append(open, ni), append(eqs, eq)
 		}
 		for i, ni := range open {
@@ -278,15 +290,12 @@ func TestProcessesAndInterfaces(t *testing.T) {
 	sender := func(p *runtime.Proc) error {
 		p.Sleep(sim.Microsecond)
 		for pid := range uint32(processes) {
-			for i, options := range []portals.NIOptions{
-				portals.OptNIMatching | portals.OptNIPhysical, portals.OptNINoMatching | portals.OptNIPhysical,
-				portals.OptNIMatching | portals.OptNILogical, portals.OptNINoMatching | portals.OptNILogical,
-			} {
+			for i, options := range fourKinds {
 				ni, err := p.NIInit(options, nil)
 				require.NoError(t, err)
 				to := portals.PhysID(1, pid)
 				if options&portals.OptNILogical != 0 {
-					require.NoError(t, ni.SetMap([]portals.ID{portals.PhysID(0, 0), portals.PhysID(1, 0), portals.PhysID(1, 1), portals.PhysID(1, 2)}))
+					require.NoError(t, ni.SetMap(fourRanks))
 					to = portals.RankID(1 + pid)
 				}
 				md, err := ni.MDBind(&portals.MD{})
