@@ -210,7 +210,30 @@ func TestErrors(t *testing.T) {
 			return nil
 		}))
 		require.NoError(t, w.Spawn(1, func(*mpi.Rank) error { return nil }))
-		require.ErrorContains(t, w.Run(context.Background()), "rank 1 dropped 8 messages: its 3 buffers of 4096 B were full")
+		require.ErrorContains(t, w.Run(context.Background()), "rank 1 dropped 8 messages: its 3 buffers of 4096 B were full of messages")
+	}
+}
+
+// A bound saves buffers, and those that are left hold what it promises: here 9 messages, of which a buffer holds 4.
+func TestBound(t *testing.T) {
+	for sent, dropped := range map[int]string{9: "", 12: "", 13: "dropped 1 messages: its 3 buffers"} {
+		o := options(mpi.Offload)
+		o.Buffers = 100
+		w := newWorld(t, 2, o, runtime.Config{})
+		w.Bound(1, 9*1000)
+		require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
+			addr, _, err := r.Alloc(1000)
+			for i := 0; i < sent && err == nil; i++ {
+				_, err = r.Isend(addr, 1000, 1, 0)
+			}
+			return err
+		}))
+		require.NoError(t, w.Spawn(1, func(*mpi.Rank) error { return nil }))
+		if err := w.Run(context.Background()); dropped == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, dropped)
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ type Options struct {
 	Matching Matching
 	// Eager is the largest message that is sent without waiting for its receive, in bytes.
 	Eager int
-	// Buffers is how many buffers of BufferBytes bytes each rank has for messages that come before their receives and, with
+	// Buffers is how many buffers of BufferBytes bytes each rank has at most for messages that come before their receives and, with
 	// Host, for all others. A buffer is used again when all that came into it has been received.
 	Buffers, BufferBytes int
 }
@@ -51,4 +51,13 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("mpi: buffers of %d B, expected %d, for an eager message or an announcement, to %d", o.BufferBytes, least, maxMessage))
 	}
 	return errors.Join(errs...)
+}
+
+// Unasked returns how much of a message of n bytes comes at most before the receiver asks for it: all of an eager one, the
+// announcement and a part of the size of an eager one of a large one.
+func (o Options) Unasked(n int) int {
+	if n <= o.Eager {
+		return n
+	}
+	return o.Eager + matching.AnnouncementSize
 }

@@ -91,7 +91,7 @@ func newRank(w *World, p *runtime.Proc) (*Rank, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.buffers = make([]buffer, w.o.Buffers)
+	r.buffers = make([]buffer, w.buffers(r.Rank()))
 	for i := range r.buffers {
 		r.buffers[i].index = i
 		r.buffers[i].addr, _ = p.Alloc(w.o.BufferBytes)

@@ -19,6 +19,7 @@ type World struct {
 	module *hpu.Module
 	first  int // bytes of a large message that travel with its announcement
 	ranks  []*Rank
+	bounds map[int]int64
 }
 
 // New prepares a cluster for ranks. Errors: options that make no sense or do not fit the cluster.
@@ -51,6 +52,25 @@ func (w *World) Size() int { return len(w.ranks) }
 
 // Options are those the world was made with.
 func (w *World) Options() Options { return w.o }
+
+// Bound promises that at most so many bytes come to a rank in the whole run without being asked for (Options.Unasked). The
+// rank then has no more buffers than they can fill. It must be called before Spawn.
+func (w *World) Bound(rank int, bytes int64) {
+	if w.bounds == nil {
+		w.bounds = make(map[int]int64)
+	}
+	w.bounds[rank] = bytes
+}
+
+// buffers is how many buffers a rank has.
+func (w *World) buffers(rank int) int {
+	bytes, bounded := w.bounds[rank]
+	if !bounded {
+		return w.o.Buffers
+	}
+	used := int64(max(1, w.o.BufferBytes-w.o.Eager-matching.AnnouncementSize)) // what a buffer holds at least when it is full
+	return int(min(int64(w.o.Buffers), bytes/used+1))
+}
 
 // Spawn starts f as the program of a rank. The run ends with its error, if it returns one.
 func (w *World) Spawn(rank int, f func(r *Rank) error) error {
@@ -85,8 +105,8 @@ func (w *World) lost() error {
 			return err
 		}
 		if dropped > 0 {
-			return fmt.Errorf("mpi: rank %d dropped %d messages: its %d buffers of %d B were full of messages without a receive",
-				i, dropped, w.o.Buffers, w.o.BufferBytes)
+			return fmt.Errorf("mpi: rank %d dropped %d messages: its %d buffers of %d B were full of messages that it had not received; it needs more",
+				i, dropped, len(r.buffers), w.o.BufferBytes)
 		}
 	}
 	return nil

@@ -80,6 +80,9 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	if err != nil {
 		return nil, InputError{err}
 	}
+	for rank, bytes := range incoming(s, cfg.MPI) {
+		w.Bound(rank, bytes)
+	}
 	players := make([]*player, s.Ranks())
 	for rank, ops := range s.All() {
 		players[rank] = newPlayer(rank, ops)
@@ -107,6 +110,19 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 		return nil, fmt.Errorf("nodes: %d messages were sent and %d received", m.Sent, m.Received)
 	}
 	return res, nil
+}
+
+// incoming bounds for each rank the bytes that come to it without being asked for.
+func incoming(s *goal.Schedule, o mpi.Options) []int64 {
+	bytes := make([]int64, s.Ranks())
+	for _, ops := range s.All() {
+		for i := range ops.Len() {
+			if op := ops.Op(i); op.Kind == goal.Send {
+				bytes[op.Peer] += int64(o.Unasked(int(op.Size)))
+			}
+		}
+	}
+	return bytes
 }
 
 // runnable says why a schedule cannot run on nodes, or would not finish.
