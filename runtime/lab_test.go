@@ -103,21 +103,22 @@ type step struct {
 type rig struct {
 	*testing.T
 	setup
-	prof      *runtime.Profile
-	c         *runtime.Cluster
-	hpu       *runtime.HPUMemory
-	host      []byte         // of the entry of rank 1
-	extra     []byte         // handler host memory of rank 1
-	peerMem   []byte         // of the entry of rank 2
-	addr      uint64         // of host
-	eq, ct    portals.Handle // of rank 1, as the next two
-	md, me    portals.Handle
-	extraAddr uint64
-	targets   []event // rank 1
-	inits     []event // rank 0
-	peers     []event // rank 2
-	steps     []step
-	err       error
+	prof       *runtime.Profile
+	c          *runtime.Cluster
+	hpu        *runtime.HPUMemory
+	host       []byte         // of the entry of rank 1
+	extra      []byte         // handler host memory of rank 1
+	peerMem    []byte         // of the entry of rank 2
+	addr       uint64         // of host
+	eq, ct     portals.Handle // of rank 1, as the next two
+	md, me     portals.Handle
+	extraAddr  uint64
+	multiplier *portals.Spin // handlers that entry may use
+	targets    []event       // rank 1
+	inits      []event       // rank 0
+	peers      []event       // rank 2
+	steps      []step
+	err        error
 }
 
 // Trace collects the events of all queues.
@@ -224,6 +225,9 @@ func (r *rig) runTarget(p *runtime.Proc) error {
 		return err
 	}
 	if r.entry != nil {
+		if r.multiplier, err = multiplying(p); err != nil {
+			return err
+		}
 		r.entry(&me, r)
 	}
 	if r.me, err = ni.MEAppend(0, &me, portals.PriorityList, 77); err != nil {
