@@ -49,27 +49,33 @@ type suspect func(p *runtime.Proc) (*portals.Spin, error)
 // scripted are handlers of testdata/actions.
 func scripted(header, payload, completion []rec) suspect {
 	return func(p *runtime.Proc) (*portals.Spin, error) {
-		binary, err := readModule("actions/actions.wasm")
-		if err != nil {
-			return nil, err
-		}
-		module, err := p.Cluster().LoadModule("actions", binary)
-		if err != nil {
-			return nil, err
-		}
-		memory, err := p.HPUAllocMem(module, hpuBytes)
-		if err != nil {
-			return nil, err
-		}
-		names := [3]string{"header", "payload", "completion"}
-		for i, s := range [][]rec{header, payload, completion} {
-			if s == nil {
-				names[i] = ""
-			}
-		}
-		writeScripts(memory, p.Cluster().Profile(), header, completion, func(int) []rec { return payload })
-		return memory.Spin(names[0], names[1], names[2])
+		spin, _, err := scripts(p, header, payload, completion)
+		return spin, err
 	}
+}
+
+func scripts(p *runtime.Proc, header, payload, completion []rec) (*portals.Spin, *runtime.HPUMemory, error) {
+	binary, err := readModule("actions/actions.wasm")
+	if err != nil {
+		return nil, nil, err
+	}
+	module, err := p.Cluster().LoadModule("actions", binary)
+	if err != nil {
+		return nil, nil, err
+	}
+	memory, err := p.HPUAllocMem(module, hpuBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	names := [3]string{"header", "payload", "completion"}
+	for i, s := range [][]rec{header, payload, completion} {
+		if s == nil {
+			names[i] = ""
+		}
+	}
+	writeScripts(memory, p.Cluster().Profile(), header, completion, func(int) []rec { return payload })
+	spin, err := memory.Spin(names[0], names[1], names[2])
+	return spin, memory, err
 }
 
 // alone is a module whose export "payload" is the handler.

@@ -1,0 +1,139 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	goruntime "runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// crowd is ranks that all send to each other, through handlers that use the bus, atomics, counters, timers and the wire, on devices
+// too small for it, so that flow control triggers.
+const crowd = 6
+
+// quiet is a timeline that nobody looks at.
+type quiet struct{ spans int }
+
+func (q *quiet) Track(string, int, string) sim.TrackID                            { return 0 }
+func (q *quiet) Span(sim.TrackID, string, sim.Time, sim.Time, uint64, ...sim.Arg) { q.spans++ }
+func (q *quiet) Instant(sim.TrackID, string, sim.Time, uint64, ...sim.Arg)        {}
+func (q *quiet) Counter(sim.TrackID, string, sim.Time, float64)                   {}
+
+// history sums up every step of every interface with its time.
+type history struct {
+	c   *runtime.Cluster
+	sum io.Writer
+	n   int
+	err error
+}
+
+func (h *history) Trace(ni *portals.NI, r *portals.TraceRecord) {
+	h.n++
+	id := ni.Handle()
+	_, err := fmt.Fprintln(h.sum, h.c.Engine().Now(), id, r.What, r.PT, r.Handle, r.Verdict, r.Counter, r.Text)
+	if r.Event != nil && err == nil {
+		_, err = fmt.Fprintln(h.sum, *r.Event)
+	}
+	h.err = errors.Join(h.err, err)
+}
+
+// mill runs the crowd and returns everything that can be seen of it.
+func mill(t *testing.T, tracer sim.Tracer, watch func(*runtime.HandlerStep)) string {
+	p, err := runtime.LoadProfile("spin-int", "fabric.mtu=256", "hpu.cores=2", "nic.packet_buffer=2048", "nic.egress_packets=2")
+	require.NoError(t, err)
+	sum := fnv.New64a()
+	h := &history{sum: sum}
+	h.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: crowd, Seed: 3, Tracer: tracer, Explain: h, Watch: watch})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, h.c.Close()) }()
+	for rank := range crowd {
+		require.NoError(t, h.c.Spawn(rank, "member", member))
+	}
+	require.NoError(t, h.c.Run(context.Background()))
+	require.NoError(t, h.err)
+	errs, n := h.c.HandlerErrors()
+	return fmt.Sprintf("%d steps, sum %x, ends at %v, %+v, %d errors %v", h.n, sum.Sum64(), h.c.Engine().Now(), h.c.Stats(), n, errs)
+}
+
+func member(p *runtime.Proc) error {
+	ni := p.NI()
+	eq, err := ni.EQAlloc(1024)
+	if err != nil {
+		return err
+	}
+	for pt := range uint32(2) {
+		if _, err := ni.PTAlloc(portals.OptPTFlowCtrl, eq, pt); err != nil {
+			return err
+		}
+	}
+	addr, data := p.Alloc(hostBytes)
+	copy(data, pattern(hostBytes, byte(p.Rank())))
+	me := portals.ME{Start: addr, Length: hostBytes, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut | portals.OptMEOpGet}
+	if _, err := ni.MEAppend(1, &me, portals.PriorityList, 1); err != nil {
+		return err
+	}
+	next := uint32(p.Rank()+1) % crowd
+	spin, memory, err := scripts(p, nil, []rec{
+		do(hpu.OpDMAToHostNB, 0, 64, scratch, 128), do(hpu.OpFAdd, scratch2, 1), do(hpu.OpDMAFAdd, 0, 8, 1, scratch2+8),
+		do(hpu.OpPutFromDevice, opAt(0)), do(hpu.OpYield), do(hpu.OpDMAFromHost, 0, 0, scratch2+64, 64), do(hpu.OpPutFromDevice, opAt(0)),
+		do(hpu.OpPutFromDevice, opAt(0)), do(hpu.OpTimer, 300, opAt(1)), do(hpu.OpGetFromDevice, opAt(2)), end(hpu.Success),
+	}, []rec{do(hpu.OpCAS, scratch2+16, 0, 1), end(hpu.Success)})
+	if err != nil {
+		return err
+	}
+	me.Spin = spin
+	for i, d := range []hpu.Operation{
+		{Local: scratch, Length: 200, TargetNID: next, PTIndex: 1}, {Local: scratch, Length: 8, PTIndex: 1},
+		{Local: scratch2 + 128, Length: 500, TargetNID: next, PTIndex: 1},
+	} {
+		writeOperation(memory.Bytes()[opAt(i)-hpuBase:], &d)
+	}
+	if _, err := ni.MEAppend(0, &me, portals.PriorityList, 0); err != nil {
+		return err
+	}
+	md, err := ni.MDBind(&portals.MD{Start: addr, Length: hostBytes, EQ: eq})
+	if err != nil {
+		return err
+	}
+	for i := range uint32(12) {
+		to := portals.PhysID((uint32(p.Rank())+i)%crowd, 0)
+		if err := ni.Put(md, 0, uint64(100+300*i), portals.Ack, to, 0, 0, 1024, uint64(i), 0); err != nil {
+			return err
+		}
+		if i%4 == 3 {
+			if err := ni.PTEnable(0); err != nil {
+				return err
+			}
+			p.Compute(3 * sim.Microsecond)
+		}
+	}
+	return nil
+}
+
+// The sequence of all steps, the counts and the end are the same in every run, with one processor and two, with and without a
+// timeline and somebody who watches the handlers.
+func TestSameSeedSameSteps(t *testing.T) {
+	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(0))
+	want := mill(t, nil, nil)
+	require.Contains(t, want, "0 errors")
+	require.NotContains(t, want, "FlowControl:0")
+	watched := 0
+	for i := range 10 {
+		goruntime.GOMAXPROCS(1 + i%2)
+		q := &quiet{}
+		require.Equal(t, want, mill(t, q, nil))
+		require.Positive(t, q.spans)
+		require.Equal(t, want, mill(t, nil, func(*runtime.HandlerStep) { watched++ }))
+	}
+	require.Positive(t, watched)
+}
