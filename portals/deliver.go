@@ -230,6 +230,7 @@ func (ni *NI) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader bool)
 			d.buf = make([]byte, mlength)
 		}
 		d.old = d.buf[:mlength]
+		clear(d.old) // handlers may take the data and leave the memory alone: nobody gets values of another message
 	}
 	return NIOK
 }

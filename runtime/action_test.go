@@ -311,7 +311,7 @@ func TestMessagesToSelf(t *testing.T) {
 	}
 }
 
-// num_hpus, my_hpu and cycles tell the truth, log reaches who asked for it, and yield lets another context go first.
+// num_hpus, my_hpu and cycles tell the truth, and log reaches who asked for it.
 func TestQueries(t *testing.T) {
 	var lines []string
 	r := conduct(t, setup{
@@ -334,6 +334,27 @@ func TestQueries(t *testing.T) {
 	require.Less(t, r.result(headerAt, 2)+100, r.result(headerAt, 4))
 	require.LessOrEqual(t, r.result(headerAt, 4), ended.Cycles)
 	require.Equal(t, ended.Cycles, r.c.Node(1).Stats().HandlerCycles)
+}
+
+// A handler that yields lets another context of its HPU go first, if there is one with something to do, and costs nothing else.
+func TestYield(t *testing.T) {
+	order := func(contexts string) (handlers []int) {
+		r := conduct(t, setup{
+			overrides: []string{"hpu.cores=1", "hpu.contexts=" + contexts, "fabric.mtu=64"}, length: 128,
+			payloads: map[int][]rec{0: {also(opSpin, 100), do(hpu.OpYield), also(opSpin, 10), end(hpu.Success)}, 1: {also(opSpin, 10), end(hpu.Success)}},
+		})
+		r.noHandlerErrors()
+		ended := r.stepsOf(runtime.StepEnded, hpu.OpNone)
+		cycles := sim.Time(0)
+		for _, s := range ended {
+			handlers = append(handlers, s.Packet)
+			cycles += r.prof.HPU.Clock.Cycles(s.Cycles)
+		}
+		require.Equal(t, cycles, ended[len(ended)-1].At-r.stepsOf(runtime.StepBegan, hpu.OpNone)[0].At)
+		return handlers
+	}
+	require.Equal(t, []int{0, 1}, order("1"))
+	require.Equal(t, []int{1, 0}, order("2"))
 }
 
 // Puts from the device block while egress_packets of them wait for the wire: the third packet of 4 KiB is taken when the second

@@ -368,3 +368,41 @@ func TestAtomicsOverPackets(t *testing.T) {
 		require.Equal(t, uint64(2048), only(t, r.targets, portals.EventAtomic).MLength)
 	}
 }
+
+// The answer to a fetching atomic whose data handlers have taken holds no bytes of another message.
+func TestNoLeakInReplies(t *testing.T) {
+	r := conduct(t, setup{
+		message: word64(7), payload: []rec{end(hpu.Success)},
+		entry: func(me *portals.ME, _ *rig) { me.MatchBits, me.IgnoreBits = 1, 0 },
+		target: func(p *runtime.Proc, r *rig) error {
+			copy(r.host, word64(0x5ec2e7))
+			_, err := p.NI().MEAppend(0, &portals.ME{
+				Start: r.addr, Length: hostBytes, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut | portals.OptMEOpGet,
+			}, portals.PriorityList, 0)
+			return err
+		},
+		initiator: func(p *runtime.Proc, md portals.Handle, r *rig) error {
+			eq, err := p.NI().EQAlloc(8)
+			if err != nil {
+				return err
+			}
+			addr, data := p.Alloc(8)
+			get, err := p.NI().MDBind(&portals.MD{Start: addr, Length: 8, EQ: eq})
+			if err != nil {
+				return err
+			}
+			for bits, want := range []uint64{0x5ec2e7, 0} {
+				copy(data, word64(1))
+				if err := p.NI().FetchAtomic(get, 0, md, 0, 8, portals.PhysID(1, 0), 0, uint64(bits), 0, 0, 0, portals.OpSUM, portals.Uint64); err != nil {
+					return err
+				}
+				if _, err := p.NI().EQWait(eq); err != nil {
+					return err
+				}
+				require.Equal(t, want, binary.LittleEndian.Uint64(data))
+			}
+			return nil
+		},
+	})
+	r.noHandlerErrors()
+}
