@@ -53,7 +53,7 @@ func mill(t *testing.T, tracer sim.Tracer, watch func(*runtime.HandlerStep)) str
 	require.NoError(t, err)
 	sum := fnv.New64a()
 	h := &history{sum: sum}
-	h.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: crowd, Seed: 3, Tracer: tracer, Explain: h, Watch: watch})
+	h.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: crowd, Seed: 3, Engine: labEngine, Tracer: tracer, Explain: h, Watch: watch})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, h.c.Close()) }()
 	for rank := range crowd {

@@ -127,7 +127,7 @@ func (s *storm) run(t require.TestingT) {
 	p, err := runtime.LoadProfile("spin-int", append([]string{"fabric.mtu=256", "hpu.cores=2", "hpu.contexts=2"}, s.overrides...)...)
 	require.NoError(t, err)
 	s.delivered, s.partly, s.told, s.accepted = map[uint64]int{}, map[uint64]int{}, map[uint64]int{}, map[uint64]int{}
-	s.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: s.senders + 1})
+	s.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: s.senders + 1, Engine: labEngine})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.c.Close()) }()
 	require.NoError(t, s.c.Spawn(0, "target", s.target))

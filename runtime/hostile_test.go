@@ -102,7 +102,7 @@ func commit(t *testing.T, s suspect) *crime {
 	p, err := runtime.LoadProfile("spin-dis", "hpu.max_cycles=20000", "hpu.max_cycles_per_byte=0")
 	require.NoError(t, err)
 	k := &crime{}
-	k.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: 5})
+	k.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: 5, Engine: labEngine})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, k.c.Close()) })
 	require.NoError(t, k.c.Spawn(1, "owner", func(p *runtime.Proc) error { return k.owner(p, s) }))

@@ -152,7 +152,7 @@ func conduct(t *testing.T, s setup) *rig {
 	var err error
 	r.prof, err = runtime.LoadProfile(s.profile, s.overrides...)
 	require.NoError(t, err)
-	cfg := runtime.Config{Profile: r.prof, Nodes: 3, Explain: r, Watch: func(h *runtime.HandlerStep) {
+	cfg := runtime.Config{Profile: r.prof, Nodes: 3, Engine: labEngine, Explain: r, Watch: func(h *runtime.HandlerStep) {
 		k := step{HandlerStep: *h}
 		if h.Action != nil {
 			k.act = *h.Action
