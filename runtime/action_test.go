@@ -155,7 +155,10 @@ func TestAtomicsOfHandlers(t *testing.T) {
 			eachProfile(t, func(t *testing.T, profile string) {
 				c.op.Length, c.op.Datatype, c.op.TargetNID = 8, u64, 2
 				r := conduct(t, setup{
-					profile: profile, ops: []hpu.Operation{c.op},
+					profile: profile, build: func(r *rig) {
+						c.op.MD = uint32(r.md)
+						r.ops = []hpu.Operation{c.op}
+					},
 					header: []rec{
 						also(opStore, scratch, 7), also(opStore, scratch+8, 1000), also(opStore, scratch+16, 1), also(opStore, scratch2, 0),
 						do(c.act, opAt(0)), end(hpu.Proceed),
@@ -176,6 +179,15 @@ func TestAtomicsOfHandlers(t *testing.T) {
 				}
 				arrived := leaves + r.net(8) + r.prof.NIC.MatchHeader
 				require.Equal(t, arrived+r.store(8), only(t, r.peers, c.event).at)
+				if c.event == portals.EventFetchAtomic {
+					reply := only(t, r.targets, portals.EventReply)
+					require.Equal(t, portals.NIOK, reply.Fail, "also if nobody wants the values")
+					landed := r.store(0)
+					if c.op.FetchOffset == 512 {
+						landed = r.store(8)
+					}
+					require.Equal(t, arrived+r.store(8)+r.net(8)+r.prof.NIC.MatchPacket+landed, reply.at, "8 bytes on the bus only if they go to the host")
+				}
 				if c.op.Fetch != 0 {
 					require.Equal(t, arrived+r.store(8)+r.net(8)+r.prof.NIC.MatchPacket, r.answered(c.act), "the values come back without the bus")
 				}
