@@ -129,18 +129,19 @@ func TestGetFromHost(t *testing.T) {
 // word64 are the bytes of a word.
 func word64(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
 
-// Atomics of handlers, from device and from host, with and without the values before them.
-func TestAtomicsOfHandlers(t *testing.T) {
+// atomicForm is an atomic on a word of rank 2 that is 1000, with the operand 7.
+type atomicForm struct {
+	name    string
+	act     hpu.Op
+	op      hpu.Operation
+	event   portals.EventType
+	peer    uint64 // afterwards; before it is 1000
+	fetched uint64 // at scratch2 or in the host memory at 512
+}
+
+func atomicForms() []atomicForm {
 	const sum, cswap, swap = uint32(portals.OpSUM), uint32(portals.OpCSWAP), uint32(portals.OpSWAP)
-	const u64 = uint32(portals.Uint64)
-	for _, c := range []struct {
-		name    string
-		act     hpu.Op
-		op      hpu.Operation
-		event   portals.EventType
-		peer    uint64 // afterwards; before it is 1000
-		fetched uint64 // at scratch2 or in the host memory at 512
-	}{
+	return []atomicForm{
 		{"sum from device", hpu.OpAtomicFromDevice, hpu.Operation{Local: scratch, AtomicOp: sum}, portals.EventAtomic, 1007, 0},
 		{"fetching sum from device", hpu.OpAtomicFromDevice, hpu.Operation{Local: scratch, AtomicOp: sum, Fetch: scratch2}, portals.EventFetchAtomic, 1007, 1000},
 		{"swap from device", hpu.OpAtomicFromDevice, hpu.Operation{Local: scratch, AtomicOp: swap, Fetch: scratch2}, portals.EventFetchAtomic, 7, 1000},
@@ -150,10 +151,15 @@ func TestAtomicsOfHandlers(t *testing.T) {
 		{"sum from host", hpu.OpAtomicFromHost, hpu.Operation{Offset: 64, AtomicOp: sum, FetchOffset: math.MaxUint64}, portals.EventAtomic, 1007, 0},
 		{"fetching sum from host", hpu.OpAtomicFromHost, hpu.Operation{Offset: 64, AtomicOp: sum, FetchOffset: 512}, portals.EventFetchAtomic, 1007, 1000},
 		{"swap from host, value unwanted", hpu.OpAtomicFromHost, hpu.Operation{Offset: 64, AtomicOp: swap, FetchOffset: math.MaxUint64}, portals.EventFetchAtomic, 7, 0},
-	} {
+	}
+}
+
+// Atomics of handlers, from device and from host, with and without the values before them.
+func TestAtomicsOfHandlers(t *testing.T) {
+	for _, c := range atomicForms() {
 		t.Run(c.name, func(t *testing.T) {
 			eachProfile(t, func(t *testing.T, profile string) {
-				c.op.Length, c.op.Datatype, c.op.TargetNID = 8, u64, 2
+				c.op.Length, c.op.Datatype, c.op.TargetNID = 8, uint32(portals.Uint64), 2
 				r := conduct(t, setup{
 					profile: profile, build: func(r *rig) {
 						c.op.MD = uint32(r.md)
