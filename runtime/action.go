@@ -36,9 +36,9 @@ func (d *actions) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool
 	switch a.Op {
 	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB:
 		return n.startDMA(r, a, at), false
-	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer:
+	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer, hpu.OpToSelf:
 		return n.issueLater(r, a.Op, &a.Desc, a.A, at), false
-	case hpu.OpPutFromDevice, hpu.OpToSelf, hpu.OpAtomicFromDevice:
+	case hpu.OpPutFromDevice, hpu.OpAtomicFromDevice:
 		if sends(a.Op, &a.Desc) && n.egressRoom() {
 			return n.issueLater(r, a.Op, &a.Desc, 0, at), false
 		}

@@ -392,6 +392,23 @@ func TestEgressBlocks(t *testing.T) {
 	require.Len(t, all(r.peers, portals.EventPut), 3)
 }
 
+// Messages to self do not suspend (docs/abi.md): with the egress full they still go, up to handler_commands of them.
+func TestToSelfDoesNotBlock(t *testing.T) {
+	header := []rec{also(opSkip, scratch2, 7), also(opStore, scratch2, 1), do(hpu.OpPutFromDevice, opAt(0))}
+	for range 5 {
+		header = append(header, do(hpu.OpToSelf, opAt(1)))
+	}
+	r := conduct(t, setup{
+		overrides: []string{"nic.egress_packets=1", "nic.handler_commands=4"}, header: append(header, end(hpu.Proceed)),
+		ops: []hpu.Operation{{Local: scratch, Length: 4096, TargetNID: 2}, {Local: scratch, Length: 8}},
+	})
+	r.noHandlerErrors()
+	for i := range 5 {
+		require.Equal(t, []int64{0, 0, 0, 0, hpu.NoSpace}[i], r.result(headerAt, 3+i))
+	}
+	require.Len(t, r.stepsOf(runtime.StepBegan, hpu.OpNone), 1+4)
+}
+
 // A handler has handler_commands operations from host and timers pending at most, however many it asks for.
 func TestCommandsRunOut(t *testing.T) {
 	r := conduct(t, setup{

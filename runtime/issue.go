@@ -98,13 +98,14 @@ func (n *Node) issueOp(r *run, act hpu.Op, d *hpu.Operation, ho *portals.Handler
 
 // sends reports whether an action is a message from HPU memory that no answer is awaited for: it counts against the egress.
 func sends(act hpu.Op, d *hpu.Operation) bool {
-	return act == hpu.OpPutFromDevice || act == hpu.OpToSelf || act == hpu.OpAtomicFromDevice && d.Fetch == 0
+	return act == hpu.OpPutFromDevice || act == hpu.OpAtomicFromDevice && d.Fetch == 0
 }
 
-// commands reports whether an action waits at the NIC for host memory or a moment: it counts against the command queue.
+// commands reports whether an action waits at the NIC for host memory or a moment and cannot suspend the handler: it counts against
+// the command queue.
 func commands(act hpu.Op) bool {
 	switch act {
-	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer:
+	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer, hpu.OpToSelf:
 		return true
 	}
 	return false

@@ -41,7 +41,7 @@ type NICSpec struct {
 	MatchPacket   sim.Time `yaml:"match_packet"`   // CAM look-up of any other packet; pipelined
 	PacketBuffer  Size     `yaml:"packet_buffer"`  // bytes of packets that may wait for an HPU
 	EgressPackets int      `yaml:"egress_packets"` // packets that handlers may have waiting for the wire
-	// HandlerCommands is how many operations from host memory, gets into it and timers the handlers of a node may have pending,
+	// HandlerCommands is how many operations from host memory, gets into it, timers and messages to self the handlers of a node may have pending,
 	// those that a handler has asked for since it was last suspended included; more are NO_SPACE.
 	HandlerCommands int      `yaml:"handler_commands"`
 	Loopback        sim.Time `yaml:"loopback"` // from the egress to the receive side of the same node
