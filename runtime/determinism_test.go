@@ -93,7 +93,8 @@ func member(p *runtime.Proc) error {
 	}
 	me.Spin = spin
 	for i, d := range []hpu.Operation{
-		{Local: scratch, Length: 200, TargetNID: next, PTIndex: 1}, {Local: scratch, Length: 8, PTIndex: 1},
+		{Local: scratch, Length: 200, TargetNID: next, PTIndex: 1},
+		{Local: scratch, Length: 8, PTIndex: 1},
 		{Local: scratch2 + 128, Length: 500, TargetNID: next, PTIndex: 1},
 	} {
 		writeOperation(memory.Bytes()[opAt(i)-hpuBase:], &d)

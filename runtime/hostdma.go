@@ -20,6 +20,7 @@ type dmaOp struct {
 	generation uint32 // of the run that made it: the handler may end before the operation does
 	handle     int    // index of its handle, or noHandle if the run is suspended for it
 	program    *hpu.Program
+	memory     *HPUMemory
 	host       [][]byte // the range in host memory
 	length     int
 	local      uint32
@@ -94,6 +95,8 @@ func (n *Node) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, len
 		return nil, hpu.Denied
 	}
 	o.op, o.run, o.generation, o.handle, o.program = op, r, r.generation, noHandle, r.ctx.Program()
+	o.memory = r.task.m.rx.handlers.memory
+	o.memory.uses++
 	o.local, o.length, o.a, o.b, o.flow, o.number = local, int(length), a, b, r.task.m.flow, n.watch.number(r)
 	if inject := n.cluster.inject; inject != nil {
 		o.result = min(inject(int(n.rank), op), hpu.OK)
@@ -204,6 +207,7 @@ func (n *Node) dmaDone(o *dmaOp) {
 		binary.LittleEndian.PutUint64(memory[o.local:], o.a)
 	}
 	n.watch.landed(o)
+	o.memory.uses--
 	r, result := o.run, o.result
 	current := r.active && r.generation == o.generation
 	handle := o.handle

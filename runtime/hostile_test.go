@@ -438,10 +438,18 @@ func hostileRecords() (list []verdict) {
 		clear int    // bits of the field behind it in the same word
 		what  string
 	}{
-		{hpu.OpPutFromDevice, 0, 0, "op.local"}, {hpu.OpGetFromDevice, 0, 0, "op.local"}, {hpu.OpAtomicFromDevice, 0, 0, "op.local"},
-		{hpu.OpToSelf, 0, 0, "op.local"}, {hpu.OpTimer, 0, 0, "op.local"}, {hpu.OpPutFromDevice, 16, 0, "op.local"}, {hpu.OpTimer, 16, 0, "op.local"},
-		{hpu.OpAtomicFromDevice, 88, 32, "op.operand"}, {hpu.OpAtomicFromDevice, 92, 0, "op.fetch"}, {hpu.OpAtomicFromHost, 88, 32, "op.operand"},
-		{hpu.OpPutFromDevice, 104, 0, "op.user_hdr"}, {hpu.OpToSelf, 108, 0, "op.user_hdr"},
+		{hpu.OpPutFromDevice, 0, 0, "op.local"},
+		{hpu.OpGetFromDevice, 0, 0, "op.local"},
+		{hpu.OpAtomicFromDevice, 0, 0, "op.local"},
+		{hpu.OpToSelf, 0, 0, "op.local"},
+		{hpu.OpTimer, 0, 0, "op.local"},
+		{hpu.OpPutFromDevice, 16, 0, "op.local"},
+		{hpu.OpTimer, 16, 0, "op.local"},
+		{hpu.OpAtomicFromDevice, 88, 32, "op.operand"},
+		{hpu.OpAtomicFromDevice, 92, 0, "op.fetch"},
+		{hpu.OpAtomicFromHost, 88, 32, "op.operand"},
+		{hpu.OpPutFromDevice, 104, 0, "op.user_hdr"},
+		{hpu.OpToSelf, 108, 0, "op.user_hdr"},
 	} {
 		args := []uint64{op}
 		if c.op == hpu.OpTimer {
@@ -450,7 +458,7 @@ func hostileRecords() (list []verdict) {
 		list = append(list, verdict{
 			name: fmt.Sprintf("%v with %s at %d", c.op, c.what, c.field),
 			suspect: scripted(nil, []rec{
-				also(opStore, op+16, 8), also(opStore, op+(c.field&^7), math.MaxUint64<<(c.field%8*8)>>(c.clear)), do(c.op, args...), end(hpu.Success),
+				also(opStore, op+16, 8), also(opStore, op+(c.field&^7), math.MaxUint64<<(c.field%8*8)>>c.clear), do(c.op, args...), end(hpu.Success),
 			}, nil),
 			fail: portals.NISegv, handler: "payload", causes: []string{c.op.String() + ": out of bounds", c.what},
 		})

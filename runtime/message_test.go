@@ -159,8 +159,13 @@ func TestMessagesWithoutPayload(t *testing.T) {
 		length, remote uint64
 		payloads       int
 	}{
-		{"nothing", 0, 0, 0}, {"part of the user header", 10, 0, 0}, {"the user header", 32, 0, 0}, {"a byte more", 33, 0, 1},
-		{"behind the entry", 5000, hostBytes, 0}, {"far behind it", 5000, 1 << 62, 0}, {"nothing behind it", 0, hostBytes + 1, 0},
+		{"nothing", 0, 0, 0},
+		{"part of the user header", 10, 0, 0},
+		{"the user header", 32, 0, 0},
+		{"a byte more", 33, 0, 1},
+		{"behind the entry", 5000, hostBytes, 0},
+		{"far behind it", 5000, 1 << 62, 0},
+		{"nothing behind it", 0, hostBytes + 1, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := conduct(t, setup{

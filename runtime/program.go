@@ -20,6 +20,8 @@ type HPUMemory struct {
 	bytes   uint32
 	funcs   []hpu.Func // handlers given out; the identifier of one is its index + 1
 	names   []string
+	uses    int // messages whose handlers work on it, and their DMA operations on the way
+	freed   bool
 }
 
 // HPUAllocMem gives a process n bytes of HPU memory with an instance of the handler module (PtlHPUAllocMem). The memory is
@@ -49,8 +51,24 @@ func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*HPUMemory, error) {
 	return h, nil
 }
 
-// Bytes is the HPU memory itself, as the host maps it.
+// Free gives the memory back and ends the program (PtlHPUFreeMem). Entries that still name it drop what they match and report a
+// HandlerError. ErrInUse while a message is being handled, or a DMA operation of a handler is on its way; ErrArgInvalid if it is free already.
+func (h *HPUMemory) Free() error {
+	switch {
+	case h.freed:
+		return fmt.Errorf("HPU memory %d: %w", h.handle, portals.ErrArgInvalid)
+	case h.uses > 0:
+		return fmt.Errorf("HPU memory %d: %w", h.handle, portals.ErrInUse)
+	}
+	h.freed = true
+	return h.program.Close()
+}
+
+// Bytes is the HPU memory itself, as the host maps it; nil once it is free.
 func (h *HPUMemory) Bytes() []byte {
+	if h.freed {
+		return nil
+	}
 	return h.program.Memory()[h.addr : h.addr+h.bytes : h.addr+h.bytes]
 }
 
@@ -112,7 +130,7 @@ func (p *Proc) install(s *portals.Spin, appendEntry func() (portals.Handle, erro
 // checkHandlers checks the handler part of an entry: HPU memory of the process itself, state within it, handlers that exist.
 func (p *Proc) checkHandlers(s *portals.Spin) error {
 	n := p.node
-	if s.HPUMem == 0 || uint64(s.HPUMem) > uint64(len(n.memories)) || n.memories[s.HPUMem-1].proc != p {
+	if s.HPUMem == 0 || uint64(s.HPUMem) > uint64(len(n.memories)) || n.memories[s.HPUMem-1].proc != p || n.memories[s.HPUMem-1].freed {
 		return fmt.Errorf("%w: HPU memory %d was not given out to process %s of rank %d", errHandlers, s.HPUMem, p.name, n.rank)
 	}
 	h := n.memories[s.HPUMem-1]

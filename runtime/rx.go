@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/spinsim/spinsim/portals"
@@ -145,7 +146,15 @@ func (n *Node) begin(m *message) {
 		r.phase = phaseDeposit
 		return
 	}
+	if h := n.memories[r.d.Spin.HPUMem-1]; h.freed {
+		n.cluster.handlerFailed(HandlerError{
+			Rank: int(n.rank), At: n.now(), Program: h.name, Handler: headerHandler.String(), Err: errors.New("its HPU memory was freed"),
+		})
+		r.phase, r.dropped, r.fail = phaseDiscard, r.d.MLength, portals.NIDropped
+		return
+	}
 	r.handlers = n.handlersOf(r.d.Spin)
+	r.handlers.memory.uses++
 	n.watch.arrived(m)
 	r.skip = int(min(r.d.Spin.UserHdrLen, r.d.MLength))
 	if r.handlers.header.Valid() {
@@ -217,6 +226,9 @@ func (n *Node) finish(m *message) {
 	r := &m.rx
 	out := portals.Outcome{Delivered: r.d.MLength - min(r.dropped, r.d.MLength), Fail: r.fail, Pending: r.pending}
 	cookie, fail := r.d.Cookie, r.d.Fail
+	if h := r.handlers.memory; h != nil {
+		h.uses--
+	}
 	r.ni.Finish(r.d, out)
 	if r.pending && r.open != nil {
 		r.open.messageEnded(out)
