@@ -50,7 +50,7 @@ func TestPutFromDevice(t *testing.T) {
 			},
 		})
 		r.noHandlerErrors()
-		require.Equal(t, int64(hpu.OK), r.result(headerAt, 0))
+		require.Equal(t, hpu.OK, r.result(headerAt, 0))
 		sent := r.asked(hpu.OpPutFromDevice)
 		arrived := sent + r.net(1024) + r.prof.NIC.MatchHeader + r.store(1024)
 		put := only(t, r.peers, portals.EventPut)
@@ -99,7 +99,7 @@ func TestGetFromDevice(t *testing.T) {
 			},
 		})
 		r.noHandlerErrors()
-		require.Equal(t, int64(hpu.OK), r.result(headerAt, 0))
+		require.Equal(t, hpu.OK, r.result(headerAt, 0))
 		asked := r.asked(hpu.OpGetFromDevice)
 		there := asked + r.net(0) + r.prof.NIC.MatchHeader + r.fetch(3000) + r.net(3000) + r.prof.NIC.MatchPacket
 		require.Equal(t, there, r.answered(hpu.OpGetFromDevice))
@@ -173,7 +173,7 @@ func TestAtomicsOfHandlers(t *testing.T) {
 					peer:   func(_ *runtime.Proc, r *rig) error { copy(r.peerMem, word64(1000)); return nil },
 				})
 				r.noHandlerErrors()
-				require.Equal(t, int64(hpu.OK), r.result(headerAt, 4))
+				require.Equal(t, hpu.OK, r.result(headerAt, 4))
 				require.Equal(t, c.peer, binary.LittleEndian.Uint64(r.peerMem))
 				require.Equal(t, word64(0), r.hpu.Program().Memory()[:8], "nothing is written to address 0")
 				leaves := r.asked(c.act)

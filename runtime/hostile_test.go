@@ -40,7 +40,6 @@ type crime struct {
 	events []portals.Event // of the owner
 	acks   []portals.Event // of the sender
 	load   error           // of the owner's attempt to install the handler
-	after  bool            // PTEnable let a further message in
 }
 
 // suspect installs the handlers of an entry; an error means that there is no entry.

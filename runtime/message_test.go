@@ -89,7 +89,7 @@ func TestReturnCodes(t *testing.T) {
 				header: c.header, payload: c.payload, completion: c.completion,
 			})
 			header, payload, completion := r.handlersRun()
-			require.Equal(t, c.ran, [3]int{header, payload, completion})
+			require.Equal(t, [3]int{header, payload, completion}, c.ran)
 			require.Equal(t, c.host, deposited(r.host, r.message, c.shift))
 			put := only(t, r.targets, portals.EventPut)
 			require.Equal(t, c.mlength, put.MLength)
