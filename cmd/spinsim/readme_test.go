@@ -1,0 +1,38 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the outputs in README.md anew")
+
+// Every block of README.md below a line "<!-- output: spinsim ... -->" is what that command prints.
+func TestReadmeShowsWhatCommandsPrint(t *testing.T) {
+	name := filepath.Join("..", "..", "README.md")
+	data, err := os.ReadFile(name)
+	require.NoError(t, err)
+	const mark, fence = "<!-- output: spinsim ", "```\n"
+	parts := strings.Split(string(data), mark)
+	require.Greater(t, len(parts), 1)
+	for i, part := range parts[1:] {
+		command, rest, ok := strings.Cut(part, " -->\n"+fence)
+		require.True(t, ok)
+		shown, after, ok := strings.Cut(rest, fence)
+		require.True(t, ok)
+		printed := strings.TrimRight(string(output(t, strings.Fields(command)...)), "\n") + "\n"
+		if *update {
+			parts[i+1] = command + " -->\n" + fence + printed + fence + after
+			continue
+		}
+		require.Equal(t, printed, shown, "spinsim %s; go test ./cmd/spinsim -update writes it anew", command)
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(name, []byte(strings.Join(parts, mark)), 0o644))
+	}
+}
