@@ -47,6 +47,9 @@ type WorkResult struct {
 // maxWorkPackets is how many packets a measurement has at most, and at least so many as the packet buffer holds.
 const maxWorkPackets = 4096
 
+// leastRounds is how many packets each HPU handles at least in a measurement: with fewer its beginning and end show.
+const leastRounds = 50
+
 // withHPUs returns the profile with another number of HPUs and packet size.
 func withHPUs(name string, overrides []string, cores, packet int) (*runtime.Profile, error) {
 	all := append(append([]string(nil), overrides...), fmt.Sprintf("hpu.cores=%d", cores), fmt.Sprintf("fabric.mtu=%d", packet))
@@ -58,6 +61,9 @@ func runHPUs(w *bench) error {
 		return err
 	}
 	packets := min(maxWorkPackets, int(w.Profile.NIC.PacketBuffer)/w.Bytes)
+	if least := leastRounds * w.Profile.HPU.Cores; packets < least {
+		return fmt.Errorf("the packet buffer of %v holds %d packets, a steady state of %d HPUs needs %d", w.Profile.NIC.PacketBuffer, packets, w.Profile.HPU.Cores, least)
+	}
 	total := packets * w.Bytes
 	iterations, err := w.iterations()
 	if err != nil {

@@ -41,6 +41,9 @@ func (s *Sweep) Points() ([]*Point, error) {
 		if err != nil {
 			return nil, err
 		}
+		if u := s.Benchmark.unit; u > 1 && int(p.Fabric.MTU)%u != 0 {
+			return nil, fmt.Errorf("profile %s: fabric.mtu: %d, %s needs a multiple of %d bytes", name, p.Fabric.MTU, s.Benchmark.Name, u)
+		}
 		for _, size := range s.Sizes {
 			for _, ranks := range s.Ranks {
 				base := Point{Profile: p, Ranks: ranks, Bytes: size, Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Tracer: s.Tracer}
@@ -97,6 +100,22 @@ func (s *Sweep) check() error {
 			errs = append(errs, fmt.Errorf("%s has no mode %q, expected one of %s", s.Benchmark.Name, mode, strings.Join(s.Benchmark.Modes, ", ")))
 		}
 	}
+	for _, list := range []struct {
+		what string
+		more int // values that stand there before
+	}{
+		{"profile", len(s.Profiles) - distinct(s.Profiles)},
+		{"mode", len(s.Modes) - distinct(s.Modes)},
+		{"size", len(s.Sizes) - distinct(s.Sizes)},
+		{"number of ranks", len(s.Ranks) - distinct(s.Ranks)},
+	} {
+		if list.more > 0 {
+			errs = append(errs, fmt.Errorf("a %s is given twice", list.what))
+		}
+	}
+	if len(s.Profiles) == 0 {
+		errs = append(errs, errors.New("no profile given"))
+	}
 	for _, n := range s.Ranks {
 		if s.Benchmark.FixedRanks && n != s.Benchmark.Ranks[0] {
 			errs = append(errs, fmt.Errorf("%s runs on %d ranks, got %d", s.Benchmark.Name, s.Benchmark.Ranks[0], n))
@@ -122,6 +141,14 @@ func (s *Sweep) checkHandler(points []*Point) error {
 		}
 	}
 	return nil
+}
+
+func distinct[T comparable](list []T) int {
+	seen := map[T]bool{}
+	for _, v := range list {
+		seen[v] = true
+	}
+	return len(seen)
 }
 
 func (b *Benchmark) has(mode string) bool {

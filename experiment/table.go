@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -120,6 +121,9 @@ func (s *Sweep) published(results []*Result) (lines []string) {
 		return nil
 	}
 	for _, p := range PublishedBcast {
+		if !slices.Contains(s.Profiles, p.Profile) {
+			continue // a file of the user's, which may call itself the same
+		}
 		mode := findNamed(results, p.Profile, p.Mode, p.Ranks, p.Bytes)
 		against := findNamed(results, p.Profile, p.Against, p.Ranks, p.Bytes)
 		if mode == nil || against == nil {
@@ -215,5 +219,8 @@ func (s *Sweep) Plot() report.Plot {
 
 // Notes say how to read the table of a sweep.
 func (s *Sweep) Notes() []string {
+	if s.Benchmark == hpus {
+		return []string{"Columns: spinsim help columns."}
+	}
 	return []string{"Every byte that arrived was compared with what was sent. Columns: spinsim help columns."}
 }

@@ -22,7 +22,8 @@ func Forms() []Matching { return []Matching{Host, Offload} }
 // Options describe the message passing library.
 type Options struct {
 	Matching Matching
-	// Eager is the largest message that is sent without waiting for its receive, in bytes.
+	// Eager is the largest message that is sent without waiting for its receive, in bytes; offloaded matching takes at least the 16 of an
+	// announcement.
 	Eager int
 	// Buffers is how many buffers of BufferBytes bytes each rank has at most for messages that come before their receives and, with
 	// Host, for all others. A buffer is used again when all that came into it has been received.

@@ -36,7 +36,9 @@ func New(c *runtime.Cluster, o Options) (*World, error) {
 		if w.module, err = c.LoadModule("matching", matching.Module); err != nil {
 			return nil, err
 		}
-		w.first = min(int(c.Profile().Fabric.MTU)-matching.AnnouncementSize, o.Eager)
+		// The announcement of a large message, with its first part, must fit where the shortest one does.
+		w.o.Eager = max(o.Eager, matching.AnnouncementSize)
+		w.first = min(int(c.Profile().Fabric.MTU), w.o.Eager+1) - matching.AnnouncementSize
 		if w.first < 0 {
 			return nil, fmt.Errorf("mpi: packets of %d B do not hold an announcement of %d B", c.Profile().Fabric.MTU, matching.AnnouncementSize)
 		}

@@ -57,7 +57,10 @@ func (f *outputFlags) write(c *cobra.Command, s *goal.Schedule) error {
 	w := bufio.NewWriter(file)
 	err = encode(w, s)
 	if err = errors.Join(err, w.Flush(), file.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.output))
+		if info, e := os.Lstat(f.output); e == nil && info.Mode().IsRegular() {
+			err = errors.Join(err, os.Remove(f.output))
+		}
+		return err
 	}
 	return nil
 }

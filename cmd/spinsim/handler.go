@@ -150,7 +150,7 @@ func handlerInspectCommand() *cobra.Command {
 		Use:   "inspect MODULE",
 		Short: "What a device thinks of a module: exports, costs, memory, reasons to reject it",
 		Long: `Inspect looks at a module as the loader of a device does: a .wasm file or one of the built-in modules. It prints every reason it finds for
-which the device rejects the module, and ends with status 1 if there is one. Cycles are from the cost table of the profile.`,
+which the device rejects the module, and ends with status 2 if there is one. Cycles are from the cost table of the profile.`,
 		Args: exactArguments("MODULE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			p, m, err := f.open(args[0])

@@ -43,6 +43,7 @@ func main() {
 func run(args []string, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	root := rootCommand()
 	root.SetArgs(args)
 	root.SetOut(out)

@@ -54,7 +54,11 @@ func load(t *testing.T) *tree {
 			return err
 		}
 		if d.IsDir() {
-			if path != root && skipped[d.Name()] {
+			if path == root {
+				return nil
+			}
+			_, err := os.Stat(filepath.Join(path, "go.mod")) // a module of its own, such as a user's handler
+			if skipped[d.Name()] || err == nil {
 				return filepath.SkipDir
 			}
 			return nil
