@@ -181,6 +181,9 @@ func profileTree(name string) (*yaml.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if child(tree, "name") == nil { // another device must not pass for its base
+		child(root, "name").Value = strings.TrimSuffix(path.Base(name), ext)
+	}
 	mergeTree(root, tree)
 	return root, nil
 }
