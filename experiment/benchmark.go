@@ -121,6 +121,9 @@ type bench struct {
 }
 
 func (w *bench) fail(b *Benchmark, err error) error {
+	if n := w.c.Stats().PacketsDropped; n > 0 {
+		err = fmt.Errorf("%d packets were dropped, the packet buffer of %v (nic.packet_buffer) was full or handlers failed: %w", n, w.Profile.NIC.PacketBuffer, err)
+	}
 	if failed, n := w.c.HandlerErrors(); n > 0 && len(failed) > 0 {
 		err = fmt.Errorf("%w\n%d handlers failed, the first: %w", err, n, failed[0])
 	}

@@ -21,7 +21,7 @@ type Spec struct {
 	// Kind is "fat-tree" or "crossbar" (one switch with a port for every node).
 	Kind string `yaml:"kind"`
 	// Radix is the number of ports of a fat tree's switches: even, at least 4. A
-	// crossbar has none.
+	// crossbar has a port for every node and does not look at it.
 	Radix int `yaml:"radix,omitempty"`
 	// Rate is how fast a node's links are in each direction: the G of LogGP, as in
 	// "20ps/B" or "400Gb/s". One packet's time is rounded to the nearest
@@ -60,9 +60,6 @@ func (s *Spec) Validate() error {
 			wrong("radix", "want an even number from 4 to %d, got %d", MaxNodes, s.Radix)
 		}
 	case Crossbar:
-		if s.Radix != 0 {
-			wrong("radix", "a crossbar has none, got %d", s.Radix)
-		}
 	default:
 		wrong("kind", "want %s or %s, got %q", FatTree, Crossbar, s.Kind)
 	}

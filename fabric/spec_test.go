@@ -32,7 +32,6 @@ func TestValidateNamesTheField(t *testing.T) {
 		`kind: want fat-tree or crossbar, got "torus"`:                                  func(s *Spec) { s.Kind = "torus" },
 		"radix: want an even number from 4 to 4194304, got 7":                           func(s *Spec) { s.Radix = 7 },
 		"radix: want an even number from 4 to 4194304, got 2":                           func(s *Spec) { s.Radix = 2 },
-		"radix: a crossbar has none, got 36":                                            func(s *Spec) { s.Kind = Crossbar },
 		"rate: want a rate such as 20ps/B or 400Gb/s":                                   func(s *Spec) { s.Rate = sim.Rate{} },
 		"wire: want more than 0 s, got 0 s: nodes may not meet without delay":           func(s *Spec) { s.Wire = 0 },
 		"switch: want 0 s or more, got -1 ps":                                           func(s *Spec) { s.Switch = -1 },

@@ -168,12 +168,8 @@ func (f *compareFlags) measure(ctx context.Context, errs io.Writer, s *experimen
 }
 
 func (f *compareFlags) show(out io.Writer, s *experiment.Sweep, results []*experiment.Result, format report.Format) error {
-	t := s.Table(results)
-	if f.plot != "" {
-		if err := t.PlotFile(f.plot, s.Plot()); err != nil {
-			return err
-		}
-	}
+	all := s.Table(results)
+	t := all
 	if format == report.TextFormat && !f.all {
 		summary, err := s.Summary(t)
 		if err != nil {
@@ -184,7 +180,10 @@ func (f *compareFlags) show(out io.Writer, s *experiment.Sweep, results []*exper
 	t.Title = s.Benchmark.Name + ": " + s.Benchmark.Short
 	t.Answer = s.Answer(results)
 	t.Notes = s.Notes()
-	return t.Write(out, format)
+	if err := t.Write(out, format); err != nil || f.plot == "" {
+		return err
+	}
+	return all.PlotFile(f.plot, s.Plot())
 }
 
 func parseInts(s string, parse func(string) (int64, error)) ([]int, error) {
