@@ -143,11 +143,12 @@ func (w *world) do(c *command) error {
 }
 
 func limitFields(l *portals.Limits) (map[string]*int, map[string]*uint64) {
-	return map[string]*int{
+	counts := map[string]*int{
 		"max_entries": &l.MaxEntries, "max_unexpected_headers": &l.MaxUnexpectedHeaders, "max_mds": &l.MaxMDs,
 		"max_eqs": &l.MaxEQs, "max_cts": &l.MaxCTs, "max_pt_index": &l.MaxPTIndex, "max_iovecs": &l.MaxIOVecs,
 		"max_list_size": &l.MaxListSize, "max_triggered_ops": &l.MaxTriggeredOps,
-	}, map[string]*uint64{
+	}
+	sizes := map[string]*uint64{
 		"max_msg_size": &l.MaxMsgSize, "max_atomic_size": &l.MaxAtomicSize,
 		"max_fetch_atomic_size": &l.MaxFetchAtomicSize, "max_waw_ordered_size": &l.MaxWAWOrderedSize,
 		"max_war_ordered_size": &l.MaxWAROrderedSize, "max_volatile_size": &l.MaxVolatileSize,
@@ -155,6 +156,7 @@ func limitFields(l *portals.Limits) (map[string]*int, map[string]*uint64) {
 		"max_handler_mem": &l.MaxHandlerMem, "max_initial_state": &l.MaxInitialState,
 		"min_fragmentation_limit": &l.MinFragmentationLimit, "max_cycles_per_byte": &l.MaxCyclesPerByte,
 	}
+	return counts, sizes
 }
 
 func limitKeys() string {
