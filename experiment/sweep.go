@@ -113,6 +113,12 @@ func (s *Sweep) check() error {
 			errs = append(errs, fmt.Errorf("a %s is given twice", list.what))
 		}
 	}
+	for _, o := range s.Overrides {
+		field, _, _ := strings.Cut(o, "=")
+		if field = strings.TrimSpace(field); s.Benchmark == hpus && (field == "hpu.cores" || field == "fabric.mtu") {
+			errs = append(errs, fmt.Errorf("%s: hpus measures at several, choose them with --hpus and --size", field))
+		}
+	}
 	if len(s.Profiles) == 0 {
 		errs = append(errs, errors.New("no profile given"))
 	}
