@@ -75,20 +75,30 @@ func (n *Node) Stats() Stats {
 	return s
 }
 
-// Stats returns the sums over all nodes.
-func (c *Cluster) Stats() (sum Stats) {
+// Stats returns the counts of all nodes: sums, the first of the first handlers' ends and the last of the last ones'.
+func (c *Cluster) Stats() (all Stats) {
 	for i := range c.nodes {
 		s := c.nodes[i].Stats()
-		sum.PacketsSent += s.PacketsSent
-		sum.PacketsReceived += s.PacketsReceived
-		sum.PacketsDropped += s.PacketsDropped
-		sum.HandlerCalls += s.HandlerCalls
-		sum.HandlerCycles += s.HandlerCycles
-		sum.FlowControl += s.FlowControl
-		sum.CPUBusy += s.CPUBusy
-		sum.HostMemoryBytes += s.HostMemoryBytes
+		all.add(&s)
 	}
-	return sum
+	return all
+}
+
+// add joins the counts of another node to s.
+func (s *Stats) add(o *Stats) {
+	s.PacketsSent += o.PacketsSent
+	s.PacketsReceived += o.PacketsReceived
+	s.PacketsDropped += o.PacketsDropped
+	s.HandlerCalls += o.HandlerCalls
+	s.HandlerCycles += o.HandlerCycles
+	if o.FirstHandler != 0 && (s.FirstHandler == 0 || o.FirstHandler < s.FirstHandler) {
+		s.FirstHandler = o.FirstHandler
+	}
+	s.LastHandler = max(s.LastHandler, o.LastHandler)
+	s.LostActions += o.LostActions
+	s.FlowControl += o.FlowControl
+	s.CPUBusy += o.CPUBusy
+	s.HostMemoryBytes += o.HostMemoryBytes
 }
 
 func (n *Node) now() sim.Time      { return n.cluster.engine.Now() }
