@@ -201,11 +201,12 @@ func paths(r *report) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() {
-			own := filepath.Join(r.tree.root, "internal", "lint", "testdata")
-			if path != r.tree.root && (d.Name() == ".git" || d.Name() == ".tools" || path == own) {
-				return filepath.SkipDir
-			}
+		own := filepath.Join(r.tree.root, "internal", "lint", "testdata")
+		notOurs := path != r.tree.root && (d.Name() == ".git" || d.Name() == ".tools" || path == own)
+		switch {
+		case d.IsDir() && notOurs:
+			return filepath.SkipDir
+		case d.IsDir() || notOurs: // in a work tree beside the clone .git is a file, and .tools may be a link
 			return nil
 		}
 		text, err := os.ReadFile(path)
