@@ -24,7 +24,8 @@ type dmaOp struct {
 	host       [][]byte // the range in host memory
 	length     int
 	local      uint32
-	data       []byte // towards host memory: the bytes as they were at the call
+	data       []byte   // towards host memory: the bytes as they were at the call
+	follows    sim.Time // an atomic: when the last of the writes issued before it lands
 	a, b       uint64
 	result     int64
 	flow       uint64
@@ -38,7 +39,6 @@ const noHandle = -1
 const (
 	dmaIssue  = iota // the handler's own time has come: the operation goes on the bus
 	dmaMemory        // a read or an atomic has reached memory
-	dmaAtomic        // an atomic takes effect
 	dmaDone          // the data has landed, or the answer is at the NIC
 )
 
@@ -146,7 +146,7 @@ func (n *Node) blockingDMA(r *run) {
 	n.coreIdle(n.hpus.coreOf(r))
 }
 
-// dmaStage takes an operation one step further.
+// dmaStage takes an operation one step further. Each step makes the next: no operation ends before it has taken effect.
 func (n *Node) dmaStage(o *dmaOp, stage int) {
 	now := n.now()
 	switch {
@@ -157,13 +157,15 @@ func (n *Node) dmaStage(o *dmaOp, stage int) {
 		n.trace.transfer(&n.dma, true, o.flow, landed-n.dma.latency, o.length)
 		n.post(landed, kindDMA, dmaDone, o)
 	case stage == dmaIssue:
+		o.follows = n.dma.landed
 		n.post(n.dma.request(now), kindDMA, dmaMemory, o)
-	case stage == dmaAtomic:
-		o.atomic()
+	case o.op != hpu.OpDMAFromHost && now < o.follows:
+		// Where reads share the bus with writes, the request is at memory before the writes it follows. The answer of an atomic
+		// cannot leave before they have landed.
+		n.post(o.follows, kindDMA, dmaMemory, o)
 	default:
 		if o.op != hpu.OpDMAFromHost && o.result == hpu.OK {
-			// Where writes share the bus with reads the request may reach memory before the writes it follows have landed.
-			n.post(max(now, n.dma.landed), kindDMA, dmaAtomic, o)
+			o.atomic()
 		}
 		sent, done := n.dma.read(now, o.length)
 		n.trace.transfer(&n.dma, false, o.flow, sent, o.length)
