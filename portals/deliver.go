@@ -313,11 +313,23 @@ func (ni *NI) Finish(d *Delivery, o Outcome) {
 		ni.answer(d)
 		ni.freeDelivery(d)
 	case d.Header.Kind == OpGet:
+		if d.outcome == NIOK && !ni.readable(d) {
+			d.outcome, d.landed = NISegv, 0
+		}
 		ni.answer(d)
 	default:
 		ni.complete(d)
 	}
 	ni.drain()
+}
+
+// readable reports whether the memory that a get asks for can be read. Only
+// entries that may name inaccessible memory are looked at.
+func (ni *NI) readable(d *Delivery) bool {
+	if ni.limits.Features&FeatureTargetBindInaccessible == 0 || d.entry.opts&OptMEIsAccessible != 0 {
+		return true
+	}
+	return accessible(ni.proc.cfg.Memory, &d.region, d.Offset, d.MLength)
 }
 
 // setAside takes a pending delivery out of the order of its entry, so that the

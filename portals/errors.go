@@ -14,7 +14,7 @@ const (
 	ErrCTNoneReached             // PTL_CT_NONE_REACHED: no counter of a poll reached its test
 	ErrEQDropped                 // PTL_EQ_DROPPED: an event is returned, and at least one before it was lost
 	ErrEQEmpty                   // PTL_EQ_EMPTY: no event in the queue
-	ErrFail                      // PTL_FAIL: unspecific failure; HandleIsEqual: not equal
+	ErrFail                      // PTL_FAIL: unspecific failure; nothing here fails that way
 	ErrIgnored                   // PTL_IGNORED: the logical map is fixed by the run-time system
 	ErrInUse                     // PTL_IN_USE: the object is in use
 	ErrListTooLong               // PTL_LIST_TOO_LONG: the list has max_list_size entries
@@ -24,7 +24,7 @@ const (
 	ErrPTFull                    // PTL_PT_FULL: no free portal table entry
 	ErrPTEQNeeded                // PTL_PT_EQ_NEEDED: flow control without an event queue
 	ErrPTInUse                   // PTL_PT_IN_USE: the portal table entry is allocated
-	ErrAborted                   // PTL_ABORTED: Abort was called, or the object waited for was freed
+	ErrAborted                   // PTL_ABORTED: Abort was called. A wait for an object that is freed meanwhile ends with ErrArgInvalid
 	codeCount
 )
 

@@ -44,14 +44,10 @@ func (h Handle) Kind() Kind { return Kind(h >> 29) }
 // NI returns the interface encoded in the handle.
 func (h Handle) NI() NIKind { return NIKind(h>>serialBits) & 3 }
 
-// HandleIsEqual (PtlHandleIsEqual) returns nil when both handles name the same
-// object and ErrFail otherwise.
-func HandleIsEqual(a, b Handle) error {
-	if a == b {
-		return nil
-	}
-	return ErrFail
-}
+// HandleIsEqual (PtlHandleIsEqual) reports whether both handles name the same
+// object, as the C function does with a value other than zero. Like it, it
+// looks at the handles only: two that name nothing may be equal.
+func HandleIsEqual(a, b Handle) bool { return a == b }
 
 // table maps handles of one kind to objects: a direct-mapped table indexed by
 // the low bits of the serial number. At most half of it is in use.

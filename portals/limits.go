@@ -20,7 +20,7 @@ type Limits struct {
 	MaxWAROrderedSize  uint64 // largest message with write-after-read order
 	MaxVolatileSize    uint64 // largest message captured from a VOLATILE descriptor
 
-	Features Features // what the implementation offers
+	Features Features // device: what it has; desired: what is asked for; granted: what is both
 
 	MaxUserHdrSize        uint64 // bytes of a message declared as user header (sPIN)
 	MaxPayloadSize        uint64 // bytes of one packet's payload, and of one put from the device (sPIN)
@@ -30,51 +30,71 @@ type Limits struct {
 	MaxCyclesPerByte      uint64 // handler budget in cycles per payload byte, 0 unlimited (sPIN)
 }
 
+// The least an interface provides (Portals 4.x §3.6.1). A device that says less
+// provides them all the same.
+const (
+	minPTIndex        = 63
+	minWAWOrderedSize = 64
+	minWAROrderedSize = 8
+)
+
+// provided are the limits of the device with the floors of the standard.
+func (device Limits) provided() Limits {
+	device.MaxPTIndex = max(device.MaxPTIndex, minPTIndex)
+	device.MaxWAWOrderedSize = max(device.MaxWAWOrderedSize, minWAWOrderedSize)
+	device.MaxWAROrderedSize = max(device.MaxWAROrderedSize, minWAROrderedSize)
+	return device
+}
+
 // grant returns the limits granted for a wish: never more than desired, never
-// more than the device has. A nil wish means the device's limits, and a desired
-// MaxTriggeredOps of 0 the device's default.
-func (device Limits) grant(desired *Limits) (Limits, error) {
+// more than the device provides. A nil wish means the device's limits. A count
+// below zero means as many as there are; so does a desired MaxTriggeredOps of 0.
+// Of the sizes, 0 for one of the ordered sizes or for MaxVolatileSize means the
+// device's, 0 for MaxFetchAtomicSize the MaxAtomicSize granted, as far as the
+// device has it. A feature is granted when it is desired and the device has it.
+func (device Limits) grant(desired *Limits) Limits {
+	got := device.provided()
 	if desired == nil {
-		return device, nil
+		return got
 	}
-	got := device
-	counts := []struct {
-		name      string
-		want, dev *int
-	}{
-		{"MaxEntries", &desired.MaxEntries, &got.MaxEntries},
-		{"MaxUnexpectedHeaders", &desired.MaxUnexpectedHeaders, &got.MaxUnexpectedHeaders},
-		{"MaxMDs", &desired.MaxMDs, &got.MaxMDs},
-		{"MaxEQs", &desired.MaxEQs, &got.MaxEQs},
-		{"MaxCTs", &desired.MaxCTs, &got.MaxCTs},
-		{"MaxPTIndex", &desired.MaxPTIndex, &got.MaxPTIndex},
-		{"MaxIOVecs", &desired.MaxIOVecs, &got.MaxIOVecs},
-		{"MaxListSize", &desired.MaxListSize, &got.MaxListSize},
-		{"MaxTriggeredOps", &desired.MaxTriggeredOps, &got.MaxTriggeredOps},
-	}
-	for _, c := range counts {
-		if *c.want < 0 {
-			return Limits{}, invalid("NIInit", "desired %s is %d, want 0 or more", c.name, *c.want)
-		}
-		if c.dev == &got.MaxTriggeredOps && *c.want == 0 {
+	for _, c := range [...]struct{ want, got *int }{
+		{&desired.MaxEntries, &got.MaxEntries},
+		{&desired.MaxUnexpectedHeaders, &got.MaxUnexpectedHeaders},
+		{&desired.MaxMDs, &got.MaxMDs},
+		{&desired.MaxEQs, &got.MaxEQs},
+		{&desired.MaxCTs, &got.MaxCTs},
+		{&desired.MaxPTIndex, &got.MaxPTIndex},
+		{&desired.MaxIOVecs, &got.MaxIOVecs},
+		{&desired.MaxListSize, &got.MaxListSize},
+		{&desired.MaxTriggeredOps, &got.MaxTriggeredOps},
+	} {
+		if *c.want < 0 || *c.want == 0 && c.got == &got.MaxTriggeredOps {
 			continue
 		}
-		*c.dev = min(*c.dev, *c.want)
+		*c.got = min(*c.got, *c.want)
 	}
-	sizes := [][2]*uint64{
-		{&desired.MaxMsgSize, &got.MaxMsgSize},
-		{&desired.MaxAtomicSize, &got.MaxAtomicSize},
-		{&desired.MaxFetchAtomicSize, &got.MaxFetchAtomicSize},
-		{&desired.MaxWAWOrderedSize, &got.MaxWAWOrderedSize},
-		{&desired.MaxWAROrderedSize, &got.MaxWAROrderedSize},
-		{&desired.MaxVolatileSize, &got.MaxVolatileSize},
-		{&desired.MaxUserHdrSize, &got.MaxUserHdrSize},
-		{&desired.MaxPayloadSize, &got.MaxPayloadSize},
-		{&desired.MaxHandlerMem, &got.MaxHandlerMem},
-		{&desired.MaxInitialState, &got.MaxInitialState},
+	for _, s := range [...]struct {
+		want, got *uint64
+		zero      bool // 0 means the device's
+	}{
+		{&desired.MaxMsgSize, &got.MaxMsgSize, false},
+		{&desired.MaxAtomicSize, &got.MaxAtomicSize, false},
+		{&desired.MaxFetchAtomicSize, &got.MaxFetchAtomicSize, true},
+		{&desired.MaxWAWOrderedSize, &got.MaxWAWOrderedSize, true},
+		{&desired.MaxWAROrderedSize, &got.MaxWAROrderedSize, true},
+		{&desired.MaxVolatileSize, &got.MaxVolatileSize, true},
+		{&desired.MaxUserHdrSize, &got.MaxUserHdrSize, false},
+		{&desired.MaxPayloadSize, &got.MaxPayloadSize, false},
+		{&desired.MaxHandlerMem, &got.MaxHandlerMem, false},
+		{&desired.MaxInitialState, &got.MaxInitialState, false},
+	} {
+		if *s.want != 0 || !s.zero {
+			*s.got = min(*s.got, *s.want)
+		}
 	}
-	for _, s := range sizes {
-		*s[1] = min(*s[1], *s[0])
+	if desired.MaxFetchAtomicSize == 0 {
+		got.MaxFetchAtomicSize = min(got.MaxFetchAtomicSize, got.MaxAtomicSize)
 	}
-	return got, nil
+	got.Features &= desired.Features
+	return got
 }

@@ -96,14 +96,6 @@ func (ni *NI) newEntry(fn string, ptIndex uint32, m *ME, list List, userPtr uint
 	if list > OverflowList {
 		return nil, nil, invalid(fn, "list %d, want priority or overflow", list)
 	}
-	if list == PriorityList {
-		if p.opts&OptPTOnlyUseOnce != 0 && m.Options&OptMEUseOnce == 0 {
-			return nil, nil, invalid(fn, "entry without USE_ONCE on ONLY_USE_ONCE index %d", ptIndex)
-		}
-		if p.opts&OptPTOnlyTruncate != 0 && m.Options&OptMENoTruncate != 0 {
-			return nil, nil, invalid(fn, "entry with NO_TRUNCATE on ONLY_TRUNCATE index %d", ptIndex)
-		}
-	}
 	if ni.entries.live >= ni.limits.MaxEntries {
 		if _, err := ni.checkEntry(fn, m, kind); err != nil {
 			return nil, nil, err
@@ -151,7 +143,7 @@ func (ni *NI) checkEntry(fn string, m *ME, kind Kind) (Region, error) {
 		return Region{}, err
 	}
 	mayBeInaccessible := ni.limits.Features&FeatureTargetBindInaccessible != 0 && m.Options&OptMEIsAccessible == 0
-	if !mayBeInaccessible && !accessible(ni.proc.cfg.Memory, &r) {
+	if !mayBeInaccessible && !accessible(ni.proc.cfg.Memory, &r, 0, r.Length) {
 		return Region{}, invalid(fn, "memory of %d bytes at %#x is not accessible", r.Length, r.Addr(0))
 	}
 	return r, nil

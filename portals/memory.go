@@ -164,8 +164,10 @@ func bytesAt(m Memory, addr, n uint64) ([]byte, bool) {
 	return b, true
 }
 
-func accessible(m Memory, r *Region) bool {
-	it := r.Segments(0, r.Length)
+// accessible reports whether n bytes of the region from offset off can be
+// accessed.
+func accessible(m Memory, r *Region, off, n uint64) bool {
+	it := r.Segments(off, n)
 	for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
 		for n > 0 {
 			b, ok := bytesAt(m, addr, n)

@@ -202,10 +202,7 @@ func (m *model) eventOf(h *Header, t EventType) Event {
 	return ev
 }
 
-func (m *model) headerMatches(e *modelEntry, u *modelHeader) bool {
-	user, op := m.allowed(e, &u.h)
-	return m.criteria(e, &u.h) && user && op
-}
+func (m *model) headerMatches(e *modelEntry, u *modelHeader) bool { return m.criteria(e, &u.h) }
 
 func (m *model) overflowEvent(e *modelEntry, u *modelHeader, t EventType) {
 	if e.me.Options&(OptMEEventOverDisable|OptMEEventSuccessDisable) == 0 {
@@ -289,13 +286,11 @@ func (m *model) search(e *modelEntry, op SearchOp) {
 			break
 		}
 	}
-	if !found || !once {
-		if e.me.Options&OptMEEventOverDisable == 0 {
-			m.events = append(m.events, Event{Type: EventSearch, Fail: NINoMatch, UserPtr: e.user})
-		}
-		if e.me.Options&OptMEEventCTOverflow != 0 {
-			m.bump(e.me.CT, 0, 1)
-		}
+	if !found && e.me.Options&OptMEEventOverDisable == 0 {
+		m.events = append(m.events, Event{Type: EventSearch, Fail: NINoMatch, UserPtr: e.user})
+	}
+	if (!found || !once) && e.me.Options&OptMEEventCTOverflow != 0 {
+		m.bump(e.me.CT, 0, 1)
 	}
 }
 

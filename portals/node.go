@@ -47,7 +47,7 @@ type Hooks struct {
 type ProcessConfig struct {
 	UID    uint32 // user id, part of every request
 	Memory Memory
-	Device Limits // what the device has; every limit granted stays within
+	Device Limits // what the device has; every limit granted stays within. Those below the floors of §3.6.1 count as these
 	Hooks  Hooks
 	// Map, when not nil, is the logical map set by the run-time system;
 	// SetMap then returns ErrIgnored.
@@ -109,7 +109,12 @@ func (p *Process) Abort() {
 
 // NIInit (PtlNIInit) opens an interface, or, when it is open, counts one more
 // user of it and ignores desired. pid asks for a process identifier, PIDAny for
-// any. It returns the interface and the limits granted.
+// any. It returns the interface and the limits granted: of each the lesser of
+// what is desired and what the device has (a desired MaxPTIndex below 63 is
+// granted too, although a device offers at least 63). A negative count, a
+// MaxTriggeredOps of 0, and a MaxWAWOrderedSize, MaxWAROrderedSize or
+// MaxVolatileSize of 0 stand for what the device has, a MaxFetchAtomicSize of 0
+// for the MaxAtomicSize granted. Features are granted if desired.
 // Errors: ErrNoInit, ErrArgInvalid, ErrPIDInUse, ErrNoSpace.
 func (p *Process) NIInit(iface uint32, options NIOptions, pid uint32, desired *Limits) (*NI, Limits, error) {
 	if p.inits == 0 {
@@ -126,10 +131,7 @@ func (p *Process) NIInit(iface uint32, options NIOptions, pid uint32, desired *L
 		ni.refs++
 		return ni, ni.limits, nil
 	}
-	limits, err := p.cfg.Device.grant(desired)
-	if err != nil {
-		return nil, Limits{}, err
-	}
+	limits := p.cfg.Device.grant(desired)
 	if err := p.identify(pid); err != nil {
 		return nil, Limits{}, err
 	}

@@ -28,9 +28,9 @@ type PTOptions uint32
 
 // Portal table entry options.
 const (
-	OptPTOnlyUseOnce    PTOptions = 1 << iota // PTL_PT_ONLY_USE_ONCE: every priority entry will be USE_ONCE; another one is ErrArgInvalid
+	OptPTOnlyUseOnce    PTOptions = 1 << iota // PTL_PT_ONLY_USE_ONCE: hint that every entry will be USE_ONCE; others work all the same
 	OptPTFlowCtrl                             // PTL_PT_FLOWCTRL: exhaustion disables the entry instead of dropping
-	OptPTOnlyTruncate                         // PTL_PT_ONLY_TRUNCATE: no priority entry will be NO_TRUNCATE; one that is, is ErrArgInvalid
+	OptPTOnlyTruncate                         // PTL_PT_ONLY_TRUNCATE: hint that no priority entry will be NO_TRUNCATE; one that is works all the same
 	OptPTAllocDisabled                        // PTL_PT_ALLOC_DISABLED: allocated in the disabled state
 	OptPTMatchUnordered                       // PTL_PT_MATCH_UNORDERED: requests may match in another order than they were sent
 	optPTAll            = OptPTMatchUnordered<<1 - 1
@@ -136,6 +136,9 @@ func bitNames(names []string, bits uint32) string {
 	}
 	return strings.Join(on, "|")
 }
+
+// String lists the C names without their prefix.
+func (f Features) String() string { return bitNames(FeatureNames, uint32(f)) }
 
 // String lists the C names without their prefix.
 func (o NIOptions) String() string { return bitNames(NINames, uint32(o)) }

@@ -68,7 +68,7 @@ func TestPatchyMemory(t *testing.T) {
 	back := make([]byte, len(text))
 	require.True(t, readMem(m, &r, 5, back))
 	require.Equal(t, text, back)
-	require.True(t, accessible(m, &r))
+	require.True(t, accessible(m, &r, 0, r.Length))
 
 	ni, _, err := NewNI(NIConfig{Options: OptNIMatching | OptNIPhysical, Device: deviceLimits, Memory: m})
 	require.NoError(t, err)

@@ -4,8 +4,11 @@ package portals
 // match list entry (Portals 4.x §3.12.4). With SearchOnly every match posts
 // SEARCH and stays; with SearchDelete every match posts its overflow event and
 // is taken, as by an append. USE_ONCE ends the search at the first match. A
-// search that finds nothing, and every search without USE_ONCE at its end,
-// posts SEARCH with NO_MATCH and counts one failure. Status registers do not
+// search that finds nothing posts SEARCH with NO_MATCH. With EVENT_CT_OVERFLOW
+// every match counts as the append would count it, and one failure is counted
+// when a search with USE_ONCE finds nothing, and always at the end of a search
+// without it, although then no event says so (Portals 4.3 §3.12.4). Neither
+// user nor operation of a header is checked, and status registers do not
 // change. Errors: ErrNoInit, ErrArgInvalid; ErrNoSpace when the events of a
 // SearchDelete have no room in the queue of a flow-controlled portal table
 // entry (nothing is done then).
@@ -49,10 +52,10 @@ func (ni *NI) search(fn string, ptIndex uint32, m *ME, op SearchOp, userPtr uint
 		}
 		u = next
 	}
+	if !found && e.opts&OptMEEventOverDisable == 0 {
+		ni.postEvent(p.eq, &Event{Type: EventSearch, Fail: NINoMatch, PTIndex: p.index, UserPtr: userPtr})
+	}
 	if !found || !once {
-		if e.opts&OptMEEventOverDisable == 0 {
-			ni.postEvent(p.eq, &Event{Type: EventSearch, Fail: NINoMatch, PTIndex: p.index, UserPtr: userPtr})
-		}
 		ni.countEntry(e.opts, e.ct, OptMEEventCTOverflow, NINoMatch, 0)
 	}
 	ni.drain()

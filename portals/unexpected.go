@@ -97,11 +97,11 @@ func (ni *NI) newHeader(p *pt, e *entry, h *Header, off, mlength uint64) *unexpe
 }
 
 // matchesHeader is the criterion for an appended or searching entry against an
-// unexpected header. Unlike a request, a header of another user or of an
-// operation the entry does not accept is passed over and stays in the list.
+// unexpected header. The message has been let in by the overflow entry: "no
+// permissions checking is performed on a matching message in the unexpected
+// list" (Portals 4.x §3.12.2), neither of its user nor of its operation.
 func (e *entry) matchesHeader(u *unexpected) bool {
-	h := &u.hdr
-	return e.accepts(h, initiatorKey(h)) && e.allowsUser(h) && e.allowsOp(h)
+	return e.accepts(&u.hdr, initiatorKey(&u.hdr))
 }
 
 // nextMatch returns the first header the entry matches, after the given one or,

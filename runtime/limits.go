@@ -44,12 +44,14 @@ func (l *LimitsSpec) check(c *checker) {
 	} {
 		c.between("limits."+f.name, int64(f.value), 1, math.MaxInt32)
 	}
-	c.between("limits.max_pt_index", int64(l.MaxPTIndex), 0, math.MaxUint16)
+	// An interface has no less (Portals 4.x §3.6.1).
+	const leastPTIndex, leastWAW, leastWAR = 63, 64, 8
+	c.between("limits.max_pt_index", int64(l.MaxPTIndex), leastPTIndex, math.MaxUint16)
 	c.between("limits.max_msg_size", int64(l.MaxMsgSize), 1, math.MaxInt32)
 	c.between("limits.max_atomic_size", int64(l.MaxAtomicSize), 0, int64(l.MaxMsgSize))
 	c.between("limits.max_fetch_atomic_size", int64(l.MaxFetchAtomicSize), 0, int64(l.MaxMsgSize))
-	c.between("limits.max_waw_ordered_size", int64(l.MaxWAWOrderedSize), 0, int64(l.MaxMsgSize))
-	c.between("limits.max_war_ordered_size", int64(l.MaxWAROrderedSize), 0, int64(l.MaxMsgSize))
+	c.between("limits.max_waw_ordered_size", int64(l.MaxWAWOrderedSize), leastWAW, max(leastWAW, int64(l.MaxMsgSize)))
+	c.between("limits.max_war_ordered_size", int64(l.MaxWAROrderedSize), leastWAR, max(leastWAR, int64(l.MaxMsgSize)))
 	c.between("limits.max_volatile_size", int64(l.MaxVolatileSize), 0, int64(l.MaxMsgSize))
 	c.between("limits.max_user_hdr_size", int64(l.MaxUserHdrSize), 0, math.MaxInt32)
 	c.between("limits.max_initial_state", int64(l.MaxInitialState), 0, math.MaxInt32)
@@ -67,5 +69,8 @@ func (l *LimitsSpec) portals(p *Profile) portals.Limits {
 		MaxUserHdrSize: uint64(min(l.MaxUserHdrSize, Size(p.Fabric.MTU))), MaxPayloadSize: uint64(p.Fabric.MTU),
 		MaxHandlerMem: uint64(p.HPU.MaxHPUMemory), MaxInitialState: uint64(l.MaxInitialState),
 		MinFragmentationLimit: uint64(p.Fabric.MTU), MaxCyclesPerByte: uint64(p.HPU.MaxCyclesPerByte),
+		// Atomics change host memory in place, at one moment. Data is not totally ordered: on a full-duplex bus a get may read
+		// memory before a put ahead of it has landed.
+		Features: portals.FeatureTargetBindInaccessible | portals.FeatureCoherentAtomics,
 	}
 }

@@ -86,8 +86,15 @@ func (p *Proc) Memory() *host.AddressSpace { return p.memory }
 // NI is the interface that every process has: matching, physical addressing.
 func (p *Proc) NI() *NI { return p.nis[0] }
 
-// NIInit opens a further interface of the process (PtlNIInit).
+// NIInit opens a further interface of the process (PtlNIInit). With desired nil it has all that the device has, but for
+// TARGET_BIND_INACCESSIBLE: an entry whose memory does not exist is then refused when it is appended, and not each of its
+// messages. Who wants such entries desires the feature.
 func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, error) {
+	if desired == nil {
+		all := p.node.profile.Limits.portals(p.node.profile)
+		all.Features &^= portals.FeatureTargetBindInaccessible
+		desired = &all
+	}
 	core, _, err := p.portals.NIInit(portals.IfaceDefault, options, portals.PIDAny, desired)
 	if err != nil {
 		return nil, err

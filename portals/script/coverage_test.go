@@ -119,6 +119,9 @@ func TestCoverage(t *testing.T) {
 		require.True(t, words[v], "no script produces fail type %s", v)
 	}
 	for code := portals.ErrArgInvalid; code <= portals.ErrAborted; code++ {
+		if code == portals.ErrFail { // no call of this package fails without a reason
+			continue
+		}
 		require.True(t, words[code.String()], "no script produces return code %v", code)
 	}
 }

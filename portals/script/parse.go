@@ -189,16 +189,9 @@ func (c *command) nums(args []numArg) error {
 
 // bits turns the flags of a command into option bits.
 func (c *command) bits(names []string) (uint32, error) {
-	var v uint32
-next:
-	for _, f := range c.flags {
-		for i, n := range names {
-			if n == f {
-				v |= 1 << i
-				continue next
-			}
-		}
-		return 0, c.errorf("unknown option %s, want some of %s", f, strings.Join(names, " "))
+	v, err := c.bitsOf(c.flags, names)
+	if err != nil {
+		return 0, err
 	}
 	if s, ok := c.args["options"]; ok {
 		raw, err := number(s)
@@ -206,6 +199,18 @@ next:
 			return 0, c.errorf("options: %v", err)
 		}
 		v |= uint32(raw)
+	}
+	return v, nil
+}
+
+// bitsOf is the set of bits that words name.
+func (c *command) bitsOf(words, names []string) (v uint32, err error) {
+	for _, f := range words {
+		i, ok := lookup(names, f)
+		if !ok {
+			return 0, c.errorf("unknown option %s, want some of %s", f, strings.Join(names, " "))
+		}
+		v |= 1 << i
 	}
 	return v, nil
 }

@@ -1,0 +1,72 @@
+package runtime_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// The device offers the features it has; the interface of a process has those that catch no mistake. Whoever desires
+// TARGET_BIND_INACCESSIBLE may append an entry whose memory does not exist, and its messages fail, at both sides.
+func TestFeaturesOfTheDevice(t *testing.T) {
+	onOneNode(t, func(p *runtime.Proc) error {
+		const nowhere = 1 << 40
+		own := p.NI()
+		require.Equal(t, portals.FeatureCoherentAtomics, own.Limits().Features)
+		_, err := own.PTAlloc(0, portals.EQNone, 0)
+		require.NoError(t, err)
+		_, err = own.MEAppend(0, &portals.ME{Start: nowhere, Length: 8, UID: portals.UIDAny, MatchID: portals.AnyID}, portals.PriorityList, 0)
+		require.ErrorIs(t, err, portals.ErrArgInvalid)
+		require.ErrorContains(t, err, "memory of 8 bytes at 0x10000000000 is not accessible")
+
+		desired := own.Limits()
+		desired.Features = ^portals.Features(0)
+		ni, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, &desired)
+		require.NoError(t, err)
+		require.Equal(t, portals.FeatureTargetBindInaccessible|portals.FeatureCoherentAtomics, ni.Limits().Features)
+		eq, err := ni.EQAlloc(16)
+		require.NoError(t, err)
+		_, err = ni.PTAlloc(0, eq, 0)
+		require.NoError(t, err)
+		_, err = ni.LEAppend(0, &portals.LE{
+			Start: nowhere, Length: 8, UID: portals.UIDAny,
+			Options: portals.OptLEOpPut | portals.OptLEOpGet | portals.OptLEEventLinkDisable,
+		}, portals.PriorityList, 0)
+		require.NoError(t, err)
+		addr, data := p.Alloc(8)
+		copy(data, "unharmed")
+		md, err := ni.MDBind(&portals.MD{Start: addr, Length: 8, EQ: eq, Options: portals.OptMDEventSendDisable})
+		require.NoError(t, err)
+		require.NoError(t, ni.Put(md, 0, 8, portals.Ack, portals.PhysID(0, 0), 0, 0, 0, 0, 0))
+		require.NoError(t, ni.Get(md, 0, 8, portals.PhysID(0, 0), 0, 0, 0, 0))
+		seen := map[portals.EventType]portals.FailType{}
+		for range 4 {
+			ev, err := ni.EQWait(eq)
+			require.NoError(t, err)
+			seen[ev.Type] = ev.Fail
+		}
+		const segv = portals.NISegv
+		require.Equal(t, map[portals.EventType]portals.FailType{
+			portals.EventPut: segv, portals.EventAck: segv, portals.EventGet: segv, portals.EventReply: segv,
+		}, seen)
+		require.Equal(t, "unharmed", string(data), "the reply carried bytes of nowhere")
+		return nil
+	})
+}
+
+// A device has at least the limits that the standard asks of every interface (Portals 4.x §3.6.1).
+func TestFloorsOfLimits(t *testing.T) {
+	for setting, want := range map[string]string{
+		"limits.max_pt_index=62":         "limits.max_pt_index: 62, expected 63 to 65535",
+		"limits.max_waw_ordered_size=63": "limits.max_waw_ordered_size: 63, expected 64 to 1073741824",
+		"limits.max_war_ordered_size=7":  "limits.max_war_ordered_size: 7, expected 8 to 1073741824",
+	} {
+		_, err := runtime.LoadProfile("spin-int", setting)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := runtime.LoadProfile("spin-int", "limits.max_pt_index=63", "limits.max_waw_ordered_size=64", "limits.max_war_ordered_size=8")
+	require.NoError(t, err)
+}
