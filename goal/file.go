@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
+
+	"github.com/spinsim/spinsim/internal/file"
 )
 
 // ReadFile reads a schedule from a file, text or binary, and unpacks it if its name ends in .gz, .xz or .zst.
@@ -41,27 +44,72 @@ func Read(r io.Reader, opt ReadOptions) (*Schedule, error) {
 }
 
 // WriteFile writes a schedule to a file: in binary form if its name ends in .bin, else as text, and packed if .gz, .xz
-// or .zst follows that.
-func WriteFile(path string, s *Schedule) (err error) {
-	f, err := os.Create(path)
+// or .zst follows that. If that fails an older file of that name stays as it was.
+func WriteFile(path string, s *Schedule) error {
+	f, err := file.Create(path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = closing(f, err) }()
-	ext := filepath.Ext(path)
-	out, err := pack(f, ext)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	if err = WritePacked(f, path, s, FormOf(path)); err != nil {
+		return errors.Join(err, f.Discard())
 	}
-	write := WriteText
-	if ext == ".bin" || out != nil && filepath.Ext(strings.TrimSuffix(path, ext)) == ".bin" {
-		write = WriteBinary
-	}
-	if out == nil {
-		return write(f, s)
-	}
-	return closing(out, write(out, s))
+	return f.Commit()
 }
+
+// Form is a form of schedules in files.
+type Form string
+
+// The forms of schedules.
+const (
+	Text   Form = "text"
+	Binary Form = "binary"
+)
+
+// FormOf is the form that the name of a file asks for: binary if it ends in .bin, whether it is packed or not, else text.
+func FormOf(path string) Form {
+	ext := filepath.Ext(path)
+	if packs(ext) {
+		ext = filepath.Ext(strings.TrimSuffix(path, ext))
+	}
+	if ext == ".bin" {
+		return Binary
+	}
+	return Text
+}
+
+// Write writes a schedule in a form.
+func Write(w io.Writer, s *Schedule, form Form) error {
+	switch form {
+	case Text:
+		return WriteText(w, s)
+	case Binary:
+		return WriteBinary(w, s)
+	}
+	return fmt.Errorf("goal: form %q, expected %s or %s", form, Text, Binary)
+}
+
+// WritePacked writes a schedule in a form, packed if the name of the file it goes to ends in .gz, .xz or .zst.
+func WritePacked(f io.Writer, name string, s *Schedule, form Form) error {
+	buffer := bufio.NewWriterSize(f, readBufferLen)
+	out, err := pack(buffer, filepath.Ext(name))
+	switch {
+	case err != nil:
+	case out == nil:
+		err = Write(buffer, s, form)
+	default:
+		err = closing(out, Write(out, s, form))
+	}
+	if err == nil {
+		err = buffer.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// packs reports whether an extension is that of packed files.
+func packs(ext string) bool { return ext == ".gz" || ext == ".xz" || ext == ".zst" }
 
 // pack returns a packer for the given extension, or nil.
 func pack(w io.Writer, ext string) (io.WriteCloser, error) {

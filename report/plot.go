@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -41,7 +41,7 @@ const pngDPI = 200
 // PlotFile draws p into a file; the ending of its name, .svg or .png, chooses the
 // format, another is an error. So is a column without numbers, a value that a
 // logarithmic axis cannot show, and two values for one point.
-func (t *Table) PlotFile(name string, p Plot) (err error) {
+func (t *Table) PlotFile(name string, p Plot) error {
 	extension := filepath.Ext(name)
 	if extension != ".svg" && extension != ".png" {
 		return fmt.Errorf("plot %s: cannot draw %q files, want a name that ends in one of %s", name, extension, imageTypes)
@@ -50,17 +50,12 @@ func (t *Table) PlotFile(name string, p Plot) (err error) {
 	if err != nil {
 		return fmt.Errorf("plot %s: %w", name, err)
 	}
-	file, err := os.Create(name)
-	if err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
-	defer func() {
-		if closing := file.Close(); err == nil && closing != nil {
-			err = fmt.Errorf("plot: %w", closing)
-		}
-	}()
-	if err := f.write(file, extension); err != nil {
+	var picture bytes.Buffer
+	if err := f.write(&picture, extension); err != nil {
 		return fmt.Errorf("plot %s: %w", name, err)
+	}
+	if err := file.Write(name, picture.Bytes()); err != nil {
+		return fmt.Errorf("plot: %w", err)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -158,7 +159,7 @@ func profileTree(name string) (*yaml.Node, error) {
 		}
 		return parseTree(name, data)
 	}
-	data, err := os.ReadFile(name)
+	data, err := file.Read(name, file.MaxText)
 	if err != nil {
 		return nil, err
 	}

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -118,7 +118,8 @@ type Writer struct {
 	registry
 	enc     encoder
 	out     *bufio.Writer
-	closers []io.Closer // in the order to close them
+	zip     *gzip.Writer // of a file that [Create] began to write
+	file    *file.Writer
 	buf     []byte
 	window  int
 	held    heap[*event]
@@ -149,7 +150,8 @@ func New(w io.Writer, format Format, opts Options) *Writer {
 // Extensions lists the endings of file names that [Create] knows.
 const Extensions = ".pftrace, .perfetto-trace, .json; each also with .gz"
 
-// Create makes the file and returns a writer onto it. The name's ending chooses
+// Create begins to write a file, which gets its name from [Writer.Close]: until
+// then an older one stays. The name's ending chooses
 // the format: Perfetto for .pftrace and .perfetto-trace, Chrome for .json, each
 // compressed if .gz follows. Another ending is an error, and no file is made.
 func Create(name string, opts Options) (*Writer, error) {
@@ -163,18 +165,18 @@ func Create(name string, opts Options) (*Writer, error) {
 	default:
 		return nil, fmt.Errorf("timeline %s: unknown kind of file, want a name that ends in one of %s", name, Extensions)
 	}
-	file, err := os.Create(name)
+	out, err := file.Create(name)
 	if err != nil {
 		return nil, fmt.Errorf("timeline: %w", err)
 	}
 	if !zipped {
-		w := New(file, format, opts)
-		w.closers = []io.Closer{file}
+		w := New(out, format, opts)
+		w.file = out
 		return w, nil
 	}
-	zip := gzip.NewWriter(file)
+	zip := gzip.NewWriter(out)
 	w := New(zip, format, opts)
-	w.closers = []io.Closer{zip, file}
+	w.file, w.zip = out, zip
 	return w, nil
 }
 
@@ -216,26 +218,42 @@ func (w *Writer) Counter(t sim.TrackID, name string, at sim.Time, value float64)
 	w.hold(&event{kind: counterEvent, track: w.byID[t], name: name, from: at, to: at, value: value})
 }
 
-// Close writes what is held back, closes the file if [Create] made it and returns
-// the first error of the writer's life.
+// Close writes what is held back, gives the file its name if [Create] began it and returns
+// the first error of the writer's life; then there is no file, or the older one.
 func (w *Writer) Close() error {
 	for len(w.held) > 0 {
 		w.release(w.held.pop())
 	}
 	w.closeUntil(sim.MaxTime)
 	w.write(w.enc.footer(w.buf[:0]))
-	errs := []error{w.err, w.out.Flush()}
-	for _, c := range w.closers {
-		errs = append(errs, c.Close())
+	err := w.err
+	if err == nil {
+		err = w.out.Flush()
 	}
-	w.closers = nil
-	for _, err := range errs {
-		if err != nil {
-			return fmt.Errorf("timeline: %w", err)
-		}
+	if err == nil && w.zip != nil {
+		err = w.zip.Close()
+	}
+	if err != nil {
+		w.Discard()
+		return fmt.Errorf("timeline: %w", err)
 	}
 	w.err = errors.New("closed")
+	if w.file == nil {
+		return nil
+	}
+	if err := w.file.Commit(); err != nil {
+		return fmt.Errorf("timeline: %w", err)
+	}
 	return nil
+}
+
+// Discard ends the writer in place of [Writer.Close] and leaves no file, or the
+// older one.
+func (w *Writer) Discard() {
+	w.fail("discarded")
+	if w.file != nil {
+		_ = w.file.Discard() // nobody wants the file
+	}
 }
 
 func (w *Writer) fail(format string, args ...any) {

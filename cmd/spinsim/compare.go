@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -113,7 +114,7 @@ func (f *compareFlags) sweep(b *experiment.Benchmark) (*experiment.Sweep, error)
 		}
 	}
 	if f.handler != "" {
-		wasm, err := os.ReadFile(f.handler)
+		wasm, err := file.Read(f.handler, file.MaxModule)
 		keep("handler", err)
 		s.Handler = &experiment.Handler{Name: filepath.Base(f.handler), Wasm: wasm}
 	}
@@ -148,9 +149,7 @@ func (f *compareFlags) run(c *cobra.Command, b *experiment.Benchmark) error {
 		s.Tracer = writer
 	}
 	results, err := f.measure(c.Context(), c.ErrOrStderr(), s)
-	if writer != nil {
-		err = errors.Join(err, writer.Close())
-	}
+	err = endTimeline(writer, err)
 	if err != nil {
 		return err
 	}

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment/scenario"
+	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/portals/script"
 )
@@ -63,14 +63,11 @@ func explain(c *cobra.Command, file, format string) error {
 
 func readText(c *cobra.Command, file string) (string, error) {
 	if file != "-" {
-		text, err := os.ReadFile(file)
+		text, err := input.Read(file, input.MaxText)
 		return string(text), err
 	}
-	text, err := io.ReadAll(c.InOrStdin())
-	if err != nil {
-		return "", fmt.Errorf("standard input: %w", err)
-	}
-	return string(text), nil
+	text, err := input.ReadFrom(c.InOrStdin(), "standard input", input.MaxText)
+	return string(text), err
 }
 
 // scriptError names the file of a mistake.

@@ -195,7 +195,7 @@ func runModel(s *goal.Schedule, model *modelFlags, timeline string, path bool) (
 		}
 		d := newDrawing(w, s)
 		r, err = m.Run(model.params, append(options, goal.WithTrace(d.span))...)
-		if err = errors.Join(err, w.Close()); err != nil || !path {
+		if err = endTimeline(w, err); err != nil || !path {
 			return r, cp, err
 		}
 	}

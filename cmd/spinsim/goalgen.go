@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/goal/proxy"
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -22,47 +21,46 @@ import (
 type outputFlags struct{ output, form string }
 
 func (f *outputFlags) register(c *cobra.Command) {
-	c.Flags().StringVarP(&f.output, "output", "o", "-", "`FILE` to write; - is the standard output")
-	c.Flags().StringVar(&f.form, "to", "", "text or binary; without it, binary for names that end in .bin and text for others")
+	c.Flags().StringVarP(&f.output, "output", "o", "-", "`FILE` to write, packed if its name ends in .gz, .xz or .zst; - is the standard output")
+	c.Flags().StringVar(&f.form, "to", "", "text or binary; without it, binary for names that end in .bin, packed or not, and text for others")
 }
 
-// writer returns what writes the form that the flags ask for.
-func (f *outputFlags) writer() (func(io.Writer, *goal.Schedule) error, error) {
-	form := f.form
-	if form == "" && filepath.Ext(f.output) == ".bin" {
-		form = "binary"
+// chosen is the form that the flags ask for.
+func (f *outputFlags) chosen() (goal.Form, error) {
+	switch form := goal.Form(f.form); form {
+	case "":
+		return goal.FormOf(f.output), nil
+	case goal.Text, goal.Binary:
+		return form, nil
 	}
-	switch form {
-	case "", "text":
-		return goal.WriteText, nil
-	case "binary":
-		return goal.WriteBinary, nil
-	}
-	return nil, badInput(fmt.Errorf("--to: %q, expected text or binary", form))
+	return "", badInput(fmt.Errorf("--to: %q, expected %s or %s", f.form, goal.Text, goal.Binary))
 }
 
-// write writes the schedule. What goes wrong in the middle leaves no file behind.
-func (f *outputFlags) write(c *cobra.Command, s *goal.Schedule) error {
-	encode, err := f.writer()
+// write writes the schedule that get returns, which is asked only if it can be written.
+func (f *outputFlags) write(c *cobra.Command, get func() (*goal.Schedule, error)) error {
+	form, err := f.chosen()
 	if err != nil {
 		return err
 	}
 	if f.output == "-" {
-		return encode(c.OutOrStdout(), s)
-	}
-	file, err := os.Create(f.output)
-	if err != nil {
-		return badInput(err)
-	}
-	w := bufio.NewWriter(file)
-	err = encode(w, s)
-	if err = errors.Join(err, w.Flush(), file.Close()); err != nil {
-		if info, e := os.Lstat(f.output); e == nil && info.Mode().IsRegular() {
-			err = errors.Join(err, os.Remove(f.output))
+		s, err := get()
+		if err != nil {
+			return badInput(err)
 		}
-		return err
+		return goal.Write(c.OutOrStdout(), s, form)
 	}
-	return nil
+	out, err := file.Create(f.output)
+	if err != nil {
+		return badInput(fmt.Errorf("--output: %w", err))
+	}
+	s, err := get()
+	if err != nil {
+		return badInput(errors.Join(err, out.Discard()))
+	}
+	if err := goal.WritePacked(out, f.output, s, form); err != nil {
+		return errors.Join(err, out.Discard())
+	}
+	return out.Commit()
 }
 
 func goalGenCommand() *cobra.Command {
@@ -95,11 +93,7 @@ func goalGenCommand() *cobra.Command {
 				}
 				*v.to = uint64(n)
 			}
-			s, err := generate(args[0], p)
-			if err != nil {
-				return badInput(err)
-			}
-			return out.write(c, s)
+			return out.write(c, func() (*goal.Schedule, error) { return generate(args[0], p) })
 		},
 	}
 	out.register(c)
@@ -134,11 +128,7 @@ func goalConvertCommand() *cobra.Command {
 		Short: "Write a schedule as text or binary",
 		Args:  exactArguments("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := readSchedule(c, args[0])
-			if err != nil {
-				return err
-			}
-			return out.write(c, s)
+			return out.write(c, func() (*goal.Schedule, error) { return readSchedule(c, args[0]) })
 		},
 	}
 	out.register(c)

@@ -94,7 +94,7 @@ func runNodes(c *cobra.Command, s *goal.Schedule, f *nodeFlags) (results []*node
 		if w, err = trace.Create(f.timeline, trace.Options{}); err != nil {
 			return nil, badInput(err)
 		}
-		defer func() { err = errors.Join(err, w.Close()) }()
+		defer func() { err = endTimeline(w, err) }()
 	}
 	for _, cfg := range configs {
 		if w != nil {

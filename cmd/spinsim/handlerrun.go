@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment/handlerrun"
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -108,7 +108,7 @@ func (f *handlerRunFlags) config(name string) (*handlerrun.Config, handlerrun.Fo
 		keep("state-format", err)
 	}
 	if f.stateFile != "" {
-		cfg.State.Bytes, err = os.ReadFile(f.stateFile)
+		cfg.State.Bytes, err = file.Read(f.stateFile, file.MaxData)
 		keep("state-file", err)
 	} else if err == nil {
 		cfg.State, err = handlerrun.ParseState(f.state, format)
@@ -149,13 +149,13 @@ func (f *handlerRunFlags) messages() ([]handlerrun.Message, error) {
 	}
 	switch {
 	case f.packets != "":
-		text, err := os.ReadFile(f.packets)
+		text, err := file.Read(f.packets, file.MaxData)
 		if err != nil {
 			return nil, fmt.Errorf("--packets: %w", err)
 		}
 		return handlerrun.ParsePackets(f.packets, text)
 	case f.payloadFile != "":
-		data, err := os.ReadFile(f.payloadFile)
+		data, err := file.Read(f.payloadFile, file.MaxData)
 		if err != nil {
 			return nil, fmt.Errorf("--payload-file: %w", err)
 		}
@@ -193,7 +193,7 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	}
 	var want []byte
 	if f.expect != "" {
-		if want, err = os.ReadFile(f.expect); err != nil {
+		if want, err = file.Read(f.expect, file.MaxData); err != nil {
 			return badInput(fmt.Errorf("--expect: %w", err))
 		}
 	}

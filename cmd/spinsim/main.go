@@ -9,8 +9,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/internal/file"
 )
 
 // Exit codes of the command.
@@ -41,9 +44,8 @@ func main() {
 
 // run is main without the process: it returns the exit code.
 func run(args []string, out, errs io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	ctx, cancel := context.WithCancel(context.Background())
+	defer onSignals(cancel, errs)()
 	root := rootCommand()
 	root.SetArgs(args)
 	root.SetOut(out)
@@ -62,6 +64,42 @@ func run(args []string, out, errs io.Writer) int {
 	}
 	fmt.Fprintln(errs, "spinsim:", err)
 	return exitFailed
+}
+
+// patience is how long a command has to end by itself after a signal. What it would still compute or wait for is lost either way.
+const patience = 300 * time.Millisecond
+
+// onSignals cancels on the first signal. A second one, or a command that does not end within patience (it reads from a pipe, or sorts a
+// schedule of millions), ends the program: files that are not complete are removed. The result undoes it.
+func onSignals(cancel func(), errs io.Writer) (undo func()) {
+	signals, over := make(chan os.Signal, 2), make(chan struct{})
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // nohup and shells that put a command into the background have said so
+			signal.Notify(signals, s)
+		}
+	}
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-over:
+			return
+		}
+		select {
+		case <-signals:
+		case <-time.After(patience):
+		case <-over:
+			return
+		}
+		file.Abandon()
+		fmt.Fprintln(errs, "spinsim: interrupted")
+		os.Exit(exitStopped)
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(over)
+		cancel()
+	}
 }
 
 func rootCommand() *cobra.Command {

@@ -1,12 +1,28 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
 	"os"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/spinsim/spinsim/trace"
 )
+
+// endTimeline gives a timeline its file, also that of a run which failed, but not of one that was interrupted. A nil writer is none.
+func endTimeline(w *trace.Writer, err error) error {
+	switch {
+	case w == nil:
+		return err
+	case errors.Is(err, context.Canceled):
+		w.Discard()
+		return err
+	}
+	return errors.Join(err, w.Close())
+}
 
 // progress shows how many measurements are done, on a terminal only.
 type progress struct {

@@ -101,9 +101,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 		tracer = writer
 	}
 	result, err := p.Run(c.Context(), tracer)
-	if writer != nil {
-		err = errors.Join(err, writer.Close())
-	}
+	err = endTimeline(writer, err)
 	if result != nil {
 		err = errors.Join(result.Write(c.OutOrStdout(), format), err)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/handlers/work"
+	"github.com/spinsim/spinsim/internal/file"
 )
 
 // Module is a handler module by its name.
@@ -50,7 +50,7 @@ func Open(name string) (Module, error) {
 			return b, nil
 		}
 	}
-	wasm, err := os.ReadFile(name)
+	wasm, err := file.Read(name, file.MaxModule)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Module{}, fmt.Errorf("no module %s: expected a .wasm file or one of %s", name, strings.Join(Builtins(), ", "))
 	}

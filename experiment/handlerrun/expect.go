@@ -3,8 +3,9 @@ package handlerrun
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strings"
+
+	"github.com/spinsim/spinsim/internal/file"
 )
 
 // Compare holds the plain text of a report against what a file expects. The error names the file and the first line that
@@ -38,7 +39,7 @@ func textLines(b []byte) []string {
 
 // CompareFile holds a report, written as text says, against a file.
 func CompareFile(name string, r *Report, text Text) error {
-	want, err := os.ReadFile(name)
+	want, err := file.Read(name, file.MaxData)
 	if err != nil {
 		return err
 	}

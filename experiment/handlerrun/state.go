@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
+	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -203,7 +203,7 @@ func HostMemory(size, file string) ([]byte, error) {
 	}
 	var content []byte
 	if file != "" {
-		if content, err = os.ReadFile(file); err != nil {
+		if content, err = input.Read(file, maxHostMemory); err != nil {
 			return nil, err
 		}
 	}

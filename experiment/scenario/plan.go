@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
+	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -74,7 +75,7 @@ const (
 
 // Load reads and plans the scenario in a file.
 func Load(file string, o Options) (*Plan, error) {
-	data, err := os.ReadFile(file)
+	data, err := input.Read(file, input.MaxText)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +295,7 @@ func (p *Plan) readFile(c *Content, path string) {
 		return
 	}
 	var err error
-	if c.bytes, err = os.ReadFile(p.relative(c.file)); err != nil {
+	if c.bytes, err = input.Read(p.relative(c.file), input.MaxData); err != nil {
 		p.fail(path+".file", "%w", err)
 	}
 }
@@ -353,7 +354,7 @@ func (p *Plan) loadModule(name string, lib *library) (*hpu.Module, error) {
 		wasm = lib.wasm
 	} else {
 		var err error
-		if wasm, err = os.ReadFile(p.relative(name)); err != nil {
+		if wasm, err = input.Read(p.relative(name), input.MaxModule); err != nil {
 			return nil, err
 		}
 	}

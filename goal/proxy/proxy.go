@@ -5,12 +5,13 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/spinsim/spinsim/internal/file"
 )
 
 // Proxy describes the communication of an application.
@@ -69,7 +70,7 @@ func Load(name string) (*Proxy, error) {
 	var text []byte
 	var err error
 	if ext := filepath.Ext(name); strings.ContainsRune(name, filepath.Separator) || ext == ".yaml" || ext == ".yml" {
-		text, err = os.ReadFile(name)
+		text, err = file.Read(name, file.MaxText)
 	} else {
 		text, err = apps.ReadFile(path.Join(appFolder, name+".yaml"))
 		if err != nil {

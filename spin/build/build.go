@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/spin/c"
 )
 
@@ -44,11 +45,11 @@ func Build(dir string, lang Lang, out string) error {
 			return err
 		}
 	}
-	tmp, err := os.MkdirTemp("", "spinsim-build-")
+	tmp, remove, err := file.Scratch("spinsim-build")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(tmp) }() // scratch only
+	defer remove()
 	module := filepath.Join(tmp, "module.wasm")
 	switch lang {
 	case TinyGo:
@@ -68,7 +69,7 @@ func Build(dir string, lang Lang, out string) error {
 	if b, err = keepNames(b); err != nil {
 		return fmt.Errorf("build %s: %w", dir, err)
 	}
-	return os.WriteFile(out, b, 0o644)
+	return file.Write(out, b)
 }
 
 // detect tells the language of the handler in dir.

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/spin/build"
 	"github.com/spinsim/spinsim/spin/c"
 )
@@ -187,15 +188,11 @@ func render(lang build.Lang, v values) (map[string][]byte, error) {
 
 // write makes the folder with the files; if it cannot, nothing is left.
 func write(dir string, files map[string][]byte) (paths []string, err error) {
-	if err := os.Mkdir(dir, 0o777); err != nil {
+	if err := file.WriteFolder(dir, files); err != nil {
 		return nil, err
 	}
-	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o666); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(dir))
-		}
-		paths = append(paths, path)
+	for name := range files {
+		paths = append(paths, filepath.Join(dir, name))
 	}
 	slices.Sort(paths)
 	return paths, nil

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// command prepares spinsim with arguments in a folder.
+func command(t *testing.T, dir string, args ...string) *exec.Cmd {
+	spinsim, err := exec.LookPath("spinsim") // this test binary, see TestMain
+	require.NoError(t, err)
+	c := exec.Command(spinsim, args...)
+	c.Dir = dir
+	return c
+}
+
+// ends waits for a command that has been sent a signal. A fraction of a second is promised; the test allows for a busy machine.
+func ends(t *testing.T, c *exec.Cmd) (exit int, errs string) {
+	watchdog := time.AfterFunc(20*time.Second, func() { _ = c.Process.Kill() })
+	err := c.Wait()
+	require.True(t, watchdog.Stop(), "spinsim %v did not end on one signal", c.Args[1:])
+	var status *exec.ExitError
+	require.True(t, errors.As(err, &status), "%v", err)
+	return status.ExitCode(), c.Stderr.(*bytes.Buffer).String()
+}
+
+// folder lists what is in a folder.
+func folder(t *testing.T, dir string) (names []string) {
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// A command that reads from a pipe which says nothing more ends on the first signal. Files of that name stay as they were, and
+// nothing else is left.
+func TestSignalEndsReaders(t *testing.T) {
+	for _, args := range [][]string{
+		{"goal", "convert", "in", "-o", "out.goal"},
+		{"goal", "stat", "in"},
+		{"goal", "run", "in", "--trace", "out.json"},
+		{"goal", "run", "in", "--on", "nodes"},
+		{"explain", "in"},
+		{"run", "in"},
+		{"handler", "inspect", "./in"},
+	} {
+		t.Run(args[0]+args[1], func(t *testing.T) {
+			dir := t.TempDir()
+			pipe := filepath.Join(dir, "in")
+			require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+			for _, name := range []string{"out.goal", "out.json"} {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o600))
+			}
+			c := command(t, dir, args...)
+			c.Stderr = new(bytes.Buffer)
+			require.NoError(t, c.Start())
+			w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when the command has opened the other end
+			require.NoError(t, err)
+			_, err = io.WriteString(w, "num_ranks 2\n")
+			require.NoError(t, err)
+			require.NoError(t, c.Process.Signal(os.Interrupt))
+			exit, errs := ends(t, c)
+			require.NoError(t, w.Close())
+			require.Equal(t, exitStopped, exit)
+			require.Equal(t, "spinsim: interrupted\n", errs)
+			require.Equal(t, []string{"in", "out.goal", "out.json"}, folder(t, dir))
+			for _, name := range []string{"out.goal", "out.json"} {
+				text, err := os.ReadFile(filepath.Join(dir, name))
+				require.NoError(t, err)
+				require.Equal(t, "old", string(text))
+			}
+		})
+	}
+}
+
+// A command that makes or runs a large schedule ends on the first signal, also while it writes to somebody who does not read.
+func TestSignalEndsWriters(t *testing.T) {
+	dir := t.TempDir()
+	c := command(t, dir, "goal", "gen", "alltoall-linear", "--ranks", "600")
+	c.Stderr = new(bytes.Buffer)
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	_, err = io.ReadFull(out, make([]byte, 1000))
+	require.NoError(t, err)
+	require.NoError(t, c.Process.Signal(os.Interrupt))
+	exit, errs := ends(t, c)
+	require.Equal(t, exitStopped, exit)
+	require.Equal(t, "spinsim: interrupted\n", errs)
+	require.Empty(t, folder(t, dir))
+}
+
+// A file that is being written when the signal comes is removed.
+func TestSignalLeavesNoPartOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	c := command(t, dir, "goal", "gen", "alltoall-linear", "--ranks", "1200", "-o", "out.goal.xz")
+	c.Stderr = new(bytes.Buffer)
+	require.NoError(t, c.Start())
+	deadline := time.Now().Add(time.Minute)
+	for len(folder(t, dir)) == 0 {
+		require.True(t, time.Now().Before(deadline), "no file is begun")
+	}
+	require.NoError(t, c.Process.Signal(os.Interrupt))
+	exit, _ := ends(t, c)
+	require.Equal(t, exitStopped, exit)
+	require.Empty(t, folder(t, dir))
+}

@@ -1,0 +1,40 @@
+package file
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// Bounds of files that are held in memory, bytes.
+const (
+	MaxText   = 4 << 20   // profiles, scenarios, parameter files, scripts: written by people
+	MaxModule = 64 << 20  // handler modules, before the device's own limit is known
+	MaxData   = 256 << 20 // payloads, packets, contents of memory
+)
+
+// Read returns the content of a file, at most limit bytes; a longer one is an error that names the file and the bound. The file
+// may be a pipe or a device.
+func Read(name string, limit int64) (data []byte, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err = ReadFrom(f, name, limit)
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	return data, err
+}
+
+// ReadFrom is Read for what is open already; name is for the error.
+func ReadFrom(r io.Reader, name string, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s: more than %d bytes, the most that such a file may have", name, limit)
+	}
+	return data, nil
+}
