@@ -3,7 +3,6 @@ package portals
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 )
 
 // AtomicOp is an atomic operation (ptl_op_t, Portals 4.x §3.15.4).
@@ -89,6 +88,14 @@ func (t Datatype) Size() int {
 		return 0
 	}
 	return int(datatypeSizes[t])
+}
+
+// valueSize is Size without the padding of a long double.
+func (t Datatype) valueSize() int {
+	if t == LongDouble {
+		return extBytes
+	}
+	return t.Size()
 }
 
 func (t Datatype) integer() bool {
@@ -300,83 +307,6 @@ func combineInt(op AtomicOp, a, b uint64, signed bool) uint64 {
 	}
 }
 
-// combineFloat works on one real element. Where the order is undefined because
-// of a NaN, MIN and MAX leave the target as it is.
-func combineFloat(op AtomicOp, t Datatype, d, s []byte) {
-	switch t {
-	case Float:
-		a, b := loadFloat(d), loadFloat(s)
-		switch {
-		case op == OpSUM:
-			a += b
-		case op == OpPROD:
-			a *= b
-		case op == OpMIN && b < a, op == OpMAX && b > a:
-			a = b
-		}
-		storeFloat(d, a)
-	case Double:
-		a, b := loadDouble(d), loadDouble(s)
-		switch {
-		case op == OpSUM:
-			a += b
-		case op == OpPROD:
-			a *= b
-		case op == OpMIN && b < a, op == OpMAX && b > a:
-			a = b
-		}
-		storeDouble(d, a)
-	default: // LongDouble
-		a, b := loadExt(d), loadExt(s)
-		order, ordered := a.compare(b)
-		switch {
-		case op == OpSUM:
-			a = a.add(b)
-		case op == OpPROD:
-			a = a.mul(b)
-		case ordered && (op == OpMIN && order > 0 || op == OpMAX && order < 0):
-			a = b
-		}
-		a.store(d)
-	}
-}
-
-// combineComplex adds or multiplies; every product and sum is rounded to the
-// element's precision, so that the result is the same on every machine.
-func combineComplex(op AtomicOp, t Datatype, d, s []byte) {
-	half := t.Size() / 2
-	dr, di, sr, si := d[:half], d[half:], s[:half], s[half:]
-	switch t {
-	case FloatComplex:
-		a, b, c, e := loadFloat(dr), loadFloat(di), loadFloat(sr), loadFloat(si)
-		if op == OpSUM {
-			a, b = a+c, b+e
-		} else {
-			a, b = float32(a*c)-float32(b*e), float32(a*e)+float32(b*c)
-		}
-		storeFloat(dr, a)
-		storeFloat(di, b)
-	case DoubleComplex:
-		a, b, c, e := loadDouble(dr), loadDouble(di), loadDouble(sr), loadDouble(si)
-		if op == OpSUM {
-			a, b = a+c, b+e
-		} else {
-			a, b = float64(a*c)-float64(b*e), float64(a*e)+float64(b*c)
-		}
-		storeDouble(dr, a)
-		storeDouble(di, b)
-	default: // LongDoubleComplex
-		a, b, c, e := loadExt(dr), loadExt(di), loadExt(sr), loadExt(si)
-		if op == OpSUM {
-			a, b = a.add(c), b.add(e)
-		} else {
-			a, b = a.mul(c).add(b.mul(e).negate()), a.mul(e).add(b.mul(c))
-		}
-		a.store(dr)
-		b.store(di)
-	}
-}
-
 // swapElement is one conditional or masked swap.
 func swapElement(op AtomicOp, t Datatype, d, s, operand []byte) {
 	if op == OpMSWAP {
@@ -420,7 +350,7 @@ func compareElements(t Datatype, a, b []byte) (order int, ordered bool) {
 	case t == Float:
 		return compareFloat(float64(loadFloat(a)), float64(loadFloat(b)))
 	case t == Double:
-		return compareFloat(loadDouble(a), loadDouble(b))
+		return compareFloat(float64(loadDouble(a)), float64(loadDouble(b)))
 	default:
 		return loadExt(a).compare(loadExt(b))
 	}
@@ -435,9 +365,3 @@ func compareFloat(a, b float64) (int, bool) {
 	}
 	return 0, a == b
 }
-
-func loadFloat(b []byte) float32     { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
-func storeFloat(b []byte, v float32) { binary.LittleEndian.PutUint32(b, math.Float32bits(v)) }
-
-func loadDouble(b []byte) float64     { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }
-func storeDouble(b []byte, v float64) { binary.LittleEndian.PutUint64(b, math.Float64bits(v)) }

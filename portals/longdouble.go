@@ -19,6 +19,7 @@ const (
 	extBias    = 16383
 	extMaxExp  = 0x7fff
 	extInteger = 1 << 63
+	extBytes   = 10 // in memory, without padding
 )
 
 var extNaN = ext{neg: true, exp: extMaxExp, man: 0xc0 << 56}
@@ -44,6 +45,19 @@ func (x ext) store(b []byte) {
 func (x ext) isNaN() bool  { return x.exp == extMaxExp && x.man != extInteger }
 func (x ext) isInf() bool  { return x.exp == extMaxExp && x.man == extInteger }
 func (x ext) isZero() bool { return x.man == 0 }
+
+func (x ext) isNegative() bool { return x.neg }
+
+func (ext) constant(c constant, negative bool) ext {
+	switch c {
+	case one:
+		return ext{neg: negative, exp: extBias, man: extInteger}
+	case infinity:
+		return ext{neg: negative, exp: extMaxExp, man: extInteger}
+	case zero:
+	}
+	return ext{neg: negative}
+}
 
 func (x ext) negate() ext {
 	if !x.isNaN() {
