@@ -3,6 +3,7 @@ module github.com/spinsim/spinsim
 go 1.26
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/bytecodealliance/wasmtime-go/v44 v44.0.0
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/jedib0t/go-pretty/v6 v6.8.3

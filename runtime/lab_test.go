@@ -66,8 +66,9 @@ const (
 
 // setup is one experiment of the laboratory.
 type setup struct {
-	profile    string   // "": spin-dis
-	overrides  []string // of the profile
+	profile    string           // "": spin-dis
+	overrides  []string         // of the profile
+	loaded     *runtime.Profile // instead of both, if it is not nil
 	header     []rec
 	payload    []rec // of all packets that payloads does not list
 	payloads   map[int][]rec
@@ -150,8 +151,10 @@ func conduct(t *testing.T, s setup) *rig {
 	}
 	r := &rig{T: t, setup: s}
 	var err error
-	r.prof, err = runtime.LoadProfile(s.profile, s.overrides...)
-	require.NoError(t, err)
+	if r.prof = s.loaded; r.prof == nil {
+		r.prof, err = runtime.LoadProfile(s.profile, s.overrides...)
+		require.NoError(t, err)
+	}
 	cfg := runtime.Config{Profile: r.prof, Nodes: 3, Engine: labEngine, Explain: r, Watch: func(h *runtime.HandlerStep) {
 		k := step{HandlerStep: *h}
 		if h.Action != nil {
