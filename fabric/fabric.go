@@ -51,8 +51,9 @@ type Fabric interface {
 	Ready(node int) bool
 
 	// Inject sends p from p.Src at the present time; p.Src must be Ready. The
-	// node's link serialises packets in the order of injection and has sent the
-	// last byte of this one at the time returned.
+	// node's link serialises packets in the order of injection. At the time
+	// returned it has sent the last byte of this one and may begin the next: the
+	// gap, if that is longer, is over too.
 	Inject(p Packet) (free sim.Time)
 
 	// Nodes returns the number of nodes.

@@ -81,6 +81,9 @@ func recompute(s *sink, spec Spec, all []*journey) {
 			}
 			free = start + length
 			j.at, j.done = start+hop.Wire, free+hop.Wire
+			if j.hop == 0 { // the node's own link
+				free = max(free, start+spec.Gap)
+			}
 			if spec.StoreAndForward {
 				j.at = j.done
 			}
@@ -97,6 +100,7 @@ func drawSpec(t *rapid.T) (Spec, int) {
 	if spec.Radix == 0 {
 		spec.Kind = Crossbar
 	}
+	spec.Gap = sim.Time(rapid.IntRange(0, 60000).Draw(t, "gap"))
 	spec.StoreAndForward = rapid.Bool().Draw(t, "store and forward")
 	spec.Header = rapid.Int32Range(1, 40).Draw(t, "header")
 	spec.Rate = sim.NewRate(sim.Time(rapid.IntRange(1, 100).Draw(t, "ps")), rapid.Int64Range(1, 3).Draw(t, "per"))
@@ -160,7 +164,7 @@ func TestLatencyOfALonePacket(t *testing.T) {
 		node := rapid.Int32Range(0, int32(nodes)-1)
 		p := Packet{Src: node.Draw(t, "src"), Dst: node.Draw(t, "dst"), Bytes: rapid.Int32Range(0, 4096).Draw(t, "bytes")}
 		free := s.f.Inject(p)
-		require.Equal(t, spec.Rate.Time(int64(p.Bytes+spec.Header)), free)
+		require.Equal(t, max(spec.Gap, spec.Rate.Time(int64(p.Bytes+spec.Header))), free)
 		require.Equal(t, s.f.Latency(int(p.Src), int(p.Dst), p.Bytes), s.run(t)[0].at)
 	})
 }

@@ -144,14 +144,15 @@ func (t *tree) Inject(p Packet) sim.Time {
 	now := t.eng.Now()
 	bytes := int64(p.Bytes) + int64(t.spec.Header)
 	start := node.tx.send(now, now, t.spec.Rate.Time(bytes), bytes)
-	node.tx.free = max(node.tx.free, start+t.spec.Gap)
+	there := start
 	if t.spec.StoreAndForward {
-		start = node.tx.free
+		there = node.tx.free // the tail; the gap keeps back the node's next packet, not this one
 	}
+	node.tx.free = max(node.tx.free, start+t.spec.Gap)
 	src, dst := uint32(p.Src), uint32(p.Dst)
 	turn := t.turn(src, dst)
 	a, b := p.words()
-	t.eng.Post(start+t.spec.Wire+t.spec.Switch, t.at(0, src, dst), node.id, sim.Kind(turn)<<8, a, b, p.Ref)
+	t.eng.Post(there+t.spec.Wire+t.spec.Switch, t.at(0, src, dst), node.id, sim.Kind(turn)<<8, a, b, p.Ref)
 	return node.tx.free
 }
 

@@ -115,6 +115,26 @@ func TestStoreAndForward(t *testing.T) {
 	}
 }
 
+// The gap keeps a node's packets apart and delays none: of n small packets, each 20 ns long and sent 100 ns after the one before,
+// the i-th arrives i gaps after the first, and the first as on an empty network.
+func TestStoreAndForwardDoesNotAddTheGap(t *testing.T) {
+	for _, gap := range []sim.Time{0, 10000, 20000, 100000} {
+		spec := spinDis()
+		spec.Radix, spec.StoreAndForward, spec.Gap = 4, true, gap
+		for _, c := range pairs {
+			s := build(t, spec, 32, nil)
+			for range 5 {
+				s.f.Inject(Packet{Src: int32(c.src), Dst: int32(c.dst), Bytes: 1000})
+			}
+			first := sim.Time(c.hops)*50000 + sim.Time(c.hops+1)*33400 + sim.Time(c.hops+1)*20000
+			for i, a := range s.run(t) {
+				require.Equal(t, first+sim.Time(i)*max(gap, 20000), a.at)
+			}
+			require.Equal(t, first, s.f.Latency(c.src, c.dst, 1000))
+		}
+	}
+}
+
 // Links between switches 4 times faster and 4 times slower than the nodes', 1000 B
 // over 3 switches. Slower: the last link may start when the rest comes in no later
 // than it sends, 80 − 20 ns after the head; it ends 20 ns later. Faster: the first
