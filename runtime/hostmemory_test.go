@@ -211,7 +211,7 @@ func checkMemory(t *testing.T, rt *rapid.T) {
 	r := conduct(t, setup{
 		loaded: devices()[rapid.IntRange(0, len(devices())-1).Draw(rt, "device")], payloads: payloads, length: 64 * packets, ops: m.ops,
 		build:  func(r *rig) { m.rig = r },
-		target: m.runTarget, peer: m.runPeer,
+		target: m.runTarget, peer: m.runPeer, cleanup: rt.Cleanup,
 		cfg: func(cfg *runtime.Config) { cfg.Watch, cfg.Explain = m.watch, m },
 	})
 	r.noHandlerErrors()

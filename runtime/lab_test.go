@@ -86,6 +86,7 @@ type setup struct {
 	ptOptions  portals.PTOptions
 	stuck      bool // the run is to end with a process that waits
 	cfg        func(*runtime.Config)
+	cleanup    func(func()) // of the test if nil; one of many random runs must not live that long
 }
 
 // event is an event of a queue with the moment of its posting.
@@ -168,7 +169,10 @@ func conduct(t *testing.T, s setup) *rig {
 	}
 	r.c, err = runtime.NewCluster(cfg)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, r.c.Close()) })
+	if s.cleanup == nil {
+		s.cleanup = t.Cleanup
+	}
+	s.cleanup(func() { require.NoError(t, r.c.Close()) })
 	if r.message == nil {
 		r.message = pattern(s.length, 1)
 	}

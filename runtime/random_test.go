@@ -72,7 +72,7 @@ func TestRandomHandlers(t *testing.T) {
 				"nic.handler_commands=4", "hpu.dma_handles=3", "hpu.cores=2",
 			},
 			header: drawScript(rt, "header"), payload: drawScript(rt, "payload"), completion: drawScript(rt, "completion"),
-			length: rapid.SampledFrom([]int{0, 8, 600, 3000}).Draw(rt, "length"), messages: 2, userHdr: rapid.SampledFrom([]uint64{0, 5, 64}).Draw(rt, "user header"),
+			length: rapid.SampledFrom([]int{0, 8, 600, 3000}).Draw(rt, "length"), messages: 2, cleanup: rt.Cleanup, userHdr: rapid.SampledFrom([]uint64{0, 5, 64}).Draw(rt, "user header"),
 		}
 		for range 4 {
 			s.ops = append(s.ops, drawOperation(rt))
