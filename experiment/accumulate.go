@@ -25,11 +25,12 @@ target array is complete.
 	FixedRanks: true,
 	unit:       handler.ElementSize,
 	run:        runAccumulate,
+	module:     builtin{"accumulate", handler.Module},
 }
 
 func runAccumulate(w *bench) error {
 	if w.Mode == ModeSpinStream {
-		if err := w.load("accumulate", handler.Module); err != nil {
+		if err := w.load(); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -39,7 +40,14 @@ var bothProfiles = []string{"spin-dis", "spin-int"}
 // Handler is a module given by the user.
 type Handler struct {
 	Name string // for messages
+	Path string // of the file
 	Wasm []byte
+}
+
+// builtin is a module of a benchmark's own.
+type builtin struct {
+	name string
+	wasm []byte
 }
 
 // Result is what a measurement gave.
@@ -63,8 +71,11 @@ type Benchmark struct {
 	Sizes      []int    // bytes, by default
 	Ranks      []int    // by default
 	FixedRanks bool     // the number of ranks cannot be chosen
-	unit       int      // sizes are multiples of it; 0: any size
-	run        func(*bench) error
+	// Published are numbers of the publication that the benchmark predicts: values of columns of its table.
+	Published []report.Published
+	unit      int // sizes are multiples of it; 0: any size
+	run       func(*bench) error
+	module    builtin // whose handlers run unless the user gives others
 }
 
 // Benchmarks lists all, in the order of the publication.
@@ -92,7 +103,7 @@ func (b *Benchmark) Run(ctx context.Context, p *Point) (result *Result, err erro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	w := &bench{Point: p, c: c, result: &Result{Benchmark: b.Name, Point: p}}
+	w := &bench{Point: p, benchmark: b, c: c, result: &Result{Benchmark: b.Name, Point: p}}
 	if err := b.run(w); err != nil {
 		return nil, w.fail(b, err)
 	}
@@ -114,10 +125,11 @@ func (b *Benchmark) Run(ctx context.Context, p *Point) (result *Result, err erro
 // bench is a measurement under way.
 type bench struct {
 	*Point
-	c      *runtime.Cluster
-	module *hpu.Module
-	result *Result
-	finish func() error // after the run: what is known only then
+	benchmark *Benchmark
+	c         *runtime.Cluster
+	module    *hpu.Module
+	result    *Result
+	finish    func() error // after the run: what is known only then
 }
 
 func (w *bench) fail(b *Benchmark, err error) error {
@@ -131,8 +143,8 @@ func (w *bench) fail(b *Benchmark, err error) error {
 }
 
 // load makes the handler module ready: the user's if there is one, else the built-in one.
-func (w *bench) load(name string, builtin []byte) error {
-	wasm := builtin
+func (w *bench) load() error {
+	name, wasm := w.benchmark.module.name, w.benchmark.module.wasm
 	if w.Handler != nil {
 		name, wasm = w.Handler.Name, w.Handler.Wasm
 	}

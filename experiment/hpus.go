@@ -8,6 +8,7 @@ import (
 
 	handler "github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin"
@@ -26,6 +27,16 @@ max(g, G*s) for packets of s bytes. The latency is the time until the host knows
 	FixedRanks: true,
 	unit:       1,
 	run:        runHPUs,
+	Published: []report.Published{
+		{At: workPoint(64), Column: handlerLimit, Value: 53, Source: "sPIN'17 §4.3"},
+		{At: workPoint(4096), Column: handlerLimit, Value: 650, Source: "sPIN'17 §4.3", Note: "says about"},
+	},
+	module: builtin{"work", handler.Module},
+}
+
+// workPoint is where sPIN'17 §4.3 gives numbers: 8 HPUs, packets of so many bytes.
+func workPoint(bytes int) []report.Is {
+	return []report.Is{{Column: "profile", Value: "spin-int"}, {Column: "hpus", Value: 8}, {Column: "bytes", Value: bytes}}
 }
 
 // WorkPoint is what benchmark hpus varies besides the packet size.
@@ -42,6 +53,7 @@ type WorkResult struct {
 	Rate      float64  // packets per second handled
 	Predicted float64  // packets per second by Little's law
 	Needed    float64  // HPUs that the arrival rate needs, by Little's law
+	Limit     sim.Time // longest handler with which these HPUs keep up with the arrival rate, by Little's law
 }
 
 // maxWorkPackets is how many packets a measurement has at most, and at least so many as the packet buffer holds.
@@ -51,13 +63,12 @@ const maxWorkPackets = 4096
 const leastRounds = 50
 
 // withHPUs returns the profile with another number of HPUs and packet size.
-func withHPUs(name string, overrides []string, cores, packet int) (*runtime.Profile, error) {
-	all := append(append([]string(nil), overrides...), fmt.Sprintf("hpu.cores=%d", cores), fmt.Sprintf("fabric.mtu=%d", packet))
-	return runtime.LoadProfile(name, all...)
+func (s *Sweep) withHPUs(name string, cores, packet int) (*runtime.Profile, error) {
+	return s.profile(name, fmt.Sprintf("hpu.cores=%d", cores), fmt.Sprintf("fabric.mtu=%d", packet))
 }
 
 func runHPUs(w *bench) error {
-	if err := w.load("work", handler.Module); err != nil {
+	if err := w.load(); err != nil {
 		return err
 	}
 	packets := min(maxWorkPackets, int(w.Profile.NIC.PacketBuffer)/w.Bytes)
@@ -116,6 +127,7 @@ func (w *bench) littlesLaw(packets int) error {
 		Rate:      float64(packets-1) / (s.LastHandler - s.FirstHandler).Seconds(),
 		Predicted: min(arrival, float64(w.Profile.HPU.Cores)/per.Seconds()),
 		Needed:    arrival * per.Seconds(),
+		Limit:     sim.Time(w.Profile.HPU.Cores) * interval,
 	}
 	return nil
 }
@@ -146,7 +158,7 @@ func (w *bench) cyclesOf(iterations uint64) (cycles int64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	one := &bench{Point: w.Point, c: c, module: w.module, result: &Result{}}
+	one := &bench{Point: w.Point, benchmark: w.benchmark, c: c, module: w.module, result: &Result{}}
 	err = c.Spawn(1, "worker", func(p *runtime.Proc) error {
 		addr, _ := p.Alloc(w.Bytes)
 		state := handler.State{Iterations: iterations}

@@ -22,6 +22,7 @@ the moment at which rank 0 has seen the whole pong in its memory.
 	Ranks:      []int{2},
 	FixedRanks: true,
 	run:        runPingpong,
+	module:     builtin{"pingpong", handler.Module},
 }
 
 // Portal table indices and match bits of the benchmarks.
@@ -34,7 +35,7 @@ const (
 
 func runPingpong(w *bench) error {
 	if w.Mode == ModeSpinStore || w.Mode == ModeSpinStream {
-		if err := w.load("pingpong", handler.Module); err != nil {
+		if err := w.load(); err != nil {
 			return err
 		}
 	}

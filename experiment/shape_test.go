@@ -84,7 +84,7 @@ func TestBroadcastShape(t *testing.T) {
 // 4 KiB; from 335 B on the link is the limit.
 func TestHPUsShape(t *testing.T) {
 	run := func(cores, bytes int, handler sim.Time) *WorkResult {
-		p, err := withHPUs("spin-int", nil, cores, bytes)
+		p, err := new(Sweep).withHPUs("spin-int", cores, bytes)
 		require.NoError(t, err)
 		r, err := hpus.Run(context.Background(), &Point{
 			Profile: p, Mode: ModeSpinStream, Ranks: 2, Bytes: bytes, Seed: 1, Work: &WorkPoint{HPUs: cores, Handler: handler},

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/spinsim/spinsim/experiment/provenance"
 	device "github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -28,6 +29,10 @@ type Sweep struct {
 	Handler   *Handler
 	Traced    bool       // a timeline is wanted: exactly one point
 	Tracer    sim.Tracer // that records it, set before Run
+
+	Build    provenance.Build     // whose results these are
+	Recorded []provenance.Profile // in place of what Profiles and Overrides would load; nil: load
+	record   *provenance.Record   // what the results are made from; Points sets it
 }
 
 // Points lists the measurements in the order of the table, or says everything that is wrong with the parameters.
@@ -36,14 +41,16 @@ func (s *Sweep) Points() ([]*Point, error) {
 		return nil, err
 	}
 	var points []*Point
+	var profiles []*device.Profile
 	for _, name := range s.Profiles {
-		p, err := device.LoadProfile(name, s.Overrides...)
+		p, err := s.profile(name)
 		if err != nil {
 			return nil, err
 		}
 		if u := s.Benchmark.unit; u > 1 && int(p.Fabric.MTU)%u != 0 {
 			return nil, fmt.Errorf("profile %s: fabric.mtu: %d, %s needs a multiple of %d bytes", name, p.Fabric.MTU, s.Benchmark.Name, u)
 		}
+		profiles = append(profiles, p)
 		for _, size := range s.Sizes {
 			for _, ranks := range s.Ranks {
 				base := Point{Profile: p, Ranks: ranks, Bytes: size, Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Tracer: s.Tracer}
@@ -59,9 +66,11 @@ func (s *Sweep) Points() ([]*Point, error) {
 		return nil, fmt.Errorf("a trace follows one run, but this sweep has %d: choose one profile, mode, size and number of ranks", len(points))
 	}
 	if s.Handler != nil {
-		return points, s.checkHandler(points)
+		if err := s.checkHandler(points); err != nil {
+			return nil, err
+		}
 	}
-	return points, nil
+	return points, s.remember(profiles)
 }
 
 // variants are the points that differ in mode, or in what benchmark hpus varies.
@@ -76,7 +85,7 @@ func (s *Sweep) variants(profile string, base Point) (points []*Point, err error
 	}
 	for _, cores := range s.HPUs {
 		p := base
-		if p.Profile, err = withHPUs(profile, s.Overrides, cores, base.Bytes); err != nil {
+		if p.Profile, err = s.withHPUs(profile, cores, base.Bytes); err != nil {
 			return nil, err
 		}
 		for _, t := range s.Times {

@@ -2,8 +2,8 @@ package experiment
 
 import (
 	"fmt"
-	"slices"
 
+	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -23,40 +23,87 @@ func Columns() []report.Column {
 		{Name: "handler_calls", Kind: report.Count, Help: "handlers that ran, on all ranks"},
 		{Name: "handler_cycles", Kind: report.Count, Help: "cycles charged to them"},
 		{Name: "speedup", Kind: report.Ratio, Help: "latency of rdma divided by latency, at the same profile, ranks and bytes; empty if rdma was not measured"},
+		{Name: savedRDMA, Kind: report.Share, Help: "1 - latency / latency of rdma, likewise"},
+		{Name: savedP4, Kind: report.Share, Help: "1 - latency / latency of p4, likewise"},
 	}
 }
+
+// Columns that publications give numbers for.
+const (
+	savedRDMA    = "saved_vs_rdma"
+	savedP4      = "saved_vs_p4"
+	handlerLimit = "handler_limit"
+)
 
 // WorkColumns are the columns that benchmark hpus has besides.
 func WorkColumns() []report.Column {
 	return []report.Column{
-		{Name: "hpus", Kind: report.Count, Help: "benchmark hpus: handler processing units of the device"},
+		{Name: "hpus", Kind: report.Count, Each: "HPUs", Help: "benchmark hpus: handler processing units of the device"},
 		{Name: "handler", Unit: "ns", Kind: report.Duration, Help: "benchmark hpus: time of one payload handler"},
 		{Name: "rate", Unit: "Mpps", Kind: report.Number, Scale: "rate", Help: "benchmark hpus: million packets handled per second, measured between the first and the last"},
 		{Name: "littles_law", Unit: "Mpps", Kind: report.Number, Scale: "rate", Help: "benchmark hpus: million packets per second, the smaller of the arrival rate, 1/max(g, G*bytes), and hpus/handler"},
-		{Name: "deviation", Kind: report.Share, Help: "benchmark hpus: (rate - littles_law) / littles_law"},
+		{Name: "rate_deviation", Kind: report.Change, Help: "benchmark hpus: (rate - littles_law) / littles_law"},
 		{Name: "hpus_needed", Kind: report.Number, Help: "benchmark hpus: HPUs that keep up with the arrival rate, handler time x arrival rate"},
+		{Name: handlerLimit, Unit: "ns", Kind: report.Duration, Help: "benchmark hpus: longest handler with which the HPUs keep up with the arrival rate, hpus x max(g, G*bytes)"},
 	}
 }
 
 // Table makes the table of a sweep's results.
-func (s *Sweep) Table(results []*Result) *report.Table {
+func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 	columns := Columns()
 	if s.Benchmark == hpus {
 		columns = append(columns, WorkColumns()...)
 	}
-	t := report.New(columns...)
-	t.Title = s.Benchmark.Short
+	t := report.New(append(columns, provenance.Columns()...)...)
+	t.Title = s.Benchmark.Name + ": " + s.Benchmark.Short
+	t.Origin = s.record
+	recorded := make(map[*runtime.Profile]*provenance.Profile)
 	for _, r := range results {
+		p := r.Point.Profile
+		if recorded[p] == nil {
+			one, err := provenance.NewProfile(p)
+			if err != nil {
+				return nil, err
+			}
+			recorded[p] = &one
+		}
 		row := []any{
-			r.Benchmark, r.Point.Profile.Name, r.Point.Mode, r.Point.Ranks, r.Point.Bytes, r.Latency, r.Stats.CPUBusy, r.Stats.HostMemoryBytes,
-			r.Stats.HandlerCalls, r.Stats.HandlerCycles, speedup(results, r),
+			r.Benchmark, p.Name, r.Point.Mode, r.Point.Ranks, r.Point.Bytes, r.Latency, r.Stats.CPUBusy, r.Stats.HostMemoryBytes,
+			r.Stats.HandlerCalls, r.Stats.HandlerCycles, speedup(results, r), saved(results, r, ModeRDMA), saved(results, r, ModeP4),
 		}
 		if w := r.Work; s.Benchmark == hpus {
-			row = append(row, w.HPUs, w.Handler, w.Rate/1e6, w.Predicted/1e6, (w.Rate-w.Predicted)/w.Predicted, w.Needed)
+			row = append(row, w.HPUs, w.Handler, w.Rate/1e6, w.Predicted/1e6, (w.Rate-w.Predicted)/w.Predicted, w.Needed, w.Limit)
 		}
-		t.Add(row...)
+		t.Add(append(row, s.record.Row(recorded[p], s.handlers(r.Point.Mode))...)...)
 	}
-	return t
+	return t, t.SetPublished(s.published())
+}
+
+// published are the numbers that the publication gives for what the sweep measures: none for a profile that was changed or for other
+// handlers.
+func (s *Sweep) published() (list []report.Published) {
+	for _, p := range s.Benchmark.Published {
+		for i, is := range p.At {
+			if is.Column == "profile" && !s.asPublished(is.Value) {
+				p.At = append(p.At[:i:i], report.Is{Column: "profile", Value: "none of those measured"})
+			}
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// asPublished reports whether a profile runs as it is.
+func (s *Sweep) asPublished(name any) bool {
+	if s.Handler != nil {
+		return false
+	}
+	for i := range s.record.Profiles {
+		if p := &s.record.Profiles[i]; p.Name == name && p.Embedded && len(p.Overrides) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // speedup is the latency of the baseline at the same point divided by that of r, or nil without a baseline.
@@ -66,6 +113,15 @@ func speedup(results []*Result, r *Result) any {
 		return nil
 	}
 	return float64(base.Latency) / float64(r.Latency)
+}
+
+// saved is the share of the time of another mode at the same point that r saves, or nil if that was not measured.
+func saved(results []*Result, r *Result, mode string) any {
+	base := find(results, r.Point.Profile, mode, r.Point.Ranks, r.Point.Bytes)
+	if base == nil || base == r || base.Latency == 0 {
+		return nil
+	}
+	return 1 - float64(r.Latency)/float64(base.Latency)
 }
 
 func find(results []*Result, p *runtime.Profile, mode string, ranks, bytes int) *Result {
@@ -104,7 +160,7 @@ func (s *Sweep) Answer(results []*Result) []string {
 				best.Point.Mode, short(best.Latency), short(base.Latency), float64(base.Latency)/float64(best.Latency)))
 		}
 	}
-	return append(lines, s.published(results)...)
+	return lines
 }
 
 // short is a time for a sentence.
@@ -113,36 +169,6 @@ func short(t sim.Time) string {
 		return fmt.Sprintf("%.0f ns", t.Nanoseconds())
 	}
 	return fmt.Sprintf("%.2f µs", t.Microseconds())
-}
-
-// published sets the predictions beside what the publication gives.
-func (s *Sweep) published(results []*Result) (lines []string) {
-	if s.Benchmark != bcastBenchmark || s.Handler != nil || len(s.Overrides) > 0 {
-		return nil
-	}
-	for _, p := range PublishedBcast {
-		if !slices.Contains(s.Profiles, p.Profile) {
-			continue // a file of the user's, which may call itself the same
-		}
-		mode := findNamed(results, p.Profile, p.Mode, p.Ranks, p.Bytes)
-		against := findNamed(results, p.Profile, p.Against, p.Ranks, p.Bytes)
-		if mode == nil || against == nil {
-			continue
-		}
-		gain := 1 - float64(mode.Latency)/float64(against.Latency)
-		lines = append(lines, fmt.Sprintf("%s, %d ranks, %v: %s saves %.1f%% of the time of %s; published: %.0f%% (sPIN'17 §4.4).",
-			p.Profile, p.Ranks, runtime.Size(p.Bytes), p.Mode, 100*gain, p.Against, 100*p.Gain))
-	}
-	return lines
-}
-
-func findNamed(results []*Result, profile, mode string, ranks, bytes int) *Result {
-	for _, r := range results {
-		if r.Point.Profile.Name == profile {
-			return find(results, r.Point.Profile, mode, ranks, bytes)
-		}
-	}
-	return nil
 }
 
 func (s *Sweep) workAnswer(results []*Result) []string {
@@ -189,7 +215,7 @@ func fastest(results []*Result, profile string, ranks, bytes int) (best *Result)
 // Summary lays the latencies out for reading: a line for each point, a column for each mode.
 func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	if s.Benchmark == hpus {
-		return t.Select("profile", "bytes", "hpus", "handler", "rate", "littles_law", "deviation", "hpus_needed")
+		return t.Select("profile", "bytes", "hpus", "handler", "rate", "littles_law", "rate_deviation", "hpus_needed", handlerLimit)
 	}
 	p := report.Pivot{Rows: []string{"profile", "ranks", "bytes"}, Series: "mode", Value: "latency"}
 	if s.Benchmark.FixedRanks {

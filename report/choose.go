@@ -7,7 +7,7 @@ import (
 
 // Select returns the table with only the named columns, in the order given. It is an error if one does not exist.
 func (t *Table) Select(names ...string) (*Table, error) {
-	out := &Table{Title: t.Title, Answer: t.Answer, Notes: t.Notes}
+	out := &Table{Title: t.Title, Answer: t.Answer, Notes: t.Notes, Origin: t.Origin, Published: t.Published}
 	from := make([]int, len(names))
 	for i, name := range names {
 		c, err := t.column(name)

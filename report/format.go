@@ -20,7 +20,7 @@ const (
 	TextFormat     Format = "table"    // aligned, for a terminal
 	MarkdownFormat Format = "markdown" // the same numbers, for a document
 	CSVFormat      Format = "csv"      // a header of keys, then exact values
-	JSONFormat     Format = "json"     // an array of objects, keys in column order
+	JSONFormat     Format = "json"     // an array of objects, keys in column order; below "rows", beside "provenance", if the table has an origin
 	NDJSONFormat   Format = "ndjson"   // one object a line
 )
 
@@ -52,7 +52,7 @@ func (t *Table) Write(w io.Writer, f Format) error {
 	case CSVFormat:
 		out, err = t.csv()
 	case JSONFormat:
-		out, err = t.json("[\n  ", ",\n  ", "\n]\n")
+		out, err = t.document()
 	case NDJSONFormat:
 		out, err = t.json("", "\n", "\n")
 	default:
@@ -86,6 +86,30 @@ func (t *Table) csv() ([]byte, error) {
 		err = w.Error()
 	}
 	return out.Bytes(), err
+}
+
+// document writes the rows as one JSON value.
+func (t *Table) document() ([]byte, error) {
+	if t.Origin == nil {
+		return t.json("[\n  ", ",\n  ", "\n]\n")
+	}
+	var out bytes.Buffer
+	out.WriteString("{\n  \"provenance\": ")
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("  ", "  ")
+	if err := encoder.Encode(t.Origin); err != nil {
+		return nil, err
+	}
+	out.Truncate(out.Len() - 1)
+	rows, err := t.json("[\n    ", ",\n    ", "\n  ]\n")
+	if err != nil {
+		return nil, err
+	}
+	out.WriteString(",\n  \"rows\": ")
+	out.Write(rows)
+	out.WriteString("}\n")
+	return out.Bytes(), nil
 }
 
 // json writes the rows as objects between the given brackets.
@@ -144,6 +168,8 @@ func exact(c Column, v any) string {
 		return strconv.FormatBool(v)
 	case int64:
 		return strconv.FormatInt(v, 10)
+	case uint64:
+		return strconv.FormatUint(v, 10)
 	case float64:
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case sim.Time:

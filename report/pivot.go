@@ -48,7 +48,7 @@ func (t *Table) Pivot(p Pivot) (*Table, error) {
 		columns = append(columns, versusColumns(names, p.Versus)...)
 	}
 	out := New(columns...)
-	out.Title, out.Answer, out.Notes = t.Title, t.Answer, t.Notes
+	out.Title, out.Answer, out.Notes, out.Origin, out.Published = t.Title, t.Answer, t.Notes, t.Origin, t.Published
 	if err := t.fill(out, keep, series, value, names); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/sim"
@@ -23,16 +24,18 @@ type Kind int
 // kind, nil means that there is none.
 const (
 	Text     Kind = iota // string
-	Count                // int or int64
+	Count                // int, int64 or uint64
 	Size                 // int or int64, bytes; read by people in powers of 1024
 	Duration             // sim.Time
 	Number               // float64 in the column's unit
 	Ratio                // float64; read by people as 1.35×
 	Share                // float64, 0 to 1; read by people as a percentage
 	Flag                 // bool
+	Change               // float64; read by people as +1.2%
+	Points               // float64, a difference of shares; read by people as +1.2 points
 )
 
-var kindNames = [...]string{"text", "count", "bytes", "time", "number", "ratio", "share", "yes/no"}
+var kindNames = [...]string{"text", "count", "bytes", "time", "number", "ratio", "share", "yes/no", "change", "points"}
 
 // String returns the name of the kind as the help text prints it.
 func (k Kind) String() string { return kindNames[k] }
@@ -46,6 +49,12 @@ type Column struct {
 	// Scale, if set, names the columns that are shown to people in one unit and
 	// with the same digits, because they are to be compared.
 	Scale string
+	// Each, if set, is what a number of the column counts where it stands by itself, in legends and names: "cores" for 8 cores.
+	// Without it the title is taken.
+	Each string
+	// ForPrograms keeps the column out of text and Markdown: what it says stands
+	// below the table, once.
+	ForPrograms bool
 }
 
 // Key returns what CSV and JSON call the column: name and unit.
@@ -64,8 +73,16 @@ type Table struct {
 	Title   string   // what was run
 	Answer  []string // what the reader wanted to know; text prints it first
 	Notes   []string // what the reader should know; text prints it last
+	Origin  Origin   // what produced the rows; text prints it below the notes, JSON as the object "provenance"
 	Columns []Column
-	rows    [][]any
+	// Published, if not nil, is printed below the table; SetPublished makes it.
+	Published *Table
+	rows      [][]any
+}
+
+// Origin says what produced a table. JSON gets it as encoding/json writes it.
+type Origin interface {
+	Lines() []string // for people
 }
 
 // durationUnits maps the units a [Duration] column may have.
@@ -104,8 +121,8 @@ func (t *Table) Add(values ...any) {
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// normal returns v in the type kept for its kind: string, int64, sim.Time,
-// float64, bool or nil.
+// normal returns v in the type kept for its kind: string, int64, uint64,
+// sim.Time, float64, bool or nil.
 func normal(c Column, v any) any {
 	switch v := v.(type) {
 	case nil:
@@ -124,12 +141,16 @@ func normal(c Column, v any) any {
 		if c.Kind == Count || c.Kind == Size {
 			return v
 		}
+	case uint64:
+		if c.Kind == Count {
+			return v
+		}
 	case sim.Time:
 		if c.Kind == Duration {
 			return v
 		}
 	case float64:
-		if c.Kind == Number || c.Kind == Ratio || c.Kind == Share {
+		if slices.Contains([]Kind{Number, Ratio, Share, Change, Points}, c.Kind) {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				return nil
 			}
@@ -156,6 +177,8 @@ func (t *Table) column(name string) (int, error) {
 func float(c Column, v any) (f float64, ok bool) {
 	switch v := v.(type) {
 	case int64:
+		return float64(v), true
+	case uint64:
 		return float64(v), true
 	case float64:
 		return v, true

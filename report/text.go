@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,6 +95,8 @@ func show(c Column, s scale, v any) string {
 			return showSize(v)
 		}
 		return group(strconv.FormatInt(v, 10))
+	case uint64:
+		return group(strconv.FormatUint(v, 10))
 	case sim.Time:
 		inUnit := float64(v) / float64(durationUnits[c.Unit])
 		return group(strconv.FormatFloat(inUnit/s.divisor, 'f', s.decimals, 64))
@@ -103,6 +106,10 @@ func show(c Column, s scale, v any) string {
 			return group(strconv.FormatFloat(v, 'f', 2, 64)) + "×"
 		case Share:
 			return strconv.FormatFloat(100*v, 'f', 1, 64) + "%"
+		case Change:
+			return fmt.Sprintf("%+.1f%%", 100*v)
+		case Points:
+			return fmt.Sprintf("%+.1f points", 100*v)
 		default:
 			return group(strconv.FormatFloat(v/s.divisor, 'f', s.decimals, 64))
 		}
@@ -147,56 +154,78 @@ func group(number string) string {
 // pretty fills a go-pretty table with what people read.
 func (t *Table) pretty() table.Writer {
 	w := table.NewWriter()
-	header := make(table.Row, len(t.Columns))
-	configs := make([]table.ColumnConfig, len(t.Columns))
+	var header table.Row
+	var configs []table.ColumnConfig
+	var shown []int
 	scales := make([]scale, len(t.Columns))
 	for i, c := range t.Columns {
+		if c.ForPrograms {
+			continue
+		}
+		shown = append(shown, i)
 		scales[i] = t.scaleOf(i)
-		header[i] = c.heading(scales[i])
+		header = append(header, c.heading(scales[i]))
 		align := text.AlignRight
 		if c.Kind == Text {
 			align = text.AlignLeft
 		}
-		configs[i] = table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align}
+		configs = append(configs, table.ColumnConfig{Number: len(shown), Align: align, AlignHeader: align})
 	}
 	w.AppendHeader(header)
 	w.SetColumnConfigs(configs)
 	for _, row := range t.rows {
-		cells := make(table.Row, len(row))
-		for i, v := range row {
-			cells[i] = show(t.Columns[i], scales[i], v)
+		cells := make(table.Row, len(shown))
+		for k, i := range shown {
+			cells[k] = show(t.Columns[i], scales[i], row[i])
 		}
 		w.AppendRow(cells)
 	}
 	return w
 }
 
+// below are the lines under a table: notes, then what produced it.
+func (t *Table) below() []string {
+	lines := slices.Clone(t.Notes)
+	if t.Origin != nil {
+		lines = append(lines, t.Origin.Lines()...)
+	}
+	return lines
+}
+
 // text renders for a terminal: the answer, then the table it comes from.
 func (t *Table) text() string {
-	w := t.pretty()
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	style.Options = table.Options{SeparateHeader: true}
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
-	w.SetStyle(style)
 	var out strings.Builder
 	for _, line := range t.Answer {
 		fmt.Fprintln(&out, line)
 	}
-	if t.Title != "" {
-		fmt.Fprintf(&out, "%s%s\n", gap(&out), t.Title)
+	t.grid(&out)
+	if t.Published != nil {
+		t.Published.grid(&out)
 	}
-	out.WriteString(gap(&out))
-	for line := range strings.SplitSeq(w.Render(), "\n") {
-		fmt.Fprintln(&out, strings.TrimRight(line, " "))
-	}
-	for i, note := range t.Notes {
+	for i, note := range t.below() {
 		if i == 0 {
 			fmt.Fprintln(&out)
 		}
 		fmt.Fprintln(&out, note)
 	}
 	return out.String()
+}
+
+// grid writes title, heads and rows.
+func (t *Table) grid(out *strings.Builder) {
+	w := t.pretty()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options = table.Options{SeparateHeader: true}
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	w.SetStyle(style)
+	if t.Title != "" {
+		fmt.Fprintf(out, "%s%s\n", gap(out), t.Title)
+	}
+	out.WriteString(gap(out))
+	for line := range strings.SplitSeq(w.Render(), "\n") {
+		fmt.Fprintln(out, strings.TrimRight(line, " "))
+	}
 }
 
 // gap separates a block from the one before it.
@@ -217,7 +246,10 @@ func (t *Table) markdown() string {
 		fmt.Fprintf(&out, "%s%s\n", gap(&out), t.Title)
 	}
 	fmt.Fprintf(&out, "%s%s\n", gap(&out), t.pretty().RenderMarkdown())
-	for _, note := range t.Notes {
+	if p := t.Published; p != nil {
+		fmt.Fprintf(&out, "\n%s\n\n%s\n", p.Title, p.pretty().RenderMarkdown())
+	}
+	for _, note := range t.below() {
 		fmt.Fprintf(&out, "\n%s\n", note)
 	}
 	return out.String()

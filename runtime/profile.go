@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 
@@ -33,6 +34,9 @@ type Profile struct {
 	HPU         HPUSpec     `yaml:"hpu"`
 	Host        host.Spec   `yaml:"host"`
 	Limits      LimitsSpec  `yaml:"limits"`
+
+	// Origin is where the profile was loaded from; nothing that is simulated depends on it.
+	Origin Origin `yaml:"-"`
 }
 
 // NICSpec describes the transmit and receive pipelines of a NIC (sPIN'17 §4, LogGP parameters).
@@ -95,6 +99,9 @@ func (c *CostsRef) UnmarshalYAML(n *yaml.Node) error {
 	return decodeTree(n.Value, tree, &c.CostTable)
 }
 
+// MarshalYAML writes the table itself, whatever its name was.
+func (c CostsRef) MarshalYAML() (any, error) { return c.CostTable, nil }
+
 // ProfileNames lists the embedded profiles in alphabetical order.
 func ProfileNames() []string { return embeddedNames("profiles") }
 
@@ -130,6 +137,21 @@ func LoadProfile(name string, overrides ...string) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("profile %w", err)
 	}
+	p, err := profileOf(name, tree, overrides)
+	if err == nil {
+		p.Origin.Embedded = !isProfileFile(name)
+	}
+	return p, err
+}
+
+// isProfileFile tells a profile's file from the name of an embedded profile.
+func isProfileFile(name string) bool {
+	ext := path.Ext(name)
+	return strings.ContainsRune(name, os.PathSeparator) || ext == ".yaml" || ext == ".yml"
+}
+
+// profileOf makes a profile of its text and the overrides.
+func profileOf(name string, tree *yaml.Node, overrides []string) (*Profile, error) {
 	p := new(Profile)
 	if err := decodeTree(name, tree, p); err != nil {
 		return nil, fmt.Errorf("profile %w", err)
@@ -146,13 +168,13 @@ func LoadProfile(name string, overrides ...string) (*Profile, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("profile %s: %w", name, err)
 	}
+	p.Origin = Origin{Name: name, Overrides: slices.Clone(overrides)}
 	return p, nil
 }
 
 // profileTree reads the text of a profile and, below it, of its base.
 func profileTree(name string) (*yaml.Node, error) {
-	ext := path.Ext(name)
-	if !strings.ContainsRune(name, os.PathSeparator) && ext != ".yaml" && ext != ".yml" {
+	if !isProfileFile(name) {
 		data, err := ProfileSource(name)
 		if err != nil {
 			return nil, err
@@ -183,7 +205,7 @@ func profileTree(name string) (*yaml.Node, error) {
 		return nil, err
 	}
 	if child(tree, "name") == nil { // another device must not pass for its base
-		child(root, "name").Value = strings.TrimSuffix(path.Base(name), ext)
+		child(root, "name").Value = strings.TrimSuffix(path.Base(name), path.Ext(name))
 	}
 	mergeTree(root, tree)
 	return root, nil

@@ -95,6 +95,9 @@ func (f *Frequency) UnmarshalText(text []byte) error {
 	return fmt.Errorf("frequency %q: expected a positive number with Hz, kHz, MHz or GHz", text)
 }
 
+// MarshalText writes the rate in hertz, exactly.
+func (f Frequency) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%dHz", int64(f)), nil }
+
 // Cycles returns the time of n cycles, to the nearest picosecond. f must be positive.
 func (f Frequency) Cycles(n int64) sim.Time {
 	period := int64(sim.Second) / int64(f)

@@ -191,6 +191,12 @@ func (w *Writer) Track(group string, groupID int, name string) sim.TrackID {
 	return t.handle
 }
 
+// Describe puts facts about the whole timeline, such as what produced it, into an instant at time 0 on a line of its own, above all
+// lines that are named later.
+func (w *Writer) Describe(facts ...sim.Arg) {
+	w.Instant(w.Track("about", 0, "provenance"), "provenance", 0, 0, facts...)
+}
+
 // Span implements [sim.Tracer].
 func (w *Writer) Span(t sim.TrackID, name string, from, to sim.Time, flow uint64, args ...sim.Arg) {
 	if from < 0 || to < from {

@@ -87,6 +87,7 @@ func joinInts(list []int) string {
 func (f *compareFlags) sweep(b *experiment.Benchmark) (*experiment.Sweep, error) {
 	s := &experiment.Sweep{
 		Benchmark: b, Profiles: f.profiles, Overrides: f.overrides, Modes: b.Modes, Ranks: b.Ranks, Seed: f.seed, Engine: f.engine, Traced: f.trace != "",
+		Build: thisBuild(),
 	}
 	var errs []error
 	keep := func(name string, err error) {
@@ -116,7 +117,7 @@ func (f *compareFlags) sweep(b *experiment.Benchmark) (*experiment.Sweep, error)
 	if f.handler != "" {
 		wasm, err := file.Read(f.handler, file.MaxModule)
 		keep("handler", err)
-		s.Handler = &experiment.Handler{Name: filepath.Base(f.handler), Wasm: wasm}
+		s.Handler = &experiment.Handler{Name: filepath.Base(f.handler), Path: f.handler, Wasm: wasm}
 	}
 	return s, errors.Join(errs...)
 }
@@ -146,6 +147,7 @@ func (f *compareFlags) run(c *cobra.Command, b *experiment.Benchmark) error {
 		if writer, err = trace.Create(f.trace, trace.Options{}); err != nil {
 			return badInput(fmt.Errorf("--trace: %w", err))
 		}
+		writer.Describe(s.Record().Args()...)
 		s.Tracer = writer
 	}
 	results, err := f.measure(c.Context(), c.ErrOrStderr(), s)
@@ -167,7 +169,10 @@ func (f *compareFlags) measure(ctx context.Context, errs io.Writer, s *experimen
 }
 
 func (f *compareFlags) show(out io.Writer, s *experiment.Sweep, results []*experiment.Result, format report.Format) error {
-	all := s.Table(results)
+	all, err := s.Table(results)
+	if err != nil {
+		return err
+	}
 	t := all
 	if format == report.TextFormat && !f.all {
 		summary, err := s.Summary(t)

@@ -117,7 +117,9 @@ Begin with:
 		SilenceUsage:  true,
 		Args:          noArguments,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		Version:       thisBuild().Line(),
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return inputError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}

@@ -10,10 +10,15 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/spinsim/spinsim/experiment/provenance"
 )
 
 // TestMain makes the test binary serve as the command spinsim of the scripts.
 func TestMain(m *testing.M) {
+	thisBuild = func() provenance.Build {
+		return provenance.Build{Version: "devel", Go: "go1.26", Engines: []string{"wazero"}}
+	}
 	testscript.Main(m, map[string]func(){
 		"spinsim": func() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) },
 	})

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment/provenance"
+)
+
+// thisBuild says which spinsim this is. Tests replace it, so that what they compare does not depend on the commit.
+var thisBuild = sync.OnceValue(provenance.ReadBuild)
+
+// versionCommand prints what the Go tool has recorded of this program.
+func versionCommand() *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Say which spinsim this is: version, commit, Go, WebAssembly engines",
+		Long: `Version prints what the Go tool has written into this program. Every table, document, timeline and plot says the version that made it.
+go install and go build record the commit and whether files had been changed; go run does not.`,
+		Args: exactArguments(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			asJSON, err := parseTextOrJSON(format)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), thisBuild())
+			}
+			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			for _, f := range thisBuild().Facts() {
+				fmt.Fprintf(w, "%s\t%s\n", f[0], f[1])
+			}
+			return w.Flush()
+		},
+	}
+	c.Flags().StringVar(&format, "format", "text", "text or json")
+	return c
+}
+
+// parseTextOrJSON checks --format where only text and JSON make sense.
+func parseTextOrJSON(format string) (json bool, err error) {
+	switch format {
+	case "text":
+		return false, nil
+	case "json":
+		return true, nil
+	}
+	return false, badInput(fmt.Errorf("--format: no format %q, expected text or json", format))
+}

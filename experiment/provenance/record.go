@@ -1,0 +1,256 @@
+package provenance
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Record says what produced a result.
+type Record struct {
+	Build     Build           `json:"spinsim"`
+	Command   string          `json:"command"`             // such as "compare bcast"
+	Arguments json.RawMessage `json:"arguments,omitempty"` // of the command: axes and the like
+	Profiles  []Profile       `json:"profiles,omitempty"`
+	Seed      *uint64         `json:"seed,omitempty"` // nil: nothing is random
+	Engine    string          `json:"engine,omitempty"`
+	Handlers  []Handler       `json:"handlers,omitempty"`
+	Inputs    []Input         `json:"inputs,omitempty"`
+}
+
+// Profile is a device and network, whole.
+type Profile struct {
+	Name      string          `json:"name"`     // of the profile
+	From      string          `json:"from"`     // as it was asked for: a name or a file
+	Embedded  bool            `json:"embedded"` // it is one of spinsim's
+	Overrides []string        `json:"overrides,omitempty"`
+	SHA256    string          `json:"sha256"`  // of Content without white space
+	Content   json.RawMessage `json:"content"` // every value, overrides applied
+}
+
+// Handler is a module that ran.
+type Handler struct {
+	Name   string `json:"name"`
+	Path   string `json:"path,omitempty"` // of the user's file; "": it is one of spinsim's
+	SHA256 string `json:"sha256"`         // of the module
+}
+
+// Input is a file that was read.
+type Input struct {
+	Name   string `json:"name"` // as it was asked for; "-": the standard input
+	Bytes  int    `json:"bytes"`
+	SHA256 string `json:"sha256"`
+	Text   string `json:"text,omitempty"`   // the file itself, if it is text and not long
+	Base64 []byte `json:"base64,omitempty"` // the file itself, if it is no text and not long
+}
+
+// MaxIncluded is the size up to which an input is included in the record, bytes; of longer ones it has the name and the hash.
+const MaxIncluded = 256 << 10
+
+// Hash is the SHA-256 of data in hexadecimal.
+func Hash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// shortHash is how many digits of a hash people and rows of tables see.
+const shortHash = 12
+
+// Short is the beginning of a hash.
+func Short(hash string) string { return hash[:min(shortHash, len(hash))] }
+
+// NewProfile records a profile.
+func NewProfile(p *runtime.Profile) (Profile, error) {
+	content, err := p.Content()
+	return Profile{
+		Name: p.Name, From: p.Origin.Name, Embedded: p.Origin.Embedded, Overrides: p.Origin.Overrides, SHA256: Hash(content), Content: content,
+	}, err
+}
+
+// Load makes the profile that was recorded, with more overrides. Its origin is the recorded one.
+func (p *Profile) Load(more ...string) (*runtime.Profile, error) {
+	loaded, err := runtime.ParseProfile("recorded as "+p.From, p.Content, more...)
+	if err == nil {
+		loaded.Origin = runtime.Origin{Name: p.From, Embedded: p.Embedded, Overrides: append(append([]string(nil), p.Overrides...), more...)}
+	}
+	return loaded, err
+}
+
+// Check reports a content that is not what the hash says.
+func (p *Profile) Check() error {
+	var plain bytes.Buffer
+	if err := json.Compact(&plain, p.Content); err != nil {
+		return fmt.Errorf("profile %s: %w", p.Name, err)
+	}
+	if is := Hash(plain.Bytes()); is != p.SHA256 {
+		return fmt.Errorf("profile %s: the content has the hash %s, recorded is %s: it was changed afterwards", p.Name, is, p.SHA256)
+	}
+	return nil
+}
+
+// NewHandler records a module; the path is that of a user's file.
+func NewHandler(name, path string, wasm []byte) Handler {
+	return Handler{Name: name, Path: path, SHA256: Hash(wasm)}
+}
+
+// Verify reports a module that is another one than recorded.
+func (h *Handler) Verify(wasm []byte) error {
+	if is := Hash(wasm); is != h.SHA256 {
+		where := h.Path
+		if where == "" {
+			where = "the built-in module " + h.Name
+		}
+		return fmt.Errorf("%s has changed: its hash is %s, recorded is %s", where, is, h.SHA256)
+	}
+	return nil
+}
+
+// String is name and short hash.
+func (h *Handler) String() string { return h.Name + " " + Short(h.SHA256) }
+
+// NewInput records a file, with what is in it if it is not long.
+func NewInput(name string, data []byte) Input {
+	in := Input{Name: name, Bytes: len(data), SHA256: Hash(data)}
+	switch {
+	case len(data) > MaxIncluded:
+	case isText(data):
+		in.Text = string(data)
+	default:
+		in.Base64 = data
+	}
+	return in
+}
+
+// isText reports whether data is UTF-8 without control characters other than those of lines.
+func isText(data []byte) bool {
+	return utf8.Valid(data) && !bytes.ContainsFunc(data, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' })
+}
+
+// Data returns the bytes of the input, from the record or else from where it was, which read looks up. It is an error if they are not
+// the ones recorded.
+func (in *Input) Data(read func(name string) ([]byte, error)) (data []byte, err error) {
+	switch {
+	case in.Text != "" || in.Bytes == 0:
+		data = []byte(in.Text)
+	case in.Base64 != nil:
+		data = in.Base64
+	default:
+		if data, err = read(in.Name); err != nil {
+			return nil, err
+		}
+	}
+	if is := Hash(data); is != in.SHA256 {
+		return nil, fmt.Errorf("%s has changed: its hash is %s, recorded is %s", in.Name, is, in.SHA256)
+	}
+	return data, nil
+}
+
+// WithArguments sets the arguments.
+func (r *Record) WithArguments(v any) error {
+	var err error
+	r.Arguments, err = json.Marshal(v)
+	return err
+}
+
+// Parse reads the arguments into v; a field that v does not have is an error.
+func (r *Record) Parse(v any) error {
+	d := json.NewDecoder(bytes.NewReader(r.Arguments))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("provenance.arguments: %w", err)
+	}
+	return nil
+}
+
+// AddHandler records a module unless it is there already.
+func (r *Record) AddHandler(h Handler) {
+	for _, o := range r.Handlers {
+		if o == h {
+			return
+		}
+	}
+	r.Handlers = append(r.Handlers, h)
+}
+
+// Facts are what people read: what it is, and its value.
+func (r *Record) Facts() (facts [][2]string) {
+	add := func(what, value string) { facts = append(facts, [2]string{what, value}) }
+	add("spinsim", r.Build.String())
+	for i := range r.Profiles {
+		p := &r.Profiles[i]
+		text := p.Name + " " + Short(p.SHA256)
+		if len(p.Overrides) > 0 {
+			text += " with " + strings.Join(p.Overrides, " ")
+		}
+		add("profile", text)
+	}
+	if r.Seed != nil {
+		add("seed", fmt.Sprint(*r.Seed))
+	}
+	for i := range r.Handlers {
+		add("handler", r.Handlers[i].String())
+	}
+	for i := range r.Inputs {
+		add("input", r.Inputs[i].Name+" "+Short(r.Inputs[i].SHA256))
+	}
+	return facts
+}
+
+// Lines implements report.Origin: Facts in a line.
+func (r *Record) Lines() []string {
+	var parts []string
+	for _, f := range r.Facts() {
+		parts = append(parts, f[0]+" "+f[1])
+	}
+	return []string{strings.Join(parts, "; ")}
+}
+
+// Args are the facts as a timeline has them, the full hashes and the command among them.
+func (r *Record) Args() (args []sim.Arg) {
+	count := map[string]int{}
+	for _, f := range append([][2]string{{"command", r.Command}, {"arguments", string(r.Arguments)}}, r.Facts()...) {
+		key := f[0]
+		if count[key]++; count[key] > 1 {
+			key = fmt.Sprintf("%s %d", key, count[key])
+		}
+		args = append(args, sim.Arg{Key: key, Text: f[1]})
+	}
+	return args
+}
+
+// Columns say in every row of CSV, JSON and NDJSON what produced it; Row gives their values.
+func Columns() []report.Column {
+	return []report.Column{
+		{Name: "profile_hash", ForPrograms: true, Help: "beginning of the SHA-256 of the profile with all overrides applied: rows with the same hash are of the same device and network"},
+		{Name: "overrides", ForPrograms: true, Help: "values of the profile that --set or a scenario has replaced, as path=value"},
+		{Name: "seed", Kind: report.Count, ForPrograms: true, Help: "the number from which everything random is made"},
+		{Name: "handler", ForPrograms: true, Help: "handler modules that ran: built-in ones by their name, others by that of the file"},
+		{Name: "handler_hash", ForPrograms: true, Help: "beginning of the SHA-256 of each of them"},
+		{Name: "version", ForPrograms: true, Help: "of spinsim; spinsim version prints it"},
+	}
+}
+
+// Row is the values of Columns, for a profile and the modules that ran.
+func (r *Record) Row(p *Profile, handlers []Handler) []any {
+	row := []any{nil, nil, nil, nil, nil, r.Build.String()}
+	if p != nil {
+		row[0], row[1] = Short(p.SHA256), strings.Join(p.Overrides, " ")
+	}
+	if r.Seed != nil {
+		row[2] = *r.Seed
+	}
+	var names, hashes []string
+	for _, h := range handlers {
+		names, hashes = append(names, h.Name), append(hashes, Short(h.SHA256))
+	}
+	row[3], row[4] = strings.Join(names, " "), strings.Join(hashes, " ")
+	return row
+}

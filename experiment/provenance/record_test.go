@@ -1,0 +1,131 @@
+package provenance
+
+import (
+	"encoding/json"
+	"errors"
+	"runtime/debug"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/runtime"
+)
+
+func TestBuilds(t *testing.T) {
+	main := debug.Module{Path: module, Version: "(devel)"}
+	vcs := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}}
+	for _, tc := range []struct {
+		what string
+		info debug.BuildInfo
+		name string
+		line string
+	}{
+		{"go run", debug.BuildInfo{Main: main, GoVersion: "go1.26"}, "devel", "spinsim devel (go1.26)"},
+		{"nothing known", debug.BuildInfo{}, "devel", "spinsim devel ()"},
+		{"go build, version not known", debug.BuildInfo{Main: main, GoVersion: "go1.26", Settings: vcs}, "devel-0123456789ab+dirty", "spinsim devel (commit 0123456789ab, modified, go1.26)"},
+		{
+			"go build in a clone",
+			debug.BuildInfo{Main: debug.Module{Path: module, Version: "v0.0.0-20260101000000-0123456789ab+dirty"}, GoVersion: "go1.26", Settings: vcs},
+			"v0.0.0-20260101000000-0123456789ab+dirty", "spinsim v0.0.0-20260101000000-0123456789ab+dirty (modified, go1.26)",
+		},
+		{"go install of a release", debug.BuildInfo{Main: debug.Module{Path: module, Version: "v1.2.3"}, GoVersion: "go1.26"}, "v1.2.3", "spinsim v1.2.3 (go1.26)"},
+		{"part of another program", debug.BuildInfo{Main: debug.Module{Path: "x"}, Deps: []*debug.Module{{Path: module, Version: "v1.2.3"}}, GoVersion: "go1.26"}, "v1.2.3", "spinsim v1.2.3 (go1.26)"},
+	} {
+		b := buildOf(&tc.info)
+		require.Equal(t, tc.name, b.String(), tc.what)
+		require.Equal(t, tc.line, b.Line(), tc.what)
+	}
+	require.NotEmpty(t, ReadBuild().Engines)
+	require.True(t, Build{Version: "v1"}.Same(Build{Version: "v1", Go: "go1.27"}))
+	require.False(t, Build{Version: devel, Commit: "a"}.Same(Build{Version: devel, Commit: "b"}))
+}
+
+// A record gives the profile back as it was, and knows when somebody has changed it.
+func TestRecordedProfile(t *testing.T) {
+	p, err := runtime.LoadProfile("spin-int", "hpu.cores=8", "dma.latency=1ns")
+	require.NoError(t, err)
+	rec, err := NewProfile(p)
+	require.NoError(t, err)
+	text, err := json.MarshalIndent(rec, "", "  ") // with white space
+	require.NoError(t, err)
+	var read Profile
+	require.NoError(t, json.Unmarshal(text, &read))
+	require.NoError(t, read.Check())
+	back, err := read.Load()
+	require.NoError(t, err)
+	want, err := p.Content()
+	require.NoError(t, err)
+	got, err := back.Content()
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
+	require.Equal(t, p.Origin, back.Origin)
+	more, err := read.Load("fabric.mtu=512")
+	require.NoError(t, err)
+	require.Equal(t, []string{"hpu.cores=8", "dma.latency=1ns", "fabric.mtu=512"}, more.Origin.Overrides)
+	read.Content = json.RawMessage(`{"name": "spin-int"}`)
+	require.ErrorContains(t, read.Check(), "recorded is "+rec.SHA256)
+}
+
+// An input comes back from the record, or from its place if it is long; a changed one names both hashes.
+func TestInputs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		data := rapid.SliceOfN(rapid.Byte(), 0, 50).Draw(t, "data")
+		if rapid.Bool().Draw(t, "text") {
+			data = []byte(rapid.String().Draw(t, "string"))
+		}
+		if rapid.Bool().Draw(t, "long") {
+			data = append(data, make([]byte, MaxIncluded)...)
+		}
+		in := NewInput("a.bin", data)
+		text, err := json.Marshal(in)
+		require.NoError(t, err)
+		require.Less(t, len(text), 2*MaxIncluded)
+		var read Input
+		require.NoError(t, json.Unmarshal(text, &read))
+		reads := 0
+		back, err := read.Data(func(name string) ([]byte, error) {
+			reads++
+			require.Equal(t, "a.bin", name)
+			return data, nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, string(data), string(back))
+		require.Equal(t, len(data) > MaxIncluded, reads == 1)
+	})
+	in := NewInput("a.bin", make([]byte, MaxIncluded+1))
+	_, err := in.Data(func(string) ([]byte, error) { return []byte("other"), nil })
+	require.EqualError(t, err, "a.bin has changed: its hash is "+Hash([]byte("other"))+", recorded is "+in.SHA256)
+	gone := errors.New("gone")
+	_, err = in.Data(func(string) ([]byte, error) { return nil, gone })
+	require.ErrorIs(t, err, gone)
+}
+
+func TestHandlersAreKnownByHash(t *testing.T) {
+	h := NewHandler("mine", "far/mine.wasm", []byte("one"))
+	require.NoError(t, h.Verify([]byte("one")))
+	require.EqualError(t, h.Verify([]byte("two")), "far/mine.wasm has changed: its hash is "+Hash([]byte("two"))+", recorded is "+Hash([]byte("one")))
+	var r Record
+	r.AddHandler(h)
+	r.AddHandler(h)
+	require.Len(t, r.Handlers, 1)
+}
+
+// Every fact has a key of its own.
+func TestArgs(t *testing.T) {
+	seed := uint64(5)
+	r := Record{Build: Build{Version: "v1"}, Command: "run", Seed: &seed, Profiles: []Profile{{Name: "a"}, {Name: "b"}}}
+	keys := map[string]string{}
+	for _, a := range r.Args() {
+		keys[a.Key] = a.Text
+	}
+	require.Len(t, keys, len(r.Args()))
+	require.Equal(t, "b ", keys["profile 2"])
+	require.Equal(t, "5", keys["seed"])
+}
+
+func TestUnknownArguments(t *testing.T) {
+	r := Record{Arguments: json.RawMessage(`{"a": 1, "b": 2}`)}
+	var v struct{ A int }
+	require.ErrorContains(t, r.Parse(&v), `provenance.arguments: json: unknown field "b"`)
+}

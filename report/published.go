@@ -1,0 +1,250 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Published is a number of a publication, to stand beside the one of a row.
+type Published struct {
+	At     []Is    // the row: values of columns, in the order in which to name them
+	Column string  // name or key of the column that holds our number
+	Value  float64 // in the unit of the column
+	Source string  // such as "sPIN'17 §4.4"
+	Note   string  // what a reader has to know of it; may be empty
+}
+
+// Is is the value of a column, of the type of the column's kind.
+type Is struct {
+	Column string // name or key
+	Value  any
+}
+
+// SetPublished puts published numbers beside those of the table. Behind a column that has some follow one of them and one of the
+// distance: "x_deviation", (ours - published) / published, or for shares "x_difference", ours - published in percentage points. The last
+// column names the sources. If not every row has a number, text and Markdown show them in a list of their own below the table. Numbers
+// whose row is not there are left out; it is an error if one names a column that does not exist.
+func (t *Table) SetPublished(list []Published) error {
+	for i := range list {
+		if err := t.checkPublished(&list[i]); err != nil {
+			return fmt.Errorf("published number %d: %w", i+1, err)
+		}
+	}
+	var names []string
+	for _, p := range list {
+		if !slices.Contains(names, p.Column) {
+			names = append(names, p.Column)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	everywhere := len(t.rows) > 0
+	sources := make([][]string, len(t.rows))
+	for _, name := range names {
+		found := t.insertPublished(name, list, sources)
+		everywhere = everywhere && found == len(t.rows)
+	}
+	t.Columns = append(t.Columns, Column{Name: "published_source", ForPrograms: true, Help: "where the published numbers of the row come from"})
+	for r := range t.rows {
+		var source any
+		if sources[r] != nil {
+			source = strings.Join(slices.Compact(sources[r]), "; ")
+		}
+		t.rows[r] = append(t.rows[r], source)
+	}
+	if !everywhere {
+		t.listPublished(names, list)
+	}
+	return nil
+}
+
+func (t *Table) checkPublished(p *Published) error {
+	c, err := t.column(p.Column)
+	if err != nil {
+		return err
+	}
+	if k := t.Columns[c].Kind; k == Text || k == Flag {
+		return fmt.Errorf("column %s of kind %v has no numbers", p.Column, k)
+	}
+	for _, is := range p.At {
+		if _, err := t.column(is.Column); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits tells whether row r is that of a published number.
+func (t *Table) fits(r int, p *Published) bool {
+	for _, is := range p.At {
+		c, err := t.column(is.Column)
+		if err != nil || t.rows[r][c] != normal(t.Columns[c], is.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// companions are the columns that follow one with published numbers.
+func companions(c Column) (published, distance Column) {
+	published, distance = c, Column{Name: c.Name + "_deviation", Kind: Change}
+	published.Name += "_published"
+	published.Help = "what the publication gives for " + c.Name + "; published_source names it"
+	distance.Help = fmt.Sprintf("(%s - %s) / %s", c.Name, published.Name, published.Name)
+	if c.Kind == Share {
+		distance.Name, distance.Kind = c.Name+"_difference", Points
+		distance.Help = fmt.Sprintf("%s - %s", c.Name, published.Name)
+	}
+	return published, distance
+}
+
+// PublishedColumns are the columns that SetPublished would add behind those given, for a help text.
+func PublishedColumns(columns ...Column) (all []Column) {
+	for _, c := range columns {
+		p, d := companions(c)
+		all = append(all, p, d)
+	}
+	return all
+}
+
+// insertPublished adds the two columns behind that of the name and returns how many rows have a number there.
+func (t *Table) insertPublished(name string, list []Published, sources [][]string) (found int) {
+	at, err := t.column(name)
+	if err != nil {
+		return 0
+	}
+	c := t.Columns[at]
+	published, distance := companions(c)
+	values := make([][2]any, len(t.rows))
+	for r, row := range t.rows {
+		for i := range list {
+			p := &list[i]
+			if p.Column != name || !t.fits(r, p) || row[at] == nil {
+				continue
+			}
+			ours, _ := float(c, row[at])
+			values[r] = [2]any{valueOf(c, p.Value), far(c, ours, p.Value)}
+			sources[r] = append(sources[r], p.Source)
+			found++
+			break
+		}
+	}
+	published.ForPrograms = found < len(t.rows)
+	distance.ForPrograms = published.ForPrograms
+	t.Columns = slices.Insert(t.Columns, at+1, published, distance)
+	for r := range t.rows {
+		t.rows[r] = slices.Insert(t.rows[r], at+1, values[r][0], values[r][1])
+	}
+	return found
+}
+
+// far is how far ours is from what was published.
+func far(c Column, ours, published float64) any {
+	d := ours - published
+	if c.Kind != Share {
+		d /= published
+	}
+	if math.IsNaN(d) || math.IsInf(d, 0) {
+		return nil
+	}
+	return d
+}
+
+// valueOf is a number in the column's unit as a value of the column.
+func valueOf(c Column, f float64) any {
+	switch c.Kind {
+	case Count, Size:
+		return int64(math.Round(f))
+	case Duration:
+		return sim.Time(math.Round(f * float64(durationUnits[c.Unit])))
+	}
+	return f
+}
+
+// listPublished makes the list that people read.
+func (t *Table) listPublished(names []string, list []Published) {
+	out := New(Column{Name: "at"}, Column{Name: "quantity"}, Column{Name: "here"}, Column{Name: "published"}, Column{Name: "deviation"}, Column{Name: "source"})
+	for _, name := range names {
+		at, err := t.column(name)
+		if err != nil {
+			continue
+		}
+		c := t.Columns[at]
+		_, distance := companions(c)
+		for i := range list {
+			p := &list[i]
+			for r, row := range t.rows {
+				if p.Column != name || !t.fits(r, p) || row[at] == nil {
+					continue
+				}
+				ours, _ := float(c, row[at])
+				off := far(c, ours, p.Value)
+				line := []any{t.where(p), c.title(), alone(c, row[at]), alone(c, valueOf(c, p.Value)), alone(distance, off), p.source()}
+				if n := out.Len(); n == 0 || !slices.Equal(out.rows[n-1], line) { // rows may differ in what the number does not depend on
+					out.Add(line...)
+				}
+			}
+		}
+	}
+	if out.Len() > 0 {
+		out.Title = "Beside the publication"
+		t.Published = out
+	}
+}
+
+// source is the source with its note.
+func (p *Published) source() string {
+	if p.Note == "" {
+		return p.Source
+	}
+	return p.Source + " (" + p.Note + ")"
+}
+
+// where names the row of a published number.
+func (t *Table) where(p *Published) string {
+	parts := make([]string, len(p.At))
+	for i, is := range p.At {
+		c, err := t.column(is.Column)
+		if err != nil {
+			continue
+		}
+		parts[i] = t.named(c, normal(t.Columns[c], is.Value))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// named is a value as a name, by itself: numbers say what they count.
+func (t *Table) named(column int, v any) string {
+	c := t.Columns[column]
+	switch {
+	case v == nil:
+		return missing
+	case c.Kind == Count || c.Kind == Flag:
+		what := c.title()
+		if c.Each != "" {
+			what = c.Each
+		}
+		return alone(c, v) + " " + what
+	}
+	return alone(c, v)
+}
+
+// alone is a value as people read it outside of a column.
+func alone(c Column, v any) string {
+	if at, isTime := v.(sim.Time); isTime {
+		return at.String()
+	}
+	if f, isNumber := v.(float64); isNumber && c.Kind == Number {
+		text := shortNumber(f)
+		if c.Unit != "" {
+			text += " " + c.Unit
+		}
+		return text
+	}
+	return show(c, scale{divisor: 1, decimals: significant}, v)
+}

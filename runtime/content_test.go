@@ -1,0 +1,60 @@
+package runtime
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// What a profile's content says is the profile: it reads back as the same, whatever was overridden, and the content of that is the
+// same bytes. The profile that comes back runs like the first, because nothing else of it is looked at.
+func TestContentIsTheProfile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom(ProfileNames()).Draw(t, "profile")
+		n := rapid.IntRange(1, 1000).Draw(t, "n")
+		all := []string{
+			fmt.Sprintf("hpu.cores=%d", n), fmt.Sprintf("dma.latency=%dps", n*1007), fmt.Sprintf("dma.bandwidth=%d/7ps/B", n),
+			fmt.Sprintf("hpu.clock=%d.%03dGHz", 1+n%5, n%1000), "host.memory_bandwidth=333GB/s", fmt.Sprintf("nic.packet_buffer=%dMiB", n),
+			"fabric.kind=crossbar", "fabric.store_and_forward=true", "description='a, \"b\": <c>'",
+			fmt.Sprintf("hpu.costs={move: 1, int: %d, branch: 1, call: 1, call_indirect: 1, imports: {dma_to_host: %d, ct_inc: 2}}", n, n),
+		}
+		overrides := rapid.SliceOfDistinct(rapid.SampledFrom(all), rapid.ID).Draw(t, "overrides")
+		p, err := LoadProfile(name, overrides...)
+		require.NoError(t, err)
+		content, err := p.Content()
+		require.NoError(t, err)
+		require.True(t, json.Valid(content), "%s", content)
+
+		back, err := ParseProfile("recorded", content)
+		require.NoError(t, err)
+		again, err := back.Content()
+		require.NoError(t, err)
+		require.Equal(t, string(content), string(again))
+		require.Equal(t, Origin{Name: name, Embedded: true, Overrides: p.Origin.Overrides}, p.Origin)
+		p.Origin, back.Origin = Origin{}, Origin{}
+		if len(p.HPU.Costs.Imports) == 0 {
+			p.HPU.Costs.Imports, back.HPU.Costs.Imports = nil, nil
+		}
+		require.True(t, reflect.DeepEqual(p, back), "%s", content)
+	})
+}
+
+// Overrides on top of a content are applied like those of a profile.
+func TestParsedProfileTakesOverrides(t *testing.T) {
+	p, err := LoadProfile("spin-int", "hpu.cores=7")
+	require.NoError(t, err)
+	content, err := p.Content()
+	require.NoError(t, err)
+	q, err := ParseProfile("recorded", content, "fabric.mtu=512")
+	require.NoError(t, err)
+	require.Equal(t, 7, q.HPU.Cores)
+	require.Equal(t, int32(512), q.Fabric.MTU)
+	_, err = ParseProfile("recorded", []byte(`{"name":"x","hpu":{"coers":1}}`))
+	require.ErrorContains(t, err, "profile recorded:1: hpu.coers: unknown field")
+	_, err = ParseProfile("recorded", []byte(`[]`))
+	require.ErrorContains(t, err, "recorded: expected a mapping")
+}
