@@ -5,6 +5,8 @@ import "math/bits"
 // ct is a counting event with the triggered operations that wait for it.
 type ct struct {
 	handle Handle
+	title  title
+	passed int // polls that preferred a counter of lower index
 	value  CTEvent
 	heap   []trigRef
 }
@@ -27,7 +29,8 @@ func (ni *NI) CTAlloc() (Handle, error) {
 	if ni.cts.live >= ni.limits.MaxCTs {
 		return InvalidHandle, ErrNoSpace
 	}
-	c := &ct{}
+	c := &ct{title: title{number: ni.ctsMade}}
+	ni.ctsMade++
 	c.handle = ni.cts.add(c)
 	return c.handle, nil
 }
@@ -80,9 +83,12 @@ func (ni *NI) CTGet(h Handle) (CTEvent, error) {
 
 // CTPoll is one step of PtlCTPoll, and of PtlCTWait with one counter: it
 // returns value and index of the first counter whose successes have reached its
-// test or that counted a failure (Portals 4.x §3.14.6). ErrCTNoneReached tells
-// the caller to wait for the CounterChanged hook or its time-out. Other errors:
-// ErrNoInit, ErrArgInvalid, ErrAborted after Abort.
+// test or that counted a failure (Portals 4.x §3.14.6). A counter of higher
+// index that is there too is not passed over more than a few times.
+// ErrCTNoneReached tells the caller to wait for the CounterChanged hook or its
+// time-out. Other errors: ErrNoInit, ErrAborted after Abort; ErrArgInvalid for
+// a handle that names no counter, so also to whoever waits for one that is
+// freed.
 func (ni *NI) CTPoll(hs []Handle, tests []uint64) (CTEvent, int, error) {
 	if ni.proc.aborted {
 		return CTEvent{}, 0, ErrAborted
@@ -90,25 +96,44 @@ func (ni *NI) CTPoll(hs []Handle, tests []uint64) (CTEvent, int, error) {
 	if len(hs) != len(tests) {
 		return CTEvent{}, 0, invalid("CTPoll", "%d counters but %d tests", len(hs), len(tests))
 	}
-	which := -1
-	var value CTEvent
+	if ni.dead {
+		return CTEvent{}, 0, ErrNoInit
+	}
+	first, starved := -1, -1
 	for i, h := range hs {
 		c, err := ni.ctOf("CTPoll", h)
 		if err != nil {
 			return CTEvent{}, 0, err
 		}
-		if which < 0 && (c.value.Success >= tests[i] || c.value.Failure != 0) {
-			which, value = i, c.value
+		if !c.reached(tests[i]) {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		if starved < 0 && c.passed >= pollPatience {
+			starved = i
 		}
 	}
-	if which < 0 {
-		if ni.dead {
-			return CTEvent{}, 0, ErrNoInit
-		}
+	if first < 0 {
 		return CTEvent{}, 0, ErrCTNoneReached
 	}
-	return value, which, nil
+	which := first
+	if starved >= 0 {
+		which = starved
+	}
+	for i, h := range hs {
+		if c := ni.cts.get(h); i != which && c.reached(tests[i]) {
+			c.passed++
+		}
+	}
+	c := ni.cts.get(hs[which])
+	c.passed = 0
+	return c.value, which, nil
 }
+
+// reached is the condition of a wait: enough successes, or any failure.
+func (c *ct) reached(test uint64) bool { return c.value.Success >= test || c.value.Failure != 0 }
 
 // CTSet (PtlCTSet) sets a counting event; triggered operations whose threshold
 // the new value has reached fire. Errors: ErrNoInit, ErrArgInvalid.

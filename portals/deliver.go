@@ -391,12 +391,12 @@ func (ni *NI) completeNow(d *Delivery) {
 		ni.headerDone(p, d.header, d.outcome, d.landed)
 	}
 	e.open--
-	p.open--
 	ni.settle(e)
 	if d.Header.Kind != OpGet {
 		ni.answer(d)
 	}
 	ni.freeDelivery(d)
+	ni.messageOver(p)
 }
 
 func (ni *NI) commEvent(d *Delivery) {

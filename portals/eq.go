@@ -10,6 +10,7 @@ package portals
 // gap comes with ErrEQDropped.
 type eq struct {
 	handle   Handle
+	title    title
 	capacity uint64 // slots asked for
 	ring     []eqSlot
 	head, n  int
@@ -31,7 +32,8 @@ const (
 	// maxEQSlots bounds what a caller can make the simulator allocate.
 	maxEQSlots = 1 << 30
 	// pollPatience is how often EQPoll may prefer a queue of lower index to a
-	// queue that has an event.
+	// queue that has an event, and CTPoll a counter to one that has reached its
+	// test.
 	pollPatience = 8
 )
 
@@ -45,7 +47,8 @@ func (ni *NI) EQAlloc(count uint64) (Handle, error) {
 	if ni.eqs.live >= ni.limits.MaxEQs || count > maxEQSlots {
 		return InvalidHandle, ErrNoSpace
 	}
-	q := &eq{capacity: max(count, 1)}
+	q := &eq{capacity: max(count, 1), title: title{number: ni.eqsMade}}
+	ni.eqsMade++
 	q.handle = ni.eqs.add(q)
 	return q.handle, nil
 }
@@ -88,8 +91,9 @@ func (ni *NI) EQGet(h Handle) (Event, error) {
 // the oldest event of the first queue that has one and returns the queue's
 // index. ErrEQEmpty tells the caller to wait for the EventPosted hook or its
 // time-out. A queue of higher index is not passed over more than a few times.
-// Other errors: ErrNoInit, ErrArgInvalid, ErrEQDropped as EQGet, ErrAborted
-// after Abort.
+// Other errors: ErrNoInit, ErrEQDropped as EQGet, ErrAborted after Abort;
+// ErrArgInvalid for a handle that names no queue, so also to whoever waits for
+// one that is freed.
 func (ni *NI) EQPoll(hs []Handle) (Event, int, error) {
 	if ni.proc.aborted {
 		return Event{}, 0, ErrAborted

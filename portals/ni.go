@@ -23,6 +23,8 @@ type NI struct {
 	mds     table[md]
 	eqs     table[eq]
 	cts     table[ct]
+	eqsMade int
+	ctsMade int
 
 	entryPool   pool[entry]
 	headerPool  pool[unexpected]
@@ -63,6 +65,18 @@ func (ni *NI) Process() *Process { return ni.proc }
 
 // Kind returns which of the four interfaces it is.
 func (ni *NI) Kind() NIKind { return ni.kind }
+
+// Options returns the options that NIInit opens it with.
+func (ni *NI) Options() NIOptions {
+	o := OptNINoMatching
+	if ni.kind.Matching() {
+		o = OptNIMatching
+	}
+	if ni.kind.Logical() {
+		return o | OptNILogical
+	}
+	return o | OptNIPhysical
+}
 
 // Handle returns the interface's handle, the same number in every process that
 // opened its interfaces equally often.

@@ -38,6 +38,9 @@ type Hooks struct {
 	EventPosted    func(ni *NI, eq Handle) // an event entered the queue
 	CounterChanged func(ni *NI, ct Handle) // the counter's value changed
 	OpQueued       func(ni *NI)            // NextOp has something
+	// PTIdle: the last message under way at a disabled portal table entry is
+	// through.
+	PTIdle func(ni *NI, index uint32)
 	// Interrupted: a waiter must look again, because the queue or counter was
 	// freed, or, with InvalidHandle, because of Abort or NIFini.
 	Interrupted func(ni *NI, h Handle)

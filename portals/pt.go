@@ -98,9 +98,9 @@ func (ni *NI) PTEnable(index uint32) error {
 }
 
 // PTDisable (PtlPTDisable) makes a portal table entry refuse messages; it posts
-// no event. The standard's call returns when messages being delivered are
-// complete: the caller waits until PTBusy says so. Errors: ErrNoInit,
-// ErrArgInvalid.
+// no event. The standard's call returns when the messages being delivered are
+// complete and their events posted: the caller repeats PTIdle until it says so.
+// Errors: ErrNoInit, ErrArgInvalid.
 func (ni *NI) PTDisable(index uint32) error {
 	p, err := ni.ptAt("PTDisable", index)
 	if err != nil {
@@ -111,10 +111,40 @@ func (ni *NI) PTDisable(index uint32) error {
 	return nil
 }
 
-// PTBusy reports whether messages are being delivered through a portal table
-// entry. An index that is not allocated is not busy.
-func (ni *NI) PTBusy(index uint32) bool {
-	return index < uint32(len(ni.pts)) && ni.pts[index] != nil && ni.pts[index].open > 0
+// PTIdle is one step of the wait of PtlPTDisable: nil when no message is being
+// delivered through a portal table entry. ErrInUse tells the caller to wait for
+// the PTIdle hook. Other errors: ErrNoInit, ErrArgInvalid, ErrAborted after
+// Abort.
+func (ni *NI) PTIdle(index uint32) error {
+	p, err := ni.ptAt("PTDisable", index)
+	switch {
+	case err != nil:
+		return err
+	case p.open == 0:
+		return nil
+	case ni.proc.aborted:
+		return ErrAborted
+	}
+	return ErrInUse
+}
+
+// PTBusy returns how many messages are being delivered through a portal table
+// entry; 0 for an index that is not allocated.
+func (ni *NI) PTBusy(index uint32) int {
+	if index >= uint32(len(ni.pts)) || ni.pts[index] == nil {
+		return 0
+	}
+	return ni.pts[index].open
+}
+
+// messageOver notes that a message has been delivered through p.
+func (ni *NI) messageOver(p *pt) {
+	p.open--
+	if p.open == 0 && p.disabled {
+		if f := ni.proc.cfg.Hooks.PTIdle; f != nil {
+			f(ni, p.index)
+		}
+	}
 }
 
 // PTEnabled reports whether a portal table entry is allocated and accepts

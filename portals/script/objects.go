@@ -54,7 +54,7 @@ func cmdPTIndex(w *world, c *command, f *iface) error {
 	if err := w.result(c, f.ni.PTDisable(index)); err != nil {
 		return err
 	}
-	if f.ni.PTBusy(index) {
+	if f.ni.PTBusy(index) > 0 {
 		return w.printf("%d: messages are still being delivered", c.proc)
 	}
 	return nil
