@@ -20,6 +20,7 @@ func receive(ni *runtime.NI, pt uint32, bits uint64, addr uint64, length int, sp
 	if err != nil {
 		return nil, err
 	}
+	ni.Label(ct, "inbox")
 	if _, err := ni.PTAlloc(0, portals.EQNone, pt); err != nil {
 		return nil, err
 	}

@@ -78,6 +78,7 @@ func newRank(w *World, p *runtime.Proc) (*Rank, error) {
 	if r.eq, err = r.ni.EQAlloc(queueLength); err != nil {
 		return nil, err
 	}
+	r.ni.Label(r.eq, "messages")
 	for _, pt := range []uint32{messagePT, exposedPT} {
 		if _, err := r.ni.PTAlloc(0, r.eq, pt); err != nil {
 			return nil, err

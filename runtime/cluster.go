@@ -196,7 +196,6 @@ func (c *Cluster) Waiting(report func(sim.Waiting)) {
 				})
 			}
 		}
-		n.waitingCounts(report)
 		if k := n.hpus.tasks.len(); k > 0 {
 			report(sim.Waiting{Who: fmt.Sprintf("rank %d", i), Since: n.hpus.tasks.front().m.rx.started, What: fmt.Sprintf("an HPU for %d handlers", k)})
 		}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
@@ -11,11 +12,15 @@ import (
 // Forever is the time-out of a poll that waits as long as it takes (PTL_TIME_FOREVER).
 const Forever sim.Time = -1
 
-// anyHandle is not the handle of anything: a process that waits for it looks again at every event and count of its interfaces.
-const anyHandle = ^portals.Handle(0)
+// Not the handles of anything: what a process is parked for that has no single handle.
+const (
+	anyHandle  = ^portals.Handle(0) - iota // it looks again at every event and count of its interfaces
+	idleHandle                             // at the end of every last message of a disabled portal table entry
+)
 
 // EQWait (PtlEQWait, Portals 4.x §3.13.8) returns the next event of a queue. A core that finds one has looked at it for the
-// poll time; while there is none it spins. ErrEQDropped comes together with the event that follows the gap; ErrAborted after Abort.
+// poll time; while there is none it spins. ErrEQDropped comes together with the event that follows the gap; ErrAborted after
+// Abort, ErrArgInvalid when the queue is freed meanwhile, ErrNoInit when the interface is shut down.
 func (ni *NI) EQWait(eq portals.Handle) (portals.Event, error) {
 	for {
 		ev, _, err := ni.NI.EQPoll([]portals.Handle{eq})
@@ -23,12 +28,14 @@ func (ni *NI) EQWait(eq portals.Handle) (portals.Event, error) {
 			ni.looked()
 			return ev, err
 		}
-		ni.proc.park("an event on queue", eq)
+		ni.proc.wait.ni = ni
+		ni.proc.park(eq)
 	}
 }
 
 // CTWait (PtlCTWait, Portals 4.x §3.14.5) returns when the successes of a counter have reached test, or when a failure has
-// been counted. ErrAborted after Abort.
+// been counted. ErrAborted after Abort, ErrArgInvalid when the counter is freed meanwhile, ErrNoInit when the interface is
+// shut down.
 func (ni *NI) CTWait(ct portals.Handle, test uint64) (portals.CTEvent, error) {
 	for {
 		v, _, err := ni.NI.CTPoll([]portals.Handle{ct}, []uint64{test})
@@ -36,18 +43,18 @@ func (ni *NI) CTWait(ct portals.Handle, test uint64) (portals.CTEvent, error) {
 			ni.looked()
 			return v, err
 		}
-		ni.proc.awaited = test
-		ni.proc.park("a count on counter", ct)
+		ni.proc.wait.ni, ni.proc.wait.test = ni, test
+		ni.proc.park(ct)
 	}
 }
 
 // EQPoll (PtlEQPoll, Portals 4.x §3.13.9) waits for an event on any of the queues, up to timeout, and returns it with the index of its
-// queue. ErrEQEmpty when the time is over.
+// queue. ErrEQEmpty when the time is over, otherwise errors as EQWait.
 func (ni *NI) EQPoll(eqs []portals.Handle, timeout sim.Time) (portals.Event, int, error) {
 	deadline := ni.proc.Now() + timeout
 	for {
 		ev, which, err := ni.NI.EQPoll(eqs)
-		if !errors.Is(err, portals.ErrEQEmpty) || !ni.proc.parkUntil(fmt.Sprintf("an event on one of %d queues", len(eqs)), timeout, deadline) {
+		if !errors.Is(err, portals.ErrEQEmpty) || !ni.parkUntil(eqs, nil, timeout, deadline) {
 			ni.looked()
 			return ev, which, err
 		}
@@ -55,46 +62,133 @@ func (ni *NI) EQPoll(eqs []portals.Handle, timeout sim.Time) (portals.Event, int
 }
 
 // CTPoll (PtlCTPoll, Portals 4.x §3.14.6) waits until one of the counters has reached its test or counted a failure, up to timeout, and
-// returns its value and index. ErrCTNoneReached when the time is over.
+// returns its value and index. ErrCTNoneReached when the time is over, otherwise errors as CTWait.
 func (ni *NI) CTPoll(cts []portals.Handle, tests []uint64, timeout sim.Time) (portals.CTEvent, int, error) {
 	deadline := ni.proc.Now() + timeout
 	for {
 		v, which, err := ni.NI.CTPoll(cts, tests)
-		if !errors.Is(err, portals.ErrCTNoneReached) || !ni.proc.parkUntil(fmt.Sprintf("a count on one of %d counters", len(cts)), timeout, deadline) {
+		if !errors.Is(err, portals.ErrCTNoneReached) || !ni.parkUntil(cts, tests, timeout, deadline) {
 			ni.looked()
 			return v, which, err
 		}
 	}
 }
 
+// PTDisable (PtlPTDisable, Portals 4.x §3.7.3) makes a portal table entry refuse messages and returns when those under way are
+// through, the handlers they run included, and their events are posted: none comes afterwards. If there were any the core has
+// then looked at the end of the last for the poll time. ErrAborted when Abort is called meanwhile; the entry stays disabled.
+func (ni *NI) PTDisable(index uint32) error {
+	if err := ni.NI.PTDisable(index); err != nil {
+		return err
+	}
+	err := ni.NI.PTIdle(index)
+	if err == nil {
+		return nil
+	}
+	for ; errors.Is(err, portals.ErrInUse); err = ni.NI.PTIdle(index) {
+		ni.proc.wait.ni, ni.proc.wait.index = ni, index
+		ni.proc.park(idleHandle)
+	}
+	ni.looked()
+	return err
+}
+
 // looked takes the time of one look at a completion.
 func (ni *NI) looked() { ni.proc.compute(ni.proc.node.profile.Host.Poll, "poll") }
 
-// parkUntil waits for any change of the process's interfaces; false: the time was over first.
-func (p *Proc) parkUntil(what string, timeout, deadline sim.Time) bool {
-	p.waits = anyHandle
-	defer func() { p.waits = portals.InvalidHandle }()
-	if timeout < 0 {
-		p.sp.Park(what)
-		return true
-	}
-	return p.Now() < deadline && p.sp.ParkUntil(what, deadline)
+// await is what a process is parked for, kept for the report of a run that is stuck.
+type await struct {
+	ni      *NI
+	test    uint64           // of a wait for a counter
+	handles []portals.Handle // of a poll
+	tests   []uint64         // of a poll of counters, nil for queues
+	index   uint32           // of a portal table entry
 }
 
-// waitingCounts says how far the counters are that processes of the node wait for.
-func (n *Node) waitingCounts(report func(sim.Waiting)) {
-	for _, p := range n.procs {
-		if p.waits.Kind() != portals.KindCT {
-			continue
-		}
-		for _, ni := range p.nis {
-			if v, err := ni.CTGet(p.waits); err == nil {
-				report(sim.Waiting{
-					Since: p.parked,
-					Who:   fmt.Sprintf("rank %d counter %#x", n.rank, uint32(p.waits)),
-					What:  fmt.Sprintf("%d successes; it has %d, and %d failures", p.awaited, v.Success, v.Failure),
-				})
-			}
-		}
+// park waits for a change of a queue or counter, or what else the handle stands for.
+func (p *Proc) park(h portals.Handle) {
+	p.waits = h
+	p.sp.Park("an interface")
+	p.waits = portals.InvalidHandle
+}
+
+// parkUntil waits for any change of the process's interfaces; false: the time was over first.
+func (ni *NI) parkUntil(hs []portals.Handle, tests []uint64, timeout, deadline sim.Time) bool {
+	p := ni.proc
+	p.wait.ni, p.wait.handles, p.wait.tests = ni, hs, tests
+	if timeout < 0 {
+		p.park(anyHandle)
+		return true
 	}
+	if p.Now() >= deadline {
+		return false
+	}
+	p.waits = anyHandle
+	woken := p.sp.ParkUntil("an interface", deadline)
+	p.waits = portals.InvalidHandle
+	return woken
+}
+
+// waitingFor says what the process is parked for, how far that has come, and whose it is.
+func (p *Proc) waitingFor() string {
+	w := &p.wait
+	switch {
+	case p.waits == portals.InvalidHandle:
+		return ""
+	case p.waits == idleHandle:
+		return fmt.Sprintf("portal table entry %d of %s (messages under way: %d)", w.index, w.ni.owner(), w.ni.PTBusy(w.index))
+	case p.waits == anyHandle && len(w.handles) == 0:
+		return "nothing: it polls no queue and no counter"
+	case p.waits == anyHandle:
+		return w.any() + " of " + w.ni.owner()
+	case p.waits.Kind() == portals.KindCT:
+		return w.ni.Title(p.waits) + " of " + w.ni.owner() + w.ni.progress(p.waits, w.test)
+	}
+	return "an event on " + w.ni.Title(p.waits) + " of " + w.ni.owner()
+}
+
+// anyShown is how many of the objects of a poll a report names.
+const anyShown = 4
+
+// any names the objects of a poll.
+func (w *await) any() string {
+	var all []string
+	for i, h := range w.handles {
+		if i == anyShown {
+			all = append(all, fmt.Sprintf("%d more", len(w.handles)-i))
+			break
+		}
+		text := w.ni.Title(h)
+		if w.tests != nil {
+			text += w.ni.progress(h, w.tests[i])
+		}
+		all = append(all, text)
+	}
+	text := strings.Join(all, " or ")
+	if w.tests == nil {
+		return "an event on " + text
+	}
+	return text
+}
+
+// progress says how far a counter is that has not reached a test: it has no failures, which would end the wait.
+func (ni *NI) progress(ct portals.Handle, test uint64) string {
+	v, err := ni.CTGet(ct)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (threshold %d, at %d)", test, v.Success)
+}
+
+// owner says whose an interface is: the rank, and the process and the interface where that has several.
+func (ni *NI) owner() string {
+	p := ni.proc
+	text := fmt.Sprintf("rank %d", p.Rank())
+	if len(p.node.procs) > 1 {
+		text += " " + p.name
+	}
+	if len(p.nis) > 1 {
+		text = ni.Options().String() + " interface of " + text
+	}
+	return text
 }

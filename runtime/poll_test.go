@@ -93,7 +93,119 @@ func TestStuckRunNamesTheCounter(t *testing.T) {
 	})
 	var stuck *sim.StuckError
 	require.ErrorAs(t, err, &stuck)
-	require.Len(t, stuck.Waiting, 2)
-	require.ErrorContains(t, err, "rank 0 program waits since 2 µs for a count on counter")
-	require.ErrorContains(t, err, "for 5 successes; it has 3, and 0 failures")
+	require.Equal(t, []sim.Waiting{{Who: "rank 0 program", Since: 2 * sim.Microsecond, What: "counter 0 of rank 0 (threshold 5, at 3)"}}, stuck.Waiting)
+	require.ErrorContains(t, err, "rank 0 program waits since 2 µs for counter 0 of rank 0 (threshold 5, at 3)")
+}
+
+// The report names what is waited for as its owner knows it: by the order of allocation and by label, with process and
+// interface where there are several; and the count is that of the end of the run, not of the moment the wait began.
+func TestStuckRunNamesWhatIsWaitedFor(t *testing.T) {
+	var late *runtime.NI
+	var ct portals.Handle
+	must := func(h portals.Handle, err error) portals.Handle {
+		require.NoError(t, err)
+		return h
+	}
+	_, err := program(t, 2, map[int][]func(p *runtime.Proc) error{
+		0: {
+			func(p *runtime.Proc) error {
+				ni := p.NI()
+				must(ni.CTAlloc())
+				require.NoError(t, ni.CTFree(must(ni.CTAlloc())))
+				ct, late = must(ni.CTAlloc()), ni
+				ni.Label(ct, "halo")
+				_, err := ni.CTWait(ct, 5)
+				return err
+			},
+			func(p *runtime.Proc) error {
+				ni, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, nil)
+				require.NoError(t, err)
+				var cts []portals.Handle
+				for range 6 {
+					cts = append(cts, must(ni.CTAlloc()))
+				}
+				ni.Label(cts[0], "in")
+				_, _, err = ni.CTPoll(cts, []uint64{1, 2, 3, 4, 5, 6}, runtime.Forever)
+				return err
+			},
+		},
+		1: {
+			func(p *runtime.Proc) error {
+				eq := must(p.NI().EQAlloc(1))
+				p.NI().Label(eq, "completions")
+				_, err := p.NI().EQWait(eq)
+				return err
+			},
+			func(p *runtime.Proc) error {
+				p.Sleep(sim.Microsecond)
+				require.NoError(t, late.CTInc(ct, portals.CTEvent{Success: 3}))
+				_, _, err := p.NI().EQPoll([]portals.Handle{must(p.NI().EQAlloc(1)), must(p.NI().EQAlloc(1))}, runtime.Forever)
+				return err
+			},
+		},
+	})
+	var stuck *sim.StuckError
+	require.ErrorAs(t, err, &stuck)
+	var what []string
+	for _, w := range stuck.Waiting {
+		what = append(what, w.What)
+	}
+	require.Equal(t, []string{
+		`counter 2 "halo" of rank 0 program (threshold 5, at 3)`,
+		`counter 0 "in" (threshold 1, at 0) or counter 1 (threshold 2, at 0) or counter 2 (threshold 3, at 0) or ` +
+			`counter 3 (threshold 4, at 0) or 2 more of NO_MATCHING|PHYSICAL interface of rank 0 program`,
+		`an event on event queue 0 "completions" of rank 1 program`,
+		`an event on event queue 0 or event queue 1 of rank 1 program`,
+	}, what)
+}
+
+// Whoever waits for a queue or counter that is freed meanwhile is told that the handle names nothing; Abort is something else,
+// and so is the end of the interface.
+func TestWaitingForWhatGoesAway(t *testing.T) {
+	type wait func(ni *runtime.NI, eq, ct portals.Handle) error
+	waits := []wait{
+		func(ni *runtime.NI, eq, _ portals.Handle) error { _, err := ni.EQWait(eq); return err },
+		func(ni *runtime.NI, _, ct portals.Handle) error { _, err := ni.CTWait(ct, 1); return err },
+		func(ni *runtime.NI, eq, _ portals.Handle) error {
+			_, _, err := ni.EQPoll([]portals.Handle{eq}, runtime.Forever)
+			return err
+		},
+		func(ni *runtime.NI, _, ct portals.Handle) error {
+			_, _, err := ni.CTPoll([]portals.Handle{ct}, []uint64{1}, 9*sim.Microsecond)
+			return err
+		},
+	}
+	for _, w := range waits {
+		for _, c := range []struct {
+			want  error
+			cause func(ni *runtime.NI, eq, ct portals.Handle) error
+		}{
+			{portals.ErrArgInvalid, func(ni *runtime.NI, eq, ct portals.Handle) error {
+				require.NoError(t, ni.EQFree(eq))
+				return ni.CTFree(ct)
+			}},
+			{portals.ErrAborted, func(ni *runtime.NI, _, _ portals.Handle) error { ni.Process().Abort(); return nil }},
+			{portals.ErrNoInit, func(ni *runtime.NI, _, _ portals.Handle) error { return ni.NIFini() }},
+		} {
+			var ni *runtime.NI
+			var eq, ct portals.Handle
+			_, err := program(t, 1, map[int][]func(p *runtime.Proc) error{0: {
+				func(p *runtime.Proc) (err error) {
+					ni = p.NI()
+					eq, err = ni.EQAlloc(1)
+					require.NoError(t, err)
+					ct, err = ni.CTAlloc()
+					require.NoError(t, err)
+					require.ErrorIs(t, w(ni, eq, ct), c.want)
+					require.Equal(t, 2*sim.Microsecond+p.Cluster().Profile().Host.Poll, p.Now())
+					return nil
+				},
+				func(p *runtime.Proc) error {
+					p.Sleep(2 * sim.Microsecond)
+					return c.cause(ni, eq, ct)
+				},
+			}})
+			require.NoError(t, err)
+		}
+	}
 }

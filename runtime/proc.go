@@ -21,10 +21,8 @@ type Proc struct {
 	memory  *host.AddressSpace
 	portals *portals.Process
 	nis     []*NI
-	reasons map[portals.Handle]string // what is waited for, in words
-	awaited uint64                    // count that the process waits for
-	parked  sim.Time                  // when it began to wait
-	waits   portals.Handle            // queue or counter that the process is parked for
+	waits   portals.Handle // queue or counter that the process is parked for
+	wait    await          // more of that
 }
 
 // Spawn starts f as a process of node rank at the present time. The run ends with the error of f, if it returns one. The
@@ -35,13 +33,15 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 		return fmt.Errorf("runtime: no rank %d, expected 0 to %d", rank, len(c.nodes)-1)
 	}
 	n := &c.nodes[rank]
-	p := &Proc{node: n, name: name, core: len(n.procs) % len(n.cores), memory: host.NewAddressSpace(), reasons: make(map[portals.Handle]string)}
+	p := &Proc{node: n, name: name, core: len(n.procs) % len(n.cores), memory: host.NewAddressSpace()}
 	if n.ids == nil {
 		n.ids = portals.NewNode(uint32(rank), maxPID)
 	}
 	p.portals = n.ids.NewProcess(portals.ProcessConfig{
 		Memory: p.memory, Device: c.profile.Limits.portals(c.profile), Tracer: c.explain,
-		Hooks: portals.Hooks{EventPosted: p.changed, CounterChanged: p.changed, OpQueued: p.queued, Interrupted: p.interrupted},
+		Hooks: portals.Hooks{
+			EventPosted: p.changed, CounterChanged: p.changed, OpQueued: p.queued, PTIdle: p.idle, Interrupted: p.interrupted,
+		},
 	})
 	if err := p.portals.Init(); err != nil {
 		return err
@@ -51,6 +51,7 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 	}
 	n.procs = append(n.procs, p)
 	p.sp = c.engine.Spawn(n.id, fmt.Sprintf("rank %d %s", rank, name), func(*sim.Process) error { return f(p) })
+	p.sp.Describe(p.waitingFor)
 	return nil
 }
 
@@ -131,19 +132,14 @@ func (p *Proc) queued(*portals.NI) {
 	n.queued = true
 }
 
-func (p *Proc) interrupted(*portals.NI, portals.Handle) { p.sp.Wake() }
-
-// park waits for a change of a queue or counter. What is waited for is spelt out once for each handle.
-func (p *Proc) park(kind string, h portals.Handle) {
-	what, known := p.reasons[h]
-	if !known {
-		what = fmt.Sprintf("%s %#x", kind, uint32(h))
-		p.reasons[h] = what
+// idle notes the end of the last message of a disabled portal table entry.
+func (p *Proc) idle(*portals.NI, uint32) {
+	if p.waits == idleHandle {
+		p.sp.Wake()
 	}
-	p.waits, p.parked = h, p.Now()
-	p.sp.Park(what)
-	p.waits = portals.InvalidHandle
 }
+
+func (p *Proc) interrupted(*portals.NI, portals.Handle) { p.sp.Wake() }
 
 // NI is a network interface of a process: package portals decides what its calls mean, and the calls that the NIC takes part
 // in take their time here.

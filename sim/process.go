@@ -17,6 +17,7 @@ type Process struct {
 	timedOut   bool
 	since      Time
 	what       string
+	describe   func() string
 }
 
 type processState uint8
@@ -58,6 +59,21 @@ func (p *Process) Done() bool { return p.state == processDone }
 // Background marks a process that serves others for ever: a run may end while
 // it is parked.
 func (p *Process) Background() { p.background = true }
+
+// Describe gives the process words for what it waits for, asked when a run is
+// stuck and the process is parked: they can tell how far the thing has come. The
+// empty string leaves what Park was told.
+func (p *Process) Describe(f func() string) { p.describe = f }
+
+// waitsFor is what the diagnosis of a stuck run says.
+func (p *Process) waitsFor() string {
+	if p.describe != nil && p.state == processParked {
+		if what := p.describe(); what != "" {
+			return what
+		}
+	}
+	return p.what
+}
 
 // Sleep waits for d, which is not negative. Sleep(0) lets the other events of
 // the present time that come first in the order go first.

@@ -243,3 +243,31 @@ func TestSleepAndWakeAllocateNothing(t *testing.T) {
 		require.NoError(t, e.RunUntil(until))
 	}))
 }
+
+// A process may have words of its own, asked at the end of the run; the empty string leaves those of Park.
+func TestStuckRunAsksForTheWords(t *testing.T) {
+	e, id := hosts(t)
+	credits := 0
+	words := map[string]string{"first": "", "second": "credit"}
+	for _, name := range []string{"first", "second"} {
+		p := e.Spawn(id, name, func(p *Process) error {
+			p.Sleep(Nanosecond)
+			p.Park("anything")
+			return nil
+		})
+		p.Describe(func() string {
+			if words[name] == "" {
+				return ""
+			}
+			return fmt.Sprintf("%s (%d so far)", words[name], credits)
+		})
+	}
+	e.Spawn(id, "third", func(p *Process) error {
+		p.Sleep(3 * Nanosecond)
+		credits = 2
+		return nil
+	})
+	require.EqualError(t, e.Run(), `nothing left to happen at 3 ns, but 2 still wait:
+  first waits since 1 ns for anything
+  second waits since 1 ns for credit (2 so far)`)
+}

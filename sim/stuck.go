@@ -50,7 +50,7 @@ func (e *Engine) stuck() error {
 	var all []Waiting
 	for _, p := range e.processes {
 		if p.state != processDone && !p.background {
-			all = append(all, Waiting{p.name, p.since, p.what})
+			all = append(all, Waiting{p.name, p.since, p.waitsFor()})
 		}
 	}
 	for _, w := range e.watched {

@@ -224,6 +224,7 @@ func (x *experiment) initialState() ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
+			x.ni.Label(ct, fmt.Sprintf("state counter %d", len(x.cts)))
 			x.cts = append(x.cts, ct)
 		}
 		binary.LittleEndian.PutUint32(state[c.Offset:], uint32(x.cts[c.Counter]))

@@ -248,6 +248,9 @@ func (r *run) setup(st *rankState, rank int) (err error) {
 	if st.replies.ct, err = ni.CTAlloc(); err != nil {
 		return err
 	}
+	ni.Label(st.eq, "events")
+	ni.Label(st.acks.ct, "acks")
+	ni.Label(st.replies.ct, "replies")
 	all := portals.MD{Length: portals.SizeMax, EQ: st.eq, CT: st.acks.ct, Options: portals.OptMDEventCTAck}
 	if st.puts, err = ni.MDBind(&all); err != nil {
 		return err
@@ -343,6 +346,7 @@ func (r *run) install(st *rankState, e *entryPlan, rank int) error {
 	if in.ct, err = ni.CTAlloc(); err != nil {
 		return err
 	}
+	ni.Label(in.ct, "entry "+e.Name)
 	me.CT, me.Start, me.Length = in.ct, st.regions[e.Name].addr, uint64(n)
 	if e.module != nil {
 		if me.Spin, err = r.handlers(st, in, rank); err != nil {
