@@ -106,7 +106,7 @@ func RunMatching(ctx context.Context, a Application, cfg MatchingConfig) (*Match
 func (r *MatchingResult) computation(iterations int) uint64 {
 	total := sim.Time(0)
 	for _, t := range r.Host.Finish {
-		total += t
+		total = total.Plus(t)
 	}
 	communication := (total - r.Host.Computing).Nanoseconds()
 	return uint64(communication * (1 - r.Share) / r.Share / float64(r.Ranks*iterations))

@@ -57,7 +57,7 @@ type port struct {
 func (p *port) send(at, earliest, length sim.Time, bytes int64) sim.Time {
 	start := max(earliest, p.free)
 	p.maxWait = max(p.maxWait, p.free-at)
-	p.free = start + length
+	p.free = start.Later(length)
 	p.packets++
 	p.bytes += bytes
 	return start
@@ -148,7 +148,7 @@ func (t *tree) Inject(p Packet) sim.Time {
 	if t.spec.StoreAndForward {
 		there = node.tx.free // the tail; the gap keeps back the node's next packet, not this one
 	}
-	node.tx.free = max(node.tx.free, start+t.spec.Gap)
+	node.tx.free = max(node.tx.free, start.Later(t.spec.Gap))
 	src, dst := uint32(p.Src), uint32(p.Dst)
 	turn := t.turn(src, dst)
 	a, b := p.words()

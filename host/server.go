@@ -22,9 +22,9 @@ func (s *Server) Reserve(now sim.Time, n int64) (start, end sim.Time) {
 // Hold takes the server for the duration d as soon after now as it is free.
 func (s *Server) Hold(now, d sim.Time) (start, end sim.Time) {
 	start = max(now, s.free)
-	end = start + d
+	end = start.Later(d)
 	s.free = end
-	s.busy += d
+	s.busy += end - start
 	return start, end
 }
 

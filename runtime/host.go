@@ -6,7 +6,7 @@ import "github.com/spinsim/spinsim/sim"
 func (p *Proc) compute(d sim.Time, what string) {
 	n := p.node
 	start, end := n.cores[p.core].Hold(p.sp.Now(), d)
-	n.stats.CPUBusy += d
+	n.stats.CPUBusy += end - start
 	n.trace.cpu(p, what, start, end)
 	p.sp.SleepUntil(end)
 }

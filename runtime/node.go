@@ -64,7 +64,7 @@ type Stats struct {
 	LastHandler     sim.Time // when the last one did
 	LostActions     int64    // of handlers, on counters that were freed meanwhile
 	FlowControl     int64    // messages in which flow control was triggered
-	CPUBusy         sim.Time // cores posting, matching, copying, and looking at completions that were there; not spinning
+	CPUBusy         sim.Time // at most sim.MaxTime, 106 days; cores posting, matching, copying, and looking at completions that were there; not spinning
 	HostMemoryBytes int64    // through host memory: DMA in both directions and streams of the cores
 }
 
@@ -97,7 +97,7 @@ func (s *Stats) add(o *Stats) {
 	s.LastHandler = max(s.LastHandler, o.LastHandler)
 	s.LostActions += o.LostActions
 	s.FlowControl += o.FlowControl
-	s.CPUBusy += o.CPUBusy
+	s.CPUBusy = s.CPUBusy.Plus(o.CPUBusy)
 	s.HostMemoryBytes += o.HostMemoryBytes
 }
 

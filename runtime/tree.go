@@ -7,18 +7,36 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/spinsim/spinsim/internal/yamltree"
 )
 
 // parseTree reads YAML whose root is a mapping.
 func parseTree(name string, data []byte) (*yaml.Node, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
+	root, err := yamltree.Parse(data)
+	var wrong *yamltree.Error
+	switch {
+	case errors.As(err, &wrong) && wrong.Line > 0:
+		return nil, fmt.Errorf("%s:%d: %w", name, wrong.Line, wrong.Err)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
+	case root.Kind != yaml.MappingNode:
+		return nil, fmt.Errorf("%s:%d: expected fields with values at the top", name, root.Line)
 	}
-	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("%s: expected a mapping at the top", name)
+	return root, nil
+}
+
+// parseValue reads the value of an override.
+func parseValue(text string) (*yaml.Node, error) {
+	v, err := yamltree.Parse([]byte(text))
+	var wrong *yamltree.Error
+	switch {
+	case errors.Is(err, yamltree.ErrEmpty), err == nil && v.Tag == "!!null":
+		return nil, errors.New("no value, expected one behind =")
+	case errors.As(err, &wrong):
+		return nil, fmt.Errorf("%q: %w", text, wrong.Err)
 	}
-	return doc.Content[0], nil
+	return v, err
 }
 
 // child returns the value of key in mapping m, nil if it has none.
@@ -58,13 +76,13 @@ func mergeTree(base, over *yaml.Node) {
 	}
 }
 
-// applyOverride sets "a.b.c=value" in tree; the path must be that of a field, so that a misspelt one is found.
-func applyOverride(tree *yaml.Node, override string) error {
+// applyOverride sets "a.b.c=value" in a tree; the path must be that of a field, so that a misspelt one is found.
+func applyOverride(root *yaml.Node, override string) error {
 	path, value, ok := strings.Cut(override, "=")
 	if !ok {
 		return errors.New("expected path=value, such as hpu.cores=8")
 	}
-	n, t := tree, reflect.TypeFor[Profile]()
+	n, t := root, reflect.TypeFor[Profile]()
 	for part := range strings.SplitSeq(strings.TrimSpace(path), ".") {
 		if n.Kind != yaml.MappingNode || t.Kind() != reflect.Struct {
 			return fmt.Errorf("%s: %s is below a single value", path, part)
@@ -81,10 +99,10 @@ func applyOverride(tree *yaml.Node, override string) error {
 		}
 		n, t = next, field
 	}
-	var v yaml.Node
-	if err := yaml.Unmarshal([]byte(value), &v); err != nil || len(v.Content) != 1 {
-		return fmt.Errorf("%s: %q is no YAML value", path, value)
+	v, err := parseValue(value)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	*n = *v.Content[0]
+	*n = *v
 	return nil
 }

@@ -141,10 +141,14 @@ func (e *Engine) Next() (Time, bool) { return e.q.next() }
 
 // Post makes dst handle an event at time at. src is the actor that posts; code
 // outside every actor posts in the name of dst. Posting into the past or from an
-// unregistered ID is a programmer's mistake and panics.
+// unregistered ID is a programmer's mistake and panics; an event beyond [Horizon] ends the run.
 func (e *Engine) Post(at Time, dst, src ID, k Kind, a, b uint64, p any) {
 	if at < e.now {
 		panic(fmt.Sprintf("sim: %s posts to %s for %v, before the present time %v", e.Name(src), e.Name(dst), at, e.now))
+	}
+	if at > Horizon {
+		e.Fail(fmt.Errorf("%s at %v: %w", e.Name(src), e.now, ErrHorizon))
+		return
 	}
 	seq := e.seqs[src]
 	e.seqs[src] = seq + 1

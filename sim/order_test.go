@@ -44,6 +44,10 @@ func newChecker(t *rapid.T) *checker {
 }
 
 func (c *checker) drawTime() Time {
+	return min(c.drawAnyTime(), Horizon)
+}
+
+func (c *checker) drawAnyTime() Time {
 	now := c.eng.Now()
 	switch rapid.IntRange(0, 5).Draw(c.t, "class") {
 	case 0:

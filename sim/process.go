@@ -77,7 +77,7 @@ func (p *Process) waitsFor() string {
 
 // Sleep waits for d, which is not negative. Sleep(0) lets the other events of
 // the present time that come first in the order go first.
-func (p *Process) Sleep(d Time) { p.SleepUntil(p.eng.now + d) }
+func (p *Process) Sleep(d Time) { p.SleepUntil(p.eng.now.Later(d)) }
 
 // SleepUntil waits until time t, which is not in the past. Wake does not cut a
 // sleep short; it is remembered for the next Park.
@@ -104,7 +104,9 @@ func (p *Process) ParkUntil(what string, deadline Time) bool {
 		p.woken = false
 		return true
 	}
-	p.eng.Post(deadline, p.owner, p.owner, kindResume, p.generation, 0, p)
+	if deadline <= Horizon {
+		p.eng.Post(deadline, p.owner, p.owner, kindResume, p.generation, 0, p)
+	}
 	p.wait(processParked, what)
 	return !p.timedOut
 }

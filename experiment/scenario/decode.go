@@ -1,17 +1,17 @@
 package scenario
 
 import (
-	"bytes"
 	"encoding"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/spinsim/spinsim/internal/yamltree"
 )
 
 // FieldError is something wrong with a value of a scenario.
@@ -41,16 +41,12 @@ func (e *FieldError) Error() string {
 // Unwrap returns what is wrong.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// maxNodes bounds what aliases can make of a small file.
-const maxNodes = 1 << 17
-
 // decoder turns YAML nodes into values of Spec. It knows every field by its type, notes the line of every path and collects
 // errors; a node that is wrong leaves its value as it was.
 type decoder struct {
 	file  string
 	lines map[string]int
 	errs  []error
-	nodes int
 }
 
 // nodeDecoder is a type with a form of its own.
@@ -60,34 +56,25 @@ type nodeDecoder interface {
 
 // Parse reads a scenario. The file's name is for messages. All errors, of type *FieldError, are joined.
 func Parse(file string, data []byte) (*Spec, error) {
-	reader := yaml.NewDecoder(bytes.NewReader(data))
-	var doc, more yaml.Node
-	if err := reader.Decode(&doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = errors.New("the file is empty, expected a scenario")
-		}
-		return nil, syntaxError(file, err)
-	}
-	if err := reader.Decode(&more); !errors.Is(err, io.EOF) {
-		if err != nil {
-			return nil, syntaxError(file, err)
-		}
-		return nil, &FieldError{File: file, Line: more.Line, Err: errors.New("a second document, expected one scenario in a file")}
+	root, err := yamltree.Parse(data)
+	if err != nil {
+		return nil, textError(file, err)
 	}
 	s := &Spec{file: file, lines: make(map[string]int)}
 	d := &decoder{file: file, lines: s.lines}
-	d.value(doc.Content[0], reflect.ValueOf(s).Elem(), "")
+	d.value(root, reflect.ValueOf(s).Elem(), "")
 	return s, errors.Join(d.errs...)
 }
 
-// syntaxError is an error of the YAML reader, whose text begins with "yaml: line N: " if it knows the line.
-func syntaxError(file string, err error) error {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	e := &FieldError{File: file, Err: errors.New("YAML: " + text)}
-	if number, rest, ok := strings.Cut(strings.TrimPrefix(text, "line "), ": "); ok {
-		if line, err := strconv.Atoi(number); err == nil {
-			e.Line, e.Err = line, errors.New("YAML: "+rest)
-		}
+// textError is an error of the YAML reader as one of the file.
+func textError(file string, err error) error {
+	e := &FieldError{File: file, Err: err}
+	var wrong *yamltree.Error
+	if errors.As(err, &wrong) {
+		e.Line, e.Err = wrong.Line, wrong.Err
+	}
+	if errors.Is(err, yamltree.ErrEmpty) {
+		e.Err = errors.New("the file is empty, expected a scenario")
 	}
 	return e
 }
@@ -98,16 +85,7 @@ func (d *decoder) fail(n *yaml.Node, path, format string, args ...any) {
 
 // value sets v from a node.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
 	d.lines[path] = n.Line
-	if d.nodes++; d.nodes >= maxNodes {
-		if d.nodes == maxNodes {
-			d.fail(n, path, "more than %d values", maxNodes)
-		}
-		return
-	}
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		d.fail(n, path, "no value")
 		return

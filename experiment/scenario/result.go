@@ -127,6 +127,17 @@ func (r *run) tables() (list []Table) {
 
 var rankColumn = report.Column{Name: "rank", Kind: report.Count, Help: "Rank."}
 
+// mean is that of at least one sample, to the picosecond below. The sum itself need not be a time that there is.
+func mean(samples []sim.Time) sim.Time {
+	n := sim.Time(len(samples))
+	var whole, rest sim.Time
+	for _, v := range samples {
+		whole += v / n
+		rest += v % n
+	}
+	return whole + rest/n
+}
+
 func (r *run) latencyTable() *report.Table {
 	t := report.New(rankColumn,
 		report.Column{Name: "interval", Kind: report.Text, Help: "Name of the measurement."},
@@ -139,11 +150,7 @@ func (r *run) latencyTable() *report.Table {
 		for _, l := range r.states[rank].latencies {
 			sorted := slices.Sorted(slices.Values(l.samples))
 			n := len(sorted)
-			sum := sim.Time(0)
-			for _, v := range sorted {
-				sum += v
-			}
-			t.Add(rank, l.name, n, sorted[0], sorted[(n-1)/2], sum/sim.Time(n), sorted[n-1])
+			t.Add(rank, l.name, n, sorted[0], sorted[(n-1)/2], mean(sorted), sorted[n-1])
 		}
 	}
 	return t

@@ -49,7 +49,7 @@ type Result struct {
 func (r *Result) Share() float64 {
 	total := sim.Time(0)
 	for _, t := range r.Finish {
-		total += t
+		total = total.Plus(t)
 	}
 	if total == 0 {
 		return 0
@@ -101,7 +101,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	}
 	for rank, p := range players {
 		res.Finish = append(res.Finish, p.finish)
-		res.Computing += p.busy
+		res.Computing = res.Computing.Plus(p.busy)
 		if p.finish > res.Max {
 			res.Max, res.MaxRank = p.finish, rank
 		}

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/yamltree"
 )
 
 // Proxy describes the communication of an application.
@@ -79,6 +80,9 @@ func Load(name string) (*Proxy, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	if _, err := yamltree.Parse(text); err != nil {
+		return nil, fmt.Errorf("proxy: %s: %w", name, err)
 	}
 	p := &Proxy{}
 	d := yaml.NewDecoder(bytes.NewReader(text))

@@ -8,7 +8,7 @@ import (
 
 // Bounds of files that are held in memory, bytes.
 const (
-	MaxText   = 4 << 20   // profiles, scenarios, parameter files, scripts: written by people
+	MaxText   = 1 << 20   // profiles, scenarios, parameter files, scripts: written by people
 	MaxModule = 64 << 20  // handler modules, before the device's own limit is known
 	MaxData   = 256 << 20 // payloads, packets, contents of memory
 )
