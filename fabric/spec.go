@@ -16,6 +16,13 @@ const (
 // MaxNodes is the largest number of nodes of a fabric.
 const MaxNodes = 1 << 22
 
+// Bounds of a Spec; with those of sim.Rate no time of a message overflows.
+const (
+	MaxTime   = sim.Second // of each of wire, switch and gap
+	MaxMTU    = 1 << 16    // bytes of a packet, and of what a link adds to it
+	maxInject = 1 << 30    // bytes that a node may have injected and not sent
+)
+
 // Spec describes a fabric. It is the fabric section of a profile.
 type Spec struct {
 	// Kind is "fat-tree" or "crossbar" (one switch with a port for every node).
@@ -25,25 +32,26 @@ type Spec struct {
 	Radix int `yaml:"radix,omitempty"`
 	// Rate is how fast a node's links are in each direction: the G of LogGP, as in
 	// "20ps/B" or "400Gb/s". One packet's time is rounded to the nearest
-	// picosecond, and exact if the rate is whole picoseconds per byte.
+	// picosecond, and exact if the rate is whole picoseconds per byte. A byte takes
+	// at most 1 ms; so it does for SwitchRate.
 	Rate sim.Rate `yaml:"rate"`
 	// SwitchRate is how fast links between switches are. Absent: as Rate.
 	SwitchRate sim.Rate `yaml:"switch_rate,omitempty"`
-	// Gap is the least time between the beginnings of two packets of one node: the g of LogGP.
+	// Gap is the least time between the beginnings of two packets of one node, at most 1 s: the g of LogGP.
 	Gap sim.Time `yaml:"gap,omitempty"`
-	// Wire is the propagation time of every link.
+	// Wire is the propagation time of every link, 1 ps to 1 s.
 	Wire sim.Time `yaml:"wire"`
 	// Switch is the time from a packet's head reaching a switch to its head being
-	// at the output port.
+	// at the output port, at most 1 s.
 	Switch sim.Time `yaml:"switch"`
 	// StoreAndForward makes switches wait for a packet's tail before they route it.
 	StoreAndForward bool `yaml:"store_and_forward,omitempty"`
-	// Header is the number of bytes the link adds to every packet.
+	// Header is the number of bytes the link adds to every packet, at most 65,536.
 	Header int32 `yaml:"header,omitempty"`
-	// MTU is the most bytes of a packet, Header not included.
+	// MTU is the most bytes of a packet, Header not included, 1 to 65,536.
 	MTU int32 `yaml:"mtu"`
 	// InjectBuffer is how many bytes, headers included, a node may have injected
-	// and not yet sent. It is at least MTU + Header; 0 is no limit.
+	// and not yet sent: MTU + Header to 1 GiB; 0 is no limit.
 	InjectBuffer int64 `yaml:"inject_buffer,omitempty"`
 }
 
@@ -65,24 +73,29 @@ func (s *Spec) Validate() error {
 	}
 	if s.Rate.IsZero() {
 		wrong("rate", "want a rate such as 20ps/B or 400Gb/s")
+	} else if err := s.Rate.Check(); err != nil {
+		wrong("rate", "%v", err)
 	}
-	if s.Wire < 1 {
-		wrong("wire", "want more than 0 s, got %v: nodes may not meet without delay", s.Wire)
+	if err := s.SwitchRate.Check(); err != nil {
+		wrong("switch_rate", "%v", err)
 	}
-	if s.Gap < 0 {
-		wrong("gap", "want 0 s or more, got %v", s.Gap)
+	if s.Wire < 1 || s.Wire > MaxTime {
+		wrong("wire", "want 1 ps to %v, got %v: nodes may not meet without delay", MaxTime, s.Wire)
 	}
-	if s.Switch < 0 {
-		wrong("switch", "want 0 s or more, got %v", s.Switch)
+	if s.Gap < 0 || s.Gap > MaxTime {
+		wrong("gap", "want 0 s to %v, got %v", MaxTime, s.Gap)
 	}
-	if s.MTU < 1 {
-		wrong("mtu", "want at least 1 byte, got %d", s.MTU)
+	if s.Switch < 0 || s.Switch > MaxTime {
+		wrong("switch", "want 0 s to %v, got %v", MaxTime, s.Switch)
 	}
-	if s.Header < 0 {
-		wrong("header", "want 0 bytes or more, got %d", s.Header)
+	if s.MTU < 1 || s.MTU > MaxMTU {
+		wrong("mtu", "want 1 to %d bytes, got %d", MaxMTU, s.MTU)
 	}
-	if full := int64(s.MTU) + int64(s.Header); s.InjectBuffer != 0 && s.InjectBuffer < full {
-		wrong("inject_buffer", "want 0 (no limit) or at least mtu + header = %d bytes, got %d", full, s.InjectBuffer)
+	if s.Header < 0 || s.Header > MaxMTU {
+		wrong("header", "want 0 to %d bytes, got %d", MaxMTU, s.Header)
+	}
+	if full := int64(s.MTU) + int64(s.Header); s.InjectBuffer != 0 && (s.InjectBuffer < full || s.InjectBuffer > maxInject) {
+		wrong("inject_buffer", "want 0 (no limit) or mtu + header = %d to %d bytes, got %d", full, maxInject, s.InjectBuffer)
 	}
 	return errors.Join(errs...)
 }

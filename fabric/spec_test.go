@@ -29,15 +29,24 @@ mtu: 4096
 // One mistake at a time, each named by its field.
 func TestValidateNamesTheField(t *testing.T) {
 	for want, spoil := range map[string]func(*Spec){
-		`kind: want fat-tree or crossbar, got "torus"`:                                  func(s *Spec) { s.Kind = "torus" },
-		"radix: want an even number from 4 to 4194304, got 7":                           func(s *Spec) { s.Radix = 7 },
-		"radix: want an even number from 4 to 4194304, got 2":                           func(s *Spec) { s.Radix = 2 },
-		"rate: want a rate such as 20ps/B or 400Gb/s":                                   func(s *Spec) { s.Rate = sim.Rate{} },
-		"wire: want more than 0 s, got 0 s: nodes may not meet without delay":           func(s *Spec) { s.Wire = 0 },
-		"switch: want 0 s or more, got -1 ps":                                           func(s *Spec) { s.Switch = -1 },
-		"mtu: want at least 1 byte, got 0":                                              func(s *Spec) { s.MTU = 0 },
-		"header: want 0 bytes or more, got -1":                                          func(s *Spec) { s.Header = -1 },
-		"inject_buffer: want 0 (no limit) or at least mtu + header = 4096 bytes, got 9": func(s *Spec) { s.InjectBuffer = 9 },
+		`kind: want fat-tree or crossbar, got "torus"`:                                                func(s *Spec) { s.Kind = "torus" },
+		"radix: want an even number from 4 to 4194304, got 7":                                         func(s *Spec) { s.Radix = 7 },
+		"radix: want an even number from 4 to 4194304, got 2":                                         func(s *Spec) { s.Radix = 2 },
+		"rate: want a rate such as 20ps/B or 400Gb/s":                                                 func(s *Spec) { s.Rate = sim.Rate{} },
+		"wire: want 1 ps to 1 s, got 0 s: nodes may not meet without delay":                           func(s *Spec) { s.Wire = 0 },
+		"switch: want 0 s to 1 s, got -1 ps":                                                          func(s *Spec) { s.Switch = -1 },
+		"mtu: want 1 to 65536 bytes, got 0":                                                           func(s *Spec) { s.MTU = 0 },
+		"header: want 0 to 65536 bytes, got -1":                                                       func(s *Spec) { s.Header = -1 },
+		"inject_buffer: want 0 (no limit) or mtu + header = 4096 to 1073741824 bytes, got 9":          func(s *Spec) { s.InjectBuffer = 9 },
+		"wire: want 1 ps to 1 s, got 3000000 s: nodes may not meet without delay":                     func(s *Spec) { s.Wire = 3e6 * sim.Second },
+		"gap: want 0 s to 1 s, got 1.000000000001 s":                                                  func(s *Spec) { s.Gap = sim.Second + 1 },
+		"switch: want 0 s to 1 s, got 2 s":                                                            func(s *Spec) { s.Switch = 2 * sim.Second },
+		"rate: 1000000001ps/B is slower than 1 ms for a byte":                                         func(s *Spec) { s.Rate = sim.NewRate(1e9+1, 1) },
+		"switch_rate: 2000000000ps/B is slower than 1 ms for a byte":                                  func(s *Spec) { s.SwitchRate = sim.NewRate(2e9, 1) },
+		"rate: 1/1048577ps/B is faster than 1048576 bytes in a picosecond":                            func(s *Spec) { s.Rate = sim.NewRate(1, 1<<20+1) },
+		"mtu: want 1 to 65536 bytes, got 65537":                                                       func(s *Spec) { s.MTU = 1<<16 + 1 },
+		"header: want 0 to 65536 bytes, got 65537":                                                    func(s *Spec) { s.Header = 1<<16 + 1 },
+		"inject_buffer: want 0 (no limit) or mtu + header = 4096 to 1073741824 bytes, got 1073741825": func(s *Spec) { s.InjectBuffer = 1<<30 + 1 },
 	} {
 		spec := spinDis()
 		spoil(&spec)
@@ -46,7 +55,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		require.EqualError(t, err, "fabric: "+want)
 	}
 	require.EqualError(t, (&Spec{Kind: Crossbar, Rate: sim.NewRate(1, 1), Wire: 1, Header: -1}).Validate(),
-		"mtu: want at least 1 byte, got 0\nheader: want 0 bytes or more, got -1", "all mistakes at once")
+		"mtu: want 1 to 65536 bytes, got 0\nheader: want 0 to 65536 bytes, got -1", "all mistakes at once")
 	for _, nodes := range []int{-1, 0, MaxNodes + 1} {
 		_, err := New(sim.New(0), spinDis(), nodes)
 		require.ErrorContains(t, err, "fabric: want 1 to 4194304 nodes, got")

@@ -80,7 +80,7 @@ func TestStreamTimeIsLittlesLaw(t *testing.T) {
 	require.Zero(t, s.StreamTime(0))
 	s.Cores, s.OutstandingMisses, s.CopyChunk = 0, 0, 8
 	err := s.Validate("host")
-	require.ErrorContains(t, err, "host.cores: 0, expected at least 1")
-	require.ErrorContains(t, err, "host.outstanding_misses: 0, expected at least 1")
-	require.ErrorContains(t, err, "host.copy_chunk: 8, expected at least 64")
+	require.ErrorContains(t, err, "host.cores: 0, expected 1 to 4096")
+	require.ErrorContains(t, err, "host.outstanding_misses: 0, expected 1 to 65536")
+	require.ErrorContains(t, err, "host.copy_chunk: 8, expected 64 to 1048576")
 }

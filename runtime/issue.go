@@ -51,13 +51,13 @@ func (n *Node) issueLater(r *run, act hpu.Op, d *hpu.Operation, delay uint64, at
 	if result != hpu.OK {
 		return result
 	}
-	if delay > uint64(maxSpan)/uint64(sim.Nanosecond) {
+	if delay > uint64(maxSpan/sim.Nanosecond) {
 		return hpu.Invalid
 	}
 	if commands(act) && n.hpus.commands == n.profile.NIC.HandlerCommands {
 		return hpu.NoSpace
 	}
-	return n.issueOp(r, act, d, &ho, at+sim.Time(delay)*sim.Nanosecond)
+	return n.issueOp(r, act, d, &ho, at.Later(sim.Time(delay)*sim.Nanosecond))
 }
 
 // issueOp passes an operation through portals and schedules its departure.

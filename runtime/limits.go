@@ -6,8 +6,8 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// LimitsSpec are the limits of a device's Portals interfaces (ptl_ni_limits_t, Portals 4.x §3.6.1): counts of objects and
-// sizes in bytes.
+// LimitsSpec are the limits of a device's Portals interfaces (ptl_ni_limits_t, Portals 4.x §3.6.1): counts of objects, from 1 (the
+// portal table index: from 0, at most 65,535), and sizes in bytes, from 0; each at most 2^31 - 1.
 type LimitsSpec struct {
 	MaxEntries           int  `yaml:"max_entries"`
 	MaxUnexpectedHeaders int  `yaml:"max_unexpected_headers"`

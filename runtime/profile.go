@@ -41,36 +41,36 @@ type Profile struct {
 
 // NICSpec describes the transmit and receive pipelines of a NIC (sPIN'17 §4, LogGP parameters).
 type NICSpec struct {
-	Overhead      sim.Time `yaml:"overhead"`       // LogGP's o: a core is busy for it to post one operation
+	Overhead      sim.Time `yaml:"overhead"`       // LogGP's o: a core is busy for it to post one operation; at most 1 s, as all latencies
 	MatchHeader   sim.Time `yaml:"match_header"`   // list search for a header packet; pipelined
 	MatchPacket   sim.Time `yaml:"match_packet"`   // CAM look-up of any other packet; pipelined
-	PacketBuffer  Size     `yaml:"packet_buffer"`  // bytes of packets that may wait for an HPU
-	EgressPackets int      `yaml:"egress_packets"` // packets that handlers may have waiting for the wire
+	PacketBuffer  Size     `yaml:"packet_buffer"`  // bytes of packets that may wait for an HPU: a packet to 1 TiB
+	EgressPackets int      `yaml:"egress_packets"` // packets that handlers may have waiting for the wire, 1 to 2^20
 	// HandlerCommands is how many operations from host memory, gets into it, timers and messages to self the handlers of a node may have pending,
-	// those that a handler has asked for since it was last suspended included; more are NO_SPACE.
+	// those that a handler has asked for since it was last suspended included; more are NO_SPACE. 1 to 2^20.
 	HandlerCommands int      `yaml:"handler_commands"`
 	Loopback        sim.Time `yaml:"loopback"` // from the egress to the receive side of the same node
 }
 
 // DMASpec describes the path between the NIC and host memory (sPIN'17 §4).
 type DMASpec struct {
-	Latency      sim.Time `yaml:"latency"`       // one way; a write pays it once, a read twice
-	Bandwidth    sim.Rate `yaml:"bandwidth"`     // of the bus or, if shared_memory, of the memory controller
+	Latency      sim.Time `yaml:"latency"`       // one way; a write pays it once, a read twice; at most 1 s
+	Bandwidth    sim.Rate `yaml:"bandwidth"`     // of the bus or, if shared_memory, of the memory controller; a byte takes at most 1 ms
 	FullDuplex   bool     `yaml:"full_duplex"`   // reads and writes do not share the bandwidth
 	SharedMemory bool     `yaml:"shared_memory"` // transfers contend with the cores for host memory
-	EventBytes   int      `yaml:"event_bytes"`   // bytes of the record that follows the data of a message
+	EventBytes   int      `yaml:"event_bytes"`   // bytes of the record that follows the data of a message, at most 4096
 }
 
-// HPUSpec describes the handler processing units (sPIN'17 §4).
+// HPUSpec describes the handler processing units (sPIN'17 §4). The bounds that stand not here are those of hpu.Spec.
 type HPUSpec struct {
-	Clock            Frequency `yaml:"clock"`
+	Clock            Frequency `yaml:"clock"` // 1 MHz to 1 THz
 	Cores            int       `yaml:"cores"`
 	Contexts         int       `yaml:"contexts"` // per core
 	StackBytes       int       `yaml:"stack_bytes"`
-	Dispatch         sim.Time  `yaml:"dispatch"` // from a packet being ready to the handler's first cycle
-	MaxCycles        int64     `yaml:"max_cycles"`
-	MaxCyclesPerByte int64     `yaml:"max_cycles_per_byte"`
-	DMAHandles       int       `yaml:"dma_handles"` // non-blocking DMA operations one handler may have open
+	Dispatch         sim.Time  `yaml:"dispatch"`            // from a packet being ready to the handler's first cycle, at most 1 s
+	MaxCycles        int64     `yaml:"max_cycles"`          // 1 to 2^40
+	MaxCyclesPerByte int64     `yaml:"max_cycles_per_byte"` // at most 2^20
+	DMAHandles       int       `yaml:"dma_handles"`         // non-blocking DMA operations one handler may have open, 1 to 65,536
 	MaxCodeBytes     int       `yaml:"max_code_bytes"`
 	MaxFunctions     int       `yaml:"max_functions"`
 	MaxMemoryBytes   int64     `yaml:"max_memory_bytes"`
@@ -217,41 +217,66 @@ func (p *Profile) Validate() error {
 	if p.Name == "" {
 		errs = append(errs, errors.New("name: empty, expected the profile's name"))
 	}
-	if err := p.Fabric.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("fabric: %w", err))
-	}
+	errs = append(errs, below("fabric.", p.Fabric.Validate())...)
 	errs = append(errs, p.Host.Validate("host"))
 	c := checker{}
-	c.between("fabric.mtu", int64(p.Fabric.MTU), 64, 1<<16)
-	c.between("nic.overhead", int64(p.NIC.Overhead), 0, maxSpan)
-	c.between("nic.match_header", int64(p.NIC.MatchHeader), 0, maxSpan)
-	c.between("nic.match_packet", int64(p.NIC.MatchPacket), 0, maxSpan)
+	if p.Fabric.MTU > 0 && p.Fabric.MTU <= fabric.MaxMTU { // else package fabric has said so
+		c.between("fabric.mtu", int64(p.Fabric.MTU), minMTU, fabric.MaxMTU)
+	}
+	c.span("nic.overhead", p.NIC.Overhead)
+	c.span("nic.match_header", p.NIC.MatchHeader)
+	c.span("nic.match_packet", p.NIC.MatchPacket)
 	c.between("nic.packet_buffer", int64(p.NIC.PacketBuffer), int64(p.Fabric.MTU), 1<<40)
 	c.between("nic.egress_packets", int64(p.NIC.EgressPackets), 1, 1<<20)
 	c.between("nic.handler_commands", int64(p.NIC.HandlerCommands), 1, 1<<20)
-	c.between("nic.loopback", int64(p.NIC.Loopback), 0, maxSpan)
-	c.between("dma.latency", int64(p.DMA.Latency), 0, maxSpan)
+	c.span("nic.loopback", p.NIC.Loopback)
+	c.span("dma.latency", p.DMA.Latency)
+	if err := p.DMA.Bandwidth.Check(); err != nil {
+		errs = append(errs, fmt.Errorf("dma.bandwidth: %w", err))
+	}
 	c.between("dma.event_bytes", int64(p.DMA.EventBytes), 0, 4096)
 	c.between("hpu.clock", int64(p.HPU.Clock), 1e6, 1e12)
-	c.between("hpu.dispatch", int64(p.HPU.Dispatch), 0, maxSpan)
+	c.span("hpu.dispatch", p.HPU.Dispatch)
 	c.between("hpu.max_cycles", p.HPU.MaxCycles, 1, 1<<40)
 	c.between("hpu.max_cycles_per_byte", p.HPU.MaxCyclesPerByte, 0, 1<<20)
 	c.between("hpu.dma_handles", int64(p.HPU.DMAHandles), 1, 1<<16)
 	p.Limits.check(&c)
 	errs = append(errs, c.errs...)
-	if err := p.Device().Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("hpu: %w", err))
-	}
+	device := p.Device()
+	device.PacketBytes = max(1, min(device.PacketBytes, fabric.MaxMTU)) // what is wrong with it has been said
+	errs = append(errs, below("hpu.", device.Validate())...)
 	return errors.Join(errs...)
 }
 
-const maxSpan = int64(sim.Second)
+// below gives each of several errors, which begin with the names of fields, the path to these.
+func below(path string, err error) []error {
+	several, are := err.(interface{ Unwrap() []error }) //nolint:errorlint // of this error, not of those within
+	if !are {
+		return nil
+	}
+	var errs []error
+	for _, e := range several.Unwrap() {
+		errs = append(errs, fmt.Errorf("%s%w", path, e))
+	}
+	return errs
+}
+
+const (
+	maxSpan = sim.Second // of every latency of a node
+	minMTU  = 64         // bytes: what the headers of a message need
+)
 
 type checker struct{ errs []error }
 
 func (c *checker) between(field string, v, least, most int64) {
 	if v < least || v > most {
 		c.errs = append(c.errs, fmt.Errorf("%s: %d, expected %d to %d", field, v, least, most))
+	}
+}
+
+func (c *checker) span(field string, v sim.Time) {
+	if v < 0 || v > maxSpan {
+		c.errs = append(c.errs, fmt.Errorf("%s: %v, expected 0 s to %v", field, v, maxSpan))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Size is a number of bytes, written 4096, 4KiB, 64kB, 1.5MiB.
+// Size is a number of bytes, written 4096, 4KiB, 64kB, 1.5MiB, 1TiB.
 type Size int64
 
 var sizeUnits = []struct {
@@ -19,18 +19,24 @@ var sizeUnits = []struct {
 	{"KiB", 1 << 10},
 	{"MiB", 1 << 20},
 	{"GiB", 1 << 30},
+	{"TiB", 1 << 40},
+	{"PiB", 1 << 50},
 	{"kB", 1e3},
 	{"KB", 1e3},
 	{"MB", 1e6},
 	{"GB", 1e9},
+	{"TB", 1e12},
+	{"PB", 1e15},
 	{"Ki", 1 << 10},
 	{"Mi", 1 << 20},
 	{"Gi", 1 << 30},
+	{"Ti", 1 << 40},
+	{"Pi", 1 << 50},
 	{"B", 1},
 	{"", 1},
 }
 
-// ParseSize reads a number of bytes, at least 0 and below 2^53, with an optional unit (B, kB, MB, GB, KiB, MiB, GiB).
+// ParseSize reads a number of bytes, at least 0 and below 2^53, with an optional unit (B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB).
 func ParseSize(s string) (Size, error) {
 	t := strings.ReplaceAll(strings.TrimSpace(s), " ", "")
 	for _, u := range sizeUnits {
@@ -63,6 +69,8 @@ func (z *Size) UnmarshalText(text []byte) error {
 // String is the size with the largest binary unit that divides it.
 func (z Size) String() string {
 	switch {
+	case z != 0 && z%(1<<40) == 0:
+		return strconv.FormatInt(int64(z>>40), 10) + " TiB"
 	case z != 0 && z%(1<<30) == 0:
 		return strconv.FormatInt(int64(z>>30), 10) + " GiB"
 	case z != 0 && z%(1<<20) == 0:
@@ -98,9 +106,12 @@ func (f *Frequency) UnmarshalText(text []byte) error {
 // MarshalText writes the rate in hertz, exactly.
 func (f Frequency) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%dHz", int64(f)), nil }
 
-// Cycles returns the time of n cycles, to the nearest picosecond. f must be positive.
+// Cycles returns the time of n cycles, to the nearest picosecond, at most sim.Horizon. f must be positive.
 func (f Frequency) Cycles(n int64) sim.Time {
 	period := int64(sim.Second) / int64(f)
+	if n > int64(sim.Horizon)/(period+1) {
+		return sim.Horizon
+	}
 	if period*int64(f) == int64(sim.Second) {
 		return sim.Time(n * period)
 	}

@@ -55,6 +55,24 @@ func newRate(ps, bytes uint64) Rate {
 	return Rate{ps / a, bytes / a}
 }
 
+// Bounds of the rates that a model may have, so that no time of a message or a queue overflows.
+const (
+	slowest = Millisecond // for a byte: 8 kb/s
+	fastest = 1 << 20     // bytes in a picosecond
+)
+
+// Check says why r is no rate of a link, a bus or a memory; nil: it is one. The zero Rate is infinitely fast and one.
+func (r Rate) Check() error {
+	high, least := bits.Mul64(r.bytes, uint64(slowest))
+	if high == 0 && r.ps > least {
+		return fmt.Errorf("%v is slower than %v for a byte", r, slowest)
+	}
+	if high, most := bits.Mul64(r.ps, fastest); r.ps > 0 && high == 0 && r.bytes > most {
+		return fmt.Errorf("%v is faster than %d bytes in a picosecond", r, fastest)
+	}
+	return nil
+}
+
 // IsZero reports whether r is infinitely fast, which is also what an absent
 // field of a profile is.
 func (r Rate) IsZero() bool { return r.ps == 0 }

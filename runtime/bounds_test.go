@@ -1,0 +1,67 @@
+package runtime
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// leaves calls visit for every field of a profile that holds a value, with its path as --set has it.
+func leaves(v reflect.Value, path string, visit func(path string, field reflect.Value)) {
+	for i := range v.NumField() {
+		name, option, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		field := v.Field(i)
+		at := path + name
+		switch {
+		case name == "-":
+		case field.Type() == reflect.TypeFor[CostsRef]():
+			leaves(field.Field(0), at+".", visit)
+		case option == "inline":
+			leaves(field, path, visit)
+		case field.Kind() == reflect.Struct && field.Type() != reflect.TypeFor[sim.Rate]():
+			leaves(field, at+".", visit)
+		default:
+			visit(at, field)
+		}
+	}
+}
+
+// Every number of a profile has a least and a most value, whatever field is added: its type's extremes are refused, by its path.
+func TestEveryFieldIsBounded(t *testing.T) {
+	for _, name := range ProfileNames() {
+		p, err := LoadProfile(name)
+		require.NoError(t, err)
+		checked := 0
+		leaves(reflect.ValueOf(p).Elem(), "", func(path string, field reflect.Value) {
+			old := reflect.ValueOf(field.Interface())
+			refused := func(v reflect.Value) {
+				checked++
+				field.Set(v)
+				err := p.Validate()
+				require.Error(t, err, "%s: %v", path, v)
+				require.Contains(t, err.Error(), path+": ", "%v", v)
+			}
+			switch kind := field.Kind(); {
+			case field.Type() == reflect.TypeFor[sim.Rate]():
+				refused(reflect.ValueOf(sim.NewRate(math.MaxInt64, 1)))
+				refused(reflect.ValueOf(sim.NewRate(1, math.MaxInt64)))
+			case field.CanInt():
+				bits := field.Type().Bits()
+				if !strings.HasSuffix(path, ".radix") || p.Fabric.Kind != "crossbar" {
+					refused(reflect.ValueOf(int64(1)<<(bits-1) - 1).Convert(field.Type()))
+				}
+				refused(reflect.ValueOf(int64(-1) << (bits - 1)).Convert(field.Type()))
+			default:
+				require.Contains(t, []reflect.Kind{reflect.String, reflect.Bool, reflect.Map}, kind, "%s: no rule for its type", path)
+			}
+			field.Set(old)
+		})
+		require.NoError(t, p.Validate())
+		require.Greater(t, checked, 100)
+	}
+}
