@@ -1,6 +1,9 @@
 package hpu
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Status is what a context is doing.
 type Status uint8
@@ -35,7 +38,7 @@ type Context struct {
 	fn      *export
 	args    uint32
 	state   uint32
-	budget  int64
+	budget  int64 // parts of a cycle (Module.CycleParts)
 	left    int64 // of the budget, as of the last import call, suspension or end
 	stack   uint64
 	depth   uint64
@@ -67,8 +70,18 @@ func (c *Context) PacketAddr() uint32 { return c.program.layout.Packet(c.index) 
 func (c *Context) Status() Status { return c.status }
 
 // Cycles returns the cycles charged to the present or last handler so far. While the handler executes the count is that of
-// its present import call.
-func (c *Context) Cycles() int64 { return c.budget - c.left }
+// its present import call. A cycle that has begun counts.
+func (c *Context) Cycles() int64 {
+	parts := c.program.module.prices.parts
+	return (c.budget - c.left + parts - 1) / parts
+}
+
+// allow sets the budget, cycles.
+func (c *Context) allow(cycles int64) {
+	parts := c.program.module.prices.parts
+	c.budget = min(cycles, math.MaxInt64/2/parts) * parts // a handler that may run for so long is never killed
+	c.left = c.budget
+}
 
 // Outcome returns how the last handler ended. It is valid when Start or Resume returned Done, and after Kill.
 func (c *Context) Outcome() Outcome { return c.outcome }
@@ -85,7 +98,8 @@ func (c *Context) Start(f Func, args, state uint32, budget int64) Status {
 		panic(fmt.Sprintf("hpu: Start in context %d, which is %v, of program %s (closed: %t, executing: %t)",
 			c.index, c.status, p.owner, p.closed, p.running != nil))
 	}
-	c.fn, c.args, c.state, c.budget, c.left = f.x, args, state, budget, budget
+	c.fn, c.args, c.state = f.x, args, state
+	c.allow(budget)
 	c.killed, c.abort, c.outcome = false, nil, Outcome{}
 	c.load(p.layout.Args(c.index), p.layout.StackLimit(c.index))
 	c.status, p.running = Running, c
@@ -152,8 +166,8 @@ func (c *Context) run() {
 // prepare runs the start function or _initialize, with the module's own stack.
 func (c *Context) prepare(fn uint32) *Trap {
 	p := c.program
-	c.budget, c.left = initCycles, initCycles
-	p.inst.set(c, regRemaining, initCycles)
+	c.allow(initCycles)
+	p.inst.set(c, regRemaining, uint64(c.budget))
 	if p.module.globals.hasDepth {
 		p.inst.set(c, regDepth, uint64(p.module.spec.MaxCallDepth))
 	}

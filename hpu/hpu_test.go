@@ -28,7 +28,7 @@ func testSpec() *Spec {
 		MaxMemoryBytes: 1 << 20, MaxHPUMemoryBytes: 1 << 20, MaxCallDepth: 100,
 		Costs: CostTable{
 			Move: 0, Int: 1, IntMul: 3, IntDiv: 17, Float: 4, FloatMul: 5, FloatDiv: 19, FloatSqrt: 23, Convert: 6, Load: 2,
-			Store: 7, Select: 8, Branch: 9, Call: 11, CallIndirect: 13, Global: 10, Bulk: 29, BulkBytesPerCycle: 8, Import: 31,
+			Store: 7, Select: 8, Branch: 9, Call: 11, CallIndirect: 13, Global: 10, Bulk: 29, BulkBytesPerCycle: 8, Import: 31, Registers: 2, Operands: 3, Spill: 3,
 			Imports: map[string]int64{"dma_wait": 37},
 		},
 	}

@@ -41,7 +41,7 @@ func (x *refFrame) bulk(in *refInstr) {
 	}
 	n, src, dst := uint64(uint32(x.pop())), uint64(uint32(x.pop())), uint64(uint32(x.pop()))
 	if rate := x.r.spec.Costs.BulkBytesPerCycle; rate > 0 {
-		x.r.used += int64(math.Ceil(float64(n) / float64(rate)))
+		x.r.used += int64(math.Ceil(float64(n)/float64(rate))) * x.r.parts
 	}
 	switch in.Op {
 	case wasm.OpMemoryFill:
