@@ -16,7 +16,7 @@ import (
 func threeWide() CostTable {
 	return CostTable{
 		Int: 1, IntMul: 1, IntDiv: 12, Float: 1, FloatMul: 1, FloatDiv: 9, FloatSqrt: 33, Convert: 1, Load: 1, Store: 1, Select: 1,
-		Branch: 1, Call: 2, CallIndirect: 4, Global: 1, Bulk: 1, Import: 1, Registers: 16, Operands: 4, Spill: 1,
+		Branch: 1, Call: 2, CallIndirect: 4, Global: 1, Bulk: 1, BulkBytesPerCycle: 8, Import: 1, Registers: 16, Operands: 4, Spill: 1,
 		Core: Core{
 			Fetch: 3, Int: 2, Mul: 1, Load: 1, Store: 1, Float: 2, Chain: ChainLoop,
 			Latency:     Latency{IntMul: 3, Load: 2, Float: 5, FloatMul: 4},

@@ -38,7 +38,8 @@ type Context struct {
 	fn      *export
 	args    uint32
 	state   uint32
-	budget  int64 // parts of a cycle (Module.CycleParts)
+	budget  int64 // that the handler was given, without effort, parts of a cycle (Module.CycleParts)
+	effort  int64 // of the budget, that imports took besides their cycles, cycles
 	left    int64 // of the budget, as of the last import call, suspension or end
 	stack   uint64
 	depth   uint64
@@ -86,8 +87,8 @@ func (c *Context) allow(cycles int64) {
 // Outcome returns how the last handler ended. It is valid when Start or Resume returned Done, and after Kill.
 func (c *Context) Outcome() Outcome { return c.outcome }
 
-// Start runs handler f with the arguments args and state (docs/abi.md, Handlers) until it ends or blocks. It is killed when,
-// at a loop head or a function entry, more cycles than budget have been charged. The context must not be blocked, and no
+// Start runs handler f with the arguments args and state (docs/abi.md, Handlers) until it ends or blocks. It is killed when, where
+// the budget is checked (docs/abi.md, Metering), more cycles than budget have been charged, with what imports take besides. The context must not be blocked, and no
 // handler of the program may be executing.
 func (c *Context) Start(f Func, args, state uint32, budget int64) Status {
 	p := c.program
@@ -100,7 +101,7 @@ func (c *Context) Start(f Func, args, state uint32, budget int64) Status {
 	}
 	c.fn, c.args, c.state = f.x, args, state
 	c.allow(budget)
-	c.killed, c.abort, c.outcome = false, nil, Outcome{}
+	c.effort, c.killed, c.abort, c.outcome = 0, false, nil, Outcome{}
 	c.load(p.layout.Args(c.index), p.layout.StackLimit(c.index))
 	c.status, p.running = Running, c
 	if !f.x.suspends {
@@ -153,7 +154,9 @@ func (c *Context) settle(done bool) {
 func (c *Context) run() {
 	p := c.program
 	code, err := p.inst.call(c, c.fn, c.args, c.state)
-	c.left = int64(p.inst.get(c, regRemaining))
+	if c.abort == nil {
+		c.left = int64(p.inst.get(c, regRemaining))
+	}
 	p.running = nil
 	c.status = Done
 	c.outcome = Outcome{Code: Code(code), Cycles: c.Cycles()}
@@ -176,6 +179,9 @@ func (c *Context) prepare(fn uint32) *Trap {
 	p.running = nil
 	if err == nil {
 		return nil
+	}
+	if c.abort == nil {
+		c.left = int64(p.inst.get(c, regRemaining))
 	}
 	return c.trapped(err)
 }

@@ -35,7 +35,7 @@ type CostTable struct {
 	Global       int64 `yaml:"global"`        // global.get and global.set
 	Bulk         int64 `yaml:"bulk"`          // memory.copy, memory.fill, memory.init, data.drop, each
 	// BulkBytesPerCycle is the bytes that memory.copy, memory.fill and memory.init move per cycle, rounded up to whole
-	// cycles and charged on top of Bulk. 0: the bytes cost nothing.
+	// cycles and charged on top of Bulk, 1 to 64: a machine that simulates must be able to keep up.
 	BulkBytesPerCycle int64            `yaml:"bulk_bytes_per_cycle"`
 	Import            int64            `yaml:"import"`  // an import that Imports does not list
 	Imports           map[string]int64 `yaml:"imports"` // by name of the import, such as dma_to_host
@@ -113,6 +113,9 @@ type InstrCost struct {
 // MaxCost is the largest cost or latency that a cost table may give, cycles.
 const MaxCost = 1_000_000
 
+// maxBulkRate is the most that memory.copy and the like may move per cycle, bytes.
+const maxBulkRate = 64
+
 // MaxWidth is the largest number of units of a kind, and of instructions fetched in a cycle.
 const MaxWidth = 8
 
@@ -177,7 +180,7 @@ func (p *problems) classes(t *CostTable) {
 	check("call_indirect", t.CallIndirect, 1)
 	check("global", t.Global, 0)
 	check("bulk", t.Bulk, 0)
-	check("bulk_bytes_per_cycle", t.BulkBytesPerCycle, 0)
+	p.check("bulk_bytes_per_cycle", t.BulkBytesPerCycle, 1, maxBulkRate)
 	check("import", t.Import, 0)
 	check("registers", t.Registers, 0)
 	check("operands", t.Operands, 0)

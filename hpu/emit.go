@@ -95,7 +95,8 @@ func (r *rewriter) wrapper(fn uint32) []byte {
 	for i := range r.m.TypeOf(fn).Params {
 		b = wasm.AppendIndexed(b, wasm.OpLocalGet, uint32(i))
 	}
-	return append(wasm.AppendIndexed(b, wasm.OpCall, fn), byte(wasm.OpEnd))
+	r.cached = false
+	return append(r.checkBudget(wasm.AppendIndexed(b, wasm.OpCall, fn)), byte(wasm.OpEnd))
 }
 
 func (r *rewriter) types() []byte {

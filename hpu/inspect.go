@@ -8,7 +8,7 @@ import (
 )
 
 // rewrite analyses who calls whom, adds the metering and fills in what is known about each function.
-func (m *Module) rewrite(facts []wasm.Facts) {
+func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 	w := m.wasm
 	graph := newCallGraph(w, facts)
 	var blocking []uint32
@@ -27,7 +27,9 @@ func (m *Module) rewrite(facts []wasm.Facts) {
 			counted[i] = true
 		}
 	}
-	r := &rewriter{m: w, prices: newPrices(&m.spec.Costs), bulkRate: m.spec.Costs.BulkBytesPerCycle, counted: counted}
+	r := &rewriter{
+		m: w, prices: newPrices(&m.spec.Costs), bulkRate: m.spec.Costs.BulkBytesPerCycle, counted: counted, unchecked: unchecked,
+	}
 	r.callCosts = make([]int64, w.FuncCount())
 	for i, op := range m.ops {
 		r.callCosts[i] = m.spec.Costs.imported(op)

@@ -10,10 +10,11 @@ import (
 type rewriter struct {
 	m         *wasm.Module
 	prices    *prices
-	bulkRate  int64   // bytes per cycle, 0: free
+	bulkRate  int64   // bytes per cycle
 	callCosts []int64 // of each function: its import's own cost, cycles, 0 if the module defines it
 	counted   []bool  // functions that count the depth of calls
 	globals   globalSet
+	unchecked int // instructions that may run without a check of the budget
 
 	// Of the function being rewritten.
 	out     []byte // finished blocks
@@ -23,7 +24,9 @@ type rewriter struct {
 	first   int    // offset of the block in the file
 	loop    int    // the loop whose head the block begins with, as an index of nest, -1: none
 	again   bool   // the block ends with a branch to that head
-	head    bool   // the block begins at a loop head or a function entry
+	head    bool   // the block begins with a check: at a loop head, at a function entry, behind an import
+	count   int    // instructions of the block
+	since   int    // instructions that may have run since the last check
 	dead    bool   // cannot be reached
 	nan     byte   // the value on top of the stack is a float whose NaN is not yet canonical: 'f' or 'F'
 	nest    []opened
@@ -50,6 +53,8 @@ type opened struct {
 	dead     bool // it cannot be reached
 	targeted bool // a branch leads to its end
 	thenLive bool // the end of its first arm can be reached
+	since    int  // of an if: instructions since the last check where its arms begin
+	most     int  // the same at the end of its first arm and where branches leave for its end, the greatest
 }
 
 // temporaries are locals that the rewriter adds to a function, -1 where not used.
@@ -86,6 +91,7 @@ func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 	r.first, r.locals = code.Body, int(locals)
 	r.cost.p = r.prices
 	r.cost.begin(r.locals)
+	r.count, r.since = 0, 0
 	r.temps = temporaries{next: locals}
 	r.info = info
 	r.wrapped = r.counted[len(r.m.Imports)+i]
@@ -164,7 +170,13 @@ func (r *rewriter) setRemaining(b []byte) []byte {
 	return wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.remaining)
 }
 
-// flush finishes the present block: its charge, the check of the budget if it is a head, and its instructions.
+// checkBudget ends the handler if it has used up its budget.
+func (r *rewriter) checkBudget(b []byte) []byte {
+	return append(append(r.getRemaining(b), byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS)), trapIf...)
+}
+
+// flush finishes the present block: its charge, the check of the budget if it is a head or would be too long without, and its
+// instructions.
 func (r *rewriter) flush(next int) {
 	if cost := r.cost.cost(r.again); cost > 0 {
 		r.out = r.getRemaining(r.out)
@@ -176,13 +188,12 @@ func (r *rewriter) flush(next int) {
 			r.info.WorstBlock = Block{Offset: r.first, Cost: cost}
 		}
 	}
-	if r.head {
-		r.out = r.getRemaining(r.out)
-		r.out = append(r.out, byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS))
-		r.out = append(r.out, trapIf...)
+	if r.since += r.count; r.head || r.since > r.unchecked {
+		r.out = r.checkBudget(r.out)
+		r.since = 0
 	}
 	r.out = append(r.out, r.block...)
-	r.block, r.head, r.first = r.block[:0], false, next
+	r.block, r.head, r.count, r.first = r.block[:0], false, 0, next
 	r.loop, r.again = -1, false
 	r.cost.begin(r.locals)
 }
@@ -194,6 +205,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 	}
 	r.settle(in)
 	r.cost.add(in, r.backward(in))
+	r.count++
 	switch in.Op {
 	case wasm.OpBlock, wasm.OpLoop, wasm.OpIf, wasm.OpElse, wasm.OpEnd:
 		r.structure(in)
@@ -208,6 +220,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		if r.cached {
 			r.reload()
 		}
+		r.head = in.Op == wasm.OpCall && in.Imm < uint64(len(r.m.Imports)) // it may have ended the handler
 	case wasm.OpGlobalSet:
 		r.setGlobal(in)
 	case wasm.OpMemorySize:
@@ -233,6 +246,7 @@ func (r *rewriter) skip(in *wasm.Instr) {
 	case wasm.OpElse, wasm.OpEnd:
 		if top := r.top(); !top.dead {
 			r.cost.add(in, false)
+			r.count++
 			r.structure(in)
 		} else if in.Op == wasm.OpEnd {
 			r.nest = r.nest[:len(r.nest)-1]
@@ -254,14 +268,15 @@ func (r *rewriter) structure(in *wasm.Instr) {
 		r.head, r.loop = true, len(r.nest)-1
 		r.info.Loops++
 	case wasm.OpIf:
-		r.nest = append(r.nest, opened{op: in.Op})
 		r.copy(in)
 		r.flush(in.End)
+		r.nest = append(r.nest, opened{op: in.Op, since: r.since})
 	case wasm.OpElse:
 		top := r.top()
 		top.op, top.thenLive = in.Op, !r.dead
 		r.boundary(in)
-		r.dead = false
+		top.most = max(top.most, r.since)
+		r.dead, r.since = false, top.since
 	case wasm.OpEnd:
 		r.end(in)
 	}
@@ -294,6 +309,7 @@ func (r *rewriter) end(in *wasm.Instr) {
 		return
 	case top.op == wasm.OpIf: // without else: the condition may have skipped it
 		r.boundary(in)
+		r.since = max(r.since, top.since)
 		live = true
 	case top.op == wasm.OpElse:
 		r.boundary(in)
@@ -304,6 +320,7 @@ func (r *rewriter) end(in *wasm.Instr) {
 	default: // nothing but the block itself leads here
 		r.copy(in)
 	}
+	r.since = max(r.since, top.most)
 	if r.dead = !live; r.dead {
 		// What follows is left out; the engines' type checkers need to know that it is not missing.
 		r.out = append(r.out, byte(wasm.OpUnreachable))
@@ -338,7 +355,24 @@ func (r *rewriter) branch(in *wasm.Instr) {
 	}
 	r.copy(in)
 	r.flush(in.End)
+	r.left(in)
 	r.dead = in.Op != wasm.OpBrIf
+}
+
+// left tells the blocks at whose ends a branch arrives how much has run without a check.
+func (r *rewriter) left(in *wasm.Instr) {
+	note := func(label uint64) {
+		to := &r.nest[len(r.nest)-1-int(label)]
+		to.most = max(to.most, r.since)
+	}
+	switch in.Op {
+	case wasm.OpBr, wasm.OpBrIf:
+		note(in.Imm)
+	case wasm.OpBrTable:
+		for _, l := range in.Labels {
+			note(uint64(l))
+		}
+	}
 }
 
 // setGlobal checks the shadow stack pointer where the module sets it.
@@ -356,11 +390,9 @@ func (r *rewriter) setGlobal(in *wasm.Instr) {
 	r.block = append(r.block, trapIf...)
 }
 
-// chargeBytes charges for the bytes that a bulk operation is about to move; their number is on top of the stack.
+// chargeBytes charges for the bytes that a bulk operation is about to move, and checks the budget; their number is on top of the
+// stack.
 func (r *rewriter) chargeBytes() {
-	if r.bulkRate == 0 {
-		return
-	}
 	t := r.temps.get('i', wasm.I32)
 	b := wasm.AppendIndexed(r.block, wasm.OpLocalSet, t)
 	b = wasm.AppendIndexed(r.getRemaining(b), wasm.OpLocalGet, t)
@@ -375,7 +407,7 @@ func (r *rewriter) chargeBytes() {
 		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), parts)
 		b = append(b, byte(wasm.OpI64Mul))
 	}
-	b = r.setRemaining(append(b, byte(wasm.OpI64Sub)))
+	b = r.checkBudget(r.setRemaining(append(b, byte(wasm.OpI64Sub))))
 	r.block = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
 }
 

@@ -1,8 +1,6 @@
 package hpu
 
 import (
-	"fmt"
-
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
@@ -354,6 +352,13 @@ func (x *refFrame) invoke(in *refInstr) {
 	args := append([]uint64(nil), x.stack[len(x.stack)-n:]...)
 	x.stack = x.stack[:len(x.stack)-n]
 	v := x.r.call(fn, args)
+	if fn < len(x.r.ops) { // the budget is checked behind imports: of a direct call, with the block that follows
+		if in.Op == wasm.OpCall {
+			x.head(x.pc)
+		} else if x.r.used > x.r.budget*x.r.parts {
+			panic(refTrap{TrapBudget})
+		}
+	}
 	if len(x.r.m.TypeOf(uint32(fn)).Results) == 1 {
 		x.push(v)
 	}
@@ -423,38 +428,5 @@ func (x *refFrame) control(in *refInstr) {
 		x.branchTo(-1)
 	default:
 		x.variable(in)
-	}
-}
-
-func (x *refFrame) variable(in *refInstr) {
-	switch in.Op {
-	case wasm.OpNop:
-	case wasm.OpDrop:
-		x.pop()
-	case wasm.OpSelect:
-		cond, b := uint32(x.pop()), x.pop()
-		if cond == 0 {
-			x.pop()
-			x.push(b)
-		}
-	case wasm.OpLocalGet:
-		x.push(x.locals[in.Imm])
-	case wasm.OpLocalSet:
-		x.locals[in.Imm] = x.pop()
-	case wasm.OpLocalTee:
-		x.locals[in.Imm] = x.stack[len(x.stack)-1]
-	case wasm.OpGlobalGet:
-		x.push(x.r.globals[in.Imm])
-	case wasm.OpGlobalSet:
-		x.r.globals[in.Imm] = x.pop()
-		if x.r.hasSP && in.Imm == 0 && uint32(x.r.globals[0]) < x.r.limit {
-			x.trap(TrapStackOverflow)
-		}
-	case wasm.OpMemorySize:
-		x.push(uint64(x.r.m.Memory)) // the module's own memory
-	case wasm.OpI32Const, wasm.OpI64Const, wasm.OpF32Const, wasm.OpF64Const:
-		x.push(in.Imm)
-	default:
-		panic(fmt.Sprintf("reference: %s", in.Info.Name))
 	}
 }

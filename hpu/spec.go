@@ -19,6 +19,10 @@ type Spec struct {
 	Costs             CostTable // cycles by class of instruction and by import
 }
 
+// MaxUnchecked is how many instructions of a function may run between two checks of the budget: a block of instructions that would
+// exceed it is charged and checked before it begins.
+const MaxUnchecked = 1024
+
 // argsBytes is the size of a context's argument record: the largest of the ABI, with room for later versions.
 const argsBytes = 256
 
