@@ -331,7 +331,11 @@ func (ni *NI) fillHeader(h *Header, x *transfer, ref uint64) {
 		UID: ni.proc.cfg.UID, PT: x.pt, MatchBits: x.matchBits, HdrData: x.hdrData, RLength: x.length,
 		RemoteOffset: x.remoteOffset, Ref: ref, Operand: x.operand,
 	}
-	h.Target, _ = ni.target(x.target)
+	var ok bool
+	if h.Target, ok = ni.target(x.target); !ok {
+		// A triggered operation whose rank a later SetMap has left out: nobody, not process 0 of node 0.
+		h.Target = PhysID(NIDAny, PIDAny)
+	}
 }
 
 // wantsAck reports whether anybody at the initiator would notice an

@@ -289,8 +289,9 @@ func (ni *NI) triggerCT(fn string, kind trigKind, h Handle, value CTEvent, trigC
 // TriggeredMEAppend (PtlTriggeredMEAppend) is MEAppend once the counter reaches
 // threshold. The entry counts against max_entries from the call on and has its
 // handle at once; until it is linked MEUnlink returns ErrInUse for it. An
-// append that fails at its time, because the portal table entry is gone or the
-// list is full, posts LINK with DROPPED, whatever the entry's options say.
+// append that fails at its time, because the list is full or events have no
+// room, posts LINK with DROPPED, whatever the entry's options say; with the
+// portal table entry the queue is gone too, and nobody is told.
 // Errors: those of MEAppend; ErrNoSpace with max_triggered_ops pending.
 func (ni *NI) TriggeredMEAppend(ptIndex uint32, m *ME, list List, userPtr uint64, trigCT Handle, threshold uint64) (Handle, error) {
 	if _, err := ni.ctOf("TriggeredMEAppend", trigCT); err != nil {

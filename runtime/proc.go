@@ -12,7 +12,8 @@ import (
 // methods are for the code given to Spawn only.
 //
 // Setting up (allocating, appending entries, binding, triggered operations) takes no virtual time; posting an operation takes
-// the overhead o, and a look at a completion takes the poll time, both on the process's core.
+// the overhead o, and a look at a completion takes the poll time, both on the process's core. PTDisable waits for the messages
+// under way.
 type Proc struct {
 	sp      *sim.Process
 	node    *Node
