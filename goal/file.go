@@ -25,12 +25,17 @@ func ReadFile(path string, opt ReadOptions) (s *Schedule, err error) {
 		return nil, err
 	}
 	defer func() { err = closing(f, err) }()
+	return ReadPacked(f, path, opt)
+}
+
+// ReadPacked reads a schedule from what a file of that name holds, as ReadFile does.
+func ReadPacked(f io.Reader, path string, opt ReadOptions) (*Schedule, error) {
 	opt.File = path
 	in, err := unpack(f, filepath.Ext(path))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s, err = Read(in, opt)
+	s, err := Read(in, opt)
 	return s, closing(in, err)
 }
 

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 )
 
 // Select returns the table with only the named columns, in the order given. It is an error if one does not exist.
@@ -25,6 +26,21 @@ func (t *Table) Select(names ...string) (*Table, error) {
 		out.rows = append(out.rows, picked)
 	}
 	return out, nil
+}
+
+// With returns the table with more columns, which have the same values in every row.
+func (t *Table) With(columns []Column, values []any) *Table {
+	out := *t
+	out.Columns = slices.Concat(t.Columns, columns)
+	out.rows = nil
+	same := make([]any, len(columns))
+	for i, c := range columns {
+		same[i] = normal(c, values[i])
+	}
+	for _, row := range t.rows {
+		out.rows = append(out.rows, slices.Concat(row, same))
+	}
+	return &out
 }
 
 // CheckImage reports whether PlotFile can draw a file of that name.

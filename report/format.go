@@ -178,6 +178,11 @@ func exact(c Column, v any) string {
 	return ""
 }
 
+// ExactNanoseconds is a time as JSON has it: a number of nanoseconds with no digit lost.
+func ExactNanoseconds(t sim.Time) json.RawMessage {
+	return json.RawMessage(exactTime(t, sim.Nanosecond))
+}
+
 // exactTime returns t as a decimal number of units, with no digit lost.
 func exactTime(t, unit sim.Time) string {
 	s := strconv.FormatInt(int64(t/unit), 10)

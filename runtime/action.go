@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
@@ -50,11 +49,7 @@ func (d *actions) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool
 	case hpu.OpLog:
 		if n.cluster.log != nil {
 			mem := c.Program().Memory()
-			line := string(mem[a.Local : a.Local+a.Len])
-			if cut := a.A - uint64(a.Len); cut > 0 {
-				line += fmt.Sprintf("… and %d bytes", cut)
-			}
-			n.cluster.log(int(n.rank), at, r.task.m.rx.handlers.memory.name, line)
+			n.cluster.log(int(n.rank), at, r.task.m.rx.handlers.memory.name, string(mem[a.Local:a.Local+a.Len]))
 		}
 		return 0, false
 	case hpu.OpCAS, hpu.OpFAdd:

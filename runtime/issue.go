@@ -48,12 +48,13 @@ const noFetch = 1<<64 - 1
 // bytes from HPU memory are those of now: the handler may use the buffer again.
 func (n *Node) issueLater(r *run, act hpu.Op, d *hpu.Operation, delay uint64, at sim.Time) int64 {
 	ho, result := n.handlerOp(r, act, d)
-	switch {
-	case result != hpu.OK:
+	if result != hpu.OK {
 		return result
-	case delay > uint64(maxSpan/sim.Nanosecond):
+	}
+	if delay > uint64(maxSpan/sim.Nanosecond) {
 		return hpu.Invalid
-	case commands(act) && n.hpus.commands == n.profile.NIC.HandlerCommands:
+	}
+	if commands(act) && n.hpus.commands == n.profile.NIC.HandlerCommands {
 		return hpu.NoSpace
 	}
 	return n.issueOp(r, act, d, &ho, at.Later(sim.Time(delay)*sim.Nanosecond))
@@ -127,9 +128,6 @@ func (n *Node) handlerOp(r *run, act hpu.Op, d *hpu.Operation) (ho portals.Handl
 	memory := r.ctx.Program().Memory()
 	switch act {
 	case hpu.OpPutFromDevice, hpu.OpToSelf, hpu.OpTimer:
-		if d.Length+uint64(d.UserHdrLen) > uint64(n.profile.Fabric.MTU) { // before anything is copied
-			return ho, hpu.Invalid
-		}
 		ho.Kind = portals.OpPut
 		ho.Data = n.gather(memory, d)
 		if act != hpu.OpPutFromDevice {

@@ -2,15 +2,14 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/experiment/scenario"
 	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/portals"
@@ -58,7 +57,8 @@ func explain(c *cobra.Command, file, format string) error {
 	}
 	x := explanation{Requests: []*explainedRequest{}}
 	err = script.Explain(text, printed{&x}, func(s *script.Step) { x.add(nil, s.Process, s.Text, s.Record, s.Name) })
-	return errors.Join(x.write(c.OutOrStdout()), scriptError(file, err))
+	record := provenance.Record{Build: thisBuild(), Command: "explain", Inputs: []provenance.Input{provenance.NewInput(file, []byte(text))}}
+	return errors.Join(writeIndented(c.OutOrStdout(), &record, x), scriptError(file, err))
 }
 
 func readText(c *cobra.Command, file string) (string, error) {
@@ -80,7 +80,7 @@ func scriptError(file string, err error) error {
 }
 
 func explainScenario(c *cobra.Command, file, format string) error {
-	p, err := scenario.Load(file, scenario.Options{})
+	p, err := scenario.Load(file, scenario.Options{Build: thisBuild()})
 	if err != nil {
 		return badInput(err)
 	}
@@ -100,7 +100,12 @@ func explainScenario(c *cobra.Command, file, format string) error {
 	})
 	_, err = p.Run(c.Context(), nil)
 	if format == "json" {
-		failed = x.write(out)
+		record, e := p.Record()
+		if e != nil {
+			return e
+		}
+		record.Command = "explain"
+		failed = writeIndented(out, record, x)
 	}
 	return errors.Join(failed, err)
 }
@@ -164,12 +169,6 @@ func (x *explanation) begin(q *explainedRequest) *explainedRequest {
 	x.Requests = append(x.Requests, q)
 	x.last[q.Process] = q
 	return q
-}
-
-func (x *explanation) write(out io.Writer) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(x)
 }
 
 // printed takes the lines that a script prints.

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -29,12 +28,15 @@ Files are text or binary, which the content tells; names that end in .gz, .xz or
 }
 
 // readSchedule reads the schedule that an argument names.
-func readSchedule(c *cobra.Command, name string) (*goal.Schedule, error) {
-	if name == "-" {
-		s, err := goal.Read(c.InOrStdin(), goal.ReadOptions{File: "standard input"})
-		return s, badInput(err)
-	}
-	s, err := goal.ReadFile(name, goal.ReadOptions{})
+func readSchedule(m *making, name string) (s *goal.Schedule, err error) {
+	err = m.input(name, func(r io.Reader) (err error) {
+		if name == "-" {
+			s, err = goal.Read(r, goal.ReadOptions{File: "standard input"})
+		} else {
+			s, err = goal.ReadPacked(r, name, goal.ReadOptions{})
+		}
+		return err
+	})
 	return s, badInput(err)
 }
 
@@ -66,21 +68,22 @@ func (f *modelFlags) register(c *cobra.Command) {
 }
 
 // options checks the flags and returns the options of a run of s.
-func (f *modelFlags) options(s *goal.Schedule) (options []goal.Option, err error) {
+func (f *modelFlags) options(m *making, s *goal.Schedule) (options []goal.Option, err error) {
 	if err := f.params.Validate(); err != nil {
 		return nil, badInput(err)
 	}
 	if f.noise == "" {
 		return nil, nil
 	}
-	file, err := os.Open(f.noise)
+	var t *goal.NoiseTrace
+	err = m.input(f.noise, func(r io.Reader) (err error) {
+		t, err = goal.ReadNoise(r, f.noise)
+		return err
+	})
 	if err != nil {
 		return nil, badInput(fmt.Errorf("--noise: %w", err))
 	}
-	t, err := goal.ReadNoise(file, f.noise)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return nil, badInput(err)
-	}
+	m.Seed = &f.seed
 	return []goal.Option{goal.WithNoise(t.Noise(s.Ranks(), f.seed, f.coscheduled))}, nil
 }
 
@@ -152,38 +155,48 @@ func (f *goalRunFlags) run(c *cobra.Command, file string) error {
 	if err := f.check(c); err != nil {
 		return err
 	}
-	s, err := readSchedule(c, file)
+	return f.make(c.Context(), newMaking(c, goalRunName), file, json, c.OutOrStdout())
+}
+
+// make runs the schedule and writes the result.
+func (f *goalRunFlags) make(ctx context.Context, m *making, file string, json bool, out io.Writer) error {
+	if err := m.WithArguments(f.arguments(file)); err != nil {
+		return err
+	}
+	s, err := readSchedule(m, file)
 	if err != nil {
 		return err
 	}
-	out := c.OutOrStdout()
 	if f.on == "nodes" {
 		f.nodes.timeline = f.timeline
-		results, err := runNodes(c, s, &f.nodes)
+		results, err := runNodes(ctx, m, s, &f.nodes)
 		switch {
 		case err != nil:
 			return err
 		case json:
-			return writeNodesJSON(out, results)
+			return writeNodesJSON(out, m, results)
 		}
-		return writeNodesTable(out, results, f.nodes.profile)
+		return writeNodesTable(out, m, results)
 	}
-	r, steps, err := runModel(s, &f.model, f.timeline, f.path)
+	r, steps, err := runModel(m, s, &f.model, f.timeline, f.path)
 	if err != nil {
 		return err
 	}
 	if json {
-		return r.WriteJSON(out)
+		return writeWithOrigin(out, &m.Record, r)
 	}
-	if err := r.WriteTable(out); err != nil || !f.path {
+	if err := r.WriteTable(out); err != nil {
 		return err
 	}
-	return writePath(out, steps)
+	if f.path {
+		return writePath(out, m, steps)
+	}
+	return writeLines(out, &m.Record)
 }
 
 // runModel runs a schedule on the LogGOPS model and draws it if a timeline is asked for. The path is empty if none is.
-func runModel(s *goal.Schedule, model *modelFlags, timeline string, path bool) (r goal.Result, cp goal.CriticalPath, err error) {
-	options, err := model.options(s)
+func runModel(of *making, s *goal.Schedule, model *modelFlags, timeline string, path bool) (r goal.Result, cp goal.CriticalPath, err error) {
+	options, err := model.options(of, s)
 	if err != nil {
 		return r, cp, err
 	}
@@ -193,6 +206,7 @@ func runModel(s *goal.Schedule, model *modelFlags, timeline string, path bool) (
 		if err != nil {
 			return r, cp, badInput(err)
 		}
+		w.Describe(of.Args()...)
 		d := newDrawing(w, s)
 		r, err = m.Run(model.params, append(options, goal.WithTrace(d.span))...)
 		if err = endTimeline(w, err); err != nil || !path {
@@ -239,7 +253,7 @@ func (d *drawing) span(p goal.Span) {
 }
 
 // writePath lists a critical path and where its time goes.
-func writePath(out io.Writer, cp goal.CriticalPath) error {
+func writePath(out io.Writer, m *making, cp goal.CriticalPath) error {
 	t := report.New(
 		report.Column{Name: "start", Unit: "ns", Kind: report.Duration, Scale: "time"},
 		report.Column{Name: "end", Unit: "ns", Kind: report.Duration, Scale: "time"},
@@ -249,6 +263,7 @@ func writePath(out io.Writer, cp goal.CriticalPath) error {
 	)
 	t.Title = fmt.Sprintf("critical path: %d ns computing, %d ns sending, %d ns receiving, %d ns on the way",
 		cp.CalcNS, cp.SendNS, cp.RecvNS, cp.LatencyNS)
+	t.Origin = &m.Record
 	for _, s := range cp.Steps {
 		t.Add(sim.Time(s.Start)*sim.Nanosecond, sim.Time(s.End)*sim.Nanosecond, s.Rank, s.Kind.String(), s.Op.String())
 	}
@@ -268,11 +283,15 @@ network interface, and an arrow for each message. ui.perfetto.dev opens it.`,
 			if output == "" {
 				return badInput(fmt.Errorf("--output: expected the name of a file that ends in one of %s", trace.Extensions))
 			}
-			s, err := readSchedule(c, args[0])
+			m := newMaking(c, goalRunName) // which this is, with another output
+			if err := m.WithArguments((&goalRunFlags{on: "model", model: model}).arguments(args[0])); err != nil {
+				return err
+			}
+			s, err := readSchedule(m, args[0])
 			if err != nil {
 				return err
 			}
-			_, _, err = runModel(s, &model, output, false)
+			_, _, err = runModel(m, s, &model, output, false)
 			return err
 		},
 	}

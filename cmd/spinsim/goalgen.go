@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -128,7 +127,7 @@ func goalConvertCommand() *cobra.Command {
 		Short: "Write a schedule as text or binary",
 		Args:  exactArguments("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return out.write(c, func() (*goal.Schedule, error) { return readSchedule(c, args[0]) })
+			return out.write(c, func() (*goal.Schedule, error) { return readSchedule(newMaking(c, "goal convert"), args[0]) })
 		},
 	}
 	out.register(c)
@@ -146,35 +145,37 @@ func goalStatCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := readSchedule(c, args[0])
+			m := newMaking(c, "goal stat")
+			s, err := readSchedule(m, args[0])
 			if err != nil {
 				return err
 			}
 			st := goal.Stat(s)
 			if asJSON {
-				return json.NewEncoder(c.OutOrStdout()).Encode(st)
+				return writeWithOrigin(c.OutOrStdout(), &m.Record, st)
 			}
-			return writeStats(c.OutOrStdout(), st)
+			return writeStats(c.OutOrStdout(), m, st)
 		},
 	}
 	c.Flags().StringVar(&format, "format", "table", "table or json")
 	return c
 }
 
-func writeStats(out io.Writer, st goal.Stats) error {
-	t := report.New(report.Column{Name: "content", Kind: report.Text}, report.Column{Name: "number", Kind: report.Number})
+func writeStats(out io.Writer, m *making, st goal.Stats) error {
+	t := report.New(report.Column{Name: "content", Kind: report.Text}, report.Column{Name: "number", Kind: report.Count})
+	t.Origin = &m.Record
 	for _, row := range []struct {
 		what string
-		n    float64
+		n    any
 	}{
-		{"ranks", float64(st.Ranks)},
-		{"operations", float64(st.Ops)},
-		{"sends", float64(st.Sends)},
-		{"receives", float64(st.Recvs)},
-		{"computations", float64(st.Calcs)},
-		{"dependencies", float64(st.Dependencies)},
-		{"bytes sent", float64(st.Bytes)},
-		{"ns computed", float64(st.CalcNS)},
+		{"ranks", st.Ranks},
+		{"operations", st.Ops},
+		{"sends", st.Sends},
+		{"receives", st.Recvs},
+		{"computations", st.Calcs},
+		{"dependencies", st.Dependencies},
+		{"bytes sent", st.Bytes},
+		{"ns computed", st.CalcNS},
 	} {
 		t.Add(row.what, row.n)
 	}

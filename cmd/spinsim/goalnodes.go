@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/goal/nodes"
+	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -55,8 +58,8 @@ func formNames() (names []string) {
 }
 
 // configs returns a configuration for each form of matching.
-func (f *nodeFlags) configs() ([]nodes.Config, error) {
-	p, err := runtime.LoadProfile(f.profile, f.overrides...)
+func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
+	p, err := m.profile(f.profile, f.overrides)
 	if err != nil {
 		return nil, badInput(err)
 	}
@@ -68,12 +71,16 @@ func (f *nodeFlags) configs() ([]nodes.Config, error) {
 		return nil, badInput(fmt.Errorf("--trace: expected one form of --matching, got %v", f.matching))
 	}
 	var list []nodes.Config
-	for _, m := range f.matching {
-		o := mpi.DefaultOptions(mpi.Matching(m))
+	m.Seed, m.Engine = &f.seed, f.engine
+	for _, form := range f.matching {
+		o := mpi.DefaultOptions(mpi.Matching(form))
 		o.Eager, o.Buffers = int(eager), f.buffers
 		o.BufferBytes = max(o.BufferBytes, messagesPerBuffer*o.Eager)
 		if err := o.Validate(); err != nil {
 			return nil, badInput(err)
+		}
+		if o.Matching == mpi.Offload {
+			m.AddHandler(provenance.NewHandler("matching", "", matching.Module))
 		}
 		list = append(list, nodes.Config{Profile: p, MPI: o, Seed: f.seed, Engine: f.engine})
 	}
@@ -84,8 +91,8 @@ func (f *nodeFlags) configs() ([]nodes.Config, error) {
 const messagesPerBuffer = 16
 
 // runNodes runs a schedule on nodes, in one form of matching after the other.
-func runNodes(c *cobra.Command, s *goal.Schedule, f *nodeFlags) (results []*nodes.Result, err error) {
-	configs, err := f.configs()
+func runNodes(ctx context.Context, m *making, s *goal.Schedule, f *nodeFlags) (results []*nodes.Result, err error) {
+	configs, err := f.configs(m)
 	if err != nil {
 		return nil, err
 	}
@@ -94,13 +101,14 @@ func runNodes(c *cobra.Command, s *goal.Schedule, f *nodeFlags) (results []*node
 		if w, err = trace.Create(f.timeline, trace.Options{}); err != nil {
 			return nil, badInput(err)
 		}
+		w.Describe(m.Args()...)
 		defer func() { err = endTimeline(w, err) }()
 	}
 	for _, cfg := range configs {
 		if w != nil {
 			cfg.Tracer = w
 		}
-		r, err := nodes.Run(c.Context(), s, cfg)
+		r, err := nodes.Run(ctx, s, cfg)
 		if input := (nodes.InputError{}); errors.As(err, &input) {
 			return nil, badInput(err)
 		}
@@ -113,36 +121,38 @@ func runNodes(c *cobra.Command, s *goal.Schedule, f *nodeFlags) (results []*node
 }
 
 // writeNodesJSON writes one object for each form of matching, in an array.
-func writeNodesJSON(out io.Writer, results []*nodes.Result) error {
+func writeNodesJSON(out io.Writer, m *making, results []*nodes.Result) error {
 	type object struct {
-		Matching    mpi.Matching `json:"matching"`
-		Ranks       int          `json:"ranks"`
-		Events      uint64       `json:"events"`
-		Messages    int64        `json:"messages"`
-		MaxNS       float64      `json:"max_ns"`
-		MaxRank     int          `json:"max_rank"`
-		Speedup     float64      `json:"speedup"`
-		Share       float64      `json:"communication_share"`
-		Unexpected  int64        `json:"unexpected"`
-		Large       int64        `json:"large"`
-		Copied      int64        `json:"copied"`
-		CopiedBytes int64        `json:"copied_bytes"`
-		HostMemory  int64        `json:"host_memory_bytes"`
-		FinishNS    []float64    `json:"finish_ns"`
+		Matching    mpi.Matching      `json:"matching"`
+		Ranks       int               `json:"ranks"`
+		Events      uint64            `json:"events"`
+		Messages    int64             `json:"messages"`
+		MaxNS       json.RawMessage   `json:"max_ns"`
+		MaxRank     int               `json:"max_rank"`
+		Speedup     float64           `json:"speedup"`
+		Share       float64           `json:"communication_share"`
+		Unexpected  int64             `json:"unexpected"`
+		Large       int64             `json:"large"`
+		Copied      int64             `json:"copied"`
+		CopiedBytes int64             `json:"copied_bytes"`
+		HostMemory  int64             `json:"host_memory_bytes"`
+		HostCPU     json.RawMessage   `json:"host_cpu_ns"`
+		FinishNS    []json.RawMessage `json:"finish_ns"`
 	}
 	var list []object
 	for _, r := range results {
 		o := object{
-			Matching: r.Matching, Ranks: r.Ranks, Events: r.Events, Messages: r.Messages.Received, MaxNS: r.Max.Nanoseconds(),
+			Matching: r.Matching, Ranks: r.Ranks, Events: r.Events, Messages: r.Messages.Received, MaxNS: report.ExactNanoseconds(r.Max),
 			MaxRank: r.MaxRank, Speedup: speedup(results[0], r), Share: r.Share(), Unexpected: r.Messages.Unexpected, Large: r.Messages.Large,
 			Copied: r.Messages.Copied, CopiedBytes: r.Messages.CopiedBytes, HostMemory: r.Nodes.HostMemoryBytes,
+			HostCPU: report.ExactNanoseconds(r.Nodes.CPUBusy),
 		}
 		for _, t := range r.Finish {
-			o.FinishNS = append(o.FinishNS, t.Nanoseconds())
+			o.FinishNS = append(o.FinishNS, report.ExactNanoseconds(t))
 		}
 		list = append(list, o)
 	}
-	return json.NewEncoder(out).Encode(list)
+	return writeWithOrigin(out, &m.Record, map[string]any{"results": list})
 }
 
 func speedup(base, r *nodes.Result) float64 {
@@ -158,7 +168,7 @@ func nodeColumns() []report.Column {
 		{Name: "matching", Help: "who matches messages and receives: host (the process, which copies) or offload (the NIC and its handlers)"},
 		{Name: "time", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when the last rank had done all of its operations"},
 		{Name: "speedup", Kind: report.Ratio, Help: "time of the first form divided by time"},
-		{Name: "communication", Kind: report.Share, Help: "share of the ranks' time in which they did not compute"},
+		{Name: "communication_share", Kind: report.Share, Help: "share of the ranks' time in which they did not compute"},
 		{Name: "messages", Kind: report.Count, Help: "messages received, payload checked"},
 		{Name: "unexpected", Kind: report.Count, Help: "of them, those that came before their receive"},
 		{Name: "large", Kind: report.Count, Help: "of them, those above the eager limit"},
@@ -169,13 +179,14 @@ func nodeColumns() []report.Column {
 	}
 }
 
-func writeNodesTable(out io.Writer, results []*nodes.Result, profile string) error {
+func writeNodesTable(out io.Writer, m *making, results []*nodes.Result) error {
 	t := report.New(nodeColumns()...)
 	first := results[0]
-	t.Title = fmt.Sprintf("%d ranks on nodes of %s", first.Ranks, profile)
+	t.Title = fmt.Sprintf("%d ranks on nodes of %s", first.Ranks, m.Profiles[0].Name)
+	t.Origin = &m.Record
 	for _, r := range results {
-		m := r.Messages
-		t.Add(string(r.Matching), r.Max, speedup(first, r), r.Share(), m.Received, m.Unexpected, m.Large, m.Copied, m.CopiedBytes,
+		n := r.Messages
+		t.Add(string(r.Matching), r.Max, speedup(first, r), r.Share(), n.Received, n.Unexpected, n.Large, n.Copied, n.CopiedBytes,
 			r.Nodes.HostMemoryBytes, r.Nodes.CPUBusy)
 	}
 	for _, r := range results[1:] {

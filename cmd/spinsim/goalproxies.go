@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/goal/proxy"
+	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -60,7 +64,37 @@ func (f *proxyFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return badInput(fmt.Errorf("--format: %w", err))
 	}
-	cfg, err := f.config()
+	return f.make(c.Context(), newMaking(c, goalProxiesName), format, c.OutOrStdout())
+}
+
+// goalProxiesName is what the record of a result of goal proxies calls it.
+const goalProxiesName = "goal proxies"
+
+// proxyArguments are those of goal proxies, as a record has them.
+type proxyArguments struct {
+	Profile    string   `json:"profile"`
+	Apps       []string `json:"apps"`
+	Iterations int      `json:"iterations"`
+	Eager      string   `json:"eager"`
+}
+
+// restore sets the flags to what a record says.
+func (f *proxyFlags) restore(r *provenance.Record) error {
+	var a proxyArguments
+	err := r.Parse(&a)
+	*f = proxyFlags{profile: a.Profile, apps: a.Apps, iterations: a.Iterations, eager: a.Eager, engine: r.Engine}
+	if r.Seed != nil {
+		f.seed = *r.Seed
+	}
+	return err
+}
+
+// make runs the applications and writes the result.
+func (f *proxyFlags) make(ctx context.Context, m *making, format report.Format, out io.Writer) error {
+	if err := m.WithArguments(proxyArguments{f.profile, f.apps, f.iterations, f.eager}); err != nil {
+		return err
+	}
+	cfg, err := f.config(m)
 	if err != nil {
 		return badInput(err)
 	}
@@ -69,20 +103,23 @@ func (f *proxyFlags) run(c *cobra.Command) error {
 		if !slices.Contains(f.apps, a.Proxy) {
 			continue
 		}
-		r, err := experiment.RunMatching(c.Context(), a, cfg)
+		r, err := experiment.RunMatching(ctx, a, cfg)
 		if err != nil {
 			return err
 		}
 		results = append(results, r)
 	}
-	t := experiment.MatchingTable(results)
-	t.Title = "asynchronous matching (sPIN'17 §5.1) on " + f.profile
-	t.Notes = []string{"speed-up and deviation are predictions; the computation time gives matching on the host the published share of communication."}
-	return t.Write(c.OutOrStdout(), format)
+	t, err := experiment.MatchingTable(results, &m.Record, cfg.Profile)
+	if err != nil {
+		return err
+	}
+	t.Title = "asynchronous matching (sPIN'17 §5.1) on " + cfg.Profile.Name
+	t.Notes = []string{"gain is a prediction; the computation time gives matching on the host the published share of communication."}
+	return t.Write(out, format)
 }
 
 // config checks the flags.
-func (f *proxyFlags) config() (cfg experiment.MatchingConfig, err error) {
+func (f *proxyFlags) config(m *making) (cfg experiment.MatchingConfig, err error) {
 	for _, name := range f.apps {
 		if !slices.Contains(proxy.Names(), name) {
 			return cfg, fmt.Errorf("--app: no application %q, expected some of %v", name, proxy.Names())
@@ -100,7 +137,9 @@ func (f *proxyFlags) config() (cfg experiment.MatchingConfig, err error) {
 	if err := o.Validate(); err != nil {
 		return cfg, err
 	}
-	cfg.Profile, err = runtime.LoadProfile(f.profile, f.overrides...)
+	cfg.Profile, err = m.profile(f.profile, f.overrides)
+	m.Seed, m.Engine = &f.seed, f.engine
+	m.AddHandler(provenance.NewHandler("matching", "", matching.Module))
 	cfg.Iterations, cfg.Eager, cfg.Seed, cfg.Engine = f.iterations, int(eager), f.seed, f.engine
 	return cfg, err
 }

@@ -1,16 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment/handlerrun"
+	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/spin/build"
 	"github.com/spinsim/spinsim/spin/scaffold"
@@ -137,6 +141,39 @@ func (f *deviceFlags) open(name string) (*runtime.Profile, handlerrun.Module, er
 	return p, m, badInput(errors.Join(errs...))
 }
 
+// record says what a result about a module on a device is made from.
+func (f *deviceFlags) record(c *cobra.Command, name string, p *runtime.Profile, m handlerrun.Module) (*provenance.Record, error) {
+	profile, err := provenance.NewProfile(p)
+	if err != nil {
+		return nil, err
+	}
+	path := name
+	if slices.Contains(handlerrun.Builtins(), name) {
+		path = ""
+	}
+	r := &provenance.Record{
+		Build: thisBuild(), Command: "handler " + c.Name(), Profiles: []provenance.Profile{profile},
+		Handlers: []provenance.Handler{provenance.NewHandler(m.Name, path, m.Wasm)},
+	}
+	return r, r.WithArguments(flagsGiven(c))
+}
+
+// writeLines writes what people read of a record, below a result.
+func writeLines(w io.Writer, r *provenance.Record) error {
+	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(r.Lines(), "\n"))
+	return err
+}
+
+// writeIndented is writeWithOrigin with a line for each value.
+func writeIndented(w io.Writer, r *provenance.Record, v any) error {
+	var line, out bytes.Buffer
+	if err := errors.Join(writeWithOrigin(&line, r, v), json.Indent(&out, line.Bytes(), "", "  ")); err != nil {
+		return err
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -161,11 +198,15 @@ which the device rejects the module, and ends with status 2 if there is one. Cyc
 			if err != nil {
 				return badInput(fmt.Errorf("--memory: %w", err))
 			}
+			record, err := f.record(c, args[0], p, m)
+			if err != nil {
+				return err
+			}
 			in := handlerrun.Inspect(m, p, size)
 			if f.format == "json" {
-				err = writeJSON(c.OutOrStdout(), in)
+				err = writeIndented(c.OutOrStdout(), record, in)
 			} else {
-				err = in.Write(c.OutOrStdout())
+				err = errors.Join(in.Write(c.OutOrStdout()), writeLines(c.OutOrStdout(), record))
 			}
 			return errors.Join(err, badInput(in.Err()))
 		},

@@ -213,10 +213,18 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 		fmt.Fprintf(c.OutOrStdout(), "as in %s\n", f.expect)
 		return nil
 	}
+	record, err := f.record(c, name, cfg.Profile, cfg.Module)
+	if err != nil {
+		return err
+	}
+	record.Engine = f.engine
 	if f.format == "json" {
-		err = writeJSON(c.OutOrStdout(), report)
+		err = writeIndented(c.OutOrStdout(), record, report)
 	} else {
 		err = handlerrun.Text{Format: format, Plain: f.plain}.Write(c.OutOrStdout(), report)
+		if !f.plain {
+			err = errors.Join(err, writeLines(c.OutOrStdout(), record))
+		}
 	}
 	return errors.Join(err, report.Err())
 }

@@ -55,7 +55,7 @@ docs/scenarios.md describes the format.`,
 
 // plan turns file and flags into a plan and a format; everything wrong with them is reported before anything runs.
 func (f *runFlags) plan(file string) (*scenario.Plan, report.Format, error) {
-	o := scenario.Options{Set: f.overrides, Engine: f.engine}
+	o := scenario.Options{Set: f.overrides, Engine: f.engine, Build: thisBuild()}
 	if f.ranksGiven {
 		if f.ranks < 1 {
 			return nil, "", fmt.Errorf("--ranks: %d, expected at least 1", f.ranks)
@@ -92,17 +92,23 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	if f.trace != "" {
 		timeline = f.trace
 	}
+	record, err := p.Record()
+	if err != nil {
+		return err
+	}
 	var tracer sim.Tracer
 	var writer *trace.Writer
 	if timeline != "" {
 		if writer, err = trace.Create(timeline, trace.Options{}); err != nil {
 			return badInput(fmt.Errorf("--trace: %w", err))
 		}
+		writer.Describe(record.Args()...)
 		tracer = writer
 	}
 	result, err := p.Run(c.Context(), tracer)
 	err = endTimeline(writer, err)
 	if result != nil {
+		result.Origin = record
 		err = errors.Join(result.Write(c.OutOrStdout(), format), err)
 	}
 	return err

@@ -72,6 +72,9 @@ func versionOf(info *debug.BuildInfo, path string) string {
 
 // String names the build in a word, such as v0.3.0, v0.0.0-20260101000000-0123456789ab+dirty, devel-0123456789ab or devel.
 func (b Build) String() string {
+	if b.Version == "" {
+		return "of no known version"
+	}
 	if b.Version != devel || b.Commit == "" {
 		return b.Version
 	}

@@ -138,19 +138,34 @@ func isText(data []byte) bool {
 // the ones recorded.
 func (in *Input) Data(read func(name string) ([]byte, error)) (data []byte, err error) {
 	switch {
-	case in.Text != "" || in.Bytes == 0:
-		data = []byte(in.Text)
-	case in.Base64 != nil:
-		data = in.Base64
-	default:
+	case !in.Included():
 		if data, err = read(in.Name); err != nil {
 			return nil, err
 		}
+	case in.Base64 != nil:
+		data = in.Base64
+	default:
+		data = []byte(in.Text)
 	}
-	if is := Hash(data); is != in.SHA256 {
-		return nil, fmt.Errorf("%s has changed: its hash is %s, recorded is %s", in.Name, is, in.SHA256)
+	return data, in.Verify(Hash(data))
+}
+
+// Verify reports an input that has another hash than recorded.
+func (in *Input) Verify(hash string) error {
+	if hash != in.SHA256 {
+		return fmt.Errorf("%s has changed: its hash is %s, recorded is %s", in.Name, hash, in.SHA256)
 	}
-	return data, nil
+	return nil
+}
+
+// Input returns the record of a file by its name, nil if there is none.
+func (r *Record) Input(name string) *Input {
+	for i := range r.Inputs {
+		if r.Inputs[i].Name == name {
+			return &r.Inputs[i]
+		}
+	}
+	return nil
 }
 
 // WithArguments sets the arguments.

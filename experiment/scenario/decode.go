@@ -60,7 +60,7 @@ func Parse(file string, data []byte) (*Spec, error) {
 	if err != nil {
 		return nil, textError(file, err)
 	}
-	s := &Spec{file: file, lines: make(map[string]int)}
+	s := &Spec{file: file, text: data, lines: make(map[string]int)}
 	d := &decoder{file: file, lines: s.lines}
 	d.value(root, reflect.ValueOf(s).Elem(), "")
 	return s, errors.Join(d.errs...)

@@ -8,18 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/hpu"
 	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/runtime"
 )
-
-// Options replace what a scenario says about itself.
-type Options struct {
-	Set    []string // of the profile, "path=value", after those of the scenario
-	Ranks  int      // 0: as the scenario says
-	Seed   *uint64  // nil: as the scenario says
-	Engine string   // "": as the scenario says
-}
 
 // Plan is a scenario that has been checked: every name, file and module is there and every range fits. It can be run any
 // number of times.
@@ -39,6 +32,9 @@ type Plan struct {
 	stepPaths []string
 	stepID    map[string]int // place in stepPaths
 	errs      []error
+	options   Options
+	inputs    []provenance.Input
+	handlers  []provenance.Handler
 	explain   func(*ExplainStep) // nil: nobody
 }
 
@@ -75,7 +71,7 @@ const (
 
 // Load reads and plans the scenario in a file.
 func Load(file string, o Options) (*Plan, error) {
-	data, err := input.Read(file, input.MaxText)
+	data, err := o.read(file, input.MaxText)
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +86,7 @@ func Load(file string, o Options) (*Plan, error) {
 func (s *Spec) Plan(o Options) (*Plan, error) {
 	p := &Plan{
 		spec: s, output: s.Output, ranks: s.Ranks, seed: 1, engine: string(s.Engine), modules: make(map[string]*hpu.Module), stepID: make(map[string]int),
+		options: o, inputs: []provenance.Input{provenance.NewInput(s.file, s.text)},
 	}
 	if o.Ranks != 0 {
 		p.ranks = o.Ranks
@@ -174,6 +171,10 @@ type override struct {
 
 // loadProfile reads the profile with all replacements; more are those of the caller.
 func (p *Plan) loadProfile(more []string) {
+	if p.options.Profile != nil {
+		p.profile = p.options.Profile
+		return
+	}
 	s := p.spec
 	name := s.Profile
 	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, '/') {
@@ -289,17 +290,6 @@ func (p *Plan) entry(name string) *entryPlan {
 	return nil
 }
 
-// readFile gives content of a file its bytes.
-func (p *Plan) readFile(c *Content, path string) {
-	if c.kind != contentFile {
-		return
-	}
-	var err error
-	if c.bytes, err = input.Read(p.relative(c.file), input.MaxData); err != nil {
-		p.fail(path+".file", "%w", err)
-	}
-}
-
 // planHandlers loads the module, finds the handlers and the layout of the state.
 func (p *Plan) planHandlers(e *entryPlan) {
 	h := e.Handlers
@@ -343,24 +333,6 @@ func (p *Plan) anyRank(ranks []int) *env {
 		return p.env
 	}
 	return p.env.with(varRank, int64(ranks[0]))
-}
-
-func (p *Plan) loadModule(name string, lib *library) (*hpu.Module, error) {
-	if m := p.modules[name]; m != nil {
-		return m, nil
-	}
-	var wasm []byte
-	if lib != nil {
-		wasm = lib.wasm
-	} else {
-		var err error
-		if wasm, err = input.Read(p.relative(name), input.MaxModule); err != nil {
-			return nil, err
-		}
-	}
-	m, err := hpu.Load(strings.TrimSuffix(filepath.Base(name), ".wasm"), wasm, p.profile.Device())
-	p.modules[name] = m
-	return m, err
 }
 
 // chooseExports checks the names of the handlers, or takes those that speak for themselves.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -33,6 +34,7 @@ type Result struct {
 	Failures []string // what went wrong, the same as the error of the run
 	Tables   []Table  // those that the scenario asks for
 	Notes    []string
+	Origin   *provenance.Record // what produced it; nil: not known
 }
 
 // statInfo is something that a rank counts.
@@ -81,9 +83,6 @@ func (r *run) result(err error) *Result {
 		x.Title = r.spec.file
 	}
 	x.Tables = r.tables()
-	if r.unlogged > 0 {
-		x.Notes = append(x.Notes, fmt.Sprintf("handlers logged %s more than are shown", plural(r.unlogged, "line", "lines")))
-	}
 	for rank := range r.states {
 		if n := r.rec.ranks[rank].truncated; n > 0 {
 			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s to fit in an entry", rank, plural(int(n), "message truncated", "messages truncated")))
@@ -322,7 +321,11 @@ func (x *Result) Write(w io.Writer, f report.Format) error {
 			return fmt.Errorf("%s holds one table, but the scenario shows %s", f, strings.Join(x.names(), ", "))
 		}
 		for _, t := range x.Tables {
-			if err := t.Write(w, f); err != nil {
+			one := t.Table
+			if x.Origin != nil {
+				one = one.With(provenance.Columns(), x.Origin.Row(&x.Origin.Profiles[0], x.Origin.Handlers))
+			}
+			if err := one.Write(w, f); err != nil {
 				return err
 			}
 		}
@@ -340,11 +343,15 @@ func (x *Result) Write(w io.Writer, f report.Format) error {
 			return err
 		}
 	}
-	for i, note := range x.Notes {
+	below := slices.Clone(x.Notes)
+	if x.Origin != nil {
+		below = append(below, x.Origin.Lines()...)
+	}
+	for i, line := range below {
 		if i == 0 {
 			out.WriteByte('\n')
 		}
-		fmt.Fprintln(&out, note)
+		fmt.Fprintln(&out, line)
 	}
 	_, err := w.Write(out.Bytes())
 	return err
@@ -379,7 +386,10 @@ func (x *Result) names() []string {
 func (x *Result) writeJSON(w io.Writer) error {
 	out := map[string]any{
 		"title": x.Title, "profile": x.Profile, "ranks": x.Ranks, "seed": x.Seed, "failures": append([]string{}, x.Failures...),
-		"checked": x.Checked, "end_ps": int64(x.End), "notes": append([]string{}, x.Notes...),
+		"checked": x.Checked, "end_ns": report.ExactNanoseconds(x.End), "notes": append([]string{}, x.Notes...),
+	}
+	if x.Origin != nil {
+		out["provenance"] = x.Origin
 	}
 	for _, t := range x.Tables {
 		var rows bytes.Buffer

@@ -18,8 +18,6 @@ type run struct {
 	rec      *recorder
 	states   []rankState
 	logs     []logLine
-	logBytes int // of their text
-	unlogged int // lines left out
 	failures []error
 	more     int // failures beyond those kept
 	checked  int // comparisons made
@@ -80,12 +78,6 @@ type latency struct {
 	samples []sim.Time
 }
 
-// What a run keeps of what handlers log; further lines are counted.
-const (
-	maxLogLines = 10_000
-	maxLogBytes = 1 << 20
-)
-
 type logLine struct {
 	at     sim.Time
 	rank   int
@@ -101,11 +93,6 @@ func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err 
 	c, err := runtime.NewCluster(runtime.Config{
 		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec,
 		Log: func(rank int, at sim.Time, module, line string) {
-			if len(r.logs) == maxLogLines || r.logBytes+len(line) > maxLogBytes {
-				r.unlogged++
-				return
-			}
-			r.logBytes += len(line)
 			r.logs = append(r.logs, logLine{at, rank, module, line})
 		},
 	})

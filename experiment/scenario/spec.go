@@ -20,6 +20,7 @@ type Spec struct {
 	Output      Output        `yaml:"output" help:"What to show besides latencies. By default, what the ranks counted, if nothing is measured."`
 
 	file  string
+	text  []byte         // of the file
 	lines map[string]int // by path
 }
 

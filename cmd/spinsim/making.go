@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/spinsim/spinsim/experiment/provenance"
+	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// making is what a result is being made from. Of a result that is made again, the profiles and the inputs come from its record.
+type making struct {
+	provenance.Record
+	again  *provenance.Record // nil: a new result
+	folder string             // of the document with again: files that are not where they were may be there
+	stdin  io.Reader
+}
+
+// newMaking begins the record of a command's result.
+func newMaking(c *cobra.Command, name string) *making {
+	return &making{Record: provenance.Record{Build: thisBuild(), Command: name}, stdin: c.InOrStdin()}
+}
+
+// repeating begins to make a result again. What it says of the program is what the record says, so that equal results are equal bytes.
+func repeating(r *provenance.Record, folder string, stdin io.Reader) *making {
+	return &making{Record: provenance.Record{Build: r.Build, Command: r.Command}, again: r, folder: folder, stdin: stdin}
+}
+
+// profile loads a profile and records it.
+func (m *making) profile(name string, overrides []string) (p *runtime.Profile, err error) {
+	p, err = m.load(name, overrides)
+	if err != nil {
+		return nil, err
+	}
+	recorded, err := provenance.NewProfile(p)
+	m.Profiles = append(m.Profiles, recorded)
+	return p, err
+}
+
+func (m *making) load(name string, overrides []string) (*runtime.Profile, error) {
+	if m.again != nil {
+		i := slices.IndexFunc(m.again.Profiles, func(p provenance.Profile) bool { return p.From == name })
+		if i < 0 {
+			return nil, errors.New("provenance: the profile " + name + " is not recorded")
+		}
+		return m.again.Profiles[i].Load()
+	}
+	return runtime.LoadProfile(name, overrides...)
+}
+
+// input lets parse read a file, or with "-" the standard input, and records it.
+func (m *making) input(name string, parse func(io.Reader) error) (err error) {
+	var recorded *provenance.Input
+	if m.again != nil {
+		if recorded = m.again.Input(name); recorded == nil {
+			return errors.New("provenance: the input " + name + " is not recorded")
+		}
+	}
+	var from io.Reader
+	switch {
+	case recorded != nil && recorded.Included():
+		data, err := recorded.Data(nil)
+		if err != nil {
+			return err
+		}
+		from = bytes.NewReader(data)
+	case name == "-":
+		from = m.stdin
+	default:
+		f, err := os.Open(m.find(name))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		from = f
+	}
+	r := provenance.NewReader(from)
+	if err := parse(r); err != nil {
+		return err
+	}
+	in, err := r.Input(name)
+	if err == nil && recorded != nil {
+		err = recorded.Verify(in.SHA256)
+	}
+	m.Inputs = append(m.Inputs, in)
+	return err
+}
+
+// read returns a file of a result that is made again.
+func (m *making) read(name string, limit int64) ([]byte, error) {
+	return file.Read(m.find(name), limit)
+}
+
+// find returns where a file is: where it was, or beside the document.
+func (m *making) find(name string) string {
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && m.folder != "" && !filepath.IsAbs(name) {
+		if beside := filepath.Join(m.folder, name); beside != name {
+			if _, err := os.Stat(beside); err == nil {
+				return beside
+			}
+		}
+	}
+	return name
+}
+
+// otherHandlers are notes on the built-in module of matching, if it is another one than recorded.
+func (m *making) otherHandlers() (notes []string) {
+	for i := range m.again.Handlers {
+		if err := m.again.Handlers[i].Verify(matching.Module); err != nil {
+			notes = append(notes, err.Error())
+		}
+	}
+	return notes
+}
+
+// flagsGiven are the flags of a command that were set, for the record of results that need no more.
+func flagsGiven(c *cobra.Command) map[string]string {
+	given := make(map[string]string)
+	c.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = f.Value.String() })
+	return given
+}
