@@ -110,8 +110,8 @@ func (b *Benchmark) Run(ctx context.Context, p *Point) (result *Result, err erro
 	if err := c.Run(ctx); err != nil {
 		return nil, w.fail(b, err)
 	}
-	if failed, n := c.HandlerErrors(); n > 0 {
-		return nil, w.fail(b, fmt.Errorf("%d handlers failed, the first: %w", n, failed[0]))
+	if _, n := c.Failures(); n > 0 {
+		return nil, w.fail(b, nil)
 	}
 	if w.finish != nil {
 		if err := w.finish(); err != nil {
@@ -132,12 +132,13 @@ type bench struct {
 	finish    func() error // after the run: what is known only then
 }
 
+// fail says what a measurement failed of: err, if it is not nil, then the messages that were lost and the handlers that failed.
 func (w *bench) fail(b *Benchmark, err error) error {
-	if n := w.c.Stats().PacketsDropped; n > 0 {
-		err = fmt.Errorf("%d packets were dropped, the packet buffer of %v (nic.packet_buffer) was full or handlers failed: %w", n, w.Profile.NIC.PacketBuffer, err)
+	if lost, n := w.c.LostMessages(); n > 0 {
+		err = errors.Join(err, fmt.Errorf("%d messages were lost, the first: %w", n, lost[0]))
 	}
-	if failed, n := w.c.HandlerErrors(); n > 0 && len(failed) > 0 {
-		err = fmt.Errorf("%w\n%d handlers failed, the first: %w", err, n, failed[0])
+	if failed, n := w.c.HandlerErrors(); n > 0 {
+		err = errors.Join(err, fmt.Errorf("%d handlers failed, the first: %w", n, failed[0]))
 	}
 	return fmt.Errorf("%s %s, profile %s, %d ranks, %d B: %w", b.Name, w.Mode, w.Profile.Name, w.Ranks, w.Bytes, err)
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // newWorld returns a world of ranks on a small network with packets of 512 B.
-func newWorld(t testing.TB, ranks int, o mpi.Options, cfg runtime.Config) *mpi.World {
-	p, err := runtime.LoadProfile("spin-int", "fabric.mtu=512")
+func newWorld(t testing.TB, ranks int, o mpi.Options, cfg runtime.Config, overrides ...string) *mpi.World {
+	p, err := runtime.LoadProfile("spin-int", append(overrides, "fabric.mtu=512")...)
 	require.NoError(t, err)
 	cfg.Profile, cfg.Nodes = p, ranks
 	c, err := runtime.NewCluster(cfg)
@@ -212,6 +212,38 @@ func TestErrors(t *testing.T) {
 		require.NoError(t, w.Spawn(1, func(*mpi.Rank) error { return nil }))
 		require.ErrorContains(t, w.Run(context.Background()), "rank 1 dropped 8 messages: its 3 buffers of 4096 B were full of messages")
 	}
+}
+
+// A message that a NIC has no room for ends the run with an error that names it, whether a rank learns of it or waits for ever.
+func TestLostMessagesAreNamed(t *testing.T) {
+	const senders, large = 8, 5000
+	w := newWorld(t, senders+1, options(mpi.Offload), runtime.Config{}, "hpu.cores=1", "hpu.contexts=1", "hpu.clock=10MHz", "hpu.waiting_handlers=1")
+	for rank := 1; rank <= senders; rank++ {
+		require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
+			addr, _, err := r.Alloc(large)
+			if err != nil {
+				return err
+			}
+			_, err = r.Isend(addr, large, 0, 3)
+			return err
+		}))
+	}
+	require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
+		for rank := 1; rank <= senders; rank++ {
+			addr, _, err := r.Alloc(large)
+			if err != nil {
+				return err
+			}
+			if _, err := r.Irecv(addr, large, rank, 3); err != nil {
+				return err
+			}
+		}
+		r.Compute(sim.Millisecond) // and never looks
+		return nil
+	}))
+	err := w.Run(context.Background())
+	require.ErrorContains(t, err, "messages were lost, the first: rank 0 at")
+	require.ErrorContains(t, err, "too many handlers waited for an HPU (hpu.waiting_handlers, 1)")
 }
 
 // A bound saves buffers, and those that are left hold what it promises: here 9 messages, of which a buffer holds 4.

@@ -86,10 +86,13 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 	})
 }
 
-// Run simulates until all programs have returned. A message for which a rank had no buffer and a handler that failed are
-// errors, and so is all that runtime.Cluster.Run reports.
+// Run simulates until all programs have returned. A message for which a rank had no buffer, one that a NIC had no room for and a
+// handler that failed are errors, and so is all that runtime.Cluster.Run reports.
 func (w *World) Run(ctx context.Context) error {
 	err := w.c.Run(ctx)
+	if lost, n := w.c.LostMessages(); n > 0 {
+		err = errors.Join(err, fmt.Errorf("mpi: %d messages were lost, the first: %w", n, lost[0]))
+	}
 	if failed, n := w.c.HandlerErrors(); n > 0 {
 		err = errors.Join(err, fmt.Errorf("mpi: %d handlers failed, the first: %w", n, failed[0]))
 	}

@@ -53,6 +53,8 @@ type Cluster struct {
 	inject   func(rank int, op hpu.Op) int64
 	errors   []HandlerError
 	dropped  int // handler errors beyond those kept
+	losses   []LostMessage
+	lost     int // messages, those that are not kept included
 	codes    map[codeKey]hpu.Image
 }
 

@@ -58,9 +58,11 @@ type hpuPool struct {
 	runs     []run // contexts: core c has runs[c*perCore : (c+1)*perCore]
 	perCore  int
 	tasks    ring[task]
-	promised int   // puts that handlers have made for a later moment
-	commands int   // operations from host memory and timers that handlers have asked for and that have not left
-	buffered int64 // bytes of packets that wait for an HPU
+	promised int          // puts that handlers have made for a later moment
+	dmaBytes int64        // of DMA operations of handlers on their way
+	dmaWaits ring[*dmaOp] // blocking ones that hpu.dma_bytes has no room for
+	commands int          // operations from host memory and timers that handlers have asked for and that have not left
+	buffered int64        // bytes of packets that wait for an HPU
 	egress   ring[*run]
 	acts     actions
 }
@@ -82,23 +84,30 @@ func (p *hpuPool) init(n *Node) {
 func (p *hpuPool) coreOf(r *run) *core { return &p.cores[r.index/p.perCore] }
 
 // admit takes packet i into the packet buffer, or drops it and triggers flow control on the portal table entry
-// (sPIN'17 §3.2).
+// (sPIN'17 §3.2). A packet that a payload handler is to see needs a place in its queue too.
 func (n *Node) admit(m *message, i int) bool {
 	from, to := m.span(i)
 	size := int64(to - from)
-	if n.hpus.buffered+size > int64(n.profile.NIC.PacketBuffer) {
-		n.overflow(m, i)
-		return false
+	switch {
+	case n.hpus.buffered+size > int64(n.profile.NIC.PacketBuffer):
+		n.overflow(m, i, packetBufferFull)
+	case m.rx.phase == phaseHandlers && n.queueFull():
+		n.overflow(m, i, handlersWaiting)
+	default:
+		n.hpus.buffered += size
+		return true
 	}
-	n.hpus.buffered += size
-	return true
+	return false
 }
 
+// queueFull reports whether no header or payload handler may be added to those that wait for an HPU. Completion handlers always
+// may: there is one for a message at most, and the message had a place.
+func (n *Node) queueFull() bool { return n.hpus.tasks.len() >= n.profile.HPU.WaitingHandlers }
+
 // overflow drops packet i for want of room and disables the portal table entry.
-func (n *Node) overflow(m *message, i int) {
+func (n *Node) overflow(m *message, i int, cause shortage) {
 	r := &m.rx
-	n.stats.PacketsDropped++
-	r.dropped += uint64(r.payloadBytes(m, i))
+	n.lose(m, cause, 1, uint64(r.payloadBytes(m, i)))
 	r.lostFirst = r.lostFirst || i == 0
 	n.triggerFlowControl(m)
 	n.dealt(m)

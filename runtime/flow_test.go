@@ -57,12 +57,13 @@ func TestFlowControlWithinMessage(t *testing.T) {
 	only(t, r.targets, portals.EventPTDisabled)
 	puts, acks := all(r.targets, portals.EventPut), all(r.inits, portals.EventAck)
 	require.Equal(t, []uint64{delivered, 100}, []uint64{puts[0].MLength, puts[1].MLength})
+	require.Equal(t, []portals.FailType{portals.NIDropped, portals.NIOK}, []portals.FailType{puts[0].Fail, puts[1].Fail})
 	require.Len(t, puts, 2)
 	require.Len(t, acks, 3)
 	for _, ack := range acks {
 		switch {
 		case ack.UserPtr == 2560:
-			require.Equal(t, []uint64{delivered, uint64(portals.NIOK)}, []uint64{ack.MLength, uint64(ack.Fail)})
+			require.Equal(t, []uint64{delivered, uint64(portals.NIDropped)}, []uint64{ack.MLength, uint64(ack.Fail)})
 		case ack.Fail == portals.NIPTDisabled:
 			require.Zero(t, ack.MLength)
 		default:
@@ -178,7 +179,10 @@ func (s *storm) target(p *runtime.Proc) error {
 			if err := ni.PTEnable(0); err != nil {
 				return err
 			}
-		case ev.MLength == ev.RLength && ev.Fail == portals.NIOK:
+		case ev.Fail == portals.NIOK:
+			if ev.MLength != ev.RLength {
+				return fmt.Errorf("%d of %d bytes, and the event says OK", ev.MLength, ev.RLength)
+			}
 			s.delivered[ev.HdrData]++
 		default:
 			s.partly[ev.HdrData]++
@@ -212,7 +216,10 @@ func (s *storm) sender(p *runtime.Proc) error {
 		if err != nil {
 			return err
 		}
-		if ev.Fail == portals.NIOK && ev.MLength == ev.RLength {
+		if ev.Fail == portals.NIOK {
+			if ev.MLength != ev.RLength {
+				return fmt.Errorf("%d of %d bytes, and the acknowledgement says OK", ev.MLength, ev.RLength)
+			}
 			s.accepted[ev.UserPtr]++
 			left--
 			continue
@@ -238,6 +245,7 @@ func TestStorms(t *testing.T) {
 			queue:   rapid.SampledFrom([]uint64{1, 3, 64}).Draw(t, "queue"),
 			overrides: []string{
 				fmt.Sprintf("nic.packet_buffer=%d", rapid.SampledFrom([]int{3072, 5000, 100_000}).Draw(t, "buffer")),
+				fmt.Sprintf("hpu.waiting_handlers=%d", rapid.SampledFrom([]int{12, 40, 65536}).Draw(t, "queue of handlers")),
 			},
 		}
 		s.run(t)
@@ -249,6 +257,8 @@ func TestStorms(t *testing.T) {
 		for number, times := range s.partly {
 			require.LessOrEqual(t, times, s.told[number], "message %d: bytes dropped, and its initiator did not learn of it", number)
 		}
+		_, lost := s.c.LostMessages()
+		require.Equal(t, len(s.partly) > 0, lost > 0)
 		resent += s.resent
 		for rank := range s.c.Nodes() {
 			require.Zero(t, s.c.Node(rank).Stats().LostActions)

@@ -166,13 +166,13 @@ func (n *Node) headerEnded(m *message, code hpu.Code) {
 		n.processData(m)
 	case hpu.Proceed, hpu.ProceedPending:
 		if r.lostFirst { // the user header was not counted, but would have been deposited now
-			r.dropped += uint64(min(r.skip, int(r.d.MLength)))
+			n.lose(m, r.lost.cause, 0, uint64(min(r.skip, int(r.d.MLength))))
 		}
 		r.skip = 0
 		r.phase = phaseDeposit
 	default:
 		r.phase = phaseDiscard
-		r.dropped = r.d.MLength
+		r.dropped, r.lost = r.d.MLength, loss{} // what was lost would have been discarded now
 	}
 	waiting := r.waiting
 	r.waiting = r.waiting[len(r.waiting):]

@@ -128,10 +128,32 @@ func (n *Node) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
 	if o == nil {
 		return result
 	}
+	if !n.hpus.dmaRoom(n, o) {
+		n.dropDMA(o)
+		return hpu.NoSpace
+	}
+	n.hpus.dmaBytes += int64(o.length)
 	r.handles[free] = dmaHandle{used: true}
 	o.handle = free
 	n.post(at, kindDMA, dmaIssue, o)
 	return int64(free)
+}
+
+// dmaRoom reports whether an operation may go now: hpu.dma_bytes has room for it, and no operation waits for room.
+func (p *hpuPool) dmaRoom(n *Node, o *dmaOp) bool {
+	return p.dmaWaits.len() == 0 && p.dmaFits(n, o)
+}
+
+// dmaFits reports whether hpu.dma_bytes has room for an operation; one that is larger goes when there is no other.
+func (p *hpuPool) dmaFits(n *Node, o *dmaOp) bool {
+	return p.dmaBytes == 0 || p.dmaBytes+int64(o.length) <= int64(n.profile.HPU.DMABytes)
+}
+
+// dropDMA gives up an operation that is not to be made.
+func (n *Node) dropDMA(o *dmaOp) {
+	n.pool().release(o.data)
+	o.memory.uses--
+	n.cluster.dmaOps.put(o)
 }
 
 // blockingDMA puts the operation that a handler is suspended for on the bus.
@@ -142,8 +164,24 @@ func (n *Node) blockingDMA(r *run) {
 		n.proceed(r, result)
 		return
 	}
-	n.dmaStage(o, dmaIssue)
+	if p := &n.hpus; p.dmaRoom(n, o) {
+		p.dmaBytes += int64(o.length)
+		n.dmaStage(o, dmaIssue)
+	} else {
+		p.dmaWaits.push(o)
+	}
 	n.coreIdle(n.hpus.coreOf(r))
+}
+
+// dmaEnded gives the room of an operation back and lets those go on the bus that have waited for it.
+func (n *Node) dmaEnded(length int) {
+	p := &n.hpus
+	p.dmaBytes -= int64(length)
+	for p.dmaWaits.len() > 0 && p.dmaFits(n, p.dmaWaits.front()) {
+		o := p.dmaWaits.pop()
+		p.dmaBytes += int64(o.length)
+		n.dmaStage(o, dmaIssue)
+	}
 }
 
 // dmaStage takes an operation one step further. Each step makes the next: no operation ends before it has taken effect.
@@ -212,8 +250,9 @@ func (n *Node) dmaDone(o *dmaOp) {
 	o.memory.uses--
 	r, result := o.run, o.result
 	current := r.active && r.generation == o.generation
-	handle := o.handle
+	handle, length := o.handle, o.length
 	n.cluster.dmaOps.put(o)
+	n.dmaEnded(length)
 	switch {
 	case !current:
 	case handle == noHandle:

@@ -11,6 +11,12 @@ func (n *Node) check() {
 	if p.buffered < 0 || p.buffered > int64(n.profile.NIC.PacketBuffer) {
 		wrong("%d bytes buffered of %d", p.buffered, n.profile.NIC.PacketBuffer)
 	}
+	if p.dmaBytes < 0 || p.dmaWaits.len() > 0 && p.dmaFits(n, p.dmaWaits.front()) {
+		wrong("%d bytes of DMA are on their way of %d, %d operations wait for room", p.dmaBytes, n.profile.HPU.DMABytes, p.dmaWaits.len())
+	}
+	if n.hpuMemory < 0 || n.hpuMemory > int64(n.profile.HPU.NodeMemory) {
+		wrong("programs have %d bytes of %d", n.hpuMemory, n.profile.HPU.NodeMemory)
+	}
 	if p.promised < 0 || n.tx.device < 0 {
 		wrong("%d puts promised, %d packets from HPU memory in the egress", p.promised, n.tx.device)
 	}

@@ -206,7 +206,11 @@ func (n *Node) issueDue(i *issue) {
 	case hpu.OpCTInc:
 		n.counterResult(i.ni.CTInc(i.ct, portals.CTEvent{Success: i.a, Failure: i.b}))
 	case hpu.OpAck:
-		i.ni.Acknowledge(i.m.rx.d, portals.FailType(i.a))
+		fail := portals.FailType(i.a)
+		if fail == portals.NIOK && i.m.rx.damaged() { // the device knows better
+			fail = portals.NIDropped
+		}
+		i.ni.Acknowledge(i.m.rx.d, fail)
 	default:
 		m := n.prepare(i.ni, i.op)
 		m.completes = i.completes

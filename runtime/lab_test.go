@@ -84,6 +84,7 @@ type setup struct {
 	initiator  func(p *runtime.Proc, md portals.Handle, rig *rig) error
 	peer       func(p *runtime.Proc, rig *rig) error // rank 2 before it waits
 	ptOptions  portals.PTOptions
+	noFlow     bool // the portal table entry has no flow control
 	stuck      bool // the run is to end with a process that waits
 	cfg        func(*runtime.Config)
 	cleanup    func(func()) // of the test if nil; one of many random runs must not live that long
@@ -216,7 +217,11 @@ func (r *rig) runTarget(p *runtime.Proc) error {
 	if r.ct, err = ni.CTAlloc(); err != nil {
 		return err
 	}
-	if _, err := ni.PTAlloc(r.ptOptions|portals.OptPTFlowCtrl, r.eq, 0); err != nil {
+	options := r.ptOptions | portals.OptPTFlowCtrl
+	if r.noFlow {
+		options = r.ptOptions
+	}
+	if _, err := ni.PTAlloc(options, r.eq, 0); err != nil {
 		return err
 	}
 	r.addr, r.host = p.Alloc(hostBytes)

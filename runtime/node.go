@@ -35,22 +35,23 @@ type Node struct {
 	rank    int32
 	id      sim.ID
 
-	cores    []host.Server
-	memory   host.Server // the memory controller
-	dma      dma
-	tx       txPipe
-	hpus     hpuPool
-	ids      *portals.Node // process identifiers
-	procs    []*Proc
-	memories []*HPUMemory
-	nis      []*NI
-	stats    Stats
-	trace    *nodeTrace
-	watch    *watch
-	answers  []answer // who waits for a reply
-	scratch  []byte   // of gather
-	queued   bool     // an interface has operations to send
-	handling bool     // an event of the node is being handled, after which the interfaces are drained
+	cores     []host.Server
+	memory    host.Server // the memory controller
+	dma       dma
+	tx        txPipe
+	hpus      hpuPool
+	ids       *portals.Node // process identifiers
+	procs     []*Proc
+	memories  []*HPUMemory
+	hpuMemory int64 // bytes that the programs have, of hpu.node_memory
+	nis       []*NI
+	stats     Stats
+	trace     *nodeTrace
+	watch     *watch
+	answers   []answer // who waits for a reply
+	scratch   []byte   // of gather
+	queued    bool     // an interface has operations to send
+	handling  bool     // an event of the node is being handled, after which the interfaces are drained
 }
 
 // Stats counts what a node, or with Cluster.Stats all nodes, did since the start of the run.
@@ -58,6 +59,7 @@ type Stats struct {
 	PacketsSent     int64
 	PacketsReceived int64
 	PacketsDropped  int64
+	MessagesLost    int64 // of which packets were dropped for want of room or of a process
 	HandlerCalls    int64
 	HandlerCycles   int64    // charged to handlers
 	FirstHandler    sim.Time // when the first handler ended; 0: none has
@@ -89,6 +91,7 @@ func (s *Stats) add(o *Stats) {
 	s.PacketsSent += o.PacketsSent
 	s.PacketsReceived += o.PacketsReceived
 	s.PacketsDropped += o.PacketsDropped
+	s.MessagesLost += o.MessagesLost
 	s.HandlerCalls += o.HandlerCalls
 	s.HandlerCycles += o.HandlerCycles
 	if o.FirstHandler != 0 && (s.FirstHandler == 0 || o.FirstHandler < s.FirstHandler) {

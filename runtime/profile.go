@@ -70,13 +70,21 @@ type HPUSpec struct {
 	Dispatch         sim.Time  `yaml:"dispatch"`            // from a packet being ready to the handler's first cycle, at most 1 s
 	MaxCycles        int64     `yaml:"max_cycles"`          // 1 to 2^40
 	MaxCyclesPerByte int64     `yaml:"max_cycles_per_byte"` // at most 2^20
-	DMAHandles       int       `yaml:"dma_handles"`         // non-blocking DMA operations one handler may have open, 1 to 65,536
-	MaxCodeBytes     int       `yaml:"max_code_bytes"`
-	MaxFunctions     int       `yaml:"max_functions"`
-	MaxMemoryBytes   int64     `yaml:"max_memory_bytes"`
-	MaxHPUMemory     int64     `yaml:"max_hpu_memory"`
-	MaxCallDepth     int       `yaml:"max_call_depth"`
-	Costs            CostsRef  `yaml:"costs"`
+	// WaitingHandlers is how many handlers of a node may wait for an HPU, 1 to 2^24. A message, or a packet, whose header or payload
+	// handler would be one more is dropped as if the packet buffer were full.
+	WaitingHandlers int `yaml:"waiting_handlers"`
+	DMAHandles      int `yaml:"dma_handles"` // non-blocking DMA operations one handler may have open, 1 to 65,536
+	// DMABytes is how many bytes DMA operations of a node's handlers may have on their way, 1 to 2^40, those included that a handler has
+	// asked for since it was last suspended. Beyond it a non-blocking operation is NO_SPACE and a blocking one waits; one of more bytes
+	// goes alone.
+	DMABytes       Size     `yaml:"dma_bytes"`
+	MaxCodeBytes   int      `yaml:"max_code_bytes"`
+	MaxFunctions   int      `yaml:"max_functions"`
+	MaxMemoryBytes int64    `yaml:"max_memory_bytes"`
+	MaxHPUMemory   int64    `yaml:"max_hpu_memory"`
+	NodeMemory     Size     `yaml:"node_memory"` // bytes, 2^16 to 2^40, of all programs of a node: what the modules declare and the HPU memory
+	MaxCallDepth   int      `yaml:"max_call_depth"`
+	Costs          CostsRef `yaml:"costs"`
 }
 
 // CostsRef is a cost table: in YAML either the name of an embedded one or the table itself.
@@ -239,6 +247,9 @@ func (p *Profile) Validate() error {
 	c.span("hpu.dispatch", p.HPU.Dispatch)
 	c.between("hpu.max_cycles", p.HPU.MaxCycles, 1, 1<<40)
 	c.between("hpu.max_cycles_per_byte", p.HPU.MaxCyclesPerByte, 0, 1<<20)
+	c.between("hpu.dma_bytes", int64(p.HPU.DMABytes), 1, 1<<40)
+	c.between("hpu.node_memory", int64(p.HPU.NodeMemory), 1<<16, 1<<40)
+	c.between("hpu.waiting_handlers", int64(p.HPU.WaitingHandlers), 1, 1<<24)
 	c.between("hpu.dma_handles", int64(p.HPU.DMAHandles), 1, 1<<16)
 	p.Limits.check(&c)
 	errs = append(errs, c.errs...)

@@ -18,6 +18,7 @@ type HPUMemory struct {
 	program *hpu.Program
 	addr    uint32
 	bytes   uint32
+	taken   int64      // of the node's memory
 	funcs   []hpu.Func // handlers given out; the identifier of one is its index + 1
 	names   []string
 	uses    int // messages whose handlers work on it, and their DMA operations on the way
@@ -25,11 +26,12 @@ type HPUMemory struct {
 }
 
 // HPUAllocMem gives a process n bytes of HPU memory with an instance of the handler module (PtlHPUAllocMem). The memory is
-// zeroed. Errors: the module does not fit the device or fails in its own initialisation.
+// zeroed. Errors: the module does not fit the device or fails in its own initialisation; ErrNoSpace: the programs of the node have
+// all of hpu.node_memory.
 func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*HPUMemory, error) {
 	c := p.node.cluster
 	if n < 0 || int64(n) > c.profile.HPU.MaxHPUMemory {
-		return nil, fmt.Errorf("runtime: %d bytes of HPU memory, expected 0 to %d", n, c.profile.HPU.MaxHPUMemory)
+		return nil, fmt.Errorf("runtime: %d bytes of HPU memory, expected 0 to %d (hpu.max_hpu_memory)", n, c.profile.HPU.MaxHPUMemory)
 	}
 	key := codeKey{m, uint32(n)}
 	code := c.codes[key]
@@ -40,11 +42,18 @@ func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*HPUMemory, error) {
 		}
 		c.codes[key] = code
 	}
+	layout, limit := code.Layout(), int64(c.profile.HPU.NodeMemory)
+	needed := int64(layout.Own) + int64(layout.HPUBytes)
+	if needed > limit-p.node.hpuMemory {
+		return nil, fmt.Errorf("runtime: module %s needs %d bytes of NIC memory on rank %d, %d of its own and %d of HPU memory; %d of %d are left (hpu.node_memory): %w",
+			m.Name(), needed, p.node.rank, layout.Own, layout.HPUBytes, limit-p.node.hpuMemory, limit, portals.ErrNoSpace)
+	}
 	program, err := code.Instantiate(fmt.Sprintf("rank %d", p.node.rank), p.node.device())
 	if err != nil {
 		return nil, err
 	}
-	h := &HPUMemory{proc: p, name: m.Name(), module: m, program: program}
+	p.node.hpuMemory += needed
+	h := &HPUMemory{proc: p, name: m.Name(), module: m, program: program, taken: needed}
 	h.addr, h.bytes = program.HPUMemory()
 	p.node.memories = append(p.node.memories, h)
 	h.handle = uint32(len(p.node.memories))
@@ -61,6 +70,7 @@ func (h *HPUMemory) Free() error {
 		return fmt.Errorf("HPU memory %d: %w", h.handle, portals.ErrInUse)
 	}
 	h.freed = true
+	h.proc.node.hpuMemory -= h.taken
 	return h.program.Close()
 }
 

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/spinsim/spinsim/portals"
@@ -22,7 +23,8 @@ type receive struct {
 	skip         int      // bytes of the user header that are not deposited
 	dropped      uint64   // bytes
 	flowCtl      bool
-	lostFirst    bool // flow control has dropped the header packet's payload
+	lostFirst    bool // the header packet's payload was dropped for want of room
+	lost         loss
 	pending      bool // the entry is not completed by this message
 	completes    bool // a completion handler is to run
 	fail         portals.FailType
@@ -81,9 +83,8 @@ func (n *Node) matched(m *message) {
 	n.trace.match(m, r.started, n.now())
 	switch {
 	case r.ni == nil:
-		n.stats.PacketsDropped += int64(m.packets)
 		r.phase = phaseDiscard
-		n.unknownProcess(h)
+		n.unknownProcess(m)
 	case h.Kind == portals.OpAck:
 		n.post(n.dma.write(n.now(), n.profile.DMA.EventBytes), kindAcked, 0, m)
 		return
@@ -103,25 +104,34 @@ func (n *Node) matched(m *message) {
 	n.packet(m, 0)
 }
 
-// unknownProcess tells the initiator of a request, if it waits for an answer, that there is no such process or interface here.
-func (n *Node) unknownProcess(h *portals.Header) {
+// unknownProcess drops a message for a process or an interface that is not here, and tells the initiator of a request, if it waits
+// for an answer.
+func (n *Node) unknownProcess(m *message) {
+	h := &m.hdr
+	n.stats.PacketsDropped += int64(m.packets)
 	answer := portals.OpReply
 	switch h.Kind {
-	case portals.OpAck, portals.OpReply:
+	case portals.OpAck, portals.OpReply: // of a process that has gone: nobody waits for it
 		return
+	}
+	n.messageLost(h, &LostMessage{
+		At: n.now(), Packets: m.packets, Of: m.packets, Bytes: h.RLength, Length: h.RLength,
+		Cause: fmt.Sprintf("there is no process %d with such an interface", h.Target.PID),
+	})
+	switch h.Kind {
 	case portals.OpPut, portals.OpAtomic:
 		if h.AckReq == portals.NoAck {
 			return
 		}
 		answer = portals.OpAck
 	}
-	m := n.pool().get(0, int(n.profile.Fabric.MTU))
-	m.hdr = *h
-	m.hdr.Kind, m.hdr.Fail = answer, portals.NIUndeliverable
-	m.hdr.Initiator, m.hdr.Target = h.Target, h.Initiator
-	m.target = int32(h.Initiator.NID)
-	m.flow = n.cluster.nextFlow()
-	n.enqueue(m, 0)
+	a := n.pool().get(0, int(n.profile.Fabric.MTU))
+	a.hdr = *h
+	a.hdr.Kind, a.hdr.Fail = answer, portals.NIUndeliverable
+	a.hdr.Initiator, a.hdr.Target = h.Target, h.Initiator
+	a.target = int32(h.Initiator.NID)
+	a.flow = n.cluster.nextFlow()
+	n.enqueue(a, 0)
 }
 
 // netifOf is the interface that a header is for, nil if the process or the interface does not exist. The newest is meant where
@@ -151,6 +161,12 @@ func (n *Node) begin(m *message) {
 			Rank: int(n.rank), At: n.now(), Program: h.name, Handler: headerHandler.String(), Err: errors.New("its HPU memory was freed"),
 		})
 		r.phase, r.dropped, r.fail = phaseDiscard, r.d.MLength, portals.NIDropped
+		return
+	}
+	if n.queueFull() {
+		n.lose(m, handlersWaiting, m.packets, r.d.MLength)
+		n.triggerFlowControl(m)
+		r.phase = phaseDiscard
 		return
 	}
 	r.handlers = n.handlersOf(r.d.Spin)
@@ -225,6 +241,14 @@ func (n *Node) complete(m *message) {
 func (n *Node) finish(m *message) {
 	r := &m.rx
 	out := portals.Outcome{Delivered: r.d.MLength - min(r.dropped, r.d.MLength), Fail: r.fail, Pending: r.pending}
+	if r.damaged() {
+		if out.Fail == portals.NIOK {
+			out.Fail = portals.NIDropped
+		}
+		n.messageLost(&m.hdr, &LostMessage{
+			At: r.lost.at, Packets: r.lost.packets, Of: m.packets, Bytes: r.lost.bytes, Length: r.d.MLength, Cause: n.describe(r.lost.cause),
+		})
+	}
 	cookie, fail := r.d.Cookie, r.d.Fail
 	if h := r.handlers.memory; h != nil {
 		h.uses--

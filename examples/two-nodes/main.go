@@ -62,8 +62,8 @@ func run(ctx context.Context, out io.Writer, watch func(*runtime.HandlerStep)) (
 	if err := cluster.Run(ctx); err != nil {
 		return err
 	}
-	if failed, n := cluster.HandlerErrors(); n > 0 {
-		return failed[0]
+	if failures, n := cluster.Failures(); n > 0 {
+		return failures[0]
 	}
 	stats := cluster.Stats()
 	x.say("end", cluster.Engine().Now(), "%d packets, %d handlers of %d cycles", stats.PacketsReceived, stats.HandlerCalls, stats.HandlerCycles)

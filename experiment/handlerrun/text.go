@@ -42,13 +42,7 @@ func (x *experiment) report(cut bool, stuck *sim.StuckError) *Report {
 	slices.SortStableFunc(rep.Handlers, func(a, b *HandlerReport) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(slices.Index(Kinds[:], a.Kind), slices.Index(Kinds[:], b.Kind)), cmp.Compare(a.Packet, b.Packet))
 	})
-	failed, n := x.cluster.HandlerErrors()
-	for _, e := range failed {
-		rep.Errors = append(rep.Errors, fmt.Sprintf("%s handler at %s ns: %v", e.Handler, Nanoseconds(e.At).text(-1), e.Err))
-	}
-	if n > len(failed) {
-		rep.Errors = append(rep.Errors, fmt.Sprintf("%d more handlers failed", n-len(failed)))
-	}
+	rep.Errors = x.failures()
 	for _, m := range rep.Messages {
 		if m.Refused != "" {
 			rep.Errors = append(rep.Errors, fmt.Sprintf("message %d was refused: %s", m.Number, m.Refused))
@@ -71,7 +65,26 @@ func (x *experiment) report(cut bool, stuck *sim.StuckError) *Report {
 	return rep
 }
 
-// Err is nil if no handler failed, every message was taken and the run came to its end.
+// failures are the handlers that failed and the messages that were lost.
+func (x *experiment) failures() (errs []string) {
+	failed, n := x.cluster.HandlerErrors()
+	for _, e := range failed {
+		errs = append(errs, fmt.Sprintf("%s handler at %s ns: %v", e.Handler, Nanoseconds(e.At).text(-1), e.Err))
+	}
+	if n > len(failed) {
+		errs = append(errs, fmt.Sprintf("%d more handlers failed", n-len(failed)))
+	}
+	lost, n := x.cluster.LostMessages()
+	for _, l := range lost {
+		errs = append(errs, fmt.Sprintf("a message was lost: %v", l))
+	}
+	if n > len(lost) {
+		errs = append(errs, fmt.Sprintf("%d more messages were lost", n-len(lost)))
+	}
+	return errs
+}
+
+// Err is nil if no handler failed, every message was taken, none was lost and the run came to its end.
 func (r *Report) Err() error {
 	if len(r.Errors) == 0 {
 		return nil

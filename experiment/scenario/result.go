@@ -49,6 +49,7 @@ var stats = []statInfo{
 	{"packets_sent", "Packets put on the wire.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsSent })},
 	{"packets_received", "Packets that arrived.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsReceived })},
 	{"packets_dropped", "Packets dropped for want of room or of a process.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsDropped })},
+	{"messages_lost", "Messages to the rank of which packets were dropped for want of room or of a process.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.MessagesLost })},
 	{"messages_refused", "Messages that no entry took.", report.Count, ofRank(func(c *counts) int64 { return c.refused })},
 	{"messages_truncated", "Messages of which an entry took only a part.", report.Count, ofRank(func(c *counts) int64 { return c.truncated })},
 	{"handler_calls", "Handlers that ran.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.HandlerCalls })},

@@ -24,7 +24,7 @@ type run struct {
 	excused  map[excuse]bool
 }
 
-// excuse is a number that an expectation has looked at: a failed handler or a refused message is then no surprise.
+// excuse is a number that an expectation has looked at: a failed handler, a lost or a refused message is then no surprise.
 type excuse struct {
 	stat StatName
 	rank int
@@ -147,7 +147,7 @@ func (r *run) finish(err error) (*Result, error) {
 	return r.result(err), err
 }
 
-// surprises makes failed handlers and refused messages failures of the run, unless an expectation has looked at their number.
+// surprises makes failed handlers, lost and refused messages failures of the run, unless an expectation has looked at their number.
 func (r *run) surprises(failed []runtime.HandlerError, total int) {
 	for _, f := range failed {
 		if !r.excused[excuse{"handler_errors", f.Rank}] {
@@ -156,6 +156,15 @@ func (r *run) surprises(failed []runtime.HandlerError, total int) {
 	}
 	if total > len(failed) {
 		r.fail(fmt.Errorf("%d handlers failed, of which %d are known", total, len(failed)))
+	}
+	lost, all := r.cluster.LostMessages()
+	for _, l := range lost {
+		if !r.excused[excuse{"messages_lost", l.Rank}] {
+			r.fail(l)
+		}
+	}
+	if all > len(lost) {
+		r.fail(fmt.Errorf("%d messages were lost, of which %d are known", all, len(lost)))
 	}
 	for _, m := range r.rec.refused {
 		if !r.excused[excuse{"messages_refused", m.rank}] {
@@ -205,6 +214,14 @@ func (r *run) whatWentWrong(failed []runtime.HandlerError) error {
 			break
 		}
 		errs = append(errs, f)
+	}
+	lost, all := r.cluster.LostMessages()
+	for i, l := range lost {
+		if i == keptFailures {
+			errs = append(errs, fmt.Errorf("and %d more messages were lost", all-i))
+			break
+		}
+		errs = append(errs, l)
 	}
 	for _, m := range r.rec.refused {
 		errs = append(errs, m)

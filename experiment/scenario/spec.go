@@ -137,7 +137,7 @@ type StateCheck struct {
 
 // StatCheck compares what a rank counted.
 type StatCheck struct {
-	Name   StatName `yaml:"name" required:"true" help:"What was counted. A failed handler and a refused message make the run fail unless their number is expected here."`
+	Name   StatName `yaml:"name" required:"true" help:"What was counted. A failed handler, a lost and a refused message make the run fail unless their number is expected here."`
 	Ranks  RankSet  `yaml:"ranks" help:"Default: each rank; in a program, its own."`
 	Bounds `yaml:",inline"`
 }
