@@ -30,6 +30,7 @@ type Point struct {
 	Engine  string     // wasm engine; empty: the default
 	Handler *Handler   // the user's module in place of the built-in one; nil: built-in
 	Tracer  sim.Tracer // nil: none
+	Limits  sim.Limits // of the run
 
 	Work *WorkPoint // benchmark hpus only
 }
@@ -97,7 +98,7 @@ func Find(name string) (*Benchmark, error) {
 // handler error are errors.
 func (b *Benchmark) Run(ctx context.Context, p *Point) (result *Result, err error) {
 	c, err := runtime.NewCluster(runtime.Config{
-		Profile: p.Profile, Nodes: p.Ranks, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer,
+		Profile: p.Profile, Nodes: p.Ranks, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
 	})
 	if err != nil {
 		return nil, err

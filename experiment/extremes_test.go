@@ -75,7 +75,7 @@ func ends(base *runtime.Profile, get func(*runtime.Profile) reflect.Value) []ref
 			}
 			if valid(mid) {
 				good = mid
-			} else if valid(mid &^ 1) && mid&^1 != good { // even numbers only, as a switch's ports
+			} else if valid(mid&^1) && mid&^1 != good { // even numbers only, as a switch's ports
 				good = mid &^ 1
 			} else {
 				bad = mid

@@ -29,6 +29,7 @@ type Sweep struct {
 	Handler   *Handler
 	Traced    bool       // a timeline is wanted: exactly one point
 	Tracer    sim.Tracer // that records it, set before Run
+	Limits    sim.Limits // of each measurement
 
 	Build    provenance.Build     // whose results these are
 	Recorded []provenance.Profile // in place of what Profiles and Overrides would load; nil: load
@@ -53,7 +54,7 @@ func (s *Sweep) Points() ([]*Point, error) {
 		profiles = append(profiles, p)
 		for _, size := range s.Sizes {
 			for _, ranks := range s.Ranks {
-				base := Point{Profile: p, Ranks: ranks, Bytes: size, Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Tracer: s.Tracer}
+				base := Point{Profile: p, Ranks: ranks, Bytes: size, Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Tracer: s.Tracer, Limits: s.Limits}
 				more, err := s.variants(name, base)
 				if err != nil {
 					return nil, err
@@ -201,13 +202,13 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 		})
 	}
 	wg.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	for _, err := range failures {
 		if err != nil {
 			return nil, err
 		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
 	}
 	return results, nil
 }

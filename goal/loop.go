@@ -1,13 +1,23 @@
 package goal
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/sim"
+)
 
 // loop runs until no event is left.
 func (m *Simulator) loop() error {
-	for {
+	limited := m.limits != sim.Limits{}
+	for n := uint64(0); ; n++ {
 		e, ok := m.queue.pop()
 		if !ok {
 			return nil
+		}
+		if limited || n%lookEvery == 0 {
+			if err := m.stopped(n, e); err != nil {
+				return err
+			}
 		}
 		if e.time > maxTime {
 			return fmt.Errorf("goal: %w", ErrOverflow)

@@ -1,6 +1,11 @@
 package goal
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+
+	"github.com/spinsim/spinsim/sim"
+)
 
 // none ends a list of operations.
 const none = ^uint32(0)
@@ -40,6 +45,9 @@ type Simulator struct {
 	waiting  int // messages in unexpected queues
 	stuck    []uint32
 	result   Result
+
+	limits sim.Limits
+	ctx    context.Context // of the run
 }
 
 // simOp is an operation as the loop wants it, with what changes in a run beside what does not: large runs are bound by
@@ -214,6 +222,7 @@ func (m *Simulator) Run(p Params, options ...Option) (Result, error) {
 		return Result{}, err
 	}
 	m.p, m.noise, m.watch = p, nil, nil
+	m.limits, m.ctx = sim.Limits{}, context.Background()
 	for _, o := range options {
 		o(m)
 	}

@@ -106,6 +106,14 @@ func New(columns ...Column) *Table {
 	return &Table{Columns: columns}
 }
 
+// AddColumn appends a column with the same value in every row there is.
+func (t *Table) AddColumn(c Column, value any) {
+	t.Columns = append(slices.Clone(t.Columns), c)
+	for i, row := range t.rows {
+		t.rows[i] = append(slices.Clone(row), normal(c, value))
+	}
+}
+
 // Add appends a row. It panics if the values do not fit the columns.
 func (t *Table) Add(values ...any) {
 	if len(values) != len(t.Columns) {

@@ -24,6 +24,8 @@ type Config struct {
 	Engine string
 	// Tracer records a timeline; nil: none. Results do not depend on it.
 	Tracer sim.Tracer
+	// Limits end a run with a *sim.LimitError; the zero value is none.
+	Limits sim.Limits
 	// Log receives the lines that handlers log; nil: they are dropped.
 	Log func(rank int, at sim.Time, program, line string)
 	// Explain is told of every step of the processes' Portals interfaces as it happens, events included; nil: nobody. Results
@@ -97,6 +99,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	}
 	eng := sim.New(cfg.Seed)
 	eng.SetTracer(cfg.Tracer)
+	eng.SetLimits(cfg.Limits)
 	fab, err := fabric.New(eng, cfg.Profile.Fabric, cfg.Nodes)
 	if err != nil {
 		return nil, errors.Join(err, executor.Close())
@@ -146,7 +149,7 @@ func (c *Cluster) Close() error {
 
 // Run simulates until nothing is left to happen. It returns the first error of a host program, a *sim.StuckError if a program
 // or a handler still waits for something, or nil. Handler errors do not end a run; see HandlerErrors.
-// When ctx is done the run ends with its error.
+// When ctx is done the run ends with its cause; a *sim.LimitError as the cause is completed.
 func (c *Cluster) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { c.engine.Interrupt(context.Cause(ctx)) })
 	defer stop()

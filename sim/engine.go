@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -68,6 +69,8 @@ type Engine struct {
 	alive     int
 	watched   []Waiter
 	interrupt atomic.Pointer[error]
+	until     Time   // limits of the run
+	most      uint64 // events
 }
 
 // group names a run of actors registered together.
@@ -78,7 +81,7 @@ type group struct {
 
 // New returns an engine at time 0 with no actors. All random streams follow from
 // seed.
-func New(seed uint64) *Engine { return &Engine{seed: seed} }
+func New(seed uint64) *Engine { return &Engine{seed: seed, until: MaxTime, most: ^uint64(0)} }
 
 // Seed returns the seed given to New.
 func (e *Engine) Seed() uint64 { return e.seed }
@@ -198,6 +201,15 @@ func (e *Engine) Fail(err error) {
 // goroutine. A later Run returns err at once.
 func (e *Engine) Interrupt(err error) { e.interrupt.CompareAndSwap(nil, &err) }
 
+// interrupted ends the run before event ev.
+func (e *Engine) interrupted(err error, ev *Event) {
+	var limit *LimitError
+	if errors.As(err, &limit) {
+		err = e.cut(limit, ev)
+	}
+	e.Fail(err)
+}
+
 // interruptEvery is how many events pass between looks at an interrupt; a power of two.
 const interruptEvery = 4096
 
@@ -216,9 +228,12 @@ func (e *Engine) run(limit Time) error {
 	for n := 1; !e.stopped && e.q.pop(limit, ev); n++ {
 		if n%interruptEvery == 0 {
 			if err := e.interrupt.Load(); err != nil {
-				e.Fail(*err)
+				e.interrupted(*err, ev)
 				break
 			}
+		}
+		if (ev.Time > e.until || e.handled >= e.most) && e.exceeds(ev) {
+			break
 		}
 		if ev.Kind >= KindReserved {
 			e.resume(ev)

@@ -1,6 +1,9 @@
 package sim
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Process is a host program: ordinary sequential code that waits in virtual
 // time. Its methods other than Wake, Name and Done are for the program itself.
@@ -34,7 +37,7 @@ const (
 // before the caller is back. An error of f ends the run and is returned by it,
 // with the name; a panic of f comes out of Run.
 func (e *Engine) Spawn(owner ID, name string, f func(p *Process) error) *Process {
-	p := &Process{eng: e, owner: owner, name: name, body: f, since: e.now, what: "to start"}
+	p := &Process{eng: e, owner: owner, name: name, body: f, since: e.now, what: "its start"}
 	e.processes = append(e.processes, p)
 	e.alive++
 	e.Post(e.now, owner, owner, kindResume, 0, 0, p)
@@ -83,7 +86,7 @@ func (p *Process) Sleep(d Time) { p.SleepUntil(p.eng.now.Later(d)) }
 // sleep short; it is remembered for the next Park.
 func (p *Process) SleepUntil(t Time) {
 	p.eng.Post(t, p.owner, p.owner, kindResume, p.generation, 0, p)
-	p.wait(processSleeping, "to sleep")
+	p.wait(processSleeping, "the end of its sleep")
 }
 
 // Park waits until somebody calls Wake; if somebody has since the last Park
@@ -160,7 +163,13 @@ func (e *Engine) resume(ev *Event) {
 }
 
 func (p *Process) main() {
-	if err := p.body(p); err != nil {
+	err := p.body(p)
+	var limit *LimitError
+	if errors.As(err, &limit) { // the program has seen the interruption first
+		next, _ := p.eng.q.next()
+		p.eng.Fail(&LimitError{limit.Limit, p.eng.now, p.eng.handled, p.eng.q.pending, next, p.eng.waiting()})
+	}
+	if err != nil {
 		p.eng.Fail(fmt.Errorf("process %s at %v: %w", p.name, p.eng.now, err))
 	}
 }

@@ -36,18 +36,30 @@ const stuckShown = 10
 func (s *StuckError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "nothing left to happen at %v, but %d still wait:", s.At, len(s.Waiting))
-	for i, w := range s.Waiting {
-		if i == stuckShown {
-			fmt.Fprintf(&b, "\n  ... and %d more", len(s.Waiting)-i)
-			break
-		}
-		fmt.Fprintf(&b, "\n  %s waits since %v for %s", w.Who, w.Since, w.What)
-	}
+	listWaiting(&b, s.Waiting)
 	return b.String()
 }
 
+func listWaiting(b *strings.Builder, all []Waiting) {
+	for i, w := range all {
+		if i == stuckShown {
+			fmt.Fprintf(b, "\n  ... and %d more", len(all)-i)
+			break
+		}
+		fmt.Fprintf(b, "\n  %s waits since %v for %s", w.Who, w.Since, w.What)
+	}
+}
+
 func (e *Engine) stuck() error {
-	var all []Waiting
+	all := e.waiting()
+	if len(all) == 0 {
+		return nil
+	}
+	return &StuckError{e.now, all}
+}
+
+// waiting lists everybody who waits.
+func (e *Engine) waiting() (all []Waiting) {
 	for _, p := range e.processes {
 		if p.state != processDone && !p.background {
 			all = append(all, Waiting{p.name, p.since, p.waitsFor()})
@@ -56,8 +68,5 @@ func (e *Engine) stuck() error {
 	for _, w := range e.watched {
 		w.Waiting(func(x Waiting) { all = append(all, x) })
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	return &StuckError{e.now, all}
+	return all
 }

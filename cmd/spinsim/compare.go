@@ -27,6 +27,7 @@ type compareFlags struct {
 	seed                        uint64
 	engine, format, plot, trace string
 	all                         bool
+	limitFlags
 }
 
 func compareCommand() *cobra.Command {
@@ -48,7 +49,7 @@ func benchmarkCommand(b *experiment.Benchmark) *cobra.Command {
 	c := &cobra.Command{
 		Use:   b.Name,
 		Short: b.Short,
-		Long:  b.Long,
+		Long:  b.Long + limitsHelp,
 		Args:  exactArguments(),
 		RunE:  func(c *cobra.Command, _ []string) error { return f.run(c, b) },
 	}
@@ -72,6 +73,7 @@ func benchmarkCommand(b *experiment.Benchmark) *cobra.Command {
 	flags.BoolVar(&f.all, "all", false, "show all columns in the table, not only latencies")
 	flags.StringVar(&f.plot, "plot", "", "draw the result: `FILE.svg` or FILE.png")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline of one run for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
+	f.register(c, "each measurement", false)
 	return c
 }
 
@@ -96,6 +98,9 @@ func (f *compareFlags) sweep(b *experiment.Benchmark) (*experiment.Sweep, error)
 		}
 	}
 	var err error
+	if s.Limits, err = f.limits(); err != nil {
+		errs = append(errs, err)
+	}
 	s.Sizes, err = parseInts(f.sizes, parseSize)
 	keep("size", err)
 	if f.ranks != "" {
@@ -150,7 +155,9 @@ func (f *compareFlags) run(c *cobra.Command, b *experiment.Benchmark) error {
 		writer.Describe(s.Record().Args()...)
 		s.Tracer = writer
 	}
-	results, err := f.measure(c.Context(), c.ErrOrStderr(), s)
+	ctx, cancel := f.context(c)
+	defer cancel()
+	results, err := f.measure(ctx, c.ErrOrStderr(), s)
 	err = endTimeline(writer, err)
 	if err != nil {
 		return err

@@ -106,6 +106,8 @@ type goalRunFlags struct {
 	format   string
 	timeline string
 	path     bool
+	limitFlags
+	bounds sim.Limits
 }
 
 func goalRunCommand() *cobra.Command {
@@ -116,7 +118,7 @@ func goalRunCommand() *cobra.Command {
 		Long: `Run computes the finishing time of every rank, in the LogGOPS model (LogGOPS'10) or, with --on nodes, on simulated nodes: sends
 and receives are then real messages, matched by the host or by its network interface (sPIN'17 §5.1), and every byte is checked.
 
-A schedule that does not finish is reported with the operations that wait, and the exit status is 1.`,
+A schedule that does not finish is reported with the operations that wait, and the exit status is 1.` + limitsHelp,
 		Args: exactArguments("FILE"),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
@@ -126,6 +128,7 @@ A schedule that does not finish is reported with the operations that wait, and t
 	c.Flags().StringVar(&f.format, "format", "table", "table or json")
 	c.Flags().StringVar(&f.timeline, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 	c.Flags().BoolVar(&f.path, "critical-path", false, "model: show below the table the operations on which the last finishing time hangs")
+	f.register(c, "each run", false)
 	return c
 }
 
@@ -155,7 +158,12 @@ func (f *goalRunFlags) run(c *cobra.Command, file string) error {
 	if err := f.check(c); err != nil {
 		return err
 	}
-	return f.make(c.Context(), newMaking(c, goalRunName), file, json, c.OutOrStdout())
+	if f.bounds, err = f.limits(); err != nil {
+		return badInput(err)
+	}
+	ctx, cancel := f.context(c)
+	defer cancel()
+	return f.make(ctx, newMaking(c, goalRunName), file, json, c.OutOrStdout())
 }
 
 // make runs the schedule and writes the result.
@@ -168,7 +176,7 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file string, json bo
 		return err
 	}
 	if f.on == "nodes" {
-		f.nodes.timeline = f.timeline
+		f.nodes.timeline, f.nodes.limits = f.timeline, f.bounds
 		results, err := runNodes(ctx, m, s, &f.nodes)
 		switch {
 		case err != nil:
@@ -178,7 +186,7 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file string, json bo
 		}
 		return writeNodesTable(out, m, results)
 	}
-	r, steps, err := runModel(m, s, &f.model, f.timeline, f.path)
+	r, steps, err := runModel(m, s, &f.model, f.timeline, f.path, goal.WithContext(ctx), goal.WithLimits(f.bounds))
 	if err != nil {
 		return err
 	}
@@ -195,11 +203,12 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file string, json bo
 }
 
 // runModel runs a schedule on the LogGOPS model and draws it if a timeline is asked for. The path is empty if none is.
-func runModel(of *making, s *goal.Schedule, model *modelFlags, timeline string, path bool) (r goal.Result, cp goal.CriticalPath, err error) {
+func runModel(of *making, s *goal.Schedule, model *modelFlags, timeline string, path bool, limits ...goal.Option) (r goal.Result, cp goal.CriticalPath, err error) {
 	options, err := model.options(of, s)
 	if err != nil {
 		return r, cp, err
 	}
+	options = append(options, limits...)
 	m := goal.NewSimulator(s)
 	if timeline != "" {
 		w, err := trace.Create(timeline, trace.Options{})
@@ -291,7 +300,7 @@ network interface, and an arrow for each message. ui.perfetto.dev opens it.`,
 			if err != nil {
 				return err
 			}
-			_, _, err = runModel(m, s, &model, output, false)
+			_, _, err = runModel(m, s, &model, output, false, goal.WithContext(c.Context()))
 			return err
 		},
 	}

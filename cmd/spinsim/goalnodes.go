@@ -18,6 +18,7 @@ import (
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
 )
 
@@ -31,6 +32,7 @@ type nodeFlags struct {
 	seed      uint64
 	engine    string
 	timeline  string
+	limits    sim.Limits
 }
 
 // names are those of the flags, which the endpoint model does not have.
@@ -82,7 +84,7 @@ func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 		if o.Matching == mpi.Offload {
 			m.AddHandler(provenance.NewHandler("matching", "", matching.Module))
 		}
-		list = append(list, nodes.Config{Profile: p, MPI: o, Seed: f.seed, Engine: f.engine})
+		list = append(list, nodes.Config{Profile: p, MPI: o, Seed: f.seed, Engine: f.engine, Limits: f.limits})
 	}
 	return list, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
 )
 
@@ -20,6 +21,9 @@ func endTimeline(w *trace.Writer, err error) error {
 	case errors.Is(err, context.Canceled):
 		w.Discard()
 		return err
+	}
+	if limit := (*sim.LimitError)(nil); errors.As(err, &limit) {
+		w.Instant(w.Track("run", 0, "limit"), "incomplete: stopped by the limit of "+limit.Limit, limit.At, 0)
 	}
 	return errors.Join(err, w.Close())
 }

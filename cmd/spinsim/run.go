@@ -20,6 +20,7 @@ type runFlags struct {
 	engine, format        string
 	table, trace          string
 	ranksGiven, seedGiven bool
+	limitFlags
 }
 
 // runCommand carries out a scenario.
@@ -35,7 +36,7 @@ a program waits for ever, and 2 if the file or a flag is wrong; then nothing has
   spinsim scenario example count > count.yaml
   spinsim run count.yaml
 
-docs/scenarios.md describes the format.`,
+docs/scenarios.md describes the format.` + limitsHelp,
 		Args: exactArguments("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.ranksGiven, f.seedGiven = c.Flags().Changed("ranks"), c.Flags().Changed("seed")
@@ -50,6 +51,7 @@ docs/scenarios.md describes the format.`,
 	flags.StringVar(&f.format, "format", "", "format `NAME` in place of the scenario's: table, csv, json, ndjson or markdown")
 	flags.StringVar(&f.table, "table", "", "show the table `NAME` only: latency, stats, state, memory, events or log")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
+	f.register(c, "the run", false)
 	return c
 }
 
@@ -64,6 +66,10 @@ func (f *runFlags) plan(file string) (*scenario.Plan, report.Format, error) {
 	}
 	if f.seedGiven {
 		o.Seed = &f.seed
+	}
+	var err error
+	if o.Limits, err = f.limits(); err != nil {
+		return nil, "", err
 	}
 	p, err := scenario.Load(file, o)
 	if err != nil {
@@ -105,7 +111,9 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 		writer.Describe(record.Args()...)
 		tracer = writer
 	}
-	result, err := p.Run(c.Context(), tracer)
+	ctx, cancel := f.context(c)
+	defer cancel()
+	result, err := p.Run(ctx, tracer)
 	err = endTimeline(writer, err)
 	if result != nil {
 		result.Origin = record

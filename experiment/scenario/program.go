@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -12,7 +13,7 @@ import (
 // steps does the steps of a program, or of a repeat in it.
 func (r *run) steps(st *rankState, steps []Step, path string, at *env) error {
 	for i := range steps {
-		if err := r.ctx.Err(); err != nil {
+		if err := context.Cause(r.ctx); err != nil {
 			return err
 		}
 		s := &steps[i]
@@ -102,7 +103,7 @@ func (r *run) each(st *rankState, t *Target, at *env, post func(*env) error) err
 	}
 	start := st.proc.Now()
 	for i := range n {
-		if err := r.ctx.Err(); err != nil {
+		if err := context.Cause(r.ctx); err != nil {
 			return err
 		}
 		if t.Interval != nil {

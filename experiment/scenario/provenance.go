@@ -11,6 +11,7 @@ import (
 	"github.com/spinsim/spinsim/hpu"
 	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // Options replace what a scenario says about itself.
@@ -23,6 +24,7 @@ type Options struct {
 	Build   provenance.Build                                        // whose results these are
 	Profile *runtime.Profile                                        // in place of the scenario's with its Set; nil: as the scenario says
 	Read    func(name string, limit int64) (data []byte, err error) // reads a file that is not longer than limit; nil: from the disk
+	Limits  sim.Limits
 }
 
 // read returns a file that a scenario needs.

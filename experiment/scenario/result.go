@@ -35,6 +35,8 @@ type Result struct {
 	Tables   []Table  // those that the scenario asks for
 	Notes    []string
 	Origin   *provenance.Record // what produced it; nil: not known
+	// Incomplete: a limit has ended the run, and all that is shown is of what came before.
+	Incomplete bool
 }
 
 // statInfo is something that a rank counts.
@@ -75,7 +77,7 @@ func ofRank(get func(*counts) int64) func(*run, int) int64 {
 func (r *run) result(err error) *Result {
 	x := &Result{
 		Title: r.spec.Title, Profile: r.profile.Name, Ranks: r.ranks, Seed: r.seed,
-		End: r.cluster.Engine().Now(), Checked: r.checked,
+		End: r.cluster.Engine().Now(), Checked: r.checked, Incomplete: r.incomplete,
 	}
 	if err != nil {
 		x.Failures = strings.Split(err.Error(), "\n")
@@ -123,6 +125,9 @@ func (r *run) tables() (list []Table) {
 			title, t.Table = "What handlers logged", r.logTable()
 		}
 		t.Title = title
+		if r.incomplete {
+			t.AddColumn(report.Column{Name: "incomplete", Kind: report.Flag, Help: "A limit has ended the run: the row is of what came before."}, true)
+		}
 		list = append(list, t)
 	}
 	return list
@@ -296,6 +301,8 @@ func (r *run) logTable() *report.Table {
 func (x *Result) Summary() string {
 	outcome := "nothing was expected"
 	switch {
+	case x.Incomplete:
+		outcome = "INCOMPLETE"
 	case x.Failures != nil:
 		outcome = "FAILED"
 	case x.Checked > 0:
@@ -391,6 +398,9 @@ func (x *Result) writeJSON(w io.Writer) error {
 	}
 	if x.Origin != nil {
 		out["provenance"] = x.Origin
+	}
+	if x.Incomplete {
+		out["incomplete"] = true
 	}
 	for _, t := range x.Tables {
 		var rows bytes.Buffer

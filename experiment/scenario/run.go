@@ -22,6 +22,8 @@ type run struct {
 	more     int // failures beyond those kept
 	checked  int // comparisons made
 	excused  map[excuse]bool
+	// incomplete: a limit has ended the run.
+	incomplete bool
 }
 
 // excuse is a number that an expectation has looked at: a failed handler, a lost or a refused message is then no surprise.
@@ -91,7 +93,7 @@ func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err 
 	r := &run{Plan: p, ctx: ctx, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
 	r.rec = &recorder{run: r, ranks: make([]counts, p.ranks), wanted: p.output.Events}
 	c, err := runtime.NewCluster(runtime.Config{
-		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec,
+		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec, Limits: p.options.Limits,
 		Log: func(rank int, at sim.Time, module, line string) {
 			r.logs = append(r.logs, logLine{at, rank, module, line})
 		},
@@ -111,7 +113,8 @@ func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err 
 		}
 	}
 	err = c.Run(ctx)
-	if err != nil && ctx.Err() != nil {
+	var limit *sim.LimitError
+	if err != nil && ctx.Err() != nil && !errors.As(err, &limit) {
 		return nil, err
 	}
 	return r.finish(err)
@@ -130,7 +133,11 @@ func (r *run) finish(err error) (*Result, error) {
 	}
 	if err != nil {
 		var stuck *sim.StuckError
-		if errors.As(err, &stuck) {
+		var limit *sim.LimitError
+		if errors.As(err, &limit) {
+			r.incomplete = true
+		}
+		if r.incomplete || errors.As(err, &stuck) {
 			err = errors.Join(err, r.whereStuck())
 		}
 		err = errors.Join(err, r.whatWentWrong(failed))

@@ -24,6 +24,8 @@ type Config struct {
 	Engine string
 	// Tracer records a timeline; nil: none.
 	Tracer sim.Tracer
+	// Limits bound the run; see sim.LimitError.
+	Limits sim.Limits
 }
 
 // Result is what a run gave.
@@ -71,7 +73,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	if err := runnable(s, cfg.MPI); err != nil {
 		return nil, err
 	}
-	c, err := runtime.NewCluster(runtime.Config{Profile: cfg.Profile, Nodes: s.Ranks(), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer})
+	c, err := runtime.NewCluster(runtime.Config{Profile: cfg.Profile, Nodes: s.Ranks(), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer, Limits: cfg.Limits})
 	if err != nil {
 		return nil, InputError{err}
 	}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// limitFlags bound a run. A run that they end says what was to come, marks what it shows as incomplete and ends with status 1.
+type limitFlags struct {
+	until  string
+	events uint64
+	real   time.Duration
+}
+
+const limitsHelp = `
+
+A run that --until, --event-limit or --time-limit ends is incomplete: it says what was still to come and who waited, what it shows is marked,
+and the exit status is 1. The first two depend on nothing but the simulation; the last is a bound of real time and depends on the machine.`
+
+// register adds the flags; each, if not empty, says of what the limits are, and whether the command has an --until of its own.
+func (f *limitFlags) register(c *cobra.Command, each string, ownUntil bool) {
+	flags := c.Flags()
+	if !ownUntil {
+		flags.StringVar(&f.until, "until", "", "end "+each+" before the first event later than this `TIME`, of the simulation, such as 5ms")
+	}
+	flags.Uint64Var(&f.events, "event-limit", 0, "end "+each+" after this `NUMBER` of events; 0: no limit")
+	flags.DurationVar(&f.real, "time-limit", 0, "end the command after this `DURATION`, of real time, such as 30s; 0: no limit")
+}
+
+// limits checks the flags.
+func (f *limitFlags) limits() (l sim.Limits, err error) {
+	var errs []error
+	if f.until != "" {
+		if l.Until, err = parseUntil(f.until); err != nil {
+			errs = append(errs, fmt.Errorf("--until: %w", err))
+		}
+	}
+	l.Events = f.events
+	if f.real < 0 {
+		errs = append(errs, fmt.Errorf("--time-limit: %v, expected 0 (no limit) or more", f.real))
+	}
+	return l, errors.Join(errs...)
+}
+
+// parseUntil reads the end of a run.
+func parseUntil(text string) (sim.Time, error) {
+	t, err := sim.ParseTime(text)
+	if err == nil && (t < 1 || t > sim.Horizon) {
+		err = fmt.Errorf("%v, expected 1 ps to %v", t, sim.Horizon)
+	}
+	return t, err
+}
+
+// context returns one that ends a run after the limit of real time.
+func (f *limitFlags) context(c *cobra.Command) (context.Context, context.CancelFunc) {
+	if f.real == 0 {
+		return context.WithCancel(c.Context())
+	}
+	return context.WithTimeoutCause(c.Context(), f.real, &sim.LimitError{Limit: fmt.Sprintf("%v of real time", f.real)})
+}
