@@ -111,7 +111,7 @@ func TestModulesLoad(t *testing.T) {
 	spec := &hpu.Spec{
 		Cores: 4, Contexts: 4, PacketBytes: 4096, StackBytes: 4096, MaxCodeBytes: 1 << 16, MaxFunctions: 100,
 		MaxMemoryBytes: 1 << 20, MaxHPUMemoryBytes: 1 << 20, MaxCallDepth: 100,
-		Costs: hpu.CostTable{Branch: 1, Call: 1, CallIndirect: 1},
+		Costs: hpu.CostTable{Branch: 1, Call: 1, CallIndirect: 1, Spill: 1, BulkBytesPerCycle: 1},
 	}
 	const (
 		neverSuspends = iota

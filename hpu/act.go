@@ -5,11 +5,36 @@ import (
 	"fmt"
 )
 
-// host carries out the import call op of the handler that runs in c, with the arguments as the module gave them. It returns
-// the result, or false if the handler has to end; c.abort then says why.
-func (c *Context) host(op Op, args []uint64) (result uint64, ok bool) {
+// What an import takes from the budget besides its cycles. It does not take the handler's time: it pays for the work that the
+// simulator has with the call, so that a budget bounds that as well (README.md, "What the budget bounds").
+const (
+	// importEffort is for anything that is asked of the device: an event or two, and a suspension perhaps.
+	importEffort = 100
+	// movedBytes is how many bytes an import reads or writes in HPU memory for one cycle of the budget. A cycle for log is one byte.
+	movedBytes = 64
+	// MaxLogBytes is how many bytes of a line OpLog gives to the device; the rest of a longer one is left out.
+	MaxLogBytes = 1024
+)
+
+// endsHandler in the register of the cycles left makes the rewritten module end the handler where the import returns: there both
+// engines know the function. It is -2^62: nothing that a block costs makes it positive.
+const endsHandler uint64 = 0xC000_0000_0000_0000
+
+// host carries out the import call op of the handler that runs in c, with the arguments as the module gave them, and returns the
+// result. If the handler has to end, c.abort says why, and the module ends it when the import returns.
+func (c *Context) host(op Op, args []uint64) (result uint64) {
 	p := c.program
 	c.left = int64(p.inst.get(c, regRemaining))
+	result, ok := c.carryOut(op, args)
+	if !ok {
+		p.inst.set(c, regRemaining, endsHandler)
+		return 0
+	}
+	return result
+}
+
+func (c *Context) carryOut(op Op, args []uint64) (result uint64, ok bool) {
+	p := c.program
 	switch op {
 	case OpNumHPUs:
 		return uint64(p.module.spec.Cores), true
@@ -25,7 +50,7 @@ func (c *Context) host(op Op, args []uint64) (result uint64, ok bool) {
 	}
 	a := &p.action
 	*a = Action{Op: op, Cycles: c.Cycles()}
-	if !c.decode(a, args) {
+	if !c.decode(a, args) || !c.pay(a) {
 		return 0, false
 	}
 	r, blocked := p.dev.Act(c, a)
@@ -41,6 +66,28 @@ func (c *Context) host(op Op, args []uint64) (result uint64, ok bool) {
 		return c.fetchAndAdd(uint32(args[0]), args[1]), true
 	}
 	return uint64(r), true
+}
+
+// pay takes from the budget what the simulator does for an action, and reports whether there was enough.
+func (c *Context) pay(a *Action) bool {
+	effort := int64(importEffort)
+	switch a.Op {
+	case OpLog:
+		effort += int64(a.Len)
+	case OpPutFromDevice, OpGetFromDevice, OpAtomicFromDevice, OpToSelf, OpTimer:
+		effort += int64(a.Desc.Length+uint64(a.Desc.UserHdrLen)) / movedBytes
+	default:
+		effort += int64(a.Len) / movedBytes
+	}
+	c.effort += effort
+	effort *= c.program.module.prices.parts
+	c.budget -= effort
+	c.left -= effort
+	if c.left < 0 {
+		return c.fail(TrapBudget, a.Op, "")
+	}
+	c.program.inst.set(c, regRemaining, uint64(c.left))
+	return true
 }
 
 // suspend gives control back to whoever called Start or Resume until the next Resume.
@@ -104,8 +151,11 @@ func (c *Context) decode(a *Action, args []uint64) bool {
 	case OpCTSet, OpCTInc:
 		a.CT, a.A, a.B = uint32(args[0]), args[1], args[2]
 	case OpLog:
-		a.Local, a.Len = uint32(args[0]), uint32(args[1])
-		return c.within(a.Op, "addr", a.Local, uint64(a.Len))
+		a.Local, a.Len, a.A = uint32(args[0]), uint32(args[1]), uint64(uint32(args[1]))
+		if !c.within(a.Op, "addr", a.Local, a.A) {
+			return false
+		}
+		a.Len = min(a.Len, MaxLogBytes)
 	case OpTimer:
 		a.A = args[0]
 		return c.operation(a, uint32(args[1]))

@@ -64,7 +64,8 @@ func TestActions(t *testing.T) {
 			{[]uint64{9, 1 << 62, 3}, Action{Op: OpCTSet, CT: 9, A: 1 << 62, B: 3}},
 			{[]uint64{9, 1 << 62, 3}, Action{Op: OpCTInc, CT: 9, A: 1 << 62, B: 3}},
 			{[]uint64{4}, Action{Op: OpAck, A: 4}},
-			{[]uint64{odd, 6}, Action{Op: OpLog, Local: odd, Len: 6}},
+			{[]uint64{odd, 6}, Action{Op: OpLog, Local: odd, Len: 6, A: 6}},
+			{[]uint64{odd, 1025}, Action{Op: OpLog, Local: odd, Len: MaxLogBytes, A: 1025}},
 		} {
 			out := x.call(t, w.want.Op, w.args...)
 			require.Nil(t, out.Err)

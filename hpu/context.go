@@ -1,6 +1,9 @@
 package hpu
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Status is what a context is doing.
 type Status uint8
@@ -35,7 +38,8 @@ type Context struct {
 	fn      *export
 	args    uint32
 	state   uint32
-	budget  int64
+	budget  int64 // that the handler was given, without effort, parts of a cycle (Module.CycleParts)
+	effort  int64 // of the budget, that imports took besides their cycles, cycles
 	left    int64 // of the budget, as of the last import call, suspension or end
 	stack   uint64
 	depth   uint64
@@ -67,14 +71,24 @@ func (c *Context) PacketAddr() uint32 { return c.program.layout.Packet(c.index) 
 func (c *Context) Status() Status { return c.status }
 
 // Cycles returns the cycles charged to the present or last handler so far. While the handler executes the count is that of
-// its present import call.
-func (c *Context) Cycles() int64 { return c.budget - c.left }
+// its present import call. A cycle that has begun counts.
+func (c *Context) Cycles() int64 {
+	parts := c.program.module.prices.parts
+	return (c.budget - c.left + parts - 1) / parts
+}
+
+// allow sets the budget, cycles.
+func (c *Context) allow(cycles int64) {
+	parts := c.program.module.prices.parts
+	c.budget = min(cycles, math.MaxInt64/2/parts) * parts // a handler that may run for so long is never killed
+	c.left = c.budget
+}
 
 // Outcome returns how the last handler ended. It is valid when Start or Resume returned Done, and after Kill.
 func (c *Context) Outcome() Outcome { return c.outcome }
 
-// Start runs handler f with the arguments args and state (docs/abi.md, Handlers) until it ends or blocks. It is killed when,
-// at a loop head or a function entry, more cycles than budget have been charged. The context must not be blocked, and no
+// Start runs handler f with the arguments args and state (docs/abi.md, Handlers) until it ends or blocks. It is killed when, where
+// the budget is checked (docs/abi.md, Metering), more cycles than budget have been charged, with what imports take besides. The context must not be blocked, and no
 // handler of the program may be executing.
 func (c *Context) Start(f Func, args, state uint32, budget int64) Status {
 	p := c.program
@@ -85,8 +99,9 @@ func (c *Context) Start(f Func, args, state uint32, budget int64) Status {
 		panic(fmt.Sprintf("hpu: Start in context %d, which is %v, of program %s (closed: %t, executing: %t)",
 			c.index, c.status, p.owner, p.closed, p.running != nil))
 	}
-	c.fn, c.args, c.state, c.budget, c.left = f.x, args, state, budget, budget
-	c.killed, c.abort, c.outcome = false, nil, Outcome{}
+	c.fn, c.args, c.state = f.x, args, state
+	c.allow(budget)
+	c.effort, c.killed, c.abort, c.outcome = 0, false, nil, Outcome{}
 	c.load(p.layout.Args(c.index), p.layout.StackLimit(c.index))
 	c.status, p.running = Running, c
 	if !f.x.suspends {
@@ -139,7 +154,9 @@ func (c *Context) settle(done bool) {
 func (c *Context) run() {
 	p := c.program
 	code, err := p.inst.call(c, c.fn, c.args, c.state)
-	c.left = int64(p.inst.get(c, regRemaining))
+	if c.abort == nil {
+		c.left = int64(p.inst.get(c, regRemaining))
+	}
 	p.running = nil
 	c.status = Done
 	c.outcome = Outcome{Code: Code(code), Cycles: c.Cycles()}
@@ -152,8 +169,8 @@ func (c *Context) run() {
 // prepare runs the start function or _initialize, with the module's own stack.
 func (c *Context) prepare(fn uint32) *Trap {
 	p := c.program
-	c.budget, c.left = initCycles, initCycles
-	p.inst.set(c, regRemaining, initCycles)
+	c.allow(initCycles)
+	p.inst.set(c, regRemaining, uint64(c.budget))
 	if p.module.globals.hasDepth {
 		p.inst.set(c, regDepth, uint64(p.module.spec.MaxCallDepth))
 	}
@@ -162,6 +179,9 @@ func (c *Context) prepare(fn uint32) *Trap {
 	p.running = nil
 	if err == nil {
 		return nil
+	}
+	if c.abort == nil {
+		c.left = int64(p.inst.get(c, regRemaining))
 	}
 	return c.trapped(err)
 }

@@ -41,9 +41,25 @@ type refDevice struct {
 	context int
 }
 
+// pay takes from the budget what docs/abi.md says of the work of an import; n bytes are moved for one of the budget each.
+func (d *refDevice) pay(n uint64) {
+	d.r.budget -= 100 + int64(n)
+	if d.r.used > d.r.budget*d.r.parts {
+		panic(refTrap{TrapBudget})
+	}
+}
+
 func (d *refDevice) ask(op Op, values ...uint64) uint64 {
+	switch op {
+	case OpLog:
+		d.pay(values[3])
+	case OpDMAToHost:
+		d.pay(values[3] / 64)
+	default:
+		d.pay(0)
+	}
 	context := d.context
-	answer, blocks := d.note(context, op, d.r.used, values...)
+	answer, blocks := d.note(context, op, d.r.cycles(), values...)
 	if blocks {
 		d.r.suspended()
 		d.context = context
@@ -57,7 +73,7 @@ func (d *refDevice) host(op Op, a []uint64) (uint64, TrapKind) {
 	outside := func(addr, n uint64) bool { return addr+n > uint64(len(d.r.mem)) }
 	switch op {
 	case OpCycles:
-		return uint64(d.r.used), TrapNone
+		return uint64(d.r.cycles()), TrapNone
 	case OpMyHPU:
 		return uint64(d.r.hpu), TrapNone
 	case OpNumHPUs:
@@ -77,7 +93,7 @@ func (d *refDevice) host(op Op, a []uint64) (uint64, TrapKind) {
 		if outside(lo(a[0]), lo(a[1])) {
 			return 0, TrapOutOfBounds
 		}
-		return d.ask(op, 0, 0, lo(a[0]), lo(a[1]), 0, 0), TrapNone
+		return d.ask(op, 0, 0, lo(a[0]), min(lo(a[1]), 1024), lo(a[1]), 0), TrapNone
 	case OpCTGet:
 		if outside(lo(a[1]), 16) {
 			return 0, TrapOutOfBounds
@@ -132,7 +148,7 @@ func newComparison(t require.TestingT, e Engine, wasm []byte, cores int, pick fu
 	spec := testSpec()
 	spec.Cores, spec.Contexts = cores, cores
 	spec.MaxCallDepth = 8
-	spec.Costs.BulkBytesPerCycle = int64(pick(3))
+	drawCosts(&spec.Costs, pick)
 	m, err := Load("generated", wasm, spec)
 	require.NoError(t, err)
 	img, err := e.Compile(m, 64)
@@ -146,6 +162,29 @@ func newComparison(t require.TestingT, e Engine, wasm []byte, cores int, pick fu
 		x.refs[i] = sim.NewCoro()
 	}
 	return x
+}
+
+// drawCosts makes a core of any kind of the table: one instruction after the other or wide, with and without chains and folding.
+func drawCosts(t *CostTable, pick func(int) int) {
+	t.BulkBytesPerCycle = 1 + int64(pick(3))
+	if pick(3) == 0 {
+		return
+	}
+	c := &t.Core
+	c.Chain = []Chain{ChainNone, ChainBlock, ChainLoop}[pick(3)]
+	c.FoldAddress, c.FoldShift, c.FoldCompare = pick(2) == 0, pick(2) == 0, pick(2) == 0
+	c.Latency = Latency{Int: 0, IntMul: 4, Float: 5, FloatMul: 6, Convert: 3, Load: 9}
+	t.LoopBranch = int64(pick(3) * 2)
+	t.Registers, t.Operands = int64(pick(10)), int64(pick(4))
+	t.Instructions = map[string]InstrCost{
+		"i64.add i64.sub": {Cost: 2, Latency: 1}, "i32.wrap_i64": {}, "f64.add": {Cost: 7, Slots: 3}, "else": {Cost: 2},
+		"br_if": {Cost: 5, Slots: 1},
+	}
+	if pick(3) > 0 {
+		width := func() int64 { return int64(1 + pick(4)) }
+		c.Fetch, c.Int, c.Load, c.Store, c.Float = width(), width(), width(), width(), width()
+		c.Mul, c.Branch = width()-1, width()-1
+	}
 }
 
 // step starts a handler in an idle context or resumes a blocked one.
@@ -188,7 +227,7 @@ func (x *comparison) step() {
 	}
 	w := x.ends[i]
 	require.Equal(x.t, w.kind.String(), kind.String(), "%v", o.Err)
-	require.Equal(x.t, outcome{w.code, w.cycles, kind}, outcome{int32(o.Code), o.Cycles, kind})
+	require.Equal(x.t, outcome{w.code, w.cycles, kind}, outcome{int32(o.Code), o.Cycles, kind}, "%v", o.Err)
 }
 
 func (x *comparison) close() {

@@ -86,7 +86,7 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, entries []uint32) 
 // through the table costs the same.
 func (r *rewriter) wrapper(fn uint32) []byte {
 	b := []byte{0}
-	if cost := r.callCosts[fn]; cost > 0 {
+	if cost := r.callCosts[fn] * r.prices.parts; cost > 0 {
 		b = wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.remaining)
 		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), cost)
 		b = append(b, byte(wasm.OpI64Sub))
@@ -95,7 +95,8 @@ func (r *rewriter) wrapper(fn uint32) []byte {
 	for i := range r.m.TypeOf(fn).Params {
 		b = wasm.AppendIndexed(b, wasm.OpLocalGet, uint32(i))
 	}
-	return append(wasm.AppendIndexed(b, wasm.OpCall, fn), byte(wasm.OpEnd))
+	r.cached = false
+	return append(r.checkBudget(wasm.AppendIndexed(b, wasm.OpCall, fn)), byte(wasm.OpEnd))
 }
 
 func (r *rewriter) types() []byte {

@@ -55,8 +55,7 @@ const (
 type instance interface {
 	// memory returns the linear memory; it does not move.
 	memory() []byte
-	// call runs an exported function without parameters, or a handler, in c. An import whose Context.host reports an abort
-	// ends it with an error.
+	// call runs an exported function without parameters, or a handler, in c.
 	call(c *Context, fn *export, args, state uint32) (int32, error)
 	prepare(c *Context, fn uint32) error
 	get(c *Context, r reg) uint64
@@ -81,7 +80,7 @@ type fibers interface {
 
 // initCycles bounds the start function and _initialize. They take no simulated time; the bound keeps a broken module from
 // holding up the simulator.
-const initCycles = 1 << 28
+const initCycles = 1 << 24
 
 // Program is an instance of a module with its memory: what PtlHPUAllocMem gives out. Several match entries may share it.
 type Program struct {

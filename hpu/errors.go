@@ -35,7 +35,7 @@ type TrapKind uint8
 // Kinds of traps. The count of cycles at a trap includes the whole basic block in which it happened.
 const (
 	TrapNone              TrapKind = iota
-	TrapBudget                     // more cycles than the budget, found at a loop head or a function entry
+	TrapBudget                     // more cycles than the budget, found where it is checked (docs/abi.md, Metering)
 	TrapKilled                     // Context.Kill
 	TrapOutOfBounds                // a memory access, or an address given to an import, outside the memory
 	TrapMisaligned                 // an address given to cas or fadd is not a multiple of 8

@@ -234,7 +234,7 @@ func TestInitialisation(t *testing.T) {
 		code       []byte
 	}{
 		{"stops", "unreachable", nil, []byte{0x00}},
-		{"loops", "killed: budget exceeded: 268435458 cycles charged, 268435456 allowed", nil, []byte{0x03, 0x40, 0x0C, 0, 0x0B}},
+		{"loops", "killed: budget exceeded: 16777224 cycles charged, 16777216 allowed", nil, []byte{0x03, 0x40, 0x0C, 0, 0x0B}},
 		{"acts", "yield: action not allowed at load", []Op{OpYield}, []byte{0x10, 0}},
 		{"asks where it is", "my_hpu: action not allowed at load", []Op{OpMyHPU}, []byte{0x10, 0, 0x1A}},
 		{"stores far away", "out of bounds memory access", nil, []byte{0x41, 0x7F, 0x41, 0, 0x36, 0, 0}},

@@ -8,7 +8,7 @@ import (
 )
 
 // rewrite analyses who calls whom, adds the metering and fills in what is known about each function.
-func (m *Module) rewrite(facts []wasm.Facts) {
+func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 	w := m.wasm
 	graph := newCallGraph(w, facts)
 	var blocking []uint32
@@ -27,11 +27,14 @@ func (m *Module) rewrite(facts []wasm.Facts) {
 			counted[i] = true
 		}
 	}
-	r := &rewriter{m: w, costs: classCosts(&m.spec.Costs), bulkRate: m.spec.Costs.BulkBytesPerCycle, counted: counted}
+	r := &rewriter{
+		m: w, prices: newPrices(&m.spec.Costs), bulkRate: m.spec.Costs.BulkBytesPerCycle, counted: counted, unchecked: unchecked,
+	}
 	r.callCosts = make([]int64, w.FuncCount())
 	for i, op := range m.ops {
 		r.callCosts[i] = m.spec.Costs.imported(op)
 	}
+	m.prices = r.prices
 	r.globals = m.chooseGlobals(counted)
 	m.describe(facts, suspends, recursive)
 	entries := append([]uint32(nil), m.prepare...)
@@ -127,10 +130,16 @@ func (m *Module) Functions() []FuncInfo { return append([]FuncInfo(nil), m.funct
 func (m *Module) Imports() []ImportInfo {
 	out := make([]ImportInfo, len(m.ops))
 	for i, op := range m.ops {
-		out[i] = ImportInfo{Op: op, Calls: m.functions[i].Calls, Cost: m.spec.Costs.Call + m.spec.Costs.imported(op)}
+		b := block{p: m.prices, serial: m.spec.Costs.imported(op)}
+		b.charge(&m.prices.ops[wasm.OpCall], 1)
+		out[i] = ImportInfo{Op: op, Calls: m.functions[i].Calls, Cost: b.cost(false)}
 	}
 	return out
 }
+
+// CycleParts returns how many parts of a cycle the module counts in: the costs of blocks and imports are multiples of one part.
+// It is 1 on a core that executes one instruction after the other.
+func (m *Module) CycleParts() int64 { return m.prices.parts }
 
 // Exports returns the handlers of the module, in its order.
 func (m *Module) Exports() []Func {

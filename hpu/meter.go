@@ -9,18 +9,24 @@ import (
 // rewriter turns a checked module into the one that engines compile: see README.md, "How a module is rewritten".
 type rewriter struct {
 	m         *wasm.Module
-	costs     [wasm.ClassBulk + 1]int64
-	bulkRate  int64   // bytes per cycle, 0: free
-	callCosts []int64 // of each function: its import's own cost, 0 if the module defines it
+	prices    *prices
+	bulkRate  int64   // bytes per cycle
+	callCosts []int64 // of each function: its import's own cost, cycles, 0 if the module defines it
 	counted   []bool  // functions that count the depth of calls
 	globals   globalSet
+	unchecked int // instructions that may run without a check of the budget
 
 	// Of the function being rewritten.
 	out     []byte // finished blocks
 	block   []byte // the block being read
-	cost    int64  // of the block
+	cost    block  // of the block
+	locals  int    // of the function, parameters included
 	first   int    // offset of the block in the file
-	head    bool   // the block begins at a loop head or a function entry
+	loop    int    // the loop whose head the block begins with, as an index of nest, -1: none
+	again   bool   // the block ends with a branch to that head
+	head    bool   // the block begins with a check: at a loop head, at a function entry, behind an import
+	count   int    // instructions of the block
+	since   int    // instructions that may have run since the last check
 	dead    bool   // cannot be reached
 	nan     byte   // the value on top of the stack is a float whose NaN is not yet canonical: 'f' or 'F'
 	nest    []opened
@@ -47,6 +53,8 @@ type opened struct {
 	dead     bool // it cannot be reached
 	targeted bool // a branch leads to its end
 	thenLive bool // the end of its first arm can be reached
+	since    int  // of an if: instructions since the last check where its arms begin
+	most     int  // the same at the end of its first arm and where branches leave for its end, the greatest
 }
 
 // temporaries are locals that the rewriter adds to a function, -1 where not used.
@@ -69,28 +77,6 @@ func (t *temporaries) get(letter byte, typ wasm.ValueType) uint32 {
 	return i
 }
 
-// classCosts spreads a cost table over the classes of instructions.
-func classCosts(t *CostTable) (c [wasm.ClassBulk + 1]int64) {
-	c[wasm.ClassMove] = t.Move
-	c[wasm.ClassInt] = t.Int
-	c[wasm.ClassIntMul] = t.IntMul
-	c[wasm.ClassIntDiv] = t.IntDiv
-	c[wasm.ClassFloat] = t.Float
-	c[wasm.ClassFloatMul] = t.FloatMul
-	c[wasm.ClassFloatDiv] = t.FloatDiv
-	c[wasm.ClassFloatSqrt] = t.FloatSqrt
-	c[wasm.ClassConvert] = t.Convert
-	c[wasm.ClassLoad] = t.Load
-	c[wasm.ClassStore] = t.Store
-	c[wasm.ClassSelect] = t.Select
-	c[wasm.ClassBranch] = t.Branch
-	c[wasm.ClassCall] = t.Call
-	c[wasm.ClassCallIndirect] = t.CallIndirect
-	c[wasm.ClassGlobal] = t.Global
-	c[wasm.ClassBulk] = t.Bulk
-	return c
-}
-
 // function rewrites function i of those that the module defines and returns its new body, local declarations included. A
 // function with loops keeps the cycles left in a local as well as in the global: the processor then need not wait for what the
 // round before has stored.
@@ -101,8 +87,11 @@ func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 		locals += g.Count
 	}
 	r.out, r.block, r.nest = r.out[:0], r.block[:0], r.nest[:0]
-	r.cost, r.head, r.dead, r.nan = 0, true, false, 0
-	r.first = code.Body
+	r.head, r.dead, r.nan, r.loop, r.again = true, false, 0, -1, false
+	r.first, r.locals = code.Body, int(locals)
+	r.cost.p = r.prices
+	r.cost.begin(r.locals)
+	r.count, r.since = 0, 0
 	r.temps = temporaries{next: locals}
 	r.info = info
 	r.wrapped = r.counted[len(r.m.Imports)+i]
@@ -181,25 +170,32 @@ func (r *rewriter) setRemaining(b []byte) []byte {
 	return wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.remaining)
 }
 
-// flush finishes the present block: its charge, the check of the budget if it is a head, and its instructions.
+// checkBudget ends the handler if it has used up its budget.
+func (r *rewriter) checkBudget(b []byte) []byte {
+	return append(append(r.getRemaining(b), byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS)), trapIf...)
+}
+
+// flush finishes the present block: its charge, the check of the budget if it is a head or would be too long without, and its
+// instructions.
 func (r *rewriter) flush(next int) {
-	if r.cost > 0 {
+	if cost := r.cost.cost(r.again); cost > 0 {
 		r.out = r.getRemaining(r.out)
-		r.out = wasm.AppendS64(append(r.out, byte(wasm.OpI64Const)), r.cost)
+		r.out = wasm.AppendS64(append(r.out, byte(wasm.OpI64Const)), cost)
 		r.out = r.setRemaining(append(r.out, byte(wasm.OpI64Sub)))
 		r.info.Blocks++
-		r.info.Cost += r.cost
-		if r.cost > r.info.WorstBlock.Cost {
-			r.info.WorstBlock = Block{Offset: r.first, Cost: r.cost}
+		r.info.Cost += cost
+		if cost > r.info.WorstBlock.Cost {
+			r.info.WorstBlock = Block{Offset: r.first, Cost: cost}
 		}
 	}
-	if r.head {
-		r.out = r.getRemaining(r.out)
-		r.out = append(r.out, byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS))
-		r.out = append(r.out, trapIf...)
+	if r.since += r.count; r.head || r.since > r.unchecked {
+		r.out = r.checkBudget(r.out)
+		r.since = 0
 	}
 	r.out = append(r.out, r.block...)
-	r.block, r.cost, r.head, r.first = r.block[:0], 0, false, next
+	r.block, r.head, r.count, r.first = r.block[:0], false, 0, next
+	r.loop, r.again = -1, false
+	r.cost.begin(r.locals)
 }
 
 func (r *rewriter) instr(in *wasm.Instr) {
@@ -208,7 +204,8 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		return
 	}
 	r.settle(in)
-	r.cost += r.costs[in.Info.Class]
+	r.cost.add(in, r.backward(in))
+	r.count++
 	switch in.Op {
 	case wasm.OpBlock, wasm.OpLoop, wasm.OpIf, wasm.OpElse, wasm.OpEnd:
 		r.structure(in)
@@ -216,13 +213,14 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		r.branch(in)
 	case wasm.OpCall, wasm.OpCallIndirect:
 		if in.Op == wasm.OpCall {
-			r.cost += r.callCosts[in.Imm]
+			r.cost.serial += r.callCosts[in.Imm]
 		}
 		r.copy(in)
 		r.flush(in.End)
 		if r.cached {
 			r.reload()
 		}
+		r.head = in.Op == wasm.OpCall && in.Imm < uint64(len(r.m.Imports)) // it may have ended the handler
 	case wasm.OpGlobalSet:
 		r.setGlobal(in)
 	case wasm.OpMemorySize:
@@ -247,7 +245,8 @@ func (r *rewriter) skip(in *wasm.Instr) {
 		r.nest = append(r.nest, opened{op: in.Op, dead: true})
 	case wasm.OpElse, wasm.OpEnd:
 		if top := r.top(); !top.dead {
-			r.cost += r.costs[in.Info.Class]
+			r.cost.add(in, false)
+			r.count++
 			r.structure(in)
 		} else if in.Op == wasm.OpEnd {
 			r.nest = r.nest[:len(r.nest)-1]
@@ -266,17 +265,18 @@ func (r *rewriter) structure(in *wasm.Instr) {
 		r.nest = append(r.nest, opened{op: in.Op})
 		r.copy(in)
 		r.flush(in.End)
-		r.head = true
+		r.head, r.loop = true, len(r.nest)-1
 		r.info.Loops++
 	case wasm.OpIf:
-		r.nest = append(r.nest, opened{op: in.Op})
 		r.copy(in)
 		r.flush(in.End)
+		r.nest = append(r.nest, opened{op: in.Op, since: r.since})
 	case wasm.OpElse:
 		top := r.top()
 		top.op, top.thenLive = in.Op, !r.dead
 		r.boundary(in)
-		r.dead = false
+		top.most = max(top.most, r.since)
+		r.dead, r.since = false, top.since
 	case wasm.OpEnd:
 		r.end(in)
 	}
@@ -286,7 +286,7 @@ func (r *rewriter) structure(in *wasm.Instr) {
 // that it ends; where that block cannot be reached, nobody is charged for it.
 func (r *rewriter) boundary(in *wasm.Instr) {
 	if r.dead {
-		r.cost = 0
+		r.cost.begin(r.locals)
 	}
 	r.flush(in.End)
 	r.out = append(r.out, byte(in.Op))
@@ -299,7 +299,7 @@ func (r *rewriter) end(in *wasm.Instr) {
 	switch {
 	case len(r.nest) == 0:
 		if r.dead {
-			r.cost = 0
+			r.cost.begin(r.locals)
 		}
 		r.flush(in.End)
 		if r.wrapped {
@@ -309,6 +309,7 @@ func (r *rewriter) end(in *wasm.Instr) {
 		return
 	case top.op == wasm.OpIf: // without else: the condition may have skipped it
 		r.boundary(in)
+		r.since = max(r.since, top.since)
 		live = true
 	case top.op == wasm.OpElse:
 		r.boundary(in)
@@ -319,6 +320,7 @@ func (r *rewriter) end(in *wasm.Instr) {
 	default: // nothing but the block itself leads here
 		r.copy(in)
 	}
+	r.since = max(r.since, top.most)
 	if r.dead = !live; r.dead {
 		// What follows is left out; the engines' type checkers need to know that it is not missing.
 		r.out = append(r.out, byte(wasm.OpUnreachable))
@@ -329,10 +331,16 @@ func (r *rewriter) target(label uint64) {
 	r.nest[len(r.nest)-1-int(label)].targeted = true
 }
 
+// backward reports whether in branches to the head of a loop.
+func (r *rewriter) backward(in *wasm.Instr) bool {
+	return (in.Op == wasm.OpBr || in.Op == wasm.OpBrIf) && r.nest[len(r.nest)-1-int(in.Imm)].op == wasm.OpLoop
+}
+
 func (r *rewriter) branch(in *wasm.Instr) {
 	switch in.Op {
 	case wasm.OpBr, wasm.OpBrIf:
 		r.target(in.Imm)
+		r.again = r.loop == len(r.nest)-1-int(in.Imm)
 	case wasm.OpBrTable:
 		for _, l := range in.Labels {
 			r.target(uint64(l))
@@ -347,7 +355,24 @@ func (r *rewriter) branch(in *wasm.Instr) {
 	}
 	r.copy(in)
 	r.flush(in.End)
+	r.left(in)
 	r.dead = in.Op != wasm.OpBrIf
+}
+
+// left tells the blocks at whose ends a branch arrives how much has run without a check.
+func (r *rewriter) left(in *wasm.Instr) {
+	note := func(label uint64) {
+		to := &r.nest[len(r.nest)-1-int(label)]
+		to.most = max(to.most, r.since)
+	}
+	switch in.Op {
+	case wasm.OpBr, wasm.OpBrIf:
+		note(in.Imm)
+	case wasm.OpBrTable:
+		for _, l := range in.Labels {
+			note(uint64(l))
+		}
+	}
 }
 
 // setGlobal checks the shadow stack pointer where the module sets it.
@@ -365,11 +390,9 @@ func (r *rewriter) setGlobal(in *wasm.Instr) {
 	r.block = append(r.block, trapIf...)
 }
 
-// chargeBytes charges for the bytes that a bulk operation is about to move; their number is on top of the stack.
+// chargeBytes charges for the bytes that a bulk operation is about to move, and checks the budget; their number is on top of the
+// stack.
 func (r *rewriter) chargeBytes() {
-	if r.bulkRate == 0 {
-		return
-	}
 	t := r.temps.get('i', wasm.I32)
 	b := wasm.AppendIndexed(r.block, wasm.OpLocalSet, t)
 	b = wasm.AppendIndexed(r.getRemaining(b), wasm.OpLocalGet, t)
@@ -380,7 +403,11 @@ func (r *rewriter) chargeBytes() {
 		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), r.bulkRate)
 		b = append(b, byte(wasm.OpI64DivU))
 	}
-	b = r.setRemaining(append(b, byte(wasm.OpI64Sub)))
+	if parts := r.prices.parts; parts > 1 {
+		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), parts)
+		b = append(b, byte(wasm.OpI64Mul))
+	}
+	b = r.checkBudget(r.setRemaining(append(b, byte(wasm.OpI64Sub))))
 	r.block = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
 }
 

@@ -22,6 +22,7 @@ type Module struct {
 	binary    []byte   // rewritten
 	hash      [sha256.Size]byte
 	globals   globalSet
+	prices    *prices
 	dataDrop  bool // code changes what data segments hold
 }
 
@@ -52,7 +53,7 @@ func (f Func) MaySuspend() bool { return f.x.suspends }
 // Block is a run of instructions that is charged at once.
 type Block struct {
 	Offset int   // of the first instruction, bytes from the beginning of the module
-	Cost   int64 // cycles, without the bytes that bulk operations move
+	Cost   int64 // parts of a cycle (Module.CycleParts), without the bytes that bulk operations move
 }
 
 // FuncInfo describes a function of a module.
@@ -67,7 +68,7 @@ type FuncInfo struct {
 	Instructions int   // before rewriting
 	Blocks       int   // that are charged
 	Loops        int   // loop heads
-	Cost         int64 // cycles of all blocks together
+	Cost         int64 // of all blocks together, parts of a cycle (Module.CycleParts)
 	WorstBlock   Block
 	Calls        int  // call instructions
 	MaySuspend   bool // may reach an import that may block
@@ -78,7 +79,7 @@ type FuncInfo struct {
 type ImportInfo struct {
 	Op    Op
 	Calls int   // call instructions that name it
-	Cost  int64 // cycles of a call, that of the call instruction included
+	Cost  int64 // of a call, that of the call instruction included, parts of a cycle (Module.CycleParts)
 }
 
 // exportedMemory and initializer are names that the ABI gives a meaning (docs/abi.md, Module).
@@ -94,6 +95,10 @@ var handlerType = wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I32}, Re
 // is for messages. The error, a *LoadError, names module, function, offset and cause. Load is safe for hostile input: time
 // and memory are linear in the length of the module. The module keeps no reference to binary.
 func Load(name string, binary []byte, spec *Spec) (*Module, error) {
+	return load(name, binary, spec, MaxUnchecked)
+}
+
+func load(name string, binary []byte, spec *Spec, unchecked int) (*Module, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, &LoadError{Module: name, Offset: -1, Cause: "device: " + err.Error()}
 	}
@@ -113,7 +118,7 @@ func Load(name string, binary []byte, spec *Spec) (*Module, error) {
 	if err := m.findHandlers(); err != nil {
 		return nil, m.loadError(err)
 	}
-	m.rewrite(facts)
+	m.rewrite(facts, unchecked)
 	return m, nil
 }
 

@@ -2,10 +2,45 @@ package hpu
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
+
+// variable executes what moves values and names variables.
+func (x *refFrame) variable(in *refInstr) {
+	switch in.Op {
+	case wasm.OpNop:
+	case wasm.OpDrop:
+		x.pop()
+	case wasm.OpSelect:
+		cond, b := uint32(x.pop()), x.pop()
+		if cond == 0 {
+			x.pop()
+			x.push(b)
+		}
+	case wasm.OpLocalGet:
+		x.push(x.locals[in.Imm])
+	case wasm.OpLocalSet:
+		x.locals[in.Imm] = x.pop()
+	case wasm.OpLocalTee:
+		x.locals[in.Imm] = x.stack[len(x.stack)-1]
+	case wasm.OpGlobalGet:
+		x.push(x.r.globals[in.Imm])
+	case wasm.OpGlobalSet:
+		x.r.globals[in.Imm] = x.pop()
+		if x.r.hasSP && in.Imm == 0 && uint32(x.r.globals[0]) < x.r.limit {
+			x.trap(TrapStackOverflow)
+		}
+	case wasm.OpMemorySize:
+		x.push(uint64(x.r.m.Memory)) // the module's own memory
+	case wasm.OpI32Const, wasm.OpI64Const, wasm.OpF32Const, wasm.OpF64Const:
+		x.push(in.Imm)
+	default:
+		panic(fmt.Sprintf("reference: %s", in.Info.Name))
+	}
+}
 
 // memory executes loads, stores and bulk operations.
 func (x *refFrame) memory(in *refInstr) {
@@ -40,8 +75,9 @@ func (x *refFrame) bulk(in *refInstr) {
 		return
 	}
 	n, src, dst := uint64(uint32(x.pop())), uint64(uint32(x.pop())), uint64(uint32(x.pop()))
-	if rate := x.r.spec.Costs.BulkBytesPerCycle; rate > 0 {
-		x.r.used += int64(math.Ceil(float64(n) / float64(rate)))
+	x.r.used += int64(math.Ceil(float64(n)/float64(x.r.spec.Costs.BulkBytesPerCycle))) * x.r.parts
+	if x.r.used > x.r.budget*x.r.parts {
+		x.trap(TrapBudget)
 	}
 	switch in.Op {
 	case wasm.OpMemoryFill:

@@ -1,17 +1,15 @@
 package hpu
 
 import (
-	"fmt"
-
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// reference executes a module as it was before rewriting, instruction by instruction, and counts cycles instruction by
-// instruction. It shares with the package only the decoder; the blocks, which matter at traps and checks, come from a search of
-// the control flow graph.
+// reference executes a module as it was before rewriting, instruction by instruction, and charges each block where it begins. It
+// shares with the package only the decoder; the blocks come from a search of the control flow graph, their costs from refBlock.
 type reference struct {
 	m       *wasm.Module
 	spec    *Spec
+	parts   int64 // of a cycle
 	ops     []Op
 	funcs   []refFunc
 	counted []bool // calls of these have a depth
@@ -28,8 +26,8 @@ type reference struct {
 type refRun struct {
 	limit  uint32 // of the shadow stack
 	depth  int
-	used   int64 // cycles
-	budget int64
+	used   int64 // parts of a cycle
+	budget int64 // cycles
 	hpu    int
 	yield  func()
 }
@@ -49,9 +47,10 @@ type refFunc struct {
 
 type refInstr struct {
 	wasm.Instr
-	cost     int64
-	end      int // of block, loop, if, else: the matching end
-	els      int // of if: the else, or end
+	cost     int64 // of the block that begins here, parts of a cycle
+	loops    bool  // branches to the head of a loop
+	end      int   // of block, loop, if, else: the matching end
+	els      int   // of if: the else, or end
 	targets  []int
 	ends     bool // the last instruction of a block
 	owner    int  // of end: the control instruction it closes, -1: the function
@@ -62,7 +61,7 @@ type refInstr struct {
 type refTrap struct{ kind TrapKind }
 
 func newReference(m *Module, mem []byte) *reference {
-	r := &reference{m: m.wasm, spec: &m.spec, ops: m.ops, mem: mem, hasSP: m.globals.hasStack}
+	r := &reference{m: m.wasm, spec: &m.spec, parts: m.prices.parts, ops: m.ops, mem: mem, hasSP: m.globals.hasStack}
 	r.dropped = make([]bool, len(m.wasm.Data))
 	for _, g := range m.wasm.Globals {
 		r.globals = append(r.globals, g.Value)
@@ -137,7 +136,6 @@ func (r *reference) resolve(code *wasm.Code) refFunc {
 			panic(err)
 		}
 		pc := len(f.code)
-		in.cost = refCost(&r.spec.Costs, in.Info.Class)
 		in.owner = -1
 		switch in.Op {
 		case wasm.OpBlock, wasm.OpLoop, wasm.OpIf:
@@ -165,12 +163,14 @@ func (r *reference) resolve(code *wasm.Code) refFunc {
 					in.targets = append(in.targets, -1)
 				} else {
 					in.targets = append(in.targets, open[len(open)-1-int(l)])
+					in.loops = in.Op != wasm.OpBrTable && f.code[open[len(open)-1-int(l)]].Op == wasm.OpLoop
 				}
 			}
 		}
 		f.code = append(f.code, in)
 	}
 	f.blocks()
+	r.price(&f)
 	return f
 }
 
@@ -218,39 +218,6 @@ func (f *refFunc) blocks() {
 	}
 }
 
-// rest returns the cost of what follows pc in its block, pc itself left out.
-func (r *reference) rest(f *refFunc, pc int) (sum int64) {
-	for ; !f.code[pc].ends; pc++ {
-		sum += f.code[pc+1].cost + r.calls(&f.code[pc+1])
-	}
-	return sum
-}
-
-// calls returns the cost of an import that in calls.
-func (r *reference) calls(in *refInstr) int64 {
-	if in.Op == wasm.OpCall && int(in.Imm) < len(r.ops) {
-		return r.importCost(r.ops[in.Imm])
-	}
-	return 0
-}
-
-func (r *reference) importCost(op Op) int64 {
-	if c, ok := r.spec.Costs.Imports[op.String()]; ok {
-		return c
-	}
-	return r.spec.Costs.Import
-}
-
-func refCost(t *CostTable, class wasm.Class) int64 {
-	return map[wasm.Class]int64{
-		wasm.ClassMove: t.Move, wasm.ClassInt: t.Int, wasm.ClassIntMul: t.IntMul, wasm.ClassIntDiv: t.IntDiv,
-		wasm.ClassFloat: t.Float, wasm.ClassFloatMul: t.FloatMul, wasm.ClassFloatDiv: t.FloatDiv, wasm.ClassFloatSqrt: t.FloatSqrt,
-		wasm.ClassConvert: t.Convert, wasm.ClassLoad: t.Load, wasm.ClassStore: t.Store, wasm.ClassSelect: t.Select,
-		wasm.ClassBranch: t.Branch, wasm.ClassCall: t.Call, wasm.ClassCallIndirect: t.CallIndirect, wasm.ClassGlobal: t.Global,
-		wasm.ClassBulk: t.Bulk,
-	}[class]
-}
-
 // run executes a handler and returns its result, cycles and how it ended.
 func (r *reference) run(fn, args, state, sp uint32, run refRun) (code int32, cycles int64, kind TrapKind) {
 	r.refRun = run
@@ -259,7 +226,7 @@ func (r *reference) run(fn, args, state, sp uint32, run refRun) (code int32, cyc
 		r.globals[0] = uint64(sp)
 	}
 	defer func() {
-		cycles = r.used
+		cycles = r.cycles()
 		switch t := recover().(type) {
 		case nil:
 		case refTrap:
@@ -270,7 +237,7 @@ func (r *reference) run(fn, args, state, sp uint32, run refRun) (code int32, cyc
 		}
 	}()
 	out := r.call(int(fn), []uint64{uint64(args), uint64(state)})
-	return int32(uint32(out)), r.used, TrapNone
+	return int32(uint32(out)), r.cycles(), TrapNone
 }
 
 func (r *reference) call(fn int, args []uint64) uint64 {
@@ -314,19 +281,17 @@ type refLabel struct{ at, height int }
 func (x *refFrame) head(pc int) {
 	sum := int64(0)
 	if pc+1 < len(x.f.code) {
-		first := &x.f.code[pc+1]
-		sum = first.cost + x.r.calls(first) + x.r.rest(x.f, pc+1)
+		sum = x.f.code[pc+1].cost
 	}
-	if x.r.used+sum > x.r.budget {
+	if x.r.used+sum > x.r.budget*x.r.parts {
 		x.r.used += sum
 		panic(refTrap{TrapBudget})
 	}
 }
 
-// trap ends the execution; the whole block is charged.
+// trap ends the execution; the whole block has been charged.
 func (x *refFrame) trap(kind TrapKind) {
-	x.r.used += x.r.rest(x.f, x.pc)
-	if kind == TrapUnreachable && x.r.used > x.r.budget {
+	if kind == TrapUnreachable && x.r.used > x.r.budget*x.r.parts {
 		kind = TrapBudget
 	}
 	panic(refTrap{kind})
@@ -373,7 +338,6 @@ func (x *refFrame) reinterpret(wasm.Opcode) {}
 
 func (x *refFrame) invoke(in *refInstr) {
 	fn := int(in.Imm)
-	var cost int64
 	if in.Op == wasm.OpCallIndirect {
 		i := uint32(x.pop())
 		if i >= uint32(len(x.r.table)) || x.r.table[i] < 0 || !x.r.m.TypeOf(uint32(x.r.table[i])).Equal(x.r.m.Types[in.Imm]) {
@@ -381,16 +345,20 @@ func (x *refFrame) invoke(in *refInstr) {
 		}
 		fn = x.r.table[i]
 		if fn < len(x.r.ops) {
-			cost = x.r.importCost(x.r.ops[fn])
+			x.r.used += x.r.importCost(x.r.ops[fn])
 		}
-	} else {
-		cost = x.r.calls(in)
 	}
-	x.r.used += cost
 	n := len(x.r.m.TypeOf(uint32(fn)).Params)
 	args := append([]uint64(nil), x.stack[len(x.stack)-n:]...)
 	x.stack = x.stack[:len(x.stack)-n]
 	v := x.r.call(fn, args)
+	if fn < len(x.r.ops) { // the budget is checked behind imports: of a direct call, with the block that follows
+		if in.Op == wasm.OpCall {
+			x.head(x.pc)
+		} else if x.r.used > x.r.budget*x.r.parts {
+			panic(refTrap{TrapBudget})
+		}
+	}
 	if len(x.r.m.TypeOf(uint32(fn)).Results) == 1 {
 		x.push(v)
 	}
@@ -460,38 +428,5 @@ func (x *refFrame) control(in *refInstr) {
 		x.branchTo(-1)
 	default:
 		x.variable(in)
-	}
-}
-
-func (x *refFrame) variable(in *refInstr) {
-	switch in.Op {
-	case wasm.OpNop:
-	case wasm.OpDrop:
-		x.pop()
-	case wasm.OpSelect:
-		cond, b := uint32(x.pop()), x.pop()
-		if cond == 0 {
-			x.pop()
-			x.push(b)
-		}
-	case wasm.OpLocalGet:
-		x.push(x.locals[in.Imm])
-	case wasm.OpLocalSet:
-		x.locals[in.Imm] = x.pop()
-	case wasm.OpLocalTee:
-		x.locals[in.Imm] = x.stack[len(x.stack)-1]
-	case wasm.OpGlobalGet:
-		x.push(x.r.globals[in.Imm])
-	case wasm.OpGlobalSet:
-		x.r.globals[in.Imm] = x.pop()
-		if x.r.hasSP && in.Imm == 0 && uint32(x.r.globals[0]) < x.r.limit {
-			x.trap(TrapStackOverflow)
-		}
-	case wasm.OpMemorySize:
-		x.push(uint64(x.r.m.Memory)) // the module's own memory
-	case wasm.OpI32Const, wasm.OpI64Const, wasm.OpF32Const, wasm.OpF64Const:
-		x.push(in.Imm)
-	default:
-		panic(fmt.Sprintf("reference: %s", in.Info.Name))
 	}
 }

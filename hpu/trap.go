@@ -22,7 +22,7 @@ func (c *Context) trapped(err error) *Trap {
 	}
 	t.Module, t.Index, t.Offset = p.module.name, fn, -1
 	if t.Kind == TrapBudget {
-		t.Detail = fmt.Sprintf("%d cycles charged, %d allowed", c.budget-int64(p.inst.get(c, regRemaining)), c.budget)
+		t.Detail = c.spent()
 	}
 	if fn < 0 || fn >= len(p.module.functions) {
 		t.Index = -1
@@ -31,6 +31,15 @@ func (c *Context) trapped(err error) *Trap {
 	t.Func = p.module.functions[fn].Name
 	t.Offset = p.module.onlyPlace(fn, t)
 	return t
+}
+
+// spent says what has used up the budget.
+func (c *Context) spent() string {
+	allowed := c.budget/c.program.module.prices.parts + c.effort
+	if c.effort == 0 {
+		return fmt.Sprintf("%d cycles charged, %d allowed", c.Cycles(), allowed)
+	}
+	return fmt.Sprintf("%d cycles charged and %d for the work of imports, %d allowed", c.Cycles(), c.effort, allowed)
 }
 
 // unreachable tells apart what the rewritten code expresses by the instruction unreachable: its own checks, in the order in
@@ -43,7 +52,7 @@ func (c *Context) unreachable() TrapKind {
 		return TrapCallDepth
 	case g.hasStack && uint32(p.inst.get(c, regStack)) < uint32(p.inst.get(c, regLimit)):
 		return TrapStackOverflow
-	case int64(p.inst.get(c, regRemaining)) < 0:
+	case c.left < 0:
 		return TrapBudget
 	}
 	return TrapUnreachable

@@ -209,11 +209,9 @@ func (i *wasmtimeInstance) hostFunction(w *wasmtimeContext, op Op) *wasmtime.Fun
 			}
 		}
 		i.out(w)
-		result, ok := w.c.host(op, args)
+		result := w.c.host(op, args)
 		i.in(w)
 		switch {
-		case !ok:
-			return nil, wasmtime.NewTrap(errAborted.Error())
 		case len(sig.Results) == 0:
 			return nil, nil
 		case sig.Results[0] == wasm.I32:
@@ -303,7 +301,6 @@ var wasmtimeTraps = map[wasmtime.TrapCode]TrapKind{
 	wasmtime.UnreachableCodeReached: TrapUnreachable,
 }
 
-// fault knows no function where an import ended the handler: wasmtime keeps no frames for the traps of its host.
 func (i *wasmtimeInstance) fault(err error) (kind TrapKind, fn int) {
 	var trap *wasmtime.Trap
 	if !errors.As(err, &trap) {

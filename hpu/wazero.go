@@ -59,21 +59,15 @@ func wazeroTypes(types []wasm.ValueType) []api.ValueType {
 	return out
 }
 
-// hostFunction is the import op. Ending a handler is a panic, which wazero turns into the error of the call.
+// hostFunction is the import op.
 func hostFunction(op Op) api.GoFunc {
 	return func(ctx context.Context, stack []uint64) {
-		c := ctx.(*callContext).c
-		result, ok := c.host(op, stack)
-		if !ok {
-			panic(errAborted)
-		}
+		result := ctx.(*callContext).c.host(op, stack)
 		if len(stack) > 0 {
 			stack[0] = result
 		}
 	}
 }
-
-var errAborted = errors.New("hpu: import ended the handler")
 
 // callContext tells imports, without a look-up, which context calls them.
 type callContext struct {

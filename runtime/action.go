@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
@@ -49,7 +50,11 @@ func (d *actions) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool
 	case hpu.OpLog:
 		if n.cluster.log != nil {
 			mem := c.Program().Memory()
-			n.cluster.log(int(n.rank), at, r.task.m.rx.handlers.memory.name, string(mem[a.Local:a.Local+a.Len]))
+			line := string(mem[a.Local : a.Local+a.Len])
+			if cut := a.A - uint64(a.Len); cut > 0 {
+				line += fmt.Sprintf("… and %d bytes", cut)
+			}
+			n.cluster.log(int(n.rank), at, r.task.m.rx.handlers.memory.name, line)
 		}
 		return 0, false
 	case hpu.OpCAS, hpu.OpFAdd:

@@ -20,7 +20,7 @@ func TestContentIsTheProfile(t *testing.T) {
 			fmt.Sprintf("hpu.cores=%d", n), fmt.Sprintf("dma.latency=%dps", n*1007), fmt.Sprintf("dma.bandwidth=%d/7ps/B", n),
 			fmt.Sprintf("hpu.clock=%d.%03dGHz", 1+n%5, n%1000), "host.memory_bandwidth=333GB/s", fmt.Sprintf("nic.packet_buffer=%dMiB", n),
 			"fabric.kind=crossbar", "fabric.store_and_forward=true", "description='a, \"b\": <c>'",
-			fmt.Sprintf("hpu.costs={move: 1, int: %d, branch: 1, call: 1, call_indirect: 1, imports: {dma_to_host: %d, ct_inc: 2}}", n, n),
+			fmt.Sprintf("hpu.costs={move: 1, int: %d, branch: 1, call: 1, call_indirect: 1, bulk_bytes_per_cycle: 1, imports: {dma_to_host: %d, ct_inc: 2}}", n, n),
 		}
 		overrides := rapid.SliceOfDistinct(rapid.SampledFrom(all), rapid.ID).Draw(t, "overrides")
 		p, err := LoadProfile(name, overrides...)

@@ -8,7 +8,6 @@ import (
 // answer says who waits for a reply: a handler that is suspended until the data is in HPU memory, a message that the reply
 // completes, or both.
 type answer struct {
-	used       bool
 	run        *run // nil: no handler waits
 	generation uint32
 	program    *hpu.Program
@@ -40,12 +39,11 @@ func (n *Node) issueWaiting(r *run) {
 
 // remember notes who waits for a reply; the cookie, which is not 0, names the note.
 func (n *Node) remember(a answer) (cookie uint64) {
-	a.used = true
-	for i := range n.answers {
-		if !n.answers[i].used {
-			n.answers[i] = a
-			return uint64(i + 1)
-		}
+	if k := len(n.unused) - 1; k >= 0 {
+		cookie = n.unused[k]
+		n.unused = n.unused[:k]
+		n.answers[cookie-1] = a
+		return cookie
 	}
 	n.answers = append(n.answers, a)
 	return uint64(len(n.answers))
@@ -60,10 +58,10 @@ func (n *Node) note(cookie uint64, u *unfinished) uint64 {
 	return cookie
 }
 
-// forget drops what was noted for an operation that did not leave.
+// forget drops what was noted for an operation that is through or did not leave.
 func (n *Node) forget(cookie uint64) {
 	if cookie != 0 {
-		n.answers[cookie-1].used = false
+		n.unused = append(n.unused, cookie)
 	}
 }
 
@@ -93,10 +91,11 @@ func (n *Node) answerThere(a *answer, fail portals.FailType) {
 }
 
 // replied completes the message that a reply completes, with the record of the reply's end.
-func (n *Node) replied(a *answer, bytes uint64, fail portals.FailType) {
-	a.used = false
-	if a.completes != nil {
-		a.completes.operationEnded(bytes, fail)
+func (n *Node) replied(cookie, bytes uint64, fail portals.FailType) {
+	completes := n.answers[cookie-1].completes
+	n.forget(cookie)
+	if completes != nil {
+		completes.operationEnded(bytes, fail)
 	}
 }
 

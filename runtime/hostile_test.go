@@ -342,7 +342,7 @@ func hostileCode() []verdict {
 		{name: "endless recursion", suspect: payload(also(opRecurse)), fail: portals.NIDropped, handler: "payload", causes: []string{"module actions", "function recurse", "call depth exceeded"}},
 		{name: "trap", suspect: payload(also(opTrap)), fail: portals.NIDropped, handler: "payload", causes: []string{"unreachable"}},
 		{name: "load from outside", suspect: payload(also(opLoad, math.MaxUint32)), fail: portals.NISegv, handler: "payload", causes: []string{"out of bounds memory access"}},
-		{name: "copy to outside", suspect: payload(also(opCopy, 1<<31, 0, 1<<20)), fail: portals.NISegv, handler: "payload", causes: []string{"out of bounds memory access"}},
+		{name: "copy to outside", suspect: payload(also(opCopy, 1<<31, 0, 1<<12)), fail: portals.NISegv, handler: "payload", causes: []string{"out of bounds memory access"}},
 		{name: "FAIL", suspect: payload(end(hpu.Fail)), fail: portals.NIDropped, handler: "payload", causes: []string{"returned FAIL"}},
 		{name: "SEGV", suspect: payload(end(hpu.Segv)), fail: portals.NISegv, handler: "payload", causes: []string{"returned SEGV"}},
 		{name: "never reads what it writes", suspect: payload(do(hpu.OpDMAToHostNB, 0, 0, 0, 4096), end(hpu.Success)), fail: portals.NIOK},

@@ -48,13 +48,12 @@ const noFetch = 1<<64 - 1
 // bytes from HPU memory are those of now: the handler may use the buffer again.
 func (n *Node) issueLater(r *run, act hpu.Op, d *hpu.Operation, delay uint64, at sim.Time) int64 {
 	ho, result := n.handlerOp(r, act, d)
-	if result != hpu.OK {
+	switch {
+	case result != hpu.OK:
 		return result
-	}
-	if delay > uint64(maxSpan/sim.Nanosecond) {
+	case delay > uint64(maxSpan/sim.Nanosecond):
 		return hpu.Invalid
-	}
-	if commands(act) && n.hpus.commands == n.profile.NIC.HandlerCommands {
+	case commands(act) && n.hpus.commands == n.profile.NIC.HandlerCommands:
 		return hpu.NoSpace
 	}
 	return n.issueOp(r, act, d, &ho, at.Later(sim.Time(delay)*sim.Nanosecond))
@@ -128,6 +127,9 @@ func (n *Node) handlerOp(r *run, act hpu.Op, d *hpu.Operation) (ho portals.Handl
 	memory := r.ctx.Program().Memory()
 	switch act {
 	case hpu.OpPutFromDevice, hpu.OpToSelf, hpu.OpTimer:
+		if d.Length+uint64(d.UserHdrLen) > uint64(n.profile.Fabric.MTU) { // before anything is copied
+			return ho, hpu.Invalid
+		}
 		ho.Kind = portals.OpPut
 		ho.Data = n.gather(memory, d)
 		if act != hpu.OpPutFromDevice {

@@ -49,6 +49,7 @@ type Node struct {
 	trace     *nodeTrace
 	watch     *watch
 	answers   []answer // who waits for a reply
+	unused    []uint64 // cookies of answers that nobody uses
 	scratch   []byte   // of gather
 	queued    bool     // an interface has operations to send
 	handling  bool     // an event of the node is being handled, after which the interfaces are drained

@@ -258,7 +258,7 @@ func (n *Node) finish(m *message) {
 		r.open.messageEnded(out)
 	}
 	if cookie != 0 {
-		n.replied(&n.answers[cookie-1], out.Delivered, fail)
+		n.replied(cookie, out.Delivered, fail)
 	}
 	n.trace.finished(m, n.now())
 	n.pool().put(m)

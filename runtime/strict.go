@@ -28,6 +28,14 @@ func decodeTree(name string, tree *yaml.Node, into any) error {
 
 // checkFields reports the first key that is no field of t, and keys that stand twice.
 func checkFields(name string, n *yaml.Node, t reflect.Type, path string) error {
+	if n.Kind == yaml.MappingNode && t.Kind() == reflect.Map {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if err := checkFields(name, n.Content[i+1], t.Elem(), path+n.Content[i].Value+"."); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if n.Kind != yaml.MappingNode || t.Kind() != reflect.Struct {
 		return nil
 	}
@@ -77,6 +85,14 @@ func fieldsOf(t reflect.Type) (fields map[string]reflect.Type, names []string) {
 
 // blame finds the value that cannot be decoded, by decoding every value alone.
 func blame(name string, n *yaml.Node, t reflect.Type, path string) error {
+	if n.Kind == yaml.MappingNode && t.Kind() == reflect.Map {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if err := blame(name, n.Content[i+1], t.Elem(), path+n.Content[i].Value+"."); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct {
 		if _, own := reflect.New(t).Interface().(yaml.Unmarshaler); !own {
 			fields, _ := fieldsOf(t)

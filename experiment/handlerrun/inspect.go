@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -55,7 +57,7 @@ type ExportInfo struct {
 type ImportUse struct {
 	Name       string `json:"import"`
 	Calls      int    `json:"calls"` // call instructions
-	Cost       int64  `json:"cost_cycles"`
+	Cost       Cycles `json:"cost_cycles"`
 	MaySuspend bool   `json:"may_suspend"`
 }
 
@@ -77,12 +79,21 @@ type FunctionInfo struct {
 	Instructions int      `json:"instructions"`
 	Blocks       int      `json:"blocks"`
 	Loops        int      `json:"loops"`
-	Cost         int64    `json:"cost_cycles"` // of all blocks together, each once
-	Worst        int64    `json:"worst_block_cycles"`
+	Cost         Cycles   `json:"cost_cycles"` // of all blocks together, each once
+	Worst        Cycles   `json:"worst_block_cycles"`
 	WorstAt      int      `json:"worst_block_offset"`
 	MaySuspend   bool     `json:"may_suspend"`
 	Recursive    bool     `json:"recursive"`
 }
+
+// Cycles is a number of cycles, with fractions on cores that execute several instructions in one; to the nearest hundredth.
+type Cycles float64
+
+func cyclesOf(m *hpu.Module, parts int64) Cycles {
+	return Cycles(math.Round(float64(parts)/float64(m.CycleParts())*100) / 100)
+}
+
+func (c Cycles) String() string { return strconv.FormatFloat(float64(c), 'f', -1, 64) }
 
 // Budget is what a handler may spend before it is killed.
 type Budget struct {
@@ -135,7 +146,7 @@ func (in *Inspection) describe(m *hpu.Module, p *runtime.Profile, hpuMemory int)
 		in.Stack = fmt.Sprintf("global %d", global)
 	}
 	for _, i := range m.Imports() {
-		in.Imports = append(in.Imports, ImportUse{i.Op.String(), i.Calls, i.Cost, i.Op.MayBlock()})
+		in.Imports = append(in.Imports, ImportUse{i.Op.String(), i.Calls, cyclesOf(m, i.Cost), i.Op.MayBlock()})
 	}
 	exported := map[string]int{}
 	for _, f := range m.Functions() {
@@ -146,8 +157,8 @@ func (in *Inspection) describe(m *hpu.Module, p *runtime.Profile, hpuMemory int)
 			continue
 		}
 		in.Code = append(in.Code, FunctionInfo{
-			f.Index, f.Name, f.Exports, f.Signature, f.Offset, f.Bytes, f.Instructions, f.Blocks, f.Loops, f.Cost,
-			f.WorstBlock.Cost, f.WorstBlock.Offset, f.MaySuspend, f.Recursive,
+			f.Index, f.Name, f.Exports, f.Signature, f.Offset, f.Bytes, f.Instructions, f.Blocks, f.Loops, cyclesOf(m, f.Cost),
+			cyclesOf(m, f.WorstBlock.Cost), f.WorstBlock.Offset, f.MaySuspend, f.Recursive,
 		})
 	}
 	for _, x := range m.Exports() {
@@ -248,7 +259,7 @@ func (in *Inspection) tables(t io.Writer, row func(...any)) {
 		}
 		worst := ""
 		if f.Worst > 0 {
-			worst = fmt.Sprintf("%d at 0x%x", f.Worst, f.WorstAt)
+			worst = fmt.Sprintf("%v at 0x%x", f.Worst, f.WorstAt)
 		}
 		row(f.Name, fmt.Sprintf("0x%x", f.Offset), f.Bytes, f.Instructions, f.Blocks, f.Loops, f.Cost, worst, strings.Join(notes, ", "))
 	}

@@ -21,6 +21,8 @@ type recorder struct {
 	last     int            // number of the message that arrived last
 	messages map[uint64]int // their numbers by msg_id
 	dma      int            // operations of handlers so far
+	logged   int            // bytes that handlers have logged
+	unlogged int            // lines of them that are not kept
 	before   []byte         // HPU memory
 	end      sim.Time       // of what was told last
 }
@@ -237,11 +239,26 @@ func (r *recorder) describe(a *hpu.Action, memory []byte) string {
 	case hpu.OpAck:
 		return fmt.Sprintf("status %d", a.A)
 	case hpu.OpLog:
-		return fmt.Sprintf("%q", memory[a.Local:a.Local+a.Len])
+		return r.line(memory[a.Local:a.Local+a.Len], a.A-uint64(a.Len))
 	case hpu.OpYield:
 		return ""
 	}
 	return r.operation(a)
+}
+
+// maxLogBytes is how much of what handlers log a report keeps.
+const maxLogBytes = 1 << 20
+
+// line is what a handler logs; the device has left out the last cut bytes.
+func (r *recorder) line(text []byte, cut uint64) string {
+	if r.logged += len(text); r.logged > maxLogBytes {
+		r.unlogged++
+		return "(not kept)"
+	}
+	if cut > 0 {
+		return fmt.Sprintf("%q and %d bytes", text, cut)
+	}
+	return fmt.Sprintf("%q", text)
 }
 
 func (r *recorder) counter(ct uint32) string {

@@ -57,6 +57,9 @@ func (x *experiment) report(cut bool, stuck *sim.StuckError) *Report {
 	if n := x.cluster.Node(device).Stats().LostActions; n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of a counter had no effect: an increment has either successes or failures", plural(int(n), "change")))
 	}
+	if r.unlogged > 0 {
+		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of log beyond the first %d bytes not kept", plural(r.unlogged, "line"), maxLogBytes))
+	}
 	for _, number := range slices.Sorted(maps.Keys(x.Faults)) {
 		if number > r.dma {
 			rep.Notes = append(rep.Notes, fmt.Sprintf("DMA operation %d was to fail, but there were %d", number, r.dma))

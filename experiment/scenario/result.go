@@ -86,6 +86,9 @@ func (r *run) result(err error) *Result {
 		x.Title = r.spec.file
 	}
 	x.Tables = r.tables()
+	if r.unlogged > 0 {
+		x.Notes = append(x.Notes, fmt.Sprintf("handlers logged %s more than are shown", plural(r.unlogged, "line", "lines")))
+	}
 	for rank := range r.states {
 		if n := r.rec.ranks[rank].truncated; n > 0 {
 			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s to fit in an entry", rank, plural(int(n), "message truncated", "messages truncated")))

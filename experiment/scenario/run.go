@@ -18,6 +18,8 @@ type run struct {
 	rec      *recorder
 	states   []rankState
 	logs     []logLine
+	logBytes int // of their text
+	unlogged int // lines left out
 	failures []error
 	more     int // failures beyond those kept
 	checked  int // comparisons made
@@ -80,6 +82,12 @@ type latency struct {
 	samples []sim.Time
 }
 
+// What a run keeps of what handlers log; further lines are counted.
+const (
+	maxLogLines = 10_000
+	maxLogBytes = 1 << 20
+)
+
 type logLine struct {
 	at     sim.Time
 	rank   int
@@ -95,6 +103,11 @@ func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err 
 	c, err := runtime.NewCluster(runtime.Config{
 		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec, Limits: p.options.Limits,
 		Log: func(rank int, at sim.Time, module, line string) {
+			if len(r.logs) == maxLogLines || r.logBytes+len(line) > maxLogBytes {
+				r.unlogged++
+				return
+			}
+			r.logBytes += len(line)
 			r.logs = append(r.logs, logLine{at, rank, module, line})
 		},
 	})

@@ -33,6 +33,12 @@ const (
 	OpI64Const     Opcode = 0x42
 	OpF32Const     Opcode = 0x43
 	OpF64Const     Opcode = 0x44
+	OpF32Load      Opcode = 0x2A
+	OpF64Load      Opcode = 0x2B
+	OpF32Store     Opcode = 0x38
+	OpF64Store     Opcode = 0x39
+	OpI32Eqz       Opcode = 0x45
+	OpI32GeU       Opcode = 0x4F
 	OpI64LtS       Opcode = 0x53
 	OpI32LtU       Opcode = 0x49
 	OpF32Eq        Opcode = 0x5B
@@ -40,8 +46,13 @@ const (
 	OpI32LtS       Opcode = 0x48
 	OpI32Add       Opcode = 0x6A
 	OpI32Sub       Opcode = 0x6B
+	OpI32And       Opcode = 0x71
+	OpI32Xor       Opcode = 0x73
+	OpI32Shl       Opcode = 0x74
+	OpI32Rotr      Opcode = 0x78
 	OpI64Add       Opcode = 0x7C
 	OpI64Sub       Opcode = 0x7D
+	OpI64Mul       Opcode = 0x7E
 	OpI64DivU      Opcode = 0x80
 	OpI64ExtendI32 Opcode = 0xAD // unsigned
 	OpMemoryInit   Opcode = 0xFC08
@@ -208,9 +219,12 @@ var groups = []group{
 // prefixed is where the table holds the opcodes behind the prefix 0xFC.
 const prefixed = 256
 
+// NumOpcodes bounds Opcode.Index.
+const NumOpcodes = prefixed + 12
+
 var opcodes = buildOpcodes()
 
-func buildOpcodes() (table [prefixed + 12]OpInfo) {
+func buildOpcodes() (table [NumOpcodes]OpInfo) {
 	for _, g := range groups {
 		for i, name := range strings.Fields(g.names) {
 			op := g.first + Opcode(i)
@@ -218,6 +232,25 @@ func buildOpcodes() (table [prefixed + 12]OpInfo) {
 		}
 	}
 	return table
+}
+
+// Index returns a small number for an accepted opcode, less than NumOpcodes.
+func (op Opcode) Index() int { return tableIndex(op) }
+
+var byName = func() map[string]Opcode {
+	m := make(map[string]Opcode)
+	for _, g := range groups {
+		for i, name := range strings.Fields(g.names) {
+			m[name] = g.first + Opcode(i)
+		}
+	}
+	return m
+}()
+
+// OpcodeByName returns the opcode of the instruction of that name, such as i64.add.
+func OpcodeByName(name string) (Opcode, bool) {
+	op, ok := byName[name]
+	return op, ok
 }
 
 func tableIndex(op Opcode) int {

@@ -1,0 +1,288 @@
+package hpu
+
+import (
+	"strings"
+
+	"github.com/spinsim/spinsim/hpu/internal/wasm"
+)
+
+// block adds up what the instructions of a basic block cost on a core (README.md, "What a block costs"). It sees them one by one,
+// in order, and follows values through the operand stack and the locals where the cost depends on them.
+type block struct {
+	p      *prices
+	used   [numUnits]int64 // cycles of each kind of unit; instructions fetched
+	serial int64           // cycles of imports, which overlap with nothing
+	moves  int64           // names of values
+	instrs int64           // instructions that are none of class move
+
+	nodes  []node
+	stack  []value
+	locals []localValue // of those that the block sets, valid where round is that of the block
+	round  uint32
+	sets   []uint32 // the locals that the block sets, each once
+}
+
+// node is an instruction that has a result or waits for one.
+type node struct {
+	from    [3]value // operands
+	latency int64
+	ready   int64 // scratch: when its result can be used
+	op      wasm.Opcode
+	named   bool // a local holds the result, too: it has to be computed
+}
+
+// localValue is what a local holds at the end of the instructions seen so far.
+type localValue struct {
+	round uint32
+	now   value
+	start int64 // scratch: when the value at the beginning of the block can be used
+}
+
+// value is where an operand comes from: a node (0 and more), or one of the following, or below firstLocal a local that holds it
+// since before the block.
+type value int32
+
+const (
+	valueUnknown value = -1 // left on the stack by another block
+	valueConst   value = -2
+	firstLocal   value = -3 // local 0; local i is firstLocal-i
+)
+
+// begin forgets the block before. The locals of the function are numbered below n.
+func (b *block) begin(n int) {
+	b.used, b.serial, b.moves, b.instrs = [numUnits]int64{}, 0, 0, 0
+	b.nodes, b.stack, b.sets = b.nodes[:0], b.stack[:0], b.sets[:0]
+	b.round++
+	if b.p.values && (len(b.locals) < n || b.round == 0) {
+		b.locals, b.round = make([]localValue, n), 1
+	}
+}
+
+// add takes an instruction into the block. loop: it branches to the head of a loop.
+func (b *block) add(in *wasm.Instr, loop bool) {
+	p := &b.p.ops[in.Op.Index()]
+	if loop && b.p.hasLoop {
+		p = &b.p.loopBranch
+	}
+	b.charge(p, 1)
+	switch {
+	case in.Info.Class != wasm.ClassMove:
+		b.instrs++
+	case isName(in.Op):
+		b.moves++
+	}
+	if b.p.values {
+		b.follow(in, p)
+	}
+}
+
+// isName reports whether an instruction of class move only says which value is meant.
+func isName(op wasm.Opcode) bool {
+	return op >= wasm.OpLocalGet && op <= wasm.OpLocalTee || op >= wasm.OpI32Const && op <= wasm.OpF64Const
+}
+
+func (b *block) charge(p *price, times int64) {
+	b.used[p.unit] += p.cost * times
+	b.used[unitFetch] += p.slots * times
+}
+
+// follow keeps track of which value an instruction uses and makes.
+func (b *block) follow(in *wasm.Instr, p *price) {
+	switch in.Op {
+	case wasm.OpLocalGet:
+		b.push(b.local(uint32(in.Imm)))
+	case wasm.OpLocalSet, wasm.OpLocalTee:
+		v := b.pop()
+		b.set(uint32(in.Imm), v)
+		if in.Op == wasm.OpLocalTee {
+			b.push(v)
+		}
+	case wasm.OpI32Const, wasm.OpI64Const, wasm.OpF32Const, wasm.OpF64Const, wasm.OpMemorySize:
+		b.push(valueConst)
+	case wasm.OpDrop:
+		b.pop()
+	case wasm.OpIf, wasm.OpBrIf, wasm.OpBrTable, wasm.OpCallIndirect, wasm.OpGlobalSet:
+		b.operate(in, p, 1, false)
+	case wasm.OpSelect:
+		b.operate(in, p, 3, true)
+	case wasm.OpGlobalGet:
+		b.operate(in, p, 0, true)
+	default:
+		params, results, _ := strings.Cut(in.Info.Sig, ":")
+		b.operate(in, p, len(params), results != "")
+	}
+}
+
+// operate adds a node for an instruction with n operands.
+func (b *block) operate(in *wasm.Instr, p *price, n int, result bool) {
+	x := node{from: [3]value{valueConst, valueConst, valueConst}, latency: p.latency, op: in.Op}
+	for i := n - 1; i >= 0; i-- {
+		x.from[i] = b.pop()
+	}
+	b.foldInto(in, &x)
+	b.nodes = append(b.nodes, x)
+	if result {
+		b.push(value(len(b.nodes) - 1))
+	}
+}
+
+func (b *block) push(v value) { b.stack = append(b.stack, v) }
+
+func (b *block) pop() value {
+	n := len(b.stack) - 1
+	if n < 0 {
+		return valueUnknown
+	}
+	v := b.stack[n]
+	b.stack = b.stack[:n]
+	return v
+}
+
+func (b *block) local(i uint32) value {
+	if l := &b.locals[i]; l.round == b.round {
+		return l.now
+	}
+	return firstLocal - value(i)
+}
+
+func (b *block) set(i uint32, v value) {
+	l := &b.locals[i]
+	if l.round != b.round {
+		b.sets = append(b.sets, i)
+		l.round = b.round
+	}
+	l.now = v
+	if v >= 0 {
+		b.nodes[v].named = true
+	}
+}
+
+// node returns the instruction that has made v only for the one that uses it, nil if there is none.
+func (b *block) node(v value) *node {
+	if v < 0 || b.nodes[v].named {
+		return nil
+	}
+	return &b.nodes[v]
+}
+
+// fold makes an instruction a part of the one that uses its result.
+func (b *block) fold(n *node) {
+	b.charge(&b.p.ops[n.op.Index()], -1)
+	n.latency, n.named = 0, true
+}
+
+// foldInto folds what x, in's node, can take in.
+func (b *block) foldInto(in *wasm.Instr, x *node) {
+	c := b.p.core
+	switch in.Info.Class {
+	case wasm.ClassBranch:
+		if n := b.node(x.from[0]); c.FoldCompare && n != nil && isCompare(n.op) && in.Op != wasm.OpBrTable {
+			b.fold(n)
+		}
+	case wasm.ClassLoad, wasm.ClassStore:
+		n := b.node(x.from[0])
+		if !c.FoldAddress || n == nil || n.op != wasm.OpI32Add || isFloatAccess(in.Op) {
+			return
+		}
+		if in.Imm == 0 || n.from[0] == valueConst || n.from[1] == valueConst { // an address has two parts
+			b.fold(n)
+		}
+	case wasm.ClassInt:
+		if !c.FoldShift || !takesShift(in.Op) {
+			return
+		}
+		for i := 1; i >= 0; i-- {
+			if n := b.node(x.from[i]); n != nil && isShift(n.op) && n.from[1] == valueConst {
+				b.fold(n)
+				return // one operand only
+			}
+		}
+	}
+}
+
+// The groups of opcodes that fold (names in hpu/internal/wasm).
+func isCompare(op wasm.Opcode) bool { return op >= wasm.OpI32Eqz && op <= wasm.OpI32GeU }
+func isShift(op wasm.Opcode) bool   { return op >= wasm.OpI32Shl && op <= wasm.OpI32Rotr }
+func isFloatAccess(op wasm.Opcode) bool {
+	return op == wasm.OpF32Load || op == wasm.OpF64Load || op == wasm.OpF32Store || op == wasm.OpF64Store
+}
+
+func takesShift(op wasm.Opcode) bool {
+	return op == wasm.OpI32Add || op == wasm.OpI32Sub || op >= wasm.OpI32And && op <= wasm.OpI32Xor || op > wasm.OpI32Eqz && op <= wasm.OpI32GeU
+}
+
+// cost returns what the block costs, in parts of a cycle, once. again: the block ends with a branch to its own beginning.
+func (b *block) cost(again bool) int64 {
+	p := b.p
+	if p.moveFree {
+		if extra := b.moves - p.registers - p.operands*b.instrs; extra > 0 {
+			b.used[unitInt] += extra * p.spill
+			if p.core.Fetch > 0 {
+				b.used[unitFetch] += extra * p.spill
+			}
+		}
+	}
+	most := int64(0)
+	for u, n := range b.used {
+		most = max(most, n*p.worth[u])
+	}
+	switch {
+	case p.core.Chain == ChainBlock:
+		most = max(most, b.chain()*p.parts)
+	case p.core.Chain == ChainLoop && again:
+		most = max(most, b.recurrence())
+	}
+	return most + b.serial*p.parts
+}
+
+// chain returns the length of the longest chain of instructions that wait for each other, in cycles, if all locals of the block
+// before are known.
+func (b *block) chain() (longest int64) {
+	for i := range b.nodes {
+		n := &b.nodes[i]
+		n.ready = n.latency + max(b.ready(n.from[0]), b.ready(n.from[1]), b.ready(n.from[2]))
+		longest = max(longest, n.ready)
+	}
+	return longest
+}
+
+func (b *block) ready(v value) int64 {
+	switch {
+	case v >= 0:
+		return b.nodes[v].ready
+	case v <= firstLocal:
+		if l := &b.locals[firstLocal-v]; l.round == b.round {
+			return l.start
+		}
+	}
+	return 0
+}
+
+// recurrenceRounds is a multiple of the periods, in rounds of a loop, that recurrences may have if they are to count exactly.
+const recurrenceRounds = 12
+
+// recurrence returns the time by which one round of the block follows the one before if nothing but the values in locals is
+// waited for, in parts of a cycle, rounded up: the block is executed in thought until its rounds have become regular.
+func (b *block) recurrence() (most int64) {
+	for _, i := range b.sets {
+		b.locals[i].start = 0
+	}
+	half := make([]int64, len(b.sets))
+	after := make([]int64, len(b.sets))
+	for round := range 2 * recurrenceRounds {
+		b.chain()
+		for k, i := range b.sets {
+			after[k] = b.ready(b.locals[i].now)
+		}
+		for k, i := range b.sets { // all change at once
+			b.locals[i].start = after[k]
+		}
+		if round == recurrenceRounds-1 {
+			copy(half, after)
+		}
+	}
+	for k := range b.sets {
+		most = max(most, after[k]-half[k])
+	}
+	return (most*b.p.parts + recurrenceRounds - 1) / recurrenceRounds
+}
