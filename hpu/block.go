@@ -58,7 +58,7 @@ func (b *block) begin(n int) {
 	}
 }
 
-// add takes an instruction into the block. loop: it branches to the head of a loop.
+// add takes an instruction into the block. loop: it is a br_if to the head of a loop.
 func (b *block) add(in *wasm.Instr, loop bool) {
 	p := &b.p.ops[in.Op.Index()]
 	if loop && b.p.hasLoop {
@@ -181,28 +181,44 @@ func (b *block) foldInto(in *wasm.Instr, x *node) {
 		}
 	case wasm.ClassLoad, wasm.ClassStore:
 		n := b.node(x.from[0])
-		if !c.FoldAddress || n == nil || n.op != wasm.OpI32Add || isFloatAccess(in.Op) {
+		if n == nil || n.op != wasm.OpI32Add {
 			return
 		}
-		if in.Imm == 0 || n.from[0] == valueConst || n.from[1] == valueConst { // an address has two parts
+		offset := n.from[0] == valueConst || n.from[1] == valueConst
+		if offset && c.FoldAddress != AddressBase || c.FoldAddress == AddressIndex && in.Imm == 0 && !isFloatAccess(in.Op) {
 			b.fold(n)
 		}
-	case wasm.ClassInt:
-		if !c.FoldShift || !takesShift(in.Op) {
-			return
+	case wasm.ClassFloat:
+		if c.FoldMultiply && isFloatAdd(in.Op) {
+			b.foldOne(x, isFloatMul)
 		}
-		for i := 1; i >= 0; i-- {
-			if n := b.node(x.from[i]); n != nil && isShift(n.op) && n.from[1] == valueConst {
-				b.fold(n)
-				return // one operand only
-			}
+	case wasm.ClassInt:
+		if c.FoldShift && takesShift(in.Op) {
+			b.foldOne(x, isShift)
+		}
+	}
+}
+
+// foldOne folds the last operand that an instruction of the kind has made.
+func (b *block) foldOne(x *node, kind func(wasm.Opcode) bool) {
+	for i := 1; i >= 0; i-- {
+		n := b.node(x.from[i])
+		if n != nil && kind(n.op) && (n.from[1] == valueConst || !isShift(n.op)) {
+			b.fold(n)
+			return
 		}
 	}
 }
 
 // The groups of opcodes that fold (names in hpu/internal/wasm).
-func isCompare(op wasm.Opcode) bool { return op >= wasm.OpI32Eqz && op <= wasm.OpI32GeU }
-func isShift(op wasm.Opcode) bool   { return op >= wasm.OpI32Shl && op <= wasm.OpI32Rotr }
+func isCompare(op wasm.Opcode) bool  { return op >= wasm.OpI32Eqz && op <= wasm.OpI32GeU }
+func isShift(op wasm.Opcode) bool    { return op >= wasm.OpI32Shl && op <= wasm.OpI32Rotr }
+func isFloatMul(op wasm.Opcode) bool { return op == wasm.OpF32Mul || op == wasm.OpF64Mul }
+
+func isFloatAdd(op wasm.Opcode) bool {
+	return op == wasm.OpF32Add || op == wasm.OpF32Sub || op == wasm.OpF64Add || op == wasm.OpF64Sub
+}
+
 func isFloatAccess(op wasm.Opcode) bool {
 	return op == wasm.OpF32Load || op == wasm.OpF64Load || op == wasm.OpF32Store || op == wasm.OpF64Store
 }

@@ -20,7 +20,7 @@ func threeWide() CostTable {
 		Core: Core{
 			Fetch: 3, Int: 2, Mul: 1, Load: 1, Store: 1, Float: 2, Chain: ChainLoop,
 			Latency:     Latency{IntMul: 3, Load: 2, Float: 5, FloatMul: 4},
-			FoldAddress: true, FoldShift: true,
+			FoldAddress: AddressIndex, FoldShift: true, FoldMultiply: true,
 		},
 		Instructions: map[string]InstrCost{"i64.add": {Cost: 2, Latency: 1}},
 	}
@@ -94,11 +94,15 @@ func TestBlockOfAWideCore(t *testing.T) {
 		{false, "9/6", "local.get 0; local.get 1; i32.add; i32.load 4;" + ors},
 		{false, "1", "local.get 0; i32.const 8; i32.add; i32.load 4;" + ors},
 		{false, "9/6", "local.get 0; local.get 1; i32.add; f32.load 0;" + ors},
+		{false, "1", "local.get 0; i32.const 8; i32.add; f32.load 0;" + ors},
 		{false, "9/6", "local.get 0; local.get 1; i32.add; local.tee 2; i32.load 0;" + ors},
 		{false, "1", "local.get 0; local.get 1; i32.add; local.get 2; i32.store 0; local.get 2;" + ors},
 		// A shift by a constant costs nothing beside what uses it; one by a variable does, and the second one.
 		{false, "1", "local.get 0; local.get 1; i32.const 2; i32.shl; i32.add; i32.load 0;" + ors},
 		{false, "9/6", "local.get 0; local.get 1; local.get 2; i32.shl; i32.add; i32.load 0;" + ors},
+		// Of two products one becomes a part of their sum: 3/2, and two of two.
+		{false, "1", "local.get 0; local.get 1; f64.mul; local.get 2; local.get 3; f64.mul; f64.sub; local.set 0"},
+		{false, "9/6", "local.get 0; local.get 1; f64.mul; local.tee 4; local.get 2; local.get 3; f64.mul; local.tee 5; f64.sub; local.set 0"},
 		{false, "1", "local.get 0; i32.const 2; i32.shl; local.get 1; i32.const 3; i32.rotl; i32.xor; local.set 5"},
 	} {
 		require.Equal(t, c.cost, blockCost(t, threeWide(), c.again, c.code), "%s", c.code)
@@ -203,12 +207,13 @@ func TestFractionsOfCycles(t *testing.T) {
 
 func TestCostTableProblems(t *testing.T) {
 	table := threeWide()
-	table.Core.Int, table.Core.Mul, table.Core.Chain, table.Core.Latency.Load = 0, 9, "long", -1
+	table.Core.Int, table.Core.Mul, table.Core.Chain, table.Core.Latency.Load, table.Core.FoldAddress = 0, 9, "long", -1, "far"
 	table.Instructions = map[string]InstrCost{"i64.add br": {}, "i64.sub i64.add": {Slots: -1}, "v128.add": {}}
 	require.EqualError(t, table.Validate(), strings.Join([]string{
 		"core.int: 0, expected 1 to 8",
 		"core.mul: 9, expected 0 to 8",
 		`core.chain: "long", expected "block", "loop" or nothing`,
+		`core.fold_address: "far", expected "offset", "index" or nothing`,
 		"core.latency.load: -1, expected 0 to 1000000",
 		"instructions.i64.add br.cost: 0, expected 1 to 1000000", // a loop of it would cost nothing
 		"instructions: i64.add is given twice",

@@ -29,7 +29,7 @@ type CostTable struct {
 	Store        int64 `yaml:"store"`         // of any width
 	Select       int64 `yaml:"select"`        // select
 	Branch       int64 `yaml:"branch"`        // br, br_if, br_table, if, return, unreachable; at least 1
-	LoopBranch   int64 `yaml:"loop_branch"`   // br and br_if to the head of a loop; 0: as Branch
+	LoopBranch   int64 `yaml:"loop_branch"`   // br_if to the head of a loop, which is nearly always taken; 0: as any other
 	Call         int64 `yaml:"call"`          // call; at least 1. An import's own cost comes on top
 	CallIndirect int64 `yaml:"call_indirect"` // call_indirect; at least 1
 	Global       int64 `yaml:"global"`        // global.get and global.set
@@ -74,9 +74,11 @@ type Core struct {
 	// is 0 here has a result when it has left its unit.
 	Latency Latency `yaml:"latency"`
 
-	FoldAddress bool `yaml:"fold_address"` // an addition that gives the address of a load or store of an integer costs nothing: base and index
-	FoldShift   bool `yaml:"fold_shift"`   // a 32-bit shift by a constant costs nothing if an addition, subtraction, logic or comparison uses it
-	FoldCompare bool `yaml:"fold_compare"` // a 32-bit comparison that decides an if or br_if costs nothing: compare and branch
+	// Fold… name instructions that become a part of the one that uses their result, and cost nothing.
+	FoldAddress  Address `yaml:"fold_address"`  // a 32-bit addition that gives an address
+	FoldShift    bool    `yaml:"fold_shift"`    // a 32-bit shift by a constant that an addition, subtraction, logic or comparison uses
+	FoldCompare  bool    `yaml:"fold_compare"`  // a 32-bit comparison that decides an if or br_if: compare and branch
+	FoldMultiply bool    `yaml:"fold_multiply"` // a multiplication of floating point that an addition or subtraction uses: multiply and accumulate
 }
 
 // Chain names the chains of dependent instructions that count.
@@ -87,6 +89,16 @@ const (
 	ChainNone  Chain = ""      // none
 	ChainBlock Chain = "block" // within a block: in-order cores, where a compiler has put what is independent in between
 	ChainLoop  Chain = "loop"  // from one round to the next of a loop that is a single block: out-of-order cores, which overlap rounds
+)
+
+// Address says what an address of a load or store may consist of.
+type Address string
+
+// Kinds of addresses.
+const (
+	AddressBase   Address = ""       // a register and the instruction's own constant
+	AddressOffset Address = "offset" // also an addition of a constant
+	AddressIndex  Address = "index"  // also, for integers and in place of a constant, an addition of a register
 )
 
 // Latency is cycles until a result can be used, by class of instructions.
@@ -205,6 +217,9 @@ func (p *problems) core(c *Core) {
 	p.check("core.branch", c.Branch, 0, most)
 	if c.Chain != ChainNone && c.Chain != ChainBlock && c.Chain != ChainLoop {
 		p.errs = append(p.errs, fmt.Errorf("%score.chain: %q, expected %q, %q or nothing", p.path, c.Chain, ChainBlock, ChainLoop))
+	}
+	if c.FoldAddress != AddressBase && c.FoldAddress != AddressOffset && c.FoldAddress != AddressIndex {
+		p.errs = append(p.errs, fmt.Errorf("%score.fold_address: %q, expected %q, %q or nothing", p.path, c.FoldAddress, AddressOffset, AddressIndex))
 	}
 	l := &c.Latency
 	for _, f := range []struct {

@@ -172,7 +172,8 @@ func drawCosts(t *CostTable, pick func(int) int) {
 	}
 	c := &t.Core
 	c.Chain = []Chain{ChainNone, ChainBlock, ChainLoop}[pick(3)]
-	c.FoldAddress, c.FoldShift, c.FoldCompare = pick(2) == 0, pick(2) == 0, pick(2) == 0
+	c.FoldAddress = []Address{AddressBase, AddressOffset, AddressIndex}[pick(3)]
+	c.FoldShift, c.FoldCompare, c.FoldMultiply = pick(2) == 0, pick(2) == 0, pick(2) == 0
 	c.Latency = Latency{Int: 0, IntMul: 4, Float: 5, FloatMul: 6, Convert: 3, Load: 9}
 	t.LoopBranch = int64(pick(3) * 2)
 	t.Registers, t.Operands = int64(pick(10)), int64(pick(4))

@@ -331,9 +331,9 @@ func (r *rewriter) target(label uint64) {
 	r.nest[len(r.nest)-1-int(label)].targeted = true
 }
 
-// backward reports whether in branches to the head of a loop.
+// backward reports whether in is a br_if to the head of a loop.
 func (r *rewriter) backward(in *wasm.Instr) bool {
-	return (in.Op == wasm.OpBr || in.Op == wasm.OpBrIf) && r.nest[len(r.nest)-1-int(in.Imm)].op == wasm.OpLoop
+	return in.Op == wasm.OpBrIf && r.nest[len(r.nest)-1-int(in.Imm)].op == wasm.OpLoop
 }
 
 func (r *rewriter) branch(in *wasm.Instr) {

@@ -42,7 +42,7 @@ type prices struct {
 	parts      int64           // of a cycle: what costs are counted in
 	worth      [numUnits]int64 // parts that a cycle of work on one unit of a kind takes of the core
 	ops        [wasm.NumOpcodes]price
-	loopBranch price // of a branch to the head of a loop, if hasLoop
+	loopBranch price // of br_if to the head of a loop, if hasLoop
 	hasLoop    bool
 	moveFree   bool // moves cost nothing until they are too many
 	registers  int64
@@ -56,7 +56,7 @@ func newPrices(t *CostTable) *prices {
 	c := &t.Core
 	p := &prices{
 		parts: 1, core: c, moveFree: t.Move == 0, registers: t.Registers, operands: t.Operands, spill: t.Spill,
-		hasLoop: t.LoopBranch > 0, values: c.Chain != ChainNone || c.FoldAddress || c.FoldShift || c.FoldCompare,
+		hasLoop: t.LoopBranch > 0, values: c.Chain != ChainNone || c.FoldAddress != AddressBase || c.FoldShift || c.FoldCompare || c.FoldMultiply,
 	}
 	count := [numUnits]int64{c.Int, c.Mul, c.Load, c.Store, c.Float, c.Branch, c.Fetch}
 	for _, n := range count {
@@ -83,7 +83,7 @@ func newPrices(t *CostTable) *prices {
 		}
 		p.ops[op.Index()] = p.price(op, InstrCost{Cost: costs[info.Class], Slots: min(costs[info.Class], 1), Latency: latency[info.Class]})
 	}
-	p.loopBranch = p.price(wasm.OpBr, InstrCost{Cost: t.LoopBranch, Slots: 1})
+	p.loopBranch = p.price(wasm.OpBrIf, InstrCost{Cost: t.LoopBranch, Slots: 1})
 	for names, cost := range t.Instructions { //lint:maporder each instruction stands in the table once
 		for _, name := range strings.Fields(names) {
 			op, _ := wasm.OpcodeByName(name)

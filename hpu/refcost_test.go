@@ -56,7 +56,7 @@ func (b *refBlock) price(in *refInstr) InstrCost {
 			c.Slots = c.Cost
 		}
 	}
-	if in.loops && b.t.LoopBranch > 0 {
+	if in.loops && in.Op == wasm.OpBrIf && b.t.LoopBranch > 0 {
 		c = InstrCost{Cost: b.t.LoopBranch, Slots: 1}
 	}
 	if c.Latency == 0 {
@@ -136,9 +136,28 @@ func (b *refBlock) fold() {
 		name := v.in.Info.Name
 		typ, access, _ := strings.Cut(name, ".")
 		switch {
-		case c.FoldAddress && typ[0] == 'i' && (strings.HasPrefix(access, "load") || strings.HasPrefix(access, "store")):
-			if a := v.from[0]; is(a, "i32.add") && (v.in.Imm == 0 || con(a.from[0]) || con(a.from[1])) {
-				a.cost = InstrCost{}
+		case strings.HasPrefix(access, "load") || strings.HasPrefix(access, "store"):
+			a := v.from[0]
+			if !is(a, "i32.add") {
+				break
+			}
+			offset := con(a.from[0]) || con(a.from[1])
+			switch c.FoldAddress {
+			case AddressIndex:
+				if offset || v.in.Imm == 0 && typ[0] == 'i' {
+					a.cost = InstrCost{}
+				}
+			case AddressOffset:
+				if offset {
+					a.cost = InstrCost{}
+				}
+			}
+		case c.FoldMultiply && (typ == "f32" || typ == "f64") && (access == "add" || access == "sub"):
+			for _, a := range []*refValue{v.from[1], v.from[0]} {
+				if is(a, typ+".mul") {
+					a.cost = InstrCost{}
+					break
+				}
 			}
 		case c.FoldShift && strings.Contains(" i32.add i32.sub i32.and i32.or i32.xor "+compares+" ", " "+name+" "):
 			for _, a := range []*refValue{v.from[1], v.from[0]} {

@@ -95,20 +95,45 @@ func (c *CostsRef) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode {
 		return decodeTree("costs", n, &c.CostTable)
 	}
-	data, err := profileFiles.ReadFile("profiles/costs/" + n.Value + ".yaml")
+	table, err := Costs(n.Value)
 	if err != nil {
-		return fmt.Errorf("line %d: no cost table %q, expected one of %s or a mapping", n.Line, n.Value,
-			strings.Join(embeddedNames("profiles/costs"), ", "))
+		return fmt.Errorf("line %d: %w", n.Line, err)
 	}
-	tree, err := parseTree(n.Value, data)
-	if err != nil {
-		return err
-	}
-	return decodeTree(n.Value, tree, &c.CostTable)
+	c.CostTable = *table
+	return nil
 }
 
 // MarshalYAML writes the table itself, whatever its name was.
 func (c CostsRef) MarshalYAML() (any, error) { return c.CostTable, nil }
+
+// CostNames lists the embedded cost tables in alphabetical order.
+func CostNames() []string { return embeddedNames("profiles/costs") }
+
+// CostSource returns the text of an embedded cost table, comments included.
+func CostSource(name string) ([]byte, error) {
+	data, err := profileFiles.ReadFile("profiles/costs/" + name + ".yaml")
+	if err != nil || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("no cost table %q, expected one of %s or a mapping", name, strings.Join(CostNames(), ", "))
+	}
+	return data, nil
+}
+
+// Costs returns an embedded cost table.
+func Costs(name string) (*hpu.CostTable, error) {
+	data, err := CostSource(name)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := parseTree(name, data)
+	if err != nil {
+		return nil, err
+	}
+	table := new(hpu.CostTable)
+	if err := decodeTree(name, tree, table); err != nil {
+		return nil, err
+	}
+	return table, nil
+}
 
 // ProfileNames lists the embedded profiles in alphabetical order.
 func ProfileNames() []string { return embeddedNames("profiles") }

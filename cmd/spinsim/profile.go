@@ -11,7 +11,7 @@ import (
 
 // profileCommand lists the embedded profiles and prints one with the sources of its values.
 func profileCommand() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "profile [NAME]",
 		Short: "List the embedded profiles, or print one with the source of every value",
 		Long: `Without an argument profile lists the devices and networks that spinsim knows. With a name it prints the profile: every latency, width
@@ -44,4 +44,6 @@ what differs; give it as --profile my.yaml. Single values are changed with --set
 			return w.Flush()
 		},
 	}
+	c.AddCommand(costsCommand())
+	return c
 }

@@ -10,11 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the outputs in README.md anew")
+var update = flag.Bool("update", false, "write the outputs in README.md and docs anew")
 
-// Every block of README.md below a line "<!-- output: spinsim ... -->" is what that command prints.
+// Every block of README.md and docs/model.md below a line "<!-- output: spinsim ... -->" is what that command prints.
 func TestReadmeShowsWhatCommandsPrint(t *testing.T) {
-	name := filepath.Join("..", "..", "README.md")
+	for _, name := range []string{"README.md", filepath.Join("docs", "model.md")} {
+		showsWhatCommandsPrint(t, filepath.Join("..", "..", name))
+	}
+}
+
+func showsWhatCommandsPrint(t *testing.T, name string) {
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
 	const mark, fence = "<!-- output: spinsim ", "```\n"

@@ -54,6 +54,12 @@ const (
 	OpI64Sub       Opcode = 0x7D
 	OpI64Mul       Opcode = 0x7E
 	OpI64DivU      Opcode = 0x80
+	OpF32Add       Opcode = 0x92
+	OpF32Sub       Opcode = 0x93
+	OpF32Mul       Opcode = 0x94
+	OpF64Add       Opcode = 0xA0
+	OpF64Sub       Opcode = 0xA1
+	OpF64Mul       Opcode = 0xA2
 	OpI64ExtendI32 Opcode = 0xAD // unsigned
 	OpMemoryInit   Opcode = 0xFC08
 	OpDataDrop     Opcode = 0xFC09

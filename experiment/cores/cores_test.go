@@ -1,0 +1,61 @@
+package cores
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Each cost table describes its core: a round of each loop costs what the reference says, to the tolerance, or there is a reason.
+// Reasons that nothing needs fail, too.
+func TestTablesAgreeWithReferences(t *testing.T) {
+	require.Equal(t, []string{"a15", "rv32-pspin", "scalar"}, runtime.CostNames())
+	for _, table := range runtime.CostNames() {
+		t.Run(table, func(t *testing.T) {
+			all, err := Compare(table)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, len(all), 10)
+			explained := 0
+			for _, c := range all {
+				far := c.Reference == 0 || math.Abs(c.Deviation()) > Tolerance
+				require.Equal(t, far, c.Reason != "", "%s: %.2f cycles a round, reference %.2f, reason %q", c.Loop.Name, c.Cycles, c.Reference, c.Reason)
+				require.Positive(t, c.Instructions)
+				if far {
+					explained++
+				}
+			}
+			require.LessOrEqual(t, explained, len(all)/3)
+		})
+	}
+}
+
+// Costs that can be counted by hand, in the text of kernels.wasm (llvm-objdump -d).
+func TestRoundsByHand(t *testing.T) {
+	want := map[string]map[string]float64{
+		// One instruction after the other: 2 loads, xor, store, 3 additions, branch; 4 loads, 4 products, 2 sums, 2 stores, 2 + 3
+		// additions, branch.
+		"scalar": {"xor32": 8, "cmul": 18},
+		// Eight instructions, three at a time. 15 of the product: its two additions of constants, one of which a local keeps, and
+		// two of its products are parts of others.
+		"a15": {"xor32": 8. / 3, "cmul": 15. / 3, "chase": 3},
+		// The branch back takes 3; an addition of 64 bits 4, its load 2.
+		"rv32-pspin": {"xor32": 10, "sum64": 2 + 4 + 2 + 3},
+	}
+	for table, loops := range want {
+		all, err := Compare(table)
+		require.NoError(t, err)
+		for _, c := range all {
+			if cycles, ok := loops[c.Loop.Name]; ok {
+				require.InDelta(t, cycles, c.Cycles, 1e-9, "%s on %s", c.Loop.Name, table)
+			}
+		}
+	}
+}
+
+func TestUnknownTable(t *testing.T) {
+	_, err := Compare("a72")
+	require.EqualError(t, err, `no cost table "a72", expected one of a15, rv32-pspin, scalar or a mapping`)
+}
