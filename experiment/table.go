@@ -42,7 +42,7 @@ func WorkColumns() []report.Column {
 		{Name: "handler", Unit: "ns", Kind: report.Duration, Help: "benchmark hpus: time of one payload handler"},
 		{Name: "rate", Unit: "Mpps", Kind: report.Number, Scale: "rate", Help: "benchmark hpus: million packets handled per second, measured between the first and the last"},
 		{Name: "littles_law", Unit: "Mpps", Kind: report.Number, Scale: "rate", Help: "benchmark hpus: million packets per second, the smaller of the arrival rate, 1/max(g, G*bytes), and hpus/handler"},
-		{Name: "rate_deviation", Kind: report.Change, Help: "benchmark hpus: (rate - littles_law) / littles_law"},
+		{Name: "littles_law_deviation", Kind: report.Change, Help: "benchmark hpus: (rate - littles_law) / littles_law"},
 		{Name: "hpus_needed", Kind: report.Number, Help: "benchmark hpus: HPUs that keep up with the arrival rate, handler time x arrival rate"},
 		{Name: handlerLimit, Unit: "ns", Kind: report.Duration, Help: "benchmark hpus: longest handler with which the HPUs keep up with the arrival rate, hpus x max(g, G*bytes)"},
 	}
@@ -215,7 +215,7 @@ func fastest(results []*Result, profile string, ranks, bytes int) (best *Result)
 // Summary lays the latencies out for reading: a line for each point, a column for each mode.
 func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	if s.Benchmark == hpus {
-		return t.Select("profile", "bytes", "hpus", "handler", "rate", "littles_law", "rate_deviation", "hpus_needed", handlerLimit)
+		return t.Select("profile", "bytes", "hpus", "handler", "rate", "littles_law", "littles_law_deviation", "hpus_needed", handlerLimit)
 	}
 	p := report.Pivot{Rows: []string{"profile", "ranks", "bytes"}, Series: "mode", Value: "latency"}
 	if s.Benchmark.FixedRanks {
@@ -229,7 +229,8 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	return t.Pivot(p)
 }
 
-// Plot says how to draw a sweep: latency against the parameter that varies most, or rate against handler time.
+// Plot says how to draw a sweep: latency against the parameter that varies most, or rate against handler time. A published saving is
+// drawn as the latency that it would be next to our latency of the other mode; a published longest handler, where Little's law has it.
 func (s *Sweep) Plot() report.Plot {
 	p := report.Plot{Title: s.Benchmark.Name + ": " + s.Benchmark.Short, Series: "mode", Facet: "profile", X: "bytes", Y: "latency", LogX: true, LogY: true}
 	switch {
@@ -239,6 +240,17 @@ func (s *Sweep) Plot() report.Plot {
 		p.X, p.Facet = "ranks", "profile,bytes"
 	case len(s.Ranks) > 1:
 		p.Facet = "profile,ranks"
+	}
+	type places = map[string]func(value func(column string) float64, published float64) (x, y float64)
+	p.Place = places{
+		handlerLimit: func(value func(string) float64, published float64) (x, y float64) {
+			return published, 1e3 * value("hpus") / value(handlerLimit) // packets per ns to Mpps
+		},
+	}
+	for _, column := range []string{savedRDMA, savedP4} {
+		p.Place[column] = func(value func(string) float64, published float64) (x, y float64) {
+			return value(p.X), value("latency") * (1 - published) / (1 - value(column))
+		}
 	}
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"image/color"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -76,6 +77,10 @@ const (
 	edge         vg.Length = 12
 	gutter       vg.Length = 14
 	markerRadius vg.Length = 2.6
+	lineWidth    vg.Length = 1.4
+	rim          vg.Length = 2.2 // that shows of what lies below another curve
+	hollow       vg.Length = 1.8 // by which the marker of a published number is larger
+	margins      vg.Length = 48  // of a panel, for ticks and the label of the axis
 	thumbWidth   vg.Length = 24
 )
 
@@ -121,10 +126,7 @@ func (f *figure) size() (width, height vg.Length) {
 }
 
 func (f *figure) headHeight() vg.Length {
-	height := lineHeight(labelStyle) * vg.Length(len(f.legendRows()))
-	if f.Title != "" {
-		height += lineHeight(titleStyle)
-	}
+	height := lineHeight(labelStyle)*vg.Length(len(f.legendRows())) + lineHeight(titleStyle)*vg.Length(len(f.titleLines()))
 	if height > 0 {
 		height += edge / 2
 	}
@@ -141,23 +143,52 @@ func (f *figure) footHeight() vg.Length {
 
 func lineHeight(s text.Style) vg.Length { return s.Font.Size * 1.45 }
 
-// captionLines breaks the caption to the width of the figure.
-func (f *figure) captionLines() []string {
+// plotSize is about the size of a panel without ticks and labels.
+func (f *figure) plotSize() (width, height vg.Length) {
+	if len(f.panels) == 1 {
+		return singleWidth - margins, singleHeight - margins
+	}
+	return panelWidth - margins, panelHeight - margins
+}
+
+// titleLines breaks the title to the width of the figure.
+func (f *figure) titleLines() []string {
 	width, _ := f.bodySize()
-	var result []string
+	return broken(titleStyle, f.Title, width)
+}
+
+// captionLines breaks the caption and the notes to the width of the figure.
+func (f *figure) captionLines() (result []string) {
+	width, _ := f.bodySize()
+	for _, text := range append([]string{f.Caption}, f.notes...) {
+		result = append(result, broken(captionStyle, text, width)...)
+	}
+	return result
+}
+
+// broken breaks a text into lines of a width: between words, or within one that is too long by itself.
+func broken(style text.Style, text string, width vg.Length) (lines []string) {
 	line := ""
-	for word := range strings.FieldsSeq(f.Caption) {
+	for word := range strings.FieldsSeq(text) {
 		longer := strings.TrimPrefix(line+" "+word, " ")
-		if line != "" && captionStyle.Width(longer) > width {
-			result = append(result, line)
+		if line != "" && style.Width(longer) > width {
+			lines = append(lines, line)
 			longer = word
 		}
 		line = longer
+		for style.Width(line) > width && utf8.RuneCountInString(line) > 1 {
+			n := len(line)
+			for n > 1 && (style.Width(line[:n]) > width || !utf8.RuneStart(line[min(n, len(line)-1)]) && n < len(line)) {
+				n--
+			}
+			lines = append(lines, line[:n])
+			line = line[n:]
+		}
 	}
 	if line != "" {
-		result = append(result, line)
+		lines = append(lines, line)
 	}
-	return result
+	return lines
 }
 
 // legendRows breaks the legend to the width of the figure. One nameless series
@@ -189,9 +220,9 @@ func (f *figure) draw(on vg.CanvasSizer) {
 	c.FillPolygon(color.White, []vg.Point{c.Min, {X: c.Max.X, Y: c.Min.Y}, c.Max, {X: c.Min.X, Y: c.Max.Y}})
 	inner := draw.Crop(c, edge, -edge, edge, -edge)
 	y := inner.Max.Y
-	if f.Title != "" {
+	for _, line := range f.titleLines() {
 		y -= lineHeight(titleStyle)
-		inner.FillText(titleStyle, vg.Point{X: inner.Min.X, Y: y + 3}, f.Title)
+		inner.FillText(titleStyle, vg.Point{X: inner.Min.X, Y: y + 3}, line)
 	}
 	for _, row := range f.legendRows() {
 		y -= lineHeight(labelStyle)
@@ -235,7 +266,8 @@ func (f *figure) drawPanels(c draw.Canvas) {
 func (f *figure) plot(p *panel, leftmost, lowest bool) *plot.Plot {
 	out := plot.New()
 	out.BackgroundColor = nil
-	out.Title.Text = p.name
+	width, _ := f.plotSize()
+	out.Title.Text = strings.Join(broken(panelStyle, p.name, width), "\n")
 	out.Title.TextStyle = panelStyle
 	out.Title.TextStyle.XAlign, out.Title.TextStyle.YAlign = draw.XCenter, draw.YTop
 	out.Title.Padding = 4
@@ -270,49 +302,98 @@ func (a *axis) apply(g *plot.Axis, labelled bool) {
 	}
 }
 
-func (c *curve) color() color.Color { return palette[c.style%len(palette)] }
+func (c *curve) color() color.Color { return palette[c.colour%len(palette)] }
 
 func (c *curve) line() draw.LineStyle {
-	s := draw.LineStyle{Color: c.color(), Width: 1.4}
-	if c.published {
-		s.Width, s.Dashes = 1, []vg.Length{4, 3}
-	} else if c.style >= len(palette) {
+	s := draw.LineStyle{Color: c.color(), Width: lineWidth}
+	if c.style >= len(palette) {
 		s.Dashes = []vg.Length{1.5, 2}
 	}
 	return s
 }
 
 // mark draws a marker on a white rim that sets it off from lines.
-func (c *curve) mark(on *draw.Canvas, at vg.Point) {
+func (c *curve) mark(on *draw.Canvas, at vg.Point, radius vg.Length) {
 	outline := shapes[c.style%len(shapes)]
-	on.SetColor(color.White)
-	on.Fill(outline.path(at, markerRadius+0.8))
-	on.SetColor(c.color())
-	if !c.published {
-		on.Fill(outline.path(at, markerRadius))
+	if c.published { // a ring, so that what lies below is seen
+		radius += hollow
+		for _, s := range []draw.LineStyle{{Color: color.White, Width: 2.6}, {Color: c.color(), Width: 1.2}} {
+			on.SetLineStyle(s)
+			on.Stroke(outline.path(at, radius))
+		}
 		return
 	}
-	on.SetLineStyle(draw.LineStyle{Color: c.color(), Width: 1})
-	on.Stroke(outline.path(at, markerRadius))
+	on.SetColor(color.White)
+	on.Fill(outline.path(at, radius+0.8))
+	on.SetColor(c.color())
+	on.Fill(outline.path(at, radius))
 }
 
-// Plot implements gonum's Plotter.
+// Plot implements gonum's Plotter. Where curves lie above each other the lower ones are drawn wider, so that all are seen.
 func (c *curve) Plot(on draw.Canvas, p *plot.Plot) {
+	points := c.paper(on, p)
+	covered := make([]int, len(points))
+	between := make([]int, len(points)) // on the way to the next point
+	for _, other := range c.above {
+		if other.published {
+			continue
+		}
+		over := other.paper(on, p)
+		for i, pt := range points {
+			at := nearest(over, pt)
+			if at < 0 {
+				continue
+			}
+			covered[i]++
+			if i+1 < len(points) && at+1 < len(over) && nearest(over[at+1:at+2], points[i+1]) == 0 {
+				between[i]++
+			}
+		}
+	}
+	if !c.published {
+		for i := 0; i+1 < len(points); i++ {
+			if c.axes[0].broken(c.points[i].x) || c.axes[1].broken(c.points[i].y) || c.axes[1].broken(c.points[i+1].y) {
+				continue // the axis is broken there
+			}
+			style := c.line()
+			style.Width += rim * vg.Length(between[i])
+			on.StrokeLines(style, points[i:i+2])
+		}
+	}
+	for i, pt := range points {
+		c.mark(&on, pt, markerRadius+rim*vg.Length(covered[i]))
+	}
+}
+
+// paper is where the points are on the canvas.
+func (c *curve) paper(on draw.Canvas, p *plot.Plot) []vg.Point {
 	x, y := p.Transforms(&on)
 	points := make([]vg.Point, len(c.points))
 	for i, pt := range c.points {
-		points[i] = vg.Point{X: x(pt.x), Y: y(pt.y)}
+		points[i] = vg.Point{X: x(c.axes[0].at(pt.x)), Y: y(c.axes[1].at(pt.y))}
 	}
-	on.StrokeLines(c.line(), points)
-	for _, pt := range points {
-		c.mark(&on, pt)
+	return points
+}
+
+// broken reports whether a value is drawn beyond the break of the axis.
+func (a *axis) broken(f float64) bool { return a.zero > 0 && f == 0 }
+
+// nearest returns the index of a point that cannot be told from another, -1 if there is none.
+func nearest(points []vg.Point, at vg.Point) int {
+	for i, p := range points {
+		if math.Hypot(float64(p.X-at.X), float64(p.Y-at.Y)) < float64(lineWidth) {
+			return i
+		}
 	}
+	return -1
 }
 
 // thumbnail draws a sample of the line and its name from at to the right.
 func (c *curve) thumbnail(on *draw.Canvas, at vg.Point) {
 	middle := at.Y + labelStyle.Font.Size*0.5
-	on.StrokeLine2(c.line(), at.X, middle, at.X+thumbWidth, middle)
-	c.mark(on, vg.Point{X: at.X + thumbWidth/2, Y: middle})
+	if !c.published {
+		on.StrokeLine2(c.line(), at.X, middle, at.X+thumbWidth, middle)
+	}
+	c.mark(on, vg.Point{X: at.X + thumbWidth/2, Y: middle}, markerRadius)
 	on.FillText(labelStyle, vg.Point{X: at.X + thumbWidth + 5, Y: at.Y + labelStyle.Font.Size*0.18}, c.name)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -171,11 +172,19 @@ func exact(c Column, v any) string {
 	case uint64:
 		return strconv.FormatUint(v, 10)
 	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64)
+		return exactNumber(v)
 	case sim.Time:
 		return exactTime(v, durationUnits[c.Unit])
 	}
 	return ""
+}
+
+// exactNumber writes digits rather than powers of ten where people would.
+func exactNumber(v float64) string {
+	if size := math.Abs(v); size >= 1e-6 && size < 1e15 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
 // ExactNanoseconds is a time as JSON has it: a number of nanoseconds with no digit lost.

@@ -6,14 +6,15 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
+	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/sim"
 )
 
 // Plot says what of a table to draw: one line for each value of Series, one panel
@@ -27,9 +28,9 @@ type Plot struct {
 	Facet   string // "": one panel
 	LogX    bool
 	LogY    bool
-	// Published lists values of Series that were not measured here; they are drawn
-	// dashed and with hollow markers.
-	Published []string
+	// Place says where a published number of a column is drawn, in the units of the axes: value returns our numbers of its row. Numbers
+	// of the column of Y need no entry. Those of other columns that have none stand in the caption only.
+	Place map[string]func(value func(column string) float64, published float64) (x, y float64)
 }
 
 // imageTypes are the file name endings [Table.PlotFile] accepts.
@@ -39,8 +40,10 @@ const imageTypes = ".svg, .png"
 const pngDPI = 200
 
 // PlotFile draws p into a file; the ending of its name, .svg or .png, chooses the
-// format, another is an error. So is a column without numbers, a value that a
-// logarithmic axis cannot show, and two values for one point.
+// format, another is an error. So is a column without numbers, a negative value
+// on a logarithmic axis, and two values for one point. Published numbers of the
+// table are drawn as hollow markers; they and what produced the table stand in
+// the caption.
 func (t *Table) PlotFile(name string, p Plot) error {
 	extension := filepath.Ext(name)
 	if extension != ".svg" && extension != ".png" {
@@ -85,9 +88,12 @@ const fontFamily = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
 // curve is one line of one panel.
 type curve struct {
 	name      string
-	style     int // index of the series
+	style     int // index of the series, or of the mark
+	colour    int // index in the palette
 	published bool
 	points    []point
+	above     []*curve // those drawn later in the same panel
+	axes      [2]*axis // x, y
 }
 
 // point is in the units of the columns.
@@ -103,7 +109,8 @@ type figure struct {
 	Plot
 	x, y   axis
 	panels []*panel
-	series []*curve // one for each series, for the legend
+	series []*curve // one for each series and mark, for the legend
+	notes  []string // for the caption
 }
 
 func (t *Table) figure(p Plot) (*figure, error) {
@@ -126,37 +133,98 @@ func (t *Table) figure(p Plot) (*figure, error) {
 	}
 	f.x = axis{column: t.Columns[x], log: p.LogX}
 	f.y = axis{column: t.Columns[y], log: p.LogY, upright: true}
+	left := 0
 	for i := range t.rows {
-		if err := f.add(t, i, x, y, t.name(i, series), t.name(i, facet)); err != nil {
+		drawn, err := f.add(t, i, x, y, t.name(i, series), t.name(i, facet))
+		if err != nil {
 			return nil, fmt.Errorf("row %d: %w", i+1, err)
+		}
+		if !drawn {
+			left++
 		}
 	}
 	if len(f.panels) == 0 {
 		return nil, fmt.Errorf("no row has both %s and %s", t.Columns[x].Key(), t.Columns[y].Key())
 	}
+	if err := f.sort(); err != nil {
+		return nil, err
+	}
+	f.mark(t, series, facet)
 	f.x.fit()
 	f.y.fit()
-	return f, f.sort()
+	f.notes = t.sentences()
+	if left > 0 {
+		f.notes = append(f.notes, fmt.Sprintf("%d of %d rows have no %s and are not drawn.", left, len(t.rows), f.y.column.title()))
+	}
+	if t.Origin != nil {
+		f.notes = append(f.notes, t.Origin.Lines()...)
+	}
+	f.x.length, f.y.length = f.plotSize()
+	for _, p := range f.panels {
+		for i, c := range p.curves {
+			c.axes = [2]*axis{&f.x, &f.y}
+			c.above = p.curves[i+1:]
+		}
+	}
+	return f, nil
 }
 
-// add puts a row of the table on its curve. Rows without a value are left out.
-func (f *figure) add(t *Table, row, x, y int, series, facet string) error {
+// mark adds a curve of hollow markers for each column with published numbers and each series that has them.
+func (f *figure) mark(t *Table, series, facet []int) {
+	t.eachPublished(func(row int, p *Published, column int) {
+		place := f.Place[t.Columns[column].Name]
+		if place == nil && t.Columns[column].Key() == f.y.column.Key() {
+			place = func(value func(string) float64, published float64) (x, y float64) {
+				return value(f.x.column.Key()), published
+			}
+		}
+		if place == nil {
+			return
+		}
+		x, y := place(func(name string) float64 {
+			c, err := t.column(name)
+			if err != nil {
+				return math.NaN()
+			}
+			v, ok := float(t.Columns[c], t.rows[row][c])
+			if !ok {
+				return math.NaN()
+			}
+			return v
+		}, p.Value)
+		if bad := x + y; math.IsNaN(bad) || math.IsInf(bad, 0) || f.x.log && x < 0 || f.y.log && y < 0 {
+			return
+		}
+		of := f.style(t.name(row, series))
+		like := f.style(strings.TrimPrefix(of.name+", published: "+t.Columns[column].title(), ", "))
+		like.published, like.colour = true, of.colour
+		c := f.panel(t.name(row, facet)).curve(like)
+		if pt := (point{x, y}); !slices.Contains(c.points, pt) {
+			f.x.include(x)
+			f.y.include(y)
+			c.points = append(c.points, pt)
+		}
+	})
+}
+
+// add puts a row of the table on its curve. Rows without a value are not drawn.
+func (f *figure) add(t *Table, row, x, y int, series, facet string) (drawn bool, err error) {
 	values := t.rows[row]
 	px, errX := f.x.value(values[x])
 	py, errY := f.y.value(values[y])
 	for _, err := range []error{errX, errY} {
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
 	if values[x] == nil || values[y] == nil {
-		return nil
+		return false, nil
 	}
 	f.x.include(px)
 	f.y.include(py)
 	c := f.panel(facet).curve(f.style(series))
 	c.points = append(c.points, point{px, py})
-	return nil
+	return true, nil
 }
 
 // columns returns the indices of the columns in a list separated by commas.
@@ -179,11 +247,7 @@ func (t *Table) columns(list string) ([]int, error) {
 func (t *Table) name(row int, columns []int) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {
-		if at, isTime := t.rows[row][c].(sim.Time); isTime {
-			parts[i] = at.String()
-		} else {
-			parts[i] = show(t.Columns[c], scale{divisor: 1}, t.rows[row][c])
-		}
+		parts[i] = t.named(c, t.rows[row][c])
 	}
 	return strings.Join(parts, ", ")
 }
@@ -206,10 +270,7 @@ func (f *figure) style(name string) *curve {
 			return c
 		}
 	}
-	c := &curve{name: name, style: len(f.series)}
-	for _, p := range f.Published {
-		c.published = c.published || p == name
-	}
+	c := &curve{name: name, style: len(f.series), colour: len(f.series)}
 	f.series = append(f.series, c)
 	return c
 }
@@ -261,6 +322,9 @@ type axis struct {
 	binary  bool // values are powers of two: ticks are too
 	unit    string
 	divisor float64
+	zero    float64   // on a logarithmic axis: where 0 is drawn, left of or below all else; 0: there is none
+	nought  bool      // a value is 0
+	length  vg.Length // of the axis on paper, about
 }
 
 // value returns v as a number that the axis can show.
@@ -272,13 +336,17 @@ func (a *axis) value(v any) (float64, error) {
 	if !ok {
 		return 0, fmt.Errorf("column %s of kind %v has no numbers to draw", a.column.Key(), a.column.Kind)
 	}
-	if a.log && f <= 0 {
+	if a.log && f < 0 {
 		return 0, fmt.Errorf("%s is %g, which a logarithmic axis cannot show", a.column.Key(), f)
 	}
 	return f, nil
 }
 
 func (a *axis) include(f float64) {
+	if a.log && f == 0 {
+		a.nought = true
+		return
+	}
 	mantissa, _ := math.Frexp(f)
 	power := f >= 1 && mantissa == 0.5
 	if !a.any {
@@ -288,8 +356,22 @@ func (a *axis) include(f float64) {
 	a.low, a.high, a.binary = min(a.low, f), max(a.high, f), a.binary && power
 }
 
+// breakRatio is how far below the smallest number of a logarithmic axis 0 is drawn.
+const breakRatio = 4
+
+// at is where a value is drawn, in the units of the column.
+func (a *axis) at(f float64) float64 {
+	if a.log && f == 0 {
+		return a.zero
+	}
+	return f
+}
+
 // fit chooses the unit and the range shown.
 func (a *axis) fit() {
+	if !a.any { // nothing but zeros
+		a.log, a.any = false, true
+	}
 	a.unit, a.divisor = a.column.Unit, 1
 	a.binary = a.log && a.low < a.high && (a.column.Kind == Size || a.column.Kind == Count && a.binary)
 	if a.column.Kind == Duration {
@@ -309,6 +391,10 @@ func (a *axis) fit() {
 	margin := 0.02
 	if a.upright {
 		margin = 0.06
+	}
+	if a.log && a.nought {
+		a.zero = a.low / breakRatio
+		a.low = a.zero
 	}
 	if a.log {
 		widen := math.Pow(a.high/a.low, margin)

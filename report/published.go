@@ -43,6 +43,7 @@ func (t *Table) SetPublished(list []Published) error {
 	if len(names) == 0 {
 		return nil
 	}
+	t.references = list
 	everywhere := len(t.rows) > 0
 	sources := make([][]string, len(t.rows))
 	for _, name := range names {
@@ -194,6 +195,37 @@ func (t *Table) listPublished(names []string, list []Published) {
 	if out.Len() > 0 {
 		out.Title = "Beside the publication"
 		t.Published = out
+	}
+}
+
+// sentences are what a caption says of the published numbers that the table has rows for.
+func (t *Table) sentences() (lines []string) {
+	t.eachPublished(func(row int, p *Published, at int) {
+		c := t.Columns[at]
+		_, distance := companions(c)
+		ours, _ := float(c, t.rows[row][at])
+		line := fmt.Sprintf("%s: %s %s, published %s (%s), %s.", t.where(p), c.title(), alone(c, t.rows[row][at]), alone(c, valueOf(c, p.Value)),
+			p.Source, alone(distance, far(c, ours, p.Value)))
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	})
+	return lines
+}
+
+// eachPublished calls do for every row that has a published number, with the index of the column that holds ours.
+func (t *Table) eachPublished(do func(row int, p *Published, column int)) {
+	for i := range t.references {
+		p := &t.references[i]
+		at, err := t.column(p.Column)
+		if err != nil {
+			continue
+		}
+		for r, row := range t.rows {
+			if t.fits(r, p) && row[at] != nil {
+				do(r, p, at)
+			}
+		}
 	}
 }
 

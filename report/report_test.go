@@ -147,7 +147,7 @@ func TestMistakesPanic(t *testing.T) {
 // everything is a plot with everything on it.
 var everything = Plot{
 	Title: "Ping-pong", Caption: strings.Repeat("Where the numbers come from. ", 8),
-	X: "size", Y: "latency_ns", Series: "mode", Facet: "profile", LogX: true, LogY: true, Published: []string{"p4"},
+	X: "size", Y: "latency_ns", Series: "mode", Facet: "profile", LogX: true, LogY: true,
 }
 
 func TestPlotFiles(t *testing.T) {
@@ -216,15 +216,16 @@ func TestPlotErrors(t *testing.T) {
 	zero := New(Column{Name: "x", Kind: Count}, Column{Name: "y", Kind: Number})
 	file := filepath.Join(dir, "zero.svg")
 	require.ErrorContains(t, zero.PlotFile(file, Plot{X: "x", Y: "y"}), "no row has both x and y")
-	zero.Add(1, 0.0)
-	require.ErrorContains(t, zero.PlotFile(file, Plot{X: "x", Y: "y", LogY: true}), "row 1: y is 0, which a logarithmic axis cannot show")
+	zero.Add(1, -1.0)
+	require.ErrorContains(t, zero.PlotFile(file, Plot{X: "x", Y: "y", LogY: true}), "row 1: y is -1, which a logarithmic axis cannot show")
 }
 
-// labels returns the labels of the axis for values from low to high.
-func labels(a axis, low, high float64) string {
+// labelsOf returns the labels of the axis for values from low to high.
+func labelsOf(a axis, low, high float64) string {
 	a.include(low)
 	a.include(high)
 	a.fit()
+	a.length = panelWidth - margins
 	var out []string
 	for _, tick := range a.Ticks(a.low, a.high) {
 		if tick.Label != "" {
@@ -252,6 +253,6 @@ func TestTicks(t *testing.T) {
 		{axis{column: time}, 0, 50_000, "0 10 20 30 40 50"},
 		{axis{column: use, upright: true}, 0.1, 1, "0% 20% 40% 60% 80% 100%"},
 	} {
-		require.Equal(t, tc.want, labels(tc.axis, tc.low, tc.high))
+		require.Equal(t, tc.want, labelsOf(tc.axis, tc.low, tc.high))
 	}
 }

@@ -76,8 +76,9 @@ type Table struct {
 	Origin  Origin   // what produced the rows; text prints it below the notes, JSON as the object "provenance"
 	Columns []Column
 	// Published, if not nil, is printed below the table; SetPublished makes it.
-	Published *Table
-	rows      [][]any
+	Published  *Table
+	references []Published // as SetPublished was given them
+	rows       [][]any
 }
 
 // Origin says what produced a table. JSON gets it as encoding/json writes it.

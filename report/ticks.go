@@ -5,21 +5,74 @@ import (
 	"strconv"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
 )
 
 // maxLabels is how many labels a panel has room for along an axis.
 const maxLabels = 10
 
+// fewest is how many labels an axis needs to be read.
+const fewest = 3
+
 // Ticks implements gonum's Ticker.
 func (a *axis) Ticks(low, high float64) []plot.Tick {
+	least := low
+	if a.zero > 0 {
+		least = a.zero * breakRatio / 1.001 // nothing is marked between 0 and the smallest number
+	}
+	var ticks []plot.Tick
 	switch {
 	case a.binary:
-		return a.binaryTicks(low, high)
-	case a.log && high/low >= 3:
-		return a.decadeTicks(low, high)
-	default:
-		return a.evenTicks(low, high)
+		ticks = a.binaryTicks(least, high)
+	case a.log && high/least >= 3:
+		ticks = a.decadeTicks(least, high)
 	}
+	if labels(ticks) < fewest {
+		if even := a.evenTicks(least, high); labels(even) > labels(ticks) {
+			ticks = even
+		}
+	}
+	if a.zero > 0 {
+		ticks = append([]plot.Tick{{Value: a.zero, Label: "0"}}, ticks...)
+	}
+	return a.thin(ticks, low, high)
+}
+
+func labels(ticks []plot.Tick) (n int) {
+	for _, t := range ticks {
+		if t.Label != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// thin takes the labels away that would touch the one before.
+func (a *axis) thin(ticks []plot.Tick, low, high float64) []plot.Tick {
+	position := func(v float64) vg.Length {
+		if a.log {
+			return a.length * vg.Length(math.Log(v/low)/math.Log(high/low))
+		}
+		return a.length * vg.Length((v-low)/(high-low))
+	}
+	free := vg.Length(math.Inf(-1))
+	for i := range ticks {
+		t := &ticks[i]
+		if t.Label == "" {
+			continue
+		}
+		half, gap := tickStyle.Width(t.Label)/2, tickStyle.Font.Size/2
+		if a.upright {
+			half, gap = tickStyle.Font.Size/2, tickStyle.Font.Size/6
+		}
+		at := position(t.Value)
+		if at-half < free+gap {
+			t.Label = ""
+			continue
+		}
+		free = at + half
+	}
+	return ticks
 }
 
 // binaryTicks marks the powers of two and labels every nth of them.

@@ -218,17 +218,3 @@ func parseCount(s string) (int64, error) {
 	}
 	return n, nil
 }
-
-// columnsTopic is the help topic "columns".
-func columnsTopic() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "columns",
-		Short: "What the columns of tables, CSV and JSON mean",
-	}
-	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		if err := report.WriteHelp(c.OutOrStdout(), append(experiment.Columns(), experiment.WorkColumns()...)); err != nil {
-			c.PrintErrln(err)
-		}
-	})
-	return c
-}

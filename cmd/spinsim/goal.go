@@ -261,15 +261,20 @@ func (d *drawing) span(p goal.Span) {
 		sim.Arg{Key: "operation", Text: ref.String()})
 }
 
+// pathColumns describe a critical path.
+func pathColumns() []report.Column {
+	return []report.Column{
+		{Name: "start", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when the operation begins to take time"},
+		{Name: "end", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when it ends"},
+		{Name: "rank", Kind: report.Count, Help: "where"},
+		{Name: "busy_with", Help: "what takes the time"},
+		{Name: "operation", Help: "of the schedule"},
+	}
+}
+
 // writePath lists a critical path and where its time goes.
 func writePath(out io.Writer, m *making, cp goal.CriticalPath) error {
-	t := report.New(
-		report.Column{Name: "start", Unit: "ns", Kind: report.Duration, Scale: "time"},
-		report.Column{Name: "end", Unit: "ns", Kind: report.Duration, Scale: "time"},
-		report.Column{Name: "rank", Kind: report.Count},
-		report.Column{Name: "busy_with", Kind: report.Text},
-		report.Column{Name: "operation", Kind: report.Text},
-	)
+	t := report.New(pathColumns()...)
 	t.Title = fmt.Sprintf("critical path: %d ns computing, %d ns sending, %d ns receiving, %d ns on the way",
 		cp.CalcNS, cp.SendNS, cp.RecvNS, cp.LatencyNS)
 	t.Origin = &m.Record

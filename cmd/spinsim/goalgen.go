@@ -161,8 +161,15 @@ func goalStatCommand() *cobra.Command {
 	return c
 }
 
+func statColumns() []report.Column {
+	return []report.Column{
+		{Name: "content", Help: "what is counted"},
+		{Name: "number", Kind: report.Count, Help: "how many there are in the schedule"},
+	}
+}
+
 func writeStats(out io.Writer, m *making, st goal.Stats) error {
-	t := report.New(report.Column{Name: "content", Kind: report.Text}, report.Column{Name: "number", Kind: report.Count})
+	t := report.New(statColumns()...)
 	t.Origin = &m.Record
 	for _, row := range []struct {
 		what string

@@ -168,8 +168,8 @@ func speedup(base, r *nodes.Result) float64 {
 func nodeColumns() []report.Column {
 	return []report.Column{
 		{Name: "matching", Help: "who matches messages and receives: host (the process, which copies) or offload (the NIC and its handlers)"},
-		{Name: "time", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when the last rank had done all of its operations"},
-		{Name: "speedup", Kind: report.Ratio, Help: "time of the first form divided by time"},
+		{Name: "max", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when the last rank had done all of its operations"},
+		{Name: "speedup", Kind: report.Ratio, Help: "max of the first form divided by max"},
 		{Name: "communication_share", Kind: report.Share, Help: "share of the ranks' time in which they did not compute"},
 		{Name: "messages", Kind: report.Count, Help: "messages received, payload checked"},
 		{Name: "unexpected", Kind: report.Count, Help: "of them, those that came before their receive"},

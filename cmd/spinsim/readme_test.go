@@ -30,7 +30,14 @@ func showsWhatCommandsPrint(t *testing.T, name string) {
 		require.True(t, ok)
 		shown, after, ok := strings.Cut(rest, fence)
 		require.True(t, ok)
-		printed := strings.TrimRight(string(output(t, strings.Fields(command)...)), "\n") + "\n"
+		args := strings.Fields(command)
+		if command == pictured {
+			args = append(args, "--plot", filepath.Join(t.TempDir(), "plot.svg"))
+		}
+		printed := strings.TrimRight(string(output(t, args...)), "\n") + "\n"
+		if command == pictured {
+			samePicture(t, args[len(args)-1], filepath.Join("..", "..", "docs", "images", "bcast.svg"))
+		}
 		if *update {
 			parts[i+1] = command + " -->\n" + fence + printed + fence + after
 			continue
@@ -40,4 +47,19 @@ func showsWhatCommandsPrint(t *testing.T, name string) {
 	if *update {
 		require.NoError(t, os.WriteFile(name, []byte(strings.Join(parts, mark)), 0o644))
 	}
+}
+
+// pictured is the command whose plot README.md shows.
+const pictured = "compare bcast"
+
+// samePicture compares a plot with the one in the repository.
+func samePicture(t *testing.T, drawn, shown string) {
+	picture, err := os.ReadFile(drawn)
+	require.NoError(t, err)
+	if *update {
+		require.NoError(t, os.WriteFile(shown, picture, 0o644))
+	}
+	old, err := os.ReadFile(shown)
+	require.NoError(t, err)
+	require.True(t, string(old) == string(picture), "%s differs; go test ./cmd/spinsim -update draws it anew", shown)
 }

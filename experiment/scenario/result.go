@@ -150,13 +150,7 @@ func mean(samples []sim.Time) sim.Time {
 }
 
 func (r *run) latencyTable() *report.Table {
-	t := report.New(rankColumn,
-		report.Column{Name: "interval", Kind: report.Text, Help: "Name of the measurement."},
-		report.Column{Name: "samples", Kind: report.Count, Help: "How often it was measured."},
-		report.Column{Name: "min", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "Shortest sample."},
-		report.Column{Name: "median", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "Middle sample; of an even number the lower of two."},
-		report.Column{Name: "mean", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "Mean of all samples, to the picosecond below."},
-		report.Column{Name: "max", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "Longest sample."})
+	t := report.New(latencyColumns()...)
 	for rank := range r.states {
 		for _, l := range r.states[rank].latencies {
 			sorted := slices.Sorted(slices.Values(l.samples))
@@ -169,14 +163,7 @@ func (r *run) latencyTable() *report.Table {
 
 // statsTable returns the table and its columns that are zero everywhere.
 func (r *run) statsTable() (t *report.Table, idle []string) {
-	columns := []report.Column{rankColumn}
-	for _, s := range stats {
-		columns = append(columns, report.Column{Name: s.name, Kind: s.kind, Help: s.help})
-	}
-	columns = append(columns, report.Column{
-		Name: "cpu_busy", Unit: "ns", Kind: report.Duration,
-		Help: "Time of all cores, posting, computing, copying and looking at completions.",
-	})
+	columns := statsColumns()
 	t = report.New(columns...)
 	seen := make([]bool, len(stats))
 	for _, rank := range r.must(r.some(r.output.Stats, nil, r.env)) {
@@ -200,13 +187,7 @@ func (r *run) statsTable() (t *report.Table, idle []string) {
 const dumpBytes = 16
 
 func (r *run) stateTable() *report.Table {
-	t := report.New(rankColumn,
-		report.Column{Name: "entry", Kind: report.Text, Help: "Entry whose handlers use the memory."},
-		report.Column{Name: "offset", Kind: report.Count, Help: "Where in the HPU memory, bytes."},
-		report.Column{Name: "field", Kind: report.Text, Help: "Name of the field."},
-		report.Column{Name: "type", Kind: report.Text, Help: "Type of the field."},
-		report.Column{Name: "value", Kind: report.Text, Help: "The value."},
-		report.Column{Name: "hex", Kind: report.Text, Help: "The bytes, lowest address first."})
+	t := report.New(stateColumns()...)
 	for i := range r.output.State {
 		o := &r.output.State[i]
 		for _, rank := range r.must(r.holders(o.Of, o.Ranks, nil, r.env)) {
@@ -243,10 +224,7 @@ func dump(b []byte, from int64, row func(off int64, row string)) {
 func spaced(b []byte) string { return strings.TrimSpace(fmt.Sprintf("% x", b)) }
 
 func (r *run) memoryTable() *report.Table {
-	t := report.New(rankColumn,
-		report.Column{Name: "memory", Kind: report.Text, Help: "Entry or buffer."},
-		report.Column{Name: "offset", Kind: report.Count, Help: "Where in it, bytes."},
-		report.Column{Name: "hex", Kind: report.Text, Help: "The bytes, lowest address first."})
+	t := report.New(memoryColumns()...)
 	for i := range r.output.Memory {
 		o := &r.output.Memory[i]
 		for _, rank := range r.must(r.holders(o.Of, o.Ranks, nil, r.env)) {
@@ -261,17 +239,7 @@ func (r *run) memoryTable() *report.Table {
 }
 
 func (r *run) eventTable() *report.Table {
-	t := report.New(
-		report.Column{Name: "time", Unit: "ns", Kind: report.Duration, Help: "When the event was posted, since the beginning of the run."},
-		rankColumn,
-		report.Column{Name: "event", Kind: report.Text, Help: "Type of the event."},
-		report.Column{Name: "of", Kind: report.Text, Help: "Entry, or step that posted the operation."},
-		report.Column{Name: "from", Kind: report.Count, Help: "Rank of the initiator, at the target."},
-		report.Column{Name: "bytes", Kind: report.Size, Help: "Bytes that were moved."},
-		report.Column{Name: "requested_bytes", Kind: report.Size, Help: "Bytes that were asked for."},
-		report.Column{Name: "match_bits", Kind: report.Text, Help: "Match bits of the request."},
-		report.Column{Name: "hdr_data", Kind: report.Text, Help: "64 bits of the initiator."},
-		report.Column{Name: "result", Kind: report.Text, Help: "OK, or why it failed."})
+	t := report.New(eventColumns()...)
 	for i := range r.rec.events {
 		e := &r.rec.events[i]
 		switch e.Type {
@@ -288,11 +256,7 @@ func (r *run) eventTable() *report.Table {
 }
 
 func (r *run) logTable() *report.Table {
-	t := report.New(
-		report.Column{Name: "time", Unit: "ns", Kind: report.Duration, Help: "When the handler logged the line."},
-		rankColumn,
-		report.Column{Name: "module", Kind: report.Text, Help: "Module of the handler."},
-		report.Column{Name: "line", Kind: report.Text, Help: "What it logged."})
+	t := report.New(logColumns()...)
 	slices.SortStableFunc(r.logs, func(a, b logLine) int { return int(min(max(a.at-b.at, -1), 1)) })
 	for _, l := range r.logs {
 		t.Add(l.at, l.rank, l.module, l.text)

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// help columns knows every column that any command writes, under the command's name.
+func TestHelpKnowsAllColumns(t *testing.T) {
+	help := string(output(t, "help", "columns"))
+	known := func(key, where string) {
+		require.Contains(t, help, "\n"+key+" ", "%s writes %s", where, key)
+	}
+	schedule := filepath.Join(t.TempDir(), "a.goal")
+	output(t, "goal", "gen", "bcast-binomial", "--ranks", "3", "-o", schedule)
+	scenario := filepath.Join("..", "..", "examples", "scenarios", "count.yaml")
+	commands := [][]string{
+		{"compare", "bcast", "--ranks", "2", "--size", "8"},
+		{"compare", "hpus", "--hpus", "1", "--size", "512", "--handler-time", "50ns"},
+		{"goal", "proxies", "--app", "milc", "--iterations", "1"},
+	}
+	for _, table := range []string{"latency", "stats", "state", "events", "log"} {
+		commands = append(commands, []string{"run", scenario, "--table", table})
+	}
+	for _, c := range commands {
+		header, err := csv.NewReader(strings.NewReader(string(output(t, append(c, "--format", "csv")...)))).Read()
+		require.NoError(t, err)
+		for _, key := range header {
+			base, is := published(key)
+			if is {
+				require.Contains(t, header, base)
+				continue
+			}
+			known(key, strings.Join(c, " "))
+		}
+	}
+	for _, on := range []string{"model", "nodes"} {
+		var document map[string]any
+		require.NoError(t, json.Unmarshal(output(t, "goal", "run", schedule, "--on", on, "--format", "json"), &document))
+		fields := document
+		if on == "nodes" {
+			fields = document["results"].([]any)[0].(map[string]any)
+		}
+		for key := range fields {
+			if key != "provenance" {
+				known(key, "goal run --on "+on)
+			}
+		}
+	}
+	require.NoError(t, os.Remove(schedule))
+}
+
+// published tells whether a column stands beside another one with published numbers, and which.
+func published(key string) (of string, is bool) {
+	for _, suffix := range []string{"_published_ns", "_published", "_deviation", "_difference"} {
+		if base, is := strings.CutSuffix(key, suffix); is && base != "littles_law" {
+			switch base {
+			case "handler_limit":
+				base += "_ns"
+			}
+			return base, true
+		}
+	}
+	return "", false
+}

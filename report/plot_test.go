@@ -1,0 +1,200 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/vgimg"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// drawn is the picture of a plot as SVG.
+func drawn(t *testing.T, table *Table, p Plot) string {
+	f, err := table.figure(p)
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, f.write(&out, ".svg"))
+	return out.String()
+}
+
+func sizesTable(rows ...any) *Table {
+	t := New(Column{Name: "mode"}, Column{Name: "cores", Kind: Count, Each: "HPUs"}, Column{Name: "bytes", Kind: Size}, Column{Name: "time", Unit: "ns", Kind: Duration})
+	for i := 0; i < len(rows); i += 4 {
+		t.Add(rows[i : i+4]...)
+	}
+	return t
+}
+
+// A message without payload has a place on a logarithmic axis: left of the others, behind a break.
+func TestZeroOnLogarithmicAxis(t *testing.T) {
+	table := sizesTable("a", 4, 0, 5*sim.Nanosecond, "a", 4, 8, 6*sim.Nanosecond, "a", 4, 64, 7*sim.Nanosecond)
+	p := Plot{X: "bytes", Y: "time", LogX: true, LogY: true}
+	f, err := table.figure(p)
+	require.NoError(t, err)
+	require.Equal(t, 2.0, f.x.at(0), "a quarter of the smallest size")
+	require.Equal(t, 8.0, f.x.at(8))
+	var labels []string
+	for _, tick := range f.x.Ticks(f.x.low, f.x.high) {
+		labels = append(labels, tick.Label)
+	}
+	require.Equal(t, []string{"0", "8", "16", "32", "64"}, labels, "nothing is marked between 0 and 8")
+	require.Contains(t, drawn(t, table, p), ">0<")
+	require.NotContains(t, drawn(t, sizesTable("a", 4, 8, 6*sim.Nanosecond), p), ">0<")
+	drawn(t, sizesTable("a", 4, 0, sim.Time(0)), p) // nothing else
+}
+
+// Legends and panels say what a number counts.
+func TestNamesOfNumbers(t *testing.T) {
+	table := sizesTable("a", 4, 8, 5*sim.Nanosecond, "a", 8, 8, 6*sim.Nanosecond)
+	picture := drawn(t, table, Plot{X: "bytes", Y: "time", Series: "cores", Facet: "mode"})
+	require.Contains(t, picture, ">4 HPUs<")
+	require.Contains(t, picture, ">8 HPUs<")
+}
+
+// What cannot be drawn is said, and so is what produced the table.
+func TestCaptionSaysWhatIsMissing(t *testing.T) {
+	table := sizesTable("a", 4, 8, 5*sim.Nanosecond, "a", 4, 16, nil)
+	table.Origin = origin{"v1"}
+	picture := drawn(t, table, Plot{X: "bytes", Y: "time", Caption: "Words."})
+	for _, want := range []string{">1 of 2 rows have no time and are not drawn.<", ">made by v1<", ">Words.<"} {
+		require.Contains(t, picture, want)
+	}
+}
+
+// A published number is a hollow marker: on the axis of its column, or where the plot places it.
+func TestPublishedMarks(t *testing.T) {
+	table := New(Column{Name: "mode"}, Column{Name: "ranks", Kind: Count}, Column{Name: "time", Unit: "ns", Kind: Duration}, Column{Name: "saved", Kind: Share})
+	table.Add("host", 2, 100*sim.Nanosecond, nil)
+	table.Add("nic", 2, 60*sim.Nanosecond, 0.4)
+	at := []Is{{"mode", "nic"}, {"ranks", 2}}
+	require.NoError(t, table.SetPublished([]Published{
+		{At: at, Column: "saved", Value: 0.1, Source: "Paper"}, {At: at, Column: "time", Value: 80, Source: "Paper"},
+	}))
+	p := Plot{X: "ranks", Y: "time", Series: "mode", Place: map[string]func(func(string) float64, float64) (float64, float64){
+		"saved": func(value func(string) float64, published float64) (x, y float64) {
+			return value("ranks"), value("time") * (1 - published) / (1 - value("saved"))
+		},
+	}}
+	f, err := table.figure(p)
+	require.NoError(t, err)
+	marks := map[string]point{}
+	for _, c := range f.panels[0].curves {
+		if c.published {
+			require.Len(t, c.points, 1)
+			marks[c.name] = c.points[0]
+			require.Equal(t, 1, c.colour, "that of nic")
+		}
+	}
+	require.Equal(t, map[string]point{"nic, published: saved": {2, 90}, "nic, published: time": {2, 80}}, marks)
+	picture := drawn(t, table, p)
+	require.Contains(t, picture, ">nic, published: saved<")
+	require.Contains(t, picture, ">nic, 2 ranks: saved 40.0%, published 10.0% (Paper), +30.0 points.<")
+}
+
+// No series disappears behind others, however many of their points they share: every colour is in the panel.
+func TestNoSeriesIsHidden(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := sizesTable()
+		n := rapid.IntRange(2, 5).Draw(t, "series")
+		for s := range n {
+			for x := 1; x <= 4; x++ {
+				y := rapid.SampledFrom([]int{100, 100, 100, 101, 400}).Draw(t, "y")
+				table.Add(fmt.Sprint("mode", s), 4, 8*x, sim.Time(y)*sim.Nanosecond)
+			}
+		}
+		f, err := table.figure(Plot{X: "bytes", Y: "time", Series: "mode", LogX: true, LogY: true})
+		require.NoError(t, err)
+		width, height := f.size()
+		canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(100))
+		f.draw(canvas)
+		picture := canvas.Image()
+		seen := map[color.RGBA]int{}
+		bounds := picture.Bounds()
+		top := int(float64(bounds.Dy()) * float64((f.headHeight()+edge)/height)) // below the legend
+		for y := top; y < bounds.Max.Y; y++ {
+			for x := bounds.Min.X; x < bounds.Max.X; x++ {
+				r, g, b, _ := picture.At(x, y).RGBA()
+				seen[color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 0xFF}]++
+			}
+		}
+		for s := range n {
+			require.Greater(t, seen[palette[s]], 15, "pixels of series %d of %d", s, n)
+		}
+	})
+}
+
+// Titles are broken to the width there is, and nothing of them is lost.
+func TestLongTitles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.StringMatching(`[a-zµ-ω,-]{1,90}`), 1, 12).Draw(t, "words")
+		text := strings.Join(words, " ")
+		lines := broken(panelStyle, text, panelWidth-margins)
+		for _, line := range lines {
+			require.LessOrEqual(t, panelStyle.Width(line), panelWidth-margins, line)
+		}
+		require.Equal(t, strings.ReplaceAll(text, " ", ""), strings.ReplaceAll(strings.Join(lines, ""), " ", ""))
+	})
+	long := strings.Repeat("a long title ", 20)
+	table := sizesTable(long, 4, 8, 5*sim.Nanosecond)
+	f, err := table.figure(Plot{X: "bytes", Y: "time", Facet: "mode", Title: long})
+	require.NoError(t, err)
+	require.Greater(t, len(f.titleLines()), 2)
+	one, err := table.figure(Plot{X: "bytes", Y: "time", Facet: "mode", Title: "short"})
+	require.NoError(t, err)
+	require.Greater(t, f.headHeight(), one.headHeight(), "there is room for them")
+}
+
+// Every axis can be read: at least two labels, however close the values are, in order, none upon another.
+func TestAxesCanBeRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := axis{
+			column: rapid.SampledFrom([]Column{
+				{Name: "size", Kind: Size}, {Name: "n", Kind: Count}, {Name: "t", Unit: "ns", Kind: Duration}, {Name: "f", Kind: Number},
+			}).Draw(t, "column"),
+			log: rapid.Bool().Draw(t, "log"), upright: rapid.Bool().Draw(t, "upright"),
+		}
+		low := float64(rapid.IntRange(1, 1<<20).Draw(t, "low"))
+		a.include(low)
+		if rapid.Bool().Draw(t, "close") {
+			a.include(low + float64(rapid.IntRange(0, 10).Draw(t, "more")))
+		} else {
+			a.include(low * math.Pow(2, float64(rapid.IntRange(0, 20).Draw(t, "doublings"))))
+		}
+		if rapid.Bool().Draw(t, "nought") {
+			a.include(0)
+		}
+		a.fit()
+		a.length = panelWidth - margins
+		if a.upright {
+			a.length = panelHeight - margins
+		}
+		labelled, before, free := 0, math.Inf(-1), vg.Length(math.Inf(-1))
+		for _, tick := range a.Ticks(a.low, a.high) {
+			require.Greater(t, tick.Value, before)
+			before = tick.Value
+			if tick.Label == "" {
+				continue
+			}
+			labelled++
+			at := (tick.Value - a.low) / (a.high - a.low)
+			if a.log {
+				at = math.Log(tick.Value/a.low) / math.Log(a.high/a.low)
+			}
+			half := tickStyle.Width(tick.Label) / 2
+			if a.upright {
+				half = tickStyle.Font.Size / 2
+			}
+			require.GreaterOrEqual(t, vg.Length(at)*a.length-half, free)
+			free = vg.Length(at)*a.length + half
+		}
+		require.GreaterOrEqual(t, labelled, 2, "%v to %v", a.low, a.high)
+	})
+}
