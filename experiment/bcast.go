@@ -17,7 +17,7 @@ var bcastBenchmark = &Benchmark{
 at which the last rank's host has seen the whole message in its memory.
   rdma         the host of every rank polls, matches and posts the puts to its children
   p4           the puts to the children are triggered operations; their data is fetched from host memory
-  spin-store   the completion handler puts the message to the children from host memory
+  spin-store   a single packet is put to the children from the device; a larger message by the completion handler from host memory
   spin-stream  the payload handler puts each packet to the children from the device and deposits it meanwhile`,
 	Modes:    []string{ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream},
 	Profiles: bothProfiles,
@@ -47,7 +47,7 @@ func runBcast(w *bench) error {
 
 func (w *bench) bcastRank(p *runtime.Proc, message []byte) error {
 	tree := handler.State{
-		MatchBits: requestBits, PT: requestPT, Rank: uint32(p.Rank()), Ranks: uint32(w.Ranks),
+		MatchBits: requestBits, PT: requestPT, Rank: uint32(p.Rank()), Ranks: uint32(w.Ranks), MaxPayload: uint32(w.Profile.Fabric.MTU),
 	}
 	addr, buffer := p.Alloc(w.Bytes)
 	if p.Rank() == 0 {
@@ -125,19 +125,21 @@ func (w *bench) bcastPuts(p *runtime.Proc, tree *handler.State, addr uint64) err
 // publishedBcast are the gains that sPIN'17 §4.4 gives for the integrated NIC at 1,024 processes. The text names no size; it cannot
 // be 8 B, where even a handler without cost would not give the two numbers together.
 func publishedBcast() (list []report.Published) {
-	for _, p := range []struct {
-		column string
-		saved  float64
-	}{{savedRDMA, 0.07}, {savedP4, 0.05}} {
-		list = append(list, report.Published{
-			At: []report.Is{
-				{Column: "profile", Value: "spin-int"},
-				{Column: "mode", Value: ModeSpinStream},
-				{Column: "ranks", Value: 1024},
-				{Column: "bytes", Value: 64 << 10},
-			},
-			Column: p.column, Value: p.saved, Source: "sPIN'17 §4.4", Note: "names no size",
-		})
+	for _, profile := range []string{"spin-int", "spin-int-sc17"} {
+		for _, p := range []struct {
+			column string
+			saved  float64
+		}{{savedRDMA, 0.07}, {savedP4, 0.05}} {
+			list = append(list, report.Published{
+				At: []report.Is{
+					{Column: "profile", Value: profile},
+					{Column: "mode", Value: ModeSpinStream},
+					{Column: "ranks", Value: 1024},
+					{Column: "bytes", Value: 64 << 10},
+				},
+				Column: p.column, Value: p.saved, Source: "sPIN'17 §4.4", Note: "names no size",
+			})
+		}
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment/provenance"
@@ -19,10 +20,12 @@ type sweepArguments struct {
 	Ranks        []int      `json:"ranks"`
 	HPUs         []int      `json:"hpus,omitempty"`
 	HandlerTimes []sim.Time `json:"handler_times,omitempty"`
+	Waterfall    bool       `json:"waterfall,omitempty"` // from the first of the profiles to the second
 }
 
 // profile loads a profile of the sweep: that of the record if there is one.
 func (s *Sweep) profile(name string, more ...string) (*device.Profile, error) {
+	more = append(slices.Clone(s.more), more...)
 	for i := range s.Recorded {
 		if s.Recorded[i].From == name {
 			return s.Recorded[i].Load(more...)
@@ -47,7 +50,7 @@ func (s *Sweep) remember(profiles []*device.Profile) error {
 		}
 	}
 	s.record = r
-	return r.WithArguments(sweepArguments{s.Modes, s.Sizes, s.Ranks, s.HPUs, s.Times})
+	return r.WithArguments(sweepArguments{s.Modes, s.Sizes, s.Ranks, s.HPUs, s.Times, s.Falls})
 }
 
 // Record is what the results are made from; Points must have been called.
@@ -80,7 +83,10 @@ func RepeatSweep(r *provenance.Record, read func(path string) ([]byte, error)) (
 	if err := r.Parse(&a); err != nil {
 		return nil, nil, err
 	}
-	s.Modes, s.Sizes, s.Ranks, s.HPUs, s.Times = a.Modes, a.Sizes, a.Ranks, a.HPUs, a.HandlerTimes
+	s.Modes, s.Sizes, s.Ranks, s.HPUs, s.Times, s.Falls = a.Modes, a.Sizes, a.Ranks, a.HPUs, a.HandlerTimes, a.Waterfall
+	if s.Falls && len(r.Profiles) != 2 {
+		return nil, nil, fmt.Errorf("provenance.profiles: %d, expected the two of a waterfall", len(r.Profiles))
+	}
 	if r.Seed != nil {
 		s.Seed = *r.Seed
 	}

@@ -34,6 +34,8 @@ type Sweep struct {
 	Build    provenance.Build     // whose results these are
 	Recorded []provenance.Profile // in place of what Profiles and Overrides would load; nil: load
 	record   *provenance.Record   // what the results are made from; Points sets it
+	more     []string             // overrides that are a step of a waterfall
+	Falls    bool                 // the two profiles are the ends of a waterfall
 }
 
 // Points lists the measurements in the order of the table, or says everything that is wrong with the parameters.
@@ -52,6 +54,9 @@ func (s *Sweep) Points() ([]*Point, error) {
 			return nil, fmt.Errorf("profile %s: fabric.mtu: %d, %s needs a multiple of %d bytes", name, p.Fabric.MTU, s.Benchmark.Name, u)
 		}
 		profiles = append(profiles, p)
+		if s.Benchmark == hpus && p.HPU.Charge == device.ChargeNothing {
+			return nil, fmt.Errorf("profile %s: hpu.charge: %s, hpus measures handlers that take time; --set hpu.charge=%s", name, p.HPU.Charge, device.ChargeCycles)
+		}
 		for _, size := range s.Sizes {
 			for _, ranks := range s.Ranks {
 				base := Point{Profile: p, Ranks: ranks, Bytes: size, Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Tracer: s.Tracer, Limits: s.Limits}

@@ -8,10 +8,10 @@ import (
 
 func (t *tree) Latency(src, dst int, bytes int32) sim.Time {
 	total := int64(bytes) + int64(t.spec.Header)
-	near, far := t.spec.Rate.Time(total), t.switchRate.Time(total)
+	near, far := t.spec.bits(t.spec.Rate, total), t.spec.bits(t.switchRate, total)
 	turn := t.turn(uint32(src), uint32(dst))
 	hops := sim.Time(2*turn + 1)
-	latency := hops*t.spec.Switch + (hops+1)*t.spec.Wire
+	latency := hops*t.spec.Switch + (hops+1)*t.spec.Wire + t.behind + t.padding(total)
 	switch {
 	case t.spec.StoreAndForward:
 		return latency + 2*near + (hops-1)*far
@@ -38,6 +38,7 @@ func (t *tree) Path(src, dst int) []Hop {
 		id := t.at(level, uint32(from), uint32(dst))
 		path = append(path, Hop{t.portName(level, int(id-t.levels[level].first), int(out)), t.spec.Switch, t.spec.Wire, rate})
 	}
+	path[len(path)-1].Wait += t.behind
 	return path
 }
 

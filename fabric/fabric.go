@@ -8,7 +8,7 @@ import (
 type Packet struct {
 	Src, Dst int32  // node indices
 	Bytes    int32  // from 0 to the MTU; the fabric adds Spec.Header
-	Seq      uint32 // the sender's to use: as a rule the index in the message
+	Seq      uint32 // index in the message: the gap of Spec.AddGap stands before 0
 	Ref      any    // the message; a pointer, so that nothing is allocated
 }
 

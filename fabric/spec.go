@@ -53,6 +53,37 @@ type Spec struct {
 	// InjectBuffer is how many bytes, headers included, a node may have injected
 	// and not yet sent: MTU + Header to 1 GiB; 0 is no limit.
 	InjectBuffer int64 `yaml:"inject_buffer,omitempty"`
+
+	// What follows are simplifications of message-level simulators (sPIN'17: LogGOPSim2), each of which can be measured by itself.
+
+	// SwitchPerLink counts the traversal of a switch with every link of a path, the last one too.
+	SwitchPerLink bool `yaml:"switch_per_link,omitempty"`
+	// WholePackets makes a packet arrive as late as one of MTU bytes; links are occupied for its own bytes only.
+	WholePackets bool `yaml:"whole_packets,omitempty"`
+	// AddGap makes a message of s bytes occupy its node's link for g + (s-1)G, the formula of LogGP, instead of each packet for the longer
+	// of Gap and its bytes; s bytes on any link take (s-1)G.
+	AddGap bool `yaml:"add_gap,omitempty"`
+	// NoContention lets any number of packets pass a link at once, but for a node's own into the fabric.
+	NoContention bool `yaml:"no_contention,omitempty"`
+}
+
+// bits returns the time of bytes bytes at a rate: sG, or (s-1)G with AddGap.
+func (s *Spec) bits(r sim.Rate, bytes int64) sim.Time {
+	if s.AddGap && bytes > 0 {
+		bytes--
+	}
+	return r.Time(bytes)
+}
+
+// Serial returns the time that a packet of bytes bytes, the header not included, takes to pass a node's link.
+func (s *Spec) Serial(bytes int) sim.Time { return s.bits(s.Rate, int64(bytes)+int64(s.Header)) }
+
+// Occupied returns how long a packet of bytes bytes occupies the link of the node that injects it.
+func (s *Spec) Occupied(bytes int) sim.Time {
+	if s.AddGap {
+		return s.Serial(bytes)
+	}
+	return max(s.Gap, s.Serial(bytes))
 }
 
 // Validate reports everything wrong with s, each with the field's name in the

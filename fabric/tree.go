@@ -26,6 +26,7 @@ type tree struct {
 	nodes      []node
 	ports      []port
 	slack      sim.Time // backlog at which a node is still ready
+	behind     sim.Time // with Spec.SwitchPerLink: traversal of the switch counted with the last link
 }
 
 // level is the switches of one level that have a node below them.
@@ -41,6 +42,7 @@ type node struct {
 	id       sim.ID
 	attached bool
 	readyAt  sim.Time // of the KindReady event posted last
+	message  sim.Time // with Spec.AddGap: the next message leaves no earlier
 	tx       port
 }
 
@@ -94,6 +96,9 @@ func newTree(eng *sim.Engine, spec Spec, count int) *tree {
 	if spec.InjectBuffer > 0 {
 		t.slack = spec.Rate.Time(spec.InjectBuffer - int64(spec.MTU) - int64(spec.Header))
 	}
+	if spec.SwitchPerLink {
+		t.behind = spec.Switch
+	}
 	return t
 }
 
@@ -143,12 +148,20 @@ func (t *tree) Inject(p Packet) sim.Time {
 	}
 	now := t.eng.Now()
 	bytes := int64(p.Bytes) + int64(t.spec.Header)
-	start := node.tx.send(now, now, t.spec.Rate.Time(bytes), bytes)
+	length, earliest := t.spec.bits(t.spec.Rate, bytes), now
+	if t.spec.AddGap && p.Seq == 0 {
+		earliest = max(now, node.message)
+	}
+	start := node.tx.send(now, earliest, length, bytes)
 	there := start
 	if t.spec.StoreAndForward {
 		there = node.tx.free // the tail; the gap keeps back the node's next packet, not this one
 	}
-	node.tx.free = max(node.tx.free, start.Later(t.spec.Gap))
+	if t.spec.AddGap {
+		node.message = node.tx.free.Later(t.spec.Gap)
+	} else {
+		node.tx.free = max(node.tx.free, start.Later(t.spec.Gap))
+	}
 	src, dst := uint32(p.Src), uint32(p.Dst)
 	turn := t.turn(src, dst)
 	a, b := p.words()
@@ -192,14 +205,14 @@ func (t *tree) Handle(e *sim.Event) {
 	level, out, up := t.route(turn, hop, dst)
 	last := hop == 2*turn
 
-	length, earliest := t.switchRate.Time(bytes), e.Time
+	length, earliest := t.spec.bits(t.switchRate, bytes), e.Time
 	if !t.oneRate {
 		in := length
 		if hop == 0 {
-			in = t.spec.Rate.Time(bytes)
+			in = t.spec.bits(t.spec.Rate, bytes)
 		}
 		if last {
-			length = t.spec.Rate.Time(bytes)
+			length = t.spec.bits(t.spec.Rate, bytes)
 		}
 		if !t.spec.StoreAndForward {
 			// A faster link waits, lest it run out of bytes.
@@ -207,9 +220,12 @@ func (t *tree) Handle(e *sim.Event) {
 		}
 	}
 	link := t.port(level, e.Dst, out)
+	if t.spec.NoContention {
+		link.free = 0
+	}
 	leave := link.send(e.Time, earliest, length, bytes)
 	if last {
-		t.eng.Post(link.free+t.spec.Wire, t.nodes[dst].id, e.Dst, KindArrive, e.A, e.B, e.P)
+		t.eng.Post(link.free+t.spec.Wire+t.behind+t.padding(bytes), t.nodes[dst].id, e.Dst, KindArrive, e.A, e.B, e.P)
 		return
 	}
 	if t.spec.StoreAndForward {
@@ -220,6 +236,14 @@ func (t *tree) Handle(e *sim.Event) {
 		from, to = src, level+1
 	}
 	t.eng.Post(leave+t.spec.Wire+t.spec.Switch, t.at(to, from, dst), e.Dst, e.Kind+1, e.A, e.B, e.P)
+}
+
+// padding is how much later a packet arrives for being counted as a whole one.
+func (t *tree) padding(bytes int64) sim.Time {
+	if !t.spec.WholePackets {
+		return 0
+	}
+	return t.spec.Serial(int(t.spec.MTU)) - t.spec.bits(t.spec.Rate, bytes)
 }
 
 func (t *tree) port(level int, id sim.ID, out uint32) *port {

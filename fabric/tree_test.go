@@ -321,3 +321,48 @@ func TestPacketsAllocateNothing(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(20, func() { p.run(t, 1000) }), kind)
 	}
 }
+
+// Simplifications of message-level simulators, one at a time. Four nodes at one switch: two links, one switch.
+func TestMessageLevelSimplifications(t *testing.T) {
+	arrivals := func(change func(*Spec), packets ...Packet) (times []sim.Time) {
+		spec := spinDis()
+		spec.Gap = 6700
+		change(&spec)
+		s := build(t, spec, 4, nil)
+		for _, p := range packets {
+			s.f.Inject(p)
+		}
+		for _, a := range s.run(t) {
+			times = append(times, a.at)
+		}
+		if len(packets) == 1 {
+			require.Equal(t, times[0], s.f.Latency(int(packets[0].Src), int(packets[0].Dst), packets[0].Bytes))
+			sum := sim.Time(0)
+			for _, h := range s.f.Path(int(packets[0].Src), int(packets[0].Dst)) {
+				sum += h.Wait + h.Wire
+			}
+			require.Less(t, times[0]-sum, 82*sim.Nanosecond, "what the path does not say is serialisation")
+		}
+		return times
+	}
+	const net = 2*33_400 + 50_000
+	short := Packet{Src: 0, Dst: 1, Bytes: 8}
+	require.Equal(t, []sim.Time{net + 160}, arrivals(func(*Spec) {}, short))
+	require.Equal(t, []sim.Time{net + 50_000 + 160}, arrivals(func(s *Spec) { s.SwitchPerLink = true }, short), "two links, two switches")
+	require.Equal(t, []sim.Time{net + 81_920}, arrivals(func(s *Spec) { s.WholePackets = true }, short), "4,096 B of 20 ps")
+	require.Equal(t, []sim.Time{net + 140}, arrivals(func(s *Spec) { s.AddGap = true }, short), "7 B of 20 ps")
+
+	// Two messages of one packet: the second begins g = 6.7 ns after the first has begun, or has ended.
+	require.Equal(t, []sim.Time{net + 160, net + 6700 + 160}, arrivals(func(*Spec) {}, short, short))
+	require.Equal(t, []sim.Time{net + 140, net + 140 + 6700 + 140}, arrivals(func(s *Spec) { s.AddGap = true }, short, short))
+	// Padding delays, it does not occupy.
+	require.Equal(t, []sim.Time{net + 81_920, net + 6700 + 81_920}, arrivals(func(s *Spec) { s.WholePackets = true }, short, short))
+	// Packets of one message have no gap between them.
+	first, second := Packet{Src: 0, Dst: 1, Bytes: 4096}, Packet{Src: 0, Dst: 1, Bytes: 4096, Seq: 1}
+	require.Equal(t, []sim.Time{net + 81_900, net + 2*81_900}, arrivals(func(s *Spec) { s.AddGap = true }, first, second))
+
+	// Two nodes to a third: the link to it takes one packet after the other, or both at once.
+	a, b := Packet{Src: 0, Dst: 2, Bytes: 4096}, Packet{Src: 1, Dst: 2, Bytes: 4096}
+	require.Equal(t, []sim.Time{net + 81_920, net + 2*81_920}, arrivals(func(*Spec) {}, a, b))
+	require.Equal(t, []sim.Time{net + 81_920, net + 81_920}, arrivals(func(s *Spec) { s.NoContention = true }, a, b))
+}

@@ -69,18 +69,17 @@ func TestServerIsFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// 16 lines of 64 B in 51 ns are 20.08 GB/s: 4 KiB take 64 lines x 51 ns / 16.
-func TestStreamTimeIsLittlesLaw(t *testing.T) {
+// 22 GB/s: a line of 64 B takes 2,909.09 ps, 4 KiB 64 times that.
+func TestStreamTakesWholeLines(t *testing.T) {
 	s := Spec{
-		Cores: 1, MemoryLatency: 51 * sim.Nanosecond, LineBytes: 64, OutstandingMisses: 16, CopyChunk: 4096, Poll: 1, Match: 1,
+		Cores: 1, MemoryLatency: 51 * sim.Nanosecond, LineBytes: 64, CoreBandwidth: sim.NewRate(1000, 22), CopyChunk: 4096, Poll: 1, Match: 1,
 	}
 	require.NoError(t, s.Validate("host"))
-	require.Equal(t, 204*sim.Nanosecond, s.StreamTime(4096))
-	require.Equal(t, sim.Time(51_000/16), s.StreamTime(1), "a part of a line is a line")
+	require.Equal(t, sim.Time(186_182), s.StreamTime(4096))
+	require.Equal(t, sim.Time(2909), s.StreamTime(1), "a part of a line is a line")
 	require.Zero(t, s.StreamTime(0))
-	s.Cores, s.OutstandingMisses, s.CopyChunk = 0, 0, 8
+	s.Cores, s.CopyChunk = 0, 8
 	err := s.Validate("host")
 	require.ErrorContains(t, err, "host.cores: 0, expected 1 to 4096")
-	require.ErrorContains(t, err, "host.outstanding_misses: 0, expected 1 to 65536")
 	require.ErrorContains(t, err, "host.copy_chunk: 8, expected 64 to 1048576")
 }

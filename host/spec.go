@@ -9,11 +9,10 @@ import (
 
 // Bounds of a Spec: far beyond any node, and such that no sum of times overflows.
 const (
-	maxTime   = sim.Second
-	maxCores  = 4096
-	maxLine   = 1 << 16
-	maxMisses = 1 << 16
-	maxChunk  = 1 << 20 // of lines of a byte, each for maxTime: 12 days
+	maxTime  = sim.Second
+	maxCores = 4096
+	maxLine  = 1 << 16
+	maxChunk = 1 << 20
 )
 
 // Spec describes the processor and memory of a node. Every value comes from a profile.
@@ -30,9 +29,9 @@ type Spec struct {
 	MemoryBandwidth sim.Rate `yaml:"memory_bandwidth"`
 	// LineBytes is the size of a cache line, 1 to 65,536.
 	LineBytes int `yaml:"line_bytes"`
-	// OutstandingMisses is how many cache lines one core can have under way; with MemoryLatency it bounds what one core
-	// can stream (Little's law). 1 to 65,536.
-	OutstandingMisses int `yaml:"outstanding_misses"`
+	// CoreBandwidth is how fast one core can read and write memory in sequence: it has only a few cache lines under way. A byte takes at
+	// most 1 ms.
+	CoreBandwidth sim.Rate `yaml:"core_bandwidth"`
 	// CopyChunk is the piece in which a core's stream takes the shared memory bandwidth, bytes: a line to 1 MiB.
 	CopyChunk int `yaml:"copy_chunk"`
 }
@@ -61,14 +60,15 @@ func (s *Spec) Validate(prefix string) error {
 		errs = append(errs, fmt.Errorf("%s.memory_bandwidth: %w", prefix, err))
 	}
 	count("line_bytes", s.LineBytes, 1, maxLine)
-	count("outstanding_misses", s.OutstandingMisses, 1, maxMisses)
+	if err := s.CoreBandwidth.Check(); err != nil {
+		errs = append(errs, fmt.Errorf("%s.core_bandwidth: %w", prefix, err))
+	}
 	count("copy_chunk", s.CopyChunk, max(1, s.LineBytes), maxChunk)
 	return errors.Join(errs...)
 }
 
-// StreamTime is how long one core needs at least to read and write n bytes in sequence: at most OutstandingMisses lines
-// are under way, each for MemoryLatency.
+// StreamTime is how long one core needs at least to read and write n bytes in sequence: whole lines at CoreBandwidth.
 func (s *Spec) StreamTime(n int64) sim.Time {
-	lines := (n + int64(s.LineBytes) - 1) / int64(s.LineBytes)
-	return sim.Time(lines) * s.MemoryLatency / sim.Time(s.OutstandingMisses)
+	line := int64(s.LineBytes)
+	return s.CoreBandwidth.Time((n + line - 1) / line * line)
 }

@@ -33,7 +33,7 @@ func (b *blockedOn) String() string { return "the result of " + b.op.String() }
 func (d *actions) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 	n := d.n
 	r := &n.hpus.runs[c.Index()]
-	at := r.start + n.profile.HPU.Clock.Cycles(a.Cycles-r.charged)
+	at := r.start + n.profile.HPU.time(a.Cycles-r.charged)
 	switch a.Op {
 	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB:
 		return n.startDMA(r, a, at), false
@@ -74,6 +74,7 @@ func (n *Node) suspended(r *run) {
 	w := &r.wait
 	c := n.hpus.coreOf(r)
 	r.since = n.now()
+	r.landed = false
 	if sends(w.op, &w.desc) {
 		n.awaitRoom(r)
 		return

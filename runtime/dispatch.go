@@ -41,6 +41,7 @@ type run struct {
 	ready      int64 // result to resume with
 	handles    []dmaHandle
 	since      sim.Time // when it was suspended
+	landed     bool     // it was suspended last until data of it had landed
 }
 
 // core is one HPU: it executes one segment at a time, of any of its contexts.

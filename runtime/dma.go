@@ -10,6 +10,7 @@ import (
 type dma struct {
 	latency sim.Time
 	rate    sim.Rate
+	bare    bool         // ChargeLatency
 	reads   *host.Server // the resource that data towards the NIC takes
 	writes  *host.Server // the resource that data towards memory takes
 	own     [2]host.Server
@@ -19,6 +20,7 @@ type dma struct {
 
 func (d *dma) init(spec *DMASpec, memory *host.Server) {
 	d.latency, d.rate = spec.Latency, spec.Bandwidth
+	d.bare = spec.Charge == ChargeLatency
 	d.reads, d.writes = &d.own[0], &d.own[0]
 	if spec.FullDuplex {
 		d.writes = &d.own[1]
@@ -30,15 +32,24 @@ func (d *dma) init(spec *DMASpec, memory *host.Server) {
 
 // write sends n bytes to memory and returns when they have landed. Writes land in the order they are made.
 func (d *dma) write(now sim.Time, n int) (landed sim.Time) {
+	_, landed = d.begin(now, n)
+	return landed
+}
+
+// begin is write; it also returns when the bus takes the first byte.
+func (d *dma) begin(now sim.Time, n int) (begun, landed sim.Time) {
 	d.bytes += int64(n)
-	_, end := d.writes.Hold(now, d.rate.Time(int64(n)))
-	d.landed = end + d.latency
-	return d.landed
+	begun, end := now, now
+	if !d.bare {
+		begun, end = d.writes.Hold(now, d.rate.Time(int64(n)))
+	}
+	d.landed = max(d.landed, end+d.latency)
+	return begun, d.landed
 }
 
 // request is when a read request that the NIC makes now reaches memory: it does not overtake writes made before.
 func (d *dma) request(now sim.Time) sim.Time {
-	if d.reads != d.writes {
+	if !d.bare && d.reads != d.writes {
 		now = max(now, d.writes.Free())
 	}
 	return now + d.latency
@@ -48,6 +59,19 @@ func (d *dma) request(now sim.Time) sim.Time {
 // NIC at done.
 func (d *dma) read(now sim.Time, n int) (sent, done sim.Time) {
 	d.bytes += int64(n)
-	_, sent = d.reads.Hold(now, d.rate.Time(int64(n)))
+	if d.bare {
+		sent = now + d.rate.Time(int64(n))
+	} else {
+		_, sent = d.reads.Hold(now, d.rate.Time(int64(n)))
+	}
 	return sent, sent + d.latency
+}
+
+// fetch is the data phase of a fetch for a put, as read is that of a handler's read.
+func (d *dma) fetch(now sim.Time, n int) (sent, done sim.Time) {
+	if d.bare {
+		d.bytes += int64(n)
+		return now, now
+	}
+	return d.read(now, n)
 }

@@ -24,8 +24,9 @@ func eachProfile(t *testing.T, f func(t *testing.T, profile string)) {
 	}
 }
 
-// A blocking DMA takes one latency and the transfer towards host memory, two latencies and the transfer from it, and so do
-// atomics (sPIN'17 §4: "a DMA read pays two DMA latencies, a write one"). The bytes are those of HPU memory at the call.
+// A blocking DMA takes two latencies and the transfer from host memory, and so do atomics (sPIN'17 C.3.2: "we pay two DMA latencies to
+// read the data"). A write holds the handler until the bus, which is idle here, has taken it, or as a setting until the data has
+// landed, one latency and the transfer. The bytes are those of HPU memory at the call.
 func TestBlockingDMA(t *testing.T) {
 	const end64 = hostBytes
 	for _, c := range []struct {
@@ -60,28 +61,58 @@ func TestBlockingDMA(t *testing.T) {
 		{"add half outside", do(hpu.OpDMAFAdd, 1, extraBytes-4, 5, scratch2), hpu.Denied, 0, 0},
 		{"add at an odd offset", do(hpu.OpDMAFAdd, 1, 1, 5, scratch2), hpu.Invalid, 0, 0},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			eachProfile(t, func(t *testing.T, profile string) {
-				r := conduct(t, setup{profile: profile, header: []rec{c.act, end(hpu.Proceed)}, length: 0, target: func(_ *runtime.Proc, r *rig) error {
-					if hpu.Op(c.act.op) == hpu.OpDMAFromHost { // atomics find zeros
-						copy(r.host, pattern(hostBytes, 3))
-						copy(r.extra, pattern(extraBytes, 4))
+		for _, until := range []string{runtime.Initiated, runtime.Landed} {
+			t.Run(c.name+" "+until, func(t *testing.T) {
+				eachProfile(t, func(t *testing.T, profile string) {
+					r := conduct(t, setup{profile: profile, overrides: []string{"hpu.dma_write=" + until}, header: []rec{c.act, end(hpu.Proceed)}, length: 0, target: func(_ *runtime.Proc, r *rig) error {
+						if hpu.Op(c.act.op) == hpu.OpDMAFromHost { // atomics find zeros
+							copy(r.host, pattern(hostBytes, 3))
+							copy(r.extra, pattern(extraBytes, 4))
+						}
+						return nil
+					}})
+					r.noHandlerErrors()
+					require.Equal(t, c.result, r.result(headerAt, 0))
+					op := hpu.Op(c.act.op)
+					asked, answered := r.stepsOf(runtime.StepActed, op)[0], r.stepsOf(runtime.StepAnswered, op)[0]
+					took := sim.Time(0)
+					if c.trips > 0 && (op != hpu.OpDMAToHost || until == runtime.Landed) {
+						took = sim.Time(c.trips)*r.prof.DMA.Latency + r.prof.DMA.Bandwidth.Time(c.bytes)
 					}
-					return nil
-				}})
-				r.noHandlerErrors()
-				require.Equal(t, c.result, r.result(headerAt, 0))
-				op := hpu.Op(c.act.op)
-				asked, answered := r.stepsOf(runtime.StepActed, op)[0], r.stepsOf(runtime.StepAnswered, op)[0]
-				took := sim.Time(0)
-				if c.trips > 0 {
-					took = sim.Time(c.trips)*r.prof.DMA.Latency + r.prof.DMA.Bandwidth.Time(c.bytes)
-				}
-				require.Equal(t, took, answered.At-asked.At)
-				checkMoved(t, r, c.act, c.result)
+					require.Equal(t, took, answered.At-asked.At)
+					checkMoved(t, r, c.act, c.result)
+				})
 			})
-		})
+		}
 	}
+}
+
+// A payload handler writes its packet and ends: the host sees the record one transfer and one latency after the handler has begun to write,
+// whatever the handler waits for. A handler that goes on working sends the record when it ends.
+func TestRecordCrossesWithTheData(t *testing.T) {
+	eachProfile(t, func(t *testing.T, profile string) {
+		for _, until := range []string{runtime.Initiated, runtime.Landed} {
+			for _, work := range []bool{false, true} {
+				payload := []rec{do(hpu.OpDMAToHost, 0, 0, scratch, 3000)}
+				if work { // a read keeps the handler for more than the write takes to land
+					payload = append(payload, do(hpu.OpDMAFromHost, 0, 0, scratch2, 8))
+				}
+				r := conduct(t, setup{
+					profile: profile, overrides: []string{"hpu.dma_write=" + until}, payload: append(payload, end(hpu.Success)), length: 64,
+				})
+				r.noHandlerErrors()
+				wrote := r.stepsOf(runtime.StepActed, hpu.OpDMAToHost)[0].At
+				lands := wrote + r.prof.DMA.Latency + r.prof.DMA.Bandwidth.Time(3000)
+				ended := r.stepsOf(runtime.StepEnded, hpu.OpNone)[0].At
+				want := max(lands, ended+r.prof.DMA.Latency)
+				if until == runtime.Landed && !work {
+					require.Equal(t, r.stepsOf(runtime.StepAnswered, hpu.OpDMAToHost)[0].At, lands)
+					want = ended
+				}
+				require.Equal(t, want, only(t, r.targets, portals.EventPut).at, "%s, goes on: %v", until, work)
+			}
+		}
+	})
 }
 
 // checkMoved compares host and HPU memory with what one DMA operation does to them.

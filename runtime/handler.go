@@ -22,6 +22,7 @@ func (n *Node) startTask(coreIndex int, t task) {
 	r.active = true
 	r.task = t
 	r.charged = 0
+	r.landed = false
 	r.handles = r.handles[:0]
 	r.generation++
 	if d := n.profile.HPU.Dispatch; d > 0 {
@@ -68,7 +69,7 @@ func (n *Node) resumeRun(r *run) {
 // segmentRan books the core for the segment that has just been executed.
 func (n *Node) segmentRan(r *run, s hpu.Status) {
 	r.status = s
-	end := r.start + n.profile.HPU.Clock.Cycles(r.ctx.Cycles()-r.charged)
+	end := r.start + n.profile.HPU.time(r.ctx.Cycles()-r.charged)
 	n.trace.segment(r, n.hpus.perCore, end)
 	n.post(end, kindSegmentEnd, uint64(r.index), nil)
 }
@@ -89,6 +90,7 @@ func (n *Node) segmentEnd(r *run) {
 	t := r.task
 	out := r.ctx.Outcome()
 	n.watch.ended(r, &out)
+	t.m.rx.landed = r.landed
 	r.active = false
 	r.task = task{}
 	c.active--

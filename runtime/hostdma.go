@@ -18,7 +18,7 @@ type dmaOp struct {
 	op         hpu.Op // the blocking form
 	run        *run
 	generation uint32 // of the run that made it: the handler may end before the operation does
-	handle     int    // index of its handle, or noHandle if the run is suspended for it
+	handle     int    // index of its handle, noHandle if the run is suspended for it, released if it no longer is
 	program    *hpu.Program
 	memory     *HPUMemory
 	host       [][]byte // the range in host memory
@@ -33,12 +33,16 @@ type dmaOp struct {
 	next       *dmaOp
 }
 
-const noHandle = -1
+const (
+	noHandle = -1
+	released = -2
+)
 
 // The stages of a DMA operation, the argument of kindDMA.
 const (
 	dmaIssue  = iota // the handler's own time has come: the operation goes on the bus
 	dmaMemory        // a read or an atomic has reached memory
+	dmaBegun         // the bus has taken a write, whose handler may go on
 	dmaDone          // the data has landed, or the answer is at the NIC
 )
 
@@ -166,7 +170,10 @@ func (n *Node) blockingDMA(r *run) {
 	}
 	if p := &n.hpus; p.dmaRoom(n, o) {
 		p.dmaBytes += int64(o.length)
-		n.dmaStage(o, dmaIssue)
+		if n.dmaStage(o, dmaIssue); o.handle == released {
+			n.proceed(r, o.result)
+			return
+		}
 	} else {
 		p.dmaWaits.push(o)
 	}
@@ -180,8 +187,28 @@ func (n *Node) dmaEnded(length int) {
 	for p.dmaWaits.len() > 0 && p.dmaFits(n, p.dmaWaits.front()) {
 		o := p.dmaWaits.pop()
 		p.dmaBytes += int64(o.length)
-		n.dmaStage(o, dmaIssue)
+		if n.dmaStage(o, dmaIssue); o.handle == released {
+			n.resumable(o.run, o.result)
+		}
 	}
+}
+
+// writeDMA puts a write on the bus; a handler that waits for no more than that may go on, now if the operation is released.
+func (n *Node) writeDMA(o *dmaOp) {
+	now := n.now()
+	begun, landed := n.dma.begin(now, o.length)
+	if o.run.active && o.run.generation == o.generation {
+		o.run.task.m.rx.lands = landed
+	}
+	n.trace.transfer(&n.dma, true, o.flow, landed-n.dma.latency, o.length)
+	if o.handle == noHandle && n.profile.HPU.DMAWrite == Initiated {
+		if begun > now {
+			n.post(begun, kindDMA, dmaBegun, o)
+		} else {
+			o.handle = released
+		}
+	}
+	n.post(landed, kindDMA, dmaDone, o)
 }
 
 // dmaStage takes an operation one step further. Each step makes the next: no operation ends before it has taken effect.
@@ -191,9 +218,10 @@ func (n *Node) dmaStage(o *dmaOp, stage int) {
 	case stage == dmaDone:
 		n.dmaDone(o)
 	case stage == dmaIssue && o.op == hpu.OpDMAToHost:
-		landed := n.dma.write(now, o.length)
-		n.trace.transfer(&n.dma, true, o.flow, landed-n.dma.latency, o.length)
-		n.post(landed, kindDMA, dmaDone, o)
+		n.writeDMA(o)
+	case stage == dmaBegun:
+		o.handle = released
+		n.resumable(o.run, o.result)
 	case stage == dmaIssue:
 		o.follows = n.dma.landed
 		n.post(n.dma.request(now), kindDMA, dmaMemory, o)
@@ -250,12 +278,13 @@ func (n *Node) dmaDone(o *dmaOp) {
 	o.memory.uses--
 	r, result := o.run, o.result
 	current := r.active && r.generation == o.generation
-	handle, length := o.handle, o.length
+	handle, op, length := o.handle, o.op, o.length
 	n.cluster.dmaOps.put(o)
 	n.dmaEnded(length)
 	switch {
-	case !current:
+	case !current || handle == released:
 	case handle == noHandle:
+		r.landed = op == hpu.OpDMAToHost
 		n.resumable(r, result)
 	default:
 		h := &r.handles[handle]

@@ -141,7 +141,7 @@ type line struct {
 type handlerRun struct {
 	script []line
 	next   int
-	open   map[int]*line // operations by handle, -1 the blocking one
+	open   map[int][]*line // operations by handle, -1 the blocking ones
 }
 
 type message struct {
@@ -169,6 +169,8 @@ var devices = sync.OnceValue(func() (all []*runtime.Profile) {
 			{"dma.bandwidth=8GiB/s", "hpu.cores=1", "hpu.contexts=8"},
 			{"dma.full_duplex=false", "dma.shared_memory=false"},
 			{"dma.full_duplex=true", "dma.shared_memory=false", "dma.event_bytes=64"},
+			{"hpu.dma_write=landed"},
+			{"dma.charge=latency"},
 		} {
 			p, err := runtime.LoadProfile(name, append(overrides, "fabric.mtu=64", "hpu.dma_handles=16")...)
 			if err != nil {
@@ -341,7 +343,7 @@ func (m *memoryRun) Trace(_ *portals.NI, t *portals.TraceRecord) {
 func (m *memoryRun) watch(s *runtime.HandlerStep) {
 	switch s.What {
 	case runtime.StepBegan:
-		m.byHand[s.Number] = &handlerRun{script: m.scripts[s.Packet], open: map[int]*line{}}
+		m.byHand[s.Number] = &handlerRun{script: m.scripts[s.Packet], open: map[int][]*line{}}
 	case runtime.StepActed:
 		h := m.byHand[s.Number]
 		for hpu.Op(h.script[h.next].op) != s.Op { // spins
@@ -354,9 +356,13 @@ func (m *memoryRun) watch(s *runtime.HandlerStep) {
 		if l.handle >= 0 {
 			require.Equal(m.t, int64(l.handle), s.Result)
 		}
-		h.open[l.handle] = l
+		if l.access != nil && l.remote == 0 || l.access == nil && s.Op != hpu.OpDMAWait {
+			h.open[l.handle] = append(h.open[l.handle], l)
+		}
 	case runtime.StepLanded:
-		l := m.byHand[s.Number].open[s.Handle]
+		h := m.byHand[s.Number]
+		l := h.open[s.Handle][0] // blocking writes may be under way when the handler goes on; they land in order
+		h.open[s.Handle] = h.open[s.Handle][1:]
 		require.False(m.t, l.done, "landed twice")
 		require.Zero(m.t, min(s.Result, hpu.OK))
 		l.done, l.place = true, m.now(s.At)

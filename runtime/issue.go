@@ -16,7 +16,7 @@ type issue struct {
 	command   bool        // it counts against the command queue
 	ct        portals.Handle
 	a, b      uint64
-	m         *message // OpAck: the message to acknowledge
+	m         *message // OpAck: the message to acknowledge; from host memory: the one whose data must have landed; nil: none
 	next      *issue
 }
 
@@ -85,6 +85,9 @@ func (n *Node) issueOp(r *run, act hpu.Op, d *hpu.Operation, ho *portals.Handler
 		}
 	}
 	i.device, i.command = sends(act, d), commands(act)
+	if act == hpu.OpPutFromHost || act == hpu.OpAtomicFromHost {
+		i.m = r.task.m
+	}
 	if i.device {
 		n.hpus.promised++
 	}
@@ -214,6 +217,12 @@ func (n *Node) issueDue(i *issue) {
 		}
 		i.ni.Acknowledge(i.m.rx.d, fail)
 	default:
+		if i.m != nil && i.m.rx.lands > n.now() {
+			// Store and forward: the data is sent "after the packet is delivered to host memory" (sPIN'17 §4.4.1).
+			n.post(i.m.rx.lands, kindIssue, 0, i)
+			i.m = nil
+			return
+		}
 		m := n.prepare(i.ni, i.op)
 		m.completes = i.completes
 		m.self = i.act == hpu.OpToSelf || i.act == hpu.OpTimer

@@ -345,7 +345,7 @@ func TestNodeMemoryIsLimited(t *testing.T) {
 // operation of more than that goes alone.
 func TestDMABytesAreLimited(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
-		r := conduct(t, setup{profile: profile, overrides: []string{"hpu.dma_bytes=4096", "fabric.mtu=64"}, length: 192, payloads: map[int][]rec{
+		r := conduct(t, setup{profile: profile, overrides: []string{"hpu.dma_bytes=4096", "hpu.dma_write=landed", "fabric.mtu=64"}, length: 192, payloads: map[int][]rec{
 			0: {
 				do(hpu.OpDMAToHostNB, 0, 0, scratch, 4000),     // 0
 				do(hpu.OpDMAFromHostNB, 0, 0, scratch2, 96),    // 1: fits exactly

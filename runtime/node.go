@@ -38,6 +38,7 @@ type Node struct {
 	cores     []host.Server
 	memory    host.Server // the memory controller
 	dma       dma
+	received  sim.Time // when the receive side has taken the packets that have arrived, if it takes one at a time
 	tx        txPipe
 	hpus      hpuPool
 	ids       *portals.Node // process identifiers

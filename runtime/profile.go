@@ -50,7 +50,16 @@ type NICSpec struct {
 	// those that a handler has asked for since it was last suspended included; more are NO_SPACE. 1 to 2^20.
 	HandlerCommands int      `yaml:"handler_commands"`
 	Loopback        sim.Time `yaml:"loopback"` // from the egress to the receive side of the same node
+	// Receive is "pipelined": packets are matched while others arrive, or "serial": the receive side takes every packet by itself, for its
+	// bytes at the rate of the link once more and then for its matching (LogGOPSim2).
+	Receive string `yaml:"receive"`
 }
+
+// Values of NICSpec.Receive.
+const (
+	Pipelined = "pipelined"
+	Serial    = "serial"
+)
 
 // DMASpec describes the path between the NIC and host memory (sPIN'17 §4).
 type DMASpec struct {
@@ -59,7 +68,17 @@ type DMASpec struct {
 	FullDuplex   bool     `yaml:"full_duplex"`   // reads and writes do not share the bandwidth
 	SharedMemory bool     `yaml:"shared_memory"` // transfers contend with the cores for host memory
 	EventBytes   int      `yaml:"event_bytes"`   // bytes of the record that follows the data of a message, at most 4096
+	// Charge is "full": every transfer takes the bus for its bytes, and a fetch crosses it twice, or "latency": deposits, records and
+	// writes of handlers cost the latency only, a fetch of the data of a put costs it once, and nothing waits for the bus; handlers' reads
+	// take the time of their bytes (LogGOPSim2).
+	Charge string `yaml:"charge"`
 }
+
+// Values of DMASpec.Charge.
+const (
+	ChargeFull    = "full"
+	ChargeLatency = "latency"
+)
 
 // HPUSpec describes the handler processing units (sPIN'17 §4). The bounds that stand not here are those of hpu.Spec.
 type HPUSpec struct {
@@ -77,14 +96,35 @@ type HPUSpec struct {
 	// DMABytes is how many bytes DMA operations of a node's handlers may have on their way, 1 to 2^40, those included that a handler has
 	// asked for since it was last suspended. Beyond it a non-blocking operation is NO_SPACE and a blocking one waits; one of more bytes
 	// goes alone.
-	DMABytes       Size     `yaml:"dma_bytes"`
-	MaxCodeBytes   int      `yaml:"max_code_bytes"`
-	MaxFunctions   int      `yaml:"max_functions"`
-	MaxMemoryBytes int64    `yaml:"max_memory_bytes"`
-	MaxHPUMemory   int64    `yaml:"max_hpu_memory"`
-	NodeMemory     Size     `yaml:"node_memory"` // bytes, 2^16 to 2^40, of all programs of a node: what the modules declare and the HPU memory
-	MaxCallDepth   int      `yaml:"max_call_depth"`
-	Costs          CostsRef `yaml:"costs"`
+	DMABytes       Size  `yaml:"dma_bytes"`
+	MaxCodeBytes   int   `yaml:"max_code_bytes"`
+	MaxFunctions   int   `yaml:"max_functions"`
+	MaxMemoryBytes int64 `yaml:"max_memory_bytes"`
+	MaxHPUMemory   int64 `yaml:"max_hpu_memory"`
+	NodeMemory     Size  `yaml:"node_memory"` // bytes, 2^16 to 2^40, of all programs of a node: what the modules declare and the HPU memory
+	MaxCallDepth   int   `yaml:"max_call_depth"`
+	// DMAWrite is what a blocking write to host memory holds a handler for: until it is "initiated" on the bus (sPIN'17 appendix C.3.2), or
+	// until its data has "landed" (appendix B.5).
+	DMAWrite string `yaml:"dma_write"`
+	// Charge is "cycles": a handler takes the time of its cycles, or "nothing": they count against its budget, but take no time.
+	Charge string   `yaml:"charge"`
+	Costs  CostsRef `yaml:"costs"`
+}
+
+// Values of HPUSpec.DMAWrite and HPUSpec.Charge.
+const (
+	Initiated     = "initiated"
+	Landed        = "landed"
+	ChargeCycles  = "cycles"
+	ChargeNothing = "nothing"
+)
+
+// time is how long cycles of a handler take.
+func (s *HPUSpec) time(cycles int64) sim.Time {
+	if s.Charge == ChargeNothing {
+		return 0
+	}
+	return s.Clock.Cycles(cycles)
 }
 
 // CostsRef is a cost table: in YAML either the name of an embedded one or the table itself.
@@ -207,14 +247,11 @@ func profileOf(name string, tree *yaml.Node, overrides []string) (*Profile, erro
 
 // profileTree reads the text of a profile and, below it, of its base.
 func profileTree(name string) (*yaml.Node, error) {
-	if !isProfileFile(name) {
-		data, err := ProfileSource(name)
-		if err != nil {
-			return nil, err
-		}
-		return parseTree(name, data)
+	read := ProfileSource
+	if isProfileFile(name) {
+		read = func(name string) ([]byte, error) { return file.Read(name, file.MaxText) }
 	}
-	data, err := file.Read(name, file.MaxText)
+	data, err := read(name)
 	if err != nil {
 		return nil, err
 	}
@@ -229,11 +266,10 @@ func profileTree(name string) (*yaml.Node, error) {
 	if err := decodeTree(name, tree, new(Profile)); err != nil { // with the file's own lines
 		return nil, err
 	}
-	source, err := ProfileSource(base.Value)
-	if err != nil {
+	if _, err := ProfileSource(base.Value); err != nil {
 		return nil, fmt.Errorf("%s:%d: base: %w", name, base.Line, err)
 	}
-	root, err := parseTree(base.Value, source)
+	root, err := profileTree(base.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -276,6 +312,10 @@ func (p *Profile) Validate() error {
 	c.between("hpu.node_memory", int64(p.HPU.NodeMemory), 1<<16, 1<<40)
 	c.between("hpu.waiting_handlers", int64(p.HPU.WaitingHandlers), 1, 1<<24)
 	c.between("hpu.dma_handles", int64(p.HPU.DMAHandles), 1, 1<<16)
+	c.oneOf("nic.receive", p.NIC.Receive, Pipelined, Serial)
+	c.oneOf("dma.charge", p.DMA.Charge, ChargeFull, ChargeLatency)
+	c.oneOf("hpu.dma_write", p.HPU.DMAWrite, Initiated, Landed)
+	c.oneOf("hpu.charge", p.HPU.Charge, ChargeCycles, ChargeNothing)
 	p.Limits.check(&c)
 	errs = append(errs, c.errs...)
 	device := p.Device()
@@ -313,6 +353,12 @@ func (c *checker) between(field string, v, least, most int64) {
 func (c *checker) span(field string, v sim.Time) {
 	if v < 0 || v > maxSpan {
 		c.errs = append(c.errs, fmt.Errorf("%s: %v, expected 0 s to %v", field, v, maxSpan))
+	}
+}
+
+func (c *checker) oneOf(field, v string, allowed ...string) {
+	if !slices.Contains(allowed, v) {
+		c.errs = append(c.errs, fmt.Errorf("%s: %q, expected %s", field, v, strings.Join(allowed, " or ")))
 	}
 }
 

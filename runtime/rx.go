@@ -29,6 +29,8 @@ type receive struct {
 	completes    bool // a completion handler is to run
 	fail         portals.FailType
 	acknowledged bool        // a handler has
+	lands        sim.Time    // when what has been written of the message so far is in host memory
+	landed       bool        // the handler that ended last has waited for its data to land, and for nothing since
 	open         *unfinished // an operation of a handler completes the message
 	started      sim.Time
 }
@@ -57,22 +59,32 @@ func (n *Node) arrive(m *message, i int) {
 			r.held = append(r.held, int32(i))
 			return
 		}
-		n.post(max(now+n.profile.NIC.MatchPacket, r.matchAt), kindPacket, uint64(i), m)
+		n.post(max(n.taken(m, i, n.profile.NIC.MatchPacket), r.matchAt), kindPacket, uint64(i), m)
 		return
 	}
 	r.arrived = true
 	r.started = now
 	r.left = m.packets
+	match := n.profile.NIC.MatchHeader
 	if m.hdr.Kind == portals.OpAck || m.hdr.Kind == portals.OpReply {
-		r.matchAt = now + n.profile.NIC.MatchPacket
-	} else {
-		r.matchAt = now + n.profile.NIC.MatchHeader
+		match = n.profile.NIC.MatchPacket
 	}
+	r.matchAt = n.taken(m, 0, match)
 	n.post(r.matchAt, kindMatched, 0, m)
 	for _, k := range r.held {
 		n.post(r.matchAt, kindPacket, uint64(k), m)
 	}
 	r.held = r.held[:0]
+}
+
+// taken is when the receive side has found packet i, which has just arrived.
+func (n *Node) taken(m *message, i int, match sim.Time) sim.Time {
+	if n.profile.NIC.Receive == Pipelined {
+		return n.now() + match
+	}
+	from, to := m.span(i)
+	n.received = max(n.now(), n.received) + n.profile.Fabric.Serial(to-from) + match
+	return n.received
 }
 
 // matched lets portals decide what the header packet's message means, and deals with the packet.
@@ -234,7 +246,13 @@ func (n *Node) complete(m *message) {
 		n.finish(m)
 		return
 	}
-	n.post(n.dma.write(n.now(), n.profile.DMA.EventBytes), kindFinish, 0, m)
+	before := n.dma.landed
+	at := n.dma.write(n.now(), n.profile.DMA.EventBytes)
+	if m.rx.landed {
+		// That its data has landed is known to its handler, and to the host, at the same moment: the record has crossed with the data.
+		at = max(n.now(), before, at-n.dma.latency)
+	}
+	n.post(at, kindFinish, 0, m)
 }
 
 // finish has the record in host memory: events and counters follow, and what they set off.
@@ -277,6 +295,7 @@ func (n *Node) deposit(m *message, i int) {
 	from, to = max(from, r.skip), min(to, int(r.d.MLength))
 	if from < to {
 		landed := n.dma.write(n.now(), to-from)
+		r.lands = landed
 		n.trace.transfer(&n.dma, true, m.flow, landed-n.dma.latency, to-from)
 		n.post(landed, kindDeposited, uint64(i), m)
 	}

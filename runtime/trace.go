@@ -82,7 +82,11 @@ func (t *nodeTrace) transfer(d *dma, toHost bool, flow uint64, sent sim.Time, by
 	if toHost {
 		track, name = t.in, "write"
 	}
-	t.t.Span(track, name, sent-d.rate.Time(int64(bytes)), sent, flow, sim.Arg{Key: "bytes", Num: int64(bytes)})
+	took := d.rate.Time(int64(bytes))
+	if d.bare {
+		took = 0
+	}
+	t.t.Span(track, name, sent-took, sent, flow, sim.Arg{Key: "bytes", Num: int64(bytes)})
 }
 
 // segment draws what a handler runs without being suspended.

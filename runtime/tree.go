@@ -39,8 +39,11 @@ func parseValue(text string) (*yaml.Node, error) {
 	return v, err
 }
 
-// child returns the value of key in mapping m, nil if it has none.
+// child returns the value of key in mapping m, nil if it has none or m is nil.
 func child(m *yaml.Node, key string) *yaml.Node {
+	if m == nil {
+		return nil
+	}
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		if m.Content[i].Value == key {
 			return m.Content[i+1]

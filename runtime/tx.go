@@ -110,7 +110,7 @@ func (n *Node) readNext() {
 // readSlot gives packet i of a message its turn on the bus; the next turn comes when it has passed.
 func (n *Node) readSlot(m *message, i int) {
 	from, to := m.span(i)
-	sent, done := n.dma.read(n.now(), to-from)
+	sent, done := n.dma.fetch(n.now(), to-from)
 	n.trace.transfer(&n.dma, false, m.flow, sent, to-from)
 	n.post(done, kindReadDone, uint64(i), m)
 	switch {
@@ -195,8 +195,7 @@ func (n *Node) launch(m *message, i int) {
 		free := n.cluster.fabric.Inject(fabric.Packet{
 			Src: n.rank, Dst: m.target, Bytes: int32(to - from), Seq: uint32(i), Ref: m,
 		})
-		spec := &n.profile.Fabric
-		leaves = free - max(spec.Gap, spec.Rate.Time(int64(to-from)+int64(spec.Header)))
+		leaves = free - n.profile.Fabric.Occupied(to-from)
 		n.trace.wire(m, i, leaves, free)
 	}
 	if m.device {

@@ -99,7 +99,7 @@ func (w *watch) began(r *run, record int) {
 // Act implements hpu.Device: it carries out the action and tells of it.
 func (w *watch) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 	r := &w.n.hpus.runs[c.Index()]
-	at := r.start + w.n.profile.HPU.Clock.Cycles(a.Cycles-r.charged)
+	at := r.start + w.n.profile.HPU.time(a.Cycles-r.charged)
 	told := *a
 	result, blocked = w.n.hpus.acts.Act(c, a)
 	s := w.fill(StepActed, r)
@@ -152,7 +152,7 @@ func (w *watch) landed(o *dmaOp) {
 		return
 	}
 	w.step = HandlerStep{
-		What: StepLanded, Rank: int(w.n.rank), Number: o.number, Message: o.flow, At: w.n.now(), Op: o.op, Handle: o.handle, Result: o.result,
+		What: StepLanded, Rank: int(w.n.rank), Number: o.number, Message: o.flow, At: w.n.now(), Op: o.op, Handle: max(o.handle, noHandle), Result: o.result,
 	}
 	w.tell(&w.step)
 }

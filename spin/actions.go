@@ -5,7 +5,7 @@ import "unsafe"
 // Actions of handlers. Those marked "suspends" may let another handler run on the same HPU before
 // they return; the others return at once (docs/abi.md, Imports).
 
-// DMAToHost writes b to host memory and returns when it has landed. Suspends.
+// DMAToHost writes b to host memory and returns when the bus has taken it or, on other devices, when it has landed. Suspends.
 func DMAToHost(space Space, offset uint64, b []byte) Result {
 	return dmaToHost(space, offset, unsafe.SliceData(b), uint32(len(b)))
 }

@@ -27,6 +27,7 @@ type compareFlags struct {
 	seed                        uint64
 	engine, format, plot, trace string
 	all                         bool
+	waterfall                   []string
 	limitFlags
 }
 
@@ -72,6 +73,7 @@ func benchmarkCommand(b *experiment.Benchmark) *cobra.Command {
 	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
 	flags.BoolVar(&f.all, "all", false, "show all columns in the table, not only latencies")
 	flags.StringVar(&f.plot, "plot", "", "draw the result: `FILE.svg` or FILE.png")
+	flags.StringSliceVar(&f.waterfall, "waterfall", nil, "two profiles `FROM,TO`: change one group of parameters at a time from the first to the second, and say what each is worth")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline of one run for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 	f.register(c, "each measurement", false)
 	return c
@@ -143,6 +145,9 @@ func (f *compareFlags) run(c *cobra.Command, b *experiment.Benchmark) error {
 	s, err := f.sweep(b)
 	if err != nil {
 		return badInput(err)
+	}
+	if len(f.waterfall) > 0 {
+		return f.fall(c, s, format)
 	}
 	if _, err := s.Points(); err != nil {
 		return badInput(err)

@@ -105,6 +105,20 @@ func compareAgain(ctx context.Context, r *provenance.Record, m *making, out io.W
 	if err != nil {
 		return notes, badInput(err)
 	}
+	if s.Falls {
+		w, err := s.Waterfall(s.Profiles[0], s.Profiles[1])
+		if err != nil {
+			return notes, badInput(err)
+		}
+		if err := w.Run(ctx, nil); err != nil {
+			return notes, err
+		}
+		t, err := w.Table()
+		if err != nil {
+			return notes, err
+		}
+		return notes, t.Write(out, report.JSONFormat)
+	}
 	points, err := s.Points()
 	if err != nil {
 		return notes, badInput(err)

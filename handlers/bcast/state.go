@@ -6,8 +6,8 @@
 //   - stream: each payload handler puts its packet to every child from the device and deposits it
 //     in host memory meanwhile. At a child each packet is then a message of its own, at its place
 //     in the entry: the entry must stay linked, and whoever waits counts bytes.
-//   - store: the payload handlers deposit, and the completion handler puts the whole message to
-//     every child from host memory.
+//   - store: a message of at most MaxPayload bytes, one packet, is passed on as by stream. Of a larger one the payload handlers
+//     deposit, and the completion handler puts the whole message to every child from host memory.
 //
 // In both, a message without payload is passed on by the completion handler. All ranks use entries
 // of the same shape: an offset in one is the same offset in all. The initiator's header data is
@@ -28,7 +28,8 @@ type State struct {
 	Ranks     uint32 // in the broadcast, 1 to 2^31
 	Root      uint32 // rank where the broadcast starts, below Ranks
 	MD        uint32 // memory descriptor for the events of forwarded messages; 0: none
-	Reserved  uint32 // 0
+	// MaxPayload is the most bytes of a message that store puts from the device: those of one packet.
+	MaxPayload uint32
 }
 
 // FirstDistance returns how far this rank's first child is; the others follow at half the distance

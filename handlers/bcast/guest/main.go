@@ -38,7 +38,10 @@ func streamCompletion(c *spin.Completion, s *bcast.State) spin.Code {
 }
 
 //go:wasmexport store_payload
-func storePayload(p *spin.Payload, _ *bcast.State) spin.Code {
+func storePayload(p *spin.Payload, s *bcast.State) spin.Code {
+	if p.MLength <= uint64(s.MaxPayload) {
+		return streamPayload(p, s)
+	}
 	if spin.DMAToHost(spin.MEHostMem, p.HostOffset, p.Bytes()).Failed() {
 		return spin.Fail
 	}
@@ -47,6 +50,9 @@ func storePayload(p *spin.Payload, _ *bcast.State) spin.Code {
 
 //go:wasmexport store_completion
 func storeCompletion(c *spin.Completion, s *bcast.State) spin.Code {
+	if 0 < c.MLength && c.MLength <= uint64(s.MaxPayload) {
+		return spin.Success
+	}
 	if c.Failed != 0 || c.DroppedBytes > 0 {
 		return spin.Fail // host memory does not hold the whole message
 	}

@@ -50,7 +50,7 @@ func newNodes(t *testing.T, v variant, wasm bool) []*node {
 		n := &node{
 			device:   spintest.New(t, spintest.Config{HostMem: 512, MTU: mtu, NID: uint32(i)}),
 			handlers: v.native,
-			state:    bcast.State{MatchBits: 77, PT: 6, Rank: uint32(i), Ranks: ranks, Root: root, MD: 2},
+			state:    bcast.State{MatchBits: 77, PT: 6, Rank: uint32(i), Ranks: ranks, Root: root, MD: 2, MaxPayload: mtu},
 		}
 		if wasm {
 			n.handlers = wasmtest.Handlers[bcast.State](t, n.device, bcast.Module, v.names, 0)
@@ -147,6 +147,23 @@ func TestStoreReachesAllRanks(t *testing.T) {
 	})
 }
 
+// sPIN'17 §4.4: what fits a packet is put from the device, and not once more by the completion handler.
+func TestStorePutsASinglePacketFromTheDevice(t *testing.T) {
+	each(t, store, func(t *testing.T, nodes []*node) {
+		for _, n := range []int{1, mtu} {
+			for _, node := range nodes {
+				node.messages, node.device.Calls = 0, nil
+			}
+			m := message(n)
+			spread(t, nodes, m)
+			requireEverywhere(t, nodes, m, 1)
+			for _, c := range nodes[root].device.Puts() {
+				require.Equal(t, "put_from_device", c.Name)
+			}
+		}
+	})
+}
+
 func TestMessageWithoutPayloadReachesAllRanks(t *testing.T) {
 	for _, v := range []variant{stream, store} {
 		each(t, v, func(t *testing.T, nodes []*node) {
@@ -175,7 +192,7 @@ func TestFailures(t *testing.T) {
 		m.Lost = []int{0}
 		require.Equal(t, spin.Fail, spintest.Deliver(n.device, n.handlers, &n.state, m).Completion)
 		n.device.Fail("dma_to_host", spin.Fault, 1)
-		require.Equal(t, spin.Fail, spintest.Deliver(n.device, n.handlers, &n.state, message(mtu)).Completion)
+		require.Equal(t, spin.Fail, spintest.Deliver(n.device, n.handlers, &n.state, message(2*mtu)).Completion)
 		require.Empty(t, n.device.Puts(), "holes are not passed on")
 	})
 }

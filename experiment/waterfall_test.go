@@ -1,0 +1,145 @@
+package experiment
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// What the authors' own simulator prints for the broadcast of sPIN'17 §4.4 (LogGOPSim2, commit 25d2286, free handlers, ns). In its terms: the path
+// to rank 1,023 has 10 hops over 38 links of 83.4 ns; a hop takes an MTU of G, the G of its bytes once more and 30 ns; the root pays
+// o + L, the end L; a hop on the host L + o + L besides, a triggered one L + L. At 64 KiB 15 packets wait 2 ns + (s-1)G each at every hop
+// that receives whole messages, and 15·9 packets of g + (s-1)G go before the last one where each is put to nine children.
+func TestProfileOfTheAuthorsSimulator(t *testing.T) {
+	const (
+		links   = 38 * 83_400
+		ends    = 65_000 + 50_000 + 50_000
+		short   = 4095*20 + 7*20 + 30_000
+		packet  = 4095*20 + 4095*20 + 30_000
+		message = packet + 15*(4095*20+2_000)
+	)
+	for bytes, want := range map[int]map[string]sim.Time{
+		8: {
+			ModeRDMA: links + ends + 10*short + 9*165_000, ModeP4: links + ends + 10*short + 9*100_000,
+			ModeSpinStore: links + ends + 10*short, ModeSpinStream: links + ends + 10*short,
+		},
+		64 << 10: {
+			ModeRDMA: links + ends + 10*message + 9*165_000, ModeP4: links + ends + 10*message + 9*100_000,
+			ModeSpinStore: links + ends + 10*message + 9*100_000, ModeSpinStream: links + ends + 10*packet + 15*9*(6_700+4095*20),
+		},
+	} {
+		require.Equal(t, want, latencies(t, bcastBenchmark, "spin-int-sc17", 1024, bytes))
+	}
+	in := func(mode string, bytes int) int64 {
+		return int64(latencies(t, bcastBenchmark, "spin-int-sc17", 1024, bytes)[mode]+500) / 1000
+	}
+	require.Equal(t, []int64{5940, 5355, 4455}, []int64{in(ModeRDMA, 8), in(ModeP4, 8), in(ModeSpinStream, 8)})
+	require.Equal(t, []int64{19342, 18757, 17233}, []int64{in(ModeRDMA, 64<<10), in(ModeP4, 64<<10), in(ModeSpinStream, 64<<10)})
+}
+
+// sPIN'17 §4.4: store-and-forward is always within 5% of streaming for single packets and of Portals 4 for longer messages.
+func TestStoreAndForwardIsWithinFivePercent(t *testing.T) {
+	for _, profile := range []string{"spin-dis", "spin-int", "spin-dis-sc17", "spin-int-sc17"} {
+		for _, ranks := range []int{4, 64, 256} {
+			for _, bytes := range []int{1, 8, 4096} {
+				l := latencies(t, bcastBenchmark, profile, ranks, bytes)
+				require.InEpsilon(t, l[ModeSpinStream].Nanoseconds(), l[ModeSpinStore].Nanoseconds(), 0.05, "%s, %d ranks, %d B", profile, ranks, bytes)
+			}
+			for _, bytes := range []int{8192, 64 << 10} {
+				l := latencies(t, bcastBenchmark, profile, ranks, bytes)
+				require.InEpsilon(t, l[ModeP4].Nanoseconds(), l[ModeSpinStore].Nanoseconds(), 0.05, "%s, %d ranks, %d B", profile, ranks, bytes)
+			}
+		}
+	}
+}
+
+// Calibration of host.core_bandwidth: a message of 4 MiB and its unpacking by the CPU, which reads and writes every byte once, come to the
+// 8.7 GiB/s of sPIN'17 §5.2.
+func TestCopyRateGivesThePublishedUnpacking(t *testing.T) {
+	const bytes = 4 << 20
+	for _, profile := range []string{"spin-dis", "spin-int"} {
+		p, err := runtime.LoadProfile(profile)
+		require.NoError(t, err)
+		c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2})
+		require.NoError(t, err)
+		var took sim.Time
+		require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) error {
+			addr, packed := p.Alloc(bytes)
+			_, unpacked := p.Alloc(bytes)
+			in, err := receive(p.NI(), requestPT, requestBits, addr, bytes, nil)
+			if err != nil {
+				return err
+			}
+			err = in.wait(bytes)
+			p.Copy(unpacked, packed)
+			took = p.Now()
+			return err
+		}))
+		require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
+			addr, _ := p.Alloc(bytes)
+			md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: bytes})
+			if err != nil {
+				return err
+			}
+			return p.NI().Put(md, 0, bytes, portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
+		}))
+		require.NoError(t, c.Run(context.Background()))
+		require.NoError(t, c.Close())
+		require.InEpsilon(t, 8.7, bytes/took.Seconds()/(1<<30), 0.005, profile)
+	}
+}
+
+// A waterfall begins and ends at its profiles, changes every field in which they differ once, and its changes add up.
+func TestWaterfallLeadsFromOneProfileToTheOther(t *testing.T) {
+	for _, b := range Benchmarks() {
+		for _, way := range [][2]string{{"spin-int-sc17", "spin-int"}, {"spin-dis", "spin-int"}, {"spin-int", "spin-dis-sc17"}} {
+			s := &Sweep{Benchmark: b, Modes: b.Modes, Sizes: []int{512}, Ranks: []int{2}, Seed: 1}
+			if b == hpus {
+				s.HPUs, s.Times, s.Overrides = []int{2}, []sim.Time{400 * sim.Nanosecond}, []string{"hpu.charge=cycles"}
+			}
+			w, err := s.Waterfall(way[0], way[1])
+			require.NoError(t, err)
+			require.NoError(t, w.Run(context.Background(), func() {}))
+
+			direct := *s
+			direct.Profiles = way[:]
+			points, err := direct.Points()
+			require.NoError(t, err)
+			results, err := direct.Run(context.Background(), points, nil)
+			require.NoError(t, err)
+			n := len(points) / 2
+			last := w.Steps[len(w.Steps)-1]
+			for i := range n {
+				require.Equal(t, results[i].Latency, w.Steps[0].Results[i].Latency, "%s %v", b.Name, way)
+				require.Equal(t, results[n+i].Latency, last.Results[i].Latency, "%s %v", b.Name, way)
+				sum := w.Steps[0].Results[i].Latency
+				for k := 1; k < len(w.Steps) && b != hpus; k++ {
+					_, change := w.measured(k, i)
+					sum += change.(sim.Time)
+				}
+				if b != hpus {
+					require.Equal(t, last.Results[i].Latency, sum)
+				}
+			}
+			left, err := runtime.Differences(last.Points[0].Profile, points[n].Profile)
+			require.NoError(t, err)
+			require.Empty(t, left, "%s %v", b.Name, way)
+			seen := map[string]bool{}
+			for _, step := range w.Steps {
+				for _, d := range step.Changes {
+					require.False(t, seen[d.Path], d.Path)
+					seen[d.Path] = true
+				}
+			}
+			table, err := w.Table()
+			require.NoError(t, err)
+			require.Equal(t, len(w.Steps)*n, table.Len())
+			require.Equal(t, len(w.Steps), w.Summary().Len())
+		}
+	}
+}
