@@ -2,8 +2,11 @@ package goal
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/spinsim/spinsim/internal/poison"
 )
 
 // event is an entry of the event queue. Its key holds, from the highest bit: the unique number that orders events of
@@ -122,6 +125,16 @@ func (q *queue) extend(s *slot) *chunk {
 	return c
 }
 
+// give takes back a chunk whose events were taken or have sunk.
+func (q *queue) give(c *chunk) {
+	if poison.On {
+		for i := range c.ev {
+			c.ev[i] = event{time: math.MinInt64, key: math.MaxUint64}
+		}
+	}
+	c.next, q.free = q.free, c
+}
+
 // pop takes the first event.
 func (q *queue) pop() (event, bool) {
 	for {
@@ -129,13 +142,16 @@ func (q *queue) pop() (event, bool) {
 		s := &q.slots[0][at]
 		if c := s.head; c != nil {
 			e := c.ev[q.read]
+			if poison.On && e.time == math.MinInt64 {
+				panic("goal: an event of a chunk that was given back") //lint:panic a bug
+			}
 			if len(q.late) > 0 && q.late[0].before(e) {
 				return q.popLate(), true
 			}
 			if q.read++; q.read == c.n {
 				q.read = 0
 				s.head = c.next
-				c.next, q.free = q.free, c
+				q.give(c)
 				if s.head == nil {
 					s.tail = nil
 					q.used[0][at>>6] &^= 1 << (at & 63)
@@ -191,7 +207,7 @@ func (q *queue) sink(s *slot) {
 			q.append(level, uint8(e.time>>(8*level)), e)
 		}
 		next := c.next
-		c.next, q.free = q.free, c
+		q.give(c)
 		c = next
 	}
 	s.head, s.tail = nil, nil

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -16,6 +17,7 @@ type hostForm struct {
 
 // arrival is a message in a buffer that has no receive yet.
 type arrival struct {
+	mark       poison.Mark
 	bits, data uint64
 	start      uint64
 	buffer     *buffer
@@ -58,18 +60,28 @@ func (h *hostForm) post(q *Request) error {
 	looked := 0
 	for a := h.unexpected.first; a != nil; a = a.next {
 		looked++
+		a.mark.Live("mpi: an arrival")
 		if q.matches(a.bits) {
 			h.searched(looked)
 			h.unexpected.cut(a)
 			h.r.stats.Unexpected++
 			found := *a
-			a.next, h.free = h.free, a
+			h.give(a)
 			return h.receive(q, &found)
 		}
 	}
 	h.searched(looked)
 	h.posted.push(q)
 	return nil
+}
+
+// give takes back an arrival that has left its list.
+func (h *hostForm) give(a *arrival) {
+	if a.mark.Release("mpi: an arrival"); poison.On {
+		*a = arrival{mark: a.mark}
+		return
+	}
+	a.next, h.free = h.free, a
 }
 
 // arrived searches the receives and else appends the message.

@@ -11,6 +11,7 @@ import (
 
 // Wait returns when a request is over, and gives it back.
 func (r *Rank) Wait(q *Request) (Status, error) {
+	q.mark.Live("mpi: a request")
 	for !q.done {
 		if err := r.step(); err != nil {
 			return Status{}, err

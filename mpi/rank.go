@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -176,6 +177,7 @@ func (r *Rank) newRequest() *Request {
 
 // complete hands a request that is over to Next or Wait.
 func (r *Rank) complete(q *Request) {
+	q.mark.Live("mpi: a request")
 	q.done = true
 	r.active--
 	r.over.push(q)
@@ -185,7 +187,12 @@ func (r *Rank) complete(q *Request) {
 }
 
 // Free gives back a request that Next or Test has returned.
-func (r *Rank) Free(q *Request) { r.free.push(q) }
+func (r *Rank) Free(q *Request) {
+	if q.mark.Release("mpi: a request"); poison.On {
+		return
+	}
+	r.free.push(q)
+}
 
 // Upcoming returns the status that the next message to a rank will have.
 func (r *Rank) Upcoming(target int, tag uint32, n int) Status {

@@ -1,6 +1,9 @@
 package mpi
 
-import "github.com/spinsim/spinsim/portals"
+import (
+	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/portals"
+)
 
 // Status says what a receive has received, or a send has sent.
 type Status struct {
@@ -12,6 +15,7 @@ type Status struct {
 
 // Request is a send or a receive under way. It belongs to the rank, which uses it again after Wait or Free.
 type Request struct {
+	mark poison.Mark
 	// User is the caller's own.
 	User int
 

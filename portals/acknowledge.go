@@ -4,6 +4,7 @@ package portals
 // that Finish would send is not sent (a handler's own acknowledgement). It does nothing for requests that are not
 // acknowledged or are answered with data.
 func (ni *NI) Acknowledge(d *Delivery, fail FailType) {
+	d.mark.Live("portals: a delivery")
 	if !d.open || d.Header.Kind.fetches() || d.Header.AckReq == NoAck {
 		return
 	}

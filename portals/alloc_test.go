@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/internal/poison"
 )
 
 // pair is two interfaces with a direct wire.
@@ -170,7 +172,9 @@ func TestNoAllocations(t *testing.T) {
 			for range 100 {
 				once()
 			}
-			require.Zero(t, testing.AllocsPerRun(200, once))
+			if allocations := testing.AllocsPerRun(200, once); !poison.On { // then nothing is used again
+				require.Zero(t, allocations)
+			}
 		})
 	}
 }

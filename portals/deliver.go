@@ -1,9 +1,12 @@
 package portals
 
+import "github.com/spinsim/spinsim/internal/poison"
+
 // Delivery is a message under delivery: a request between Receive and the final
 // Finish, or a reply between ReplyTo and Finish. Deliveries of one interface
 // may be open at the same time and finish in any order.
 type Delivery struct {
+	mark    poison.Mark
 	Header  Header   // the message's header
 	Fail    FailType // why it is not delivered; NIOK when it is
 	List    List     // list it matched in
@@ -40,7 +43,10 @@ func (d *Delivery) Matched() bool { return d.matched }
 
 // Region returns the memory of the entry (reply: of the descriptor), whole.
 // Offsets of handlers count from its beginning.
-func (d *Delivery) Region() *Region { return &d.region }
+func (d *Delivery) Region() *Region {
+	d.mark.Live("portals: a delivery")
+	return &d.region
+}
 
 // Segments iterates over the host memory of n bytes of the message from offset
 // off in the message. It ends with MLength.
@@ -75,6 +81,9 @@ func (ni *NI) freeDelivery(d *Delivery) {
 	d.open, d.matched = false, false
 	d.entry, d.pt, d.header, d.Spin, d.old = nil, nil, nil, nil, nil
 	d.region.IOVec = nil
+	if d.mark.Release("portals: a delivery"); poison.On {
+		*d = Delivery{mark: d.mark}
+	}
 	ni.delivPool.put(d)
 }
 
@@ -144,6 +153,7 @@ func (ni *NI) match(d *Delivery) FailType {
 	if e == nil {
 		return ni.exhausted(p, 0)
 	}
+	e.mark.Live("portals: an entry")
 	if !e.allowsUser(h) {
 		return NIPermViolation
 	}
@@ -267,6 +277,7 @@ func (ni *NI) promise(p *pt, e *entry, d *Delivery, unlinks bool) bool {
 // past MLength is ignored. Inaccessible memory makes the message fail with
 // SEGV.
 func (ni *NI) Write(d *Delivery, off uint64, data []byte) {
+	d.mark.Live("portals: a delivery")
 	if !d.matched || off >= d.MLength {
 		return
 	}
@@ -292,6 +303,7 @@ func (ni *NI) Write(d *Delivery, off uint64, data []byte) {
 // finishes early waits for the older ones. Unless the outcome is pending the
 // Delivery must not be used afterwards.
 func (ni *NI) Finish(d *Delivery, o Outcome) {
+	d.mark.Live("portals: a delivery")
 	if !d.open {
 		panic("portals: Finish of a Delivery that is finished")
 	}
@@ -385,6 +397,7 @@ func (ni *NI) completeReady(e *entry) {
 
 func (ni *NI) completeNow(d *Delivery) {
 	e, p := d.entry, d.pt
+	e.mark.Live("portals: an entry")
 	ni.commEvent(d)
 	ni.countEntry(e.opts, e.ct, OptMEEventCTComm, d.outcome, d.landed)
 	if d.header != nil {

@@ -1,5 +1,7 @@
 package portals
 
+import "github.com/spinsim/spinsim/internal/poison"
+
 // Handle names an object (ptl_handle_any_t): 3 bits of kind, 2 bits of
 // interface, 27 bits of serial number. The zero Handle names nothing. Serial
 // numbers of one kind on one interface repeat only after 2^27 allocations, and
@@ -137,4 +139,9 @@ func (p *pool[T]) get() *T {
 	return x
 }
 
-func (p *pool[T]) put(x *T) { p.free = append(p.free, x) }
+func (p *pool[T]) put(x *T) {
+	if poison.On { // it is marked, and forgotten
+		return
+	}
+	p.free = append(p.free, x)
+}

@@ -1,5 +1,7 @@
 package portals
 
+import "github.com/spinsim/spinsim/internal/poison"
+
 // entryState is the life of an entry.
 type entryState uint8
 
@@ -14,6 +16,7 @@ const (
 // their use: a long list lies in slow memory, and a delivery should touch few
 // cache lines of it.
 type entry struct {
+	mark poison.Mark
 	node node
 
 	opts   EntryOptions
@@ -167,6 +170,9 @@ func (ni *NI) freeEntry(e *entry) {
 	ni.entries.remove(e.handle)
 	e.spin, e.pt = nil, nil
 	e.region.IOVec = nil
+	if e.mark.Release("portals: an entry"); poison.On {
+		*e = entry{mark: e.mark}
+	}
 	ni.entryPool.put(e)
 }
 
@@ -257,6 +263,7 @@ func (ni *NI) autoUnlink(e *entry) {
 // settle posts what is due for an entry whose books changed, and frees it when
 // nothing refers to it any more.
 func (ni *NI) settle(e *entry) {
+	e.mark.Live("portals: an entry")
 	if e.claims > 0 {
 		return
 	}

@@ -1,6 +1,10 @@
 package portals
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/spinsim/spinsim/internal/poison"
+)
 
 // transfer is a data movement operation as the initiator asked for it.
 type transfer struct {
@@ -25,6 +29,7 @@ type transfer struct {
 // Op is an operation to transmit: a request, an acknowledgement or a reply. It
 // belongs to the transport from NextOp to Release.
 type Op struct {
+	mark      poison.Mark
 	Header    Header
 	Triggered bool // fired by a counter
 	Issued    bool // issued by a handler
@@ -47,7 +52,10 @@ const (
 )
 
 // Length returns the bytes of payload that travel with the header.
-func (op *Op) Length() uint64 { return op.length }
+func (op *Op) Length() uint64 {
+	op.mark.Live("portals: an operation")
+	return op.length
+}
 
 // Inline returns the payload when the operation itself holds it (old values of
 // fetching atomics, volatile buffers, bytes of a handler), nil when it lies in
@@ -66,6 +74,7 @@ func (op *Op) Segments(off, n uint64) SegIter {
 // Read copies payload from offset off into dst, which must not reach past the
 // payload, and reports whether the memory was accessible.
 func (ni *NI) Read(op *Op, off uint64, dst []byte) bool {
+	op.mark.Live("portals: an operation")
 	if op.inline != nil {
 		return off <= uint64(len(op.inline)) && copy(dst, op.inline[off:]) == len(dst)
 	}
@@ -133,6 +142,9 @@ func (ni *NI) Release(op *Op) {
 	op.state = opFree
 	op.source.IOVec = nil
 	op.inline = nil
+	if op.mark.Release("portals: an operation"); poison.On {
+		*op = Op{mark: op.mark}
+	}
 	ni.opPool.put(op)
 }
 

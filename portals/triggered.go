@@ -1,5 +1,7 @@
 package portals
 
+import "github.com/spinsim/spinsim/internal/poison"
+
 // trigKind is what a triggered operation does.
 type trigKind uint8
 
@@ -13,6 +15,7 @@ const (
 
 // triggered is an operation that waits for a counter.
 type triggered struct {
+	mark  poison.Mark
 	kind  trigKind
 	xfer  transfer
 	ct    Handle
@@ -96,7 +99,15 @@ func (ni *NI) wait(c *ct, t *triggered, threshold uint64) {
 	c.push(trigRef{threshold, ni.sequence, t})
 }
 
+func (ni *NI) freeTriggered(t *triggered) {
+	if t.mark.Release("portals: a triggered operation"); poison.On {
+		*t = triggered{mark: t.mark}
+	}
+	ni.trigPool.put(t)
+}
+
 func (ni *NI) fire(t *triggered) {
+	t.mark.Live("portals: a triggered operation")
 	ni.triggeredCount--
 	ni.ready = append(ni.ready, t)
 }
@@ -113,7 +124,7 @@ func (ni *NI) drain() {
 		t := ni.ready[done]
 		done++
 		ni.perform(t)
-		ni.trigPool.put(t)
+		ni.freeTriggered(t)
 	}
 	clear(ni.ready)
 	ni.ready = ni.ready[:0]
@@ -121,6 +132,7 @@ func (ni *NI) drain() {
 }
 
 func (ni *NI) perform(t *triggered) {
+	t.mark.Live("portals: a triggered operation")
 	if ni.tracer != nil {
 		ni.trace(TraceRecord{What: TraceTriggered, Text: t.describe()})
 	}
@@ -172,7 +184,7 @@ func (ni *NI) cancelTriggered(c *ct) {
 			t.entry = nil
 		case trigCTSet, trigCTInc, trigUnlink:
 		}
-		ni.trigPool.put(t)
+		ni.freeTriggered(t)
 	}
 }
 

@@ -1,10 +1,13 @@
 package portals
 
+import "github.com/spinsim/spinsim/internal/poison"
+
 // unexpected is the header of a message that was delivered into the overflow
 // list (Portals 4.x §3.11, §3.12). It enters the unexpected list when it is
 // matched and can be taken from then on; what taking it announces waits until
 // the message is complete.
 type unexpected struct {
+	mark    poison.Mark
 	node    node
 	anyID   node // its place in the index without the initiator
 	hdr     Header
@@ -20,6 +23,7 @@ type unexpected struct {
 
 // claim is somebody who found a header before its message was complete.
 type claim struct {
+	mark    poison.Mark
 	opts    EntryOptions
 	ct      Handle
 	userPtr uint64
@@ -115,6 +119,9 @@ func (l *headerList) nextMatch(e *entry, after *unexpected) *unexpected {
 	}
 	for u != nil && !e.matchesHeader(u) {
 		u = u.next(e)
+	}
+	if u != nil {
+		u.mark.Live("portals: an unexpected header")
 	}
 	return u
 }
@@ -224,6 +231,8 @@ func (c *claim) wantsEvent(fail FailType) bool {
 
 // announce posts and counts the overflow or search event of a complete header.
 func (ni *NI) announce(p *pt, u *unexpected, c *claim) {
+	u.mark.Live("portals: an unexpected header")
+	c.mark.Live("portals: a claim")
 	if c.wantsEvent(u.fail) {
 		ev := eventOf(&u.hdr, c.typ)
 		ev.Fail, ev.List, ev.PTIndex = u.fail, OverflowList, p.index
@@ -242,6 +251,7 @@ func (ni *NI) announce(p *pt, u *unexpected, c *claim) {
 // headerDone completes the message of a header and announces it to whoever
 // waits.
 func (ni *NI) headerDone(p *pt, u *unexpected, fail FailType, mlength uint64) {
+	u.mark.Live("portals: an unexpected header")
 	u.done, u.fail, u.mlength = true, fail, mlength
 	for c := u.first; c != nil; {
 		next := c.next
@@ -250,7 +260,8 @@ func (ni *NI) headerDone(p *pt, u *unexpected, fail FailType, mlength uint64) {
 			c.entry.claims--
 			ni.settle(c.entry)
 		}
-		*c = claim{}
+		*c = claim{mark: c.mark}
+		c.mark.Release("portals: a claim")
 		ni.claimPool.put(c)
 		c = next
 	}
@@ -266,6 +277,9 @@ func (ni *NI) dropHeader(u *unexpected) {
 	e := u.entry
 	u.entry = nil
 	ni.unexpectedCount--
+	if u.mark.Release("portals: an unexpected header"); poison.On {
+		*u = unexpected{mark: u.mark}
+	}
 	ni.headerPool.put(u)
 	e.headers--
 	ni.settle(e)

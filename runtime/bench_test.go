@@ -7,6 +7,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -124,5 +125,7 @@ func TestPacketDoesNotAllocate(t *testing.T) {
 	s.run(t, 4)
 	const messages = 8
 	perMessage := testing.AllocsPerRun(messages, func() { s.run(t, 1) })
-	require.Zero(t, perMessage)
+	if !poison.On { // then nothing is used again
+		require.Zero(t, perMessage)
+	}
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -159,6 +160,9 @@ func (n *Node) coreIdle(c *core) {
 
 // resumable ends the suspension of a run with a result; it goes on when its core is idle.
 func (n *Node) resumable(r *run, result int64) {
+	if poison.On {
+		r.checkWaiting()
+	}
 	r.ready = result
 	c := n.hpus.coreOf(r)
 	if c.running {

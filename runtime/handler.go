@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 )
 
@@ -93,6 +94,9 @@ func (n *Node) segmentEnd(r *run) {
 	t.m.rx.landed = r.landed
 	r.active = false
 	r.task = task{}
+	if poison.On {
+		r.spoil()
+	}
 	c.active--
 	n.ended(t, out)
 	n.coreIdle(c)

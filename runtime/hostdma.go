@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -15,6 +16,7 @@ type dmaHandle struct {
 
 // dmaOp is a DMA operation of a handler on its way.
 type dmaOp struct {
+	mark       poison.Mark
 	op         hpu.Op // the blocking form
 	run        *run
 	generation uint32 // of the run that made it: the handler may end before the operation does
@@ -59,6 +61,10 @@ func (p *dmaPool) get() *dmaOp {
 }
 
 func (p *dmaPool) put(o *dmaOp) {
+	if o.mark.Release("a DMA operation"); poison.On {
+		*o = dmaOp{mark: o.mark, handle: noHandle - 1, length: -1}
+		return
+	}
 	o.next = p.free
 	p.free = o
 }

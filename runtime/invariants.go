@@ -1,6 +1,11 @@
 package runtime
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
+)
 
 // check holds the books of the node against each other. A difference is a bug of this package.
 func (n *Node) check() {
@@ -43,5 +48,32 @@ func (n *Node) check() {
 		if k := ni.QueuedOps(); k > 0 {
 			wrong("%d operations were not sent", k)
 		}
+	}
+}
+
+// checkLive panics if an event refers to an object that was given back.
+func checkLive(ref any) {
+	switch x := ref.(type) {
+	case *message:
+		x.mark.Live("a message")
+	case *dmaOp:
+		x.mark.Live("a DMA operation")
+	case *issue:
+		x.mark.Live("an operation of a handler")
+	}
+}
+
+// spoil overwrites what a handler has left behind: its context's stack, record and packet, of which the next one must not see
+// anything, and what it waited for.
+func (r *run) spoil() {
+	mem, l := r.ctx.Program().Memory(), r.ctx.Program().Layout()
+	poison.Bytes(mem[l.StackLimit(r.ctx.Index()):][:l.Region:l.Region])
+	r.ctx, r.wait, r.ready = nil, blockedOn{op: hpu.OpNone}, -1<<62
+}
+
+// checkWaiting panics if a handler is to go on that does not wait.
+func (r *run) checkWaiting() {
+	if !r.active || r.ctx == nil {
+		panic("runtime: the answer for a handler that has ended") //lint:panic a bug
 	}
 }

@@ -2,12 +2,14 @@ package runtime
 
 import (
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // issue is something a handler has asked for that takes effect at the handler's own time.
 type issue struct {
+	mark      poison.Mark
 	act       hpu.Op
 	ni        *NI
 	op        *portals.Op // operation to transmit
@@ -33,6 +35,10 @@ func (p *issuePool) get() *issue {
 }
 
 func (p *issuePool) put(i *issue) {
+	if i.mark.Release("an operation of a handler"); poison.On {
+		*i = issue{mark: i.mark}
+		return
+	}
 	i.next = p.free
 	p.free = i
 }

@@ -3,12 +3,14 @@ package runtime
 import (
 	"math/bits"
 
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 )
 
 // message is one network transaction on its way: a header and a payload cut into packets. The sender fills it, the fabric
 // carries references to it, and from the arrival of its first packet on it belongs to the receiver, which releases it.
 type message struct {
+	mark      poison.Mark
 	hdr       portals.Header
 	op        *portals.Op // at the sender, until its data has been read
 	ni        *NI         // at the sender: whose operation it is
@@ -37,6 +39,7 @@ func (m *message) span(i int) (from, to int) {
 type messagePool struct {
 	free    *message
 	buffers [bufferClasses][][]byte
+	inUse   poison.Buffers
 }
 
 const bufferClasses = 48 // powers of two
@@ -64,6 +67,10 @@ func (p *messagePool) get(n, mtu int) *message {
 func (p *messagePool) put(m *message) {
 	p.release(m.data)
 	m.data = nil
+	if m.mark.Release("a message"); poison.On {
+		*m = message{mark: m.mark, packets: -1, target: -1}
+		return
+	}
 	m.next = p.free
 	p.free = m
 }
@@ -76,11 +83,16 @@ func (p *messagePool) buffer(n int) []byte {
 		p.buffers[class] = s[:len(s)-1]
 		return b[:n]
 	}
-	return make([]byte, n, 1<<class)
+	b := make([]byte, n, 1<<class)
+	p.inUse.Taken(b)
+	return b
 }
 
 func (p *messagePool) release(b []byte) {
 	if cap(b) == 0 {
+		return
+	}
+	if p.inUse.Released(b); poison.On {
 		return
 	}
 	class := bits.Len(uint(cap(b) - 1))

@@ -3,6 +3,7 @@ package runtime
 import (
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -121,12 +122,15 @@ func (n *Node) Handle(e *sim.Event) {
 		n.drain()
 	}
 	n.handling = false
-	if invariants {
+	if poison.On {
 		n.check()
 	}
 }
 
 func (n *Node) handle(e *sim.Event) {
+	if poison.On {
+		checkLive(e.P)
+	}
 	switch e.Kind {
 	case fabric.KindArrive:
 		p := fabric.Unpack(e)

@@ -1,6 +1,10 @@
 package sim
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/spinsim/spinsim/internal/poison"
+)
 
 // The queue is a hierarchical timing wheel in the manner of a radix heap. An
 // event's level is the highest base-256 digit in which its time differs from
@@ -106,6 +110,16 @@ func (q *queue) take() *chunk {
 	return c
 }
 
+// give takes back a chunk whose events were popped or dealt.
+func (q *queue) give(c *chunk) {
+	if poison.On {
+		for i := range c.ev {
+			c.ev[i] = Event{Time: -1, Dst: -1, Src: -1, Kind: KindReserved - 1}
+		}
+	}
+	c.next, q.free = q.free, c
+}
+
 // present reports whether the events of time last are in the batch.
 func (q *queue) present() bool { return q.head < len(q.batch) || len(q.late) > 0 }
 
@@ -182,7 +196,7 @@ func (q *queue) deal(s *slot) {
 		}
 		q.pending -= n
 		next := c.next
-		c.next, q.free = q.free, c
+		q.give(c)
 		c = next
 	}
 }
@@ -229,7 +243,7 @@ func (q *queue) popPresent(out *Event) {
 	}
 	for c := q.spent; c != nil; {
 		next := c.next
-		c.next, q.free = q.free, c
+		q.give(c)
 		c = next
 	}
 	q.spent = nil

@@ -3,6 +3,7 @@ package nodes
 import (
 	"math/bits"
 
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/mpi"
 )
 
@@ -14,8 +15,9 @@ type place struct {
 
 // pool gives out memory of a rank in sizes of powers of two and takes it back.
 type pool struct {
-	r    *mpi.Rank
-	free [classes][]place
+	r     *mpi.Rank
+	free  [classes][]place
+	inUse poison.Buffers
 }
 
 const (
@@ -35,6 +37,7 @@ func (p *pool) get(n int) (place, error) {
 		if err != nil {
 			return place{}, err
 		}
+		poison.Bytes(data)
 		for off := slab - size; off >= 0; off -= size {
 			p.free[class] = append(p.free[class], place{addr + uint64(off), data[off : off+size : off+size]})
 		}
@@ -42,10 +45,13 @@ func (p *pool) get(n int) (place, error) {
 	list := p.free[class]
 	m := list[len(list)-1]
 	p.free[class] = list[:len(list)-1]
+	poison.Check(m.data, "nodes: memory of a message")
+	p.inUse.Taken(m.data)
 	return m, nil
 }
 
 func (p *pool) put(m place) {
+	p.inUse.Released(m.data)
 	class := classOf(len(m.data))
 	p.free[class] = append(p.free[class], m)
 }

@@ -1,0 +1,25 @@
+//go:build !invariants
+
+package poison
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Without the tag a mark costs nothing.
+func TestNothing(t *testing.T) {
+	var x struct {
+		Mark
+		n int64
+	}
+	x.Release("x")
+	x.Live("x")
+	x.Release("x")
+	require.Equal(t, unsafe.Sizeof(x.n), unsafe.Sizeof(x))
+	b := []byte{1}
+	Bytes(b)
+	require.Equal(t, []byte{1}, b)
+}

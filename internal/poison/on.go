@@ -1,0 +1,67 @@
+//go:build invariants
+
+package poison
+
+import "fmt"
+
+// On reports whether released objects are poisoned.
+const On = true
+
+// Byte is what released memory is filled with.
+const Byte = 0xdb
+
+// Mark is the first field of an object that a pool gives out; the zero value is that of an object in use.
+type Mark struct{ released bool }
+
+// Live panics if the object was given back; what names its kind.
+func (m *Mark) Live(what string) {
+	if m.released {
+		panic(fmt.Sprintf("%s is used after it was given back", what)) //lint:panic a bug
+	}
+}
+
+// Release marks an object that is given back. It panics if it was before.
+func (m *Mark) Release(what string) {
+	if m.released {
+		panic(fmt.Sprintf("%s is given back twice", what)) //lint:panic a bug
+	}
+	m.released = true
+}
+
+// Bytes overwrites memory that is given back.
+func Bytes(b []byte) {
+	b = b[:cap(b)]
+	for i := range b {
+		b[i] = Byte
+	}
+}
+
+// Check panics if memory that Bytes has overwritten was written since; what names its kind.
+func Check(b []byte, what string) {
+	for i, v := range b[:cap(b)] {
+		if v != Byte {
+			panic(fmt.Sprintf("%s was written at byte %d after it was given back", what, i)) //lint:panic a bug
+		}
+	}
+}
+
+// Buffers knows the buffers in use of a pool of bytes.
+type Buffers struct{ live map[*byte]bool }
+
+// Taken notes a buffer with a capacity of at least one byte.
+func (s *Buffers) Taken(b []byte) {
+	if s.live == nil {
+		s.live = map[*byte]bool{}
+	}
+	s.live[&b[:1][0]] = true
+}
+
+// Released poisons a buffer that Taken has noted. It panics if there is no such buffer in use.
+func (s *Buffers) Released(b []byte) {
+	p := &b[:1][0]
+	if !s.live[p] {
+		panic("a buffer is given back that is not in use") //lint:panic a bug
+	}
+	delete(s.live, p)
+	Bytes(b)
+}
