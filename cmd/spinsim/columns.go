@@ -45,6 +45,7 @@ func sections() []section {
 	}
 	return append(
 		list,
+		section{"run, every table if a limit has ended the run", []report.Column{scenario.IncompleteColumn()}},
 		section{"goal run, JSON", goalRunColumns()},
 		section{"goal run --critical-path", pathColumns()},
 		section{"goal run --on nodes", nodeColumns()},

@@ -40,7 +40,8 @@ cycles, beside a reference: the model of such a core in llvm-mca, or the user ma
 					return err
 				}
 			}
-			return nil
+			_, err := fmt.Fprintf(out, "\nspinsim %s\n", thisBuild())
+			return err
 		},
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/experiment/provenance"
 )
 
 var update = flag.Bool("update", false, "write the outputs in README.md and docs anew")
@@ -61,5 +63,5 @@ func samePicture(t *testing.T, drawn, shown string) {
 	}
 	old, err := os.ReadFile(shown)
 	require.NoError(t, err)
-	require.True(t, string(old) == string(picture), "%s differs; go test ./cmd/spinsim -update draws it anew", shown)
+	require.Equal(t, provenance.Hash(old), provenance.Hash(picture), "%s differs; go test ./cmd/spinsim -update draws it anew", shown)
 }

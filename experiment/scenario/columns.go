@@ -2,6 +2,11 @@ package scenario
 
 import "github.com/spinsim/spinsim/report"
 
+// IncompleteColumn stands in every table of a run that a limit has ended.
+func IncompleteColumn() report.Column {
+	return report.Column{Name: "incomplete", Kind: report.Flag, Help: "A limit has ended the run: the row is of what came before."}
+}
+
 // TableColumns describes the columns of a table of a result; name is one of TableNames.
 func TableColumns(name string) []report.Column {
 	switch name {

@@ -56,7 +56,7 @@ func (p *Plan) loadModule(name string, lib *library) (*hpu.Module, error) {
 	if m := p.modules[name]; m != nil {
 		return m, nil
 	}
-	handler := provenance.Handler{}
+	var handler provenance.Handler
 	var wasm []byte
 	called := strings.TrimSuffix(filepath.Base(name), ".wasm")
 	if lib != nil {
@@ -80,8 +80,10 @@ const command = "run"
 
 // runArguments are what a result is made from besides the scenario, its profile and its seed.
 type runArguments struct {
-	Ranks int    `json:"ranks"`
-	Table string `json:"table,omitempty"` // the only one shown
+	Ranks      int      `json:"ranks"`
+	Table      string   `json:"table,omitempty"` // the only one shown
+	Until      sim.Time `json:"until,omitempty"`
+	EventLimit uint64   `json:"event_limit,omitempty"`
 }
 
 // Record says what the results of the plan are made from.
@@ -94,7 +96,7 @@ func (p *Plan) Record() (*provenance.Record, error) {
 		Build: p.options.Build, Command: command, Profiles: []provenance.Profile{profile}, Seed: &p.seed, Engine: p.engine,
 		Handlers: p.handlers, Inputs: p.inputs,
 	}
-	return r, r.WithArguments(runArguments{p.ranks, p.only})
+	return r, r.WithArguments(runArguments{p.ranks, p.only, p.options.Limits.Until, p.options.Limits.Events})
 }
 
 // PlanOf makes the plan that a record is of. read looks up files that the record has the hash of only. A built-in module that is another
@@ -107,7 +109,7 @@ func PlanOf(r *provenance.Record, read func(name string, limit int64) ([]byte, e
 	if err := r.Parse(&a); err != nil {
 		return nil, nil, err
 	}
-	o := Options{Ranks: a.Ranks, Seed: r.Seed, Engine: r.Engine, Build: r.Build}
+	o := Options{Ranks: a.Ranks, Seed: r.Seed, Engine: r.Engine, Build: r.Build, Limits: sim.Limits{Until: a.Until, Events: a.EventLimit}}
 	if o.Profile, err = r.Profiles[0].Load(); err != nil {
 		return nil, nil, err
 	}

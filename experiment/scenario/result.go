@@ -129,7 +129,7 @@ func (r *run) tables() (list []Table) {
 		}
 		t.Title = title
 		if r.incomplete {
-			t.AddColumn(report.Column{Name: "incomplete", Kind: report.Flag, Help: "A limit has ended the run: the row is of what came before."}, true)
+			t.AddColumn(IncompleteColumn(), true)
 		}
 		list = append(list, t)
 	}
