@@ -98,7 +98,8 @@ func alone(name string, module func() ([]byte, error)) suspect {
 
 // commit runs a suspect; nil is an innocent entry without handlers.
 func commit(t *testing.T, s suspect) *crime {
-	p, err := runtime.LoadProfile("spin-dis", "hpu.max_cycles=20000", "hpu.max_cycles_per_byte=0")
+	p, err := runtime.LoadProfile("spin-dis", "hpu.max_cycles=20000", "hpu.max_cycles_per_byte=0", "hpu.dma_bytes=8KiB", "hpu.waiting_handlers=8",
+		"hpu.node_memory=1MiB")
 	require.NoError(t, err)
 	k := &crime{}
 	k.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: 5, Engine: labEngine})
@@ -345,6 +346,10 @@ func hostileCode() []verdict {
 		{name: "copy to outside", suspect: payload(also(opCopy, 1<<31, 0, 1<<12)), fail: portals.NISegv, handler: "payload", causes: []string{"out of bounds memory access"}},
 		{name: "FAIL", suspect: payload(end(hpu.Fail)), fail: portals.NIDropped, handler: "payload", causes: []string{"returned FAIL"}},
 		{name: "SEGV", suspect: payload(end(hpu.Segv)), fail: portals.NISegv, handler: "payload", causes: []string{"returned SEGV"}},
+		{name: "fills the bus", suspect: payload(slices.Concat(slices.Repeat([]rec{do(hpu.OpDMAToHostNB, 0, 0, hpuBase, 4096)}, 20), []rec{
+			do(hpu.OpDMAToHost, 0, 0, hpuBase, 60_000), end(hpu.Success),
+		})...), fail: portals.NIOK},
+		{name: "takes all memory", suspect: greedy, load: []string{"hpu.node_memory", "NO_SPACE"}},
 		{name: "never reads what it writes", suspect: payload(do(hpu.OpDMAToHostNB, 0, 0, 0, 4096), end(hpu.Success)), fail: portals.NIOK},
 		bad("grow", "memory.grow", "function payload", "offset"),
 		bad("memory4g", "memory"),

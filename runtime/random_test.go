@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -69,7 +70,8 @@ func TestRandomHandlers(t *testing.T) {
 			profile: rapid.SampledFrom(profiles).Draw(rt, "profile"),
 			overrides: []string{
 				"fabric.mtu=256", "hpu.max_cycles=20000", "hpu.max_cycles_per_byte=0", "nic.packet_buffer=1024", "nic.egress_packets=2",
-				"nic.handler_commands=4", "hpu.dma_handles=3", "hpu.cores=2",
+				"nic.handler_commands=4", "hpu.dma_handles=3", "hpu.cores=2", fmt.Sprintf("hpu.dma_bytes=%d", rapid.SampledFrom([]int{1, 100, 5000}).Draw(rt, "dma")),
+				fmt.Sprintf("hpu.waiting_handlers=%d", rapid.SampledFrom([]int{1, 4, 100}).Draw(rt, "waiting")),
 			},
 			header: drawScript(rt, "header"), payload: drawScript(rt, "payload"), completion: drawScript(rt, "completion"),
 			length: rapid.SampledFrom([]int{0, 8, 600, 3000}).Draw(rt, "length"), messages: 2, cleanup: rt.Cleanup, userHdr: rapid.SampledFrom([]uint64{0, 5, 64}).Draw(rt, "user header"),
