@@ -106,6 +106,8 @@ func (s *Sweep) variants(profile string, base Point) (points []*Point, err error
 const (
 	maxRanks = 1 << 17 // some 70 KB each with handlers
 	maxBytes = 1 << 30
+
+	maxHandlerTime = sim.Second // a thousand times what handlers may take
 )
 
 func (s *Sweep) check() error {
@@ -149,6 +151,16 @@ func (s *Sweep) check() error {
 			errs = append(errs, fmt.Errorf("size %d, expected 0 to %d bytes", n, maxBytes))
 		} else if s.Benchmark.unit > 0 && (n == 0 || n%s.Benchmark.unit != 0) {
 			errs = append(errs, fmt.Errorf("size %d, %s needs a positive multiple of %d bytes", n, s.Benchmark.Name, s.Benchmark.unit))
+		}
+	}
+	for _, t := range s.Times {
+		if t < 0 || t > maxHandlerTime {
+			errs = append(errs, fmt.Errorf("handler time %v, expected 0 s to %v", t, sim.Time(maxHandlerTime)))
+		}
+	}
+	for _, n := range s.HPUs {
+		if n < 1 {
+			errs = append(errs, fmt.Errorf("%d HPUs, expected at least 1", n))
 		}
 	}
 	return errors.Join(append(errs, device.CheckEngine(s.Engine))...)

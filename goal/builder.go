@@ -25,6 +25,12 @@ type Builder struct {
 	edges  []edge
 	counts []uint32
 	err    error
+	count  *counter // not nil: operations are only counted
+}
+
+// counter is what a builder has in place of operations whose number is asked for.
+type counter struct {
+	ops, first, most int // so far, before the current rank, at most
 }
 
 // edge says that operation from releases operation to, when it starts or when it is done.
@@ -39,6 +45,10 @@ func NewBuilder() *Builder { return &Builder{} }
 // Rank starts the operations of rank r. Each rank from 0 to the largest must be started exactly once, in any order;
 // in ascending order is cheapest.
 func (b *Builder) Rank(r int) {
+	if b.count != nil {
+		b.count.first = b.count.ops
+		return
+	}
 	b.endRank()
 	if r < 0 || r > math.MaxInt32 {
 		b.fail("rank %d is out of range", r)
@@ -74,6 +84,12 @@ func (b *Builder) has(r int) bool {
 
 // Add appends an operation to the current rank and returns its number within the rank, from 0.
 func (b *Builder) Add(op Op) int {
+	if c := b.count; c != nil {
+		if c.ops++; c.ops > c.most {
+			b.fail("more than %d operations", c.most)
+		}
+		return c.ops - c.first - 1
+	}
 	if !b.open {
 		b.fail("operation before the first rank")
 		return 0
@@ -121,7 +137,7 @@ func (b *Builder) Requires(x, y int) { b.depend(x, y, false) }
 func (b *Builder) IRequires(x, y int) { b.depend(x, y, true) }
 
 func (b *Builder) depend(x, y int, start bool) {
-	if b.err != nil {
+	if b.err != nil || b.count != nil {
 		return
 	}
 	n := 0

@@ -28,12 +28,33 @@ type GenParams struct {
 	Seed uint64
 }
 
+// Param names a parameter of GenParams that not every pattern has.
+type Param string
+
+// The parameters that not every pattern has.
+const (
+	ParamRoot       Param = "Root"
+	ParamWays       Param = "Ways"
+	ParamSegment    Param = "Segment"
+	ParamIterations Param = "Iterations"
+	ParamCalcNS     Param = "CalcNS"
+	ParamSeed       Param = "Seed"
+)
+
+// MaxGenerated is how many operations a generator makes at most.
+const MaxGenerated = 1 << 28
+
+// ErrTooLarge is wrapped by errors about schedules that would have more than MaxGenerated operations.
+var ErrTooLarge = fmt.Errorf("the schedule would have more than %d operations, the most that is generated", MaxGenerated)
+
 // Pattern describes a generator.
 type Pattern struct {
 	// Name is what Generate knows it by.
 	Name string
-	// Doc says in a line what it makes, and which parameters besides Ranks and Size it uses.
+	// Doc says in a line what it makes.
 	Doc string
+	// Uses are the parameters that it takes besides Ranks and Size.
+	Uses []Param
 
 	setup func(p *GenParams) emitter
 }
@@ -42,23 +63,23 @@ type Pattern struct {
 type emitter func(b *Builder, r int)
 
 var patterns = []Pattern{
-	{"allreduce-recdoub", "allreduce by recursive doubling; surplus ranks fold into a power of two (CalcNS)", recursiveDoubling},
-	{"allreduce-ring", "allreduce as reduce-scatter and allgather around a ring (CalcNS)", ringAllreduce},
-	{"alltoall-linear", "every rank sends to every other, all at once", linearAlltoall},
-	{"alltoall-pairwise", "every rank sends to every other, one exchange after the other", pairwiseAlltoall},
-	{"barrier-dissemination", "barrier in rounds of doubling distance", disseminationBarrier},
-	{"barrier-linear", "every rank reports to the root, which then releases each (Root)", linearBarrier},
-	{"bcast-binary", "broadcast along a complete binary tree (Root)", binaryBroadcast},
-	{"bcast-binomial", "broadcast along a binomial tree (Root)", binomialBroadcast},
-	{"dissemination", "n-way dissemination: in round k, n messages at distances j*(n+1)^k (Ways, CalcNS)", dissemination},
-	{"gather", "every rank sends to the root (Root)", gather},
-	{"halo2d", "exchange with the neighbours in a 2D grid, then computation (Iterations, CalcNS)", halo(2)},
-	{"halo3d", "exchange with the neighbours in a 3D grid, then computation (Iterations, CalcNS)", halo(3)},
-	{"permutation", "every rank sends to the one that a random permutation gives it (Iterations, CalcNS, Seed)", permutation},
-	{"reduce-binomial", "reduction along a binomial tree (Root, CalcNS)", binomialReduce},
-	{"ring-double", "the message travels around the ring in both directions (Root)", doubleRing},
-	{"ring-pipelined", "the message travels along the ring in segments (Root, Segment)", pipelinedRing},
-	{"scatter", "the root sends to every rank (Root)", scatter},
+	{"allreduce-recdoub", "allreduce by recursive doubling; surplus ranks fold into a power of two", []Param{ParamCalcNS}, recursiveDoubling},
+	{"allreduce-ring", "allreduce as reduce-scatter and allgather around a ring", []Param{ParamCalcNS}, ringAllreduce},
+	{"alltoall-linear", "every rank sends to every other, all at once", nil, linearAlltoall},
+	{"alltoall-pairwise", "every rank sends to every other, one exchange after the other", nil, pairwiseAlltoall},
+	{"barrier-dissemination", "barrier in rounds of doubling distance", nil, disseminationBarrier},
+	{"barrier-linear", "every rank reports to the root, which then releases each", []Param{ParamRoot}, linearBarrier},
+	{"bcast-binary", "broadcast along a complete binary tree", []Param{ParamRoot}, binaryBroadcast},
+	{"bcast-binomial", "broadcast along a binomial tree", []Param{ParamRoot}, binomialBroadcast},
+	{"dissemination", "n-way dissemination: in round k, n messages at distances j*(n+1)^k", []Param{ParamWays, ParamCalcNS}, dissemination},
+	{"gather", "every rank sends to the root", []Param{ParamRoot}, gather},
+	{"halo2d", "exchange with the neighbours in a 2D grid, then computation", []Param{ParamIterations, ParamCalcNS}, halo(2)},
+	{"halo3d", "exchange with the neighbours in a 3D grid, then computation", []Param{ParamIterations, ParamCalcNS}, halo(3)},
+	{"permutation", "every rank sends to the one that a random permutation gives it", []Param{ParamIterations, ParamCalcNS, ParamSeed}, permutation},
+	{"reduce-binomial", "reduction along a binomial tree", []Param{ParamRoot, ParamCalcNS}, binomialReduce},
+	{"ring-double", "the message travels around the ring in both directions", []Param{ParamRoot}, doubleRing},
+	{"ring-pipelined", "the message travels along the ring in segments", []Param{ParamRoot, ParamSegment}, pipelinedRing},
+	{"scatter", "the root sends to every rank", []Param{ParamRoot}, scatter},
 }
 
 // Patterns returns all generators, sorted by name.
@@ -66,7 +87,7 @@ func Patterns() []Pattern { return slices.Clone(patterns) }
 
 // Generate makes the schedule of a pattern. A send waits for the receives, or the computation, whose data it passes on;
 // receives are posted at the start, but in dissemination, recursive doubling, pairwise and halo exchange when the
-// round before is over.
+// round before is over. A schedule of more than MaxGenerated operations is an error, found before it is made.
 func Generate(pattern string, p GenParams) (*Schedule, error) {
 	i := slices.IndexFunc(patterns, func(q Pattern) bool { return q.Name == pattern })
 	if i < 0 {
@@ -76,8 +97,8 @@ func Generate(pattern string, p GenParams) (*Schedule, error) {
 		}
 		return nil, fmt.Errorf("goal: unknown pattern %q, expected one of %s", pattern, strings.Join(names, ", "))
 	}
-	if p.Ranks < 1 || p.Ranks > MaxOps {
-		return nil, fmt.Errorf("goal: %s with %d ranks, expected 1 to %d", pattern, p.Ranks, MaxOps)
+	if p.Ranks < 1 || p.Ranks > MaxGenerated {
+		return nil, fmt.Errorf("goal: %s with %d ranks, expected 1 to %d", pattern, p.Ranks, MaxGenerated)
 	}
 	if p.Root < 0 || p.Root >= p.Ranks {
 		return nil, fmt.Errorf("goal: %s with root %d, expected 0 to %d", pattern, p.Root, p.Ranks-1)
@@ -91,13 +112,31 @@ func Generate(pattern string, p GenParams) (*Schedule, error) {
 	if p.Segment == 0 {
 		p.Segment = max(p.Size, 1)
 	}
-	b := NewBuilder()
+	if rounds := max(uint64(p.Iterations), (max(p.Size, 1)-1)/p.Segment+1); rounds > MaxGenerated/uint64(p.Ranks) && patterns[i].repeats() {
+		return nil, fmt.Errorf("goal: %s on %d ranks in %d rounds: %w", pattern, p.Ranks, rounds, ErrTooLarge)
+	}
 	emit := patterns[i].setup(&p)
+	b := &Builder{count: &counter{most: MaxGenerated}}
+	p.emit(b, emit)
+	if b.err != nil {
+		return nil, fmt.Errorf("goal: %s on %d ranks: %w", pattern, p.Ranks, ErrTooLarge)
+	}
+	b = NewBuilder()
+	p.emit(b, emit)
+	return b.Schedule()
+}
+
+// emit makes the operations of all ranks.
+func (p *GenParams) emit(b *Builder, emit emitter) {
 	for r := 0; r < p.Ranks && b.err == nil; r++ {
 		b.Rank(r)
 		emit(b, r)
 	}
-	return b.Schedule()
+}
+
+// repeats reports whether the pattern has rounds in each of which every rank has an operation.
+func (q *Pattern) repeats() bool {
+	return slices.Contains(q.Uses, ParamIterations) || slices.Contains(q.Uses, ParamSegment)
 }
 
 // calc adds a computation that requires the given operation, and returns what further operations require: the

@@ -12,6 +12,10 @@ import (
 // maxLine bounds the memory that a line of text may take, in bytes.
 const maxLine = 1 << 20
 
+// maxIdle bounds comments, empty lines and dependencies between one operation and the next, in bytes: an input that never ends is
+// found.
+const maxIdle = 1 << 28
+
 // ReadOptions says how a schedule is read.
 type ReadOptions struct {
 	// File is the name that errors show; "" shows none.
@@ -32,6 +36,7 @@ func ReadText(r io.Reader, opt ReadOptions) (*Schedule, error) {
 		t.names = &names{}
 		t.b.s.names = t.names
 	}
+	idle := 0
 	for {
 		more, err := t.readLine()
 		if err != nil {
@@ -40,8 +45,15 @@ func ReadText(r io.Reader, opt ReadOptions) (*Schedule, error) {
 		if !more {
 			return t.finish()
 		}
+		before := len(t.b.s.ops) + len(t.b.s.ranks)
 		if err := t.parseLine(); err != nil {
 			return nil, err
+		}
+		if idle += len(t.text) + 1; before != len(t.b.s.ops)+len(t.b.s.ranks) {
+			idle = 0
+		}
+		if idle > maxIdle {
+			return nil, t.errorf("more than %d bytes without an operation", maxIdle)
 		}
 	}
 }

@@ -17,7 +17,6 @@ func TestSpecValidate(t *testing.T) {
 	bad.Costs.Imports = map[string]int64{"teleport": 1, "ack": -1}
 	require.EqualError(t, bad.Validate(), strings.Join([]string{
 		"cores: 0, expected 1 to 4096",
-		"cores*contexts: 0, expected 1 to 65536",
 		"packet_bytes: 0, expected 1 to 16777216",
 		"costs.load: 1000001, expected 0 to 1000000",
 		"costs.branch: 0, expected 1 to 1000000",

@@ -36,7 +36,9 @@ func (s *Spec) Validate() error {
 	}
 	check("cores", int64(s.Cores), 1, 4096)
 	check("contexts", int64(s.Contexts), 1, 4096)
-	check("cores*contexts", int64(s.Cores)*int64(s.Contexts), 1, 65_536)
+	if s.Cores > 0 && s.Contexts > 0 {
+		check("cores*contexts", int64(s.Cores)*int64(s.Contexts), 1, 65_536)
+	}
 	check("packet_bytes", int64(s.PacketBytes), 1, 1<<24)
 	check("stack_bytes", int64(s.StackBytes), 0, 1<<24)
 	check("max_code_bytes", int64(s.MaxCodeBytes), 1, 1<<26)

@@ -36,6 +36,9 @@ func DefaultOptions(m Matching) Options {
 	return Options{Matching: m, Eager: 16 << 10, Buffers: 16, BufferBytes: 256 << 10}
 }
 
+// maxBuffers is how many buffers a rank has at most.
+const maxBuffers = 1 << 16
+
 // Validate reports options that make no sense.
 func (o Options) Validate() error {
 	var errs []error
@@ -45,8 +48,8 @@ func (o Options) Validate() error {
 	if o.Eager < 0 || o.Eager > maxMessage {
 		errs = append(errs, fmt.Errorf("mpi: eager limit of %d B, expected 0 to %d", o.Eager, maxMessage))
 	}
-	if o.Buffers < 1 {
-		errs = append(errs, fmt.Errorf("mpi: %d buffers, expected at least 1", o.Buffers))
+	if o.Buffers < 1 || o.Buffers > maxBuffers {
+		errs = append(errs, fmt.Errorf("mpi: %d buffers, expected 1 to %d", o.Buffers, maxBuffers))
 	}
 	if least := o.Eager + matching.AnnouncementSize; o.BufferBytes < least || o.BufferBytes > maxMessage {
 		errs = append(errs, fmt.Errorf("mpi: buffers of %d B, expected %d, for an eager message or an announcement, to %d", o.BufferBytes, least, maxMessage))

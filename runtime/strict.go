@@ -75,7 +75,7 @@ func fieldsOf(t reflect.Type) (fields map[string]reflect.Type, names []string) {
 			names = append(names, more...)
 			continue
 		}
-		if name != "" {
+		if name != "" && name != "-" {
 			fields[name] = f.Type
 			names = append(names, name)
 		}
@@ -111,7 +111,33 @@ func blame(name string, n *yaml.Node, t reflect.Type, path string) error {
 	}
 	var types *yaml.TypeError
 	if errors.As(err, &types) {
-		err = fmt.Errorf("%q is no %s", n.Value, t.Kind())
+		err = fmt.Errorf("%s, expected %s", shown(n), wanted(t))
 	}
 	return fmt.Errorf("%s:%d: %s: %w", name, n.Line, strings.TrimSuffix(path, "."), err)
+}
+
+// shown is a value as it stands in the text.
+func shown(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "fields with values"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	return fmt.Sprintf("%q", n.Value)
+}
+
+// wanted says what a value of a type looks like.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "fields with values"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a text"
+	case reflect.Slice:
+		return "a list"
+	}
+	return "a whole number"
 }

@@ -105,14 +105,14 @@ func (f *compareFlags) sweep(b *experiment.Benchmark) (*experiment.Sweep, error)
 	}
 	s.Sizes, err = parseInts(f.sizes, parseSize)
 	keep("size", err)
-	if f.ranks != "" {
+	if !b.FixedRanks {
 		s.Ranks, err = parseInts(f.ranks, parseCount)
 		keep("ranks", err)
 	}
-	if f.modes != "" {
+	if len(b.Modes) > 1 {
 		s.Modes = strings.Split(f.modes, ",")
 	}
-	if f.hpus != "" {
+	if len(b.Modes) == 1 {
 		s.HPUs, err = parseInts(f.hpus, parseCount)
 		keep("hpus", err)
 		times, err := experiment.ParseList(f.times, func(v string) (int64, error) { t, err := sim.ParseTime(v); return int64(t), err })

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
@@ -76,8 +78,11 @@ func (f *modelFlags) options(m *making, s *goal.Schedule) (options []goal.Option
 		return nil, nil
 	}
 	var t *goal.NoiseTrace
-	err = m.input(f.noise, func(r io.Reader) (err error) {
-		t, err = goal.ReadNoise(r, f.noise)
+	err = m.input(f.noise, func(r io.Reader) error {
+		text, err := file.ReadFrom(r, f.noise, file.MaxData)
+		if err == nil {
+			t, err = goal.ReadNoise(bytes.NewReader(text), f.noise)
+		}
 		return err
 	})
 	if err != nil {

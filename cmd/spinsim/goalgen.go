@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,6 +70,12 @@ func goalGenCommand() *cobra.Command {
 	long := "Gen writes the schedule of a pattern of communication:\n"
 	for _, q := range goal.Patterns() {
 		long += fmt.Sprintf("\n  %-22s %s", q.Name, q.Doc)
+		for i, p := range q.Uses {
+			long += [2]string{" (--", ", --"}[min(i, 1)] + paramFlags[p]
+		}
+		if q.Uses != nil {
+			long += ")"
+		}
 	}
 	long += "\n\nor like that of an application, in iterations of --calc ns of computation each, or of one described in a file ending in .yaml:\n"
 	for _, name := range proxy.Names() {
@@ -92,6 +99,9 @@ func goalGenCommand() *cobra.Command {
 				}
 				*v.to = uint64(n)
 			}
+			if err := checkGenerator(c, args[0], &p); err != nil {
+				return badInput(err)
+			}
 			return out.write(c, func() (*goal.Schedule, error) { return generate(args[0], p) })
 		},
 	}
@@ -108,14 +118,60 @@ func goalGenCommand() *cobra.Command {
 	return c
 }
 
+// paramFlags are the flags of the parameters that not every pattern has.
+var paramFlags = map[goal.Param]string{
+	goal.ParamRoot: "root", goal.ParamWays: "ways", goal.ParamSegment: "segment", goal.ParamIterations: "iterations", goal.ParamCalcNS: "calc",
+	goal.ParamSeed: "seed",
+}
+
+// checkGenerator refuses numbers below 1 and flags that the pattern or application does not look at.
+func checkGenerator(c *cobra.Command, name string, p *goal.GenParams) error {
+	var errs []error
+	for _, x := range []struct {
+		flag  string
+		value int
+	}{{"ranks", p.Ranks}, {"ways", p.Ways}, {"iterations", p.Iterations}} {
+		if x.value < 1 {
+			errs = append(errs, fmt.Errorf("--%s: %d, expected at least 1", x.flag, x.value))
+		}
+	}
+	takes := []string{"ranks"}
+	foreign := []string{"root", "ways", "segment", "seed", "size"}
+	if isApplication(name) {
+		takes = append(takes, "iterations", "calc")
+	} else {
+		i := slices.IndexFunc(goal.Patterns(), func(q goal.Pattern) bool { return q.Name == name })
+		if i < 0 {
+			return errors.Join(errs...) // the generator says which there are
+		}
+		takes = append(takes, "size")
+		for _, q := range goal.Patterns()[i].Uses {
+			takes = append(takes, paramFlags[q])
+		}
+		foreign = slices.Sorted(maps.Values(paramFlags))
+	}
+	for _, flag := range foreign {
+		if c.Flags().Changed(flag) && !slices.Contains(takes, flag) {
+			errs = append(errs, fmt.Errorf("--%s has no meaning for %s, which takes --%s", flag, name, strings.Join(takes, ", --")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isApplication reports whether a name is that of an application or of a file that describes one.
+func isApplication(name string) bool {
+	ext := filepath.Ext(name)
+	return slices.Contains(proxy.Names(), name) || ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, filepath.Separator)
+}
+
 // generate makes the schedule of a pattern or of an application.
 func generate(name string, p goal.GenParams) (*goal.Schedule, error) {
-	if slices.Contains(proxy.Names(), name) || filepath.Ext(name) == ".yaml" {
+	if isApplication(name) {
 		app, err := proxy.Load(name)
 		if err != nil {
 			return nil, err
 		}
-		return app.Schedule(p.Ranks, max(p.Iterations, 1), p.CalcNS)
+		return app.Schedule(p.Ranks, p.Iterations, p.CalcNS)
 	}
 	return goal.Generate(name, p)
 }

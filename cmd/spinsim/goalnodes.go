@@ -69,6 +69,9 @@ func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 	if err != nil {
 		return nil, badInput(fmt.Errorf("--eager: %w", err))
 	}
+	if len(f.matching) == 0 {
+		return nil, badInput(fmt.Errorf("--matching: empty, expected some of %v", formNames()))
+	}
 	if f.timeline != "" && len(f.matching) != 1 {
 		return nil, badInput(fmt.Errorf("--trace: expected one form of --matching, got %v", f.matching))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/provenance"
+	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/goal/proxy"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/mpi"
@@ -104,6 +106,9 @@ func (f *proxyFlags) make(ctx context.Context, m *making, format report.Format, 
 			continue
 		}
 		r, err := experiment.RunMatching(ctx, a, cfg)
+		if errors.Is(err, goal.ErrTooLarge) {
+			return badInput(fmt.Errorf("--iterations: %w", err))
+		}
 		if err != nil {
 			return err
 		}
@@ -124,6 +129,9 @@ func (f *proxyFlags) config(m *making) (cfg experiment.MatchingConfig, err error
 		if !slices.Contains(proxy.Names(), name) {
 			return cfg, fmt.Errorf("--app: no application %q, expected some of %v", name, proxy.Names())
 		}
+	}
+	if len(f.apps) == 0 {
+		return cfg, fmt.Errorf("--app: empty, expected some of %v", proxy.Names())
 	}
 	if f.iterations < 1 {
 		return cfg, fmt.Errorf("--iterations: %d, expected at least 1", f.iterations)

@@ -28,8 +28,9 @@ type handlerRunFlags struct {
 	hostFile, handlerHostFile   string
 	faults                      []string
 	nodes                       int
-	until, engine, expect       string
+	engine, expect              string
 	ack, plain                  bool
+	limitFlags
 }
 
 func handlerRunCommand() *cobra.Command {
@@ -47,7 +48,9 @@ Messages come from --packets, --hex or --payload-file. A packets file has
 The entry accepts every message. Handlers may send to the other nodes, at any portal table index; memory that they get from there holds
 the bytes 0, 1, 2 …
 
-Exit status 1 if a handler fails, a message is refused or --expect differs.`,
+A report lists at most 10,000 handlers, 100,000 actions and 10,000 events, and counts the others.
+
+Exit status 1 if a handler fails, a message is refused, a limit ends the run or --expect differs.`,
 		Example: `  spinsim handler run count --hex '00*9000' --state-format u64,u64,u64,u64
   spinsim handler run filter.wasm --packets packets.txt --state-format u32,u32,u64 --state 7
   spinsim handler run pingpong --payload stream_payload --hex '"hello"'
@@ -55,7 +58,7 @@ Exit status 1 if a handler fails, a message is refused or --expect differs.`,
 		Args: exactArguments("MODULE"),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
-	f.register(c)
+	f.deviceFlags.register(c)
 	flags := c.Flags()
 	flags.StringVar(&f.packets, "packets", "", "messages, one per line: `FILE`")
 	flags.StringArrayVar(&f.hex, "hex", nil, "a message of these `BYTES`, such as '0100 00*60'; may be repeated")
@@ -75,7 +78,8 @@ Exit status 1 if a handler fails, a message is refused or --expect differs.`,
 	flags.StringSliceVar(&f.faults, "fault", nil, "let DMA operations fail: `N[=RESULT]`, the N-th of all handlers, with fault, denied, …; may be repeated")
 	flags.IntVar(&f.nodes, "nodes", 1, "`NUMBER` of nodes besides the device, for handlers to send to")
 	flags.BoolVar(&f.ack, "ack", false, "senders ask for acknowledgements")
-	flags.StringVar(&f.until, "until", "10ms", "stop at this `TIME` at the latest")
+	flags.StringVar(&f.until, "until", "10ms", "end the run before the first event later than this `TIME`, of the simulation")
+	f.limitFlags.register(c, "the run", true)
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built with that tag")
 	flags.BoolVar(&f.plain, "plain", false, "leave out times, cycles and HPUs: what does not depend on the profile and the compiler")
 	flags.StringVar(&f.expect, "expect", "", "compare with the output of --plain in a `FILE`")
@@ -125,8 +129,9 @@ func (f *handlerRunFlags) config(name string) (*handlerrun.Config, handlerrun.Fo
 	for _, text := range f.faults {
 		keep("fault", parseFault(cfg.Faults, text))
 	}
-	cfg.Until, err = sim.ParseTime(f.until)
-	keep("until", err)
+	cfg.Limits, err = f.limits()
+	errs = append(errs, err)
+	keep(f.messageFlag(), handlerrun.CheckMessages(cfg.Messages))
 	if f.userHeader < 0 {
 		keep("user-header", fmt.Errorf("%d, expected 0 or more", f.userHeader))
 	}
@@ -172,6 +177,17 @@ func (f *handlerRunFlags) messages() ([]handlerrun.Message, error) {
 	return messages, nil
 }
 
+// messageFlag is the flag that gives the messages.
+func (f *handlerRunFlags) messageFlag() string {
+	switch {
+	case f.packets != "":
+		return "packets"
+	case f.payloadFile != "":
+		return "payload-file"
+	}
+	return "hex"
+}
+
 // parseFault reads N or N=RESULT.
 func parseFault(faults map[int]int64, text string) error {
 	number, result, given := strings.Cut(text, "=")
@@ -197,8 +213,10 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 			return badInput(fmt.Errorf("--expect: %w", err))
 		}
 	}
-	report, err := handlerrun.Run(c.Context(), cfg)
-	if errors.Is(err, context.Canceled) {
+	ctx, cancel := f.context(c)
+	defer cancel()
+	report, err := handlerrun.Run(ctx, cfg)
+	if limit := (*sim.LimitError)(nil); errors.Is(err, context.Canceled) || errors.As(err, &limit) {
 		return err
 	}
 	if err != nil {

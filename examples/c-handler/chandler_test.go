@@ -27,7 +27,7 @@ func TestSameAsGo(t *testing.T) {
 		require.NoError(t, err)
 		report, err := handlerrun.Run(t.Context(), &handlerrun.Config{
 			Module: handlerrun.Module{Name: "filter.wasm", Wasm: Module}, Profile: profile,
-			Messages: messages, State: state, Host: make([]byte, 64<<10), Until: sim.Millisecond,
+			Messages: messages, State: state, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
 		})
 		require.NoError(t, err)
 		require.NoError(t, report.Err())

@@ -55,7 +55,7 @@ func TestModule(t *testing.T) {
 	state, err := handlerrun.ParseState("0,0,7", format)
 	require.NoError(t, err)
 	report, err := handlerrun.Run(t.Context(), &handlerrun.Config{
-		Module: module, Profile: profile, Messages: messages, State: state, Host: make([]byte, 64<<10), Until: sim.Millisecond,
+		Module: module, Profile: profile, Messages: messages, State: state, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
 	})
 	require.NoError(t, err)
 	require.NoError(t, report.Err())

@@ -51,8 +51,8 @@ func Open(name string) (Module, error) {
 		}
 	}
 	wasm, err := file.Read(name, file.MaxModule)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Module{}, fmt.Errorf("no module %s: expected a .wasm file or one of %s", name, strings.Join(Builtins(), ", "))
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsRune(name, filepath.Separator) && filepath.Ext(name) != ".wasm" {
+		return Module{}, fmt.Errorf("no module %q: expected a .wasm file or one of %s", name, strings.Join(Builtins(), ", "))
 	}
 	if err != nil {
 		return Module{}, err

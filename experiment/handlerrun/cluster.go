@@ -29,7 +29,7 @@ type Config struct {
 	Nodes                       int           // besides the device, at least 1; those that send are there anyway
 	Ack                         bool          // senders ask for acknowledgements
 	Faults                      map[int]int64 // results of DMA operations of handlers by their number, from 1, in place of moving data
-	Until                       sim.Time      // when to stop at the latest
+	Limits                      sim.Limits    // of the run
 }
 
 // DefaultHPUMemory is the HPU memory of a run that does not ask for more, bytes.
@@ -67,7 +67,7 @@ func Run(ctx context.Context, cfg *Config) (*Report, error) {
 	var err error
 	x.cluster, err = runtime.NewCluster(runtime.Config{
 		Profile: cfg.Profile, Nodes: 1 + x.nodes(), Seed: 1, Engine: cfg.Engine,
-		Explain: x.record, Watch: x.record.watch, InjectDMA: x.record.inject,
+		Explain: x.record, Watch: x.record.watch, InjectDMA: x.record.inject, Limits: cfg.Limits,
 	})
 	if err != nil {
 		return nil, err
@@ -163,21 +163,19 @@ func (x *experiment) run(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 	}
-	stop := context.AfterFunc(ctx, func() { x.cluster.Engine().Interrupt(context.Cause(ctx)) })
-	defer stop()
-	err = x.cluster.RunUntil(x.Until)
-	cut := err == nil && x.cluster.Engine().Pending() > 0
-	if err == nil && !cut {
-		err = x.cluster.Run(ctx) // nothing is left to happen: it finds out who waits for ever
-	}
+	err = x.cluster.Run(ctx)
 	if ready != nil {
 		return nil, ready
 	}
 	var stuck *sim.StuckError
-	if err != nil && !errors.As(err, &stuck) {
+	var limit *sim.LimitError
+	if err != nil && !errors.As(err, &stuck) && !errors.As(err, &limit) {
 		return nil, err
 	}
-	return x.report(cut, stuck), nil
+	if x.memory == nil { // a limit has ended the run before it began
+		return nil, err
+	}
+	return x.report(err), nil
 }
 
 // install makes the entry with the handlers.

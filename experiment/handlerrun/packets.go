@@ -26,6 +26,8 @@ type Message struct {
 const (
 	MaxNode    = 63      // nodes that send, or that handlers may send to
 	maxMessage = 1 << 26 // bytes
+	maxTotal   = 1 << 28 // bytes of all messages
+	maxCount   = 1 << 16 // messages
 	maxTime    = sim.Second
 )
 
@@ -39,18 +41,21 @@ a field. A line that begins with + goes on with the message before. # begins a c
 // ParsePackets reads messages from text. Name is for errors, which give the line.
 func ParsePackets(name string, text []byte) ([]Message, error) {
 	var messages []Message
+	total := 0
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, maxMessage*3)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
 		more, goesOn := strings.CutPrefix(line, "+")
 		tokens, err := split(more)
+		had, before := len(tokens) > 0, 0
 		switch {
 		case err != nil:
 		case goesOn && len(messages) == 0:
 			err = fmt.Errorf("there is no message to go on with")
 		case goesOn:
 			last := &messages[len(messages)-1]
+			before = len(last.Data)
 			err = last.append(tokens)
 		case len(tokens) > 0:
 			m := Message{Line: n, Source: 1}
@@ -58,6 +63,10 @@ func ParsePackets(name string, text []byte) ([]Message, error) {
 				err = m.append(tokens)
 			}
 			messages = append(messages, m)
+		}
+		if err == nil && (goesOn || had) {
+			total += len(messages[len(messages)-1].Data) - before
+			err = bounded(len(messages), total)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
@@ -70,6 +79,29 @@ func ParsePackets(name string, text []byte) ([]Message, error) {
 		return nil, fmt.Errorf("%s: no message, expected lines of bytes in hexadecimal", name)
 	}
 	return messages, nil
+}
+
+// bounded says why there are too many messages.
+func bounded(messages, bytes int) error {
+	if messages > maxCount || bytes > maxTotal {
+		return fmt.Errorf("more than %d messages or %d bytes in all", maxCount, maxTotal)
+	}
+	return nil
+}
+
+// CheckMessages reports messages that are too many or too long.
+func CheckMessages(messages []Message) error {
+	total := 0
+	for i := range messages {
+		n := len(messages[i].Data)
+		if n > maxMessage {
+			return fmt.Errorf("message %d has %d bytes, expected at most %d", i+1, n, maxMessage)
+		}
+		if total += n; total > maxTotal {
+			break
+		}
+	}
+	return bounded(len(messages), total)
 }
 
 // split cuts a line at blanks outside quotes and drops the comment.

@@ -25,6 +25,9 @@ type recorder struct {
 	unlogged int            // lines of them that are not kept
 	before   []byte         // HPU memory
 	end      sim.Time       // of what was told last
+	actions  int            // listed
+	cycles   int64          // of all handlers
+	left     Omitted
 }
 
 func newRecorder(x *experiment) *recorder {
@@ -78,6 +81,10 @@ func (r *recorder) event(node int, e *portals.Event) {
 	if e.Type == portals.EventSend {
 		return
 	}
+	if len(r.events) == listedEvents {
+		r.left.Events++
+		return
+	}
 	r.events = append(r.events, EventReport{
 		At: Nanoseconds(r.x.cluster.Engine().Now()), Node: node, Type: e.Type.String(), Fail: e.Fail.String(), PT: int(e.PTIndex),
 		Length: e.MLength, Requested: e.RLength, Offset: e.RemoteOffset, MatchBits: e.MatchBits, HdrData: e.HdrData,
@@ -88,13 +95,27 @@ func (r *recorder) event(node int, e *portals.Event) {
 // watch answers runtime.Config.Watch.
 func (r *recorder) watch(s *runtime.HandlerStep) {
 	r.end = max(r.end, s.At)
+	if s.What == runtime.StepEnded {
+		r.cycles += s.Cycles
+	}
+	if s.Number > listedHandlers {
+		r.omit(s)
+		return
+	}
 	switch s.What {
 	case runtime.StepArrived:
-		r.messages[s.Message] = r.last
+		if len(r.handlers) < listedHandlers {
+			r.messages[s.Message] = r.last
+		}
 	case runtime.StepBegan:
 		r.began(s)
 	case runtime.StepActed:
 		h := r.handlers[s.Number-1]
+		if h.cut = h.cut || r.actions == listedActions; h.cut {
+			r.left.Actions++
+			return
+		}
+		r.actions++
 		a := ActionReport{
 			Cycles: s.Cycles, At: r.since(s), Name: s.Op.String(), What: r.describe(s.Action, s.Memory), op: s.Op, handle: -1,
 		}
@@ -106,6 +127,9 @@ func (r *recorder) watch(s *runtime.HandlerStep) {
 		h.Actions = append(h.Actions, a)
 	case runtime.StepAnswered:
 		h := r.handlers[s.Number-1]
+		if h.cut {
+			return
+		}
 		a := &h.Actions[len(h.Actions)-1]
 		a.answer(s)
 		if done := r.since(s); done != a.At {
@@ -119,6 +143,16 @@ func (r *recorder) watch(s *runtime.HandlerStep) {
 		if s.Err != nil {
 			h.Trap = s.Err.Error()
 		}
+	}
+}
+
+// omit counts what happens to a handler that is not listed.
+func (r *recorder) omit(s *runtime.HandlerStep) {
+	switch s.What {
+	case runtime.StepBegan:
+		r.left.Handlers++
+	case runtime.StepActed:
+		r.left.Actions++
 	}
 }
 

@@ -52,7 +52,22 @@ type Report struct {
 	Cycles   int64            `json:"cycles"`
 	Errors   []string         `json:"errors,omitempty"` // of handlers, in the order of time; a run without is a good one
 	Notes    []string         `json:"notes,omitempty"`
+	Omitted  *Omitted         `json:"omitted,omitempty"` // what is not listed; nil: nothing
 }
+
+// Omitted counts what a report does not list, because it would be too long.
+type Omitted struct {
+	Handlers int `json:"handlers"`
+	Actions  int `json:"actions"`
+	Events   int `json:"events"`
+}
+
+// How much a report lists of a run.
+const (
+	listedHandlers = 10_000
+	listedActions  = 100_000 // of all handlers
+	listedEvents   = 10_000
+)
 
 // MessageReport is what became of a message.
 type MessageReport struct {
@@ -83,6 +98,7 @@ type HandlerReport struct {
 	Actions []ActionReport `json:"actions"`
 
 	ended bool
+	cut   bool // an action is not listed
 }
 
 // ActionReport is one action of a handler. Times count from the beginning of the handler.

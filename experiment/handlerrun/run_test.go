@@ -24,7 +24,7 @@ func start(t *testing.T, payload string) *Config {
 	require.NoError(t, err)
 	return &Config{
 		Module: m, Profile: p, Payload: payload, Messages: []Message{{Source: 1, Data: []byte("12345678")}},
-		Host: make([]byte, 256), Until: sim.Millisecond,
+		Host: make([]byte, 256), Limits: sim.Limits{Until: sim.Millisecond},
 	}
 }
 
@@ -218,7 +218,7 @@ func TestBadEnds(t *testing.T) {
 		"trap":     "module actions.wasm, function trap: out of bounds memory access",
 		"forever":  "module actions.wasm, function forever: killed: budget exceeded",
 		"nonsense": "returned 77, which is no return code of a payload handler",
-		"again":    "stopped at 1 ms with events left",
+		"again":    "incomplete: stopped by the limit of 1 ms of virtual time, at ",
 	} {
 		r := mustRun(t, start(t, payload))
 		require.ErrorContains(t, r.Err(), want)
@@ -332,4 +332,46 @@ func TestInspect(t *testing.T) {
 		require.Equal(t, strings.TrimRight(line, " \n")+"\n", line)
 	}
 	require.EqualError(t, Inspect(Module{"x", nil}, p, 0).Err(), "x: a device of profile spin-dis rejects it for 1 reason, see above")
+}
+
+// A run without end is ended by a limit; its report lists the beginning and counts the rest, also in cycles.
+func TestReportIsBounded(t *testing.T) {
+	cfg := start(t, "again")
+	cfg.Limits = sim.Limits{Events: 1_000_000}
+	r := mustRun(t, cfg)
+	require.ErrorContains(t, r.Err(), "incomplete: stopped by the limit of 1000000 events")
+	require.Len(t, r.Handlers, listedHandlers)
+	require.LessOrEqual(t, len(r.Events), listedEvents)
+	require.Greater(t, r.Omitted.Handlers, 1000)
+	require.Equal(t, r.Omitted.Handlers, r.Omitted.Actions, "each does one thing")
+	all := int64(len(r.Handlers) + r.Omitted.Handlers)
+	require.InDelta(t, r.Handlers[0].Cycles*all, r.Cycles, float64(r.Handlers[0].Cycles), "all of a kind, the last of which may not have ended")
+	var text, again bytes.Buffer
+	require.NoError(t, Text{}.Write(&text, r))
+	require.Less(t, text.Len(), 4<<20)
+	require.Contains(t, text.String(), "not listed, because there are too many: ")
+	data, err := json.Marshal(r)
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"omitted":{"handlers":`)
+	require.NoError(t, Text{}.Write(&again, mustRun(t, cfg)))
+	require.Equal(t, text.String(), again.String())
+}
+
+// What is sent is bounded, however short its description is.
+func TestMessagesAreBounded(t *testing.T) {
+	for text, want := range map[string]string{
+		strings.Repeat("00*40000000\n", 8):    "p:7: more than 65536 messages or 268435456 bytes in all",
+		strings.Repeat("00\n", 1<<16+1):       "p:65537: more than 65536 messages or 268435456 bytes in all",
+		"00*67108865":                         "p:1: \"00*67108865\": expected a number up to 67108864 behind *",
+		"00*67108864\n+ 00":                   "p:2: more than 67108864 bytes in a message",
+		"00*99999999999999999999999999999999": "expected a number up to 67108864 behind *",
+	} {
+		_, err := ParsePackets("p", []byte(text))
+		require.ErrorContains(t, err, want)
+	}
+	large := Message{Data: make([]byte, 1<<26+1)}
+	require.ErrorContains(t, CheckMessages([]Message{large}), "message 1 has 67108865 bytes, expected at most 67108864")
+	large.Data = large.Data[1:]
+	require.NoError(t, CheckMessages([]Message{large, large, large, large}))
+	require.ErrorContains(t, CheckMessages([]Message{large, large, large, large, {Data: []byte{1}}}), "or 268435456 bytes in all")
 }

@@ -189,7 +189,7 @@ func ParseMemory(s string) (int, error) {
 }
 
 // maxHostMemory is the largest host memory of a run, bytes.
-const maxHostMemory = 1 << 30
+const maxHostMemory = 1 << 28
 
 // HostMemory makes host memory of a size that holds the content of a file at its beginning, if a name is given. It is at least as
 // large as the file.
@@ -203,7 +203,7 @@ func HostMemory(size, file string) ([]byte, error) {
 	}
 	var content []byte
 	if file != "" {
-		if content, err = input.Read(file, maxHostMemory); err != nil {
+		if content, err = input.Read(file, input.MaxData); err != nil {
 			return nil, err
 		}
 	}

@@ -11,11 +11,10 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/sim"
 )
 
 // report collects what the run gave.
-func (x *experiment) report(cut bool, stuck *sim.StuckError) *Report {
+func (x *experiment) report(end error) *Report {
 	r, p := x.record, x.Profile
 	rep := &Report{
 		Module: x.Module.Name, Profile: p.Name, HPUs: p.HPU.Cores, ClockHz: int64(p.HPU.Clock), MTU: int(p.Fabric.MTU),
@@ -23,7 +22,7 @@ func (x *experiment) report(cut bool, stuck *sim.StuckError) *Report {
 		State:   MemoryReport{x.HPUMemory, r.before, bytes.Clone(x.memory.Bytes())},
 		Host:    MemoryReport{len(x.host), x.Host, bytes.Clone(x.host)},
 		Handler: MemoryReport{len(x.handler), x.HandlerHost, bytes.Clone(x.handler)},
-		End:     Nanoseconds(r.end),
+		End:     Nanoseconds(r.end), Cycles: r.cycles,
 	}
 	for i := range x.Messages {
 		m := &x.Messages[i]
@@ -36,9 +35,6 @@ func (x *experiment) report(cut bool, stuck *sim.StuckError) *Report {
 			rep.Counters = append(rep.Counters, CounterReport{fmt.Sprintf("ct%d", i), v.Success, v.Failure})
 		}
 	}
-	for _, h := range rep.Handlers {
-		rep.Cycles += h.Cycles
-	}
 	slices.SortStableFunc(rep.Handlers, func(a, b *HandlerReport) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(slices.Index(Kinds[:], a.Kind), slices.Index(Kinds[:], b.Kind)), cmp.Compare(a.Packet, b.Packet))
 	})
@@ -48,11 +44,12 @@ func (x *experiment) report(cut bool, stuck *sim.StuckError) *Report {
 			rep.Errors = append(rep.Errors, fmt.Sprintf("message %d was refused: %s", m.Number, m.Refused))
 		}
 	}
-	if stuck != nil {
-		rep.Errors = append(rep.Errors, stuck.Error())
+	if end != nil {
+		rep.Errors = append(rep.Errors, end.Error())
 	}
-	if cut {
-		rep.Errors = append(rep.Errors, fmt.Sprintf("stopped at %v with events left", x.Until))
+	if left := r.left; left != (Omitted{}) {
+		rep.Omitted = &left
+		rep.Notes = append(rep.Notes, fmt.Sprintf("not listed, because there are too many: %d handlers, %d actions, %d events", left.Handlers, left.Actions, left.Events))
 	}
 	if n := x.cluster.Node(device).Stats().LostActions; n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of a counter had no effect: an increment has either successes or failures", plural(int(n), "change")))
@@ -85,6 +82,14 @@ func (x *experiment) failures() (errs []string) {
 		errs = append(errs, fmt.Sprintf("%d more messages were lost", n-len(lost)))
 	}
 	return errs
+}
+
+// handlers is how many ran, listed or not.
+func (r *Report) handlers() int {
+	if r.Omitted == nil {
+		return len(r.Handlers)
+	}
+	return len(r.Handlers) + r.Omitted.Handlers
 }
 
 // Err is nil if no handler failed, every message was taken, none was lost and the run came to its end.
@@ -122,7 +127,7 @@ func (t Text) Write(w io.Writer, r *Report) error {
 	p.memory("handler host memory", &r.Handler)
 	p.list("notes", len(r.Notes), func(i int) { p.line("  %s", r.Notes[i]) })
 	if !t.Plain {
-		p.line("%s took %d cycles, the run %s ns", plural(len(r.Handlers), "handler"), r.Cycles, r.End.text(-1))
+		p.line("%s took %d cycles, the run %s ns", plural(r.handlers(), "handler"), r.Cycles, r.End.text(-1))
 	}
 	_, err := w.Write(p.out.Bytes())
 	return err
@@ -191,21 +196,18 @@ func (p *printer) width() {
 
 // messages writes each message with its handlers.
 func (p *printer) messages() {
-	var own []*HandlerReport
+	of := make(map[int][]*HandlerReport) // by message
 	for _, h := range p.Handlers {
-		if h.Message == 0 {
-			own = append(own, h)
-		}
+		of[h.Message] = append(of[h.Message], h)
 	}
+	own := of[0]
 	for _, m := range p.Messages {
 		p.line("message %d from node %d, %s", m.Number, m.Source, p.header(&m))
 		if m.Refused != "" {
 			p.line("  refused: %s", m.Refused)
 		}
-		for _, h := range p.Handlers {
-			if h.Message == m.Number {
-				p.handler(h)
-			}
+		for _, h := range of[m.Number] {
+			p.handler(h)
 		}
 		p.line("")
 	}

@@ -16,6 +16,13 @@ func (p *Proxy) Schedule(ranks, iterations int, calcNS uint64) (*goal.Schedule, 
 	if ranks < 1 || iterations < 1 {
 		return nil, fmt.Errorf("proxy: %s with %d ranks and %d iterations, expected at least 1", p.Name, ranks, iterations)
 	}
+	ops := 0 // of a rank in an iteration, at most
+	for _, ph := range p.Phases {
+		ops += 4*len(ph.Messages) + 2 // a send and a receive to either side, two computations
+	}
+	if ranks > goal.MaxGenerated/ops/iterations {
+		return nil, fmt.Errorf("proxy: %s on %d ranks in %d iterations: %w", p.Name, ranks, iterations, goal.ErrTooLarge)
+	}
 	m := &maker{Proxy: p, grid: Grid(ranks, len(p.Periodic)), b: goal.NewBuilder(), calc: calcNS}
 	for _, ph := range p.Phases {
 		m.shares += uint64(ph.During + ph.After)

@@ -10,7 +10,7 @@ import (
 const (
 	MaxText   = 1 << 20   // profiles, scenarios, parameter files, scripts: written by people
 	MaxModule = 64 << 20  // handler modules, before the device's own limit is known
-	MaxData   = 256 << 20 // payloads, packets, contents of memory
+	MaxData   = 128 << 20 // payloads, packets, contents of memory
 )
 
 // Read returns the content of a file, at most limit bytes; a longer one is an error that names the file and the bound. The file
