@@ -132,10 +132,14 @@ func MatchingColumns() []report.Column {
 	}
 }
 
-// publishedMatching are the numbers of the table of sPIN'17 §5.1.
-func publishedMatching() (list []report.Published) {
+// publishedMatching are the numbers of the table of sPIN'17 §5.1. They are for no profile that was changed.
+func publishedMatching(p *runtime.Profile) (list []report.Published) {
+	profile := p.Name
+	if !p.Origin.Pristine() {
+		profile = notMeasured
+	}
 	for _, a := range PublishedApplications() {
-		at := []report.Is{{Column: "application", Value: a.Proxy}, {Column: "ranks", Value: a.Ranks}}
+		at := []report.Is{{Column: "application", Value: a.Proxy}, {Column: "ranks", Value: a.Ranks}, {Column: "profile", Value: profile}}
 		list = append(list, report.Published{At: at, Column: "gain", Value: a.Published, Source: "sPIN'17 §5.1"})
 	}
 	return list
@@ -156,5 +160,5 @@ func MatchingTable(results []*MatchingResult, made *provenance.Record, p *runtim
 		}
 		t.Add(append(row, made.Row(&profile, made.Handlers)...)...)
 	}
-	return t, t.SetPublished(publishedMatching())
+	return t, t.SetPublished(publishedMatching(p))
 }

@@ -79,13 +79,16 @@ func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 	return t, t.SetPublished(s.published())
 }
 
+// notMeasured is the name of no profile: published numbers of it stand in no row, but their columns are there.
+const notMeasured = ""
+
 // published are the numbers that the publication gives for what the sweep measures: none for a profile that was changed or for other
 // handlers.
 func (s *Sweep) published() (list []report.Published) {
 	for _, p := range s.Benchmark.Published {
 		for i, is := range p.At {
 			if is.Column == "profile" && !s.asPublished(is.Value) {
-				p.At = append(p.At[:i:i], report.Is{Column: "profile", Value: "none of those measured"})
+				p.At = append(p.At[:i:i], report.Is{Column: "profile", Value: notMeasured})
 			}
 		}
 		list = append(list, p)
