@@ -226,8 +226,16 @@ func (p *problems) core(c *Core) {
 		name string
 		v    int64
 	}{
-		{"int", l.Int}, {"int_mul", l.IntMul}, {"int_div", l.IntDiv}, {"float", l.Float}, {"float_mul", l.FloatMul},
-		{"float_div", l.FloatDiv}, {"float_sqrt", l.FloatSqrt}, {"convert", l.Convert}, {"load", l.Load}, {"select", l.Select},
+		{"int", l.Int},
+		{"int_mul", l.IntMul},
+		{"int_div", l.IntDiv},
+		{"float", l.Float},
+		{"float_mul", l.FloatMul},
+		{"float_div", l.FloatDiv},
+		{"float_sqrt", l.FloatSqrt},
+		{"convert", l.Convert},
+		{"load", l.Load},
+		{"select", l.Select},
 	} {
 		p.check("core.latency."+f.name, f.v, 0, MaxCost)
 	}
