@@ -155,7 +155,7 @@ func (s *Sweep) check() error {
 	}
 	for _, t := range s.Times {
 		if t < 0 || t > maxHandlerTime {
-			errs = append(errs, fmt.Errorf("handler time %v, expected 0 s to %v", t, sim.Time(maxHandlerTime)))
+			errs = append(errs, fmt.Errorf("handler time %v, expected 0 s to %v", t, maxHandlerTime))
 		}
 	}
 	for _, n := range s.HPUs {

@@ -326,7 +326,7 @@ func (p *Profile) Validate() error {
 
 // below gives each of several errors, which begin with the names of fields, the path to these.
 func below(path string, err error) []error {
-	several, are := err.(interface{ Unwrap() []error }) //nolint:errorlint // of this error, not of those within
+	several, are := err.(interface{ Unwrap() []error })
 	if !are {
 		return nil
 	}

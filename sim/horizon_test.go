@@ -27,8 +27,7 @@ func TestHorizonEndsTheRun(t *testing.T) {
 func TestLengthsDoNotWrapAround(t *testing.T) {
 	e := New(1)
 	id := e.Add("a", nil)
-	var parked *Process
-	parked = e.Spawn(id, "parked", func(p *Process) error {
+	parked := e.Spawn(id, "parked", func(p *Process) error {
 		require.True(t, p.ParkUntil("a friend", MaxTime))
 		p.Sleep(5)
 		p.Sleep(MaxTime)

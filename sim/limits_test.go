@@ -58,8 +58,7 @@ func TestInterruptingLimitIsDescribed(t *testing.T) {
 func TestLimitLetsFinishWhatFits(t *testing.T) {
 	e := New(1)
 	id := e.Add("a", nil)
-	var waits *Process
-	waits = e.Spawn(id, "waits", func(p *Process) error {
+	waits := e.Spawn(id, "waits", func(p *Process) error {
 		require.True(t, p.ParkUntil("a friend", Second))
 		return nil
 	})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -29,7 +28,7 @@ func ends(t *testing.T, c *exec.Cmd) (exit int, errs string) {
 	err := c.Wait()
 	require.True(t, watchdog.Stop(), "spinsim %v did not end on one signal", c.Args[1:])
 	var status *exec.ExitError
-	require.True(t, errors.As(err, &status), "%v", err)
+	require.ErrorAs(t, err, &status)
 	return status.ExitCode(), c.Stderr.(*bytes.Buffer).String()
 }
 

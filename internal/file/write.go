@@ -79,7 +79,7 @@ func follow(name string) (string, error) {
 		}
 		to, err := os.Readlink(at)
 		if err != nil {
-			return at, nil // no link, or nothing there
+			return at, nil //nolint:nilerr // no link, or nothing there
 		}
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(filepath.Dir(at), to)
@@ -136,15 +136,15 @@ func create(folder, base string, mode fs.FileMode) (f *os.File, err error) {
 	return f, err
 }
 
-// fresh lets make make something of a new name.
-func fresh(folder, base string, make func(name string) error) (string, error) {
+// fresh lets create make something of a new name.
+func fresh(folder, base string, create func(name string) error) (string, error) {
 	pending.Lock()
 	defer pending.Unlock()
 	base = strings.ToValidUTF8(base[:min(len(base), maxBase)], "")
 	for {
 		pending.serial++
 		name := filepath.Join(folder, fmt.Sprintf(".%s.%d-%d.tmp", base, os.Getpid(), pending.serial))
-		err := make(name)
+		err := create(name)
 		if errors.Is(err, fs.ErrExist) {
 			continue // left behind by a process of the same number that was killed
 		}
