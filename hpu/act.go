@@ -10,6 +10,8 @@ import (
 const (
 	// importEffort is for anything that is asked of the device: an event or two, and a suspension perhaps.
 	importEffort = 100
+	// messageEffort is for an import that makes a message, instead: what its way through the network takes.
+	messageEffort = 300
 	// movedBytes is how many bytes an import reads or writes in HPU memory for one cycle of the budget. A cycle for log is one byte.
 	movedBytes = 64
 	// MaxLogBytes is how many bytes of a line OpLog gives to the device; the rest of a longer one is left out.
@@ -75,7 +77,9 @@ func (c *Context) pay(a *Action) bool {
 	case OpLog:
 		effort += int64(a.Len)
 	case OpPutFromDevice, OpGetFromDevice, OpAtomicFromDevice, OpToSelf, OpTimer:
-		effort += int64(a.Desc.Length+uint64(a.Desc.UserHdrLen)) / movedBytes
+		effort = messageEffort + int64(a.Desc.Length+uint64(a.Desc.UserHdrLen))/movedBytes
+	case OpPutFromHost, OpGetFromHost, OpAtomicFromHost:
+		effort = messageEffort
 	default:
 		effort += int64(a.Len) / movedBytes
 	}

@@ -43,10 +43,10 @@ func TestImportsPay(t *testing.T) {
 		{OpLog, []int64{0, 7}, 100 + 7},
 		{OpDMAToHostNB, []int64{0, 0, 0, bytesOf}, 100 + bytesOf/64},
 		{OpDMAFromHost, []int64{0, 0, 0, bytesOf}, 100 + bytesOf/64},
-		{OpPutFromDevice, []int64{0}, 100 + 2*bytesOf/64}, // payload and user header
-		{OpGetFromDevice, []int64{0}, 100 + 2*bytesOf/64},
-		{OpTimer, []int64{0, 0}, 100 + 2*bytesOf/64},
-		{OpPutFromHost, []int64{0}, 100}, // the NIC reads host memory in its own time
+		{OpPutFromDevice, []int64{0}, 300 + 2*bytesOf/64}, // payload and user header
+		{OpGetFromDevice, []int64{0}, 300 + 2*bytesOf/64},
+		{OpTimer, []int64{0, 0}, 300 + 2*bytesOf/64},
+		{OpPutFromHost, []int64{0}, 300}, // the NIC reads host memory in its own time
 		{OpCTInc, []int64{0, 0, 0}, 100},
 		{OpYield, nil, 100},
 	} {

@@ -15,6 +15,7 @@ type moduleOf struct {
 	nexports byte
 	start    []byte
 	elements []byte
+	count    []byte // of the data segments
 	data     []byte
 }
 
@@ -62,6 +63,7 @@ func (m *moduleOf) bytes() []byte {
 	b = wasm.AppendSection(b, 7, exports)
 	b = wasm.AppendSection(b, 8, m.start)
 	b = wasm.AppendSection(b, 9, m.elements)
+	b = wasm.AppendSection(b, 12, m.count)
 	b = wasm.AppendSection(b, 10, code)
 	return wasm.AppendSection(b, 11, m.data)
 }

@@ -77,6 +77,10 @@ func (c *Context) Cycles() int64 {
 	return (c.budget - c.left + parts - 1) / parts
 }
 
+// Used returns what the present or last handler has used of its budget so far, cycles: those charged to it and what imports take
+// besides (docs/abi.md, Metering).
+func (c *Context) Used() int64 { return c.Cycles() + c.effort }
+
 // allow sets the budget, cycles.
 func (c *Context) allow(cycles int64) {
 	parts := c.program.module.prices.parts

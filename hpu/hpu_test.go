@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,21 @@ var importsWasm []byte
 
 var le = binary.LittleEndian
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// effortChild is the environment variable that makes the test program load and compile one module, as child does.
+const effortChild = "SPINSIM_EFFORT_MODULE"
+
+var child func(file string) error
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(effortChild); file != "" {
+		if err := child(file); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // testSpec has costs that differ from each other, so that a wrong class shows.
 func testSpec() *Spec {

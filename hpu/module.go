@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
@@ -119,7 +120,29 @@ func load(name string, binary []byte, spec *Spec, unchecked int) (*Module, error
 		return nil, m.loadError(err)
 	}
 	m.rewrite(facts, unchecked)
+	if err := m.checkEffort(); err != nil {
+		return nil, m.loadError(err)
+	}
 	return m, nil
+}
+
+// maxEffort is what compiling a module may take by the estimate of package wasm, so that no module takes what README.md promises
+// that none does. A quarter of a mebibyte of ordinary code is half of it.
+var maxEffort = wasm.Effort{Nanoseconds: 12e8, Bytes: 256 << 20}
+
+// checkEffort refuses a module that would take an engine long, or much memory. What counts is the module that the engine sees.
+func (m *Module) checkEffort() error {
+	everything := wasm.Limits{CodeBytes: math.MaxInt, Functions: math.MaxInt, MemoryBytes: math.MaxInt64, Rewritten: true}
+	rewritten, err := wasm.Decode(m.binary, everything)
+	if err != nil {
+		panic(fmt.Sprintf("hpu: module %s is broken by rewriting: %v", m.name, err))
+	}
+	e := wasm.EstimateEffort(rewritten)
+	if e.Nanoseconds <= maxEffort.Nanoseconds && e.Bytes <= maxEffort.Bytes {
+		return nil
+	}
+	return &wasm.Error{Func: min(e.Func, m.wasm.FuncCount()-1), Offset: -1, Cause: fmt.Sprintf("too much to compile: %v by estimate, at most %d ms and %d MiB",
+		e, maxEffort.Nanoseconds/1e6, maxEffort.Bytes>>20)}
 }
 
 func (m *Module) loadError(err error) *LoadError {

@@ -7,6 +7,7 @@ type Limits struct {
 	CodeBytes   int   // code section
 	Functions   int   // defined functions
 	MemoryBytes int64 // declared memory, and all passive data segments together
+	Rewritten   bool  // the module was written by package hpu, to which structural limits do not apply
 }
 
 // Structural limits: far beyond what compilers produce, so that no module makes an engine slow.
@@ -18,24 +19,6 @@ const (
 	maxTable      = 65536 // elements of the table
 	maxFreeLocals = 64    // locals that a function may declare beyond the bytes of its body
 )
-
-// Compilers take time that grows with the square of a function's branches, with branches times variables, and with calls times
-// globals. maxEffort bounds the sum over all functions, counted in pairs of branches of one function: two seconds of wazero at
-// the worst. Ordinary code is far from it: a thousand functions of 50 branches and 20 variables just fit.
-const (
-	maxEffort      = 1 << 27
-	loopEffort     = 4   // a loop counts as that many branches
-	variableEffort = 120 // a branch times a variable that may be merged behind it
-	operandEffort  = 10  // a branch times a value on the operand stack
-	globalEffort   = 20  // a call times a global that may have changed behind it
-)
-
-// effort estimates what compiling a function costs.
-func effort(f *Facts, variables, globals int) int64 {
-	n := int64(f.Branches) + loopEffort*int64(f.Loops)
-	calls := int64(len(f.Calls) + len(f.Indirect))
-	return n*(n+variableEffort*int64(variables+globals)+operandEffort*int64(f.Height)) + globalEffort*calls*int64(globals)
-}
 
 // Section numbers.
 const (
@@ -340,7 +323,7 @@ func (d *decoder) memories() {
 func (d *decoder) globals() {
 	at := d.pos
 	n := d.count("globals")
-	if n > maxGlobals {
+	if n > maxGlobals && !d.lim.Rewritten {
 		d.fail(at, "%d globals, at most %d", n, maxGlobals)
 		return
 	}

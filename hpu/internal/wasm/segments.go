@@ -124,7 +124,7 @@ func (d *decoder) code(c *Code) {
 		at := d.pos
 		g := LocalGroup{Count: d.u32(), Type: d.valueType()}
 		total += int64(g.Count)
-		if most := int64(maxFreeLocals + size); d.err == nil && total > most {
+		if most := int64(maxFreeLocals + size); d.err == nil && total > most && !d.lim.Rewritten {
 			d.fail(at, "%d locals in a body of %d bytes, at most %d", total, size, most)
 		}
 		c.Locals = append(c.Locals, g)

@@ -37,18 +37,8 @@ type validator struct {
 func Validate(m *Module) ([]Facts, error) {
 	v := &validator{m: m}
 	facts := make([]Facts, len(m.Codes))
-	globals, total := 0, int64(0)
-	for _, g := range m.Globals {
-		if g.Mutable {
-			globals++
-		}
-	}
 	for i := range m.Codes {
 		v.function(i)
-		if total += effort(&v.facts, len(v.locals), globals); total > maxEffort && v.err == nil {
-			v.err = failf(m.Codes[i].Offset, "too much control flow to compile quickly: %d branches, %d loops, %d calls, %d variables",
-				v.facts.Branches, v.facts.Loops, len(v.facts.Calls)+len(v.facts.Indirect), len(v.locals)+globals)
-		}
 		if v.err != nil {
 			v.err.Func = len(m.Imports) + i
 			return nil, v.err

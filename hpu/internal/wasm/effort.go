@@ -1,0 +1,241 @@
+package wasm
+
+import "fmt"
+
+// Effort estimates what a compiler needs for a module.
+type Effort struct {
+	Nanoseconds int64
+	Bytes       int64 // at the worst
+	Func        int   // the function that needs most of what is too much, -1: none in particular
+}
+
+// What a compiler takes for each of several things, for wazero on the machine of README.md. Some grow with products: it looks
+// for dominators along chains of blocks, merges every variable where two paths meet, resolves all arguments of a merge for each
+// of them, and takes what follows a loop for part of it, which adds the variables that live in the one to those of the next.
+// TestEffort searches for modules that cost more than this predicts.
+const (
+	tollBlock      = 8_000 // ns for a block of instructions
+	tollPair       = 5     // ns for a pair of them in one function
+	tollMerge      = 2_000 // ns for a variable that may be merged where paths meet, for each path
+	tollResolve    = 2     // ns for two such variables in the same place
+	tollLive       = 2     // ns for a variable that lives in a block behind a loop
+	tollBound      = 250   // ns for an address that has been checked before a block
+	blockBytes     = 5_000
+	mergeBytes     = 500
+	liveBytes      = 2
+	boundBytes     = 45
+	moduleBytes    = 16 << 20 // of what a compiler has without functions
+	keptPercentage = 40       // of its bytes stay behind a function: its code and tables
+)
+
+// toll is what an instruction takes besides what holds for all of its kind.
+type toll struct{ ns, bytes, blocks int64 }
+
+var (
+	tollPlain    = toll{ns: 250, bytes: 150}
+	tollMemory   = toll{ns: 2_000, bytes: 500}
+	tollTrapping = toll{ns: 14_000, bytes: 7_500} // its exits
+	tollDirect   = toll{ns: 15_000, bytes: 6_000}
+	tollIndirect = toll{ns: 40_000, bytes: 13_000}
+	tollCopy     = toll{ns: 40_000, bytes: 26_000, blocks: 3}
+	tollFill     = toll{ns: 60_000, bytes: 46_000, blocks: 4}
+)
+
+const (
+	parameterNs    = 1_000 // of a call, for each
+	parameterBytes = 500
+	globalNs       = 400 // of a call, for each global that it may change
+	globalBytes    = 250
+)
+
+func tollOf(in *Instr) toll {
+	switch in.Info.Class {
+	case ClassLoad, ClassStore:
+		return tollMemory
+	case ClassIntDiv:
+		return tollTrapping
+	case ClassConvert:
+		if in.Op >= 0xA8 && in.Op <= 0xB1 { // those that trap
+			return tollTrapping
+		}
+		return tollMemory
+	case ClassCall:
+		return tollDirect
+	case ClassCallIndirect:
+		return tollIndirect
+	case ClassBulk:
+		switch in.Op {
+		case OpMemoryFill:
+			return tollFill
+		case OpDataDrop:
+			return tollTrapping
+		}
+		return tollCopy
+	}
+	return tollPlain
+}
+
+// scope is a control instruction that is open.
+type scope struct {
+	op       Opcode
+	changes  int64 // of variables in it
+	uses     int64 // of variables in it, changes included
+	branches int64 // to its label
+}
+
+// effortOf is the effort of one function.
+type effortOf struct {
+	m         *Module
+	variables int64 // that a function has: locals, mutable globals, base and size of the memory
+	globals   int64
+	scopes    []scope
+
+	ns, bytes     int64
+	blocks, loops int64
+	behind        int64 // blocks behind loops, counted once for each
+	uses          int64 // of variables
+	accesses      int64 // to memory
+	checked       int64 // addresses checked before blocks, counted once for each
+}
+
+// EstimateEffort estimates what compiling a valid module takes.
+func EstimateEffort(m *Module) (e Effort) {
+	x := &effortOf{m: m}
+	for _, g := range m.Globals {
+		if g.Mutable {
+			x.globals++
+		}
+	}
+	e = Effort{Func: -1, Bytes: moduleBytes}
+	var kept, most, worst int64
+	for i := range m.Codes {
+		x.function(i)
+		e.Nanoseconds += x.ns
+		kept += x.bytes * keptPercentage / 100
+		most = max(most, x.bytes)
+		if x.ns > worst {
+			worst, e.Func = x.ns, len(m.Imports)+i
+		}
+	}
+	e.Bytes += kept + most
+	return e
+}
+
+func (x *effortOf) function(i int) {
+	code, sig := &x.m.Codes[i], x.m.Types[x.m.Funcs[i]]
+	x.variables = int64(len(sig.Params)) + x.globals + 2
+	for _, g := range code.Locals {
+		x.variables += int64(g.Count)
+	}
+	x.ns, x.bytes, x.blocks, x.loops, x.behind, x.uses = 50_000+200*x.variables, 4_000+200*x.variables, 1, 0, 0, 0
+	x.accesses, x.checked = 0, 0
+	x.scopes = append(x.scopes[:0], scope{op: OpBlock})
+	var in Instr
+	for instrs := x.m.Instrs(code); len(x.scopes) > 0; {
+		if err := instrs.Next(&in); err != nil {
+			panic(err) //lint:panic the module has been validated
+		}
+		x.instr(&in)
+	}
+	live := x.behind * min(x.variables, x.uses)
+	x.ns += tollBlock*x.blocks + tollPair*x.blocks*x.blocks + tollLive*live + tollBound*x.checked
+	x.bytes += blockBytes*x.blocks + liveBytes*live + boundBytes*x.checked
+}
+
+func (x *effortOf) instr(in *Instr) {
+	t := tollOf(in)
+	x.ns += t.ns
+	x.bytes += t.bytes
+	x.block(t.blocks)
+	if in.Info.Class == ClassLoad || in.Info.Class == ClassStore {
+		x.accesses++
+	}
+	top := &x.scopes[len(x.scopes)-1]
+	switch in.Op {
+	case OpBlock, OpLoop, OpIf:
+		x.scopes = append(x.scopes, scope{op: in.Op})
+		switch in.Op {
+		case OpBlock:
+			x.block(1) // where its end is, branch or not
+		case OpLoop:
+			x.block(3)
+			x.loops++
+		case OpIf:
+			x.block(3)
+		}
+	case OpElse:
+		x.block(1)
+	case OpEnd:
+		x.end()
+	case OpBr, OpBrIf:
+		x.block(2)
+		x.branch(in.Imm)
+	case OpBrTable:
+		for _, l := range in.Labels {
+			x.branch(uint64(l))
+		}
+		x.block(1 + int64(len(in.Labels)+1)/2)
+	case OpReturn:
+		x.block(1)
+	case OpLocalGet, OpGlobalGet:
+		top.uses++
+		x.uses++
+	case OpLocalSet, OpLocalTee, OpGlobalSet:
+		top.uses++
+		top.changes++
+		x.uses++
+	case OpCall:
+		x.call(x.m.TypeOf(uint32(in.Imm)))
+	case OpCallIndirect:
+		x.call(x.m.Types[in.Imm])
+	}
+}
+
+// block begins new blocks.
+func (x *effortOf) block(n int64) {
+	x.blocks += n
+	x.checked += n * x.accesses
+	x.behind += n * x.loops
+}
+
+func (x *effortOf) branch(label uint64) {
+	x.scopes[len(x.scopes)-1-int(label)].branches++
+}
+
+// call may change all globals, and moves the memory.
+func (x *effortOf) call(sig FuncType) {
+	n := int64(len(sig.Params))
+	x.ns += parameterNs*n + globalNs*x.globals
+	x.bytes += parameterBytes*n + globalBytes*x.globals
+	top := &x.scopes[len(x.scopes)-1]
+	top.changes += x.globals + 2
+	top.uses += x.globals + 2
+	x.uses += x.globals + 2
+}
+
+// end closes a scope: what has been changed in it, of a loop what has been used, is merged where its label is.
+func (x *effortOf) end() {
+	s := x.scopes[len(x.scopes)-1]
+	x.scopes = x.scopes[:len(x.scopes)-1]
+	merged, paths := min(s.changes, x.variables), s.branches
+	switch s.op {
+	case OpLoop:
+		merged = min(s.uses, x.variables)
+	case OpIf:
+		paths++
+	}
+	if paths > 0 && len(x.scopes) > 0 {
+		x.ns += tollMerge*(paths+1)*merged + tollResolve*(paths+1)*merged*merged
+		x.bytes += mergeBytes * (paths + 1) * merged
+	}
+	if len(x.scopes) > 0 {
+		top := &x.scopes[len(x.scopes)-1]
+		top.changes += s.changes
+		top.uses += s.uses
+	}
+}
+
+// String describes e in words.
+func (e Effort) String() string {
+	return fmt.Sprintf("about %d ms and %d MiB", e.Nanoseconds/1e6, e.Bytes>>20)
+}
