@@ -210,7 +210,7 @@ func TestErrors(t *testing.T) {
 			return nil
 		}))
 		require.NoError(t, w.Spawn(1, func(*mpi.Rank) error { return nil }))
-		require.ErrorContains(t, w.Run(context.Background()), "rank 1 dropped 8 messages: its 3 buffers of 4096 B were full of messages")
+		require.ErrorContains(t, w.Run(context.Background()), "rank 1 refused 8 messages for good: its program has ended, and its 3 buffers of 4096 B are full of messages")
 	}
 }
 
@@ -248,7 +248,7 @@ func TestLostMessagesAreNamed(t *testing.T) {
 
 // A bound saves buffers, and those that are left hold what it promises: here 9 messages, of which a buffer holds 4.
 func TestBound(t *testing.T) {
-	for sent, dropped := range map[int]string{9: "", 12: "", 13: "dropped 1 messages: its 3 buffers"} {
+	for sent, dropped := range map[int]string{9: "", 12: "", 13: "refused 1 messages for good: its program has ended, and its 3 buffers"} {
 		o := options(mpi.Offload)
 		o.Buffers = 100
 		w := newWorld(t, 2, o, runtime.Config{})

@@ -15,6 +15,11 @@
 //     expected goes to an overflow entry and leaves an unexpected header, which the receive finds when it is posted:
 //     the process then copies, and gets the rest of a large message itself.
 //
+// Every message is acknowledged, but an eager send is over when the NIC has read its data; the library keeps the bytes until the
+// acknowledgement, and does not charge the copy. A rank whose buffers are full refuses messages, which their senders then send
+// again, in order (see flow.go); if they are full of messages without a receive it adds buffers. So nothing is lost and nobody
+// waits for a receive that another message must precede; it takes time, and [Stats] count it.
+//
 // Both forms charge the process the overhead o for every operation it gives to the NIC, match entries of receives and of
 // exposed data included; Host besides the profile's host.match for every element of a list it looks at.
 package mpi

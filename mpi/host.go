@@ -86,7 +86,7 @@ func (h *hostForm) give(a *arrival) {
 
 // arrived searches the receives and else appends the message.
 func (h *hostForm) arrived(ev *portals.Event) error {
-	b := &h.r.buffers[uint32(ev.UserPtr)]
+	b := h.r.buffers[uint32(ev.UserPtr)]
 	b.held++
 	a := arrival{bits: ev.MatchBits, data: ev.HdrData, start: ev.Start, buffer: b}
 	looked := 0

@@ -26,7 +26,8 @@ type Options struct {
 	// announcement.
 	Eager int
 	// Buffers is how many buffers of BufferBytes bytes each rank has at most for messages that come before their receives and, with
-	// Host, for all others. A buffer is used again when all that came into it has been received.
+	// Host, for all others, to begin with. A buffer is used again when all that came into it has been received; see the package comment for what
+	// happens when all are full.
 	Buffers, BufferBytes int
 }
 

@@ -57,29 +57,63 @@ func (r *Rank) step() error {
 	if err != nil {
 		return fmt.Errorf("mpi: rank %d: %w", r.Rank(), err)
 	}
-	if ev.Fail != portals.NIOK {
+	i := uint32(ev.UserPtr)
+	switch {
+	case ev.Type == portals.EventPTDisabled:
+		r.disabled = true
+		return r.recover()
+	case ev.Type == portals.EventAck && (ev.Fail == portals.NIOK || ev.Fail == portals.NIPTDisabled):
+		return r.acknowledged(r.letters[i], ev.Fail != portals.NIOK)
+	case ev.Fail != portals.NIOK:
 		return r.failed(&ev)
 	}
-	i := uint32(ev.UserPtr)
 	switch ev.Type {
 	case portals.EventPut, portals.EventPutOverflow:
-		return r.form.arrived(&ev)
-	case portals.EventSend, portals.EventReply:
+		return r.came(&ev)
+	case portals.EventReply:
 		r.complete(r.requests[i])
 	case portals.EventGet:
-		q := r.requests[i]
-		r.complete(q)
-		if r.world.first > 0 {
-			return r.ni.MDRelease(q.md)
-		}
+		r.complete(r.requests[i])
+	case portals.EventSend:
+		r.read(r.letters[i])
 	case portals.EventAutoUnlink:
-		return r.form.unlinked(&r.buffers[i])
+		r.linked--
+		if err := r.form.unlinked(r.buffers[i]); err != nil {
+			return err
+		}
+		return r.advanced()
 	case portals.EventAutoFree:
-		return r.form.freed(&r.buffers[i])
+		if err := r.form.freed(r.buffers[i]); err != nil {
+			return err
+		}
+		return r.advanced()
 	default:
 		return fmt.Errorf("mpi: rank %d: event %v, which nothing here asks for", r.Rank(), ev.Type)
 	}
 	return nil
+}
+
+// came acts on a message or a control message.
+func (r *Rank) came(ev *portals.Event) error {
+	if ev.PTIndex == controlPT {
+		if err := r.controlled(ev); err != nil || !r.disabled {
+			return err
+		}
+		return r.recover()
+	}
+	if err := r.form.arrived(ev); err != nil {
+		return err
+	}
+	return r.advanced()
+}
+
+// advanced notes that something has happened that may have made room.
+func (r *Rank) advanced() error {
+	r.progress++
+	if !r.disabled {
+		return nil
+	}
+	return r.recover()
 }
 
 // errTruncated is wrapped by the error of a message that is longer than its receive.
@@ -144,9 +178,9 @@ func (r *Rank) fetch(q *Request, announced uint64) error {
 }
 
 // link appends the entry of a buffer: behind all receives with Offload, for every message with Host.
-func (r *Rank) link(i int) error {
-	b := &r.buffers[i]
+func (r *Rank) link(b *buffer) error {
 	b.full = false
+	r.linked++
 	list, options := portals.PriorityList, portals.EntryOptions(0)
 	if r.world.o.Matching == Offload {
 		list, options = portals.OverflowList, portals.OptMEEventCommDisable
@@ -155,12 +189,12 @@ func (r *Rank) link(i int) error {
 		Start: b.addr, Length: uint64(r.world.o.BufferBytes), UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
 		MinFree: uint64(r.world.o.Eager + matching.AnnouncementSize),
 		Options: portals.OptMEOpPut | portals.OptMEManageLocal | portals.OptMEEventLinkDisable | options,
-	}, list, ptrBuffer|uint64(i))
+	}, list, ptrBuffer|uint64(b.index))
 	return err
 }
 
 // relink appends the entry of a buffer again.
 func (r *Rank) relink(b *buffer) error {
 	r.overhead()
-	return r.link(b.index)
+	return r.link(b)
 }

@@ -29,8 +29,19 @@ type Rank struct {
 	active   int         // requests that are not done
 	sequence []uint32    // messages sent to each rank
 	exposed  uint64      // tags given to large messages
-	buffers  []buffer
+	buffers  []*buffer
+	linked   int // of them, those whose entries are linked
 	stats    Stats
+	controls portals.Handle // descriptor of control messages
+	letters  []*letter
+	paper    []*letter // of them, those to be used again
+	flows    []*flow   // to ranks that have refused a message
+	// Of the own portal table entry, see flow.go.
+	disabled  bool
+	known     uint64 // messages that it has refused, as their senders say
+	callers   []int  // those senders, to be called back
+	progress  uint64 // counts what may make room
+	enabledAt uint64 // progress when it was enabled last
 }
 
 // form is what the forms of matching do differently.
@@ -62,6 +73,7 @@ type buffer struct {
 const (
 	messagePT = 0 // messages and announcements
 	exposedPT = 1 // the data of large messages
+	controlPT = 2 // control messages, which need no buffer
 )
 
 // queueLength is more than the events that can be there at once; the queue grows as needed.
@@ -71,6 +83,7 @@ const queueLength = 1 << 28
 const (
 	ptrRequest uint64 = iota << 32
 	ptrBuffer
+	ptrLetter
 )
 
 func newRank(w *World, p *runtime.Proc) (*Rank, error) {
@@ -80,10 +93,18 @@ func newRank(w *World, p *runtime.Proc) (*Rank, error) {
 		return nil, err
 	}
 	r.ni.Label(r.eq, "messages")
-	for _, pt := range []uint32{messagePT, exposedPT} {
-		if _, err := r.ni.PTAlloc(0, r.eq, pt); err != nil {
+	for pt, options := range []portals.PTOptions{messagePT: portals.OptPTFlowCtrl, exposedPT: 0, controlPT: 0} {
+		if _, err := r.ni.PTAlloc(options, r.eq, uint32(pt)); err != nil {
 			return nil, err
 		}
+	}
+	if _, err := r.ni.MEAppend(controlPT, &portals.ME{
+		UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+	}, portals.PriorityList, 0); err != nil {
+		return nil, err
+	}
+	if r.controls, err = r.ni.MDBind(&portals.MD{}); err != nil {
+		return nil, err
 	}
 	if w.o.Matching == Offload {
 		r.form, err = newOffload(r)
@@ -93,11 +114,8 @@ func newRank(w *World, p *runtime.Proc) (*Rank, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.buffers = make([]buffer, w.buffers(r.Rank()))
-	for i := range r.buffers {
-		r.buffers[i].index = i
-		r.buffers[i].addr, _ = p.Alloc(w.o.BufferBytes)
-		if err := r.link(i); err != nil {
+	for range w.buffers(r.Rank()) {
+		if err := r.addBuffer(); err != nil {
 			return nil, err
 		}
 	}
@@ -205,8 +223,7 @@ func (r *Rank) Isend(addr uint64, n, target int, tag uint32) (*Request, error) {
 		return nil, fmt.Errorf("mpi: rank %d: send of %d B to %d with tag %d: expected at most %d B, a rank below %d, and no wildcard",
 			r.Rank(), n, target, tag, min(maxMessage, int(r.ni.Limits().MaxMsgSize)), r.Size())
 	}
-	m, err := r.region(addr, n)
-	if err != nil {
+	if _, err := r.region(addr, n); err != nil {
 		return nil, err
 	}
 	q := r.newRequest()
@@ -216,18 +233,60 @@ func (r *Rank) Isend(addr uint64, n, target int, tag uint32) (*Request, error) {
 	r.stats.Sent++
 	r.stats.SentBytes += int64(n)
 	if n > r.world.o.Eager {
-		return q, r.sendLarge(q, target)
+		if err := r.expose(q, target); err != nil {
+			return nil, err
+		}
 	}
-	return q, r.put(m.md, addr-m.addr, n, target, q, false)
+	l, err := r.newLetter(q, target)
+	if err != nil {
+		return nil, err
+	}
+	return q, r.dispatch(l)
 }
 
-func (r *Rank) put(md portals.Handle, local uint64, n, target int, q *Request, large bool) error {
-	return r.ni.Put(md, local, uint64(n), portals.NoAck, portals.PhysID(uint32(target), 0), messagePT,
-		matchBits(r.Rank(), q.status.Tag), 0, ptrRequest|uint64(q.id), headerData(q.length, q.status.Sequence, large))
+// put sends a message, or the announcement of a large one.
+func (r *Rank) put(l *letter) error {
+	md, local, n := l.md, uint64(0), len(l.data)
+	if l.large {
+		n = matching.AnnouncementSize + r.world.first
+	}
+	if !l.large || r.world.first == 0 {
+		addr, err := r.place(l)
+		if err != nil {
+			return err
+		}
+		m, err := r.region(addr, n)
+		if err != nil {
+			return err
+		}
+		md, local = m.md, addr-m.addr
+	}
+	l.underway = true
+	return r.ni.Put(md, local, uint64(n), portals.Ack, portals.PhysID(uint32(l.target), 0), messagePT,
+		matchBits(r.Rank(), l.status.Tag), 0, ptrLetter|uint64(l.id), headerData(l.status.Bytes, l.status.Sequence, l.large))
 }
 
-// sendLarge exposes the data and announces it. GET says that all of it has left.
-func (r *Rank) sendLarge(q *Request, target int) error {
+// place is where the bytes of a letter are: in the memory of its send, or, when that is over and has other bytes, in the letter's own.
+func (r *Rank) place(l *letter) (addr uint64, err error) {
+	switch {
+	case l.large:
+		return l.q.slot, nil
+	case l.q != nil:
+		return l.q.addr, nil
+	}
+	if l.own == 0 || l.room < len(l.data) {
+		if l.own, _, err = r.alloc(len(l.data), portals.OptMDEventSendDisable); err != nil {
+			return 0, err
+		}
+		l.room = len(l.data)
+	}
+	b, err := r.bytes(l.own, len(l.data))
+	copy(b, l.data)
+	return l.own, err
+}
+
+// expose lets the target get the data of a large message, and writes its announcement. GET says that all of it has left.
+func (r *Rank) expose(q *Request, target int) error {
 	r.exposed++
 	r.overhead()
 	_, err := r.ni.MEAppend(exposedPT, &portals.ME{
@@ -240,21 +299,13 @@ func (r *Rank) sendLarge(q *Request, target int) error {
 	if err := r.announcement(q); err != nil {
 		return err
 	}
-	first := r.world.first
-	if first == 0 {
-		m, err := r.region(q.slot, matching.AnnouncementSize)
-		if err != nil {
-			return err
-		}
-		return r.put(m.md, q.slot-m.addr, matching.AnnouncementSize, target, q, true)
+	if r.world.first == 0 {
+		return nil
 	}
-	q.md, err = r.ni.MDBind(&portals.MD{Options: portals.OptMDIOVec | portals.OptMDEventSendDisable, IOVec: []portals.IOVec{
-		{Base: q.slot, Length: matching.AnnouncementSize}, {Base: q.addr, Length: uint64(first)},
+	q.md, err = r.ni.MDBind(&portals.MD{EQ: r.eq, Options: portals.OptMDIOVec | portals.OptMDEventSendDisable, IOVec: []portals.IOVec{
+		{Base: q.slot, Length: matching.AnnouncementSize}, {Base: q.addr, Length: uint64(r.world.first)},
 	}})
-	if err != nil {
-		return err
-	}
-	return r.put(q.md, 0, matching.AnnouncementSize+first, target, q, true)
+	return err
 }
 
 // slotsAtOnce is for how many announcements memory is registered at a time.
@@ -296,5 +347,8 @@ func (r *Rank) Irecv(addr uint64, n, source int, tag uint32) (*Request, error) {
 	q := r.newRequest()
 	q.receives, q.addr, q.length = true, addr, n
 	q.bits, q.ignore = criterion(source, tag)
-	return q, r.form.post(q)
+	if err := r.form.post(q); err != nil {
+		return nil, err
+	}
+	return q, r.advanced()
 }

@@ -74,7 +74,8 @@ func (w *World) buffers(rank int) int {
 	return int(min(int64(w.o.Buffers), bytes/used+1))
 }
 
-// Spawn starts f as the program of a rank. The run ends with its error, if it returns one.
+// Spawn starts f as the program of a rank. The run ends with its error, if it returns one. When it returns nil the rank stays, as in
+// MPI_Finalize, until all that it has sent is acknowledged.
 func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 	return w.c.Spawn(rank, "rank", func(p *runtime.Proc) error {
 		r, err := newRank(w, p)
@@ -82,12 +83,15 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 			return fmt.Errorf("mpi: rank %d: %w", rank, err)
 		}
 		w.ranks[rank] = r
-		return f(r)
+		if err := f(r); err != nil {
+			return err
+		}
+		return r.finish()
 	})
 }
 
-// Run simulates until all programs have returned. A message for which a rank had no buffer, one that a NIC had no room for and a
-// handler that failed are errors, and so is all that runtime.Cluster.Run reports.
+// Run simulates until all programs have returned. A message that a NIC had no room for, one that a rank had no buffer for and that
+// was not sent again because its program had ended, and a handler that failed are errors, and so is all that runtime.Cluster.Run reports.
 func (w *World) Run(ctx context.Context) error {
 	err := w.c.Run(ctx)
 	if lost, n := w.c.LostMessages(); n > 0 {
@@ -99,7 +103,7 @@ func (w *World) Run(ctx context.Context) error {
 	return errors.Join(err, w.lost())
 }
 
-// lost reports messages that were dropped for want of a buffer.
+// lost reports messages that were refused for want of a buffer and not sent again.
 func (w *World) lost() error {
 	for i, r := range w.ranks {
 		if r == nil {
@@ -109,9 +113,9 @@ func (w *World) lost() error {
 		if err != nil {
 			return err
 		}
-		if dropped > 0 {
-			return fmt.Errorf("mpi: rank %d dropped %d messages: its %d buffers of %d B were full of messages that it had not received; it needs more",
-				i, dropped, len(r.buffers), w.o.BufferBytes)
+		if dropped -= r.known; dropped > 0 || r.disabled {
+			return fmt.Errorf("mpi: rank %d refused %d messages for good: its program has ended, and its %d buffers of %d B are full of messages that it has not received",
+				i, dropped+uint64(len(r.callers)), len(r.buffers), w.o.BufferBytes)
 		}
 	}
 	return nil
@@ -126,6 +130,8 @@ type Stats struct {
 	Unexpected  int64 // of the messages received, those that came before their receive
 	Copied      int64 // of the messages received, those that a core has copied, at least in part
 	CopiedBytes int64
+	Resent      int64 // messages that were refused because the target's buffers were full, and sent again; each time counts
+	Grown       int64 // buffers that ranks have added because all were full of messages without a receive
 }
 
 func (s *Stats) add(t Stats) {
@@ -136,6 +142,8 @@ func (s *Stats) add(t Stats) {
 	s.Unexpected += t.Unexpected
 	s.Copied += t.Copied
 	s.CopiedBytes += t.CopiedBytes
+	s.Resent += t.Resent
+	s.Grown += t.Grown
 }
 
 // Stats returns the sums over all ranks.

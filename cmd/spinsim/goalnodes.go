@@ -200,6 +200,10 @@ func writeNodesTable(out io.Writer, m *making, results []*nodes.Result) error {
 			first.Matching, first.Messages.Copied, runtime.Size(first.Messages.CopiedBytes)))
 	}
 	for _, r := range results {
+		if m := r.Messages; m.Resent > 0 {
+			t.Notes = append(t.Notes, fmt.Sprintf("%s: %d times a message was refused, because the buffers of its target were full, and sent again; ranks added %d buffers",
+				r.Matching, m.Resent, m.Grown))
+		}
 		times := slices.Sorted(slices.Values(r.Finish))
 		t.Notes = append(t.Notes, fmt.Sprintf("%s: the first rank ends at %v, half of them at %v, the last at %v (rank %d)", r.Matching,
 			times[0], times[(len(times)-1)/2], r.Max, r.MaxRank))

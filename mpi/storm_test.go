@@ -1,0 +1,98 @@
+package mpi_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// A storm on a rank whose only buffer holds one message, and which computes first and then receives in the order in which the
+// messages can least be kept: the last rank first, its last tag first. Everything arrives, whole, and the effort stays within
+// bounds: with buffers that double, a message is refused a number of times that does not grow with the storm.
+func TestStormOnOneBuffer(t *testing.T) {
+	const senders, each = 24, 20
+	for _, form := range mpi.Forms() {
+		for _, n := range []int{0, 600, 3000} { // nothing, eager, large
+			t.Run(fmt.Sprintf("%s/%d", form, n), func(t *testing.T) {
+				o := options(form)
+				o.Buffers, o.BufferBytes = 1, o.Eager+16
+				w := newWorld(t, senders+1, o, runtime.Config{})
+				for rank := 1; rank <= senders; rank++ {
+					require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error { return storm(r, each, n) }))
+				}
+				require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error { return shelter(r, senders, each, n) }))
+				require.NoError(t, w.Run(context.Background()))
+				s := w.Stats()
+				require.EqualValues(t, senders*each, s.Received)
+				if n > 0 {
+					require.Positive(t, s.Resent)
+				}
+				require.Less(t, s.Resent, int64(20*senders*each))
+				require.Less(t, s.Grown, int64(2*senders*each))
+			})
+		}
+	}
+}
+
+func storm(r *mpi.Rank, each, n int) error {
+	addr, data, err := r.Alloc(each * n)
+	if err != nil {
+		return err
+	}
+	for i := range each {
+		fill(data[i*n:][:n], mpi.Status{Source: r.Rank(), Tag: uint32(i), Sequence: uint32(i)})
+		if _, err := r.Isend(addr+uint64(i*n), n, 0, uint32(i)); err != nil {
+			return err
+		}
+	}
+	for r.Active() > 0 {
+		if _, err := r.Next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func shelter(r *mpi.Rank, senders, each, n int) error {
+	addr, data, err := r.Alloc(n)
+	if err != nil {
+		return err
+	}
+	r.Compute(100 * sim.Microsecond)
+	for rank := senders; rank > 0; rank-- {
+		for i := each - 1; i >= 0; i-- {
+			q, err := r.Irecv(addr, n, rank, uint32(i))
+			if err != nil {
+				return err
+			}
+			got, err := r.Wait(q)
+			if err != nil {
+				return err
+			}
+			want := make([]byte, n)
+			fill(want, mpi.Status{Source: rank, Tag: uint32(i), Sequence: uint32(i)})
+			if got.Source != rank || got.Tag != uint32(i) || got.Bytes != n || !bytes.Equal(want, data) {
+				return fmt.Errorf("%+v came in place of tag %d of rank %d, or its bytes differ", got, i, rank)
+			}
+		}
+	}
+	return nil
+}
+
+// Where every message finds a buffer nothing is sent twice and no control message travels.
+func TestNoFlowControlWithoutNeed(t *testing.T) {
+	for _, form := range mpi.Forms() {
+		w := newWorld(t, 2, options(form), runtime.Config{})
+		exchange(t, w, 700, true, 0, 7)
+		s := w.Stats()
+		require.Zero(t, s.Resent+s.Grown)
+		require.EqualValues(t, 3, w.Cluster().Stats().PacketsSent, "two packets of the message, its acknowledgement, and nothing else")
+	}
+}
