@@ -15,12 +15,18 @@ type pump struct {
 	ids   sim.ID
 	left  int
 	nodes int
+	ports []Port
+	took  sim.Time
 }
 
 const kindNext sim.Kind = 1
 
 func (p *pump) Handle(e *sim.Event) {
+	if e.Kind == KindReady {
+		return
+	}
 	if e.Kind == KindArrive {
+		p.ports[e.A&nodeMask].Release(Unpack(e))
 		if p.left--; p.left == 0 {
 			p.eng.Stop()
 		}
@@ -28,19 +34,24 @@ func (p *pump) Handle(e *sim.Event) {
 	}
 	scattered := (uint64(e.Dst)<<32 + e.A) * 0x9e3779b97f4a7c15 >> 32
 	dst := int32(scattered * uint64(p.nodes) >> 32)
-	free := p.f.Inject(Packet{Src: int32(e.Dst - p.ids), Dst: dst, Bytes: 4096, Ref: p})
-	p.eng.Post(free+free-e.Time, e.Dst, e.Dst, kindNext, e.A+1, 0, nil)
+	src := int32(e.Dst - p.ids)
+	if !p.ports[src].Ready(Requests) { // with bounded buffers: next time
+		p.eng.Post(e.Time+p.took, e.Dst, e.Dst, kindNext, e.A, 0, nil)
+		return
+	}
+	p.ports[src].Send(Packet{Src: src, Dst: dst, Bytes: 4096, Ref: p})
+	p.eng.Post(e.Time+2*p.took, e.Dst, e.Dst, kindNext, e.A+1, 0, nil)
 }
 
 func newPump(tb testing.TB, spec Spec, nodes int) *pump {
-	p := &pump{eng: sim.New(1), nodes: nodes}
+	p := &pump{eng: sim.New(1), nodes: nodes, took: spec.Occupied(4096)}
 	var err error
 	if p.f, err = New(p.eng, spec, nodes); err != nil {
 		tb.Fatal(err)
 	}
 	p.ids = p.eng.AddGroup(nodes, func(i int) string { return fmt.Sprintf("Node[%d]", i) }, p)
 	for i := range nodes {
-		p.f.Attach(i, p.ids+sim.ID(i))
+		p.ports = append(p.ports, p.f.Attach(i, p.ids+sim.ID(i)))
 		p.eng.Post(sim.Time(i), p.ids+sim.ID(i), p.ids+sim.ID(i), kindNext, uint64(i), 0, nil)
 	}
 	p.run(tb, 20*nodes)

@@ -6,83 +6,109 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-func (t *tree) Latency(src, dst int, bytes int32) sim.Time {
-	total := int64(bytes) + int64(t.spec.Header)
-	near, far := t.spec.bits(t.spec.Rate, total), t.spec.bits(t.switchRate, total)
-	turn := t.turn(uint32(src), uint32(dst))
-	hops := sim.Time(2*turn + 1)
-	latency := hops*t.spec.Switch + (hops+1)*t.spec.Wire + t.behind + t.padding(total)
-	switch {
-	case t.spec.StoreAndForward:
-		return latency + 2*near + (hops-1)*far
-	case turn == 0:
-		return latency + near
-	default:
-		// Whichever of two links in a row is faster waits for the other.
-		return latency + near + max(near-far, far-near)
+// Latency walks the path as a lone packet does.
+func (n *network) Latency(src, dst int, bytes int32) sim.Time {
+	total := int64(bytes) + int64(n.spec.Header)
+	in := n.spec.bits(n.spec.Rate, total)
+	start, end := sim.Time(0), in
+	wire := n.spec.Wire
+	n.walk(src, dst, func(link int) {
+		w := n.wirings[n.kinds[link]]
+		length := n.spec.bits(w.rate, total)
+		if n.spec.StoreAndForward {
+			start = end
+		}
+		start += wire + n.spec.Switch
+		if !n.spec.StoreAndForward {
+			start += max(0, in-length)
+		}
+		in, end, wire = length, start+length, w.wire
+	})
+	_, b := (&Packet{Bytes: bytes}).words()
+	return end + wire + n.behind + n.padding(b)
+}
+
+// walk calls f with each switch's link of a path.
+func (n *network) walk(src, dst int, f func(link int)) {
+	for s := n.topo.Home(src); ; {
+		i, _ := n.topo.Route(s, src, dst)
+		f(i)
+		if n.links[i].last() {
+			return
+		}
+		s = n.links[i].end()
 	}
 }
 
-func (t *tree) Path(src, dst int) []Hop {
-	turn := t.turn(uint32(src), uint32(dst))
-	path := []Hop{{nodeLink(src), 0, t.spec.Wire, t.spec.Rate}}
-	for hop := 0; hop <= 2*turn; hop++ {
-		level, out, up := t.route(turn, hop, uint32(dst))
-		from, rate := dst, t.switchRate
-		if up {
-			from = src
-		}
-		if hop == 2*turn {
-			rate = t.spec.Rate
-		}
-		id := t.at(level, uint32(from), uint32(dst))
-		path = append(path, Hop{t.portName(level, int(id-t.levels[level].first), int(out)), t.spec.Switch, t.spec.Wire, rate})
-	}
-	path[len(path)-1].Wait += t.behind
+// hops returns the number of links of a path.
+func (n *network) hops(src, dst int) int {
+	count := 1
+	n.walk(src, dst, func(int) { count++ })
+	return count
+}
+
+func (n *network) Path(src, dst int) []Hop {
+	path := []Hop{{nodeLink(src), 0, n.spec.Wire, n.spec.Rate}}
+	n.walk(src, dst, func(link int) {
+		w := n.wirings[n.kinds[link]]
+		path = append(path, Hop{n.topo.LinkName(link), n.spec.Switch, w.wire, w.rate})
+	})
+	path[len(path)-1].Wait += n.behind
 	return path
 }
 
-func (t *tree) Links() []LinkStats {
+func (n *network) Links() []LinkStats {
 	var all []LinkStats
-	add := func(p *port, rate sim.Rate, name func() string) {
-		if p.packets > 0 {
-			all = append(all, LinkStats{name(), p.packets, p.bytes, rate.Time(p.bytes), p.maxWait, rate.Bytes(p.maxWait)})
+	add := func(l *link, rate sim.Rate, k int, name func() string) {
+		packets := int64(n.wraps[k])<<32 + int64(l.packets)
+		if packets == 0 {
+			return
 		}
-	}
-	for i := range t.nodes {
-		add(&t.nodes[i].tx, t.spec.Rate, func() string { return nodeLink(i) })
-	}
-	for level := range t.levels {
-		l := &t.levels[level]
-		for i := range l.count * l.width {
-			rate := t.switchRate
-			if level == 0 && !t.isUp(level, i%l.width) {
-				rate = t.spec.Rate
-			}
-			add(&t.ports[l.firstPort+i], rate, func() string { return t.portName(level, i/l.width, i%l.width) })
+		s := LinkStats{name(), packets, l.bytes, rate.Time(l.bytes), l.maxWait, rate.Bytes(l.maxWait), 0}
+		for i := range n.perLink {
+			lane := &n.lanes[k*n.perLink+i]
+			s.MaxBuffer = max(s.MaxBuffer, lane.size-lane.low)
 		}
+		all = append(all, s)
+	}
+	for i := range n.ports {
+		add(&n.ports[i].link, n.spec.Rate, len(n.links)+i, func() string { return nodeLink(i) })
+	}
+	for i := range n.links {
+		l := &n.links[i]
+		add(l, n.wirings[n.kinds[i]].rate, i, func() string { return n.topo.LinkName(i) })
 	}
 	return all
 }
 
-func (t *tree) isUp(level, port int) bool { return level < len(t.levels)-1 && port >= int(t.half) }
+func (n *network) Losses() ([]Loss, int) {
+	if n.damage == nil {
+		return nil, 0
+	}
+	return n.damage.list()
+}
+
+// lineName names a link by number, those of switches before those of nodes.
+func (n *network) lineName(i int) string {
+	if i < len(n.links) {
+		return n.topo.LinkName(i)
+	}
+	return nodeLink(i - len(n.links))
+}
+
+// lineNamed returns the number of a link, -1 if there is none of that name.
+func (n *network) lineNamed(name string) int {
+	for i := range n.ports {
+		if nodeLink(i) == name {
+			return len(n.links) + i
+		}
+	}
+	for i := range n.links {
+		if n.topo.LinkName(i) == name {
+			return i
+		}
+	}
+	return -1
+}
 
 func nodeLink(n int) string { return fmt.Sprintf("Node[%d].Tx", n) }
-
-// switchName names the s-th switch, counted through all levels from 0.
-func (t *tree) switchName(s int) string {
-	l := 0
-	for s >= t.levels[l].count {
-		s -= t.levels[l].count
-		l++
-	}
-	return fmt.Sprintf("Switch[%d][%d]", l, s)
-}
-
-// portName names a port of the s-th switch of a level.
-func (t *tree) portName(level, s, port int) string {
-	if t.isUp(level, port) {
-		return fmt.Sprintf("Switch[%d][%d].Up[%d]", level, s, port-int(t.half))
-	}
-	return fmt.Sprintf("Switch[%d][%d].Down[%d]", level, s, port)
-}

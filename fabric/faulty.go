@@ -8,54 +8,84 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// FaultSpec says how often what goes wrong. The chances are of one packet, each
-// from 0 to 1 and together at most 1: a packet suffers one fault at most.
+// FaultSpec says how often what goes wrong. The chances are of one packet on its whole way, each
+// from 0 to 1 and together at most 1: a packet suffers one fault at most. It is lost or damaged on one of the links of its path, any of them
+// with the same chance (of paths of more than 1024 links: of the first 1024).
 type FaultSpec struct {
-	Drop      float64 `yaml:"drop,omitempty"`
+	Loss      float64 `yaml:"loss,omitempty"`
+	Corrupt   float64 `yaml:"corrupt,omitempty"`
 	Duplicate float64 `yaml:"duplicate,omitempty"`
 	Delay     float64 `yaml:"delay,omitempty"`
-	Corrupt   float64 `yaml:"corrupt,omitempty"`
 	// MaxDelay bounds how much later a delayed packet, or the second copy of a
-	// duplicated one, arrives: evenly from 1 ps to MaxDelay.
+	// duplicated one, arrives: evenly from 1 ps to MaxDelay, at most 1 s.
 	MaxDelay sim.Time `yaml:"max_delay,omitempty"`
-	// Only, if set, spares the packets for which it is false.
+	// Down are the times in which a link or a node carries nothing: packets that pass it then are lost.
+	Down []Down `yaml:"down,omitempty"`
+	// Only, if set, spares the packets for which it is false; not from what is down.
 	Only func(Packet) bool `yaml:"-"`
+}
+
+// Down is a time in which a link, by its name, or a node, with its links in both directions, is down.
+type Down struct {
+	Link string   `yaml:"link,omitempty"`
+	Node *int     `yaml:"node,omitempty"`
+	From sim.Time `yaml:"from"`
+	To   sim.Time `yaml:"to"` // the link is up again
+}
+
+// IsZero reports whether nothing goes wrong.
+func (s FaultSpec) IsZero() bool {
+	return s.Loss == 0 && s.Corrupt == 0 && s.Duplicate == 0 && s.Delay == 0 && len(s.Down) == 0
 }
 
 // Validate reports everything wrong with s, each with the field's name in the
 // profile.
 func (s *FaultSpec) Validate() error {
 	var errs []error
-	sum := 0.0
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	sum, legal := 0.0, true
 	for _, c := range []struct {
 		field  string
 		chance float64
-	}{{"drop", s.Drop}, {"duplicate", s.Duplicate}, {"delay", s.Delay}, {"corrupt", s.Corrupt}} {
+	}{{"loss", s.Loss}, {"corrupt", s.Corrupt}, {"duplicate", s.Duplicate}, {"delay", s.Delay}} {
 		if !(c.chance >= 0 && c.chance <= 1) {
-			errs = append(errs, fmt.Errorf("%s: want a chance from 0 to 1, got %v", c.field, c.chance))
+			wrong("%s: want a chance from 0 to 1, got %v", c.field, c.chance)
+			legal = false
 		}
 		sum += c.chance
 	}
-	if sum > 1 {
-		errs = append(errs, fmt.Errorf("drop, duplicate, delay, corrupt: want a sum of at most 1, got %v", sum))
+	if legal && sum > 1 {
+		wrong("loss, corrupt, duplicate, delay: want a sum of at most 1, got %v", sum)
 	}
-	if s.MaxDelay < 1 && s.Delay+s.Duplicate > 0 {
-		errs = append(errs, fmt.Errorf("max_delay: want more than 0 s with delay or duplicate, got %v", s.MaxDelay))
+	if late := s.Delay > 0 || s.Duplicate > 0; s.MaxDelay < 0 || s.MaxDelay > MaxTime || late && s.MaxDelay == 0 {
+		wrong("max_delay: want 1 ps to %v with delay or duplicate, got %v", MaxTime, s.MaxDelay)
+	}
+	for i, d := range s.Down {
+		switch {
+		case (d.Link == "") == (d.Node == nil):
+			wrong("down[%d]: want either link, such as Node[0].Tx, or node, a number", i)
+		case d.From < 0:
+			wrong("down[%d].from: want at least 0 s, got %v", i, d.From)
+		case d.To <= d.From:
+			wrong("down[%d].to: want a time after from, %v, got %v", i, d.From, d.To)
+		}
 	}
 	return errors.Join(errs...)
 }
 
 // FaultCounts is how many packets suffered what.
-type FaultCounts struct{ Dropped, Duplicated, Delayed, Corrupted int64 }
+type FaultCounts struct{ Lost, Corrupted, Duplicated, Delayed int64 }
 
-// Faulty is a fabric that spoils packets as they reach their destination, after
-// they took their time on every link. What it does follows from the engine's
-// seed and, for each node, from the packets that arrive there.
+// Faulty is a fabric that spoils packets. What becomes of a packet follows from the engine's seed and, for each node, from the packets
+// that it sends and that arrive there: nodes share nothing. A lost packet has taken its time on every link before the one on which it is
+// lost, and on that one; the others arrive as they would have, or later.
 type Faulty struct {
 	Fabric
 	eng    *sim.Engine
 	spec   FaultSpec
-	counts FaultCounts
+	net    *network // nil: a fabric of somebody else's, whose packets are lost and damaged as they arrive
+	damage *damage
+	counts []FaultCounts // of those that arrived, per node
 }
 
 // NewFaulty returns inner with faults. It must be in place before nodes attach.
@@ -63,65 +93,195 @@ func NewFaulty(eng *sim.Engine, inner Fabric, spec FaultSpec) (*Faulty, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, fmt.Errorf("faults: %w", err)
 	}
-	return &Faulty{Fabric: inner, eng: eng, spec: spec}, nil
+	f := &Faulty{Fabric: inner, eng: eng, spec: spec, net: networkOf(inner), counts: make([]FaultCounts, inner.Nodes())}
+	if f.net == nil {
+		if len(spec.Down) > 0 {
+			return nil, errors.New("faults: down: the links of this fabric cannot be down")
+		}
+		f.damage = newDamage(inner.Nodes())
+		return f, nil
+	}
+	if f.net.damage == nil {
+		f.net.damage = newDamage(len(f.net.ports) + len(f.net.links))
+	}
+	for i, d := range spec.Down {
+		if err := f.net.breakLinks(d); err != nil {
+			return nil, fmt.Errorf("faults: down[%d]: %w", i, err)
+		}
+	}
+	return f, nil
+}
+
+// Unwrap returns the fabric within.
+func (f *Faulty) Unwrap() Fabric { return f.Fabric }
+
+// networkOf finds the network within decorators, nil if there is none.
+func networkOf(f Fabric) *network {
+	for {
+		if n, is := f.(*network); is {
+			return n
+		}
+		d, is := f.(interface{ Unwrap() Fabric })
+		if !is {
+			return nil
+		}
+		f = d.Unwrap()
+	}
 }
 
 // Counts returns what was done so far.
-func (f *Faulty) Counts() FaultCounts { return f.counts }
+func (f *Faulty) Counts() (all FaultCounts) {
+	for _, c := range f.counts {
+		all.Duplicated += c.Duplicated
+		all.Delayed += c.Delayed
+		all.Corrupted += c.Corrupted
+		all.Lost += c.Lost
+	}
+	if f.net != nil {
+		lost, damaged := f.net.damage.totals()
+		all.Lost, all.Corrupted = lost, damaged
+	}
+	return all
+}
+
+// Losses returns the packets that were lost or damaged.
+func (f *Faulty) Losses() ([]Loss, int) {
+	if f.net != nil {
+		return f.Fabric.Losses()
+	}
+	list, n := f.Fabric.Losses()
+	own, more := f.damage.list()
+	return sortLosses(append(list, own...)), n + more
+}
 
 // Attach makes the actor id receive what faults leave of what arrives at node.
-func (f *Faulty) Attach(node int, id sim.ID) {
-	rng := f.eng.Rand("fabric.faults", node)
-	f.eng.Wrap(id, func(a sim.Actor) sim.Actor { return &spoiler{a, f, rng} })
-	f.Fabric.Attach(node, id)
+func (f *Faulty) Attach(node int, id sim.ID) Port {
+	s := &spoiler{f: f, node: node, rng: f.eng.Rand("fabric.faults.delay", node)}
+	f.eng.Wrap(id, func(a sim.Actor) sim.Actor { s.actor = a; return s })
+	s.port = f.Fabric.Attach(node, id)
+	return &faultyPort{s.port, f, f.eng.Rand("fabric.faults", node)}
+}
+
+// fate is what becomes of a packet: in the lower bits the number of the link of its path at which it does, above them what.
+type fate uint32
+
+const (
+	hopBits = 10
+	hopMask = 1<<hopBits - 1
+
+	fateLost fate = iota << hopBits
+	fateCorrupt
+	fateDuplicate
+	fateDelay
+	fateDamaged // it was damaged on the way
+	fateCopy    // it is the second of a duplicated packet
+)
+
+func (f fate) what() fate { return f &^ hopMask }
+
+func (f fate) word() uint64 { return uint64(f&hopMask)<<nodeBits | uint64(f>>hopBits)<<(32+nodeBits) }
+
+func fateOf(a uint64) fate {
+	return fate(a>>nodeBits&hopMask) | fate(a>>(32+nodeBits))<<hopBits
+}
+
+// faultyPort decides what becomes of the packets that a node sends.
+type faultyPort struct {
+	Port
+	f   *Faulty
+	rng *rand.Rand
+}
+
+func (p *faultyPort) Send(pk Packet) {
+	if spec := &p.f.spec; pk.fate == 0 && (spec.Only == nil || spec.Only(pk)) {
+		pk.fate = p.draw(&pk)
+	}
+	p.Port.Send(pk)
+}
+
+func (p *faultyPort) draw(pk *Packet) fate {
+	spec := &p.f.spec
+	x := p.rng.Float64()
+	if x -= spec.Loss; x < 0 {
+		return fateLost | p.place(pk)
+	}
+	if x -= spec.Corrupt; x < 0 {
+		return fateCorrupt | p.place(pk)
+	}
+	if x -= spec.Duplicate; x < 0 {
+		return fateDuplicate
+	}
+	if x -= spec.Delay; x < 0 {
+		return fateDelay
+	}
+	return 0
+}
+
+// place draws the link at which a packet meets its fate.
+func (p *faultyPort) place(pk *Packet) fate {
+	if p.f.net == nil {
+		return 0
+	}
+	return fate(p.rng.IntN(min(hopMask+1, p.f.net.hops(int(pk.Src), int(pk.Dst)))))
+}
+
+// Release gives back the credit of a packet; a copy has taken none.
+func (p *faultyPort) Release(pk Packet) {
+	if pk.fate.what() != fateCopy {
+		p.Port.Release(pk)
+	}
 }
 
 // spoiler stands before an attached actor.
 type spoiler struct {
 	actor sim.Actor
+	port  Port
 	f     *Faulty
+	node  int
 	rng   *rand.Rand
+	event sim.Event
 }
 
 func (s *spoiler) Handle(e *sim.Event) {
-	spec, counts := &s.f.spec, &s.f.counts
-	switch {
-	case e.Kind == kindAgain:
-		late := *e
-		late.Kind = KindArrive
-		s.actor.Handle(&late)
+	if e.Kind == kindAgain {
+		s.event = *e
+		s.event.Kind = KindArrive
+		s.actor.Handle(&s.event)
 		return
-	case e.Kind != KindArrive || spec.Only != nil && !spec.Only(Unpack(e)):
+	}
+	if e.Kind != KindArrive || e.A&fateMask == 0 {
 		s.actor.Handle(e)
 		return
 	}
-	x := s.rng.Float64()
-	if x -= spec.Drop; x < 0 {
-		counts.Dropped++
+	counts := &s.f.counts[s.node]
+	s.event = *e
+	s.event.A &^= fateMask
+	switch fateOf(e.A).what() {
+	case fateLost: // on a fabric of somebody else's
+		counts.Lost++
+		s.f.damage.record(s.node, Loss{e.Time, "", "loss", false, Unpack(&s.event)})
+		s.port.Release(Unpack(&s.event))
 		return
-	}
-	if x -= spec.Duplicate; x < 0 {
-		counts.Duplicated++
-		s.again(e)
-		s.actor.Handle(e)
-		return
-	}
-	if x -= spec.Delay; x < 0 {
-		counts.Delayed++
-		s.again(e)
-		return
-	}
-	if x -= spec.Corrupt; x < 0 {
+	case fateCorrupt:
 		counts.Corrupted++
-		bad := *e
-		bad.Kind = KindCorrupt
-		s.actor.Handle(&bad)
+		s.f.damage.record(s.node, Loss{e.Time, "", "corrupt", true, Unpack(&s.event)})
+		s.event.Kind = KindCorrupt
+	case fateDamaged:
+		s.event.Kind = KindCorrupt
+	case fateDuplicate:
+		counts.Duplicated++
+		s.again(e, s.event.A|fateCopy.word())
+	case fateDelay:
+		counts.Delayed++
+		s.again(e, s.event.A)
 		return
+	default:
+		s.event.A = e.A
 	}
-	s.actor.Handle(e)
+	s.actor.Handle(&s.event)
 }
 
-func (s *spoiler) again(e *sim.Event) {
+func (s *spoiler) again(e *sim.Event, a uint64) {
 	at := e.Time + 1 + sim.Time(s.rng.Int64N(int64(s.f.spec.MaxDelay)))
-	s.f.eng.Post(at, e.Dst, e.Dst, kindAgain, e.A, e.B, e.P)
+	s.f.eng.Post(at, e.Dst, e.Dst, kindAgain, a, e.B, e.P)
 }

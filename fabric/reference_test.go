@@ -24,88 +24,111 @@ type journey struct {
 	done  sim.Time
 }
 
-// stage puts links in an order in which every path crosses them: nodes, up,
-// down.
-func stage(link string) int {
-	var level, index int
-	var direction string
-	if _, err := fmt.Sscanf(link, "Switch[%d][%d].%s", &level, &index, &direction); err != nil {
-		return -1
+// senders returns the ID of what sends on each link.
+func (s *sink) senders() map[string]sim.ID {
+	n := networkOf(s.f)
+	ids := map[string]sim.ID{}
+	for i := range n.ports {
+		ids[nodeLink(i)] = s.first + sim.ID(i)
 	}
-	if direction[0] == 'U' {
-		return level
+	for i := range n.links {
+		ids[n.topo.LinkName(i)] = n.first + sim.ID(n.topo.Link(i).From)
 	}
-	return 1000 - level
+	return ids
 }
 
-// element returns the ID of what sends on a link.
-func (s *sink) element(link string) sim.ID {
-	for id := range s.first + sim.ID(s.f.Nodes()) {
-		name := s.eng.Name(id)
-		if len(link) > len(name) && link[:len(name)+1] == name+"." {
-			return id
-		}
-	}
-	panic("no element sends on " + link)
-}
-
-// recompute is the dumb model: link after link, all packets that ever use it, in
-// the order of coming, each starting when it is there and the link is free.
+// recompute is the dumb model: of all packets the one whose head is first at its next link, of those of one time in the order of events, takes
+// that link when it is there and the link is free.
 func recompute(s *sink, spec Spec, all []*journey) {
+	senders, free, posted := s.senders(), map[string]sim.Time{}, map[sim.ID]int{}
+	before := func(a, b *journey) bool {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(senders[a.path[a.hop].Link], senders[b.path[b.hop].Link]),
+			cmp.Compare(a.from, b.from), cmp.Compare(a.order, b.order)) < 0
+	}
 	for {
-		var link string
-		for _, j := range all {
-			if j.hop < len(j.path) && (link == "" || stage(j.path[j.hop].Link) < stage(link)) {
-				link = j.path[j.hop].Link
+		var j *journey
+		for _, other := range all {
+			if other.hop < len(other.path) && (j == nil || before(other, j)) {
+				j = other
 			}
 		}
-		if link == "" {
+		if j == nil {
 			return
 		}
-		var users []*journey
-		for _, j := range all {
-			if j.hop < len(j.path) && j.path[j.hop].Link == link {
-				users = append(users, j)
-			}
+		hop := j.path[j.hop]
+		length := hop.Rate.Time(int64(j.p.Bytes) + int64(spec.Header))
+		start := max(j.at, free[hop.Link])
+		if j.hop > 0 && !spec.StoreAndForward {
+			start = max(start, j.at+j.in-length)
 		}
-		slices.SortFunc(users, func(a, b *journey) int {
-			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.from, b.from), cmp.Compare(a.order, b.order))
-		})
-		sender, free := s.element(link), sim.Time(0)
-		for i, j := range users {
-			hop := j.path[j.hop]
-			length := hop.Rate.Time(int64(j.p.Bytes) + int64(spec.Header))
-			start := max(j.at, free)
-			if j.hop > 0 && !spec.StoreAndForward {
-				start = max(free, j.at+j.in-length, j.at)
-			}
-			free = start + length
-			j.at, j.done = start+hop.Wire, free+hop.Wire
-			if j.hop == 0 { // the node's own link
-				free = max(free, start+spec.Gap)
-			}
-			if spec.StoreAndForward {
-				j.at = j.done
-			}
-			j.at += spec.Switch
-			j.in, j.from, j.order = length, sender, i
-			j.hop++
+		end := start + length
+		j.at, j.done = start+hop.Wire, end+hop.Wire
+		free[hop.Link] = end
+		if j.hop == 0 { // the node's own link
+			free[hop.Link] = max(end, start+spec.Gap)
 		}
+		if spec.StoreAndForward {
+			j.at = j.done
+		}
+		j.at += spec.Switch
+		j.in, j.from = length, senders[hop.Link]
+		j.order = posted[j.from]
+		posted[j.from]++
+		j.hop++
 	}
 }
 
 func drawSpec(t *rapid.T) (Spec, int) {
 	spec := spinDis()
-	spec.Radix = rapid.SampledFrom([]int{0, 4, 6, 36}).Draw(t, "radix")
-	if spec.Radix == 0 {
-		spec.Kind = Crossbar
+	nodes := rapid.IntRange(1, 40).Draw(t, "nodes")
+	switch spec.Kind = rapid.SampledFrom([]string{FatTree, Crossbar, Torus, File}).Draw(t, "kind"); spec.Kind {
+	case FatTree:
+		spec.Radix = rapid.SampledFrom([]int{4, 6, 36}).Draw(t, "radix")
+	case Torus:
+		spec.Dims = rapid.SliceOfN(rapid.IntRange(1, 5), 1, 3).Draw(t, "dims")
+		nodes = 1
+		for _, d := range spec.Dims {
+			nodes *= d
+		}
+		nodes = rapid.IntRange((nodes+1)/2, nodes).Draw(t, "nodes of the torus")
+	case File:
+		spec.Topology = drawPlan(t, nodes)
 	}
 	spec.Gap = sim.Time(rapid.IntRange(0, 60000).Draw(t, "gap"))
 	spec.StoreAndForward = rapid.Bool().Draw(t, "store and forward")
 	spec.Header = rapid.Int32Range(1, 40).Draw(t, "header")
 	spec.Rate = sim.NewRate(sim.Time(rapid.IntRange(1, 100).Draw(t, "ps")), rapid.Int64Range(1, 3).Draw(t, "per"))
 	spec.SwitchRate = sim.NewRate(sim.Time(rapid.IntRange(0, 100).Draw(t, "switch ps")), 1)
-	return spec, rapid.IntRange(1, 40).Draw(t, "nodes")
+	return spec, nodes
+}
+
+// drawPlan draws a connected network.
+func drawPlan(t *rapid.T, nodes int) (p Plan) {
+	count := rapid.IntRange(1, 8).Draw(t, "switches")
+	name := func(i int) string { return fmt.Sprintf("s%d", i) }
+	cable := func(from, to int) {
+		l := PlanLink{From: name(from), To: name(to)}
+		if rapid.Bool().Draw(t, "own wire") {
+			l.Wire, l.Rate = sim.Time(rapid.IntRange(1, 50000).Draw(t, "wire")), sim.NewRate(sim.Time(rapid.IntRange(1, 50).Draw(t, "rate")), 1)
+		}
+		p.Links = append(p.Links, l)
+	}
+	for i := range count {
+		p.Switches = append(p.Switches, PlanSwitch{Name: name(i)})
+		if i > 0 {
+			cable(rapid.IntRange(0, i-1).Draw(t, "parent"), i)
+		}
+	}
+	if count > 1 {
+		for range rapid.IntRange(0, 8).Draw(t, "more cables") {
+			from := rapid.IntRange(0, count-1).Draw(t, "from")
+			cable(from, (from+rapid.IntRange(1, count-1).Draw(t, "to"))%count)
+		}
+	}
+	for range nodes {
+		p.Nodes = append(p.Nodes, PlanNodes{At: name(rapid.IntRange(0, count-1).Draw(t, "at"))})
+	}
+	return p
 }
 
 // Random traffic arrives when the dumb model says, to the picosecond: each packet
@@ -143,12 +166,16 @@ func TestRandomTrafficAgainstTheReference(t *testing.T) {
 			}
 			last[pair] = a
 		}
+		toNode := map[string]bool{}
+		for _, j := range all {
+			toNode[j.path[len(j.path)-1].Link] = true
+		}
 		var injected, delivered int64
 		for _, l := range s.f.Links() {
 			switch {
 			case l.Name[0] == 'N':
 				injected += l.Packets
-			case stage(l.Name) == 1000:
+			case toNode[l.Name]:
 				delivered += l.Packets
 			}
 		}
@@ -163,7 +190,9 @@ func TestLatencyOfALonePacket(t *testing.T) {
 		s := build(t, spec, nodes, nil)
 		node := rapid.Int32Range(0, int32(nodes)-1)
 		p := Packet{Src: node.Draw(t, "src"), Dst: node.Draw(t, "dst"), Bytes: rapid.Int32Range(0, 4096).Draw(t, "bytes")}
-		free := s.f.Inject(p)
+		var free sim.Time
+		s.f.Watch(func(_ Packet, _, to sim.Time) { free = to })
+		s.ports[p.Src].Send(p)
 		require.Equal(t, max(spec.Gap, spec.Rate.Time(int64(p.Bytes+spec.Header))), free)
 		require.Equal(t, s.f.Latency(int(p.Src), int(p.Dst), p.Bytes), s.run(t)[0].at)
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/internal/size"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -11,6 +12,8 @@ import (
 const (
 	FatTree  = "fat-tree"
 	Crossbar = "crossbar"
+	Torus    = "torus"
+	File     = "file"
 )
 
 // MaxNodes is the largest number of nodes of a fabric.
@@ -20,16 +23,21 @@ const MaxNodes = 1 << 22
 const (
 	MaxTime   = sim.Second // of each of wire, switch and gap
 	MaxMTU    = 1 << 16    // bytes of a packet, and of what a link adds to it
-	maxInject = 1 << 30    // bytes that a node may have injected and not sent
+	maxInject = 1 << 30    // bytes that a node may have injected and not sent; of a buffer
+	maxDims   = 8
 )
 
 // Spec describes a fabric. It is the fabric section of a profile.
 type Spec struct {
-	// Kind is "fat-tree" or "crossbar" (one switch with a port for every node).
+	// Kind is "fat-tree", "crossbar" (one switch with a port for every node), "torus" or "file" (what Topology says).
 	Kind string `yaml:"kind"`
 	// Radix is the number of ports of a fat tree's switches: even, at least 4. A
 	// crossbar has a port for every node and does not look at it.
 	Radix int `yaml:"radix,omitempty"`
+	// Dims are the lengths of a torus's rings, 1 to 8 of them: [4, 4, 2] has 32 switches with a node each.
+	Dims []int `yaml:"dims,omitempty,flow"`
+	// Topology is the shape of a network of kind file. A profile has the name of a YAML file here, or the shape itself.
+	Topology Plan `yaml:"topology,omitempty"`
 	// Rate is how fast a node's links are in each direction: the G of LogGP, as in
 	// "20ps/B" or "400Gb/s". One packet's time is rounded to the nearest
 	// picosecond, and exact if the rate is whole picoseconds per byte. A byte takes
@@ -50,6 +58,12 @@ type Spec struct {
 	Header int32 `yaml:"header,omitempty"`
 	// MTU is the most bytes of a packet, Header not included, 1 to 65,536.
 	MTU int32 `yaml:"mtu"`
+	// Buffer is how many bytes, headers included, the buffer at the end of every link has for each class of packets and each virtual
+	// channel: one number, or one for requests and one for answers, MTU + Header to 1 GiB. A packet stays where it is until there is room
+	// for all of it in the next buffer. Absent: buffers have no end.
+	Buffer Buffers `yaml:"buffer,omitempty"`
+	// Faults is what goes wrong; see FaultSpec.
+	Faults FaultSpec `yaml:"faults,omitempty"`
 	// InjectBuffer is how many bytes, headers included, a node may have injected
 	// and not yet sent: MTU + Header to 1 GiB; 0 is no limit.
 	InjectBuffer int64 `yaml:"inject_buffer,omitempty"`
@@ -86,10 +100,51 @@ func (s *Spec) Occupied(bytes int) sim.Time {
 	return max(s.Gap, s.Serial(bytes))
 }
 
+// full is the bytes that the longest packet takes.
+func (s *Spec) full() int64 { return int64(s.MTU) + int64(s.Header) }
+
+// Buffers are bytes by class; the last number is for the other classes, too. In YAML a single number, or a list; each may have a unit.
+type Buffers []int64
+
+// UnmarshalYAML reads one size or a list of them.
+func (b *Buffers) UnmarshalYAML(unmarshal func(any) error) error {
+	var list []string
+	if err := unmarshal(&list); err != nil {
+		list = make([]string, 1)
+		if err := unmarshal(&list[0]); err != nil {
+			return errors.New("want a number of bytes such as 16KiB, or a list of one for each class")
+		}
+	}
+	*b = nil
+	for _, text := range list {
+		n, err := size.Parse(text)
+		if err != nil {
+			return err
+		}
+		*b = append(*b, n)
+	}
+	if len(*b) == 1 && (*b)[0] == 0 {
+		*b = nil
+	}
+	return nil
+}
+
+// MarshalYAML writes a single number if there is but one.
+func (b Buffers) MarshalYAML() (any, error) {
+	if len(b) == 1 {
+		return b[0], nil
+	}
+	return []int64(b), nil
+}
+
+func (s *Spec) bufferOf(c Class) int64 { return s.Buffer[min(int(c), len(s.Buffer)-1)] }
+
 // Validate reports everything wrong with s, each with the field's name in the
 // profile.
-func (s *Spec) Validate() error {
-	var errs []error
+func (s *Spec) Validate() error { return errors.Join(append(s.shape(), s.times()...)...) }
+
+// shape checks the fields that say what kind of network it is.
+func (s *Spec) shape() (errs []error) {
 	wrong := func(field, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
 	}
@@ -99,8 +154,29 @@ func (s *Spec) Validate() error {
 			wrong("radix", "want an even number from 4 to %d, got %d", MaxNodes, s.Radix)
 		}
 	case Crossbar:
+	case Torus:
+		points, legal := 1, len(s.Dims) >= 1 && len(s.Dims) <= maxDims
+		for _, d := range s.Dims {
+			legal = legal && d >= 1 && d <= MaxNodes
+			points = min(points*max(1, min(d, MaxNodes)), MaxNodes+1)
+		}
+		if !legal || points > MaxNodes {
+			wrong("dims", "want 1 to %d lengths of rings, each at least 1, of at most %d switches in all, got %v", maxDims, MaxNodes, s.Dims)
+		}
+	case File:
+		for _, err := range s.Topology.check() {
+			errs = append(errs, fmt.Errorf("topology.%w", err))
+		}
 	default:
-		wrong("kind", "want %s or %s, got %q", FatTree, Crossbar, s.Kind)
+		wrong("kind", "want %s, %s, %s or %s, got %q", FatTree, Crossbar, Torus, File, s.Kind)
+	}
+	return errs
+}
+
+// times checks all other fields.
+func (s *Spec) times() (errs []error) {
+	wrong := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
 	}
 	if s.Rate.IsZero() {
 		wrong("rate", "want a rate such as 20ps/B or 400Gb/s")
@@ -128,7 +204,31 @@ func (s *Spec) Validate() error {
 	if full := int64(s.MTU) + int64(s.Header); s.InjectBuffer != 0 && (s.InjectBuffer < full || s.InjectBuffer > maxInject) {
 		wrong("inject_buffer", "want 0 (no limit) or mtu + header = %d to %d bytes, got %d", full, maxInject, s.InjectBuffer)
 	}
-	return errors.Join(errs...)
+	return append(errs, s.pressure()...)
+}
+
+// pressure checks bounded buffers and faults.
+func (s *Spec) pressure() (errs []error) {
+	wrong := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
+	}
+	if len(s.Buffer) > Classes {
+		wrong("buffer", "want one number, or %d: for requests and for answers, got %d", Classes, len(s.Buffer))
+	}
+	for _, b := range s.Buffer {
+		if b < s.full() || b > maxInject {
+			wrong("buffer", "want room for a packet, mtu + header = %d, to %d bytes, got %d", s.full(), maxInject, b)
+		}
+	}
+	if len(s.Buffer) > 0 && (s.SwitchPerLink || s.WholePackets || s.AddGap || s.NoContention) {
+		wrong("buffer", "switch_per_link, whole_packets, add_gap and no_contention are simplifications of networks whose buffers have no end: want either them or buffer")
+	}
+	if err := s.Faults.Validate(); err != nil {
+		for _, e := range err.(interface{ Unwrap() []error }).Unwrap() { //nolint:errorlint // made by errors.Join
+			errs = append(errs, fmt.Errorf("faults.%w", e))
+		}
+	}
+	return errs
 }
 
 // New makes the fabric that spec describes, for nodes nodes, and registers its
@@ -140,5 +240,41 @@ func New(eng *sim.Engine, spec Spec, nodes int) (Fabric, error) {
 	if nodes < 1 || nodes > MaxNodes {
 		return nil, fmt.Errorf("fabric: want 1 to %d nodes, got %d", MaxNodes, nodes)
 	}
-	return newTree(eng, spec, nodes), nil
+	topo, err := spec.topology(nodes)
+	if err != nil {
+		return nil, fmt.Errorf("fabric: %w", err)
+	}
+	return newFabric(eng, spec, nodes, topo)
+}
+
+func (s *Spec) topology(nodes int) (Topology, error) {
+	switch s.Kind {
+	case Torus:
+		t := newTorus(s.Dims, nodes)
+		if nodes > t.count {
+			return nil, fmt.Errorf("dims: a torus of %v has %d nodes, too few for %d", s.Dims, t.count, nodes)
+		}
+		return t, nil
+	case File:
+		return newPlanned(&s.Topology, nodes, len(s.Buffer) > 0)
+	case Crossbar:
+		return newTree(nodes, nodes), nil
+	}
+	return newTree(s.Radix, nodes), nil
+}
+
+// newFabric adds to a network the faults that spec asks for.
+func newFabric(eng *sim.Engine, spec Spec, nodes int, topo Topology) (Fabric, error) {
+	n, err := newNetwork(eng, spec, nodes, topo)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Faults.IsZero() {
+		return n, nil
+	}
+	f, err := NewFaulty(eng, n, spec.Faults)
+	if err != nil {
+		return nil, fmt.Errorf("fabric: %w", err)
+	}
+	return f, nil
 }

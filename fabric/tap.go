@@ -4,8 +4,8 @@ import "github.com/spinsim/spinsim/sim"
 
 // Observer sees what passes a tap.
 type Observer interface {
-	// Injected is told of every packet when its source injects it.
-	Injected(at sim.Time, p Packet)
+	// Sent is told of every packet when its source sends it.
+	Sent(at sim.Time, p Packet)
 	// Arrived is told of every packet when it reaches its destination, damaged or
 	// not.
 	Arrived(at sim.Time, p Packet, corrupt bool)
@@ -21,14 +21,22 @@ type tap struct {
 	o   Observer
 }
 
-func (t *tap) Attach(node int, id sim.ID) {
+// Unwrap returns the fabric within.
+func (t *tap) Unwrap() Fabric { return t.Fabric }
+
+func (t *tap) Attach(node int, id sim.ID) Port {
 	t.eng.Wrap(id, func(a sim.Actor) sim.Actor { return &tapped{a, t.o} })
-	t.Fabric.Attach(node, id)
+	return &tappedPort{t.Fabric.Attach(node, id), t}
 }
 
-func (t *tap) Inject(p Packet) sim.Time {
-	t.o.Injected(t.eng.Now(), p)
-	return t.Fabric.Inject(p)
+type tappedPort struct {
+	Port
+	t *tap
+}
+
+func (p *tappedPort) Send(pk Packet) {
+	p.t.o.Sent(p.t.eng.Now(), pk)
+	p.Port.Send(pk)
 }
 
 // tapped stands before an attached actor.

@@ -27,6 +27,9 @@ type sink struct {
 	eng   *sim.Engine
 	f     Fabric
 	first sim.ID
+	ports []Port
+	held  [][Classes][]Packet // that a node sends when its port is ready
+	keep  bool                // what arrives stays in the buffer
 	got   []arrival
 	ready []sim.Time
 }
@@ -37,10 +40,18 @@ func (s *sink) Handle(e *sim.Event) {
 	switch e.Kind {
 	case KindReady:
 		s.ready = append(s.ready, e.Time)
+		if s.held != nil {
+			s.sendHeld(int(e.Dst-s.first), Class(e.A))
+		}
 	case kindInject:
-		s.f.Inject(Unpack(e))
+		p := Unpack(e)
+		s.ports[p.Src].Send(p)
 	default:
-		s.got = append(s.got, arrival{e.Time, Unpack(e), e.Kind})
+		p := Unpack(e)
+		s.got = append(s.got, arrival{e.Time, p, e.Kind})
+		if !s.keep {
+			s.ports[p.Dst].Release(p)
+		}
 	}
 }
 
@@ -58,16 +69,24 @@ func (s *sink) run(t require.TestingT) []arrival {
 
 // build returns the nodes of a new fabric; around, if not nil, decorates it.
 func build(t require.TestingT, spec Spec, nodes int, around func(*sim.Engine, Fabric) Fabric) *sink {
+	return buildOn(t, nodes, func(eng *sim.Engine) (Fabric, error) {
+		f, err := New(eng, spec, nodes)
+		if around != nil {
+			f = around(eng, f)
+		}
+		return f, err
+	})
+}
+
+// buildOn returns the nodes of a fabric.
+func buildOn(t require.TestingT, nodes int, make func(*sim.Engine) (Fabric, error)) *sink {
 	s := &sink{eng: sim.New(1)}
 	var err error
-	s.f, err = New(s.eng, spec, nodes)
+	s.f, err = make(s.eng)
 	require.NoError(t, err)
-	if around != nil {
-		s.f = around(s.eng, s.f)
-	}
 	s.first = s.eng.AddGroup(nodes, func(i int) string { return fmt.Sprintf("Node[%d]", i) }, s)
 	for i := range nodes {
-		s.f.Attach(i, s.first+sim.ID(i))
+		s.ports = append(s.ports, s.f.Attach(i, s.first+sim.ID(i)))
 	}
 	return s
 }
@@ -87,7 +106,7 @@ func TestLatencyIsTheClosedForm(t *testing.T) {
 			const n = 5
 			s := build(t, spec, 32, nil)
 			for range n {
-				s.f.Inject(Packet{Src: int32(c.src), Dst: int32(c.dst), Bytes: bytes})
+				s.ports[int32(c.src)].Send(Packet{Src: int32(c.src), Dst: int32(c.dst), Bytes: bytes})
 			}
 			length := sim.Time(bytes+16) * 20
 			want := sim.Time(c.hops)*50000 + sim.Time(c.hops+1)*33400 + length
@@ -108,7 +127,7 @@ func TestStoreAndForward(t *testing.T) {
 	spec.Radix, spec.StoreAndForward, spec.SwitchRate = 4, true, sim.NewRate(5, 1)
 	for _, c := range pairs {
 		s := build(t, spec, 32, nil)
-		s.f.Inject(Packet{Src: int32(c.src), Dst: int32(c.dst), Bytes: 1000})
+		s.ports[int32(c.src)].Send(Packet{Src: int32(c.src), Dst: int32(c.dst), Bytes: 1000})
 		want := sim.Time(c.hops)*50000 + sim.Time(c.hops+1)*33400 + 2*20000 + sim.Time(c.hops-1)*5000
 		require.Equal(t, want, s.run(t)[0].at)
 		require.Equal(t, want, s.f.Latency(c.src, c.dst, 1000))
@@ -124,7 +143,7 @@ func TestStoreAndForwardDoesNotAddTheGap(t *testing.T) {
 		for _, c := range pairs {
 			s := build(t, spec, 32, nil)
 			for range 5 {
-				s.f.Inject(Packet{Src: int32(c.src), Dst: int32(c.dst), Bytes: 1000})
+				s.ports[int32(c.src)].Send(Packet{Src: int32(c.src), Dst: int32(c.dst), Bytes: 1000})
 			}
 			first := sim.Time(c.hops)*50000 + sim.Time(c.hops+1)*33400 + sim.Time(c.hops+1)*20000
 			for i, a := range s.run(t) {
@@ -147,7 +166,7 @@ func TestFasterLinkWaitsForSlower(t *testing.T) {
 		spec := spinDis()
 		spec.Radix, spec.SwitchRate = 4, rate
 		s := build(t, spec, 32, nil)
-		s.f.Inject(Packet{Src: 0, Dst: 2, Bytes: 1000})
+		s.ports[0].Send(Packet{Src: 0, Dst: 2, Bytes: 1000})
 		want := 3*sim.Time(50000) + 4*33400 + extra
 		require.Equal(t, want, s.run(t)[0].at)
 		require.Equal(t, want, s.f.Latency(0, 2, 1000))
@@ -165,12 +184,12 @@ func TestTwoFlowsShareALink(t *testing.T) {
 		const n = 100
 		s := build(t, spec, 3, nil)
 		for i := range uint32(n) {
-			s.f.Inject(Packet{Src: 0, Dst: 2, Bytes: 4096, Seq: i})
-			s.f.Inject(Packet{Src: 1, Dst: 2, Bytes: 4096, Seq: i})
+			s.ports[0].Send(Packet{Src: 0, Dst: 2, Bytes: 4096, Seq: i})
+			s.ports[1].Send(Packet{Src: 1, Dst: 2, Bytes: 4096, Seq: i})
 		}
 		first := s.f.Latency(0, 2, 4096)
 		for i, a := range s.run(t) {
-			require.Equal(t, arrival{first + sim.Time(i)*81920, Packet{int32(i % 2), 2, 4096, uint32(i / 2), nil}, KindArrive}, a)
+			require.Equal(t, arrival{first + sim.Time(i)*81920, Packet{Src: int32(i % 2), Dst: 2, Bytes: 4096, Seq: uint32(i / 2)}, KindArrive}, a)
 		}
 		links := s.f.Links()
 		require.Len(t, links, 3)
@@ -192,7 +211,7 @@ func TestShiftPermutationIsFreeOfContention(t *testing.T) {
 	spec.Radix = 8 // 4·8 = 32 nodes on two levels
 	s := build(t, spec, 32, nil)
 	for i := range int32(32) {
-		s.f.Inject(Packet{Src: i, Dst: (i + 12) % 32, Bytes: 4096})
+		s.ports[i].Send(Packet{Src: i, Dst: (i + 12) % 32, Bytes: 4096})
 	}
 	want := s.f.Latency(0, 12, 4096)
 	for _, a := range s.run(t) {
@@ -282,19 +301,19 @@ func TestInjectBuffer(t *testing.T) {
 	spec.MTU, spec.InjectBuffer = 1000, 2500 // room for 2.5 packets of 20 ns
 	s := build(t, spec, 2, nil)
 	p := Packet{Src: 0, Dst: 1, Bytes: 1000}
-	require.True(t, s.f.Ready(0))
-	require.Equal(t, sim.Time(20000), s.f.Inject(p))
-	require.True(t, s.f.Ready(0), "1000 B of 2500 are in use")
-	require.Equal(t, sim.Time(40000), s.f.Inject(p))
-	require.False(t, s.f.Ready(0), "2000 B are in use")
-	require.False(t, s.f.Ready(0), "asking twice brings one event")
-	require.True(t, s.f.Ready(1))
+	require.True(t, s.ports[0].Ready(Requests))
+	s.ports[0].Send(p)
+	require.True(t, s.ports[0].Ready(Requests), "1000 B of 2500 are in use")
+	s.ports[0].Send(p)
+	require.False(t, s.ports[0].Ready(Requests), "2000 B are in use")
+	require.False(t, s.ports[0].Ready(Requests), "asking twice brings one event")
+	require.True(t, s.ports[1].Ready(Requests))
 	require.NoError(t, s.eng.RunUntil(9999))
-	require.False(t, s.f.Ready(0))
+	require.False(t, s.ports[0].Ready(Requests))
 	require.Empty(t, s.ready)
 	require.NoError(t, s.eng.RunUntil(10000))
 	require.Equal(t, []sim.Time{10000}, s.ready, "500 B are sent, 1500 in use: 1000 fit")
-	require.True(t, s.f.Ready(0))
+	require.True(t, s.ports[0].Ready(Requests))
 	require.Len(t, s.run(t), 2)
 	require.Equal(t, []sim.Time{10000}, s.ready)
 }
@@ -302,13 +321,16 @@ func TestInjectBuffer(t *testing.T) {
 func TestMisuse(t *testing.T) {
 	s := build(t, spinDis(), 2, nil)
 	require.Panics(t, func() { s.f.Attach(0, s.first) })
-	require.Panics(t, func() { s.f.Inject(Packet{Bytes: 4097}) })
-	require.Panics(t, func() { s.f.Inject(Packet{Bytes: -1}) })
-	require.Panics(t, func() { s.f.Inject(Packet{Dst: 2}) })
+	require.Panics(t, func() { s.ports[0].Send(Packet{Bytes: 4097}) })
+	require.Panics(t, func() { s.ports[0].Send(Packet{Bytes: -1}) })
+	require.Panics(t, func() { s.ports[0].Send(Packet{Dst: 2}) })
 	bare, err := New(sim.New(0), spinDis(), 2)
 	require.NoError(t, err)
-	require.PanicsWithValue(t, "fabric: packet of 1 B (MTU 4096) from node 0 to 1: too long, or an end is not attached",
-		func() { bare.Inject(Packet{Dst: 1, Bytes: 1}) })
+	port := bare.Attach(0, 0)
+	require.PanicsWithValue(t, "fabric: packet of 1 B (MTU 4096, class 0) from node 0 to 1 by the port of 0: too long, or an end is not attached",
+		func() { port.Send(Packet{Dst: 1, Bytes: 1}) })
+	require.Panics(t, func() { s.ports[0].Send(Packet{Src: 1}) }, "the port of another node")
+	require.Panics(t, func() { s.ports[0].Send(Packet{Class: Classes}) })
 }
 
 func TestPacketsAllocateNothing(t *testing.T) {
@@ -330,7 +352,7 @@ func TestMessageLevelSimplifications(t *testing.T) {
 		change(&spec)
 		s := build(t, spec, 4, nil)
 		for _, p := range packets {
-			s.f.Inject(p)
+			s.ports[p.Src].Send(p)
 		}
 		for _, a := range s.run(t) {
 			times = append(times, a.at)

@@ -114,9 +114,6 @@ func (n *Node) awaitRoom(r *run) {
 		return
 	}
 	n.hpus.egress.push(r)
-	if n.hpus.egress.len() == 1 {
-		n.awaitEgress()
-	}
 	n.coreIdle(n.hpus.coreOf(r))
 }
 
@@ -133,7 +130,6 @@ func (n *Node) egressSpace() {
 		r := p.egress.pop()
 		n.resumable(r, n.issueLater(r, r.wait.op, &r.wait.desc, 0, n.now()))
 	}
-	n.awaitEgress()
 }
 
 // readCounter stores success and failure of a counter in HPU memory.

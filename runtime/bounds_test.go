@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -56,6 +57,20 @@ func TestEveryFieldIsBounded(t *testing.T) {
 					refused(reflect.ValueOf(int64(1)<<(bits-1) - 1).Convert(field.Type()))
 				}
 				refused(reflect.ValueOf(int64(-1) << (bits - 1)).Convert(field.Type()))
+			case kind == reflect.Float64:
+				refused(reflect.ValueOf(-1e-9))
+				refused(reflect.ValueOf(1 + 1e-9))
+				refused(reflect.ValueOf(math.NaN()))
+			case kind == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct: // lists of things: package fabric tests their bounds
+			case kind == reflect.Slice:
+				kind := p.Fabric.Kind
+				p.Fabric.Kind = fabric.Torus // whose dims are one
+				for _, wrong := range []int64{math.MaxInt64, -1, math.MinInt64} {
+					list := reflect.MakeSlice(field.Type(), 1, 1)
+					list.Index(0).SetInt(wrong)
+					refused(list)
+				}
+				p.Fabric.Kind = kind
 			default:
 				require.Contains(t, []reflect.Kind{reflect.String, reflect.Bool, reflect.Map}, kind, "%s: no rule for its type", path)
 			}

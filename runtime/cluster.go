@@ -18,6 +18,9 @@ type Config struct {
 	Profile *Profile
 	// Nodes is the number of nodes, at least 1.
 	Nodes int
+	// Fabric makes the network of nodes 0 to nodes-1, whose events it gives to eng; nil: fabric.New. One's own topology goes to
+	// fabric.NewNetwork; fabric.Tap and fabric.NewFaulty wrap any.
+	Fabric func(eng *sim.Engine, spec fabric.Spec, nodes int) (fabric.Fabric, error)
 	// Seed is the seed of all random streams of the run.
 	Seed uint64
 	// Engine executes handlers: "wazero" (also the empty string) or "wasmtime".
@@ -100,7 +103,10 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	eng := sim.New(cfg.Seed)
 	eng.SetTracer(cfg.Tracer)
 	eng.SetLimits(cfg.Limits)
-	fab, err := fabric.New(eng, cfg.Profile.Fabric, cfg.Nodes)
+	if cfg.Fabric == nil {
+		cfg.Fabric = fabric.New
+	}
+	fab, err := cfg.Fabric(eng, cfg.Profile.Fabric, cfg.Nodes)
 	if err != nil {
 		return nil, errors.Join(err, executor.Close())
 	}
@@ -119,7 +125,12 @@ func NewCluster(cfg Config) (*Cluster, error) {
 		n.hpus.init(n)
 		n.trace = newNodeTrace(n)
 		n.watch = newWatch(n, cfg.Watch)
-		fab.Attach(i, n.id)
+		n.port = fab.Attach(i, n.id)
+	}
+	if eng.Tracing() {
+		fab.Watch(func(p fabric.Packet, from, to sim.Time) {
+			c.nodes[p.Src].trace.wire(p.Ref.(*message), int(p.Seq), from, to)
+		})
 	}
 	eng.Watch(c)
 	return c, nil

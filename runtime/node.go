@@ -33,6 +33,7 @@ const (
 type Node struct {
 	cluster *Cluster
 	profile *Profile
+	port    fabric.Port
 	rank    int32
 	id      sim.ID
 
@@ -134,6 +135,7 @@ func (n *Node) handle(e *sim.Event) {
 	switch e.Kind {
 	case fabric.KindArrive:
 		p := fabric.Unpack(e)
+		n.port.Release(p)
 		n.arrive(p.Ref.(*message), int(p.Seq))
 	case kindPacket:
 		n.packet(e.P.(*message), int(e.A))
@@ -152,7 +154,9 @@ func (n *Node) handle(e *sim.Event) {
 	case kindReadDone:
 		n.readDone(e.P.(*message), int(e.A))
 	case fabric.KindReady:
-		n.inject()
+		n.inject(fabric.Class(e.A))
+	case fabric.KindSent:
+		n.onWire()
 	case kindMatched:
 		n.matched(e.P.(*message))
 	case kindFinish:

@@ -287,6 +287,9 @@ func (p *Profile) Validate() error {
 		errs = append(errs, errors.New("name: empty, expected the profile's name"))
 	}
 	errs = append(errs, below("fabric.", p.Fabric.Validate())...)
+	if !p.Fabric.Faults.IsZero() {
+		errs = append(errs, errors.New("fabric.faults: nodes cannot do with faults of the network yet, expected none"))
+	}
 	errs = append(errs, p.Host.Validate("host"))
 	c := checker{}
 	if p.Fabric.MTU > 0 && p.Fabric.MTU <= fabric.MaxMTU { // else package fabric has said so

@@ -3,17 +3,15 @@ package runtime
 import (
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/sim"
 )
 
 // txPipe is the transmit side of a NIC: operations become messages, their data is read from host memory, and packets enter
 // the wire one at a time, at least the gap g apart (sPIN'17 §4, LogGP).
 type txPipe struct {
-	reads      ring[*message] // messages whose data is to be read, one after the other (LogGP: a NIC sends one message at a time)
-	behind     map[int32]int  // messages to each node whose data is not all there: later ones must not overtake them
-	egress     ring[txPacket] // packets that the fabric does not take yet
-	departures ring[sim.Time] // when packets from HPU memory leave that the fabric has taken
-	device     int            // packets from HPU memory that it has not
+	reads  ring[*message]                 // messages whose data is to be read, one after the other (LogGP: a NIC sends one message at a time)
+	behind map[int32]int                  // messages to each node whose data is not all there: later ones must not overtake them
+	egress [fabric.Classes]ring[txPacket] // packets that the fabric does not take yet
+	device int                            // packets from HPU memory that are not on the wire yet
 }
 
 type txPacket struct {
@@ -161,64 +159,70 @@ func (n *Node) sent(ni *NI, op *portals.Op, fail portals.FailType) {
 	ni.Release(op)
 }
 
+// classOf is the class of a message's packets. Without bounded buffers all are in one, which keeps them in the order of sending.
+func (n *Node) classOf(m *message) fabric.Class {
+	if len(n.profile.Fabric.Buffer) > 0 && (m.hdr.Kind == portals.OpAck || m.hdr.Kind == portals.OpReply) {
+		return fabric.Answers
+	}
+	return fabric.Requests
+}
+
 // enqueue sends a packet whose data is at the NIC, behind those that the fabric does not take yet.
 func (n *Node) enqueue(m *message, i int) {
 	if m.device {
 		n.tx.device++
 	}
-	if n.tx.egress.len() == 0 && (m.target == n.rank || n.cluster.fabric.Ready(int(n.rank))) {
+	c := n.classOf(m)
+	if n.tx.egress[c].len() == 0 && (m.target == n.rank || n.port.Ready(c)) {
 		n.launch(m, i)
 		return
 	}
-	n.tx.egress.push(txPacket{m, i})
+	n.tx.egress[c].push(txPacket{m, i})
 }
 
-// inject sends the packets that wait, as far as the fabric takes them; it tells when to come back.
-func (n *Node) inject() {
-	for n.tx.egress.len() > 0 {
-		if p := n.tx.egress.front(); p.m.target != n.rank && !n.cluster.fabric.Ready(int(n.rank)) {
+// inject sends the packets of a class that wait, as far as the fabric takes them; it tells when to come back.
+func (n *Node) inject(c fabric.Class) {
+	for n.tx.egress[c].len() > 0 {
+		if p := n.tx.egress[c].front(); p.m.target != n.rank && !n.port.Ready(c) {
 			return
 		}
-		p := n.tx.egress.pop()
+		p := n.tx.egress[c].pop()
 		n.launch(p.m, p.i)
 	}
 }
 
 // launch puts a packet on the wire, where it follows the one before at the gap g, or turns it round if it is for this node.
 func (n *Node) launch(m *message, i int) {
-	from, to := m.span(i)
-	leaves := n.now()
 	n.stats.PacketsSent++
 	if m.target == n.rank {
-		n.post(leaves+n.profile.NIC.Loopback, kindLoopback, uint64(i), m)
-	} else {
-		free := n.cluster.fabric.Inject(fabric.Packet{
-			Src: n.rank, Dst: m.target, Bytes: int32(to - from), Seq: uint32(i), Ref: m,
-		})
-		leaves = free - n.profile.Fabric.Occupied(to-from)
-		n.trace.wire(m, i, leaves, free)
-	}
-	if m.device {
-		n.tx.device--
-		n.tx.departures.push(leaves)
-		if n.tx.departures.len() == 1 {
-			n.awaitEgress()
+		n.post(n.now()+n.profile.NIC.Loopback, kindLoopback, uint64(i), m)
+		if m.device {
+			n.tx.device--
+			n.post(n.now(), kindEgressSpace, 0, nil)
 		}
+		return
+	}
+	from, to := m.span(i)
+	// A packet that takes no place which another might wait for needs no event when it has left.
+	notify := m.device && n.profile.NIC.EgressPackets < maxEgress
+	n.port.Send(fabric.Packet{
+		Src: n.rank, Dst: m.target, Bytes: int32(to - from), Seq: uint32(i), Class: n.classOf(m), Notify: notify, Ref: m,
+	})
+	if m.device && !notify {
+		n.tx.device--
 	}
 }
+
+// onWire frees the place in the egress of a packet from HPU memory whose turn on the wire has come.
+func (n *Node) onWire() {
+	n.tx.device--
+	n.egressSpace()
+}
+
+// maxEgress packets in the egress are no limit.
+const maxEgress = 1 << 20
 
 // egressRoom reports whether a handler may put a packet from the device: packets that have not left, and those promised, count.
 func (n *Node) egressRoom() bool {
-	d := &n.tx.departures
-	for d.len() > 0 && d.front() <= n.now() {
-		d.pop()
-	}
-	return d.len()+n.tx.device+n.hpus.promised < n.profile.NIC.EgressPackets
-}
-
-// awaitEgress comes back when the next packet from HPU memory leaves, if handlers wait for it.
-func (n *Node) awaitEgress() {
-	if n.hpus.egress.len() > 0 && n.tx.departures.len() > 0 {
-		n.post(max(n.now(), n.tx.departures.front()), kindEgressSpace, 0, nil)
-	}
+	return n.profile.NIC.EgressPackets == maxEgress || n.tx.device+n.hpus.promised < n.profile.NIC.EgressPackets
 }

@@ -1,0 +1,135 @@
+package fabric
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// damage is what goes wrong on the links of a network. Every link has records of its own.
+type damage struct {
+	links []record
+	down  map[int][]Down // by link
+}
+
+// record is what a link has lost.
+type record struct {
+	losses        []Loss // the first keptLosses
+	lost, damaged int64
+}
+
+// keptLosses is how many losses a link remembers; the others are counted.
+const keptLosses = 100
+
+func newDamage(links int) *damage { return &damage{make([]record, links), make(map[int][]Down)} }
+
+func (d *damage) record(link int, l Loss) {
+	r := &d.links[link]
+	if l.Damaged {
+		r.damaged++
+	} else {
+		r.lost++
+	}
+	if len(r.losses) < keptLosses {
+		r.losses = append(r.losses, l)
+	}
+}
+
+func (d *damage) totals() (lost, damaged int64) {
+	for i := range d.links {
+		lost += d.links[i].lost
+		damaged += d.links[i].damaged
+	}
+	return lost, damaged
+}
+
+// list returns all losses in the order of time.
+func (d *damage) list() ([]Loss, int) {
+	var all []Loss
+	for i := range d.links {
+		all = append(all, d.links[i].losses...)
+	}
+	lost, damaged := d.totals()
+	return sortLosses(all), int(lost + damaged)
+}
+
+func sortLosses(all []Loss) []Loss {
+	slices.SortStableFunc(all, func(a, b Loss) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// breakLinks notes what is down when.
+func (n *network) breakLinks(d Down) error {
+	var lines []int
+	if d.Node != nil {
+		if *d.Node < 0 || *d.Node >= len(n.ports) {
+			return fmt.Errorf("node: want 0 to %d, got %d", len(n.ports)-1, *d.Node)
+		}
+		lines = []int{len(n.links) + *d.Node, int(n.ports[*d.Node].down)}
+	} else {
+		i := n.lineNamed(d.Link)
+		if i < 0 {
+			return fmt.Errorf("link: there is no link %q here; those from node 0 to node %d are %s", d.Link, len(n.ports)-1, n.pathNames())
+		}
+		lines = []int{i}
+	}
+	for _, i := range lines {
+		if i < len(n.links) {
+			n.links[i].to |= brokenBit
+		} else {
+			n.ports[i-len(n.links)].to |= brokenBit
+		}
+		n.damage.down[i] = append(n.damage.down[i], d)
+	}
+	return nil
+}
+
+// pathNames names some links, for messages.
+func (n *network) pathNames() (names string) {
+	const most = 8
+	path := n.Path(0, len(n.ports)-1)
+	for i, h := range path[:min(most, len(path))] {
+		if i > 0 {
+			names += ", "
+		}
+		names += h.Link
+	}
+	return names
+}
+
+// pass decides what becomes of a packet that occupies a link from start to end: it is lost, or goes on with the A returned.
+func (d *damage) pass(n *network, link int, a, b uint64, ref any, start, end sim.Time) (uint64, bool) {
+	if d == nil {
+		return a, false
+	}
+	note := func(cause string, damaged bool) {
+		p := Unpack(&sim.Event{A: a &^ fateMask, B: b, P: ref})
+		d.record(link, Loss{start, n.lineName(link), cause, damaged, p})
+	}
+	for _, w := range d.down[link] {
+		if start < w.To && end > w.From {
+			cause := "link down"
+			if w.Node != nil {
+				cause = fmt.Sprintf("node %d down", *w.Node)
+			}
+			note(cause, false)
+			return a, true
+		}
+	}
+	f := fateOf(a)
+	switch f.what() {
+	case fateLost, fateCorrupt:
+		if f&hopMask > 0 {
+			return a&^fateMask | (f - 1).word(), false
+		}
+		if f.what() == fateLost {
+			note("loss", false)
+			return a, true
+		}
+		note("corrupt", true)
+		return a&^fateMask | fateDamaged.word(), false
+	}
+	return a, false
+}

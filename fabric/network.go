@@ -1,0 +1,353 @@
+package fabric
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// network gives a topology time: it is all switches, and the ports of all nodes. A packet that crosses a switch is one event there, when its
+// head is at the output port; with bounded buffers another one returns the credit (see credit.go).
+type network struct {
+	eng      *sim.Engine
+	spec     Spec
+	topo     Topology
+	tree     *tree  // topo, if it is one
+	first    sim.ID // of the switches
+	ports    []port // of the nodes
+	links    []link // that leave switches
+	plain    bool   // links have one rate and wire, buffers no end, and there are no simplifications: the fast path
+	header   int64  // of Spec, as all that packets need on the fast path
+	rate     sim.Rate
+	wire     sim.Time
+	hop      sim.Time // wire and switch
+	wirings  []wiring // that occur: 0 is that of the nodes' links
+	kinds    []uint8  // wiring of each link
+	wraps    []uint16 // of each link's packets, then of each node's
+	uniform  bool     // links have one rate and wire
+	pending  []pending
+	slack    sim.Time // backlog at which a node is still ready
+	behind   sim.Time // with Spec.SwitchPerLink: traversal of the switch counted with the last link
+	sourceID sim.ID   // first of the IDs in whose name ports post KindSent, before all that a node posts for the same time
+	watch    func(p Packet, from, to sim.Time)
+
+	lanes    []lane // with bounded buffers: of each link in order, then of each node's, one for every class and channel
+	perLink  int    // lanes of a link; 0: buffers have no end
+	channels int
+	damage   *damage // what a Faulty has asked for; nil: nothing
+}
+
+// wiring is how fast and how long a link is.
+type wiring struct {
+	rate sim.Rate
+	wire sim.Time
+}
+
+// link is the sending side of a link: half a cache line, since a large network is hundreds of thousands of them. It belongs to the switch
+// that it leaves, or to the node.
+type link struct {
+	free    sim.Time
+	maxWait sim.Time
+	bytes   int64
+	packets uint32 // beyond network.wraps times 2^32
+	to      uint32 // number of a switch or, with lastBit, of a node; with brokenBit it is down at times
+}
+
+const (
+	lastBit   = 1 << 31
+	brokenBit = 1 << 30
+	toMask    = brokenBit - 1
+)
+
+func (l *link) last() bool   { return l.to&lastBit != 0 }
+func (l *link) broken() bool { return l.to&brokenBit != 0 }
+func (l *link) end() int     { return int(l.to & toMask) }
+
+// port is a node's side of its links: a cache line. It belongs to the node.
+type port struct {
+	link     // into the fabric, to the node's home
+	net      *network
+	id       sim.ID
+	node     int32
+	down     int32 // link that leads to the node
+	attached bool
+	waits    uint8 // bounded: classes of which a KindReady is due
+}
+
+// pending is what a port keeps for InjectBuffer and AddGap.
+type pending struct {
+	readyAt sim.Time // of the KindReady event posted last
+	message sim.Time // with Spec.AddGap: the next message leaves no earlier
+}
+
+// send occupies the link for a packet that is there at at and takes length, not
+// before earliest. It returns when the head leaves.
+func (l *link) send(at, earliest, length sim.Time, bytes int64) sim.Time {
+	start := max(earliest, l.free)
+	l.maxWait = max(l.maxWait, l.free-at)
+	l.free = start.Later(length)
+	l.packets++
+	l.bytes += bytes
+	return start
+}
+
+func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network, error) {
+	switches, links := topo.Size()
+	n := &network{
+		eng: eng, spec: spec, topo: topo,
+		ports: make([]port, nodes), links: make([]link, links), wirings: []wiring{{spec.Rate, spec.Wire}}, kinds: make([]uint8, links),
+		wraps: make([]uint16, links+nodes), pending: make([]pending, nodes), header: int64(spec.Header), rate: spec.Rate, wire: spec.Wire, hop: spec.Wire + spec.Switch,
+	}
+	n.tree, _ = topo.(*tree)
+	if n.spec.SwitchRate.IsZero() {
+		n.spec.SwitchRate = spec.Rate
+	}
+	for i := range n.links {
+		l := topo.Link(i)
+		if l.To == nowhere {
+			continue
+		}
+		w, err := n.wiringOf(l)
+		if err != nil {
+			return nil, err
+		}
+		n.links[i].to, n.kinds[i] = uint32(l.To), w
+		if l.Node {
+			n.links[i].to |= lastBit
+			n.ports[l.To].down = int32(i)
+		}
+	}
+	n.uniform = len(n.wirings) == 1
+	n.plain = n.uniform && len(spec.Buffer) == 0 &&
+		!spec.StoreAndForward && !spec.SwitchPerLink && !spec.WholePackets && !spec.AddGap && !spec.NoContention
+	n.first = eng.AddGroup(switches, topo.SwitchName, n)
+	n.sourceID = eng.AddGroup(nodes, func(i int) string { return fmt.Sprintf("Node[%d].Port", i) }, n)
+	for i := range n.ports {
+		p := &n.ports[i]
+		p.net, p.node, p.to = n, int32(i), uint32(topo.Home(i))
+	}
+	if spec.InjectBuffer > 0 {
+		n.slack = spec.Rate.Time(spec.InjectBuffer - spec.full())
+	}
+	if spec.SwitchPerLink {
+		n.behind = spec.Switch
+	}
+	if len(spec.Buffer) > 0 {
+		n.bound()
+	}
+	return n, nil
+}
+
+// wiringOf returns the number of a link's rate and length.
+func (n *network) wiringOf(l Link) (uint8, error) {
+	w := wiring{l.Rate, l.Wire}
+	switch {
+	case !w.rate.IsZero():
+	case l.Node:
+		w.rate = n.spec.Rate
+	default:
+		w.rate = n.spec.SwitchRate
+	}
+	if w.wire == 0 {
+		w.wire = n.spec.Wire
+	}
+	for i, known := range n.wirings {
+		if w == known {
+			return uint8(i), nil
+		}
+	}
+	const most = 256
+	if len(n.wirings) == most {
+		return 0, fmt.Errorf("fabric: links have more than %d different rates and lengths", most)
+	}
+	n.wirings = append(n.wirings, w)
+	return uint8(len(n.wirings) - 1), nil
+}
+
+func (n *network) Nodes() int { return len(n.ports) }
+
+func (n *network) Watch(f func(p Packet, from, to sim.Time)) { n.watch = f }
+
+func (n *network) Attach(node int, id sim.ID) Port {
+	p := &n.ports[node]
+	if p.attached {
+		panic(fmt.Sprintf("fabric: node %d is attached twice", node))
+	}
+	p.id, p.attached = id, true
+	if n.perLink > 0 {
+		n.eng.Wrap(id, func(a sim.Actor) sim.Actor { return &credited{actor: a, port: p} })
+	}
+	return p
+}
+
+// Ready reports whether the node's buffer and, with bounded buffers, the one at the first switch have room for a packet.
+func (p *port) Ready(c Class) bool {
+	n := p.net
+	if n.perLink > 0 && n.laneOf(p, c).credit < n.spec.full() {
+		p.waits |= 1 << c
+		return false
+	}
+	if n.spec.InjectBuffer == 0 {
+		return true
+	}
+	r := &n.pending[p.node]
+	at := p.free - n.slack
+	if at <= n.eng.Now() {
+		return true
+	}
+	if r.readyAt < at {
+		r.readyAt = at
+		n.eng.Post(at, p.id, p.id, KindReady, uint64(c), 0, nil)
+	}
+	return false
+}
+
+// Send posts the packet's event at the first switch.
+func (p *port) Send(pk Packet) {
+	n := p.net
+	if !p.attached || pk.Src != p.node || !n.ports[pk.Dst].attached || uint32(pk.Bytes) > uint32(n.spec.MTU) || pk.Class >= Classes {
+		panic(fmt.Sprintf("fabric: packet of %d B (MTU %d, class %d) from node %d to %d by the port of %d: too long, or an end is not attached",
+			pk.Bytes, n.spec.MTU, pk.Class, pk.Src, pk.Dst, p.node))
+	}
+	now := n.eng.Now()
+	bytes := int64(pk.Bytes) + n.header
+	a, b := pk.words()
+	var start, there sim.Time
+	if n.plain {
+		start = p.send(now, now, n.rate.Time(bytes), bytes)
+		there = start
+	} else {
+		start, there = p.begin(now, bytes, pk.Seq)
+	}
+	if p.packets == 0 {
+		n.wraps[len(n.links)+int(p.node)]++
+	}
+	end := p.free
+	if !n.spec.AddGap {
+		p.free = max(p.free, start.Later(n.spec.Gap))
+	}
+	if pk.Notify {
+		n.eng.Post(start, p.id, n.sourceID+sim.ID(p.node), KindSent, a, b, pk.Ref)
+	}
+	if n.watch != nil {
+		n.watch(pk, start, start.Later(n.spec.Occupied(int(pk.Bytes))))
+	}
+	if pk.fate != 0 || p.broken() {
+		var lost bool
+		if a, lost = n.damage.pass(n, int(p.node)+len(n.links), a, b, pk.Ref, start, end); lost {
+			return
+		}
+	}
+	kind := sim.Kind(0)
+	if n.perLink > 0 {
+		kind = n.take(p, pk.Class, bytes)
+	}
+	n.eng.Post(there+n.hop, n.first+sim.ID(p.end()), p.id, kind, a, b, pk.Ref)
+}
+
+// begin puts a packet on a node's link where there are simplifications, and returns when the head leaves and from when it travels.
+func (p *port) begin(now sim.Time, bytes int64, seq uint32) (start, there sim.Time) {
+	n := p.net
+	length, earliest := n.spec.bits(n.rate, bytes), now
+	if n.spec.AddGap && seq == 0 {
+		earliest = max(now, n.pending[p.node].message)
+	}
+	start = p.send(now, earliest, length, bytes)
+	if n.spec.AddGap {
+		n.pending[p.node].message = p.free.Later(n.spec.Gap)
+	}
+	if n.spec.StoreAndForward {
+		return start, p.free // the tail; the gap keeps back the node's next packet, not this one
+	}
+	return start, start
+}
+
+// Release returns the credit of a packet.
+func (p *port) Release(pk Packet) {
+	if n := p.net; n.perLink > 0 {
+		n.giveBack(p, &pk)
+	}
+}
+
+// route is the topology's, without a detour for trees.
+func (n *network) route(at sim.ID, a uint64) (out, channel int) {
+	s, src, dst := int(at-n.first), int(a>>32&nodeMask), int(a&nodeMask)
+	if n.tree != nil {
+		return n.tree.route(uint32(s), uint32(dst)), 0
+	}
+	return n.topo.Route(s, src, dst)
+}
+
+// Handle passes a packet on whose head is at the output port: Kind is the wiring of the link it came by or, with bounded buffers, its lane.
+func (n *network) Handle(e *sim.Event) {
+	if n.perLink > 0 {
+		n.handleBounded(e)
+		return
+	}
+	i, _ := n.route(e.Dst, e.A)
+	bytes := int64(e.B>>32&lengthMask) + n.header
+	l := &n.links[i]
+	a, kind := e.A, sim.Kind(0)
+	var leave sim.Time
+	if n.plain {
+		leave = l.send(e.Time, e.Time, n.rate.Time(bytes), bytes)
+	} else {
+		length, earliest := n.pace(i, uint8(e.Kind), e.Time, bytes)
+		if n.spec.NoContention {
+			l.free = 0
+		}
+		leave = l.send(e.Time, earliest, length, bytes)
+		kind = sim.Kind(n.kinds[i])
+	}
+	if l.packets == 0 {
+		n.wraps[i]++
+	}
+	if a&fateMask != 0 || l.broken() {
+		var lost bool
+		if a, lost = n.damage.pass(n, i, a, e.B, e.P, leave, l.free); lost {
+			return
+		}
+	}
+	switch {
+	case !n.plain:
+		n.forward(e.Dst, i, kind, leave, a, e.B, e.P)
+	case l.last():
+		n.eng.Post(l.free+n.wire, n.ports[l.end()].id, e.Dst, KindArrive, a, e.B, e.P)
+	default:
+		n.eng.Post(leave+n.hop, n.first+sim.ID(l.to), e.Dst, 0, a, e.B, e.P)
+	}
+}
+
+// pace returns how long a packet that came by a link of wiring in, with its head at the port at at, takes on a link, and the earliest time at
+// which it may begin: a faster link waits, lest it run out of bytes.
+func (n *network) pace(link int, in uint8, at sim.Time, bytes int64) (length, earliest sim.Time) {
+	if n.uniform {
+		return n.spec.bits(n.rate, bytes), at
+	}
+	length = n.spec.bits(n.wirings[n.kinds[link]].rate, bytes)
+	if n.spec.StoreAndForward {
+		return length, at
+	}
+	return length, at + max(0, n.spec.bits(n.wirings[in].rate, bytes)-length)
+}
+
+// forward posts the event at the end of a link of a packet whose head leaves switch at at leave and whose tail just before the link is free.
+func (n *network) forward(at sim.ID, link int, kind sim.Kind, leave sim.Time, a, b uint64, ref any) {
+	l, wire := &n.links[link], n.wirings[n.kinds[link]].wire
+	if l.last() {
+		n.eng.Post(l.free+wire+n.behind+n.padding(b), n.ports[l.end()].id, at, KindArrive, a, b, ref)
+		return
+	}
+	if n.spec.StoreAndForward {
+		leave = l.free
+	}
+	n.eng.Post(leave+wire+n.spec.Switch, n.first+sim.ID(l.end()), at, kind, a, b, ref)
+}
+
+// padding is how much later a packet arrives for being counted as a whole one.
+func (n *network) padding(b uint64) sim.Time {
+	if !n.spec.WholePackets {
+		return 0
+	}
+	return n.spec.Serial(int(n.spec.MTU)) - n.spec.bits(n.spec.Rate, n.bytesOf(b))
+}

@@ -1,0 +1,106 @@
+package fabric
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Topology is the shape of a network as data: switches and links by number, and a routing function. Every node has a link into the fabric,
+// to its Home, and one out of it, which is a link of its Home's. [NewNetwork] gives it time.
+//
+// All methods are functions of their arguments alone, and Route allocates nothing.
+type Topology interface {
+	// Size returns the numbers of switches and of links that leave them.
+	Size() (switches, links int)
+
+	// Home returns the switch that a node's own link leads to.
+	Home(node int) int
+
+	// Link describes a link that leaves a switch.
+	Link(link int) Link
+
+	// Route returns the link by which a packet from node src to node dst leaves switch at, and the virtual channel that it uses there,
+	// from 0. A packet that comes from its source was on channel 0. Channels matter with bounded buffers only.
+	Route(at, src, dst int) (link, channel int)
+
+	// Channels returns how many virtual channels each link has, 1 to MaxChannels: as many as Route needs in order that packets that
+	// wait for room never wait in a circle.
+	Channels() int
+
+	// SwitchName and LinkName name them for people: "Switch[1][0]", "Switch[1][0].Up[3]".
+	SwitchName(s int) string
+	LinkName(link int) string
+}
+
+// Link is a link that leaves a switch.
+type Link struct {
+	From int      // switch
+	To   int      // switch, or node if Node
+	Node bool     // it leads to a node
+	Rate sim.Rate // zero: Spec.Rate if it leads to a node, else Spec.SwitchRate
+	Wire sim.Time // zero: Spec.Wire
+}
+
+// nowhere is where an unused port of a tree that is not full leads.
+const nowhere = -1
+
+// MaxChannels is the largest number of virtual channels of a link.
+const MaxChannels = 8
+
+// maxLinks bounds the links of a network, so that each with its channels has a number that fits an event.
+const maxLinks = 1 << 26
+
+// NewNetwork makes a network of a shape, with the times of spec, whose Kind, Radix, Dims and Topology it does not look at, and registers its
+// switches with eng. A shape with a link to nowhere is an error; so is, with bounded buffers, one in which packets could wait for each
+// other in a circle.
+func NewNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (Fabric, error) {
+	if err := errors.Join(spec.times()...); err != nil {
+		return nil, fmt.Errorf("fabric: %w", err)
+	}
+	if err := checkTopology(topo, nodes); err != nil {
+		return nil, fmt.Errorf("fabric: %w", err)
+	}
+	if err := CheckRoutes(topo, nodes, len(spec.Buffer) > 0); err != nil {
+		return nil, fmt.Errorf("fabric: %w", err)
+	}
+	return newFabric(eng, spec, nodes, topo)
+}
+
+// checkTopology looks at every node and link by itself.
+func checkTopology(topo Topology, nodes int) error {
+	if nodes < 1 || nodes > MaxNodes {
+		return fmt.Errorf("want 1 to %d nodes, got %d", MaxNodes, nodes)
+	}
+	switches, links := topo.Size()
+	if switches < 1 || links < 1 || links > maxLinks {
+		return fmt.Errorf("want at least 1 switch and 1 to %d links, got %d and %d", maxLinks, switches, links)
+	}
+	if c := topo.Channels(); c < 1 || c > MaxChannels {
+		return fmt.Errorf("want 1 to %d virtual channels, got %d", MaxChannels, c)
+	}
+	down := make([]int, nodes) // links that lead to each node
+	for i := range links {
+		l := topo.Link(i)
+		ends := switches
+		if l.Node {
+			ends = nodes
+		}
+		if l.From < 0 || l.From >= switches || l.To < 0 || l.To >= ends {
+			return fmt.Errorf("link %d leads from switch %d to number %d: there are %d switches and %d nodes", i, l.From, l.To, switches, nodes)
+		}
+		if l.Node {
+			down[l.To]++
+			if topo.Home(l.To) != l.From {
+				return fmt.Errorf("link %s leads to node %d, whose home is another switch", topo.LinkName(i), l.To)
+			}
+		}
+	}
+	for n, count := range down {
+		if h := topo.Home(n); h < 0 || h >= switches || count != 1 {
+			return fmt.Errorf("node %d has switch %d of %d as its home, and %d links lead to it: want one", n, h, switches, count)
+		}
+	}
+	return nil
+}

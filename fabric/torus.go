@@ -1,0 +1,112 @@
+package fabric
+
+import (
+	"fmt"
+	"strings"
+)
+
+// torus is a grid whose rows are rings, in any number of dimensions, with a switch and a node at each point. Node x is at the point
+// (x mod d[0], x/d[0] mod d[1], …). A packet goes along the first dimension to the coordinate of its destination, then along the second
+// and so on (dimension order), each time the shorter way round; halfway round, from even coordinates towards higher ones and from odd ones
+// towards lower ones. A ring of two has one cable, whose two directions are the Plus links.
+//
+// Packets on one ring could wait for each other in a circle, so links have two virtual channels (Dally and Seitz, "Deadlock-free message
+// routing in multiprocessor interconnection networks", 1987): a packet begins each ring on channel 0 and changes to channel 1 with the link
+// that leads round, between the last coordinate and 0. On channel 0 nobody uses that link, and on channel 1 nobody passes it twice, as no
+// way is longer than half the ring. Dimensions follow each other in one order, so circles over several dimensions cannot be, either.
+type torus struct {
+	dims   []int
+	stride []int // of the nodes' numbers, by dimension
+	nodes  int
+	count  int // switches
+	ports  int // links of each switch: one to its node, then Plus and Minus of each dimension
+}
+
+func newTorus(dims []int, nodes int) *torus {
+	t := &torus{dims: dims, nodes: nodes, count: 1, ports: 1 + 2*len(dims)}
+	for _, d := range dims {
+		t.stride = append(t.stride, t.count)
+		t.count *= d
+	}
+	return t
+}
+
+func (t *torus) Size() (switches, links int) { return t.count, t.count * t.ports }
+
+func (t *torus) Channels() int { return 2 }
+
+func (t *torus) Home(node int) int { return node }
+
+func (t *torus) Link(link int) Link {
+	s, port := link/t.ports, link%t.ports
+	if port == 0 {
+		if s >= t.nodes {
+			return Link{From: s, To: nowhere}
+		}
+		return Link{From: s, To: s, Node: true}
+	}
+	k, minus := (port-1)/2, port%2 == 0
+	length := t.dims[k]
+	if length == 1 || length == 2 && minus {
+		return Link{From: s, To: nowhere}
+	}
+	c := s / t.stride[k] % length
+	to := c + 1
+	if minus {
+		to = c - 1
+	}
+	return Link{From: s, To: s + ((to+length)%length-c)*t.stride[k]}
+}
+
+func (t *torus) Route(at, src, dst int) (link, channel int) {
+	link = at * t.ports
+	for k, length := range t.dims {
+		c, to := at/t.stride[k]%length, dst/t.stride[k]%length
+		if c == to {
+			continue
+		}
+		from := src / t.stride[k] % length
+		if t.plus(from, to, length) {
+			if c+1 == length || c < from {
+				channel = 1
+			}
+			return link + 1 + 2*k, channel
+		}
+		if c == 0 || c > from {
+			channel = 1
+		}
+		return link + 2 + 2*k, channel
+	}
+	return link, 0
+}
+
+// plus reports whether the way from one coordinate to another leads towards higher ones.
+func (t *torus) plus(from, to, length int) bool {
+	switch up := (to - from + length) % length; {
+	case 2*up != length:
+		return 2*up < length
+	default:
+		return length == 2 || from%2 == 0
+	}
+}
+
+// SwitchName names a switch by its coordinates.
+func (t *torus) SwitchName(s int) string {
+	var b strings.Builder
+	b.WriteString("Switch")
+	for k, length := range t.dims {
+		fmt.Fprintf(&b, "[%d]", s/t.stride[k]%length)
+	}
+	return b.String()
+}
+
+func (t *torus) LinkName(link int) string {
+	name, port := t.SwitchName(link/t.ports), link%t.ports
+	switch {
+	case port == 0:
+		return name + ".Node"
+	case port%2 == 1:
+		return fmt.Sprintf("%s.Plus[%d]", name, port/2)
+	}
+	return fmt.Sprintf("%s.Minus[%d]", name, port/2-1)
+}
