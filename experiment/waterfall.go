@@ -224,8 +224,9 @@ func (w *Waterfall) Summary() *report.Table {
 	first := w.Steps[0].Points
 	for per < len(first) && first[per].Ranks == first[0].Ranks && first[per].Bytes == first[0].Bytes {
 		value := w.column()
-		if value.Kind == report.Duration {
-			value.Kind = report.Count // whole nanoseconds
+		value.Kind = report.Count // whole nanoseconds, whole thousands of packets per second
+		if w.sweep.Benchmark == hpus {
+			value.Unit = "kpps"
 		}
 		value.Name = series(first[per])
 		change := value
@@ -260,10 +261,13 @@ func (w *Waterfall) Summary() *report.Table {
 	return t
 }
 
-// rounded makes whole nanoseconds of a time and leaves other values as they are.
+// rounded makes whole nanoseconds of a time, and whole kpps of a rate in Mpps.
 func rounded(v any) any {
-	if t, ok := v.(sim.Time); ok {
-		return int64(math.Round(t.Nanoseconds()))
+	switch v := v.(type) {
+	case sim.Time:
+		return int64(math.Round(v.Nanoseconds()))
+	case float64:
+		return int64(math.Round(v * 1e3))
 	}
 	return v
 }

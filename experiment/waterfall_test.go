@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,10 +96,23 @@ func TestCopyRateGivesThePublishedUnpacking(t *testing.T) {
 	}
 }
 
+// ownDevice is a profile of a user, with a core and a network of its own.
+const ownDevice = `
+base: spin-int
+name: own
+description: a slower device
+fabric: {header: 16, switch_rate: 10ps/B}
+nic: {match_header: 10ns}
+hpu: {cores: 8, clock: 1GHz, costs: scalar}
+`
+
 // A waterfall begins and ends at its profiles, changes every field in which they differ once, and its changes add up.
 func TestWaterfallLeadsFromOneProfileToTheOther(t *testing.T) {
+	own := filepath.Join(t.TempDir(), "own.yaml")
+	require.NoError(t, os.WriteFile(own, []byte(ownDevice), 0o600))
+	ways := [][2]string{{"spin-int-sc17", "spin-int"}, {"spin-dis", "spin-int"}, {"spin-int", "spin-dis-sc17"}, {"spin-int", own}, {own, "spin-dis"}}
 	for _, b := range Benchmarks() {
-		for _, way := range [][2]string{{"spin-int-sc17", "spin-int"}, {"spin-dis", "spin-int"}, {"spin-int", "spin-dis-sc17"}} {
+		for _, way := range ways {
 			s := &Sweep{Benchmark: b, Modes: b.Modes, Sizes: []int{512}, Ranks: []int{2}, Seed: 1}
 			if b == hpus {
 				s.HPUs, s.Times, s.Overrides = []int{2}, []sim.Time{400 * sim.Nanosecond}, []string{"hpu.charge=cycles"}

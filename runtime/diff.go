@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"reflect"
@@ -14,8 +16,21 @@ import (
 // Difference is a field in which two profiles differ, with its values as a profile or an override writes them.
 type Difference struct{ Path, From, To string }
 
-// String prints a difference as "hpu.cores: 4 → 8".
-func (d Difference) String() string { return fmt.Sprintf("%s: %s → %s", d.Path, d.From, d.To) }
+// String prints a difference as "hpu.cores: 4 → 8": frequencies in the unit that suits them, a cost table that is written out by
+// the hash of its text.
+func (d Difference) String() string { return fmt.Sprintf("%s: %s → %s", d.Path, readable(d.From), readable(d.To)) }
+
+// readable is a value as people read it.
+func readable(value string) string {
+	if strings.HasPrefix(value, "{") {
+		return fmt.Sprintf("table %.6x", sha256.Sum256([]byte(value)))
+	}
+	var f Frequency
+	if strings.HasSuffix(value, "Hz") && f.UnmarshalText([]byte(value)) == nil {
+		return f.String()
+	}
+	return value
+}
 
 // Differences lists the fields in which two profiles differ, in the order of the fields of Profile, name and description apart.
 func Differences(from, to *Profile) ([]Difference, error) {
@@ -24,23 +39,62 @@ func Differences(from, to *Profile) ([]Difference, error) {
 		return nil, fmt.Errorf("profiles %s and %s: %w", from.Name, to.Name, err)
 	}
 	var list []Difference
-	differ(&list, "", reflect.TypeFor[Profile](), &a, &b)
+	if err := differ(&list, "", reflect.TypeFor[Profile](), &a, &b); err != nil {
+		return nil, fmt.Errorf("profiles %s and %s: %w", from.Name, to.Name, err)
+	}
 	return list, nil
 }
 
 // differ adds the differences below a field; a and b are nil where a profile leaves it at its zero value.
-func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) {
+func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) error {
+	if t == reflect.TypeFor[CostsRef]() {
+		from, err := costsText(a)
+		if err != nil {
+			return err
+		}
+		to, err := costsText(b)
+		if err == nil && from != to {
+			*list = append(*list, Difference{path, from, to})
+		}
+		return err
+	}
 	if t.Kind() == reflect.Struct && (a != nil && a.Kind == yaml.MappingNode || b != nil && b.Kind == yaml.MappingNode) {
 		fields, names := fieldsOf(t)
 		for _, name := range names {
-			differ(list, strings.TrimPrefix(path+"."+name, "."), fields[name], child(a, name), child(b, name))
+			if err := differ(list, strings.TrimPrefix(path+"."+name, "."), fields[name], child(a, name), child(b, name)); err != nil {
+				return err
+			}
 		}
-		return
+		return nil
 	}
 	from, to := valueText(t, a), valueText(t, b)
 	if from != to && path != "name" && path != "description" {
 		*list = append(*list, Difference{path, from, to})
 	}
+	return nil
+}
+
+// costsText writes a cost table on one line: the name of the embedded table that it is, or the whole table.
+func costsText(n *yaml.Node) (string, error) {
+	var text bytes.Buffer
+	if err := writeTree(&text, n); err != nil {
+		return "", err
+	}
+	for _, name := range CostNames() {
+		table, err := Costs(name)
+		if err != nil {
+			return "", err
+		}
+		var tree yaml.Node
+		var named bytes.Buffer
+		if err := errors.Join(tree.Encode(table), writeTree(&named, &tree)); err != nil {
+			return "", err
+		}
+		if bytes.Equal(text.Bytes(), named.Bytes()) {
+			return name, nil
+		}
+	}
+	return text.String(), nil
 }
 
 // valueText writes the value of a field on one line.

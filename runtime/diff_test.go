@@ -18,11 +18,31 @@ func TestDifferencesOfEqualProfilesAreNone(t *testing.T) {
 	}
 }
 
+// ownCosts is a cost table that no name stands for, written in another order than the fields of CostTable.
+var ownCosts = strings.Join(strings.Fields(`{move: 0, int: 1, int_mul: 3, int_div: 20, float: 1, float_mul: 1, float_div: 12, float_sqrt: 17,
+	load: 1, store: 1, select: 1, branch: 2, loop_branch: 0, call: 3, call_indirect: 4, global: 1, convert: 1, bulk: 1, bulk_bytes_per_cycle: 8,
+	import: 2, imports: {dma_to_host: 7}, registers: 16, operands: 3, spill: 1, instructions: {"i32.add i32.sub": {cost: 2}}}`), " ")
+
+// A table of costs is named if it has a name, and is not spread over the line if it has none.
+func TestDifferencesNameCostTables(t *testing.T) {
+	from, err := LoadProfile("spin-int", "hpu.clock=1500MHz")
+	require.NoError(t, err)
+	for value, printed := range map[string]string{"scalar": `^hpu\.costs: a15 → scalar$`, ownCosts: `^hpu\.costs: a15 → table [0-9a-f]{12}$`} {
+		to, err := LoadProfile("spin-int", "hpu.costs="+value)
+		require.NoError(t, err)
+		list, err := Differences(from, to)
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		require.Equal(t, "hpu.clock: 1.5 GHz → 2.5 GHz", list[0].String())
+		require.Regexp(t, printed, list[1].String())
+	}
+}
+
 // Whatever two profiles differ in, the differences as overrides make one the other.
 func TestDifferencesAreOverrides(t *testing.T) {
 	settings := []string{
 		"fabric.no_contention=true", "fabric.gap=0ns", "fabric.inject_buffer=8192", "fabric.switch_rate=100Gb/s", "nic.receive=serial",
-		"dma.latency=3ns", "hpu.contexts=3", "hpu.clock=1GHz", "hpu.charge=nothing", "host.poll=0ns", "limits.max_eqs=17",
+		"dma.latency=3ns", "hpu.contexts=3", "hpu.clock=1GHz", "hpu.charge=nothing", "hpu.costs=scalar", "hpu.costs=rv32-pspin", "hpu.costs=" + ownCosts, "host.poll=0ns", "limits.max_eqs=17",
 	}
 	names := ProfileNames()
 	rapid.Check(t, func(t *rapid.T) {

@@ -69,6 +69,17 @@ func (f *Frequency) UnmarshalText(text []byte) error {
 // MarshalText writes the rate in hertz, exactly.
 func (f Frequency) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%dHz", int64(f)), nil }
 
+// String writes a frequency in the largest unit that it has at least one of: "2.5 GHz".
+func (f Frequency) String() string {
+	switch {
+	case f >= 1e9:
+		return strconv.FormatFloat(float64(f)/1e9, 'f', -1, 64) + " GHz"
+	case f >= 1e6:
+		return strconv.FormatFloat(float64(f)/1e6, 'f', -1, 64) + " MHz"
+	}
+	return strconv.FormatInt(int64(f), 10) + " Hz"
+}
+
 // Cycles returns the time of n cycles, to the nearest picosecond, at most sim.Horizon. f must be positive.
 func (f Frequency) Cycles(n int64) sim.Time {
 	period := int64(sim.Second) / int64(f)
