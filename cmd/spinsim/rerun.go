@@ -29,7 +29,7 @@ exit status is 1.
 
 The document holds all it takes: profiles with their whole content, the scenario, the seed, and every input that is not long. Of long inputs
 and of handler modules of your own it has the path and the hash: they must be where they were, seen from this folder or from that of the
-document, and unchanged. Another version of spinsim, or of a built-in handler, is said and does not keep it from running.`,
+document, and unchanged. Another version of spinsim, of one of its profiles or of a built-in handler is said and does not keep it from running.`,
 		Args: exactArguments("RESULTS.json"),
 		RunE: func(c *cobra.Command, args []string) error { return rerun(c, args[0], output) },
 	}
@@ -51,6 +51,11 @@ func rerun(c *cobra.Command, name, output string) error {
 	}
 	out := c.OutOrStdout()
 	is, notes, err := again(c.Context(), r, repeating(r, filepath.Dir(name), c.InOrStdin()))
+	for i := range r.Profiles {
+		if changed := r.Profiles[i].Verify(); changed != nil {
+			notes = append([]string{changed.Error() + ", and taken"}, notes...)
+		}
+	}
 	if now := thisBuild(); !now.Same(r.Build) {
 		notes = append([]string{fmt.Sprintf("%s is by spinsim %s; this is %s", name, r.Build, now)}, notes...)
 	}

@@ -96,6 +96,22 @@ func (p *Profile) Check() error {
 	return nil
 }
 
+// Verify reports a profile recorded as one of spinsim's that this version does not have, or has with other values.
+func (p *Profile) Verify() error {
+	if !p.Embedded {
+		return nil
+	}
+	now, err := runtime.LoadProfile(p.From, p.Overrides...)
+	if err != nil {
+		return err
+	}
+	is, err := NewProfile(now)
+	if err == nil && is.SHA256 != p.SHA256 {
+		err = fmt.Errorf("profile %s is another one in this version: its hash is %s, recorded is %s", p.From, is.SHA256, p.SHA256)
+	}
+	return err
+}
+
 // NewHandler records a module; the path is that of a user's file.
 func NewHandler(name, path string, wasm []byte) Handler {
 	return Handler{Name: name, Path: path, SHA256: Hash(wasm)}

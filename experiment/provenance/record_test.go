@@ -129,3 +129,25 @@ func TestUnknownArguments(t *testing.T) {
 	var v struct{ A int }
 	require.ErrorContains(t, r.Parse(&v), `provenance.arguments: json: unknown field "b"`)
 }
+
+// A profile that says it is one of spinsim's is: by name, overrides and every value.
+func TestEmbeddedProfilesAreVerified(t *testing.T) {
+	p, err := runtime.LoadProfile("spin-int", "hpu.cores=8")
+	require.NoError(t, err)
+	recorded, err := NewProfile(p)
+	require.NoError(t, err)
+	require.NoError(t, recorded.Verify())
+
+	other, err := runtime.LoadProfile("spin-int", "hpu.cores=9")
+	require.NoError(t, err)
+	forged, err := NewProfile(other)
+	require.NoError(t, err)
+	forged.Overrides = recorded.Overrides
+	require.NoError(t, forged.Check())
+	require.ErrorContains(t, forged.Verify(), "profile spin-int is another one in this version: its hash is "+recorded.SHA256)
+
+	forged.From = "spin-gone"
+	require.ErrorContains(t, forged.Verify(), `no profile "spin-gone"`)
+	forged.Embedded = false
+	require.NoError(t, forged.Verify())
+}
