@@ -1,6 +1,8 @@
 package runtime_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +57,26 @@ func TestFeaturesOfTheDevice(t *testing.T) {
 		require.Equal(t, "unharmed", string(data), "the reply carried bytes of nowhere")
 		return nil
 	})
+}
+
+// A profile with one and a half HPUs, or with 010 of them, is refused: nothing is cut off or read in another base in silence.
+func TestWholeNumbersOfProfiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("base: spin-int\nhpu:\n  cores: 1.5\n"), 0o600))
+	_, err := runtime.LoadProfile(file)
+	require.ErrorContains(t, err, `p.yaml:3: hpu.cores: "1.5", expected a whole number`)
+	for setting, want := range map[string]string{
+		"hpu.cores=2.5":         `hpu.cores: "2.5", expected a whole number`,
+		"hpu.cores=010":         `hpu.cores: "010", expected a whole number`,
+		"hpu.costs={move: 1.5}": `move: "1.5", expected a whole number`,
+	} {
+		_, err := runtime.LoadProfile("spin-int", setting)
+		require.ErrorContains(t, err, want)
+	}
+	p, err := runtime.LoadProfile("spin-int", "hpu.max_cycles=2e6", "hpu.cores=0x10")
+	require.NoError(t, err)
+	require.Equal(t, int64(2_000_000), p.HPU.MaxCycles)
+	require.Equal(t, 16, p.HPU.Cores)
 }
 
 // A device has at least the limits that the standard asks of every interface (Portals 4.x §3.6.1).

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/spinsim/spinsim/internal/yamltree"
 )
 
 // decodeTree decodes a mapping into the struct that into points at. An error names the place, as "name:line: path", and what was expected
@@ -14,6 +16,13 @@ import (
 func decodeTree(name string, tree *yaml.Node, into any) error {
 	t := reflect.TypeOf(into).Elem()
 	if err := checkFields(name, tree, t, ""); err != nil {
+		return err
+	}
+	if err := yamltree.CheckWhole(tree, into); err != nil {
+		var wrong *yamltree.Error
+		if errors.As(err, &wrong) {
+			return fmt.Errorf("%s:%d: %w", name, wrong.Line, wrong.Err)
+		}
 		return err
 	}
 	err := tree.Decode(into)

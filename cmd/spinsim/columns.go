@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -20,9 +19,7 @@ func columnsTopic() *cobra.Command {
 		Short: "What the columns of tables, CSV and JSON mean, for every command",
 	}
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		if err := writeColumns(c.OutOrStdout()); err != nil {
-			c.PrintErrln(err)
-		}
+		_ = writeColumns(c.OutOrStdout()) // its writer notes what went wrong
 	})
 	return c
 }
@@ -63,16 +60,19 @@ func publishedColumns() []report.Column {
 }
 
 func writeColumns(out io.Writer) error {
-	var errs []error
 	for i, s := range sections() {
 		gap := "\n"
 		if i == 0 {
 			gap = ""
 		}
-		_, err := fmt.Fprintf(out, "%s%s\n\n", gap, s.title)
-		errs = append(errs, err, report.WriteHelp(out, s.columns))
+		if _, err := fmt.Fprintf(out, "%s%s\n\n", gap, s.title); err != nil {
+			return err
+		}
+		if err := report.WriteHelp(out, s.columns); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // goalRunColumns are the fields of a result of the endpoint model.

@@ -48,9 +48,13 @@ func run(args []string, out, errs io.Writer) int {
 	defer onSignals(cancel, errs)()
 	root := rootCommand()
 	root.SetArgs(args)
-	root.SetOut(out)
+	noted := &notedWriter{to: out}
+	root.SetOut(noted)
 	root.SetErr(errs)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = noted.err
+	}
 	var input inputError
 	switch {
 	case err == nil:
@@ -64,6 +68,20 @@ func run(args []string, out, errs io.Writer) int {
 	}
 	fmt.Fprintln(errs, "spinsim:", err)
 	return exitFailed
+}
+
+// notedWriter keeps the first error of writing: those who print help have nobody to give it to.
+type notedWriter struct {
+	to  io.Writer
+	err error
+}
+
+func (w *notedWriter) Write(b []byte) (int, error) {
+	n, err := w.to.Write(b)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 // patience is how long a command has to end by itself after a signal. What it would still compute or wait for is lost either way.

@@ -81,10 +81,14 @@ func Load(name string) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	if _, err := yamltree.Parse(text); err != nil {
+	p := &Proxy{}
+	tree, err := yamltree.Parse(text)
+	if err == nil {
+		err = yamltree.CheckWhole(tree, p)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("proxy: %s: %w", name, err)
 	}
-	p := &Proxy{}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(p); err != nil {

@@ -112,6 +112,8 @@ func TestBadFiles(t *testing.T) {
 		"periodic: [true]\nlocal: [8]\nglobal: [8]\n" + rest:                                        "global, local: expected one of them",
 		"periodic: [true]\nlocal: [0]\n" + rest:                                                     "0 points, expected 1 to",
 		"local: [8]\n" + rest:                                                                       "periodic: expected a value",
+		"periodic: [true]\nlocal: [8.5]\n" + rest:                                                   `line 2: local[0]: "8.5", expected a whole number`,
+		"periodic: [true]\nlocal: [010]\n" + rest:                                                   `line 2: local[0]: "010", expected a whole number`,
 		"periodic: [true, true]\nlocal: [9, 999999]\nphases: [{messages: [{dim: 0, unit: 99999}]}]": "",
 	} {
 		file := filepath.Join(t.TempDir(), "x.yaml")

@@ -6,9 +6,12 @@ package yamltree
 
 import (
 	"bytes"
+	"encoding"
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -108,4 +111,63 @@ func (e *expansion) value(n *yaml.Node, depth int) (*yaml.Node, error) {
 		own.Content = append(own.Content, v)
 	}
 	return &own, nil
+}
+
+// CheckWhole returns an error for the first number of n that is not whole, or that begins with a 0 as octal numbers do, where
+// into, the value that n is to be decoded into, has a whole number: the YAML library would cut the fraction off, and read 010 as 8.
+// Fields and what they are called are those of the library; what a type reads by itself is left to it.
+func CheckWhole(n *yaml.Node, into any) error { return checkWhole(n, reflect.TypeOf(into), "") }
+
+func checkWhole(n *yaml.Node, t reflect.Type, path string) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch reflect.New(t).Interface().(type) {
+	case yaml.Unmarshaler, encoding.TextUnmarshaler:
+		return nil
+	}
+	switch {
+	case n.Kind == yaml.ScalarNode && t.Kind() >= reflect.Int && t.Kind() <= reflect.Uintptr:
+		digits := strings.TrimLeft(n.Value, "+-")
+		octal := len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9'
+		f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
+		if octal || n.ShortTag() == "!!float" && (err != nil || f != math.Trunc(f)) {
+			return &Error{n.Line, fmt.Errorf("%s: %q, expected a whole number", path, n.Value)}
+		}
+	case n.Kind == yaml.SequenceNode && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array):
+		for i, c := range n.Content {
+			if err := checkWhole(c, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+	case n.Kind == yaml.MappingNode && (t.Kind() == reflect.Struct || t.Kind() == reflect.Map):
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			if field := fieldType(t, key); field != nil {
+				if err := checkWhole(n.Content[i+1], field, strings.TrimPrefix(path+"."+key, ".")); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// fieldType is the type of what stands under a key, nil if nothing may.
+func fieldType(t reflect.Type, key string) reflect.Type {
+	if t.Kind() == reflect.Map {
+		return t.Elem()
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch name, options, _ := strings.Cut(f.Tag.Get("yaml"), ","); {
+		case options == "inline":
+			if inner := fieldType(f.Type, key); inner != nil {
+				return inner
+			}
+		case name == key:
+			return f.Type
+		}
+	}
+	return nil
 }

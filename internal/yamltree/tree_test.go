@@ -43,6 +43,42 @@ func TestTextsWithoutEnd(t *testing.T) {
 	}
 }
 
+// A whole number stands where one is asked for: nothing is cut off or read in another base, wherever it stands.
+func TestCheckWhole(t *testing.T) {
+	type inner struct {
+		N int64 `yaml:"n"`
+	}
+	type outer struct {
+		Inner inner `yaml:",inline"`
+		List  []struct {
+			U uint `yaml:"u"`
+		} `yaml:"list"`
+		Map map[string]int `yaml:"map"`
+		Far *inner         `yaml:"far"`
+		F   float64        `yaml:"f"`
+		S   string         `yaml:"s"`
+	}
+	for text, want := range map[string]string{
+		"n: 1.5":                    `line 1: n: "1.5", expected a whole number`,
+		"list: [{u: 1},\n {u: .5}]": `line 2: list[1].u: ".5", expected a whole number`,
+		"map: {a: 1, b: 1e-1}":      `line 1: map.b: "1e-1", expected a whole number`,
+		"far: {n: -0.5}":            `line 1: far.n: "-0.5", expected a whole number`,
+		"far: {n: .inf}":            `line 1: far.n: ".inf", expected a whole number`,
+		"n: 010":                    `line 1: n: "010", expected a whole number`,
+		"n: -08":                    `line 1: n: "-08", expected a whole number`,
+		"n: 1e3\nlist: [{u: 0}]\nmap: {a: 1_000, b: 0x10, c: 0o17, d: 2.0}\nf: 1.5\ns: 010\nelse: 0.1": "",
+	} {
+		n, err := Parse([]byte(text))
+		require.NoError(t, err)
+		err = CheckWhole(n, new(outer))
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.EqualError(t, err, want)
+	}
+}
+
 // The number of values is that of the text with aliases replaced, which another reader agrees to where it does so itself.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("a: &x {b: 1}\nc: *x\n"))
