@@ -53,24 +53,30 @@ const spare = 16 << 10
 // install gives a process HPU memory with the benchmark's module and makes the handler part of an entry. A user's module may
 // export the built-in names or simply header, payload and completion.
 func (w *bench) install(p *runtime.Proc, state []byte, memory int, payload, completion string) (*portals.Spin, error) {
+	s, _, err := w.installed(p, state, memory, payload, completion)
+	return s, err
+}
+
+// installed is install that returns the HPU memory, too.
+func (w *bench) installed(p *runtime.Proc, state []byte, memory int, payload, completion string) (*portals.Spin, *runtime.HPUMemory, error) {
 	header := "" // the built-in handlers of the benchmarks have none
 	if w.Handler != nil {
 		memory += spare
 		header, payload, completion = w.export("", "header"), w.export(payload, "payload"), w.export(completion, "completion")
 		if header == "" && payload == "" && completion == "" {
-			return nil, fmt.Errorf("module %s exports no handler named header, payload or completion", w.Handler.Name)
+			return nil, nil, fmt.Errorf("module %s exports no handler named header, payload or completion", w.Handler.Name)
 		}
 	}
 	mem, err := p.HPUAllocMem(w.module, max(memory, len(state)))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := mem.Spin(header, payload, completion)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.InitialState = state
-	return s, nil
+	return s, mem, nil
 }
 
 // export returns the name among the two under which the user's module has a handler, or "".

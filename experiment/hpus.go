@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	handler "github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/portals"
@@ -81,9 +82,9 @@ func runHPUs(w *bench) error {
 		return err
 	}
 	err = w.spawn(1, "worker", func(p *runtime.Proc) error {
-		addr, _ := p.Alloc(total)
+		addr, kept := p.Alloc(total)
 		state := handler.State{Iterations: iterations}
-		s, err := w.install(p, spin.EncodeState(&state), 0, handler.Payload, "")
+		s, memory, err := w.installed(p, spin.EncodeState(&state), 0, handler.Payload, "")
 		if err != nil {
 			return err
 		}
@@ -96,12 +97,12 @@ func runHPUs(w *bench) error {
 			return err
 		}
 		w.result.Latency = p.Now() - start
+		w.finish = func() error { return errors.Join(w.littlesLaw(packets), w.worked(memory.Bytes(), kept, iterations)) }
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	w.finish = func() error { return w.littlesLaw(packets) }
 	return w.spawn(0, "source", func(p *runtime.Proc) error {
 		addr, data := p.Alloc(total)
 		pattern(data, w.Seed)
@@ -111,6 +112,43 @@ func runHPUs(w *bench) error {
 		}
 		return p.NI().Put(md, 0, uint64(total), portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
 	})
+}
+
+// worked checks what the built-in handlers have left: every HPU the result of its last packet, and nothing in host memory.
+func (w *bench) worked(memory, host []byte, iterations uint64) error {
+	if w.Handler != nil {
+		return nil // what it should leave only its author knows
+	}
+	var state handler.State
+	if err := spin.DecodeState(memory, &state); err != nil {
+		return err
+	}
+	if state.Iterations != iterations {
+		return fmt.Errorf("the handlers' state has %d iterations, %d were set", state.Iterations, iterations)
+	}
+	left := map[uint64]bool{}
+	for _, x := range state.Results {
+		if x != 0 { // an HPU that has had no packet
+			left[x] = true
+		}
+	}
+	if len(left) == 0 {
+		return errors.New("no HPU has left a result")
+	}
+	for at := len(host) - w.Bytes; at >= 0 && len(left) > 0; at -= w.Bytes { // last packets first
+		x := handler.Seed(uint64(at))
+		for range iterations {
+			x = handler.Step(x)
+		}
+		delete(left, x)
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("results that belong to no packet: %d of those that HPUs have left", len(left))
+	}
+	if i := slices.IndexFunc(host, func(b byte) bool { return b != 0 }); i >= 0 {
+		return fmt.Errorf("byte %d of host memory is %#x, but the handlers deposit nothing", i, host[i])
+	}
+	return nil
 }
 
 // littlesLaw compares the rate at which handlers ended with the prediction.

@@ -69,7 +69,9 @@ func (q *params) delivered(packet, packets int) sim.Time {
 }
 
 // shapes are messages of one, two and three packets.
-func (q *params) shapes() map[int]int { return map[int]int{64: 1, q.mtu: 1, 2 * q.mtu: 2, 3 * q.mtu: 3} }
+func (q *params) shapes() map[int]int {
+	return map[int]int{64: 1, q.mtu: 1, 2 * q.mtu: 2, 3 * q.mtu: 3}
+}
 
 func (q *params) measure(b *Benchmark, mode string, ranks, bytes int) sim.Time {
 	r, err := b.Run(context.Background(), &Point{Profile: q.p, Mode: mode, Ranks: ranks, Bytes: bytes, Seed: 7})

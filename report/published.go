@@ -130,7 +130,7 @@ func (t *Table) insertPublished(name string, list []Published, sources [][]strin
 			}
 			ours, _ := float(c, row[at])
 			values[r] = [2]any{valueOf(c, p.Value), far(c, ours, p.Value)}
-			sources[r] = append(sources[r], p.Source)
+			sources[r] = append(sources[r], p.source())
 			found++
 			break
 		}
@@ -205,7 +205,7 @@ func (t *Table) sentences() (lines []string) {
 		_, distance := companions(c)
 		ours, _ := float(c, t.rows[row][at])
 		line := fmt.Sprintf("%s: %s %s, published %s (%s), %s.", t.where(p), c.title(), alone(c, t.rows[row][at]), alone(c, valueOf(c, p.Value)),
-			p.Source, alone(distance, far(c, ours, p.Value)))
+			p.source(), alone(distance, far(c, ours, p.Value)))
 		if !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}

@@ -32,7 +32,7 @@ func TestPublishedNumbersOfSomeRows(t *testing.T) {
 	}))
 	require.Equal(t, "device,cores,size,time_ns,time_published_ns,time_deviation,saved,saved_published,saved_difference,"+
 		"rate_Mpps,rate_published_Mpps,rate_deviation,published_source\n"+
-		"dis,4,4096,110,100,0.1,0.25,0.07,0.18,12.5,,,Paper §1; Paper §2\n"+
+		"dis,4,4096,110,100,0.1,0.25,0.07,0.18,12.5,,,Paper §1; Paper §2 (no size)\n"+
 		"int,4,4096,90,,,,,,6.25,5,0.25,Paper §1\n", string(render(t, table, CSVFormat)))
 	require.Equal(t, `device  cores   size  time (ns)  saved  rate (Mpps)
 ─────────────────────────────────────────────────────

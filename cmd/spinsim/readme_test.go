@@ -14,9 +14,9 @@ import (
 
 var update = flag.Bool("update", false, "write the outputs in README.md and docs anew")
 
-// Every block of README.md and docs/model.md below a line "<!-- output: spinsim ... -->" is what that command prints.
+// Every block of README.md, docs/model.md and docs/results.md below a line "<!-- output: spinsim ... -->" is what that command prints.
 func TestReadmeShowsWhatCommandsPrint(t *testing.T) {
-	for _, name := range []string{"README.md", filepath.Join("docs", "model.md")} {
+	for _, name := range []string{"README.md", filepath.Join("docs", "model.md"), filepath.Join("docs", "results.md")} {
 		showsWhatCommandsPrint(t, filepath.Join("..", "..", name))
 	}
 }
