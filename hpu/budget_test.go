@@ -98,7 +98,10 @@ func TestStraightLine(t *testing.T) {
 		{"blocks", bytes.Repeat(append(bytes.Clone(work), branch...), 5000), 0, budget, budget + (MaxUnchecked/6+1)*(17+9)},
 		// The checks of arms that are not taken do not count.
 		{"arms", bytes.Repeat(arms, 200), 0, budget, budget + (MaxUnchecked/8+2)*(17+9)},
-		{"bulk", bytes.Repeat(fill, 200), 65536, 9 + 200*29 + 65536/8, 9 + 200*29 + 65536/8},
+		{"bulk", bytes.Repeat(fill, 200), 65536, 9 + 200*29, 9 + 200*29},
+		// Of what a bulk operation asks for no more is taken than there is.
+		{"one fill", fill, 65536, budget + 1, budget + 1},
+		{"4 GiB", fill, 1<<32 - 1, budget + 1, budget + 1},
 	} {
 		onEngines(t, func(t *testing.T, e Engine) {
 			// The first branch ends the block that is checked in any case.

@@ -390,11 +390,11 @@ func (r *rewriter) setGlobal(in *wasm.Instr) {
 	r.block = append(r.block, trapIf...)
 }
 
-// chargeBytes charges for the bytes that a bulk operation is about to move, and checks the budget; their number is on top of the
-// stack.
+// chargeBytes charges for the bytes that a bulk operation is about to move, whose number is on top of the stack, and checks the
+// budget. Bytes for which there is no time are not moved, and their time is not taken: else an instruction would hold an HPU for 4 GiB.
 func (r *rewriter) chargeBytes() {
 	t := r.temps.get('i', wasm.I32)
-	b := wasm.AppendIndexed(r.block, wasm.OpLocalSet, t)
+	b := r.checkBudget(wasm.AppendIndexed(r.block, wasm.OpLocalSet, t))
 	b = wasm.AppendIndexed(r.getRemaining(b), wasm.OpLocalGet, t)
 	b = append(b, byte(wasm.OpI64ExtendI32))
 	if r.bulkRate > 1 {
@@ -407,7 +407,10 @@ func (r *rewriter) chargeBytes() {
 		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), parts)
 		b = append(b, byte(wasm.OpI64Mul))
 	}
-	b = r.checkBudget(r.setRemaining(append(b, byte(wasm.OpI64Sub))))
+	b = r.getRemaining(r.setRemaining(append(b, byte(wasm.OpI64Sub))))
+	b = append(b, byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS), byte(wasm.OpIf), 0x40)
+	b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), -r.prices.parts) // killed in the cycle behind its budget
+	b = append(r.setRemaining(b), byte(wasm.OpUnreachable), byte(wasm.OpEnd))
 	r.block = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
 }
 

@@ -75,8 +75,12 @@ func (x *refFrame) bulk(in *refInstr) {
 		return
 	}
 	n, src, dst := uint64(uint32(x.pop())), uint64(uint32(x.pop())), uint64(uint32(x.pop()))
+	if x.r.used > x.r.budget*x.r.parts {
+		x.trap(TrapBudget)
+	}
 	x.r.used += int64(math.Ceil(float64(n)/float64(x.r.spec.Costs.BulkBytesPerCycle))) * x.r.parts
 	if x.r.used > x.r.budget*x.r.parts {
+		x.r.used = (x.r.budget + 1) * x.r.parts // it does not move bytes for which it has no time
 		x.trap(TrapBudget)
 	}
 	switch in.Op {
