@@ -37,11 +37,12 @@ var groups = []struct {
 	fields []string
 }{
 	{"path through the network", []string{
-		"fabric.kind", "fabric.radix", "fabric.wire", "fabric.switch", "fabric.switch_rate", "fabric.switch_per_link", "fabric.store_and_forward",
+		"fabric.kind", "fabric.radix", "fabric.dims", "fabric.topology.", "fabric.wire", "fabric.switch", "fabric.switch_rate", "fabric.switch_per_link", "fabric.store_and_forward",
 	}},
 	{"injection of short packets", []string{"fabric.whole_packets", "fabric.mtu", "fabric.header", "fabric.inject_buffer"}},
 	{"rate of the link", []string{"fabric.add_gap", "fabric.rate", "fabric.gap"}},
-	{"contention in the network", []string{"fabric.no_contention"}},
+	{"contention in the network", []string{"fabric.no_contention", "fabric.buffer"}},
+	{"faults of the network", []string{"fabric.faults."}},
 	{"reception and matching", []string{"nic.receive", "nic.match_header", "nic.match_packet"}},
 	{"host memory", []string{"dma.", "hpu.dma_write"}},
 	{"processor of the host", []string{"host.", "nic.overhead"}},

@@ -148,7 +148,7 @@ func (n *network) cross(at sim.ID, k int, w waiting) {
 		n.wraps[k/n.perLink]++
 	}
 	if bytes > 0 {
-		owner, kind := n.lanes[w.from].owner, sim.Kind(kindReturn)
+		owner, kind := n.lanes[w.from].owner, kindReturn
 		if int(w.from) >= len(n.links)*n.perLink {
 			kind = kindCredit
 		}

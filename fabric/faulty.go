@@ -115,6 +115,20 @@ func NewFaulty(eng *sim.Engine, inner Fabric, spec FaultSpec) (*Faulty, error) {
 // Unwrap returns the fabric within.
 func (f *Faulty) Unwrap() Fabric { return f.Fabric }
 
+// HasFaults reports whether f is a Faulty, or decorates one.
+func HasFaults(f Fabric) bool {
+	for {
+		if _, is := f.(*Faulty); is {
+			return true
+		}
+		d, is := f.(interface{ Unwrap() Fabric })
+		if !is {
+			return false
+		}
+		f = d.Unwrap()
+	}
+}
+
 // networkOf finds the network within decorators, nil if there is none.
 func networkOf(f Fabric) *network {
 	for {

@@ -224,7 +224,7 @@ func (s *Spec) pressure() (errs []error) {
 		wrong("buffer", "switch_per_link, whole_packets, add_gap and no_contention are simplifications of networks whose buffers have no end: want either them or buffer")
 	}
 	if err := s.Faults.Validate(); err != nil {
-		for _, e := range err.(interface{ Unwrap() []error }).Unwrap() { //nolint:errorlint // made by errors.Join
+		for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
 			errs = append(errs, fmt.Errorf("faults.%w", e))
 		}
 	}

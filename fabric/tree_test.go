@@ -79,10 +79,10 @@ func build(t require.TestingT, spec Spec, nodes int, around func(*sim.Engine, Fa
 }
 
 // buildOn returns the nodes of a fabric.
-func buildOn(t require.TestingT, nodes int, make func(*sim.Engine) (Fabric, error)) *sink {
+func buildOn(t require.TestingT, nodes int, network func(*sim.Engine) (Fabric, error)) *sink {
 	s := &sink{eng: sim.New(1)}
 	var err error
-	s.f, err = make(s.eng)
+	s.f, err = network(s.eng)
 	require.NoError(t, err)
 	s.first = s.eng.AddGroup(nodes, func(i int) string { return fmt.Sprintf("Node[%d]", i) }, s)
 	for i := range nodes {

@@ -59,7 +59,8 @@ type Cluster struct {
 	errors   []HandlerError
 	dropped  int // handler errors beyond those kept
 	losses   []LostMessage
-	lost     int // messages, those that are not kept included
+	lost     int           // messages, those that are not kept included
+	network  networkLosses // as they were last asked for
 	codes    map[codeKey]hpu.Image
 }
 
@@ -108,15 +109,16 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	}
 	fab, err := cfg.Fabric(eng, cfg.Profile.Fabric, cfg.Nodes)
 	if err != nil {
-		return nil, errors.Join(err, executor.Close())
+		return nil, errors.Join(&NetworkError{cfg.Profile.Name, err}, executor.Close())
 	}
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab, executor: executor,
 		nodes: make([]Node, cfg.Nodes), log: cfg.Log, explain: cfg.Explain, inject: cfg.InjectDMA, codes: make(map[codeKey]hpu.Image),
 	}
+	c.pool.keep = fabric.HasFaults(fab)
 	for i := range c.nodes {
 		n := &c.nodes[i]
-		n.cluster, n.profile, n.rank = c, c.profile, int32(i)
+		n.cluster, n.profile, n.rank, n.faulty = c, c.profile, int32(i), c.pool.keep
 		n.id = eng.Add(fmt.Sprintf("Node[%d]", i), n)
 		n.cores = make([]host.Server, c.profile.Host.Cores)
 		n.memory.Rate = c.profile.Host.MemoryBandwidth
@@ -135,6 +137,19 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	eng.Watch(c)
 	return c, nil
 }
+
+// NetworkError says why there is no network of a profile for that many nodes: it has too few places, or its faults name a link that it has
+// not. Nothing was simulated.
+type NetworkError struct {
+	Profile string
+	Err     error
+}
+
+// Error names the profile and the field.
+func (e *NetworkError) Error() string { return fmt.Sprintf("profile %s: %v", e.Profile, e.Err) }
+
+// Unwrap returns the cause.
+func (e *NetworkError) Unwrap() error { return e.Err }
 
 func newEngine(name string) (hpu.Engine, error) {
 	if name == "" {

@@ -18,7 +18,9 @@ type Difference struct{ Path, From, To string }
 
 // String prints a difference as "hpu.cores: 4 → 8": frequencies in the unit that suits them, a cost table that is written out by
 // the hash of its text.
-func (d Difference) String() string { return fmt.Sprintf("%s: %s → %s", d.Path, readable(d.From), readable(d.To)) }
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: %s → %s", d.Path, readable(d.From), readable(d.To))
+}
 
 // readable is a value as people read it.
 func readable(value string) string {
@@ -100,8 +102,16 @@ func costsText(n *yaml.Node) (string, error) {
 // valueText writes the value of a field on one line.
 func valueText(t reflect.Type, n *yaml.Node) string {
 	switch {
+	case n != nil && n.Kind != yaml.ScalarNode:
+		var out bytes.Buffer
+		if err := writeTree(&out, n); err != nil {
+			return err.Error()
+		}
+		return out.String()
 	case n != nil:
 		return n.Value
+	case t.Kind() == reflect.Slice:
+		return "[]"
 	case t.Kind() == reflect.Bool:
 		return "false"
 	case t == reflect.TypeFor[sim.Time]():

@@ -2,12 +2,13 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
 
-// LostMessage is a message that a node has lost, wholly or in part, for want of room or of a process. Its event and its
+// LostMessage is a message that a node has lost, wholly or in part, for want of room or of a process, or the network by a fault. Its event and its
 // acknowledgement, where there are any, carry PTL_NI_DROPPED, or PTL_NI_UNDELIVERABLE if there is no such process.
 type LostMessage struct {
 	Rank      int      // that lost it
@@ -34,18 +35,67 @@ const keptLosses = 100
 
 // LostMessages returns the messages that were lost in the order in which their ends came, at most 100, and how many were lost in
 // all. A message whose packets a handler has chosen to drop is not lost.
-func (c *Cluster) LostMessages() ([]LostMessage, int) { return c.losses, c.lost }
+// What the network has lost or damaged stands behind those, in the order of time.
+func (c *Cluster) LostMessages() ([]LostMessage, int) {
+	network, n := c.networkLosses()
+	if n == 0 {
+		return c.losses, c.lost
+	}
+	all := append(slices.Clone(c.losses), network...)
+	return all[:min(len(all), keptLosses)], c.lost + n
+}
+
+// networkLosses returns the messages of which the network has lost packets, and how many there are at least. A message that has lost a
+// packet is never complete, so that what the packets refer to is still there.
+func (c *Cluster) networkLosses() (list []LostMessage, n int) {
+	if k := &c.network; k.list != nil && k.at == c.engine.Handled() {
+		return k.list, k.n
+	}
+	losses, packets := c.fabric.Losses()
+	place := map[*message]int{}
+	for i := range losses {
+		l := &losses[i]
+		m, p := l.Packet.Ref.(*message), &l.Packet
+		k, known := place[m]
+		if !known {
+			k = len(list)
+			place[m] = k
+			what := "lost"
+			if l.Damaged {
+				what = "damaged"
+			}
+			list = append(list, LostMessage{
+				Rank: int(p.Dst), At: l.At, Kind: m.hdr.Kind, Initiator: m.hdr.Initiator, PT: m.hdr.PT, MatchBits: m.hdr.MatchBits,
+				Of: m.packets, Length: uint64(len(m.data)),
+				Cause: fmt.Sprintf("packet %d of %d was %s on %s at %v (%s, fabric.faults)", p.Seq+1, m.packets, what, l.Link, l.At, l.Cause),
+			})
+		}
+		list[k].Packets++
+		list[k].Bytes += uint64(p.Bytes)
+	}
+	n = len(list) + packets - len(losses)
+	c.network = networkLosses{c.engine.Handled(), list, n}
+	return list, n
+}
+
+// networkLosses is the answer of Cluster.networkLosses after so many events.
+type networkLosses struct {
+	at   uint64
+	list []LostMessage
+	n    int
+}
 
 // Failures returns an error for everything in the run so far that makes its result doubtful although the run went on: handlers
-// that failed and messages that were lost. Of more than 100 of a kind the first 100 are returned; n counts them all.
-func (c *Cluster) Failures() (list []error, n int) {
+// that failed and messages that were lost. Of more than 100 of a kind the first 100 are returned; all counts them all.
+func (c *Cluster) Failures() (list []error, all int) {
 	for _, e := range c.errors {
 		list = append(list, e)
 	}
-	for _, l := range c.losses {
+	lost, n := c.LostMessages()
+	for _, l := range lost {
 		list = append(list, l)
 	}
-	return list, len(c.errors) + c.dropped + c.lost
+	return list, len(c.errors) + c.dropped + n
 }
 
 // shortage is what a packet found no room in.

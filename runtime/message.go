@@ -25,6 +25,7 @@ type message struct {
 	command   bool             // a handler's: it counts against the command queue until its data has been read
 	device    bool             // the data came from HPU memory: it counts against the egress limit of handlers
 	flow      uint64           // number for the timeline; unique in the run
+	seen      []uint64         // of a network with faults: packets that have arrived
 	rx        receive
 	next      *message // free list
 }
@@ -35,11 +36,23 @@ func (m *message) span(i int) (from, to int) {
 	return from, min(from+m.mtu, len(m.data))
 }
 
+// firstTime notes that a packet has arrived and reports whether it had not yet. Only a network with faults brings one twice.
+func (m *message) firstTime(i uint32) bool {
+	if m.seen == nil {
+		m.seen = make([]uint64, (m.packets+63)/64)
+	}
+	word, bit := &m.seen[i/64], uint64(1)<<(i%64)
+	first := *word&bit == 0
+	*word |= bit
+	return first
+}
+
 // messagePool reuses messages and their buffers. A node has its own; messages move between pools with the traffic.
 type messagePool struct {
 	free    *message
 	buffers [bufferClasses][][]byte
 	inUse   poison.Buffers
+	keep    bool // nothing is used again: a packet of a message that is complete may come a second time
 }
 
 const bufferClasses = 48 // powers of two
@@ -65,6 +78,9 @@ func (p *messagePool) get(n, mtu int) *message {
 }
 
 func (p *messagePool) put(m *message) {
+	if p.keep {
+		return
+	}
 	p.release(m.data)
 	m.data = nil
 	if m.mark.Release("a message"); poison.On {

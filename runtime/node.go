@@ -34,6 +34,7 @@ type Node struct {
 	cluster *Cluster
 	profile *Profile
 	port    fabric.Port
+	faulty  bool // the network loses, damages, doubles or delays packets
 	rank    int32
 	id      sim.ID
 
@@ -62,8 +63,8 @@ type Node struct {
 type Stats struct {
 	PacketsSent     int64
 	PacketsReceived int64
-	PacketsDropped  int64
-	MessagesLost    int64 // of which packets were dropped for want of room or of a process
+	PacketsDropped  int64 // those included that the network has lost or damaged
+	MessagesLost    int64 // of which packets were dropped for want of room or of a process, or lost by the network
 	HandlerCalls    int64
 	HandlerCycles   int64    // charged to handlers
 	FirstHandler    sim.Time // when the first handler ended; 0: none has
@@ -78,6 +79,15 @@ type Stats struct {
 func (n *Node) Stats() Stats {
 	s := n.stats
 	s.HostMemoryBytes += n.dma.bytes
+	if n.faulty {
+		lost, _ := n.cluster.networkLosses()
+		for i := range lost {
+			if lost[i].Rank == int(n.rank) {
+				s.MessagesLost++
+				s.PacketsDropped += int64(lost[i].Packets)
+			}
+		}
+	}
 	return s
 }
 
@@ -136,7 +146,11 @@ func (n *Node) handle(e *sim.Event) {
 	case fabric.KindArrive:
 		p := fabric.Unpack(e)
 		n.port.Release(p)
-		n.arrive(p.Ref.(*message), int(p.Seq))
+		if m := p.Ref.(*message); !n.faulty || m.firstTime(p.Seq) {
+			n.arrive(m, int(p.Seq))
+		}
+	case fabric.KindCorrupt: // the check fails; the fabric has it among its losses
+		n.port.Release(fabric.Unpack(e))
 	case kindPacket:
 		n.packet(e.P.(*message), int(e.A))
 	case kindDispatched:

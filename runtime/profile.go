@@ -217,6 +217,31 @@ func LoadProfile(name string, overrides ...string) (*Profile, error) {
 	return p, err
 }
 
+// loadTopology puts the network that a profile names as a file, relative to dir, in the place of the name.
+func loadTopology(tree *yaml.Node, dir string) error {
+	n := child(child(tree, "fabric"), "topology")
+	if n == nil || n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+		return nil
+	}
+	name := n.Value
+	if !path.IsAbs(name) {
+		name = path.Join(dir, name)
+	}
+	data, err := file.Read(name, file.MaxText)
+	if err != nil {
+		return fmt.Errorf("fabric.topology: %w", err)
+	}
+	shape, err := parseTree(name, data)
+	if err != nil {
+		return fmt.Errorf("fabric.topology: %w", err)
+	}
+	if err := decodeTree(name, shape, new(fabric.Plan)); err != nil {
+		return fmt.Errorf("fabric.topology: %w", err)
+	}
+	*n = *shape
+	return nil
+}
+
 // isProfileFile tells a profile's file from the name of an embedded profile.
 func isProfileFile(name string) bool {
 	ext := path.Ext(name)
@@ -230,7 +255,11 @@ func profileOf(name string, tree *yaml.Node, overrides []string) (*Profile, erro
 		return nil, fmt.Errorf("profile %w", err)
 	}
 	for _, o := range overrides {
-		if err := applyOverride(tree, o); err != nil {
+		err := applyOverride(tree, o)
+		if err == nil {
+			err = loadTopology(tree, "")
+		}
+		if err != nil {
 			return nil, fmt.Errorf("profile %s: override %q: %w", name, o, err)
 		}
 		*p = Profile{}
@@ -257,6 +286,9 @@ func profileTree(name string) (*yaml.Node, error) {
 	}
 	tree, err := parseTree(name, data)
 	if err != nil {
+		return nil, err
+	}
+	if err := loadTopology(tree, path.Dir(name)); err != nil {
 		return nil, err
 	}
 	base := removeKey(tree, "base")
@@ -287,9 +319,6 @@ func (p *Profile) Validate() error {
 		errs = append(errs, errors.New("name: empty, expected the profile's name"))
 	}
 	errs = append(errs, below("fabric.", p.Fabric.Validate())...)
-	if !p.Fabric.Faults.IsZero() {
-		errs = append(errs, errors.New("fabric.faults: nodes cannot do with faults of the network yet, expected none"))
-	}
 	errs = append(errs, p.Host.Validate("host"))
 	c := checker{}
 	if p.Fabric.MTU > 0 && p.Fabric.MTU <= fabric.MaxMTU { // else package fabric has said so

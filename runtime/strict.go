@@ -45,6 +45,14 @@ func checkFields(name string, n *yaml.Node, t reflect.Type, path string) error {
 		}
 		return nil
 	}
+	if n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice {
+		for i, item := range n.Content {
+			if err := checkFields(name, item, t.Elem(), itemPath(path, i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if n.Kind != yaml.MappingNode || t.Kind() != reflect.Struct {
 		return nil
 	}
@@ -68,6 +76,11 @@ func checkFields(name string, n *yaml.Node, t reflect.Type, path string) error {
 		}
 	}
 	return nil
+}
+
+// itemPath is the path to the fields of an item of a list.
+func itemPath(path string, i int) string {
+	return fmt.Sprintf("%s[%d].", strings.TrimSuffix(path, "."), i)
 }
 
 // fieldsOf lists the YAML fields of a struct.
@@ -113,6 +126,14 @@ func blame(name string, n *yaml.Node, t reflect.Type, path string) error {
 			}
 			return nil
 		}
+	}
+	if n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
+		for i, item := range n.Content {
+			if err := blame(name, item, t.Elem(), itemPath(path, i)); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	err := n.Decode(reflect.New(t).Interface())
 	if err == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 // Exit codes of the command.
@@ -55,14 +56,17 @@ func run(args []string, out, errs io.Writer) int {
 	if err == nil {
 		err = noted.err
 	}
-	var input inputError
+	var (
+		input   inputError
+		network *runtime.NetworkError
+	)
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(errs, "spinsim: interrupted")
 		return exitStopped
-	case errors.As(err, &input):
+	case errors.As(err, &input), errors.As(err, &network):
 		fmt.Fprintln(errs, "spinsim:", err)
 		return exitInput
 	}
