@@ -76,6 +76,7 @@ type Benchmark struct {
 	Published []report.Published
 	unit      int // sizes are multiples of it; 0: any size
 	run       func(*bench) error
+	watched   bool    // what payload handlers are given is compared with what was sent
 	module    builtin // whose handlers run unless the user gives others
 }
 
@@ -97,14 +98,17 @@ func Find(name string) (*Benchmark, error) {
 // Run makes one measurement of a point of Sweep.Points. A byte that differs from what was sent, a program that waits for ever, and a
 // handler error are errors.
 func (b *Benchmark) Run(ctx context.Context, p *Point) (result *Result, err error) {
-	c, err := runtime.NewCluster(runtime.Config{
-		Profile: p.Profile, Nodes: p.Ranks, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
-	})
+	w := &bench{Point: p, benchmark: b, result: &Result{Benchmark: b.Name, Point: p}}
+	cfg := runtime.Config{Profile: p.Profile, Nodes: p.Ranks, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits}
+	if b.watched {
+		cfg.Watch = w.packets.watch
+	}
+	c, err := runtime.NewCluster(cfg)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	w := &bench{Point: p, benchmark: b, c: c, result: &Result{Benchmark: b.Name, Point: p}}
+	w.c = c
 	if err := b.run(w); err != nil {
 		return nil, w.fail(b, err)
 	}
@@ -131,6 +135,7 @@ type bench struct {
 	module    *hpu.Module
 	result    *Result
 	finish    func() error // after the run: what is known only then
+	packets   packetCheck  // benchmark hpus only
 }
 
 // fail says what a measurement failed of: err, if it is not nil, then the messages that were lost and the handlers that failed.

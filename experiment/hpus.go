@@ -19,7 +19,7 @@ var hpus = &Benchmark{
 	Name:  "hpus",
 	Short: "packets a device can handle, by handler time and packet size (sPIN'17 §4.3)",
 	Long: `Rank 0 streams packets to rank 1, whose payload handler works for a given time. The rate is that of handlers ending, between the
-first and the last. Little's law predicts it: P HPUs handle P packets per handler time, and packets arrive at most every
+first and the last; what each handler is given is compared with what was sent. Little's law predicts it: P HPUs handle P packets per handler time, and packets arrive at most every
 max(g, G*s) for packets of s bytes. The latency is the time until the host knows that the last packet has been handled.`,
 	Modes:      []string{ModeSpinStream},
 	Profiles:   []string{"spin-int"},
@@ -28,6 +28,7 @@ max(g, G*s) for packets of s bytes. The latency is the time until the host knows
 	FixedRanks: true,
 	unit:       1,
 	run:        runHPUs,
+	watched:    true,
 	Published: []report.Published{
 		{At: workPoint(64), Column: handlerLimit, Value: 53, Source: "sPIN'17 §4.3"},
 		{At: workPoint(4096), Column: handlerLimit, Value: 650, Source: "sPIN'17 §4.3", Note: "says about"},
@@ -97,7 +98,7 @@ func runHPUs(w *bench) error {
 			return err
 		}
 		w.result.Latency = p.Now() - start
-		w.finish = func() error { return errors.Join(w.littlesLaw(packets), w.worked(memory.Bytes(), kept, iterations)) }
+		w.finish = func() error { return errors.Join(w.packets.complete(), w.littlesLaw(packets), w.worked(memory.Bytes(), kept, iterations)) }
 		return nil
 	})
 	if err != nil {
@@ -106,6 +107,7 @@ func runHPUs(w *bench) error {
 	return w.spawn(0, "source", func(p *runtime.Proc) error {
 		addr, data := p.Alloc(total)
 		pattern(data, w.Seed)
+		w.packets.expect(data)
 		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: uint64(total)})
 		if err != nil {
 			return err

@@ -260,11 +260,5 @@ func (s *Sweep) Plot() report.Plot {
 
 // Notes say how to read the table of a sweep.
 func (s *Sweep) Notes() []string {
-	switch {
-	case s.Benchmark == hpus && s.Handler != nil:
-		return []string{"Columns: spinsim help columns."}
-	case s.Benchmark == hpus:
-		return []string{"What the last handler of every HPU worked out was compared; packets are not kept. Columns: spinsim help columns."}
-	}
 	return []string{"Every byte that arrived was compared with what was sent. Columns: spinsim help columns."}
 }
