@@ -71,7 +71,7 @@ func TestImportsPay(t *testing.T) {
 				require.Positive(t, out.Err.Offset)
 				paid, place = paid+x.effort, fmt.Sprintf(", offset 0x%x: %v", out.Err.Offset, x.op)
 			}
-			require.Equal(t, fmt.Sprintf("module test, function h%s: killed: budget exceeded: %d cycles charged and %d for the work of imports, %d allowed",
+			require.Equal(t, fmt.Sprintf("module test, function h%s: killed: budget exceeded: %d cycles charged and %d for the work of imports, %d allowed (hpu.max_cycles, hpu.max_cycles_per_byte)",
 				place, out.Cycles, paid, budget), out.Err.Error())
 		})
 	}

@@ -46,9 +46,9 @@ func TestCheckFindsAllReasons(t *testing.T) {
 		causes = append(causes, r.Func+": "+r.Cause)
 	}
 	require.Equal(t, []string{
-		": 3 functions, at most 2 on this device",
-		": memory of 196608 bytes, at most 100000 on this device",
-		": 14 bytes of code, at most 10 on this device",
+		": 3 functions, at most 2 on this device (hpu.max_functions)",
+		": memory of 196608 bytes, at most 100000 on this device (hpu.max_memory_bytes)",
+		": 14 bytes of code, at most 10 on this device (hpu.max_code_bytes)",
 		": import env.puts: expected imports of module spin only",
 		": import spin.teleport: there is no such import in ABI version 1",
 		": import spin.yield has signature (i32, i32) -> i32, expected () -> ()",

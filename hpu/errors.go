@@ -83,7 +83,12 @@ type Trap struct {
 	Detail string // "" or more about the cause
 }
 
-// Error names module, function, offset and cause.
+// trapLimits are the fields of a profile that a kind of trap is about.
+var trapLimits = map[TrapKind]string{
+	TrapBudget: "hpu.max_cycles, hpu.max_cycles_per_byte", TrapCallDepth: "hpu.max_call_depth", TrapStackOverflow: "hpu.stack_bytes",
+}
+
+// Error names module, function, offset and cause, and the limit of the profile if that is the cause.
 func (t *Trap) Error() string {
 	s := place(t.Module, t.Func, t.Offset) + ": "
 	if t.Op != OpNone {
@@ -92,6 +97,9 @@ func (t *Trap) Error() string {
 	s += t.Kind.String()
 	if t.Detail != "" {
 		s += ": " + t.Detail
+	}
+	if limit := trapLimits[t.Kind]; limit != "" {
+		s += " (" + limit + ")"
 	}
 	return s
 }

@@ -267,7 +267,7 @@ func TestLayoutLimits(t *testing.T) {
 	m, err := Load("m", handlersWasm, spec)
 	require.NoError(t, err)
 	_, err = m.Layout(1<<20 + 1)
-	require.EqualError(t, err, "module m: HPU memory of 1048577 bytes, at most 1048576 on this device")
+	require.EqualError(t, err, "module m: HPU memory of 1048577 bytes, at most 1048576 on this device (hpu.max_hpu_memory)")
 	spec.Cores, spec.Contexts, spec.PacketBytes = 256, 256, 1<<17
 	m, err = Load("m", handlersWasm, spec)
 	require.NoError(t, err)

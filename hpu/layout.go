@@ -29,7 +29,7 @@ type Layout struct {
 
 func layoutOf(own int64, hpuBytes uint32, spec *Spec) (Layout, error) {
 	if int64(hpuBytes) > spec.MaxHPUMemoryBytes {
-		return Layout{}, fmt.Errorf("HPU memory of %d bytes, at most %d on this device", hpuBytes, spec.MaxHPUMemoryBytes)
+		return Layout{}, fmt.Errorf("HPU memory of %d bytes, at most %d on this device (hpu.max_hpu_memory)", hpuBytes, spec.MaxHPUMemoryBytes)
 	}
 	stack, packet := align16(int64(spec.StackBytes)), align16(int64(spec.PacketBytes))
 	region := stack + argsBytes + packet
@@ -38,7 +38,7 @@ func layoutOf(own int64, hpuBytes uint32, spec *Spec) (Layout, error) {
 	total := base + n*region + operandBytes
 	total = (total + wasm.PageSize - 1) / wasm.PageSize * wasm.PageSize
 	if total > maxTotalMemory {
-		return Layout{}, fmt.Errorf("%d bytes of own memory, %d of HPU memory and %d contexts of %d bytes each are %d bytes together, at most %d",
+		return Layout{}, fmt.Errorf("%d bytes of own memory, %d of HPU memory and %d contexts of %d bytes each are %d bytes together, at most %d (hpu.cores, hpu.contexts, hpu.stack_bytes)",
 			own, hpuBytes, n, region, total, int64(maxTotalMemory))
 	}
 	return Layout{

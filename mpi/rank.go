@@ -220,7 +220,7 @@ func (r *Rank) Upcoming(target int, tag uint32, n int) Status {
 // Isend starts to send n bytes at addr, which must be memory of Alloc and not change until the request is over.
 func (r *Rank) Isend(addr uint64, n, target int, tag uint32) (*Request, error) {
 	if target < 0 || target >= r.Size() || tag == AnyTag || n < 0 || n > min(maxMessage, int(r.ni.Limits().MaxMsgSize)) {
-		return nil, fmt.Errorf("mpi: rank %d: send of %d B to %d with tag %d: expected at most %d B, a rank below %d, and no wildcard",
+		return nil, fmt.Errorf("mpi: rank %d: send of %d B to %d with tag %d: expected at most %d B (limits.max_msg_size), a rank below %d, and no wildcard",
 			r.Rank(), n, target, tag, min(maxMessage, int(r.ni.Limits().MaxMsgSize)), r.Size())
 	}
 	if _, err := r.region(addr, n); err != nil {

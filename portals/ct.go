@@ -27,7 +27,7 @@ func (ni *NI) CTAlloc() (Handle, error) {
 		return InvalidHandle, ErrNoInit
 	}
 	if ni.cts.live >= ni.limits.MaxCTs {
-		return InvalidHandle, ErrNoSpace
+		return InvalidHandle, exhaustedLimit(ErrNoSpace, "max_cts", ni.limits.MaxCTs)
 	}
 	c := &ct{title: title{number: ni.ctsMade}}
 	ni.ctsMade++

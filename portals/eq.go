@@ -44,7 +44,10 @@ func (ni *NI) EQAlloc(count uint64) (Handle, error) {
 	if ni.dead {
 		return InvalidHandle, ErrNoInit
 	}
-	if ni.eqs.live >= ni.limits.MaxEQs || count > maxEQSlots {
+	if ni.eqs.live >= ni.limits.MaxEQs {
+		return InvalidHandle, exhaustedLimit(ErrNoSpace, "max_eqs", ni.limits.MaxEQs)
+	}
+	if count > maxEQSlots {
 		return InvalidHandle, ErrNoSpace
 	}
 	q := &eq{capacity: max(count, 1), title: title{number: ni.eqsMade}}

@@ -52,6 +52,24 @@ func invalid(fn, format string, args ...any) error {
 	return &argError{fn: fn, why: fmt.Sprintf(format, args...)}
 }
 
+// limitError is a code with the limit of the interface that is exhausted, as a profile calls it.
+type limitError struct {
+	code  Code
+	limit string
+	most  int
+}
+
+// Error implements error.
+func (e *limitError) Error() string {
+	return fmt.Sprintf("%v: limits.%s is %d", e.code, e.limit, e.most)
+}
+
+// Unwrap makes errors.Is(err, e.code) hold.
+func (e *limitError) Unwrap() error { return e.code }
+
+// exhaustedLimit is the error of an object more than a limit allows.
+func exhaustedLimit(code Code, limit string, most int) error { return &limitError{code, limit, most} }
+
 func nameOf(names []string, i int) string {
 	if i < 0 || i >= len(names) || names[i] == "" {
 		return fmt.Sprintf("UNKNOWN(%d)", i)

@@ -30,7 +30,7 @@ func (ni *NI) MDBind(d *MD) (Handle, error) {
 		return InvalidHandle, invalid("MDBind", "counter handle %#x names nothing", uint32(d.CT))
 	}
 	if ni.mds.live >= ni.limits.MaxMDs {
-		return InvalidHandle, ErrNoSpace
+		return InvalidHandle, exhaustedLimit(ErrNoSpace, "max_mds", ni.limits.MaxMDs)
 	}
 	m := &md{opts: d.Options, region: r, eq: d.EQ, ct: d.CT}
 	m.handle = ni.mds.add(m)

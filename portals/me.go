@@ -103,7 +103,7 @@ func (ni *NI) newEntry(fn string, ptIndex uint32, m *ME, list List, userPtr uint
 		if _, err := ni.checkEntry(fn, m, kind); err != nil {
 			return nil, nil, err
 		}
-		return nil, nil, ErrNoSpace
+		return nil, nil, exhaustedLimit(ErrNoSpace, "max_entries", ni.limits.MaxEntries)
 	}
 	e := ni.entryPool.get()
 	if err := ni.fillEntry(fn, e, m, kind); err != nil {
@@ -182,7 +182,7 @@ func (ni *NI) link(p *pt, e *entry) error {
 	l := p.list(e.list)
 	match := e.list == PriorityList && p.headers.nextMatch(e, nil) != nil
 	if l.n >= ni.limits.MaxListSize && !(match && e.opts&OptMEUseOnce != 0) {
-		return ErrListTooLong
+		return exhaustedLimit(ErrListTooLong, "max_list_size", ni.limits.MaxListSize)
 	}
 	if match {
 		if !ni.roomForMatches(p, e) {

@@ -80,7 +80,7 @@ func (ni *NI) newTriggered(fn string, trigCT Handle, kind trigKind) (*ct, *trigg
 		return nil, nil, err
 	}
 	if ni.triggeredCount >= ni.limits.MaxTriggeredOps {
-		return nil, nil, ErrNoSpace
+		return nil, nil, exhaustedLimit(ErrNoSpace, "max_triggered_ops", ni.limits.MaxTriggeredOps)
 	}
 	t := ni.trigPool.get()
 	t.kind = kind
@@ -310,7 +310,7 @@ func (ni *NI) TriggeredMEAppend(ptIndex uint32, m *ME, list List, userPtr uint64
 		return InvalidHandle, err
 	}
 	if ni.triggeredCount >= ni.limits.MaxTriggeredOps {
-		return InvalidHandle, ErrNoSpace
+		return InvalidHandle, exhaustedLimit(ErrNoSpace, "max_triggered_ops", ni.limits.MaxTriggeredOps)
 	}
 	e, _, err := ni.newEntry("TriggeredMEAppend", ptIndex, m, list, userPtr, KindME)
 	if err != nil {

@@ -88,7 +88,7 @@ func (x *experiment) check() error {
 	}
 	limits := &x.Profile.Limits
 	if x.UserHeader > min(int(limits.MaxUserHdrSize), int(x.Profile.Fabric.MTU)) {
-		return fmt.Errorf("user header of %d bytes, at most %d in profile %s", x.UserHeader, min(int(limits.MaxUserHdrSize), int(x.Profile.Fabric.MTU)), x.Profile.Name)
+		return fmt.Errorf("user header of %d bytes, at most %d in profile %s (limits.max_user_hdr_size, fabric.mtu)", x.UserHeader, min(int(limits.MaxUserHdrSize), int(x.Profile.Fabric.MTU)), x.Profile.Name)
 	}
 	if x.HPUMemory == 0 {
 		x.HPUMemory = min(max(DefaultHPUMemory, len(x.State.Bytes)), int(x.Profile.HPU.MaxHPUMemory))
@@ -101,7 +101,7 @@ func (x *experiment) check() error {
 	}
 	for i := range x.Messages {
 		if n := len(x.Messages[i].Data); n > int(limits.MaxMsgSize) {
-			return fmt.Errorf("message %d of %d bytes, at most %d in profile %s", i+1, n, limits.MaxMsgSize, x.Profile.Name)
+			return fmt.Errorf("message %d of %d bytes, at most %d in profile %s (limits.max_msg_size)", i+1, n, limits.MaxMsgSize, x.Profile.Name)
 		}
 	}
 	return nil

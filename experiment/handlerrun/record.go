@@ -203,7 +203,7 @@ func (a *ActionReport) answer(s *runtime.HandlerStep) {
 			a.Answer = fmt.Sprintf("handle %d", s.Result)
 		}
 	case hpu.OpFAdd:
-		a.Answer = fmt.Sprintf("was %d", uint64(s.Result))
+		a.Answer = fmt.Sprintf("was %d", s.Result)
 	case hpu.OpCAS, hpu.OpDMACAS:
 		a.Answer = resultName(s.Result)
 		if s.Result >= 0 {
@@ -246,7 +246,7 @@ func hostPlace(space uint32, offset uint64) string {
 	if int(space) < len(spaces) {
 		name = spaces[space]
 	}
-	return fmt.Sprintf("%s+%d", name, offset)
+	return fmt.Sprintf("%s%+d", name, int64(offset)) // what a handler has computed wrong is rather negative than beyond 2^63
 }
 
 // describe says what an action is about.
@@ -259,13 +259,13 @@ func (r *recorder) describe(a *hpu.Action, memory []byte) string {
 	case hpu.OpDMACAS, hpu.OpDMACASNB:
 		return fmt.Sprintf("%s, if %#x then %#x, found to %s", hostPlace(a.Space, a.Offset), a.A, a.B, r.where(a.Local))
 	case hpu.OpDMAFAdd, hpu.OpDMAFAddNB:
-		return fmt.Sprintf("%s, add %d, found to %s", hostPlace(a.Space, a.Offset), a.A, r.where(a.Local))
+		return fmt.Sprintf("%s, add %d, found to %s", hostPlace(a.Space, a.Offset), int64(a.A), r.where(a.Local))
 	case hpu.OpDMATest, hpu.OpDMAWait:
 		return fmt.Sprintf("handle %d", int32(a.A))
 	case hpu.OpCAS:
 		return fmt.Sprintf("%s, if %#x then %#x", r.where(a.Local), a.A, a.B)
 	case hpu.OpFAdd:
-		return fmt.Sprintf("%s, add %d", r.where(a.Local), a.A)
+		return fmt.Sprintf("%s, add %d", r.where(a.Local), int64(a.A))
 	case hpu.OpCTGet:
 		return fmt.Sprintf("%s to %s", r.counter(a.CT), r.where(a.Local))
 	case hpu.OpCTSet, hpu.OpCTInc:
@@ -332,7 +332,7 @@ func (r *recorder) operation(a *hpu.Action) string {
 	if d.UserHdrLen > 0 {
 		s += fmt.Sprintf(" behind a user header of %d B", d.UserHdrLen)
 	}
-	s += fmt.Sprintf(" %s %s, pt %d, match bits %#x, offset %d", direction, to, d.PTIndex, d.MatchBits, d.RemoteOffset)
+	s += fmt.Sprintf(" %s %s, pt %d, match bits %#x, offset %d", direction, to, d.PTIndex, d.MatchBits, int64(d.RemoteOffset))
 	switch a.Op {
 	case hpu.OpAtomicFromHost, hpu.OpAtomicFromDevice:
 		s += fmt.Sprintf(", %v of %v", portals.AtomicOp(d.AtomicOp), portals.Datatype(d.Datatype))

@@ -375,3 +375,17 @@ func TestMessagesAreBounded(t *testing.T) {
 	require.NoError(t, CheckMessages([]Message{large, large, large, large}))
 	require.ErrorContains(t, CheckMessages([]Message{large, large, large, large, {Data: []byte{1}}}), "or 268435456 bytes in all")
 }
+
+// An offset that a handler has computed wrong is a negative number, not one beyond 2^63.
+func TestNegativeOffsets(t *testing.T) {
+	const wrong = 1<<64 - 559038737
+	require.Equal(t, "entry-559038737", hostPlace(0, wrong))
+	require.Equal(t, "space 7+12", hostPlace(7, 12))
+	cfg := start(t, "outside")
+	cfg.Messages[0].Offset = wrong
+	r := mustRun(t, cfg)
+	var text bytes.Buffer
+	require.NoError(t, Text{}.Write(&text, r))
+	require.Contains(t, text.String(), "message 1 from node 1, 8 B for offset -559038737")
+	require.NotContains(t, text.String(), "18446744073")
+}

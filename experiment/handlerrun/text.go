@@ -225,7 +225,7 @@ func (p *printer) messages() {
 func (p *printer) header(m *MessageReport) string {
 	s := fmt.Sprintf("%d B", m.Bytes)
 	if m.Offset != 0 {
-		s += fmt.Sprintf(" for offset %d", m.Offset)
+		s += fmt.Sprintf(" for offset %d", int64(m.Offset))
 	}
 	if m.MatchBits != 0 {
 		s += fmt.Sprintf(", match bits %#x", m.MatchBits)
@@ -312,7 +312,7 @@ func (p *printer) event(i int) {
 		if e.Requested != e.Length {
 			s += fmt.Sprintf(" of %d B", e.Requested)
 		}
-		s += fmt.Sprintf(" at offset %d", e.Offset)
+		s += fmt.Sprintf(" at offset %d", int64(e.Offset))
 	}
 	switch e.Type {
 	case "ACK", "REPLY", "PT_DISABLED":

@@ -54,12 +54,12 @@ func StepText(ni *portals.NI, nameOf func(portals.Handle) string, r *portals.Tra
 	case portals.TraceRequest:
 		h := r.Header
 		return fmt.Sprintf("%v from %v: pt %d, bits %#x, %d bytes, offset %d", h.Kind, nameOfProcess(ni, h.Initiator), h.PT,
-			h.MatchBits, h.RLength, h.RemoteOffset)
+			h.MatchBits, h.RLength, int64(h.RemoteOffset)) // rather negative than beyond 2^63
 	case portals.TraceExamined:
 		return fmt.Sprintf("  %v entry %s: %v", r.List, nameOf(r.Handle), r.Verdict)
 	case portals.TraceMatched:
 		d := r.Delivery
-		return fmt.Sprintf("  delivered into %s at offset %d: %d of %d bytes", nameOf(r.Handle), d.Offset, d.MLength,
+		return fmt.Sprintf("  delivered into %s at offset %d: %d of %d bytes", nameOf(r.Handle), int64(d.Offset), d.MLength,
 			d.Header.RLength)
 	case portals.TraceRefused:
 		return fmt.Sprintf("  not delivered: %v", r.Delivery.Fail)

@@ -241,7 +241,7 @@ func (d *decoder) functions() {
 	at := d.pos
 	n := d.count("functions")
 	if n > d.lim.Functions {
-		d.fail(at, "%d functions, at most %d on this device", n, d.lim.Functions)
+		d.fail(at, "%d functions, at most %d on this device (hpu.max_functions)", n, d.lim.Functions)
 		return
 	}
 	d.m.Funcs = make([]uint32, n)
@@ -312,7 +312,7 @@ func (d *decoder) memories() {
 		return
 	}
 	if size := int64(pages) * PageSize; size > d.lim.MemoryBytes {
-		d.fail(at, "memory of %d bytes, at most %d on this device", size, d.lim.MemoryBytes)
+		d.fail(at, "memory of %d bytes, at most %d on this device (hpu.max_memory_bytes)", size, d.lim.MemoryBytes)
 	}
 	if pages > 65536 || most != 0xFFFFFFFF && most > 65536 {
 		d.fail(at, "memory of more than 65536 pages")

@@ -92,7 +92,7 @@ func (d *decoder) elements() {
 func (d *decoder) codes(start int) {
 	d.m.CodeBytes = d.end - start
 	if d.m.CodeBytes > d.lim.CodeBytes {
-		d.fail(start, "%d bytes of code, at most %d on this device", d.m.CodeBytes, d.lim.CodeBytes)
+		d.fail(start, "%d bytes of code, at most %d on this device (hpu.max_code_bytes)", d.m.CodeBytes, d.lim.CodeBytes)
 		return
 	}
 	at := d.pos
@@ -166,7 +166,7 @@ func (d *decoder) data() {
 			passive += int64(size)
 		}
 		if d.err == nil && passive > d.lim.MemoryBytes {
-			d.fail(s.Offset, "%d bytes of passive data, at most %d on this device", passive, d.lim.MemoryBytes)
+			d.fail(s.Offset, "%d bytes of passive data, at most %d on this device (hpu.max_memory_bytes)", passive, d.lim.MemoryBytes)
 		}
 		d.m.Data = append(d.m.Data, s)
 	}
