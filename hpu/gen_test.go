@@ -205,8 +205,20 @@ func (g *generator) statement() {
 // moveStack moves the shadow stack pointer, mostly by a frame.
 func (g *generator) moveStack() {
 	g.opU(wasm.OpGlobalGet, 0)
-	g.i32(int32(64 * (g.pick(6) - 3)))
-	g.op(wasm.OpI32Add)
+	if g.chance(3) { // as compilers do, with or without the store
+		g.i32(int32(32 * g.pick(12)))
+		g.op(wasm.OpI32Sub)
+		if g.chance(2) {
+			g.opU(wasm.OpLocalSet, uint32(g.localOf(wasm.I32)))
+			return
+		}
+		if g.chance(2) {
+			g.opU(wasm.OpLocalTee, uint32(g.localOf(wasm.I32)))
+		}
+	} else {
+		g.i32(int32(64 * (g.pick(6) - 3)))
+		g.op(wasm.OpI32Add)
+	}
 	g.opU(wasm.OpGlobalSet, 0)
 }
 

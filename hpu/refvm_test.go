@@ -329,7 +329,19 @@ func (x *refFrame) run() {
 			x.memory(in)
 		default:
 			x.numeric(in)
+			x.frame(in)
 		}
+	}
+}
+
+// frame checks the difference of the shadow stack pointer and a constant, which is the lowest address of a frame.
+func (x *refFrame) frame(in *refInstr) {
+	if in.Op != wasm.OpI32Sub || !x.r.hasSP || x.pc < 2 {
+		return
+	}
+	size, pointer := &x.f.code[x.pc-1], &x.f.code[x.pc-2]
+	if size.Op == wasm.OpI32Const && pointer.Op == wasm.OpGlobalGet && pointer.Imm == 0 && uint32(x.stack[len(x.stack)-1]) < x.r.limit {
+		x.trap(TrapStackOverflow)
 	}
 }
 

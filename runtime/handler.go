@@ -152,6 +152,9 @@ func (n *Node) judge(t task, out *hpu.Outcome) portals.FailType {
 	return fail
 }
 
+// failure reports whether a code says that the handler has failed, which all kinds may return.
+func failure(c hpu.Code) bool { return c == hpu.Fail || c == hpu.Segv }
+
 func legal(k handlerKind, c hpu.Code) bool {
 	switch k {
 	case headerHandler:

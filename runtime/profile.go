@@ -80,6 +80,10 @@ const (
 	ChargeLatency = "latency"
 )
 
+// maxBudget is the greatest budget of a handler, cycles. A handler that runs cannot be interrupted, nor can Go collect garbage
+// meanwhile, so it must end by itself soon: this takes about a second of real time.
+const maxBudget = 1_000_000_000
+
 // HPUSpec describes the handler processing units (sPIN'17 §4). The bounds that stand not here are those of hpu.Spec.
 type HPUSpec struct {
 	Clock            Frequency `yaml:"clock"` // 1 MHz to 1 THz
@@ -87,8 +91,8 @@ type HPUSpec struct {
 	Contexts         int       `yaml:"contexts"` // per core
 	StackBytes       int       `yaml:"stack_bytes"`
 	Dispatch         sim.Time  `yaml:"dispatch"`            // from a packet being ready to the handler's first cycle, at most 1 s
-	MaxCycles        int64     `yaml:"max_cycles"`          // 1 to 2^40
-	MaxCyclesPerByte int64     `yaml:"max_cycles_per_byte"` // at most 2^20
+	MaxCycles        int64     `yaml:"max_cycles"`          // 1 to maxBudget
+	MaxCyclesPerByte int64     `yaml:"max_cycles_per_byte"` // for a packet of the MTU both together at most maxBudget
 	// WaitingHandlers is how many handlers of a node may wait for an HPU, 1 to 2^24. A message, or a packet, whose header or payload
 	// handler would be one more is dropped as if the packet buffer were full.
 	WaitingHandlers int `yaml:"waiting_handlers"`
@@ -338,8 +342,8 @@ func (p *Profile) Validate() error {
 	c.between("dma.event_bytes", int64(p.DMA.EventBytes), 0, 4096)
 	c.between("hpu.clock", int64(p.HPU.Clock), 1e6, 1e12)
 	c.span("hpu.dispatch", p.HPU.Dispatch)
-	c.between("hpu.max_cycles", p.HPU.MaxCycles, 1, 1<<40)
-	c.between("hpu.max_cycles_per_byte", p.HPU.MaxCyclesPerByte, 0, 1<<20)
+	c.between("hpu.max_cycles", p.HPU.MaxCycles, 1, maxBudget)
+	c.between("hpu.max_cycles_per_byte", p.HPU.MaxCyclesPerByte, 0, max(0, maxBudget-p.HPU.MaxCycles)/max(1, int64(p.Fabric.MTU)))
 	c.between("hpu.dma_bytes", int64(p.HPU.DMABytes), 1, 1<<40)
 	c.between("hpu.node_memory", int64(p.HPU.NodeMemory), 1<<16, 1<<40)
 	c.between("hpu.waiting_handlers", int64(p.HPU.WaitingHandlers), 1, 1<<24)

@@ -40,6 +40,7 @@ type HandlerStep struct {
 	Result    int64 // hpu.OK and above, or an error
 	Suspended bool  // the answer comes with StepAnswered
 	Code      hpu.Code
+	Invalid   bool      // StepEnded: Code is none that handlers of this kind may return, and counts as FAIL
 	Err       *hpu.Trap // why it was ended; nil: it returned Code
 }
 
@@ -164,5 +165,6 @@ func (w *watch) ended(r *run, out *hpu.Outcome) {
 	s := w.fill(StepEnded, r)
 	s.Memory = r.ctx.Program().Memory()
 	s.Code, s.Err = out.Code, out.Err
+	s.Invalid = out.Err == nil && !failure(out.Code) && !legal(r.task.kind, out.Code)
 	w.tell(s)
 }

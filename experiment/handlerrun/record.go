@@ -140,6 +140,9 @@ func (r *recorder) watch(s *runtime.HandlerStep) {
 	case runtime.StepEnded:
 		h := r.handlers[s.Number-1]
 		h.Cycles, h.Took, h.Code, h.Return, h.ended = s.Cycles, r.since(s), int(s.Code), codeName(s.Code), true
+		if s.Invalid {
+			h.Return = invalidCode
+		}
 		if s.Err != nil {
 			h.Trap = s.Err.Error()
 		}

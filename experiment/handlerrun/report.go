@@ -164,6 +164,9 @@ var codeNames = map[hpu.Code]string{
 	hpu.ProceedPending: "PROCEED_PENDING", hpu.Fail: "FAIL", hpu.Segv: "SEGV",
 }
 
+// invalidCode is what a code is called that handlers of the kind may not return: 0 is SUCCESS, but not of a header handler.
+const invalidCode = "INVALID"
+
 func codeName(c hpu.Code) string {
 	if name, ok := codeNames[c]; ok {
 		return name
