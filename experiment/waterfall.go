@@ -37,7 +37,7 @@ var groups = []struct {
 	fields []string
 }{
 	{"path through the network", []string{
-		"fabric.kind", "fabric.radix", "fabric.dims", "fabric.topology.", "fabric.wire", "fabric.switch", "fabric.switch_rate", "fabric.switch_per_link", "fabric.store_and_forward",
+		"fabric.kind", "fabric.radix", "fabric.dims", "fabric.topology", "fabric.wire", "fabric.switch", "fabric.switch_rate", "fabric.switch_per_link", "fabric.store_and_forward",
 	}},
 	{"injection of short packets", []string{"fabric.whole_packets", "fabric.mtu", "fabric.header", "fabric.inject_buffer"}},
 	{"rate of the link", []string{"fabric.add_gap", "fabric.rate", "fabric.gap"}},
@@ -108,18 +108,31 @@ func (s *Sweep) fixes(d runtime.Difference) bool {
 	})
 }
 
-// plan lists the points of every step.
+// plan lists the points of every step. Groups that make no device without the next are changed together with it.
 func (w *Waterfall) plan() error {
 	at := *w.sweep
 	at.Profiles = []string{w.From}
-	for i := range w.Steps {
+	for i := 0; i < len(w.Steps); i++ {
 		step := &w.Steps[i]
+		more := slices.Clip(at.more)
 		for _, d := range step.Changes {
-			at.more = append(slices.Clip(at.more), d.Path+"="+d.To)
+			more = append(more, d.Path+"="+d.To)
 		}
+		trial := at
+		trial.more = more
 		var err error
-		if step.Points, err = at.Points(); err != nil {
+		step.Points, err = trial.Points()
+		switch {
+		case err == nil:
+			at = trial
+		case i == 0 || i == len(w.Steps)-1:
 			return fmt.Errorf("on the way from %s to %s, after %s: %w", w.From, w.To, step.Group, err)
+		default:
+			next := &w.Steps[i+1]
+			first, _, _ := strings.Cut(step.Group, " … ")
+			next.Group, next.Changes = first+" … "+next.Group, append(step.Changes, next.Changes...)
+			w.Steps = slices.Delete(w.Steps, i, i+1)
+			i--
 		}
 	}
 	return nil

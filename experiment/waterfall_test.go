@@ -101,7 +101,7 @@ const ownDevice = `
 base: spin-int
 name: own
 description: a slower device
-fabric: {header: 16, switch_rate: 10ps/B}
+fabric: {kind: torus, radix: 0, dims: [2, 2], header: 16, switch_rate: 10ps/B, buffer: [16KiB, 8KiB]}
 nic: {match_header: 10ns}
 hpu: {cores: 8, clock: 1GHz, costs: scalar}
 `
@@ -110,7 +110,7 @@ hpu: {cores: 8, clock: 1GHz, costs: scalar}
 func TestWaterfallLeadsFromOneProfileToTheOther(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	require.NoError(t, os.WriteFile(own, []byte(ownDevice), 0o600))
-	ways := [][2]string{{"spin-int-sc17", "spin-int"}, {"spin-dis", "spin-int"}, {"spin-int", "spin-dis-sc17"}, {"spin-int", own}, {own, "spin-dis"}}
+	ways := [][2]string{{"spin-int-sc17", "spin-int"}, {"spin-dis", "spin-int"}, {"spin-int", "spin-dis-sc17"}, {"spin-int", own}, {own, "spin-dis-sc17"}}
 	for _, b := range Benchmarks() {
 		for _, way := range ways {
 			s := &Sweep{Benchmark: b, Modes: b.Modes, Sizes: []int{512}, Ranks: []int{2}, Seed: 1}

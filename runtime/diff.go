@@ -10,21 +10,25 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // Difference is a field in which two profiles differ, with its values as a profile or an override writes them.
 type Difference struct{ Path, From, To string }
 
-// String prints a difference as "hpu.cores: 4 → 8": frequencies in the unit that suits them, a cost table that is written out by
-// the hash of its text.
+// String prints a difference as "hpu.cores: 4 → 8": frequencies in the unit that suits them, a long table by the hash of
+// its text.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s → %s", d.Path, readable(d.From), readable(d.To))
 }
 
+// longest is how many bytes of a list or a table people are shown.
+const longest = 40
+
 // readable is a value as people read it.
 func readable(value string) string {
-	if strings.HasPrefix(value, "{") {
+	if len(value) > longest && strings.ContainsAny(value[:1], "{[") {
 		return fmt.Sprintf("table %.6x", sha256.Sum256([]byte(value)))
 	}
 	var f Frequency
@@ -60,7 +64,7 @@ func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) er
 		}
 		return err
 	}
-	if t.Kind() == reflect.Struct && (a != nil && a.Kind == yaml.MappingNode || b != nil && b.Kind == yaml.MappingNode) {
+	if t.Kind() == reflect.Struct && t != reflect.TypeFor[fabric.Plan]() && (a != nil && a.Kind == yaml.MappingNode || b != nil && b.Kind == yaml.MappingNode) {
 		fields, names := fieldsOf(t)
 		for _, name := range names {
 			if err := differ(list, strings.TrimPrefix(path+"."+name, "."), fields[name], child(a, name), child(b, name)); err != nil {
@@ -69,11 +73,15 @@ func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) er
 		}
 		return nil
 	}
-	from, to := valueText(t, a), valueText(t, b)
-	if from != to && path != "name" && path != "description" {
+	from, err := valueText(t, a)
+	if err != nil {
+		return err
+	}
+	to, err := valueText(t, b)
+	if err == nil && from != to && path != "name" && path != "description" {
 		*list = append(*list, Difference{path, from, to})
 	}
-	return nil
+	return err
 }
 
 // costsText writes a cost table on one line: the name of the embedded table that it is, or the whole table.
@@ -100,22 +108,24 @@ func costsText(n *yaml.Node) (string, error) {
 }
 
 // valueText writes the value of a field on one line.
-func valueText(t reflect.Type, n *yaml.Node) string {
+func valueText(t reflect.Type, n *yaml.Node) (string, error) {
 	switch {
-	case n != nil && n.Kind != yaml.ScalarNode:
-		var out bytes.Buffer
-		if err := writeTree(&out, n); err != nil {
-			return err.Error()
-		}
-		return out.String()
+	case n != nil && n.Kind == yaml.ScalarNode:
+		return n.Value, nil
 	case n != nil:
-		return n.Value
-	case t.Kind() == reflect.Slice:
-		return "[]"
-	case t.Kind() == reflect.Bool:
-		return "false"
+		var text bytes.Buffer
+		err := writeTree(&text, n)
+		return text.String(), err
 	case t == reflect.TypeFor[sim.Time]():
-		return "0ns"
+		return "0ns", nil
 	}
-	return "0"
+	switch t.Kind() {
+	case reflect.Bool:
+		return "false", nil
+	case reflect.Slice:
+		return "[]", nil
+	case reflect.Struct:
+		return "{}", nil
+	}
+	return "0", nil
 }

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"encoding/csv"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -64,4 +69,22 @@ func samePicture(t *testing.T, drawn, shown string) {
 	old, err := os.ReadFile(shown)
 	require.NoError(t, err)
 	require.Equal(t, provenance.Hash(old), provenance.Hash(picture), "%s differs; go test ./cmd/spinsim -update draws it anew", shown)
+}
+
+// The table of docs/goal.md has what goal proxies prints; of the applications whose runs are short.
+func TestGoalDocumentShowsTheProxies(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "goal.md"))
+	require.NoError(t, err)
+	rows, err := csv.NewReader(bytes.NewReader(output(t, "goal", "proxies", "--app", "milc,pop", "--format", "csv"))).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 3)
+	for _, row := range rows[1:] {
+		share := func(column string) string {
+			x, err := strconv.ParseFloat(row[slices.Index(rows[0], column)], 64)
+			require.NoError(t, err)
+			return fmt.Sprintf("%.1f", 100*x)
+		}
+		require.Contains(t, string(text), fmt.Sprintf("| %s | %s | %s%% | %s%% | %s%% | ", strings.ToUpper(row[0]), row[slices.Index(rows[0], "ranks")],
+			share("p2p_share"), share("gain"), share("gain_published")))
+	}
 }
