@@ -51,7 +51,7 @@ func TestDifferencesAreOverrides(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		load := func(label string) *Profile {
 			name, set := rapid.SampledFrom(names).Draw(t, label), rapid.SliceOfDistinct(rapid.SampledFrom(settings), rapid.ID).Draw(t, label)
-			set = slices.DeleteFunc(set, func(o string) bool { // not with networks simplified in this way
+			set = slices.DeleteFunc(set, func(o string) bool { // which networks without contention cannot have
 				return strings.HasPrefix(o, "fabric.buffer") && (strings.HasSuffix(name, "-sc17") || slices.Contains(set, "fabric.no_contention=true"))
 			})
 			p, err := LoadProfile(name, set...)
