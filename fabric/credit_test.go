@@ -90,6 +90,23 @@ func TestReceiverPushesBack(t *testing.T) {
 	}, "released twice")
 }
 
+// Packets of both classes that wait for the node's own buffer are told, each, when it has room.
+func TestBothClassesWaitForTheInjectBuffer(t *testing.T) {
+	spec := bounded(16)
+	spec.InjectBuffer = 4096 + 64
+	s := build(t, spec, 2, nil)
+	s.held = make([][Classes][]Packet, 2)
+	for c := range Class(Classes) {
+		for i := range uint32(5) {
+			s.held[0][c] = append(s.held[0][c], Packet{Src: 0, Dst: 1, Bytes: 4096, Seq: i, Class: c})
+		}
+	}
+	for c := range Class(Classes) {
+		s.sendHeld(0, c)
+	}
+	require.Len(t, s.run(t), 10)
+}
+
 // With bounded buffers a packet on its way over a switch costs two events: its own and the one that returns the credit.
 func TestEventsOfACreditHop(t *testing.T) {
 	for _, dims := range [][]int{{2}, {9}, {4, 4}} {

@@ -76,8 +76,8 @@ type port struct {
 
 // pending is what a port keeps for InjectBuffer and AddGap.
 type pending struct {
-	readyAt sim.Time // of the KindReady event posted last
-	message sim.Time // with Spec.AddGap: the next message leaves no earlier
+	readyAt [Classes]sim.Time // of the KindReady event posted last, by class
+	message sim.Time          // with Spec.AddGap: the next message leaves no earlier
 }
 
 // send occupies the link for a packet that is there at at and takes length, not
@@ -195,8 +195,8 @@ func (p *port) Ready(c Class) bool {
 	if at <= n.eng.Now() {
 		return true
 	}
-	if r.readyAt < at {
-		r.readyAt = at
+	if r.readyAt[c] < at {
+		r.readyAt[c] = at
 		n.eng.Post(at, p.id, p.id, KindReady, uint64(c), 0, nil)
 	}
 	return false
