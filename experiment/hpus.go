@@ -19,8 +19,9 @@ var hpus = &Benchmark{
 	Name:  "hpus",
 	Short: "packets a device can handle, by handler time and packet size (sPIN'17 §4.3)",
 	Long: `Rank 0 streams packets to rank 1, whose payload handler works for a given time. The rate is that of handlers ending, between the
-first and the last; what each handler is given is compared with what was sent. Little's law predicts it: P HPUs handle P packets per handler time, and packets arrive at most every
-max(g, G*s) for packets of s bytes. The latency is the time until the host knows that the last packet has been handled.`,
+first and the last; what each handler is given is compared with what was sent. Little's law predicts it: P HPUs handle P packets
+per handler time, and packets arrive at most every max(g, G*s) for packets of s bytes. The latency is the time until the host knows
+that the last packet has been handled.`,
 	Modes:      []string{ModeSpinStream},
 	Profiles:   []string{"spin-int"},
 	Sizes:      []int{64, 512, 4096},
