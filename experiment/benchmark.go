@@ -99,7 +99,10 @@ func Find(name string) (*Benchmark, error) {
 // handler error are errors.
 func (b *Benchmark) Run(ctx context.Context, p *Point) (result *Result, err error) {
 	w := &bench{Point: p, benchmark: b, result: &Result{Benchmark: b.Name, Point: p}}
-	cfg := runtime.Config{Profile: p.Profile, Nodes: p.Ranks, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits}
+	cfg := runtime.Config{
+		Profile: p.Profile, Nodes: p.Ranks, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
+		Stop: func() error { return context.Cause(ctx) },
+	}
 	if b.watched {
 		cfg.Watch = w.packets.watch
 	}

@@ -29,6 +29,9 @@ type Config struct {
 	Tracer sim.Tracer
 	// Limits end a run with a *sim.LimitError; the zero value is none.
 	Limits sim.Limits
+	// Stop, if not nil, is asked now and then while the nodes are built, which takes minutes for millions of them; its error becomes
+	// that of NewCluster. That of a context's end is context.Cause.
+	Stop func() error
 	// Log receives the lines that handlers log; nil: they are dropped.
 	Log func(rank int, at sim.Time, program, line string)
 	// Explain is told of every step of the processes' Portals interfaces as it happens, events included; nil: nobody. Results
@@ -117,6 +120,11 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	}
 	c.pool.keep = fabric.HasFaults(fab)
 	for i := range c.nodes {
+		if cfg.Stop != nil && i%256 == 0 {
+			if err := cfg.Stop(); err != nil {
+				return nil, errors.Join(err, c.Close())
+			}
+		}
 		n := &c.nodes[i]
 		n.cluster, n.profile, n.rank, n.faulty = c, c.profile, int32(i), c.pool.keep
 		n.id = eng.Add(fmt.Sprintf("Node[%d]", i), n)

@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 
@@ -308,4 +309,20 @@ func TestProcessesAndInterfaces(t *testing.T) {
 	_, err := program(t, 2, map[int][]func(p *runtime.Proc) error{0: {sender}, 1: {receiver, receiver, receiver}})
 	require.NoError(t, err)
 	require.Equal(t, [processes][]uint64{{0, 1, 2, 3}, {10, 11, 12, 13}, {20, 21, 22, 23}}, got)
+}
+
+// A cluster that nobody waits for any more is not built to its end.
+func TestStopBuilding(t *testing.T) {
+	prof, err := runtime.LoadProfile("spin-int")
+	require.NoError(t, err)
+	enough, asked := errors.New("enough"), 0
+	c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 100_000, Stop: func() error {
+		if asked++; asked == 3 {
+			return enough
+		}
+		return nil
+	}})
+	require.ErrorIs(t, err, enough)
+	require.Nil(t, c)
+	require.Equal(t, 3, asked)
 }

@@ -73,7 +73,13 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	if err := runnable(s, cfg.MPI); err != nil {
 		return nil, err
 	}
-	c, err := runtime.NewCluster(runtime.Config{Profile: cfg.Profile, Nodes: s.Ranks(), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer, Limits: cfg.Limits})
+	c, err := runtime.NewCluster(runtime.Config{
+		Profile: cfg.Profile, Nodes: s.Ranks(), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer, Limits: cfg.Limits,
+		Stop: func() error { return context.Cause(ctx) },
+	})
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return nil, cause
+	}
 	if err != nil {
 		return nil, InputError{err}
 	}

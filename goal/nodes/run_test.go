@@ -159,3 +159,14 @@ func TestShare(t *testing.T) {
 	require.InDelta(t, 0.25, r.Share(), 1e-9)
 	require.Zero(t, (&nodes.Result{}).Share())
 }
+
+// The end of a run that has not begun is nobody's wrong input.
+func TestCancelledBefore(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	limit := &sim.LimitError{Limit: "1 ns of real time"}
+	cancel(limit)
+	_, err := nodes.Run(ctx, read(t, "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"), config(t, mpi.Offload))
+	require.ErrorIs(t, err, limit)
+	var input nodes.InputError
+	require.NotErrorAs(t, err, &input)
+}
