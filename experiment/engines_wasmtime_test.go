@@ -26,7 +26,7 @@ func TestEnginesAgreeOnEveryBenchmark(t *testing.T) {
 						point.Ranks = 9
 					case hpus:
 						point.Bytes = min(bytes, 4096)
-						point.Profile, err = withHPUs(profile, nil, 4, max(64, point.Bytes))
+						point.Profile, err = (&Sweep{Overrides: []string{"hpu.charge=cycles"}}).withHPUs(profile, 4, max(64, point.Bytes))
 						require.NoError(t, err)
 						point.Bytes = max(64, point.Bytes)
 						point.Work = &WorkPoint{HPUs: 4, Handler: 200 * sim.Nanosecond}
