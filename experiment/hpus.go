@@ -99,7 +99,9 @@ func runHPUs(w *bench) error {
 			return err
 		}
 		w.result.Latency = p.Now() - start
-		w.finish = func() error { return errors.Join(w.packets.complete(), w.littlesLaw(packets), w.worked(memory.Bytes(), kept, iterations)) }
+		w.finish = func() error {
+			return errors.Join(w.packets.complete(), w.littlesLaw(packets), w.worked(memory.Bytes(), kept, iterations))
+		}
 		return nil
 	})
 	if err != nil {
