@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/examples/scenarios"
+	"github.com/spinsim/spinsim/handlers/count"
+)
+
+// A documented command is a line of a code block, or a piece of code in a sentence, that begins with spinsim (or with how it is run
+// from the repository).
+var (
+	blockLine  = regexp.MustCompile(`^(?:    |\$ )?((?:(?:go run \./cmd/)?spinsim|cd) .*)$`)
+	inSentence = regexp.MustCompile("`(spinsim [^`]+)`")
+	footer     = regexp.MustCompile(`^spinsim (?:devel|v[0-9])`) // of a table that is shown
+)
+
+// mentions name commands or stand for many; they are not to be typed as they are.
+var mentions = []string{
+	"spinsim compare … --waterfall A,B", "spinsim compare … --handler my.wasm", "spinsim handler new, build, inspect, run", "spinsim explain FILE",
+	"spinsim handler new NAME", "spinsim handler new NAME --lang c", "spinsim rerun", "spinsim run", "spinsim goal",
+}
+
+var everything = flag.Bool("everything", false, "run documented commands that take long as they are written, as .ci/run deep does")
+
+// long are commands that take many seconds, and what is run in their place without -everything.
+var long = map[string]string{
+	"spinsim compare bcast --waterfall spin-int-sc17,spin-int": "spinsim compare bcast --waterfall spin-int-sc17,spin-int --ranks 4 --size 8",
+	"spinsim compare bcast --format json > results.json":       "spinsim compare bcast --ranks 4,16 --format json > results.json",
+	"spinsim goal proxies":                                     "spinsim goal proxies --app pop --iterations 1",
+}
+
+// documentedCommands are those of a text, in order.
+func documentedCommands(text string) (list []string) {
+	block := false
+	text = strings.ReplaceAll(text, "\\\n", " ") // a command on two lines
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "```") {
+			block = !block
+			continue
+		}
+		if block || strings.HasPrefix(line, "    ") {
+			if m := blockLine.FindStringSubmatch(line); m != nil && !footer.MatchString(m[1]) {
+				list = append(list, m[1])
+			}
+			continue
+		}
+		for _, m := range inSentence.FindAllStringSubmatch(line, -1) {
+			list = append(list, m[1])
+		}
+	}
+	return list
+}
+
+// Every command of README.md, RATIONALE.md, docs and the examples can be typed as it is written there, one after the other, in a folder that
+// has the files it speaks of. Compilers are not needed: a built module takes the place of what they would make.
+func TestDocumentedCommands(t *testing.T) {
+	repository, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	var files []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md", "portals/*.md", "goal/*.md"} {
+		found, err := filepath.Glob(filepath.Join(repository, pattern))
+		require.NoError(t, err)
+		files = append(files, found...)
+	}
+	used := map[string]bool{}
+	total := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var commands []string
+		for _, c := range documentedCommands(string(text)) {
+			used[c] = true
+			c = strings.Replace(c, "go run ./cmd/spinsim", "spinsim", 1)
+			plain := strings.Join(strings.Fields(strings.Split(c, "#")[0]), " ")
+			if !slices.Contains(mentions, c) && !strings.Contains(string(text), "<!-- output: "+plain+" -->") { // those are run elsewhere
+				commands = append(commands, c)
+			}
+		}
+		if len(commands) == 0 {
+			continue
+		}
+		total += len(commands)
+		name, err := filepath.Rel(repository, file)
+		require.NoError(t, err)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			module := filepath.Join(repository, "cmd", "spinsim", "testdata", "docs", "filter.wasm")
+			if own, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.wasm")); err == nil && len(own) == 1 {
+				module = own[0]
+			}
+			runDocumented(t, documentedFiles(t, filepath.Dir(file)), repository, stubCompiler(t, module), commands)
+		})
+	}
+	require.Greater(t, total, 40)
+	for _, m := range mentions {
+		require.True(t, used[m], "%q is mentioned nowhere", m)
+	}
+}
+
+// documentedFiles makes a folder with the files that commands speak of without making them; those of an example are its own.
+func documentedFiles(t *testing.T, of string) string {
+	dir := t.TempDir()
+	if filepath.Base(filepath.Dir(of)) == "examples" {
+		require.NoError(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Dir(of))))
+		return filepath.Join(dir, "examples", filepath.Base(of))
+	}
+	example, err := scenarios.Find("count")
+	require.NoError(t, err)
+	stencil, err := os.ReadFile(filepath.Join("..", "..", "goal", "proxy", "apps", "milc.yaml"))
+	require.NoError(t, err)
+	for name, content := range map[string][]byte{
+		"my.wasm": count.Module, "scenario.yaml": example.Text, "experiment.yaml": example.Text, "stencil.yaml": stencil,
+		"script.txt":    []byte("procs 2\n1: pt 0\n1: me a pt=0 bits=7 start=0 len=8 OP_PUT\n0: md m len=8\n0: put m len=8 to=1 bits=7\n"),
+		"file.goal":     []byte("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"),
+		"guest/main.go": []byte("package main\n"),
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o666))
+	}
+	return dir
+}
+
+// stubCompiler makes a program that is called like TinyGo or clang and makes a given module.
+func stubCompiler(t *testing.T, module string) string {
+	name := filepath.Join(t.TempDir(), "compiler")
+	script := "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\ncp '" + module + "' \"$2\"\n"
+	require.NoError(t, os.WriteFile(name, []byte(script), 0o777))
+	return name
+}
+
+// runDocumented types commands into one shell.
+func runDocumented(t *testing.T, dir, repository, compiler string, commands []string) {
+	var script bytes.Buffer
+	for _, c := range commands {
+		if short, is := long[c]; is && !*everything {
+			c = short
+		}
+		if strings.Contains(c, "handler new ") {
+			c = strings.Replace(c, "handler new ", "handler new --spinsim '"+repository+"' ", 1)
+		}
+		script.WriteString("echo \"> \"'" + strings.ReplaceAll(c, "'", `'\''`) + "'\n" + c + "\n")
+	}
+	shell := exec.Command("/bin/sh", "-e")
+	shell.Dir, shell.Stdin = dir, &script
+	shell.Env = append(os.Environ(), "SPINSIM_TINYGO="+compiler, "SPINSIM_CLANG="+compiler)
+	out, err := shell.CombinedOutput()
+	require.NoError(t, err, "the last command failed:\n%s", out[max(0, len(out)-2000):])
+}
