@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -208,17 +209,19 @@ func ProfileSource(name string) ([]byte, error) {
 
 // LoadProfile reads an embedded profile by name, or a file if name has a path separator or ends in .yaml or .yml. A file
 // may name an embedded profile in the key "base" and then holds only what differs. Each override is "path=value", such as
-// "hpu.cores=8", applied in order. The result is validated; errors name the file, the line or the field's path.
+// "hpu.cores=8", applied in order. The result is validated. All errors of text, overrides and values are joined; each names the file, the line or
+// the field's path.
 func LoadProfile(name string, overrides ...string) (*Profile, error) {
-	tree, err := profileTree(name)
+	tree, found, err := profileTree(name)
 	if err != nil {
 		return nil, fmt.Errorf("profile %w", err)
 	}
-	p, err := profileOf(name, tree, overrides)
-	if err == nil {
-		p.Origin.Embedded = !isProfileFile(name)
+	p, err := profileOf(name, tree, overrides, found...)
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	p.Origin.Embedded = !isProfileFile(name)
+	return p, nil
 }
 
 // loadTopology puts the network that a profile names as a file, relative to dir, in the place of the name.
@@ -253,67 +256,78 @@ func isProfileFile(name string) bool {
 }
 
 // profileOf makes a profile of its text and the overrides.
-func profileOf(name string, tree *yaml.Node, overrides []string) (*Profile, error) {
-	p := new(Profile)
-	if err := decodeTree(name, tree, p); err != nil {
-		return nil, fmt.Errorf("profile %w", err)
-	}
+func profileOf(name string, tree *yaml.Node, overrides []string, found ...problem) (*Profile, error) {
+	wrong := strict{name: name, problems: found}
+	wrong.check(tree, reflect.TypeFor[Profile](), "")
+	errs := wrong.errors()
 	for _, o := range overrides {
 		err := applyOverride(tree, o)
 		if err == nil {
 			err = loadTopology(tree, "")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("profile %s: override %q: %w", name, o, err)
+			errs = append(errs, fmt.Errorf("%s: override %q: %w", name, o, err))
+			continue
 		}
-		*p = Profile{}
-		if err := decodeTree("override "+o, tree, p); err != nil {
-			return nil, fmt.Errorf("profile %s: %w", name, err)
+		of := strict{name: name + ": override " + o}
+		of.check(tree, reflect.TypeFor[Profile](), "")
+		errs = append(errs, of.errors()...)
+		wrong.problems = append(wrong.problems, of.problems...)
+	}
+	p := new(Profile)
+	if err := tree.Decode(p); err != nil {
+		errs = append(errs, fmt.Errorf("%s: %w", name, err))
+	} else {
+		for _, err := range wrong.beside(p.Validate()) {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	if err := p.Validate(); err != nil {
-		return nil, fmt.Errorf("profile %s: %w", name, err)
+	for i, err := range errs {
+		errs[i] = fmt.Errorf("profile %w", err)
+	}
+	if errs != nil {
+		return nil, errors.Join(errs...)
 	}
 	p.Origin = Origin{Name: name, Overrides: slices.Clone(overrides)}
 	return p, nil
 }
 
-// profileTree reads the text of a profile and, below it, of its base.
-func profileTree(name string) (*yaml.Node, error) {
+// profileTree reads the text of a profile and, below it, of its base. What is wrong with a text that has a base is cut out of it and
+// returned.
+func profileTree(name string) (*yaml.Node, []problem, error) {
 	read := ProfileSource
 	if isProfileFile(name) {
 		read = func(name string) ([]byte, error) { return file.Read(name, file.MaxText) }
 	}
 	data, err := read(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	tree, err := parseTree(name, data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := loadTopology(tree, path.Dir(name)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	base := removeKey(tree, "base")
 	if base == nil {
-		return tree, nil
+		return tree, nil, nil
 	}
-	if err := decodeTree(name, tree, new(Profile)); err != nil { // with the file's own lines
-		return nil, err
-	}
+	own := strict{name: name}
+	own.check(tree, reflect.TypeFor[Profile](), "") // with the file's own lines
 	if _, err := ProfileSource(base.Value); err != nil {
-		return nil, fmt.Errorf("%s:%d: base: %w", name, base.Line, err)
+		return nil, nil, fmt.Errorf("%s:%d: base: %w", name, base.Line, err)
 	}
-	root, err := profileTree(base.Value)
+	root, _, err := profileTree(base.Value)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if child(tree, "name") == nil { // another device must not pass for its base
 		child(root, "name").Value = strings.TrimSuffix(path.Base(name), path.Ext(name))
 	}
 	mergeTree(root, tree)
-	return root, nil
+	return root, own.problems, nil
 }
 
 // Validate checks every field and returns all violations joined, each with the field's path.

@@ -1,9 +1,11 @@
 package runtime
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -11,71 +13,122 @@ import (
 	"github.com/spinsim/spinsim/internal/yamltree"
 )
 
-// decodeTree decodes a mapping into the struct that into points at. An error names the place, as "name:line: path", and what was expected
-// there.
+// decodeTree decodes a mapping into the struct that into points at. Errors, joined, name the place of everything that is wrong, as
+// "name:line: path", and what was expected there.
 func decodeTree(name string, tree *yaml.Node, into any) error {
-	t := reflect.TypeOf(into).Elem()
-	if err := checkFields(name, tree, t, ""); err != nil {
-		return err
+	s := strict{name: name}
+	s.check(tree, reflect.TypeOf(into).Elem(), "")
+	if len(s.problems) > 0 {
+		return errors.Join(s.errors()...)
 	}
-	if err := yamltree.CheckWhole(tree, into); err != nil {
-		var wrong *yamltree.Error
-		if errors.As(err, &wrong) {
-			return fmt.Errorf("%s:%d: %w", name, wrong.Line, wrong.Err)
-		}
-		return err
+	if err := tree.Decode(into); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	err := tree.Decode(into)
-	if err == nil {
-		return nil
-	}
-	if place := blame(name, tree, t, ""); place != nil {
-		return place
-	}
-	return fmt.Errorf("%s: %w", name, err)
+	return nil
 }
 
-// checkFields reports the first key that is no field of t, and keys that stand twice.
-func checkFields(name string, n *yaml.Node, t reflect.Type, path string) error {
-	if n.Kind == yaml.MappingNode && t.Kind() == reflect.Map {
+// strict collects what is wrong with a tree.
+type strict struct {
+	name     string
+	problems []problem
+}
+
+// problem is something wrong with the value at a path.
+type problem struct {
+	path string
+	err  error // with the place
+}
+
+func (s *strict) errors() (errs []error) {
+	for _, p := range s.problems {
+		errs = append(errs, p.err)
+	}
+	return errs
+}
+
+func (s *strict) fail(n *yaml.Node, path, format string, args ...any) {
+	path = strings.TrimSuffix(path, ".")
+	s.problems = append(s.problems, problem{path, fmt.Errorf("%s:%d: %s: %w", s.name, n.Line, path, fmt.Errorf(format, args...))})
+}
+
+// check looks at n as a value of type t, at a path that ends in a dot. What is wrong in mappings is noted and cut out, so that the rest
+// can be decoded; false: n as a whole is wrong.
+func (s *strict) check(n *yaml.Node, t reflect.Type, path string) bool {
+	switch reflect.New(t).Interface().(type) {
+	case yaml.Unmarshaler, encoding.TextUnmarshaler, interface{ UnmarshalYAML(func(any) error) error }:
+		return s.value(n, t, path)
+	}
+	switch {
+	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct:
+		s.fields(n, t, path)
+		return true
+	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Map:
+		whole := true
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if err := checkFields(name, n.Content[i+1], t.Elem(), path+n.Content[i].Value+"."); err != nil {
-				return err
-			}
+			whole = s.check(n.Content[i+1], t.Elem(), path+n.Content[i].Value+".") && whole
 		}
-		return nil
-	}
-	if n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice {
+		return whole
+	case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
+		before := len(s.problems)
 		for i, item := range n.Content {
-			if err := checkFields(name, item, t.Elem(), itemPath(path, i)); err != nil {
-				return err
-			}
+			s.check(item, t.Elem(), itemPath(path, i))
 		}
-		return nil
+		return len(s.problems) == before
 	}
-	if n.Kind != yaml.MappingNode || t.Kind() != reflect.Struct {
-		return nil
-	}
-	if _, own := reflect.New(t).Interface().(yaml.Unmarshaler); own {
-		return nil
-	}
+	return s.value(n, t, path)
+}
+
+// fields checks the keys of a struct.
+func (s *strict) fields(n *yaml.Node, t reflect.Type, path string) {
 	fields, names := fieldsOf(t)
 	seen := map[string]bool{}
+	var kept []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		field, known := fields[key.Value]
 		switch {
 		case !known:
-			return fmt.Errorf("%s:%d: %s: unknown field, expected one of %s", name, key.Line, path+key.Value, strings.Join(names, ", "))
+			s.fail(key, path+key.Value, "unknown field, expected one of %s", strings.Join(names, ", "))
 		case seen[key.Value]:
-			return fmt.Errorf("%s:%d: %s: given twice", name, key.Line, path+key.Value)
+			s.fail(key, path+key.Value, "given twice")
+		case s.check(n.Content[i+1], field, path+key.Value+"."):
+			kept = append(kept, key, n.Content[i+1])
 		}
 		seen[key.Value] = true
-		if err := checkFields(name, n.Content[i+1], field, path+key.Value+"."); err != nil {
-			return err
-		}
 	}
-	return nil
+	n.Content = kept
+}
+
+// value decodes a value by itself.
+func (s *strict) value(n *yaml.Node, t reflect.Type, path string) bool {
+	into := reflect.New(t).Interface()
+	if yamltree.CheckWhole(n, into) != nil {
+		s.fail(n, path, "%s, expected a whole number", shown(n))
+		return false
+	}
+	err := n.Decode(into)
+	var types *yaml.TypeError
+	if errors.As(err, &types) {
+		err = fmt.Errorf("%s, expected %s", shown(n), wanted(t))
+	}
+	if err != nil {
+		s.fail(n, path, "%w", err)
+	}
+	return err == nil
+}
+
+// beside returns the errors of err that are not about a path at which there is a problem already.
+func (s *strict) beside(err error) (errs []error) {
+	if several, are := err.(interface{ Unwrap() []error }); are { //nolint:errorlint // this error, not those within
+		for _, e := range several.Unwrap() {
+			errs = append(errs, s.beside(e)...)
+		}
+		return errs
+	}
+	if err == nil || slices.ContainsFunc(s.problems, func(p problem) bool { return strings.HasPrefix(err.Error(), p.path) }) {
+		return nil
+	}
+	return []error{err}
 }
 
 // itemPath is the path to the fields of an item of a list.
@@ -103,47 +156,6 @@ func fieldsOf(t reflect.Type) (fields map[string]reflect.Type, names []string) {
 		}
 	}
 	return fields, names
-}
-
-// blame finds the value that cannot be decoded, by decoding every value alone.
-func blame(name string, n *yaml.Node, t reflect.Type, path string) error {
-	if n.Kind == yaml.MappingNode && t.Kind() == reflect.Map {
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if err := blame(name, n.Content[i+1], t.Elem(), path+n.Content[i].Value+"."); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct {
-		if _, own := reflect.New(t).Interface().(yaml.Unmarshaler); !own {
-			fields, _ := fieldsOf(t)
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				key := n.Content[i].Value
-				if err := blame(name, n.Content[i+1], fields[key], path+key+"."); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-	}
-	if n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
-		for i, item := range n.Content {
-			if err := blame(name, item, t.Elem(), itemPath(path, i)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	err := n.Decode(reflect.New(t).Interface())
-	if err == nil {
-		return nil
-	}
-	var types *yaml.TypeError
-	if errors.As(err, &types) {
-		err = fmt.Errorf("%s, expected %s", shown(n), wanted(t))
-	}
-	return fmt.Errorf("%s:%d: %s: %w", name, n.Line, strings.TrimSuffix(path, "."), err)
 }
 
 // shown is a value as it stands in the text.

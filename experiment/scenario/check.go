@@ -34,8 +34,7 @@ func (p *Plan) checkMemory() {
 					err = p.checkFill(&b.Fill, n, rank)
 				}
 				if err != nil {
-					p.fail(fmt.Sprintf("%s.buffers[%d]", g.path, i), "on rank %d: %w", rank, err)
-					return
+					p.failOnce(fmt.Sprintf("%s.buffers[%d]", g.path, i), "on rank %d: %w", rank, err)
 				}
 			}
 		}
@@ -131,17 +130,26 @@ func (p *Plan) handlerMemory(e *entryPlan, rank int) (userHeader, hostMemory int
 // checkPrograms evaluates every step on every rank, for the first and the last of its repetitions.
 func (p *Plan) checkPrograms() {
 	for _, g := range p.programs {
-		p.eachStep(g.Steps, g.path+".steps", func(s *Step, path string) { p.checkUse(g, s, path) })
-	}
-	if p.errs != nil {
-		return
+		p.eachStep(g.Steps, g.path+".steps", func(s *Step, path string) {
+			before := len(p.errs)
+			p.checkUse(g, s, path)
+			if len(p.errs) > before {
+				p.failed[path] = true
+			}
+		})
 	}
 	for _, g := range p.programs {
 		for _, rank := range g.ranks {
-			if !p.checkSteps(rank, g.Steps, g.path+".steps", p.on(rank), 0) {
-				return
-			}
+			p.checkSteps(rank, g.Steps, g.path+".steps", p.on(rank), 0)
 		}
+	}
+}
+
+// failOnce is fail for what every rank and round would find again.
+func (p *Plan) failOnce(path, format string, args ...any) {
+	if !p.failed[path] {
+		p.failed[path] = true
+		p.fail(path, format, args...)
 	}
 }
 
@@ -214,15 +222,17 @@ func (p *Plan) checkWait(w *Wait, path string) {
 	}
 }
 
-// checkSteps evaluates steps on a rank; false: something is wrong.
-func (p *Plan) checkSteps(rank int, steps []Step, path string, at *env, depth int) bool {
+// checkSteps evaluates steps on a rank.
+func (p *Plan) checkSteps(rank int, steps []Step, path string, at *env, depth int) {
 	for i := range steps {
 		s := &steps[i]
 		where := fmt.Sprintf("%s[%d]", path, i)
+		if p.failed[where] {
+			continue
+		}
 		if s.Repeat == nil {
 			if err := p.checkStep(rank, s, where, at); err != nil {
-				p.fail(where, "on rank %d: %w", rank, err)
-				return false
+				p.failOnce(where, "on rank %d: %w", rank, err)
 			}
 			continue
 		}
@@ -231,16 +241,13 @@ func (p *Plan) checkSteps(rank int, steps []Step, path string, at *env, depth in
 			err = fmt.Errorf("more than %d repeats within each other", maxNested)
 		}
 		if err != nil {
-			p.fail(where+".repeat", "on rank %d: times: %w", rank, err)
-			return false
+			p.failOnce(where+".repeat", "on rank %d: times: %w", rank, err)
+			continue
 		}
 		for _, round := range ends(times) {
-			if !p.checkSteps(rank, s.Repeat.Steps, where+".repeat.steps", at.with(varRound, round), depth+1) {
-				return false
-			}
+			p.checkSteps(rank, s.Repeat.Steps, where+".repeat.steps", at.with(varRound, round), depth+1)
 		}
 	}
-	return true
 }
 
 // ends are the first and the last of n repetitions.

@@ -46,7 +46,7 @@ func (e *FieldError) Unwrap() error { return e.Err }
 type decoder struct {
 	file  string
 	lines map[string]int
-	errs  []error
+	errs  []*FieldError
 }
 
 // nodeDecoder is a type with a form of its own.
@@ -56,6 +56,15 @@ type nodeDecoder interface {
 
 // Parse reads a scenario. The file's name is for messages. All errors, of type *FieldError, are joined.
 func Parse(file string, data []byte) (*Spec, error) {
+	s, err := parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.unread()
+}
+
+// parse returns what could be read, and notes what could not; an error is one of the text as a whole.
+func parse(file string, data []byte) (*Spec, error) {
 	root, err := yamltree.Parse(data)
 	if err != nil {
 		return nil, textError(file, err)
@@ -63,7 +72,28 @@ func Parse(file string, data []byte) (*Spec, error) {
 	s := &Spec{file: file, text: data, lines: make(map[string]int)}
 	d := &decoder{file: file, lines: s.lines}
 	d.value(root, reflect.ValueOf(s).Elem(), "")
-	return s, errors.Join(d.errs...)
+	s.wrong = d.errs
+	return s, nil
+}
+
+// unread are the errors of what could not be read.
+func (s *Spec) unread() error {
+	var errs []error
+	for _, e := range s.wrong {
+		errs = append(errs, e)
+	}
+	return errors.Join(errs...)
+}
+
+// damaged reports whether something at a path, below it or above it could not be read: what else is said of it would only follow.
+func (s *Spec) damaged(path string) bool {
+	return slices.ContainsFunc(s.wrong, func(e *FieldError) bool { return below(path, e.Path) || below(e.Path, path) })
+}
+
+// below reports whether a path is another or leads on from it.
+func below(path, other string) bool {
+	rest, is := strings.CutPrefix(path, other)
+	return is && (rest == "" || other == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // textError is an error of the YAML reader as one of the file.
@@ -178,10 +208,12 @@ func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
 
 func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 	fields := fieldsOf(v.Type())
+	unknown := false
 	given := d.mapping(n, path, func(key, value *yaml.Node, at string) {
 		f := fields.find(key.Value)
 		if f == nil {
 			d.fail(key, at, "unknown field, expected one of %s", strings.Join(fields.names(), ", "))
+			unknown = true
 			return
 		}
 		d.value(value, v.FieldByIndex(f.index), at)
@@ -198,7 +230,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 			chosen++
 		}
 	}
-	if fields.oneOf && chosen != 1 {
+	if fields.oneOf && chosen != 1 && (chosen > 0 || !unknown) {
 		d.fail(n, path, "%d of the fields %s, expected exactly one", chosen, strings.Join(fields.names(), ", "))
 	}
 }

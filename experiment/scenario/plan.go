@@ -30,7 +30,8 @@ type Plan struct {
 	programOf []*programPlan // by rank; nil: none
 	modules   map[string]*hpu.Module
 	stepPaths []string
-	stepID    map[string]int // place in stepPaths
+	stepID    map[string]int  // place in stepPaths
+	failed    map[string]bool // paths of steps and buffers that are wrong on a rank
 	errs      []error
 	options   Options
 	inputs    []provenance.Input
@@ -69,23 +70,24 @@ const (
 	maxNested = 8       // repeats within each other
 )
 
-// Load reads and plans the scenario in a file.
+// Load reads and plans the scenario in a file. All errors are joined: those of reading it, and all others that can be told without what
+// could not be read.
 func Load(file string, o Options) (*Plan, error) {
 	data, err := o.read(file, input.MaxText)
 	if err != nil {
 		return nil, err
 	}
-	s, err := Parse(file, data)
+	s, err := parse(file, data)
 	if err != nil {
 		return nil, err
 	}
 	return s.Plan(o)
 }
 
-// Plan checks the scenario. All errors, of type *FieldError, are joined.
+// Plan checks the scenario. All errors, of type *FieldError, are joined, those of reading it included.
 func (s *Spec) Plan(o Options) (*Plan, error) {
 	p := &Plan{
-		spec: s, output: s.Output, ranks: s.Ranks, seed: 1, engine: string(s.Engine), modules: make(map[string]*hpu.Module), stepID: make(map[string]int),
+		spec: s, output: s.Output, ranks: s.Ranks, seed: 1, engine: string(s.Engine), modules: make(map[string]*hpu.Module), stepID: make(map[string]int), failed: make(map[string]bool),
 		options: o, inputs: []provenance.Input{provenance.NewInput(s.file, s.text)},
 	}
 	if o.Ranks != 0 {
@@ -110,21 +112,25 @@ func (s *Spec) Plan(o Options) (*Plan, error) {
 			p.fail("engine", "%w", err)
 		}
 	}
-	p.loadProfile(o.Set)
-	if p.errs != nil {
-		return nil, errors.Join(p.errs...)
+	if !s.damaged("profile") && !s.damaged("set") && !s.damaged("topology") {
+		p.loadProfile(o.Set)
 	}
-	p.env = newEnv(p.profile, p.ranks)
-	p.programOf = make([]*programPlan, p.ranks)
-	p.planEntries()
-	p.planPrograms()
-	if p.errs == nil { // the rest refers to what these name
-		p.checkMemory()
-		p.checkPrograms()
-		p.checkExpectations()
-		p.checkOutput()
+	if p.profile != nil && p.ranks > 0 && p.ranks <= maxRanks && (o.Ranks != 0 || !s.damaged("ranks")) {
+		p.env = newEnv(p.profile, p.ranks)
+		p.programOf = make([]*programPlan, p.ranks)
+		p.planEntries()
+		p.planPrograms()
+		if p.errs == nil && s.wrong == nil { // the rest refers to what these name
+			p.checkMemory()
+			p.checkPrograms()
+			p.checkExpectations()
+			p.checkOutput()
+		}
 	}
-	return p, errors.Join(p.errs...)
+	if err := errors.Join(append([]error{s.unread()}, p.errs...)...); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // checkEngine reports an engine that is not there.
@@ -139,6 +145,9 @@ func checkEngine(name string) error {
 // fail notes that the value at a path of the scenario is wrong. The line is that of the longest part of the path which is in
 // the file.
 func (p *Plan) fail(path, format string, args ...any) {
+	if p.spec.damaged(path) {
+		return
+	}
 	p.errs = append(p.errs, p.at(path, fmt.Errorf(format, args...)))
 }
 
@@ -193,15 +202,9 @@ func (p *Plan) loadProfile(more []string) {
 	for _, o := range own {
 		all = append(all, withRadix(o.text)...)
 	}
-	var err error
-	if p.profile, err = runtime.LoadProfile(name, all...); err != nil {
-		for _, o := range own {
-			if strings.Contains(err.Error(), o.text) {
-				p.fail(o.where, "%w", err)
-				return
-			}
-		}
-		p.fail(guilty(name, own), "%w", err)
+	profile, err := runtime.LoadProfile(name, all...)
+	if err != nil {
+		p.blame(name, own, err)
 		return
 	}
 	for _, o := range more {
@@ -209,6 +212,31 @@ func (p *Plan) loadProfile(more []string) {
 	}
 	if p.profile, err = runtime.LoadProfile(name, all...); err != nil {
 		p.errs = append(p.errs, err)
+		p.profile = profile // for what else is to be checked
+	}
+}
+
+// blame says which replacements of the scenario the errors of a profile come from.
+func (p *Plan) blame(name string, own []override, err error) {
+	all := []error{err}
+	if several, are := err.(interface{ Unwrap() []error }); are { //nolint:errorlint // this error, not those within
+		all = several.Unwrap()
+	}
+	for _, err := range all {
+		where := ""
+		for _, o := range own {
+			field, _, _ := strings.Cut(o.text, "=")
+			if strings.Contains(err.Error(), o.text) || strings.Contains(err.Error(), ": "+field+": ") {
+				where = o.where
+			}
+		}
+		if where == "" {
+			where = guilty(name, own)
+		}
+		p.fail(where, "%w", err)
+	}
+	if p.profile, err = runtime.LoadProfile(name); err != nil {
+		p.profile = nil // nothing else can be checked
 	}
 }
 

@@ -22,6 +22,7 @@ type Spec struct {
 	file  string
 	text  []byte         // of the file
 	lines map[string]int // by path
+	wrong []*FieldError  // what could not be read
 }
 
 // Entry is a match list entry on some ranks (Portals 4.x §3.12.1).

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -92,12 +93,21 @@ func Load(name string) (*Proxy, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(p); err != nil {
+		if misspelt(err) { // what else is wrong can be told
+			err = errors.Join(err, p.Validate())
+		}
 		return nil, fmt.Errorf("proxy: %s: %w", name, err)
 	}
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("proxy: %s: %w", name, err)
 	}
 	return p, nil
+}
+
+// misspelt reports whether an error is of fields that there are not, and of nothing else: all others have their values.
+func misspelt(err error) bool {
+	var types *yaml.TypeError
+	return errors.As(err, &types) && !slices.ContainsFunc(types.Errors, func(e string) bool { return !strings.Contains(e, "not found in type") })
 }
 
 // Validate checks every field and returns all violations joined, each with the field's path.

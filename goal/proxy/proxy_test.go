@@ -128,7 +128,13 @@ func TestBadFiles(t *testing.T) {
 		_, err = p.Schedule(4, 1, 0)
 		require.ErrorContains(t, err, "message of 99998900001 B along dimension 0")
 	}
-	_, err := proxy.Load("linpack")
+	file := filepath.Join(t.TempDir(), "x.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("nome: x\nperiodic: [true]\nlocal: [0]\nphases: [{messages: [{dim: 1}]}]\n"), 0o600))
+	_, err := proxy.Load(file)
+	for _, want := range []string{"field nome not found", "0 points, expected 1 to", "phases[0].messages[0].dim: 1, expected 0 to 0"} {
+		require.ErrorContains(t, err, want, "all at once")
+	}
+	_, err = proxy.Load("linpack")
 	require.ErrorContains(t, err, "expected one of cloverleaf, comd, milc, pop")
 	_, err = proxy.Load("none.yaml")
 	require.ErrorIs(t, err, os.ErrNotExist)
