@@ -119,7 +119,7 @@ func (s *strict) value(n *yaml.Node, t reflect.Type, path string) bool {
 
 // beside returns the errors of err that are not about a path at which there is a problem already.
 func (s *strict) beside(err error) (errs []error) {
-	if several, are := err.(interface{ Unwrap() []error }); are { //nolint:errorlint // this error, not those within
+	if several, are := err.(interface{ Unwrap() []error }); are {
 		for _, e := range several.Unwrap() {
 			errs = append(errs, s.beside(e)...)
 		}

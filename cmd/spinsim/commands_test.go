@@ -37,7 +37,7 @@ var everything = flag.Bool("everything", false, "run documented commands that ta
 var long = map[string]string{
 	"spinsim compare bcast --waterfall spin-int-sc17,spin-int": "spinsim compare bcast --waterfall spin-int-sc17,spin-int --ranks 4 --size 8",
 	"spinsim compare bcast --format json > results.json":       "spinsim compare bcast --ranks 4,16 --format json > results.json",
-	"spinsim goal proxies":                                     "spinsim goal proxies --app pop --iterations 1",
+	"spinsim goal proxies": "spinsim goal proxies --app pop --iterations 1",
 }
 
 // documentedCommands are those of a text, in order.
@@ -66,6 +66,7 @@ func documentedCommands(text string) (list []string) {
 // Every command of README.md, RATIONALE.md, docs and the examples can be typed as it is written there, one after the other, in a folder that
 // has the files it speaks of. Compilers are not needed: a built module takes the place of what they would make.
 func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
 	repository, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	var files []string
@@ -147,9 +148,7 @@ func runDocumented(t *testing.T, dir, repository, compiler string, commands []st
 		if short, is := long[c]; is && !*everything {
 			c = short
 		}
-		if strings.Contains(c, "handler new ") {
-			c = strings.Replace(c, "handler new ", "handler new --spinsim '"+repository+"' ", 1)
-		}
+		c = strings.Replace(c, "handler new ", "handler new --spinsim '"+repository+"' ", 1)
 		script.WriteString("echo \"> \"'" + strings.ReplaceAll(c, "'", `'\''`) + "'\n" + c + "\n")
 	}
 	shell := exec.Command("/bin/sh", "-e")

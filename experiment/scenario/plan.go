@@ -219,7 +219,7 @@ func (p *Plan) loadProfile(more []string) {
 // blame says which replacements of the scenario the errors of a profile come from.
 func (p *Plan) blame(name string, own []override, err error) {
 	all := []error{err}
-	if several, are := err.(interface{ Unwrap() []error }); are { //nolint:errorlint // this error, not those within
+	if several, are := err.(interface{ Unwrap() []error }); are {
 		all = several.Unwrap()
 	}
 	for _, err := range all {
