@@ -246,7 +246,7 @@ func differential(t *testing.T, engine string, modules uint64, steps, cores int)
 	defer func() { require.NoError(t, e.Close()) }()
 	for seed := range modules {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		g := &generator{pick: rng.IntN, keepData: engine == "wasmtime" && cores > 1}
+		g := &generator{pick: rng.IntN}
 		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			x := newComparison(t, e, g.module(), cores, rng.IntN)
 			for range steps {

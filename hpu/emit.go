@@ -2,6 +2,8 @@ package hpu
 
 import (
 	"encoding/binary"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
@@ -31,7 +33,7 @@ func (g *globalSet) exports() (names [numRegs]string) {
 // exportOf names an exported function of a rewritten module.
 func exportOf(fn uint32) string { return "f" + strconv.FormatUint(uint64(fn), 10) }
 
-// globalExport names a mutable global that the module itself defines.
+// globalExport names a mutable global that the module itself defines, or one that tells of a dropped data segment.
 func globalExport(i int) string { return "g" + strconv.Itoa(i) }
 
 // maxPages lets the loader enlarge the memory; rewritten code cannot.
@@ -140,6 +142,7 @@ func (r *rewriter) globalSection() []byte {
 	if g.hasDepth {
 		n++
 	}
+	n += uint32(len(g.dropped))
 	b := wasm.AppendU32(nil, n)
 	for _, x := range r.m.Globals {
 		b = appendGlobal(b, x)
@@ -149,6 +152,9 @@ func (r *rewriter) globalSection() []byte {
 		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
 	}
 	if g.hasDepth {
+		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
+	}
+	for range len(g.dropped) {
 		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
 	}
 	return b
@@ -193,6 +199,9 @@ func (r *rewriter) exports(entries []uint32) []byte {
 		if g.Mutable {
 			add(globalExport(i), wasm.ExportGlobal, uint32(i))
 		}
+	}
+	for _, i := range slices.Sorted(maps.Values(r.globals.dropped)) {
+		add(globalExport(int(i)), wasm.ExportGlobal, i)
 	}
 	for _, fn := range entries {
 		add(exportOf(fn), wasm.ExportFunc, fn)

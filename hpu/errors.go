@@ -44,7 +44,7 @@ const (
 	TrapIntegerOverflow            // integer division or conversion
 	TrapInvalidConversion          // NaN to integer
 	TrapIndirectCall               // no function, or one of another type, at the index of the table
-	TrapCallDepth                  // more than Spec.MaxCallDepth active calls
+	TrapCallDepth                  // more active calls than Spec.MaxCallDepth, or fewer with large frames
 	TrapStackOverflow              // the shadow stack is used up
 	TrapForbidden                  // an action in _initialize or the start function
 	TrapEngine                     // the engine's own stack is used up

@@ -7,10 +7,8 @@ import "github.com/spinsim/spinsim/hpu/internal/wasm"
 // from 0 to n-1; the module is a function of the choices.
 type generator struct {
 	pick func(n int) int
-	// keepData leaves data.drop out.
-	keepData bool
-	b        []byte
-	elem     []int // functions in the table, from element 2 on
+	b    []byte
+	elem []int // functions in the table, from element 2 on
 	// Of the function being written.
 	types  []wasm.ValueType // of params and locals
 	labels []genLabel

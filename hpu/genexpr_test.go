@@ -55,7 +55,7 @@ func (g *generator) bulk() {
 		g.u(1)
 		g.u(0)
 	case 3:
-		if !g.keepData && g.chance(4) {
+		if g.chance(4) {
 			g.opU(wasm.OpDataDrop, uint32(g.pick(2)))
 		}
 	}

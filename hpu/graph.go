@@ -74,6 +74,7 @@ func (g *callGraph) reaching(targets []uint32) []bool {
 // length of the longest chain of calls that begins there, functions on cycles not counted.
 type components struct {
 	g        *callGraph
+	weights  []int64
 	index    []int32 // order of discovery, 0: not yet seen
 	low      []int32
 	onStack  []bool
@@ -91,11 +92,11 @@ type visit struct {
 	edge int
 }
 
-// recursion returns which functions may recurse, and the greatest number of active calls of functions that may not.
-func (g *callGraph) recursion() (recursive []bool, depth int) {
+// recursion returns which functions may recurse, and the greatest weight of active calls of functions that may not.
+func (g *callGraph) recursion(weights []int64) (recursive []bool, depth int) {
 	n := len(g.edges)
 	c := &components{
-		g: g, index: make([]int32, n), low: make([]int32, n), onStack: make([]bool, n), onCycle: make([]bool, n),
+		g: g, weights: weights, index: make([]int32, n), low: make([]int32, n), onStack: make([]bool, n), onCycle: make([]bool, n),
 		chain: make([]int32, n), selfEdge: make([]bool, n),
 	}
 	for node := range g.edges {
@@ -165,7 +166,8 @@ func (c *components) leave(node uint32) {
 		longest = max(longest, c.chain[m])
 	}
 	if !cyclic && int(node) < c.g.funcs {
-		longest++
+		longest += int32(min(c.weights[node], maxCallDepth+1)) // longer chains are all the same
+		longest = min(longest, 1<<20)
 	}
 	for _, m := range members {
 		c.onStack[m] = false

@@ -18,13 +18,13 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 		}
 	}
 	suspends := graph.reaching(blocking)
-	recursive, depth := graph.recursion()
-	counted := recursive
-	if depth > m.spec.MaxCallDepth {
-		// So long a chain of different functions would use up an engine's stack as recursion does: count every call.
-		counted = make([]bool, len(recursive))
-		for i := len(w.Imports); i < len(counted); i++ {
-			counted[i] = true
+	m.weights = weights(w, facts, m.spec.MaxCallDepth)
+	recursive, depth := graph.recursion(m.weights)
+	all := depth > maxCallDepth // so long a chain of different functions would use up an engine's stack as recursion does
+	counted := make([]int64, len(recursive))
+	for i := len(w.Imports); i < len(counted); i++ {
+		if recursive[i] || all {
+			counted[i] = m.weights[i]
 		}
 	}
 	r := &rewriter{
@@ -35,7 +35,7 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 		r.callCosts[i] = m.spec.Costs.imported(op)
 	}
 	m.prices = r.prices
-	r.globals = m.chooseGlobals(counted)
+	r.globals = m.chooseGlobals(counted, facts)
 	m.describe(facts, suspends, recursive)
 	entries := append([]uint32(nil), m.prepare...)
 	for _, x := range m.handlers {
@@ -45,16 +45,40 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 	m.binary = r.emit(facts, m.functions, distinct(entries))
 	m.hash = sha256.Sum256(m.binary)
 	m.globals = r.globals
-	for i := range facts {
-		m.dataDrop = m.dataDrop || facts[i].DataDrop
-	}
 }
 
 // chooseGlobals numbers the globals that are added behind the module's own.
-func (m *Module) chooseGlobals(counted []bool) (g globalSet) {
+// weights returns as how many calls an active call of each function counts: what its frame on an engine's stack may take, by
+// what lives at once, parameters, locals, operands and arguments of calls. An engine that gives every value a place of its own, as wazero
+// does when it spills, has a larger stack; so instructions weigh less.
+func weights(w *wasm.Module, facts []wasm.Facts, most int) []int64 {
+	out := make([]int64, w.FuncCount())
+	for i := range w.Imports {
+		out[i] = 1
+	}
+	for i := range facts {
+		f, fn := &facts[i], len(w.Imports)+i
+		values := int64(len(w.TypeOf(uint32(fn)).Params) + f.Height)
+		for _, g := range w.Codes[i].Locals {
+			values += int64(g.Count)
+		}
+		arguments := 0
+		for _, callee := range f.Calls {
+			arguments = max(arguments, len(w.TypeOf(callee).Params))
+		}
+		for _, t := range f.Indirect {
+			arguments = max(arguments, len(w.Types[t].Params))
+		}
+		bytes := 8*(values+int64(arguments)) + int64(f.Instructions)/4
+		out[fn] = min(max(1, (bytes+frameBytes-1)/frameBytes), int64(most)) // one call is possible in any case
+	}
+	return out
+}
+
+func (m *Module) chooseGlobals(counted []int64, facts []wasm.Facts) (g globalSet) {
 	g.stack, g.hasStack = m.findStack()
 	for _, c := range counted {
-		g.hasDepth = g.hasDepth || c
+		g.hasDepth = g.hasDepth || c > 0
 	}
 	next := uint32(len(m.wasm.Globals))
 	g.remaining = next
@@ -63,7 +87,17 @@ func (m *Module) chooseGlobals(counted []bool) (g globalSet) {
 		g.limit = next
 	}
 	if g.hasDepth {
-		g.depth = next + 1
+		next++
+		g.depth = next
+	}
+	g.dropped = make(map[uint32]uint32)
+	for i := range facts {
+		for _, segment := range facts[i].Dropped {
+			if _, known := g.dropped[segment]; !known {
+				next++
+				g.dropped[segment] = next
+			}
+		}
 	}
 	return g
 }

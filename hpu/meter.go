@@ -12,7 +12,7 @@ type rewriter struct {
 	prices    *prices
 	bulkRate  int64   // bytes per cycle
 	callCosts []int64 // of each function: its import's own cost, cycles, 0 if the module defines it
-	counted   []bool  // functions that count the depth of calls
+	counted   []int64 // as how many calls an active call of each function counts, 0: it is not counted
 	globals   globalSet
 	unchecked int // instructions that may run without a check of the budget
 
@@ -31,7 +31,7 @@ type rewriter struct {
 	nan     byte   // the value on top of the stack is a float whose NaN is not yet canonical: 'f' or 'F'
 	frame   frame
 	nest    []opened
-	wrapped bool
+	wrapped int64  // as how many calls the function counts
 	cached  bool   // the cycles left are kept in a local, too
 	counter uint32 // that local
 	temps   temporaries
@@ -46,6 +46,9 @@ type globalSet struct {
 	stack     uint32 // i32: the module's shadow stack pointer, valid if hasStack
 	hasStack  bool
 	hasDepth  bool
+	// dropped has for each data segment that code drops an i32 that tells whether it has: the contexts of a program share segments, but
+	// on an engine each may have an instance of its own.
+	dropped map[uint32]uint32
 }
 
 // opened is a control instruction that is open.
@@ -96,7 +99,7 @@ func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 	r.temps = temporaries{next: locals}
 	r.info = info
 	r.wrapped = r.counted[len(r.m.Imports)+i]
-	if r.wrapped {
+	if r.wrapped > 0 {
 		r.enter(typ)
 	}
 	if r.cached = loops; loops {
@@ -125,7 +128,7 @@ func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 func (r *rewriter) enter(typ wasm.FuncType) {
 	d := r.globals.depth
 	r.out = wasm.AppendIndexed(r.out, wasm.OpGlobalGet, d)
-	r.out = append(r.out, byte(wasm.OpI32Const), 1, byte(wasm.OpI32Sub))
+	r.out = append(wasm.AppendS64(append(r.out, byte(wasm.OpI32Const)), r.wrapped), byte(wasm.OpI32Sub))
 	r.out = wasm.AppendIndexed(r.out, wasm.OpGlobalSet, d)
 	r.out = wasm.AppendIndexed(r.out, wasm.OpGlobalGet, d)
 	r.out = append(r.out, byte(wasm.OpI32Const), 0, byte(wasm.OpI32LtS))
@@ -137,7 +140,7 @@ func (r *rewriter) leave() {
 	d := r.globals.depth
 	r.out = append(r.out, byte(wasm.OpEnd))
 	r.out = wasm.AppendIndexed(r.out, wasm.OpGlobalGet, d)
-	r.out = append(r.out, byte(wasm.OpI32Const), 1, byte(wasm.OpI32Add))
+	r.out = append(wasm.AppendS64(append(r.out, byte(wasm.OpI32Const)), r.wrapped), byte(wasm.OpI32Add))
 	r.out = wasm.AppendIndexed(r.out, wasm.OpGlobalSet, d)
 }
 
@@ -228,7 +231,13 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		r.block = wasm.AppendS64(append(r.block, byte(wasm.OpI32Const)), int64(r.m.Memory))
 	case wasm.OpMemoryCopy, wasm.OpMemoryFill, wasm.OpMemoryInit:
 		r.chargeBytes()
+		if dropped, may := r.globals.dropped[uint32(in.Imm)]; may && in.Op == wasm.OpMemoryInit {
+			r.missDropped(dropped)
+		}
 		r.copy(in)
+	case wasm.OpDataDrop:
+		r.block = append(r.block, byte(wasm.OpI32Const), 1)
+		r.block = wasm.AppendIndexed(r.block, wasm.OpGlobalSet, r.globals.dropped[uint32(in.Imm)])
 	default:
 		r.copy(in)
 		r.nan = in.Info.NaN
@@ -304,7 +313,7 @@ func (r *rewriter) end(in *wasm.Instr) {
 			r.cost.begin(r.locals)
 		}
 		r.flush(in.End)
-		if r.wrapped {
+		if r.wrapped > 0 {
 			r.leave()
 		}
 		r.out = append(r.out, byte(wasm.OpEnd))
@@ -348,7 +357,7 @@ func (r *rewriter) branch(in *wasm.Instr) {
 			r.target(uint64(l))
 		}
 	case wasm.OpReturn:
-		if r.wrapped {
+		if r.wrapped > 0 {
 			r.block = wasm.AppendIndexed(r.block, wasm.OpBr, uint32(len(r.nest)-1))
 			r.flush(in.End)
 			r.dead = true
@@ -377,57 +386,6 @@ func (r *rewriter) left(in *wasm.Instr) {
 	}
 }
 
-// frame follows how compilers make a frame on the shadow stack: global.get of its pointer, i32.const, i32.sub, local.tee or
-// local.set, and global.set, which they leave out in functions that call none.
-type frame uint8
-
-const (
-	frameNone    frame = iota
-	framePointer       // the pointer is on top of the stack
-	frameSize          // a constant on top of it
-	frameChecked       // their difference, which is not below the shadow stack
-)
-
-// watchFrame checks the lowest address of a frame where it is computed.
-func (r *rewriter) watchFrame(in *wasm.Instr) {
-	before := r.frame
-	r.frame = frameNone
-	switch {
-	case !r.globals.hasStack:
-	case in.Op == wasm.OpGlobalGet && in.Imm == uint64(r.globals.stack):
-		r.frame = framePointer
-	case in.Op == wasm.OpI32Const && before == framePointer:
-		r.frame = frameSize
-	case in.Op == wasm.OpI32Sub && before == frameSize:
-		r.frame = frameChecked
-		t := r.temps.get('i', wasm.I32)
-		b := wasm.AppendIndexed(r.block, wasm.OpLocalTee, t)
-		b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-		b = wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.limit)
-		b = append(b, byte(wasm.OpI32LtU), byte(wasm.OpIf), 0x40)
-		b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-		b = wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.stack) // so that the trap can be told from others
-		r.block = append(b, byte(wasm.OpUnreachable), byte(wasm.OpEnd))
-	case in.Op == wasm.OpLocalTee && before == frameChecked:
-		r.frame = frameChecked
-	}
-}
-
-// setGlobal checks the shadow stack pointer where the module sets it.
-func (r *rewriter) setGlobal(in *wasm.Instr) {
-	if !r.globals.hasStack || in.Imm != uint64(r.globals.stack) || r.frame == frameChecked {
-		r.copy(in)
-		return
-	}
-	t := r.temps.get('i', wasm.I32)
-	r.block = wasm.AppendIndexed(r.block, wasm.OpLocalTee, t)
-	r.copy(in)
-	r.block = wasm.AppendIndexed(r.block, wasm.OpLocalGet, t)
-	r.block = wasm.AppendIndexed(r.block, wasm.OpGlobalGet, r.globals.limit)
-	r.block = append(r.block, byte(wasm.OpI32LtU))
-	r.block = append(r.block, trapIf...)
-}
-
 // chargeBytes charges for the bytes that a bulk operation is about to move, whose number is on top of the stack, and checks the
 // budget. Bytes for which there is no time are not moved, and their time is not taken: else an instruction would hold an HPU for 4 GiB.
 func (r *rewriter) chargeBytes() {
@@ -450,6 +408,18 @@ func (r *rewriter) chargeBytes() {
 	b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), -r.prices.parts) // killed in the cycle behind its budget
 	b = append(r.setRemaining(b), byte(wasm.OpUnreachable), byte(wasm.OpEnd))
 	r.block = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
+}
+
+// missDropped moves the source of a memory.init out of the segment if that has been dropped, unless there is nothing to copy from its
+// beginning. On the stack are destination, source and length.
+func (r *rewriter) missDropped(dropped uint32) {
+	n, src := r.temps.get('i', wasm.I32), r.temps.get('s', wasm.I32)
+	b := wasm.AppendIndexed(wasm.AppendIndexed(r.block, wasm.OpLocalSet, n), wasm.OpLocalSet, src)
+	b = append(b, byte(wasm.OpI32Const), 0x7F) // -1
+	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalGet, src), wasm.OpLocalGet, src)
+	b = append(wasm.AppendIndexed(b, wasm.OpLocalGet, n), byte(wasm.OpI32Or), byte(wasm.OpI32Const), 0, byte(wasm.OpI32Ne))
+	b = append(wasm.AppendIndexed(b, wasm.OpGlobalGet, dropped), byte(wasm.OpI32And), byte(wasm.OpSelect))
+	r.block = wasm.AppendIndexed(b, wasm.OpLocalGet, n)
 }
 
 // settle makes a NaN on top of the stack canonical unless in, the next instruction, consumes it without looking at its bits.

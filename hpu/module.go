@@ -24,7 +24,7 @@ type Module struct {
 	hash      [sha256.Size]byte
 	globals   globalSet
 	prices    *prices
-	dataDrop  bool // code changes what data segments hold
+	weights   []int64 // of an active call of each function
 }
 
 // export is an exported function with the signature of a handler.

@@ -13,6 +13,7 @@ type reference struct {
 	ops     []Op
 	funcs   []refFunc
 	counted []bool // calls of these have a depth
+	weights []int64
 	mem     []byte
 	globals []uint64
 	table   []int // function, -1: none
@@ -83,7 +84,7 @@ func newReference(m *Module, mem []byte) *reference {
 	for i := range m.wasm.Codes {
 		r.funcs = append(r.funcs, r.resolve(&m.wasm.Codes[i]))
 	}
-	r.counted = r.recursive()
+	r.counted, r.weights = r.recursive(), m.weights
 	return r
 }
 
@@ -249,11 +250,12 @@ func (r *reference) call(fn int, args []uint64) uint64 {
 		return v
 	}
 	if r.counted[fn] {
-		r.depth--
+		weight := int(r.weights[fn])
+		r.depth -= weight
 		if r.depth < 0 {
 			panic(refTrap{TrapCallDepth})
 		}
-		defer func() { r.depth++ }()
+		defer func() { r.depth += weight }()
 	}
 	f := &r.funcs[fn-len(r.ops)]
 	x := &refFrame{r: r, f: f, locals: append(append([]uint64(nil), args...), make([]uint64, len(f.locals))...)}

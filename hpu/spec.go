@@ -15,13 +15,21 @@ type Spec struct {
 	MaxFunctions      int       // functions a module defines
 	MaxMemoryBytes    int64     // memory a module declares, bytes
 	MaxHPUMemoryBytes int64     // HPU memory of one program, bytes
-	MaxCallDepth      int       // active calls of functions that may recurse
+	MaxCallDepth      int       // active calls of functions that may recurse, 1 to 1024; large ones count several times (frameBytes)
 	Costs             CostTable // cycles by class of instruction and by import
 }
 
 // MaxUnchecked is how many instructions of a function may run between two checks of the budget: a block of instructions that would
 // exceed it is charged and checked before it begins.
 const MaxUnchecked = 1024
+
+// maxCallDepth is the most active calls that a device may allow, frameBytes what a call may take of an engine's own stack to count
+// as one. Together they stay within the smallest stack of an engine, two mebibytes of wasmtime, so that none is ever used up:
+// what a module does then does not depend on the engine.
+const (
+	maxCallDepth = 1024
+	frameBytes   = 512
+)
 
 // argsBytes is the size of a context's argument record: the largest of the ABI, with room for later versions.
 const argsBytes = 256
@@ -45,6 +53,6 @@ func (s *Spec) Validate() error {
 	check("max_functions", int64(s.MaxFunctions), 1, 1<<20)
 	check("max_memory_bytes", s.MaxMemoryBytes, 0, maxTotalMemory)
 	check("max_hpu_memory", s.MaxHPUMemoryBytes, 0, maxTotalMemory)
-	check("max_call_depth", int64(s.MaxCallDepth), 1, 1<<16)
+	check("max_call_depth", int64(s.MaxCallDepth), 1, maxCallDepth)
 	return errors.Join(append(errs, s.Costs.problems("costs.")...)...)
 }

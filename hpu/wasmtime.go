@@ -5,13 +5,15 @@ package hpu
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
-// wasmtimeStack is the machine stack of a handler, bytes: the most that wasmtime allows. Spec.MaxCallDepth ends recursion long before.
+// wasmtimeStack is the machine stack of a handler, bytes: the most that wasmtime allows. Spec.MaxCallDepth and frameBytes keep below it.
 const wasmtimeStack = 2 << 20
 
 // wasmtimeEngine is the independent check of wazero: slow, with cgo. Wasmtime keeps the state of suspended calls of one store
@@ -51,9 +53,6 @@ func (e *wasmtimeEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
 	layout, err := m.Layout(hpuMemory)
 	if err != nil {
 		return nil, err
-	}
-	if m.dataDrop && layout.Contexts > 1 {
-		return nil, fmt.Errorf("module %s: data.drop with several contexts is not supported by the engine wasmtime", m.name)
 	}
 	mod, err := wasmtime.NewModule(e.engine, m.binary)
 	if err != nil {
@@ -174,6 +173,9 @@ func (i *wasmtimeInstance) instantiate(index int) (*wasmtimeContext, error) {
 		if x.Mutable && !(m.globals.hasStack && uint32(g) == m.globals.stack) {
 			w.globals = append(w.globals, w.inst.GetExport(w.store, globalExport(g)).Global())
 		}
+	}
+	for _, g := range slices.Sorted(maps.Values(m.globals.dropped)) {
+		w.globals = append(w.globals, w.inst.GetExport(w.store, globalExport(int(g))).Global())
 	}
 	return w, nil
 }

@@ -44,7 +44,9 @@ const (
 	OpF32Eq        Opcode = 0x5B
 	OpF64Eq        Opcode = 0x61
 	OpI32LtS       Opcode = 0x48
+	OpI32Ne        Opcode = 0x47
 	OpI32Add       Opcode = 0x6A
+	OpI32Or        Opcode = 0x72
 	OpI32Sub       Opcode = 0x6B
 	OpI32And       Opcode = 0x71
 	OpI32Xor       Opcode = 0x73

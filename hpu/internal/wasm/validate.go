@@ -6,9 +6,9 @@ type Facts struct {
 	Indirect     []uint32 // type index of each call_indirect
 	Instructions int
 	Loops        int
-	Branches     int  // branches, labels of br_table, and conditions
-	Height       int  // greatest operand stack, values
-	DataDrop     bool // has a data.drop
+	Branches     int      // branches, labels of br_table, and conditions
+	Height       int      // greatest operand stack, values
+	Dropped      []uint32 // data segments of its data.drop instructions, in order
 }
 
 // frame is a control instruction that is open.
@@ -344,7 +344,9 @@ func (v *validator) simple() {
 		if v.in.Imm >= uint64(len(v.m.Data)) {
 			v.fail("%s: data segment %d of %d", info.Name, v.in.Imm, len(v.m.Data))
 		}
-		v.facts.DataDrop = v.facts.DataDrop || v.in.Op == OpDataDrop
+		if v.in.Op == OpDataDrop {
+			v.facts.Dropped = append(v.facts.Dropped, uint32(v.in.Imm))
+		}
 	}
 	colon := 0
 	for info.Sig[colon] != ':' {

@@ -1,0 +1,54 @@
+package hpu
+
+import "github.com/spinsim/spinsim/hpu/internal/wasm"
+
+// frame follows how compilers make a frame on the shadow stack: global.get of its pointer, i32.const, i32.sub, local.tee or
+// local.set, and global.set, which they leave out in functions that call none.
+type frame uint8
+
+const (
+	frameNone    frame = iota
+	framePointer       // the pointer is on top of the stack
+	frameSize          // a constant on top of it
+	frameChecked       // their difference, which is not below the shadow stack
+)
+
+// watchFrame checks the lowest address of a frame where it is computed.
+func (r *rewriter) watchFrame(in *wasm.Instr) {
+	before := r.frame
+	r.frame = frameNone
+	switch {
+	case !r.globals.hasStack:
+	case in.Op == wasm.OpGlobalGet && in.Imm == uint64(r.globals.stack):
+		r.frame = framePointer
+	case in.Op == wasm.OpI32Const && before == framePointer:
+		r.frame = frameSize
+	case in.Op == wasm.OpI32Sub && before == frameSize:
+		r.frame = frameChecked
+		t := r.temps.get('i', wasm.I32)
+		b := wasm.AppendIndexed(r.block, wasm.OpLocalTee, t)
+		b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
+		b = wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.limit)
+		b = append(b, byte(wasm.OpI32LtU), byte(wasm.OpIf), 0x40)
+		b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
+		b = wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.stack) // so that the trap can be told from others
+		r.block = append(b, byte(wasm.OpUnreachable), byte(wasm.OpEnd))
+	case in.Op == wasm.OpLocalTee && before == frameChecked:
+		r.frame = frameChecked
+	}
+}
+
+// setGlobal checks the shadow stack pointer where the module sets it.
+func (r *rewriter) setGlobal(in *wasm.Instr) {
+	if !r.globals.hasStack || in.Imm != uint64(r.globals.stack) || r.frame == frameChecked {
+		r.copy(in)
+		return
+	}
+	t := r.temps.get('i', wasm.I32)
+	r.block = wasm.AppendIndexed(r.block, wasm.OpLocalTee, t)
+	r.copy(in)
+	r.block = wasm.AppendIndexed(r.block, wasm.OpLocalGet, t)
+	r.block = wasm.AppendIndexed(r.block, wasm.OpGlobalGet, r.globals.limit)
+	r.block = append(r.block, byte(wasm.OpI32LtU))
+	r.block = append(r.block, trapIf...)
+}
