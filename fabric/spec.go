@@ -55,9 +55,9 @@ type Spec struct {
 	// StoreAndForward makes switches wait for a packet's tail before they route it.
 	StoreAndForward bool `yaml:"store_and_forward,omitempty"`
 	// Header is the number of bytes the link adds to every packet, at most 65,536.
-	Header int32 `yaml:"header,omitempty"`
+	Header int32 `yaml:"header,omitempty" unit:"B"`
 	// MTU is the most bytes of a packet, Header not included, 1 to 65,536.
-	MTU int32 `yaml:"mtu"`
+	MTU int32 `yaml:"mtu" unit:"B"`
 	// Buffer is how many bytes, headers included, the buffer at the end of every link has for each class of packets and each virtual
 	// channel: one number, or one for requests and one for answers, MTU + Header to 1 GiB. A packet stays where it is until there is room
 	// for all of it in the next buffer. Absent: buffers have no end.
@@ -66,7 +66,7 @@ type Spec struct {
 	Faults FaultSpec `yaml:"faults,omitempty"`
 	// InjectBuffer is how many bytes, headers included, a node may have injected
 	// and not yet sent: MTU + Header to 1 GiB; 0 is no limit.
-	InjectBuffer int64 `yaml:"inject_buffer,omitempty"`
+	InjectBuffer int64 `yaml:"inject_buffer,omitempty" unit:"B"`
 
 	// What follows are simplifications of message-level simulators (sPIN'17: LogGOPSim2), each of which can be measured by itself.
 

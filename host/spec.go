@@ -28,12 +28,12 @@ type Spec struct {
 	// MemoryBandwidth is what all cores and, on an integrated NIC, its DMA share. A byte takes at most 1 ms.
 	MemoryBandwidth sim.Rate `yaml:"memory_bandwidth"`
 	// LineBytes is the size of a cache line, 1 to 65,536.
-	LineBytes int `yaml:"line_bytes"`
+	LineBytes int `yaml:"line_bytes" unit:"B"`
 	// CoreBandwidth is how fast one core can read and write memory in sequence: it has only a few cache lines under way. A byte takes at
 	// most 1 ms.
 	CoreBandwidth sim.Rate `yaml:"core_bandwidth"`
 	// CopyChunk is the piece in which a core's stream takes the shared memory bandwidth, bytes: a line to 1 MiB.
-	CopyChunk int `yaml:"copy_chunk"`
+	CopyChunk int `yaml:"copy_chunk" unit:"B"`
 }
 
 // Validate checks ranges and returns every violation, each with the field's path below prefix.

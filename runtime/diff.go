@@ -67,7 +67,7 @@ func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) er
 	if t.Kind() == reflect.Struct && t != reflect.TypeFor[fabric.Plan]() && (a != nil && a.Kind == yaml.MappingNode || b != nil && b.Kind == yaml.MappingNode) {
 		fields, names := fieldsOf(t)
 		for _, name := range names {
-			if err := differ(list, strings.TrimPrefix(path+"."+name, "."), fields[name], child(a, name), child(b, name)); err != nil {
+			if err := differ(list, strings.TrimPrefix(path+"."+name, "."), fields[name].typ, child(a, name), child(b, name)); err != nil {
 				return err
 			}
 		}

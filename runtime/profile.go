@@ -64,11 +64,11 @@ const (
 
 // DMASpec describes the path between the NIC and host memory (sPIN'17 §4).
 type DMASpec struct {
-	Latency      sim.Time `yaml:"latency"`       // one way; a write pays it once, a read twice; at most 1 s
-	Bandwidth    sim.Rate `yaml:"bandwidth"`     // of the bus or, if shared_memory, of the memory controller; a byte takes at most 1 ms
-	FullDuplex   bool     `yaml:"full_duplex"`   // reads and writes do not share the bandwidth
-	SharedMemory bool     `yaml:"shared_memory"` // transfers contend with the cores for host memory
-	EventBytes   int      `yaml:"event_bytes"`   // bytes of the record that follows the data of a message, at most 4096
+	Latency      sim.Time `yaml:"latency"`              // one way; a write pays it once, a read twice; at most 1 s
+	Bandwidth    sim.Rate `yaml:"bandwidth"`            // of the bus or, if shared_memory, of the memory controller; a byte takes at most 1 ms
+	FullDuplex   bool     `yaml:"full_duplex"`          // reads and writes do not share the bandwidth
+	SharedMemory bool     `yaml:"shared_memory"`        // transfers contend with the cores for host memory
+	EventBytes   int      `yaml:"event_bytes" unit:"B"` // bytes of the record that follows the data of a message, at most 4096
 	// Charge is "full": every transfer takes the bus for its bytes, and a fetch crosses it twice, or "latency": deposits, records and
 	// writes of handlers cost the latency only, a fetch of the data of a put costs it once, and nothing waits for the bus; handlers' reads
 	// take the time of their bytes (LogGOPSim2).
@@ -90,7 +90,7 @@ type HPUSpec struct {
 	Clock            Frequency `yaml:"clock"` // 1 MHz to 1 THz
 	Cores            int       `yaml:"cores"`
 	Contexts         int       `yaml:"contexts"` // per core
-	StackBytes       int       `yaml:"stack_bytes"`
+	StackBytes       int       `yaml:"stack_bytes" unit:"B"`
 	Dispatch         sim.Time  `yaml:"dispatch"`            // from a packet being ready to the handler's first cycle, at most 1 s
 	MaxCycles        int64     `yaml:"max_cycles"`          // 1 to maxBudget
 	MaxCyclesPerByte int64     `yaml:"max_cycles_per_byte"` // for a packet of the MTU both together at most maxBudget
@@ -102,10 +102,10 @@ type HPUSpec struct {
 	// asked for since it was last suspended. Beyond it a non-blocking operation is NO_SPACE and a blocking one waits; one of more bytes
 	// goes alone.
 	DMABytes       Size  `yaml:"dma_bytes"`
-	MaxCodeBytes   int   `yaml:"max_code_bytes"`
+	MaxCodeBytes   int   `yaml:"max_code_bytes" unit:"B"`
 	MaxFunctions   int   `yaml:"max_functions"`
-	MaxMemoryBytes int64 `yaml:"max_memory_bytes"`
-	MaxHPUMemory   int64 `yaml:"max_hpu_memory"`
+	MaxMemoryBytes int64 `yaml:"max_memory_bytes" unit:"B"`
+	MaxHPUMemory   int64 `yaml:"max_hpu_memory" unit:"B"`
 	NodeMemory     Size  `yaml:"node_memory"` // bytes, 2^16 to 2^40, of all programs of a node: what the modules declare and the HPU memory
 	MaxCallDepth   int   `yaml:"max_call_depth"`
 	// DMAWrite is what a blocking write to host memory holds a handler for: until it is "initiated" on the bus (sPIN'17 appendix C.3.2), or
@@ -142,7 +142,7 @@ func (c *CostsRef) UnmarshalYAML(n *yaml.Node) error {
 	}
 	table, err := Costs(n.Value)
 	if err != nil {
-		return fmt.Errorf("line %d: %w", n.Line, err)
+		return err // whoever decodes a profile names the place
 	}
 	c.CostTable = *table
 	return nil
@@ -214,7 +214,10 @@ func ProfileSource(name string) ([]byte, error) {
 func LoadProfile(name string, overrides ...string) (*Profile, error) {
 	tree, found, err := profileTree(name)
 	if err != nil {
-		return nil, fmt.Errorf("profile %w", err)
+		if isProfileFile(name) {
+			err = fmt.Errorf("profile %w", err)
+		}
+		return nil, err
 	}
 	p, err := profileOf(name, tree, overrides, found...)
 	if err != nil {
@@ -261,16 +264,19 @@ func profileOf(name string, tree *yaml.Node, overrides []string, found ...proble
 	wrong.check(tree, reflect.TypeFor[Profile](), "")
 	errs := wrong.errors()
 	for _, o := range overrides {
-		err := applyOverride(tree, o)
+		of := strict{name: fmt.Sprintf("%s: override %q", name, o), lineless: true}
+		next := cloneTree(tree)
+		err := applyOverride(next, o)
 		if err == nil {
-			err = loadTopology(tree, "")
+			err = loadTopology(next, "")
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: override %q: %w", name, o, err))
+			errs = append(errs, fmt.Errorf("%s: %w", of.name, err))
 			continue
 		}
-		of := strict{name: name + ": override " + o}
-		of.check(tree, reflect.TypeFor[Profile](), "")
+		if of.check(next, reflect.TypeFor[Profile](), ""); of.problems == nil {
+			tree = next // else the old value stays, so that nothing follows from a missing one
+		}
 		errs = append(errs, of.errors()...)
 		wrong.problems = append(wrong.problems, of.problems...)
 	}
@@ -316,8 +322,8 @@ func profileTree(name string) (*yaml.Node, []problem, error) {
 	}
 	own := strict{name: name}
 	own.check(tree, reflect.TypeFor[Profile](), "") // with the file's own lines
-	if _, err := ProfileSource(base.Value); err != nil {
-		return nil, nil, fmt.Errorf("%s:%d: base: %w", name, base.Line, err)
+	if !slices.Contains(ProfileNames(), base.Value) {
+		return nil, nil, fmt.Errorf("%s:%d: base: no profile %q, expected one of %s", name, base.Line, base.Value, strings.Join(ProfileNames(), ", "))
 	}
 	root, _, err := profileTree(base.Value)
 	if err != nil {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/yamltree"
 )
 
@@ -30,6 +32,7 @@ func decodeTree(name string, tree *yaml.Node, into any) error {
 // strict collects what is wrong with a tree.
 type strict struct {
 	name     string
+	lineless bool // the text is an override, which has no lines
 	problems []problem
 }
 
@@ -48,12 +51,19 @@ func (s *strict) errors() (errs []error) {
 
 func (s *strict) fail(n *yaml.Node, path, format string, args ...any) {
 	path = strings.TrimSuffix(path, ".")
-	s.problems = append(s.problems, problem{path, fmt.Errorf("%s:%d: %s: %w", s.name, n.Line, path, fmt.Errorf(format, args...))})
+	place := fmt.Sprintf("%s:%d", s.name, n.Line)
+	if s.lineless {
+		place = s.name
+	}
+	s.problems = append(s.problems, problem{path, fmt.Errorf("%s: %s: %w", place, path, fmt.Errorf(format, args...))})
 }
 
 // check looks at n as a value of type t, at a path that ends in a dot. What is wrong in mappings is noted and cut out, so that the rest
 // can be decoded; false: n as a whole is wrong.
 func (s *strict) check(n *yaml.Node, t reflect.Type, path string) bool {
+	if t == reflect.TypeFor[CostsRef]() && n.Kind == yaml.MappingNode {
+		t = reflect.TypeFor[hpu.CostTable]()
+	}
 	switch reflect.New(t).Interface().(type) {
 	case yaml.Unmarshaler, encoding.TextUnmarshaler, interface{ UnmarshalYAML(func(any) error) error }:
 		return s.value(n, t, path)
@@ -91,12 +101,27 @@ func (s *strict) fields(n *yaml.Node, t reflect.Type, path string) {
 			s.fail(key, path+key.Value, "unknown field, expected one of %s", strings.Join(names, ", "))
 		case seen[key.Value]:
 			s.fail(key, path+key.Value, "given twice")
-		case s.check(n.Content[i+1], field, path+key.Value+"."):
+		case field.bytes && !s.bytes(n.Content[i+1], path+key.Value):
+		case s.check(n.Content[i+1], field.typ, path+key.Value+"."):
 			kept = append(kept, key, n.Content[i+1])
 		}
 		seen[key.Value] = true
 	}
 	n.Content = kept
+}
+
+// bytes puts the number in the place of a size with a unit, "64KiB".
+func (s *strict) bytes(n *yaml.Node, path string) bool {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+		return true
+	}
+	v, err := ParseSize(n.Value)
+	if err != nil {
+		s.fail(n, path, "%w", err)
+		return false
+	}
+	n.Tag, n.Style, n.Value = "!!int", 0, strconv.FormatInt(int64(v), 10)
+	return true
 }
 
 // value decodes a value by itself.
@@ -136,9 +161,15 @@ func itemPath(path string, i int) string {
 	return fmt.Sprintf("%s[%d].", strings.TrimSuffix(path, "."), i)
 }
 
+// yamlField is a field of a struct. Those tagged `unit:"B"` are whole numbers of bytes, which a text may give with a unit.
+type yamlField struct {
+	typ   reflect.Type
+	bytes bool
+}
+
 // fieldsOf lists the YAML fields of a struct.
-func fieldsOf(t reflect.Type) (fields map[string]reflect.Type, names []string) {
-	fields = map[string]reflect.Type{}
+func fieldsOf(t reflect.Type) (fields map[string]yamlField, names []string) {
+	fields = map[string]yamlField{}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
@@ -151,7 +182,7 @@ func fieldsOf(t reflect.Type) (fields map[string]reflect.Type, names []string) {
 			continue
 		}
 		if name != "" && name != "-" {
-			fields[name] = f.Type
+			fields[name] = yamlField{f.Type, f.Tag.Get("unit") == "B"}
 			names = append(names, name)
 		}
 	}

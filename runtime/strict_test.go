@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,8 +36,8 @@ nic:
 		"profile p.yaml:8: fabric.rate: ",
 		`profile p.yaml:9: host: "5", expected fields with values`,
 		"profile p.yaml:12: nic.overhead: given twice",
-		`profile p.yaml: override hpu.clock=fast:1: hpu.clock: frequency "fast": expected`,
-		`profile p.yaml: override "limit.max_mds=5": limit.max_mds: no field limit, expected one of`,
+		`profile p.yaml: override "hpu.clock=fast": hpu.clock: frequency "fast": expected`,
+		`profile p.yaml: override "limit.max_mds=5": limit.max_mds: no field "limit", expected one of`,
 		"profile p.yaml: fabric.wire: want 1 ps to 1 s, got 3000000 s",
 		"profile p.yaml: dma.latency: -1 ns, expected 0 s to 1 s",
 		"profile p.yaml: limits.max_mds: 0, expected 1 to",
@@ -46,4 +47,54 @@ nic:
 		require.True(t, strings.HasPrefix(got[i], prefix), "%s\nexpected\n%s", got[i], prefix)
 	}
 	require.Len(t, got, 11, strings.Join(got, "\n"))
+}
+
+// Every number of bytes in a profile may have a unit, whatever its type is, in a file and in an override, and is the same profile then.
+func TestBytesHaveUnits(t *testing.T) {
+	for path, size := range map[string]string{
+		"fabric.mtu": "2KiB", "fabric.header": "1KiB", "fabric.buffer": "64KiB", "fabric.inject_buffer": "64KiB",
+		"nic.packet_buffer": "1MiB", "dma.event_bytes": "1KiB",
+		"hpu.stack_bytes": "8KiB", "hpu.dma_bytes": "1MiB", "hpu.max_code_bytes": "64KiB", "hpu.max_memory_bytes": "1MiB",
+		"hpu.max_hpu_memory": "1MiB", "hpu.node_memory": "1GiB",
+		"host.line_bytes": "1kB", "host.copy_chunk": "4KiB", "limits.max_msg_size": "1GiB",
+	} {
+		n, err := ParseSize(size)
+		require.NoError(t, err)
+		section, field, _ := strings.Cut(path, ".")
+		name := filepath.Join(t.TempDir(), "p.yaml")
+		require.NoError(t, os.WriteFile(name, fmt.Appendf(nil, "base: spin-int\nname: spin-int\n%s: {%s: %s}\n", section, field, size), 0o666))
+		filed, err := LoadProfile(name)
+		require.NoError(t, err, path)
+		set, err := LoadProfile("spin-int", path+"="+size)
+		require.NoError(t, err, path)
+		plain, err := LoadProfile("spin-int", fmt.Sprintf("%s=%d", path, int64(n)))
+		require.NoError(t, err, path)
+		for _, p := range []*Profile{filed, set} {
+			differ, err := Differences(plain, p)
+			require.NoError(t, err)
+			require.Empty(t, differ, path)
+		}
+		_, err = LoadProfile("spin-int", path+"=1XiB")
+		require.ErrorContains(t, err, `profile spin-int: override "`+path+`=1XiB": `+path+`: size "1XiB": expected a number of bytes`)
+		require.NotContains(t, err.Error(), "\n", "one mistake, one error")
+	}
+}
+
+// An override that is refused leaves no trace that a second error could come from; none has a line.
+func TestErrorsOfOverrides(t *testing.T) {
+	for override, want := range map[string]string{
+		"=1":                          `override "=1": no field before =, expected one of name, `,
+		"fabric.inject_buffer=":       `override "fabric.inject_buffer=": fabric.inject_buffer: no value, expected one behind =`,
+		"fabric.inject_buffer.x=1":    `override "fabric.inject_buffer.x=1": fabric.inject_buffer.x: x is below a single value`,
+		"hpu.costs=fast":              `override "hpu.costs=fast": hpu.costs: no cost table "fast", expected one of a15, `,
+		"hpu.costs={int: 1, ints: 2}": `override "hpu.costs={int: 1, ints: 2}": hpu.costs.ints: unknown field, expected one of move, `,
+		"hpu.cores=1.5":               `override "hpu.cores=1.5": hpu.cores: "1.5", expected a whole number`,
+	} {
+		_, err := LoadProfile("spin-int", override)
+		require.Error(t, err)
+		require.True(t, strings.HasPrefix(err.Error(), "profile spin-int: "+want), err.Error())
+		require.NotContains(t, err.Error(), "\n", "one mistake, one error")
+	}
+	_, err := LoadProfile("spin-in")
+	require.EqualError(t, err, `no profile "spin-in", expected a file or one of `+strings.Join(ProfileNames(), ", "))
 }

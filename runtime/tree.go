@@ -63,6 +63,16 @@ func removeKey(m *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
+// cloneTree copies a tree that has no aliases.
+func cloneTree(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Content = make([]*yaml.Node, len(n.Content))
+	for i, v := range n.Content {
+		c.Content[i] = cloneTree(v)
+	}
+	return &c
+}
+
 // mergeTree lays over on base: mappings key by key, everything else replaced.
 func mergeTree(base, over *yaml.Node) {
 	for i := 0; i+1 < len(over.Content); i += 2 {
@@ -85,27 +95,45 @@ func applyOverride(root *yaml.Node, override string) error {
 	if !ok {
 		return errors.New("expected path=value, such as hpu.cores=8")
 	}
-	n, t := root, reflect.TypeFor[Profile]()
+	if err := checkPath(path); err != nil {
+		return err
+	}
+	v, err := parseValue(value)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	n := root
 	for part := range strings.SplitSeq(strings.TrimSpace(path), ".") {
-		if n.Kind != yaml.MappingNode || t.Kind() != reflect.Struct {
+		if n.Kind != yaml.MappingNode {
 			return fmt.Errorf("%s: %s is below a single value", path, part)
-		}
-		fields, names := fieldsOf(t)
-		field, known := fields[part]
-		if !known {
-			return fmt.Errorf("%s: no field %s, expected one of %s", path, part, strings.Join(names, ", "))
 		}
 		next := child(n, part)
 		if next == nil { // a field that the file leaves at its zero value
 			next = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 			n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: part}, next)
 		}
-		n, t = next, field
-	}
-	v, err := parseValue(value)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		n = next
 	}
 	*n = *v
+	return nil
+}
+
+// checkPath looks for the field of a profile that a path names.
+func checkPath(path string) error {
+	t := reflect.TypeFor[Profile]()
+	for part := range strings.SplitSeq(strings.TrimSpace(path), ".") {
+		if t.Kind() != reflect.Struct {
+			return fmt.Errorf("%s: %s is below a single value", path, part)
+		}
+		fields, names := fieldsOf(t)
+		field, known := fields[part]
+		switch {
+		case path == "":
+			return fmt.Errorf("no field before =, expected one of %s", strings.Join(names, ", "))
+		case !known:
+			return fmt.Errorf("%s: no field %q, expected one of %s", path, part, strings.Join(names, ", "))
+		}
+		t = field.typ
+	}
 	return nil
 }
