@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/goal/nodes"
 	"github.com/spinsim/spinsim/goal/proxy"
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

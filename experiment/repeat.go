@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/experiment/provenance"
+	"github.com/spinsim/spinsim/provenance"
 	device "github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )

@@ -3,7 +3,7 @@ package experiment
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/experiment/provenance"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

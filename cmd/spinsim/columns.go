@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/provenance"
-	"github.com/spinsim/spinsim/experiment/scenario"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/scenario"
 )
 
 // columnsTopic is the help topic "columns".

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/provenance"
-	"github.com/spinsim/spinsim/experiment/scenario"
 	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/portals/script"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/scenario"
 )
 
 // explainCommand says what became of every request and why.

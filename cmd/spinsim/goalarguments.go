@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/provenance"
 )
 
 // goalRunName is what the record of a result of goal run calls it.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/goal/nodes"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/handlerrun"
-	"github.com/spinsim/spinsim/experiment/provenance"
+	"github.com/spinsim/spinsim/handlerlab"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/spin/build"
 	"github.com/spinsim/spinsim/spin/scaffold"
@@ -129,26 +129,26 @@ func (f *deviceFlags) register(c *cobra.Command) {
 }
 
 // open returns the device and the module that the argument names.
-func (f *deviceFlags) open(name string) (*runtime.Profile, handlerrun.Module, error) {
+func (f *deviceFlags) open(name string) (*runtime.Profile, handlerlab.Module, error) {
 	var errs []error
 	if f.format != "text" && f.format != "json" {
 		errs = append(errs, fmt.Errorf("--format: no format %q, expected text or json", f.format))
 	}
 	p, err := runtime.LoadProfile(f.profile, f.overrides...)
 	errs = append(errs, err)
-	m, err := handlerrun.Open(name)
+	m, err := handlerlab.Open(name)
 	errs = append(errs, err)
 	return p, m, badInput(errors.Join(errs...))
 }
 
 // record says what a result about a module on a device is made from.
-func (f *deviceFlags) record(c *cobra.Command, name string, p *runtime.Profile, m handlerrun.Module) (*provenance.Record, error) {
+func (f *deviceFlags) record(c *cobra.Command, name string, p *runtime.Profile, m handlerlab.Module) (*provenance.Record, error) {
 	profile, err := provenance.NewProfile(p)
 	if err != nil {
 		return nil, err
 	}
 	path := name
-	if slices.Contains(handlerrun.Builtins(), name) {
+	if slices.Contains(handlerlab.Builtins(), name) {
 		path = ""
 	}
 	r := &provenance.Record{
@@ -194,7 +194,7 @@ which the device rejects the module, and ends with status 2 if there is one. Cyc
 			if err != nil {
 				return err
 			}
-			size, err := handlerrun.ParseMemory(memory)
+			size, err := handlerlab.ParseMemory(memory)
 			if err != nil {
 				return badInput(fmt.Errorf("--memory: %w", err))
 			}
@@ -202,7 +202,7 @@ which the device rejects the module, and ends with status 2 if there is one. Cyc
 			if err != nil {
 				return err
 			}
-			in := handlerrun.Inspect(m, p, size)
+			in := handlerlab.Inspect(m, p, size)
 			if f.format == "json" {
 				err = writeIndented(c.OutOrStdout(), record, in)
 			} else {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/handlerrun"
+	"github.com/spinsim/spinsim/handlerlab"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -43,7 +43,7 @@ over the network of the profile. It prints each handler with its actions, return
 changed in HPU memory and host memory. Times are those of the simulator; those of actions count from the beginning of the handler.
 
 Messages come from --packets, --hex or --payload-file. A packets file has
-` + indent(handlerrun.PacketSyntax) + `
+` + indent(handlerlab.PacketSyntax) + `
 
 The entry accepts every message. Handlers may send to the other nodes, at any portal table index; memory that they get from there holds
 the bytes 0, 1, 2 …
@@ -89,12 +89,12 @@ Exit status 1 if a handler fails, a message is refused, a limit ends the run or 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
 // config turns the flags into a run; everything wrong with them is reported at once.
-func (f *handlerRunFlags) config(name string) (*handlerrun.Config, handlerrun.Format, error) {
+func (f *handlerRunFlags) config(name string) (*handlerlab.Config, handlerlab.Format, error) {
 	p, m, err := f.open(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg := &handlerrun.Config{
+	cfg := &handlerlab.Config{
 		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion,
 		UserHeader: f.userHeader, Nodes: f.nodes, Ack: f.ack, Faults: map[int]int64{},
 	}
@@ -106,43 +106,43 @@ func (f *handlerRunFlags) config(name string) (*handlerrun.Config, handlerrun.Fo
 	}
 	cfg.Messages, err = f.messages()
 	errs = append(errs, err)
-	var format handlerrun.Format
+	var format handlerlab.Format
 	if f.stateFormat != "" {
-		format, err = handlerrun.ParseFormat(f.stateFormat)
+		format, err = handlerlab.ParseFormat(f.stateFormat)
 		keep("state-format", err)
 	}
 	if f.stateFile != "" {
 		cfg.State.Bytes, err = file.Read(f.stateFile, file.MaxData)
 		keep("state-file", err)
 	} else if err == nil {
-		cfg.State, err = handlerrun.ParseState(f.state, format)
+		cfg.State, err = handlerlab.ParseState(f.state, format)
 		keep("state", err)
 	}
 	if f.memory != "" {
-		cfg.HPUMemory, err = handlerrun.ParseMemory(f.memory)
+		cfg.HPUMemory, err = handlerlab.ParseMemory(f.memory)
 		keep("memory", err)
 	}
-	cfg.Host, err = handlerrun.HostMemory(f.host, f.hostFile)
+	cfg.Host, err = handlerlab.HostMemory(f.host, f.hostFile)
 	keep("host-memory", err)
-	cfg.HandlerHost, err = handlerrun.HostMemory(f.handlerHost, f.handlerHostFile)
+	cfg.HandlerHost, err = handlerlab.HostMemory(f.handlerHost, f.handlerHostFile)
 	keep("handler-host-memory", err)
 	for _, text := range f.faults {
 		keep("fault", parseFault(cfg.Faults, text))
 	}
 	cfg.Limits, err = f.limits()
 	errs = append(errs, err)
-	keep(f.messageFlag(), handlerrun.CheckMessages(cfg.Messages))
+	keep(f.messageFlag(), handlerlab.CheckMessages(cfg.Messages))
 	if f.userHeader < 0 {
 		keep("user-header", fmt.Errorf("%d, expected 0 or more", f.userHeader))
 	}
-	if f.nodes < 1 || f.nodes > handlerrun.MaxNode {
-		keep("nodes", fmt.Errorf("%d, expected 1 to %d", f.nodes, handlerrun.MaxNode))
+	if f.nodes < 1 || f.nodes > handlerlab.MaxNode {
+		keep("nodes", fmt.Errorf("%d, expected 1 to %d", f.nodes, handlerlab.MaxNode))
 	}
 	return cfg, format, badInput(errors.Join(errs...))
 }
 
 // messages are those of the one flag that gives them.
-func (f *handlerRunFlags) messages() ([]handlerrun.Message, error) {
+func (f *handlerRunFlags) messages() ([]handlerlab.Message, error) {
 	given := 0
 	for _, is := range []bool{f.packets != "", len(f.hex) > 0, f.payloadFile != ""} {
 		if is {
@@ -158,21 +158,21 @@ func (f *handlerRunFlags) messages() ([]handlerrun.Message, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--packets: %w", err)
 		}
-		return handlerrun.ParsePackets(f.packets, text)
+		return handlerlab.ParsePackets(f.packets, text)
 	case f.payloadFile != "":
 		data, err := file.Read(f.payloadFile, file.MaxData)
 		if err != nil {
 			return nil, fmt.Errorf("--payload-file: %w", err)
 		}
-		return []handlerrun.Message{{Source: 1, Data: data}}, nil
+		return []handlerlab.Message{{Source: 1, Data: data}}, nil
 	}
-	var messages []handlerrun.Message
+	var messages []handlerlab.Message
 	for _, text := range f.hex {
-		data, err := handlerrun.ParseHex(text)
+		data, err := handlerlab.ParseHex(text)
 		if err != nil {
 			return nil, fmt.Errorf("--hex: %w", err)
 		}
-		messages = append(messages, handlerrun.Message{Source: 1, Data: data})
+		messages = append(messages, handlerlab.Message{Source: 1, Data: data})
 	}
 	return messages, nil
 }
@@ -198,7 +198,7 @@ func parseFault(faults map[int]int64, text string) error {
 	if !given {
 		result = "fault"
 	}
-	faults[n], err = handlerrun.ParseResult(result)
+	faults[n], err = handlerlab.ParseResult(result)
 	return err
 }
 
@@ -215,7 +215,7 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	}
 	ctx, cancel := f.context(c)
 	defer cancel()
-	report, err := handlerrun.Run(ctx, cfg)
+	report, err := handlerlab.Run(ctx, cfg)
 	if limit := (*sim.LimitError)(nil); errors.Is(err, context.Canceled) || errors.As(err, &limit) {
 		return err
 	}
@@ -224,8 +224,8 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	}
 	if f.expect != "" {
 		var plain bytes.Buffer
-		text := handlerrun.Text{Format: format, Plain: true}
-		if err := errors.Join(text.Write(&plain, report), handlerrun.Compare(f.expect, want, plain.Bytes())); err != nil {
+		text := handlerlab.Text{Format: format, Plain: true}
+		if err := errors.Join(text.Write(&plain, report), handlerlab.Compare(f.expect, want, plain.Bytes())); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.OutOrStdout(), "as in %s\n", f.expect)
@@ -239,7 +239,7 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	if f.format == "json" {
 		err = writeIndented(c.OutOrStdout(), record, report)
 	} else {
-		err = handlerrun.Text{Format: format, Plain: f.plain}.Write(c.OutOrStdout(), report)
+		err = handlerlab.Text{Format: format, Plain: f.plain}.Write(c.OutOrStdout(), report)
 		if !f.plain {
 			err = errors.Join(err, writeLines(c.OutOrStdout(), record))
 		}

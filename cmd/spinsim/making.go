@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/runtime"
 )
 

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/provenance"
-	"github.com/spinsim/spinsim/experiment/scenario"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/scenario"
 )
 
 func rerunCommand() *cobra.Command {

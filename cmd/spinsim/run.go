@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/scenario"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/scenario"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/spinsim/spinsim/experiment/provenance"
+	"github.com/spinsim/spinsim/provenance"
 )
 
 // TestMain makes the test binary serve as the command spinsim of the scripts.

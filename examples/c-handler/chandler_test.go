@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/experiment/handlerrun"
+	"github.com/spinsim/spinsim/handlerlab"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -16,21 +16,21 @@ func TestSameAsGo(t *testing.T) {
 	const packets = "../first-handler/packets.txt"
 	text, err := os.ReadFile(packets)
 	require.NoError(t, err)
-	messages, err := handlerrun.ParsePackets(packets, text)
+	messages, err := handlerlab.ParsePackets(packets, text)
 	require.NoError(t, err)
-	format, err := handlerrun.ParseFormat("u64,u64,u32,u32")
+	format, err := handlerlab.ParseFormat("u64,u64,u32,u32")
 	require.NoError(t, err)
-	state, err := handlerrun.ParseState("0,0,7", format)
+	state, err := handlerlab.ParseState("0,0,7", format)
 	require.NoError(t, err)
 	for _, name := range []string{"spin-dis", "spin-int"} {
 		profile, err := runtime.LoadProfile(name)
 		require.NoError(t, err)
-		report, err := handlerrun.Run(t.Context(), &handlerrun.Config{
-			Module: handlerrun.Module{Name: "filter.wasm", Wasm: Module}, Profile: profile,
+		report, err := handlerlab.Run(t.Context(), &handlerlab.Config{
+			Module: handlerlab.Module{Name: "filter.wasm", Wasm: Module}, Profile: profile,
 			Messages: messages, State: state, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
 		})
 		require.NoError(t, err)
 		require.NoError(t, report.Err())
-		require.NoError(t, handlerrun.CompareFile("../first-handler/expected.txt", report, handlerrun.Text{Format: format, Plain: true}))
+		require.NoError(t, handlerlab.CompareFile("../first-handler/expected.txt", report, handlerlab.Text{Format: format, Plain: true}))
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/experiment/handlerrun"
+	"github.com/spinsim/spinsim/handlerlab"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin"
@@ -42,28 +42,28 @@ func TestFailureOfDMA(t *testing.T) {
 
 // The module, on a simulated device: what the README shows.
 func TestModule(t *testing.T) {
-	module, err := handlerrun.Open("first-handler.wasm")
+	module, err := handlerlab.Open("first-handler.wasm")
 	require.NoError(t, err)
 	profile, err := runtime.LoadProfile("spin-dis")
 	require.NoError(t, err)
 	text, err := os.ReadFile("packets.txt")
 	require.NoError(t, err)
-	messages, err := handlerrun.ParsePackets("packets.txt", text)
+	messages, err := handlerlab.ParsePackets("packets.txt", text)
 	require.NoError(t, err)
-	format, err := handlerrun.ParseFormat("u64,u64,u32,u32")
+	format, err := handlerlab.ParseFormat("u64,u64,u32,u32")
 	require.NoError(t, err)
-	state, err := handlerrun.ParseState("0,0,7", format)
+	state, err := handlerlab.ParseState("0,0,7", format)
 	require.NoError(t, err)
-	report, err := handlerrun.Run(t.Context(), &handlerrun.Config{
+	report, err := handlerlab.Run(t.Context(), &handlerlab.Config{
 		Module: module, Profile: profile, Messages: messages, State: state, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
 	})
 	require.NoError(t, err)
 	require.NoError(t, report.Err())
-	require.NoError(t, handlerrun.CompareFile("expected.txt", report, handlerrun.Text{Format: format, Plain: true}))
+	require.NoError(t, handlerlab.CompareFile("expected.txt", report, handlerlab.Text{Format: format, Plain: true}))
 
 	// What the README quotes is what a reader sees.
 	var output bytes.Buffer
-	require.NoError(t, handlerrun.Text{Format: format}.Write(&output, report))
+	require.NoError(t, handlerlab.Text{Format: format}.Write(&output, report))
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	quotes := regexp.MustCompile("(?s)```\nmessage (.*?)```").FindAllSubmatch(readme, -1)

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/hpu"
 	input "github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/runtime"
 )
 

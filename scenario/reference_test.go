@@ -25,13 +25,13 @@ func current(t *testing.T, file, want string) {
 	}
 	have, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, want, string(have), "%s is not current: run go test ./experiment/scenario -rewrite", file)
+	require.Equal(t, want, string(have), "%s is not current: run go test ./scenario -rewrite", file)
 }
 
 func TestSchemaIsCurrent(t *testing.T) {
 	text, err := Schema()
 	require.NoError(t, err)
-	current(t, "../../docs/scenario.schema.json", string(text))
+	current(t, "../docs/scenario.schema.json", string(text))
 }
 
 // The schema holds together: every reference has its definition, every definition is used, every field says what it is.
@@ -70,7 +70,7 @@ func TestSchemaIsWhole(t *testing.T) {
 
 // The reference of docs/scenarios.md is that of the types.
 func TestReferenceIsCurrent(t *testing.T) {
-	const file, begin, end = "../../docs/scenarios.md", "<!-- reference: made by go test -rewrite -->\n", "<!-- end of reference -->\n"
+	const file, begin, end = "../docs/scenarios.md", "<!-- reference: made by go test -rewrite -->\n", "<!-- end of reference -->\n"
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(text), begin)

@@ -1,4 +1,4 @@
-/* Handlers that take every action and end in every way, for the tests of package handlerrun. */
+/* Handlers that take every action and end in every way, for the tests of package handlerlab. */
 #include <spin.h>
 
 typedef struct {

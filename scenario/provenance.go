@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/experiment/provenance"
 	"github.com/spinsim/spinsim/hpu"
 	input "github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )

@@ -1,4 +1,4 @@
-package handlerrun
+package handlerlab
 
 import (
 	"fmt"

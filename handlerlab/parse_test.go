@@ -1,4 +1,4 @@
-package handlerrun
+package handlerlab
 
 import (
 	"os"
@@ -141,7 +141,7 @@ func TestNanoseconds(t *testing.T) {
 
 // A library that is not listed could not be inspected by its name.
 func TestEveryLibraryIsBuiltIn(t *testing.T) {
-	files, err := filepath.Glob("../../handlers/*/*.wasm")
+	files, err := filepath.Glob("../handlers/*/*.wasm")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	var names []string

@@ -1,4 +1,4 @@
-// Package handlerrun runs one handler module on one simulated device and tells everything it did.
+// Package handlerlab runs one handler module on one simulated device and tells everything it did.
 //
 // The device is not a mock: a run is a cluster of package runtime, in which other nodes send the messages over the network of
 // the profile to node 0, where they meet a match entry with the handlers. Times are those of the simulator.
@@ -12,4 +12,4 @@
 //	text.go      the same for people
 //	expect.go    a report held against a file
 //	inspect.go   what a device thinks of a module, without running it
-package handlerrun
+package handlerlab
