@@ -50,26 +50,26 @@ func (p *pair) flush(t testing.TB) {
 			if from == p.b {
 				to = p.a
 			}
-			for op := from.NextOp(); op != nil; op = from.NextOp() {
+			for op := from.Port().NextOp(); op != nil; op = from.Port().NextOp() {
 				busy = true
 				h := op.Header
 				data := p.buf[:op.Length()]
-				if !from.Read(op, 0, data) && len(data) > 0 {
+				if !from.Port().Read(op, 0, data) && len(data) > 0 {
 					t.Fatal("payload is not accessible")
 				}
-				from.Sent(op, NIOK)
-				from.Release(op)
+				from.Port().Sent(op, NIOK)
+				from.Port().Release(op)
 				switch h.Kind {
 				case OpAck:
-					to.Acked(&h)
+					to.Port().Acked(&h)
 				case OpReply:
-					d := to.ReplyTo(&h)
-					to.Write(d, 0, data)
-					to.Finish(d, d.Done())
+					d := to.Port().ReplyTo(&h)
+					to.Port().Write(d, 0, data)
+					to.Port().Finish(d, d.Done())
 				default:
-					d := to.Receive(&h)
-					to.Write(d, 0, data)
-					to.Finish(d, d.Done())
+					d := to.Port().Receive(&h)
+					to.Port().Write(d, 0, data)
+					to.Port().Finish(d, d.Done())
 				}
 			}
 		}
@@ -148,7 +148,7 @@ func allocCases(t *testing.T) []allocCase {
 			return err
 		}},
 		{"handler put", 0, persistent, func(p *pair) error {
-			return p.a.Issue(&HandlerOp{Kind: OpPut, Data: operand, Target: to, MD: p.md})
+			return p.a.Port().Issue(&HandlerOp{Kind: OpPut, Data: operand, Target: to, MD: p.md})
 		}},
 		{"refused", OptMDEventSuccessDisable, func(p *pair) error {
 			return errors.Join(persistent(p), p.b.PTDisable(0))

@@ -108,7 +108,7 @@ func TestHooks(t *testing.T) {
 		Hooks: Hooks{
 			EventPosted:    func(*NI, Handle) { heard = append(heard, "event") },
 			CounterChanged: func(*NI, Handle) { heard = append(heard, "counter") },
-			OpQueued:       func(*NI) { heard = append(heard, "op") },
+			OpQueued:       func(*Port) { heard = append(heard, "op") },
 			Interrupted:    func(*NI, Handle) { heard = append(heard, "interrupted") },
 		},
 	})
@@ -120,15 +120,15 @@ func TestHooks(t *testing.T) {
 	m, err := ni.MDBind(&MD{Length: 8, EQ: q, CT: c, Options: OptMDEventCTSend})
 	require.NoError(t, err)
 	require.NoError(t, ni.Put(m, 0, 8, NoAck, PhysID(0, 0), 0, 0, 0, 0, 0))
-	require.Equal(t, 1, ni.QueuedOps())
-	op := ni.NextOp()
+	require.Equal(t, 1, ni.Port().QueuedOps())
+	op := ni.Port().NextOp()
 	require.Nil(t, op.Inline())
-	ni.Sent(op, NIOK)
-	ni.Release(op)
+	ni.Port().Sent(op, NIOK)
+	ni.Port().Release(op)
 	require.NoError(t, ni.EQFree(q))
 	require.NoError(t, ni.CTFree(c))
 	ni.Process().Abort()
 	require.NoError(t, ni.NIFini())
 	require.Equal(t, []string{"op", "event", "counter", "interrupted", "interrupted", "interrupted", "interrupted"}, heard)
-	require.Panics(t, func() { ni.Release(op) }, "releasing twice is a programmer's mistake")
+	require.Panics(t, func() { ni.Port().Release(op) }, "releasing twice is a programmer's mistake")
 }

@@ -150,50 +150,6 @@ func checkAtomic(kind OpKind, op AtomicOp, t Datatype, length uint64) string {
 	return ""
 }
 
-// applyAtomic applies the elements in data, at offset off of the message, to
-// the target's memory in place and keeps the old values of fetching operations.
-// It reports whether the memory was accessible.
-func (ni *NI) applyAtomic(d *Delivery, off uint64, data []byte) bool {
-	h := &d.Header
-	size := uint64(h.Type.Size())
-	if off%size != 0 {
-		panic("portals: Write of an atomic at an offset that is no multiple of the datatype")
-	}
-	mem := ni.proc.cfg.Memory
-	for uint64(len(data)) >= size {
-		it := d.region.Segments(d.Offset+off, uint64(len(data)))
-		addr, n, _ := it.Next()
-		b, ok := bytesAt(mem, addr, n)
-		if !ok {
-			return false
-		}
-		whole := uint64(len(b)) / size * size
-		if whole > 0 {
-			if d.old != nil {
-				copy(d.old[off:], b[:whole])
-			}
-			combine(h.Op, h.Type, b[:whole], data[:whole], h.Operand[:])
-		} else {
-			// The element lies in more than one piece of memory.
-			whole = size
-			var tmp [MaxOperand]byte
-			if !readMem(mem, &d.region, d.Offset+off, tmp[:size]) {
-				return false
-			}
-			if d.old != nil {
-				copy(d.old[off:], tmp[:size])
-			}
-			combine(h.Op, h.Type, tmp[:size], data[:size], h.Operand[:])
-			if !writeMem(mem, &d.region, d.Offset+off, tmp[:size]) {
-				return false
-			}
-		}
-		off += whole
-		data = data[whole:]
-	}
-	return true
-}
-
 // combine applies an operation to all elements of dst.
 func combine(op AtomicOp, t Datatype, dst, src, operand []byte) {
 	if op == OpSWAP {

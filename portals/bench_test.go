@@ -50,11 +50,11 @@ func matchBench(b *testing.B, n int) {
 	for b.Loop() {
 		i = (i + 7919) % uint64(n)
 		h.MatchBits = i * 0x10001
-		d := ni.Receive(&h)
+		d := ni.Port().Receive(&h)
 		if !d.Matched() {
 			b.Fatal("no match")
 		}
-		ni.Finish(d, d.Done())
+		ni.Port().Finish(d, d.Done())
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Mmatch/s")
 }
@@ -106,8 +106,8 @@ func BenchmarkUnexpected(b *testing.B) {
 			h := Header{Kind: OpPut, NI: NIMatchingPhysical, Initiator: PhysID(1, 0), RLength: 8}
 			for i := range 100_000 {
 				h.MatchBits = uint64(i)
-				d := ni.Receive(&h)
-				ni.Finish(d, d.Done())
+				d := ni.Port().Receive(&h)
+				ni.Port().Finish(d, d.Done())
 			}
 			me := ME{UID: UIDAny, Options: OptMEOpPut | OptMEUseOnce, MatchID: c.from}
 			b.ReportAllocs()
@@ -118,8 +118,8 @@ func BenchmarkUnexpected(b *testing.B) {
 				if _, err := ni.MEAppend(0, &me, PriorityList, 0); err != nil {
 					b.Fatal(err)
 				}
-				d := ni.Receive(&h)
-				ni.Finish(d, d.Done())
+				d := ni.Port().Receive(&h)
+				ni.Port().Finish(d, d.Done())
 			}
 			if ni.unexpectedCount != 100_000 {
 				b.Fatal("headers were not taken")

@@ -1,6 +1,8 @@
 package portals
 
-import "math/bits"
+import (
+	"math/bits"
+)
 
 // ct is a counting event with the triggered operations that wait for it.
 type ct struct {
@@ -58,17 +60,6 @@ func (ni *NI) CTCancelTriggered(h Handle) error {
 	}
 	ni.cancelTriggered(c)
 	return nil
-}
-
-func (ni *NI) ctOf(fn string, h Handle) (*ct, error) {
-	if ni.dead {
-		return nil, ErrNoInit
-	}
-	c := ni.cts.get(h)
-	if c == nil {
-		return nil, invalid(fn, "counter handle %#x names nothing", uint32(h))
-	}
-	return c, nil
 }
 
 // CTGet (PtlCTGet) returns the value of a counting event. Errors: ErrNoInit,
@@ -161,29 +152,4 @@ func (ni *NI) CTInc(h Handle, increment CTEvent) error {
 	ni.setCT(c, CTEvent{c.value.Success + increment.Success, c.value.Failure + increment.Failure})
 	ni.drain()
 	return nil
-}
-
-// count adds to the counter h, if it lives. What that triggers runs at the end
-// of the call in progress.
-func (ni *NI) count(h Handle, success, failure uint64) {
-	if h == CTNone {
-		return
-	}
-	if c := ni.cts.get(h); c != nil {
-		ni.setCT(c, CTEvent{c.value.Success + success, c.value.Failure + failure})
-	}
-}
-
-// setCT changes a value and moves what it fires to the ready queue.
-func (ni *NI) setCT(c *ct, value CTEvent) {
-	c.value = value
-	if ni.tracer != nil {
-		ni.trace(TraceRecord{What: TraceCounter, Handle: c.handle, Counter: value})
-	}
-	if f := ni.proc.cfg.Hooks.CounterChanged; f != nil {
-		f(ni, c.handle)
-	}
-	for len(c.heap) > 0 && c.heap[0].threshold <= c.total() {
-		ni.fire(c.pop())
-	}
 }

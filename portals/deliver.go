@@ -1,157 +1,92 @@
 package portals
 
-import "github.com/spinsim/spinsim/internal/poison"
+import (
+	"github.com/spinsim/spinsim/internal/poison"
+)
 
-// Delivery is a message under delivery: a request between Receive and the final
-// Finish, or a reply between ReplyTo and Finish. Deliveries of one interface
-// may be open at the same time and finish in any order.
-type Delivery struct {
-	mark    poison.Mark
-	Header  Header   // the message's header
-	Fail    FailType // why it is not delivered; NIOK when it is
-	List    List     // list it matched in
-	Handle  Handle   // entry it matched; reply: the get's descriptor
-	UserPtr uint64   // user pointer of the entry; reply: of the operation
-	Offset  uint64   // where it lands in the entry or descriptor
-	MLength uint64   // bytes to land, after truncation
-	Spin    *Spin    // handlers of the entry, nil for none
-	Cookie  uint64   // reply: HandlerOp.Cookie of the operation, 0 for host operations
-
-	owner    *NI
-	matched  bool
-	reply    bool
-	open     bool
-	pt       *pt
-	entry    *entry
-	region   Region
-	header   *unexpected
-	old      []byte // previous values, fetching atomics
-	buf      []byte // recycled storage of old
-	segv     bool
-	slot     bool // an event queue slot is promised
-	ordered  bool // locally managed: in the entry's order of matching
-	finished bool // and waiting for older deliveries
-	outcome  FailType
-	landed   uint64
-	older    *Delivery
-	newer    *Delivery
-}
-
-// Matched reports whether the message has a place to go. If not, Fail says why,
-// and Finish answers the initiator.
-func (d *Delivery) Matched() bool { return d.matched }
-
-// Region returns the memory of the entry (reply: of the descriptor), whole.
-// Offsets of handlers count from its beginning.
-func (d *Delivery) Region() *Region {
+// Acknowledge answers the initiator of an open delivery before it is complete, with the given fail type; the acknowledgement
+// that Finish would send is not sent (a handler's own acknowledgement). It does nothing for requests that are not
+// acknowledged or are answered with data.
+func (port *Port) Acknowledge(d *Delivery, fail FailType) {
 	d.mark.Live("portals: a delivery")
-	return &d.region
-}
-
-// Segments iterates over the host memory of n bytes of the message from offset
-// off in the message. It ends with MLength.
-func (d *Delivery) Segments(off, n uint64) SegIter {
-	if off >= d.MLength {
-		return SegIter{}
+	if !d.open || d.Header.Kind.fetches() || d.Header.AckReq == NoAck {
+		return
 	}
-	return d.region.Segments(d.Offset+off, min(n, d.MLength-off))
+	d.outcome, d.landed = fail, d.MLength
+	port.answer(d)
+	d.Header.AckReq = NoAck
 }
 
-// Done is the outcome of a message delivered as its header says: MLength bytes,
-// and the failure of the delivery if there is one.
-func (d *Delivery) Done() Outcome { return Outcome{Delivered: d.MLength, Fail: d.Fail} }
-
-// Outcome is how the delivery of a message ended.
-type Outcome struct {
-	Delivered uint64   // bytes really delivered; reported as mlength
-	Fail      FailType // NIOK, or what the communication event reports
-	// Pending: the entry is not completed by this message; the communication
-	// event, the counters and the answer wait for a second Finish of the same
-	// delivery (sPIN'17 §2, the _PENDING return codes).
-	Pending bool
-}
-
-func (ni *NI) newDelivery(h *Header) *Delivery {
-	d := ni.delivPool.get()
-	*d = Delivery{Header: *h, owner: ni, open: true, buf: d.buf}
+func (port *Port) newDelivery(h *Header) *Delivery {
+	d := port.delivPool.get()
+	*d = Delivery{Header: *h, owner: port, open: true, buf: d.buf}
 	return d
 }
 
-func (ni *NI) freeDelivery(d *Delivery) {
+func (port *Port) freeDelivery(d *Delivery) {
 	d.open, d.matched = false, false
 	d.entry, d.pt, d.header, d.Spin, d.old = nil, nil, nil, nil, nil
 	d.region.IOVec = nil
 	if d.mark.Release("portals: a delivery"); poison.On {
 		*d = Delivery{mark: d.mark}
 	}
-	ni.delivPool.put(d)
-}
-
-// failure is the fail type to report.
-func (d *Delivery) failure(o Outcome) FailType {
-	switch {
-	case o.Fail != NIOK:
-		return o.Fail
-	case d.segv:
-		return NISegv
-	}
-	return d.Fail
+	port.delivPool.put(d)
 }
 
 // Receive matches the header of a request and decides everything about its
 // delivery: entry, list, offset, truncation, unlinking, unexpected header, flow
 // control, violations (Portals 4.x §2.2). It never fails: a message that is not
 // delivered is a Delivery that is not Matched. Every Delivery must be finished.
-func (ni *NI) Receive(h *Header) *Delivery {
-	d := ni.newDelivery(h)
-	if ni.tracer != nil {
-		ni.trace(TraceRecord{What: TraceRequest, Header: &d.Header, PT: h.PT})
+func (port *Port) Receive(h *Header) *Delivery {
+	d := port.newDelivery(h)
+	if port.tracer != nil {
+		port.trace(TraceRecord{What: TraceRequest, Header: &d.Header, PT: h.PT})
 	}
-	d.Fail = ni.match(d)
+	d.Fail = port.match(d)
 	if d.Fail != NIOK {
-		ni.refuse(d)
-	} else if ni.tracer != nil {
-		ni.trace(TraceRecord{What: TraceMatched, PT: h.PT, Delivery: d, Handle: d.Handle})
+		port.refuse(d)
+	} else if port.tracer != nil {
+		port.trace(TraceRecord{What: TraceMatched, PT: h.PT, Delivery: d, Handle: d.Handle})
 	}
 	return d
 }
 
 // refuse counts a message that is not delivered.
-func (ni *NI) refuse(d *Delivery) {
+func (port *Port) refuse(d *Delivery) {
 	switch d.Fail {
 	case NIPermViolation:
-		ni.status[SRPermissionViolations]++
+		port.status[SRPermissionViolations]++
 	case NIOpViolation:
-		ni.status[SROperationViolations]++
+		port.status[SROperationViolations]++
 	default:
-		ni.status[SRDropCount]++
+		port.status[SRDropCount]++
 	}
-	if ni.tracer != nil {
-		ni.trace(TraceRecord{What: TraceRefused, PT: d.Header.PT, Delivery: d})
+	if port.tracer != nil {
+		port.trace(TraceRecord{What: TraceRefused, PT: d.Header.PT, Delivery: d})
 	}
 }
 
-func (ni *NI) match(d *Delivery) FailType {
+func (port *Port) match(d *Delivery) FailType {
 	h := &d.Header
-	if ni.dead || h.PT >= uint32(len(ni.pts)) || ni.pts[h.PT] == nil || !h.Kind.request() {
+	if port.dead || h.PT >= uint32(len(port.pts)) || port.pts[h.PT] == nil || !h.Kind.request() {
 		return NIDropped
 	}
-	p := ni.pts[h.PT]
+	p := port.pts[h.PT]
 	if p.disabled {
 		return NIPTDisabled
 	}
-	if h.Kind.isAtomic() && (h.RLength > ni.atomicLimit(h.Kind) || checkAtomic(h.Kind, h.Op, h.Type, h.RLength) != "") {
+	if h.Kind.isAtomic() && (h.RLength > port.atomicLimit(h.Kind) || checkAtomic(h.Kind, h.Op, h.Type, h.RLength) != "") {
 		return NIOpViolation
 	}
-	if ni.tracer != nil {
-		ni.explain(p, h)
+	if port.tracer != nil {
+		port.explain(p, h)
 	}
 	list, e := PriorityList, p.priority.find(h)
 	if e == nil {
 		list, e = OverflowList, p.overflow.find(h)
 	}
 	if e == nil {
-		return ni.exhausted(p, 0)
+		return port.exhausted(p, 0)
 	}
 	e.mark.Live("portals: an entry")
 	if !e.allowsUser(h) {
@@ -161,45 +96,32 @@ func (ni *NI) match(d *Delivery) FailType {
 		return NIOpViolation
 	}
 	leavesHeader := list == OverflowList && e.opts&OptMEUnexpectedHdrDisable == 0
-	if leavesHeader && ni.unexpectedCount >= ni.limits.MaxUnexpectedHeaders {
-		return ni.exhausted(p, e.opts)
+	if leavesHeader && port.unexpectedCount >= port.limits.MaxUnexpectedHeaders {
+		return port.exhausted(p, e.opts)
 	}
-	return ni.accept(p, e, d, list, leavesHeader)
+	return port.accept(p, e, d, list, leavesHeader)
 }
 
 // atomicLimit bounds what an initiator may ask of this device, whatever limits
 // its own interface was granted.
-func (ni *NI) atomicLimit(kind OpKind) uint64 {
+func (port *Port) atomicLimit(kind OpKind) uint64 {
 	if kind == OpAtomic {
-		return ni.proc.cfg.Device.MaxAtomicSize
+		return port.proc.cfg.Device.MaxAtomicSize
 	}
-	return ni.proc.cfg.Device.MaxFetchAtomicSize
+	return port.proc.cfg.Device.MaxFetchAtomicSize
 }
 
 // exhausted is the fate of a message for which something has run out.
-func (ni *NI) exhausted(p *pt, opts EntryOptions) FailType {
+func (port *Port) exhausted(p *pt, opts EntryOptions) FailType {
 	if p.opts&OptPTFlowCtrl == 0 {
 		return NIDropped
 	}
-	ni.flowControl(p, opts)
+	port.flowControl(p, opts)
 	return NIPTDisabled
 }
 
-func (e *entry) allowsUser(h *Header) bool { return e.uid == UIDAny || e.uid == h.UID }
-
-func (e *entry) allowsOp(h *Header) bool {
-	need := OptMEOpPut
-	switch h.Kind {
-	case OpGet:
-		need = OptMEOpGet
-	case OpFetchAtomic, OpSwap:
-		need = OptMEOpPut | OptMEOpGet
-	}
-	return e.opts&need == need
-}
-
 // accept commits a message to an entry, if the event queue has room.
-func (ni *NI) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader bool) FailType {
+func (port *Port) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader bool) FailType {
 	h := &d.Header
 	off := e.offsetFor(h)
 	mlength := uint64(0)
@@ -211,8 +133,8 @@ func (ni *NI) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader bool)
 	}
 	local := e.opts&OptMEManageLocal != 0
 	unlinks := e.opts&OptMEUseOnce != 0 || local && e.region.Length-off-mlength < e.minFree
-	if p.opts&OptPTFlowCtrl != 0 && !ni.promise(p, e, d, unlinks) {
-		return ni.exhausted(p, e.opts)
+	if p.opts&OptPTFlowCtrl != 0 && !port.promise(p, e, d, unlinks) {
+		return port.exhausted(p, e.opts)
 	}
 	d.matched, d.pt, d.entry, d.List = true, p, e, list
 	d.Handle, d.UserPtr, d.Spin = e.handle, e.userPtr, e.spin
@@ -230,10 +152,10 @@ func (ni *NI) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader bool)
 		e.lastOpen = d
 	}
 	if leavesHeader {
-		d.header = ni.newHeader(p, e, h, off, mlength)
+		d.header = port.newHeader(p, e, h, off, mlength)
 	}
 	if unlinks {
-		ni.autoUnlink(e)
+		e.autoUnlink()
 	}
 	if h.Kind == OpFetchAtomic || h.Kind == OpSwap {
 		if uint64(cap(d.buf)) < mlength {
@@ -247,8 +169,8 @@ func (ni *NI) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader bool)
 
 // promise takes the event queue slots the message will need: its communication
 // event, and AUTO_UNLINK and AUTO_FREE of the entry it uses up.
-func (ni *NI) promise(p *pt, e *entry, d *Delivery, unlinks bool) bool {
-	q := ni.eqs.get(p.eq)
+func (port *Port) promise(p *pt, e *entry, d *Delivery, unlinks bool) bool {
+	q := port.eqs.get(p.eq)
 	if q == nil {
 		return true
 	}
@@ -276,7 +198,7 @@ func (ni *NI) promise(p *pt, e *entry, d *Delivery, unlinks bool) bool {
 // order; those of an atomic must begin at multiples of the datatype. What lies
 // past MLength is ignored. Inaccessible memory makes the message fail with
 // SEGV.
-func (ni *NI) Write(d *Delivery, off uint64, data []byte) {
+func (port *Port) Write(d *Delivery, off uint64, data []byte) {
 	d.mark.Live("portals: a delivery")
 	if !d.matched || off >= d.MLength {
 		return
@@ -285,9 +207,9 @@ func (ni *NI) Write(d *Delivery, off uint64, data []byte) {
 	ok := true
 	switch d.Header.Kind {
 	case OpPut, OpReply:
-		ok = writeMem(ni.proc.cfg.Memory, &d.region, d.Offset+off, data)
+		ok = writeMem(port.proc.cfg.Memory, &d.region, d.Offset+off, data)
 	case OpAtomic, OpFetchAtomic, OpSwap:
-		ok = ni.applyAtomic(d, off, data)
+		ok = d.applyAtomic(port.proc.cfg.Memory, off, data)
 	case OpGet, OpAck:
 	}
 	if !ok {
@@ -302,121 +224,106 @@ func (ni *NI) Write(d *Delivery, off uint64, data []byte) {
 // a locally managed offset events come in the order of matching: a message that
 // finishes early waits for the older ones. Unless the outcome is pending the
 // Delivery must not be used afterwards.
-func (ni *NI) Finish(d *Delivery, o Outcome) {
+func (port *Port) Finish(d *Delivery, o Outcome) {
 	d.mark.Live("portals: a delivery")
 	if !d.open {
 		panic("portals: Finish of a Delivery that is finished")
 	}
 	if o.Pending {
-		ni.setAside(d)
-		ni.drain()
+		port.setAside(d)
+		port.drain()
 		return
 	}
 	if d.Header.Kind == OpReply {
-		ni.finishReply(d, o)
+		port.finishReply(d, o)
 		return
 	}
 	d.outcome, d.landed = d.failure(o), o.Delivered
-	if ni.dead && d.matched {
+	if port.dead && d.matched {
 		d.matched, d.outcome, d.landed = false, NIDropped, 0
 	}
 	switch {
 	case !d.matched:
-		ni.answer(d)
-		ni.freeDelivery(d)
+		port.answer(d)
+		port.freeDelivery(d)
 	case d.Header.Kind == OpGet:
-		if d.outcome == NIOK && !ni.readable(d) {
+		if d.outcome == NIOK && !port.readable(d) {
 			d.outcome, d.landed = NISegv, 0
 		}
-		ni.answer(d)
+		port.answer(d)
 	default:
-		ni.complete(d)
+		port.complete(d)
 	}
-	ni.drain()
+	port.drain()
 }
 
 // readable reports whether the memory that a get asks for can be read. Only
 // entries that may name inaccessible memory are looked at.
-func (ni *NI) readable(d *Delivery) bool {
-	if ni.limits.Features&FeatureTargetBindInaccessible == 0 || d.entry.opts&OptMEIsAccessible != 0 {
+func (port *Port) readable(d *Delivery) bool {
+	if port.limits.Features&FeatureTargetBindInaccessible == 0 || d.entry.opts&OptMEIsAccessible != 0 {
 		return true
 	}
-	return accessible(ni.proc.cfg.Memory, &d.region, d.Offset, d.MLength)
+	return accessible(port.proc.cfg.Memory, &d.region, d.Offset, d.MLength)
 }
 
 // setAside takes a pending delivery out of the order of its entry, so that the
 // messages after it are not held up.
-func (ni *NI) setAside(d *Delivery) {
-	if !d.ordered || ni.dead {
+func (port *Port) setAside(d *Delivery) {
+	if !d.ordered || port.dead {
 		return
 	}
-	ni.leaveOrder(d)
-	ni.completeReady(d.entry)
-}
-
-func (ni *NI) leaveOrder(d *Delivery) {
-	e := d.entry
-	if d.older == nil {
-		e.firstOpen = d.newer
-	} else {
-		d.older.newer = d.newer
-	}
-	if d.newer == nil {
-		e.lastOpen = d.older
-	} else {
-		d.newer.older = d.older
-	}
-	d.older, d.newer, d.ordered = nil, nil, false
+	d.leaveOrder()
+	port.completeReady(d.entry)
 }
 
 // complete completes a delivery now or, on a locally managed entry, when the
 // older ones are complete.
-func (ni *NI) complete(d *Delivery) {
-	if ni.dead {
-		ni.freeDelivery(d)
+func (port *Port) complete(d *Delivery) {
+	if port.dead {
+		port.freeDelivery(d)
 		return
 	}
 	if d.ordered {
 		d.finished = true
-		ni.completeReady(d.entry)
+		port.completeReady(d.entry)
 		return
 	}
-	ni.completeNow(d)
+	port.completeNow(d)
 }
 
 // completeReady completes the oldest deliveries of a locally managed entry as
 // far as they are finished.
-func (ni *NI) completeReady(e *entry) {
+func (port *Port) completeReady(e *entry) {
 	for d := e.firstOpen; d != nil && d.finished; {
 		next := d.newer
-		ni.leaveOrder(d)
-		ni.completeNow(d)
+		d.leaveOrder()
+		port.completeNow(d)
 		d = next
 	}
 }
 
-func (ni *NI) completeNow(d *Delivery) {
+func (port *Port) completeNow(d *Delivery) {
 	e, p := d.entry, d.pt
 	e.mark.Live("portals: an entry")
-	ni.commEvent(d)
-	ni.countEntry(e.opts, e.ct, OptMEEventCTComm, d.outcome, d.landed)
+	port.commEvent(d)
+	port.countEntry(e.opts, e.ct, OptMEEventCTComm, d.outcome, d.landed)
 	if d.header != nil {
-		ni.headerDone(p, d.header, d.outcome, d.landed)
+		port.headerDone(p, d.header, d.outcome, d.landed)
 	}
 	e.open--
-	ni.settle(e)
+	port.settle(e)
 	if d.Header.Kind != OpGet {
-		ni.answer(d)
+		port.answer(d)
 	}
-	ni.freeDelivery(d)
-	ni.messageOver(p)
+	port.freeDelivery(d)
+	port.messageOver(p)
 }
 
-func (ni *NI) commEvent(d *Delivery) {
+func (port *Port) commEvent(d *Delivery) {
 	e := d.entry
 	if e.opts&OptMEEventCommDisable != 0 || d.outcome == NIOK && e.opts&OptMEEventSuccessDisable != 0 {
 		if d.slot {
-			ni.unpromise(d.pt.eq, 1)
+			port.unpromise(d.pt.eq, 1)
 		}
 		return
 	}
@@ -424,9 +331,9 @@ func (ni *NI) commEvent(d *Delivery) {
 	ev.Fail, ev.List, ev.UserPtr, ev.MLength = d.outcome, d.List, e.userPtr, d.landed
 	ev.Start = d.region.Addr(d.Offset)
 	if d.slot {
-		ni.postPromised(d.pt.eq, &ev)
+		port.postPromised(d.pt.eq, &ev)
 	} else {
-		ni.postEvent(d.pt.eq, &ev)
+		port.postEvent(d.pt.eq, &ev)
 	}
 }
 
@@ -442,26 +349,13 @@ func eventOf(h *Header, t EventType) Event {
 	return ev
 }
 
-// countEntry counts a communication or overflow event of an entry.
-func (ni *NI) countEntry(opts EntryOptions, c Handle, counting EntryOptions, fail FailType, mlength uint64) {
-	switch {
-	case c == CTNone || opts&counting == 0:
-	case fail != NIOK:
-		ni.count(c, 0, 1)
-	case opts&OptMEEventCTBytes != 0:
-		ni.count(c, mlength, 0)
-	default:
-		ni.count(c, 1, 0)
-	}
-}
-
 // answer queues the acknowledgement or reply of a delivery, if one is due.
-func (ni *NI) answer(d *Delivery) {
+func (port *Port) answer(d *Delivery) {
 	h := &d.Header
 	if !h.Kind.request() || !h.Kind.fetches() && (h.AckReq == NoAck || h.AckReq >= ackCount) {
 		return
 	}
-	op := ni.newOp()
+	op := port.outbox.make()
 	op.Header = *h
 	r := &op.Header
 	r.Kind = OpAck
@@ -482,5 +376,33 @@ func (ni *NI) answer(d *Delivery) {
 			copy(op.keep(int(op.length)), d.old)
 		}
 	}
-	ni.queue(op)
+	port.queue(op)
+}
+
+// messageOver notes that a message has been delivered through p.
+func (port *Port) messageOver(p *pt) {
+	p.open--
+	if p.open == 0 && p.disabled {
+		if f := port.proc.cfg.Hooks.PTIdle; f != nil {
+			f(port.ni, p.index)
+		}
+	}
+}
+
+// explain walks the lists as a device without an index would and tells the
+// verdict on every entry up to the one that decides.
+func (port *Port) explain(p *pt, h *Header) {
+	id := initiatorKey(h)
+	for _, list := range []List{PriorityList, OverflowList} {
+		for n := p.list(list).head; n != nil; n = n.next {
+			v := n.entry.verdict(h, id)
+			port.trace(TraceRecord{
+				What: TraceExamined, PT: p.index, Handle: n.entry.handle, List: list, Verdict: v,
+				UserPtr: n.entry.userPtr,
+			})
+			if v >= VerdictUser {
+				return
+			}
+		}
+	}
 }

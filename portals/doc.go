@@ -20,14 +20,18 @@
 //
 // # The two sides of an interface
 //
-// The host's side is the API of the standard: [NI.PTAlloc], [NI.MEAppend],
+// Programs see an [NI]: the API of the standard, [NI.PTAlloc], [NI.MEAppend],
 // [NI.Put], [NI.EQGet] and so on, with the C name in each comment.
 //
-// The transport's side is small. At the initiator, [NI.NextOp] gives the next
-// [Op] to transmit, [NI.Sent] says that its source memory is reusable,
-// [NI.Release] gives the Op back, and [NI.Acked] and [NI.ReplyTo] take what
-// comes home. At the target, [NI.Receive] matches a header and returns a
-// [Delivery], [NI.Write] lands bytes and [NI.Finish] completes the message.
+// The transport sees the same interface as a [Port], from [NI.Port]. At the
+// initiator, [Port.NextOp] gives the next [Op] to transmit, [Port.Sent] says
+// that its source memory is reusable, [Port.Release] gives the Op back, and
+// [Port.Acked] and [Port.ReplyTo] take what comes home. At the target,
+// [Port.Receive] matches a header and returns a [Delivery], [Port.Write] lands
+// bytes and [Port.Finish] completes the message. [Port.Issue] sends what a
+// handler asks for, and [Port.DisableForFlowControl] says that the device itself
+// has run out of something. A program has no way to any of them, and a transport
+// that holds ports only has none to a program's objects.
 //
 // An interface is not safe for concurrent use: a node owns its state.
 package portals

@@ -68,17 +68,6 @@ func (ni *NI) EQFree(h Handle) error {
 	return nil
 }
 
-func (ni *NI) eqOf(fn string, h Handle) (*eq, error) {
-	if ni.dead {
-		return nil, ErrNoInit
-	}
-	q := ni.eqs.get(h)
-	if q == nil {
-		return nil, invalid(fn, "event queue handle %#x names nothing", uint32(h))
-	}
-	return q, nil
-}
-
 // EQGet (PtlEQGet) takes the oldest event. Errors: ErrNoInit, ErrArgInvalid,
 // ErrEQEmpty; ErrEQDropped together with an event when events before it were
 // lost.
@@ -87,7 +76,7 @@ func (ni *NI) EQGet(h Handle) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	return ni.take(q)
+	return q.take()
 }
 
 // EQPoll is one step of PtlEQPoll, and of PtlEQWait with one queue: it takes
@@ -134,7 +123,7 @@ func (ni *NI) EQPoll(hs []Handle) (Event, int, error) {
 	}
 	q := ni.eqs.get(hs[which])
 	q.passed = 0
-	ev, err := ni.take(q)
+	ev, err := q.take()
 	return ev, which, err
 }
 
@@ -145,19 +134,6 @@ func (ni *NI) EQLen(h Handle) int {
 		return q.n
 	}
 	return 0
-}
-
-func (ni *NI) take(q *eq) (Event, error) {
-	if q.n == 0 {
-		return Event{}, ErrEQEmpty
-	}
-	s := &q.ring[q.head]
-	ev, gap := s.ev, s.gap
-	q.dropHead()
-	if gap {
-		return ev, ErrEQDropped
-	}
-	return ev, nil
 }
 
 func (q *eq) dropHead() {
@@ -195,60 +171,15 @@ func (q *eq) push(ev *Event, extra bool) {
 	q.n++
 }
 
-// postEvent posts an event nobody promised a slot.
-func (ni *NI) postEvent(h Handle, ev *Event) {
-	q := ni.eqs.get(h)
-	if q == nil {
-		return
+func (q *eq) take() (Event, error) {
+	if q.n == 0 {
+		return Event{}, ErrEQEmpty
 	}
-	if !q.room(1) {
-		ni.traceEvent(TraceEventLost, h, ev)
-		if q.flowPTs > 0 || q.n == 0 {
-			q.gap = true
-			return
-		}
-		q.dropHead()
-		q.push(ev, false)
-		q.ring[q.head].gap = true
-	} else {
-		q.push(ev, false)
+	s := &q.ring[q.head]
+	ev, gap := s.ev, s.gap
+	q.dropHead()
+	if gap {
+		return ev, ErrEQDropped
 	}
-	ni.posted(h, ev)
-}
-
-// postPromised posts an event into a slot promised at Receive.
-func (ni *NI) postPromised(h Handle, ev *Event) {
-	q := ni.eqs.get(h)
-	if q == nil {
-		return
-	}
-	q.promised--
-	q.push(ev, false)
-	ni.posted(h, ev)
-}
-
-func (ni *NI) unpromise(h Handle, n int) {
-	if q := ni.eqs.get(h); q != nil {
-		q.promised -= n
-	}
-}
-
-// postPTDisabled posts PT_DISABLED, for which there is always room: the queue
-// grows by at most one slot for every PTEnable of the host.
-func (ni *NI) postPTDisabled(p *pt) {
-	q := ni.eqs.get(p.eq)
-	if q == nil {
-		return
-	}
-	ev := Event{Type: EventPTDisabled, Fail: NIPTDisabled, PTIndex: p.index}
-	q.extra++
-	q.push(&ev, true)
-	ni.posted(p.eq, &ev)
-}
-
-func (ni *NI) posted(h Handle, ev *Event) {
-	ni.traceEvent(TraceEvent, h, ev)
-	if f := ni.proc.cfg.Hooks.EventPosted; f != nil {
-		f(ni, h)
-	}
+	return ev, nil
 }

@@ -296,14 +296,14 @@ func (d *duel) message() {
 	if h.Kind == OpGet {
 		data = nil
 	}
-	del := d.ni.Receive(&h)
+	del := d.ni.Port().Receive(&h)
 	// In two pieces, the second first.
 	half := h.RLength / 8 * 4
 	if len(data) > 0 {
-		d.ni.Write(del, half, data[half:])
-		d.ni.Write(del, 0, data[:half])
+		d.ni.Port().Write(del, half, data[half:])
+		d.ni.Port().Write(del, 0, data[:half])
 	}
-	d.ni.Finish(del, del.Done())
+	d.ni.Port().Finish(del, del.Done())
 	d.m.receive(&h, data)
 	d.answers() // a get completes when its reply has left
 	d.m.settle()
@@ -312,17 +312,17 @@ func (d *duel) message() {
 // answers compares and sends what waits in the outbox.
 func (d *duel) answers() {
 	for _, want := range d.m.answers {
-		op := d.ni.NextOp()
+		op := d.ni.Port().NextOp()
 		require.NotNil(d.t, op, "no answer, want %+v", want)
 		got := op.Header
 		require.Equal(d.t, want, Header{
 			Kind: got.Kind, Fail: got.Fail, List: got.List, MLength: got.MLength, RemoteOffset: got.RemoteOffset, Ref: got.Ref,
 		})
-		d.ni.Sent(op, NIOK)
-		d.ni.Release(op)
+		d.ni.Port().Sent(op, NIOK)
+		d.ni.Port().Release(op)
 	}
 	d.m.answers = d.m.answers[:0]
-	require.Nil(d.t, d.ni.NextOp())
+	require.Nil(d.t, d.ni.Port().NextOp())
 }
 
 func (d *duel) compare() {

@@ -118,14 +118,14 @@ func TestGarbage(t *testing.T) {
 			_ = ni.NIFini() // what is in flight now meets a dead interface
 		}
 		for _, d := range open {
-			ni.Finish(d, Outcome{Delivered: g.size(), Fail: FailType(g.r.IntN(8))})
+			ni.Port().Finish(d, Outcome{Delivered: g.size(), Fail: FailType(g.r.IntN(8))})
 		}
-		for op := ni.NextOp(); op != nil; op = ni.NextOp() {
+		for op := ni.Port().NextOp(); op != nil; op = ni.Port().NextOp() {
 			ops = append(ops, op)
 		}
 		for _, op := range ops {
-			ni.Sent(op, FailType(g.r.IntN(8)))
-			ni.Release(op)
+			ni.Port().Sent(op, FailType(g.r.IntN(8)))
+			ni.Port().Release(op)
 		}
 		for _, p := range ni.pts {
 			if p != nil && p.open != 0 && !ni.dead {
@@ -140,32 +140,32 @@ func (g *garbage) transport(ni *NI, open *[]*Delivery, ops *[]*Op) {
 	r := g.r
 	switch r.IntN(6) {
 	case 0, 1:
-		h := g.header(uint64(len(ni.pending)))
+		h := g.header(uint64(len(ni.pending.ops)))
 		if h.Kind == OpReply {
-			*open = append(*open, ni.ReplyTo(&h))
+			*open = append(*open, ni.Port().ReplyTo(&h))
 		} else {
-			*open = append(*open, ni.Receive(&h))
+			*open = append(*open, ni.Port().Receive(&h))
 		}
 	case 2:
-		h := g.header(uint64(len(ni.pending)))
-		ni.Acked(&h)
-		h = g.header(uint64(len(ni.pending)))
-		ni.Lost(&h, NIUndeliverable)
+		h := g.header(uint64(len(ni.pending.ops)))
+		ni.Port().Acked(&h)
+		h = g.header(uint64(len(ni.pending.ops)))
+		ni.Port().Lost(&h, NIUndeliverable)
 	case 3:
 		if len(*open) > 0 {
 			i := r.IntN(len(*open))
 			d := (*open)[i]
-			ni.Write(d, uint64(r.IntN(4))*32, make([]byte, r.IntN(100)))
+			ni.Port().Write(d, uint64(r.IntN(4))*32, make([]byte, r.IntN(100)))
 			pending := r.IntN(4) == 0
-			ni.Finish(d, Outcome{Delivered: g.size(), Fail: FailType(r.IntN(8)), Pending: pending})
+			ni.Port().Finish(d, Outcome{Delivered: g.size(), Fail: FailType(r.IntN(8)), Pending: pending})
 			if !pending {
 				*open = append((*open)[:i:i], (*open)[i+1:]...)
 			}
 		}
 	case 4:
-		if op := ni.NextOp(); op != nil {
+		if op := ni.Port().NextOp(); op != nil {
 			var buf [64]byte
-			ni.Read(op, g.size(), buf[:])
+			ni.Port().Read(op, g.size(), buf[:])
 			for it := op.Segments(g.size(), g.size()); ; {
 				if _, _, ok := it.Next(); !ok {
 					break
@@ -177,8 +177,8 @@ func (g *garbage) transport(ni *NI, open *[]*Delivery, ops *[]*Op) {
 		if len(*ops) > 0 {
 			op := (*ops)[0]
 			*ops = (*ops)[1:]
-			ni.Sent(op, FailType(r.IntN(8)))
-			ni.Release(op)
+			ni.Port().Sent(op, FailType(r.IntN(8)))
+			ni.Port().Release(op)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func (g *garbage) callMore(ni *NI, n int, op AtomicOp, typ Datatype, trig bool) 
 		_ = ni.PTFree(g.small())
 		_ = ni.PTDisable(g.small())
 		_ = ni.PTEnable(0)
-		ni.DisableForFlowControl(g.small())
+		ni.Port().DisableForFlowControl(g.small())
 	case 12:
 		_, _ = ni.EQGet(g.handle())
 		_, _, _ = ni.EQPoll([]Handle{g.handle(), g.handle()})
@@ -255,7 +255,7 @@ func (g *garbage) callMore(ni *NI, n int, op AtomicOp, typ Datatype, trig bool) 
 		_ = ni.TriggeredCTInc(g.handle(), CTEvent{g.size(), 0}, g.handle(), g.size())
 		_ = ni.TriggeredCTSet(g.handle(), CTEvent{g.size(), g.size()}, g.handle(), g.size())
 	case 15:
-		_ = ni.Issue(&HandlerOp{
+		_ = ni.Port().Issue(&HandlerOp{
 			Kind: OpKind(r.IntN(8)), Data: make([]byte, r.IntN(9000)), Source: Region{Start: g.size(), Length: g.size()},
 			SourceOffset: g.size(), Dest: Region{Start: g.size(), Length: g.size()}, DestOffset: g.size(), MD: g.handle(),
 			AckReq: AckReq(r.IntN(6)), Target: g.id(), Op: op, Type: typ, Operand: make([]byte, r.IntN(64)),

@@ -36,22 +36,22 @@ type HandlerOp struct {
 }
 
 // Issue sends an operation of a handler. Errors: ErrNoInit, ErrArgInvalid.
-func (ni *NI) Issue(o *HandlerOp) error {
+func (port *Port) Issue(o *HandlerOp) error {
 	x := transfer{
 		kind: o.Kind, ack: o.AckReq, op: o.Op, typ: o.Type, length: o.Length, target: o.Target, pt: o.PT,
 		matchBits: o.MatchBits, remoteOffset: o.RemoteOffset, userPtr: o.UserPtr, hdrData: o.HdrData,
 		operandLen: len(o.Operand),
 	}
 	copy(x.operand[:], o.Operand)
-	if err := ni.checkIssue(o, &x); err != nil {
+	if err := port.checkIssue(o, &x); err != nil {
 		return err
 	}
-	op := ni.newOp()
+	op := port.outbox.make()
 	op.Issued = true
-	pend, ref := ni.newPending()
+	pend, ref := port.pending.add()
 	pend.kind, pend.length, pend.userPtr = x.kind, x.length, x.userPtr
 	pend.issued, pend.dest, pend.getOff, pend.cookie = true, o.Dest, o.DestOffset, o.Cookie
-	ni.fillHeader(&op.Header, &x, ref)
+	port.fillHeader(&op.Header, &x, ref)
 	op.Header.AckReq = NoAck
 	if x.kind.carries() {
 		op.length = x.length
@@ -61,7 +61,7 @@ func (ni *NI) Issue(o *HandlerOp) error {
 			op.source, op.offset = o.Source, o.SourceOffset
 		}
 	}
-	if m := ni.mds.get(o.MD); m != nil {
+	if m := port.mds.get(o.MD); m != nil {
 		if x.kind.carries() {
 			pend.putMD = o.MD
 			m.refs++
@@ -69,32 +69,32 @@ func (ni *NI) Issue(o *HandlerOp) error {
 		if x.kind.fetches() {
 			pend.getMD = o.MD
 			m.refs++
-		} else if ni.wantsAck(m, x.ack) {
+		} else if m.wantsAck(x.ack) {
 			pend.ack, op.Header.AckReq = x.ack, x.ack
 		}
 	}
 	pend.sent = !x.kind.carries()
 	pend.waiting = x.kind.fetches() || pend.ack != NoAck
-	ni.queue(op)
+	port.queue(op)
 	return nil
 }
 
-func (ni *NI) checkIssue(o *HandlerOp, x *transfer) error {
+func (port *Port) checkIssue(o *HandlerOp, x *transfer) error {
 	const fn = "Issue"
-	if ni.dead {
+	if port.dead {
 		return ErrNoInit
 	}
 	if !o.Kind.request() {
 		return invalid(fn, "kind %v is no request", o.Kind)
 	}
-	if o.MD != InvalidHandle && ni.mds.get(o.MD) == nil {
+	if o.MD != InvalidHandle && port.mds.get(o.MD) == nil {
 		return invalid(fn, "memory descriptor handle %#x names nothing", uint32(o.MD))
 	}
 	if x.kind.carries() {
 		if o.Data != nil {
 			x.length = uint64(len(o.Data))
-			if x.length > ni.limits.MaxPayloadSize {
-				return invalid(fn, "%d bytes from the device, largest is %d", x.length, ni.limits.MaxPayloadSize)
+			if x.length > port.limits.MaxPayloadSize {
+				return invalid(fn, "%d bytes from the device, largest is %d", x.length, port.limits.MaxPayloadSize)
 			}
 		} else if !within(&o.Source, o.SourceOffset, x.length) {
 			return invalid(fn, "%d bytes at offset %d of host memory of %d", x.length, o.SourceOffset, o.Source.Length)
@@ -103,9 +103,5 @@ func (ni *NI) checkIssue(o *HandlerOp, x *transfer) error {
 	if x.kind.fetches() && o.Dest.Length > 0 && !within(&o.Dest, o.DestOffset, x.length) {
 		return invalid(fn, "reply of %d bytes at offset %d of host memory of %d", x.length, o.DestOffset, o.Dest.Length)
 	}
-	return ni.checkRequest(fn, x)
-}
-
-func within(r *Region, off, n uint64) bool {
-	return off <= r.Length && n <= r.Length-off
+	return port.checkRequest(fn, x)
 }

@@ -29,28 +29,28 @@ func TestPTIdle(t *testing.T) {
 	}, PriorityList, 0)
 	require.NoError(t, err)
 	request := func(kind OpKind) *Delivery {
-		return ni.Receive(&Header{Kind: kind, NI: NIMatchingPhysical, PT: 5, RLength: 8})
+		return ni.Port().Receive(&Header{Kind: kind, NI: NIMatchingPhysical, PT: 5, RLength: 8})
 	}
 	require.NoError(t, ni.PTIdle(5))
 	put, get, pending := request(OpPut), request(OpGet), request(OpPut)
 	require.Equal(t, 3, ni.PTBusy(5))
-	ni.Finish(request(OpPut), Outcome{Delivered: 8})
+	ni.Port().Finish(request(OpPut), Outcome{Delivered: 8})
 	require.Zero(t, idle, "enabled")
 	require.NoError(t, ni.PTDisable(5))
 	require.ErrorIs(t, ni.PTIdle(5), ErrInUse)
-	ni.Finish(request(OpPut), Outcome{}) // refused: was never under way
-	ni.Finish(pending, Outcome{Pending: true})
-	ni.Finish(put, put.Done())
+	ni.Port().Finish(request(OpPut), Outcome{}) // refused: was never under way
+	ni.Port().Finish(pending, Outcome{Pending: true})
+	ni.Port().Finish(put, put.Done())
 	require.ErrorIs(t, ni.PTIdle(5), ErrInUse)
-	ni.Finish(get, get.Done())
+	ni.Port().Finish(get, get.Done())
 	require.ErrorIs(t, ni.PTIdle(5), ErrInUse, "the reply has not left")
-	for op := ni.NextOp(); op != nil; op = ni.NextOp() {
-		ni.Sent(op, NIOK)
-		ni.Release(op)
+	for op := ni.Port().NextOp(); op != nil; op = ni.Port().NextOp() {
+		ni.Port().Sent(op, NIOK)
+		ni.Port().Release(op)
 	}
 	require.ErrorIs(t, ni.PTIdle(5), ErrInUse, "one is pending")
 	require.Zero(t, idle)
-	ni.Finish(pending, pending.Done())
+	ni.Port().Finish(pending, pending.Done())
 	require.NoError(t, ni.PTIdle(5))
 	require.Equal(t, []int{1, 4}, []int{idle, eventsAtIdle})
 

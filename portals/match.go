@@ -194,9 +194,9 @@ type entryList struct {
 	loose   group
 }
 
-func (l *entryList) add(ni *NI, e *entry) {
-	ni.sequence++
-	e.node.seq = ni.sequence
+func (l *entryList) add(st *state, e *entry) {
+	st.sequence++
+	e.node.seq = st.sequence
 	l.push(&e.node)
 	if c := l.classFor(e); c != nil {
 		c.n++

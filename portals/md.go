@@ -54,56 +54,9 @@ func (ni *NI) MDRelease(h Handle) error {
 	return nil
 }
 
-// region checks and builds the memory of a descriptor or entry.
-func (ni *NI) region(fn string, start, length uint64, iov []IOVec, vector bool) (Region, error) {
-	if !vector {
-		if iov != nil {
-			return Region{}, invalid(fn, "vectors without the IOVEC option")
-		}
-		r, ok := contiguous(start, length)
-		if !ok {
-			return Region{}, invalid(fn, "memory of %d bytes at %#x wraps around", length, start)
-		}
-		return r, nil
-	}
-	if len(iov) > ni.limits.MaxIOVecs {
-		return Region{}, invalid(fn, "%d vectors, largest number is %d", len(iov), ni.limits.MaxIOVecs)
-	}
-	r, ok := vectored(iov)
-	if !ok {
-		return Region{}, invalid(fn, "vectors wrap around")
-	}
-	return r, nil
-}
-
-func (ni *NI) mdUnref(h Handle) {
-	if m := ni.mds.get(h); m != nil {
-		m.refs--
-	}
-}
-
-// initiatorEvent posts SEND, ACK or REPLY on a descriptor and counts it.
-func (ni *NI) initiatorEvent(h Handle, ev *Event, bytes uint64, counting MDOptions, full bool) {
-	m := ni.mds.get(h)
-	if m == nil {
-		return
-	}
-	if ev.Fail == NIOK && m.opts&OptMDEventSuccessDisable != 0 ||
-		ev.Type == EventSend && m.opts&OptMDEventSendDisable != 0 {
-		full = false
-	}
-	if full {
-		ni.postEvent(m.eq, ev)
-	}
-	if m.opts&counting == 0 {
-		return
-	}
-	switch {
-	case ev.Fail != NIOK:
-		ni.count(m.ct, 0, 1)
-	case m.opts&OptMDEventCTBytes != 0:
-		ni.count(m.ct, bytes, 0)
-	default:
-		ni.count(m.ct, 1, 0)
-	}
+// wantsAck reports whether anybody at the initiator would notice an
+// acknowledgement; one that nobody notices is not asked for (Portals 4.x §3.15).
+func (m *md) wantsAck(ack AckReq) bool {
+	counts := m.opts&OptMDEventCTAck != 0 && m.ct != CTNone
+	return counts && ack != NoAck || ack == Ack && m.eq != EQNone
 }

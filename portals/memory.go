@@ -1,6 +1,30 @@
 package portals
 
-import "math/bits"
+import (
+	"math/bits"
+)
+
+// region checks and builds the memory of a descriptor or entry.
+func (st *state) region(fn string, start, length uint64, iov []IOVec, vector bool) (Region, error) {
+	if !vector {
+		if iov != nil {
+			return Region{}, invalid(fn, "vectors without the IOVEC option")
+		}
+		r, ok := contiguous(start, length)
+		if !ok {
+			return Region{}, invalid(fn, "memory of %d bytes at %#x wraps around", length, start)
+		}
+		return r, nil
+	}
+	if len(iov) > st.limits.MaxIOVecs {
+		return Region{}, invalid(fn, "%d vectors, largest number is %d", len(iov), st.limits.MaxIOVecs)
+	}
+	r, ok := vectored(iov)
+	if !ok {
+		return Region{}, invalid(fn, "vectors wrap around")
+	}
+	return r, nil
+}
 
 // Memory is the address space of a process. An interface reads and writes only
 // through it.

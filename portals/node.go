@@ -37,7 +37,7 @@ func (n *Node) takePID(pid uint32) (uint32, error) {
 type Hooks struct {
 	EventPosted    func(ni *NI, eq Handle) // an event entered the queue
 	CounterChanged func(ni *NI, ct Handle) // the counter's value changed
-	OpQueued       func(ni *NI)            // NextOp has something
+	OpQueued       func(port *Port)        // NextOp has something
 	// PTIdle: the last message under way at a disabled portal table entry is
 	// through.
 	PTIdle func(ni *NI, index uint32)

@@ -57,16 +57,6 @@ func (ni *NI) PTAlloc(options PTOptions, eq Handle, index uint32) (uint32, error
 	return index, nil
 }
 
-func (ni *NI) ptAt(fn string, index uint32) (*pt, error) {
-	if ni.dead {
-		return nil, ErrNoInit
-	}
-	if index >= uint32(len(ni.pts)) || ni.pts[index] == nil {
-		return nil, invalid(fn, "portal table index %d is not allocated", index)
-	}
-	return ni.pts[index], nil
-}
-
 // PTFree (PtlPTFree) releases a portal table entry. Errors: ErrNoInit,
 // ErrArgInvalid; ErrInUse while entries, unexpected headers or messages in
 // delivery are attached to it.
@@ -137,16 +127,6 @@ func (ni *NI) PTBusy(index uint32) int {
 	return ni.pts[index].open
 }
 
-// messageOver notes that a message has been delivered through p.
-func (ni *NI) messageOver(p *pt) {
-	p.open--
-	if p.open == 0 && p.disabled {
-		if f := ni.proc.cfg.Hooks.PTIdle; f != nil {
-			f(ni, p.index)
-		}
-	}
-}
-
 // PTEnabled reports whether a portal table entry is allocated and accepts
 // messages.
 func (ni *NI) PTEnabled(index uint32) bool {
@@ -160,32 +140,4 @@ func (ni *NI) PTOptions(index uint32) PTOptions {
 		return 0
 	}
 	return ni.pts[index].opts
-}
-
-// DisableForFlowControl disables a portal table entry because the device ran
-// out of a resource of its own, such as handler contexts or packet buffer
-// (Portals 4.x §2.7; sPIN'17 §2). One PT_DISABLED event tells the owner. It has
-// no effect on an entry that is not allocated or is disabled already. An entry
-// without flow control has nobody to tell and is left alone: the result says
-// whether the entry refuses messages now.
-func (ni *NI) DisableForFlowControl(index uint32) bool {
-	if ni.dead || index >= uint32(len(ni.pts)) || ni.pts[index] == nil {
-		return false
-	}
-	p := ni.pts[index]
-	if !p.disabled && p.opts&OptPTFlowCtrl != 0 {
-		ni.flowControl(p, 0)
-	}
-	return p.disabled
-}
-
-// flowControl disables p and posts the one PT_DISABLED event, unless the entry
-// that could not be served disabled it.
-func (ni *NI) flowControl(p *pt, entryOpts EntryOptions) {
-	p.disabled = true
-	ni.trace(TraceRecord{What: TracePTDisabled, PT: p.index})
-	if entryOpts&OptMEEventFlowCtrlDisable != 0 {
-		return
-	}
-	ni.postPTDisabled(p)
 }

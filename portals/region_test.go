@@ -80,9 +80,9 @@ func TestPatchyMemory(t *testing.T) {
 		m[i] = 0xff
 	}
 	h := Header{Kind: OpAtomic, NI: NIMatchingPhysical, Op: OpSUM, Type: Uint64, RLength: 16}
-	d := ni.Receive(&h)
-	ni.Write(d, 0, []byte{1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0})
-	ni.Finish(d, d.Done())
+	d := ni.Port().Receive(&h)
+	ni.Port().Write(d, 0, []byte{1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0})
+	ni.Port().Finish(d, d.Done())
 	require.Equal(t, append(make([]byte, 8), 1, 0, 0, 0, 0, 0, 0, 0), []byte(m[:16]))
 }
 
@@ -93,19 +93,19 @@ func TestStaleAnswer(t *testing.T) {
 	var old Header
 	for i := range 3 {
 		require.NoError(t, p.a.Put(p.md, 0, 8, CTAck, PhysID(1, 0), 0, 0, 0, 0, 0))
-		op := p.a.NextOp()
+		op := p.a.Port().NextOp()
 		ack := op.Header
 		ack.Kind = OpAck
-		p.a.Sent(op, NIOK)
-		p.a.Release(op)
+		p.a.Port().Sent(op, NIOK)
+		p.a.Port().Release(op)
 		if i > 0 {
-			p.a.Acked(&old)
+			p.a.Port().Acked(&old)
 			v, err := p.a.CTGet(p.ct)
 			require.NoError(t, err)
 			require.EqualValues(t, i, v.Success, "a stale acknowledgement was taken for another operation's")
 		}
-		p.a.Acked(&ack)
-		p.a.Acked(&ack)
+		p.a.Port().Acked(&ack)
+		p.a.Port().Acked(&ack)
 		old = ack
 	}
 	v, err := p.a.CTGet(p.ct)

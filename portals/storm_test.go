@@ -96,14 +96,14 @@ func (s *storm) put(x *stormSender) {
 
 // transmit moves one operation of an initiator into the network.
 func (s *storm) transmit(x *stormSender) bool {
-	op := x.ni.NextOp()
+	op := x.ni.Port().NextOp()
 	if op == nil {
 		return false
 	}
 	m := message{op.Header, make([]byte, op.Length())}
-	require.True(s.t, x.ni.Read(op, 0, m.data))
-	x.ni.Sent(op, NIOK)
-	x.ni.Release(op)
+	require.True(s.t, x.ni.Port().Read(op, 0, m.data))
+	x.ni.Port().Sent(op, NIOK)
+	x.ni.Port().Release(op)
 	x.inbox = append(x.inbox, m)
 	return true
 }
@@ -115,7 +115,7 @@ func (s *storm) receive(x *stormSender) bool {
 	m := x.inbox[0]
 	x.inbox = x.inbox[1:]
 	was := s.target.PTEnabled(0)
-	d := s.target.Receive(&m.hdr)
+	d := s.target.Port().Receive(&m.hdr)
 	if was && !s.target.PTEnabled(0) {
 		s.expected++
 	}
@@ -131,23 +131,23 @@ func (s *storm) finish() bool {
 	i := s.rng.IntN(len(s.open))
 	d := s.open[i]
 	s.open = append(s.open[:i:i], s.open[i+1:]...)
-	s.target.Write(d, 0, s.bytes[d])
+	s.target.Port().Write(d, 0, s.bytes[d])
 	delete(s.bytes, d)
-	s.target.Finish(d, d.Done())
+	s.target.Port().Finish(d, d.Done())
 	return true
 }
 
 // answer carries one acknowledgement home.
 func (s *storm) answer() bool {
-	op := s.target.NextOp()
+	op := s.target.Port().NextOp()
 	if op == nil {
 		return false
 	}
 	h := op.Header
-	s.target.Sent(op, NIOK)
-	s.target.Release(op)
+	s.target.Port().Sent(op, NIOK)
+	s.target.Port().Release(op)
 	x := s.senders[h.Target.NID]
-	x.ni.Acked(&h)
+	x.ni.Port().Acked(&h)
 	for {
 		ev, err := x.ni.EQGet(x.q)
 		if errors.Is(err, ErrEQEmpty) {
@@ -246,7 +246,7 @@ func (s *storm) host() {
 		if s.target.PTEnabled(0) {
 			s.expected++
 		}
-		s.target.DisableForFlowControl(0)
+		s.target.Port().DisableForFlowControl(0)
 	}
 	if err != nil {
 		require.ErrorIs(s.t, err, ErrNoSpace)

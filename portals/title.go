@@ -1,6 +1,8 @@
 package portals
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // title is what people know a queue or counter by: handles are for programs.
 type title struct {

@@ -62,40 +62,22 @@ type Tracer interface {
 	Trace(ni *NI, r *TraceRecord)
 }
 
-func (ni *NI) trace(r TraceRecord) {
-	if ni.tracer != nil {
-		ni.emit(r)
+func (st *state) trace(r TraceRecord) {
+	if st.tracer != nil {
+		st.emit(r)
 	}
 }
 
-func (ni *NI) emit(r TraceRecord) { ni.tracer.Trace(ni, &r) }
+func (st *state) emit(r TraceRecord) { st.tracer.Trace(st.ni, &r) }
 
-func (ni *NI) traceEvent(k TraceKind, q Handle, ev *Event) {
-	if ni.tracer != nil {
-		ni.emitEvent(k, q, *ev)
+func (st *state) traceEvent(k TraceKind, q Handle, ev *Event) {
+	if st.tracer != nil {
+		st.emitEvent(k, q, *ev)
 	}
 }
 
-func (ni *NI) emitEvent(k TraceKind, q Handle, ev Event) {
-	ni.emit(TraceRecord{What: k, Handle: q, Event: &ev, PT: ev.PTIndex})
-}
-
-// explain walks the lists as a device without an index would and tells the
-// verdict on every entry up to the one that decides.
-func (ni *NI) explain(p *pt, h *Header) {
-	id := initiatorKey(h)
-	for _, list := range []List{PriorityList, OverflowList} {
-		for n := p.list(list).head; n != nil; n = n.next {
-			v := n.entry.verdict(h, id)
-			ni.trace(TraceRecord{
-				What: TraceExamined, PT: p.index, Handle: n.entry.handle, List: list, Verdict: v,
-				UserPtr: n.entry.userPtr,
-			})
-			if v >= VerdictUser {
-				return
-			}
-		}
-	}
+func (st *state) emitEvent(k TraceKind, q Handle, ev Event) {
+	st.emit(TraceRecord{What: k, Handle: q, Event: &ev, PT: ev.PTIndex})
 }
 
 func (e *entry) verdict(h *Header, id uint64) Verdict {

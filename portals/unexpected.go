@@ -1,6 +1,47 @@
 package portals
 
-import "github.com/spinsim/spinsim/internal/poison"
+import (
+	"github.com/spinsim/spinsim/internal/poison"
+)
+
+func (st *state) search(fn string, ptIndex uint32, m *ME, op SearchOp, userPtr uint64, kind Kind) error {
+	p, err := st.ptAt(fn, ptIndex)
+	if err != nil {
+		return err
+	}
+	if op > SearchDelete {
+		return invalid(fn, "search operation %d", op)
+	}
+	e := st.entryPool.get()
+	defer st.entryPool.put(e)
+	if err := st.fillEntry(fn, e, m, kind); err != nil {
+		return err
+	}
+	e.userPtr = userPtr
+	if op == SearchDelete && !st.roomForMatches(p, e) {
+		return ErrNoSpace
+	}
+	once := e.opts&OptMEUseOnce != 0
+	found := false
+	for u := p.headers.nextMatch(e, nil); u != nil && (!found || !once); {
+		next := p.headers.nextMatch(e, u)
+		found = true
+		if op == SearchDelete {
+			st.claimHeader(p, u, e, nil, u.hdr.Kind.overflowEvent(), true)
+		} else {
+			st.claimHeader(p, u, e, nil, EventSearch, false)
+		}
+		u = next
+	}
+	if !found && e.opts&OptMEEventOverDisable == 0 {
+		st.postEvent(p.eq, &Event{Type: EventSearch, Fail: NINoMatch, PTIndex: p.index, UserPtr: userPtr})
+	}
+	if !found || !once {
+		st.countEntry(e.opts, e.ct, OptMEEventCTOverflow, NINoMatch, 0)
+	}
+	st.drain()
+	return nil
+}
 
 // unexpected is the header of a message that was delivered into the overflow
 // list (Portals 4.x §3.11, §3.12). It enters the unexpected list when it is
@@ -87,15 +128,15 @@ func (u *unexpected) next(e *entry) *unexpected {
 	return n.header
 }
 
-func (ni *NI) newHeader(p *pt, e *entry, h *Header, off, mlength uint64) *unexpected {
-	u := ni.headerPool.get()
+func (st *state) newHeader(p *pt, e *entry, h *Header, off, mlength uint64) *unexpected {
+	u := st.headerPool.get()
 	*u = unexpected{hdr: *h, entry: e, start: e.region.Addr(off), mlength: mlength, listed: true}
 	u.node.header, u.anyID.header = u, u
 	p.headers.add(u)
 	e.headers++
-	ni.unexpectedCount++
-	if ni.tracer != nil {
-		ni.trace(TraceRecord{What: TraceHeaderQueued, PT: p.index, Header: &u.hdr})
+	st.unexpectedCount++
+	if st.tracer != nil {
+		st.trace(TraceRecord{What: TraceHeaderQueued, PT: p.index, Header: &u.hdr})
 	}
 	return u
 }
@@ -128,8 +169,8 @@ func (l *headerList) nextMatch(e *entry, after *unexpected) *unexpected {
 
 // roomForMatches reports whether the events of the headers that e would take
 // fit into the queue of a flow-controlled portal table entry.
-func (ni *NI) roomForMatches(p *pt, e *entry) bool {
-	q := ni.eqs.get(p.eq)
+func (st *state) roomForMatches(p *pt, e *entry) bool {
+	q := st.eqs.get(p.eq)
 	if p.opts&OptPTFlowCtrl == 0 || q == nil {
 		return true
 	}
@@ -152,12 +193,12 @@ func (ni *NI) roomForMatches(p *pt, e *entry) bool {
 
 // takeMatches delivers the unexpected headers a new priority entry matches and
 // reports whether that used the entry up.
-func (ni *NI) takeMatches(p *pt, e *entry) bool {
+func (st *state) takeMatches(p *pt, e *entry) bool {
 	u := p.headers.nextMatch(e, nil)
 	for u != nil {
 		next := p.headers.nextMatch(e, u)
 		rlength := u.hdr.RLength
-		ni.claimHeader(p, u, e, e, u.hdr.Kind.overflowEvent(), true)
+		st.claimHeader(p, u, e, e, u.hdr.Kind.overflowEvent(), true)
 		if e.opts&OptMEUseOnce != 0 {
 			return true
 		}
@@ -186,25 +227,25 @@ func (e *entry) usedUp() bool {
 // claimHeader announces a header to whoever found it, now or when its message
 // is complete. criteria carries the options; appended is nil for a search. Take
 // removes the header from the list.
-func (ni *NI) claimHeader(p *pt, u *unexpected, criteria, appended *entry, typ EventType, take bool) {
+func (st *state) claimHeader(p *pt, u *unexpected, criteria, appended *entry, typ EventType, take bool) {
 	if take {
 		p.headers.remove(u)
 		u.listed = false
-		if ni.tracer != nil {
-			ni.trace(TraceRecord{What: TraceHeaderTaken, PT: p.index, Header: &u.hdr})
+		if st.tracer != nil {
+			st.trace(TraceRecord{What: TraceHeaderTaken, PT: p.index, Header: &u.hdr})
 		}
 	}
 	c := claim{opts: criteria.opts, ct: criteria.ct, userPtr: criteria.userPtr, typ: typ, entry: appended}
 	if u.done {
-		ni.announce(p, u, &c)
-		ni.dropHeader(u)
+		st.announce(p, u, &c)
+		st.dropHeader(u)
 		return
 	}
-	c.slot = c.wantsEvent(NIOK) && ni.promiseSlot(p)
+	c.slot = c.wantsEvent(NIOK) && st.promiseSlot(p)
 	if appended != nil {
 		appended.claims++
 	}
-	w := ni.claimPool.get()
+	w := st.claimPool.get()
 	*w = c
 	if u.first == nil {
 		u.first = w
@@ -214,23 +255,12 @@ func (ni *NI) claimHeader(p *pt, u *unexpected, criteria, appended *entry, typ E
 	u.last = w
 }
 
-// promiseSlot holds one event queue slot for an event that has to wait, if p has
-// flow control and the queue has room.
-func (ni *NI) promiseSlot(p *pt) bool {
-	q := ni.eqs.get(p.eq)
-	if q == nil || p.opts&OptPTFlowCtrl == 0 || !q.room(1) {
-		return false
-	}
-	q.promised++
-	return true
-}
-
 func (c *claim) wantsEvent(fail FailType) bool {
 	return c.opts&OptMEEventOverDisable == 0 && (fail != NIOK || c.opts&OptMEEventSuccessDisable == 0)
 }
 
 // announce posts and counts the overflow or search event of a complete header.
-func (ni *NI) announce(p *pt, u *unexpected, c *claim) {
+func (st *state) announce(p *pt, u *unexpected, c *claim) {
 	u.mark.Live("portals: an unexpected header")
 	c.mark.Live("portals: a claim")
 	if c.wantsEvent(u.fail) {
@@ -238,49 +268,49 @@ func (ni *NI) announce(p *pt, u *unexpected, c *claim) {
 		ev.Fail, ev.List, ev.PTIndex = u.fail, OverflowList, p.index
 		ev.Start, ev.MLength, ev.UserPtr = u.start, u.mlength, c.userPtr
 		if c.slot {
-			ni.postPromised(p.eq, &ev)
+			st.postPromised(p.eq, &ev)
 		} else {
-			ni.postEvent(p.eq, &ev)
+			st.postEvent(p.eq, &ev)
 		}
 	} else if c.slot {
-		ni.unpromise(p.eq, 1)
+		st.unpromise(p.eq, 1)
 	}
-	ni.countEntry(c.opts, c.ct, OptMEEventCTOverflow, u.fail, u.mlength)
+	st.countEntry(c.opts, c.ct, OptMEEventCTOverflow, u.fail, u.mlength)
 }
 
 // headerDone completes the message of a header and announces it to whoever
 // waits.
-func (ni *NI) headerDone(p *pt, u *unexpected, fail FailType, mlength uint64) {
+func (st *state) headerDone(p *pt, u *unexpected, fail FailType, mlength uint64) {
 	u.mark.Live("portals: an unexpected header")
 	u.done, u.fail, u.mlength = true, fail, mlength
 	for c := u.first; c != nil; {
 		next := c.next
-		ni.announce(p, u, c)
+		st.announce(p, u, c)
 		if c.entry != nil {
 			c.entry.claims--
-			ni.settle(c.entry)
+			st.settle(c.entry)
 		}
 		*c = claim{mark: c.mark}
 		c.mark.Release("portals: a claim")
-		ni.claimPool.put(c)
+		st.claimPool.put(c)
 		c = next
 	}
 	u.first, u.last = nil, nil
-	ni.dropHeader(u)
+	st.dropHeader(u)
 }
 
 // dropHeader frees a header that was taken and whose message is complete.
-func (ni *NI) dropHeader(u *unexpected) {
+func (st *state) dropHeader(u *unexpected) {
 	if u.listed || !u.done {
 		return
 	}
 	e := u.entry
 	u.entry = nil
-	ni.unexpectedCount--
+	st.unexpectedCount--
 	if u.mark.Release("portals: an unexpected header"); poison.On {
 		*u = unexpected{mark: u.mark}
 	}
-	ni.headerPool.put(u)
+	st.headerPool.put(u)
 	e.headers--
-	ni.settle(e)
+	st.settle(e)
 }

@@ -139,7 +139,7 @@ func (u *unfinished) operationEnded(bytes uint64, fail portals.FailType) {
 
 func (u *unfinished) finish() {
 	if u.held && u.operations == 0 {
-		u.ni.Finish(u.d, u.out)
+		u.ni.port.Finish(u.d, u.out)
 	}
 }
 

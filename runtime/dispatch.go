@@ -120,7 +120,7 @@ func (n *Node) triggerFlowControl(m *message) {
 	if !r.flowCtl {
 		r.flowCtl = true
 		n.stats.FlowControl++
-		r.ni.DisableForFlowControl(m.hdr.PT)
+		r.ni.port.DisableForFlowControl(m.hdr.PT)
 	}
 }
 

@@ -45,7 +45,7 @@ func (n *Node) check() {
 		}
 	}
 	for _, ni := range n.nis {
-		if k := ni.QueuedOps(); k > 0 {
+		if k := ni.port.QueuedOps(); k > 0 {
 			wrong("%d operations were not sent", k)
 		}
 	}

@@ -77,12 +77,12 @@ func (n *Node) issueOp(r *run, act hpu.Op, d *hpu.Operation, ho *portals.Handler
 		}
 	}
 	n.drain()
-	if err := rx.ni.Issue(ho); err != nil {
+	if err := rx.ni.port.Issue(ho); err != nil {
 		n.forget(ho.Cookie)
 		return hpu.Invalid
 	}
 	i := n.cluster.issues.get()
-	i.act, i.ni, i.op = act, rx.ni, rx.ni.NextOp()
+	i.act, i.ni, i.op = act, rx.ni, rx.ni.port.NextOp()
 	if completes != nil {
 		completes.operations++
 		rx.open = completes
@@ -221,7 +221,7 @@ func (n *Node) issueDue(i *issue) {
 		if fail == portals.NIOK && i.m.rx.damaged() { // the device knows better
 			fail = portals.NIDropped
 		}
-		i.ni.Acknowledge(i.m.rx.d, fail)
+		i.ni.port.Acknowledge(i.m.rx.d, fail)
 	default:
 		if i.m != nil && i.m.rx.lands > n.now() {
 			// Store and forward: the data is sent "after the packet is delivered to host memory" (sPIN'17 §4.4.1).

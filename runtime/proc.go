@@ -110,7 +110,7 @@ func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, 
 	if err != nil {
 		return nil, err
 	}
-	ni := &NI{NI: core, proc: p, own: id, index: len(p.node.nis)}
+	ni := &NI{NI: core, port: core.Port(), proc: p, own: id, index: len(p.node.nis)}
 	p.nis = append(p.nis, ni)
 	p.node.nis = append(p.node.nis, ni)
 	return ni, nil
@@ -125,7 +125,7 @@ func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
 
 // queued notes that an interface wants something sent: at the end of the present event of the node, or, if the program
 // itself has caused it, in an event of its own.
-func (p *Proc) queued(*portals.NI) {
+func (p *Proc) queued(*portals.Port) {
 	n := p.node
 	if !n.queued && !n.handling {
 		n.post(n.now(), kindDrain, 0, nil)
@@ -146,6 +146,7 @@ func (p *Proc) interrupted(*portals.NI, portals.Handle) { p.sp.Wake() }
 // in take their time here.
 type NI struct {
 	*portals.NI
+	port  *portals.Port
 	proc  *Proc
 	own   portals.ID // physical
 	index int        // on the node

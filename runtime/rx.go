@@ -101,7 +101,7 @@ func (n *Node) matched(m *message) {
 		n.post(n.dma.write(n.now(), n.profile.DMA.EventBytes), kindAcked, 0, m)
 		return
 	case h.Kind == portals.OpReply:
-		r.d = r.ni.ReplyTo(h)
+		r.d = r.ni.port.ReplyTo(h)
 		r.phase = phaseDeposit
 		switch {
 		case r.d.Cookie != 0 && n.answers[r.d.Cookie-1].run != nil:
@@ -110,7 +110,7 @@ func (n *Node) matched(m *message) {
 			r.phase = phaseDiscard
 		}
 	default:
-		r.d = r.ni.Receive(h)
+		r.d = r.ni.port.Receive(h)
 		n.begin(m)
 	}
 	n.packet(m, 0)
@@ -271,7 +271,7 @@ func (n *Node) finish(m *message) {
 	if h := r.handlers.memory; h != nil {
 		h.uses--
 	}
-	r.ni.Finish(r.d, out)
+	r.ni.port.Finish(r.d, out)
 	if r.pending && r.open != nil {
 		r.open.messageEnded(out)
 	}
@@ -284,7 +284,7 @@ func (n *Node) finish(m *message) {
 
 // acked delivers an acknowledgement to the initiator.
 func (n *Node) acked(m *message) {
-	m.rx.ni.Acked(&m.hdr)
+	m.rx.ni.port.Acked(&m.hdr)
 	n.pool().put(m)
 }
 
@@ -307,5 +307,5 @@ func (n *Node) deposited(m *message, i int) {
 	r := &m.rx
 	from, to := m.span(i)
 	from, to = max(from, r.skip), min(to, int(r.d.MLength))
-	r.ni.Write(r.d, uint64(from-r.skip), m.data[from:to])
+	r.ni.port.Write(r.d, uint64(from-r.skip), m.data[from:to])
 }

@@ -24,7 +24,7 @@ func (n *Node) drain() {
 	n.queued = false
 	for _, p := range n.procs {
 		for _, ni := range p.nis {
-			for op := ni.NextOp(); op != nil; op = ni.NextOp() {
+			for op := ni.port.NextOp(); op != nil; op = ni.port.NextOp() {
 				n.transmit(ni, op)
 			}
 		}
@@ -124,7 +124,7 @@ func (n *Node) readSlot(m *message, i int) {
 // readDone has the data of packet i at the NIC.
 func (n *Node) readDone(m *message, i int) {
 	from, to := m.span(i)
-	if !m.ni.Read(m.op, uint64(from), m.data[from:to]) {
+	if !m.ni.port.Read(m.op, uint64(from), m.data[from:to]) {
 		clear(m.data[from:to])
 		m.fail = portals.NISegv
 	}
@@ -155,8 +155,8 @@ func (n *Node) dataRead(m *message) {
 
 // sent delivers the SEND event, or GET at the target of one, once its record has landed in host memory.
 func (n *Node) sent(ni *NI, op *portals.Op, fail portals.FailType) {
-	ni.Sent(op, fail)
-	ni.Release(op)
+	ni.port.Sent(op, fail)
+	ni.port.Release(op)
 }
 
 // classOf is the class of a message's packets. Without bounded buffers all are in one, which keeps them in the order of sending.

@@ -275,7 +275,7 @@ func cmdNI(w *world, c *command, _ *iface) error {
 		}
 	}
 	f := &iface{
-		name: name, owner: p, ni: ni, handles: map[string]portals.Handle{}, names: map[portals.Handle]string{},
+		name: name, owner: p, ni: ni, port: ni.Port(), handles: map[string]portals.Handle{}, names: map[portals.Handle]string{},
 		open: map[string]*portals.Delivery{}, late: map[string]*portals.Op{}, data: map[*portals.Delivery][]byte{},
 	}
 	f.bind("ni", ni.Handle())

@@ -33,7 +33,7 @@ func cmdSend(w *world, c *command, f *iface) error {
 		return c.errorf("%q, want all or nothing", c.pos[0])
 	}
 	for n := 0; ; n++ {
-		op := f.ni.NextOp()
+		op := f.port.NextOp()
 		if op == nil {
 			if n == 0 {
 				return w.printf("%d: nothing to send", c.proc)
@@ -60,8 +60,8 @@ func (w *world) sendOne(c *command, f *iface, op *portals.Op, fail portals.FailT
 		f.late[name] = op
 		return nil
 	}
-	f.ni.Sent(op, fail)
-	f.ni.Release(op)
+	f.port.Sent(op, fail)
+	f.port.Release(op)
 	return nil
 }
 
@@ -75,8 +75,8 @@ func cmdSent(w *world, c *command, f *iface) error {
 		return err
 	}
 	delete(f.late, c.pos[0])
-	f.ni.Sent(op, fail)
-	f.ni.Release(op)
+	f.port.Sent(op, fail)
+	f.port.Release(op)
 	return nil
 }
 
@@ -112,9 +112,9 @@ func cmdReceive(w *world, c *command, f *iface) error {
 	}
 	var d *portals.Delivery
 	if m.hdr.Kind == portals.OpReply {
-		d = f.ni.ReplyTo(&m.hdr)
+		d = f.port.ReplyTo(&m.hdr)
 	} else {
-		d = f.ni.Receive(&m.hdr)
+		d = f.port.Receive(&m.hdr)
 	}
 	f.open[name] = d
 	f.data[d] = m.data
@@ -161,7 +161,7 @@ func cmdLand(w *world, c *command, f *iface) error {
 	if size := uint64(d.Header.Type.Size()); size > 0 && off%size != 0 {
 		return c.errorf("offset %d is no multiple of the datatype", off)
 	}
-	f.ni.Write(d, off, data[off:][:min(n, uint64(len(data))-off)])
+	f.port.Write(d, off, data[off:][:min(n, uint64(len(data))-off)])
 	return nil
 }
 
@@ -182,7 +182,7 @@ func cmdFinish(w *world, c *command, f *iface) error {
 		delete(f.open, c.pos[0])
 		delete(f.data, d)
 	}
-	f.ni.Finish(d, o)
+	f.port.Finish(d, o)
 	return nil
 }
 
@@ -196,7 +196,7 @@ func cmdAcknowledge(w *world, c *command, f *iface) error {
 	if err != nil {
 		return err
 	}
-	f.ni.Acknowledge(d, fail)
+	f.port.Acknowledge(d, fail)
 	return nil
 }
 
@@ -220,6 +220,6 @@ func cmdDrop(w *world, c *command, f *iface) error {
 	if !ok {
 		return w.printf("%d: nothing to drop", c.proc)
 	}
-	m.from.ni.Lost(&m.hdr, fail)
+	m.from.port.Lost(&m.hdr, fail)
 	return nil
 }

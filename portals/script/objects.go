@@ -65,7 +65,7 @@ func cmdExhaust(w *world, c *command, f *iface) error {
 	if err != nil {
 		return err
 	}
-	return w.printf("%d: refuses messages: %v", c.proc, f.ni.DisableForFlowControl(index))
+	return w.printf("%d: refuses messages: %v", c.proc, f.port.DisableForFlowControl(index))
 }
 
 func cmdEQ(w *world, c *command, f *iface) error {

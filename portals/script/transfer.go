@@ -204,5 +204,5 @@ func cmdIssue(w *world, c *command, f *iface) error {
 		return err
 	}
 	o.Source.Length = o.SourceOffset + o.Length
-	return w.result(c, f.ni.Issue(&o))
+	return w.result(c, f.port.Issue(&o))
 }

@@ -60,6 +60,7 @@ type iface struct {
 	name    string
 	owner   *process
 	ni      *portals.NI
+	port    *portals.Port
 	handles map[string]portals.Handle
 	names   map[portals.Handle]string
 	open    map[string]*portals.Delivery
@@ -217,7 +218,7 @@ func (w *world) run() error {
 	for progress := true; progress; {
 		progress = false
 		for _, f := range w.ifaces {
-			for op := f.ni.NextOp(); op != nil; op = f.ni.NextOp() {
+			for op := f.port.NextOp(); op != nil; op = f.port.NextOp() {
 				progress = true
 				if err := w.transmit(f, op); err != nil {
 					return err
@@ -240,8 +241,8 @@ func (w *world) transmit(f *iface, op *portals.Op) error {
 		return &Error{Line: w.line, Why: fmt.Sprintf("more than %d messages: they do not come to rest", maxMessages)}
 	}
 	fail := w.carry(f, op)
-	f.ni.Sent(op, fail)
-	f.ni.Release(op)
+	f.port.Sent(op, fail)
+	f.port.Release(op)
 	return nil
 }
 
@@ -254,7 +255,7 @@ func (w *world) carry(f *iface, op *portals.Op) portals.FailType {
 		return portals.NISegv
 	}
 	m := message{hdr: op.Header, data: make([]byte, op.Length()), from: f}
-	if !f.ni.Read(op, 0, m.data) && op.Length() > 0 {
+	if !f.port.Read(op, 0, m.data) && op.Length() > 0 {
 		return portals.NISegv
 	}
 	to.inbox = append(to.inbox, m)
@@ -275,14 +276,14 @@ func (w *world) find(id portals.ID, kind portals.NIKind) *iface {
 func (w *world) arrive(f *iface, m *message) {
 	switch m.hdr.Kind {
 	case portals.OpAck:
-		f.ni.Acked(&m.hdr)
+		f.port.Acked(&m.hdr)
 	case portals.OpReply:
-		d := f.ni.ReplyTo(&m.hdr)
-		f.ni.Write(d, 0, m.data)
-		f.ni.Finish(d, d.Done())
+		d := f.port.ReplyTo(&m.hdr)
+		f.port.Write(d, 0, m.data)
+		f.port.Finish(d, d.Done())
 	default:
-		d := f.ni.Receive(&m.hdr)
-		f.ni.Write(d, 0, m.data)
-		f.ni.Finish(d, d.Done())
+		d := f.port.Receive(&m.hdr)
+		f.port.Write(d, 0, m.data)
+		f.port.Finish(d, d.Done())
 	}
 }

@@ -1,0 +1,181 @@
+package portals
+
+import (
+	"math/bits"
+)
+
+func within(r *Region, off, n uint64) bool {
+	return off <= r.Length && n <= r.Length-off
+}
+
+func (st *state) mdUnref(h Handle) {
+	if m := st.mds.get(h); m != nil {
+		m.refs--
+	}
+}
+
+// transfer is a data movement operation as the initiator asked for it.
+type transfer struct {
+	kind         OpKind
+	ack          AckReq
+	op           AtomicOp
+	typ          Datatype
+	putMD, getMD Handle
+	putOff       uint64
+	getOff       uint64
+	length       uint64
+	target       ID
+	pt           uint32
+	matchBits    uint64
+	remoteOffset uint64
+	userPtr      uint64
+	hdrData      uint64
+	operand      [MaxOperand]byte
+	operandLen   int
+}
+
+func (st *state) queue(op *Op) {
+	st.outbox.push(op)
+	if st.tracer != nil {
+		st.trace(TraceRecord{What: TraceOpQueued, Header: &op.Header, PT: op.Header.PT})
+	}
+	if f := st.proc.cfg.Hooks.OpQueued; f != nil {
+		f(st.port)
+	}
+}
+
+// hold keeps the descriptors of a transfer from being released.
+func (st *state) hold(x *transfer) {
+	if m := st.mds.get(x.putMD); m != nil {
+		m.refs++
+	}
+	if m := st.mds.get(x.getMD); m != nil {
+		m.refs++
+	}
+}
+
+// check validates a transfer.
+func (st *state) check(fn string, x *transfer) error {
+	if st.dead {
+		return ErrNoInit
+	}
+	if x.kind.carries() {
+		if err := st.checkMD(fn, "put", x.putMD, x.putOff, x.length); err != nil {
+			return err
+		}
+	}
+	if x.kind.fetches() {
+		if err := st.checkMD(fn, "get", x.getMD, x.getOff, x.length); err != nil {
+			return err
+		}
+	}
+	return st.checkRequest(fn, x)
+}
+
+// checkRequest validates what does not depend on descriptors.
+func (st *state) checkRequest(fn string, x *transfer) error {
+	if x.ack >= ackCount {
+		return invalid(fn, "acknowledgement request %d", x.ack)
+	}
+	if _, ok := st.target(x.target); !ok {
+		return invalid(fn, "target %v is no process", x.target)
+	}
+	limit := st.limits.MaxMsgSize
+	if x.kind.isAtomic() {
+		limit = st.limits.MaxAtomicSize
+		if x.kind != OpAtomic {
+			limit = st.limits.MaxFetchAtomicSize
+		}
+		if err := checkAtomic(x.kind, x.op, x.typ, x.length); err != "" {
+			return invalid(fn, "%s", err)
+		}
+		if x.kind == OpSwap && x.op.needsOperand() && x.operandLen < x.typ.Size() {
+			return invalid(fn, "operand of %d bytes, %v has %d", x.operandLen, x.typ, x.typ.Size())
+		}
+	}
+	if x.length > limit {
+		return invalid(fn, "length %d, largest is %d", x.length, limit)
+	}
+	return nil
+}
+
+func (st *state) checkMD(fn, side string, h Handle, off, n uint64) error {
+	m := st.mds.get(h)
+	if m == nil {
+		return invalid(fn, "%s memory descriptor handle %#x names nothing", side, uint32(h))
+	}
+	end, carry := bits.Add64(off, n, 0)
+	if carry != 0 || end > m.region.Length {
+		return invalid(fn, "%d bytes at offset %d of a %s memory descriptor of %d", n, off, side, m.region.Length)
+	}
+	return nil
+}
+
+// launch puts a checked transfer into the outbox. The descriptors are held.
+func (st *state) launch(x *transfer, triggered bool) {
+	op := st.outbox.make()
+	op.Triggered = triggered
+	pend, ref := st.pending.add()
+	pend.kind, pend.ack, pend.length, pend.getOff = x.kind, x.ack, x.length, x.getOff
+	pend.putMD, pend.getMD, pend.userPtr = x.putMD, x.getMD, x.userPtr
+	st.fillHeader(&op.Header, x, ref)
+	if m := st.mds.get(x.putMD); m != nil && x.kind.carries() {
+		op.source, op.offset, op.length = m.region, x.putOff, x.length
+		if m.opts&OptMDUnordered != 0 {
+			op.Header.Flags |= FlagUnordered
+		}
+		if m.opts&OptMDUnreliable != 0 {
+			op.Header.Flags |= FlagUnreliable
+		}
+		if !m.wantsAck(x.ack) {
+			pend.ack, op.Header.AckReq = NoAck, NoAck
+		}
+		if m.opts&OptMDVolatile != 0 && x.length <= st.limits.MaxVolatileSize &&
+			readMem(st.proc.cfg.Memory, &m.region, x.putOff, op.keep(int(x.length))) {
+			op.source = Region{}
+		} else {
+			op.inline = nil
+		}
+	}
+	if m := st.mds.get(x.getMD); m != nil && x.kind == OpGet && m.opts&OptMDUnordered != 0 {
+		op.Header.Flags |= FlagUnordered
+	}
+	pend.sent = !x.kind.carries()
+	pend.waiting = x.kind.fetches() || pend.ack != NoAck
+	if x.kind.fetches() {
+		pend.ack = NoAck
+	}
+	st.queue(op)
+}
+
+func (st *state) fillHeader(h *Header, x *transfer, ref uint64) {
+	*h = Header{
+		Kind: x.kind, NI: st.kind, AckReq: x.ack, Op: x.op, Type: x.typ, Initiator: st.self,
+		UID: st.proc.cfg.UID, PT: x.pt, MatchBits: x.matchBits, HdrData: x.hdrData, RLength: x.length,
+		RemoteOffset: x.remoteOffset, Ref: ref, Operand: x.operand,
+	}
+	var ok bool
+	if h.Target, ok = st.target(x.target); !ok {
+		// A triggered operation whose rank a later SetMap has left out: nobody, not process 0 of node 0.
+		h.Target = PhysID(NIDAny, PIDAny)
+	}
+}
+
+func (st *state) start(fn string, x *transfer) error {
+	if err := st.check(fn, x); err != nil {
+		return err
+	}
+	st.hold(x)
+	st.launch(x, false)
+	return nil
+}
+
+// settlePending forgets a request that is complete.
+func (st *state) settlePending(p *pendingOp, ref uint64) {
+	if !p.sent || p.waiting {
+		return
+	}
+	st.mdUnref(p.putMD)
+	st.mdUnref(p.getMD)
+	st.pending.remove(p, ref)
+}

@@ -1,0 +1,71 @@
+package portals
+
+// pendingOp is what the initiator remembers of a request until it is complete.
+type pendingOp struct {
+	gen      uint32
+	used     bool
+	sent     bool // SEND is done or there is none
+	waiting  bool // an acknowledgement or reply is due
+	replying bool // the reply is arriving
+	kind     OpKind
+	ack      AckReq
+	putMD    Handle
+	getMD    Handle
+	length   uint64
+	getOff   uint64
+	userPtr  uint64
+	issued   bool // by a handler: replies go to dest, not to a descriptor
+	dest     Region
+	cookie   uint64
+}
+
+// pendingTable is the requests under way. A reference is a position and the
+// generation of what is kept there, so that a late answer finds nothing.
+type pendingTable struct {
+	ops  []pendingOp
+	free []uint32
+}
+
+func (t *pendingTable) add() (*pendingOp, uint64) {
+	var i uint32
+	if n := len(t.free); n > 0 {
+		i = t.free[n-1]
+		t.free = t.free[:n-1]
+	} else {
+		i = uint32(len(t.ops))
+		t.ops = append(t.ops, pendingOp{gen: 1})
+	}
+	p := &t.ops[i]
+	*p = pendingOp{gen: p.gen, used: true}
+	return p, uint64(p.gen)<<32 | uint64(i)
+}
+
+// at returns the request of a reference, nil when it is complete.
+func (t *pendingTable) at(ref uint64) *pendingOp {
+	i := ref & 0xffffffff
+	if i >= uint64(len(t.ops)) {
+		return nil
+	}
+	p := &t.ops[i]
+	if !p.used || p.gen != uint32(ref>>32) {
+		return nil
+	}
+	return p
+}
+
+func (t *pendingTable) remove(p *pendingOp, ref uint64) {
+	p.used = false
+	p.dest.IOVec = nil
+	if p.gen++; p.gen == 0 {
+		p.gen = 1
+	}
+	t.free = append(t.free, uint32(ref))
+}
+
+// clear makes every reference stale.
+func (t *pendingTable) clear() {
+	for i := range t.ops {
+		t.ops[i].used = false
+		t.ops[i].gen++
+	}
+}

@@ -1,0 +1,87 @@
+package portals
+
+// Port is a network interface as the transport sees it. At the initiator NextOp
+// gives what is to be sent, and Sent, Release, Acked, ReplyTo and Lost say what
+// became of it; at the target Receive, Write and Finish deliver. What is on its
+// way when the last NIFini comes is still sent and still accepted, without
+// effect.
+type Port struct{ state }
+
+// NI returns the interface's other face, for programs.
+func (port *Port) NI() *NI { return port.ni }
+
+// Kind returns which of the four interfaces it is.
+func (port *Port) Kind() NIKind { return port.kind }
+
+// ID returns NID and PID of the process, also after the last NIFini.
+func (port *Port) ID() ID { return PhysID(port.self.NID, port.self.PID) }
+
+// Limits returns the limits granted.
+func (port *Port) Limits() Limits { return port.limits }
+
+// Bundling reports whether a bundle is open: a transport may then delay what
+// the host queues.
+func (port *Port) Bundling() bool { return port.bundles > 0 }
+
+// Read copies payload from offset off into dst, which must not reach past the
+// payload, and reports whether the memory was accessible.
+func (port *Port) Read(op *Op, off uint64, dst []byte) bool {
+	op.mark.Live("portals: an operation")
+	if op.inline != nil {
+		return off <= uint64(len(op.inline)) && copy(dst, op.inline[off:]) == len(dst)
+	}
+	if off > op.length || uint64(len(dst)) > op.length-off {
+		return false
+	}
+	return readMem(port.proc.cfg.Memory, &op.source, op.offset+off, dst)
+}
+
+// NextOp returns the next operation to transmit, in order, or nil. An interface
+// that was shut down still gives out what it owes.
+func (port *Port) NextOp() *Op {
+	op := port.outbox.pop()
+	if op != nil {
+		op.state = opTaken
+	}
+	return op
+}
+
+// QueuedOps returns how many operations NextOp would give.
+func (port *Port) QueuedOps() int { return port.outbox.n }
+
+// Release gives an operation back. Releasing one that Sent was not told about
+// is a programmer's mistake.
+func (port *Port) Release(op *Op) {
+	if op.state != opSent {
+		panic("portals: Release of an Op that was not sent")
+	}
+	port.outbox.recycle(op)
+}
+
+// DisableForFlowControl disables a portal table entry because the device ran
+// out of a resource of its own, such as handler contexts or packet buffer
+// (Portals 4.x §2.7; sPIN'17 §2). One PT_DISABLED event tells the owner. It has
+// no effect on an entry that is not allocated or is disabled already. An entry
+// without flow control has nobody to tell and is left alone: the result says
+// whether the entry refuses messages now.
+func (port *Port) DisableForFlowControl(index uint32) bool {
+	if port.dead || index >= uint32(len(port.pts)) || port.pts[index] == nil {
+		return false
+	}
+	p := port.pts[index]
+	if !p.disabled && p.opts&OptPTFlowCtrl != 0 {
+		port.flowControl(p, 0)
+	}
+	return p.disabled
+}
+
+// flowControl disables p and posts the one PT_DISABLED event, unless the entry
+// that could not be served disabled it.
+func (port *Port) flowControl(p *pt, entryOpts EntryOptions) {
+	p.disabled = true
+	port.trace(TraceRecord{What: TracePTDisabled, PT: p.index})
+	if entryOpts&OptMEEventFlowCtrlDisable != 0 {
+		return
+	}
+	port.postPTDisabled(p)
+}
