@@ -128,7 +128,7 @@ func TestPTDisableWaitsForEver(t *testing.T) {
 	pending.target = func(p *runtime.Proc, r *rig) error {
 		r.c.Engine().Spawn(0, "somebody else", func(sp *sim.Process) error {
 			sp.SleepUntil(30 * sim.Microsecond)
-			p.NI().Process().Abort()
+			p.Abort()
 			return nil
 		})
 		require.ErrorIs(t, d.disable(p, r), portals.ErrAborted)

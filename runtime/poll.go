@@ -23,7 +23,7 @@ const (
 // Abort, ErrArgInvalid when the queue is freed meanwhile, ErrNoInit when the interface is shut down.
 func (ni *NI) EQWait(eq portals.Handle) (portals.Event, error) {
 	for {
-		ev, _, err := ni.NI.EQPoll([]portals.Handle{eq})
+		ev, _, err := ni.core.EQPoll([]portals.Handle{eq})
 		if !errors.Is(err, portals.ErrEQEmpty) {
 			ni.looked()
 			return ev, err
@@ -38,7 +38,7 @@ func (ni *NI) EQWait(eq portals.Handle) (portals.Event, error) {
 // shut down.
 func (ni *NI) CTWait(ct portals.Handle, test uint64) (portals.CTEvent, error) {
 	for {
-		v, _, err := ni.NI.CTPoll([]portals.Handle{ct}, []uint64{test})
+		v, _, err := ni.core.CTPoll([]portals.Handle{ct}, []uint64{test})
 		if !errors.Is(err, portals.ErrCTNoneReached) {
 			ni.looked()
 			return v, err
@@ -53,7 +53,7 @@ func (ni *NI) CTWait(ct portals.Handle, test uint64) (portals.CTEvent, error) {
 func (ni *NI) EQPoll(eqs []portals.Handle, timeout sim.Time) (portals.Event, int, error) {
 	deadline := ni.proc.Now() + timeout
 	for {
-		ev, which, err := ni.NI.EQPoll(eqs)
+		ev, which, err := ni.core.EQPoll(eqs)
 		if !errors.Is(err, portals.ErrEQEmpty) || !ni.parkUntil(eqs, nil, timeout, deadline) {
 			ni.looked()
 			return ev, which, err
@@ -66,7 +66,7 @@ func (ni *NI) EQPoll(eqs []portals.Handle, timeout sim.Time) (portals.Event, int
 func (ni *NI) CTPoll(cts []portals.Handle, tests []uint64, timeout sim.Time) (portals.CTEvent, int, error) {
 	deadline := ni.proc.Now() + timeout
 	for {
-		v, which, err := ni.NI.CTPoll(cts, tests)
+		v, which, err := ni.core.CTPoll(cts, tests)
 		if !errors.Is(err, portals.ErrCTNoneReached) || !ni.parkUntil(cts, tests, timeout, deadline) {
 			ni.looked()
 			return v, which, err
@@ -78,14 +78,14 @@ func (ni *NI) CTPoll(cts []portals.Handle, tests []uint64, timeout sim.Time) (po
 // through, the handlers they run included, and their events are posted: none comes afterwards. If there were any the core has
 // then looked at the end of the last for the poll time. ErrAborted when Abort is called meanwhile; the entry stays disabled.
 func (ni *NI) PTDisable(index uint32) error {
-	if err := ni.NI.PTDisable(index); err != nil {
+	if err := ni.core.PTDisable(index); err != nil {
 		return err
 	}
-	err := ni.NI.PTIdle(index)
+	err := ni.core.PTIdle(index)
 	if err == nil {
 		return nil
 	}
-	for ; errors.Is(err, portals.ErrInUse); err = ni.NI.PTIdle(index) {
+	for ; errors.Is(err, portals.ErrInUse); err = ni.core.PTIdle(index) {
 		ni.proc.wait.ni, ni.proc.wait.index = ni, index
 		ni.proc.park(idleHandle)
 	}

@@ -184,7 +184,7 @@ func TestWaitingForWhatGoesAway(t *testing.T) {
 				require.NoError(t, ni.EQFree(eq))
 				return ni.CTFree(ct)
 			}},
-			{portals.ErrAborted, func(ni *runtime.NI, _, _ portals.Handle) error { ni.Process().Abort(); return nil }},
+			{portals.ErrAborted, func(ni *runtime.NI, _, _ portals.Handle) error { ni.Proc().Abort(); return nil }},
 			{portals.ErrNoInit, func(ni *runtime.NI, _, _ portals.Handle) error { return ni.NIFini() }},
 		} {
 			var ni *runtime.NI

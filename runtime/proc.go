@@ -102,7 +102,7 @@ func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, 
 		return nil, err
 	}
 	for _, ni := range p.nis {
-		if ni.NI == core {
+		if ni.core == core {
 			return ni, nil
 		}
 	}
@@ -110,11 +110,14 @@ func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, 
 	if err != nil {
 		return nil, err
 	}
-	ni := &NI{NI: core, port: core.Port(), proc: p, own: id, index: len(p.node.nis)}
+	ni := &NI{core: core, port: core.Port(), proc: p, own: id, index: len(p.node.nis)}
 	p.nis = append(p.nis, ni)
 	p.node.nis = append(p.node.nis, ni)
 	return ni, nil
 }
+
+// Abort (PtlAbort, Portals 4.x §3.4.3) makes every blocked and every later blocking call of the process return ErrAborted.
+func (p *Proc) Abort() { p.portals.Abort() }
 
 // changed notes an event or a count: a process that waits for it looks again.
 func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
@@ -141,89 +144,3 @@ func (p *Proc) idle(*portals.NI, uint32) {
 }
 
 func (p *Proc) interrupted(*portals.NI, portals.Handle) { p.sp.Wake() }
-
-// NI is a network interface of a process: package portals decides what its calls mean, and the calls that the NIC takes part
-// in take their time here.
-type NI struct {
-	*portals.NI
-	port  *portals.Port
-	proc  *Proc
-	own   portals.ID // physical
-	index int        // on the node
-}
-
-// Proc is the process the interface belongs to.
-func (ni *NI) Proc() *Proc { return ni.proc }
-
-// post takes the overhead o of an operation and carries it out.
-func (ni *NI) post(what string, operation func() error) error {
-	ni.proc.compute(ni.proc.node.profile.NIC.Overhead, what)
-	return operation()
-}
-
-// Put (PtlPut, Portals 4.x §3.15.2) posts a put after the overhead o.
-func (ni *NI) Put(md portals.Handle, local, length uint64, ack portals.AckReq, target portals.ID, pt uint32, bits, remote, userPtr, hdrData uint64) error {
-	return ni.post("put", func() error {
-		return ni.NI.Put(md, local, length, ack, target, pt, bits, remote, userPtr, hdrData)
-	})
-}
-
-// Get (PtlGet, Portals 4.x §3.15.3) posts a get after the overhead o.
-func (ni *NI) Get(md portals.Handle, local, length uint64, target portals.ID, pt uint32, bits, remote, userPtr uint64) error {
-	return ni.post("get", func() error { return ni.NI.Get(md, local, length, target, pt, bits, remote, userPtr) })
-}
-
-// Atomic (PtlAtomic, Portals 4.x §3.15.4) posts an atomic operation after the overhead o.
-func (ni *NI) Atomic(md portals.Handle, local, length uint64, ack portals.AckReq, target portals.ID, pt uint32,
-	bits, remote, userPtr, hdrData uint64, op portals.AtomicOp, typ portals.Datatype,
-) error {
-	return ni.post("atomic", func() error {
-		return ni.NI.Atomic(md, local, length, ack, target, pt, bits, remote, userPtr, hdrData, op, typ)
-	})
-}
-
-// FetchAtomic (PtlFetchAtomic, Portals 4.x §3.15.4) posts a fetching atomic operation after the overhead o.
-func (ni *NI) FetchAtomic(getMD portals.Handle, getLocal uint64, putMD portals.Handle, putLocal, length uint64, target portals.ID, pt uint32,
-	bits, remote, userPtr, hdrData uint64, op portals.AtomicOp, typ portals.Datatype,
-) error {
-	return ni.post("fetch-atomic", func() error {
-		return ni.NI.FetchAtomic(getMD, getLocal, putMD, putLocal, length, target, pt, bits, remote, userPtr, hdrData, op, typ)
-	})
-}
-
-// Swap (PtlSwap, Portals 4.x §3.15.4) posts a swap after the overhead o.
-func (ni *NI) Swap(getMD portals.Handle, getLocal uint64, putMD portals.Handle, putLocal, length uint64, target portals.ID, pt uint32,
-	bits, remote, userPtr, hdrData uint64, operand []byte, op portals.AtomicOp, typ portals.Datatype,
-) error {
-	return ni.post("swap", func() error {
-		return ni.NI.Swap(getMD, getLocal, putMD, putLocal, length, target, pt, bits, remote, userPtr, hdrData, operand, op, typ)
-	})
-}
-
-// SetMap (PtlSetMap, Portals 4.x §3.6.6) names the processes by rank. The nodes in it must exist.
-func (ni *NI) SetMap(mapping []portals.ID) error {
-	for rank, id := range mapping {
-		if !ni.proc.node.cluster.has(id.NID) {
-			return fmt.Errorf("%w: SetMap: rank %d is on node %d of %d", portals.ErrArgInvalid, rank, id.NID, ni.proc.node.cluster.Nodes())
-		}
-	}
-	return ni.NI.SetMap(mapping)
-}
-
-// MEAppend (PtlMEAppend, Portals 4.x §3.12.2) appends an entry; the initial state of its handlers is copied to HPU memory.
-func (ni *NI) MEAppend(pt uint32, me *portals.ME, list portals.List, userPtr uint64) (portals.Handle, error) {
-	return ni.proc.install(me.Spin, func() (portals.Handle, error) { return ni.NI.MEAppend(pt, me, list, userPtr) })
-}
-
-// TriggeredMEAppend (PtlTriggeredMEAppend, Portals 4.x §3.16.9) appends an entry once a counter reaches threshold; the initial
-// state of its handlers is copied to HPU memory now.
-func (ni *NI) TriggeredMEAppend(pt uint32, me *portals.ME, list portals.List, userPtr uint64, ct portals.Handle, threshold uint64) (portals.Handle, error) {
-	return ni.proc.install(me.Spin, func() (portals.Handle, error) {
-		return ni.NI.TriggeredMEAppend(pt, me, list, userPtr, ct, threshold)
-	})
-}
-
-// LEAppend (PtlLEAppend, Portals 4.x §3.11.2) is MEAppend for interfaces without matching.
-func (ni *NI) LEAppend(pt uint32, le *portals.LE, list portals.List, userPtr uint64) (portals.Handle, error) {
-	return ni.proc.install(le.Spin, func() (portals.Handle, error) { return ni.NI.LEAppend(pt, le, list, userPtr) })
-}

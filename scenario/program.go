@@ -175,7 +175,7 @@ func (r *run) doGet(st *rankState, x *Get, path string, at *env) error {
 	return nil
 }
 
-// doAtomic posts atomics. Package runtime gives a time to puts and gets only; the overhead o of an atomic is taken here.
+// doAtomic posts atomics.
 func (r *run) doAtomic(st *rankState, x *Atomic, path string, at *env) error {
 	g, err := r.atomic(st.proc.Rank(), path, x, at)
 	if err != nil {
@@ -184,11 +184,10 @@ func (r *run) doAtomic(st *rankState, x *Atomic, path string, at *env) error {
 	if err := r.own(st, g.src, path, &x.Fill); err != nil {
 		return err
 	}
-	ni := st.proc.NI().NI
+	ni := st.proc.NI()
 	src, n, ptr := st.addr(g.src), uint64(g.src.len), r.userPtr(path)
 	for i := range g.to {
 		a := &g.to[i]
-		st.proc.Compute(r.profile.NIC.Overhead)
 		switch {
 		case !g.fetches:
 			err = ni.Atomic(st.puts, src, n, portals.AckReq(indexOf(x.Ack)), a.id(), a.pt, a.bits, a.remote, ptr, g.hdr, g.op, g.typ)
