@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -22,7 +23,7 @@ const (
 
 // Point is one measurement to make.
 type Point struct {
-	Profile *runtime.Profile
+	Profile *profile.Profile
 	Mode    string
 	Ranks   int
 	Bytes   int // of the message

@@ -8,14 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // Every benchmark gives the same latency, the same cycles and the same counts on both WebAssembly engines.
 func TestEnginesAgreeOnEveryBenchmark(t *testing.T) {
-	for _, profile := range runtime.ProfileNames() {
-		p, err := runtime.LoadProfile(profile)
+	for _, name := range profile.Names() {
+		p, err := profile.Load(name)
 		require.NoError(t, err)
 		for _, b := range Benchmarks() {
 			for _, mode := range b.Modes {
@@ -26,7 +26,7 @@ func TestEnginesAgreeOnEveryBenchmark(t *testing.T) {
 						point.Ranks = 9
 					case hpus:
 						point.Bytes = min(bytes, 4096)
-						point.Profile, err = (&Sweep{Overrides: []string{"hpu.charge=cycles"}}).withHPUs(profile, 4, max(64, point.Bytes))
+						point.Profile, err = (&Sweep{Overrides: []string{"hpu.charge=cycles"}}).withHPUs(name, 4, max(64, point.Bytes))
 						require.NoError(t, err)
 						point.Bytes = max(64, point.Bytes)
 						point.Work = &WorkPoint{HPUs: 4, Handler: 200 * sim.Nanosecond}

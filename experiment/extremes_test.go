@@ -11,25 +11,25 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // extreme is a field of a profile with the least and the most value that the profile may have there.
 type extreme struct {
 	path  string
-	field func(p *runtime.Profile) reflect.Value
+	field func(p *profile.Profile) reflect.Value
 	ends  []reflect.Value
 }
 
 // extremesOf finds the ends of every field by asking Validate.
-func extremesOf(t *testing.T, base *runtime.Profile) (all []extreme) {
-	var walk func(typ reflect.Type, path string, at func(p *runtime.Profile) reflect.Value)
-	walk = func(typ reflect.Type, path string, at func(p *runtime.Profile) reflect.Value) {
+func extremesOf(t *testing.T, base *profile.Profile) (all []extreme) {
+	var walk func(typ reflect.Type, path string, at func(p *profile.Profile) reflect.Value)
+	walk = func(typ reflect.Type, path string, at func(p *profile.Profile) reflect.Value) {
 		for i := range typ.NumField() {
 			f := typ.Field(i)
 			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-			get := func(p *runtime.Profile) reflect.Value { return at(p).Field(i) }
+			get := func(p *profile.Profile) reflect.Value { return at(p).Field(i) }
 			x := extreme{path: path + name, field: get}
 			switch {
 			case name == "-":
@@ -50,12 +50,12 @@ func extremesOf(t *testing.T, base *runtime.Profile) (all []extreme) {
 			all = append(all, x)
 		}
 	}
-	walk(reflect.TypeFor[runtime.Profile](), "", func(p *runtime.Profile) reflect.Value { return reflect.ValueOf(p).Elem() })
+	walk(reflect.TypeFor[profile.Profile](), "", func(p *profile.Profile) reflect.Value { return reflect.ValueOf(p).Elem() })
 	return all
 }
 
 // ends searches the least and the most valid number of a field, the others being as they are.
-func ends(base *runtime.Profile, get func(*runtime.Profile) reflect.Value) []reflect.Value {
+func ends(base *profile.Profile, get func(*profile.Profile) reflect.Value) []reflect.Value {
 	valid := func(v int64) bool {
 		p := *base
 		f := get(&p)
@@ -92,14 +92,14 @@ func ends(base *runtime.Profile, get func(*runtime.Profile) reflect.Value) []ref
 }
 
 // memoryOf is what the HPUs' contexts of a profile need, bytes.
-func memoryOf(p *runtime.Profile) int64 {
+func memoryOf(p *profile.Profile) int64 {
 	return int64(p.HPU.Cores) * int64(p.HPU.Contexts) * int64(p.HPU.StackBytes+int(p.Fabric.MTU)+256)
 }
 
 // Whatever a profile may say: a run ends, with a time that contains what it must contain, or with an error that says why not; it
 // never panics, and no sum of times wraps around.
 func TestProfilesAtTheirExtremes(t *testing.T) {
-	base, err := runtime.LoadProfile("spin-int")
+	base, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	fields := extremesOf(t, base)
 	require.Greater(t, len(fields), 60)

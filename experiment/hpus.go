@@ -9,6 +9,7 @@ import (
 
 	handler "github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -66,7 +67,7 @@ const maxWorkPackets = 4096
 const leastRounds = 50
 
 // withHPUs returns the profile with another number of HPUs and packet size.
-func (s *Sweep) withHPUs(name string, cores, packet int) (*runtime.Profile, error) {
+func (s *Sweep) withHPUs(name string, cores, packet int) (*profile.Profile, error) {
 	return s.profile(name, fmt.Sprintf("hpu.cores=%d", cores), fmt.Sprintf("fabric.mtu=%d", packet))
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/spinsim/spinsim/goal/nodes"
 	"github.com/spinsim/spinsim/goal/proxy"
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -38,7 +38,7 @@ func PublishedApplications() []Application {
 
 // MatchingConfig says how the applications run.
 type MatchingConfig struct {
-	Profile    *runtime.Profile
+	Profile    *profile.Profile
 	Iterations int // of each application; its trace had more
 	Eager      int // largest message that does not wait for its receive, bytes
 	Seed       uint64
@@ -133,7 +133,7 @@ func MatchingColumns() []report.Column {
 }
 
 // publishedMatching are the numbers of the table of sPIN'17 §5.1. They are for no profile that was changed.
-func publishedMatching(p *runtime.Profile) (list []report.Published) {
+func publishedMatching(p *profile.Profile) (list []report.Published) {
 	profile := p.Name
 	if !p.Origin.Pristine() {
 		profile = notMeasured
@@ -146,7 +146,7 @@ func publishedMatching(p *runtime.Profile) (list []report.Published) {
 }
 
 // MatchingTable sets the results beside the published ones. The record says what produced them, with the profile among others.
-func MatchingTable(results []*MatchingResult, made *provenance.Record, p *runtime.Profile) (*report.Table, error) {
+func MatchingTable(results []*MatchingResult, made *provenance.Record, p *profile.Profile) (*report.Table, error) {
 	profile, err := provenance.NewProfile(p)
 	if err != nil {
 		return nil, err

@@ -10,15 +10,15 @@ import (
 
 	"github.com/spinsim/spinsim/goal/nodes"
 	"github.com/spinsim/spinsim/goal/proxy"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // Every published application has its proxy, and the share of communication that a run has is the published one.
 func TestMatchingHasThePublishedShare(t *testing.T) {
-	p, err := runtime.LoadProfile("spin-int")
+	p, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	for _, a := range PublishedApplications() {
 		require.Contains(t, proxy.Names(), a.Proxy)
@@ -41,7 +41,7 @@ func TestMatchingTableBesidePublished(t *testing.T) {
 		Host:        &nodes.Result{Max: 125 * sim.Microsecond}, Offload: &nodes.Result{Max: 100 * sim.Microsecond},
 	}}
 	for _, overrides := range [][]string{nil, {"hpu.cores=5"}} {
-		p, err := runtime.LoadProfile("spin-int", overrides...)
+		p, err := profile.Load("spin-int", overrides...)
 		require.NoError(t, err)
 		table, err := MatchingTable(results, &provenance.Record{}, p)
 		require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	bcasthandler "github.com/spinsim/spinsim/handlers/bcast"
 	pphandler "github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin"
 )
@@ -22,7 +22,7 @@ import (
 // params are the parameters of a profile under the names of sPIN'17 §4.
 type params struct {
 	*testing.T
-	p          *runtime.Profile
+	p          *profile.Profile
 	o, g       sim.Time
 	net        sim.Time // both wires and the switch between two nodes
 	mH, mP     sim.Time // matching
@@ -33,7 +33,7 @@ type params struct {
 }
 
 func load(t *testing.T, name string) *params {
-	p, err := runtime.LoadProfile(name)
+	p, err := profile.Load(name)
 	require.NoError(t, err)
 	return &params{
 		T: t, p: p, o: p.NIC.Overhead, g: p.Fabric.Gap, net: 2*p.Fabric.Wire + p.Fabric.Switch, mH: p.NIC.MatchHeader, mP: p.NIC.MatchPacket,

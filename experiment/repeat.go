@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
-	device "github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -24,18 +24,18 @@ type sweepArguments struct {
 }
 
 // profile loads a profile of the sweep: that of the record if there is one.
-func (s *Sweep) profile(name string, more ...string) (*device.Profile, error) {
+func (s *Sweep) profile(name string, more ...string) (*profile.Profile, error) {
 	more = append(slices.Clone(s.more), more...)
 	for i := range s.Recorded {
 		if s.Recorded[i].From == name {
 			return s.Recorded[i].Load(more...)
 		}
 	}
-	return device.LoadProfile(name, append(append([]string(nil), s.Overrides...), more...)...)
+	return profile.Load(name, append(append([]string(nil), s.Overrides...), more...)...)
 }
 
 // remember notes what the results are made from.
-func (s *Sweep) remember(profiles []*device.Profile) error {
+func (s *Sweep) remember(profiles []*profile.Profile) error {
 	r := &provenance.Record{Build: s.Build, Command: comparePrefix + s.Benchmark.Name, Seed: &s.Seed, Engine: s.Engine}
 	for _, p := range profiles {
 		one, err := provenance.NewProfile(p)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -15,8 +16,8 @@ import (
 // The tests of this file hold the predictions to every order between modes and profiles that sPIN'17 states (spec/spin.md §4).
 
 // latencies measures all modes of a benchmark at one point.
-func latencies(t *testing.T, b *Benchmark, profile string, ranks, bytes int) map[string]sim.Time {
-	p, err := runtime.LoadProfile(profile)
+func latencies(t *testing.T, b *Benchmark, name string, ranks, bytes int) map[string]sim.Time {
+	p, err := profile.Load(name)
 	require.NoError(t, err)
 	times := map[string]sim.Time{}
 	for _, mode := range b.Modes {
@@ -31,19 +32,19 @@ func latencies(t *testing.T, b *Benchmark, profile string, ranks, bytes int) map
 func TestPingpongShape(t *testing.T) {
 	for _, bytes := range []int{4, 64, 1024, 4096} {
 		gap := map[string]sim.Time{}
-		for _, profile := range []string{"spin-dis", "spin-int"} {
-			l := latencies(t, pingpong, profile, 2, bytes)
-			require.Less(t, l[ModeSpinStore], l[ModeP4], "%s %d B", profile, bytes)
-			require.Less(t, l[ModeSpinStream], l[ModeP4], "%s %d B", profile, bytes)
-			require.Less(t, l[ModeP4], l[ModeRDMA], "%s %d B", profile, bytes)
-			gap[profile] = l[ModeRDMA] - l[ModeSpinStream]
+		for _, name := range []string{"spin-dis", "spin-int"} {
+			l := latencies(t, pingpong, name, 2, bytes)
+			require.Less(t, l[ModeSpinStore], l[ModeP4], "%s %d B", name, bytes)
+			require.Less(t, l[ModeSpinStream], l[ModeP4], "%s %d B", name, bytes)
+			require.Less(t, l[ModeP4], l[ModeRDMA], "%s %d B", name, bytes)
+			gap[name] = l[ModeRDMA] - l[ModeSpinStream]
 		}
 		require.Greater(t, gap["spin-dis"], gap["spin-int"], "%d B", bytes)
 	}
-	for _, profile := range []string{"spin-dis", "spin-int"} {
-		l := latencies(t, pingpong, profile, 2, 256<<10)
+	for _, name := range []string{"spin-dis", "spin-int"} {
+		l := latencies(t, pingpong, name, 2, 256<<10)
 		for _, mode := range []string{ModeRDMA, ModeP4, ModeSpinStore} {
-			require.Less(t, l[ModeSpinStream], l[mode], "%s", profile)
+			require.Less(t, l[ModeSpinStream], l[mode], "%s", name)
 		}
 	}
 }
@@ -51,12 +52,12 @@ func TestPingpongShape(t *testing.T) {
 // sPIN'17 §4.2: "Small messages: sPIN slower than RDMA, most of all for dis; large messages: sPIN faster".
 func TestAccumulateShape(t *testing.T) {
 	loss := map[string]sim.Time{}
-	for _, profile := range []string{"spin-dis", "spin-int"} {
-		small := latencies(t, accumulate, profile, 2, 64)
-		loss[profile] = small[ModeSpinStream] - small[ModeRDMA]
-		require.Positive(t, loss[profile])
-		large := latencies(t, accumulate, profile, 2, 256<<10)
-		require.Less(t, large[ModeSpinStream], large[ModeRDMA], profile)
+	for _, name := range []string{"spin-dis", "spin-int"} {
+		small := latencies(t, accumulate, name, 2, 64)
+		loss[name] = small[ModeSpinStream] - small[ModeRDMA]
+		require.Positive(t, loss[name])
+		large := latencies(t, accumulate, name, 2, 256<<10)
+		require.Less(t, large[ModeSpinStream], large[ModeRDMA], name)
 	}
 	require.Greater(t, loss["spin-dis"], loss["spin-int"])
 }
@@ -118,8 +119,8 @@ func TestHPUsShape(t *testing.T) {
 // sPIN'17 §4, LogGP: long messages, one behind the other, are limited by the link, G per byte.
 func TestLongMessagesReachTheLinkRate(t *testing.T) {
 	const bytes, window = 4 << 20, 8
-	for _, profile := range []string{"spin-dis", "spin-int"} {
-		p, err := runtime.LoadProfile(profile)
+	for _, name := range []string{"spin-dis", "spin-int"} {
+		p, err := profile.Load(name)
 		require.NoError(t, err)
 		c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2})
 		require.NoError(t, err)

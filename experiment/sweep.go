@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	device "github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -44,7 +46,7 @@ func (s *Sweep) Points() ([]*Point, error) {
 		return nil, err
 	}
 	var points []*Point
-	var profiles []*device.Profile
+	var profiles []*profile.Profile
 	for _, name := range s.Profiles {
 		p, err := s.profile(name)
 		if err != nil {
@@ -54,8 +56,8 @@ func (s *Sweep) Points() ([]*Point, error) {
 			return nil, fmt.Errorf("profile %s: fabric.mtu: %d, %s needs a multiple of %d bytes", name, p.Fabric.MTU, s.Benchmark.Name, u)
 		}
 		profiles = append(profiles, p)
-		if s.Benchmark == hpus && p.HPU.Charge == device.ChargeNothing {
-			return nil, fmt.Errorf("profile %s: hpu.charge: %s, hpus measures handlers that take time; --set hpu.charge=%s", name, p.HPU.Charge, device.ChargeCycles)
+		if s.Benchmark == hpus && p.HPU.Charge == nic.ChargeNothing {
+			return nil, fmt.Errorf("profile %s: hpu.charge: %s, hpus measures handlers that take time; --set hpu.charge=%s", name, p.HPU.Charge, nic.ChargeCycles)
 		}
 		for _, size := range s.Sizes {
 			for _, ranks := range s.Ranks {
@@ -80,7 +82,7 @@ func (s *Sweep) Points() ([]*Point, error) {
 }
 
 // variants are the points that differ in mode, or in what benchmark hpus varies.
-func (s *Sweep) variants(profile string, base Point) (points []*Point, err error) {
+func (s *Sweep) variants(name string, base Point) (points []*Point, err error) {
 	if s.Benchmark != hpus {
 		for _, mode := range s.Modes {
 			p := base
@@ -91,7 +93,7 @@ func (s *Sweep) variants(profile string, base Point) (points []*Point, err error
 	}
 	for _, cores := range s.HPUs {
 		p := base
-		if p.Profile, err = s.withHPUs(profile, cores, base.Bytes); err != nil {
+		if p.Profile, err = s.withHPUs(name, cores, base.Bytes); err != nil {
 			return nil, err
 		}
 		for _, t := range s.Times {

@@ -3,9 +3,9 @@ package experiment
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -57,7 +57,7 @@ func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 	t := report.New(append(columns, provenance.Columns()...)...)
 	t.Title = s.Benchmark.Name + ": " + s.Benchmark.Short
 	t.Origin = s.record
-	recorded := make(map[*runtime.Profile]*provenance.Profile)
+	recorded := make(map[*profile.Profile]*provenance.Profile)
 	for _, r := range results {
 		p := r.Point.Profile
 		if recorded[p] == nil {
@@ -127,7 +127,7 @@ func saved(results []*Result, r *Result, mode string) any {
 	return 1 - float64(r.Latency)/float64(base.Latency)
 }
 
-func find(results []*Result, p *runtime.Profile, mode string, ranks, bytes int) *Result {
+func find(results []*Result, p *profile.Profile, mode string, ranks, bytes int) *Result {
 	for _, r := range results {
 		if q := r.Point; q.Mode == mode && q.Profile.Name == p.Name && q.Ranks == ranks && q.Bytes == bytes {
 			return r
@@ -156,10 +156,10 @@ func (s *Sweep) Answer(results []*Result) []string {
 				continue
 			}
 			if best == base {
-				lines = append(lines, fmt.Sprintf("%s, %d ranks, %v: rdma is the fastest, %s.", name, last.Point.Ranks, runtime.Size(bytes), short(base.Latency)))
+				lines = append(lines, fmt.Sprintf("%s, %d ranks, %v: rdma is the fastest, %s.", name, last.Point.Ranks, sim.Size(bytes), short(base.Latency)))
 				continue
 			}
-			lines = append(lines, fmt.Sprintf("%s, %d ranks, %v: %s takes %s, rdma %s: %.2f times as fast.", name, last.Point.Ranks, runtime.Size(bytes),
+			lines = append(lines, fmt.Sprintf("%s, %d ranks, %v: %s takes %s, rdma %s: %.2f times as fast.", name, last.Point.Ranks, sim.Size(bytes),
 				best.Point.Mode, short(best.Latency), short(base.Latency), float64(base.Latency)/float64(best.Latency)))
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -25,7 +25,7 @@ type Waterfall struct {
 // WaterfallStep is the device after one more group of parameters has been changed. The first step is the device before any.
 type WaterfallStep struct {
 	Group   string
-	Changes []runtime.Difference
+	Changes []profile.Difference
 	Points  []*Point
 	Results []*Result // in the order of Points, set by Run
 }
@@ -70,15 +70,15 @@ func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
 	if err != nil {
 		return nil, err
 	}
-	changes, err := runtime.Differences(a, b)
+	changes, err := profile.Diff(a, b)
 	if err != nil {
 		return nil, err
 	}
 	w := &Waterfall{From: from, To: to, Record: ends.record, sweep: s, Steps: []WaterfallStep{{Group: from}}}
 	changes = slices.DeleteFunc(changes, s.fixes)
 	for _, g := range groups {
-		var these []runtime.Difference
-		changes = slices.DeleteFunc(changes, func(d runtime.Difference) bool {
+		var these []profile.Difference
+		changes = slices.DeleteFunc(changes, func(d profile.Difference) bool {
 			belongs := slices.ContainsFunc(g.fields, func(f string) bool {
 				return d.Path == f || strings.HasSuffix(f, ".") && strings.HasPrefix(d.Path, f)
 			})
@@ -92,13 +92,13 @@ func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
 		}
 	}
 	for _, d := range changes {
-		w.Steps = append(w.Steps, WaterfallStep{Group: d.Path, Changes: []runtime.Difference{d}})
+		w.Steps = append(w.Steps, WaterfallStep{Group: d.Path, Changes: []profile.Difference{d}})
 	}
 	return w, w.plan()
 }
 
 // fixes reports whether the sweep itself decides a field.
-func (s *Sweep) fixes(d runtime.Difference) bool {
+func (s *Sweep) fixes(d profile.Difference) bool {
 	if s.Benchmark == hpus && (d.Path == "hpu.cores" || d.Path == "fabric.mtu") {
 		return true
 	}

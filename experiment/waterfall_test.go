@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -49,15 +50,15 @@ func TestProfileOfTheAuthorsSimulator(t *testing.T) {
 
 // sPIN'17 §4.4: store-and-forward is always within 5% of streaming for single packets and of Portals 4 for longer messages.
 func TestStoreAndForwardIsWithinFivePercent(t *testing.T) {
-	for _, profile := range []string{"spin-dis", "spin-int", "spin-dis-sc17", "spin-int-sc17"} {
+	for _, name := range []string{"spin-dis", "spin-int", "spin-dis-sc17", "spin-int-sc17"} {
 		for _, ranks := range []int{4, 64, 256} {
 			for _, bytes := range []int{1, 8, 4096} {
-				l := latencies(t, bcastBenchmark, profile, ranks, bytes)
-				require.InEpsilon(t, l[ModeSpinStream].Nanoseconds(), l[ModeSpinStore].Nanoseconds(), 0.05, "%s, %d ranks, %d B", profile, ranks, bytes)
+				l := latencies(t, bcastBenchmark, name, ranks, bytes)
+				require.InEpsilon(t, l[ModeSpinStream].Nanoseconds(), l[ModeSpinStore].Nanoseconds(), 0.05, "%s, %d ranks, %d B", name, ranks, bytes)
 			}
 			for _, bytes := range []int{8192, 64 << 10} {
-				l := latencies(t, bcastBenchmark, profile, ranks, bytes)
-				require.InEpsilon(t, l[ModeP4].Nanoseconds(), l[ModeSpinStore].Nanoseconds(), 0.05, "%s, %d ranks, %d B", profile, ranks, bytes)
+				l := latencies(t, bcastBenchmark, name, ranks, bytes)
+				require.InEpsilon(t, l[ModeP4].Nanoseconds(), l[ModeSpinStore].Nanoseconds(), 0.05, "%s, %d ranks, %d B", name, ranks, bytes)
 			}
 		}
 	}
@@ -67,8 +68,8 @@ func TestStoreAndForwardIsWithinFivePercent(t *testing.T) {
 // 8.7 GiB/s of sPIN'17 §5.2.
 func TestCopyRateGivesThePublishedUnpacking(t *testing.T) {
 	const bytes = 4 << 20
-	for _, profile := range []string{"spin-dis", "spin-int"} {
-		p, err := runtime.LoadProfile(profile)
+	for _, name := range []string{"spin-dis", "spin-int"} {
+		p, err := profile.Load(name)
 		require.NoError(t, err)
 		c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2})
 		require.NoError(t, err)
@@ -95,7 +96,7 @@ func TestCopyRateGivesThePublishedUnpacking(t *testing.T) {
 		}))
 		require.NoError(t, c.Run(context.Background()))
 		require.NoError(t, c.Close())
-		require.InEpsilon(t, 8.7, bytes/took.Seconds()/(1<<30), 0.005, profile)
+		require.InEpsilon(t, 8.7, bytes/took.Seconds()/(1<<30), 0.005, name)
 	}
 }
 
@@ -144,7 +145,7 @@ func TestWaterfallLeadsFromOneProfileToTheOther(t *testing.T) {
 					require.Equal(t, last.Results[i].Latency, sum)
 				}
 			}
-			left, err := runtime.Differences(last.Points[0].Profile, points[n].Profile)
+			left, err := profile.Diff(last.Points[0].Profile, points[n].Profile)
 			require.NoError(t, err)
 			require.Empty(t, left, "%s %v", b.Name, way)
 			seen := map[string]bool{}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -15,7 +16,7 @@ import (
 // Config says what to run.
 type Config struct {
 	Module  Module
-	Profile *runtime.Profile
+	Profile *profile.Profile
 	Engine  string // "wazero" (also the empty string) or "wasmtime"
 	// Header, Payload and Completion are the exports that handle messages; "": the export of that name if there is one;
 	// "-": none.

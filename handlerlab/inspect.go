@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 )
 
 // Inspection is what a device knows of a module before it runs. Its JSON form is what "spinsim handler inspect --format json"
@@ -104,7 +104,7 @@ type Budget struct {
 
 // Inspect looks at a module as a device of the profile would. A module that is rejected is no error: the reasons are in the
 // result. HPUMemory is the size for the memory map, bytes.
-func Inspect(m Module, p *runtime.Profile, hpuMemory int) *Inspection {
+func Inspect(m Module, p *profile.Profile, hpuMemory int) *Inspection {
 	in := &Inspection{
 		Module: m.Name, Bytes: len(m.Wasm), Profile: p.Name,
 		Budget: Budget{p.HPU.MaxCycles, p.HPU.MaxCyclesPerByte, Nanoseconds(p.HPU.Clock.Cycles(1000))},
@@ -120,7 +120,7 @@ func Inspect(m Module, p *runtime.Profile, hpuMemory int) *Inspection {
 	return in
 }
 
-func (in *Inspection) describe(m *hpu.Module, p *runtime.Profile, hpuMemory int) {
+func (in *Inspection) describe(m *hpu.Module, p *profile.Profile, hpuMemory int) {
 	sizes := m.Sizes()
 	in.Limits = []LimitUse{
 		{"code section, bytes", "hpu.max_code_bytes", int64(sizes.CodeBytes), int64(p.HPU.MaxCodeBytes)},

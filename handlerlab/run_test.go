@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -20,7 +20,7 @@ func start(t *testing.T, payload string) *Config {
 	t.Helper()
 	m, err := Open("testdata/actions.wasm")
 	require.NoError(t, err)
-	p, err := runtime.LoadProfile("spin-dis")
+	p, err := profile.Load("spin-dis")
 	require.NoError(t, err)
 	return &Config{
 		Module: m, Profile: p, Payload: payload, Messages: []Message{{Source: 1, Data: []byte("12345678")}},
@@ -302,7 +302,7 @@ func read(t *testing.T, name string) []byte {
 func TestInspect(t *testing.T) {
 	m, err := Open("testdata/actions.wasm")
 	require.NoError(t, err)
-	p, err := runtime.LoadProfile("spin-dis")
+	p, err := profile.Load("spin-dis")
 	require.NoError(t, err)
 	in := Inspect(m, p, 4096)
 	require.NoError(t, in.Err())

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	input "github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // Format is the layout of a state: the types of its fields, without gaps.
@@ -181,7 +181,7 @@ func ParseState(s string, f Format) (State, error) {
 
 // ParseMemory reads a size of memory, such as 4096 or 64KiB, below 4 GiB.
 func ParseMemory(s string) (int, error) {
-	n, err := runtime.ParseSize(s)
+	n, err := sim.ParseSize(s)
 	if err == nil && n > math.MaxUint32 {
 		err = fmt.Errorf("%s, expected less than 4 GiB", s)
 	}
@@ -199,7 +199,7 @@ func HostMemory(size, file string) ([]byte, error) {
 		return nil, err
 	}
 	if n > maxHostMemory {
-		return nil, fmt.Errorf("%s, expected at most %v", size, runtime.Size(maxHostMemory))
+		return nil, fmt.Errorf("%s, expected at most %v", size, sim.Size(maxHostMemory))
 	}
 	var content []byte
 	if file != "" {

@@ -74,12 +74,12 @@ func TestStreamTakesWholeLines(t *testing.T) {
 	s := Spec{
 		Cores: 1, MemoryLatency: 51 * sim.Nanosecond, LineBytes: 64, CoreBandwidth: sim.NewRate(1000, 22), CopyChunk: 4096, Poll: 1, Match: 1,
 	}
-	require.NoError(t, s.Validate("host"))
+	require.NoError(t, s.Validate())
 	require.Equal(t, sim.Time(186_182), s.StreamTime(4096))
 	require.Equal(t, sim.Time(2909), s.StreamTime(1), "a part of a line is a line")
 	require.Zero(t, s.StreamTime(0))
 	s.Cores, s.CopyChunk = 0, 8
-	err := s.Validate("host")
-	require.ErrorContains(t, err, "host.cores: 0, expected 1 to 4096")
-	require.ErrorContains(t, err, "host.copy_chunk: 8, expected 64 to 1048576")
+	err := s.Validate()
+	require.ErrorContains(t, err, "cores: 0, expected 1 to 4096")
+	require.ErrorContains(t, err, "copy_chunk: 8, expected 64 to 1048576")
 }

@@ -1,21 +1,20 @@
 package host
 
 import (
-	"errors"
-	"fmt"
-
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // Bounds of a Spec: far beyond any node, and such that no sum of times overflows.
 const (
-	maxTime  = sim.Second
+	maxTime  = sim.Second // of every latency
 	maxCores = 4096
 	maxLine  = 1 << 16
 	maxChunk = 1 << 20
 )
 
-// Spec describes the processor and memory of a node. Every value comes from a profile.
+// Spec describes the processor and memory of a node. It is the host section of a profile, where each value's source stands; there are
+// no defaults.
 type Spec struct {
 	// Cores is the number of processor cores, 1 to 4096.
 	Cores int `yaml:"cores"`
@@ -36,35 +35,18 @@ type Spec struct {
 	CopyChunk int `yaml:"copy_chunk" unit:"B"`
 }
 
-// Validate checks ranges and returns every violation, each with the field's path below prefix.
-func (s *Spec) Validate(prefix string) error {
-	var errs []error
-	wrong := func(field string, v, least, most any) {
-		errs = append(errs, fmt.Errorf("%s.%s: %v, expected %v to %v", prefix, field, v, least, most))
-	}
-	count := func(field string, v, least, most int) {
-		if v < least || v > most {
-			wrong(field, v, least, most)
-		}
-	}
-	time := func(field string, v, least sim.Time) {
-		if v < least || v > maxTime {
-			wrong(field, v, least, maxTime)
-		}
-	}
-	count("cores", s.Cores, 1, maxCores)
-	time("poll", s.Poll, 0)
-	time("match", s.Match, 0)
-	time("memory_latency", s.MemoryLatency, 1)
-	if err := s.MemoryBandwidth.Check(); err != nil {
-		errs = append(errs, fmt.Errorf("%s.memory_bandwidth: %w", prefix, err))
-	}
-	count("line_bytes", s.LineBytes, 1, maxLine)
-	if err := s.CoreBandwidth.Check(); err != nil {
-		errs = append(errs, fmt.Errorf("%s.core_bandwidth: %w", prefix, err))
-	}
-	count("copy_chunk", s.CopyChunk, max(1, s.LineBytes), maxChunk)
-	return errors.Join(errs...)
+// Validate returns every violation, each with the field's name in a profile.
+func (s *Spec) Validate() error {
+	var wrong fields.Errors
+	fields.Between(&wrong, "cores", s.Cores, 1, maxCores)
+	fields.Between(&wrong, "poll", s.Poll, 0, maxTime)
+	fields.Between(&wrong, "match", s.Match, 0, maxTime)
+	fields.Between(&wrong, "memory_latency", s.MemoryLatency, 1, maxTime)
+	wrong.Add("memory_bandwidth", s.MemoryBandwidth.Check())
+	fields.Between(&wrong, "line_bytes", s.LineBytes, 1, maxLine)
+	wrong.Add("core_bandwidth", s.CoreBandwidth.Check())
+	fields.Between(&wrong, "copy_chunk", s.CopyChunk, max(1, s.LineBytes), maxChunk)
+	return wrong.Join()
 }
 
 // StreamTime is how long one core needs at least to read and write n bytes in sequence: whole lines at CoreBandwidth.

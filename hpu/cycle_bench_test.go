@@ -13,7 +13,7 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 )
 
 // nanosecondsPerCycle is what a cycle of a handler's budget may take on the machine of README.md, whatever the handler does. So a
@@ -373,9 +373,9 @@ func BenchmarkCycle(b *testing.B) {
 	e, err := hpu.NewEngine("wazero")
 	require.NoError(b, err)
 	defer func() { require.NoError(b, e.Close()) }()
-	for _, costs := range runtime.CostNames() {
+	for _, costs := range profile.CostNames() {
 		b.Run(costs, func(b *testing.B) {
-			profile, err := runtime.LoadProfile("spin-int", "hpu.costs="+costs)
+			device, err := profile.Load("spin-int", "hpu.costs="+costs)
 			require.NoError(b, err)
 			type result struct {
 				name string
@@ -385,7 +385,7 @@ func BenchmarkCycle(b *testing.B) {
 			for b.Loop() {
 				all = all[:0]
 				for _, p := range slices.Concat(instructions(), structures(), imports()) {
-					all = append(all, result{p.name, p.took(b, e, profile.Device())})
+					all = append(all, result{p.name, p.took(b, e, device.Device())})
 				}
 			}
 			slices.SortFunc(all, func(x, y result) int { return cmp.Compare(y.ns, x.ns) })

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // newWorld returns a world of ranks on a small network with packets of 512 B.
 func newWorld(t testing.TB, ranks int, o mpi.Options, cfg runtime.Config, overrides ...string) *mpi.World {
-	p, err := runtime.LoadProfile("spin-int", append(overrides, "fabric.mtu=512")...)
+	p, err := profile.Load("spin-int", append(overrides, "fabric.mtu=512")...)
 	require.NoError(t, err)
 	cfg.Profile, cfg.Nodes = p, ranks
 	c, err := runtime.NewCluster(cfg)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -68,7 +68,7 @@ const shortHash = 12
 func Short(hash string) string { return hash[:min(shortHash, len(hash))] }
 
 // NewProfile records a profile.
-func NewProfile(p *runtime.Profile) (Profile, error) {
+func NewProfile(p *profile.Profile) (Profile, error) {
 	content, err := p.Content()
 	return Profile{
 		Name: p.Name, From: p.Origin.Name, Embedded: p.Origin.Embedded, Overrides: p.Origin.Overrides, SHA256: Hash(content), Content: content,
@@ -76,10 +76,10 @@ func NewProfile(p *runtime.Profile) (Profile, error) {
 }
 
 // Load makes the profile that was recorded, with more overrides. Its origin is the recorded one.
-func (p *Profile) Load(more ...string) (*runtime.Profile, error) {
-	loaded, err := runtime.ParseProfile("recorded as "+p.From, p.Content, more...)
+func (p *Profile) Load(more ...string) (*profile.Profile, error) {
+	loaded, err := profile.Parse("recorded as "+p.From, p.Content, more...)
 	if err == nil {
-		loaded.Origin = runtime.Origin{Name: p.From, Embedded: p.Embedded, Overrides: append(append([]string(nil), p.Overrides...), more...)}
+		loaded.Origin = profile.Origin{Name: p.From, Embedded: p.Embedded, Overrides: append(append([]string(nil), p.Overrides...), more...)}
 	}
 	return loaded, err
 }
@@ -101,7 +101,7 @@ func (p *Profile) Verify() error {
 	if !p.Embedded {
 		return nil
 	}
-	now, err := runtime.LoadProfile(p.From, p.Overrides...)
+	now, err := profile.Load(p.From, p.Overrides...)
 	if err != nil {
 		return err
 	}

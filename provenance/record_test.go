@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 )
 
 func TestBuilds(t *testing.T) {
@@ -43,7 +43,7 @@ func TestBuilds(t *testing.T) {
 
 // A record gives the profile back as it was, and knows when somebody has changed it.
 func TestRecordedProfile(t *testing.T) {
-	p, err := runtime.LoadProfile("spin-int", "hpu.cores=8", "dma.latency=1ns")
+	p, err := profile.Load("spin-int", "hpu.cores=8", "dma.latency=1ns")
 	require.NoError(t, err)
 	rec, err := NewProfile(p)
 	require.NoError(t, err)
@@ -132,13 +132,13 @@ func TestUnknownArguments(t *testing.T) {
 
 // A profile that says it is one of spinsim's is: by name, overrides and every value.
 func TestEmbeddedProfilesAreVerified(t *testing.T) {
-	p, err := runtime.LoadProfile("spin-int", "hpu.cores=8")
+	p, err := profile.Load("spin-int", "hpu.cores=8")
 	require.NoError(t, err)
 	recorded, err := NewProfile(p)
 	require.NoError(t, err)
 	require.NoError(t, recorded.Verify())
 
-	other, err := runtime.LoadProfile("spin-int", "hpu.cores=9")
+	other, err := profile.Load("spin-int", "hpu.cores=9")
 	require.NoError(t, err)
 	forged, err := NewProfile(other)
 	require.NoError(t, err)

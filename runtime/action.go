@@ -33,7 +33,7 @@ func (b *blockedOn) String() string { return "the result of " + b.op.String() }
 func (d *actions) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 	n := d.n
 	r := &n.hpus.runs[c.Index()]
-	at := r.start + n.profile.HPU.time(a.Cycles-r.charged)
+	at := r.start + n.profile.HPU.Time(a.Cycles-r.charged)
 	switch a.Op {
 	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB:
 		return n.startDMA(r, a, at), false

@@ -9,6 +9,7 @@ import (
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin"
@@ -24,7 +25,7 @@ type stream struct {
 }
 
 func newStream(tb testing.TB, packets int) *stream {
-	p, err := runtime.LoadProfile("spin-int", "fabric.kind=crossbar", "fabric.radix=0", "fabric.mtu=256", "hpu.cores=32")
+	p, err := profile.Load("spin-int", "fabric.kind=crossbar", "fabric.radix=0", "fabric.mtu=256", "hpu.cores=32")
 	require.NoError(tb, err)
 	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2})
 	require.NoError(tb, err)

@@ -9,13 +9,14 @@ import (
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // Config says what to simulate.
 type Config struct {
-	// Profile describes the nodes and the network; see LoadProfile.
-	Profile *Profile
+	// Profile describes the nodes and the network; see profile.Load.
+	Profile *profile.Profile
 	// Nodes is the number of nodes, at least 1.
 	Nodes int
 	// Fabric makes the network of nodes 0 to nodes-1, whose events it gives to eng; nil: fabric.New. One's own topology goes to
@@ -47,7 +48,7 @@ type Config struct {
 
 // Cluster is one simulation: nodes on a fabric, and the host programs that run on them.
 type Cluster struct {
-	profile  *Profile
+	profile  *profile.Profile
 	engine   *sim.Engine
 	fabric   fabric.Fabric
 	executor hpu.Engine
@@ -197,7 +198,7 @@ func (c *Cluster) RunUntil(t sim.Time) error { return c.engine.RunUntil(t) }
 func (c *Cluster) Engine() *sim.Engine { return c.engine }
 
 // Profile is what the cluster was built from.
-func (c *Cluster) Profile() *Profile { return c.profile }
+func (c *Cluster) Profile() *profile.Profile { return c.profile }
 
 // Fabric is the network.
 func (c *Cluster) Fabric() fabric.Fabric { return c.fabric }
@@ -245,12 +246,6 @@ func (c *Cluster) Waiting(report func(sim.Waiting)) {
 // The error, a *hpu.LoadError, names module, function, offset and cause.
 func (c *Cluster) LoadModule(name string, wasm []byte) (*hpu.Module, error) {
 	return hpu.Load(name, wasm, c.profile.Device())
-}
-
-// CheckModule says why a device of this profile would reject a handler module; nil: it would not.
-func (p *Profile) CheckModule(name string, wasm []byte) error {
-	_, err := hpu.Load(name, wasm, p.Device())
-	return err
 }
 
 func (c *Cluster) nextFlow() uint64 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -49,7 +50,7 @@ func (h *history) Trace(ni *portals.NI, r *portals.TraceRecord) {
 
 // mill runs the crowd and returns everything that can be seen of it.
 func mill(t *testing.T, tracer sim.Tracer, watch func(*runtime.HandlerStep)) string {
-	p, err := runtime.LoadProfile("spin-int", "fabric.mtu=256", "hpu.cores=2", "nic.packet_buffer=2048", "nic.egress_packets=2")
+	p, err := profile.Load("spin-int", "fabric.mtu=256", "hpu.cores=2", "nic.packet_buffer=2048", "nic.egress_packets=2")
 	require.NoError(t, err)
 	sum := fnv.New64a()
 	h := &history{sum: sum}

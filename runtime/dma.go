@@ -10,7 +10,7 @@ import (
 type dma struct {
 	latency sim.Time
 	rate    sim.Rate
-	bare    bool         // ChargeLatency
+	bare    bool         // host.ChargeLatency
 	reads   *host.Server // the resource that data towards the NIC takes
 	writes  *host.Server // the resource that data towards memory takes
 	own     [2]host.Server
@@ -18,9 +18,9 @@ type dma struct {
 	bytes   int64    // moved so far, both directions
 }
 
-func (d *dma) init(spec *DMASpec, memory *host.Server) {
+func (d *dma) init(spec *host.BusSpec, memory *host.Server) {
 	d.latency, d.rate = spec.Latency, spec.Bandwidth
-	d.bare = spec.Charge == ChargeLatency
+	d.bare = spec.Charge == host.ChargeLatency
 	d.reads, d.writes = &d.own[0], &d.own[0]
 	if spec.FullDuplex {
 		d.writes = &d.own[1]

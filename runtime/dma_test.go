@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -61,7 +62,7 @@ func TestBlockingDMA(t *testing.T) {
 		{"add half outside", do(hpu.OpDMAFAdd, 1, extraBytes-4, 5, scratch2), hpu.Denied, 0, 0},
 		{"add at an odd offset", do(hpu.OpDMAFAdd, 1, 1, 5, scratch2), hpu.Invalid, 0, 0},
 	} {
-		for _, until := range []string{runtime.Initiated, runtime.Landed} {
+		for _, until := range []string{nic.Initiated, nic.Landed} {
 			t.Run(c.name+" "+until, func(t *testing.T) {
 				eachProfile(t, func(t *testing.T, profile string) {
 					r := conduct(t, setup{profile: profile, overrides: []string{"hpu.dma_write=" + until}, header: []rec{c.act, end(hpu.Proceed)}, length: 0, target: func(_ *runtime.Proc, r *rig) error {
@@ -76,7 +77,7 @@ func TestBlockingDMA(t *testing.T) {
 					op := hpu.Op(c.act.op)
 					asked, answered := r.stepsOf(runtime.StepActed, op)[0], r.stepsOf(runtime.StepAnswered, op)[0]
 					took := sim.Time(0)
-					if c.trips > 0 && (op != hpu.OpDMAToHost || until == runtime.Landed) {
+					if c.trips > 0 && (op != hpu.OpDMAToHost || until == nic.Landed) {
 						took = sim.Time(c.trips)*r.prof.DMA.Latency + r.prof.DMA.Bandwidth.Time(c.bytes)
 					}
 					require.Equal(t, took, answered.At-asked.At)
@@ -91,7 +92,7 @@ func TestBlockingDMA(t *testing.T) {
 // whatever the handler waits for. A handler that goes on working sends the record when it ends.
 func TestRecordCrossesWithTheData(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
-		for _, until := range []string{runtime.Initiated, runtime.Landed} {
+		for _, until := range []string{nic.Initiated, nic.Landed} {
 			for _, work := range []bool{false, true} {
 				payload := []rec{do(hpu.OpDMAToHost, 0, 0, scratch, 3000)}
 				if work { // a read keeps the handler for more than the write takes to land
@@ -105,7 +106,7 @@ func TestRecordCrossesWithTheData(t *testing.T) {
 				lands := wrote + r.prof.DMA.Latency + r.prof.DMA.Bandwidth.Time(3000)
 				ended := r.stepsOf(runtime.StepEnded, hpu.OpNone)[0].At
 				want := max(lands, ended+r.prof.DMA.Latency)
-				if until == runtime.Landed && !work {
+				if until == nic.Landed && !work {
 					require.Equal(t, r.stepsOf(runtime.StepAnswered, hpu.OpDMAToHost)[0].At, lands)
 					want = ended
 				}

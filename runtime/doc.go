@@ -13,5 +13,7 @@
 //	deposit.go   packets without handlers go to host memory by DMA          (one DMA latency)
 //	             then events, counters and acknowledgements follow
 //
+// Package profile holds every time and count of it; packages host and nic define their parts of a profile.
+//
 // A Cluster is a simulation: an engine, a fabric, nodes, and the programs that run on them.
 package runtime

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -129,7 +130,7 @@ type storm struct {
 }
 
 func (s *storm) run(t require.TestingT) {
-	p, err := runtime.LoadProfile("spin-int", append([]string{"fabric.mtu=256", "hpu.cores=2", "hpu.contexts=2"}, s.overrides...)...)
+	p, err := profile.Load("spin-int", append([]string{"fabric.mtu=256", "hpu.cores=2", "hpu.contexts=2"}, s.overrides...)...)
 	require.NoError(t, err)
 	s.delivered, s.partly, s.told, s.accepted = map[uint64]int{}, map[uint64]int{}, map[uint64]int{}, map[uint64]int{}
 	s.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: s.senders + 1, Engine: labEngine})

@@ -70,7 +70,7 @@ func (n *Node) resumeRun(r *run) {
 // segmentRan books the core for the segment that has just been executed.
 func (n *Node) segmentRan(r *run, s hpu.Status) {
 	r.status = s
-	end := r.start + n.profile.HPU.time(r.ctx.Cycles()-r.charged)
+	end := r.start + n.profile.HPU.Time(r.ctx.Cycles()-r.charged)
 	n.trace.segment(r, n.hpus.perCore, end)
 	n.post(end, kindSegmentEnd, uint64(r.index), nil)
 }

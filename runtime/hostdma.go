@@ -5,6 +5,7 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -207,7 +208,7 @@ func (n *Node) writeDMA(o *dmaOp) {
 		o.run.task.m.rx.lands = landed
 	}
 	n.trace.transfer(&n.dma, true, o.flow, landed-n.dma.latency, o.length)
-	if o.handle == noHandle && n.profile.HPU.DMAWrite == Initiated {
+	if o.handle == noHandle && n.profile.HPU.DMAWrite == nic.Initiated {
 		if begun > now {
 			n.post(begun, kindDMA, dmaBegun, o)
 		} else {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -98,7 +99,7 @@ func alone(name string, module func() ([]byte, error)) suspect {
 
 // commit runs a suspect; nil is an innocent entry without handlers.
 func commit(t *testing.T, s suspect) *crime {
-	p, err := runtime.LoadProfile("spin-dis", "hpu.max_cycles=20000", "hpu.max_cycles_per_byte=0", "hpu.dma_bytes=8KiB", "hpu.waiting_handlers=8",
+	p, err := profile.Load("spin-dis", "hpu.max_cycles=20000", "hpu.max_cycles_per_byte=0", "hpu.dma_bytes=8KiB", "hpu.waiting_handlers=8",
 		"hpu.node_memory=1MiB")
 	require.NoError(t, err)
 	k := &crime{}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -158,7 +159,7 @@ type load struct {
 }
 
 // devices are the variants of the device that programs are drawn for.
-var devices = sync.OnceValue(func() (all []*runtime.Profile) {
+var devices = sync.OnceValue(func() (all []*profile.Profile) {
 	for _, name := range profiles {
 		for _, overrides := range [][]string{
 			nil,
@@ -172,7 +173,7 @@ var devices = sync.OnceValue(func() (all []*runtime.Profile) {
 			{"hpu.dma_write=landed"},
 			{"dma.charge=latency"},
 		} {
-			p, err := runtime.LoadProfile(name, append(overrides, "fabric.mtu=64", "hpu.dma_handles=16")...)
+			p, err := profile.Load(name, append(overrides, "fabric.mtu=64", "hpu.dma_handles=16")...)
 			if err != nil {
 				panic(err)
 			}

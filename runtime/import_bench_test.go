@@ -14,6 +14,7 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -120,7 +121,7 @@ func BenchmarkImports(b *testing.B) {
 
 // callImports sends a message to an entry with a handler and returns how long that took, and the handler's cycles.
 func callImports(b *testing.B, binary []byte) (time.Duration, int64) {
-	p, err := runtime.LoadProfile("spin-int", "hpu.max_cycles=900000000", "fabric.kind=crossbar", "fabric.radix=0")
+	p, err := profile.Load("spin-int", "hpu.max_cycles=900000000", "fabric.kind=crossbar", "fabric.radix=0")
 	require.NoError(b, err)
 	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2, Engine: labEngine, Log: func(int, sim.Time, string, string) {}})
 	require.NoError(b, err)

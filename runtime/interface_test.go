@@ -1,8 +1,6 @@
 package runtime_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,38 +55,4 @@ func TestFeaturesOfTheDevice(t *testing.T) {
 		require.Equal(t, "unharmed", string(data), "the reply carried bytes of nowhere")
 		return nil
 	})
-}
-
-// A profile with one and a half HPUs, or with 010 of them, is refused: nothing is cut off or read in another base in silence.
-func TestWholeNumbersOfProfiles(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "p.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("base: spin-int\nhpu:\n  cores: 1.5\n"), 0o600))
-	_, err := runtime.LoadProfile(file)
-	require.ErrorContains(t, err, `p.yaml:3: hpu.cores: "1.5", expected a whole number`)
-	for setting, want := range map[string]string{
-		"hpu.cores=2.5":         `hpu.cores: "2.5", expected a whole number`,
-		"hpu.cores=010":         `hpu.cores: "010", expected a whole number`,
-		"hpu.costs={move: 1.5}": `move: "1.5", expected a whole number`,
-	} {
-		_, err := runtime.LoadProfile("spin-int", setting)
-		require.ErrorContains(t, err, want)
-	}
-	p, err := runtime.LoadProfile("spin-int", "hpu.max_cycles=2e6", "hpu.cores=0x10")
-	require.NoError(t, err)
-	require.Equal(t, int64(2_000_000), p.HPU.MaxCycles)
-	require.Equal(t, 16, p.HPU.Cores)
-}
-
-// A device has at least the limits that the standard asks of every interface (Portals 4.x §3.6.1).
-func TestFloorsOfLimits(t *testing.T) {
-	for setting, want := range map[string]string{
-		"limits.max_pt_index=62":         "limits.max_pt_index: 62, expected 63 to 65535",
-		"limits.max_waw_ordered_size=63": "limits.max_waw_ordered_size: 63, expected 64 to 1073741824",
-		"limits.max_war_ordered_size=7":  "limits.max_war_ordered_size: 7, expected 8 to 1073741824",
-	} {
-		_, err := runtime.LoadProfile("spin-int", setting)
-		require.ErrorContains(t, err, want)
-	}
-	_, err := runtime.LoadProfile("spin-int", "limits.max_pt_index=63", "limits.max_waw_ordered_size=64", "limits.max_war_ordered_size=8")
-	require.NoError(t, err)
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -57,7 +58,7 @@ func (n *Node) issueLater(r *run, act hpu.Op, d *hpu.Operation, delay uint64, at
 	switch {
 	case result != hpu.OK:
 		return result
-	case delay > uint64(maxSpan/sim.Nanosecond):
+	case delay > uint64(nic.MaxTime/sim.Nanosecond):
 		return hpu.Invalid
 	case commands(act) && n.hpus.commands == n.profile.NIC.HandlerCommands:
 		return hpu.NoSpace

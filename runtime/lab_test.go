@@ -12,6 +12,7 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -68,7 +69,7 @@ const (
 type setup struct {
 	profile    string           // "": spin-dis
 	overrides  []string         // of the profile
-	loaded     *runtime.Profile // instead of both, if it is not nil
+	loaded     *profile.Profile // instead of both, if it is not nil
 	header     []rec
 	payload    []rec // of all packets that payloads does not list
 	payloads   map[int][]rec
@@ -106,7 +107,7 @@ type step struct {
 type rig struct {
 	*testing.T
 	setup
-	prof       *runtime.Profile
+	prof       *profile.Profile
 	c          *runtime.Cluster
 	hpu        *runtime.HPUMemory
 	host       []byte         // of the entry of rank 1
@@ -154,7 +155,7 @@ func conduct(t *testing.T, s setup) *rig {
 	r := &rig{T: t, setup: s}
 	var err error
 	if r.prof = s.loaded; r.prof == nil {
-		r.prof, err = runtime.LoadProfile(s.profile, s.overrides...)
+		r.prof, err = profile.Load(s.profile, s.overrides...)
 		require.NoError(t, err)
 	}
 	cfg := runtime.Config{Profile: r.prof, Nodes: 3, Engine: labEngine, Explain: r, Watch: func(h *runtime.HandlerStep) {
@@ -334,10 +335,10 @@ func (r *rig) runPeer(p *runtime.Proc) error {
 }
 
 // writeScripts puts state and scripts into HPU memory.
-func writeScripts(memory *runtime.HPUMemory, profile *runtime.Profile, header, completion []rec, payload func(packet int) []rec) {
+func writeScripts(memory *runtime.HPUMemory, prof *profile.Profile, header, completion []rec, payload func(packet int) []rec) {
 	mem := memory.Bytes()
 	le := binary.LittleEndian
-	shift := bits.Len32(uint32(profile.Fabric.MTU - 1))
+	shift := bits.Len32(uint32(prof.Fabric.MTU - 1))
 	le.PutUint32(mem[0:], headerAt)
 	le.PutUint32(mem[4:], completionAt)
 	le.PutUint32(mem[8:], uint32(shift))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -121,7 +122,7 @@ func TestLossIsNoSuccess(t *testing.T) {
 // Sixteen ranks send 64 packets each to one whose buffer holds four: every message that is not whole says so, at both ends.
 func TestIncastLosesNothingInSilence(t *testing.T) {
 	const senders, size = 16, 64 * 256
-	p, err := runtime.LoadProfile("spin-dis", "fabric.mtu=256", "nic.packet_buffer=1KiB", "hpu.cores=1", "hpu.contexts=1")
+	p, err := profile.Load("spin-dis", "fabric.mtu=256", "nic.packet_buffer=1KiB", "hpu.cores=1", "hpu.contexts=1")
 	require.NoError(t, err)
 	whole, damaged := map[portals.EventType]int{}, map[portals.EventType]int{}
 	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: senders + 1, Engine: labEngine, Explain: tracer(func(_ *portals.NI, r *portals.TraceRecord) {

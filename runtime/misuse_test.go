@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // program runs host programs, one of each rank and more of some, on a cluster of so many nodes.
 func program(t *testing.T, nodes int, programs map[int][]func(p *runtime.Proc) error) (*runtime.Cluster, error) {
-	prof, err := runtime.LoadProfile("spin-int")
+	prof, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: nodes})
 	require.NoError(t, err)
@@ -36,7 +37,7 @@ func onOneNode(t *testing.T, f func(p *runtime.Proc) error) {
 
 // What the host asks for wrongly is an error that says what was expected.
 func TestMisuseOfCluster(t *testing.T) {
-	prof, err := runtime.LoadProfile("spin-int")
+	prof, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	for _, cfg := range []runtime.Config{{}, {Profile: prof}, {Profile: prof, Nodes: -1}, {Profile: prof, Nodes: 1, Engine: "v8"}, {Profile: prof, Nodes: math.MaxInt}} {
 		c, err := runtime.NewCluster(cfg)
@@ -313,7 +314,7 @@ func TestProcessesAndInterfaces(t *testing.T) {
 
 // A cluster that nobody waits for any more is not built to its end.
 func TestStopBuilding(t *testing.T) {
-	prof, err := runtime.LoadProfile("spin-int")
+	prof, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	enough, asked := errors.New("enough"), 0
 	c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 100_000, Stop: func() error {

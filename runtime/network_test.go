@@ -9,6 +9,7 @@ import (
 
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -57,7 +58,7 @@ func (c *taps) Arrived(_ sim.Time, _ fabric.Packet, corrupt bool) {
 
 // exchange has every rank add 1 to every word of a buffer of every other rank, count times, and returns the cluster after the run.
 func exchange(t *testing.T, nodes, count int, network func(*sim.Engine, fabric.Spec, int) (fabric.Fabric, error), overrides ...string) (c *runtime.Cluster, words []uint64) {
-	p, err := runtime.LoadProfile("spin-int", append([]string{"fabric.mtu=64"}, overrides...)...)
+	p, err := profile.Load("spin-int", append([]string{"fabric.mtu=64"}, overrides...)...)
 	require.NoError(t, err)
 	c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: nodes, Engine: labEngine, Seed: 7, Fabric: network})
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -32,7 +33,7 @@ const (
 // Node is one endpoint: a host with its processes and a programmable NIC. It owns its state; nodes meet in the fabric only.
 type Node struct {
 	cluster *Cluster
-	profile *Profile
+	profile *profile.Profile
 	port    fabric.Port
 	faulty  bool // the network loses, damages, doubles or delays packets
 	rank    int32

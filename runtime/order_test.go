@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -14,8 +15,8 @@ import (
 // A put without data has nothing to wait for, but must not overtake earlier puts whose data is still being read: messages
 // between two processes match in the order they were sent (Portals 4.x §2.2). The pauses put it into every stage of a read.
 func TestPutWithoutDataKeepsItsPlace(t *testing.T) {
-	for _, profile := range []string{"spin-int", "spin-dis"} {
-		p, err := runtime.LoadProfile(profile)
+	for _, name := range []string{"spin-int", "spin-dis"} {
+		p, err := profile.Load(name)
 		require.NoError(t, err)
 		for pause := sim.Time(0); pause < 2*sim.Microsecond; pause += 20 * sim.Nanosecond {
 			c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2})
@@ -39,7 +40,7 @@ func TestPutWithoutDataKeepsItsPlace(t *testing.T) {
 				return nil
 			}))
 			require.NoError(t, c.Run(context.Background()))
-			require.Equal(t, []uint64{0, 1, 2}, got, "%s, pause of %v", profile, pause)
+			require.Equal(t, []uint64{0, 1, 2}, got, "%s, pause of %v", name, pause)
 			require.NoError(t, c.Close())
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -33,8 +34,8 @@ func (x *traffic) Trace(_ *portals.NI, r *portals.TraceRecord) {
 	}
 }
 
-func carry(t *testing.T, profile string, overrides []string, flows []*flow, beside map[int]func(p *runtime.Proc) error) *runtime.Profile {
-	prof, err := runtime.LoadProfile(profile, overrides...)
+func carry(t *testing.T, device string, overrides []string, flows []*flow, beside map[int]func(p *runtime.Proc) error) *profile.Profile {
+	prof, err := profile.Load(device, overrides...)
 	require.NoError(t, err)
 	x := &traffic{T: t, flows: flows}
 	x.c, err = runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 4, Explain: x})

@@ -7,15 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // one runs a program as the only process of a node and returns what Run returns.
 func one(t *testing.T, f func(p *runtime.Proc) error) error {
-	profile, err := runtime.LoadProfile("spin-int")
+	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
-	c, err := runtime.NewCluster(runtime.Config{Profile: profile, Nodes: 1})
+	c, err := runtime.NewCluster(runtime.Config{Profile: device, Nodes: 1})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
 	require.NoError(t, c.Spawn(0, "program", f))

@@ -39,7 +39,7 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 		n.ids = portals.NewNode(uint32(rank), maxPID)
 	}
 	p.portals = n.ids.NewProcess(portals.ProcessConfig{
-		Memory: p.memory, Device: c.profile.Limits.portals(c.profile), Tracer: c.explain,
+		Memory: p.memory, Device: c.profile.PortalsLimits(), Tracer: c.explain,
 		Hooks: portals.Hooks{
 			EventPosted: p.changed, CounterChanged: p.changed, OpQueued: p.queued, PTIdle: p.idle, Interrupted: p.interrupted,
 		},
@@ -93,7 +93,7 @@ func (p *Proc) NI() *NI { return p.nis[0] }
 // messages. Who wants such entries desires the feature.
 func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, error) {
 	if desired == nil {
-		all := p.node.profile.Limits.portals(p.node.profile)
+		all := p.node.profile.PortalsLimits()
 		all.Features &^= portals.FeatureTargetBindInaccessible
 		desired = &all
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -79,7 +80,7 @@ func (n *Node) arrive(m *message, i int) {
 
 // taken is when the receive side has found packet i, which has just arrived.
 func (n *Node) taken(m *message, i int, match sim.Time) sim.Time {
-	if n.profile.NIC.Receive == Pipelined {
+	if n.profile.NIC.Receive == nic.Pipelined {
 		return n.now() + match
 	}
 	from, to := m.span(i)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -16,7 +17,7 @@ import (
 // variable of its own: entries share it if they share the HPU memory, and it stays from one message to the next.
 func TestPackageVariables(t *testing.T) {
 	const variable = 4096
-	p, err := runtime.LoadProfile("spin-int")
+	p, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2, Engine: labEngine})
 	require.NoError(t, err)

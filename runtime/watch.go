@@ -100,7 +100,7 @@ func (w *watch) began(r *run, record int) {
 // Act implements hpu.Device: it carries out the action and tells of it.
 func (w *watch) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 	r := &w.n.hpus.runs[c.Index()]
-	at := r.start + w.n.profile.HPU.time(a.Cycles-r.charged)
+	at := r.start + w.n.profile.HPU.Time(a.Cycles-r.charged)
 	told := *a
 	result, blocked = w.n.hpus.acts.Act(c, a)
 	s := w.fill(StepActed, r)

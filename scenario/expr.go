@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // Expr is a whole number, or arithmetic on some that depends on where it is evaluated: "4KiB", "0x10 + rank",
@@ -56,7 +57,7 @@ type env struct {
 	known [numVars]bool
 }
 
-func newEnv(p *runtime.Profile, ranks int) *env {
+func newEnv(p *profile.Profile, ranks int) *env {
 	e := &env{}
 	e.set(varRanks, int64(ranks))
 	e.set(varLast, int64(ranks-1))
@@ -235,7 +236,7 @@ func number(w string) (node, error) {
 	if v, err := strconv.ParseUint(w, 0, 64); err == nil {
 		return literal{new(big.Int).SetUint64(v)}, nil
 	}
-	size, err := runtime.ParseSize(w)
+	size, err := sim.ParseSize(w)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no whole number below 2^64", w)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	input "github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
-	"github.com/spinsim/spinsim/runtime"
 )
 
 // Plan is a scenario that has been checked: every name, file and module is there and every range fits. It can be run any
@@ -20,7 +20,7 @@ type Plan struct {
 	spec      *Spec
 	output    Output // of the spec, or as Show has changed it
 	only      string // table to show, "": all
-	profile   *runtime.Profile
+	profile   *profile.Profile
 	ranks     int
 	seed      uint64
 	engine    string
@@ -202,7 +202,7 @@ func (p *Plan) loadProfile(more []string) {
 	for _, o := range own {
 		all = append(all, withRadix(o.text)...)
 	}
-	profile, err := runtime.LoadProfile(name, all...)
+	asSaid, err := profile.Load(name, all...)
 	if err != nil {
 		p.blame(name, own, err)
 		return
@@ -210,9 +210,9 @@ func (p *Plan) loadProfile(more []string) {
 	for _, o := range more {
 		all = append(all, withRadix(o)...)
 	}
-	if p.profile, err = runtime.LoadProfile(name, all...); err != nil {
+	if p.profile, err = profile.Load(name, all...); err != nil {
 		p.errs = append(p.errs, err)
-		p.profile = profile // for what else is to be checked
+		p.profile = asSaid // for what else is to be checked
 	}
 }
 
@@ -235,7 +235,7 @@ func (p *Plan) blame(name string, own []override, err error) {
 		}
 		p.fail(where, "%w", err)
 	}
-	if p.profile, err = runtime.LoadProfile(name); err != nil {
+	if p.profile, err = profile.Load(name); err != nil {
 		p.profile = nil // nothing else can be checked
 	}
 }
@@ -249,7 +249,7 @@ func guilty(name string, own []override) string {
 				others = append(others, withRadix(o.text)...)
 			}
 		}
-		if _, err := runtime.LoadProfile(name, others...); err == nil {
+		if _, err := profile.Load(name, others...); err == nil {
 			return own[i].where
 		}
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	input "github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
-	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -22,7 +22,7 @@ type Options struct {
 	Engine string   // "": as the scenario says
 
 	Build   provenance.Build                                        // whose results these are
-	Profile *runtime.Profile                                        // in place of the scenario's with its Set; nil: as the scenario says
+	Profile *profile.Profile                                        // in place of the scenario's with its Set; nil: as the scenario says
 	Read    func(name string, limit int64) (data []byte, err error) // reads a file that is not longer than limit; nil: from the disk
 	Limits  sim.Limits
 }

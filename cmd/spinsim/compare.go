@@ -14,7 +14,6 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
 )
@@ -82,7 +81,7 @@ func benchmarkCommand(b *experiment.Benchmark) *cobra.Command {
 func joinInts(list []int) string {
 	parts := make([]string, len(list))
 	for i, v := range list {
-		parts[i] = strings.ReplaceAll(runtime.Size(v).String(), " ", "")
+		parts[i] = strings.ReplaceAll(sim.Size(v).String(), " ", "")
 	}
 	return strings.Join(parts, ",")
 }
@@ -212,7 +211,7 @@ func parseInts(s string, parse func(string) (int64, error)) ([]int, error) {
 }
 
 func parseSize(s string) (int64, error) {
-	n, err := runtime.ParseSize(s)
+	n, err := sim.ParseSize(s)
 	return int64(n), err
 }
 

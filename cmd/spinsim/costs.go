@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment/cores"
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 )
 
 // costsCommand compares the cost tables with the cores they describe, or prints one.
@@ -27,7 +27,7 @@ cycles, beside a reference: the model of such a core in llvm-mca, or the user ma
 		RunE: func(c *cobra.Command, args []string) error {
 			out := c.OutOrStdout()
 			if len(args) == 1 {
-				source, err := runtime.CostSource(args[0])
+				source, err := profile.CostSource(args[0])
 				if err != nil {
 					return badInput(err)
 				}
@@ -35,7 +35,7 @@ cycles, beside a reference: the model of such a core in llvm-mca, or the user ma
 				return err
 			}
 			fmt.Fprintf(out, "Cycles of a round, by the cost table and by its reference; why, where they are more than %.0f%% apart\n", cores.Tolerance*100)
-			for _, table := range runtime.CostNames() {
+			for _, table := range profile.CostNames() {
 				if err := writeCosts(out, table); err != nil {
 					return err
 				}

@@ -17,7 +17,6 @@ import (
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
 )
@@ -46,7 +45,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.profile, "profile", "spin-int", "nodes: device and network, `NAME` or file")
 	flags.StringArrayVar(&f.overrides, "set", nil, "nodes: change a value of the profile: `PATH=VALUE`, such as hpu.cores=8; may be repeated")
 	flags.StringSliceVar(&f.matching, "matching", formNames(), "nodes: `LIST` of those who match: host, offload")
-	flags.StringVar(&f.eager, "eager", strings.ReplaceAll(runtime.Size(o.Eager).String(), " ", ""), "nodes: largest message that does not wait for its receive: `SIZE`")
+	flags.StringVar(&f.eager, "eager", strings.ReplaceAll(sim.Size(o.Eager).String(), " ", ""), "nodes: largest message that does not wait for its receive: `SIZE`")
 	flags.IntVar(&f.buffers, "buffers", o.Buffers, "nodes: `NUMBER` of buffers of each rank for messages without a receive")
 	flags.Uint64Var(&f.seed, "seed", 1, "nodes: `NUMBER` for the random streams of the simulation")
 	flags.StringVar(&f.engine, "engine", "wazero", "nodes: WebAssembly engine: wazero, or wasmtime if built with that tag")
@@ -65,7 +64,7 @@ func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 	if err != nil {
 		return nil, badInput(err)
 	}
-	eager, err := runtime.ParseSize(f.eager)
+	eager, err := sim.ParseSize(f.eager)
 	if err != nil {
 		return nil, badInput(fmt.Errorf("--eager: %w", err))
 	}
@@ -196,8 +195,8 @@ func writeNodesTable(out io.Writer, m *making, results []*nodes.Result) error {
 	}
 	for _, r := range results[1:] {
 		t.Answer = append(t.Answer, fmt.Sprintf("%s is %.2f times as fast as %s; it copies %d messages (%v) where %s copies %d (%v).",
-			r.Matching, speedup(first, r), first.Matching, r.Messages.Copied, runtime.Size(r.Messages.CopiedBytes),
-			first.Matching, first.Messages.Copied, runtime.Size(first.Messages.CopiedBytes)))
+			r.Matching, speedup(first, r), first.Matching, r.Messages.Copied, sim.Size(r.Messages.CopiedBytes),
+			first.Matching, first.Messages.Copied, sim.Size(first.Messages.CopiedBytes)))
 	}
 	for _, r := range results {
 		if m := r.Messages; m.Resent > 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // proxyFlags are those of goal proxies.
@@ -136,7 +136,7 @@ func (f *proxyFlags) config(m *making) (cfg experiment.MatchingConfig, err error
 	if f.iterations < 1 {
 		return cfg, fmt.Errorf("--iterations: %d, expected at least 1", f.iterations)
 	}
-	eager, err := runtime.ParseSize(f.eager)
+	eager, err := sim.ParseSize(f.eager)
 	if err != nil {
 		return cfg, fmt.Errorf("--eager: %w", err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/handlerlab"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
-	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/spin/build"
 	"github.com/spinsim/spinsim/spin/scaffold"
 )
@@ -129,12 +129,12 @@ func (f *deviceFlags) register(c *cobra.Command) {
 }
 
 // open returns the device and the module that the argument names.
-func (f *deviceFlags) open(name string) (*runtime.Profile, handlerlab.Module, error) {
+func (f *deviceFlags) open(name string) (*profile.Profile, handlerlab.Module, error) {
 	var errs []error
 	if f.format != "text" && f.format != "json" {
 		errs = append(errs, fmt.Errorf("--format: no format %q, expected text or json", f.format))
 	}
-	p, err := runtime.LoadProfile(f.profile, f.overrides...)
+	p, err := profile.Load(f.profile, f.overrides...)
 	errs = append(errs, err)
 	m, err := handlerlab.Open(name)
 	errs = append(errs, err)
@@ -142,7 +142,7 @@ func (f *deviceFlags) open(name string) (*runtime.Profile, handlerlab.Module, er
 }
 
 // record says what a result about a module on a device is made from.
-func (f *deviceFlags) record(c *cobra.Command, name string, p *runtime.Profile, m handlerlab.Module) (*provenance.Record, error) {
+func (f *deviceFlags) record(c *cobra.Command, name string, p *profile.Profile, m handlerlab.Module) (*provenance.Record, error) {
 	profile, err := provenance.NewProfile(p)
 	if err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
-	"github.com/spinsim/spinsim/runtime"
 )
 
 // making is what a result is being made from. Of a result that is made again, the profiles and the inputs come from its record.
@@ -37,7 +37,7 @@ func repeating(r *provenance.Record, folder string, stdin io.Reader) *making {
 }
 
 // profile loads a profile and records it.
-func (m *making) profile(name string, overrides []string) (p *runtime.Profile, err error) {
+func (m *making) profile(name string, overrides []string) (p *profile.Profile, err error) {
 	p, err = m.load(name, overrides)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (m *making) profile(name string, overrides []string) (p *runtime.Profile, e
 	return p, err
 }
 
-func (m *making) load(name string, overrides []string) (*runtime.Profile, error) {
+func (m *making) load(name string, overrides []string) (*profile.Profile, error) {
 	if m.again != nil {
 		i := slices.IndexFunc(m.again.Profiles, func(p provenance.Profile) bool { return p.From == name })
 		if i < 0 {
@@ -55,7 +55,7 @@ func (m *making) load(name string, overrides []string) (*runtime.Profile, error)
 		}
 		return m.again.Profiles[i].Load()
 	}
-	return runtime.LoadProfile(name, overrides...)
+	return profile.Load(name, overrides...)
 }
 
 // input lets parse read a file, or with "-" the standard input, and records it.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 )
 
 // profileCommand lists the embedded profiles and prints one with the sources of its values.
@@ -26,7 +26,7 @@ what differs; give it as --profile my.yaml. Single values are changed with --set
 		RunE: func(c *cobra.Command, args []string) error {
 			out := c.OutOrStdout()
 			if len(args) == 1 {
-				source, err := runtime.ProfileSource(args[0])
+				source, err := profile.Source(args[0])
 				if err != nil {
 					return badInput(err)
 				}
@@ -34,8 +34,8 @@ what differs; give it as --profile my.yaml. Single values are changed with --set
 				return err
 			}
 			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-			for _, name := range runtime.ProfileNames() {
-				p, err := runtime.LoadProfile(name)
+			for _, name := range profile.Names() {
+				p, err := profile.Load(name)
 				if err != nil {
 					return err
 				}

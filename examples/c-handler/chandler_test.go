@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlerlab"
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -23,10 +23,10 @@ func TestSameAsGo(t *testing.T) {
 	state, err := handlerlab.ParseState("0,0,7", format)
 	require.NoError(t, err)
 	for _, name := range []string{"spin-dis", "spin-int"} {
-		profile, err := runtime.LoadProfile(name)
+		device, err := profile.Load(name)
 		require.NoError(t, err)
 		report, err := handlerlab.Run(t.Context(), &handlerlab.Config{
-			Module: handlerlab.Module{Name: "filter.wasm", Wasm: Module}, Profile: profile,
+			Module: handlerlab.Module{Name: "filter.wasm", Wasm: Module}, Profile: device,
 			Messages: messages, State: state, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
 		})
 		require.NoError(t, err)

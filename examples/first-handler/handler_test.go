@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlerlab"
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin"
 	"github.com/spinsim/spinsim/spin/spintest"
@@ -44,7 +44,7 @@ func TestFailureOfDMA(t *testing.T) {
 func TestModule(t *testing.T) {
 	module, err := handlerlab.Open("first-handler.wasm")
 	require.NoError(t, err)
-	profile, err := runtime.LoadProfile("spin-dis")
+	device, err := profile.Load("spin-dis")
 	require.NoError(t, err)
 	text, err := os.ReadFile("packets.txt")
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestModule(t *testing.T) {
 	state, err := handlerlab.ParseState("0,0,7", format)
 	require.NoError(t, err)
 	report, err := handlerlab.Run(t.Context(), &handlerlab.Config{
-		Module: module, Profile: profile, Messages: messages, State: state, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
+		Module: module, Profile: device, Messages: messages, State: state, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
 	})
 	require.NoError(t, err)
 	require.NoError(t, report.Err())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin"
@@ -41,11 +42,11 @@ type example struct {
 // run simulates one message. watch, if not nil, is told what the handlers do.
 func run(ctx context.Context, out io.Writer, watch func(*runtime.HandlerStep)) (err error) {
 	// A profile holds every latency, width and count; here it is the discrete NIC of sPIN'17, with one value changed.
-	profile, err := runtime.LoadProfile("spin-dis", "hpu.cores=2")
+	device, err := profile.Load("spin-dis", "hpu.cores=2")
 	if err != nil {
 		return err
 	}
-	cluster, err := runtime.NewCluster(runtime.Config{Profile: profile, Nodes: 2, Seed: 1, Watch: watch})
+	cluster, err := runtime.NewCluster(runtime.Config{Profile: device, Nodes: 2, Seed: 1, Watch: watch})
 	if err != nil {
 		return err
 	}

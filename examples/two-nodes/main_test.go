@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -39,7 +40,7 @@ func TestTimes(t *testing.T) {
 		}
 	}))
 
-	p, err := runtime.LoadProfile("spin-dis")
+	p, err := profile.Load("spin-dis")
 	require.NoError(t, err)
 	wires := 2*p.Fabric.Wire + p.Fabric.Switch
 	posted := p.NIC.Overhead

@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 )
 
 //go:generate go run ../../spin/build/cmd -o kernels.wasm guest
@@ -80,7 +80,7 @@ func (c *Comparison) Deviation() float64 {
 
 // Compare measures all loops on the embedded cost table of that name.
 func Compare(table string) ([]Comparison, error) {
-	costs, err := runtime.Costs(table)
+	costs, err := profile.Costs(table)
 	if err != nil {
 		return nil, err
 	}

@@ -6,14 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 )
 
 // Each cost table describes its core: a round of each loop costs what the reference says, to the tolerance, or there is a reason.
 // Reasons that nothing needs fail, too.
 func TestTablesAgreeWithReferences(t *testing.T) {
-	require.Equal(t, []string{"a15", "rv32-pspin", "scalar"}, runtime.CostNames())
-	for _, table := range runtime.CostNames() {
+	require.Equal(t, []string{"a15", "rv32-pspin", "scalar"}, profile.CostNames())
+	for _, table := range profile.CostNames() {
 		t.Run(table, func(t *testing.T) {
 			all, err := Compare(table)
 			require.NoError(t, err)

@@ -10,11 +10,11 @@ import (
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/goal/nodes"
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/profile"
 )
 
 func config(tb testing.TB, m mpi.Matching) nodes.Config {
-	p, err := runtime.LoadProfile("spin-int")
+	p, err := profile.Load("spin-int")
 	require.NoError(tb, err)
 	return nodes.Config{Profile: p, MPI: mpi.DefaultOptions(m)}
 }

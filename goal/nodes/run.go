@@ -8,6 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -15,7 +16,7 @@ import (
 // Config says on what a schedule runs.
 type Config struct {
 	// Profile describes nodes and network.
-	Profile *runtime.Profile
+	Profile *profile.Profile
 	// MPI describes the message passing library, including who matches.
 	MPI mpi.Options
 	// Seed is the seed of the simulation's random streams.

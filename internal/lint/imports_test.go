@@ -24,33 +24,35 @@ var table = map[string]policy{
 	"sim":     {ours: []string{"internal"}},
 	"fabric":  {ours: []string{"sim", "internal"}},
 	"smmu":    {ours: []string{"sim"}},
-	"host":    {ours: []string{"sim", "smmu"}},
+	"host":    {ours: []string{"sim", "smmu", "internal"}},
 	"portals": {ours: []string{"internal"}},
 	"spin":    {ours: []string{"internal"}},
 	"hpu": {
 		ours:   []string{"sim"},
 		theirs: []string{"github.com/tetratelabs/wazero", "github.com/bytecodealliance/wasmtime-go/v44"},
 	},
-	"runtime": {
-		ours:   []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "spin", "internal"},
+	"nic": {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "internal"}},
+	"profile": {
+		ours:   []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "internal"},
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
+	"runtime":    {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "profile", "spin", "internal"}},
 	"handlers":   {ours: []string{"runtime", "portals", "hpu", "spin"}},
-	"mpi":        {ours: []string{"sim", "portals", "hpu", "spin", "runtime", "handlers", "internal"}},
-	"goal":       {ours: []string{"sim", "portals", "runtime", "mpi", "trace", "internal"}, theirs: []string{"go.yaml.in/yaml/v3", "github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
-	"provenance": {ours: []string{"sim", "runtime", "report"}},
+	"mpi":        {ours: []string{"sim", "portals", "hpu", "spin", "profile", "runtime", "handlers", "internal"}},
+	"goal":       {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"go.yaml.in/yaml/v3", "github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
+	"provenance": {ours: []string{"sim", "profile", "runtime", "report"}},
 	"scenario": {
-		ours:   []string{"sim", "portals", "hpu", "runtime", "handlers", "provenance", "report", "trace", "internal"},
+		ours:   []string{"sim", "portals", "hpu", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
-	"handlerlab":       {ours: []string{"sim", "portals", "hpu", "runtime", "handlers", "internal"}},
-	"experiment":       {ours: []string{"sim", "portals", "hpu", "spin", "runtime", "handlers", "mpi", "goal", "provenance", "report"}},
-	"experiment/cores": {ours: []string{"hpu", "runtime"}}, // cost tables beside the cores they describe
+	"handlerlab":       {ours: []string{"sim", "portals", "hpu", "profile", "runtime", "handlers", "internal"}},
+	"experiment":       {ours: []string{"sim", "portals", "hpu", "spin", "nic", "profile", "runtime", "handlers", "mpi", "goal", "provenance", "report"}},
+	"experiment/cores": {ours: []string{"hpu", "profile"}}, // cost tables beside the cores they describe
 	"report":           {ours: []string{"sim", "internal"}, theirs: []string{"github.com/jedib0t/go-pretty/v6", "gonum.org/v1/plot", "golang.org/x/image"}},
 	"trace":            {ours: []string{"sim", "internal"}, theirs: []string{"google.golang.org/protobuf"}},
 	"cmd":              {ours: anything, theirs: anything},
 	"examples":         {ours: anything},
-	"internal":         {theirs: []string{"go.yaml.in/yaml/v3"}}, // what several rooms need that is no room: files, YAML, poison, sizes
+	"internal":         {theirs: []string{"go.yaml.in/yaml/v3"}}, // what several rooms need that is no room: files, YAML, poison, sizes, bounds of fields
 }
 
 // testLibraries are for packages whose name ends in "test": they are imported by

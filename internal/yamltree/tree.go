@@ -1,4 +1,5 @@
-// Package yamltree reads YAML texts that a user wrote into nodes without aliases.
+// Package yamltree reads YAML texts that a user wrote, strictly: into nodes without aliases, which are then compared with the types that
+// they are to become. Everything that is wrong is said at once, with file, line and path ([Strict]).
 //
 // An alias can make a text of a few bytes stand for more values than any memory holds, or, within its own anchor, for values
 // without end. Here every alias is replaced by what it stands for, within bounds.

@@ -1,4 +1,4 @@
-package runtime
+package profile
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 // same bytes. The profile that comes back runs like the first, because nothing else of it is looked at.
 func TestContentIsTheProfile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.SampledFrom(ProfileNames()).Draw(t, "profile")
+		name := rapid.SampledFrom(Names()).Draw(t, "profile")
 		n := rapid.IntRange(1, 1000).Draw(t, "n")
 		all := []string{
 			fmt.Sprintf("hpu.cores=%d", n), fmt.Sprintf("dma.latency=%dps", n*1007), fmt.Sprintf("dma.bandwidth=%d/7ps/B", n),
@@ -23,13 +23,13 @@ func TestContentIsTheProfile(t *testing.T) {
 			fmt.Sprintf("hpu.costs={move: 1, int: %d, branch: 1, call: 1, call_indirect: 1, bulk_bytes_per_cycle: 1, imports: {dma_to_host: %d, ct_inc: 2}}", n, n),
 		}
 		overrides := rapid.SliceOfDistinct(rapid.SampledFrom(all), rapid.ID).Draw(t, "overrides")
-		p, err := LoadProfile(name, overrides...)
+		p, err := Load(name, overrides...)
 		require.NoError(t, err)
 		content, err := p.Content()
 		require.NoError(t, err)
 		require.True(t, json.Valid(content), "%s", content)
 
-		back, err := ParseProfile("recorded", content)
+		back, err := Parse("recorded", content)
 		require.NoError(t, err)
 		again, err := back.Content()
 		require.NoError(t, err)
@@ -45,16 +45,16 @@ func TestContentIsTheProfile(t *testing.T) {
 
 // Overrides on top of a content are applied like those of a profile.
 func TestParsedProfileTakesOverrides(t *testing.T) {
-	p, err := LoadProfile("spin-int", "hpu.cores=7")
+	p, err := Load("spin-int", "hpu.cores=7")
 	require.NoError(t, err)
 	content, err := p.Content()
 	require.NoError(t, err)
-	q, err := ParseProfile("recorded", content, "fabric.mtu=512")
+	q, err := Parse("recorded", content, "fabric.mtu=512")
 	require.NoError(t, err)
 	require.Equal(t, 7, q.HPU.Cores)
 	require.Equal(t, int32(512), q.Fabric.MTU)
-	_, err = ParseProfile("recorded", []byte(`{"name":"x","hpu":{"coers":1}}`))
+	_, err = Parse("recorded", []byte(`{"name":"x","hpu":{"coers":1}}`))
 	require.ErrorContains(t, err, "profile recorded:1: hpu.coers: unknown field")
-	_, err = ParseProfile("recorded", []byte(`[]`))
+	_, err = Parse("recorded", []byte(`[]`))
 	require.ErrorContains(t, err, "recorded:1: expected fields with values at the top")
 }

@@ -1,12 +1,9 @@
-package runtime
+package sim
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
-
-	"github.com/spinsim/spinsim/sim"
 )
 
 func TestSizes(t *testing.T) {
@@ -28,31 +25,12 @@ func TestSizes(t *testing.T) {
 func TestFrequencies(t *testing.T) {
 	var f Frequency
 	require.NoError(t, f.UnmarshalText([]byte("2.5GHz")))
-	require.Equal(t, 400*sim.Picosecond, f.Cycles(1))
-	require.Equal(t, sim.Microsecond, f.Cycles(2500))
+	require.Equal(t, 400*Picosecond, f.Cycles(1))
+	require.Equal(t, Microsecond, f.Cycles(2500))
 	require.NoError(t, f.UnmarshalText([]byte("150 MHz")))
-	require.Equal(t, sim.Time(6667), f.Cycles(1), "20/3 ns to the nearest picosecond")
-	require.Equal(t, 20*sim.Nanosecond, f.Cycles(3), "rounded once, not three times")
+	require.Equal(t, Time(6667), f.Cycles(1), "20/3 ns to the nearest picosecond")
+	require.Equal(t, 20*Nanosecond, f.Cycles(3), "rounded once, not three times")
 	for _, text := range []string{"", "3", "0GHz", "-1GHz", "fast", "NaNGHz", "1e30GHz"} {
 		require.Error(t, f.UnmarshalText([]byte(text)), text)
 	}
-}
-
-// A ring gives back what was put in, in order, whatever its size and the mixture of pushes and pops.
-func TestRingIsAQueue(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var r ring[int]
-		var want []int
-		for i := range rapid.IntRange(1, 300).Draw(t, "steps") {
-			if len(want) > 0 && rapid.Bool().Draw(t, "pop") {
-				require.Equal(t, want[0], r.front())
-				require.Equal(t, want[0], r.pop())
-				want = want[1:]
-			} else {
-				r.push(i)
-				want = append(want, i)
-			}
-			require.Equal(t, len(want), r.len())
-		}
-	})
 }

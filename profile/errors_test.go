@@ -1,4 +1,4 @@
-package runtime
+package profile
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/sim"
 )
 
 // Everything wrong with a profile is said at once, whether it is a name, the form of a value, its range, or an override; and nothing that
@@ -27,7 +29,7 @@ nic:
   overhead: 1ns
   overhead: 2ns
 `), 0o666))
-	_, err := LoadProfile(name, "hpu.clock=fast", "limits.max_mds=0", "limit.max_mds=5", "dma.latency=-1ns")
+	_, err := Load(name, "hpu.clock=fast", "limits.max_mds=0", "limit.max_mds=5", "dma.latency=-1ns")
 	require.Error(t, err)
 	got := strings.Split(strings.ReplaceAll(err.Error(), name, "p.yaml"), "\n")
 	for i, prefix := range []string{
@@ -40,8 +42,8 @@ nic:
 		`profile p.yaml: override "limit.max_mds=5": limit.max_mds: no field "limit", expected one of`,
 		"profile p.yaml: fabric.wire: want 1 ps to 1 s, got 3000000 s",
 		"profile p.yaml: dma.latency: -1 ns, expected 0 s to 1 s",
-		"profile p.yaml: limits.max_mds: 0, expected 1 to",
 		"profile p.yaml: hpu.cores: 0, expected 1 to 4096",
+		"profile p.yaml: limits.max_mds: 0, expected 1 to",
 	} {
 		require.Greater(t, len(got), i, got)
 		require.True(t, strings.HasPrefix(got[i], prefix), "%s\nexpected\n%s", got[i], prefix)
@@ -58,23 +60,23 @@ func TestBytesHaveUnits(t *testing.T) {
 		"hpu.max_hpu_memory": "1MiB", "hpu.node_memory": "1GiB",
 		"host.line_bytes": "1kB", "host.copy_chunk": "4KiB", "limits.max_msg_size": "1GiB",
 	} {
-		n, err := ParseSize(size)
+		n, err := sim.ParseSize(size)
 		require.NoError(t, err)
 		section, field, _ := strings.Cut(path, ".")
 		name := filepath.Join(t.TempDir(), "p.yaml")
 		require.NoError(t, os.WriteFile(name, fmt.Appendf(nil, "base: spin-int\nname: spin-int\n%s: {%s: %s}\n", section, field, size), 0o666))
-		filed, err := LoadProfile(name)
+		filed, err := Load(name)
 		require.NoError(t, err, path)
-		set, err := LoadProfile("spin-int", path+"="+size)
+		set, err := Load("spin-int", path+"="+size)
 		require.NoError(t, err, path)
-		plain, err := LoadProfile("spin-int", fmt.Sprintf("%s=%d", path, int64(n)))
+		plain, err := Load("spin-int", fmt.Sprintf("%s=%d", path, int64(n)))
 		require.NoError(t, err, path)
 		for _, p := range []*Profile{filed, set} {
-			differ, err := Differences(plain, p)
+			differ, err := Diff(plain, p)
 			require.NoError(t, err)
 			require.Empty(t, differ, path)
 		}
-		_, err = LoadProfile("spin-int", path+"=1XiB")
+		_, err = Load("spin-int", path+"=1XiB")
 		require.ErrorContains(t, err, `profile spin-int: override "`+path+`=1XiB": `+path+`: size "1XiB": expected a number of bytes`)
 		require.NotContains(t, err.Error(), "\n", "one mistake, one error")
 	}
@@ -90,11 +92,11 @@ func TestErrorsOfOverrides(t *testing.T) {
 		"hpu.costs={int: 1, ints: 2}": `override "hpu.costs={int: 1, ints: 2}": hpu.costs.ints: unknown field, expected one of move, `,
 		"hpu.cores=1.5":               `override "hpu.cores=1.5": hpu.cores: "1.5", expected a whole number`,
 	} {
-		_, err := LoadProfile("spin-int", override)
+		_, err := Load("spin-int", override)
 		require.Error(t, err)
 		require.True(t, strings.HasPrefix(err.Error(), "profile spin-int: "+want), err.Error())
 		require.NotContains(t, err.Error(), "\n", "one mistake, one error")
 	}
-	_, err := LoadProfile("spin-in")
-	require.EqualError(t, err, `no profile "spin-in", expected a file or one of `+strings.Join(ProfileNames(), ", "))
+	_, err := Load("spin-in")
+	require.EqualError(t, err, `no profile "spin-in", expected a file or one of `+strings.Join(Names(), ", "))
 }

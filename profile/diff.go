@@ -1,4 +1,4 @@
-package runtime
+package profile
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/yamltree"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -31,15 +33,15 @@ func readable(value string) string {
 	if len(value) > longest && strings.ContainsAny(value[:1], "{[") {
 		return fmt.Sprintf("table %.6x", sha256.Sum256([]byte(value)))
 	}
-	var f Frequency
+	var f sim.Frequency
 	if strings.HasSuffix(value, "Hz") && f.UnmarshalText([]byte(value)) == nil {
 		return f.String()
 	}
 	return value
 }
 
-// Differences lists the fields in which two profiles differ, in the order of the fields of Profile, name and description apart.
-func Differences(from, to *Profile) ([]Difference, error) {
+// Diff lists the fields in which two profiles differ, in the order of the fields of Profile, name and description apart.
+func Diff(from, to *Profile) ([]Difference, error) {
 	var a, b yaml.Node
 	if err := errors.Join(a.Encode(from), b.Encode(to)); err != nil {
 		return nil, fmt.Errorf("profiles %s and %s: %w", from.Name, to.Name, err)
@@ -53,7 +55,7 @@ func Differences(from, to *Profile) ([]Difference, error) {
 
 // differ adds the differences below a field; a and b are nil where a profile leaves it at its zero value.
 func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) error {
-	if t == reflect.TypeFor[CostsRef]() {
+	if t == reflect.TypeFor[hpu.CostTable]() {
 		from, err := costsText(a)
 		if err != nil {
 			return err
@@ -65,9 +67,9 @@ func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) er
 		return err
 	}
 	if t.Kind() == reflect.Struct && t != reflect.TypeFor[fabric.Plan]() && (a != nil && a.Kind == yaml.MappingNode || b != nil && b.Kind == yaml.MappingNode) {
-		fields, names := fieldsOf(t)
+		fields, names := yamltree.Fields(t)
 		for _, name := range names {
-			if err := differ(list, strings.TrimPrefix(path+"."+name, "."), fields[name].typ, child(a, name), child(b, name)); err != nil {
+			if err := differ(list, strings.TrimPrefix(path+"."+name, "."), fields[name].Type, yamltree.Child(a, name), yamltree.Child(b, name)); err != nil {
 				return err
 			}
 		}
@@ -87,7 +89,7 @@ func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) er
 // costsText writes a cost table on one line: the name of the embedded table that it is, or the whole table.
 func costsText(n *yaml.Node) (string, error) {
 	var text bytes.Buffer
-	if err := writeTree(&text, n); err != nil {
+	if err := yamltree.WriteJSON(&text, n); err != nil {
 		return "", err
 	}
 	for _, name := range CostNames() {
@@ -97,7 +99,7 @@ func costsText(n *yaml.Node) (string, error) {
 		}
 		var tree yaml.Node
 		var named bytes.Buffer
-		if err := errors.Join(tree.Encode(table), writeTree(&named, &tree)); err != nil {
+		if err := errors.Join(tree.Encode(table), yamltree.WriteJSON(&named, &tree)); err != nil {
 			return "", err
 		}
 		if bytes.Equal(text.Bytes(), named.Bytes()) {
@@ -114,7 +116,7 @@ func valueText(t reflect.Type, n *yaml.Node) (string, error) {
 		return n.Value, nil
 	case n != nil:
 		var text bytes.Buffer
-		err := writeTree(&text, n)
+		err := yamltree.WriteJSON(&text, n)
 		return text.String(), err
 	case t == reflect.TypeFor[sim.Time]():
 		return "0ns", nil

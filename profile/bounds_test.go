@@ -1,4 +1,4 @@
-package runtime
+package profile
 
 import (
 	"math"
@@ -20,8 +20,6 @@ func leaves(v reflect.Value, path string, visit func(path string, field reflect.
 		at := path + name
 		switch {
 		case name == "-":
-		case field.Type() == reflect.TypeFor[CostsRef]():
-			leaves(field.Field(0), at+".", visit)
 		case option == "inline":
 			leaves(field, path, visit)
 		case field.Kind() == reflect.Struct && field.Type() != reflect.TypeFor[sim.Rate]():
@@ -34,8 +32,8 @@ func leaves(v reflect.Value, path string, visit func(path string, field reflect.
 
 // Every number of a profile has a least and a most value, whatever field is added: its type's extremes are refused, by its path.
 func TestEveryFieldIsBounded(t *testing.T) {
-	for _, name := range ProfileNames() {
-		p, err := LoadProfile(name)
+	for _, name := range Names() {
+		p, err := Load(name)
 		require.NoError(t, err)
 		checked := 0
 		leaves(reflect.ValueOf(p).Elem(), "", func(path string, field reflect.Value) {

@@ -1,4 +1,4 @@
-package runtime
+package yamltree
 
 import (
 	"errors"
@@ -7,14 +7,12 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/spinsim/spinsim/internal/yamltree"
 )
 
-// parseTree reads YAML whose root is a mapping.
-func parseTree(name string, data []byte) (*yaml.Node, error) {
-	root, err := yamltree.Parse(data)
-	var wrong *yamltree.Error
+// ParseMapping reads YAML whose root is a mapping.
+func ParseMapping(name string, data []byte) (*yaml.Node, error) {
+	root, err := Parse(data)
+	var wrong *Error
 	switch {
 	case errors.As(err, &wrong) && wrong.Line > 0:
 		return nil, fmt.Errorf("%s:%d: %w", name, wrong.Line, wrong.Err)
@@ -28,10 +26,10 @@ func parseTree(name string, data []byte) (*yaml.Node, error) {
 
 // parseValue reads the value of an override.
 func parseValue(text string) (*yaml.Node, error) {
-	v, err := yamltree.Parse([]byte(text))
-	var wrong *yamltree.Error
+	v, err := Parse([]byte(text))
+	var wrong *Error
 	switch {
-	case errors.Is(err, yamltree.ErrEmpty), err == nil && v.Tag == "!!null":
+	case errors.Is(err, ErrEmpty), err == nil && v.Tag == "!!null":
 		return nil, errors.New("no value, expected one behind =")
 	case errors.As(err, &wrong):
 		return nil, fmt.Errorf("%q: %w", text, wrong.Err)
@@ -39,8 +37,8 @@ func parseValue(text string) (*yaml.Node, error) {
 	return v, err
 }
 
-// child returns the value of key in mapping m, nil if it has none or m is nil.
-func child(m *yaml.Node, key string) *yaml.Node {
+// Child returns the value of key in mapping m, nil if it has none or m is nil.
+func Child(m *yaml.Node, key string) *yaml.Node {
 	if m == nil {
 		return nil
 	}
@@ -52,7 +50,8 @@ func child(m *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-func removeKey(m *yaml.Node, key string) *yaml.Node {
+// Remove takes key out of mapping m and returns its value, nil if it has none.
+func Remove(m *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		if m.Content[i].Value == key {
 			v := m.Content[i+1]
@@ -63,39 +62,39 @@ func removeKey(m *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// cloneTree copies a tree that has no aliases.
-func cloneTree(n *yaml.Node) *yaml.Node {
+// Clone copies a tree that has no aliases.
+func Clone(n *yaml.Node) *yaml.Node {
 	c := *n
 	c.Content = make([]*yaml.Node, len(n.Content))
 	for i, v := range n.Content {
-		c.Content[i] = cloneTree(v)
+		c.Content[i] = Clone(v)
 	}
 	return &c
 }
 
-// mergeTree lays over on base: mappings key by key, everything else replaced.
-func mergeTree(base, over *yaml.Node) {
+// Merge lays over on base: mappings key by key, everything else replaced.
+func Merge(base, over *yaml.Node) {
 	for i := 0; i+1 < len(over.Content); i += 2 {
 		key, v := over.Content[i], over.Content[i+1]
-		old := child(base, key.Value)
+		old := Child(base, key.Value)
 		switch {
 		case old == nil:
 			base.Content = append(base.Content, key, v)
 		case old.Kind == yaml.MappingNode && v.Kind == yaml.MappingNode:
-			mergeTree(old, v)
+			Merge(old, v)
 		default:
 			*old = *v
 		}
 	}
 }
 
-// applyOverride sets "a.b.c=value" in a tree; the path must be that of a field, so that a misspelt one is found.
-func applyOverride(root *yaml.Node, override string) error {
+// Override sets "a.b.c=value" in a tree of type t; the path must be that of a field, so that a misspelt one is found.
+func Override(root *yaml.Node, t reflect.Type, override string) error {
 	path, value, ok := strings.Cut(override, "=")
 	if !ok {
 		return errors.New("expected path=value, such as hpu.cores=8")
 	}
-	if err := checkPath(path); err != nil {
+	if err := checkPath(t, path); err != nil {
 		return err
 	}
 	v, err := parseValue(value)
@@ -107,7 +106,7 @@ func applyOverride(root *yaml.Node, override string) error {
 		if n.Kind != yaml.MappingNode {
 			return fmt.Errorf("%s: %s is below a single value", path, part)
 		}
-		next := child(n, part)
+		next := Child(n, part)
 		if next == nil { // a field that the file leaves at its zero value
 			next = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 			n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: part}, next)
@@ -118,14 +117,13 @@ func applyOverride(root *yaml.Node, override string) error {
 	return nil
 }
 
-// checkPath looks for the field of a profile that a path names.
-func checkPath(path string) error {
-	t := reflect.TypeFor[Profile]()
+// checkPath looks for the field of a type that a path names.
+func checkPath(t reflect.Type, path string) error {
 	for part := range strings.SplitSeq(strings.TrimSpace(path), ".") {
 		if t.Kind() != reflect.Struct {
 			return fmt.Errorf("%s: %s is below a single value", path, part)
 		}
-		fields, names := fieldsOf(t)
+		fields, names := Fields(t)
 		field, known := fields[part]
 		switch {
 		case path == "":
@@ -133,7 +131,7 @@ func checkPath(path string) error {
 		case !known:
 			return fmt.Errorf("%s: no field %q, expected one of %s", path, part, strings.Join(names, ", "))
 		}
-		t = field.typ
+		t = field.Type
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package runtime
+package yamltree
 
 import (
 	"encoding"
@@ -11,28 +11,17 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/internal/yamltree"
+	"github.com/spinsim/spinsim/internal/size"
 )
 
-// decodeTree decodes a mapping into the struct that into points at. Errors, joined, name the place of everything that is wrong, as
-// "name:line: path", and what was expected there.
-func decodeTree(name string, tree *yaml.Node, into any) error {
-	s := strict{name: name}
-	s.check(tree, reflect.TypeOf(into).Elem(), "")
-	if len(s.problems) > 0 {
-		return errors.Join(s.errors()...)
-	}
-	if err := tree.Decode(into); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
+// Strict compares trees with the types that they are to be decoded into and collects what is wrong with them.
+type Strict struct {
+	Name     string // of the text, for messages
+	Lineless bool   // the text has no lines, as an override
+	// ByName are the types of which a text may have a name in the place of the fields: the function returns the tree that a name stands
+	// for, and Check puts it there; if it is nil, the name stays.
+	ByName map[reflect.Type]func(name string) (*yaml.Node, error)
 
-// strict collects what is wrong with a tree.
-type strict struct {
-	name     string
-	lineless bool // the text is an override, which has no lines
 	problems []problem
 }
 
@@ -42,27 +31,50 @@ type problem struct {
 	err  error // with the place
 }
 
-func (s *strict) errors() (errs []error) {
+// Decode decodes a mapping into the struct that into points at. Errors, joined, name the place of everything that is wrong, as
+// "name:line: path", and what was expected there.
+func Decode(name string, tree *yaml.Node, into any) error {
+	s := Strict{Name: name}
+	if s.Check(tree, reflect.TypeOf(into).Elem()); len(s.problems) > 0 {
+		return errors.Join(s.Errors()...)
+	}
+	if err := tree.Decode(into); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// Check looks at a tree as a value of type t, a struct: unknown fields, fields given twice, values of another form, numbers that are not
+// whole. What is wrong is noted and cut out, so that the rest can be decoded.
+func (s *Strict) Check(tree *yaml.Node, t reflect.Type) { s.check(tree, t, "") }
+
+// Errors are what is wrong with the trees, as "name:line: path" and what was expected there.
+func (s *Strict) Errors() (errs []error) {
 	for _, p := range s.problems {
 		errs = append(errs, p.err)
 	}
 	return errs
 }
 
-func (s *strict) fail(n *yaml.Node, path, format string, args ...any) {
+// Add takes what another has found for this one's own, so that Beside knows of it.
+func (s *Strict) Add(other *Strict) { s.problems = append(s.problems, other.problems...) }
+
+func (s *Strict) fail(n *yaml.Node, path, format string, args ...any) {
 	path = strings.TrimSuffix(path, ".")
-	place := fmt.Sprintf("%s:%d", s.name, n.Line)
-	if s.lineless {
-		place = s.name
+	place := fmt.Sprintf("%s:%d", s.Name, n.Line)
+	if s.Lineless {
+		place = s.Name
 	}
 	s.problems = append(s.problems, problem{path, fmt.Errorf("%s: %s: %w", place, path, fmt.Errorf(format, args...))})
 }
 
 // check looks at n as a value of type t, at a path that ends in a dot. What is wrong in mappings is noted and cut out, so that the rest
 // can be decoded; false: n as a whole is wrong.
-func (s *strict) check(n *yaml.Node, t reflect.Type, path string) bool {
-	if t == reflect.TypeFor[CostsRef]() && n.Kind == yaml.MappingNode {
-		t = reflect.TypeFor[hpu.CostTable]()
+func (s *Strict) check(n *yaml.Node, t reflect.Type, path string) bool {
+	if find := s.ByName[t]; find != nil && n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" {
+		if named, ok := s.find(n, find, path); !ok || !named {
+			return ok
+		}
 	}
 	switch reflect.New(t).Interface().(type) {
 	case yaml.Unmarshaler, encoding.TextUnmarshaler, interface{ UnmarshalYAML(func(any) error) error }:
@@ -88,9 +100,26 @@ func (s *strict) check(n *yaml.Node, t reflect.Type, path string) bool {
 	return s.value(n, t, path)
 }
 
+// find puts what a name stands for in its place, unless that is nothing (found is false) or an error.
+func (s *Strict) find(n *yaml.Node, find func(name string) (*yaml.Node, error), path string) (found, ok bool) {
+	tree, err := find(n.Value)
+	if several, are := err.(interface{ Unwrap() []error }); are { //nolint:errorlint // joined errors are told one by one
+		for _, e := range several.Unwrap() {
+			s.fail(n, path, "%w", e)
+		}
+	} else if err != nil {
+		s.fail(n, path, "%w", err)
+	}
+	if err != nil || tree == nil {
+		return false, err == nil
+	}
+	*n = *tree
+	return true, true
+}
+
 // fields checks the keys of a struct.
-func (s *strict) fields(n *yaml.Node, t reflect.Type, path string) {
-	fields, names := fieldsOf(t)
+func (s *Strict) fields(n *yaml.Node, t reflect.Type, path string) {
+	fields, names := Fields(t)
 	seen := map[string]bool{}
 	var kept []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -101,8 +130,8 @@ func (s *strict) fields(n *yaml.Node, t reflect.Type, path string) {
 			s.fail(key, path+key.Value, "unknown field, expected one of %s", strings.Join(names, ", "))
 		case seen[key.Value]:
 			s.fail(key, path+key.Value, "given twice")
-		case field.bytes && !s.bytes(n.Content[i+1], path+key.Value):
-		case s.check(n.Content[i+1], field.typ, path+key.Value+"."):
+		case field.Bytes && !s.bytes(n.Content[i+1], path+key.Value):
+		case s.check(n.Content[i+1], field.Type, path+key.Value+"."):
 			kept = append(kept, key, n.Content[i+1])
 		}
 		seen[key.Value] = true
@@ -111,23 +140,23 @@ func (s *strict) fields(n *yaml.Node, t reflect.Type, path string) {
 }
 
 // bytes puts the number in the place of a size with a unit, "64KiB".
-func (s *strict) bytes(n *yaml.Node, path string) bool {
+func (s *Strict) bytes(n *yaml.Node, path string) bool {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
 		return true
 	}
-	v, err := ParseSize(n.Value)
+	v, err := size.Parse(n.Value)
 	if err != nil {
 		s.fail(n, path, "%w", err)
 		return false
 	}
-	n.Tag, n.Style, n.Value = "!!int", 0, strconv.FormatInt(int64(v), 10)
+	n.Tag, n.Style, n.Value = "!!int", 0, strconv.FormatInt(v, 10)
 	return true
 }
 
 // value decodes a value by itself.
-func (s *strict) value(n *yaml.Node, t reflect.Type, path string) bool {
+func (s *Strict) value(n *yaml.Node, t reflect.Type, path string) bool {
 	into := reflect.New(t).Interface()
-	if yamltree.CheckWhole(n, into) != nil {
+	if CheckWhole(n, into) != nil {
 		s.fail(n, path, "%s, expected a whole number", shown(n))
 		return false
 	}
@@ -142,11 +171,11 @@ func (s *strict) value(n *yaml.Node, t reflect.Type, path string) bool {
 	return err == nil
 }
 
-// beside returns the errors of err that are not about a path at which there is a problem already.
-func (s *strict) beside(err error) (errs []error) {
+// Beside returns the errors of err that are not about a path at which there is a problem already.
+func (s *Strict) Beside(err error) (errs []error) {
 	if several, are := err.(interface{ Unwrap() []error }); are {
 		for _, e := range several.Unwrap() {
-			errs = append(errs, s.beside(e)...)
+			errs = append(errs, s.Beside(e)...)
 		}
 		return errs
 	}
@@ -161,20 +190,20 @@ func itemPath(path string, i int) string {
 	return fmt.Sprintf("%s[%d].", strings.TrimSuffix(path, "."), i)
 }
 
-// yamlField is a field of a struct. Those tagged `unit:"B"` are whole numbers of bytes, which a text may give with a unit.
-type yamlField struct {
-	typ   reflect.Type
-	bytes bool
+// Field is a field of a struct. Those tagged `unit:"B"` are whole numbers of bytes, which a text may give with a unit.
+type Field struct {
+	Type  reflect.Type
+	Bytes bool
 }
 
-// fieldsOf lists the YAML fields of a struct.
-func fieldsOf(t reflect.Type) (fields map[string]yamlField, names []string) {
-	fields = map[string]yamlField{}
+// Fields lists the YAML fields of a struct.
+func Fields(t reflect.Type) (fields map[string]Field, names []string) {
+	fields = map[string]Field{}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		if options == "inline" {
-			inner, more := fieldsOf(f.Type)
+			inner, more := Fields(f.Type)
 			for _, k := range more {
 				fields[k] = inner[k]
 			}
@@ -182,7 +211,7 @@ func fieldsOf(t reflect.Type) (fields map[string]yamlField, names []string) {
 			continue
 		}
 		if name != "" && name != "-" {
-			fields[name] = yamlField{f.Type, f.Tag.Get("unit") == "B"}
+			fields[name] = Field{f.Type, f.Tag.Get("unit") == "B"}
 			names = append(names, name)
 		}
 	}

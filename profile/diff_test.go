@@ -1,4 +1,4 @@
-package runtime
+package profile
 
 import (
 	"slices"
@@ -10,10 +10,10 @@ import (
 )
 
 func TestDifferencesOfEqualProfilesAreNone(t *testing.T) {
-	for _, name := range ProfileNames() {
-		p, err := LoadProfile(name)
+	for _, name := range Names() {
+		p, err := Load(name)
 		require.NoError(t, err)
-		d, err := Differences(p, p)
+		d, err := Diff(p, p)
 		require.NoError(t, err)
 		require.Empty(t, d)
 	}
@@ -26,12 +26,12 @@ var ownCosts = strings.Join(strings.Fields(`{move: 0, int: 1, int_mul: 3, int_di
 
 // A table of costs is named if it has a name, and is not spread over the line if it has none.
 func TestDifferencesNameCostTables(t *testing.T) {
-	from, err := LoadProfile("spin-int", "hpu.clock=1500MHz")
+	from, err := Load("spin-int", "hpu.clock=1500MHz")
 	require.NoError(t, err)
 	for value, printed := range map[string]string{"scalar": `^hpu\.costs: a15 → scalar$`, ownCosts: `^hpu\.costs: a15 → table [0-9a-f]{12}$`} {
-		to, err := LoadProfile("spin-int", "hpu.costs="+value)
+		to, err := Load("spin-int", "hpu.costs="+value)
 		require.NoError(t, err)
-		list, err := Differences(from, to)
+		list, err := Diff(from, to)
 		require.NoError(t, err)
 		require.Len(t, list, 2)
 		require.Equal(t, "hpu.clock: 1.5 GHz → 2.5 GHz", list[0].String())
@@ -47,19 +47,19 @@ func TestDifferencesAreOverrides(t *testing.T) {
 		"fabric.dims=[4, 2]", "fabric.buffer=16KiB", "fabric.buffer=[16KiB, 8KiB]",
 		"fabric.topology={switches: [{name: a}, {name: b, ports: 3}], nodes: [{at: b, count: 2}], links: [{from: a, to: b, wire: 3ns}]}", "limits.max_eqs=17",
 	}
-	names := ProfileNames()
+	names := Names()
 	rapid.Check(t, func(t *rapid.T) {
 		load := func(label string) *Profile {
 			name, set := rapid.SampledFrom(names).Draw(t, label), rapid.SliceOfDistinct(rapid.SampledFrom(settings), rapid.ID).Draw(t, label)
 			set = slices.DeleteFunc(set, func(o string) bool { // which networks without contention cannot have
 				return strings.HasPrefix(o, "fabric.buffer") && (strings.HasSuffix(name, "-sc17") || slices.Contains(set, "fabric.no_contention=true"))
 			})
-			p, err := LoadProfile(name, set...)
+			p, err := Load(name, set...)
 			require.NoError(t, err)
 			return p
 		}
 		from, to := load("from"), load("to")
-		list, err := Differences(from, to)
+		list, err := Diff(from, to)
 		require.NoError(t, err)
 		var overrides []string
 		for _, d := range list {
@@ -68,7 +68,7 @@ func TestDifferencesAreOverrides(t *testing.T) {
 		}
 		content, err := from.Content()
 		require.NoError(t, err)
-		made, err := ParseProfile("made", content, overrides...)
+		made, err := Parse("made", content, overrides...)
 		require.NoError(t, err, strings.Join(overrides, " "))
 		made.Name, made.Description, made.Origin = to.Name, to.Description, to.Origin
 		is, err := made.Content()

@@ -1,0 +1,45 @@
+package profile
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/yamltree"
+)
+
+// CostNames lists the embedded cost tables in alphabetical order.
+func CostNames() []string { return embeddedNames("profiles/costs") }
+
+// CostSource returns the text of an embedded cost table, comments included.
+func CostSource(name string) ([]byte, error) {
+	data, err := files.ReadFile("profiles/costs/" + name + ".yaml")
+	if err != nil || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("no cost table %q, expected one of %s or a mapping", name, strings.Join(CostNames(), ", "))
+	}
+	return data, nil
+}
+
+// Costs returns an embedded cost table.
+func Costs(name string) (*hpu.CostTable, error) {
+	tree, err := costTree(name)
+	if err != nil {
+		return nil, err
+	}
+	table := new(hpu.CostTable)
+	if err := yamltree.Decode(name, tree, table); err != nil {
+		return nil, err
+	}
+	return table, nil
+}
+
+// costTree is the text of an embedded cost table as a tree.
+func costTree(name string) (*yaml.Node, error) {
+	data, err := CostSource(name)
+	if err != nil {
+		return nil, err
+	}
+	return yamltree.ParseMapping(name, data)
+}

@@ -1,0 +1,94 @@
+package profile
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/portals"
+)
+
+//go:embed profiles
+var files embed.FS
+
+// Profile describes a node and its network: every latency, width and count of a simulation. Profiles are YAML files; two
+// of the publication sPIN'17 are embedded ("spin-dis", "spin-int"). Each value's source stands in the file's comment.
+type Profile struct {
+	Name        string         `yaml:"name"`
+	Description string         `yaml:"description"`
+	Fabric      fabric.Spec    `yaml:"fabric"`
+	NIC         nic.Spec       `yaml:"nic"`
+	DMA         host.BusSpec   `yaml:"dma"`
+	HPU         nic.HPUSpec    `yaml:"hpu"`
+	Host        host.Spec      `yaml:"host"`
+	Limits      nic.LimitsSpec `yaml:"limits"`
+
+	// Origin is where the profile was loaded from; nothing that is simulated depends on it.
+	Origin Origin `yaml:"-"`
+}
+
+// Names lists the embedded profiles in alphabetical order.
+func Names() []string { return embeddedNames("profiles") }
+
+func embeddedNames(dir string) []string {
+	entries, err := fs.ReadDir(files, dir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".yaml"); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Source returns the text of an embedded profile, comments included.
+func Source(name string) ([]byte, error) {
+	data, err := files.ReadFile("profiles/" + name + ".yaml")
+	if err != nil || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("no profile %q, expected a file or one of %s", name, strings.Join(Names(), ", "))
+	}
+	return data, nil
+}
+
+// Validate checks every field and returns all violations joined, each with the field's path.
+func (p *Profile) Validate() error {
+	var wrong fields.Errors
+	if p.Name == "" {
+		wrong.Add("name", errors.New("empty, expected the profile's name"))
+	}
+	wrong.Below("fabric", p.Fabric.Validate())
+	mtu := p.Fabric.MTU
+	if mtu > 0 && mtu <= fabric.MaxMTU { // else package fabric has said so
+		fields.Between(&wrong, "fabric.mtu", mtu, nic.MinMTU, fabric.MaxMTU)
+	}
+	wrong.Below("nic", p.NIC.Validate(mtu))
+	wrong.Below("dma", p.DMA.Validate())
+	wrong.Below("hpu", p.HPU.Validate(mtu))
+	wrong.Below("host", p.Host.Validate())
+	wrong.Below("limits", p.Limits.Validate())
+	return wrong.Join()
+}
+
+// Device is the part of the profile that the module loader needs.
+func (p *Profile) Device() *hpu.Spec { return p.HPU.Device(p.Fabric.MTU) }
+
+// PortalsLimits are the limits of the device's Portals interfaces.
+func (p *Profile) PortalsLimits() portals.Limits { return p.Limits.Limits(p.Fabric.MTU, &p.HPU) }
+
+// CheckModule says why a device of this profile would reject a handler module; nil: it would not.
+func (p *Profile) CheckModule(name string, wasm []byte) error {
+	_, err := hpu.Load(name, wasm, p.Device())
+	return err
+}

@@ -1,0 +1,62 @@
+package profile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/hpu"
+)
+
+// A profile with one and a half HPUs, or with 010 of them, is refused: nothing is cut off or read in another base in silence.
+func TestWholeNumbersOfProfiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("base: spin-int\nhpu:\n  cores: 1.5\n"), 0o600))
+	_, err := Load(file)
+	require.ErrorContains(t, err, `p.yaml:3: hpu.cores: "1.5", expected a whole number`)
+	for setting, want := range map[string]string{
+		"hpu.cores=2.5":         `hpu.cores: "2.5", expected a whole number`,
+		"hpu.cores=010":         `hpu.cores: "010", expected a whole number`,
+		"hpu.costs={move: 1.5}": `move: "1.5", expected a whole number`,
+	} {
+		_, err := Load("spin-int", setting)
+		require.ErrorContains(t, err, want)
+	}
+	p, err := Load("spin-int", "hpu.max_cycles=2e6", "hpu.cores=0x10")
+	require.NoError(t, err)
+	require.Equal(t, int64(2_000_000), p.HPU.MaxCycles)
+	require.Equal(t, 16, p.HPU.Cores)
+}
+
+// A device has at least the limits that the standard asks of every interface (Portals 4.x §3.6.1).
+func TestFloorsOfLimits(t *testing.T) {
+	for setting, want := range map[string]string{
+		"limits.max_pt_index=62":         "limits.max_pt_index: 62, expected 63 to 65535",
+		"limits.max_waw_ordered_size=63": "limits.max_waw_ordered_size: 63, expected 64 to 1073741824",
+		"limits.max_war_ordered_size=7":  "limits.max_war_ordered_size: 7, expected 8 to 1073741824",
+	} {
+		_, err := Load("spin-int", setting)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := Load("spin-int", "limits.max_pt_index=63", "limits.max_waw_ordered_size=64", "limits.max_war_ordered_size=8")
+	require.NoError(t, err)
+}
+
+// An override may be of one cost of a table that the profile names; a table in a file takes the place of all of its base's.
+func TestOverridesOfCosts(t *testing.T) {
+	want, err := Costs("a15")
+	require.NoError(t, err)
+	require.NotEqual(t, int64(77), want.IntDiv)
+	want.IntDiv, want.Core.Latency.Load = 77, 9
+	p, err := Load("spin-int", "hpu.costs.int_div=77", "hpu.costs.core.latency.load=9")
+	require.NoError(t, err)
+	require.Equal(t, *want, p.HPU.Costs)
+
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("base: spin-int\nhpu:\n  costs: {branch: 1, call: 2, call_indirect: 3, bulk_bytes_per_cycle: 4, spill: 5, imports: {dma_to_host: 6}}\n"), 0o600))
+	p, err = Load(file, "hpu.costs.int=7")
+	require.NoError(t, err)
+	require.Equal(t, hpu.CostTable{Int: 7, Branch: 1, Call: 2, CallIndirect: 3, BulkBytesPerCycle: 4, Spill: 5, Imports: map[string]int64{"dma_to_host": 6}}, p.HPU.Costs)
+}
