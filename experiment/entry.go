@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -58,7 +59,7 @@ func (w *bench) install(p *runtime.Proc, state []byte, memory int, payload, comp
 }
 
 // installed is install that returns the HPU memory, too.
-func (w *bench) installed(p *runtime.Proc, state []byte, memory int, payload, completion string) (*portals.Spin, *runtime.HPUMemory, error) {
+func (w *bench) installed(p *runtime.Proc, state []byte, memory int, payload, completion string) (*portals.Spin, *nic.Memory, error) {
 	header := "" // the built-in handlers of the benchmarks have none
 	if w.Handler != nil {
 		memory += spare

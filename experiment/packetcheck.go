@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/nic"
 )
 
 // packetCheck compares what payload handlers are given with what was sent, where nothing of it reaches a host.
@@ -21,15 +21,15 @@ func (k *packetCheck) expect(sent []byte) {
 }
 
 // watch answers runtime.Config.Watch.
-func (k *packetCheck) watch(s *runtime.HandlerStep) {
-	if s.What != runtime.StepBegan || s.Handler != "payload" || k.err != nil {
+func (k *packetCheck) watch(s *nic.HandlerStep) {
+	if s.What != nic.StepBegan || s.Handler != "payload" || k.err != nil {
 		return
 	}
 	k.err = k.packet(s)
 }
 
 // packet checks one packet; its record is that of a payload handler (docs/abi.md).
-func (k *packetCheck) packet(s *runtime.HandlerStep) error {
+func (k *packetCheck) packet(s *nic.HandlerStep) error {
 	base, n := uint64(binary.LittleEndian.Uint32(s.Record)), uint64(binary.LittleEndian.Uint32(s.Record[4:]))
 	at := binary.LittleEndian.Uint64(s.Record[8:])
 	switch all := uint64(len(k.sent)); {

@@ -6,19 +6,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/runtime"
 )
 
 // given is the step at which a payload handler begins with some bytes of a message.
-func given(at int, bytes ...byte) *runtime.HandlerStep {
+func given(at int, bytes ...byte) *nic.HandlerStep {
 	memory := append(make([]byte, 32), bytes...)
 	record := binary.LittleEndian.AppendUint32(nil, 32)
 	record = binary.LittleEndian.AppendUint32(record, uint32(len(bytes)))
-	return &runtime.HandlerStep{What: runtime.StepBegan, Handler: "payload", Record: binary.LittleEndian.AppendUint64(record, uint64(at)), Memory: memory}
+	return &nic.HandlerStep{What: nic.StepBegan, Handler: "payload", Record: binary.LittleEndian.AppendUint64(record, uint64(at)), Memory: memory}
 }
 
 func TestPacketCheck(t *testing.T) {
-	for want, steps := range map[string][]*runtime.HandlerStep{
+	for want, steps := range map[string][]*nic.HandlerStep{
 		"": {given(2, 3, 4), given(0, 1, 2)},
 		"packet 0: byte 1 of 2 is 0x09, 0x04 was sent":                                 {given(0, 1, 2), given(2, 3, 9)},
 		"handlers were given all but 2 of 4 bytes":                                     {given(0, 1, 2)},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -49,7 +50,7 @@ type experiment struct {
 	cluster *runtime.Cluster
 	module  *hpu.Module
 	names   [3]string // exports: header, payload, completion
-	memory  *runtime.HPUMemory
+	memory  *nic.Memory
 	host    []byte
 	handler []byte // handler host memory
 	ni      *runtime.NI

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -93,9 +93,9 @@ func (r *recorder) event(node int, e *portals.Event) {
 }
 
 // watch answers runtime.Config.Watch.
-func (r *recorder) watch(s *runtime.HandlerStep) {
+func (r *recorder) watch(s *nic.HandlerStep) {
 	r.end = max(r.end, s.At)
-	if s.What == runtime.StepEnded {
+	if s.What == nic.StepEnded {
 		r.cycles += s.Cycles
 	}
 	if s.Number > listedHandlers {
@@ -103,13 +103,13 @@ func (r *recorder) watch(s *runtime.HandlerStep) {
 		return
 	}
 	switch s.What {
-	case runtime.StepArrived:
+	case nic.StepArrived:
 		if len(r.handlers) < listedHandlers {
 			r.messages[s.Message] = r.last
 		}
-	case runtime.StepBegan:
+	case nic.StepBegan:
 		r.began(s)
-	case runtime.StepActed:
+	case nic.StepActed:
 		h := r.handlers[s.Number-1]
 		if h.cut = h.cut || r.actions == listedActions; h.cut {
 			r.left.Actions++
@@ -125,7 +125,7 @@ func (r *recorder) watch(s *runtime.HandlerStep) {
 		}
 		a.answer(s)
 		h.Actions = append(h.Actions, a)
-	case runtime.StepAnswered:
+	case nic.StepAnswered:
 		h := r.handlers[s.Number-1]
 		if h.cut {
 			return
@@ -135,9 +135,9 @@ func (r *recorder) watch(s *runtime.HandlerStep) {
 		if done := r.since(s); done != a.At {
 			a.Done = &done
 		}
-	case runtime.StepLanded:
+	case nic.StepLanded:
 		r.landed(s)
-	case runtime.StepEnded:
+	case nic.StepEnded:
 		h := r.handlers[s.Number-1]
 		h.Cycles, h.Took, h.Code, h.Return, h.ended = s.Cycles, r.since(s), int(s.Code), codeName(s.Code), true
 		if s.Invalid {
@@ -150,21 +150,21 @@ func (r *recorder) watch(s *runtime.HandlerStep) {
 }
 
 // omit counts what happens to a handler that is not listed.
-func (r *recorder) omit(s *runtime.HandlerStep) {
+func (r *recorder) omit(s *nic.HandlerStep) {
 	switch s.What {
-	case runtime.StepBegan:
+	case nic.StepBegan:
 		r.left.Handlers++
-	case runtime.StepActed:
+	case nic.StepActed:
 		r.left.Actions++
 	}
 }
 
 // since is the time of a step from the beginning of its handler.
-func (r *recorder) since(s *runtime.HandlerStep) Nanoseconds {
+func (r *recorder) since(s *nic.HandlerStep) Nanoseconds {
 	return Nanoseconds(s.At - r.starts[s.Number-1])
 }
 
-func (r *recorder) began(s *runtime.HandlerStep) {
+func (r *recorder) began(s *nic.HandlerStep) {
 	h := &HandlerReport{
 		Kind: s.Handler, Message: r.messages[s.Message], ID: s.Message, Packet: s.Packet, HPU: s.HPU, Start: Nanoseconds(s.At),
 		Actions: []ActionReport{},
@@ -180,7 +180,7 @@ func (r *recorder) began(s *runtime.HandlerStep) {
 }
 
 // landed notes when a non-blocking DMA operation took effect.
-func (r *recorder) landed(s *runtime.HandlerStep) {
+func (r *recorder) landed(s *nic.HandlerStep) {
 	h := r.handlers[s.Number-1]
 	at := Nanoseconds(s.At - r.starts[s.Number-1])
 	for i := range h.Actions {
@@ -196,7 +196,7 @@ func (r *recorder) landed(s *runtime.HandlerStep) {
 }
 
 // answer notes the result of an action.
-func (a *ActionReport) answer(s *runtime.HandlerStep) {
+func (a *ActionReport) answer(s *nic.HandlerStep) {
 	a.Result = s.Result
 	switch s.Op {
 	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB:

@@ -12,6 +12,7 @@ const (
 	maxBuffer   = 1 << 40    // bytes of packets, of DMA, of memory
 	maxPackets  = 1 << 20    // in the egress
 	maxCommands = 1 << 20
+	maxTries    = 1 << 20
 )
 
 // Spec describes the transmit and receive pipelines of a NIC (sPIN'17 §4, LogGP parameters). It is the nic section of a profile, where
@@ -34,6 +35,11 @@ type Spec struct {
 	Loopback sim.Time `yaml:"loopback"`
 	// Receive is Pipelined or Serial.
 	Receive string `yaml:"receive"`
+	// FaultPause is the time after which an access to host memory that ended with FAULT is tried again, at most 1 s. It is the policy of the
+	// NIC's own accesses and of writes whose handler does not wait for them; a handler that waits is told.
+	FaultPause sim.Time `yaml:"fault_pause"`
+	// FaultTries is how often, 0 to 2^20. After that the message fails with PTL_NI_SEGV.
+	FaultTries int `yaml:"fault_tries"`
 }
 
 // Values of Spec.Receive.
@@ -55,6 +61,8 @@ func (s *Spec) Validate(mtu int32) error {
 	fields.Between(&wrong, "egress_packets", s.EgressPackets, 1, maxPackets)
 	fields.Between(&wrong, "handler_commands", s.HandlerCommands, 1, maxCommands)
 	fields.Between(&wrong, "loopback", s.Loopback, 0, MaxTime)
+	fields.Between(&wrong, "fault_pause", s.FaultPause, 0, MaxTime)
+	fields.Between(&wrong, "fault_tries", s.FaultTries, 0, maxTries)
 	wrong.OneOf("receive", s.Receive, Pipelined, Serial)
 	return wrong.Join()
 }

@@ -22,14 +22,15 @@ var files embed.FS
 // Profile describes a node and its network: every latency, width and count of a simulation. Profiles are YAML files; two
 // of the publication sPIN'17 are embedded ("spin-dis", "spin-int"). Each value's source stands in the file's comment.
 type Profile struct {
-	Name        string         `yaml:"name"`
-	Description string         `yaml:"description"`
-	Fabric      fabric.Spec    `yaml:"fabric"`
-	NIC         nic.Spec       `yaml:"nic"`
-	DMA         host.BusSpec   `yaml:"dma"`
-	HPU         nic.HPUSpec    `yaml:"hpu"`
-	Host        host.Spec      `yaml:"host"`
-	Limits      nic.LimitsSpec `yaml:"limits"`
+	Name        string            `yaml:"name"`
+	Description string            `yaml:"description"`
+	Fabric      fabric.Spec       `yaml:"fabric"`
+	NIC         nic.Spec          `yaml:"nic"`
+	Transport   nic.TransportSpec `yaml:"transport"`
+	DMA         host.BusSpec      `yaml:"dma"`
+	HPU         nic.HPUSpec       `yaml:"hpu"`
+	Host        host.Spec         `yaml:"host"`
+	Limits      nic.LimitsSpec    `yaml:"limits"`
 
 	// Origin is where the profile was loaded from; nothing that is simulated depends on it.
 	Origin Origin `yaml:"-"`
@@ -74,6 +75,7 @@ func (p *Profile) Validate() error {
 		fields.Between(&wrong, "fabric.mtu", mtu, nic.MinMTU, fabric.MaxMTU)
 	}
 	wrong.Below("nic", p.NIC.Validate(mtu))
+	wrong.Below("transport", p.Transport.Validate(mtu))
 	wrong.Below("dma", p.DMA.Validate())
 	wrong.Below("hpu", p.HPU.Validate(mtu))
 	wrong.Below("host", p.Host.Validate())

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -26,13 +27,13 @@ func (r *rig) store(bytes int) sim.Time { return r.prof.DMA.Latency + r.bus(byte
 
 // asked is a handler's own time of its only call of an operation.
 func (r *rig) asked(op hpu.Op) sim.Time {
-	steps := r.stepsOf(runtime.StepActed, op)
+	steps := r.stepsOf(nic.StepActed, op)
 	require.Len(r, steps, 1)
 	return steps[0].At
 }
 
 func (r *rig) answered(op hpu.Op) sim.Time {
-	steps := r.stepsOf(runtime.StepAnswered, op)
+	steps := r.stepsOf(nic.StepAnswered, op)
 	require.Len(r, steps, 1)
 	return steps[0].At
 }
@@ -301,7 +302,7 @@ func TestCountersAndAck(t *testing.T) {
 	require.Equal(t, []uint64{15, 1, 14, 1}, []uint64{r.word(scratch2), r.word(scratch2 + 8), r.word(scratch2 + 16), r.word(scratch2 + 24)})
 	ack := only(t, r.inits, portals.EventAck)
 	require.Equal(t, portals.NIOpViolation, ack.Fail)
-	require.Equal(t, r.stepsOf(runtime.StepActed, hpu.OpAck)[1].At+r.net(0)+r.prof.NIC.MatchPacket+r.store(0), ack.at,
+	require.Equal(t, r.stepsOf(nic.StepActed, hpu.OpAck)[1].At+r.net(0)+r.prof.NIC.MatchPacket+r.store(0), ack.at,
 		"ahead of the end of the handler")
 }
 
@@ -317,7 +318,7 @@ func TestMessagesToSelf(t *testing.T) {
 			userHdr: 8,
 		})
 		r.noHandlerErrors()
-		began := r.stepsOf(runtime.StepBegan, hpu.OpNone)
+		began := r.stepsOf(nic.StepBegan, hpu.OpNone)
 		require.Len(t, began, 2)
 		require.Equal(t, r.asked(hpu.Op(c.act.op))+c.delay+r.prof.NIC.Loopback+r.prof.NIC.MatchHeader, began[1].At)
 		le := binary.LittleEndian
@@ -347,7 +348,7 @@ func TestQueries(t *testing.T) {
 	r.noHandlerErrors()
 	require.Equal(t, []int64{3, 0}, []int64{r.result(headerAt, 0), r.result(headerAt, 1)})
 	require.Equal(t, []string{"actions: " + string(pattern(3, 50))}, lines)
-	began, ended := r.stepsOf(runtime.StepBegan, hpu.OpNone)[0], r.stepsOf(runtime.StepEnded, hpu.OpNone)[0]
+	began, ended := r.stepsOf(nic.StepBegan, hpu.OpNone)[0], r.stepsOf(nic.StepEnded, hpu.OpNone)[0]
 	require.Equal(t, r.prof.HPU.Clock.Cycles(ended.Cycles), ended.At-began.At, "time is cycles")
 	require.Less(t, r.result(headerAt, 2)+100, r.result(headerAt, 4))
 	require.LessOrEqual(t, r.result(headerAt, 4), ended.Cycles)
@@ -362,13 +363,13 @@ func TestYield(t *testing.T) {
 			payloads: map[int][]rec{0: {also(opSpin, 100), do(hpu.OpYield), also(opSpin, 10), end(hpu.Success)}, 1: {also(opSpin, 10), end(hpu.Success)}},
 		})
 		r.noHandlerErrors()
-		ended := r.stepsOf(runtime.StepEnded, hpu.OpNone)
+		ended := r.stepsOf(nic.StepEnded, hpu.OpNone)
 		cycles := sim.Time(0)
 		for _, s := range ended {
 			handlers = append(handlers, s.Packet)
 			cycles += r.prof.HPU.Clock.Cycles(s.Cycles)
 		}
-		require.Equal(t, cycles, ended[len(ended)-1].At-r.stepsOf(runtime.StepBegan, hpu.OpNone)[0].At)
+		require.Equal(t, cycles, ended[len(ended)-1].At-r.stepsOf(nic.StepBegan, hpu.OpNone)[0].At)
 		return handlers
 	}
 	require.Equal(t, []int{0, 1}, order("1"))
@@ -384,10 +385,10 @@ func TestEgressBlocks(t *testing.T) {
 		ops:       []hpu.Operation{{Local: scratch, Length: 4096, TargetNID: 2}},
 	})
 	r.noHandlerErrors()
-	acted := r.stepsOf(runtime.StepActed, hpu.OpPutFromDevice)
+	acted := r.stepsOf(nic.StepActed, hpu.OpPutFromDevice)
 	require.Len(t, acted, 3)
 	leaves := acted[0].At + r.prof.Fabric.Rate.Time(4096)
-	answered := r.stepsOf(runtime.StepAnswered, hpu.OpPutFromDevice)
+	answered := r.stepsOf(nic.StepAnswered, hpu.OpPutFromDevice)
 	require.Equal(t, leaves, answered[len(answered)-1].At)
 	require.Len(t, all(r.peers, portals.EventPut), 3)
 }
@@ -406,7 +407,7 @@ func TestToSelfDoesNotBlock(t *testing.T) {
 	for i := range 5 {
 		require.Equal(t, []int64{0, 0, 0, 0, hpu.NoSpace}[i], r.result(headerAt, 3+i))
 	}
-	require.Len(t, r.stepsOf(runtime.StepBegan, hpu.OpNone), 1+4)
+	require.Len(t, r.stepsOf(nic.StepBegan, hpu.OpNone), 1+4)
 }
 
 // A handler has handler_commands operations from host and timers pending at most, however many it asks for.

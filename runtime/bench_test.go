@@ -8,6 +8,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -19,7 +20,7 @@ import (
 type stream struct {
 	c       *runtime.Cluster
 	packets int
-	memory  *runtime.HPUMemory
+	memory  *nic.Memory
 	rounds  int // messages to send
 	done    int // messages that have arrived
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
@@ -40,10 +41,12 @@ type Config struct {
 	Explain portals.Tracer
 	// Watch is told of every step of every handler, in the order in which they are executed; nil: nobody. Results do not depend
 	// on it.
-	Watch func(s *HandlerStep)
+	Watch func(s *nic.HandlerStep)
 	// InjectDMA, if not nil, is asked at the beginning of every DMA operation of a handler that is otherwise allowed. A negative
 	// answer, such as hpu.Fault, becomes the result of the operation: it takes its time, but no byte moves.
 	InjectDMA func(rank int, op hpu.Op) int64
+	// Translator makes what stands between the bus of a node and the memory of its processes; nil: every page is present.
+	Translator func(rank int, bus *host.Bus) host.Translator
 }
 
 // Cluster is one simulation: nodes on a fabric, and the host programs that run on them.
@@ -53,17 +56,9 @@ type Cluster struct {
 	fabric   fabric.Fabric
 	executor hpu.Engine
 	nodes    []Node
-	pool     messagePool
-	dmaOps   dmaPool
-	issues   issuePool
-	flows    uint64
+	core     nic.Core // of the simulating machine: all nodes are handled by one
 	log      func(rank int, at sim.Time, program, line string)
 	explain  portals.Tracer
-	inject   func(rank int, op hpu.Op) int64
-	errors   []HandlerError
-	dropped  int // handler errors beyond those kept
-	losses   []LostMessage
-	lost     int           // messages, those that are not kept included
 	network  networkLosses // as they were last asked for
 	codes    map[codeKey]hpu.Image
 }
@@ -72,26 +67,6 @@ type codeKey struct {
 	module *hpu.Module
 	bytes  uint32
 }
-
-// HandlerError is a handler that failed: it trapped, was killed, or returned an error or an illegal code.
-type HandlerError struct {
-	Rank    int
-	At      sim.Time
-	Program string
-	Handler string
-	Err     error
-}
-
-// Error names rank, program, handler, time and cause.
-func (e HandlerError) Error() string {
-	return fmt.Sprintf("rank %d at %v: %s handler of %s: %v", e.Rank, e.At, e.Handler, e.Program, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e HandlerError) Unwrap() error { return e.Err }
-
-// keptErrors is how many handler errors a run remembers; the others are counted.
-const keptErrors = 100
 
 // NewCluster builds the nodes and the network. Close it when done.
 func NewCluster(cfg Config) (*Cluster, error) {
@@ -117,34 +92,49 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	}
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab, executor: executor,
-		nodes: make([]Node, cfg.Nodes), log: cfg.Log, explain: cfg.Explain, inject: cfg.InjectDMA, codes: make(map[codeKey]hpu.Image),
+		nodes: make([]Node, cfg.Nodes), explain: cfg.Explain, codes: make(map[codeKey]hpu.Image),
 	}
-	c.pool.keep = fabric.HasFaults(fab)
-	for i := range c.nodes {
-		if cfg.Stop != nil && i%256 == 0 {
-			if err := cfg.Stop(); err != nil {
-				return nil, errors.Join(err, c.Close())
-			}
-		}
-		n := &c.nodes[i]
-		n.cluster, n.profile, n.rank, n.faulty = c, c.profile, int32(i), c.pool.keep
-		n.id = eng.Add(fmt.Sprintf("Node[%d]", i), n)
-		n.cores = make([]host.Server, c.profile.Host.Cores)
-		n.memory.Rate = c.profile.Host.MemoryBandwidth
-		n.dma.init(&c.profile.DMA, &n.memory)
-		n.tx.behind = make(map[int32]int)
-		n.hpus.init(n)
-		n.trace = newNodeTrace(n)
-		n.watch = newWatch(n, cfg.Watch)
-		n.port = fab.Attach(i, n.id)
+	if err := c.build(&cfg); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	if eng.Tracing() {
-		fab.Watch(func(p fabric.Packet, from, to sim.Time) {
-			c.nodes[p.Src].trace.wire(p.Ref.(*message), int(p.Seq), from, to)
-		})
+		fab.Watch(func(p fabric.Packet, from, to sim.Time) { c.nodes[p.Src].nic.Sent(&p, from, to) })
 	}
 	eng.Watch(c)
 	return c, nil
+}
+
+// build makes the nodes and connects them.
+func (c *Cluster) build(cfg *Config) error {
+	p := c.profile
+	faulty := fabric.HasFaults(c.fabric)
+	if faulty || p.Transport.Kind == nic.Reliable {
+		c.core.Keep()
+	}
+	for i := range c.nodes {
+		if cfg.Stop != nil && i%256 == 0 {
+			if err := cfg.Stop(); err != nil {
+				return err
+			}
+		}
+		n := &c.nodes[i]
+		n.cluster, n.rank = c, int32(i)
+		n.id = c.engine.Add(fmt.Sprintf("Node[%d]", i), n)
+		n.cores = make([]host.Server, p.Host.Cores)
+		n.memory.Rate = p.Host.MemoryBandwidth
+		n.bus.Init(c.engine, n.id, &p.DMA, &n.memory)
+		if cfg.Translator != nil {
+			n.bus.Translate(cfg.Translator(i, &n.bus))
+		}
+		n.trace = newCPUTrace(n)
+		n.nic.Init(&nic.Config{
+			Engine: c.engine, ID: n.id, Rank: i, Nodes: len(c.nodes), Core: &c.core,
+			Spec: &p.NIC, HPU: &p.HPU, Transport: &p.Transport, Fabric: &p.Fabric, Bus: &n.bus, Record: p.DMA.EventBytes, Faulty: faulty,
+			Log: cfg.Log, Watch: cfg.Watch, InjectDMA: cfg.InjectDMA,
+		})
+		n.nic.Connect(c.fabric.Attach(i, n.id))
+	}
+	return nil
 }
 
 // NetworkError says why there is no network of a profile for that many nodes: it has too few places, or its faults name a link that it has
@@ -211,34 +201,10 @@ func (c *Cluster) has(node uint32) bool { return uint64(node) < uint64(len(c.nod
 // Node returns node i, 0 <= i < Nodes.
 func (c *Cluster) Node(i int) *Node { return &c.nodes[i] }
 
-// HandlerErrors returns the handlers that failed in the order of time, at most 100, and how many failed in all.
-func (c *Cluster) HandlerErrors() ([]HandlerError, int) {
-	return c.errors, len(c.errors) + c.dropped
-}
-
-func (c *Cluster) handlerFailed(e HandlerError) {
-	if len(c.errors) == keptErrors {
-		c.dropped++
-		return
-	}
-	c.errors = append(c.errors, e)
-}
-
-// Waiting reports handlers that are suspended and messages that lack packets; it implements sim.Waiter.
+// Waiting reports handlers that are suspended, and those that wait for a processor; it implements sim.Waiter.
 func (c *Cluster) Waiting(report func(sim.Waiting)) {
 	for i := range c.nodes {
-		n := &c.nodes[i]
-		for k := range n.hpus.runs {
-			if r := &n.hpus.runs[k]; r.active {
-				report(sim.Waiting{
-					Who:   fmt.Sprintf("rank %d HPU %d: %s handler of %s", i, k/n.hpus.perCore, r.task.kind, r.task.m.rx.handlers.memory.name),
-					Since: r.since, What: r.wait.String(),
-				})
-			}
-		}
-		if k := n.hpus.tasks.len(); k > 0 {
-			report(sim.Waiting{Who: fmt.Sprintf("rank %d", i), Since: n.hpus.tasks.front().m.rx.started, What: fmt.Sprintf("an HPU for %d handlers", k)})
-		}
+		c.nodes[i].nic.Waiting(report)
 	}
 }
 
@@ -246,9 +212,4 @@ func (c *Cluster) Waiting(report func(sim.Waiting)) {
 // The error, a *hpu.LoadError, names module, function, offset and cause.
 func (c *Cluster) LoadModule(name string, wasm []byte) (*hpu.Module, error) {
 	return hpu.Load(name, wasm, c.profile.Device())
-}
-
-func (c *Cluster) nextFlow() uint64 {
-	c.flows++
-	return c.flows
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -49,7 +50,7 @@ func (h *history) Trace(ni *portals.NI, r *portals.TraceRecord) {
 }
 
 // mill runs the crowd and returns everything that can be seen of it.
-func mill(t *testing.T, tracer sim.Tracer, watch func(*runtime.HandlerStep)) string {
+func mill(t *testing.T, tracer sim.Tracer, watch func(*nic.HandlerStep)) string {
 	p, err := profile.Load("spin-int", "fabric.mtu=256", "hpu.cores=2", "nic.packet_buffer=2048", "nic.egress_packets=2")
 	require.NoError(t, err)
 	sum := fnv.New64a()
@@ -135,7 +136,7 @@ func TestSameSeedSameSteps(t *testing.T) {
 		q := &quiet{}
 		require.Equal(t, want, mill(t, q, nil))
 		require.Positive(t, q.spans)
-		require.Equal(t, want, mill(t, nil, func(*runtime.HandlerStep) { watched++ }))
+		require.Equal(t, want, mill(t, nil, func(*nic.HandlerStep) { watched++ }))
 	}
 	require.Positive(t, watched)
 }

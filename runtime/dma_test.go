@@ -75,7 +75,7 @@ func TestBlockingDMA(t *testing.T) {
 					r.noHandlerErrors()
 					require.Equal(t, c.result, r.result(headerAt, 0))
 					op := hpu.Op(c.act.op)
-					asked, answered := r.stepsOf(runtime.StepActed, op)[0], r.stepsOf(runtime.StepAnswered, op)[0]
+					asked, answered := r.stepsOf(nic.StepActed, op)[0], r.stepsOf(nic.StepAnswered, op)[0]
 					took := sim.Time(0)
 					if c.trips > 0 && (op != hpu.OpDMAToHost || until == nic.Landed) {
 						took = sim.Time(c.trips)*r.prof.DMA.Latency + r.prof.DMA.Bandwidth.Time(c.bytes)
@@ -102,12 +102,12 @@ func TestRecordCrossesWithTheData(t *testing.T) {
 					profile: profile, overrides: []string{"hpu.dma_write=" + until}, payload: append(payload, end(hpu.Success)), length: 64,
 				})
 				r.noHandlerErrors()
-				wrote := r.stepsOf(runtime.StepActed, hpu.OpDMAToHost)[0].At
+				wrote := r.stepsOf(nic.StepActed, hpu.OpDMAToHost)[0].At
 				lands := wrote + r.prof.DMA.Latency + r.prof.DMA.Bandwidth.Time(3000)
-				ended := r.stepsOf(runtime.StepEnded, hpu.OpNone)[0].At
+				ended := r.stepsOf(nic.StepEnded, hpu.OpNone)[0].At
 				want := max(lands, ended+r.prof.DMA.Latency)
 				if until == nic.Landed && !work {
-					require.Equal(t, r.stepsOf(runtime.StepAnswered, hpu.OpDMAToHost)[0].At, lands)
+					require.Equal(t, r.stepsOf(nic.StepAnswered, hpu.OpDMAToHost)[0].At, lands)
 					want = ended
 				}
 				require.Equal(t, want, only(t, r.targets, portals.EventPut).at, "%s, goes on: %v", until, work)
@@ -189,14 +189,14 @@ func TestNonBlockingDMA(t *testing.T) {
 		require.Equal(t, make([]byte, 8), r.extra[:8], "stored at line 1, sent at line 20")
 
 		d, bus := r.prof.DMA.Latency, r.prof.DMA.Bandwidth
-		landed := r.stepsOf(runtime.StepLanded, hpu.OpDMAToHost)
-		acted := r.stepsOf(runtime.StepActed, hpu.OpDMAToHostNB)
+		landed := r.stepsOf(nic.StepLanded, hpu.OpDMAToHost)
+		acted := r.stepsOf(nic.StepActed, hpu.OpDMAToHostNB)
 		require.Equal(t, acted[0].At+d+bus.Time(64), landed[0].At)
-		require.Equal(t, landed[0].At, r.stepsOf(runtime.StepAnswered, hpu.OpDMAWait)[0].At, "wait ends when the data has landed")
-		tested := r.stepsOf(runtime.StepActed, hpu.OpDMATest)[0]
-		require.Equal(t, tested.At, r.stepsOf(runtime.StepAnswered, hpu.OpDMATest)[0].At, "test answers at the handler's own time")
-		waits := r.stepsOf(runtime.StepAnswered, hpu.OpDMAWait)
-		require.Equal(t, r.stepsOf(runtime.StepActed, hpu.OpDMAWait)[2].At, waits[2].At, "nothing to wait for")
+		require.Equal(t, landed[0].At, r.stepsOf(nic.StepAnswered, hpu.OpDMAWait)[0].At, "wait ends when the data has landed")
+		tested := r.stepsOf(nic.StepActed, hpu.OpDMATest)[0]
+		require.Equal(t, tested.At, r.stepsOf(nic.StepAnswered, hpu.OpDMATest)[0].At, "test answers at the handler's own time")
+		waits := r.stepsOf(nic.StepAnswered, hpu.OpDMAWait)
+		require.Equal(t, r.stepsOf(nic.StepActed, hpu.OpDMAWait)[2].At, waits[2].At, "nothing to wait for")
 	})
 }
 
@@ -227,15 +227,15 @@ func TestBlockingDMAOverlaps(t *testing.T) {
 				payload: []rec{do(hpu.OpDMAFromHost, 0, 0, scratch2, 8), also(opSpin, 10), end(hpu.Success)}, length: 128,
 			})
 			r.noHandlerErrors()
-			ended := r.stepsOf(runtime.StepEnded, hpu.OpNone)
+			ended := r.stepsOf(nic.StepEnded, hpu.OpNone)
 			require.Len(t, ended, 2)
 			last[contexts] = ended[1].At
-			began := r.stepsOf(runtime.StepBegan, hpu.OpNone)
+			began := r.stepsOf(nic.StepBegan, hpu.OpNone)
 			if contexts == 2 {
 				require.Less(t, began[1].At, ended[0].At, "the second handler begins while the first waits")
 			} else {
 				require.Equal(t, ended[0].At, began[1].At)
-				hidden = r.stepsOf(runtime.StepAnswered, hpu.OpDMAFromHost)[1].At - began[1].At
+				hidden = r.stepsOf(nic.StepAnswered, hpu.OpDMAFromHost)[1].At - began[1].At
 			}
 		}
 		require.Equal(t, hidden, last[1]-last[2], "the second handler reaches the end of its read while the first waits and computes")
@@ -273,7 +273,7 @@ func TestHPUAtomicsOfTwoHPUs(t *testing.T) {
 	require.Equal(t, []int64{1, 0}, []int64{r.result(payloadAt, 1), r.result(payloadAt, 2)})
 	require.Equal(t, []int64{0, 1, 1}, []int64{r.result(second, 0), r.result(second, 1), r.result(second, 2)})
 	require.Equal(t, []uint64{101, 10}, []uint64{r.word(scratch2), r.word(scratch2 + 8)})
-	asked, got := r.stepsOf(runtime.StepActed, hpu.OpFAdd), r.stepsOf(runtime.StepAnswered, hpu.OpFAdd)
+	asked, got := r.stepsOf(nic.StepActed, hpu.OpFAdd), r.stepsOf(nic.StepAnswered, hpu.OpFAdd)
 	require.Equal(t, []sim.Time{asked[1].At, asked[0].At}, []sim.Time{got[0].At, got[1].At}, "no time but the cycles")
 }
 
@@ -351,6 +351,6 @@ func TestDMAFault(t *testing.T) {
 	require.Equal(t, []int64{hpu.Fault, 0, 0, 0, hpu.Fault},
 		[]int64{r.result(headerAt, 0), r.result(headerAt, 1), r.result(headerAt, 2), r.result(headerAt, 3), r.result(headerAt, 4)})
 	require.Zero(t, binary.LittleEndian.Uint64(r.host[64:]))
-	asked, answered := r.stepsOf(runtime.StepActed, hpu.OpDMAToHost), r.stepsOf(runtime.StepAnswered, hpu.OpDMAToHost)
+	asked, answered := r.stepsOf(nic.StepActed, hpu.OpDMAToHost), r.stepsOf(nic.StepAnswered, hpu.OpDMAToHost)
 	require.Equal(t, answered[1].At-asked[1].At, answered[0].At-asked[0].At)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -115,8 +116,8 @@ func TestDMAAtomicsOutliveTheirHandler(t *testing.T) {
 		r := conduct(t, flooded(setup{profile: profile, payloads: payloads, length: 16 * 4096}))
 		r.noHandlerErrors()
 		require.Equal(t, uint64(0o20202020202020), binary.LittleEndian.Uint64(r.host[8:]), "16 times the sum of 64^i, i < 7")
-		require.Len(t, r.stepsOf(runtime.StepLanded, hpu.OpDMAFAdd), 16*7)
-		require.Len(t, r.stepsOf(runtime.StepLanded, hpu.OpDMAFromHost), 16*7)
+		require.Len(t, r.stepsOf(nic.StepLanded, hpu.OpDMAFAdd), 16*7)
+		require.Len(t, r.stepsOf(nic.StepLanded, hpu.OpDMAFromHost), 16*7)
 	})
 }
 
@@ -128,13 +129,13 @@ func TestDMAAtomicWaitsForItsOwnWrites(t *testing.T) {
 		1: {also(opSpin, 20), do(hpu.OpDMAToHost, 0, 64, hpuBase, 60000), end(hpu.Success)},
 	}, overrides: []string{"fabric.mtu=64"}, length: 128})
 	r.noHandlerErrors()
-	add, write := r.stepsOf(runtime.StepActed, hpu.OpDMAFAdd)[0], r.stepsOf(runtime.StepActed, hpu.OpDMAToHost)[0]
+	add, write := r.stepsOf(nic.StepActed, hpu.OpDMAFAdd)[0], r.stepsOf(nic.StepActed, hpu.OpDMAToHost)[0]
 	require.Less(t, add.At, write.At)
 	require.Less(t, write.At, add.At+r.prof.DMA.Latency)
-	answered := r.stepsOf(runtime.StepAnswered, hpu.OpDMAFAdd)[0].At
+	answered := r.stepsOf(nic.StepAnswered, hpu.OpDMAFAdd)[0].At
 	require.Equal(t, 2*r.prof.DMA.Latency+r.prof.DMA.Bandwidth.Time(8), answered-add.At)
 	var landed sim.Time
-	for _, s := range r.stepsOf(runtime.StepLanded, hpu.OpDMAToHost) {
+	for _, s := range r.stepsOf(nic.StepLanded, hpu.OpDMAToHost) {
 		landed = s.At
 	}
 	require.Less(t, answered, landed)

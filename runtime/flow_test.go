@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -46,7 +47,7 @@ func TestFlowControlWithinMessage(t *testing.T) {
 	// One packet is with the handler and two wait; the others come within its time.
 	const delivered = 3 * 256
 	var completions []step
-	for _, s := range r.stepsOf(runtime.StepBegan, hpu.OpNone) {
+	for _, s := range r.stepsOf(nic.StepBegan, hpu.OpNone) {
 		if s.Handler == "completion" {
 			completions = append(completions, s)
 		}

@@ -6,8 +6,8 @@ import "github.com/spinsim/spinsim/sim"
 func (p *Proc) compute(d sim.Time, what string) {
 	n := p.node
 	start, end := n.cores[p.core].Hold(p.sp.Now(), d)
-	n.stats.CPUBusy += end - start
-	n.trace.cpu(p, what, start, end)
+	n.busy += end - start
+	n.trace.span(p, what, start, end)
 	p.sp.SleepUntil(end)
 }
 
@@ -23,17 +23,17 @@ func (p *Proc) stream(bytes int64, what string) {
 	start, _ := core.Hold(p.sp.Now(), 0)
 	p.sp.SleepUntil(start)
 	for left := bytes; left > 0; {
-		piece := min(left, int64(n.profile.Host.CopyChunk))
+		piece := min(left, int64(n.cluster.profile.Host.CopyChunk))
 		left -= piece
 		now := p.sp.Now()
 		_, memory := n.memory.Reserve(now, piece)
-		end := max(memory, now+n.profile.Host.StreamTime(piece))
+		end := max(memory, now+n.cluster.profile.Host.StreamTime(piece))
 		_, end = core.Hold(now, end-now)
 		p.sp.SleepUntil(end)
 	}
-	n.stats.CPUBusy += p.sp.Now() - start
-	n.stats.HostMemoryBytes += bytes
-	n.trace.cpu(p, what, start, p.sp.Now())
+	n.busy += p.sp.Now() - start
+	n.moved += bytes
+	n.trace.span(p, what, start, p.sp.Now())
 }
 
 // Stream occupies the core while it reads and writes the given numbers of bytes of host memory, for work whose content the

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -54,7 +55,7 @@ func scripted(header, payload, completion []rec) suspect {
 	}
 }
 
-func scripts(p *runtime.Proc, header, payload, completion []rec) (*portals.Spin, *runtime.HPUMemory, error) {
+func scripts(p *runtime.Proc, header, payload, completion []rec) (*portals.Spin, *nic.Memory, error) {
 	binary, err := readModule("actions/actions.wasm")
 	if err != nil {
 		return nil, nil, err
@@ -295,7 +296,7 @@ func TestHostileHandlers(t *testing.T) {
 	}
 }
 
-func checkBlame(t *testing.T, k *crime, v *verdict, errs []runtime.HandlerError, n int) {
+func checkBlame(t *testing.T, k *crime, v *verdict, errs []nic.HandlerError, n int) {
 	var puts, disabled int
 	for _, ev := range k.events {
 		switch ev.Type {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -85,7 +86,7 @@ func checkOnTheWay(t *testing.T, r *rig, limit uint64) {
 	bytes, refused, landed := uint64(0), 0, 0
 	for _, s := range r.steps {
 		switch {
-		case s.What == runtime.StepActed && !s.Suspended && (s.Op == hpu.OpDMAToHostNB || s.Op == hpu.OpDMAFromHostNB):
+		case s.What == nic.StepActed && !s.Suspended && (s.Op == hpu.OpDMAToHostNB || s.Op == hpu.OpDMAFromHostNB):
 			if s.Result == hpu.NoSpace {
 				refused++
 				continue
@@ -94,7 +95,7 @@ func checkOnTheWay(t *testing.T, r *rig, limit uint64) {
 			lengths[key{s.Number, int(s.Result)}] = uint64(s.act.Len)
 			require.LessOrEqual(t, bytes+uint64(s.act.Len), limit, "at %v", s.At)
 			bytes += uint64(s.act.Len)
-		case s.What == runtime.StepLanded && s.Handle >= 0:
+		case s.What == nic.StepLanded && s.Handle >= 0:
 			bytes -= lengths[key{s.Number, s.Handle}]
 			landed++
 		}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -341,11 +342,11 @@ func (m *memoryRun) Trace(_ *portals.NI, t *portals.TraceRecord) {
 }
 
 // watch follows the handlers.
-func (m *memoryRun) watch(s *runtime.HandlerStep) {
+func (m *memoryRun) watch(s *nic.HandlerStep) {
 	switch s.What {
-	case runtime.StepBegan:
+	case nic.StepBegan:
 		m.byHand[s.Number] = &handlerRun{script: m.scripts[s.Packet], open: map[int][]*line{}}
-	case runtime.StepActed:
+	case nic.StepActed:
 		h := m.byHand[s.Number]
 		for hpu.Op(h.script[h.next].op) != s.Op { // spins
 			h.next++
@@ -360,7 +361,7 @@ func (m *memoryRun) watch(s *runtime.HandlerStep) {
 		if l.access != nil && l.remote == 0 || l.access == nil && s.Op != hpu.OpDMAWait {
 			h.open[l.handle] = append(h.open[l.handle], l)
 		}
-	case runtime.StepLanded:
+	case nic.StepLanded:
 		h := m.byHand[s.Number]
 		l := h.open[s.Handle][0] // blocking writes may be under way when the handler goes on; they land in order
 		h.open[s.Handle] = h.open[s.Handle][1:]

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -99,7 +100,7 @@ type event struct {
 
 // step is a HandlerStep that outlives its call.
 type step struct {
-	runtime.HandlerStep
+	nic.HandlerStep
 	act hpu.Action
 }
 
@@ -109,7 +110,7 @@ type rig struct {
 	setup
 	prof       *profile.Profile
 	c          *runtime.Cluster
-	hpu        *runtime.HPUMemory
+	hpu        *nic.Memory
 	host       []byte         // of the entry of rank 1
 	extra      []byte         // handler host memory of rank 1
 	peerMem    []byte         // of the entry of rank 2
@@ -158,7 +159,7 @@ func conduct(t *testing.T, s setup) *rig {
 		r.prof, err = profile.Load(s.profile, s.overrides...)
 		require.NoError(t, err)
 	}
-	cfg := runtime.Config{Profile: r.prof, Nodes: 3, Engine: labEngine, Explain: r, Watch: func(h *runtime.HandlerStep) {
+	cfg := runtime.Config{Profile: r.prof, Nodes: 3, Engine: labEngine, Explain: r, Watch: func(h *nic.HandlerStep) {
 		k := step{HandlerStep: *h}
 		if h.Action != nil {
 			k.act = *h.Action
@@ -335,7 +336,7 @@ func (r *rig) runPeer(p *runtime.Proc) error {
 }
 
 // writeScripts puts state and scripts into HPU memory.
-func writeScripts(memory *runtime.HPUMemory, prof *profile.Profile, header, completion []rec, payload func(packet int) []rec) {
+func writeScripts(memory *nic.Memory, prof *profile.Profile, header, completion []rec, payload func(packet int) []rec) {
 	mem := memory.Bytes()
 	le := binary.LittleEndian
 	shift := bits.Len32(uint32(prof.Fabric.MTU - 1))
@@ -386,7 +387,7 @@ func (r *rig) result(script, i int) int64 {
 func (r *rig) word(at int) uint64 { return binary.LittleEndian.Uint64(r.hpu.Bytes()[at-hpuBase:]) }
 
 // stepsOf are the steps of that kind, of one operation if op is not OpNone.
-func (r *rig) stepsOf(what runtime.StepKind, op hpu.Op) (found []step) {
+func (r *rig) stepsOf(what nic.StepKind, op hpu.Op) (found []step) {
 	for _, s := range r.steps {
 		if s.What == what && (op == hpu.OpNone || s.Op == op) {
 			found = append(found, s)

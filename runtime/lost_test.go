@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -296,7 +297,7 @@ func TestWaitingHandlersAreLimited(t *testing.T) {
 				only(t, r.targets, portals.EventPTDisabled)
 			}
 			require.ErrorContains(t, lost[0], "too many handlers waited for an HPU (hpu.waiting_handlers, 8)")
-			require.Len(t, r.stepsOf(runtime.StepBegan, hpu.OpNone), taken)
+			require.Len(t, r.stepsOf(nic.StepBegan, hpu.OpNone), taken)
 		})
 	}
 }
@@ -366,7 +367,7 @@ func TestDMABytesAreLimited(t *testing.T) {
 		for i, want := range []int64{0, 1, hpu.NoSpace, hpu.NoSpace, 2, 0, 0, 0, 0, 0, 1} {
 			require.Equal(t, want, r.result(payloadAt, i), "line %d", i)
 		}
-		long, short := r.stepsOf(runtime.StepLanded, hpu.OpDMAToHost)[2], r.stepsOf(runtime.StepAnswered, hpu.OpDMAToHost)[0]
+		long, short := r.stepsOf(nic.StepLanded, hpu.OpDMAToHost)[2], r.stepsOf(nic.StepAnswered, hpu.OpDMAToHost)[0]
 		require.Equal(t, long.At+r.prof.DMA.Latency+r.prof.DMA.Bandwidth.Time(8), short.At)
 	})
 }
@@ -379,7 +380,7 @@ func TestDMAWaitsForRoomInTurn(t *testing.T) {
 	}
 	r := conduct(t, setup{overrides: []string{"hpu.dma_bytes=4096", "fabric.mtu=64", "hpu.cores=8", "hpu.contexts=1"}, length: 512, payloads: payloads})
 	r.noHandlerErrors()
-	landed := r.stepsOf(runtime.StepLanded, hpu.OpDMAToHost)
+	landed := r.stepsOf(nic.StepLanded, hpu.OpDMAToHost)
 	require.Len(t, landed, 8)
 	one := r.prof.DMA.Latency + r.prof.DMA.Bandwidth.Time(3000)
 	for i, s := range landed[1:] {

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
 
 // handlersRun counts the handlers of each kind that began.
 func (r *rig) handlersRun() (header, payload, completion int) {
-	for _, s := range r.stepsOf(runtime.StepBegan, hpu.OpNone) {
+	for _, s := range r.stepsOf(nic.StepBegan, hpu.OpNone) {
 		switch s.Handler {
 		case "header":
 			header++
@@ -129,7 +130,7 @@ func TestRecords(t *testing.T) {
 		}
 		return v
 	}
-	began := r.stepsOf(runtime.StepBegan, hpu.OpNone)
+	began := r.stepsOf(nic.StepBegan, hpu.OpNone)
 	require.Len(t, began, 5)
 	h := began[0].Record
 	require.Len(t, h, hpu.HeaderSize)
@@ -183,7 +184,7 @@ func TestMessagesWithoutPayload(t *testing.T) {
 				mlength = 0
 			}
 			require.Equal(t, mlength, only(t, r.targets, portals.EventPut).MLength)
-			require.Equal(t, uint32(min(mlength, 32)), binary.LittleEndian.Uint32(r.stepsOf(runtime.StepBegan, hpu.OpNone)[0].Record[4:]))
+			require.Equal(t, uint32(min(mlength, 32)), binary.LittleEndian.Uint32(r.stepsOf(nic.StepBegan, hpu.OpNone)[0].Record[4:]))
 		})
 	}
 }
@@ -201,7 +202,7 @@ func TestFirstErrorOnly(t *testing.T) {
 	require.Len(t, r.targets, 1, "one event")
 	_, n := r.c.HandlerErrors()
 	require.Equal(t, 4, n, "all of them for the person who debugs")
-	began := r.stepsOf(runtime.StepBegan, hpu.OpNone)
+	began := r.stepsOf(nic.StepBegan, hpu.OpNone)
 	last := began[len(began)-1]
 	require.Equal(t, "completion", last.Handler)
 	require.Equal(t, []uint64{192, 1 << 32}, []uint64{binary.LittleEndian.Uint64(last.Record), binary.LittleEndian.Uint64(last.Record[8:])})

@@ -9,11 +9,8 @@ import (
 // NI is a network interface of a process: package portals decides what its calls mean, and the calls that the NIC takes part
 // in take their time here. It has every call of the standard; what the transport does with the interface is not among them.
 type NI struct {
-	core  *portals.NI   // to programs
-	port  *portals.Port // to the NIC
-	proc  *Proc
-	own   portals.ID // physical
-	index int        // on the node
+	core *portals.NI
+	proc *Proc
 }
 
 // Proc is the process the interface belongs to.
@@ -21,7 +18,7 @@ func (ni *NI) Proc() *Proc { return ni.proc }
 
 // post takes the overhead o of an operation and carries it out.
 func (ni *NI) post(what string, operation func() error) error {
-	ni.proc.compute(ni.proc.node.profile.NIC.Overhead, what)
+	ni.proc.compute(ni.proc.node.cluster.profile.NIC.Overhead, what)
 	return operation()
 }
 
@@ -76,18 +73,18 @@ func (ni *NI) SetMap(mapping []portals.ID) error {
 
 // MEAppend (PtlMEAppend, Portals 4.x §3.12.2) appends an entry; the initial state of its handlers is copied to HPU memory.
 func (ni *NI) MEAppend(pt uint32, me *portals.ME, list portals.List, userPtr uint64) (portals.Handle, error) {
-	return ni.proc.install(me.Spin, func() (portals.Handle, error) { return ni.core.MEAppend(pt, me, list, userPtr) })
+	return ni.proc.node.nic.Install(ni.proc, me.Spin, func() (portals.Handle, error) { return ni.core.MEAppend(pt, me, list, userPtr) })
 }
 
 // TriggeredMEAppend (PtlTriggeredMEAppend, Portals 4.x §3.16.9) appends an entry once a counter reaches threshold; the initial
 // state of its handlers is copied to HPU memory now.
 func (ni *NI) TriggeredMEAppend(pt uint32, me *portals.ME, list portals.List, userPtr uint64, ct portals.Handle, threshold uint64) (portals.Handle, error) {
-	return ni.proc.install(me.Spin, func() (portals.Handle, error) {
+	return ni.proc.node.nic.Install(ni.proc, me.Spin, func() (portals.Handle, error) {
 		return ni.core.TriggeredMEAppend(pt, me, list, userPtr, ct, threshold)
 	})
 }
 
 // LEAppend (PtlLEAppend, Portals 4.x §3.11.2) is MEAppend for interfaces without matching.
 func (ni *NI) LEAppend(pt uint32, le *portals.LE, list portals.List, userPtr uint64) (portals.Handle, error) {
-	return ni.proc.install(le.Spin, func() (portals.Handle, error) { return ni.core.LEAppend(pt, le, list, userPtr) })
+	return ni.proc.node.nic.Install(ni.proc, le.Spin, func() (portals.Handle, error) { return ni.core.LEAppend(pt, le, list, userPtr) })
 }

@@ -94,7 +94,7 @@ func (ni *NI) PTDisable(index uint32) error {
 }
 
 // looked takes the time of one look at a completion.
-func (ni *NI) looked() { ni.proc.compute(ni.proc.node.profile.Host.Poll, "poll") }
+func (ni *NI) looked() { ni.proc.compute(ni.proc.node.cluster.profile.Host.Poll, "poll") }
 
 // await is what a process is parked for, kept for the report of a run that is stuck.
 type await struct {

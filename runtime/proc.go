@@ -58,6 +58,9 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 
 const maxPID = 1<<16 - 1
 
+// String is the name given to Spawn.
+func (p *Proc) String() string { return p.name }
+
 // Rank is the node the process runs on.
 func (p *Proc) Rank() int { return int(p.node.rank) }
 
@@ -93,7 +96,7 @@ func (p *Proc) NI() *NI { return p.nis[0] }
 // messages. Who wants such entries desires the feature.
 func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, error) {
 	if desired == nil {
-		all := p.node.profile.PortalsLimits()
+		all := p.node.cluster.profile.PortalsLimits()
 		all.Features &^= portals.FeatureTargetBindInaccessible
 		desired = &all
 	}
@@ -110,9 +113,9 @@ func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, 
 	if err != nil {
 		return nil, err
 	}
-	ni := &NI{core: core, port: core.Port(), proc: p, own: id, index: len(p.node.nis)}
+	ni := &NI{core: core, proc: p}
 	p.nis = append(p.nis, ni)
-	p.node.nis = append(p.node.nis, ni)
+	p.node.nic.Attach(core, p.memory, id)
 	return ni, nil
 }
 
@@ -126,15 +129,8 @@ func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
 	}
 }
 
-// queued notes that an interface wants something sent: at the end of the present event of the node, or, if the program
-// itself has caused it, in an event of its own.
-func (p *Proc) queued(*portals.Port) {
-	n := p.node
-	if !n.queued && !n.handling {
-		n.post(n.now(), kindDrain, 0, nil)
-	}
-	n.queued = true
-}
+// queued notes that an interface wants something sent.
+func (p *Proc) queued(*portals.Port) { p.node.nic.Queued() }
 
 // idle notes the end of the last message of a disabled portal table entry.
 func (p *Proc) idle(*portals.NI, uint32) {

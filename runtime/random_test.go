@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/runtime"
 )
 
 // values are arguments that mean something, nearly mean something, or are far out.
@@ -81,9 +81,9 @@ func TestRandomHandlers(t *testing.T) {
 		}
 		r := conduct(t, s)
 		require.Len(t, all(r.inits, portals.EventSend), 2)
-		began, ended := len(r.stepsOf(runtime.StepBegan, hpu.OpNone)), 0
+		began, ended := len(r.stepsOf(nic.StepBegan, hpu.OpNone)), 0
 		for _, k := range r.steps {
-			if k.What == runtime.StepEnded {
+			if k.What == nic.StepEnded {
 				ended++
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -22,7 +23,7 @@ func TestPackageVariables(t *testing.T) {
 	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2, Engine: labEngine})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
-	var memories [2]*runtime.HPUMemory
+	var memories [2]*nic.Memory
 	require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) error {
 		m, err := c.LoadModule("calling", calling(hpu.OpFAdd, "iI", "I", []int64{variable, 1}, 1))
 		if err != nil {

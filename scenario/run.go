@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -73,7 +74,7 @@ type installed struct {
 	waitable
 	plan   *entryPlan
 	handle portals.Handle
-	memory *runtime.HPUMemory // nil: no handlers
+	memory *nic.Memory // nil: no handlers
 }
 
 // latency is a measured interval.
@@ -169,7 +170,7 @@ func (r *run) finish(err error) (*Result, error) {
 }
 
 // surprises makes failed handlers, lost and refused messages failures of the run, unless an expectation has looked at their number.
-func (r *run) surprises(failed []runtime.HandlerError, total int) {
+func (r *run) surprises(failed []nic.HandlerError, total int) {
 	for _, f := range failed {
 		if !r.excused[excuse{"handler_errors", f.Rank}] {
 			r.fail(f)
@@ -227,7 +228,7 @@ func (r *run) whereStuck() error {
 }
 
 // whatWentWrong lists what may be the reason why a run ended early.
-func (r *run) whatWentWrong(failed []runtime.HandlerError) error {
+func (r *run) whatWentWrong(failed []nic.HandlerError) error {
 	var errs []error
 	for i, f := range failed {
 		if i == keptFailures {

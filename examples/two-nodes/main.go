@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -40,7 +41,7 @@ type example struct {
 }
 
 // run simulates one message. watch, if not nil, is told what the handlers do.
-func run(ctx context.Context, out io.Writer, watch func(*runtime.HandlerStep)) (err error) {
+func run(ctx context.Context, out io.Writer, watch func(*nic.HandlerStep)) (err error) {
 	// A profile holds every latency, width and count; here it is the discrete NIC of sPIN'17, with one value changed.
 	device, err := profile.Load("spin-dis", "hpu.cores=2")
 	if err != nil {

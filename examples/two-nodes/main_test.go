@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -33,8 +33,8 @@ func Example_run() {
 func TestTimes(t *testing.T) {
 	var output bytes.Buffer
 	cycles := map[string]int64{} // of the handler of each kind that ended last
-	require.NoError(t, run(t.Context(), &output, func(s *runtime.HandlerStep) {
-		if s.What == runtime.StepEnded {
+	require.NoError(t, run(t.Context(), &output, func(s *nic.HandlerStep) {
+		if s.What == nic.StepEnded {
 			require.Equal(t, hpu.Success, s.Code)
 			cycles[s.Handler] = s.Cycles
 		}

@@ -42,10 +42,10 @@ var table = map[string]policy{
 	"goal":       {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"go.yaml.in/yaml/v3", "github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
 	"provenance": {ours: []string{"sim", "profile", "runtime", "report"}},
 	"scenario": {
-		ours:   []string{"sim", "portals", "hpu", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
+		ours:   []string{"sim", "portals", "hpu", "nic", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
-	"handlerlab":       {ours: []string{"sim", "portals", "hpu", "profile", "runtime", "handlers", "internal"}},
+	"handlerlab":       {ours: []string{"nic", "sim", "portals", "hpu", "profile", "runtime", "handlers", "internal"}},
 	"experiment":       {ours: []string{"sim", "portals", "hpu", "spin", "nic", "profile", "runtime", "handlers", "mpi", "goal", "provenance", "report"}},
 	"experiment/cores": {ours: []string{"hpu", "profile"}}, // cost tables beside the cores they describe
 	"report":           {ours: []string{"sim", "internal"}, theirs: []string{"github.com/jedib0t/go-pretty/v6", "gonum.org/v1/plot", "golang.org/x/image"}},

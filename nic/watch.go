@@ -1,4 +1,4 @@
-package runtime
+package nic
 
 import (
 	"encoding/binary"
@@ -46,42 +46,34 @@ type HandlerStep struct {
 
 // watch tells Config.Watch what the handlers of a node do. A nil watch tells nothing.
 type watch struct {
-	n       *Node
-	tell    func(*HandlerStep)
-	numbers []int64 // of the handler in each context
-	step    HandlerStep
-}
-
-func newWatch(n *Node, tell func(*HandlerStep)) *watch {
-	if tell == nil {
-		return nil
-	}
-	return &watch{n: n, tell: tell, numbers: make([]int64, len(n.hpus.runs))}
+	act  *act
+	tell func(*HandlerStep)
+	step HandlerStep
 }
 
 // device is what the programs of the node act on.
-func (n *Node) device() hpu.Device {
-	if n.watch == nil {
-		return &n.hpus.acts
+func (n *NIC) device() hpu.Device {
+	if n.env.watch == nil {
+		return &n.act
 	}
-	return n.watch
+	return n.env.watch
 }
 
 // fill begins a step of a run.
 func (w *watch) fill(what StepKind, r *run) *HandlerStep {
 	w.step = HandlerStep{
-		What: what, Rank: int(w.n.rank), Number: w.numbers[r.index], HPU: r.index / w.n.hpus.perCore,
-		Handler: r.task.kind.String(), Message: r.task.m.flow, Packet: int(r.task.packet), At: w.n.now(), Cycles: r.ctx.Cycles(),
+		What: what, Rank: int(w.act.rank), Number: r.number, HPU: r.core.index,
+		Handler: r.task.kind.String(), Message: r.task.in.number, Packet: int(r.task.packet), At: w.act.now(), Cycles: r.ctx.Cycles(),
 	}
 	return &w.step
 }
 
 // arrived tells of a message that handlers will see.
-func (w *watch) arrived(m *message) {
+func (w *watch) arrived(in *inbound) {
 	if w == nil {
 		return
 	}
-	w.step = HandlerStep{What: StepArrived, Rank: int(w.n.rank), Message: m.flow, At: w.n.now()}
+	w.step = HandlerStep{What: StepArrived, Rank: int(w.act.rank), Message: in.number, At: w.act.now()}
 	w.tell(&w.step)
 }
 
@@ -89,7 +81,6 @@ func (w *watch) began(r *run, record int) {
 	if w == nil {
 		return
 	}
-	w.numbers[r.index] = w.n.stats.HandlerCalls
 	s := w.fill(StepBegan, r)
 	s.Cycles = 0
 	s.Memory = r.ctx.Program().Memory()
@@ -99,10 +90,10 @@ func (w *watch) began(r *run, record int) {
 
 // Act implements hpu.Device: it carries out the action and tells of it.
 func (w *watch) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
-	r := &w.n.hpus.runs[c.Index()]
-	at := r.start + w.n.profile.HPU.Time(a.Cycles-r.charged)
+	r := &w.act.runs[c.Index()]
+	at := r.at(a.Cycles)
 	told := *a
-	result, blocked = w.n.hpus.acts.Act(c, a)
+	result, blocked = w.act.Act(c, a)
 	s := w.fill(StepActed, r)
 	s.At, s.Cycles, s.Action, s.Op, s.Result, s.Suspended = at, told.Cycles, &told, told.Op, result, blocked
 	s.Memory = c.Program().Memory()
@@ -139,21 +130,13 @@ func (w *watch) answered(r *run) {
 	w.tell(s)
 }
 
-// number is that of the handler in a context, to be given to landed.
-func (w *watch) number(r *run) int64 {
-	if w == nil {
-		return 0
-	}
-	return w.numbers[r.index]
-}
-
 // landed tells that a DMA operation has ended.
 func (w *watch) landed(o *dmaOp) {
 	if w == nil {
 		return
 	}
 	w.step = HandlerStep{
-		What: StepLanded, Rank: int(w.n.rank), Number: o.number, Message: o.flow, At: w.n.now(), Op: o.op, Handle: max(o.handle, noHandle), Result: o.result,
+		What: StepLanded, Rank: int(w.act.rank), Number: o.number, Message: o.message, At: w.act.now(), Op: o.op, Handle: max(o.handle, noHandle), Result: o.result,
 	}
 	w.tell(&w.step)
 }

@@ -1,4 +1,4 @@
-package runtime
+package nic
 
 // ring is a first-in first-out queue that allocates only to grow.
 type ring[T any] struct {

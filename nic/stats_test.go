@@ -1,23 +1,27 @@
-package runtime
+package nic_test
 
 import (
 	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/nic"
 )
 
-// The counts of a cluster are made of those of its nodes, field by field: sums, but for the first and the last handler. A field that
+// The counts of several NICs are made of those of each, field by field: sums, but for the first and the last handler. A field that
 // nobody joins fails here, whatever its name.
-func TestClusterStatsJoinEveryField(t *testing.T) {
-	c := &Cluster{nodes: make([]Node, 3)}
-	for i := range c.nodes {
-		f := reflect.ValueOf(&c.nodes[i].stats).Elem()
+func TestStatsJoinEveryField(t *testing.T) {
+	var all nic.Stats
+	for i := range 3 {
+		var one nic.Stats
+		f := reflect.ValueOf(&one).Elem()
 		for k := range f.NumField() {
 			f.Field(k).SetInt([]int64{0, 5000, 300}[i] + int64(k+1)*min(int64(i), 1))
 		}
+		all.Add(&one)
 	}
-	got := reflect.ValueOf(c.Stats())
+	got := reflect.ValueOf(all)
 	for k := range got.NumField() {
 		name, n := got.Type().Field(k).Name, int64(k+1)
 		want := 5300 + 2*n

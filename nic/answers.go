@@ -1,0 +1,98 @@
+package nic
+
+import (
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/portals"
+)
+
+// answer says who waits for a reply: a handler that is suspended until the data is in HPU memory, a message that the reply
+// completes, or both.
+type answer struct {
+	run        *run // nil: no handler waits
+	generation uint32
+	program    *hpu.Program
+	local      uint32
+	length     uint64
+	completes  *pending
+}
+
+// issueWaiting sends a get or a fetching atomic from the device, whose handler waits until the reply is in HPU memory.
+func (d *act) issueWaiting(r *run) (result int64, ready bool) {
+	w := &r.wait
+	ho, result := d.handlerOp(r, w.op, &w.desc)
+	if result != hpu.OK {
+		return result, true
+	}
+	local := w.desc.Local
+	if w.op == hpu.OpAtomicFromDevice {
+		local = w.desc.Fetch
+	}
+	ho.Cookie = d.remember(answer{
+		run: r, generation: r.generation, program: r.ctx.Program(), local: local, length: w.desc.Length,
+	})
+	result = d.issueOp(r, w.op, &w.desc, &ho, d.now())
+	return result, result != hpu.OK
+}
+
+// remember notes who waits for a reply; the cookie, which is not 0, names the note.
+func (d *act) remember(a answer) (cookie uint64) {
+	if k := len(d.unused) - 1; k >= 0 {
+		cookie = d.unused[k]
+		d.unused = d.unused[:k]
+		d.answers[cookie-1] = a
+		return cookie
+	}
+	d.answers = append(d.answers, a)
+	return uint64(len(d.answers))
+}
+
+// note adds to a cookie, or to a new one if it is 0, the message that the reply completes.
+func (d *act) note(cookie uint64, u *pending) uint64 {
+	if cookie == 0 {
+		return d.remember(answer{completes: u})
+	}
+	d.answers[cookie-1].completes = u
+	return cookie
+}
+
+// forget drops what was noted for an operation that is through or did not leave.
+func (d *act) forget(cookie uint64) {
+	if cookie != 0 {
+		d.unused = append(d.unused, cookie)
+	}
+}
+
+// awaited reports whether a handler waits for the reply of a cookie.
+func (d *act) awaited(cookie uint64) bool { return d.answers[cookie-1].run != nil }
+
+// answered puts bytes of a reply into HPU memory: data from offset from on, of length bytes at most.
+func (d *act) answered(cookie uint64, from int, data []byte, length uint64) {
+	a := &d.answers[cookie-1]
+	if k := int(min(a.length, length)) - from; k > 0 {
+		copy(a.program.Memory()[uint64(a.local)+uint64(from):], data[:min(k, len(data))])
+	}
+}
+
+// answerThere lets the handler that waits for a reply go on: all of it is in HPU memory, or it was refused.
+func (d *act) answerThere(cookie uint64, fail portals.FailType) {
+	a := &d.answers[cookie-1]
+	r := a.run
+	a.run = nil
+	if r == nil || !r.active || r.generation != a.generation {
+		return
+	}
+	result := hpu.OK
+	if fail != portals.NIOK {
+		result = hpu.Denied
+	}
+	d.sched.resumable(r, result)
+}
+
+// replied completes the message that a reply completes, with the record of the reply's end.
+func (d *act) replied(cookie, bytes uint64, fail portals.FailType) {
+	completes := d.answers[cookie-1].completes
+	d.forget(cookie)
+	if completes != nil {
+		completes.operationEnded(bytes, fail)
+	}
+}

@@ -1,0 +1,246 @@
+package nic
+
+import (
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// deposit is the last stage: packets without handlers go to host memory by DMA, and behind the data of a message the record of its end, with
+// which events, counters and acknowledgements follow.
+type deposit struct {
+	*env
+	waiters waiters
+}
+
+// waiters knows the handlers and messages that wait for replies.
+type waiters interface {
+	answered(cookie uint64, from int, data []byte, length uint64)
+	answerThere(cookie uint64, fail portals.FailType)
+	replied(cookie, bytes uint64, fail portals.FailType)
+}
+
+// writes counts the writes to host memory of a message: those of its packets and those that its handlers make.
+type writes struct {
+	begun    int
+	underway int
+	data     int       // packets underway
+	barriers []barrier // what waits for writes
+	record   recordState
+	over     bool // the message has ended, but for writes of its handlers
+}
+
+// recordState is where the record of a message's end is.
+type recordState uint8
+
+const (
+	noRecord    recordState = iota
+	recordGoes              // on its way, behind the data
+	recordWaits             // it has come, but some of the data was late: it goes again
+)
+
+// barrier is an operation that waits for the writes made before it.
+type barrier struct {
+	upTo  int // writes with lower numbers
+	left  int // of them
+	issue *issue
+}
+
+// begin counts a write and returns its number.
+func (w *writes) begin() int {
+	w.underway++
+	w.begun++
+	return w.begun - 1
+}
+
+// await makes an operation wait for the writes underway.
+func (w *writes) await(i *issue) { w.barriers = append(w.barriers, barrier{w.begun, w.underway, i}) }
+
+// The accesses of deposit.
+const (
+	depositData   = iota // Index: packet, *inbound; Tries
+	depositRecord        // *inbound
+)
+
+// The events of deposit.
+const kindWriteAgain sim.Kind = kindsOfDeposit // *host.Access: memory that was absent is written again
+
+func (d *deposit) handle(e *sim.Event) {
+	switch e.Kind {
+	case kindWriteAgain:
+		d.bus.Write(e.P.(*host.Access))
+	default:
+		unknown("deposit", e)
+	}
+}
+
+// packet takes the default action for a packet: its bytes go to the place in the entry that matching decided. A packet of a reply that a
+// handler waits for goes to HPU memory, one that a header handler has dropped nowhere.
+func (d *deposit) packet(in *inbound, i int) {
+	from, to := in.frame.Span(i)
+	switch in.phase {
+	case phaseDeposit:
+		if from, to = in.clip(from, to); from < to {
+			d.write(in, i, to-from)
+		}
+	case phaseAnswer:
+		d.waiters.answered(in.d.Cookie, from, in.frame.Data[from:to], in.d.MLength)
+	case phaseSearch, phaseHeader, phaseHandlers, phaseDiscard, phaseComplete:
+	}
+	d.handed(in)
+}
+
+// clip cuts a range of the payload down to what is deposited: without the user header and what was truncated.
+func (in *inbound) clip(from, to int) (int, int) {
+	return max(from, in.skip), min(to, int(in.d.MLength))
+}
+
+func (d *deposit) write(in *inbound, i, n int) {
+	a := d.core.access()
+	a.Space, a.Places, a.Length, a.Flow = in.iface.Space, in, n, in.frame.Flow()
+	a.Client, a.Op, a.Index, a.Ref = d, depositData, i, in
+	a.Serial = in.begin()
+	in.data++
+	d.bus.Write(a)
+}
+
+// Place says where a packet lies in host memory; it implements host.Places.
+func (in *inbound) Place(a *host.Access, off int) (addr uint64, n int) {
+	from, to := in.clip(in.frame.Span(a.Index))
+	it := in.d.Segments(uint64(from-in.skip+off), uint64(to-from-off))
+	addr, k, _ := it.Next()
+	return addr, int(k)
+}
+
+// handed counts a packet as on its way to host memory; after the last one the record of the message's end follows it on the bus. A
+// completion handler sees all of the data there.
+func (d *deposit) handed(in *inbound) {
+	in.left--
+	switch {
+	case in.left > 0:
+	case !in.completes:
+		d.complete(in)
+	case in.data == 0:
+		d.post(d.now(), kindDelivered, 0, in)
+	}
+}
+
+// Reached implements host.Client; deposit makes no atomics on the bus.
+func (d *deposit) Reached(*host.Access) {}
+
+// Begun implements host.Client; nobody waits for it.
+func (d *deposit) Begun(*host.Access) {}
+
+// Ended implements host.Client: a packet has landed or failed, or the record of a message's end has landed.
+func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
+	in := a.Ref.(*inbound)
+	switch {
+	case a.Op == depositRecord:
+		d.core.releaseAccess(a)
+		d.recorded(in)
+		return
+	case s == host.Fault && a.Tries < d.spec.FaultTries:
+		a.Tries++
+		d.post(d.now()+d.spec.FaultPause, kindWriteAgain, 0, a)
+		return
+	}
+	from, to := in.clip(in.frame.Span(a.Index))
+	if s == host.OK {
+		in.iface.Port.Write(in.d, uint64(from-in.skip), in.frame.Data[from:to])
+	} else {
+		in.dropped += uint64(to - from)
+		if in.fail == portals.NIOK {
+			in.fail = portals.NISegv
+		}
+	}
+	write := a.Serial
+	d.core.releaseAccess(a)
+	in.data--
+	if in.data == 0 && in.left == 0 && in.completes {
+		d.post(d.now(), kindDelivered, 0, in)
+	}
+	d.wrote(in, write)
+}
+
+// wrote is the end of a write of a message: what has waited for it goes on.
+func (d *deposit) wrote(in *inbound, write int) {
+	in.underway--
+	kept := in.barriers[:0]
+	for _, b := range in.barriers {
+		if write < b.upTo {
+			b.left--
+		}
+		if b.left > 0 {
+			kept = append(kept, b)
+		} else {
+			d.post(d.now(), kindIssue, 0, b.issue)
+		}
+	}
+	in.barriers = kept
+	switch {
+	case in.underway > 0:
+	case in.record == recordWaits:
+		in.record = recordGoes
+		d.writeRecord(d, depositRecord, 0, in, false)
+	case in.over:
+		d.core.releaseInbound(in)
+	}
+}
+
+// complete sends the record of the message's end to host memory, behind its data.
+func (d *deposit) complete(in *inbound) {
+	in.phase = phaseComplete
+	if in.d == nil {
+		d.core.releaseInbound(in)
+		return
+	}
+	if cookie := in.d.Cookie; cookie != 0 {
+		d.waiters.answerThere(cookie, in.d.Fail)
+	}
+	if in.frame.Header.Kind == portals.OpGet || !in.d.Matched() { // nothing to land: the reply or the refusal leaves at once
+		d.finish(in)
+		return
+	}
+	// That its data has landed is known to its handler, and to the host, at the same moment: the record has crossed with the data.
+	in.record = recordGoes
+	d.writeRecord(d, depositRecord, 0, in, in.landed)
+}
+
+// recorded has the record in host memory. It counts when all of the data is.
+func (d *deposit) recorded(in *inbound) {
+	if in.underway > 0 {
+		in.record = recordWaits
+		return
+	}
+	d.finish(in)
+}
+
+// finish makes events and counters follow, and what they set off.
+func (d *deposit) finish(in *inbound) {
+	out := portals.Outcome{Delivered: in.d.MLength - min(in.dropped, in.d.MLength), Fail: in.fail, Pending: in.pending}
+	if in.damaged() {
+		if out.Fail == portals.NIOK {
+			out.Fail = portals.NIDropped
+		}
+		d.report.lost(d.env, &in.frame.Header, &LostMessage{
+			At: in.lost.at, Packets: in.lost.packets, Of: in.frame.Packets, Bytes: in.lost.bytes, Length: in.d.MLength, Cause: d.describe(in.lost.cause),
+		})
+	}
+	cookie, fail := in.d.Cookie, in.d.Fail
+	if h := in.handlers.memory; h != nil {
+		h.uses--
+	}
+	in.iface.Port.Finish(in.d, out)
+	if in.pending && in.open != nil {
+		in.open.messageEnded(out)
+	}
+	if cookie != 0 {
+		d.waiters.replied(cookie, out.Delivered, fail)
+	}
+	d.trace.finished(in, d.now())
+	if in.underway > 0 {
+		in.over = true
+		return
+	}
+	d.core.releaseInbound(in)
+}

@@ -1,0 +1,359 @@
+package nic
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// dmaHandle is one non-blocking DMA operation of a handler.
+type dmaHandle struct {
+	used, done, waited bool
+	result             int64
+}
+
+// dmaOp is a DMA operation of a handler on its way.
+type dmaOp struct {
+	mark       poison.Mark
+	access     host.Access
+	op         hpu.Op // the blocking form
+	run        *run
+	generation uint32 // of the run that made it: the handler may end before the operation does
+	handle     int    // index of its handle, noHandle if the run is suspended for it, released if it no longer is
+	program    *hpu.Program
+	memory     *Memory
+	in         *inbound // the handler's message; it is there as long as a write is on its way
+	write      int      // its number among the writes of the message
+	region     portals.Region
+	offset     uint64   // in the region
+	host       [][]byte // the range in host memory
+	local      uint32
+	data       []byte // towards host memory: the bytes as they were at the call
+	a, b       uint64
+	result     int64
+	tries      int
+	number     int64  // of the handler, for Watch
+	message    uint64 // its msg_id
+}
+
+const (
+	noHandle = -1
+	released = -2
+)
+
+func (c *Core) dma() *dmaOp {
+	o := c.dmas.take()
+	*o = dmaOp{host: o.host[:0]}
+	return o
+}
+
+func (c *Core) releaseDMA(o *dmaOp) {
+	if o.mark.Release("a DMA operation"); poison.On {
+		*o = dmaOp{mark: o.mark, handle: noHandle - 1}
+		return
+	}
+	c.dmas.give(o)
+}
+
+func blockingForm(op hpu.Op) hpu.Op {
+	switch op {
+	case hpu.OpDMAToHostNB:
+		return hpu.OpDMAToHost
+	case hpu.OpDMAFromHostNB:
+		return hpu.OpDMAFromHost
+	case hpu.OpDMACASNB:
+		return hpu.OpDMACAS
+	case hpu.OpDMAFAddNB:
+		return hpu.OpDMAFAdd
+	}
+	return op
+}
+
+// atomicBytes is the width of DMA atomics (docs/abi.md).
+const atomicBytes = 8
+
+// newDMA prepares an operation; a negative result is the error of the call.
+func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, length uint32, a, b uint64) (*dmaOp, int64) {
+	op = blockingForm(op)
+	atomic := op == hpu.OpDMACAS || op == hpu.OpDMAFAdd
+	if atomic {
+		length = atomicBytes
+	}
+	in := r.task.in
+	o := d.core.dma()
+	var ok bool
+	var address uint64
+	o.host, address, ok = in.hostRange(o.host, space, offset, uint64(length))
+	if !ok || atomic && (len(o.host) != 1 || address%atomicBytes != 0) {
+		d.core.releaseDMA(o)
+		if ok {
+			return nil, hpu.Invalid
+		}
+		return nil, hpu.Denied
+	}
+	o.op, o.run, o.generation, o.handle, o.program = op, r, r.generation, noHandle, r.ctx.Program()
+	o.memory, o.in = in.handlers.memory, in
+	o.memory.uses++
+	o.region, _ = in.hostRegion(space)
+	o.offset, o.local, o.a, o.b, o.number, o.message = offset, local, a, b, r.number, in.number
+	o.access = host.Access{Space: in.iface.Space, Places: o, Length: int(length), Flow: in.frame.Flow(), Client: d, Ref: o}
+	if d.inject != nil {
+		o.result = min(d.inject(int(d.rank), op), hpu.OK)
+	}
+	if op == hpu.OpDMAToHost && length > 0 {
+		o.data = d.core.buffer(int(length))
+		copy(o.data, o.program.Memory()[local:])
+	}
+	return o, hpu.OK
+}
+
+// Place says where the bytes of an operation lie; it implements host.Places.
+func (o *dmaOp) Place(a *host.Access, off int) (addr uint64, n int) {
+	it := o.region.Segments(o.offset+uint64(off), uint64(a.Length-off))
+	addr, k, _ := it.Next()
+	return addr, int(k)
+}
+
+// startDMA makes a non-blocking operation that goes on the bus at the handler's own time, and returns its handle.
+func (d *act) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
+	free := noHandle
+	for i := range r.handles {
+		if !r.handles[i].used {
+			free = i
+			break
+		}
+	}
+	if free == noHandle {
+		if len(r.handles) == d.hpu.DMAHandles {
+			return hpu.NoSpace
+		}
+		free = len(r.handles)
+		r.handles = append(r.handles, dmaHandle{})
+	}
+	o, result := d.newDMA(r, a.Op, a.Space, a.Offset, a.Local, a.Len, a.A, a.B)
+	if o == nil {
+		return result
+	}
+	if !d.dmaRoom(o) {
+		d.core.releaseBuffer(o.data)
+		o.memory.uses--
+		d.core.releaseDMA(o)
+		return hpu.NoSpace
+	}
+	d.dmaBytes += int64(o.access.Length)
+	r.handles[free] = dmaHandle{used: true}
+	o.handle = free
+	d.post(at, kindDMAIssue, 0, o)
+	return int64(free)
+}
+
+// dmaRoom reports whether an operation may go now: hpu.dma_bytes has room for it, and no operation waits for room.
+func (d *act) dmaRoom(o *dmaOp) bool { return d.dmaWaits.len() == 0 && d.dmaFits(o) }
+
+// dmaFits reports whether hpu.dma_bytes has room for an operation; one that is larger goes when there is no other.
+func (d *act) dmaFits(o *dmaOp) bool {
+	return d.dmaBytes == 0 || d.dmaBytes+int64(o.access.Length) <= int64(d.hpu.DMABytes)
+}
+
+// blockingDMA puts the operation that a handler is suspended for on the bus.
+func (d *act) blockingDMA(r *run) (result int64, ready bool) {
+	w := &r.wait
+	o, result := d.newDMA(r, w.op, w.space, w.offset, w.local, w.length, w.a, w.b)
+	switch {
+	case o == nil:
+		return result, true
+	case !d.dmaRoom(o):
+		d.dmaWaits.push(o)
+		return 0, false
+	}
+	d.dmaBytes += int64(o.access.Length)
+	d.issueDMA(o)
+	return o.result, o.handle == released
+}
+
+// dmaEnded gives the room of an operation back and lets those go on the bus that have waited for it.
+func (d *act) dmaEnded(length int) {
+	d.dmaBytes -= int64(length)
+	for d.dmaWaits.len() > 0 && d.dmaFits(d.dmaWaits.front()) {
+		o := d.dmaWaits.pop()
+		d.dmaBytes += int64(o.access.Length)
+		if d.issueDMA(o); o.handle == released {
+			d.sched.resumable(o.run, o.result)
+		}
+	}
+}
+
+// issueDMA puts an operation on the bus. The handler of a blocking write that waits for no more than that may go on, now if the operation is
+// released.
+func (d *act) issueDMA(o *dmaOp) {
+	a := &o.access
+	switch o.op {
+	case hpu.OpDMAToHost:
+		o.write = o.in.begin()
+		a.Begin = o.handle == noHandle && d.hpu.DMAWrite == Initiated
+		if d.bus.Write(a) && a.Begin {
+			o.handle = released
+		}
+	case hpu.OpDMAFromHost:
+		d.bus.Read(a)
+	default:
+		d.bus.Atomic(a)
+	}
+}
+
+// Begun implements host.Client: the bus takes a blocking write.
+func (d *act) Begun(a *host.Access) {
+	o := a.Ref.(*dmaOp)
+	o.handle = released
+	d.sched.resumable(o.run, o.result)
+}
+
+// Reached implements host.Client: it executes a compare-and-swap or fetch-and-add where the operation has reached host memory.
+func (d *act) Reached(a *host.Access) {
+	o := a.Ref.(*dmaOp)
+	if o.result != hpu.OK {
+		return
+	}
+	word := o.host[0]
+	found := binary.LittleEndian.Uint64(word)
+	if o.op == hpu.OpDMAFAdd {
+		binary.LittleEndian.PutUint64(word, found+o.a)
+	} else if found == o.a {
+		binary.LittleEndian.PutUint64(word, o.b)
+		o.result = 1
+	}
+	o.a = found
+}
+
+// Ended implements host.Client: the data of an operation has landed, or its answer is at the NIC.
+func (d *act) Ended(a *host.Access, _ int, s host.Status) {
+	o := a.Ref.(*dmaOp)
+	switch {
+	case s == host.OK || o.result < hpu.OK:
+	case !o.heard() && s == host.Fault && o.tries < d.spec.FaultTries:
+		o.tries++
+		d.post(d.now()+d.spec.FaultPause, kindDMAAgain, 0, o)
+		return
+	case s == host.Fault:
+		o.result = hpu.Fault
+	default:
+		o.result = hpu.Denied
+	}
+	d.move(o)
+	d.watch.landed(o)
+	o.memory.uses--
+	if o.op == hpu.OpDMAToHost {
+		if s != host.OK && !o.heard() {
+			d.writeLost(o, s)
+		}
+		d.deposits.wrote(o.in, o.write)
+	}
+	r, result := o.run, o.result
+	current := r.active && r.generation == o.generation
+	handle, op, length := o.handle, o.op, a.Length
+	d.core.releaseDMA(o)
+	d.dmaEnded(length)
+	switch {
+	case !current || handle == released:
+	case handle == noHandle:
+		r.landed = op == hpu.OpDMAToHost
+		d.sched.resumable(r, result)
+	default:
+		h := &r.handles[handle]
+		h.done, h.result = true, result
+		if h.waited {
+			*h = dmaHandle{}
+			d.sched.resumable(r, result)
+		}
+	}
+}
+
+// again puts an operation on the bus that has failed and that nobody waits for.
+func (d *act) again(o *dmaOp) {
+	switch a := &o.access; o.op {
+	case hpu.OpDMAToHost:
+		a.Begin = false
+		d.bus.Write(a)
+	case hpu.OpDMAFromHost:
+		d.bus.Read(a)
+	default:
+		d.bus.Atomic(a)
+	}
+}
+
+// heard reports whether the handler that made an operation can still learn of its end.
+func (o *dmaOp) heard() bool {
+	return o.handle != released && o.run.active && o.run.generation == o.generation
+}
+
+// writeLost reports a write whose handler has gone on, or ended, before it failed.
+func (d *act) writeLost(o *dmaOp, s host.Status) {
+	if o.in.fail == portals.NIOK {
+		o.in.fail = portals.NISegv
+	}
+	d.report.handlerFailed(HandlerError{
+		Rank: int(d.rank), At: d.now(), Program: o.memory.name, Handler: "",
+		Err: fmt.Errorf("a write of %d bytes to host memory that it did not wait for ended with %v", o.access.Length, s),
+	})
+}
+
+// move delivers the bytes of an operation.
+func (d *act) move(o *dmaOp) {
+	memory := o.program.Memory()
+	failed := o.result < hpu.OK
+	switch {
+	case o.op == hpu.OpDMAToHost:
+		rest := o.data
+		for _, seg := range o.host {
+			if !failed {
+				rest = rest[copy(seg, rest):]
+			}
+		}
+		d.core.releaseBuffer(o.data)
+	case failed:
+	case o.op == hpu.OpDMAFromHost:
+		to := memory[o.local:]
+		for _, seg := range o.host {
+			to = to[copy(to, seg):]
+		}
+	default:
+		binary.LittleEndian.PutUint64(memory[o.local:], o.a)
+	}
+}
+
+// testDMA answers dma_test at the present moment.
+func (r *run) testDMA(handle uint64) int64 {
+	if handle >= uint64(len(r.handles)) || !r.handles[handle].used {
+		return hpu.Invalid
+	}
+	h := &r.handles[handle]
+	if !h.done {
+		return 0
+	}
+	result := h.result
+	*h = dmaHandle{}
+	if result < 0 {
+		return result
+	}
+	return 1
+}
+
+// waitDMA carries out dma_wait: the handler goes on at once if the operation is done, and else gives its core away.
+func (r *run) waitDMA(handle uint64) (result int64, ready bool) {
+	if handle >= uint64(len(r.handles)) || !r.handles[handle].used {
+		return hpu.Invalid, true
+	}
+	h := &r.handles[handle]
+	if h.done {
+		result = h.result
+		*h = dmaHandle{}
+		return result, true
+	}
+	h.waited = true
+	return 0, false
+}

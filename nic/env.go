@@ -1,0 +1,56 @@
+package nic
+
+import (
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// env is what every stage of a NIC has at hand: the clock, a way to send itself events, its device's numbers, and where it reports.
+type env struct {
+	engine *sim.Engine
+	id     sim.ID
+	rank   int32
+	spec   *Spec
+	hpu    *HPUSpec
+	fabric *fabric.Spec
+	bus    *host.Bus
+	record int // bytes of the record of an event
+	core   *Core
+	report *Report
+	trace  *timeline
+	watch  *watch
+}
+
+func (e *env) now() sim.Time { return e.engine.Now() }
+
+func (e *env) post(at sim.Time, kind sim.Kind, a uint64, ref any) {
+	e.engine.Post(at, e.id, e.id, kind, a, 0, ref)
+}
+
+// writeRecord writes the record of an event to host memory, in memory that the driver holds.
+func (e *env) writeRecord(c host.Client, op uint8, index int, ref any, together bool) {
+	a := e.core.access()
+	a.Length, a.Client, a.Op, a.Index, a.Ref, a.Together = e.record, c, op, index, ref, together
+	e.bus.Write(a)
+}
+
+// The events of each stage, by the upper bits of their kinds. Those of the bus come before; the argument A and the reference P of each
+// event stand beside its kind.
+const (
+	stageBits       = 8
+	stageOf         = 1 << stageBits
+	kindsOfTransmit = 2 * stageOf
+	kindsOfLink     = 3 * stageOf
+	kindsOfReliable = 4 * stageOf
+	kindsOfReceive  = 5 * stageOf
+	kindsOfMatch    = 6 * stageOf
+	kindsOfSchedule = 7 * stageOf
+	kindsOfAct      = 8 * stageOf
+	kindsOfDeposit  = 9 * stageOf
+)
+
+// unknown is an event that no stage has sent.
+func unknown(stage string, e *sim.Event) {
+	panic("nic: event of an unknown kind for " + stage) //lint:panic a bug of this package
+}

@@ -1,0 +1,183 @@
+package nic
+
+import (
+	"math/bits"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/portals"
+)
+
+// Frame is a message as it was sent: a header and a payload cut into packets, of which the fabric carries references. What stands in it does
+// not change once it has been sent; the bytes of a packet are there before the packet is. What the receiver knows of the message it keeps by
+// itself, under Source and Number.
+type Frame struct {
+	mark           poison.Mark
+	Header         portals.Header
+	Data           []byte
+	Packets        int    // at least 1
+	MTU            int    // bytes of every packet but the last
+	Source, Target int32  // nodes
+	Number         uint64 // of the message at its source, from 1
+	Self           bool   // a timer of a handler, or its message to the own process
+}
+
+// Span returns where packet i lies in the payload.
+func (f *Frame) Span(i int) (from, to int) {
+	from = i * f.MTU
+	return from, min(from+f.MTU, len(f.Data))
+}
+
+// Flow is the number of the message for timelines: no other of the run has it.
+func (f *Frame) Flow() uint64 { return uint64(f.Source)<<40 | f.Number }
+
+// packet is one packet of a frame whose data is at the NIC.
+type packet struct {
+	f      *Frame
+	i      int
+	device bool // from HPU memory: it counts against the egress limit of handlers until it is on the wire
+}
+
+// last reports whether it is the frame's last packet.
+func (k *packet) last() bool { return k.i+1 == k.f.Packets }
+
+// Core is what the NICs that one core of the simulating machine handles share: objects that nobody uses at the moment, so that the hot path
+// allocates nothing and finds memory that is in the cache. Nothing that is simulated depends on it.
+type Core struct {
+	frames   freeList[Frame]
+	incoming freeList[inbound]
+	sending  freeList[outgoing]
+	accesses freeList[host.Access]
+	dmas     freeList[dmaOp]
+	issues   freeList[issue]
+	buffers  [bufferClasses][][]byte
+	inUse    poison.Buffers
+	keep     bool // frames are not used again: the network may bring their packets a second time
+}
+
+// Keep makes the core's frames never be used again, for networks that duplicate packets and transports that send them again.
+func (c *Core) Keep() { c.keep = true }
+
+// freeList keeps objects for reuse, the latest first.
+type freeList[T any] struct{ free []*T }
+
+func (l *freeList[T]) take() *T {
+	k := len(l.free) - 1
+	if k < 0 {
+		return new(T)
+	}
+	x := l.free[k]
+	l.free = l.free[:k]
+	return x
+}
+
+func (l *freeList[T]) give(x *T) { l.free = append(l.free, x) }
+
+const bufferClasses = 48 // powers of two
+
+// frame returns a frame with a payload of n bytes, whose content is arbitrary.
+func (c *Core) frame(n, mtu int) *Frame {
+	f := c.frames.take()
+	*f = Frame{MTU: mtu, Packets: max(1, (n+mtu-1)/mtu)}
+	if n > 0 {
+		f.Data = c.buffer(n)
+	}
+	return f
+}
+
+func (c *Core) releaseFrame(f *Frame) {
+	if c.keep {
+		return
+	}
+	c.releaseBuffer(f.Data)
+	f.Data = nil
+	if f.mark.Release("a frame"); poison.On {
+		*f = Frame{mark: f.mark, Packets: -1, Target: -1}
+		return
+	}
+	c.frames.give(f)
+}
+
+// buffer returns n bytes of arbitrary content, n at least 1.
+func (c *Core) buffer(n int) []byte {
+	class := bits.Len(uint(n - 1))
+	if s := c.buffers[class]; len(s) > 0 {
+		b := s[len(s)-1]
+		c.buffers[class] = s[:len(s)-1]
+		return b[:n]
+	}
+	b := make([]byte, n, 1<<class)
+	c.inUse.Taken(b)
+	return b
+}
+
+func (c *Core) releaseBuffer(b []byte) {
+	if cap(b) == 0 {
+		return
+	}
+	if c.inUse.Released(b); poison.On {
+		return
+	}
+	class := bits.Len(uint(cap(b) - 1))
+	c.buffers[class] = append(c.buffers[class], b[:0])
+}
+
+func (c *Core) access() *host.Access {
+	a := c.accesses.take()
+	*a = host.Access{}
+	return a
+}
+
+func (c *Core) releaseAccess(a *host.Access) {
+	if poison.On {
+		*a = host.Access{Length: -1}
+		return
+	}
+	c.accesses.give(a)
+}
+
+func (c *Core) outgoing() *outgoing {
+	o := c.sending.take()
+	*o = outgoing{}
+	return o
+}
+
+func (c *Core) releaseOutgoing(o *outgoing) {
+	if o.mark.Release("a message at its source"); poison.On {
+		*o = outgoing{mark: o.mark}
+		return
+	}
+	c.sending.give(o)
+}
+
+func (c *Core) inbound(f *Frame) *inbound {
+	in := c.incoming.take()
+	*in = inbound{held: in.held[:0], waiting: in.waiting[:0], writes: writes{barriers: in.barriers[:0]}, frame: f, left: f.Packets}
+	return in
+}
+
+func (c *Core) releaseInbound(in *inbound) {
+	c.releaseFrame(in.frame)
+	if in.mark.Release("a message at its target"); poison.On {
+		*in = inbound{mark: in.mark, left: -1}
+		return
+	}
+	in.frame = nil
+	c.incoming.give(in)
+}
+
+// live panics if an event refers to an object that was given back.
+func live(ref any) {
+	switch x := ref.(type) {
+	case *Frame:
+		x.mark.Live("a frame")
+	case *inbound:
+		x.mark.Live("a message at its target")
+	case *outgoing:
+		x.mark.Live("a message at its source")
+	case *dmaOp:
+		x.mark.Live("a DMA operation")
+	case *issue:
+		x.mark.Live("an operation of a handler")
+	}
+}

@@ -1,0 +1,63 @@
+package nic
+
+import (
+	"slices"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/portals"
+)
+
+// Interface is a Portals interface of a process as the NIC sees it.
+type Interface struct {
+	NI    *portals.NI        // its counters
+	Port  *portals.Port      // its transport's side
+	Space *host.AddressSpace // the process's memory
+	Own   portals.ID         // physical
+
+	env *env
+}
+
+// Attach makes the NIC serve an interface.
+func (n *NIC) Attach(ni *portals.NI, space *host.AddressSpace, own portals.ID) *Interface {
+	i := &Interface{NI: ni, Port: ni.Port(), Space: space, Own: own, env: &n.env}
+	n.transmit.interfaces = append(n.transmit.interfaces, i)
+	return i
+}
+
+// interfaceOf is the interface that a header is for, nil if the process or the interface does not exist. The newest is meant where a process
+// has closed an interface and opened it again.
+func (t *transmit) interfaceOf(h *portals.Header) *Interface {
+	for _, ni := range slices.Backward(t.interfaces) {
+		if ni.Own.PID == h.Target.PID && ni.NI.Kind() == h.NI {
+			return ni
+		}
+	}
+	return nil
+}
+
+// Reached implements host.Client; a record is no atomic.
+func (i *Interface) Reached(*host.Access) {}
+
+// Begun implements host.Client; nobody waits for a record.
+func (i *Interface) Begun(*host.Access) {}
+
+// Ended implements host.Client: the record of an operation's end has landed.
+func (i *Interface) Ended(a *host.Access, _ int, _ host.Status) {
+	op, fail := a.Ref.(*portals.Op), portals.FailType(a.Index)
+	i.env.core.releaseAccess(a)
+	i.sent(op, fail)
+}
+
+// sent delivers the SEND event, or GET at the target of one.
+func (i *Interface) sent(op *portals.Op, fail portals.FailType) {
+	i.Port.Sent(op, fail)
+	i.Port.Release(op)
+}
+
+// self is the name of the process on its interface.
+func (i *Interface) self() portals.ID {
+	if id, err := i.NI.ID(); err == nil {
+		return id
+	}
+	return i.Own
+}

@@ -1,0 +1,77 @@
+package nic
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
+)
+
+// check holds the books of the NIC against each other. A difference is a bug of this package.
+func (n *NIC) check() {
+	s, d := &n.schedule, &n.act
+	wrong := func(format string, args ...any) {
+		panic("nic: rank " + fmt.Sprint(n.env.rank) + " at " + n.env.now().String() + ": " + fmt.Sprintf(format, args...)) //lint:panic a bug
+	}
+	if s.buffered < 0 || s.buffered > int64(n.env.spec.PacketBuffer) {
+		wrong("%d bytes buffered of %d", s.buffered, n.env.spec.PacketBuffer)
+	}
+	if d.dmaBytes < 0 || d.dmaWaits.len() > 0 && d.dmaFits(d.dmaWaits.front()) {
+		wrong("%d bytes of DMA are on their way of %d, %d operations wait for room", d.dmaBytes, n.env.hpu.DMABytes, d.dmaWaits.len())
+	}
+	if n.memoryUsed < 0 || n.memoryUsed > int64(n.env.hpu.NodeMemory) {
+		wrong("programs have %d bytes of %d", n.memoryUsed, n.env.hpu.NodeMemory)
+	}
+	if d.promised < 0 || n.link.device < 0 {
+		wrong("%d puts promised, %d packets from HPU memory in the egress", d.promised, n.link.device)
+	}
+	waiting := 0
+	for _, p := range s.pools {
+		waiting += p.tasks.len()
+		for i := range p.cores {
+			p.cores[i].check(wrong)
+		}
+	}
+	if waiting != s.waiting {
+		wrong("%d handlers wait for a processor, counted %d", waiting, s.waiting)
+	}
+	for _, ni := range n.transmit.interfaces {
+		if k := ni.Port.QueuedOps(); k > 0 {
+			wrong("%d operations were not sent", k)
+		}
+	}
+}
+
+func (c *core) check(wrong func(format string, args ...any)) {
+	active := 0
+	for k := range c.runs {
+		if c.runs[k].active {
+			active++
+		}
+	}
+	switch {
+	case active != c.active:
+		wrong("%s %d has %d contexts in use, counted %d", c.pool.name, c.number, active, c.active)
+	case c.running && active == 0:
+		wrong("%s %d runs without a handler", c.pool.name, c.number)
+	case !c.running && c.resume.len() > 0:
+		wrong("%s %d is idle while %d handlers can go on", c.pool.name, c.number, c.resume.len())
+	case !c.running && active < len(c.runs) && c.pool.tasks.len() > 0:
+		wrong("%s %d is idle while %d handlers wait", c.pool.name, c.number, c.pool.tasks.len())
+	}
+}
+
+// spoil overwrites what a handler has left behind: its context's stack, record and packet, of which the next one must not see anything, and
+// what it waited for.
+func (r *run) spoil() {
+	mem, l := r.ctx.Program().Memory(), r.ctx.Program().Layout()
+	poison.Bytes(mem[l.StackLimit(r.ctx.Index()):][:l.Region:l.Region])
+	r.ctx, r.wait, r.ready = nil, blockedOn{op: hpu.OpNone}, -1<<62
+}
+
+// checkWaiting panics if a handler is to go on that does not wait.
+func (r *run) checkWaiting() {
+	if !r.active || r.ctx == nil {
+		panic("nic: the answer for a handler that has ended") //lint:panic a bug
+	}
+}

@@ -1,0 +1,266 @@
+package nic
+
+import (
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// issue is something a handler has asked for that takes effect at the handler's own time.
+type issue struct {
+	mark      poison.Mark
+	act       hpu.Op
+	ni        *Interface
+	op        *portals.Op // operation to transmit
+	completes *pending    // message that the end of the operation completes
+	device    bool        // it counts against the egress
+	command   bool        // it counts against the command queue
+	ct        portals.Handle
+	a, b      uint64
+	in        *inbound // OpAck: the message to acknowledge; from host memory: the one whose data must have landed; nil: none
+}
+
+func (c *Core) issue() *issue {
+	i := c.issues.take()
+	*i = issue{}
+	return i
+}
+
+func (c *Core) releaseIssue(i *issue) {
+	if i.mark.Release("an operation of a handler"); poison.On {
+		*i = issue{mark: i.mark}
+		return
+	}
+	c.issues.give(i)
+}
+
+// optCompleteEntry is the bit of an operation record's options that makes the operation's end complete the entry
+// (docs/abi.md).
+const optCompleteEntry = 1
+
+// noFetch is the fetch_offset of an atomic that fetches nothing (docs/abi.md).
+const noFetch = 1<<64 - 1
+
+// issueLater checks an operation now, so that the handler learns of a wrong argument, and lets it leave at time at. The
+// bytes from HPU memory are those of now: the handler may use the buffer again.
+func (d *act) issueLater(r *run, act hpu.Op, rec *hpu.Operation, delay uint64, at sim.Time) int64 {
+	ho, result := d.handlerOp(r, act, rec)
+	switch {
+	case result != hpu.OK:
+		return result
+	case delay > uint64(MaxTime/sim.Nanosecond):
+		return hpu.Invalid
+	case commands(act) && d.commands == d.spec.HandlerCommands:
+		return hpu.NoSpace
+	}
+	return d.issueOp(r, act, rec, &ho, at.Later(sim.Time(delay)*sim.Nanosecond))
+}
+
+// issueOp passes an operation through portals and schedules its departure.
+func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.HandlerOp, at sim.Time) int64 {
+	in := r.task.in
+	var completes *pending
+	answered := ho.Kind != portals.OpPut && ho.Kind != portals.OpAtomic
+	if rec.Options&optCompleteEntry != 0 {
+		completes = in.unfinish()
+		if answered {
+			ho.Cookie = d.note(ho.Cookie, completes)
+		}
+	}
+	d.out.drain()
+	if err := in.iface.Port.Issue(ho); err != nil {
+		d.forget(ho.Cookie)
+		return hpu.Invalid
+	}
+	i := d.core.issue()
+	i.act, i.ni, i.op = act, in.iface, in.iface.Port.NextOp()
+	if completes != nil {
+		completes.operations++
+		in.open = completes
+		if !answered { // else its reply completes the entry
+			i.completes = completes
+		}
+	}
+	i.device, i.command = sends(act, rec), commands(act)
+	if act == hpu.OpPutFromHost || act == hpu.OpAtomicFromHost {
+		i.in = r.task.in
+	}
+	if i.device {
+		d.promised++
+	}
+	if i.command {
+		d.commands++
+	}
+	d.post(at, kindIssue, 0, i)
+	return hpu.OK
+}
+
+// sends reports whether an action is a message from HPU memory that no answer is awaited for: it counts against the egress.
+func sends(act hpu.Op, rec *hpu.Operation) bool {
+	return act == hpu.OpPutFromDevice || act == hpu.OpAtomicFromDevice && rec.Fetch == 0
+}
+
+// commands reports whether an action waits at the NIC for host memory or a moment and cannot suspend the handler: it counts against
+// the command queue.
+func commands(act hpu.Op) bool {
+	switch act {
+	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer, hpu.OpToSelf:
+		return true
+	}
+	return false
+}
+
+// handlerOp translates an operation record.
+func (d *act) handlerOp(r *run, act hpu.Op, rec *hpu.Operation) (ho portals.HandlerOp, result int64) {
+	in := r.task.in
+	ho = portals.HandlerOp{
+		MD: portals.Handle(rec.MD), AckReq: portals.AckReq(min(rec.AckReq, 0xff)), Target: in.iface.target(rec),
+		PT: rec.PTIndex, MatchBits: rec.MatchBits, RemoteOffset: rec.RemoteOffset, UserPtr: rec.UserPtr, HdrData: rec.HdrData,
+		Op: portals.AtomicOp(min(rec.AtomicOp, 0xff)), Type: portals.Datatype(min(rec.Datatype, 0xff)), Length: rec.Length,
+	}
+	if rec.UserHdrLen > 0 && act != hpu.OpPutFromDevice && act != hpu.OpToSelf && act != hpu.OpTimer {
+		return ho, hpu.NotSupported
+	}
+	if act != hpu.OpToSelf && act != hpu.OpTimer && !in.iface.NI.Kind().Logical() && rec.TargetNID >= d.nodes {
+		return ho, hpu.Invalid // no such node
+	}
+	memory := r.ctx.Program().Memory()
+	switch act {
+	case hpu.OpPutFromDevice, hpu.OpToSelf, hpu.OpTimer:
+		if rec.Length+uint64(rec.UserHdrLen) > uint64(d.fabric.MTU) { // before anything is copied
+			return ho, hpu.Invalid
+		}
+		ho.Kind = portals.OpPut
+		ho.Data = d.gather(memory, rec)
+		if act != hpu.OpPutFromDevice {
+			ho.Target = in.iface.self()
+		}
+	case hpu.OpPutFromHost:
+		ho.Kind = portals.OpPut
+	case hpu.OpGetFromHost, hpu.OpGetFromDevice:
+		ho.Kind = portals.OpGet
+	case hpu.OpAtomicFromHost, hpu.OpAtomicFromDevice:
+		atomicOp(&ho, act, rec, memory)
+	}
+	return ho, in.hostPlaces(&ho, act, rec)
+}
+
+// hostPlaces fills in where in host memory an operation from host takes its data and puts the answer; DENIED if that is outside
+// the range.
+func (in *inbound) hostPlaces(ho *portals.HandlerOp, act hpu.Op, rec *hpu.Operation) (result int64) {
+	takes, puts := act == hpu.OpPutFromHost || act == hpu.OpAtomicFromHost, act == hpu.OpGetFromHost
+	at := rec.Offset
+	if ho.Kind == portals.OpFetchAtomic || ho.Kind == portals.OpSwap {
+		puts, at = act == hpu.OpAtomicFromHost && rec.FetchOffset != noFetch, rec.FetchOffset
+	}
+	if !takes && !puts {
+		return hpu.OK
+	}
+	region, ok := in.hostRegion(rec.Space)
+	within := func(off uint64) bool { return off <= region.Length && rec.Length <= region.Length-off }
+	if !ok || takes && !within(rec.Offset) || puts && !within(at) {
+		return hpu.Denied
+	}
+	if takes {
+		ho.Source, ho.SourceOffset = region, rec.Offset
+	}
+	if puts {
+		ho.Dest, ho.DestOffset = region, at
+	}
+	return hpu.OK
+}
+
+// atomicOp fills in what an atomic needs besides: its kind, its operand and its data in HPU memory.
+func atomicOp(ho *portals.HandlerOp, act hpu.Op, rec *hpu.Operation, memory []byte) {
+	fetches := act == hpu.OpAtomicFromHost && rec.FetchOffset != noFetch || act == hpu.OpAtomicFromDevice && rec.Fetch != 0
+	switch {
+	case ho.Op >= portals.OpSWAP:
+		ho.Kind = portals.OpSwap
+		if rec.Operand != 0 {
+			ho.Operand = memory[rec.Operand:min(uint64(rec.Operand)+portals.MaxOperand, uint64(len(memory)))]
+		}
+	case fetches:
+		ho.Kind = portals.OpFetchAtomic
+	default:
+		ho.Kind = portals.OpAtomic
+	}
+	if act == hpu.OpAtomicFromDevice {
+		ho.Data = memory[rec.Local : uint64(rec.Local)+rec.Length]
+	}
+}
+
+// gather returns the payload of a put from the device: user header, then data.
+func (d *act) gather(memory []byte, rec *hpu.Operation) []byte {
+	data := memory[rec.Local : uint64(rec.Local)+rec.Length]
+	if rec.UserHdrLen == 0 {
+		return data
+	}
+	d.scratch = append(d.scratch[:0], memory[rec.UserHdr:uint64(rec.UserHdr)+uint64(rec.UserHdrLen)]...)
+	d.scratch = append(d.scratch, data...)
+	return d.scratch
+}
+
+// issueDue is the handler's own time: what it asked for takes effect.
+func (d *act) issueDue(i *issue) {
+	switch i.act {
+	case hpu.OpCTSet:
+		d.counterResult(i.ni.NI.CTSet(i.ct, portals.CTEvent{Success: i.a, Failure: i.b}))
+	case hpu.OpCTInc:
+		d.counterResult(i.ni.NI.CTInc(i.ct, portals.CTEvent{Success: i.a, Failure: i.b}))
+	case hpu.OpAck:
+		fail := portals.FailType(i.a)
+		if fail == portals.NIOK && i.in.damaged() { // the device knows better
+			fail = portals.NIDropped
+		}
+		i.ni.Port.Acknowledge(i.in.d, fail)
+	default:
+		if i.in != nil && i.in.underway > 0 {
+			// Store and forward: the data is sent "after the packet is delivered to host memory" (sPIN'17 §4.4.1).
+			i.in.await(i)
+			return
+		}
+		o := d.out.prepare(i.ni, i.op)
+		o.completes = i.completes
+		o.frame.Self = i.act == hpu.OpToSelf || i.act == hpu.OpTimer
+		o.device, o.command = i.device, i.command
+		if o.device {
+			d.promised--
+		}
+		d.out.start(o)
+	}
+	d.core.releaseIssue(i)
+}
+
+// counterResult notes a counter that was freed between the handler's call and its effect.
+func (d *act) counterResult(err error) {
+	if err != nil {
+		d.lost++
+	}
+}
+
+// issueCounter makes a counter operation or an acknowledgement of the handler's own time.
+func (d *act) issueCounter(r *run, a *hpu.Action, at sim.Time) int64 {
+	i := d.core.issue()
+	i.act, i.ni, i.ct, i.a, i.b, i.in = a.Op, r.task.in.iface, portals.Handle(a.CT), a.A, a.B, r.task.in
+	if a.Op == hpu.OpAck {
+		if r.task.in.acknowledged || a.A >= uint64(len(portals.FailNames)) {
+			d.core.releaseIssue(i)
+			return hpu.Invalid
+		}
+		r.task.in.acknowledged = true
+	} else if _, err := i.ni.NI.CTGet(i.ct); err != nil || a.Op == hpu.OpCTInc && a.A != 0 && a.B != 0 { // Portals 4.x §3.14.8: not both
+		d.core.releaseIssue(i)
+		return hpu.Invalid
+	}
+	d.post(at, kindIssue, 0, i)
+	return hpu.OK
+}
+
+// target is the process that an operation record names.
+func (i *Interface) target(rec *hpu.Operation) portals.ID {
+	if i.NI.Kind().Logical() {
+		return portals.RankID(rec.TargetNID)
+	}
+	return portals.PhysID(rec.TargetNID, rec.TargetPID)
+}

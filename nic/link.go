@@ -1,0 +1,178 @@
+package nic
+
+import (
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// link is a NIC's end of the wire: packets leave when the fabric takes them, and those that arrive go up. By itself it is the transport of a
+// lossless network (transport.kind none): what is lost all the same is counted by the fabric and named at the end of the run.
+type link struct {
+	*env
+	port    fabric.Port
+	next    arrivals
+	room    egress
+	classes bool                            // buffers are bounded: answers have a class of their own
+	waiting [fabric.Classes]ring[departure] // packets that the fabric does not take yet
+	device  int                             // packets from HPU memory that are not on the wire yet
+	known   map[uint64][]uint64             // of a network with faults: packets of each message that have arrived; nil: none
+	sent    int64
+	arrived int64
+}
+
+// arrivals is what takes packets that have arrived.
+type arrivals interface {
+	packetArrived(f *Frame, i int)
+}
+
+// wires takes what a transport of its own puts into packets.
+type wires interface {
+	segmentArrived(s *segment)
+	onWire(s *segment)
+}
+
+// egress is told when a packet from HPU memory has left.
+type egress interface {
+	egressSpace()
+}
+
+// departure is a packet on its way out.
+type departure struct {
+	ref    any // *Frame or, of a transport of its own, *segment
+	target int32
+	bytes  int32
+	seq    uint32
+	class  fabric.Class
+	device bool // it counts against the egress limit of handlers
+	notify bool // the transport wants to know when its turn on the wire comes
+}
+
+// The events of link.
+const (
+	kindLoopback    sim.Kind = kindsOfLink + iota // packet, *Frame: a packet to the own node arrives
+	kindEgressSpace                               // handlers that wait for room in the egress may go on
+)
+
+func (l *link) handle(e *sim.Event) {
+	switch e.Kind {
+	case fabric.KindArrive:
+		p := fabric.Unpack(e)
+		l.port.Release(p)
+		l.arrive(p)
+	case fabric.KindReady:
+		l.inject(fabric.Class(e.A))
+	case fabric.KindSent:
+		if s, is := e.P.(*segment); is {
+			l.next.(wires).onWire(s)
+		} else {
+			l.onWire()
+		}
+	case kindLoopback:
+		l.arrived++
+		l.next.packetArrived(e.P.(*Frame), int(e.A))
+	case kindEgressSpace:
+		l.room.egressSpace()
+	case fabric.KindCorrupt: // the check fails; the fabric has it among its losses
+		l.port.Release(fabric.Unpack(e))
+	default:
+		unknown("link", e)
+	}
+}
+
+func (l *link) arrive(p fabric.Packet) {
+	switch ref := p.Ref.(type) {
+	case *Frame:
+		if l.known == nil || l.firstTime(ref, p.Seq) {
+			l.arrived++
+			l.next.packetArrived(ref, int(p.Seq))
+		}
+	case *segment:
+		l.next.(wires).segmentArrived(ref)
+	}
+}
+
+// firstTime notes that a packet has arrived and reports whether it had not yet.
+func (l *link) firstTime(f *Frame, i uint32) bool {
+	seen := l.known[f.Flow()]
+	if seen == nil {
+		seen = make([]uint64, (f.Packets+63)/64)
+		l.known[f.Flow()] = seen
+	}
+	word, bit := &seen[i/64], uint64(1)<<(i%64)
+	first := *word&bit == 0
+	*word |= bit
+	return first
+}
+
+// send sends a packet whose data is at the NIC, behind those that the fabric does not take yet.
+func (l *link) send(p packet) {
+	from, to := p.f.Span(p.i)
+	l.depart(departure{p.f, p.f.Target, int32(to - from), uint32(p.i), l.classOf(&p.f.Header), p.device, false})
+}
+
+// classOf is the class of a message's packets. Without bounded buffers all are in one, which keeps them in the order of sending.
+func (l *link) classOf(h *portals.Header) fabric.Class {
+	if l.classes && (h.Kind == portals.OpAck || h.Kind == portals.OpReply) {
+		return fabric.Answers
+	}
+	return fabric.Requests
+}
+
+func (l *link) depart(d departure) {
+	if d.device {
+		l.device++
+	}
+	w := &l.waiting[d.class]
+	if w.len() == 0 && (d.target == l.rank || l.port.Ready(d.class)) {
+		l.launch(d)
+		return
+	}
+	w.push(d)
+}
+
+// inject sends the packets of a class that wait, as far as the fabric takes them; it tells when to come back.
+func (l *link) inject(c fabric.Class) {
+	w := &l.waiting[c]
+	for w.len() > 0 {
+		if w.front().target != l.rank && !l.port.Ready(c) {
+			return
+		}
+		l.launch(w.pop())
+	}
+}
+
+// launch puts a packet on the wire, where it follows the one before at the gap g, or turns it round if it is for this node.
+func (l *link) launch(d departure) {
+	l.sent++
+	if d.target == l.rank {
+		l.post(l.now()+l.spec.Loopback, kindLoopback, uint64(d.seq), d.ref)
+		if d.device {
+			l.device--
+			l.post(l.now(), kindEgressSpace, 0, nil)
+		}
+		return
+	}
+	// A packet that takes no place which another might wait for needs no event when it has left.
+	notify := d.notify || d.device && l.spec.EgressPackets < maxEgress
+	l.port.Send(fabric.Packet{
+		Src: l.rank, Dst: d.target, Bytes: d.bytes, Seq: d.seq, Class: d.class, Notify: notify, Ref: d.ref,
+	})
+	if d.device && !notify {
+		l.device--
+	}
+}
+
+// onWire frees the place in the egress of a packet from HPU memory whose turn on the wire has come.
+func (l *link) onWire() {
+	l.device--
+	l.room.egressSpace()
+}
+
+// maxEgress packets in the egress are no limit.
+const maxEgress = 1 << 20
+
+// egressRoom reports whether handlers that have promised so many packets from the device may promise one more.
+func (l *link) egressRoom(promised int) bool {
+	return l.spec.EgressPackets == maxEgress || l.device+promised < l.spec.EgressPackets
+}

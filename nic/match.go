@@ -1,0 +1,130 @@
+package nic
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/portals"
+)
+
+// match lets package portals decide what a message means.
+type match struct {
+	*env
+	handlers handling
+	next     delivery
+	answers  answering
+	own      owners
+	out      answerer
+	dropped  int64 // packets for processes that do not exist
+}
+
+// handling takes messages to entries with handlers.
+type handling interface {
+	begin(in *inbound)
+	packet(in *inbound, i int)
+}
+
+// delivery takes what needs no handler, or no more.
+type delivery interface {
+	packet(in *inbound, i int)
+	complete(in *inbound)
+}
+
+// answering knows the handlers that wait for replies.
+type answering interface {
+	awaited(cookie uint64) bool
+}
+
+// owners finds the interface a header is for.
+type owners interface {
+	interfaceOf(h *portals.Header) *Interface
+}
+
+// answerer sends headers that no operation of an interface stands for.
+type answerer interface {
+	answer(h *portals.Header)
+}
+
+// matched is the end of the search for a header: portals decides what its message means.
+func (m *match) matched(in *inbound) {
+	h := &in.frame.Header
+	in.iface = m.own.interfaceOf(h)
+	m.trace.match(in, in.started, m.now())
+	switch {
+	case in.iface == nil:
+		in.phase = phaseDiscard
+		m.unknownProcess(in.frame)
+	case h.Kind == portals.OpAck:
+		m.writeRecord(m, 0, 0, in, false)
+		return
+	case h.Kind == portals.OpReply:
+		in.d = in.iface.Port.ReplyTo(h)
+		in.phase = phaseDeposit
+		switch {
+		case in.d.Cookie != 0 && m.answers.awaited(in.d.Cookie):
+			in.phase = phaseAnswer
+		case in.d.Region().Length == 0: // of a swap whose initiator does not want the values before it
+			in.phase = phaseDiscard
+		}
+	default:
+		in.d = in.iface.Port.Receive(h)
+		switch {
+		case !in.d.Matched():
+			in.phase = phaseDiscard
+		case in.d.Spin == nil:
+			in.phase = phaseDeposit
+		default:
+			m.handlers.begin(in)
+		}
+	}
+	m.packet(in, 0)
+}
+
+// packet passes a packet of a message whose header has been matched on.
+func (m *match) packet(in *inbound, i int) {
+	if in.phase == phaseHeader || in.phase == phaseHandlers {
+		m.handlers.packet(in, i)
+		return
+	}
+	m.next.packet(in, i)
+}
+
+// Reached implements host.Client; match makes no atomics.
+func (m *match) Reached(*host.Access) {}
+
+// Begun implements host.Client; nobody waits for a record.
+func (m *match) Begun(*host.Access) {}
+
+// Ended implements host.Client: the record of an acknowledgement has landed.
+func (m *match) Ended(a *host.Access, _ int, _ host.Status) {
+	in := a.Ref.(*inbound)
+	m.core.releaseAccess(a)
+	in.iface.Port.Acked(&in.frame.Header)
+	m.core.releaseInbound(in)
+}
+
+// unknownProcess drops a message for a process or an interface that is not here, and tells the initiator of a request, if it waits for an
+// answer.
+func (m *match) unknownProcess(f *Frame) {
+	h := f.Header
+	m.dropped += int64(f.Packets)
+	switch h.Kind {
+	case portals.OpAck, portals.OpReply: // of a process that has gone: nobody waits for it
+		return
+	}
+	m.report.lost(m.env, &h, &LostMessage{
+		At: m.now(), Packets: f.Packets, Of: f.Packets, Bytes: h.RLength, Length: h.RLength,
+		Cause: fmt.Sprintf("there is no process %d with such an interface", h.Target.PID),
+	})
+	kind := portals.OpReply
+	switch h.Kind {
+	case portals.OpPut, portals.OpAtomic:
+		if h.AckReq == portals.NoAck {
+			return
+		}
+		kind = portals.OpAck
+	}
+	h.Kind, h.Fail = kind, portals.NIUndeliverable
+	h.Initiator, h.Target = h.Target, h.Initiator
+	m.out.answer(&h)
+}

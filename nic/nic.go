@@ -1,0 +1,230 @@
+package nic
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Config says what a NIC is made of and what it is connected with.
+type Config struct {
+	Engine *sim.Engine
+	ID     sim.ID // the actor whose events the NIC handles; it passes them on
+	Rank   int    // of the node in the network
+	Nodes  int    // of the network
+	Core   *Core  // shared with other NICs that the same core of the simulating machine handles
+
+	Spec      *Spec
+	HPU       *HPUSpec
+	Transport *TransportSpec
+	Fabric    *fabric.Spec
+	Bus       *host.Bus
+	Record    int  // bytes of the record of an event in host memory
+	Faulty    bool // the network loses, damages, doubles or delays packets
+
+	// Log receives the lines that handlers log; nil: they are dropped.
+	Log func(rank int, at sim.Time, program, line string)
+	// Watch is told of every step of every handler; nil: nobody.
+	Watch func(s *HandlerStep)
+	// InjectDMA, if not nil, is asked at the beginning of every DMA operation of a handler that is otherwise allowed. A negative answer, such
+	// as hpu.Fault, becomes the result of the operation: it takes its time, but no byte moves.
+	InjectDMA func(rank int, op hpu.Op) int64
+}
+
+// NIC is a programmable network interface: the stages of the package, one after the other.
+type NIC struct {
+	env      env
+	transmit transmit
+	link     link
+	reliable *reliable // nil: the network is taken for lossless
+	receive  receive
+	match    match
+	schedule schedule
+	act      act
+	deposit  deposit
+
+	report     Report
+	memories   []*Memory
+	memoryUsed int64 // bytes that the programs have, of hpu.node_memory
+}
+
+// Init makes n a NIC. Connect it before the first event.
+func (n *NIC) Init(cfg *Config) {
+	n.env = env{
+		engine: cfg.Engine, id: cfg.ID, rank: int32(cfg.Rank), spec: cfg.Spec, hpu: cfg.HPU, fabric: cfg.Fabric, bus: cfg.Bus,
+		record: cfg.Record, core: cfg.Core, report: &n.report,
+	}
+	e := &n.env
+	if cfg.Watch != nil {
+		e.watch = &watch{act: &n.act, tell: cfg.Watch}
+	}
+	n.transmit = transmit{env: e, next: &n.link, handlers: &n.act, nodes: uint32(cfg.Nodes), behind: map[int32]int{}}
+	n.link = link{env: e, next: &n.receive, room: &n.act, classes: len(cfg.Fabric.Buffer) > 0}
+	n.receive = receive{env: e, next: &n.match, open: map[uint64]*inbound{}}
+	n.match = match{env: e, handlers: &n.schedule, next: &n.deposit, answers: &n.act, own: &n.transmit, out: &n.transmit}
+	n.schedule = schedule{env: e, act: &n.act, next: &n.deposit, programs: n}
+	n.deposit = deposit{env: e, waiters: &n.act}
+	n.schedule.build()
+	n.act = act{
+		env: e, sched: &n.schedule, out: &n.transmit, room: &n.link, deposits: &n.deposit, runs: n.schedule.runs,
+		log: cfg.Log, inject: cfg.InjectDMA, nodes: uint32(cfg.Nodes),
+	}
+	switch {
+	case cfg.Transport.Kind == Reliable:
+		n.connectReliable(cfg.Transport)
+	case cfg.Faulty:
+		n.link.known = map[uint64][]uint64{}
+	}
+	e.trace = newTimeline(e, &n.schedule)
+}
+
+// connectReliable puts the transport between transmit, link and receive.
+func (n *NIC) connectReliable(spec *TransportSpec) {
+	n.reliable = &reliable{
+		env: &n.env, spec: spec, below: &n.link, next: &n.receive, source: &n.transmit, peers: map[int32]*peer{}, failed: map[*Frame]bool{},
+	}
+	n.transmit.next, n.link.next = n.reliable, n.reliable
+	n.transmit.undelivered = map[*Frame]*outgoing{}
+}
+
+// Connect gives the NIC its port in the network.
+func (n *NIC) Connect(p fabric.Port) { n.link.port = p }
+
+// Queued notes that an interface of the node wants something sent; it is for portals.Hooks.OpQueued.
+func (n *NIC) Queued() { n.transmit.opQueued() }
+
+// Handle carries out one event of the node.
+func (n *NIC) Handle(e *sim.Event) {
+	n.transmit.handling = true
+	n.handle(e)
+	if n.transmit.queued {
+		n.transmit.drain()
+	}
+	n.transmit.handling = false
+	if poison.On {
+		n.check()
+	}
+}
+
+func (n *NIC) handle(e *sim.Event) {
+	if poison.On {
+		live(e.P)
+	}
+	if e.Kind >= sim.KindShared {
+		n.link.handle(e)
+		return
+	}
+	switch e.Kind &^ (stageOf - 1) {
+	case host.KindBus:
+		n.env.bus.Handle(e)
+	case kindsOfTransmit:
+		n.transmit.handle(e)
+	case kindsOfLink:
+		n.link.handle(e)
+	case kindsOfReliable:
+		n.reliable.handle(e)
+	case kindsOfReceive:
+		n.receive.handle(e)
+	case kindsOfSchedule:
+		n.schedule.handle(e)
+	case kindsOfAct:
+		n.act.handle(e)
+	case kindsOfDeposit:
+		n.deposit.handle(e)
+	default:
+		unknown("any stage", e)
+	}
+}
+
+// Stats counts what a NIC did since the start of the run.
+type Stats struct {
+	PacketsSent     int64
+	PacketsReceived int64
+	PacketsDropped  int64 // for want of room or of a process
+	MessagesLost    int64 // of which packets were dropped for want of room, of a process, or of a way to the other node
+	HandlerCalls    int64
+	HandlerCycles   int64    // charged to handlers
+	FirstHandler    sim.Time // when the first handler ended; 0: none has
+	LastHandler     sim.Time // when the last one did
+	LostActions     int64    // of handlers, on counters that were freed meanwhile
+	FlowControl     int64    // messages in which flow control was triggered
+	Retransmitted   int64    // packets that a reliable transport has sent again
+	Duplicates      int64    // packets that have come twice to a reliable transport
+}
+
+// Stats returns the counts.
+func (n *NIC) Stats() Stats {
+	s := Stats{
+		PacketsSent: n.link.sent, PacketsReceived: n.link.arrived,
+		PacketsDropped: n.schedule.dropped + n.match.dropped, MessagesLost: int64(n.report.messages()),
+		HandlerCalls: n.schedule.calls, HandlerCycles: n.schedule.cycles, FirstHandler: n.schedule.firstEnd, LastHandler: n.schedule.lastEnd,
+		LostActions: n.act.lost, FlowControl: n.schedule.triggered,
+	}
+	if n.reliable != nil {
+		s.Retransmitted, s.Duplicates = n.reliable.again, n.reliable.twice
+	}
+	return s
+}
+
+// Report returns what went wrong.
+func (n *NIC) Report() *Report { return &n.report }
+
+// Sent draws a packet that enters the link on the timeline; it is for fabric.Fabric.Watch.
+func (n *NIC) Sent(p *fabric.Packet, from, to sim.Time) {
+	if f := FrameOf(p); f != nil {
+		n.env.trace.wire(f, int(p.Seq), from, to)
+	}
+}
+
+// FrameOf is the frame of which p is a packet; nil: it is an acknowledgement of a transport.
+func FrameOf(p *fabric.Packet) *Frame {
+	switch ref := p.Ref.(type) {
+	case *Frame:
+		return ref
+	case *segment:
+		return ref.f
+	}
+	return nil
+}
+
+// Waiting reports handlers that are suspended, and those that wait for a processor.
+func (n *NIC) Waiting(report func(sim.Waiting)) {
+	s := &n.schedule
+	for k := range s.runs {
+		if r := &s.runs[k]; r.active {
+			report(sim.Waiting{
+				Who:   fmt.Sprintf("rank %d %s %d: %s handler of %s", n.env.rank, r.core.pool.name, r.core.number, r.task.kind, r.task.in.handlers.memory.name),
+				Since: r.since, What: r.wait.String(),
+			})
+		}
+	}
+	for _, p := range s.pools {
+		if k := p.tasks.len(); k > 0 {
+			report(sim.Waiting{
+				Who: fmt.Sprintf("rank %d", n.env.rank), Since: p.tasks.front().in.started, What: fmt.Sprintf("an %s for %d handlers", p.name, k),
+			})
+		}
+	}
+}
+
+// Add joins the counts of another NIC to s: sums, the first of the first handlers' ends and the last of the last ones'.
+func (s *Stats) Add(o *Stats) {
+	s.PacketsSent += o.PacketsSent
+	s.PacketsReceived += o.PacketsReceived
+	s.PacketsDropped += o.PacketsDropped
+	s.MessagesLost += o.MessagesLost
+	s.HandlerCalls += o.HandlerCalls
+	s.HandlerCycles += o.HandlerCycles
+	if o.FirstHandler != 0 && (s.FirstHandler == 0 || o.FirstHandler < s.FirstHandler) {
+		s.FirstHandler = o.FirstHandler
+	}
+	s.LastHandler = max(s.LastHandler, o.LastHandler)
+	s.LostActions += o.LostActions
+	s.FlowControl += o.FlowControl
+	s.Retransmitted += o.Retransmitted
+	s.Duplicates += o.Duplicates
+}

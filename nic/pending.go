@@ -1,0 +1,84 @@
+package nic
+
+import "github.com/spinsim/spinsim/portals"
+
+// pending is a message whose entry waits for an operation of one of its handlers (sPIN'17 §2, the _PENDING codes): the
+// communication event counts the bytes of both.
+type pending struct {
+	port       *portals.Port
+	d          *portals.Delivery
+	out        portals.Outcome
+	held       bool // the message itself is through
+	operations int  // that are to complete it and are not through
+}
+
+// unfinish is what operations that complete the message note themselves in.
+func (in *inbound) unfinish() *pending {
+	if in.open == nil {
+		return &pending{port: in.iface.Port, d: in.d}
+	}
+	return in.open
+}
+
+// messageEnded completes a pending message, if its operations are through.
+func (p *pending) messageEnded(out portals.Outcome) {
+	p.held = true
+	p.out.Delivered += out.Delivered
+	if out.Fail != portals.NIOK {
+		p.out.Fail = out.Fail
+	}
+	p.finish()
+}
+
+// operationEnded completes a pending message, if its own packets are through and this was the last of its operations.
+func (p *pending) operationEnded(bytes uint64, fail portals.FailType) {
+	p.operations--
+	p.out.Delivered += bytes
+	if p.out.Fail == portals.NIOK {
+		p.out.Fail = fail
+	}
+	p.finish()
+}
+
+func (p *pending) finish() {
+	if p.held && p.operations == 0 {
+		p.port.Finish(p.d, p.out)
+	}
+}
+
+// hostRegion is the host memory that handlers of a message reach as space; false if there is no such space.
+func (in *inbound) hostRegion(space uint32) (portals.Region, bool) {
+	switch space {
+	case meHostMem:
+		return *in.d.Region(), true
+	case handlerHostMem:
+		return in.d.Spin.HostMem, true
+	}
+	return portals.Region{}, false
+}
+
+// The spaces of host memory (docs/abi.md).
+const (
+	meHostMem      = 0
+	handlerHostMem = 1
+)
+
+// hostRange appends the pieces of host memory that n bytes at offset of a space cover, and returns the address of the first
+// byte. It reports whether all of them exist.
+func (in *inbound) hostRange(pieces [][]byte, space uint32, offset, n uint64) (_ [][]byte, address uint64, ok bool) {
+	region, ok := in.hostRegion(space)
+	if !ok || offset > region.Length || n > region.Length-offset {
+		return pieces, 0, false
+	}
+	covered := uint64(0) // less than n if the region claims to be longer than its vectors
+	it := region.Segments(offset, n)
+	for addr, k, more := it.Next(); more; addr, k, more = it.Next() {
+		b, ok := in.iface.Space.Bytes(addr, k)
+		if !ok {
+			return pieces, 0, false
+		}
+		pieces = append(pieces, b)
+		covered += k
+	}
+	return pieces, region.Addr(offset), covered == n
+}

@@ -1,0 +1,154 @@
+package nic
+
+import (
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// pool is a group of processors of one kind.
+type pool struct {
+	name     string
+	kind     string
+	hpu      *HPUSpec // of a pool of HPUs
+	dispatch sim.Time
+	fixed    sim.Time // of a pool of another kind: of an invocation
+	interval sim.Time // of a hardware pool: between two beginnings
+	next     sim.Time // of a hardware pool: when the next invocation may begin
+	cores    []core
+	tasks    ring[task]
+}
+
+// time is how long so many cycles of a segment take.
+func (p *pool) time(cycles int64, resumed bool) sim.Time {
+	switch {
+	case p.hpu != nil:
+		return p.hpu.Time(cycles)
+	case resumed:
+		return 0
+	}
+	return p.fixed
+}
+
+// poolOf is where a handler runs.
+func (s *schedule) poolOf(t task) *pool { return s.pools[t.in.handlers.pools[t.kind]] }
+
+// queue starts a handler on the idle core with the fewest contexts in use, or makes it wait for one.
+func (s *schedule) queue(t task) {
+	p := s.poolOf(t)
+	var best *core
+	for i := 0; i < len(p.cores) && p.tasks.len() == 0; i++ { // while tasks wait no core can take one
+		c := &p.cores[i]
+		if !c.running && c.active < len(c.runs) && (best == nil || c.active < best.active) {
+			best = c
+		}
+	}
+	if best == nil {
+		p.tasks.push(t)
+		s.waiting++
+		return
+	}
+	s.start(best, t)
+}
+
+func (s *schedule) nextTask(p *pool) task {
+	s.waiting--
+	return p.tasks.pop()
+}
+
+// start gives a task a context of an idle core.
+func (s *schedule) start(c *core, t task) {
+	r := &c.runs[0]
+	for i := 1; r.active; i++ {
+		r = &c.runs[i]
+	}
+	c.running = true
+	c.active++
+	r.active = true
+	r.task = t
+	r.charged = 0
+	r.resumed, r.landed = false, false
+	r.handles = r.handles[:0]
+	r.generation++
+	p := c.pool
+	at := s.now() + p.dispatch
+	if p.interval > 0 {
+		at = max(at, p.next)
+		p.next = at + p.interval
+	}
+	if at > s.now() {
+		s.post(at, kindDispatched, uint64(r.index), nil)
+		return
+	}
+	s.execute(r)
+}
+
+// execute runs the first segment of a handler.
+func (s *schedule) execute(r *run) {
+	r.start = s.now()
+	s.calls++
+	r.number = s.calls
+	if r.task.kind == payloadHandler {
+		from, to := r.task.in.frame.Span(int(r.task.packet))
+		s.buffered -= int64(to - from)
+	}
+	s.segmentRan(r, s.act.execute(r))
+}
+
+// resume goes on with a suspended handler on its core, which is idle or its own.
+func (s *schedule) resume(r *run) {
+	r.core.running = true
+	r.start, r.resumed = s.now(), true
+	s.watch.answered(r)
+	s.segmentRan(r, s.act.resume(r))
+}
+
+// segmentRan books the core for the segment that has just been executed.
+func (s *schedule) segmentRan(r *run, status hpu.Status) {
+	r.status = status
+	end := r.at(r.ctx.Cycles())
+	s.trace.segment(r, end)
+	s.post(end, kindSegmentEnd, uint64(r.index), nil)
+}
+
+// idle gives a core that has finished a segment its next one: a handler whose suspension has ended, or the oldest task.
+func (s *schedule) idle(c *core) {
+	c.running = false
+	switch p := c.pool; {
+	case c.resume.len() > 0:
+		s.resume(c.resume.pop())
+	case p.tasks.len() > 0 && c.active < len(c.runs):
+		s.start(c, s.nextTask(p))
+	}
+}
+
+// resumable ends the suspension of a run with a result; it goes on when its core is idle.
+func (s *schedule) resumable(r *run, result int64) {
+	if poison.On {
+		r.checkWaiting()
+	}
+	r.ready = result
+	if r.core.running {
+		r.core.resume.push(r)
+		return
+	}
+	s.resume(r)
+}
+
+// build makes the processors.
+func (s *schedule) build() {
+	spec := s.hpu
+	p := &pool{name: "HPU", hpu: spec, dispatch: spec.Dispatch, cores: make([]core, spec.Cores)}
+	s.pools = []*pool{p}
+	s.runs = make([]run, spec.Cores*spec.Contexts)
+	first := 0
+	for i := range p.cores {
+		c := &p.cores[i]
+		c.pool, c.index, c.number = p, i, i
+		c.runs = s.runs[first : first+spec.Contexts]
+		for k := range c.runs {
+			c.runs[k].index, c.runs[k].core = first+k, c
+		}
+		first += spec.Contexts
+	}
+}

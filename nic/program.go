@@ -1,0 +1,170 @@
+package nic
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/portals"
+)
+
+// Memory is memory of the NIC that handlers share, with the program that works on it (PtlHPUAllocMem, sPIN'17 §2). Several match entries of
+// its process may use it; it lives until it is freed.
+type Memory struct {
+	nic     *NIC
+	owner   any // process
+	name    string
+	handle  uint32
+	module  *hpu.Module
+	program *hpu.Program
+	addr    uint32
+	bytes   uint32
+	taken   int64      // of the node's memory
+	funcs   []hpu.Func // handlers given out; the identifier of one is its index + 1
+	names   []string
+	uses    int // messages whose handlers work on it, and their DMA operations on the way
+	freed   bool
+}
+
+// Allocate makes a program of a compiled module, whose HPU memory is the image's, for a process; owner tells it from others.
+// ErrNoSpace: the programs of the node have all of hpu.node_memory.
+func (n *NIC) Allocate(owner any, m *hpu.Module, code hpu.Image) (*Memory, error) {
+	layout, limit := code.Layout(), int64(n.env.hpu.NodeMemory)
+	needed := int64(layout.Own) + int64(layout.HPUBytes)
+	if needed > limit-n.memoryUsed {
+		return nil, fmt.Errorf("module %s needs %d bytes of NIC memory on rank %d, %d of its own and %d of HPU memory; %d of %d are left (hpu.node_memory): %w",
+			m.Name(), needed, n.env.rank, layout.Own, layout.HPUBytes, limit-n.memoryUsed, limit, portals.ErrNoSpace)
+	}
+	program, err := code.Instantiate(fmt.Sprintf("rank %d", n.env.rank), n.device())
+	if err != nil {
+		return nil, err
+	}
+	n.memoryUsed += needed
+	h := &Memory{nic: n, owner: owner, name: m.Name(), module: m, program: program, taken: needed}
+	h.addr, h.bytes = program.HPUMemory()
+	n.memories = append(n.memories, h)
+	h.handle = uint32(len(n.memories))
+	return h, nil
+}
+
+// Free gives the memory back and ends the program (PtlHPUFreeMem). Entries that still name it drop what they match and report a
+// HandlerError. ErrInUse while a message is being handled, or a DMA operation of a handler is on its way; ErrArgInvalid if it is free already.
+func (h *Memory) Free() error {
+	switch {
+	case h.freed:
+		return fmt.Errorf("HPU memory %d: %w", h.handle, portals.ErrArgInvalid)
+	case h.uses > 0:
+		return fmt.Errorf("HPU memory %d: %w", h.handle, portals.ErrInUse)
+	}
+	h.freed = true
+	h.nic.memoryUsed -= h.taken
+	return h.program.Close()
+}
+
+// Bytes is the HPU memory itself, as the host maps it; nil once it is free.
+func (h *Memory) Bytes() []byte {
+	if h.freed {
+		return nil
+	}
+	return h.program.Memory()[h.addr : h.addr+h.bytes : h.addr+h.bytes]
+}
+
+// Program is the instance of the module.
+func (h *Memory) Program() *hpu.Program { return h.program }
+
+// Spin makes the handler part of a match entry from names of exports; an empty name means no handler of that kind.
+func (h *Memory) Spin(header, payload, completion string) (*portals.Spin, error) {
+	var ids [3]uint32
+	for i, name := range [3]string{header, payload, completion} {
+		if name == "" {
+			continue
+		}
+		id, err := h.function(name)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id
+	}
+	return &portals.Spin{
+		Handlers: portals.Handlers{Header: ids[0], Payload: ids[1], Completion: ids[2]},
+		HPUMem:   h.handle,
+	}, nil
+}
+
+func (h *Memory) function(name string) (uint32, error) {
+	for i, known := range h.names {
+		if known == name {
+			return uint32(i + 1), nil
+		}
+	}
+	fn, err := h.module.Export(name)
+	if err != nil {
+		return 0, err
+	}
+	h.funcs = append(h.funcs, fn)
+	h.names = append(h.names, name)
+	return uint32(len(h.funcs)), nil
+}
+
+// ErrHandlers is wrapped by every error about the handler part of an entry.
+var ErrHandlers = errors.New("handlers of the entry")
+
+// Install checks the handler part of an entry of a process, has the entry appended, and copies the initial state to HPU memory.
+func (n *NIC) Install(owner any, s *portals.Spin, appendEntry func() (portals.Handle, error)) (portals.Handle, error) {
+	if s == nil {
+		return appendEntry()
+	}
+	if err := n.checkHandlers(owner, s); err != nil {
+		return portals.InvalidHandle, err
+	}
+	entry, err := appendEntry()
+	if err == nil {
+		copy(n.memories[s.HPUMem-1].Bytes()[s.HPUMemOffset:], s.InitialState)
+	}
+	return entry, err
+}
+
+// checkHandlers checks the handler part of an entry: HPU memory of the process itself, state within it, handlers that exist.
+func (n *NIC) checkHandlers(owner any, s *portals.Spin) error {
+	if s.HPUMem == 0 || uint64(s.HPUMem) > uint64(len(n.memories)) || n.memories[s.HPUMem-1].owner != owner || n.memories[s.HPUMem-1].freed {
+		return fmt.Errorf("%w: HPU memory %d was not given out to process %v of rank %d", ErrHandlers, s.HPUMem, owner, n.env.rank)
+	}
+	h := n.memories[s.HPUMem-1]
+	if s.HPUMemOffset > uint64(h.bytes) || uint64(len(s.InitialState)) > uint64(h.bytes)-s.HPUMemOffset {
+		return fmt.Errorf("%w: initial state of %d bytes at offset %d does not fit in %d bytes of HPU memory",
+			ErrHandlers, len(s.InitialState), s.HPUMemOffset, h.bytes)
+	}
+	for _, id := range [3]uint32{s.Handlers.Header, s.Handlers.Payload, s.Handlers.Completion} {
+		if uint64(id) > uint64(len(h.funcs)) {
+			return fmt.Errorf("%w: no handler %d in %s", ErrHandlers, id, h.name)
+		}
+	}
+	return nil
+}
+
+// memory returns the memory that an entry names; it was checked by Install.
+func (n *NIC) memory(handle uint32) *Memory { return n.memories[handle-1] }
+
+// installed are the handlers of a matched entry.
+type installed struct {
+	memory                      *Memory  // nil: the entry has no handlers
+	header, payload, completion hpu.Func // invalid where the entry has none
+	state                       uint32   // address in the program's memory
+	pools                       [3]uint8 // where each kind runs
+}
+
+// handlers resolves the handler part of an entry that was checked by Install.
+func (h *Memory) handlers(s *portals.Spin) (in installed) {
+	in.memory = h
+	in.state = h.addr + uint32(s.HPUMemOffset)
+	if id := s.Handlers.Header; id != 0 {
+		in.header = h.funcs[id-1]
+	}
+	if id := s.Handlers.Payload; id != 0 {
+		in.payload = h.funcs[id-1]
+	}
+	if id := s.Handlers.Completion; id != 0 {
+		in.completion = h.funcs[id-1]
+	}
+	return in
+}

@@ -1,0 +1,147 @@
+package nic
+
+import (
+	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// inbound is what the receiver knows of a message, from its first packet to its end.
+type inbound struct {
+	mark    poison.Mark
+	frame   *Frame
+	number  uint64   // of the message among those that have come to the node, from 1: the msg_id of handlers' records (docs/abi.md)
+	arrived int      // packets
+	header  bool     // the header packet has arrived
+	matchAt sim.Time // when the search for the header ends
+	held    []int32  // packets that came before the header packet
+	started sim.Time // when the header packet came
+
+	iface    *Interface
+	d        *portals.Delivery
+	handlers installed // of the matched entry
+	phase    phase
+	left     int     // packets that have not been dealt with, or are not on their way to host memory
+	waiting  []int32 // packets that wait for the end of the header handler
+	skip     int     // bytes of the user header that are not deposited
+	dropped  uint64  // bytes
+
+	flowCtl      bool
+	lostFirst    bool // the header packet's payload was dropped for want of room
+	pending      bool // the entry is not completed by this message
+	completes    bool // a completion handler is to run
+	acknowledged bool // a handler has
+	landed       bool // the handler that ended last has waited for its data to land, and for nothing since
+	lost         loss
+	fail         portals.FailType
+	open         *pending // an operation of a handler completes the message
+
+	writes
+}
+
+// phase is what happens to the packets of a message.
+type phase uint8
+
+const (
+	phaseSearch   phase = iota // the header has not been matched
+	phaseHeader                // packets wait for the header handler
+	phaseHandlers              // packets go to payload handlers
+	phaseDeposit               // packets go to host memory
+	phaseAnswer                // packets go to HPU memory, where a handler waits for them
+	phaseDiscard               // packets are dropped
+	phaseComplete              // all packets are dealt with
+)
+
+// receive is where packets become messages: a header packet is searched for in the match lists, any other is found in the CAM, but not before
+// its header (sPIN'17 §4.1).
+type receive struct {
+	*env
+	next   matching
+	free   sim.Time            // when the packets that have arrived have been taken, if they are taken one at a time
+	open   map[uint64]*inbound // messages of which more packets are to come, by Frame.Flow
+	latest *inbound            // of them
+	begun  uint64              // messages so far
+}
+
+// matching is what receive gives packets to when they have been found.
+type matching interface {
+	matched(in *inbound)
+	packet(in *inbound, i int)
+}
+
+// The events of receive.
+const (
+	kindMatched sim.Kind = kindsOfReceive + iota // *inbound: the header has been searched for
+	kindPacket                                   // packet, *inbound: a further packet has been found in the CAM
+)
+
+func (r *receive) handle(e *sim.Event) {
+	switch e.Kind {
+	case kindMatched:
+		r.next.matched(e.P.(*inbound))
+	case kindPacket:
+		r.next.packet(e.P.(*inbound), int(e.A))
+	default:
+		unknown("receive", e)
+	}
+}
+
+// inboundOf finds what is known of a packet's message.
+func (r *receive) inboundOf(f *Frame) *inbound {
+	in := r.latest
+	if in != nil && in.frame == f {
+		in.arrived++
+	} else if in = r.open[f.Flow()]; in != nil {
+		in.arrived++
+	} else {
+		in = r.core.inbound(f)
+		r.begun++
+		in.number, in.arrived = r.begun, 1
+		if f.Packets == 1 {
+			return in
+		}
+		r.open[f.Flow()] = in
+	}
+	r.latest = in
+	if in.arrived == f.Packets {
+		delete(r.open, f.Flow())
+		r.latest = nil
+	}
+	return in
+}
+
+// packetArrived is the last byte of packet i at the NIC.
+func (r *receive) packetArrived(f *Frame, i int) {
+	in := r.inboundOf(f)
+	now := r.now()
+	if i > 0 {
+		if !in.header {
+			in.held = append(in.held, int32(i))
+			return
+		}
+		r.post(max(r.taken(f, i, r.spec.MatchPacket), in.matchAt), kindPacket, uint64(i), in)
+		return
+	}
+	in.header = true
+	in.started = now
+	match := r.spec.MatchHeader
+	if f.Header.Kind == portals.OpAck || f.Header.Kind == portals.OpReply {
+		match = r.spec.MatchPacket
+	}
+	in.matchAt = r.taken(f, 0, match)
+	r.post(in.matchAt, kindMatched, 0, in)
+	for _, k := range in.held {
+		r.post(in.matchAt, kindPacket, uint64(k), in)
+	}
+	in.held = in.held[:0]
+}
+
+// taken is when packet i, which has just arrived, has been found.
+func (r *receive) taken(f *Frame, i int, match sim.Time) sim.Time {
+	if r.spec.Receive == Pipelined {
+		return r.now() + match
+	}
+	from, to := f.Span(i)
+	r.free = max(r.now(), r.free) + r.fabric.Serial(to-from) + match
+	return r.free
+}

@@ -1,0 +1,123 @@
+package nic
+
+import (
+	"encoding/binary"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/portals"
+)
+
+// execute starts the handler of a context: it writes the record the handler reads and runs its first segment.
+func (d *act) execute(r *run) hpu.Status {
+	in := r.task.in
+	h := &in.handlers
+	r.ctx = h.memory.program.Context(r.index)
+	var fn hpu.Func
+	bytes, record := 0, 0
+	switch r.task.kind {
+	case headerHandler:
+		fn, record = h.header, hpu.HeaderSize
+		bytes = writeHeader(r, in)
+	case payloadHandler:
+		fn, record = h.payload, hpu.PayloadSize
+		bytes = writePayload(r, in)
+	case completionHandler:
+		fn, record = h.completion, hpu.CompletionSize
+		writeCompletion(r, in)
+	}
+	d.watch.began(r, record)
+	return r.ctx.Start(fn, r.ctx.ArgsAddr(), h.state, d.hpu.MaxCycles+d.hpu.MaxCyclesPerByte*int64(bytes))
+}
+
+// resume goes on with a suspended handler.
+func (d *act) resume(r *run) hpu.Status { return r.ctx.Resume(r.ready) }
+
+// writeHeader writes the header record (docs/abi.md) and the user header.
+func writeHeader(r *run, in *inbound) (bytes int) {
+	f, h, d := in.frame, &in.frame.Header, in.d
+	base, mem := r.ctx.ArgsAddr(), r.ctx.Program().Memory()
+	user := min(in.skip, len(f.Data), f.MTU)
+	copy(mem[r.ctx.PacketAddr():], f.Data[:user])
+	rec := mem[base : base+hpu.HeaderSize]
+	le := binary.LittleEndian
+	le.PutUint32(rec[0:], recordType(f))
+	le.PutUint32(rec[4:], uint32(user))
+	le.PutUint64(rec[8:], h.RLength)
+	le.PutUint64(rec[16:], d.MLength)
+	putProcess(rec[24:], h.Initiator, h.NI.Logical())
+	putProcess(rec[32:], h.Target, h.NI.Logical())
+	le.PutUint64(rec[40:], h.MatchBits)
+	le.PutUint64(rec[48:], d.Offset)
+	le.PutUint64(rec[56:], h.HdrData)
+	le.PutUint64(rec[64:], in.number)
+	le.PutUint32(rec[72:], r.ctx.PacketAddr())
+	le.PutUint32(rec[76:], uint32(d.List)) // bit 0: overflow list
+	le.PutUint32(rec[80:], uint32(h.Op))
+	le.PutUint32(rec[84:], uint32(h.Type))
+	le.PutUint64(rec[88:], 0)
+	return user
+}
+
+// recordType numbers requests as docs/abi.md does.
+func recordType(f *Frame) uint32 {
+	if f.Self {
+		return uint32(portals.OpSwap) + 1
+	}
+	return uint32(f.Header.Kind)
+}
+
+// writePayload writes the payload record (docs/abi.md) and copies the packet into the context's buffer.
+func writePayload(r *run, in *inbound) (bytes int) {
+	h := &in.frame.Header
+	from, to := in.frame.Span(int(r.task.packet))
+	from, to = max(from, in.skip), min(to, int(in.d.MLength))
+	to = max(from, to)
+	base, packet, mem := r.ctx.ArgsAddr(), r.ctx.PacketAddr(), r.ctx.Program().Memory()
+	copy(mem[packet:], in.frame.Data[from:to])
+	rec := mem[base : base+hpu.PayloadSize]
+	le := binary.LittleEndian
+	le.PutUint32(rec[0:], packet)
+	le.PutUint32(rec[4:], uint32(to-from))
+	le.PutUint64(rec[8:], uint64(from-in.skip))
+	le.PutUint64(rec[16:], in.number)
+	putProcess(rec[24:], h.Initiator, h.NI.Logical())
+	le.PutUint64(rec[32:], h.HdrData)
+	le.PutUint64(rec[40:], h.MatchBits)
+	le.PutUint64(rec[48:], in.d.Offset+uint64(from-in.skip))
+	le.PutUint64(rec[56:], in.d.MLength)
+	return to - from
+}
+
+// writeCompletion writes the completion record (docs/abi.md).
+func writeCompletion(r *run, in *inbound) {
+	h := &in.frame.Header
+	base := r.ctx.ArgsAddr()
+	rec := r.ctx.Program().Memory()[base : base+hpu.CompletionSize]
+	le := binary.LittleEndian
+	le.PutUint64(rec[0:], in.dropped)
+	le.PutUint32(rec[8:], flag(in.flowCtl))
+	le.PutUint32(rec[12:], flag(in.fail != portals.NIOK))
+	le.PutUint64(rec[16:], in.number)
+	putProcess(rec[24:], h.Initiator, h.NI.Logical())
+	le.PutUint64(rec[32:], h.HdrData)
+	le.PutUint64(rec[40:], h.MatchBits)
+	le.PutUint64(rec[48:], in.d.Offset)
+	le.PutUint64(rec[56:], in.d.MLength)
+}
+
+func flag(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// putProcess writes a process identifier: node and process, or rank and 0 on a logical interface.
+func putProcess(rec []byte, id portals.ID, logical bool) {
+	nid, pid := id.NID, id.PID
+	if logical {
+		nid, pid = id.Rank, 0
+	}
+	binary.LittleEndian.PutUint32(rec, nid)
+	binary.LittleEndian.PutUint32(rec[4:], pid)
+}

@@ -1,0 +1,120 @@
+package nic
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Report is what went wrong on a node although the run went on.
+type Report struct {
+	Errors       []HandlerError // the first 100 handlers that failed, in the order of time
+	ErrorsBeyond int            // how many more
+	Losses       []LostMessage  // the first 100 messages that the node has lost, in the order of time
+	LossesBeyond int
+}
+
+// Kept is how many failures of a kind a Report keeps; the others are counted.
+const Kept = 100
+
+// HandlerError is a handler that failed: it trapped, was killed, or returned an error or an illegal code.
+type HandlerError struct {
+	Rank    int
+	At      sim.Time
+	Program string
+	Handler string // "header", "payload" or "completion"; empty: one of them, which had ended
+	Err     error
+}
+
+// Error names rank, program, handler, time and cause.
+func (e HandlerError) Error() string {
+	handler := "a handler"
+	if e.Handler != "" {
+		handler = e.Handler + " handler"
+	}
+	return fmt.Sprintf("rank %d at %v: %s of %s: %v", e.Rank, e.At, handler, e.Program, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e HandlerError) Unwrap() error { return e.Err }
+
+// LostMessage is a message that a node has lost, wholly or in part, for want of room or of a process, or the network by a fault. Its event and its
+// acknowledgement, where there are any, carry PTL_NI_DROPPED, or PTL_NI_UNDELIVERABLE if there is no such process or no way to it.
+type LostMessage struct {
+	Rank      int      // that lost it
+	At        sim.Time // when it lost the first packet
+	Kind      portals.OpKind
+	Initiator portals.ID
+	PT        uint32
+	MatchBits uint64
+	Packets   int    // that were dropped
+	Of        int    // packets of the message
+	Bytes     uint64 // of its payload in them, as far as they would have been delivered
+	Length    uint64 // bytes that would have been delivered
+	Cause     string // what there was no room in, with the field of the profile
+}
+
+// Error says what was lost, where and for want of what.
+func (l LostMessage) Error() string {
+	return fmt.Sprintf("rank %d at %v: %d of %d packets (%d of %d B) of a %v from rank %d were dropped: %s (portal table index %d, match bits %#x)",
+		l.Rank, l.At, l.Packets, l.Of, l.Bytes, l.Length, l.Kind, l.Initiator.NID, l.Cause, l.PT, l.MatchBits)
+}
+
+// Of fills in what a header says.
+func (l *LostMessage) of(h *portals.Header) {
+	l.Kind, l.Initiator, l.PT, l.MatchBits = h.Kind, h.Initiator, h.PT, h.MatchBits
+}
+
+func (r *Report) handlerFailed(e HandlerError) {
+	if len(r.Errors) == Kept {
+		r.ErrorsBeyond++
+		return
+	}
+	r.Errors = append(r.Errors, e)
+}
+
+// lost records a lost message.
+func (r *Report) lost(e *env, h *portals.Header, l *LostMessage) {
+	if len(r.Losses) == Kept {
+		r.LossesBeyond++
+		return
+	}
+	l.Rank = int(e.rank)
+	l.of(h)
+	r.Losses = append(r.Losses, *l)
+}
+
+// messages is how many messages the node has lost.
+func (r *Report) messages() int { return len(r.Losses) + r.LossesBeyond }
+
+// shortage is what a packet found no room in.
+type shortage uint8
+
+const (
+	noShortage shortage = iota
+	packetBufferFull
+	handlersWaiting
+)
+
+func (e *env) describe(s shortage) string {
+	switch s {
+	case packetBufferFull:
+		return fmt.Sprintf("the packet buffer was full (nic.packet_buffer, %v)", e.spec.PacketBuffer)
+	default:
+		return fmt.Sprintf("too many handlers waited for an HPU (hpu.waiting_handlers, %d)", e.hpu.WaitingHandlers)
+	}
+}
+
+// loss is what a message has lost at its receiver.
+type loss struct {
+	cause   shortage // of the first packet
+	at      sim.Time
+	packets int
+	bytes   uint64
+}
+
+// damaged reports whether the message has lost what it was to deliver: bytes, or all of a message that has none.
+func (in *inbound) damaged() bool {
+	return in.lost.cause != noShortage && (in.lost.bytes > 0 || in.d.MLength == 0)
+}

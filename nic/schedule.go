@@ -1,0 +1,415 @@
+package nic
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// handlerKind tells which of a message's handlers a task runs.
+type handlerKind uint8
+
+const (
+	headerHandler handlerKind = iota
+	payloadHandler
+	completionHandler
+)
+
+var handlerKindNames = [...]string{"header", "payload", "completion"}
+
+func (k handlerKind) String() string { return handlerKindNames[k] }
+
+// task is a handler that wants to run.
+type task struct {
+	in     *inbound
+	kind   handlerKind
+	packet int32
+}
+
+// run is what a context of a processor is doing. A handler runs in segments: from its start, or from a suspension, to the next suspension or
+// its end. A segment is executed at its first instant and occupies the core for the cycles it was charged.
+type run struct {
+	index      int // of the context on the node
+	core       *core
+	active     bool
+	generation uint32 // counts tasks
+	number     int64  // of the handler on its node, from 1
+	ctx        *hpu.Context
+	task       task
+	start      sim.Time // when the present segment began
+	charged    int64    // cycles charged before the present segment
+	resumed    bool     // the present segment is not the first
+	status     hpu.Status
+	wait       blockedOn
+	ready      int64 // result to resume with
+	handles    []dmaHandle
+	since      sim.Time // when it was suspended
+	landed     bool     // it was suspended last until data of it had landed
+}
+
+// at is the handler's own time when it has been charged so many cycles.
+func (r *run) at(cycles int64) sim.Time {
+	return r.start + r.core.pool.time(cycles-r.charged, r.resumed)
+}
+
+// core is one processor: it executes one segment at a time, of any of its contexts.
+type core struct {
+	pool    *pool
+	index   int // on the node
+	number  int // in the pool
+	running bool
+	active  int        // contexts in use
+	resume  ring[*run] // contexts whose suspension has ended, in that order
+	runs    []run
+}
+
+// schedule runs the handlers of a node on its processors (sPIN'17 §3.1): tasks of a pool in order of arrival, each on the idle core with the
+// fewest contexts in use, the lowest number first. A context whose suspension has ended goes before new tasks.
+type schedule struct {
+	*env
+	act       acting
+	next      delivery
+	pools     []*pool
+	runs      []run // contexts of all pools
+	programs  programs
+	waiting   int   // handlers that wait for a processor
+	buffered  int64 // bytes of packets that wait for one
+	calls     int64
+	cycles    int64 // charged
+	firstEnd  sim.Time
+	lastEnd   sim.Time
+	triggered int64 // messages in which flow control was
+	dropped   int64 // packets
+}
+
+// acting executes handlers and what they ask for.
+type acting interface {
+	// execute runs the first segment of a handler.
+	execute(r *run) hpu.Status
+	// resume runs the next segment of a handler, which gets r.ready.
+	resume(r *run) hpu.Status
+	// suspended carries out what a handler waits for. If it need not wait ready is true, and the result is known.
+	suspended(r *run) (result int64, ready bool)
+}
+
+// programs finds the memory of handlers.
+type programs interface {
+	memory(handle uint32) *Memory
+}
+
+// The events of schedule.
+const (
+	kindDispatched sim.Kind = kindsOfSchedule + iota // context: a handler's first cycle
+	kindSegmentEnd                                   // context: a handler has run until it ended or was suspended
+	kindDelivered                                    // *inbound: all packets are in host memory, the completion handler may run
+)
+
+func (s *schedule) handle(e *sim.Event) {
+	switch e.Kind {
+	case kindDispatched:
+		s.execute(&s.runs[e.A])
+	case kindSegmentEnd:
+		s.segmentEnd(&s.runs[e.A])
+	case kindDelivered:
+		s.completion(e.P.(*inbound))
+	default:
+		unknown("schedule", e)
+	}
+}
+
+// begin chooses what becomes of the packets of a message to an entry with handlers.
+func (s *schedule) begin(in *inbound) {
+	d := in.d
+	if h := s.programs.memory(d.Spin.HPUMem); h.freed {
+		s.report.handlerFailed(HandlerError{
+			Rank: int(s.rank), At: s.now(), Program: h.name, Handler: headerHandler.String(), Err: errors.New("its HPU memory was freed"),
+		})
+		in.phase, in.dropped, in.fail = phaseDiscard, d.MLength, portals.NIDropped
+		return
+	}
+	if s.queueFull() {
+		s.lose(in, handlersWaiting, in.frame.Packets, d.MLength)
+		s.triggerFlowControl(in)
+		in.phase = phaseDiscard
+		return
+	}
+	in.handlers = s.programs.memory(d.Spin.HPUMem).handlers(d.Spin)
+	in.handlers.memory.uses++
+	s.watch.arrived(in)
+	in.skip = int(min(d.Spin.UserHdrLen, d.MLength))
+	if in.handlers.header.Valid() {
+		in.phase = phaseHeader
+		s.queue(task{in: in, kind: headerHandler})
+		return
+	}
+	s.processData(in)
+}
+
+// packet deals with a packet of a message with handlers whose header has been matched.
+func (s *schedule) packet(in *inbound, i int) {
+	switch in.phase {
+	case phaseHeader:
+		if s.admit(in, i) {
+			in.waiting = append(in.waiting, int32(i))
+		}
+	case phaseHandlers:
+		if in.payloadBytes(i) == 0 {
+			s.dealt(in)
+		} else if s.admit(in, i) {
+			s.queue(task{in: in, kind: payloadHandler, packet: int32(i)})
+		}
+	default:
+		s.next.packet(in, i)
+	}
+}
+
+// dealt counts a packet as dealt with; after the last one the message goes on to its completion.
+func (s *schedule) dealt(in *inbound) {
+	in.left--
+	if in.left > 0 || in.phase == phaseHeader {
+		return
+	}
+	if in.completes {
+		s.completion(in)
+		return
+	}
+	s.next.complete(in)
+}
+
+// completion starts the completion handler of a message.
+func (s *schedule) completion(in *inbound) {
+	in.completes = false
+	in.phase = phaseComplete
+	s.queue(task{in: in, kind: completionHandler})
+}
+
+// admit takes packet i into the packet buffer, or drops it and triggers flow control on the portal table entry (sPIN'17 §3.2). A packet that
+// a payload handler is to see needs a place in its queue too.
+func (s *schedule) admit(in *inbound, i int) bool {
+	from, to := in.frame.Span(i)
+	size := int64(to - from)
+	switch {
+	case s.buffered+size > int64(s.spec.PacketBuffer):
+		s.overflow(in, i, packetBufferFull)
+	case in.phase == phaseHandlers && s.queueFull():
+		s.overflow(in, i, handlersWaiting)
+	default:
+		s.buffered += size
+		return true
+	}
+	return false
+}
+
+// queueFull reports whether no header or payload handler may be added to those that wait for a processor. Completion handlers always may:
+// there is one for a message at most, and the message had a place.
+func (s *schedule) queueFull() bool { return s.waiting >= s.hpu.WaitingHandlers }
+
+// overflow drops packet i for want of room and disables the portal table entry.
+func (s *schedule) overflow(in *inbound, i int, cause shortage) {
+	s.lose(in, cause, 1, uint64(in.payloadBytes(i)))
+	in.lostFirst = in.lostFirst || i == 0
+	s.triggerFlowControl(in)
+	s.dealt(in)
+}
+
+// lose notes that packets of a message were dropped, and with them bytes that would have been delivered.
+func (s *schedule) lose(in *inbound, cause shortage, packets int, bytes uint64) {
+	l := &in.lost
+	if l.cause == noShortage {
+		l.cause, l.at = cause, s.now()
+	}
+	l.packets += packets
+	l.bytes += bytes
+	in.dropped += bytes
+	s.dropped += int64(packets)
+}
+
+func (s *schedule) triggerFlowControl(in *inbound) {
+	if !in.flowCtl {
+		in.flowCtl = true
+		s.triggered++
+		in.iface.Port.DisableForFlowControl(in.frame.Header.PT)
+	}
+}
+
+// payloadBytes is how many bytes of packet i a payload handler would see: without the user header and what was truncated.
+func (in *inbound) payloadBytes(i int) int {
+	from, to := in.frame.Span(i)
+	return max(0, min(to, int(in.d.MLength))-max(from, in.skip))
+}
+
+// segmentEnd is the moment at which a segment has used up its cycles.
+func (s *schedule) segmentEnd(r *run) {
+	cycles := r.ctx.Cycles()
+	s.cycles += cycles - r.charged
+	r.charged = cycles
+	if r.status == hpu.Blocked {
+		s.suspended(r)
+		return
+	}
+	s.lastEnd = s.now()
+	if s.firstEnd == 0 {
+		s.firstEnd = s.now()
+	}
+	c, t, out := r.core, r.task, r.ctx.Outcome()
+	s.watch.ended(r, &out)
+	t.in.landed = r.landed
+	r.active = false
+	r.task = task{}
+	if poison.On {
+		r.spoil()
+	}
+	c.active--
+	s.ended(t, out)
+	s.idle(c)
+}
+
+// suspended is a handler that has used up the cycles before a call that waits: the call takes effect now.
+func (s *schedule) suspended(r *run) {
+	r.since = s.now()
+	r.landed = false
+	if r.wait.op == hpu.OpYield {
+		s.yield(r)
+		return
+	}
+	if result, ready := s.act.suspended(r); ready {
+		r.ready = result
+		s.resume(r)
+		return
+	}
+	s.idle(r.core)
+}
+
+// yield gives the core to others that want it.
+func (s *schedule) yield(r *run) {
+	c := r.core
+	tasks := &c.pool.tasks
+	if c.resume.len() == 0 && tasks.len() == 0 {
+		r.ready = 0
+		s.resume(r)
+		return
+	}
+	c.resume.push(r)
+	if c.resume.len() == 1 && tasks.len() > 0 && c.active < len(c.runs) {
+		c.running = false
+		s.start(c, s.nextTask(c.pool))
+		return
+	}
+	s.idle(c)
+}
+
+// ended acts on the result of a handler (sPIN'17 §3.2, return codes).
+func (s *schedule) ended(t task, out hpu.Outcome) {
+	in := t.in
+	fail := s.judge(t, &out)
+	if fail != portals.NIOK && in.fail == portals.NIOK {
+		in.fail = fail
+	}
+	switch t.kind {
+	case headerHandler:
+		s.headerEnded(in, out.Code)
+	case payloadHandler:
+		if out.Code == hpu.Drop || fail != portals.NIOK {
+			in.dropped += uint64(in.payloadBytes(int(t.packet)))
+		}
+		s.dealt(in)
+	case completionHandler:
+		in.pending = in.pending || out.Code == hpu.SuccessPending
+		s.next.complete(in)
+	}
+}
+
+// judge reports a failed handler and replaces its code: a killed handler moves the entry into flow control.
+func (s *schedule) judge(t task, out *hpu.Outcome) portals.FailType {
+	var err error
+	var fail portals.FailType
+	switch {
+	case out.Err != nil:
+		err, fail = out.Err, portals.NIDropped
+		switch {
+		case out.Err.Kind == hpu.TrapBudget:
+			s.triggerFlowControl(t.in)
+		case out.Err.Kind.Code() == hpu.Segv:
+			fail = portals.NISegv
+		}
+	case out.Code == hpu.Segv:
+		err, fail = errors.New("returned SEGV"), portals.NISegv
+	case out.Code == hpu.Fail:
+		err, fail = errors.New("returned FAIL"), portals.NIDropped
+	case !legal(t.kind, out.Code):
+		err, fail = fmt.Errorf("returned %d, which is no return code of a %s handler", out.Code, t.kind), portals.NIDropped
+	default:
+		return portals.NIOK
+	}
+	out.Code = hpu.Fail
+	h := t.in.handlers
+	s.report.handlerFailed(HandlerError{Rank: int(s.rank), At: s.now(), Program: h.memory.name, Handler: t.kind.String(), Err: err})
+	return fail
+}
+
+// failure reports whether a code says that the handler has failed, which all kinds may return.
+func failure(c hpu.Code) bool { return c == hpu.Fail || c == hpu.Segv }
+
+func legal(k handlerKind, c hpu.Code) bool {
+	switch k {
+	case headerHandler:
+		return c >= hpu.Drop && c <= hpu.ProceedPending
+	case payloadHandler:
+		return c == hpu.Success || c == hpu.Drop
+	default:
+		return c == hpu.Success || c == hpu.SuccessPending
+	}
+}
+
+// headerEnded lets the packets of the message go the way the header handler chose.
+func (s *schedule) headerEnded(in *inbound, code hpu.Code) {
+	in.pending = code == hpu.DropPending || code == hpu.ProcessDataPending || code == hpu.ProceedPending
+	switch code {
+	case hpu.ProcessData, hpu.ProcessDataPending:
+		s.processData(in)
+	case hpu.Proceed, hpu.ProceedPending:
+		if in.lostFirst { // the user header was not counted, but would have been deposited now
+			s.lose(in, in.lost.cause, 0, uint64(min(in.skip, int(in.d.MLength))))
+		}
+		in.skip = 0
+		in.phase = phaseDeposit
+	default:
+		in.phase = phaseDiscard
+		in.dropped, in.lost = in.d.MLength, loss{} // what was lost would have been discarded now
+	}
+	waiting := in.waiting
+	in.waiting = in.waiting[len(in.waiting):]
+	if len(waiting) == 0 && in.left == 0 { // flow control has dropped every packet
+		in.left = 1
+		s.dealt(in)
+		return
+	}
+	for _, i := range waiting {
+		from, to := in.frame.Span(int(i))
+		s.buffered -= int64(to - from)
+		s.packet(in, int(i))
+	}
+	in.waiting = waiting[:0]
+}
+
+// processData begins the payload handlers, or the default action for the data if the entry has none. Atomics have no default action behind
+// a user header that is no whole number of elements.
+func (s *schedule) processData(in *inbound) {
+	in.completes = in.handlers.completion.Valid()
+	switch {
+	case in.handlers.payload.Valid():
+		in.phase = phaseHandlers
+	case atomic(in.frame.Header.Kind) && in.skip%in.frame.Header.Type.Size() != 0:
+		in.phase = phaseDiscard
+		in.dropped = in.d.MLength
+		if in.fail == portals.NIOK {
+			in.fail = portals.NIOpViolation
+		}
+	default:
+		in.phase = phaseDeposit
+	}
+}

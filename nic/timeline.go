@@ -1,0 +1,87 @@
+package nic
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// timeline draws a NIC: tracks for matching, DMA in each direction, link and every processor. A flow follows one message through all of them.
+// A nil timeline draws nothing.
+type timeline struct {
+	t                  sim.Tracer
+	rank               int
+	nic, in, out, link sim.TrackID
+	processors         []sim.TrackID
+}
+
+// TraceGroup is the group of the tracks of a node, whose number is its rank.
+const TraceGroup = "rank"
+
+func newTimeline(e *env, s *schedule) *timeline {
+	if !e.engine.Tracing() {
+		return nil
+	}
+	t := e.engine.Tracer()
+	rank := int(e.rank)
+	tr := &timeline{t: t, rank: rank}
+	tr.nic = t.Track(TraceGroup, rank, "NIC match")
+	for _, p := range s.pools {
+		for i := range p.cores {
+			tr.processors = append(tr.processors, t.Track(TraceGroup, rank, fmt.Sprintf("%s %d", p.name, i)))
+		}
+	}
+	tr.in = t.Track(TraceGroup, rank, "DMA to host")
+	tr.out = t.Track(TraceGroup, rank, "DMA from host")
+	tr.link = t.Track(TraceGroup, rank, "link")
+	e.bus.Watch(tr.transfer)
+	return tr
+}
+
+// wire draws a packet while it enters the link.
+func (t *timeline) wire(f *Frame, i int, from, to sim.Time) {
+	if t == nil {
+		return
+	}
+	a, b := f.Span(i)
+	t.t.Span(t.link, f.Header.Kind.String(), from, to, f.Flow(),
+		sim.Arg{Key: "to", Num: int64(f.Target)}, sim.Arg{Key: "packet", Num: int64(i)}, sim.Arg{Key: "bytes", Num: int64(b - a)})
+}
+
+// match draws the search for a header packet.
+func (t *timeline) match(in *inbound, from, to sim.Time) {
+	if t == nil {
+		return
+	}
+	t.t.Span(t.nic, "match "+in.frame.Header.Kind.String(), from, to, in.frame.Flow(),
+		sim.Arg{Key: "from", Num: int64(in.frame.Header.Initiator.NID)}, sim.Arg{Key: "bytes", Num: int64(len(in.frame.Data))})
+}
+
+// finished marks the moment at which the events of a message become visible to the host.
+func (t *timeline) finished(in *inbound, at sim.Time) {
+	if t == nil {
+		return
+	}
+	t.t.Instant(t.nic, "event", at, in.frame.Flow())
+}
+
+// transfer draws a transfer while it occupies the bus.
+func (t *timeline) transfer(a *host.Access, toHost bool, from, to sim.Time, bytes int) {
+	track, name := t.out, "read"
+	if toHost {
+		track, name = t.in, "write"
+	}
+	t.t.Span(track, name, from, to, a.Flow, sim.Arg{Key: "bytes", Num: int64(bytes)})
+}
+
+// segment draws what a handler runs without being suspended.
+func (t *timeline) segment(r *run, end sim.Time) {
+	if t == nil {
+		return
+	}
+	in := r.task.in
+	t.t.Span(t.processors[r.core.index], in.handlers.memory.name+" "+r.task.kind.String(), r.start, end, in.frame.Flow(),
+		sim.Arg{Key: "context", Num: int64(r.index - r.core.runs[0].index)}, sim.Arg{Key: "packet", Num: int64(r.task.packet)},
+		sim.Arg{Key: "cycles", Num: r.ctx.Cycles() - r.charged})
+}

@@ -1,0 +1,264 @@
+package nic
+
+import (
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// transmit is the first stage: operations become messages, whose data is read from host memory and cut into packets (sPIN'17 §4, LogGP).
+type transmit struct {
+	*env
+	next        sender
+	handlers    issuer
+	interfaces  []*Interface
+	nodes       uint32               // of the network
+	sent        uint64               // messages so far
+	behind      map[int32]int        // messages to each node whose data is not all there: later ones must not overtake them
+	queued      bool                 // an interface has operations to send
+	handling    bool                 // an event of the node is being handled, after which the interfaces are drained
+	undelivered map[*Frame]*outgoing // reliable transport: messages whose end it has to tell
+}
+
+// sender is what transmit gives packets to, and others that have a message without data.
+type sender interface {
+	send(p packet)
+}
+
+// issuer is told of the ends of what handlers have asked for.
+type issuer interface {
+	// commandRead is an operation of a handler whose data has been read.
+	commandRead()
+}
+
+// outgoing is a message at its source until its data is at the NIC or, if the transport tells when it has arrived, until then.
+type outgoing struct {
+	mark      poison.Mark
+	access    host.Access
+	frame     *Frame
+	op        *portals.Op
+	iface     *Interface
+	fail      portals.FailType // of reading the data
+	tries     int              // to read the present piece
+	completes *pending         // put: message whose entry it completes
+	command   bool             // a handler's: it counts against the command queue until its data has been read
+	device    bool             // the data comes from HPU memory
+	read      bool             // all of the data is at the NIC
+}
+
+// The events of transmit.
+const (
+	kindDrain sim.Kind = kindsOfTransmit + iota // a program has made an interface queue operations
+	kindAgain                                   // piece, *outgoing: memory that was absent is looked at again
+)
+
+func (t *transmit) handle(e *sim.Event) {
+	switch e.Kind {
+	case kindDrain: // NIC.Handle does it
+	case kindAgain:
+		o := e.P.(*outgoing)
+		t.bus.Again(&o.access, int(e.A))
+	default:
+		unknown("transmit", e)
+	}
+}
+
+// opQueued notes that an interface wants something sent: at the end of the present event of the node, or, if a program itself has caused it, in
+// an event of its own.
+func (t *transmit) opQueued() {
+	if !t.queued && !t.handling {
+		t.post(t.now(), kindDrain, 0, nil)
+	}
+	t.queued = true
+}
+
+// drain takes the operations that the interfaces of the node want sent.
+func (t *transmit) drain() {
+	t.queued = false
+	for _, ni := range t.interfaces {
+		for op := ni.Port.NextOp(); op != nil; op = ni.Port.NextOp() {
+			t.transmit(ni, op)
+		}
+	}
+}
+
+// transmit starts an operation of an interface; one for a node that does not exist ends here.
+func (t *transmit) transmit(ni *Interface, op *portals.Op) {
+	if op.Header.Target.NID >= t.nodes {
+		t.reportSent(ni, op, portals.NIUndeliverable)
+		return
+	}
+	t.start(t.prepare(ni, op))
+}
+
+// reportSent writes the record of an operation's end at the sender to host memory.
+func (t *transmit) reportSent(ni *Interface, op *portals.Op, fail portals.FailType) {
+	t.writeRecord(ni, 0, int(fail), op, false)
+}
+
+// prepare makes the message of an operation.
+func (t *transmit) prepare(ni *Interface, op *portals.Op) *outgoing {
+	length, mtu := int(op.Length()), int(t.fabric.MTU)
+	if atomic(op.Header.Kind) {
+		mtu -= mtu % op.Header.Type.Size() // no element lies in two packets
+	}
+	o := t.core.outgoing()
+	o.frame = t.newFrame(length, mtu)
+	o.frame.Header = op.Header
+	o.frame.Target = int32(op.Header.Target.NID)
+	o.op, o.iface = op, ni
+	return o
+}
+
+// newFrame returns a frame of this node with the next number.
+func (t *transmit) newFrame(length, mtu int) *Frame {
+	f := t.core.frame(length, mtu)
+	t.sent++
+	f.Source, f.Number = t.rank, t.sent
+	return f
+}
+
+// start begins a message: without data in host memory its packets are ready at once, otherwise they follow the DMA. A request of the host
+// keeps its place behind earlier ones to the same node (Portals 4.x §2.4).
+func (t *transmit) start(o *outgoing) {
+	f := o.frame
+	if !o.op.Issued && f.Header.Kind <= portals.OpSwap && t.behind[f.Target] > 0 {
+		t.fetch(o)
+		return
+	}
+	device := o.device
+	if len(f.Data) == 0 {
+		t.dataRead(o)
+		t.next.send(packet{f, 0, device})
+		return
+	}
+	if inline := o.op.Inline(); inline != nil {
+		copy(f.Data, inline)
+		t.dataRead(o)
+		for i := range f.Packets {
+			t.next.send(packet{f, i, device})
+		}
+		return
+	}
+	t.fetch(o)
+}
+
+// fetch puts a message behind those whose data is to be read.
+func (t *transmit) fetch(o *outgoing) {
+	t.behind[o.frame.Target]++
+	a := &o.access
+	a.Space, a.Places = o.iface.Space, o
+	a.Length, a.Piece = len(o.frame.Data), o.frame.MTU
+	a.Client, a.Ref, a.Flow = t, o, o.frame.Flow()
+	t.bus.Stream(a)
+}
+
+// Place says where the payload of an operation lies; it implements host.Places.
+func (o *outgoing) Place(_ *host.Access, off int) (addr uint64, n int) {
+	it := o.op.Segments(uint64(off), uint64(len(o.frame.Data)-off))
+	addr, k, _ := it.Next()
+	return addr, int(k)
+}
+
+// Reached implements host.Client; transmit makes no atomics.
+func (t *transmit) Reached(*host.Access) {}
+
+// Begun implements host.Client; transmit does not ask for it.
+func (t *transmit) Begun(*host.Access) {}
+
+// Ended implements host.Client: a piece of data is at the NIC.
+func (t *transmit) Ended(a *host.Access, i int, s host.Status) {
+	o := a.Ref.(*outgoing)
+	switch {
+	case s == host.OK:
+		t.pieceRead(o, i)
+	case s == host.Fault && o.tries < t.spec.FaultTries:
+		o.tries++
+		t.post(t.now()+t.spec.FaultPause, kindAgain, uint64(i), o)
+	default:
+		t.unreadable(o, i)
+	}
+}
+
+// pieceRead has the data of packet i at the NIC.
+func (t *transmit) pieceRead(o *outgoing, i int) {
+	f := o.frame
+	o.tries = 0
+	from, to := f.Span(i)
+	if !o.iface.Port.Read(o.op, uint64(from), f.Data[from:to]) {
+		clear(f.Data[from:to])
+		o.fail = portals.NISegv
+	}
+	last, device := i+1 == f.Packets, o.device
+	t.next.send(packet{f, i, device})
+	if last {
+		t.behind[f.Target]--
+		t.dataRead(o)
+	}
+}
+
+// unreadable sends zeros in the place of memory that the bus does not let be read, from packet i to the end.
+func (t *transmit) unreadable(o *outgoing, i int) {
+	f := o.frame
+	from, _ := f.Span(i)
+	clear(f.Data[from:])
+	o.fail = portals.NISegv
+	t.bus.Drop(&o.access)
+	device := o.device
+	for ; i < f.Packets; i++ {
+		t.next.send(packet{f, i, device})
+	}
+	t.behind[f.Target]--
+	t.dataRead(o)
+}
+
+// dataRead ends the use of the operation's memory: the initiator's buffer may be reused.
+func (t *transmit) dataRead(o *outgoing) {
+	if o.command {
+		t.handlers.commandRead()
+	}
+	if t.undelivered != nil {
+		t.undelivered[o.frame] = o
+		return
+	}
+	t.end(o)
+}
+
+// delivered is what a transport that knows says: all of a message has arrived, or some of it never will.
+func (t *transmit) delivered(f *Frame, fail portals.FailType) {
+	o := t.undelivered[f]
+	if o == nil { // an answer without an operation
+		return
+	}
+	delete(t.undelivered, f)
+	if fail != portals.NIOK {
+		o.fail = fail
+	}
+	t.end(o)
+}
+
+// end tells the initiator of the end of an operation at its side.
+func (t *transmit) end(o *outgoing) {
+	op, ni, fail, completes := o.op, o.iface, o.fail, o.completes
+	t.core.releaseOutgoing(o)
+	if completes != nil {
+		completes.operationEnded(op.Length(), fail)
+	}
+	if op.Header.Kind == portals.OpAck {
+		ni.sent(op, portals.NIOK)
+		return
+	}
+	t.reportSent(ni, op, fail)
+}
+
+// answer sends a header without data that no operation of an interface stands for.
+func (t *transmit) answer(h *portals.Header) {
+	f := t.newFrame(0, int(t.fabric.MTU))
+	f.Header, f.Target = *h, int32(h.Target.NID)
+	t.next.send(packet{f: f})
+}
+
+func atomic(k portals.OpKind) bool {
+	return k == portals.OpAtomic || k == portals.OpFetchAtomic || k == portals.OpSwap
+}

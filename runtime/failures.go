@@ -1,0 +1,97 @@
+package runtime
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/nic"
+)
+
+// LostMessages returns the messages that were lost in the order in which their ends came, at most 100, and how many were lost in
+// all. A message whose packets a handler has chosen to drop is not lost.
+// What the network has lost or damaged stands behind those, in the order of time.
+func (c *Cluster) LostMessages() ([]nic.LostMessage, int) {
+	var list []nic.LostMessage
+	all := 0
+	for i := range c.nodes {
+		r := c.nodes[i].nic.Report()
+		list = append(list, r.Losses...)
+		all += len(r.Losses) + r.LossesBeyond
+	}
+	slices.SortStableFunc(list, func(a, b nic.LostMessage) int { return cmp.Compare(a.At, b.At) })
+	network, n := c.networkLosses()
+	list = append(list, network...)
+	return list[:min(len(list), nic.Kept)], all + n
+}
+
+// networkLosses returns the messages of which the network has lost packets, and how many there are at least. A message that has lost a
+// packet is never complete, so that what the packets refer to is still there.
+func (c *Cluster) networkLosses() (list []nic.LostMessage, n int) {
+	if k := &c.network; k.list != nil && k.at == c.engine.Handled() {
+		return k.list, k.n
+	}
+	if c.profile.Transport.Kind == nic.Reliable { // which has sent them again, or has said that it could not
+		return nil, 0
+	}
+	losses, packets := c.fabric.Losses()
+	place := map[*nic.Frame]int{}
+	for i := range losses {
+		l := &losses[i]
+		f, p := nic.FrameOf(&l.Packet), &l.Packet
+		k, known := place[f]
+		if !known {
+			k = len(list)
+			place[f] = k
+			what := "lost"
+			if l.Damaged {
+				what = "damaged"
+			}
+			h := &f.Header
+			list = append(list, nic.LostMessage{
+				Rank: int(p.Dst), At: l.At, Kind: h.Kind, Initiator: h.Initiator, PT: h.PT, MatchBits: h.MatchBits,
+				Of: f.Packets, Length: uint64(len(f.Data)),
+				Cause: fmt.Sprintf("packet %d of %d was %s on %s at %v (%s, fabric.faults)", p.Seq+1, f.Packets, what, l.Link, l.At, l.Cause),
+			})
+		}
+		list[k].Packets++
+		list[k].Bytes += uint64(p.Bytes)
+	}
+	n = len(list) + packets - len(losses)
+	c.network = networkLosses{c.engine.Handled(), list, n}
+	return list, n
+}
+
+// networkLosses is the answer of Cluster.networkLosses after so many events.
+type networkLosses struct {
+	at   uint64
+	list []nic.LostMessage
+	n    int
+}
+
+// HandlerErrors returns the handlers that failed in the order of time, at most 100, and how many failed in all.
+func (c *Cluster) HandlerErrors() ([]nic.HandlerError, int) {
+	var list []nic.HandlerError
+	all := 0
+	for i := range c.nodes {
+		r := c.nodes[i].nic.Report()
+		list = append(list, r.Errors...)
+		all += len(r.Errors) + r.ErrorsBeyond
+	}
+	slices.SortStableFunc(list, func(a, b nic.HandlerError) int { return cmp.Compare(a.At, b.At) })
+	return list[:min(len(list), nic.Kept)], all
+}
+
+// Failures returns an error for everything in the run so far that makes its result doubtful although the run went on: handlers
+// that failed and messages that were lost. Of more than 100 of a kind the first 100 are returned; all counts them all.
+func (c *Cluster) Failures() (list []error, all int) {
+	errs, failed := c.HandlerErrors()
+	for _, e := range errs {
+		list = append(list, e)
+	}
+	lost, n := c.LostMessages()
+	for _, l := range lost {
+		list = append(list, l)
+	}
+	return list, failed + n
+}
