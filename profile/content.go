@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/spinsim/spinsim/internal/yamltree"
+	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
 // Origin says where a profile comes from.
@@ -27,7 +27,7 @@ func (p *Profile) Content() ([]byte, error) {
 		return nil, fmt.Errorf("profile %s: %w", p.Name, err)
 	}
 	var out bytes.Buffer
-	if err := yamltree.WriteJSON(&out, &n); err != nil {
+	if err := strictyaml.WriteJSON(&out, &n); err != nil {
 		return nil, fmt.Errorf("profile %s: %w", p.Name, err)
 	}
 	return out.Bytes(), nil

@@ -56,5 +56,5 @@ func TestParsedProfileTakesOverrides(t *testing.T) {
 	_, err = Parse("recorded", []byte(`{"name":"x","hpu":{"coers":1}}`))
 	require.ErrorContains(t, err, "profile recorded:1: hpu.coers: unknown field")
 	_, err = Parse("recorded", []byte(`[]`))
-	require.ErrorContains(t, err, "recorded:1: expected fields with values at the top")
+	require.ErrorContains(t, err, "profile recorded:1: a list, expected fields with values")
 }

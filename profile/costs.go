@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/internal/yamltree"
+	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
 // CostNames lists the embedded cost tables in alphabetical order.
@@ -28,9 +28,9 @@ func Costs(name string) (*hpu.CostTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := new(hpu.CostTable)
-	if err := yamltree.Decode(name, tree, table); err != nil {
-		return nil, err
+	table, r := new(hpu.CostTable), strictyaml.Reader{File: name}
+	if r.Read(tree, table); r.Errors != nil {
+		return nil, r.Errors.Join()
 	}
 	return table, nil
 }
@@ -41,5 +41,5 @@ func costTree(name string) (*yaml.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return yamltree.ParseMapping(name, data)
+	return strictyaml.Parse(name, data)
 }

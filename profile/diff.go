@@ -12,7 +12,7 @@ import (
 
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/internal/yamltree"
+	"github.com/spinsim/spinsim/internal/strictyaml"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -67,9 +67,8 @@ func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) er
 		return err
 	}
 	if t.Kind() == reflect.Struct && t != reflect.TypeFor[fabric.Plan]() && (a != nil && a.Kind == yaml.MappingNode || b != nil && b.Kind == yaml.MappingNode) {
-		fields, names := yamltree.Fields(t)
-		for _, name := range names {
-			if err := differ(list, strings.TrimPrefix(path+"."+name, "."), fields[name].Type, yamltree.Child(a, name), yamltree.Child(b, name)); err != nil {
+		for _, f := range strictyaml.FieldsOf(t).List {
+			if err := differ(list, strings.TrimPrefix(path+"."+f.Name, "."), f.Type, strictyaml.Child(a, f.Name), strictyaml.Child(b, f.Name)); err != nil {
 				return err
 			}
 		}
@@ -89,7 +88,7 @@ func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) er
 // costsText writes a cost table on one line: the name of the embedded table that it is, or the whole table.
 func costsText(n *yaml.Node) (string, error) {
 	var text bytes.Buffer
-	if err := yamltree.WriteJSON(&text, n); err != nil {
+	if err := strictyaml.WriteJSON(&text, n); err != nil {
 		return "", err
 	}
 	for _, name := range CostNames() {
@@ -99,7 +98,7 @@ func costsText(n *yaml.Node) (string, error) {
 		}
 		var tree yaml.Node
 		var named bytes.Buffer
-		if err := errors.Join(tree.Encode(table), yamltree.WriteJSON(&named, &tree)); err != nil {
+		if err := errors.Join(tree.Encode(table), strictyaml.WriteJSON(&named, &tree)); err != nil {
 			return "", err
 		}
 		if bytes.Equal(text.Bytes(), named.Bytes()) {
@@ -116,10 +115,12 @@ func valueText(t reflect.Type, n *yaml.Node) (string, error) {
 		return n.Value, nil
 	case n != nil:
 		var text bytes.Buffer
-		err := yamltree.WriteJSON(&text, n)
+		err := strictyaml.WriteJSON(&text, n)
 		return text.String(), err
 	case t == reflect.TypeFor[sim.Time]():
 		return "0ns", nil
+	case t == reflect.TypeFor[sim.Rate]():
+		return "0", nil
 	}
 	switch t.Kind() {
 	case reflect.Bool:

@@ -14,7 +14,7 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/internal/yamltree"
+	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
 // Load reads an embedded profile by name, or a file if name has a path separator or ends in .yaml or .yml. A file
@@ -22,29 +22,30 @@ import (
 // "hpu.cores=8", applied in order. The result is validated. All errors of text, overrides and values are joined; each names the file, the line or
 // the field's path.
 func Load(name string, overrides ...string) (*Profile, error) {
-	tree, found, err := treeOf(name)
+	p, wrong, err := read(name)
 	if err != nil {
 		if isFile(name) {
 			err = fmt.Errorf("profile %w", err)
 		}
 		return nil, err
 	}
-	p, err := build(tree, found, overrides)
-	if err != nil {
+	if p, err = finish(name, p, wrong, overrides); err != nil {
 		return nil, err
 	}
 	p.Origin.Embedded = !isFile(name)
 	return p, nil
 }
 
-// Parse reads a whole profile, without a base, from YAML or from what Profile.Content returns, and applies overrides as
-// Load does. The name is for messages.
+// Parse reads a whole profile, without a base, from YAML or from what [Profile.Content] returns, and applies overrides as
+// [Load] does. The name is for messages.
 func Parse(name string, text []byte, overrides ...string) (*Profile, error) {
-	tree, err := yamltree.ParseMapping(name, text)
+	tree, err := strictyaml.Parse(name, text)
 	if err != nil {
 		return nil, fmt.Errorf("profile %w", err)
 	}
-	return build(tree, &yamltree.Strict{Name: name}, overrides)
+	p, r := new(Profile), strictyaml.Reader{File: name, ByName: tables()}
+	r.Read(tree, p)
+	return finish(name, p, r.Errors, overrides)
 }
 
 // isFile tells a profile's file from the name of an embedded profile.
@@ -53,17 +54,18 @@ func isFile(name string) bool {
 	return strings.ContainsRune(name, os.PathSeparator) || ext == ".yaml" || ext == ".yml"
 }
 
-// names are the types of which a text may have a name in the place of the fields.
-type names = map[reflect.Type]func(name string) (*yaml.Node, error)
+// byName are the types of which a text may have a name in the place of the fields.
+type byName = map[reflect.Type]func(name string) (*yaml.Node, error)
 
-// tables has embedded cost tables.
-func tables() names {
-	return names{reflect.TypeFor[hpu.CostTable](): costTree}
+// tables has the embedded cost tables.
+func tables() byName {
+	return byName{reflect.TypeFor[hpu.CostTable](): costTree}
 }
 
-// shapes has networks, which are files whose names are relative to dir.
-func shapes(dir string) names {
-	return names{reflect.TypeFor[fabric.Plan](): func(name string) (*yaml.Node, error) {
+// tablesAndShapes has also networks, which are files whose names are relative to dir.
+func tablesAndShapes(dir string) byName {
+	all := tables()
+	all[reflect.TypeFor[fabric.Plan]()] = func(name string) (*yaml.Node, error) {
 		if !path.IsAbs(name) {
 			name = path.Join(dir, name)
 		}
@@ -71,79 +73,67 @@ func shapes(dir string) names {
 		if err != nil {
 			return nil, err
 		}
-		shape, err := yamltree.ParseMapping(name, data)
+		tree, err := strictyaml.Parse(name, data)
 		if err != nil {
 			return nil, err
 		}
-		return shape, yamltree.Decode(name, shape, new(fabric.Plan))
-	}}
+		r := strictyaml.Reader{File: name} // errors have the lines of this file
+		r.Read(tree, new(fabric.Plan))
+		return tree, r.Errors.Join()
+	}
+	return all
 }
 
-// treeOf reads the text of a profile and, below it, of its base. What is wrong with the text is cut out of it and noted. Cost tables keep
-// their names: one that a text writes out takes the place of the whole table of its base.
-func treeOf(name string) (*yaml.Node, *yamltree.Strict, error) {
-	read := Source
+// read reads the text of a profile on top of its base; nil if there is no such base. An error is one of the text as a whole.
+func read(name string) (*Profile, strictyaml.Errors, error) {
+	text := Source
 	if isFile(name) {
-		read = func(name string) ([]byte, error) { return file.Read(name, file.MaxText) }
+		text = func(name string) ([]byte, error) { return file.Read(name, file.MaxText) }
 	}
-	data, err := read(name)
+	data, err := text(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	tree, err := yamltree.ParseMapping(name, data)
+	tree, err := strictyaml.Parse(name, data)
 	if err != nil {
 		return nil, nil, err
 	}
-	base := yamltree.Remove(tree, "base")
-	wrong := &yamltree.Strict{Name: name, ByName: shapes(path.Dir(name))}
-	wrong.ByName[reflect.TypeFor[hpu.CostTable]()] = func(name string) (*yaml.Node, error) {
-		_, err := costTree(name)
-		return nil, err
+	p, r := new(Profile), strictyaml.Reader{File: name, ByName: tablesAndShapes(path.Dir(name))}
+	if base := strictyaml.Remove(tree, "base"); base != nil {
+		if name, ok := r.Scalar(base, "base"); ok && !slices.Contains(Names(), name) {
+			r.Fail(base, "base", "no profile %q, expected one of %s", name, strings.Join(Names(), ", "))
+		}
+		if r.Errors != nil { // nothing can be said of values that the base would give
+			r.Read(tree, p)
+			return nil, r.Errors, nil
+		}
+		if p, _, err = read(base.Value); err != nil {
+			return nil, nil, err
+		}
+		if strictyaml.Child(tree, "name") == nil { // another device must not pass for its base
+			p.Name = strings.TrimSuffix(path.Base(name), path.Ext(name))
+		}
 	}
-	wrong.Check(tree, reflect.TypeFor[Profile]()) // with the file's own lines
-	if base == nil {
-		return tree, wrong, nil
-	}
-	if !slices.Contains(Names(), base.Value) {
-		return nil, nil, fmt.Errorf("%s:%d: base: no profile %q, expected one of %s", name, base.Line, base.Value, strings.Join(Names(), ", "))
-	}
-	root, _, err := treeOf(base.Value)
-	if err != nil {
-		return nil, nil, err
-	}
-	if yamltree.Child(tree, "name") == nil { // another device must not pass for its base
-		yamltree.Child(root, "name").Value = strings.TrimSuffix(path.Base(name), path.Ext(name))
-	}
-	yamltree.Merge(root, tree)
-	return root, wrong, nil
+	r.Read(tree, p)
+	return p, r.Errors, nil
 }
 
-// build makes a profile of its text and the overrides. What has been found to be wrong with the text is no longer in it.
-func build(tree *yaml.Node, wrong *yamltree.Strict, overrides []string) (*Profile, error) {
-	wrong.ByName = tables()
-	wrong.Check(tree, reflect.TypeFor[Profile]())
-	errs := wrong.Errors()
-	for _, o := range overrides {
-		own := yamltree.Strict{Name: fmt.Sprintf("%s: override %q", wrong.Name, o), Lineless: true, ByName: shapes("")}
-		own.ByName[reflect.TypeFor[hpu.CostTable]()] = costTree
-		next := yamltree.Clone(tree)
-		if err := yamltree.Override(next, reflect.TypeFor[Profile](), o); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", own.Name, err))
-			continue
-		}
-		own.Check(next, reflect.TypeFor[Profile]())
-		if own.Errors() == nil {
-			tree = next // else the old value stays, so that nothing follows from a missing one
-		}
-		errs = append(errs, own.Errors()...)
-		wrong.Add(&own)
+// finish applies overrides to a profile and validates it. wrong is what is wrong with its text; p is nil if it could not be read at all.
+func finish(name string, p *Profile, wrong strictyaml.Errors, overrides []string) (*Profile, error) {
+	errs := wrong.Each()
+	known := p != nil
+	if !known {
+		p = new(Profile) // overrides are still looked at
 	}
-	p := new(Profile)
-	if err := tree.Decode(p); err != nil {
-		errs = append(errs, fmt.Errorf("%s: %w", wrong.Name, err))
-	} else {
+	for _, o := range overrides {
+		r := strictyaml.Reader{File: fmt.Sprintf("%s: override %q", name, o), ByName: tablesAndShapes("")}
+		r.Set(p, o)
+		errs = append(errs, r.Errors.Each()...)
+		wrong = append(wrong, r.Errors...)
+	}
+	if known {
 		for _, err := range wrong.Beside(p.Validate()) {
-			errs = append(errs, fmt.Errorf("%s: %w", wrong.Name, err))
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	for i, err := range errs {
@@ -152,6 +142,6 @@ func build(tree *yaml.Node, wrong *yamltree.Strict, overrides []string) (*Profil
 	if errs != nil {
 		return nil, errors.Join(errs...)
 	}
-	p.Origin = Origin{Name: wrong.Name, Overrides: slices.Clone(overrides)}
+	p.Origin = Origin{Name: name, Overrides: slices.Clone(overrides)}
 	return p, nil
 }

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+
+	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
 // Content is bytes: zero, a pattern, hexadecimal digits, a file, a list of typed values, or values of the fields of a built-in
@@ -38,22 +40,22 @@ func (c *Content) IsSet() bool { return c.kind != contentNone }
 
 // Field is a value, or several of a kind, in little-endian order. Fields follow each other without gaps.
 type Field struct {
-	_       oneOf  `help:"A value."`
-	U8      Expr   `yaml:"u8" help:"Unsigned, 1 byte."`
-	U16     Expr   `yaml:"u16" help:"Unsigned, 2 bytes."`
-	U32     Expr   `yaml:"u32" help:"Unsigned, 4 bytes."`
-	U64     Expr   `yaml:"u64" help:"Unsigned, 8 bytes."`
-	I8      Expr   `yaml:"i8" help:"Signed, 1 byte."`
-	I16     Expr   `yaml:"i16" help:"Signed, 2 bytes."`
-	I32     Expr   `yaml:"i32" help:"Signed, 4 bytes."`
-	I64     Expr   `yaml:"i64" help:"Signed, 8 bytes."`
-	F32     Float  `yaml:"f32" help:"IEEE 754, 4 bytes."`
-	F64     Float  `yaml:"f64" help:"IEEE 754, 8 bytes."`
-	Hex     Hex    `yaml:"hex" help:"Bytes in hexadecimal; spaces do not count."`
-	Zero    Expr   `yaml:"zero" help:"So many bytes of zero."`
-	Pattern Expr   `yaml:"pattern" help:"So many bytes that depend on seed and place."`
-	Name    string `yaml:"name" beside:"true" help:"Name of the field, for expectations and output."`
-	Count   Expr   `yaml:"count" beside:"true" help:"How many such values. Default 1."`
+	_       strictyaml.OneOf `help:"A value."`
+	U8      Expr             `yaml:"u8" help:"Unsigned, 1 byte."`
+	U16     Expr             `yaml:"u16" help:"Unsigned, 2 bytes."`
+	U32     Expr             `yaml:"u32" help:"Unsigned, 4 bytes."`
+	U64     Expr             `yaml:"u64" help:"Unsigned, 8 bytes."`
+	I8      Expr             `yaml:"i8" help:"Signed, 1 byte."`
+	I16     Expr             `yaml:"i16" help:"Signed, 2 bytes."`
+	I32     Expr             `yaml:"i32" help:"Signed, 4 bytes."`
+	I64     Expr             `yaml:"i64" help:"Signed, 8 bytes."`
+	F32     Float            `yaml:"f32" help:"IEEE 754, 4 bytes."`
+	F64     Float            `yaml:"f64" help:"IEEE 754, 8 bytes."`
+	Hex     Hex              `yaml:"hex" help:"Bytes in hexadecimal; spaces do not count."`
+	Zero    Expr             `yaml:"zero" help:"So many bytes of zero."`
+	Pattern Expr             `yaml:"pattern" help:"So many bytes that depend on seed and place."`
+	Name    string           `yaml:"name" beside:"true" help:"Name of the field, for expectations and output."`
+	Count   Expr             `yaml:"count" beside:"true" help:"How many such values. Default 1."`
 }
 
 // Hex is bytes in hexadecimal.

@@ -1,11 +1,12 @@
 package scenario
 
 import (
-	"reflect"
+	"bytes"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/spinsim/spinsim/internal/strictyaml"
 	"github.com/spinsim/spinsim/portals"
 )
 
@@ -18,20 +19,21 @@ func (e *Expr) UnmarshalText(text []byte) error {
 	return err
 }
 
-func (s *RankSet) decode(d *decoder, n *yaml.Node, path string) {
+// ReadYAML reads a rank, a range, all, or a list of them.
+func (s *RankSet) ReadYAML(r *strictyaml.Reader, n *yaml.Node, path string) {
 	items := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
 		items = n.Content
 	}
 	s.terms = []rankRange{}
 	for _, item := range items {
-		if text, ok := d.scalar(item, path); ok {
-			r, err := parseRanks(text)
+		if text, ok := r.Scalar(item, path); ok {
+			ranks, err := parseRanks(text)
 			if err != nil {
-				d.fail(item, path, "%w", err)
+				r.Fail(item, path, "%w", err)
 				continue
 			}
-			s.terms = append(s.terms, r)
+			s.terms = append(s.terms, ranks)
 		}
 	}
 }
@@ -41,20 +43,21 @@ const contentForms = "zero, pattern, {hex: ...}, {file: ...}, {values: {...}} or
 
 // contentFields are the mapping forms of a Content.
 type contentForm struct {
-	_      oneOf  `help:"Bytes of a form."`
-	Hex    Hex    `yaml:"hex" help:"Bytes in hexadecimal; spaces do not count."`
-	File   string `yaml:"file" help:"The bytes of a file, relative to the scenario."`
-	Values Values `yaml:"values" help:"Values of the fields of a built-in library's state, by name; the others are zero."`
+	_      strictyaml.OneOf `help:"Bytes of a form."`
+	Hex    Hex              `yaml:"hex" help:"Bytes in hexadecimal; spaces do not count."`
+	File   string           `yaml:"file" help:"The bytes of a file, relative to the scenario."`
+	Values Values           `yaml:"values" help:"Values of the fields of a built-in library's state, by name; the others are zero."`
 }
 
-func (c *Content) decode(d *decoder, n *yaml.Node, path string) {
+// ReadYAML reads one of the forms of bytes.
+func (c *Content) ReadYAML(r *strictyaml.Reader, n *yaml.Node, path string) {
 	switch n.Kind {
 	case yaml.SequenceNode:
 		c.kind = contentFields
-		d.sequence(n, reflect.ValueOf(&c.fields).Elem(), path)
+		r.Value(n, &c.fields, path)
 	case yaml.MappingNode:
 		var f contentForm
-		d.structure(n, reflect.ValueOf(&f).Elem(), path)
+		r.Value(n, &f, path)
 		switch {
 		case f.Hex != nil:
 			c.kind, c.bytes = contentHex, f.Hex
@@ -70,7 +73,7 @@ func (c *Content) decode(d *decoder, n *yaml.Node, path string) {
 		case "pattern":
 			c.kind = contentPattern
 		default:
-			d.fail(n, path, "%q, expected %s", n.Value, contentForms)
+			r.Fail(n, path, "%q, expected %s", n.Value, contentForms)
 		}
 	}
 }
@@ -84,11 +87,12 @@ type NamedValue struct {
 	Value Expr
 }
 
-func (v *Values) decode(d *decoder, n *yaml.Node, path string) {
+// ReadYAML reads numbers by name.
+func (v *Values) ReadYAML(r *strictyaml.Reader, n *yaml.Node, path string) {
 	*v = Values{}
-	d.mapping(n, path, func(key, value *yaml.Node, at string) {
+	r.Mapping(n, path, func(key, value *yaml.Node, at string) {
 		x := NamedValue{Name: key.Value}
-		d.value(value, reflect.ValueOf(&x.Value).Elem(), at)
+		r.Value(value, &x.Value, at)
 		*v = append(*v, x)
 	})
 }
@@ -103,18 +107,24 @@ type Setting struct {
 	where string // path in the scenario
 }
 
-func (s *Settings) decode(d *decoder, n *yaml.Node, path string) { s.add(d, n, "", path) }
+// ReadYAML reads values by path, or in the profile's own nesting.
+func (s *Settings) ReadYAML(r *strictyaml.Reader, n *yaml.Node, path string) { s.add(r, n, "", path) }
 
-func (s *Settings) add(d *decoder, n *yaml.Node, prefix, path string) {
-	d.mapping(n, path, func(key, value *yaml.Node, at string) {
-		d.lines[at] = value.Line
+func (s *Settings) add(r *strictyaml.Reader, n *yaml.Node, prefix, path string) {
+	r.Mapping(n, path, func(key, value *yaml.Node, at string) {
+		r.Note(value, at)
 		switch value.Kind {
 		case yaml.MappingNode:
-			s.add(d, value, prefix+key.Value+".", at)
+			s.add(r, value, prefix+key.Value+".", at)
 		case yaml.ScalarNode:
 			*s = append(*s, Setting{Path: prefix + key.Value, Value: value.Value, where: at})
-		default:
-			d.fail(value, at, "%s, expected a value", kindOf(value))
+		default: // a list, such as fabric.dims
+			var text bytes.Buffer
+			if err := strictyaml.WriteJSON(&text, value); err != nil {
+				r.Fail(value, at, "%w", err)
+				return
+			}
+			*s = append(*s, Setting{Path: prefix + key.Value, Value: text.String(), where: at})
 		}
 	})
 }
@@ -125,7 +135,8 @@ type EventSet struct{ chosen [64]bool }
 // IsSet reports whether any type is chosen.
 func (s *EventSet) IsSet() bool { return s.chosen != [64]bool{} }
 
-func (s *EventSet) decode(d *decoder, n *yaml.Node, path string) {
+// ReadYAML reads all, or a list of types.
+func (s *EventSet) ReadYAML(r *strictyaml.Reader, n *yaml.Node, path string) {
 	if n.Kind == yaml.ScalarNode && n.Value == "all" {
 		for i := range portals.EventNames {
 			s.chosen[i] = true
@@ -134,10 +145,10 @@ func (s *EventSet) decode(d *decoder, n *yaml.Node, path string) {
 	}
 	var list []EventName
 	if n.Kind != yaml.SequenceNode {
-		d.fail(n, path, "%s, expected all, or a list of %s", kindOf(n), strings.Join(EventName("").names(), ", "))
+		r.Fail(n, path, "%s, expected all, or a list of %s", strictyaml.Shown(n), strings.Join(EventName("").Choices(), ", "))
 		return
 	}
-	d.sequence(n, reflect.ValueOf(&list).Elem(), path)
+	r.Value(n, &list, path)
 	for _, name := range list {
 		s.chosen[indexOf(name)] = true
 	}

@@ -3,25 +3,22 @@ package scenario
 import (
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/strictyaml"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 )
 
-// named is a string of a fixed choice.
-type named interface{ names() []string }
-
-// oneOf marks structs of which exactly one field is set.
-type oneOf struct{}
-
 // EngineName is a WebAssembly engine.
 type EngineName string
 
-func (EngineName) names() []string { return []string{"wazero", "wasmtime"} }
+// Choices lists the names.
+func (EngineName) Choices() []string { return []string{"wazero", "wasmtime"} }
 
 // ListName is one of the two lists of a portal table entry.
 type ListName string
 
-func (ListName) names() []string { return []string{"priority", "overflow"} }
+// Choices lists the names.
+func (ListName) Choices() []string { return []string{"priority", "overflow"} }
 
 // EntryOption is an option of a match list entry, the C name without PTL_ME_, in lower case.
 type EntryOption string
@@ -29,7 +26,8 @@ type EntryOption string
 // ownOptions are chosen by the scenario itself: memory is contiguous, and how an entry counts follows from how it is waited for.
 const ownOptions = portals.OptMEIOVec | portals.OptMEEventCTComm | portals.OptMEEventCTBytes
 
-func (EntryOption) names() []string {
+// Choices lists the names.
+func (EntryOption) Choices() []string {
 	var list []string
 	for i, name := range portals.EntryNames {
 		if ownOptions&(1<<i) == 0 {
@@ -42,22 +40,26 @@ func (EntryOption) names() []string {
 // PTOption is an option of a portal table entry, the C name without PTL_PT_, in lower case.
 type PTOption string
 
-func (PTOption) names() []string { return lower(portals.PTNames) }
+// Choices lists the names.
+func (PTOption) Choices() []string { return lower(portals.PTNames) }
 
 // AckName is an acknowledgement request.
 type AckName string
 
-func (AckName) names() []string { return []string{"none", "ack", "ct_ack", "oc_ack"} }
+// Choices lists the names.
+func (AckName) Choices() []string { return []string{"none", "ack", "ct_ack", "oc_ack"} }
 
 // AtomicName is an atomic operation, the C name without PTL_, in lower case.
 type AtomicName string
 
-func (AtomicName) names() []string { return lower(portals.AtomicOpNames) }
+// Choices lists the names.
+func (AtomicName) Choices() []string { return lower(portals.AtomicOpNames) }
 
 // TypeName is a datatype of atomic operations, the C name without PTL_ and _T, in lower case.
 type TypeName string
 
-func (TypeName) names() []string {
+// Choices lists the names.
+func (TypeName) Choices() []string {
 	list := lower(portals.DatatypeNames)
 	for i := range list {
 		list[i] = strings.TrimSuffix(list[i], "_t")
@@ -68,12 +70,14 @@ func (TypeName) names() []string {
 // EventName is a type of full events, the C name without PTL_EVENT_, in lower case.
 type EventName string
 
-func (EventName) names() []string { return lower(portals.EventNames) }
+// Choices lists the names.
+func (EventName) Choices() []string { return lower(portals.EventNames) }
 
 // FormatName is a format of tables.
 type FormatName string
 
-func (FormatName) names() []string {
+// Choices lists the names.
+func (FormatName) Choices() []string {
 	var list []string
 	for _, f := range report.Formats {
 		list = append(list, string(f))
@@ -84,7 +88,8 @@ func (FormatName) names() []string {
 // StatName is something that a rank counts.
 type StatName string
 
-func (StatName) names() []string {
+// Choices lists the names.
+func (StatName) Choices() []string {
 	list := make([]string, len(stats))
 	for i := range stats {
 		list[i] = stats[i].name
@@ -103,9 +108,9 @@ func lower(names []string) []string {
 // indexOf returns the place of name in the choice, which the decoder has checked; the default is the first.
 func indexOf[T interface {
 	~string
-	named
+	strictyaml.Choice
 }](name T) int {
-	for i, n := range name.names() {
+	for i, n := range name.Choices() {
 		if n == string(name) {
 			return i
 		}

@@ -112,10 +112,10 @@ func (s *Spec) Plan(o Options) (*Plan, error) {
 			p.fail("engine", "%w", err)
 		}
 	}
-	if !s.damaged("profile") && !s.damaged("set") && !s.damaged("topology") {
+	if !s.wrong.Damaged("profile") && !s.wrong.Damaged("set") && !s.wrong.Damaged("topology") {
 		p.loadProfile(o.Set)
 	}
-	if p.profile != nil && p.ranks > 0 && p.ranks <= maxRanks && (o.Ranks != 0 || !s.damaged("ranks")) {
+	if p.profile != nil && p.ranks > 0 && p.ranks <= maxRanks && (o.Ranks != 0 || !s.wrong.Damaged("ranks")) {
 		p.env = newEnv(p.profile, p.ranks)
 		p.programOf = make([]*programPlan, p.ranks)
 		p.planEntries()
@@ -145,7 +145,7 @@ func checkEngine(name string) error {
 // fail notes that the value at a path of the scenario is wrong. The line is that of the longest part of the path which is in
 // the file.
 func (p *Plan) fail(path, format string, args ...any) {
-	if p.spec.damaged(path) {
+	if p.spec.wrong.Damaged(path) {
 		return
 	}
 	p.errs = append(p.errs, p.at(path, fmt.Errorf(format, args...)))
@@ -226,7 +226,7 @@ func (p *Plan) blame(name string, own []override, err error) {
 		where := ""
 		for _, o := range own {
 			field, _, _ := strings.Cut(o.text, "=")
-			if strings.Contains(err.Error(), o.text) || strings.Contains(err.Error(), ": "+field+": ") {
+			if strings.Contains(err.Error(), fmt.Sprintf("override %q", o.text)) || strings.Contains(err.Error(), ": "+field+": ") {
 				where = o.where
 			}
 		}

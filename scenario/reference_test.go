@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/internal/strictyaml"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -92,33 +93,33 @@ func reference() string {
 			continue
 		}
 		seen[typ] = true
-		fields := fieldsOf(typ)
+		fields := strictyaml.FieldsOf(typ)
 		fmt.Fprintf(&out, "\n### %s\n\n", title(typ))
-		if fields.oneOf {
-			fmt.Fprintf(&out, "%s Exactly one of:\n\n", fields.help)
+		if fields.OneOf {
+			fmt.Fprintf(&out, "%s Exactly one of:\n\n", fields.Help)
 		}
 		out.WriteString("| field | value | meaning |\n| --- | --- | --- |\n")
-		for _, f := range fields.list {
-			value, inner := form(f.typ)
+		for _, f := range fields.List {
+			value, inner := form(f.Type)
 			if inner != nil {
 				queue = append(queue, inner)
 			}
-			name := "`" + f.name + "`"
-			if f.required {
+			name := "`" + f.Name + "`"
+			if f.Required {
 				name += " *"
 			}
-			if f.beside {
+			if f.Beside {
 				name += ", beside one of them"
 			}
-			fmt.Fprintf(&out, "| %s | %s | %s |\n", name, value, strings.ReplaceAll(f.help, "|", "\\|"))
+			fmt.Fprintf(&out, "| %s | %s | %s |\n", name, value, strings.ReplaceAll(f.Help, "|", "\\|"))
 		}
 	}
 	fmt.Fprintf(&out, "\n### Names\n\n| choice | names |\n| --- | --- |\n")
-	for _, n := range []named{
+	for _, n := range []strictyaml.Choice{
 		EventName(""), EntryOption(""), PTOption(""), AckName(""), AtomicName(""), TypeName(""), StatName(""),
 	} {
 		typ := reflect.TypeOf(n)
-		fmt.Fprintf(&out, "| %s | %s |\n", words(typ), strings.Join(n.names(), ", "))
+		fmt.Fprintf(&out, "| %s | %s |\n", words(typ), strings.Join(n.Choices(), ", "))
 	}
 	fmt.Fprintf(&out, "\n### Variables\n\n| name | meaning |\n| --- | --- |\n")
 	for _, v := range variables {
@@ -156,11 +157,11 @@ func form(typ reflect.Type) (string, reflect.Type) {
 		}
 		return words, nil
 	}
-	if n, ok := reflect.Zero(typ).Interface().(named); ok {
-		if len(n.names()) > 4 {
+	if n, ok := reflect.Zero(typ).Interface().(strictyaml.Choice); ok {
+		if len(n.Choices()) > 4 {
 			return words(typ), nil
 		}
-		return strings.Join(n.names(), ", "), nil
+		return strings.Join(n.Choices(), ", "), nil
 	}
 	switch {
 	case typ.Kind() == reflect.Slice:

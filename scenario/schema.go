@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/strictyaml"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -78,8 +79,8 @@ func (w *schemaWriter) of(t reflect.Type) object {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if x, ok := reflect.Zero(t).Interface().(named); ok {
-		return object{"enum": x.names()}
+	if x, ok := reflect.Zero(t).Interface().(strictyaml.Choice); ok {
+		return object{"enum": x.Choices()}
 	}
 	if t.Kind() == reflect.Struct || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || w.special(t) != nil {
 		name := strings.ToLower(t.Name()[:1]) + t.Name()[1:]
@@ -106,31 +107,31 @@ func (w *schemaWriter) of(t reflect.Type) object {
 
 // structure describes the fields of a struct.
 func (w *schemaWriter) structure(t reflect.Type) object {
-	fields := fieldsOf(t)
+	fields := strictyaml.FieldsOf(t)
 	properties := object{}
 	var required, choice []string
-	for _, f := range fields.list {
-		p := w.of(f.typ)
-		if f.typ.Kind() == reflect.String && p["type"] != nil {
+	for _, f := range fields.List {
+		p := w.of(f.Type)
+		if f.Type.Kind() == reflect.String && p["type"] != nil {
 			p["type"] = []string{"string", "number", "boolean"} // a name may look like something else in YAML
 		}
-		p["description"] = f.help
-		properties[f.name] = p
-		if f.required {
-			required = append(required, f.name)
+		p["description"] = f.Help
+		properties[f.Name] = p
+		if f.Required {
+			required = append(required, f.Name)
 		}
-		if !f.beside {
-			choice = append(choice, f.name)
+		if !f.Beside {
+			choice = append(choice, f.Name)
 		}
 	}
 	out := object{"type": "object", "properties": properties, "additionalProperties": false}
-	if fields.help != "" {
-		out["description"] = fields.help
+	if fields.Help != "" {
+		out["description"] = fields.Help
 	}
 	if required != nil {
 		out["required"] = required
 	}
-	if fields.oneOf {
+	if fields.OneOf {
 		var alternatives []any
 		for _, name := range choice {
 			alternatives = append(alternatives, object{"required": []string{name}})

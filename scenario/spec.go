@@ -1,6 +1,9 @@
 package scenario
 
-import "github.com/spinsim/spinsim/sim"
+import (
+	"github.com/spinsim/spinsim/internal/strictyaml"
+	"github.com/spinsim/spinsim/sim"
+)
 
 // Spec is a scenario as its file describes it. The help tags are the manual: the JSON schema and the reference are made of
 // them.
@@ -20,9 +23,9 @@ type Spec struct {
 	Output      Output        `yaml:"output" help:"What to show besides latencies. By default, what the ranks counted, if nothing is measured."`
 
 	file  string
-	text  []byte         // of the file
-	lines map[string]int // by path
-	wrong []*FieldError  // what could not be read
+	text  []byte            // of the file
+	lines map[string]int    // by path
+	wrong strictyaml.Errors // what could not be read
 }
 
 // Entry is a match list entry on some ranks (Portals 4.x §3.12.1).
@@ -96,12 +99,12 @@ type MemoryOut struct {
 
 // Expectation is something that must be true.
 type Expectation struct {
-	_       oneOf         `help:"What must be true."`
-	Memory  *MemoryCheck  `yaml:"memory" help:"Bytes of host memory."`
-	State   *StateCheck   `yaml:"state" help:"A field of HPU memory."`
-	Stat    *StatCheck    `yaml:"stat" help:"What a rank counted."`
-	Events  *EventCheck   `yaml:"events" help:"How many events of a type were posted to a rank."`
-	Latency *LatencyCheck `yaml:"latency" help:"A measured interval."`
+	_       strictyaml.OneOf `help:"What must be true."`
+	Memory  *MemoryCheck     `yaml:"memory" help:"Bytes of host memory."`
+	State   *StateCheck      `yaml:"state" help:"A field of HPU memory."`
+	Stat    *StatCheck       `yaml:"stat" help:"What a rank counted."`
+	Events  *EventCheck      `yaml:"events" help:"How many events of a type were posted to a rank."`
+	Latency *LatencyCheck    `yaml:"latency" help:"A measured interval."`
 }
 
 // MemoryCheck compares host memory.

@@ -1,19 +1,15 @@
 package proxy
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/internal/yamltree"
+	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
 // Proxy describes the communication of an application.
@@ -66,8 +62,8 @@ func Names() []string {
 	return names
 }
 
-// Load reads an embedded proxy by name, or a file if name has a path separator or ends in .yaml or .yml. Errors name file and
-// line or field.
+// Load reads an embedded proxy by name, or a file if name has a path separator or ends in .yaml or .yml. All errors are joined; each names
+// file, line and field, or file and field.
 func Load(name string) (*Proxy, error) {
 	var text []byte
 	var err error
@@ -82,32 +78,23 @@ func Load(name string) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	p := &Proxy{}
-	tree, err := yamltree.Parse(text)
-	if err == nil {
-		err = yamltree.CheckWhole(tree, p)
-	}
+	tree, err := strictyaml.Parse(name, text)
 	if err != nil {
-		return nil, fmt.Errorf("proxy: %s: %w", name, err)
+		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	d.KnownFields(true)
-	if err := d.Decode(p); err != nil {
-		if misspelt(err) { // what else is wrong can be told
-			err = errors.Join(err, p.Validate())
-		}
-		return nil, fmt.Errorf("proxy: %s: %w", name, err)
+	p, r := new(Proxy), strictyaml.Reader{File: name}
+	r.Read(tree, p)
+	var errs []error
+	for _, err := range r.Errors {
+		errs = append(errs, fmt.Errorf("proxy: %w", err))
 	}
-	if err := p.Validate(); err != nil {
-		return nil, fmt.Errorf("proxy: %s: %w", name, err)
+	for _, err := range r.Errors.Beside(p.Validate()) {
+		errs = append(errs, fmt.Errorf("proxy: %s: %w", name, err))
+	}
+	if errs != nil {
+		return nil, errors.Join(errs...)
 	}
 	return p, nil
-}
-
-// misspelt reports whether an error is of fields that there are not, and of nothing else: all others have their values.
-func misspelt(err error) bool {
-	var types *yaml.TypeError
-	return errors.As(err, &types) && !slices.ContainsFunc(types.Errors, func(e string) bool { return !strings.Contains(e, "not found in type") })
 }
 
 // Validate checks every field and returns all violations joined, each with the field's path.
@@ -121,11 +108,15 @@ func (p *Proxy) Validate() error {
 	if len(p.Global)+len(p.Local) != dims || len(p.Global) > 0 && len(p.Local) > 0 {
 		bad("global, local: expected one of them, with %d numbers", dims)
 	}
-	for _, n := range append(append([]int{}, p.Global...), p.Local...) {
-		if n < 1 || n > maxPoints {
-			bad("global, local: %d points, expected 1 to %d", n, maxPoints)
+	points := func(field string, list []int) {
+		for i, n := range list {
+			if n < 1 || n > maxPoints {
+				bad("%s[%d]: %d points, expected 1 to %d", field, i, n, maxPoints)
+			}
 		}
 	}
+	points("global", p.Global)
+	points("local", p.Local)
 	if len(p.Phases) == 0 {
 		bad("phases: expected at least one")
 	}

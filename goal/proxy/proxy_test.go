@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -100,7 +101,7 @@ func TestGrid(t *testing.T) {
 func TestBadFiles(t *testing.T) {
 	const rest = "phases: [{messages: [{dim: 0, unit: 8}]}]\n"
 	for text, want := range map[string]string{
-		"nome: x\n": "line 1: field nome not found",
+		"nome: x\n": "x.yaml:1: nome: unknown field, expected one of name, description, source, periodic, global, local, phases",
 		"periodic: [true]\nlocal: [8]\nphases: [{during: -1}]\n":                                    "phases[0]: shares of computation are -1 and 0",
 		"periodic: [true]\nlocal: [8]\nphases: [{messages: [{dim: 1}]}]\n":                          "phases[0].messages[0].dim: 1, expected 0 to 0",
 		"periodic: [true]\nlocal: [8]\nphases: [{messages: [{dim: 0, side: left}]}]\n":              `side: "left", expected up, down`,
@@ -112,8 +113,8 @@ func TestBadFiles(t *testing.T) {
 		"periodic: [true]\nlocal: [8]\nglobal: [8]\n" + rest:                                        "global, local: expected one of them",
 		"periodic: [true]\nlocal: [0]\n" + rest:                                                     "0 points, expected 1 to",
 		"local: [8]\n" + rest:                                                                       "periodic: expected a value",
-		"periodic: [true]\nlocal: [8.5]\n" + rest:                                                   `line 2: local[0]: "8.5", expected a whole number`,
-		"periodic: [true]\nlocal: [010]\n" + rest:                                                   `line 2: local[0]: "010", expected a whole number`,
+		"periodic: [true]\nlocal: [8.5]\n" + rest:                                                   `x.yaml:2: local[0]: "8.5", expected a whole number`,
+		"periodic: [true]\nlocal: [010]\n" + rest:                                                   `x.yaml:2: local[0]: "010", expected a whole number`,
 		"periodic: [true, true]\nlocal: [9, 999999]\nphases: [{messages: [{dim: 0, unit: 99999}]}]": "",
 	} {
 		file := filepath.Join(t.TempDir(), "x.yaml")
@@ -131,9 +132,15 @@ func TestBadFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("nome: x\nperiodic: [true]\nlocal: [0]\nphases: [{messages: [{dim: 1}]}]\n"), 0o600))
 	_, err := proxy.Load(file)
-	for _, want := range []string{"field nome not found", "0 points, expected 1 to", "phases[0].messages[0].dim: 1, expected 0 to 0"} {
+	for _, want := range []string{"x.yaml:1: nome: unknown field, expected one of name,", "x.yaml: local[0]: 0 points, expected 1 to", "phases[0].messages[0].dim: 1, expected 0 to 0"} {
 		require.ErrorContains(t, err, want, "all at once")
 	}
+	require.NoError(t, os.WriteFile(file, []byte("periodic: [true]\nlocal: [8.5, many]\nphases: [{messages: [{dim: x, unit: 8, unit: 9}]}]\n"), 0o600))
+	_, err = proxy.Load(file)
+	require.EqualError(t, err, strings.ReplaceAll(`proxy: FILE:2: local[0]: "8.5", expected a whole number
+proxy: FILE:2: local[1]: "many", expected a whole number
+proxy: FILE:3: phases[0].messages[0].dim: "x", expected a whole number
+proxy: FILE:3: phases[0].messages[0].unit: given twice`, "FILE", file), "and nothing that only follows")
 	_, err = proxy.Load("linpack")
 	require.ErrorContains(t, err, "expected one of cloverleaf, comd, milc, pop")
 	_, err = proxy.Load("none.yaml")

@@ -39,7 +39,7 @@ var table = map[string]policy{
 	"runtime":    {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "profile", "spin", "internal"}},
 	"handlers":   {ours: []string{"runtime", "portals", "hpu", "spin"}},
 	"mpi":        {ours: []string{"sim", "portals", "hpu", "spin", "profile", "runtime", "handlers", "internal"}},
-	"goal":       {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"go.yaml.in/yaml/v3", "github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
+	"goal":       {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
 	"provenance": {ours: []string{"sim", "profile", "runtime", "report"}},
 	"scenario": {
 		ours:   []string{"sim", "portals", "hpu", "nic", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},

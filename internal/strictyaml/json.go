@@ -1,4 +1,4 @@
-package yamltree
+package strictyaml
 
 import (
 	"bytes"

@@ -1,0 +1,71 @@
+package strictyaml
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Set sets a field of the struct that into points at as an override says, "a.b.c=value". The field is replaced as a whole. What is wrong
+// is noted and leaves no trace in the struct; the text is named by the reader's File and has no lines.
+func (r *Reader) Set(into any, override string) {
+	path, text, ok := strings.Cut(override, "=")
+	path = strings.TrimSpace(path)
+	fail := func(path string, err error) { r.Errors = append(r.Errors, &Error{File: r.File, Path: path, Err: err}) }
+	if !ok {
+		fail("", errors.New("expected path=value, such as hpu.cores=8"))
+		return
+	}
+	f, v, err := find(reflect.ValueOf(into).Elem(), path)
+	if err != nil {
+		fail(path, err)
+		return
+	}
+	n, err := parseValue(text)
+	if err != nil {
+		fail(path, err)
+		return
+	}
+	own := Reader{File: r.File, ByName: r.ByName, lineless: true}
+	fresh := reflect.New(v.Type()).Elem()
+	if own.field(f, n, fresh, path); own.Errors == nil {
+		v.Set(fresh)
+	}
+	r.Errors = append(r.Errors, own.Errors...)
+}
+
+// find returns the field of a struct that a path names.
+func find(v reflect.Value, path string) (f *Field, at reflect.Value, err error) {
+	for part := range strings.SplitSeq(path, ".") {
+		if _, text := v.Addr().Interface().(encoding.TextUnmarshaler); text || v.Kind() != reflect.Struct {
+			return nil, v, fmt.Errorf("%s is below a single value", part)
+		}
+		fields := FieldsOf(v.Type())
+		f = fields.Find(part)
+		switch {
+		case path == "":
+			return nil, v, fmt.Errorf("no field before =, expected one of %s", strings.Join(fields.Names(), ", "))
+		case f == nil:
+			return nil, v, fmt.Errorf("no field %q, expected one of %s", part, strings.Join(fields.Names(), ", "))
+		}
+		v = v.FieldByIndex(f.Index)
+	}
+	return f, v, nil
+}
+
+// parseValue reads the value of an override.
+func parseValue(text string) (*yaml.Node, error) {
+	v, err := Parse("", []byte(text))
+	var wrong *Error
+	switch {
+	case errors.Is(err, ErrEmpty), err == nil && v.ShortTag() == "!!null":
+		return nil, errors.New("no value, expected one behind =")
+	case errors.As(err, &wrong):
+		return nil, fmt.Errorf("%q: %w", text, wrong.Err)
+	}
+	return v, err
+}
