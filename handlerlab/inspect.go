@@ -28,6 +28,13 @@ type Inspection struct {
 	Code     []FunctionInfo `json:"functions,omitempty"`
 	Budget   Budget         `json:"budget"`
 	Stack    string         `json:"shadow_stack,omitempty"`
+	Pools    []PoolUse      `json:"pools,omitempty"` // where the handlers run
+}
+
+// PoolUse is the pool of processors that runs the handlers of a kind (pools, serve in the profile).
+type PoolUse struct {
+	Kind string `json:"handler"`
+	Pool string `json:"pool"`
 }
 
 // Reason is why a device rejects a module.
@@ -140,6 +147,9 @@ func (in *Inspection) describe(m *hpu.Module, p *profile.Profile, hpuMemory int)
 			{"  context 0: record", l.Args(0), int64(l.Packet(0) - l.Args(0))},
 			{"  context 0: packet", l.Packet(0), packet},
 		}
+	}
+	for _, kind := range Kinds {
+		in.Pools = append(in.Pools, PoolUse{kind, p.Serve.Pool(m.Name(), kind)})
 	}
 	in.Stack = "none"
 	if global, ok := m.ShadowStack(); ok {
@@ -263,17 +273,7 @@ func (in *Inspection) tables(t io.Writer, row func(...any)) {
 		}
 		row(f.Name, fmt.Sprintf("0x%x", f.Offset), f.Bytes, f.Instructions, f.Blocks, f.Loops, f.Cost, worst, strings.Join(notes, ", "))
 	}
-	if len(in.Imports) > 0 {
-		fmt.Fprintln(t, "\nimports, with the cycles of a call")
-		row("", "calls", "cycles")
-		for _, i := range in.Imports {
-			note := ""
-			if i.MaySuspend {
-				note = "may suspend"
-			}
-			row(i.Name, i.Calls, i.Cost, note)
-		}
-	}
+	in.importTable(t, row)
 	fmt.Fprintln(t, "\nlimits of the device")
 	row("", "used", "allowed")
 	for _, l := range in.Limits {
@@ -291,6 +291,26 @@ func (in *Inspection) tables(t io.Writer, row func(...any)) {
 		row(m.Name, fmt.Sprintf("0x%x", m.From), m.Bytes)
 	}
 	fmt.Fprintf(t, "\nshadow stack pointer: %s\n", in.Stack)
+	var runs []string
+	for _, use := range in.Pools {
+		runs = append(runs, use.Kind+" "+use.Pool)
+	}
+	fmt.Fprintln(t, "runs on:", strings.Join(runs, ", "))
 	fmt.Fprintf(t, "budget of a handler: %d cycles and %d per byte of its packet; 1000 cycles take %s ns\n",
 		in.Budget.Cycles, in.Budget.PerByte, in.Budget.Period.text(-1))
+}
+
+func (in *Inspection) importTable(t io.Writer, row func(...any)) {
+	if len(in.Imports) == 0 {
+		return
+	}
+	fmt.Fprintln(t, "\nimports, with the cycles of a call")
+	row("", "calls", "cycles")
+	for _, i := range in.Imports {
+		note := ""
+		if i.MaySuspend {
+			note = "may suspend"
+		}
+		row(i.Name, i.Calls, i.Cost, note)
+	}
 }

@@ -164,9 +164,20 @@ func (r *recorder) since(s *nic.HandlerStep) Nanoseconds {
 	return Nanoseconds(s.At - r.starts[s.Number-1])
 }
 
+// poolOf is the pool of a step's processor, if it is not that of the HPUs.
+func poolOf(s *nic.HandlerStep) string {
+	if s.Pool == hpus {
+		return ""
+	}
+	return s.Pool
+}
+
+// hpus is what the HPUs are called.
+const hpus = "HPU"
+
 func (r *recorder) began(s *nic.HandlerStep) {
 	h := &HandlerReport{
-		Kind: s.Handler, Message: r.messages[s.Message], ID: s.Message, Packet: s.Packet, HPU: s.HPU, Start: Nanoseconds(s.At),
+		Kind: s.Handler, Message: r.messages[s.Message], ID: s.Message, Packet: s.Packet, Pool: poolOf(s), HPU: s.HPU, Start: Nanoseconds(s.At),
 		Actions: []ActionReport{},
 	}
 	switch s.Handler {

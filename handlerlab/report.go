@@ -86,8 +86,9 @@ type HandlerReport struct {
 	Message int            `json:"message"` // 0: one that a handler sent to its own process
 	ID      uint64         `json:"msg_id"`
 	Packet  int            `json:"packet"`
-	Bytes   uint64         `json:"bytes"`  // payload: of the packet; header: of the user header
-	Offset  uint64         `json:"offset"` // payload: of the packet in the message
+	Bytes   uint64         `json:"bytes"`          // payload: of the packet; header: of the user header
+	Offset  uint64         `json:"offset"`         // payload: of the packet in the message
+	Pool    string         `json:"pool,omitempty"` // of processors, if they are no HPUs
 	HPU     int            `json:"hpu"`
 	Start   Nanoseconds    `json:"start_ns"`
 	Took    Nanoseconds    `json:"took_ns"`

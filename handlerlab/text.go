@@ -245,7 +245,7 @@ func (p *printer) handler(h *HandlerReport) {
 		s += fmt.Sprintf(", user header of %d B", h.Bytes)
 	}
 	if !p.Plain {
-		s += fmt.Sprintf("   (HPU %d, at %s ns)", h.HPU, h.Start.text(p.run.digits))
+		s += fmt.Sprintf("   (%s %d, at %s ns)", cmp.Or(h.Pool, hpus), h.HPU, h.Start.text(p.run.digits))
 	}
 	p.line("%s", s)
 	for i := range h.Actions {

@@ -39,7 +39,10 @@ func (c *Context) carryOut(op Op, args []uint64) (result uint64, ok bool) {
 	p := c.program
 	switch op {
 	case OpNumHPUs:
-		return uint64(p.module.spec.Cores), true
+		if c.index < 0 {
+			return uint64(p.module.spec.Cores), true
+		}
+		return uint64(c.of), true
 	case OpCycles:
 		return uint64(c.Cycles()), true
 	case OpMyHPU:

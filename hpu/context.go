@@ -34,6 +34,8 @@ type Context struct {
 
 	program *Program
 	index   int // -1: start function and _initialize
+	number  int // of its processor
+	of      int // processors of the pool
 	status  Status
 	fn      *export
 	args    uint32
@@ -58,8 +60,8 @@ func (c *Context) Program() *Program { return c.program }
 // Index returns the number of the context in its program.
 func (c *Context) Index() int { return c.index }
 
-// HPU returns the number of the HPU the context belongs to.
-func (c *Context) HPU() int { return c.index / c.program.module.spec.Contexts }
+// HPU returns the number of the processor that the context belongs to, among those of its pool.
+func (c *Context) HPU() int { return c.number }
 
 // ArgsAddr returns the address of the context's argument record, 256 bytes, 16-byte aligned.
 func (c *Context) ArgsAddr() uint32 { return c.program.layout.Args(c.index) }

@@ -163,7 +163,7 @@ func (p *Program) Memory() []byte { return p.mem }
 // HPUMemory returns the address and the size in bytes of the HPU memory that the host allocated.
 func (p *Program) HPUMemory() (addr, size uint32) { return p.layout.HPU, p.layout.HPUBytes }
 
-// Context returns context i, 0 <= i < Spec.Cores*Spec.Contexts. Context i belongs to HPU i/Spec.Contexts.
+// Context returns context i, from 0: those of the HPUs first, where context i belongs to HPU i/Spec.Contexts, then those of Spec.Others.
 func (p *Program) Context(i int) *Context {
 	if p.contexts == nil {
 		p.contexts = make([]*Context, p.layout.Contexts)
@@ -171,6 +171,7 @@ func (p *Program) Context(i int) *Context {
 	c := p.contexts[i]
 	if c == nil {
 		c = &Context{program: p, index: i}
+		c.number, c.of = p.module.spec.processor(i)
 		p.contexts[i] = c
 	}
 	return c

@@ -33,7 +33,7 @@ func layoutOf(own int64, hpuBytes uint32, spec *Spec) (Layout, error) {
 	}
 	stack, packet := align16(int64(spec.StackBytes)), align16(int64(spec.PacketBytes))
 	region := stack + argsBytes + packet
-	n := int64(spec.Cores) * int64(spec.Contexts)
+	n := spec.contexts()
 	base := own + align16(int64(hpuBytes))
 	total := base + n*region + operandBytes
 	total = (total + wasm.PageSize - 1) / wasm.PageSize * wasm.PageSize

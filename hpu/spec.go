@@ -17,6 +17,37 @@ type Spec struct {
 	MaxHPUMemoryBytes int64     // HPU memory of one program, bytes
 	MaxCallDepth      int       // active calls of functions that may recurse, 1 to 1024; large ones count several times (frameBytes)
 	Costs             CostTable // cycles by class of instruction and by import
+	// Others are processors of other kinds, pool by pool, which run the same handlers: their contexts follow those of the HPUs.
+	Others []Processors
+}
+
+// Processors is a pool of like processors.
+type Processors struct {
+	Number   int // 1 to 4096
+	Contexts int // of each, 1 to 4096
+}
+
+// Pools lists all processors: the HPUs, then the others.
+func (s *Spec) Pools() []Processors { return append([]Processors{{s.Cores, s.Contexts}}, s.Others...) }
+
+// contexts is how many contexts all processors have.
+func (s *Spec) contexts() (n int64) {
+	for _, p := range s.Pools() {
+		n += int64(p.Number) * int64(p.Contexts)
+	}
+	return n
+}
+
+// processor returns the number of the processor of context i in its pool, and of how many.
+func (s *Spec) processor(i int) (number, of int) {
+	for _, p := range s.Pools() {
+		if n := p.Number * p.Contexts; i >= n {
+			i -= n
+			continue
+		}
+		return i / p.Contexts, p.Number
+	}
+	return 0, s.Cores
 }
 
 // MaxUnchecked is how many instructions of a function may run between two checks of the budget: a block of instructions that would
@@ -46,6 +77,13 @@ func (s *Spec) Validate() error {
 	check("contexts", int64(s.Contexts), 1, 4096)
 	if s.Cores > 0 && s.Contexts > 0 {
 		check("cores*contexts", int64(s.Cores)*int64(s.Contexts), 1, 65_536)
+	}
+	for _, p := range s.Others {
+		check("processors", int64(p.Number), 1, 4096)
+		check("contexts of a processor", int64(p.Contexts), 1, 4096)
+	}
+	if errs == nil {
+		check("contexts of all processors", s.contexts(), 1, 65_536)
 	}
 	check("packet_bytes", int64(s.PacketBytes), 1, 1<<24)
 	check("stack_bytes", int64(s.StackBytes), 0, 1<<24)

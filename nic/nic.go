@@ -20,6 +20,8 @@ type Config struct {
 
 	Spec      *Spec
 	HPU       *HPUSpec
+	Pools     Pools
+	Serve     Serve
 	Transport *TransportSpec
 	Fabric    *fabric.Spec
 	Bus       *host.Bus
@@ -48,6 +50,7 @@ type NIC struct {
 	deposit  deposit
 
 	report     Report
+	serve      Serve
 	memories   []*Memory
 	memoryUsed int64 // bytes that the programs have, of hpu.node_memory
 }
@@ -68,7 +71,8 @@ func (n *NIC) Init(cfg *Config) {
 	n.match = match{env: e, handlers: &n.schedule, next: &n.deposit, answers: &n.act, own: &n.transmit, out: &n.transmit}
 	n.schedule = schedule{env: e, act: &n.act, next: &n.deposit, programs: n}
 	n.deposit = deposit{env: e, waiters: &n.act}
-	n.schedule.build()
+	n.schedule.build(cfg.Pools)
+	n.serve = cfg.Serve
 	n.act = act{
 		env: e, sched: &n.schedule, out: &n.transmit, room: &n.link, deposits: &n.deposit, runs: n.schedule.runs,
 		log: cfg.Log, inject: cfg.InjectDMA, nodes: uint32(cfg.Nodes),

@@ -9,10 +9,9 @@ import (
 // pool is a group of processors of one kind.
 type pool struct {
 	name     string
-	kind     string
 	hpu      *HPUSpec // of a pool of HPUs
 	dispatch sim.Time
-	fixed    sim.Time // of a pool of another kind: of an invocation
+	fixed    sim.Time // of another pool: what a handler takes
 	interval sim.Time // of a hardware pool: between two beginnings
 	next     sim.Time // of a hardware pool: when the next invocation may begin
 	cores    []core
@@ -135,20 +134,51 @@ func (s *schedule) resumable(r *run, result int64) {
 	s.resume(r)
 }
 
-// build makes the processors.
-func (s *schedule) build() {
+// build makes the processors: the HPUs, then the other pools by name.
+func (s *schedule) build(pools Pools) {
 	spec := s.hpu
-	p := &pool{name: "HPU", hpu: spec, dispatch: spec.Dispatch, cores: make([]core, spec.Cores)}
-	s.pools = []*pool{p}
-	s.runs = make([]run, spec.Cores*spec.Contexts)
-	first := 0
-	for i := range p.cores {
-		c := &p.cores[i]
-		c.pool, c.index, c.number = p, i, i
-		c.runs = s.runs[first : first+spec.Contexts]
-		for k := range c.runs {
-			c.runs[k].index, c.runs[k].core = first+k, c
+	s.pools = []*pool{{name: "HPU", hpu: spec, dispatch: spec.Dispatch}}
+	for _, name := range pools.Names() {
+		o := pools[name]
+		p := &pool{name: name, fixed: o.Invocation}
+		if o.Kind == Hardware {
+			p.fixed, p.interval = o.Latency, o.Latency/sim.Time(o.Depth)
 		}
-		first += spec.Contexts
+		s.pools = append(s.pools, p)
 	}
+	sizes := append([]hpu.Processors{{Number: spec.Cores, Contexts: spec.Contexts}}, pools.Processors()...)
+	all, processors := 0, 0
+	for _, n := range sizes {
+		all += n.Number * n.Contexts
+	}
+	s.runs = make([]run, all)
+	rest := s.runs
+	for i := range rest {
+		rest[i].index = i
+	}
+	for i, p := range s.pools {
+		p.cores = make([]core, sizes[i].Number)
+		for k := range p.cores {
+			c := &p.cores[k]
+			c.pool, c.index, c.number = p, processors, k
+			c.runs, rest = rest[:sizes[i].Contexts], rest[sizes[i].Contexts:]
+			for r := range c.runs {
+				c.runs[r].core = c
+			}
+			processors++
+		}
+	}
+}
+
+// serving returns the pools that run a library's handlers, by their kinds.
+func (s *schedule) serving(serve Serve, library string) (pools [3]uint8) {
+	for kind, name := range handlerKindNames {
+		pool := serve.Pool(library, name)
+		for i, p := range s.pools {
+			if i > 0 && p.name == pool {
+				pools[kind] = uint8(i)
+			}
+		}
+	}
+	return pools
 }

@@ -22,7 +22,8 @@ type Memory struct {
 	taken   int64      // of the node's memory
 	funcs   []hpu.Func // handlers given out; the identifier of one is its index + 1
 	names   []string
-	uses    int // messages whose handlers work on it, and their DMA operations on the way
+	pools   [3]uint8 // where its handlers run, by their kinds
+	uses    int      // messages whose handlers work on it, and their DMA operations on the way
 	freed   bool
 }
 
@@ -40,7 +41,7 @@ func (n *NIC) Allocate(owner any, m *hpu.Module, code hpu.Image) (*Memory, error
 		return nil, err
 	}
 	n.memoryUsed += needed
-	h := &Memory{nic: n, owner: owner, name: m.Name(), module: m, program: program, taken: needed}
+	h := &Memory{nic: n, owner: owner, name: m.Name(), module: m, program: program, taken: needed, pools: n.schedule.serving(n.serve, m.Name())}
 	h.addr, h.bytes = program.HPUMemory()
 	n.memories = append(n.memories, h)
 	h.handle = uint32(len(n.memories))
@@ -155,7 +156,7 @@ type installed struct {
 
 // handlers resolves the handler part of an entry that was checked by Install.
 func (h *Memory) handlers(s *portals.Spin) (in installed) {
-	in.memory = h
+	in.memory, in.pools = h, h.pools
 	in.state = h.addr + uint32(s.HPUMemOffset)
 	if id := s.Handlers.Header; id != 0 {
 		in.header = h.funcs[id-1]

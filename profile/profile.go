@@ -29,6 +29,8 @@ type Profile struct {
 	Transport   nic.TransportSpec `yaml:"transport"`
 	DMA         host.BusSpec      `yaml:"dma"`
 	HPU         nic.HPUSpec       `yaml:"hpu"`
+	Pools       nic.Pools         `yaml:"pools,omitempty"`
+	Serve       nic.Serve         `yaml:"serve,omitempty"`
 	Host        host.Spec         `yaml:"host"`
 	Limits      nic.LimitsSpec    `yaml:"limits"`
 
@@ -78,13 +80,24 @@ func (p *Profile) Validate() error {
 	wrong.Below("transport", p.Transport.Validate(mtu))
 	wrong.Below("dma", p.DMA.Validate())
 	wrong.Below("hpu", p.HPU.Validate(mtu))
+	wrong.Below("pools", p.Pools.Validate())
+	if wrong == nil { // a device has contexts for all of them in the memory of each program
+		if err := p.Device().Validate(); err != nil {
+			wrong.Add("pools", err)
+		}
+	}
+	wrong.Below("serve", p.Serve.Validate(p.Pools))
 	wrong.Below("host", p.Host.Validate())
 	wrong.Below("limits", p.Limits.Validate())
 	return wrong.Join()
 }
 
 // Device is the part of the profile that the module loader needs.
-func (p *Profile) Device() *hpu.Spec { return p.HPU.Device(p.Fabric.MTU) }
+func (p *Profile) Device() *hpu.Spec {
+	d := p.HPU.Device(p.Fabric.MTU)
+	d.Others = p.Pools.Processors()
+	return d
+}
 
 // PortalsLimits are the limits of the device's Portals interfaces.
 func (p *Profile) PortalsLimits() portals.Limits { return p.Limits.Limits(p.Fabric.MTU, &p.HPU) }

@@ -129,7 +129,7 @@ func (c *Cluster) build(cfg *Config) error {
 		n.trace = newCPUTrace(n)
 		n.nic.Init(&nic.Config{
 			Engine: c.engine, ID: n.id, Rank: i, Nodes: len(c.nodes), Core: &c.core,
-			Spec: &p.NIC, HPU: &p.HPU, Transport: &p.Transport, Fabric: &p.Fabric, Bus: &n.bus, Record: p.DMA.EventBytes, Faulty: faulty,
+			Spec: &p.NIC, HPU: &p.HPU, Pools: p.Pools, Serve: p.Serve, Transport: &p.Transport, Fabric: &p.Fabric, Bus: &n.bus, Record: p.DMA.EventBytes, Faulty: faulty,
 			Log: cfg.Log, Watch: cfg.Watch, InjectDMA: cfg.InjectDMA,
 		})
 		n.nic.Connect(c.fabric.Attach(i, n.id))

@@ -10,7 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Set sets a field of the struct that into points at as an override says, "a.b.c=value". The field is replaced as a whole. What is wrong
+// Set sets a field of the struct that into points at as an override says, "a.b.c=value"; below a map a name is that of an entry. The field is
+// replaced as a whole. What is wrong
 // is noted and leaves no trace in the struct; the text is named by the reader's File and has no lines.
 func (r *Reader) Set(into any, override string) {
 	path, text, ok := strings.Cut(override, "=")
@@ -20,7 +21,7 @@ func (r *Reader) Set(into any, override string) {
 		fail("", errors.New("expected path=value, such as hpu.cores=8"))
 		return
 	}
-	f, v, err := find(reflect.ValueOf(into).Elem(), path)
+	f, v, put, err := find(reflect.ValueOf(into).Elem(), path)
 	if err != nil {
 		fail(path, err)
 		return
@@ -32,29 +33,56 @@ func (r *Reader) Set(into any, override string) {
 	}
 	own := Reader{File: r.File, ByName: r.ByName, lineless: true}
 	fresh := reflect.New(v.Type()).Elem()
-	if own.field(f, n, fresh, path); own.Errors == nil {
+	if f == nil { // an entry of a map
+		own.value(n, fresh, path)
+	} else {
+		own.field(f, n, fresh, path)
+	}
+	if own.Errors == nil {
 		v.Set(fresh)
+		put()
 	}
 	r.Errors = append(r.Errors, own.Errors...)
 }
 
-// find returns the field of a struct that a path names.
-func find(v reflect.Value, path string) (f *Field, at reflect.Value, err error) {
+// find returns the field of a struct that a path names, nil for the entry of a map, and its place. put makes a change of that place count
+// where the path leads through maps, whose entries are copies.
+func find(v reflect.Value, path string) (f *Field, at reflect.Value, put func(), err error) {
+	put = func() {}
 	for part := range strings.SplitSeq(path, ".") {
-		if _, text := v.Addr().Interface().(encoding.TextUnmarshaler); text || v.Kind() != reflect.Struct {
-			return nil, v, fmt.Errorf("%s is below a single value", part)
+		_, text := v.Addr().Interface().(encoding.TextUnmarshaler)
+		if v.Kind() == reflect.Map && !text {
+			m, entry, before := v, reflect.New(v.Type().Elem()).Elem(), put
+			key := reflect.ValueOf(part).Convert(v.Type().Key())
+			if old := m.MapIndex(key); old.IsValid() {
+				entry.Set(old)
+			}
+			put = func() {
+				all := reflect.MakeMap(m.Type())
+				for k, x := range m.Seq2() {
+					all.SetMapIndex(k, x)
+				}
+				all.SetMapIndex(key, entry)
+				m.Set(all)
+				before()
+			}
+			f, v = nil, entry
+			continue
+		}
+		if text || v.Kind() != reflect.Struct {
+			return nil, v, put, fmt.Errorf("%s is below a single value", part)
 		}
 		fields := FieldsOf(v.Type())
 		f = fields.Find(part)
 		switch {
 		case path == "":
-			return nil, v, fmt.Errorf("no field before =, expected one of %s", strings.Join(fields.Names(), ", "))
+			return nil, v, put, fmt.Errorf("no field before =, expected one of %s", strings.Join(fields.Names(), ", "))
 		case f == nil:
-			return nil, v, fmt.Errorf("no field %q, expected one of %s", part, strings.Join(fields.Names(), ", "))
+			return nil, v, put, fmt.Errorf("no field %q, expected one of %s", part, strings.Join(fields.Names(), ", "))
 		}
 		v = v.FieldByIndex(f.Index)
 	}
-	return f, v, nil
+	return f, v, put, nil
 }
 
 // parseValue reads the value of an override.

@@ -1,0 +1,126 @@
+package nic
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// PoolSpec describes processors of a device beside its HPUs, which run the same handlers with the same budget in other times.
+type PoolSpec struct {
+	// Kind is "firmware": a few cores, each of which takes Invocation for a handler whatever it does, such as the R5 of ExaNeSt, or "hardware":
+	// a pipeline that takes Latency for a handler and begins another every Latency / Depth.
+	Kind string `yaml:"kind"`
+	// Cores is the number of cores of firmware, 1 to 4096.
+	Cores int `yaml:"cores,omitempty"`
+	// Contexts is how many handlers a core of firmware holds, one of which runs while the others wait for host memory or replies: 1 to 4096.
+	Contexts int `yaml:"contexts,omitempty"`
+	// Invocation is what firmware takes for a handler, at most 1 s.
+	Invocation sim.Time `yaml:"invocation,omitempty"`
+	// Latency is what hardware takes for a handler, at most 1 s.
+	Latency sim.Time `yaml:"latency,omitempty"`
+	// Depth is how many handlers the pipeline of hardware holds, those included that wait for host memory or replies: 1 to 4096.
+	Depth int `yaml:"depth,omitempty"`
+}
+
+// Values of PoolSpec.Kind.
+const (
+	Firmware = "firmware"
+	Hardware = "hardware"
+)
+
+// HPUs is the name of the pool that a device always has, and that runs what Serve does not name.
+const HPUs = "hpu"
+
+// Pools are the processors of a device beside its HPUs, by name.
+type Pools map[string]PoolSpec
+
+// Serve says which pool runs the handlers of a library, by the library's name and the handler's kind, "header", "payload" or "completion".
+type Serve map[string]map[string]string
+
+const maxProcessors = 4096
+
+// Validate returns every violation, each with the field's name in a profile.
+func (s *PoolSpec) Validate() error {
+	var wrong fields.Errors
+	wrong.OneOf("kind", s.Kind, Firmware, Hardware)
+	unused := func(field string, set bool) {
+		if set {
+			wrong.Add(field, fmt.Errorf("given, expected none for a pool of %s", s.Kind))
+		}
+	}
+	switch s.Kind {
+	case Firmware:
+		fields.Between(&wrong, "cores", s.Cores, 1, maxProcessors)
+		fields.Between(&wrong, "contexts", s.Contexts, 1, maxProcessors)
+		fields.Between(&wrong, "invocation", s.Invocation, 0, MaxTime)
+		unused("latency", s.Latency != 0)
+		unused("depth", s.Depth != 0)
+	case Hardware:
+		fields.Between(&wrong, "latency", s.Latency, 0, MaxTime)
+		fields.Between(&wrong, "depth", s.Depth, 1, maxProcessors)
+		unused("cores", s.Cores != 0)
+		unused("contexts", s.Contexts != 0)
+		unused("invocation", s.Invocation != 0)
+	}
+	return wrong.Join()
+}
+
+// Names lists the pools in the order in which a device has them, without the HPUs.
+func (p Pools) Names() []string { return slices.Sorted(maps.Keys(p)) }
+
+// Validate returns every violation, each with the field's name in a profile.
+func (p Pools) Validate() error {
+	var wrong fields.Errors
+	for _, name := range p.Names() {
+		if name == HPUs {
+			wrong.Add(name, fmt.Errorf("the pool of section hpu, expected another name"))
+		}
+		spec := p[name]
+		wrong.Below(name, spec.Validate())
+	}
+	return wrong.Join()
+}
+
+// Processors is what the module loader has to know of the pools.
+func (p Pools) Processors() (list []hpu.Processors) {
+	for _, name := range p.Names() {
+		spec := p[name]
+		if spec.Kind == Hardware {
+			list = append(list, hpu.Processors{Number: spec.Depth, Contexts: 1})
+		} else {
+			list = append(list, hpu.Processors{Number: spec.Cores, Contexts: spec.Contexts})
+		}
+	}
+	return list
+}
+
+// Pool is the name of the pool that runs the handlers of a kind of a library.
+func (s Serve) Pool(library, kind string) string {
+	if name := s[library][kind]; name != "" {
+		return name
+	}
+	return HPUs
+}
+
+// Validate returns every violation for a device with these pools, each with the field's name in a profile.
+func (s Serve) Validate(pools Pools) error {
+	var wrong fields.Errors
+	names := append([]string{HPUs}, pools.Names()...)
+	for _, library := range slices.Sorted(maps.Keys(s)) {
+		for _, kind := range slices.Sorted(maps.Keys(s[library])) {
+			field := library + "." + kind
+			if !slices.Contains(handlerKindNames[:], kind) {
+				wrong.Add(field, fmt.Errorf("no kind of handlers, expected one of %s", strings.Join(handlerKindNames[:], ", ")))
+			} else if pool := s[library][kind]; !slices.Contains(names, pool) {
+				wrong.Add(field, fmt.Errorf("no pool %q, expected one of %s", pool, strings.Join(names, ", ")))
+			}
+		}
+	}
+	return wrong.Join()
+}
