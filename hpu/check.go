@@ -1,6 +1,9 @@
 package hpu
 
-import "github.com/spinsim/spinsim/hpu/internal/wasm"
+import (
+	"github.com/spinsim/spinsim/hpu/internal/wasm"
+	"github.com/spinsim/spinsim/spin/manifest"
+)
 
 // Sizes are the sizes of a module that a device limits.
 type Sizes struct {
@@ -28,7 +31,7 @@ func Check(name string, binary []byte, spec *Spec) (m *Module, reasons []*LoadEr
 	}
 	large := *spec
 	large.MaxCodeBytes, large.MaxFunctions, large.MaxMemoryBytes = 1<<26, 1<<20, maxTotalMemory
-	anything := wasm.Limits{CodeBytes: large.MaxCodeBytes, Functions: large.MaxFunctions, MemoryBytes: large.MaxMemoryBytes}
+	anything := wasm.Limits{CodeBytes: large.MaxCodeBytes, Functions: large.MaxFunctions, MemoryBytes: large.MaxMemoryBytes, Custom: manifest.Section}
 	var err error
 	if m.wasm, err = wasm.Decode(append([]byte(nil), binary...), anything); err != nil {
 		note(err)
@@ -53,6 +56,8 @@ func Check(name string, binary []byte, spec *Spec) (m *Module, reasons []*LoadEr
 		note(e)
 	}
 	if err := m.findHandlers(); err != nil {
+		note(err)
+	} else if err := m.readManifest(); err != nil {
 		note(err)
 	}
 	if len(reasons) > tooLarge {

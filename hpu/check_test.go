@@ -78,3 +78,56 @@ func TestCheckDescribesWhatIsTooLarge(t *testing.T) {
 	_, reasons = Check("cut off", handlersWasm[:100], testSpec())
 	require.Len(t, reasons, 1)
 }
+
+// withManifest is a module whose manifest is the text.
+func withManifest(module []byte, text string) []byte {
+	return wasm.AppendSection(append([]byte(nil), module...), 0, append(wasm.AppendName(nil, "spinsim.manifest"), text...))
+}
+
+func TestManifest(t *testing.T) {
+	m, err := Load("file.wasm", handlersWasm, testSpec())
+	require.NoError(t, err)
+	require.Nil(t, m.Manifest())
+	require.Equal(t, "file.wasm", m.Library())
+
+	said := withManifest(handlersWasm, `{"manifest":1,"name":"kernels","handlers":[{"export":"sum","kind":"payload"}]}`)
+	m, err = Load("file.wasm", said, testSpec())
+	require.NoError(t, err)
+	require.Equal(t, "file.wasm", m.Name())
+	require.Equal(t, "kernels", m.Library())
+	require.Equal(t, []string{"sum"}, m.Manifest().OfKind("payload"))
+	plain, err := Load("file.wasm", handlersWasm, testSpec())
+	require.NoError(t, err)
+	require.Equal(t, plain.Rewritten(), m.Rewritten(), "what runs does not depend on it")
+
+	nameless, err := Load("file.wasm", withManifest(handlersWasm, `{"manifest":1}`), testSpec())
+	require.NoError(t, err)
+	require.Equal(t, "file.wasm", nameless.Library())
+}
+
+// What a module says of itself must be readable and true.
+func TestManifestRefused(t *testing.T) {
+	text := len(handlersWasm) + len("\x00\xff\x10spinsim.manifest")
+	for _, x := range []struct {
+		module []byte
+		offset int
+		cause  string
+	}{
+		{withManifest(handlersWasm, `{"manifest":3}`), text + 12, "manifest: manifest: version 3 of the manifest's form, this spinsim reads version 1"},
+		{withManifest(handlersWasm, `{"manifest":1,"states":[{"name":"S","size":"8"}]}`), text + 43, "manifest: states[0].size: a string, expected a whole number"},
+		{
+			withManifest(handlersWasm, `{"manifest":1,"handlers":[{"export":"nix"}]}`), text,
+			"manifest: handlers[0].export: the module exports no handler nix; it exports sum, xor, wait2,",
+		},
+		{withManifest(withManifest(handlersWasm, `{"manifest":1}`), `{"manifest":1}`), text + 14, "a second custom section spinsim.manifest"},
+	} {
+		_, err := Load("m", x.module, testSpec())
+		var e *LoadError
+		require.ErrorAs(t, err, &e)
+		require.Contains(t, e.Cause, x.cause)
+		require.Equal(t, x.offset, e.Offset, x.cause)
+		m, reasons := Check("m", x.module, testSpec())
+		require.Nil(t, m)
+		require.Equal(t, []*LoadError{e}, reasons)
+	}
+}

@@ -14,6 +14,7 @@ import (
 func FuzzLoad(f *testing.F) {
 	f.Add(handlersWasm)
 	f.Add(importsWasm)
+	f.Add(withManifest(handlersWasm, `{"manifest":1,"handlers":[{"export":"sum","kind":"payload"}]}`))
 	for _, x := range rejected {
 		if b := x.module(); len(b) < 1000 {
 			f.Add(b)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Module is a handler module that has been checked for a device and rewritten. It is read-only.
@@ -25,6 +26,7 @@ type Module struct {
 	globals   globalSet
 	prices    *prices
 	weights   []int64 // of an active call of each function
+	manifest  *manifest.Manifest
 }
 
 // export is an exported function with the signature of a handler.
@@ -104,7 +106,7 @@ func load(name string, binary []byte, spec *Spec, unchecked int) (*Module, error
 		return nil, &LoadError{Module: name, Offset: -1, Cause: "device: " + err.Error()}
 	}
 	m := &Module{name: name, spec: *spec}
-	limits := wasm.Limits{CodeBytes: spec.MaxCodeBytes, Functions: spec.MaxFunctions, MemoryBytes: spec.MaxMemoryBytes}
+	limits := wasm.Limits{CodeBytes: spec.MaxCodeBytes, Functions: spec.MaxFunctions, MemoryBytes: spec.MaxMemoryBytes, Custom: manifest.Section}
 	var err error
 	if m.wasm, err = wasm.Decode(append([]byte(nil), binary...), limits); err != nil {
 		return nil, m.loadError(err)
@@ -117,6 +119,9 @@ func load(name string, binary []byte, spec *Spec, unchecked int) (*Module, error
 		return nil, m.loadError(err)
 	}
 	if err := m.findHandlers(); err != nil {
+		return nil, m.loadError(err)
+	}
+	if err := m.readManifest(); err != nil {
 		return nil, m.loadError(err)
 	}
 	m.rewrite(facts, unchecked)
@@ -235,6 +240,42 @@ func (m *Module) findHandlers() error {
 	return nil
 }
 
+// readManifest reads what the module says of itself, if it does. What it says of its handlers must be true.
+func (m *Module) readManifest() error {
+	c := m.wasm.Custom
+	if c == nil {
+		return nil
+	}
+	read, err := manifest.Parse(c.Bytes)
+	var wrong *manifest.Error
+	if errors.As(err, &wrong) {
+		at := c.Offset + wrong.Offset
+		wrong.Offset = -1 // it stands in front of the cause
+		return &wasm.Error{Func: -1, Offset: at, Cause: wrong.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	for i := range read.Handlers {
+		if name := read.Handlers[i].Export; m.byName[name] == nil {
+			return &wasm.Error{Func: -1, Offset: c.Offset, Cause: fmt.Sprintf("manifest: handlers[%d].export: the module%s", i, m.exported(name))}
+		}
+	}
+	m.manifest = read
+	return nil
+}
+
+// Manifest is what the module says of itself, nil if it says nothing.
+func (m *Module) Manifest() *manifest.Manifest { return m.manifest }
+
+// Library is the name of the library that the module is: that of its manifest, else the one given to Load.
+func (m *Module) Library() string {
+	if m.manifest != nil && m.manifest.Name != "" {
+		return m.manifest.Name
+	}
+	return m.name
+}
+
 // findStack returns the global that is the shadow stack pointer (docs/abi.md, Module).
 func (m *Module) findStack() (uint32, bool) {
 	isPointer := func(i int) bool { g := m.wasm.Globals[i]; return g.Mutable && g.Type == wasm.I32 }
@@ -259,14 +300,19 @@ func (m *Module) Export(name string) (Func, error) {
 	if x, ok := m.byName[name]; ok {
 		return Func{x}, nil
 	}
+	return Func{}, fmt.Errorf("module %s%s", m.name, m.exported(name))
+}
+
+// exported says why there is no handler of that name.
+func (m *Module) exported(name string) string {
 	for _, e := range m.wasm.Exports {
 		if e.Name == name && e.Kind == wasm.ExportFunc {
-			return Func{}, fmt.Errorf("module %s: export %s has signature %v, a handler has %v", m.name, name, m.wasm.TypeOf(e.Index), handlerType)
+			return fmt.Sprintf(": export %s has signature %v, a handler has %v", name, m.wasm.TypeOf(e.Index), handlerType)
 		}
 	}
 	names := make([]string, len(m.handlers))
 	for i, x := range m.handlers {
 		names[i] = x.name
 	}
-	return Func{}, fmt.Errorf("module %s exports no handler %s; it exports %s", m.name, name, strings.Join(names, ", "))
+	return fmt.Sprintf(" exports no handler %s; it exports %s", name, strings.Join(names, ", "))
 }

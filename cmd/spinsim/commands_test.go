@@ -113,6 +113,10 @@ func TestDocumentedCommands(t *testing.T) {
 // documentedFiles makes a folder with the files that commands speak of without making them; those of an example are its own.
 func documentedFiles(t *testing.T, of string) string {
 	dir := t.TempDir()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module documented\n\ngo 1.26\n\n"+
+		"require github.com/spinsim/spinsim v0.0.0\n\nreplace github.com/spinsim/spinsim => "+root+"\n"), 0o666))
 	if filepath.Base(filepath.Dir(of)) == "examples" {
 		require.NoError(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Dir(of))))
 		return filepath.Join(dir, "examples", filepath.Base(of))
@@ -133,10 +137,14 @@ func documentedFiles(t *testing.T, of string) string {
 	return dir
 }
 
-// stubCompiler makes a program that is called like TinyGo or clang and makes a given module.
+// stubCompiler makes a program that is called like TinyGo or clang and makes a given module; one that shall have debugging information
+// has that of a library with all that there is.
 func stubCompiler(t *testing.T, module string) string {
 	name := filepath.Join(t.TempDir(), "compiler")
-	script := "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\ncp '" + module + "' \"$2\"\n"
+	debug, err := filepath.Abs(filepath.Join("..", "..", "spin", "build", "testdata", "layout", "debug.wasm"))
+	require.NoError(t, err)
+	script := "#!/bin/sh\nm='" + module + "'\ncase \"$*\" in *-gdwarf*) m='" + debug + "';; esac\n" +
+		"while [ \"$1\" != -o ]; do shift; done\ncp \"$m\" \"$2\"\n"
 	require.NoError(t, os.WriteFile(name, []byte(script), 0o777))
 	return name
 }

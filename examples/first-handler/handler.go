@@ -1,5 +1,8 @@
-// The handlers of the first example: a filter. Packets whose first four bytes are the wanted number are deposited in host
-// memory and counted; all others are counted and dropped.
+// A filter: packets whose first four bytes are the wanted number are deposited in host memory and counted; all others are
+// counted and dropped.
+//
+//spin:library filter 1.0
+//spin:needs spaces=entry
 package main
 
 import (
@@ -14,12 +17,14 @@ import (
 // State lies in HPU memory. The host sets Wanted, the handlers count.
 type State struct {
 	_       structs.HostLayout
-	Passed  uint64 // packets
-	Dropped uint64 // packets
-	Wanted  uint32
+	Passed  uint64 `spin:"unit=packets"` // deposited
+	Dropped uint64 `spin:"unit=packets"`
+	Wanted  uint32 // first four bytes of packets that pass
 	_       uint32
 }
 
+// payload looks at the first four bytes of a packet.
+//
 //go:wasmexport payload
 func payload(p *spin.Payload, s *State) spin.Code {
 	b := p.Bytes()

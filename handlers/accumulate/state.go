@@ -18,7 +18,7 @@ const ElementSize = 16
 // State heads the HPU memory of an entry that multiplies. The buffers lie behind it.
 type State struct {
 	_          structs.HostLayout
-	Free       uint64 // bit i: buffer i is free
-	BufferSize uint32 // bytes: the largest payload of a packet
-	Reserved   uint32 // 0
+	Free       uint64 `spin:"default=(1<<min(hpus*contexts,64))-1"` // bit i: buffer i is free
+	BufferSize uint32 `spin:"unit=bytes default=mtu"`               // the largest payload of a packet
+	Reserved   uint32 `spin:"max=0"`                                // 0
 }

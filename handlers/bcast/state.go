@@ -24,12 +24,12 @@ type State struct {
 	_         structs.HostLayout
 	MatchBits uint64 // of the forwarded messages
 	PT        uint32 // portal table index of the forwarded messages
-	Rank      uint32 // of this node, below Ranks
-	Ranks     uint32 // in the broadcast, 1 to 2^31
+	Rank      uint32 `spin:"default=rank"`                  // of this node, below Ranks
+	Ranks     uint32 `spin:"default=ranks min=1 max=1<<31"` // in the broadcast
 	Root      uint32 // rank where the broadcast starts, below Ranks
 	MD        uint32 // memory descriptor for the events of forwarded messages; 0: none
 	// MaxPayload is the most bytes of a message that store puts from the device: those of one packet.
-	MaxPayload uint32
+	MaxPayload uint32 `spin:"unit=bytes default=mtu"`
 }
 
 // FirstDistance returns how far this rank's first child is; the others follow at half the distance

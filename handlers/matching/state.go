@@ -17,7 +17,7 @@ import "structs"
 type State struct {
 	_        structs.HostLayout
 	PT       uint32 // portal table index at which senders expose the data of large messages
-	Reserved uint32 // 0
+	Reserved uint32 `spin:"max=0"` // 0
 }
 
 // Large is the bit of the header data that tells an announcement from a small message.

@@ -18,5 +18,5 @@ type State struct {
 	_          structs.HostLayout
 	MatchBits  uint64 // of the pong
 	PT         uint32 // portal table index of the pong
-	MaxPayload uint32 // largest payload of a packet of the device, bytes
+	MaxPayload uint32 `spin:"unit=bytes default=mtu"` // largest payload of a packet of the device
 }

@@ -11,7 +11,7 @@ const MaxHPUs = 64
 // own, so that no two of them write the same word and no atomic operation is needed.
 type State struct {
 	_    structs.HostLayout
-	Sums [MaxHPUs]uint64
+	Sums [MaxHPUs]uint64 // of the HPU whose number it is, modulo their number
 }
 
 // Total returns the sum over all HPUs.

@@ -10,7 +10,7 @@ const MaxHPUs = 64
 // State is the HPU memory of an entry that works.
 type State struct {
 	_          structs.HostLayout
-	Iterations uint64          // of the loop, per packet; the host sets it
+	Iterations uint64          `spin:"unit=rounds"` // of the loop, per packet; the host sets it
 	Results    [MaxHPUs]uint64 // one per HPU, so that the work cannot be optimised away
 }
 

@@ -1,4 +1,5 @@
-// Package build compiles handlers to wasm modules, with TinyGo or with clang.
+// Package build compiles handlers to wasm modules, with TinyGo or with clang, and writes into them what their source says of them
+// (package spin/manifest): the handlers with their kinds, the layout of their state, what they need of a device.
 //
 // Equal sources give equal bytes in any folder on any machine with the same compilers;
 // scripts/install-tinygo.sh installs those that the committed modules were built with.
@@ -66,7 +67,10 @@ func Build(dir string, lang Lang, out string) error {
 	if err != nil {
 		return err
 	}
-	if b, err = keepNames(b); err != nil {
+	if b, err = keepNames(b); err == nil {
+		b, err = withManifest(b, dir, lang, tmp)
+	}
+	if err != nil {
 		return fmt.Errorf("build %s: %w", dir, err)
 	}
 	return file.Write(out, b)
@@ -150,7 +154,7 @@ func allocations(dir, messages string) string {
 	return b.String()
 }
 
-func buildC(dir, tmp, out string) error {
+func buildC(dir, tmp, out string, more ...string) error {
 	compiler, err := findClang()
 	if err != nil {
 		return err
@@ -174,6 +178,7 @@ func buildC(dir, tmp, out string) error {
 		"-ffreestanding", "-nostdlib", "-isystem", tmp, "-o", out,
 		"-Wl,--no-entry", "-Wl,--stack-first", "-Wl,-z,stack-size=4096", "-Wl,--export=__stack_pointer",
 	}
+	args = append(args, more...)
 	if messages, err := run(dir, compiler, append(args, sources...)...); err != nil {
 		return fmt.Errorf("%s: %w\n%s", compiler, err, messages)
 	}

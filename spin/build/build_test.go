@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,9 @@ import (
 
 // The test binary plays the compiler when this variable says how.
 const play = "SPINSIM_TEST_COMPILER"
+
+// copied begins how a compiler is played that writes the module of that name.
+const copied = "copies "
 
 // played is what the compiler writes: a custom section of the names, one of the producers.
 var played = []byte("\x00asm\x01\x00\x00\x00" + "\x00\x06\x04nameX" + "\x00\x0a\x09producers" + "\x06\x01\x00")
@@ -25,6 +29,10 @@ func TestMain(m *testing.M) {
 	switch {
 	case how == "builds":
 		check(os.WriteFile(out, played, 0o644))
+	case strings.HasPrefix(how, copied):
+		b, err := os.ReadFile(strings.TrimPrefix(how, copied))
+		check(err)
+		check(os.WriteFile(out, b, 0o644))
 	case how == "writes nothing":
 	case slices.Contains(os.Args, `-print-allocs=^main\.`):
 		wd, err := os.Getwd()

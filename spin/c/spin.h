@@ -14,9 +14,13 @@
 #define SPIN_IMPORT(name) __attribute__((import_module("spin"), import_name(#name)))
 /* SPIN_HANDLER(name) defines the handler `int name(args, state)` and exports it. */
 #define SPIN_HANDLER(name) __attribute__((export_name(#name))) int32_t name
+/* SPIN_FIELD("unit=bytes default=mtu min=1 max=65536 name=other") behind the name of a field of the state: what the manifest
+ * says of it (docs/handlers.md, The manifest). Each of the words may be left out. */
+#define SPIN_FIELD(words) __attribute__((btf_decl_tag("spin:" words)))
 #else
 #define SPIN_IMPORT(name)
 #define SPIN_HANDLER(name) int32_t name
+#define SPIN_FIELD(words)
 #endif
 
 /* Return codes of handlers. */

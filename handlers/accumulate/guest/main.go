@@ -1,4 +1,7 @@
-// The handler of package accumulate.
+// Multiplies an array of double-precision complex numbers into one in the target's memory, element by element (sPIN'17 §4.2).
+//
+//spin:library accumulate 1.0
+//spin:needs memory=min(hpus*contexts,64)*mtu spaces=entry entry_options=op_put
 package main
 
 import (
@@ -8,6 +11,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
+// payload reads the packet's part of the target array into a buffer, multiplies and writes it back.
+//
 //go:wasmexport payload
 func payload(p *spin.Payload, s *accumulate.State) spin.Code {
 	if p.Length%accumulate.ElementSize != 0 || p.Length > s.BufferSize {

@@ -1,4 +1,7 @@
-// The handlers of package bcast.
+// Forwards a broadcast down a binomial tree of ranks from the network interface (sPIN'17 §4.4).
+//
+//spin:library bcast 1.0
+//spin:needs spaces=entry entry_options=op_put
 package main
 
 import (
@@ -6,6 +9,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
+// streamPayload puts a packet to every child from the device and deposits it meanwhile.
+//
 //go:wasmexport stream_payload
 func streamPayload(p *spin.Payload, s *bcast.State) spin.Code {
 	// Nobody waits for the deposit: the record that tells the host of the packet follows the data on the same bus.
@@ -29,6 +34,8 @@ func streamPayload(p *spin.Payload, s *bcast.State) spin.Code {
 	return code
 }
 
+// streamCompletion passes a message without payload on.
+//
 //go:wasmexport stream_completion
 func streamCompletion(c *spin.Completion, s *bcast.State) spin.Code {
 	if c.MLength > 0 {
@@ -37,6 +44,8 @@ func streamCompletion(c *spin.Completion, s *bcast.State) spin.Code {
 	return forward(c, s)
 }
 
+// storePayload passes the packet of a message that has only one on, and deposits those of longer ones.
+//
 //go:wasmexport store_payload
 func storePayload(p *spin.Payload, s *bcast.State) spin.Code {
 	if p.MLength <= uint64(s.MaxPayload) {
@@ -48,6 +57,8 @@ func storePayload(p *spin.Payload, s *bcast.State) spin.Code {
 	return spin.Success
 }
 
+// storeCompletion puts the deposited message to every child, or one without payload.
+//
 //go:wasmexport store_completion
 func storeCompletion(c *spin.Completion, s *bcast.State) spin.Code {
 	if 0 < c.MLength && c.MLength <= uint64(s.MaxPayload) {

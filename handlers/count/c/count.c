@@ -1,11 +1,16 @@
-/* The handlers of package count, in C. */
+/* Counts messages, packets and bytes in HPU memory; nothing is deposited. The same as package count, in C. */
+//spin:library count_c 1.0
 #include <spin.h>
 
-/* As count.State. */
+/* The HPU memory of an entry that counts. It starts as zero. */
 typedef struct {
-	uint64_t messages, packets, bytes, dropped;
+	uint64_t messages SPIN_FIELD("unit=messages"); /* ended */
+	uint64_t packets SPIN_FIELD("unit=packets");   /* with payload */
+	uint64_t bytes SPIN_FIELD("unit=bytes");       /* of payload */
+	uint64_t dropped SPIN_FIELD("unit=bytes");     /* that flow control dropped */
 } state_t;
 
+/* payload counts a packet and its bytes. */
 SPIN_HANDLER(payload)(const ptl_payload_t *p, state_t *s)
 {
 	PtlHandlerFAdd(&s->packets, 1);
@@ -13,6 +18,7 @@ SPIN_HANDLER(payload)(const ptl_payload_t *p, state_t *s)
 	return PTL_SUCCESS;
 }
 
+/* completion counts a message, and what flow control has dropped of it. */
 SPIN_HANDLER(completion)(const ptl_completion_t *c, state_t *s)
 {
 	PtlHandlerFAdd(&s->messages, 1);

@@ -1,4 +1,6 @@
-// The handlers of package count.
+// Counts messages, packets and bytes in HPU memory; nothing is deposited.
+//
+//spin:library count 1.0
 package main
 
 import (
@@ -6,6 +8,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
+// payload counts a packet and its bytes.
+//
 //go:wasmexport payload
 func payload(p *spin.Payload, s *count.State) spin.Code {
 	spin.FAdd(&s.Packets, 1)
@@ -13,6 +17,8 @@ func payload(p *spin.Payload, s *count.State) spin.Code {
 	return spin.Success
 }
 
+// completion counts a message, and what flow control has dropped of it.
+//
 //go:wasmexport completion
 func completion(c *spin.Completion, s *count.State) spin.Code {
 	spin.FAdd(&s.Messages, 1)

@@ -1,4 +1,7 @@
-// The handlers of package matching.
+// Completes large messages from the network interface: asynchronous matching (sPIN'17 §5.1).
+//
+//spin:library matching 1.0
+//spin:needs user_header=16 spaces=entry entry_options=op_put
 package main
 
 import (
@@ -8,6 +11,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
+// header gets the rest of an announced message from its sender; a small message takes the default action.
+//
 //go:wasmexport header
 func header(h *spin.Header, s *matching.State) spin.Code {
 	if h.HdrData&matching.Large == 0 {
@@ -31,6 +36,8 @@ func header(h *spin.Header, s *matching.State) spin.Code {
 	return spin.ProcessDataPending
 }
 
+// payload deposits the first part of an announced message.
+//
 //go:wasmexport payload
 func payload(p *spin.Payload, _ *matching.State) spin.Code {
 	// Nobody waits for the deposit: the record that tells the host of the message follows the data on the same bus.

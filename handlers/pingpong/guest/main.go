@@ -1,4 +1,7 @@
-// The handlers of package pingpong.
+// Answers messages from the network interface (sPIN'17 §4.1): the whole when it has been deposited, or packet by packet.
+//
+//spin:library pingpong 1.0
+//spin:needs spaces=entry entry_options=op_put
 package main
 
 import (
@@ -23,11 +26,15 @@ func answer(p *spin.Payload, s *pingpong.State, offset uint64) spin.Code {
 	}))
 }
 
+// streamPayload answers a packet as it arrives, by a put of its own to the packet's place in the message.
+//
 //go:wasmexport stream_payload
 func streamPayload(p *spin.Payload, s *pingpong.State) spin.Code {
 	return answer(p, s, p.Offset)
 }
 
+// streamCompletion answers a message without payload.
+//
 //go:wasmexport stream_completion
 func streamCompletion(c *spin.Completion, s *pingpong.State) spin.Code {
 	if c.MLength > 0 {
@@ -36,6 +43,8 @@ func streamCompletion(c *spin.Completion, s *pingpong.State) spin.Code {
 	return answerWhole(c, s)
 }
 
+// storePayload answers the packet of a message that has only one, and deposits those of longer ones.
+//
 //go:wasmexport store_payload
 func storePayload(p *spin.Payload, s *pingpong.State) spin.Code {
 	if p.MLength <= uint64(s.MaxPayload) {
@@ -44,6 +53,8 @@ func storePayload(p *spin.Payload, s *pingpong.State) spin.Code {
 	return code(spin.DMAToHost(spin.MEHostMem, p.HostOffset, p.Bytes()))
 }
 
+// storeCompletion sends the deposited message back, or one without payload.
+//
 //go:wasmexport store_completion
 func storeCompletion(c *spin.Completion, s *pingpong.State) spin.Code {
 	if 0 < c.MLength && c.MLength <= uint64(s.MaxPayload) {

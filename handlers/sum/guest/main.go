@@ -1,4 +1,6 @@
-// The handler of package sum.
+// Adds up the payload bytes of messages in HPU memory; never suspends.
+//
+//spin:library sum 1.0
 package main
 
 import (
@@ -6,6 +8,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
+// payload adds the bytes of a packet to the sum of its HPU.
+//
 //go:wasmexport payload
 func payload(p *spin.Payload, s *sum.State) spin.Code {
 	var total uint64

@@ -1,4 +1,6 @@
-// The handler of package work.
+// Spends a chosen time per packet (sPIN'17 §4.3); nothing is deposited.
+//
+//spin:library work 1.0
 package main
 
 import (
@@ -6,6 +8,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
+// payload runs its loop as often as the state says and leaves the result in the slot of its HPU.
+//
 //go:wasmexport payload
 func payload(p *spin.Payload, s *work.State) spin.Code {
 	x := work.Seed(p.Offset)

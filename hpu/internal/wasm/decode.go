@@ -8,6 +8,8 @@ type Limits struct {
 	Functions   int   // defined functions
 	MemoryBytes int64 // declared memory, and all passive data segments together
 	Rewritten   bool  // the module was written by package hpu, to which structural limits do not apply
+
+	Custom string // name of the custom section to keep; "": none
 }
 
 // Structural limits: far beyond what compilers produce, so that no module makes an engine slow.
@@ -74,8 +76,13 @@ func Decode(b []byte, lim Limits) (*Module, error) {
 		}
 		d.end = next
 		if id == secCustom {
-			if d.name() == "name" {
+			switch name := d.name(); {
+			case name == "name":
 				names = append(names, [2]int{d.pos, next})
+			case name == lim.Custom && name != "" && d.m.Custom != nil:
+				d.fail(at, "a second custom section %s", name)
+			case name == lim.Custom && name != "" && d.err == nil:
+				d.m.Custom = &Custom{d.pos, b[d.pos:next]}
 			}
 			d.pos = next
 		} else {

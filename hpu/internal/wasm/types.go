@@ -144,6 +144,13 @@ type Module struct {
 	HasCount  bool              // a data count section is present
 	Names     map[uint32]string // of functions, from the name section
 	GlobalSP  int               // global named __stack_pointer in the name section, -1 if none
+	Custom    *Custom           // the custom section that Limits asks for, nil if there is none
+}
+
+// Custom is a custom section.
+type Custom struct {
+	Offset int // of the contents in the module
+	Bytes  []byte
 }
 
 // PageSize is the unit of a memory's size, bytes.

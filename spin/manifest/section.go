@@ -1,0 +1,131 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Section is the name of the custom section.
+const Section = "spinsim.manifest"
+
+const (
+	preamble  = 8 // magic and version of a module, bytes
+	customID  = 0
+	moduleTag = "\x00asm"
+)
+
+// errNoModule is said of bytes that are no WebAssembly module.
+var errNoModule = errors.New("not a WebAssembly module: it does not begin with \\0asm")
+
+// Piece is a section of a module.
+type Piece struct {
+	ID       byte
+	Offset   int    // of the section in the module
+	Name     string // of a custom section
+	Start    int    // of the contents in the module
+	Contents []byte // behind the length and the name
+}
+
+// Sections splits a module. The contents are not copied.
+func Sections(module []byte) ([]Piece, error) {
+	if len(module) < preamble || !bytes.HasPrefix(module, []byte(moduleTag)) {
+		return nil, errNoModule
+	}
+	var list []Piece
+	for at := preamble; at < len(module); {
+		s := Piece{ID: module[at], Offset: at}
+		body, next, ok := sized(module, at+1)
+		if !ok {
+			return nil, fmt.Errorf("section at offset %d is cut off", at)
+		}
+		if s.ID == customID {
+			name, rest, ok := sized(module[:next], body)
+			if !ok {
+				return nil, fmt.Errorf("section at offset %d: its name is cut off", at)
+			}
+			s.Name, body = string(module[name:rest]), rest
+		}
+		s.Start, s.Contents = body, module[body:next]
+		list = append(list, s)
+		at = next
+	}
+	return list, nil
+}
+
+// sized reads a length and returns where what it is the length of begins and ends.
+func sized(b []byte, at int) (from, to int, ok bool) {
+	n, width := binary.Uvarint(b[at:])
+	from = at + width
+	if width <= 0 || n > uint64(len(b)-from) {
+		return 0, 0, false
+	}
+	return from, from + int(n), true
+}
+
+// Read returns the manifest of a module, nil if it has none. The offset of an *Error is in the
+// module.
+func Read(module []byte) (*Manifest, error) {
+	list, err := Sections(module)
+	if err != nil {
+		return nil, err
+	}
+	var found *Piece
+	for i := range list {
+		s := &list[i]
+		if s.Name != Section {
+			continue
+		}
+		if found != nil {
+			return nil, &Error{Offset: s.Offset, Cause: fmt.Sprintf("a second section %s, the first is at offset %d", Section, found.Offset)}
+		}
+		found = s
+	}
+	if found == nil {
+		return nil, nil
+	}
+	m, err := Parse(found.Contents)
+	var e *Error
+	if errors.As(err, &e) {
+		e.Offset += found.Start
+	}
+	return m, err
+}
+
+// Write returns the module with the manifest in place of any that it had, behind all other
+// sections, so that nothing else moves.
+func Write(module []byte, m *Manifest) ([]byte, error) {
+	text, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	out, err := Keep(module, func(s *Piece) bool { return s.Name != Section })
+	if err != nil {
+		return nil, err
+	}
+	body := append(binary.AppendUvarint(nil, uint64(len(Section))), Section...)
+	body = append(body, text...)
+	out = append(out, customID)
+	out = binary.AppendUvarint(out, uint64(len(body)))
+	return append(out, body...), nil
+}
+
+// Keep returns the module with those of its sections that keep chooses.
+func Keep(module []byte, keep func(*Piece) bool) ([]byte, error) {
+	list, err := Sections(module)
+	if err != nil {
+		return nil, err
+	}
+	out := append([]byte(nil), module[:preamble]...)
+	for i := range list {
+		end := len(module)
+		if i+1 < len(list) {
+			end = list[i+1].Offset
+		}
+		if keep(&list[i]) {
+			out = append(out, module[list[i].Offset:end]...)
+		}
+	}
+	return out, nil
+}
