@@ -52,6 +52,7 @@ type queue struct {
 	used    [slotCount / 64]uint64
 	slots   [slotCount]slot
 	free    *chunk
+	mask    uint64 // see Engine.Interleave
 
 	// The events of time last while there are several: batch is sorted and read
 	// from head; what is posted for that time meanwhile is in late, a heap.
@@ -205,7 +206,7 @@ func (q *queue) deal(s *slot) {
 func (q *queue) load(s *slot) {
 	q.spent = s.head
 	q.one, s.one.P = s.one, nil
-	q.batch, q.head = append(q.batch[:0], rankOf(&q.one)), 0
+	q.batch, q.head = append(q.batch[:0], q.rankOf(&q.one)), 0
 	sorted := true
 	for c := s.head; c != nil; c = c.next {
 		n := chunkEvents
@@ -213,7 +214,7 @@ func (q *queue) load(s *slot) {
 			n = s.fill
 		}
 		for j := range c.ev[:n] {
-			r := rankOf(&c.ev[j])
+			r := q.rankOf(&c.ev[j])
 			if compareRanks(r, q.batch[len(q.batch)-1]) < 0 {
 				sorted = false
 			}
@@ -229,7 +230,7 @@ func (q *queue) load(s *slot) {
 // popPresent moves the first event of time last into out; there must be one.
 func (q *queue) popPresent(out *Event) {
 	if len(q.late) > 0 {
-		if q.head == len(q.batch) || compareRanks(rankOf(&q.late[0]), q.batch[q.head]) < 0 {
+		if q.head == len(q.batch) || compareRanks(q.rankOf(&q.late[0]), q.batch[q.head]) < 0 {
 			q.popLate(out)
 			return
 		}
@@ -256,7 +257,7 @@ func (q *queue) pushLate(e Event) {
 	i := len(q.late) - 1
 	for i > 0 {
 		parent := (i - 1) / 2
-		if compareRanks(rankOf(&q.late[parent]), rankOf(&q.late[i])) <= 0 {
+		if compareRanks(q.rankOf(&q.late[parent]), q.rankOf(&q.late[i])) <= 0 {
 			return
 		}
 		q.late[parent], q.late[i] = q.late[i], q.late[parent]
@@ -275,10 +276,10 @@ func (q *queue) popLate(out *Event) {
 		if child >= n {
 			return
 		}
-		if child+1 < n && compareRanks(rankOf(&q.late[child+1]), rankOf(&q.late[child])) < 0 {
+		if child+1 < n && compareRanks(q.rankOf(&q.late[child+1]), q.rankOf(&q.late[child])) < 0 {
 			child++
 		}
-		if compareRanks(rankOf(&q.late[i]), rankOf(&q.late[child])) <= 0 {
+		if compareRanks(q.rankOf(&q.late[i]), q.rankOf(&q.late[child])) <= 0 {
 			return
 		}
 		q.late[i], q.late[child] = q.late[child], q.late[i]

@@ -44,8 +44,8 @@ func sortRanks(ranks, spare []rank) (sorted, other []rank) {
 	return ranks, spare
 }
 
-func rankOf(e *Event) rank {
-	return rank{uint64(uint32(e.Dst))<<32 | uint64(uint32(e.Src)), e.Seq, e}
+func (q *queue) rankOf(e *Event) rank {
+	return rank{(uint64(uint32(e.Dst))<<32 | uint64(uint32(e.Src))) ^ q.mask, e.Seq, e}
 }
 
 func compareRanks(a, b rank) int {
