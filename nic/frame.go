@@ -157,8 +157,9 @@ func (c *Core) inbound(f *Frame) *inbound {
 }
 
 func (c *Core) releaseInbound(in *inbound) {
+	in.mark.Release("a message at its target")
 	c.releaseFrame(in.frame)
-	if in.mark.Release("a message at its target"); poison.On {
+	if poison.On {
 		*in = inbound{mark: in.mark, left: -1}
 		return
 	}

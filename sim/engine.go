@@ -24,7 +24,8 @@ const (
 	// never reach an actor.
 	KindReserved Kind = 0xFFFF_0000
 
-	kindResume = KindReserved // P: the process, A: its generation
+	kindResume = KindReserved     // P: the process, A: its generation
+	kindTimer  = KindReserved + 1 // P: the timer, A: its generation
 )
 
 // Event is what an actor handles. A, B and P mean what Kind and the destination
@@ -241,7 +242,11 @@ func (e *Engine) run(limit Time) error {
 			break
 		}
 		if ev.Kind >= KindReserved {
-			e.resume(ev)
+			if ev.Kind == kindResume {
+				e.resume(ev)
+			} else {
+				e.expire(ev)
+			}
 			continue
 		}
 		e.now = ev.Time

@@ -55,9 +55,14 @@ func (e *Engine) SetLimits(l Limits) {
 
 // exceeds reports whether ev, which is the next, lies beyond a limit, and if so ends the run.
 func (e *Engine) exceeds(ev *Event) bool {
-	if ev.Kind >= KindReserved {
-		if p := ev.P.(*Process); p.state == processDone || ev.A != p.generation {
+	switch x := ev.P.(type) {
+	case *Process:
+		if ev.Kind == kindResume && (x.state == processDone || ev.A != x.generation) {
 			return false // void: nothing will happen
+		}
+	case *Timer:
+		if ev.Kind == kindTimer && x.void(ev) {
+			return false
 		}
 	}
 	limit := fmt.Sprintf("%d events", e.most)

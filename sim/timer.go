@@ -1,0 +1,64 @@
+package sim
+
+// Timer is an event to come that can be put off, taken back and set again, as often as one likes: at most one event of it that counts is in the
+// queue. One that was taken back passes without a trace: not even the present time moves. The zero value needs Init.
+type Timer struct {
+	eng        *Engine
+	owner      ID
+	kind       Kind
+	p          any
+	due        Time
+	set        bool
+	queued     bool   // an event of the present generation is in the queue
+	posted     Time   // when that comes
+	generation uint64 // of that event; older ones are void
+}
+
+// Init says which event the timer is: one that owner posts to itself.
+func (t *Timer) Init(e *Engine, owner ID, k Kind, p any) {
+	*t = Timer{eng: e, owner: owner, kind: k, p: p, generation: t.generation + 1}
+}
+
+// Set makes the event come at time at, which is not in the past, and at no other time. Among the events of one time it has the place of one
+// that was posted when the timer was last set to an earlier time than before, or when its former time came.
+func (t *Timer) Set(at Time) {
+	t.due, t.set = at, true
+	if !t.queued || at < t.posted {
+		t.post()
+	}
+}
+
+// Stop takes the event back.
+func (t *Timer) Stop() { t.set = false }
+
+// Due returns when the event comes; false: it does not.
+func (t *Timer) Due() (Time, bool) { return t.due, t.set }
+
+func (t *Timer) post() {
+	t.generation++
+	t.queued, t.posted = true, t.due
+	t.eng.Post(t.due, t.owner, t.owner, kindTimer, t.generation, 0, t)
+}
+
+// void reports whether nothing happens at ev, an event of the timer.
+func (t *Timer) void(ev *Event) bool { return ev.A != t.generation || !t.set || t.due > ev.Time }
+
+// expire is the time of an event of a timer.
+func (e *Engine) expire(ev *Event) {
+	t := ev.P.(*Timer)
+	if ev.A != t.generation {
+		return
+	}
+	t.queued = false
+	if t.void(ev) {
+		if t.set {
+			t.post()
+		}
+		return
+	}
+	t.set = false
+	e.now = ev.Time
+	e.handled++
+	ev.Kind, ev.A, ev.P = t.kind, 0, t.p
+	e.actors[t.owner].Handle(ev)
+}
