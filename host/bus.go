@@ -104,6 +104,7 @@ type Bus struct {
 	bytes   int64    // moved so far, both directions
 
 	first, last *Access // streams, one after the other (LogGP: a NIC sends one message at a time)
+	passing     bool    // the last piece of the stream before the first is passing the bus
 	translator  Translator
 	watch       func(a *Access, toMemory bool, from, to sim.Time, bytes int)
 }
@@ -251,7 +252,7 @@ func (b *Bus) Stream(a *Access) {
 // streamRequested is the request for a stream at memory; the data follows when that of earlier ones has.
 func (b *Bus) streamRequested(a *Access) {
 	a.requested = true
-	if b.first == a {
+	if b.first == a && !b.passing {
 		b.slot(a, 0)
 	}
 }
@@ -284,6 +285,7 @@ func (b *Bus) fetch(a *Access, i int) {
 	case to < a.Length:
 		b.post(sent, kindSlot, uint64(i+1), 0, a)
 	case a.next != nil:
+		b.first, b.passing = a.next, true // a may be its client's again before the next one begins
 		b.post(sent, kindNext, 0, 0, nil)
 	default:
 		b.pop()
@@ -303,9 +305,8 @@ func (b *Bus) pop() {
 	}
 }
 
-// nextStream goes on to the next stream, if its request has reached memory.
+// nextStream goes on to the first stream, if its request has reached memory.
 func (b *Bus) nextStream() {
-	b.pop()
 	if b.first != nil && b.first.requested {
 		b.slot(b.first, 0)
 	}
@@ -315,7 +316,10 @@ func (b *Bus) nextStream() {
 func (b *Bus) Again(a *Access, i int) { b.slot(a, i) }
 
 // Drop ends a stream of which a piece has failed: no more of it comes.
-func (b *Bus) Drop(_ *Access) { b.nextStream() }
+func (b *Bus) Drop(_ *Access) {
+	b.pop()
+	b.nextStream()
+}
 
 // whole is the piece of an access that is no stream.
 const whole = -1
@@ -371,6 +375,7 @@ func (b *Bus) Handle(e *sim.Event) {
 	case kindSlot:
 		b.slot(a, int(e.A))
 	case kindNext:
+		b.passing = false
 		b.nextStream()
 	case kindFailed:
 		a.Client.Ended(a, int(e.B), Status(e.A))
