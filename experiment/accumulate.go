@@ -2,30 +2,51 @@ package experiment
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	handler "github.com/spinsim/spinsim/handlers/accumulate"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/spin"
 )
 
-var accumulate = &Benchmark{
+var accumulate = &Experiment{
 	Name:  "accumulate",
-	Short: "element-wise product into an array of the target (sPIN'17 §4.2)",
+	Short: "element-wise product into an array of the target",
 	Long: `Rank 0 puts an array of double-precision complex numbers to rank 1, where it is multiplied into the target array
 element by element. The latency is the time from posting the put to the moment at which rank 1's host knows that the
 target array is complete.
   rdma         deposited into a temporary array; the host reads two arrays and writes one
   spin-stream  each packet's handler reads its part of the array by DMA, multiplies, and writes it back`,
-	Modes:      []string{ModeRDMA, ModeSpinStream},
-	Profiles:   bothProfiles,
-	Sizes:      sizes(handler.ElementSize, 256<<10),
-	Ranks:      []int{2},
-	FixedRanks: true,
-	unit:       handler.ElementSize,
-	run:        runAccumulate,
-	module:     builtin{"accumulate", handler.Module},
+	Source: "sPIN'17 §4.2",
+	Axes: []Axis{
+		modeAxis(ModeRDMA, ModeSpinStream),
+		twoRanks(),
+		{
+			Name: "size", Column: "bytes", Kind: report.Size, Least: elementSize, Most: maxBytes, Multiple: elementSize,
+			Default: "16,..,256KiB", Help: "size of the message",
+		},
+	},
+	Points:      wholeElements,
+	Run:         benchmark(runAccumulate),
+	Columns:     benchColumns(),
+	Relative:    againstModes(ModeRDMA),
+	Modules:     inSpinModes(Module{Name: "accumulate", Wasm: handler.Module}),
+	Replaceable: true,
+	View:        modeView,
+	Notes:       []string{compared},
+}
+
+const elementSize = "16B" // handler.ElementSize
+
+// wholeElements refuses devices whose packets would cut an element.
+func wholeElements(p *Point) (bool, error) {
+	if mtu := int(p.Profile.Fabric.MTU); mtu%handler.ElementSize != 0 {
+		return false, fmt.Errorf("profile %s: fabric.mtu: %d, accumulate needs a multiple of %d bytes", p.Profile.Origin.Name, mtu, handler.ElementSize)
+	}
+	return true, nil
 }
 
 func runAccumulate(w *bench) error {
@@ -82,7 +103,7 @@ func (w *bench) accumulateTarget(p *runtime.Proc) error {
 			return err
 		}
 	}
-	w.result.Latency = p.Now() - start
+	w.latency = p.Now() - start
 	return same("product", array, want)
 }
 

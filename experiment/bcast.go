@@ -10,23 +10,29 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-var bcastBenchmark = &Benchmark{
+var bcast = &Experiment{
 	Name:  "bcast",
-	Short: "broadcast down a binomial tree (sPIN'17 §4.4)",
+	Short: "broadcast down a binomial tree",
 	Long: `Rank 0 broadcasts a message to all ranks down a binomial tree. The latency is the time from the call at rank 0 to the moment
 at which the last rank's host has seen the whole message in its memory.
   rdma         the host of every rank polls, matches and posts the puts to its children
   p4           the puts to the children are triggered operations; their data is fetched from host memory
   spin-store   a single packet is put to the children from the device; a larger message by the completion handler from host memory
   spin-stream  the payload handler puts each packet to the children from the device and deposits it meanwhile`,
-	Modes:    []string{ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream},
-	Profiles: bothProfiles,
-	Sizes:    []int{8, 64 << 10},
-	Ranks:    sizes(2, 1024),
-	run:      runBcast,
-	module:   builtin{"bcast", handler.Module},
-
-	Published: publishedBcast(),
+	Source: "sPIN'17 §4.4",
+	Axes: []Axis{
+		modeAxis(ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream),
+		ranksAxis("2", maxRanks, "4,16,..,1024"),
+		sizeAxis("8,64KiB"),
+	},
+	Run:         benchmark(runBcast),
+	Columns:     benchColumns(),
+	Relative:    againstModes(ModeRDMA, ModeP4),
+	Published:   publishedBcast(),
+	Modules:     inSpinModes(Module{Name: "bcast", Wasm: handler.Module}),
+	Replaceable: true,
+	View:        modeView,
+	Notes:       []string{compared},
 }
 
 func runBcast(w *bench) error {
@@ -64,7 +70,7 @@ func (w *bench) bcastRank(p *runtime.Proc, message []byte) error {
 	if w.Mode == ModeRDMA {
 		p.Compute(w.Profile.Host.Match)
 	}
-	w.result.Latency = max(w.result.Latency, p.Now())
+	w.latency = max(w.latency, p.Now())
 	if err := same(fmt.Sprintf("rank %d", p.Rank()), buffer, message); err != nil {
 		return err
 	}
@@ -137,7 +143,7 @@ func publishedBcast() (list []report.Published) {
 					{Column: "ranks", Value: 1024},
 					{Column: "bytes", Value: 64 << 10},
 				},
-				Column: p.column, Value: p.saved, Source: "sPIN'17 §4.4", Note: "names no size",
+				Column: p.column, Value: p.saved, Note: "names no size",
 			})
 		}
 	}

@@ -1,5 +1,18 @@
-// Package experiment reproduces published experiments: each file builds the cluster of one, runs it, checks every byte that
+// Package experiment reproduces published experiments, and runs a user's own in the same way. An Experiment is data: axes, what to run at a
+// point of them, columns, published numbers. Each file builds the cluster of one published experiment, runs it, checks every byte that
 // arrives, and returns what was measured.
 //
 // Numbers are predicted from a profile. Nothing here is fitted to a published result; published values are printed beside.
+//
+//	experiment.go      an Experiment, and the list of all
+//	axis.go, list.go   what varies: kinds, units, ranges, lists of values
+//	check.go           what is wrong with a definition
+//	point.go           one measurement to make
+//	sweep.go           points of many, several at a time
+//	table.go           results for people and programs, published numbers beside them
+//	columns.go         help texts of columns
+//	repeat.go          a result made again from its record
+//	waterfall.go       the way from one profile to another
+//	bench.go, entry.go, packetcheck.go   what benchmarks of the host interface have in common
+//	pingpong.go …      a published experiment each
 package experiment

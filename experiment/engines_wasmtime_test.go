@@ -12,45 +12,45 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Every benchmark gives the same latency, the same cycles and the same counts on both WebAssembly engines.
-func TestEnginesAgreeOnEveryBenchmark(t *testing.T) {
+// Every experiment gives the same values on both WebAssembly engines.
+func TestEnginesAgreeOnEveryExperiment(t *testing.T) {
 	for _, name := range profile.Names() {
-		p, err := profile.Load(name)
+		device, err := profile.Load(name)
 		require.NoError(t, err)
-		for _, b := range Benchmarks() {
-			for _, mode := range b.Modes {
+		for _, e := range []*Experiment{pingpong, accumulate, bcast} {
+			for _, mode := range e.Axis("mode").Of {
 				for _, bytes := range []int{16, 4096, 3 * 4096} {
-					point := Point{Profile: p, Mode: mode, Ranks: b.Ranks[0], Bytes: bytes, Seed: 11}
-					switch b {
-					case bcastBenchmark:
-						point.Ranks = 9
-					case hpus:
-						point.Bytes = min(bytes, 4096)
-						point.Profile, err = (&Sweep{Overrides: []string{"hpu.charge=cycles"}}).withHPUs(name, 4, max(64, point.Bytes))
-						require.NoError(t, err)
-						point.Bytes = max(64, point.Bytes)
-						point.Work = &WorkPoint{HPUs: 4, Handler: 200 * sim.Nanosecond}
+					values := Values{"mode": mode, "size": bytes}
+					if e == bcast {
+						values["ranks"] = 9
 					}
-					requireSameOnBothEngines(t, b, point)
+					requireSameOnBothEngines(t, e, device, values)
 				}
 			}
 		}
+		charged, err := profile.Load(name, "hpu.charge=cycles")
+		require.NoError(t, err)
+		for _, bytes := range []int{64, 4096} {
+			requireSameOnBothEngines(t, hpus, charged, Values{"hpus": 4, "size": bytes, "handler-time": 200 * sim.Nanosecond})
+		}
 	}
+	device, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	requireSameOnBothEngines(t, matching, device, Values{"app": "pop", "ranks": 64, "iterations": 1})
 }
 
-func requireSameOnBothEngines(t *testing.T, b *Benchmark, point Point) {
+func requireSameOnBothEngines(t *testing.T, e *Experiment, device *profile.Profile, values Values) {
 	var first *Result
 	for _, engine := range []string{"wazero", "wasmtime"} {
-		p := point
-		p.Engine = engine
-		r, err := b.Run(context.Background(), &p)
+		p, err := e.At(device, values)
+		require.NoError(t, err)
+		p.Seed, p.Engine = 11, engine
+		r, err := e.Measure(context.Background(), p)
 		require.NoError(t, err)
 		if first == nil {
 			first = r
 			continue
 		}
-		require.Equal(t, first.Latency, r.Latency, "%s %s %d B", b.Name, p.Mode, p.Bytes)
-		require.Equal(t, first.Stats, r.Stats, "%s %s %d B", b.Name, p.Mode, p.Bytes)
-		require.Equal(t, first.Work, r.Work)
+		require.Equal(t, first.Values, r.Values, p)
 	}
 }

@@ -92,11 +92,3 @@ func (w *bench) export(builtin, generic string) string {
 	}
 	return ""
 }
-
-// sizes are the powers of two from least to most.
-func sizes(least, most int) (list []int) {
-	for n := least; n <= most; n *= 2 {
-		list = append(list, n)
-	}
-	return list
-}

@@ -116,25 +116,29 @@ func TestProfilesAtTheirExtremes(t *testing.T) {
 		if p.Validate() != nil || memoryOf(&p) > 1<<26 {
 			return // ends that exclude each other, or more memory than a test should have
 		}
-		b := rapid.SampledFrom([]*Benchmark{pingpong, accumulate, bcastBenchmark}).Draw(t, "benchmark")
-		point := &Point{
-			Profile: &p, Mode: rapid.SampledFrom(b.Modes).Draw(t, "mode"), Ranks: b.Ranks[0], Seed: 1,
-			Bytes: rapid.SampledFrom([]int{16, 4096, 1 << 16}).Draw(t, "bytes"),
+		e := rapid.SampledFrom([]*Experiment{pingpong, accumulate, bcast}).Draw(t, "experiment")
+		values := Values{
+			"mode": rapid.SampledFrom(e.Axis("mode").Of).Draw(t, "mode"), "size": rapid.SampledFrom([]int{16, 4096, 1 << 16}).Draw(t, "bytes"),
 		}
-		if b == bcastBenchmark {
-			point.Ranks = 5
+		if e == bcast {
+			values["ranks"] = 5
 		}
-		r, err := b.Run(context.Background(), point)
+		point, err := e.At(&p, values)
+		if err != nil {
+			require.ErrorContains(t, err, "fabric.mtu") // not a multiple of what accumulate adds
+			return
+		}
+		r, err := e.Measure(context.Background(), point)
 		if err != nil {
 			require.NotContains(t, err.Error(), "panic", changed)
 			return
 		}
-		finished[b.Name]++
-		least := p.Fabric.Wire + p.Fabric.Rate.Time(int64(point.Bytes))/2 // of half a round trip, both ways at once
-		require.GreaterOrEqual(t, r.Latency, least, changed)
-		require.LessOrEqual(t, r.Latency, sim.Horizon, changed)
+		finished[e.Name]++
+		least := p.Fabric.Wire + p.Fabric.Rate.Time(int64(point.Int("size")))/2 // of half a round trip, both ways at once
+		require.GreaterOrEqual(t, r.Time("latency"), least, changed)
+		require.LessOrEqual(t, r.Time("latency"), sim.Horizon, changed)
 	})
-	for _, b := range []*Benchmark{pingpong, accumulate, bcastBenchmark} {
-		require.Positive(t, finished[b.Name], "%s never finished", b.Name)
+	for _, e := range []*Experiment{pingpong, accumulate, bcast} {
+		require.Positive(t, finished[e.Name], "%s never finished", e.Name)
 	}
 }

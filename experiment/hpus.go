@@ -8,56 +8,88 @@ import (
 	"slices"
 
 	handler "github.com/spinsim/spinsim/handlers/work"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin"
 )
 
-var hpus = &Benchmark{
+var hpus = &Experiment{
 	Name:  "hpus",
-	Short: "packets a device can handle, by handler time and packet size (sPIN'17 §4.3)",
+	Short: "packets a device can handle, by handler time and packet size",
 	Long: `Rank 0 streams packets to rank 1, whose payload handler works for a given time. The rate is that of handlers ending, between the
 first and the last; what each handler is given is compared with what was sent. Little's law predicts it: P HPUs handle P packets
 per handler time, and packets arrive at most every max(g, G*s) for packets of s bytes. The latency is the time until the host knows
 that the last packet has been handled.`,
-	Modes:      []string{ModeSpinStream},
-	Profiles:   []string{"spin-int"},
-	Sizes:      []int{64, 512, 4096},
-	Ranks:      []int{2},
-	FixedRanks: true,
-	unit:       1,
-	run:        runHPUs,
-	watched:    true,
-	Published: []report.Published{
-		{At: workPoint(64), Column: handlerLimit, Value: 53, Source: "sPIN'17 §4.3"},
-		{At: workPoint(4096), Column: handlerLimit, Value: 650, Source: "sPIN'17 §4.3", Note: "says about"},
+	Source:   "sPIN'17 §4.3",
+	Profiles: []string{"spin-int"},
+	Axes: []Axis{
+		{Name: "handler-time", Kind: report.Duration, Most: "1s", Default: "50ns,200ns,800ns", Help: "time that a payload handler should take"}, // a thousand times what handlers may take
+		{Name: "hpus", Kind: report.Count, Least: "1", Default: "4,8", Each: "HPUs", Field: "hpu.cores", Help: "handler processing units of the device"},
+		modeAxis(ModeSpinStream),
+		twoRanks(),
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: maxBytes, Default: "64,512,4KiB", Field: "fabric.mtu", Help: "size of a packet"},
 	},
-	module: builtin{"work", handler.Module},
+	Points:  takesTime,
+	Run:     runHPUs,
+	Columns: benchColumns(workColumns()...),
+	Published: []report.Published{
+		{At: workPoint(64), Column: handlerLimit, Value: 53},
+		{At: workPoint(4096), Column: handlerLimit, Value: 650, Note: "says about"},
+	},
+	Modules:     func(*Point) []Module { return []Module{{Name: "work", Wasm: handler.Module}} },
+	Replaceable: true,
+	View: View{
+		Value: "rate", Series: []string{"hpus", "handler-time"}, X: "handler",
+		Summary: []string{profileColumn, "bytes", "hpus", "handler", "rate", "littles_law", "littles_law_deviation", "hpus_needed", handlerLimit},
+		Place: map[string]func(value func(string) float64, published float64) (x, y float64){
+			handlerLimit: func(value func(string) float64, published float64) (x, y float64) {
+				return published, 1e3 * value("hpus") / value(handlerLimit) // packets per ns to Mpps
+			},
+		},
+		Answer: workAnswer,
+	},
+	Notes: []string{compared},
 }
+
+// handlerLimit is the column that the publication gives numbers for.
+const handlerLimit = "handler_limit"
 
 // workPoint is where sPIN'17 §4.3 gives numbers: 8 HPUs, packets of so many bytes.
 func workPoint(bytes int) []report.Is {
-	return []report.Is{{Column: "profile", Value: "spin-int"}, {Column: "hpus", Value: 8}, {Column: "bytes", Value: bytes}}
+	return []report.Is{{Column: profileColumn, Value: "spin-int"}, {Column: "hpus", Value: 8}, {Column: "bytes", Value: bytes}}
 }
 
-// WorkPoint is what benchmark hpus varies besides the packet size.
-type WorkPoint struct {
-	HPUs    int      // of the device
-	Handler sim.Time // that each payload handler should take
+// workColumns are what the experiment measures and predicts besides a latency.
+func workColumns() []report.Column {
+	return []report.Column{
+		{Name: "handler", Unit: "ns", Kind: report.Duration, Help: "time that a payload handler took: whole iterations, nearest to handler_time"},
+		{Name: "rate", Unit: "Mpps", Kind: report.Number, Scale: "rate", Help: "million packets handled per second, measured between the first and the last"},
+		{Name: "littles_law", Unit: "Mpps", Kind: report.Number, Scale: "rate", Help: "million packets per second, the smaller of the arrival rate, 1/max(g, G*bytes), and hpus/handler"},
+		{Name: "littles_law_deviation", Kind: report.Change, Help: "(rate - littles_law) / littles_law"},
+		{Name: "hpus_needed", Kind: report.Number, Help: "HPUs that keep up with the arrival rate, handler time x arrival rate"},
+		{Name: handlerLimit, Unit: "ns", Kind: report.Duration, Help: "longest handler with which the HPUs keep up with the arrival rate, hpus x max(g, G*bytes)"},
+	}
 }
 
-// WorkResult is what benchmark hpus measures.
-type WorkResult struct {
-	HPUs      int
-	Packets   int
-	Handler   sim.Time // that a payload handler took: whole iterations, nearest to what was asked
-	Rate      float64  // packets per second handled
-	Predicted float64  // packets per second by Little's law
-	Needed    float64  // HPUs that the arrival rate needs, by Little's law
-	Limit     sim.Time // longest handler with which these HPUs keep up with the arrival rate, by Little's law
+// takesTime refuses devices on which handlers take none.
+func takesTime(p *Point) (bool, error) {
+	if charge := p.Profile.HPU.Charge; charge == nic.ChargeNothing {
+		return false, fmt.Errorf("profile %s: hpu.charge: %s, hpus measures handlers that take time; --set hpu.charge=%s", p.Profile.Origin.Name, charge, nic.ChargeCycles)
+	}
+	return true, nil
+}
+
+// workAnswer says how far the rates are from the prediction.
+func workAnswer(results []*Result) []string {
+	worst := 0.0
+	for _, r := range results {
+		d := r.Float("littles_law_deviation")
+		worst = max(worst, d, -d)
+	}
+	return []string{fmt.Sprintf("The rates differ from Little's law by %.2f%% at most.", 100*worst)}
 }
 
 // maxWorkPackets is how many packets a measurement has at most, and at least so many as the packet buffer holds.
@@ -66,12 +98,20 @@ const maxWorkPackets = 4096
 // leastRounds is how many packets each HPU handles at least in a measurement: with fewer its beginning and end show.
 const leastRounds = 50
 
-// withHPUs returns the profile with another number of HPUs and packet size.
-func (s *Sweep) withHPUs(name string, cores, packet int) (*profile.Profile, error) {
-	return s.profile(name, fmt.Sprintf("hpu.cores=%d", cores), fmt.Sprintf("fabric.mtu=%d", packet))
+// runHPUs measures a point.
+func runHPUs(ctx context.Context, p *Point) (Values, error) {
+	return newWork(p).run(ctx, work)
 }
 
-func runHPUs(w *bench) error {
+// newWork begins a measurement in which what handlers are given is compared with what was sent.
+func newWork(p *Point) *bench {
+	w := newBench(p)
+	w.watched = true
+	return w
+}
+
+// work spawns the programs of a measurement.
+func work(w *bench) error {
 	if err := w.load(); err != nil {
 		return err
 	}
@@ -99,7 +139,7 @@ func runHPUs(w *bench) error {
 		if err := arrived.wait(total); err != nil {
 			return err
 		}
-		w.result.Latency = p.Now() - start
+		w.latency = p.Now() - start
 		w.finish = func() error {
 			return errors.Join(w.packets.complete(), w.littlesLaw(packets), w.worked(memory.Bytes(), kept, iterations))
 		}
@@ -166,13 +206,12 @@ func (w *bench) littlesLaw(packets int) error {
 	per := sim.Time(math.Round(float64(w.Profile.HPU.Clock.Cycles(s.HandlerCycles)) / float64(packets)))
 	interval := max(w.Profile.Fabric.Gap, w.Profile.Fabric.Rate.Time(int64(w.Bytes)))
 	arrival := 1 / interval.Seconds()
-	w.result.Work = &WorkResult{
-		HPUs: w.Profile.HPU.Cores, Packets: packets, Handler: per,
-		Rate:      float64(packets-1) / (s.LastHandler - s.FirstHandler).Seconds(),
-		Predicted: min(arrival, float64(w.Profile.HPU.Cores)/per.Seconds()),
-		Needed:    arrival * per.Seconds(),
-		Limit:     sim.Time(w.Profile.HPU.Cores) * interval,
-	}
+	rate := float64(packets-1) / (s.LastHandler - s.FirstHandler).Seconds()
+	law := min(arrival, float64(w.Profile.HPU.Cores)/per.Seconds())
+	w.more["handler"] = per
+	w.more["rate"], w.more["littles_law"], w.more["littles_law_deviation"] = rate/1e6, law/1e6, (rate-law)/law
+	w.more["hpus_needed"] = arrival * per.Seconds()
+	w.more[handlerLimit] = sim.Time(w.Profile.HPU.Cores) * interval
 	return nil
 }
 
@@ -191,7 +230,7 @@ func (w *bench) iterations() (uint64, error) {
 	if slope <= 0 {
 		return 0, nil // a user's handler that does not look at the number: its own time counts
 	}
-	want := float64(w.Work.Handler) / float64(w.Profile.HPU.Clock.Cycles(1))
+	want := float64(w.Time("handler-time")) / float64(w.Profile.HPU.Clock.Cycles(1))
 	return uint64(max(0, math.Round(few+(want-float64(cycles[0]))/slope))), nil
 }
 
@@ -202,7 +241,7 @@ func (w *bench) cyclesOf(iterations uint64) (cycles int64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	one := &bench{Point: w.Point, benchmark: w.benchmark, c: c, module: w.module, result: &Result{}}
+	one := &bench{Point: w.Point, c: c, module: w.module}
 	err = c.Spawn(1, "worker", func(p *runtime.Proc) error {
 		addr, _ := p.Alloc(w.Bytes)
 		state := handler.State{Iterations: iterations}

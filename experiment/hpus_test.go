@@ -39,7 +39,7 @@ func TestResultsOfHPUsAreCompared(t *testing.T) {
 	} {
 		state, host := good()
 		tc.change(&state, host)
-		err := (&bench{Point: &Point{Bytes: packet}}).worked(spin.EncodeState(&state), host, iterations)
+		err := (&bench{Point: &Point{}, Bytes: packet}).worked(spin.EncodeState(&state), host, iterations)
 		if tc.want == "" {
 			require.NoError(t, err, tc.what)
 		} else {

@@ -3,16 +3,28 @@ package experiment
 import (
 	"fmt"
 	"strings"
+
+	"github.com/spinsim/spinsim/sim"
 )
 
 // maxList is how many values a list may have: more is taken for a slip.
 const maxList = 10_000
 
+// listed is what lists can go on with.
+type listed interface{ int | sim.Time | float64 }
+
 // ParseList reads values separated by commas. "2,4,..,1024" goes on as it began, doubling here, up to the last value; "8,..,64" doubles;
 // "1,2,3,..,8", with equal steps, goes on with the step. parse reads one value.
-func ParseList(s string, parse func(string) (int64, error)) ([]int64, error) {
-	var list []int64
+func ParseList[T listed](s string, parse func(string) (T, error)) ([]T, error) {
+	var list []T
 	open := false
+	if strings.TrimSpace(s) == "" {
+		return nil, fmt.Errorf("list %q: no value", s)
+	}
+	if !strings.Contains(s, ",") {
+		v, err := parse(s)
+		return []T{v}, err
+	}
 	for part := range strings.SplitSeq(s, ",") {
 		part = strings.TrimSpace(part)
 		if part == ".." || part == "..." {
@@ -41,23 +53,34 @@ func ParseList(s string, parse func(string) (int64, error)) ([]int64, error) {
 	return list, nil
 }
 
+// near is how far apart, as a part of them, numbers with a point are equal: sums and products of decimal fractions are rounded.
+const near = 1e-9
+
+// alike reports whether two values are equal but for rounding.
+func alike[T listed](a, b T) bool {
+	d, size := float64(a-b), float64(max(a, -a, b, -b))
+	if _, fraction := any(a).(float64); !fraction {
+		return a == b
+	}
+	return max(d, -d) <= near*size
+}
+
 // fill continues a list to the value last, which belongs to it whatever the steps.
-func fill(list []int64, last int64) ([]int64, error) {
+func fill[T listed](list []T, last T) ([]T, error) {
 	n := len(list)
-	step := int64(0)
-	if n >= 3 && list[n-1]-list[n-2] == list[n-2]-list[n-3] {
+	step, factor := T(0), T(2)
+	if n >= 3 && alike(list[n-1]-list[n-2], list[n-2]-list[n-3]) {
 		step = list[n-1] - list[n-2]
 	}
-	factor := int64(2)
 	if n >= 2 && step == 0 {
-		if list[n-2] <= 0 || list[n-1]%list[n-2] != 0 {
-			return nil, fmt.Errorf("cannot go on after %d, %d: expected a whole ratio or three values with equal steps", list[n-2], list[n-1])
+		if list[n-2] <= 0 || !wholeRatio(list[n-1], list[n-2]) {
+			return nil, fmt.Errorf("cannot go on after %v, %v: expected a whole ratio or three values with equal steps", list[n-2], list[n-1])
 		}
 		factor = list[n-1] / list[n-2]
 	}
 	v := list[n-1]
-	if v >= last || step < 0 || step == 0 && (factor < 2 || v <= 0) {
-		return nil, fmt.Errorf("cannot go on from %d to %d: expected rising values", v, last)
+	if v >= last || step < 0 || step == 0 && (factor <= 1 || v <= 0) {
+		return nil, fmt.Errorf("cannot go on from %v to %v: expected rising values", v, last)
 	}
 	for {
 		if step > 0 {
@@ -65,11 +88,19 @@ func fill(list []int64, last int64) ([]int64, error) {
 		} else {
 			v *= factor
 		}
-		if v >= last || v <= 0 {
+		if v >= last || v <= 0 || alike(v, last) {
 			return append(list, last), nil
 		}
 		if list = append(list, v); len(list) > maxList {
 			return nil, fmt.Errorf("more than %d values", maxList)
 		}
 	}
+}
+
+// wholeRatio reports whether a is a multiple of b; of numbers with a point, any ratio will do.
+func wholeRatio[T listed](a, b T) bool {
+	if _, fraction := any(a).(float64); fraction {
+		return true
+	}
+	return int64(a)%int64(b) == 0
 }

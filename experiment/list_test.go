@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/sim"
 )
 
 func TestLists(t *testing.T) {
-	parse := func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
-	for text, want := range map[string][]int64{
+	parse := strconv.Atoi
+	for text, want := range map[string][]int{
 		"8":          {8},
 		"8,3, 5":     {8, 3, 5},
 		"2,4,..,16":  {2, 4, 8, 16},
@@ -24,7 +26,7 @@ func TestLists(t *testing.T) {
 		require.Equal(t, want, got, text)
 	}
 	for text, message := range map[string]string{
-		"":                   "invalid syntax",
+		"":                   "no value",
 		"..,4":               "values before and after",
 		"2,..":               `a last value after ".."`,
 		"2,..,..,8":          "values before and after",
@@ -38,4 +40,21 @@ func TestLists(t *testing.T) {
 		_, err := ParseList(text, parse)
 		require.ErrorContains(t, err, message, text)
 	}
+
+	times, err := ParseList("50ns,100ns,..,400ns", sim.ParseTime)
+	require.NoError(t, err)
+	require.Equal(t, []sim.Time{50_000, 100_000, 200_000, 400_000}, times)
+	number := func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+	for text, want := range map[string][]float64{
+		"1e-4,1e-3,..,0.1":  {1e-4, 1e-3, 1e-2, 0.1},
+		"0.1,0.2,0.3,..,1":  {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
+		"0.5,..,3":          {0.5, 1, 2, 3},
+		"0.1,0.15,..,0.225": {0.1, 0.15, 0.225},
+	} {
+		got, err := ParseList(text, number)
+		require.NoError(t, err, text)
+		require.InDeltaSlice(t, want, got, 1e-9, text)
+	}
+	_, err = ParseList("0.5,0.5,..,3", number)
+	require.ErrorContains(t, err, "expected rising values")
 }

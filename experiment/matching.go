@@ -4,15 +4,59 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spinsim/spinsim/goal/nodes"
 	"github.com/spinsim/spinsim/goal/proxy"
+	handler "github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
+
+var matching = &Experiment{
+	Name:  "matching",
+	Short: "applications with matching on the host and on the network interface",
+	Long: `Matching runs the halo exchanges of the applications of sPIN'17 §5.1 at the published numbers of ranks, with matching on the host
+and on the network interface, and sets the gains beside the published ones.
+
+Message sizes and counts come from the applications (spinsim goal proxies --source). The publication gives the share of
+point-to-point communication in the run time but no computation time: the computation of an iteration is chosen so that the
+run with matching on the host has that share. Nothing else is chosen, and the number of iterations is smaller than in the traces.`,
+	Source:   "sPIN'17 §5.1",
+	Profiles: []string{"spin-int"},
+	Axes: []Axis{
+		{Name: "ranks", Kind: report.Count, Of: []string{"64", "72", "360"}, Help: "as published"},
+		{Name: "app", Column: "application", Kind: report.Text, Of: []string{"milc", "pop", "comd", "cloverleaf"}, Help: "see spinsim goal gen --help"},
+		{Name: "iterations", Kind: report.Count, Least: "1", Default: "5", Help: "iterations of each application; its trace had more"},
+		{Name: "eager", Kind: report.Size, Default: "16KiB", Help: "largest message that does not wait for its receive"},
+	},
+	Points: isPublished,
+	Run:    runMatching,
+	Columns: []report.Column{
+		{Name: "messages", Kind: report.Count, Help: "received in the run"},
+		{Name: "trace_messages", Kind: report.Count, Help: "in the published trace"},
+		{Name: "p2p_share", Kind: report.Share, Help: "published share of point-to-point communication in the run time; that of the run with matching on the host"},
+		{Name: "computation", Unit: "ns", Kind: report.Duration, Help: "computation of an iteration that gives this share"},
+		{Name: "host", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "time of the run with matching on the host"},
+		{Name: "offload", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "time of the run with matching on the network interface"},
+		{Name: "gain", Kind: report.Share, Help: "how much faster the run is with matching on the network interface, host/offload - 1"},
+		{Name: "copies_host", Kind: report.Count, Help: "messages copied by cores, with matching on the host"},
+		{Name: "copies_offload", Kind: report.Count, Help: "messages copied by cores, with matching on the network interface"},
+		{Name: "memory_saved", Unit: "bytes", Kind: report.Size, Help: "bytes that did not go through host memories with offloaded matching"},
+	},
+	Published: publishedMatching(),
+	Modules:   func(*Point) []Module { return []Module{{Name: "matching", Wasm: handler.Module}} },
+	Untraced:  true,
+	View: View{
+		Value: "gain", Series: []string{"app"}, X: "ranks",
+		Summary: []string{
+			profileColumn, "application", "ranks", "messages", "trace_messages", "p2p_share", "computation", "host", "offload", "gain",
+			"copies_host", "copies_offload", "memory_saved",
+		},
+	},
+	Notes: []string{"gain is a prediction; the computation time gives matching on the host the published share of communication."},
+}
 
 // Application is a row of the table of asynchronous matching (sPIN'17 §5.1): what was traced, and what offloaded matching
 // was worth.
@@ -36,24 +80,58 @@ func PublishedApplications() []Application {
 	}
 }
 
-// MatchingConfig says how the applications run.
-type MatchingConfig struct {
-	Profile    *profile.Profile
-	Iterations int // of each application; its trace had more
-	Eager      int // largest message that does not wait for its receive, bytes
-	Seed       uint64
-	Engine     string
+// publishedMatching are the gains of the table of sPIN'17 §5.1.
+func publishedMatching() (list []report.Published) {
+	for _, a := range PublishedApplications() {
+		at := []report.Is{{Column: "application", Value: a.Proxy}, {Column: "ranks", Value: a.Ranks}}
+		list = append(list, report.Published{At: at, Column: "gain", Value: a.Published})
+	}
+	return list
 }
 
-// MatchingResult is an application measured in both forms of matching.
-type MatchingResult struct {
+// application is the published one of a point.
+func application(p *Point) (a Application, found bool) {
+	all := PublishedApplications()
+	i := slices.IndexFunc(all, func(a Application) bool { return a.Proxy == p.Text("app") && a.Ranks == p.Int("ranks") })
+	if i < 0 {
+		return a, false
+	}
+	return all[i], true
+}
+
+// isPublished leaves the applications and numbers of ranks that were published, and refuses what cannot be run.
+func isPublished(p *Point) (bool, error) {
+	a, found := application(p)
+	if !found {
+		return false, nil
+	}
+	app, err := proxy.Load(a.Proxy)
+	if err == nil {
+		err = app.Check(a.Ranks, p.Int("iterations"))
+	}
+	if err == nil {
+		err = matchingOptions(mpi.Offload, p.Int("eager")).Validate()
+	}
+	return true, err
+}
+
+// matchingOptions are those of the message passing library.
+func matchingOptions(m mpi.Matching, eager int) mpi.Options {
+	o := mpi.DefaultOptions(m)
+	o.Eager = eager
+	o.BufferBytes = max(o.BufferBytes, 2*eager)
+	return o
+}
+
+// pair is an application measured in both forms of matching.
+type pair struct {
 	Application
-	Calc          sim.Time // computation of an iteration
+	iterations    int
 	Host, Offload *nodes.Result
 }
 
-// Gain is how much faster the application is with offloaded matching: 0.036 is 3.6 %.
-func (r *MatchingResult) Gain() float64 { return float64(r.Host.Max)/float64(r.Offload.Max) - 1 }
+// gain is how much faster the application is with offloaded matching: 0.036 is 3.6 %.
+func (r *pair) gain() float64 { return float64(r.Host.Max)/float64(r.Offload.Max) - 1 }
 
 // shareTolerance is how near the share of communication must come to the published one.
 const shareTolerance = 0.0002
@@ -61,104 +139,68 @@ const shareTolerance = 0.0002
 // maxAdjustments bounds the search for the computation time; each step divides the distance by more than ten.
 const maxAdjustments = 12
 
-// RunMatching measures an application. The publication gives the share of communication and not the time of computation: the
+// runMatching measures an application. The publication gives the share of communication and not the time of computation: the
 // computation of an iteration is chosen so that the run with matching on the host has the published share. Nothing else is
 // chosen, so the gain is a prediction.
-func RunMatching(ctx context.Context, a Application, cfg MatchingConfig) (*MatchingResult, error) {
-	p, err := proxy.Load(a.Proxy)
+func runMatching(ctx context.Context, p *Point) (Values, error) {
+	a, found := application(p)
+	if !found {
+		return nil, fmt.Errorf("%s was not published for %d ranks", p.Text("app"), p.Int("ranks"))
+	}
+	app, err := proxy.Load(a.Proxy)
 	if err != nil {
 		return nil, err
 	}
+	r := &pair{Application: a, iterations: p.Int("iterations")}
 	run := func(m mpi.Matching, calc uint64) (*nodes.Result, error) {
-		s, err := p.Schedule(a.Ranks, cfg.Iterations, calc)
+		s, err := app.Schedule(a.Ranks, r.iterations, calc)
 		if err != nil {
 			return nil, err
 		}
-		o := mpi.DefaultOptions(m)
-		o.Eager = cfg.Eager
-		o.BufferBytes = max(o.BufferBytes, 2*o.Eager)
-		r, err := nodes.Run(ctx, s, nodes.Config{Profile: cfg.Profile, MPI: o, Seed: cfg.Seed, Engine: cfg.Engine})
+		result, err := nodes.Run(ctx, s, nodes.Config{
+			Profile: p.Profile, MPI: matchingOptions(m, p.Int("eager")), Seed: p.Seed, Engine: p.Engine, Limits: p.Limits,
+		})
 		if err != nil {
-			return nil, fmt.Errorf("%s, %d ranks, matching by %s: %w", a.Proxy, a.Ranks, m, err)
+			return nil, fmt.Errorf("matching by %s: %w", m, err)
 		}
-		return r, nil
+		return result, nil
 	}
-	res := &MatchingResult{Application: a}
 	calc := uint64(0)
 	for range maxAdjustments {
-		if res.Host, err = run(mpi.Host, calc); err != nil {
+		if r.Host, err = run(mpi.Host, calc); err != nil {
 			return nil, err
 		}
-		if math.Abs(res.Host.Share()-a.Share) <= shareTolerance {
+		if math.Abs(r.Host.Share()-a.Share) <= shareTolerance {
 			break
 		}
-		calc = res.computation(cfg.Iterations)
+		calc = r.computation()
 	}
-	if off := res.Host.Share() - a.Share; math.Abs(off) > shareTolerance {
-		return nil, fmt.Errorf("%s, %d ranks: no computation time gives the published share of communication; it is off by %.2g", a.Proxy, a.Ranks, off)
+	if off := r.Host.Share() - a.Share; math.Abs(off) > shareTolerance {
+		return nil, fmt.Errorf("no computation time gives the published share of communication; it is off by %.2g", off)
 	}
-	res.Calc = sim.Time(calc) * sim.Nanosecond
-	res.Offload, err = run(mpi.Offload, calc)
-	return res, err
+	if r.Offload, err = run(mpi.Offload, calc); err != nil {
+		return nil, err
+	}
+	return r.values(sim.Time(calc) * sim.Nanosecond), nil
+}
+
+// values are those of the columns; calc is the computation of an iteration.
+func (r *pair) values(calc sim.Time) Values {
+	return Values{
+		"messages": r.Host.Messages.Received, "trace_messages": r.Messages, "p2p_share": r.Share, "computation": calc,
+		"host": r.Host.Max, "offload": r.Offload.Max, "gain": r.gain(),
+		"copies_host": r.Host.Messages.Copied, "copies_offload": r.Offload.Messages.Copied,
+		"memory_saved": r.Host.Nodes.HostMemoryBytes - r.Offload.Nodes.HostMemoryBytes,
+	}
 }
 
 // computation is the computation of an iteration, in ns, at which the time that the last run did not compute would be the
 // published share.
-func (r *MatchingResult) computation(iterations int) uint64 {
+func (r *pair) computation() uint64 {
 	total := sim.Time(0)
 	for _, t := range r.Host.Finish {
 		total = total.Plus(t)
 	}
 	communication := (total - r.Host.Computing).Nanoseconds()
-	return uint64(communication * (1 - r.Share) / r.Share / float64(r.Ranks*iterations))
-}
-
-// MatchingColumns describe the table of MatchingTable, but for the published numbers and what produced it.
-func MatchingColumns() []report.Column {
-	return []report.Column{
-		{Name: "application", Help: "see spinsim goal gen --help"},
-		{Name: "profile", Help: "the device and network simulated"},
-		{Name: "ranks", Kind: report.Count, Help: "as published"},
-		{Name: "messages", Kind: report.Count, Help: "received in the run"},
-		{Name: "trace_messages", Kind: report.Count, Help: "in the published trace"},
-		{Name: "p2p_share", Kind: report.Share, Help: "published share of point-to-point communication in the run time; that of the run with matching on the host"},
-		{Name: "computation", Unit: "ns", Kind: report.Duration, Help: "computation of an iteration that gives this share"},
-		{Name: "host", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "time of the run with matching on the host"},
-		{Name: "offload", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "time of the run with matching on the network interface"},
-		{Name: "gain", Kind: report.Share, Help: "how much faster the run is with matching on the network interface, host/offload - 1"},
-		{Name: "copies_host", Kind: report.Count, Help: "messages copied by cores, with matching on the host"},
-		{Name: "copies_offload", Kind: report.Count, Help: "messages copied by cores, with matching on the network interface"},
-		{Name: "memory_saved", Unit: "bytes", Kind: report.Size, Help: "bytes that did not go through host memories with offloaded matching"},
-	}
-}
-
-// publishedMatching are the numbers of the table of sPIN'17 §5.1. They are for no profile that was changed.
-func publishedMatching(p *profile.Profile) (list []report.Published) {
-	profile := p.Name
-	if !p.Origin.Pristine() {
-		profile = notMeasured
-	}
-	for _, a := range PublishedApplications() {
-		at := []report.Is{{Column: "application", Value: a.Proxy}, {Column: "ranks", Value: a.Ranks}, {Column: "profile", Value: profile}}
-		list = append(list, report.Published{At: at, Column: "gain", Value: a.Published, Source: "sPIN'17 §5.1"})
-	}
-	return list
-}
-
-// MatchingTable sets the results beside the published ones. The record says what produced them, with the profile among others.
-func MatchingTable(results []*MatchingResult, made *provenance.Record, p *profile.Profile) (*report.Table, error) {
-	profile, err := provenance.NewProfile(p)
-	if err != nil {
-		return nil, err
-	}
-	t := report.New(append(MatchingColumns(), provenance.Columns()...)...)
-	t.Origin = made
-	for _, r := range results {
-		row := []any{
-			r.Proxy, p.Name, r.Ranks, r.Host.Messages.Received, r.Messages, r.Share, r.Calc, r.Host.Max, r.Offload.Max, r.Gain(),
-			r.Host.Messages.Copied, r.Offload.Messages.Copied, r.Host.Nodes.HostMemoryBytes - r.Offload.Nodes.HostMemoryBytes,
-		}
-		t.Add(append(row, made.Row(&profile, made.Handlers)...)...)
-	}
-	return t, t.SetPublished(publishedMatching(p))
+	return uint64(communication * (1 - r.Share) / r.Share / float64(r.Ranks*r.iterations))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -41,17 +42,16 @@ func TestPacketCheck(t *testing.T) {
 	}
 }
 
-// The benchmark itself looks: with another message in mind it fails.
+// The experiment itself looks: with another message in mind it fails.
 func TestHPUsCompareBytes(t *testing.T) {
-	s := &Sweep{Benchmark: hpus, Profiles: []string{"spin-int"}, Modes: hpus.Modes, Sizes: []int{64}, Ranks: hpus.Ranks, HPUs: []int{4}, Seed: 1}
-	s.Times = append(s.Times, 200_000)
-	points, err := s.Points()
+	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
-	_, err = hpus.Run(t.Context(), points[0])
+	p, err := hpus.At(device, Values{"size": 64, "handler-time": "200ns"})
 	require.NoError(t, err)
-	spoilt := *hpus
-	spoilt.run = func(w *bench) error {
-		err := runHPUs(w)
+	_, err = hpus.Measure(t.Context(), p)
+	require.NoError(t, err)
+	_, err = newWork(p).run(t.Context(), func(w *bench) error {
+		err := work(w)
 		if err == nil {
 			err = w.spawn(0, "spoiler", func(p *runtime.Proc) error {
 				p.Sleep(1) // the message has been noted
@@ -60,7 +60,6 @@ func TestHPUsCompareBytes(t *testing.T) {
 			})
 		}
 		return err
-	}
-	_, err = spoilt.Run(t.Context(), points[0])
+	})
 	require.ErrorContains(t, err, "handlers were given all but 1 of ")
 }

@@ -73,10 +73,13 @@ func (q *params) shapes() map[int]int {
 	return map[int]int{64: 1, q.mtu: 1, 2 * q.mtu: 2, 3 * q.mtu: 3}
 }
 
-func (q *params) measure(b *Benchmark, mode string, ranks, bytes int) sim.Time {
-	r, err := b.Run(context.Background(), &Point{Profile: q.p, Mode: mode, Ranks: ranks, Bytes: bytes, Seed: 7})
+func (q *params) measure(e *Experiment, mode string, ranks, bytes int) sim.Time {
+	p, err := e.At(q.p, Values{"mode": mode, "ranks": ranks, "size": bytes})
 	require.NoError(q, err)
-	return r.Latency
+	p.Seed = 7
+	r, err := e.Measure(context.Background(), p)
+	require.NoError(q, err)
+	return r.Time("latency")
 }
 
 func eachProfile(t *testing.T, f func(q *params)) {
@@ -157,14 +160,14 @@ func TestBroadcastIsTheClosedForm(t *testing.T) {
 		for bytes, n := range q.shapes() {
 			packet := bytes / n
 			hop := q.o + q.delivered(packet, n) + q.poll + q.scan
-			require.Equal(q, hop, q.measure(bcastBenchmark, ModeRDMA, 2, bytes), "rdma %d B", bytes)
-			require.Equal(q, q.o+q.delivered(packet, n)+q.poll, q.measure(bcastBenchmark, ModeP4, 2, bytes), "p4 %d B", bytes)
+			require.Equal(q, hop, q.measure(bcast, ModeRDMA, 2, bytes), "rdma %d B", bytes)
+			require.Equal(q, q.o+q.delivered(packet, n)+q.poll, q.measure(bcast, ModeP4, 2, bytes), "p4 %d B", bytes)
 			if n > 1 {
 				continue // further down, parts of one message meet those of another
 			}
 			// Four ranks: the root puts to rank 2 first, which puts to rank 3.
-			require.Equal(q, 2*hop, q.measure(bcastBenchmark, ModeRDMA, 4, bytes), "rdma %d B", bytes)
-			require.Equal(q, q.o+2*q.delivered(packet, 1)+q.poll, q.measure(bcastBenchmark, ModeP4, 4, bytes), "p4 %d B", bytes)
+			require.Equal(q, 2*hop, q.measure(bcast, ModeRDMA, 4, bytes), "rdma %d B", bytes)
+			require.Equal(q, q.o+2*q.delivered(packet, 1)+q.poll, q.measure(bcast, ModeP4, 4, bytes), "p4 %d B", bytes)
 
 			state := bcasthandler.State{MatchBits: requestBits, PT: requestPT, Rank: 2, Ranks: 4}
 			stream := q.handler(bcasthandler.Module, bcasthandler.StreamPayload, spin.EncodeState(&state), packet, bytes)
@@ -176,7 +179,7 @@ func TestBroadcastIsTheClosedForm(t *testing.T) {
 			written := last.at(hpu.OpDMAToHostNB) + q.landed(packet)
 			ended := last.end + done.end + q.L // the record of the message's end follows the data
 			want := arrived + stream.at(hpu.OpPutFromDevice) + q.across(packet, 1) + q.mH + max(written, ended) + q.poll
-			require.Equal(q, want, q.measure(bcastBenchmark, ModeSpinStream, 4, bytes), "spin-stream %d B", bytes)
+			require.Equal(q, want, q.measure(bcast, ModeSpinStream, 4, bytes), "spin-stream %d B", bytes)
 		}
 	})
 }

@@ -7,22 +7,28 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-var pingpong = &Benchmark{
+var pingpong = &Experiment{
 	Name:  "pingpong",
-	Short: "half of a round trip between two ranks (sPIN'17 §4.1)",
+	Short: "half of a round trip between two ranks",
 	Long: `Rank 0 puts a message to rank 1, which puts it back. The latency is half the time from posting the ping to
 the moment at which rank 0 has seen the whole pong in its memory.
   rdma         the host of rank 1 polls, matches and posts the pong
   p4           the pong is a triggered operation of rank 1's NIC; its data is fetched from host memory
   spin-store   a single packet is answered from the device; a larger message is deposited and sent by the completion handler
   spin-stream  every packet is answered from the device; the data never reaches rank 1's host memory`,
-	Modes:      []string{ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream},
-	Profiles:   bothProfiles,
-	Sizes:      sizes(4, 256<<10),
-	Ranks:      []int{2},
-	FixedRanks: true,
-	run:        runPingpong,
-	module:     builtin{"pingpong", handler.Module},
+	Source: "sPIN'17 §4.1",
+	Axes: []Axis{
+		modeAxis(ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream),
+		twoRanks(),
+		sizeAxis("4,..,256KiB"),
+	},
+	Run:         benchmark(runPingpong),
+	Columns:     benchColumns(),
+	Relative:    againstModes(ModeRDMA, ModeP4),
+	Modules:     inSpinModes(Module{Name: "pingpong", Wasm: handler.Module}),
+	Replaceable: true,
+	View:        modeView,
+	Notes:       []string{compared},
 }
 
 // Portal table indices and match bits of the benchmarks.
@@ -68,7 +74,7 @@ func (w *bench) pingpongClient(p *runtime.Proc) error {
 	if w.Mode == ModeRDMA {
 		p.Compute(w.Profile.Host.Match)
 	}
-	w.result.Latency = (p.Now() - start) / 2
+	w.latency = (p.Now() - start) / 2
 	return same("pong", pong, ping)
 }
 

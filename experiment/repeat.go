@@ -7,20 +7,12 @@ import (
 
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
-	"github.com/spinsim/spinsim/sim"
 )
-
-// comparePrefix is what the command of a sweep begins with; the name of its benchmark follows.
-const comparePrefix = "compare "
 
 // sweepArguments are what a sweep is made from besides profiles, seed and handlers.
 type sweepArguments struct {
-	Modes        []string   `json:"modes"`
-	Sizes        []int      `json:"sizes_bytes"`
-	Ranks        []int      `json:"ranks"`
-	HPUs         []int      `json:"hpus,omitempty"`
-	HandlerTimes []sim.Time `json:"handler_times,omitempty"`
-	Waterfall    bool       `json:"waterfall,omitempty"` // from the first of the profiles to the second
+	Axes      map[string][]string `json:"axes"` // values of every axis that has several
+	Waterfall bool                `json:"waterfall,omitempty"`
 }
 
 // profile loads a profile of the sweep: that of the record if there is one.
@@ -34,57 +26,54 @@ func (s *Sweep) profile(name string, more ...string) (*profile.Profile, error) {
 	return profile.Load(name, append(append([]string(nil), s.Overrides...), more...)...)
 }
 
-// remember notes what the results are made from.
-func (s *Sweep) remember(profiles []*profile.Profile) error {
-	r := &provenance.Record{Build: s.Build, Command: comparePrefix + s.Benchmark.Name, Seed: &s.Seed, Engine: s.Engine}
+// remember notes what the results are made from. It refuses profiles whose rows could not be told apart.
+func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
+	r := &provenance.Record{Build: s.Build, Command: s.Command, Seed: &s.Seed, Engine: s.Engine}
 	for _, p := range profiles {
 		one, err := provenance.NewProfile(p)
 		if err != nil {
 			return err
 		}
+		for i := range r.Profiles {
+			if o := &r.Profiles[i]; o.Name == one.Name && !s.falls {
+				return fmt.Errorf("profiles %s and %s are both named %s: their rows could not be told apart", o.From, one.From, one.Name)
+			}
+		}
 		r.Profiles = append(r.Profiles, one)
 	}
-	for _, mode := range s.Modes {
-		for _, h := range s.handlers(mode) {
+	for _, p := range points {
+		for _, h := range p.handlers() {
 			r.AddHandler(h)
 		}
 	}
 	s.record = r
-	return r.WithArguments(sweepArguments{s.Modes, s.Sizes, s.Ranks, s.HPUs, s.Times, s.Falls})
+	a := sweepArguments{Axes: make(map[string][]string), Waterfall: s.falls}
+	for i := range s.Experiment.Axes {
+		if axis := &s.Experiment.Axes[i]; !axis.Fixed() {
+			a.Axes[axis.Name] = axis.texts(s.values[i])
+		}
+	}
+	return r.WithArguments(a)
 }
 
 // Record is what the results are made from; Points must have been called.
 func (s *Sweep) Record() *provenance.Record { return s.record }
 
-// handlers are the modules that run in a mode.
-func (s *Sweep) handlers(mode string) []provenance.Handler {
-	switch {
-	case mode != ModeSpinStore && mode != ModeSpinStream:
-		return nil
-	case s.Handler != nil:
-		return []provenance.Handler{provenance.NewHandler(s.Handler.Name, s.Handler.Path, s.Handler.Wasm)}
-	}
-	m := s.Benchmark.module
-	return []provenance.Handler{provenance.NewHandler(m.name, "", m.wasm)}
-}
-
-// RepeatSweep makes the sweep that a record is of. read reads a user's handler module. A built-in module that is another one now is a
-// note, a user's is an error.
-func RepeatSweep(r *provenance.Record, read func(path string) ([]byte, error)) (s *Sweep, notes []string, err error) {
-	name, ok := strings.CutPrefix(r.Command, comparePrefix)
-	if !ok {
-		return nil, nil, fmt.Errorf("provenance.command: %q, expected compare and a benchmark", r.Command)
-	}
-	s = &Sweep{Engine: r.Engine, Build: r.Build, Recorded: r.Profiles}
-	if s.Benchmark, err = Find(name); err != nil {
+// Repeat makes the sweep that a record is of; one of the list is its experiment. read reads a user's handler module. A module of the program
+// that is another one now is a note, a user's is an error.
+func Repeat(r *provenance.Record, list []*Experiment, read func(path string) ([]byte, error)) (s *Sweep, notes []string, err error) {
+	e, err := FindIn(list, strings.TrimPrefix(r.Command, CommandPrefix))
+	if err != nil {
 		return nil, nil, fmt.Errorf("provenance.command: %w", err)
 	}
-	var a sweepArguments
-	if err := r.Parse(&a); err != nil {
+	if s, err = New(e); err != nil {
 		return nil, nil, err
 	}
-	s.Modes, s.Sizes, s.Ranks, s.HPUs, s.Times, s.Falls = a.Modes, a.Sizes, a.Ranks, a.HPUs, a.HandlerTimes, a.Waterfall
-	if s.Falls && len(r.Profiles) != 2 {
+	s.Engine, s.Build, s.Command, s.Recorded, s.Profiles = r.Engine, r.Build, r.Command, r.Profiles, nil
+	if err := s.restore(r); err != nil {
+		return nil, nil, err
+	}
+	if s.falls && len(r.Profiles) != 2 {
 		return nil, nil, fmt.Errorf("provenance.profiles: %d, expected the two of a waterfall", len(r.Profiles))
 	}
 	if r.Seed != nil {
@@ -97,19 +86,70 @@ func RepeatSweep(r *provenance.Record, read func(path string) ([]byte, error)) (
 	for i := range r.Handlers {
 		h := &r.Handlers[i]
 		if h.Path == "" {
-			if err := h.Verify(s.Benchmark.module.wasm); err != nil {
-				notes = append(notes, err.Error())
-			}
-			continue
+			continue // of the program
 		}
 		wasm, err := read(h.Path)
+		if err == nil {
+			err = h.Verify(wasm)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := h.Verify(wasm); err != nil {
-			return nil, nil, err
-		}
-		s.Handler = &Handler{Name: h.Name, Path: h.Path, Wasm: wasm}
+		s.Handler = &Module{Name: h.Name, Path: h.Path, Wasm: wasm}
 	}
-	return s, notes, nil
+	notes, err = s.others(r.Handlers)
+	return s, notes, err
 }
+
+// others are notes on modules of the program that are other ones than recorded.
+func (s *Sweep) others(recorded []provenance.Handler) (notes []string, err error) {
+	points, err := s.Points()
+	if err != nil {
+		return nil, err
+	}
+	for i := range recorded {
+		h := &recorded[i]
+		var changed error
+		for _, p := range points {
+			for _, m := range p.modules() {
+				if h.Path == "" && m.Name == h.Name {
+					changed = h.Verify(m.Wasm)
+				}
+			}
+		}
+		if changed != nil {
+			notes = append(notes, changed.Error())
+		}
+	}
+	return notes, nil
+}
+
+// restore gives the axes the values of a record.
+func (s *Sweep) restore(r *provenance.Record) error {
+	var a sweepArguments
+	if err := r.Parse(&a); err != nil {
+		return err
+	}
+	s.falls = a.Waterfall
+	for i := range s.Experiment.Axes {
+		axis := &s.Experiment.Axes[i]
+		if axis.Fixed() {
+			continue
+		}
+		values, given := a.Axes[axis.Name]
+		if !given {
+			return fmt.Errorf("provenance.arguments: no values of axis %s", axis.Name)
+		}
+		if err := s.Choose(axis.Name, strings.Join(values, ",")); err != nil {
+			return fmt.Errorf("provenance.arguments: axis %s: %w", axis.Name, err)
+		}
+		delete(a.Axes, axis.Name)
+	}
+	for name := range a.Axes { //lint:maporder any of several is as good
+		return fmt.Errorf("provenance.arguments: %s has no axis %q", s.Experiment.Name, name)
+	}
+	return nil
+}
+
+// Falls reports whether the sweep is the way from the first to the second of its profiles.
+func (s *Sweep) Falls() bool { return s.falls }

@@ -15,15 +15,18 @@ import (
 
 // The tests of this file hold the predictions to every order between modes and profiles that sPIN'17 states (spec/spin.md §4).
 
-// latencies measures all modes of a benchmark at one point.
-func latencies(t *testing.T, b *Benchmark, name string, ranks, bytes int) map[string]sim.Time {
-	p, err := profile.Load(name)
+// latencies measures all modes of an experiment at one point.
+func latencies(t *testing.T, e *Experiment, name string, ranks, bytes int) map[string]sim.Time {
+	device, err := profile.Load(name)
 	require.NoError(t, err)
 	times := map[string]sim.Time{}
-	for _, mode := range b.Modes {
-		r, err := b.Run(context.Background(), &Point{Profile: p, Mode: mode, Ranks: ranks, Bytes: bytes, Seed: 3})
+	for _, mode := range e.Axis("mode").Of {
+		p, err := e.At(device, Values{"mode": mode, "ranks": ranks, "size": bytes})
 		require.NoError(t, err)
-		times[mode] = r.Latency
+		p.Seed = 3
+		r, err := e.Measure(context.Background(), p)
+		require.NoError(t, err)
+		times[mode] = r.Time("latency")
 	}
 	return times
 }
@@ -71,7 +74,7 @@ func TestBroadcastShape(t *testing.T) {
 			}
 			gain := map[string]float64{}
 			for _, profile := range []string{"spin-dis", "spin-int"} {
-				l := latencies(t, bcastBenchmark, profile, ranks, bytes)
+				l := latencies(t, bcast, profile, ranks, bytes)
 				require.Less(t, l[ModeSpinStream], l[ModeP4], "%s %d ranks %d B", profile, ranks, bytes)
 				require.Less(t, l[ModeP4], l[ModeRDMA], "%s %d ranks %d B", profile, ranks, bytes)
 				gain[profile] = 1 - float64(l[ModeSpinStream])/float64(l[ModeRDMA])
@@ -84,15 +87,16 @@ func TestBroadcastShape(t *testing.T) {
 // sPIN'17 §4.3: saturation follows Little's law; with 8 HPUs a handler may take 53 ns at any packet size, and about 650 ns with packets of
 // 4 KiB; from 335 B on the link is the limit.
 func TestHPUsShape(t *testing.T) {
-	run := func(cores, bytes int, handler sim.Time) *WorkResult {
-		p, err := new(Sweep).withHPUs("spin-int", cores, bytes)
+	device, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	run := func(cores, bytes int, handler sim.Time) *Result {
+		p, err := hpus.At(device, Values{"hpus": cores, "size": bytes, "handler-time": handler})
 		require.NoError(t, err)
-		r, err := hpus.Run(context.Background(), &Point{
-			Profile: p, Mode: ModeSpinStream, Ranks: 2, Bytes: bytes, Seed: 1, Work: &WorkPoint{HPUs: cores, Handler: handler},
-		})
+		require.Equal(t, []int{cores, bytes}, []int{p.Profile.HPU.Cores, int(p.Profile.Fabric.MTU)})
+		r, err := hpus.Measure(context.Background(), p)
 		require.NoError(t, err)
-		require.InDelta(t, 1, r.Work.Rate/r.Work.Predicted, 0.02, "%d HPUs, %d B, %v", cores, bytes, handler)
-		return r.Work
+		require.InDelta(t, 0, r.Float("littles_law_deviation"), 0.02, "%d HPUs, %d B, %v", cores, bytes, handler)
+		return r
 	}
 	for _, cores := range []int{1, 3, 4, 8, 16} {
 		for _, bytes := range []int{64, 335, 1024, 4096} {
@@ -101,19 +105,19 @@ func TestHPUsShape(t *testing.T) {
 			}
 		}
 	}
-	perSecond := func(interval sim.Time) float64 { return 1 / interval.Seconds() }
+	millions := func(interval sim.Time) float64 { return 1 / interval.Microseconds() }
 	for _, bytes := range []int{64, 256, 334} {
 		w := run(8, bytes, 50*sim.Nanosecond) // whole iterations: a little more than asked for
-		require.InEpsilon(t, perSecond(6700), w.Rate, 0.002, "the gap g is the limit")
+		require.InEpsilon(t, millions(6700), w.Float("rate"), 0.002, "the gap g is the limit")
 	}
 	for _, bytes := range []int{336, 512, 4096} {
 		w := run(8, bytes, 50*sim.Nanosecond) // whole iterations: a little more than asked for
-		require.InEpsilon(t, perSecond(sim.Time(20*bytes)), w.Rate, 0.002, "the link is the limit")
+		require.InEpsilon(t, millions(sim.Time(20*bytes)), w.Float("rate"), 0.002, "the link is the limit")
 	}
 	fits, slow := run(8, 4096, 640*sim.Nanosecond), run(8, 4096, 680*sim.Nanosecond)
-	require.InEpsilon(t, perSecond(20*4096), fits.Rate, 0.002)
-	require.Less(t, slow.Rate, perSecond(20*4096)*0.99)
-	require.Less(t, math.Abs(fits.Handler.Nanoseconds()-640), 5.0, "the handler takes the time asked for")
+	require.InEpsilon(t, millions(20*4096), fits.Float("rate"), 0.002)
+	require.Less(t, slow.Float("rate"), millions(20*4096)*0.99)
+	require.Less(t, math.Abs(fits.Time("handler").Nanoseconds()-640), 5.0, "the handler takes the time asked for")
 }
 
 // sPIN'17 §4, LogGP: long messages, one behind the other, are limited by the link, G per byte.

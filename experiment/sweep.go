@@ -5,39 +5,73 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	device "github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Sweep is a benchmark at all combinations of its parameters.
+// Sweep is an experiment on devices, at combinations of values of its axes.
 type Sweep struct {
-	Benchmark *Benchmark
-	Profiles  []string // names or files
-	Overrides []string // of every profile, "path=value"
-	Modes     []string
-	Sizes     []int // bytes
-	Ranks     []int
-	HPUs      []int      // benchmark hpus: HPUs of the device
-	Times     []sim.Time // benchmark hpus: handler times
-	Seed      uint64
-	Engine    string
-	Handler   *Handler
-	Traced    bool       // a timeline is wanted: exactly one point
-	Tracer    sim.Tracer // that records it, set before Run
-	Limits    sim.Limits // of each measurement
+	Experiment *Experiment
+	Profiles   []string // names or files
+	Overrides  []string // of every profile, "path=value"
+	Seed       uint64
+	Engine     string
+	Handler    *Module    // of the user, in place of the experiment's
+	Traced     bool       // a timeline is wanted: there must be exactly one point, whose Tracer is then set
+	Limits     sim.Limits // of each simulation
+	Hint       string     // where the columns are explained, for the notes of a table; "": nowhere
 
 	Build    provenance.Build     // whose results these are
+	Command  string               // what made them, for their record
 	Recorded []provenance.Profile // in place of what Profiles and Overrides would load; nil: load
-	record   *provenance.Record   // what the results are made from; Points sets it
-	more     []string             // overrides that are a step of a waterfall
-	Falls    bool                 // the two profiles are the ends of a waterfall
+
+	values [][]any            // of the axes
+	chosen []bool             // whether the user has asked for them
+	record *provenance.Record // what the results are made from; Points sets it
+	more   []string           // overrides that are a step of a waterfall
+	falls  bool               // the two profiles are the ends of a waterfall
+}
+
+// New returns a sweep of an experiment over the profiles and values that it has by default, with seed 1. It is an error if the
+// definition is wrong.
+func New(e *Experiment) (*Sweep, error) {
+	if err := e.Check(); err != nil {
+		return nil, err
+	}
+	s := &Sweep{
+		Experiment: e, Profiles: e.DefaultProfiles(), Seed: 1, Build: provenance.ReadBuild(), Command: CommandPrefix + e.Name,
+		values: make([][]any, len(e.Axes)), chosen: make([]bool, len(e.Axes)),
+	}
+	for i := range e.Axes {
+		var err error
+		if s.values[i], err = e.Axes[i].Parse(e.Axes[i].DefaultList()); err != nil {
+			return nil, err // Check has looked at it
+		}
+	}
+	return s, nil
+}
+
+// CommandPrefix begins the command of results in their record, before the name of the experiment.
+const CommandPrefix = "compare "
+
+// Choose gives an axis the values of a list: see Axis.Parse.
+func (s *Sweep) Choose(axis, list string) error {
+	i := s.Experiment.axis(axis)
+	if i < 0 {
+		return fmt.Errorf("no axis %q, there are %s", axis, strings.Join(s.Experiment.axisNames(), ", "))
+	}
+	values, err := s.Experiment.Axes[i].Parse(list)
+	if err == nil {
+		s.values[i], s.chosen[i] = values, true
+	}
+	return err
 }
 
 // Points lists the measurements in the order of the table, or says everything that is wrong with the parameters.
@@ -47,152 +81,136 @@ func (s *Sweep) Points() ([]*Point, error) {
 	}
 	var points []*Point
 	var profiles []*profile.Profile
-	for _, name := range s.Profiles {
-		p, err := s.profile(name)
+	for i, name := range s.Profiles {
+		base, err := s.profile(name)
 		if err != nil {
 			return nil, err
 		}
-		if u := s.Benchmark.unit; u > 1 && int(p.Fabric.MTU)%u != 0 {
-			return nil, fmt.Errorf("profile %s: fabric.mtu: %d, %s needs a multiple of %d bytes", name, p.Fabric.MTU, s.Benchmark.Name, u)
+		profiles = append(profiles, base)
+		more, err := s.of(i, base)
+		if err != nil {
+			return nil, err
 		}
-		profiles = append(profiles, p)
-		if s.Benchmark == hpus && p.HPU.Charge == nic.ChargeNothing {
-			return nil, fmt.Errorf("profile %s: hpu.charge: %s, hpus measures handlers that take time; --set hpu.charge=%s", name, p.HPU.Charge, nic.ChargeCycles)
-		}
-		for _, size := range s.Sizes {
-			for _, ranks := range s.Ranks {
-				base := Point{Profile: p, Ranks: ranks, Bytes: size, Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Tracer: s.Tracer, Limits: s.Limits}
-				more, err := s.variants(name, base)
-				if err != nil {
-					return nil, err
-				}
-				points = append(points, more...)
-			}
-		}
+		points = append(points, more...)
+	}
+	if len(points) == 0 {
+		return nil, fmt.Errorf("%s has no point with these values: %s", s.Experiment.Name, s.chosenText())
 	}
 	if s.Traced && len(points) > 1 {
-		return nil, fmt.Errorf("a trace follows one run, but this sweep has %d: choose one profile, mode, size and number of ranks", len(points))
+		return nil, fmt.Errorf("a trace follows one run, but this sweep has %d: choose one profile, %s", len(points), s.each())
 	}
 	if s.Handler != nil {
 		if err := s.checkHandler(points); err != nil {
 			return nil, err
 		}
 	}
-	return points, s.remember(profiles)
+	return points, s.remember(profiles, points)
 }
 
-// variants are the points that differ in mode, or in what benchmark hpus varies.
-func (s *Sweep) variants(name string, base Point) (points []*Point, err error) {
-	if s.Benchmark != hpus {
-		for _, mode := range s.Modes {
-			p := base
-			p.Mode = mode
-			points = append(points, &p)
-		}
-		return points, nil
-	}
-	for _, cores := range s.HPUs {
-		p := base
-		if p.Profile, err = s.withHPUs(name, cores, base.Bytes); err != nil {
-			return nil, err
-		}
-		for _, t := range s.Times {
-			p := p
-			p.Mode, p.Work = ModeSpinStream, &WorkPoint{HPUs: cores, Handler: t}
-			points = append(points, &p)
-		}
-	}
-	return points, nil
-}
-
-const (
-	maxRanks = 1 << 17 // some 70 KB each with handlers
-	maxBytes = 1 << 30
-
-	maxHandlerTime = sim.Second // a thousand times what handlers may take
-)
-
-func (s *Sweep) check() error {
-	var errs []error
-	for _, mode := range s.Modes {
-		if !s.Benchmark.has(mode) {
-			errs = append(errs, fmt.Errorf("%s has no mode %q, expected one of %s", s.Benchmark.Name, mode, strings.Join(s.Benchmark.Modes, ", ")))
-		}
-	}
-	for _, list := range []struct {
-		what string
-		more int // values that stand there before
-	}{
-		{"profile", len(s.Profiles) - distinct(s.Profiles)},
-		{"mode", len(s.Modes) - distinct(s.Modes)},
-		{"size", len(s.Sizes) - distinct(s.Sizes)},
-		{"number of ranks", len(s.Ranks) - distinct(s.Ranks)},
-	} {
-		if list.more > 0 {
-			errs = append(errs, fmt.Errorf("a %s is given twice", list.what))
-		}
-	}
-	for _, o := range s.Overrides {
-		field, _, _ := strings.Cut(o, "=")
-		if field = strings.TrimSpace(field); s.Benchmark == hpus && (field == "hpu.cores" || field == "fabric.mtu") {
-			errs = append(errs, fmt.Errorf("%s: hpus measures at several, choose them with --hpus and --size", field))
-		}
-	}
-	if len(s.Profiles) == 0 {
-		errs = append(errs, errors.New("no profile given"))
-	}
-	for _, n := range s.Ranks {
-		if s.Benchmark.FixedRanks && n != s.Benchmark.Ranks[0] {
-			errs = append(errs, fmt.Errorf("%s runs on %d ranks, got %d", s.Benchmark.Name, s.Benchmark.Ranks[0], n))
-		} else if n < 2 || n > maxRanks {
-			errs = append(errs, fmt.Errorf("%d ranks, expected 2 to %d", n, maxRanks))
-		}
-	}
-	for _, n := range s.Sizes {
-		if n < 0 || n > maxBytes {
-			errs = append(errs, fmt.Errorf("size %d, expected 0 to %d bytes", n, maxBytes))
-		} else if s.Benchmark.unit > 0 && (n == 0 || n%s.Benchmark.unit != 0) {
-			errs = append(errs, fmt.Errorf("size %d, %s needs a positive multiple of %d bytes", n, s.Benchmark.Name, s.Benchmark.unit))
-		}
-	}
-	for _, t := range s.Times {
-		if t < 0 || t > maxHandlerTime {
-			errs = append(errs, fmt.Errorf("handler time %v, expected 0 s to %v", t, maxHandlerTime))
-		}
-	}
-	for _, n := range s.HPUs {
-		if n < 1 {
-			errs = append(errs, fmt.Errorf("%d HPUs, expected at least 1", n))
-		}
-	}
-	return errors.Join(append(errs, device.CheckEngine(s.Engine))...)
-}
-
-// checkHandler loads the user's module for every profile before anything runs.
+// checkHandler says why the user's module cannot run.
 func (s *Sweep) checkHandler(points []*Point) error {
+	runs := false
 	for _, p := range points {
 		if err := p.Profile.CheckModule(s.Handler.Name, s.Handler.Wasm); err != nil {
 			return err
 		}
+		runs = runs || len(p.modules()) > 0
+	}
+	if !runs {
+		return fmt.Errorf("%s runs at no point of this sweep: no handlers run there", s.Handler.Name)
 	}
 	return nil
 }
 
-func distinct[T comparable](list []T) int {
-	seen := map[T]bool{}
-	for _, v := range list {
-		seen[v] = true
-	}
-	return len(seen)
+// of lists the points on one device.
+func (s *Sweep) of(number int, base *profile.Profile) (points []*Point, err error) {
+	made := map[string]*profile.Profile{"": base}
+	err = combinations(s.values, func(values []any) error {
+		p := &Point{
+			Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Limits: s.Limits, experiment: s.Experiment, device: number,
+			values: values,
+		}
+		fields := p.fields()
+		set := strings.Join(fields, " ")
+		if made[set] == nil {
+			if made[set], err = s.profile(s.Profiles[number], fields...); err != nil {
+				return err
+			}
+		}
+		p.Profile = made[set]
+		if s.Experiment.Points != nil {
+			measured, err := s.Experiment.Points(p)
+			if err != nil || !measured {
+				return err
+			}
+		}
+		points = append(points, p)
+		return nil
+	})
+	return points, err
 }
 
-func (b *Benchmark) has(mode string) bool {
-	for _, m := range b.Modes {
-		if m == mode {
-			return true
+// check says what is wrong with the parameters, but for what only a device can tell.
+func (s *Sweep) check() error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if len(s.Profiles) == 0 {
+		fail("no profile given")
+	}
+	for i, name := range s.Profiles {
+		if slices.Contains(s.Profiles[:i], name) {
+			fail("profile %s is given twice", name)
 		}
 	}
-	return false
+	for _, o := range s.Overrides {
+		field, _, _ := strings.Cut(o, "=")
+		field = strings.TrimSpace(field)
+		for i := range s.Experiment.Axes {
+			if a := &s.Experiment.Axes[i]; field != "" && a.Field == field {
+				fail("%s: %s measures at several, choose them with --%s", field, s.Experiment.Name, a.Name)
+			}
+		}
+	}
+	if s.Handler != nil && !s.Experiment.Replaceable {
+		fail("%s runs no handlers that yours could replace", s.Experiment.Name)
+	}
+	if s.Traced && s.Experiment.Untraced {
+		fail("a trace follows one run, but a point of %s takes several", s.Experiment.Name)
+	}
+	if combined(s.values) > maxPoints {
+		errs = append(errs, errTooMany)
+	}
+	return errors.Join(append(errs, device.CheckEngine(s.Engine))...)
+}
+
+// each asks for one value of each axis that has several.
+func (s *Sweep) each() string {
+	var names []string
+	for i := range s.Experiment.Axes {
+		if !s.Experiment.Axes[i].Fixed() {
+			names = append(names, s.Experiment.Axes[i].title())
+		}
+	}
+	return "and one value of each of " + strings.Join(names, ", ")
+}
+
+// chosenText is the values of all axes.
+func (s *Sweep) chosenText() string {
+	var parts []string
+	for i := range s.Experiment.Axes {
+		a := &s.Experiment.Axes[i]
+		parts = append(parts, a.title()+" "+strings.Join(a.texts(s.values[i]), ","))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// texts are values as Parse reads them.
+func (a *Axis) texts(values []any) []string {
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = a.write(v)
+	}
+	return list
 }
 
 // Run makes the measurements, several at a time, and returns their results in the order of Points. done, if not nil, is called after
@@ -210,7 +228,7 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 				if i >= len(points) {
 					return
 				}
-				results[i], failures[i] = s.Benchmark.Run(ctx, points[i])
+				results[i], failures[i] = s.Experiment.Measure(ctx, points[i])
 				if failures[i] != nil {
 					failed.Store(true)
 				}

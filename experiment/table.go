@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
@@ -9,55 +11,40 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Columns describe a result of any benchmark.
-func Columns() []report.Column {
-	return []report.Column{
-		{Name: "benchmark", Help: "what was measured; see spinsim compare --help"},
-		{Name: "profile", Help: "the device and network simulated"},
-		{Name: "mode", Help: "who does the work: rdma (the host), p4 (triggered operations of the NIC), spin-store (handlers, when a message is complete), spin-stream (handlers, packet by packet)"},
-		{Name: "ranks", Kind: report.Count, Help: "nodes taking part"},
-		{Name: "bytes", Kind: report.Size, Help: "size of the message; in benchmark hpus, of a packet"},
-		{Name: "latency", Unit: "ns", Kind: report.Duration, Help: "what the benchmark defines: half a round trip for pingpong, else from the call to the last host that has seen the result"},
-		{Name: "host_cpu", Unit: "ns", Kind: report.Duration, Help: "time that cores of all ranks were busy: posting, matching, copying, and looking at completions that were there; spinning while there are none is not counted"},
-		{Name: "host_memory", Unit: "bytes", Kind: report.Size, Help: "bytes through the host memories of all ranks: DMA in both directions, and reads and writes of the cores"},
-		{Name: "handler_calls", Kind: report.Count, Help: "handlers that ran, on all ranks"},
-		{Name: "handler_cycles", Kind: report.Count, Help: "cycles charged to them"},
-		{Name: "speedup", Kind: report.Ratio, Help: "latency of rdma divided by latency, at the same profile, ranks and bytes; empty if rdma was not measured"},
-		{Name: savedRDMA, Kind: report.Share, Help: "1 - latency / latency of rdma, likewise"},
-		{Name: savedP4, Kind: report.Share, Help: "1 - latency / latency of p4, likewise"},
-	}
-}
-
-// Columns that publications give numbers for.
+// Columns that every table begins with.
 const (
-	savedRDMA    = "saved_vs_rdma"
-	savedP4      = "saved_vs_p4"
-	handlerLimit = "handler_limit"
+	nameColumn    = "benchmark"
+	profileColumn = "profile"
 )
 
-// WorkColumns are the columns that benchmark hpus has besides.
-func WorkColumns() []report.Column {
-	return []report.Column{
-		{Name: "hpus", Kind: report.Count, Each: "HPUs", Help: "benchmark hpus: handler processing units of the device"},
-		{Name: "handler", Unit: "ns", Kind: report.Duration, Help: "benchmark hpus: time of one payload handler"},
-		{Name: "rate", Unit: "Mpps", Kind: report.Number, Scale: "rate", Help: "benchmark hpus: million packets handled per second, measured between the first and the last"},
-		{Name: "littles_law", Unit: "Mpps", Kind: report.Number, Scale: "rate", Help: "benchmark hpus: million packets per second, the smaller of the arrival rate, 1/max(g, G*bytes), and hpus/handler"},
-		{Name: "littles_law_deviation", Kind: report.Change, Help: "benchmark hpus: (rate - littles_law) / littles_law"},
-		{Name: "hpus_needed", Kind: report.Number, Help: "benchmark hpus: HPUs that keep up with the arrival rate, handler time x arrival rate"},
-		{Name: handlerLimit, Unit: "ns", Kind: report.Duration, Help: "benchmark hpus: longest handler with which the HPUs keep up with the arrival rate, hpus x max(g, G*bytes)"},
+// TableColumns are the columns of a table of the experiment, but for published numbers and what produced it.
+func (e *Experiment) TableColumns() []report.Column {
+	columns := []report.Column{
+		{Name: nameColumn, Help: "what was measured; see spinsim compare --help"},
+		{Name: profileColumn, Help: "the device and network simulated"},
 	}
+	for i := range e.Axes {
+		columns = append(columns, e.Axes[i].column())
+	}
+	columns = append(columns, e.Columns...)
+	for _, r := range e.Relative {
+		columns = append(columns, r.Column)
+	}
+	return columns
 }
 
-// Table makes the table of a sweep's results.
+// Table makes the table of a sweep's results: a row for each point, with all columns, published numbers beside them, and what produced
+// it.
 func (s *Sweep) Table(results []*Result) (*report.Table, error) {
-	columns := Columns()
-	if s.Benchmark == hpus {
-		columns = append(columns, WorkColumns()...)
-	}
-	t := report.New(append(columns, provenance.Columns()...)...)
-	t.Title = s.Benchmark.Name + ": " + s.Benchmark.Short
+	e := s.Experiment
+	t := report.New(append(e.TableColumns(), provenance.Columns()...)...)
+	t.Title = e.Title()
 	t.Origin = s.record
 	recorded := make(map[*profile.Profile]*provenance.Profile)
+	at := make(map[string]*Result, len(results))
+	for _, r := range results {
+		at[r.Point.key(-1, nil)] = r
+	}
 	for _, r := range results {
 		p := r.Point.Profile
 		if recorded[p] == nil {
@@ -67,103 +54,315 @@ func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 			}
 			recorded[p] = &one
 		}
-		row := []any{
-			r.Benchmark, p.Name, r.Point.Mode, r.Point.Ranks, r.Point.Bytes, r.Latency, r.Stats.CPUBusy, r.Stats.HostMemoryBytes,
-			r.Stats.HandlerCalls, r.Stats.HandlerCycles, speedup(results, r), saved(results, r, ModeRDMA), saved(results, r, ModeP4),
+		row := append([]any{e.Name, p.Name}, r.Point.values...)
+		for _, c := range e.Columns {
+			row = append(row, r.Values[c.Name])
 		}
-		if w := r.Work; s.Benchmark == hpus {
-			row = append(row, w.HPUs, w.Handler, w.Rate/1e6, w.Predicted/1e6, (w.Rate-w.Predicted)/w.Predicted, w.Needed, w.Limit)
+		for i := range e.Relative {
+			row = append(row, e.relative(&e.Relative[i], r, at))
 		}
-		t.Add(append(row, s.record.Row(recorded[p], s.handlers(r.Point.Mode))...)...)
+		t.Add(append(row, s.record.Row(recorded[p], r.Point.handlers())...)...)
 	}
 	return t, t.SetPublished(s.published())
+}
+
+// relative is the value of a relative column for a result, nil without one. at has the results by the keys of their points.
+func (e *Experiment) relative(c *Relative, r *Result, at map[string]*Result) any {
+	axis := e.axis(c.Axis)
+	base, err := e.Axes[axis].parse(c.Base)
+	if err != nil {
+		return nil // Check has looked at it
+	}
+	there := at[r.Point.key(axis, base)]
+	if there == nil || there == r && c.Column.Kind != report.Ratio {
+		return nil
+	}
+	own, ok := magnitude(r.Values[c.Of])
+	other, known := magnitude(there.Values[c.Of])
+	switch {
+	case !ok || !known:
+		return nil
+	case c.Column.Kind == report.Ratio:
+		return divided(other, own, func(q float64) float64 { return q })
+	case c.Column.Kind == report.Share:
+		return divided(own, other, func(q float64) float64 { return 1 - q })
+	}
+	return divided(own, other, func(q float64) float64 { return q - 1 })
+}
+
+// divided is f of a quotient, or nil where there is none.
+func divided(a, b float64, f func(float64) float64) any {
+	if b == 0 {
+		return nil
+	}
+	return f(a / b)
+}
+
+// magnitude is a measured value as a number.
+func magnitude(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	}
+	return number(v)
 }
 
 // notMeasured is the name of no profile: published numbers of it stand in no row, but their columns are there.
 const notMeasured = ""
 
-// published are the numbers that the publication gives for what the sweep measures: none for a profile that was changed or for other
-// handlers.
+// published are the numbers of publications for what the sweep measures: none for a profile that was changed or for other handlers.
 func (s *Sweep) published() (list []report.Published) {
-	for _, p := range s.Benchmark.Published {
-		for i, is := range p.At {
-			if is.Column == "profile" && !s.asPublished(is.Value) {
-				p.At = append(p.At[:i:i], report.Is{Column: "profile", Value: notMeasured})
-			}
+	for _, p := range s.Experiment.Published {
+		if p.Source == "" {
+			p.Source = s.Experiment.Source
 		}
-		list = append(list, p)
+		of := slices.IndexFunc(p.At, func(is report.Is) bool { return is.Column == profileColumn })
+		at := slices.Clone(p.At)
+		if of < 0 {
+			of = len(at)
+			at = append(at, report.Is{Column: profileColumn})
+		}
+		names := s.asPublished(at[of].Value)
+		for _, name := range names {
+			p.At = slices.Clone(at)
+			p.At[of].Value = name
+			list = append(list, p)
+		}
 	}
 	return list
 }
 
-// asPublished reports whether a profile runs as it is.
-func (s *Sweep) asPublished(name any) bool {
-	if s.Handler != nil {
-		return false
-	}
+// asPublished are the profiles that run as they are: that of the name, without a name all; notMeasured if there is none.
+func (s *Sweep) asPublished(name any) (names []any) {
 	for i := range s.record.Profiles {
-		if p := &s.record.Profiles[i]; p.Name == name && p.Embedded && len(p.Overrides) == 0 {
-			return true
+		p := &s.record.Profiles[i]
+		if s.Handler == nil && p.Embedded && len(p.Overrides) == 0 && (name == nil || p.Name == name) {
+			names = append(names, p.Name)
 		}
 	}
-	return false
-}
-
-// speedup is the latency of the baseline at the same point divided by that of r, or nil without a baseline.
-func speedup(results []*Result, r *Result) any {
-	base := find(results, r.Point.Profile, ModeRDMA, r.Point.Ranks, r.Point.Bytes)
-	if base == nil || r.Latency == 0 {
-		return nil
+	if names == nil {
+		names = []any{notMeasured}
 	}
-	return float64(base.Latency) / float64(r.Latency)
+	return names
 }
 
-// saved is the share of the time of another mode at the same point that r saves, or nil if that was not measured.
-func saved(results []*Result, r *Result, mode string) any {
-	base := find(results, r.Point.Profile, mode, r.Point.Ranks, r.Point.Bytes)
-	if base == nil || base == r || base.Latency == 0 {
-		return nil
+// Summary lays a table out for reading: a line for each point of the axes that are no series, a column for each value of the series; or
+// the columns that the experiment names.
+func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
+	e := s.Experiment
+	if len(e.View.Summary) > 0 {
+		return t.Select(beside(t, e.View.Summary)...)
 	}
-	return 1 - float64(r.Latency)/float64(base.Latency)
-}
-
-func find(results []*Result, p *profile.Profile, mode string, ranks, bytes int) *Result {
-	for _, r := range results {
-		if q := r.Point; q.Mode == mode && q.Profile.Name == p.Name && q.Ranks == ranks && q.Bytes == bytes {
-			return r
+	rows := []string{profileColumn}
+	for i := range e.Axes {
+		if a := &e.Axes[i]; !a.Fixed() && !slices.Contains(e.View.Series, a.Name) {
+			rows = append(rows, a.column().Name)
 		}
 	}
-	return nil
+	if len(e.View.Series) != 1 {
+		for _, name := range e.View.Series {
+			rows = append(rows, e.Axis(name).column().Name)
+		}
+		for _, c := range e.Columns {
+			rows = append(rows, c.Name)
+		}
+		return t.Select(beside(t, rows)...)
+	}
+	series := e.axis(e.View.Series[0])
+	p := report.Pivot{Rows: rows, Series: e.Axes[series].column().Name, Value: e.value().Name}
+	if base, err := e.Axes[series].parse(e.View.Base); err == nil && e.View.Base != "" && slices.Contains(s.values[series], base) {
+		p.Versus = base
+	}
+	return t.Pivot(p)
+}
+
+// beside are columns with those of published numbers that people see in every row.
+func beside(t *report.Table, columns []string) (all []string) {
+	for _, name := range columns {
+		all = append(all, name)
+		i := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.Name == name })
+		if i < 0 || i+2 >= len(t.Columns) || t.Columns[i+1].ForPrograms {
+			continue
+		}
+		if both := report.PublishedColumns(t.Columns[i]); t.Columns[i+1].Key() == both[0].Key() {
+			all = append(all, both[0].Key(), both[1].Key())
+		}
+	}
+	return all
+}
+
+// Notes say how to read the table of a sweep.
+func (s *Sweep) Notes() []string {
+	notes := slices.Clone(s.Experiment.Notes)
+	if s.Hint == "" {
+		return notes
+	}
+	hint := "Columns: " + s.Hint + "."
+	if len(notes) == 0 {
+		return []string{hint}
+	}
+	notes[len(notes)-1] += " " + hint
+	return notes
+}
+
+// Plot says how to draw a sweep: the value that answers against the axis that varies most. A published value relative to another point
+// is drawn as the value that it would be next to ours there.
+func (s *Sweep) Plot() report.Plot {
+	e := s.Experiment
+	value := e.value()
+	p := report.Plot{Title: e.Title(), Y: value.Key(), LogY: value.Kind != report.Share && value.Kind != report.Change}
+	x, lines := s.along(), -1
+	if len(e.View.Series) > 0 {
+		lines = e.axis(e.View.Series[0])
+	}
+	p.X = e.View.X
+	if p.X == "" && x >= 0 {
+		p.X = e.Axes[x].column().Key()
+	}
+	c, _ := e.column(p.X)
+	p.LogX = c.Kind != report.Share && c.Kind != report.Change
+	panels := []string{profileColumn}
+	for i := range e.Axes {
+		a := &e.Axes[i]
+		switch {
+		case a.Fixed() || i == x || i == lines || slices.Contains(e.View.Series, a.Name) && e.View.X != "":
+		case lines < 0 && len(s.values[i]) > 1:
+			lines = i
+		default:
+			panels = append(panels, a.column().Name)
+		}
+	}
+	if lines >= 0 {
+		p.Series = e.Axes[lines].column().Name
+	}
+	p.Facet = strings.Join(panels, ",")
+	p.Place = e.places(p.X)
+	return p
+}
+
+// along is the axis that a plot goes along: that of View.X, or the one of numbers with the most values; -1 if there is none.
+func (s *Sweep) along() int {
+	e := s.Experiment
+	best := -1
+	for i := range e.Axes {
+		a := &e.Axes[i]
+		if e.View.X == a.column().Name && e.View.X != "" {
+			return i
+		}
+		_, isNumber := number(a.zero())
+		if !isNumber || a.Fixed() || e.View.X != "" || slices.Contains(e.View.Series, a.Name) {
+			continue
+		}
+		if best < 0 || len(s.values[i]) > len(s.values[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// places say where published numbers are drawn in a plot along x.
+func (e *Experiment) places(x string) map[string]func(value func(string) float64, published float64) (x, y float64) {
+	all := make(map[string]func(value func(string) float64, published float64) (x, y float64))
+	for i := range e.Relative {
+		r := &e.Relative[i]
+		if r.Of != e.value().Name {
+			continue
+		}
+		own := e.value().Key()
+		all[r.Column.Name] = func(value func(string) float64, published float64) (float64, float64) {
+			ours := value(r.Column.Key())
+			switch r.Column.Kind {
+			case report.Ratio:
+				return value(x), value(own) * ours / published
+			case report.Share:
+				return value(x), value(own) * (1 - published) / (1 - ours)
+			}
+			return value(x), value(own) * (1 + published) / (1 + ours)
+		}
+	}
+	for column, place := range e.View.Place { //lint:maporder a map is made of a map
+		all[column] = place
+	}
+	return all
 }
 
 // Answer says in sentences what a sweep has found.
 func (s *Sweep) Answer(results []*Result) []string {
-	if s.Benchmark == hpus {
-		return s.workAnswer(results)
+	e := s.Experiment
+	if e.View.Answer != nil {
+		return e.View.Answer(results)
+	}
+	if len(e.View.Series) != 1 || e.View.Base == "" || e.value().Kind != report.Duration {
+		return nil
 	}
 	var lines []string
-	for _, name := range profileNames(results) {
-		var last *Result
-		for _, r := range results {
-			if r.Point.Profile.Name == name && (last == nil || r.Point.Ranks > last.Point.Ranks || r.Point.Ranks == last.Point.Ranks && r.Point.Bytes >= last.Point.Bytes) {
-				last = r
-			}
-		}
-		for _, bytes := range extremes(results) {
-			best := fastest(results, name, last.Point.Ranks, bytes)
-			base := find(results, last.Point.Profile, ModeRDMA, last.Point.Ranks, bytes)
-			if best == nil || base == nil {
-				continue
-			}
-			if best == base {
-				lines = append(lines, fmt.Sprintf("%s, %d ranks, %v: rdma is the fastest, %s.", name, last.Point.Ranks, sim.Size(bytes), short(base.Latency)))
-				continue
-			}
-			lines = append(lines, fmt.Sprintf("%s, %d ranks, %v: %s takes %s, rdma %s: %.2f times as fast.", name, last.Point.Ranks, sim.Size(bytes),
-				best.Point.Mode, short(best.Latency), short(base.Latency), float64(base.Latency)/float64(best.Latency)))
+	for device := range s.Profiles {
+		for _, at := range s.ends() {
+			lines = append(lines, s.fastest(device, at, results)...)
 		}
 	}
 	return lines
+}
+
+// ends are the combinations of values that an answer speaks of: the largest of every axis that is no series, but of the last both
+// ends.
+func (s *Sweep) ends() (list [][]any) {
+	e := s.Experiment
+	series := e.axis(e.View.Series[0])
+	one, last := make([]any, len(e.Axes)), -1
+	for i := range e.Axes {
+		if i != series {
+			one[i], last = s.values[i][largest(s.values[i])], i
+		}
+	}
+	if last < 0 {
+		return [][]any{one}
+	}
+	first := slices.Clone(one)
+	first[last] = s.values[last][least(s.values[last])]
+	if first[last] == one[last] {
+		return [][]any{one}
+	}
+	return [][]any{first, one}
+}
+
+// fastest compares the fastest of the series with the base at a combination of the other axes.
+func (s *Sweep) fastest(device int, at []any, results []*Result) []string {
+	e := s.Experiment
+	series := e.axis(e.View.Series[0])
+	var best, base *Result
+	for _, r := range results {
+		p := r.Point
+		here := p.device == device
+		for i := range p.values {
+			here = here && (i == series || p.values[i] == at[i])
+		}
+		if !here || r.Values[e.value().Name] == nil {
+			continue
+		}
+		if e.Axes[series].write(p.values[series]) == e.View.Base {
+			base = r
+		}
+		if best == nil || r.Time(e.value().Name) < best.Time(e.value().Name) {
+			best = r
+		}
+	}
+	if base == nil {
+		return nil
+	}
+	others := slices.DeleteFunc(base.Point.axes(), func(i int) bool { return i == series })
+	where := base.Point.Profile.Name
+	if len(others) > 0 {
+		where += ", " + base.Point.label(others)
+	}
+	mode := func(r *Result) string { return e.Axes[series].show(r.Point.values[series]) }
+	ours, theirs := best.Time(e.value().Name), base.Time(e.value().Name)
+	if best == base {
+		return []string{fmt.Sprintf("%s: %s is the fastest, %s.", where, mode(base), short(theirs))}
+	}
+	return []string{fmt.Sprintf("%s: %s takes %s, %s %s: %.2f times as fast.", where, mode(best), short(ours), mode(base), short(theirs), float64(theirs)/float64(ours))}
 }
 
 // short is a time for a sentence.
@@ -172,93 +371,4 @@ func short(t sim.Time) string {
 		return fmt.Sprintf("%.0f ns", t.Nanoseconds())
 	}
 	return fmt.Sprintf("%.2f µs", t.Microseconds())
-}
-
-func (s *Sweep) workAnswer(results []*Result) []string {
-	worst := 0.0
-	for _, r := range results {
-		d := (r.Work.Rate - r.Work.Predicted) / r.Work.Predicted
-		worst = max(worst, d, -d)
-	}
-	return []string{fmt.Sprintf("The rates differ from Little's law by %.2f%% at most.", 100*worst)}
-}
-
-func profileNames(results []*Result) (names []string) {
-	seen := map[string]bool{}
-	for _, r := range results {
-		if !seen[r.Point.Profile.Name] {
-			seen[r.Point.Profile.Name] = true
-			names = append(names, r.Point.Profile.Name)
-		}
-	}
-	return names
-}
-
-// extremes are the smallest and the largest size measured.
-func extremes(results []*Result) []int {
-	least, most := results[0].Point.Bytes, results[0].Point.Bytes
-	for _, r := range results {
-		least, most = min(least, r.Point.Bytes), max(most, r.Point.Bytes)
-	}
-	if least == most {
-		return []int{least}
-	}
-	return []int{least, most}
-}
-
-func fastest(results []*Result, profile string, ranks, bytes int) (best *Result) {
-	for _, r := range results {
-		if q := r.Point; q.Profile.Name == profile && q.Ranks == ranks && q.Bytes == bytes && (best == nil || r.Latency < best.Latency) {
-			best = r
-		}
-	}
-	return best
-}
-
-// Summary lays the latencies out for reading: a line for each point, a column for each mode.
-func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
-	if s.Benchmark == hpus {
-		return t.Select("profile", "bytes", "hpus", "handler", "rate", "littles_law", "littles_law_deviation", "hpus_needed", handlerLimit)
-	}
-	p := report.Pivot{Rows: []string{"profile", "ranks", "bytes"}, Series: "mode", Value: "latency"}
-	if s.Benchmark.FixedRanks {
-		p.Rows = []string{"profile", "bytes"}
-	}
-	for _, m := range s.Modes {
-		if m == ModeRDMA {
-			p.Versus = ModeRDMA
-		}
-	}
-	return t.Pivot(p)
-}
-
-// Plot says how to draw a sweep: latency against the parameter that varies most, or rate against handler time. A published saving is
-// drawn as the latency that it would be next to our latency of the other mode; a published longest handler, where Little's law has it.
-func (s *Sweep) Plot() report.Plot {
-	p := report.Plot{Title: s.Benchmark.Name + ": " + s.Benchmark.Short, Series: "mode", Facet: "profile", X: "bytes", Y: "latency", LogX: true, LogY: true}
-	switch {
-	case s.Benchmark == hpus:
-		p.X, p.Y, p.Series, p.Facet = "handler", "rate", "hpus", "profile,bytes"
-	case len(s.Ranks) > 1 && len(s.Ranks) >= len(s.Sizes):
-		p.X, p.Facet = "ranks", "profile,bytes"
-	case len(s.Ranks) > 1:
-		p.Facet = "profile,ranks"
-	}
-	type places = map[string]func(value func(column string) float64, published float64) (x, y float64)
-	p.Place = places{
-		handlerLimit: func(value func(string) float64, published float64) (x, y float64) {
-			return published, 1e3 * value("hpus") / value(handlerLimit) // packets per ns to Mpps
-		},
-	}
-	for _, column := range []string{savedRDMA, savedP4} {
-		p.Place[column] = func(value func(string) float64, published float64) (x, y float64) {
-			return value(p.X), value("latency") * (1 - published) / (1 - value(column))
-		}
-	}
-	return p
-}
-
-// Notes say how to read the table of a sweep.
-func (s *Sweep) Notes() []string {
-	return []string{"Every byte that arrived was compared with what was sent. Columns: spinsim help columns."}
 }

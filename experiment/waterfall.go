@@ -51,14 +51,15 @@ var groups = []struct {
 	{"time of handlers", []string{"hpu.charge", "hpu.clock", "hpu.costs", "hpu.dispatch"}},
 }
 
-// Waterfall plans the way between two profiles for the benchmark, modes, sizes and ranks of s, whose own profiles are not used. Overrides
-// of s hold on the whole way.
+// Waterfall plans the way between two profiles for the experiment and values of s, whose own profiles are not used. Overrides of s hold
+// on the whole way. Of the axes that nobody has chosen values of, those that are no series and not the last have their largest.
 func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
 	if s.Traced {
 		return nil, errors.New("a trace follows one run, a waterfall has many")
 	}
+	s = s.fewer()
 	ends := *s
-	ends.Profiles, ends.Falls = []string{from, to}, true
+	ends.Profiles, ends.falls = []string{from, to}, true
 	if _, err := ends.Points(); err != nil {
 		return nil, err
 	}
@@ -97,9 +98,32 @@ func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
 	return w, w.plan()
 }
 
+// fewer is the sweep with as many points as a table of steps can hold.
+func (s *Sweep) fewer() *Sweep {
+	few := *s
+	few.values = slices.Clone(s.values)
+	rows := s.Experiment.rows()
+	for i, axis := range rows {
+		if !s.chosen[axis] && i < len(rows)-1 {
+			few.values[axis] = []any{s.values[axis][largest(s.values[axis])]}
+		}
+	}
+	return &few
+}
+
+// rows are the axes that are no series.
+func (e *Experiment) rows() (list []int) {
+	for i := range e.Axes {
+		if !slices.Contains(e.View.Series, e.Axes[i].Name) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
 // fixes reports whether the sweep itself decides a field.
 func (s *Sweep) fixes(d profile.Difference) bool {
-	if s.Benchmark == hpus && (d.Path == "hpu.cores" || d.Path == "fabric.mtu") {
+	if slices.ContainsFunc(s.Experiment.Axes, func(a Axis) bool { return a.Field == d.Path }) {
 		return true
 	}
 	return slices.ContainsFunc(s.Overrides, func(o string) bool {
@@ -122,6 +146,9 @@ func (w *Waterfall) plan() error {
 		trial.more = more
 		var err error
 		step.Points, err = trial.Points()
+		if err == nil && len(step.Points) != len(w.Steps[0].Points) {
+			return fmt.Errorf("on the way from %s to %s, after %s: %d points, %d at the beginning", w.From, w.To, step.Group, len(step.Points), len(w.Steps[0].Points))
+		}
 		switch {
 		case err == nil:
 			at = trial
@@ -158,48 +185,55 @@ func (w *Waterfall) Run(ctx context.Context, done func()) error {
 	return nil
 }
 
-// column is the value that a waterfall follows: a latency, or of benchmark hpus a rate in millions of packets per second.
+// column is the value that a waterfall follows.
 func (w *Waterfall) column() report.Column {
-	if w.sweep.Benchmark == hpus {
-		return report.Column{Name: "rate", Unit: "Mpps", Kind: report.Number, Scale: "waterfall"}
-	}
-	return report.Column{Name: "latency", Unit: "ns", Kind: report.Duration, Scale: "waterfall"}
+	c := w.sweep.Experiment.value()
+	c.Scale = "waterfall"
+	return c
 }
 
-// measured returns the value of the i-th point after a step, and its change by the step; nil if there is none before.
+// measured returns the value of the i-th point after a step, and its change by the step; nil if there is none.
 func (w *Waterfall) measured(step, i int) (value, change any) {
-	r := w.Steps[step].Results[i]
-	if w.sweep.Benchmark == hpus {
-		if step > 0 {
-			change = (r.Work.Rate - w.Steps[step-1].Results[i].Work.Rate) / 1e6
-		}
-		return r.Work.Rate / 1e6, change
-	}
+	name := w.column().Name
+	value = w.Steps[step].Results[i].Values[name]
 	if step > 0 {
-		change = r.Latency - w.Steps[step-1].Results[i].Latency
+		change = less(value, w.Steps[step-1].Results[i].Values[name])
 	}
-	return r.Latency, change
+	return value, change
+}
+
+// less is the difference of two values of a column, nil if one is missing.
+func less(a, b any) any {
+	switch a := a.(type) {
+	case sim.Time:
+		if b, is := b.(sim.Time); is {
+			return a - b
+		}
+	case float64:
+		if b, is := b.(float64); is {
+			return a - b
+		}
+	}
+	x, ok := magnitude(a)
+	if y, known := magnitude(b); ok && known {
+		return int64(x - y)
+	}
+	return nil
+}
+
+// difference is the column of changes of another one.
+func difference(of report.Column, name string) report.Column {
+	of.Name = name
+	if of.Kind == report.Share || of.Kind == report.Change {
+		of.Kind = report.Points
+	}
+	return of
 }
 
 // Table is the long form for programs: a row for each step and point.
 func (w *Waterfall) Table() (*report.Table, error) {
-	value := w.column()
-	value.Help = "what the benchmark measures, after the step"
-	change := value
-	change.Name, change.Help = "change", "value after the step less that before it: what the group of parameters is worth; empty in the first row"
-	columns := append([]report.Column{
-		{Name: "benchmark", Help: "what was measured; see spinsim compare --help"},
-		{Name: "from", Help: "profile at which the way begins"},
-		{Name: "to", Help: "profile at which it ends"},
-		{Name: "ranks", Kind: report.Count, Help: "nodes taking part"},
-		{Name: "bytes", Kind: report.Size, Help: "size of the message; in benchmark hpus, of a packet"},
-		{Name: "series", Help: "mode; in benchmark hpus, HPUs and handler time"},
-		{Name: "step", Kind: report.Count, Help: "from 0, the first profile as it is"},
-		{Name: "group", Help: "parameters that the step changes"},
-		{Name: "changes", Help: "their values before and after"},
-		value, change,
-	}, provenance.Columns()...)
-	t := report.New(columns...)
+	e := w.sweep.Experiment
+	t := report.New(append(e.WaterfallColumns(), provenance.Columns()...)...)
 	t.Origin = w.Record
 	for i, p := range w.Steps[0].Points {
 		for k, s := range w.Steps {
@@ -208,19 +242,48 @@ func (w *Waterfall) Table() (*report.Table, error) {
 			if err != nil {
 				return nil, err
 			}
-			row := []any{w.sweep.Benchmark.Name, w.From, w.To, p.Ranks, p.Bytes, series(p), k, s.Group, s.changes(), v, c}
-			t.Add(append(row, w.Record.Row(&device, w.sweep.handlers(p.Mode))...)...)
+			row := []any{e.Name, w.From, w.To}
+			for _, axis := range e.rows() {
+				row = append(row, p.values[axis])
+			}
+			row = append(row, p.series(), k, s.Group, s.changes(), v, c)
+			t.Add(append(row, w.Record.Row(&device, p.handlers())...)...)
 		}
 	}
 	return t, nil
 }
 
-// series names what is followed from step to step at one size and number of ranks.
-func series(p *Point) string {
-	if p.Work != nil {
-		return fmt.Sprintf("%d HPUs, %v", p.Work.HPUs, p.Work.Handler)
+// WaterfallColumns are the columns of the table of a waterfall of the experiment, but for what produced it.
+func (e *Experiment) WaterfallColumns() []report.Column {
+	value := e.value()
+	value.Scale = "waterfall"
+	change := difference(value, "change")
+	value.Help = "what the experiment measures, after the step"
+	change.Help = "value after the step less that before it: what the group of parameters is worth; empty in the first row"
+	columns := []report.Column{
+		{Name: nameColumn, Help: "what was measured; see spinsim compare --help"},
+		{Name: "from", Help: "profile at which the way begins"},
+		{Name: "to", Help: "profile at which it ends"},
 	}
-	return p.Mode
+	for _, i := range e.rows() {
+		columns = append(columns, e.Axes[i].column())
+	}
+	columns = append(columns,
+		report.Column{Name: "series", Help: "values of the other axes, such as the mode"},
+		report.Column{Name: "step", Kind: report.Count, Help: "from 0, the first profile as it is"},
+		report.Column{Name: "group", Help: "parameters that the step changes"},
+		report.Column{Name: "changes", Help: "their values before and after"},
+		value, change,
+	)
+	return columns
+}
+
+// series names what is followed from step to step at one combination of the axes that are no series.
+func (p *Point) series() string {
+	if len(p.experiment.View.Series) == 0 {
+		return p.experiment.value().Name
+	}
+	return p.label(p.experiment.series())
 }
 
 func (s *WaterfallStep) changes() string {
@@ -233,55 +296,106 @@ func (s *WaterfallStep) changes() string {
 
 // Summary is the form for people: a line for each step, for every series its value and what the step has changed.
 func (w *Waterfall) Summary() *report.Table {
-	columns := []report.Column{{Name: "ranks", Kind: report.Count}, {Name: "bytes", Kind: report.Size}, {Name: "step"}}
-	per := 0 // series at one size and number of ranks
-	first := w.Steps[0].Points
-	for per < len(first) && first[per].Ranks == first[0].Ranks && first[per].Bytes == first[0].Bytes {
-		value := w.column()
-		value.Kind = report.Count // whole nanoseconds, whole thousands of packets per second
-		if w.sweep.Benchmark == hpus {
-			value.Unit = "kpps"
-		}
-		value.Name = series(first[per])
-		change := value
-		change.Name, change.Scale = "Δ "+value.Name, "change"
-		columns = append(columns, value, change)
-		per++
+	rows, series, places := w.layout()
+	value := w.column()
+	if value.Kind == report.Duration {
+		value.Kind = report.Count // whole nanoseconds
+		value.Unit = "ns"
 	}
-	saved := w.sweep.Benchmark != hpus && per > 1
+	columns := make([]report.Column, 0, len(rows)+1+2*len(series))
+	for _, axis := range rows {
+		columns = append(columns, w.sweep.Experiment.Axes[axis].column())
+	}
+	columns = append(columns, report.Column{Name: "step"})
+	for _, name := range series {
+		of := value
+		of.Name = name
+		change := difference(value, "Δ "+name)
+		change.Scale = "change"
+		columns = append(columns, of, change)
+	}
+	saved := w.column().Kind == report.Duration && len(series) > 1
 	if saved {
-		for _, p := range first[:per-1] {
-			columns = append(columns, report.Column{Name: fmt.Sprintf("saved of %s", p.Mode), Kind: report.Share, Scale: "saved"})
+		for _, name := range series[:len(series)-1] {
+			columns = append(columns, report.Column{Name: "saved of " + name, Kind: report.Share, Scale: "saved"})
 		}
 	}
 	t := report.New(columns...)
 	t.Origin = w.Record
-	for from := 0; from < len(first); from += per {
-		for k, s := range w.Steps {
-			row := []any{first[from].Ranks, first[from].Bytes, s.Group}
-			for i := from; i < from+per; i++ {
-				v, c := w.measured(k, i)
-				row = append(row, rounded(v), rounded(c))
-			}
-			if saved {
-				last := float64(s.Results[from+per-1].Latency)
-				for i := from; i < from+per-1; i++ {
-					row = append(row, 1-last/float64(s.Results[i].Latency))
-				}
-			}
-			t.Add(row...)
+	for _, place := range places {
+		for k := range w.Steps {
+			t.Add(w.line(k, rows, place, saved)...)
 		}
 	}
 	return t
 }
 
-// rounded makes whole nanoseconds of a time, and whole kpps of a rate in Mpps.
+// layout says which axes have a column of the summary, which series there are, and at which points of a step they are, in each place of
+// the table.
+func (w *Waterfall) layout() (rows []int, series []string, places [][]int) {
+	e := w.sweep.Experiment
+	rows = slices.DeleteFunc(e.rows(), func(i int) bool { return e.Axes[i].Fixed() })
+	at := map[string]int{}
+	for i, p := range w.Steps[0].Points {
+		name := p.series()
+		if !slices.Contains(series, name) {
+			series = append(series, name)
+		}
+		where := p.label(e.rows())
+		if _, known := at[where]; !known {
+			at[where] = len(places)
+			places = append(places, nil)
+		}
+		for len(places[at[where]]) < slices.Index(series, name) {
+			places[at[where]] = append(places[at[where]], -1) // not measured there
+		}
+		places[at[where]] = append(places[at[where]], i)
+	}
+	for i := range places {
+		for len(places[i]) < len(series) {
+			places[i] = append(places[i], -1)
+		}
+	}
+	return rows, series, places
+}
+
+// line is a line of the summary: what the step has measured and changed at the points of a place.
+func (w *Waterfall) line(step int, rows, place []int, saved bool) (line []any) {
+	s := &w.Steps[step]
+	some := place[slices.IndexFunc(place, func(i int) bool { return i >= 0 })]
+	for _, axis := range rows {
+		line = append(line, s.Points[some].values[axis])
+	}
+	line = append(line, s.Group)
+	for _, i := range place {
+		if i < 0 {
+			line = append(line, nil, nil)
+			continue
+		}
+		v, c := w.measured(step, i)
+		line = append(line, rounded(v), rounded(c))
+	}
+	if !saved {
+		return line
+	}
+	name := w.column().Name
+	last := place[len(place)-1]
+	for _, i := range place[:len(place)-1] {
+		var share any
+		if i >= 0 && last >= 0 {
+			base, _ := magnitude(s.Results[i].Values[name])
+			own, _ := magnitude(s.Results[last].Values[name])
+			share = divided(own, base, func(q float64) float64 { return 1 - q })
+		}
+		line = append(line, share)
+	}
+	return line
+}
+
+// rounded makes whole nanoseconds of a time.
 func rounded(v any) any {
-	switch v := v.(type) {
-	case sim.Time:
-		return int64(math.Round(v.Nanoseconds()))
-	case float64:
-		return int64(math.Round(v * 1e3))
+	if t, is := v.(sim.Time); is {
+		return int64(math.Round(t.Nanoseconds()))
 	}
 	return v
 }

@@ -39,7 +39,7 @@ func TestProfileOfTheAuthorsSimulator(t *testing.T) {
 		if testing.Short() && bytes > 8 {
 			continue
 		}
-		got := latencies(t, bcastBenchmark, "spin-int-sc17", 1024, bytes)
+		got := latencies(t, bcast, "spin-int-sc17", 1024, bytes)
 		require.Equal(t, want, got)
 		printed := map[int][]int64{8: {5940, 5355, 4455}, 64 << 10: {19342, 18757, 17233}}[bytes]
 		for i, mode := range []string{ModeRDMA, ModeP4, ModeSpinStream} {
@@ -53,11 +53,11 @@ func TestStoreAndForwardIsWithinFivePercent(t *testing.T) {
 	for _, name := range []string{"spin-dis", "spin-int", "spin-dis-sc17", "spin-int-sc17"} {
 		for _, ranks := range []int{4, 64, 256} {
 			for _, bytes := range []int{1, 8, 4096} {
-				l := latencies(t, bcastBenchmark, name, ranks, bytes)
+				l := latencies(t, bcast, name, ranks, bytes)
 				require.InEpsilon(t, l[ModeSpinStream].Nanoseconds(), l[ModeSpinStore].Nanoseconds(), 0.05, "%s, %d ranks, %d B", name, ranks, bytes)
 			}
 			for _, bytes := range []int{8192, 64 << 10} {
-				l := latencies(t, bcastBenchmark, name, ranks, bytes)
+				l := latencies(t, bcast, name, ranks, bytes)
 				require.InEpsilon(t, l[ModeP4].Nanoseconds(), l[ModeSpinStore].Nanoseconds(), 0.05, "%s, %d ranks, %d B", name, ranks, bytes)
 			}
 		}
@@ -115,12 +115,9 @@ func TestWaterfallLeadsFromOneProfileToTheOther(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	require.NoError(t, os.WriteFile(own, []byte(ownDevice), 0o600))
 	ways := [][2]string{{"spin-int-sc17", "spin-int"}, {"spin-dis", "spin-int"}, {"spin-int", "spin-dis-sc17"}, {"spin-int", own}, {own, "spin-dis-sc17"}}
-	for _, b := range Benchmarks() {
+	for _, e := range []*Experiment{pingpong, accumulate, bcast, hpus} {
 		for _, way := range ways {
-			s := &Sweep{Benchmark: b, Modes: b.Modes, Sizes: []int{512}, Ranks: []int{2}, Seed: 1}
-			if b == hpus {
-				s.HPUs, s.Times, s.Overrides = []int{2}, []sim.Time{400 * sim.Nanosecond}, []string{"hpu.charge=cycles"}
-			}
+			s := small(t, e)
 			w, err := s.Waterfall(way[0], way[1])
 			require.NoError(t, err)
 			require.NoError(t, w.Run(context.Background(), func() {}))
@@ -134,20 +131,23 @@ func TestWaterfallLeadsFromOneProfileToTheOther(t *testing.T) {
 			n := len(points) / 2
 			last := w.Steps[len(w.Steps)-1]
 			for i := range n {
-				require.Equal(t, results[i].Latency, w.Steps[0].Results[i].Latency, "%s %v", b.Name, way)
-				require.Equal(t, results[n+i].Latency, last.Results[i].Latency, "%s %v", b.Name, way)
-				sum := w.Steps[0].Results[i].Latency
-				for k := 1; k < len(w.Steps) && b != hpus; k++ {
+				require.Equal(t, results[i].Values, w.Steps[0].Results[i].Values, "%s %v", e.Name, way)
+				require.Equal(t, results[n+i].Values, last.Results[i].Values, "%s %v", e.Name, way)
+				value, _ := w.measured(0, i)
+				sum, _ := magnitude(value)
+				for k := 1; k < len(w.Steps); k++ {
 					_, change := w.measured(k, i)
-					sum += change.(sim.Time)
+					x, ok := magnitude(change)
+					require.True(t, ok)
+					sum += x
 				}
-				if b != hpus {
-					require.Equal(t, last.Results[i].Latency, sum)
-				}
+				end, _ := w.measured(len(w.Steps)-1, i)
+				x, _ := magnitude(end)
+				require.InDelta(t, x, sum, 1e-9*x)
 			}
 			left, err := profile.Diff(last.Points[0].Profile, points[n].Profile)
 			require.NoError(t, err)
-			require.Empty(t, left, "%s %v", b.Name, way)
+			require.Empty(t, left, "%s %v", e.Name, way)
 			seen := map[string]bool{}
 			for _, step := range w.Steps {
 				for _, d := range step.Changes {
@@ -161,4 +161,20 @@ func TestWaterfallLeadsFromOneProfileToTheOther(t *testing.T) {
 			require.Equal(t, len(w.Steps), w.Summary().Len())
 		}
 	}
+}
+
+// small is a sweep of an experiment at one size, on any device.
+func small(t *testing.T, e *Experiment) *Sweep {
+	s, err := New(e)
+	require.NoError(t, err)
+	require.NoError(t, s.Choose("size", "512"))
+	if e == bcast {
+		require.NoError(t, s.Choose("ranks", "2"))
+	}
+	if e == hpus {
+		require.NoError(t, s.Choose("hpus", "2"))
+		require.NoError(t, s.Choose("handler-time", "400ns"))
+		s.Overrides = []string{"hpu.charge=cycles"}
+	}
+	return s
 }

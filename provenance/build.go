@@ -18,6 +18,15 @@ type Build struct {
 	Modified bool     `json:"modified"`         // the commit's files had been changed
 	Go       string   `json:"go,omitempty"`
 	Engines  []string `json:"engines,omitempty"` // that execute handlers, with their versions
+	Program  *Program `json:"program,omitempty"` // the user's, which uses spinsim as a library; nil: it is spinsim
+}
+
+// Program is a program of another module than spinsim's.
+type Program struct {
+	Module   string `json:"module"`
+	Version  string `json:"version"`          // as that of Build
+	Commit   string `json:"commit,omitempty"` // likewise
+	Modified bool   `json:"modified"`
 }
 
 // devel is the version of a build that has none.
@@ -45,41 +54,68 @@ func ReadBuild() Build {
 }
 
 func buildOf(info *debug.BuildInfo) Build {
-	b := Build{Version: versionOf(info, module), Go: info.GoVersion}
-	if b.Version == "" || b.Version == "(devel)" {
-		b.Version = devel
-	}
+	b := Build{Version: known(versionOf(info, module)), Go: info.GoVersion}
+	commit, modified := "", false // of the program's module
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
-			b.Commit = s.Value
+			commit = s.Value
 		case "vcs.modified":
-			b.Modified = s.Value == "true"
+			modified = s.Value == "true"
 		}
 	}
+	if main := info.Main.Path; main != "" && main != module {
+		b.Program = &Program{Module: main, Version: known(info.Main.Version), Commit: commit, Modified: modified}
+	} else {
+		b.Commit, b.Modified = commit, modified
+	}
 	return b
+}
+
+// known is a version as Build has it.
+func known(version string) string {
+	if version == "" || version == "(devel)" {
+		return devel
+	}
+	return version
 }
 
 // versionOf is the version of a module in the program, "" if it is not known.
 func versionOf(info *debug.BuildInfo, path string) string {
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if m.Path == path {
+			if m.Replace != nil {
+				m = m.Replace
+			}
 			return m.Version
 		}
 	}
 	return ""
 }
 
-// String names the build in a word, such as v0.3.0, v0.0.0-20260101000000-0123456789ab+dirty, devel-0123456789ab or devel.
+// String names the build in a word, such as v0.3.0, v0.0.0-20260101000000-0123456789ab+dirty, devel-0123456789ab or devel; behind it the
+// user's program, if there is one.
 func (b Build) String() string {
+	s := inWord(b.Version, b.Commit, b.Modified)
 	if b.Version == "" {
-		return "of no known version"
+		s = "of no known version"
 	}
-	if b.Version != devel || b.Commit == "" {
-		return b.Version
+	if b.Program != nil {
+		s += " " + b.Program.String()
 	}
-	s := devel + "-" + Short(b.Commit)
-	if b.Modified {
+	return s
+}
+
+// String names the program: its module, and its version as that of a build.
+func (p *Program) String() string { return p.Module + "@" + inWord(p.Version, p.Commit, p.Modified) }
+
+// inWord is a version with the commit that it does not name itself.
+func inWord(version, commit string, modified bool) string {
+	if version != devel || commit == "" {
+		return version
+	}
+	s := devel + "-" + Short(commit)
+	if modified {
 		s += "+dirty"
 	}
 	return s
@@ -87,6 +123,10 @@ func (b Build) String() string {
 
 // Same reports whether two builds are known to be of the same source.
 func (b Build) Same(o Build) bool {
+	own, other := b.Program, o.Program
+	if (own == nil) != (other == nil) || own != nil && *own != *other {
+		return false
+	}
 	return b.Version == o.Version && b.Commit == o.Commit && b.Modified == o.Modified
 }
 
@@ -99,12 +139,16 @@ func (b Build) Facts() [][2]string {
 			commit += ", modified"
 		}
 	}
-	return [][2]string{
+	facts := [][2]string{
 		{"spinsim", b.Version},
 		{"commit", commit},
 		{"go", b.Go},
 		{"engines", strings.Join(b.Engines, ", ")},
 	}
+	if b.Program != nil {
+		facts = append(facts, [2]string{"program", b.Program.String()})
+	}
+	return facts
 }
 
 // Line is Facts in a line.
@@ -117,5 +161,8 @@ func (b Build) Line() string {
 		details = append(details, "modified")
 	}
 	details = append(append(details, b.Go), b.Engines...)
+	if b.Program != nil {
+		details = append(details, b.Program.String())
+	}
 	return fmt.Sprintf("spinsim %s (%s)", b.Version, strings.Join(details, ", "))
 }

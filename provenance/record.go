@@ -265,7 +265,7 @@ func Columns() []report.Column {
 		{Name: "seed", Kind: report.Count, ForPrograms: true, Help: "the number from which everything random is made"},
 		{Name: "handler", ForPrograms: true, Help: "handler modules that ran: built-in ones by their name, others by that of the file"},
 		{Name: "handler_hash", ForPrograms: true, Help: "beginning of the SHA-256 of each of them"},
-		{Name: "version", ForPrograms: true, Help: "of spinsim; spinsim version prints it"},
+		{Name: "version", ForPrograms: true, Help: "of spinsim, which spinsim version prints; behind it module and version of a user's program that it is a library of"},
 	}
 }
 

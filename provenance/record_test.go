@@ -30,7 +30,19 @@ func TestBuilds(t *testing.T) {
 			"v0.0.0-20260101000000-0123456789ab+dirty", "spinsim v0.0.0-20260101000000-0123456789ab+dirty (modified, go1.26)",
 		},
 		{"go install of a release", debug.BuildInfo{Main: debug.Module{Path: module, Version: "v1.2.3"}, GoVersion: "go1.26"}, "v1.2.3", "spinsim v1.2.3 (go1.26)"},
-		{"part of another program", debug.BuildInfo{Main: debug.Module{Path: "x"}, Deps: []*debug.Module{{Path: module, Version: "v1.2.3"}}, GoVersion: "go1.26"}, "v1.2.3", "spinsim v1.2.3 (go1.26)"},
+		{
+			"part of another program",
+			debug.BuildInfo{Main: debug.Module{Path: "x"}, Deps: []*debug.Module{{Path: module, Version: "v1.2.3"}}, GoVersion: "go1.26", Settings: vcs},
+			"v1.2.3 x@devel-0123456789ab+dirty", "spinsim v1.2.3 (go1.26, x@devel-0123456789ab+dirty)",
+		},
+		{
+			"from a folder",
+			debug.BuildInfo{
+				Main: debug.Module{Path: "x", Version: "v0.1.0"}, GoVersion: "go1.26",
+				Deps: []*debug.Module{{Path: module, Version: "v1.2.3", Replace: &debug.Module{Path: "../spinsim"}}},
+			},
+			"devel x@v0.1.0", "spinsim devel (go1.26, x@v0.1.0)",
+		},
 	} {
 		b := buildOf(&tc.info)
 		require.Equal(t, tc.name, b.String(), tc.what)
@@ -39,6 +51,9 @@ func TestBuilds(t *testing.T) {
 	require.NotEmpty(t, ReadBuild().Engines)
 	require.True(t, Build{Version: "v1"}.Same(Build{Version: "v1", Go: "go1.27"}))
 	require.False(t, Build{Version: devel, Commit: "a"}.Same(Build{Version: devel, Commit: "b"}))
+	require.False(t, Build{Program: &Program{Module: "x"}}.Same(Build{}))
+	require.False(t, Build{Program: &Program{Module: "x", Commit: "a"}}.Same(Build{Program: &Program{Module: "x", Commit: "b"}}))
+	require.True(t, Build{Program: &Program{Module: "x"}}.Same(Build{Program: &Program{Module: "x"}}))
 }
 
 // A record gives the profile back as it was, and knows when somebody has changed it.

@@ -6,12 +6,13 @@ import "fmt"
 // combination of Rows, one column for each value of Series.
 type Pivot struct {
 	Rows   []string // columns that stay
-	Series string   // column of kind Text whose values become columns
+	Series string   // column whose values become columns
 	Value  string   // column that fills them
 	// Versus, if set, is the value of Series that the others are measured against:
 	// for each of them a column is added with the Value of Versus divided by its
-	// own, so that 2× means twice as fast if Value is a time.
-	Versus string
+	// own, so that 2× means twice as fast if Value is a time. Its type is that of the
+	// column's values.
+	Versus any
 }
 
 // Pivot returns t laid out as p says, columns and rows in the order of their
@@ -37,34 +38,39 @@ func (t *Table) Pivot(p Pivot) (*Table, error) {
 	names := t.distinct(series)
 	for _, name := range names {
 		c := t.Columns[value]
-		c.Name, c.Scale = fmt.Sprint(name), "pivot"
+		c.Name, c.Scale = t.named(series, name), "pivot"
 		columns = append(columns, c)
 	}
-	base := len(keep) + indexOf(names, any(p.Versus))
-	if p.Versus != "" {
-		if base < len(keep) {
-			return nil, fmt.Errorf("nothing to compare with: no %s %q", p.Series, p.Versus)
+	base := -1
+	if p.Versus != nil {
+		base = indexOf(names, normal(t.Columns[series], p.Versus))
+		if base < 0 {
+			return nil, fmt.Errorf("nothing to compare with: no %s %q", p.Series, fmt.Sprint(p.Versus))
 		}
-		columns = append(columns, versusColumns(names, p.Versus)...)
+		columns = append(columns, versusColumns(columns[len(keep):], base)...)
+	}
+	if err := CheckKeys(columns); err != nil {
+		return nil, err
 	}
 	out := New(columns...)
 	out.Title, out.Answer, out.Notes, out.Origin, out.Published = t.Title, t.Answer, t.Notes, t.Origin, t.Published
 	if err := t.fill(out, keep, series, value, names); err != nil {
 		return nil, err
 	}
-	if p.Versus != "" {
-		out.compare(len(keep), len(names), base)
+	if base >= 0 {
+		out.compare(len(keep), len(names), len(keep)+base)
 	}
 	return out, nil
 }
 
-func versusColumns(names []any, versus string) []Column {
+// versusColumns are the columns of ratios behind those of the values.
+func versusColumns(values []Column, base int) []Column {
 	var columns []Column
-	for _, name := range names {
-		if name != any(versus) {
+	for i, c := range values {
+		if i != base {
 			columns = append(columns, Column{
-				Name: fmt.Sprintf("%v_vs_%s", name, versus), Kind: Ratio, Scale: "versus",
-				Help: fmt.Sprintf("%s divided by %v: above 1, %v is the smaller.", versus, name, name),
+				Name: fmt.Sprintf("%s_vs_%s", c.Name, values[base].Name), Kind: Ratio, Scale: "versus",
+				Help: fmt.Sprintf("%s divided by %s: above 1, %s is the smaller.", values[base].Name, c.Name, c.Name),
 			})
 		}
 	}

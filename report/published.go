@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spinsim/spinsim/sim"
@@ -263,8 +264,18 @@ func (t *Table) named(column int, v any) string {
 		}
 		return alone(c, v) + " " + what
 	}
+	if f, is := v.(float64); is { // values that differ have different names
+		number := strings.TrimSpace(strconv.FormatFloat(f, 'g', nameDigits, 64) + " " + c.Unit)
+		if c.Kind == Share || c.Kind == Change {
+			number = strconv.FormatFloat(100*f, 'g', nameDigits, 64) + "%"
+		}
+		return number + " " + c.title()
+	}
 	return alone(c, v)
 }
+
+// nameDigits are the digits of a number in a name: decimal fractions as people write them.
+const nameDigits = 12
 
 // alone is a value as people read it outside of a column.
 func alone(c Column, v any) string {

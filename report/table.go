@@ -9,6 +9,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -38,7 +39,12 @@ const (
 var kindNames = [...]string{"text", "count", "bytes", "time", "number", "ratio", "share", "yes/no", "change", "points"}
 
 // String returns the name of the kind as the help text prints it.
-func (k Kind) String() string { return kindNames[k] }
+func (k Kind) String() string {
+	if k < 0 || int(k) >= len(kindNames) {
+		return fmt.Sprintf("Kind(%d)", int(k))
+	}
+	return kindNames[k]
+}
 
 // Column describes the values of one column.
 type Column struct {
@@ -84,6 +90,57 @@ type Table struct {
 // Origin says what produced a table. JSON gets it as encoding/json writes it.
 type Origin interface {
 	Lines() []string // for people
+}
+
+// CheckKeys says which columns have the same key.
+func CheckKeys(columns []Column) error {
+	var errs []error
+	seen := map[string]bool{}
+	for _, c := range columns {
+		if seen[c.Key()] {
+			errs = append(errs, fmt.Errorf("two columns %s", c.Key()))
+		}
+		seen[c.Key()] = true
+	}
+	return errors.Join(errs...)
+}
+
+// CheckColumns says what is wrong with the columns of a table: a name that is no key, two with the same key, a kind that there is not, a
+// time without a unit of time.
+func CheckColumns(columns []Column) error {
+	errs := []error{CheckKeys(columns)}
+	for _, c := range columns {
+		if !isKey(c.Name) {
+			errs = append(errs, fmt.Errorf("column %q: expected a name of letters, digits and _, a letter first", c.Name))
+		}
+		switch {
+		case c.Kind < Text || c.Kind > Points:
+			errs = append(errs, fmt.Errorf("column %s: no kind %v", c.Name, c.Kind))
+		case c.Kind == Duration && durationUnits[c.Unit] == 0:
+			errs = append(errs, fmt.Errorf("column %s: unit %q of a time, expected one of ps, ns, us, ms, s", c.Name, c.Unit))
+		case c.Unit != "" && !isKey(c.Unit):
+			errs = append(errs, fmt.Errorf("column %s: unit %q, expected letters, digits and _, a letter first", c.Name, c.Unit))
+		case c.Unit != "" && unitless(c.Kind):
+			errs = append(errs, fmt.Errorf("column %s: unit %q, but a column of kind %v has none", c.Name, c.Unit, c.Kind))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unitless reports whether values of a kind are in no unit.
+func unitless(k Kind) bool {
+	return slices.Contains([]Kind{Text, Ratio, Share, Flag, Change, Points}, k)
+}
+
+// isKey reports whether a text can be a key, or a part of one, in every format.
+func isKey(s string) bool {
+	for i, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r != '_' && (r < '0' || r > '9')) {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // durationUnits maps the units a [Duration] column may have.
@@ -133,40 +190,43 @@ func (t *Table) Len() int { return len(t.rows) }
 // normal returns v in the type kept for its kind: string, int64, uint64,
 // sim.Time, float64, bool or nil.
 func normal(c Column, v any) any {
+	kept, ok := c.kept(v)
+	if !ok {
+		panic(fmt.Sprintf("report: column %s of kind %v cannot hold a %T", c.Key(), c.Kind, v)) //lint:panic programmer's mistake
+	}
+	return kept
+}
+
+// Holds reports whether the value is one of the column: of a Go type of its kind, or nil.
+func (c Column) Holds(v any) bool {
+	_, ok := c.kept(v)
+	return ok
+}
+
+// kept is normal, or false for a value that the column cannot hold.
+func (c Column) kept(v any) (kept any, ok bool) {
 	switch v := v.(type) {
 	case nil:
-		return nil
+		return nil, true
 	case string:
-		if c.Kind == Text {
-			return v
-		}
+		return v, c.Kind == Text
 	case bool:
-		if c.Kind == Flag {
-			return v
-		}
+		return v, c.Kind == Flag
 	case int:
-		return normal(c, int64(v))
+		return c.kept(int64(v))
 	case int64:
-		if c.Kind == Count || c.Kind == Size {
-			return v
-		}
+		return v, c.Kind == Count || c.Kind == Size
 	case uint64:
-		if c.Kind == Count {
-			return v
-		}
+		return v, c.Kind == Count
 	case sim.Time:
-		if c.Kind == Duration {
-			return v
-		}
+		return v, c.Kind == Duration
 	case float64:
-		if slices.Contains([]Kind{Number, Ratio, Share, Change, Points}, c.Kind) {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil
-			}
-			return v
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, slices.Contains([]Kind{Number, Ratio, Share, Change, Points}, c.Kind)
 		}
+		return v, slices.Contains([]Kind{Number, Ratio, Share, Change, Points}, c.Kind)
 	}
-	panic(fmt.Sprintf("report: column %s of kind %v cannot hold a %T", c.Key(), c.Kind, v)) //lint:panic programmer's mistake
+	return nil, false
 }
 
 // column returns the index of the column with that name or key.

@@ -24,6 +24,8 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 		{"compare", "bcast", "--ranks", "2", "--size", "8"},
 		{"compare", "hpus", "--hpus", "1", "--size", "512", "--handler-time", "50ns"},
 		{"goal", "proxies", "--app", "milc", "--iterations", "1"},
+		{"compare", "accumulate", "--size", "16", "--waterfall", "spin-int-sc17,spin-int"},
+		{"compare", "hpus", "--hpus", "1", "--size", "512", "--handler-time", "50ns", "--waterfall", "spin-dis,spin-int"},
 	}
 	for _, table := range []string{"latency", "stats", "state", "events", "log"} {
 		commands = append(commands, []string{"run", scenario, "--table", table})

@@ -48,7 +48,7 @@ func TestSignalEndsHandlers(t *testing.T) {
 	dir, list := endless(t)
 	for _, args := range list {
 		t.Run(args[0], func(t *testing.T) {
-			c := command(t, dir, args...)
+			c := spinsim(t, dir, args...)
 			c.Stderr = new(bytes.Buffer)
 			require.NoError(t, c.Start())
 			awaitBusy(t, c.Process.Pid)

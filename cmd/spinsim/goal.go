@@ -133,7 +133,7 @@ A schedule that does not finish is reported with the operations that wait, and t
 	c.Flags().StringVar(&f.format, "format", "table", "table or json")
 	c.Flags().StringVar(&f.timeline, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 	c.Flags().BoolVar(&f.path, "critical-path", false, "model: show below the table the operations on which the last finishing time hangs")
-	f.register(c, "each run", false)
+	f.Register(c, "each run", false)
 	return c
 }
 
@@ -163,10 +163,10 @@ func (f *goalRunFlags) run(c *cobra.Command, file string) error {
 	if err := f.check(c); err != nil {
 		return err
 	}
-	if f.bounds, err = f.limits(); err != nil {
+	if f.bounds, err = f.Limits(); err != nil {
 		return badInput(err)
 	}
-	ctx, cancel := f.context(c)
+	ctx, cancel := f.Context(c)
 	defer cancel()
 	return f.make(ctx, newMaking(c, goalRunName), file, json, c.OutOrStdout())
 }

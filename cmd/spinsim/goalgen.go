@@ -15,6 +15,7 @@ import (
 	"github.com/spinsim/spinsim/goal/proxy"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // outputFlags say where a schedule is written to and in which form.
@@ -93,7 +94,7 @@ func goalGenCommand() *cobra.Command {
 				flag, text string
 				to         *uint64
 			}{{"size", size, &p.Size}, {"segment", segment, &p.Segment}} {
-				n, err := parseSize(v.text)
+				n, err := sim.ParseSize(v.text)
 				if err != nil {
 					return badInput(fmt.Errorf("--%s: %w", v.flag, err))
 				}

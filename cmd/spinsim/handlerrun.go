@@ -78,8 +78,8 @@ Exit status 1 if a handler fails, a message is refused, a limit ends the run or 
 	flags.StringSliceVar(&f.faults, "fault", nil, "let DMA operations fail: `N[=RESULT]`, the N-th of all handlers, with fault, denied, …; may be repeated")
 	flags.IntVar(&f.nodes, "nodes", 1, "`NUMBER` of nodes besides the device, for handlers to send to")
 	flags.BoolVar(&f.ack, "ack", false, "senders ask for acknowledgements")
-	flags.StringVar(&f.until, "until", "10ms", "end the run before the first event later than this `TIME`, of the simulation")
-	f.limitFlags.register(c, "the run", true)
+	flags.StringVar(&f.Until, "until", "10ms", "end the run before the first event later than this `TIME`, of the simulation")
+	f.limitFlags.Register(c, "the run", true)
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built with that tag")
 	flags.BoolVar(&f.plain, "plain", false, "leave out times, cycles and HPUs: what does not depend on the profile and the compiler")
 	flags.StringVar(&f.expect, "expect", "", "compare with the output of --plain in a `FILE`")
@@ -129,7 +129,7 @@ func (f *handlerRunFlags) config(name string) (*handlerlab.Config, handlerlab.Fo
 	for _, text := range f.faults {
 		keep("fault", parseFault(cfg.Faults, text))
 	}
-	cfg.Limits, err = f.limits()
+	cfg.Limits, err = f.Limits()
 	errs = append(errs, err)
 	keep(f.messageFlag(), handlerlab.CheckMessages(cfg.Messages))
 	if f.userHeader < 0 {
@@ -213,7 +213,7 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 			return badInput(fmt.Errorf("--expect: %w", err))
 		}
 	}
-	ctx, cancel := f.context(c)
+	ctx, cancel := f.Context(c)
 	defer cancel()
 	report, err := handlerlab.Run(ctx, cfg)
 	if limit := (*sim.LimitError)(nil); errors.Is(err, context.Canceled) || errors.As(err, &limit) {

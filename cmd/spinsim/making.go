@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/profile"
@@ -77,7 +76,7 @@ func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 	case name == "-":
 		from = m.stdin
 	default:
-		f, err := os.Open(m.find(name))
+		f, err := os.Open(command.Find(m.folder, name))
 		if err != nil {
 			return err
 		}
@@ -98,19 +97,7 @@ func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 
 // read returns a file of a result that is made again.
 func (m *making) read(name string, limit int64) ([]byte, error) {
-	return file.Read(m.find(name), limit)
-}
-
-// find returns where a file is: where it was, or beside the document.
-func (m *making) find(name string) string {
-	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && m.folder != "" && !filepath.IsAbs(name) {
-		if beside := filepath.Join(m.folder, name); beside != name {
-			if _, err := os.Stat(beside); err == nil {
-				return beside
-			}
-		}
-	}
-	return name
+	return file.Read(command.Find(m.folder, name), limit)
 }
 
 // otherHandlers are notes on the built-in module of matching, if it is another one than recorded.

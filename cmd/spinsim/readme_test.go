@@ -84,7 +84,7 @@ func TestGoalDocumentShowsTheProxies(t *testing.T) {
 			require.NoError(t, err)
 			return fmt.Sprintf("%.1f", 100*x)
 		}
-		require.Contains(t, string(text), fmt.Sprintf("| %s | %s | %s%% | %s%% | %s%% | ", strings.ToUpper(row[0]), row[slices.Index(rows[0], "ranks")],
+		require.Contains(t, string(text), fmt.Sprintf("| %s | %s | %s%% | %s%% | %s%% | ", strings.ToUpper(row[slices.Index(rows[0], "application")]), row[slices.Index(rows[0], "ranks")],
 			share("p2p_share"), share("gain"), share("gain_published")))
 	}
 }

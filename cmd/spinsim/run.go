@@ -51,7 +51,7 @@ docs/scenarios.md describes the format.` + limitsHelp,
 	flags.StringVar(&f.format, "format", "", "format `NAME` in place of the scenario's: table, csv, json, ndjson or markdown")
 	flags.StringVar(&f.table, "table", "", "show the table `NAME` only: latency, stats, state, memory, events or log")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
-	f.register(c, "the run", false)
+	f.Register(c, "the run", false)
 	return c
 }
 
@@ -68,7 +68,7 @@ func (f *runFlags) plan(file string) (*scenario.Plan, report.Format, error) {
 		o.Seed = &f.seed
 	}
 	var err error
-	if o.Limits, err = f.limits(); err != nil {
+	if o.Limits, err = f.Limits(); err != nil {
 		return nil, "", err
 	}
 	p, err := scenario.Load(file, o)
@@ -111,7 +111,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 		writer.Describe(record.Args()...)
 		tracer = writer
 	}
-	ctx, cancel := f.context(c)
+	ctx, cancel := f.Context(c)
 	defer cancel()
 	result, err := p.Run(ctx, tracer)
 	err = endTimeline(writer, err)

@@ -14,7 +14,7 @@ import (
 )
 
 // command prepares spinsim with arguments in a folder.
-func command(t *testing.T, dir string, args ...string) *exec.Cmd {
+func spinsim(t *testing.T, dir string, args ...string) *exec.Cmd {
 	spinsim, err := exec.LookPath("spinsim") // this test binary, see TestMain
 	require.NoError(t, err)
 	c := exec.Command(spinsim, args...)
@@ -61,7 +61,7 @@ func TestSignalEndsReaders(t *testing.T) {
 			for _, name := range []string{"out.goal", "out.json"} {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o600))
 			}
-			c := command(t, dir, args...)
+			c := spinsim(t, dir, args...)
 			c.Stderr = new(bytes.Buffer)
 			require.NoError(t, c.Start())
 			w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when the command has opened the other end
@@ -86,7 +86,7 @@ func TestSignalEndsReaders(t *testing.T) {
 // A command that makes or runs a large schedule ends on the first signal, also while it writes to somebody who does not read.
 func TestSignalEndsWriters(t *testing.T) {
 	dir := t.TempDir()
-	c := command(t, dir, "goal", "gen", "alltoall-linear", "--ranks", "600")
+	c := spinsim(t, dir, "goal", "gen", "alltoall-linear", "--ranks", "600")
 	c.Stderr = new(bytes.Buffer)
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestSignalEndsWriters(t *testing.T) {
 // A file that is being written when the signal comes is removed.
 func TestSignalLeavesNoPartOfAFile(t *testing.T) {
 	dir := t.TempDir()
-	c := command(t, dir, "goal", "gen", "alltoall-linear", "--ranks", "1200", "-o", "out.goal.xz")
+	c := spinsim(t, dir, "goal", "gen", "alltoall-linear", "--ranks", "1200", "-o", "out.goal.xz")
 	c.Stderr = new(bytes.Buffer)
 	require.NoError(t, c.Start())
 	deadline := time.Now().Add(time.Minute)

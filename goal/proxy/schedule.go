@@ -13,15 +13,8 @@ const maxBytes = 1 << 30
 // Schedule makes the schedule of some iterations on a number of ranks, each rank computing for calcNS nanoseconds in every
 // iteration.
 func (p *Proxy) Schedule(ranks, iterations int, calcNS uint64) (*goal.Schedule, error) {
-	if ranks < 1 || iterations < 1 {
-		return nil, fmt.Errorf("proxy: %s with %d ranks and %d iterations, expected at least 1", p.Name, ranks, iterations)
-	}
-	ops := 0 // of a rank in an iteration, at most
-	for _, ph := range p.Phases {
-		ops += 4*len(ph.Messages) + 2 // a send and a receive to either side, two computations
-	}
-	if ranks > goal.MaxGenerated/ops/iterations {
-		return nil, fmt.Errorf("proxy: %s on %d ranks in %d iterations: %w", p.Name, ranks, iterations, goal.ErrTooLarge)
+	if err := p.Check(ranks, iterations); err != nil {
+		return nil, err
 	}
 	m := &maker{Proxy: p, grid: Grid(ranks, len(p.Periodic)), b: goal.NewBuilder(), calc: calcNS}
 	for _, ph := range p.Phases {
@@ -34,6 +27,21 @@ func (p *Proxy) Schedule(ranks, iterations int, calcNS uint64) (*goal.Schedule, 
 		}
 	}
 	return m.b.Schedule()
+}
+
+// Check says why there is no schedule of so many ranks and iterations, but for sizes of messages.
+func (p *Proxy) Check(ranks, iterations int) error {
+	if ranks < 1 || iterations < 1 {
+		return fmt.Errorf("proxy: %s with %d ranks and %d iterations, expected at least 1", p.Name, ranks, iterations)
+	}
+	ops := 0 // of a rank in an iteration, at most
+	for _, ph := range p.Phases {
+		ops += 4*len(ph.Messages) + 2 // a send and a receive to either side, two computations
+	}
+	if ranks > goal.MaxGenerated/ops/iterations {
+		return fmt.Errorf("proxy: %s on %d ranks in %d iterations: %w", p.Name, ranks, iterations, goal.ErrTooLarge)
+	}
+	return nil
 }
 
 // Grid splits ranks into factors that are as equal as possible, the largest first: each in turn is the largest that leaves the

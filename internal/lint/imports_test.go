@@ -49,11 +49,15 @@ var table = map[string]policy{
 	"handlerlab":       {ours: []string{"nic", "sim", "portals", "hpu", "profile", "runtime", "handlers", "internal"}},
 	"experiment":       {ours: []string{"sim", "portals", "hpu", "spin", "nic", "profile", "runtime", "handlers", "mpi", "goal", "provenance", "report"}},
 	"experiment/cores": {ours: []string{"hpu", "profile"}}, // cost tables beside the cores they describe
-	"report":           {ours: []string{"sim", "internal"}, theirs: []string{"github.com/jedib0t/go-pretty/v6", "gonum.org/v1/plot", "golang.org/x/image"}},
-	"trace":            {ours: []string{"sim", "internal"}, theirs: []string{"google.golang.org/protobuf"}},
-	"cmd":              {ours: anything, theirs: anything},
-	"examples":         {ours: anything},
-	"internal":         {theirs: []string{"go.yaml.in/yaml/v3"}}, // what several rooms need that is no room: files, YAML, poison, sizes, bounds of fields
+	"experiment/command": { // command lines of experiments, spinsim's and a user's own
+		ours:   []string{"experiment", "sim", "runtime", "provenance", "report", "trace", "internal"},
+		theirs: []string{"github.com/spf13/cobra", "github.com/vbauerster/mpb/v8"},
+	},
+	"report":   {ours: []string{"sim", "internal"}, theirs: []string{"github.com/jedib0t/go-pretty/v6", "gonum.org/v1/plot", "golang.org/x/image"}},
+	"trace":    {ours: []string{"sim", "internal"}, theirs: []string{"google.golang.org/protobuf"}},
+	"cmd":      {ours: anything, theirs: anything},
+	"examples": {ours: anything},
+	"internal": {theirs: []string{"go.yaml.in/yaml/v3"}}, // what several rooms need that is no room: files, YAML, poison, sizes, bounds of fields
 }
 
 // testLibraries are for packages whose name ends in "test": they are imported by

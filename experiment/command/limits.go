@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -11,33 +11,34 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// limitFlags bound a run. A run that they end says what was to come, marks what it shows as incomplete and ends with status 1.
-type limitFlags struct {
-	until  string
+// LimitFlags bound a run. A run that they end says what was to come, marks what it shows as incomplete and ends with status 1.
+type LimitFlags struct {
+	Until  string // as the user gave it
 	events uint64
 	real   time.Duration
 }
 
-const limitsHelp = `
+// LimitsHelp is what the manual of a command says of the flags.
+const LimitsHelp = `
 
 A run that --until, --event-limit or --time-limit ends is incomplete: it says what was still to come and who waited, what it shows is marked,
 and the exit status is 1. The first two depend on nothing but the simulation; the last is a bound of real time and depends on the machine.`
 
-// register adds the flags; each, if not empty, says of what the limits are, and whether the command has an --until of its own.
-func (f *limitFlags) register(c *cobra.Command, each string, ownUntil bool) {
+// Register adds the flags; each, if not empty, says of what the limits are, and whether the command has an --until of its own.
+func (f *LimitFlags) Register(c *cobra.Command, each string, ownUntil bool) {
 	flags := c.Flags()
 	if !ownUntil {
-		flags.StringVar(&f.until, "until", "", "end "+each+" before the first event later than this `TIME`, of the simulation, such as 5ms")
+		flags.StringVar(&f.Until, "until", "", "end "+each+" before the first event later than this `TIME`, of the simulation, such as 5ms")
 	}
 	flags.Uint64Var(&f.events, "event-limit", 0, "end "+each+" after this `NUMBER` of events; 0: no limit")
 	flags.DurationVar(&f.real, "time-limit", 0, "end the command after this `DURATION`, of real time, such as 30s; 0: no limit")
 }
 
-// limits checks the flags.
-func (f *limitFlags) limits() (l sim.Limits, err error) {
+// Limits checks the flags.
+func (f *LimitFlags) Limits() (l sim.Limits, err error) {
 	var errs []error
-	if f.until != "" {
-		if l.Until, err = parseUntil(f.until); err != nil {
+	if f.Until != "" {
+		if l.Until, err = parseUntil(f.Until); err != nil {
 			errs = append(errs, fmt.Errorf("--until: %w", err))
 		}
 	}
@@ -57,8 +58,8 @@ func parseUntil(text string) (sim.Time, error) {
 	return t, err
 }
 
-// context returns one that ends a run after the limit of real time.
-func (f *limitFlags) context(c *cobra.Command) (context.Context, context.CancelFunc) {
+// Context returns one that ends a run after the limit of real time.
+func (f *LimitFlags) Context(c *cobra.Command) (context.Context, context.CancelFunc) {
 	if f.real == 0 {
 		return context.WithCancel(c.Context())
 	}

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/spinsim/spinsim/trace"
 )
 
-// endTimeline gives a timeline its file, also that of a run which failed, but not of one that was interrupted. A nil writer is none.
-func endTimeline(w *trace.Writer, err error) error {
+// EndTimeline gives a timeline its file, also that of a run which failed, but not of one that was interrupted. A nil writer is none.
+func EndTimeline(w *trace.Writer, err error) error {
 	switch {
 	case w == nil:
 		return err

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/trace"
+)
+
+// What the commands here share with programs of a user's own experiments, by shorter names.
+const (
+	exitOK      = command.ExitOK
+	exitFailed  = command.ExitFailed
+	exitInput   = command.ExitInput
+	exitStopped = command.ExitStopped
+
+	limitsHelp = command.LimitsHelp
+)
+
+type limitFlags = command.LimitFlags
+
+func badInput(err error) error                            { return command.BadInput(err) }
+func endTimeline(w *trace.Writer, err error) error        { return command.EndTimeline(w, err) }
+func noArguments(c *cobra.Command, args []string) error   { return command.NoArguments(c, args) }
+func exactArguments(names ...string) cobra.PositionalArgs { return command.ExactArguments(names...) }

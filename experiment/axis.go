@@ -1,0 +1,357 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Axis is a parameter of an experiment. Everything about it is text as a user writes it, with units: "64KiB", "1.5us".
+type Axis struct {
+	Name   string      // what users call it, --size: a-z, 0-9 and -, a letter first
+	Column string      // of its values in tables; "": Name with _ for -
+	Kind   report.Kind // of its values: Text, Count, Size, Duration, Number, Share or Flag
+	Unit   string      // of the column: of times one of ps, ns, us, ms, s ("": ns), of numbers any
+	Each   string      // what a number counts where it stands by itself, "HPUs"; see report.Column
+	Help   string      // one sentence: what varies
+
+	Of       []string // the values there are; empty: those from Least to Most, of texts any
+	Least    string   // the smallest value; "": of counts, sizes and times 0, of others none
+	Most     string   // the largest value; "": none
+	Multiple string   // values are multiples of it; "": of counts and sizes 1, of others none
+
+	Default string // list of values unless others are asked for; "": Of, or Least
+	Field   string // of the profile, which the axis sets to its value, such as "hpu.cores"; "": none
+}
+
+// column describes the values of the axis in tables.
+func (a *Axis) column() report.Column {
+	c := report.Column{Name: a.Column, Kind: a.Kind, Unit: a.Unit, Each: a.Each, Help: a.Help}
+	if c.Name == "" {
+		c.Name = strings.ReplaceAll(a.Name, "-", "_")
+	}
+	if c.Kind == report.Duration && c.Unit == "" {
+		c.Unit = "ns"
+	}
+	return c
+}
+
+// Fixed reports whether the axis has one value only: a fact of the experiment that nobody chooses.
+func (a *Axis) Fixed() bool {
+	return len(a.Of) == 1 || len(a.Of) == 0 && a.Least != "" && a.Least == a.Most
+}
+
+// axisKinds are the kinds an axis may have.
+var axisKinds = []report.Kind{report.Text, report.Count, report.Size, report.Duration, report.Number, report.Share, report.Flag}
+
+// parse reads one value, without a look at the range.
+func (a *Axis) parse(text string) (any, error) {
+	text = strings.TrimSpace(text)
+	switch a.Kind {
+	case report.Text:
+		return text, nil
+	case report.Count:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a whole number", text)
+		}
+		return n, nil
+	case report.Size:
+		n, err := sim.ParseSize(text)
+		return int(n), err
+	case report.Duration:
+		return parsed(sim.ParseTime(text))
+	case report.Flag:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q: expected true or false", text)
+		}
+		return b, nil
+	}
+	percent, isPercent := strings.CutSuffix(text, "%")
+	f, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
+	if err != nil || f-f != 0 || isPercent && a.Kind != report.Share {
+		return nil, fmt.Errorf("%q is not a number", text)
+	}
+	if isPercent {
+		f /= 100
+	}
+	return f, nil
+}
+
+func parsed[T any](v T, err error) (any, error) { return v, err }
+
+// write is a value as parse reads it, exactly.
+func (a *Axis) write(v any) string {
+	switch v := v.(type) {
+	case sim.Time:
+		return strings.ReplaceAll(v.String(), " ", "")
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case int:
+		if a.Kind == report.Size {
+			return strings.ReplaceAll(sim.Size(v).String(), " ", "")
+		}
+	}
+	return fmt.Sprint(v)
+}
+
+// show is a value as people read it by itself: numbers say what they are.
+func (a *Axis) show(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case sim.Time:
+		return v.String()
+	case int:
+		if a.Kind == report.Size {
+			return sim.Size(v).String()
+		}
+		what := a.Each
+		if what == "" {
+			what = a.title()
+		}
+		return fmt.Sprintf("%d %s", v, what)
+	}
+	return a.plain(v) + " " + a.title()
+}
+
+// title is what people call the axis.
+func (a *Axis) title() string { return strings.ReplaceAll(a.column().Name, "_", " ") }
+
+// take makes a value of the axis of one that a program gives: of the kind's type, or text.
+func (a *Axis) take(v any) (any, error) {
+	if text, is := v.(string); is && a.Kind != report.Text {
+		var err error
+		if v, err = a.parse(text); err != nil {
+			return nil, err
+		}
+	}
+	if size, is := v.(sim.Size); is && a.Kind == report.Size {
+		v = int(size)
+	}
+	if !a.column().Holds(v) || v == nil {
+		return nil, fmt.Errorf("a %T, expected a value of kind %v", v, a.Kind)
+	}
+	return v, a.check(v)
+}
+
+// check says why a value is none of the axis.
+func (a *Axis) check(v any) error {
+	if len(a.Of) > 0 {
+		for _, text := range a.Of {
+			if one, err := a.parse(text); err == nil && one == v {
+				return nil
+			}
+		}
+		if s, is := v.(string); is {
+			return fmt.Errorf("no %s %q, expected one of %s", a.title(), s, strings.Join(a.Of, ", "))
+		}
+		return fmt.Errorf("%s, expected one of %s", a.write(v), strings.Join(a.Of, ", "))
+	}
+	if v == "" {
+		return fmt.Errorf("an empty %s", a.title())
+	}
+	x, isNumber := number(v)
+	if !isNumber {
+		return nil
+	}
+	least, most, _ := a.bounds()
+	if below := least != nil && x < least.(float64); below || most != nil && x > most.(float64) {
+		return fmt.Errorf("%s, expected %s", a.plain(v), a.span())
+	}
+	if a.Multiple != "" {
+		unit, err := a.parse(a.Multiple)
+		if m, _ := number(unit); err == nil && remainder(v, unit, x, m) != 0 {
+			return fmt.Errorf("%s, expected a multiple of %s", a.plain(v), a.plain(unit))
+		}
+	}
+	return nil
+}
+
+// remainder is that of a value divided by the unit that it must be a multiple of; both are given as numbers, too.
+func remainder(v, unit any, x, m float64) float64 {
+	switch v := v.(type) {
+	case int:
+		return float64(v % unit.(int))
+	case sim.Time:
+		return float64(v % unit.(sim.Time))
+	}
+	n := x / m
+	return n - float64(int64(n+0.5))
+}
+
+// number is a value as one that can be compared.
+func number(v any) (x float64, ok bool) {
+	switch v := v.(type) {
+	case int:
+		return float64(v), true
+	case sim.Time:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}
+
+// bounds are the smallest and the largest value as numbers; nil for none.
+func (a *Axis) bounds() (least, most any, err error) {
+	one := func(text string) (any, error) {
+		if text == "" {
+			return nil, nil //nolint:nilnil // there is no bound
+		}
+		v, err := a.parse(text)
+		if err != nil {
+			return nil, err
+		}
+		x, _ := number(v)
+		return x, nil
+	}
+	if least, err = one(a.Least); err != nil {
+		return nil, nil, fmt.Errorf("the least value: %w", err)
+	}
+	if least == nil && slices.Contains([]report.Kind{report.Count, report.Size, report.Duration}, a.Kind) {
+		least = 0.0
+	}
+	if most, err = one(a.Most); err != nil {
+		return nil, nil, fmt.Errorf("the largest value: %w", err)
+	}
+	return least, most, nil
+}
+
+// plain is a value in an error or a range, with its unit.
+func (a *Axis) plain(v any) string {
+	switch v := v.(type) {
+	case sim.Time:
+		return v.String()
+	case int:
+		if a.Kind == report.Size {
+			return sim.Size(v).String()
+		}
+	case float64:
+		if a.Kind == report.Share {
+			return strconv.FormatFloat(100*v, 'g', 12, 64) + "%" // decimal fractions as people write them
+		}
+		return strings.TrimSpace(a.write(v) + " " + a.Unit)
+	}
+	return fmt.Sprint(v)
+}
+
+// span is the range of the values, for a sentence.
+func (a *Axis) span() string {
+	end := func(text string) string {
+		v, err := a.parse(text)
+		if err != nil {
+			return text
+		}
+		return a.plain(v)
+	}
+	switch least, most, _ := a.bounds(); {
+	case least == nil && most == nil:
+		return "a number"
+	case most == nil && a.Least == "":
+		return "0 or more"
+	case most == nil:
+		return "at least " + end(a.Least)
+	case least == nil:
+		return "at most " + end(a.Most)
+	case a.Least == "":
+		return end("0") + " to " + end(a.Most)
+	}
+	return end(a.Least) + " to " + end(a.Most)
+}
+
+// Parse reads a list of values: see ParseList for what it may say. Each is checked, and none may stand there twice.
+func (a *Axis) Parse(list string) ([]any, error) {
+	values, err := a.list(list)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for i, v := range values {
+		if err := a.check(v); err != nil {
+			errs = append(errs, err)
+		} else if slices.Contains(values[:i], v) {
+			errs = append(errs, fmt.Errorf("%s is given twice", a.plain(v)))
+		}
+	}
+	return values, errors.Join(errs...)
+}
+
+// list reads the values of a list.
+func (a *Axis) list(list string) (values []any, err error) {
+	switch a.Kind {
+	case report.Count, report.Size:
+		return anys(ParseList(list, func(s string) (int, error) { return typed[int](a.parse(s)) }))
+	case report.Duration:
+		return anys(ParseList(list, func(s string) (sim.Time, error) { return typed[sim.Time](a.parse(s)) }))
+	case report.Number, report.Share:
+		return anys(ParseList(list, func(s string) (float64, error) { return typed[float64](a.parse(s)) }))
+	}
+	for part := range strings.SplitSeq(list, ",") {
+		v, err := a.parse(part)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	}
+	return values, nil
+}
+
+func typed[T any](v any, err error) (T, error) {
+	t, _ := v.(T)
+	return t, err
+}
+
+func anys[T any](list []T, err error) ([]any, error) {
+	values := make([]any, len(list))
+	for i, v := range list {
+		values[i] = v
+	}
+	return values, err
+}
+
+// DefaultList is the list of values unless others are asked for.
+func (a *Axis) DefaultList() string {
+	switch {
+	case a.Default != "":
+		return a.Default
+	case len(a.Of) > 0:
+		return strings.Join(a.Of, ",")
+	case a.Least == "" && a.Kind == report.Flag:
+		return "false"
+	}
+	return a.Least
+}
+
+// Usage is the help text of a flag with a list of values; the word in back quotes stands for it.
+func (a *Axis) Usage() string {
+	if len(a.Of) > 0 {
+		return "`LIST` of " + strings.Join(a.Of, ", ")
+	}
+	text := a.Help + ": `LIST`"
+	if _, isNumber := number(a.zero()); isNumber && (a.Least != "" || a.Most != "") {
+		text += " of values, " + a.span()
+	}
+	return text
+}
+
+// zero is a value of the type of the axis.
+func (a *Axis) zero() any {
+	switch a.Kind {
+	case report.Text:
+		return ""
+	case report.Flag:
+		return false
+	case report.Duration:
+		return sim.Time(0)
+	case report.Count, report.Size:
+		return 0
+	}
+	return 0.0
+}

@@ -1,0 +1,241 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// The ways a benchmark can be carried out: values of the axis "mode".
+const (
+	ModeRDMA       = "rdma"        // host programs drive every step
+	ModeP4         = "p4"          // pre-posted Portals 4 triggered operations
+	ModeSpinStore  = "spin-store"  // handlers act when a message is complete
+	ModeSpinStream = "spin-stream" // handlers act on every packet as it arrives
+)
+
+// Columns that publications give numbers for.
+const (
+	latencyColumn = "latency"
+	savedRDMA     = "saved_vs_rdma"
+	savedP4       = "saved_vs_p4"
+)
+
+const (
+	maxRanks = "131072" // some 70 KB each with handlers
+	maxBytes = "1GiB"
+)
+
+// compared is what readers of a benchmark should know.
+const compared = "Every byte that arrived was compared with what was sent."
+
+// modeAxis is who does the work.
+func modeAxis(modes ...string) Axis {
+	return Axis{
+		Name: "mode", Kind: report.Text, Of: modes,
+		Help: "who does the work: rdma (the host), p4 (triggered operations of the NIC), spin-store (handlers, when a message is complete), spin-stream (handlers, packet by packet)",
+	}
+}
+
+// ranksAxis is how many nodes take part.
+func ranksAxis(least, most, list string) Axis {
+	return Axis{Name: "ranks", Kind: report.Count, Least: least, Most: most, Default: list, Help: "nodes taking part"}
+}
+
+// twoRanks is the axis of benchmarks between two nodes.
+func twoRanks() Axis { return ranksAxis("2", "2", "2") }
+
+// sizeAxis is how long the message is.
+func sizeAxis(list string) Axis {
+	return Axis{Name: "size", Column: "bytes", Kind: report.Size, Most: maxBytes, Default: list, Help: "size of the message"}
+}
+
+// benchColumns are what every benchmark of the host interface measures.
+func benchColumns(more ...report.Column) []report.Column {
+	latency := report.Column{Name: latencyColumn, Unit: "ns", Kind: report.Duration, Help: "what the benchmark defines: half a round trip for pingpong, else from the call to the last host that has seen the result"}
+	return append(append([]report.Column{latency}, ClusterColumns()...), more...)
+}
+
+// ClusterColumns are columns of what a cluster has done, for Experiment.Columns; ClusterValues has their values.
+func ClusterColumns() []report.Column {
+	return []report.Column{
+		{Name: "host_cpu", Unit: "ns", Kind: report.Duration, Help: "time that cores of all ranks were busy: posting, matching, copying, and looking at completions that were there; spinning while there are none is not counted"},
+		{Name: "host_memory", Unit: "bytes", Kind: report.Size, Help: "bytes through the host memories of all ranks: DMA in both directions, and reads and writes of the cores"},
+		{Name: "handler_calls", Kind: report.Count, Help: "handlers that ran, on all ranks"},
+		{Name: "handler_cycles", Kind: report.Count, Help: "cycles charged to them"},
+	}
+}
+
+// ClusterValues are the values of ClusterColumns.
+func ClusterValues(s *runtime.Stats) Values {
+	return Values{"host_cpu": s.CPUBusy, "host_memory": s.HostMemoryBytes, "handler_calls": s.HandlerCalls, "handler_cycles": s.HandlerCycles}
+}
+
+// againstModes are the columns that compare latencies with those of other modes.
+func againstModes(bases ...string) (list []Relative) {
+	for _, base := range bases {
+		if base == ModeRDMA {
+			speedup := report.Column{Name: "speedup", Kind: report.Ratio, Help: "latency of rdma divided by latency, at the same profile, ranks and bytes; empty if rdma was not measured"}
+			list = append(list, Relative{Column: speedup, Of: latencyColumn, Axis: "mode", Base: base})
+		}
+		saved := report.Column{Name: "saved_vs_" + base, Kind: report.Share, Help: "1 - latency / latency of " + base + ", likewise"}
+		list = append(list, Relative{Column: saved, Of: latencyColumn, Axis: "mode", Base: base})
+	}
+	return list
+}
+
+// modeView lets modes stand side by side.
+var modeView = View{Value: latencyColumn, Series: []string{"mode"}, Base: ModeRDMA}
+
+// inSpinModes are the modules of a benchmark of which the modes with handlers run one.
+func inSpinModes(m Module) func(p *Point) []Module {
+	return func(p *Point) []Module {
+		if mode := p.Text("mode"); mode == ModeSpinStore || mode == ModeSpinStream {
+			return []Module{m}
+		}
+		return nil
+	}
+}
+
+// bench is a measurement of a benchmark under way.
+type bench struct {
+	*Point
+	Mode    string
+	Ranks   int
+	Bytes   int // of the message
+	c       *runtime.Cluster
+	module  *hpu.Module
+	latency sim.Time
+	more    Values       // of columns besides benchColumns
+	finish  func() error // after the run: what is known only then
+	watched bool         // what payload handlers are given is compared with what was sent
+	packets packetCheck  // where watched
+}
+
+// benchmark makes a function for Experiment.Run of one that spawns the host programs.
+func benchmark(run func(*bench) error) func(context.Context, *Point) (Values, error) {
+	return func(ctx context.Context, p *Point) (Values, error) {
+		return newBench(p).run(ctx, run)
+	}
+}
+
+// newBench begins a measurement.
+func newBench(p *Point) *bench {
+	return &bench{Point: p, Mode: p.Text("mode"), Ranks: p.Int("ranks"), Bytes: p.Int("size"), more: Values{}}
+}
+
+// run carries the measurement out.
+func (w *bench) run(ctx context.Context, run func(*bench) error) (Values, error) {
+	cfg := w.config(ctx, w.Ranks)
+	if w.watched {
+		cfg.Watch = w.packets.watch
+	}
+	stats, err := simulate(ctx, cfg, func(c *runtime.Cluster) error {
+		w.c = c
+		return run(w)
+	}, func() error {
+		if w.finish == nil {
+			return nil
+		}
+		return w.finish()
+	})
+	if err != nil {
+		return nil, err
+	}
+	values := ClusterValues(&stats)
+	values[latencyColumn] = w.latency
+	for name, v := range w.more { //lint:maporder a map is made of a map
+		values[name] = v
+	}
+	return values, nil
+}
+
+// Simulate builds a cluster of the point's device, lets setup spawn its host programs, and runs them to their end. It returns what the nodes have
+// done. A program that waits for ever or fails, a message that is lost and a handler that fails are errors.
+func (p *Point) Simulate(ctx context.Context, nodes int, setup func(c *runtime.Cluster) error) (runtime.Stats, error) {
+	return simulate(ctx, p.config(ctx, nodes), setup, func() error { return nil })
+}
+
+// config is that of a cluster of the point's device.
+func (p *Point) config(ctx context.Context, nodes int) runtime.Config {
+	return runtime.Config{
+		Profile: p.Profile, Nodes: nodes, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
+		Stop: func() error { return context.Cause(ctx) },
+	}
+}
+
+// simulate is Simulate of any configuration; after the run it calls finish while the cluster is still there.
+func simulate(ctx context.Context, cfg runtime.Config, setup func(*runtime.Cluster) error, finish func() error) (stats runtime.Stats, err error) {
+	c, err := runtime.NewCluster(cfg)
+	if err != nil {
+		return stats, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := setup(c); err != nil {
+		return stats, failed(c, err)
+	}
+	if err := c.Run(ctx); err != nil {
+		return stats, failed(c, err)
+	}
+	if _, n := c.Failures(); n > 0 {
+		return stats, failed(c, nil)
+	}
+	if err := finish(); err != nil {
+		return stats, failed(c, err)
+	}
+	return c.Stats(), nil
+}
+
+// failed says what a run failed of: err, if it is not nil, then the messages that were lost and the handlers that failed.
+func failed(c *runtime.Cluster, err error) error {
+	if lost, n := c.LostMessages(); n > 0 {
+		err = errors.Join(err, fmt.Errorf("%d messages were lost, the first: %w", n, lost[0]))
+	}
+	if failures, n := c.HandlerErrors(); n > 0 {
+		err = errors.Join(err, fmt.Errorf("%d handlers failed, the first: %w", n, failures[0]))
+	}
+	return err
+}
+
+// load makes the handler module ready: the user's if there is one, else the built-in one.
+func (w *bench) load() error {
+	m := w.Module()
+	module, err := w.c.LoadModule(m.Name, m.Wasm)
+	w.module = module
+	return err
+}
+
+func (w *bench) spawn(rank int, name string, f func(*runtime.Proc) error) error {
+	return w.c.Spawn(rank, name, f)
+}
+
+// pattern fills b with bytes that depend on the seed and on every position, so that a misplaced or missing byte shows.
+func pattern(b []byte, seed uint64) {
+	x := seed*0x9e3779b97f4a7c15 + 0x632be59bd9b4e019
+	for i := range b {
+		if i%8 == 0 {
+			x ^= x >> 12
+			x ^= x << 25
+			x ^= x >> 27
+		}
+		b[i] = byte(x * 0x2545f4914f6cdd1d >> (56 - 8*(i%8)))
+	}
+}
+
+// same compares what arrived with what was sent.
+func same(what string, got, want []byte) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%s: %d bytes arrived, %d were sent", what, len(got), len(want))
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			return fmt.Errorf("%s: byte %d of %d is %#02x, %#02x was sent", what, i, len(want), got[i], want[i])
+		}
+	}
+	return nil
+}

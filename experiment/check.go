@@ -1,0 +1,240 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report"
+)
+
+// taken are names that an axis may not have: commands know them as flags of their own.
+var taken = []string{
+	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "waterfall", "until", "event-limit", "time-limit", "help",
+	"version", "output",
+}
+
+// Check says everything that is wrong with the definition of an experiment.
+func (e *Experiment) Check() error {
+	c := checker{e: e}
+	c.names()
+	for i := range e.Axes {
+		c.axis(&e.Axes[i], i)
+	}
+	if len(c.errs) == 0 { // columns are those of axes, too
+		c.columns()
+	}
+	if len(c.errs) == 0 {
+		c.relatives()
+		c.view()
+		c.published()
+	}
+	if len(c.errs) == 0 {
+		return nil
+	}
+	name := e.Name
+	if name == "" {
+		name = "without a name"
+	}
+	for i := range c.errs {
+		c.errs[i] = fmt.Errorf("experiment %s: %w", name, c.errs[i])
+	}
+	return errors.Join(c.errs...)
+}
+
+// checker collects what is wrong with a definition.
+type checker struct {
+	e    *Experiment
+	errs []error
+}
+
+func (c *checker) fail(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+// isName reports whether s can be the name of an experiment or of an axis: a word of a command line.
+func isName(s string) bool {
+	for i, r := range s {
+		letter := r >= 'a' && r <= 'z'
+		if !letter && (i == 0 || r != '-' && (r < '0' || r > '9')) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func (c *checker) names() {
+	e := c.e
+	if !isName(e.Name) {
+		c.fail("name %q, expected a-z, 0-9 and -, a letter first", e.Name)
+	}
+	if len(e.Axes) == 0 {
+		c.fail("no axes: what varies from point to point?")
+	}
+	if len(e.Columns) == 0 {
+		c.fail("no columns: what is measured?")
+	}
+	if e.Run == nil {
+		c.fail("no function Run that measures a point")
+	}
+	if e.Replaceable && e.Modules == nil {
+		c.fail("a module of the user may replace those of Modules, but there are none")
+	}
+}
+
+func (c *checker) axis(a *Axis, i int) {
+	fail := func(format string, args ...any) {
+		c.fail("axis %s: %w", a.Name, fmt.Errorf(format, args...))
+	}
+	if !isName(a.Name) {
+		c.fail("axis %d: name %q, expected a-z, 0-9 and -, a letter first", i+1, a.Name)
+		return
+	}
+	if slices.Contains(taken, a.Name) {
+		fail("the name is taken: commands have a flag --%s", a.Name)
+	}
+	if slices.ContainsFunc(c.e.Axes[:i], func(b Axis) bool { return b.Name == a.Name }) {
+		fail("there are two of that name")
+	}
+	if !slices.Contains(axisKinds, a.Kind) {
+		fail("kind %v, expected one of %v", a.Kind, axisKinds)
+		return
+	}
+	if err := report.CheckColumns([]report.Column{a.column()}); err != nil {
+		fail("%w", err)
+	}
+	for _, text := range a.Of {
+		if v, err := a.parse(text); err != nil {
+			fail("value %q: %w", text, err)
+		} else if a.Kind == report.Text && (v != text || v == "" || strings.ContainsRune(text, ',')) {
+			fail("value %q: expected text without a comma and without spaces around", text)
+		}
+	}
+	if _, isNumber := number(a.zero()); !isNumber && a.Least+a.Most+a.Multiple != "" {
+		fail("a range of values of kind %v", a.Kind)
+		return
+	}
+	least, most, err := a.bounds()
+	if err != nil {
+		fail("%w", err)
+	} else if least != nil && most != nil && least.(float64) > most.(float64) {
+		fail("the least value %s is above the largest %s", a.Least, a.Most)
+	}
+	if v, err := a.parse(a.Multiple); a.Multiple != "" {
+		if x, _ := number(v); err != nil || x <= 0 {
+			fail("a multiple of %q, expected a value above 0", a.Multiple)
+			return
+		}
+	}
+	if _, err := a.Parse(a.DefaultList()); err != nil {
+		fail("values by default %q: %w", a.DefaultList(), err)
+	}
+}
+
+func (c *checker) columns() {
+	own := c.e.TableColumns()
+	if err := report.CheckColumns(append(c.e.TableColumns(), provenance.Columns()...)); err != nil {
+		c.fail("%w", err)
+		return
+	}
+	names := map[string]bool{}
+	for _, column := range own {
+		if names[column.Name] {
+			c.fail("two columns of the name %s", column.Name)
+		}
+		names[column.Name] = true
+	}
+}
+
+func (c *checker) relatives() {
+	for _, r := range c.e.Relative {
+		i := c.e.axis(r.Axis)
+		of, found := c.e.column(r.Of)
+		switch {
+		case !slices.ContainsFunc(c.e.Columns, func(c report.Column) bool { return c.Name == r.Of }) || !found:
+			c.fail("column %s is relative to %q, which is none of Columns", r.Column.Name, r.Of)
+		case of.Kind == report.Text || of.Kind == report.Flag:
+			c.fail("column %s is relative to %s, which has no numbers", r.Column.Name, r.Of)
+		case !slices.Contains([]report.Kind{report.Ratio, report.Share, report.Change}, r.Column.Kind):
+			c.fail("column %s is relative and of kind %v, expected %v, %v or %v", r.Column.Name, r.Column.Kind, report.Ratio, report.Share, report.Change)
+		case i < 0:
+			c.fail("column %s is relative to a point along %q, which is none of the axes", r.Column.Name, r.Axis)
+		default:
+			c.base("column "+r.Column.Name, &c.e.Axes[i], r.Base)
+		}
+	}
+}
+
+// base checks a value of an axis that others are measured against.
+func (c *checker) base(what string, a *Axis, text string) {
+	v, err := a.parse(text)
+	if err == nil {
+		err = a.check(v)
+	}
+	if err != nil {
+		c.fail("%s: base %q of axis %s: %w", what, text, a.Name, err)
+	}
+}
+
+func (c *checker) view() {
+	v := &c.e.View
+	known := func(what string, columns ...string) {
+		for _, name := range columns {
+			if _, found := c.e.column(name); !found {
+				c.fail("%s: no column %q", what, name)
+			}
+		}
+	}
+	if v.Value != "" && !slices.ContainsFunc(c.e.Columns, func(c report.Column) bool { return c.Name == v.Value }) {
+		c.fail("View.Value: %q is none of Columns", v.Value)
+	}
+	if v.X != "" {
+		known("View.X", v.X)
+	}
+	known("View.Summary", v.Summary...)
+	for i, name := range v.Series {
+		if c.e.axis(name) < 0 {
+			c.fail("View.Series: no axis %q", name)
+			return
+		}
+		if slices.Contains(v.Series[:i], name) {
+			c.fail("View.Series: %s is named twice", name)
+		}
+	}
+	if v.Base != "" && len(v.Series) == 0 {
+		c.fail("View.Base: %q, but there is no axis in View.Series", v.Base)
+	} else if v.Base != "" {
+		c.base("View.Base", c.e.Axis(v.Series[0]), v.Base)
+	}
+}
+
+func (c *checker) published() {
+	for i, p := range c.e.Published {
+		fail := func(format string, args ...any) { c.fail("published number %d: %w", i+1, fmt.Errorf(format, args...)) }
+		column, found := c.e.column(p.Column)
+		switch {
+		case !found:
+			fail("no column %q", p.Column)
+		case column.Kind == report.Text || column.Kind == report.Flag:
+			fail("column %s has no numbers", p.Column)
+		}
+		for _, beside := range report.PublishedColumns(column) {
+			if _, taken := c.e.column(beside.Key()); taken {
+				fail("its place is a column %s, but there is one of that name", beside.Key())
+			}
+		}
+		if p.Source == "" && c.e.Source == "" {
+			fail("no source")
+		}
+		for _, is := range p.At {
+			at, found := c.e.column(is.Column)
+			if !found {
+				fail("no column %q", is.Column)
+			} else if !at.Holds(is.Value) {
+				fail("column %s of kind %v has no value that is a %T", is.Column, at.Kind, is.Value)
+			}
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/trace"
+)
+
+// Options say of which program the command of an experiment is a part.
+type Options struct {
+	Build   provenance.Build // whose results these are
+	Command string           // what makes them, for their record
+	Columns string           // the command that explains the columns, for the notes of tables
+}
+
+// compareFlags are the flags that every experiment has.
+type compareFlags struct {
+	Options
+	experiment                  *experiment.Experiment
+	axes                        map[string]*string // by their names
+	profiles, overrides         []string
+	handler                     string
+	seed                        uint64
+	engine, format, plot, trace string
+	all                         bool
+	waterfall                   []string
+	LimitFlags
+}
+
+// listHelp explains the values of the flags of axes.
+const listHelp = `
+
+A LIST is values separated by commas. 2,4,..,1024 goes on as it began, 8,..,64KiB doubles, 1,2,3,..,8 goes on with the step.`
+
+// New makes the command that runs an experiment, with a flag for each of its axes. It panics if the definition of the experiment is
+// wrong, which Check says: a programmer's mistake.
+func New(e *experiment.Experiment, o Options) *cobra.Command {
+	if err := e.Check(); err != nil {
+		panic("command: " + err.Error()) //lint:panic programmer's mistake
+	}
+	f := &compareFlags{Options: o, experiment: e, axes: make(map[string]*string)}
+	short := e.Short
+	if e.Source != "" {
+		short += " (" + e.Source + ")"
+	}
+	long := e.Long
+	if long == "" {
+		long = short + "."
+	}
+	c := &cobra.Command{
+		Use:   e.Name,
+		Short: short,
+		Long:  long + listHelp + LimitsHelp,
+		Args:  ExactArguments(),
+		RunE:  func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	f.register(c)
+	return c
+}
+
+func (f *compareFlags) register(c *cobra.Command) {
+	e := f.experiment
+	flags := c.Flags()
+	flags.StringSliceVar(&f.profiles, "profile", e.DefaultProfiles(), "device and network: `NAMES` or files, separated by commas")
+	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profiles: `PATH=VALUE`, such as hpu.cores=8; may be repeated")
+	for i := range e.Axes {
+		if a := &e.Axes[i]; !a.Fixed() {
+			f.axes[a.Name] = flags.String(a.Name, a.DefaultList(), a.Usage())
+		}
+	}
+	if e.Replaceable {
+		flags.StringVar(&f.handler, "handler", "", "your handler module in place of the built-in one: `FILE.wasm`")
+	}
+	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` from which everything random is made, payloads too")
+	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built with that tag")
+	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
+	flags.BoolVar(&f.all, "all", false, "show all columns in the table, not only those that answer")
+	flags.StringVar(&f.plot, "plot", "", "draw the result: `FILE.svg` or FILE.png")
+	flags.StringSliceVar(&f.waterfall, "waterfall", nil, "two profiles `FROM,TO`: change one group of parameters at a time from the first to the second, and say what each is worth")
+	if !e.Untraced {
+		flags.StringVar(&f.trace, "trace", "", "write a timeline of one run for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
+	}
+	f.Register(c, "each measurement", false)
+}
+
+// sweep turns the flags into a sweep; everything wrong with them is reported before anything runs.
+func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
+	s, err := experiment.New(f.experiment)
+	if err != nil {
+		return nil, err
+	}
+	s.Profiles, s.Overrides, s.Seed, s.Engine, s.Traced = f.profiles, f.overrides, f.seed, f.engine, f.trace != ""
+	s.Build, s.Command, s.Hint = f.Build, f.Command, f.Columns
+	var errs []error
+	keep := func(name string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", name, err))
+		}
+	}
+	if s.Limits, err = f.Limits(); err != nil {
+		errs = append(errs, err)
+	}
+	for i := range f.experiment.Axes {
+		if name := f.experiment.Axes[i].Name; c.Flags().Changed(name) {
+			keep(name, s.Choose(name, *f.axes[name]))
+		}
+	}
+	if f.handler != "" {
+		wasm, err := file.Read(f.handler, file.MaxModule)
+		keep("handler", err)
+		s.Handler = &experiment.Module{Name: filepath.Base(f.handler), Path: f.handler, Wasm: wasm}
+	}
+	return s, errors.Join(errs...)
+}
+
+func (f *compareFlags) run(c *cobra.Command) error {
+	format, err := report.ParseFormat(f.format)
+	if err != nil {
+		return BadInput(fmt.Errorf("--format: %w", err))
+	}
+	if f.plot != "" {
+		if err := report.CheckImage(f.plot); err != nil {
+			return BadInput(fmt.Errorf("--plot: %w", err))
+		}
+		if _, err := os.Stat(filepath.Dir(f.plot)); err != nil {
+			return BadInput(fmt.Errorf("--plot: %w", err))
+		}
+	}
+	s, err := f.sweep(c)
+	if err != nil {
+		return BadInput(err)
+	}
+	if len(f.waterfall) > 0 {
+		return f.fall(c, s, format)
+	}
+	points, err := s.Points()
+	if err != nil {
+		return BadInput(err)
+	}
+	var writer *trace.Writer
+	if f.trace != "" {
+		if writer, err = trace.Create(f.trace, trace.Options{}); err != nil {
+			return BadInput(fmt.Errorf("--trace: %w", err))
+		}
+		writer.Describe(s.Record().Args()...)
+		points[0].Tracer = writer
+	}
+	ctx, cancel := f.Context(c)
+	defer cancel()
+	results, err := measure(ctx, c.ErrOrStderr(), s, points)
+	err = EndTimeline(writer, err)
+	if err != nil {
+		return err
+	}
+	return f.show(c.OutOrStdout(), s, results, format)
+}
+
+func measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []*experiment.Point) ([]*experiment.Result, error) {
+	progress := newProgress(errs, s.Experiment.Name, len(points))
+	defer progress.stop()
+	return s.Run(ctx, points, progress.step)
+}
+
+func (f *compareFlags) show(out io.Writer, s *experiment.Sweep, results []*experiment.Result, format report.Format) error {
+	all, err := s.Table(results)
+	if err != nil {
+		return err
+	}
+	t := all
+	if format == report.TextFormat && !f.all {
+		if t, err = s.Summary(all); err != nil {
+			return err
+		}
+	}
+	t.Answer = s.Answer(results)
+	t.Notes = s.Notes()
+	if err := t.Write(out, format); err != nil || f.plot == "" {
+		return err
+	}
+	return all.PlotFile(f.plot, s.Plot())
+}

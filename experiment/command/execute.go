@@ -1,0 +1,153 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Exit codes of a command.
+const (
+	ExitOK      = 0
+	ExitFailed  = 1 // the simulation ended badly: a process waits for ever, bytes differ, a handler failed
+	ExitInput   = 2 // flags, files or modules are wrong; nothing was done
+	ExitStopped = 130
+)
+
+// InputError is an error of what the user gave: it ends a command with ExitInput.
+type InputError struct{ Err error }
+
+// Error is that of the cause.
+func (e InputError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e InputError) Unwrap() error { return e.Err }
+
+// BadInput marks an error as one of the user's input; nil stays nil.
+func BadInput(err error) error {
+	if err == nil {
+		return nil
+	}
+	return InputError{err}
+}
+
+// Execute runs a command with arguments and returns its exit code: the first signal cancels its context, errors are printed behind the name
+// of the program.
+func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer onSignals(cancel, root.Name(), errs)()
+	root.SetArgs(args)
+	noted := &notedWriter{to: out}
+	root.SetOut(noted)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = noted.err
+	}
+	var (
+		input   InputError
+		network *runtime.NetworkError
+	)
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintf(errs, "%s: interrupted\n", root.Name())
+		return ExitStopped
+	case errors.As(err, &input), errors.As(err, &network):
+		fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
+		return ExitInput
+	}
+	fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
+	return ExitFailed
+}
+
+// notedWriter keeps the first error of writing: those who print help have nobody to give it to.
+type notedWriter struct {
+	to  io.Writer
+	err error
+}
+
+func (w *notedWriter) Write(b []byte) (int, error) {
+	n, err := w.to.Write(b)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// patience is how long a command has to end by itself after a signal. What it would still compute or wait for is lost either way.
+const patience = 300 * time.Millisecond
+
+// onSignals cancels on the first signal. A second one, or a command that does not end within patience (it reads from a pipe, or sorts a
+// schedule of millions), ends the program: files that are not complete are removed. The result undoes it.
+func onSignals(cancel func(), name string, errs io.Writer) (undo func()) {
+	signals, over := make(chan os.Signal, 2), make(chan struct{})
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // nohup and shells that put a command into the background have said so
+			signal.Notify(signals, s)
+		}
+	}
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-over:
+			return
+		}
+		select {
+		case <-signals:
+		case <-time.After(patience):
+		case <-over:
+			return
+		}
+		file.Abandon()
+		fmt.Fprintf(errs, "%s: interrupted\n", name)
+		os.Exit(ExitStopped)
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(over)
+		cancel()
+	}
+}
+
+// Root prepares the command of a program: what it is called, prints as its version, and says of wrong flags.
+func Root(root *cobra.Command, version string) *cobra.Command {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.Version = version
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return InputError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
+	})
+	return root
+}
+
+// NoArguments refuses arguments and names the command that would list what there is.
+func NoArguments(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return InputError{fmt.Errorf("unknown command %q; see %s --help", args[0], c.CommandPath())}
+}
+
+// ExactArguments is cobra.ExactArgs with an error that counts as bad input.
+func ExactArguments(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		return InputError{fmt.Errorf("%s: expected the arguments %v, got %d; see %s --help", c.Name(), names, len(args), c.CommandPath())}
+	}
+}

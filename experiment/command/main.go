@@ -1,0 +1,133 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report"
+)
+
+// Main is the function main of a program with experiments of its own: it runs the one that there is, or that the first argument names, with
+// the flags of spinsim compare. "rerun RESULTS.json" makes a result again, "columns" explains the columns of tables. It does not return.
+func Main(list ...*experiment.Experiment) {
+	os.Exit(Run(list, provenance.ReadBuild(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// Run is Main without the process: it returns the exit code. A definition that is wrong is an error on errs.
+func Run(list []*experiment.Experiment, build provenance.Build, args []string, out, errs io.Writer) int {
+	if err := check(list); err != nil {
+		fmt.Fprintln(errs, err)
+		return ExitFailed
+	}
+	return Execute(program(list, build), args, out, errs)
+}
+
+// check says what is wrong with experiments that are to be one program.
+func check(list []*experiment.Experiment) error {
+	if len(list) == 0 {
+		return errors.New("no experiment")
+	}
+	seen := map[string]bool{"rerun": true, "columns": true, "help": true, "completion": true}
+	for _, e := range list {
+		if err := e.Check(); err != nil {
+			return err
+		}
+		if seen[e.Name] {
+			return fmt.Errorf("experiment %s: the name is taken", e.Name)
+		}
+		seen[e.Name] = true
+	}
+	return nil
+}
+
+// programName is what a program of several experiments calls itself.
+const programName = "experiments"
+
+// program is the command of a program.
+func program(list []*experiment.Experiment, build provenance.Build) *cobra.Command {
+	name := programName
+	if len(list) == 1 {
+		name = list[0].Name
+	}
+	options := Options{Build: build, Columns: name + " columns"}
+	root := &cobra.Command{Use: name, Args: NoArguments, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	for _, e := range list {
+		options.Command = e.Name
+		c := New(e, options)
+		if len(list) == 1 {
+			root = c
+			c.Args = NoArguments
+			continue
+		}
+		root.AddCommand(c)
+	}
+	rerunLong := "Rerun reads a document written with --format json, makes the result again from its \"provenance\", and compares: the bytes must be the same."
+	root.AddCommand(Rerun(rerunLong, build, Of(list)), columnsCommand(list))
+	return Root(root, build.Line())
+}
+
+// columnsCommand explains the columns of experiments.
+func columnsCommand(list []*experiment.Experiment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "columns",
+		Short: "What the columns of tables, CSV and JSON mean",
+		Args:  ExactArguments(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			sections := append(ColumnSections("", list), Section{"every row of CSV and NDJSON, and of JSON where rows differ in it", provenance.Columns()})
+			return WriteSections(c.OutOrStdout(), sections)
+		},
+	}
+}
+
+// Section is the columns of a table, or the fields of a JSON object, for a help text.
+type Section struct {
+	Title   string
+	Columns []report.Column
+}
+
+// ColumnSections are the columns of experiments, those that several have in common together; each title begins with prefix.
+func ColumnSections(prefix string, list []*experiment.Experiment) (sections []Section) {
+	published := false
+	for _, e := range list {
+		published = published || len(e.Published) > 0
+	}
+	for _, s := range experiment.Sections(list, (*experiment.Experiment).TableColumns) {
+		sections = append(sections, Section{prefix + s.Title(len(list)), s.Columns})
+	}
+	if published {
+		sections = append(sections, Section{prefix + "columns with published numbers, besides", publishedColumns()})
+	}
+	for _, s := range experiment.Sections(list, (*experiment.Experiment).WaterfallColumns) {
+		sections = append(sections, Section{prefix + s.Title(len(list)) + ", --waterfall", s.Columns})
+	}
+	return sections
+}
+
+// publishedColumns are those that stand beside a column with published numbers.
+func publishedColumns() []report.Column {
+	columns := report.PublishedColumns(report.Column{Name: "x", Kind: report.Number}, report.Column{Name: "x", Kind: report.Share})
+	return append(columns[:2:2], columns[3], report.Column{Name: "published_source", Help: "where the published numbers of the row come from"})
+}
+
+// WriteSections writes sections one below the other.
+func WriteSections(out io.Writer, sections []Section) error {
+	for i, s := range sections {
+		gap := "\n"
+		if i == 0 {
+			gap = ""
+		}
+		if _, err := fmt.Fprintf(out, "%s%s\n\n", gap, s.Title); err != nil {
+			return err
+		}
+		if err := report.WriteHelp(out, s.Columns); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report"
+)
+
+// Again makes the document of a record anew. folder is that of the old document: files that are not where they were may be there. Notes are
+// what a reader should know though nothing failed.
+type Again func(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error)
+
+// Rerun makes the command that makes a result again and compares. long says of which results; build is this program.
+func Rerun(long string, build provenance.Build, again Again) *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use:   "rerun RESULTS.json",
+		Short: "Make a result again from what it says of itself, and compare",
+		Long:  long,
+		Args:  ExactArguments("RESULTS.json"),
+		RunE:  func(c *cobra.Command, args []string) error { return rerun(c, args[0], output, build, again) },
+	}
+	c.Flags().StringVarP(&output, "output", "o", "", "write the new document to a `FILE`, also if it differs")
+	return c
+}
+
+// Of makes documents of experiments anew: those of the list.
+func Of(list []*experiment.Experiment) Again {
+	return func(ctx context.Context, r *provenance.Record, folder string, _ io.Reader) (document []byte, notes []string, err error) {
+		s, notes, err := experiment.Repeat(r, list, func(path string) ([]byte, error) { return file.Read(Find(folder, path), file.MaxModule) })
+		if err != nil {
+			return nil, notes, BadInput(err)
+		}
+		t, err := tableOf(ctx, s)
+		if err != nil {
+			return nil, notes, err
+		}
+		var out bytes.Buffer
+		err = t.Write(&out, report.JSONFormat)
+		return out.Bytes(), notes, err
+	}
+}
+
+// tableOf runs a sweep or a waterfall.
+func tableOf(ctx context.Context, s *experiment.Sweep) (*report.Table, error) {
+	if s.Falls() {
+		w, err := s.Waterfall(s.Profiles[0], s.Profiles[1])
+		if err != nil {
+			return nil, BadInput(err)
+		}
+		if err := w.Run(ctx, nil); err != nil {
+			return nil, err
+		}
+		return w.Table()
+	}
+	points, err := s.Points()
+	if err != nil {
+		return nil, BadInput(err)
+	}
+	results, err := s.Run(ctx, points, nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.Table(results)
+}
+
+// Find returns where a file is: where it was, or in a folder.
+func Find(folder, name string) string {
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && folder != "" && !filepath.IsAbs(name) {
+		if beside := filepath.Join(folder, name); beside != name {
+			if _, err := os.Stat(beside); err == nil {
+				return beside
+			}
+		}
+	}
+	return name
+}
+
+// shownDifferences is how many differences are listed; the others are counted.
+const shownDifferences = 20
+
+func rerun(c *cobra.Command, name, output string, build provenance.Build, again Again) error {
+	was, err := file.Read(name, file.MaxData)
+	if err != nil {
+		return BadInput(err)
+	}
+	r, err := provenance.Read(was)
+	if err != nil {
+		return BadInput(fmt.Errorf("%s: %w", name, err))
+	}
+	out := c.OutOrStdout()
+	is, notes, err := again(c.Context(), r, filepath.Dir(name), c.InOrStdin())
+	for i := range r.Profiles {
+		if changed := r.Profiles[i].Verify(); changed != nil {
+			notes = append([]string{changed.Error() + ", and taken"}, notes...)
+		}
+	}
+	if !build.Same(r.Build) {
+		notes = append([]string{fmt.Sprintf("%s is by spinsim %s; this is %s", name, r.Build, build)}, notes...)
+	}
+	if err != nil && len(notes) > 0 {
+		return fmt.Errorf("%w\n%s", err, strings.Join(notes, "\n")) // which may be why
+	}
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		fmt.Fprintln(out, note)
+	}
+	if output != "" {
+		if err := file.Write(output, is); err != nil {
+			return err
+		}
+	}
+	return compareDocuments(out, name, was, is)
+}
+
+// compareDocuments says whether two documents are the same.
+func compareDocuments(out io.Writer, name string, was, is []byte) error {
+	if bytes.Equal(was, is) {
+		fmt.Fprintf(out, "%s: the same %d bytes\n", name, len(is))
+		return nil
+	}
+	list, err := provenance.Differences(was, is)
+	if err != nil {
+		return BadInput(fmt.Errorf("%s: %w", name, err))
+	}
+	if len(list) == 0 {
+		fmt.Fprintf(out, "%s: the same values, laid out differently\n", name)
+		return nil
+	}
+	for i, d := range list {
+		if i == shownDifferences {
+			fmt.Fprintf(out, "and %d more\n", len(list)-i)
+			break
+		}
+		fmt.Fprintln(out, d)
+	}
+	return errors.New(plural(len(list), "value differs", "values differ"))
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,45 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/report"
+)
+
+// fall measures the way from one profile to another.
+func (f *compareFlags) fall(c *cobra.Command, s *experiment.Sweep, format report.Format) error {
+	switch {
+	case len(f.waterfall) != 2:
+		return BadInput(fmt.Errorf("--waterfall: %d profiles, expected two: FROM,TO", len(f.waterfall)))
+	case c.Flags().Changed("profile"):
+		return BadInput(errors.New("--waterfall names the profiles itself: --profile does not go with it"))
+	case f.plot != "":
+		return BadInput(errors.New("--plot: a waterfall has no picture"))
+	}
+	w, err := s.Waterfall(f.waterfall[0], f.waterfall[1])
+	if err != nil {
+		return BadInput(fmt.Errorf("--waterfall: %w", err))
+	}
+	ctx, cancel := f.Context(c)
+	defer cancel()
+	progress := newProgress(c.ErrOrStderr(), s.Experiment.Name, w.Points())
+	err = w.Run(ctx, progress.step)
+	progress.stop()
+	if err != nil {
+		return err
+	}
+	t, err := w.Table()
+	if err != nil {
+		return err
+	}
+	if format == report.TextFormat && !f.all {
+		t = w.Summary()
+	}
+	t.Title = fmt.Sprintf("%s, from %s to %s: what each group of parameters is worth", s.Experiment.Name, w.From, w.To)
+	t.Notes = w.Notes()
+	return t.Write(c.OutOrStdout(), format)
+}

@@ -1,0 +1,238 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Point is one measurement to make: a device, and a value of each axis.
+type Point struct {
+	Profile *profile.Profile // with what axes set
+	Seed    uint64
+	Engine  string     // wasm engine; "": the default
+	Handler *Module    // the user's, in place of the experiment's; nil: the experiment's
+	Tracer  sim.Tracer // nil: none
+	Limits  sim.Limits // of each simulation
+
+	experiment *Experiment
+	device     int   // which of the sweep's profiles it is of
+	values     []any // of the axes, in their order
+}
+
+// Value returns the value of an axis. It panics if there is no such axis: a programmer's mistake.
+func (p *Point) Value(axis string) any {
+	i := p.experiment.axis(axis)
+	if i < 0 {
+		panic(fmt.Sprintf("experiment: %s has no axis %q, there are %s", p.experiment.Name, axis, strings.Join(p.experiment.axisNames(), ", "))) //lint:panic programmer's mistake
+	}
+	return p.values[i]
+}
+
+// valueOf is Value as a type. It panics if values of the axis are of another one.
+func valueOf[T any](p *Point, axis string) T {
+	v, is := p.Value(axis).(T)
+	if !is {
+		panic(fmt.Sprintf("experiment: axis %s of %s has values of type %T, not %T", axis, p.experiment.Name, p.Value(axis), v)) //lint:panic programmer's mistake
+	}
+	return v
+}
+
+// Text returns the value of an axis of texts. This and the following panic if there is no such axis: a programmer's mistake.
+func (p *Point) Text(axis string) string { return valueOf[string](p, axis) }
+
+// Int returns the value of an axis of counts or sizes.
+func (p *Point) Int(axis string) int { return valueOf[int](p, axis) }
+
+// Time returns the value of an axis of times.
+func (p *Point) Time(axis string) sim.Time { return valueOf[sim.Time](p, axis) }
+
+// Float returns the value of an axis of numbers or shares.
+func (p *Point) Float(axis string) float64 { return valueOf[float64](p, axis) }
+
+// Flag returns the value of an axis of yes and no.
+func (p *Point) Flag(axis string) bool { return valueOf[bool](p, axis) }
+
+// String names the point: profile and values.
+func (p *Point) String() string { return p.Profile.Name + ", " + p.label(p.axes()) }
+
+// axes are the indices of all axes.
+func (p *Point) axes() []int {
+	list := make([]int, len(p.values))
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// label is the values of some axes as people read them.
+func (p *Point) label(axes []int) string {
+	parts := make([]string, len(axes))
+	for i, a := range axes {
+		parts[i] = p.experiment.Axes[a].show(p.values[a])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// place names the point in an error: the experiment, what is compared, the profile, the rest.
+func (p *Point) place() string {
+	text := p.experiment.Name
+	if len(p.experiment.View.Series) > 0 {
+		text += " " + p.series()
+	}
+	text += ", profile " + p.Profile.Name
+	if rest := p.experiment.rows(); len(rest) > 0 {
+		text += ", " + p.label(rest)
+	}
+	return text
+}
+
+// fields are the overrides that axes with a Field are.
+func (p *Point) fields() (overrides []string) {
+	for i := range p.values {
+		if a := &p.experiment.Axes[i]; a.Field != "" {
+			text := fmt.Sprint(p.values[i])
+			if a.Kind != report.Size { // which every field takes as a number
+				text = a.write(p.values[i])
+			}
+			overrides = append(overrides, a.Field+"="+text)
+		}
+	}
+	return overrides
+}
+
+// check asks the experiment whether it has the point.
+func (p *Point) check() error {
+	if p.experiment.Points == nil {
+		return nil
+	}
+	measured, err := p.experiment.Points(p)
+	if err == nil && !measured {
+		err = fmt.Errorf("%s is not measured at %s", p.experiment.Name, p.label(p.axes()))
+	}
+	return err
+}
+
+// modules are the handler modules that run at the point.
+func (p *Point) modules() []Module {
+	if p.experiment.Modules == nil {
+		return nil
+	}
+	list := p.experiment.Modules(p)
+	if p.Handler != nil && len(list) > 0 {
+		return []Module{*p.Handler}
+	}
+	return list
+}
+
+// Module returns the handler module that runs at the point: the user's, or the first of the experiment's. It panics if none does: a
+// programmer's mistake.
+func (p *Point) Module() Module {
+	list := p.modules()
+	if len(list) == 0 {
+		panic("experiment: " + p.experiment.Name + ": no module runs at " + p.String()) //lint:panic programmer's mistake
+	}
+	return list[0]
+}
+
+// handlers are the modules of the point as provenance has them.
+func (p *Point) handlers() (list []provenance.Handler) {
+	for _, m := range p.modules() {
+		list = append(list, provenance.NewHandler(m.Name, m.Path, m.Wasm))
+	}
+	return list
+}
+
+// key identifies the point among those of a sweep; other, if not negative, is an axis with another value.
+func (p *Point) key(other int, value any) string {
+	parts := make([]string, len(p.values)+1)
+	parts[0] = fmt.Sprint(p.device)
+	for i, v := range p.values {
+		if i == other {
+			v = value
+		}
+		parts[i+1] = p.experiment.Axes[i].write(v)
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// withFields is a profile with more overrides.
+func withFields(p *profile.Profile, overrides []string) (*profile.Profile, error) {
+	if len(overrides) == 0 {
+		return p, nil
+	}
+	recorded, err := provenance.NewProfile(p)
+	if err != nil {
+		return nil, err
+	}
+	return recorded.Load(overrides...)
+}
+
+// combinations calls f with every combination of values of axes, the first axis varying fastest, until f returns an error.
+func combinations(values [][]any, f func(combination []any) error) error {
+	at := make([]int, len(values))
+	for {
+		one := make([]any, len(values))
+		for i, k := range at {
+			one[i] = values[i][k]
+		}
+		if err := f(one); err != nil {
+			return err
+		}
+		i := 0
+		for i < len(at) && at[i] == len(values[i])-1 {
+			at[i] = 0
+			i++
+		}
+		if i == len(at) {
+			return nil
+		}
+		at[i]++
+	}
+}
+
+// errTooMany is that of sweeps whose points no memory holds.
+var errTooMany = errors.New("more than " + fmt.Sprint(maxPoints) + " points")
+
+// maxPoints is how many points a sweep may have: more is taken for a slip.
+const maxPoints = 1_000_000
+
+// combined is how many combinations of values there are, at most maxPoints + 1.
+func combined(values [][]any) int {
+	n := 1
+	for _, list := range values {
+		if n *= len(list); n > maxPoints {
+			return maxPoints + 1
+		}
+	}
+	return n
+}
+
+// largest is the index of the last of an axis' values: the largest number, of others the last in the list.
+func largest(values []any) int {
+	best := len(values) - 1
+	for i, v := range values {
+		x, isNumber := number(v)
+		if y, _ := number(values[best]); isNumber && x > y {
+			best = i
+		}
+	}
+	return best
+}
+
+// least is the index of the first of an axis' values, likewise.
+func least(values []any) int {
+	best := 0
+	for i, v := range values {
+		x, isNumber := number(v)
+		if y, _ := number(values[best]); isNumber && x < y {
+			best = i
+		}
+	}
+	return best
+}

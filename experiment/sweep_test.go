@@ -1,0 +1,374 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/handlers/sum"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var errNotKnown = errors.New("the answer is not known")
+
+// drawAxis draws an axis with its values.
+func drawAxis(t *rapid.T, i int) Axis {
+	a := Axis{Name: fmt.Sprintf("axis-%d", i), Kind: rapid.SampledFrom(axisKinds).Draw(t, "kind")}
+	var values []string
+	one := map[report.Kind]func() string{
+		report.Text:     func() string { return rapid.StringMatching(`[a-z"';é{ ]{0,3}[a-z]`).Draw(t, "text") },
+		report.Count:    func() string { return fmt.Sprint(rapid.IntRange(0, 1<<40).Draw(t, "count")) },
+		report.Size:     func() string { return fmt.Sprint(rapid.IntRange(0, 1<<40).Draw(t, "size")) },
+		report.Duration: func() string { return fmt.Sprintf("%dps", rapid.Int64Range(0, int64(sim.Horizon)).Draw(t, "time")) },
+		report.Number: func() string {
+			return fmt.Sprintf("%de%d", rapid.IntRange(-1000, 1000).Draw(t, "number"), rapid.IntRange(-300, 300).Draw(t, "exponent"))
+		},
+		report.Share: func() string { return fmt.Sprintf("%.2f%%", float64(rapid.IntRange(0, 10_000).Draw(t, "share"))/100) },
+		report.Flag:  func() string { return fmt.Sprint(rapid.Bool().Draw(t, "flag")) },
+	}[a.Kind]
+	for range rapid.IntRange(1, 3).Draw(t, "values") {
+		text := strings.TrimSpace(one())
+		v, err := a.parse(text)
+		require.NoError(t, err)
+		if known, err := a.list(strings.Join(values, ",")); values == nil || err == nil && !slices.Contains(known, v) {
+			values = append(values, text)
+		}
+	}
+	a.Default = strings.Join(values, ",")
+	if a.Kind == report.Count && rapid.IntRange(0, 4).Draw(t, "field") == 0 {
+		a.Field, a.Default = "hpu.cores", "2,4"
+	}
+	return a
+}
+
+// drawExperiment draws a definition whose measurements are drawn, too.
+func drawExperiment(t *rapid.T) *Experiment {
+	e := &Experiment{Name: "drawn", Short: "of a test", Replaceable: true}
+	fields := 0
+	for i := range rapid.IntRange(1, 3).Draw(t, "axes") {
+		a := drawAxis(t, i)
+		if a.Field != "" {
+			fields++
+		}
+		if fields > 1 {
+			a.Field = "" // two would set the same
+		}
+		e.Axes = append(e.Axes, a)
+	}
+	e.Columns = []report.Column{
+		{Name: "took", Unit: rapid.SampledFrom([]string{"ps", "ns", "us", "s"}).Draw(t, "unit"), Kind: report.Duration},
+		{Name: "rate", Unit: "Mpps", Kind: report.Number},
+		{Name: "note"},
+	}
+	first := &e.Axes[0]
+	base := strings.Split(first.Default, ",")[0]
+	e.Relative = []Relative{
+		{Column: report.Column{Name: "ratio", Kind: report.Ratio}, Of: "took", Axis: first.Name, Base: base},
+		{Column: report.Column{Name: "share", Kind: report.Share}, Of: "rate", Axis: first.Name, Base: base},
+		{Column: report.Column{Name: "change", Kind: report.Change}, Of: "took", Axis: first.Name, Base: base},
+	}
+	if rapid.Bool().Draw(t, "series") {
+		e.View = View{Value: "took", Series: []string{first.Name}, Base: base}
+	}
+	modules := rapid.IntRange(0, 2).Draw(t, "modules")
+	e.Modules = func(p *Point) []Module {
+		return []Module{{Name: "count", Wasm: count.Module}, {Name: "sum", Wasm: sum.Module}}[:modules]
+	}
+	if rapid.Bool().Draw(t, "some") {
+		e.Points = func(p *Point) (bool, error) { return len(p.key(-1, nil))%3 != 0 || p.device == 0, nil }
+	}
+	least := sim.Time(rapid.IntRange(0, 5).Draw(t, "least"))
+	e.Run = func(_ context.Context, p *Point) (Values, error) {
+		v := Values{"took": least + sim.Time(len(p.String())), "rate": float64(len(p.key(-1, nil))), "note": p.String()}
+		if p.device == 1 {
+			v["rate"] = nil
+		}
+		return v, nil
+	}
+	if rapid.Bool().Draw(t, "published") {
+		e.Published = []report.Published{{Column: "took", Value: 3, Source: "a test"}, {Column: "rate", Value: 0, Source: "a test", At: []report.Is{{Column: "profile", Value: "spin-int"}}}}
+	}
+	return e
+}
+
+// Whatever the experiment: no two rows of its CSV have the same key (name, profile, axes, and what produced them), every row says what
+// produced it, the same sweep gives the same bytes on any number of goroutines, and its record makes it again. Tables for people, plots
+// and waterfalls can be made of it.
+func TestAnyExperiment(t *testing.T) {
+	own := filepath.Join(t.TempDir(), "own.yaml")
+	require.NoError(t, os.WriteFile(own, []byte("base: spin-int\nname: own\nnic: {match_header: 10ns}\n"), 0o600))
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawExperiment(t)
+		s, err := New(e)
+		require.NoError(t, err)
+		s.Profiles = rapid.SampledFrom([][]string{{"spin-int"}, {"spin-dis", "spin-int"}, {"spin-int", own}}).Draw(t, "profiles")
+		s.Overrides = rapid.SampledFrom([][]string{nil, {"dma.latency=1ns"}}).Draw(t, "overrides")
+		s.Seed = rapid.Uint64().Draw(t, "seed")
+		if rapid.Bool().Draw(t, "mine") {
+			s.Handler = &Module{Name: "mine.wasm", Path: "mine.wasm", Wasm: count.Module}
+		}
+		points, err := s.Points()
+		if err != nil {
+			require.Regexp(t, "^drawn has no point with these values|^mine.wasm runs at no point of this sweep", err.Error())
+			return
+		}
+		results, err := s.Run(context.Background(), points, nil)
+		require.NoError(t, err)
+		table, err := s.Table(results)
+		require.NoError(t, err)
+		rows := rowsOf(t, table)
+		require.Len(t, rows, len(points))
+
+		keys := []string{"benchmark", "profile"}
+		for i := range e.Axes {
+			keys = append(keys, e.Axes[i].column().Key())
+		}
+		for _, c := range provenance.Columns() {
+			keys = append(keys, c.Key())
+		}
+		seen := map[string]bool{}
+		for i, row := range rows {
+			key := ""
+			for _, k := range keys {
+				require.Contains(t, row, k)
+				key += row[k] + "\x00"
+			}
+			require.False(t, seen[key], "two rows %q", key)
+			seen[key] = true
+			requireProvenance(t, s, points[i], row)
+		}
+		picture := ""
+		if rapid.IntRange(0, 7).Draw(t, "plot") == 0 { // which takes longest
+			picture = filepath.Join(dir, "plot.svg")
+		}
+		requireForPeople(t, s, table, results, picture)
+		requireAgain(t, s, table)
+	})
+}
+
+// requireProvenance requires that a row says what produced it.
+func requireProvenance(t *rapid.T, s *Sweep, p *Point, row map[string]string) {
+	one, err := provenance.NewProfile(p.Profile)
+	require.NoError(t, err)
+	require.Equal(t, provenance.Short(one.SHA256), row["profile_hash"])
+	for _, o := range append(slices.Clone(s.Overrides), p.fields()...) {
+		require.Contains(t, strings.Fields(row["overrides"]), o)
+	}
+	require.Equal(t, fmt.Sprint(s.Seed), row["seed"])
+	require.NotEmpty(t, row["version"])
+	var names, hashes []string
+	for _, m := range p.modules() {
+		names, hashes = append(names, m.Name), append(hashes, provenance.Short(provenance.Hash(m.Wasm)))
+	}
+	if s.Handler != nil && len(names) > 0 {
+		require.Equal(t, []string{"mine.wasm"}, names)
+	}
+	require.Equal(t, []string{strings.Join(names, " "), strings.Join(hashes, " ")}, []string{row["handler"], row["handler_hash"]})
+}
+
+// requireForPeople makes what people read.
+func requireForPeople(t *rapid.T, s *Sweep, table *report.Table, results []*Result, picture string) {
+	summary, err := s.Summary(table)
+	require.NoError(t, err)
+	require.Positive(t, summary.Len())
+	summary.Answer, summary.Notes = s.Answer(results), s.Notes()
+	for _, format := range report.Formats {
+		require.NoError(t, summary.Write(&strings.Builder{}, format))
+		require.NoError(t, table.Write(&strings.Builder{}, format))
+	}
+	if picture == "" {
+		return
+	}
+	plot := s.Plot()
+	if c, found := s.Experiment.column(plot.X); found && c.Kind != report.Text && len(table.Columns) > 0 {
+		if err := table.PlotFile(picture, plot); err != nil {
+			require.ErrorContains(t, err, "logarithmic") // an axis of numbers below 0
+		}
+	}
+}
+
+// requireAgain makes the sweep again from its record.
+func requireAgain(t *rapid.T, s *Sweep, table *report.Table) {
+	var was, is strings.Builder
+	require.NoError(t, table.Write(&was, report.JSONFormat))
+	record, err := provenance.Read([]byte(was.String()))
+	require.NoError(t, err)
+	again, notes, err := Repeat(record, []*Experiment{s.Experiment}, func(path string) ([]byte, error) { return count.Module, nil })
+	require.NoError(t, err)
+	require.Empty(t, notes)
+	points, err := again.Points()
+	require.NoError(t, err)
+	results, err := again.Run(context.Background(), points, nil)
+	require.NoError(t, err)
+	same, err := again.Table(results)
+	require.NoError(t, err)
+	require.NoError(t, same.Write(&is, report.JSONFormat))
+	if was.String() != is.String() {
+		list, err := provenance.Differences([]byte(was.String()), []byte(is.String()))
+		t.Fatalf("made again: %v %v", list, err)
+	}
+}
+
+// Points come in the order of the axes, the first fastest, and what an axis sets is set.
+func TestOrderOfPoints(t *testing.T) {
+	s, err := New(hpus)
+	require.NoError(t, err)
+	for axis, list := range map[string]string{"size": "4KiB,64", "hpus": "4,2", "handler-time": "1us,50ns"} {
+		require.NoError(t, s.Choose(axis, list))
+	}
+	s.Profiles = []string{"spin-int", "spin-dis"}
+	points, err := s.Points()
+	require.NoError(t, err)
+	var got []string
+	for _, p := range points {
+		got = append(got, p.String())
+		require.Equal(t, []int{p.Int("hpus"), p.Int("size")}, []int{p.Profile.HPU.Cores, int(p.Profile.Fabric.MTU)})
+	}
+	require.Len(t, got, 16)
+	require.Equal(t, []string{
+		"spin-int, 1 µs, 4 HPUs, spin-stream, 2 ranks, 4 KiB", "spin-int, 50 ns, 4 HPUs, spin-stream, 2 ranks, 4 KiB",
+		"spin-int, 1 µs, 2 HPUs, spin-stream, 2 ranks, 4 KiB", "spin-int, 50 ns, 2 HPUs, spin-stream, 2 ranks, 4 KiB",
+		"spin-int, 1 µs, 4 HPUs, spin-stream, 2 ranks, 64 B",
+	}, got[:5])
+	require.Equal(t, "spin-dis, 1 µs, 4 HPUs, spin-stream, 2 ranks, 4 KiB", got[8])
+}
+
+// What is wrong with a sweep is said before anything runs.
+func TestWrongSweeps(t *testing.T) {
+	for want, spoil := range map[string]func(s *Sweep){
+		"no profile given":                func(s *Sweep) { s.Profiles = nil },
+		"profile spin-int is given twice": func(s *Sweep) { s.Profiles = []string{"spin-int", "spin-dis", "spin-int"} },
+		`no profile "x"`:                  func(s *Sweep) { s.Profiles = []string{"x"} },
+		"expected wazero or wasmtime":     func(s *Sweep) { s.Engine = "v8" },
+		"a trace follows one run, but this sweep has 4: choose one profile, and one value of each of mode, size": func(s *Sweep) { s.Traced = true },
+		"own runs no handlers that yours could replace":                                                          func(s *Sweep) { s.Handler = &Module{} },
+		"own has no point with these values: mode a,b; size 8B,64B": func(s *Sweep) {
+			s.Experiment.Points = func(*Point) (bool, error) { return false, nil }
+		},
+		"profile spin-int: it is Monday": func(s *Sweep) {
+			s.Experiment.Points = func(p *Point) (bool, error) { return true, fmt.Errorf("profile %s: it is Monday", p.Profile.Name) }
+		},
+		"dma.latency: own measures at several, choose them with --size": func(s *Sweep) {
+			s.Experiment.Axes[1].Field, s.Overrides = "dma.latency", []string{"dma.latency=1ns"}
+		},
+		`dma.latencee: no field "latencee"`: func(s *Sweep) { s.Experiment.Axes[1].Field = "dma.latencee" },
+		"more than 1000000 points":          func(s *Sweep) { s.values[0], s.values[1] = make([]any, 1001), make([]any, 1000) },
+	} {
+		s, err := New(definition())
+		require.NoError(t, err)
+		spoil(s)
+		_, err = s.Points()
+		require.ErrorContains(t, err, want)
+	}
+	untraced := definition()
+	untraced.Untraced = true
+	s, err := New(untraced)
+	require.NoError(t, err)
+	s.Traced = true
+	_, err = s.Points()
+	require.ErrorContains(t, err, "a trace follows one run, but a point of own takes several")
+}
+
+// Two devices of one name would give rows that nobody can tell apart.
+func TestProfilesHaveDifferentNames(t *testing.T) {
+	dir := t.TempDir()
+	var files []string
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte("base: spin-int\nname: mine\n"), 0o600))
+		files = append(files, file)
+	}
+	s, err := New(definition())
+	require.NoError(t, err)
+	s.Profiles = files
+	_, err = s.Points()
+	require.EqualError(t, err, fmt.Sprintf("profiles %s and %s are both named mine: their rows could not be told apart", files[0], files[1]))
+}
+
+// Published numbers that name no profile stand beside every one that is as published, and no other.
+func TestPublishedOfAnyProfile(t *testing.T) {
+	e := definition()
+	e.Source = "a paper"
+	e.Published = []report.Published{
+		{Column: "latency", Value: 1, At: []report.Is{{Column: "size", Value: 8}}},
+		{Column: "latency", Value: 2, At: []report.Is{{Column: "profile", Value: "spin-dis"}, {Column: "size", Value: 64}}, Source: "another"},
+	}
+	own := filepath.Join(t.TempDir(), "own.yaml")
+	require.NoError(t, os.WriteFile(own, []byte("base: spin-int\nname: own\n"), 0o600))
+	s, err := New(e)
+	require.NoError(t, err)
+	s.Profiles = []string{"spin-int", "spin-dis", own}
+	points, err := s.Points()
+	require.NoError(t, err)
+	results, err := s.Run(t.Context(), points, nil)
+	require.NoError(t, err)
+	table, err := s.Table(results)
+	require.NoError(t, err)
+	var got []string
+	for _, row := range rowsOf(t, table) {
+		got = append(got, strings.Join([]string{row["profile"], row["mode"], row["size"], row["latency_published_ns"], row["published_source"]}, " "))
+	}
+	require.Equal(t, []string{
+		"spin-int a 8 1 a paper", "spin-int b 8 1 a paper", "spin-int a 64  ", "spin-int b 64  ",
+		"spin-dis a 8 1 a paper", "spin-dis b 8 1 a paper", "spin-dis a 64 2 another", "spin-dis b 64 2 another",
+		"own a 8  ", "own b 8  ", "own a 64  ", "own b 64  ",
+	}, got)
+}
+
+// A relative value is computed of two rows; where the other point is not measured there is none.
+func TestRelativeValues(t *testing.T) {
+	e := definition()
+	e.Run = func(_ context.Context, p *Point) (Values, error) {
+		return Values{"latency": map[string]sim.Time{"a": 4, "b": 1}[p.Text("mode")] * sim.Time(p.Int("size"))}, nil
+	}
+	for kind, name := range map[report.Kind]string{report.Ratio: "ratio", report.Share: "saved", report.Change: "longer"} {
+		e.Relative = append(e.Relative, Relative{Column: report.Column{Name: name, Kind: kind}, Of: "latency", Axis: "mode", Base: "a"})
+	}
+	for modes, want := range map[string][][]string{
+		"a,b": {{"1", "", ""}, {"4", "0.75", "-0.75"}},
+		"b":   {{"", "", ""}},
+	} {
+		s, err := New(e)
+		require.NoError(t, err)
+		require.NoError(t, s.Choose("mode", modes))
+		require.NoError(t, s.Choose("size", "8"))
+		points, err := s.Points()
+		require.NoError(t, err)
+		results, err := s.Run(t.Context(), points, nil)
+		require.NoError(t, err)
+		table, err := s.Table(results)
+		require.NoError(t, err)
+		for i, row := range rowsOf(t, table) {
+			got := []string{row["ratio"], row["saved"], row["longer"]}
+			require.Equal(t, want[i], got, modes)
+		}
+	}
+}
+
+// The profile of a point is loaded with what axes set, whatever its origin; At says the same as a sweep.
+func TestAxesSetFields(t *testing.T) {
+	device, err := profile.Load("spin-int", "hpu.contexts=1")
+	require.NoError(t, err)
+	p, err := hpus.At(device, Values{"hpus": 16, "size": "512"})
+	require.NoError(t, err)
+	want, err := profile.Load("spin-int", "hpu.contexts=1", "hpu.cores=16", "fabric.mtu=512")
+	require.NoError(t, err)
+	diff, err := profile.Diff(want, p.Profile)
+	require.NoError(t, err)
+	require.Empty(t, diff)
+	require.Equal(t, want.Origin, p.Profile.Origin)
+	require.Equal(t, 4, device.HPU.Cores, "the device given is not changed")
+}
