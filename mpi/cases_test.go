@@ -17,7 +17,8 @@ import (
 func newWorld(t testing.TB, ranks int, o mpi.Options, cfg runtime.Config, overrides ...string) *mpi.World {
 	p, err := profile.Load("spin-int", append(overrides, "fabric.mtu=512")...)
 	require.NoError(t, err)
-	cfg.Profile, cfg.Nodes = p, ranks
+	o.Ranks = ranks
+	cfg.Profile, cfg.Nodes = p, o.Nodes(ranks)
 	c, err := runtime.NewCluster(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })

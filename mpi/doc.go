@@ -1,6 +1,6 @@
 // Package mpi lets the processes of a simulated cluster exchange messages by rank and tag, as MPI programs do.
 //
-// A rank is the first process of its node. [Rank.Isend] and [Rank.Irecv] start an operation, [Rank.Wait] and [Rank.Next]
+// Ranks are processes of the cluster's nodes, [Options.PerNode] on each. [Rank.Isend] and [Rank.Irecv] start an operation, [Rank.Wait] and [Rank.Next]
 // return when one is over. Receives match in the order of posting, messages between two ranks in the order of sending
 // (MPI 4.1 §3.5); source and tag of a receive may be wildcards. A message is eager if it is at most [Options.Eager]
 // bytes long, else it waits for its receive.

@@ -132,13 +132,13 @@ func (r *Rank) read(l *letter) {
 
 // control sends a control message.
 func (r *Rank) control(target int, what, n int) error {
-	return r.ni.Put(r.controls, 0, controlAckBytes, portals.NoAck, portals.PhysID(uint32(target), 0), controlPT, 0, 0, 0,
+	return r.ni.Put(r.controls, 0, controlAckBytes, portals.NoAck, r.world.places[target], controlPT, 0, 0, 0,
 		uint64(what)<<controlShift|uint64(n))
 }
 
 // controlled acts on a control message.
 func (r *Rank) controlled(ev *portals.Event) error {
-	source, n := int(ev.Initiator.NID), int(uint32(ev.HdrData))
+	source, n := r.world.at[ev.Initiator], int(uint32(ev.HdrData))
 	if ev.HdrData>>controlShift == controlRefused {
 		r.known += uint64(n)
 		r.callers = append(r.callers, source)

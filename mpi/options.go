@@ -29,7 +29,16 @@ type Options struct {
 	// Host, for all others, to begin with. A buffer is used again when all that came into it has been received; see the package comment for what
 	// happens when all are full.
 	Buffers, BufferBytes int
+	// PerNode is how many ranks a node has: rank r is a process of node r / PerNode, counted from 0. 0 stands for 1.
+	PerNode int
+	// Ranks is the number of ranks; 0: as many as the cluster has room for.
+	Ranks int
 }
+
+// Nodes is how many nodes so many ranks take.
+func (o Options) Nodes(ranks int) int { return (ranks + o.perNode() - 1) / o.perNode() }
+
+func (o Options) perNode() int { return max(1, o.PerNode) }
 
 // DefaultOptions returns the options of a form: messages up to 16 KiB are eager, the rendezvous threshold that MPI
 // libraries use on RDMA networks (assumed: sPIN'17 gives none), and buffers for 256 of the largest of them.
@@ -39,6 +48,9 @@ func DefaultOptions(m Matching) Options {
 
 // maxBuffers is how many buffers a rank has at most.
 const maxBuffers = 1 << 16
+
+// maxPerNode is how many ranks a node has at most.
+const maxPerNode = 4096
 
 // Validate reports options that make no sense.
 func (o Options) Validate() error {
@@ -51,6 +63,12 @@ func (o Options) Validate() error {
 	}
 	if o.Buffers < 1 || o.Buffers > maxBuffers {
 		errs = append(errs, fmt.Errorf("mpi: %d buffers, expected 1 to %d", o.Buffers, maxBuffers))
+	}
+	if o.PerNode < 0 || o.PerNode > maxPerNode {
+		errs = append(errs, fmt.Errorf("mpi: %d ranks on a node, expected 1 to %d", o.PerNode, maxPerNode))
+	}
+	if o.Ranks < 0 || o.Ranks > maxRanks {
+		errs = append(errs, fmt.Errorf("mpi: %d ranks, expected 1 to %d", o.Ranks, maxRanks))
 	}
 	if least := o.Eager + matching.AnnouncementSize; o.BufferBytes < least || o.BufferBytes > maxMessage {
 		errs = append(errs, fmt.Errorf("mpi: buffers of %d B, expected %d, for an eager message or an announcement, to %d", o.BufferBytes, least, maxMessage))

@@ -174,7 +174,7 @@ func (r *Rank) fetch(q *Request, announced uint64) error {
 	}
 	r.stats.Large++
 	return r.ni.Get(m.md, q.addr-m.addr+uint64(first), uint64(q.status.Bytes-first),
-		portals.PhysID(uint32(q.status.Source), 0), exposedPT, tag, uint64(first), ptrRequest|uint64(q.id))
+		r.world.places[q.status.Source], exposedPT, tag, uint64(first), ptrRequest|uint64(q.id))
 }
 
 // link appends the entry of a buffer: behind all receives with Offload, for every message with Host.

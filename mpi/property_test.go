@@ -78,6 +78,7 @@ var nothing = mpi.Status{Sequence: ^uint32(0)}
 // recorder collects arrivals: with Offload when the NIC matches, with Host when the process is told.
 type recorder struct {
 	form  mpi.Matching
+	rank  map[portals.ID]int
 	ranks []observed
 }
 
@@ -95,7 +96,11 @@ func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
 	if err != nil {
 		panic(err)
 	}
-	o := &r.ranks[id.NID]
+	rank, is := r.rank[id]
+	if !is { // of somebody else's process
+		return
+	}
+	o := &r.ranks[rank]
 	o.arrived = append(o.arrived, mpi.StatusOf(bits, data))
 }
 
@@ -210,10 +215,12 @@ func TestMatching(t *testing.T) {
 			resent := int64(0)
 			rapid.Check(t, func(rt *rapid.T) {
 				ranks := rapid.IntRange(1, 4).Draw(rt, "ranks")
-				rec := &recorder{form: form, ranks: make([]observed, ranks)}
+				rec := &recorder{form: form, rank: map[portals.ID]int{}, ranks: make([]observed, ranks)}
 				o := options(form)
 				o.Buffers = rapid.SampledFrom([]int{1, 2, 40}).Draw(rt, "buffers") // 40: 4 ranks of 25 messages
 				o.BufferBytes = rapid.SampledFrom([]int{o.Eager + 16, 4096}).Draw(rt, "bytes of a buffer")
+				o.PerNode = rapid.IntRange(1, 3).Draw(rt, "ranks on a node")
+				bystander := rapid.Bool().Draw(rt, "another process on each node")
 				headers := rapid.SampledFrom([]int{1, 3, 65536}).Draw(rt, "unexpected headers")
 				w := newWorld(t, ranks, o, runtime.Config{Explain: rec}, fmt.Sprintf("limits.max_unexpected_headers=%d", headers))
 				expected := make([]int, ranks)
@@ -226,8 +233,14 @@ func TestMatching(t *testing.T) {
 						}
 					}
 				}
+				for node := range o.Nodes(ranks) {
+					if bystander {
+						require.NoError(rt, w.Cluster().Spawn(node, "bystander", func(*runtime.Proc) error { return nil }))
+					}
+				}
 				for rank, ops := range programs {
 					require.NoError(rt, w.Spawn(rank, func(r *mpi.Rank) error { return program(r, ops, expected[rank], &rec.ranks[rank]) }))
+					rec.rank[w.Place(rank)] = rank
 				}
 				require.NoError(rt, w.Run(context.Background()))
 				resent += w.Stats().Resent

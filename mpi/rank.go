@@ -15,6 +15,7 @@ import (
 // Rank is a process with its end of the library. Its methods are for the program given to World.Spawn only.
 type Rank struct {
 	world    *World
+	rank     int
 	p        *runtime.Proc
 	ni       *runtime.NI
 	eq       portals.Handle
@@ -86,8 +87,8 @@ const (
 	ptrLetter
 )
 
-func newRank(w *World, p *runtime.Proc) (*Rank, error) {
-	r := &Rank{world: w, p: p, ni: p.NI(), sequence: make([]uint32, w.Size())}
+func newRank(w *World, p *runtime.Proc, rank int) (*Rank, error) {
+	r := &Rank{world: w, rank: rank, p: p, ni: p.NI(), sequence: make([]uint32, w.Size())}
 	var err error
 	if r.eq, err = r.ni.EQAlloc(queueLength); err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func newRank(w *World, p *runtime.Proc) (*Rank, error) {
 }
 
 // Rank is the number of the rank.
-func (r *Rank) Rank() int { return r.p.Rank() }
+func (r *Rank) Rank() int { return r.rank }
 
 // Size is the number of ranks.
 func (r *Rank) Size() int { return r.world.Size() }
@@ -262,7 +263,7 @@ func (r *Rank) put(l *letter) error {
 		md, local = m.md, addr-m.addr
 	}
 	l.underway = true
-	return r.ni.Put(md, local, uint64(n), portals.Ack, portals.PhysID(uint32(l.target), 0), messagePT,
+	return r.ni.Put(md, local, uint64(n), portals.Ack, r.world.places[l.target], messagePT,
 		matchBits(r.Rank(), l.status.Tag), 0, ptrLetter|uint64(l.id), headerData(l.status.Bytes, l.status.Sequence, l.large))
 }
 
@@ -290,7 +291,7 @@ func (r *Rank) expose(q *Request, target int) error {
 	r.exposed++
 	r.overhead()
 	_, err := r.ni.MEAppend(exposedPT, &portals.ME{
-		Start: q.addr, Length: uint64(q.length), UID: portals.UIDAny, MatchID: portals.PhysID(uint32(target), 0), MatchBits: r.exposed,
+		Start: q.addr, Length: uint64(q.length), UID: portals.UIDAny, MatchID: r.world.places[target], MatchBits: r.exposed,
 		Options: portals.OptMEOpGet | portals.OptMEUseOnce | portals.OptMEEventLinkDisable | portals.OptMEEventUnlinkDisable,
 	}, portals.PriorityList, ptrRequest|uint64(q.id))
 	if err != nil {

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// World is the ranks of a cluster, one for each node. [World.Spawn] must be called for every rank before the run: a message
+// World is the ranks of a cluster. [World.Spawn] must be called for every rank before the run: a message
 // to a rank that has not been spawned is lost.
 type World struct {
 	c      *runtime.Cluster
@@ -19,6 +20,8 @@ type World struct {
 	module *hpu.Module
 	first  int // bytes of a large message that travel with its announcement
 	ranks  []*Rank
+	places []portals.ID       // of the ranks' processes, as far as they have been spawned
+	at     map[portals.ID]int // the rank of a process
 	bounds map[int]int64
 }
 
@@ -27,10 +30,12 @@ func New(c *runtime.Cluster, o Options) (*World, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if c.Nodes() > maxRanks {
-		return nil, fmt.Errorf("mpi: %d ranks, expected at most %d", c.Nodes(), maxRanks)
+	room := c.Nodes() * o.perNode()
+	ranks := cmp.Or(o.Ranks, room)
+	if ranks > min(room, maxRanks) {
+		return nil, fmt.Errorf("mpi: %d ranks on %d nodes, expected at most %d", ranks, c.Nodes(), min(room, maxRanks))
 	}
-	w := &World{c: c, o: o, ranks: make([]*Rank, c.Nodes())}
+	w := &World{c: c, o: o, ranks: make([]*Rank, ranks), places: make([]portals.ID, ranks), at: make(map[portals.ID]int, ranks)}
 	if o.Matching == Offload {
 		var err error
 		if w.module, err = c.LoadModule("matching", matching.Module); err != nil {
@@ -51,6 +56,9 @@ func (w *World) Cluster() *runtime.Cluster { return w.c }
 
 // Size is the number of ranks.
 func (w *World) Size() int { return len(w.ranks) }
+
+// Place is the process of a rank that has been spawned.
+func (w *World) Place(rank int) portals.ID { return w.places[rank] }
 
 // Options are those the world was made with.
 func (w *World) Options() Options { return w.o }
@@ -77,8 +85,17 @@ func (w *World) buffers(rank int) int {
 // Spawn starts f as the program of a rank. The run ends with its error, if it returns one. When it returns nil the rank stays, as in
 // MPI_Finalize, until all that it has sent is acknowledged.
 func (w *World) Spawn(rank int, f func(r *Rank) error) error {
-	return w.c.Spawn(rank, "rank", func(p *runtime.Proc) error {
-		r, err := newRank(w, p)
+	if rank < 0 || rank >= len(w.ranks) {
+		return fmt.Errorf("mpi: no rank %d, expected 0 to %d", rank, len(w.ranks)-1)
+	}
+	node, name := rank/w.o.perNode(), "rank"
+	if w.o.perNode() > 1 {
+		name = fmt.Sprintf("rank %d", rank)
+	}
+	place := portals.PhysID(uint32(node), uint32(w.c.Processes(node)))
+	w.places[rank], w.at[place] = place, rank
+	return w.c.Spawn(node, name, func(p *runtime.Proc) error {
+		r, err := newRank(w, p, rank)
 		if err != nil {
 			return fmt.Errorf("mpi: rank %d: %w", rank, err)
 		}

@@ -56,6 +56,9 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 	return nil
 }
 
+// Processes is how many processes node has: the number, and the process identifier, of the next.
+func (c *Cluster) Processes(node int) int { return len(c.nodes[node].procs) }
+
 const maxPID = 1<<16 - 1
 
 // String is the name given to Spawn.

@@ -37,6 +37,7 @@ type nodeArguments struct {
 	Matching []string `json:"matching"`
 	Eager    string   `json:"eager"`
 	Buffers  int      `json:"buffers"`
+	PerNode  int      `json:"ranks_per_node"`
 }
 
 func (f *modelFlags) arguments() *modelArguments {
@@ -47,7 +48,7 @@ func (f *modelFlags) arguments() *modelArguments {
 func (f *goalRunFlags) arguments(schedule string) *goalRunArguments {
 	a := &goalRunArguments{Schedule: schedule, On: f.on}
 	if f.on == "nodes" {
-		a.Nodes = &nodeArguments{f.nodes.profile, f.nodes.matching, f.nodes.eager, f.nodes.buffers}
+		a.Nodes = &nodeArguments{f.nodes.profile, f.nodes.matching, f.nodes.eager, f.nodes.buffers, f.nodes.perNode}
 	} else {
 		a.Model = f.model.arguments()
 	}
@@ -74,7 +75,7 @@ func (f *goalRunFlags) restore(r *provenance.Record) (schedule string, err error
 		}
 	}
 	if n := a.Nodes; n != nil {
-		f.nodes = nodeFlags{profile: n.Profile, matching: n.Matching, eager: n.Eager, buffers: n.Buffers, engine: r.Engine}
+		f.nodes = nodeFlags{profile: n.Profile, matching: n.Matching, eager: n.Eager, buffers: n.Buffers, perNode: max(1, n.PerNode), engine: r.Engine}
 		if r.Seed != nil {
 			f.nodes.seed = *r.Seed
 		}

@@ -28,6 +28,7 @@ type nodeFlags struct {
 	matching  []string
 	eager     string
 	buffers   int
+	perNode   int
 	seed      uint64
 	engine    string
 	timeline  string
@@ -36,7 +37,7 @@ type nodeFlags struct {
 
 // names are those of the flags, which the endpoint model does not have.
 func (f *nodeFlags) names() []string {
-	return []string{"profile", "set", "matching", "eager", "buffers", "seed", "engine"}
+	return []string{"profile", "set", "matching", "eager", "buffers", "ranks-per-node", "seed", "engine"}
 }
 
 func (f *nodeFlags) register(c *cobra.Command) {
@@ -47,6 +48,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	flags.StringSliceVar(&f.matching, "matching", formNames(), "nodes: `LIST` of those who match: host, offload")
 	flags.StringVar(&f.eager, "eager", strings.ReplaceAll(sim.Size(o.Eager).String(), " ", ""), "nodes: largest message that does not wait for its receive: `SIZE`")
 	flags.IntVar(&f.buffers, "buffers", o.Buffers, "nodes: `NUMBER` of buffers of each rank for messages without a receive")
+	flags.IntVar(&f.perNode, "ranks-per-node", 1, "nodes: `NUMBER` of ranks on each node: rank r runs on node r / NUMBER, on a core of its own while there are any")
 	flags.Uint64Var(&f.seed, "seed", 1, "nodes: `NUMBER` for the random streams of the simulation")
 	flags.StringVar(&f.engine, "engine", "wazero", "nodes: WebAssembly engine: wazero, or wasmtime if built with that tag")
 }
@@ -74,11 +76,14 @@ func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 	if f.timeline != "" && len(f.matching) != 1 {
 		return nil, badInput(fmt.Errorf("--trace: expected one form of --matching, got %v", f.matching))
 	}
+	if f.perNode < 1 {
+		return nil, badInput(fmt.Errorf("--ranks-per-node: %d, expected at least 1", f.perNode))
+	}
 	var list []nodes.Config
 	m.Seed, m.Engine = &f.seed, f.engine
 	for _, form := range f.matching {
 		o := mpi.DefaultOptions(mpi.Matching(form))
-		o.Eager, o.Buffers = int(eager), f.buffers
+		o.Eager, o.Buffers, o.PerNode = int(eager), f.buffers, f.perNode
 		o.BufferBytes = max(o.BufferBytes, messagesPerBuffer*o.Eager)
 		if err := o.Validate(); err != nil {
 			return nil, badInput(err)

@@ -74,8 +74,9 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	if err := runnable(s, cfg.MPI); err != nil {
 		return nil, err
 	}
+	cfg.MPI.Ranks = s.Ranks()
 	c, err := runtime.NewCluster(runtime.Config{
-		Profile: cfg.Profile, Nodes: s.Ranks(), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer, Limits: cfg.Limits,
+		Profile: cfg.Profile, Nodes: cfg.MPI.Nodes(s.Ranks()), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer, Limits: cfg.Limits,
 		Stop: func() error { return context.Cause(ctx) },
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
