@@ -23,7 +23,7 @@ var anything = []string{"*"}
 var table = map[string]policy{
 	"sim":           {ours: []string{"internal"}},
 	"fabric":        {ours: []string{"sim", "internal"}},
-	"smmu":          {ours: []string{"sim"}},
+	"smmu":          {ours: []string{"sim", "internal"}},
 	"host":          {ours: []string{"sim", "smmu", "internal"}},
 	"portals":       {ours: []string{"internal"}},
 	"spin":          {ours: []string{"internal"}},

@@ -1,0 +1,30 @@
+package smmutest
+
+import (
+	_ "embed"
+
+	"github.com/spinsim/spinsim/internal/strictyaml"
+	"github.com/spinsim/spinsim/smmu"
+)
+
+//go:embed qfdb.yaml
+var qfdb []byte
+
+// Spec returns the SMMU of an ExaNeSt node with some fields changed, each "field=value" as in a profile. All that is wrong is one error.
+func Spec(overrides ...string) (*smmu.Spec, error) {
+	spec := new(smmu.Spec)
+	r := strictyaml.Reader{File: "qfdb.yaml"}
+	tree, err := strictyaml.Parse(r.File, qfdb)
+	if err != nil {
+		return nil, err
+	}
+	r.Read(tree, spec)
+	r.File = ""
+	for _, o := range overrides {
+		r.Set(spec, o)
+	}
+	if err := r.Errors.Join(); err != nil {
+		return nil, err
+	}
+	return spec, spec.Validate()
+}

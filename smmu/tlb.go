@@ -1,0 +1,297 @@
+package smmu
+
+import "math/bits"
+
+// Geometry of Armv8 tables with granules of 4 KiB.
+const (
+	pageBits   = 12
+	pageSize   = 1 << pageBits
+	pageMask   = pageSize - 1
+	levelBits  = 9
+	lastLevel  = 3
+	descriptor = 8 // bytes
+	bits39     = pageBits + 3*levelBits
+	bits48     = pageBits + 4*levelBits
+	lineBytes  = 64 // of which Prefetch takes more than one descriptor
+)
+
+// shift is the logarithm of what one descriptor of a level stands for.
+func shift(level int) uint { return uint(pageBits + levelBits*(lastLevel-level)) }
+
+// tag says what a translation is for: the first address, the bank (bits 3 to 9) and the level of its descriptor, plus 1 (bits 0 to 2). 0:
+// there is none.
+type tag uint64
+
+func tagOf(bank int, va uint64, level int) tag {
+	return tag(va>>shift(level)<<shift(level) | uint64(bank)<<3 | uint64(level+1))
+}
+
+func (t tag) level() int { return int(t&7) - 1 }
+func (t tag) bank() int  { return int(t >> 3 & (maxBanks - 1)) }
+
+// spans is how many bytes a descriptor of a level stands for.
+var spans = [lastLevel + 1]uint64{1 << bits39, 1 << (bits39 - levelBits), 1 << (bits39 - 2*levelBits), pageSize}
+
+// covers reports whether an entry is for va. It is tagOf, and a comparison, with less to compute.
+func (t tag) covers(bank int, va uint64) bool {
+	return t != 0 && t.bank() == bank && va-uint64(t)&^pageMask < spans[t.level()&lastLevel]
+}
+
+// leaf is what is known of a page or block: its physical address and, in bit 0, whether it may be written.
+type leaf uint64
+
+const writable leaf = 1
+
+func leafOf(e Entry) leaf {
+	l := leaf(e.Addr &^ pageMask)
+	if e.Write {
+		l |= writable
+	}
+	return l
+}
+
+// frame is the physical address of the page of va in a block of a level.
+func (l leaf) frame(level int, va uint64) uint64 {
+	return uint64(l&^pageMask) + va&(1<<shift(level)-1)&^pageMask
+}
+
+// allows reports whether an access is permitted.
+func (l leaf) allows(write bool) bool { return !write || l&writable != 0 }
+
+// full is a fully associative TLB with true LRU replacement. Entries are found by a hash; a ring through entry 0 has them in order of use.
+type full struct {
+	lines []line
+	heads []uint16 // of the chains of equal hashes
+	shift uint
+	count [lastLevel + 1]int // of each level
+	free  uint16             // a chain
+}
+
+type line struct {
+	tag          tag
+	leaf         leaf
+	newer, older uint16
+	chain        uint16
+}
+
+func (f *full) init(entries int) {
+	f.lines = make([]line, entries+1)
+	f.heads = make([]uint16, 2*entries)
+	f.shift = uint(64 - bits.TrailingZeros(uint(2*entries)))
+	f.clear()
+}
+
+func (f *full) clear() {
+	clear(f.heads)
+	f.count = [lastLevel + 1]int{}
+	f.free = 0
+	f.lines[0] = line{}
+	for i := len(f.lines) - 1; i > 0; i-- {
+		f.lines[i] = line{chain: f.free}
+		f.free = uint16(i)
+	}
+}
+
+func (f *full) bucket(t tag) *uint16 { return &f.heads[uint64(t)*0x9e3779b97f4a7c15>>f.shift] }
+
+// find returns the entry of t, 0 if there is none.
+func (f *full) find(t tag) uint16 {
+	i := *f.bucket(t)
+	for i != 0 && f.lines[i].tag != t {
+		i = f.lines[i].chain
+	}
+	return i
+}
+
+// look returns the entry for va, 0 if there is none, and makes it the newest. guess is where the last one was found.
+func (f *full) look(bank int, va uint64, guess *uint16) uint16 {
+	if g := *guess; f.lines[g].tag.covers(bank, va) {
+		f.touch(g)
+		return g
+	}
+	for level := lastLevel; level > 0; level-- {
+		if f.count[level] == 0 {
+			continue
+		}
+		if i := f.find(tagOf(bank, va, level)); i != 0 {
+			f.touch(i)
+			*guess = i
+			return i
+		}
+	}
+	return 0
+}
+
+// touch makes i the newest.
+func (f *full) touch(i uint16) {
+	if f.lines[0].older != i {
+		f.unlink(i)
+		f.link(i)
+	}
+}
+
+func (f *full) unlink(i uint16) {
+	l := &f.lines[i]
+	f.lines[l.newer].older, f.lines[l.older].newer = l.older, l.newer
+}
+
+// link puts i before the newest, which is the older one of entry 0.
+func (f *full) link(i uint16) {
+	second := f.lines[0].older
+	f.lines[i].newer, f.lines[i].older = 0, second
+	f.lines[second].newer = i
+	f.lines[0].older = i
+}
+
+// insert notes a translation as the newest; the oldest makes room.
+func (f *full) insert(t tag, l leaf) {
+	i := f.find(t)
+	if i != 0 {
+		f.lines[i].leaf = l
+		f.touch(i)
+		return
+	}
+	if f.free == 0 {
+		f.drop(f.lines[0].newer)
+	}
+	i = f.free
+	f.free = f.lines[i].chain
+	head := f.bucket(t)
+	f.lines[i].tag, f.lines[i].leaf, f.lines[i].chain = t, l, *head
+	*head = i
+	f.count[t.level()]++
+	f.link(i)
+}
+
+// drop forgets entry i.
+func (f *full) drop(i uint16) {
+	l := &f.lines[i]
+	at := f.bucket(l.tag)
+	for *at != i {
+		at = &f.lines[*at].chain
+	}
+	*at = l.chain
+	f.unlink(i)
+	f.count[l.tag.level()]--
+	*l = line{chain: f.free}
+	f.free = i
+}
+
+// invalidate forgets what there is for va, in any size.
+func (f *full) invalidate(bank int, va uint64) {
+	for level := lastLevel; level > 0; level-- {
+		if i := f.find(tagOf(bank, va, level)); i != 0 {
+			f.drop(i)
+		}
+	}
+}
+
+func (f *full) invalidateBank(bank int) {
+	for i := 1; i < len(f.lines); i++ {
+		if t := f.lines[i].tag; t != 0 && t.bank() == bank {
+			f.drop(uint16(i))
+		}
+	}
+}
+
+// assoc is a set-associative cache with LRU replacement in each set; the low bits of the number of a page or block choose the set. The
+// ways of a set are in order of use, newest first, without gaps.
+type assoc struct {
+	pairs []pair
+	ways  int
+	mask  uint64
+	count [lastLevel + 1]int // of each level
+}
+
+type pair struct {
+	tag  tag
+	data uint64
+}
+
+func (c *assoc) init(entries, ways int) {
+	c.pairs, c.ways, c.mask = make([]pair, entries), ways, uint64(entries/max(1, ways)-1)
+}
+
+func (c *assoc) clear() {
+	clear(c.pairs)
+	c.count = [lastLevel + 1]int{}
+}
+
+// set returns the set in which t is, if anywhere.
+func (c *assoc) set(t tag) []pair {
+	first := int(uint64(t)>>shift(t.level())&c.mask) * c.ways
+	return c.pairs[first : first+c.ways]
+}
+
+// look returns what is known of va from a descriptor of the level, and makes it the newest of its set.
+func (c *assoc) look(bank int, va uint64, level int) (data uint64, ok bool) {
+	if c.count[level] == 0 {
+		return 0, false
+	}
+	t := tagOf(bank, va, level)
+	set := c.set(t)
+	for i, p := range set {
+		if p.tag == t {
+			copy(set[1:i+1], set[:i])
+			set[0] = p
+			return p.data, true
+		}
+	}
+	return 0, false
+}
+
+// insert notes what is known as the newest of its set; the oldest makes room.
+func (c *assoc) insert(t tag, data uint64) {
+	if len(c.pairs) == 0 {
+		return
+	}
+	set := c.set(t)
+	i := 0
+	for i < len(set)-1 && set[i].tag != 0 && set[i].tag != t {
+		i++
+	}
+	switch old := set[i].tag; {
+	case old == 0:
+		c.count[t.level()]++
+	case old != t:
+		c.count[old.level()]--
+		c.count[t.level()]++
+	}
+	copy(set[1:i+1], set[:i])
+	set[0] = pair{t, data}
+}
+
+// invalidate forgets what is known of va from a descriptor of the level.
+func (c *assoc) invalidate(bank int, va uint64, level int) {
+	if c.count[level] == 0 {
+		return
+	}
+	t := tagOf(bank, va, level)
+	set := c.set(t)
+	for i := range set {
+		if set[i].tag == t {
+			copy(set[i:], set[i+1:])
+			set[len(set)-1] = pair{}
+			c.count[level]--
+			return
+		}
+	}
+}
+
+func (c *assoc) invalidateBank(bank int) {
+	for from := 0; from < len(c.pairs); from += c.ways {
+		set := c.pairs[from : from+c.ways]
+		kept := 0
+		for _, p := range set {
+			switch {
+			case p.tag == 0:
+			case p.tag.bank() == bank:
+				c.count[p.tag.level()]--
+			default:
+				set[kept] = p
+				kept++
+			}
+		}
+		clear(set[kept:])
+	}
+}
