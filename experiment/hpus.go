@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	handler "github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/nic"
@@ -27,12 +28,12 @@ that the last packet has been handled.`,
 	Profiles: []string{"spin-int"},
 	Axes: []Axis{
 		{Name: "handler-time", Kind: report.Duration, Most: "1s", Default: "50ns,200ns,800ns", Help: "time that a payload handler should take"}, // a thousand times what handlers may take
-		{Name: "hpus", Kind: report.Count, Least: "1", Default: "4,8", Each: "HPUs", Field: "hpu.cores", Help: "handler processing units of the device"},
+		{Name: "hpus", Kind: report.Count, Least: "1", Most: strconv.Itoa(maxWorkPackets / leastRounds), Default: "4,8", Each: "HPUs", Field: "hpu.cores", Help: "handler processing units of the device"},
 		modeAxis(ModeSpinStream),
 		twoRanks(),
-		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: maxBytes, Default: "64,512,4KiB", Field: "fabric.mtu", Help: "size of a packet"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "64", Most: "64KiB", Default: "64,512,4KiB", Field: "fabric.mtu", Help: "size of a packet"},
 	},
-	Points:  takesTime,
+	Points:  canWork,
 	Run:     runHPUs,
 	Columns: benchColumns(workColumns()...),
 	Published: []report.Published{
@@ -74,12 +75,33 @@ func workColumns() []report.Column {
 	}
 }
 
-// takesTime refuses devices on which handlers take none.
-func takesTime(p *Point) (bool, error) {
+// canWork refuses devices on which handlers take no time, are killed for the time they take, or have room for too few packets.
+func canWork(p *Point) (bool, error) {
 	if charge := p.Profile.HPU.Charge; charge == nic.ChargeNothing {
 		return false, fmt.Errorf("profile %s: hpu.charge: %s, hpus measures handlers that take time; --set hpu.charge=%s", p.Profile.Origin.Name, charge, nic.ChargeCycles)
 	}
-	return true, nil
+	budget := workBudget(p)
+	if t, most := p.Time("handler-time"), p.Profile.HPU.Clock.Cycles(budget); t > most {
+		return false, fmt.Errorf("--handler-time: %v, but profile %s kills a handler of a packet of %d bytes after %v, %d cycles at %v; --set hpu.max_cycles=... allows up to 10^9",
+			t, p.Profile.Origin.Name, p.Int("size"), most, budget, p.Profile.HPU.Clock)
+	}
+	_, err := workPackets(p)
+	return true, err
+}
+
+// workBudget is how many cycles a handler may take for its packet.
+func workBudget(p *Point) int64 {
+	return p.Profile.HPU.MaxCycles + p.Profile.HPU.MaxCyclesPerByte*int64(p.Int("size"))
+}
+
+// workPackets is how many packets a measurement has.
+func workPackets(p *Point) (int, error) {
+	packets, cores := min(maxWorkPackets, int(p.Profile.NIC.PacketBuffer)/p.Int("size")), p.Profile.HPU.Cores
+	if least := leastRounds * cores; packets < least {
+		return 0, fmt.Errorf("profile %s: nic.packet_buffer: %v holds %d packets of %d bytes, a steady state of %d HPUs needs %d",
+			p.Profile.Origin.Name, p.Profile.NIC.PacketBuffer, packets, p.Int("size"), cores, least)
+	}
+	return packets, nil
 }
 
 // workAnswer says how far the rates are from the prediction.
@@ -115,9 +137,9 @@ func work(w *bench) error {
 	if err := w.load(); err != nil {
 		return err
 	}
-	packets := min(maxWorkPackets, int(w.Profile.NIC.PacketBuffer)/w.Bytes)
-	if least := leastRounds * w.Profile.HPU.Cores; packets < least {
-		return fmt.Errorf("the packet buffer of %v holds %d packets, a steady state of %d HPUs needs %d", w.Profile.NIC.PacketBuffer, packets, w.Profile.HPU.Cores, least)
+	packets, err := workPackets(w.Point)
+	if err != nil {
+		return err
 	}
 	total := packets * w.Bytes
 	iterations, err := w.iterations()
@@ -231,6 +253,7 @@ func (w *bench) iterations() (uint64, error) {
 		return 0, nil // a user's handler that does not look at the number: its own time counts
 	}
 	want := float64(w.Time("handler-time")) / float64(w.Profile.HPU.Clock.Cycles(1))
+	want = min(want, float64(workBudget(w.Point))-slope) // the nearest whole number of iterations may be the next one
 	return uint64(max(0, math.Round(few+(want-float64(cycles[0]))/slope))), nil
 }
 

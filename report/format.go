@@ -179,8 +179,11 @@ func exact(c Column, v any) string {
 	return ""
 }
 
-// exactNumber writes digits rather than powers of ten where people would.
+// exactNumber writes digits rather than powers of ten where people would, and no sign before 0.
 func exactNumber(v float64) string {
+	if v == 0 {
+		return "0"
+	}
 	if size := math.Abs(v); size >= 1e-6 && size < 1e15 {
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}

@@ -99,22 +99,40 @@ func show(c Column, s scale, v any) string {
 		return group(strconv.FormatUint(v, 10))
 	case sim.Time:
 		inUnit := float64(v) / float64(durationUnits[c.Unit])
-		return group(strconv.FormatFloat(inUnit/s.divisor, 'f', s.decimals, 64))
+		return group(fixed(inUnit/s.divisor, s.decimals))
 	case float64:
 		switch c.Kind {
 		case Ratio:
-			return group(strconv.FormatFloat(v, 'f', 2, 64)) + "×"
+			return group(fixed(v, 2)) + "×"
 		case Share:
-			return strconv.FormatFloat(100*v, 'f', 1, 64) + "%"
+			return fixed(100*v, 1) + "%"
 		case Change:
-			return fmt.Sprintf("%+.1f%%", 100*v)
+			return signed(100*v, 1) + "%"
 		case Points:
-			return fmt.Sprintf("%+.1f points", 100*v)
+			return signed(100*v, 1) + " points"
 		default:
-			return group(strconv.FormatFloat(v/s.divisor, 'f', s.decimals, 64))
+			return group(fixed(v/s.divisor, s.decimals))
 		}
 	}
 	return missing
+}
+
+// fixed writes a number with so many decimals. What is 0 with these has no sign.
+func fixed(v float64, decimals int) string {
+	s := strconv.FormatFloat(v, 'f', decimals, 64)
+	if rest, negative := strings.CutPrefix(s, "-"); negative && strings.Trim(rest, "0.") == "" {
+		return rest
+	}
+	return s
+}
+
+// signed is fixed with the sign of what is not 0.
+func signed(v float64, decimals int) string {
+	s := fixed(v, decimals)
+	if v > 0 && strings.Trim(s, "0.") != "" {
+		return "+" + s
+	}
+	return s
 }
 
 // showSize returns a number of bytes, exactly, in the largest power of 1024 that

@@ -49,8 +49,8 @@ type Field struct {
 	I16     Expr             `yaml:"i16" help:"Signed, 2 bytes."`
 	I32     Expr             `yaml:"i32" help:"Signed, 4 bytes."`
 	I64     Expr             `yaml:"i64" help:"Signed, 8 bytes."`
-	F32     Float            `yaml:"f32" help:"IEEE 754, 4 bytes."`
-	F64     Float            `yaml:"f64" help:"IEEE 754, 8 bytes."`
+	F32     Float            `yaml:"f32" help:"IEEE 754, 4 bytes. A fraction is rounded; what is out of range, and a whole number of more digits, is an error."`
+	F64     Float            `yaml:"f64" help:"IEEE 754, 8 bytes, as f32."`
 	Hex     Hex              `yaml:"hex" help:"Bytes in hexadecimal; spaces do not count."`
 	Zero    Expr             `yaml:"zero" help:"So many bytes of zero."`
 	Pattern Expr             `yaml:"pattern" help:"So many bytes that depend on seed and place."`
@@ -70,37 +70,6 @@ func (h *Hex) UnmarshalText(text []byte) error {
 	}
 	*h = b
 	return nil
-}
-
-// Float is a number with a fraction, or an expression.
-type Float struct {
-	v    float64
-	expr Expr
-	set  bool
-}
-
-// UnmarshalText reads a decimal number or an expression.
-func (f *Float) UnmarshalText(text []byte) error {
-	f.set = true
-	v, err := strconv.ParseFloat(string(text), 64)
-	if err == nil {
-		f.v = v
-		return nil
-	}
-	f.expr, err = ParseExpr(string(text))
-	return err
-}
-
-func (f *Float) eval(at *env) (float64, error) {
-	if !f.expr.IsSet() {
-		return f.v, nil
-	}
-	v, err := f.expr.root.eval(at)
-	if err != nil {
-		return 0, err
-	}
-	x, _ := new(big.Float).SetInt(v).Float64()
-	return x, nil
 }
 
 // fieldType is how the bytes of a value are read.
@@ -278,10 +247,10 @@ func (f *Field) one(at *env, src source) ([]byte, error) {
 	}
 	switch {
 	case f.F32.set:
-		v, err := f.F32.eval(at)
+		v, err := f.F32.eval(at, &fieldTypes[wholeTypes])
 		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(v))), err
 	case f.F64.set:
-		v, err := f.F64.eval(at)
+		v, err := f.F64.eval(at, &fieldTypes[wholeTypes+1])
 		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)), err
 	case f.Zero.IsSet():
 		n, err := f.Zero.int(at, 0, 0, maxContent)

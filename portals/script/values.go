@@ -160,8 +160,15 @@ func encode(t portals.Datatype, s string) ([]byte, error) {
 		b, err := encode(part, im)
 		return append(a, b...), err
 	case portals.Float, portals.Double, portals.LongDouble:
-		v, err := strconv.ParseFloat(s, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) {
+		bits := 64
+		if t == portals.Float {
+			bits = 32
+		}
+		v, err := strconv.ParseFloat(s, bits)
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return nil, fmt.Errorf("%q does not fit %v, and is not Inf", s, t)
+		case err != nil:
 			return nil, fmt.Errorf("%q is no number", s)
 		}
 		switch t {
@@ -176,11 +183,13 @@ func encode(t portals.Datatype, s string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := binary.LittleEndian.AppendUint64(nil, v)
 	if t.Size() == 0 {
 		return nil, fmt.Errorf("unknown type %v", t)
 	}
-	return b[:t.Size()], nil
+	if free := 64 - 8*t.Size(); v<<free>>free != v && uint64(int64(v)<<free>>free) != v {
+		return nil, fmt.Errorf("%q does not fit %v", s, t)
+	}
+	return binary.LittleEndian.AppendUint64(nil, v)[:t.Size()], nil
 }
 
 func decode(t portals.Datatype, b []byte) string {
