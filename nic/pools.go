@@ -98,14 +98,13 @@ func (s *schedule) execute(r *run) {
 func (s *schedule) resume(r *run) {
 	r.core.running = true
 	r.start, r.resumed = s.now(), true
-	s.watch.answered(r)
 	s.segmentRan(r, s.act.resume(r))
 }
 
 // segmentRan books the core for the segment that has just been executed.
 func (s *schedule) segmentRan(r *run, status hpu.Status) {
 	r.status = status
-	end := r.at(r.ctx.Cycles())
+	end := r.at(r.cycles)
 	s.trace.segment(r, end)
 	s.post(end, kindSegmentEnd, uint64(r.index), nil)
 }

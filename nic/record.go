@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 )
 
@@ -26,11 +27,28 @@ func (d *act) execute(r *run) hpu.Status {
 		writeCompletion(r, in)
 	}
 	d.watch.began(r, record)
-	return r.ctx.Start(fn, r.ctx.ArgsAddr(), h.state, d.hpu.MaxCycles+d.hpu.MaxCyclesPerByte*int64(bytes))
+	s := r.ctx.Start(fn, r.ctx.ArgsAddr(), h.state, d.hpu.MaxCycles+d.hpu.MaxCyclesPerByte*int64(bytes))
+	r.cycles = r.ctx.Cycles()
+	return s
 }
 
 // resume goes on with a suspended handler.
-func (d *act) resume(r *run) hpu.Status { return r.ctx.Resume(r.ready) }
+func (d *act) resume(r *run) hpu.Status {
+	d.watch.answered(r)
+	s := r.ctx.Resume(r.ready)
+	r.cycles = r.ctx.Cycles()
+	return s
+}
+
+// ended is the end of a handler.
+func (d *act) ended(r *run) hpu.Outcome {
+	out := r.ctx.Outcome()
+	d.watch.ended(r, &out)
+	if poison.On {
+		r.spoil()
+	}
+	return out
+}
 
 // writeHeader writes the header record (docs/abi.md) and the user header.
 func writeHeader(r *run, in *inbound) (bytes int) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -41,6 +40,7 @@ type run struct {
 	ctx        *hpu.Context
 	task       task
 	start      sim.Time // when the present segment began
+	cycles     int64    // that the handler has been charged, the present segment included
 	charged    int64    // cycles charged before the present segment
 	resumed    bool     // the present segment is not the first
 	status     hpu.Status
@@ -88,10 +88,12 @@ type schedule struct {
 
 // acting executes handlers and what they ask for.
 type acting interface {
-	// execute runs the first segment of a handler.
+	// execute runs the first segment of a handler and sets r.cycles.
 	execute(r *run) hpu.Status
-	// resume runs the next segment of a handler, which gets r.ready.
+	// resume runs the next segment of a handler, which gets r.ready, and sets r.cycles.
 	resume(r *run) hpu.Status
+	// ended returns the result of a handler that is not blocked.
+	ended(r *run) hpu.Outcome
 	// suspended carries out what a handler waits for. If it need not wait ready is true, and the result is known.
 	suspended(r *run) (result int64, ready bool)
 }
@@ -244,9 +246,8 @@ func (in *inbound) payloadBytes(i int) int {
 
 // segmentEnd is the moment at which a segment has used up its cycles.
 func (s *schedule) segmentEnd(r *run) {
-	cycles := r.ctx.Cycles()
-	s.cycles += cycles - r.charged
-	r.charged = cycles
+	s.cycles += r.cycles - r.charged
+	r.charged = r.cycles
 	if r.status == hpu.Blocked {
 		s.suspended(r)
 		return
@@ -255,14 +256,10 @@ func (s *schedule) segmentEnd(r *run) {
 	if s.firstEnd == 0 {
 		s.firstEnd = s.now()
 	}
-	c, t, out := r.core, r.task, r.ctx.Outcome()
-	s.watch.ended(r, &out)
+	c, t, out := r.core, r.task, s.act.ended(r)
 	t.in.landed = r.landed
 	r.active = false
 	r.task = task{}
-	if poison.On {
-		r.spoil()
-	}
 	c.active--
 	s.ended(t, out)
 	s.idle(c)

@@ -83,5 +83,5 @@ func (t *timeline) segment(r *run, end sim.Time) {
 	in := r.task.in
 	t.t.Span(t.processors[r.core.index], in.handlers.memory.name+" "+r.task.kind.String(), r.start, end, in.frame.Flow(),
 		sim.Arg{Key: "context", Num: int64(r.index - r.core.runs[0].index)}, sim.Arg{Key: "packet", Num: int64(r.task.packet)},
-		sim.Arg{Key: "cycles", Num: r.ctx.Cycles() - r.charged})
+		sim.Arg{Key: "cycles", Num: r.cycles - r.charged})
 }
