@@ -155,10 +155,17 @@ func (w *bench) run(ctx context.Context, run func(*bench) error) (Values, error)
 	return values, nil
 }
 
-// Simulate builds a cluster of the point's device, lets setup spawn its host programs, and runs them to their end. It returns what the nodes have
-// done. A program that waits for ever or fails, a message that is lost and a handler that fails are errors.
-func (p *Point) Simulate(ctx context.Context, nodes int, setup func(c *runtime.Cluster) error) (runtime.Stats, error) {
-	return simulate(ctx, p.config(ctx, nodes), setup, func() error { return nil })
+// Simulate builds a cluster of the point's device with a node for each of the host programs, and runs them to their end. It returns what the
+// nodes have done. A program that waits for ever or fails, a message that is lost and a handler that fails are errors.
+func (p *Point) Simulate(ctx context.Context, programs ...func(*runtime.Proc) error) (runtime.Stats, error) {
+	return simulate(ctx, p.config(ctx, len(programs)), func(c *runtime.Cluster) error {
+		for rank, program := range programs {
+			if err := c.Spawn(rank, p.experiment.Name, program); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func() error { return nil })
 }
 
 // config is that of a cluster of the point's device.

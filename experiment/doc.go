@@ -13,6 +13,7 @@
 //	columns.go         help texts of columns
 //	repeat.go          a result made again from its record
 //	waterfall.go       the way from one profile to another
+//	kit.go             what a user's experiment needs most
 //	bench.go, entry.go, packetcheck.go   what benchmarks of the host interface have in common
 //	pingpong.go …      a published experiment each
 package experiment

@@ -63,6 +63,9 @@ type Module struct {
 	Wasm []byte
 }
 
+// Always are modules that run at every point, for Experiment.Modules.
+func Always(modules ...Module) func(*Point) []Module { return func(*Point) []Module { return modules } }
+
 // Relative is a column that sets a value beside that of another point, which has another value of one axis and is otherwise the same.
 // It is empty where the other point is not measured, and, except for ratios, at that point itself.
 type Relative struct {

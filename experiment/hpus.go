@@ -40,7 +40,7 @@ that the last packet has been handled.`,
 		{At: workPoint(64), Column: handlerLimit, Value: 53},
 		{At: workPoint(4096), Column: handlerLimit, Value: 650, Note: "says about"},
 	},
-	Modules:     func(*Point) []Module { return []Module{{Name: "work", Wasm: handler.Module}} },
+	Modules:     Always(Module{Name: "work", Wasm: handler.Module}),
 	Replaceable: true,
 	View: View{
 		Value: "rate", Series: []string{"hpus", "handler-time"}, X: "handler",

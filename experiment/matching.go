@@ -46,7 +46,7 @@ run with matching on the host has that share. Nothing else is chosen, and the nu
 		{Name: "memory_saved", Unit: "bytes", Kind: report.Size, Help: "bytes that did not go through host memories with offloaded matching"},
 	},
 	Published: publishedMatching(),
-	Modules:   func(*Point) []Module { return []Module{{Name: "matching", Wasm: handler.Module}} },
+	Modules:   Always(Module{Name: "matching", Wasm: handler.Module}),
 	Untraced:  true,
 	View: View{
 		Value: "gain", Series: []string{"app"}, X: "ranks",

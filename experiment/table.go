@@ -20,7 +20,7 @@ const (
 // TableColumns are the columns of a table of the experiment, but for published numbers and what produced it.
 func (e *Experiment) TableColumns() []report.Column {
 	columns := []report.Column{
-		{Name: nameColumn, Help: "what was measured; see spinsim compare --help"},
+		{Name: nameColumn, Help: "the experiment: what was measured; its manual says how"},
 		{Name: profileColumn, Help: "the device and network simulated"},
 	}
 	for i := range e.Axes {

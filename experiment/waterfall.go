@@ -261,7 +261,7 @@ func (e *Experiment) WaterfallColumns() []report.Column {
 	value.Help = "what the experiment measures, after the step"
 	change.Help = "value after the step less that before it: what the group of parameters is worth; empty in the first row"
 	columns := []report.Column{
-		{Name: nameColumn, Help: "what was measured; see spinsim compare --help"},
+		{Name: nameColumn, Help: "the experiment: what was measured; its manual says how"},
 		{Name: "from", Help: "profile at which the way begins"},
 		{Name: "to", Help: "profile at which it ends"},
 	}

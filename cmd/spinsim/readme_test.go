@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/provenance"
 )
 
@@ -87,4 +88,24 @@ func TestGoalDocumentShowsTheProxies(t *testing.T) {
 		require.Contains(t, string(text), fmt.Sprintf("| %s | %s | %s%% | %s%% | %s%% | ", strings.ToUpper(row[slices.Index(rows[0], "application")]), row[slices.Index(rows[0], "ranks")],
 			share("p2p_share"), share("gain"), share("gain_published")))
 	}
+}
+
+// docs/experiments.md lists every experiment with its publication and its flags.
+func TestDocumentListsExperiments(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "experiments.md"))
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(text), "| experiment | of | axes |\n| --- | --- | --- |\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	var rows []string
+	for _, e := range experiment.All() {
+		var flags []string
+		for i := range e.Axes {
+			if a := &e.Axes[i]; !a.Fixed() {
+				flags = append(flags, "`--"+a.Name+"`")
+			}
+		}
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s |", e.Name, e.Source, strings.Join(flags, ", ")))
+	}
+	require.Equal(t, strings.Join(rows, "\n"), table)
 }

@@ -1,0 +1,34 @@
+// Own-experiment measures how long a message of a given size takes until its handlers have run and the host knows it. It has the flags,
+// tables, plots and provenance of spinsim compare: try --help.
+package main
+
+import (
+	"context"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+func main() {
+	command.Main(&experiment.Experiment{
+		Name: "oneway", Short: "a message and its handlers, from the put to the host that knows of their end", Replaceable: true,
+		Axes:    []experiment.Axis{{Name: "size", Kind: report.Size, Least: "1", Most: "1MiB", Default: "8,64,..,64KiB", Help: "size of the message"}},
+		Columns: []report.Column{{Name: "latency", Unit: "ns", Kind: report.Duration, Help: "from the put to the host that knows the message has been handled"}},
+		Modules: experiment.Always(experiment.Module{Name: "count", Wasm: count.Module}),
+		Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+			v := experiment.Values{}
+			source := func(s *runtime.Proc) error { return experiment.Send(s, 1, make([]byte, p.Int("size"))) }
+			_, err := p.Simulate(ctx, source, func(target *runtime.Proc) error {
+				in, err := p.Receive(target, p.Int("size"))
+				if err == nil {
+					v["latency"], err = in.Wait()
+				}
+				return err
+			})
+			return v, err
+		},
+	})
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// lines counts those of a Go file that are neither empty nor a comment.
+func lines(text string) (n int) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			n++
+		}
+	}
+	return n
+}
+
+// An experiment of a user, imports and all, fits in 30 lines.
+func TestThirtyLines(t *testing.T) {
+	text, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	require.LessOrEqual(t, lines(string(text)), 30)
+}
+
+// ownModule is the file go.mod of a user's module: what this repository needs, with this repository in place of a release.
+func ownModule(t *testing.T, repository string) string {
+	text, err := os.ReadFile(filepath.Join(repository, "go.mod"))
+	require.NoError(t, err)
+	own := regexp.MustCompile(`(?m)^module .*$`).ReplaceAllString(string(text), "module example.com/own")
+	return own + "\nrequire github.com/spinsim/spinsim v0.0.0\n\nreplace github.com/spinsim/spinsim => " + repository + "\n"
+}
+
+// build builds the example as the program of a user's module, which needs no more than this repository.
+func build(t *testing.T) (program, folder string) {
+	repository, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	folder = t.TempDir()
+	for name, from := range map[string]string{"main.go": "main.go", "go.sum": filepath.Join(repository, "go.sum")} {
+		text, err := os.ReadFile(from)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte(ownModule(t, repository)), 0o600))
+	program = filepath.Join(folder, "own")
+	c := exec.Command("go", "build", "-mod=mod", "-o", program, ".")
+	c.Dir = folder
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return program, folder
+}
+
+// The program of a user's module has the table, CSV, plot, timeline, waterfall and provenance of spinsim compare, and can make a result
+// again.
+func TestProgramOfAUser(t *testing.T) {
+	program, folder := build(t)
+	run := func(status int, args ...string) string {
+		c := exec.Command(program, args...)
+		c.Dir = folder
+		var out, errs bytes.Buffer
+		c.Stdout, c.Stderr = &out, &errs
+		_ = c.Run() // its status is looked at
+		require.Equal(t, status, c.ProcessState.ExitCode(), "%v\n%s", args, &errs)
+		return out.String() + errs.String()
+	}
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, shown, _ := strings.Cut(string(readme), "The first prints\n\n```\n")
+	shown, _, _ = strings.Cut(shown, "```\n")
+	require.True(t, strings.HasPrefix(run(0), shown), "README.md shows\n%s", shown)
+
+	table := run(0, "--size", "8,64KiB", "--plot", "own.svg")
+	require.Contains(t, table, "oneway: a message and its handlers, from the put to the host that knows of their end")
+	require.Regexp(t, `(?m)^spin-int +64 KiB +[0-9]+$`, table)
+	require.Regexp(t, `spinsim devel example.com/own@devel; profile spin-dis [0-9a-f]{12}; profile spin-int [0-9a-f]{12}; seed 1; handler count [0-9a-f]{12}\n$`, table)
+	picture, err := os.ReadFile(filepath.Join(folder, "own.svg"))
+	require.NoError(t, err)
+	require.Contains(t, string(picture), "example.com/own@devel")
+
+	rows, err := csv.NewReader(strings.NewReader(run(0, "--size", "8", "--profile", "spin-int", "--set", "hpu.cores=2", "--seed", "7", "--format", "csv"))).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, "benchmark,profile,size,latency_ns,profile_hash,overrides,seed,handler,handler_hash,version", strings.Join(rows[0], ","))
+	require.Equal(t, []string{"oneway", "spin-int", "8"}, rows[1][:3])
+	require.Equal(t, []string{"hpu.cores=2", "7", "count"}, rows[1][5:8])
+	require.Equal(t, "devel example.com/own@devel", rows[1][9])
+
+	document := run(0, "--size", "8", "--format", "json")
+	var parsed struct {
+		Provenance struct {
+			Spinsim struct{ Program struct{ Module string } }
+			Command string
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(document), &parsed))
+	require.Equal(t, "example.com/own", parsed.Provenance.Spinsim.Program.Module)
+	require.Equal(t, "oneway", parsed.Provenance.Command)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "own.json"), []byte(document), 0o600))
+	require.Regexp(t, `^own.json: the same [0-9]+ bytes\n$`, run(0, "rerun", "own.json"))
+
+	require.Contains(t, run(0, "--size", "8", "--waterfall", "spin-dis,spin-int"), "dma.latency: 250 ns → 50 ns")
+	run(0, "--size", "8", "--profile", "spin-int", "--trace", "t.json")
+	require.FileExists(t, filepath.Join(folder, "t.json"))
+	require.Contains(t, run(0, "columns"), "latency_ns  time   from the put to the host that knows the message has been handled")
+	require.Equal(t, "oneway: --size: 2 MiB, expected 1 B to 1 MiB\n", run(2, "--size", "2MiB"))
+	require.Contains(t, run(2, "nonsense"), `unknown command "nonsense"`)
+	require.Contains(t, run(1, "--size", "8", "--event-limit", "3"), "oneway, profile spin-dis, 8 B: incomplete: stopped by the limit of 3 events")
+}

@@ -1,0 +1,137 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// named is an experiment with an axis of two values and one of one.
+func named(name string) *experiment.Experiment {
+	return &experiment.Experiment{
+		Name: name, Profiles: []string{"spin-int"},
+		Axes: []experiment.Axis{
+			{Name: "loss-rate", Kind: report.Share, Least: "0", Most: "1", Default: "0,1%", Help: "packets that are lost"},
+			{Name: "ranks", Kind: report.Count, Least: "2", Most: "2", Help: "nodes"},
+		},
+		Columns: []report.Column{{Name: "took", Unit: "us", Kind: report.Duration, Help: "how long"}},
+		Run: func(_ context.Context, p *experiment.Point) (experiment.Values, error) {
+			return experiment.Values{"took": sim.Microsecond + sim.Time(1e6*p.Float("loss-rate"))*sim.Nanosecond}, nil
+		},
+	}
+}
+
+// call runs a program of experiments.
+func call(list []*experiment.Experiment, args ...string) (status int, out, errs string) {
+	var o, e bytes.Buffer
+	status = Run(list, provenance.Build{Version: "v1"}, args, &o, &e)
+	return status, o.String(), e.String()
+}
+
+// A program of several experiments has a command for each; with one it is that command.
+func TestPrograms(t *testing.T) {
+	one, two := named("one"), named("two")
+	status, out, errs := call([]*experiment.Experiment{one, two}, "two", "--loss-rate", "5%,0.1", "--format", "csv")
+	require.Equal(t, ExitOK, status, errs)
+	rows := strings.Split(strings.TrimSpace(out), "\n")
+	require.Equal(t, "benchmark,profile,loss_rate,ranks,took_us,profile_hash,overrides,seed,handler,handler_hash,version", rows[0])
+	require.Len(t, rows, 3)
+	require.Regexp(t, `^two,spin-int,0\.05,2,51,[0-9a-f]{12},,1,,,v1$`, rows[1])
+	require.Regexp(t, `^two,spin-int,0\.1,2,101,`, rows[2])
+
+	status, single, errs := call([]*experiment.Experiment{two}, "--loss-rate", "5%,0.1", "--format", "csv")
+	require.Equal(t, ExitOK, status, errs)
+	require.Equal(t, out, single)
+
+	status, out, _ = call([]*experiment.Experiment{one, two})
+	require.Equal(t, ExitOK, status)
+	for _, name := range []string{"one", "two", "rerun", "columns"} {
+		require.Contains(t, out, "\n  "+name)
+	}
+	_, out, _ = call([]*experiment.Experiment{one}, "--help")
+	require.Contains(t, out, `--loss-rate LIST        packets that are lost: LIST of values, 0% to 100% (default "0,1%")`)
+	require.NotContains(t, out, "--ranks", "there is nothing to choose")
+	require.NotContains(t, out, "--handler", "none runs")
+	_, out, _ = call([]*experiment.Experiment{one}, "columns")
+	require.Contains(t, out, "\ntook_us    time   how long\n")
+}
+
+// What is wrong is one message, exit status 2, and nothing on standard output.
+func TestBadInput(t *testing.T) {
+	one := []*experiment.Experiment{named("one")}
+	for want, args := range map[string][]string{
+		"one: --loss-rate: 200%, expected 0% to 100%\n":             {"--loss-rate", "2"},
+		"one: --loss-rate: 1% is given twice\n":                     {"--loss-rate", "1%,0.01"},
+		"one: unknown flag: --ranks; see one --help\n":              {"--ranks", "2"},
+		"one: no profile \"x\", expected a file or one of spin-dis": {"--profile", "x"},
+		"one: --format: ": {"--format", "xml"},
+		"one: a trace follows one run, but this sweep has 2: choose one profile, and one value": {"--trace", "t.json"},
+		"one: rerun: expected the arguments [RESULTS.json], got 0; see one rerun --help\n":      {"rerun"},
+	} {
+		status, out, errs := call(one, args...)
+		require.Equal(t, ExitInput, status, args)
+		require.Empty(t, out)
+		require.Contains(t, errs, want)
+	}
+	document := filepath.Join(t.TempDir(), "a.json")
+	require.NoError(t, os.WriteFile(document, []byte(`{"provenance": {"command": "two", "arguments": {"axes": {}}}}`), 0o600))
+	status, _, errs := call(one, "rerun", document)
+	require.Equal(t, ExitInput, status)
+	require.Contains(t, errs, `provenance.command: no experiment "two", expected one of one`)
+}
+
+// A program whose experiments are wrong says so before it looks at its arguments.
+func TestWrongPrograms(t *testing.T) {
+	noAxes := named("one")
+	noAxes.Axes = nil
+	for want, list := range map[string][]*experiment.Experiment{
+		"no experiment\n": nil,
+		"experiment one: no axes: what varies from point to point?\n": {noAxes},
+		"experiment one: the name is taken\n":                         {named("one"), named("one")},
+		"experiment rerun: the name is taken\n":                       {named("rerun")},
+	} {
+		status, out, errs := call(list, "--help")
+		require.Equal(t, ExitFailed, status)
+		require.Empty(t, out)
+		require.Equal(t, want, errs)
+	}
+	require.Panics(t, func() { New(noAxes, Options{}) })
+}
+
+// The flags of commands, whatever the experiment, are names that no axis may have.
+func TestFlagsAreNotNamesOfAxes(t *testing.T) {
+	full := named("one")
+	full.Replaceable = true
+	full.Modules = experiment.Always(experiment.Module{Name: "x"})
+	root := program([]*experiment.Experiment{full}, provenance.Build{})
+	root.InitDefaultHelpFlag()
+	root.InitDefaultVersionFlag()
+	var names []string
+	for _, line := range strings.Split(root.Flags().FlagUsages(), "\n") {
+		if _, after, is := strings.Cut(line, "--"); is {
+			names = append(names, strings.Fields(after)[0])
+		}
+	}
+	require.Greater(t, len(names), 10)
+	for _, name := range names {
+		e := named("one")
+		e.Axes[0].Name = name
+		if name == "loss-rate" {
+			require.NoError(t, e.Check())
+			continue
+		}
+		require.ErrorContains(t, e.Check(), "the name is taken", name)
+	}
+	require.True(t, slices.Contains(names, "waterfall"))
+}

@@ -1,0 +1,78 @@
+package experiment
+
+import (
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// What a user's experiment needs most: an entry with handlers at one rank, a message from another. Everything else is package runtime.
+
+// Inbox is an entry that accepts messages of Send.
+type Inbox struct {
+	proc   *runtime.Proc
+	in     *inbox
+	length int
+	memory []byte
+}
+
+// Receive makes a process ready for messages of Send up to a length, bytes: it appends a match entry with memory of that length and, if a
+// module runs at the point, with its handlers. These are the exports header, payload and completion; their state begins with zeros. It
+// takes no virtual time. It is to be called once by a process.
+func (p *Point) Receive(proc *runtime.Proc, length int) (*Inbox, error) {
+	handlers, err := p.install(proc)
+	if err != nil {
+		return nil, err
+	}
+	addr, memory := proc.Alloc(length)
+	in, err := receive(proc.NI(), requestPT, requestBits, addr, length, handlers)
+	return &Inbox{proc, in, length, memory}, err
+}
+
+// install gives a process HPU memory with the module of the point and returns the handler part of an entry; nil without a module.
+func (p *Point) install(proc *runtime.Proc) (*portals.Spin, error) {
+	list := p.modules()
+	if len(list) == 0 {
+		return nil, nil //nolint:nilnil // there are no handlers
+	}
+	module, err := proc.Cluster().LoadModule(list[0].Name, list[0].Wasm)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := proc.HPUAllocMem(module, spare)
+	if err != nil {
+		return nil, err
+	}
+	return memory.Spin(exported(module, "header"), exported(module, "payload"), exported(module, "completion"))
+}
+
+// exported is the name of an export if the module has it, or "".
+func exported(m *hpu.Module, name string) string {
+	if _, err := m.Export(name); err != nil {
+		return ""
+	}
+	return name
+}
+
+// Wait returns when the host has seen that a message of the whole length has been dealt with, and the time: its bytes are in the memory, if its
+// handlers leave them there, and its handlers are done.
+func (in *Inbox) Wait() (sim.Time, error) {
+	err := in.in.wait(in.length)
+	return in.proc.Now(), err
+}
+
+// Bytes is the memory of the entry.
+func (in *Inbox) Bytes() []byte { return in.memory }
+
+// Send puts a message to a rank that has called Receive. It returns when the put is posted, which takes the overhead of the host.
+func Send(proc *runtime.Proc, rank int, message []byte) error {
+	addr, memory := proc.Alloc(len(message))
+	copy(memory, message)
+	size := uint64(len(message))
+	md, err := proc.NI().MDBind(&portals.MD{Start: addr, Length: size})
+	if err != nil {
+		return err
+	}
+	return proc.NI().Put(md, 0, size, portals.NoAck, peer(rank), requestPT, requestBits, 0, 0, 0)
+}

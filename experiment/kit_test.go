@@ -1,0 +1,104 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// kit is an experiment that a user could have written: bytes from one rank to another.
+func kit(modules func(*Point) []Module, check func(in *Inbox) error) *Experiment {
+	return &Experiment{
+		Name:    "kit",
+		Axes:    []Axis{{Name: "size", Kind: report.Size, Default: "8"}},
+		Columns: append(ClusterColumns(), report.Column{Name: "latency", Unit: "ns", Kind: report.Duration}),
+		Modules: modules,
+		Run: func(ctx context.Context, p *Point) (Values, error) {
+			message := make([]byte, p.Int("size"))
+			pattern(message, p.Seed)
+			var latency sim.Time
+			stats, err := p.Simulate(ctx, func(proc *runtime.Proc) error {
+				return Send(proc, 1, message)
+			}, func(proc *runtime.Proc) error {
+				in, err := p.Receive(proc, len(message))
+				if err != nil {
+					return err
+				}
+				latency, err = in.Wait()
+				if err == nil && modules == nil { // handlers may leave something else
+					err = same("message", in.Bytes(), message)
+				}
+				if err == nil && check != nil {
+					err = check(in)
+				}
+				return err
+			})
+			v := ClusterValues(&stats)
+			v["latency"] = latency
+			return v, err
+		},
+	}
+}
+
+// What Send sends is what Receive receives, of any length, at the time that the model of a put says; with handlers they run instead.
+func TestSendAndReceive(t *testing.T) {
+	device, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	q := load(t, "spin-int")
+	for _, modules := range []func(*Point) []Module{nil, Always(Module{Name: "count", Wasm: count.Module})} {
+		e := kit(modules, nil)
+		for _, bytes := range []int{0, 1, 4096, 3 * 4096} {
+			p, err := e.At(device, Values{"size": bytes})
+			require.NoError(t, err)
+			r, err := e.Measure(t.Context(), p)
+			require.NoError(t, err, "%d B", bytes)
+			packets := max(1, bytes/q.mtu)
+			if modules == nil {
+				require.Zero(t, r.Values["handler_calls"])
+				if bytes > 0 {
+					require.Equal(t, q.o+q.delivered(bytes/packets, packets)+q.poll, r.Time("latency"), "%d B", bytes)
+				}
+				continue
+			}
+			require.NotZero(t, r.Values["handler_calls"], "%d B", bytes)
+		}
+	}
+}
+
+// What goes wrong in a program, or in a handler, is the error of the point, which it names.
+func TestErrorsOfPrograms(t *testing.T) {
+	device, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	measure := func(e *Experiment) error {
+		p, err := e.At(device, nil)
+		require.NoError(t, err)
+		_, err = e.Measure(t.Context(), p)
+		return err
+	}
+	wrong := errors.New("not what I want")
+	err = measure(kit(nil, func(*Inbox) error { return wrong }))
+	require.ErrorIs(t, err, wrong)
+	require.ErrorContains(t, err, "kit, profile spin-int, 8 B: ")
+	require.ErrorContains(t, measure(kit(Always(Module{Name: "bad", Wasm: []byte("no module")}), nil)), "bad")
+
+	waits := kit(nil, nil)
+	waits.Run = func(ctx context.Context, p *Point) (Values, error) {
+		_, err := p.Simulate(ctx, func(proc *runtime.Proc) error {
+			in, err := p.Receive(proc, 8)
+			if err == nil {
+				_, err = in.Wait() // for a message that nobody sends
+			}
+			return err
+		})
+		return nil, err
+	}
+	require.ErrorContains(t, measure(waits), "rank 0 kit waits")
+}
