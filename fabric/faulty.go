@@ -12,10 +12,10 @@ import (
 // from 0 to 1 and together at most 1: a packet suffers one fault at most. It is lost or damaged on one of the links of its path, any of them
 // with the same chance (of paths of more than 1024 links: of the first 1024).
 type FaultSpec struct {
-	Loss      float64 `yaml:"loss,omitempty"`
-	Corrupt   float64 `yaml:"corrupt,omitempty"`
-	Duplicate float64 `yaml:"duplicate,omitempty"`
-	Delay     float64 `yaml:"delay,omitempty"`
+	Loss      float64 `yaml:"loss,omitempty"`      // the chance that it does not arrive
+	Corrupt   float64 `yaml:"corrupt,omitempty"`   // that it arrives damaged, which its receiver sees
+	Duplicate float64 `yaml:"duplicate,omitempty"` // that it arrives twice, the second time later by up to MaxDelay
+	Delay     float64 `yaml:"delay,omitempty"`     // that it arrives later by up to MaxDelay
 	// MaxDelay bounds how much later a delayed packet, or the second copy of a
 	// duplicated one, arrives: evenly from 1 ps to MaxDelay, at most 1 s.
 	MaxDelay sim.Time `yaml:"max_delay,omitempty"`
@@ -33,8 +33,11 @@ type Down struct {
 	To   sim.Time `yaml:"to"` // the link is up again
 }
 
-// IsZero reports whether nothing goes wrong.
-func (s FaultSpec) IsZero() bool {
+// IsZero reports whether s says nothing: a profile then leaves it out.
+func (s FaultSpec) IsZero() bool { return s.none() && s.MaxDelay == 0 && s.Only == nil }
+
+// none reports whether nothing goes wrong.
+func (s *FaultSpec) none() bool {
 	return s.Loss == 0 && s.Corrupt == 0 && s.Duplicate == 0 && s.Delay == 0 && len(s.Down) == 0
 }
 

@@ -269,7 +269,7 @@ func newFabric(eng *sim.Engine, spec Spec, nodes int, topo Topology) (Fabric, er
 	if err != nil {
 		return nil, err
 	}
-	if spec.Faults.IsZero() {
+	if spec.Faults.none() {
 		return n, nil
 	}
 	f, err := NewFaulty(eng, n, spec.Faults)

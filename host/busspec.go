@@ -13,11 +13,11 @@ const maxRecord = 4096
 type BusSpec struct {
 	// Latency is one way, at most 1 s; a write pays it once, a read twice.
 	Latency sim.Time `yaml:"latency"`
-	// Bandwidth is that of the bus or, if SharedMemory, of the memory controller; a byte takes at most 1 ms. Absent: no time.
+	// Bandwidth is that of the bus or, if SharedMemory, at which a transfer takes the memory controller; a byte takes at most 1 ms. 0: no time.
 	Bandwidth sim.Rate `yaml:"bandwidth"`
 	// FullDuplex says that reads and writes do not share the bandwidth.
 	FullDuplex bool `yaml:"full_duplex"`
-	// SharedMemory says that transfers contend with the cores for host memory, at Spec.MemoryBandwidth.
+	// SharedMemory says that transfers contend with the cores for host memory, whose controller they take in the place of a bus.
 	SharedMemory bool `yaml:"shared_memory"`
 	// EventBytes is the bytes of the record that follows the data of a message, 0 to 4096.
 	EventBytes int `yaml:"event_bytes" unit:"B"`

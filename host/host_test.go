@@ -83,3 +83,14 @@ func TestStreamTakesWholeLines(t *testing.T) {
 	require.ErrorContains(t, err, "cores: 0, expected 1 to 4096")
 	require.ErrorContains(t, err, "copy_chunk: 8, expected 64 to 1048576")
 }
+
+// A bus of a profile has bounds; all that is wrong is said, by the names of the profile.
+func TestBusSpec(t *testing.T) {
+	s := BusSpec{Latency: sim.Second, Bandwidth: sim.NewRate(7, 3), EventBytes: 4096, Charge: ChargeLatency}
+	require.NoError(t, s.Validate())
+	s = BusSpec{Latency: -1, Bandwidth: sim.NewRate(2*sim.Millisecond, 1), EventBytes: 4097, Charge: "some"}
+	require.EqualError(t, s.Validate(), "latency: -1 ps, expected 0 s to 1 s\n"+
+		"bandwidth: "+s.Bandwidth.String()+" is slower than 1 ms for a byte\n"+
+		"event_bytes: 4097, expected 0 to 4096\n"+
+		`charge: "some", expected full or latency`)
+}

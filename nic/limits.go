@@ -11,26 +11,44 @@ import (
 // An interface has no less (Portals 4.x §3.6.1).
 const leastPTIndex, leastWAW, leastWAR = 63, 64, 8
 
-// LimitsSpec are the limits of a device's Portals interfaces (ptl_ni_limits_t, Portals 4.x §3.6.1): counts of objects, from 1 (the
-// portal table index: from 0, at most 65,535), and sizes in bytes, from 0; each at most 2^31 - 1.
+// LimitsSpec are the limits of a device's Portals interfaces (ptl_ni_limits_t, Portals 4.x §3.6.1, with the additions of sPIN'17). It is the
+// limits section of a profile; the standard leaves the values to the device, and there are no defaults. Counts and sizes are at most
+// 2^31 - 1. What else an interface says of itself follows from the MTU and the HPUs: see Limits.
 type LimitsSpec struct {
-	MaxEntries           int      `yaml:"max_entries"`
-	MaxUnexpectedHeaders int      `yaml:"max_unexpected_headers"`
-	MaxMDs               int      `yaml:"max_mds"`
-	MaxEQs               int      `yaml:"max_eqs"`
-	MaxCTs               int      `yaml:"max_cts"`
-	MaxPTIndex           int      `yaml:"max_pt_index"`
-	MaxIOVecs            int      `yaml:"max_iovecs"`
-	MaxListSize          int      `yaml:"max_list_size"`
-	MaxTriggeredOps      int      `yaml:"max_triggered_ops"`
-	MaxMsgSize           sim.Size `yaml:"max_msg_size"`
-	MaxAtomicSize        sim.Size `yaml:"max_atomic_size"`
-	MaxFetchAtomicSize   sim.Size `yaml:"max_fetch_atomic_size"`
-	MaxWAWOrderedSize    sim.Size `yaml:"max_waw_ordered_size"`
-	MaxWAROrderedSize    sim.Size `yaml:"max_war_ordered_size"`
-	MaxVolatileSize      sim.Size `yaml:"max_volatile_size"`
-	MaxUserHdrSize       sim.Size `yaml:"max_user_hdr_size"` // and at most one packet
-	MaxInitialState      sim.Size `yaml:"max_initial_state"`
+	// MaxEntries is the list and match list entries allocated at one time, at least 1.
+	MaxEntries int `yaml:"max_entries"`
+	// MaxUnexpectedHeaders is the headers in the unexpected lists at one time, at least 1.
+	MaxUnexpectedHeaders int `yaml:"max_unexpected_headers"`
+	// MaxMDs is the memory descriptors bound at one time, at least 1.
+	MaxMDs int `yaml:"max_mds"`
+	// MaxEQs is the event queues allocated at one time, at least 1.
+	MaxEQs int `yaml:"max_eqs"`
+	// MaxCTs is the counting events allocated at one time, at least 1.
+	MaxCTs int `yaml:"max_cts"`
+	// MaxPTIndex is the largest portal table index, 63 (the least that an interface has) to 65,535.
+	MaxPTIndex int `yaml:"max_pt_index"`
+	// MaxIOVecs is the vectors of one descriptor or entry, at least 1.
+	MaxIOVecs int `yaml:"max_iovecs"`
+	// MaxListSize is the entries linked into one list of one portal table entry, at least 1.
+	MaxListSize int `yaml:"max_list_size"`
+	// MaxTriggeredOps is the triggered operations pending at one time, at least 1.
+	MaxTriggeredOps int `yaml:"max_triggered_ops"`
+	// MaxMsgSize is the bytes of one put, get or reply, at least 1.
+	MaxMsgSize sim.Size `yaml:"max_msg_size"`
+	// MaxAtomicSize is the bytes of one Atomic, 0 to MaxMsgSize.
+	MaxAtomicSize sim.Size `yaml:"max_atomic_size"`
+	// MaxFetchAtomicSize is the bytes of one FetchAtomic or Swap, 0 to MaxMsgSize.
+	MaxFetchAtomicSize sim.Size `yaml:"max_fetch_atomic_size"`
+	// MaxWAWOrderedSize is the bytes of the largest message with write-after-write order, 64 (the least that an interface has) to MaxMsgSize.
+	MaxWAWOrderedSize sim.Size `yaml:"max_waw_ordered_size"`
+	// MaxWAROrderedSize is the bytes of the largest message with write-after-read order, 8 (the least that an interface has) to MaxMsgSize.
+	MaxWAROrderedSize sim.Size `yaml:"max_war_ordered_size"`
+	// MaxVolatileSize is the bytes of the largest message captured from a VOLATILE descriptor, 0 to MaxMsgSize.
+	MaxVolatileSize sim.Size `yaml:"max_volatile_size"`
+	// MaxUserHdrSize is the bytes of a message that may be declared as user header (sPIN); beyond a packet they are none.
+	MaxUserHdrSize sim.Size `yaml:"max_user_hdr_size"`
+	// MaxInitialState is the bytes copied to HPU memory when handlers are installed (sPIN).
+	MaxInitialState sim.Size `yaml:"max_initial_state"`
 }
 
 // Validate returns every violation, each with the field's name in a profile.

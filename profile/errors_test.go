@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -99,4 +100,28 @@ func TestErrorsOfOverrides(t *testing.T) {
 	}
 	_, err := Load("spin-in")
 	require.EqualError(t, err, `no profile "spin-in", expected a file or one of `+strings.Join(Names(), ", "))
+}
+
+// A name that stands for a text elsewhere, a base, a cost table or a network, is an error at its own line; what is wrong in a network's file is
+// told with that file's lines. Without its base nothing can be said of values.
+func TestErrorsOfNames(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "p.yaml")
+	for text, want := range map[string]string{
+		"base: spin-intt\nhpu: {costs: a16, coers: 1}\nfabric:\n  topology: net.yaml\n": `profile p.yaml:1: base: no profile "spin-intt", expected one of NAMES
+profile p.yaml:2: hpu.costs: no cost table "a16", expected one of a15, rv32-pspin, scalar or a mapping
+profile p.yaml:2: hpu.coers: unknown field, expected one of FIELDS
+profile p.yaml:4: fabric.topology: net.yaml:2: nodes[0].att: unknown field, expected one of at, count
+profile p.yaml:4: fabric.topology: net.yaml:3: links[0].wire: time "3": want a number and a unit of s, ms, µs, ns, ps
+profile p.yaml: override "hpu.cores=x": hpu.cores: "x", expected a whole number`,
+		"base: [spin-int]\n":                     "profile p.yaml:1: base: a list, expected a single value\nprofile p.yaml: override \"hpu.cores=x\": hpu.cores: \"x\", expected a whole number",
+		"base: spin-int\nhpu:\nfabric: {rate: }": "profile p.yaml:2: hpu: no value\nprofile p.yaml:3: fabric.rate: no value\nprofile p.yaml: override \"hpu.cores=x\": hpu.cores: \"x\", expected a whole number",
+	} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "net.yaml"), []byte("switches: [{name: a}]\nnodes: [{att: a}]\nlinks: [{wire: 3}]\n"), 0o666))
+		_, err := Load(name, "hpu.cores=x")
+		got := strings.NewReplacer(dir+"/", "", strings.Join(Names(), ", "), "NAMES").Replace(err.Error())
+		got = regexp.MustCompile(`clock, cores.*costs\b`).ReplaceAllString(got, "FIELDS")
+		require.Equal(t, want, got)
+	}
 }

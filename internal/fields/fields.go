@@ -36,7 +36,7 @@ func (e *Errors) Add(field string, err error) {
 
 // Below notes what a section's own Validate has found, joined errors one by one, with the section's path in front of each.
 func (e *Errors) Below(section string, err error) {
-	several, are := err.(interface{ Unwrap() []error }) //nolint:errorlint // joined errors are looked into, not for one of them
+	several, are := err.(interface{ Unwrap() []error })
 	switch {
 	case are:
 		for _, one := range several.Unwrap() {

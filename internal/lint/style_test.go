@@ -149,11 +149,25 @@ func documentedSpec(r *report, s *source, d *ast.GenDecl, spec ast.Spec) {
 		if spec.Name.IsExported() && spec.Doc == nil && (d.Doc == nil || d.Lparen.IsValid()) && spec.Comment == nil {
 			r.at(s, spec.Pos(), "%s has no doc comment", spec.Name.Name)
 		}
+		documentedFields(r, s, spec)
 	case *ast.ValueSpec:
 		for _, name := range spec.Names {
 			if name.IsExported() && spec.Doc == nil && spec.Comment == nil && d.Doc == nil {
 				r.at(s, name.Pos(), "%s has no doc comment", name.Name)
 			}
+		}
+	}
+}
+
+// documentedFields wants a comment on what users write in a section of a profile; scenarios have theirs in help tags.
+func documentedFields(r *report, s *source, spec *ast.TypeSpec) {
+	fields, is := spec.Type.(*ast.StructType)
+	if !is || !strings.HasSuffix(spec.Name.Name, "Spec") {
+		return
+	}
+	for _, f := range fields.Fields.List {
+		if f.Tag != nil && strings.Contains(f.Tag.Value, "yaml:") && !strings.Contains(f.Tag.Value, "help:") && f.Doc == nil && f.Comment == nil {
+			r.at(s, f.Pos(), "%s.%s has no comment: unit, range, what it is", spec.Name.Name, f.Names[0].Name)
 		}
 	}
 }

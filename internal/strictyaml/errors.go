@@ -74,7 +74,7 @@ func below(path, other string) bool {
 
 // each returns joined errors one by one.
 func each(err error) (errs []error) {
-	if several, are := err.(interface{ Unwrap() []error }); are { //nolint:errorlint // joined errors are told one by one
+	if several, are := err.(interface{ Unwrap() []error }); are {
 		for _, e := range several.Unwrap() {
 			errs = append(errs, each(e)...)
 		}

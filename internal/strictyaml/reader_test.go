@@ -318,12 +318,12 @@ func TestTextsLieOverEachOther(t *testing.T) {
 		require.Equal(t, want, got)
 
 		r := reader()
-		for _, o := range []string{"inner={i: 5}", "map={z: 1}", "list=[{s: q}]", "table.b=9", "bytes=2KiB", " inner.u16 = 3", "upper=Q"} {
+		for _, o := range []string{"inner={i: 5}", "map={z: 1}", "list=[{s: q}]", "table.b=9", "bytes=2KiB", " inner.u16 = 3", "upper=Q", "map.q=2", "tables.t.b=3", "tables.u={a: 4}"} {
 			r.Set(&got, o)
 		}
 		require.Empty(t, r.Errors)
-		want.Inner, want.Map, want.List, want.Bytes, want.Upper = inner{I: 5, U16: 3}, map[string]int{"z": 1}, []inner{{S: "q"}}, 2048, upper{"Q"}
-		want.Table.B = 9
+		want.Inner, want.Map, want.List, want.Bytes, want.Upper = inner{I: 5, U16: 3}, map[string]int{"z": 1, "q": 2}, []inner{{S: "q"}}, 2048, upper{"Q"}
+		want.Table.B, want.Tables = 9, map[string]table{"t": {B: 3}, "u": {A: 4}}
 		require.Equal(t, want, got)
 
 		for o, wrong := range map[string]string{
@@ -333,6 +333,9 @@ func TestTextsLieOverEachOther(t *testing.T) {
 			"inner.x=1":            "x.yaml: inner.x: no field \"x\", expected one of i, i8",
 			"upper.text=A":         "x.yaml: upper.text: text is below a single value",
 			"list.i=1":             "x.yaml: list.i: i is below a single value",
+			"tables.t.c=1":         "x.yaml: tables.t.c: no field \"c\", expected one of a, b",
+			"tables.t.b=x":         "x.yaml: tables.t.b: \"x\", expected a whole number",
+			"map.q.r=1":            "x.yaml: map.q.r: r is below a single value",
 			"i=":                   "x.yaml: i: no value, expected one behind =",
 			"i=~":                  "x.yaml: i: no value, expected one behind =",
 			"i=[":                  `x.yaml: i: "[": YAML: did not find`,

@@ -1,0 +1,195 @@
+package profile
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// words are the texts that fields of a profile may be, and some that are hard to write.
+var words = []string{
+	"full", "latency", "cycles", "nothing", "initiated", "landed", "pipelined", "serial", "none", "reliable", fabric.FatTree, fabric.Crossbar,
+	"block", "loop", "offset", "index", "", "a: b, {c} [d] #e 'f' \"g\" <é>", "two\nlines \\n", " 010 ", "~", "null", "1e3", "yes", "*x", "- x",
+}
+
+// others are values that a field may have instead of its own, if the rest of the profile lets it.
+func others(field reflect.Value) (list []any) {
+	switch v := field.Interface().(type) {
+	case sim.Rate:
+		return []any{sim.NewRate(1000, 7), sim.NewRate(20, 1), sim.Rate{}}
+	case string, hpu.Chain, hpu.Address:
+		for _, w := range words {
+			list = append(list, reflect.ValueOf(w).Convert(field.Type()).Interface())
+		}
+		return list
+	case bool:
+		return []any{!v}
+	case float64:
+		return []any{0.125, 1e-9, 0.1}
+	case []int:
+		return []any{[]int{4, 2}, []int{3}}
+	case fabric.Buffers:
+		return []any{fabric.Buffers{1 << 16}, fabric.Buffers{1 << 16, 1 << 14}}
+	case []fabric.Down:
+		node := 3
+		return []any{[]fabric.Down{{Node: &node, From: 1, To: 2500}, {Link: "Switch[0].Port[1]", To: sim.Second}}}
+	case []fabric.PlanSwitch:
+		return []any{append(slices.Clone(v), fabric.PlanSwitch{Name: "c", Ports: 3})}
+	case []fabric.PlanNodes:
+		return []any{[]fabric.PlanNodes{{At: "b", Count: 2}, {At: "a"}}}
+	case []fabric.PlanLink:
+		return []any{append(slices.Clone(v), fabric.PlanLink{From: "b", To: "a", Rate: sim.NewRate(7, 3), Wire: 5, OneWay: true})}
+	case map[string]int64:
+		return []any{map[string]int64{"dma_to_host": 7, "ct_inc": 1}}
+	case nic.Pools:
+		return []any{nic.Pools{"r5": {Kind: nic.Firmware, Cores: 2, Contexts: 3, Invocation: 4}, "wire": {Kind: nic.Hardware, Latency: 5, Depth: 6}}}
+	case nic.Serve:
+		return []any{nic.Serve{"count": {"payload": "r5", "header": nic.HPUs}, "sum": {"completion": "r5"}}}
+	case map[string]hpu.InstrCost:
+		return []any{map[string]hpu.InstrCost{"i32.add i32.sub": {Cost: 2, Slots: 1, Latency: 3}}}
+	}
+	for _, n := range []int64{field.Int() + 1, field.Int() - 1, 2 * field.Int(), 0, 1, 64, 1 << 20, 1<<30 + 1} {
+		list = append(list, reflect.ValueOf(n).Convert(field.Type()).Interface())
+	}
+	return list
+}
+
+// contexts are devices with, together, every field in use.
+var contexts = [][]string{
+	nil,
+	{"fabric.kind=torus", "fabric.radix=0", "fabric.dims=[2, 2]"},
+	{"fabric.kind=file", "fabric.radix=0", "fabric.topology={switches: [{name: a}, {name: b}], nodes: [{at: a, count: 2}], links: [{from: a, to: b}]}"},
+	{"pools={r5: {kind: firmware, cores: 1, contexts: 1, invocation: 2us}}"},
+	{"fabric.faults={delay: 0.25, max_delay: 1us}"},
+}
+
+// Every field of a profile, whatever its type and whatever is added, goes into the content of a profile and comes back from it; it is a difference
+// from other profiles, and that as an override makes one the other.
+func TestEveryFieldGoesRound(t *testing.T) {
+	const enough = 2 // values of a field; names have more forms
+	tried := map[string]int{}
+	for _, set := range contexts {
+		base, err := Load("spin-int", set...)
+		require.NoError(t, err)
+		p, err := Load("spin-int", set...)
+		require.NoError(t, err)
+		leaves(reflect.ValueOf(p).Elem(), "", func(path string, field reflect.Value) {
+			tried[path] += 0
+			old := reflect.ValueOf(field.Interface())
+			for _, v := range others(field) {
+				if tried[path] >= enough && field.Kind() != reflect.String {
+					break
+				}
+				if field.Set(reflect.ValueOf(v)); !reflect.DeepEqual(v, old.Interface()) && p.Validate() == nil {
+					tried[path]++
+					goesRound(t, set, base, p, path)
+				}
+			}
+			field.Set(old)
+		})
+	}
+	for path, n := range tried {
+		require.Positive(t, n, "%s: no other value was legal: add one to others, or a device to contexts", path)
+	}
+}
+
+// goesRound checks p, which differs from base, the device of the overrides, in the field at a path.
+func goesRound(t *testing.T, set []string, base, p *Profile, path string) {
+	content, err := p.Content()
+	require.NoError(t, err)
+	back, err := Parse("recorded", content)
+	require.NoError(t, err, path)
+	again, err := back.Content()
+	require.NoError(t, err)
+	require.Equal(t, string(content), string(again), path)
+
+	list, err := Diff(base, p)
+	require.NoError(t, err)
+	if path == "name" || path == "description" {
+		require.Empty(t, list)
+		return
+	}
+	require.Len(t, list, 1, path)
+	require.True(t, list[0].Path == path || strings.HasPrefix(path, list[0].Path+"."), "%s differs in %s", path, list[0].Path)
+	made, err := Load("spin-int", append(slices.Clone(set), list[0].Path+"="+list[0].To)...)
+	require.NoError(t, err, path)
+	is, err := made.Content()
+	require.NoError(t, err)
+	require.Equal(t, string(content), string(is), path)
+	require.NotEmpty(t, list[0].String())
+}
+
+// Whatever a text is, Parse answers; what it takes goes round.
+func FuzzParse(f *testing.F) {
+	for _, name := range Names() {
+		text, err := Source(name)
+		require.NoError(f, err)
+		f.Add(text)
+		p, err := Load(name)
+		require.NoError(f, err)
+		text, err = p.Content()
+		require.NoError(f, err)
+		f.Add(text)
+	}
+	f.Add([]byte("name: x\nhpu: {costs: a15, cores: 1.5}\nfabric: {topology: x.yaml, mtu: }\nlimits: 5\nhost: {cores: 1, cores: 2}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := Parse("f", text)
+		if err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\nprofile ") {
+				require.Regexp(t, `^(profile )?f[: ]`, line)
+			}
+			return
+		}
+		content, err := p.Content()
+		require.NoError(t, err)
+		back, err := Parse("f", content)
+		require.NoError(t, err)
+		again, err := back.Content()
+		require.NoError(t, err)
+		require.Equal(t, string(content), string(again))
+	})
+}
+
+// Whatever an override is, Load answers; what it takes is a difference that, as overrides, makes the same profile.
+func FuzzOverride(f *testing.F) {
+	for _, o := range []string{
+		"hpu.cores=8", "fabric.mtu=2KiB", "hpu.costs=scalar", "hpu.costs.int_div=7", "dma={latency: 1us}", "host.cores=1e1", "fabric.buffer=[64KiB, 8KiB]",
+		"fabric.faults.loss=1e-3", "hpu.costs.core.chain=loop", "nic.receive=serial", "description='x'", "fabric.rate=1000/3ps/B", "=", "a=&x [*x]", "pools={p: {kind: hardware, latency: 1ns, depth: 2}}", "serve.count.payload=hpu", "hpu.clock=1.5GHz",
+	} {
+		f.Add(o)
+	}
+	base, err := Load("spin-int")
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, override string) {
+		if strings.Contains(override, "topology") && !strings.Contains(override, "{") {
+			return // the name of a file
+		}
+		p, err := Load("spin-int", override)
+		if err != nil {
+			require.True(t, strings.HasPrefix(err.Error(), "profile spin-int: "), err.Error())
+			return
+		}
+		list, err := Diff(base, p)
+		require.NoError(t, err)
+		overrides := make([]string, len(list))
+		for i, d := range list {
+			overrides[i] = d.Path + "=" + d.To
+		}
+		made, err := Load("spin-int", overrides...)
+		require.NoError(t, err, strings.Join(overrides, "\n"))
+		made.Name, made.Description = p.Name, p.Description
+		want, err := p.Content()
+		require.NoError(t, err)
+		got, err := made.Content()
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	})
+}
