@@ -59,9 +59,9 @@ func runAccumulate(w *bench) error {
 		return err
 	}
 	return w.spawn(0, "source", func(p *runtime.Proc) error {
-		addr, factors := p.Alloc(w.Bytes)
-		numbers(factors, w.Seed)
-		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: uint64(w.Bytes)})
+		factors := p.Alloc(w.Bytes)
+		numbers(factors.Raw(), w.Seed)
+		md, err := p.NI().MDBind(&portals.MD{Start: factors.Addr(), Length: uint64(w.Bytes)})
 		if err != nil {
 			return err
 		}
@@ -70,15 +70,15 @@ func runAccumulate(w *bench) error {
 }
 
 func (w *bench) accumulateTarget(p *runtime.Proc) error {
-	addr, array := p.Alloc(w.Bytes)
-	numbers(array, w.Seed+1)
+	array := p.Alloc(w.Bytes)
+	numbers(array.Raw(), w.Seed+1)
 	want := make([]byte, w.Bytes)
 	numbers(want, w.Seed)
-	multiply(want, array)
+	multiply(want, array.Raw())
 	start := p.Now()
 	if w.Mode == ModeRDMA {
-		in, temporary := p.Alloc(w.Bytes)
-		arrived, err := receive(p.NI(), requestPT, requestBits, in, w.Bytes, nil)
+		temporary := p.Alloc(w.Bytes)
+		arrived, err := receive(p.NI(), requestPT, requestBits, temporary, nil)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (w *bench) accumulateTarget(p *runtime.Proc) error {
 			return err
 		}
 		p.Compute(w.Profile.Host.Match)
-		multiply(array, temporary)
+		multiply(array.WriteFrom(temporary))
 		p.Stream(2*int64(w.Bytes), int64(w.Bytes))
 	} else {
 		buffers := min(w.Profile.HPU.Cores*w.Profile.HPU.Contexts, handler.MaxBuffers)
@@ -95,7 +95,7 @@ func (w *bench) accumulateTarget(p *runtime.Proc) error {
 		if err != nil {
 			return err
 		}
-		arrived, err := receive(p.NI(), requestPT, requestBits, addr, w.Bytes, s)
+		arrived, err := receive(p.NI(), requestPT, requestBits, array, s)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (w *bench) accumulateTarget(p *runtime.Proc) error {
 		}
 	}
 	w.latency = p.Now() - start
-	return same("product", array, want)
+	return same("product", array.Read(), want)
 }
 
 // numbers fills b with complex numbers of moderate size.

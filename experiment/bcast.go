@@ -55,12 +55,12 @@ func (w *bench) bcastRank(p *runtime.Proc, message []byte) error {
 	tree := handler.State{
 		MatchBits: requestBits, PT: requestPT, Rank: uint32(p.Rank()), Ranks: uint32(w.Ranks), MaxPayload: uint32(w.Profile.Fabric.MTU),
 	}
-	addr, buffer := p.Alloc(w.Bytes)
+	buffer := p.Alloc(w.Bytes)
 	if p.Rank() == 0 {
-		copy(buffer, message)
-		return w.bcastPuts(p, &tree, addr)
+		copy(buffer.Raw(), message)
+		return w.bcastPuts(p, &tree, buffer)
 	}
-	arrived, err := w.bcastEntry(p, &tree, addr)
+	arrived, err := w.bcastEntry(p, &tree, buffer)
 	if err != nil {
 		return err
 	}
@@ -71,17 +71,17 @@ func (w *bench) bcastRank(p *runtime.Proc, message []byte) error {
 		p.Compute(w.Profile.Host.Match)
 	}
 	w.latency = max(w.latency, p.Now())
-	if err := same(fmt.Sprintf("rank %d", p.Rank()), buffer, message); err != nil {
+	if err := same(fmt.Sprintf("rank %d", p.Rank()), buffer.Read(), message); err != nil {
 		return err
 	}
 	if w.Mode == ModeRDMA {
-		return w.bcastPuts(p, &tree, addr)
+		return w.bcastPuts(p, &tree, buffer)
 	}
 	return nil
 }
 
 // bcastEntry makes a rank ready to receive and, where the NIC does it, to forward.
-func (w *bench) bcastEntry(p *runtime.Proc, tree *handler.State, addr uint64) (*inbox, error) {
+func (w *bench) bcastEntry(p *runtime.Proc, tree *handler.State, buffer runtime.View) (*inbox, error) {
 	ni := p.NI()
 	var s *portals.Spin
 	var err error
@@ -94,12 +94,12 @@ func (w *bench) bcastEntry(p *runtime.Proc, tree *handler.State, addr uint64) (*
 	if err != nil {
 		return nil, err
 	}
-	arrived, err := receive(ni, requestPT, requestBits, addr, w.Bytes, s)
+	arrived, err := receive(ni, requestPT, requestBits, buffer, s)
 	if err != nil || w.Mode != ModeP4 {
 		return arrived, err
 	}
 	size := uint64(w.Bytes)
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: size})
+	md, err := ni.MDBind(&portals.MD{Start: buffer.Addr(), Length: size})
 	if err != nil {
 		return nil, err
 	}
@@ -113,10 +113,10 @@ func (w *bench) bcastEntry(p *runtime.Proc, tree *handler.State, addr uint64) (*
 }
 
 // bcastPuts lets the host post the puts to all children of its rank.
-func (w *bench) bcastPuts(p *runtime.Proc, tree *handler.State, addr uint64) error {
+func (w *bench) bcastPuts(p *runtime.Proc, tree *handler.State, buffer runtime.View) error {
 	ni := p.NI()
 	size := uint64(w.Bytes)
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: size})
+	md, err := ni.MDBind(&portals.MD{Start: buffer.Addr(), Length: size})
 	if err != nil {
 		return err
 	}

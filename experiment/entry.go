@@ -14,9 +14,8 @@ type inbox struct {
 	ct portals.Handle // counts bytes, since a message may arrive in parts; for an empty one, messages
 }
 
-// receive appends a persistent entry that accepts puts with the given match bits into length bytes at addr, with handlers
-// if spin is not nil.
-func receive(ni *runtime.NI, pt uint32, bits uint64, addr uint64, length int, spin *portals.Spin) (*inbox, error) {
+// receive appends a persistent entry that accepts puts with the given match bits into memory, with handlers if spin is not nil.
+func receive(ni *runtime.NI, pt uint32, bits uint64, memory runtime.View, spin *portals.Spin) (*inbox, error) {
 	ct, err := ni.CTAlloc()
 	if err != nil {
 		return nil, err
@@ -26,11 +25,11 @@ func receive(ni *runtime.NI, pt uint32, bits uint64, addr uint64, length int, sp
 		return nil, err
 	}
 	options := portals.OptMEOpPut | portals.OptMEEventCTComm
-	if length > 0 {
+	if memory.Len() > 0 {
 		options |= portals.OptMEEventCTBytes
 	}
 	_, err = ni.MEAppend(pt, &portals.ME{
-		Start: addr, Length: uint64(length), CT: ct, UID: portals.UIDAny, Options: options,
+		Start: memory.Addr(), Length: uint64(memory.Len()), CT: ct, UID: portals.UIDAny, Options: options,
 		MatchID: portals.AnyID, MatchBits: bits, Spin: spin,
 	}, portals.PriorityList, 0)
 	return &inbox{ni: ni, ct: ct}, err

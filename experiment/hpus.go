@@ -147,13 +147,13 @@ func work(w *bench) error {
 		return err
 	}
 	err = w.spawn(1, "worker", func(p *runtime.Proc) error {
-		addr, kept := p.Alloc(total)
+		kept := p.Alloc(total)
 		state := handler.State{Iterations: iterations}
 		s, memory, err := w.installed(p, spin.EncodeState(&state), 0, handler.Payload, "")
 		if err != nil {
 			return err
 		}
-		arrived, err := receive(p.NI(), requestPT, requestBits, addr, total, s)
+		arrived, err := receive(p.NI(), requestPT, requestBits, kept, s)
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func work(w *bench) error {
 		}
 		w.latency = p.Now() - start
 		w.finish = func() error {
-			return errors.Join(w.packets.complete(), w.littlesLaw(packets), w.worked(memory.Bytes(), kept, iterations))
+			return errors.Join(w.packets.complete(), w.littlesLaw(packets), w.worked(memory.Bytes(), kept.Snapshot(), iterations))
 		}
 		return nil
 	})
@@ -171,10 +171,12 @@ func work(w *bench) error {
 		return err
 	}
 	return w.spawn(0, "source", func(p *runtime.Proc) error {
-		addr, data := p.Alloc(total)
-		pattern(data, w.Seed)
-		w.packets.expect(data)
-		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: uint64(total)})
+		sent := make([]byte, total)
+		pattern(sent, w.Seed)
+		w.packets.expect(sent)
+		data := p.Alloc(total)
+		copy(data.Raw(), sent)
+		md, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(total)})
 		if err != nil {
 			return err
 		}
@@ -266,21 +268,21 @@ func (w *bench) cyclesOf(iterations uint64) (cycles int64, err error) {
 	defer func() { err = errors.Join(err, c.Close()) }()
 	one := &bench{Point: w.Point, c: c, module: w.module}
 	err = c.Spawn(1, "worker", func(p *runtime.Proc) error {
-		addr, _ := p.Alloc(w.Bytes)
+		buffer := p.Alloc(w.Bytes)
 		state := handler.State{Iterations: iterations}
 		s, err := one.install(p, spin.EncodeState(&state), 0, handler.Payload, "")
 		if err != nil {
 			return err
 		}
-		_, err = receive(p.NI(), requestPT, requestBits, addr, w.Bytes, s)
+		_, err = receive(p.NI(), requestPT, requestBits, buffer, s)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
 	err = c.Spawn(0, "source", func(p *runtime.Proc) error {
-		addr, _ := p.Alloc(w.Bytes)
-		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: uint64(w.Bytes)})
+		data := p.Alloc(w.Bytes)
+		md, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(w.Bytes)})
 		if err != nil {
 			return err
 		}

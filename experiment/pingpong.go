@@ -53,14 +53,15 @@ func runPingpong(w *bench) error {
 
 func (w *bench) pingpongClient(p *runtime.Proc) error {
 	ni := p.NI()
-	addr, ping := p.Alloc(w.Bytes)
-	pattern(ping, w.Seed)
-	in, pong := p.Alloc(w.Bytes)
-	arrived, err := receive(ni, replyPT, replyBits, in, w.Bytes, nil)
+	sent := make([]byte, w.Bytes)
+	pattern(sent, w.Seed)
+	ping, pong := p.Alloc(w.Bytes), p.Alloc(w.Bytes)
+	copy(ping.Raw(), sent)
+	arrived, err := receive(ni, replyPT, replyBits, pong, nil)
 	if err != nil {
 		return err
 	}
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: uint64(w.Bytes)})
+	md, err := ni.MDBind(&portals.MD{Start: ping.Addr(), Length: uint64(w.Bytes)})
 	if err != nil {
 		return err
 	}
@@ -75,21 +76,21 @@ func (w *bench) pingpongClient(p *runtime.Proc) error {
 		p.Compute(w.Profile.Host.Match)
 	}
 	w.latency = (p.Now() - start) / 2
-	return same("pong", pong, ping)
+	return same("pong", pong.Read(), sent)
 }
 
 func (w *bench) pingpongServer(p *runtime.Proc) error {
 	ni := p.NI()
-	addr, _ := p.Alloc(w.Bytes)
+	buffer := p.Alloc(w.Bytes)
 	size := uint64(w.Bytes)
 	if w.Mode == ModeSpinStore || w.Mode == ModeSpinStream {
-		return w.pingpongHandlers(p, addr)
+		return w.pingpongHandlers(p, buffer)
 	}
-	arrived, err := receive(ni, requestPT, requestBits, addr, w.Bytes, nil)
+	arrived, err := receive(ni, requestPT, requestBits, buffer, nil)
 	if err != nil {
 		return err
 	}
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: size})
+	md, err := ni.MDBind(&portals.MD{Start: buffer.Addr(), Length: size})
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (w *bench) pingpongServer(p *runtime.Proc) error {
 }
 
 // pingpongHandlers installs the handlers that answer; the process is then done.
-func (w *bench) pingpongHandlers(p *runtime.Proc, addr uint64) error {
+func (w *bench) pingpongHandlers(p *runtime.Proc, buffer runtime.View) error {
 	payload, completion := handler.StorePayload, handler.StoreCompletion
 	if w.Mode == ModeSpinStream {
 		payload, completion = handler.StreamPayload, handler.StreamCompletion
@@ -114,7 +115,7 @@ func (w *bench) pingpongHandlers(p *runtime.Proc, addr uint64) error {
 	if err != nil {
 		return err
 	}
-	_, err = receive(p.NI(), requestPT, requestBits, addr, w.Bytes, s)
+	_, err = receive(p.NI(), requestPT, requestBits, buffer, s)
 	return err
 }
 

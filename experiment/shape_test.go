@@ -130,8 +130,7 @@ func TestLongMessagesReachTheLinkRate(t *testing.T) {
 		require.NoError(t, err)
 		var took sim.Time
 		require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) error {
-			addr, _ := p.Alloc(bytes)
-			in, err := receive(p.NI(), requestPT, requestBits, addr, bytes, nil)
+			in, err := receive(p.NI(), requestPT, requestBits, p.Alloc(bytes), nil)
 			if err != nil {
 				return err
 			}
@@ -140,8 +139,8 @@ func TestLongMessagesReachTheLinkRate(t *testing.T) {
 			return err
 		}))
 		require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
-			addr, _ := p.Alloc(bytes)
-			md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: bytes})
+			data := p.Alloc(bytes)
+			md, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: bytes})
 			for range window {
 				if err == nil {
 					err = p.NI().Put(md, 0, bytes, portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)

@@ -75,9 +75,8 @@ func TestCopyRateGivesThePublishedUnpacking(t *testing.T) {
 		require.NoError(t, err)
 		var took sim.Time
 		require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) error {
-			addr, packed := p.Alloc(bytes)
-			_, unpacked := p.Alloc(bytes)
-			in, err := receive(p.NI(), requestPT, requestBits, addr, bytes, nil)
+			packed, unpacked := p.Alloc(bytes), p.Alloc(bytes)
+			in, err := receive(p.NI(), requestPT, requestBits, packed, nil)
 			if err != nil {
 				return err
 			}
@@ -87,8 +86,8 @@ func TestCopyRateGivesThePublishedUnpacking(t *testing.T) {
 			return err
 		}))
 		require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
-			addr, _ := p.Alloc(bytes)
-			md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: bytes})
+			data := p.Alloc(bytes)
+			md, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: bytes})
 			if err != nil {
 				return err
 			}

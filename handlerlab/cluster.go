@@ -51,8 +51,8 @@ type experiment struct {
 	module  *hpu.Module
 	names   [3]string // exports: header, payload, completion
 	memory  *nic.Memory
-	host    []byte
-	handler []byte // handler host memory
+	host    runtime.View
+	handler runtime.View // handler host memory
 	ni      *runtime.NI
 	cts     []portals.Handle
 	record  *recorder
@@ -194,12 +194,9 @@ func (x *experiment) install(p *runtime.Proc) (err error) {
 		return err
 	}
 	s.UserHdrLen = uint64(x.UserHeader)
-	var start uint64
-	start, x.handler = p.Alloc(len(x.HandlerHost))
-	copy(x.handler, x.HandlerHost)
-	s.HostMem = portals.Region{Start: start, Length: uint64(len(x.handler))}
-	start, x.host = p.Alloc(len(x.Host))
-	copy(x.host, x.Host)
+	x.handler = prepared(p, x.HandlerHost)
+	s.HostMem = portals.Region{Start: x.handler.Addr(), Length: uint64(x.handler.Len())}
+	x.host = prepared(p, x.Host)
 	eq, err := x.ni.EQAlloc(eventSlots)
 	if err != nil {
 		return err
@@ -209,10 +206,17 @@ func (x *experiment) install(p *runtime.Proc) (err error) {
 		return err
 	}
 	_, err = x.ni.MEAppend(pt, &portals.ME{
-		Start: start, Length: uint64(len(x.host)), UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
+		Start: x.host.Addr(), Length: uint64(x.host.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
 		Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable, Spin: s,
 	}, portals.PriorityList, 0)
 	return err
+}
+
+// prepared is memory of a process that has its content from the beginning.
+func prepared(p *runtime.Proc, content []byte) runtime.View {
+	v := p.Alloc(len(content))
+	copy(v.Raw(), content)
+	return v
 }
 
 // initialState is the state with the handles of the counters that it names.
@@ -237,9 +241,9 @@ func (x *experiment) initialState() ([]byte, error) {
 // peer is the program of every other node: it offers memory to the handlers' operations and sends the node's messages.
 func (x *experiment) peer(p *runtime.Proc) error {
 	ni := p.NI()
-	addr, memory := p.Alloc(peerMemory)
-	for i := range memory {
-		memory[i] = byte(i)
+	memory := p.Alloc(peerMemory)
+	for i, b := 0, memory.Raw(); i < len(b); i++ {
+		b[i] = byte(i)
 	}
 	eq, err := ni.EQAlloc(eventSlots)
 	if err != nil {
@@ -250,7 +254,7 @@ func (x *experiment) peer(p *runtime.Proc) error {
 			return err
 		}
 		if _, err := ni.MEAppend(pt, &portals.ME{
-			Start: addr, Length: peerMemory, UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
+			Start: memory.Addr(), Length: peerMemory, UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
 			Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable,
 		}, portals.PriorityList, 0); err != nil {
 			return err
@@ -260,19 +264,26 @@ func (x *experiment) peer(p *runtime.Proc) error {
 	if x.Ack {
 		ack = portals.Ack
 	}
+	type message struct {
+		*Message
+		md portals.Handle
+	}
+	var own []message
 	for i := range x.Messages {
 		m := &x.Messages[i]
 		if m.Source != p.Rank() {
 			continue
 		}
-		addr, data := p.Alloc(len(m.Data))
-		copy(data, m.Data)
-		md, err := ni.MDBind(&portals.MD{Start: addr, Length: uint64(len(data)), EQ: eq})
+		data := prepared(p, m.Data)
+		md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: uint64(data.Len()), EQ: eq})
 		if err != nil {
 			return err
 		}
+		own = append(own, message{m, md})
+	}
+	for _, m := range own {
 		p.SleepUntil(max(m.At, p.Now()))
-		if err := ni.Put(md, 0, uint64(len(data)), ack, portals.PhysID(device, 0), 0, m.MatchBits, m.Offset, 0, m.HdrData); err != nil {
+		if err := ni.Put(m.md, 0, uint64(len(m.Data)), ack, portals.PhysID(device, 0), 0, m.MatchBits, m.Offset, 0, m.HdrData); err != nil {
 			return err
 		}
 	}

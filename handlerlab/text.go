@@ -20,8 +20,8 @@ func (x *experiment) report(end error) *Report {
 		Module: x.Module.Name, Profile: p.Name, HPUs: p.HPU.Cores, ClockHz: int64(p.HPU.Clock), MTU: int(p.Fabric.MTU),
 		Messages: []MessageReport{}, Handlers: r.handlers, Events: r.events,
 		State:   MemoryReport{x.HPUMemory, r.before, bytes.Clone(x.memory.Bytes())},
-		Host:    MemoryReport{len(x.host), x.Host, bytes.Clone(x.host)},
-		Handler: MemoryReport{len(x.handler), x.HandlerHost, bytes.Clone(x.handler)},
+		Host:    MemoryReport{x.host.Len(), x.Host, x.host.Snapshot()},
+		Handler: MemoryReport{x.handler.Len(), x.HandlerHost, x.handler.Snapshot()},
 		End:     Nanoseconds(r.end), Cycles: r.cycles,
 	}
 	for i := range x.Messages {

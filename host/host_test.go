@@ -12,14 +12,17 @@ import (
 // An address resolves to the bytes of the range it lies in, and nothing reaches across the end of a range.
 func TestAddressesResolveWithinTheirRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := NewAddressSpace()
+		a := NewAddressSpace(nil)
+		defer a.Release()
 		type block struct {
 			addr uint64
 			data []byte
 		}
 		var blocks []block
 		for i, n := range rapid.SliceOfN(rapid.IntRange(0, 10_000), 1, 20).Draw(t, "sizes") {
-			addr, data := a.Alloc(n)
+			addr := a.Alloc(n)
+			data, ok := a.Bytes(addr, uint64(n))
+			require.True(t, ok)
 			require.Len(t, data, n)
 			for k := range data {
 				data[k] = byte(i)

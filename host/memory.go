@@ -3,15 +3,26 @@ package host
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"sort"
+
+	"github.com/spinsim/spinsim/internal/guard"
+	"github.com/spinsim/spinsim/sim"
 )
 
-// AddressSpace is the memory of one process: ranges of bytes at 64-bit virtual addresses. It implements portals.Memory.
-// Every range stands alone: no access runs from one into the next.
+// AddressSpace is the memory of one process: ranges of bytes at 64-bit virtual addresses. Every range stands alone: no access
+// runs from one into the next.
+//
+// Its bytes are always there; what may not be is a page, and that is the page table's business. Devices reach the bytes by Bytes, as
+// portals.Memory asks: what a page fault of theirs means is decided before. Programs touch what they read or write (Touch), and reach
+// the bytes by Cores until they wait (Settle).
 type AddressSpace struct {
 	ranges []memoryRange
 	next   uint64
-	last   int // the range found by the latest Bytes: accesses come in runs
+	last   int // the range found by the latest access: they come in runs
+	pages  PageTable
+	guard  *guard.Space // nil: no test watches programs
+	asks   bool         // there is a page table or a guard
 }
 
 type memoryRange struct {
@@ -24,24 +35,36 @@ const (
 	rangeAlign   = 1 << 12 // ranges begin on pages of their own
 )
 
-// NewAddressSpace returns an empty address space.
-func NewAddressSpace() *AddressSpace { return &AddressSpace{next: firstAddress} }
+// NewAddressSpace returns an empty address space. With pages nil every page is there from the beginning, and a touch costs nothing.
+func NewAddressSpace(pages PageTable) *AddressSpace {
+	a := &AddressSpace{next: firstAddress, pages: pages, guard: guard.New()}
+	a.asks = pages != nil || a.guard != nil
+	if a.guard != nil {
+		runtime.AddCleanup(a, (*guard.Space).Release, a.guard)
+	}
+	return a
+}
 
 // Alloc makes a new zeroed range of n bytes and returns its address. The bytes are the process's own until the end of the
 // run. n below 0 or beyond the address space is a programmer's mistake and panics.
-func (a *AddressSpace) Alloc(n int) (addr uint64, data []byte) {
+func (a *AddressSpace) Alloc(n int) (addr uint64) {
 	if n < 0 || uint64(n) > math.MaxUint64-a.next-2*rangeAlign {
 		panic(fmt.Sprintf("host: allocation of %d bytes", n)) // programmer's mistake: sizes are checked where they are read
 	}
 	addr = a.next
-	data = make([]byte, n)
+	var data []byte
+	if a.guard != nil {
+		data = a.guard.Alloc(n)
+	} else {
+		data = make([]byte, n)
+	}
 	a.ranges = append(a.ranges, memoryRange{start: addr, data: data})
 	a.next = (addr + uint64(n) + 2*rangeAlign - 1) &^ (rangeAlign - 1) // a hole of at least a byte between ranges
-	return addr, data
+	return addr
 }
 
-// Bytes returns the n bytes at addr, or false if they do not lie within one range. A length of 0 is valid at any address of a
-// range and just behind its end.
+// Bytes returns the n bytes at addr for a device, or false if they do not lie within one range. A length of 0 is valid at any
+// address of a range and just behind its end.
 func (a *AddressSpace) Bytes(addr, n uint64) ([]byte, bool) {
 	if a.last < len(a.ranges) {
 		if b, ok := a.ranges[a.last].bytes(addr, n); ok {
@@ -68,4 +91,71 @@ func (r *memoryRange) bytes(addr, n uint64) ([]byte, bool) {
 		return nil, false
 	}
 	return r.data[off : off+n : off+n], true
+}
+
+// Cores returns the n bytes at addr for a program, or false as Bytes does. The program may use what it has touched, until it waits.
+func (a *AddressSpace) Cores(addr, n uint64) ([]byte, bool) {
+	b, ok := a.Bytes(addr, n)
+	if !ok || a.guard == nil {
+		return b, ok
+	}
+	return a.guard.Cores(a.last, b, addr-a.ranges[a.last].start), true
+}
+
+// Touch is for a program that is about to read or write n bytes, at least 1, at addr of one range. It returns the first pages among
+// them that the program cannot have as they are, or the zero Pages: then it may go on. An address that is none is a programmer's
+// mistake and panics.
+func (a *AddressSpace) Touch(addr, n uint64, write bool) Pages {
+	if !a.asks {
+		return Pages{}
+	}
+	return a.touch(addr, n, write)
+}
+
+func (a *AddressSpace) touch(addr, n uint64, write bool) Pages {
+	if _, ok := a.Bytes(addr, n); !ok {
+		panic(fmt.Sprintf("host: touch of %d bytes at %#x, which are none", n, addr)) // programmer's mistake
+	}
+	if a.pages != nil {
+		if absent := a.pages.Touch(addr, n, write); absent.Count > 0 {
+			return absent
+		}
+	}
+	if a.guard != nil {
+		a.guard.Open(a.last, addr-a.ranges[a.last].start, n, write)
+	}
+	return Pages{}
+}
+
+// Fault gives a program pages that Touch has returned, and returns how long its core is busy with that.
+func (a *AddressSpace) Fault(p Pages, write bool) sim.Time { return a.pages.Fault(p, write) }
+
+// Settle notes that the program waits: what it has touched before it must touch again.
+func (a *AddressSpace) Settle() {
+	if a.guard != nil {
+		a.guard.Close()
+	}
+}
+
+// Watched reports whether programs are watched: what they do without a touch is a fault of the processor (package guard).
+func (a *AddressSpace) Watched() bool { return a.guard != nil }
+
+// Stray returns the address that a program has reached for in vain, from that of the instruction's fault; false if it is none here.
+func (a *AddressSpace) Stray(fault uintptr) (addr uint64, ok bool) {
+	if a.guard == nil {
+		return 0, false
+	}
+	i, off, ok := a.guard.Find(fault)
+	if !ok {
+		return 0, false
+	}
+	return a.ranges[i].start + off, true
+}
+
+// Release ends the address space: nobody reaches its bytes any more.
+func (a *AddressSpace) Release() {
+	if a.guard != nil {
+		a.guard.Release()
+	}
+	a.ranges = nil
 }

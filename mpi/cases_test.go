@@ -15,13 +15,17 @@ import (
 
 // newWorld returns a world of ranks on a small network with packets of 512 B.
 func newWorld(t testing.TB, ranks int, o mpi.Options, cfg runtime.Config, overrides ...string) *mpi.World {
+	return makeWorld(t, t.Cleanup, ranks, o, cfg, overrides...)
+}
+
+func makeWorld(t require.TestingT, cleanup func(func()), ranks int, o mpi.Options, cfg runtime.Config, overrides ...string) *mpi.World {
 	p, err := profile.Load("spin-int", append(overrides, "fabric.mtu=512")...)
 	require.NoError(t, err)
 	o.Ranks = ranks
 	cfg.Profile, cfg.Nodes = p, o.Nodes(ranks)
 	c, err := runtime.NewCluster(cfg)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	cleanup(func() { require.NoError(t, c.Close()) })
 	w, err := mpi.New(c, o)
 	require.NoError(t, err)
 	return w
@@ -83,15 +87,15 @@ func TestCases(t *testing.T) {
 func exchange(t *testing.T, w *mpi.World, n int, late bool, source int, tag uint32) {
 	sent := mpi.Status{Source: 0, Tag: 7, Bytes: n}
 	require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
-		addr, data, err := r.Alloc(n + 1)
+		data, err := r.Alloc(n + 1)
 		if err != nil {
 			return err
 		}
-		fill(data[:n], sent)
+		fill(data.Slice(0, n).Write(), sent)
 		if !late {
 			r.Compute(sim.Microsecond)
 		}
-		q, err := r.Isend(addr, n, 1, 7)
+		q, err := r.Isend(data.Slice(0, n), 1, 7)
 		if err != nil {
 			return err
 		}
@@ -99,7 +103,7 @@ func exchange(t *testing.T, w *mpi.World, n int, late bool, source int, tag uint
 		return err
 	}))
 	require.NoError(t, w.Spawn(1, func(r *mpi.Rank) error {
-		addr, data, err := r.Alloc(8192)
+		data, err := r.Alloc(8192)
 		if err != nil {
 			return err
 		}
@@ -109,7 +113,7 @@ func exchange(t *testing.T, w *mpi.World, n int, late bool, source int, tag uint
 				return fmt.Errorf("something is over that never began: %v, %w", q, err)
 			}
 		}
-		q, err := r.Irecv(addr+16, 8000, source, tag)
+		q, err := r.Irecv(data.Slice(16, 8016), source, tag)
 		if err != nil {
 			return err
 		}
@@ -120,9 +124,10 @@ func exchange(t *testing.T, w *mpi.World, n int, late bool, source int, tag uint
 		want := make([]byte, n)
 		fill(want, sent)
 		require.Equal(t, sent, got)
-		require.Equal(t, want, data[16:16+n])
-		require.Equal(t, make([]byte, 16), data[:16])
-		require.Equal(t, make([]byte, 16), data[16+n:32+n])
+		b := data.Read()
+		require.Equal(t, want, b[16:16+n])
+		require.Equal(t, make([]byte, 16), b[:16])
+		require.Equal(t, make([]byte, 16), b[16+n:32+n])
 		return nil
 	}))
 	require.NoError(t, w.Run(context.Background()))
@@ -135,12 +140,12 @@ func TestLargeMessageArrivesDuringComputation(t *testing.T) {
 	for _, form := range mpi.Forms() {
 		w := newWorld(t, 2, options(form), runtime.Config{})
 		require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
-			addr, _, err := r.Alloc(100_000)
+			data, err := r.Alloc(100_000)
 			if err != nil {
 				return err
 			}
 			r.Compute(sim.Microsecond)
-			q, err := r.Isend(addr, 100_000, 1, 0)
+			q, err := r.Isend(data, 1, 0)
 			if err != nil {
 				return err
 			}
@@ -148,11 +153,11 @@ func TestLargeMessageArrivesDuringComputation(t *testing.T) {
 			return err
 		}))
 		require.NoError(t, w.Spawn(1, func(r *mpi.Rank) error {
-			addr, _, err := r.Alloc(100_000)
+			data, err := r.Alloc(100_000)
 			if err != nil {
 				return err
 			}
-			q, err := r.Irecv(addr, 100_000, 0, 0)
+			q, err := r.Irecv(data, 0, 0)
 			if err != nil {
 				return err
 			}
@@ -174,19 +179,19 @@ func TestErrors(t *testing.T) {
 		for _, sizes := range [][2]int{{8, 4}, {900, 800}, {5000, 900}, {5000, 4999}} {
 			w := newWorld(t, 2, options(form), runtime.Config{})
 			require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
-				addr, _, err := r.Alloc(8192)
+				data, err := r.Alloc(8192)
 				if err != nil {
 					return err
 				}
-				_, err = r.Isend(addr, sizes[0], 1, 3)
+				_, err = r.Isend(data.Slice(0, sizes[0]), 1, 3)
 				return err
 			}))
 			require.NoError(t, w.Spawn(1, func(r *mpi.Rank) error {
-				addr, _, err := r.Alloc(8192)
+				data, err := r.Alloc(8192)
 				if err != nil {
 					return err
 				}
-				q, err := r.Irecv(addr, sizes[1], 0, 3)
+				q, err := r.Irecv(data.Slice(0, sizes[1]), 0, 3)
 				if err != nil {
 					return err
 				}
@@ -200,12 +205,12 @@ func TestErrors(t *testing.T) {
 		// Messages nobody receives fill the buffers; what is lost then is said.
 		w := newWorld(t, 2, options(form), runtime.Config{})
 		require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
-			addr, _, err := r.Alloc(1000)
+			data, err := r.Alloc(1000)
 			if err != nil {
 				return err
 			}
 			for range 20 {
-				if _, err := r.Isend(addr, 1000, 1, 0); err != nil {
+				if _, err := r.Isend(data, 1, 0); err != nil {
 					return err
 				}
 			}
@@ -222,21 +227,21 @@ func TestLostMessagesAreNamed(t *testing.T) {
 	w := newWorld(t, senders+1, options(mpi.Offload), runtime.Config{}, "hpu.cores=1", "hpu.contexts=1", "hpu.clock=10MHz", "hpu.waiting_handlers=1")
 	for rank := 1; rank <= senders; rank++ {
 		require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
-			addr, _, err := r.Alloc(large)
+			data, err := r.Alloc(large)
 			if err != nil {
 				return err
 			}
-			_, err = r.Isend(addr, large, 0, 3)
+			_, err = r.Isend(data, 0, 3)
 			return err
 		}))
 	}
 	require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
 		for rank := 1; rank <= senders; rank++ {
-			addr, _, err := r.Alloc(large)
+			data, err := r.Alloc(large)
 			if err != nil {
 				return err
 			}
-			if _, err := r.Irecv(addr, large, rank, 3); err != nil {
+			if _, err := r.Irecv(data, rank, 3); err != nil {
 				return err
 			}
 		}
@@ -256,9 +261,9 @@ func TestBound(t *testing.T) {
 		w := newWorld(t, 2, o, runtime.Config{})
 		w.Bound(1, 9*1000)
 		require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
-			addr, _, err := r.Alloc(1000)
+			data, err := r.Alloc(1000)
 			for i := 0; i < sent && err == nil; i++ {
-				_, err = r.Isend(addr, 1000, 1, 0)
+				_, err = r.Isend(data, 1, 0)
 			}
 			return err
 		}))
@@ -273,22 +278,28 @@ func TestBound(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	w := newWorld(t, 2, options(mpi.Offload), runtime.Config{})
-	require.NoError(t, w.Spawn(1, func(*mpi.Rank) error { return nil }))
+	var theirs runtime.View
+	require.NoError(t, w.Spawn(1, func(r *mpi.Rank) (err error) {
+		theirs, err = r.Alloc(100)
+		return err
+	}))
 	require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
-		addr, _, err := r.Alloc(100)
+		data, err := r.Alloc(100)
 		if err != nil {
 			return err
 		}
+		r.Compute(sim.Microsecond)
+		require.Equal(t, 100, theirs.Len())
 		for _, send := range []func() (*mpi.Request, error){
-			func() (*mpi.Request, error) { return r.Isend(addr, 8, 2, 0) },
-			func() (*mpi.Request, error) { return r.Isend(addr, 8, -1, 0) },
-			func() (*mpi.Request, error) { return r.Isend(addr, -1, 1, 0) },
-			func() (*mpi.Request, error) { return r.Isend(addr, 8, 1, mpi.AnyTag) },
-			func() (*mpi.Request, error) { return r.Isend(addr, 101, 1, 0) },
-			func() (*mpi.Request, error) { return r.Isend(5, 1, 1, 0) },
-			func() (*mpi.Request, error) { return r.Irecv(addr, 8, 2, 0) },
-			func() (*mpi.Request, error) { return r.Irecv(addr, -1, 1, 0) },
-			func() (*mpi.Request, error) { return r.Irecv(addr+99, 2, 1, 0) },
+			func() (*mpi.Request, error) { return r.Isend(data, 2, 0) },
+			func() (*mpi.Request, error) { return r.Isend(data, -1, 0) },
+			func() (*mpi.Request, error) { return r.Isend(runtime.View{}, 1, 0) },
+			func() (*mpi.Request, error) { return r.Isend(data, 1, mpi.AnyTag) },
+			func() (*mpi.Request, error) { return r.Isend(theirs, 1, 0) },
+			func() (*mpi.Request, error) { return r.Isend(mpi.ProcOf(r).Alloc(8), 1, 0) },
+			func() (*mpi.Request, error) { return r.Irecv(data, 2, 0) },
+			func() (*mpi.Request, error) { return r.Irecv(runtime.View{}, 1, 0) },
+			func() (*mpi.Request, error) { return r.Irecv(theirs, 1, 0) },
 		} {
 			_, err := send()
 			require.Error(t, err)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 // When the buffers of a rank are full its portal table entry is disabled (PTL_PT_FLOWCTRL): every message that comes then is refused,
@@ -23,12 +24,11 @@ type letter struct {
 	large    bool
 	data     []byte         // of an eager message
 	md       portals.Handle // of an announcement that carries data
-	own      uint64         // registered memory of the letter, to send the data again
-	room     int            // bytes there; 0: it has none yet
+	own      runtime.View   // registered memory of the letter, to send the data again; the zero View: it has none yet
 	underway bool
 }
 
-// newLetter makes the letter of a send.
+// newLetter makes the letter of a send. The library keeps an eager message, so its core reads it.
 func (r *Rank) newLetter(q *Request, target int) (*letter, error) {
 	var l *letter
 	if n := len(r.paper); n > 0 {
@@ -41,8 +41,8 @@ func (r *Rank) newLetter(q *Request, target int) (*letter, error) {
 	if l.large {
 		return l, nil
 	}
-	b, err := r.bytes(q.addr, q.length)
-	l.data = append(l.data, b...)
+	v, err := r.p.View(q.addr, q.length)
+	l.data = append(l.data, v.Read()...)
 	return l, err
 }
 
@@ -204,7 +204,7 @@ func (r *Rank) grow() error {
 // addBuffer makes a buffer and links it.
 func (r *Rank) addBuffer() error {
 	b := &buffer{index: len(r.buffers)}
-	b.addr, _ = r.p.Alloc(r.world.o.BufferBytes)
+	b.addr = r.p.Alloc(r.world.o.BufferBytes).Addr()
 	r.buffers = append(r.buffers, b)
 	return r.link(b)
 }

@@ -144,11 +144,11 @@ func (r *Rank) copied(q *Request, from uint64, n int) error {
 	if n == 0 {
 		return nil
 	}
-	src, err := r.bytes(from, n)
+	src, err := r.p.View(from, n)
 	if err != nil {
 		return err
 	}
-	dst, err := r.bytes(q.addr, n)
+	dst, err := r.p.View(q.addr, n)
 	if err != nil {
 		return err
 	}
@@ -160,10 +160,11 @@ func (r *Rank) copied(q *Request, from uint64, n int) error {
 
 // fetch lets the process get what is left of a large message, whose announcement lies at an address. REPLY ends the receive.
 func (r *Rank) fetch(q *Request, announced uint64) error {
-	b, err := r.bytes(announced, matching.AnnouncementSize)
+	v, err := r.p.View(announced, matching.AnnouncementSize)
 	if err != nil {
 		return err
 	}
+	b := v.Read()
 	first, tag := r.world.first, binary.LittleEndian.Uint64(b[8:])
 	if err := r.copied(q, announced+matching.AnnouncementSize, first); err != nil {
 		return err

@@ -141,17 +141,17 @@ func (r *Rank) Stats() Stats { return r.stats }
 // Active is the number of requests that are not over.
 func (r *Rank) Active() int { return r.active }
 
-// Alloc returns n zeroed bytes that can be sent from and received into, and their address.
-func (r *Rank) Alloc(n int) (addr uint64, data []byte, err error) { return r.alloc(n, 0) }
+// Alloc returns n zeroed bytes that can be sent from and received into.
+func (r *Rank) Alloc(n int) (runtime.View, error) { return r.alloc(n, 0) }
 
-func (r *Rank) alloc(n int, o portals.MDOptions) (addr uint64, data []byte, err error) {
-	addr, data = r.p.Alloc(n)
-	md, err := r.ni.MDBind(&portals.MD{Start: addr, Length: uint64(n), EQ: r.eq, Options: o})
+func (r *Rank) alloc(n int, o portals.MDOptions) (runtime.View, error) {
+	v := r.p.Alloc(n)
+	md, err := r.ni.MDBind(&portals.MD{Start: v.Addr(), Length: uint64(n), EQ: r.eq, Options: o})
 	if err != nil {
-		return 0, nil, err
+		return runtime.View{}, err
 	}
-	r.memory = append(r.memory, region{addr, uint64(n), md}) // addresses ascend
-	return addr, data, nil
+	r.memory = append(r.memory, region{v.Addr(), uint64(n), md}) // addresses ascend
+	return v, nil
 }
 
 // region returns the registered memory that holds n bytes at addr.
@@ -167,15 +167,6 @@ func (r *Rank) region(addr uint64, n int) (*region, error) {
 
 func (m *region) holds(addr uint64, n int) bool {
 	return addr >= m.addr && addr-m.addr <= m.length && uint64(n) <= m.length-(addr-m.addr)
-}
-
-// bytes is memory of the process that is known to exist.
-func (r *Rank) bytes(addr uint64, n int) ([]byte, error) {
-	b, ok := r.p.Memory().Bytes(addr, uint64(n))
-	if !ok {
-		return nil, fmt.Errorf("mpi: rank %d has no %d B at %#x", r.Rank(), n, addr)
-	}
-	return b, nil
 }
 
 // overhead is the time of giving an operation to the NIC that package runtime does not charge: appending an entry.
@@ -218,17 +209,27 @@ func (r *Rank) Upcoming(target int, tag uint32, n int) Status {
 	return Status{Source: r.Rank(), Tag: tag, Bytes: n, Sequence: r.sequence[target]}
 }
 
-// Isend starts to send n bytes at addr, which must be memory of Alloc and not change until the request is over.
-func (r *Rank) Isend(addr uint64, n, target int, tag uint32) (*Request, error) {
-	if target < 0 || target >= r.Size() || tag == AnyTag || n < 0 || n > min(maxMessage, int(r.ni.Limits().MaxMsgSize)) {
+// own checks that a view is memory of the rank's Alloc.
+func (r *Rank) own(v runtime.View) error {
+	if v.Proc() != r.p {
+		return fmt.Errorf("mpi: rank %d: %d B at %#x are no memory of the rank", r.Rank(), v.Len(), v.Addr())
+	}
+	_, err := r.region(v.Addr(), v.Len())
+	return err
+}
+
+// Isend starts to send the bytes of v, which must be memory of Alloc and not change until the request is over.
+func (r *Rank) Isend(v runtime.View, target int, tag uint32) (*Request, error) {
+	n := v.Len()
+	if target < 0 || target >= r.Size() || tag == AnyTag || n > min(maxMessage, int(r.ni.Limits().MaxMsgSize)) {
 		return nil, fmt.Errorf("mpi: rank %d: send of %d B to %d with tag %d: expected at most %d B (limits.max_msg_size), a rank below %d, and no wildcard",
 			r.Rank(), n, target, tag, min(maxMessage, int(r.ni.Limits().MaxMsgSize)), r.Size())
 	}
-	if _, err := r.region(addr, n); err != nil {
+	if err := r.own(v); err != nil {
 		return nil, err
 	}
 	q := r.newRequest()
-	q.addr, q.length = addr, n
+	q.addr, q.length = v.Addr(), n
 	q.status = r.Upcoming(target, tag, n)
 	r.sequence[target]++
 	r.stats.Sent++
@@ -275,15 +276,13 @@ func (r *Rank) place(l *letter) (addr uint64, err error) {
 	case l.q != nil:
 		return l.q.addr, nil
 	}
-	if l.own == 0 || l.room < len(l.data) {
-		if l.own, _, err = r.alloc(len(l.data), portals.OptMDEventSendDisable); err != nil {
+	if l.own.Proc() == nil || l.own.Len() < len(l.data) {
+		if l.own, err = r.alloc(len(l.data), portals.OptMDEventSendDisable); err != nil {
 			return 0, err
 		}
-		l.room = len(l.data)
 	}
-	b, err := r.bytes(l.own, len(l.data))
-	copy(b, l.data)
-	return l.own, err
+	l.own.CopyFrom(l.data)
+	return l.own.Addr(), nil
 }
 
 // expose lets the target get the data of a large message, and writes its announcement. GET says that all of it has left.
@@ -317,36 +316,38 @@ func (r *Rank) announcement(q *Request) error {
 	if q.slot == 0 {
 		if r.slots == r.slotsEnd {
 			const n = slotsAtOnce * matching.AnnouncementSize
-			addr, _, err := r.alloc(n, portals.OptMDEventSendDisable)
+			v, err := r.alloc(n, portals.OptMDEventSendDisable)
 			if err != nil {
 				return err
 			}
-			r.slots, r.slotsEnd = addr, addr+n
+			r.slots, r.slotsEnd = v.Addr(), v.Addr()+n
 		}
 		q.slot = r.slots
 		r.slots += matching.AnnouncementSize
 	}
-	b, err := r.bytes(q.slot, matching.AnnouncementSize)
+	v, err := r.p.View(q.slot, matching.AnnouncementSize)
 	if err != nil {
 		return err
 	}
+	b := v.Write()
 	binary.LittleEndian.PutUint64(b, uint64(q.length))
 	binary.LittleEndian.PutUint64(b[8:], r.exposed)
 	return nil
 }
 
-// Irecv starts to receive at most n bytes to addr, which must be memory of Alloc. source may be AnySource, tag AnyTag.
-// A message that is longer is an error of the run.
-func (r *Rank) Irecv(addr uint64, n, source int, tag uint32) (*Request, error) {
-	if source < AnySource || source >= r.Size() || n < 0 || n > maxMessage {
+// Irecv starts to receive a message into v, which must be memory of Alloc. source may be AnySource, tag AnyTag. A message that is
+// longer is an error of the run.
+func (r *Rank) Irecv(v runtime.View, source int, tag uint32) (*Request, error) {
+	n := v.Len()
+	if source < AnySource || source >= r.Size() || n > maxMessage {
 		return nil, fmt.Errorf("mpi: rank %d: receive of %d B from %d: expected 0 to %d B and a rank below %d or %d for any",
 			r.Rank(), n, source, maxMessage, r.Size(), AnySource)
 	}
-	if _, err := r.region(addr, n); err != nil {
+	if err := r.own(v); err != nil {
 		return nil, err
 	}
 	q := r.newRequest()
-	q.receives, q.addr, q.length = true, addr, n
+	q.receives, q.addr, q.length = true, v.Addr(), n
 	q.bits, q.ignore = criterion(source, tag)
 	if err := r.form.post(q); err != nil {
 		return nil, err

@@ -42,13 +42,14 @@ func TestStormOnOneBuffer(t *testing.T) {
 }
 
 func storm(r *mpi.Rank, each, n int) error {
-	addr, data, err := r.Alloc(each * n)
+	data, err := r.Alloc(each * n)
 	if err != nil {
 		return err
 	}
 	for i := range each {
-		fill(data[i*n:][:n], mpi.Status{Source: r.Rank(), Tag: uint32(i), Sequence: uint32(i)})
-		if _, err := r.Isend(addr+uint64(i*n), n, 0, uint32(i)); err != nil {
+		part := data.Slice(i*n, (i+1)*n)
+		fill(part.Write(), mpi.Status{Source: r.Rank(), Tag: uint32(i), Sequence: uint32(i)})
+		if _, err := r.Isend(part, 0, uint32(i)); err != nil {
 			return err
 		}
 	}
@@ -61,14 +62,14 @@ func storm(r *mpi.Rank, each, n int) error {
 }
 
 func shelter(r *mpi.Rank, senders, each, n int) error {
-	addr, data, err := r.Alloc(n)
+	data, err := r.Alloc(n)
 	if err != nil {
 		return err
 	}
 	r.Compute(100 * sim.Microsecond)
 	for rank := senders; rank > 0; rank-- {
 		for i := each - 1; i >= 0; i-- {
-			q, err := r.Irecv(addr, n, rank, uint32(i))
+			q, err := r.Irecv(data, rank, uint32(i))
 			if err != nil {
 				return err
 			}
@@ -78,7 +79,7 @@ func shelter(r *mpi.Rank, senders, each, n int) error {
 			}
 			want := make([]byte, n)
 			fill(want, mpi.Status{Source: rank, Tag: uint32(i), Sequence: uint32(i)})
-			if got.Source != rank || got.Tag != uint32(i) || got.Bytes != n || !bytes.Equal(want, data) {
+			if got.Source != rank || got.Tag != uint32(i) || got.Bytes != n || !bytes.Equal(want, data.Read()) {
 				return fmt.Errorf("%+v came in place of tag %d of rank %d, or its bytes differ", got, i, rank)
 			}
 		}

@@ -58,7 +58,7 @@ func payloads(t *testing.T, packets int, overrides ...string) (spans []span) {
 		if _, err := p.NI().PTAlloc(0, portals.EQNone, 0); err != nil {
 			return err
 		}
-		to, _ := p.Alloc(int(length))
+		to := p.Alloc(int(length)).Addr()
 		_, err = p.NI().MEAppend(0, &portals.ME{
 			Start: to, Length: length, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut, Spin: handlers,
 		}, portals.PriorityList, 0)
@@ -66,7 +66,7 @@ func payloads(t *testing.T, packets int, overrides ...string) (spans []span) {
 	}))
 	require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
 		p.Sleep(sim.Microsecond)
-		from, _ := p.Alloc(int(length))
+		from := p.Alloc(int(length)).Addr()
 		md, err := p.NI().MDBind(&portals.MD{Start: from, Length: length})
 		if err != nil {
 			return err

@@ -75,8 +75,8 @@ func TestPutFromHost(t *testing.T) {
 				profile: profile, header: []rec{do(hpu.OpPutFromHost, opAt(0)), end(hpu.Proceed)},
 				ops: []hpu.Operation{{Space: space, Offset: 100, Length: 2000, TargetNID: 2}},
 				target: func(_ *runtime.Proc, r *rig) error {
-					copy(r.host, pattern(hostBytes, 3))
-					copy(r.extra, pattern(extraBytes, 4))
+					copy(r.memory.host.Raw(), pattern(hostBytes, 3))
+					copy(r.memory.extra.Raw(), pattern(extraBytes, 4))
 					return nil
 				},
 			})
@@ -170,8 +170,8 @@ func TestAtomicsOfHandlers(t *testing.T) {
 						also(opStore, scratch, 7), also(opStore, scratch+8, 1000), also(opStore, scratch+16, 1), also(opStore, scratch2, 0),
 						do(c.act, opAt(0)), end(hpu.Proceed),
 					},
-					target: func(_ *runtime.Proc, r *rig) error { copy(r.host[64:], word64(7)); return nil },
-					peer:   func(_ *runtime.Proc, r *rig) error { copy(r.peerMem, word64(1000)); return nil },
+					target: func(_ *runtime.Proc, r *rig) error { copy(r.memory.host.Raw()[64:], word64(7)); return nil },
+					peer:   func(_ *runtime.Proc, r *rig) error { copy(r.memory.peer.Raw(), word64(1000)); return nil },
 				})
 				r.noHandlerErrors()
 				require.Equal(t, hpu.OK, r.result(headerAt, 4))

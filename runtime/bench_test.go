@@ -52,7 +52,7 @@ func (s *stream) target(p *runtime.Proc, module *hpu.Module) (err error) {
 	if _, err := ni.PTAlloc(0, portals.EQNone, 0); err != nil {
 		return err
 	}
-	addr, _ := p.Alloc(s.packets * 256)
+	addr := p.Alloc(s.packets * 256).Addr()
 	_, err = ni.MEAppend(0, &portals.ME{
 		Start: addr, Length: uint64(s.packets * 256), UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut, Spin: handlers,
 	}, portals.PriorityList, 0)
@@ -63,15 +63,15 @@ func (s *stream) target(p *runtime.Proc, module *hpu.Module) (err error) {
 func (s *stream) source(p *runtime.Proc) error {
 	ni := p.NI()
 	bytes := uint64(s.packets * 256)
-	addr, data := p.Alloc(s.packets * 256)
-	for i := range data {
+	memory := p.Alloc(s.packets * 256)
+	for i, data := 0, memory.Raw(); i < len(data); i++ {
 		data[i] = byte(i)
 	}
 	eq, err := ni.EQAlloc(16)
 	if err != nil {
 		return err
 	}
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: bytes, EQ: eq})
+	md, err := ni.MDBind(&portals.MD{Start: memory.Addr(), Length: bytes, EQ: eq})
 	if err != nil {
 		return err
 	}

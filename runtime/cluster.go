@@ -34,6 +34,8 @@ type Config struct {
 	// Stop, if not nil, is asked now and then while the nodes are built, which takes minutes for millions of them; its error becomes
 	// that of NewCluster. That of a context's end is context.Cause.
 	Stop func() error
+	// Pages gives each process of a rank the states of its pages, as it is spawned; nil: every page is there, and a touch costs nothing.
+	Pages func(rank int) host.PageTable
 	// Log receives the lines that handlers log; nil: they are dropped.
 	Log func(rank int, at sim.Time, program, line string)
 	// Explain is told of every step of the processes' Portals interfaces as it happens, events included; nil: nobody. Results
@@ -57,6 +59,7 @@ type Cluster struct {
 	executor hpu.Engine
 	nodes    []Node
 	core     nic.Core // of the simulating machine: all nodes are handled by one
+	pages    func(rank int) host.PageTable
 	log      func(rank int, at sim.Time, program, line string)
 	explain  portals.Tracer
 	network  networkLosses // as they were last asked for
@@ -92,7 +95,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	}
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab, executor: executor,
-		nodes: make([]Node, cfg.Nodes), explain: cfg.Explain, codes: make(map[codeKey]hpu.Image),
+		nodes: make([]Node, cfg.Nodes), pages: cfg.Pages, explain: cfg.Explain, codes: make(map[codeKey]hpu.Image),
 	}
 	if err := c.build(&cfg); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -166,9 +169,14 @@ func CheckEngine(name string) error {
 	return e.Close()
 }
 
-// Close ends all programs and frees the handlers' memory.
+// Close ends all programs and frees the memory of handlers and processes.
 func (c *Cluster) Close() error {
 	c.engine.Close()
+	for i := range c.nodes {
+		for _, p := range c.nodes[i].procs {
+			p.memory.Release()
+		}
+	}
 	return c.executor.Close()
 }
 

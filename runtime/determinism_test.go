@@ -92,14 +92,15 @@ func member(p *runtime.Proc) error {
 			return err
 		}
 	}
-	addr, data := p.Alloc(hostBytes)
-	copy(data, pattern(hostBytes, byte(p.Rank())))
+	memory := p.Alloc(hostBytes)
+	addr := memory.Addr()
+	copy(memory.Raw(), pattern(hostBytes, byte(p.Rank())))
 	me := portals.ME{Start: addr, Length: hostBytes, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut | portals.OptMEOpGet}
 	if _, err := ni.MEAppend(1, &me, portals.PriorityList, 1); err != nil {
 		return err
 	}
 	next := uint32(p.Rank()+1) % crowd
-	spin, memory, err := scripts(p, nil, []rec{
+	spin, hpuMemory, err := scripts(p, nil, []rec{
 		do(hpu.OpDMAToHostNB, 0, 64, scratch, 128), do(hpu.OpFAdd, scratch2, 1), do(hpu.OpDMAFAdd, 0, 8, 1, scratch2+8),
 		do(hpu.OpPutFromDevice, opAt(0)), do(hpu.OpYield), do(hpu.OpDMAFromHost, 0, 0, scratch2+64, 64), do(hpu.OpPutFromDevice, opAt(0)),
 		do(hpu.OpPutFromDevice, opAt(0)), do(hpu.OpTimer, 300, opAt(1)), do(hpu.OpGetFromDevice, opAt(2)), end(hpu.Success),
@@ -113,7 +114,7 @@ func member(p *runtime.Proc) error {
 		{Local: scratch, Length: 8, PTIndex: 1},
 		{Local: scratch2 + 128, Length: 500, TargetNID: next, PTIndex: 1},
 	} {
-		writeOperation(memory.Bytes()[opAt(i)-hpuBase:], &d)
+		writeOperation(hpuMemory.Bytes()[opAt(i)-hpuBase:], &d)
 	}
 	if _, err := ni.MEAppend(0, &me, portals.PriorityList, 0); err != nil {
 		return err

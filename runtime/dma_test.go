@@ -67,8 +67,8 @@ func TestBlockingDMA(t *testing.T) {
 				eachProfile(t, func(t *testing.T, profile string) {
 					r := conduct(t, setup{profile: profile, overrides: []string{"hpu.dma_write=" + until}, header: []rec{c.act, end(hpu.Proceed)}, length: 0, target: func(_ *runtime.Proc, r *rig) error {
 						if hpu.Op(c.act.op) == hpu.OpDMAFromHost { // atomics find zeros
-							copy(r.host, pattern(hostBytes, 3))
-							copy(r.extra, pattern(extraBytes, 4))
+							copy(r.memory.host.Raw(), pattern(hostBytes, 3))
+							copy(r.memory.extra.Raw(), pattern(extraBytes, 4))
 						}
 						return nil
 					}})

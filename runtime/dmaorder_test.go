@@ -18,7 +18,7 @@ import (
 func flooded(s setup) setup {
 	const bytes = 1 << 16
 	s.target = func(p *runtime.Proc, _ *rig) error {
-		addr, _ := p.Alloc(bytes)
+		addr := p.Alloc(bytes).Addr()
 		if _, err := p.NI().PTAlloc(0, 0, 1); err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func flooded(s setup) setup {
 		return err
 	}
 	s.peer = func(p *runtime.Proc, _ *rig) error {
-		addr, _ := p.Alloc(bytes)
+		addr := p.Alloc(bytes).Addr()
 		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: bytes})
 		if err != nil {
 			return err

@@ -2,5 +2,6 @@
 // them.
 //
 // A host program is sequential Go code in virtual time (Proc). It opens Portals interfaces (NI), whose calls take their time on the program's
-// core; package nic carries the messages from there. A Cluster is one simulation: an engine, a fabric, nodes, programs.
+// core; package nic carries the messages from there. It reaches its memory through views (View), which touch what they read and write: a
+// page that is not there takes time to come (host.PageTable). A Cluster is one simulation: an engine, a fabric, nodes, programs.
 package runtime

@@ -153,7 +153,7 @@ func (s *storm) target(p *runtime.Proc) error {
 	if _, err := ni.PTAlloc(portals.OptPTFlowCtrl, eq, 0); err != nil {
 		return err
 	}
-	addr, _ := p.Alloc(hostBytes)
+	addr := p.Alloc(hostBytes).Addr()
 	me := portals.ME{Start: addr, Length: hostBytes, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable}
 	script := []rec{also(opSpin, 300), end(map[string]hpu.Code{"header": hpu.Proceed}[s.handler])}
 	switch s.handler {
@@ -200,7 +200,7 @@ func (s *storm) sender(p *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
-	addr, _ := p.Alloc(s.size)
+	addr := p.Alloc(s.size).Addr()
 	md, err := ni.MDBind(&portals.MD{Start: addr, Length: uint64(s.size), EQ: eq, Options: portals.OptMDEventSendDisable})
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ func TestFreeHPUMemory(t *testing.T) {
 
 // sendTwice puts a message now and one 10 µs later.
 func sendTwice(p *runtime.Proc) error {
-	addr, _ := p.Alloc(64)
+	addr := p.Alloc(64).Addr()
 	md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: 64})
 	for range 2 {
 		if err == nil {
@@ -51,7 +51,7 @@ func freeBetween(t *testing.T, p *runtime.Proc) error {
 	require.NoError(t, err)
 	_, err = ni.PTAlloc(0, eq, 0)
 	require.NoError(t, err)
-	addr, _ := p.Alloc(64)
+	addr := p.Alloc(64).Addr()
 	_, err = ni.MEAppend(0, &portals.ME{
 		Start: addr, Length: 64, UID: portals.UIDAny, MatchID: portals.AnyID, Spin: handlers,
 		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,

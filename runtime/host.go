@@ -8,7 +8,7 @@ func (p *Proc) compute(d sim.Time, what string) {
 	start, end := n.cores[p.core].Hold(p.sp.Now(), d)
 	n.busy += end - start
 	n.trace.span(p, what, start, end)
-	p.sp.SleepUntil(end)
+	p.SleepUntil(end)
 }
 
 // Compute occupies the process's core for d, at least 0.
@@ -21,7 +21,7 @@ func (p *Proc) stream(bytes int64, what string) {
 	n := p.node
 	core := &n.cores[p.core]
 	start, _ := core.Hold(p.sp.Now(), 0)
-	p.sp.SleepUntil(start)
+	p.SleepUntil(start)
 	for left := bytes; left > 0; {
 		piece := min(left, int64(n.cluster.profile.Host.CopyChunk))
 		left -= piece
@@ -29,7 +29,7 @@ func (p *Proc) stream(bytes int64, what string) {
 		_, memory := n.memory.Reserve(now, piece)
 		end := max(memory, now+n.cluster.profile.Host.StreamTime(piece))
 		_, end = core.Hold(now, end-now)
-		p.sp.SleepUntil(end)
+		p.SleepUntil(end)
 	}
 	n.busy += p.sp.Now() - start
 	n.moved += bytes
@@ -40,8 +40,10 @@ func (p *Proc) stream(bytes int64, what string) {
 // program computes itself.
 func (p *Proc) Stream(read, written int64) { p.stream(read+written, "stream") }
 
-// Copy moves the bytes of src to dst, both of the process's memory, on the process's core: n bytes read, n written.
-func (p *Proc) Copy(dst, src []byte) {
-	n := copy(dst, src)
+// Copy moves the bytes of src to dst as far as they go, on the process's core: n bytes read, n written.
+func (p *Proc) Copy(dst, src View) {
+	n := min(dst.Len(), src.Len())
+	to, from := dst.Slice(0, n).WriteFrom(src.Slice(0, n))
+	copy(to, from)
 	p.stream(2*int64(n), "copy")
 }

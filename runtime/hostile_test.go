@@ -127,16 +127,16 @@ func (k *crime) owner(p *runtime.Proc, s suspect) error {
 			return err
 		}
 	}
-	addr, visited := p.Alloc(hostBytes)
+	visited := p.Alloc(hostBytes)
 	plain := portals.ME{
-		Start: addr, Length: hostBytes, UID: portals.UIDAny, MatchID: portals.AnyID,
+		Start: visited.Addr(), Length: hostBytes, UID: portals.UIDAny, MatchID: portals.AnyID,
 		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable | portals.OptMEManageLocal,
 	}
 	if _, err := ni.MEAppend(1, &plain, portals.PriorityList, 1); err != nil {
 		return err
 	}
 	evil := plain
-	evil.Start, _ = p.Alloc(hostBytes)
+	evil.Start = p.Alloc(hostBytes).Addr()
 	if s != nil {
 		if evil.Spin, k.load = s(p); k.load != nil {
 			evil.Spin = nil
@@ -153,7 +153,8 @@ func (k *crime) owner(p *runtime.Proc, s suspect) error {
 		switch {
 		case ev.Type == portals.EventPutOverflow || ev.Type == portals.EventPut && ev.UserPtr == 1:
 			messages++
-			if !bytes.Equal(visited[ev.Start-addr:][:ev.MLength], pattern(visitBytes, 9)) {
+			at := int(ev.Start - visited.Addr())
+			if !bytes.Equal(visited.Slice(at, at+int(ev.MLength)).Read(), pattern(visitBytes, 9)) {
 				k.damaged++
 			}
 			k.visits++
@@ -178,9 +179,9 @@ func (k *crime) sender(p *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
-	addr, data := p.Alloc(6000)
-	copy(data, pattern(6000, 1))
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: 6000, EQ: eq, Options: portals.OptMDEventSendDisable})
+	data := p.Alloc(6000)
+	copy(data.Raw(), pattern(6000, 1))
+	md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: 6000, EQ: eq, Options: portals.OptMDEventSendDisable})
 	if err != nil {
 		return err
 	}
@@ -207,21 +208,21 @@ func (k *crime) exchange(p *runtime.Proc, peer uint32) error {
 	if _, err := ni.PTAlloc(0, eq, 0); err != nil {
 		return err
 	}
-	addr, inbox := p.Alloc(witnessBytes)
+	inbox := p.Alloc(witnessBytes)
 	if _, err := ni.MEAppend(0, &portals.ME{
-		Start: addr, Length: witnessBytes, UID: portals.UIDAny, MatchID: portals.AnyID,
+		Start: inbox.Addr(), Length: witnessBytes, UID: portals.UIDAny, MatchID: portals.AnyID,
 		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
 	}, portals.PriorityList, 0); err != nil {
 		return err
 	}
-	out, data := p.Alloc(witnessBytes)
-	md, err := ni.MDBind(&portals.MD{Start: out, Length: witnessBytes, EQ: portals.EQNone})
+	data := p.Alloc(witnessBytes)
+	md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: witnessBytes, EQ: portals.EQNone})
 	if err != nil {
 		return err
 	}
 	for i := range witnessRounds {
 		if p.Rank() == 2 || i > 0 {
-			copy(data, pattern(witnessBytes, byte(i)))
+			data.CopyFrom(pattern(witnessBytes, byte(i)))
 			if err := ni.Put(md, 0, witnessBytes, portals.NoAck, portals.PhysID(peer, 0), 0, 0, 0, 0, 0); err != nil {
 				return err
 			}
@@ -233,8 +234,8 @@ func (k *crime) exchange(p *runtime.Proc, peer uint32) error {
 			return err
 		}
 		k.times = append(k.times, p.Now())
-		if want := i + p.Rank() - 2; p.Rank() == 3 && !bytes.Equal(inbox, pattern(witnessBytes, byte(i))) ||
-			p.Rank() == 2 && !bytes.Equal(inbox, pattern(witnessBytes, byte(want+1))) {
+		if want := i + p.Rank() - 2; p.Rank() == 3 && !bytes.Equal(inbox.Read(), pattern(witnessBytes, byte(i))) ||
+			p.Rank() == 2 && !bytes.Equal(inbox.Read(), pattern(witnessBytes, byte(want+1))) {
 			k.damaged++
 		}
 	}
@@ -243,9 +244,9 @@ func (k *crime) exchange(p *runtime.Proc, peer uint32) error {
 
 func (k *crime) visitor(p *runtime.Proc) error {
 	ni := p.NI()
-	addr, data := p.Alloc(visitBytes)
-	copy(data, pattern(visitBytes, 9))
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: visitBytes, EQ: portals.EQNone})
+	data := p.Alloc(visitBytes)
+	copy(data.Raw(), pattern(visitBytes, 9))
+	md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: visitBytes, EQ: portals.EQNone})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"sort"
@@ -123,6 +124,7 @@ type memoryRun struct {
 	fills    []func(mem []byte) // of HPU memory
 	messages []message
 	loads    []load
+	answers  []func() // collect what messages have fetched, after the run
 }
 
 // line is a line of a handler's script.
@@ -259,11 +261,12 @@ func (m *memoryRun) runTarget(p *runtime.Proc, r *rig) error {
 	}
 	for _, l := range m.loads {
 		p.Sleep(l.wait)
-		a, word := l.access, r.host[l.access.at:][:l.access.n]
+		a := l.access
+		word := r.memory.host.Slice(a.at, a.at+a.n)
 		if a.kind == writes {
-			copy(word, a.data)
+			word.CopyFrom(a.data)
 		} else {
-			a.found = append([]byte(nil), word...)
+			a.found = bytes.Clone(word.Read())
 		}
 		a.from = m.now(p.Now())
 		a.to = a.from
@@ -278,8 +281,8 @@ func (m *memoryRun) runPeer(p *runtime.Proc, _ *rig) error {
 	if err != nil {
 		return err
 	}
-	addr, mem := p.Alloc(1 << 16)
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: 1 << 16, EQ: eq})
+	mem := p.Alloc(1 << 16)
+	md, err := ni.MDBind(&portals.MD{Start: mem.Addr(), Length: 1 << 16, EQ: eq})
 	if err != nil {
 		return err
 	}
@@ -296,24 +299,27 @@ func (m *memoryRun) runPeer(p *runtime.Proc, _ *rig) error {
 		a.from = m.now(p.Now())
 		out, back, n := uint64(msg.slot), uint64(msg.slot+64), uint64(a.n)
 		at := uint64(a.at)
+		write := func(b []byte) { mem.Slice(int(out), int(out)+len(b)).CopyFrom(b) }
+		answer := mem.Slice(int(back), int(back+n)) // where nothing else comes
+		fetched := func() { m.answers = append(m.answers, func() { a.found = answer.Snapshot() }) }
 		switch a.kind {
 		case reads:
-			a.found = mem[back:][:n]
+			fetched()
 			err = ni.Get(md, back, n, to, 1, msg.bits, at, msg.bits)
 		case writes:
-			copy(mem[out:], a.data)
+			write(a.data)
 			err = ni.Put(md, out, n, portals.NoAck, to, 1, msg.bits, at, msg.bits, 0)
 		case adds:
-			copy(mem[out:], a.data)
+			write(a.data)
 			if msg.bits%2 == 0 {
 				err = ni.Atomic(md, out, n, portals.NoAck, to, 1, msg.bits, at, msg.bits, 0, portals.OpSUM, portals.Uint64)
 				break
 			}
-			a.found = mem[back:][:n]
+			fetched()
 			err = ni.FetchAtomic(md, back, md, out, n, to, 1, msg.bits, at, msg.bits, 0, portals.OpSUM, portals.Uint64)
 		case swaps:
-			copy(mem[out:], a.data[8:])
-			a.found = mem[back:][:n]
+			write(a.data[8:])
+			fetched()
 			err = ni.Swap(md, back, md, out, n, to, 1, msg.bits, at, msg.bits, 0, a.data[:8], portals.OpCSWAP, portals.Uint64)
 		}
 		if err != nil {
@@ -381,6 +387,9 @@ func (m *memoryRun) watch(s *nic.HandlerStep) {
 // finish collects the answers and bounds the accesses of handlers: a write takes effect when it has landed; a read or an atomic
 // after the moment of its issue and after all writes issued before it have landed.
 func (m *memoryRun) finish() {
+	for _, collect := range m.answers {
+		collect()
+	}
 	sort.SliceStable(m.lines, func(i, j int) bool { return m.lines[i].at < m.lines[j].at })
 	var last, lastEarlier int64 // landing of the latest write issued, and of the latest issued at an earlier time
 	var at sim.Time

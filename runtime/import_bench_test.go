@@ -131,7 +131,7 @@ func callImports(b *testing.B, binary []byte) (time.Duration, int64) {
 		if _, err := ni.CTAlloc(); err != nil {
 			return err
 		}
-		addr, _ := p.Alloc(1 << 16)
+		addr := p.Alloc(1 << 16).Addr()
 		for pt := range uint32(2) { // handlers at 0, what they send arrives at 1
 			if _, err := ni.PTAlloc(0, portals.EQNone, pt); err != nil {
 				return err
@@ -162,7 +162,7 @@ func callImports(b *testing.B, binary []byte) (time.Duration, int64) {
 		if err := entry(p, nil); err != nil {
 			return err
 		}
-		addr, _ := p.Alloc(8)
+		addr := p.Alloc(8).Addr()
 		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: 8})
 		if err != nil {
 			return err

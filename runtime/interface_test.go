@@ -36,9 +36,9 @@ func TestFeaturesOfTheDevice(t *testing.T) {
 			Options: portals.OptLEOpPut | portals.OptLEOpGet | portals.OptLEEventLinkDisable,
 		}, portals.PriorityList, 0)
 		require.NoError(t, err)
-		addr, data := p.Alloc(8)
-		copy(data, "unharmed")
-		md, err := ni.MDBind(&portals.MD{Start: addr, Length: 8, EQ: eq, Options: portals.OptMDEventSendDisable})
+		data := p.Alloc(8)
+		copy(data.Raw(), "unharmed")
+		md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: 8, EQ: eq, Options: portals.OptMDEventSendDisable})
 		require.NoError(t, err)
 		require.NoError(t, ni.Put(md, 0, 8, portals.Ack, portals.PhysID(0, 0), 0, 0, 0, 0, 0))
 		require.NoError(t, ni.Get(md, 0, 8, portals.PhysID(0, 0), 0, 0, 0, 0))
@@ -52,7 +52,7 @@ func TestFeaturesOfTheDevice(t *testing.T) {
 		require.Equal(t, map[portals.EventType]portals.FailType{
 			portals.EventPut: segv, portals.EventAck: segv, portals.EventGet: segv, portals.EventReply: segv,
 		}, seen)
-		require.Equal(t, "unharmed", string(data), "the reply carried bytes of nowhere")
+		require.Equal(t, "unharmed", string(data.Read()), "the reply carried bytes of nowhere")
 		return nil
 	})
 }

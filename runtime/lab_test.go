@@ -108,16 +108,20 @@ type step struct {
 type rig struct {
 	*testing.T
 	setup
-	prof       *profile.Profile
-	c          *runtime.Cluster
-	hpu        *nic.Memory
-	host       []byte         // of the entry of rank 1
-	extra      []byte         // handler host memory of rank 1
-	peerMem    []byte         // of the entry of rank 2
-	addr       uint64         // of host
+	prof   *profile.Profile
+	c      *runtime.Cluster
+	hpu    *nic.Memory
+	memory struct {
+		host  runtime.View // of the entry of rank 1
+		extra runtime.View // handler host memory of rank 1
+		peer  runtime.View // of the entry of rank 2
+	}
+	host       []byte         // what is in them after the run
+	extra      []byte         //
+	peerMem    []byte         //
+	addr       uint64         // of the entry of rank 1
 	eq, ct     portals.Handle // of rank 1, as the next two
 	md, me     portals.Handle
-	extraAddr  uint64
 	multiplier *portals.Spin // handlers that entry may use
 	targets    []event       // rank 1
 	inits      []event       // rank 0
@@ -186,6 +190,7 @@ func conduct(t *testing.T, s setup) *rig {
 	if !s.stuck {
 		require.NoError(t, r.err)
 	}
+	r.host, r.extra, r.peerMem = r.memory.host.Snapshot(), r.memory.extra.Snapshot(), r.memory.peer.Snapshot()
 	return r
 }
 
@@ -226,8 +231,8 @@ func (r *rig) runTarget(p *runtime.Proc) error {
 	if _, err := ni.PTAlloc(options, r.eq, 0); err != nil {
 		return err
 	}
-	r.addr, r.host = p.Alloc(hostBytes)
-	r.extraAddr, r.extra = p.Alloc(extraBytes)
+	r.memory.host, r.memory.extra = p.Alloc(hostBytes), p.Alloc(extraBytes)
+	r.addr = r.memory.host.Addr()
 	if r.md, err = ni.MDBind(&portals.MD{Start: r.addr, Length: hostBytes, EQ: r.eq}); err != nil {
 		return err
 	}
@@ -282,7 +287,7 @@ func (r *rig) entryOf() (me portals.ME, err error) {
 		return me, err
 	}
 	me.Spin.UserHdrLen = r.userHdr
-	me.Spin.HostMem = portals.Region{Start: r.extraAddr, Length: extraBytes}
+	me.Spin.HostMem = portals.Region{Start: r.memory.extra.Addr(), Length: extraBytes}
 	return me, nil
 }
 
@@ -292,9 +297,9 @@ func (r *rig) runInitiator(p *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
-	addr, data := p.Alloc(max(len(r.message), 4096))
-	copy(data, r.message)
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: uint64(len(data)), EQ: eq})
+	data := p.Alloc(max(len(r.message), 4096))
+	copy(data.Raw(), r.message)
+	md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: uint64(data.Len()), EQ: eq})
 	if err != nil {
 		return err
 	}
@@ -320,11 +325,10 @@ func (r *rig) runPeer(p *runtime.Proc) error {
 	if _, err := ni.PTAlloc(0, eq, 0); err != nil {
 		return err
 	}
-	addr, data := p.Alloc(peerBytes)
-	copy(data, pattern(peerBytes, 100))
-	r.peerMem = data
+	r.memory.peer = p.Alloc(peerBytes)
+	copy(r.memory.peer.Raw(), pattern(peerBytes, 100))
 	if _, err = ni.MEAppend(0, &portals.ME{
-		Start: addr, Length: peerBytes, UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: portals.SizeMax,
+		Start: r.memory.peer.Addr(), Length: peerBytes, UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: portals.SizeMax,
 		Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable,
 	}, portals.PriorityList, 88); err != nil {
 		return err

@@ -28,10 +28,10 @@ func counted(op func(ni *runtime.NI, md portals.Handle) error) (initiator func(*
 		if err != nil {
 			return err
 		}
-		addr, data := p.Alloc(1 << 16)
-		copy(data, r.message)
+		data := p.Alloc(1 << 16)
+		copy(data.Raw(), r.message)
 		md, err := ni.MDBind(&portals.MD{
-			Start: addr, Length: 1 << 16, EQ: eq, CT: ct, Options: portals.OptMDEventCTAck | portals.OptMDEventCTReply,
+			Start: data.Addr(), Length: 1 << 16, EQ: eq, CT: ct, Options: portals.OptMDEventCTAck | portals.OptMDEventCTReply,
 		})
 		if err != nil {
 			return err
@@ -146,7 +146,7 @@ func TestIncastLosesNothingInSilence(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			addr, _ := p.Alloc(size)
+			addr := p.Alloc(size).Addr()
 			md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: size, EQ: eq})
 			if err != nil {
 				return err
@@ -181,7 +181,7 @@ func slowTarget(size int) func(p *runtime.Proc) error {
 		if err != nil {
 			return err
 		}
-		addr, _ := p.Alloc(size)
+		addr := p.Alloc(size).Addr()
 		_, err = p.NI().MEAppend(0, &portals.ME{
 			Start: addr, Length: uint64(size), UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut, Spin: spin,
 		}, portals.PriorityList, 0)

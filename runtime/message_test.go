@@ -328,7 +328,7 @@ func TestHandlersOfGetsAndAtomics(t *testing.T) {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			r := conduct(t, setup{
 				header: []rec{end(code)}, completion: []rec{end(hpu.Success)}, userHdr: 4,
-				target: func(_ *runtime.Proc, r *rig) error { copy(r.host, word64(1000)); return nil },
+				target: func(_ *runtime.Proc, r *rig) error { copy(r.memory.host.Raw(), word64(1000)); return nil },
 				initiator: func(p *runtime.Proc, md portals.Handle, r *rig) error {
 					ni, to := p.NI(), portals.PhysID(1, 0)
 					if err := ni.Get(md, 1024, 8, to, 0, 0, 0, 1); err != nil {
@@ -381,7 +381,7 @@ func TestNoLeakInReplies(t *testing.T) {
 		message: word64(7), payload: []rec{end(hpu.Success)},
 		entry: func(me *portals.ME, _ *rig) { me.MatchBits, me.IgnoreBits = 1, 0 },
 		target: func(p *runtime.Proc, r *rig) error {
-			copy(r.host, word64(0x5ec2e7))
+			copy(r.memory.host.Raw(), word64(0x5ec2e7))
 			_, err := p.NI().MEAppend(0, &portals.ME{
 				Start: r.addr, Length: hostBytes, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut | portals.OptMEOpGet,
 			}, portals.PriorityList, 0)
@@ -392,20 +392,20 @@ func TestNoLeakInReplies(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			addr, data := p.Alloc(8)
-			get, err := p.NI().MDBind(&portals.MD{Start: addr, Length: 8, EQ: eq})
+			data := p.Alloc(8)
+			get, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: 8, EQ: eq})
 			if err != nil {
 				return err
 			}
 			for bits, want := range []uint64{0x5ec2e7, 0} {
-				copy(data, word64(1))
+				data.CopyFrom(word64(1))
 				if err := p.NI().FetchAtomic(get, 0, md, 0, 8, portals.PhysID(1, 0), 0, uint64(bits), 0, 0, 0, portals.OpSUM, portals.Uint64); err != nil {
 					return err
 				}
 				if _, err := p.NI().EQWait(eq); err != nil {
 					return err
 				}
-				require.Equal(t, want, binary.LittleEndian.Uint64(data))
+				require.Equal(t, want, binary.LittleEndian.Uint64(data.Read()))
 			}
 			return nil
 		},

@@ -113,7 +113,7 @@ func (r *rig) outcome() string {
 
 // An operation does the same whether a host posts it, a counter triggers it or a handler issues it.
 func TestFormsOfOperations(t *testing.T) {
-	fill := func(r *rig) { copy(r.host, pattern(hostBytes, 3)) }
+	fill := func(r *rig) { copy(r.memory.host.Raw(), pattern(hostBytes, 3)) }
 	rapid.Check(t, func(rt *rapid.T) {
 		q := drawRequest(rt)
 		host := conduct(t, setup{initiator: noMessage, target: func(p *runtime.Proc, r *rig) error {
@@ -164,7 +164,7 @@ func TestPacketSizeChangesTimesOnly(t *testing.T) {
 						me.Spin.UserHdrLen = header
 					}
 				},
-				target: func(_ *runtime.Proc, r *rig) error { copy(r.host, pattern(hostBytes, 3)); return nil },
+				target: func(_ *runtime.Proc, r *rig) error { copy(r.memory.host.Raw(), pattern(hostBytes, 3)); return nil },
 			})
 			r.noHandlerErrors()
 			if first == nil {

@@ -64,7 +64,7 @@ func TestMisuseOfCluster(t *testing.T) {
 func TestMisuseOfInterface(t *testing.T) {
 	onOneNode(t, func(p *runtime.Proc) error {
 		ni := p.NI()
-		addr, _ := p.Alloc(100)
+		addr := p.Alloc(100).Addr()
 		eq, err := ni.EQAlloc(4)
 		require.NoError(t, err)
 		ct, err := ni.CTAlloc()
@@ -182,7 +182,7 @@ func TestNobodyThere(t *testing.T) {
 	got := map[uint64][]end{}
 	_, err := program(t, 2, map[int][]func(p *runtime.Proc) error{0: {func(p *runtime.Proc) error {
 		ni := p.NI()
-		addr, _ := p.Alloc(10000)
+		addr := p.Alloc(10000).Addr()
 		eq, err := ni.EQAlloc(64)
 		if err != nil {
 			return err
@@ -255,7 +255,7 @@ func openInbox(t *testing.T, p *runtime.Proc, options portals.NIOptions, again b
 	require.NoError(t, err)
 	_, err = ni.PTAlloc(0, eq, 0)
 	require.NoError(t, err)
-	addr, _ := p.Alloc(64)
+	addr := p.Alloc(64).Addr()
 	entry := portals.OptMEOpPut | portals.OptMEEventLinkDisable
 	if options&portals.OptNIMatching != 0 {
 		_, err = ni.MEAppend(0, &portals.ME{Start: addr, Length: 64, UID: portals.UIDAny, MatchID: portals.AnyID, Options: entry}, portals.PriorityList, 0)

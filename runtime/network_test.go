@@ -64,26 +64,26 @@ func exchange(t *testing.T, nodes, count int, network func(*sim.Engine, fabric.S
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	const size = 1000
-	buffers := [][]byte{}
+	buffers := []runtime.View{}
 	for rank := range nodes {
 		require.NoError(t, c.Spawn(rank, "adder", func(p *runtime.Proc) error {
 			ni := p.NI()
 			if _, err := ni.PTAlloc(0, portals.EQNone, 0); err != nil {
 				return err
 			}
-			to, buffer := p.Alloc(size)
+			buffer := p.Alloc(size)
 			buffers = append(buffers, buffer)
 			if _, err := ni.MEAppend(0, &portals.ME{
-				Start: to, Length: size, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut,
+				Start: buffer.Addr(), Length: size, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut,
 			}, portals.PriorityList, 0); err != nil {
 				return err
 			}
 			p.Sleep(10 * sim.Microsecond) // until all have their entries
-			from, ones := p.Alloc(size)
-			for i := range size / 8 {
-				binary.LittleEndian.PutUint64(ones[8*i:], 1)
+			ones := p.Alloc(size)
+			for i, b := 0, ones.Write(); i < size; i += 8 {
+				binary.LittleEndian.PutUint64(b[i:], 1)
 			}
-			md, err := ni.MDBind(&portals.MD{Start: from, Length: size})
+			md, err := ni.MDBind(&portals.MD{Start: ones.Addr(), Length: size})
 			if err != nil {
 				return err
 			}
@@ -99,8 +99,9 @@ func exchange(t *testing.T, nodes, count int, network func(*sim.Engine, fabric.S
 	}
 	require.NoError(t, c.Run(context.Background()))
 	for _, b := range buffers {
+		after := b.Snapshot()
 		for i := range size / 8 {
-			words = append(words, binary.LittleEndian.Uint64(b[8*i:]))
+			words = append(words, binary.LittleEndian.Uint64(after[8*i:]))
 		}
 	}
 	return c, words

@@ -26,7 +26,7 @@ func TestPutWithoutDataKeepsItsPlace(t *testing.T) {
 				return receiveInto(p, 3, func(ev portals.Event) { got = append(got, ev.HdrData) })
 			}))
 			require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
-				addr, _ := p.Alloc(9000)
+				addr := p.Alloc(9000).Addr()
 				md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: 9000})
 				if err != nil {
 					return err
@@ -56,7 +56,7 @@ func receiveInto(p *runtime.Proc, n int, f func(portals.Event)) error {
 	if _, err := ni.PTAlloc(0, eq, 0); err != nil {
 		return err
 	}
-	addr, _ := p.Alloc(1 << 16)
+	addr := p.Alloc(1 << 16).Addr()
 	_, err = ni.MEAppend(0, &portals.ME{
 		Start: addr, Length: 1 << 16, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
 	}, portals.PriorityList, 0)

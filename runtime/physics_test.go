@@ -60,7 +60,7 @@ func (x *traffic) endpoint(p *runtime.Proc) error {
 	if _, err := ni.PTAlloc(0, eq, 0); err != nil {
 		return err
 	}
-	addr, _ := p.Alloc(large)
+	addr := p.Alloc(large).Addr()
 	if _, err := ni.MEAppend(0, &portals.ME{
 		Start: addr, Length: large, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut,
 	}, portals.PriorityList, 0); err != nil {

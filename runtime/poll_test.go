@@ -62,14 +62,14 @@ func TestPollWakesForAnyQueue(t *testing.T) {
 		}
 		pt, err := ni.PTAlloc(0, eqs[2], portals.PTAny)
 		require.NoError(t, err)
-		addr, data := p.Alloc(16)
-		copy(data, "to myself")
+		data := p.Alloc(16)
+		copy(data.Raw(), "to myself")
 		_, err = ni.MEAppend(pt, &portals.ME{
-			Start: addr + 8, Length: 8, UID: portals.UIDAny, MatchID: portals.AnyID,
+			Start: data.Addr() + 8, Length: 8, UID: portals.UIDAny, MatchID: portals.AnyID,
 			Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
 		}, portals.PriorityList, 7)
 		require.NoError(t, err)
-		md, err := ni.MDBind(&portals.MD{Start: addr, Length: 8, EQ: eqs[0], Options: portals.OptMDEventSendDisable})
+		md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: 8, EQ: eqs[0], Options: portals.OptMDEventSendDisable})
 		require.NoError(t, err)
 		require.NoError(t, ni.Put(md, 0, 8, portals.NoAck, portals.PhysID(0, 0), pt, 0, 0, 0, 0))
 		ev, which, err := ni.EQPoll(eqs, runtime.Forever)
@@ -77,7 +77,7 @@ func TestPollWakesForAnyQueue(t *testing.T) {
 		require.Equal(t, 2, which)
 		require.Equal(t, portals.EventPut, ev.Type)
 		require.Equal(t, uint64(7), ev.UserPtr)
-		require.Equal(t, "to myselto mysel", string(data))
+		require.Equal(t, "to myselto mysel", string(data.Read()))
 		return nil
 	}))
 }

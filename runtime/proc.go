@@ -24,6 +24,7 @@ type Proc struct {
 	nis     []*NI
 	waits   portals.Handle // queue or counter that the process is parked for
 	wait    await          // more of that
+	begun   bool           // it has waited: its memory is set up
 }
 
 // Spawn starts f as a process of node rank at the present time. The run ends with the error of f, if it returns one. The
@@ -34,7 +35,7 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 		return fmt.Errorf("runtime: no rank %d, expected 0 to %d", rank, len(c.nodes)-1)
 	}
 	n := &c.nodes[rank]
-	p := &Proc{node: n, name: name, core: len(n.procs) % len(n.cores), memory: host.NewAddressSpace()}
+	p := &Proc{node: n, name: name, core: len(n.procs) % len(n.cores), memory: c.addressSpace(rank)}
 	if n.ids == nil {
 		n.ids = portals.NewNode(uint32(rank), maxPID)
 	}
@@ -51,7 +52,7 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 		return fmt.Errorf("runtime: process %s of rank %d: %w", name, rank, err)
 	}
 	n.procs = append(n.procs, p)
-	p.sp = c.engine.Spawn(n.id, fmt.Sprintf("rank %d %s", rank, name), func(*sim.Process) error { return f(p) })
+	p.sp = c.engine.Spawn(n.id, fmt.Sprintf("rank %d %s", rank, name), func(*sim.Process) error { return p.main(f) })
 	p.sp.Describe(p.waitingFor)
 	return nil
 }
@@ -80,16 +81,13 @@ func (p *Proc) Name() string { return p.name }
 func (p *Proc) Now() sim.Time { return p.sp.Now() }
 
 // Sleep gives the core away for d.
-func (p *Proc) Sleep(d sim.Time) { p.sp.Sleep(d) }
+func (p *Proc) Sleep(d sim.Time) { p.SleepUntil(p.Now().Later(d)) }
 
 // SleepUntil gives the core away until t, which is not in the past.
-func (p *Proc) SleepUntil(t sim.Time) { p.sp.SleepUntil(t) }
-
-// Alloc returns n zeroed bytes of the process's memory and their address.
-func (p *Proc) Alloc(n int) (addr uint64, data []byte) { return p.memory.Alloc(n) }
-
-// Memory is the process's address space.
-func (p *Proc) Memory() *host.AddressSpace { return p.memory }
+func (p *Proc) SleepUntil(t sim.Time) {
+	p.leaves()
+	p.sp.SleepUntil(t)
+}
 
 // NI is the interface that every process has: matching, physical addressing.
 func (p *Proc) NI() *NI { return p.nis[0] }

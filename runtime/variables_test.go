@@ -37,7 +37,7 @@ func TestPackageVariables(t *testing.T) {
 		if _, err := p.NI().PTAlloc(0, portals.EQNone, 0); err != nil {
 			return err
 		}
-		addr, _ := p.Alloc(8)
+		addr := p.Alloc(8).Addr()
 		for bits, memory := range []int{0, 0, 1} {
 			spin, err := memories[memory].Spin("", "payload", "")
 			if err != nil {
@@ -53,7 +53,7 @@ func TestPackageVariables(t *testing.T) {
 		return nil
 	}))
 	require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
-		addr, _ := p.Alloc(8)
+		addr := p.Alloc(8).Addr()
 		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: 8})
 		if err != nil {
 			return err

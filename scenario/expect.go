@@ -292,9 +292,9 @@ func (r *run) compareMemory(m *MemoryCheck, rank int, at *env) error {
 	if err != nil {
 		return err
 	}
-	got := r.states[rank].bytes(s)
+	got := r.states[rank].view(s).Snapshot()
 	if m.SameAs != nil {
-		want = r.states[other.rank].bytes(other.span)
+		want = r.states[other.rank].view(other.span).Snapshot()
 	}
 	if bytes.Equal(got, want) {
 		return nil

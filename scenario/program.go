@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -67,7 +68,7 @@ func (r *run) step(st *rankState, s *Step, path string, at *env) error {
 		if err != nil {
 			return err
 		}
-		p.Copy(st.bytes(into), st.bytes(from))
+		p.Copy(st.view(into), st.view(from))
 	case s.Mark != nil:
 		st.marks[*s.Mark] = p.Now()
 	case s.Measure != nil:
@@ -89,11 +90,13 @@ func soon(now, d sim.Time) error {
 	return nil
 }
 
-// bytes is the memory of a span.
-func (st *rankState) bytes(s span) []byte { return st.regions[s.of].data[s.off : s.off+s.len] }
+// view is the memory of a span.
+func (st *rankState) view(s span) runtime.View {
+	return st.regions[s.of].Slice(int(s.off), int(s.off+s.len))
+}
 
 // addr is the address of a span.
-func (st *rankState) addr(s span) uint64 { return st.regions[s.of].addr + uint64(s.off) }
+func (st *rankState) addr(s span) uint64 { return st.regions[s.of].Addr() + uint64(s.off) }
 
 // each repeats an operation, at intervals if there is one.
 func (r *run) each(st *rankState, t *Target, at *env, post func(*env) error) error {
@@ -124,13 +127,13 @@ func (r *run) own(st *rankState, s span, path string, fill *Content) error {
 	if s.of != path {
 		return nil
 	}
-	if have, ok := st.regions[path]; ok && int64(len(have.data)) >= s.len {
+	if have, ok := st.regions[path]; ok && int64(have.Len()) >= s.len {
 		return nil
 	}
 	if !fill.IsSet() {
 		fill = &Content{kind: contentPattern}
 	}
-	return r.allocate(st, st.proc.Rank(), path, s.len, fill)
+	return r.allocate(st, st.proc.Rank(), path, s.len, fill, runtime.View.Write)
 }
 
 // userPtr marks events of a step.

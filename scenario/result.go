@@ -232,7 +232,7 @@ func (r *run) memoryTable() *report.Table {
 			if err != nil {
 				panic("scenario: a range that was checked: " + err.Error())
 			}
-			dump(r.states[rank].bytes(s), s.off, func(off int64, row string) { t.Add(rank, o.Of, off, row) })
+			dump(r.states[rank].view(s).Snapshot(), s.off, func(off int64, row string) { t.Add(rank, o.Of, off, row) })
 		}
 	}
 	return t

@@ -38,7 +38,7 @@ type excuse struct {
 // rankState is what a process of a run has.
 type rankState struct {
 	proc           *runtime.Proc
-	regions        map[string]region
+	regions        map[string]runtime.View
 	entries        map[string]*installed
 	eq             portals.Handle
 	puts, gets     portals.Handle // descriptors of all memory
@@ -48,12 +48,6 @@ type rankState struct {
 	step           string     // path of the step under way; "": none
 	waits          waiting
 	handlersFailed int64
-}
-
-// region is memory of a process.
-type region struct {
-	addr uint64
-	data []byte
 }
 
 // waitable is a counter with what was waited for so far.
@@ -273,7 +267,7 @@ func (r *run) main(p *runtime.Proc) error {
 // setup allocates memory, descriptors and counters, and appends the entries.
 func (r *run) setup(st *rankState, rank int) (err error) {
 	ni := st.proc.NI()
-	st.regions, st.entries, st.marks = make(map[string]region), make(map[string]*installed), make(map[string]sim.Time)
+	st.regions, st.entries, st.marks = make(map[string]runtime.View), make(map[string]*installed), make(map[string]sim.Time)
 	slots, err := r.spec.EventQueue.int(r.env, defaultEventQueue, 1, maxCount)
 	if err != nil {
 		return r.at("event_queue", err)
@@ -313,7 +307,7 @@ func (r *run) setup(st *rankState, rank int) (err error) {
 			b := &g.Buffers[i]
 			n, err := r.bufferSize(b, rank)
 			if err == nil {
-				err = r.allocate(st, rank, b.Name, n, &b.Fill)
+				err = r.allocate(st, rank, b.Name, n, &b.Fill, runtime.View.Raw)
 			}
 			if err != nil {
 				return r.at(fmt.Sprintf("%s.buffers[%d]", g.path, i), err)
@@ -326,14 +320,14 @@ func (r *run) setup(st *rankState, rank int) (err error) {
 // defaultEventQueue is how many slots an event queue has if the scenario does not say.
 const defaultEventQueue = 4096
 
-// allocate gives a rank memory with a name.
-func (r *run) allocate(st *rankState, rank int, name string, n int64, fill *Content) error {
-	addr, data := st.proc.Alloc(int(n))
-	st.regions[name] = region{addr, data}
+// allocate gives a rank memory with a name; access is how its content is written.
+func (r *run) allocate(st *rankState, rank int, name string, n int64, fill *Content, access func(runtime.View) []byte) error {
+	v := st.proc.Alloc(int(n))
+	st.regions[name] = v
 	if !fill.IsSet() {
 		return nil
 	}
-	return fill.fill(data, r.on(rank), r.stream(rank, name))
+	return fill.fill(access(v), r.on(rank), r.stream(rank, name))
 }
 
 // portalTable allocates every portal table entry that the entries of a rank use, with the options of all of them.
@@ -374,7 +368,7 @@ func (r *run) install(st *rankState, e *entryPlan, rank int) error {
 	if err != nil {
 		return err
 	}
-	if err := r.allocate(st, rank, e.Name, n, &e.Fill); err != nil {
+	if err := r.allocate(st, rank, e.Name, n, &e.Fill, runtime.View.Raw); err != nil {
 		return err
 	}
 	me, err := r.matchEntry(e, rank)
@@ -386,7 +380,7 @@ func (r *run) install(st *rankState, e *entryPlan, rank int) error {
 		return err
 	}
 	ni.Label(in.ct, "entry "+e.Name)
-	me.CT, me.Start, me.Length = in.ct, st.regions[e.Name].addr, uint64(n)
+	me.CT, me.Start, me.Length = in.ct, st.regions[e.Name].Addr(), uint64(n)
 	if e.module != nil {
 		if me.Spin, err = r.handlers(st, in, rank); err != nil {
 			return err
@@ -419,10 +413,10 @@ func (r *run) handlers(st *rankState, in *installed, rank int) (*portals.Spin, e
 	if err != nil {
 		return nil, err
 	}
-	if err := r.allocate(st, rank, e.Name+hostMemory, hostBytes, &Content{}); err != nil {
+	if err := r.allocate(st, rank, e.Name+hostMemory, hostBytes, &Content{}, runtime.View.Raw); err != nil {
 		return nil, err
 	}
 	s.InitialState, s.UserHdrLen = initial, uint64(userHeader)
-	s.HostMem = portals.Region{Start: st.regions[e.Name+hostMemory].addr, Length: uint64(hostBytes)}
+	s.HostMem = portals.Region{Start: st.regions[e.Name+hostMemory].Addr(), Length: uint64(hostBytes)}
 	return s, nil
 }

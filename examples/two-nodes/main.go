@@ -88,7 +88,7 @@ func (x *example) receive(p *runtime.Proc) error {
 		return err
 	}
 	ni := p.NI()
-	addr, _ := p.Alloc(length)
+	inbox := p.Alloc(length)
 	queue, err := ni.EQAlloc(16)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (x *example) receive(p *runtime.Proc) error {
 		return err
 	}
 	if _, err := ni.MEAppend(index, &portals.ME{
-		Start: addr, Length: length, UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits,
+		Start: inbox.Addr(), Length: length, UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits,
 		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable, Spin: handlers,
 	}, portals.PriorityList, 0); err != nil {
 		return err
@@ -117,15 +117,15 @@ func (x *example) receive(p *runtime.Proc) error {
 // send puts a message and waits for its acknowledgement.
 func (x *example) send(p *runtime.Proc) error {
 	ni := p.NI()
-	addr, data := p.Alloc(length)
-	for i := range data {
-		data[i] = byte(i)
+	data := p.Alloc(length)
+	for i, bytes := 0, data.Write(); i < length; i++ {
+		bytes[i] = byte(i)
 	}
 	queue, err := ni.EQAlloc(16)
 	if err != nil {
 		return err
 	}
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: length, EQ: queue})
+	md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: length, EQ: queue})
 	if err != nil {
 		return err
 	}

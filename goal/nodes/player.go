@@ -5,6 +5,7 @@ import (
 
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -13,7 +14,7 @@ type player struct {
 	rank     int
 	ops      goal.Rank
 	deps     []uint32 // releases that each operation waits for
-	places   []place
+	places   []runtime.View
 	state    []state
 	sequence []uint32 // of the message that a receive has received
 	from     []uint32 // its source
@@ -64,7 +65,7 @@ func (q *queue) pop() int {
 func newPlayer(rank int, ops goal.Rank) *player {
 	n := ops.Len()
 	p := &player{
-		rank: rank, ops: ops, left: n, deps: make([]uint32, n), places: make([]place, n), state: make([]state, n),
+		rank: rank, ops: ops, left: n, deps: make([]uint32, n), places: make([]runtime.View, n), state: make([]state, n),
 		sequence: make([]uint32, n), from: make([]uint32, n), tags: make([]uint32, n),
 	}
 	for i := range n {
@@ -153,7 +154,7 @@ func (p *player) receive(r *mpi.Rank, i int) error {
 	if op.Peer == goal.Any {
 		source = mpi.AnySource
 	}
-	q, err := r.Irecv(m.addr, int(op.Size), source, op.Tag)
+	q, err := r.Irecv(m.Slice(0, int(op.Size)), source, op.Tag)
 	if err != nil {
 		return err
 	}
@@ -169,8 +170,9 @@ func (p *player) send(r *mpi.Rank, i int) error {
 	if err != nil {
 		return err
 	}
-	fill(m.data[:op.Size], r.Upcoming(int(op.Peer), op.Tag, int(op.Size)))
-	q, err := r.Isend(m.addr, int(op.Size), int(op.Peer), op.Tag)
+	data := m.Slice(0, int(op.Size))
+	fill(data.Write(), r.Upcoming(int(op.Peer), op.Tag, int(op.Size)))
+	q, err := r.Isend(data, int(op.Peer), op.Tag)
 	if err != nil {
 		return err
 	}
@@ -184,7 +186,7 @@ func (p *player) over(r *mpi.Rank, q *mpi.Request) error {
 	i := q.User
 	if q.Receives() {
 		s := q.Status()
-		if err := check(p.places[i].data[:s.Bytes], s); err != nil {
+		if err := check(p.places[i].Slice(0, s.Bytes).Read(), s); err != nil {
 			return err
 		}
 		p.sequence[i], p.from[i], p.tags[i] = s.Sequence, uint32(s.Source), s.Tag

@@ -5,18 +5,13 @@ import (
 
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/runtime"
 )
-
-// place is memory of a rank for one message.
-type place struct {
-	addr uint64
-	data []byte
-}
 
 // pool gives out memory of a rank in sizes of powers of two and takes it back.
 type pool struct {
 	r     *mpi.Rank
-	free  [classes][]place
+	free  [classes][]runtime.View
 	inUse poison.Buffers
 }
 
@@ -28,30 +23,39 @@ const (
 
 func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), smallest) }
 
-func (p *pool) get(n int) (place, error) {
+// get returns memory for a message of n bytes, which put takes back; there may be more of it.
+func (p *pool) get(n int) (runtime.View, error) {
 	class := classOf(n)
 	if len(p.free[class]) == 0 {
 		size := 1 << class
 		slab := max(size, slabBytes)
-		addr, data, err := p.r.Alloc(slab)
+		memory, err := p.r.Alloc(slab)
 		if err != nil {
-			return place{}, err
+			return runtime.View{}, err
 		}
-		poison.Bytes(data)
 		for off := slab - size; off >= 0; off -= size {
-			p.free[class] = append(p.free[class], place{addr + uint64(off), data[off : off+size : off+size]})
+			m := memory.Slice(off, off+size)
+			if poison.On {
+				poison.Bytes(m.Write())
+			}
+			p.free[class] = append(p.free[class], m)
 		}
 	}
 	list := p.free[class]
 	m := list[len(list)-1]
 	p.free[class] = list[:len(list)-1]
-	poison.Check(m.data, "nodes: memory of a message")
-	p.inUse.Taken(m.data)
+	if poison.On {
+		b := m.Read()
+		poison.Check(b, "nodes: memory of a message")
+		p.inUse.Taken(b)
+	}
 	return m, nil
 }
 
-func (p *pool) put(m place) {
-	p.inUse.Released(m.data)
-	class := classOf(len(m.data))
+func (p *pool) put(m runtime.View) {
+	if poison.On {
+		p.inUse.Released(m.Write())
+	}
+	class := classOf(m.Len())
 	p.free[class] = append(p.free[class], m)
 }

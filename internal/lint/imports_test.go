@@ -57,7 +57,7 @@ var table = map[string]policy{
 	"trace":    {ours: []string{"sim", "internal"}, theirs: []string{"google.golang.org/protobuf"}},
 	"cmd":      {ours: anything, theirs: anything},
 	"examples": {ours: anything},
-	"internal": {theirs: []string{"go.yaml.in/yaml/v3"}}, // what several rooms need that is no room: files, YAML, poison, sizes, bounds of fields
+	"internal": {theirs: []string{"go.yaml.in/yaml/v3"}}, // what several rooms need that is no room: files, YAML, poison, guarded memory, sizes, bounds of fields
 }
 
 // testLibraries are for packages whose name ends in "test": they are imported by

@@ -1,0 +1,77 @@
+package host
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/internal/guard/guardtest"
+	"github.com/spinsim/spinsim/sim"
+)
+
+func TestMain(m *testing.M) { os.Exit(guardtest.Run(m)) }
+
+// asked is a page table that notes what it is asked, and has one page that is not there.
+type asked struct {
+	touches []touched
+	absent  Pages
+}
+
+type touched struct {
+	addr, n uint64
+	write   bool
+}
+
+func (a *asked) Touch(addr, n uint64, write bool) Pages {
+	a.touches = append(a.touches, touched{addr, n, write})
+	return a.absent
+}
+
+func (a *asked) Fault(p Pages, _ bool) sim.Time {
+	a.absent = Pages{}
+	return sim.Time(p.Count)
+}
+
+// A touch is the page table's to answer; what is no memory is a programmer's mistake; devices ask nobody.
+func TestTouchAsksThePageTable(t *testing.T) {
+	table := &asked{absent: Pages{1 << 16, 2}}
+	a := NewAddressSpace(table)
+	defer a.Release()
+	addr := a.Alloc(100)
+	require.Equal(t, Pages{1 << 16, 2}, a.Touch(addr+1, 99, true))
+	require.Equal(t, sim.Time(2), a.Fault(table.absent, true))
+	require.Zero(t, a.Touch(addr+1, 99, true))
+	require.Zero(t, a.Touch(addr, 1, false))
+	_, ok := a.Bytes(addr, 100)
+	require.True(t, ok)
+	require.Equal(t, []touched{{addr + 1, 99, true}, {addr + 1, 99, true}, {addr, 1, false}}, table.touches)
+	require.Panics(t, func() { a.Touch(addr, 101, true) })
+}
+
+// Programs and devices reach the same bytes, after a touch, in ranges of all sizes.
+func TestCoresAndDevicesShareBytes(t *testing.T) {
+	a := NewAddressSpace(nil)
+	defer a.Release()
+	for i, n := range []uint64{1, 4095, 4096, 4097, 100_000, 0} {
+		addr := a.Alloc(int(n))
+		ours, ok := a.Cores(addr, n)
+		require.True(t, ok)
+		theirs, ok := a.Bytes(addr, n)
+		require.True(t, ok)
+		require.Len(t, ours, int(n))
+		require.Equal(t, int(n), cap(ours))
+		if n == 0 {
+			continue
+		}
+		require.Zero(t, a.Touch(addr, n, true))
+		ours[n-1] = byte(i + 1)
+		require.Equal(t, byte(i+1), theirs[n-1])
+		a.Settle()
+		theirs[0] = byte(i + 10)
+		require.Zero(t, a.Touch(addr, n, false))
+		require.Equal(t, byte(i+10), ours[0])
+	}
+	_, ok := a.Cores(1, 1)
+	require.False(t, ok)
+}

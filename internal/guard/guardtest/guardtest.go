@@ -1,0 +1,19 @@
+// Package guardtest guards the memory of simulated processes in the tests of a package.
+package guardtest
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/spinsim/spinsim/internal/guard"
+)
+
+// Run runs the tests of a package with guarded memory, see package guard, and returns the exit status. Benchmarks measure the memory
+// that users get.
+func Run(m *testing.M) int {
+	flag.Parse()
+	if f := flag.Lookup("test.bench"); f == nil || f.Value.String() == "" {
+		guard.Enable()
+	}
+	return m.Run()
+}

@@ -1,0 +1,5 @@
+//go:build invariants
+
+package guard
+
+func init() { Enable() }

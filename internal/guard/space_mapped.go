@@ -1,0 +1,168 @@
+//go:build linux && (amd64 || arm64)
+
+package guard
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// Space is the guarded memory of an address space.
+type Space struct {
+	mappings []mapping
+	opened   []int // mappings with open pages
+}
+
+// mapping is one piece of memory.
+type mapping struct {
+	devices, cores []byte // whole pages of the same memory; nil: ordinary memory, of which nothing is known
+	open           []byte // protection of each page for programs
+	from, to       int    // pages that may be open
+}
+
+// most is how many pieces of memory are guarded at a time. The kernel allows a process 65,530 mappings; those beyond are ordinary memory.
+const most = 20_000
+
+var live atomic.Int64
+
+var pageSize = os.Getpagesize()
+
+// New returns a space, nil if memory is not to be guarded.
+func New() *Space {
+	if !enabled.Load() {
+		return nil
+	}
+	return new(Space)
+}
+
+// Alloc makes the next piece of memory, n zeroed bytes, and returns it as devices reach it.
+func (s *Space) Alloc(n int) []byte {
+	m := mapping{}
+	if n > 0 && live.Add(1) <= most {
+		m = twice((n + pageSize - 1) / pageSize * pageSize)
+	} else if n > 0 {
+		live.Add(-1)
+	}
+	s.mappings = append(s.mappings, m)
+	if m.devices == nil {
+		return make([]byte, n)
+	}
+	return m.devices[:n:n]
+}
+
+// twice maps n bytes of memory two times, the second time closed. Without memory to map it returns the zero mapping.
+func twice(n int) mapping {
+	devices, errno := call(syscall.SYS_MMAP, 0, uintptr(n), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_ANON, ^uintptr(0))
+	if errno != 0 {
+		live.Add(-1)
+		return mapping{}
+	}
+	const mayMove = 1
+	cores, errno := call(syscall.SYS_MREMAP, devices, 0, uintptr(n), mayMove, 0) // of no bytes: a second mapping
+	if errno != 0 {
+		unmap(bytesAt(devices, n))
+		live.Add(-1)
+		return mapping{}
+	}
+	m := mapping{devices: bytesAt(devices, n), cores: bytesAt(cores, n), open: make([]byte, n/pageSize)}
+	protect(m.cores, syscall.PROT_NONE)
+	return m
+}
+
+// Cores returns bytes of piece i of memory, at offset off, as programs reach them; b is those bytes as devices do.
+func (s *Space) Cores(i int, b []byte, off uint64) []byte {
+	if m := &s.mappings[i]; m.cores != nil {
+		return m.cores[off : off+uint64(len(b)) : off+uint64(len(b))]
+	}
+	return b
+}
+
+// Open lets the program read, and with write also write, n bytes, at least 1, from offset off of piece i until Close.
+func (s *Space) Open(i int, off, n uint64, write bool) {
+	m := &s.mappings[i]
+	if m.cores == nil {
+		return
+	}
+	want := byte(syscall.PROT_READ)
+	if write {
+		want |= syscall.PROT_WRITE
+	}
+	from, to := int(off)/pageSize, int(off+n-1)/pageSize+1
+	if m.from == m.to {
+		s.opened = append(s.opened, i)
+		m.from, m.to = from, to
+	}
+	m.from, m.to = min(m.from, from), max(m.to, to)
+	for p := from; p < to; {
+		if m.open[p]&want == want {
+			p++
+			continue
+		}
+		first := p
+		for ; p < to && m.open[p]&want != want; p++ {
+			m.open[p] |= want
+		}
+		protect(m.cores[first*pageSize:p*pageSize], int(want)) // writing includes reading: nothing is taken away
+	}
+}
+
+// Close takes back what Open has allowed.
+func (s *Space) Close() {
+	for _, i := range s.opened {
+		m := &s.mappings[i]
+		protect(m.cores[m.from*pageSize:m.to*pageSize], syscall.PROT_NONE)
+		clear(m.open[m.from:m.to])
+		m.from, m.to = 0, 0
+	}
+	s.opened = s.opened[:0]
+}
+
+// Find returns the piece and the offset in it of an address of the program's, false if it is none.
+func (s *Space) Find(addr uintptr) (i int, off uint64, ok bool) {
+	for i := range s.mappings {
+		if m := s.mappings[i].cores; m != nil {
+			if first := uintptr(unsafe.Pointer(&m[:1][0])); addr >= first && addr-first < uintptr(len(m)) {
+				return i, uint64(addr - first), true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// Release gives the memory back. Nobody may use it any more.
+func (s *Space) Release() {
+	for i := range s.mappings {
+		if m := &s.mappings[i]; m.devices != nil {
+			unmap(m.cores)
+			unmap(m.devices)
+			*m = mapping{}
+			live.Add(-1)
+		}
+	}
+	s.mappings, s.opened = nil, nil
+}
+
+func call(number, a, b, c, d, e uintptr) (uintptr, syscall.Errno) {
+	r, _, errno := syscall.Syscall6(number, a, b, c, d, e, 0)
+	return r, errno
+}
+
+// bytesAt is memory that is not Go's.
+func bytesAt(addr uintptr, n int) []byte {
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
+}
+
+func protect(b []byte, prot int) {
+	if err := syscall.Mprotect(b, prot); err != nil {
+		panic(fmt.Sprintf("guard: mprotect of %d bytes: %v", len(b), err)) //lint:panic the system refuses what it has allowed before
+	}
+}
+
+func unmap(b []byte) {
+	if _, errno := call(syscall.SYS_MUNMAP, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0); errno != 0 {
+		panic(fmt.Sprintf("guard: munmap of %d bytes: %v", len(b), errno)) //lint:panic the system refuses what it has allowed before
+	}
+}

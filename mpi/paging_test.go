@@ -1,0 +1,154 @@
+package mpi_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+const pageBytes = 4096
+
+// demand is a page table whose pages come when they are touched. What programs do without a touch is found because the memory of
+// the tests is guarded (package guard).
+type demand struct {
+	read, written map[uint64]bool
+	cost          sim.Time   // of a fault
+	thief         *rand.Rand // takes pages away at faults; nil: nobody does
+	firsts        int        // pages that came
+}
+
+func newDemand(cost sim.Time) *demand {
+	return &demand{read: map[uint64]bool{}, written: map[uint64]bool{}, cost: cost}
+}
+
+func (d *demand) Touch(addr, n uint64, write bool) (absent host.Pages) {
+	for page := addr / pageBytes; page <= (addr+n-1)/pageBytes; page++ {
+		switch there := d.written[page] || !write && d.read[page]; {
+		case there && absent.Count > 0:
+			return absent
+		case there:
+		case absent.Count == 0:
+			absent = host.Pages{First: page * pageBytes, Count: 1}
+		default:
+			absent.Count++
+		}
+	}
+	return absent
+}
+
+func (d *demand) Fault(p host.Pages, write bool) sim.Time {
+	d.firsts += p.Count
+	for page := p.First / pageBytes; page < p.First/pageBytes+uint64(p.Count); page++ {
+		d.read[page] = true
+		d.written[page] = d.written[page] || write
+	}
+	if d.thief != nil {
+		for page := uint64(16); page < 256; page++ {
+			switch d.thief.IntN(12) { // rarely enough for two pages to be there at the same time
+			case 0:
+				delete(d.read, page)
+				delete(d.written, page)
+			case 1:
+				delete(d.written, page)
+			}
+		}
+	}
+	return d.cost
+}
+
+// drawPaging draws page tables for ranks, or none.
+func drawPaging(rt *rapid.T) func(rank int) host.PageTable {
+	if !rapid.Bool().Draw(rt, "paging") {
+		return nil
+	}
+	cost := rapid.SampledFrom([]sim.Time{0, 100 * sim.Nanosecond, 50 * sim.Microsecond}).Draw(rt, "fault")
+	thieves := rapid.Bool().Draw(rt, "thieves")
+	return func(rank int) host.PageTable {
+		d := newDemand(cost)
+		if thieves {
+			d.thief = rand.New(rand.NewPCG(uint64(rank), 7))
+		}
+		return d
+	}
+}
+
+// What the ranks of one message touch first, in pages, and that it costs what the page table says and nothing else.
+//
+// The sender writes its message and, of a large one, the announcement. The receiver reads all of its two pages at the end. Where its core
+// takes part it first reads what has come to a buffer (a page) and writes what it copies to its own memory, whose first page it then
+// has: one page more. An announcement is read in the buffer, too; if a core fetches the message, it copies what came with the
+// announcement, if anything did. What the NIC deposits nobody touches.
+func TestFirstTouches(t *testing.T) {
+	const small, large = 700, 5000
+	for _, c := range []struct {
+		form             mpi.Matching
+		bytes            int
+		late             bool
+		sender, receiver int
+	}{
+		{mpi.Offload, small, false, 1, 2},
+		{mpi.Offload, small, true, 1, 1 + 1 + 1},
+		{mpi.Offload, large, false, 2 + 1, 2},
+		{mpi.Offload, large, true, 2 + 1, 1 + 1 + 1},
+		{mpi.Host, small, false, 1, 1 + 1 + 1},
+		{mpi.Host, small, true, 1, 1 + 1 + 1},
+		{mpi.Host, large, false, 2 + 1, 1 + 2},
+		{mpi.Host, large, true, 2 + 1, 1 + 2},
+		{mpi.Offload, 0, false, 0, 2},
+		{mpi.Host, 0, true, 0, 2},
+	} {
+		t.Run(fmt.Sprintf("%s/%d/%v", c.form, c.bytes, c.late), func(t *testing.T) {
+			ends := map[string]sim.Time{}
+			for _, cost := range []sim.Time{-1, 0, sim.Microsecond} {
+				var tables []*demand
+				cfg := runtime.Config{}
+				if cost >= 0 {
+					cfg.Pages = func(rank int) host.PageTable {
+						require.Len(t, tables, rank)
+						tables = append(tables, newDemand(cost))
+						return tables[rank]
+					}
+				}
+				w := newWorld(t, 2, options(c.form), cfg)
+				exchange(t, w, c.bytes, c.late, 0, 7)
+				ends[cost.String()] = w.Cluster().Engine().Now()
+				if cost >= 0 {
+					require.Equal(t, []int{c.sender, c.receiver}, []int{tables[0].firsts, tables[1].firsts})
+				}
+			}
+			require.Equal(t, ends[sim.Time(-1).String()], ends[sim.Time(0).String()], "faults that cost nothing change no time")
+			require.Less(t, ends[sim.Time(0).String()], ends[sim.Microsecond.String()])
+		})
+	}
+}
+
+// Under thieves that take pages at every fault, a storm on one buffer arrives whole.
+func TestStormWithThieves(t *testing.T) {
+	const senders, each, n = 6, 10, 3000
+	for _, form := range mpi.Forms() {
+		o := options(form)
+		o.Buffers, o.BufferBytes = 1, o.Eager+16
+		tables := make([]*demand, senders+1)
+		w := newWorld(t, senders+1, o, runtime.Config{Pages: func(rank int) host.PageTable {
+			tables[rank] = newDemand(sim.Microsecond)
+			tables[rank].thief = rand.New(rand.NewPCG(uint64(rank), 1))
+			return tables[rank]
+		}})
+		for rank := 1; rank <= senders; rank++ {
+			require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error { return storm(r, each, n) }))
+		}
+		require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error { return shelter(r, senders, each, n) }))
+		require.NoError(t, w.Run(context.Background()))
+		require.EqualValues(t, senders*each, w.Stats().Received)
+		require.Greater(t, tables[0].firsts, 10, "the thieves take too little to say anything")
+	}
+}
