@@ -9,19 +9,21 @@ import (
 // loop runs until no event is left.
 func (m *Simulator) loop() error {
 	limited := m.limits != sim.Limits{}
+	now := int64(0) // of the last event
 	for n := uint64(0); ; n++ {
 		e, ok := m.queue.pop()
 		if !ok {
 			return nil
 		}
 		if limited || n%lookEvery == 0 {
-			if err := m.stopped(n, e); err != nil {
+			if err := m.stopped(n, now, e); err != nil {
 				return err
 			}
 		}
 		if e.time > maxTime {
 			return fmt.Errorf("goal: %w", ErrOverflow)
 		}
+		now = e.time
 		id := uint32(e.key) & idMask
 		switch stamp := uint32(e.key >> 32); uint32(e.key) &^ idMask {
 		case evWake:

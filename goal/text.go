@@ -12,6 +12,10 @@ import (
 // maxLine bounds the memory that a line of text may take, in bytes.
 const maxLine = 1 << 20
 
+// MaxText is how many bytes of text, unpacked, a schedule may have. An operation takes up to a hundred bytes of memory while it is read: a
+// text that never ends is found before it has taken more than any machine has. The binary form of a schedule may be longer.
+const MaxText = 1 << 30
+
 // maxIdle bounds comments, empty lines and dependencies between one operation and the next, in bytes: an input that never ends is
 // found.
 const maxIdle = 1 << 28
@@ -30,13 +34,15 @@ type ReadOptions struct {
 // format does. Every rank must have its block; the blocks may come in any order.
 //
 // What is not a schedule gives a *SyntaxError. Memory grows with what was read, not with what the text announces.
-func ReadText(r io.Reader, opt ReadOptions) (*Schedule, error) {
+func ReadText(r io.Reader, opt ReadOptions) (*Schedule, error) { return readText(r, opt, MaxText) }
+
+func readText(r io.Reader, opt ReadOptions, most int) (*Schedule, error) {
 	t := textReader{src: r, file: opt.File, b: NewBuilder()}
 	if !opt.DropNames {
 		t.names = &names{}
 		t.b.s.names = t.names
 	}
-	idle := 0
+	idle, all := 0, 0
 	for {
 		more, err := t.readLine()
 		if err != nil {
@@ -48,6 +54,9 @@ func ReadText(r io.Reader, opt ReadOptions) (*Schedule, error) {
 		before := len(t.b.s.ops) + len(t.b.s.ranks)
 		if err := t.parseLine(); err != nil {
 			return nil, err
+		}
+		if all += len(t.text) + 1; all > most {
+			return nil, t.errorf("more than %d bytes of text, expected at most so many; the binary form may be longer", most)
 		}
 		if idle += len(t.text) + 1; before != len(t.b.s.ops)+len(t.b.s.ranks) {
 			idle = 0

@@ -14,7 +14,7 @@ const module = "github.com/spinsim/spinsim"
 // Build says which spinsim it is.
 type Build struct {
 	Version  string   `json:"version"`          // as the module system has it; "devel" if it has none
-	Commit   string   `json:"commit,omitempty"` // "": not known, as with go run
+	Commit   string   `json:"commit,omitempty"` // "": not recorded
 	Modified bool     `json:"modified"`         // the commit's files had been changed
 	Go       string   `json:"go,omitempty"`
 	Engines  []string `json:"engines,omitempty"` // that execute handlers, with their versions
@@ -38,7 +38,8 @@ var engineModules = []struct{ name, module string }{
 	{"wasmtime", "github.com/bytecodealliance/wasmtime-go/v44"},
 }
 
-// ReadBuild returns what the Go tool has written into the program. go build and go install record the commit, go run does not.
+// ReadBuild returns what the Go tool has written into the program. go build and go install record the commit in a git checkout, unless with
+// -buildvcs=false; go run does not.
 func ReadBuild() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -132,7 +133,7 @@ func (b Build) Same(o Build) bool {
 
 // Facts are the lines of "spinsim version": what it is, and its value.
 func (b Build) Facts() [][2]string {
-	commit := "not known: go run does not record it, go build and go install do"
+	commit := "not recorded in this program: go build and go install do so in a git checkout, but not with -buildvcs=false, and go run does not"
 	if b.Commit != "" {
 		commit = b.Commit
 		if b.Modified {

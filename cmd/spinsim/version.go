@@ -20,7 +20,8 @@ func versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Say which spinsim this is: version, commit, Go, WebAssembly engines",
 		Long: `Version prints what the Go tool has written into this program. Every table, document, timeline and plot says the version that made it.
-go install and go build record the commit and whether files had been changed; go run does not.`,
+go install and go build record the commit and whether files had been changed, if they run in a git checkout and without -buildvcs=false; go run
+does not.`,
 		Args: exactArguments(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			asJSON, err := parseTextOrJSON(format)
