@@ -39,7 +39,7 @@ func endless(t *testing.T) (dir string, list [][]string) {
 	return dir, [][]string{
 		{"run", "forever.yaml", "--set", budget},
 		{"handler", "run", "./forever.wasm", "--hex", "00*900000", "--set", budget},
-		{"compare", "hpus", "--hpus", "1", "--size", "64KiB", "--handler-time", "1s", "--set", budget},
+		{"compare", "hpus", "--hpus", "1", "--size", "64KiB", "--handler-time", "350ms", "--set", budget},
 	}
 }
 
