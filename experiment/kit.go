@@ -13,8 +13,7 @@ import (
 type Inbox struct {
 	proc   *runtime.Proc
 	in     *inbox
-	length int
-	memory []byte
+	memory runtime.View
 }
 
 // Receive makes a process ready for messages of Send up to a length, bytes: it appends a match entry with memory of that length and, if a
@@ -25,9 +24,9 @@ func (p *Point) Receive(proc *runtime.Proc, length int) (*Inbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	addr, memory := proc.Alloc(length)
-	in, err := receive(proc.NI(), requestPT, requestBits, addr, length, handlers)
-	return &Inbox{proc, in, length, memory}, err
+	memory := proc.Alloc(length)
+	in, err := receive(proc.NI(), requestPT, requestBits, memory, handlers)
+	return &Inbox{proc, in, memory}, err
 }
 
 // install gives a process HPU memory with the module of the point and returns the handler part of an entry; nil without a module.
@@ -58,19 +57,19 @@ func exported(m *hpu.Module, name string) string {
 // Wait returns when the host has seen that a message of the whole length has been dealt with, and the time: its bytes are in the memory, if its
 // handlers leave them there, and its handlers are done.
 func (in *Inbox) Wait() (sim.Time, error) {
-	err := in.in.wait(in.length)
+	err := in.in.wait(in.memory.Len())
 	return in.proc.Now(), err
 }
 
-// Bytes is the memory of the entry.
-func (in *Inbox) Bytes() []byte { return in.memory }
+// Memory is the memory of the entry.
+func (in *Inbox) Memory() runtime.View { return in.memory }
 
 // Send puts a message to a rank that has called Receive. It returns when the put is posted, which takes the overhead of the host.
 func Send(proc *runtime.Proc, rank int, message []byte) error {
-	addr, memory := proc.Alloc(len(message))
-	copy(memory, message)
+	memory := proc.Alloc(len(message))
+	memory.CopyFrom(message)
 	size := uint64(len(message))
-	md, err := proc.NI().MDBind(&portals.MD{Start: addr, Length: size})
+	md, err := proc.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: size})
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func kit(modules func(*Point) []Module, check func(in *Inbox) error) *Experiment
 				}
 				latency, err = in.Wait()
 				if err == nil && modules == nil { // handlers may leave something else
-					err = same("message", in.Bytes(), message)
+					err = same("message", in.Memory().Read(), message)
 				}
 				if err == nil && check != nil {
 					err = check(in)
