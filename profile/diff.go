@@ -55,18 +55,8 @@ func Diff(from, to *Profile) ([]Difference, error) {
 
 // differ adds the differences below a field; a and b are nil where a profile leaves it at its zero value.
 func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) error {
-	if t == reflect.TypeFor[hpu.CostTable]() {
-		from, err := costsText(a)
-		if err != nil {
-			return err
-		}
-		to, err := costsText(b)
-		if err == nil && from != to {
-			*list = append(*list, Difference{path, from, to})
-		}
-		return err
-	}
-	if t.Kind() == reflect.Struct && t != reflect.TypeFor[fabric.Plan]() && (a != nil && a.Kind == yaml.MappingNode || b != nil && b.Kind == yaml.MappingNode) {
+	whole := t == reflect.TypeFor[fabric.Plan]() || t == reflect.TypeFor[hpu.CostTable]() // which may have a name
+	if t.Kind() == reflect.Struct && !whole && (a != nil && a.Kind == yaml.MappingNode || b != nil && b.Kind == yaml.MappingNode) {
 		for _, f := range strictyaml.FieldsOf(t).List {
 			if err := differ(list, strings.TrimPrefix(path+"."+f.Name, "."), f.Type, strictyaml.Child(a, f.Name), strictyaml.Child(b, f.Name)); err != nil {
 				return err
@@ -79,18 +69,23 @@ func differ(list *[]Difference, path string, t reflect.Type, a, b *yaml.Node) er
 		return err
 	}
 	to, err := valueText(t, b)
-	if err == nil && from != to && path != "name" && path != "description" {
-		*list = append(*list, Difference{path, from, to})
+	if err != nil || from == to || path == "name" || path == "description" {
+		return err
 	}
-	return err
+	if t == reflect.TypeFor[hpu.CostTable]() {
+		if from, err = costsName(from); err != nil {
+			return err
+		}
+		if to, err = costsName(to); err != nil {
+			return err
+		}
+	}
+	*list = append(*list, Difference{path, from, to})
+	return nil
 }
 
-// costsText writes a cost table on one line: the name of the embedded table that it is, or the whole table.
-func costsText(n *yaml.Node) (string, error) {
-	var text bytes.Buffer
-	if err := strictyaml.WriteJSON(&text, n); err != nil {
-		return "", err
-	}
+// costsName returns the name of the embedded cost table with this text, which is else returned.
+func costsName(text string) (string, error) {
 	for _, name := range CostNames() {
 		table, err := Costs(name)
 		if err != nil {
@@ -101,11 +96,11 @@ func costsText(n *yaml.Node) (string, error) {
 		if err := errors.Join(tree.Encode(table), strictyaml.WriteJSON(&named, &tree)); err != nil {
 			return "", err
 		}
-		if bytes.Equal(text.Bytes(), named.Bytes()) {
+		if text == named.String() {
 			return name, nil
 		}
 	}
-	return text.String(), nil
+	return text, nil
 }
 
 // valueText writes the value of a field on one line.
