@@ -90,7 +90,7 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 	}
 	node, name := rank/w.o.perNode(), "rank"
 	if w.o.perNode() > 1 {
-		name = fmt.Sprintf("rank %d", rank)
+		name = fmt.Sprintf("MPI rank %d", rank)
 	}
 	place := portals.PhysID(uint32(node), uint32(w.c.Processes(node)))
 	w.places[rank], w.at[place] = place, rank

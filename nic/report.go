@@ -57,11 +57,18 @@ type LostMessage struct {
 
 // Error says what was lost, where and for want of what.
 func (l LostMessage) Error() string {
-	return fmt.Sprintf("rank %d at %v: %d of %d packets (%d of %d B) of a %v from rank %d were dropped: %s (portal table index %d, match bits %#x)",
-		l.Rank, l.At, l.Packets, l.Of, l.Bytes, l.Length, l.Kind, l.Initiator.NID, l.Cause, l.PT, l.MatchBits)
+	return fmt.Sprintf("rank %d at %v: %d of %d packets (%d of %d B) of %s %v from rank %d were dropped: %s (portal table index %d, match bits %#x)",
+		l.Rank, l.At, l.Packets, l.Of, l.Bytes, l.Length, article(l.Kind), l.Kind, l.Initiator.NID, l.Cause, l.PT, l.MatchBits)
 }
 
-// Of fills in what a header says.
+func article(k portals.OpKind) string {
+	if k == portals.OpAck || k == portals.OpAtomic {
+		return "an"
+	}
+	return "a"
+}
+
+// of fills in what a header says.
 func (l *LostMessage) of(h *portals.Header) {
 	l.Kind, l.Initiator, l.PT, l.MatchBits = h.Kind, h.Initiator, h.PT, h.MatchBits
 }
