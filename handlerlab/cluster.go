@@ -6,28 +6,31 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Config says what to run.
 type Config struct {
-	Module  Module
+	Module  *handlers.Library
 	Profile *profile.Profile
 	Engine  string // "wazero" (also the empty string) or "wasmtime"
-	// Header, Payload and Completion are the exports that handle messages; "": the export of that name if there is one;
-	// "-": none.
+	// Header, Payload and Completion are the exports that handle messages; "": the export of that name if there is one, and if all are empty
+	// the only one of its kind; "-": none.
 	Header, Payload, Completion string
 	Messages                    []Message
-	UserHeader                  int // bytes of each message that are its user header
+	UserHeader                  int // bytes of each message that are its user header; 0: what the module needs
 	State                       State
-	HPUMemory                   int           // bytes, at least as many as the state; 0: DefaultHPUMemory, or the device's limit
+	Format                      *Format       // of the state, for the report; nil: what the module says
+	HPUMemory                   int           // bytes, at least as many as the module needs; 0: that, DefaultHPUMemory at least
 	Host                        []byte        // content of the entry's host memory; its length is the size of the entry
-	HandlerHost                 []byte        // content of the handler host memory
+	HandlerHost                 []byte        // content of the handler host memory; none: as much zero as the module needs
 	Nodes                       int           // besides the device, at least 1; those that send are there anyway
 	Ack                         bool          // senders ask for acknowledgements
 	Faults                      map[int]int64 // results of DMA operations of handlers by their number, from 1, in place of moving data
@@ -48,8 +51,7 @@ const (
 type experiment struct {
 	*Config
 	cluster *runtime.Cluster
-	module  *hpu.Module
-	names   [3]string // exports: header, payload, completion
+	chosen  *handlers.Plan
 	memory  *nic.Memory
 	host    runtime.View
 	handler runtime.View // handler host memory
@@ -78,25 +80,61 @@ func Run(ctx context.Context, cfg *Config) (*Report, error) {
 	return report, errors.Join(err, x.cluster.Close())
 }
 
+// plan loads the module and chooses its handlers.
+func (c *Config) plan() (m *hpu.Module, p *handlers.Plan, err error) {
+	if m, err = hpu.Load(c.Module.Name, c.Module.Wasm, c.Profile.Device()); err != nil {
+		return nil, nil, err
+	}
+	wanted := handlers.Exports{c.Header, c.Payload, c.Completion}
+	if wanted == (handlers.Exports{}) {
+		p, err = handlers.PlanOf(m, wanted)
+		return m, p, err
+	}
+	for i, kind := range manifest.Kinds() {
+		if wanted[i] == "" {
+			wanted[i] = handlers.Named(m, kind)
+		}
+	}
+	p, err = handlers.PlanOf(m, wanted)
+	return m, p, err
+}
+
+// Layout is the layout of the state of the handlers that will run, nil if the module does not say.
+func (c *Config) Layout() (*Format, error) {
+	_, p, err := c.plan()
+	if err != nil {
+		return nil, err
+	}
+	return FormatOf(p.State), nil
+}
+
+// SetState sets the state from text such as "wanted=7", by the names that the module gives to its fields.
+func (c *Config) SetState(text string) (err error) {
+	if c.Format, err = c.Layout(); err == nil {
+		c.State, err = ParseState(text, c.Format, c.Device())
+	}
+	return err
+}
+
+// Device is what the manifest of the module sees of the device.
+func (c *Config) Device() *manifest.Device { return handlers.DeviceOf(c.Profile, device, 1+c.nodes()) }
+
 // check resolves the handlers and checks what the cluster would not.
 func (x *experiment) check() error {
-	m, err := hpu.Load(x.Module.Name, x.Module.Wasm, x.Profile.Device())
+	m, plan, err := x.plan()
 	if err != nil {
 		return err
 	}
-	x.module = m
-	if x.names, err = handlersOf(m, x.Header, x.Payload, x.Completion); err != nil {
-		return err
+	x.chosen = plan
+	if x.Format == nil {
+		x.Format = FormatOf(plan.State)
 	}
 	limits := &x.Profile.Limits
-	if x.UserHeader > min(int(limits.MaxUserHdrSize), int(x.Profile.Fabric.MTU)) {
-		return fmt.Errorf("user header of %d bytes, at most %d in profile %s (limits.max_user_hdr_size, fabric.mtu)", x.UserHeader, min(int(limits.MaxUserHdrSize), int(x.Profile.Fabric.MTU)), x.Profile.Name)
+	if most := min(int(limits.MaxUserHdrSize), int(x.Profile.Fabric.MTU)); max(x.UserHeader, int(plan.UserHeader)) > most {
+		return fmt.Errorf("user header of %d bytes, at most %d in profile %s (limits.max_user_hdr_size, fabric.mtu)", max(x.UserHeader, int(plan.UserHeader)), most, x.Profile.Name)
 	}
-	if x.HPUMemory == 0 {
-		x.HPUMemory = min(max(DefaultHPUMemory, len(x.State.Bytes)), int(x.Profile.HPU.MaxHPUMemory))
-	}
-	if len(x.State.Bytes) > x.HPUMemory {
-		return fmt.Errorf("state of %d bytes in HPU memory of %d", len(x.State.Bytes), x.HPUMemory)
+	if err := x.memorySizes(plan); err != nil {
+		return err
 	}
 	if _, err := m.Layout(uint32(min(int64(x.HPUMemory), 1<<32-1))); err != nil {
 		return err
@@ -109,50 +147,41 @@ func (x *experiment) check() error {
 	return nil
 }
 
-// handlersOf chooses the exports that handle messages.
-func handlersOf(m *hpu.Module, header, payload, completion string) (names [3]string, err error) {
-	wanted := [3]string{header, payload, completion}
-	none := true
-	for i, usual := range Kinds {
-		switch name := wanted[i]; name {
-		case "-":
-			none = false
-		case "":
-			if _, err := m.Export(usual); err == nil {
-				names[i], none = usual, false
-			}
-		default:
-			if _, err := m.Export(name); err != nil {
-				return names, err
-			}
-			names[i], none = name, false
-		}
+// memorySizes completes what the configuration leaves to the handlers: how much memory they need.
+func (x *experiment) memorySizes(plan *handlers.Plan) error {
+	needed, err := plan.Memory(x.Device())
+	if err != nil {
+		return err
 	}
-	if none {
-		_, err := m.Export(Kinds[1])
-		return names, fmt.Errorf("no handler to run: %w", err)
+	if x.HPUMemory == 0 {
+		x.HPUMemory = min(int(max(DefaultHPUMemory, needed, int64(len(x.State.Bytes)))), int(x.Profile.HPU.MaxHPUMemory))
 	}
-	return names, nil
+	if len(x.State.Bytes) > x.HPUMemory {
+		return fmt.Errorf("state of %d bytes in HPU memory of %d", len(x.State.Bytes), x.HPUMemory)
+	}
+	host, err := plan.HostMemory(x.Device())
+	if err == nil && host > maxHostMemory {
+		err = fmt.Errorf("module %s needs %d bytes of handler host memory, expected at most %v", x.Module.Name, host, sim.Size(maxHostMemory))
+	}
+	if err == nil && len(x.HandlerHost) == 0 {
+		x.HandlerHost = make([]byte, host)
+	}
+	return err
 }
 
 // Kinds are the kinds of handlers, and the names of the exports that are taken if no others are given.
 var Kinds = [3]string{"header", "payload", "completion"}
 
 // nodes is the number of nodes besides the device.
-func (x *experiment) nodes() int {
-	n := max(x.Nodes, 1)
-	for i := range x.Messages {
-		n = max(n, x.Messages[i].Source)
+func (c *Config) nodes() int {
+	n := max(c.Nodes, 1)
+	for i := range c.Messages {
+		n = max(n, c.Messages[i].Source)
 	}
 	return n
 }
 
 func (x *experiment) run(ctx context.Context) (*Report, error) {
-	module, err := x.cluster.LoadModule(x.Module.Name, x.Module.Wasm)
-	if err != nil {
-		return nil, err
-	}
-	x.module = module
 	ready := error(nil)
 	if err := x.cluster.Spawn(device, "device", func(p *runtime.Proc) error {
 		ready = x.install(p)
@@ -165,7 +194,7 @@ func (x *experiment) run(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 	}
-	err = x.cluster.Run(ctx)
+	err := x.cluster.Run(ctx)
 	if ready != nil {
 		return nil, ready
 	}
@@ -181,34 +210,36 @@ func (x *experiment) run(ctx context.Context) (*Report, error) {
 }
 
 // install makes the entry with the handlers.
-func (x *experiment) install(p *runtime.Proc) (err error) {
+func (x *experiment) install(p *runtime.Proc) error {
 	x.ni = p.NI()
-	if x.memory, err = p.HPUAllocMem(x.module, x.HPUMemory); err != nil {
-		return err
-	}
-	s, err := x.memory.Spin(x.names[0], x.names[1], x.names[2])
+	state, err := x.initialState()
 	if err != nil {
 		return err
 	}
-	if s.InitialState, err = x.initialState(); err != nil {
+	x.handler = prepared(p, x.HandlerHost)
+	in, err := x.chosen.Install(p, handlers.Options{
+		State: state, Memory: int64(x.HPUMemory), UserHeader: int64(x.UserHeader),
+		HostMemory: portals.Region{Start: x.handler.Addr(), Length: uint64(x.handler.Len())},
+	})
+	if err != nil {
 		return err
 	}
-	s.UserHdrLen = uint64(x.UserHeader)
-	x.handler = prepared(p, x.HandlerHost)
-	s.HostMem = portals.Region{Start: x.handler.Addr(), Length: uint64(x.handler.Len())}
+	x.memory = in.HPU
 	x.host = prepared(p, x.Host)
 	eq, err := x.ni.EQAlloc(eventSlots)
 	if err != nil {
 		return err
 	}
-	pt, err := x.ni.PTAlloc(portals.OptPTFlowCtrl, eq, 0) // a handler that is killed disables it
+	pt, err := x.ni.PTAlloc(portals.OptPTFlowCtrl|in.PTOptions, eq, 0) // a handler that is killed disables it
 	if err != nil {
 		return err
 	}
-	_, err = x.ni.MEAppend(pt, &portals.ME{
+	entry := portals.ME{
 		Start: x.host.Addr(), Length: uint64(x.host.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
-		Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable, Spin: s,
-	}, portals.PriorityList, 0)
+		Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable,
+	}
+	in.Attach(&entry)
+	_, err = x.ni.MEAppend(pt, &entry, portals.PriorityList, 0)
 	return err
 }
 
@@ -220,8 +251,12 @@ func prepared(p *runtime.Proc, content []byte) runtime.View {
 }
 
 // initialState is the state with the handles of the counters that it names.
-func (x *experiment) initialState() ([]byte, error) {
-	state := append([]byte(nil), x.State.Bytes...)
+func (x *experiment) initialState() (state []byte, err error) {
+	if x.State.Bytes != nil {
+		state = append([]byte(nil), x.State.Bytes...)
+	} else if state, err = x.chosen.Initial(nil, x.Device()); err != nil {
+		return nil, err
+	}
 	for _, c := range x.State.Counters {
 		for len(x.cts) <= c.Counter {
 			ct, err := x.ni.CTAlloc()

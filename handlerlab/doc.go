@@ -3,7 +3,6 @@
 // The device is not a mock: a run is a cluster of package runtime, in which other nodes send the messages over the network of
 // the profile to node 0, where they meet a match entry with the handlers. Times are those of the simulator.
 //
-//	builtin.go   the modules a user can name
 //	packets.go   what is sent, read from text
 //	state.go     the state of the handlers: typed values or bytes
 //	cluster.go   the nodes and their host programs

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/profile"
 )
@@ -20,6 +21,8 @@ type Inspection struct {
 	Bytes    int            `json:"bytes"`
 	Profile  string         `json:"profile"`
 	Accepted bool           `json:"accepted"`
+	Library  string         `json:"library,omitempty"` // the name by which the profile assigns pools
+	Manifest *Said          `json:"manifest,omitempty"`
 	Reasons  []Reason       `json:"reasons,omitempty"`  // for which the device rejects it
 	Limits   []LimitUse     `json:"limits,omitempty"`   // sizes and what the device allows
 	Exports  []ExportInfo   `json:"handlers,omitempty"` // exported handlers
@@ -111,12 +114,15 @@ type Budget struct {
 
 // Inspect looks at a module as a device of the profile would. A module that is rejected is no error: the reasons are in the
 // result. HPUMemory is the size for the memory map, bytes.
-func Inspect(m Module, p *profile.Profile, hpuMemory int) *Inspection {
+func Inspect(m *handlers.Library, p *profile.Profile, hpuMemory int) *Inspection {
 	in := &Inspection{
 		Module: m.Name, Bytes: len(m.Wasm), Profile: p.Name,
 		Budget: Budget{p.HPU.MaxCycles, p.HPU.MaxCyclesPerByte, Nanoseconds(p.HPU.Clock.Cycles(1000))},
 	}
 	module, reasons := hpu.Check(m.Name, m.Wasm, p.Device())
+	if module != nil && module.Manifest() != nil {
+		hpuMemory = in.needs(module, p, hpuMemory)
+	}
 	for _, r := range reasons {
 		in.Reasons = append(in.Reasons, Reason{r.Func, r.Offset, r.Cause})
 	}
@@ -149,8 +155,9 @@ func (in *Inspection) describe(m *hpu.Module, p *profile.Profile, hpuMemory int)
 		}
 	}
 	for _, kind := range Kinds {
-		in.Pools = append(in.Pools, PoolUse{kind, p.Serve.Pool(m.Name(), kind)})
+		in.Pools = append(in.Pools, PoolUse{kind, p.Serve.Pool(m.Library(), kind)})
 	}
+	in.Library = m.Library()
 	in.Stack = "none"
 	if global, ok := m.ShadowStack(); ok {
 		in.Stack = fmt.Sprintf("global %d", global)
@@ -211,16 +218,7 @@ func (in *Inspection) Write(w io.Writer) error {
 			row(r.text())
 		}
 	}
-	if len(in.Exports) > 0 {
-		fmt.Fprintln(t, "\nhandlers")
-		for _, x := range in.Exports {
-			note := "never suspends"
-			if x.MaySuspend {
-				note = "may suspend"
-			}
-			row(x.Name, note)
-		}
-	}
+	in.said(t, row)
 	in.tables(t, row)
 	if err := t.Flush(); err != nil {
 		return err

@@ -14,26 +14,37 @@ const (
 
 // state writes the HPU memory: its fields, or what has changed.
 func (p *printer) state() {
-	if p.Format == nil {
+	if p.format == nil {
 		p.memory("HPU memory", &p.State)
 		return
 	}
 	p.line("state")
-	at := 0
-	for i, t := range p.Format {
-		if at+t.Bytes > len(p.State.After) {
-			p.line("  the other %d fields lie outside the HPU memory of %d B", len(p.Format)-i, p.State.Bytes)
-			break
+	wide := 3 // the name of a field, its number at least
+	for i := range p.Fields {
+		wide = max(wide, len(p.Fields[i].Name))
+	}
+	if !p.format.list {
+		wide = -wide // names stand at the left
+	}
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		s := fmt.Sprintf("  %*s  +%-5d %-4s %s", wide, f.Name, f.Offset, f.Type, f.After)
+		if f.Unit != "" {
+			s += " " + f.Unit
 		}
-		before, after := t.text(p.State.Before[at:at+t.Bytes]), t.text(p.State.After[at:at+t.Bytes])
-		s := fmt.Sprintf("  %3d  +%-5d %-4s %s", i, at, t.Name, after)
-		if before != after {
-			s = fmt.Sprintf("  %3d  +%-5d %-4s %s, was %s", i, at, t.Name, after, before)
+		if f.Before != f.After {
+			s += ", was " + f.Before
 		}
 		p.line("%s", s)
-		at += t.Bytes
+	}
+	if p.same > 0 {
+		p.line("  and %s of arrays, as before", plural(p.same, "number"))
+	}
+	if p.outside > 0 {
+		p.line("  the other %d fields lie outside the HPU memory of %d B", p.outside, p.State.Bytes)
 	}
 	p.line("")
+	at := int(min(p.format.state.Size, int64(len(p.State.After))))
 	rest := MemoryReport{p.State.Bytes - at, p.State.Before[at:], p.State.After[at:]}
 	if !bytes.Equal(rest.Before, rest.After) {
 		p.memoryFrom("HPU memory behind the state", &rest, at)

@@ -1,15 +1,15 @@
 package handlerlab
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 func TestParsePackets(t *testing.T) {
@@ -72,8 +72,8 @@ func FuzzParsePackets(f *testing.F) {
 func TestFormat(t *testing.T) {
 	f, err := ParseFormat("u64, u32*2,u16,i8,u8,f32")
 	require.NoError(t, err)
-	require.Len(t, f, 7)
-	require.Equal(t, 24, f.Bytes())
+	require.Len(t, f.state.Fields, 7)
+	require.Equal(t, int64(24), f.state.Size)
 	for text, want := range map[string]string{
 		"":            `no type ""`,
 		"u64,int":     `no type "int", expected one of u8`,
@@ -92,39 +92,74 @@ func TestFormat(t *testing.T) {
 func TestParseState(t *testing.T) {
 	f, err := ParseFormat("u16,i16,u32,f64,i64,u8")
 	require.NoError(t, err)
-	s, err := ParseState("0xffff, -2, ct3, 0.5, -1", f)
+	s, err := ParseState("0xffff, -2, ct3, 0.5, -1", f, nil)
 	require.NoError(t, err)
 	require.Equal(t, "\xff\xff\xfe\xff\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xe0\x3f\xff\xff\xff\xff\xff\xff\xff\xff\x00", string(s.Bytes))
 	require.Equal(t, []CounterRef{{Offset: 4, Counter: 3}}, s.Counters)
-	s, err = ParseState("", f)
+	s, err = ParseState("", f, nil)
 	require.NoError(t, err)
 	require.Equal(t, make([]byte, 25), s.Bytes)
-	s, err = ParseState("0102 00*2", nil)
+	s, err = ParseState("0102 00*2", nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, []byte{1, 2, 0, 0}, s.Bytes)
 	for text, want := range map[string]string{
-		"65536":         `field 0: "65536" is no u16`,
-		"0,0,-1":        `field 2: "-1" is no u32`,
-		"ct0":           `field 0: "ct0" is no u16`,
+		"65536":         `field 0: 65536, expected 0 to 65535 for u16`,
+		"0,0,-1":        `field 2: -1, expected 0 to 4294967295 for u32`,
+		"ct0":           `field 0: "ct0": there is no variable ct0`,
 		"0,0,ct64":      `field 2: "ct64": expected ct0 to ct63`,
-		"0,0,0,x":       `field 3: "x" is no f64`,
+		"0,0,0,x":       `field 3: "x": there is no variable x`,
 		"1,2,3,4,5,6,7": "7 values for 6 fields",
+		"010":           "field 0: \"010\": 010 is no whole number",
 	} {
-		_, err := ParseState(text, f)
-		require.EqualError(t, err, want, text)
+		_, err := ParseState(text, f, nil)
+		require.ErrorContains(t, err, want, text)
 	}
+}
+
+// By name, what is not given is what the module says, and arithmetic sees the device.
+func TestParseNamedState(t *testing.T) {
+	f := FormatOf(handlers.Must("bcast").Manifest.States[0])
+	d := &manifest.Device{MTU: 2048, Rank: 3, Ranks: 8}
+	s, err := ParseState(" root=ranks - 1, match_bits = 0xff ,md=ct2", f, d)
+	require.NoError(t, err)
+	require.Equal(t, []CounterRef{{Offset: 24, Counter: 2}}, s.Counters)
+	var state bcast.State
+	require.NoError(t, f.state.Read(s.Bytes, &state))
+	require.Equal(t, bcast.State{MatchBits: 255, Rank: 3, Ranks: 8, Root: 7, MaxPayload: 2048}, state)
+	s, err = ParseState("0102", f, d)
+	require.NoError(t, err)
+	require.Equal(t, []byte{1, 2}, s.Bytes, "hexadecimal, as for a module that says nothing")
+	for text, want := range map[string]string{
+		"roots=1":       "no field roots, expected one of match_bits, pt, rank, ranks, root, md, max_payload",
+		"root=1,2":      `"2": expected NAME=VALUE`,
+		"root=1,root=2": "root is given twice",
+		"ranks=0":       "ranks: 0, expected at least 1",
+		"root=-1":       "root: -1, expected 0 to 4294967295 for u32",
+		"root=":         `root: "": a number is missing`,
+		"rank=ct99":     `rank: "ct99": expected ct0 to ct63`,
+	} {
+		_, err := ParseState(text, f, d)
+		require.ErrorContains(t, err, want, text)
+	}
+	_, err = ParseState("root=1", nil, d)
+	require.ErrorContains(t, err, "the module does not name the fields of its state")
 }
 
 // What the table of a state shows is what one would give to get the state.
 func TestStateRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		typ := rapid.SampledFrom(fieldTypes).Draw(t, "type")
-		b := rapid.SliceOfN(rapid.Byte(), typ.Bytes, typ.Bytes).Draw(t, "bytes")
-		text := typ.text(b)
+		typ := rapid.SampledFrom(manifest.Types()).Draw(t, "type")
+		size := int(typ.Size())
+		b := rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "bytes")
+		f, err := ParseFormat(string(typ))
+		require.NoError(t, err)
+		n, err := f.state.Lookup("0")
+		require.NoError(t, err)
+		text := n.Text(b)
 		if text == "NaN" {
 			return // has many encodings
 		}
-		s, err := ParseState(text, Format{typ})
+		s, err := ParseState(text, f, nil)
 		require.NoError(t, err)
 		require.Equal(t, b, s.Bytes)
 	})
@@ -137,28 +172,6 @@ func TestNanoseconds(t *testing.T) {
 	require.Equal(t, "712.180", Nanoseconds(712_180).text(3))
 	require.Equal(t, "712.1", Nanoseconds(712_180).text(1))
 	require.Equal(t, "712", Nanoseconds(712_180).text(0))
-}
-
-// A library that is not listed could not be inspected by its name.
-func TestEveryLibraryIsBuiltIn(t *testing.T) {
-	files, err := filepath.Glob("../handlers/*/*.wasm")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	var names []string
-	for _, file := range files {
-		name := regexp.MustCompile(`^(.*)\.wasm$`).FindStringSubmatch(filepath.Base(file))[1]
-		names = append(names, name)
-		m, err := Open(name)
-		require.NoError(t, err)
-		wasm, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, wasm, m.Wasm, name)
-	}
-	require.ElementsMatch(t, names, Builtins())
-	_, err = Open("nix.wasm")
-	require.ErrorContains(t, err, "open nix.wasm: no such file")
-	_, err = Open(".")
-	require.Error(t, err)
 }
 
 func TestCompare(t *testing.T) {

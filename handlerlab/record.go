@@ -356,3 +356,11 @@ func (r *recorder) operation(a *hpu.Action) string {
 	}
 	return s
 }
+
+// unsigned is a little-endian number of 1 to 8 bytes.
+func unsigned(b []byte) (v uint64) {
+	for i, x := range b {
+		v |= uint64(x) << (8 * i)
+	}
+	return v
+}

@@ -46,6 +46,7 @@ type Report struct {
 	Events   []EventReport    `json:"events"`   // by time
 	Counters []CounterReport  `json:"counters,omitempty"`
 	State    MemoryReport     `json:"state"` // HPU memory
+	Fields   []FieldReport    `json:"state_fields,omitempty"`
 	Host     MemoryReport     `json:"host_memory"`
 	Handler  MemoryReport     `json:"handler_host_memory"`
 	End      Nanoseconds      `json:"end_ns"`
@@ -53,6 +54,9 @@ type Report struct {
 	Errors   []string         `json:"errors,omitempty"` // of handlers, in the order of time; a run without is a good one
 	Notes    []string         `json:"notes,omitempty"`
 	Omitted  *Omitted         `json:"omitted,omitempty"` // what is not listed; nil: nothing
+
+	format        *Format
+	same, outside int // numbers of the state that Fields does not list
 }
 
 // Omitted counts what a report does not list, because it would be too long.

@@ -2,6 +2,7 @@ package handlerlab
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"strings"
@@ -9,8 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 //go:generate go run ../spin/build/cmd -o testdata/actions.wasm testdata/actions
@@ -18,7 +21,7 @@ import (
 // start is a run of a handler of testdata/actions on one message of 8 bytes.
 func start(t *testing.T, payload string) *Config {
 	t.Helper()
-	m, err := Open("testdata/actions.wasm")
+	m, err := handlers.Open("testdata/actions.wasm")
 	require.NoError(t, err)
 	p, err := profile.Load("spin-dis")
 	require.NoError(t, err)
@@ -144,10 +147,7 @@ func TestActions(t *testing.T) {
 		return lines
 	}
 	cfg := start(t, "local")
-	f, err := ParseFormat("u64,u64,u32,u32,u64,u64")
-	require.NoError(t, err)
-	cfg.State, err = ParseState("0,0,ct1", f)
-	require.NoError(t, err)
+	require.NoError(t, cfg.SetState("counter=ct1"))
 	cfg.Ack = true
 	r := mustRun(t, cfg)
 	require.NoError(t, r.Err())
@@ -238,7 +238,7 @@ func TestBadEnds(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"no handler to run: module actions.wasm exports no handler payload": func(c *Config) { c.Payload = "" },
+		"no handler is given: module actions.wasm has [0-9]+ payload handlers, dma, ": func(c *Config) { c.Payload = "" },
 		"exports no handler nix":                           func(c *Config) { c.Payload = "nix" },
 		"user header of 300 bytes, at most 256":            func(c *Config) { c.UserHeader = 300 },
 		"state of 9 bytes in HPU memory of 8":              func(c *Config) { c.State.Bytes, c.HPUMemory = make([]byte, 9), 8 },
@@ -277,6 +277,7 @@ func TestReportIsDeterministic(t *testing.T) {
 
 func TestText(t *testing.T) {
 	cfg := start(t, "-")
+	cfg.Module = withoutManifest(t, cfg.Module)
 	cfg.Header, cfg.UserHeader = "drop", 4
 	cfg.State.Bytes = bytes.Repeat([]byte("state!.."), 40)
 	var b bytes.Buffer
@@ -285,11 +286,54 @@ func TestText(t *testing.T) {
 
 	cfg = start(t, "dma")
 	cfg.HandlerHost = []byte("0123456789abcdef")
-	f, err := ParseFormat("u64,u64,u32,u32,u64*2")
+	b.Reset()
+	named := mustRun(t, cfg)
+	require.NoError(t, Text{Plain: true}.Write(&b, named))
+	require.NoError(t, Compare("testdata/dma.txt", read(t, "testdata/dma.txt"), b.Bytes()))
+	require.Equal(t, FieldReport{Name: "found", Offset: 8, Type: manifest.U64, Before: "0", After: "7"}, named.Fields[1])
+
+	// A list of types in place of what the module says.
+	var err error
+	cfg.Format, err = ParseFormat("u64,u64,u32,u32,u64*2")
 	require.NoError(t, err)
 	b.Reset()
-	require.NoError(t, Text{Format: f, Plain: true}.Write(&b, mustRun(t, cfg)))
-	require.NoError(t, Compare("testdata/dma.txt", read(t, "testdata/dma.txt"), b.Bytes()))
+	require.NoError(t, Text{Plain: true}.Write(&b, mustRun(t, cfg)))
+	require.NoError(t, Compare("testdata/types.txt", read(t, "testdata/types.txt"), b.Bytes()))
+}
+
+// withoutManifest is a module that says nothing of itself.
+func withoutManifest(t *testing.T, l *handlers.Library) *handlers.Library {
+	t.Helper()
+	require.NotNil(t, l.Manifest)
+	wasm, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
+	require.NoError(t, err)
+	plain := handlers.New(l.Name, wasm)
+	require.Nil(t, plain.Manifest)
+	return plain
+}
+
+// A state that is not given is that of the manifest on this device, and so is the memory behind it.
+func TestStateOfManifest(t *testing.T) {
+	cfg := start(t, "")
+	cfg.Module = handlers.Must("accumulate")
+	cfg.Messages[0].Data = make([]byte, 64)
+	cfg.Profile.HPU.Cores, cfg.Profile.HPU.Contexts = 3, 2
+	r := mustRun(t, cfg)
+	require.NoError(t, r.Err())
+	require.Equal(t, []FieldReport{
+		{"free", 0, manifest.U64, "", "63", "63"},
+		{"buffer_size", 8, manifest.U32, "bytes", "4096", "4096"},
+		{"reserved", 12, manifest.U32, "", "0", "0"},
+	}, r.Fields)
+	require.Equal(t, DefaultHPUMemory, r.State.Bytes)
+	cfg.Profile.HPU.Cores, cfg.Profile.HPU.Contexts, cfg.HPUMemory = 32, 2, 0
+	require.Equal(t, 16+64*4096, mustRun(t, cfg).State.Bytes)
+
+	cfg.Module, cfg.HPUMemory = handlers.Must("matching"), 0
+	r = mustRun(t, cfg)
+	require.NoError(t, r.Err())
+	require.Equal(t, "header", r.Handlers[0].Kind)
+	require.Equal(t, uint64(16), r.Handlers[0].Bytes, "of the user header")
 }
 
 func read(t *testing.T, name string) []byte {
@@ -300,7 +344,7 @@ func read(t *testing.T, name string) []byte {
 }
 
 func TestInspect(t *testing.T) {
-	m, err := Open("testdata/actions.wasm")
+	m, err := handlers.Open("testdata/actions.wasm")
 	require.NoError(t, err)
 	p, err := profile.Load("spin-dis")
 	require.NoError(t, err)
@@ -331,7 +375,7 @@ func TestInspect(t *testing.T) {
 	for line := range strings.Lines(b.String()) {
 		require.Equal(t, strings.TrimRight(line, " \n")+"\n", line)
 	}
-	require.EqualError(t, Inspect(Module{"x", nil}, p, 0).Err(), "x: a device of profile spin-dis rejects it for 1 reason, see above")
+	require.EqualError(t, Inspect(handlers.New("x", nil), p, 0).Err(), "x: a device of profile spin-dis rejects it for 1 reason, see above")
 }
 
 // A run without end is ended by a limit; its report lists the beginning and counts the rest, also in cycles.
@@ -388,4 +432,27 @@ func TestNegativeOffsets(t *testing.T) {
 	require.NoError(t, Text{}.Write(&text, r))
 	require.Contains(t, text.String(), "message 1 from node 1, 8 B for offset -559038737")
 	require.NotContains(t, text.String(), "18446744073")
+}
+
+// A profile assigns pools by what a library calls itself, whatever its file is called; a module that says nothing is called by its file.
+func TestPoolOfLibrary(t *testing.T) {
+	p, err := profile.Load("spin-int", "pools.r5={kind: firmware, cores: 1, contexts: 1, invocation: 1us}", "serve.count={payload: r5}")
+	require.NoError(t, err)
+	count := handlers.Must("count")
+	for name, x := range map[string]struct {
+		module *handlers.Library
+		pool   string
+	}{
+		"mine.wasm": {handlers.New("mine.wasm", count.Wasm), "r5"},
+		"count":     {withoutManifest(t, count), "r5"},
+		"other":     {withoutManifest(t, handlers.New("other", count.Wasm)), ""},
+	} {
+		cfg := start(t, "")
+		cfg.Module, cfg.Profile = x.module, p
+		r := mustRun(t, cfg)
+		require.Equal(t, x.pool, r.Handlers[0].Pool, name)
+		require.Empty(t, r.Handlers[1].Pool, "the completion handler")
+		in := Inspect(x.module, p, 0)
+		require.Equal(t, PoolUse{"payload", cmp.Or(x.pool, "hpu")}, in.Pools[1])
+	}
 }

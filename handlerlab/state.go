@@ -1,36 +1,39 @@
 package handlerlab
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
-// Format is the layout of a state: the types of its fields, without gaps.
-type Format []FieldType
-
-// FieldType is the type of a field of a state.
-type FieldType struct {
-	Name  string // u8, u16, u32, u64, i8, i16, i32, i64, f32, f64
-	Bytes int
+// Format is the layout of a state: that of a manifest, whose fields have names, or a list of types, whose fields have numbers.
+type Format struct {
+	state *manifest.State
+	list  bool
 }
 
-var fieldTypes = []FieldType{
-	{"u8", 1}, {"u16", 2}, {"u32", 4}, {"u64", 8}, {"i8", 1}, {"i16", 2}, {"i32", 4}, {"i64", 8}, {"f32", 4}, {"f64", 8},
+// FormatOf is the layout of a manifest; nil for nil.
+func FormatOf(s *manifest.State) *Format {
+	if s == nil {
+		return nil
+	}
+	return &Format{state: s}
 }
 
-// maxFields is how many fields a state may have.
+// maxFields is how many fields a list may have.
 const maxFields = 4096
 
 // ParseFormat reads types separated by commas; u64*4 is four of them. It wants the fields where a compiler puts them: each
 // at a multiple of its size.
-func ParseFormat(s string) (Format, error) {
-	var f Format
+func ParseFormat(s string) (*Format, error) {
+	f := &Format{state: &manifest.State{Name: "list"}, list: true}
 	for part := range strings.SplitSeq(s, ",") {
 		name, count, repeated := strings.Cut(strings.TrimSpace(part), "*")
 		n := 1
@@ -40,95 +43,36 @@ func ParseFormat(s string) (Format, error) {
 				return nil, fmt.Errorf("%q: expected a number from 1 to %d behind *", part, maxFields)
 			}
 		}
-		t, err := fieldType(name)
-		if err != nil {
-			return nil, err
+		t := manifest.Type(name)
+		if !slices.Contains(manifest.Types(), t) {
+			return nil, fmt.Errorf("no type %q, expected one of %s", name, typeNames())
 		}
-		if at := f.Bytes(); at%t.Bytes != 0 {
+		if at := f.state.Size; at%t.Size() != 0 {
 			return nil, fmt.Errorf("field %d, %s, would begin at byte %d, but handlers have it at a multiple of %d: spell out the gap, such as u8*%d",
-				len(f), name, at, t.Bytes, t.Bytes-at%t.Bytes)
+				len(f.state.Fields), name, at, t.Size(), t.Size()-at%t.Size())
 		}
 		for range n {
-			f = append(f, t)
+			f.state.Fields = append(f.state.Fields, manifest.Field{Name: strconv.Itoa(len(f.state.Fields)), Type: t, Offset: f.state.Size})
+			f.state.Size += t.Size()
 		}
-		if len(f) > maxFields {
+		if len(f.state.Fields) > maxFields {
 			return nil, fmt.Errorf("more than %d fields", maxFields)
 		}
 	}
 	return f, nil
 }
 
-func fieldType(name string) (FieldType, error) {
+func typeNames() string {
 	var names []string
-	for _, t := range fieldTypes {
-		if t.Name == name {
-			return t, nil
-		}
-		names = append(names, t.Name)
+	for _, t := range manifest.Types() {
+		names = append(names, string(t))
 	}
-	return FieldType{}, fmt.Errorf("no type %q, expected one of %s", name, strings.Join(names, ", "))
-}
-
-// Bytes is the size of the state.
-func (f Format) Bytes() int {
-	n := 0
-	for _, t := range f {
-		n += t.Bytes
-	}
-	return n
-}
-
-// text is the value of a field.
-func (t FieldType) text(b []byte) string {
-	v := unsigned(b)
-	switch t.Name[0] {
-	case 'i':
-		shift := 64 - 8*t.Bytes
-		return strconv.FormatInt(int64(v)<<shift>>shift, 10)
-	case 'f':
-		if t.Bytes == 4 {
-			return strconv.FormatFloat(float64(math.Float32frombits(uint32(v))), 'g', -1, 32)
-		}
-		return strconv.FormatFloat(math.Float64frombits(v), 'g', -1, 64)
-	}
-	return strconv.FormatUint(v, 10)
-}
-
-// unsigned is a little-endian number of 1 to 8 bytes.
-func unsigned(b []byte) (v uint64) {
-	for i, x := range b {
-		v |= uint64(x) << (8 * i)
-	}
-	return v
-}
-
-// parse reads a value of the type.
-func (t FieldType) parse(s string) (v uint64, err error) {
-	bits := 8 * t.Bytes
-	switch t.Name[0] {
-	case 'i':
-		var i int64
-		i, err = strconv.ParseInt(s, 0, bits)
-		v = uint64(i)
-	case 'f':
-		var f float64
-		f, err = strconv.ParseFloat(s, bits)
-		v = math.Float64bits(f)
-		if t.Bytes == 4 {
-			v = uint64(math.Float32bits(float32(f)))
-		}
-	default:
-		v, err = strconv.ParseUint(s, 0, bits)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("%q is no %s", s, t.Name)
-	}
-	return v, nil
+	return strings.Join(names, ", ")
 }
 
 // State is what HPU memory holds at the beginning.
 type State struct {
-	Bytes    []byte
+	Bytes    []byte // nil: what the manifest says
 	Counters []CounterRef
 }
 
@@ -141,42 +85,100 @@ type CounterRef struct {
 // maxCounters is how many counters a state may name.
 const maxCounters = 64
 
-// ParseState reads a state: with a format, values separated by commas, of which those left out at the end are 0 and
-// ct0, ct1 … in a u32 stand for counters of the host; without one, bytes in hexadecimal.
-func ParseState(s string, f Format) (State, error) {
-	if f == nil {
-		b, err := ParseHex(s)
-		return State{Bytes: b}, err
+// ParseState reads a state for a device: NAME=VALUE separated by commas, the others as the manifest says; with a list of types, values
+// separated by commas, of which those left out at the end are 0; else bytes in hexadecimal. ct0, ct1 … in a u32 stand for counters of the
+// host.
+func ParseState(s string, f *Format, d *manifest.Device) (st State, err error) {
+	byName := f != nil && !f.list && strings.Contains(s, "=")
+	switch {
+	case f == nil && strings.Contains(s, "="):
+		return st, errors.New("the module does not name the fields of its state: give types (--state-format) and values, or bytes in hexadecimal")
+	case f == nil, !f.list && !byName && s != "":
+		st.Bytes, err = ParseHex(s)
+		return st, err
 	}
-	st := State{Bytes: make([]byte, f.Bytes())}
-	if strings.TrimSpace(s) == "" {
-		return st, nil
+	if st.Bytes, err = f.state.Initial(d); err != nil || strings.TrimSpace(s) == "" {
+		return st, err
 	}
-	at := 0
 	values := strings.Split(s, ",")
-	if len(values) > len(f) {
-		return st, fmt.Errorf("%d values for %d fields", len(values), len(f))
+	if f.list && len(values) > len(f.state.Fields) {
+		return st, fmt.Errorf("%d values for %d fields", len(values), len(f.state.Fields))
 	}
+	seen := make(map[string]bool)
 	for i, text := range values {
-		text = strings.TrimSpace(text)
-		if name, is := strings.CutPrefix(text, "ct"); is && f[i].Name == "u32" {
-			n, err := strconv.Atoi(name)
-			if err != nil || n < 0 || n >= maxCounters {
-				return st, fmt.Errorf("field %d: %q: expected ct0 to ct%d", i, text, maxCounters-1)
+		name, value := strconv.Itoa(i), text
+		if byName {
+			var given bool
+			if name, value, given = strings.Cut(text, "="); !given {
+				return st, fmt.Errorf("%q: expected NAME=VALUE", text)
 			}
-			st.Counters = append(st.Counters, CounterRef{at, n})
-		} else {
-			v, err := f[i].parse(text)
-			if err != nil {
-				return st, fmt.Errorf("field %d: %w", i, err)
+			if name = strings.TrimSpace(name); seen[name] {
+				return st, fmt.Errorf("%s is given twice", name)
 			}
-			var word [8]byte
-			binary.LittleEndian.PutUint64(word[:], v)
-			copy(st.Bytes[at:at+f[i].Bytes], word[:])
+			seen[name] = true
 		}
-		at += f[i].Bytes
+		n, err := f.state.Lookup(name)
+		if err == nil {
+			err = st.set(n, strings.TrimSpace(value), d)
+		}
+		if err != nil && f.list {
+			err = fmt.Errorf("field %w", err)
+		}
+		if err != nil {
+			return st, err
+		}
 	}
 	return st, nil
+}
+
+// set writes one value.
+func (st *State) set(n manifest.Number, text string, d *manifest.Device) error {
+	if name, is := strings.CutPrefix(text, "ct"); is && n.Field.Type == manifest.U32 {
+		ct, err := strconv.Atoi(name)
+		if err != nil || ct < 0 || ct >= maxCounters {
+			return fmt.Errorf("%s: %q: expected ct0 to ct%d", n.Name, text, maxCounters-1)
+		}
+		st.Counters = append(st.Counters, CounterRef{int(n.Offset), ct})
+		return nil
+	}
+	if n.Field.Type.Float() {
+		if v, err := strconv.ParseFloat(text, int(8*n.Field.Type.Size())); err == nil {
+			return n.Put(st.Bytes, v, d)
+		}
+	}
+	e, err := manifest.ParseExpr(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
+	}
+	return n.Put(st.Bytes, e, d)
+}
+
+// FieldReport is a number of a state before and after a run.
+type FieldReport struct {
+	Name   string        `json:"name"`
+	Offset int64         `json:"offset"`
+	Type   manifest.Type `json:"type"`
+	Unit   string        `json:"unit,omitempty"`
+	Before string        `json:"before"`
+	After  string        `json:"after"`
+}
+
+// fields lists the numbers of a state in HPU memory: all of a list of types, and of arrays in a manifest those that have changed. The rest
+// is how many numbers are not listed, and how many lie outside the memory.
+func (f *Format) fields(m *MemoryReport) (list []FieldReport, same, outside int) {
+	for n := range f.state.Numbers() {
+		if n.Offset+n.Field.Type.Size() > int64(len(m.After)) {
+			outside++
+			continue
+		}
+		before, after := n.Text(m.Before), n.Text(m.After)
+		if before == after && (strings.Contains(n.Name, "[") || len(list) >= maxFields) {
+			same++
+			continue
+		}
+		list = append(list, FieldReport{n.Name, n.Offset, n.Field.Type, n.Field.Unit, before, after})
+	}
+	return list, same, outside
 }
 
 // ParseMemory reads a size of memory, such as 4096 or 64KiB, below 4 GiB.

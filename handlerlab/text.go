@@ -24,6 +24,9 @@ func (x *experiment) report(end error) *Report {
 		Handler: MemoryReport{x.handler.Len(), x.HandlerHost, x.handler.Snapshot()},
 		End:     Nanoseconds(r.end), Cycles: r.cycles,
 	}
+	if rep.format = x.Format; rep.format != nil {
+		rep.Fields, rep.same, rep.outside = rep.format.fields(&rep.State)
+	}
 	for i := range x.Messages {
 		m := &x.Messages[i]
 		rep.Messages = append(rep.Messages, MessageReport{
@@ -102,7 +105,6 @@ func (r *Report) Err() error {
 
 // Text says how to write a report for people.
 type Text struct {
-	Format Format // of the state; nil: bytes
 	// Plain leaves out what depends on the profile and on the compiler: times, cycles, HPUs and addresses. It is what a
 	// test compares.
 	Plain bool

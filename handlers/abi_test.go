@@ -9,18 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/handlers/accumulate"
-	"github.com/spinsim/spinsim/handlers/bcast"
-	"github.com/spinsim/spinsim/handlers/count"
-	"github.com/spinsim/spinsim/handlers/matching"
-	"github.com/spinsim/spinsim/handlers/pingpong"
-	"github.com/spinsim/spinsim/handlers/sum"
-	"github.com/spinsim/spinsim/handlers/work"
-	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/spin"
 	"github.com/spinsim/spinsim/spin/c"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // enumerators returns the names that spin.h lists from first to last, without PTL_ and _T.
@@ -72,18 +63,6 @@ func TestPortalsValues(t *testing.T) {
 	}
 }
 
-// A state with a gap would reach the handler shifted.
-func TestStatesEncode(t *testing.T) {
-	require.Len(t, spin.EncodeState(&accumulate.State{}), 16)
-	require.Len(t, spin.EncodeState(&bcast.State{}), 32)
-	require.Len(t, spin.EncodeState(&count.State{}), 32)
-	require.Len(t, spin.EncodeState(&matching.State{}), 8)
-	require.Len(t, spin.EncodeState(&matching.Announcement{}), matching.AnnouncementSize)
-	require.Len(t, spin.EncodeState(&pingpong.State{}), 16)
-	require.Len(t, spin.EncodeState(&sum.State{}), 8*sum.MaxHPUs)
-	require.Len(t, spin.EncodeState(&work.State{}), 8+8*work.MaxHPUs)
-}
-
 // The guide quotes sources, which change, and claims to list every import.
 func TestGuideIsTrue(t *testing.T) {
 	guide := read(t, "../docs/handlers.md")
@@ -104,53 +83,4 @@ func read(t *testing.T, path string) string {
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return string(b)
-}
-
-// Every committed module passes the loader of the devices and is small. A handler that may not
-// suspend costs no coroutine: sum and work promise that.
-func TestModulesLoad(t *testing.T) {
-	spec := &hpu.Spec{
-		Cores: 4, Contexts: 4, PacketBytes: 4096, StackBytes: 4096, MaxCodeBytes: 1 << 16, MaxFunctions: 100,
-		MaxMemoryBytes: 1 << 20, MaxHPUMemoryBytes: 1 << 20, MaxCallDepth: 100,
-		Costs: hpu.CostTable{Branch: 1, Call: 1, CallIndirect: 1, Spill: 1, BulkBytesPerCycle: 1},
-	}
-	const (
-		neverSuspends = iota
-		maySuspend
-	)
-	for name, m := range map[string]struct {
-		wasm     []byte
-		handlers map[string]int
-	}{
-		"accumulate": {accumulate.Module, map[string]int{accumulate.Payload: maySuspend}},
-		"bcast": {bcast.Module, map[string]int{
-			bcast.StorePayload: maySuspend, bcast.StoreCompletion: maySuspend,
-			bcast.StreamPayload: maySuspend, bcast.StreamCompletion: maySuspend,
-		}},
-		"count":    {count.Module, map[string]int{count.Payload: maySuspend, count.Completion: maySuspend}},
-		"count_c":  {count.ModuleC, map[string]int{count.Payload: maySuspend, count.Completion: maySuspend}},
-		"matching": {matching.Module, map[string]int{matching.Header: neverSuspends, matching.Payload: neverSuspends}},
-		"pingpong": {pingpong.Module, map[string]int{
-			pingpong.StorePayload: maySuspend, pingpong.StoreCompletion: maySuspend,
-			pingpong.StreamPayload: maySuspend, pingpong.StreamCompletion: maySuspend,
-		}},
-		"sum":  {sum.Module, map[string]int{sum.Payload: neverSuspends}},
-		"work": {work.Module, map[string]int{work.Payload: neverSuspends}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			code, err := manifest.Keep(m.wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
-			require.NoError(t, err)
-			require.Less(t, len(code), 2048)
-			module, err := hpu.Load(name, m.wasm, spec)
-			require.NoError(t, err)
-			_, found := module.ShadowStack()
-			require.True(t, found)
-			require.Len(t, module.Exports(), len(m.handlers))
-			for handler, suspends := range m.handlers {
-				f, err := module.Export(handler)
-				require.NoError(t, err)
-				require.Equal(t, suspends == maySuspend, f.MaySuspend(), handler)
-			}
-		})
-	}
 }

@@ -1,9 +1,9 @@
 package mpi
 
 import (
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/spin"
 )
 
 // offload is matching by the NIC: a receive is a match entry.
@@ -14,18 +14,11 @@ type offload struct {
 }
 
 func newOffload(r *Rank) (*offload, error) {
-	state := spin.EncodeState(&matching.State{PT: exposedPT})
-	mem, err := r.p.HPUAllocMem(r.world.module, len(state))
+	in, err := r.world.module.Install(r.p, handlers.Options{State: matching.State{PT: exposedPT}, Shared: true})
 	if err != nil {
 		return nil, err
 	}
-	copy(mem.Bytes(), state)
-	s, err := mem.Spin(matching.Header, matching.Payload, "")
-	if err != nil {
-		return nil, err
-	}
-	s.UserHdrLen = matching.AnnouncementSize
-	return &offload{r: r, spin: s}, nil
+	return &offload{r: r, spin: in.Spin}, nil
 }
 
 // post appends the entry. It has handlers only if it has room for a large message.

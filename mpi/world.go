@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/matching"
-	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -17,8 +17,8 @@ import (
 type World struct {
 	c      *runtime.Cluster
 	o      Options
-	module *hpu.Module
-	first  int // bytes of a large message that travel with its announcement
+	module *handlers.Plan // of offloaded matching
+	first  int            // bytes of a large message that travel with its announcement
 	ranks  []*Rank
 	places []portals.ID       // of the ranks' processes, as far as they have been spawned
 	at     map[portals.ID]int // the rank of a process
@@ -37,8 +37,11 @@ func New(c *runtime.Cluster, o Options) (*World, error) {
 	}
 	w := &World{c: c, o: o, ranks: make([]*Rank, ranks), places: make([]portals.ID, ranks), at: make(map[portals.ID]int, ranks)}
 	if o.Matching == Offload {
-		var err error
-		if w.module, err = c.LoadModule("matching", matching.Module); err != nil {
+		module, err := handlers.Must("matching").Load(c)
+		if err != nil {
+			return nil, err
+		}
+		if w.module, err = module.Plan(matching.Header, matching.Payload, ""); err != nil {
 			return nil, err
 		}
 		// The announcement of a large message, with its first part, must fit where the shortest one does.

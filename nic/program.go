@@ -41,7 +41,7 @@ func (n *NIC) Allocate(owner any, m *hpu.Module, code hpu.Image) (*Memory, error
 		return nil, err
 	}
 	n.memoryUsed += needed
-	h := &Memory{nic: n, owner: owner, name: m.Name(), module: m, program: program, taken: needed, pools: n.schedule.serving(n.serve, m.Name())}
+	h := &Memory{nic: n, owner: owner, name: m.Name(), module: m, program: program, taken: needed, pools: n.schedule.serving(n.serve, m.Library())}
 	h.addr, h.bytes = program.HPUMemory()
 	n.memories = append(n.memories, h)
 	h.handle = uint32(len(n.memories))

@@ -70,7 +70,7 @@ func (p *Plan) checkEntry(e *entryPlan, rank int) (bytes int64, err error) {
 	if _, err := p.matchEntry(e, rank); err != nil {
 		return 0, err
 	}
-	if e.module == nil {
+	if e.handlers == nil {
 		return bytes, nil
 	}
 	size, _, err := p.state(e, rank)
@@ -106,6 +106,8 @@ func (p *Plan) matchEntry(e *entryPlan, rank int) (*portals.ME, error) {
 	}
 	if e.Options != nil {
 		me.Options = portals.EntryOptions(optionBits(e.Options, portals.EntryNames))
+	} else if e.handlers != nil {
+		me.Options |= e.handlers.EntryOptions
 	}
 	me.Options |= portals.OptMEEventCTComm
 	if e.inBytes != "" {
@@ -118,10 +120,21 @@ func (p *Plan) matchEntry(e *entryPlan, rank int) (*portals.ME, error) {
 func (p *Plan) handlerMemory(e *entryPlan, rank int) (userHeader, hostMemory int64, err error) {
 	at := p.on(rank)
 	most := min(int64(p.profile.Limits.MaxUserHdrSize), int64(p.profile.Fabric.MTU))
-	if userHeader, err = e.Handlers.UserHeader.int(at, 0, 0, most); err != nil {
+	read := e.handlers.UserHeader
+	if userHeader, err = e.Handlers.UserHeader.int(at, read, 0, most); err == nil && (userHeader < read || read > most) {
+		err = fmt.Errorf("%d, but the handlers of %s read %d, at most %d on this device", userHeader, e.Handlers.Module, read, most)
+	}
+	if err != nil {
 		return 0, 0, fmt.Errorf("user_header: %w", err)
 	}
-	if hostMemory, err = e.Handlers.HostMemory.int(at, 0, 0, maxBytes); err != nil {
+	needed, err := e.handlers.HostMemory(p.device(rank))
+	if err != nil {
+		return 0, 0, err
+	}
+	if hostMemory, err = e.Handlers.HostMemory.int(at, needed, 0, maxBytes); err == nil && (hostMemory < needed || needed > maxBytes) {
+		err = fmt.Errorf("%d, but the handlers of %s need %d, at most %d", hostMemory, e.Handlers.Module, needed, maxBytes)
+	}
+	if err != nil {
 		return 0, 0, fmt.Errorf("host_memory: %w", err)
 	}
 	return userHeader, hostMemory, nil
@@ -311,13 +324,13 @@ func (p *Plan) checkOutput() {
 	for i := range o.State {
 		path := fmt.Sprintf("output.state[%d]", i)
 		e := p.entry(o.State[i].Of)
-		if e == nil || e.module == nil {
+		if e == nil || e.handlers == nil {
 			p.fail(path+".of", "there is no entry %s with handlers", o.State[i].Of)
 			continue
 		}
 		for _, name := range o.State[i].Fields {
-			if e.field(name) == nil {
-				p.fail(path+".fields", "no field %s, expected some of %s", name, fieldNames(e.fields))
+			if _, err := e.layout.field(name); err != nil {
+				p.fail(path+".fields", "%w", err)
 			}
 		}
 		if _, err := p.holders(o.State[i].Of, o.State[i].Ranks, nil, p.env); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
-// Content is bytes: zero, a pattern, hexadecimal digits, a file, a list of typed values, or values of the fields of a built-in
-// library's state. The zero value is absent content.
+// Content is bytes: zero, a pattern, hexadecimal digits, a file, a list of typed values, or numbers of a state by the names that a
+// module gives them. The zero value is absent content.
 type Content struct {
 	kind   contentKind
 	bytes  []byte // of hex, and of file once it has been read

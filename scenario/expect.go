@@ -39,10 +39,12 @@ func (p *Plan) checkExpectation(x *Expectation, path string) {
 		path += ".state"
 		e := p.entry(x.State.Of)
 		switch {
-		case e == nil || e.module == nil:
+		case e == nil || e.handlers == nil:
 			p.fail(path+".of", "there is no entry %s with handlers", x.State.Of)
-		case e.field(x.State.Field) == nil:
-			p.fail(path+".field", "no field %s, expected one of %s", x.State.Field, fieldNames(e.fields))
+		default:
+			if _, err := e.layout.field(x.State.Field); err != nil {
+				p.fail(path+".field", "%w", err)
+			}
 		}
 		p.checkBounds(&x.State.Bounds, path)
 	case x.Stat != nil:
@@ -219,7 +221,10 @@ func (r *run) compare(x *Expectation, rank int, at *env) error {
 		return r.compareMemory(x.Memory, rank, at)
 	case x.State != nil:
 		in := st.entries[x.State.Of]
-		f := in.plan.field(x.State.Field)
+		f, err := in.plan.layout.field(x.State.Field)
+		if err != nil {
+			return err
+		}
 		b := in.memory.Bytes()[f.offset : f.offset+f.typ.size]
 		what := fmt.Sprintf("%s of %s is %s", f.name, x.State.Of, f.typ.text(b))
 		v, whole := f.typ.big(b)

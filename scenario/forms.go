@@ -46,7 +46,7 @@ type contentForm struct {
 	_      strictyaml.OneOf `help:"Bytes of a form."`
 	Hex    Hex              `yaml:"hex" help:"Bytes in hexadecimal; spaces do not count."`
 	File   string           `yaml:"file" help:"The bytes of a file, relative to the scenario."`
-	Values Values           `yaml:"values" help:"Values of the fields of a built-in library's state, by name; the others are zero."`
+	Values Values           `yaml:"values" help:"Numbers of the state, by the names that the module gives them (spinsim handler inspect), such as packets or slots[3].seq; the others are as the module says."`
 }
 
 // ReadYAML reads one of the forms of bytes.
@@ -84,7 +84,7 @@ type Values []NamedValue
 // NamedValue is a number with a name.
 type NamedValue struct {
 	Name  string
-	Value Expr
+	Value Float
 }
 
 // ReadYAML reads numbers by name.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // on is the environment of a rank.
@@ -17,7 +19,7 @@ const hostMemory = ".host_memory"
 // sizeOf returns the size of an entry's or a buffer's memory on a rank.
 func (p *Plan) sizeOf(rank int, name string) (int64, error) {
 	entry, isHost := strings.CutSuffix(name, hostMemory)
-	if e := p.entry(entry); e != nil && (!isHost || e.module != nil) {
+	if e := p.entry(entry); e != nil && (!isHost || e.handlers != nil) {
 		if e.on[rank] && isHost {
 			_, n, err := p.handlerMemory(e, rank)
 			return n, err
@@ -169,26 +171,37 @@ func (p *Plan) criteria(e *entryPlan, rank int) (pt int64, bits uint64, err erro
 	return pt, bits, nil
 }
 
+// device is what manifests see of the device of a rank.
+func (p *Plan) device(rank int) *manifest.Device { return handlers.DeviceOf(p.profile, rank, p.ranks) }
+
 // state returns the HPU memory of an entry on a rank: its size and its first contents.
 func (p *Plan) state(e *entryPlan, rank int) (size int64, initial []byte, err error) {
 	h := e.Handlers
-	at := p.on(rank)
+	at, device := p.on(rank), p.device(rank)
+	needed, err := e.handlers.Memory(device)
+	most := p.profile.HPU.MaxHPUMemory
+	if err == nil && needed > most {
+		err = fmt.Errorf("hpu_memory: the handlers of %s need %d bytes, the device has at most %d (hpu.max_hpu_memory)", h.Module, needed, most)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
 	src := p.stream(rank, "state of "+e.Name)
-	if initial, err = h.State.make(at, src); err != nil {
+	if h.State.kind == contentNone || h.State.kind == contentValues {
+		initial, err = e.handlers.Initial(nil, device)
+	} else {
+		initial, err = h.State.make(at, src)
+	}
+	if err != nil {
 		return 0, nil, fmt.Errorf("state%w", err)
 	}
-	if len(h.State.values) > 0 {
-		initial = make([]byte, e.stateSize)
-	}
-	for _, v := range h.State.values {
-		f := e.field(v.Name)
-		one, err := f.typ.encode(nil, v.Value, at)
-		if err != nil {
+	for i := range h.State.values {
+		v := &h.State.values[i]
+		if err := putNumber(initial, e.layout.described, v, at, device); err != nil {
 			return 0, nil, fmt.Errorf("state.values.%s: %w", v.Name, err)
 		}
-		copy(initial[f.offset:], one)
 	}
-	size, err = h.HPUMemory.int(at, max(e.stateSize, int64(len(initial))), 0, p.profile.HPU.MaxHPUMemory)
+	size, err = h.HPUMemory.int(at, max(needed, int64(len(initial))), 0, most)
 	if err != nil {
 		return 0, nil, fmt.Errorf("hpu_memory: %w", err)
 	}
@@ -197,12 +210,33 @@ func (p *Plan) state(e *entryPlan, rank int) (size int64, initial []byte, err er
 		src.fill(initial)
 	}
 	switch most := int64(p.profile.Limits.MaxInitialState); {
+	case needed > size:
+		return 0, nil, fmt.Errorf("hpu_memory: %d bytes, but the handlers of %s need %d", size, h.Module, needed)
 	case int64(len(initial)) > size:
 		return 0, nil, fmt.Errorf("state: %d bytes, which do not fit in %d bytes of HPU memory", len(initial), size)
 	case int64(len(initial)) > most:
 		return 0, nil, fmt.Errorf("state: %d bytes, the device takes at most %d (limits.max_initial_state)", len(initial), most)
-	case e.stateSize > size:
-		return 0, nil, fmt.Errorf("hpu_memory: %d bytes, but the state of %s takes %d", size, h.Module, e.stateSize)
 	}
 	return size, initial, nil
+}
+
+// putNumber writes a number into the bytes of a state.
+func putNumber(b []byte, s *manifest.State, v *NamedValue, at *env, device *manifest.Device) error {
+	n, err := s.Lookup(v.Name)
+	if err != nil {
+		return err
+	}
+	if n.Field.Type.Float() {
+		x, err := v.Value.eval(at, typeOf(n.Field.Type))
+		if err != nil {
+			return err
+		}
+		return n.Put(b, x, device)
+	}
+	n.Name = v.Value.expr.String()
+	x, err := v.Value.expr.root.eval(at)
+	if err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
+	}
+	return n.Put(b, x, device)
 }

@@ -8,10 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	input "github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Plan is a scenario that has been checked: every name, file and module is there and every range fits. It can be run any
@@ -35,8 +38,8 @@ type Plan struct {
 	errs      []error
 	options   Options
 	inputs    []provenance.Input
-	handlers  []provenance.Handler
-	explain   func(*ExplainStep) // nil: nobody
+	used      []provenance.Handler // modules
+	explain   func(*ExplainStep)   // nil: nobody
 }
 
 // entryPlan is an entry with what was found out about it.
@@ -45,11 +48,9 @@ type entryPlan struct {
 	index      int
 	path       string
 	ranks      []int
-	on         []bool // by rank
-	module     *hpu.Module
-	exports    [3]string // header, payload, completion
-	fields     []stateField
-	stateSize  int64
+	on         []bool         // by rank
+	handlers   *handlers.Plan // nil: none
+	layout     stateLayout
 	inBytes    string // path of a step that waits for bytes; "": none
 	inMessages string
 }
@@ -322,36 +323,73 @@ func (p *Plan) entry(name string) *entryPlan {
 func (p *Plan) planHandlers(e *entryPlan) {
 	h := e.Handlers
 	path := e.path + ".handlers"
-	var lib *library
+	var lib *handlers.Library
 	if filepath.Ext(h.Module) != ".wasm" {
 		var err error
-		if lib, err = findLibrary(h.Module); err != nil {
-			p.fail(path+".module", "%w", err)
+		if lib, err = handlers.Builtin(h.Module); err != nil {
+			p.fail(path+".module", "%w or the path of a .wasm file", err)
 			return
 		}
 	}
-	var err error
-	if e.module, err = p.loadModule(h.Module, lib); err != nil {
+	module, err := p.loadModule(h.Module, lib)
+	if err != nil {
 		p.fail(path+".module", "%w", err)
 		return
 	}
-	p.chooseExports(e, path)
+	if e.handlers = p.choose(h, module, path); e.handlers == nil {
+		return
+	}
+	p.checkNeeds(e)
 	p.readFile(&h.State, path+".state")
-	switch {
-	case h.State.kind == contentFields:
-		e.fields, e.stateSize, err = namedLayout(h.State.fields, p.anyRank(e.ranks))
-		if err != nil {
+	e.layout.described = e.handlers.State
+	if h.State.kind == contentFields {
+		if e.layout, err = listedLayout(h.State.fields, p.anyRank(e.ranks)); err != nil {
 			p.fail(path+".state", "%w", err)
 		}
-	case lib != nil:
-		e.fields, e.stateSize = lib.layout()
-	case h.State.kind == contentValues:
-		p.fail(path+".state.values", "only the state of a built-in library has fields with names; give a list of typed values")
 	}
-	for _, v := range h.State.values {
-		if lib != nil && e.field(v.Name) == nil {
-			p.fail(path+".state.values."+v.Name, "no such field, expected one of %s", fieldNames(e.fields))
+	if h.State.kind == contentValues && !e.layout.known() {
+		p.fail(path+".state.values", "the module does not describe its state: give a list of typed values")
+		return
+	}
+	for i := range h.State.values {
+		v := &h.State.values[i]
+		if n, err := e.layout.described.Lookup(v.Name); err != nil {
+			p.fail(path+".state.values."+v.Name, "%w", err)
+		} else if !n.Field.Type.Float() && !v.Value.expr.IsSet() {
+			p.fail(path+".state.values."+v.Name, "%s, expected a whole number for %s", v.Value.text, n.Field.Type)
 		}
+	}
+}
+
+// choose checks the names of the handlers, or takes those that speak for themselves; nil: an error has been noted.
+func (p *Plan) choose(h *Handlers, m *hpu.Module, path string) *handlers.Plan {
+	before := len(p.errs)
+	wanted := handlers.Exports{h.Header, h.Payload, h.Completion}
+	for i, kind := range manifest.Kinds() {
+		if wanted[i] != "" {
+			if err := handlers.Check(m, kind, wanted[i]); err != nil {
+				p.fail(path+"."+string(kind), "%w", err)
+			}
+		}
+	}
+	if len(p.errs) > before {
+		return nil
+	}
+	chosen, err := handlers.PlanOf(m, wanted)
+	if err != nil {
+		p.fail(path, "%w", err)
+		return nil
+	}
+	return chosen
+}
+
+// checkNeeds checks options that are given against those that the handlers need; options that are not given have them.
+func (p *Plan) checkNeeds(e *entryPlan) {
+	if missing := e.handlers.EntryOptions &^ portals.EntryOptions(optionBits(e.Options, portals.EntryNames)); e.Options != nil && missing != 0 {
+		p.fail(e.path+".options", "module %s needs %v as well", e.Handlers.Module, strings.ToLower(missing.String()))
+	}
+	if missing := e.handlers.PTOptions &^ portals.PTOptions(optionBits(e.PTOptions, portals.PTNames)); e.PTOptions != nil && missing != 0 {
+		p.fail(e.path+".pt_options", "module %s needs %v as well", e.Handlers.Module, strings.ToLower(missing.String()))
 	}
 }
 
@@ -361,61 +399,6 @@ func (p *Plan) anyRank(ranks []int) *env {
 		return p.env
 	}
 	return p.env.with(varRank, int64(ranks[0]))
-}
-
-// chooseExports checks the names of the handlers, or takes those that speak for themselves.
-func (p *Plan) chooseExports(e *entryPlan, path string) {
-	h := e.Handlers
-	kinds := [3]string{"header", "payload", "completion"}
-	e.exports = [3]string{h.Header, h.Payload, h.Completion}
-	if e.exports == [3]string{} {
-		for i, name := range kinds {
-			if _, err := e.module.Export(name); err == nil {
-				e.exports[i] = name
-			}
-		}
-		if e.exports == [3]string{} {
-			_, err := e.module.Export(kinds[1])
-			p.fail(path, "no handler is given: name a header, payload or completion handler (%w)", err)
-		}
-		return
-	}
-	for i, name := range e.exports {
-		if name == "" {
-			continue
-		}
-		if _, err := e.module.Export(name); err != nil {
-			p.fail(path+"."+kinds[i], "%w", err)
-		}
-	}
-}
-
-// field returns the field of the state of that name or number, nil if there is none.
-func (e *entryPlan) field(name string) *stateField {
-	for i := range e.fields {
-		if e.fields[i].name == name {
-			return &e.fields[i]
-		}
-	}
-	return nil
-}
-
-// maxNames is how many fields an error message names.
-const maxNames = 12
-
-func fieldNames(fields []stateField) string {
-	var names []string
-	for i, f := range fields {
-		if i == maxNames {
-			names = append(names, fmt.Sprintf("and %d more", len(fields)-i))
-			break
-		}
-		names = append(names, f.name)
-	}
-	if names == nil {
-		return "none: give the state as a list of typed values with names"
-	}
-	return strings.Join(names, ", ")
 }
 
 // planPrograms resolves which rank runs what.

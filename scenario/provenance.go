@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/profile"
@@ -52,7 +53,7 @@ func (p *Plan) readFile(c *Content, path string) {
 }
 
 // loadModule loads a module once and remembers its hash.
-func (p *Plan) loadModule(name string, lib *library) (*hpu.Module, error) {
+func (p *Plan) loadModule(name string, lib *handlers.Library) (*hpu.Module, error) {
 	if m := p.modules[name]; m != nil {
 		return m, nil
 	}
@@ -60,8 +61,8 @@ func (p *Plan) loadModule(name string, lib *library) (*hpu.Module, error) {
 	var wasm []byte
 	called := strings.TrimSuffix(filepath.Base(name), ".wasm")
 	if lib != nil {
-		wasm = lib.wasm
-		handler = provenance.NewHandler(lib.name, "", wasm)
+		wasm = lib.Wasm
+		handler = provenance.NewHandler(lib.Name, "", wasm)
 	} else {
 		var err error
 		if wasm, err = p.options.read(p.relative(name), input.MaxModule); err != nil {
@@ -71,7 +72,7 @@ func (p *Plan) loadModule(name string, lib *library) (*hpu.Module, error) {
 	}
 	m, err := hpu.Load(called, wasm, p.profile.Device())
 	p.modules[name] = m
-	p.handlers = append(p.handlers, handler)
+	p.used = append(p.used, handler)
 	return m, err
 }
 
@@ -94,7 +95,7 @@ func (p *Plan) Record() (*provenance.Record, error) {
 	}
 	r := &provenance.Record{
 		Build: p.options.Build, Command: command, Profiles: []provenance.Profile{profile}, Seed: &p.seed, Engine: p.engine,
-		Handlers: p.handlers, Inputs: p.inputs,
+		Handlers: p.used, Inputs: p.inputs,
 	}
 	return r, r.WithArguments(runArguments{p.ranks, p.only, p.options.Limits.Until, p.options.Limits.Events})
 }
@@ -118,11 +119,11 @@ func PlanOf(r *provenance.Record, read func(name string, limit int64) ([]byte, e
 		if h.Path != "" {
 			continue
 		}
-		lib, err := findLibrary(h.Name)
+		lib, err := handlers.Builtin(h.Name)
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := h.Verify(lib.wasm); err != nil {
+		if err := h.Verify(lib.Wasm); err != nil {
 			notes = append(notes, err.Error())
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spinsim/spinsim/internal/strictyaml"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // current compares a file made of the types with what it should be; go test -rewrite writes it.
@@ -137,8 +138,8 @@ func title(typ reflect.Type) string {
 }
 
 func words(typ reflect.Type) string {
-	name := strings.TrimSuffix(strings.ReplaceAll(snake(typ.Name()), "_", " "), " name")
-	return strings.NewReplacer("state out", "state to show", "memory out", "memory to show", "ptoption", "portal table option").Replace(name)
+	name := strings.TrimSuffix(strings.ReplaceAll(manifest.FieldName(typ.Name()), "_", " "), " name")
+	return strings.NewReplacer("state out", "state to show", "memory out", "memory to show", "pt option", "portal table option").Replace(name)
 }
 
 // form says in words what a value of a type looks like, and returns the struct to describe next.

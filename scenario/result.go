@@ -193,13 +193,13 @@ func (r *run) stateTable() *report.Table {
 		for _, rank := range r.must(r.holders(o.Of, o.Ranks, nil, r.env)) {
 			in := r.states[rank].entries[o.Of]
 			b := in.memory.Bytes()
-			for _, f := range in.plan.fields {
+			for f := range in.plan.layout.fields() {
 				if o.Fields == nil || slices.Contains(o.Fields, f.name) {
 					one := b[f.offset : f.offset+f.typ.size]
 					t.Add(rank, o.Of, f.offset, f.name, f.typ.name, f.typ.text(one), hex.EncodeToString(one))
 				}
 			}
-			if in.plan.fields == nil {
+			if !in.plan.layout.known() {
 				dump(b, 0, func(off int64, row string) { t.Add(rank, o.Of, off, nil, nil, nil, row) })
 			}
 		}

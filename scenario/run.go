@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -352,6 +353,9 @@ func (r *run) portalTable(st *rankState, rank int) error {
 			}
 			if n, _, err := r.criteria(other, rank); err == nil && n == pt {
 				options |= portals.PTOptions(optionBits(other.PTOptions, portals.PTNames))
+				if other.handlers != nil {
+					options |= other.handlers.PTOptions
+				}
 			}
 		}
 		if _, err := st.proc.NI().PTAlloc(options, st.eq, uint32(pt)); err != nil {
@@ -381,7 +385,7 @@ func (r *run) install(st *rankState, e *entryPlan, rank int) error {
 	}
 	ni.Label(in.ct, "entry "+e.Name)
 	me.CT, me.Start, me.Length = in.ct, st.regions[e.Name].Addr(), uint64(n)
-	if e.module != nil {
+	if e.handlers != nil {
 		if me.Spin, err = r.handlers(st, in, rank); err != nil {
 			return err
 		}
@@ -406,17 +410,16 @@ func (r *run) handlers(st *rankState, in *installed, rank int) (*portals.Spin, e
 	if err != nil {
 		return nil, err
 	}
-	if in.memory, err = st.proc.HPUAllocMem(e.module, int(size)); err != nil {
-		return nil, err
-	}
-	s, err := in.memory.Spin(e.exports[0], e.exports[1], e.exports[2])
-	if err != nil {
-		return nil, err
-	}
 	if err := r.allocate(st, rank, e.Name+hostMemory, hostBytes, &Content{}, runtime.View.Raw); err != nil {
 		return nil, err
 	}
-	s.InitialState, s.UserHdrLen = initial, uint64(userHeader)
-	s.HostMem = portals.Region{Start: st.regions[e.Name+hostMemory].Addr(), Length: uint64(hostBytes)}
-	return s, nil
+	made, err := e.handlers.Install(st.proc, handlers.Options{
+		State: initial, Memory: size, UserHeader: userHeader,
+		HostMemory: portals.Region{Start: st.regions[e.Name+hostMemory].Addr(), Length: uint64(hostBytes)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	in.memory = made.HPU
+	return made.Spin, nil
 }

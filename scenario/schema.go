@@ -61,7 +61,7 @@ func (w *schemaWriter) special(t reflect.Type) object {
 	case reflect.TypeFor[Settings]():
 		return object{"type": "object"}
 	case reflect.TypeFor[Values]():
-		return object{"type": "object", "additionalProperties": expression}
+		return object{"type": "object", "additionalProperties": w.special(reflect.TypeFor[Float]())}
 	case reflect.TypeFor[EventSet]():
 		return object{"anyOf": []any{object{"const": "all"}, object{"type": "array", "items": w.of(reflect.TypeFor[EventName]())}}}
 	case reflect.TypeFor[Content]():

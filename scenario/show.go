@@ -65,7 +65,7 @@ func (p *Plan) Show(table string) error {
 			break
 		}
 		for _, e := range p.entries {
-			if e.module != nil {
+			if e.handlers != nil {
 				o.State = append(o.State, StateOut{Of: e.Name})
 			}
 		}

@@ -37,7 +37,7 @@ type Entry struct {
 	IgnoreBits Expr          `yaml:"ignore_bits" help:"Match bits that are not compared. Default 0."`
 	Source     Expr          `yaml:"source" help:"The only rank whose requests match. Default: any."`
 	List       ListName      `yaml:"list" help:"Which of the two lists. Default priority."`
-	Options    []EntryOption `yaml:"options" help:"Options of the entry (Portals 4.x §3.12.1). Default op_put and op_get."`
+	Options    []EntryOption `yaml:"options" help:"Options of the entry (Portals 4.x §3.12.1). Default op_put, op_get and what the handlers need."`
 	PTOptions  []PTOption    `yaml:"pt_options" help:"Options of the portal table entry (Portals 4.x §3.7.1); those of all entries with the same index are joined."`
 	MinFree    Expr          `yaml:"min_free" help:"With manage_local: the entry is unlinked when fewer bytes are left. Default 0, never."`
 	Length     Expr          `yaml:"length" help:"Bytes of host memory. A message is truncated to what fits, and handlers see no more than that. Default: the size of fill."`
@@ -47,14 +47,14 @@ type Entry struct {
 
 // Handlers is the handler part of an entry (sPIN'17 §2).
 type Handlers struct {
-	Module     string  `yaml:"module" required:"true" help:"A built-in library (accumulate, bcast, count, count_c, pingpong, sum, work), or the path of a .wasm file, relative to the scenario."`
+	Module     string  `yaml:"module" required:"true" help:"A built-in library (accumulate, bcast, count, count_c, matching, pingpong, sum, work), or the path of a .wasm file, relative to the scenario."`
 	Header     string  `yaml:"header" help:"Export that runs when the header of a message arrives."`
 	Payload    string  `yaml:"payload" help:"Export that runs for every packet."`
-	Completion string  `yaml:"completion" help:"Export that runs when the message has been dealt with. If none of the three is given, exports named header, payload and completion are taken."`
-	UserHeader Expr    `yaml:"user_header" help:"Bytes at the head of a message that the header handler sees as user header. Default 0."`
-	HPUMemory  Expr    `yaml:"hpu_memory" help:"Bytes of HPU memory. Default: what the state takes."`
-	State      Content `yaml:"state" help:"What the HPU memory holds at the beginning. Default zero."`
-	HostMemory Expr    `yaml:"host_memory" help:"Bytes of handler host memory, the second range that handlers reach (HANDLER_HOST_MEM). Default 0."`
+	Completion string  `yaml:"completion" help:"Export that runs when the message has been dealt with. If none of the three is given, the only handler of each kind is taken, or that called header, payload or completion."`
+	UserHeader Expr    `yaml:"user_header" help:"Bytes at the head of a message that the header handler sees as user header. Default: what the module needs."`
+	HPUMemory  Expr    `yaml:"hpu_memory" help:"Bytes of HPU memory. Default: what state and module need."`
+	State      Content `yaml:"state" help:"What the HPU memory holds at the beginning. Default: what the module says, else zero."`
+	HostMemory Expr    `yaml:"host_memory" help:"Bytes of handler host memory, the second range that handlers reach (HANDLER_HOST_MEM). Default: what the module needs."`
 }
 
 // Program is what the process of each of some ranks does.

@@ -8,12 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/handlerlab"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/spin/build"
@@ -129,31 +129,27 @@ func (f *deviceFlags) register(c *cobra.Command) {
 }
 
 // open returns the device and the module that the argument names.
-func (f *deviceFlags) open(name string) (*profile.Profile, handlerlab.Module, error) {
+func (f *deviceFlags) open(name string) (*profile.Profile, *handlers.Library, error) {
 	var errs []error
 	if f.format != "text" && f.format != "json" {
 		errs = append(errs, fmt.Errorf("--format: no format %q, expected text or json", f.format))
 	}
 	p, err := profile.Load(f.profile, f.overrides...)
 	errs = append(errs, err)
-	m, err := handlerlab.Open(name)
+	m, err := handlers.Open(name)
 	errs = append(errs, err)
 	return p, m, badInput(errors.Join(errs...))
 }
 
 // record says what a result about a module on a device is made from.
-func (f *deviceFlags) record(c *cobra.Command, name string, p *profile.Profile, m handlerlab.Module) (*provenance.Record, error) {
+func (f *deviceFlags) record(c *cobra.Command, p *profile.Profile, m *handlers.Library) (*provenance.Record, error) {
 	profile, err := provenance.NewProfile(p)
 	if err != nil {
 		return nil, err
 	}
-	path := name
-	if slices.Contains(handlerlab.Builtins(), name) {
-		path = ""
-	}
 	r := &provenance.Record{
 		Build: thisBuild(), Command: "handler " + c.Name(), Profiles: []provenance.Profile{profile},
-		Handlers: []provenance.Handler{provenance.NewHandler(m.Name, path, m.Wasm)},
+		Handlers: []provenance.Handler{provenance.NewHandler(m.Name, m.Path, m.Wasm)},
 	}
 	return r, r.WithArguments(flagsGiven(c))
 }
@@ -186,8 +182,9 @@ func handlerInspectCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect MODULE",
 		Short: "What a device thinks of a module: exports, costs, memory, reasons to reject it",
-		Long: `Inspect looks at a module as the loader of a device does: a .wasm file or one of the built-in modules. It prints every reason it finds for
-which the device rejects the module, and ends with status 2 if there is one. Cycles are from the cost table of the profile.`,
+		Long: `Inspect looks at a module as the loader of a device does: a .wasm file or one of the built-in modules. It prints what the module says of
+itself (its handlers, the layout of its state, what it needs), every reason it finds for which the device rejects the module, and ends with
+status 2 if there is one. Cycles are from the cost table of the profile.`,
 		Args: exactArguments("MODULE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			p, m, err := f.open(args[0])
@@ -198,7 +195,7 @@ which the device rejects the module, and ends with status 2 if there is one. Cyc
 			if err != nil {
 				return badInput(fmt.Errorf("--memory: %w", err))
 			}
-			record, err := f.record(c, args[0], p, m)
+			record, err := f.record(c, p, m)
 			if err != nil {
 				return err
 			}

@@ -45,16 +45,19 @@ changed in HPU memory and host memory. Times are those of the simulator; those o
 Messages come from --packets, --hex or --payload-file. A packets file has
 ` + indent(handlerlab.PacketSyntax) + `
 
+The state in HPU memory begins as the module says (spinsim handler inspect shows its fields), changed by --state. For a module that says
+nothing, --state-format gives the types of its fields.
+
 The entry accepts every message. Handlers may send to the other nodes, at any portal table index; memory that they get from there holds
 the bytes 0, 1, 2 …
 
 A report lists at most 10,000 handlers, 100,000 actions and 10,000 events, and counts the others.
 
 Exit status 1 if a handler fails, a message is refused, a limit ends the run or --expect differs.`,
-		Example: `  spinsim handler run count --hex '00*9000' --state-format u64,u64,u64,u64
-  spinsim handler run filter.wasm --packets packets.txt --state-format u32,u32,u64 --state 7
-  spinsim handler run pingpong --payload stream_payload --hex '"hello"'
-  spinsim handler run accumulate --hex '00*64' --state-format u64,u32,u32 --state 0xff,4096 --fault 2=denied`,
+		Example: `  spinsim handler run count --hex '00*9000'
+  spinsim handler run filter.wasm --packets packets.txt --state messages=7
+  spinsim handler run pingpong --payload stream_payload --hex '"hello"' --state pt=5,match_bits=0x99
+  spinsim handler run accumulate --hex '00*64' --fault 2=denied`,
 		Args: exactArguments("MODULE"),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
@@ -63,17 +66,17 @@ Exit status 1 if a handler fails, a message is refused, a limit ends the run or 
 	flags.StringVar(&f.packets, "packets", "", "messages, one per line: `FILE`")
 	flags.StringArrayVar(&f.hex, "hex", nil, "a message of these `BYTES`, such as '0100 00*60'; may be repeated")
 	flags.StringVar(&f.payloadFile, "payload-file", "", "a message of the bytes of a `FILE`")
-	flags.StringVar(&f.header, "header", "", "`EXPORT` that handles headers (default: header if there is one; - for none)")
-	flags.StringVar(&f.payload, "payload", "", "`EXPORT` that handles packets (default: payload if there is one; - for none)")
-	flags.StringVar(&f.completion, "completion", "", "`EXPORT` that ends messages (default: completion if there is one; - for none)")
-	flags.IntVar(&f.userHeader, "user-header", 0, "first `BYTES` of every message that are its user header")
-	flags.StringVar(&f.stateFormat, "state-format", "", "`TYPES` of the fields of the state, such as u64,u32*2,f64")
-	flags.StringVar(&f.state, "state", "", "the state at the beginning: `VALUES` with --state-format (ct0: a counter of the host), else hexadecimal")
+	flags.StringVar(&f.header, "header", "", "`EXPORT` that handles headers (default: header if there is one, and if no handler is named the only one of its kind; - for none)")
+	flags.StringVar(&f.payload, "payload", "", "`EXPORT` that handles packets (default: likewise)")
+	flags.StringVar(&f.completion, "completion", "", "`EXPORT` that ends messages (default: likewise)")
+	flags.IntVar(&f.userHeader, "user-header", 0, "first `BYTES` of every message that are its user header (default: what the module needs)")
+	flags.StringVar(&f.stateFormat, "state-format", "", "`TYPES` of the fields of the state, such as u64,u32*2,f64 (default: the fields that the module names)")
+	flags.StringVar(&f.state, "state", "", "the state at the beginning: `VALUES` NAME=VALUE, or values in the order of --state-format (ct0: a counter of the host), or hexadecimal")
 	flags.StringVar(&f.stateFile, "state-file", "", "the state at the beginning: the bytes of a `FILE`")
-	flags.StringVar(&f.memory, "memory", "", "HPU memory: `BYTES`, such as 64KiB (default: 64KiB, or what the state takes)")
+	flags.StringVar(&f.memory, "memory", "", "HPU memory: `BYTES`, such as 64KiB (default: 64KiB, or what the module needs)")
 	flags.StringVar(&f.host, "host-memory", "64KiB", "host memory of the entry: `BYTES`")
 	flags.StringVar(&f.hostFile, "host-file", "", "what the entry's host memory holds at the beginning: `FILE`")
-	flags.StringVar(&f.handlerHost, "handler-host-memory", "0", "handler host memory: `BYTES`")
+	flags.StringVar(&f.handlerHost, "handler-host-memory", "0", "handler host memory: `BYTES` (default: what the module needs)")
 	flags.StringVar(&f.handlerHostFile, "handler-host-file", "", "what the handler host memory holds at the beginning: `FILE`")
 	flags.StringSliceVar(&f.faults, "fault", nil, "let DMA operations fail: `N[=RESULT]`, the N-th of all handlers, with fault, denied, …; may be repeated")
 	flags.IntVar(&f.nodes, "nodes", 1, "`NUMBER` of nodes besides the device, for handlers to send to")
@@ -89,10 +92,10 @@ Exit status 1 if a handler fails, a message is refused, a limit ends the run or 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
 // config turns the flags into a run; everything wrong with them is reported at once.
-func (f *handlerRunFlags) config(name string) (*handlerlab.Config, handlerlab.Format, error) {
+func (f *handlerRunFlags) config(name string) (*handlerlab.Config, error) {
 	p, m, err := f.open(name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	cfg := &handlerlab.Config{
 		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion,
@@ -106,18 +109,7 @@ func (f *handlerRunFlags) config(name string) (*handlerlab.Config, handlerlab.Fo
 	}
 	cfg.Messages, err = f.messages()
 	errs = append(errs, err)
-	var format handlerlab.Format
-	if f.stateFormat != "" {
-		format, err = handlerlab.ParseFormat(f.stateFormat)
-		keep("state-format", err)
-	}
-	if f.stateFile != "" {
-		cfg.State.Bytes, err = file.Read(f.stateFile, file.MaxData)
-		keep("state-file", err)
-	} else if err == nil {
-		cfg.State, err = handlerlab.ParseState(f.state, format)
-		keep("state", err)
-	}
+	errs = append(errs, f.readState(cfg))
 	if f.memory != "" {
 		cfg.HPUMemory, err = handlerlab.ParseMemory(f.memory)
 		keep("memory", err)
@@ -138,7 +130,32 @@ func (f *handlerRunFlags) config(name string) (*handlerlab.Config, handlerlab.Fo
 	if f.nodes < 1 || f.nodes > handlerlab.MaxNode {
 		keep("nodes", fmt.Errorf("%d, expected 1 to %d", f.nodes, handlerlab.MaxNode))
 	}
-	return cfg, format, badInput(errors.Join(errs...))
+	return cfg, badInput(errors.Join(errs...))
+}
+
+// readState reads the state from the one flag that gives it. Without one it is what the module says.
+func (f *handlerRunFlags) readState(cfg *handlerlab.Config) (err error) {
+	flag := "state-format"
+	if f.stateFormat != "" {
+		cfg.Format, err = handlerlab.ParseFormat(f.stateFormat)
+	} else if cfg.Format, err = cfg.Layout(); err != nil {
+		return err
+	}
+	switch {
+	case err != nil:
+	case f.stateFile != "" && f.state != "":
+		flag, err = "state-file", errors.New("given beside --state, expected one of them")
+	case f.stateFile != "":
+		flag = "state-file"
+		cfg.State.Bytes, err = file.Read(f.stateFile, file.MaxData)
+	case f.state != "" || f.stateFormat != "":
+		flag = "state"
+		cfg.State, err = handlerlab.ParseState(f.state, cfg.Format, cfg.Device())
+	}
+	if err != nil {
+		err = fmt.Errorf("--%s: %w", flag, err)
+	}
+	return err
 }
 
 // messages are those of the one flag that gives them.
@@ -203,7 +220,7 @@ func parseFault(faults map[int]int64, text string) error {
 }
 
 func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
-	cfg, format, err := f.config(name)
+	cfg, err := f.config(name)
 	if err != nil {
 		return err
 	}
@@ -224,14 +241,14 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	}
 	if f.expect != "" {
 		var plain bytes.Buffer
-		text := handlerlab.Text{Format: format, Plain: true}
+		text := handlerlab.Text{Plain: true}
 		if err := errors.Join(text.Write(&plain, report), handlerlab.Compare(f.expect, want, plain.Bytes())); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.OutOrStdout(), "as in %s\n", f.expect)
 		return nil
 	}
-	record, err := f.record(c, name, cfg.Profile, cfg.Module)
+	record, err := f.record(c, cfg.Profile, cfg.Module)
 	if err != nil {
 		return err
 	}
@@ -239,7 +256,7 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	if f.format == "json" {
 		err = writeIndented(c.OutOrStdout(), record, report)
 	} else {
-		err = handlerlab.Text{Format: format, Plain: f.plain}.Write(c.OutOrStdout(), report)
+		err = handlerlab.Text{Plain: f.plain}.Write(c.OutOrStdout(), report)
 		if !f.plain {
 			err = errors.Join(err, writeLines(c.OutOrStdout(), record))
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlerlab"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -18,19 +19,17 @@ func TestSameAsGo(t *testing.T) {
 	require.NoError(t, err)
 	messages, err := handlerlab.ParsePackets(packets, text)
 	require.NoError(t, err)
-	format, err := handlerlab.ParseFormat("u64,u64,u32,u32")
-	require.NoError(t, err)
-	state, err := handlerlab.ParseState("0,0,7", format)
-	require.NoError(t, err)
 	for _, name := range []string{"spin-dis", "spin-int"} {
 		device, err := profile.Load(name)
 		require.NoError(t, err)
-		report, err := handlerlab.Run(t.Context(), &handlerlab.Config{
-			Module: handlerlab.Module{Name: "filter.wasm", Wasm: Module}, Profile: device,
-			Messages: messages, State: state, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
-		})
+		run := &handlerlab.Config{
+			Module: handlers.New("filter.wasm", Module), Profile: device,
+			Messages: messages, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
+		}
+		require.NoError(t, run.SetState("wanted=7"))
+		report, err := handlerlab.Run(t.Context(), run)
 		require.NoError(t, err)
 		require.NoError(t, report.Err())
-		require.NoError(t, handlerlab.CompareFile("../first-handler/expected.txt", report, handlerlab.Text{Format: format, Plain: true}))
+		require.NoError(t, handlerlab.CompareFile("../first-handler/expected.txt", report, handlerlab.Text{Plain: true}))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlerlab"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin"
@@ -42,7 +43,7 @@ func TestFailureOfDMA(t *testing.T) {
 
 // The module, on a simulated device: what the README shows.
 func TestModule(t *testing.T) {
-	module, err := handlerlab.Open("first-handler.wasm")
+	module, err := handlers.Open("first-handler.wasm")
 	require.NoError(t, err)
 	device, err := profile.Load("spin-dis")
 	require.NoError(t, err)
@@ -50,20 +51,18 @@ func TestModule(t *testing.T) {
 	require.NoError(t, err)
 	messages, err := handlerlab.ParsePackets("packets.txt", text)
 	require.NoError(t, err)
-	format, err := handlerlab.ParseFormat("u64,u64,u32,u32")
-	require.NoError(t, err)
-	state, err := handlerlab.ParseState("0,0,7", format)
-	require.NoError(t, err)
-	report, err := handlerlab.Run(t.Context(), &handlerlab.Config{
-		Module: module, Profile: device, Messages: messages, State: state, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
-	})
+	run := &handlerlab.Config{
+		Module: module, Profile: device, Messages: messages, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
+	}
+	require.NoError(t, run.SetState("wanted=7"))
+	report, err := handlerlab.Run(t.Context(), run)
 	require.NoError(t, err)
 	require.NoError(t, report.Err())
-	require.NoError(t, handlerlab.CompareFile("expected.txt", report, handlerlab.Text{Format: format, Plain: true}))
+	require.NoError(t, handlerlab.CompareFile("expected.txt", report, handlerlab.Text{Plain: true}))
 
 	// What the README quotes is what a reader sees.
 	var output bytes.Buffer
-	require.NoError(t, handlerlab.Text{Format: format}.Write(&output, report))
+	require.NoError(t, handlerlab.Text{}.Write(&output, report))
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	quotes := regexp.MustCompile("(?s)```\nmessage (.*?)```").FindAllSubmatch(readme, -1)

@@ -9,13 +9,13 @@ import (
 	"io"
 	"os"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin"
 )
 
 const (
@@ -74,16 +74,11 @@ func run(ctx context.Context, out io.Writer, watch func(*nic.HandlerStep)) (err 
 
 // receive installs the handlers of package count, waits for the event of a message and reads what they have counted.
 func (x *example) receive(p *runtime.Proc) error {
-	module, err := x.cluster.LoadModule("count", count.Module)
+	module, err := handlers.Must("count").Load(x.cluster)
 	if err != nil {
 		return err
 	}
-	var state count.State
-	memory, err := p.HPUAllocMem(module, len(spin.EncodeState(&state)))
-	if err != nil {
-		return err
-	}
-	handlers, err := memory.Spin("", count.Payload, count.Completion)
+	installed, err := module.Install(p, handlers.Options{}) // handlers and state as the library says
 	if err != nil {
 		return err
 	}
@@ -96,10 +91,12 @@ func (x *example) receive(p *runtime.Proc) error {
 	if _, err := ni.PTAlloc(0, queue, index); err != nil {
 		return err
 	}
-	if _, err := ni.MEAppend(index, &portals.ME{
+	entry := portals.ME{
 		Start: inbox.Addr(), Length: length, UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits,
-		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable, Spin: handlers,
-	}, portals.PriorityList, 0); err != nil {
+		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+	}
+	installed.Attach(&entry)
+	if _, err := ni.MEAppend(index, &entry, portals.PriorityList, 0); err != nil {
 		return err
 	}
 	event, err := ni.EQWait(queue)
@@ -107,7 +104,8 @@ func (x *example) receive(p *runtime.Proc) error {
 		return err
 	}
 	x.say("receiver", p.Now(), "saw %v of %d bytes from node %d", event.Type, event.MLength, event.Initiator.NID)
-	if err := spin.DecodeState(memory.Bytes(), &state); err != nil {
+	var state count.State
+	if err := installed.Read(&state); err != nil {
 		return err
 	}
 	x.say("receiver", p.Now(), "HPU memory: %d message, %d packets, %d bytes", state.Messages, state.Packets, state.Bytes)

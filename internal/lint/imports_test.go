@@ -38,15 +38,15 @@ var table = map[string]policy{
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
 	"runtime":    {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "profile", "spin", "internal"}},
-	"handlers":   {ours: []string{"runtime", "portals", "hpu", "spin"}},
+	"handlers":   {ours: []string{"nic", "profile", "runtime", "portals", "hpu", "spin", "internal"}},
 	"mpi":        {ours: []string{"sim", "portals", "hpu", "spin", "profile", "runtime", "handlers", "internal"}},
 	"goal":       {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
 	"provenance": {ours: []string{"sim", "profile", "runtime", "report"}},
 	"scenario": {
-		ours:   []string{"sim", "portals", "hpu", "nic", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
+		ours:   []string{"sim", "portals", "hpu", "spin/manifest", "nic", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
-	"handlerlab":       {ours: []string{"nic", "sim", "portals", "hpu", "profile", "runtime", "handlers", "internal"}},
+	"handlerlab":       {ours: []string{"nic", "sim", "portals", "hpu", "spin/manifest", "profile", "runtime", "handlers", "internal"}},
 	"experiment":       {ours: []string{"sim", "portals", "hpu", "spin", "nic", "profile", "runtime", "handlers", "mpi", "goal", "provenance", "report"}},
 	"experiment/cores": {ours: []string{"hpu", "profile"}}, // cost tables beside the cores they describe
 	"experiment/command": { // command lines of experiments, spinsim's and a user's own

@@ -29,7 +29,9 @@ func TestParse(t *testing.T) {
 	require.NoError(t, err)
 	text, err := m.Encode()
 	require.NoError(t, err)
-	require.True(t, sample == string(text), "byte for byte: %s", text)
+	if string(text) != sample {
+		t.Fatalf("written as %s", text)
+	}
 	marshalled, err := json.Marshal(m)
 	require.NoError(t, err)
 	require.JSONEq(t, sample, string(marshalled))

@@ -96,7 +96,7 @@ func (s *State) Lookup(name string) (Number, error) {
 			}
 		}
 		if f == nil {
-			return Number{}, fmt.Errorf("no field %s in the state %s, expected one of %s", clip(name), s.Name, names(prefix, fields))
+			return Number{}, fmt.Errorf("no field %s, expected one of %s", clip(name), names(prefix, fields))
 		}
 		rest = rest[end:]
 		i, left, err := f.element(rest)

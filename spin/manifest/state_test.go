@@ -64,8 +64,8 @@ func TestLookup(t *testing.T) {
 	require.Equal(t, []string{"used", "ratio", "slots[0][0].key", "slots[0][0].words[0]"}, names[:4])
 
 	for name, want := range map[string]string{
-		"nix":                  "no field nix in the state Table, expected one of used, ratio, slots[0][0] to slots[1][1]",
-		"":                     "no field  in the state Table, expected one of used, ratio, slots[0][0] to slots[1][1]",
+		"nix":                  "no field nix, expected one of used, ratio, slots[0][0] to slots[1][1]",
+		"":                     "no field , expected one of used, ratio, slots[0][0] to slots[1][1]",
 		"used[0]":              "used[0]: used is no array of so many dimensions",
 		"used.x":               "used.x: used is a number",
 		"slots":                "slots: slots is an array: expected slots[0][0] to slots[1][1]",
@@ -75,7 +75,7 @@ func TestLookup(t *testing.T) {
 		"slots[0][-1].key":     "slots[0][-1].key: slots is an array: expected slots[0][0] to slots[1][1]",
 		"slots[0][1]":          "slots[0][1]: slots[0][1] has fields: expected one of slots[0][1].key, slots[0][1].words[0] to slots[0][1].words[2]",
 		"slots[0][1].":         "slots[0][1].: slots[0][1] has fields: expected one of slots[0][1].key, slots[0][1].words[0] to slots[0][1].words[2]",
-		"slots[0][1].nix":      "no field slots[0][1].nix in the state Table, expected one of slots[0][1].key, slots[0][1].words[0] to slots[0][1].words[2]",
+		"slots[0][1].nix":      "no field slots[0][1].nix, expected one of slots[0][1].key, slots[0][1].words[0] to slots[0][1].words[2]",
 		"slots[0][1].words":    "slots[0][1].words: slots[0][1].words is an array: expected words[0] to words[2]",
 		"slots[0][1].words[3]": "slots[0][1].words[3]: slots[0][1].words is an array: expected words[0] to words[2]",
 	} {
@@ -249,8 +249,8 @@ func TestBytesRefuses(t *testing.T) {
 			a    uint32
 			List [2]uint16
 		}{},
-		"no field b in the state S": map[string]int{"b": 1},
-		"a: -1, expected 0 to":      map[string]any{"a": -1},
+		"no field b, expected one of": map[string]int{"b": 1},
+		"a: -1, expected 0 to":        map[string]any{"a": -1},
 	} {
 		_, err := s.Bytes(v, device)
 		if _, after, is := strings.Cut(want, "manifest.x"); is {

@@ -1,0 +1,121 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/spin/manifest"
+)
+
+// Exports are the names of the exports that handle header, packets and end of a message; "": none.
+type Exports [3]string
+
+// None as the name of an export stands for no handler where an empty one asks for a choice.
+const None = "-"
+
+// Choose returns the exports of a module for an entry. Names that are given must be handlers of their kind. With all three empty, each
+// kind takes the one handler that the manifest has of it or, among several and where it does not say, the one that is called like its
+// kind. With all of them left open and nothing to choose, the error says what there is.
+func Choose(m *hpu.Module, wanted Exports) (chosen Exports, err error) {
+	if wanted != (Exports{}) {
+		var errs []error
+		for i, kind := range manifest.Kinds() {
+			if wanted[i] == "" || wanted[i] == None {
+				continue
+			}
+			chosen[i] = wanted[i]
+			errs = append(errs, Check(m, kind, wanted[i]))
+		}
+		return chosen, errors.Join(errs...)
+	}
+	var open []string
+	for i, kind := range manifest.Kinds() {
+		if chosen[i], err = only(m, kind); err != nil {
+			open = append(open, err.Error())
+		}
+	}
+	switch {
+	case open != nil:
+		return Exports{}, fmt.Errorf("no handler is given: module %s has %s", m.Name(), strings.Join(open, ", and "))
+	case chosen == (Exports{}):
+		_, err := m.Export(string(manifest.Payload))
+		return chosen, fmt.Errorf("no handler is given: %w", err)
+	}
+	return chosen, nil
+}
+
+// Check says why an export cannot be a handler of a kind.
+func Check(m *hpu.Module, kind manifest.Kind, export string) error {
+	if _, err := m.Export(export); err != nil {
+		return err
+	}
+	if is := kindOf(m, export); is != "" && is != kind {
+		return fmt.Errorf("module %s: %s is a %s handler, expected a %s handler", m.Name(), export, is, kind)
+	}
+	return nil
+}
+
+// kindOf is what the manifest says of an export, "" if it says nothing.
+func kindOf(m *hpu.Module, export string) manifest.Kind {
+	if m.Manifest() == nil {
+		return ""
+	}
+	if h := m.Manifest().Handler(export); h != nil {
+		return h.Kind
+	}
+	return ""
+}
+
+// Named returns the handler of a kind that is called like it, "" if there is none.
+func Named(m *hpu.Module, kind manifest.Kind) string {
+	name := string(kind)
+	if _, err := m.Export(name); err != nil {
+		return ""
+	}
+	if is := kindOf(m, name); is != "" && is != kind {
+		return ""
+	}
+	return name
+}
+
+// only returns the handler that is taken for a kind if no handler at all is named, "" if there is none. The error names several.
+func only(m *hpu.Module, kind manifest.Kind) (export string, err error) {
+	if name := Named(m, kind); name != "" {
+		return name, nil
+	}
+	if m.Manifest() == nil {
+		return "", nil
+	}
+	switch all := m.Manifest().OfKind(kind); len(all) {
+	case 0:
+		return "", nil
+	case 1:
+		return all[0], nil
+	default:
+		return "", fmt.Errorf("%d %s handlers, %s: name one", len(all), kind, strings.Join(all, ", "))
+	}
+}
+
+// StateOf returns the layout of the state that handlers of an entry share, nil if the module does not describe it.
+func StateOf(m *hpu.Module, of Exports) (*manifest.State, error) {
+	if m.Manifest() == nil {
+		return nil, nil
+	}
+	var known []*manifest.Handler
+	for _, export := range of {
+		if h := m.Manifest().Handler(export); h != nil && h.State != "" {
+			known = append(known, h)
+		}
+	}
+	if len(known) == 0 {
+		return nil, nil
+	}
+	if i := slices.IndexFunc(known, func(h *manifest.Handler) bool { return h.State != known[0].State }); i >= 0 {
+		return nil, fmt.Errorf("module %s: the state of %s is %s, that of %s is %s: they cannot be handlers of one entry",
+			m.Name(), known[0].Export, known[0].State, known[i].Export, known[i].State)
+	}
+	return m.Manifest().State(known[0].State), nil
+}

@@ -1,0 +1,270 @@
+package handlers
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin/manifest"
+)
+
+// Options say how handlers are installed.
+type Options struct {
+	// Header, Payload and Completion are exports; all empty: those that Choose finds; if any is given, an empty one is none.
+	Header, Payload, Completion string
+	// State is what HPU memory begins with: nil for the defaults of the manifest, what manifest.State.Bytes takes, or bytes.
+	State any
+	// Memory is HPU memory at least, bytes; 0: what state and manifest need.
+	Memory int64
+	// HostMemory is handler host memory, of the process; the zero value: allocated, if the manifest needs any.
+	HostMemory portals.Region
+	// UserHeader is how many bytes of a message are its user header; 0: what the manifest says.
+	UserHeader int64
+	// Shared: several entries share the state, which is written once, by Install, and not again with every entry.
+	Shared bool
+}
+
+// Plan is an installation that has been checked. It can be carried out by any number of processes.
+type Plan struct {
+	Exports    Exports
+	State      *manifest.State // nil: not described
+	UserHeader int64           // bytes
+	// EntryOptions and PTOptions are what the library needs of the match entry and of its portal table entry.
+	EntryOptions portals.EntryOptions
+	PTOptions    portals.PTOptions
+	module       *hpu.Module
+	needs        manifest.Needs
+}
+
+// PlanOf checks which handlers of a module an entry gets.
+func PlanOf(m *hpu.Module, wanted Exports) (*Plan, error) {
+	chosen, err := Choose(m, wanted)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Exports: chosen, module: m}
+	if p.State, err = StateOf(m, chosen); err != nil {
+		return nil, err
+	}
+	if m.Manifest() != nil {
+		p.needs = m.Manifest().Needs
+		p.UserHeader = p.needs.UserHeader
+	}
+	entry, wrong := bits(p.needs.EntryOptions, portals.EntryNames)
+	table, also := bits(p.needs.PTOptions, portals.PTNames)
+	p.EntryOptions, p.PTOptions = portals.EntryOptions(entry), portals.PTOptions(table)
+	if err := errors.Join(wrong, also); err != nil {
+		return nil, fmt.Errorf("module %s needs %w", m.Name(), err)
+	}
+	return p, nil
+}
+
+// DeviceOf is what expressions of a manifest see of the device of a node.
+func DeviceOf(p *profile.Profile, rank, ranks int) *manifest.Device {
+	return &manifest.Device{MTU: int64(p.Fabric.MTU), HPUs: int64(p.HPU.Cores), Contexts: int64(p.HPU.Contexts), Rank: int64(rank), Ranks: int64(ranks)}
+}
+
+// maxMemory bounds what a manifest may ask for, bytes; the limits of devices are lower.
+const maxMemory = 1 << 32
+
+// Memory returns the HPU memory that the handlers need on a device, bytes: the state and what lies behind it.
+func (p *Plan) Memory(d *manifest.Device) (int64, error) {
+	behind, err := p.needs.Memory.Between(d, 0, maxMemory)
+	if err != nil {
+		return 0, fmt.Errorf("module %s: HPU memory behind the state: %w", p.module.Name(), err)
+	}
+	if p.State != nil {
+		behind += p.State.Size
+	}
+	return behind, nil
+}
+
+// HostMemory returns the handler host memory that the handlers need on a device, bytes.
+func (p *Plan) HostMemory(d *manifest.Device) (int64, error) {
+	n, err := p.needs.HostMemory.Between(d, 0, maxMemory)
+	if err != nil {
+		return 0, fmt.Errorf("module %s: handler host memory: %w", p.module.Name(), err)
+	}
+	return n, nil
+}
+
+// Initial returns the first bytes of HPU memory: bytes as they are, else the state that v changes from its defaults.
+func (p *Plan) Initial(v any, d *manifest.Device) ([]byte, error) {
+	if b, are := v.([]byte); are {
+		return bytes.Clone(b), nil
+	}
+	if p.State == nil {
+		if v == nil {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("module %s does not describe the state of its handlers: give it as bytes", p.module.Name())
+	}
+	b, err := p.State.Bytes(v, d)
+	if err != nil {
+		err = fmt.Errorf("module %s: state: %w", p.module.Name(), err)
+	}
+	return b, err
+}
+
+// bits joins options whose names are in the order of their bits.
+func bits(names, all []string) (options uint32, err error) {
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(n string) bool { return strings.EqualFold(n, name) })
+		if i < 0 {
+			return 0, fmt.Errorf("option %s, expected one of %s", name, strings.ToLower(strings.Join(all, ", ")))
+		}
+		options |= 1 << i
+	}
+	return options, nil
+}
+
+// Module is a library that the devices of a cluster have accepted.
+type Module struct {
+	*hpu.Module
+	Library *Library
+}
+
+// Load makes the library ready for the processes of a cluster.
+func (l *Library) Load(c *runtime.Cluster) (*Module, error) {
+	m, err := c.LoadModule(l.Name, l.Wasm)
+	if err != nil {
+		return nil, err
+	}
+	return &Module{m, l}, nil
+}
+
+// Plan checks which handlers an entry gets; who installs them in many processes does that once.
+func (m *Module) Plan(header, payload, completion string) (*Plan, error) {
+	return PlanOf(m.Module, Exports{header, payload, completion})
+}
+
+// Installed is an instance of a library in HPU memory of a process.
+type Installed struct {
+	Plan
+	HPU    *nic.Memory   // HPU memory
+	Host   runtime.View  // handler host memory, if Install has allocated it
+	Spin   *portals.Spin // the handler part of an entry
+	device *manifest.Device
+}
+
+// Install gives a process HPU memory with the library. It takes no virtual time. Errors name the module, and the field of the profile
+// or of the state that does not allow it.
+func (m *Module) Install(p *runtime.Proc, o Options) (*Installed, error) {
+	plan, err := m.Plan(o.Header, o.Payload, o.Completion)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Install(p, o)
+}
+
+// Install carries out the plan for a process; it is the plan that says which handlers.
+func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
+	c := proc.Cluster()
+	in := &Installed{Plan: *p, device: DeviceOf(c.Profile(), proc.Rank(), c.Nodes())}
+	if o.UserHeader != 0 && o.UserHeader < p.UserHeader {
+		return nil, fmt.Errorf("module %s: user header of %d bytes, its handlers read %d", p.module.Name(), o.UserHeader, p.UserHeader)
+	}
+	size, err := in.size(o.Memory, c.Profile().HPU.MaxHPUMemory)
+	if err != nil {
+		return nil, err
+	}
+	state, err := in.Initial(o.State, in.device)
+	if err != nil {
+		return nil, err
+	}
+	if in.HPU, err = proc.HPUAllocMem(p.module, int(max(size, int64(len(state))))); err != nil {
+		return nil, err
+	}
+	if in.Spin, err = in.HPU.Spin(in.Exports[0], in.Exports[1], in.Exports[2]); err != nil {
+		return nil, err
+	}
+	if o.UserHeader != 0 {
+		in.UserHeader = o.UserHeader
+	}
+	in.Spin.UserHdrLen = uint64(in.UserHeader)
+	if in.Spin.HostMem, err = in.hostMemory(proc, o.HostMemory); err != nil {
+		return nil, err
+	}
+	if o.Shared {
+		copy(in.HPU.Bytes(), state)
+	} else {
+		in.Spin.InitialState = state
+	}
+	return in, nil
+}
+
+// size is how much HPU memory to allocate, bytes, of which the device has at most limit.
+func (in *Installed) size(wanted, limit int64) (int64, error) {
+	needed, err := in.Memory(in.device)
+	switch {
+	case err != nil:
+		return 0, err
+	case wanted != 0 && wanted < needed:
+		return 0, fmt.Errorf("module %s: HPU memory of %d bytes, its handlers need %d", in.module.Name(), wanted, needed)
+	case max(wanted, needed) > limit:
+		return 0, fmt.Errorf("module %s: HPU memory of %d bytes, at most %d on this device (hpu.max_hpu_memory)", in.module.Name(), max(wanted, needed), limit)
+	}
+	return max(wanted, needed), nil
+}
+
+// hostMemory is the handler host memory: that which was given, if it is enough, else what the manifest needs.
+func (in *Installed) hostMemory(p *runtime.Proc, given portals.Region) (portals.Region, error) {
+	needed, err := in.HostMemory(in.device)
+	switch {
+	case err != nil:
+		return given, err
+	case given.IOVec != nil:
+	case given.Length == 0 && needed > 0:
+		in.Host = p.Alloc(int(needed))
+		given.Start, given.Length = in.Host.Addr(), uint64(needed)
+	case given.Length < uint64(needed):
+		return given, fmt.Errorf("module %s: handler host memory of %d bytes, its handlers need %d", in.module.Name(), given.Length, needed)
+	}
+	return given, nil
+}
+
+// Attach makes the handlers those of an entry, with the options that they need of it.
+func (in *Installed) Attach(me *portals.ME) {
+	me.Spin = in.Spin
+	me.Options |= in.EntryOptions
+}
+
+// Read sets a struct from the state as it is now, by the names of its fields.
+func (in *Installed) Read(v any) error {
+	if in.State == nil {
+		return fmt.Errorf("module %s does not describe the state of its handlers", in.module.Name())
+	}
+	return in.State.Read(in.HPU.Bytes(), v)
+}
+
+// Number returns a number of the state as it is now: a uint64, an int64 or a float64.
+func (in *Installed) Number(name string) (any, error) {
+	n, err := in.lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	return n.Get(in.HPU.Bytes()), nil
+}
+
+// Set changes a number of the state.
+func (in *Installed) Set(name string, v any) error {
+	n, err := in.lookup(name)
+	if err != nil {
+		return err
+	}
+	return n.Put(in.HPU.Bytes(), v, in.device)
+}
+
+func (in *Installed) lookup(name string) (manifest.Number, error) {
+	if in.State == nil {
+		return manifest.Number{}, fmt.Errorf("module %s does not describe the state of its handlers", in.module.Name())
+	}
+	return in.State.Lookup(name)
+}

@@ -1,0 +1,216 @@
+package handlers_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/bcast"
+	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin/manifest"
+)
+
+// onNode runs f as a process of node 1 of 3.
+func onNode(t *testing.T, f func(p *runtime.Proc), overrides ...string) {
+	t.Helper()
+	device, err := profile.Load("spin-int", overrides...)
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: device, Nodes: 3})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	require.NoError(t, c.Spawn(1, "test", func(p *runtime.Proc) error { f(p); return nil }))
+	require.NoError(t, c.Run(t.Context()))
+}
+
+func load(t *testing.T, p *runtime.Proc, l *handlers.Library) *handlers.Module {
+	t.Helper()
+	m, err := l.Load(p.Cluster())
+	require.NoError(t, err)
+	return m
+}
+
+// A state may be given in every form that a host has it in; what is not said is what the manifest says on this device.
+func TestInstallState(t *testing.T) {
+	onNode(t, func(p *runtime.Proc) {
+		m := load(t, p, handlers.Must("bcast"))
+		read := func(o handlers.Options) (state bcast.State) {
+			o.Payload = bcast.StreamPayload
+			o.Shared = true
+			in, err := m.Install(p, o)
+			require.NoError(t, err)
+			require.Nil(t, in.Spin.InitialState)
+			require.NoError(t, in.Read(&state))
+			return state
+		}
+		defaults := bcast.State{Rank: 1, Ranks: 3, MaxPayload: 4096}
+		require.Equal(t, defaults, read(handlers.Options{}))
+		want := defaults
+		want.Root, want.MatchBits = 2, 7
+		require.Equal(t, want, read(handlers.Options{State: map[string]any{"root": 2, "match_bits": uint64(7)}}))
+		want = bcast.State{Ranks: 2, PT: 9}
+		require.Equal(t, want, read(handlers.Options{State: want}))
+		require.Equal(t, want, read(handlers.Options{State: &want}))
+		require.Equal(t, bcast.State{MatchBits: 0x0201}, read(handlers.Options{State: []byte{1, 2}}))
+
+		in, err := m.Install(p, handlers.Options{Payload: bcast.StreamPayload, State: map[string]any{"root": 2}})
+		require.NoError(t, err)
+		require.Len(t, in.Spin.InitialState, 32, "written when the entry is appended")
+		require.NoError(t, in.Set("root", 1))
+		got, err := in.Number("root")
+		require.NoError(t, err)
+		require.Equal(t, uint64(1), got)
+		_, err = in.Number("nix")
+		require.ErrorContains(t, err, "no field nix, expected one of match_bits, pt, ")
+		require.EqualError(t, in.Set("ranks", 0), "ranks: 0, expected at least 1")
+	})
+}
+
+// An installed library runs: what it needs of memory, user header and options comes from its manifest.
+func TestInstallRuns(t *testing.T) {
+	device, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: device, Nodes: 2})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	m, err := handlers.Must("count").Load(c)
+	require.NoError(t, err)
+	var in *handlers.Installed
+	require.NoError(t, c.Spawn(0, "target", func(p *runtime.Proc) error {
+		var err error
+		in, err = m.Install(p, handlers.Options{State: map[string]any{"packets": 100}})
+		require.NoError(t, err)
+		me := portals.ME{Start: p.Alloc(9000).Addr(), Length: 9000, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut}
+		in.Attach(&me)
+		_, err = p.NI().PTAlloc(0, portals.EQNone, 0)
+		require.NoError(t, err)
+		_, err = p.NI().MEAppend(0, &me, portals.PriorityList, 0)
+		return err
+	}))
+	require.NoError(t, c.Spawn(1, "source", func(p *runtime.Proc) error {
+		md, err := p.NI().MDBind(&portals.MD{Start: p.Alloc(9000).Addr(), Length: 9000})
+		require.NoError(t, err)
+		return p.NI().Put(md, 0, 9000, portals.NoAck, portals.PhysID(0, 0), 0, 0, 0, 0, 0)
+	}))
+	require.NoError(t, c.Run(t.Context()))
+	var state count.State
+	require.NoError(t, in.Read(&state))
+	require.Equal(t, count.State{Messages: 1, Packets: 103, Bytes: 9000}, state)
+}
+
+func TestInstallNeeds(t *testing.T) {
+	onNode(t, func(p *runtime.Proc) {
+		in, err := load(t, p, handlers.Must("accumulate")).Install(p, handlers.Options{})
+		require.NoError(t, err)
+		require.Len(t, in.HPU.Bytes(), 16+6*4096)
+		in, err = load(t, p, handlers.Must("matching")).Install(p, handlers.Options{})
+		require.NoError(t, err)
+		require.Equal(t, uint64(16), in.Spin.UserHdrLen)
+		var me portals.ME
+		in.Attach(&me)
+		require.Equal(t, portals.OptMEOpPut, me.Options)
+		require.Same(t, in.Spin, me.Spin)
+
+		needy := with(t, handlers.Must("count"), func(m *manifest.Manifest) {
+			m.Needs = manifest.Needs{
+				Memory: manifest.Const(100), Spaces: []manifest.Space{manifest.HandlerMemory}, HostMemory: manifest.Const(64),
+				EntryOptions: []string{"manage_local"}, PTOptions: []string{"flowctrl"},
+			}
+		})
+		in, err = load(t, p, needy).Install(p, handlers.Options{})
+		require.NoError(t, err)
+		require.Len(t, in.HPU.Bytes(), 132)
+		require.Equal(t, 64, in.Host.Len())
+		require.Equal(t, uint64(64), in.Spin.HostMem.Length)
+		require.Equal(t, portals.OptMEManageLocal, in.EntryOptions)
+		require.Equal(t, portals.OptPTFlowCtrl, in.PTOptions)
+		addr := p.Alloc(100).Addr()
+		in, err = load(t, p, needy).Install(p, handlers.Options{HostMemory: portals.Region{Start: addr, Length: 100}, Memory: 500})
+		require.NoError(t, err)
+		require.Zero(t, in.Host.Len())
+		require.Len(t, in.HPU.Bytes(), 500)
+		_, err = load(t, p, needy).Install(p, handlers.Options{HostMemory: portals.Region{Start: addr, Length: 10}})
+		require.EqualError(t, err, "module count: handler host memory of 10 bytes, its handlers need 64")
+	}, "hpu.cores=3", "hpu.contexts=2")
+}
+
+// with is a library that says something else of itself.
+func with(t *testing.T, l *handlers.Library, change func(*manifest.Manifest)) *handlers.Library {
+	t.Helper()
+	m, err := manifest.Read(l.Wasm)
+	require.NoError(t, err)
+	change(m)
+	wasm, err := manifest.Write(l.Wasm, m)
+	require.NoError(t, err)
+	return handlers.New(l.Name, wasm)
+}
+
+// withoutManifest is a module that says nothing of itself.
+func withoutManifest(t *testing.T, l *handlers.Library) *handlers.Library {
+	t.Helper()
+	wasm, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
+	require.NoError(t, err)
+	return handlers.New(l.Name, wasm)
+}
+
+func TestInstallWithoutManifest(t *testing.T) {
+	onNode(t, func(p *runtime.Proc) {
+		m := load(t, p, withoutManifest(t, handlers.Must("count")))
+		require.Equal(t, "count", m.Library.Name)
+		in, err := m.Install(p, handlers.Options{State: make([]byte, 32)})
+		require.NoError(t, err)
+		require.Equal(t, handlers.Exports{"", "payload", "completion"}, in.Exports)
+		require.Len(t, in.HPU.Bytes(), 32)
+		for _, err := range []error{in.Read(&count.State{}), in.Set("bytes", 1)} {
+			require.EqualError(t, err, "module count does not describe the state of its handlers")
+		}
+		_, err = m.Install(p, handlers.Options{State: count.State{}})
+		require.EqualError(t, err, "module count does not describe the state of its handlers: give it as bytes")
+	})
+}
+
+func TestInstallRefuses(t *testing.T) {
+	two := with(t, handlers.Must("count"), func(m *manifest.Manifest) {
+		m.States = append(m.States, &manifest.State{Name: "Other", Size: 8})
+		m.Handlers[1].State = "Other"
+	})
+	for want, x := range map[string]struct {
+		library *handlers.Library
+		o       handlers.Options
+	}{
+		"no handler is given: module pingpong has 2 payload handlers, stream_payload, store_payload: name one, and 2 completion handlers, stream_completion, store_completion: name one": {handlers.Must("pingpong"), handlers.Options{}},
+		"module count: completion is a completion handler, expected a payload handler":                                                                                                   {handlers.Must("count"), handlers.Options{Payload: "completion"}},
+		"module count exports no handler nix; it exports payload, completion":                                                                                                            {handlers.Must("count"), handlers.Options{Header: "nix"}},
+		"module count: the state of payload is State, that of completion is Other: they cannot be handlers of one entry":                                                                 {two, handlers.Options{}},
+		"module count: state: no field pkts, expected one of messages, packets, bytes, dropped":                                                                                          {handlers.Must("count"), handlers.Options{State: map[string]int{"pkts": 1}}},
+		"module count: state: bcast.State as state State: the state has no field match_bits, expected one of messages, packets, bytes, ":                                                 {handlers.Must("count"), handlers.Options{State: bcast.State{}}},
+		"module count: HPU memory of 8 bytes, its handlers need 32":                                                                                                                      {handlers.Must("count"), handlers.Options{Memory: 8}},
+		"module count: HPU memory of 1073741824 bytes, at most 16777216 on this device (hpu.max_hpu_memory)":                                                                             {handlers.Must("count"), handlers.Options{Memory: 1 << 30}},
+		"module matching: user header of 8 bytes, its handlers read 16":                                                                                                                  {handlers.Must("matching"), handlers.Options{UserHeader: 8}},
+		"module count: HPU memory behind the state: 1<<40 is 1099511627776, expected 0 to 4294967296": {with(t, handlers.Must("count"), func(m *manifest.Manifest) {
+			m.Needs.Memory = expr(t, "1<<(40*hpus/hpus)")
+		}), handlers.Options{}},
+	} {
+		onNode(t, func(p *runtime.Proc) {
+			_, err := load(t, p, x.library).Install(p, x.o)
+			require.Error(t, err, want)
+			require.Contains(t, strings.ReplaceAll(err.Error(), "(40*hpus/hpus)", "40"), want)
+		})
+	}
+	odd := with(t, handlers.Must("count"), func(m *manifest.Manifest) { m.Needs.EntryOptions = []string{"op_fly"} })
+	onNode(t, func(p *runtime.Proc) {
+		_, err := load(t, p, odd).Install(p, handlers.Options{})
+		require.ErrorContains(t, err, "module count needs option op_fly, expected one of iovec, op_put, op_get, ")
+	})
+}
+
+func expr(t *testing.T, text string) manifest.Expr {
+	t.Helper()
+	e, err := manifest.ParseExpr(text)
+	require.NoError(t, err)
+	return e
+}

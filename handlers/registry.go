@@ -1,0 +1,102 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/spinsim/spinsim/handlers/accumulate"
+	"github.com/spinsim/spinsim/handlers/bcast"
+	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/handlers/pingpong"
+	"github.com/spinsim/spinsim/handlers/sum"
+	"github.com/spinsim/spinsim/handlers/work"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/spin/manifest"
+)
+
+// Library is a handler module with what it says of itself. It is read-only.
+type Library struct {
+	Name     string // of a built-in library, else of the file without its folder: for messages and results
+	Path     string // of the file; "": built in, or of no file
+	Wasm     []byte
+	Manifest *manifest.Manifest // nil: the module says nothing, or nothing that can be read; loading it tells
+}
+
+// New makes a library of a module.
+func New(name string, wasm []byte) *Library {
+	l := &Library{Name: name, Wasm: wasm}
+	if m, err := manifest.Read(wasm); err == nil {
+		l.Manifest = m
+	}
+	return l
+}
+
+// builtins are the built-in libraries in alphabetical order.
+var builtins = []*Library{
+	New("accumulate", accumulate.Module),
+	New("bcast", bcast.Module),
+	New("count", count.Module),
+	New("count_c", count.ModuleC),
+	New("matching", matching.Module),
+	New("pingpong", pingpong.Module),
+	New("sum", sum.Module),
+	New("work", work.Module),
+}
+
+// Names lists the built-in libraries in alphabetical order.
+func Names() []string {
+	names := make([]string, len(builtins))
+	for i, l := range builtins {
+		names[i] = l.Name
+	}
+	return names
+}
+
+// Builtin returns the built-in library of that name.
+func Builtin(name string) (*Library, error) {
+	for _, l := range builtins {
+		if l.Name == name {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("no built-in library %q, expected one of %s", name, strings.Join(Names(), ", "))
+}
+
+// Must returns the built-in library of that name. It panics if there is none: the name is a constant.
+func Must(name string) *Library {
+	l, err := Builtin(name)
+	if err != nil {
+		panic("handlers: " + err.Error())
+	}
+	return l
+}
+
+// ReadFunc reads a file of at most limit bytes.
+type ReadFunc func(name string, limit int64) ([]byte, error)
+
+// Open returns the built-in library of that name, or reads a module from a file.
+func Open(name string) (*Library, error) {
+	if l, err := Builtin(name); err == nil {
+		return l, nil
+	}
+	l, err := OpenFile(name, file.Read)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsRune(name, filepath.Separator) && filepath.Ext(name) != ".wasm" {
+		return nil, fmt.Errorf("no module %q: expected a .wasm file or one of %s", name, strings.Join(Names(), ", "))
+	}
+	return l, err
+}
+
+// OpenFile reads a module from a file.
+func OpenFile(path string, read ReadFunc) (*Library, error) {
+	wasm, err := read(path, file.MaxModule)
+	if err != nil {
+		return nil, err
+	}
+	l := New(filepath.Base(path), wasm)
+	l.Path = path
+	return l, nil
+}

@@ -1,0 +1,193 @@
+package handlers_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/accumulate"
+	"github.com/spinsim/spinsim/handlers/bcast"
+	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/handlers/pingpong"
+	"github.com/spinsim/spinsim/handlers/sum"
+	"github.com/spinsim/spinsim/handlers/work"
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/spin"
+	"github.com/spinsim/spinsim/spin/manifest"
+)
+
+// A library that is not listed could not be named, and one without a manifest not be used by the names of its fields.
+func TestRegistry(t *testing.T) {
+	files, err := filepath.Glob("*/*.wasm")
+	require.NoError(t, err)
+	var names []string
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".wasm")
+		names = append(names, name)
+		l, err := handlers.Open(name)
+		require.NoError(t, err)
+		wasm, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, wasm, l.Wasm, name)
+		require.Empty(t, l.Path)
+
+		m := l.Manifest
+		require.NotNil(t, m, name)
+		require.Equal(t, name, m.Name, "the name in the source")
+		require.NotEmpty(t, m.Version)
+		require.NotEmpty(t, m.Description)
+		for _, h := range m.Handlers {
+			require.NotEmpty(t, h.Kind, h.Export)
+			require.NotEmpty(t, h.Description, h.Export)
+			require.NotNil(t, m.State(h.State), h.Export)
+		}
+		for _, s := range m.States {
+			require.NotEmpty(t, s.Description)
+			for i := range s.Fields {
+				require.NotEmpty(t, s.Fields[i].Description, s.Fields[i].Name)
+			}
+		}
+	}
+	require.ElementsMatch(t, names, handlers.Names())
+	require.IsIncreasing(t, handlers.Names())
+	_, err = handlers.Builtin("nix")
+	require.EqualError(t, err, `no built-in library "nix", expected one of `+strings.Join(handlers.Names(), ", "))
+	require.Panics(t, func() { handlers.Must("nix") })
+}
+
+func TestOpenFile(t *testing.T) {
+	l, err := handlers.Open(filepath.Join("count", "count.wasm"))
+	require.NoError(t, err)
+	require.Equal(t, "count.wasm", l.Name)
+	require.Equal(t, filepath.Join("count", "count.wasm"), l.Path)
+	require.Equal(t, "count", l.Manifest.Name)
+	_, err = handlers.Open("nix.wasm")
+	require.ErrorContains(t, err, "open nix.wasm: no such file")
+	_, err = handlers.Open("nix")
+	require.ErrorContains(t, err, `no module "nix": expected a .wasm file or one of accumulate, `)
+	_, err = handlers.Open(".")
+	require.Error(t, err)
+	require.Nil(t, handlers.New("x", []byte("no module")).Manifest, "loading it says why")
+}
+
+// Every committed module passes the loader of the devices and is small. A handler that may not suspend costs no coroutine: sum and
+// work promise that.
+func TestModulesLoad(t *testing.T) {
+	spec := &hpu.Spec{
+		Cores: 4, Contexts: 4, PacketBytes: 4096, StackBytes: 4096, MaxCodeBytes: 1 << 16, MaxFunctions: 100,
+		MaxMemoryBytes: 1 << 20, MaxHPUMemoryBytes: 1 << 20, MaxCallDepth: 100,
+		Costs: hpu.CostTable{Branch: 1, Call: 1, CallIndirect: 1, Spill: 1, BulkBytesPerCycle: 1},
+	}
+	suspends := map[string]bool{"matching": false, "sum": false, "work": false}
+	kinds := map[string]map[string]manifest.Kind{
+		"accumulate": {accumulate.Payload: manifest.Payload},
+		"bcast": {
+			bcast.StorePayload: manifest.Payload, bcast.StoreCompletion: manifest.Completion,
+			bcast.StreamPayload: manifest.Payload, bcast.StreamCompletion: manifest.Completion,
+		},
+		"count":    {count.Payload: manifest.Payload, count.Completion: manifest.Completion},
+		"count_c":  {count.Payload: manifest.Payload, count.Completion: manifest.Completion},
+		"matching": {matching.Header: manifest.Header, matching.Payload: manifest.Payload},
+		"pingpong": {
+			pingpong.StorePayload: manifest.Payload, pingpong.StoreCompletion: manifest.Completion,
+			pingpong.StreamPayload: manifest.Payload, pingpong.StreamCompletion: manifest.Completion,
+		},
+		"sum":  {sum.Payload: manifest.Payload},
+		"work": {work.Payload: manifest.Payload},
+	}
+	for _, name := range handlers.Names() {
+		l := handlers.Must(name)
+		code, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
+		require.NoError(t, err)
+		require.Less(t, len(code), 2048)
+		module, err := hpu.Load("any", l.Wasm, spec)
+		require.NoError(t, err)
+		require.Equal(t, name, module.Library())
+		_, found := module.ShadowStack()
+		require.True(t, found)
+		described := map[string]manifest.Kind{}
+		for _, f := range module.Exports() {
+			h := module.Manifest().Handler(f.Name())
+			require.NotNil(t, h, f.Name())
+			described[f.Name()] = h.Kind
+			may, known := suspends[name]
+			require.Equal(t, !known || may, f.MaySuspend(), "%s %s", name, f.Name())
+		}
+		require.Equal(t, kinds[name], described, name)
+	}
+}
+
+// states are the Go types that hosts share with the sources of the libraries.
+func states() map[string]any {
+	return map[string]any{
+		"accumulate": &accumulate.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{},
+		"matching": &matching.State{}, "pingpong": &pingpong.State{}, "sum": &sum.State{}, "work": &work.State{},
+	}
+}
+
+// The layout of a state is written once: what hosts take for a state has the fields of the manifest, where the manifest has them.
+func TestStatesAreThoseOfManifests(t *testing.T) {
+	device := &manifest.Device{MTU: 4096, HPUs: 4, Contexts: 2, Ranks: 4}
+	for _, name := range handlers.Names() {
+		v, known := states()[name]
+		require.True(t, known, "%s has no state here", name)
+		s := handlers.Must(name).Manifest.States[0]
+		rapid.Check(t, func(r *rapid.T) {
+			raw := rapid.SliceOfN(rapid.Byte(), int(s.Size), int(s.Size)).Draw(r, "bytes")
+			for i := range s.Fields { // whose range allows 0 only
+				if f := &s.Fields[i]; f.Max.String() == "0" {
+					clear(raw[f.Offset : f.Offset+f.Type.Size()])
+				}
+			}
+			read := reflect.New(reflect.TypeOf(v).Elem()).Interface()
+			require.NoError(r, s.Read(raw, read))
+			var encoded []byte
+			switch x := read.(type) {
+			case *accumulate.State:
+				encoded = spin.EncodeState(x)
+			case *bcast.State:
+				x.Ranks = max(x.Ranks%(1<<31), 1)
+				encoded = spin.EncodeState(x)
+			case *count.State:
+				encoded = spin.EncodeState(x)
+			case *matching.State:
+				encoded = spin.EncodeState(x)
+			case *pingpong.State:
+				encoded = spin.EncodeState(x)
+			case *sum.State:
+				encoded = spin.EncodeState(x)
+			case *work.State:
+				encoded = spin.EncodeState(x)
+			}
+			got, err := s.Bytes(read, device)
+			require.NoError(r, err)
+			require.Equal(r, encoded, got, name)
+		})
+	}
+	require.Len(t, spin.EncodeState(&matching.Announcement{}), matching.AnnouncementSize)
+	require.Equal(t, int64(matching.AnnouncementSize), handlers.Must("matching").Manifest.Needs.UserHeader)
+}
+
+// What accumulate begins with on a device is said in its source, and once more where its handlers are tested without one.
+func TestAccumulateState(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		d := &manifest.Device{
+			MTU: 16 * rapid.Int64Range(1, 1024).Draw(r, "mtu"), HPUs: rapid.Int64Range(1, 100).Draw(r, "hpus"), Contexts: rapid.Int64Range(1, 8).Draw(r, "contexts"),
+		}
+		m := handlers.Must("accumulate").Manifest
+		want, memory := accumulate.NewState(int(min(d.HPUs*d.Contexts, accumulate.MaxBuffers)), int(d.MTU))
+		got, err := m.States[0].Initial(d)
+		require.NoError(r, err)
+		require.Equal(r, spin.EncodeState(&want), got)
+		behind, err := m.Needs.Memory.Between(d, 0, 1<<40)
+		require.NoError(r, err)
+		require.Equal(r, memory, int(m.States[0].Size+behind))
+	})
+}
