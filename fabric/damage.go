@@ -26,15 +26,21 @@ const keptLosses = 100
 func newDamage(links int) *damage { return &damage{make([]record, links), make(map[int][]Down)} }
 
 func (d *damage) record(link int, l Loss) {
+	if d.counts(link, l.Damaged) {
+		r := &d.links[link]
+		r.losses = append(r.losses, l)
+	}
+}
+
+// counts counts a loss and reports whether it is among the first, which are remembered.
+func (d *damage) counts(link int, damaged bool) bool {
 	r := &d.links[link]
-	if l.Damaged {
+	if damaged {
 		r.damaged++
 	} else {
 		r.lost++
 	}
-	if len(r.losses) < keptLosses {
-		r.losses = append(r.losses, l)
-	}
+	return len(r.losses) < keptLosses
 }
 
 func (d *damage) totals() (lost, damaged int64) {
@@ -105,8 +111,10 @@ func (d *damage) pass(n *network, link int, a, b uint64, ref any, start, end sim
 		return a, false
 	}
 	note := func(cause string, damaged bool) {
-		p := Unpack(&sim.Event{A: a &^ fateMask, B: b, P: ref})
-		d.record(link, Loss{start, n.lineName(link), cause, damaged, p})
+		if d.counts(link, damaged) {
+			p, r := Unpack(&sim.Event{A: a &^ fateMask, B: b, P: ref}), &d.links[link]
+			r.losses = append(r.losses, Loss{start, n.lineName(link), cause, damaged, p})
+		}
 	}
 	for _, w := range d.down[link] {
 		if start < w.To && end > w.From {

@@ -8,9 +8,10 @@ import (
 type Packet struct {
 	Src, Dst int32  // node indices
 	Bytes    int32  // from 0 to the MTU; the fabric adds Spec.Header
-	Seq      uint32 // index in the message: the gap of Spec.AddGap stands before 0
+	Seq      uint32 // what its receiver knows it by; the fabric does not look at it
 	Class    Class
 	Notify   bool // its source gets a KindSent event
+	Inner    bool // it is not the first of its message: the gap of Spec.AddGap does not stand before it. Not known at the end of its way
 	fate     fate // what a Faulty has decided
 	Ref      any  // the message; a pointer, so that nothing is allocated
 }

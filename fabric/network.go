@@ -217,7 +217,7 @@ func (p *port) Send(pk Packet) {
 		start = p.send(now, now, n.rate.Time(bytes), bytes)
 		there = start
 	} else {
-		start, there = p.begin(now, bytes, pk.Seq)
+		start, there = p.begin(now, bytes, pk.Inner)
 	}
 	if p.packets == 0 {
 		n.wraps[len(n.links)+int(p.node)]++
@@ -246,10 +246,10 @@ func (p *port) Send(pk Packet) {
 }
 
 // begin puts a packet on a node's link where there are simplifications, and returns when the head leaves and from when it travels.
-func (p *port) begin(now sim.Time, bytes int64, seq uint32) (start, there sim.Time) {
+func (p *port) begin(now sim.Time, bytes int64, inner bool) (start, there sim.Time) {
 	n := p.net
 	length, earliest := n.spec.bits(n.rate, bytes), now
-	if n.spec.AddGap && seq == 0 {
+	if n.spec.AddGap && !inner {
 		earliest = max(now, n.pending[p.node].message)
 	}
 	start = p.send(now, earliest, length, bytes)

@@ -380,7 +380,7 @@ func TestMessageLevelSimplifications(t *testing.T) {
 	// Padding delays, it does not occupy.
 	require.Equal(t, []sim.Time{net + 81_920, net + 6700 + 81_920}, arrivals(func(s *Spec) { s.WholePackets = true }, short, short))
 	// Packets of one message have no gap between them.
-	first, second := Packet{Src: 0, Dst: 1, Bytes: 4096}, Packet{Src: 0, Dst: 1, Bytes: 4096, Seq: 1}
+	first, second := Packet{Src: 0, Dst: 1, Bytes: 4096}, Packet{Src: 0, Dst: 1, Bytes: 4096, Inner: true}
 	require.Equal(t, []sim.Time{net + 81_900, net + 2*81_900}, arrivals(func(s *Spec) { s.AddGap = true }, first, second))
 
 	// Two nodes to a third: the link to it takes one packet after the other, or both at once.

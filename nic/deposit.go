@@ -90,6 +90,16 @@ func (d *deposit) packet(in *inbound, i int) {
 	d.handed(in)
 }
 
+// missing counts packet i of a message as dropped: it will never come.
+func (d *deposit) missing(in *inbound, i int) {
+	if in.phase == phaseDeposit || in.phase == phaseAnswer {
+		if from, to := in.clip(in.frame.Span(i)); from < to {
+			in.dropped += uint64(to - from)
+		}
+	}
+	d.handed(in)
+}
+
 // clip cuts a range of the payload down to what is deposited: without the user header and what was truncated.
 func (in *inbound) clip(from, to int) (int, int) {
 	return max(from, in.skip), min(to, int(in.d.MLength))
@@ -195,7 +205,7 @@ func (d *deposit) complete(in *inbound) {
 		return
 	}
 	if cookie := in.d.Cookie; cookie != 0 {
-		d.waiters.answerThere(cookie, in.d.Fail)
+		d.waiters.answerThere(cookie, in.failure())
 	}
 	if in.frame.Header.Kind == portals.OpGet || !in.d.Matched() { // nothing to land: the reply or the refusal leaves at once
 		d.finish(in)
@@ -204,6 +214,14 @@ func (d *deposit) complete(in *inbound) {
 	// That its data has landed is known to its handler, and to the host, at the same moment: the record has crossed with the data.
 	in.record = recordGoes
 	d.writeRecord(d, depositRecord, 0, in, in.landed)
+}
+
+// failure is what the message has failed of: at the other side, or on its way here.
+func (in *inbound) failure() portals.FailType {
+	if in.d.Fail != portals.NIOK {
+		return in.d.Fail
+	}
+	return in.fail
 }
 
 // recorded has the record in host memory. It counts when all of the data is.
@@ -223,10 +241,10 @@ func (d *deposit) finish(in *inbound) {
 			out.Fail = portals.NIDropped
 		}
 		d.report.lost(d.env, &in.frame.Header, &LostMessage{
-			At: in.lost.at, Packets: in.lost.packets, Of: in.frame.Packets, Bytes: in.lost.bytes, Length: in.d.MLength, Cause: d.describe(in.lost.cause),
+			At: in.lost.at, Number: in.frame.Number, Packets: in.lost.packets, Of: in.frame.Packets, Bytes: in.lost.bytes, Length: in.d.MLength, Cause: d.describe(in.lost.cause),
 		})
 	}
-	cookie, fail := in.d.Cookie, in.d.Fail
+	cookie, fail := in.d.Cookie, in.failure()
 	if h := in.handlers.memory; h != nil {
 		h.uses--
 	}

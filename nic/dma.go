@@ -55,7 +55,6 @@ func (c *Core) dma() *dmaOp {
 func (c *Core) releaseDMA(o *dmaOp) {
 	if o.mark.Release("a DMA operation"); poison.On {
 		*o = dmaOp{mark: o.mark, handle: noHandle - 1}
-		return
 	}
 	c.dmas.give(o)
 }

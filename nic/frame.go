@@ -1,6 +1,8 @@
 package nic
 
 import (
+	"errors"
+	"fmt"
 	"math/bits"
 
 	"github.com/spinsim/spinsim/host"
@@ -47,21 +49,26 @@ type Core struct {
 	frames   freeList[Frame]
 	incoming freeList[inbound]
 	sending  freeList[outgoing]
+	segments freeList[segment]
 	accesses freeList[host.Access]
 	dmas     freeList[dmaOp]
 	issues   freeList[issue]
 	buffers  [bufferClasses][][]byte
 	inUse    poison.Buffers
-	keep     bool // frames are not used again: the network may bring their packets a second time
+	keep     bool // frames are not used again
 }
 
-// Keep makes the core's frames never be used again, for networks that duplicate packets and transports that send them again.
+// Keep makes the core's frames never be used again, for networks that bring a packet a second time to a NIC whose transport is none.
 func (c *Core) Keep() { c.keep = true }
 
 // freeList keeps objects for reuse, the latest first.
-type freeList[T any] struct{ free []*T }
+type freeList[T any] struct {
+	live poison.Count
+	free []*T
+}
 
 func (l *freeList[T]) take() *T {
+	l.live.Add(1)
 	k := len(l.free) - 1
 	if k < 0 {
 		return new(T)
@@ -71,7 +78,11 @@ func (l *freeList[T]) take() *T {
 	return x
 }
 
-func (l *freeList[T]) give(x *T) { l.free = append(l.free, x) }
+func (l *freeList[T]) give(x *T) {
+	if l.live.Add(-1); !poison.On {
+		l.free = append(l.free, x)
+	}
+}
 
 const bufferClasses = 48 // powers of two
 
@@ -87,13 +98,13 @@ func (c *Core) frame(n, mtu int) *Frame {
 
 func (c *Core) releaseFrame(f *Frame) {
 	if c.keep {
+		c.frames.live.Add(-1)
 		return
 	}
 	c.releaseBuffer(f.Data)
 	f.Data = nil
 	if f.mark.Release("a frame"); poison.On {
 		*f = Frame{mark: f.mark, Packets: -1, Target: -1}
-		return
 	}
 	c.frames.give(f)
 }
@@ -131,7 +142,6 @@ func (c *Core) access() *host.Access {
 func (c *Core) releaseAccess(a *host.Access) {
 	if poison.On {
 		*a = host.Access{Length: -1}
-		return
 	}
 	c.accesses.give(a)
 }
@@ -145,9 +155,21 @@ func (c *Core) outgoing() *outgoing {
 func (c *Core) releaseOutgoing(o *outgoing) {
 	if o.mark.Release("a message at its source"); poison.On {
 		*o = outgoing{mark: o.mark}
-		return
 	}
 	c.sending.give(o)
+}
+
+func (c *Core) segment() *segment {
+	s := c.segments.take()
+	*s = segment{}
+	return s
+}
+
+func (c *Core) releaseSegment(s *segment) {
+	if s.mark.Release("a packet of a reliable transport"); poison.On {
+		*s = segment{mark: s.mark, over: true, target: -1}
+	}
+	c.segments.give(s)
 }
 
 func (c *Core) inbound(f *Frame) *inbound {
@@ -158,13 +180,33 @@ func (c *Core) inbound(f *Frame) *inbound {
 
 func (c *Core) releaseInbound(in *inbound) {
 	in.mark.Release("a message at its target")
-	c.releaseFrame(in.frame)
+	if !in.cut {
+		c.releaseFrame(in.frame)
+	}
 	if poison.On {
 		*in = inbound{mark: in.mark, left: -1}
-		return
 	}
 	in.frame = nil
 	c.incoming.give(in)
+}
+
+// Balanced returns an error if something that was taken from the core was not given back; with the tag invariants only.
+func (c *Core) Balanced() error {
+	var open []error
+	for _, l := range []struct {
+		what string
+		live int
+	}{
+		{"frames", c.frames.live.Live()}, {"payloads", c.inUse.Live()},
+		{"messages at their targets", c.incoming.live.Live()}, {"messages at their sources", c.sending.live.Live()},
+		{"packets of reliable transports", c.segments.live.Live()}, {"accesses to memory", c.accesses.live.Live()},
+		{"DMA operations", c.dmas.live.Live()}, {"operations of handlers", c.issues.live.Live()},
+	} {
+		if l.live != 0 {
+			open = append(open, fmt.Errorf("nic: %d %s were not given back", l.live, l.what))
+		}
+	}
+	return errors.Join(open...)
 }
 
 // live panics if an event refers to an object that was given back.

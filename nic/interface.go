@@ -14,12 +14,13 @@ type Interface struct {
 	Space *host.AddressSpace // the process's memory
 	Own   portals.ID         // physical
 
-	env *env
+	env     *env
+	waiters waiters
 }
 
 // Attach makes the NIC serve an interface.
 func (n *NIC) Attach(ni *portals.NI, space *host.AddressSpace, own portals.ID) *Interface {
-	i := &Interface{NI: ni, Port: ni.Port(), Space: space, Own: own, env: &n.env}
+	i := &Interface{NI: ni, Port: ni.Port(), Space: space, Own: own, env: &n.env, waiters: &n.act}
 	n.transmit.interfaces = append(n.transmit.interfaces, i)
 	return i
 }
@@ -50,8 +51,15 @@ func (i *Interface) Ended(a *host.Access, _ int, _ host.Status) {
 
 // sent delivers the SEND event, or GET at the target of one.
 func (i *Interface) sent(op *portals.Op, fail portals.FailType) {
+	cookie := uint64(0)
+	if fail != portals.NIOK {
+		cookie = i.Port.Cookie(op)
+	}
 	i.Port.Sent(op, fail)
 	i.Port.Release(op)
+	if cookie != 0 {
+		i.waiters.replied(cookie, 0, fail)
+	}
 }
 
 // self is the name of the process on its interface.

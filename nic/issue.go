@@ -30,7 +30,6 @@ func (c *Core) issue() *issue {
 func (c *Core) releaseIssue(i *issue) {
 	if i.mark.Release("an operation of a handler"); poison.On {
 		*i = issue{mark: i.mark}
-		return
 	}
 	c.issues.give(i)
 }

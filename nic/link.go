@@ -10,15 +10,16 @@ import (
 // lossless network (transport.kind none): what is lost all the same is counted by the fabric and named at the end of the run.
 type link struct {
 	*env
-	port    fabric.Port
-	next    arrivals
-	room    egress
-	classes bool                            // buffers are bounded: answers have a class of their own
-	waiting [fabric.Classes]ring[departure] // packets that the fabric does not take yet
-	device  int                             // packets from HPU memory that are not on the wire yet
-	known   map[uint64][]uint64             // of a network with faults: packets of each message that have arrived; nil: none
-	sent    int64
-	arrived int64
+	port      fabric.Port
+	next      arrivals
+	transport transport // nil: kind none
+	room      egress
+	classes   bool                            // buffers are bounded: answers have a class of their own
+	waiting   [fabric.Classes]ring[departure] // packets that the fabric does not take yet
+	device    int                             // packets from HPU memory that are not on the wire yet
+	known     map[uint64][]uint64             // of a network with faults: packets of each message that have arrived; nil: none
+	sent      int64
+	arrived   int64
 }
 
 // arrivals is what takes packets that have arrived.
@@ -26,10 +27,14 @@ type arrivals interface {
 	packetArrived(f *Frame, i int)
 }
 
-// wires takes what a transport of its own puts into packets.
-type wires interface {
-	segmentArrived(s *segment)
-	onWire(s *segment)
+// transport is told of the packets that it has put together itself, whose Ref is its own.
+type transport interface {
+	// arrived is such a packet.
+	arrived(p fabric.Packet)
+	// leaves reports whether a packet that has waited for the fabric is still to be sent.
+	leaves(ref any, seq uint32) bool
+	// onWire is the turn on the wire of a packet that asked for it.
+	onWire(ref any, seq uint32)
 }
 
 // egress is told when a packet from HPU memory has left.
@@ -39,11 +44,12 @@ type egress interface {
 
 // departure is a packet on its way out.
 type departure struct {
-	ref    any // *Frame or, of a transport of its own, *segment
+	ref    any // *Frame, or what a transport of its own knows
 	target int32
 	bytes  int32
 	seq    uint32
 	class  fabric.Class
+	inner  bool // it is not the first of its message
 	device bool // it counts against the egress limit of handlers
 	notify bool // the transport wants to know when its turn on the wire comes
 }
@@ -63,10 +69,10 @@ func (l *link) handle(e *sim.Event) {
 	case fabric.KindReady:
 		l.inject(fabric.Class(e.A))
 	case fabric.KindSent:
-		if s, is := e.P.(*segment); is {
-			l.next.(wires).onWire(s)
-		} else {
+		if _, plain := e.P.(*Frame); plain {
 			l.onWire()
+		} else {
+			l.transport.onWire(e.P, uint32(e.B))
 		}
 	case kindLoopback:
 		l.arrived++
@@ -81,14 +87,15 @@ func (l *link) handle(e *sim.Event) {
 }
 
 func (l *link) arrive(p fabric.Packet) {
-	switch ref := p.Ref.(type) {
-	case *Frame:
-		if l.known == nil || l.firstTime(ref, p.Seq) {
-			l.arrived++
-			l.next.packetArrived(ref, int(p.Seq))
-		}
-	case *segment:
-		l.next.(wires).segmentArrived(ref)
+	f, plain := p.Ref.(*Frame)
+	if !plain {
+		l.arrived++
+		l.transport.arrived(p)
+		return
+	}
+	if l.known == nil || l.firstTime(f, p.Seq) {
+		l.arrived++
+		l.next.packetArrived(f, int(p.Seq))
 	}
 }
 
@@ -108,12 +115,12 @@ func (l *link) firstTime(f *Frame, i uint32) bool {
 // send sends a packet whose data is at the NIC, behind those that the fabric does not take yet.
 func (l *link) send(p packet) {
 	from, to := p.f.Span(p.i)
-	l.depart(departure{p.f, p.f.Target, int32(to - from), uint32(p.i), l.classOf(&p.f.Header), p.device, false})
+	l.depart(departure{p.f, p.f.Target, int32(to - from), uint32(p.i), l.classOf(p.f.Header.Kind), p.i > 0, p.device, false})
 }
 
 // classOf is the class of a message's packets. Without bounded buffers all are in one, which keeps them in the order of sending.
-func (l *link) classOf(h *portals.Header) fabric.Class {
-	if l.classes && (h.Kind == portals.OpAck || h.Kind == portals.OpReply) {
+func (l *link) classOf(k portals.OpKind) fabric.Class {
+	if l.classes && (k == portals.OpAck || k == portals.OpReply) {
 		return fabric.Answers
 	}
 	return fabric.Requests
@@ -144,6 +151,13 @@ func (l *link) inject(c fabric.Class) {
 
 // launch puts a packet on the wire, where it follows the one before at the gap g, or turns it round if it is for this node.
 func (l *link) launch(d departure) {
+	if l.transport != nil && !l.transport.leaves(d.ref, d.seq) {
+		if d.device {
+			l.device--
+			l.post(l.now(), kindEgressSpace, 0, nil)
+		}
+		return
+	}
 	l.sent++
 	if d.target == l.rank {
 		l.post(l.now()+l.spec.Loopback, kindLoopback, uint64(d.seq), d.ref)
@@ -156,7 +170,7 @@ func (l *link) launch(d departure) {
 	// A packet that takes no place which another might wait for needs no event when it has left.
 	notify := d.notify || d.device && l.spec.EgressPackets < maxEgress
 	l.port.Send(fabric.Packet{
-		Src: l.rank, Dst: d.target, Bytes: d.bytes, Seq: d.seq, Class: d.class, Notify: notify, Ref: d.ref,
+		Src: l.rank, Dst: d.target, Bytes: d.bytes, Seq: d.seq, Class: d.class, Inner: d.inner, Notify: notify, Ref: d.ref,
 	})
 	if d.device && !notify {
 		l.device--
@@ -168,6 +182,9 @@ func (l *link) onWire() {
 	l.device--
 	l.room.egressSpace()
 }
+
+// hold counts n packets from HPU memory more, or less, that wait for the wire at the transport.
+func (l *link) hold(n int) { l.device += n }
 
 // maxEgress packets in the egress are no limit.
 const maxEgress = 1 << 20

@@ -22,11 +22,13 @@ type match struct {
 type handling interface {
 	begin(in *inbound)
 	packet(in *inbound, i int)
+	missing(in *inbound, i int)
 }
 
 // delivery takes what needs no handler, or no more.
 type delivery interface {
 	packet(in *inbound, i int)
+	missing(in *inbound, i int)
 	complete(in *inbound)
 }
 
@@ -89,6 +91,20 @@ func (m *match) packet(in *inbound, i int) {
 	m.next.packet(in, i)
 }
 
+// missing ends a message whose packets from i on will never come.
+func (m *match) missing(in *inbound, i int) {
+	if in.fail == portals.NIOK {
+		in.fail = portals.NIUndeliverable
+	}
+	for rest := in.frame.Packets; i < rest; i++ { // after the last one the message may be gone
+		if in.phase == phaseHeader || in.phase == phaseHandlers {
+			m.handlers.missing(in, i)
+		} else {
+			m.next.missing(in, i)
+		}
+	}
+}
+
 // Reached implements host.Client; match makes no atomics.
 func (m *match) Reached(*host.Access) {}
 
@@ -113,7 +129,7 @@ func (m *match) unknownProcess(f *Frame) {
 		return
 	}
 	m.report.lost(m.env, &h, &LostMessage{
-		At: m.now(), Packets: f.Packets, Of: f.Packets, Bytes: h.RLength, Length: h.RLength,
+		At: m.now(), Number: f.Number, Packets: f.Packets, Of: f.Packets, Bytes: h.RLength, Length: h.RLength,
 		Cause: fmt.Sprintf("there is no process %d with such an interface", h.Target.PID),
 	})
 	kind := portals.OpReply

@@ -7,6 +7,7 @@ import (
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -88,11 +89,12 @@ func (n *NIC) Init(cfg *Config) {
 
 // connectReliable puts the transport between transmit, link and receive.
 func (n *NIC) connectReliable(spec *TransportSpec) {
-	n.reliable = &reliable{
-		env: &n.env, spec: spec, below: &n.link, next: &n.receive, source: &n.transmit, peers: map[int32]*peer{}, failed: map[*Frame]bool{},
-	}
-	n.transmit.next, n.link.next = n.reliable, n.reliable
-	n.transmit.undelivered = map[*Frame]*outgoing{}
+	r := &reliable{env: &n.env, spec: spec, below: &n.link, next: &n.receive, peers: map[int32]*peer{}, failed: map[uint64]bool{}}
+	n.reliable = r
+	n.link.transport = r
+	t := &n.transmit
+	t.next, t.reason = r, r.undelivered
+	t.undelivered, t.answers, t.owed = map[uint64]*outgoing{}, map[uint64]portals.Header{}, map[int32][]portals.Header{}
 }
 
 // Connect gives the NIC its port in the network.
@@ -179,20 +181,18 @@ func (n *NIC) Report() *Report { return &n.report }
 
 // Sent draws a packet that enters the link on the timeline; it is for fabric.Fabric.Watch.
 func (n *NIC) Sent(p *fabric.Packet, from, to sim.Time) {
-	if f := FrameOf(p); f != nil {
-		n.env.trace.wire(f, int(p.Seq), from, to)
+	switch ref := p.Ref.(type) {
+	case *Frame:
+		n.env.trace.wire(p, ref.Header.Kind, ref.Flow(), int(p.Seq), from, to)
+	case *segment:
+		n.env.trace.wire(p, ref.kind, ref.flow, ref.i, from, to)
 	}
 }
 
-// FrameOf is the frame of which p is a packet; nil: it is an acknowledgement of a transport.
+// FrameOf is the frame of which p is a packet; nil: it is a packet of a transport of its own.
 func FrameOf(p *fabric.Packet) *Frame {
-	switch ref := p.Ref.(type) {
-	case *Frame:
-		return ref
-	case *segment:
-		return ref.f
-	}
-	return nil
+	f, _ := p.Ref.(*Frame)
+	return f
 }
 
 // Waiting reports handlers that are suspended, and those that wait for a processor.

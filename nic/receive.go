@@ -1,6 +1,9 @@
 package nic
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
@@ -13,6 +16,7 @@ type inbound struct {
 	number  uint64   // of the message among those that have come to the node, from 1: the msg_id of handlers' records (docs/abi.md)
 	arrived int      // packets
 	header  bool     // the header packet has arrived
+	cut     bool     // the rest of it will never come; its source may still be writing the frame
 	matchAt sim.Time // when the search for the header ends
 	held    []int32  // packets that came before the header packet
 	started sim.Time // when the header packet came
@@ -67,12 +71,15 @@ type receive struct {
 type matching interface {
 	matched(in *inbound)
 	packet(in *inbound, i int)
+	// missing ends a message whose packets from i on will never come.
+	missing(in *inbound, i int)
 }
 
 // The events of receive.
 const (
 	kindMatched sim.Kind = kindsOfReceive + iota // *inbound: the header has been searched for
 	kindPacket                                   // packet, *inbound: a further packet has been found in the CAM
+	kindMissing                                  // packet, *inbound: the source has given the message up, of which so many packets have come
 )
 
 func (r *receive) handle(e *sim.Event) {
@@ -81,6 +88,8 @@ func (r *receive) handle(e *sim.Event) {
 		r.next.matched(e.P.(*inbound))
 	case kindPacket:
 		r.next.packet(e.P.(*inbound), int(e.A))
+	case kindMissing:
+		r.next.missing(e.P.(*inbound), int(e.A))
 	default:
 		unknown("receive", e)
 	}
@@ -144,4 +153,22 @@ func (r *receive) taken(f *Frame, i int, match sim.Time) sim.Time {
 	from, to := f.Span(i)
 	r.free = max(r.now(), r.free) + r.fabric.Serial(to-from) + match
 	return r.free
+}
+
+// abandoned ends the messages of a node of which packets are missing: it has given them up. A transport that says so hands packets on in the
+// order of sending, so that the header of each is there.
+func (r *receive) abandoned(source int32) {
+	var cut []*inbound
+	for _, in := range r.open { //lint:maporder they are sorted
+		if in.frame.Source == source {
+			cut = append(cut, in)
+		}
+	}
+	slices.SortFunc(cut, func(a, b *inbound) int { return cmp.Compare(a.number, b.number) })
+	for _, in := range cut {
+		delete(r.open, in.frame.Flow())
+		in.cut = true
+		r.post(max(r.now(), in.matchAt, r.free), kindMissing, uint64(in.arrived), in)
+	}
+	r.latest = nil
 }

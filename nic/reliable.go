@@ -2,84 +2,113 @@ package nic
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // reliable is a transport between two ends of a network that loses, damages, doubles and delays packets: selective repeat with cumulative
-// acknowledgements. Packets to one node are numbered; the receiver keeps those that come too early and acknowledges, for each packet, up
-// to where it has all of them; the sender sends the oldest packet again when its time is over.
+// acknowledgements. The packets from one node to another are numbered, from 1 to the end of the run. The receiver hands them on in that order,
+// keeps those that come too early, and answers every packet with the number of the first that is missing. The sender has up to a window of
+// packets without acknowledgement; the oldest of them has a timer.
+//
+// Numbers travel in the packets themselves. A packet that has come before is known by its number alone, and what it refers to is not looked at:
+// that may be in use for another by then.
 type reliable struct {
 	*env
 	spec   *TransportSpec
-	below  *link
-	next   arrivals
-	source deliveries
+	below  departures
+	next   inOrder
 	peers  map[int32]*peer
-	failed map[*Frame]bool // messages given up of which transmit has not sent all packets
+	latest *peer           // of them
+	failed map[uint64]bool // messages that have failed, of which transmit has not sent all packets
 	again  int64           // packets sent again
 	twice  int64           // packets that have come twice
 }
 
-// deliveries is told what became of messages.
-type deliveries interface {
-	delivered(f *Frame, fail portals.FailType)
+// departures is what a transport sends its packets through.
+type departures interface {
+	send(k packet)
+	depart(d departure)
+	// hold counts n packets from HPU memory more that wait for the wire.
+	hold(n int)
+	onWire()
+	classOf(k portals.OpKind) fabric.Class
 }
 
-// segment is a packet with what the transport adds, or an acknowledgement.
+// inOrder takes the packets of every other node in the order of sending, and is told of those that will never come.
+type inOrder interface {
+	arrivals
+	// abandoned ends all messages of a node of which packets are missing.
+	abandoned(source int32)
+}
+
+// segment is a packet with what the transport knows of it. It is its sender's; a receiver looks at packet, number and base until it has
+// acknowledged it.
 type segment struct {
+	mark poison.Mark
 	packet
-	source int32
-	epoch  uint32 // counts the times that the source has given up
-	number uint64 // of the packet among those of its source to this node; an acknowledgement: of the first that is missing
-	ack    bool
-	sent   sim.Time // when its turn on the wire came last; queued: it has not
-	tries  int      // how often it was sent again
+	number  uint64 // of the packet among those of its source to this node
+	base    uint64 // the first number that the source has not given up
+	message uint64 // Frame.Number
+	flow    uint64
+	kind    portals.OpKind
+	target  int32
+	last    bool // of its message
+	over    bool // it is acknowledged, or given up
+	bytes   int32
+	sent    sim.Time // when its turn on the wire came last; queued: it has not
+	tries   int      // how often it was sent again
 }
 
 const queued sim.Time = -1
 
+// acknowledgement is what a packet refers to that says, by its number, which is the first that is missing.
+type acknowledgement struct{ _ byte }
+
+var acknowledges = new(acknowledgement)
+
 // peer is another node as the transport sees it.
 type peer struct {
-	node     int32
-	epoch    uint32
-	next     uint64         // number of the next packet
-	window   ring[*segment] // packets without acknowledgement, the oldest first
-	backlog  ring[packet]   // packets that the window has no room for
-	timer    bool           // an event is to come
-	received struct {
-		epoch  uint32
-		number uint64 // of the first packet that is missing
-		early  map[uint64]*segment
-	}
+	node    int32
+	next    uint64         // number of the next packet
+	base    uint64         // of the first that was not given up
+	window  ring[*segment] // packets without acknowledgement, the oldest first
+	backlog ring[packet]   // packets that the window has no room for
+	partial []uint64       // messages of which transmit has sent some packets, but not all
+	timer   sim.Timer      // the oldest packet may be lost
+	silent  bool           // packets to it were given up, and nothing has come from it since
+
+	missing uint64              // number of the first packet from it that has not arrived
+	early   map[uint64]*segment // that have
 }
 
 // The events of reliable.
-const (
-	kindTimeout sim.Kind = kindsOfReliable + iota // *peer: its oldest packet may be lost
-	kindGivenUp                                   // *Frame: the last packet of a message that has failed before
-)
+const kindTimeout sim.Kind = kindsOfReliable // *peer
 
 func (t *reliable) handle(e *sim.Event) {
 	switch e.Kind {
 	case kindTimeout:
-		t.timeout(e.P.(*peer))
-	case kindGivenUp:
-		t.source.delivered(e.P.(*Frame), portals.NIUndeliverable)
+		t.repeat(e.P.(*peer))
 	default:
 		unknown("reliable", e)
 	}
 }
 
 func (t *reliable) peer(node int32) *peer {
+	if p := t.latest; p != nil && p.node == node {
+		return p
+	}
 	p := t.peers[node]
 	if p == nil {
-		p = &peer{node: node}
-		p.received.early = map[uint64]*segment{}
+		p = &peer{node: node, next: 1, base: 1, missing: 1, early: map[uint64]*segment{}}
+		p.timer.Init(t.engine, t.id, kindTimeout, p)
 		t.peers[node] = p
 	}
+	t.latest = p
 	return p
 }
 
@@ -89,171 +118,229 @@ func (t *reliable) send(k packet) {
 		t.below.send(k)
 		return
 	}
-	if t.failed[k.f] {
+	if len(t.failed) > 0 && t.failed[k.f.Number] {
 		if k.last() {
-			delete(t.failed, k.f)
-			t.post(t.now(), kindGivenUp, 0, k.f)
+			delete(t.failed, k.f.Number)
+			t.ended(k.f.Number, portals.NIUndeliverable)
 		}
 		return
 	}
 	p := t.peer(k.f.Target)
-	if p.window.len() == t.spec.Window {
-		if k.device {
-			t.below.device++
-		}
-		p.backlog.push(k)
+	if k.f.Packets > 1 {
+		p.count(k)
+	}
+	if p.window.len() < t.spec.Window && p.backlog.len() == 0 {
+		t.transmit(p, k)
 		return
 	}
-	t.transmit(p, k)
+	if k.device {
+		t.below.hold(1)
+	}
+	p.backlog.push(k)
 }
 
+// count notes that transmit has sent the first packet of a message, or the last.
+func (p *peer) count(k packet) {
+	if k.i == 0 {
+		p.partial = append(p.partial, k.f.Number)
+	} else if k.last() {
+		i := slices.Index(p.partial, k.f.Number)
+		p.partial = slices.Delete(p.partial, i, i+1)
+	}
+}
+
+// transmit gives a packet its number and a place in the window.
 func (t *reliable) transmit(p *peer, k packet) {
-	s := &segment{packet: k, source: t.rank, epoch: p.epoch, number: p.next}
+	from, to := k.f.Span(k.i)
+	s := t.core.segment()
+	s.packet, s.number, s.base, s.bytes = k, p.next, p.base, int32(to-from)
+	s.message, s.flow, s.kind, s.target, s.last = k.f.Number, k.f.Flow(), k.f.Header.Kind, p.node, k.last()
 	p.next++
 	p.window.push(s)
 	t.depart(p, s, k.device)
 }
 
 func (t *reliable) depart(p *peer, s *segment, device bool) {
-	from, to := s.f.Span(s.i)
 	s.sent = queued
-	t.below.depart(departure{s, p.node, int32(to - from), uint32(s.i), t.below.classOf(&s.f.Header), device, true})
+	t.below.depart(departure{s, p.node, s.bytes, uint32(s.number), t.below.classOf(s.kind), s.i > 0, device, true})
 }
 
-// onWire is the turn of a packet on the wire.
-func (t *reliable) onWire(s *segment) {
-	if s.ack {
+// leaves implements transport: what was acknowledged while it waited to be sent again need not be.
+func (t *reliable) leaves(ref any, seq uint32) bool {
+	s, is := ref.(*segment)
+	switch {
+	case !is:
+		return true
+	case s.over || uint32(s.number) != seq:
+		return false
+	case s.tries > 0:
+		t.again++
+	}
+	return true
+}
+
+// onWire implements transport.
+func (t *reliable) onWire(ref any, seq uint32) {
+	s := ref.(*segment)
+	if uint32(s.number) != seq { // it was acknowledged while it waited to be sent again, and is another now
 		return
 	}
 	if s.device {
 		s.device = false
 		t.below.onWire()
 	}
+	if s.over {
+		return
+	}
 	s.sent = t.now()
-	if p := t.peer(s.f.Target); !p.timer {
-		p.timer = true
-		t.post(s.sent+t.spec.Timeout, kindTimeout, 0, p)
+	if p := t.peer(s.target); p.window.front() == s {
+		p.timer.Set(s.sent + t.spec.Timeout)
 	}
 }
 
-// timeout sends the oldest packet again if its time is over.
-func (t *reliable) timeout(p *peer) {
-	p.timer = false
-	if p.window.len() == 0 {
-		return
-	}
+// repeat sends the oldest packet again, whose time is over.
+func (t *reliable) repeat(p *peer) {
 	s := p.window.front()
-	switch due := s.sent + t.spec.Timeout; {
-	case s.sent == queued: // its turn on the wire starts the timer again
-	case t.now() < due:
-		p.timer = true
-		t.post(due, kindTimeout, 0, p)
-	case s.tries == t.spec.Retries:
+	if s.tries == t.spec.Retries {
 		t.giveUp(p)
-	default:
-		s.tries++
-		t.again++
-		t.depart(p, s, false)
-	}
-}
-
-// giveUp fails the messages to a node that are on their way.
-func (t *reliable) giveUp(p *peer) {
-	whole := map[*Frame]bool{} // its last packet is here, too
-	var order []*Frame
-	note := func(k packet) {
-		if _, known := whole[k.f]; !known {
-			order = append(order, k.f)
-		}
-		whole[k.f] = k.last()
-	}
-	for p.window.len() > 0 {
-		note(p.window.pop().packet)
-	}
-	for p.backlog.len() > 0 {
-		k := p.backlog.pop()
-		if k.device {
-			t.below.device--
-		}
-		note(k)
-	}
-	p.epoch++
-	p.next = 0
-	for _, f := range order {
-		t.report.lost(t.env, &f.Header, &LostMessage{
-			At: t.now(), Packets: f.Packets, Of: f.Packets, Bytes: uint64(len(f.Data)), Length: uint64(len(f.Data)),
-			Cause: fmt.Sprintf("node %d has acknowledged nothing after %d retries (transport.retries)", p.node, t.spec.Retries),
-		})
-		if whole[f] {
-			t.source.delivered(f, portals.NIUndeliverable)
-		} else {
-			t.failed[f] = true
-		}
-	}
-	t.below.room.egressSpace()
-}
-
-// packetArrived is a packet from the own node.
-func (t *reliable) packetArrived(f *Frame, i int) {
-	t.next.packetArrived(f, i)
-	if i+1 == f.Packets {
-		t.source.delivered(f, portals.NIOK)
-	}
-}
-
-// segmentArrived is a packet or an acknowledgement from another node.
-func (t *reliable) segmentArrived(s *segment) {
-	p := t.peer(s.source)
-	if s.ack {
-		t.acknowledged(p, s)
 		return
 	}
-	in := &p.received
-	if s.epoch > in.epoch {
-		in.epoch, in.number = s.epoch, 0
-		clear(in.early)
-	}
-	switch {
-	case s.epoch < in.epoch:
-		return
-	case s.number < in.number || in.early[s.number] != nil:
-		t.twice++
-	default:
-		in.early[s.number] = s
-	}
-	for next := in.early[in.number]; next != nil; next = in.early[in.number] {
-		delete(in.early, in.number)
-		in.number++
-		t.next.packetArrived(next.f, next.i)
-	}
-	t.below.depart(departure{
-		ref: &segment{source: t.rank, epoch: in.epoch, number: in.number, ack: true}, target: p.node, bytes: int32(t.spec.AckBytes), class: t.below.answers(),
-	})
+	s.tries++
+	t.depart(p, s, false)
 }
 
-// answers is the class of acknowledgements.
-func (l *link) answers() fabric.Class {
-	if l.classes {
-		return fabric.Answers
-	}
-	return fabric.Requests
-}
-
-// acknowledged takes the packets that have arrived out of the window, and fills it.
-func (t *reliable) acknowledged(p *peer, ack *segment) {
-	if ack.epoch != p.epoch {
-		return
-	}
-	for p.window.len() > 0 && p.window.front().number < ack.number {
-		if s := p.window.pop(); s.last() {
-			t.source.delivered(s.f, portals.NIOK)
+// acknowledged takes the packets that have arrived out of the window, and fills it. The oldest that is left has its own time since it was sent;
+// that may be over already.
+func (t *reliable) acknowledged(p *peer, number uint32) {
+	progress := false
+	for p.window.len() > 0 && int32(number-uint32(p.window.front().number)) > 0 {
+		s := p.window.pop()
+		s.over, progress = true, true
+		if s.last {
+			t.ended(s.message, portals.NIOK)
 		}
+		t.core.releaseSegment(s)
 	}
 	for p.backlog.len() > 0 && p.window.len() < t.spec.Window {
 		k := p.backlog.pop()
 		if k.device {
-			t.below.device--
+			t.below.hold(-1)
 		}
 		t.transmit(p, k)
 	}
+	if !progress {
+		return
+	}
+	p.timer.Stop()
+	if p.window.len() == 0 {
+		return
+	}
+	switch s := p.window.front(); {
+	case s.sent == queued: // its turn on the wire starts the timer
+	case s.sent+t.spec.Timeout <= t.now():
+		t.repeat(p)
+	default:
+		p.timer.Set(s.sent + t.spec.Timeout)
+	}
+}
+
+// ended tells transmit the end of a message.
+func (t *reliable) ended(message uint64, fail portals.FailType) {
+	t.post(t.now(), kindEnded, message<<failBits|uint64(fail), nil)
+}
+
+// giveUp fails the messages to a node that are on their way. The packets of later ones say by their base that nothing of these will come.
+func (t *reliable) giveUp(p *peer) {
+	var order []uint64
+	note := func(message uint64) {
+		if !t.failed[message] {
+			order = append(order, message)
+			t.failed[message] = true
+		}
+	}
+	for p.window.len() > 0 {
+		s := p.window.pop()
+		s.over = true // and not released: a copy of it may still arrive, and be the first
+		note(s.message)
+	}
+	for p.backlog.len() > 0 {
+		k := p.backlog.pop()
+		if k.device {
+			t.below.hold(-1)
+		}
+		note(k.f.Number)
+	}
+	for _, message := range p.partial {
+		note(message)
+	}
+	for _, message := range order {
+		if !slices.Contains(p.partial, message) {
+			delete(t.failed, message)
+			t.ended(message, portals.NIUndeliverable)
+		}
+	}
+	p.partial = p.partial[:0]
+	p.base, p.silent = p.next, true
+	t.post(t.now(), kindEgressSpace, 0, nil)
+}
+
+// arrived implements transport.
+func (t *reliable) arrived(pk fabric.Packet) {
+	p := t.peer(pk.Src)
+	if p.silent {
+		p.silent = false
+		t.post(t.now(), kindHeard, uint64(p.node), nil)
+	}
+	if pk.Ref == any(acknowledges) {
+		t.acknowledged(p, pk.Seq)
+		return
+	}
+	if int32(pk.Seq-uint32(p.missing)) < 0 {
+		t.twice++
+	} else {
+		t.take(p, pk.Ref.(*segment))
+	}
+	t.below.depart(departure{
+		ref: acknowledges, target: p.node, bytes: int32(t.spec.AckBytes), seq: uint32(p.missing), class: t.below.classOf(portals.OpAck),
+	})
+}
+
+// take takes a packet that has not been handed on.
+func (t *reliable) take(p *peer, s *segment) {
+	if poison.On {
+		s.mark.Live("a packet of a reliable transport")
+	}
+	if s.base > p.missing {
+		t.skip(p, s.base)
+	}
+	if s.number > p.missing {
+		if p.early[s.number] != nil {
+			t.twice++
+		}
+		p.early[s.number] = s
+		return
+	}
+	for s != nil {
+		p.missing++
+		t.next.packetArrived(s.f, s.i)
+		if len(p.early) == 0 {
+			return
+		}
+		s = p.early[p.missing]
+		delete(p.early, p.missing)
+	}
+}
+
+// skip goes on with the first packet after those that the source has given up.
+func (t *reliable) skip(p *peer, base uint64) {
+	for ; p.missing < base && len(p.early) > 0; p.missing++ {
+		delete(p.early, p.missing)
+	}
+	p.missing = base
+	t.next.abandoned(p.node)
+}
+
+// undelivered says why a message has failed.
+func (t *reliable) undelivered(target int32) string {
+	return fmt.Sprintf("node %d did not acknowledge a packet that was sent %d times (transport.retries)", target, t.spec.Retries+1)
 }

@@ -44,6 +44,9 @@ func (e HandlerError) Unwrap() error { return e.Err }
 type LostMessage struct {
 	Rank      int      // that lost it
 	At        sim.Time // when it lost the first packet
+	Source    int      // nodes
+	Target    int
+	Number    uint64 // of the message at its source, from 1
 	Kind      portals.OpKind
 	Initiator portals.ID
 	PT        uint32
@@ -68,8 +71,9 @@ func article(k portals.OpKind) string {
 	return "a"
 }
 
-// of fills in what a header says.
-func (l *LostMessage) of(h *portals.Header) {
+// OfHeader fills in what a header says.
+func (l *LostMessage) OfHeader(h *portals.Header) {
+	l.Source, l.Target = int(h.Initiator.NID), int(h.Target.NID)
 	l.Kind, l.Initiator, l.PT, l.MatchBits = h.Kind, h.Initiator, h.PT, h.MatchBits
 }
 
@@ -88,7 +92,7 @@ func (r *Report) lost(e *env, h *portals.Header, l *LostMessage) {
 		return
 	}
 	l.Rank = int(e.rank)
-	l.of(h)
+	l.OfHeader(h)
 	r.Losses = append(r.Losses, *l)
 }
 

@@ -169,6 +169,12 @@ func (s *schedule) packet(in *inbound, i int) {
 	}
 }
 
+// missing counts packet i of a message to an entry with handlers as dropped: it will never come.
+func (s *schedule) missing(in *inbound, i int) {
+	in.dropped += uint64(in.payloadBytes(i))
+	s.dealt(in)
+}
+
 // dealt counts a packet as dealt with; after the last one the message goes on to its completion.
 func (s *schedule) dealt(in *inbound) {
 	in.left--

@@ -123,6 +123,8 @@ func (x *stage) suspended(r *run) (int64, bool) {
 
 func (x *stage) packet(*inbound, int) { x.t.Fatal("a packet of a payload handler went on") }
 
+func (x *stage) missing(*inbound, int) { x.t.Fatal("a missing packet went on") }
+
 func (x *stage) complete(in *inbound) { x.completed = append(x.completed, in) }
 
 func (x *stage) ended(*run) hpu.Outcome {

@@ -3,7 +3,9 @@ package nic
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -39,14 +41,13 @@ func newTimeline(e *env, s *schedule) *timeline {
 	return tr
 }
 
-// wire draws a packet while it enters the link.
-func (t *timeline) wire(f *Frame, i int, from, to sim.Time) {
+// wire draws packet i of a message while it enters the link.
+func (t *timeline) wire(p *fabric.Packet, k portals.OpKind, flow uint64, i int, from, to sim.Time) {
 	if t == nil {
 		return
 	}
-	a, b := f.Span(i)
-	t.t.Span(t.link, f.Header.Kind.String(), from, to, f.Flow(),
-		sim.Arg{Key: "to", Num: int64(f.Target)}, sim.Arg{Key: "packet", Num: int64(i)}, sim.Arg{Key: "bytes", Num: int64(b - a)})
+	t.t.Span(t.link, k.String(), from, to, flow,
+		sim.Arg{Key: "to", Num: int64(p.Dst)}, sim.Arg{Key: "packet", Num: int64(i)}, sim.Arg{Key: "bytes", Num: int64(p.Bytes)})
 }
 
 // match draws the search for a header packet.

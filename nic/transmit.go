@@ -1,6 +1,8 @@
 package nic
 
 import (
+	"fmt"
+
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
@@ -10,15 +12,20 @@ import (
 // transmit is the first stage: operations become messages, whose data is read from host memory and cut into packets (sPIN'17 §4, LogGP).
 type transmit struct {
 	*env
-	next        sender
-	handlers    issuer
-	interfaces  []*Interface
-	nodes       uint32               // of the network
-	sent        uint64               // messages so far
-	behind      map[int32]int        // messages to each node whose data is not all there: later ones must not overtake them
-	queued      bool                 // an interface has operations to send
-	handling    bool                 // an event of the node is being handled, after which the interfaces are drained
-	undelivered map[*Frame]*outgoing // reliable transport: messages whose end it has to tell
+	next       sender
+	handlers   issuer
+	interfaces []*Interface
+	nodes      uint32        // of the network
+	sent       uint64        // messages so far
+	behind     map[int32]int // messages to each node whose data is not all there: later ones must not overtake them
+	queued     bool          // an interface has operations to send
+	handling   bool          // an event of the node is being handled, after which the interfaces are drained
+
+	// With a reliable transport:
+	undelivered map[uint64]*outgoing       // messages whose end it will tell, by their number
+	answers     map[uint64]portals.Header  // likewise, of headers that no operation stands for
+	owed        map[int32][]portals.Header // to nodes: that an answer could not be delivered, which could not be delivered either
+	reason      func(target int32) string  // why a message to a node could not be delivered
 }
 
 // sender is what transmit gives packets to, and others that have a message without data.
@@ -30,6 +37,8 @@ type sender interface {
 type issuer interface {
 	// commandRead is an operation of a handler whose data has been read.
 	commandRead()
+	// answerThere lets the handler that waits for a reply go on.
+	answerThere(cookie uint64, fail portals.FailType)
 }
 
 // outgoing is a message at its source until its data is at the NIC or, if the transport tells when it has arrived, until then.
@@ -44,14 +53,18 @@ type outgoing struct {
 	completes *pending         // put: message whose entry it completes
 	command   bool             // a handler's: it counts against the command queue until its data has been read
 	device    bool             // the data comes from HPU memory
-	read      bool             // all of the data is at the NIC
+	packets   int
 }
 
 // The events of transmit.
 const (
 	kindDrain sim.Kind = kindsOfTransmit + iota // a program has made an interface queue operations
 	kindAgain                                   // piece, *outgoing: memory that was absent is looked at again
+	kindEnded                                   // number and, in the lower failBits, portals.FailType: the transport knows what became of a message
+	kindHeard                                   // node: something has come from a node that messages were not delivered to
 )
+
+const failBits = 8
 
 func (t *transmit) handle(e *sim.Event) {
 	switch e.Kind {
@@ -59,6 +72,10 @@ func (t *transmit) handle(e *sim.Event) {
 	case kindAgain:
 		o := e.P.(*outgoing)
 		t.bus.Again(&o.access, int(e.A))
+	case kindEnded:
+		t.ended(e.A>>failBits, portals.FailType(e.A&(1<<failBits-1)))
+	case kindHeard:
+		t.heard(int32(e.A))
 	default:
 		unknown("transmit", e)
 	}
@@ -107,7 +124,7 @@ func (t *transmit) prepare(ni *Interface, op *portals.Op) *outgoing {
 	o.frame = t.newFrame(length, mtu)
 	o.frame.Header = op.Header
 	o.frame.Target = int32(op.Header.Target.NID)
-	o.op, o.iface = op, ni
+	o.op, o.iface, o.packets = op, ni, o.frame.Packets
 	return o
 }
 
@@ -218,32 +235,67 @@ func (t *transmit) dataRead(o *outgoing) {
 	if o.command {
 		t.handlers.commandRead()
 	}
-	if t.undelivered != nil {
-		t.undelivered[o.frame] = o
+	if t.undelivered != nil && o.frame.Target != t.rank {
+		t.undelivered[o.frame.Number] = o
 		return
 	}
 	t.end(o)
 }
 
-// delivered is what a transport that knows says: all of a message has arrived, or some of it never will.
-func (t *transmit) delivered(f *Frame, fail portals.FailType) {
-	o := t.undelivered[f]
-	if o == nil { // an answer without an operation
+// ended is what a transport that knows says: all of a message has arrived, or some of it never will.
+func (t *transmit) ended(number uint64, fail portals.FailType) {
+	if h, is := t.answers[number]; is {
+		delete(t.answers, number)
+		if fail != portals.NIOK {
+			node := int32(h.Target.NID)
+			t.owed[node] = append(t.owed[node], h)
+		}
 		return
 	}
-	delete(t.undelivered, f)
-	if fail != portals.NIOK {
+	o := t.undelivered[number]
+	delete(t.undelivered, number)
+	if fail == portals.NIOK {
+		t.end(o)
+		return
+	}
+	h, length := o.op.Header, o.op.Length()
+	t.report.lost(t.env, &h, &LostMessage{
+		At: t.now(), Number: number, Packets: o.packets, Of: o.packets, Bytes: length, Length: length, Cause: fmt.Sprintf("message %d is undeliverable: %s", number, t.reason(int32(h.Target.NID))),
+	})
+	if o.fail == portals.NIOK {
 		o.fail = fail
 	}
 	t.end(o)
+	if h.Kind == portals.OpAck || h.Kind == portals.OpReply { // somebody waits for it
+		h.Fail, h.MLength = fail, 0
+		t.answer(&h)
+	}
+}
+
+// heard sends what a node must know that could not be reached.
+func (t *transmit) heard(node int32) {
+	owed := t.owed[node]
+	delete(t.owed, node)
+	for i := range owed {
+		t.answer(&owed[i])
+	}
 }
 
 // end tells the initiator of the end of an operation at its side.
 func (t *transmit) end(o *outgoing) {
 	op, ni, fail, completes := o.op, o.iface, o.fail, o.completes
 	t.core.releaseOutgoing(o)
+	if fail != portals.NIOK {
+		if cookie := ni.Port.Cookie(op); cookie != 0 {
+			t.handlers.answerThere(cookie, fail)
+		}
+	}
 	if completes != nil {
-		completes.operationEnded(op.Length(), fail)
+		bytes := op.Length()
+		if fail == portals.NIUndeliverable {
+			bytes = 0
+		}
+		completes.operationEnded(bytes, fail)
 	}
 	if op.Header.Kind == portals.OpAck {
 		ni.sent(op, portals.NIOK)
@@ -256,6 +308,9 @@ func (t *transmit) end(o *outgoing) {
 func (t *transmit) answer(h *portals.Header) {
 	f := t.newFrame(0, int(t.fabric.MTU))
 	f.Header, f.Target = *h, int32(h.Target.NID)
+	if t.answers != nil && f.Target != t.rank {
+		t.answers[f.Number] = *h
+	}
 	t.next.send(packet{f: f})
 }
 

@@ -14,7 +14,7 @@ func (port *Port) Sent(op *Op, fail FailType) {
 		d := op.delivery
 		op.delivery = nil
 		if fail != NIOK {
-			d.outcome = fail
+			d.outcome, d.landed = fail, 0
 		}
 		d.owner.complete(d)
 	case op.Header.Kind.request():

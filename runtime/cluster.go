@@ -111,7 +111,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 func (c *Cluster) build(cfg *Config) error {
 	p := c.profile
 	faulty := fabric.HasFaults(c.fabric)
-	if faulty || p.Transport.Kind == nic.Reliable {
+	if faulty && p.Transport.Kind == nic.Lossless {
 		c.core.Keep()
 	}
 	for i := range c.nodes {

@@ -47,12 +47,13 @@ func (c *Cluster) networkLosses() (list []nic.LostMessage, n int) {
 			if l.Damaged {
 				what = "damaged"
 			}
-			h := &f.Header
-			list = append(list, nic.LostMessage{
-				Rank: int(p.Dst), At: l.At, Kind: h.Kind, Initiator: h.Initiator, PT: h.PT, MatchBits: h.MatchBits,
-				Of: f.Packets, Length: uint64(len(f.Data)),
-				Cause: fmt.Sprintf("packet %d of %d was %s on %s at %v (%s, fabric.faults)", p.Seq+1, f.Packets, what, l.Link, l.At, l.Cause),
-			})
+			m := nic.LostMessage{
+				Rank: int(p.Dst), At: l.At, Number: f.Number, Of: f.Packets, Length: uint64(len(f.Data)),
+				Cause: fmt.Sprintf("packet %d of %d of message %d of rank %d was %s on %s at %v (%s, fabric.faults)",
+					p.Seq+1, f.Packets, f.Number, p.Src, what, l.Link, l.At, l.Cause),
+			}
+			m.OfHeader(&f.Header)
+			list = append(list, m)
 		}
 		list[k].Packets++
 		list[k].Bytes += uint64(p.Bytes)

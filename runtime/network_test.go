@@ -162,7 +162,7 @@ func TestLostPacketsAreNamed(t *testing.T) {
 	require.Equal(t, len(messages), n)
 	stats := c.Stats()
 	require.Equal(t, []int64{int64(len(messages)), int64(len(losses))}, []int64{stats.MessagesLost, stats.PacketsDropped})
-	require.Regexp(t, `^rank \d at .*: \d of 16 packets \(\d+ of 1000 B\) of an? .* from rank \d were dropped: packet \d+ of 16 was (lost|damaged) on (Node\[\d\].Tx|Switch\[0\]\[0\].Down\[\d\]) at .* \((loss|corrupt), fabric.faults\)`, lost[0].Error())
+	require.Regexp(t, `^rank \d at .*: \d of 16 packets \(\d+ of 1000 B\) of an? .* from rank \d were dropped: packet \d+ of 16 of message \d+ of rank \d was (lost|damaged) on (Node\[\d\].Tx|Switch\[0\]\[0\].Down\[\d\]) at .* \((loss|corrupt), fabric.faults\)`, lost[0].Error())
 	_, failures := c.Failures()
 	require.Equal(t, n, failures)
 	least := uint64(nodes * count)

@@ -19,6 +19,9 @@ func TestNothing(t *testing.T) {
 	x.Live("x")
 	x.Release("x")
 	require.Equal(t, unsafe.Sizeof(x.n), unsafe.Sizeof(x))
+	var c Count
+	c.Add(3)
+	require.Zero(t, c.Live()+new(Buffers).Live())
 	b := []byte{1}
 	Bytes(b)
 	require.Equal(t, []byte{1}, b)

@@ -65,3 +65,15 @@ func (s *Buffers) Released(b []byte) {
 	delete(s.live, p)
 	Bytes(b)
 }
+
+// Live returns how many buffers are in use.
+func (s *Buffers) Live() int { return len(s.live) }
+
+// Count counts the objects of a pool that are in use.
+type Count struct{ n int }
+
+// Add counts n more.
+func (c *Count) Add(n int) { c.n += n }
+
+// Live returns how many are in use.
+func (c *Count) Live() int { return c.n }

@@ -23,6 +23,12 @@ func TestBuffers(t *testing.T) {
 	s.Released(b[:0])
 	require.Equal(t, []byte{Byte, Byte, Byte, Byte, Byte, Byte, Byte, Byte}, b[:8])
 	require.Panics(t, func() { s.Released(b) })
+	s.Taken(make([]byte, 1))
+	require.Equal(t, 1, s.Live())
+	var c Count
+	c.Add(3)
+	c.Add(-1)
+	require.Equal(t, 2, c.Live())
 	Check(b, "a buffer")
 	b[:8][5] = 1
 	require.PanicsWithValue(t, "a buffer was written at byte 5 after it was given back", func() { Check(b, "a buffer") })

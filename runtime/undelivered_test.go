@@ -1,0 +1,500 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Two ranks at one switch with a reliable transport that gives up soon. Links are down at times.
+const (
+	pairBytes   = 1 << 16
+	pairTimeout = 10 * sim.Microsecond
+	pairRetries = 3
+	// patience is from the first turn of a packet on the wire to the end of its messages.
+	patience = (pairRetries + 1) * pairTimeout
+)
+
+// pairRank is a rank of them: an entry and a descriptor over memory of its own, a queue and a counter for each.
+type pairRank struct {
+	p         *runtime.Proc
+	ni        *runtime.NI
+	entry, md portals.Handle
+	ct, mdCT  portals.Handle
+	mem, own  []byte // of the entry, of the descriptor
+	events    []event
+}
+
+type pair struct {
+	testing.TB
+	c     *runtime.Cluster
+	prof  *profile.Profile
+	ranks [2]pairRank
+	err   error
+}
+
+// Trace collects the events.
+func (r *pair) Trace(ni *portals.NI, t *portals.TraceRecord) {
+	if t.What == portals.TraceEvent {
+		id, err := ni.PhysID()
+		require.NoError(r, err)
+		r.ranks[id.NID].events = append(r.ranks[id.NID].events, event{*t.Event, r.c.Engine().Now()})
+	}
+}
+
+// runPair lets two programs meet; one that is nil has its entry and nothing to do.
+func runPair(t testing.TB, down string, programs [2]func(*pairRank) error, overrides ...string) *pair {
+	p, err := profile.Load("spin-int", append([]string{
+		"fabric.mtu=1024", "transport.kind=reliable", fmt.Sprintf("transport.timeout=%dps", pairTimeout), fmt.Sprintf("transport.retries=%d", pairRetries),
+		"fabric.faults.down=[" + down + "]",
+	}, overrides...)...)
+	require.NoError(t, err)
+	r := &pair{TB: t, prof: p}
+	r.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2, Engine: labEngine, Explain: r})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.c.Close()) })
+	for i := range r.ranks {
+		require.NoError(t, r.c.Spawn(i, "program", func(p *runtime.Proc) error {
+			k := &r.ranks[i]
+			if err := k.prepare(p); err != nil {
+				return err
+			}
+			p.SleepUntil(sim.Microsecond)
+			if programs[i] == nil {
+				return nil
+			}
+			return programs[i](k)
+		}))
+	}
+	r.err = r.c.Run(context.Background())
+	return r
+}
+
+func (k *pairRank) prepare(p *runtime.Proc) (err error) {
+	k.p, k.ni = p, p.NI()
+	eq, err := k.ni.EQAlloc(256)
+	if err != nil {
+		return err
+	}
+	if k.ct, err = k.ni.CTAlloc(); err != nil {
+		return err
+	}
+	if k.mdCT, err = k.ni.CTAlloc(); err != nil {
+		return err
+	}
+	if _, err := k.ni.PTAlloc(0, eq, 0); err != nil {
+		return err
+	}
+	var addr, own uint64
+	addr, k.mem = p.Observed(pairBytes)
+	own, k.own = p.Observed(pairBytes)
+	copy(k.own, pattern(pairBytes, byte(p.Rank()+1)))
+	if k.md, err = k.ni.MDBind(&portals.MD{
+		Start: own, Length: pairBytes, EQ: eq, CT: k.mdCT, Options: portals.OptMDEventCTSend | portals.OptMDEventCTAck | portals.OptMDEventCTReply,
+	}); err != nil {
+		return err
+	}
+	k.entry, err = k.ni.MEAppend(0, &portals.ME{
+		Start: addr, Length: pairBytes, UID: portals.UIDAny, MatchID: portals.AnyID, CT: k.ct,
+		Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable | portals.OptMEEventCTComm,
+	}, portals.PriorityList, 0)
+	return err
+}
+
+func (k *pairRank) other() portals.ID { return portals.PhysID(uint32(1-k.p.Rank()), 0) }
+
+func (k *pairRank) put(n, remote uint64) error {
+	return k.ni.Put(k.md, 0, n, portals.Ack, k.other(), 0, 0, remote, 7, 0)
+}
+
+// told is what a queue has said: types and how they ended.
+func told(events []event) (list []string) {
+	for _, e := range events {
+		list = append(list, fmt.Sprintf("%v %v %d", e.Type, e.Fail, e.MLength))
+	}
+	return list
+}
+
+func (r *pair) left() {
+	for i := range r.ranks {
+		require.NoError(r, r.c.Node(i).NIC().Idle())
+	}
+}
+
+const (
+	toSwitch   = "{link: 'Node[0].Tx', from: %dps, to: %dps}"
+	fromSwitch = "{link: 'Switch[0][0].Down[0]', from: %dps, to: %dps}" // to rank 0
+	always     = sim.Second
+)
+
+// What is sent over a link that is down fails when the last retry is over, with the events that the standard gives it (Portals 4.x §3.13.1,
+// §3.15.2), its counter counts failures, and the run reports it.
+func TestUndeliverable(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		op     func(k *pairRank) error
+		events []string
+		fails  uint64
+		length uint64
+	}{
+		{"put", func(k *pairRank) error { return k.put(3000, 0) }, []string{"SEND UNDELIVERABLE 0"}, 1, 3000},
+		{"nothing", func(k *pairRank) error { return k.put(0, 0) }, []string{"SEND UNDELIVERABLE 0"}, 1, 0},
+		{"get", func(k *pairRank) error { return k.ni.Get(k.md, 0, 3000, k.other(), 0, 0, 0, 7) }, []string{"REPLY UNDELIVERABLE 0"}, 1, 0},
+		{"atomic", func(k *pairRank) error {
+			return k.ni.Atomic(k.md, 0, 64, portals.Ack, k.other(), 0, 0, 0, 7, 0, portals.OpSUM, portals.Uint64)
+		}, []string{"SEND UNDELIVERABLE 0"}, 1, 64},
+		{"fetching atomic", func(k *pairRank) error {
+			return k.ni.FetchAtomic(k.md, 0, k.md, 64, 64, k.other(), 0, 0, 0, 7, 0, portals.OpSUM, portals.Uint64)
+		}, []string{"SEND UNDELIVERABLE 0", "REPLY UNDELIVERABLE 0"}, 2, 64},
+		{"two puts", func(k *pairRank) error {
+			if err := k.put(3000, 0); err != nil {
+				return err
+			}
+			return k.put(100, 0)
+		}, []string{"SEND UNDELIVERABLE 0", "SEND UNDELIVERABLE 0"}, 2, 3000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var sent sim.Time
+			r := runPair(t, fmt.Sprintf(toSwitch, 0, always), [2]func(*pairRank) error{func(k *pairRank) error {
+				if err := c.op(k); err != nil {
+					return err
+				}
+				sent = k.p.Now()
+				v, err := k.ni.CTWait(k.mdCT, 1)
+				require.Equal(t, portals.CTEvent{Failure: min(v.Failure, c.fails)}, v)
+				return err
+			}})
+			require.NoError(t, r.err)
+			require.Equal(t, c.events, told(r.ranks[0].events))
+			require.Empty(t, r.ranks[1].events)
+			v, err := r.ranks[0].ni.CTGet(r.ranks[0].mdCT)
+			require.NoError(t, err)
+			require.Equal(t, portals.CTEvent{Failure: c.fails}, v)
+			r.left()
+
+			failures, n := r.c.Failures()
+			require.Equal(t, n, len(c.events)-map[string]int{"fetching atomic": 1}[c.name])
+			require.ErrorContains(t, failures[0], "undeliverable: node 1 did not acknowledge a packet that was sent 4 times (transport.retries)")
+			require.EqualValues(t, n, r.c.Node(0).Stats().MessagesLost)
+			lost, _ := r.c.LostMessages()
+			require.Equal(t, []any{0, 0, 1, uint64(1), c.length}, []any{lost[0].Rank, lost[0].Source, lost[0].Target, lost[0].Number, lost[0].Length})
+			if c.name == "put" {
+				// The first packet leaves when it has been read, and has its turn four times.
+				first := sent + 2*r.prof.DMA.Latency + r.prof.DMA.Bandwidth.Time(1024)
+				require.Equal(t, first+patience+r.prof.DMA.Latency, r.ranks[0].events[0].at)
+				require.EqualValues(t, 3, r.c.Node(0).Stats().Retransmitted, "of the oldest packet")
+			}
+		})
+	}
+}
+
+// A message of which the target has seen a part fails there, too, when it hears of the source again; what comes after it goes through, in order.
+func TestLinkComesBack(t *testing.T) {
+	// Packets of 1 KiB leave one after the other: the link goes down in the third.
+	base := runPair(t, "", [2]func(*pairRank) error{func(k *pairRank) error { return k.put(9000, 0) }})
+	require.NoError(t, base.err)
+	p := base.prof
+	first := sim.Microsecond + p.NIC.Overhead + 2*p.DMA.Latency + p.DMA.Bandwidth.Time(1024)
+	down := first + 2*p.Fabric.Rate.Time(1024) + 1
+	up := down + 2*patience
+	r := runPair(t, fmt.Sprintf(toSwitch, down, up), [2]func(*pairRank) error{func(k *pairRank) error {
+		for _, op := range []func() error{
+			func() error { return k.put(9000, 0) },
+			func() error { return k.put(8, 20000) }, // behind it: it shares its fate
+			func() error { k.p.SleepUntil(up); return nil },
+			func() error { return k.put(5000, 30000) },
+			func() error { return k.ni.Get(k.md, 40000, 3000, k.other(), 0, 0, 0, 0) },
+		} {
+			if err := op(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(k *pairRank) error {
+		k.p.SleepUntil(up + 20*sim.Microsecond)
+		return k.ni.PTDisable(0) // waits for nothing
+	}})
+	require.NoError(t, r.err)
+	require.Equal(t, []string{"SEND UNDELIVERABLE 0", "SEND UNDELIVERABLE 0", "SEND OK 5000", "ACK OK 5000", "REPLY OK 3000"}, told(r.ranks[0].events))
+	require.Equal(t, []string{"PUT UNDELIVERABLE 2048", "PUT OK 5000", "GET OK 3000"}, told(r.ranks[1].events))
+	require.Equal(t, r.ranks[0].own[:2048], r.ranks[1].mem[:2048], "what had come")
+	require.Equal(t, make([]byte, 20000), r.ranks[1].mem[2048:22048])
+	require.Equal(t, r.ranks[0].own[:5000], r.ranks[1].mem[30000:35000])
+	require.Equal(t, r.ranks[1].mem[:3000], r.ranks[0].own[40000:43000])
+	v, err := r.ranks[1].ni.CTGet(r.ranks[1].ct)
+	require.NoError(t, err)
+	require.Equal(t, portals.CTEvent{Success: 2, Failure: 1}, v)
+	_, n := r.c.Failures()
+	require.Equal(t, 2, n, "each message once")
+	r.left()
+}
+
+// An acknowledgement of Portals or a reply that could not be delivered is told to who waits for it, as soon as there is a way.
+func TestLostAnswers(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		op     func(k *pairRank) error
+		events []string
+		there  []string
+		before sim.Time // of the answer's arrival: the link goes down
+	}{
+		{"acknowledgement", func(k *pairRank) error { return k.put(500, 0) }, []string{"SEND OK 500", "ACK UNDELIVERABLE 0"}, []string{"PUT OK 500"}, 150 * sim.Nanosecond},
+		{
+			"reply", func(k *pairRank) error { return k.ni.Get(k.md, 0, 3000, k.other(), 0, 0, 0, 7) },
+			[]string{"REPLY UNDELIVERABLE 0"}, []string{"GET UNDELIVERABLE 0"}, 200 * sim.Nanosecond,
+		},
+		{
+			"part of reply", func(k *pairRank) error { return k.ni.Get(k.md, 0, 30000, k.other(), 0, 0, 0, 7) },
+			[]string{"REPLY UNDELIVERABLE 15360"}, []string{"GET UNDELIVERABLE 0"}, 370 * sim.Nanosecond,
+		},
+	} {
+		for name, downFor := range map[string]sim.Time{"soon": patience + patience/2, "late": 5 * patience} {
+			t.Run(c.name+" "+name, func(t *testing.T) {
+				program := func(k *pairRank) error {
+					if err := c.op(k); err != nil {
+						return err
+					}
+					if name == "late" { // the news is lost, too; it comes when something else is heard
+						k.p.Sleep(5*patience + pairTimeout)
+						return k.ni.Put(k.md, 0, 8, portals.NoAck, k.other(), 0, 0, 60000, 1, 0)
+					}
+					return nil
+				}
+				// The request's own acknowledgement gets through: when the last packet has left for rank 0, and not much later, the link goes down.
+				base := runPair(t, "", [2]func(*pairRank) error{c.op})
+				require.NoError(t, base.err)
+				answered := all(base.ranks[0].events, map[bool]portals.EventType{true: portals.EventAck, false: portals.EventReply}[c.name == "acknowledgement"])[0].at
+				from := answered - c.before
+				r := runPair(t, fmt.Sprintf(fromSwitch, from, from+downFor), [2]func(*pairRank) error{program})
+				require.NoError(t, r.err)
+				events, there := c.events, c.there
+				if name == "late" {
+					events, there = append([]string{}, c.events...), append(append([]string{}, c.there...), "PUT OK 8")
+					events = append(events[:len(events)-1], "SEND OK 8", events[len(events)-1])
+				}
+				require.ElementsMatch(t, events, told(r.ranks[0].events))
+				require.ElementsMatch(t, there, told(r.ranks[1].events))
+				failures, n := r.c.Failures()
+				require.Equal(t, 1, n, "%v", failures)
+				r.left()
+			})
+		}
+	}
+}
+
+// An answer to what the initiator has given up meanwhile is nobody's: the initiator could not know that its request had arrived.
+func TestAnswerAfterGivingUp(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		op     func(k *pairRank) error
+		events []string
+		there  []string
+		up     sim.Time
+	}{
+		{"put", func(k *pairRank) error { return k.put(500, 0) }, []string{"SEND UNDELIVERABLE 0"}, []string{"PUT OK 500"}, 90 * sim.Microsecond},
+		{
+			"get", func(k *pairRank) error { return k.ni.Get(k.md, 0, 3000, k.other(), 0, 0, 0, 7) },
+			[]string{"REPLY UNDELIVERABLE 0"}, []string{"GET OK 3000"}, 60 * sim.Microsecond,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			// The answer leaves two latencies after the request has arrived, so that its last retry does, too: after the initiator's event.
+			r := runPair(t, fmt.Sprintf(fromSwitch, 0, c.up), [2]func(*pairRank) error{c.op}, "dma.latency=16us")
+			require.NoError(t, r.err)
+			require.Equal(t, c.events, told(r.ranks[0].events))
+			require.Equal(t, c.there, told(r.ranks[1].events))
+			r.left()
+		})
+	}
+}
+
+// Giving up does not touch what the NIC still reads: the buffer is the NIC's until SEND, and the next message is none the worse.
+func TestGivingUpWhileReading(t *testing.T) {
+	slow := []string{"dma.bandwidth=1ns/B", "dma.shared_memory=false", "transport.retries=0", "transport.timeout=3us"}
+	up := 20 * sim.Microsecond
+	r := runPair(t, fmt.Sprintf(toSwitch, 0, up), [2]func(*pairRank) error{func(k *pairRank) error {
+		if err := k.put(pairBytes, 0); err != nil {
+			return err
+		}
+		k.p.SleepUntil(up) // about 20 packets of 64 have been read
+		if err := k.put(0, 500); err != nil {
+			return err
+		}
+		return k.put(3000, 0)
+	}}, slow...)
+	require.NoError(t, r.err)
+	require.Equal(t, []string{"SEND UNDELIVERABLE 0", "SEND OK 0", "ACK OK 0", "SEND OK 3000", "ACK OK 3000"}, told(r.ranks[0].events))
+	require.Greater(t, r.ranks[0].events[0].at, sim.Time(pairBytes)*sim.Nanosecond, "when all has been read")
+	require.Equal(t, []string{"PUT OK 0", "PUT OK 3000"}, told(r.ranks[1].events))
+	require.Equal(t, r.ranks[0].own[:3000], r.ranks[1].mem[:3000])
+	_, n := r.c.Failures()
+	require.Equal(t, 1, n)
+	r.left()
+}
+
+// To the own node nothing gets lost, whatever the links do.
+func TestReliableToSelf(t *testing.T) {
+	r := runPair(t, fmt.Sprintf(toSwitch, 0, always), [2]func(*pairRank) error{func(k *pairRank) error {
+		self := portals.PhysID(0, 0)
+		if err := k.ni.Put(k.md, 0, 5000, portals.Ack, self, 0, 0, 0, 7, 0); err != nil {
+			return err
+		}
+		return k.ni.Get(k.md, 10000, 5000, self, 0, 0, 0, 7)
+	}})
+	require.NoError(t, r.err)
+	require.ElementsMatch(t, []string{"SEND OK 5000", "PUT OK 5000", "ACK OK 5000", "GET OK 5000", "REPLY OK 5000"}, told(r.ranks[0].events))
+	require.Equal(t, r.ranks[0].own[:5000], r.ranks[0].mem[:5000])
+	_, n := r.c.Failures()
+	require.Zero(t, n)
+	r.left()
+}
+
+// unreliable are overrides of the laboratory's device: rank 1, whose handlers act on rank 2, loses a link for a time.
+func unreliable(link string, from, to sim.Time) []string {
+	return []string{
+		"transport.kind=reliable", fmt.Sprintf("transport.timeout=%dps", pairTimeout), fmt.Sprintf("transport.retries=%d", pairRetries),
+		fmt.Sprintf("fabric.faults.down=[{link: '%s', from: %dps, to: %dps}]", link, from, to),
+	}
+}
+
+// A handler that waits for an answer that will not come goes on with an error: the request, its reply, or a part of it could not be delivered.
+func TestHandlerGetsUndeliverable(t *testing.T) {
+	get := setup{
+		header: []rec{do(hpu.OpGetFromDevice, opAt(0)), do(hpu.OpGetFromDevice, opAt(1)), end(hpu.Proceed)},
+		build: func(r *rig) {
+			r.ops = []hpu.Operation{
+				{Local: scratch2, Length: 12000, TargetNID: 2, RemoteOffset: 8, MD: uint32(r.md), UserPtr: 5},
+				{Local: scratch2, Length: 8, TargetNID: 0, MD: uint32(r.md), UserPtr: 6}, // refused: rank 0 has no entry
+			}
+		},
+	}
+	s := get
+	s.overrides = unreliable("Node[1].Tx", 0, 1)
+	base := conduct(t, s)
+	require.Equal(t, hpu.OK, base.result(headerAt, 0))
+	asked, there := base.stepsOf(nic.StepActed, hpu.OpGetFromDevice)[0].At, base.stepsOf(nic.StepAnswered, hpu.OpGetFromDevice)[0].At
+	for name, c := range map[string]struct {
+		link string
+		from sim.Time
+		to   sim.Time
+	}{
+		"request":       {"Switch[0][0].Down[2]", asked, asked + 2*patience},
+		"reply":         {"Node[2].Tx", there - 800*sim.Nanosecond, there + patience + patience/2},
+		"part of reply": {"Node[2].Tx", there - 200*sim.Nanosecond, there + patience + patience/2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := get
+			s.overrides = unreliable(c.link, c.from, c.to)
+			r := conduct(t, s)
+			r.noHandlerErrors()
+			require.Equal(t, []int64{hpu.Denied, hpu.Denied}, []int64{r.result(headerAt, 0), r.result(headerAt, 1)})
+			replies := all(r.targets, portals.EventReply)
+			require.Len(t, replies, 2)
+			require.Equal(t, []any{portals.NIUndeliverable, uint64(5)}, []any{replies[0].Fail, replies[0].UserPtr})
+			require.Equal(t, portals.NIOK, only(t, r.targets, portals.EventPut).Fail)
+			_, n := r.c.Failures()
+			require.Equal(t, 1, n)
+			for i := range 3 {
+				require.NoError(t, r.c.Node(i).NIC().Idle())
+			}
+		})
+	}
+}
+
+// Puts of handlers to a node that cannot be reached do not block the egress for ever, and complete the entry with a failure.
+func TestHandlerPutsUndeliverable(t *testing.T) {
+	var script []rec
+	for range 6 {
+		script = append(script, do(hpu.OpPutFromDevice, opAt(0)))
+	}
+	r := conduct(t, setup{
+		overrides: append(unreliable("Switch[0][0].Down[2]", 0, always), "nic.egress_packets=2", "transport.window=1"),
+		header:    append(script, end(hpu.ProceedPending)), length: 100,
+		build: func(r *rig) {
+			r.ops = []hpu.Operation{{Local: scratch, Length: 4096, TargetNID: 2, MD: uint32(r.md), Options: 1}}
+		},
+	})
+	r.noHandlerErrors()
+	for i := range script {
+		require.Equal(t, hpu.OK, r.result(headerAt, i))
+	}
+	sends := all(r.targets, portals.EventSend)
+	require.Len(t, sends, len(script))
+	for _, e := range sends {
+		require.Equal(t, portals.NIUndeliverable, e.Fail)
+	}
+	put := only(t, r.targets, portals.EventPut)
+	require.Equal(t, []any{portals.NIUndeliverable, uint64(100)}, []any{put.Fail, put.MLength})
+	_, n := r.c.Failures()
+	require.Equal(t, len(script), n)
+	require.NoError(t, r.c.Node(1).NIC().Idle())
+}
+
+// The handlers of a message of which the rest will never come end like those of a damaged one: the completion handler is told how much is missing.
+func TestHandlersOfAbandonedMessages(t *testing.T) {
+	for _, s := range []setup{
+		{payload: []rec{also(opSpin, 3000), end(hpu.Success)}, completion: []rec{end(hpu.Success)}},
+		{header: []rec{also(opSpin, 100), end(hpu.ProcessData)}, payload: []rec{end(hpu.Success)}, completion: []rec{end(hpu.Success)}},
+		{header: []rec{also(opSpin, 1000000/2), end(hpu.Proceed)}},
+		{header: []rec{end(hpu.ProcessData)}, completion: []rec{end(hpu.Success)}},
+		{header: []rec{end(hpu.Drop)}},
+	} {
+		s.length = 10 * 4096
+		again := func(up sim.Time) func(p *runtime.Proc, md portals.Handle, r *rig) error {
+			return func(p *runtime.Proc, md portals.Handle, r *rig) error {
+				for i := range 2 {
+					if err := p.NI().Put(md, 0, []uint64{uint64(r.length), 4096}[i], portals.Ack, portals.PhysID(1, 0), 0, 5, 0, uint64(i), 0); err != nil {
+						return err
+					}
+					p.SleepUntil(max(p.Now(), up))
+				}
+				return nil
+			}
+		}
+		up := sim.Microsecond + 2*patience
+		s.initiator = again(up)
+		s.overrides = append(unreliable("Node[0].Tx", 900*sim.Nanosecond, up), "hpu.max_cycles=10000000")
+		r := conduct(t, s)
+		puts := all(r.targets, portals.EventPut)
+		require.Len(t, puts, 2)
+		require.Equal(t, []any{portals.NIUndeliverable, portals.NIOK}, []any{puts[0].Fail, puts[1].Fail})
+		acks := all(r.inits, portals.EventAck)
+		require.Len(t, acks, 1)
+		came := int64(puts[0].MLength)
+		if len(s.header) > 0 && s.header[len(s.header)-1].args[0] == end(hpu.Drop).args[0] {
+			require.Zero(t, came)
+		} else {
+			require.Positive(t, came)
+			require.Less(t, came, int64(s.length))
+			require.Zero(t, came%4096)
+		}
+		if s.completion != nil {
+			ends := r.stepsOf(nic.StepBegan, hpu.OpNone)
+			var records [][]byte
+			for _, e := range ends {
+				if e.Handler == "completion" {
+					records = append(records, e.Record)
+				}
+			}
+			require.Len(t, records, 2)
+			require.Equal(t, uint64(s.length)-uint64(came), binary.LittleEndian.Uint64(records[0]))
+			require.Equal(t, byte(1), records[0][12], "failed")
+			require.Zero(t, binary.LittleEndian.Uint64(records[1]))
+		}
+		_, n := r.c.Failures()
+		require.Equal(t, 1, n)
+		for i := range 2 {
+			require.NoError(t, r.c.Node(i).NIC().Idle())
+		}
+	}
+}
