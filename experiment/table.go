@@ -222,7 +222,7 @@ func (s *Sweep) Plot() report.Plot {
 		p.X = e.Axes[x].column().Key()
 	}
 	c, _ := e.column(p.X)
-	p.LogX = c.Kind != report.Share && c.Kind != report.Change
+	p.LogX = c.Kind != report.Share && c.Kind != report.Change && (x < 0 || !anyNegative(s.values[x]))
 	panels := []string{profileColumn}
 	for i := range e.Axes {
 		a := &e.Axes[i]
@@ -240,6 +240,14 @@ func (s *Sweep) Plot() report.Plot {
 	p.Facet = strings.Join(panels, ",")
 	p.Place = e.places(p.X)
 	return p
+}
+
+// anyNegative reports whether one of the values is below 0.
+func anyNegative(values []any) bool {
+	return slices.ContainsFunc(values, func(v any) bool {
+		x, _ := number(v)
+		return x < 0
+	})
 }
 
 // along is the axis that a plot goes along: that of View.X, or the one of numbers with the most values; -1 if there is none.

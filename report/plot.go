@@ -150,8 +150,13 @@ func (t *Table) figure(p Plot) (*figure, error) {
 		return nil, err
 	}
 	f.mark(t, series, facet)
-	f.x.fit()
-	f.y.fit()
+	for _, a := range []*axis{&f.x, &f.y} {
+		low, high := a.low, a.high
+		a.fit()
+		if math.IsInf(a.high-a.low, 0) || a.log && (a.low <= 0 || math.IsInf(a.high/a.low, 0)) {
+			return nil, fmt.Errorf("%s goes from %g to %g, too far for a picture", a.column.Key(), low, high)
+		}
+	}
 	f.notes = t.sentences()
 	if left > 0 {
 		f.notes = append(f.notes, fmt.Sprintf("%d of %d rows have no %s and are not drawn.", left, len(t.rows), f.y.column.title()))

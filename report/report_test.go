@@ -218,6 +218,14 @@ func TestPlotErrors(t *testing.T) {
 	require.ErrorContains(t, zero.PlotFile(file, Plot{X: "x", Y: "y"}), "no row has both x and y")
 	zero.Add(1, -1.0)
 	require.ErrorContains(t, zero.PlotFile(file, Plot{X: "x", Y: "y", LogY: true}), "row 1: y is -1, which a logarithmic axis cannot show")
+	far := New(Column{Name: "x", Kind: Number}, Column{Name: "y", Kind: Number})
+	far.Add(1e-160, 1.0)
+	far.Add(4.4e170, 2.0)
+	require.ErrorContains(t, far.PlotFile(file, Plot{X: "x", Y: "y", LogX: true}), "x goes from 1e-160 to 4.4e+170, too far for a picture")
+	require.NoError(t, far.PlotFile(file, Plot{X: "x", Y: "y"}))
+	far.Add(-1.7e308, 3.0)
+	far.Add(1.7e308, 4.0)
+	require.ErrorContains(t, far.PlotFile(file, Plot{X: "x", Y: "y"}), "too far for a picture")
 }
 
 // labelsOf returns the labels of the axis for values from low to high.
