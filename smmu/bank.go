@@ -2,6 +2,8 @@ package smmu
 
 import (
 	"fmt"
+
+	"github.com/spinsim/spinsim/internal/poison"
 )
 
 // bank is a context bank: what the SMMU knows of a process.
@@ -313,6 +315,9 @@ func (s *SMMU) turn(b *bank) {
 
 // Done says that the access of a request that was answered with OK has been done.
 func (s *SMMU) Done(r *Request) {
+	if poison.On {
+		r.land()
+	}
 	b := &s.banks[r.bank]
 	b.inFlight[r.epoch]--
 	for b.syncing && b.inFlight[b.epoch^1] == 0 {

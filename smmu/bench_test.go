@@ -1,6 +1,7 @@
 package smmu_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -171,4 +172,17 @@ func TestLoadTakesItsTime(t *testing.T) {
 	l.away()
 	l.ask(t)
 	require.Equal(t, 820*sim.Nanosecond, l.node.Engine.Now())
+}
+
+// An SMMU of the ExaNeSt node's size takes less than 64 KiB of the simulator's memory.
+func TestMemoryOfTheSimulator(t *testing.T) {
+	spec, err := smmutest.Spec()
+	require.NoError(t, err)
+	eng := sim.New(1)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s := smmu.New(eng, 0, &smmu.Config{Spec: spec})
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
+	runtime.KeepAlive(s)
 }

@@ -51,7 +51,8 @@ type Request struct {
 	result Result
 	bank   uint8
 	epoch  uint8
-	known  bool   // a piece has been translated
+	known  bool // a piece has been translated
+	state  state
 	open   int32  // pieces that wait for their translation
 	gen    uint32 // of the bank
 	inv    uint32 // of the bank when the first piece was translated
@@ -59,6 +60,30 @@ type Request struct {
 	end    uint64
 	failed uint64
 	next   *Request
+}
+
+// state is where a request is. It is kept with the build tag invariants only.
+type state uint8
+
+const (
+	idle state = iota
+	asked
+	flying
+)
+
+// mayAsk panics if the request is under way.
+func (r *Request) mayAsk() {
+	if r.state != idle {
+		panic("smmu: a request is asked again before its end") //lint:panic a bug of the client
+	}
+}
+
+// land panics if the request is not one that was answered with OK.
+func (r *Request) land() {
+	if r.state != flying {
+		panic("smmu: Done of a request that is not in flight") //lint:panic a bug of the client
+	}
+	r.state = idle
 }
 
 // Failed returns the address from which on a request with a result other than OK was not translated.

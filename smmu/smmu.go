@@ -1,6 +1,7 @@
 package smmu
 
 import (
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -143,6 +144,9 @@ func (s *SMMU) post(at sim.Time, kind sim.Kind, a uint64, r *Request) {
 // do the access; it says Done when that has reached memory.
 func (s *SMMU) Translate(r *Request) (res Result, answered bool) {
 	s.count.Requests++
+	if poison.On {
+		r.mayAsk()
+	}
 	bank := s.bankOf(r.PDID)
 	if bank < 0 {
 		s.count.Denied++
@@ -159,8 +163,7 @@ func (s *SMMU) Translate(r *Request) (res Result, answered bool) {
 				l := &s.l1.lines[i]
 				r.Frames[0] = l.leaf.frame(l.tag.level(), r.Addr)
 			}
-			r.epoch = b.epoch
-			b.inFlight[b.epoch]++
+			s.fly(r, b)
 			return OK, true
 		}
 	}
@@ -207,18 +210,26 @@ func (s *SMMU) ask(r *Request, c *channel) (res Result, answered bool) {
 	if c.first != nil || !c.open() || !s.advance(r, c) {
 		s.enqueue(r, c)
 		s.tellLines()
-		return 0, false
+		return s.later(r)
 	}
 	s.tellLines()
 	switch {
 	case r.open > 0:
-		return 0, false
+		return s.later(r)
 	case !s.instant:
 		s.post(s.engine.Now()+s.spec.L1Latency, kindAnswer, 0, r)
-		return 0, false
+		return s.later(r)
 	}
 	s.answer(r)
 	return r.result, true
+}
+
+// later leaves the answer to an event.
+func (s *SMMU) later(r *Request) (res Result, answered bool) {
+	if poison.On {
+		r.state = asked
+	}
+	return 0, false
 }
 
 func (s *SMMU) enqueue(r *Request, c *channel) {
@@ -313,7 +324,7 @@ func (s *SMMU) take(c *channel, r *Request) int32 {
 	c.free = t.next
 	c.used++
 	s.count.MostOutstanding = max(s.count.MostOutstanding, c.used)
-	t.r, t.va, t.bank, t.gen, t.again = r, r.at, r.bank, r.gen, false
+	t.r, t.va, t.bank, t.gen = r, r.at, r.bank, r.gen
 	r.open++
 	return i
 }
@@ -332,6 +343,7 @@ func (s *SMMU) enter(i int32) {
 		return
 	}
 	s.count.L1Misses++
+	t.again = false
 	s.post(s.engine.Now()+s.spec.L1Latency+s.spec.L2Latency, kindLookup, uint64(i), nil)
 }
 
@@ -383,10 +395,20 @@ func (s *SMMU) end(r *Request) {
 
 // answer counts an access that may be done.
 func (s *SMMU) answer(r *Request) {
+	if poison.On {
+		r.state = idle
+	}
 	if r.result == OK {
-		b := &s.banks[r.bank]
-		r.epoch = b.epoch
-		b.inFlight[b.epoch]++
+		s.fly(r, &s.banks[r.bank])
+	}
+}
+
+// fly counts an access as under way until Done.
+func (s *SMMU) fly(r *Request, b *bank) {
+	r.epoch = b.epoch
+	b.inFlight[b.epoch]++
+	if poison.On {
+		r.state = flying
 	}
 }
 

@@ -140,3 +140,61 @@ func TestBanks(t *testing.T) {
 	require.Equal(t, smmu.OK, n.Access(11, base+page, 1, false).Result)
 	require.Zero(t, n.SMMU.Outstanding())
 }
+
+// What has been asked for in the name of a process whose bank is taken is denied, whatever the TLBs still have; and its walk is not one for the next
+// process.
+func TestReleaseUnderWay(t *testing.T) {
+	n, tables, spec := node(t, "l1_entries=1")
+	tables.Map(base, 3, page, true)
+	tables.Map(base+page, 3, 2*page, true)
+	read(n, base)
+	read(n, base+page)
+	known := &smmutest.Answer{Request: smmu.Request{PDID: pdid, Addr: base, Length: 1}} // in the second TLB
+	n.Ask(known)
+	n.SMMU.Release(0)
+	require.NoError(t, n.Engine.Run())
+	require.Equal(t, smmu.Denied, known.Result)
+
+	require.NoError(t, n.SMMU.Assign(0, 9, tables))
+	n.SMMU.InvalidateBank(0)
+	before := &smmutest.Answer{Request: smmu.Request{PDID: 9, Addr: base, Length: 1}}
+	n.Ask(before)
+	require.NoError(t, n.Engine.RunUntil(n.Engine.Now()+100*sim.Nanosecond))
+	n.SMMU.Release(0)
+	require.NoError(t, n.SMMU.Assign(0, 11, tables))
+	after := n.Access(11, base, 1, false)
+	require.Equal(t, smmu.OK, after.Result)
+	require.Equal(t, spec.WalkTime(3, memory), took(after))
+	require.Equal(t, smmu.Denied, before.Result)
+}
+
+// huge asks for more than has room in frames.
+func huge(n *smmutest.Node, va uint64, length int) *smmutest.Answer {
+	a := &smmutest.Answer{Request: smmu.Request{PDID: pdid, Addr: va, Length: length}}
+	n.Ask(a)
+	for at, more := n.Engine.Next(); more; at, more = n.Engine.Next() {
+		if err := n.Engine.RunUntil(at); err != nil {
+			panic(err)
+		}
+	}
+	return a
+}
+
+// Behind the last address there is nothing: a range that runs over it, or begins there, faults and is not looked up page by page.
+func TestBeyondAddresses(t *testing.T) {
+	for _, bits := range []uint64{39, 48} {
+		n, tables, spec := node(t, "address_bits="+map[uint64]string{39: "39", 48: "48"}[bits])
+		end := uint64(1) << bits
+		tables.Map(end-page, 3, page, true)
+		a := huge(n, end-10, 1<<40)
+		require.Equal(t, smmu.Fault, a.Result)
+		require.Equal(t, end, a.Failed())
+		require.Equal(t, spec.WalkTime(spec.Levels(), memory), took(a))
+		require.Equal(t, end&(1<<48-1), n.SMMU.Read(0, smmu.FAR))
+		require.Equal(t, uint64(2), n.SMMU.Counters().L1Misses)
+
+		a = huge(n, ^uint64(0)-10, 1<<20)
+		require.Equal(t, smmu.Fault, a.Result)
+		require.Equal(t, ^uint64(0)-10, a.Failed())
+	}
+}

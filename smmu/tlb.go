@@ -64,6 +64,7 @@ type full struct {
 	heads []uint16 // of the chains of equal hashes
 	shift uint
 	count [lastLevel + 1]int // of each level
+	least int                // the level of the smallest pages that there are
 	free  uint16             // a chain
 }
 
@@ -83,7 +84,7 @@ func (f *full) init(entries int) {
 
 func (f *full) clear() {
 	clear(f.heads)
-	f.count = [lastLevel + 1]int{}
+	f.count, f.least = [lastLevel + 1]int{}, 0
 	f.free = 0
 	f.lines[0] = line{}
 	for i := len(f.lines) - 1; i > 0; i-- {
@@ -103,13 +104,14 @@ func (f *full) find(t tag) uint16 {
 	return i
 }
 
-// look returns the entry for va, 0 if there is none, and makes it the newest. guess is where the last one was found.
+// look returns the entry for va, 0 if there is none, and makes it the newest. Where a page and a block are both known, which takes a forgotten
+// invalidation, it is that of the page. guess is where the last one was found.
 func (f *full) look(bank int, va uint64, guess *uint16) uint16 {
-	if g := *guess; f.lines[g].tag.covers(bank, va) {
-		f.touch(g)
-		return g
+	if t := f.lines[*guess].tag; t.covers(bank, va) && t.level() >= f.least {
+		f.touch(*guess)
+		return *guess
 	}
-	for level := lastLevel; level > 0; level-- {
+	for level := f.least; level > 0; level-- {
 		if f.count[level] == 0 {
 			continue
 		}
@@ -160,6 +162,7 @@ func (f *full) insert(t tag, l leaf) {
 	f.lines[i].tag, f.lines[i].leaf, f.lines[i].chain = t, l, *head
 	*head = i
 	f.count[t.level()]++
+	f.least = max(f.least, t.level())
 	f.link(i)
 }
 
@@ -173,6 +176,9 @@ func (f *full) drop(i uint16) {
 	*at = l.chain
 	f.unlink(i)
 	f.count[l.tag.level()]--
+	for f.least > 0 && f.count[f.least] == 0 {
+		f.least--
+	}
 	*l = line{chain: f.free}
 	f.free = i
 }

@@ -2,11 +2,15 @@ package script
 
 import (
 	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/smmu"
 )
 
 // TestScripts runs the scripts of testdata/smmu. Each file derives its figures from the parameters, in comments. "go test -rewrite" writes what is
@@ -89,5 +93,41 @@ func TestMistakes(t *testing.T) {
 			continue
 		}
 		require.EqualError(t, err, want, text)
+	}
+}
+
+// Every command, register, bit of a register, result and counter stands in a script, so that none can change unseen.
+func TestCoverage(t *testing.T) {
+	files, err := filepath.Glob("testdata/smmu/*")
+	require.NoError(t, err)
+	all := strings.Builder{}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "mistake:", name)
+		all.Write(text)
+	}
+	words := map[string]bool{}
+	for _, w := range strings.FieldsFunc(all.String(), func(r rune) bool { return strings.ContainsRune(" \n=|,+-", r) }) {
+		words[w] = true
+	}
+	for verb := range verbs {
+		require.True(t, words[verb], "no script uses %s", verb)
+	}
+	for name := range readable {
+		require.True(t, words[name], "no script reads %s", name)
+	}
+	for name := range writable {
+		require.True(t, words[name], "no script writes %s", name)
+	}
+	for _, b := range append(sctlrBits, fsrBits...) {
+		require.True(t, words[b.name], "no script shows %s", b.name)
+	}
+	for res := smmu.OK; res <= smmu.Stale; res++ {
+		require.True(t, words[res.String()], "no script ends an access with %v", res)
+	}
+	counters := reflect.TypeFor[smmu.Counters]()
+	for i := range counters.NumField() {
+		require.True(t, words[counters.Field(i).Name], "no script counts %s", counters.Field(i).Name)
 	}
 }
