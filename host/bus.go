@@ -38,11 +38,11 @@ type Access struct {
 
 	Client Client
 	// Op, Index and Ref are the client's.
-	Op    uint8
-	Index int // any three numbers
+	Op     uint8
+	Index  int // any three numbers
 	Serial int
-	Tries int
-	Ref   any
+	Tries  int
+	Ref    any
 
 	dir       Direction
 	follows   sim.Time // an atomic: when the last of the writes made before it lands

@@ -268,7 +268,9 @@ func compareModule(t *testing.T, e Engine, seed uint64, steps, cores int) {
 
 // TestDifferential runs 10,000 handlers or parts of handlers of 500 generated modules. It would catch a block that is charged
 // twice or not at all, a check at the wrong place, a NaN that differs, a register that is not switched.
-func TestDifferential(t *testing.T) { differential(t, "wazero", 500, 20, 2) }
+func TestDifferential(t *testing.T) { //nolint:tparallel // its subtests are all there is
+	differential(t, "wazero", 500, 20, 2)
+}
 
 // TestDifferentialShrinking is the same with rapid, which reduces what it finds.
 func TestDifferentialShrinking(t *testing.T) {

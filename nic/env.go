@@ -1,6 +1,8 @@
 package nic
 
 import (
+	"fmt"
+
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/sim"
@@ -52,5 +54,5 @@ const (
 
 // unknown is an event that no stage has sent.
 func unknown(stage string, e *sim.Event) {
-	panic("nic: event of an unknown kind for " + stage) //lint:panic a bug of this package
+	panic(fmt.Sprintf("nic: event of unknown kind %#x for %s", uint32(e.Kind), stage)) //lint:panic a bug of this package
 }

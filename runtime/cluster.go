@@ -60,7 +60,6 @@ type Cluster struct {
 	nodes    []Node
 	core     nic.Core // of the simulating machine: all nodes are handled by one
 	pages    func(rank int) host.PageTable
-	log      func(rank int, at sim.Time, program, line string)
 	explain  portals.Tracer
 	network  networkLosses // as they were last asked for
 	codes    map[codeKey]hpu.Image

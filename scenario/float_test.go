@@ -52,7 +52,7 @@ func TestFloatsThatDoNotFit(t *testing.T) {
 	} {
 		v, err := one(t, f32, text)
 		require.NoError(t, err, text)
-		require.Equal(t, want, v, text) //nolint:testifylint // exactly
+		require.Equal(t, want, v, text)
 	}
 	v, err := one(t, f32, "nan")
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestFloatsAreNearest(t *testing.T) {
 				continue
 			}
 			require.NoError(t, err, text)
-			require.Equal(t, want, v, text) //nolint:testifylint // exactly
+			require.Equal(t, want, v, text)
 		}
 	})
 }
