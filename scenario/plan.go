@@ -173,6 +173,14 @@ func (p *Plan) relative(name string) string {
 	return filepath.Join(filepath.Dir(p.spec.file), name)
 }
 
+// value is a value of the profile as the scenario means it: the file of a topology is relative to the scenario's, as its profile is.
+func (p *Plan) value(path, text string) string {
+	if path != "fabric.topology" || text == "" || strings.ContainsAny(text, "{}[]\n") { // a topology that stands there itself
+		return text
+	}
+	return p.relative(text)
+}
+
 // override is a value of the profile to replace.
 type override struct {
 	text  string // path=value
@@ -194,10 +202,11 @@ func (p *Plan) loadProfile(more []string) {
 	}
 	var own []override
 	for _, x := range s.Set {
-		own = append(own, override{x.Path + "=" + x.Value, x.where})
+		own = append(own, override{x.Path + "=" + p.value(x.Path, x.Value), x.where})
 	}
 	for _, x := range s.Topology {
-		own = append(own, override{"fabric." + x.Path + "=" + x.Value, x.where})
+		path := "fabric." + x.Path
+		own = append(own, override{path + "=" + p.value(path, x.Value), x.where})
 	}
 	var all []string
 	for _, o := range own {

@@ -152,8 +152,10 @@ func TestFilesAreRelative(t *testing.T) {
 	write("mine.yaml", "base: spin-int\nname: mine\nhpu: {cores: 3}\n")
 	write("hello.bin", "hello")
 	write("bad.wasm", "not a module")
+	write("one.yaml", "switches: [{name: a}]\nnodes: [{at: a, count: 7}]\n")
 	write("s.yaml", `
 profile: mine.yaml
+topology: {kind: file, topology: one.yaml}
 ranks: 1
 entries: [{name: a, ranks: 0, fill: {file: hello.bin}}]
 expect: [{memory: {of: a, equals: {hex: 68656c6c6f}}}]
@@ -162,6 +164,7 @@ output: {memory: [{of: a}]}
 	p, err := Load(filepath.Join(dir, "s.yaml"), Options{})
 	require.NoError(t, err)
 	require.Equal(t, 3, p.profile.HPU.Cores)
+	require.Equal(t, 7, p.profile.Fabric.Topology.Nodes[0].Count)
 	result, err := p.Run(context.Background(), nil)
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Checked)
