@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
@@ -26,9 +27,30 @@ func (p *Profile) Content() ([]byte, error) {
 	if err := n.Encode(p); err != nil {
 		return nil, fmt.Errorf("profile %s: %w", p.Name, err)
 	}
-	var out bytes.Buffer
-	if err := strictyaml.WriteJSON(&out, &n); err != nil {
+	out, err := compact(&n)
+	if err != nil {
 		return nil, fmt.Errorf("profile %s: %w", p.Name, err)
+	}
+	return out, nil
+}
+
+// Canonical gives a content that another program has laid out the bytes that [Profile.Content] wrote: without white space, and with
+// every character that needs no escape as itself. The order of the fields and the digits of numbers stay.
+func Canonical(content []byte) ([]byte, error) {
+	var n yaml.Node
+	if err := yaml.Unmarshal(content, &n); err != nil {
+		return nil, err
+	}
+	if len(n.Content) != 1 {
+		return nil, errors.New("no content")
+	}
+	return compact(n.Content[0])
+}
+
+func compact(n *yaml.Node) ([]byte, error) {
+	var out bytes.Buffer
+	if err := strictyaml.WriteJSON(&out, n); err != nil {
+		return nil, err
 	}
 	return out.Bytes(), nil
 }

@@ -86,11 +86,11 @@ func (p *Profile) Load(more ...string) (*profile.Profile, error) {
 
 // Check reports a content that is not what the hash says.
 func (p *Profile) Check() error {
-	var plain bytes.Buffer
-	if err := json.Compact(&plain, p.Content); err != nil {
+	plain, err := profile.Canonical(p.Content) // jq and other programs that have passed the document on have a layout and escapes of their own
+	if err != nil {
 		return fmt.Errorf("profile %s: %w", p.Name, err)
 	}
-	if is := Hash(plain.Bytes()); is != p.SHA256 {
+	if is := Hash(plain); is != p.SHA256 {
 		return fmt.Errorf("profile %s: the content has the hash %s, recorded is %s: it was changed afterwards", p.Name, is, p.SHA256)
 	}
 	return nil

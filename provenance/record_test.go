@@ -3,6 +3,7 @@ package provenance
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"testing"
 
@@ -67,6 +68,19 @@ func TestRecordedProfile(t *testing.T) {
 	var read Profile
 	require.NoError(t, json.Unmarshal(text, &read))
 	require.NoError(t, read.Check())
+	var escaped []byte // as programs write it that write ASCII only
+	for _, r := range string(read.Content) {
+		if r < 0x80 {
+			escaped = append(escaped, byte(r))
+			continue
+		}
+		escaped = fmt.Appendf(escaped, "\\u%04x", r)
+	}
+	require.NotEqual(t, string(read.Content), string(escaped), "µs of a time")
+	plain := read.Content
+	read.Content = escaped
+	require.NoError(t, read.Check())
+	read.Content = plain
 	back, err := read.Load()
 	require.NoError(t, err)
 	want, err := p.Content()
