@@ -189,7 +189,7 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file string, json bo
 		case json:
 			return writeNodesJSON(out, m, results)
 		}
-		return writeNodesTable(out, m, results)
+		return writeNodesTable(out, m, &f.nodes, results)
 	}
 	r, steps, err := runModel(m, s, &f.model, f.timeline, f.path, goal.WithContext(ctx), goal.WithLimits(f.bounds))
 	if err != nil {

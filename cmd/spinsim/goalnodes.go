@@ -188,10 +188,25 @@ func nodeColumns() []report.Column {
 	}
 }
 
-func writeNodesTable(out io.Writer, m *making, results []*nodes.Result) error {
+// differs says for the head of a table which flags are not what they are by default: without that two runs would look alike.
+func (f *nodeFlags) differs() (text string) {
+	plain := mpi.DefaultOptions(mpi.Host)
+	if f.perNode != 1 {
+		text += fmt.Sprintf(", %d on each", f.perNode)
+	}
+	if eager, err := sim.ParseSize(f.eager); err == nil && int64(eager) != int64(plain.Eager) {
+		text += fmt.Sprintf(", eager up to %v", sim.Size(eager))
+	}
+	if f.buffers != plain.Buffers {
+		text += fmt.Sprintf(", %d buffers for each", f.buffers)
+	}
+	return text
+}
+
+func writeNodesTable(out io.Writer, m *making, f *nodeFlags, results []*nodes.Result) error {
 	t := report.New(nodeColumns()...)
 	first := results[0]
-	t.Title = fmt.Sprintf("%d ranks on nodes of %s", first.Ranks, m.Profiles[0].Name)
+	t.Title = fmt.Sprintf("%d ranks on nodes of %s%s", first.Ranks, m.Profiles[0].Name, f.differs())
 	t.Origin = &m.Record
 	for _, r := range results {
 		n := r.Messages

@@ -59,6 +59,8 @@ func TestPrograms(t *testing.T) {
 	for _, name := range []string{"one", "two", "rerun", "columns"} {
 		require.Contains(t, out, "\n  "+name)
 	}
+	_, out, _ = call([]*experiment.Experiment{one}, "--loss-rate", "5%")
+	require.Contains(t, out, "\nColumns: the command columns of this program.\n", "whatever the file of the program is called")
 	_, out, _ = call([]*experiment.Experiment{one}, "--help")
 	require.Contains(t, out, `--loss-rate LIST        packets that are lost: LIST of values, 0% to 100% (default "0,1%")`)
 	require.NotContains(t, out, "--ranks", "there is nothing to choose")
@@ -78,6 +80,7 @@ func TestBadInput(t *testing.T) {
 		"one: --format: ": {"--format", "xml"},
 		"one: a trace follows one run, but this sweep has 2: choose one profile, and one value": {"--trace", "t.json"},
 		"one: rerun: expected the arguments [RESULTS.json], got 0; see one rerun --help\n":      {"rerun"},
+		"one: columns: expected no arguments, got 1; see one columns --help\n":                  {"columns", "x"},
 	} {
 		status, out, errs := call(one, args...)
 		require.Equal(t, ExitInput, status, args)
@@ -88,7 +91,7 @@ func TestBadInput(t *testing.T) {
 	require.NoError(t, os.WriteFile(document, []byte(`{"provenance": {"command": "two", "arguments": {"axes": {}}}}`), 0o600))
 	status, _, errs := call(one, "rerun", document)
 	require.Equal(t, ExitInput, status)
-	require.Contains(t, errs, `provenance.command: no experiment "two", expected one of one`)
+	require.Contains(t, errs, document+`: provenance.command: no experiment "two", expected one of one`)
 }
 
 // A program whose experiments are wrong says so before it looks at its arguments.

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	Build   provenance.Build // whose results these are
 	Command string           // what makes them, for their record
-	Columns string           // the command that explains the columns, for the notes of tables
+	Columns string           // what explains the columns, for the notes of tables: a command
 }
 
 // compareFlags are the flags that every experiment has.

@@ -148,6 +148,10 @@ func ExactArguments(names ...string) cobra.PositionalArgs {
 		if len(args) == len(names) {
 			return nil
 		}
-		return InputError{fmt.Errorf("%s: expected the arguments %v, got %d; see %s --help", c.Name(), names, len(args), c.CommandPath())}
+		want := "no arguments"
+		if len(names) > 0 {
+			want = fmt.Sprintf("the arguments %v", names)
+		}
+		return InputError{fmt.Errorf("%s: expected %s, got %d; see %s --help", c.Name(), want, len(args), c.CommandPath())}
 	}
 }

@@ -55,7 +55,7 @@ func program(list []*experiment.Experiment, build provenance.Build) *cobra.Comma
 	if len(list) == 1 {
 		name = list[0].Name
 	}
-	options := Options{Build: build, Columns: name + " columns"}
+	options := Options{Build: build, Columns: "the command columns of this program"}
 	root := &cobra.Command{Use: name, Args: NoArguments, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	for _, e := range list {
 		options.Command = e.Name

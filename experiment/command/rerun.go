@@ -112,10 +112,10 @@ func rerun(c *cobra.Command, name, output string, build provenance.Build, again 
 		notes = append([]string{fmt.Sprintf("%s is by spinsim %s; this is %s", name, r.Build, build)}, notes...)
 	}
 	if err != nil && len(notes) > 0 {
-		return fmt.Errorf("%w\n%s", err, strings.Join(notes, "\n")) // which may be why
+		return fmt.Errorf("%s: %w\n%s", name, err, strings.Join(notes, "\n")) // which may be why
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	for _, note := range notes {
 		fmt.Fprintln(out, note)

@@ -58,6 +58,9 @@ func New(o Options) ([]string, error) {
 	if o.Lang != build.TinyGo && o.Lang != build.C {
 		return nil, fmt.Errorf("unknown language %q, expected %s or %s", o.Lang, build.TinyGo, build.C)
 	}
+	if o.Dir == "" {
+		return nil, checkName("", o.Lang)
+	}
 	abs, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, err

@@ -73,6 +73,8 @@ func TestNewRefuses(t *testing.T) {
 	require.NoError(t, os.Mkdir(full, 0o777))
 	_, err := New(Options{Dir: full})
 	require.ErrorContains(t, err, "full exists already")
+	_, err = New(Options{})
+	require.EqualError(t, err, `"" is no name for a handler: expected a letter, then letters, digits, - or _`)
 	_, err = New(Options{Dir: filepath.Join(dir, "x"), Lang: "rust"})
 	require.EqualError(t, err, `unknown language "rust", expected tinygo or c`)
 	_, err = New(Options{Dir: filepath.Join(dir, "x"), Replace: dir})
