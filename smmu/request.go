@@ -142,6 +142,7 @@ type Memory interface {
 // Interrupts are the interrupt lines of an SMMU.
 type Interrupts interface {
 	// Interrupt is the rising line of a bank: SCTLR.CFIE is 1, and FSR is no longer 0. The line stays up until FSR is 0 or CFIE is; an interrupt
-	// controller looks at Asserted when the handler has returned.
+	// controller looks at Asserted when the handler has returned. It is told in the event, or in the call of Translate or Write, in which the
+	// line rises, before the answers of that event, and may read and write registers.
 	Interrupt(bank int)
 }
