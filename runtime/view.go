@@ -94,12 +94,15 @@ func (v View) Raw() []byte {
 }
 
 // Snapshot returns a copy of the bytes as they are at this moment, for an observer who is no part of the simulation: an expectation,
-// a report. It takes no time and touches nothing.
+// a report. It takes no time and touches nothing. After Cluster.Close there is nothing to see, and it panics.
 func (v View) Snapshot() []byte {
 	if len(v.data) == 0 {
 		return nil
 	}
-	b, _ := v.proc.memory.Bytes(v.addr, uint64(len(v.data)))
+	b, ok := v.proc.memory.Bytes(v.addr, uint64(len(v.data)))
+	if !ok {
+		panic(fmt.Sprintf("runtime: Snapshot of memory of process %s of rank %d, whose cluster is closed", v.proc.name, v.proc.Rank())) //lint:panic programmer's mistake
+	}
 	return bytes.Clone(b)
 }
 

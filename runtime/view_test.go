@@ -210,6 +210,24 @@ func TestDevicesAndProgramsShareMemory(t *testing.T) {
 	}))
 }
 
+// Memory is gone when the cluster is closed, and who looks too late is told.
+func TestSnapshotAfterClose(t *testing.T) {
+	prof, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 1, Engine: labEngine})
+	require.NoError(t, err)
+	var v runtime.View
+	require.NoError(t, c.Spawn(0, "program", func(p *runtime.Proc) error {
+		v = p.Alloc(3)
+		v.CopyFrom([]byte("abc"))
+		return nil
+	}))
+	require.NoError(t, c.Run(context.Background()))
+	require.Equal(t, "abc", string(v.Snapshot()))
+	require.NoError(t, c.Close())
+	require.PanicsWithValue(t, "runtime: Snapshot of memory of process program of rank 0, whose cluster is closed", func() { v.Snapshot() })
+}
+
 // A view costs nothing to speak of.
 func TestViewsAllocateNothing(t *testing.T) {
 	require.NoError(t, paged(t, nil, func(p *runtime.Proc) error {
