@@ -158,7 +158,7 @@ func runMatching(ctx context.Context, p *Point) (Values, error) {
 			return nil, err
 		}
 		result, err := nodes.Run(ctx, s, nodes.Config{
-			Profile: p.Profile, MPI: matchingOptions(m, p.Int("eager")), Seed: p.Seed, Engine: p.Engine, Limits: p.Limits,
+			Profile: p.Profile, MPI: matchingOptions(m, p.Int("eager")), Seed: p.Seed, Engine: p.Engine, Limits: p.Limits, Translator: p.Translator,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("matching by %s: %w", m, err)

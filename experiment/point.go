@@ -8,6 +8,7 @@ import (
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -19,6 +20,8 @@ type Point struct {
 	Handler *Module    // the user's, in place of the experiment's; nil: the experiment's
 	Tracer  sim.Tracer // nil: none
 	Limits  sim.Limits // of each simulation
+
+	Translator runtime.MakeTranslator // between the buses and memory; nil: every page is present to NICs
 
 	experiment *Experiment
 	device     int   // which of the sweep's profiles it is of

@@ -2,92 +2,6 @@ package host
 
 import "github.com/spinsim/spinsim/sim"
 
-// Status is how an access to memory ended.
-type Status uint8
-
-// Ends of an access.
-const (
-	OK      Status = iota
-	Fault          // a page is not present: a retry may succeed
-	Denied         // there is no such memory for the device: no retry succeeds
-	pending        // a Translator answers later
-)
-
-// String names the status as architecture and traces do.
-func (s Status) String() string { return [...]string{"OK", "FAULT", "DENIED", "pending"}[s] }
-
-// Access is one use of host memory by a device: a piece of an address space, a direction, and who is told of its end. The client fills in
-// the exported fields and gives it to Bus.Write, Bus.Read or Bus.Stream; it is the bus's until the client is told of its end (of the end
-// of its last piece), and may be given to the bus again from then on.
-type Access struct {
-	// Space is whose memory it is; nil: memory that the driver holds for the device, such as event queues, which is always present.
-	Space *AddressSpace
-	// Addr and Length are the range. Places, if not nil, says where the bytes lie if they are not contiguous; Addr then means nothing.
-	Addr   uint64
-	Length int
-	Places Places
-	// Piece is the length of the pieces in which a Stream comes; the last may be shorter.
-	Piece int
-	// Begin asks for Client.Begun if the bus does not take the first byte of a write at once.
-	Begin bool
-	// Together: a record of what has just crossed, such as the event behind a handler's write that has landed; it is there as soon as the bus
-	// has had room for it.
-	Together bool
-	// Flow is the message it belongs to, for timelines; 0: it is not drawn.
-	Flow uint64
-
-	Client Client
-	// Op, Index and Ref are the client's.
-	Op     uint8
-	Index  int // any three numbers
-	Serial int
-	Tries  int
-	Ref    any
-
-	dir       Direction
-	follows   sim.Time // an atomic: when the last of the writes made before it lands
-	requested bool     // a stream: the request has reached memory
-	piece     int      // a stream: of which a Translator has been asked
-	next      *Access
-}
-
-// Direction is what an access does to memory.
-type Direction uint8
-
-// Directions.
-const (
-	ToMemory   Direction = iota // a write
-	FromMemory                  // a read or a stream
-	AtMemory                    // an atomic: a read that changes what it has read
-)
-
-// Direction is what the bus was asked for.
-func (a *Access) Direction() Direction { return a.dir }
-
-// Places says where bytes that are not contiguous lie.
-type Places interface {
-	// Place returns the address of byte off of the access, and how many bytes from there on are contiguous, at least 1.
-	Place(a *Access, off int) (addr uint64, n int)
-}
-
-// Client is who made an access.
-type Client interface {
-	// Reached is an atomic at memory: its bytes change now.
-	Reached(a *Access)
-	// Begun is a write of which the bus takes the first byte now, if Bus.Write has said that it does not yet.
-	Begun(a *Access)
-	// Ended is the end of an access or of piece i of a stream. With OK its bytes move now, and the client moves them. A stream that has not
-	// ended well waits for Bus.Again or Bus.Drop.
-	Ended(a *Access, i int, s Status)
-}
-
-// Translator stands between a bus and memory: an IOMMU. It is asked for every access to an address space when it is at memory, piece by
-// piece for a stream.
-type Translator interface {
-	// Translate decides about n bytes from offset off of a. With answered false it calls Bus.Translated once, later.
-	Translate(a *Access, off, n int) (s Status, answered bool)
-}
-
 // Bus is the path between a device and the memory of its host (sPIN'17 §4): transfers share the bandwidth of one bus, or of one in each
 // direction, and every crossing takes the latency. Its events go to the actor that owns it, which passes those of kinds from KindBus up
 // to KindBusEnd to Handle. Nobody but the bus computes when an access will have ended.
@@ -115,9 +29,9 @@ const (
 	kindBegun                              // *Access: the bus takes the first byte of a write
 	kindMemory                             // *Access: a read or an atomic has reached memory
 	kindRequest                            // *Access: the request for a stream has reached memory
-	kindSlot                               // A: piece, *Access: a piece of a stream has its turn on the bus
+	kindSlot                               // B: piece, *Access: a piece of a stream has its turn on the bus
 	kindNext                               // the last piece of a stream has passed the bus, the next stream may
-	kindFailed                             // A: status, B: piece, *Access: an access has failed
+	kindFailed                             // A: status, B: piece, *Access: the device learns that an access has failed
 	kindTranslated                         // A: status, *Access: a translator has answered
 	KindBusEnd
 )
@@ -136,8 +50,11 @@ func (b *Bus) Init(eng *sim.Engine, id sim.ID, spec *BusSpec, memory *Server) {
 	}
 }
 
-// Translate puts t between the bus and memory; nil: every page is present, at no cost.
+// Translate puts t between the bus and memory; nil: every page is present, at no cost. It is for the time before the first access.
 func (b *Bus) Translate(t Translator) { b.translator = t }
+
+// Paged reports whether accesses may fail or be late: there is a Translator.
+func (b *Bus) Paged() bool { return b.translator != nil }
 
 // Watch tells f of the time in which the bytes of an access with a Flow take the bus, for a timeline.
 func (b *Bus) Watch(f func(a *Access, toMemory bool, from, to sim.Time, bytes int)) { b.watch = f }
@@ -149,18 +66,25 @@ func (b *Bus) post(at sim.Time, kind sim.Kind, x, y uint64, a *Access) {
 	b.engine.Post(at, b.id, b.id, kind, x, y, a)
 }
 
-// Write sends the bytes of an access to memory. Writes land in the order they are made. It reports whether the bus has taken the first byte;
-// if not, Client.Begun is told when it does.
+// Write sends the bytes of an access to memory. Writes land in the order in which they are made, those of one Order whatever the
+// translator says, others when their translation is known. It reports whether the bus has taken the first byte; if not, Client.Begun is told
+// when it does.
 func (b *Bus) Write(a *Access) (begun bool) {
-	a.dir, a.piece = ToMemory, whole
-	if s := b.ask(a, 0, a.Length); s != OK {
-		b.refused(a, 0, s, 2*b.latency)
-		return false
+	a.dir, a.piece, a.state = ToMemory, whole, launched
+	s := b.ask(a, 0, a.Length)
+	switch o := a.Order; {
+	case s == OK && (o == nil || o.first == nil):
+		a.state = launched
+		return b.write(a, false)
+	case o != nil:
+		o.push(a)
 	}
-	return b.write(a)
+	b.known(a, s)
+	return false
 }
 
-func (b *Bus) write(a *Access) (begun bool) {
+// write is the data phase of a write; tell: Client.Begun is told even if the bus takes the first byte at once.
+func (b *Bus) write(a *Access, tell bool) (begun bool) {
 	now := b.engine.Now()
 	before := b.landed
 	start, end := now, now
@@ -171,7 +95,7 @@ func (b *Bus) write(a *Access) (begun bool) {
 	b.landed = max(b.landed, end+b.latency)
 	b.draw(a, true, b.landed-b.latency, a.Length)
 	begun = start <= now
-	if !begun && a.Begin {
+	if a.Begin && (tell || !begun) {
 		b.post(start, kindBegun, 0, 0, a)
 	}
 	at := b.landed
@@ -194,13 +118,37 @@ func (b *Bus) request() sim.Time {
 // Read asks for the bytes of an access, which ends when they are at the device.
 func (b *Bus) Read(a *Access) {
 	a.dir = FromMemory
-	b.post(b.request(), kindMemory, 0, 0, a)
+	b.fetchLater(a)
 }
 
 // Atomic has Client.Reached change the bytes of an access at memory; the access ends when the answer, of as many bytes, is at the device.
 func (b *Bus) Atomic(a *Access) {
-	a.dir, a.follows = AtMemory, b.landed
-	b.post(b.request(), kindMemory, 0, 0, a)
+	a.dir = AtMemory
+	b.fetchLater(a)
+}
+
+// fetchLater sends the request of a read or an atomic, behind the writes of its Order.
+func (b *Bus) fetchLater(a *Access) {
+	a.piece, a.state = whole, launched
+	if o := a.Order; o != nil && o.first != nil {
+		o.push(a)
+		a.state = ready
+		return
+	}
+	b.launch(a)
+}
+
+// launch lets an access whose turn has come cross the bus.
+func (b *Bus) launch(a *Access) {
+	switch a.dir {
+	case ToMemory:
+		b.write(a, true)
+	case AtMemory:
+		a.follows = b.landed
+		b.post(b.request(), kindMemory, 0, 0, a)
+	case FromMemory:
+		b.post(b.request(), kindMemory, 0, 0, a)
+	}
 }
 
 // reached is a read or an atomic at memory.
@@ -212,12 +160,7 @@ func (b *Bus) reached(a *Access) {
 		b.post(a.follows, kindMemory, 0, 0, a)
 		return
 	}
-	a.piece = whole
-	if s := b.ask(a, 0, a.Length); s != OK {
-		b.refused(a, 0, s, b.latency)
-		return
-	}
-	b.answer(a)
+	b.known(a, b.ask(a, 0, a.Length))
 }
 
 // answer is the data phase of a read.
@@ -239,7 +182,7 @@ func (b *Bus) answer(a *Access) {
 
 // Stream asks for the bytes of an access in pieces. Streams come one after the other, in the order in which they were asked for.
 func (b *Bus) Stream(a *Access) {
-	a.dir, a.requested, a.next = FromMemory, false, nil
+	a.dir, a.state, a.requested, a.next = FromMemory, launched, false, nil
 	if b.first == nil {
 		b.first = a
 	} else {
@@ -261,11 +204,7 @@ func (b *Bus) streamRequested(a *Access) {
 func (b *Bus) slot(a *Access, i int) {
 	from, to := a.Span(i)
 	a.piece = i
-	if s := b.ask(a, from, to-from); s != OK {
-		b.refused(a, i, s, b.latency)
-		return
-	}
-	b.fetch(a, i)
+	b.known(a, b.ask(a, from, to-from))
 }
 
 // fetch sends piece i of a stream; the next turn comes when it has passed.
@@ -283,19 +222,13 @@ func (b *Bus) fetch(a *Access, i int) {
 	b.post(done, KindBus, 0, uint64(i), a)
 	switch {
 	case to < a.Length:
-		b.post(sent, kindSlot, uint64(i+1), 0, a)
+		b.post(sent, kindSlot, 0, uint64(i+1), a)
 	case a.next != nil:
 		b.first, b.passing = a.next, true // a may be its client's again before the next one begins
 		b.post(sent, kindNext, 0, 0, nil)
 	default:
 		b.pop()
 	}
-}
-
-// Span returns where piece i of a stream lies in the access.
-func (a *Access) Span(i int) (from, to int) {
-	from = i * a.Piece
-	return from, min(from+a.Piece, a.Length)
 }
 
 func (b *Bus) pop() {
@@ -312,51 +245,54 @@ func (b *Bus) nextStream() {
 	}
 }
 
-// Again makes piece i of a stream, which has failed, and those behind it be fetched; other streams have waited for it.
-func (b *Bus) Again(a *Access, i int) { b.slot(a, i) }
-
-// Drop ends a stream of which a piece has failed: no more of it comes.
-func (b *Bus) Drop(_ *Access) {
-	b.pop()
-	b.nextStream()
-}
-
 // whole is the piece of an access that is no stream.
 const whole = -1
 
-// ask asks the translator, if there is one and the memory is that of a process.
+// asked reports whether a translator is to be asked about an access: there is one, and the memory is that of a process.
+func (b *Bus) asked(a *Access) bool { return b.translator != nil && a.Space != nil && a.Length > 0 }
+
+// ask asks the translator about n bytes of an access.
 func (b *Bus) ask(a *Access, off, n int) Status {
-	if b.translator == nil || a.Space == nil {
+	if !b.asked(a) {
 		return OK
 	}
+	a.state = waits
 	if s, answered := b.translator.Translate(a, off, n); answered {
 		return s
 	}
 	return pending
 }
 
-// refused tells the client after the time d that an access has failed; one that is pending waits for its answer.
-func (b *Bus) refused(a *Access, i int, s Status, d sim.Time) {
-	if s != pending {
-		b.post(b.engine.Now()+d, kindFailed, uint64(s), uint64(i), a)
-	}
-}
-
-// Translated answers what Translator.Translate has left open, at the present time. It may be called from any actor's event.
+// Translated answers what Translator.Translate has left open, at the present time. It may be called from any actor's event. An answer that
+// nobody waits for is a mistake of the translator and panics.
 func (b *Bus) Translated(a *Access, s Status) {
+	if a.state != waits || s >= pending {
+		panic("host: a translator answers " + s.String() + " for an access that waits for no answer") //lint:panic a bug of the translator
+	}
+	a.state = answered
 	b.post(b.engine.Now(), kindTranslated, uint64(s), 0, a)
 }
 
-func (b *Bus) translated(a *Access, s Status) {
+// known is the translation of an access or of a piece of a stream: it goes on, waits, or the device learns that it has failed. The answer crosses
+// the bus; in front of a write its question has done so, too.
+func (b *Bus) known(a *Access, s Status) {
 	switch {
+	case s == pending:
 	case s != OK:
-		b.refused(a, max(0, a.piece), s, b.latency)
-	case a.piece != whole:
-		b.fetch(a, a.piece)
-	case a.dir != ToMemory:
+		d := b.latency
+		if a.dir == ToMemory {
+			d += b.latency
+		}
+		a.state = failed
+		b.post(b.engine.Now()+d, kindFailed, uint64(s), uint64(max(0, a.piece)), a)
+	case a.dir == ToMemory:
+		b.admit(a)
+	case a.piece == whole:
+		a.state = launched
 		b.answer(a)
-	case b.write(a) && a.Begin:
-		a.Client.Begun(a)
+	default:
+		a.state = launched
+		b.fetch(a, a.piece)
 	}
 }
 
@@ -365,6 +301,9 @@ func (b *Bus) Handle(e *sim.Event) {
 	a, _ := e.P.(*Access)
 	switch e.Kind {
 	case KindBus:
+		if b.asked(a) {
+			b.done(a, int(e.B))
+		}
 		a.Client.Ended(a, int(e.B), OK)
 	case kindBegun:
 		a.Client.Begun(a)
@@ -373,14 +312,14 @@ func (b *Bus) Handle(e *sim.Event) {
 	case kindRequest:
 		b.streamRequested(a)
 	case kindSlot:
-		b.slot(a, int(e.A))
+		b.slot(a, int(e.B))
 	case kindNext:
 		b.passing = false
 		b.nextStream()
 	case kindFailed:
 		a.Client.Ended(a, int(e.B), Status(e.A))
 	case kindTranslated:
-		b.translated(a, Status(e.A))
+		b.known(a, Status(e.A))
 	default:
 		panic("host: an event of no bus") //lint:panic a bug of the owner
 	}

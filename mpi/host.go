@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"slices"
+
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
@@ -13,6 +15,16 @@ type hostForm struct {
 	posted     requestList
 	unexpected arrivalList
 	free       *arrival
+	next       map[int]uint32 // number of the next message of each source; nil where memory is never late: they come in order
+	early      []arrival      // messages that wait for earlier ones of their source
+}
+
+func newHostForm(r *Rank) *hostForm {
+	h := &hostForm{r: r}
+	if r.p.Node().Bus().Paged() {
+		h.next = map[int]uint32{}
+	}
+	return h
 }
 
 // arrival is a message in a buffer that has no receive yet.
@@ -84,11 +96,36 @@ func (h *hostForm) give(a *arrival) {
 	a.next, h.free = h.free, a
 }
 
-// arrived searches the receives and else appends the message.
+// arrived takes a message, and those that have waited for it. Messages of one source do not overtake each other, but their events may: each
+// buffer posts its own in order, so that a message whose memory was late holds up what lies behind it, and nothing in the next buffer.
 func (h *hostForm) arrived(ev *portals.Event) error {
 	b := h.r.buffers[uint32(ev.UserPtr)]
 	b.held++
 	a := arrival{bits: ev.MatchBits, data: ev.HdrData, start: ev.Start, buffer: b}
+	if h.next == nil {
+		return h.match(a)
+	}
+	h.early = append(h.early, a)
+	source := statusOf(a.bits, a.data).Source
+	for {
+		i := slices.IndexFunc(h.early, func(a arrival) bool {
+			s := statusOf(a.bits, a.data)
+			return s.Source == source && s.Sequence == h.next[source]
+		})
+		if i < 0 {
+			return nil
+		}
+		a := h.early[i]
+		h.early = slices.Delete(h.early, i, i+1)
+		h.next[source]++
+		if err := h.match(a); err != nil {
+			return err
+		}
+	}
+}
+
+// match searches the receives for a message and else appends it to those without one.
+func (h *hostForm) match(a arrival) error {
 	looked := 0
 	for q := h.posted.first; q != nil; q = q.next {
 		looked++

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/host/hosttest"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -71,6 +73,8 @@ type observed struct {
 	arrived  []mpi.Status
 	posted   []operation
 	received []mpi.Status // Sequence ^0: nothing
+	early    []mpi.Status // messages whose turn has not come
+	late     int          // how often a message has had to wait for another
 }
 
 var nothing = mpi.Status{Sequence: ^uint32(0)}
@@ -100,8 +104,27 @@ func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
 	if !is { // of somebody else's process
 		return
 	}
-	o := &r.ranks[rank]
-	o.arrived = append(o.arrived, mpi.StatusOf(bits, data))
+	r.ranks[rank].arrives(mpi.StatusOf(bits, data))
+}
+
+// arrives notes a message; where events come out of order it takes its turn behind those before it.
+func (o *observed) arrives(s mpi.Status) {
+	o.early = append(o.early, s)
+	for {
+		next := uint32(0)
+		for _, a := range o.arrived {
+			if a.Source == s.Source {
+				next = a.Sequence + 1
+			}
+		}
+		i := slices.IndexFunc(o.early, func(a mpi.Status) bool { return a.Source == s.Source && a.Sequence == next })
+		if i < 0 {
+			o.late += len(o.early)
+			return
+		}
+		o.arrived = append(o.arrived, o.early[i])
+		o.early = slices.Delete(o.early, i, i+1)
+	}
 }
 
 // match is matching as MPI 4.1 §3.5 says it, with a list and a loop: the earliest message that a receive accepts, for the
@@ -211,10 +234,28 @@ func (d *driver) over(q *mpi.Request) error {
 // dumb matcher, in the order of sending between two ranks. That holds also where hardly any message finds a buffer, or room for its header,
 // and where pages have to be brought in and go again.
 func TestMatching(t *testing.T) {
+	late := matchingOf(t, func(*rapid.T) runtime.Config { return runtime.Config{} })
+	require.Zero(t, late, "events come in the order of their messages where memory is not late")
+}
+
+// And where memory that the NIC reaches for is absent and tarries.
+func TestMatchingOnFaultyMemory(t *testing.T) {
+	matchingOf(t, func(rt *rapid.T) runtime.Config {
+		chance := rapid.SampledFrom([]float64{0, 0.05, 0.3})
+		c := hosttest.Chances{
+			Fault: chance.Draw(rt, "fault"), Most: rapid.IntRange(1, 10).Draw(rt, "most"), Late: chance.Draw(rt, "late"),
+			Delay: sim.Time(rapid.IntRange(0, 5000).Draw(rt, "delay")) * sim.Nanosecond,
+		}
+		return runtime.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Translator: (&hosttest.Nodes{Chances: c}).Make}
+	})
+}
+
+func matchingOf(t *testing.T, drawConfig func(*rapid.T) runtime.Config) (late int) {
 	for _, form := range mpi.Forms() {
 		t.Run(string(form), func(t *testing.T) {
 			resent, worlds := int64(0), int64(0)
 			rapid.Check(t, func(rt *rapid.T) {
+				cfg := drawConfig(rt)
 				ranks := rapid.IntRange(1, 4).Draw(rt, "ranks")
 				rec := &recorder{form: form, rank: map[portals.ID]int{}, ranks: make([]observed, ranks)}
 				o := options(form)
@@ -223,7 +264,8 @@ func TestMatching(t *testing.T) {
 				o.PerNode = rapid.IntRange(1, 3).Draw(rt, "ranks on a node")
 				bystander := rapid.Bool().Draw(rt, "another process on each node")
 				headers := rapid.SampledFrom([]int{1, 3, 65536}).Draw(rt, "unexpected headers")
-				w := makeWorld(rt, rt.Cleanup, ranks, o, runtime.Config{Explain: rec, Pages: drawPaging(rt)}, fmt.Sprintf("limits.max_unexpected_headers=%d", headers))
+				cfg.Explain, cfg.Pages = rec, drawPaging(rt)
+				w := makeWorld(rt, rt.Cleanup, ranks, o, cfg, fmt.Sprintf("limits.max_unexpected_headers=%d", headers))
 				expected := make([]int, ranks)
 				programs := make([][]operation, ranks)
 				for rank := range programs {
@@ -244,10 +286,13 @@ func TestMatching(t *testing.T) {
 					rec.rank[w.Place(rank)] = rank
 				}
 				require.NoError(rt, w.Run(context.Background()))
+				_, failures := w.Cluster().Failures()
+				require.Zero(rt, failures)
 				resent += w.Stats().Resent
 				worlds++
 				for rank := range rec.ranks {
 					seen := &rec.ranks[rank]
+					late += seen.late
 					require.Len(rt, seen.arrived, expected[rank])
 					require.Equal(rt, match(seen), seen.received, "rank %d", rank)
 					next := make(map[int]uint32)
@@ -260,4 +305,5 @@ func TestMatching(t *testing.T) {
 			require.Greater(t, resent, worlds/5, "too few messages were refused to say anything")
 		})
 	}
+	return late
 }

@@ -110,7 +110,7 @@ func newRank(w *World, p *runtime.Proc, rank int) (*Rank, error) {
 	if w.o.Matching == Offload {
 		r.form, err = newOffload(r)
 	} else {
-		r.form = &hostForm{r: r}
+		r.form = newHostForm(r)
 	}
 	if err != nil {
 		return nil, err

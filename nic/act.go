@@ -151,9 +151,9 @@ func (d *act) suspended(r *run) (result int64, ready bool) {
 	case hpu.OpCAS, hpu.OpFAdd:
 		return 0, true
 	case hpu.OpDMATest:
-		return r.testDMA(w.a), true
+		return d.testDMA(r, w.a), true
 	case hpu.OpDMAWait:
-		return r.waitDMA(w.a)
+		return d.waitDMA(r, w.a)
 	case hpu.OpCTGet:
 		return d.readCounter(r, uint32(w.a), w.local), true
 	case hpu.OpGetFromDevice, hpu.OpAtomicFromDevice:

@@ -2,6 +2,7 @@ package nic
 
 import (
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -11,6 +12,7 @@ import (
 type deposit struct {
 	*env
 	waiters waiters
+	dropped int64 // packets that host memory did not take
 }
 
 // waiters knows the handlers and messages that wait for replies.
@@ -26,18 +28,9 @@ type writes struct {
 	underway int
 	data     int       // packets underway
 	barriers []barrier // what waits for writes
-	record   recordState
-	over     bool // the message has ended, but for writes of its handlers
+	reply    bool      // the reply to a get is among it
+	over     bool      // the message has ended, but for writes of its handlers
 }
-
-// recordState is where the record of a message's end is.
-type recordState uint8
-
-const (
-	noRecord    recordState = iota
-	recordGoes              // on its way, behind the data
-	recordWaits             // it has come, but some of the data was late: it goes again
-)
 
 // barrier is an operation that waits for the writes made before it.
 type barrier struct {
@@ -68,7 +61,7 @@ const kindWriteAgain sim.Kind = kindsOfDeposit // *host.Access: memory that was 
 func (d *deposit) handle(e *sim.Event) {
 	switch e.Kind {
 	case kindWriteAgain:
-		d.bus.Write(e.P.(*host.Access))
+		d.bus.Again(e.P.(*host.Access), 0)
 	default:
 		unknown("deposit", e)
 	}
@@ -90,7 +83,7 @@ func (d *deposit) packet(in *inbound, i int) {
 	d.handed(in)
 }
 
-// missing counts packet i of a message as dropped: it will never come.
+// missing counts packet i of a message as dropped: it will never come, or has come without its data.
 func (d *deposit) missing(in *inbound, i int) {
 	if in.phase == phaseDeposit || in.phase == phaseAnswer {
 		if from, to := in.clip(in.frame.Span(i)); from < to {
@@ -107,7 +100,7 @@ func (in *inbound) clip(from, to int) (int, int) {
 
 func (d *deposit) write(in *inbound, i, n int) {
 	a := d.core.access()
-	a.Space, a.Places, a.Length, a.Flow = in.iface.Space, in, n, in.frame.Flow()
+	a.Space, a.Places, a.Length, a.Flow, a.Order = in.iface.Space, in, n, in.frame.Flow(), in.order
 	a.Client, a.Op, a.Index, a.Ref = d, depositData, i, in
 	a.Serial = in.begin()
 	in.data++
@@ -147,7 +140,10 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 	switch {
 	case a.Op == depositRecord:
 		d.core.releaseAccess(a)
-		d.recorded(in)
+		if poison.On && in.underway > 0 {
+			panic("nic: the record of a message's end before its data") //lint:panic a bug
+		}
+		d.finish(in)
 		return
 	case s == host.Fault && a.Tries < d.spec.FaultTries:
 		a.Tries++
@@ -158,10 +154,12 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 	if s == host.OK {
 		in.iface.Port.Write(in.d, uint64(from-in.skip), in.frame.Data[from:to])
 	} else {
+		address, _ := a.At(0)
+		in.lost.add(loss{cause: unwritable, at: d.now(), address: address, status: s, tries: a.Tries}, 1, uint64(to-from))
 		in.dropped += uint64(to - from)
-		if in.fail == portals.NIOK {
-			in.fail = portals.NISegv
-		}
+		in.failed(portals.NISegv)
+		d.dropped++
+		d.bus.Drop(a)
 	}
 	write := a.Serial
 	d.core.releaseAccess(a)
@@ -183,15 +181,15 @@ func (d *deposit) wrote(in *inbound, write int) {
 		if b.left > 0 {
 			kept = append(kept, b)
 		} else {
+			b.issue.in = nil // nothing that is written from now on concerns it, and the message may be over
 			d.post(d.now(), kindIssue, 0, b.issue)
 		}
 	}
 	in.barriers = kept
 	switch {
 	case in.underway > 0:
-	case in.record == recordWaits:
-		in.record = recordGoes
-		d.writeRecord(d, depositRecord, 0, in, false)
+	case in.reply:
+		d.finish(in)
 	case in.over:
 		d.core.releaseInbound(in)
 	}
@@ -208,12 +206,22 @@ func (d *deposit) complete(in *inbound) {
 		d.waiters.answerThere(cookie, in.failure())
 	}
 	if in.frame.Header.Kind == portals.OpGet || !in.d.Matched() { // nothing to land: the reply or the refusal leaves at once
+		if in.underway > 0 && d.bus.Paged() {
+			in.reply = true // its request cannot follow writes that the bus has not taken
+			return
+		}
 		d.finish(in)
 		return
 	}
 	// That its data has landed is known to its handler, and to the host, at the same moment: the record has crossed with the data.
-	in.record = recordGoes
-	d.writeRecord(d, depositRecord, 0, in, in.landed)
+	d.writeRecord(d, depositRecord, 0, in, in.order, in.landed)
+}
+
+// failed notes what the message has failed of, if it is the first that it has.
+func (in *inbound) failed(fail portals.FailType) {
+	if in.fail == portals.NIOK {
+		in.fail = fail
+	}
 }
 
 // failure is what the message has failed of: at the other side, or on its way here.
@@ -224,24 +232,15 @@ func (in *inbound) failure() portals.FailType {
 	return in.fail
 }
 
-// recorded has the record in host memory. It counts when all of the data is.
-func (d *deposit) recorded(in *inbound) {
-	if in.underway > 0 {
-		in.record = recordWaits
-		return
-	}
-	d.finish(in)
-}
-
 // finish makes events and counters follow, and what they set off.
 func (d *deposit) finish(in *inbound) {
 	out := portals.Outcome{Delivered: in.d.MLength - min(in.dropped, in.d.MLength), Fail: in.fail, Pending: in.pending}
 	if in.damaged() {
 		if out.Fail == portals.NIOK {
-			out.Fail = portals.NIDropped
+			out.Fail = in.lost.failure()
 		}
 		d.report.lost(d.env, &in.frame.Header, &LostMessage{
-			At: in.lost.at, Number: in.frame.Number, Packets: in.lost.packets, Of: in.frame.Packets, Bytes: in.lost.bytes, Length: in.d.MLength, Cause: d.describe(in.lost.cause),
+			At: in.lost.at, Number: in.frame.Number, Packets: in.lost.packets, Of: in.frame.Packets, Bytes: in.lost.bytes, Length: in.d.MLength, Cause: d.describe(&in.lost),
 		})
 	}
 	cookie, fail := in.d.Cookie, in.failure()

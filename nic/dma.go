@@ -2,7 +2,6 @@ package nic
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
@@ -10,12 +9,6 @@ import (
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
-
-// dmaHandle is one non-blocking DMA operation of a handler.
-type dmaHandle struct {
-	used, done, waited bool
-	result             int64
-}
 
 // dmaOp is a DMA operation of a handler on its way.
 type dmaOp struct {
@@ -37,6 +30,7 @@ type dmaOp struct {
 	a, b       uint64
 	result     int64
 	tries      int
+	ended      bool   // its handler has been told of a fault; it is there for an event that is still to come
 	number     int64  // of the handler, for Watch
 	message    uint64 // its msg_id
 }
@@ -100,7 +94,7 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 	o.memory.uses++
 	o.region, _ = in.hostRegion(space)
 	o.offset, o.local, o.a, o.b, o.number, o.message = offset, local, a, b, r.number, in.number
-	o.access = host.Access{Space: in.iface.Space, Places: o, Length: int(length), Flow: in.frame.Flow(), Client: d, Ref: o}
+	o.access = host.Access{Space: in.iface.Space, Places: o, Length: int(length), Order: in.order, Flow: in.frame.Flow(), Client: d, Ref: o}
 	if d.inject != nil {
 		o.result = min(d.inject(int(d.rank), op), hpu.OK)
 	}
@@ -229,78 +223,6 @@ func (d *act) Reached(a *host.Access) {
 	o.a = found
 }
 
-// Ended implements host.Client: the data of an operation has landed, or its answer is at the NIC.
-func (d *act) Ended(a *host.Access, _ int, s host.Status) {
-	o := a.Ref.(*dmaOp)
-	switch {
-	case s == host.OK || o.result < hpu.OK:
-	case !o.heard() && s == host.Fault && o.tries < d.spec.FaultTries:
-		o.tries++
-		d.post(d.now()+d.spec.FaultPause, kindDMAAgain, 0, o)
-		return
-	case s == host.Fault:
-		o.result = hpu.Fault
-	default:
-		o.result = hpu.Denied
-	}
-	d.move(o)
-	d.watch.landed(o)
-	o.memory.uses--
-	if o.op == hpu.OpDMAToHost {
-		if s != host.OK && !o.heard() {
-			d.writeLost(o, s)
-		}
-		d.deposits.wrote(o.in, o.write)
-	}
-	r, result := o.run, o.result
-	current := r.active && r.generation == o.generation
-	handle, op, length := o.handle, o.op, a.Length
-	d.core.releaseDMA(o)
-	d.dmaEnded(length)
-	switch {
-	case !current || handle == released:
-	case handle == noHandle:
-		r.landed = op == hpu.OpDMAToHost
-		d.sched.resumable(r, result)
-	default:
-		h := &r.handles[handle]
-		h.done, h.result = true, result
-		if h.waited {
-			*h = dmaHandle{}
-			d.sched.resumable(r, result)
-		}
-	}
-}
-
-// again puts an operation on the bus that has failed and that nobody waits for.
-func (d *act) again(o *dmaOp) {
-	switch a := &o.access; o.op {
-	case hpu.OpDMAToHost:
-		a.Begin = false
-		d.bus.Write(a)
-	case hpu.OpDMAFromHost:
-		d.bus.Read(a)
-	default:
-		d.bus.Atomic(a)
-	}
-}
-
-// heard reports whether the handler that made an operation can still learn of its end.
-func (o *dmaOp) heard() bool {
-	return o.handle != released && o.run.active && o.run.generation == o.generation
-}
-
-// writeLost reports a write whose handler has gone on, or ended, before it failed.
-func (d *act) writeLost(o *dmaOp, s host.Status) {
-	if o.in.fail == portals.NIOK {
-		o.in.fail = portals.NISegv
-	}
-	d.report.handlerFailed(HandlerError{
-		Rank: int(d.rank), At: d.now(), Program: o.memory.name, Handler: "",
-		Err: fmt.Errorf("a write of %d bytes to host memory that it did not wait for ended with %v", o.access.Length, s),
-	})
-}
-
 // move delivers the bytes of an operation.
 func (d *act) move(o *dmaOp) {
 	memory := o.program.Memory()
@@ -323,36 +245,4 @@ func (d *act) move(o *dmaOp) {
 	default:
 		binary.LittleEndian.PutUint64(memory[o.local:], o.a)
 	}
-}
-
-// testDMA answers dma_test at the present moment.
-func (r *run) testDMA(handle uint64) int64 {
-	if handle >= uint64(len(r.handles)) || !r.handles[handle].used {
-		return hpu.Invalid
-	}
-	h := &r.handles[handle]
-	if !h.done {
-		return 0
-	}
-	result := h.result
-	*h = dmaHandle{}
-	if result < 0 {
-		return result
-	}
-	return 1
-}
-
-// waitDMA carries out dma_wait: the handler goes on at once if the operation is done, and else gives its core away.
-func (r *run) waitDMA(handle uint64) (result int64, ready bool) {
-	if handle >= uint64(len(r.handles)) || !r.handles[handle].used {
-		return hpu.Invalid, true
-	}
-	h := &r.handles[handle]
-	if h.done {
-		result = h.result
-		*h = dmaHandle{}
-		return result, true
-	}
-	h.waited = true
-	return 0, false
 }

@@ -30,10 +30,10 @@ func (e *env) post(at sim.Time, kind sim.Kind, a uint64, ref any) {
 	e.engine.Post(at, e.id, e.id, kind, a, 0, ref)
 }
 
-// writeRecord writes the record of an event to host memory, in memory that the driver holds.
-func (e *env) writeRecord(c host.Client, op uint8, index int, ref any, together bool) {
+// writeRecord writes the record of an event to host memory, in memory that the driver holds, behind what is in the line if there is one.
+func (e *env) writeRecord(c host.Client, op uint8, index int, ref any, line *host.Order, together bool) {
 	a := e.core.access()
-	a.Length, a.Client, a.Op, a.Index, a.Ref, a.Together = e.record, c, op, index, ref, together
+	a.Order, a.Length, a.Client, a.Op, a.Index, a.Ref, a.Together = line, e.record, c, op, index, ref, together
 	e.bus.Write(a)
 }
 

@@ -19,6 +19,7 @@ type Frame struct {
 	Data           []byte
 	Packets        int    // at least 1
 	MTU            int    // bytes of every packet but the last
+	Unread         int    // so many packets, the last, come without their data: the source could not read it
 	Source, Target int32  // nodes
 	Number         uint64 // of the message at its source, from 1
 	Self           bool   // a timer of a handler, or its message to the own process
@@ -29,6 +30,9 @@ func (f *Frame) Span(i int) (from, to int) {
 	from = i * f.MTU
 	return from, min(from+f.MTU, len(f.Data))
 }
+
+// carries reports whether packet i has the data that it should.
+func (f *Frame) carries(i int) bool { return i < f.Packets-f.Unread }
 
 // Flow is the number of the message for timelines: no other of the run has it.
 func (f *Frame) Flow() uint64 { return uint64(f.Source)<<40 | f.Number }
@@ -197,10 +201,14 @@ func (c *Core) Balanced() error {
 		what string
 		live int
 	}{
-		{"frames", c.frames.live.Live()}, {"payloads", c.inUse.Live()},
-		{"messages at their targets", c.incoming.live.Live()}, {"messages at their sources", c.sending.live.Live()},
-		{"packets of reliable transports", c.segments.live.Live()}, {"accesses to memory", c.accesses.live.Live()},
-		{"DMA operations", c.dmas.live.Live()}, {"operations of handlers", c.issues.live.Live()},
+		{"frames", c.frames.live.Live()},
+		{"payloads", c.inUse.Live()},
+		{"messages at their targets", c.incoming.live.Live()},
+		{"messages at their sources", c.sending.live.Live()},
+		{"packets of reliable transports", c.segments.live.Live()},
+		{"accesses to memory", c.accesses.live.Live()},
+		{"DMA operations", c.dmas.live.Live()},
+		{"operations of handlers", c.issues.live.Live()},
 	} {
 		if l.live != 0 {
 			open = append(open, fmt.Errorf("nic: %d %s were not given back", l.live, l.what))

@@ -16,6 +16,7 @@ type Interface struct {
 
 	env     *env
 	waiters waiters
+	lines   map[int32]*host.Order // by source; none if the bus has no translator
 }
 
 // Attach makes the NIC serve an interface.
@@ -23,6 +24,24 @@ func (n *NIC) Attach(ni *portals.NI, space *host.AddressSpace, own portals.ID) *
 	i := &Interface{NI: ni, Port: ni.Port(), Space: space, Own: own, env: &n.env, waiters: &n.act}
 	n.transmit.interfaces = append(n.transmit.interfaces, i)
 	return i
+}
+
+// lineOf is the line of the accesses to memory that requests of a source make, or nil where nothing is ever late. What small messages write is
+// ordered (Portals 4.x §3.6.1, max_waw_ordered_size), what handlers write, too (docs/abi.md), and the events of messages of one source come in the
+// order of their last packets.
+func (i *Interface) lineOf(source int32) *host.Order {
+	if !i.env.bus.Paged() {
+		return nil
+	}
+	line := i.lines[source]
+	if line == nil {
+		if i.lines == nil {
+			i.lines = map[int32]*host.Order{}
+		}
+		line = &host.Order{}
+		i.lines[source] = line
+	}
+	return line
 }
 
 // interfaceOf is the interface that a header is for, nil if the process or the interface does not exist. The newest is meant where a process

@@ -210,7 +210,7 @@ func (d *act) issueDue(i *issue) {
 	case hpu.OpAck:
 		fail := portals.FailType(i.a)
 		if fail == portals.NIOK && i.in.damaged() { // the device knows better
-			fail = portals.NIDropped
+			fail = i.in.lost.failure()
 		}
 		i.ni.Port.Acknowledge(i.in.d, fail)
 	default:

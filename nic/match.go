@@ -57,10 +57,11 @@ func (m *match) matched(in *inbound) {
 		in.phase = phaseDiscard
 		m.unknownProcess(in.frame)
 	case h.Kind == portals.OpAck:
-		m.writeRecord(m, 0, 0, in, false)
+		m.writeRecord(m, 0, 0, in, nil, false)
 		return
 	case h.Kind == portals.OpReply:
 		in.d = in.iface.Port.ReplyTo(h)
+		in.order = &in.line
 		in.phase = phaseDeposit
 		switch {
 		case in.d.Cookie != 0 && m.answers.awaited(in.d.Cookie):
@@ -69,7 +70,7 @@ func (m *match) matched(in *inbound) {
 			in.phase = phaseDiscard
 		}
 	default:
-		in.d = in.iface.Port.Receive(h)
+		in.d, in.order = in.iface.Port.Receive(h), in.iface.lineOf(in.frame.Source)
 		switch {
 		case !in.d.Matched():
 			in.phase = phaseDiscard
@@ -84,6 +85,11 @@ func (m *match) matched(in *inbound) {
 
 // packet passes a packet of a message whose header has been matched on.
 func (m *match) packet(in *inbound, i int) {
+	if !in.frame.carries(i) { // its source could not read it, and has said why
+		in.failed(portals.NISegv)
+		m.without(in, i)
+		return
+	}
 	if in.phase == phaseHeader || in.phase == phaseHandlers {
 		m.handlers.packet(in, i)
 		return
@@ -93,15 +99,18 @@ func (m *match) packet(in *inbound, i int) {
 
 // missing ends a message whose packets from i on will never come.
 func (m *match) missing(in *inbound, i int) {
-	if in.fail == portals.NIOK {
-		in.fail = portals.NIUndeliverable
-	}
+	in.failed(portals.NIUndeliverable)
 	for rest := in.frame.Packets; i < rest; i++ { // after the last one the message may be gone
-		if in.phase == phaseHeader || in.phase == phaseHandlers {
-			m.handlers.missing(in, i)
-		} else {
-			m.next.missing(in, i)
-		}
+		m.without(in, i)
+	}
+}
+
+// without deals with packet i of a message whose data is not there.
+func (m *match) without(in *inbound, i int) {
+	if in.phase == phaseHeader || in.phase == phaseHandlers {
+		m.handlers.missing(in, i)
+	} else {
+		m.next.missing(in, i)
 	}
 }
 

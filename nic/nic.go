@@ -150,8 +150,8 @@ func (n *NIC) handle(e *sim.Event) {
 type Stats struct {
 	PacketsSent     int64
 	PacketsReceived int64
-	PacketsDropped  int64 // for want of room or of a process
-	MessagesLost    int64 // of which packets were dropped for want of room, of a process, or of a way to the other node
+	PacketsDropped  int64 // for want of room, of a process or of memory, and those that came without their data
+	MessagesLost    int64 // of which packets were dropped for want of room, of a process, of memory, or of a way to the other node
 	HandlerCalls    int64
 	HandlerCycles   int64    // charged to handlers
 	FirstHandler    sim.Time // when the first handler ended; 0: none has
@@ -166,7 +166,7 @@ type Stats struct {
 func (n *NIC) Stats() Stats {
 	s := Stats{
 		PacketsSent: n.link.sent, PacketsReceived: n.link.arrived,
-		PacketsDropped: n.schedule.dropped + n.match.dropped, MessagesLost: int64(n.report.messages()),
+		PacketsDropped: n.schedule.dropped + n.match.dropped + n.deposit.dropped + n.transmit.unread, MessagesLost: int64(n.report.messages()),
 		HandlerCalls: n.schedule.calls, HandlerCycles: n.schedule.cycles, FirstHandler: n.schedule.firstEnd, LastHandler: n.schedule.lastEnd,
 		LostActions: n.act.lost, FlowControl: n.schedule.triggered,
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
@@ -22,6 +23,8 @@ type inbound struct {
 	started sim.Time // when the header packet came
 
 	iface    *Interface
+	order    *host.Order // the line of its accesses to memory; nil where none is ever late
+	line     host.Order  // its own line, of a reply
 	d        *portals.Delivery
 	handlers installed // of the matched entry
 	phase    phase

@@ -44,6 +44,7 @@ func (d *act) resume(r *run) hpu.Status {
 func (d *act) ended(r *run) hpu.Outcome {
 	out := r.ctx.Outcome()
 	d.watch.ended(r, &out)
+	d.unlooked(r)
 	if poison.On {
 		r.spoil()
 	}

@@ -3,6 +3,7 @@ package nic
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -39,8 +40,9 @@ func (e HandlerError) Error() string {
 // Unwrap returns the cause.
 func (e HandlerError) Unwrap() error { return e.Err }
 
-// LostMessage is a message that a node has lost, wholly or in part, for want of room or of a process, or the network by a fault. Its event and its
-// acknowledgement, where there are any, carry PTL_NI_DROPPED, or PTL_NI_UNDELIVERABLE if there is no such process or no way to it.
+// LostMessage is a message that a node has lost, wholly or in part, for want of room, of a process or of memory, or the network by a fault. Its
+// event and its acknowledgement, where there are any, carry PTL_NI_DROPPED, PTL_NI_SEGV if memory could not be read or written, or
+// PTL_NI_UNDELIVERABLE if there is no such process or no way to it. What could not be read is lost at the source of the data.
 type LostMessage struct {
 	Rank      int      // that lost it
 	At        sim.Time // when it lost the first packet
@@ -55,7 +57,7 @@ type LostMessage struct {
 	Of        int    // packets of the message
 	Bytes     uint64 // of its payload in them, as far as they would have been delivered
 	Length    uint64 // bytes that would have been delivered
-	Cause     string // what there was no room in, with the field of the profile
+	Cause     string // what there was no room in, with the field of the profile, or what was wrong with the memory, with its address
 }
 
 // Error says what was lost, where and for want of what.
@@ -99,33 +101,73 @@ func (r *Report) lost(e *env, h *portals.Header, l *LostMessage) {
 // messages is how many messages the node has lost.
 func (r *Report) messages() int { return len(r.Losses) + r.LossesBeyond }
 
-// shortage is what a packet found no room in.
+// shortage is what a packet found no room in, or what kept it from or out of memory.
 type shortage uint8
 
 const (
 	noShortage shortage = iota
 	packetBufferFull
 	handlersWaiting
+	unreadable // the bus has refused to read host memory
+	unwritable // or to write it
+	noMemory   // there is none where the descriptor or entry says
 )
 
-func (e *env) describe(s shortage) string {
-	switch s {
+func (e *env) describe(l *loss) string {
+	switch l.cause {
 	case packetBufferFull:
 		return fmt.Sprintf("the packet buffer was full (nic.packet_buffer, %v)", e.spec.PacketBuffer)
-	default:
+	case handlersWaiting:
 		return fmt.Sprintf("too many handlers waited for an HPU (hpu.waiting_handlers, %d)", e.hpu.WaitingHandlers)
+	case noMemory:
+		return fmt.Sprintf("there is no memory at %#x", l.address)
+	case unreadable:
+		return fmt.Sprintf("memory at %#x could not be read: %s", l.address, e.refusal(l.status, l.tries))
+	default:
+		return fmt.Sprintf("memory at %#x could not be written: %s", l.address, e.refusal(l.status, l.tries))
 	}
 }
 
-// loss is what a message has lost at its receiver.
+// refusal says how an access to memory ended that has failed after so many retries.
+func (e *env) refusal(s host.Status, tries int) string {
+	if s == host.Fault && tries > 0 {
+		return fmt.Sprintf("%v, %d times (nic.fault_tries, %d)", s, tries+1, e.spec.FaultTries)
+	}
+	return s.String()
+}
+
+// loss is what a message has lost at the end of it that notes it.
 type loss struct {
 	cause   shortage // of the first packet
 	at      sim.Time
 	packets int
 	bytes   uint64
+
+	// Of memory:
+	address uint64
+	status  host.Status
+	tries   int
+}
+
+// add notes that packets were lost, and with them bytes that would have been delivered; why is kept for the first.
+func (l *loss) add(why loss, packets int, bytes uint64) {
+	if l.cause == noShortage {
+		*l = why
+	}
+	l.packets += packets
+	l.bytes += bytes
 }
 
 // damaged reports whether the message has lost what it was to deliver: bytes, or all of a message that has none.
 func (in *inbound) damaged() bool {
 	return in.lost.cause != noShortage && (in.lost.bytes > 0 || in.d.MLength == 0)
+}
+
+// failure is the fail type of a message that is damaged.
+func (l *loss) failure() portals.FailType {
+	switch l.cause {
+	case unreadable, unwritable, noMemory:
+		return portals.NISegv
+	}
+	return portals.NIDropped
 }

@@ -133,6 +133,10 @@ func (s *schedule) begin(in *inbound) {
 		in.phase, in.dropped, in.fail = phaseDiscard, d.MLength, portals.NIDropped
 		return
 	}
+	if !in.frame.carries(0) { // no handler can judge a message by what is not there
+		in.phase = phaseDeposit
+		return
+	}
 	if s.queueFull() {
 		s.lose(in, handlersWaiting, in.frame.Packets, d.MLength)
 		s.triggerFlowControl(in)
@@ -169,7 +173,7 @@ func (s *schedule) packet(in *inbound, i int) {
 	}
 }
 
-// missing counts packet i of a message to an entry with handlers as dropped: it will never come.
+// missing counts packet i of a message to an entry with handlers as dropped: it will never come, or has come without its data.
 func (s *schedule) missing(in *inbound, i int) {
 	in.dropped += uint64(in.payloadBytes(i))
 	s.dealt(in)
@@ -226,12 +230,7 @@ func (s *schedule) overflow(in *inbound, i int, cause shortage) {
 
 // lose notes that packets of a message were dropped, and with them bytes that would have been delivered.
 func (s *schedule) lose(in *inbound, cause shortage, packets int, bytes uint64) {
-	l := &in.lost
-	if l.cause == noShortage {
-		l.cause, l.at = cause, s.now()
-	}
-	l.packets += packets
-	l.bytes += bytes
+	in.lost.add(loss{cause: cause, at: s.now()}, packets, bytes)
 	in.dropped += bytes
 	s.dropped += int64(packets)
 }

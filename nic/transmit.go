@@ -20,6 +20,7 @@ type transmit struct {
 	behind     map[int32]int // messages to each node whose data is not all there: later ones must not overtake them
 	queued     bool          // an interface has operations to send
 	handling   bool          // an event of the node is being handled, after which the interfaces are drained
+	unread     int64         // packets whose data could not be read
 
 	// With a reliable transport:
 	undelivered map[uint64]*outgoing       // messages whose end it will tell, by their number
@@ -54,6 +55,7 @@ type outgoing struct {
 	command   bool             // a handler's: it counts against the command queue until its data has been read
 	device    bool             // the data comes from HPU memory
 	packets   int
+	lost      loss // what could not be read
 }
 
 // The events of transmit.
@@ -111,7 +113,7 @@ func (t *transmit) transmit(ni *Interface, op *portals.Op) {
 
 // reportSent writes the record of an operation's end at the sender to host memory.
 func (t *transmit) reportSent(ni *Interface, op *portals.Op, fail portals.FailType) {
-	t.writeRecord(ni, 0, int(fail), op, false)
+	t.writeRecord(ni, 0, int(fail), op, nil, false)
 }
 
 // prepare makes the message of an operation.
@@ -161,11 +163,13 @@ func (t *transmit) start(o *outgoing) {
 	t.fetch(o)
 }
 
-// fetch puts a message behind those whose data is to be read.
+// fetch puts a message behind those whose data is to be read. One that has its data with it only keeps its place there.
 func (t *transmit) fetch(o *outgoing) {
 	t.behind[o.frame.Target]++
 	a := &o.access
-	a.Space, a.Places = o.iface.Space, o
+	if o.op.Inline() == nil {
+		a.Space, a.Places = o.iface.Space, o
+	}
 	a.Length, a.Piece = len(o.frame.Data), o.frame.MTU
 	a.Client, a.Ref, a.Flow = t, o, o.frame.Flow()
 	t.bus.Stream(a)
@@ -194,7 +198,7 @@ func (t *transmit) Ended(a *host.Access, i int, s host.Status) {
 		o.tries++
 		t.post(t.now()+t.spec.FaultPause, kindAgain, uint64(i), o)
 	default:
-		t.unreadable(o, i)
+		t.unreadable(o, i, s)
 	}
 }
 
@@ -204,8 +208,7 @@ func (t *transmit) pieceRead(o *outgoing, i int) {
 	o.tries = 0
 	from, to := f.Span(i)
 	if !o.iface.Port.Read(o.op, uint64(from), f.Data[from:to]) {
-		clear(f.Data[from:to])
-		o.fail = portals.NISegv
+		t.missing(o, i, loss{cause: noMemory})
 	}
 	last, device := i+1 == f.Packets, o.device
 	t.next.send(packet{f, i, device})
@@ -215,12 +218,30 @@ func (t *transmit) pieceRead(o *outgoing, i int) {
 	}
 }
 
-// unreadable sends zeros in the place of memory that the bus does not let be read, from packet i to the end.
-func (t *transmit) unreadable(o *outgoing, i int) {
+// missing notes that the data of a message is not there from packet i on. Its receiver is told by the packets themselves: what they carry is
+// not used.
+func (t *transmit) missing(o *outgoing, i int, why loss) {
 	f := o.frame
 	from, _ := f.Span(i)
 	clear(f.Data[from:])
+	if o.fail != portals.NIOK {
+		return
+	}
 	o.fail = portals.NISegv
+	f.Unread = f.Packets - i
+	o.lost = why
+	o.lost.at, o.lost.packets, o.lost.bytes = t.now(), f.Packets-i, uint64(len(f.Data)-from)
+	o.lost.address, _ = o.Place(nil, from)
+	t.unread += int64(o.lost.packets)
+	t.report.lost(t.env, &f.Header, &LostMessage{
+		At: o.lost.at, Packets: o.lost.packets, Of: f.Packets, Bytes: o.lost.bytes, Length: uint64(len(f.Data)), Cause: t.describe(&o.lost),
+	})
+}
+
+// unreadable goes on without memory that the bus does not let be read, from packet i to the end.
+func (t *transmit) unreadable(o *outgoing, i int, s host.Status) {
+	f := o.frame
+	t.missing(o, i, loss{cause: unreadable, status: s, tries: o.tries})
 	t.bus.Drop(&o.access)
 	device := o.device
 	for ; i < f.Packets; i++ {
@@ -283,7 +304,7 @@ func (t *transmit) heard(node int32) {
 
 // end tells the initiator of the end of an operation at its side.
 func (t *transmit) end(o *outgoing) {
-	op, ni, fail, completes := o.op, o.iface, o.fail, o.completes
+	op, ni, fail, completes, bytes := o.op, o.iface, o.fail, o.completes, o.op.Length()-o.lost.bytes
 	t.core.releaseOutgoing(o)
 	if fail != portals.NIOK {
 		if cookie := ni.Port.Cookie(op); cookie != 0 {
@@ -291,7 +312,6 @@ func (t *transmit) end(o *outgoing) {
 		}
 	}
 	if completes != nil {
-		bytes := op.Length()
 		if fail == portals.NIUndeliverable {
 			bytes = 0
 		}

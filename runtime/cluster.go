@@ -47,9 +47,12 @@ type Config struct {
 	// InjectDMA, if not nil, is asked at the beginning of every DMA operation of a handler that is otherwise allowed. A negative
 	// answer, such as hpu.Fault, becomes the result of the operation: it takes its time, but no byte moves.
 	InjectDMA func(rank int, op hpu.Op) int64
-	// Translator makes what stands between the bus of a node and the memory of its processes; nil: every page is present.
-	Translator func(rank int, bus *host.Bus) host.Translator
+	// Translator makes what stands between the bus of a node and the memory of its processes; nil: every page is present to the NIC.
+	Translator MakeTranslator
 }
+
+// MakeTranslator makes the translator of a node; it may give events of its own to eng.
+type MakeTranslator func(eng *sim.Engine, rank int, bus *host.Bus) host.Translator
 
 // Cluster is one simulation: nodes on a fabric, and the host programs that run on them.
 type Cluster struct {
@@ -126,7 +129,7 @@ func (c *Cluster) build(cfg *Config) error {
 		n.memory.Rate = p.Host.MemoryBandwidth
 		n.bus.Init(c.engine, n.id, &p.DMA, &n.memory)
 		if cfg.Translator != nil {
-			n.bus.Translate(cfg.Translator(i, &n.bus))
+			n.bus.Translate(cfg.Translator(c.engine, i, &n.bus))
 		}
 		n.trace = newCPUTrace(n)
 		n.nic.Init(&nic.Config{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/host/hosttest"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
@@ -43,6 +45,9 @@ type access struct {
 	swapped int64  // answer of a CAS; -1: there is none
 	from    int64  // it takes effect after this place in the record of the run, see chronicle
 	to      int64  // and not after this one
+	failed  bool   // it has been told to have no effect
+	applied bool   // a fetching atomic: it has had its effect
+	unknown bool   // and its answer got lost
 }
 
 type accessKind uint8
@@ -81,8 +86,8 @@ func (a *access) apply(m memory) (memory, bool) {
 }
 
 func (a *access) String() string {
-	return fmt.Sprintf("[%4d, %4d] %-24s %s [%2d:%2d] data %x found %x swapped %d", a.from, a.to, a.what, [...]string{"read", "write", "add", "cas"}[a.kind],
-		a.at, a.at+a.n, a.data, a.found, a.swapped)
+	return fmt.Sprintf("[%4d, %4d] %-24s %s [%2d:%2d] data %x found %x swapped %d failed %t", a.from, a.to, a.what, [...]string{"read", "write", "add", "cas"}[a.kind],
+		a.at, a.at+a.n, a.data, a.found, a.swapped, a.failed)
 }
 
 var oneMemory = porcupine.Model{
@@ -125,6 +130,7 @@ type memoryRun struct {
 	messages []message
 	loads    []load
 	answers  []func() // collect what messages have fetched, after the run
+	faults   *faults  // nil: memory is always there
 }
 
 // line is a line of a handler's script.
@@ -139,6 +145,7 @@ type line struct {
 	at     sim.Time // issued
 	place  int64    // landed
 	done   bool
+	failed bool // and its handler knows, or it is among the failures of the run
 }
 
 // handlerRun follows a handler through its script.
@@ -162,7 +169,9 @@ type load struct {
 }
 
 // devices are the variants of the device that programs are drawn for.
-var devices = sync.OnceValue(func() (all []*profile.Profile) {
+var devices = sync.OnceValue(func() []*profile.Profile { return devicesWith() })
+
+func devicesWith(more ...string) (all []*profile.Profile) {
 	for _, name := range profiles {
 		for _, overrides := range [][]string{
 			nil,
@@ -176,7 +185,7 @@ var devices = sync.OnceValue(func() (all []*profile.Profile) {
 			{"hpu.dma_write=landed"},
 			{"dma.charge=latency"},
 		} {
-			p, err := profile.Load(name, append(overrides, "fabric.mtu=64", "hpu.dma_handles=16")...)
+			p, err := profile.Load(name, slices.Concat(overrides, []string{"fabric.mtu=64", "hpu.dma_handles=16"}, more)...)
 			if err != nil {
 				panic(err)
 			}
@@ -184,20 +193,20 @@ var devices = sync.OnceValue(func() (all []*profile.Profile) {
 		}
 	}
 	return all
-})
+}
 
 // Random programs of handlers, messages and cores, each on a device drawn for it: 400 in go test, 100,000 in .ci/run deep
 // (-rapid.checks counts fours).
 func TestHostMemoryModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		for range 4 {
-			checkMemory(t, rt)
+			checkMemory(t, rt, nil)
 		}
 	})
 }
 
-func checkMemory(t *testing.T, rt *rapid.T) {
-	m := &memoryRun{t: rt, byHand: map[int64]*handlerRun{}, bits: map[uint64]*access{}, scripts: map[int][]line{}}
+func checkMemory(t *testing.T, rt *rapid.T, f *faults) {
+	m := &memoryRun{t: rt, faults: f, byHand: map[int64]*handlerRun{}, bits: map[uint64]*access{}, scripts: map[int][]line{}}
 	packets := rapid.IntRange(1, 5).Draw(rt, "packets")
 	payloads := map[int][]rec{}
 	for p := range packets {
@@ -214,14 +223,28 @@ func checkMemory(t *testing.T, rt *rapid.T) {
 		a := m.draw("core", rapid.SampledFrom([]accessKind{reads, writes}).Draw(rt, "kind"))
 		m.loads = append(m.loads, load{m.drawTime(), a})
 	}
+	variants := devices()
+	if f != nil {
+		variants = f.devices
+	}
 	r := conduct(t, setup{
-		loaded: devices()[rapid.IntRange(0, len(devices())-1).Draw(rt, "device")], payloads: payloads, length: 64 * packets, ops: m.ops,
+		loaded: variants[rapid.IntRange(0, len(variants)-1).Draw(rt, "device")], payloads: payloads, length: 64 * packets, ops: m.ops,
 		build:  func(r *rig) { m.rig = r },
 		target: m.runTarget, peer: m.runPeer, cleanup: rt.Cleanup,
-		cfg: func(cfg *runtime.Config) { cfg.Watch, cfg.Explain = m.watch, m },
+		cfg: func(cfg *runtime.Config) {
+			cfg.Watch, cfg.Explain = m.watch, m
+			if f != nil {
+				cfg.Seed, cfg.Translator = rapid.Uint64().Draw(rt, "seed"), (&hosttest.Nodes{Chances: f.chances}).Make
+			}
+		},
 	})
-	r.noHandlerErrors()
+	if f == nil {
+		r.noHandlerErrors()
+	}
 	m.finish()
+	if f != nil {
+		f.check(m)
+	}
 	if result, _ := porcupine.CheckOperationsVerbose(oneMemory, m.operations(), time.Minute); result != porcupine.Ok {
 		var text strings.Builder
 		sort.SliceStable(m.accesses, func(i, j int) bool { return m.accesses[i].from < m.accesses[j].from })
@@ -234,6 +257,9 @@ func checkMemory(t *testing.T, rt *rapid.T) {
 
 func (m *memoryRun) operations() (ops []porcupine.Operation) {
 	for i, a := range m.accesses {
+		if a.failed {
+			continue
+		}
 		require.LessOrEqual(m.t, a.from, a.to, "%v", a)
 		ops = append(ops, porcupine.Operation{ClientId: i, Input: a, Call: a.from, Return: a.to})
 	}
@@ -330,17 +356,23 @@ func (m *memoryRun) runPeer(p *runtime.Proc, _ *rig) error {
 }
 
 // Trace bounds the messages' accesses by their last event: what follows it comes after them.
-func (m *memoryRun) Trace(_ *portals.NI, t *portals.TraceRecord) {
+func (m *memoryRun) Trace(ni *portals.NI, t *portals.TraceRecord) {
 	if t.What != portals.TraceEvent {
 		return
 	}
 	e := t.Event
+	if m.faults != nil && e.Fail != portals.NIOK {
+		m.faults.event(m, ni, e)
+		return
+	}
 	require.Equal(m.rig, portals.NIOK, e.Fail, "%v", e)
 	switch e.Type {
 	case portals.EventPut, portals.EventAtomic:
-		if a := m.bits[e.MatchBits]; a != nil {
+		if a := m.bits[e.MatchBits]; a != nil && e.Initiator.NID != 0 { // rank 0's message has match bits of its own
 			a.to = m.now(m.rig.c.Engine().Now())
 		}
+	case portals.EventFetchAtomic:
+		m.bits[e.MatchBits].applied = true
 	case portals.EventReply:
 		m.bits[e.UserPtr].to = m.now(m.rig.c.Engine().Now())
 	default:
@@ -369,11 +401,23 @@ func (m *memoryRun) watch(s *nic.HandlerStep) {
 		}
 	case nic.StepLanded:
 		h := m.byHand[s.Number]
-		l := h.open[s.Handle][0] // blocking writes may be under way when the handler goes on; they land in order
-		h.open[s.Handle] = h.open[s.Handle][1:]
+		open := h.open[s.Handle] // blocking writes may be under way when the handler goes on; they land in order
+		k := 0
+		if s.Result < hpu.OK { // what has failed, the handler has waited for
+			k = len(open) - 1
+		}
+		l := open[k]
+		h.open[s.Handle] = slices.Delete(open, k, k+1)
 		require.False(m.t, l.done, "landed twice")
-		require.Zero(m.t, min(s.Result, hpu.OK))
 		l.done, l.place = true, m.now(s.At)
+		if m.faults != nil && s.Result < hpu.OK {
+			l.failed = true
+			if l.access != nil {
+				l.access.failed = true
+			}
+			break
+		}
+		require.Zero(m.t, min(s.Result, hpu.OK))
 		if l.access != nil {
 			l.access.to = l.place
 			if l.access.kind == swaps {
@@ -399,6 +443,9 @@ func (m *memoryRun) finish() {
 			at, lastEarlier = l.at, last
 		}
 		follows := max(lastEarlier, perPacket[l.packet])
+		if l.failed {
+			continue
+		}
 		if l.write {
 			require.True(m.t, l.done)
 			require.Less(m.t, follows, l.place, "writes land in the order of their issue")
@@ -406,7 +453,7 @@ func (m *memoryRun) finish() {
 		}
 		a := l.access
 		switch {
-		case a == nil:
+		case a == nil || a.failed:
 			continue
 		case l.write:
 			a.from = l.place

@@ -8,9 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/host/hosttest"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 // values are arguments that mean something, nearly mean something, or are far out.
@@ -64,7 +66,19 @@ func drawOperation(t *rapid.T) hpu.Operation {
 
 // Handlers that do anything with any arguments do not stop the simulator: the run comes to an end, every message is delivered or
 // answered, and the books of the node are right (build tag invariants).
-func TestRandomHandlers(t *testing.T) {
+func TestRandomHandlers(t *testing.T) { randomHandlers(t, nil) }
+
+// And where memory fails and tarries.
+func TestRandomHandlersOnFaultyMemory(t *testing.T) {
+	randomHandlers(t, func(rt *rapid.T, s *setup) {
+		f := drawFaults(rt)
+		s.overrides = append(s.overrides, "nic.fault_pause=300ns", fmt.Sprintf("nic.fault_tries=%d", rapid.SampledFrom([]int{0, 2, 1000}).Draw(rt, "tries")))
+		seed := rapid.Uint64().Draw(rt, "seed")
+		s.cfg = func(cfg *runtime.Config) { cfg.Seed, cfg.Translator = seed, (&hosttest.Nodes{Chances: f.chances}).Make }
+	})
+}
+
+func randomHandlers(t *testing.T, change func(rt *rapid.T, s *setup)) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := setup{
 			profile: rapid.SampledFrom(profiles).Draw(rt, "profile"),
@@ -78,6 +92,9 @@ func TestRandomHandlers(t *testing.T) {
 		}
 		for range 4 {
 			s.ops = append(s.ops, drawOperation(rt))
+		}
+		if change != nil {
+			change(rt, &s)
 		}
 		r := conduct(t, s)
 		require.Len(t, all(r.inits, portals.EventSend), 2)

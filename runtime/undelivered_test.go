@@ -251,11 +251,15 @@ func TestLostAnswers(t *testing.T) {
 		{"acknowledgement", func(k *pairRank) error { return k.put(500, 0) }, []string{"SEND OK 500", "ACK UNDELIVERABLE 0"}, []string{"PUT OK 500"}, 150 * sim.Nanosecond},
 		{
 			"reply", func(k *pairRank) error { return k.ni.Get(k.md, 0, 3000, k.other(), 0, 0, 0, 7) },
-			[]string{"REPLY UNDELIVERABLE 0"}, []string{"GET UNDELIVERABLE 0"}, 200 * sim.Nanosecond,
+			[]string{"REPLY UNDELIVERABLE 0"},
+			[]string{"GET UNDELIVERABLE 0"},
+			200 * sim.Nanosecond,
 		},
 		{
 			"part of reply", func(k *pairRank) error { return k.ni.Get(k.md, 0, 30000, k.other(), 0, 0, 0, 7) },
-			[]string{"REPLY UNDELIVERABLE 15360"}, []string{"GET UNDELIVERABLE 0"}, 370 * sim.Nanosecond,
+			[]string{"REPLY UNDELIVERABLE 15360"},
+			[]string{"GET UNDELIVERABLE 0"},
+			370 * sim.Nanosecond,
 		},
 	} {
 		for name, downFor := range map[string]sim.Time{"soon": patience + patience/2, "late": 5 * patience} {
@@ -304,7 +308,9 @@ func TestAnswerAfterGivingUp(t *testing.T) {
 		{"put", func(k *pairRank) error { return k.put(500, 0) }, []string{"SEND UNDELIVERABLE 0"}, []string{"PUT OK 500"}, 90 * sim.Microsecond},
 		{
 			"get", func(k *pairRank) error { return k.ni.Get(k.md, 0, 3000, k.other(), 0, 0, 0, 7) },
-			[]string{"REPLY UNDELIVERABLE 0"}, []string{"GET OK 3000"}, 60 * sim.Microsecond,
+			[]string{"REPLY UNDELIVERABLE 0"},
+			[]string{"GET OK 3000"},
+			60 * sim.Microsecond,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

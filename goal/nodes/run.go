@@ -27,6 +27,8 @@ type Config struct {
 	Tracer sim.Tracer
 	// Limits bound the run; see sim.LimitError.
 	Limits sim.Limits
+	// Translator is that of runtime.Config.
+	Translator runtime.MakeTranslator
 }
 
 // Result is what a run gave.
@@ -76,7 +78,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	}
 	cfg.MPI.Ranks = s.Ranks()
 	c, err := runtime.NewCluster(runtime.Config{
-		Profile: cfg.Profile, Nodes: cfg.MPI.Nodes(s.Ranks()), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer, Limits: cfg.Limits,
+		Profile: cfg.Profile, Nodes: cfg.MPI.Nodes(s.Ranks()), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer, Limits: cfg.Limits, Translator: cfg.Translator,
 		Stop: func() error { return context.Cause(ctx) },
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {

@@ -1,0 +1,164 @@
+package experiment
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/goal/nodes"
+	"github.com/spinsim/spinsim/goal/proxy"
+	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// seeds is how many seeds every point runs with.
+var seeds = flag.Int("faults.seeds", 1, "seeds of TestExperimentsOnFaultyMemory")
+
+// waits are the modes whose handlers wait for host memory, and give up when they learn of a fault.
+func waits(p *Point) bool {
+	switch p.experiment.Name + " " + p.Text("mode") {
+	case "accumulate " + ModeSpinStream:
+		return true
+	case "pingpong " + ModeSpinStore, "bcast " + ModeSpinStore:
+		return p.Int("size") > int(p.Profile.Fabric.MTU)
+	}
+	return false
+}
+
+// faulty are the ways in which memory fails: now and then, at nearly every access, late, and all of it.
+var faulty = map[string]hosttest.Chances{
+	"now and then": {Fault: 0.01, Most: 3},
+	"everywhere":   {Fault: 0.5, Most: 5},
+	"late":         {Late: 0.5, Delay: 2 * sim.Microsecond},
+	"all":          {Fault: 0.2, Most: 4, Late: 0.2, Delay: 700 * sim.Nanosecond},
+}
+
+// campaign is what faulty memory has done to experiments.
+type campaign struct {
+	faults, late     int
+	waited, reported int // points whose handlers wait, and those of them that have failed
+}
+
+// Every experiment in every mode where memory is absent and tarries: what the device tries again by itself costs time and nothing else, and what
+// its handlers give up is reported. Experiments compare every byte; none hangs.
+func TestExperimentsOnFaultyMemory(t *testing.T) {
+	var c campaign
+	for _, e := range All() {
+		switch e.Name {
+		case "matching": // TestApplicationsOnFaultyMemory
+		case "hpus":
+			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})
+		default:
+			for _, mode := range e.Axis("mode").Of {
+				for _, size := range []int{0, 16, 4096, 40000} {
+					values := Values{"mode": mode, "size": size}
+					if e.Name == "bcast" {
+						values["ranks"] = 8
+					}
+					if e.Name != "accumulate" || size > 0 {
+						c.measure(t, e, values)
+					}
+				}
+			}
+		}
+	}
+	require.Greater(t, c.faults, 1000)
+	require.Greater(t, c.late, 1000)
+	require.NotZero(t, c.reported)
+	require.Less(t, c.reported, c.waited)
+}
+
+// measure runs a point with all kinds of faults on both devices.
+func (c *campaign) measure(t *testing.T, e *Experiment, values Values) {
+	for _, name := range []string{"spin-dis", "spin-int"} {
+		device, err := profile.Load(name)
+		require.NoError(t, err)
+		for how, chances := range faulty { //lint:maporder each by itself
+			for seed := range *seeds {
+				p, err := e.At(device, values)
+				require.NoError(t, err)
+				p.Seed = uint64(seed + 1)
+				f := hosttest.Nodes{Chances: chances}
+				p.Translator = f.Make
+				_, err = e.Measure(context.Background(), p)
+				c.faults, c.late = c.faults+f.Faults, c.late+f.Delayed
+				what := fmt.Sprintf("%s, %s, seed %d", p, how, seed+1)
+				if e.Axis("mode") == nil || !waits(p) {
+					require.NoError(t, err, what)
+					continue
+				}
+				c.waited++
+				if err != nil {
+					require.NotZero(t, f.Faults, what)
+					require.ErrorContains(t, err, "handlers failed, the first: ", what)
+					c.reported++
+				}
+			}
+		}
+	}
+}
+
+// Memory that is denied, or absent for good, is reported: with the rank, the message, the address and the cause, in one line.
+func TestExperimentsReportWhatFails(t *testing.T) {
+	failed, ended := 0, 0
+	for _, e := range []*Experiment{pingpong, accumulate, bcast} {
+		for _, mode := range e.Axis("mode").Of {
+			for seed := range 20 * *seeds {
+				for _, chances := range []hosttest.Chances{{Deny: 0.05}, {Fault: 0.05, Most: 1000}} {
+					device, err := profile.Load("spin-int", "nic.fault_tries=3", "nic.fault_pause=100ns")
+					require.NoError(t, err)
+					values := Values{"mode": mode, "size": 40000}
+					if e.Name == "bcast" {
+						values["ranks"] = 8
+					}
+					p, err := e.At(device, values)
+					require.NoError(t, err)
+					p.Seed = uint64(seed + 1)
+					p.Translator = (&hosttest.Nodes{Chances: chances}).Make
+					if _, err = e.Measure(context.Background(), p); err == nil {
+						ended++
+						continue
+					}
+					failed++
+					require.Regexp(t, `(?m)messages were lost, the first: rank \d+ at .*: \d+ of \d+ packets \(\d+ of \d+ B\) of a put from rank \d+ were dropped: `+
+						`memory at 0x[0-9a-f]+ could not be (read|written): (FAULT, 4 times \(nic.fault_tries, 3\)|DENIED) \(portal table index |handlers failed, the first: `,
+						err.Error())
+				}
+			}
+		}
+	}
+	require.NotZero(t, failed)
+	require.NotZero(t, ended)
+}
+
+// The applications of the experiment of matching, in both forms: every message comes with its bytes.
+func TestApplicationsOnFaultyMemory(t *testing.T) {
+	device, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	for _, a := range PublishedApplications() {
+		if a.Ranks > 72 {
+			continue
+		}
+		app, err := proxy.Load(a.Proxy)
+		require.NoError(t, err)
+		s, err := app.Schedule(a.Ranks, 1, 1000)
+		require.NoError(t, err)
+		for _, m := range mpi.Forms() {
+			cfg := nodes.Config{Profile: device, MPI: matchingOptions(m, 1024), Seed: 1}
+			right, err := nodes.Run(context.Background(), s, cfg)
+			require.NoError(t, err)
+			f := hosttest.Nodes{Chances: faulty["all"]}
+			cfg.Translator = f.Make
+			r, err := nodes.Run(context.Background(), s, cfg)
+			require.NoError(t, err, "%s, %s", a.Proxy, m)
+			require.Greater(t, f.Faults, 100)
+			require.Equal(t, right.Messages.Received, r.Messages.Received)
+			require.Greater(t, r.Max, right.Max)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package host
+
+import "github.com/spinsim/spinsim/sim"
+
+// Status is how an access to memory ended.
+type Status uint8
+
+// Ends of an access.
+const (
+	OK      Status = iota
+	Fault          // a page is not present: a retry may succeed
+	Denied         // there is no such memory for the device: no retry succeeds
+	pending        // a Translator answers later
+)
+
+// String names the status as architecture and traces do.
+func (s Status) String() string { return [...]string{"OK", "FAULT", "DENIED", "pending"}[s] }
+
+// Access is one use of host memory by a device: a piece of an address space, a direction, and who is told of its end. The client fills in
+// the exported fields and gives it to Bus.Write, Bus.Read, Bus.Atomic or Bus.Stream; it is the bus's until the client is told of its end
+// (of the end of its last piece), and may be given to the bus again from then on. One that has not ended well is settled by Bus.Again or
+// Bus.Drop.
+type Access struct {
+	// Space is whose memory it is; nil: memory that the driver holds for the device, such as event queues, which is always present.
+	Space *AddressSpace
+	// Addr and Length are the range, in bytes. Places, if not nil, says where the bytes lie if they are not contiguous; Addr then means
+	// nothing. An access of no bytes reaches no memory and ends well.
+	Addr   uint64
+	Length int
+	Places Places
+	// Piece is the length of the pieces in which a Stream comes; the last may be shorter.
+	Piece int
+	// Begin asks for Client.Begun if the bus does not take the first byte of a write at once.
+	Begin bool
+	// Together: a record of what has just crossed, such as the event behind a handler's write that has landed; it is there as soon as the bus
+	// has had room for it.
+	Together bool
+	// Order is the line of accesses in which it keeps its place when the translation of one of them is late or fails; nil: in none. A Stream is
+	// in none.
+	Order *Order
+	// Flow is the message it belongs to, for timelines; 0: it is not drawn.
+	Flow uint64
+
+	Client Client
+	// These are the client's.
+	Op     uint8
+	Index  int
+	Serial int
+	Tries  int
+	Ref    any
+
+	dir       Direction
+	state     state
+	follows   sim.Time // an atomic: when the last of the writes made before it lands
+	requested bool     // a stream: the request has reached memory
+	piece     int      // a stream: of which a Translator has been asked
+	next      *Access  // in the queue of streams, or in its Order
+}
+
+// Direction is what an access does to memory.
+type Direction uint8
+
+// Directions.
+const (
+	ToMemory   Direction = iota // a write
+	FromMemory                  // a read or a stream
+	AtMemory                    // an atomic: a read that changes what it has read
+)
+
+// Direction is what the bus was asked for.
+func (a *Access) Direction() Direction { return a.dir }
+
+// At returns the address of byte off of the access, 0 <= off < Length, and how many of its bytes from there on are contiguous.
+func (a *Access) At(off int) (addr uint64, n int) {
+	if a.Places == nil {
+		return a.Addr + uint64(off), a.Length - off
+	}
+	addr, n = a.Places.Place(a, off)
+	return addr, min(n, a.Length-off)
+}
+
+// Span returns where piece i of a stream lies in the access.
+func (a *Access) Span(i int) (from, to int) {
+	from = i * a.Piece
+	return from, min(from+a.Piece, a.Length)
+}
+
+// Places says where bytes that are not contiguous lie.
+type Places interface {
+	// Place returns the address of byte off of the access, and how many bytes from there on are contiguous, at least 1.
+	Place(a *Access, off int) (addr uint64, n int)
+}
+
+// Client is who made an access.
+type Client interface {
+	// Reached is an atomic at memory: its bytes change now. It comes once, whatever the translator has said before.
+	Reached(a *Access)
+	// Begun is a write of which the bus takes the first byte now, if Bus.Write has said that it does not yet. A write that has begun ends well.
+	Begun(a *Access)
+	// Ended is the end of an access or of piece i of a stream. With OK its bytes move now, and the client moves them. One that has ended
+	// otherwise waits for Bus.Again or Bus.Drop.
+	Ended(a *Access, i int, s Status)
+}
+
+// Translator stands between a bus and memory: an IOMMU. It is asked for every access to an address space, for each piece of a stream by itself:
+// for a write when the device makes it, for a read or an atomic when its request is at memory. The bytes of what it lets pass move later, when the
+// access ends: until then the pages stay.
+type Translator interface {
+	// Translate decides about n bytes, at least 1, from offset off of a; Access.At says where they are. With answered false it calls
+	// Bus.Translated once, later.
+	Translate(a *Access, off, n int) (s Status, answered bool)
+	// Done is the end of what it has let pass, in the event in which the bytes move; what may happen to the pages from now on does in a later one.
+	Done(a *Access, off, n int)
+}

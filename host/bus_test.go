@@ -1,0 +1,421 @@
+package host_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/sim"
+)
+
+const (
+	latency = 250 * sim.Nanosecond
+	pause   = 3 * sim.Microsecond
+)
+
+// buses are the kinds there are: each direction its own, one for both, that of the memory controller, and no charge for bytes.
+func buses() map[string]host.BusSpec {
+	b := host.BusSpec{Latency: latency, Bandwidth: sim.NewRate(15, 1), Charge: host.ChargeFull, FullDuplex: true}
+	half, shared, bare := b, b, b
+	half.FullDuplex = false
+	shared.SharedMemory = true
+	bare.Charge = host.ChargeLatency
+	return map[string]host.BusSpec{"full duplex": b, "half duplex": half, "shared": shared, "latency": bare}
+}
+
+func drawUse(t *rapid.T, space *host.AddressSpace, orders []host.Order) *use {
+	u := &use{kind: rapid.SampledFrom([]host.Direction{host.ToMemory, host.ToMemory, host.FromMemory, host.AtMemory}).Draw(t, "kind")}
+	u.Space, u.Addr, u.Length = space, 1<<16, rapid.SampledFrom([]int{0, 1, 8, 64, 4096, 20000}).Draw(t, "bytes")
+	if rapid.IntRange(0, 9).Draw(t, "driver's") == 0 {
+		u.Space = nil
+	}
+	if k := rapid.IntRange(0, len(orders)).Draw(t, "order"); k > 0 {
+		u.Order = &orders[k-1]
+	}
+	u.Begin = u.kind == host.ToMemory && rapid.Bool().Draw(t, "begin")
+	if u.kind == host.FromMemory && rapid.Bool().Draw(t, "stream") {
+		u.stream, u.Order = true, nil
+		u.Piece = rapid.SampledFrom([]int{64, 4096}).Draw(t, "piece")
+	}
+	return u
+}
+
+// Whatever accesses are made and however memory fails or tarries: each ends once, those of an Order keep it, an atomic happens once, a write that has
+// begun ends well, and pieces come in order. Nothing waits for ever.
+func TestEveryAccessEnds(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		names := []string{"full duplex", "half duplex", "latency", "shared"}
+		spec := buses()[rapid.SampledFrom(names).Draw(rt, "bus")]
+		chance := rapid.SampledFrom([]float64{0, 0.1, 0.5, 1})
+		c := hosttest.Chances{
+			Fault: chance.Draw(rt, "fault"), Most: rapid.IntRange(1, 6).Draw(rt, "most"), Late: chance.Draw(rt, "late"),
+			Delay: sim.Time(rapid.IntRange(0, 5000).Draw(rt, "ns")) * sim.Nanosecond, Deny: rapid.SampledFrom([]float64{0, 0.05}).Draw(rt, "deny"),
+		}
+		d := newDevice(spec, func(d *device) host.Translator { return hosttest.NewRandom(d.engine, 0, &d.bus, c) })
+		space, orders, now := host.NewAddressSpace(nil), make([]host.Order, 3), sim.Time(0)
+		for range rapid.IntRange(1, 40).Draw(rt, "accesses") {
+			now += sim.Time(rapid.SampledFrom([]int{0, 0, 1, 100, 1000}).Draw(rt, "pause")) * sim.Nanosecond
+			d.later(now, drawUse(rt, space, orders))
+		}
+		require.NoError(rt, d.engine.Run())
+		d.check(rt)
+		for i := range orders {
+			require.True(rt, orders[i].Empty())
+		}
+	})
+}
+
+func (d *device) check(t require.TestingT) {
+	bytes := int64(0)
+	var lastPiece int
+	type line struct{ landed int }
+	lines := map[*host.Order]*line{}
+	for _, u := range d.used {
+		want := 1
+		if u.stream && u.Length > 0 {
+			want = (u.Length + u.Piece - 1) / u.Piece
+		}
+		if u.dropped {
+			require.Less(t, len(u.ended), want)
+		} else {
+			require.Len(t, u.ended, want, "%+v", u)
+		}
+		for i, p := range u.pieces {
+			require.Equal(t, i, p)
+			from, to := 0, u.Length
+			if u.stream {
+				from, to = u.Span(p)
+				require.Less(t, lastPiece, u.ended[i], "one stream after the other")
+				lastPiece = u.ended[i]
+			}
+			bytes += int64(to - from)
+		}
+		require.LessOrEqual(t, u.begun, 1)
+		require.False(t, u.begun > 0 && u.dropped, "what has begun ends well")
+		if u.Begin && !u.dropped {
+			require.Equal(t, 1, u.begun)
+		}
+		if u.kind == host.AtMemory && !u.stream {
+			require.Equal(t, len(u.ended), u.reached, "an atomic happens once, or not at all")
+		}
+		if u.Order == nil || u.dropped {
+			continue
+		}
+		l := lines[u.Order]
+		if l == nil {
+			l = &line{}
+			lines[u.Order] = l
+		}
+		switch u.kind {
+		case host.ToMemory:
+			require.Less(t, l.landed, u.ended[0], "writes of a line land in order: %+v", u)
+			l.landed = u.ended[0]
+		case host.AtMemory:
+			require.Less(t, l.landed, u.at[0], "an atomic takes effect behind the writes before it")
+		case host.FromMemory:
+			require.Less(t, l.landed, u.ended[0], "a read ends behind the writes before it")
+		}
+	}
+	require.Equal(t, bytes, d.bus.Bytes(), "what has failed has not crossed")
+}
+
+// A translator that lets everything pass at once changes nothing: no time, and no event.
+func TestPresentMemoryCostsNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		for _, spec := range buses() { //lint:maporder each by itself
+			all := func(*device) host.Translator {
+				return hosttest.Func(func(*host.Access, int, int) host.Status { return host.OK })
+			}
+			devices := [2]*device{newDevice(spec, nil), newDevice(spec, all)}
+			space, now := host.NewAddressSpace(nil), sim.Time(0)
+			var orders [2][]host.Order
+			orders[0], orders[1] = make([]host.Order, 2), make([]host.Order, 2)
+			for range rapid.IntRange(1, 20).Draw(rt, "accesses") {
+				now += sim.Time(rapid.IntRange(0, 500).Draw(rt, "pause")) * sim.Nanosecond
+				u := drawUse(rt, space, orders[0])
+				v := *u
+				for i := range orders[0] {
+					if u.Order == &orders[0][i] {
+						v.Order = &orders[1][i]
+					}
+				}
+				devices[0].later(now, u)
+				devices[1].later(now, &v)
+			}
+			require.NoError(rt, devices[0].engine.Run())
+			require.NoError(rt, devices[1].engine.Run())
+			require.Equal(rt, devices[0].engine.Handled(), devices[1].engine.Handled())
+			for i, u := range devices[0].used {
+				require.Equal(rt, u.when, devices[1].used[i].when)
+				require.Equal(rt, u.ended, devices[1].used[i].ended)
+			}
+		}
+	})
+}
+
+// faulting lets every question fail so many times.
+func faulting(times int, s host.Status) func(*device) host.Translator {
+	return func(*device) host.Translator {
+		left := map[int]int{}
+		return hosttest.Func(func(a *host.Access, off, _ int) host.Status {
+			if left[off] < times {
+				left[off]++
+				return s
+			}
+			return host.OK
+		})
+	}
+}
+
+// A fault costs the round trip after which the device knows of it, and the pause: a write is asked about before it crosses, 2L; a read, an atomic or a
+// piece of a stream at memory, where its request arrives L after it was made, and its answer L later.
+func TestAFaultCostsARoundTrip(t *testing.T) {
+	const bytes, piece = 20000, 4096
+	for name, spec := range buses() { //lint:maporder each by itself
+		D := spec.Bandwidth.Time
+		took := map[host.Direction]sim.Time{host.ToMemory: latency + D(bytes), host.FromMemory: 2*latency + D(bytes), host.AtMemory: 2*latency + D(bytes)}
+		if name == "latency" {
+			took[host.ToMemory] = latency
+		}
+		for faults := range 4 {
+			for kind, without := range took { //lint:maporder each by itself
+				t.Run(fmt.Sprintf("%s, direction %d, %d faults", name, kind, faults), func(t *testing.T) {
+					d := newDevice(spec, faulting(faults, host.Fault))
+					u := d.later(0, &use{kind: kind, Access: host.Access{Space: host.NewAddressSpace(nil), Length: bytes, Order: &host.Order{}}})
+					require.NoError(t, d.engine.Run())
+					require.Equal(t, []sim.Time{without + sim.Time(faults)*(2*latency+pause)}, u.when)
+					if faults > 0 {
+						require.Equal(t, 2*latency, u.failures[0])
+					}
+				})
+			}
+			t.Run(fmt.Sprintf("%s, each piece of a stream, %d faults", name, faults), func(t *testing.T) {
+				d := newDevice(spec, faulting(faults, host.Fault))
+				u := d.later(0, &use{stream: true, kind: host.FromMemory, Access: host.Access{Space: host.NewAddressSpace(nil), Length: bytes, Piece: piece}})
+				require.NoError(t, d.engine.Run())
+				var want []sim.Time
+				at := latency // at memory
+				for from := 0; from < bytes; from += piece {
+					at += sim.Time(faults) * (2*latency + pause)
+					if name == "latency" {
+						want = append(want, at)
+						continue
+					}
+					at += D(int64(min(piece, bytes-from)))
+					want = append(want, at+latency)
+				}
+				require.Equal(t, want, u.when)
+			})
+		}
+	}
+}
+
+// What is denied ends at once, and nothing asks again.
+func TestDeniedEndsAtOnce(t *testing.T) {
+	for _, kind := range []host.Direction{host.ToMemory, host.FromMemory, host.AtMemory} {
+		r := &hosttest.Recorder{}
+		d := newDevice(buses()["full duplex"], func(d *device) host.Translator {
+			r.Engine, r.Then = d.engine, faulting(100, host.Denied)(d)
+			return r
+		})
+		u := d.later(0, &use{kind: kind, Access: host.Access{Space: host.NewAddressSpace(nil), Length: 64, Order: &host.Order{}}})
+		require.NoError(t, d.engine.Run())
+		require.True(t, u.dropped)
+		require.Equal(t, []sim.Time{2 * latency}, u.failures)
+		require.Len(t, r.Questions, 1)
+		require.Zero(t, u.reached)
+		require.Zero(t, d.bus.Bytes())
+	}
+}
+
+// A late answer costs what it is late, whatever is asked for; a fault that is told late costs that, too.
+func TestALateAnswerCostsItsTime(t *testing.T) {
+	const late = 700 * sim.Nanosecond
+	spec := buses()["full duplex"]
+	took := spec.Bandwidth.Time(64)
+	for kind, trips := range map[host.Direction]sim.Time{host.ToMemory: 1, host.FromMemory: 2, host.AtMemory: 2} { //lint:maporder each by itself
+		for _, s := range []host.Status{host.OK, host.Fault} {
+			var d *device
+			slow := &tardy{status: s, by: late}
+			d = newDevice(spec, func(d *device) host.Translator {
+				slow.bus, slow.engine = &d.bus, d.engine
+				slow.id = d.engine.Add("tardy", slow)
+				return slow
+			})
+			d.tries = 0
+			u := d.later(0, &use{kind: kind, Access: host.Access{Space: host.NewAddressSpace(nil), Length: 64}})
+			require.NoError(t, d.engine.Run())
+			if s == host.OK {
+				require.Equal(t, []sim.Time{trips*latency + took + late}, u.when)
+			} else {
+				require.Equal(t, []sim.Time{2*latency + late}, u.failures)
+			}
+		}
+	}
+}
+
+// tardy answers the same, so much later.
+type tardy struct {
+	bus    *host.Bus
+	engine *sim.Engine
+	id     sim.ID
+	status host.Status
+	by     sim.Time
+}
+
+func (s *tardy) Translate(a *host.Access, _, _ int) (host.Status, bool) {
+	s.engine.Post(s.engine.Now()+s.by, s.id, s.id, 0, 0, 0, a)
+	return host.OK, false
+}
+
+func (s *tardy) Done(*host.Access, int, int) {}
+
+func (s *tardy) Handle(e *sim.Event) { s.bus.Translated(e.P.(*host.Access), s.status) }
+
+// The translations of a line are asked for at the same time: what waits for a fault has its own behind it, and follows at the bus's pace.
+func TestALineFaultsAsOne(t *testing.T) {
+	const n, bytes = 5, 4096
+	spec := buses()["full duplex"]
+	d := newDevice(spec, func(*device) host.Translator {
+		asked := map[*host.Access]bool{}
+		return hosttest.Func(func(a *host.Access, _, _ int) host.Status {
+			if asked[a] {
+				return host.OK
+			}
+			asked[a] = true
+			return host.Fault
+		})
+	})
+	order, space := &host.Order{}, host.NewAddressSpace(nil)
+	for range n {
+		d.later(0, &use{Access: host.Access{Space: space, Length: bytes, Order: order}})
+	}
+	record := d.later(1, &use{Access: host.Access{Space: nil, Length: 64, Order: order}})
+	past := d.later(1, &use{Access: host.Access{Space: nil, Length: 64}})
+	require.NoError(t, d.engine.Run())
+	for i, u := range d.used[:n] {
+		require.Equal(t, []sim.Time{2*latency + pause + sim.Time(i+1)*spec.Bandwidth.Time(bytes) + latency}, u.when)
+	}
+	require.Equal(t, []sim.Time{d.used[n-1].when[0] + spec.Bandwidth.Time(64)}, record.when, "what needs no translation stays behind the others")
+	require.Equal(t, []sim.Time{1 + spec.Bandwidth.Time(64) + latency}, past.when, "and what is in no line goes past")
+}
+
+// An access of no bytes reaches no memory, so that nobody is asked about it.
+func TestNoBytesAskNobody(t *testing.T) {
+	r := &hosttest.Recorder{Then: faulting(100, host.Denied)(nil)}
+	d := newDevice(buses()["full duplex"], func(d *device) host.Translator { r.Engine = d.engine; return r })
+	space := host.NewAddressSpace(nil)
+	for _, kind := range []host.Direction{host.ToMemory, host.FromMemory, host.AtMemory} {
+		d.later(0, &use{kind: kind, Access: host.Access{Space: space, Order: &host.Order{}}})
+	}
+	d.later(0, &use{stream: true, kind: host.FromMemory, Access: host.Access{Space: space, Piece: 64}})
+	require.NoError(t, d.engine.Run())
+	for _, u := range d.used {
+		require.Len(t, u.ended, 1)
+	}
+	require.Empty(t, r.Questions)
+}
+
+// scattered are ranges one after the other.
+type scattered [][2]uint64
+
+func (s scattered) Place(_ *host.Access, off int) (addr uint64, n int) {
+	for _, r := range s {
+		if uint64(off) < r[1] {
+			return r[0] + uint64(off), int(r[1] - uint64(off))
+		}
+		off -= int(r[1])
+	}
+	return 0, 0
+}
+
+// A translator learns where every byte lies: of what is contiguous, and of scattered pieces, which need not end where the pieces of a stream do.
+func TestTheTranslatorSeesEveryPlace(t *testing.T) {
+	r := &hosttest.Recorder{}
+	d := newDevice(buses()["full duplex"], func(d *device) host.Translator { r.Engine = d.engine; return r })
+	space := host.NewAddressSpace(nil)
+	d.later(0, &use{Access: host.Access{Space: space, Addr: 0x10000, Length: 100}})
+	d.later(10*sim.Microsecond, &use{Access: host.Access{Space: space, Length: 90, Places: scattered{{0x20000, 30}, {0x30000, 1}, {0x40000, 1000}}}})
+	d.later(20*sim.Microsecond, &use{stream: true, kind: host.FromMemory, Access: host.Access{
+		Space: space, Length: 100, Piece: 64, Places: scattered{{0x50000, 40}, {0x60000, 40}, {0x70000, 20}},
+	}})
+	require.NoError(t, d.engine.Run())
+	var got [][2]uint64
+	for _, q := range r.Questions {
+		require.Same(t, space, q.Space)
+		got = append(got, [2]uint64{q.Addr, uint64(q.Length)})
+	}
+	require.Equal(t, [][2]uint64{
+		{0x10000, 100}, {0x20000, 30}, {0x30000, 1}, {0x40000, 59}, {0x50000, 40}, {0x60000, 24}, {0x60018, 16}, {0x70000, 20},
+	}, got)
+	for i, q := range r.Passed {
+		require.Greater(t, q.At, r.Questions[i].At)
+		q.At = r.Questions[i].At
+		require.Equal(t, r.Questions[i], q, "it learns of the end of what it has let pass")
+	}
+	require.Len(t, r.Passed, len(r.Questions))
+}
+
+// What nobody has asked for is a mistake, and is not passed over.
+func TestStrayEventsAndAnswersPanic(t *testing.T) {
+	d := newDevice(buses()["full duplex"], nil)
+	require.PanicsWithValue(t, "host: an event of no bus", func() { d.bus.Handle(&sim.Event{Kind: host.KindBusEnd}) })
+	require.PanicsWithValue(t, "host: a translator answers OK for an access that waits for no answer", func() {
+		d.bus.Translated(&host.Access{}, host.OK)
+	})
+	slow := &tardy{}
+	d = newDevice(buses()["full duplex"], func(d *device) host.Translator {
+		slow.bus, slow.engine = &d.bus, d.engine
+		slow.id = d.engine.Add("tardy", slow)
+		return slow
+	})
+	u := d.later(0, &use{Access: host.Access{Space: host.NewAddressSpace(nil), Length: 8}})
+	require.NoError(t, d.engine.RunUntil(0))
+	require.Panics(t, func() { d.bus.Translated(&u.Access, host.OK) }, "it has answered before")
+}
+
+// The hot path of the bus allocates nothing, with and without a translator, not even where memory faults.
+func TestAccessesAllocateNothing(t *testing.T) {
+	for _, faults := range []int{-1, 0, 1} {
+		var make func(*device) host.Translator
+		if faults >= 0 {
+			make = func(*device) host.Translator {
+				asked := 0
+				return hosttest.Func(func(*host.Access, int, int) host.Status {
+					asked++
+					if faults > 0 && asked%2 == 1 {
+						return host.Fault
+					}
+					return host.OK
+				})
+			}
+		}
+		d := newDevice(buses()["full duplex"], make)
+		space, order := host.NewAddressSpace(nil), &host.Order{}
+		var all []*use
+		for _, kind := range []host.Direction{host.ToMemory, host.FromMemory, host.AtMemory, host.FromMemory} {
+			u := &use{kind: kind, stream: len(all) == 3, Access: host.Access{Space: space, Length: 200, Order: order}}
+			if u.stream {
+				u.Piece, u.Order = 64, nil
+			}
+			u.Client, u.Ref = d, u
+			all = append(all, u)
+		}
+		round := func() {
+			for _, u := range all {
+				u.pieces, u.ended, u.when, u.failures, u.at = u.pieces[:0], u.ended[:0], u.when[:0], u.failures[:0], u.at[:0]
+				d.engine.Post(d.engine.Now(), d.id, d.id, kindMake, 0, 0, u)
+			}
+			if err := d.engine.RunUntil(d.engine.Now() + sim.Millisecond); err != nil { // Run looks for what waits, and allocates
+				t.Fatal(err)
+			}
+		}
+		round()
+		require.Zero(t, testing.AllocsPerRun(100, round), "faults: %d", faults)
+		require.Len(t, all[3].ended, 4)
+	}
+}

@@ -1,0 +1,159 @@
+// Package hosttest has translators for tests of devices that reach host memory: memory that is absent at random, and a record of what a bus is
+// asked.
+package hosttest
+
+import (
+	"math/rand/v2"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Chances says how often memory fails. Chances are from 0 to 1.
+type Chances struct {
+	Fault float64 // that an access, or a piece of a stream, faults
+	Most  int     // how often it then does so in a row before it is let pass: drawn from 1 to Most
+	Deny  float64 // that it is denied
+	Late  float64 // that an answer comes later
+	Delay sim.Time
+	// Which, if not nil, says which accesses may fail or be late; others are let pass at once.
+	Which func(a *host.Access) bool
+}
+
+// Nodes are the translators of the nodes of a cluster, all with the same chances.
+type Nodes struct {
+	Chances
+	Counts // of all
+}
+
+// Make makes the translator of a node; it is for runtime.Config.Translator.
+func (n *Nodes) Make(eng *sim.Engine, rank int, bus *host.Bus) host.Translator {
+	r := NewRandom(eng, rank, bus, n.Chances)
+	r.counts = &n.Counts
+	return r
+}
+
+// Counts is what translators have said so far.
+type Counts struct {
+	Asked, Faults, Denials int
+	Delayed                int // answers, of any kind
+}
+
+// Random is a translator that fails and tarries at random. Everything it does follows from the seed of the engine and the rank.
+type Random struct {
+	bus     *host.Bus
+	engine  *sim.Engine
+	id      sim.ID
+	rand    *rand.Rand
+	chances Chances
+	left    map[place]int // faults still to come for what has faulted
+	counts  *Counts
+}
+
+// place is what a translator is asked about.
+type place struct {
+	a   *host.Access
+	off int
+}
+
+// NewRandom makes the translator of a node.
+func NewRandom(eng *sim.Engine, rank int, bus *host.Bus, c Chances) *Random {
+	r := &Random{bus: bus, engine: eng, rand: eng.Rand("translator", rank), chances: c, left: map[place]int{}, counts: new(Counts)}
+	r.id = eng.Add("Translator", r)
+	return r
+}
+
+// Translate implements host.Translator.
+func (r *Random) Translate(a *host.Access, off, _ int) (host.Status, bool) {
+	r.counts.Asked++
+	if r.chances.Which != nil && !r.chances.Which(a) {
+		return host.OK, true
+	}
+	s := r.draw(place{a, off})
+	if r.chances.Late == 0 || r.rand.Float64() >= r.chances.Late {
+		return s, true
+	}
+	r.counts.Delayed++
+	r.engine.Post(r.engine.Now()+sim.Time(r.rand.Int64N(int64(r.chances.Delay)+1)), r.id, r.id, 0, uint64(s), 0, a)
+	return s, false
+}
+
+func (r *Random) draw(p place) host.Status {
+	left, faulted := r.left[p]
+	switch {
+	case faulted && left == 0:
+		delete(r.left, p)
+		return host.OK
+	case faulted:
+		r.left[p] = left - 1
+	case r.chances.Deny > 0 && r.rand.Float64() < r.chances.Deny:
+		r.counts.Denials++
+		return host.Denied
+	case r.chances.Fault > 0 && r.rand.Float64() < r.chances.Fault:
+		r.left[p] = r.rand.IntN(r.chances.Most)
+	default:
+		return host.OK
+	}
+	r.counts.Faults++
+	return host.Fault
+}
+
+// Done implements host.Translator.
+func (r *Random) Done(a *host.Access, off, _ int) { delete(r.left, place{a, off}) }
+
+// Handle gives a late answer; it implements sim.Actor.
+func (r *Random) Handle(e *sim.Event) { r.bus.Translated(e.P.(*host.Access), host.Status(e.A)) }
+
+// Question is what a translator was asked.
+type Question struct {
+	Addr      uint64
+	Length    int
+	Direction host.Direction
+	Space     *host.AddressSpace
+	At        sim.Time
+}
+
+// Recorder is a translator that lets everything pass, or does what Then says, and notes what it was asked, one question for each contiguous
+// range.
+type Recorder struct {
+	Engine    *sim.Engine
+	Then      host.Translator // nil: OK
+	Questions []Question
+	Passed    []Question // what has been let pass and has ended
+}
+
+// Translate implements host.Translator.
+func (r *Recorder) Translate(a *host.Access, off, n int) (host.Status, bool) {
+	r.Questions = r.note(r.Questions, a, off, n)
+	if r.Then != nil {
+		return r.Then.Translate(a, off, n)
+	}
+	return host.OK, true
+}
+
+// Done implements host.Translator.
+func (r *Recorder) Done(a *host.Access, off, n int) {
+	r.Passed = r.note(r.Passed, a, off, n)
+	if r.Then != nil {
+		r.Then.Done(a, off, n)
+	}
+}
+
+func (r *Recorder) note(list []Question, a *host.Access, off, n int) []Question {
+	for end := off + n; off < end; {
+		addr, k := a.At(off)
+		k = min(k, end-off)
+		list = append(list, Question{addr, k, a.Direction(), a.Space, r.Engine.Now()})
+		off += k
+	}
+	return list
+}
+
+// Func is a translator that answers at once.
+type Func func(a *host.Access, off, n int) host.Status
+
+// Translate implements host.Translator.
+func (f Func) Translate(a *host.Access, off, n int) (host.Status, bool) { return f(a, off, n), true }
+
+// Done implements host.Translator.
+func (f Func) Done(*host.Access, int, int) {}
