@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/accumulate"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/spin"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 var accumulate = &Experiment{
@@ -29,11 +30,14 @@ target array is complete.
 			Default: "16,..,256KiB", Help: "size of the message",
 		},
 	},
-	Points:      wholeElements,
-	Run:         benchmark(runAccumulate),
-	Columns:     benchColumns(),
-	Relative:    againstModes(ModeRDMA),
-	Modules:     inSpinModes(Module{Name: "accumulate", Wasm: handler.Module}),
+	Points:   wholeElements,
+	Run:      benchmark(runAccumulate),
+	Columns:  benchColumns(),
+	Relative: againstModes(ModeRDMA),
+	Modules:  inSpinModes("accumulate"),
+	Roles: []Role{{
+		Axis: "mode", Is: ModeSpinStream, Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []manifest.Kind{manifest.Payload},
+	}},
 	Replaceable: true,
 	View:        modeView,
 	Notes:       []string{compared},
@@ -89,13 +93,11 @@ func (w *bench) accumulateTarget(p *runtime.Proc) error {
 		multiply(array.WriteFrom(temporary))
 		p.Stream(2*int64(w.Bytes), int64(w.Bytes))
 	} else {
-		buffers := min(w.Profile.HPU.Cores*w.Profile.HPU.Contexts, handler.MaxBuffers)
-		state, memory := handler.NewState(buffers, int(w.Profile.Fabric.MTU))
-		s, err := w.install(p, spin.EncodeState(&state), memory, handler.Payload, "")
+		in, err := w.runs.Install(p, nil) // its buffers are as the library says
 		if err != nil {
 			return err
 		}
-		arrived, err := receive(p.NI(), requestPT, requestBits, array, s)
+		arrived, err := receive(p.NI(), requestPT, requestBits, array, in)
 		if err != nil {
 			return err
 		}

@@ -3,11 +3,11 @@ package experiment
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/spin"
 )
 
 var bcast = &Experiment{
@@ -25,15 +25,22 @@ at which the last rank's host has seen the whole message in its memory.
 		ranksAxis("2", maxRanks, "4,16,..,1024"),
 		sizeAxis("8,64KiB"),
 	},
-	Run:         benchmark(runBcast),
-	Columns:     benchColumns(),
-	Relative:    againstModes(ModeRDMA, ModeP4),
-	Published:   publishedBcast(),
-	Modules:     inSpinModes(Module{Name: "bcast", Wasm: handler.Module}),
+	Run:       benchmark(runBcast),
+	Columns:   benchColumns(),
+	Relative:  againstModes(ModeRDMA, ModeP4),
+	Published: publishedBcast(),
+	Modules:   inSpinModes("bcast"),
+	Roles: []Role{
+		storeRole(handler.StorePayload, handler.StoreCompletion, treeFields, []string{"max_payload"}),
+		streamRole(handler.StreamPayload, handler.StreamCompletion, treeFields, []string{"max_payload"}),
+	},
 	Replaceable: true,
 	View:        modeView,
 	Notes:       []string{compared},
 }
+
+// treeFields are what handlers of a broadcast must be told: whom to forward to, and how.
+var treeFields = []string{"match_bits", "pt", "rank", "ranks", "root"}
 
 func runBcast(w *bench) error {
 	if w.Mode == ModeSpinStore || w.Mode == ModeSpinStream {
@@ -83,18 +90,17 @@ func (w *bench) bcastRank(p *runtime.Proc, message []byte) error {
 // bcastEntry makes a rank ready to receive and, where the NIC does it, to forward.
 func (w *bench) bcastEntry(p *runtime.Proc, tree *handler.State, buffer runtime.View) (*inbox, error) {
 	ni := p.NI()
-	var s *portals.Spin
-	var err error
-	switch w.Mode {
-	case ModeSpinStore:
-		s, err = w.install(p, spin.EncodeState(tree), 0, handler.StorePayload, handler.StoreCompletion)
-	case ModeSpinStream:
-		s, err = w.install(p, spin.EncodeState(tree), 0, handler.StreamPayload, handler.StreamCompletion)
+	var in *handlers.Installed
+	if w.Mode == ModeSpinStore || w.Mode == ModeSpinStream {
+		var err error
+		in, err = w.runs.Install(p, Values{
+			"match_bits": tree.MatchBits, "pt": tree.PT, "rank": tree.Rank, "ranks": tree.Ranks, "root": tree.Root, "max_payload": tree.MaxPayload,
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	arrived, err := receive(ni, requestPT, requestBits, buffer, s)
+	arrived, err := receive(ni, requestPT, requestBits, buffer, in)
 	if err != nil || w.Mode != ModeP4 {
 		return arrived, err
 	}

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // The ways a benchmark can be carried out: values of the axis "mode".
@@ -92,14 +93,25 @@ func againstModes(bases ...string) (list []Relative) {
 // modeView lets modes stand side by side.
 var modeView = View{Value: latencyColumn, Series: []string{"mode"}, Base: ModeRDMA}
 
-// inSpinModes are the modules of a benchmark of which the modes with handlers run one.
-func inSpinModes(m Module) func(p *Point) []Module {
-	return func(p *Point) []Module {
+// inSpinModes is the library of a benchmark that runs in the modes with handlers.
+func inSpinModes(library string) func(p *Point) []*handlers.Library {
+	list := []*handlers.Library{handlers.Must(library)}
+	return func(p *Point) []*handlers.Library {
 		if mode := p.Text("mode"); mode == ModeSpinStore || mode == ModeSpinStream {
-			return []Module{m}
+			return list
 		}
 		return nil
 	}
+}
+
+// storeRole and streamRole are what the handlers of the two modes do. A handler that acts when a message is complete handles its
+// completion, one that acts on every packet its payload.
+func storeRole(payload, completion string, sets, may []string) Role {
+	return Role{Axis: "mode", Is: ModeSpinStore, Exports: handlers.Exports{"", payload, completion}, Needs: []manifest.Kind{manifest.Completion}, Sets: sets, May: may}
+}
+
+func streamRole(payload, completion string, sets, may []string) Role {
+	return Role{Axis: "mode", Is: ModeSpinStream, Exports: handlers.Exports{"", payload, completion}, Needs: []manifest.Kind{manifest.Payload}, Sets: sets, May: may}
 }
 
 // bench is a measurement of a benchmark under way.
@@ -109,7 +121,7 @@ type bench struct {
 	Ranks   int
 	Bytes   int // of the message
 	c       *runtime.Cluster
-	module  *hpu.Module
+	runs    *Handlers // nil: none
 	latency sim.Time
 	more    Values       // of columns besides benchColumns
 	finish  func() error // after the run: what is known only then
@@ -209,11 +221,9 @@ func failed(c *runtime.Cluster, err error) error {
 	return err
 }
 
-// load makes the handler module ready: the user's if there is one, else the built-in one.
-func (w *bench) load() error {
-	m := w.Module()
-	module, err := w.c.LoadModule(m.Name, m.Wasm)
-	w.module = module
+// load makes the handlers ready: the user's if there are any, else the built-in ones.
+func (w *bench) load() (err error) {
+	w.runs, err = w.Load(w.c)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // taken are names that an axis may not have: commands know them as flags of their own.
@@ -22,6 +23,9 @@ func (e *Experiment) Check() error {
 	c.names()
 	for i := range e.Axes {
 		c.axis(&e.Axes[i], i)
+	}
+	for i := range e.Roles {
+		c.role(&e.Roles[i], i)
 	}
 	if len(c.errs) == 0 { // columns are those of axes, too
 		c.columns()
@@ -81,6 +85,26 @@ func (c *checker) names() {
 	}
 	if e.Replaceable && e.Modules == nil {
 		c.fail("a module of the user may replace those of Modules, but there are none")
+	}
+}
+
+// role checks what a role says of points; of modules it is held against those that come.
+func (c *checker) role(r *Role, i int) {
+	if !c.e.Replaceable {
+		c.fail("role %d: no module of the user may take it, because the experiment's are not replaceable", i+1)
+	}
+	for _, kind := range r.Needs {
+		if !slices.Contains(manifest.Kinds(), kind) {
+			c.fail("role %d: no kind of handlers %q, expected one of %v", i+1, kind, manifest.Kinds())
+		}
+	}
+	if r.Axis == "" {
+		return
+	}
+	if a := c.e.Axis(r.Axis); a == nil {
+		c.fail("role %d: no axis %q", i+1, r.Axis)
+	} else if v, err := a.parse(r.Is); err != nil || a.check(v) != nil || a.write(v) != r.Is {
+		c.fail("role %d: axis %s has no value %q", i+1, r.Axis, r.Is)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // definition is one that is right, to be spoilt.
@@ -54,6 +55,10 @@ var wrongDefinitions = []struct {
 	{func(e *Experiment) { e.Columns = nil }, "no columns: what is measured?"},
 	{func(e *Experiment) { e.Run = nil }, "no function Run"},
 	{func(e *Experiment) { e.Replaceable = true }, "may replace those of Modules, but there are none"},
+	{func(e *Experiment) { e.Roles = []Role{{}} }, "role 1: no module of the user may take it, because the experiment's are not replaceable"},
+	{func(e *Experiment) { e.Roles = []Role{{Axis: "nix"}} }, `role 1: no axis "nix"`},
+	{func(e *Experiment) { e.Roles = []Role{{Axis: "size", Is: "many"}} }, `role 1: axis size has no value "many"`},
+	{func(e *Experiment) { e.Roles = []Role{{Needs: []manifest.Kind{"body"}}} }, `role 1: no kind of handlers "body", expected one of [header payload completion]`},
 
 	{func(e *Experiment) { e.Axes[1].Name = "mode" }, "axis mode: there are two of that name"},
 	{func(e *Experiment) { e.Axes[1].Name = "" }, `axis 2: name ""`},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -42,10 +43,12 @@ type Experiment struct {
 	// user. A Source may be left out if it is that of the experiment.
 	Published []report.Published
 
-	// Modules are the handler modules that run at a point; nil: none.
-	Modules func(p *Point) []Module
+	// Modules are the handler libraries that run at a point; nil: none. What they run must not depend on the profile.
+	Modules func(p *Point) []*handlers.Library
 	// Replaceable says that a module of the user may stand in the place of Modules; see Point.Handler.
 	Replaceable bool
+	// Roles say what the handlers of points have to do: for each point the first that is of it. Without any, a user's module may do anything.
+	Roles []Role
 	// Untraced says that a point takes several simulations, so that there is no timeline of it.
 	Untraced bool
 
@@ -56,15 +59,10 @@ type Experiment struct {
 // Values are measured, by the name of their column, with the type of the column's kind; nil for a column without a value at the point.
 type Values map[string]any
 
-// Module is a handler module.
-type Module struct {
-	Name string // for messages
-	Path string // of the user's file; "": it is part of the program
-	Wasm []byte
+// Always are libraries that run at every point, for Experiment.Modules.
+func Always(libraries ...*handlers.Library) func(*Point) []*handlers.Library {
+	return func(*Point) []*handlers.Library { return libraries }
 }
-
-// Always are modules that run at every point, for Experiment.Modules.
-func Always(modules ...Module) func(*Point) []Module { return func(*Point) []Module { return modules } }
 
 // Relative is a column that sets a value beside that of another point, which has another value of one axis and is otherwise the same.
 // It is empty where the other point is not measured, and, except for ratios, at that point itself.

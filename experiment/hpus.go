@@ -8,13 +8,14 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 var hpus = &Experiment{
@@ -40,8 +41,11 @@ that the last packet has been handled.`,
 		{At: workPoint(64), Column: handlerLimit, Value: 53},
 		{At: workPoint(4096), Column: handlerLimit, Value: 650, Note: "says about"},
 	},
-	Modules:     Always(Module{Name: "work", Wasm: handler.Module}),
+	Modules:     Always(handlers.Must("work")),
 	Replaceable: true,
+	Roles: []Role{{
+		Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []manifest.Kind{manifest.Payload}, Alone: true, May: []string{"iterations"},
+	}},
 	View: View{
 		Value: "rate", Series: []string{"hpus", "handler-time"}, X: "handler",
 		Summary: []string{profileColumn, "bytes", "hpus", "handler", "rate", "littles_law", "littles_law_deviation", "hpus_needed", handlerLimit},
@@ -148,12 +152,11 @@ func work(w *bench) error {
 	}
 	err = w.spawn(1, "worker", func(p *runtime.Proc) error {
 		kept := p.Alloc(total)
-		state := handler.State{Iterations: iterations}
-		s, memory, err := w.installed(p, spin.EncodeState(&state), 0, handler.Payload, "")
+		in, err := w.runs.Install(p, Values{"iterations": iterations})
 		if err != nil {
 			return err
 		}
-		arrived, err := receive(p.NI(), requestPT, requestBits, kept, s)
+		arrived, err := receive(p.NI(), requestPT, requestBits, kept, in)
 		if err != nil {
 			return err
 		}
@@ -163,7 +166,12 @@ func work(w *bench) error {
 		}
 		w.latency = p.Now() - start
 		w.finish = func() error {
-			return errors.Join(w.packets.complete(), w.littlesLaw(packets), w.worked(memory.Bytes(), kept.Snapshot(), iterations))
+			err := errors.Join(w.packets.complete(), w.littlesLaw(packets))
+			if w.Handler != nil {
+				return err // what it should leave only its author knows
+			}
+			var state handler.State
+			return errors.Join(err, in.Read(&state), w.worked(&state, kept.Snapshot(), iterations))
 		}
 		return nil
 	})
@@ -185,14 +193,7 @@ func work(w *bench) error {
 }
 
 // worked checks what the built-in handlers have left: every HPU the result of its last packet, and nothing in host memory.
-func (w *bench) worked(memory, host []byte, iterations uint64) error {
-	if w.Handler != nil {
-		return nil // what it should leave only its author knows
-	}
-	var state handler.State
-	if err := spin.DecodeState(memory, &state); err != nil {
-		return err
-	}
+func (w *bench) worked(state *handler.State, host []byte, iterations uint64) error {
 	if state.Iterations != iterations {
 		return fmt.Errorf("the handlers' state has %d iterations, %d were set", state.Iterations, iterations)
 	}
@@ -266,15 +267,13 @@ func (w *bench) cyclesOf(iterations uint64) (cycles int64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	one := &bench{Point: w.Point, c: c, module: w.module}
 	err = c.Spawn(1, "worker", func(p *runtime.Proc) error {
 		buffer := p.Alloc(w.Bytes)
-		state := handler.State{Iterations: iterations}
-		s, err := one.install(p, spin.EncodeState(&state), 0, handler.Payload, "")
+		in, err := w.runs.Install(p, Values{"iterations": iterations})
 		if err != nil {
 			return err
 		}
-		_, err = receive(p.NI(), requestPT, requestBits, buffer, s)
+		_, err = receive(p.NI(), requestPT, requestBits, buffer, in)
 		return err
 	})
 	if err != nil {

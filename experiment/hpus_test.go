@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	handler "github.com/spinsim/spinsim/handlers/work"
-	"github.com/spinsim/spinsim/spin"
 )
 
 // What handlers leave is compared: a result that belongs to no packet, another number of iterations and a byte in host memory end the
@@ -39,7 +38,7 @@ func TestResultsOfHPUsAreCompared(t *testing.T) {
 	} {
 		state, host := good()
 		tc.change(&state, host)
-		err := (&bench{Point: &Point{}, Bytes: packet}).worked(spin.EncodeState(&state), host, iterations)
+		err := (&bench{Point: &Point{}, Bytes: packet}).worked(&state, host, iterations)
 		if tc.want == "" {
 			require.NoError(t, err, tc.what)
 		} else {

@@ -1,7 +1,7 @@
 package experiment
 
 import (
-	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -17,41 +17,20 @@ type Inbox struct {
 }
 
 // Receive makes a process ready for messages of Send up to a length, bytes: it appends a match entry with memory of that length and, if a
-// module runs at the point, with its handlers. These are the exports header, payload and completion; their state begins with zeros. It
-// takes no virtual time. It is to be called once by a process.
+// module runs at the point, with its handlers. These are the only ones of their kinds, or the exports header, payload and completion; their
+// state begins as the module says, else with zeros. It takes no virtual time. It is to be called once by a process.
 func (p *Point) Receive(proc *runtime.Proc, length int) (*Inbox, error) {
-	handlers, err := p.install(proc)
+	var installed *handlers.Installed
+	h, err := p.Load(proc.Cluster())
+	if err == nil && h != nil {
+		installed, err = h.Install(proc, nil)
+	}
 	if err != nil {
 		return nil, err
 	}
 	memory := proc.Alloc(length)
-	in, err := receive(proc.NI(), requestPT, requestBits, memory, handlers)
+	in, err := receive(proc.NI(), requestPT, requestBits, memory, installed)
 	return &Inbox{proc, in, memory}, err
-}
-
-// install gives a process HPU memory with the module of the point and returns the handler part of an entry; nil without a module.
-func (p *Point) install(proc *runtime.Proc) (*portals.Spin, error) {
-	list := p.modules()
-	if len(list) == 0 {
-		return nil, nil //nolint:nilnil // there are no handlers
-	}
-	module, err := proc.Cluster().LoadModule(list[0].Name, list[0].Wasm)
-	if err != nil {
-		return nil, err
-	}
-	memory, err := proc.HPUAllocMem(module, spare)
-	if err != nil {
-		return nil, err
-	}
-	return memory.Spin(exported(module, "header"), exported(module, "payload"), exported(module, "completion"))
-}
-
-// exported is the name of an export if the module has it, or "".
-func exported(m *hpu.Module, name string) string {
-	if _, err := m.Export(name); err != nil {
-		return ""
-	}
-	return name
 }
 
 // Wait returns when the host has seen that a message of the whole length has been dealt with, and the time: its bytes are in the memory, if its

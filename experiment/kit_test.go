@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -15,7 +15,7 @@ import (
 )
 
 // kit is an experiment that a user could have written: bytes from one rank to another.
-func kit(modules func(*Point) []Module, check func(in *Inbox) error) *Experiment {
+func kit(modules func(*Point) []*handlers.Library, check func(in *Inbox) error) *Experiment {
 	return &Experiment{
 		Name:    "kit",
 		Axes:    []Axis{{Name: "size", Kind: report.Size, Default: "8"}},
@@ -53,7 +53,7 @@ func TestSendAndReceive(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	q := load(t, "spin-int")
-	for _, modules := range []func(*Point) []Module{nil, Always(Module{Name: "count", Wasm: count.Module})} {
+	for _, modules := range []func(*Point) []*handlers.Library{nil, Always(handlers.Must("count"))} {
 		e := kit(modules, nil)
 		for _, bytes := range []int{0, 1, 4096, 3 * 4096} {
 			p, err := e.At(device, Values{"size": bytes})
@@ -87,7 +87,7 @@ func TestErrorsOfPrograms(t *testing.T) {
 	err = measure(kit(nil, func(*Inbox) error { return wrong }))
 	require.ErrorIs(t, err, wrong)
 	require.ErrorContains(t, err, "kit, profile spin-int, 8 B: ")
-	require.ErrorContains(t, measure(kit(Always(Module{Name: "bad", Wasm: []byte("no module")}), nil)), "bad")
+	require.ErrorContains(t, measure(kit(Always(handlers.New("bad", []byte("no module"))), nil)), "bad")
 
 	waits := kit(nil, nil)
 	waits.Run = func(ctx context.Context, p *Point) (Values, error) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/goal/nodes"
 	"github.com/spinsim/spinsim/goal/proxy"
-	handler "github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -46,7 +46,7 @@ run with matching on the host has that share. Nothing else is chosen, and the nu
 		{Name: "memory_saved", Unit: "bytes", Kind: report.Size, Help: "bytes that did not go through host memories with offloaded matching"},
 	},
 	Published: publishedMatching(),
-	Modules:   Always(Module{Name: "matching", Wasm: handler.Module}),
+	Modules:   Always(handlers.Must("matching")),
 	Untraced:  true,
 	View: View{
 		Value: "gain", Series: []string{"app"}, X: "ranks",

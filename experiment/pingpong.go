@@ -4,7 +4,6 @@ import (
 	handler "github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/spin"
 )
 
 var pingpong = &Experiment{
@@ -25,10 +24,14 @@ the moment at which rank 0 has seen the whole pong in its memory.
 	Run:         benchmark(runPingpong),
 	Columns:     benchColumns(),
 	Relative:    againstModes(ModeRDMA, ModeP4),
-	Modules:     inSpinModes(Module{Name: "pingpong", Wasm: handler.Module}),
+	Modules:     inSpinModes("pingpong"),
 	Replaceable: true,
-	View:        modeView,
-	Notes:       []string{compared},
+	Roles: []Role{
+		storeRole(handler.StorePayload, handler.StoreCompletion, []string{"match_bits", "pt"}, []string{"max_payload"}),
+		streamRole(handler.StreamPayload, handler.StreamCompletion, []string{"match_bits", "pt"}, []string{"max_payload"}),
+	},
+	View:  modeView,
+	Notes: []string{compared},
 }
 
 // Portal table indices and match bits of the benchmarks.
@@ -106,16 +109,11 @@ func (w *bench) pingpongServer(p *runtime.Proc) error {
 
 // pingpongHandlers installs the handlers that answer; the process is then done.
 func (w *bench) pingpongHandlers(p *runtime.Proc, buffer runtime.View) error {
-	payload, completion := handler.StorePayload, handler.StoreCompletion
-	if w.Mode == ModeSpinStream {
-		payload, completion = handler.StreamPayload, handler.StreamCompletion
-	}
-	state := handler.State{MatchBits: replyBits, PT: replyPT, MaxPayload: uint32(w.Profile.Fabric.MTU)}
-	s, err := w.install(p, spin.EncodeState(&state), 0, payload, completion)
+	in, err := w.runs.Install(p, Values{"match_bits": replyBits, "pt": replyPT, "max_payload": int64(w.Profile.Fabric.MTU)})
 	if err != nil {
 		return err
 	}
-	_, err = receive(p.NI(), requestPT, requestBits, buffer, s)
+	_, err = receive(p.NI(), requestPT, requestBits, buffer, in)
 	return err
 }
 

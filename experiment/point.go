@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
@@ -16,10 +17,10 @@ import (
 type Point struct {
 	Profile *profile.Profile // with what axes set
 	Seed    uint64
-	Engine  string     // wasm engine; "": the default
-	Handler *Module    // the user's, in place of the experiment's; nil: the experiment's
-	Tracer  sim.Tracer // nil: none
-	Limits  sim.Limits // of each simulation
+	Engine  string            // wasm engine; "": the default
+	Handler *handlers.Library // the user's, in place of the experiment's; nil: the experiment's
+	Tracer  sim.Tracer        // nil: none
+	Limits  sim.Limits        // of each simulation
 
 	Translator runtime.MakeTranslator // between the buses and memory; nil: every page is present to NICs
 
@@ -122,20 +123,20 @@ func (p *Point) check() error {
 }
 
 // modules are the handler modules that run at the point.
-func (p *Point) modules() []Module {
+func (p *Point) modules() []*handlers.Library {
 	if p.experiment.Modules == nil {
 		return nil
 	}
 	list := p.experiment.Modules(p)
 	if p.Handler != nil && len(list) > 0 {
-		return []Module{*p.Handler}
+		return []*handlers.Library{p.Handler}
 	}
 	return list
 }
 
-// Module returns the handler module that runs at the point: the user's, or the first of the experiment's. It panics if none does: a
+// Module returns the handler library that runs at the point: the user's, or the first of the experiment's. It panics if none does: a
 // programmer's mistake.
-func (p *Point) Module() Module {
+func (p *Point) Module() *handlers.Library {
 	list := p.modules()
 	if len(list) == 0 {
 		panic("experiment: " + p.experiment.Name + ": no module runs at " + p.String()) //lint:panic programmer's mistake

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 )
@@ -95,7 +96,8 @@ func Repeat(r *provenance.Record, list []*Experiment, read func(path string) ([]
 		if err != nil {
 			return nil, nil, err
 		}
-		s.Handler = &Module{Name: h.Name, Path: h.Path, Wasm: wasm}
+		s.Handler = handlers.New(h.Name, wasm)
+		s.Handler.Path = h.Path
 	}
 	notes, err = s.others(r.Handlers)
 	return s, notes, err

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	device "github.com/spinsim/spinsim/runtime"
@@ -23,10 +24,10 @@ type Sweep struct {
 	Overrides  []string // of every profile, "path=value"
 	Seed       uint64
 	Engine     string
-	Handler    *Module    // of the user, in place of the experiment's
-	Traced     bool       // a timeline is wanted: there must be exactly one point, whose Tracer is then set
-	Limits     sim.Limits // of each simulation
-	Hint       string     // where the columns are explained, for the notes of a table; "": nowhere
+	Handler    *handlers.Library // of the user, in place of the experiment's
+	Traced     bool              // a timeline is wanted: there must be exactly one point, whose Tracer is then set
+	Limits     sim.Limits        // of each simulation
+	Hint       string            // where the columns are explained, for the notes of a table; "": nowhere
 
 	Build    provenance.Build     // whose results these are
 	Command  string               // what made them, for their record
@@ -105,21 +106,6 @@ func (s *Sweep) Points() ([]*Point, error) {
 		}
 	}
 	return points, s.remember(profiles, points)
-}
-
-// checkHandler says why the user's module cannot run.
-func (s *Sweep) checkHandler(points []*Point) error {
-	runs := false
-	for _, p := range points {
-		if err := p.Profile.CheckModule(s.Handler.Name, s.Handler.Wasm); err != nil {
-			return err
-		}
-		runs = runs || len(p.modules()) > 0
-	}
-	if !runs {
-		return fmt.Errorf("%s runs at no point of this sweep: no handlers run there", s.Handler.Name)
-	}
-	return nil
 }
 
 // of lists the points on one device.

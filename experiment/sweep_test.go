@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/count"
-	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
@@ -83,8 +83,8 @@ func drawExperiment(t *rapid.T) *Experiment {
 		e.View = View{Value: "took", Series: []string{first.Name}, Base: base}
 	}
 	modules := rapid.IntRange(0, 2).Draw(t, "modules")
-	e.Modules = func(p *Point) []Module {
-		return []Module{{Name: "count", Wasm: count.Module}, {Name: "sum", Wasm: sum.Module}}[:modules]
+	e.Modules = func(p *Point) []*handlers.Library {
+		return []*handlers.Library{handlers.Must("count"), handlers.Must("sum")}[:modules]
 	}
 	if rapid.Bool().Draw(t, "some") {
 		e.Points = func(p *Point) (bool, error) { return len(p.key(-1, nil))%3 != 0 || p.device == 0, nil }
@@ -118,7 +118,7 @@ func TestAnyExperiment(t *testing.T) {
 		s.Overrides = rapid.SampledFrom([][]string{nil, {"dma.latency=1ns"}}).Draw(t, "overrides")
 		s.Seed = rapid.Uint64().Draw(t, "seed")
 		if rapid.Bool().Draw(t, "mine") {
-			s.Handler = &Module{Name: "mine.wasm", Path: "mine.wasm", Wasm: count.Module}
+			s.Handler = &handlers.Library{Name: "mine.wasm", Path: "mine.wasm", Wasm: count.Module}
 		}
 		points, err := s.Points()
 		if err != nil {
@@ -254,7 +254,7 @@ func TestWrongSweeps(t *testing.T) {
 		`no profile "x"`:                  func(s *Sweep) { s.Profiles = []string{"x"} },
 		"expected wazero or wasmtime":     func(s *Sweep) { s.Engine = "v8" },
 		"a trace follows one run, but this sweep has 4: choose one profile, and one value of each of mode, size": func(s *Sweep) { s.Traced = true },
-		"own runs no handlers that yours could replace":                                                          func(s *Sweep) { s.Handler = &Module{} },
+		"own runs no handlers that yours could replace":                                                          func(s *Sweep) { s.Handler = &handlers.Library{} },
 		"own has no point with these values: mode a,b; size 8B,64B": func(s *Sweep) {
 			s.Experiment.Points = func(*Point) (bool, error) { return false, nil }
 		},

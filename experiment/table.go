@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func (e *Experiment) TableColumns() []report.Column {
 func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 	e := s.Experiment
 	t := report.New(append(e.TableColumns(), provenance.Columns()...)...)
-	t.Title = e.Title()
+	t.Title = s.title()
 	t.Origin = s.record
 	recorded := make(map[*profile.Profile]*provenance.Profile)
 	at := make(map[string]*Result, len(results))
@@ -172,10 +173,37 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	}
 	series := e.axis(e.View.Series[0])
 	p := report.Pivot{Rows: rows, Series: e.Axes[series].column().Name, Value: e.value().Name}
+	p.Called = func(v any) string { return s.marked(series, v) }
 	if base, err := e.Axes[series].parse(e.View.Base); err == nil && e.View.Base != "" && slices.Contains(s.values[series], base) {
 		p.Versus = base
 	}
 	return t.Pivot(p)
+}
+
+// title is that of the experiment, with whose handlers these are if they are the user's.
+func (s *Sweep) title() string {
+	if s.Handler == nil {
+		return s.Experiment.Title()
+	}
+	return s.Experiment.Title() + ", handlers of " + s.Handler.Name
+}
+
+// marked is what the column of a value of an axis is called where the user's handlers run, "" elsewhere.
+func (s *Sweep) marked(axis int, value any) (name string) {
+	if s.Handler == nil {
+		return ""
+	}
+	values := slices.Clone(s.values)
+	values[axis] = []any{value}
+	found := errors.New("found")
+	_ = combinations(values, func(one []any) error {
+		if len(s.Experiment.Modules(&Point{experiment: s.Experiment, values: one})) == 0 {
+			return nil
+		}
+		name = s.Experiment.Axes[axis].write(value) + " (yours)" // the title says whose
+		return found
+	})
+	return name
 }
 
 // beside are columns with those of published numbers that people see in every row.
@@ -212,7 +240,7 @@ func (s *Sweep) Notes() []string {
 func (s *Sweep) Plot() report.Plot {
 	e := s.Experiment
 	value := e.value()
-	p := report.Plot{Title: e.Title(), Y: value.Key(), LogY: value.Kind != report.Share && value.Kind != report.Change}
+	p := report.Plot{Title: s.title(), Y: value.Key(), LogY: value.Kind != report.Share && value.Kind != report.Change}
 	x, lines := s.along(), -1
 	if len(e.View.Series) > 0 {
 		lines = e.axis(e.View.Series[0])

@@ -1,6 +1,9 @@
 package report
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Pivot says how to lay out a long table for reading: one line for each
 // combination of Rows, one column for each value of Series.
@@ -13,6 +16,8 @@ type Pivot struct {
 	// own, so that 2× means twice as fast if Value is a time. Its type is that of the
 	// column's values.
 	Versus any
+	// Called, if not nil, is what the column of a value of Series is called, "" for its own text.
+	Called func(series any) string
 }
 
 // Pivot returns t laid out as p says, columns and rows in the order of their
@@ -36,9 +41,14 @@ func (t *Table) Pivot(p Pivot) (*Table, error) {
 		columns[i] = t.Columns[keep[i]]
 	}
 	names := t.distinct(series)
+	var plain []string
 	for _, name := range names {
 		c := t.Columns[value]
 		c.Name, c.Scale = t.named(series, name), "pivot"
+		plain = append(plain, c.Name)
+		if p.Called != nil {
+			c.Name = cmp.Or(p.Called(name), c.Name)
+		}
 		columns = append(columns, c)
 	}
 	base := -1
@@ -47,7 +57,7 @@ func (t *Table) Pivot(p Pivot) (*Table, error) {
 		if base < 0 {
 			return nil, fmt.Errorf("nothing to compare with: no %s %q", p.Series, fmt.Sprint(p.Versus))
 		}
-		columns = append(columns, versusColumns(columns[len(keep):], base)...)
+		columns = append(columns, versusColumns(plain, base)...)
 	}
 	if err := CheckKeys(columns); err != nil {
 		return nil, err
@@ -64,13 +74,13 @@ func (t *Table) Pivot(p Pivot) (*Table, error) {
 }
 
 // versusColumns are the columns of ratios behind those of the values.
-func versusColumns(values []Column, base int) []Column {
+func versusColumns(values []string, base int) []Column {
 	var columns []Column
-	for i, c := range values {
+	for i, name := range values {
 		if i != base {
 			columns = append(columns, Column{
-				Name: fmt.Sprintf("%s_vs_%s", c.Name, values[base].Name), Kind: Ratio, Scale: "versus",
-				Help: fmt.Sprintf("%s divided by %s: above 1, %s is the smaller.", values[base].Name, c.Name, c.Name),
+				Name: fmt.Sprintf("%s_vs_%s", name, values[base]), Kind: Ratio, Scale: "versus",
+				Help: fmt.Sprintf("%s divided by %s: above 1, %s is the smaller.", values[base], name, name),
 			})
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -116,7 +117,7 @@ func TestWrongPrograms(t *testing.T) {
 func TestFlagsAreNotNamesOfAxes(t *testing.T) {
 	full := named("one")
 	full.Replaceable = true
-	full.Modules = experiment.Always(experiment.Module{Name: "x"})
+	full.Modules = experiment.Always(handlers.New("x", nil))
 	root := program([]*experiment.Experiment{full}, provenance.Build{})
 	root.InitDefaultHelpFlag()
 	root.InitDefaultVersionFlag()

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
@@ -58,6 +59,9 @@ func New(e *experiment.Experiment, o Options) *cobra.Command {
 	if long == "" {
 		long = short + "."
 	}
+	if help := e.HandlersHelp(); help != "" {
+		long += "\n\n" + help
+	}
 	c := &cobra.Command{
 		Use:   e.Name,
 		Short: short,
@@ -80,7 +84,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 		}
 	}
 	if e.Replaceable {
-		flags.StringVar(&f.handler, "handler", "", "your handler module in place of the built-in one: `FILE.wasm`")
+		flags.StringVar(&f.handler, "handler", "", "your handler module in place of the built-in one; above it says what it must have: `FILE.wasm`")
 	}
 	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` from which everything random is made, payloads too")
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built with that tag")
@@ -117,9 +121,8 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 		}
 	}
 	if f.handler != "" {
-		wasm, err := file.Read(f.handler, file.MaxModule)
+		s.Handler, err = handlers.OpenFile(f.handler, file.Read)
 		keep("handler", err)
-		s.Handler = &experiment.Module{Name: filepath.Base(f.handler), Path: f.handler, Wasm: wasm}
 	}
 	return s, errors.Join(errs...)
 }

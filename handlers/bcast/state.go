@@ -24,11 +24,11 @@ type State struct {
 	_         structs.HostLayout
 	MatchBits uint64 // of the forwarded messages
 	PT        uint32 // portal table index of the forwarded messages
-	Rank      uint32 `spin:"default=rank"`                  // of this node, below Ranks
+	Rank      uint32 `spin:"default=rank"`                  // of this node
 	Ranks     uint32 `spin:"default=ranks min=1 max=1<<31"` // in the broadcast
-	Root      uint32 // rank where the broadcast starts, below Ranks
+	Root      uint32 // rank where the broadcast starts, below ranks
 	MD        uint32 // memory descriptor for the events of forwarded messages; 0: none
-	// MaxPayload is the most bytes of a message that store puts from the device: those of one packet.
+	// The most bytes of a message that store puts from the device: those of one packet.
 	MaxPayload uint32 `spin:"unit=bytes default=mtu"`
 }
 

@@ -1,0 +1,321 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin/manifest"
+)
+
+// Role is what handlers have to do at some points of an experiment: what the experiment's own do, and what a user's module must have to
+// do it in their place.
+type Role struct {
+	Axis, Is string           // the points at which the axis has this value, as a user writes it; "": all
+	Exports  handlers.Exports // of the experiment's own module; a user's may be called so, or header, payload and completion
+	Needs    []manifest.Kind  // kinds of handlers without which there is nothing to measure; of the others those run that are there
+	Alone    bool             // handlers of other kinds than those of Exports do not run
+	Sets     []string         // numbers of the state, by their names, that the experiment sets, and that must be there
+	May      []string         // numbers that it sets if they are there
+}
+
+// role is what the handlers of the point have to do; without any it is whatever they do.
+func (p *Point) role() *Role {
+	for i := range p.experiment.Roles {
+		r := &p.experiment.Roles[i]
+		if r.Axis == "" || p.experiment.Axis(r.Axis).write(p.Value(r.Axis)) == r.Is {
+			return r
+		}
+	}
+	return &Role{}
+}
+
+// String names the points of a role.
+func (r *Role) String() string {
+	if r.Axis == "" {
+		return "every point"
+	}
+	return r.Axis + " " + r.Is
+}
+
+// called are the names under which a handler of a kind is looked for: that of the experiment's own, and that of the kind; none: it does not
+// run.
+func (r *Role) called(i int) []string {
+	if r.Alone && r.Exports[i] == "" {
+		return nil
+	}
+	kind := string(manifest.Kinds()[i])
+	if own := r.Exports[i]; own != "" && own != kind {
+		return []string{own, kind}
+	}
+	return []string{kind}
+}
+
+// take finds the handlers of a user's module that take the role.
+func (r *Role) take(m *hpu.Module) (found handlers.Exports) {
+	for i, kind := range manifest.Kinds() {
+		names := r.called(i)
+		for _, name := range names {
+			if found[i] == "" && handlers.Check(m, kind, name) == nil {
+				found[i] = name
+			}
+		}
+		if m.Manifest() != nil && found[i] == "" && names != nil {
+			if all := m.Manifest().OfKind(kind); len(all) == 1 {
+				found[i] = all[0]
+			}
+		}
+	}
+	return found
+}
+
+// plan checks a module for the role; own says that it is the experiment's.
+func (r *Role) plan(m *hpu.Module, own bool) (*handlers.Plan, error) {
+	if own && r.Exports != (handlers.Exports{}) {
+		return handlers.PlanOf(m, r.Exports)
+	}
+	if own {
+		return handlers.PlanOf(m, handlers.Exports{})
+	}
+	found := r.take(m)
+	var missing []error
+	for i, kind := range manifest.Kinds() {
+		if found[i] == "" && slices.Contains(r.Needs, kind) {
+			missing = append(missing, fmt.Errorf("no %s handler, expected an export %s, or the only one that its manifest calls a %s handler; it has %s",
+				kind, strings.Join(r.called(i), " or "), kind, exportsOf(m)))
+		}
+	}
+	if len(missing) == 0 && found == (handlers.Exports{}) {
+		missing = append(missing, fmt.Errorf("no handler, expected an export header, payload or completion; it has %s", exportsOf(m)))
+	}
+	if len(missing) > 0 {
+		return nil, errors.Join(missing...)
+	}
+	plan, err := handlers.PlanOf(m, found)
+	if err != nil || plan.State == nil {
+		return plan, err
+	}
+	var absent []string
+	for _, name := range r.Sets {
+		if _, err := plan.State.Lookup(name); err != nil {
+			absent = append(absent, name)
+		}
+	}
+	if len(absent) > 0 {
+		return nil, fmt.Errorf("no %s in its state %s; it has %s", strings.Join(absent, ", "), plan.State.Name, plan.State.FieldNames())
+	}
+	return plan, nil
+}
+
+// exportsOf lists the handlers of a module with their kinds, as far as it says.
+func exportsOf(m *hpu.Module) string {
+	var list []string
+	for _, f := range m.Exports() {
+		text := f.Name()
+		if m.Manifest() != nil {
+			if h := m.Manifest().Handler(f.Name()); h != nil && h.Kind != "" {
+				text += " (" + string(h.Kind) + ")"
+			}
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Handlers are the handlers of a point, ready for the processes of a cluster.
+type Handlers struct {
+	plan *handlers.Plan
+	own  *handlers.Plan // of the experiment's module, if the user's does not describe its state
+}
+
+// spare is HPU memory that a user's handlers get behind the state if they do not say what they need, bytes.
+const spare = 16 << 10
+
+// Load makes the module of the point, the user's or the experiment's, ready for a cluster of the point's device; nil if no module runs.
+func (p *Point) Load(c *runtime.Cluster) (*Handlers, error) {
+	list := p.modules()
+	if len(list) == 0 {
+		return nil, nil //nolint:nilnil // there are no handlers
+	}
+	load := func(l *handlers.Library, own bool) (*handlers.Plan, error) {
+		m, err := l.Load(c)
+		if err != nil {
+			return nil, err
+		}
+		plan, err := p.role().plan(m.Module, own)
+		if err != nil {
+			err = fmt.Errorf("module %s: %w", l.Name, err)
+		}
+		return plan, err
+	}
+	var h Handlers
+	var err error
+	if h.plan, err = load(list[0], p.Handler == nil); err != nil || h.plan.State != nil || p.Handler == nil {
+		return &h, err
+	}
+	h.own, err = load(p.experiment.Modules(p)[0], true)
+	return &h, err
+}
+
+// Install gives a process HPU memory with the handlers. values are numbers of the state by name: those that the role sets; others of the
+// state begin as the module says. A module that does not describe its state finds it where the experiment's own has it.
+func (h *Handlers) Install(proc *runtime.Proc, values map[string]any) (*handlers.Installed, error) {
+	if h.plan.State != nil {
+		known := make(map[string]any, len(values))
+		for name, v := range values { //lint:maporder a map is made of a map
+			if _, err := h.plan.State.Lookup(name); err == nil {
+				known[name] = v
+			}
+		}
+		return h.plan.Install(proc, handlers.Options{State: known})
+	}
+	o := handlers.Options{Memory: spare}
+	if h.own != nil && h.own.State != nil {
+		device := handlers.DeviceOf(proc.Cluster().Profile(), proc.Rank(), proc.Cluster().Nodes())
+		state, err := h.own.Initial(values, device)
+		if err != nil {
+			return nil, err
+		}
+		needed, err := h.own.Memory(device)
+		if err != nil {
+			return nil, err
+		}
+		o.State, o.Memory = state, needed+spare
+	}
+	return h.plan.Install(proc, o)
+}
+
+// checkHandler says why the user's module cannot take the place of the experiment's own.
+func (s *Sweep) checkHandler(points []*Point) error {
+	type device struct {
+		spec any
+		role *Role
+	}
+	checked := make(map[device]bool)
+	runs := false
+	var errs []error
+	for _, p := range points {
+		if len(p.modules()) == 0 {
+			continue
+		}
+		runs = true
+		key := device{p.Profile, p.role()}
+		if checked[key] {
+			continue
+		}
+		checked[key] = true
+		m, err := hpu.Load(s.Handler.Name, s.Handler.Wasm, p.Profile.Device())
+		if err != nil {
+			return err
+		}
+		if _, err := key.role.plan(m, false); err != nil {
+			err = fmt.Errorf("%s cannot take the place of the handlers of %s, %v: %w", s.Handler.Name, s.Experiment.Name, key.role, err)
+			if !slices.ContainsFunc(errs, func(e error) bool { return e.Error() == err.Error() }) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	if !runs {
+		return fmt.Errorf("%s runs at no point of this sweep: no handlers run there", s.Handler.Name)
+	}
+	return errors.Join(errs...)
+}
+
+// HandlersHelp says what a user's module must have, "" if none may take the place of the experiment's own.
+func (e *Experiment) HandlersHelp() string {
+	if !e.Replaceable {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("A handler module of yours (--handler) takes the place of the built-in one")
+	if len(e.Roles) == 0 {
+		b.WriteString(": its handlers are the exports header,\npayload and completion, or the only ones of their kinds if it says so itself. Its state begins as it says.")
+		return b.String()
+	}
+	b.WriteString(". It needs handlers under one of these names, or\nthe only one of its kind if it says so itself (spinsim handler inspect):")
+	for i := range e.Roles {
+		r := &e.Roles[i]
+		fmt.Fprintf(&b, "\n  %v: ", r)
+		var needed, more []string
+		for k, kind := range manifest.Kinds() {
+			names := r.called(k)
+			text := fmt.Sprintf("%s (%s)", kind, strings.Join(names, ", "))
+			if slices.Contains(r.Needs, kind) {
+				needed = append(needed, text)
+			} else if names != nil {
+				more = append(more, text)
+			}
+		}
+		b.WriteString(strings.Join(needed, ", "))
+		if len(more) > 0 {
+			b.WriteString("; if they are there, " + strings.Join(more, ", "))
+		}
+	}
+	e.stateHelp(&b)
+	return b.String()
+}
+
+// stateHelp says which numbers of the state the experiment sets, with what the experiment's own module says of them.
+func (e *Experiment) stateHelp(b *strings.Builder) {
+	var sets, may []string
+	for i := range e.Roles {
+		sets, may = append(sets, e.Roles[i].Sets...), append(may, e.Roles[i].May...)
+	}
+	state := e.ownState()
+	for _, x := range []struct {
+		intro string
+		names []string
+	}{{"\nOf its state the benchmark sets, by these names:", sets}, {"\nIf its state has them, the benchmark sets:", may}} {
+		for i, name := range x.names {
+			if slices.Contains(x.names[:i], name) {
+				continue
+			}
+			if i == 0 {
+				b.WriteString(x.intro)
+			}
+			fmt.Fprintf(b, "\n  %s", name)
+			if state == nil {
+				continue
+			}
+			if n, err := state.Lookup(name); err == nil {
+				fmt.Fprintf(b, ", %s", n.Field.Type)
+				if n.Field.Unit != "" {
+					b.WriteString(" (" + n.Field.Unit + ")")
+				}
+				if n.Field.Description != "" {
+					b.WriteString(": " + n.Field.Description)
+				}
+			}
+		}
+	}
+	if state != nil {
+		b.WriteString("\nA module that does not describe its state finds it where the built-in one has it.")
+	}
+}
+
+// ownState is the state of the experiment's own module at the first combination of values at which one runs, nil if it does not say.
+func (e *Experiment) ownState() (state *manifest.State) {
+	s, err := New(e)
+	if err != nil {
+		return nil
+	}
+	found := errors.New("found")
+	_ = combinations(s.values, func(values []any) error {
+		p := &Point{experiment: e, values: values}
+		list := e.Modules(p)
+		if len(list) == 0 || list[0].Manifest == nil {
+			return nil
+		}
+		for _, export := range p.role().Exports {
+			if h := list[0].Manifest.Handler(export); h != nil && h.State != "" {
+				state = list[0].Manifest.State(h.State)
+			}
+		}
+		return found
+	})
+	return state
+}

@@ -1,0 +1,186 @@
+package experiment
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin/manifest"
+)
+
+// saying is a library whose code is that of a built-in one, and that says something else of itself.
+func saying(t *testing.T, library string, change func(m *manifest.Manifest)) *handlers.Library {
+	t.Helper()
+	l := handlers.Must(library)
+	m, err := manifest.Read(l.Wasm)
+	require.NoError(t, err)
+	change(m)
+	wasm, err := manifest.Write(l.Wasm, m)
+	require.NoError(t, err)
+	return handlers.New("mine.wasm", wasm)
+}
+
+// silent is one that says nothing.
+func silent(t *testing.T, library string) *handlers.Library {
+	t.Helper()
+	wasm, err := manifest.Keep(handlers.Must(library).Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
+	require.NoError(t, err)
+	return handlers.New("mine.wasm", wasm)
+}
+
+// sweepOf is a small sweep of an experiment with a user's module.
+func sweepOf(t *testing.T, e *Experiment, l *handlers.Library, choices ...string) *Sweep {
+	t.Helper()
+	s, err := New(e)
+	require.NoError(t, err)
+	s.Profiles, s.Handler = []string{"spin-int"}, l
+	for i := 0; i < len(choices); i += 2 {
+		require.NoError(t, s.Choose(choices[i], choices[i+1]))
+	}
+	return s
+}
+
+// A user's module takes the role of the built-in one, whether it has the same names, handlers that only its manifest knows, or no manifest:
+// with the same code everything measured is the same.
+func TestUsersModule(t *testing.T) {
+	renamed := saying(t, "pingpong", func(m *manifest.Manifest) {
+		for i := range m.Handlers {
+			if strings.HasPrefix(m.Handlers[i].Export, "store_") {
+				m.Handlers[i].Kind = "" // so that the other is the only one of its kind
+			}
+		}
+	})
+	renamed = handlers.New("mine.wasm", bytes.ReplaceAll(renamed.Wasm, []byte("stream_payload"), []byte("answer_packets")))
+	for _, x := range []struct {
+		e       *Experiment
+		module  *handlers.Library
+		choices []string
+	}{
+		{pingpong, handlers.New("mine.wasm", handlers.Must("pingpong").Wasm), []string{"size", "8,8KiB", "mode", "spin-store,spin-stream"}},
+		{pingpong, silent(t, "pingpong"), []string{"size", "8,8KiB", "mode", "spin-store,spin-stream"}},
+		{pingpong, renamed, []string{"size", "8,8KiB", "mode", "spin-stream"}},
+		{bcast, handlers.New("mine.wasm", handlers.Must("bcast").Wasm), []string{"size", "8KiB", "ranks", "7", "mode", "spin-store,spin-stream"}},
+		{bcast, silent(t, "bcast"), []string{"size", "8KiB", "ranks", "7", "mode", "spin-store,spin-stream"}},
+		{accumulate, handlers.New("mine.wasm", handlers.Must("accumulate").Wasm), []string{"size", "16KiB", "mode", "spin-stream"}},
+		{accumulate, silent(t, "accumulate"), []string{"size", "16KiB", "mode", "spin-stream"}},
+		{hpus, silent(t, "work"), []string{"size", "512", "hpus", "2", "handler-time", "100ns"}},
+	} {
+		var values [2][]Values
+		for i, module := range []*handlers.Library{nil, x.module} {
+			s := sweepOf(t, x.e, module, x.choices...)
+			points, err := s.Points()
+			require.NoError(t, err)
+			results, err := s.Run(t.Context(), points, nil)
+			require.NoError(t, err)
+			for _, r := range results {
+				values[i] = append(values[i], r.Values)
+			}
+		}
+		require.Equal(t, values[0], values[1], "%s %v", x.e.Name, x.choices)
+	}
+}
+
+// The state of a user's module has what the benchmark sets where its manifest has it, and nothing that it does not have.
+func TestUsersState(t *testing.T) {
+	moved := saying(t, "pingpong", func(m *manifest.Manifest) {
+		m.States[0].Size = 40
+		m.States[0].Fields = []manifest.Field{
+			{Name: "hits", Type: manifest.U64, Default: manifest.Const(5)},
+			{Name: "pt", Type: manifest.U16, Offset: 10},
+			{Name: "match_bits", Type: manifest.U64, Offset: 24},
+		}
+	})
+	device, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	p, err := pingpong.At(device, Values{"mode": ModeSpinStream})
+	require.NoError(t, err)
+	p.Handler = moved
+	_, err = p.Simulate(t.Context(), func(proc *runtime.Proc) error {
+		h, err := p.Load(proc.Cluster())
+		require.NoError(t, err)
+		in, err := h.Install(proc, Values{"match_bits": 0x0102, "pt": 3, "max_payload": 4096})
+		require.NoError(t, err)
+		require.Equal(t, handlers.Exports{"", "stream_payload", "stream_completion"}, in.Exports)
+		want := make([]byte, 40)
+		want[0], want[10], want[24], want[25] = 5, 3, 2, 1
+		require.Equal(t, want, in.Spin.InitialState)
+		return nil
+	})
+	require.NoError(t, err)
+}
+
+// A module that lacks what a benchmark needs is refused before anything runs, with what it has.
+func TestUsersModuleRefused(t *testing.T) {
+	partly := saying(t, "pingpong", func(m *manifest.Manifest) {
+		m.States[0].Fields = m.States[0].Fields[1:]
+	})
+	for want, s := range map[string]*Sweep{
+		"mine.wasm cannot take the place of the handlers of pingpong, mode spin-store: no completion handler, expected an export store_completion or completion," +
+			" or the only one that its manifest calls a completion handler; it has payload (payload)": sweepOf(t, pingpong, saying(t, "work", func(*manifest.Manifest) {}), "mode", "spin-store"),
+		"mode spin-stream: no match_bits in its state State; it has pt, max_payload": sweepOf(t, pingpong, partly),
+		"mode spin-store: no match_bits in its state State; it has pt, max_payload":  sweepOf(t, pingpong, partly, "mode", "rdma,spin-store"),
+		"of bcast, mode spin-stream: no rank, ranks, root in its state State; it has match_bits, pt, max_payload": sweepOf(
+			t, bcast, saying(t, "pingpong", func(*manifest.Manifest) {}), "ranks", "4"),
+		"of hpus, every point: no payload handler, expected an export payload, or the only one that its manifest calls a payload handler; it has stream_payload (payload)," +
+			" stream_completion (completion), store_payload (payload), store_completion (completion)": sweepOf(t, hpus, saying(t, "pingpong", func(*manifest.Manifest) {})),
+		"mode spin-stream: no payload handler, expected an export payload, or the only one that its manifest calls a payload handler; it has stream_payload, stream_completion": sweepOf(
+			t, accumulate, silent(t, "pingpong")),
+		"mine.wasm runs at no point of this sweep: no handlers run there": sweepOf(t, pingpong, silent(t, "pingpong"), "mode", "rdma"),
+		"module bad.wasm, offset 0x0: not a WebAssembly module":           sweepOf(t, pingpong, handlers.New("bad.wasm", []byte("nothing"))),
+	} {
+		_, err := s.Points()
+		require.ErrorContains(t, err, want)
+		if joined, are := err.(interface{ Unwrap() []error }); are {
+			require.LessOrEqual(t, len(joined.Unwrap()), 2, "one for each mode, not for each size")
+		}
+	}
+}
+
+// Where the user's handlers run, the columns say so.
+func TestUsersColumnsAreMarked(t *testing.T) {
+	s := sweepOf(t, pingpong, handlers.New("mine.wasm", handlers.Must("pingpong").Wasm), "size", "8", "mode", "rdma,spin-stream")
+	points, err := s.Points()
+	require.NoError(t, err)
+	results, err := s.Run(t.Context(), points, nil)
+	require.NoError(t, err)
+	all, err := s.Table(results)
+	require.NoError(t, err)
+	require.Equal(t, "pingpong: half of a round trip between two ranks (sPIN'17 §4.1), handlers of mine.wasm", all.Title)
+	summary, err := s.Summary(all)
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, summary.Write(&out, report.TextFormat))
+	require.Regexp(t, `profile +bytes +rdma \(ns\) +spin-stream \(yours\) \(ns\) +spin-stream vs rdma`, out.String())
+	require.Equal(t, all.Title, s.Plot().Title)
+}
+
+// The help of a benchmark is what the test above is about, in words, with types and meanings from the library's manifest.
+func TestHandlersHelp(t *testing.T) {
+	help := pingpong.HandlersHelp()
+	for _, want := range []string{
+		"\n  mode spin-store: completion (store_completion, completion); if they are there, header (header), payload (store_payload, payload)\n",
+		"\n  mode spin-stream: payload (stream_payload, payload); if they are there, ",
+		"\nOf its state the benchmark sets, by these names:\n  match_bits, u64: of the pong\n  pt, u32: portal table index of the pong\n",
+		"\nIf its state has them, the benchmark sets:\n  max_payload, u32 (bytes): largest payload of a packet of the device\n",
+	} {
+		require.Contains(t, help, want)
+	}
+	require.Contains(t, hpus.HandlersHelp(), "\n  every point: payload (payload)\n")
+	require.Empty(t, matching.HandlersHelp())
+	anything := &Experiment{Replaceable: true}
+	require.Contains(t, anything.HandlersHelp(), "its handlers are the exports header,\npayload and completion")
+	for _, e := range All() { // what a role names is in the experiment's own module
+		for i := range e.Roles {
+			for _, name := range append(e.Roles[i].Sets, e.Roles[i].May...) {
+				_, err := e.ownState().Lookup(name)
+				require.NoError(t, err, e.Name)
+			}
+		}
+	}
+}
