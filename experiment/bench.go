@@ -69,12 +69,17 @@ func ClusterColumns() []report.Column {
 		{Name: "host_memory", Unit: "bytes", Kind: report.Size, Help: "bytes through the host memories of all ranks: DMA in both directions, and reads and writes of the cores"},
 		{Name: "handler_calls", Kind: report.Count, Help: "handlers that ran, on all ranks"},
 		{Name: "handler_cycles", Kind: report.Count, Help: "cycles charged to them"},
+		{Name: "retransmitted", Kind: report.Count, Help: "packets that a reliable transport (transport.kind) has sent again, on all ranks"},
+		{Name: "duplicates", Kind: report.Count, Help: "packets that came again to it"},
 	}
 }
 
 // ClusterValues are the values of ClusterColumns.
 func ClusterValues(s *runtime.Stats) Values {
-	return Values{"host_cpu": s.CPUBusy, "host_memory": s.HostMemoryBytes, "handler_calls": s.HandlerCalls, "handler_cycles": s.HandlerCycles}
+	return Values{
+		"host_cpu": s.CPUBusy, "host_memory": s.HostMemoryBytes, "handler_calls": s.HandlerCalls, "handler_cycles": s.HandlerCycles,
+		"retransmitted": s.Retransmitted, "duplicates": s.Duplicates,
+	}
 }
 
 // againstModes are the columns that compare latencies with those of other modes.

@@ -46,18 +46,18 @@ func (e HandlerError) Unwrap() error { return e.Err }
 type LostMessage struct {
 	Rank      int      // that lost it
 	At        sim.Time // when it lost the first packet
-	Source    int      // nodes
-	Target    int
-	Number    uint64 // of the message at its source, from 1
+	Number    uint64   // of the message among those of its source, from 1
 	Kind      portals.OpKind
-	Initiator portals.ID
+	Initiator portals.ID // who sent it
+	Target    portals.ID
 	PT        uint32
 	MatchBits uint64
 	Packets   int    // that were dropped
 	Of        int    // packets of the message
 	Bytes     uint64 // of its payload in them, as far as they would have been delivered
 	Length    uint64 // bytes that would have been delivered
-	Cause     string // what there was no room in, with the field of the profile, or what was wrong with the memory, with its address
+	Cause     string // what there was no room in, with the field of the profile, or what was wrong with the memory, or what the network did
+	Brief     string // the message, and what happened to it, in a few words
 }
 
 // Error says what was lost, where and for want of what.
@@ -75,8 +75,7 @@ func article(k portals.OpKind) string {
 
 // OfHeader fills in what a header says.
 func (l *LostMessage) OfHeader(h *portals.Header) {
-	l.Source, l.Target = int(h.Initiator.NID), int(h.Target.NID)
-	l.Kind, l.Initiator, l.PT, l.MatchBits = h.Kind, h.Initiator, h.PT, h.MatchBits
+	l.Kind, l.Initiator, l.Target, l.PT, l.MatchBits = h.Kind, h.Initiator, h.Target, h.PT, h.MatchBits
 }
 
 func (r *Report) handlerFailed(e HandlerError) {
@@ -95,6 +94,9 @@ func (r *Report) lost(e *env, h *portals.Header, l *LostMessage) {
 	}
 	l.Rank = int(e.rank)
 	l.OfHeader(h)
+	if l.Brief == "" {
+		l.Brief = fmt.Sprintf("%d of %d packets of message %d of rank %d were dropped: %s", l.Packets, l.Of, l.Number, h.Initiator.NID, l.Cause)
+	}
 	r.Losses = append(r.Losses, *l)
 }
 

@@ -280,8 +280,9 @@ func (t *transmit) ended(number uint64, fail portals.FailType) {
 		return
 	}
 	h, length := o.op.Header, o.op.Length()
+	cause := fmt.Sprintf("message %d of rank %d is undeliverable: %s", number, t.rank, t.reason(int32(h.Target.NID)))
 	t.report.lost(t.env, &h, &LostMessage{
-		At: t.now(), Number: number, Packets: o.packets, Of: o.packets, Bytes: length, Length: length, Cause: fmt.Sprintf("message %d is undeliverable: %s", number, t.reason(int32(h.Target.NID))),
+		At: t.now(), Number: number, Packets: o.packets, Of: o.packets, Bytes: length, Length: length, Cause: cause, Brief: cause,
 	})
 	if o.fail == portals.NIOK {
 		o.fail = fail

@@ -65,6 +65,7 @@ type Cluster struct {
 	pages    func(rank int) host.PageTable
 	explain  portals.Tracer
 	network  networkLosses // as they were last asked for
+	waits    knownLosses   // likewise
 	codes    map[codeKey]hpu.Image
 }
 
@@ -214,7 +215,10 @@ func (c *Cluster) Node(i int) *Node { return &c.nodes[i] }
 // Waiting reports handlers that are suspended, and those that wait for a processor; it implements sim.Waiter.
 func (c *Cluster) Waiting(report func(sim.Waiting)) {
 	for i := range c.nodes {
-		c.nodes[i].nic.Waiting(report)
+		c.nodes[i].nic.Waiting(func(w sim.Waiting) {
+			w.What += c.mayWaitFor(i, portals.PIDAny)
+			report(w)
+		})
 	}
 }
 

@@ -6,23 +6,66 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/portals"
 )
 
 // LostMessages returns the messages that were lost in the order in which their ends came, at most 100, and how many were lost in
 // all. A message whose packets a handler has chosen to drop is not lost.
 // What the network has lost or damaged stands behind those, in the order of time.
 func (c *Cluster) LostMessages() ([]nic.LostMessage, int) {
-	var list []nic.LostMessage
-	all := 0
+	list, all := c.lostByNodes()
+	network, n := c.networkLosses()
+	list = append(list, network...)
+	return list[:min(len(list), nic.Kept)], all + n
+}
+
+func (c *Cluster) lostByNodes() (list []nic.LostMessage, all int) {
 	for i := range c.nodes {
 		r := c.nodes[i].nic.Report()
 		list = append(list, r.Losses...)
 		all += len(r.Losses) + r.LossesBeyond
 	}
 	slices.SortStableFunc(list, func(a, b nic.LostMessage) int { return cmp.Compare(a.At, b.At) })
-	network, n := c.networkLosses()
-	list = append(list, network...)
-	return list[:min(len(list), nic.Kept)], all + n
+	return list, all
+}
+
+// mayWaitFor names a lost message that a process may wait for: one that was sent to it or, if there is none, one that it has sent. anyPID means
+// all processes of the rank. Empty: nothing of it was lost.
+func (c *Cluster) mayWaitFor(rank int, pid uint32) string {
+	k := &c.waits
+	if at := c.engine.Handled(); !k.known || k.at != at {
+		list, _ := c.lostByNodes()
+		network, _ := c.networkLosses()
+		*k = knownLosses{at, true, append(network, list...)}
+	}
+	is := func(id portals.ID) bool { return int(id.NID) == rank && (pid == portals.PIDAny || id.PID == pid) }
+	for what, of := range [...]func(l *nic.LostMessage) portals.ID{
+		func(l *nic.LostMessage) portals.ID { return l.Target },
+		func(l *nic.LostMessage) portals.ID { return l.Initiator },
+	} {
+		first, n := "", 0
+		for i := range k.list {
+			if l := &k.list[i]; is(of(l)) {
+				if n++; n == 1 {
+					first = l.Brief
+				}
+			}
+		}
+		switch {
+		case n > 1:
+			return fmt.Sprintf(": %s; %d %s were lost", first, n, [...]string{"messages to it", "of its messages"}[what])
+		case n == 1:
+			return ": " + first
+		}
+	}
+	return ""
+}
+
+// knownLosses are the messages that were lost in so many events.
+type knownLosses struct {
+	at    uint64
+	known bool
+	list  []nic.LostMessage
 }
 
 // networkLosses returns the messages of which the network has lost packets, and how many there are at least. A message that has lost a
@@ -49,9 +92,9 @@ func (c *Cluster) networkLosses() (list []nic.LostMessage, n int) {
 			}
 			m := nic.LostMessage{
 				Rank: int(p.Dst), At: l.At, Number: f.Number, Of: f.Packets, Length: uint64(len(f.Data)),
-				Cause: fmt.Sprintf("packet %d of %d of message %d of rank %d was %s on %s at %v (%s, fabric.faults)",
-					p.Seq+1, f.Packets, f.Number, p.Src, what, l.Link, l.At, l.Cause),
+				Brief: fmt.Sprintf("packet %d of %d of message %d of rank %d was %s on %s at %v", p.Seq+1, f.Packets, f.Number, p.Src, what, l.Link, l.At),
 			}
+			m.Cause = fmt.Sprintf("%s (%s, fabric.faults)", m.Brief, l.Cause)
 			m.OfHeader(&f.Header)
 			list = append(list, m)
 		}

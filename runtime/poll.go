@@ -131,8 +131,16 @@ func (ni *NI) parkUntil(hs []portals.Handle, tests []uint64, timeout, deadline s
 	return woken
 }
 
-// waitingFor says what the process is parked for, how far that has come, and whose it is.
+// waitingFor says what the process is parked for, how far that has come, whose it is, and what may have been lost that it waits for.
 func (p *Proc) waitingFor() string {
+	what := p.parkedFor()
+	if id, err := p.nis[0].core.PhysID(); err == nil && what != "" {
+		what += p.node.cluster.mayWaitFor(int(id.NID), id.PID)
+	}
+	return what
+}
+
+func (p *Proc) parkedFor() string {
 	w := &p.wait
 	switch {
 	case p.waits == portals.InvalidHandle:

@@ -187,7 +187,7 @@ func TestUndeliverable(t *testing.T) {
 			require.ErrorContains(t, failures[0], "undeliverable: node 1 did not acknowledge a packet that was sent 4 times (transport.retries)")
 			require.EqualValues(t, n, r.c.Node(0).Stats().MessagesLost)
 			lost, _ := r.c.LostMessages()
-			require.Equal(t, []any{0, 0, 1, uint64(1), c.length}, []any{lost[0].Rank, lost[0].Source, lost[0].Target, lost[0].Number, lost[0].Length})
+			require.Equal(t, []any{0, portals.PhysID(0, 0), portals.PhysID(1, 0), uint64(1), c.length}, []any{lost[0].Rank, lost[0].Initiator, lost[0].Target, lost[0].Number, lost[0].Length})
 			if c.name == "put" {
 				// The first packet leaves when it has been read, and has its turn four times.
 				first := sent + 2*r.prof.DMA.Latency + r.prof.DMA.Bandwidth.Time(1024)

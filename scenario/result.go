@@ -50,10 +50,12 @@ type statInfo struct {
 var stats = []statInfo{
 	{"packets_sent", "Packets put on the wire.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsSent })},
 	{"packets_received", "Packets that arrived.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsReceived })},
-	{"packets_dropped", "Packets dropped for want of room or of a process.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsDropped })},
-	{"messages_lost", "Messages to the rank of which packets were dropped for want of room or of a process.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.MessagesLost })},
+	{"packets_dropped", "Packets dropped for want of room or of a process, or by the network.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsDropped })},
+	{"messages_lost", "Messages to the rank of which packets were dropped for want of room or of a process, or by the network, and messages of it that a reliable transport has given up.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.MessagesLost })},
 	{"messages_refused", "Messages that no entry took.", report.Count, ofRank(func(c *counts) int64 { return c.refused })},
 	{"messages_truncated", "Messages of which an entry took only a part.", report.Count, ofRank(func(c *counts) int64 { return c.truncated })},
+	{"retransmitted", "Packets that a reliable transport has sent again.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.Retransmitted })},
+	{"duplicates", "Packets that came again to a reliable transport.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.Duplicates })},
 	{"handler_calls", "Handlers that ran.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.HandlerCalls })},
 	{"handler_errors", "Handlers that trapped, were killed or returned an error.", report.Count, func(r *run, rank int) int64 { return r.states[rank].handlersFailed }},
 	{"handler_cycles", "Cycles charged to handlers.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.HandlerCycles })},
@@ -94,7 +96,7 @@ func (r *run) result(err error) *Result {
 			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s to fit in an entry", rank, plural(int(n), "message truncated", "messages truncated")))
 		}
 		if n := r.cluster.Node(rank).Stats().PacketsDropped; n > 0 {
-			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s for want of room", rank, plural(int(n), "packet dropped", "packets dropped")))
+			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s", rank, plural(int(n), "packet dropped", "packets dropped")))
 		}
 	}
 	return x
