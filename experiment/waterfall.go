@@ -42,6 +42,7 @@ var groups = []struct {
 	{"injection of short packets", []string{"fabric.whole_packets", "fabric.mtu", "fabric.header", "fabric.inject_buffer"}},
 	{"rate of the link", []string{"fabric.add_gap", "fabric.rate", "fabric.gap"}},
 	{"contention in the network", []string{"fabric.no_contention", "fabric.buffer"}},
+	{"transport", []string{"transport."}},
 	{"faults of the network", []string{"fabric.faults."}},
 	{"reception and matching", []string{"nic.receive", "nic.match_header", "nic.match_packet"}},
 	{"host memory", []string{"dma.", "hpu.dma_write"}},

@@ -54,13 +54,17 @@ func (r *pair) Trace(ni *portals.NI, t *portals.TraceRecord) {
 
 // runPair lets two programs meet; one that is nil has its entry and nothing to do.
 func runPair(t testing.TB, down string, programs [2]func(*pairRank) error, overrides ...string) *pair {
-	p, err := profile.Load("spin-int", append([]string{
+	return runPairOn(t, nil, "spin-int", programs, append([]string{
 		"fabric.mtu=1024", "transport.kind=reliable", fmt.Sprintf("transport.timeout=%dps", pairTimeout), fmt.Sprintf("transport.retries=%d", pairRetries),
 		"fabric.faults.down=[" + down + "]",
 	}, overrides...)...)
+}
+
+func runPairOn(t testing.TB, network network, name string, programs [2]func(*pairRank) error, overrides ...string) *pair {
+	p, err := profile.Load(name, overrides...)
 	require.NoError(t, err)
 	r := &pair{TB: t, prof: p}
-	r.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2, Engine: labEngine, Explain: r})
+	r.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2, Engine: labEngine, Explain: r, Fabric: network})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.c.Close()) })
 	for i := range r.ranks {

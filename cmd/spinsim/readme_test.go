@@ -22,8 +22,9 @@ var update = flag.Bool("update", false, "write the outputs in README.md and docs
 
 // Every block of README.md, docs/model.md and docs/results.md below a line "<!-- output: spinsim ... -->" is what that command prints.
 func TestReadmeShowsWhatCommandsPrint(t *testing.T) {
+	t.Chdir(filepath.Join("..", "..")) // where the files that commands name are
 	for _, name := range []string{"README.md", filepath.Join("docs", "model.md"), filepath.Join("docs", "results.md")} {
-		showsWhatCommandsPrint(t, filepath.Join("..", "..", name))
+		showsWhatCommandsPrint(t, name)
 	}
 }
 
@@ -44,7 +45,7 @@ func showsWhatCommandsPrint(t *testing.T, name string) {
 		}
 		printed := strings.TrimRight(string(output(t, args...)), "\n") + "\n"
 		if command == pictured {
-			samePicture(t, args[len(args)-1], filepath.Join("..", "..", "docs", "images", "bcast.svg"))
+			samePicture(t, args[len(args)-1], filepath.Join("docs", "images", "bcast.svg"))
 		}
 		if *update {
 			parts[i+1] = command + " -->\n" + fence + printed + fence + after
