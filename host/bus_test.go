@@ -381,9 +381,9 @@ func TestStrayEventsAndAnswersPanic(t *testing.T) {
 // The hot path of the bus allocates nothing, with and without a translator, not even where memory faults.
 func TestAccessesAllocateNothing(t *testing.T) {
 	for _, faults := range []int{-1, 0, 1} {
-		var make func(*device) host.Translator
+		var translator func(*device) host.Translator
 		if faults >= 0 {
-			make = func(*device) host.Translator {
+			translator = func(*device) host.Translator {
 				asked := 0
 				return hosttest.Func(func(*host.Access, int, int) host.Status {
 					asked++
@@ -394,7 +394,7 @@ func TestAccessesAllocateNothing(t *testing.T) {
 				})
 			}
 		}
-		d := newDevice(buses()["full duplex"], make)
+		d := newDevice(buses()["full duplex"], translator)
 		space, order := host.NewAddressSpace(nil), &host.Order{}
 		var all []*use
 		for _, kind := range []host.Direction{host.ToMemory, host.FromMemory, host.AtMemory, host.FromMemory} {

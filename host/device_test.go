@@ -35,12 +35,12 @@ const (
 	kindRetry
 )
 
-func newDevice(spec host.BusSpec, make func(d *device) host.Translator) *device {
+func newDevice(spec host.BusSpec, translator func(d *device) host.Translator) *device {
 	d := &device{engine: sim.New(1), tries: 4}
 	d.id = d.engine.Add("device", d)
 	d.bus.Init(d.engine, d.id, &spec, &host.Server{Rate: spec.Bandwidth})
-	if make != nil {
-		d.bus.Translate(make(d))
+	if translator != nil {
+		d.bus.Translate(translator(d))
 	}
 	return d
 }

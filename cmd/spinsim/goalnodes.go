@@ -195,7 +195,7 @@ func (f *nodeFlags) differs() (text string) {
 		text += fmt.Sprintf(", %d on each", f.perNode)
 	}
 	if eager, err := sim.ParseSize(f.eager); err == nil && int64(eager) != int64(plain.Eager) {
-		text += fmt.Sprintf(", eager up to %v", sim.Size(eager))
+		text += fmt.Sprintf(", eager up to %v", eager)
 	}
 	if f.buffers != plain.Buffers {
 		text += fmt.Sprintf(", %d buffers for each", f.buffers)
