@@ -77,7 +77,6 @@ func (d *act) again(o *dmaOp) {
 // tell ends an operation that is to be tried again: its handler looks for its end.
 func (d *act) tell(o *dmaOp) {
 	o.ended = true
-	o.tries-- // which has not been
 	d.bus.Drop(&o.access)
 	d.end(o, host.Fault)
 }

@@ -122,10 +122,11 @@ type rig struct {
 	addr       uint64         // of the entry of rank 1
 	eq, ct     portals.Handle // of rank 1, as the next two
 	md, me     portals.Handle
-	multiplier *portals.Spin // handlers that entry may use
-	targets    []event       // rank 1
-	inits      []event       // rank 0
-	peers      []event       // rank 2
+	initEQ     portals.Handle // of rank 0
+	multiplier *portals.Spin  // handlers that entry may use
+	targets    []event        // rank 1
+	inits      []event        // rank 0
+	peers      []event        // rank 2
 	steps      []step
 	err        error
 }
@@ -294,7 +295,7 @@ func (r *rig) entryOf() (me portals.ME, err error) {
 func (r *rig) runInitiator(p *runtime.Proc) error {
 	ni := p.NI()
 	eq, err := ni.EQAlloc(256)
-	if err != nil {
+	if r.initEQ = eq; err != nil {
 		return err
 	}
 	data := p.Alloc(max(len(r.message), 4096))
