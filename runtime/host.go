@@ -3,37 +3,16 @@ package runtime
 import "github.com/spinsim/spinsim/sim"
 
 // compute occupies the process's core for d.
-func (p *Proc) compute(d sim.Time, what string) {
-	n := p.node
-	start, end := n.cores[p.core].Hold(p.sp.Now(), d)
-	n.busy += end - start
-	n.trace.span(p, what, start, end)
-	p.SleepUntil(end)
-}
+func (p *Proc) compute(d sim.Time, what string) { p.thread.Run(d, what) }
 
 // Compute occupies the process's core for d, at least 0.
 func (p *Proc) Compute(d sim.Time) { p.compute(d, "compute") }
 
-// stream occupies the core while it reads and writes bytes in sequence: pieces take the memory controller in turn with other
-// cores and, where it shares the memory, with the DMA; a core cannot have more than a few cache lines under way, which
-// bounds its rate (host.Spec.StreamTime).
+// stream occupies the core while it reads and writes bytes in sequence (host.Thread.Stream).
 func (p *Proc) stream(bytes int64, what string) {
 	n := p.node
-	core := &n.cores[p.core]
-	start, _ := core.Hold(p.sp.Now(), 0)
-	p.SleepUntil(start)
-	for left := bytes; left > 0; {
-		piece := min(left, int64(n.cluster.profile.Host.CopyChunk))
-		left -= piece
-		now := p.sp.Now()
-		_, memory := n.memory.Reserve(now, piece)
-		end := max(memory, now+n.cluster.profile.Host.StreamTime(piece))
-		_, end = core.Hold(now, end-now)
-		p.SleepUntil(end)
-	}
-	n.busy += p.sp.Now() - start
+	p.thread.Stream(bytes, &n.memory, &n.cluster.profile.Host, what)
 	n.moved += bytes
-	n.trace.span(p, what, start, p.sp.Now())
 }
 
 // Stream occupies the core while it reads and writes the given numbers of bytes of host memory, for work whose content the

@@ -14,14 +14,12 @@ type Node struct {
 	id      sim.ID
 	nic     nic.NIC
 
-	cores  []host.Server
+	cpu    host.CPU
 	memory host.Server   // the memory controller
 	bus    host.Bus      // the NIC's way to memory
 	ids    *portals.Node // process identifiers
 	procs  []*Proc
-	busy   sim.Time // of the cores; see Stats.CPUBusy
-	moved  int64    // bytes of streams of the cores
-	trace  *cpuTrace
+	moved  int64 // bytes of streams of the cores
 }
 
 // Handle carries out one event; it implements sim.Actor.
@@ -29,6 +27,9 @@ func (n *Node) Handle(e *sim.Event) { n.nic.Handle(e) }
 
 // Bus is the NIC's way to the memory of the node's processes.
 func (n *Node) Bus() *host.Bus { return &n.bus }
+
+// CPU is the node's cores.
+func (n *Node) CPU() *host.CPU { return &n.cpu }
 
 // Stats counts what a node, or with Cluster.Stats all nodes, did since the start of the run. PacketsDropped and MessagesLost include what the
 // network has lost or damaged, unless a reliable transport has sent it again.
@@ -40,7 +41,7 @@ type Stats struct {
 
 // Stats returns the node's counts.
 func (n *Node) Stats() Stats {
-	s := Stats{Stats: n.nic.Stats(), CPUBusy: n.busy, HostMemoryBytes: n.moved + n.bus.Bytes()}
+	s := Stats{Stats: n.nic.Stats(), CPUBusy: n.cpu.Busy(), HostMemoryBytes: n.moved + n.bus.Bytes()}
 	lost, _ := n.cluster.networkLosses()
 	for i := range lost {
 		if lost[i].Rank == int(n.rank) {

@@ -108,8 +108,7 @@ type await struct {
 // park waits for a change of a queue or counter, or what else the handle stands for.
 func (p *Proc) park(h portals.Handle) {
 	p.waits = h
-	p.leaves()
-	p.sp.Park("an interface")
+	p.thread.Spin("an interface")
 	p.waits = portals.InvalidHandle
 }
 
@@ -125,8 +124,7 @@ func (ni *NI) parkUntil(hs []portals.Handle, tests []uint64, timeout, deadline s
 		return false
 	}
 	p.waits = anyHandle
-	p.leaves()
-	woken := p.sp.ParkUntil("an interface", deadline)
+	woken := p.thread.SpinUntil("an interface", deadline)
 	p.waits = portals.InvalidHandle
 	return woken
 }

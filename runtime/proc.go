@@ -15,10 +15,9 @@ import (
 // the overhead o, and a look at a completion takes the poll time, both on the process's core. PTDisable waits for the messages
 // under way.
 type Proc struct {
-	sp      *sim.Process
+	thread  host.Thread
 	node    *Node
 	name    string
-	core    int
 	memory  *host.AddressSpace
 	portals *portals.Process
 	nis     []*NI
@@ -35,7 +34,7 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 		return fmt.Errorf("runtime: no rank %d, expected 0 to %d", rank, len(c.nodes)-1)
 	}
 	n := &c.nodes[rank]
-	p := &Proc{node: n, name: name, core: len(n.procs) % len(n.cores), memory: c.addressSpace(rank)}
+	p := &Proc{node: n, name: name, memory: c.addressSpace(rank)}
 	if n.ids == nil {
 		n.ids = portals.NewNode(uint32(rank), maxPID)
 	}
@@ -51,9 +50,11 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 	if _, err := p.NIInit(portals.OptNIMatching|portals.OptNIPhysical, nil); err != nil {
 		return fmt.Errorf("runtime: process %s of rank %d: %w", name, rank, err)
 	}
+	core := len(n.procs) % n.cpu.Cores()
 	n.procs = append(n.procs, p)
-	p.sp = c.engine.Spawn(n.id, fmt.Sprintf("rank %d %s", rank, name), func(*sim.Process) error { return p.main(f) })
-	p.sp.Describe(p.waitingFor)
+	who := fmt.Sprintf("rank %d %s", rank, name)
+	n.cpu.Spawn(&p.thread, core, who, p.leaves, func(*host.Thread) error { return p.main(f) }).Describe(p.waitingFor)
+	p.thread.SetName(name)
 	return nil
 }
 
@@ -78,16 +79,13 @@ func (p *Proc) Cluster() *Cluster { return p.node.cluster }
 func (p *Proc) Name() string { return p.name }
 
 // Now is the present time.
-func (p *Proc) Now() sim.Time { return p.sp.Now() }
+func (p *Proc) Now() sim.Time { return p.thread.Now() }
 
 // Sleep gives the core away for d.
 func (p *Proc) Sleep(d sim.Time) { p.SleepUntil(p.Now().Later(d)) }
 
 // SleepUntil gives the core away until t, which is not in the past.
-func (p *Proc) SleepUntil(t sim.Time) {
-	p.leaves()
-	p.sp.SleepUntil(t)
-}
+func (p *Proc) SleepUntil(t sim.Time) { p.thread.Sleep(t) }
 
 // NI is the interface that every process has: matching, physical addressing.
 func (p *Proc) NI() *NI { return p.nis[0] }
@@ -126,7 +124,7 @@ func (p *Proc) Abort() { p.portals.Abort() }
 // changed notes an event or a count: a process that waits for it looks again.
 func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
 	if p.waits == h || p.waits == anyHandle {
-		p.sp.Wake()
+		p.thread.Wake()
 	}
 }
 
@@ -136,8 +134,8 @@ func (p *Proc) queued(*portals.Port) { p.node.nic.Queued() }
 // idle notes the end of the last message of a disabled portal table entry.
 func (p *Proc) idle(*portals.NI, uint32) {
 	if p.waits == idleHandle {
-		p.sp.Wake()
+		p.thread.Wake()
 	}
 }
 
-func (p *Proc) interrupted(*portals.NI, portals.Handle) { p.sp.Wake() }
+func (p *Proc) interrupted(*portals.NI, portals.Handle) { p.thread.Wake() }

@@ -1,0 +1,174 @@
+package host
+
+import "github.com/spinsim/spinsim/sim"
+
+// Thread is an execution context: sequential code in virtual time that has a core and a level. Programs have one, and the kernel has one for
+// each thing it does on its own: the interrupts of a core, tasklets, kernel threads. Its methods other than Wake are for its own code.
+type Thread struct {
+	cpu     *CPU
+	core    *Core
+	process *sim.Process
+	name    string
+	level   Level
+	leaves  func() // called before it suspends itself; nil: nobody cares
+	// what it holds the core for
+	start, end sim.Time
+	stolen     sim.Time // taken by higher levels since it began
+}
+
+// Spawn makes t a thread of a core that begins with f at the present time, as an event. An error of f ends the run. leaves, if it is not nil, is
+// called whenever the thread is about to wait or to work.
+func (c *CPU) Spawn(t *Thread, core int, name string, leaves func(), f func(t *Thread) error) *sim.Process {
+	*t = Thread{cpu: c, core: &c.cores[core], name: name, leaves: leaves}
+	t.process = c.engine.Spawn(c.owner, name, func(*sim.Process) error { return f(t) })
+	return t.process
+}
+
+// Kthread starts a thread of the kernel that serves others for ever: a run may end while it waits.
+func (c *CPU) Kthread(core int, name string, f func(t *Thread)) *Thread {
+	return c.kernelThread(core, name, Threads, f)
+}
+
+func (c *CPU) kernelThread(core int, name string, l Level, f func(t *Thread)) *Thread {
+	t := new(Thread)
+	c.Spawn(t, core, name, nil, func(t *Thread) error { f(t); return nil }).Background()
+	t.level = l
+	return t
+}
+
+// SetName changes the name in the timeline.
+func (t *Thread) SetName(name string) { t.name = name }
+
+// Name is the name given to Spawn.
+func (t *Thread) Name() string { return t.name }
+
+// Core is the number of its core.
+func (t *Thread) Core() int { return t.core.index }
+
+// Level is its level.
+func (t *Thread) Level() Level { return t.level }
+
+// CPU is the cores of its node.
+func (t *Thread) CPU() *CPU { return t.cpu }
+
+// Now is the present time.
+func (t *Thread) Now() sim.Time { return t.process.Now() }
+
+// Process is the coroutine it is.
+func (t *Thread) Process() *sim.Process { return t.process }
+
+// Run occupies the core for d, at least 0, as soon as it is free for the thread. It returns when that is done: later than d by what was before it
+// and by what higher levels took meanwhile.
+func (t *Thread) Run(d sim.Time, what string) {
+	t.occupy(d)
+	t.cpu.charge(t.level, what, t.end-t.start)
+	t.finish()
+	t.cpu.span(t, what, t.start, t.end)
+}
+
+// occupy takes the core for d as soon as it is free.
+func (t *Thread) occupy(d sim.Time) {
+	t.stolen = 0
+	t.core.hold(t, t.Now(), d)
+}
+
+// finish waits until what the thread has taken the core for is done.
+func (t *Thread) finish() {
+	if t.leaves != nil {
+		t.leaves()
+	}
+	for t.process.SleepUntil(t.end); t.Now() < t.end; {
+		t.process.SleepUntil(t.end)
+	}
+	if t.level < Interrupt {
+		t.core.done(t)
+	}
+}
+
+// Stream occupies the core while it reads and writes bytes in sequence: pieces take the memory controller in turn with other cores and, where it
+// shares the memory, with the DMA; a core cannot have more than a few cache lines under way, which bounds its rate (Spec.StreamTime).
+func (t *Thread) Stream(bytes int64, memory *Server, spec *Spec, what string) {
+	t.occupy(0)
+	t.finish()
+	start, stolen := t.start, sim.Time(0)
+	for left := bytes; left > 0; {
+		piece := min(left, int64(spec.CopyChunk))
+		left -= piece
+		now := t.Now()
+		_, end := memory.Reserve(now, piece)
+		t.occupy(max(end, now+spec.StreamTime(piece)) - now)
+		t.finish()
+		stolen = stolen.Plus(t.stolen)
+	}
+	t.cpu.charge(t.level, what, t.Now()-start-stolen)
+	t.cpu.span(t, what, start, t.Now())
+}
+
+// Wait gives the core away until somebody calls Wake; if somebody has since the last wait, it does not wait. Callers loop on the condition they
+// wait for. Whoever was woken pays for the context switch. what says, for the diagnosis of a stuck run, what it waits for.
+func (t *Thread) Wait(what string) {
+	before := t.cpu.engine.Handled()
+	t.Spin(what)
+	t.switched(before)
+}
+
+// WaitUntil is Wait with a deadline, which is not in the past. It reports whether Wake came first.
+func (t *Thread) WaitUntil(what string, deadline sim.Time) bool {
+	before := t.cpu.engine.Handled()
+	woken := t.SpinUntil(what, deadline)
+	t.switched(before)
+	return woken
+}
+
+// Spin waits busily until somebody calls Wake: on the core, but whoever else wants it gets it, and it costs nothing to be back.
+func (t *Thread) Spin(what string) {
+	t.suspend()
+	t.process.Park(what)
+	t.resume()
+}
+
+// SpinUntil is Spin with a deadline, which is not in the past. It reports whether Wake came first.
+func (t *Thread) SpinUntil(what string, deadline sim.Time) bool {
+	t.suspend()
+	woken := t.process.ParkUntil(what, deadline)
+	t.resume()
+	return woken
+}
+
+// Sleep gives the core away until a time that is not in the past. It pays for the context switch behind it.
+func (t *Thread) Sleep(until sim.Time) {
+	before := t.cpu.engine.Handled()
+	t.suspend()
+	t.process.SleepUntil(until)
+	t.resume()
+	t.switched(before)
+}
+
+// Wake ends the wait of a thread, or its next one.
+func (t *Thread) Wake() { t.process.Wake() }
+
+func (t *Thread) suspend() {
+	if t.leaves != nil {
+		t.leaves()
+	}
+	switch t.level {
+	case Interrupt:
+		panic("host: an interrupt handler waits") // programmer's mistake: there is nobody who could go on in its place
+	case Softirq:
+		t.core.system.release(t)
+	}
+}
+
+// resume gives a tasklet its place on the core back.
+func (t *Thread) resume() {
+	if t.level == Softirq {
+		t.core.system.enter(t)
+	}
+}
+
+// switched pays for the way back to the core, if the thread has given it away: something has happened since so many events.
+func (t *Thread) switched(before uint64) {
+	if d := t.cpu.spec.ContextSwitch; d > 0 && t.cpu.engine.Handled() != before {
+		t.Run(d, "context switch")
+	}
+}
