@@ -37,6 +37,7 @@ type Sweep struct {
 	chosen []bool             // whether the user has asked for them
 	record *provenance.Record // what the results are made from; Points sets it
 	more   []string           // overrides that are a step of a waterfall
+	idle   []string           // notes on processors that were chosen for handlers which do not run; Points sets it
 	falls  bool               // the two profiles are the ends of a waterfall
 }
 
@@ -105,7 +106,36 @@ func (s *Sweep) Points() ([]*Point, error) {
 			return nil, err
 		}
 	}
+	if err := s.checkServe(profiles, points); err != nil {
+		return nil, err
+	}
 	return points, s.remember(profiles, points)
+}
+
+// checkServe refuses overrides that choose processors for handlers which do not run, and notes profiles that do.
+func (s *Sweep) checkServe(profiles []*profile.Profile, points []*Point) error {
+	names := running(points)
+	s.idle = nil
+	for _, p := range profiles {
+		if note := p.Serve.Idle(names); note != "" {
+			s.idle = append(s.idle, p.Name+": "+note)
+		}
+	}
+	if s.Recorded != nil {
+		return nil // it has run
+	}
+	return profile.CheckServe(s.Overrides, names)
+}
+
+// running are the libraries whose handlers run at points, as the section serve of a profile calls them.
+func running(points []*Point) (libraries []string) {
+	for _, p := range points {
+		for _, l := range p.modules() {
+			libraries = append(libraries, l.Served())
+		}
+	}
+	slices.Sort(libraries)
+	return slices.Compact(libraries)
 }
 
 // of lists the points on one device.

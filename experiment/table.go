@@ -223,7 +223,7 @@ func beside(t *report.Table, columns []string) (all []string) {
 
 // Notes say how to read the table of a sweep.
 func (s *Sweep) Notes() []string {
-	notes := slices.Clone(s.Experiment.Notes)
+	notes := append(slices.Clone(s.idle), s.Experiment.Notes...)
 	if s.Hint == "" {
 		return notes
 	}

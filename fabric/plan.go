@@ -42,6 +42,9 @@ type PlanLink struct {
 // maxSwitches bounds the tables of a Plan.
 const maxSwitches = 2048
 
+// none reports whether nothing is planned.
+func (p *Plan) none() bool { return len(p.Switches)+len(p.Nodes)+len(p.Links) == 0 }
+
 func (p *PlanNodes) count() int { return max(1, p.Count) }
 
 // check reports everything wrong with a plan, each with the field.

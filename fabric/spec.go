@@ -34,9 +34,10 @@ type Spec struct {
 	// Radix is the number of ports of a fat tree's switches: even, at least 4. A
 	// crossbar has a port for every node and does not look at it.
 	Radix int `yaml:"radix,omitempty"`
-	// Dims are the lengths of a torus's rings, 1 to 8 of them: [4, 4, 2] has 32 switches with a node each.
+	// Dims are the lengths of a torus's rings, 1 to 8 of them: [4, 4, 2] has 32 switches with a node each. Other kinds have none.
 	Dims []int `yaml:"dims,omitempty,flow"`
-	// Topology is the shape of a network of kind file. A profile has the name of a YAML file here, or the shape itself.
+	// Topology is the shape of a network of kind file. A profile has the name of a YAML file here, or the shape itself. Other
+	// kinds have none.
 	Topology Plan `yaml:"topology,omitempty"`
 	// Rate is how fast a node's links are in each direction: the G of LogGP, as in
 	// "20ps/B" or "400Gb/s". One packet's time is rounded to the nearest
@@ -169,6 +170,13 @@ func (s *Spec) shape() (errs []error) {
 		}
 	default:
 		wrong("kind", "want %s, %s, %s or %s, got %q", FatTree, Crossbar, Torus, File, s.Kind)
+		return errs
+	}
+	if s.Kind != Torus && len(s.Dims) > 0 {
+		wrong("dims", "%v has no meaning with kind %s, want kind %s", s.Dims, s.Kind, Torus)
+	}
+	if s.Kind != File && !s.Topology.none() {
+		wrong("topology", "has no meaning with kind %s, want kind %s", s.Kind, File)
 	}
 	return errs
 }

@@ -183,7 +183,7 @@ func TestFloodsDoNotDeadlock(t *testing.T) {
 	spec.StoreAndForward = true
 	spec.Dims = []int{5, 3}
 	flood(t, spec, 15, 6)
-	spec.StoreAndForward, spec.Kind, spec.Radix = false, FatTree, 4
+	spec.StoreAndForward, spec.Kind, spec.Radix, spec.Dims = false, FatTree, 4, nil
 	flood(t, spec, 30, 6)
 	spec.Kind = Crossbar
 	flood(t, spec, 20, 6)
@@ -224,7 +224,7 @@ func TestFloodWithoutChannelsDeadlocks(t *testing.T) {
 func TestFloodsOfDrawnNetworks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := torusSpec(1)
-		spec.MTU, spec.Kind = 1100, File
+		spec.MTU, spec.Kind, spec.Dims = 1100, File, nil
 		spec.Buffer = Buffers{rapid.Int64Range(1100, 3000).Draw(t, "buffer"), 1200}
 		nodes := rapid.IntRange(2, 12).Draw(t, "nodes")
 		spec.Topology = drawPlan(t, nodes)

@@ -35,6 +35,14 @@ func New(name string, wasm []byte) *Library {
 	return l
 }
 
+// Served is what the section serve of a profile calls the library.
+func (l *Library) Served() string {
+	if l.Manifest != nil && l.Manifest.Name != "" {
+		return l.Manifest.Name
+	}
+	return l.Name
+}
+
 // builtins are the built-in libraries in alphabetical order.
 var builtins = []*Library{
 	New("accumulate", accumulate.Module),

@@ -108,6 +108,16 @@ func (s Serve) Pool(library, kind string) string {
 	return HPUs
 }
 
+// Idle is a note for those who read a result: pools are chosen for libraries, but for none of those whose handlers ran. It is empty where there
+// is nothing to say.
+func (s Serve) Idle(running []string) string {
+	if len(s) == 0 || len(running) == 0 || slices.ContainsFunc(running, func(library string) bool { return s[library] != nil }) {
+		return ""
+	}
+	return fmt.Sprintf("The profile chooses processors (serve) for handlers of %s; those that ran are of %s and ran on the HPUs.",
+		strings.Join(slices.Sorted(maps.Keys(s)), ", "), strings.Join(running, ", "))
+}
+
 // Validate returns every violation for a device with these pools, each with the field's name in a profile.
 func (s Serve) Validate(pools Pools) error {
 	var wrong fields.Errors

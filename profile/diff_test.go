@@ -44,8 +44,14 @@ func TestDifferencesAreOverrides(t *testing.T) {
 	settings := []string{
 		"fabric.no_contention=true", "fabric.gap=0ns", "fabric.inject_buffer=8192", "fabric.switch_rate=100Gb/s", "nic.receive=serial",
 		"dma.latency=3ns", "hpu.contexts=3", "hpu.clock=1GHz", "hpu.charge=nothing", "hpu.costs=scalar", "hpu.costs=rv32-pspin", "hpu.costs=" + ownCosts, "host.poll=0ns",
-		"fabric.dims=[4, 2]", "fabric.buffer=16KiB", "fabric.buffer=[16KiB, 8KiB]",
-		"fabric.topology={switches: [{name: a}, {name: b, ports: 3}], nodes: [{at: b, count: 2}], links: [{from: a, to: b, wire: 3ns}]}", "limits.max_eqs=17",
+		"fabric.buffer=16KiB", "fabric.buffer=[16KiB, 8KiB]", "limits.max_eqs=17",
+	}
+	shapes := [][]string{
+		nil,
+		{"fabric.kind=crossbar"},
+		{"fabric.kind=torus", "fabric.dims=[4, 2]"},
+		{"fabric.dims=[3]", "fabric.kind=torus"},
+		{"fabric.kind=file", "fabric.topology={switches: [{name: a}, {name: b, ports: 3}], nodes: [{at: b, count: 2}], links: [{from: a, to: b, wire: 3ns}]}"},
 	}
 	names := Names()
 	rapid.Check(t, func(t *rapid.T) {
@@ -54,7 +60,7 @@ func TestDifferencesAreOverrides(t *testing.T) {
 			set = slices.DeleteFunc(set, func(o string) bool { // which networks without contention cannot have
 				return strings.HasPrefix(o, "fabric.buffer") && (strings.HasSuffix(name, "-sc17") || slices.Contains(set, "fabric.no_contention=true"))
 			})
-			p, err := Load(name, set...)
+			p, err := Load(name, append(set, rapid.SampledFrom(shapes).Draw(t, label+", shape")...)...)
 			require.NoError(t, err)
 			return p
 		}

@@ -115,6 +115,13 @@ func read(name string) (*Profile, strictyaml.Errors, error) {
 		}
 	}
 	r.Read(tree, p)
+	p.reshape(func(path string) bool {
+		at := tree
+		for name := range strings.SplitSeq(path, ".") {
+			at = strictyaml.Child(at, name)
+		}
+		return at != nil
+	})
 	return p, r.Errors, nil
 }
 
@@ -131,6 +138,7 @@ func finish(name string, p *Profile, wrong strictyaml.Errors, overrides []string
 		errs = append(errs, r.Errors.Each()...)
 		wrong = append(wrong, r.Errors...)
 	}
+	p.reshape(saidBy(overrides))
 	if known {
 		for _, err := range wrong.Beside(p.Validate()) {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))

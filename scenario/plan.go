@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
@@ -121,6 +122,7 @@ func (s *Spec) Plan(o Options) (*Plan, error) {
 		p.programOf = make([]*programPlan, p.ranks)
 		p.planEntries()
 		p.planPrograms()
+		p.checkServe()
 		if p.errs == nil && s.wrong == nil { // the rest refers to what these name
 			p.checkMemory()
 			p.checkPrograms()
@@ -210,20 +212,39 @@ func (p *Plan) loadProfile(more []string) {
 	}
 	var all []string
 	for _, o := range own {
-		all = append(all, withRadix(o.text)...)
+		all = append(all, o.text)
 	}
 	asSaid, err := profile.Load(name, all...)
 	if err != nil {
 		p.blame(name, own, err)
 		return
 	}
-	for _, o := range more {
-		all = append(all, withRadix(o)...)
+	if otherKind(asSaid, more) {
+		all = slices.DeleteFunc(all, ofShape)
 	}
-	if p.profile, err = profile.Load(name, all...); err != nil {
+	if p.profile, err = profile.Load(name, append(all, more...)...); err != nil {
 		p.errs = append(p.errs, err)
 		p.profile = asSaid // for what else is to be checked
 	}
+}
+
+// otherKind reports whether overrides choose another kind of network than that of a profile. What a scenario says of the shape of its own
+// kind is then without meaning.
+func otherKind(p *profile.Profile, overrides []string) bool {
+	kind := p.Fabric.Kind
+	for _, o := range overrides {
+		if path, value, _ := strings.Cut(o, "="); strings.TrimSpace(path) == "fabric.kind" {
+			kind = strings.TrimSpace(value)
+		}
+	}
+	return kind != p.Fabric.Kind
+}
+
+// ofShape reports whether an override says what kind of network it is, or describes one of a kind.
+func ofShape(override string) bool {
+	path, _, _ := strings.Cut(override, "=")
+	path = strings.TrimSpace(path)
+	return slices.Contains([]string{"fabric.kind", "fabric.radix", "fabric.dims", "fabric.topology"}, path) || strings.HasPrefix(path, "fabric.topology.")
 }
 
 // blame says which replacements of the scenario the errors of a profile come from.
@@ -256,7 +277,7 @@ func guilty(name string, own []override) string {
 		var others []string
 		for k, o := range own {
 			if k != i {
-				others = append(others, withRadix(o.text)...)
+				others = append(others, o.text)
 			}
 		}
 		if _, err := profile.Load(name, others...); err == nil {
@@ -264,14 +285,6 @@ func guilty(name string, own []override) string {
 		}
 	}
 	return "profile"
-}
-
-// withRadix adds to the choice of a crossbar what it means for the radix: it has none.
-func withRadix(override string) []string {
-	if strings.ReplaceAll(override, " ", "") == "fabric.kind=crossbar" {
-		return []string{override, "fabric.radix=0"}
-	}
-	return []string{override}
 }
 
 // planEntries resolves ranks, modules and states.
@@ -408,6 +421,30 @@ func (p *Plan) anyRank(ranks []int) *env {
 		return p.env
 	}
 	return p.env.with(varRank, int64(ranks[0]))
+}
+
+// running are the libraries whose handlers run, as the section serve of a profile calls them.
+func (p *Plan) running() (libraries []string) {
+	for _, m := range p.modules { //lint:maporder sorted below
+		libraries = append(libraries, m.Library())
+	}
+	slices.Sort(libraries)
+	return slices.Compact(libraries)
+}
+
+// checkServe refuses replacements that choose processors for handlers which do not run.
+func (p *Plan) checkServe() {
+	if p.options.Profile != nil || p.errs != nil || p.spec.wrong != nil {
+		return // it has run; or a module could not be read
+	}
+	for _, x := range p.spec.Set {
+		if err := profile.CheckServe([]string{x.Path + "=" + x.Value}, p.running()); err != nil {
+			p.fail(x.where, "%w", err)
+		}
+	}
+	if err := profile.CheckServe(p.options.Set, p.running()); err != nil {
+		p.errs = append(p.errs, err)
+	}
 }
 
 // planPrograms resolves which rank runs what.

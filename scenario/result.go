@@ -88,6 +88,9 @@ func (r *run) result(err error) *Result {
 		x.Title = r.spec.file
 	}
 	x.Tables = r.tables()
+	if note := r.profile.Serve.Idle(r.running()); note != "" {
+		x.Notes = append(x.Notes, note)
+	}
 	if r.unlogged > 0 {
 		x.Notes = append(x.Notes, fmt.Sprintf("handlers logged %s more than are shown", plural(r.unlogged, "line", "lines")))
 	}

@@ -13,8 +13,10 @@ import (
 
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/goal/nodes"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -33,6 +35,7 @@ type nodeFlags struct {
 	engine    string
 	timeline  string
 	limits    sim.Limits
+	idle      string // a note on processors that were chosen for handlers which did not run; configs sets it
 }
 
 // names are those of the flags, which the endpoint model does not have.
@@ -80,6 +83,7 @@ func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 		return nil, badInput(fmt.Errorf("--ranks-per-node: %d, expected at least 1", f.perNode))
 	}
 	var list []nodes.Config
+	var running []string
 	m.Seed, m.Engine = &f.seed, f.engine
 	for _, form := range f.matching {
 		o := mpi.DefaultOptions(mpi.Matching(form))
@@ -90,9 +94,16 @@ func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 		}
 		if o.Matching == mpi.Offload {
 			m.AddHandler(provenance.NewHandler("matching", "", matching.Module))
+			running = []string{handlers.Must("matching").Served()}
 		}
 		list = append(list, nodes.Config{Profile: p, MPI: o, Seed: f.seed, Engine: f.engine, Limits: f.limits})
 	}
+	if m.again == nil {
+		if err := profile.CheckServe(f.overrides, running); err != nil {
+			return nil, badInput(err)
+		}
+	}
+	f.idle = p.Serve.Idle(running)
 	return list, nil
 }
 
@@ -217,6 +228,9 @@ func writeNodesTable(out io.Writer, m *making, f *nodeFlags, results []*nodes.Re
 		t.Answer = append(t.Answer, fmt.Sprintf("%s is %.2f times as fast as %s; it copies %d messages (%v) where %s copies %d (%v).",
 			r.Matching, speedup(first, r), first.Matching, r.Messages.Copied, sim.Size(r.Messages.CopiedBytes),
 			first.Matching, first.Messages.Copied, sim.Size(first.Messages.CopiedBytes)))
+	}
+	if f.idle != "" {
+		t.Notes = append(t.Notes, f.idle)
 	}
 	for _, r := range results {
 		if m := r.Messages; m.Resent > 0 {

@@ -138,6 +138,9 @@ func (f *deviceFlags) open(name string) (*profile.Profile, *handlers.Library, er
 	errs = append(errs, err)
 	m, err := handlers.Open(name)
 	errs = append(errs, err)
+	if m != nil {
+		errs = append(errs, profile.CheckServe(f.overrides, []string{m.Served()}))
+	}
 	return p, m, badInput(errors.Join(errs...))
 }
 
