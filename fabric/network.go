@@ -150,6 +150,9 @@ func (n *network) wiringOf(l Link) (uint8, error) {
 	}
 	if w.wire == 0 {
 		w.wire = n.spec.Wire
+		if !l.Node && n.spec.SwitchWire > 0 {
+			w.wire = n.spec.SwitchWire
+		}
 	}
 	for i, known := range n.wirings {
 		if w == known {

@@ -35,7 +35,7 @@ type PlanLink struct {
 	From   string   `yaml:"from"`
 	To     string   `yaml:"to"`
 	Rate   sim.Rate `yaml:"rate,omitempty"`    // absent: Spec.SwitchRate
-	Wire   sim.Time `yaml:"wire,omitempty"`    // absent: Spec.Wire
+	Wire   sim.Time `yaml:"wire,omitempty"`    // absent: Spec.SwitchWire
 	OneWay bool     `yaml:"one_way,omitempty"` // there is no link back
 }
 

@@ -48,8 +48,10 @@ type Spec struct {
 	SwitchRate sim.Rate `yaml:"switch_rate,omitempty"`
 	// Gap is the least time between the beginnings of two packets of one node, at most 1 s: the g of LogGP.
 	Gap sim.Time `yaml:"gap,omitempty"`
-	// Wire is the propagation time of every link, 1 ps to 1 s.
+	// Wire is the propagation time of every link whose length nothing else says, 1 ps to 1 s.
 	Wire sim.Time `yaml:"wire"`
+	// SwitchWire is the propagation time of links between switches, at most 1 s. Absent: as Wire.
+	SwitchWire sim.Time `yaml:"switch_wire,omitempty"`
 	// Switch is the time from a packet's head reaching a switch to its head being
 	// at the output port, at most 1 s.
 	Switch sim.Time `yaml:"switch"`
@@ -149,6 +151,9 @@ func (s *Spec) shape() (errs []error) {
 	wrong := func(field, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
 	}
+	if s.Kind != FatTree && (s.Radix < 0 || s.Radix > MaxNodes) {
+		wrong("radix", "want 0 to %d ports, got %d", MaxNodes, s.Radix)
+	}
 	switch s.Kind {
 	case FatTree:
 		if s.Radix < 4 || s.Radix%2 != 0 || s.Radix > MaxNodes {
@@ -199,6 +204,9 @@ func (s *Spec) times() (errs []error) {
 	}
 	if s.Gap < 0 || s.Gap > MaxTime {
 		wrong("gap", "want 0 s to %v, got %v", MaxTime, s.Gap)
+	}
+	if s.SwitchWire < 0 || s.SwitchWire > MaxTime {
+		wrong("switch_wire", "want 1 ps to %v, or none, got %v", MaxTime, s.SwitchWire)
 	}
 	if s.Switch < 0 || s.Switch > MaxTime {
 		wrong("switch", "want 0 s to %v, got %v", MaxTime, s.Switch)

@@ -43,6 +43,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"switch: want 0 s to 1 s, got 2 s":                                                            func(s *Spec) { s.Switch = 2 * sim.Second },
 		"rate: 1000000001ps/B is slower than 1 ms for a byte":                                         func(s *Spec) { s.Rate = sim.NewRate(1e9+1, 1) },
 		"switch_rate: 2000000000ps/B is slower than 1 ms for a byte":                                  func(s *Spec) { s.SwitchRate = sim.NewRate(2e9, 1) },
+		"switch_wire: want 1 ps to 1 s, or none, got -1 ps":                                           func(s *Spec) { s.SwitchWire = -1 },
 		"rate: 1/1048577ps/B is faster than 1048576 bytes in a picosecond":                            func(s *Spec) { s.Rate = sim.NewRate(1, 1<<20+1) },
 		"mtu: want 1 to 65536 bytes, got 65537":                                                       func(s *Spec) { s.MTU = 1<<16 + 1 },
 		"header: want 0 to 65536 bytes, got 65537":                                                    func(s *Spec) { s.Header = 1<<16 + 1 },

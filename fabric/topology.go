@@ -40,7 +40,7 @@ type Link struct {
 	To   int      // switch, or node if Node
 	Node bool     // it leads to a node
 	Rate sim.Rate // zero: Spec.Rate if it leads to a node, else Spec.SwitchRate
-	Wire sim.Time // zero: Spec.Wire
+	Wire sim.Time // zero: Spec.Wire if it leads to a node, else Spec.SwitchWire
 }
 
 // nowhere is where an unused port of a tree that is not full leads.

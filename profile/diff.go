@@ -122,7 +122,7 @@ func valueText(t reflect.Type, n *yaml.Node) (string, error) {
 		return "false", nil
 	case reflect.Slice:
 		return "[]", nil
-	case reflect.Struct:
+	case reflect.Struct, reflect.Map:
 		return "{}", nil
 	}
 	return "0", nil
