@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
 )
 
 // report collects what the run gave.
@@ -84,8 +85,8 @@ func (x *experiment) failures() (errs []string) {
 	for _, l := range lost {
 		errs = append(errs, fmt.Sprintf("a message was lost: %v", l))
 	}
-	if n > len(lost) {
-		errs = append(errs, fmt.Sprintf("%d more messages were lost", n-len(lost)))
+	if known := nic.Messages(lost); n > known {
+		errs = append(errs, fmt.Sprintf("%d more messages were lost", n-known))
 	}
 	return errs
 }

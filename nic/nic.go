@@ -89,7 +89,7 @@ func (n *NIC) Init(cfg *Config) {
 
 // connectReliable puts the transport between transmit, link and receive.
 func (n *NIC) connectReliable(spec *TransportSpec) {
-	r := &reliable{env: &n.env, spec: spec, below: &n.link, next: &n.receive, peers: map[int32]*peer{}, failed: map[uint64]bool{}}
+	r := &reliable{env: &n.env, spec: spec, below: &n.link, next: &n.receive, peers: map[int32]*peer{}, failed: map[uint64]int{}}
 	n.reliable = r
 	n.link.transport = r
 	t := &n.transmit
@@ -166,7 +166,7 @@ type Stats struct {
 func (n *NIC) Stats() Stats {
 	s := Stats{
 		PacketsSent: n.link.sent, PacketsReceived: n.link.arrived,
-		PacketsDropped: n.schedule.dropped + n.match.dropped + n.deposit.dropped + n.transmit.unread, MessagesLost: int64(n.report.messages()),
+		PacketsDropped: n.schedule.dropped + n.match.dropped + n.deposit.dropped + n.transmit.unread, MessagesLost: int64(n.report.Messages()),
 		HandlerCalls: n.schedule.calls, HandlerCycles: n.schedule.cycles, FirstHandler: n.schedule.firstEnd, LastHandler: n.schedule.lastEnd,
 		LostActions: n.act.lost, FlowControl: n.schedule.triggered,
 	}

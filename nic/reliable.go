@@ -23,10 +23,10 @@ type reliable struct {
 	below  departures
 	next   inOrder
 	peers  map[int32]*peer
-	latest *peer           // of them
-	failed map[uint64]bool // messages that have failed, of which transmit has not sent all packets
-	again  int64           // packets sent again
-	twice  int64           // packets that have come twice
+	latest *peer          // of them
+	failed map[uint64]int // messages that have failed, of which transmit has not sent all packets: how many are not acknowledged; 0: all that come
+	again  int64          // packets sent again
+	twice  int64          // packets that have come twice
 }
 
 // departures is what a transport sends its packets through.
@@ -57,7 +57,7 @@ type segment struct {
 	flow    uint64
 	kind    portals.OpKind
 	target  int32
-	last    bool // of its message
+	left    int  // packets of its message from it on
 	over    bool // it is acknowledged, or given up
 	bytes   int32
 	sent    sim.Time // when its turn on the wire came last; queued: it has not
@@ -118,11 +118,7 @@ func (t *reliable) send(k packet) {
 		t.below.send(k)
 		return
 	}
-	if len(t.failed) > 0 && t.failed[k.f.Number] {
-		if k.last() {
-			delete(t.failed, k.f.Number)
-			t.ended(k.f.Number, portals.NIUndeliverable)
-		}
+	if len(t.failed) > 0 && t.discard(k) {
 		return
 	}
 	p := t.peer(k.f.Target)
@@ -137,6 +133,23 @@ func (t *reliable) send(k packet) {
 		t.below.hold(1)
 	}
 	p.backlog.push(k)
+}
+
+// discard drops a packet of a message that has failed; false: it is of another.
+func (t *reliable) discard(k packet) bool {
+	left, is := t.failed[k.f.Number]
+	if !is {
+		return false
+	}
+	if left == 0 {
+		left = k.f.Packets - k.i
+		t.failed[k.f.Number] = left
+	}
+	if k.last() {
+		delete(t.failed, k.f.Number)
+		t.ended(k.f.Number, portals.NIUndeliverable, left)
+	}
+	return true
 }
 
 // count notes that transmit has sent the first packet of a message, or the last.
@@ -154,7 +167,7 @@ func (t *reliable) transmit(p *peer, k packet) {
 	from, to := k.f.Span(k.i)
 	s := t.core.segment()
 	s.packet, s.number, s.base, s.bytes = k, p.next, p.base, int32(to-from)
-	s.message, s.flow, s.kind, s.target, s.last = k.f.Number, k.f.Flow(), k.f.Header.Kind, p.node, k.last()
+	s.message, s.flow, s.kind, s.target, s.left = k.f.Number, k.f.Flow(), k.f.Header.Kind, p.node, k.f.Packets-k.i
 	p.next++
 	p.window.push(s)
 	t.depart(p, s, k.device)
@@ -216,8 +229,8 @@ func (t *reliable) acknowledged(p *peer, number uint32) {
 	for p.window.len() > 0 && int32(number-uint32(p.window.front().number)) > 0 {
 		s := p.window.pop()
 		s.over, progress = true, true
-		if s.last {
-			t.ended(s.message, portals.NIOK)
+		if s.left == 1 {
+			t.ended(s.message, portals.NIOK, 0)
 		}
 		t.core.releaseSegment(s)
 	}
@@ -244,39 +257,39 @@ func (t *reliable) acknowledged(p *peer, number uint32) {
 	}
 }
 
-// ended tells transmit the end of a message.
-func (t *reliable) ended(message uint64, fail portals.FailType) {
-	t.post(t.now(), kindEnded, message<<failBits|uint64(fail), nil)
+// ended tells transmit the end of a message, of which so many packets are not acknowledged.
+func (t *reliable) ended(message uint64, fail portals.FailType, left int) {
+	t.engine.Post(t.now(), t.id, t.id, kindEnded, message<<failBits|uint64(fail), uint64(left), nil)
 }
 
 // giveUp fails the messages to a node that are on their way. The packets of later ones say by their base that nothing of these will come.
 func (t *reliable) giveUp(p *peer) {
 	var order []uint64
-	note := func(message uint64) {
-		if !t.failed[message] {
+	note := func(message uint64, left int) {
+		if _, known := t.failed[message]; !known { // by its first packet that is not acknowledged
 			order = append(order, message)
-			t.failed[message] = true
+			t.failed[message] = left
 		}
 	}
 	for p.window.len() > 0 {
 		s := p.window.pop()
 		s.over = true // and not released: a copy of it may still arrive, and be the first
-		note(s.message)
+		note(s.message, s.left)
 	}
 	for p.backlog.len() > 0 {
 		k := p.backlog.pop()
 		if k.device {
 			t.below.hold(-1)
 		}
-		note(k.f.Number)
+		note(k.f.Number, k.f.Packets-k.i)
 	}
 	for _, message := range p.partial {
-		note(message)
+		note(message, 0)
 	}
 	for _, message := range order {
 		if !slices.Contains(p.partial, message) {
+			t.ended(message, portals.NIUndeliverable, t.failed[message])
 			delete(t.failed, message)
-			t.ended(message, portals.NIUndeliverable)
 		}
 	}
 	p.partial = p.partial[:0]
@@ -342,5 +355,9 @@ func (t *reliable) skip(p *peer, base uint64) {
 
 // undelivered says why a message has failed.
 func (t *reliable) undelivered(target int32) string {
-	return fmt.Sprintf("node %d did not acknowledge a packet that was sent %d times (transport.retries)", target, t.spec.Retries+1)
+	times := "once"
+	if t.spec.Retries > 0 {
+		times = fmt.Sprintf("%d times", t.spec.Retries+1)
+	}
+	return fmt.Sprintf("node %d did not acknowledge a packet that was sent %s (transport.retries, %d)", target, times, t.spec.Retries)
 }

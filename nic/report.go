@@ -12,7 +12,7 @@ import (
 type Report struct {
 	Errors       []HandlerError // the first 100 handlers that failed, in the order of time
 	ErrorsBeyond int            // how many more
-	Losses       []LostMessage  // the first 100 messages that the node has lost, in the order of time
+	Losses       []LostMessage  // the first 100 messages that the node has lost, in the order of time; those given up at once are one
 	LossesBeyond int
 }
 
@@ -52,18 +52,41 @@ type LostMessage struct {
 	Target    portals.ID
 	PT        uint32
 	MatchBits uint64
-	Packets   int    // that were dropped
+	Packets   int    // that were dropped, or not acknowledged
 	Of        int    // packets of the message
 	Bytes     uint64 // of its payload in them, as far as they would have been delivered
 	Length    uint64 // bytes that would have been delivered
 	Cause     string // what there was no room in, with the field of the profile, or what was wrong with the memory, or what the network did
 	Brief     string // the message, and what happened to it, in a few words
+
+	// Unacknowledged: a reliable transport has given the packets up; whether they have arrived nobody knows.
+	Unacknowledged bool
+	// More is how many other messages between the same two processes a transport has given up with this one, whose packets and bytes are counted
+	// here, too.
+	More int
 }
 
 // Error says what was lost, where and for want of what.
 func (l LostMessage) Error() string {
-	return fmt.Sprintf("rank %d at %v: %d of %d packets (%d of %d B) of %s %v from rank %d were dropped: %s (portal table index %d, match bits %#x)",
-		l.Rank, l.At, l.Packets, l.Of, l.Bytes, l.Length, article(l.Kind), l.Kind, l.Initiator.NID, l.Cause, l.PT, l.MatchBits)
+	what := fmt.Sprintf("%s %v from rank %d", article(l.Kind), l.Kind, l.Initiator.NID)
+	verb, entry := "were dropped", fmt.Sprintf(" (portal table index %d, match bits %#x)", l.PT, l.MatchBits)
+	switch {
+	case l.More > 0:
+		what = fmt.Sprintf("%d messages from rank %d to rank %d", l.More+1, l.Initiator.NID, l.Target.NID)
+		verb, entry = "were not acknowledged, they are undeliverable", ""
+	case l.Unacknowledged:
+		what += fmt.Sprintf(" to rank %d", l.Target.NID)
+		verb = "were not acknowledged, it is undeliverable"
+	}
+	return fmt.Sprintf("rank %d at %v: %d of %d packets (%d of %d B) of %s %s: %s%s", l.Rank, l.At, l.Packets, l.Of, l.Bytes, l.Length, what, verb, l.Cause, entry)
+}
+
+// Messages is how many messages these are.
+func Messages(list []LostMessage) (n int) {
+	for i := range list {
+		n += 1 + list[i].More
+	}
+	return n
 }
 
 func article(k portals.OpKind) string {
@@ -100,8 +123,24 @@ func (r *Report) lost(e *env, h *portals.Header, l *LostMessage) {
 	r.Losses = append(r.Losses, *l)
 }
 
-// messages is how many messages the node has lost.
-func (r *Report) messages() int { return len(r.Losses) + r.LossesBeyond }
+// undeliverable records a message that a transport has given up, with those that it gives up at the same time.
+func (r *Report) undeliverable(e *env, h *portals.Header, l *LostMessage) {
+	for i := len(r.Losses) - 1; i >= 0 && r.Losses[i].At == l.At; i-- {
+		if o := &r.Losses[i]; o.Unacknowledged && o.Initiator == h.Initiator && o.Target == h.Target && o.Cause == l.Cause {
+			o.More++
+			o.Packets += l.Packets
+			o.Of += l.Of
+			o.Bytes += l.Bytes
+			o.Length += l.Length
+			return
+		}
+	}
+	l.Unacknowledged = true
+	r.lost(e, h, l)
+}
+
+// Messages is how many messages the node has lost.
+func (r *Report) Messages() int { return Messages(r.Losses) + r.LossesBeyond }
 
 // shortage is what a packet found no room in, or what kept it from or out of memory.
 type shortage uint8

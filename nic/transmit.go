@@ -55,6 +55,7 @@ type outgoing struct {
 	command   bool             // a handler's: it counts against the command queue until its data has been read
 	device    bool             // the data comes from HPU memory
 	packets   int
+	mtu       int
 	lost      loss // what could not be read
 }
 
@@ -62,7 +63,7 @@ type outgoing struct {
 const (
 	kindDrain sim.Kind = kindsOfTransmit + iota // a program has made an interface queue operations
 	kindAgain                                   // piece, *outgoing: memory that was absent is looked at again
-	kindEnded                                   // number and, in the lower failBits, portals.FailType: the transport knows what became of a message
+	kindEnded                                   // number and, in the lower failBits, portals.FailType: the transport knows what became of a message; B: packets without acknowledgement
 	kindHeard                                   // node: something has come from a node that messages were not delivered to
 )
 
@@ -75,7 +76,7 @@ func (t *transmit) handle(e *sim.Event) {
 		o := e.P.(*outgoing)
 		t.bus.Again(&o.access, int(e.A))
 	case kindEnded:
-		t.ended(e.A>>failBits, portals.FailType(e.A&(1<<failBits-1)))
+		t.ended(e.A>>failBits, portals.FailType(e.A&(1<<failBits-1)), int(e.B))
 	case kindHeard:
 		t.heard(int32(e.A))
 	default:
@@ -126,7 +127,7 @@ func (t *transmit) prepare(ni *Interface, op *portals.Op) *outgoing {
 	o.frame = t.newFrame(length, mtu)
 	o.frame.Header = op.Header
 	o.frame.Target = int32(op.Header.Target.NID)
-	o.op, o.iface, o.packets = op, ni, o.frame.Packets
+	o.op, o.iface, o.packets, o.mtu = op, ni, o.frame.Packets, mtu
 	return o
 }
 
@@ -263,8 +264,8 @@ func (t *transmit) dataRead(o *outgoing) {
 	t.end(o)
 }
 
-// ended is what a transport that knows says: all of a message has arrived, or some of it never will.
-func (t *transmit) ended(number uint64, fail portals.FailType) {
+// ended is what a transport that knows says: all of a message has arrived, or the last so many packets are not acknowledged and never will be.
+func (t *transmit) ended(number uint64, fail portals.FailType, left int) {
 	if h, is := t.answers[number]; is {
 		delete(t.answers, number)
 		if fail != portals.NIOK {
@@ -280,9 +281,10 @@ func (t *transmit) ended(number uint64, fail portals.FailType) {
 		return
 	}
 	h, length := o.op.Header, o.op.Length()
-	cause := fmt.Sprintf("message %d of rank %d is undeliverable: %s", number, t.rank, t.reason(int32(h.Target.NID)))
-	t.report.lost(t.env, &h, &LostMessage{
-		At: t.now(), Number: number, Packets: o.packets, Of: o.packets, Bytes: length, Length: length, Cause: cause, Brief: cause,
+	cause := t.reason(int32(h.Target.NID))
+	t.report.undeliverable(t.env, &h, &LostMessage{
+		At: t.now(), Number: number, Packets: left, Of: o.packets, Bytes: length - uint64(o.packets-left)*uint64(o.mtu), Length: length,
+		Cause: cause, Brief: fmt.Sprintf("message %d of rank %d is undeliverable: %s", number, t.rank, cause),
 	})
 	if o.fail == portals.NIOK {
 		o.fail = fail

@@ -48,14 +48,20 @@ func (port *Port) postSend(p *pendingOp, fail FailType) {
 	port.initiatorEvent(p.putMD, &ev, p.length, OptMDEventCTSend, true)
 }
 
-// answerLost ends the wait for an answer that will not come. A put whose SEND
-// failed has no ACK (Portals 4.x §3.15.2); a get has nothing but its REPLY.
+// answerLost ends the wait for an answer that will not come: what was to tell
+// of it, REPLY or the ACK that was asked for, tells of the failure. Whoever
+// waits for one of them, in a queue or at a counter, need not look at SEND,
+// which descriptors may have disabled.
 func (port *Port) answerLost(p *pendingOp, fail FailType) {
 	p.waiting = false
+	ev := Event{Type: EventAck, Fail: fail, UserPtr: p.userPtr, RLength: p.length}
 	if p.kind.fetches() {
-		ev := Event{Type: EventReply, Fail: fail, UserPtr: p.userPtr, RLength: p.length}
+		ev.Type = EventReply
 		port.initiatorEvent(p.getMD, &ev, 0, OptMDEventCTReply, true)
+		return
 	}
+	// Nobody knows whether the operation has completed at the target: for OC_ACK, too, that is a failure.
+	port.initiatorEvent(p.putMD, &ev, 0, OptMDEventCTAck, p.ack == Ack)
 }
 
 // Lost tells the initiator's interface that the answer to a request it sent
@@ -67,11 +73,7 @@ func (port *Port) Lost(h *Header, fail FailType) {
 		return
 	}
 	port.postSend(p, NIOK)
-	if p.kind.fetches() {
-		port.answerLost(p, fail)
-	} else {
-		port.acked(p, fail, 0, 0, PriorityList)
-	}
+	port.answerLost(p, fail)
 	port.settlePending(p, h.Ref)
 	port.drain()
 }

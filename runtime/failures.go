@@ -10,7 +10,8 @@ import (
 )
 
 // LostMessages returns the messages that were lost in the order in which their ends came, at most 100, and how many were lost in
-// all. A message whose packets a handler has chosen to drop is not lost.
+// all. Those that a transport has given up together are one of the list (nic.Messages counts them). A message whose packets a handler has chosen
+// to drop is not lost.
 // What the network has lost or damaged stands behind those, in the order of time.
 func (c *Cluster) LostMessages() ([]nic.LostMessage, int) {
 	list, all := c.lostByNodes()
@@ -23,7 +24,7 @@ func (c *Cluster) lostByNodes() (list []nic.LostMessage, all int) {
 	for i := range c.nodes {
 		r := c.nodes[i].nic.Report()
 		list = append(list, r.Losses...)
-		all += len(r.Losses) + r.LossesBeyond
+		all += r.Messages()
 	}
 	slices.SortStableFunc(list, func(a, b nic.LostMessage) int { return cmp.Compare(a.At, b.At) })
 	return list, all
@@ -46,9 +47,10 @@ func (c *Cluster) mayWaitFor(rank int, pid uint32) string {
 		first, n := "", 0
 		for i := range k.list {
 			if l := &k.list[i]; is(of(l)) {
-				if n++; n == 1 {
+				if n == 0 {
 					first = l.Brief
 				}
+				n += 1 + l.More
 			}
 		}
 		switch {
@@ -127,7 +129,8 @@ func (c *Cluster) HandlerErrors() ([]nic.HandlerError, int) {
 }
 
 // Failures returns an error for everything in the run so far that makes its result doubtful although the run went on: handlers
-// that failed and messages that were lost. Of more than 100 of a kind the first 100 are returned; all counts them all.
+// that failed and messages that were lost. Of more than 100 of a kind the first 100 are returned; all counts them all, also those that are
+// told of together.
 func (c *Cluster) Failures() (list []error, all int) {
 	errs, failed := c.HandlerErrors()
 	for _, e := range errs {

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,9 @@ type pairRank struct {
 	ni        *runtime.NI
 	entry, md portals.Handle
 	ct, mdCT  portals.Handle
+	eq        portals.Handle
 	mem, own  []byte // of the entry, of the descriptor
+	ownAddr   uint64
 	events    []event
 }
 
@@ -83,8 +86,7 @@ func runPairOn(t testing.TB, network network, name string, programs [2]func(*pai
 
 func (k *pairRank) prepare(p *runtime.Proc) (err error) {
 	k.p, k.ni = p, p.NI()
-	eq, err := k.ni.EQAlloc(256)
-	if err != nil {
+	if k.eq, err = k.ni.EQAlloc(256); err != nil {
 		return err
 	}
 	if k.ct, err = k.ni.CTAlloc(); err != nil {
@@ -93,15 +95,15 @@ func (k *pairRank) prepare(p *runtime.Proc) (err error) {
 	if k.mdCT, err = k.ni.CTAlloc(); err != nil {
 		return err
 	}
-	if _, err := k.ni.PTAlloc(0, eq, 0); err != nil {
+	if _, err := k.ni.PTAlloc(0, k.eq, 0); err != nil {
 		return err
 	}
-	var addr, own uint64
+	var addr uint64
 	addr, k.mem = p.Observed(pairBytes)
-	own, k.own = p.Observed(pairBytes)
+	k.ownAddr, k.own = p.Observed(pairBytes)
 	copy(k.own, pattern(pairBytes, byte(p.Rank()+1)))
 	if k.md, err = k.ni.MDBind(&portals.MD{
-		Start: own, Length: pairBytes, EQ: eq, CT: k.mdCT, Options: portals.OptMDEventCTSend | portals.OptMDEventCTAck | portals.OptMDEventCTReply,
+		Start: k.ownAddr, Length: pairBytes, EQ: k.eq, CT: k.mdCT, Options: portals.OptMDEventCTSend | portals.OptMDEventCTAck | portals.OptMDEventCTReply,
 	}); err != nil {
 		return err
 	}
@@ -138,8 +140,8 @@ const (
 	always     = sim.Second
 )
 
-// What is sent over a link that is down fails when the last retry is over, with the events that the standard gives it (Portals 4.x §3.13.1,
-// §3.15.2), its counter counts failures, and the run reports it.
+// What is sent over a link that is down fails when the last retry is over, with every event that was asked for (SEND, ACK, REPLY), its counter
+// counts failures, and the run reports it.
 func TestUndeliverable(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -148,12 +150,12 @@ func TestUndeliverable(t *testing.T) {
 		fails  uint64
 		length uint64
 	}{
-		{"put", func(k *pairRank) error { return k.put(3000, 0) }, []string{"SEND UNDELIVERABLE 0"}, 1, 3000},
-		{"nothing", func(k *pairRank) error { return k.put(0, 0) }, []string{"SEND UNDELIVERABLE 0"}, 1, 0},
+		{"put", func(k *pairRank) error { return k.put(3000, 0) }, []string{"SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0"}, 2, 3000},
+		{"nothing", func(k *pairRank) error { return k.put(0, 0) }, []string{"SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0"}, 2, 0},
 		{"get", func(k *pairRank) error { return k.ni.Get(k.md, 0, 3000, k.other(), 0, 0, 0, 7) }, []string{"REPLY UNDELIVERABLE 0"}, 1, 0},
 		{"atomic", func(k *pairRank) error {
 			return k.ni.Atomic(k.md, 0, 64, portals.Ack, k.other(), 0, 0, 0, 7, 0, portals.OpSUM, portals.Uint64)
-		}, []string{"SEND UNDELIVERABLE 0"}, 1, 64},
+		}, []string{"SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0"}, 2, 64},
 		{"fetching atomic", func(k *pairRank) error {
 			return k.ni.FetchAtomic(k.md, 0, k.md, 64, 64, k.other(), 0, 0, 0, 7, 0, portals.OpSUM, portals.Uint64)
 		}, []string{"SEND UNDELIVERABLE 0", "REPLY UNDELIVERABLE 0"}, 2, 64},
@@ -162,7 +164,7 @@ func TestUndeliverable(t *testing.T) {
 				return err
 			}
 			return k.put(100, 0)
-		}, []string{"SEND UNDELIVERABLE 0", "SEND UNDELIVERABLE 0"}, 2, 3000},
+		}, []string{"SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0", "SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0"}, 4, 3000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var sent sim.Time
@@ -184,11 +186,12 @@ func TestUndeliverable(t *testing.T) {
 			r.left()
 
 			failures, n := r.c.Failures()
-			require.Equal(t, n, len(c.events)-map[string]int{"fetching atomic": 1}[c.name])
-			require.ErrorContains(t, failures[0], "undeliverable: node 1 did not acknowledge a packet that was sent 4 times (transport.retries)")
+			require.Equal(t, n, 1+strings.Count(c.name, "two puts"))
+			require.Len(t, failures, 1, "what is given up at once is told of at once")
+			require.ErrorContains(t, failures[0], "undeliverable: node 1 did not acknowledge a packet that was sent 4 times (transport.retries, 3)")
 			require.EqualValues(t, n, r.c.Node(0).Stats().MessagesLost)
 			lost, _ := r.c.LostMessages()
-			require.Equal(t, []any{0, portals.PhysID(0, 0), portals.PhysID(1, 0), uint64(1), c.length}, []any{lost[0].Rank, lost[0].Initiator, lost[0].Target, lost[0].Number, lost[0].Length})
+			require.Equal(t, []any{0, portals.PhysID(0, 0), portals.PhysID(1, 0), uint64(1), c.length + 100*uint64(lost[0].More)}, []any{lost[0].Rank, lost[0].Initiator, lost[0].Target, lost[0].Number, lost[0].Length})
 			if c.name == "put" {
 				// The first packet leaves when it has been read, and has its turn four times.
 				first := sent + 2*r.prof.DMA.Latency + r.prof.DMA.Bandwidth.Time(1024)
@@ -197,6 +200,89 @@ func TestUndeliverable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who counts acknowledgements, and nothing else, is told as well: with a counter alone, of either kind, and in a queue without SEND.
+func TestAcknowledgementsFail(t *testing.T) {
+	for _, ack := range []portals.AckReq{portals.Ack, portals.CTAck, portals.OCAck} {
+		for _, queue := range []bool{false, true} {
+			var counted portals.CTEvent
+			r := runPair(t, fmt.Sprintf(toSwitch, 0, always), [2]func(*pairRank) error{func(k *pairRank) error {
+				ct, err := k.ni.CTAlloc()
+				if err != nil {
+					return err
+				}
+				md := portals.MD{Start: k.ownAddr, Length: pairBytes, CT: ct, Options: portals.OptMDEventCTAck | portals.OptMDEventSendDisable}
+				if queue {
+					md.EQ = k.eq
+				}
+				h, err := k.ni.MDBind(&md)
+				if err != nil {
+					return err
+				}
+				for range 2 {
+					if err := k.ni.Put(h, 0, 2000, ack, k.other(), 0, 0, 0, 7, 0); err != nil {
+						return err
+					}
+				}
+				if counted, err = k.ni.CTWait(ct, 1); err != nil {
+					return err
+				}
+				if queue && ack == portals.Ack {
+					ev, err := k.ni.EQWait(k.eq)
+					require.NoError(t, err)
+					require.Equal(t, []any{portals.EventAck, portals.NIUndeliverable, uint64(7)}, []any{ev.Type, ev.Fail, ev.UserPtr})
+				}
+				return k.ni.MDRelease(h) // nothing holds it
+			}})
+			require.NoError(t, r.err)
+			require.Equal(t, portals.CTEvent{Failure: 2}, counted, "%v, queue %t", ack, queue)
+			r.left()
+		}
+	}
+}
+
+// The report counts what nobody has acknowledged, not what was lost: of a put of which a part has arrived the rest, of one that has arrived
+// altogether, but for its acknowledgements, all.
+func TestWhatWasNotAcknowledged(t *testing.T) {
+	base := runPair(t, "", [2]func(*pairRank) error{func(k *pairRank) error { return k.put(9000, 0) }})
+	p := base.prof
+	first := sim.Microsecond + p.NIC.Overhead + 2*p.DMA.Latency + p.DMA.Bandwidth.Time(1024)
+	third := first + 2*p.Fabric.Rate.Time(1024) + 1 // two packets have begun
+	for _, c := range []struct {
+		down string
+		says string
+		sent string
+	}{
+		{fmt.Sprintf(toSwitch, third, always), "7 of 9 packets (6952 of 9000 B) of a put from rank 0 to rank 1", "sent 4 times (transport.retries, 3)"},
+		{fmt.Sprintf(fromSwitch, 0, always), "9 of 9 packets (9000 of 9000 B) of a put from rank 0 to rank 1", "sent 4 times (transport.retries, 3)"},
+		{fmt.Sprintf(toSwitch, third, always), "7 of 9 packets (6952 of 9000 B) of a put from rank 0 to rank 1", "sent once (transport.retries, 0)"},
+	} {
+		overrides := []string{}
+		if strings.Contains(c.sent, "once") {
+			overrides = []string{"transport.retries=0"}
+		}
+		r := runPair(t, c.down, [2]func(*pairRank) error{func(k *pairRank) error { return k.put(9000, 0) }}, overrides...)
+		failures, n := r.c.Failures()
+		require.GreaterOrEqual(t, n, 1)
+		require.ErrorContains(t, failures[0], c.says+" were not acknowledged, it is undeliverable: node 1 did not acknowledge a packet that was "+c.sent+" (portal table index 0, ")
+	}
+	// Several at once are one line; one that goes elsewhere, or is given up later, is another.
+	r := runPair(t, fmt.Sprintf(toSwitch, third, always), [2]func(*pairRank) error{func(k *pairRank) error {
+		for i := range 3 {
+			if err := k.put(9000, uint64(9000*i)); err != nil {
+				return err
+			}
+		}
+		k.p.Sleep(2 * patience)
+		return k.put(8, 0)
+	}})
+	failures, n := r.c.Failures()
+	require.Equal(t, 4, n)
+	require.Len(t, failures, 2)
+	require.ErrorContains(t, failures[0], "25 of 27 packets (24952 of 27000 B) of 3 messages from rank 0 to rank 1 were not acknowledged, they are undeliverable: node 1 did not")
+	require.ErrorContains(t, failures[1], "1 of 1 packets (8 of 8 B) of a put from rank 0 to rank 1 were not acknowledged, it is")
+	require.EqualValues(t, 4, r.c.Stats().MessagesLost)
 }
 
 // A message of which the target has seen a part fails there, too, when it hears of the source again; what comes after it goes through, in order.
@@ -226,7 +312,9 @@ func TestLinkComesBack(t *testing.T) {
 		return k.ni.PTDisable(0) // waits for nothing
 	}})
 	require.NoError(t, r.err)
-	require.Equal(t, []string{"SEND UNDELIVERABLE 0", "SEND UNDELIVERABLE 0", "SEND OK 5000", "ACK OK 5000", "REPLY OK 3000"}, told(r.ranks[0].events))
+	require.Equal(t, []string{
+		"SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0", "SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0", "SEND OK 5000", "ACK OK 5000", "REPLY OK 3000",
+	}, told(r.ranks[0].events))
 	require.Equal(t, []string{"PUT UNDELIVERABLE 2048", "PUT OK 5000", "GET OK 3000"}, told(r.ranks[1].events))
 	require.Equal(t, r.ranks[0].own[:2048], r.ranks[1].mem[:2048], "what had come")
 	require.Equal(t, make([]byte, 20000), r.ranks[1].mem[2048:22048])
@@ -297,6 +385,50 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// If the way back is gone for good nobody can tell the initiator: whoever waits for the answer waits at the end of the run, which fails and says what
+// was lost and why.
+func TestAnswersThatNeverCome(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		op     func(k *pairRank) error
+		lost   string
+		before sim.Time
+	}{
+		{"acknowledgement", func(k *pairRank) error { return k.put(500, 0) }, "an ack", 150 * sim.Nanosecond},
+		{"reply", func(k *pairRank) error { return k.ni.Get(k.md, 0, 3000, k.other(), 0, 0, 0, 7) }, "a reply", 200 * sim.Nanosecond},
+		{"values of an atomic", func(k *pairRank) error {
+			return k.ni.FetchAtomic(k.md, 0, k.md, 64, 64, k.other(), 0, 0, 0, 7, 0, portals.OpSUM, portals.Uint64)
+		}, "a reply", 150 * sim.Nanosecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			kinds := map[string]portals.EventType{"an ack": portals.EventAck, "a reply": portals.EventReply}
+			base := runPair(t, "", [2]func(*pairRank) error{c.op})
+			require.NoError(t, base.err)
+			from := all(base.ranks[0].events, kinds[c.lost])[0].at - c.before
+			r := runPair(t, fmt.Sprintf(fromSwitch, from, always), [2]func(*pairRank) error{func(k *pairRank) error {
+				if err := c.op(k); err != nil {
+					return err
+				}
+				for {
+					ev, err := k.ni.EQWait(k.eq)
+					if err != nil || ev.Type == kinds[c.lost] {
+						return err
+					}
+				}
+			}})
+			var stuck *sim.StuckError
+			require.ErrorAs(t, r.err, &stuck)
+			require.Len(t, stuck.Waiting, 1)
+			require.Equal(t, "rank 0 program", stuck.Waiting[0].Who)
+			require.Equal(t, "an event on event queue 0 of rank 0: message 1 of rank 1 is undeliverable: node 0 did not acknowledge a packet that was sent 4 times (transport.retries, 3)",
+				stuck.Waiting[0].What)
+			failures, n := r.c.Failures()
+			require.Equal(t, 1, n)
+			require.ErrorContains(t, failures[0], "of "+c.lost+" from rank 1 to rank 0 were not acknowledged, it is undeliverable: node 0 did not acknowledge")
+		})
+	}
+}
+
 // An answer to what the initiator has given up meanwhile is nobody's: the initiator could not know that its request had arrived.
 func TestAnswerAfterGivingUp(t *testing.T) {
 	for _, c := range []struct {
@@ -306,7 +438,7 @@ func TestAnswerAfterGivingUp(t *testing.T) {
 		there  []string
 		up     sim.Time
 	}{
-		{"put", func(k *pairRank) error { return k.put(500, 0) }, []string{"SEND UNDELIVERABLE 0"}, []string{"PUT OK 500"}, 90 * sim.Microsecond},
+		{"put", func(k *pairRank) error { return k.put(500, 0) }, []string{"SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0"}, []string{"PUT OK 500"}, 90 * sim.Microsecond},
 		{
 			"get", func(k *pairRank) error { return k.ni.Get(k.md, 0, 3000, k.other(), 0, 0, 0, 7) },
 			[]string{"REPLY UNDELIVERABLE 0"},
@@ -340,7 +472,7 @@ func TestGivingUpWhileReading(t *testing.T) {
 		return k.put(3000, 0)
 	}}, slow...)
 	require.NoError(t, r.err)
-	require.Equal(t, []string{"SEND UNDELIVERABLE 0", "SEND OK 0", "ACK OK 0", "SEND OK 3000", "ACK OK 3000"}, told(r.ranks[0].events))
+	require.Equal(t, []string{"SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0", "SEND OK 0", "ACK OK 0", "SEND OK 3000", "ACK OK 3000"}, told(r.ranks[0].events))
 	require.Greater(t, r.ranks[0].events[0].at, sim.Time(pairBytes)*sim.Nanosecond, "when all has been read")
 	require.Equal(t, []string{"PUT OK 0", "PUT OK 3000"}, told(r.ranks[1].events))
 	require.Equal(t, r.ranks[0].own[:3000], r.ranks[1].mem[:3000])

@@ -124,7 +124,8 @@ func TestHandlersOfAbandonedMessages(t *testing.T) {
 		require.Len(t, puts, 2)
 		require.Equal(t, []any{portals.NIUndeliverable, portals.NIOK}, []any{puts[0].Fail, puts[1].Fail})
 		acks := all(r.inits, portals.EventAck)
-		require.Len(t, acks, 1)
+		require.Len(t, acks, 2)
+		require.Equal(t, []portals.FailType{portals.NIUndeliverable, portals.NIOK}, []portals.FailType{acks[0].Fail, acks[1].Fail})
 		came := int64(puts[0].MLength)
 		if len(s.header) > 0 && s.header[len(s.header)-1].args[0] == end(hpu.Drop).args[0] {
 			require.Zero(t, came)

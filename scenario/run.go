@@ -180,8 +180,8 @@ func (r *run) surprises(failed []nic.HandlerError, total int) {
 			r.fail(l)
 		}
 	}
-	if all > len(lost) {
-		r.fail(fmt.Errorf("%d messages were lost, of which %d are known", all, len(lost)))
+	if known := nic.Messages(lost); all > known {
+		r.fail(fmt.Errorf("%d messages were lost, of which %d are known", all, known))
 	}
 	for _, m := range r.rec.refused {
 		if !r.excused[excuse{"messages_refused", m.rank}] {
@@ -235,7 +235,7 @@ func (r *run) whatWentWrong(failed []nic.HandlerError) error {
 	lost, all := r.cluster.LostMessages()
 	for i, l := range lost {
 		if i == keptFailures {
-			errs = append(errs, fmt.Errorf("and %d more messages were lost", all-i))
+			errs = append(errs, fmt.Errorf("and %d more messages were lost", all-nic.Messages(lost[:i])))
 			break
 		}
 		errs = append(errs, l)
