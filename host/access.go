@@ -35,8 +35,7 @@ type Access struct {
 	// Together: a record of what has just crossed, such as the event behind a handler's write that has landed; it is there as soon as the bus
 	// has had room for it.
 	Together bool
-	// Order is the line of accesses in which it keeps its place when the translation of one of them is late or fails; nil: in none. A Stream is
-	// in none.
+	// Order is the line of accesses in which it keeps its place when the translation of one of them is late or fails; nil: in none.
 	Order *Order
 	// Flow is the message it belongs to, for timelines; 0: it is not drawn.
 	Flow uint64
@@ -49,12 +48,14 @@ type Access struct {
 	Tries  int
 	Ref    any
 
-	dir       Direction
-	state     state
-	follows   sim.Time // an atomic: when the last of the writes made before it lands
-	requested bool     // a stream: the request has reached memory
-	piece     int      // a stream: of which a Translator has been asked
-	next      *Access  // in the queue of streams, or in its Order
+	dir     Direction
+	state   state
+	let     bool     // a stream: a Translator has let its next piece pass
+	piece   int      // a stream: the next one; else whole
+	follows sim.Time // an atomic: when the last of the writes made before it lands
+	age     uint64   // a stream: its number
+	next    *Access  // in its Order; a stream: among those that want a turn
+	behind  *Access  // a stream: the next of its Order
 }
 
 // Direction is what an access does to memory.

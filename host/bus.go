@@ -17,10 +17,9 @@ type Bus struct {
 	landed  sim.Time // when the last write lands
 	bytes   int64    // moved so far, both directions
 
-	first, last *Access // streams, one after the other (LogGP: a NIC sends one message at a time)
-	passing     bool    // the last piece of the stream before the first is passing the bus
-	translator  Translator
-	watch       func(a *Access, toMemory bool, from, to sim.Time, bytes int)
+	streams    streams
+	translator Translator
+	watch      func(a *Access, toMemory bool, from, to sim.Time, bytes int)
 }
 
 // Kinds of events of a bus.
@@ -29,8 +28,7 @@ const (
 	kindBegun                              // *Access: the bus takes the first byte of a write
 	kindMemory                             // *Access: a read or an atomic has reached memory
 	kindRequest                            // *Access: the request for a stream has reached memory
-	kindSlot                               // B: piece, *Access: a piece of a stream has its turn on the bus
-	kindNext                               // the last piece of a stream has passed the bus, the next stream may
+	kindTurn                               // a piece of a stream has passed the bus, the next may
 	kindFailed                             // A: status, B: piece, *Access: the device learns that an access has failed
 	kindTranslated                         // A: status, *Access: a translator has answered
 	KindBusEnd
@@ -180,71 +178,6 @@ func (b *Bus) answer(a *Access) {
 	b.post(sent+b.latency, KindBus, 0, 0, a)
 }
 
-// Stream asks for the bytes of an access in pieces. Streams come one after the other, in the order in which they were asked for.
-func (b *Bus) Stream(a *Access) {
-	a.dir, a.state, a.requested, a.next = FromMemory, launched, false, nil
-	if b.first == nil {
-		b.first = a
-	} else {
-		b.last.next = a
-	}
-	b.last = a
-	b.post(b.request(), kindRequest, 0, 0, a)
-}
-
-// streamRequested is the request for a stream at memory; the data follows when that of earlier ones has.
-func (b *Bus) streamRequested(a *Access) {
-	a.requested = true
-	if b.first == a && !b.passing {
-		b.slot(a, 0)
-	}
-}
-
-// slot gives piece i of a stream its turn on the bus.
-func (b *Bus) slot(a *Access, i int) {
-	from, to := a.Span(i)
-	a.piece = i
-	b.known(a, b.ask(a, from, to-from))
-}
-
-// fetch sends piece i of a stream; the next turn comes when it has passed.
-func (b *Bus) fetch(a *Access, i int) {
-	from, to := a.Span(i)
-	n := int64(to - from)
-	b.bytes += n
-	sent := b.engine.Now()
-	done := sent
-	if !b.bare {
-		_, sent = b.reads.Hold(sent, b.rate.Time(n))
-		done = sent + b.latency
-	}
-	b.draw(a, false, sent, to-from)
-	b.post(done, KindBus, 0, uint64(i), a)
-	switch {
-	case to < a.Length:
-		b.post(sent, kindSlot, 0, uint64(i+1), a)
-	case a.next != nil:
-		b.first, b.passing = a.next, true // a may be its client's again before the next one begins
-		b.post(sent, kindNext, 0, 0, nil)
-	default:
-		b.pop()
-	}
-}
-
-func (b *Bus) pop() {
-	b.first = b.first.next
-	if b.first == nil {
-		b.last = nil
-	}
-}
-
-// nextStream goes on to the first stream, if its request has reached memory.
-func (b *Bus) nextStream() {
-	if b.first != nil && b.first.requested {
-		b.slot(b.first, 0)
-	}
-}
-
 // whole is the piece of an access that is no stream.
 const whole = -1
 
@@ -291,8 +224,7 @@ func (b *Bus) known(a *Access, s Status) {
 		a.state = launched
 		b.answer(a)
 	default:
-		a.state = launched
-		b.fetch(a, a.piece)
+		b.letPass(a)
 	}
 }
 
@@ -311,11 +243,9 @@ func (b *Bus) Handle(e *sim.Event) {
 		b.reached(a)
 	case kindRequest:
 		b.streamRequested(a)
-	case kindSlot:
-		b.slot(a, int(e.B))
-	case kindNext:
-		b.passing = false
-		b.nextStream()
+	case kindTurn:
+		b.streams.passing = false
+		b.turn()
 	case kindFailed:
 		a.Client.Ended(a, int(e.B), Status(e.A))
 	case kindTranslated:

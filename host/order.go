@@ -4,12 +4,15 @@ package host
 // fails. A write whose translation is not known yet, or that has failed and is not settled, holds up the writes, reads and atomics made after
 // it; their own translations are asked for meanwhile. What needs none waits, too: the record of a message's end stays behind the message. Accesses
 // of other Orders, and those of none, go past. The zero value is an empty line. Where there is no Translator nothing ever waits in it.
+//
+// Streams of an Order are a line of their own: each begins when the one before has ended.
 type Order struct {
-	first, last *Access
+	first, last             *Access
+	firstStream, lastStream *Access // that have not ended
 }
 
 // Empty reports whether nothing waits in the line.
-func (o *Order) Empty() bool { return o.first == nil }
+func (o *Order) Empty() bool { return o.first == nil && o.firstStream == nil }
 
 func (o *Order) push(a *Access) {
 	a.next = nil
@@ -49,7 +52,7 @@ const (
 	waits                 // a translator is asked
 	answered              // it has answered later, at this very time
 	failed                // the device is told, and settles it
-	ready                 // nothing is in its way but others of its Order
+	ready                 // nothing is in its way but others of its Order; a stream: but others that are older
 )
 
 // admit lets a write cross the bus whose translation is known, or makes it wait for those before it.
@@ -82,11 +85,12 @@ func (b *Bus) done(a *Access, i int) {
 }
 
 // Again makes an access, or a stream from piece i on, that has failed be tried once more: the device asks again. It keeps its place in its Order
-// and among the streams.
+// and, by its age, among the streams.
 func (b *Bus) Again(a *Access, i int) {
 	switch {
 	case a.piece != whole:
-		b.post(b.request(), kindSlot, 0, uint64(i), a)
+		a.piece, a.state = i, launched
+		b.post(b.request(), kindRequest, 0, 0, a)
 	case a.dir == ToMemory:
 		b.known(a, b.ask(a, 0, a.Length))
 	default:
@@ -98,8 +102,8 @@ func (b *Bus) Again(a *Access, i int) {
 func (b *Bus) Drop(a *Access) {
 	switch {
 	case a.piece != whole:
-		b.pop()
-		b.nextStream()
+		b.streamEnded(a)
+		b.turn()
 	case a.Order != nil && a.dir == ToMemory:
 		a.Order.remove(a)
 		b.proceed(a.Order)

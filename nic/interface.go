@@ -16,8 +16,18 @@ type Interface struct {
 
 	env     *env
 	waiters waiters
-	lines   map[int32]*host.Order // by source; none if the bus has no translator
+	lines   [lineKinds]map[int32]*host.Order // by the other node; none if the bus has no translator
 }
+
+// lineKind is what the accesses of a line are made for.
+type lineKind uint8
+
+const (
+	forArrivals lineKind = iota // writes, reads and atomics of messages from a node, and of their handlers
+	forRequests                 // reads of the data of requests to a node
+	forAnswers                  // reads of the data of replies to a node
+	lineKinds
+)
 
 // Attach makes the NIC serve an interface.
 func (n *NIC) Attach(ni *portals.NI, space *host.AddressSpace, own portals.ID) *Interface {
@@ -26,20 +36,21 @@ func (n *NIC) Attach(ni *portals.NI, space *host.AddressSpace, own portals.ID) *
 	return i
 }
 
-// lineOf is the line of the accesses to memory that requests of a source make, or nil where nothing is ever late. What small messages write is
-// ordered (Portals 4.x §3.6.1, max_waw_ordered_size), what handlers write, too (docs/abi.md), and the events of messages of one source come in the
-// order of their last packets.
-func (i *Interface) lineOf(source int32) *host.Order {
+// lineOf is the line of accesses to memory that are made for messages from or to a node, or nil where nothing is ever late. What small messages
+// write is ordered (Portals 4.x §3.6.1, max_waw_ordered_size), what handlers write, too (docs/abi.md), and the events of messages of one source
+// come in the order of their last packets. Requests of a process to a node leave in the order in which they were made (§2.4), so their data is read
+// in it; what is absent holds up no reply, no other node and no other process.
+func (i *Interface) lineOf(kind lineKind, node int32) *host.Order {
 	if !i.env.bus.Paged() {
 		return nil
 	}
-	line := i.lines[source]
+	line := i.lines[kind][node]
 	if line == nil {
-		if i.lines == nil {
-			i.lines = map[int32]*host.Order{}
+		if i.lines[kind] == nil {
+			i.lines[kind] = map[int32]*host.Order{}
 		}
 		line = &host.Order{}
-		i.lines[source] = line
+		i.lines[kind][node] = line
 	}
 	return line
 }

@@ -70,7 +70,7 @@ func (m *match) matched(in *inbound) {
 			in.phase = phaseDiscard
 		}
 	default:
-		in.d, in.order = in.iface.Port.Receive(h), in.iface.lineOf(in.frame.Source)
+		in.d, in.order = in.iface.Port.Receive(h), in.iface.lineOf(forArrivals, in.frame.Source)
 		switch {
 		case !in.d.Matched():
 			in.phase = phaseDiscard

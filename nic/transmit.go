@@ -171,7 +171,10 @@ func (t *transmit) fetch(o *outgoing) {
 	if o.op.Inline() == nil {
 		a.Space, a.Places = o.iface.Space, o
 	}
-	a.Length, a.Piece = len(o.frame.Data), o.frame.MTU
+	a.Length, a.Piece, a.Order = len(o.frame.Data), o.frame.MTU, o.iface.lineOf(forRequests, o.frame.Target)
+	if o.frame.Header.Kind == portals.OpReply {
+		a.Order = o.iface.lineOf(forAnswers, o.frame.Target)
+	}
 	a.Client, a.Ref, a.Flow = t, o, o.frame.Flow()
 	t.bus.Stream(a)
 }
