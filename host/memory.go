@@ -7,7 +7,6 @@ import (
 	"sort"
 
 	"github.com/spinsim/spinsim/internal/guard"
-	"github.com/spinsim/spinsim/sim"
 )
 
 // AddressSpace is the memory of one process: ranges of bytes at 64-bit virtual addresses. Every range stands alone: no access
@@ -17,17 +16,21 @@ import (
 // portals.Memory asks: what a page fault of theirs means is decided before. Programs touch what they read or write (Touch), and reach
 // the bytes by Cores until they wait (Settle).
 type AddressSpace struct {
-	ranges []memoryRange
-	next   uint64
-	last   int // the range found by the latest access: they come in runs
-	pages  PageTable
-	guard  *guard.Space // nil: no test watches programs
-	asks   bool         // there is a page table or a guard
+	ranges  []memoryRange
+	next    uint64
+	last    int // the range found by the latest access: they come in runs
+	pages   PageTable
+	process *Process     // whose it is, if there is an operating system
+	guard   *guard.Space // nil: no test watches programs
+	pieces  int          // of the guard
+	asks    bool         // there is a page table or a guard
 }
 
 type memoryRange struct {
 	start uint64
 	data  []byte
+	piece int    // of the guard
+	off   uint64 // of data in the piece
 }
 
 const (
@@ -51,27 +54,69 @@ func (a *AddressSpace) Alloc(n int) (addr uint64) {
 	if n < 0 || uint64(n) > math.MaxUint64-a.next-2*rangeAlign {
 		panic(fmt.Sprintf("host: allocation of %d bytes", n)) // programmer's mistake: sizes are checked where they are read
 	}
-	addr = a.next
-	var data []byte
-	if a.guard != nil {
-		data = a.guard.Alloc(n)
-	} else {
-		data = make([]byte, n)
+	if a.process != nil {
+		return a.process.alloc(n)
 	}
-	a.ranges = append(a.ranges, memoryRange{start: addr, data: data})
-	a.next = (addr + uint64(n) + 2*rangeAlign - 1) &^ (rangeAlign - 1) // a hole of at least a byte between ranges
+	addr = a.next
+	if a.guard != nil {
+		a.append(addr, a.guard.Alloc(n), true)
+	} else {
+		a.append(addr, make([]byte, n), false)
+	}
 	return addr
+}
+
+// append makes bytes a range at an address behind all others. guarded says that they are the guard's next piece.
+func (a *AddressSpace) append(addr uint64, data []byte, guarded bool) {
+	if a.guard != nil && !guarded {
+		a.guard.Alloc(0) // a piece that is not watched
+	}
+	a.ranges = append(a.ranges, memoryRange{start: addr, data: data, piece: a.pieces})
+	a.pieces++
+	a.next = (addr + uint64(len(data)) + 2*rangeAlign - 1) &^ (rangeAlign - 1) // a hole of at least a byte between ranges
+}
+
+// remove takes the addresses from start to end away. What is left of a range stays where it is, as ranges of their own.
+func (a *AddressSpace) remove(start, end uint64) {
+	kept := a.ranges[:0:0]
+	for _, r := range a.ranges {
+		stop := r.start + uint64(len(r.data))
+		if end <= r.start || start >= stop {
+			kept = append(kept, r)
+			continue
+		}
+		if start > r.start {
+			kept = append(kept, r.slice(r.start, start))
+		}
+		if end < stop {
+			kept = append(kept, r.slice(end, stop))
+		}
+	}
+	a.ranges, a.last = kept, 0
+}
+
+// slice is a part of a range.
+func (r *memoryRange) slice(from, to uint64) memoryRange {
+	off := from - r.start
+	return memoryRange{from, r.data[off : to-r.start : to-r.start], r.piece, r.off + off}
 }
 
 // Bytes returns the n bytes at addr for a device, or false if they do not lie within one range. A length of 0 is valid at any
 // address of a range and just behind its end.
 func (a *AddressSpace) Bytes(addr, n uint64) ([]byte, bool) {
+	if a.process != nil && a.process.lent > 0 {
+		a.process.materialise(addr, n)
+	}
+	return a.bytes(addr, n)
+}
+
+func (a *AddressSpace) bytes(addr, n uint64) ([]byte, bool) {
 	if a.last < len(a.ranges) {
 		if b, ok := a.ranges[a.last].bytes(addr, n); ok {
 			return b, true
 		}
 	}
-	i := sort.Search(len(a.ranges), func(i int) bool { return a.ranges[i].start > addr }) - 1
+	i := a.rangeOf(addr)
 	if i < 0 {
 		return nil, false
 	}
@@ -80,6 +125,11 @@ func (a *AddressSpace) Bytes(addr, n uint64) ([]byte, bool) {
 		a.last = i
 	}
 	return b, ok
+}
+
+// rangeOf returns the last range that begins at an address or before, -1 if there is none.
+func (a *AddressSpace) rangeOf(addr uint64) int {
+	return sort.Search(len(a.ranges), func(i int) bool { return a.ranges[i].start > addr }) - 1
 }
 
 func (r *memoryRange) bytes(addr, n uint64) ([]byte, bool) {
@@ -99,7 +149,8 @@ func (a *AddressSpace) Cores(addr, n uint64) ([]byte, bool) {
 	if !ok || a.guard == nil {
 		return b, ok
 	}
-	return a.guard.Cores(a.last, b, addr-a.ranges[a.last].start), true
+	r := &a.ranges[a.last]
+	return a.guard.Cores(r.piece, b, r.off+addr-r.start), true
 }
 
 // Touch is for a program that is about to read or write n bytes, at least 1, at addr of one range. It returns the first pages among
@@ -113,7 +164,7 @@ func (a *AddressSpace) Touch(addr, n uint64, write bool) Pages {
 }
 
 func (a *AddressSpace) touch(addr, n uint64, write bool) Pages {
-	if _, ok := a.Bytes(addr, n); !ok {
+	if _, ok := a.bytes(addr, n); !ok {
 		panic(fmt.Sprintf("host: touch of %d bytes at %#x, which are none", n, addr)) // programmer's mistake
 	}
 	if a.pages != nil {
@@ -122,13 +173,15 @@ func (a *AddressSpace) touch(addr, n uint64, write bool) Pages {
 		}
 	}
 	if a.guard != nil {
-		a.guard.Open(a.last, addr-a.ranges[a.last].start, n, write)
+		r := &a.ranges[a.last]
+		a.guard.Open(r.piece, r.off+addr-r.start, n, write)
 	}
 	return Pages{}
 }
 
-// Fault gives a program pages that Touch has returned, and returns how long its core is busy with that.
-func (a *AddressSpace) Fault(p Pages, write bool) sim.Time { return a.pages.Fault(p, write) }
+// Fault gives a program pages that Touch has returned, on its thread, which works and perhaps waits meanwhile. With no thread that takes no time.
+// The error says why the program cannot have them.
+func (a *AddressSpace) Fault(t *Thread, p Pages, write bool) error { return a.pages.Fault(t, p, write) }
 
 // Settle notes that the program waits: what it has touched before it must touch again.
 func (a *AddressSpace) Settle() {
@@ -145,17 +198,22 @@ func (a *AddressSpace) Stray(fault uintptr) (addr uint64, ok bool) {
 	if a.guard == nil {
 		return 0, false
 	}
-	i, off, ok := a.guard.Find(fault)
-	if !ok {
-		return 0, false
+	piece, off, ok := a.guard.Find(fault)
+	for i := range a.ranges {
+		if r := &a.ranges[i]; ok && r.piece == piece && off >= r.off && off-r.off < uint64(len(r.data)) {
+			return r.start + off - r.off, true
+		}
 	}
-	return a.ranges[i].start + off, true
+	return 0, false
 }
 
 // Release ends the address space: nobody reaches its bytes any more.
 func (a *AddressSpace) Release() {
 	if a.guard != nil {
 		a.guard.Release()
+	}
+	if a.process != nil {
+		a.process.release()
 	}
 	a.ranges = nil
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/internal/guard/guardtest"
-	"github.com/spinsim/spinsim/sim"
 )
 
 func TestMain(m *testing.M) { os.Exit(guardtest.Run(m)) }
@@ -28,9 +27,9 @@ func (a *asked) Touch(addr, n uint64, write bool) Pages {
 	return a.absent
 }
 
-func (a *asked) Fault(p Pages, _ bool) sim.Time {
+func (a *asked) Fault(*Thread, Pages, bool) error {
 	a.absent = Pages{}
-	return sim.Time(p.Count)
+	return nil
 }
 
 // A touch is the page table's to answer; what is no memory is a programmer's mistake; devices ask nobody.
@@ -40,7 +39,7 @@ func TestTouchAsksThePageTable(t *testing.T) {
 	defer a.Release()
 	addr := a.Alloc(100)
 	require.Equal(t, Pages{1 << 16, 2}, a.Touch(addr+1, 99, true))
-	require.Equal(t, sim.Time(2), a.Fault(table.absent, true))
+	require.NoError(t, a.Fault(nil, table.absent, true))
 	require.Zero(t, a.Touch(addr+1, 99, true))
 	require.Zero(t, a.Touch(addr, 1, false))
 	_, ok := a.Bytes(addr, 100)

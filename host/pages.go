@@ -1,7 +1,5 @@
 package host
 
-import "github.com/spinsim/spinsim/sim"
-
 // Pages are neighbouring pages of an address space.
 type Pages struct {
 	First uint64 // address of the first
@@ -15,7 +13,7 @@ type PageTable interface {
 	// Touch is told that a core is about to read or write n bytes, at least 1, at addr. It returns the first pages among them that
 	// the core cannot have as they are, or the zero Pages.
 	Touch(addr, n uint64, write bool) Pages
-	// Fault gives the core pages that Touch has returned, and returns how long it is busy with that, at least 0. The core then
-	// touches the bytes again.
-	Fault(p Pages, write bool) sim.Time
+	// Fault gives a thread pages that Touch has returned: the thread works for them and may wait, as for storage. It then touches the bytes again.
+	// With t nil, before the program begins, that takes no time. The error says why it cannot have them; the program ends with it.
+	Fault(t *Thread, p Pages, write bool) error
 }

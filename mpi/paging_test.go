@@ -45,7 +45,7 @@ func (d *demand) Touch(addr, n uint64, write bool) (absent host.Pages) {
 	return absent
 }
 
-func (d *demand) Fault(p host.Pages, write bool) sim.Time {
+func (d *demand) Fault(t *host.Thread, p host.Pages, write bool) error {
 	d.firsts += p.Count
 	for page := p.First / pageBytes; page < p.First/pageBytes+uint64(p.Count); page++ {
 		d.read[page] = true
@@ -62,7 +62,10 @@ func (d *demand) Fault(p host.Pages, write bool) sim.Time {
 			}
 		}
 	}
-	return d.cost
+	if t != nil {
+		t.Run(d.cost, "page fault")
+	}
+	return nil
 }
 
 // drawPaging draws page tables for ranks, or none.

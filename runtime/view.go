@@ -119,7 +119,9 @@ func (p *Proc) touch(addr, n uint64, write bool) (waited bool) {
 	absent := p.memory.Touch(addr, n, write)
 	for absent.Count > 0 {
 		waited = true
-		p.compute(p.memory.Fault(absent, write), "page fault")
+		if err := p.memory.Fault(&p.thread, absent, write); err != nil {
+			panic(segfault{err}) //lint:panic main turns it into the error of the program
+		}
 		absent = p.memory.Touch(addr, n, write)
 	}
 	return waited
@@ -131,9 +133,14 @@ func (p *Proc) setUp(addr, n uint64) {
 		panic(fmt.Sprintf("runtime: Raw in the middle of process %s of rank %d: memory is set up before it first waits", p.name, p.Rank())) //lint:panic programmer's mistake
 	}
 	for absent := p.memory.Touch(addr, n, true); absent.Count > 0; absent = p.memory.Touch(addr, n, true) {
-		p.memory.Fault(absent, true)
+		if err := p.memory.Fault(nil, absent, true); err != nil {
+			panic(segfault{err}) //lint:panic main turns it into the error of the program
+		}
 	}
 }
+
+// segfault is what a program ends with whose memory the operating system does not give it.
+type segfault struct{ error }
 
 func (c *Cluster) addressSpace(rank int) *host.AddressSpace {
 	if c.pages == nil {
@@ -149,10 +156,19 @@ func (p *Proc) leaves() {
 }
 
 // main runs the program. Where its memory is watched, what it does behind the back of its views says so.
-func (p *Proc) main(f func(p *Proc) error) error {
+func (p *Proc) main(f func(p *Proc) error) (err error) {
 	if p.memory.Watched() {
 		defer p.explain(debug.SetPanicOnFault(true))
 	}
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case segfault:
+			err = r.error
+		default:
+			panic(r) //lint:panic a program's mistake goes on
+		}
+	}()
 	return f(p)
 }
 

@@ -43,7 +43,7 @@ func (d *demand) Touch(addr, n uint64, write bool) (absent host.Pages) {
 	return absent
 }
 
-func (d *demand) Fault(p host.Pages, write bool) sim.Time {
+func (d *demand) Fault(t *host.Thread, p host.Pages, write bool) error {
 	d.faults = append(d.faults, p)
 	for i := range p.Count {
 		d.readable[p.First+uint64(i)*pageBytes] = true
@@ -54,7 +54,10 @@ func (d *demand) Fault(p host.Pages, write bool) sim.Time {
 	if d.evict != nil {
 		d.evict(d)
 	}
-	return sim.Time(p.Count) * d.cost
+	if t != nil {
+		t.Run(sim.Time(p.Count)*d.cost, "page fault")
+	}
+	return nil
 }
 
 // paged runs a program on a node whose processes have the page table.

@@ -1,0 +1,91 @@
+package host
+
+import "fmt"
+
+// Audit compares the kernel's books with each other: every frame is either free or known by all the entries that map it and by nobody else, and what is
+// counted is what there is. It returns the first thing that does not fit, for tests.
+func (k *Kernel) Audit() error {
+	used, free := map[frame]int{}, 0
+	for b := range k.memory.blocks {
+		blk := &k.memory.blocks[b]
+		n := 0
+		for i := range blk.pages {
+			if f := frame(b*hugePages + i); blk.pages[i].used {
+				used[f] = 0
+			} else {
+				n++
+			}
+		}
+		if n != int(blk.free) {
+			return fmt.Errorf("block %d has %d free pages, counted %d", b, n, blk.free)
+		}
+		free += n
+	}
+	free += k.memory.total - len(k.memory.blocks)*hugePages
+	if free != k.memory.free {
+		return fmt.Errorf("%d free pages, counted %d", free, k.memory.free)
+	}
+	for _, p := range k.processes {
+		if err := p.audit(used); err != nil {
+			return fmt.Errorf("process %s: %w", p.name, err)
+		}
+	}
+	for b := range k.memory.blocks {
+		for i := range k.memory.blocks[b].pages {
+			f, g := frame(b*hugePages+i), &k.memory.blocks[b].pages[i]
+			switch {
+			case !g.used || f == zeroFrame:
+			case used[f] != len(g.maps):
+				return fmt.Errorf("frame %d is mapped %d times, known %d", f, used[f], len(g.maps))
+			case len(g.maps) == 0 && g.pins == 0 && g.held == 0 && !k.elsewhere(g):
+				return fmt.Errorf("frame %d is nobody's", f)
+			}
+		}
+	}
+	return nil
+}
+
+// elsewhere reports whether a page is kept for something other than a mapping.
+func (k *Kernel) elsewhere(*page) bool { return false }
+
+// audit counts the entries that map each frame.
+func (p *Process) audit(used map[frame]int) error {
+	resident, lent := 0, 0
+	for _, base := range p.bases(0, p.space.next) {
+		r, n := p.regions[base>>hugeBits], 0
+		for i, e := range r.pte {
+			va := base + uint64(i)*PageBytes
+			if e != (pte{}) {
+				n++
+			}
+			if e.flags&pteLent != 0 {
+				lent++
+			}
+			if e.flags&pteMapped == 0 || e.flags&pteZero != 0 {
+				continue
+			}
+			resident++
+			if _, is := used[e.frame]; !is {
+				return fmt.Errorf("%#x has frame %d, which is free", va, e.frame)
+			}
+			used[e.frame]++
+			g := p.kernel.memory.page(e.frame)
+			if i := g.find(p, va); int(g.home) == i && e.flags&pteLent != 0 {
+				return fmt.Errorf("%#x is at home and lent", va)
+			}
+			if e.flags&pteWrite != 0 && (len(g.maps) > 1 && !g.shared() || !g.dirty) {
+				return fmt.Errorf("%#x may be written, with frame %d: %+v", va, e.frame, *g)
+			}
+		}
+		if n != int(r.used) || n == 0 {
+			return fmt.Errorf("region %#x has %d entries, counted %d", base, n, r.used)
+		}
+	}
+	if resident != p.resident || lent != p.lent {
+		return fmt.Errorf("%d pages in memory and %d lent, counted %d and %d", resident, lent, p.resident, p.lent)
+	}
+	return nil
+}
+
+// shared reports whether several may write the page.
+func (g *page) shared() bool { return false }

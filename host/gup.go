@@ -1,0 +1,125 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Pin is pages that get_user_pages has pinned: they stay in memory, and are nobody else's, until Put. The zero value has none and can be used again
+// after Put.
+type Pin struct {
+	kernel *Kernel
+	frames []frame
+}
+
+// Pages is how many pages it has.
+func (n *Pin) Pages() int { return len(n.frames) }
+
+// Frame returns the physical address of page i.
+func (n *Pin) Frame(i int) uint64 { return uint64(n.frames[i]) * PageBytes }
+
+// GetUserPages brings the pages of n bytes at addr into memory, one after the other, and pins each when it is there; with write they can be written
+// (get_user_pages). An error ends it at the first page that cannot be had; those before stay pinned in pin. Absent pages of anonymous memory that
+// are only read are not pinned: they are the page of zeros.
+func (p *Process) GetUserPages(t *Thread, addr, n uint64, write bool, pin *Pin) error {
+	s := p.kernel.spec
+	run(t, s.GupCall, "get_user_pages")
+	w := want{write: write, absent: s.GupAbsent, zero: s.GupAbsent, what: "get_user_pages"}
+	pin.kernel = p.kernel
+	for va := pageOf(addr); va < addr+n; va += PageBytes {
+		if p.pte(va).allows(write) {
+			run(t, s.GupPresent, w.what)
+		}
+		if err := p.resolve(t, va, w); err != nil {
+			return err
+		}
+		f := p.pte(va).frame
+		if f != zeroFrame {
+			p.kernel.memory.page(f).pins++
+			p.kernel.stats.Pinned++
+		}
+		pin.frames = append(pin.frames, f)
+	}
+	return nil
+}
+
+// Put gives the pages back (put_page).
+func (n *Pin) Put(t *Thread) {
+	if n.kernel == nil {
+		return
+	}
+	run(t, n.kernel.spec.PutPage*sim.Time(len(n.frames)), "put_page")
+	for _, f := range n.frames {
+		if f != zeroFrame {
+			g := n.kernel.memory.page(f)
+			g.pins--
+			g.wake()
+			n.kernel.unused(f)
+		}
+	}
+	n.frames = n.frames[:0]
+}
+
+// Lock brings n bytes at addr into memory and keeps them there until Unlock (mlock). Pages may still move. An error leaves locked what was there
+// before the page that cannot be had.
+func (p *Process) Lock(t *Thread, addr, n uint64) error {
+	s := p.kernel.spec
+	run(t, s.LockCall, "mlock")
+	first, end := pageOf(addr), pageEnd(addr+n)
+	if err := p.setLocked(t, first, end, true); err != nil {
+		return err
+	}
+	w := want{absent: s.LockAbsent, zero: s.LockAbsent, what: "mlock"}
+	for va := first; va < end; va += PageBytes {
+		m := p.mapping(va)
+		if m == nil {
+			return &FaultError{p.name, va, false, ErrNoMapping}
+		}
+		w.write = m.prot == ProtWrite
+		if p.pte(va).allows(w.write) {
+			run(t, s.LockPresent, w.what)
+		}
+		if err := p.resolve(t, va, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unlock ends Lock for n bytes at addr (munlock).
+func (p *Process) Unlock(t *Thread, addr, n uint64) error {
+	s := p.kernel.spec
+	first, end := pageOf(addr), pageEnd(addr+n)
+	run(t, s.UnlockCall+s.UnlockPage*sim.Time((end-first)/PageBytes), "munlock")
+	return p.setLocked(t, first, end, false)
+}
+
+// setLocked says whether pages are locked. All must be mapped.
+func (p *Process) setLocked(t *Thread, start, end uint64, locked bool) error {
+	p.lock.lock(t)
+	defer p.lock.unlock(t)
+	if err := p.mapped(start, end); err != nil {
+		return err
+	}
+	p.split(start)
+	p.split(end)
+	for i := range p.mappings {
+		if m := &p.mappings[i]; m.start >= start && m.end <= end {
+			m.locked = locked
+		}
+	}
+	return nil
+}
+
+// mapped says which of the addresses from start to end is not mapped.
+func (p *Process) mapped(start, end uint64) error {
+	for va := start; va < end; {
+		m := p.mapping(va)
+		if m == nil {
+			return fmt.Errorf("process %s: %#x: %w", p.name, va, ErrNoMapping)
+		}
+		va = m.end
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Reasons for which a process cannot have a page; what an operation returns says more and is one of them (errors.Is).
+var (
+	ErrNoMapping  = errors.New("no mapping")
+	ErrPermission = errors.New("no permission")
+	ErrNoMemory   = errors.New("out of memory")
+)
+
+// Kernel is the operating system of a node: its memory, the address spaces of its processes, and what it does on its own.
+type Kernel struct {
+	spec      *OSSpec
+	engine    *sim.Engine
+	cpu       *CPU
+	memory    physical
+	tables    []tablePage // pages of tables, by number
+	processes []*Process
+	stats     KernelStats
+
+	tablePages int // in use
+}
+
+// KernelStats counts what a kernel has done.
+type KernelStats struct {
+	Absent     int64 // pages that came when they were touched or pinned for the first time
+	Zero       int64 // pages that got the page of zeros
+	Copies     int64 // pages copied on write
+	Dirtied    int64 // clean pages that were written
+	Minor      int64 // faults without storage, all of the above
+	Pinned     int64 // pages that get_user_pages has pinned
+	Unmapped   int64 // pages that were there and were unmapped
+	Shortages  int64 // times that somebody had to free memory to get some
+	FreePages  int   // now
+	TotalPages int
+	TablePages int // of tables, now
+}
+
+// NewKernel returns a kernel without a process, that of the cores cpu. The spec must be valid and On.
+func NewKernel(eng *sim.Engine, cpu *CPU, spec *OSSpec) *Kernel {
+	k := &Kernel{spec: spec, engine: eng, cpu: cpu}
+	k.memory.init(int(spec.Memory / PageBytes))
+	return k
+}
+
+// Spec is what it was made from.
+func (k *Kernel) Spec() *OSSpec { return k.spec }
+
+// CPU is the cores it runs on.
+func (k *Kernel) CPU() *CPU { return k.cpu }
+
+// Stats returns its counts.
+func (k *Kernel) Stats() KernelStats {
+	s := k.stats
+	s.FreePages, s.TotalPages, s.TablePages = k.memory.free, k.memory.total, k.tablePages
+	return s
+}
+
+// run has a thread work for d; without a thread it takes no time.
+func run(t *Thread, d sim.Time, what string) {
+	if t != nil && d > 0 {
+		t.Run(d, what)
+	}
+}
+
+// alloc returns a frame for a process, which is nobody's until it is mapped.
+func (k *Kernel) alloc(t *Thread, p *Process) (frame, error) {
+	for k.memory.free <= int(k.spec.WatermarkMin/PageBytes) {
+		k.stats.Shortages++
+		if !k.reclaim(t) {
+			return 0, k.outOfMemory(p)
+		}
+	}
+	f, _ := k.memory.take()
+	return f, nil
+}
+
+func (k *Kernel) reclaim(*Thread) bool { return false }
+
+func (k *Kernel) outOfMemory(p *Process) error {
+	return fmt.Errorf("process %s: %w: %v of %v free, %v kept for the kernel, the process has %v", p.name, ErrNoMemory,
+		pagesSize(k.memory.free), k.spec.Memory, k.spec.WatermarkMin, pagesSize(p.resident))
+}
+
+func pagesSize(n int) sim.Size { return sim.Size(n) * PageBytes }
+
+// mutex lets one thread at a time in, in the order in which they come (mmap_lock).
+type mutex struct {
+	owner   *Thread
+	waiting []*Thread
+}
+
+func (m *mutex) lock(t *Thread) {
+	if t == nil { // before programs begin
+		return
+	}
+	if m.owner == nil {
+		m.owner = t
+		return
+	}
+	m.waiting = append(m.waiting, t)
+	for m.owner != t {
+		t.Wait("the lock of an address space")
+	}
+}
+
+func (m *mutex) unlock(t *Thread) {
+	if t == nil {
+		return
+	}
+	m.owner = nil
+	if len(m.waiting) > 0 {
+		m.owner = m.waiting[0]
+		m.waiting = append(m.waiting[:0], m.waiting[1:]...)
+		m.owner.Wake()
+	}
+}

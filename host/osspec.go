@@ -1,0 +1,151 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Values of OSSpec.Kind.
+const (
+	NoOS  = "none"
+	Linux = "linux"
+)
+
+// Sizes of pages: granules of 4 KiB, as the SMMU's.
+const (
+	PageBytes = 1 << pageBits
+	HugeBytes = 1 << hugeBits
+
+	pageBits     = 12
+	hugeBits     = 21
+	hugePages    = HugeBytes / PageBytes
+	maxMemory    = sim.Size(1 << 44) // physical: frames have 32-bit numbers
+	addressBits3 = 39
+	addressBits4 = 48
+)
+
+// OSSpec describes the operating system of a node: its memory, and what its work costs. It is the os section of a profile, where each value's source
+// stands; there are no defaults. All times are of a core and at most 1 s. P is PART'22, T Psistakis'19.
+type OSSpec struct {
+	// Kind is NoOS, as is an empty text, or Linux. With NoOS every page is there, and nothing below means anything.
+	Kind string `yaml:"kind"`
+	// Memory is the physical memory for pages, a multiple of 2 MiB up to 16 TiB. P: 16 GiB.
+	Memory sim.Size `yaml:"memory"`
+	// WatermarkMin is how much free memory is kept for the kernel: whoever wants a page when there is less has to free some itself.
+	WatermarkMin sim.Size `yaml:"watermark_min"`
+	// WatermarkLow is the free memory at which kswapd begins to free some, at least WatermarkMin.
+	WatermarkLow sim.Size `yaml:"watermark_low"`
+	// WatermarkHigh is the free memory at which it ends, at least WatermarkLow and less than Memory.
+	WatermarkHigh sim.Size `yaml:"watermark_high"`
+	// AddressBits is the length of a virtual address: 39, three levels of tables, or 48, four. P: 39.
+	AddressBits int `yaml:"address_bits"`
+	// KernelCore is the core of kernel threads (kswapd, khugepaged) and of the storage's interrupt.
+	KernelCore int `yaml:"kernel_core"`
+
+	// CPUSpec is what its cores pay for going from one thing to the next.
+	CPUSpec `yaml:",inline"`
+
+	// FaultAbsent is the first write to an anonymous page. P: 3 us (touch).
+	FaultAbsent sim.Time `yaml:"fault_absent"`
+	// FaultZero is the first read of an anonymous page: it gets the page of zeros that all share.
+	FaultZero sim.Time `yaml:"fault_zero"`
+	// FaultCopy is the first write to a page that is shared until then, after fork or of a file: copy on write.
+	FaultCopy sim.Time `yaml:"fault_copy"`
+	// FaultDirty is the first write to a clean page that is nobody else's: cores and devices have no hardware for dirty pages.
+	FaultDirty sim.Time `yaml:"fault_dirty"`
+
+	// GupCall is get_user_pages, for each call. P: 6 us.
+	GupCall sim.Time `yaml:"gup_call"`
+	// GupAbsent is what it needs for an absent anonymous page, in the place of FaultAbsent and FaultZero. P: 3 us.
+	GupAbsent sim.Time `yaml:"gup_absent"`
+	// GupPresent is what it needs for a page that is there.
+	GupPresent sim.Time `yaml:"gup_present"`
+	// PutPage is put_page, for each page.
+	PutPage sim.Time `yaml:"put_page"`
+	// LockCall is mlock, for each call. P: 3 us.
+	LockCall sim.Time `yaml:"lock_call"`
+	// LockAbsent is what it needs for an absent anonymous page. P, T: 3 us.
+	LockAbsent sim.Time `yaml:"lock_absent"`
+	// LockPresent is what it needs for a page that is there.
+	LockPresent sim.Time `yaml:"lock_present"`
+	// UnlockCall is munlock, for each call.
+	UnlockCall sim.Time `yaml:"unlock_call"`
+	// UnlockPage is what it needs for each page.
+	UnlockPage sim.Time `yaml:"unlock_page"`
+	// MapCall is mmap. T: 2 us.
+	MapCall sim.Time `yaml:"map_call"`
+	// UnmapCall is munmap, for each call.
+	UnmapCall sim.Time `yaml:"unmap_call"`
+	// UnmapPage is what it needs for each page that was there.
+	UnmapPage sim.Time `yaml:"unmap_page"`
+	// Invalidate is what it costs to tell a device that a range of addresses has changed, for each range.
+	Invalidate sim.Time `yaml:"invalidate"`
+}
+
+// On reports whether there is an operating system.
+func (s *OSSpec) On() bool { return s.Kind != "" && s.Kind != NoOS }
+
+// Validate returns every violation, each with the field's name in a profile. cores is how many the node has.
+func (s *OSSpec) Validate(cores int) error {
+	var wrong fields.Errors
+	if s.Kind != "" {
+		wrong.OneOf("kind", s.Kind, NoOS, Linux)
+	}
+	fields.Between(&wrong, "memory", s.Memory, 0, maxMemory)
+	fields.Between(&wrong, "watermark_min", s.WatermarkMin, 0, maxMemory)
+	fields.Between(&wrong, "watermark_low", s.WatermarkLow, 0, maxMemory)
+	fields.Between(&wrong, "watermark_high", s.WatermarkHigh, 0, maxMemory)
+	fields.Between(&wrong, "address_bits", s.AddressBits, 0, addressBits4)
+	fields.Between(&wrong, "kernel_core", s.KernelCore, 0, max(0, cores-1))
+	for _, c := range s.times() {
+		fields.Between(&wrong, c.field, *c.value, 0, maxTime)
+	}
+	if wrong == nil && s.On() {
+		s.consistent(&wrong)
+	}
+	return wrong.Join()
+}
+
+// consistent notes what of the sizes does not go together.
+func (s *OSSpec) consistent(wrong *fields.Errors) {
+	if s.Memory < HugeBytes || s.Memory%HugeBytes != 0 {
+		wrong.Add("memory", fmt.Errorf("%v, expected a multiple of %v", s.Memory, sim.Size(HugeBytes)))
+	}
+	if s.AddressBits != addressBits3 && s.AddressBits != addressBits4 {
+		wrong.Add("address_bits", fmt.Errorf("%d, expected %d or %d", s.AddressBits, addressBits3, addressBits4))
+	}
+	fields.Between(wrong, "watermark_low", s.WatermarkLow, s.WatermarkMin, s.Memory)
+	fields.Between(wrong, "watermark_high", s.WatermarkHigh, s.WatermarkLow, s.Memory-1)
+}
+
+type namedTime struct {
+	field string
+	value *sim.Time
+}
+
+func (s *OSSpec) times() []namedTime {
+	return []namedTime{
+		{"interrupt", &s.Interrupt},
+		{"softirq", &s.Softirq},
+		{"context_switch", &s.ContextSwitch},
+		{"fault_absent", &s.FaultAbsent},
+		{"fault_zero", &s.FaultZero},
+		{"fault_copy", &s.FaultCopy},
+		{"fault_dirty", &s.FaultDirty},
+		{"gup_call", &s.GupCall},
+		{"gup_absent", &s.GupAbsent},
+		{"gup_present", &s.GupPresent},
+		{"put_page", &s.PutPage},
+		{"lock_call", &s.LockCall},
+		{"lock_absent", &s.LockAbsent},
+		{"lock_present", &s.LockPresent},
+		{"unlock_call", &s.UnlockCall},
+		{"unlock_page", &s.UnlockPage},
+		{"map_call", &s.MapCall},
+		{"unmap_call", &s.UnmapCall},
+		{"unmap_page", &s.UnmapPage},
+		{"invalidate", &s.Invalidate},
+	}
+}

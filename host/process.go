@@ -1,0 +1,316 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/internal/lazy"
+	"github.com/spinsim/spinsim/internal/poison"
+)
+
+// Process is the kernel's view of a process: its mappings, and the state of each page beside its bytes (mm_struct). It is the page table of its
+// AddressSpace and, for devices, its smmu.Tables.
+type Process struct {
+	kernel      *Kernel
+	name        string
+	space       *AddressSpace
+	mappings    []mapping // in order of address
+	regions     map[uint64]*region
+	directories [2]map[uint64]*directory
+	latest      *region // of the latest access
+	root        uint64  // physical address of the first table
+	notifiers   []Notifier
+	lock        mutex   // of mappings
+	lent        int     // entries whose bytes are elsewhere
+	resident    int     // entries with a page of their own or shared
+	held        []frame // of the fault that is being resolved
+	large       [][]byte
+	gone        bool
+}
+
+// mapping is neighbouring pages that were mapped together and are alike (vm_area_struct).
+type mapping struct {
+	start, end uint64
+	prot       Prot
+	locked     bool
+}
+
+// Prot is what a program may do with a mapping.
+type Prot uint8
+
+// Protections.
+const (
+	ProtNone  Prot = 0
+	ProtRead  Prot = 1
+	ProtWrite Prot = 3 // reading included
+)
+
+func (m *mapping) allows(write bool) bool {
+	if write {
+		return m.prot == ProtWrite
+	}
+	return m.prot&ProtRead != 0
+}
+
+// NewProcess returns a process without memory.
+func (k *Kernel) NewProcess(name string) *Process {
+	p := &Process{kernel: k, name: name, regions: map[uint64]*region{}}
+	for i := range p.directories {
+		p.directories[i] = map[uint64]*directory{}
+	}
+	p.root = k.newTable(p, nil)
+	p.space = NewAddressSpace(p)
+	p.space.process = p
+	k.processes = append(k.processes, p)
+	return p
+}
+
+// Name is the name given to NewProcess.
+func (p *Process) Name() string { return p.name }
+
+// Kernel is the kernel it belongs to.
+func (p *Process) Kernel() *Kernel { return p.kernel }
+
+// Space is its memory as programs and devices reach it.
+func (p *Process) Space() *AddressSpace { return p.space }
+
+// Resident is how many pages it has in memory.
+func (p *Process) Resident() int { return p.resident }
+
+// alloc is AddressSpace.Alloc: an anonymous mapping that takes no time.
+func (p *Process) alloc(n int) uint64 {
+	addr, err := p.mapAnonymous(n)
+	if err != nil {
+		panic(fmt.Sprintf("host: allocation of %d bytes: %v", n, err)) // programmer's mistake: sizes are checked where they are read
+	}
+	return addr
+}
+
+// Map makes a mapping of n bytes, at least 1, that is private and anonymous: zeros, of which a page takes memory when it is first written (mmap).
+func (p *Process) Map(t *Thread, n int) (addr uint64, err error) {
+	p.lock.lock(t)
+	defer p.lock.unlock(t)
+	run(t, p.kernel.spec.MapCall, "mmap")
+	return p.mapAnonymous(n)
+}
+
+func (p *Process) mapAnonymous(n int) (addr uint64, err error) {
+	if addr, err = p.place(n); err != nil {
+		return 0, err
+	}
+	switch {
+	case p.space.guard != nil:
+		p.space.append(addr, p.space.guard.Alloc(n), true)
+	default:
+		data := lazy.Bytes(n)
+		p.large = append(p.large, data)
+		p.space.append(addr, data, false)
+	}
+	data, _ := p.space.bytes(addr, uint64(n))
+	poison.Bytes(data)
+	p.mappings = append(p.mappings, mapping{start: addr, end: pageEnd(addr + uint64(n)), prot: ProtWrite})
+	return addr, nil
+}
+
+// place returns an address for n bytes: large mappings begin on 2 MiB.
+func (p *Process) place(n int) (uint64, error) {
+	addr := p.space.next
+	if n >= HugeBytes {
+		addr = (addr + HugeBytes - 1) &^ (HugeBytes - 1)
+	}
+	if n < 0 || addr+uint64(n) >= 1<<p.kernel.spec.AddressBits || addr+uint64(n) < addr {
+		return 0, fmt.Errorf("process %s: %w: no %d addresses of %d bits are left", p.name, ErrNoMemory, n, p.kernel.spec.AddressBits)
+	}
+	return addr, nil
+}
+
+func pageOf(addr uint64) uint64  { return addr &^ (PageBytes - 1) }
+func pageEnd(addr uint64) uint64 { return (addr + PageBytes - 1) &^ (PageBytes - 1) }
+
+// mapping returns the mapping of an address, nil if there is none. It is valid until mappings change.
+func (p *Process) mapping(va uint64) *mapping {
+	i, _ := slices.BinarySearchFunc(p.mappings, va, func(m mapping, va uint64) int {
+		if m.end <= va {
+			return -1
+		}
+		return 1
+	})
+	if i < len(p.mappings) && p.mappings[i].start <= va {
+		return &p.mappings[i]
+	}
+	return nil
+}
+
+// split makes an address the beginning of a mapping, if it is in one.
+func (p *Process) split(va uint64) {
+	m := p.mapping(va)
+	if m == nil || m.start == va {
+		return
+	}
+	behind := *m
+	m.end, behind.start = va, va
+	i := slices.IndexFunc(p.mappings, func(o mapping) bool { return o.start > va })
+	if i < 0 {
+		i = len(p.mappings)
+	}
+	p.mappings = slices.Insert(p.mappings, i, behind)
+}
+
+// bytes returns the bytes of a page in the process's backing: the last of a mapping may have fewer than others.
+func (p *Process) bytes(va uint64) []byte {
+	i := p.space.rangeOf(va)
+	if i < 0 {
+		return nil
+	}
+	r := &p.space.ranges[i]
+	off := va - r.start
+	return r.data[off:min(off+PageBytes, uint64(len(r.data)))]
+}
+
+// Unmap takes n bytes at addr, a multiple of 4 KiB, away: pages and addresses (munmap). Holes in them do not matter. It returns when no device
+// uses them any more.
+func (p *Process) Unmap(t *Thread, addr, n uint64) error {
+	if addr%PageBytes != 0 {
+		return fmt.Errorf("process %s: munmap of %#x, expected a multiple of %d", p.name, addr, PageBytes)
+	}
+	p.lock.lock(t)
+	defer p.lock.unlock(t)
+	spec := p.kernel.spec
+	run(t, spec.UnmapCall, "munmap")
+	end := pageEnd(addr + n)
+	run(t, spec.UnmapPage*simTime(p.count(addr, end)), "munmap")
+	if err := p.calm(t, addr, end); err != nil {
+		return err
+	}
+	p.drop(t, addr, end)
+	return nil
+}
+
+// Exit ends the process: all its memory is given back.
+func (p *Process) Exit(t *Thread) error {
+	p.lock.lock(t)
+	defer p.lock.unlock(t)
+	last := p.space.next
+	run(t, p.kernel.spec.UnmapPage*simTime(p.count(0, last)), "exit")
+	if err := p.calm(t, 0, last); err != nil {
+		return err
+	}
+	p.drop(t, 0, last)
+	p.notifiers = nil
+	p.leave()
+	return nil
+}
+
+// leave forgets the process.
+func (p *Process) leave() {
+	if p.gone {
+		return
+	}
+	p.gone = true
+	p.kernel.freeTable(p.root)
+	p.kernel.processes = slices.DeleteFunc(p.kernel.processes, func(q *Process) bool { return q == p })
+}
+
+// release is AddressSpace.Release: the end of the simulation of the process.
+func (p *Process) release() {
+	for _, b := range p.large {
+		lazy.Free(b)
+	}
+	p.large = nil
+}
+
+// each calls f for each entry from start to end that is not zero, in order; f may change the entry.
+func (p *Process) each(start, end uint64, f func(va uint64, e pte)) {
+	for _, base := range p.bases(start, end) {
+		r := p.regions[base>>hugeBits]
+		if r == nil {
+			continue
+		}
+		for va := max(start, base); va < min(end, base+HugeBytes); va += PageBytes {
+			if e := r.pte[va>>pageBits%hugePages]; e != (pte{}) {
+				f(va, e)
+			}
+		}
+	}
+}
+
+// bases returns the regions between two addresses that were used, in order.
+func (p *Process) bases(start, end uint64) (all []uint64) {
+	if (end-start)>>hugeBits < uint64(len(p.regions)) {
+		for base := start &^ (HugeBytes - 1); base < end; base += HugeBytes {
+			if p.regions[base>>hugeBits] != nil {
+				all = append(all, base)
+			}
+		}
+		return all
+	}
+	for _, r := range p.regions { //lint:maporder sorted below
+		if r.base+HugeBytes > start && r.base < end {
+			all = append(all, r.base)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// count is how many pages there are.
+func (p *Process) count(start, end uint64) (n int) {
+	p.each(start, end, func(uint64, pte) { n++ })
+	return n
+}
+
+// calm waits until no page is on its way anywhere.
+func (p *Process) calm(t *Thread, start, end uint64) error {
+	for busy := true; busy; {
+		busy = false
+		var at frame
+		p.each(start, end, func(_ uint64, e pte) {
+			if e.flags&pteBusy != 0 {
+				busy, at = true, e.frame
+			}
+		})
+		if busy {
+			if err := p.kernel.memory.page(at).wait(t, "a page that is moved"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// drop takes pages and addresses away.
+func (p *Process) drop(t *Thread, start, end uint64) {
+	var frames []frame
+	p.splitRegions(start, end)
+	p.each(start, end, func(va uint64, e pte) {
+		p.kernel.stats.Unmapped++
+		if p.clear(va, e) {
+			frames = append(frames, e.frame)
+		}
+	})
+	for _, base := range p.bases(start, end) {
+		p.prune(p.regions[base>>hugeBits])
+	}
+	p.split(start)
+	p.split(end)
+	p.mappings = slices.DeleteFunc(p.mappings, func(m mapping) bool { return m.start >= start && m.end <= end })
+	p.invalidate(start, end, true)
+	p.drain(t, 1)
+	p.forget(start, end)
+	for _, f := range frames {
+		p.kernel.unused(f)
+	}
+}
+
+// forget takes the bytes of addresses away.
+func (p *Process) forget(start, end uint64) {
+	if poison.On {
+		for _, r := range p.space.ranges {
+			if from, to := max(start, r.start), min(end, r.start+uint64(len(r.data))); from < to {
+				part := r.slice(from, to)
+				poison.Bytes(part.data)
+			}
+		}
+	}
+	p.space.remove(start, end)
+}

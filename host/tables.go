@@ -1,0 +1,197 @@
+package host
+
+import "github.com/spinsim/spinsim/smmu"
+
+// pte is the entry of a page in the tables of a process, and what Linux keeps of it elsewhere. The zero value is that of a page that nobody has
+// touched.
+type pte struct {
+	frame frame // mapped: the page; swapped: the slot
+	flags pteFlags
+}
+
+type pteFlags uint16
+
+const (
+	pteMapped pteFlags = 1 << iota // frame is its page
+	pteWrite                       // it may be written: it is its own and dirty
+	pteYoung                       // it was used since reclaim last looked
+	pteZero                        // it is the page of zeros
+	pteLent                        // its bytes are in another process's backing
+	pteNone                        // its mapping allows no access
+	pteBusy                        // it is on its way out or elsewhere: who wants it waits
+	pteSwap                        // its content is in a slot
+)
+
+// there reports whether programs and devices can read the page.
+func (e pte) there() bool { return e.flags&(pteMapped|pteNone|pteBusy) == pteMapped }
+
+// allows reports whether it can be used as it is.
+func (e pte) allows(write bool) bool {
+	return e.there() && (!write || e.flags&pteWrite != 0)
+}
+
+// region is 2 MiB of a process's addresses that were used, and its table of level 3.
+type region struct {
+	base  uint64
+	table uint64 // physical address; 0: there is none, because its pages are a huge one
+	used  int32  // entries that are not zero
+	huge  bool   // the tables have one entry for all of it: its frames are a block's
+	pte   [hugePages]pte
+}
+
+// directory is a table of a higher level.
+type directory struct {
+	table uint64
+	used  int // tables below
+}
+
+// firstTable is the physical address of the first page of tables: they are not among the frames. freedPage is where every entry of a table leads
+// that is no longer one.
+const (
+	firstTable = 1 << 45
+	freedPage  = 1<<46 - PageBytes
+)
+
+// tablePage says whose table is at a physical address.
+type tablePage struct {
+	p *Process // nil: it was freed
+	r *region  // of level 3
+}
+
+// newTable returns the address of a new table. Addresses of freed ones do not come again, so that what still reads them is found.
+func (k *Kernel) newTable(p *Process, r *region) uint64 {
+	k.tables = append(k.tables, tablePage{p, r})
+	k.tablePages++
+	return firstTable + uint64(len(k.tables)-1)*PageBytes
+}
+
+func (k *Kernel) freeTable(addr uint64) {
+	k.tables[(addr-firstTable)/PageBytes] = tablePage{}
+	k.tablePages--
+}
+
+// Root implements smmu.Tables.
+func (p *Process) Root() uint64 { return p.root }
+
+// Entry implements smmu.Tables: what a device may do now.
+func (p *Process) Entry(table uint64, level int, va uint64) smmu.Entry {
+	i := (table - firstTable) / PageBytes
+	if i >= uint64(len(p.kernel.tables)) || p.kernel.tables[i].p != p {
+		return smmu.Entry{Kind: smmu.Page, Write: true, Addr: freedPage}
+	}
+	switch level {
+	case 3:
+		return leaf(p.kernel.tables[i].r.pte[va>>pageBits%hugePages])
+	case 2:
+		r := p.region(va)
+		switch {
+		case r == nil:
+			return smmu.Entry{}
+		case r.huge:
+			return leaf(r.pte[0])
+		case r.table == 0:
+			return smmu.Entry{}
+		}
+		return smmu.Entry{Kind: smmu.Table, Addr: r.table}
+	}
+	if d := p.directories[level][va>>dirBits(level)]; d != nil {
+		return smmu.Entry{Kind: smmu.Table, Addr: d.table}
+	}
+	return smmu.Entry{}
+}
+
+// dirBits is the logarithm of what an entry of a table of a level stands for.
+func dirBits(level int) uint { return uint(pageBits + 9*(3-level)) }
+
+func leaf(e pte) smmu.Entry {
+	if !e.there() {
+		return smmu.Entry{}
+	}
+	return smmu.Entry{Kind: smmu.Page, Write: e.flags&pteWrite != 0, Addr: uint64(e.frame) * PageBytes}
+}
+
+// region returns the region of an address, nil if nobody has used it.
+func (p *Process) region(va uint64) *region {
+	if r := p.latest; r != nil && r.base == va&^(HugeBytes-1) {
+		return r
+	}
+	r := p.regions[va>>hugeBits]
+	if r != nil {
+		p.latest = r
+	}
+	return r
+}
+
+// regionFor returns the region of an address, with its tables.
+func (p *Process) regionFor(va uint64) *region {
+	if r := p.region(va); r != nil {
+		return r
+	}
+	r := &region{base: va &^ (HugeBytes - 1)}
+	p.regions[va>>hugeBits] = r
+	r.table = p.kernel.newTable(p, r)
+	for level := 1; level >= p.top(); level-- {
+		d := p.directories[level][va>>dirBits(level)]
+		if d != nil {
+			d.used++
+			break
+		}
+		p.directories[level][va>>dirBits(level)] = &directory{table: p.kernel.newTable(p, nil), used: 1}
+	}
+	p.latest = r
+	return r
+}
+
+// top is the level of the first table.
+func (p *Process) top() int {
+	if p.kernel.spec.AddressBits == addressBits3 {
+		return 1
+	}
+	return 0
+}
+
+// prune frees the tables of a region without entries.
+func (p *Process) prune(r *region) {
+	if r.used > 0 {
+		return
+	}
+	delete(p.regions, r.base>>hugeBits)
+	if p.latest == r {
+		p.latest = nil
+	}
+	if r.table != 0 {
+		p.kernel.freeTable(r.table)
+	}
+	for level := 1; level >= p.top(); level-- {
+		d := p.directories[level][r.base>>dirBits(level)]
+		if d.used--; d.used > 0 {
+			break
+		}
+		p.kernel.freeTable(d.table)
+		delete(p.directories[level], r.base>>dirBits(level))
+	}
+}
+
+// pte returns the entry of an address, the zero one if there is none.
+func (p *Process) pte(va uint64) pte {
+	if r := p.region(va); r != nil {
+		return r.pte[va>>pageBits%hugePages]
+	}
+	return pte{}
+}
+
+// set changes the entry of an address, which is not part of a huge page.
+func (p *Process) set(va uint64, e pte) {
+	r := p.regionFor(va)
+	at := &r.pte[va>>pageBits%hugePages]
+	if *at == (pte{}) {
+		r.used++
+	}
+	if e == (pte{}) {
+		r.used--
+	}
+	*at = e
+}
+
+// splitRegions gives the pages of huge ones that begin or end within start and end entries of their own.
+func (p *Process) splitRegions(_, _ uint64) {}

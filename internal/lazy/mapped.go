@@ -1,0 +1,27 @@
+//go:build linux || darwin
+
+package lazy
+
+import "syscall"
+
+// Bytes returns n zeroed bytes. A large piece is given back by Free and by nothing else.
+func Bytes(n int) []byte {
+	if n < small {
+		return make([]byte, n)
+	}
+	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+	if err != nil { // as with a limit of addresses
+		return make([]byte, n)
+	}
+	return b
+}
+
+// Free gives back what Bytes has returned, as a whole; nobody may use it any more.
+func Free(b []byte) {
+	if len(b) < small {
+		return
+	}
+	if err := syscall.Munmap(b); err != nil {
+		return // ordinary memory
+	}
+}
