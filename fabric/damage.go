@@ -18,6 +18,7 @@ type damage struct {
 type record struct {
 	losses        []Loss // the first keptLosses
 	lost, damaged int64
+	repeated      int64 // of both: packets that their sources repeat, of which nothing is remembered
 }
 
 // keptLosses is how many losses a link remembers; the others are counted.
@@ -26,19 +27,23 @@ const keptLosses = 100
 func newDamage(links int) *damage { return &damage{make([]record, links), make(map[int][]Down)} }
 
 func (d *damage) record(link int, l Loss) {
-	if d.counts(link, l.Damaged) {
+	if d.counts(link, l.Damaged, l.Packet.Repeated) {
 		r := &d.links[link]
 		r.losses = append(r.losses, l)
 	}
 }
 
 // counts counts a loss and reports whether it is among the first, which are remembered.
-func (d *damage) counts(link int, damaged bool) bool {
+func (d *damage) counts(link int, damaged, repeated bool) bool {
 	r := &d.links[link]
 	if damaged {
 		r.damaged++
 	} else {
 		r.lost++
+	}
+	if repeated {
+		r.repeated++
+		return false
 	}
 	return len(r.losses) < keptLosses
 }
@@ -58,6 +63,9 @@ func (d *damage) list() ([]Loss, int) {
 		all = append(all, d.links[i].losses...)
 	}
 	lost, damaged := d.totals()
+	for i := range d.links {
+		lost -= d.links[i].repeated
+	}
 	return sortLosses(all), int(lost + damaged)
 }
 
@@ -111,7 +119,7 @@ func (d *damage) pass(n *network, link int, a, b uint64, ref any, start, end sim
 		return a, false
 	}
 	note := func(cause string, damaged bool) {
-		if d.counts(link, damaged) {
+		if d.counts(link, damaged, b&repeatBit != 0) {
 			p, r := Unpack(&sim.Event{A: a &^ fateMask, B: b, P: ref}), &d.links[link]
 			r.losses = append(r.losses, Loss{start, n.lineName(link), cause, damaged, p})
 		}

@@ -11,6 +11,7 @@ type Packet struct {
 	Seq      uint32 // what its receiver knows it by; the fabric does not look at it
 	Class    Class
 	Notify   bool // its source gets a KindSent event
+	Repeated bool // its source sees to it that it is sent again if it is lost: it is counted then, and not among the losses
 	Inner    bool // it is not the first of its message: the gap of Spec.AddGap does not stand before it. Not known at the end of its way
 	fate     fate // what a Faulty has decided
 	Ref      any  // the message; a pointer, so that nothing is allocated
@@ -44,7 +45,7 @@ const (
 )
 
 // An event carries a packet in A, B and P: nodes have 22 bits, what a Faulty has decided the ten above the source's and the ten above the
-// destination's; the length has 17 bits, class and Notify those above.
+// destination's; the length has 17 bits, class, Notify and Repeated those above.
 const (
 	nodeBits   = 22
 	nodeMask   = 1<<nodeBits - 1
@@ -52,6 +53,7 @@ const (
 	lengthMask = 1<<17 - 1
 	classShift = 32 + 17
 	notifyBit  = 1 << (classShift + 2)
+	repeatBit  = 1 << (classShift + 3)
 )
 
 // Unpack returns the packet of a KindArrive or KindCorrupt event.
@@ -59,7 +61,7 @@ func Unpack(e *sim.Event) Packet {
 	return Packet{
 		Src: int32(e.A >> 32 & nodeMask), Dst: int32(e.A & nodeMask),
 		Bytes: int32(e.B >> 32 & lengthMask), Seq: uint32(e.B), Class: Class(e.B >> classShift & 3), Notify: e.B&notifyBit != 0,
-		fate: fateOf(e.A), Ref: e.P,
+		Repeated: e.B&repeatBit != 0, fate: fateOf(e.A), Ref: e.P,
 	}
 }
 
@@ -68,6 +70,9 @@ func (p *Packet) words() (a, b uint64) {
 	a, b = uint64(uint32(p.Src))<<32|uint64(uint32(p.Dst)), uint64(uint32(p.Bytes))<<32|uint64(p.Seq)|uint64(p.Class)<<classShift
 	if p.Notify {
 		b |= notifyBit
+	}
+	if p.Repeated {
+		b |= repeatBit
 	}
 	return a | p.fate.word(), b
 }
@@ -119,7 +124,7 @@ type Fabric interface {
 	// nodes' links in order, then those of the switches in the order of the topology (trees: by level, index and port).
 	Links() []LinkStats
 
-	// Losses returns the packets that were lost or damaged so far, in the order of time, of more than 100 the first 100 of each switch and
+	// Losses returns the packets that were lost or damaged so far, but for those that their sources repeat, in the order of time, of more than 100 the first 100 of each switch and
 	// node at least, and how many in all.
 	Losses() ([]Loss, int)
 }

@@ -35,6 +35,7 @@ const (
 	OpMyHPU
 	OpCycles
 	OpLog
+	OpTimerCancel
 	NumOps
 )
 
@@ -107,7 +108,7 @@ type Action struct {
 	Offset uint64 // DMA: bytes in the host memory
 	Local  uint32 // DMA, cas, fadd, ct_get, log: HPU memory address (dma_cas, dma_fadd: where the value found goes)
 	Len    uint32 // DMA: bytes; log: bytes of the line, at most MaxLogBytes
-	A      uint64 // compare (cas, dma_cas); increment (fadd, dma_fadd); success (ct_set, ct_inc); delay in ns (timer); status (ack); handle (dma_test, dma_wait); bytes before the line was cut (log)
+	A      uint64 // compare (cas, dma_cas); increment (fadd, dma_fadd); success (ct_set, ct_inc); delay in ns (timer); status (ack); handle (dma_test, dma_wait, timer_cancel); bytes before the line was cut (log)
 	B      uint64 // swap (cas, dma_cas); failure (ct_set, ct_inc)
 	CT     uint32 // counter handle
 	Desc   Operation

@@ -144,7 +144,7 @@ func (c *Context) decode(a *Action, args []uint64) bool {
 	case OpDMAFAdd, OpDMAFAddNB:
 		a.Space, a.Offset, a.A, a.Local = uint32(args[0]), args[1], args[2], uint32(args[3])
 		return c.within(a.Op, "found", a.Local, 8)
-	case OpDMATest, OpDMAWait, OpAck:
+	case OpDMATest, OpDMAWait, OpAck, OpTimerCancel:
 		a.A = uint64(uint32(args[0]))
 	case OpCAS:
 		a.Local, a.A, a.B = uint32(args[0]), args[1], args[2]

@@ -42,6 +42,7 @@ var opTable = [NumOps]opInfo{
 	OpMyHPU:            {"my_hpu", "", "i", false},
 	OpCycles:           {"cycles", "", "I", false},
 	OpLog:              {"log", "ii", "", false},
+	OpTimerCancel:      {"timer_cancel", "i", "i", false},
 }
 
 var opByName = func() map[string]Op {

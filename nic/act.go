@@ -24,15 +24,17 @@ type act struct {
 	inject   func(rank int, op hpu.Op) int64
 	nodes    uint32
 
-	answers  []answer     // who waits for a reply
-	unused   []uint64     // cookies of answers that nobody uses
-	scratch  []byte       // of gather
-	promised int          // puts that handlers have made for a later moment
-	commands int          // operations from host memory and timers that handlers have asked for and that have not left
-	egress   ring[*run]   // handlers that wait for room in it
-	dmaBytes int64        // of DMA operations of handlers on their way
-	dmaWaits ring[*dmaOp] // blocking ones that hpu.dma_bytes has no room for
-	lost     int64        // actions on counters that were freed meanwhile
+	answers    []answer     // who waits for a reply
+	unused     []uint64     // cookies of answers that nobody uses
+	scratch    []byte       // of gather
+	promised   int          // puts that handlers have made for a later moment
+	commands   int          // operations from host memory and timers that handlers have asked for and that have not left
+	timers     []*timer     // messages to self of a later moment
+	idleTimers []*timer     // those that nobody uses
+	egress     ring[*run]   // handlers that wait for room in it
+	dmaBytes   int64        // of DMA operations of handlers on their way
+	dmaWaits   ring[*dmaOp] // blocking ones that hpu.dma_bytes has no room for
+	lost       int64        // actions on counters that were freed meanwhile
 }
 
 // resuming lets suspended handlers go on.
@@ -108,6 +110,8 @@ func (d *act) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 		// A counter may change before the handler's own time: the answer is that of its time.
 	case hpu.OpCTSet, hpu.OpCTInc, hpu.OpAck:
 		return d.issueCounter(r, a, at), false
+	case hpu.OpTimerCancel:
+		return d.cancelLater(r, a.A, at), false
 	case hpu.OpLog:
 		d.say(r, c, a, at)
 		return 0, false

@@ -239,6 +239,8 @@ func (d *deposit) finish(in *inbound) {
 		if out.Fail == portals.NIOK {
 			out.Fail = in.lost.failure()
 		}
+	}
+	if in.damaged() && !in.frame.Datagram {
 		d.report.lost(d.env, &in.frame.Header, &LostMessage{
 			At: in.lost.at, Number: in.frame.Number, Packets: in.lost.packets, Of: in.frame.Packets, Bytes: in.lost.bytes, Length: in.d.MLength, Cause: d.describe(&in.lost),
 		})

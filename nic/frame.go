@@ -23,6 +23,8 @@ type Frame struct {
 	Source, Target int32  // nodes
 	Number         uint64 // of the message at its source, from 1
 	Self           bool   // a timer of a handler, or its message to the own process
+	Datagram       bool   // a packet of a put that is a message of its own: what is lost of it is its handlers' business
+	At, Whole      int    // a datagram: the place of its data in the put, and the length of that, bytes
 }
 
 // Span returns where packet i lies in the payload.

@@ -18,6 +18,9 @@ type issue struct {
 	command   bool        // it counts against the command queue
 	ct        portals.Handle
 	a, b      uint64
+	timer     *timer   // it waits for
+	owner     *Memory  // OpTimerCancel: whose timer
+	datagrams bool     // of a put
 	in        *inbound // OpAck: the message to acknowledge; from host memory: the one whose data must have landed; nil: none
 }
 
@@ -38,6 +41,9 @@ func (c *Core) releaseIssue(i *issue) {
 // (docs/abi.md).
 const optCompleteEntry = 1
 
+// optDatagrams is the bit that makes each packet of a put a message of its own.
+const optDatagrams = 2
+
 // noFetch is the fetch_offset of an atomic that fetches nothing (docs/abi.md).
 const noFetch = 1<<64 - 1
 
@@ -48,6 +54,8 @@ func (d *act) issueLater(r *run, act hpu.Op, rec *hpu.Operation, delay uint64, a
 	switch {
 	case result != hpu.OK:
 		return result
+	case rec.Options&optDatagrams != 0 && (rec.AckReq != 0 || act != hpu.OpPutFromHost && act != hpu.OpPutFromDevice):
+		return hpu.Invalid
 	case delay > uint64(MaxTime/sim.Nanosecond):
 		return hpu.Invalid
 	case commands(act) && d.commands == d.spec.HandlerCommands:
@@ -90,6 +98,10 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 	}
 	if i.command {
 		d.commands++
+	}
+	i.datagrams = rec.Options&optDatagrams != 0
+	if act == hpu.OpTimer {
+		return d.setTimer(i, in.handlers.memory, at)
 	}
 	d.post(at, kindIssue, 0, i)
 	return hpu.OK
@@ -213,7 +225,12 @@ func (d *act) issueDue(i *issue) {
 			fail = i.in.lost.failure()
 		}
 		i.ni.Port.Acknowledge(i.in.d, fail)
+	case hpu.OpTimerCancel:
+		d.cancel(i.a, i.owner)
 	default:
+		if i.timer != nil {
+			d.freeTimer(i.timer)
+		}
 		if i.in != nil && i.in.underway > 0 {
 			// Store and forward: the data is sent "after the packet is delivered to host memory" (sPIN'17 §4.4.1).
 			i.in.await(i)
@@ -223,6 +240,7 @@ func (d *act) issueDue(i *issue) {
 		o.completes = i.completes
 		o.frame.Self = i.act == hpu.OpToSelf || i.act == hpu.OpTimer
 		o.device, o.command = i.device, i.command
+		o.datagrams(i.datagrams)
 		if o.device {
 			d.promised--
 		}

@@ -24,7 +24,8 @@ type link struct {
 
 // arrivals is what takes packets that have arrived.
 type arrivals interface {
-	packetArrived(f *Frame, i int)
+	// packetArrived is a packet; damaged: what its check says of its payload.
+	packetArrived(f *Frame, i int, damaged bool)
 }
 
 // transport is told of the packets that it has put together itself, whose Ref is its own.
@@ -52,6 +53,7 @@ type departure struct {
 	inner  bool // it is not the first of its message
 	device bool // it counts against the egress limit of handlers
 	notify bool // the transport wants to know when its turn on the wire comes
+	repeat bool // handlers send it again if it is lost
 }
 
 // The events of link.
@@ -76,11 +78,16 @@ func (l *link) handle(e *sim.Event) {
 		}
 	case kindLoopback:
 		l.arrived++
-		l.next.packetArrived(e.P.(*Frame), int(e.A))
+		l.next.packetArrived(e.P.(*Frame), int(e.A), false)
 	case kindEgressSpace:
 		l.room.egressSpace()
 	case fabric.KindCorrupt: // the check fails; the fabric has it among its losses
-		l.port.Release(fabric.Unpack(e))
+		p := fabric.Unpack(e)
+		l.port.Release(p)
+		if f, plain := p.Ref.(*Frame); plain && f.Datagram {
+			l.arrived++
+			l.next.packetArrived(f, int(p.Seq), true)
+		}
 	default:
 		unknown("link", e)
 	}
@@ -93,9 +100,9 @@ func (l *link) arrive(p fabric.Packet) {
 		l.transport.arrived(p)
 		return
 	}
-	if l.known == nil || l.firstTime(f, p.Seq) {
+	if l.known == nil || f.Datagram || l.firstTime(f, p.Seq) {
 		l.arrived++
-		l.next.packetArrived(f, int(p.Seq))
+		l.next.packetArrived(f, int(p.Seq), false)
 	}
 }
 
@@ -115,7 +122,7 @@ func (l *link) firstTime(f *Frame, i uint32) bool {
 // send sends a packet whose data is at the NIC, behind those that the fabric does not take yet.
 func (l *link) send(p packet) {
 	from, to := p.f.Span(p.i)
-	l.depart(departure{p.f, p.f.Target, int32(to - from), uint32(p.i), l.classOf(p.f.Header.Kind), p.i > 0, p.device, false})
+	l.depart(departure{p.f, p.f.Target, int32(to - from), uint32(p.i), l.classOf(p.f.Header.Kind), p.i > 0, p.device, false, p.f.Datagram})
 }
 
 // classOf is the class of a message's packets. Without bounded buffers all are in one, which keeps them in the order of sending.
@@ -170,7 +177,7 @@ func (l *link) launch(d departure) {
 	// A packet that takes no place which another might wait for needs no event when it has left.
 	notify := d.notify || d.device && l.spec.EgressPackets < maxEgress
 	l.port.Send(fabric.Packet{
-		Src: l.rank, Dst: d.target, Bytes: d.bytes, Seq: d.seq, Class: d.class, Inner: d.inner, Notify: notify, Ref: d.ref,
+		Src: l.rank, Dst: d.target, Bytes: d.bytes, Seq: d.seq, Class: d.class, Inner: d.inner, Notify: notify, Repeated: d.repeat, Ref: d.ref,
 	})
 	if d.device && !notify {
 		l.device--

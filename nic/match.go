@@ -74,6 +74,8 @@ func (m *match) matched(in *inbound) {
 		switch {
 		case !in.d.Matched():
 			in.phase = phaseDiscard
+		case in.d.Spin == nil && in.spoiled:
+			in.discard()
 		case in.d.Spin == nil:
 			in.phase = phaseDeposit
 		default:

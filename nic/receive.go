@@ -17,6 +17,7 @@ type inbound struct {
 	number  uint64   // of the message among those that have come to the node, from 1: the msg_id of handlers' records (docs/abi.md)
 	arrived int      // packets
 	header  bool     // the header packet has arrived
+	spoiled bool     // a datagram: its payload is damaged
 	cut     bool     // the rest of it will never come; its source may still be writing the frame
 	matchAt sim.Time // when the search for the header ends
 	held    []int32  // packets that came before the header packet
@@ -123,8 +124,9 @@ func (r *receive) inboundOf(f *Frame) *inbound {
 }
 
 // packetArrived is the last byte of packet i at the NIC.
-func (r *receive) packetArrived(f *Frame, i int) {
+func (r *receive) packetArrived(f *Frame, i int, damaged bool) {
 	in := r.inboundOf(f)
+	in.spoiled = damaged
 	now := r.now()
 	if i > 0 {
 		if !in.header {

@@ -90,20 +90,26 @@ func writePayload(r *run, in *inbound) (bytes int) {
 	h := &in.frame.Header
 	from, to := in.frame.Span(int(r.task.packet))
 	from, to = max(from, in.skip), min(to, int(in.d.MLength))
-	to = max(from, to)
+	if to = max(from, to); in.spoiled {
+		to = from
+	}
 	base, packet, mem := r.ctx.ArgsAddr(), r.ctx.PacketAddr(), r.ctx.Program().Memory()
 	copy(mem[packet:], in.frame.Data[from:to])
 	rec := mem[base : base+hpu.PayloadSize]
 	le := binary.LittleEndian
 	le.PutUint32(rec[0:], packet)
 	le.PutUint32(rec[4:], uint32(to-from))
-	le.PutUint64(rec[8:], uint64(from-in.skip))
+	le.PutUint64(rec[8:], uint64(in.frame.At+from-in.skip))
 	le.PutUint64(rec[16:], in.number)
 	putProcess(rec[24:], h.Initiator, h.NI.Logical())
 	le.PutUint64(rec[32:], h.HdrData)
 	le.PutUint64(rec[40:], h.MatchBits)
 	le.PutUint64(rec[48:], in.d.Offset+uint64(from-in.skip))
-	le.PutUint64(rec[56:], in.d.MLength)
+	whole := in.d.MLength
+	if in.frame.Datagram {
+		whole = uint64(in.frame.Whole)
+	}
+	le.PutUint64(rec[56:], whole)
 	return to - from
 }
 

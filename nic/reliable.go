@@ -175,7 +175,7 @@ func (t *reliable) transmit(p *peer, k packet) {
 
 func (t *reliable) depart(p *peer, s *segment, device bool) {
 	s.sent = queued
-	t.below.depart(departure{s, p.node, s.bytes, uint32(s.number), t.below.classOf(s.kind), s.i > 0, device, true})
+	t.below.depart(departure{s, p.node, s.bytes, uint32(s.number), t.below.classOf(s.kind), s.i > 0, device, true, false})
 }
 
 // leaves implements transport: what was acknowledged while it waited to be sent again need not be.
@@ -335,7 +335,7 @@ func (t *reliable) take(p *peer, s *segment) {
 	}
 	for s != nil {
 		p.missing++
-		t.next.packetArrived(s.f, s.i)
+		t.next.packetArrived(s.f, s.i, false)
 		if len(p.early) == 0 {
 			return
 		}

@@ -144,6 +144,11 @@ func (s *schedule) begin(in *inbound) {
 		return
 	}
 	in.handlers = s.programs.memory(d.Spin.HPUMem).handlers(d.Spin)
+	if in.spoiled && (in.handlers.header.Valid() || !in.handlers.payload.Valid()) {
+		in.handlers = installed{}
+		in.discard()
+		return
+	}
 	in.handlers.memory.uses++
 	s.watch.arrived(in)
 	in.skip = int(min(d.Spin.UserHdrLen, d.MLength))
@@ -163,7 +168,7 @@ func (s *schedule) packet(in *inbound, i int) {
 			in.waiting = append(in.waiting, int32(i))
 		}
 	case phaseHandlers:
-		if in.payloadBytes(i) == 0 {
+		if in.payloadBytes(i) == 0 && !in.spoiled {
 			s.dealt(in)
 		} else if s.admit(in, i) {
 			s.queue(task{in: in, kind: payloadHandler, packet: int32(i)})

@@ -53,6 +53,7 @@ type outgoing struct {
 	tries     int              // to read the present piece
 	completes *pending         // put: message whose entry it completes
 	command   bool             // a handler's: it counts against the command queue until its data has been read
+	single    bool             // each packet is a message of its own
 	device    bool             // the data comes from HPU memory
 	packets   int
 	mtu       int
@@ -198,7 +199,7 @@ func (t *transmit) Ended(a *host.Access, i int, s host.Status) {
 	switch {
 	case s == host.OK:
 		t.pieceRead(o, i)
-	case s == host.Fault && o.tries < t.spec.FaultTries:
+	case s == host.Fault && !o.frame.Datagram && o.tries < t.spec.FaultTries:
 		o.tries++
 		t.post(t.now()+t.spec.FaultPause, kindAgain, uint64(i), o)
 	default:
@@ -211,11 +212,17 @@ func (t *transmit) pieceRead(o *outgoing, i int) {
 	f := o.frame
 	o.tries = 0
 	from, to := f.Span(i)
+	if o.single {
+		t.pieceAlone(o, i, from, to)
+		return
+	}
 	if !o.iface.Port.Read(o.op, uint64(from), f.Data[from:to]) {
 		t.missing(o, i, loss{cause: noMemory})
 	}
 	last, device := i+1 == f.Packets, o.device
-	t.next.send(packet{f, i, device})
+	if !f.Datagram || o.fail == portals.NIOK {
+		t.next.send(packet{f, i, device})
+	}
 	if last {
 		t.behind[f.Target]--
 		t.dataRead(o)
@@ -237,6 +244,9 @@ func (t *transmit) missing(o *outgoing, i int, why loss) {
 	o.lost.at, o.lost.packets, o.lost.bytes = t.now(), f.Packets-i, uint64(len(f.Data)-from)
 	o.lost.address, _ = o.Place(nil, from)
 	t.unread += int64(o.lost.packets)
+	if f.Datagram {
+		return
+	}
 	t.report.lost(t.env, &f.Header, &LostMessage{
 		At: o.lost.at, Packets: o.lost.packets, Of: f.Packets, Bytes: o.lost.bytes, Length: uint64(len(f.Data)), Cause: t.describe(&o.lost),
 	})
@@ -248,7 +258,7 @@ func (t *transmit) unreadable(o *outgoing, i int, s host.Status) {
 	t.missing(o, i, loss{cause: unreadable, status: s, tries: o.tries})
 	t.bus.Drop(&o.access)
 	device := o.device
-	for ; i < f.Packets; i++ {
+	for ; i < f.Packets && !f.Datagram; i++ {
 		t.next.send(packet{f, i, device})
 	}
 	t.behind[f.Target]--
@@ -260,11 +270,15 @@ func (t *transmit) dataRead(o *outgoing) {
 	if o.command {
 		t.handlers.commandRead()
 	}
-	if t.undelivered != nil && o.frame.Target != t.rank {
+	if t.undelivered != nil && o.frame.Target != t.rank && !o.frame.Datagram {
 		t.undelivered[o.frame.Number] = o
 		return
 	}
+	f, unsent := o.frame, o.single || o.frame.Datagram && o.fail != portals.NIOK
 	t.end(o)
+	if unsent {
+		t.core.releaseFrame(f)
+	}
 }
 
 // ended is what a transport that knows says: all of a message has arrived, or the last so many packets are not acknowledged and never will be.
@@ -278,6 +292,9 @@ func (t *transmit) ended(number uint64, fail portals.FailType, left int) {
 		return
 	}
 	o := t.undelivered[number]
+	if o == nil { // a datagram
+		return
+	}
 	delete(t.undelivered, number)
 	if fail == portals.NIOK {
 		t.end(o)

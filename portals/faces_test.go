@@ -11,7 +11,7 @@ import (
 
 // portMethods are what a transport may do with an interface, and all of it.
 var portMethods = []string{
-	"Acked", "Acknowledge", "Bundling", "Cookie", "DisableForFlowControl", "Finish", "ID", "Issue", "Kind", "Limits", "Lost", "NI", "NextOp",
+	"Acked", "Acknowledge", "Bundling", "Cancel", "Cookie", "DisableForFlowControl", "Finish", "ID", "Issue", "Kind", "Limits", "Lost", "NI", "NextOp",
 	"QueuedOps", "Read", "Receive", "Release", "ReplyTo", "Sent", "Write",
 }
 

@@ -23,6 +23,20 @@ func (port *Port) Sent(op *Op, fail FailType) {
 	port.drain()
 }
 
+// Cancel gives a request back that will not be sent, as Release does one that was: it has no events.
+func (port *Port) Cancel(op *Op) {
+	if op.state != opTaken {
+		panic("portals: Cancel of an Op that is not with the transport") //lint:panic programmer's mistake
+	}
+	op.state = opSent
+	if p := port.pending.at(op.Header.Ref); p != nil {
+		p.sent, p.waiting = true, false
+		port.settlePending(p, op.Header.Ref)
+	}
+	port.drain()
+	port.Release(op)
+}
+
 func (port *Port) requestSent(ref uint64, fail FailType) {
 	p := port.pending.at(ref)
 	if p == nil {

@@ -165,7 +165,7 @@ func documentedImports(t *testing.T) map[string]string {
 		}
 		imports[m[1]] = last
 	}
-	require.Len(t, imports, 29)
+	require.Len(t, imports, 30)
 	return imports
 }
 
@@ -317,6 +317,7 @@ func TestActionsCoverImports(t *testing.T) {
 		"ack":                func() { spin.Acknowledge(0) },
 		"timer":              func() { spin.Timer(0, &op) },
 		"to_self":            func() { spin.ToSelf(&op) },
+		"timer_cancel":       func() { spin.TimerCancel(0) },
 		"num_hpus":           func() { spin.NumHPUs() },
 		"my_hpu":             func() { spin.MyHPU() },
 		"cycles":             func() { spin.Cycles() },

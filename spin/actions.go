@@ -150,8 +150,13 @@ func (c Counter) Inc(success, failure uint64) Result { return ctInc(c, success, 
 // acknowledgement: status 0 for success, else an ni_fail_type (Portals 4.x §3.13). Once per message.
 func Acknowledge(status int32) Result { return ack(status) }
 
-// Timer delivers op to this process as a message to self after delay nanoseconds.
+// Timer delivers op to this process as a message to self after delay nanoseconds. A result that has not failed is the timer's number, for
+// TimerCancel.
 func Timer(delay uint64, op *Op) Result { return timer(delay, op) }
+
+// TimerCancel takes a timer of this program back at the handler's own time; one that expires before that is delivered all the same.
+// Invalid: there is no such timer.
+func TimerCancel(timer Result) Result { return timerCancel(timer) }
 
 // ToSelf delivers op to this process as a message: a put from device that does not use the wire.
 func ToSelf(op *Op) Result { return toSelf(op) }

@@ -79,6 +79,12 @@ type OpOptions uint32
 // CompleteEntry makes the end of the operation complete the pending match entry.
 const CompleteEntry OpOptions = 1 << 0
 
+// Datagrams makes each packet of a put a message of its own: it is matched by itself, at its place behind RemoteOffset, and what becomes of it
+// does not concern the others. Nobody is told of one that is lost, nor is it a failure of the run: the handlers see to it that it is sent again.
+// The same holds for data that cannot be read, of which the NIC sends nothing and which it does not wait for. A payload handler has the place of
+// the packet in the put, and the length of all of it, in Offset and MLength; one that has come damaged has Length 0. No acknowledgement.
+const Datagrams OpOptions = 1 << 1
+
 // AtomicOp is an atomic operation of Portals (Portals 4.x §3.15).
 type AtomicOp uint32
 

@@ -99,6 +99,9 @@ func timer(delay uint64, op *Op) Result
 //go:wasmimport spin to_self
 func toSelf(op *Op) Result
 
+//go:wasmimport spin timer_cancel
+func timerCancel(t Result) Result
+
 //go:wasmimport spin num_hpus
 func numHPUs() int32
 

@@ -30,7 +30,7 @@ type Action struct {
 	A       uint64     // compare; increment; success; delay, ns; status
 	B       uint64     // swap; failure
 	Counter Counter    // of ct_get, ct_set, ct_inc
-	Handle  Handle     // of dma_test, dma_wait
+	Handle  Handle     // of dma_test, dma_wait, timer_cancel
 	Op      *Op        // of puts, gets, atomics, timer, to_self
 }
 
@@ -137,6 +137,8 @@ func ctInc(c Counter, success, failure uint64) Result {
 func ack(status int32) Result { return act(&Action{Name: "ack", A: uint64(uint32(status))}) }
 
 func timer(delay uint64, op *Op) Result { return act(&Action{Name: "timer", A: delay, Op: op}) }
+
+func timerCancel(t Result) Result { return act(&Action{Name: "timer_cancel", Handle: Handle(t)}) }
 
 func toSelf(op *Op) Result { return act(&Action{Name: "to_self", Op: op}) }
 

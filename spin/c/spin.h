@@ -62,7 +62,7 @@ enum {
 
 /* Bits of ptl_header_t.flags and ptl_op_t.options. */
 enum { SPIN_HEADER_OVERFLOW = 1 << 0 };
-enum { SPIN_COMPLETE_ENTRY = 1 << 0 };
+enum { SPIN_COMPLETE_ENTRY = 1 << 0, SPIN_DATAGRAMS = 1 << 1 };
 
 /* Acknowledgement requests. */
 enum { PTL_NO_ACK_REQ = 0, PTL_ACK_REQ = 1, PTL_CT_ACK_REQ = 2, PTL_OC_ACK_REQ = 3 };
@@ -256,6 +256,7 @@ SPIN_IMPORT(ct_inc) int32_t spin_ct_inc(uint32_t ct, uint64_t success, uint64_t 
 SPIN_IMPORT(ack) int32_t spin_ack(int32_t status);
 SPIN_IMPORT(timer) int32_t spin_timer(uint64_t delay_ns, const ptl_op_t *op);
 SPIN_IMPORT(to_self) int32_t spin_to_self(const ptl_op_t *op);
+SPIN_IMPORT(timer_cancel) int32_t spin_timer_cancel(int32_t handle);
 SPIN_IMPORT(num_hpus) int32_t spin_num_hpus(void);
 SPIN_IMPORT(my_hpu) int32_t spin_my_hpu(void);
 SPIN_IMPORT(cycles) int64_t spin_cycles(void);

@@ -1,0 +1,40 @@
+package nic
+
+import "github.com/spinsim/spinsim/portals"
+
+// A put with DATAGRAMS (docs/abi.md) is cut into packets that are messages of their own, for libraries whose handlers repeat what is lost: the
+// receiver keeps nothing of it that could wait for ever for a packet, and a packet needs no other one.
+
+// datagrams makes the message one whose packets are messages of their own, if is.
+func (o *outgoing) datagrams(is bool) {
+	if is {
+		o.frame.Datagram, o.frame.Whole = true, len(o.frame.Data)
+		o.single = o.frame.Packets > 1
+	}
+}
+
+// pieceAlone has the data of packet i at the NIC, which leaves as a message of its own. One that has no memory is not sent.
+func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
+	f := o.frame
+	last := i+1 == f.Packets
+	g := t.newFrame(to-from, f.MTU)
+	g.Header, g.Target, g.Datagram, g.At, g.Whole = f.Header, f.Target, true, from, f.Whole
+	g.Header.RemoteOffset += uint64(from)
+	g.Header.RLength = uint64(to - from)
+	if o.iface.Port.Read(o.op, uint64(from), g.Data) {
+		t.next.send(packet{f: g})
+	} else {
+		t.missing(o, i, loss{cause: noMemory})
+		t.core.releaseFrame(g)
+	}
+	if last {
+		t.behind[f.Target]--
+		t.dataRead(o)
+	}
+}
+
+// discard ends a damaged datagram whose entry could not tell.
+func (in *inbound) discard() {
+	in.phase, in.dropped = phaseDiscard, in.d.MLength
+	in.failed(portals.NIDropped)
+}
