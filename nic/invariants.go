@@ -49,7 +49,10 @@ func (c *core) check(wrong func(format string, args ...any)) {
 			active++
 		}
 	}
+	idle := c.pool.idle[c.number/64]>>(c.number%64)&1 != 0
 	switch {
+	case idle != (!c.running && active < len(c.runs)):
+		wrong("%s %d: running %t, %d contexts in use of %d, noted as idle %t", c.pool.name, c.number, c.running, active, len(c.runs), idle)
 	case active != c.active:
 		wrong("%s %d has %d contexts in use, counted %d", c.pool.name, c.number, active, c.active)
 	case c.running && active == 0:

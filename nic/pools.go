@@ -1,6 +1,8 @@
 package nic
 
 import (
+	"math/bits"
+
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/sim"
@@ -15,6 +17,7 @@ type pool struct {
 	interval sim.Time // of a hardware pool: between two beginnings
 	next     sim.Time // of a hardware pool: when the next invocation may begin
 	cores    []core
+	idle     []uint64 // a bit for each core: it executes nothing and has a free context
 	tasks    ring[task]
 }
 
@@ -35,19 +38,35 @@ func (s *schedule) poolOf(t task) *pool { return s.pools[t.in.handlers.pools[t.k
 // queue starts a handler on the idle core with the fewest contexts in use, or makes it wait for one.
 func (s *schedule) queue(t task) {
 	p := s.poolOf(t)
-	var best *core
-	for i := 0; i < len(p.cores) && p.tasks.len() == 0; i++ { // while tasks wait no core can take one
-		c := &p.cores[i]
-		if !c.running && c.active < len(c.runs) && (best == nil || c.active < best.active) {
-			best = c
-		}
-	}
-	if best == nil {
+	c := p.choose()
+	if c == nil {
 		p.tasks.push(t)
 		s.waiting++
 		return
 	}
-	s.start(best, t)
+	s.start(c, t)
+}
+
+// choose returns the idle core with the fewest contexts in use, the lowest number first; nil: no core can take a task.
+func (p *pool) choose() (best *core) {
+	for w, set := range p.idle {
+		for ; set != 0; set &= set - 1 {
+			c := &p.cores[64*w+bits.TrailingZeros64(set)]
+			if best == nil || c.active < best.active {
+				best = c
+			}
+			if c.active == 0 {
+				return best
+			}
+		}
+	}
+	return best
+}
+
+// busy notes that a core executes a handler.
+func (p *pool) busy(c *core) {
+	c.running = true
+	p.idle[c.number/64] &^= 1 << (c.number % 64)
 }
 
 func (s *schedule) nextTask(p *pool) task {
@@ -61,7 +80,7 @@ func (s *schedule) start(c *core, t task) {
 	for i := 1; r.active; i++ {
 		r = &c.runs[i]
 	}
-	c.running = true
+	c.pool.busy(c)
 	c.active++
 	r.active = true
 	r.task = t
@@ -96,7 +115,7 @@ func (s *schedule) execute(r *run) {
 
 // resume goes on with a suspended handler on its core, which is idle or its own.
 func (s *schedule) resume(r *run) {
-	r.core.running = true
+	r.core.pool.busy(r.core)
 	r.start, r.resumed = s.now(), true
 	s.segmentRan(r, s.act.resume(r))
 }
@@ -115,8 +134,11 @@ func (s *schedule) idle(c *core) {
 	switch p := c.pool; {
 	case c.resume.len() > 0:
 		s.resume(c.resume.pop())
-	case p.tasks.len() > 0 && c.active < len(c.runs):
+	case c.active == len(c.runs):
+	case p.tasks.len() > 0:
 		s.start(c, s.nextTask(p))
+	default:
+		p.idle[c.number/64] |= 1 << (c.number % 64)
 	}
 }
 
@@ -157,7 +179,9 @@ func (s *schedule) build(pools Pools) {
 	}
 	for i, p := range s.pools {
 		p.cores = make([]core, sizes[i].Number)
+		p.idle = make([]uint64, (len(p.cores)+63)/64)
 		for k := range p.cores {
+			p.idle[k/64] |= 1 << (k % 64)
 			c := &p.cores[k]
 			c.pool, c.index, c.number = p, processors, k
 			c.runs, rest = rest[:sizes[i].Contexts], rest[sizes[i].Contexts:]
