@@ -180,6 +180,9 @@ func (c *Context) prepare(fn uint32) *Trap {
 	if p.module.globals.hasDepth {
 		p.inst.set(c, regDepth, uint64(p.module.spec.MaxCallDepth))
 	}
+	if p.module.globals.hasHPU {
+		p.inst.set(c, regHPU, math.MaxUint32)
+	}
 	p.running, p.loaded = c, c
 	err := p.inst.prepare(c, fn)
 	p.running = nil
@@ -204,6 +207,9 @@ func (c *Context) load(stack, limit uint32) {
 	}
 	if g.hasDepth {
 		p.inst.set(c, regDepth, uint64(p.module.spec.MaxCallDepth))
+	}
+	if g.hasHPU {
+		p.inst.set(c, regHPU, uint64(c.number))
 	}
 	p.loaded = c
 }
@@ -235,6 +241,9 @@ func (c *Context) restore() {
 	}
 	if g.hasDepth {
 		p.inst.set(c, regDepth, c.depth)
+	}
+	if g.hasHPU {
+		p.inst.set(c, regHPU, uint64(c.number))
 	}
 	p.loaded = c
 }

@@ -16,6 +16,7 @@ const (
 	exportLimit     = "l"
 	exportDepth     = "d"
 	exportStack     = "s"
+	exportHPU       = "h"
 )
 
 // exports returns the names of the registers, "" where the module has none.
@@ -26,6 +27,9 @@ func (g *globalSet) exports() (names [numRegs]string) {
 	}
 	if g.hasDepth {
 		names[regDepth] = exportDepth
+	}
+	if g.hasHPU {
+		names[regHPU] = exportHPU
 	}
 	return names
 }
@@ -142,6 +146,9 @@ func (r *rewriter) globalSection() []byte {
 	if g.hasDepth {
 		n++
 	}
+	if g.hasHPU {
+		n++
+	}
 	n += uint32(len(g.dropped))
 	b := wasm.AppendU32(nil, n)
 	for _, x := range r.m.Globals {
@@ -152,6 +159,9 @@ func (r *rewriter) globalSection() []byte {
 		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
 	}
 	if g.hasDepth {
+		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
+	}
+	if g.hasHPU {
 		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
 	}
 	for range len(g.dropped) {
@@ -194,6 +204,9 @@ func (r *rewriter) exports(entries []uint32) []byte {
 	}
 	if r.globals.hasDepth {
 		add(exportDepth, wasm.ExportGlobal, r.globals.depth)
+	}
+	if r.globals.hasHPU {
+		add(exportHPU, wasm.ExportGlobal, r.globals.hpu)
 	}
 	for i, g := range r.m.Globals {
 		if g.Mutable {

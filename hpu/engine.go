@@ -48,6 +48,7 @@ const (
 	regStack
 	regLimit
 	regDepth
+	regHPU
 	numRegs
 )
 

@@ -3,6 +3,7 @@ package hpu
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
@@ -28,7 +29,7 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 		}
 	}
 	r := &rewriter{
-		m: w, prices: newPrices(&m.spec.Costs), bulkRate: m.spec.Costs.BulkBytesPerCycle, counted: counted, unchecked: unchecked,
+		m: w, ops: m.ops, prices: newPrices(&m.spec.Costs), bulkRate: m.spec.Costs.BulkBytesPerCycle, counted: counted, unchecked: unchecked,
 	}
 	r.callCosts = make([]int64, w.FuncCount())
 	for i, op := range m.ops {
@@ -47,7 +48,6 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 	m.globals = r.globals
 }
 
-// chooseGlobals numbers the globals that are added behind the module's own.
 // weights returns as how many calls an active call of each function counts: what its frame on an engine's stack may take, by
 // what lives at once, parameters, locals, operands and arguments of calls. An engine that gives every value a place of its own, as wazero
 // does when it spills, has a larger stack; so instructions weigh less.
@@ -75,6 +75,7 @@ func weights(w *wasm.Module, facts []wasm.Facts, most int) []int64 {
 	return out
 }
 
+// chooseGlobals numbers the globals that are added behind the module's own.
 func (m *Module) chooseGlobals(counted []int64, facts []wasm.Facts) (g globalSet) {
 	g.stack, g.hasStack = m.findStack()
 	for _, c := range counted {
@@ -89,6 +90,10 @@ func (m *Module) chooseGlobals(counted []int64, facts []wasm.Facts) (g globalSet
 	if g.hasDepth {
 		next++
 		g.depth = next
+	}
+	if g.hasHPU = slices.Contains(m.ops, OpMyHPU); g.hasHPU {
+		next++
+		g.hpu = next
 	}
 	g.dropped = make(map[uint32]uint32)
 	for i := range facts {
