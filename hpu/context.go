@@ -108,7 +108,8 @@ func (c *Context) Start(f Func, args, state uint32, budget int64) Status {
 	c.fn, c.args, c.state = f.x, args, state
 	c.allow(budget)
 	c.effort, c.killed, c.abort, c.outcome = 0, false, nil, Outcome{}
-	c.load(p.layout.Args(c.index), p.layout.StackLimit(c.index))
+	c.unload()
+	p.loaded = c
 	c.status, p.running = Running, c
 	if !f.x.suspends {
 		c.run()
@@ -159,8 +160,11 @@ func (c *Context) settle(done bool) {
 // run executes the handler. It is the body of the fiber, if there is one.
 func (c *Context) run() {
 	p := c.program
-	code, err := p.inst.call(c, c.fn, c.args, c.state)
-	if c.abort == nil {
+	code, left, err := p.inst.call(c, c.fn, c.args, c.state)
+	switch {
+	case err == nil:
+		c.left = left
+	case c.abort == nil:
 		c.left = int64(p.inst.get(c, regRemaining))
 	}
 	p.running = nil
@@ -195,23 +199,13 @@ func (c *Context) prepare(fn uint32) *Trap {
 	return c.trapped(err)
 }
 
-// load gives the instance the registers of a handler that begins.
-func (c *Context) load(stack, limit uint32) {
+// begin is the registers of a handler that begins.
+func (c *Context) begin() registers {
 	p := c.program
-	c.unload()
-	p.inst.set(c, regRemaining, uint64(c.budget))
-	g := &p.module.globals
-	if g.hasStack {
-		p.inst.set(c, regStack, uint64(stack))
-		p.inst.set(c, regLimit, uint64(limit))
+	return registers{
+		regRemaining: uint64(c.budget), regStack: uint64(p.layout.Args(c.index)), regLimit: uint64(p.layout.StackLimit(c.index)),
+		regDepth: uint64(p.module.spec.MaxCallDepth), regHPU: uint64(c.number),
 	}
-	if g.hasDepth {
-		p.inst.set(c, regDepth, uint64(p.module.spec.MaxCallDepth))
-	}
-	if g.hasHPU {
-		p.inst.set(c, regHPU, uint64(c.number))
-	}
-	p.loaded = c
 }
 
 // unload keeps the registers of the context that is suspended with them, so that c may have the instance.

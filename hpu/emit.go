@@ -10,32 +10,56 @@ import (
 )
 
 // Names under which a rewritten module exports what the engine needs. The module's own export names do not appear in it.
-const (
-	exportMemory    = "m"
-	exportRemaining = "r"
-	exportLimit     = "l"
-	exportDepth     = "d"
-	exportStack     = "s"
-	exportHPU       = "h"
-)
+const exportMemory = "m"
+
+var exportOfReg = [numRegs]string{regRemaining: "r", regStack: "s", regLimit: "l", regDepth: "d", regHPU: "h"}
+
+// registers returns the globals that are registers, -1 where the module has none.
+func (g *globalSet) registers() [numRegs]int {
+	is := func(global uint32, has bool) int {
+		if !has {
+			return -1
+		}
+		return int(global)
+	}
+	return [numRegs]int{
+		regRemaining: int(g.remaining), regStack: is(g.stack, g.hasStack), regLimit: is(g.limit, g.hasStack), regDepth: is(g.depth, g.hasDepth),
+		regHPU: is(g.hpu, g.hasHPU),
+	}
+}
 
 // exports returns the names of the registers, "" where the module has none.
 func (g *globalSet) exports() (names [numRegs]string) {
-	names[regRemaining] = exportRemaining
-	if g.hasStack {
-		names[regStack], names[regLimit] = exportStack, exportLimit
-	}
-	if g.hasDepth {
-		names[regDepth] = exportDepth
-	}
-	if g.hasHPU {
-		names[regHPU] = exportHPU
+	for r, global := range g.registers() {
+		if global >= 0 {
+			names[r] = exportOfReg[r]
+		}
 	}
 	return names
 }
 
+// valueType is the type of a register.
+func (r reg) valueType() wasm.ValueType {
+	if r == regRemaining {
+		return wasm.I64
+	}
+	return wasm.I32
+}
+
 // exportOf names an exported function of a rewritten module.
 func exportOf(fn uint32) string { return "f" + strconv.FormatUint(uint64(fn), 10) }
+
+// entryOf names the function that enters a handler.
+func entryOf(fn uint32) string { return "e" + strconv.FormatUint(uint64(fn), 10) }
+
+// entryType is the signature of functions that enter handlers: arguments, state and registers; return code and cycles left.
+var entryType = func() wasm.FuncType {
+	t := wasm.FuncType{Params: slices.Clone(handlerType.Params), Results: []wasm.ValueType{wasm.I32, wasm.I64}}
+	for r := range numRegs {
+		t.Params = append(t.Params, r.valueType())
+	}
+	return t
+}()
 
 // globalExport names a mutable global that the module itself defines, or one that tells of a dropped data segment.
 func globalExport(i int) string { return "g" + strconv.Itoa(i) }
@@ -43,9 +67,9 @@ func globalExport(i int) string { return "g" + strconv.Itoa(i) }
 // maxPages lets the loader enlarge the memory; rewritten code cannot.
 const maxPages = maxTotalMemory / wasm.PageSize
 
-// emit writes the rewritten module: the same functions, indices, data and table, with exports, globals and charges added and
-// without start function, custom sections and code that cannot be reached. entries are the functions to export.
-func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, entries []uint32) []byte {
+// emit writes the rewritten module: the same functions, indices, data and table, with exports, globals, charges and entries of handlers added
+// and without start function, custom sections and code that cannot be reached. exported are the functions to export, handlers those to enter.
+func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers []uint32) []byte {
 	m := r.m
 	wrapper := make(map[uint32]uint32) // of imports that are in the table
 	var wrapped []uint32
@@ -66,20 +90,21 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, entries []uint32) 
 		body := r.wrapper(fn)
 		codes = append(wasm.AppendU32(codes, uint32(len(body))), body...)
 	}
-	count := len(m.Codes) + len(wrapped)
-	if count > 0 {
-		codes = append(wasm.AppendU32(nil, uint32(count)), codes...)
+	for _, fn := range handlers {
+		body := r.entry(fn)
+		codes = append(wasm.AppendU32(codes, uint32(len(body))), body...)
 	}
+	codes = append(wasm.AppendU32(nil, uint32(len(m.Codes)+len(wrapped)+len(handlers))), codes...)
 	b := []byte("\x00asm\x01\x00\x00\x00")
 	b = wasm.AppendSection(b, 1, r.types())
 	b = wasm.AppendSection(b, 2, r.imports())
-	b = wasm.AppendSection(b, 3, r.functions(wrapped))
+	b = wasm.AppendSection(b, 3, r.functions(wrapped, len(handlers)))
 	if m.HasTable {
 		b = wasm.AppendSection(b, 4, wasm.AppendU32(wasm.AppendU32([]byte{1, 0x70, 1}, m.Table), m.Table))
 	}
 	b = wasm.AppendSection(b, 5, wasm.AppendU32(wasm.AppendU32([]byte{1, 1}, m.Memory), maxPages))
 	b = wasm.AppendSection(b, 6, r.globalSection())
-	b = wasm.AppendSection(b, 7, r.exports(entries))
+	b = wasm.AppendSection(b, 7, r.exports(exported, handlers, uint32(m.FuncCount()+len(wrapped))))
 	b = wasm.AppendSection(b, 9, r.elements(wrapper))
 	if m.HasCount {
 		b = wasm.AppendSection(b, 12, wasm.AppendU32(nil, uint32(len(m.Data))))
@@ -105,9 +130,26 @@ func (r *rewriter) wrapper(fn uint32) []byte {
 	return append(r.checkBudget(wasm.AppendIndexed(b, wasm.OpCall, fn)), byte(wasm.OpEnd))
 }
 
+// entry is a function that fills the registers and calls a handler: for an engine that costs less than to reach globals from outside, each by
+// itself.
+func (r *rewriter) entry(fn uint32) []byte {
+	b, arguments := []byte{0}, uint32(len(handlerType.Params))
+	for reg, g := range r.globals.registers() {
+		if g >= 0 {
+			b = wasm.AppendIndexed(b, wasm.OpLocalGet, arguments+uint32(reg))
+			b = wasm.AppendIndexed(b, wasm.OpGlobalSet, uint32(g))
+		}
+	}
+	for i := range arguments {
+		b = wasm.AppendIndexed(b, wasm.OpLocalGet, i)
+	}
+	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpCall, fn), wasm.OpGlobalGet, r.globals.remaining)
+	return append(b, byte(wasm.OpEnd))
+}
+
 func (r *rewriter) types() []byte {
-	b := wasm.AppendU32(nil, uint32(len(r.m.Types)))
-	for _, t := range r.m.Types {
+	b := wasm.AppendU32(nil, uint32(len(r.m.Types))+1)
+	for _, t := range append(slices.Clip(r.m.Types), entryType) {
 		b = wasm.AppendTypes(append(b, 0x60), t.Params)
 		b = wasm.AppendTypes(b, t.Results)
 	}
@@ -126,13 +168,16 @@ func (r *rewriter) imports() []byte {
 	return b
 }
 
-func (r *rewriter) functions(wrapped []uint32) []byte {
-	b := wasm.AppendU32(nil, uint32(len(r.m.Funcs)+len(wrapped)))
+func (r *rewriter) functions(wrapped []uint32, entries int) []byte {
+	b := wasm.AppendU32(nil, uint32(len(r.m.Funcs)+len(wrapped)+entries))
 	for _, t := range r.m.Funcs {
 		b = wasm.AppendU32(b, t)
 	}
 	for _, fn := range wrapped {
 		b = wasm.AppendU32(b, r.m.TypeIndex(fn))
+	}
+	for range entries {
+		b = wasm.AppendU32(b, uint32(len(r.m.Types)))
 	}
 	return b
 }
@@ -154,17 +199,8 @@ func (r *rewriter) globalSection() []byte {
 	for _, x := range r.m.Globals {
 		b = appendGlobal(b, x)
 	}
-	b = appendGlobal(b, wasm.Global{Type: wasm.I64, Mutable: true})
-	if g.hasStack {
-		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
-	}
-	if g.hasDepth {
-		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
-	}
-	if g.hasHPU {
-		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
-	}
-	for range len(g.dropped) {
+	b = appendGlobal(b, wasm.Global{Type: wasm.I64, Mutable: true}) // regRemaining
+	for range n - uint32(len(r.m.Globals)) - 1 {
 		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
 	}
 	return b
@@ -189,7 +225,7 @@ func appendGlobal(b []byte, g wasm.Global) []byte {
 	return append(b, byte(wasm.OpEnd))
 }
 
-func (r *rewriter) exports(entries []uint32) []byte {
+func (r *rewriter) exports(exported, handlers []uint32, firstEntry uint32) []byte {
 	var b []byte
 	n := uint32(0)
 	add := func(name string, kind byte, index uint32) {
@@ -197,16 +233,10 @@ func (r *rewriter) exports(entries []uint32) []byte {
 		n++
 	}
 	add(exportMemory, wasm.ExportMemory, 0)
-	add(exportRemaining, wasm.ExportGlobal, r.globals.remaining)
-	if r.globals.hasStack {
-		add(exportLimit, wasm.ExportGlobal, r.globals.limit)
-		add(exportStack, wasm.ExportGlobal, r.globals.stack)
-	}
-	if r.globals.hasDepth {
-		add(exportDepth, wasm.ExportGlobal, r.globals.depth)
-	}
-	if r.globals.hasHPU {
-		add(exportHPU, wasm.ExportGlobal, r.globals.hpu)
+	for reg, g := range r.globals.registers() {
+		if g >= 0 {
+			add(exportOfReg[reg], wasm.ExportGlobal, uint32(g))
+		}
 	}
 	for i, g := range r.m.Globals {
 		if g.Mutable {
@@ -216,8 +246,11 @@ func (r *rewriter) exports(entries []uint32) []byte {
 	for _, i := range slices.Sorted(maps.Values(r.globals.dropped)) {
 		add(globalExport(int(i)), wasm.ExportGlobal, i)
 	}
-	for _, fn := range entries {
+	for _, fn := range exported {
 		add(exportOf(fn), wasm.ExportFunc, fn)
+	}
+	for i, fn := range handlers {
+		add(entryOf(fn), wasm.ExportFunc, firstEntry+uint32(i))
 	}
 	return append(wasm.AppendU32(nil, n), b...)
 }

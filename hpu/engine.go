@@ -52,12 +52,16 @@ const (
 	numRegs
 )
 
+// registers are the values of all registers.
+type registers [numRegs]uint64
+
 // instance is what an engine provides for a program.
 type instance interface {
 	// memory returns the linear memory; it does not move.
 	memory() []byte
-	// call runs an exported function without parameters, or a handler, in c.
-	call(c *Context, fn *export, args, state uint32) (int32, error)
+	// call runs a handler in c, with the registers c.begin. Without an error it returns what is left in regRemaining, too.
+	call(c *Context, fn *export, args, state uint32) (code int32, remaining int64, err error)
+	// prepare runs an exported function without parameters in c.
 	prepare(c *Context, fn uint32) error
 	get(c *Context, r reg) uint64
 	set(c *Context, r reg, v uint64)

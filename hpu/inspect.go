@@ -38,12 +38,12 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 	m.prices = r.prices
 	r.globals = m.chooseGlobals(counted, facts)
 	m.describe(facts, suspends, recursive)
-	entries := append([]uint32(nil), m.prepare...)
+	var handlers []uint32
 	for _, x := range m.handlers {
 		x.suspends = suspends[x.index]
-		entries = append(entries, x.index)
+		handlers = append(handlers, x.index)
 	}
-	m.binary = r.emit(facts, m.functions, distinct(entries))
+	m.binary = r.emit(facts, m.functions, distinct(slices.Clone(m.prepare)), distinct(handlers))
 	m.hash = sha256.Sum256(m.binary)
 	m.globals = r.globals
 }

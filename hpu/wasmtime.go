@@ -251,7 +251,7 @@ func (i *wasmtimeInstance) memory() []byte { return i.mem }
 func (i *wasmtimeInstance) get(c *Context, r reg) uint64 {
 	w := i.of(c)
 	v := w.regs[r].Get(w.store)
-	if r == regRemaining {
+	if r.valueType() == wasm.I64 {
 		return uint64(v.I64())
 	}
 	return uint64(uint32(v.I32()))
@@ -259,16 +259,19 @@ func (i *wasmtimeInstance) get(c *Context, r reg) uint64 {
 
 func (i *wasmtimeInstance) set(c *Context, r reg, v uint64) {
 	w := i.of(c)
-	val := wasmtime.ValI32(int32(uint32(v)))
-	if r == regRemaining {
-		val = wasmtime.ValI64(int64(v))
-	}
-	if err := w.regs[r].Set(w.store, val); err != nil {
+	if err := w.regs[r].Set(w.store, regValue(r, v)); err != nil {
 		panic(err) // the rewriter gives these globals their types
 	}
 }
 
-func (i *wasmtimeInstance) call(c *Context, fn *export, args, state uint32) (code int32, err error) {
+func regValue(r reg, v uint64) wasmtime.Val {
+	if r.valueType() == wasm.I64 {
+		return wasmtime.ValI64(int64(v))
+	}
+	return wasmtime.ValI32(int32(uint32(v)))
+}
+
+func (i *wasmtimeInstance) call(c *Context, fn *export, args, state uint32) (code int32, remaining int64, err error) {
 	w := i.of(c)
 	i.in(w)
 	defer func() {
@@ -276,12 +279,17 @@ func (i *wasmtimeInstance) call(c *Context, fn *export, args, state uint32) (cod
 			err = fmt.Errorf("panic in the device: %v", r)
 		}
 	}()
-	v, err := w.inst.GetFunc(w.store, exportOf(fn.index)).Call(w.store, int32(args), int32(state))
+	params := []any{int32(args), int32(state)}
+	for r, v := range c.begin() {
+		params = append(params, regValue(reg(r), v))
+	}
+	v, err := w.inst.GetFunc(w.store, entryOf(fn.index)).Call(w.store, params...)
 	i.out(w)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return v.(int32), nil
+	results := v.([]wasmtime.Val)
+	return results[0].I32(), results[1].I64(), nil
 }
 
 func (i *wasmtimeInstance) prepare(c *Context, fn uint32) error {

@@ -37,7 +37,8 @@ const idleCodes = 64
 
 var sharedWazero = sync.OnceValues(func() (*wazeroShared, error) {
 	ctx := context.Background()
-	features := api.CoreFeaturesV1 | api.CoreFeatureMutableGlobal | api.CoreFeatureSignExtensionOps |
+	features := api.CoreFeaturesV1 | api.CoreFeatureMultiValue | // of what the rewriter adds: Load lets modules have no multiple values
+		api.CoreFeatureMutableGlobal | api.CoreFeatureSignExtensionOps |
 		api.CoreFeatureNonTrappingFloatToIntConversion | api.CoreFeatureBulkMemoryOperations
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features).WithDebugInfoEnabled(false))
 	b := rt.NewHostModuleBuilder(importModule)
@@ -74,6 +75,9 @@ type callContext struct {
 	context.Context
 	c *Context
 }
+
+// Value implements context.Context: it holds nothing, which is what wazero asks with every call.
+func (*callContext) Value(any) any { return nil }
 
 // compile returns machine code for m, new or shared.
 func (w *wazeroShared) compile(m *Module) (code *sharedCode, err error) {
@@ -260,10 +264,10 @@ func (i *wazeroInstance) set(_ *Context, r reg, v uint64) { i.regs[r].Set(v) }
 // wazeroCall is what a context keeps between calls, so that they allocate nothing.
 type wazeroCall struct {
 	callContext
-	stack [2]uint64
+	stack [2 + numRegs]uint64
 }
 
-func (i *wazeroInstance) call(c *Context, fn *export, args, state uint32) (int32, error) {
+func (i *wazeroInstance) call(c *Context, fn *export, args, state uint32) (code int32, remaining int64, err error) {
 	call, ok := c.engine.(*wazeroCall)
 	if !ok {
 		call = &wazeroCall{callContext: callContext{context.Background(), c}}
@@ -274,12 +278,13 @@ func (i *wazeroInstance) call(c *Context, fn *export, args, state uint32) (int32
 		f = idle[len(idle)-1]
 		i.funcs[fn.slot] = idle[:len(idle)-1]
 	} else {
-		f = i.mod.ExportedFunction(exportOf(fn.index))
+		f = i.mod.ExportedFunction(entryOf(fn.index))
 	}
-	call.stack = [2]uint64{uint64(args), uint64(state)}
-	err := f.CallWithStack(&call.callContext, call.stack[:])
+	call.stack[0], call.stack[1] = uint64(args), uint64(state)
+	*(*registers)(call.stack[2:]) = c.begin()
+	err = f.CallWithStack(&call.callContext, call.stack[:])
 	i.funcs[fn.slot] = append(i.funcs[fn.slot], f)
-	return int32(uint32(call.stack[0])), err
+	return int32(uint32(call.stack[0])), int64(call.stack[1]), err
 }
 
 func (i *wazeroInstance) prepare(c *Context, fn uint32) error {

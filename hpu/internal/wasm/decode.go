@@ -192,7 +192,7 @@ func (d *decoder) types() {
 			d.fail(at, "invalid form of a type 0x%02x", form)
 		}
 		t := FuncType{Params: d.valueTypes(maxParams, "parameters"), Results: d.valueTypes(maxParams, "results")}
-		if len(t.Results) > 1 {
+		if len(t.Results) > 1 && !d.lim.Rewritten {
 			d.fail(at, "multiple values: not supported (%d results)", len(t.Results))
 		}
 		d.m.Types = append(d.m.Types, t)

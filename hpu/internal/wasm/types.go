@@ -31,7 +31,7 @@ func (t ValueType) String() string {
 	return fmt.Sprintf("type 0x%02x", byte(t))
 }
 
-// FuncType is a signature. Results has at most one element.
+// FuncType is a signature. Results has at most one element, but for functions that package hpu adds.
 type FuncType struct {
 	Params, Results []ValueType
 }
