@@ -49,10 +49,9 @@ type Actor interface {
 // Engine owns virtual time, the events to come, the actors and the processes.
 // It is for one goroutine at a time.
 type Engine struct {
-	now     Time
 	q       queue
-	actors  []Actor
-	seqs    []uint64 // per actor, of the next event it posts
+	now     Time
+	actors  []entry
 	groups  []group
 	current Event
 	handled uint64
@@ -72,6 +71,12 @@ type Engine struct {
 	interrupt atomic.Pointer[error]
 	until     Time   // limits of the run
 	most      uint64 // events
+}
+
+// entry is an actor with what belongs to its ID.
+type entry struct {
+	Actor
+	seq uint64 // of the next event it posts
 }
 
 // group names a run of actors registered together.
@@ -102,10 +107,9 @@ func (e *Engine) AddGroup(n int, name func(i int) string, a Actor) ID {
 	if n < 1 || n > math.MaxInt32-first {
 		panic(fmt.Sprintf("sim: cannot add %d actors to %d", n, first))
 	}
-	e.actors, e.seqs = slices.Grow(e.actors, n), slices.Grow(e.seqs, n)
+	e.actors = slices.Grow(e.actors, n)
 	for range n {
-		e.actors = append(e.actors, a)
-		e.seqs = append(e.seqs, 0)
+		e.actors = append(e.actors, entry{Actor: a})
 	}
 	e.groups = append(e.groups, group{ID(first), name})
 	return ID(first)
@@ -113,7 +117,7 @@ func (e *Engine) AddGroup(n int, name func(i int) string, a Actor) ID {
 
 // Wrap replaces the actor at id by what wrap makes of it. The ID, and with it
 // the order of events, stays as it was: observers and fault injectors go there.
-func (e *Engine) Wrap(id ID, wrap func(Actor) Actor) { e.actors[id] = wrap(e.actors[id]) }
+func (e *Engine) Wrap(id ID, wrap func(Actor) Actor) { e.actors[id].Actor = wrap(e.actors[id].Actor) }
 
 // Name returns the name of the actor id.
 func (e *Engine) Name(id ID) string {
@@ -147,22 +151,37 @@ func (e *Engine) Next() (Time, bool) { return e.q.next() }
 // outside every actor posts in the name of dst. Posting into the past or from an
 // unregistered ID is a programmer's mistake and panics; an event beyond [Horizon] ends the run.
 func (e *Engine) Post(at Time, dst, src ID, k Kind, a, b uint64, p any) {
+	q := &e.q
+	if at < e.now || at > Horizon {
+		e.refuse(at, dst, src)
+		return
+	}
+	s := &e.actors[src]
+	seq := s.seq
+	s.seq = seq + 1
+	if at == q.last && q.due > 0 {
+		q.pushLate(Event{at, dst, src, seq, k, a, b, p})
+		return
+	}
+	i := q.place(at) % slotCount
+	ev := &q.one[i]
+	if word, bit := i/64, uint64(1)<<(i%64); q.used[word]&bit == 0 {
+		q.pending++
+		q.used[word] |= bit
+		q.summary |= 1 << word
+	} else {
+		ev = q.join(i, at)
+	}
+	ev.Time, ev.Dst, ev.Src, ev.Seq, ev.Kind = at, dst, src, seq, k
+	ev.A, ev.B, ev.P = a, b, p
+}
+
+// refuse deals with an event whose time cannot be.
+func (e *Engine) refuse(at Time, dst, src ID) {
 	if at < e.now {
 		panic(fmt.Sprintf("sim: %s posts to %s for %v, before the present time %v", e.Name(src), e.Name(dst), at, e.now))
 	}
-	if at > Horizon {
-		e.Fail(fmt.Errorf("%s at %v: %w", e.Name(src), e.now, ErrHorizon))
-		return
-	}
-	seq := e.seqs[src]
-	e.seqs[src] = seq + 1
-	if at == e.q.last && e.q.present() {
-		e.q.pushLate(Event{at, dst, src, seq, k, a, b, p})
-		return
-	}
-	ev := e.q.push(at)
-	ev.Time, ev.Dst, ev.Src, ev.Seq, ev.Kind = at, dst, src, seq, k
-	ev.A, ev.B, ev.P = a, b, p
+	e.Fail(fmt.Errorf("%s at %v: %w", e.Name(src), e.now, ErrHorizon))
 }
 
 // Interleave makes events of one time at different destinations be handled in another order, in which a destination's number is xored with
@@ -230,8 +249,11 @@ func (e *Engine) run(limit Time) error {
 	}
 	e.running, e.stopped = true, false
 	defer func() { e.running = false }()
-	ev := &e.current
-	for n := 1; !e.stopped && e.q.pop(limit, ev); n++ {
+	for n := 1; !e.stopped; n++ {
+		ev := e.q.pop(limit, &e.current)
+		if ev == nil {
+			break
+		}
 		if n%interruptEvery == 0 {
 			if err := e.interrupt.Load(); err != nil {
 				e.interrupted(*err, ev)
@@ -247,17 +269,17 @@ func (e *Engine) run(limit Time) error {
 			} else {
 				e.expire(ev)
 			}
-			continue
+		} else {
+			e.now = ev.Time
+			e.handled++
+			e.actors[ev.Dst].Handle(ev)
 		}
-		e.now = ev.Time
-		e.handled++
-		e.actors[ev.Dst].Handle(ev)
+		ev.P = nil // it may lie there for long
 	}
 	if e.q.pending == 0 {
 		// A dropped timer may have been the last event: the present is before it.
 		e.q.last = e.now
 	}
-	ev.P = nil
 	return e.err
 }
 

@@ -93,10 +93,12 @@ func (c *checker) Handle(e *Event) {
 	if c.pops--; c.pops == 0 {
 		c.eng.Stop()
 	}
+	was := *e
 	for c.posts > 0 && rapid.Bool().Draw(c.t, "post") {
 		c.posts--
 		c.post()
 	}
+	require.Equal(c.t, was, *e, "it is valid during the whole call, whatever is posted meanwhile")
 }
 
 // check compares what can be seen from outside.

@@ -29,13 +29,12 @@ type chunk struct {
 	ev   [chunkEvents]Event
 }
 
-// slot holds its first event itself, since most have no more, and the others in
-// chunks, all full but the last, which has fill events.
-type slot struct {
-	one        Event
+// others are the events of a slot but the first, in chunks, all full but the last,
+// which has fill events.
+type others struct {
 	head, tail *chunk
 	fill       int
-	min        Time // of the slot's events
+	min        Time // of all the slot's events
 }
 
 // rank is an event's place among those of its time.
@@ -45,12 +44,17 @@ type rank struct {
 	ev  *Event
 }
 
+// queue is in front of all else in an Engine, so that the events that stand alone
+// in their slots, as most do, are one cache line each.
 type queue struct {
+	one     [slotCount]Event // of each slot the first
+	more    [slotCount]others
 	last    Time
 	pending int
-	summary uint32 // bit i: used[i] is not zero
-	used    [slotCount / 64]uint64
-	slots   [slotCount]slot
+	due     int                    // events of time last in batch and late
+	summary uint32                 // bit i: used[i] is not zero
+	used    [slotCount / 64]uint64 // slots that have an event
+	many    [slotCount / 64]uint64 // slots that have more than one
 	free    *chunk
 	mask    uint64 // see Engine.Interleave
 
@@ -59,25 +63,39 @@ type queue struct {
 	batch []rank
 	spare []rank // room to sort the batch
 	head  int
-	one   Event  // the batch points to it
+	first Event  // the batch points to it
 	spent *chunk // and into these
 	late  []Event
 }
 
-// push returns the place for an event at time at, which is not before q.last.
-// The caller fills in all of it.
-func (q *queue) push(at Time) *Event {
-	q.pending++
+// place says which slot is that of an event at time at, which is not before q.last.
+func (q *queue) place(at Time) uint {
 	x := uint64(at ^ q.last)
 	level := uint(bits.Len64(x|1)-1) / digitBits
-	i := level<<digitBits | uint(at>>(level*digitBits))&(digits-1)
-	s := &q.slots[i%slotCount]
-	word, bit := i/64%uint(len(q.used)), uint64(1)<<(i%64)
-	if q.used[word]&bit == 0 {
-		q.used[word] |= bit
-		q.summary |= 1 << word
-		s.min = at
-		return &s.one
+	return level<<digitBits | uint(at>>(level*digitBits))&(digits-1)
+}
+
+// push returns the place for an event at time at, which is not before q.last.
+// The caller fills in all of it. Engine.Post does the same.
+func (q *queue) push(at Time) *Event {
+	i := q.place(at) % slotCount
+	word, bit := i/64, uint64(1)<<(i%64)
+	if q.used[word]&bit != 0 {
+		return q.join(i, at)
+	}
+	q.pending++
+	q.used[word] |= bit
+	q.summary |= 1 << word
+	return &q.one[i]
+}
+
+// join is push into slot i, which has events.
+func (q *queue) join(i uint, at Time) *Event {
+	q.pending++
+	s := &q.more[i%slotCount]
+	if word, bit := i/64%uint(len(q.many)), uint64(1)<<(i%64); q.many[word]&bit == 0 {
+		q.many[word] |= bit
+		s.min = q.one[i%slotCount].Time
 	}
 	s.min = min(s.min, at)
 	if s.fill == chunkEvents || s.head == nil {
@@ -88,7 +106,7 @@ func (q *queue) push(at Time) *Event {
 }
 
 // extend adds a chunk to s.
-func (q *queue) extend(s *slot) {
+func (q *queue) extend(s *others) {
 	c := q.take()
 	if s.head == nil {
 		s.head = c
@@ -121,69 +139,81 @@ func (q *queue) give(c *chunk) {
 	c.next, q.free = q.free, c
 }
 
-// present reports whether the events of time last are in the batch.
-func (q *queue) present() bool { return q.head < len(q.batch) || len(q.late) > 0 }
-
 // next returns the time of the earliest event.
 func (q *queue) next() (Time, bool) {
 	switch {
-	case q.present():
+	case q.due > 0:
 		return q.last, true
 	case q.summary == 0:
 		return 0, false
 	}
-	return q.slots[q.first()].min, true
+	i := q.lowest()
+	if q.many[i/64]>>(i%64)&1 != 0 {
+		return q.more[i].min, true
+	}
+	return q.one[i].Time, true
 }
 
-// first returns the index of the lowest slot in use; there must be one.
-func (q *queue) first() uint {
-	word := uint(bits.TrailingZeros32(q.summary))
-	return word*64 + uint(bits.TrailingZeros64(q.used[word%uint(len(q.used))]))
+// lowest returns the index of the lowest slot in use; there must be one.
+func (q *queue) lowest() uint {
+	word := uint(bits.TrailingZeros32(q.summary)) % uint(len(q.used))
+	return (word*64 + uint(bits.TrailingZeros64(q.used[word]))) % slotCount
 }
 
-// pop moves the first event into out unless it is later than limit.
-func (q *queue) pop(limit Time, out *Event) bool {
-	for !q.present() {
+// pop takes the first event out unless it is later than limit; nil: there is none.
+// The event is in buf or, until the next pop, where it was: what is pushed
+// meanwhile goes to other slots.
+func (q *queue) pop(limit Time, buf *Event) *Event {
+	for q.due == 0 {
 		if q.summary == 0 {
-			return false
+			return nil
 		}
-		i := q.first()
-		s := &q.slots[i%slotCount]
-		if s.min > limit {
-			return false
+		i := q.lowest()
+		word, bit := i/64, uint64(1)<<(i%64)
+		single := q.many[word]&bit == 0
+		e := &q.one[i]
+		first := e.Time
+		if !single {
+			first = q.more[i].min
 		}
-		q.last = s.min
-		word := i / 64 % uint(len(q.used))
-		q.used[word] &^= 1 << (i % 64)
+		if first > limit {
+			return nil
+		}
+		q.last = first
+		q.used[word] &^= bit
 		if q.used[word] == 0 {
 			q.summary &^= 1 << word
 		}
-		if s.head == nil {
+		if single {
 			q.pending--
-			*out = s.one
-			s.one.P = nil
-			return true
+			if i < digits { // events of this time may come to this slot again
+				*buf = *e
+				e.P = nil
+				return buf
+			}
+			return e
 		}
+		q.many[word] &^= bit
 		if i < digits {
-			q.load(s)
+			q.load(i)
 			break
 		}
-		q.deal(s)
+		q.deal(i)
 	}
 	if q.last > limit {
-		return false
+		return nil
 	}
-	q.pending--
-	q.popPresent(out)
-	return true
+	q.popPresent(buf)
+	return buf
 }
 
 // deal pushes the events of a slot again, nearer to last.
-func (q *queue) deal(s *slot) {
+func (q *queue) deal(i uint) {
+	first, s := &q.one[i%slotCount], &q.more[i%slotCount]
 	c, tail, fill := s.head, s.tail, s.fill
 	s.head, s.tail = nil, nil
-	*q.push(s.one.Time) = s.one
-	s.one.P = nil
+	*q.push(first.Time) = *first
+	first.P = nil
 	q.pending--
 	for c != nil {
 		n := chunkEvents
@@ -203,10 +233,11 @@ func (q *queue) deal(s *slot) {
 }
 
 // load makes the batch of the events of a slot of level 0: all of time last.
-func (q *queue) load(s *slot) {
+func (q *queue) load(i uint) {
+	first, s := &q.one[i%slotCount], &q.more[i%slotCount]
 	q.spent = s.head
-	q.one, s.one.P = s.one, nil
-	q.batch, q.head = append(q.batch[:0], q.rankOf(&q.one)), 0
+	q.first, first.P = *first, nil
+	q.batch, q.head = append(q.batch[:0], q.rankOf(&q.first)), 0
 	sorted := true
 	for c := s.head; c != nil; c = c.next {
 		n := chunkEvents
@@ -222,6 +253,7 @@ func (q *queue) load(s *slot) {
 		}
 	}
 	s.head, s.tail = nil, nil
+	q.due = len(q.batch)
 	if !sorted {
 		q.batch, q.spare = sortRanks(q.batch, q.spare)
 	}
@@ -229,6 +261,8 @@ func (q *queue) load(s *slot) {
 
 // popPresent moves the first event of time last into out; there must be one.
 func (q *queue) popPresent(out *Event) {
+	q.pending--
+	q.due--
 	if len(q.late) > 0 {
 		if q.head == len(q.batch) || compareRanks(q.rankOf(&q.late[0]), q.batch[q.head]) < 0 {
 			q.popLate(out)
@@ -253,6 +287,7 @@ func (q *queue) popPresent(out *Event) {
 // pushLate adds an event of time last while the batch is being popped.
 func (q *queue) pushLate(e Event) {
 	q.pending++
+	q.due++
 	q.late = append(q.late, e)
 	i := len(q.late) - 1
 	for i > 0 {
