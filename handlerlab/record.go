@@ -256,6 +256,7 @@ func (r *recorder) where(addr uint32) string {
 var spaces = [2]string{"entry", "handler host memory"}
 
 func hostPlace(space uint32, offset uint64) string {
+	space &^= hpu.TellFaults
 	name := fmt.Sprintf("space %d", space)
 	if int(space) < len(spaces) {
 		name = spaces[space]

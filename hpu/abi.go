@@ -66,6 +66,9 @@ const (
 	Segv               Code = -2
 )
 
+// TellFaults in the space of a DMA call asks for a FAULT at once; without it the device tries again by itself.
+const TellFaults uint32 = 1 << 8
+
 // Sizes of the records of the ABI, bytes.
 const (
 	HeaderSize     = 96
@@ -104,7 +107,7 @@ type Operation struct {
 type Action struct {
 	Op     Op
 	Cycles int64  // charged to the handler since it started, this call's own cost included
-	Space  uint32 // DMA: host memory
+	Space  uint32 // DMA: host memory, and TellFaults
 	Offset uint64 // DMA: bytes in the host memory
 	Local  uint32 // DMA, cas, fadd, ct_get, log: HPU memory address (dma_cas, dma_fadd: where the value found goes)
 	Len    uint32 // DMA: bytes; log: bytes of the line, at most MaxLogBytes

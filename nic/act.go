@@ -87,7 +87,7 @@ func (d *act) handle(e *sim.Event) {
 	case kindDMAIssue:
 		d.issueDMA(e.P.(*dmaOp))
 	case kindDMAAgain:
-		d.again(e.P.(*dmaOp))
+		d.bus.Again(&e.P.(*dmaOp).access, 0)
 	default:
 		unknown("act", e)
 	}

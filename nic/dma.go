@@ -30,7 +30,7 @@ type dmaOp struct {
 	a, b       uint64
 	result     int64
 	tries      int
-	ended      bool   // its handler has been told of a fault; it is there for an event that is still to come
+	told       bool   // its handler wants to know of a fault, and not that it is tried again
 	number     int64  // of the handler, for Watch
 	message    uint64 // its msg_id
 }
@@ -79,6 +79,7 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 	}
 	in := r.task.in
 	o := d.core.dma()
+	o.told, space = space&hpu.TellFaults != 0, space&^hpu.TellFaults
 	var ok bool
 	var address uint64
 	o.host, address, ok = in.hostRange(o.host, space, offset, uint64(length))

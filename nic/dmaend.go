@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spinsim/spinsim/host"
@@ -12,24 +13,25 @@ import (
 type dmaHandle struct {
 	used, done, waited bool
 	result             int64
-	faulted            *dmaOp  // it is to be tried again
-	refused            refused // what was asked for, if the result says that it has failed
+	failed             failedAccess // if the result says that it has failed
 }
 
-// refused is an access of a handler that has failed.
-type refused struct {
+// failedAccess is an access of a handler to host memory that has failed, if the result says so.
+type failedAccess struct {
 	op      hpu.Op
 	address uint64
 	bytes   int
 	tries   int
+	result  int64
 }
 
-// Ended implements host.Client: the data of an operation has landed, or its answer is at the NIC, or it has failed. A handler that waits learns of
-// a fault; what nobody waits for yet is tried again.
+// Ended implements host.Client: the data of an operation has landed, or its answer is at the NIC, or it has failed. What faults is tried again, unless
+// its handler wants to know.
 func (d *act) Ended(a *host.Access, _ int, s host.Status) {
 	o := a.Ref.(*dmaOp)
-	if s == host.Fault && o.result >= hpu.OK && !o.awaited() && o.tries < d.spec.FaultTries {
-		d.pause(o)
+	if s == host.Fault && !o.told && o.result >= hpu.OK && o.tries < d.spec.FaultTries {
+		o.tries++
+		d.post(d.now()+d.spec.FaultPause, kindDMAAgain, 0, o)
 		return
 	}
 	if s != host.OK {
@@ -47,40 +49,6 @@ func (o *dmaOp) look() *dmaHandle {
 	return &o.run.handles[o.handle]
 }
 
-// awaited reports whether a handler is suspended until the operation ends.
-func (o *dmaOp) awaited() bool {
-	h := o.look()
-	return o.handle == noHandle || h != nil && h.waited
-}
-
-// pause gives memory time to become present; a handler that looks for the end of the operation meanwhile learns of the fault.
-func (d *act) pause(o *dmaOp) {
-	o.tries++
-	if h := o.look(); h != nil {
-		h.faulted = o
-	}
-	d.post(d.now()+d.spec.FaultPause, kindDMAAgain, 0, o)
-}
-
-// again puts an operation that has failed on the bus once more, unless its handler has been told.
-func (d *act) again(o *dmaOp) {
-	if o.ended {
-		d.core.releaseDMA(o)
-		return
-	}
-	if h := o.look(); h != nil {
-		h.faulted = nil
-	}
-	d.bus.Again(&o.access, 0)
-}
-
-// tell ends an operation that is to be tried again: its handler looks for its end.
-func (d *act) tell(o *dmaOp) {
-	o.ended = true
-	d.bus.Drop(&o.access)
-	d.end(o, host.Fault)
-}
-
 // end is the end of an operation, for whoever waits for it.
 func (d *act) end(o *dmaOp, s host.Status) {
 	if o.result >= hpu.OK {
@@ -95,7 +63,7 @@ func (d *act) end(o *dmaOp, s host.Status) {
 	d.watch.landed(o)
 	o.memory.uses--
 	if o.result < hpu.OK && o.handle >= 0 && o.look() == nil {
-		d.unheard(o.in, HandlerError{Program: o.memory.name}, o.refused(), o.result)
+		d.unheard(o.in, HandlerError{Program: o.memory.name}, o.failure())
 	}
 	if o.op == hpu.OpDMAToHost {
 		d.deposits.wrote(o.in, o.write)
@@ -106,35 +74,57 @@ func (d *act) end(o *dmaOp, s host.Status) {
 		waited := h.waited
 		*h = dmaHandle{used: true, done: true, result: o.result}
 		if o.result < hpu.OK {
-			h.refused = o.refused()
+			h.failed = o.failure()
 		}
 		if waited {
-			*h = dmaHandle{}
-			d.sched.resumable(o.run, o.result)
+			d.sched.resumable(o.run, o.run.take(h))
 		}
 	case o.handle == noHandle:
 		o.run.landed = o.op == hpu.OpDMAToHost
+		if o.result < hpu.OK {
+			o.run.failed = o.failure()
+		}
 		d.sched.resumable(o.run, o.result)
 	}
 }
 
-func (o *dmaOp) refused() refused {
+// take gives a handler the result of an operation, whose handle is free again.
+func (r *run) take(h *dmaHandle) int64 {
+	result := h.result
+	if result < hpu.OK {
+		r.failed = h.failed
+	}
+	*h = dmaHandle{}
+	return result
+}
+
+func (o *dmaOp) failure() failedAccess {
 	address, _ := o.access.At(0)
-	return refused{op: o.op, address: address, bytes: o.access.Length, tries: o.tries}
+	return failedAccess{op: o.op, address: address, bytes: o.access.Length, tries: o.tries, result: o.result}
 }
 
 // unlooked reports operations that have failed without the handler's having looked at their ends; it has ended.
 func (d *act) unlooked(r *run) {
 	for i := range r.handles {
 		if h := &r.handles[i]; h.done && h.result < hpu.OK {
-			d.unheard(r.task.in, HandlerError{Program: r.task.in.handlers.memory.name, Handler: r.task.kind.String()}, h.refused, h.result)
+			d.unheard(r.task.in, HandlerError{Program: r.task.in.handlers.memory.name, Handler: r.task.kind.String()}, h.failed)
 		}
 	}
 }
 
 // unheard reports an operation that has failed and whose handler does not know. If it should have changed memory the message has failed; in may be
 // gone if it was only to read.
-func (d *act) unheard(in *inbound, e HandlerError, f refused, result int64) {
+func (d *act) unheard(in *inbound, e HandlerError, f failedAccess) {
+	if f.op == hpu.OpDMAToHost {
+		in.failed(portals.NISegv)
+	}
+	e.Rank, e.At = int(d.rank), d.now()
+	e.Err = errors.New(d.failedAccess(&f, "that it did not wait for"))
+	d.report.handlerFailed(e)
+}
+
+// failedAccess says what was asked for and how it ended; which is said in between.
+func (e *env) failedAccess(f *failedAccess, which string) string {
 	what := "a read of"
 	switch f.op {
 	case hpu.OpDMAToHost:
@@ -142,19 +132,14 @@ func (d *act) unheard(in *inbound, e HandlerError, f refused, result int64) {
 	case hpu.OpDMACAS, hpu.OpDMAFAdd:
 		what = "an atomic on"
 	}
-	status := fmt.Sprintf("result %d", result)
-	switch result {
+	status := fmt.Sprintf("result %d", f.result)
+	switch f.result {
 	case hpu.Fault:
-		status = d.refusal(host.Fault, f.tries)
+		status = e.refusal(host.Fault, f.tries)
 	case hpu.Denied:
-		status = d.refusal(host.Denied, f.tries)
+		status = e.refusal(host.Denied, f.tries)
 	}
-	if f.op == hpu.OpDMAToHost {
-		in.failed(portals.NISegv)
-	}
-	e.Rank, e.At = int(d.rank), d.now()
-	e.Err = fmt.Errorf("%s %d bytes of host memory at %#x that it did not wait for failed: %s", what, f.bytes, f.address, status)
-	d.report.handlerFailed(e)
+	return fmt.Sprintf("%s %d bytes of host memory at %#x %s failed: %s", what, f.bytes, f.address, which, status)
 }
 
 // testDMA answers dma_test at the present moment.
@@ -163,34 +148,23 @@ func (d *act) testDMA(r *run, handle uint64) int64 {
 		return hpu.Invalid
 	}
 	h := &r.handles[handle]
-	if h.faulted != nil {
-		d.tell(h.faulted)
-	}
 	if !h.done {
 		return 0
 	}
-	result := h.result
-	*h = dmaHandle{}
-	if result < 0 {
+	if result := r.take(h); result < 0 {
 		return result
 	}
 	return 1
 }
 
-// waitDMA carries out dma_wait: the handler goes on at once if the operation is done, or has failed and is to be tried again, and else gives its
-// core away.
+// waitDMA carries out dma_wait: the handler goes on at once if the operation is done, and else gives its core away.
 func (d *act) waitDMA(r *run, handle uint64) (result int64, ready bool) {
 	if handle >= uint64(len(r.handles)) || !r.handles[handle].used {
 		return hpu.Invalid, true
 	}
 	h := &r.handles[handle]
-	if h.faulted != nil {
-		d.tell(h.faulted)
-	}
 	if h.done {
-		result = h.result
-		*h = dmaHandle{}
-		return result, true
+		return r.take(h), true
 	}
 	h.waited = true
 	return 0, false

@@ -85,7 +85,7 @@ func (s *schedule) start(c *core, t task) {
 	r.active = true
 	r.task = t
 	r.charged = 0
-	r.resumed, r.landed = false, false
+	r.resumed, r.landed, r.failed = false, false, failedAccess{}
 	r.handles = r.handles[:0]
 	r.generation++
 	p := c.pool

@@ -47,8 +47,9 @@ type run struct {
 	wait       blockedOn
 	ready      int64 // result to resume with
 	handles    []dmaHandle
-	since      sim.Time // when it was suspended
-	landed     bool     // it was suspended last until data of it had landed
+	failed     failedAccess // the last access to host memory of which the handler was told that it has failed
+	since      sim.Time     // when it was suspended
+	landed     bool         // it was suspended last until data of it had landed
 }
 
 // at is the handler's own time when it has been charged so many cycles.
@@ -266,12 +267,12 @@ func (s *schedule) segmentEnd(r *run) {
 	if s.firstEnd == 0 {
 		s.firstEnd = s.now()
 	}
-	c, t, out := r.core, r.task, s.act.ended(r)
+	c, t, failed, out := r.core, r.task, r.failed, s.act.ended(r)
 	t.in.landed = r.landed
 	r.active = false
 	r.task = task{}
 	c.active--
-	s.ended(t, out)
+	s.ended(t, out, &failed)
 	s.idle(c)
 }
 
@@ -310,9 +311,9 @@ func (s *schedule) yield(r *run) {
 }
 
 // ended acts on the result of a handler (sPIN'17 §3.2, return codes).
-func (s *schedule) ended(t task, out hpu.Outcome) {
+func (s *schedule) ended(t task, out hpu.Outcome, failed *failedAccess) {
 	in := t.in
-	fail := s.judge(t, &out)
+	fail := s.judge(t, &out, failed)
 	if fail != portals.NIOK && in.fail == portals.NIOK {
 		in.fail = fail
 	}
@@ -331,7 +332,7 @@ func (s *schedule) ended(t task, out hpu.Outcome) {
 }
 
 // judge reports a failed handler and replaces its code: a killed handler moves the entry into flow control.
-func (s *schedule) judge(t task, out *hpu.Outcome) portals.FailType {
+func (s *schedule) judge(t task, out *hpu.Outcome, failed *failedAccess) portals.FailType {
 	var err error
 	var fail portals.FailType
 	switch {
@@ -344,9 +345,9 @@ func (s *schedule) judge(t task, out *hpu.Outcome) portals.FailType {
 			fail = portals.NISegv
 		}
 	case out.Code == hpu.Segv:
-		err, fail = errors.New("returned SEGV"), portals.NISegv
+		err, fail = errors.New("returned SEGV"+s.after(failed)), portals.NISegv
 	case out.Code == hpu.Fail:
-		err, fail = errors.New("returned FAIL"), portals.NIDropped
+		err, fail = errors.New("returned FAIL"+s.after(failed)), portals.NIDropped
 	case !legal(t.kind, out.Code):
 		err, fail = fmt.Errorf("returned %d, which is no return code of a %s handler", out.Code, t.kind), portals.NIDropped
 	default:
@@ -356,6 +357,14 @@ func (s *schedule) judge(t task, out *hpu.Outcome) portals.FailType {
 	h := t.in.handlers
 	s.report.handlerFailed(HandlerError{Rank: int(s.rank), At: s.now(), Program: h.memory.name, Handler: t.kind.String(), Err: err})
 	return fail
+}
+
+// after names the last access that has failed of a handler that says that it has failed, if there is one: it may be the reason.
+func (e *env) after(failed *failedAccess) string {
+	if failed.result >= hpu.OK {
+		return ""
+	}
+	return ", after " + e.failedAccess(failed, "had")
 }
 
 // failure reports whether a code says that the handler has failed, which all kinds may return.

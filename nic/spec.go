@@ -36,7 +36,7 @@ type Spec struct {
 	// Receive is Pipelined or Serial.
 	Receive string `yaml:"receive"`
 	// FaultPause is the time after which an access to host memory that ended with FAULT is tried again, at most 1 s. It is the policy of the
-	// NIC's own accesses and of writes whose handler does not wait for them; a handler that waits is told.
+	// NIC's own accesses and of those of handlers that have not asked to be told.
 	FaultPause sim.Time `yaml:"fault_pause"`
 	// FaultTries is how often, 0 to 2^20. After that the message fails with PTL_NI_SEGV.
 	FaultTries int `yaml:"fault_tries"`

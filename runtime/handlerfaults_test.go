@@ -16,8 +16,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A handler that waits learns of a fault when the device does: in a blocking call and in dma_wait, two latencies after the access. The write has not
-// begun then, whatever hpu.dma_write says. It may try again.
+// tell is the space of an entry's memory for a handler that wants to know of faults.
+const tell = uint64(hpu.TellFaults)
+
+// A handler that asks for it learns of a fault when the device does: in a blocking call, in dma_wait and in dma_test, two latencies after the access.
+// The write has not begun then, whatever hpu.dma_write says. It may try again.
 func TestHandlerIsToldOfFaults(t *testing.T) {
 	for _, until := range []string{nic.Initiated, nic.Landed} {
 		for _, c := range []struct {
@@ -26,19 +29,20 @@ func TestHandlerIsToldOfFaults(t *testing.T) {
 			wait hpu.Op
 			want []int64
 		}{
-			{"write", []rec{do(hpu.OpDMAToHost, 0, 4096, scratch, 8), do(hpu.OpDMAToHost, 0, 4096, scratch, 8)}, hpu.OpDMAToHost, []int64{hpu.Fault, hpu.OK}},
-			{"read", []rec{do(hpu.OpDMAFromHost, 0, 4096, scratch2, 8), do(hpu.OpDMAFromHost, 0, 4096, scratch2, 8)}, hpu.OpDMAFromHost, []int64{hpu.Fault, hpu.OK}},
-			{"add", []rec{do(hpu.OpDMAFAdd, 0, 4096, 1, scratch2), do(hpu.OpDMAFAdd, 0, 4096, 1, scratch2)}, hpu.OpDMAFAdd, []int64{hpu.Fault, hpu.OK}},
+			{"write", []rec{do(hpu.OpDMAToHost, tell, 4096, scratch, 8), do(hpu.OpDMAToHost, tell, 4096, scratch, 8)}, hpu.OpDMAToHost, []int64{hpu.Fault, hpu.OK}},
+			{"read", []rec{do(hpu.OpDMAFromHost, tell, 4096, scratch2, 8), do(hpu.OpDMAFromHost, 0, 4096, scratch2, 8)}, hpu.OpDMAFromHost, []int64{hpu.Fault, hpu.OK}},
+			{"add", []rec{do(hpu.OpDMAFAdd, tell, 4096, 1, scratch2), do(hpu.OpDMAFAdd, tell, 4096, 1, scratch2)}, hpu.OpDMAFAdd, []int64{hpu.Fault, hpu.OK}},
+			{"compare", []rec{do(hpu.OpDMACAS, tell, 4096, 0, 1, scratch2), do(hpu.OpDMACAS, 0, 4096, 0, 1, scratch2)}, hpu.OpDMACAS, []int64{hpu.Fault, hpu.OK}},
 			{
 				"write that is waited for",
-				[]rec{do(hpu.OpDMAToHostNB, 0, 4096, scratch, 8), do(hpu.OpDMAWait, 0), do(hpu.OpDMAToHostNB, 0, 4096, scratch, 8), do(hpu.OpDMAWait, 0)},
+				[]rec{do(hpu.OpDMAToHostNB, tell, 4096, scratch, 8), do(hpu.OpDMAWait, 0), do(hpu.OpDMAToHostNB, tell, 4096, scratch, 8), do(hpu.OpDMAWait, 0)},
 				hpu.OpDMAWait,
 				[]int64{0, hpu.Fault, 0, hpu.OK},
 			},
 			{ // the fault has come before the handler looks: it is told at once
-				"write that is looked for later", []rec{do(hpu.OpDMAToHostNB, 0, 4096, scratch, 8), also(opSpin, 2000), do(hpu.OpDMAWait, 0)}, 0, []int64{0, 0, hpu.Fault},
+				"write that is looked for later", []rec{do(hpu.OpDMAToHostNB, tell, 4096, scratch, 8), also(opSpin, 2000), do(hpu.OpDMAWait, 0)}, 0, []int64{0, 0, hpu.Fault},
 			},
-			{"write that is tested later", []rec{do(hpu.OpDMAToHostNB, 0, 4096, scratch, 8), also(opSpin, 2000), do(hpu.OpDMATest, 0)}, 0, []int64{0, 0, hpu.Fault}},
+			{"write that is tested later", []rec{do(hpu.OpDMAToHostNB, tell, 4096, scratch, 8), also(opSpin, 2000), do(hpu.OpDMATest, 0)}, 0, []int64{0, 0, hpu.Fault}},
 		} {
 			t.Run(c.name+" "+until, func(t *testing.T) {
 				r := conduct(t, setup{
@@ -46,15 +50,7 @@ func TestHandlerIsToldOfFaults(t *testing.T) {
 					cfg: onRank(1, failing(1, host.Fault, func(a *host.Access, _ int) bool { return a.Order != nil })),
 				})
 				r.noHandlerErrors()
-				var got []int64
-				for i := range c.acts {
-					if c.acts[i].op == opSpin {
-						got = append(got, 0)
-						continue
-					}
-					got = append(got, r.result(headerAt, i))
-				}
-				require.Equal(t, c.want, got)
+				require.Equal(t, c.want, r.results(c.acts))
 				ended := r.stepsOf(nic.StepEnded, hpu.OpNone)[0].At
 				require.Less(t, ended, 50*sim.Microsecond, "nothing was tried again")
 				if c.wait != 0 {
@@ -71,7 +67,66 @@ func TestHandlerIsToldOfFaults(t *testing.T) {
 	}
 }
 
-// What a handler does not look for is tried again, whether it still runs or has ended. Its message waits.
+// results are what the lines of the header handler's script have returned; those that are no import return nothing.
+func (r *rig) results(acts []rec) (got []int64) {
+	for i := range acts {
+		if acts[i].op == opSpin {
+			got = append(got, 0)
+		} else {
+			got = append(got, r.result(headerAt, i))
+		}
+	}
+	return got
+}
+
+// A handler that does not ask for faults waits for the page, without its core: the NIC tries again by its policy, each time a round trip and a pause. A
+// look in between finds the operation under way. What was in vain is a FAULT, and a handler that gives up for it says what it was.
+func TestHandlerWaitsForAbsentMemory(t *testing.T) {
+	const faults = 3
+	for _, c := range []struct {
+		name string
+		acts []rec
+		want int64
+	}{
+		{"write", []rec{do(hpu.OpDMAToHost, 0, 4096, scratch, 8)}, hpu.OK},
+		{"read", []rec{do(hpu.OpDMAFromHost, 0, 4096, scratch2, 8)}, hpu.OK},
+		{"add", []rec{do(hpu.OpDMAFAdd, 0, 4096, 1, scratch2)}, hpu.OK},
+		{"compare", []rec{do(hpu.OpDMACAS, 0, 4096, 0xeeeeeeeeeeeeeeee, 1, scratch2)}, 1},
+		{"write that is waited for", []rec{do(hpu.OpDMAToHostNB, 0, 4096, scratch, 8), do(hpu.OpDMAWait, 0)}, hpu.OK},
+		{"write that is tested", []rec{do(hpu.OpDMAToHostNB, 0, 4096, scratch, 8), also(opSpin, 4000), do(hpu.OpDMATest, 0), do(hpu.OpDMAWait, 0)}, hpu.OK},
+	} {
+		for _, tries := range []int{faults, faults - 1} {
+			t.Run(fmt.Sprintf("%s, %d tries", c.name, tries), func(t *testing.T) {
+				s := setup{
+					overrides: []string{"hpu.dma_write=landed", "nic.fault_pause=5us", fmt.Sprintf("nic.fault_tries=%d", tries)}, length: 8, target: filled,
+					header: append(c.acts, end(hpu.Fail)),
+				}
+				without := conduct(t, s)
+				s.cfg = onRank(1, failing(faults, host.Fault, func(a *host.Access, _ int) bool { return a.Order != nil && a.Space != nil }))
+				r := conduct(t, s)
+				answered := func(r *rig) sim.Time { return r.stepsOf(nic.StepAnswered, hpu.OpNone)[0].At }
+				last := r.result(headerAt, len(c.acts)-1)
+				if tries < faults {
+					require.Equal(t, hpu.Fault, last)
+					require.Contains(t, r.failure(), "header handler of actions: returned FAIL, after a")
+					require.Contains(t, r.failure(), fmt.Sprintf(" 8 bytes of host memory at %#x had failed: FAULT, 3 times (nic.fault_tries, 2)", r.addr+4096))
+					return
+				}
+				require.Equal(t, c.want, last)
+				if c.name == "write that is tested" {
+					require.Zero(t, r.result(headerAt, 2), "it is under way")
+					require.Equal(t, int64(1), without.result(headerAt, 2))
+					return
+				}
+				require.Equal(t, answered(without)+faults*(2*r.prof.DMA.Latency+5*sim.Microsecond), answered(r))
+				require.Equal(t, without.host, r.host, "once")
+				require.Regexp(t, "header handler of actions: returned FAIL$", r.failure())
+			})
+		}
+	}
+}
+
+// What a handler does not look for is tried again, whether it still runs or has ended, unless it has asked for faults. Its message waits.
 func TestUnlookedFaultsAreTriedAgain(t *testing.T) {
 	for _, spin := range []uint64{1, 1000, 100_000} { // it ends before the first fault, during the pause, after all
 		for _, act := range []rec{
@@ -115,8 +170,12 @@ func TestUnlookedFailuresAreReported(t *testing.T) {
 		{"atomic", []rec{do(hpu.OpDMACASNB, 0, 4096, 0, 1, scratch2), also(opSpin, 100_000)}, "header handler of actions: an atomic on 8 bytes", portals.NIOK},
 		{"write that is looked for", []rec{do(hpu.OpDMAToHostNB, 0, 4096, scratch, 64), also(opSpin, 100_000), do(hpu.OpDMAWait, 0)}, "", portals.NIOK},
 		{"blocking write", []rec{do(hpu.OpDMAToHost, 0, 4096, scratch, 64)}, "", portals.NIOK},
+		{"write of one that asked to be told", []rec{do(hpu.OpDMAToHostNB, tell, 4096, scratch, 64)}, "rank 1 at .*: a handler of actions: a write of 64 bytes", portals.NISegv},
 	} {
 		for why, s := range map[string]host.Status{"FAULT, 4 times (nic.fault_tries, 3)": host.Fault, "DENIED": host.Denied} { //lint:maporder each by itself
+			if s == host.Fault && c.acts[0].args[0] == tell {
+				why = "FAULT"
+			}
 			t.Run(c.name+" "+why, func(t *testing.T) {
 				var x *rig
 				r := conduct(t, setup{

@@ -49,7 +49,8 @@ func (m *memoryRun) drawScript(packet int) {
 	for range rapid.IntRange(1, 6).Draw(m.t, "lines") {
 		l := line{handle: -1, packet: packet}
 		nonBlocking := rapid.Bool().Draw(m.t, "non-blocking")
-		switch what := rapid.IntRange(0, 8).Draw(m.t, "line"); what {
+		what := rapid.IntRange(0, 8).Draw(m.t, "line")
+		switch what {
 		case 0, 1, 2, 3:
 			m.drawDMA(&l, accessKind(what))
 		case 4: // keep the bus busy
@@ -75,6 +76,9 @@ func (m *memoryRun) drawScript(packet int) {
 		case 8: // send some of it to rank 2
 			nonBlocking = false
 			m.drawPut(&l)
+		}
+		if what <= 5 && rapid.IntRange(0, 3).Draw(m.t, "asks for faults") == 0 {
+			l.args[0] = tell
 		}
 		if nonBlocking {
 			l.op = int(map[hpu.Op]hpu.Op{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/spin"
 	"github.com/spinsim/spinsim/spin/c"
 )
@@ -145,6 +146,15 @@ func TestResultsMatchDocument(t *testing.T) {
 		require.Equal(t, number(t, m[1]), int(results[m[2]]), m[2])
 		require.Contains(t, string(c.Header), "\tSPIN_"+m[2]+" = "+m[1]+",")
 	}
+}
+
+// An option of a DMA operation's space is the same everywhere.
+func TestTellFaultsMatchesDocument(t *testing.T) {
+	m := regexp.MustCompile(`adds (\d+) \(TELL_FAULTS\) to the ` + "`space`").FindStringSubmatch(abi(t))
+	require.NotNil(t, m)
+	bit := number(t, m[1])
+	require.Equal(t, []int{bit, bit}, []int{int(spin.TellFaults), int(hpu.TellFaults)})
+	require.Contains(t, string(c.Header), "enum { SPIN_TELL_FAULTS = 0x"+strconv.FormatInt(int64(bit), 16)+" };")
 }
 
 // documentedImports returns the wasm type of each import: "i32 i64 -> i32".

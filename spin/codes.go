@@ -24,7 +24,7 @@ type Result int32
 // Results of actions (docs/abi.md, Imports).
 const (
 	OK           Result = 0
-	Fault        Result = -1 // host page not present; a retry may succeed
+	Fault        Result = -1 // host page not present, after all tries of the device or with TellFaults; a retry may succeed
 	Denied       Result = -2 // outside the range, or forbidden
 	Invalid      Result = -3 // an argument is wrong
 	NoSpace      Result = -4 // a limit of the device
@@ -42,6 +42,10 @@ const (
 	MEHostMem      Space = 0 // the range of the match entry
 	HandlerHostMem Space = 1 // the handler host memory given with it
 )
+
+// TellFaults, with a Space of a DMA operation (MEHostMem | TellFaults), has the operation end with Fault as soon as a page is found absent. Without
+// it the device waits for the page, and the handler with it, if it waits for the operation.
+const TellFaults Space = 1 << 8
 
 // MessageType is the kind of request a header handler looks at.
 type MessageType uint32

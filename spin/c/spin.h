@@ -40,7 +40,7 @@ enum {
 /* Results of actions. */
 enum {
 	PTL_OK = 0,
-	SPIN_FAULT = -1,         /* host page not present; a retry may succeed */
+	SPIN_FAULT = -1,         /* host page not present, after all tries of the device or with SPIN_TELL_FAULTS */
 	SPIN_DENIED = -2,        /* outside the range, or forbidden */
 	SPIN_INVALID = -3,       /* an argument is wrong */
 	SPIN_NO_SPACE = -4,      /* a limit of the device */
@@ -49,6 +49,10 @@ enum {
 
 /* Host memory spaces. */
 enum { PTL_ME_HOST_MEM = 0, PTL_HANDLER_HOST_MEM = 1 };
+
+/* With a space of a DMA operation: it ends with SPIN_FAULT as soon as a page is found absent. Without it the device
+ * waits for the page, and the handler with it, if it waits for the operation. */
+enum { SPIN_TELL_FAULTS = 0x100 };
 
 /* Kinds of messages (ptl_header_t.type). */
 enum {
@@ -265,7 +269,8 @@ SPIN_IMPORT(log) void spin_log(const char *addr, uint32_t len);
 #define PTL_NUM_HPUS spin_num_hpus()
 #define PTL_MY_HPU spin_my_hpu()
 
-/* DMA between HPU memory and host memory; options is PTL_ME_HOST_MEM or PTL_HANDLER_HOST_MEM. */
+/* DMA between HPU memory and host memory; options is PTL_ME_HOST_MEM or PTL_HANDLER_HOST_MEM, and perhaps
+ * SPIN_TELL_FAULTS. */
 static inline int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, uint32_t len, uint32_t options)
 {
 	return spin_dma_to_host(options, offset, local, len);

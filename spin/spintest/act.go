@@ -112,7 +112,7 @@ func (d *Device) host(space spin.Space, offset, n uint64) ([]byte, spin.Result) 
 	case spin.HandlerHostMem:
 		m = d.HandlerHost
 	default:
-		return nil, spin.Invalid
+		return nil, spin.Denied
 	}
 	if offset > uint64(len(m)) || n > uint64(len(m))-offset {
 		return nil, spin.Denied
@@ -129,7 +129,7 @@ func (d *Device) dma(operation string, a *spin.Action) (int64, []byte) {
 			return int64(spin.Invalid), nil
 		}
 	}
-	host, r := d.host(a.Space, a.Offset, n)
+	host, r := d.host(a.Space&^spin.TellFaults, a.Offset, n)
 	if r.Failed() {
 		return int64(r), nil
 	}
