@@ -83,7 +83,7 @@ func TestExperimentsReportWhatFails(t *testing.T) {
 	failed, ended := 0, 0
 	for _, e := range []*Experiment{pingpong, accumulate, bcast} {
 		for _, mode := range e.Axis("mode").Of {
-			for seed := range 20 * *seeds {
+			for seed := range 8 * *seeds {
 				for _, chances := range []hosttest.Chances{{Deny: 0.05}, {Fault: 0.05, Most: 1000}} {
 					device, err := profile.Load("spin-int", "nic.fault_tries=3", "nic.fault_pause=100ns")
 					require.NoError(t, err)

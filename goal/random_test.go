@@ -2,12 +2,15 @@ package goal
 
 import (
 	"errors"
+	"flag"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+var randomSchedules = flag.Int("model.schedules", 5000, "random schedules of TestAgreesWithLiteralModel; the promise is 25,000")
 
 // randomizer makes schedules of few operations on few ranks. A tame one can be completed unless a wildcard takes what
 // another receive needs; in a wild one messages lack a receive, receives come in any order, and dependencies have
@@ -121,7 +124,7 @@ func randomParams(rng *rand.Rand) Params {
 // release order that changes a result.
 func TestAgreesWithLiteralModel(t *testing.T) {
 	t.Parallel()
-	const schedules = 25000
+	schedules := *randomSchedules
 	complete, cpus := 0, 0
 	for seed := range uint64(schedules) {
 		rng := rand.New(rand.NewPCG(seed, 1))

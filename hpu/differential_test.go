@@ -2,6 +2,7 @@ package hpu
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -266,10 +267,12 @@ func compareModule(t *testing.T, e Engine, seed uint64, steps, cores int) {
 	x.close()
 }
 
-// TestDifferential runs 10,000 handlers or parts of handlers of 500 generated modules. It would catch a block that is charged
+var differentialModules = flag.Uint64("differential.modules", 150, "generated modules that TestDifferential compares; the promise is 500")
+
+// TestDifferential runs 3,000 handlers or parts of handlers of 150 generated modules; of 500 in .ci/run deep. It would catch a block that is charged
 // twice or not at all, a check at the wrong place, a NaN that differs, a register that is not switched.
 func TestDifferential(t *testing.T) { //nolint:tparallel // its subtests are all there is
-	differential(t, "wazero", 500, 20, 2)
+	differential(t, "wazero", *differentialModules, 20, 2)
 }
 
 // TestDifferentialShrinking is the same with rapid, which reduces what it finds.

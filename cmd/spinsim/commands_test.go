@@ -31,7 +31,7 @@ var mentions = []string{
 	"spinsim handler new NAME", "spinsim handler new NAME --lang c", "spinsim rerun", "spinsim run", "spinsim goal",
 }
 
-var everything = flag.Bool("everything", false, "run documented commands that take long as they are written, as .ci/run deep does")
+var everything = flag.Bool("everything", false, "run documented and shown commands that take long as they are written, as .ci/run deep does")
 
 // long are commands that take many seconds, and what is run in their place without -everything.
 var long = map[string]string{
