@@ -33,16 +33,14 @@ func setWhole(v reflect.Value, text string) error {
 		}
 		return outOfRange(v)
 	}
-	f, err := strconv.ParseFloat(text, 64)
+	i, err = size.Exact(text, 1)
 	switch {
-	case err != nil || f != math.Trunc(f):
-		return errWhole
-	case math.IsInf(f, 0):
-		return errWhole
-	case f > exact || f < -exact:
+	case errors.Is(err, size.ErrRange):
 		return outOfRange(v)
+	case err != nil:
+		return errWhole
 	}
-	return setInt(v, int64(f))
+	return setInt(v, i)
 }
 
 // setBytes sets a number of bytes, which may have a unit.

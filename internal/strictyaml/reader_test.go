@@ -240,7 +240,10 @@ func TestWholeNumbers(t *testing.T) {
 			require.Zero(t, got.N, text)
 		}
 	})
-	for _, text := range []string{"1e30", "-1e30", ".inf", "-.inf", ".nan", "inf", "0x", "9007199254740993.0e1", "''", "true"} {
+	for _, text := range []string{
+		"1e30", "-1e30", ".inf", "-.inf", ".nan", "inf", "0x", "9007199254740993.0e1", "''",
+		"4503599627370496.5", "-4503599627370496.5", "9007199254740991.25", "1e-400", "-0.1e-999999999", "1" + strings.Repeat("0", 500) + "e-500", "true",
+	} {
 		var got struct {
 			N int64 `yaml:"n"`
 		}
