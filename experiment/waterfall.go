@@ -46,6 +46,7 @@ var groups = []struct {
 	{"faults of the network", []string{"fabric.faults."}},
 	{"reception and matching", []string{"nic.receive", "nic.match_header", "nic.match_packet"}},
 	{"host memory", []string{"dma.", "hpu.dma_write"}},
+	{"address translation", []string{"smmu."}},
 	{"processor of the host", []string{"host.", "nic.overhead"}},
 	{"contexts", []string{"hpu.cores", "hpu.contexts"}},
 	{"egress", []string{"nic.egress_packets"}},

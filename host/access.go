@@ -10,11 +10,12 @@ const (
 	OK      Status = iota
 	Fault          // a page is not present: a retry may succeed
 	Denied         // there is no such memory for the device: no retry succeeds
+	Ignored        // to a device as OK, but what it reads is zeros, and what it writes is lost; only a Translator says it, no client is told
 	pending        // a Translator answers later
 )
 
 // String names the status as architecture and traces do.
-func (s Status) String() string { return [...]string{"OK", "FAULT", "DENIED", "pending"}[s] }
+func (s Status) String() string { return [...]string{"OK", "FAULT", "DENIED", "IGNORED", "pending"}[s] }
 
 // Access is one use of host memory by a device: a piece of an address space, a direction, and who is told of its end. The client fills in
 // the exported fields and gives it to Bus.Write, Bus.Read, Bus.Atomic or Bus.Stream; it is the bus's until the client is told of its end
@@ -48,14 +49,16 @@ type Access struct {
 	Tries  int
 	Ref    any
 
-	dir     Direction
-	state   state
-	let     bool     // a stream: a Translator has let its next piece pass
-	piece   int      // a stream: the next one; else whole
-	follows sim.Time // an atomic: when the last of the writes made before it lands
-	age     uint64   // a stream: its number
-	next    *Access  // in its Order; a stream: among those that want a turn
-	behind  *Access  // a stream: the next of its Order
+	dir      Direction
+	state    state
+	let      bool     // a stream: a Translator has let its next piece pass
+	piece    int      // a stream: the next one; else whole
+	follows  sim.Time // an atomic: when the last of the writes made before it lands
+	age      uint64   // a stream: its number
+	next     *Access  // in its Order; a stream: among those that want a turn
+	behind   *Access  // a stream: the next of its Order
+	ignored  bool     // what its translator has let pass last does not reach memory
+	passages *passage // what an IOMMU has let pass
 }
 
 // Direction is what an access does to memory.

@@ -24,7 +24,7 @@ type Bus struct {
 
 // Kinds of events of a bus.
 const (
-	KindBus        sim.Kind = 0x100 + iota // B: piece, *Access: a write has landed, or what a read has asked for is at the device
+	KindBus        sim.Kind = 0x100 + iota // A: not 0: it is ignored, B: piece, *Access: a write has landed, or what a read has asked for is at the device
 	kindBegun                              // *Access: the bus takes the first byte of a write
 	kindMemory                             // *Access: a read or an atomic has reached memory
 	kindRequest                            // *Access: the request for a stream has reached memory
@@ -100,7 +100,7 @@ func (b *Bus) write(a *Access, tell bool) (begun bool) {
 	if a.Together {
 		at = max(now, before, at-b.latency)
 	}
-	b.post(at, KindBus, 0, 0, a)
+	b.post(at, KindBus, a.void(), 0, a)
 	return begun
 }
 
@@ -164,7 +164,7 @@ func (b *Bus) reached(a *Access) {
 // answer is the data phase of a read.
 func (b *Bus) answer(a *Access) {
 	if a.dir == AtMemory {
-		a.Client.Reached(a)
+		b.reach(a)
 	}
 	n := int64(a.Length)
 	b.bytes += n
@@ -175,7 +175,7 @@ func (b *Bus) answer(a *Access) {
 		_, sent = b.reads.Hold(sent, b.rate.Time(n))
 	}
 	b.draw(a, false, sent, a.Length)
-	b.post(sent+b.latency, KindBus, 0, 0, a)
+	b.post(sent+b.latency, KindBus, a.void(), 0, a)
 }
 
 // whole is the piece of an access that is no stream.
@@ -189,7 +189,7 @@ func (b *Bus) ask(a *Access, off, n int) Status {
 	if !b.asked(a) {
 		return OK
 	}
-	a.state = waits
+	a.state, a.ignored = waits, false
 	if s, answered := b.translator.Translate(a, off, n); answered {
 		return s
 	}
@@ -209,9 +209,10 @@ func (b *Bus) Translated(a *Access, s Status) {
 // known is the translation of an access or of a piece of a stream: it goes on, waits, or the device learns that it has failed. The answer crosses
 // the bus; in front of a write its question has done so, too.
 func (b *Bus) known(a *Access, s Status) {
+	a.ignored = s == Ignored
 	switch {
 	case s == pending:
-	case s != OK:
+	case s != OK && s != Ignored:
 		d := b.latency
 		if a.dir == ToMemory {
 			d += b.latency
@@ -235,6 +236,10 @@ func (b *Bus) Handle(e *sim.Event) {
 	case KindBus:
 		if b.asked(a) {
 			b.done(a, int(e.B))
+			if e.A != 0 {
+				b.pretend(a, int(e.B))
+				return
+			}
 		}
 		a.Client.Ended(a, int(e.B), OK)
 	case kindBegun:

@@ -7,6 +7,8 @@ import (
 	"sort"
 
 	"github.com/spinsim/spinsim/internal/guard"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/smmu"
 )
 
 // AddressSpace is the memory of one process: ranges of bytes at 64-bit virtual addresses. Every range stands alone: no access
@@ -24,6 +26,9 @@ type AddressSpace struct {
 	guard   *guard.Space // nil: no test watches programs
 	pieces  int          // of the guard
 	asks    bool         // there is a page table or a guard
+	pdid    uint16       // how devices name it; 0: they cannot
+	tables  smmu.Tables  // of its pages
+	asked   sim.Time     // when a device last wanted some of it
 }
 
 type memoryRange struct {
@@ -182,6 +187,9 @@ func (a *AddressSpace) touch(addr, n uint64, write bool) Pages {
 // Fault gives a program pages that Touch has returned, on its thread, which works and perhaps waits meanwhile. With no thread that takes no time.
 // The error says why the program cannot have them.
 func (a *AddressSpace) Fault(t *Thread, p Pages, write bool) error { return a.pages.Fault(t, p, write) }
+
+// PDID is how devices name the process (protection domain identifier, 16 bits); 0: they cannot.
+func (a *AddressSpace) PDID() uint16 { return a.pdid }
 
 // Settle notes that the program waits: what it has touched before it must touch again.
 func (a *AddressSpace) Settle() {

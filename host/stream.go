@@ -102,7 +102,7 @@ func (b *Bus) fetch(a *Access) {
 		done = sent + b.latency
 	}
 	b.draw(a, false, sent, to-from)
-	b.post(done, KindBus, 0, uint64(i), a)
+	b.post(done, KindBus, a.void(), uint64(i), a)
 	a.let = false
 	if to < a.Length {
 		a.piece, a.state = i+1, ready

@@ -124,6 +124,8 @@ func valueText(t reflect.Type, n *yaml.Node) (string, error) {
 		return "[]", nil
 	case reflect.Struct, reflect.Map:
 		return "{}", nil
+	case reflect.String:
+		return `""`, nil
 	}
 	return "0", nil
 }

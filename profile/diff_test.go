@@ -53,7 +53,7 @@ func TestDifferencesAreOverrides(t *testing.T) {
 		{"fabric.dims=[3]", "fabric.kind=torus"},
 		{"fabric.kind=file", "fabric.topology={switches: [{name: a}, {name: b, ports: 3}], nodes: [{at: b, count: 2}], links: [{from: a, to: b, wire: 3ns}]}"},
 	}
-	names := Names()
+	names := append(Names(), "../docs/profiles/spin-int-smmu.yaml")
 	rapid.Check(t, func(t *rapid.T) {
 		load := func(label string) *Profile {
 			name, set := rapid.SampledFrom(names).Draw(t, label), rapid.SliceOfDistinct(rapid.SampledFrom(settings), rapid.ID).Draw(t, label)

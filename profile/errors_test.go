@@ -56,7 +56,7 @@ nic:
 func TestBytesHaveUnits(t *testing.T) {
 	for path, size := range map[string]string{
 		"fabric.mtu": "2KiB", "fabric.header": "1KiB", "fabric.buffer": "64KiB", "fabric.inject_buffer": "64KiB",
-		"nic.packet_buffer": "1MiB", "dma.event_bytes": "1KiB",
+		"nic.packet_buffer": "1MiB", "dma.event_bytes": "1KiB", "smmu.walk_bytes": "1KiB",
 		"hpu.stack_bytes": "8KiB", "hpu.dma_bytes": "1MiB", "hpu.max_code_bytes": "64KiB", "hpu.max_memory_bytes": "1MiB",
 		"hpu.max_hpu_memory": "1MiB", "hpu.node_memory": "1GiB",
 		"host.line_bytes": "1kB", "host.copy_chunk": "4KiB", "limits.max_msg_size": "1GiB",

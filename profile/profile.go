@@ -14,6 +14,7 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/smmu"
 )
 
 //go:embed profiles
@@ -34,6 +35,7 @@ type Profile struct {
 	Pools       nic.Pools         `yaml:"pools,omitempty"` // other processors of handlers, by name
 	Serve       nic.Serve         `yaml:"serve,omitempty"` // which pool runs what, by library and kind of handler; absent: the HPUs
 	Host        host.Spec         `yaml:"host"`            // cores and memory
+	SMMU        smmu.Spec         `yaml:"smmu,omitempty"`  // what stands between the bus and memory; absent: nothing
 	Limits      nic.LimitsSpec    `yaml:"limits"`          // of Portals interfaces
 
 	// Origin is where the profile was loaded from; nothing that is simulated depends on it.
@@ -90,6 +92,7 @@ func (p *Profile) Validate() error {
 	}
 	wrong.Below("serve", p.Serve.Validate(p.Pools))
 	wrong.Below("host", p.Host.Validate())
+	wrong.Below("smmu", p.SMMU.Validate())
 	wrong.Below("limits", p.Limits.Validate())
 	return wrong.Join()
 }

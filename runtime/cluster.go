@@ -47,7 +47,8 @@ type Config struct {
 	// InjectDMA, if not nil, is asked at the beginning of every DMA operation of a handler that is otherwise allowed. A negative
 	// answer, such as hpu.Fault, becomes the result of the operation: it takes its time, but no byte moves.
 	InjectDMA func(rank int, op hpu.Op) int64
-	// Translator makes what stands between the bus of a node and the memory of its processes; nil: every page is present to the NIC.
+	// Translator makes what stands between the bus of a node and the memory of its processes; nil: the SMMU of the profile or, without one, nothing:
+	// every page is present to the NIC.
 	Translator MakeTranslator
 }
 
@@ -129,9 +130,7 @@ func (c *Cluster) build(cfg *Config) error {
 		n.cpu.Init(c.engine, n.id, p.Host.Cores, host.CPUSpec{}, nic.TraceGroup, i)
 		n.memory.Rate = p.Host.MemoryBandwidth
 		n.bus.Init(c.engine, n.id, &p.DMA, &n.memory)
-		if cfg.Translator != nil {
-			n.bus.Translate(cfg.Translator(c.engine, i, &n.bus))
-		}
+		n.translate(cfg)
 		n.nic.Init(&nic.Config{
 			Engine: c.engine, ID: n.id, Rank: i, Nodes: len(c.nodes), Core: &c.core,
 			Spec: &p.NIC, HPU: &p.HPU, Pools: p.Pools, Serve: p.Serve, Transport: &p.Transport, Fabric: &p.Fabric, Bus: &n.bus, Record: p.DMA.EventBytes, Faulty: faulty,

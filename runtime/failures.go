@@ -129,8 +129,8 @@ func (c *Cluster) HandlerErrors() ([]nic.HandlerError, int) {
 }
 
 // Failures returns an error for everything in the run so far that makes its result doubtful although the run went on: handlers
-// that failed and messages that were lost. Of more than 100 of a kind the first 100 are returned; all counts them all, also those that are
-// told of together.
+// that failed, messages that were lost, and stale translations. Of more than 100 of a kind the first 100 are returned; all counts them all, also
+// those that are told of together.
 func (c *Cluster) Failures() (list []error, all int) {
 	errs, failed := c.HandlerErrors()
 	for _, e := range errs {
@@ -140,5 +140,9 @@ func (c *Cluster) Failures() (list []error, all int) {
 	for _, l := range lost {
 		list = append(list, l)
 	}
-	return list, failed + n
+	stale, k := c.StaleAccesses()
+	for _, a := range stale {
+		list = append(list, a)
+	}
+	return list, failed + n + k
 }

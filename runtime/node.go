@@ -17,6 +17,7 @@ type Node struct {
 	cpu    host.CPU
 	memory host.Server   // the memory controller
 	bus    host.Bus      // the NIC's way to memory
+	iommu  *host.IOMMU   // between bus and memory; nil: there is none
 	ids    *portals.Node // process identifiers
 	procs  []*Proc
 	moved  int64 // bytes of streams of the cores

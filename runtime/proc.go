@@ -35,6 +35,11 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 	}
 	n := &c.nodes[rank]
 	p := &Proc{node: n, name: name, memory: c.addressSpace(rank)}
+	if n.iommu != nil {
+		if err := n.iommu.Admit(p.memory, host.Flat{Space: p.memory}); err != nil {
+			return fmt.Errorf("runtime: process %s of rank %d: %w", name, rank, err)
+		}
+	}
 	if n.ids == nil {
 		n.ids = portals.NewNode(uint32(rank), maxPID)
 	}

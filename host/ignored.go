@@ -1,0 +1,50 @@
+package host
+
+// void is 1 if what the translator has let pass does not reach memory.
+func (a *Access) void() uint64 {
+	if a.ignored {
+		return 1
+	}
+	return 0
+}
+
+// reach has the client change the bytes of an atomic.
+func (b *Bus) reach(a *Access) {
+	if !a.ignored {
+		a.Client.Reached(a)
+		return
+	}
+	b.aside(a, 0, a.Length, func() { a.Client.Reached(a) })
+}
+
+// pretend is the end of an access, or of piece i of a stream, that is Ignored: the device finds zeros, and leaves nothing behind.
+func (b *Bus) pretend(a *Access, i int) {
+	from, to := 0, a.Length
+	if a.piece != whole {
+		from, to = a.Span(i)
+	}
+	if a.dir == AtMemory { // its bytes have moved at memory
+		a.Client.Ended(a, i, OK)
+		return
+	}
+	b.aside(a, from, to, func() { a.Client.Ended(a, i, OK) })
+}
+
+// aside lets f find zeros in a part of an access, and puts back what was there.
+func (b *Bus) aside(a *Access, from, to int, f func()) {
+	type part struct{ memory, kept []byte }
+	var parts []part
+	for from < to {
+		addr, n := a.At(from)
+		n = min(n, to-from)
+		from += n
+		if memory, ok := a.Space.Bytes(addr, uint64(n)); ok {
+			parts = append(parts, part{memory, append([]byte(nil), memory...)})
+			clear(memory)
+		}
+	}
+	f()
+	for _, p := range parts {
+		copy(p.memory, p.kept)
+	}
+}

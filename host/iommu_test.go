@@ -1,0 +1,349 @@
+package host_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/smmu"
+	"github.com/spinsim/spinsim/smmu/smmutest"
+)
+
+
+// paged is a device behind an SMMU, with an operating system that maps what faults a while later.
+type paged struct {
+	*device
+	iommu  *host.IOMMU
+	tables map[*host.AddressSpace]*smmutest.Tables
+	id     sim.ID
+
+	takes  sim.Time // to bring a page
+	broken func(addr uint64) bool
+	marks  map[uint64]bool // pages that will not come
+	faults int
+	taken  int // banks
+	frames uint64
+}
+
+func newPaged(t require.TestingT, takes sim.Time, overrides ...string) *paged {
+	spec, err := smmutest.Spec(overrides...)
+	require.NoError(t, err)
+	p := &paged{takes: takes, tables: map[*host.AddressSpace]*smmutest.Tables{}, marks: map[uint64]bool{}, frames: 1 << 30}
+	memory := &host.Server{}
+	p.device = newDevice(host.BusSpec{Latency: 100 * ns, FullDuplex: true, Charge: host.ChargeFull}, nil)
+	p.iommu = host.NewIOMMU(&host.IOMMUConfig{Engine: p.engine, Spec: spec, Bus: &p.bus, Memory: memory, Latency: 150 * ns})
+	p.id = p.engine.Add("driver", p)
+	return p
+}
+
+// process adds a process with some memory, none of it there yet.
+func (p *paged) process(t require.TestingT, n int) (*host.AddressSpace, uint64) {
+	space := host.NewAddressSpace(nil)
+	addr := space.Alloc(n)
+	p.tables[space] = smmutest.NewTables(39)
+	require.NoError(t, p.iommu.Admit(space, p.tables[space]))
+	return space, addr
+}
+
+// Events of the driver.
+const (
+	kindBring sim.Kind = 1 + iota
+	kindBind
+)
+
+// Interrupt implements host.IOMMUDriver.
+func (p *paged) Interrupt(bank int) {
+	s := p.iommu.SMMU()
+	p.faults++
+	write := uint64(0)
+	if s.Read(bank, smmu.FSYNR)&uint64(smmu.FSYNRWNR) != 0 {
+		write = 1
+	}
+	p.engine.Post(p.engine.Now()+p.takes, p.id, p.id, kindBring, s.Read(bank, smmu.FAR), write, p.iommu.At(bank))
+	s.Write(bank, smmu.FSR, s.Read(bank, smmu.FSR))
+}
+
+// Unbound implements host.IOMMUDriver.
+func (p *paged) Unbound(space *host.AddressSpace) {
+	p.engine.Post(p.engine.Now()+p.takes, p.id, p.id, kindBind, 0, 0, space)
+}
+
+// Unresolvable implements host.IOMMUDriver.
+func (p *paged) Unresolvable(_ *host.AddressSpace, addr uint64, _ bool) bool {
+	gone := p.marks[addr>>12]
+	delete(p.marks, addr>>12)
+	return gone
+}
+
+// Handle implements sim.Actor.
+func (p *paged) Handle(e *sim.Event) {
+	space := e.P.(*host.AddressSpace)
+	switch e.Kind {
+	case kindBring:
+		if p.broken != nil && p.broken(e.A) {
+			p.marks[e.A>>12] = true
+			return
+		}
+		if e, _ := p.tables[space].Find(e.A); e.Kind == smmu.Page {
+			return // it has come for another access
+		}
+		p.frames += 1 << 12
+		p.tables[space].Map(e.A&^0xfff, 3, p.frames, true)
+	case kindBind:
+		if p.iommu.BankOf(space) >= 0 {
+			return
+		}
+		victim := p.iommu.SMMU().Vacant()
+		if victim < 0 {
+			victim = p.iommu.Victim(2 * pause)
+		}
+		if victim < 0 {
+			p.engine.Post(p.engine.Now()+pause, p.id, p.id, kindBind, 0, 0, space)
+			return
+		}
+		p.iommu.Take(victim, space)
+		p.taken++
+	}
+}
+
+// Without an operating system all memory of a process is there, and an SMMU costs what it takes to find it: once a walk, then nothing, no event either.
+func TestAnSMMUBeforeFlatTablesCostsItsWalks(t *testing.T) {
+	times := func(on bool) (when []sim.Time, events uint64) {
+		p := newPaged(t, 0)
+		if !on {
+			p.bus.Translate(nil)
+		}
+		space := host.NewAddressSpace(nil)
+		addr := space.Alloc(3 * 4096)
+		require.NoError(t, p.iommu.Admit(space, host.Flat{Space: space}))
+		for i := range 4 {
+			p.later(sim.Time(i)*10*sim.Microsecond, &use{kind: host.ToMemory, Access: host.Access{Space: space, Addr: addr + 64*uint64(i), Length: 64}})
+		}
+		far := p.later(50*sim.Microsecond, &use{kind: host.FromMemory, Access: host.Access{Space: space, Addr: addr + 8000, Length: 400}}) // two pages
+		require.NoError(t, p.engine.RunUntil(45*sim.Microsecond))
+		events = p.engine.Handled()
+		require.NoError(t, p.engine.Run())
+		for _, u := range p.used {
+			require.Len(t, u.when, 1)
+			when = append(when, u.when[0])
+		}
+		require.Len(t, far.pieces, 1)
+		return when, events
+	}
+	with, eventsWith := times(true)
+	without, eventsWithout := times(false)
+	cost := make([]sim.Time, len(with))
+	for i := range with {
+		cost[i] = with[i] - without[i]
+	}
+	// A cold walk of three levels; hits; the second page's descriptor and the third's by the walk cache, both at the same time.
+	require.Equal(t, []sim.Time{600 * ns, 0, 0, 0, 220 * ns}, cost)
+	require.Equal(t, uint64(5), eventsWith-eventsWithout, "one look-up in the second TLB, three descriptors, the answer; hits need none")
+}
+
+// What no memory of a process has, nobody brings.
+func TestBeyondFlatTablesAccessesAreDenied(t *testing.T) {
+	for _, mode := range []string{"terminate", "stall"} {
+		p := newPaged(t, 0, "on_fault="+mode)
+		space := host.NewAddressSpace(nil)
+		addr := space.Alloc(4096)
+		require.NoError(t, p.iommu.Admit(space, host.Flat{Space: space}))
+		beyond := p.later(0, &use{kind: host.ToMemory, Access: host.Access{Space: space, Addr: addr + 1<<30, Length: 8}})
+		nobody := p.later(0, &use{kind: host.ToMemory, Access: host.Access{Space: host.NewAddressSpace(nil), Addr: addr, Length: 8}})
+		inside := p.later(2*sim.Microsecond, &use{kind: host.ToMemory, Access: host.Access{Space: space, Addr: addr, Length: 8}})
+		require.NoError(t, p.engine.Run())
+		require.True(t, beyond.dropped)
+		require.True(t, nobody.dropped)
+		require.Len(t, inside.when, 1)
+	}
+	p := newPaged(t, 0, "banks=1")
+	require.NoError(t, p.iommu.Admit(host.NewAddressSpace(nil), nil))
+	require.EqualError(t, p.iommu.Admit(host.NewAddressSpace(nil), nil), "host: smmu.banks is 1: there is no bank for process 2 of the node, and no operating system (os.kind) that shares them")
+}
+
+// An access to absent memory ends with FAULT, and succeeds when it is there: whatever pages of it were absent, and however many banks there are for
+// how many processes. Every access that the SMMU has let pass is Done.
+func TestAbsentPagesAreBroughtUntilEveryAccessHasSucceeded(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := newPaged(rt, sim.Time(rapid.IntRange(0, 5000).Draw(rt, "takes"))*ns,
+			fmt.Sprintf("banks=%d", rapid.IntRange(1, 4).Draw(rt, "banks")),
+			fmt.Sprintf("hit_under_fault=%t", rapid.Bool().Draw(rt, "HUPCF")),
+			"l1_entries=2", "l2_entries=4", "walk_cache=4", fmt.Sprintf("walks=%d", rapid.IntRange(1, 4).Draw(rt, "walks")), "stale=poison")
+		p.iommu.Drive(p)
+		p.tries = 1 << 20
+		const size = 8 * 4096
+		type process struct {
+			space *host.AddressSpace
+			addr  uint64
+		}
+		var processes []process
+		for range rapid.IntRange(1, 5).Draw(rt, "processes") {
+			space, addr := p.process(rt, size)
+			processes = append(processes, process{space, addr})
+		}
+		for range rapid.IntRange(1, 30).Draw(rt, "accesses") {
+			c := processes[rapid.IntRange(0, len(processes)-1).Draw(rt, "process")]
+			length := rapid.IntRange(0, 3*4096).Draw(rt, "length")
+			u := &use{kind: host.Direction(rapid.IntRange(0, 1).Draw(rt, "direction")), stream: rapid.Bool().Draw(rt, "stream")}
+			u.Access = host.Access{Space: c.space, Addr: c.addr + uint64(rapid.IntRange(0, size-length).Draw(rt, "offset")), Length: length, Piece: 4096}
+			if u.stream && length == 0 {
+				u.stream = false
+			}
+			p.later(sim.Time(rapid.IntRange(0, 20_000).Draw(rt, "at"))*ns, u)
+		}
+		require.NoError(rt, p.engine.RunUntil(50*sim.Millisecond))
+		for _, u := range p.used {
+			pieces := 1
+			if u.stream {
+				pieces = (u.Length + u.Piece - 1) / u.Piece
+			}
+			require.Len(rt, u.pieces, pieces, "access %d", u.number)
+			require.False(rt, u.dropped)
+		}
+		for _, c := range processes {
+			if bank := p.iommu.BankOf(c.space); bank >= 0 {
+				require.Zero(rt, p.iommu.SMMU().InFlight(bank))
+			}
+		}
+		stale, n := p.iommu.Stale()
+		require.Zero(rt, n, "%v", stale)
+	})
+}
+
+// A page that will not come ends its access with DENIED, once the driver has said so, and others are served.
+func TestPagesThatWillNotComeEndTheirAccess(t *testing.T) {
+	p := newPaged(t, sim.Microsecond)
+	p.iommu.Drive(p)
+	p.tries = 1000
+	space, addr := p.process(t, 4*4096)
+	p.broken = func(a uint64) bool { return a>>12 == addr>>12+1 }
+	bad := p.later(0, &use{kind: host.ToMemory, Access: host.Access{Space: space, Addr: addr + 4000, Length: 200}})
+	good := p.later(0, &use{kind: host.ToMemory, Access: host.Access{Space: space, Addr: addr + 2*4096, Length: 200}})
+	require.NoError(t, p.engine.Run())
+	require.True(t, bad.dropped)
+	require.Empty(t, bad.when)
+	require.Len(t, good.when, 1)
+}
+
+// With SCTLR.CFRE 0 a device is not told of a fault: what it reads is zeros, what it writes is lost (smmu.Ignored).
+func TestIgnoredAccessesReadZerosAndWriteNothing(t *testing.T) {
+	for _, kind := range []host.Direction{host.ToMemory, host.FromMemory, host.AtMemory} {
+		for _, stream := range []bool{false, true} {
+			if stream && kind != host.FromMemory {
+				continue
+			}
+			p := newPaged(t, 0)
+			space, addr := p.process(t, 8192)
+			s, bank := p.iommu.SMMU(), p.iommu.BankOf(space)
+			s.Write(bank, smmu.SCTLR, s.Read(bank, smmu.SCTLR)&^uint64(smmu.SCTLRCFRE))
+			memory, ok := space.Bytes(addr, 8192)
+			require.True(t, ok)
+			for i := range memory {
+				memory[i] = 7
+			}
+			c := &mover{space: space}
+			a := &host.Access{Space: space, Addr: addr + 4000, Length: 200, Piece: 4096, Client: c}
+			switch {
+			case stream:
+				p.bus.Stream(a)
+			case kind == host.ToMemory:
+				p.bus.Write(a)
+			case kind == host.FromMemory:
+				p.bus.Read(a)
+			default:
+				p.bus.Atomic(a)
+			}
+			require.NoError(t, p.engine.Run())
+			require.Equal(t, 1, c.ended)
+			require.Equal(t, make([]byte, 200), c.saw, "direction %d", kind)
+			for i := range memory {
+				require.Equal(t, byte(7), memory[i], "direction %d, byte %d", kind, i)
+			}
+		}
+	}
+}
+
+// mover is a client that notes what it sees in memory and writes there.
+type mover struct {
+	space *host.AddressSpace
+	saw   []byte
+	ended int
+}
+
+func (m *mover) move(a *host.Access) {
+	b, _ := m.space.Bytes(a.Addr, uint64(a.Length))
+	m.saw = append(m.saw, b...)
+	if a.Direction() != host.FromMemory {
+		clear(b)
+	}
+}
+
+func (m *mover) Reached(a *host.Access) { m.move(a) }
+func (m *mover) Begun(*host.Access)     {}
+
+func (m *mover) Ended(a *host.Access, _ int, s host.Status) {
+	m.ended++
+	if s == host.OK && a.Direction() != host.AtMemory {
+		m.move(a)
+	}
+}
+
+// An access that hits the first TLB allocates nothing, nor does one that walks, once as many have been on their way.
+func TestAccessesBehindAnSMMUAllocateNothing(t *testing.T) {
+	p := newPaged(t, 0, "l1_entries=1", "l2_entries=1", "l2_ways=1", "walk_cache=0")
+	space := host.NewAddressSpace(nil)
+	addr := space.Alloc(1 << 20)
+	require.NoError(t, p.iommu.Admit(space, host.Flat{Space: space}))
+	c := &counter{}
+	write, stream := new(host.Access), new(host.Access)
+	i := uint64(0)
+	once := func() {
+		i += 4096
+		*write = host.Access{Space: space, Addr: addr + i%(1<<19), Length: 64, Client: c}
+		*stream = host.Access{Space: space, Addr: addr + i%(1<<19), Length: 3 * 4096, Piece: 4096, Client: c}
+		p.bus.Write(write)
+		p.bus.Stream(stream)
+		require.NoError(t, p.engine.RunUntil(p.engine.Now()+sim.Millisecond))
+	}
+	once()
+	require.Zero(t, testing.AllocsPerRun(200, once))
+	require.Equal(t, 4*202, c.ends)
+	require.Positive(t, p.iommu.SMMU().Counters().Walks)
+}
+
+// counter is a client that counts ends.
+type counter struct{ ends int }
+
+func (c *counter) Reached(*host.Access) {}
+func (c *counter) Begun(*host.Access)   {}
+
+func (c *counter) Ended(*host.Access, int, host.Status) { c.ends++ }
+
+// Who changes the tables and forgets to invalidate is seen: with poison the access is denied, and the IOMMU can tell rank, address and both entries.
+func TestAForgottenInvalidationIsSeen(t *testing.T) {
+	for _, invalidate := range []bool{true, false} {
+		p := newPaged(t, 0, "stale=poison")
+		space, addr := p.process(t, 4096)
+		p.tables[space].Map(addr&^0xfff, 3, 0x40000000, true)
+		first := p.later(0, &use{kind: host.ToMemory, Access: host.Access{Space: space, Addr: addr, Length: 8}})
+		second := p.later(2*sim.Microsecond, &use{kind: host.ToMemory, Access: host.Access{Space: space, Addr: addr, Length: 8}})
+		require.NoError(t, p.engine.RunUntil(sim.Microsecond))
+		p.tables[space].Map(addr&^0xfff, 3, 0x50000000, true)
+		if invalidate {
+			p.iommu.SMMU().Invalidate(p.iommu.BankOf(space), addr, true)
+		}
+		require.NoError(t, p.engine.Run())
+		require.Len(t, first.when, 1)
+		stale, n := p.iommu.Stale()
+		require.Equal(t, invalidate, len(second.when) == 1)
+		require.Equal(t, !invalidate, second.dropped)
+		if !invalidate {
+			require.Equal(t, 1, n)
+			require.EqualError(t, stale[0], fmt.Sprintf("rank 0 at 2 µs: the SMMU used a stale translation of %#x of PDID 1 (bank 0): it had 0x40000000 (writable), the tables have 0x50000000 (writable); nobody has invalidated it", addr))
+		}
+	}
+}

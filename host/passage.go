@@ -1,0 +1,146 @@
+package host
+
+import "github.com/spinsim/spinsim/smmu"
+
+// passage is what a bus has asked an IOMMU at a time: an access, or a piece of a stream, as one request for each contiguous range.
+type passage struct {
+	iommu    *IOMMU
+	access   *Access
+	off      int
+	requests []smmu.Request
+	open     int           // requests without an answer
+	failed   *smmu.Request // one that tells the end of all, nil: all are OK so far
+	result   smmu.Result   // of failed
+	next     *passage      // of the same access, or free
+}
+
+func (m *IOMMU) take() *passage {
+	p := m.free
+	if p == nil {
+		return &passage{iommu: m, requests: make([]smmu.Request, 0, 1)}
+	}
+	m.free = p.next
+	return p
+}
+
+func (m *IOMMU) release(p *passage) {
+	p.access, p.failed, p.requests = nil, nil, p.requests[:0]
+	p.next, m.free = m.free, p
+}
+
+// Translate implements Translator.
+func (m *IOMMU) Translate(a *Access, off, n int) (Status, bool) {
+	a.Space.asked = m.engine.Now()
+	if a.Space.pdid == 0 {
+		return Denied, true
+	}
+	p := m.take()
+	p.access, p.off, p.result, p.open = a, off, smmu.OK, 1 // the last is Translate itself
+	p.divide(a, off, n)
+	for i := range p.requests {
+		r := &p.requests[i]
+		p.open++
+		if res, answered := m.smmu.Translate(r); answered {
+			p.open--
+			p.note(r, res)
+		}
+	}
+	if p.open--; p.open > 0 {
+		return 0, false
+	}
+	return p.settle(), true
+}
+
+// divide makes the requests. They are all there before the first is asked: they keep their places.
+func (p *passage) divide(a *Access, off, n int) {
+	for end := off + n; off < end; {
+		addr, k := a.At(off)
+		k = min(k, end-off)
+		p.requests = append(p.requests, smmu.Request{
+			Addr: addr, Length: k, Flow: a.Flow, Client: p, Write: a.dir != FromMemory, PDID: a.Space.pdid,
+		})
+		off += k
+	}
+}
+
+// Translated implements smmu.Client.
+func (p *passage) Translated(r *smmu.Request, res smmu.Result) {
+	p.note(r, res)
+	if p.open--; p.open > 0 {
+		return
+	}
+	m, a := p.iommu, p.access
+	m.bus.Translated(a, p.settle())
+}
+
+// rank orders results: the end of an access is the highest of its ranges.
+var rank = [...]int{smmu.OK: 0, smmu.Ignored: 1, smmu.Terminated: 2, smmu.Permission: 3, smmu.Fault: 3, smmu.Denied: 4, smmu.Stale: 5}
+
+func (p *passage) note(r *smmu.Request, res smmu.Result) {
+	if res != smmu.OK {
+		r.Op = failedRequest
+	}
+	if rank[res] > rank[p.result] {
+		p.result, p.failed = res, r
+	}
+}
+
+const failedRequest = 1 // of smmu.Request.Op
+
+// settle is the end of the question: what has been let pass stays with its access until Done.
+func (p *passage) settle() Status {
+	m, a := p.iommu, p.access
+	if p.result == smmu.OK {
+		p.next, a.passages = a.passages, p
+		return OK
+	}
+	s := m.status(a, p)
+	p.land()
+	m.release(p)
+	return s
+}
+
+// status is what a bus makes of a result.
+func (m *IOMMU) status(a *Access, p *passage) Status {
+	switch p.result {
+	case smmu.Ignored:
+		return Ignored
+	case smmu.Terminated:
+		return Fault
+	case smmu.Fault, smmu.Permission:
+		if m.driver == nil || m.driver.Unresolvable(a.Space, p.failed.Failed(), p.failed.Write) {
+			return Denied
+		}
+		return Fault
+	case smmu.Denied:
+		if m.driver != nil && m.smmu.BankOf(a.Space.pdid) < 0 {
+			m.driver.Unbound(a.Space)
+			return Fault
+		}
+	}
+	return Denied
+}
+
+// land ends what the SMMU has let pass.
+func (p *passage) land() {
+	for i := range p.requests {
+		if p.requests[i].Op != failedRequest {
+			p.iommu.smmu.Done(&p.requests[i])
+		}
+	}
+}
+
+// Done implements Translator.
+func (m *IOMMU) Done(a *Access, off, _ int) {
+	at := &a.passages
+	for *at != nil && (*at).off != off {
+		at = &(*at).next
+	}
+	p := *at
+	if p == nil { // it was ignored
+		return
+	}
+	*at = p.next
+	p.land()
+	m.release(p)
+}

@@ -1,0 +1,83 @@
+package runtime
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/smmu"
+)
+
+// translate puts what the run, or else the profile, says between the node's bus and memory.
+func (n *Node) translate(cfg *Config) {
+	c := n.cluster
+	switch spec := &c.profile.SMMU; {
+	case cfg.Translator != nil:
+		n.bus.Translate(cfg.Translator(c.engine, int(n.rank), &n.bus))
+	case spec.On():
+		n.iommu = host.NewIOMMU(&host.IOMMUConfig{
+			Engine: c.engine, Rank: int(n.rank), Spec: spec, Bus: &n.bus,
+			Memory: &n.memory, Latency: c.profile.Host.MemoryLatency, Watcher: newSMMUTrace(n),
+		})
+	}
+}
+
+// IOMMU is what stands between the NIC and memory; nil: the profile has no SMMU, or the run has a translator of its own.
+func (n *Node) IOMMU() *host.IOMMU { return n.iommu }
+
+// StaleAccesses returns the accesses of devices that used a translation which was no longer that of the tables, in the order of time, the first 100
+// of each node, and how many did in all. There are none unless smmu.stale is poison.
+func (c *Cluster) StaleAccesses() (list []host.StaleAccess, all int) {
+	for i := range c.nodes {
+		if m := c.nodes[i].iommu; m != nil {
+			kept, n := m.Stale()
+			list = append(list, kept...)
+			all += n
+		}
+	}
+	slices.SortStableFunc(list, func(a, b host.StaleAccess) int { return cmp.Compare(a.At, b.At) })
+	return list, all
+}
+
+// smmuTrace draws the walks, faults and stalls of a node's SMMU on the timeline.
+type smmuTrace struct {
+	t     sim.Tracer
+	track sim.TrackID
+}
+
+// newSMMUTrace returns nil, the interface, if nothing is drawn.
+func newSMMUTrace(n *Node) smmu.Watcher {
+	e := n.cluster.engine
+	if !e.Tracing() {
+		return nil
+	}
+	t := e.Tracer()
+	return &smmuTrace{t, t.Track(nic.TraceGroup, int(n.rank), "SMMU")}
+}
+
+func page(addr uint64) sim.Arg { return sim.Arg{Key: "address", Text: fmt.Sprintf("%#x", addr)} }
+
+// Walked implements smmu.Watcher.
+func (s *smmuTrace) Walked(w smmu.WalkInfo) {
+	s.t.Span(s.track, "walk", w.From, w.To, w.Flow, page(w.Addr), sim.Arg{Key: "descriptors", Num: int64(w.Reads)}, sim.Arg{Key: "result", Text: w.Result.String()})
+}
+
+// Faulted implements smmu.Watcher.
+func (s *smmuTrace) Faulted(f smmu.FaultInfo) {
+	what := "fault on read"
+	if f.Write {
+		what = "fault on write"
+	}
+	s.t.Instant(s.track, what, f.At, f.Flow)
+}
+
+// Stalled implements smmu.Watcher.
+func (s *smmuTrace) Stalled(t smmu.StallInfo) {
+	s.t.Span(s.track, "stalled", t.From, t.To, t.Flow, page(t.Addr))
+}
+
+// Stale implements smmu.Watcher.
+func (s *smmuTrace) Stale(i smmu.StaleInfo) { s.t.Instant(s.track, "stale translation", i.At, i.Flow) }
