@@ -106,6 +106,8 @@ func costsName(text string) (string, error) {
 // valueText writes the value of a field on one line.
 func valueText(t reflect.Type, n *yaml.Node) (string, error) {
 	switch {
+	case n != nil && n.Kind == yaml.ScalarNode && n.Value == "":
+		return `""`, nil
 	case n != nil && n.Kind == yaml.ScalarNode:
 		return n.Value, nil
 	case n != nil:
@@ -113,7 +115,7 @@ func valueText(t reflect.Type, n *yaml.Node) (string, error) {
 		err := strictyaml.WriteJSON(&text, n)
 		return text.String(), err
 	case t == reflect.TypeFor[sim.Time]():
-		return "0ns", nil
+		return "0 s", nil
 	case t == reflect.TypeFor[sim.Rate]():
 		return "0", nil
 	}

@@ -133,10 +133,13 @@ func (s *Spec) Validate() error {
 	fields.Between(&wrong, "channels", s.Channels, one, 2)
 	fields.Between(&wrong, "outstanding", s.Outstanding, one, maxOutstanding)
 	fields.Between(&wrong, "stall_limit", s.StallLimit, one, maxOutstanding)
-	if on {
-		wrong.OneOf("walks_full", s.WalksFull, Block, Queue)
-		wrong.OneOf("on_fault", s.OnFault, Terminate, Stall)
-		wrong.OneOf("stale", s.Stale, Ignore, Poison)
+	for _, f := range [...]struct {
+		field, value string
+		of           [2]string
+	}{{"walks_full", s.WalksFull, [2]string{Block, Queue}}, {"on_fault", s.OnFault, [2]string{Terminate, Stall}}, {"stale", s.Stale, [2]string{Ignore, Poison}}} {
+		if on || f.value != "" {
+			wrong.OneOf(f.field, f.value, f.of[:]...)
+		}
 	}
 	return wrong.Join()
 }
