@@ -120,7 +120,7 @@ func (s *Spec) Validate() error {
 	power(&wrong, "l1_entries", s.L1Entries, one, maxL1)
 	fields.Between(&wrong, "l1_latency", s.L1Latency, 0, maxTime)
 	power(&wrong, "l2_ways", s.L2Ways, one, maxWays)
-	power(&wrong, "l2_entries", s.L2Entries, max(one, min(s.L2Ways, maxWays)), maxL2)
+	power(&wrong, "l2_entries", s.L2Entries, least(max(1, min(s.L2Ways, maxWays))), maxL2)
 	fields.Between(&wrong, "l2_latency", s.L2Latency, 0, maxTime)
 	power(&wrong, "walk_cache_ways", s.WalkCacheWays, one, maxWays)
 	if s.WalkCache != 0 {
