@@ -13,7 +13,6 @@ import (
 	"github.com/spinsim/spinsim/smmu/smmutest"
 )
 
-
 // paged is a device behind an SMMU, with an operating system that maps what faults a while later.
 type paged struct {
 	*device
