@@ -68,8 +68,8 @@ func TestOverflow(t *testing.T) {
 	p = DefaultParams()
 	p.Gap, p.L = -1, 1<<62
 	_, err = chain(1, 1).Run(p)
-	require.ErrorContains(t, err, "L is 4611686018427387904 ns, expected 0 to")
-	require.ErrorContains(t, err, "g is -1 ns")
+	require.ErrorContains(t, err, "goal: L: 4611686018427387904 ns, expected 0 to")
+	require.ErrorContains(t, err, "goal: g: -1 ns")
 }
 
 func TestBuilderErrors(t *testing.T) {

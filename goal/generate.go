@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/spinsim/spinsim/internal/fields"
 )
 
 // GenParams say what a generator makes. A pattern uses those that its description names.
@@ -98,16 +100,18 @@ func Generate(pattern string, p GenParams) (*Schedule, error) {
 		return nil, fmt.Errorf("goal: unknown pattern %q, expected one of %s", pattern, strings.Join(names, ", "))
 	}
 	if p.Ranks < 1 || p.Ranks > MaxGenerated {
-		return nil, fmt.Errorf("goal: %s with %d ranks, expected 1 to %d", pattern, p.Ranks, MaxGenerated)
+		return nil, outOf("ranks", "%d, expected 1 to %d", p.Ranks, MaxGenerated)
 	}
 	if p.Root < 0 || p.Root >= p.Ranks {
-		return nil, fmt.Errorf("goal: %s with root %d, expected 0 to %d", pattern, p.Root, p.Ranks-1)
+		return nil, outOf("root", "%d, expected 0 to %d, a rank", p.Root, p.Ranks-1)
 	}
-	if p.Ways < 0 || p.Iterations < 0 {
-		return nil, fmt.Errorf("goal: %s with %d ways and %d iterations, expected no negative number",
-			pattern, p.Ways, p.Iterations)
+	if p.Ways < 0 {
+		return nil, outOf("ways", "%d, expected no negative number", p.Ways)
 	}
-	p.Ways = max(p.Ways, 1)
+	if p.Iterations < 0 {
+		return nil, outOf("iterations", "%d, expected no negative number", p.Iterations)
+	}
+	p.Ways = min(max(p.Ways, 1), p.Ranks) // more reach nobody else
 	p.Iterations = max(p.Iterations, 1)
 	if p.Segment == 0 {
 		p.Segment = max(p.Size, 1)
@@ -124,6 +128,11 @@ func Generate(pattern string, p GenParams) (*Schedule, error) {
 	b = NewBuilder()
 	p.emit(b, emit)
 	return b.Schedule()
+}
+
+// outOf is the error of a parameter that is out of its range.
+func outOf(parameter, format string, args ...any) error {
+	return &fields.Wrong{Package: "goal", Option: parameter, Err: fmt.Errorf(format, args...)}
 }
 
 // emit makes the operations of all ranks.

@@ -182,9 +182,9 @@ func TestGenerateErrors(t *testing.T) {
 		p       GenParams
 	}{
 		`unknown pattern "star", expected one of allreduce-recdoub, `: {"star", GenParams{Ranks: 1}},
-		"with 0 ranks, expected 1":                                    {"gather", GenParams{}},
-		"with root 3, expected 0 to 2":                                {"gather", GenParams{Ranks: 3, Root: 3}},
-		"with -1 ways and 0 iterations":                               {"gather", GenParams{Ranks: 3, Ways: -1}},
+		"goal: ranks: 0, expected 1":                                  {"gather", GenParams{}},
+		"goal: root: 3, expected 0 to 2":                              {"gather", GenParams{Ranks: 3, Root: 3}},
+		"goal: ways: -1, expected":                                    {"gather", GenParams{Ranks: 3, Ways: -1}},
 	} {
 		_, err := Generate(c.pattern, c.p)
 		require.ErrorContains(t, err, want)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+
+	"github.com/spinsim/spinsim/internal/fields"
 )
 
 // Params are the parameters of the LogGOPS model (LogGOPS'10, section 2). All times are in nanoseconds.
@@ -44,7 +46,7 @@ func (p Params) Validate() error {
 		v    int64
 	}{{"L", p.L}, {"o", p.Overhead}, {"g", p.Gap}, {"G", p.ByteGap}, {"O", p.ByteOverhead}} {
 		if f.v < 0 || f.v > maxCost {
-			errs = append(errs, fmt.Errorf("goal: %s is %d ns, expected 0 to %d", f.name, f.v, maxCost))
+			errs = append(errs, &fields.Wrong{Package: "goal", Option: f.name, Err: fmt.Errorf("%d ns, expected 0 to %d", f.v, maxCost)})
 		}
 	}
 	return errors.Join(errs...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/internal/fields"
 )
 
 // Matching says who matches messages and receives.
@@ -55,23 +56,26 @@ const maxPerNode = 4096
 // Validate reports options that make no sense.
 func (o Options) Validate() error {
 	var errs []error
+	wrong := func(option, format string, args ...any) {
+		errs = append(errs, &fields.Wrong{Package: "mpi", Option: option, Err: fmt.Errorf(format, args...)})
+	}
 	if o.Matching != Host && o.Matching != Offload {
-		errs = append(errs, fmt.Errorf("mpi: matching %q, expected one of %v", o.Matching, Forms()))
+		wrong("matching", "%q, expected one of %s, %s", o.Matching, Host, Offload)
 	}
 	if o.Eager < 0 || o.Eager > maxMessage {
-		errs = append(errs, fmt.Errorf("mpi: eager limit of %d B, expected 0 to %d", o.Eager, maxMessage))
+		wrong("eager", "%d B, expected 0 to %d B", o.Eager, maxMessage)
 	}
 	if o.Buffers < 1 || o.Buffers > maxBuffers {
-		errs = append(errs, fmt.Errorf("mpi: %d buffers, expected 1 to %d", o.Buffers, maxBuffers))
+		wrong("buffers", "%d, expected 1 to %d", o.Buffers, maxBuffers)
 	}
 	if o.PerNode < 0 || o.PerNode > maxPerNode {
-		errs = append(errs, fmt.Errorf("mpi: %d ranks on a node, expected 1 to %d", o.PerNode, maxPerNode))
+		wrong("ranks on a node", "%d, expected 1 to %d", o.PerNode, maxPerNode)
 	}
 	if o.Ranks < 0 || o.Ranks > maxRanks {
-		errs = append(errs, fmt.Errorf("mpi: %d ranks, expected 1 to %d", o.Ranks, maxRanks))
+		wrong("ranks", "%d, expected 1 to %d", o.Ranks, maxRanks)
 	}
 	if least := o.Eager + matching.AnnouncementSize; o.BufferBytes < least || o.BufferBytes > maxMessage {
-		errs = append(errs, fmt.Errorf("mpi: buffers of %d B, expected %d, for an eager message or an announcement, to %d", o.BufferBytes, least, maxMessage))
+		wrong("bytes of a buffer", "%d, expected %d, for an eager message or an announcement, to %d", o.BufferBytes, least, maxMessage)
 	}
 	return errors.Join(errs...)
 }

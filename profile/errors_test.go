@@ -110,8 +110,8 @@ func TestErrorsOfNames(t *testing.T) {
 	for text, want := range map[string]string{
 		"base: spin-intt\nhpu: {costs: a16, coers: 1}\nfabric:\n  topology: net.yaml\n": `profile p.yaml:1: base: no profile "spin-intt", expected one of NAMES
 profile p.yaml:2: hpu.costs: no cost table "a16", expected one of a15, rv32-pspin, scalar or a mapping
-profile p.yaml:2: hpu.coers: unknown field, expected one of FIELDS
-profile p.yaml:4: fabric.topology: net.yaml:2: nodes[0].att: unknown field, expected one of at, count
+profile p.yaml:2: hpu.coers: unknown field, expected one of FIELDS (did you mean cores?)
+profile p.yaml:4: fabric.topology: net.yaml:2: nodes[0].att: unknown field, expected one of at, count (did you mean at?)
 profile p.yaml:4: fabric.topology: net.yaml:3: links[0].wire: time "3": want a number and a unit of s, ms, µs, ns, ps
 profile p.yaml: override "hpu.cores=x": hpu.cores: "x", expected a whole number`,
 		"base: [spin-int]\n":                     "profile p.yaml:1: base: a list, expected a single value\nprofile p.yaml: override \"hpu.cores=x\": hpu.cores: \"x\", expected a whole number",

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -69,9 +70,18 @@ func (f *modelFlags) register(c *cobra.Command) {
 	flags.BoolVar(&f.coscheduled, "noise-coscheduled", false, "all ranks begin at the same place of the noise")
 }
 
+// check says which numbers are out of range.
+func (f *modelFlags) check() error {
+	flags := make(map[string]string)
+	for _, name := range f.names() {
+		flags[name] = name
+	}
+	return fields.Renamed(f.params.Validate(), "--", flags)
+}
+
 // options checks the flags and returns the options of a run of s.
 func (f *modelFlags) options(m *making, s *goal.Schedule) (options []goal.Option, err error) {
-	if err := f.params.Validate(); err != nil {
+	if err := f.check(); err != nil {
 		return nil, badInput(err)
 	}
 	if f.noise == "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/goal/proxy"
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -103,7 +104,10 @@ func goalGenCommand() *cobra.Command {
 			if err := checkGenerator(c, args[0], &p); err != nil {
 				return badInput(err)
 			}
-			return out.write(c, func() (*goal.Schedule, error) { return generate(args[0], p) })
+			return out.write(c, func() (*goal.Schedule, error) {
+				s, err := generate(args[0], p)
+				return s, generatorError(c, err)
+			})
 		},
 	}
 	out.register(c)
@@ -157,6 +161,20 @@ func checkGenerator(c *cobra.Command, name string, p *goal.GenParams) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// generatorError names the flags of what a generator refuses.
+func generatorError(c *cobra.Command, err error) error {
+	if errors.Is(err, goal.ErrTooLarge) {
+		names := "--ranks"
+		for _, flag := range []string{"iterations", "ways", "size", "segment"} {
+			if c.Flags().Changed(flag) {
+				names += ", --" + flag
+			}
+		}
+		return fmt.Errorf("%s: %w", names, err)
+	}
+	return fields.Renamed(err, "--", map[string]string{"ranks": "ranks", "root": "root", "ways": "ways", "iterations": "iterations"})
 }
 
 // isApplication reports whether a name is that of an application or of a file that describes one.

@@ -15,6 +15,7 @@ import (
 	"github.com/spinsim/spinsim/goal/nodes"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
@@ -63,6 +64,11 @@ func formNames() (names []string) {
 	return names
 }
 
+// mpiFlags are the flags of the options of package mpi. A buffer holds some of the largest eager messages.
+var mpiFlags = map[string]string{
+	"matching": "matching", "eager": "eager", "buffers": "buffers", "ranks on a node": "ranks-per-node", "bytes of a buffer": "eager",
+}
+
 // configs returns a configuration for each form of matching.
 func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 	p, err := m.profile(f.profile, f.overrides)
@@ -74,10 +80,10 @@ func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 		return nil, badInput(fmt.Errorf("--eager: %w", err))
 	}
 	if len(f.matching) == 0 {
-		return nil, badInput(fmt.Errorf("--matching: empty, expected some of %v", formNames()))
+		return nil, badInput(fmt.Errorf("--matching: empty, expected some of %s", strings.Join(formNames(), ", ")))
 	}
 	if f.timeline != "" && len(f.matching) != 1 {
-		return nil, badInput(fmt.Errorf("--trace: expected one form of --matching, got %v", f.matching))
+		return nil, badInput(fmt.Errorf("--trace: expected one form of --matching, got %s", strings.Join(f.matching, ", ")))
 	}
 	if f.perNode < 1 {
 		return nil, badInput(fmt.Errorf("--ranks-per-node: %d, expected at least 1", f.perNode))
@@ -90,7 +96,7 @@ func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 		o.Eager, o.Buffers, o.PerNode = int(eager), f.buffers, f.perNode
 		o.BufferBytes = max(o.BufferBytes, messagesPerBuffer*o.Eager)
 		if err := o.Validate(); err != nil {
-			return nil, badInput(err)
+			return nil, badInput(fields.Renamed(err, "--", mpiFlags))
 		}
 		if o.Matching == mpi.Offload {
 			m.AddHandler(provenance.NewHandler("matching", "", matching.Module))

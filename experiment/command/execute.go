@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -54,6 +55,7 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	if err == nil {
 		err = noted.err
 	}
+	err = once(err)
 	var (
 		input   InputError
 		network *runtime.NetworkError
@@ -70,6 +72,35 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	}
 	fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
 	return ExitFailed
+}
+
+// once is an error without those of the errors it joins that say again what one before has said: that of a file to which a command has
+// written twice.
+func once(err error) error {
+	said := make(map[string]bool)
+	var list []error
+	for _, e := range joined(err) {
+		if !said[e.Error()] {
+			said[e.Error()] = true
+			list = append(list, e)
+		}
+	}
+	return errors.Join(list...)
+}
+
+// joined are the errors that err joins, and those that they join.
+func joined(err error) (list []error) {
+	several, are := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !are || errors.Join(several.Unwrap()...).Error() != err.Error(): // it has more to say
+		return []error{err}
+	}
+	for _, e := range several.Unwrap() {
+		list = append(list, joined(e)...)
+	}
+	return list
 }
 
 // notedWriter keeps the first error of writing: those who print help have nobody to give it to.
@@ -127,9 +158,10 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.Version = version
 	root.SetVersionTemplate("{{.Version}}\n")
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return checkEmpty(c) }
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return InputError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
+		return InputError{fmt.Errorf("%w; see %s --help", flagError(c, err), c.CommandPath())}
 	})
 	return root
 }
@@ -139,7 +171,11 @@ func NoArguments(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return InputError{fmt.Errorf("unknown command %q; see %s --help", args[0], c.CommandPath())}
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	return InputError{fmt.Errorf("unknown command %q%s; see %s --help", args[0], fields.DidYouMean(args[0], names), c.CommandPath())}
 }
 
 // ExactArguments is cobra.ExactArgs with an error that counts as bad input.

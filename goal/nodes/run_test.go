@@ -127,7 +127,7 @@ func TestInputErrors(t *testing.T) {
 		{"num_ranks 2\nrank 0 {\na: send 8b to 1 tag -1\n}\nrank 1 {\nrecv 8b from 0\n}\n", config(t, mpi.Host), "rank 0 a (line 3)"},
 		{"num_ranks 2\nrank 0 {\nsend 8000000000b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n", config(t, mpi.Host), "expected at most 2147483647 bytes"},
 		{"num_ranks 1\nrank 0 {\ncalc 3000000000000000\n}\n", config(t, mpi.Host), "takes 3000000000000000 ns"},
-		{fine, bad, "eager limit of -1 B"},
+		{fine, bad, "eager: -1 B"},
 		{fine, tiny, "packets of 8 B do not hold an announcement"},
 	} {
 		_, err := nodes.Run(context.Background(), read(t, test.text), test.cfg)

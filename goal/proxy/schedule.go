@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/internal/fields"
 )
 
 // maxBytes is the largest message, that of a simulated network interface.
@@ -31,8 +32,10 @@ func (p *Proxy) Schedule(ranks, iterations int, calcNS uint64) (*goal.Schedule, 
 
 // Check says why there is no schedule of so many ranks and iterations, but for sizes of messages.
 func (p *Proxy) Check(ranks, iterations int) error {
-	if ranks < 1 || iterations < 1 {
-		return fmt.Errorf("proxy: %s with %d ranks and %d iterations, expected at least 1", p.Name, ranks, iterations)
+	for i, n := range []int{ranks, iterations} {
+		if n < 1 {
+			return &fields.Wrong{Package: "proxy", Option: []string{"ranks", "iterations"}[i], Err: fmt.Errorf("%d, expected at least 1", n)}
+		}
 	}
 	ops := 0 // of a rank in an iteration, at most
 	for _, ph := range p.Phases {

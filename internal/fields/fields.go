@@ -13,6 +13,35 @@ import (
 // Errors are what is wrong with the fields of a Spec.
 type Errors []error
 
+// Wrong is what is wrong with an option of a package, which those who take it from a user call by another name: a flag.
+type Wrong struct {
+	Package string
+	Option  string
+	Err     error
+}
+
+// Error names the package and the option.
+func (w *Wrong) Error() string { return w.Package + ": " + w.Option + ": " + w.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (w *Wrong) Unwrap() error { return w.Err }
+
+// Renamed is err, or each of the errors that it joins, with an option named by prefix and the name that it has there; options that names does
+// not have stay.
+func Renamed(err error, prefix string, names map[string]string) error {
+	if several, are := err.(interface{ Unwrap() []error }); are {
+		var all []error
+		for _, one := range several.Unwrap() {
+			all = append(all, Renamed(one, prefix, names))
+		}
+		return errors.Join(all...)
+	}
+	if w := (*Wrong)(nil); errors.As(err, &w) && names[w.Option] != "" {
+		return fmt.Errorf("%s%s: %w", prefix, names[w.Option], w.Err)
+	}
+	return err
+}
+
 // Between notes a value that is not from least to most.
 func Between[T cmp.Ordered](e *Errors, field string, v, least, most T) {
 	if v < least || v > most {

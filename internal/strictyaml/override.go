@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/spinsim/spinsim/internal/fields"
 )
 
 // Set sets a field of the struct that into points at as an override says, "a.b.c=value"; below a map a name is that of an entry. The field is
@@ -72,13 +74,13 @@ func find(v reflect.Value, path string) (f *Field, at reflect.Value, put func(),
 		if text || v.Kind() != reflect.Struct {
 			return nil, v, put, fmt.Errorf("%s is below a single value", part)
 		}
-		fields := FieldsOf(v.Type())
-		f = fields.Find(part)
+		all := FieldsOf(v.Type())
+		f = all.Find(part)
 		switch {
 		case path == "":
-			return nil, v, put, fmt.Errorf("no field before =, expected one of %s", strings.Join(fields.Names(), ", "))
+			return nil, v, put, fmt.Errorf("no field before =, expected one of %s", strings.Join(all.Names(), ", "))
 		case f == nil:
-			return nil, v, put, fmt.Errorf("no field %q, expected one of %s", part, strings.Join(fields.Names(), ", "))
+			return nil, v, put, fmt.Errorf("no field %q, expected one of %s%s", part, strings.Join(all.Names(), ", "), fields.DidYouMean(part, all.Names()))
 		}
 		v = v.FieldByIndex(f.Index)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/spinsim/spinsim/internal/fields"
 )
 
 // Reader turns trees into Go values, field by field, and collects what is wrong with them. What is wrong leaves the value as it was; what
@@ -250,12 +252,12 @@ func (r *Reader) entries(n *yaml.Node, v reflect.Value, path string) {
 }
 
 func (r *Reader) structure(n *yaml.Node, v reflect.Value, path string) {
-	fields := FieldsOf(v.Type())
+	all := FieldsOf(v.Type())
 	unknown := false
 	given := r.Mapping(n, path, func(key, value *yaml.Node, at string) {
-		f := fields.Find(key.Value)
+		f := all.Find(key.Value)
 		if f == nil {
-			r.Fail(key, at, "unknown field, expected one of %s", strings.Join(fields.Names(), ", "))
+			r.Fail(key, at, "unknown field, expected one of %s%s", strings.Join(all.Names(), ", "), fields.DidYouMean(key.Value, all.Names()))
 			unknown = true
 			return
 		}
@@ -265,7 +267,7 @@ func (r *Reader) structure(n *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	chosen := 0
-	for _, f := range fields.List {
+	for _, f := range all.List {
 		if f.Required && !slices.Contains(given, f.Name) {
 			r.Fail(n, path, "%s is missing", f.Name)
 		}
@@ -273,8 +275,8 @@ func (r *Reader) structure(n *yaml.Node, v reflect.Value, path string) {
 			chosen++
 		}
 	}
-	if fields.OneOf && chosen != 1 && (chosen > 0 || !unknown) {
-		r.Fail(n, path, "%d of the fields %s, expected exactly one", chosen, strings.Join(fields.Names(), ", "))
+	if all.OneOf && chosen != 1 && (chosen > 0 || !unknown) {
+		r.Fail(n, path, "%d of the fields %s, expected exactly one", chosen, strings.Join(all.Names(), ", "))
 	}
 }
 

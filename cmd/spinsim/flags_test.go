@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+// whole are arguments with which commands that have flags of numbers would run.
+var whole = map[string][]string{
+	"spinsim handler run":        {"count", "--hex", "00"},
+	"spinsim handler inspect":    {"count"},
+	"spinsim run":                {"count.yaml"},
+	"spinsim explain":            {"count.yaml"},
+	"spinsim goal run":           {"two.goal"},
+	"spinsim goal viz":           {"two.goal", "--output", "t.json"},
+	"spinsim goal gen":           {"halo2d", "--output", "t.goal"},
+	"spinsim compare pingpong":   {"--mode", "rdma"},
+	"spinsim compare accumulate": {"--mode", "rdma"},
+	"spinsim compare bcast":      {"--mode", "rdma"},
+	"spinsim compare hpus":       nil,
+	"spinsim compare matching":   nil,
+	"spinsim goal proxies":       nil,
+}
+
+// besides are arguments without which a flag has no meaning.
+var besides = map[string][]string{
+	"spinsim goal run --eager":          {"--on", "nodes"},
+	"spinsim goal run --buffers":        {"--on", "nodes"},
+	"spinsim goal run --ranks-per-node": {"--on", "nodes"},
+	"spinsim goal run --seed":           {"--on", "nodes"},
+	"spinsim goal gen --root":           {"gather"},
+	"spinsim goal gen --ways":           {"dissemination"},
+	"spinsim goal gen --segment":        {"ring-pipelined"},
+	"spinsim goal gen --seed":           {"permutation"},
+}
+
+// texts are flags that are no numbers: names, files, switches, values of a profile or a state. A flag of a number must not be among them.
+var texts = strings.Fields(`all app critical-path ack engine expect fault format handler handler-host-file header help hex host-file lang matching mode noise
+	noise-coscheduled on output packets payload payload-file completion plain plot profile set source spinsim state state-file state-format table to trace waterfall node rank
+	version step`)
+
+// numbers calls f for every flag of a number of every command.
+func numbers(t *testing.T, c *cobra.Command, f func(c *cobra.Command, flag *pflag.Flag)) {
+	for _, sub := range c.Commands() {
+		numbers(t, sub, f)
+	}
+	c.Flags().VisitAll(func(flag *pflag.Flag) {
+		for _, name := range texts {
+			if flag.Name == name {
+				kind := flag.Value.Type()
+				require.NotContains(t, kind, "int", "--%s of %s", flag.Name, c.CommandPath())
+				require.NotEqual(t, "duration", kind, "--%s of %s", flag.Name, c.CommandPath())
+				return
+			}
+		}
+		f(c, flag)
+	})
+}
+
+// What is no number, or none that a flag can have, is one error of one line that names the flag, in words of this program.
+func TestEveryNumberIsChecked(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"two.goal": "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n",
+		"count.yaml": `{profile: spin-dis, ranks: 2, entries: [{name: counter, ranks: 1, length: 64KiB, handlers: {module: count}}],
+			programs: [{ranks: 0, steps: [put: {to: 1, entry: counter, bytes: 8}]}]}`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	t.Chdir(dir)
+	tried := 0
+	numbers(t, rootCommand(), func(c *cobra.Command, flag *pflag.Flag) {
+		path := c.CommandPath()
+		args, known := whole[path]
+		require.True(t, known, "--%s of %s: name it among texts, or the command in whole", flag.Name, path)
+		more := besides[path+" --"+flag.Name]
+		if path == "spinsim goal gen" && more != nil {
+			args, more = append([]string{}, args...), nil
+			args[0] = besides[path+" --"+flag.Name][0]
+		}
+		for _, value := range []string{"-1", "1e99", "x", "", strings.Repeat("9", 30), "-" + strings.Repeat("9", 30), "1.5.5", "0x", "∞", "NaN"} {
+			all := append(append(strings.Fields(path)[1:], args...), append(more, fmt.Sprintf("--%s=%s", flag.Name, value))...)
+			var out, errs bytes.Buffer
+			status := run(all, &out, &errs)
+			said := errs.String()
+			require.Equal(t, exitInput, status, "%q: %s%s", all, said, out.String())
+			require.True(t, strings.HasPrefix(said, "spinsim: --"+flag.Name+": "), "%q: %s", all, said)
+			require.Equal(t, 1, strings.Count(said, "\n"), "%q: %s", all, said)
+			for _, foreign := range []string{"strconv", "parsing", "invalid syntax", "unknown unit", "duration", "mpi: ", "goal: ", "[", "%!"} {
+				require.NotContains(t, said, foreign, "%q", all)
+			}
+			require.Empty(t, out.String(), "%q", all)
+			tried++
+		}
+	})
+	require.Greater(t, tried, 600)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 2, "nothing was written")
+}
