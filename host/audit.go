@@ -42,11 +42,51 @@ func (k *Kernel) Audit() error {
 			}
 		}
 	}
+	return k.auditSwap()
+}
+
+// auditSwap compares the references of slots.
+func (k *Kernel) auditSwap() error {
+	refs := map[frame]int32{}
+	for _, p := range k.processes {
+		p.each(0, p.space.next, func(_ uint64, e pte) {
+			if e.flags&pteSwap != 0 {
+				refs[e.frame]++
+			}
+		})
+	}
+	for _, f := range k.files {
+		for i := range uint32(len(f.cache) / PageBytes) {
+			if s := f.slots[i]; s != 0 {
+				refs[s]++
+			}
+		}
+	}
+	for b := range k.memory.blocks {
+		for i := range k.memory.blocks[b].pages {
+			if g := &k.memory.blocks[b].pages[i]; g.used && g.slot != 0 {
+				refs[g.slot]++
+			}
+		}
+	}
+	used := 0
+	for i := range k.swap.slots {
+		at := &k.swap.slots[i]
+		if at.refs != refs[frame(i)] {
+			return fmt.Errorf("slot %d has %d references, known %d", i, refs[frame(i)], at.refs)
+		}
+		if at.refs > 0 {
+			used++
+		}
+	}
+	if used != k.swap.used {
+		return fmt.Errorf("%d slots in use, counted %d", used, k.swap.used)
+	}
 	return nil
 }
 
 // elsewhere reports whether a page is kept for something other than a mapping.
-func (k *Kernel) elsewhere(*page) bool { return false }
+func (k *Kernel) elsewhere(g *page) bool { return g.file != nil || g.locked || g.inHand }
 
 // audit counts the entries that map each frame.
 func (p *Process) audit(used map[frame]int) error {
@@ -88,4 +128,4 @@ func (p *Process) audit(used map[frame]int) error {
 }
 
 // shared reports whether several may write the page.
-func (g *page) shared() bool { return false }
+func (g *page) shared() bool { return g.file != nil }

@@ -109,6 +109,10 @@ func (p *Process) resolve(t *Thread, va uint64, w want) error {
 		case e.allows(w.write):
 			p.region(va).pte[va>>pageBits%hugePages].flags |= pteYoung
 			return nil
+		case e.flags&pteSwap != 0:
+			err = p.swapIn(t, va, e, w)
+		case e.flags&pteMapped == 0 && p.mapping(va).file != nil:
+			err = p.firstOfFile(t, va, w)
 		case e.flags&pteMapped == 0:
 			err = p.first(t, va, w)
 		default:
@@ -149,13 +153,16 @@ func (p *Process) first(t *Thread, va uint64, w want) error {
 		}
 		return nil
 	}
+	if p.firstHuge(t, va, w) {
+		return nil
+	}
 	f, err := k.alloc(t, p)
 	if err != nil {
 		return err
 	}
 	run(t, w.absent, w.what)
 	if !p.same(va, pte{}, true) {
-		k.unused(f)
+		k.putBack(f)
 		return nil
 	}
 	k.stats.Absent++
@@ -170,12 +177,12 @@ func (p *Process) first(t *Thread, va uint64, w want) error {
 func (p *Process) writable(t *Thread, va uint64, e pte, w want) error {
 	k := p.kernel
 	g := k.memory.page(e.frame)
-	if e.flags&pteZero == 0 && len(g.maps) == 1 { // its own: it is clean
+	if p.owns(va, e, g) {
 		run(t, k.spec.FaultDirty, w.what)
-		if p.same(va, e, true) && len(g.maps) == 1 {
+		if p.same(va, e, true) && p.owns(va, e, g) {
 			k.stats.Dirtied++
 			k.stats.Minor++
-			g.dirty = true
+			k.dirty(g)
 			p.change(va, e.flags|pteWrite|pteYoung)
 		}
 		return nil
@@ -185,15 +192,12 @@ func (p *Process) writable(t *Thread, va uint64, e pte, w want) error {
 		return err
 	}
 	run(t, k.spec.FaultCopy, w.what)
-	if !p.same(va, e, true) || e.flags&pteZero == 0 && len(g.maps) == 1 {
-		k.unused(f)
+	if !p.same(va, e, true) || p.owns(va, e, g) {
+		k.putBack(f)
 		return nil
 	}
 	k.stats.Copies++
 	k.stats.Minor++
-	if e.flags&pteLent != 0 {
-		p.materialise(va, 1)
-	}
 	p.clear(va, p.pte(va))
 	p.attach(va, f, pteWrite|pteYoung)
 	k.memory.page(f).dirty = true
@@ -201,11 +205,25 @@ func (p *Process) writable(t *Thread, va uint64, e pte, w want) error {
 	return nil
 }
 
+// owns reports whether the page of an entry needs no copy before it is written: it is shared on purpose, or nobody else has it.
+func (p *Process) owns(va uint64, e pte, g *page) bool {
+	if m := p.mapping(va); m != nil && m.shared {
+		return true
+	}
+	return e.flags&pteZero == 0 && g.file == nil && len(g.maps) == 1
+}
+
 // attach makes a page that of an address that has none.
 func (p *Process) attach(va uint64, f frame, flags pteFlags) {
-	p.kernel.memory.page(f).add(p, va)
+	k := p.kernel
+	k.memory.page(f).add(p, va)
+	k.memory.page(f).inHand = false
+	if k.memory.page(f).list == onNone {
+		k.enlist(f, onInactive)
+	}
 	p.resident++
 	p.set(va, pte{f, pteMapped | flags})
+	p.consider(va)
 }
 
 // change changes what may be done with a page, and tells devices.
@@ -218,9 +236,12 @@ func (p *Process) change(va uint64, flags pteFlags) {
 
 // clear takes the page of an address away and reports whether its frame is no longer mapped anywhere. Whoever has borrowed the bytes has them then.
 func (p *Process) clear(va uint64, e pte) (last bool) {
+	if e.flags&pteLent != 0 { // a device may still be reading it
+		p.materialise(va, 1)
+	}
 	p.set(va, pte{})
-	if e.flags&pteLent != 0 {
-		p.lent--
+	if e.flags&pteSwap != 0 {
+		p.kernel.swap.drop(e.frame)
 	}
 	if e.flags&pteMapped == 0 || e.flags&pteZero != 0 {
 		return false
@@ -233,7 +254,7 @@ func (p *Process) clear(va uint64, e pte) (last bool) {
 func (k *Kernel) detach(f frame, p *Process, va uint64) (last bool) {
 	g := k.memory.page(f)
 	i := g.find(p, va)
-	if int(g.home) == i && len(g.maps) > 1 {
+	if int(g.home) == i && len(g.maps) > 1 && g.file == nil {
 		heir := (i + 1) % len(g.maps)
 		h := g.maps[heir]
 		h.p.borrow(h.va, p.bytes(va))
@@ -257,8 +278,20 @@ func (k *Kernel) unused(f frame) {
 	if f == zeroFrame {
 		return
 	}
-	if g := k.memory.page(f); g.used && len(g.maps) == 0 && g.pins == 0 && g.held == 0 {
+	if g := k.memory.page(f); g.used && len(g.maps) == 0 && g.pins == 0 && g.held == 0 && g.file == nil && !g.locked && !g.inHand {
+		if g.slot != 0 {
+			k.swap.drop(g.slot)
+		}
+		k.delist(f)
 		k.memory.give(f)
+	}
+}
+
+// putBack ends a thread's having a frame in hand.
+func (k *Kernel) putBack(f frame) {
+	if f != zeroFrame {
+		k.memory.page(f).inHand = false
+		k.unused(f)
 	}
 }
 

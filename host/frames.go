@@ -32,13 +32,21 @@ type block struct {
 // page is what the kernel knows about a frame (struct page). The zero value is a free one.
 type page struct {
 	used    bool
+	inHand  bool  // a thread has it in hand: it is not mapped yet, or no longer
 	dirty   bool  // its content is nowhere else
+	locked  bool  // it is under way to storage or from there
+	filled  bool  // of a file: it has its content
+	list    uint8 // of reclaim: onInactive, onActive
 	held    int32 // whoever is about to use it, so that it stays
 	pins    int32 // get_user_pages
+	home    int32 // in maps: whose backing has the bytes of an anonymous page
+	next    int32 // in the list, or among the free ones of the block
+	prev    frame // in the list
+	slot    frame // where storage has the same bytes
+	index   uint32
+	file    *File // whose page it is, at index; nil: anonymous
 	maps    []place
 	room    [1]place // for the first of maps
-	home    int32    // in maps: whose backing has the bytes
-	next    int32
 	waiters []*Thread
 }
 
@@ -94,6 +102,9 @@ func (m *physical) take() (f frame, ok bool) {
 	n := m.partial[len(m.partial)-1]
 	b := &m.blocks[n]
 	i := b.head
+	if b.pages[i].used {
+		panic("host: a page is given out twice") // a mistake of the kernel's
+	}
 	b.head = b.pages[i].next
 	b.free--
 	m.free--
@@ -123,7 +134,7 @@ func (m *physical) takeHuge() (f frame, ok bool) {
 // give takes a frame back. One that somebody still uses is a mistake of the kernel's, and panics.
 func (m *physical) give(f frame) {
 	g := m.page(f)
-	if !g.used || g.pins != 0 || g.held != 0 || len(g.maps) != 0 || len(g.waiters) != 0 {
+	if !g.used || g.pins != 0 || g.held != 0 || g.file != nil || g.list != onNone || len(g.maps) != 0 || len(g.waiters) != 0 {
 		panic(fmt.Sprintf("host: frame %d is freed in use: %+v", f, *g))
 	}
 	n := int32(f / hugePages)

@@ -23,6 +23,17 @@ type Kernel struct {
 	tables    []tablePage // pages of tables, by number
 	processes []*Process
 	stats     KernelStats
+	storage   *Storage // nil: there is none
+	swap      swapSpace
+	files     []*File
+
+	active, inactive lru
+	kswapd           *Thread
+	khugepaged       *Thread
+	jobs             []job     // for it
+	asleep           bool      // kswapd
+	evicting         int       // threads that are
+	short            []*Thread // that wait for them
 
 	tablePages int // in use
 }
@@ -37,6 +48,19 @@ type KernelStats struct {
 	Pinned     int64 // pages that get_user_pages has pinned
 	Unmapped   int64 // pages that were there and were unmapped
 	Shortages  int64 // times that somebody had to free memory to get some
+	Major      int64 // faults that waited for storage
+	SwappedIn  int64 // pages
+	SwappedOut int64
+	FileReads  int64 // pages
+	FileWrites int64
+	Scanned    int64 // pages that reclaim has looked at
+	Reclaimed  int64 // pages that it has freed
+	SwapFull   int64 // pages that it could not write
+	Migrated   int64 // pages
+	Huge       int64 // huge pages that came at a first touch
+	Collapsed  int64 // regions that became one
+	Splits     int64 // huge pages that became small ones
+	SwapUsed   int   // pages now
 	FreePages  int   // now
 	TotalPages int
 	TablePages int // of tables, now
@@ -49,6 +73,13 @@ func NewKernel(eng *sim.Engine, cpu *CPU, spec *OSSpec) *Kernel {
 	return k
 }
 
+// Attach gives the kernel a storage device, for files and swap. The spec must be valid and On.
+func (k *Kernel) Attach(name string, spec *StorageSpec) *Storage {
+	k.storage = newStorage(k.engine, name, k.cpu, k.spec.KernelCore, spec)
+	k.swap.total = int(spec.Swap / PageBytes)
+	return k.storage
+}
+
 // Spec is what it was made from.
 func (k *Kernel) Spec() *OSSpec { return k.spec }
 
@@ -58,7 +89,7 @@ func (k *Kernel) CPU() *CPU { return k.cpu }
 // Stats returns its counts.
 func (k *Kernel) Stats() KernelStats {
 	s := k.stats
-	s.FreePages, s.TotalPages, s.TablePages = k.memory.free, k.memory.total, k.tablePages
+	s.FreePages, s.TotalPages, s.TablePages, s.SwapUsed = k.memory.free, k.memory.total, k.tablePages, k.swap.used
 	return s
 }
 
@@ -69,23 +100,10 @@ func run(t *Thread, d sim.Time, what string) {
 	}
 }
 
-// alloc returns a frame for a process, which is nobody's until it is mapped.
-func (k *Kernel) alloc(t *Thread, p *Process) (frame, error) {
-	for k.memory.free <= int(k.spec.WatermarkMin/PageBytes) {
-		k.stats.Shortages++
-		if !k.reclaim(t) {
-			return 0, k.outOfMemory(p)
-		}
-	}
-	f, _ := k.memory.take()
-	return f, nil
-}
-
-func (k *Kernel) reclaim(*Thread) bool { return false }
-
 func (k *Kernel) outOfMemory(p *Process) error {
-	return fmt.Errorf("process %s: %w: %v of %v free, %v kept for the kernel, the process has %v", p.name, ErrNoMemory,
-		pagesSize(k.memory.free), k.spec.Memory, k.spec.WatermarkMin, pagesSize(p.resident))
+	return fmt.Errorf("process %s: %w: %v of %v free, %v kept for the kernel, the process has %v, of which %v are being touched at once; %v of %v swap used", p.name,
+		ErrNoMemory, pagesSize(k.memory.free), k.spec.Memory, k.spec.WatermarkMin, pagesSize(p.resident), pagesSize(len(p.held)),
+		pagesSize(k.swap.used), pagesSize(k.swap.total))
 }
 
 func pagesSize(n int) sim.Size { return sim.Size(n) * PageBytes }

@@ -32,10 +32,11 @@ type AddressSpace struct {
 }
 
 type memoryRange struct {
-	start uint64
-	data  []byte
-	piece int    // of the guard
-	off   uint64 // of data in the piece
+	start  uint64
+	data   []byte
+	piece  int    // of the guard
+	off    uint64 // of data in the piece
+	shared bool   // with others
 }
 
 const (
@@ -81,6 +82,12 @@ func (a *AddressSpace) append(addr uint64, data []byte, guarded bool) {
 	a.next = (addr + uint64(len(data)) + 2*rangeAlign - 1) &^ (rangeAlign - 1) // a hole of at least a byte between ranges
 }
 
+// share makes bytes that others have, too, a range, likewise.
+func (a *AddressSpace) share(addr uint64, data []byte) {
+	a.append(addr, data, false)
+	a.ranges[len(a.ranges)-1].shared = true
+}
+
 // remove takes the addresses from start to end away. What is left of a range stays where it is, as ranges of their own.
 func (a *AddressSpace) remove(start, end uint64) {
 	kept := a.ranges[:0:0]
@@ -103,7 +110,7 @@ func (a *AddressSpace) remove(start, end uint64) {
 // slice is a part of a range.
 func (r *memoryRange) slice(from, to uint64) memoryRange {
 	off := from - r.start
-	return memoryRange{from, r.data[off : to-r.start : to-r.start], r.piece, r.off + off}
+	return memoryRange{from, r.data[off : to-r.start : to-r.start], r.piece, r.off + off, r.shared}
 }
 
 // Bytes returns the n bytes at addr for a device, or false if they do not lie within one range. A length of 0 is valid at any

@@ -33,7 +33,15 @@ func (p *Process) invalidate(start, end uint64, tables bool) {
 
 // drain pays for ranges that have been told, and waits until no device uses what was there. Without a thread there are no devices yet.
 func (p *Process) drain(t *Thread, ranges int) {
-	if t == nil || len(p.notifiers) == 0 {
+	if t == nil {
+		return
+	}
+	if p.splits > 0 {
+		n := p.splits
+		p.splits = 0
+		run(t, p.kernel.spec.SplitHuge*sim.Time(n), "split")
+	}
+	if len(p.notifiers) == 0 {
 		return
 	}
 	run(t, p.kernel.spec.Invalidate*sim.Time(ranges), "invalidate")

@@ -80,6 +80,42 @@ type OSSpec struct {
 	UnmapCall sim.Time `yaml:"unmap_call"`
 	// UnmapPage is what it needs for each page that was there.
 	UnmapPage sim.Time `yaml:"unmap_page"`
+	// ProtectCall is mprotect, for each call.
+	ProtectCall sim.Time `yaml:"protect_call"`
+	// ProtectPage is what it needs for each page that was there.
+	ProtectPage sim.Time `yaml:"protect_page"`
+	// ForkCall is fork, for each call.
+	ForkCall sim.Time `yaml:"fork_call"`
+	// ForkPage is what it needs for each page that is there, or on storage.
+	ForkPage sim.Time `yaml:"fork_page"`
+	// SyncCall is fsync, for each call.
+	SyncCall sim.Time `yaml:"sync_call"`
+	// SyncPage is what it needs for each page that it writes, beside storage.
+	SyncPage sim.Time `yaml:"sync_page"`
+	// FaultMap is the first access to a page of a file, or of shared memory, that is in memory.
+	FaultMap sim.Time `yaml:"fault_map"`
+	// FaultMajor is what a core does for a page that has to be read from storage, beside the wait for that.
+	FaultMajor sim.Time `yaml:"fault_major"`
+	// ReclaimScan is what it takes to look at a page to see whether it was used.
+	ReclaimScan sim.Time `yaml:"reclaim_scan"`
+	// ReclaimPage is what it takes to take a page away, beside storage.
+	ReclaimPage sim.Time `yaml:"reclaim_page"`
+	// HugePages says whether anonymous memory gets pages of 2 MiB: HugeNever or HugeAlways (transparent_hugepage).
+	HugePages string `yaml:"huge_pages"`
+	// CollapseMin is how many pages of 2 MiB have to be there for khugepaged to make them one, 1 to 512 (512 less max_ptes_none).
+	CollapseMin int `yaml:"collapse_min"`
+	// CollapseDelay is how long khugepaged waits when there is something for it.
+	CollapseDelay sim.Time `yaml:"collapse_delay"`
+	// FaultHuge is the first write to a huge page.
+	FaultHuge sim.Time `yaml:"fault_huge"`
+	// CollapseCall is what khugepaged needs to look at 2 MiB.
+	CollapseCall sim.Time `yaml:"collapse_call"`
+	// CollapsePage is what it needs for each of their 512 pages when it makes them one.
+	CollapsePage sim.Time `yaml:"collapse_page"`
+	// SplitHuge is what it takes to make a huge page 512 small ones.
+	SplitHuge sim.Time `yaml:"split_huge"`
+	// CopyPage is what it takes to give a page another frame.
+	CopyPage sim.Time `yaml:"copy_page"`
 	// Invalidate is what it costs to tell a device that a range of addresses has changed, for each range.
 	Invalidate sim.Time `yaml:"invalidate"`
 }
@@ -98,6 +134,7 @@ func (s *OSSpec) Validate(cores int) error {
 	fields.Between(&wrong, "watermark_low", s.WatermarkLow, 0, maxMemory)
 	fields.Between(&wrong, "watermark_high", s.WatermarkHigh, 0, maxMemory)
 	fields.Between(&wrong, "address_bits", s.AddressBits, 0, addressBits4)
+	fields.Between(&wrong, "collapse_min", s.CollapseMin, 0, hugePages)
 	fields.Between(&wrong, "kernel_core", s.KernelCore, 0, max(0, cores-1))
 	for _, c := range s.times() {
 		fields.Between(&wrong, c.field, *c.value, 0, maxTime)
@@ -116,6 +153,8 @@ func (s *OSSpec) consistent(wrong *fields.Errors) {
 	if s.AddressBits != addressBits3 && s.AddressBits != addressBits4 {
 		wrong.Add("address_bits", fmt.Errorf("%d, expected %d or %d", s.AddressBits, addressBits3, addressBits4))
 	}
+	wrong.OneOf("huge_pages", s.HugePages, HugeNever, HugeAlways)
+	fields.Between(wrong, "collapse_min", s.CollapseMin, 1, hugePages)
 	fields.Between(wrong, "watermark_low", s.WatermarkLow, s.WatermarkMin, s.Memory)
 	fields.Between(wrong, "watermark_high", s.WatermarkHigh, s.WatermarkLow, s.Memory-1)
 }
@@ -147,5 +186,21 @@ func (s *OSSpec) times() []namedTime {
 		{"unmap_call", &s.UnmapCall},
 		{"unmap_page", &s.UnmapPage},
 		{"invalidate", &s.Invalidate},
+		{"protect_call", &s.ProtectCall},
+		{"protect_page", &s.ProtectPage},
+		{"fork_call", &s.ForkCall},
+		{"fork_page", &s.ForkPage},
+		{"sync_call", &s.SyncCall},
+		{"sync_page", &s.SyncPage},
+		{"fault_map", &s.FaultMap},
+		{"fault_major", &s.FaultMajor},
+		{"collapse_delay", &s.CollapseDelay},
+		{"fault_huge", &s.FaultHuge},
+		{"collapse_call", &s.CollapseCall},
+		{"collapse_page", &s.CollapsePage},
+		{"split_huge", &s.SplitHuge},
+		{"copy_page", &s.CopyPage},
+		{"reclaim_scan", &s.ReclaimScan},
+		{"reclaim_page", &s.ReclaimPage},
 	}
 }

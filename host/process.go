@@ -25,6 +25,7 @@ type Process struct {
 	resident    int     // entries with a page of their own or shared
 	held        []frame // of the fault that is being resolved
 	large       [][]byte
+	splits      int // of huge pages that nobody has paid for
 	gone        bool
 }
 
@@ -33,6 +34,9 @@ type mapping struct {
 	start, end uint64
 	prot       Prot
 	locked     bool
+	shared     bool
+	file       *File  // nil: anonymous and private
+	first      uint32 // the file's page at start
 }
 
 // Prot is what a program may do with a mapping.
@@ -98,18 +102,21 @@ func (p *Process) mapAnonymous(n int) (addr uint64, err error) {
 	if addr, err = p.place(n); err != nil {
 		return 0, err
 	}
-	switch {
-	case p.space.guard != nil:
+	p.back(addr, n)
+	p.mappings = append(p.mappings, mapping{start: addr, end: pageEnd(addr + uint64(n)), prot: ProtWrite})
+	return addr, nil
+}
+
+// back gives addresses bytes of the process's own.
+func (p *Process) back(addr uint64, n int) {
+	if p.space.guard != nil {
 		p.space.append(addr, p.space.guard.Alloc(n), true)
-	default:
+	} else {
 		data := lazy.Bytes(n)
 		p.large = append(p.large, data)
 		p.space.append(addr, data, false)
 	}
-	data, _ := p.space.bytes(addr, uint64(n))
-	poison.Bytes(data)
-	p.mappings = append(p.mappings, mapping{start: addr, end: pageEnd(addr + uint64(n)), prot: ProtWrite})
-	return addr, nil
+	p.poison(addr, addr+uint64(n))
 }
 
 // place returns an address for n bytes: large mappings begin on 2 MiB.
@@ -148,6 +155,7 @@ func (p *Process) split(va uint64) {
 		return
 	}
 	behind := *m
+	behind.first += uint32((va - m.start) / PageBytes)
 	m.end, behind.start = va, va
 	i := slices.IndexFunc(p.mappings, func(o mapping) bool { return o.start > va })
 	if i < 0 {
@@ -164,7 +172,8 @@ func (p *Process) bytes(va uint64) []byte {
 	}
 	r := &p.space.ranges[i]
 	off := va - r.start
-	return r.data[off:min(off+PageBytes, uint64(len(r.data)))]
+	end := min(off+PageBytes, uint64(len(r.data)))
+	return r.data[off:end:end]
 }
 
 // Unmap takes n bytes at addr, a multiple of 4 KiB, away: pages and addresses (munmap). Holes in them do not matter. It returns when no device
@@ -281,10 +290,10 @@ func (p *Process) calm(t *Thread, start, end uint64) error {
 // drop takes pages and addresses away.
 func (p *Process) drop(t *Thread, start, end uint64) {
 	var frames []frame
-	p.splitRegions(start, end)
 	p.each(start, end, func(va uint64, e pte) {
 		p.kernel.stats.Unmapped++
 		if p.clear(va, e) {
+			p.kernel.memory.page(e.frame).inHand = true
 			frames = append(frames, e.frame)
 		}
 	})
@@ -293,24 +302,42 @@ func (p *Process) drop(t *Thread, start, end uint64) {
 	}
 	p.split(start)
 	p.split(end)
-	p.mappings = slices.DeleteFunc(p.mappings, func(m mapping) bool { return m.start >= start && m.end <= end })
+	var files []*File // that have no name
+	p.mappings = slices.DeleteFunc(p.mappings, func(m mapping) bool {
+		gone := m.start >= start && m.end <= end
+		if gone && m.file != nil && m.file.anonymous {
+			files = append(files, m.file)
+		}
+		return gone
+	})
 	p.invalidate(start, end, true)
 	p.drain(t, 1)
 	p.forget(start, end)
 	for _, f := range frames {
-		p.kernel.unused(f)
+		p.kernel.putBack(f)
+	}
+	for _, f := range files {
+		f.release(t)
 	}
 }
 
 // forget takes the bytes of addresses away.
 func (p *Process) forget(start, end uint64) {
-	if poison.On {
-		for _, r := range p.space.ranges {
-			if from, to := max(start, r.start), min(end, r.start+uint64(len(r.data))); from < to {
-				part := r.slice(from, to)
-				poison.Bytes(part.data)
-			}
+	p.poison(start, end)
+	p.space.remove(start, end)
+}
+
+// poison overwrites what the process has of its own at some addresses, in tests.
+func (p *Process) poison(start, end uint64) {
+	if !poison.On {
+		return
+	}
+	for i := range p.space.ranges {
+		r := &p.space.ranges[i]
+		from, to := max(start, r.start), min(end, r.start+uint64(len(r.data)))
+		if from < to && !r.shared {
+			part := r.slice(from, to)
+			poison.Bytes(part.data)
 		}
 	}
-	p.space.remove(start, end)
 }

@@ -32,11 +32,12 @@ func (e pte) allows(write bool) bool {
 
 // region is 2 MiB of a process's addresses that were used, and its table of level 3.
 type region struct {
-	base  uint64
-	table uint64 // physical address; 0: there is none, because its pages are a huge one
-	used  int32  // entries that are not zero
-	huge  bool   // the tables have one entry for all of it: its frames are a block's
-	pte   [hugePages]pte
+	base   uint64
+	table  uint64 // physical address; 0: there is none, because its pages are a huge one
+	used   int32  // entries that are not zero
+	queued bool   // khugepaged will look at it
+	huge   bool   // the tables have one entry for all of it: its frames are a block's
+	pte    [hugePages]pte
 }
 
 // directory is a table of a higher level.
@@ -180,9 +181,12 @@ func (p *Process) pte(va uint64) pte {
 	return pte{}
 }
 
-// set changes the entry of an address, which is not part of a huge page.
+// set changes the entry of an address. A huge page around it is split.
 func (p *Process) set(va uint64, e pte) {
 	r := p.regionFor(va)
+	if r.huge {
+		p.splitHuge(r)
+	}
 	at := &r.pte[va>>pageBits%hugePages]
 	if *at == (pte{}) {
 		r.used++
@@ -192,6 +196,3 @@ func (p *Process) set(va uint64, e pte) {
 	}
 	*at = e
 }
-
-// splitRegions gives the pages of huge ones that begin or end within start and end entries of their own.
-func (p *Process) splitRegions(_, _ uint64) {}

@@ -1,4 +1,5 @@
-// Package hosttest has what tests of an operating system need around it: the parameters of a node, and a device.
+// Package hosttest has what tests of an operating system need around it: the parameters of a node, cores and a kernel, and a walk of tables as a device
+// does it.
 package hosttest
 
 import (
@@ -11,24 +12,40 @@ import (
 //go:embed qfdb.yaml
 var qfdb []byte
 
+//go:embed storage.yaml
+var storage []byte
+
 // Cores is how many cores the node has.
 const Cores = 4
 
 // Spec returns the operating system of an ExaNeSt node with some fields changed, each "field=value" as in a profile. All that is wrong is one error.
 func Spec(overrides ...string) (*host.OSSpec, error) {
 	spec := new(host.OSSpec)
-	r := strictyaml.Reader{File: "qfdb.yaml"}
-	tree, err := strictyaml.Parse(r.File, qfdb)
-	if err != nil {
+	if err := read("qfdb.yaml", qfdb, spec, overrides); err != nil {
 		return nil, err
+	}
+	return spec, spec.Validate(Cores)
+}
+
+// Storage returns the storage device of an ExaNeSt node, likewise.
+func Storage(overrides ...string) (*host.StorageSpec, error) {
+	spec := new(host.StorageSpec)
+	if err := read("storage.yaml", storage, spec, overrides); err != nil {
+		return nil, err
+	}
+	return spec, spec.Validate()
+}
+
+func read(file string, text []byte, spec any, overrides []string) error {
+	r := strictyaml.Reader{File: file}
+	tree, err := strictyaml.Parse(r.File, text)
+	if err != nil {
+		return err
 	}
 	r.Read(tree, spec)
 	r.File = ""
 	for _, o := range overrides {
 		r.Set(spec, o)
 	}
-	if err := r.Errors.Join(); err != nil {
-		return nil, err
-	}
-	return spec, spec.Validate(Cores)
+	return r.Errors.Join()
 }

@@ -1,0 +1,317 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/internal/lazy"
+	"github.com/spinsim/spinsim/internal/poison"
+)
+
+// File is bytes on storage, and those of its pages that are in memory: the page cache. Mappings of it that are shared have the cache for their backing,
+// private ones copies of its pages as they were when they were first used. Memory that processes share without a file is one, too, whose storage is
+// swap.
+type File struct {
+	kernel    *Kernel
+	name      string
+	anonymous bool
+	disk      []byte // nil if anonymous
+	cache     []byte // whole pages
+	pages     map[uint32]frame
+	slots     map[uint32]frame // of anonymous pages that are not in memory
+	large     [2][]byte
+}
+
+// Create makes a file of n bytes, zeros, on the node's storage. Its content can be set before anybody uses it.
+func (k *Kernel) Create(name string, n int) (f *File, content []byte, err error) {
+	if k.storage == nil {
+		return nil, nil, fmt.Errorf("file %s: %w", name, errNoStorage)
+	}
+	f = k.newFile(name, n)
+	f.large[1] = lazy.Bytes(n)
+	f.disk = f.large[1][:n]
+	return f, f.disk, nil
+}
+
+func (k *Kernel) newFile(name string, n int) *File {
+	f := &File{kernel: k, name: name, pages: map[uint32]frame{}, slots: map[uint32]frame{}}
+	f.large[0] = lazy.Bytes(int(pageEnd(uint64(n))))
+	f.cache = f.large[0]
+	poison.Bytes(f.cache)
+	k.files = append(k.files, f)
+	return f
+}
+
+// Name is the name given to Create.
+func (f *File) Name() string { return f.name }
+
+// Content returns a copy of the bytes as a program would read them at this moment, for an observer.
+func (f *File) Content() []byte {
+	all := slices.Clone(f.disk)
+	for i := range (len(all) + PageBytes - 1) / PageBytes {
+		if fr, is := f.pages[uint32(i)]; is && f.kernel.memory.page(fr).filled {
+			copy(all[i*PageBytes:], f.bytes(uint32(i)))
+		}
+	}
+	return all
+}
+
+// bytes returns a page of the cache.
+func (f *File) bytes(i uint32) []byte {
+	from, to := int(i)*PageBytes, (int(i)+1)*PageBytes
+	return f.cache[from:to:to]
+}
+
+// MapFile maps n bytes, at least 1, of a file from an offset on, a multiple of 4 KiB (mmap). Shared: what is written is the file's.
+func (p *Process) MapFile(t *Thread, f *File, offset, n int, shared bool) (addr uint64, err error) {
+	if offset%PageBytes != 0 || offset < 0 || n < 1 || uint64(offset)+uint64(n) > uint64(len(f.cache)) {
+		return 0, fmt.Errorf("process %s: mmap of %d bytes at %d of file %s, which has %d", p.name, n, offset, f.name, len(f.disk))
+	}
+	p.lock.lock(t)
+	defer p.lock.unlock(t)
+	run(t, p.kernel.spec.MapCall, "mmap")
+	return p.mapFile(f, offset, n, shared)
+}
+
+// MapShared makes a mapping of n bytes, at least 1, of zeros that children of the process share with it (mmap, MAP_SHARED|MAP_ANONYMOUS).
+func (p *Process) MapShared(t *Thread, n int) (addr uint64, err error) {
+	p.lock.lock(t)
+	defer p.lock.unlock(t)
+	run(t, p.kernel.spec.MapCall, "mmap")
+	if _, err = p.place(n); err != nil {
+		return 0, err
+	}
+	f := p.kernel.newFile("shared memory of "+p.name, n)
+	f.anonymous = true
+	return p.mapFile(f, 0, n, true)
+}
+
+func (p *Process) mapFile(f *File, offset, n int, shared bool) (addr uint64, err error) {
+	if addr, err = p.place(n); err != nil {
+		return 0, err
+	}
+	if shared {
+		p.space.share(addr, f.cache[offset:offset+n:offset+n])
+	} else {
+		p.back(addr, n)
+	}
+	p.mappings = append(p.mappings, mapping{
+		start: addr, end: pageEnd(addr + uint64(n)), prot: ProtWrite, file: f, shared: shared, first: uint32(offset / PageBytes),
+	})
+	return addr, nil
+}
+
+// read returns the frame of a page of the file, which is there and nobody's business at this moment.
+func (f *File) read(t *Thread, p *Process, i uint32, w want) (frame, error) {
+	for {
+		fr, is := f.pages[i]
+		if !is {
+			if err := f.fill(t, p, i, w); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		g := f.kernel.memory.page(fr)
+		if !g.locked {
+			return fr, nil
+		}
+		if err := g.wait(t, "a page of "+f.name); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// fill brings a page into the cache.
+func (f *File) fill(t *Thread, p *Process, i uint32, w want) error {
+	k := f.kernel
+	fr, err := k.alloc(t, p)
+	if err != nil {
+		return err
+	}
+	if _, is := f.pages[i]; is {
+		k.putBack(fr)
+		return nil
+	}
+	g := k.memory.page(fr)
+	g.file, g.index, g.locked, g.inHand = f, i, true, false
+	f.pages[i] = fr
+	switch s := f.slots[i]; {
+	case f.anonymous && s == 0:
+		run(t, w.absent, w.what)
+		k.stats.Absent++
+		k.stats.Minor++
+		clear(f.bytes(i))
+		g.dirty = true
+	case t == nil:
+		delete(f.pages, i)
+		*g = page{used: true}
+		k.putBack(fr)
+		return errBusy
+	default:
+		run(t, k.spec.FaultMajor, w.what)
+		k.storage.transfer(t, PageBytes, false)
+		k.stats.Major++
+		if f.anonymous {
+			k.stats.SwappedIn++
+			copy(f.bytes(i), k.swap.slots[s].data)
+			g.slot = s
+			delete(f.slots, i)
+		} else {
+			k.stats.FileReads++
+			clear(f.bytes(i)[copy(f.bytes(i), f.disk[int(i)*PageBytes:]):])
+		}
+	}
+	g.filled, g.locked = true, false
+	k.enlist(fr, onInactive)
+	g.wake()
+	return nil
+}
+
+// firstOfFile gives a page of a file that the process does not have yet.
+func (p *Process) firstOfFile(t *Thread, va uint64, w want) error {
+	k, m := p.kernel, *p.mapping(va)
+	i := m.first + uint32((va-m.start)/PageBytes)
+	fr, err := m.file.read(t, p, i, w)
+	if err != nil {
+		return err
+	}
+	g := k.memory.page(fr)
+	g.held++ // it stays while the thread works
+	own := frame(0)
+	if w.write && !m.shared {
+		if own, err = k.alloc(t, p); err != nil {
+			k.loosen(fr)
+			return err
+		}
+		run(t, k.spec.FaultCopy, w.what)
+	} else {
+		run(t, k.spec.FaultMap, w.what)
+	}
+	defer k.loosen(fr)
+	if !p.same(va, pte{}, w.write) || g.locked {
+		k.putBack(own)
+		return nil
+	}
+	k.stats.Minor++
+	if !m.shared {
+		copy(p.bytes(va), m.file.bytes(i))
+	}
+	switch {
+	case own != 0:
+		k.stats.Copies++
+		p.attach(va, own, pteWrite|pteYoung)
+		k.dirty(k.memory.page(own))
+	case w.write:
+		p.attach(va, fr, pteWrite|pteYoung)
+		k.dirty(g)
+	default:
+		p.attach(va, fr, pteYoung)
+	}
+	return nil
+}
+
+// loosen ends a hold.
+func (k *Kernel) loosen(f frame) {
+	k.memory.page(f).held--
+	k.unused(f)
+}
+
+// Sync writes what was changed of a file to storage and returns when it is there (fsync). Meanwhile programs and devices go on; what they write again
+// is for the next one.
+func (f *File) Sync(t *Thread) error {
+	k := f.kernel
+	if k.storage == nil || f.anonymous {
+		return fmt.Errorf("file %s: %w", f.name, errNoStorage)
+	}
+	run(t, k.spec.SyncCall, "fsync")
+	var writing []frame
+	for i := range uint32(len(f.cache) / PageBytes) {
+		fr, is := f.pages[i]
+		if g := k.memory.page(fr); is && g.dirty && !g.locked {
+			k.clean(g)
+			g.locked = true
+			writing = append(writing, fr)
+		}
+	}
+	run(t, k.spec.SyncPage*simTime(len(writing)), "fsync")
+	k.settle(t, writing)
+	var writes []*command
+	for range writing {
+		c := &command{t: t, write: true, bytes: PageBytes}
+		k.storage.submit(c)
+		writes = append(writes, c)
+	}
+	k.storage.wait(t, writes)
+	for _, fr := range writing {
+		g := k.memory.page(fr)
+		k.stats.FileWrites++
+		copy(f.disk[int(g.index)*PageBytes:], f.bytes(g.index))
+		g.locked = false
+		g.wake()
+	}
+	return nil
+}
+
+// clean makes a page of the cache clean: the next write of it is a fault.
+func (k *Kernel) clean(g *page) {
+	g.dirty = false
+	for _, at := range g.maps {
+		if e := at.p.pte(at.va); e.flags&pteWrite != 0 {
+			at.p.change(at.va, e.flags&^pteWrite)
+		}
+	}
+}
+
+// farewellFile takes a page whose content is on storage out of the cache.
+func (k *Kernel) farewellFile(g *page) {
+	f, i := g.file, g.index
+	switch {
+	case f.anonymous:
+		if g.dirty {
+			k.stats.SwappedOut++
+			k.swap.store(g.slot, f.bytes(i))
+		}
+		k.swap.use(g.slot)
+		f.slots[i] = g.slot
+	case g.dirty:
+		k.stats.FileWrites++
+		copy(f.disk[int(i)*PageBytes:], f.bytes(i))
+	}
+	for _, at := range g.maps {
+		at.p.resident--
+		at.p.set(at.va, pte{})
+		poison.Bytes(at.p.bytes(at.va))
+	}
+	poison.Bytes(f.bytes(i))
+	delete(f.pages, i)
+	g.file, g.filled = nil, false
+}
+
+// release frees shared memory that no process has any more.
+func (f *File) release(t *Thread) {
+	k := f.kernel
+	for i := 0; i < len(f.cache)/PageBytes; i++ {
+		fr, is := f.pages[uint32(i)]
+		if g := k.memory.page(fr); is && g.locked && g.wait(t, "a page of "+f.name) == nil {
+			i = -1 // reclaim, or a driver that does not know yet: look again
+		}
+	}
+	for _, p := range k.processes {
+		if slices.ContainsFunc(p.mappings, func(m mapping) bool { return m.file == f }) {
+			return
+		}
+	}
+	for i := range uint32(len(f.cache) / PageBytes) {
+		if s := f.slots[i]; s != 0 {
+			k.swap.drop(s)
+		}
+		if fr, is := f.pages[i]; is {
+			g := k.memory.page(fr)
+			g.file, g.filled = nil, false
+			k.unused(fr)
+		}
+	}
+	clear(f.slots)
+	clear(f.pages)
+	k.files = slices.DeleteFunc(k.files, func(o *File) bool { return o == f })
+}

@@ -1,0 +1,58 @@
+package host
+
+// lru is a list of pages, those used longest ago at its tail. Frame 0, the page of zeros, is in none and means the end.
+type lru struct {
+	head, tail frame
+	n          int
+}
+
+// Lists a page can be in.
+const (
+	onNone uint8 = iota
+	onInactive
+	onActive
+)
+
+func (k *Kernel) list(which uint8) *lru {
+	if which == onActive {
+		return &k.active
+	}
+	return &k.inactive
+}
+
+// enlist puts a page at the head of a list.
+func (k *Kernel) enlist(f frame, which uint8) {
+	g, l := k.memory.page(f), k.list(which)
+	if g.list != onNone || !g.used {
+		panic("host: a page is put on a second list") // a mistake of the kernel's
+	}
+	g.list, g.prev, g.next = which, 0, int32(l.head)
+	if l.head != 0 {
+		k.memory.page(l.head).prev = f
+	} else {
+		l.tail = f
+	}
+	l.head = f
+	l.n++
+}
+
+// delist takes a page off its list, if it is on one.
+func (k *Kernel) delist(f frame) {
+	g := k.memory.page(f)
+	if g.list == onNone {
+		return
+	}
+	l := k.list(g.list)
+	if g.prev != 0 {
+		k.memory.page(g.prev).next = g.next
+	} else {
+		l.head = frame(g.next)
+	}
+	if g.next != 0 {
+		k.memory.page(frame(g.next)).prev = g.prev
+	} else {
+		l.tail = g.prev
+	}
+	g.list, g.prev, g.next = onNone, 0, 0
+	l.n--
+}

@@ -1,0 +1,261 @@
+package host
+
+import (
+	"slices"
+
+	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// batch is how many pages are evicted together (SWAP_CLUSTER_MAX).
+const batch = 32
+
+// alloc returns a frame for a process, which is nobody's until it is mapped. It wakes kswapd when memory is low, and frees some itself when there is
+// next to none.
+func (k *Kernel) alloc(t *Thread, p *Process) (frame, error) {
+	for k.memory.free <= int(k.spec.WatermarkMin/PageBytes) {
+		k.stats.Shortages++
+		if !k.reclaim(t) {
+			return 0, k.outOfMemory(p)
+		}
+	}
+	f, _ := k.memory.take()
+	k.memory.page(f).inHand = true
+	k.wakeKswapd()
+	return f, nil
+}
+
+func (k *Kernel) wakeKswapd() {
+	if k.memory.free > int(k.spec.WatermarkLow/PageBytes) {
+		return
+	}
+	if k.kswapd == nil {
+		k.kswapd = k.cpu.Kthread(k.spec.KernelCore, "kswapd", k.balance)
+	} else if k.asleep {
+		k.asleep = false
+		k.kswapd.Wake()
+	}
+}
+
+// balance is kswapd: it frees memory up to the high watermark.
+func (k *Kernel) balance(t *Thread) {
+	for {
+		for k.memory.free < int(k.spec.WatermarkHigh/PageBytes) {
+			if k.shrink(t) == 0 {
+				break
+			}
+		}
+		for k.asleep = true; k.asleep; {
+			t.Wait("memory to be low")
+		}
+	}
+}
+
+// reclaim has a thread free memory, or wait for those who do. It reports whether there may be some now.
+func (k *Kernel) reclaim(t *Thread) bool {
+	if t == nil {
+		return false
+	}
+	if k.shrink(t) > 0 {
+		return true
+	}
+	if k.evicting == 0 {
+		return k.memory.free > int(k.spec.WatermarkMin/PageBytes)
+	}
+	k.short = append(k.short, t)
+	t.Wait("memory")
+	return true
+}
+
+// shrink evicts some of the pages that were not used for long, and returns how many are free because of that.
+func (k *Kernel) shrink(t *Thread) int {
+	spec := k.spec
+	for left := 2*(k.active.n+k.inactive.n) + batch; left > 0; {
+		k.refill()
+		var victims []frame
+		scanned := 0
+		for ; left > 0 && len(victims) < batch && scanned < batch && k.inactive.n > 0; left-- {
+			scanned++
+			f := k.inactive.tail
+			g := k.memory.page(f)
+			k.delist(f)
+			switch used, stays := k.look(g); {
+			case stays:
+				k.enlist(f, onActive)
+			case used:
+				k.enlist(f, onActive)
+			default:
+				victims = append(victims, f)
+				k.isolate(g)
+			}
+		}
+		k.stats.Scanned += int64(scanned)
+		if scanned == 0 {
+			return 0
+		}
+		k.evicting++
+		run(t, spec.ReclaimScan*sim.Time(scanned), "reclaim")
+		freed := 0
+		if len(victims) > 0 {
+			freed = k.evict(t, victims)
+		}
+		k.evicting--
+		for _, w := range k.short {
+			w.Wake()
+		}
+		k.short = k.short[:0]
+		if freed > 0 {
+			return freed
+		}
+	}
+	return 0
+}
+
+// refill moves pages from the active list to the inactive one until that is as long: those that were not used since they were last looked at, the others
+// get another turn.
+func (k *Kernel) refill() {
+	for n := k.active.n; n > 0 && k.inactive.n < k.active.n; n-- {
+		f := k.active.tail
+		k.delist(f)
+		if used, _ := k.look(k.memory.page(f)); used {
+			k.enlist(f, onActive)
+		} else {
+			k.enlist(f, onInactive)
+		}
+	}
+}
+
+// look reports whether a page was used since it was last looked at, and whether it has to stay.
+func (k *Kernel) look(g *page) (used, stays bool) {
+	stays = g.pins > 0 || g.held > 0 || g.locked || len(g.maps) == 0 && g.file == nil // the last is about to be free
+	for _, at := range g.maps {
+		e := &at.p.region(at.va).pte[at.va>>pageBits%hugePages]
+		used = used || e.flags&pteYoung != 0
+		e.flags &^= pteYoung
+		if m := at.p.mapping(at.va); m != nil && m.locked || e.flags&pteBusy != 0 {
+			stays = true
+		}
+	}
+	return used, stays
+}
+
+// isolate takes a page from everybody who has it: who wants it waits from now on.
+func (k *Kernel) isolate(g *page) {
+	g.locked = true
+	for _, at := range g.maps {
+		e := at.p.pte(at.va)
+		e.flags |= pteBusy
+		at.p.set(at.va, e)
+		at.p.invalidate(at.va, at.va+PageBytes, false)
+	}
+}
+
+// evict writes pages that were isolated and frees them; those for which there is no room on storage stay. It returns how many were freed.
+func (k *Kernel) evict(t *Thread, victims []frame) (freed int) {
+	k.settle(t, victims)
+	run(t, k.spec.ReclaimPage*sim.Time(len(victims)), "reclaim")
+	var writes []*command
+	for i, f := range victims {
+		g := k.memory.page(f)
+		if !g.dirty && (g.slot != 0 || g.file != nil && !g.file.anonymous) {
+			continue
+		}
+		if !k.destination(g) {
+			k.restore(f)
+			victims[i] = 0
+			continue
+		}
+		c := &command{t: t, write: true, bytes: PageBytes}
+		k.storage.submit(c)
+		writes = append(writes, c)
+	}
+	if k.storage != nil {
+		k.storage.wait(t, writes)
+	}
+	for _, f := range victims {
+		if f != 0 {
+			k.farewell(f)
+			freed++
+		}
+	}
+	return freed
+}
+
+// settle waits until no device uses pages that were isolated.
+func (k *Kernel) settle(t *Thread, frames []frame) {
+	var all []*Process
+	ranges := map[*Process]int{}
+	for _, f := range frames {
+		for _, at := range k.memory.page(f).maps {
+			if ranges[at.p]++; ranges[at.p] == 1 {
+				all = append(all, at.p)
+			}
+		}
+	}
+	for _, p := range all {
+		p.drain(t, ranges[p])
+	}
+}
+
+// destination finds where a page can be written to; false: nowhere.
+func (k *Kernel) destination(g *page) bool {
+	switch {
+	case k.storage == nil:
+		return false
+	case g.file != nil && !g.file.anonymous:
+		return true
+	}
+	s, ok := k.swap.take()
+	if !ok {
+		k.stats.SwapFull++
+		return false
+	}
+	if g.slot != 0 {
+		k.swap.drop(g.slot)
+	}
+	g.slot = s
+	return true
+}
+
+// restore gives a page back to those from whom it was taken.
+func (k *Kernel) restore(f frame) {
+	g := k.memory.page(f)
+	g.locked = false
+	for _, at := range g.maps {
+		e := at.p.pte(at.va)
+		e.flags &^= pteBusy
+		at.p.set(at.va, e)
+	}
+	k.enlist(f, onActive)
+	g.wake()
+}
+
+// farewell frees a page whose content is on storage.
+func (k *Kernel) farewell(f frame) {
+	g := k.memory.page(f)
+	k.stats.Reclaimed++
+	if g.file != nil {
+		k.farewellFile(g)
+	} else {
+		home := g.maps[g.home]
+		if g.dirty {
+			k.stats.SwappedOut++
+			k.swap.store(g.slot, home.p.bytes(home.va))
+		}
+		for _, at := range slices.Clone(g.maps) {
+			e := at.p.pte(at.va)
+			k.swap.use(g.slot)
+			if e.flags&pteLent != 0 {
+				at.p.lent--
+			}
+			at.p.resident--
+			at.p.set(at.va, pte{g.slot, pteSwap | e.flags&pteNone})
+			poison.Bytes(at.p.bytes(at.va))
+		}
+	}
+	clear(g.maps)
+	g.maps, g.home = g.maps[:0], 0
+	g.locked = false
+	g.wake()
+	k.unused(f)
+}

@@ -1,0 +1,166 @@
+package host
+
+import (
+	"errors"
+
+	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Values of StorageSpec.Kind.
+const (
+	NoStorage = "none"
+	NVMe      = "nvme"
+)
+
+// Bounds of a StorageSpec.
+const maxQueueDepth = 1 << 16
+
+// StorageSpec describes the storage device of a node, for files and swap. It is the storage section of a profile, where each value's source stands; there are
+// no defaults.
+type StorageSpec struct {
+	// Kind is NoStorage, as is an empty text, or NVMe.
+	Kind string `yaml:"kind"`
+	// ReadLatency is from a command until its first byte comes, at most 1 s.
+	ReadLatency sim.Time `yaml:"read_latency"`
+	// WriteLatency is from a command until its first byte is taken, at most 1 s.
+	WriteLatency sim.Time `yaml:"write_latency"`
+	// Bandwidth is what all commands share. A byte takes at most 1 ms.
+	Bandwidth sim.Rate `yaml:"bandwidth"`
+	// QueueDepth is how many commands the device has at a time, 1 to 65,536; others wait in the order in which they came.
+	QueueDepth int `yaml:"queue_depth"`
+	// Completion is what the core of the device's interrupt does for a command that has ended, at most 1 s.
+	Completion sim.Time `yaml:"completion"`
+	// Swap is the part of it for pages of anonymous memory, up to 16 TiB; 0: none.
+	Swap sim.Size `yaml:"swap"`
+}
+
+// On reports whether there is a storage device.
+func (s *StorageSpec) On() bool { return s.Kind != "" && s.Kind != NoStorage }
+
+// Validate returns every violation, each with the field's name in a profile.
+func (s *StorageSpec) Validate() error {
+	var wrong fields.Errors
+	if s.Kind != "" {
+		wrong.OneOf("kind", s.Kind, NoStorage, NVMe)
+	}
+	least := 0
+	if s.On() {
+		least = 1
+	}
+	fields.Between(&wrong, "read_latency", s.ReadLatency, 0, maxTime)
+	fields.Between(&wrong, "write_latency", s.WriteLatency, 0, maxTime)
+	wrong.Add("bandwidth", s.Bandwidth.Check())
+	fields.Between(&wrong, "queue_depth", s.QueueDepth, least, maxQueueDepth)
+	fields.Between(&wrong, "completion", s.Completion, 0, maxTime)
+	fields.Between(&wrong, "swap", s.Swap, 0, maxMemory)
+	return wrong.Join()
+}
+
+// errNoStorage is what needs storage on a node that has none.
+var errNoStorage = errors.New("the node has no storage")
+
+// Storage is the storage device of a node. A command waits until the device has fewer than its queue's depth; its latency is its own, then its bytes
+// take the bandwidth in the order in which commands were begun. Its end is an interrupt.
+type Storage struct {
+	spec    *StorageSpec
+	engine  *sim.Engine
+	id      sim.ID
+	wire    Server
+	waiting []*command
+	active  int
+	ended   []*command
+	irq     *IRQ
+	stats   StorageStats
+}
+
+// StorageStats counts what a storage device has done.
+type StorageStats struct {
+	Reads, Writes           int64
+	BytesRead, BytesWritten int64
+	MostActive, MostWaiting int // at a time
+}
+
+// command is a transfer of a thread, which waits for it.
+type command struct {
+	t     *Thread
+	write bool
+	bytes int
+	done  bool
+}
+
+const kindStored sim.Kind = 1 // P: the command
+
+// newStorage makes a device whose interrupt goes to a core. It is an actor of its own.
+func newStorage(eng *sim.Engine, name string, cpu *CPU, core int, spec *StorageSpec) *Storage {
+	s := &Storage{spec: spec, engine: eng, wire: Server{Rate: spec.Bandwidth}}
+	s.id = eng.Add(name, s)
+	s.irq = cpu.RequestIRQ(core, "storage", s.completions)
+	return s
+}
+
+// Stats returns its counts.
+func (s *Storage) Stats() StorageStats { return s.stats }
+
+// submit gives a command to the device.
+func (s *Storage) submit(c *command) {
+	s.waiting = append(s.waiting, c)
+	s.stats.MostWaiting = max(s.stats.MostWaiting, len(s.waiting)-1)
+	s.begin()
+}
+
+func (s *Storage) begin() {
+	for len(s.waiting) > 0 && s.active < s.spec.QueueDepth {
+		c := s.waiting[0]
+		s.waiting = append(s.waiting[:0], s.waiting[1:]...)
+		s.active++
+		s.stats.MostActive = max(s.stats.MostActive, s.active)
+		latency := s.spec.ReadLatency
+		if c.write {
+			latency = s.spec.WriteLatency
+			s.stats.Writes++
+			s.stats.BytesWritten += int64(c.bytes)
+		} else {
+			s.stats.Reads++
+			s.stats.BytesRead += int64(c.bytes)
+		}
+		_, end := s.wire.Reserve(s.engine.Now().Later(latency), int64(c.bytes))
+		s.engine.Post(end, s.id, s.id, kindStored, 0, 0, c)
+	}
+}
+
+// Handle implements sim.Actor: the end of a command.
+func (s *Storage) Handle(e *sim.Event) {
+	c, _ := e.P.(*command)
+	s.active--
+	s.ended = append(s.ended, c)
+	s.begin()
+	s.irq.Raise()
+}
+
+// completions is the device's interrupt handler.
+func (s *Storage) completions(t *Thread) {
+	for len(s.ended) > 0 {
+		c := s.ended[0]
+		s.ended = append(s.ended[:0], s.ended[1:]...)
+		run(t, s.spec.Completion, "storage")
+		c.done = true
+		c.t.Wake()
+	}
+}
+
+// wait waits for the end of commands.
+func (s *Storage) wait(t *Thread, all []*command) {
+	for _, c := range all {
+		for !c.done {
+			t.Wait("storage")
+		}
+	}
+}
+
+// transfer moves bytes, of which the thread waits for the end.
+func (s *Storage) transfer(t *Thread, bytes int, write bool) {
+	c := &command{t: t, write: write, bytes: bytes}
+	s.submit(c)
+	s.wait(t, []*command{c})
+}

@@ -1,0 +1,104 @@
+package host
+
+// swapSpace is the slots of the storage for pages of anonymous memory. A slot has its bytes here as long as somebody refers to it: entries of
+// tables, shared memory, or a page in memory that is still the same. Slot 0 is none.
+type swapSpace struct {
+	slots []slot
+	free  []frame
+	total int
+	used  int
+}
+
+type slot struct {
+	refs int32
+	data []byte
+}
+
+// take returns a slot with one reference; false: all are in use.
+func (s *swapSpace) take() (frame, bool) {
+	if s.used >= s.total {
+		return 0, false
+	}
+	s.used++
+	if n := len(s.free); n > 0 {
+		i := s.free[n-1]
+		s.free = s.free[:n-1]
+		s.slots[i].refs = 1
+		return i, true
+	}
+	if len(s.slots) == 0 {
+		s.slots = append(s.slots, slot{})
+	}
+	s.slots = append(s.slots, slot{refs: 1})
+	return frame(len(s.slots) - 1), true
+}
+
+// store fills a slot.
+func (s *swapSpace) store(i frame, data []byte) {
+	at := &s.slots[i]
+	if at.data == nil {
+		at.data = make([]byte, PageBytes)
+	}
+	copy(at.data, data)
+}
+
+// use refers to a slot once more.
+func (s *swapSpace) use(i frame) { s.slots[i].refs++ }
+
+// drop ends a reference.
+func (s *swapSpace) drop(i frame) {
+	at := &s.slots[i]
+	if at.refs--; at.refs < 0 {
+		panic("host: a slot of swap is freed twice") // a mistake of the kernel's
+	}
+	if at.refs == 0 {
+		at.data = nil
+		s.used--
+		s.free = append(s.free, i)
+	}
+}
+
+// swapIn brings a page that lies in a slot: a major fault.
+func (p *Process) swapIn(t *Thread, va uint64, e pte, w want) error {
+	k := p.kernel
+	if t == nil {
+		return errBusy
+	}
+	f, err := k.alloc(t, p)
+	if err != nil {
+		return err
+	}
+	if p.pte(va) != e {
+		k.putBack(f)
+		return nil
+	}
+	g := k.memory.page(f)
+	g.held++
+	g.slot = e.frame // the reference of the entry
+	p.set(va, pte{f, pteBusy})
+	run(t, k.spec.FaultMajor, w.what)
+	k.storage.transfer(t, PageBytes, false)
+	k.stats.Major++
+	k.stats.SwappedIn++
+	copy(p.bytes(va), k.swap.slots[e.frame].data)
+	g.held--
+	p.set(va, pte{})
+	p.attach(va, f, e.flags&pteNone|pteYoung)
+	if k.swap.slots[e.frame].refs > 1 || w.write { // else it stays there as long as the page is the same
+		k.dirty(g)
+	}
+	if w.write {
+		p.region(va).pte[va>>pageBits%hugePages].flags |= pteWrite
+	}
+	g.wake()
+	return nil
+}
+
+// dirty notes that a page is being changed: what storage has of it is old.
+func (k *Kernel) dirty(g *page) {
+	g.dirty = true
+	if g.slot != 0 {
+		k.swap.drop(g.slot)
+		g.slot = 0
+	}
+}

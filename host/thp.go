@@ -1,0 +1,196 @@
+package host
+
+import "github.com/spinsim/spinsim/sim"
+
+// Values of OSSpec.HugePages.
+const (
+	HugeNever  = "never"
+	HugeAlways = "always"
+)
+
+// job is a region that khugepaged looks at.
+type job struct {
+	p    *Process
+	base uint64
+}
+
+// hugeMapping reports whether a region can be one page: it lies within one mapping, of anonymous private memory that may be written.
+func (p *Process) hugeMapping(base uint64) bool {
+	m := p.mapping(base)
+	return p.kernel.spec.HugePages == HugeAlways && m != nil && m.start <= base && base+HugeBytes <= m.end && m.file == nil && m.prot == ProtWrite
+}
+
+// takeHuge returns 512 frames that follow each other, false if there are none, or too few others.
+func (k *Kernel) takeHuge() (frame, bool) {
+	if k.memory.free-hugePages <= int(k.spec.WatermarkLow/PageBytes) {
+		return 0, false
+	}
+	f, ok := k.memory.takeHuge()
+	for i := range frame(hugePages) {
+		if ok {
+			k.memory.page(f + i).locked = true
+		}
+	}
+	return f, ok
+}
+
+func (k *Kernel) giveHuge(f frame) {
+	for i := range frame(hugePages) {
+		k.memory.page(f + i).locked = false
+		k.unused(f + i)
+	}
+}
+
+// firstHuge gives a region that nobody has touched a huge page, if there is one; false: there is not.
+func (p *Process) firstHuge(t *Thread, va uint64, w want) bool {
+	k, base := p.kernel, va&^(HugeBytes-1)
+	if !p.hugeMapping(base) || p.region(base) != nil {
+		return false
+	}
+	f, ok := k.takeHuge()
+	if !ok {
+		return false
+	}
+	run(t, k.spec.FaultHuge, w.what)
+	if !p.hugeMapping(base) || p.region(base) != nil {
+		k.giveHuge(f)
+		return true // look again
+	}
+	k.stats.Huge++
+	k.stats.Minor++
+	r := p.regionFor(base)
+	for a := base; a < base+HugeBytes; a += PageBytes {
+		clear(p.bytes(a))
+	}
+	k.freeTable(r.table)
+	p.fillHuge(r, f)
+	return true
+}
+
+// fillHuge makes frames a region's huge page. It has no table and no pages.
+func (p *Process) fillHuge(r *region, f frame) {
+	k := p.kernel
+	r.table, r.huge, r.used = 0, true, hugePages
+	for i := range frame(hugePages) {
+		g := k.memory.page(f + i)
+		g.locked, g.dirty = false, true
+		g.add(p, r.base+uint64(i)*PageBytes)
+		k.enlist(f+i, onInactive)
+		r.pte[i] = pte{f + i, pteMapped | pteWrite | pteYoung}
+		g.wake()
+	}
+	p.resident += hugePages
+}
+
+// splitHuge gives the pages of a huge one entries of their own. It is done before anything happens to one of them.
+func (p *Process) splitHuge(r *region) {
+	r.huge = false
+	r.table = p.kernel.newTable(p, r)
+	p.kernel.stats.Splits++
+	p.splits++
+	p.invalidate(r.base, r.base+HugeBytes, true)
+}
+
+// consider has khugepaged look at a region that may have enough pages by now.
+func (p *Process) consider(va uint64) {
+	k := p.kernel
+	r := p.region(va)
+	if r.queued || r.huge || int(r.used) < k.spec.CollapseMin || k.spec.HugePages != HugeAlways || !p.hugeMapping(r.base) {
+		return
+	}
+	r.queued = true
+	k.jobs = append(k.jobs, job{p, r.base})
+	if k.khugepaged == nil {
+		k.khugepaged = k.cpu.Kthread(k.spec.KernelCore, "khugepaged", k.collapses)
+	} else {
+		k.khugepaged.Wake()
+	}
+}
+
+// collapses is khugepaged.
+func (k *Kernel) collapses(t *Thread) {
+	for {
+		if len(k.jobs) > 0 {
+			t.Sleep(t.Now().Later(k.spec.CollapseDelay))
+		}
+		for len(k.jobs) > 0 {
+			j := k.jobs[0]
+			k.jobs = append(k.jobs[:0], k.jobs[1:]...)
+			if !j.p.gone {
+				j.p.collapse(t, j.base)
+			}
+		}
+		t.Wait("small pages")
+	}
+}
+
+// collapsible returns the region of an address if it can become a huge page now.
+func (p *Process) collapsible(base uint64) *region {
+	r := p.regions[base>>hugeBits]
+	if r == nil || r.huge || int(r.used) < p.kernel.spec.CollapseMin || !p.hugeMapping(base) {
+		return nil
+	}
+	for _, e := range r.pte {
+		switch {
+		case e.flags&(pteBusy|pteSwap|pteNone|pteLent) != 0:
+			return nil
+		case e.flags&(pteMapped|pteZero) != pteMapped:
+			continue
+		}
+		if g := p.kernel.memory.page(e.frame); g.pins > 0 || g.held > 0 || g.locked || len(g.maps) != 1 {
+			return nil
+		}
+	}
+	return r
+}
+
+// collapse makes the pages of a region a huge one: while they are copied nobody can reach them, and those that were absent come.
+func (p *Process) collapse(t *Thread, base uint64) {
+	p.lock.lock(t)
+	defer p.lock.unlock(t)
+	k := p.kernel
+	if r := p.regions[base>>hugeBits]; r != nil {
+		r.queued = false
+	}
+	run(t, k.spec.CollapseCall, "khugepaged")
+	r := p.collapsible(base)
+	if r == nil {
+		return
+	}
+	f, ok := k.takeHuge()
+	if !ok {
+		return
+	}
+	old := r.pte
+	for i := range r.pte {
+		e := &r.pte[i]
+		if e.flags&(pteMapped|pteZero) == pteMapped {
+			k.delist(e.frame)
+			k.memory.page(e.frame).locked = true
+			e.flags |= pteBusy
+		} else {
+			*e = pte{f, pteBusy}
+		}
+	}
+	r.used = hugePages
+	k.freeTable(r.table)
+	r.table = 0
+	p.invalidate(base, base+HugeBytes, true)
+	p.drain(t, 1)
+	run(t, k.spec.CollapsePage*sim.Time(hugePages), "khugepaged")
+	k.stats.Collapsed++
+	for i, e := range old {
+		va := base + uint64(i)*PageBytes
+		if e.flags&(pteMapped|pteZero) != pteMapped {
+			clear(p.bytes(va))
+			continue
+		}
+		k.detach(e.frame, p, va)
+		p.resident--
+		g := k.memory.page(e.frame)
+		g.locked = false
+		g.wake()
+		k.unused(e.frame)
+	}
+	p.fillHuge(r, f)
+}
