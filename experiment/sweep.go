@@ -27,6 +27,7 @@ type Sweep struct {
 	Handler    *handlers.Library // of the user, in place of the experiment's
 	Traced     bool              // a timeline is wanted: there must be exactly one point, whose Tracer is then set
 	Limits     sim.Limits        // of each simulation
+	Workers    int               // how many points are measured at once; 0: as many as there are processors
 	Hint       string            // where the columns are explained, for the notes of a table; "": nowhere
 
 	Build    provenance.Build     // whose results these are
@@ -237,7 +238,11 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 	var next atomic.Int64
 	var failed atomic.Bool
 	var wg sync.WaitGroup
-	for range min(len(points), runtime.GOMAXPROCS(0)) {
+	workers := s.Workers
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	for range min(len(points), workers) {
 		wg.Go(func() {
 			for ctx.Err() == nil && !failed.Load() {
 				i := int(next.Add(1)) - 1

@@ -139,3 +139,20 @@ func TestFlagsAreNotNamesOfAxes(t *testing.T) {
 	}
 	require.True(t, slices.Contains(names, "waterfall"))
 }
+
+// Either the command says what became of it or the signal: what has finished is not ended, and what is being ended does not finish.
+func TestACommandEndsOnce(t *testing.T) {
+	var errs bytes.Buffer
+	codes := make(chan int, 1)
+	finished := &ending{over: make(chan struct{}), exit: func(code int) { codes <- code }}
+	finished.finish()
+	finished.end("x", &errs)
+	require.Empty(t, errs.String())
+	require.Empty(t, codes)
+
+	ended := &ending{over: make(chan struct{}), exit: func(code int) { codes <- code }}
+	ended.end("x", &errs)
+	require.Equal(t, "x: interrupted\n", errs.String())
+	require.Equal(t, ExitStopped, <-codes)
+	require.False(t, ended.mu.TryLock(), "finish would return")
+}

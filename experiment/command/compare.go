@@ -105,7 +105,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 		return nil, err
 	}
 	s.Profiles, s.Overrides, s.Seed, s.Engine, s.Traced = f.profiles, f.overrides, f.seed, f.engine, f.trace != ""
-	s.Build, s.Command, s.Hint = f.Build, f.Command, f.Columns
+	s.Build, s.Command, s.Hint, s.Workers = f.Build, f.Command, f.Columns, workers()
 	var errs []error
 	keep := func(name string, err error) {
 		if err != nil {

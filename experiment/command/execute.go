@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	goruntime "runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -46,12 +48,13 @@ func BadInput(err error) error {
 // of the program.
 func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	ctx, cancel := context.WithCancel(context.Background())
-	defer onSignals(cancel, root.Name(), errs)()
+	undo := onSignals(cancel, root.Name(), errs)
 	root.SetArgs(args)
 	noted := &notedWriter{to: out}
 	root.SetOut(noted)
 	root.SetErr(errs)
 	err := root.ExecuteContext(ctx)
+	undo()
 	if err == nil {
 		err = noted.err
 	}
@@ -121,36 +124,70 @@ func (w *notedWriter) Write(b []byte) (int, error) {
 const patience = 300 * time.Millisecond
 
 // onSignals cancels on the first signal. A second one, or a command that does not end within patience (it reads from a pipe, or sorts a
-// schedule of millions), ends the program: files that are not complete are removed. The result undoes it.
+// schedule of millions), ends the program: files that are not complete are removed. The result undoes it; it does not return if the program is
+// being ended, so that either the caller says what became of the command or the signal.
 func onSignals(cancel func(), name string, errs io.Writer) (undo func()) {
-	signals, over := make(chan os.Signal, 2), make(chan struct{})
+	e := &ending{over: make(chan struct{}), exit: os.Exit}
+	signals := make(chan os.Signal, 2)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) { // nohup and shells that put a command into the background have said so
 			signal.Notify(signals, s)
 		}
 	}
+	processors := goruntime.GOMAXPROCS(0)
+	goruntime.GOMAXPROCS(processors + 1) // handlers do not give theirs back while they compute, and there may be one on each
 	go func() {
 		select {
 		case <-signals:
 			cancel()
-		case <-over:
+		case <-e.over:
 			return
 		}
 		select {
 		case <-signals:
 		case <-time.After(patience):
-		case <-over:
+		case <-e.over:
 			return
 		}
-		file.Abandon()
-		fmt.Fprintf(errs, "%s: interrupted\n", name)
-		os.Exit(ExitStopped)
+		e.end(name, errs)
 	}()
 	return func() {
 		signal.Stop(signals)
-		close(over)
+		e.finish()
 		cancel()
+		goruntime.GOMAXPROCS(processors)
 	}
+}
+
+// workers is how many simulations a command runs at once: one processor is left to signals.
+func workers() int { return max(1, goruntime.GOMAXPROCS(0)-1) }
+
+// ending is who ends the program: the command that has finished, or a signal; never both.
+type ending struct {
+	mu   sync.Mutex
+	over chan struct{} // closed when the command has finished
+	exit func(code int)
+}
+
+// end ends the program, unless the command has finished.
+func (e *ending) end(name string, errs io.Writer) {
+	e.mu.Lock() // for ever
+	select {
+	case <-e.over:
+		e.mu.Unlock()
+		return
+	default:
+	}
+	file.Abandon()
+	fmt.Fprintf(errs, "%s: interrupted\n", name)
+	e.exit(ExitStopped)
+}
+
+// finish says that the command has finished; it does not return if the program is being ended.
+func (e *ending) finish() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.over)
 }
 
 // Root prepares the command of a program: what it is called, prints as its version, and says of wrong flags.

@@ -44,6 +44,7 @@ func Of(list []*experiment.Experiment) Again {
 		if err != nil {
 			return nil, notes, BadInput(err)
 		}
+		s.Workers = workers()
 		t, err := tableOf(ctx, s)
 		if err != nil {
 			return nil, notes, err
