@@ -19,7 +19,11 @@ type Waterfall struct {
 	From, To string // profiles, by name or file
 	Steps    []WaterfallStep
 	Record   *provenance.Record // what the results are made from
-	sweep    *Sweep
+
+	sweep     *Sweep
+	ends      *Sweep   // over the two profiles as they are
+	points    []*Point // of ends
+	published []string // what publications say of the ends, beside ours; set by Run
 }
 
 // WaterfallStep is the device after one more group of parameters has been changed. The first step is the device before any.
@@ -62,7 +66,8 @@ func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
 	s = s.fewer()
 	ends := *s
 	ends.Profiles, ends.falls = []string{from, to}, true
-	if _, err := ends.Points(); err != nil {
+	points, err := ends.Points()
+	if err != nil {
 		return nil, err
 	}
 	a, err := s.profile(from)
@@ -77,7 +82,7 @@ func (s *Sweep) Waterfall(from, to string) (*Waterfall, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Waterfall{From: from, To: to, Record: ends.record, sweep: s, Steps: []WaterfallStep{{Group: from}}}
+	w := &Waterfall{From: from, To: to, Record: ends.record, sweep: s, ends: &ends, points: points, Steps: []WaterfallStep{{Group: from}}}
 	changes = slices.DeleteFunc(changes, s.fixes)
 	for _, g := range groups {
 		var these []profile.Difference
@@ -184,6 +189,29 @@ func (w *Waterfall) Run(ctx context.Context, done func()) error {
 	for i := range w.Steps {
 		w.Steps[i].Results = results[i*n : (i+1)*n]
 	}
+	return w.compare()
+}
+
+// compare puts published numbers beside those of the ends, which are the two profiles as they are.
+func (w *Waterfall) compare() error {
+	n := len(w.Steps[0].Points)
+	if len(w.points) != 2*n {
+		return nil // the profiles have other points than the steps between them
+	}
+	last := w.Steps[len(w.Steps)-1].Results
+	results := make([]*Result, 2*n)
+	for i, p := range w.points {
+		of := w.Steps[0].Results
+		if i >= n {
+			of = last
+		}
+		results[i] = &Result{p, of[i%n].Values}
+	}
+	t, err := w.ends.Table(results)
+	if err != nil {
+		return err
+	}
+	w.published = t.Comparisons()
 	return nil
 }
 
@@ -408,5 +436,5 @@ func (w *Waterfall) Notes() []string {
 	for _, s := range w.Steps[1:] {
 		notes = append(notes, fmt.Sprintf("  %s: %s", s.Group, s.changes()))
 	}
-	return notes
+	return append(notes, w.published...)
 }

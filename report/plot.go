@@ -157,7 +157,7 @@ func (t *Table) figure(p Plot) (*figure, error) {
 			return nil, fmt.Errorf("%s goes from %g to %g, too far for a picture", a.column.Key(), low, high)
 		}
 	}
-	f.notes = t.sentences()
+	f.notes = t.Comparisons()
 	if left > 0 {
 		f.notes = append(f.notes, fmt.Sprintf("%d of %d rows have no %s and are not drawn.", left, len(t.rows), f.y.column.title()))
 	}

@@ -199,8 +199,9 @@ func (t *Table) listPublished(names []string, list []Published) {
 	}
 }
 
-// sentences are what a caption says of the published numbers that the table has rows for.
-func (t *Table) sentences() (lines []string) {
+// Comparisons are sentences, such as for a caption, about the published numbers that the table has rows for: ours, the published one, its source and
+// the distance.
+func (t *Table) Comparisons() (lines []string) {
 	t.eachPublished(func(row int, p *Published, at int) {
 		c := t.Columns[at]
 		_, distance := companions(c)

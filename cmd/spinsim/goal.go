@@ -79,6 +79,19 @@ func (f *modelFlags) check() error {
 	return fields.Renamed(f.params.Validate(), "--", flags)
 }
 
+// String says what the model has been: the flags, of which a result must not leave out any.
+func (f *modelFlags) String() string {
+	p := f.params
+	text := fmt.Sprintf("model: L %d ns, o %d ns, g %d ns, G %d ns/B, O %d ns/B, S %d B", p.L, p.Overhead, p.Gap, p.ByteGap, p.ByteOverhead, p.Eager)
+	if f.noise != "" {
+		text += "; noise " + f.noise
+		if f.coscheduled {
+			text += ", the same for all ranks"
+		}
+	}
+	return text
+}
+
 // options checks the flags and returns the options of a run of s.
 func (f *modelFlags) options(m *making, s *goal.Schedule) (options []goal.Option, err error) {
 	if err := f.check(); err != nil {
@@ -212,9 +225,9 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file string, json bo
 		return err
 	}
 	if f.path {
-		return writePath(out, m, steps)
+		return writePath(out, m, &f.model, steps)
 	}
-	return writeLines(out, &m.Record)
+	return writeLines(out, &m.Record, f.model.String())
 }
 
 // runModel runs a schedule on the LogGOPS model and draws it if a timeline is asked for. The path is empty if none is.
@@ -288,11 +301,11 @@ func pathColumns() []report.Column {
 }
 
 // writePath lists a critical path and where its time goes.
-func writePath(out io.Writer, m *making, cp goal.CriticalPath) error {
+func writePath(out io.Writer, m *making, model *modelFlags, cp goal.CriticalPath) error {
 	t := report.New(pathColumns()...)
 	t.Title = fmt.Sprintf("critical path: %d ns computing, %d ns sending, %d ns receiving, %d ns on the way",
 		cp.CalcNS, cp.SendNS, cp.RecvNS, cp.LatencyNS)
-	t.Origin = &m.Record
+	t.Origin, t.Notes = &m.Record, []string{model.String()}
 	for _, s := range cp.Steps {
 		t.Add(sim.Time(s.Start)*sim.Nanosecond, sim.Time(s.End)*sim.Nanosecond, s.Rank, s.Kind.String(), s.Op.String())
 	}

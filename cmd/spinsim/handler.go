@@ -158,8 +158,8 @@ func (f *deviceFlags) record(c *cobra.Command, p *profile.Profile, m *handlers.L
 }
 
 // writeLines writes what people read of a record, below a result.
-func writeLines(w io.Writer, r *provenance.Record) error {
-	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(r.Lines(), "\n"))
+func writeLines(w io.Writer, r *provenance.Record, before ...string) error {
+	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(append(before, r.Lines()...), "\n"))
 	return err
 }
 
