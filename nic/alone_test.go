@@ -47,7 +47,7 @@ func newAlone(t require.TestingT, kinds sim.Kind) *alone {
 	x.base = x.space.Alloc(aloneBytes)
 	limits := portals.Limits{
 		MaxEntries: 64, MaxUnexpectedHeaders: 64, MaxMDs: 64, MaxEQs: 8, MaxCTs: 8, MaxPTIndex: 63, MaxIOVecs: 64, MaxListSize: 64, MaxTriggeredOps: 8,
-		MaxMsgSize: 1 << 20, MaxAtomicSize: 1 << 20, MaxFetchAtomicSize: 1 << 20, MaxWAWOrderedSize: 64, MaxWAROrderedSize: 64,
+		MaxMsgSize: 1 << 20, MaxAtomicSize: 1 << 20, MaxFetchAtomicSize: 1 << 20, MaxWAWOrderedSize: 64, MaxWAROrderedSize: 64, MaxPayloadSize: 512,
 	}
 	ni, _, err := portals.NewNI(portals.NIConfig{
 		NID: 1, Options: portals.OptNIMatching | portals.OptNIPhysical, Device: limits, Memory: x.space,

@@ -229,6 +229,22 @@ func (x *depositStage) check(m *deposited, e *portals.Event) (lost int) {
 	return lost
 }
 
+// handlersWrite is a write of a handler.
+type handlersWrite struct{ begins, ends sim.Time }
+
+// drawWrites draws writes of handlers, and moments at which somebody begins to wait for those made before.
+func drawWrites(rt *rapid.T) (writes []handlersWrite, waits []sim.Time, end sim.Time) {
+	for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+		end += sim.Time(rapid.IntRange(1, 100).Draw(rt, "pause")) * sim.Nanosecond
+		if rapid.Bool().Draw(rt, "waits") {
+			waits = append(waits, end)
+		} else {
+			writes = append(writes, handlersWrite{end, end + sim.Time(rapid.IntRange(0, 400).Draw(rt, "takes"))*sim.Nanosecond})
+		}
+	}
+	return writes, waits, end
+}
+
 // What waits for the writes of a message goes on when the last of those made before it has landed, and not for later ones; a message that has ended is
 // there until its handlers' writes are through.
 func TestDepositBarriers(t *testing.T) {
@@ -238,11 +254,7 @@ func TestDepositBarriers(t *testing.T) {
 		m.addr = x.entry(0, 64, 0, nil)
 		x.messages = append(x.messages, m)
 		x.match(m)
-		type write struct{ begins, ends sim.Time }
-		var writes []write
-		var waits []sim.Time
-		went := map[*issue]sim.Time{}
-		other := x.others
+		went, other := map[*issue]sim.Time{}, x.others
 		x.others = func(e *sim.Event) {
 			if i, is := e.P.(*issue); is && e.Kind == kindIssue {
 				require.Nil(rt, i.in)
@@ -251,16 +263,8 @@ func TestDepositBarriers(t *testing.T) {
 			}
 			other(e)
 		}
-		at := sim.Time(0)
-		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
-			at += sim.Time(rapid.IntRange(1, 100).Draw(rt, "pause")) * sim.Nanosecond
-			if rapid.Bool().Draw(rt, "waits") {
-				waits = append(waits, at)
-				continue
-			}
-			writes = append(writes, write{at, at + sim.Time(rapid.IntRange(0, 400).Draw(rt, "takes"))*sim.Nanosecond})
-		}
-		x.post(at+1, kindArrives, 0, m) // the last handler has ended: it has made all of its writes
+		writes, waits, end := drawWrites(rt)
+		x.post(end+1, kindArrives, 0, m) // the last handler has ended: it has made all of its writes
 		for _, w := range writes {
 			var number int
 			x.post(w.begins, kindDoes, 0, func() { number = m.in.begin() })
@@ -281,11 +285,7 @@ func TestDepositBarriers(t *testing.T) {
 				i := x.free.issue()
 				i.in = m.in
 				want[i] = goes
-				x.post(w, kindDoes, 0, func() {
-					if m.in.underway > 0 { // as act does
-						m.in.await(i)
-					}
-				})
+				x.post(w, kindDoes, 0, func() { m.in.await(i) })
 			}
 		}
 		require.NoError(rt, x.engine.Run())
