@@ -38,6 +38,8 @@ type Access struct {
 	Together bool
 	// Order is the line of accesses in which it keeps its place when the translation of one of them is late or fails; nil: in none.
 	Order *Order
+	// Among, of a stream: the line of writes and atomics between which it reads, those made before it and those made after; nil: it does not matter.
+	Among *Order
 	// Flow is the message it belongs to, for timelines; 0: it is not drawn.
 	Flow uint64
 
@@ -59,6 +61,8 @@ type Access struct {
 	behind   *Access  // a stream: the next of its Order
 	ignored  bool     // what its translator has let pass last does not reach memory
 	passages *passage // what an IOMMU has let pass
+	got      int      // a stream Among others: bytes of it at the device
+	other    *Access  // likewise: the next that is to be read
 }
 
 // Direction is what an access does to memory.

@@ -71,7 +71,7 @@ func (b *Bus) Write(a *Access) (begun bool) {
 	a.dir, a.piece, a.state = ToMemory, whole, launched
 	s := b.ask(a, 0, a.Length)
 	switch o := a.Order; {
-	case s == OK && (o == nil || o.first == nil):
+	case s == OK && (o == nil || o.first == nil && !o.keeps(a)):
 		a.state = launched
 		return b.write(a, false)
 	case o != nil:
@@ -128,7 +128,7 @@ func (b *Bus) Atomic(a *Access) {
 // fetchLater sends the request of a read or an atomic, behind the writes of its Order.
 func (b *Bus) fetchLater(a *Access) {
 	a.piece, a.state = whole, launched
-	if o := a.Order; o != nil && o.first != nil {
+	if o := a.Order; o != nil && (o.first != nil || o.keeps(a)) {
 		o.push(a)
 		a.state = ready
 		return
@@ -145,6 +145,10 @@ func (b *Bus) launch(a *Access) {
 		a.follows = b.landed
 		b.post(b.request(), kindMemory, 0, 0, a)
 	case FromMemory:
+		if a.piece != whole {
+			b.stream(a)
+			return
+		}
 		b.post(b.request(), kindMemory, 0, 0, a)
 	}
 }
@@ -234,14 +238,7 @@ func (b *Bus) Handle(e *sim.Event) {
 	a, _ := e.P.(*Access)
 	switch e.Kind {
 	case KindBus:
-		if b.asked(a) {
-			b.done(a, int(e.B))
-			if e.A != 0 {
-				b.pretend(a, int(e.B))
-				return
-			}
-		}
-		a.Client.Ended(a, int(e.B), OK)
+		b.ended(a, int(e.B), e.A != 0)
 	case kindBegun:
 		a.Client.Begun(a)
 	case kindMemory:
@@ -257,6 +254,29 @@ func (b *Bus) Handle(e *sim.Event) {
 		b.known(a, Status(e.A))
 	default:
 		panic("host: an event of no bus") //lint:panic a bug of the owner
+	}
+}
+
+// ended is the moment at which the bytes of an access, or of piece i of a stream, move.
+func (b *Bus) ended(a *Access, i int, ignored bool) {
+	if b.asked(a) {
+		b.done(a, i)
+	}
+	o := a.Among
+	if a.piece == whole {
+		o = nil
+	}
+	if o != nil {
+		_, to := a.Span(i)
+		o.read(a, to)
+	}
+	if ignored {
+		b.pretend(a, i)
+	} else {
+		a.Client.Ended(a, i, OK)
+	}
+	if o != nil { // a may be its client's again
+		b.proceed(o)
 	}
 }
 

@@ -30,6 +30,12 @@ func buses() map[string]host.BusSpec {
 func drawUse(t *rapid.T, space *host.AddressSpace, orders []host.Order) *use {
 	u := &use{kind: rapid.SampledFrom([]host.Direction{host.ToMemory, host.ToMemory, host.FromMemory, host.AtMemory}).Draw(t, "kind")}
 	u.Space, u.Addr, u.Length = space, 1<<16, rapid.SampledFrom([]int{0, 1, 8, 64, 4096, 20000}).Draw(t, "bytes")
+	switch rapid.IntRange(0, 3).Draw(t, "where") {
+	case 0:
+		u.Addr += 1 << rapid.IntRange(0, 15).Draw(t, "further")
+	case 1:
+		u.Places = strides(rapid.SampledFrom([]int{8, 100, 5000}).Draw(t, "stride"))
+	}
 	if rapid.IntRange(0, 9).Draw(t, "driver's") == 0 {
 		u.Space = nil
 	}
@@ -39,6 +45,12 @@ func drawUse(t *rapid.T, space *host.AddressSpace, orders []host.Order) *use {
 	u.Begin = u.kind == host.ToMemory && rapid.Bool().Draw(t, "begin")
 	if u.kind == host.FromMemory && rapid.Bool().Draw(t, "stream") {
 		u.stream = true
+		if k := rapid.IntRange(0, len(orders)).Draw(t, "among"); k > 0 {
+			u.Among = &orders[k-1]
+			if u.Order != nil { // as for replies: a line of streams that are among the same
+				u.Order = u.Among
+			}
+		}
 		u.Piece = rapid.SampledFrom([]int{64, 4096}).Draw(t, "piece")
 	}
 	return u
@@ -64,14 +76,13 @@ func TestEveryAccessEnds(t *testing.T) {
 		require.NoError(rt, d.engine.Run())
 		d.check(rt)
 		for i := range orders {
-			require.True(rt, orders[i].Empty())
+			require.True(rt, orders[i].Empty() && orders[i].Idle())
 		}
 	})
 }
 
 func (d *device) check(t require.TestingT) {
 	bytes := int64(0)
-	type line struct{ landed, streamed int }
 	lines := map[*host.Order]*line{}
 	for _, u := range d.used {
 		want := 1
@@ -102,25 +113,26 @@ func (d *device) check(t require.TestingT) {
 		if u.kind == host.AtMemory && !u.stream {
 			require.Equal(t, len(u.ended), u.reached, "an atomic happens once, or not at all")
 		}
+		if u.Among != nil {
+			lineOf(lines, u.Among).among(t, u)
+		}
 		if u.Order == nil || u.dropped {
 			continue
 		}
-		l := lines[u.Order]
-		if l == nil {
-			l = &line{}
-			lines[u.Order] = l
-		}
+		l := lineOf(lines, u.Order)
 		if u.stream {
-			require.Less(t, l.streamed, u.ended[0], "streams of a line come one after the other")
-			l.streamed = u.ended[len(u.ended)-1]
+			require.Less(t, l.streamed[u.Among != nil], u.ended[0], "streams of a line come one after the other")
+			l.streamed[u.Among != nil] = u.ended[len(u.ended)-1]
 			continue
 		}
 		switch u.kind {
 		case host.ToMemory:
 			require.Less(t, l.landed, u.ended[0], "writes of a line land in order: %+v", u)
 			l.landed = u.ended[0]
+			l.unchanged(t, u, u.ended[0])
 		case host.AtMemory:
 			require.Less(t, l.landed, u.at[0], "an atomic takes effect behind the writes before it")
+			l.unchanged(t, u, u.at[0])
 		case host.FromMemory:
 			require.Less(t, l.landed, u.ended[0], "a read ends behind the writes before it")
 		}
@@ -146,6 +158,9 @@ func TestPresentMemoryCostsNothing(t *testing.T) {
 				for i := range orders[0] {
 					if u.Order == &orders[0][i] {
 						v.Order = &orders[1][i]
+					}
+					if u.Among == &orders[0][i] {
+						v.Among = &orders[1][i]
 					}
 				}
 				devices[0].later(now, u)

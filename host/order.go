@@ -3,16 +3,70 @@ package host
 // Order is a line of accesses that keep their places: they reach memory in the order in which they were made, although a translation is late or
 // fails. A write whose translation is not known yet, or that has failed and is not settled, holds up the writes, reads and atomics made after
 // it; their own translations are asked for meanwhile. What needs none waits, too: the record of a message's end stays behind the message. Accesses
-// of other Orders, and those of none, go past. The zero value is an empty line. Where there is no Translator nothing ever waits in it.
+// of other Orders, and those of none, go past. The zero value is an empty line.
 //
 // Streams of an Order are a line of their own: each begins when the one before has ended.
+//
+// A stream Among the accesses of an Order has its place between them: what it reads has been changed by all writes and atomics made before it, and by
+// none made after. It waits for those that wait. One made after it, of bytes of it that are not at the device yet, waits until they are, and holds up
+// what is made after it: where there is no Translator nothing else ever waits in an Order.
 type Order struct {
 	first, last             *Access
 	firstStream, lastStream *Access // that have not ended
+	reading                 *Access // streams Among these accesses of which not all is at the device
 }
 
 // Empty reports whether nothing waits in the line.
 func (o *Order) Empty() bool { return o.first == nil && o.firstStream == nil }
+
+// Idle reports whether nothing waits in the line, and nothing that is made now would.
+func (o *Order) Idle() bool { return o.first == nil && o.reading == nil }
+
+// keeps reports whether the line keeps bytes as they are which an access would change.
+func (o *Order) keeps(a *Access) bool {
+	if a.dir == FromMemory {
+		return false
+	}
+	for r := o.reading; r != nil; r = r.other {
+		if r.Space == a.Space && r.overlaps(r.got, a) {
+			return true
+		}
+	}
+	return false
+}
+
+// overlaps reports whether an access, from offset off on, and another one have bytes in common.
+func (a *Access) overlaps(off int, b *Access) bool {
+	for off < a.Length {
+		start, n := a.At(off)
+		for k := 0; k < b.Length; {
+			at, m := b.At(k)
+			if at < start+uint64(n) && start < at+uint64(m) {
+				return true
+			}
+			k += m
+		}
+		off += n
+	}
+	return false
+}
+
+// read notes that a stream is at the device up to an offset.
+func (o *Order) read(a *Access, to int) {
+	if a.got = to; to == a.Length {
+		o.forget(a)
+	}
+}
+
+// forget takes a stream out of those that are to be read.
+func (o *Order) forget(a *Access) {
+	for at := &o.reading; *at != nil; at = &(*at).other {
+		if *at == a {
+			*at, a.other = a.other, nil
+			return
+		}
+	}
+}
 
 func (o *Order) push(a *Access) {
 	a.next = nil
@@ -68,7 +122,7 @@ func (b *Bus) admit(a *Access) {
 
 // proceed launches what nothing holds up any more.
 func (b *Bus) proceed(o *Order) {
-	for a := o.first; a != nil && a.state == ready; a = o.first {
+	for a := o.first; a != nil && a.state == ready && !o.keeps(a); a = o.first {
 		o.remove(a)
 		a.state = launched
 		b.launch(a)
@@ -104,6 +158,10 @@ func (b *Bus) Drop(a *Access) {
 	case a.piece != whole:
 		b.streamEnded(a)
 		b.turn()
+		if o := a.Among; o != nil {
+			o.forget(a)
+			b.proceed(o)
+		}
 	case a.Order != nil && a.dir == ToMemory:
 		a.Order.remove(a)
 		b.proceed(a.Order)

@@ -11,12 +11,27 @@ type streams struct {
 }
 
 // Stream asks for the bytes of an access in pieces. Streams come one after the other, in the order in which they were asked for. One that waits for
-// a translation, or that has failed and is not settled, lets others go past, but none of its Order.
+// a translation, or that has failed and is not settled, lets others go past, but none of its Order. One that waits for the writes Among which it is
+// counts as asked for when they have gone.
 func (b *Bus) Stream(a *Access) {
+	a.dir, a.piece = FromMemory, 0
+	if o := a.Among; o != nil && o.first != nil {
+		o.push(a)
+		a.state = ready
+		return
+	}
+	b.stream(a)
+}
+
+// stream is a stream that nothing Among which it is holds up.
+func (b *Bus) stream(a *Access) {
 	s := &b.streams
 	s.begun++
 	s.unfinished++
-	a.dir, a.state, a.let, a.piece, a.age, a.behind = FromMemory, launched, false, 0, s.begun, nil
+	a.state, a.let, a.age, a.behind = launched, false, s.begun, nil
+	if o := a.Among; o != nil && a.Length > 0 {
+		a.got, a.other, o.reading = 0, o.reading, a
+	}
 	if o := a.Order; o != nil {
 		if o.firstStream == nil {
 			o.firstStream = a

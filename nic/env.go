@@ -10,18 +10,19 @@ import (
 
 // env is what every stage of a NIC has at hand: the clock, a way to send itself events, its device's numbers, and where it reports.
 type env struct {
-	engine *sim.Engine
-	id     sim.ID
-	rank   int32
-	spec   *Spec
-	hpu    *HPUSpec
-	fabric *fabric.Spec
-	bus    *host.Bus
-	record int // bytes of the record of an event
-	core   *Core
-	report *Report
-	trace  *timeline
-	watch  *watch
+	engine  *sim.Engine
+	id      sim.ID
+	rank    int32
+	spec    *Spec
+	hpu     *HPUSpec
+	fabric  *fabric.Spec
+	bus     *host.Bus
+	record  int // bytes of the record of an event
+	ordered int // bytes of the longest message whose data keeps its order
+	core    *Core
+	report  *Report
+	trace   *timeline
+	watch   *watch
 }
 
 func (e *env) now() sim.Time { return e.engine.Now() }

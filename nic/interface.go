@@ -16,7 +16,7 @@ type Interface struct {
 
 	env     *env
 	waiters waiters
-	lines   [lineKinds]map[int32]*host.Order // by the other node; none if the bus has no translator
+	lines   [lineKinds]map[int32]*host.Order // by the other node
 }
 
 // lineKind is what the accesses of a line are made for.
@@ -36,14 +36,22 @@ func (n *NIC) Attach(ni *portals.NI, space *host.AddressSpace, own portals.ID) *
 	return i
 }
 
-// lineOf is the line of accesses to memory that are made for messages from or to a node, or nil where nothing is ever late. What small messages
-// write is ordered (Portals 4.x §3.6.1, max_waw_ordered_size), what handlers write, too (docs/abi.md), and the events of messages of one source
+// lineOf is the line of accesses to memory that are made for messages from or to a node, or nil where nothing waits. What small messages write and
+// read is ordered (Portals 4.x §3.6.1, max_waw_ordered_size and max_war_ordered_size), what handlers write, too (docs/abi.md), and the events of messages of one source
 // come in the order of their last packets. Requests of a process to a node leave in the order in which they were made (§2.4), so their data is read
 // in it; what is absent holds up no reply, no other node and no other process.
 func (i *Interface) lineOf(kind lineKind, node int32) *host.Order {
-	if !i.env.bus.Paged() {
-		return nil
+	if i.env.bus.Paged() {
+		return i.line(kind, node)
 	}
+	if line := i.lines[kind][node]; line != nil && !line.Idle() {
+		return line
+	}
+	return nil
+}
+
+// line is a line.
+func (i *Interface) line(kind lineKind, node int32) *host.Order {
 	line := i.lines[kind][node]
 	if line == nil {
 		if i.lines[kind] == nil {

@@ -39,9 +39,11 @@ type LimitsSpec struct {
 	MaxAtomicSize sim.Size `yaml:"max_atomic_size"`
 	// MaxFetchAtomicSize is the bytes of one FetchAtomic or Swap, 0 to MaxMsgSize.
 	MaxFetchAtomicSize sim.Size `yaml:"max_fetch_atomic_size"`
-	// MaxWAWOrderedSize is the bytes of the largest message with write-after-write order, 64 (the least that an interface has) to MaxMsgSize.
+	// MaxWAWOrderedSize is the bytes of the largest message with the order of a write behind a write, or a read behind a write, of the same
+	// initiator to the same bytes: put or atomic, then put, atomic or get; 64 (the least that an interface has) to MaxMsgSize.
 	MaxWAWOrderedSize sim.Size `yaml:"max_waw_ordered_size"`
-	// MaxWAROrderedSize is the bytes of the largest message with write-after-read order, 8 (the least that an interface has) to MaxMsgSize.
+	// MaxWAROrderedSize is the bytes of the largest message with the order of a write behind a read: get, then put or atomic; 8 (the least that an
+	// interface has) to MaxMsgSize. The write waits at the NIC until what the get is to read of its bytes is there.
 	MaxWAROrderedSize sim.Size `yaml:"max_war_ordered_size"`
 	// MaxVolatileSize is the bytes of the largest message captured from a VOLATILE descriptor, 0 to MaxMsgSize.
 	MaxVolatileSize sim.Size `yaml:"max_volatile_size"`
@@ -103,8 +105,8 @@ func (l *LimitsSpec) Limits(mtu int32, hpus *HPUSpec) portals.Limits {
 		MaxUserHdrSize: uint64(min(l.MaxUserHdrSize, sim.Size(mtu))), MaxPayloadSize: uint64(mtu),
 		MaxHandlerMem: uint64(hpus.MaxHPUMemory), MaxInitialState: uint64(l.MaxInitialState),
 		MinFragmentationLimit: uint64(mtu), MaxCyclesPerByte: uint64(hpus.MaxCyclesPerByte),
-		// Atomics change host memory in place, at one moment. Data is not totally ordered: on a full-duplex bus a get may read
-		// memory before a put ahead of it has landed.
+		// Atomics change host memory in place, at one moment. Data is not totally ordered: what a get that is longer than the ordered sizes
+		// reads may be what a put behind it has written.
 		Features: portals.FeatureTargetBindInaccessible | portals.FeatureCoherentAtomics,
 	}
 }

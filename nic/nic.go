@@ -27,6 +27,7 @@ type Config struct {
 	Fabric    *fabric.Spec
 	Bus       *host.Bus
 	Record    int  // bytes of the record of an event in host memory
+	Ordered   int  // bytes of the longest message whose data is written and read in the order of the requests of its initiator
 	Faulty    bool // the network loses, damages, doubles or delays packets
 
 	// Log receives the lines that handlers log; nil: they are dropped.
@@ -60,7 +61,7 @@ type NIC struct {
 func (n *NIC) Init(cfg *Config) {
 	n.env = env{
 		engine: cfg.Engine, id: cfg.ID, rank: int32(cfg.Rank), spec: cfg.Spec, hpu: cfg.HPU, fabric: cfg.Fabric, bus: cfg.Bus,
-		record: cfg.Record, core: cfg.Core, report: &n.report,
+		record: cfg.Record, ordered: cfg.Ordered, core: cfg.Core, report: &n.report,
 	}
 	e := &n.env
 	if cfg.Watch != nil {

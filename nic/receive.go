@@ -66,6 +66,7 @@ type receive struct {
 	*env
 	next   matching
 	free   sim.Time            // when the packets that have arrived have been taken, if they are taken one at a time
+	found  sim.Time            // when those that are looked up in the CAM have been found
 	open   map[uint64]*inbound // messages of which more packets are to come, by Frame.Flow
 	latest *inbound            // of them
 	begun  uint64              // messages so far
@@ -133,7 +134,9 @@ func (r *receive) packetArrived(f *Frame, i int, damaged bool) {
 			in.held = append(in.held, int32(i))
 			return
 		}
-		r.post(max(r.taken(f, i, r.spec.MatchPacket), in.matchAt), kindPacket, uint64(i), in)
+		at := max(r.taken(f, i, r.spec.MatchPacket), in.matchAt)
+		r.found = max(r.found, at)
+		r.post(at, kindPacket, uint64(i), in)
 		return
 	}
 	in.header = true
@@ -143,6 +146,9 @@ func (r *receive) packetArrived(f *Frame, i int, damaged bool) {
 		match = r.spec.MatchPacket
 	}
 	in.matchAt = r.taken(f, 0, match)
+	if f.Header.Kind <= portals.OpSwap { // where the CAM is slower than the lists: behind the data of requests before it
+		in.matchAt = max(in.matchAt, r.found)
+	}
 	r.post(in.matchAt, kindMatched, 0, in)
 	for _, k := range in.held {
 		r.post(in.matchAt, kindPacket, uint64(k), in)

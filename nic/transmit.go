@@ -175,6 +175,9 @@ func (t *transmit) fetch(o *outgoing) {
 	a.Length, a.Piece, a.Order = len(o.frame.Data), o.frame.MTU, o.iface.lineOf(forRequests, o.frame.Target)
 	if o.frame.Header.Kind == portals.OpReply {
 		a.Order = o.iface.lineOf(forAnswers, o.frame.Target)
+		if a.Places != nil && a.Length <= t.ordered {
+			a.Among = o.iface.line(forArrivals, o.frame.Target)
+		}
 	}
 	a.Client, a.Ref, a.Flow = t, o, o.frame.Flow()
 	t.bus.Stream(a)

@@ -134,7 +134,8 @@ func (c *Cluster) build(cfg *Config) error {
 		n.nic.Init(&nic.Config{
 			Engine: c.engine, ID: n.id, Rank: i, Nodes: len(c.nodes), Core: &c.core,
 			Spec: &p.NIC, HPU: &p.HPU, Pools: p.Pools, Serve: p.Serve, Transport: &p.Transport, Fabric: &p.Fabric, Bus: &n.bus, Record: p.DMA.EventBytes, Faulty: faulty,
-			Log: cfg.Log, Watch: cfg.Watch, InjectDMA: cfg.InjectDMA,
+			Ordered: int(max(p.Limits.MaxWAWOrderedSize, p.Limits.MaxWAROrderedSize)),
+			Log:     cfg.Log, Watch: cfg.Watch, InjectDMA: cfg.InjectDMA,
 		})
 		n.nic.Connect(c.fabric.Attach(i, n.id))
 	}
