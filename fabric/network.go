@@ -15,6 +15,7 @@ type network struct {
 	tree     *tree  // topo, if it is one
 	first    sim.ID // of the switches
 	ports    []port // of the nodes
+	absent   int    // nodes that are not attached
 	links    []link // that leave switches
 	plain    bool   // links have one rate and wire, buffers no end, and there are no simplifications: the fast path
 	header   int64  // of Spec, as all that packets need on the fast path
@@ -95,7 +96,7 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 	switches, links := topo.Size()
 	n := &network{
 		eng: eng, spec: spec, topo: topo,
-		ports: make([]port, nodes), links: make([]link, links), wirings: []wiring{{spec.Rate, spec.Wire}}, kinds: make([]uint8, links),
+		ports: make([]port, nodes), absent: nodes, links: make([]link, links), wirings: []wiring{{spec.Rate, spec.Wire}}, kinds: make([]uint8, links),
 		wraps: make([]uint16, links+nodes), pending: make([]pending, nodes), header: int64(spec.Header), rate: spec.Rate, wire: spec.Wire, hop: spec.Wire + spec.Switch,
 	}
 	n.tree, _ = topo.(*tree)
@@ -177,6 +178,7 @@ func (n *network) Attach(node int, id sim.ID) Port {
 		panic(fmt.Sprintf("fabric: node %d is attached twice", node))
 	}
 	p.id, p.attached = id, true
+	n.absent--
 	if n.perLink > 0 {
 		n.eng.Wrap(id, func(a sim.Actor) sim.Actor { return &credited{actor: a, port: p} })
 	}
@@ -208,7 +210,7 @@ func (p *port) Ready(c Class) bool {
 // Send posts the packet's event at the first switch.
 func (p *port) Send(pk Packet) {
 	n := p.net
-	if !p.attached || pk.Src != p.node || !n.ports[pk.Dst].attached || uint32(pk.Bytes) > uint32(n.spec.MTU) || pk.Class >= Classes {
+	if !p.attached || pk.Src != p.node || !n.reaches(pk.Dst) || uint32(pk.Bytes) > uint32(n.spec.MTU) || pk.Class >= Classes {
 		panic(fmt.Sprintf("fabric: packet of %d B (MTU %d, class %d) from node %d to %d by the port of %d: too long, or an end is not attached",
 			pk.Bytes, n.spec.MTU, pk.Class, pk.Src, pk.Dst, p.node))
 	}
@@ -246,6 +248,11 @@ func (p *port) Send(pk Packet) {
 		kind = n.take(p, pk.Class, bytes)
 	}
 	n.eng.Post(there+n.hop, n.first+sim.ID(p.end()), p.id, kind, a, b, pk.Ref)
+}
+
+// reaches reports whether a node is attached; if all are, without a look at the port, which another node has in its cache.
+func (n *network) reaches(node int32) bool {
+	return uint(node) < uint(len(n.ports)) && (n.absent == 0 || n.ports[node].attached)
 }
 
 // begin puts a packet on a node's link where there are simplifications, and returns when the head leaves and from when it travels.

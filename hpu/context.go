@@ -75,6 +75,14 @@ func (c *Context) Status() Status { return c.status }
 // Cycles returns the cycles charged to the present or last handler so far. While the handler executes the count is that of
 // its present import call. A cycle that has begun counts.
 func (c *Context) Cycles() int64 {
+	if c.status == Done {
+		return c.outcome.Cycles
+	}
+	return c.charged()
+}
+
+// charged computes what Cycles returns.
+func (c *Context) charged() int64 {
 	parts := c.program.module.prices.parts
 	return (c.budget - c.left + parts - 1) / parts
 }
@@ -169,7 +177,7 @@ func (c *Context) run() {
 	}
 	p.running = nil
 	c.status = Done
-	c.outcome = Outcome{Code: Code(code), Cycles: c.Cycles()}
+	c.outcome = Outcome{Code: Code(code), Cycles: c.charged()}
 	if err != nil {
 		trap := c.trapped(err)
 		c.outcome.Code, c.outcome.Err = trap.Kind.Code(), trap

@@ -273,17 +273,21 @@ func (i *wazeroInstance) call(c *Context, fn *export, args, state uint32) (code 
 		call = &wazeroCall{callContext: callContext{context.Background(), c}}
 		c.engine = call
 	}
-	var f api.Function
-	if idle := i.funcs[fn.slot]; len(idle) > 0 {
-		f = idle[len(idle)-1]
-		i.funcs[fn.slot] = idle[:len(idle)-1]
-	} else {
-		f = i.mod.ExportedFunction(entryOf(fn.index))
+	idle := &i.funcs[fn.slot]
+	if len(*idle) == 0 {
+		*idle = append(*idle, i.mod.ExportedFunction(entryOf(fn.index)))
+	}
+	top := len(*idle) - 1
+	f := (*idle)[top]
+	if fn.suspends {
+		*idle = (*idle)[:top]
 	}
 	call.stack[0], call.stack[1] = uint64(args), uint64(state)
 	*(*registers)(call.stack[2:]) = c.begin()
 	err = f.CallWithStack(&call.callContext, call.stack[:])
-	i.funcs[fn.slot] = append(i.funcs[fn.slot], f)
+	if fn.suspends {
+		*idle = append(*idle, f)
+	}
 	return int32(uint32(call.stack[0])), int64(call.stack[1]), err
 }
 

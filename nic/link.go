@@ -122,7 +122,8 @@ func (l *link) firstTime(f *Frame, i uint32) bool {
 // send sends a packet whose data is at the NIC, behind those that the fabric does not take yet.
 func (l *link) send(p packet) {
 	from, to := p.f.Span(p.i)
-	l.depart(departure{p.f, p.f.Target, int32(to - from), uint32(p.i), l.classOf(p.f.Header.Kind), p.i > 0, p.device, false, p.f.Datagram})
+	d := departure{p.f, p.f.Target, int32(to - from), uint32(p.i), l.classOf(p.f.Header.Kind), p.i > 0, p.device, false, p.f.Datagram}
+	l.enqueue(&d)
 }
 
 // classOf is the class of a message's packets. Without bounded buffers all are in one, which keeps them in the order of sending.
@@ -133,7 +134,9 @@ func (l *link) classOf(k portals.OpKind) fabric.Class {
 	return fabric.Requests
 }
 
-func (l *link) depart(d departure) {
+func (l *link) depart(d departure) { l.enqueue(&d) }
+
+func (l *link) enqueue(d *departure) {
 	if d.device {
 		l.device++
 	}
@@ -142,7 +145,7 @@ func (l *link) depart(d departure) {
 		l.launch(d)
 		return
 	}
-	w.push(d)
+	w.push(*d)
 }
 
 // inject sends the packets of a class that wait, as far as the fabric takes them; it tells when to come back.
@@ -152,12 +155,13 @@ func (l *link) inject(c fabric.Class) {
 		if w.front().target != l.rank && !l.port.Ready(c) {
 			return
 		}
-		l.launch(w.pop())
+		d := w.pop()
+		l.launch(&d)
 	}
 }
 
 // launch puts a packet on the wire, where it follows the one before at the gap g, or turns it round if it is for this node.
-func (l *link) launch(d departure) {
+func (l *link) launch(d *departure) {
 	if l.transport != nil && !l.transport.leaves(d.ref, d.seq) {
 		if d.device {
 			l.device--

@@ -117,6 +117,7 @@ func (n *NIC) Handle(e *sim.Event) {
 	}
 }
 
+// handle passes an event to the stage that it is for.
 func (n *NIC) handle(e *sim.Event) {
 	if poison.On {
 		live(e.P)
@@ -125,22 +126,22 @@ func (n *NIC) handle(e *sim.Event) {
 		n.link.handle(e)
 		return
 	}
-	switch e.Kind &^ (stageOf - 1) {
-	case host.KindBus:
+	switch e.Kind >> stageBits { // a table of jumps
+	case host.KindBus >> stageBits:
 		n.env.bus.Handle(e)
-	case kindsOfTransmit:
+	case kindsOfTransmit >> stageBits:
 		n.transmit.handle(e)
-	case kindsOfLink:
+	case kindsOfLink >> stageBits:
 		n.link.handle(e)
-	case kindsOfReliable:
+	case kindsOfReliable >> stageBits:
 		n.reliable.handle(e)
-	case kindsOfReceive:
+	case kindsOfReceive >> stageBits:
 		n.receive.handle(e)
-	case kindsOfSchedule:
+	case kindsOfSchedule >> stageBits:
 		n.schedule.handle(e)
-	case kindsOfAct:
+	case kindsOfAct >> stageBits:
 		n.act.handle(e)
-	case kindsOfDeposit:
+	case kindsOfDeposit >> stageBits:
 		n.deposit.handle(e)
 	default:
 		unknown("any stage", e)

@@ -12,39 +12,40 @@ import (
 
 // inbound is what the receiver knows of a message, from its first packet to its end.
 type inbound struct {
-	mark    poison.Mark
-	frame   *Frame
-	number  uint64   // of the message among those that have come to the node, from 1: the msg_id of handlers' records (docs/abi.md)
-	arrived int      // packets
-	header  bool     // the header packet has arrived
+	mark poison.Mark
+
+	// What every packet needs, side by side:
+	frame     *Frame
+	number    uint64   // of the message among those that have come to the node, from 1: the msg_id of handlers' records (docs/abi.md)
+	arrived   int      // packets
+	matchAt   sim.Time // when the search for the header ends
+	d         *portals.Delivery
+	left      int  // packets that have not been dealt with, or are not on their way to host memory
+	skip      int  // bytes of the user header that are not deposited
+	header    bool // the header packet has arrived
+	phase     phase
+	completes bool      // a completion handler is to run
+	landed    bool      // the handler that ended last has waited for its data to land, and for nothing since
+	handlers  installed // of the matched entry
+	iface     *Interface
+	order     *host.Order // the line of its accesses to memory; nil where none is ever late
+
 	spoiled bool     // a datagram: its payload is damaged
 	cut     bool     // the rest of it will never come; its source may still be writing the frame
-	matchAt sim.Time // when the search for the header ends
 	held    []int32  // packets that came before the header packet
 	started sim.Time // when the header packet came
+	waiting []int32  // packets that wait for the end of the header handler
+	writes
 
-	iface    *Interface
-	order    *host.Order // the line of its accesses to memory; nil where none is ever late
-	line     host.Order  // its own line, of a reply
-	d        *portals.Delivery
-	handlers installed // of the matched entry
-	phase    phase
-	left     int     // packets that have not been dealt with, or are not on their way to host memory
-	waiting  []int32 // packets that wait for the end of the header handler
-	skip     int     // bytes of the user header that are not deposited
-	dropped  uint64  // bytes
-
+	line         host.Order // its own line, of a reply
+	dropped      uint64     // bytes
 	flowCtl      bool
 	lostFirst    bool // the header packet's payload was dropped for want of room
 	pending      bool // the entry is not completed by this message
-	completes    bool // a completion handler is to run
 	acknowledged bool // a handler has
-	landed       bool // the handler that ended last has waited for its data to land, and for nothing since
 	lost         loss
 	fail         portals.FailType
 	open         *pending // an operation of a handler completes the message
-
-	writes
 }
 
 // phase is what happens to the packets of a message.

@@ -43,13 +43,14 @@ type run struct {
 	cycles     int64    // that the handler has been charged, the present segment included
 	charged    int64    // cycles charged before the present segment
 	resumed    bool     // the present segment is not the first
+	landed     bool     // it was suspended last until data of it had landed
 	status     hpu.Status
-	wait       blockedOn
-	ready      int64 // result to resume with
 	handles    []dmaHandle
-	failed     failedAccess // the last access to host memory of which the handler was told that it has failed
-	since      sim.Time     // when it was suspended
-	landed     bool         // it was suspended last until data of it had landed
+
+	wait   blockedOn
+	ready  int64        // result to resume with
+	failed failedAccess // the last access to host memory of which the handler was told that it has failed
+	since  sim.Time     // when it was suspended
 }
 
 // at is the handler's own time when it has been charged so many cycles.

@@ -135,9 +135,26 @@ func (it *SegIter) Next() (addr, n uint64, ok bool) {
 	return 0, 0, false
 }
 
+// whole returns n bytes of the region from offset off if they are in one piece,
+// as most are; nil: they may be all the same.
+func (r *Region) whole(m Memory, off, n uint64) []byte {
+	if r.IOVec != nil || off >= r.Length || n > r.Length-off || m == nil {
+		return nil
+	}
+	b, ok := m.Bytes(r.Start+off, n)
+	if !ok || uint64(len(b)) != n {
+		return nil
+	}
+	return b
+}
+
 // writeMem copies data to the region at off and reports whether all of it was
 // accessible.
 func writeMem(m Memory, r *Region, off uint64, data []byte) bool {
+	if b := r.whole(m, off, uint64(len(data))); b != nil {
+		copy(b, data)
+		return true
+	}
 	it := r.Segments(off, uint64(len(data)))
 	for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
 		for n > 0 {
@@ -157,6 +174,10 @@ func writeMem(m Memory, r *Region, off uint64, data []byte) bool {
 // readMem copies from the region at off into dst and reports whether all of it
 // was accessible. Bytes past the end of the region are left alone.
 func readMem(m Memory, r *Region, off uint64, dst []byte) bool {
+	if b := r.whole(m, off, uint64(len(dst))); b != nil {
+		copy(dst, b)
+		return true
+	}
 	it := r.Segments(off, uint64(len(dst)))
 	for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
 		for n > 0 {

@@ -126,7 +126,7 @@ func (c *Cluster) build(cfg *Config) error {
 		}
 		n := &c.nodes[i]
 		n.cluster, n.rank = c, int32(i)
-		n.id = c.engine.Add(fmt.Sprintf("Node[%d]", i), n)
+		n.id = c.engine.Add(fmt.Sprintf("Node[%d]", i), &n.nic)
 		n.cpu.Init(c.engine, n.id, p.Host.Cores, host.CPUSpec{}, nic.TraceGroup, i)
 		n.memory.Rate = p.Host.MemoryBandwidth
 		n.bus.Init(c.engine, n.id, &p.DMA, &n.memory)

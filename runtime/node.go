@@ -23,9 +23,6 @@ type Node struct {
 	moved  int64 // bytes of streams of the cores
 }
 
-// Handle carries out one event; it implements sim.Actor.
-func (n *Node) Handle(e *sim.Event) { n.nic.Handle(e) }
-
 // Bus is the NIC's way to the memory of the node's processes.
 func (n *Node) Bus() *host.Bus { return &n.bus }
 

@@ -45,8 +45,9 @@ func (f Frequency) String() string {
 
 // Cycles returns the time of n cycles, to the nearest picosecond, at most [Horizon]. f must be positive.
 func (f Frequency) Cycles(n int64) Time {
+	const few = int64(Horizon) / (int64(Second) + 1) // at 1 Hz
 	period := int64(Second) / int64(f)
-	if n > int64(Horizon)/(period+1) {
+	if n > few && n > int64(Horizon)/(period+1) {
 		return Horizon
 	}
 	if period*int64(f) == int64(Second) {
