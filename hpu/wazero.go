@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -253,8 +254,14 @@ func newWazeroInstance(c *wazeroImage) (*wazeroInstance, error) {
 	return i, nil
 }
 
-// anonymous lets any number of instances be in the runtime and runs no start function.
-var anonymous = wazero.NewModuleConfig().WithName("").WithStartFunctions()
+// anonymous lets any number of instances be in the runtime, runs no start function and has no source of random numbers, which wazero would
+// otherwise seed for each: 5 KB and as much time as all the rest.
+var anonymous = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(noBytes{})
+
+// noBytes is a source that is at its end: handlers have no import that reads it.
+type noBytes struct{}
+
+func (noBytes) Read([]byte) (int, error) { return 0, io.EOF }
 
 func (i *wazeroInstance) memory() []byte { return i.mem }
 

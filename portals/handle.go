@@ -121,9 +121,12 @@ func (t *table[T]) remove(h Handle) {
 type pool[T any] struct {
 	free  []*T
 	chunk []T
+	made  int // so far
 }
 
-const poolChunk = 64
+// A pool begins small, since there are interfaces of many thousand nodes with
+// little to do, and doubles what it has.
+const leastPoolChunk, mostPoolChunk = 2, 64
 
 func (p *pool[T]) get() *T {
 	if n := len(p.free); n > 0 {
@@ -132,7 +135,8 @@ func (p *pool[T]) get() *T {
 		return x
 	}
 	if len(p.chunk) == 0 {
-		p.chunk = make([]T, poolChunk)
+		p.chunk = make([]T, min(max(leastPoolChunk, p.made), mostPoolChunk))
+		p.made += len(p.chunk)
 	}
 	x := &p.chunk[0]
 	p.chunk = p.chunk[1:]
