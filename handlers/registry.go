@@ -12,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/handlers/pingpong"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/internal/file"
@@ -51,6 +52,7 @@ var builtins = []*Library{
 	New("count_c", count.ModuleC),
 	New("matching", matching.Module),
 	New("pingpong", pingpong.Module),
+	New("rdma", rdma.Module),
 	New("sum", sum.Module),
 	New("work", work.Module),
 }

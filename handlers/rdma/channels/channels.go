@@ -1,0 +1,321 @@
+// Package channels is what a host program uses of the RDMA engine (handler library rdma): channels for reliable writes and reads of any size between
+// virtual addresses of processes, which begin with a descriptor and take no more of any core.
+//
+//	engine, err := channels.Load(cluster)                     // once for each cluster
+//	page, err := engine.Open(p, channels.Options{PDID: 7})    // once for each process, before it first waits
+//	t, err := page.Write(channels.Transfer{NID: 1, Source: …, Destination: …, Length: …, Notify: …, Value: 1})
+//	err = t.Wait()                                            // until the other side has acknowledged all of it
+//	err = page.AwaitNotification(flag, 1)                     // at the other side: until all of it is there
+package channels
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin"
+)
+
+// Errors of transfers. An error of Wait is one of the last five, and says more.
+var (
+	ErrNoChannel = errors.New("rdma: all channels of the page are in use")
+	ErrNoPage    = fmt.Errorf("rdma: the node has no more than %d pages of channels", rdma.Pages)
+	ErrTimedOut  = errors.New("nobody has answered")
+	ErrDenied    = errors.New("memory that is not there, or not for this access")
+	ErrForeign   = errors.New("the other process has another protection domain")
+	ErrNoSpace   = errors.New("a limit of the device is reached")
+	ErrIllegal   = errors.New("no such node, or a range beyond the address space")
+)
+
+var statusErrors = map[uint32]error{
+	rdma.TimedOut: ErrTimedOut, rdma.Denied: ErrDenied, rdma.Foreign: ErrForeign, rdma.NoSpace: ErrNoSpace, rdma.Illegal: ErrIllegal,
+}
+
+// Engine is the library on the devices of a cluster.
+type Engine struct {
+	cluster *runtime.Cluster
+	module  *handlers.Module
+	pages   []uint8 // that are in use, by node
+}
+
+// Load makes the engine ready for the processes of a cluster.
+func Load(c *runtime.Cluster) (*Engine, error) { return LoadLibrary(c, handlers.Must("rdma")) }
+
+// LoadLibrary is Load of another library with the same handlers and a state that begins with the same fields.
+func LoadLibrary(c *runtime.Cluster, l *handlers.Library) (*Engine, error) {
+	m, err := l.Load(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{c, m, make([]uint8, c.Nodes())}, nil
+}
+
+// Options say how a process opens its page.
+type Options struct {
+	PDID uint16 // protection domain: transfers are between processes of the same
+	// State are fields of the library's state, by their names, such as timeout (ns), retries and in_flight (docs/rdma.md).
+	State map[string]any
+	// Memory is HPU memory at least, bytes; 0: what the defaults need. Contexts and peers beyond those need ContextSize and PeerSize each.
+	Memory int64
+}
+
+// Page is the channels of a process.
+type Page struct {
+	proc        *runtime.Proc
+	ni          *runtime.NI
+	self        portals.ID
+	in          *handlers.Installed
+	md          portals.Handle
+	completed   portals.Handle
+	notified    portals.Handle
+	descriptors runtime.View
+	status      runtime.View
+	pdid        uint32
+	tag         uint32
+	busy        [rdma.Writes + rdma.Reads]bool // writes, then requests to read
+}
+
+const descriptorBytes = 64
+
+// Open gives a process its page: HPU memory with the library, and the entries that descriptors and cells come to. It takes no virtual time.
+func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
+	if e.pages[p.Rank()] == rdma.Pages {
+		return nil, ErrNoPage
+	}
+	limits := e.cluster.Profile().PortalsLimits()
+	ni, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, &limits)
+	if err != nil {
+		return nil, err
+	}
+	g := &Page{proc: p, ni: ni, pdid: uint32(o.PDID)}
+	if g.self, err = ni.PhysID(); err != nil {
+		return nil, err
+	}
+	if g.completed, err = ni.CTAlloc(); err != nil {
+		return nil, err
+	}
+	if g.notified, err = ni.CTAlloc(); err != nil {
+		return nil, err
+	}
+	ni.Label(g.completed, "transfers that have ended")
+	ni.Label(g.notified, "notifications of transfers")
+	if err := g.install(e, o); err != nil {
+		return nil, err
+	}
+	g.descriptors = p.Alloc(len(g.busy) * descriptorBytes)
+	g.md, err = ni.MDBind(&portals.MD{Start: g.descriptors.Addr(), Length: uint64(g.descriptors.Len())})
+	if err != nil {
+		return nil, err
+	}
+	e.pages[p.Rank()]++
+	return g, nil
+}
+
+// install makes the two entries.
+func (g *Page) install(e *Engine, o Options) error {
+	state := map[string]any{
+		"pdid": uint64(o.PDID), "nid": uint64(g.self.NID), "pid": uint64(g.self.PID), "completed_ct": uint64(g.completed), "notified_ct": uint64(g.notified),
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.State)) {
+		if _, ours := state[name]; ours {
+			return fmt.Errorf("rdma: state %s is set by Open", name)
+		}
+		state[name] = o.State[name]
+	}
+	var err error
+	g.in, err = e.module.Install(g.proc, handlers.Options{Header: rdma.Control, Payload: rdma.Cells, State: state, Memory: o.Memory, Shared: true})
+	if err != nil {
+		return err
+	}
+	if err := g.fits(); err != nil {
+		return err
+	}
+	g.status = g.in.Host
+	for pt, names := range [][2]string{rdma.PTControl: {rdma.Control, ""}, rdma.PTCells: {"", rdma.Cells}} {
+		if _, err := g.ni.PTAlloc(0, portals.EQNone, uint32(pt)); err != nil {
+			return fmt.Errorf("rdma: portal table entry %d: %w", pt, err)
+		}
+		le := portals.LE{
+			Length: 1 << rdma.AddressBits, UID: portals.UIDAny,
+			Options: g.in.EntryOptions | portals.OptMEOpPut | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
+		}
+		if le.Spin, err = g.in.HPU.Spin(names[0], names[1], ""); err != nil {
+			return err
+		}
+		le.Spin.HostMem = g.in.Spin.HostMem
+		if pt == rdma.PTControl {
+			le.Spin.UserHdrLen = descriptorBytes
+		}
+		if _, err := g.ni.LEAppend(uint32(pt), &le, portals.PriorityList, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits checks that contexts and peers lie in the HPU memory.
+func (g *Page) fits() error {
+	contexts, err := g.in.Number("contexts")
+	if err != nil {
+		return err
+	}
+	peers, err := g.in.Number("peers")
+	if err != nil {
+		return err
+	}
+	block, err := g.in.Number("block")
+	if err != nil {
+		return err
+	}
+	mtu, err := g.in.Number("mtu")
+	if err != nil {
+		return err
+	}
+	needed := uint64(g.in.State.Size) + contexts.(uint64)*rdma.ContextSize + peers.(uint64)*rdma.PeerSize
+	if have := uint64(len(g.in.HPU.Bytes())); needed > have {
+		return fmt.Errorf("rdma: contexts and peers need %d bytes of HPU memory, there are %d: give more (Options.Memory)", needed, have)
+	}
+	b := block.(uint64)
+	if b&(b-1) != 0 || b > rdma.MaxCells*mtu.(uint64) {
+		return fmt.Errorf("rdma: block: %d, expected a power of two of at most %d cells of %d bytes", b, rdma.MaxCells, mtu)
+	}
+	return nil
+}
+
+// ID is the process that others name in their transfers.
+func (g *Page) ID() portals.ID { return g.self }
+
+// Transfer says what to move.
+type Transfer struct {
+	NID, PID    uint32 // the other process
+	Source      uint64 // address of the first byte, at the process that has the data
+	Destination uint64 // at the process that gets it
+	Length      uint64 // bytes
+	// Notify is the address of 8 bytes of the process that gets the data, which become Value when all of the data is there, once; 0: none.
+	Notify uint64
+	Value  uint64
+}
+
+// Pending is a transfer that has begun.
+type Pending struct {
+	page  *Page
+	what  string
+	place int
+	tag   uint32
+	err   error
+	ended bool
+}
+
+// Write begins to write memory of this process to that of another. It takes nic.overhead on the core. ErrNoChannel: as many as there are
+// channels have begun whose end nobody has seen yet.
+func (g *Page) Write(t Transfer) (*Pending, error) {
+	return g.begin("write to", 0, rdma.Writes, rdma.PTControl, rdma.KindWrite, t)
+}
+
+// Read begins to read memory of another process into that of this one.
+func (g *Page) Read(t Transfer) (*Pending, error) {
+	return g.begin("read from", rdma.Writes, rdma.Reads, rdma.PTCells, rdma.KindAsk, t)
+}
+
+func (g *Page) begin(what string, first, count int, pt uint32, kind uint32, t Transfer) (*Pending, error) {
+	place := first
+	for g.busy[place] {
+		if place++; place == first+count {
+			return nil, ErrNoChannel
+		}
+	}
+	g.tag++
+	d := rdma.Descriptor{
+		Source: t.Source, Destination: t.Destination, Length: t.Length, Notify: t.Notify, Value: t.Value,
+		NID: t.NID, PID: t.PID, Channel: uint32(place - first), Tag: g.tag,
+	}
+	g.descriptors.Slice(place*descriptorBytes, (place+1)*descriptorBytes).CopyFrom(spin.EncodeState(&d))
+	h := rdma.Header{Kind: kind, PDID: g.pdid}
+	if err := g.ni.Put(g.md, uint64(place*descriptorBytes), descriptorBytes, portals.NoAck, g.self, pt, h.Bits(), 0, 0, 0); err != nil {
+		return nil, err
+	}
+	g.busy[place] = true
+	at := place
+	if kind == rdma.KindAsk {
+		at = rdma.Channels + place - first
+	}
+	return &Pending{page: g, what: fmt.Sprintf("rdma: %s %d:%d of %d bytes", what, t.NID, t.PID, t.Length), place: at, tag: g.tag}, nil
+}
+
+// Done reports whether the transfer has ended, without taking time: all of a write is acknowledged, all of a read is here, or it has failed.
+func (t *Pending) Done() bool {
+	if t.ended {
+		return true
+	}
+	word := binary.LittleEndian.Uint64(t.page.status.Slice(8*t.place, 8*t.place+8).Read())
+	if uint32(word>>32) != t.tag {
+		return false
+	}
+	t.ended = true
+	if err := statusErrors[uint32(word)]; err != nil {
+		t.err = fmt.Errorf("%s: %w", t.what, err)
+	}
+	place := t.place
+	if place >= rdma.Channels {
+		place += rdma.Writes - rdma.Channels
+	}
+	t.page.busy[place] = false
+	return true
+}
+
+// Wait waits until the transfer has ended and says why it has failed; the core then has looked at that for the poll time.
+func (t *Pending) Wait() error {
+	if err := t.page.await(t.page.completed, t.Done); err != nil {
+		return err
+	}
+	return t.err
+}
+
+// await waits until something is so that a counter moves for.
+func (g *Page) await(ct portals.Handle, is func() bool) error {
+	test := uint64(0)
+	for !is() {
+		v, err := g.ni.CTGet(ct)
+		if err != nil {
+			return err
+		}
+		test = v.Success + 1
+		if _, err := g.ni.CTWait(ct, test); err != nil {
+			return err
+		}
+	}
+	if test > 0 {
+		return nil
+	}
+	_, err := g.ni.CTWait(ct, 0) // one look
+	return err
+}
+
+// AwaitNotification waits until the 8 bytes of a view, which transfers notify, have a value.
+func (g *Page) AwaitNotification(flag runtime.View, value uint64) error {
+	return g.await(g.notified, func() bool { return binary.LittleEndian.Uint64(flag.Read()) == value })
+}
+
+// Counts are what the engine of the process has done.
+type Counts struct {
+	Sent     rdma.Sent
+	Received rdma.Received
+}
+
+// Counts returns what the engine of the process has done so far.
+func (g *Page) Counts() (c Counts) {
+	var s rdma.State
+	if err := spin.DecodeState(g.in.HPU.Bytes(), &s); err != nil {
+		panic(err) //lint:panic the state is as long as the library's
+	}
+	return Counts{s.Sent, s.Received}
+}
+
+// Number returns a number of the state of the process's engine as it is now, by its name (handlers.Installed.Number).
+func (g *Page) Number(name string) (any, error) { return g.in.Number(name) }

@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"unsafe"
+
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/spin"
+)
+
+// A request to read goes from a packetizer of the reader's to the mailbox of the firmware where the data is (TR-488 §4.5.1), until that has answered,
+// and then, ever more rarely, until the data is there: if the transfer fails there, somebody has to ask.
+
+// ask sends a request of the own process.
+func ask[X Extension](s *rdma.State, d *rdma.Descriptor) {
+	if d.Channel >= rdma.Reads || s.Requests[d.Channel].Status == rdma.Ongoing {
+		s.Sent.Busy++
+		return
+	}
+	q := &s.Requests[d.Channel]
+	q.Descriptor, q.Attempt, q.Status, q.Timer = *d, 0, rdma.Ongoing, -1
+	who := peerOf[X](s, d.NID, d.PID)
+	if who == 0 {
+		answered(s, d.Channel, rdma.NoSpace)
+		return
+	}
+	q.Sequence = number(s, &peer[X](s, who).Ask[d.Channel])
+	request(s, d.Channel)
+}
+
+// request sends a request, once more perhaps.
+func request(s *rdma.State, i uint32) {
+	q := &s.Requests[i]
+	m := rdma.Header{Kind: rdma.KindRead, PDID: s.PDID, Slot: i, Sequence: q.Sequence}
+	op := spin.Op{
+		TargetNID: q.Descriptor.NID, TargetPID: q.Descriptor.PID, PTIndex: rdma.PTControl, Options: spin.Datagrams, MatchBits: m.Bits(),
+		Local: spin.AddrOf(&q.Descriptor), Length: uint64(unsafe.Sizeof(q.Descriptor)),
+	}
+	w := rdma.Header{Kind: rdma.KindAskTimeout, PDID: s.PDID, Slot: i, Sequence: q.Sequence}
+	q.Timer = wake(s, timeout(s, q.Attempt), rdma.PTCells, &w)
+	switch r := spin.PutFromDevice(&op); {
+	case r == spin.Invalid: // no such node
+		answered(s, i, rdma.Illegal)
+	case q.Timer < 0:
+		answered(s, i, rdma.NoSpace)
+	}
+}
+
+// askExpired asks again.
+func askExpired(s *rdma.State, m *rdma.Header) {
+	if m.Slot >= rdma.Reads {
+		return
+	}
+	q := &s.Requests[m.Slot]
+	if q.Status != rdma.Ongoing || q.Sequence != m.Sequence {
+		return
+	}
+	q.Timer = -1
+	if q.Attempt == s.Retries {
+		answered(s, m.Slot, rdma.TimedOut)
+		return
+	}
+	q.Attempt++
+	request(s, m.Slot)
+}
+
+// taken is what the other side says of a request: that it is served, which is asked for again after a long time, or how it has ended.
+func taken(s *rdma.State, p *spin.Payload, m *rdma.Header, status uint32) {
+	if m.Slot >= rdma.Reads {
+		s.Received.Strange++
+		return
+	}
+	q := &s.Requests[m.Slot]
+	if q.Status != rdma.Ongoing || q.Sequence != m.Sequence || q.Descriptor.NID != p.SourceNID || q.Descriptor.PID != p.SourcePID {
+		s.Sent.Outdated++
+		return
+	}
+	switch status {
+	case rdma.Ongoing:
+		q.Attempt = max(q.Attempt, s.BackOff+6) // the longest time-out from now on
+		Cancel(&q.Timer)
+		w := rdma.Header{Kind: rdma.KindAskTimeout, PDID: s.PDID, Slot: m.Slot, Sequence: q.Sequence}
+		if q.Timer = wake(s, timeout(s, q.Attempt), rdma.PTCells, &w); q.Timer < 0 {
+			answered(s, m.Slot, rdma.NoSpace)
+		}
+	case rdma.Completed: // all has landed here, or its notification waits for memory: that says so
+	default:
+		answered(s, m.Slot, status)
+	}
+}
+
+// landed is the end of a transfer that has arrived; asker is 1 + the request that it serves, or 0.
+func landed(s *rdma.State, asker, sequence uint32) {
+	if asker != 0 && asker <= rdma.Reads {
+		if q := &s.Requests[asker-1]; q.Status == rdma.Ongoing && q.Sequence == sequence {
+			answered(s, asker-1, rdma.Completed)
+		}
+	}
+}
+
+// answered ends a request.
+func answered(s *rdma.State, i, status uint32) {
+	q := &s.Requests[i]
+	Cancel(&q.Timer)
+	q.Status = status
+	report(s, rdma.Channels+i, status, q.Descriptor.Tag)
+}

@@ -1,0 +1,322 @@
+package rdma_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// What lies behind the state has the sizes that the engine reckons with, and the state no gaps.
+func TestSizes(t *testing.T) {
+	require.EqualValues(t, rdma.ContextSize, unsafe.Sizeof(rdma.Context{}))
+	require.EqualValues(t, rdma.PeerSize, unsafe.Sizeof(rdma.Peer{}))
+	require.EqualValues(t, 64, unsafe.Sizeof(rdma.Descriptor{}))
+}
+
+// cluster runs programs on the nodes of a profile.
+type cluster struct {
+	t *testing.T
+	*runtime.Cluster
+	engine *channels.Engine
+}
+
+func newCluster(t *testing.T, nodes int, cfg func(*runtime.Config), set ...string) *cluster {
+	t.Helper()
+	p, err := profile.Load("exanest-qfdb", set...)
+	require.NoError(t, err)
+	c := runtime.Config{Profile: p, Nodes: nodes}
+	if cfg != nil {
+		cfg(&c)
+	}
+	made, err := runtime.NewCluster(c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, made.Close()) })
+	e, err := channels.Load(made)
+	require.NoError(t, err)
+	return &cluster{t, made, e}
+}
+
+func (c *cluster) spawn(rank int, f func(p *runtime.Proc) error) {
+	require.NoError(c.t, c.Spawn(rank, fmt.Sprintf("p%d", rank), f))
+}
+
+func (c *cluster) run() {
+	require.NoError(c.t, c.Run(context.Background()))
+	failures, n := c.Failures()
+	require.Zero(c.t, n, "%v", failures)
+}
+
+func fill(b []byte, seed byte) {
+	for i := range b {
+		b[i] = byte(i) + byte(i>>8)*7 + byte(i>>16)*3 + seed
+	}
+}
+
+func TestWriteAndRead(t *testing.T) {
+	for _, n := range []int{0, 1, 16, 256, 1000, 4096, 16384, 16385, 100000, 4 << 20} {
+		c := newCluster(t, 4, nil)
+		var src, dst, flag runtime.View
+		var at, acked, read sim.Time
+		var sender, receiver *channels.Page
+		c.spawn(0, func(p *runtime.Proc) (err error) {
+			src = p.Alloc(n + 100)
+			fill(src.Raw(), 5)
+			if sender, err = c.engine.Open(p, channels.Options{PDID: 3}); err != nil {
+				return err
+			}
+			p.Sleep(sim.Microsecond)
+			w, err := sender.Write(channels.Transfer{NID: 1, Source: src.Addr() + 7, Destination: dst.Addr() + 77, Length: uint64(n), Notify: flag.Addr(), Value: 9})
+			if err != nil {
+				return err
+			}
+			err = w.Wait()
+			acked = p.Now()
+			return err
+		})
+		c.spawn(1, func(p *runtime.Proc) (err error) {
+			dst, flag = p.Alloc(n+200), p.Alloc(8)
+			if receiver, err = c.engine.Open(p, channels.Options{PDID: 3}); err != nil {
+				return err
+			}
+			err = receiver.AwaitNotification(flag, 9)
+			at = p.Now()
+			return err
+		})
+		var back runtime.View
+		c.spawn(2, func(p *runtime.Proc) (err error) {
+			back = p.Alloc(n + 200)
+			g, err := c.engine.Open(p, channels.Options{PDID: 3})
+			if err != nil {
+				return err
+			}
+			p.Sleep(10 * sim.Millisecond)
+			before := p.Now()
+			r, err := g.Read(channels.Transfer{NID: 1, Source: dst.Addr() + 77, Destination: back.Addr() + 1, Length: uint64(n)})
+			if err != nil {
+				return err
+			}
+			err = r.Wait()
+			read = p.Now() - before
+			return err
+		})
+		c.run()
+		require.Equal(t, src.Snapshot()[7:7+n], dst.Snapshot()[77:77+n])
+		require.Equal(t, src.Snapshot()[7:7+n], back.Snapshot()[1:1+n])
+		require.EqualValues(t, 9, binary.LittleEndian.Uint64(flag.Snapshot()))
+		t.Logf("%d B: notified after %v, acknowledged after %v, read in %v; %+v %+v", n, at-sim.Microsecond, acked-sim.Microsecond, read, sender.Counts().Sent, receiver.Counts().Received)
+	}
+}
+
+// once lets rank 0 write n bytes to rank 1 and returns when the notification was seen there, and when the sender saw its end, from the call on.
+func once(t *testing.T, n int, set ...string) (notified, ended sim.Time, stats runtime.Stats) {
+	c := newCluster(t, 2, nil, set...)
+	var dst, flag runtime.View
+	const begin = sim.Microsecond
+	c.spawn(0, func(p *runtime.Proc) error {
+		src := p.Alloc(n)
+		g, err := c.engine.Open(p, channels.Options{})
+		if err != nil {
+			return err
+		}
+		p.SleepUntil(begin)
+		w, err := g.Write(channels.Transfer{NID: 1, Source: src.Addr(), Destination: dst.Addr(), Length: uint64(n), Notify: flag.Addr(), Value: 1})
+		if err != nil {
+			return err
+		}
+		err = w.Wait()
+		ended = p.Now() - begin
+		return err
+	})
+	c.spawn(1, func(p *runtime.Proc) error {
+		dst, flag = p.Alloc(n), p.Alloc(8)
+		g, err := c.engine.Open(p, channels.Options{})
+		if err != nil {
+			return err
+		}
+		err = g.AwaitNotification(flag, 1)
+		notified = p.Now() - begin
+		return err
+	})
+	c.run()
+	require.Less(t, c.Engine().Now(), begin+notified+sim.Millisecond/2, "no time-out that was taken back makes the run longer")
+	return notified, ended, c.Stats()
+}
+
+// The way of a write is the sum of its parts, to the picosecond but for rounding: 3 µs of firmware, and less than 1 µs of hardware (P).
+func TestLatencyIsTheSumOfItsParts(t *testing.T) {
+	const (
+		axi    = 19.2 / 8 // bytes in a nanosecond
+		link   = 16.0 / 8
+		memory = 60.0
+		cycles = 13.333 // two of them: switch, matching
+	)
+	for _, n := range []int{1, 16, 64, 256, 500, 1000, 4096} {
+		cells := (n + 255) / 256
+		last := float64(n - 256*(cells-1))
+		first := min(256, float64(n))
+		descriptor := 120 + 2*memory + 64/axi + 2*cycles // posted stores, read by the interface, switch, matching
+		read := 2*memory + first/axi
+		wire := float64(cells-1)*(256+32)/link + (last+32)/link + 2*6.667 + 106.667 + 2*cycles
+		write := cycles + 100 + last/axi + memory // matching, the engine, memory
+		notify := 8/axi + memory + 100            // and a look
+		notified, ended, stats := once(t, n)
+		require.InDelta(t, descriptor+3000+read+wire+write+notify, notified.Seconds()*1e9, 0.05, "%d bytes", n)
+		if n == 16 {
+			require.InDelta(t, 4000, notified.Seconds()*1e9, 200, "about 4 µs (P)")
+			require.Less(t, notified, 4*sim.Microsecond, "hardware below 1 µs (P)")
+		}
+		// The acknowledgement: 32 bytes, 3 µs of firmware, the status and a look; beside the look of the other side.
+		require.InDelta(t, (notified.Seconds()*1e9-100)+32/link+2*6.667+106.667+3*cycles+3000+8/axi+memory+100, ended.Seconds()*1e9, 0.05)
+		// Four invocations and no more: descriptor, cells, notification, acknowledgement. The hosts have no part in it.
+		require.EqualValues(t, 3+cells, stats.HandlerCalls)
+	}
+}
+
+// Large transfers take the link: a cell of 256 bytes with 32 bytes around it after the other. Nothing was fitted to that.
+func TestThroughputIsThatOfTheLink(t *testing.T) {
+	const n = 4 << 20
+	small, _, _ := once(t, 256)
+	large, _, stats := once(t, n)
+	const cells, blocks = n / 256, n / 16384 // the destination is at a multiple of 16 KiB
+	require.InEpsilon(t, float64(cells-1)*288/2, (large-small).Seconds()*1e9, 0.001)
+	gigabits := float64(n) * 8 / (large.Seconds() * 1e9)
+	require.InDelta(t, 16*256.0/288, gigabits, 0.05, "TR-488 measures 12.475 Gb/s of MPI")
+	require.EqualValues(t, 1+cells+blocks+1, stats.HandlerCalls, "descriptor, a cell each, an acknowledgement for each block, the notification")
+	at17, _, _ := once(t, n, "fabric.switch_rate=17Gb/s")
+	require.InEpsilon(t, 16.0/17, at17.Seconds()/large.Seconds(), 0.002)
+}
+
+// What cannot be ends with an error that says so, at the process that asked, and leaves the channel for others.
+func TestFailures(t *testing.T) {
+	type try struct {
+		read bool
+		t    channels.Transfer
+		want error
+	}
+	c := newCluster(t, 3, nil)
+	var there, other runtime.View
+	var g [3]*channels.Page
+	fast := map[string]any{"timeout": 20000, "retries": 3}
+	c.spawn(0, func(p *runtime.Proc) (err error) {
+		here := p.Alloc(1 << 16)
+		if g[0], err = c.engine.Open(p, channels.Options{PDID: 1, State: fast}); err != nil {
+			return err
+		}
+		p.Sleep(sim.Microsecond)
+		at := func(nid uint32, src, dst, n uint64) channels.Transfer {
+			return channels.Transfer{NID: nid, Source: src, Destination: dst, Length: n}
+		}
+		const nowhere = 1 << 30
+		for i, x := range []try{
+			{false, at(2, here.Addr(), other.Addr(), 5000), channels.ErrForeign},
+			{true, at(2, other.Addr(), here.Addr(), 5000), channels.ErrForeign},
+			{false, at(1, here.Addr(), nowhere, 40000), channels.ErrDenied},
+			{true, at(1, there.Addr(), nowhere, 10), channels.ErrDenied},
+			{false, at(1, nowhere, there.Addr(), 40000), channels.ErrTimedOut}, // the blocks are never sent
+			{true, at(1, nowhere, here.Addr(), 400), channels.ErrTimedOut},
+			{false, channels.Transfer{NID: 1, Source: here.Addr(), Destination: there.Addr(), Length: 8, Notify: nowhere}, channels.ErrDenied},
+			{false, at(3, here.Addr(), there.Addr(), 8), channels.ErrIllegal},
+			{true, at(3, there.Addr(), here.Addr(), 8), channels.ErrIllegal},
+			{false, at(1, here.Addr(), 1<<rdma.AddressBits-7, 8), channels.ErrIllegal},
+			{true, at(1, 1<<rdma.AddressBits-7, here.Addr(), 8), channels.ErrIllegal},
+			{false, at(1, here.Addr(), there.Addr(), 50000), nil},
+			{true, at(1, there.Addr(), here.Addr(), 50000), nil},
+		} {
+			begin := g[0].Write
+			if x.read {
+				begin = g[0].Read
+			}
+			w, err := begin(x.t)
+			if err != nil {
+				return err
+			}
+			if x.want == nil {
+				require.NoError(t, w.Wait(), i)
+			} else {
+				require.ErrorIs(t, w.Wait(), x.want, i)
+			}
+		}
+		return nil
+	})
+	for i, pdid := range []uint16{1: 1, 2: 7} {
+		if i == 0 {
+			continue
+		}
+		c.spawn(i, func(p *runtime.Proc) (err error) {
+			v := p.Alloc(1 << 16)
+			if i == 1 {
+				there = v
+			} else {
+				other = v
+			}
+			g[i], err = c.engine.Open(p, channels.Options{PDID: pdid, State: fast})
+			return err
+		})
+	}
+	c.run()
+	require.Equal(t, make([]byte, 1<<16), other.Snapshot())
+	require.Positive(t, g[2].Counts().Received.Foreign)
+	require.Zero(t, g[0].Counts().Received.Strange+g[1].Counts().Received.Strange)
+}
+
+// A node that does not answer is given up, and limits are errors.
+func TestLimits(t *testing.T) {
+	c := newCluster(t, 2, nil, "fabric.faults.down=[{node: 1, from: 0ns, to: 1s}]")
+	c.spawn(0, func(p *runtime.Proc) error {
+		v := p.Alloc(64)
+		g, err := c.engine.Open(p, channels.Options{State: map[string]any{"timeout": 10000, "retries": 5}})
+		if err != nil {
+			return err
+		}
+		var open []*channels.Pending
+		for range rdma.Writes {
+			w, err := g.Write(channels.Transfer{NID: 1, Source: v.Addr(), Destination: v.Addr(), Length: 64})
+			if err != nil {
+				return err
+			}
+			open = append(open, w)
+		}
+		_, err = g.Write(channels.Transfer{NID: 1, Source: v.Addr(), Destination: v.Addr(), Length: 64})
+		require.ErrorIs(t, err, channels.ErrNoChannel)
+		r, err := g.Read(channels.Transfer{NID: 1, Source: v.Addr(), Destination: v.Addr(), Length: 64})
+		require.NoError(t, err)
+		for _, w := range append(open, r) {
+			require.ErrorIs(t, w.Wait(), channels.ErrTimedOut)
+		}
+		return nil
+	})
+	c.run()
+	for _, wrong := range []map[string]any{{"block": 3000}, {"contexts": 60000}, {"retries": 5000}, {"pdid": 3}, {"timeout": 0}, {"nonsense": 1}} {
+		c := newCluster(t, 1, nil)
+		c.spawn(0, func(p *runtime.Proc) error {
+			_, err := c.engine.Open(p, channels.Options{State: wrong})
+			for name := range wrong {
+				require.ErrorContains(t, err, name)
+			}
+			return nil
+		})
+		c.run()
+	}
+	c = newCluster(t, 1, nil)
+	for i := range rdma.Pages + 1 {
+		c.spawn(0, func(p *runtime.Proc) error {
+			_, err := c.engine.Open(p, channels.Options{})
+			if i == rdma.Pages {
+				require.ErrorIs(t, err, channels.ErrNoPage)
+				return nil
+			}
+			return err
+		})
+	}
+	c.run()
+}

@@ -1,0 +1,303 @@
+// Package rdma is the transport of ExaNeSt's RDMA engine (TR-488 §4.5; Psistakis et al., IEEE TPDS 33(12), 2022, "P"; Psistakis, MSc thesis, 2019, "T") as a
+// library of handlers: reliable writes and reads of any size between the virtual addresses of processes, without a host on the way.
+//
+// One instance serves a process: a page of channels in the words of TR-488. Its HPU memory has two entries, which share the state:
+//   - PTControl, served by the firmware (kind header): descriptors of the own process, acknowledgements, time-outs, requests to read;
+//   - PTCells, served by the hardware (kind payload): cells that arrive, and the requests that the own process sends.
+//
+// README.md has the protocol; package channels is what a host program uses.
+package rdma
+
+import "structs"
+
+// Portal table entries of a process on its non-matching interface.
+const (
+	PTControl = 0
+	PTCells   = 1
+)
+
+// Sizes of the engine (TR-488 §4.5: 16 pages with 32 write and 32 read channels; P: two blocks outstanding for each transfer).
+const (
+	Pages        = 16 // of a node: one for each process
+	Writes       = 32 // channels for the process's own writes, from 0
+	Reads        = 32 // channels for what others read, from Writes
+	Channels     = Writes + Reads
+	Outstanding  = 2 // blocks of a transfer
+	Slots        = Channels * Outstanding
+	MaxBlock     = 16384
+	MaxCells     = 64 // of a block
+	SequenceMask = 1<<14 - 1
+)
+
+// AddressBits are those of a virtual address, and of an entry of PTControl and PTCells.
+const AddressBits = 39
+
+// State is the HPU memory of a page. Behind it lie Contexts contexts and Peers peers.
+type State struct {
+	_ structs.HostLayout // what its owner sets before the first message comes first
+
+	PDID         uint32 `spin:"max=65535"`    // protection domain of the process
+	NID          uint32 `spin:"default=rank"` // node of the process
+	PID          uint32 // of the process on its node
+	MTU          uint32 `spin:"unit=bytes default=mtu"`                               // of a cell
+	Block        uint32 `spin:"unit=bytes default=min(64*mtu,16384) min=1 max=16384"` // the most of a transfer that is acknowledged by itself; a power of two
+	AlignSource  uint32 `spin:"max=1"`                                                // blocks end at multiples of Block at 0 their destination, 1 their source
+	Retries      uint32 `spin:"default=1000 max=4095"`                                // of a block, or of a request to read; after that the transfer fails
+	BackOff      uint32 `spin:"default=4"`                                            // retries after which time-outs double, up to 64 times
+	InFlight     uint32 `spin:"default=16 min=1 max=128"`                             // blocks of the page that the hardware has at once
+	Contexts     uint32 `spin:"default=256 max=65535"`                                // blocks that may be arriving at once
+	Peers        uint32 `spin:"default=min(4*ranks,1024) max=65535"`                  // processes from which blocks may come
+	Sequence     uint32 `spin:"max=16383"`                                            // the number before the first of every slot
+	Timeout      uint64 `spin:"unit=ns default=1000000 min=1"`                        // of a block, from its start
+	CompletedCT  uint32 `spin:"unit=counter"`                                         // counts transfers of the process that have ended; 0: none
+	NotifiedCT   uint32 `spin:"unit=counter"`                                         // counts notifications that have been written here; 0: none
+	StatusOffset uint64 `spin:"unit=bytes"`                                           // in handler host memory: Channels words of 64 bits, the last state of each
+
+	Sent     Sent     // what the sending side has done
+	Received Received // what the receiving side has done
+
+	Ready        uint32             // 1: it is set up
+	Broken       uint32             // 1 + a channel whose transfer cannot go on, and
+	BrokenStatus uint32             // why
+	Reserved     uint32             // 0
+	Waiting      uint32             // blocks that the hardware has
+	NextTurn     uint32             // the channel that is asked first when it has room again
+	ContextsUsed uint32             // so many have been used
+	FreeContext  uint32             // the first of those given back, counted from 1
+	Transfers    [Channels]Transfer // by channel: writes of the process, then what others read
+	Blocks       [Slots]Block       // by transaction
+	Requests     [Reads]Request     // what the process wants to read
+}
+
+// Sent counts what the sending side has done.
+type Sent struct {
+	_             structs.HostLayout
+	Transfers     uint64 // begun
+	Completed     uint64
+	Failed        uint64
+	Blocks        uint64 // sent for the first time
+	Retransmitted uint64 // and again
+	Timeouts      uint64
+	Acks          uint64 // that ended a block
+	Nacks         uint64 // of the present sequence number
+	Outdated      uint64 // acknowledgements, time-outs and requests of a number that is over
+	Busy          uint64 // descriptors and requests for which there was no channel
+	Strange       uint64 // messages of others than they should be from, or that mean nothing
+}
+
+// Received counts what the receiving side has done.
+type Received struct {
+	_          structs.HostLayout
+	Cells      uint64 // that were written
+	Blocks     uint64 // that are whole
+	Transfers  uint64 // notified
+	Duplicates uint64 // cells that had come before, or of a block that is whole
+	Outdated   uint64 // cells of a sequence number that is over
+	Damaged    uint64
+	Foreign    uint64 // cells and requests of another protection domain
+	Faults     uint64 // cells whose memory was absent
+	Denied     uint64 // cells whose memory is not there for them
+	NoContext  uint64 // cells for whose block no context was free
+	NoPeer     uint64 // cells of processes beyond the table
+	Strange    uint64 // cells that mean nothing
+}
+
+// Transfer is what the firmware knows of a channel.
+type Transfer struct {
+	_           structs.HostLayout
+	Source      uint64
+	Destination uint64
+	Length      uint64
+	Notify      Notification // of the receiver, as its cell carries it
+	Offset      uint64       // of what has not been sent
+	Blocks      uint32       // in all
+	Next        uint32       // the first that has not been sent
+	Done        uint32       // acknowledged
+	Outstanding uint32       // that occupy a slot
+	NID         uint32       // of the receiver
+	PID         uint32
+	Status      uint32 // Idle, Ongoing or how the last transfer ended
+	Generation  uint32 // counts transfers of the channel to one receiver, 16 bits
+	Tag         uint32 // of its owner
+	Asker       uint32 // of a read: 1 + the number of the request at who reads, else 0
+	AskSequence uint32 // and its sequence number
+	Peer        uint32 // the receiver's, counted from 1
+}
+
+// Notification is what is written when all of a transfer has landed, as it travels.
+type Notification struct {
+	_           structs.HostLayout
+	Address     uint64 // of 8 bytes of the receiver; 0: none
+	Value       uint64
+	Asker       uint32 // of a read: as in Transfer
+	AskSequence uint32
+}
+
+// Block is a slot of a channel: a transaction. Its number is its place.
+type Block struct {
+	_        structs.HostLayout
+	Offset   uint64 // in the transfer
+	Length   uint32
+	Sequence uint32 // of what was sent last; to one receiver it goes on from block to block
+	Attempt  uint32 // how often it was sent again
+	Timer    int32  // negative: none
+	State    uint32 // 0 free, 1 with the hardware
+	Last     uint32 // 1: of its transfer
+}
+
+// Request is what the requester of a read knows.
+type Request struct {
+	_          structs.HostLayout
+	Descriptor Descriptor
+	Sequence   uint32 // to one process it goes on from request to request
+	Attempt    uint32
+	Timer      int32 // negative: none
+	Status     uint32
+}
+
+// Descriptor says what to move: 64 bytes, as a process writes them for its channel, and as a request to read travels.
+type Descriptor struct {
+	_           structs.HostLayout
+	Source      uint64 // address of the first byte, at the node of the data
+	Destination uint64 // at the other
+	Length      uint64
+	Notify      uint64 // address of 8 bytes at the destination, of the same process; 0: none
+	Value       uint64 // what is written there
+	NID         uint32 // the other side: whom to write to, or whom to read from
+	PID         uint32
+	Channel     uint32 // of a write: 0 to Writes - 1; of a read: the request, 0 to Reads - 1
+	Tag         uint32 // comes back in the status
+	Sequence    uint32 // of a request, by the requester
+	Reserved    uint32
+}
+
+// Context is a block that is arriving.
+type Context struct {
+	_          structs.HostLayout
+	Arrived    uint64 // cells, by their bits
+	Notify     Notification
+	Peer       uint32
+	Slot       uint32
+	Base       uint32 // sequence number of its first attempt
+	Sequence   uint32 // the newest that has come
+	Cells      uint32
+	Blocks     uint32 // of its transfer
+	Generation uint32
+	Use        uint32 // counts uses of the context
+	Writing    uint32 // cells on their way to memory
+	Flags      uint32
+	Refused    uint32 // 1 + the sequence number of the last negative acknowledgement
+	Next       uint32 // of the contexts that are free, counted from 1
+}
+
+// Flags of a Context.
+const (
+	LastBlock  = 1 << iota // of its transfer
+	Notified               // its notification has come
+	Completing             // it is being written
+	Ready                  // all of the last block is there, and waits for the others
+)
+
+// Peer is a process that has sent blocks.
+type Peer struct {
+	_          structs.HostLayout
+	NID        uint32
+	PID        uint32
+	Used       uint32
+	Reserved   uint32
+	Sequence   [Slots]uint16 // of what was sent to it last
+	Active     [Slots]uint16 // context of the block that is arriving, counted from 1
+	Done       [Slots]uint16 // 1 + Base of the last whole block
+	Again      [Slots]uint16 // 1 + the sequence number that was acknowledged last
+	Incoming   [Channels]Incoming
+	Generation [Channels]uint16 // of the last transfer to it
+	Asked      [Reads]uint16    // 1 + the sequence number of the last request to read that was taken
+	Reader     [Reads]uint16    // 1 + the channel that serves it
+	Answer     [Reads]uint16    // how it has ended; 0: it has not
+	Ask        [Reads]uint16    // sequence number of the last request to read from it
+}
+
+// Incoming is the transfer of a peer's channel that is arriving.
+type Incoming struct {
+	_          structs.HostLayout
+	Whole      uint32 // blocks
+	Generation uint16
+	Last       uint16 // context of the last block, which waits for the others, counted from 1
+}
+
+// Sizes of what lies behind the state, bytes.
+const (
+	ContextSize = 80
+	PeerSize    = 16 + 8*Slots + 10*Channels + 8*Reads
+)
+
+// Kinds of messages, in the lower bits of the match bits.
+const (
+	KindData       = 1 + iota // cell of a block
+	KindNotify                // the notification of a transfer, beside its last block
+	KindWrite                 // descriptor of the own process
+	KindRead                  // request of another process, in its own user header
+	KindAck                   // of a block
+	KindNack                  // of a block, with a code
+	KindTimeout               // of a block
+	KindAsk                   // descriptor of the own process: read
+	KindAskTimeout            // of a request
+	KindTaken                 // a request was taken, is served or has ended: its code is a status
+	KindGiveUp                // of a block: its transfer has failed, and its context may be used otherwise
+	KindResume                // explicit request to send a block again (part)
+)
+
+// Codes of a negative acknowledgement (T: 1 is a page fault).
+const (
+	NackCorrupt   = 0
+	NackFault     = 1
+	NackDenied    = 2
+	NackForeign   = 3
+	NackNoContext = 4
+	NackNoPeer    = 5
+)
+
+// Status of a channel or a request.
+const (
+	Idle    = iota
+	Ongoing // a request: it was sent
+	Completed
+	TimedOut // nobody has answered in so many retries
+	Denied   // memory that is not there, or not to be written
+	Foreign  // the other side has another protection domain
+	NoSpace  // a limit of the device: handler_commands, or the other side's table of peers
+	Illegal  // a descriptor that cannot be
+)
+
+// Header is what the match bits of a message say.
+type Header struct {
+	Kind     uint32
+	PDID     uint32
+	Slot     uint32 // transaction; of a request its number
+	Sequence uint32
+	Attempt  uint32
+	Last     bool
+}
+
+// Bits encodes a header: kind 4 bits, PDID 16, transaction 14, sequence 14, attempt 14, last 1.
+func (h *Header) Bits() uint64 {
+	b := uint64(h.Kind) | uint64(h.PDID&0xffff)<<4 | uint64(h.Slot&SequenceMask)<<20 | uint64(h.Sequence&SequenceMask)<<34 | uint64(h.Attempt&SequenceMask)<<48
+	if h.Last {
+		b |= 1 << 62
+	}
+	return b
+}
+
+// HeaderOf decodes match bits.
+func HeaderOf(b uint64) Header {
+	return Header{
+		Kind: uint32(b & 15), PDID: uint32(b >> 4 & 0xffff), Slot: uint32(b >> 20 & SequenceMask), Sequence: uint32(b >> 34 & SequenceMask),
+		Attempt: uint32(b >> 48 & SequenceMask), Last: b>>62&1 != 0,
+	}
+}
+
+// After returns by how much a sequence number is newer than another, negative if it is older; they are less than 8192 apart.
+func After(a, b uint32) int32 { return int32((a-b)<<18) >> 18 }
+
+// StatusWord is what the firmware writes for the owner of a channel: status, and the tag of the descriptor above.
+func StatusWord(status, tag uint32) uint64 { return uint64(status) | uint64(tag)<<32 }
