@@ -196,13 +196,38 @@ func TestThroughputIsThatOfTheLink(t *testing.T) {
 	require.InEpsilon(t, 16.0/17, at17.Seconds()/large.Seconds(), 0.002)
 }
 
+// try is a transfer and how it is to end.
+type try struct {
+	read bool
+	t    channels.Transfer
+	want error
+}
+
+// tries are transfers of node 0 with node 1 and with node 2, which has another protection domain.
+func tries(here, there, other runtime.View) []try {
+	at := func(nid uint32, src, dst, n uint64) channels.Transfer {
+		return channels.Transfer{NID: nid, Source: src, Destination: dst, Length: n}
+	}
+	const nowhere = 1 << 30
+	return []try{
+		{false, at(2, here.Addr(), other.Addr(), 5000), channels.ErrForeign},
+		{true, at(2, other.Addr(), here.Addr(), 5000), channels.ErrForeign},
+		{false, at(1, here.Addr(), nowhere, 40000), channels.ErrDenied},
+		{true, at(1, there.Addr(), nowhere, 10), channels.ErrDenied},
+		{false, at(1, nowhere, there.Addr(), 40000), channels.ErrTimedOut}, // the blocks are never sent
+		{true, at(1, nowhere, here.Addr(), 400), channels.ErrTimedOut},
+		{false, channels.Transfer{NID: 1, Source: here.Addr(), Destination: there.Addr(), Length: 8, Notify: nowhere}, channels.ErrDenied},
+		{false, at(3, here.Addr(), there.Addr(), 8), channels.ErrIllegal},
+		{true, at(3, there.Addr(), here.Addr(), 8), channels.ErrIllegal},
+		{false, at(1, here.Addr(), 1<<rdma.AddressBits-7, 8), channels.ErrIllegal},
+		{true, at(1, 1<<rdma.AddressBits-7, here.Addr(), 8), channels.ErrIllegal},
+		{false, at(1, here.Addr(), there.Addr(), 50000), nil},
+		{true, at(1, there.Addr(), here.Addr(), 50000), nil},
+	}
+}
+
 // What cannot be ends with an error that says so, at the process that asked, and leaves the channel for others.
 func TestFailures(t *testing.T) {
-	type try struct {
-		read bool
-		t    channels.Transfer
-		want error
-	}
 	c := newCluster(t, 3, nil)
 	var there, other runtime.View
 	var g [3]*channels.Page
@@ -213,25 +238,7 @@ func TestFailures(t *testing.T) {
 			return err
 		}
 		p.Sleep(sim.Microsecond)
-		at := func(nid uint32, src, dst, n uint64) channels.Transfer {
-			return channels.Transfer{NID: nid, Source: src, Destination: dst, Length: n}
-		}
-		const nowhere = 1 << 30
-		for i, x := range []try{
-			{false, at(2, here.Addr(), other.Addr(), 5000), channels.ErrForeign},
-			{true, at(2, other.Addr(), here.Addr(), 5000), channels.ErrForeign},
-			{false, at(1, here.Addr(), nowhere, 40000), channels.ErrDenied},
-			{true, at(1, there.Addr(), nowhere, 10), channels.ErrDenied},
-			{false, at(1, nowhere, there.Addr(), 40000), channels.ErrTimedOut}, // the blocks are never sent
-			{true, at(1, nowhere, here.Addr(), 400), channels.ErrTimedOut},
-			{false, channels.Transfer{NID: 1, Source: here.Addr(), Destination: there.Addr(), Length: 8, Notify: nowhere}, channels.ErrDenied},
-			{false, at(3, here.Addr(), there.Addr(), 8), channels.ErrIllegal},
-			{true, at(3, there.Addr(), here.Addr(), 8), channels.ErrIllegal},
-			{false, at(1, here.Addr(), 1<<rdma.AddressBits-7, 8), channels.ErrIllegal},
-			{true, at(1, 1<<rdma.AddressBits-7, here.Addr(), 8), channels.ErrIllegal},
-			{false, at(1, here.Addr(), there.Addr(), 50000), nil},
-			{true, at(1, there.Addr(), here.Addr(), 50000), nil},
-		} {
+		for i, x := range tries(here, there, other) {
 			begin := g[0].Write
 			if x.read {
 				begin = g[0].Read
@@ -248,21 +255,15 @@ func TestFailures(t *testing.T) {
 		}
 		return nil
 	})
-	for i, pdid := range []uint16{1: 1, 2: 7} {
-		if i == 0 {
-			continue
-		}
-		c.spawn(i, func(p *runtime.Proc) (err error) {
-			v := p.Alloc(1 << 16)
-			if i == 1 {
-				there = v
-			} else {
-				other = v
-			}
-			g[i], err = c.engine.Open(p, channels.Options{PDID: pdid, State: fast})
+	serve := func(rank int, pdid uint16, v *runtime.View) {
+		c.spawn(rank, func(p *runtime.Proc) (err error) {
+			*v = p.Alloc(1 << 16)
+			g[rank], err = c.engine.Open(p, channels.Options{PDID: pdid, State: fast})
 			return err
 		})
 	}
+	serve(1, 1, &there)
+	serve(2, 7, &other)
 	c.run()
 	require.Equal(t, make([]byte, 1<<16), other.Snapshot())
 	require.Positive(t, g[2].Counts().Received.Foreign)
