@@ -5,57 +5,62 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/handlers/sum"
-	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/poison"
-	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/spin"
 )
 
-// stream is two nodes on a crossbar: the first puts messages of many 256-byte packets, whose payload handlers at the second sum them up.
+// stream is two nodes on a crossbar: the first puts messages of many 256-byte packets, each of which has a payload handler at the second.
 type stream struct {
 	c       *runtime.Cluster
 	packets int
-	memory  *nic.Memory
+	handler string // of packets
 	rounds  int // messages to send
 	done    int // messages that have arrived
 }
 
 func newStream(tb testing.TB, packets int, overrides ...string) *stream {
+	return newStreamOf(tb, "sum", nil, packets, overrides...)
+}
+
+// newStreamOf is a stream to the payload handler of a library, or to none, with memory that a translator guards.
+func newStreamOf(tb testing.TB, library string, translator runtime.MakeTranslator, packets int, overrides ...string) *stream {
 	p, err := profile.Load("spin-int", append([]string{"fabric.kind=crossbar", "fabric.radix=0", "fabric.mtu=256", "hpu.cores=32"}, overrides...)...)
 	require.NoError(tb, err)
-	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2})
+	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2, Translator: translator})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, c.Close()) })
-	module, err := c.LoadModule("sum", sum.Module)
-	require.NoError(tb, err)
-	s := &stream{c: c, packets: packets}
+	s := &stream{c: c, packets: packets, handler: map[string]string{"bcast": "stream_payload"}[library]}
+	var module *handlers.Module
+	if library != "" {
+		module, err = handlers.Must(library).Load(c)
+		require.NoError(tb, err)
+	}
 	require.NoError(tb, c.Spawn(1, "target", func(p *runtime.Proc) error { return s.target(p, module) }))
 	require.NoError(tb, c.Spawn(0, "source", s.source))
 	return s
 }
 
-// target appends the entry whose handlers sum the packets up.
-func (s *stream) target(p *runtime.Proc, module *hpu.Module) (err error) {
-	ni := p.NI()
-	if s.memory, err = p.HPUAllocMem(module, len(spin.EncodeState(new(sum.State)))); err != nil {
+// target appends the entry with the handler.
+func (s *stream) target(p *runtime.Proc, module *handlers.Module) error {
+	if _, err := p.NI().PTAlloc(0, portals.EQNone, 0); err != nil {
 		return err
 	}
-	handlers, err := s.memory.Spin("", sum.Payload, "")
-	if err != nil {
-		return err
+	me := portals.ME{
+		Start: p.Alloc(s.packets * 256).Addr(), Length: uint64(s.packets * 256), UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut,
 	}
-	if _, err := ni.PTAlloc(0, portals.EQNone, 0); err != nil {
-		return err
+	if module != nil {
+		in, err := module.Install(p, handlers.Options{Payload: s.handler})
+		if err != nil {
+			return err
+		}
+		in.Attach(&me)
 	}
-	addr := p.Alloc(s.packets * 256).Addr()
-	_, err = ni.MEAppend(0, &portals.ME{
-		Start: addr, Length: uint64(s.packets * 256), UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut, Spin: handlers,
-	}, portals.PriorityList, 0)
+	_, err := p.NI().MEAppend(0, &me, portals.PriorityList, 0)
 	return err
 }
 
@@ -112,8 +117,56 @@ func BenchmarkRepeatedPacket(b *testing.B) {
 	benchmarkPacket(b, "transport.kind=reliable", "transport.timeout=10us", "fabric.faults={loss: 0.01, duplicate: 0.01, max_delay: 1us}")
 }
 
+// BenchmarkPagedPacket is the same where a translator is asked about each of the two accesses of a packet, at its source and its target, and answers
+// at once, later, or with a fault one time in three; the data is deposited by a handler that reads, computes, writes and waits for both (accumulate).
+func BenchmarkPagedPacket(b *testing.B) {
+	for _, how := range pagings {
+		b.Run(how, func(b *testing.B) { benchmarkStream(b, newStreamOf(b, "accumulate", pagedBy(how), 1024)) })
+	}
+	b.Run("none", func(b *testing.B) { benchmarkStream(b, newStreamOf(b, "accumulate", nil, 1024)) })
+}
+
+// pagings are how memory answers.
+var pagings = []string{"present", "late", "faults"}
+
+// answering is a translator that allocates nothing.
+type answering struct {
+	how    string
+	bus    *host.Bus
+	engine *sim.Engine
+	id     sim.ID
+	asked  int
+}
+
+func pagedBy(how string) runtime.MakeTranslator {
+	return func(eng *sim.Engine, _ int, bus *host.Bus) host.Translator {
+		t := &answering{how: how, bus: bus, engine: eng}
+		t.id = eng.Add("translator", t)
+		return t
+	}
+}
+
+func (t *answering) Translate(a *host.Access, _, _ int) (host.Status, bool) {
+	t.asked++
+	switch {
+	case t.how == "late":
+		t.engine.Post(t.engine.Now()+100*sim.Nanosecond, t.id, t.id, 0, 0, 0, a)
+		return host.OK, false
+	case t.how == "faults" && t.asked%3 == 0:
+		return host.Fault, true
+	}
+	return host.OK, true
+}
+
+func (t *answering) Done(*host.Access, int, int) {}
+
+func (t *answering) Handle(e *sim.Event) { t.bus.Translated(e.P.(*host.Access), host.OK) }
+
 func benchmarkPacket(b *testing.B, overrides ...string) {
-	s := newStream(b, 1024, overrides...)
+	benchmarkStream(b, newStream(b, 1024, overrides...))
+}
+
+func benchmarkStream(b *testing.B, s *stream) {
 	s.rounds = 1 << 30
 	step := func(packets int64) {
 		for target := s.c.Node(1).Stats().HandlerCalls + packets; s.c.Node(1).Stats().HandlerCalls < target; {
@@ -145,6 +198,26 @@ func TestPacketDoesNotAllocate(t *testing.T) {
 		perMessage := testing.AllocsPerRun(messages, func() { s.run(t, 1) })
 		if !poison.On { // then nothing is used again
 			require.Zero(t, perMessage)
+		}
+	}
+}
+
+// Nor do an access to memory and a handler that waits for it, whether the translation is there at once, late, or a fault that is tried again: at the
+// source, in the deposit of messages without handlers, in blocking and other operations of handlers.
+func TestPagedPacketDoesNotAllocate(t *testing.T) {
+	for _, how := range pagings {
+		for _, library := range []string{"accumulate", "bcast", ""} {
+			for _, transport := range []string{"none", "reliable"} {
+				s := newStreamOf(t, library, pagedBy(how), 16, "nic.fault_pause=200ns", "transport.kind="+transport)
+				s.run(t, 50)
+				const messages = 20
+				perMessage := testing.AllocsPerRun(messages, func() { s.run(t, 1) })
+				if !poison.On {
+					require.Zero(t, perMessage, "%s, %s, %s", how, library, transport)
+				}
+				_, failures := s.c.Failures()
+				require.Zero(t, failures)
+			}
 		}
 	}
 }
