@@ -19,8 +19,8 @@ type stream struct {
 	c       *runtime.Cluster
 	packets int
 	handler string // of packets
-	rounds  int // messages to send
-	done    int // messages that have arrived
+	rounds  int    // messages to send
+	done    int    // messages that have arrived
 }
 
 func newStream(tb testing.TB, packets int, overrides ...string) *stream {

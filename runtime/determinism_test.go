@@ -8,10 +8,12 @@ import (
 	"hash/fnv"
 	"io"
 	goruntime "runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/host/hosttest"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
@@ -56,6 +58,10 @@ func (h *history) Trace(ni *portals.NI, r *portals.TraceRecord) {
 // mill runs the crowd and returns everything that can be seen of it. Events of one time at different nodes come in the order that interleave
 // says.
 func mill(t *testing.T, tracer sim.Tracer, watch func(*nic.HandlerStep), interleave uint32, overrides ...string) (seen string, order uint64) {
+	return millOn(t, runtime.Config{Tracer: tracer, Watch: watch}, interleave, overrides...)
+}
+
+func millOn(t *testing.T, cfg runtime.Config, interleave uint32, overrides ...string) (seen string, order uint64) {
 	overrides = append([]string{"fabric.mtu=256", "hpu.cores=2", "nic.packet_buffer=2048", "nic.egress_packets=2"}, overrides...)
 	p, err := profile.Load("spin-int", overrides...)
 	require.NoError(t, err)
@@ -63,7 +69,8 @@ func mill(t *testing.T, tracer sim.Tracer, watch func(*nic.HandlerStep), interle
 	for i := range h.sums {
 		h.sums[i] = fnv.New64a()
 	}
-	h.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: crowd, Seed: 3, Engine: labEngine, Tracer: tracer, Explain: h, Watch: watch})
+	cfg.Profile, cfg.Nodes, cfg.Seed, cfg.Engine, cfg.Explain = p, crowd, 3, labEngine, h
+	h.c, err = runtime.NewCluster(cfg)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, h.c.Close()) }()
 	h.c.Engine().Interleave(interleave)
@@ -161,18 +168,31 @@ func TestSameSeedSameSteps(t *testing.T) {
 }
 
 // A node owns its state: in whatever order the events of one time at different nodes, links and switches are handled, every node sees the same
-// steps at the same times. Networks with bounded buffers, with faults and with a reliable transport included.
+// steps at the same times. Networks with bounded buffers, with faults and with a reliable transport included, several pools of processors, and memory
+// that fails, so that handlers and messages do.
 func TestNodesShareNothing(t *testing.T) {
 	for name, overrides := range map[string][]string{
 		"lossless": nil,
 		"credits":  {"fabric.buffer=[1KiB, 1KiB]"},
 		"faults":   {"fabric.faults={duplicate: 0.1, delay: 0.1, max_delay: 3us}"},
 		"reliable": {"transport={kind: reliable, timeout: 20us, window: 8, retries: 100, ack_bytes: 0}", "fabric.faults={loss: 0.05, corrupt: 0.05, duplicate: 0.1, max_delay: 3us}"},
+		"pools":    {"pools={r5: {kind: firmware, cores: 2, contexts: 2, invocation: 300ns}, cells: {kind: hardware, latency: 60ns, depth: 3}}", "serve.actions={header: cells, completion: r5}"},
+		"memory":   {"nic.fault_tries=1", "nic.fault_pause=300ns"},
+		"late":     nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			want, order := mill(t, nil, nil, 0, overrides...)
-			for _, mask := range []uint32{1, 2, 5, 0xffff_ffff} {
-				seen, in := mill(t, nil, nil, mask, overrides...)
+			memory := map[string]hosttest.Chances{"memory": {Fault: 0.3, Most: 3, Deny: 0.02}, "late": {Fault: 0.1, Most: 2, Late: 0.3, Delay: sim.Microsecond}}
+			mill := func(mask uint32) (string, uint64) {
+				var cfg runtime.Config
+				if chances, fails := memory[name]; fails {
+					cfg.Translator = (&hosttest.Nodes{Chances: chances}).Make
+				}
+				return millOn(t, cfg, mask, overrides...)
+			}
+			want, order := mill(0)
+			require.Equal(t, name != "memory", strings.Contains(want, " 0 errors"))
+			for _, mask := range []uint32{2, 3, 5, 0xffff_ffff} { // with translators every other number is one
+				seen, in := mill(mask)
 				require.Equal(t, want, seen, "mask %#x", mask)
 				require.NotEqual(t, order, in, "mask %#x changes no order", mask)
 			}

@@ -50,10 +50,16 @@ type Random struct {
 	counts  *Counts
 }
 
-// place is what a translator is asked about.
+// place is what a translator is asked about: not by the access, which may be any of those that a device keeps for its use.
 type place struct {
-	a   *host.Access
-	off int
+	space *host.AddressSpace
+	addr  uint64
+	dir   host.Direction
+}
+
+func placeOf(a *host.Access, off int) place {
+	addr, _ := a.At(off)
+	return place{a.Space, addr, a.Direction()}
 }
 
 // NewRandom makes the translator of a node.
@@ -69,7 +75,7 @@ func (r *Random) Translate(a *host.Access, off, _ int) (host.Status, bool) {
 	if r.chances.Which != nil && !r.chances.Which(a) {
 		return host.OK, true
 	}
-	s := r.draw(place{a, off})
+	s := r.draw(placeOf(a, off))
 	if r.chances.Late == 0 || r.rand.Float64() >= r.chances.Late {
 		return s, true
 	}
@@ -99,7 +105,7 @@ func (r *Random) draw(p place) host.Status {
 }
 
 // Done implements host.Translator.
-func (r *Random) Done(a *host.Access, off, _ int) { delete(r.left, place{a, off}) }
+func (r *Random) Done(*host.Access, int, int) {}
 
 // Handle gives a late answer; it implements sim.Actor.
 func (r *Random) Handle(e *sim.Event) { r.bus.Translated(e.P.(*host.Access), host.Status(e.A)) }
