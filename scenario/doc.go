@@ -7,6 +7,7 @@
 //	decode.go           a strict reader that knows path and line of every value
 //	expr.go, content.go numbers that depend on the rank, and bytes
 //	plan.go, check.go   names, files, modules and ranges resolved; everything wrong is reported before anything runs
+//	rest.go             of what is wrong, what does not follow from something else that is
 //	run.go, program.go  the cluster and the steps of its programs
 //	record.go           events at the time at which they are posted
 //	expect.go           what must be true

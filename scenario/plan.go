@@ -123,12 +123,7 @@ func (s *Spec) Plan(o Options) (*Plan, error) {
 		p.planEntries()
 		p.planPrograms()
 		p.checkServe()
-		if p.errs == nil && s.wrong == nil { // the rest refers to what these name
-			p.checkMemory()
-			p.checkPrograms()
-			p.checkExpectations()
-			p.checkOutput()
-		}
+		p.checkRest()
 	}
 	if err := errors.Join(append([]error{s.unread()}, p.errs...)...); err != nil {
 		return nil, err

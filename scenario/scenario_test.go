@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -209,8 +210,8 @@ func FuzzPlan(f *testing.F) {
 		data, err := os.ReadFile(filepath.Join("testdata", name))
 		require.NoError(f, err)
 		for part := range strings.SplitSeq(string(data), "----\n") {
-			if _, text, ok := strings.Cut(part, "\nrun"); ok {
-				f.Add([]byte(text[strings.IndexByte(text, '\n')+1:]))
+			if m := regexp.MustCompile(`(?s)(?:^|\n)(?:run|check)[^\n]*\n(.*)`).FindStringSubmatch(part); m != nil {
+				f.Add([]byte(m[1]))
 			}
 		}
 	}
