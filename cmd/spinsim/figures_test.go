@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// column runs a command and returns a column of what it prints.
+func column(t *testing.T, name, command string) (values []float64) {
+	rows, err := csv.NewReader(bytes.NewReader(output(t, append(strings.Fields(command), "--format", "csv")...))).ReadAll()
+	require.NoError(t, err)
+	at := slices.Index(rows[0], name)
+	require.GreaterOrEqual(t, at, 0)
+	for _, row := range rows[1:] {
+		v, err := strconv.ParseFloat(row[at], 64)
+		require.NoError(t, err)
+		values = append(values, v)
+	}
+	return values
+}
+
+// Figures that stand in sentences are what commands print, too.
+func TestDocumentsSayWhatCommandsPrint(t *testing.T) {
+	text := map[string]string{}
+	for _, name := range []string{"RATIONALE.md", "docs/model.md"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", name))
+		require.NoError(t, err)
+		text[name] = strings.Join(strings.Fields(string(data)), " ")
+	}
+	says := func(name, format string, figures ...any) {
+		sentence := fmt.Sprintf(format, figures...)
+		require.True(t, strings.Contains(text[name], sentence), "%s does not say %q", name, sentence) //nolint:testifylint // the whole text need not be shown
+	}
+	// longer is by how many percent each measurement takes longer with a setting.
+	longer := func(command, setting string) (percent []any) {
+		without, with := column(t, "latency_ns", command), column(t, "latency_ns", command+" --set "+setting)
+		for i := range with {
+			percent = append(percent, 100*(with[i]/without[i]-1))
+		}
+		return percent
+	}
+
+	large := "compare accumulate --profile spin-int --mode rdma,spin-stream --size 256KiB"
+	says("RATIONALE.md", "with 256 KiB on spin-int sPIN is %.2f times as fast as RDMA, with `scalar` %.2f times.",
+		column(t, "speedup", large)[1], column(t, "speedup", large+" --set hpu.costs=scalar")[1])
+	cycles := "compare accumulate --profile spin-int --mode spin-stream --size 2KiB,4KiB"
+	element := func(values []float64) float64 { return (values[1] - values[0]) / 128 }
+	says("RATIONALE.md", "costs %.0f cycles an element by the one and %.0f by the other",
+		element(column(t, "handler_cycles", cycles)), element(column(t, "handler_cycles", cycles+" --set hpu.costs=scalar")))
+	contexts := "compare accumulate --profile spin-int --mode spin-stream --size 32KiB"
+	says("RATIONALE.md", "prints %.2f µs, and with `--set hpu.contexts=1` %.2f µs.",
+		column(t, "latency_ns", contexts)[0]/1000, column(t, "latency_ns", contexts+" --set hpu.contexts=1")[0]/1000)
+
+	both := "compare accumulate --profile spin-dis,spin-int --size 64KiB --mode "
+	one := longer(both+"spin-stream", "hpu.contexts=1")
+	says("docs/model.md", "accumulate of 64 KiB with 1: %.0f%% longer on spin-dis, %.0f%% shorter on spin-int", one[0], -one[1].(float64))
+	landed := longer(both+"spin-stream", "hpu.dma_write=landed")
+	landed = append(landed, longer("compare bcast --ranks 64 --size 64KiB --mode spin-store", "hpu.dma_write=landed")...)
+	says("docs/model.md", "accumulate of 64 KiB takes %.1f%% longer on spin-dis and %.1f%% on spin-int, a broadcast of that by store and forward to 64 ranks %.1f%% and %.1f%%",
+		landed...)
+	slower := longer(both+"rdma", "host.core_bandwidth=18.7GiB/s")
+	says("docs/model.md", "with the 18.7 GiB/s of gem5's 16 misses accumulate of 64 KiB by RDMA takes %.0f to %.0f%% longer", slower...)
+}
