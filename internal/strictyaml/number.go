@@ -43,6 +43,12 @@ func setWhole(v reflect.Value, text string) error {
 	return setInt(v, i)
 }
 
+// zero tells whether a decimal number which a float64 has as 0 is 0: 1e-400 is not.
+func zero(text string) bool {
+	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
+	return !strings.ContainsAny(mantissa, "123456789")
+}
+
 // setBytes sets a number of bytes, which may have a unit.
 func setBytes(v reflect.Value, text string) error {
 	n, err := size.Parse(text)

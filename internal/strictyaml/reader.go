@@ -205,6 +205,10 @@ func (r *Reader) library(n *yaml.Node, v reflect.Value, path string) {
 		r.Fail(n, path, "%q, expected %s", text, map[bool]string{true: "true or false", false: "a number"}[v.Kind() == reflect.Bool])
 		return
 	}
+	if v.CanFloat() && into.Elem().Float() == 0 && !zero(text) {
+		r.Fail(n, path, "%q, expected 0 or a number that is not so close to it", text)
+		return
+	}
 	v.Set(into.Elem())
 }
 

@@ -251,6 +251,24 @@ func TestWholeNumbers(t *testing.T) {
 	}
 }
 
+// A number that is too close to 0 to be kept is an error, not 0; so is one that is too far away.
+func TestNumbersThatCannotBeKept(t *testing.T) {
+	for text, want := range map[string]float64{"0": 0, "-0.0": 0, "0e-999": 0, "1e-300": 1e-300, "0.25": 0.25, "3": 3, "5e-324": 5e-324} {
+		var got struct {
+			F float64 `yaml:"f"`
+		}
+		require.Empty(t, read(t, "f: "+text, &got).Errors, text)
+		require.Equal(t, want, got.F, text) //nolint:testifylint // the very number
+	}
+	for _, text := range []string{"1e-400", "-1e-400", "0.1e-999", "1e400", "zero"} {
+		var got struct {
+			F float64 `yaml:"f"`
+		}
+		require.NotEmpty(t, read(t, "f: "+text, &got).Errors, text)
+		require.Zero(t, got.F, text)
+	}
+}
+
 // drawn is a tree of some of the fields of a struct with their values, as YAML in one line, and what becomes of the struct.
 func drawn(t *rapid.T, label string, into *everything) string {
 	var parts []string
