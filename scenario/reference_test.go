@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/strictyaml"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin/manifest"
@@ -34,6 +35,13 @@ func TestSchemaIsCurrent(t *testing.T) {
 	text, err := Schema()
 	require.NoError(t, err)
 	current(t, "../docs/scenario.schema.json", string(text))
+}
+
+// The manual lists the libraries that there are.
+func TestManualListsTheLibraries(t *testing.T) {
+	text, err := Schema()
+	require.NoError(t, err)
+	require.Contains(t, string(text), "A built-in library ("+strings.Join(handlers.Names(), ", ")+")")
 }
 
 // The schema holds together: every reference has its definition, every definition is used, every field says what it is.
