@@ -184,6 +184,20 @@ func benchmarkStream(b *testing.B, s *stream) {
 	b.ReportMetric(events/float64(s.c.Node(1).Stats().HandlerCalls), "events/packet")
 }
 
+// A packet in the middle of a message is six events, whatever the pace of the machine: its turn on the bus, its data at the NIC, its head at the switch,
+// its end at the other NIC, the end of the look-up in the CAM, the end of its handler. The header packet, the record and the acknowledgement share the
+// rest among a thousand.
+func TestPacketIsSixEvents(t *testing.T) {
+	const packets, messages = 1024, 4
+	s := newStream(t, packets)
+	s.run(t, 1)
+	before := s.c.Engine().Handled()
+	s.run(t, messages)
+	events := float64(s.c.Engine().Handled()-before) / (packets * messages)
+	require.InDelta(t, 6, events, 0.05)
+	require.Equal(t, int64(packets*(messages+1)), s.c.Node(1).Stats().HandlerCalls)
+}
+
 // A packet costs no allocation once queues and pools have grown: not in the NICs, the fabric, the HPUs or the handler; nor does one that is
 // acknowledged, lost and sent again, or doubled.
 func TestPacketDoesNotAllocate(t *testing.T) {
