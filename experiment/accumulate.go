@@ -38,6 +38,7 @@ target array is complete.
 	Roles: []Role{{
 		Axis: "mode", Is: ModeSpinStream, Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []manifest.Kind{manifest.Payload},
 	}},
+	Memory:      func(p *Point) int64 { return benchMemory(p, 2) + messages(p, 5) }, // factors, array, product, copy, the message under way
 	Replaceable: true,
 	View:        modeView,
 	Notes:       []string{compared},

@@ -25,7 +25,11 @@ at which the last rank's host has seen the whole message in its memory.
 		ranksAxis("2", maxRanks, "4,16,..,1024"),
 		sizeAxis("8,64KiB"),
 	},
-	Run:       benchmark(runBcast),
+	Run: benchmark(runBcast),
+	// Every rank has a buffer; in the last round half of them are being sent to. The root has the message once more.
+	Memory: func(p *Point) int64 {
+		return benchMemory(p, p.Int("ranks")) + messages(p, 1.5*float64(p.Int("ranks"))+1)
+	},
 	Columns:   benchColumns(),
 	Relative:  againstModes(ModeRDMA, ModeP4),
 	Published: publishedBcast(),

@@ -236,6 +236,18 @@ func (w *bench) spawn(rank int, name string, f func(*runtime.Proc) error) error 
 	return w.c.Spawn(rank, name, f)
 }
 
+// benchMemory is what the nodes of a benchmark take; handlers run on all or on none.
+func benchMemory(p *Point, nodes int) int64 {
+	instances := 0
+	if len(p.modules()) > 0 {
+		instances = nodes
+	}
+	return p.Footprint(nodes, instances)
+}
+
+// messages is what so many copies of the message of a benchmark take.
+func messages(p *Point, copies float64) int64 { return int64(copies * float64(p.Int("size"))) }
+
 // pattern fills b with bytes that depend on the seed and on every position, so that a misplaced or missing byte shows.
 func pattern(b []byte, seed uint64) {
 	x := seed*0x9e3779b97f4a7c15 + 0x632be59bd9b4e019

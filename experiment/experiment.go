@@ -49,6 +49,9 @@ type Experiment struct {
 	Replaceable bool
 	// Roles say what the handlers of points have to do: for each point the first that is of it. Without any, a user's module may do anything.
 	Roles []Role
+	// Memory estimates the memory that Run takes at a point, bytes: see Point.Footprint. nil: not known. Points that need more than there is
+	// are refused before anything runs.
+	Memory func(p *Point) int64
 	// Untraced says that a point takes several simulations, so that there is no timeline of it.
 	Untraced bool
 

@@ -41,7 +41,14 @@ that the last packet has been handled.`,
 		{At: workPoint(64), Column: handlerLimit, Value: 53},
 		{At: workPoint(4096), Column: handlerLimit, Value: 650, Note: "says about"},
 	},
-	Modules:     Always(handlers.Must("work")),
+	Modules: Always(handlers.Must("work")),
+	Memory: func(p *Point) int64 {
+		packets, err := workPackets(p)
+		if err != nil {
+			return 0 // Points refuses it
+		}
+		return benchMemory(p, 2) + 5*int64(packets*p.Int("size")) // as pingpong
+	},
 	Replaceable: true,
 	Roles: []Role{{
 		Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []manifest.Kind{manifest.Payload}, Alone: true, May: []string{"iterations"},

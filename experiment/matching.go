@@ -33,6 +33,7 @@ run with matching on the host has that share. Nothing else is chosen, and the nu
 	},
 	Points: isPublished,
 	Run:    runMatching,
+	Memory: matchingMemory,
 	Columns: []report.Column{
 		{Name: "messages", Kind: report.Count, Help: "received in the run"},
 		{Name: "trace_messages", Kind: report.Count, Help: "in the published trace"},
@@ -121,6 +122,18 @@ func matchingOptions(m mpi.Matching, eager int) mpi.Options {
 	o.Eager = eager
 	o.BufferBytes = max(o.BufferBytes, 2*eager)
 	return o
+}
+
+// matchingMemory is what the larger of the two runs of a point takes. Half of the buffers are used at most, the applications being what they are.
+func matchingMemory(p *Point) int64 {
+	a, found := application(p)
+	app, err := proxy.Load(a.Proxy)
+	if !found || err != nil {
+		return 0 // Points refuses it
+	}
+	o := matchingOptions(mpi.Offload, p.Int("eager"))
+	o.Buffers /= 2
+	return nodes.MostMemory(nodes.Config{Profile: p.Profile, MPI: o}, a.Ranks, app.Operations(a.Ranks, p.Int("iterations")))
 }
 
 // pair is an application measured in both forms of matching.

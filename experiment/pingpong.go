@@ -22,6 +22,7 @@ the moment at which rank 0 has seen the whole pong in its memory.
 		sizeAxis("4,..,256KiB"),
 	},
 	Run:         benchmark(runPingpong),
+	Memory:      func(p *Point) int64 { return benchMemory(p, 2) + messages(p, 5) }, // what was sent, three buffers, the message under way
 	Columns:     benchColumns(),
 	Relative:    againstModes(ModeRDMA, ModeP4),
 	Modules:     inSpinModes("pingpong"),

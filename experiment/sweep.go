@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +26,11 @@ type Sweep struct {
 	Handler    *handlers.Library // of the user, in place of the experiment's
 	Traced     bool              // a timeline is wanted: there must be exactly one point, whose Tracer is then set
 	Limits     sim.Limits        // of each simulation
-	Workers    int               // how many points are measured at once; 0: as many as there are processors
-	Hint       string            // where the columns are explained, for the notes of a table; "": nowhere
+	Workers    int               // how many points are measured at once, at most; 0: as many as there are processors
+	// MemoryLimit is what points may take of the machine's memory, bytes; 0: any. Points refuses one that needs more by itself, and Run
+	// runs no more at the same time than fit. No result depends on it.
+	MemoryLimit int64
+	Hint        string // where the columns are explained, for the notes of a table; "": nowhere
 
 	Build    provenance.Build     // whose results these are
 	Command  string               // what made them, for their record
@@ -108,6 +110,9 @@ func (s *Sweep) Points() ([]*Point, error) {
 		}
 	}
 	if err := s.checkServe(profiles, points); err != nil {
+		return nil, err
+	}
+	if err := s.checkMemory(points); err != nil {
 		return nil, err
 	}
 	return points, s.remember(profiles, points)
@@ -238,11 +243,7 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 	var next atomic.Int64
 	var failed atomic.Bool
 	var wg sync.WaitGroup
-	workers := s.Workers
-	if workers < 1 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	for range min(len(points), workers) {
+	for range s.atOnce(points) {
 		wg.Go(func() {
 			for ctx.Err() == nil && !failed.Load() {
 				i := int(next.Add(1)) - 1

@@ -87,29 +87,41 @@ var patterns = []Pattern{
 // Patterns returns all generators, sorted by name.
 func Patterns() []Pattern { return slices.Clone(patterns) }
 
+// OperationFootprint is what an operation of a schedule takes of the machine's memory while the schedule is made or run, bytes, about: measured
+// (TestMemoryNeeded of cmd/spinsim).
+const OperationFootprint = 100
+
 // Generate makes the schedule of a pattern. A send waits for the receives, or the computation, whose data it passes on;
 // receives are posted at the start, but in dissemination, recursive doubling, pairwise and halo exchange when the
 // round before is over. A schedule of more than MaxGenerated operations is an error, found before it is made.
 func Generate(pattern string, p GenParams) (*Schedule, error) {
+	_, emit, err := p.plan(pattern)
+	if err != nil {
+		return nil, err
+	}
+	b := NewBuilder()
+	p.emit(b, emit)
+	return b.Schedule()
+}
+
+// Operations returns how many operations the schedule of a pattern has, without making it, or what Generate would find wrong.
+func Operations(pattern string, p GenParams) (int, error) {
+	n, _, err := p.plan(pattern)
+	return n, err
+}
+
+// plan checks the parameters, completes them, and counts the operations.
+func (p *GenParams) plan(pattern string) (operations int, emit emitter, err error) {
 	i := slices.IndexFunc(patterns, func(q Pattern) bool { return q.Name == pattern })
 	if i < 0 {
 		var names []string
 		for _, q := range patterns {
 			names = append(names, q.Name)
 		}
-		return nil, fmt.Errorf("goal: unknown pattern %q, expected one of %s", pattern, strings.Join(names, ", "))
+		return 0, nil, fmt.Errorf("goal: unknown pattern %q, expected one of %s", pattern, strings.Join(names, ", "))
 	}
-	if p.Ranks < 1 || p.Ranks > MaxGenerated {
-		return nil, outOf("ranks", "%d, expected 1 to %d", p.Ranks, MaxGenerated)
-	}
-	if p.Root < 0 || p.Root >= p.Ranks {
-		return nil, outOf("root", "%d, expected 0 to %d, a rank", p.Root, p.Ranks-1)
-	}
-	if p.Ways < 0 {
-		return nil, outOf("ways", "%d, expected no negative number", p.Ways)
-	}
-	if p.Iterations < 0 {
-		return nil, outOf("iterations", "%d, expected no negative number", p.Iterations)
+	if err := p.check(); err != nil {
+		return 0, nil, err
 	}
 	p.Ways = min(max(p.Ways, 1), p.Ranks) // more reach nobody else
 	p.Iterations = max(p.Iterations, 1)
@@ -117,17 +129,30 @@ func Generate(pattern string, p GenParams) (*Schedule, error) {
 		p.Segment = max(p.Size, 1)
 	}
 	if rounds := max(uint64(p.Iterations), (max(p.Size, 1)-1)/p.Segment+1); rounds > MaxGenerated/uint64(p.Ranks) && patterns[i].repeats() {
-		return nil, fmt.Errorf("goal: %s on %d ranks in %d rounds: %w", pattern, p.Ranks, rounds, ErrTooLarge)
+		return 0, nil, fmt.Errorf("goal: %s on %d ranks in %d rounds: %w", pattern, p.Ranks, rounds, ErrTooLarge)
 	}
-	emit := patterns[i].setup(&p)
+	emit = patterns[i].setup(p)
 	b := &Builder{count: &counter{most: MaxGenerated}}
 	p.emit(b, emit)
 	if b.err != nil {
-		return nil, fmt.Errorf("goal: %s on %d ranks: %w", pattern, p.Ranks, ErrTooLarge)
+		return 0, nil, fmt.Errorf("goal: %s on %d ranks: %w", pattern, p.Ranks, ErrTooLarge)
 	}
-	b = NewBuilder()
-	p.emit(b, emit)
-	return b.Schedule()
+	return b.count.ops, emit, nil
+}
+
+// check says which parameter is out of its range.
+func (p *GenParams) check() error {
+	switch {
+	case p.Ranks < 1 || p.Ranks > MaxGenerated:
+		return outOf("ranks", "%d, expected 1 to %d", p.Ranks, MaxGenerated)
+	case p.Root < 0 || p.Root >= p.Ranks:
+		return outOf("root", "%d, expected 0 to %d, a rank", p.Root, p.Ranks-1)
+	case p.Ways < 0:
+		return outOf("ways", "%d, expected no negative number", p.Ways)
+	case p.Iterations < 0:
+		return outOf("iterations", "%d, expected no negative number", p.Iterations)
+	}
+	return nil
 }
 
 // outOf is the error of a parameter that is out of its range.

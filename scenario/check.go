@@ -39,6 +39,7 @@ func (p *Plan) checkMemory() {
 			}
 		}
 	}
+	p.memory = total
 	if total > maxMemory {
 		p.fail("ranks", "the memory of all ranks is %d bytes, expected at most %d", total, int64(maxMemory))
 	}

@@ -38,6 +38,7 @@ type Plan struct {
 	failed    map[string]bool // paths of steps and buffers that are wrong on a rank
 	errs      []error
 	options   Options
+	memory    int64 // of all entries and buffers of all ranks, bytes
 	inputs    []provenance.Input
 	used      []provenance.Handler // modules
 	explain   func(*ExplainStep)   // nil: nobody

@@ -39,3 +39,15 @@ func (z Size) String() string {
 	}
 	return strconv.FormatInt(int64(z), 10) + " B"
 }
+
+// Rounded is the size with three digits and a unit, for what is not known exactly.
+func (z Size) Rounded() string {
+	v, unit := float64(z), " B"
+	for _, u := range []string{" KiB", " MiB", " GiB", " TiB", " PiB"} {
+		if v < 999.5 {
+			break
+		}
+		v, unit = v/(1<<10), u
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64) + unit
+}

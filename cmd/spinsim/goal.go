@@ -186,7 +186,7 @@ func (f *goalRunFlags) run(c *cobra.Command, file string) error {
 	if err := f.check(c); err != nil {
 		return err
 	}
-	if f.bounds, err = f.Limits(); err != nil {
+	if f.bounds, err = f.Limits(c); err != nil {
 		return badInput(err)
 	}
 	ctx, cancel := f.Context(c)
@@ -204,7 +204,7 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file string, json bo
 		return err
 	}
 	if f.on == "nodes" {
-		f.nodes.timeline, f.nodes.limits = f.timeline, f.bounds
+		f.nodes.timeline, f.nodes.limits, f.nodes.memory = f.timeline, f.bounds, f.Memory
 		results, err := runNodes(ctx, m, s, &f.nodes)
 		switch {
 		case err != nil:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/goal/proxy"
 	"github.com/spinsim/spinsim/internal/fields"
@@ -65,10 +66,8 @@ func (f *outputFlags) write(c *cobra.Command, get func() (*goal.Schedule, error)
 	return out.Commit()
 }
 
-func goalGenCommand() *cobra.Command {
-	var out outputFlags
-	p := goal.GenParams{}
-	var size, segment string
+// generatorHelp lists the patterns and applications.
+func generatorHelp() string {
 	long := "Gen writes the schedule of a pattern of communication:\n"
 	for _, q := range goal.Patterns() {
 		long += fmt.Sprintf("\n  %-22s %s", q.Name, q.Doc)
@@ -85,10 +84,18 @@ func goalGenCommand() *cobra.Command {
 			long += fmt.Sprintf("\n  %-22s %s", p.Name, p.Description)
 		}
 	}
+	return long
+}
+
+func goalGenCommand() *cobra.Command {
+	var out outputFlags
+	p := goal.GenParams{}
+	var size, segment string
+	var memory command.MemoryFlag
 	c := &cobra.Command{
 		Use:   "gen PATTERN",
 		Short: "Make the schedule of a pattern of communication",
-		Long:  long,
+		Long:  generatorHelp(),
 		Args:  exactArguments("PATTERN"),
 		RunE: func(c *cobra.Command, args []string) error {
 			for _, v := range []struct {
@@ -101,8 +108,11 @@ func goalGenCommand() *cobra.Command {
 				}
 				*v.to = uint64(n)
 			}
-			if err := checkGenerator(c, args[0], &p); err != nil {
+			if err := errors.Join(memory.Read(c), checkGenerator(c, args[0], &p)); err != nil {
 				return badInput(err)
+			}
+			if err := checkSize(c, args[0], p, &memory); err != nil {
+				return err
 			}
 			return out.write(c, func() (*goal.Schedule, error) {
 				s, err := generate(args[0], p)
@@ -111,6 +121,7 @@ func goalGenCommand() *cobra.Command {
 		},
 	}
 	out.register(c)
+	memory.Register(c)
 	flags := c.Flags()
 	flags.IntVar(&p.Ranks, "ranks", 8, "`NUMBER` of ranks")
 	flags.StringVar(&size, "size", "8", "`SIZE` of the message, such as 8 or 64KiB")
@@ -163,16 +174,40 @@ func checkGenerator(c *cobra.Command, name string, p *goal.GenParams) error {
 	return errors.Join(errs...)
 }
 
+// checkSize refuses a schedule for which there is no memory.
+func checkSize(c *cobra.Command, name string, p goal.GenParams, memory *command.MemoryFlag) (err error) {
+	var operations int
+	if isApplication(name) {
+		var app *proxy.Proxy
+		if app, err = proxy.Load(name); err == nil {
+			if err = app.Check(p.Ranks, p.Iterations); err == nil {
+				operations = app.Operations(p.Ranks, p.Iterations)
+			}
+		}
+	} else {
+		operations, err = goal.Operations(name, p)
+	}
+	if err != nil {
+		return badInput(generatorError(c, err))
+	}
+	return memory.Check(fmt.Sprintf("%s: %s of %d operations", makingItLarge(c), name, operations), int64(operations)*goal.OperationFootprint)
+}
+
+// makingItLarge are the flags that say how large a schedule is.
+func makingItLarge(c *cobra.Command) string {
+	names := "--ranks"
+	for _, flag := range []string{"iterations", "ways", "size", "segment"} {
+		if c.Flags().Changed(flag) {
+			names += ", --" + flag
+		}
+	}
+	return names
+}
+
 // generatorError names the flags of what a generator refuses.
 func generatorError(c *cobra.Command, err error) error {
 	if errors.Is(err, goal.ErrTooLarge) {
-		names := "--ranks"
-		for _, flag := range []string{"iterations", "ways", "size", "segment"} {
-			if c.Flags().Changed(flag) {
-				names += ", --" + flag
-			}
-		}
-		return fmt.Errorf("%s: %w", names, err)
+		return fmt.Errorf("%s: %w", makingItLarge(c), err)
 	}
 	return fields.Renamed(err, "--", map[string]string{"ranks": "ranks", "root": "root", "ways": "ways", "iterations": "iterations"})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/goal/nodes"
 	"github.com/spinsim/spinsim/handlers"
@@ -36,6 +37,7 @@ type nodeFlags struct {
 	engine    string
 	timeline  string
 	limits    sim.Limits
+	memory    command.MemoryFlag
 	idle      string // a note on processors that were chosen for handlers which did not run; configs sets it
 }
 
@@ -121,6 +123,12 @@ func runNodes(ctx context.Context, m *making, s *goal.Schedule, f *nodeFlags) (r
 	configs, err := f.configs(m)
 	if err != nil {
 		return nil, err
+	}
+	for _, cfg := range configs {
+		what := fmt.Sprintf("%d ranks of the schedule, matching by %s, --eager %s, --buffers %d:", s.Ranks(), cfg.MPI.Matching, f.eager, f.buffers)
+		if err := f.memory.Check(what, nodes.Memory(s, cfg)); err != nil {
+			return nil, err
+		}
 	}
 	var w *trace.Writer
 	if f.timeline != "" {

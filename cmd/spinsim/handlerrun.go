@@ -92,7 +92,7 @@ Exit status 1 if a handler fails, a message is refused, a limit ends the run or 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
 // config turns the flags into a run; everything wrong with them is reported at once.
-func (f *handlerRunFlags) config(name string) (*handlerlab.Config, error) {
+func (f *handlerRunFlags) config(c *cobra.Command, name string) (*handlerlab.Config, error) {
 	p, m, err := f.open(name)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (f *handlerRunFlags) config(name string) (*handlerlab.Config, error) {
 	for _, text := range f.faults {
 		keep("fault", parseFault(cfg.Faults, text))
 	}
-	cfg.Limits, err = f.Limits()
+	cfg.Limits, err = f.Limits(c)
 	errs = append(errs, err)
 	keep(f.messageFlag(), handlerlab.CheckMessages(cfg.Messages))
 	if f.userHeader < 0 {
@@ -220,7 +220,7 @@ func parseFault(faults map[int]int64, text string) error {
 }
 
 func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
-	cfg, err := f.config(name)
+	cfg, err := f.config(c, name)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ docs/scenarios.md describes the format.` + limitsHelp,
 }
 
 // plan turns file and flags into a plan and a format; everything wrong with them is reported before anything runs.
-func (f *runFlags) plan(file string) (*scenario.Plan, report.Format, error) {
+func (f *runFlags) plan(c *cobra.Command, file string) (*scenario.Plan, report.Format, error) {
 	o := scenario.Options{Set: f.overrides, Engine: f.engine, Build: thisBuild()}
 	if f.ranksGiven {
 		if f.ranks < 1 {
@@ -68,7 +68,7 @@ func (f *runFlags) plan(file string) (*scenario.Plan, report.Format, error) {
 		o.Seed = &f.seed
 	}
 	var err error
-	if o.Limits, err = f.Limits(); err != nil {
+	if o.Limits, err = f.Limits(c); err != nil {
 		return nil, "", err
 	}
 	p, err := scenario.Load(file, o)
@@ -90,9 +90,12 @@ func (f *runFlags) plan(file string) (*scenario.Plan, report.Format, error) {
 }
 
 func (f *runFlags) run(c *cobra.Command, file string) error {
-	p, format, err := f.plan(file)
+	p, format, err := f.plan(c, file)
 	if err != nil {
 		return badInput(err)
+	}
+	if err := f.Memory.Check(fmt.Sprintf("%s: ranks: %d with their memories", file, p.Ranks()), p.Memory()); err != nil {
+		return err
 	}
 	timeline := p.TraceFile()
 	if f.trace != "" {

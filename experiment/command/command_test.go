@@ -146,12 +146,12 @@ func TestACommandEndsOnce(t *testing.T) {
 	codes := make(chan int, 1)
 	finished := &ending{over: make(chan struct{}), exit: func(code int) { codes <- code }}
 	finished.finish()
-	finished.end("x", &errs)
+	finished.end(ExitStopped, &errs, "x: interrupted")
 	require.Empty(t, errs.String())
 	require.Empty(t, codes)
 
 	ended := &ending{over: make(chan struct{}), exit: func(code int) { codes <- code }}
-	ended.end("x", &errs)
+	ended.end(ExitStopped, &errs, "x: interrupted")
 	require.Equal(t, "x: interrupted\n", errs.String())
 	require.Equal(t, ExitStopped, <-codes)
 	require.False(t, ended.mu.TryLock(), "finish would return")

@@ -112,9 +112,10 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 			errs = append(errs, fmt.Errorf("--%s: %w", name, err))
 		}
 	}
-	if s.Limits, err = f.Limits(); err != nil {
+	if s.Limits, err = f.Limits(c); err != nil {
 		errs = append(errs, err)
 	}
+	s.MemoryLimit = f.Memory.bytes
 	for i := range f.experiment.Axes {
 		if name := f.experiment.Axes[i].Name; c.Flags().Changed(name) {
 			keep(name, s.Choose(name, *f.axes[name]))
@@ -149,7 +150,7 @@ func (f *compareFlags) run(c *cobra.Command) error {
 	}
 	points, err := s.Points()
 	if err != nil {
-		return BadInput(err)
+		return BadInput(f.Memory.named(err))
 	}
 	var writer *trace.Writer
 	if f.trace != "" {

@@ -47,8 +47,12 @@ func BadInput(err error) error {
 // Execute runs a command with arguments and returns its exit code: the first signal cancels its context, errors are printed behind the name
 // of the program.
 func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	undo := onSignals(cancel, root.Name(), errs)
+	watch := newMemoryWatch()
+	defer watch.close()
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), watchKey{}, watch))
+	e := &ending{over: make(chan struct{}), exit: os.Exit}
+	undo := onSignals(func() { cancel(nil) }, e, root.Name(), errs)
+	go watch.start(cancel, e, root.Name(), errs)
 	root.SetArgs(args)
 	noted := &notedWriter{to: out}
 	root.SetOut(noted)
@@ -60,12 +64,16 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	}
 	err = once(err)
 	var (
+		taken   *outgrown
 		input   InputError
 		network *runtime.NetworkError
 	)
 	switch {
 	case err == nil:
 		return ExitOK
+	case errors.As(context.Cause(ctx), &taken):
+		fmt.Fprintf(errs, "%s: %v\n", root.Name(), taken)
+		return ExitFailed
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintf(errs, "%s: interrupted\n", root.Name())
 		return ExitStopped
@@ -126,8 +134,7 @@ const patience = 300 * time.Millisecond
 // onSignals cancels on the first signal. A second one, or a command that does not end within patience (it reads from a pipe, or sorts a
 // schedule of millions), ends the program: files that are not complete are removed. The result undoes it; it does not return if the program is
 // being ended, so that either the caller says what became of the command or the signal.
-func onSignals(cancel func(), name string, errs io.Writer) (undo func()) {
-	e := &ending{over: make(chan struct{}), exit: os.Exit}
+func onSignals(cancel func(), e *ending, name string, errs io.Writer) (undo func()) {
 	signals := make(chan os.Signal, 2)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) { // nohup and shells that put a command into the background have said so
@@ -149,7 +156,7 @@ func onSignals(cancel func(), name string, errs io.Writer) (undo func()) {
 		case <-e.over:
 			return
 		}
-		e.end(name, errs)
+		e.end(ExitStopped, errs, name+": interrupted")
 	}()
 	return func() {
 		signal.Stop(signals)
@@ -162,15 +169,15 @@ func onSignals(cancel func(), name string, errs io.Writer) (undo func()) {
 // workers is how many simulations a command runs at once: one processor is left to signals.
 func workers() int { return max(1, goruntime.GOMAXPROCS(0)-1) }
 
-// ending is who ends the program: the command that has finished, or a signal; never both.
+// ending is who ends the program: the command that has finished, or a signal, or the want of memory; never two of them.
 type ending struct {
 	mu   sync.Mutex
 	over chan struct{} // closed when the command has finished
 	exit func(code int)
 }
 
-// end ends the program, unless the command has finished.
-func (e *ending) end(name string, errs io.Writer) {
+// end ends the program and says why, unless the command has finished.
+func (e *ending) end(code int, errs io.Writer, why string) {
 	e.mu.Lock() // for ever
 	select {
 	case <-e.over:
@@ -179,8 +186,8 @@ func (e *ending) end(name string, errs io.Writer) {
 	default:
 	}
 	file.Abandon()
-	fmt.Fprintf(errs, "%s: interrupted\n", name)
-	e.exit(ExitStopped)
+	fmt.Fprintln(errs, why)
+	e.exit(code)
 }
 
 // finish says that the command has finished; it does not return if the program is being ended.

@@ -16,13 +16,17 @@ type LimitFlags struct {
 	Until  string // as the user gave it
 	events uint64
 	real   time.Duration
+	Memory MemoryFlag
 }
 
 // LimitsHelp is what the manual of a command says of the flags.
 const LimitsHelp = `
 
 A run that --until, --event-limit or --time-limit ends is incomplete: it says what was still to come and who waited, what it shows is marked,
-and the exit status is 1. The first two depend on nothing but the simulation; the last is a bound of real time and depends on the machine.`
+and the exit status is 1. The first two depend on nothing but the simulation; the last is a bound of real time and depends on the machine.
+
+What needs more memory than --memory-limit, by default than the machine has available, is refused before it runs, with status 2; what has
+taken more ends, with status 1. No result depends on it.`
 
 // Register adds the flags; each, if not empty, says of what the limits are, and whether the command has an --until of its own.
 func (f *LimitFlags) Register(c *cobra.Command, each string, ownUntil bool) {
@@ -31,12 +35,13 @@ func (f *LimitFlags) Register(c *cobra.Command, each string, ownUntil bool) {
 		flags.StringVar(&f.Until, "until", "", "end "+each+" before the first event later than this `TIME`, of the simulation, such as 5ms")
 	}
 	flags.Uint64Var(&f.events, "event-limit", 0, "end "+each+" after this `NUMBER` of events; 0: no limit")
+	f.Memory.Register(c)
 	flags.DurationVar(&f.real, "time-limit", 0, "end the command after this `DURATION`, of real time, such as 30s; 0: no limit")
 }
 
-// Limits checks the flags.
-func (f *LimitFlags) Limits() (l sim.Limits, err error) {
-	var errs []error
+// Limits checks the flags of a command.
+func (f *LimitFlags) Limits(c *cobra.Command) (l sim.Limits, err error) {
+	errs := []error{f.Memory.Read(c)}
 	if f.Until != "" {
 		if l.Until, err = parseUntil(f.Until); err != nil {
 			errs = append(errs, fmt.Errorf("--until: %w", err))

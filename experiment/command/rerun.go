@@ -45,6 +45,7 @@ func Of(list []*experiment.Experiment) Again {
 			return nil, notes, BadInput(err)
 		}
 		s.Workers = workers()
+		s.MemoryLimit = watchOf(ctx).limit.Load()
 		t, err := tableOf(ctx, s)
 		if err != nil {
 			return nil, notes, err

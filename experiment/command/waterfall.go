@@ -22,7 +22,7 @@ func (f *compareFlags) fall(c *cobra.Command, s *experiment.Sweep, format report
 	}
 	w, err := s.Waterfall(f.waterfall[0], f.waterfall[1])
 	if err != nil {
-		return BadInput(fmt.Errorf("--waterfall: %w", err))
+		return BadInput(fmt.Errorf("--waterfall: %w", f.Memory.named(err)))
 	}
 	ctx, cancel := f.Context(c)
 	defer cancel()

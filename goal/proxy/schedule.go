@@ -37,14 +37,22 @@ func (p *Proxy) Check(ranks, iterations int) error {
 			return &fields.Wrong{Package: "proxy", Option: []string{"ranks", "iterations"}[i], Err: fmt.Errorf("%d, expected at least 1", n)}
 		}
 	}
-	ops := 0 // of a rank in an iteration, at most
-	for _, ph := range p.Phases {
-		ops += 4*len(ph.Messages) + 2 // a send and a receive to either side, two computations
-	}
+	ops := p.perIteration()
 	if ranks > goal.MaxGenerated/ops/iterations {
 		return fmt.Errorf("proxy: %s on %d ranks in %d iterations: %w", p.Name, ranks, iterations, goal.ErrTooLarge)
 	}
 	return nil
+}
+
+// Operations is how many operations the schedule of Check's numbers has, at most.
+func (p *Proxy) Operations(ranks, iterations int) int { return p.perIteration() * ranks * iterations }
+
+// perIteration is how many operations a rank has in an iteration, at most.
+func (p *Proxy) perIteration() (ops int) {
+	for _, ph := range p.Phases {
+		ops += 4*len(ph.Messages) + 2 // a send and a receive to either side, two computations
+	}
+	return ops
 }
 
 // Grid splits ranks into factors that are as equal as possible, the largest first: each in turn is the largest that leaves the

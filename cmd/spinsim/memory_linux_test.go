@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// taken is the most memory that a command has had, bytes.
+func taken(t *testing.T, dir string, args ...string) float64 {
+	c := spinsim(t, dir, args...)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	file := filepath.Join(dir, "peak")
+	c.Env = append(os.Environ(), "GOMEMLIMIT=off", "GOGC=100", peakFile+"="+file)
+	require.NoError(t, c.Run(), "%q: %s", args, &errs)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	found := regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`).FindSubmatch(text)
+	require.NotNil(t, found, string(text))
+	kib, err := strconv.ParseFloat(string(found[1]), 64)
+	require.NoError(t, err)
+	return kib * (1 << 10)
+}
+
+// needed is what a command says it would need, bytes.
+func needed(t *testing.T, dir string, args ...string) float64 {
+	t.Chdir(dir)
+	var out, errs bytes.Buffer
+	require.Equal(t, exitInput, run(append(args, "--memory-limit", "64MiB"), &out, &errs), "%q: %s", args, &errs)
+	require.Empty(t, out.String())
+	found := regexp.MustCompile(`^spinsim: .* needs about (\S+ \S+) of memory, --memory-limit is 64 MiB\n$`).FindStringSubmatch(errs.String())
+	require.NotNil(t, found, "%q: %s", args, &errs)
+	size, err := sim.ParseSize(strings.ReplaceAll(found[1], " ", ""))
+	if err != nil { // not a whole number of bytes
+		require.ErrorContains(t, err, "whole number")
+		number, unit, _ := strings.Cut(found[1], " ")
+		one, err := sim.ParseSize("1" + unit)
+		require.NoError(t, err)
+		var x float64
+		_, err = fmt.Sscan(number, &x)
+		require.NoError(t, err)
+		return x * float64(one)
+	}
+	return float64(size)
+}
+
+// What a run is said to need is what it takes, within a factor of two: nodes in all forms of a broadcast, messages, handlers, schedules, scenarios.
+func TestMemoryNeeded(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"nodes.yaml":    "{profile: spin-int, ranks: 3000, programs: [{ranks: all, steps: [compute: 1us]}]}",
+		"handlers.yaml": "{profile: spin-int, ranks: 1200, entries: [{name: e, ranks: all, length: 64, handlers: {module: count}}], programs: [{ranks: 0, steps: [put: {to: 1, entry: e, bytes: 8}]}]}",
+		"bytes.yaml": `{profile: spin-int, ranks: 32, entries: [{name: e, ranks: all, length: 4MiB}],
+			programs: [{ranks: 1..31, buffers: [{name: b, bytes: 4MiB, fill: pattern}], steps: [put: {to: rank-1, entry: e, from: b}]}]}`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	require.Equal(t, exitOK, run([]string{"goal", "gen", "bcast-binomial", "--ranks", "500", "--size", "8", "-o", filepath.Join(dir, "tree.goal")}, &bytes.Buffer{}, &bytes.Buffer{}))
+	require.Equal(t, exitOK, run([]string{"goal", "gen", "alltoall-linear", "--ranks", "8", "--size", "1MiB", "-o", filepath.Join(dir, "all.goal")}, &bytes.Buffer{}, &bytes.Buffer{}))
+	itself := taken(t, dir, "version")
+	for _, line := range []string{
+		"compare bcast --profile spin-int --mode rdma --ranks 3000 --size 8",
+		"compare bcast --profile spin-int --mode p4 --ranks 1500 --size 8 --set hpu.cores=64",
+		"compare bcast --profile spin-int --mode spin-stream --ranks 1200 --size 8",
+		"compare bcast --profile spin-int --mode spin-store --ranks 16 --size 4MiB",
+		"compare pingpong --profile spin-int --mode rdma --size 16MiB",
+		"compare accumulate --profile spin-int --mode rdma --size 16MiB",
+		"compare hpus --profile spin-int --size 4KiB --hpus 8 --handler-time 100ns --set nic.packet_buffer=16MiB",
+		"goal gen alltoall-linear --ranks 700 -o x.bin",
+		"goal gen milc --ranks 500 --iterations 12 -o y.bin",
+		"goal run tree.goal --on nodes --matching offload",
+		"goal run all.goal --on nodes --matching host",
+		"run nodes.yaml", "run handlers.yaml", "run bytes.yaml",
+	} {
+		args := strings.Fields(line)
+		is, said := taken(t, dir, args...)-itself, needed(t, dir, args...)
+		t.Logf("%.2f: said %v, is %v: %s", said/is, sim.Size(said).Rounded(), sim.Size(is).Rounded(), line)
+		assert.Less(t, said, 2*is, line)
+		assert.Greater(t, said, is/2, line)
+	}
+}

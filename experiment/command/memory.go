@@ -1,0 +1,169 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/memory"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// MemoryFlag bounds the memory of a command. Without it the bound is what the machine has available, where that can be known: the kernel would
+// end a program that takes more, and say nothing.
+type MemoryFlag struct {
+	text  string
+	given bool
+	bytes int64
+}
+
+// Register adds the flag.
+func (f *MemoryFlag) Register(c *cobra.Command) {
+	c.Flags().StringVar(&f.text, "memory-limit", "", "refuse what needs more memory than this `SIZE`, and end what takes more; 0: no limit (default: what the machine has available)")
+}
+
+// leastMemory is the smallest limit.
+const leastMemory = sim.Size(64 << 20)
+
+// Read checks the flag and makes the limit count for the command from now on.
+func (f *MemoryFlag) Read(c *cobra.Command) error {
+	watch := watchOf(c.Context())
+	f.bytes = watch.limit.Load()
+	if f.given = c.Flags().Changed("memory-limit"); !f.given {
+		return nil
+	}
+	size, err := sim.ParseSize(f.text)
+	if err == nil && size != 0 && size < leastMemory {
+		err = fmt.Errorf("%v, expected 0 (no limit) or at least %v, about what the program takes itself", size, leastMemory)
+	}
+	if err != nil {
+		return fmt.Errorf("--memory-limit: %w", err)
+	}
+	f.bytes = int64(size)
+	watch.set(f.bytes, true)
+	return nil
+}
+
+// Check refuses what needs more than the limit, bytes; what says which it is, and of which flags.
+func (f *MemoryFlag) Check(what string, need int64) error {
+	if f.bytes <= 0 || need <= f.bytes {
+		return nil
+	}
+	return BadInput(fmt.Errorf("%s needs about %s of memory, %s", what, sim.Size(need).Rounded(), f.there()))
+}
+
+// named says of a *experiment.MemoryError where the limit comes from.
+func (f *MemoryFlag) named(err error) error {
+	var e *experiment.MemoryError
+	if !errors.As(err, &e) {
+		return err
+	}
+	return fmt.Errorf("%s needs about %s of memory, %s", e.What(), sim.Size(e.Need).Rounded(), f.there())
+}
+
+// there is how much there may be.
+func (f *MemoryFlag) there() string { return thereIs(f.bytes, f.given) }
+
+func thereIs(limit int64, given bool) string {
+	if given {
+		return fmt.Sprintf("--memory-limit is %s", sim.Size(limit).Rounded())
+	}
+	return fmt.Sprintf("%s are available (--memory-limit 0 tries it all the same)", sim.Size(limit).Rounded())
+}
+
+// memoryWatch ends a command that takes more memory than it may.
+type memoryWatch struct {
+	limit atomic.Int64 // bytes; 0: none
+	given atomic.Bool  // by the user
+	undo  func()       // nil: nothing to undo
+}
+
+type watchKey struct{}
+
+// watchOf is the watch of a command.
+func watchOf(ctx context.Context) *memoryWatch {
+	if w, is := ctx.Value(watchKey{}).(*memoryWatch); is {
+		return w
+	}
+	return &memoryWatch{} // of a command without Execute
+}
+
+// margin is the part of what is available that is left to others, and to what is taken between two looks: one of so many.
+const margin = 16
+
+// newMemoryWatch has what the machine has available as its limit.
+func newMemoryWatch() *memoryWatch {
+	w := &memoryWatch{}
+	there := memory.Available()
+	w.set(there-there/margin, false)
+	return w
+}
+
+// set sets the limit, bytes. Near it the garbage collector works more, unless the user has told it when to; undo undoes that.
+func (w *memoryWatch) set(limit int64, given bool) {
+	w.given.Store(given)
+	w.limit.Store(limit)
+	if os.Getenv("GOMEMLIMIT") != "" || limit <= 0 {
+		return
+	}
+	before := debug.SetMemoryLimit(limit - limit/8)
+	if w.undo == nil {
+		w.undo = func() { debug.SetMemoryLimit(before) }
+	}
+}
+
+// close undoes what the watch has changed.
+func (w *memoryWatch) close() {
+	if w.undo != nil {
+		w.undo()
+	}
+}
+
+// outgrown says that a command has taken more memory than it may.
+type outgrown struct {
+	taken, limit int64
+	given        bool
+}
+
+// Error says how much.
+func (e *outgrown) Error() string {
+	return fmt.Sprintf("ended: it has taken %s of memory, %s", sim.Size(e.taken).Rounded(), thereIs(e.limit, e.given))
+}
+
+// looksEvery is how much real time passes between looks at the memory: little enough for what a program can take meanwhile.
+const looksEvery = 20 * time.Millisecond
+
+// start looks at the memory until the command has finished. If it is too much it cancels the command, and ends the program if that does not
+// end by itself soon, since it may go on taking.
+func (w *memoryWatch) start(cancel context.CancelCauseFunc, e *ending, name string, errs io.Writer) {
+	ticker := time.NewTicker(looksEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-e.over:
+			return
+		case <-ticker.C:
+		}
+		limit := w.limit.Load()
+		taken := memory.Resident()
+		if limit <= 0 || taken <= limit {
+			continue
+		}
+		cause := &outgrown{taken, limit, w.given.Load()}
+		cancel(cause)
+		select {
+		case <-e.over:
+		case <-time.After(patience / 3):
+			e.end(ExitFailed, errs, fmt.Sprintf("%s: %v", name, cause))
+		}
+		return
+	}
+}

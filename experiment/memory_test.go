@@ -1,0 +1,108 @@
+package experiment
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/report"
+)
+
+// heavy is an experiment whose points say that they need as many bytes as the product of their axes; it notes how many run at the same time.
+func heavy() *Experiment {
+	return &Experiment{
+		Name: "heavy", Profiles: []string{"spin-int"},
+		Axes: []Axis{
+			{Name: "size", Kind: report.Size, Most: "1GiB", Default: "8"},
+			{Name: "ranks", Kind: report.Count, Least: "2", Most: "1000000", Default: "2"},
+			{Name: "loss", Kind: report.Share, Least: "0", Most: "1", Default: "0"},
+		},
+		Memory:  func(p *Point) int64 { return int64(p.Int("size")) * int64(p.Int("ranks")) },
+		Columns: []report.Column{{Name: "result", Kind: report.Count}},
+		Run: func(_ context.Context, p *Point) (Values, error) {
+			return Values{"result": p.Int("size") + p.Int("ranks")}, nil
+		},
+	}
+}
+
+// A point that needs more than there may be is refused, with the axes that make it large and no others.
+func TestPointsThatNeedTooMuch(t *testing.T) {
+	for _, x := range []struct{ sizes, ranks, limit, want string }{
+		{"1MiB", "2,65536", "1GiB", "--size, --ranks: heavy, profile spin-int, 1 MiB, 65536 ranks, 0% loss needs about 64 GiB of memory, the limit is 1 GiB"},
+		{"1GiB", "2", "1GiB", "--size: heavy, profile spin-int, 1 GiB, 2 ranks, 0% loss needs about 2 GiB of memory, the limit is 1 GiB"},
+		{"8,64KiB", "2", "100KiB", "--size: heavy, profile spin-int, 64 KiB, 2 ranks, 0% loss needs about 128 KiB of memory, the limit is 100 KiB"},
+		{"1MiB", "2,1024", "1GiB", ""},
+		{"1GiB", "1000000", "0", ""},
+	} {
+		s, err := New(heavy())
+		require.NoError(t, err)
+		require.NoError(t, s.Choose("size", x.sizes))
+		require.NoError(t, s.Choose("ranks", x.ranks))
+		limit, err := s.Experiment.Axes[0].parse(x.limit)
+		require.NoError(t, err)
+		s.MemoryLimit = int64(limit.(int))
+		_, err = s.Points()
+		if x.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.EqualError(t, err, x.want)
+	}
+}
+
+// Points run at the same time only if their memory is there together, whichever they are, and as many as then can; the results are those without
+// a limit.
+func TestPointsThatRunAtOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, err := New(heavy())
+		require.NoError(t, err)
+		size := s.Experiment.axis("size")
+		s.values[size] = nil
+		for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(1, 1000), 1, 8, rapid.ID).Draw(t, "sizes") {
+			s.values[size] = append(s.values[size], n)
+		}
+		points, err := s.Points()
+		require.NoError(t, err)
+		want, err := s.Run(context.Background(), points, nil)
+		require.NoError(t, err)
+		all := s.atOnce(points)
+		s.MemoryLimit = rapid.Int64Range(1, 20_000).Draw(t, "limit")
+		n := s.atOnce(points)
+		require.LessOrEqual(t, n, all)
+		largest := func(n int) (sum int64) { // by trying all
+			for set := range 1 << len(points) {
+				total, members := int64(0), 0
+				for i, p := range points {
+					if set>>i&1 != 0 {
+						total, members = total+p.need(), members+1
+					}
+				}
+				if members == n {
+					sum = max(sum, total)
+				}
+			}
+			return sum
+		}
+		require.True(t, n == 1 || largest(n) <= s.MemoryLimit)
+		require.True(t, n == all || largest(n+1) > s.MemoryLimit)
+		got, err := s.Run(context.Background(), points, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	})
+}
+
+// Every experiment of ours says what its points need.
+func TestExperimentsSayWhatTheyNeed(t *testing.T) {
+	for _, e := range All() {
+		require.NotNil(t, e.Memory, e.Name)
+		s, err := New(e)
+		require.NoError(t, err)
+		points, err := s.Points()
+		require.NoError(t, err)
+		for _, p := range points {
+			require.Positive(t, p.need(), p)
+		}
+	}
+}

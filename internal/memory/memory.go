@@ -1,0 +1,116 @@
+// Package memory knows how much memory a program may take, and has: for errors in place of the kernel's kill, which says nothing.
+//
+// What it finds out depends on the machine and the moment, so nothing that is computed may depend on it.
+package memory
+
+import (
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Available returns how many bytes the program can still take without pushing out others: what the system has, or what a control group
+// leaves, if that is less. 0: it cannot be known here. Tests replace it, so that they do not depend on the machine.
+var Available = func() int64 { return available(os.DirFS("/")) }
+
+// Resident returns how many bytes of the machine's memory the program has. 0: it cannot be known here.
+func Resident() int64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var pages int64
+	if fields := strings.Fields(string(text)); len(fields) > 1 {
+		pages = number(fields[1])
+	}
+	return max(0, pages) * int64(os.Getpagesize())
+}
+
+// unknown is a number that a file does not have.
+const unknown = -1
+
+// available is Available of a system whose files are below root: those of Linux.
+func available(root fs.FS) int64 {
+	least := int64(math.MaxInt64)
+	if total := value(root, "proc/meminfo", "MemAvailable:"); total != unknown {
+		least = total << 10 // kB, which are KiB
+	}
+	for _, g := range groups(root) {
+		limit, used := value(root, g.dir+"/"+g.limit, ""), value(root, g.dir+"/"+g.used, "")
+		if limit == unknown || used == unknown {
+			continue // there is none
+		}
+		// Pages of files that nobody has used for a while are given back when there is need.
+		used -= max(0, value(root, g.dir+"/memory.stat", g.cache))
+		least = min(least, max(1, limit-max(0, used)))
+	}
+	if least == math.MaxInt64 {
+		return 0
+	}
+	return least
+}
+
+// group is a control group that bounds the program.
+type group struct{ dir, limit, used, cache string }
+
+// groups are those of the program and the ones above them, of both versions of the kernel's interface. Within a container the names lead
+// nowhere, but the top is its own group.
+func groups(root fs.FS) (list []group) {
+	text, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		g := group{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}
+		switch {
+		case parts[0] == "0" && parts[1] == "":
+		case parts[1] == "memory":
+			g = group{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+		default:
+			continue
+		}
+		top := g.dir
+		for dir := path.Clean("/" + parts[2]); ; dir = path.Dir(dir) {
+			g.dir = path.Join(top, dir)
+			list = append(list, g)
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return list
+}
+
+// value reads a number from a file: the first of it, or that behind a key at the beginning of a line.
+func value(root fs.FS, name, key string) int64 {
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return unknown
+	}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		switch {
+		case key == "" && len(words) > 0:
+			return number(words[0])
+		case len(words) > 1 && words[0] == key:
+			return number(words[1])
+		}
+	}
+	return unknown
+}
+
+// number is a number of bytes or pages; those that a 64-bit number cannot hold are none, and "max" is no limit.
+func number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return unknown
+	}
+	return n
+}

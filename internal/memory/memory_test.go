@@ -1,0 +1,64 @@
+package memory
+
+import (
+	"runtime"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The least of what the system has and each group leaves counts; pages of files that nobody uses are there to be taken.
+func TestAvailable(t *testing.T) {
+	const meminfo = "MemTotal:       24684092 kB\nMemFree:        100 kB\nMemAvailable:   2000000 kB\n"
+	for name, x := range map[string]struct {
+		files map[string]string
+		want  int64
+	}{
+		"another system": {nil, 0},
+		"no groups":      {map[string]string{"proc/meminfo": meminfo}, 2000000 << 10},
+		"an old kernel":  {map[string]string{"proc/meminfo": "MemTotal: 1 kB\n"}, 0},
+		"version 2, a group above limits": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/cgroup": "0::/user/a/b\n",
+			"sys/fs/cgroup/user/a/b/memory.max": "max\n", "sys/fs/cgroup/user/a/b/memory.current": "5\n",
+			"sys/fs/cgroup/user/a/memory.max": "1000\n", "sys/fs/cgroup/user/a/memory.current": "700\n",
+			"sys/fs/cgroup/user/a/memory.stat": "anon 400\nfile 300\ninactive_file 200\n",
+		}, 500},
+		"version 2, within a container": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/cgroup": "0::/../../somewhere\n",
+			"sys/fs/cgroup/memory.max": "3000\n", "sys/fs/cgroup/memory.current": "1000\n",
+		}, 2000},
+		"version 1": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/cgroup": "5:cpu:/\n4:memory:/a\n0::/\nnonsense\n",
+			"sys/fs/cgroup/memory/a/memory.limit_in_bytes": "9223372036854771712\n", "sys/fs/cgroup/memory/a/memory.usage_in_bytes": "10\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "4000\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "3500\n",
+			"sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 100\n",
+		}, 600},
+		"a group that is full": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "3000\n", "sys/fs/cgroup/memory.current": "5000\n",
+		}, 1},
+	} {
+		files := fstest.MapFS{}
+		for name, text := range x.files {
+			files[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		require.Equal(t, x.want, available(files), name)
+	}
+}
+
+// Bytes that were touched are resident, where that can be known.
+func TestResident(t *testing.T) {
+	before := Resident()
+	if before == 0 {
+		require.NotEqual(t, "linux", runtime.GOOS)
+		return
+	}
+	const size = 64 << 20
+	b := make([]byte, size)
+	for i := 0; i < size; i += 1 << 10 {
+		b[i] = 1
+	}
+	require.Greater(t, Resident(), before+size/2)
+	runtime.KeepAlive(b)
+	require.Positive(t, Available())
+}
