@@ -11,9 +11,10 @@ import (
 
 // Inbox is an entry that accepts messages of Send.
 type Inbox struct {
-	proc   *runtime.Proc
-	in     *inbox
-	memory runtime.View
+	proc      *runtime.Proc
+	in        *inbox
+	memory    runtime.View
+	installed *handlers.Installed
 }
 
 // Receive makes a process ready for messages of Send up to a length, bytes: it appends a match entry with memory of that length and, if a
@@ -30,7 +31,7 @@ func (p *Point) Receive(proc *runtime.Proc, length int) (*Inbox, error) {
 	}
 	memory := proc.Alloc(length)
 	in, err := receive(proc.NI(), requestPT, requestBits, memory, installed)
-	return &Inbox{proc, in, memory}, err
+	return &Inbox{proc, in, memory, installed}, err
 }
 
 // Wait returns when the host has seen that a message of the whole length has been dealt with, and the time: its bytes are in the memory, if its
@@ -39,6 +40,9 @@ func (in *Inbox) Wait() (sim.Time, error) {
 	err := in.in.wait(in.memory.Len())
 	return in.proc.Now(), err
 }
+
+// Handlers are those of the entry, whose state can be read by name; nil: none run.
+func (in *Inbox) Handlers() *handlers.Installed { return in.installed }
 
 // Memory is the memory of the entry.
 func (in *Inbox) Memory() runtime.View { return in.memory }

@@ -73,6 +73,42 @@ func TestSendAndReceive(t *testing.T) {
 	}
 }
 
+// Receive installs handlers as everybody does: with the state that the module describes, which can be read by name, the host memory and the
+// options that it needs.
+func TestReceiveInstallsLibraries(t *testing.T) {
+	device, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	for _, library := range []string{"count", "accumulate"} {
+		l := handlers.Must(library)
+		seen := false
+		e := kit(Always(l), func(in *Inbox) error {
+			seen = true
+			h := in.Handlers()
+			require.NotNil(t, h.State, library)
+			wanted, err := h.Initial(nil, handlers.DeviceOf(device, 1, 2))
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, len(h.HPU.Bytes()), len(wanted))
+			require.Equal(t, h.UserHeader, int64(h.Spin.UserHdrLen))
+			if library == "count" {
+				n, err := h.Number("packets")
+				require.NoError(t, err)
+				require.EqualValues(t, 3, n)
+			}
+			return nil
+		})
+		p, err := e.At(device, Values{"size": 3 * 4096})
+		require.NoError(t, err)
+		_, err = e.Measure(t.Context(), p)
+		require.NoError(t, err, library)
+		require.True(t, seen, library)
+	}
+	e := kit(nil, func(in *Inbox) error { require.Nil(t, in.Handlers()); return nil })
+	p, err := e.At(device, nil)
+	require.NoError(t, err)
+	_, err = e.Measure(t.Context(), p)
+	require.NoError(t, err)
+}
+
 // What goes wrong in a program, or in a handler, is the error of the point, which it names.
 func TestErrorsOfPrograms(t *testing.T) {
 	device, err := profile.Load("spin-int")

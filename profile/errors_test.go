@@ -125,3 +125,37 @@ profile p.yaml: override "hpu.cores=x": hpu.cores: "x", expected a whole number`
 		require.Equal(t, want, got)
 	}
 }
+
+// What a whole profile does not say is missing, each section or field once, and nothing that would follow from it is said.
+func TestWholeProfiles(t *testing.T) {
+	text, err := Source("spin-int")
+	require.NoError(t, err)
+	const write = ": missing in a whole profile; spinsim profile NAME prints one with every value, and a file with base: NAME takes what it does not say from there"
+	for _, x := range []struct {
+		gone string // of the text, a regular expression
+		want []string
+	}{
+		{`(?m)^transport:\n(  .*\n)+`, []string{"profile p.yaml:1: transport" + write}},
+		{`(?m)^(transport|host|limits):.*\n(  .*\n?)+`, []string{"profile p.yaml:1: transport, host, limits" + write}},
+		{`(?m)^  (overhead|fault_pause|latency):.*\n`, []string{"profile p.yaml:1: nic.overhead, nic.fault_pause" + write, "profile p.yaml:1: dma.latency" + write}},
+		{`(?m)^  (gap|header|store_and_forward):.*\n`, nil}, // which a network may not have
+	} {
+		name := filepath.Join(t.TempDir(), "p.yaml")
+		changed := regexp.MustCompile(x.gone).ReplaceAllString(string(text), "")
+		require.NotEqual(t, string(text), changed)
+		require.NoError(t, os.WriteFile(name, []byte(changed), 0o666))
+		_, err := Load(name)
+		if x.want == nil {
+			require.NoError(t, err)
+			continue
+		}
+		require.Error(t, err)
+		got := regexp.MustCompile(`p\.yaml:\d+`).ReplaceAllString(strings.ReplaceAll(err.Error(), name, "p.yaml"), "p.yaml")
+		want := regexp.MustCompile(`p\.yaml:\d+`).ReplaceAllString(strings.Join(x.want, "\n"), "p.yaml")
+		require.Equal(t, want, got)
+		var missing *MissingError
+		require.ErrorAs(t, err, &missing)
+	}
+	_, err = Load("spin-int") // an embedded one says everything
+	require.NoError(t, err)
+}

@@ -45,6 +45,7 @@ func Parse(name string, text []byte, overrides ...string) (*Profile, error) {
 	}
 	p, r := new(Profile), strictyaml.Reader{File: name, ByName: tables()}
 	r.Read(tree, p)
+	whole(&r, tree)
 	return finish(name, p, r.Errors, overrides)
 }
 
@@ -99,7 +100,8 @@ func read(name string) (*Profile, strictyaml.Errors, error) {
 		return nil, nil, err
 	}
 	p, r := new(Profile), strictyaml.Reader{File: name, ByName: tablesAndShapes(path.Dir(name))}
-	if base := strictyaml.Remove(tree, "base"); base != nil {
+	base := strictyaml.Remove(tree, "base")
+	if base != nil {
 		if name, ok := r.Scalar(base, "base"); ok && !slices.Contains(Names(), name) {
 			r.Fail(base, "base", "no profile %q, expected one of %s", name, strings.Join(Names(), ", "))
 		}
@@ -115,6 +117,9 @@ func read(name string) (*Profile, strictyaml.Errors, error) {
 		}
 	}
 	r.Read(tree, p)
+	if base == nil {
+		whole(&r, tree)
+	}
 	p.reshape(func(path string) bool {
 		at := tree
 		for name := range strings.SplitSeq(path, ".") {

@@ -16,7 +16,7 @@ func profileCommand() *cobra.Command {
 		Short: "List the embedded profiles, or print one with the source of every value",
 		Long: `Without an argument profile lists the devices and networks that spinsim knows. With a name it prints the profile: every latency, width
 and count of the simulation, each with its unit and its source. A file of your own may name one in the key "base" and then holds only
-what differs; give it as --profile my.yaml. Single values are changed with --set, such as --set hpu.cores=8.`,
+what differs; without a base it says everything. Give it as --profile my.yaml. Single values are changed with --set, such as --set hpu.cores=8.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exactArguments("NAME")(c, args)

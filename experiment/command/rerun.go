@@ -15,6 +15,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 )
@@ -103,6 +104,9 @@ func rerun(c *cobra.Command, name, output string, build provenance.Build, again 
 	if err != nil {
 		return BadInput(fmt.Errorf("%s: %w", name, err))
 	}
+	if err := older(r, build); err != nil {
+		return BadInput(fmt.Errorf("%s: %w", name, err))
+	}
 	out := c.OutOrStdout()
 	is, notes, err := again(c.Context(), r, filepath.Dir(name), c.InOrStdin())
 	for i := range r.Profiles {
@@ -128,6 +132,19 @@ func rerun(c *cobra.Command, name, output string, build provenance.Build, again 
 		}
 	}
 	return compareDocuments(out, name, was, is)
+}
+
+// older says what the profiles of a result lack because the spinsim that wrote it had no such thing.
+func older(r *provenance.Record, build provenance.Build) error {
+	var errs []error
+	for i := range r.Profiles {
+		_, err := r.Profiles[i].Load()
+		if missing := (*profile.MissingError)(nil); errors.As(err, &missing) {
+			errs = append(errs, fmt.Errorf("its profile %s has no %s: it was written by spinsim %s, which had no such thing yet; rerun it with that version, this is %s",
+				r.Profiles[i].Name, strings.Join(missing.Paths, ", "), r.Build, build))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // compareDocuments says whether two documents are the same.

@@ -50,7 +50,7 @@ var table = map[string]policy{
 	"experiment":       {ours: []string{"sim", "portals", "hpu", "spin", "nic", "profile", "runtime", "handlers", "mpi", "goal", "provenance", "report"}},
 	"experiment/cores": {ours: []string{"hpu", "profile"}}, // cost tables beside the cores they describe
 	"experiment/command": { // command lines of experiments, spinsim's and a user's own
-		ours:   []string{"experiment", "sim", "runtime", "handlers", "provenance", "report", "trace", "internal"},
+		ours:   []string{"experiment", "sim", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
 		theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8"},
 	},
 	"report":   {ours: []string{"sim", "internal"}, theirs: []string{"github.com/jedib0t/go-pretty/v6", "gonum.org/v1/plot", "golang.org/x/image"}},

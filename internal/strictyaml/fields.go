@@ -14,6 +14,7 @@ type Field struct {
 	Help     string // `help:"What it is."`
 	Required bool   // `required:"true"`: it must be given
 	Beside   bool   // `beside:"true"`: it does not count in a struct marked OneOf
+	Optional bool   // `yaml:"name,omitempty"`: its zero value is as good as none
 	Bytes    bool   // `unit:"B"`: a whole number of bytes, which a text may give with a unit, "64KiB"
 	Index    []int  // as reflect.Value.FieldByIndex takes it
 	Type     reflect.Type
@@ -41,7 +42,7 @@ func FieldsOf(t reflect.Type) (all Fields) {
 			}
 		case name != "" && name != "-":
 			all.List = append(all.List, Field{
-				Name: name, Help: f.Tag.Get("help"), Index: []int{i}, Type: f.Type,
+				Name: name, Help: f.Tag.Get("help"), Index: []int{i}, Type: f.Type, Optional: strings.Contains(option, "omitempty"),
 				Required: f.Tag.Get("required") != "", Beside: f.Tag.Get("beside") != "", Bytes: f.Tag.Get("unit") == "B",
 			})
 		}
