@@ -117,7 +117,7 @@ func (p *Process) audit(used map[frame]int) error {
 				return fmt.Errorf("%#x may be written, with frame %d: %+v", va, e.frame, *g)
 			}
 		}
-		if n != int(r.used) || n == 0 {
+		if n != int(r.used) {
 			return fmt.Errorf("region %#x has %d entries, counted %d", base, n, r.used)
 		}
 	}

@@ -24,6 +24,7 @@ type world struct {
 	p    *host.Process
 	th   *host.Thread
 	last sim.Time
+	disk *host.Storage
 }
 
 // program runs a program on a node with some fields of the system changed, and looks at the books behind it.

@@ -284,6 +284,7 @@ func (k *Kernel) unused(f frame) {
 		}
 		k.delist(f)
 		k.memory.give(f)
+		k.failures = 0
 	}
 }
 

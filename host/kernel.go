@@ -32,6 +32,7 @@ type Kernel struct {
 	khugepaged       *Thread
 	jobs             []job     // for it
 	asleep           bool      // kswapd
+	failures         int       // of kswapd in a row
 	evicting         int       // threads that are
 	short            []*Thread // that wait for them
 

@@ -278,11 +278,23 @@ func (g *job) unpin() {
 	for i := range h.pages {
 		addr := h.addr + uint64(i)*page
 		g.m.check(g.m.Kernel.FrameUsed(h.pin.Frame(i)), "a pinned page was given away")
-		if f, ok := hosttest.Walk(g.p, g.m.Kernel.Spec().AddressBits, addr, false); ok {
+		f, ok := hosttest.Walk(g.p, g.m.Kernel.Spec().AddressBits, addr, false)
+		g.m.check(ok || !g.readable(addr), "pinned page %#x is not there", addr)
+		if ok {
 			g.m.check(f == h.pin.Frame(i), "pinned page %#x has moved from %#x to %#x", addr, h.pin.Frame(i), f)
 		}
 	}
 	h.pin.Put(g.th)
+}
+
+// readable reports whether the program has memory there that it may read.
+func (g *job) readable(addr uint64) bool {
+	for _, x := range g.maps {
+		if i := int(addr-x.addr) / page; addr >= x.addr && i < len(x.pages) {
+			return x.pages[i] != nil && x.prot[i] != host.ProtNone
+		}
+	}
+	return false
 }
 
 func (g *job) lock() {

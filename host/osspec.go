@@ -100,7 +100,8 @@ type OSSpec struct {
 	ReclaimScan sim.Time `yaml:"reclaim_scan"`
 	// ReclaimPage is what it takes to take a page away, beside storage.
 	ReclaimPage sim.Time `yaml:"reclaim_page"`
-	// HugePages says whether anonymous memory gets pages of 2 MiB: HugeNever or HugeAlways (transparent_hugepage).
+	// HugePages says whether anonymous memory gets pages of 2 MiB: HugeNever, as is an empty text, or HugeAlways
+	// (transparent_hugepage).
 	HugePages string `yaml:"huge_pages"`
 	// CollapseMin is how many pages of 2 MiB have to be there for khugepaged to make them one, 1 to 512 (512 less max_ptes_none).
 	CollapseMin int `yaml:"collapse_min"`
@@ -153,8 +154,12 @@ func (s *OSSpec) consistent(wrong *fields.Errors) {
 	if s.AddressBits != addressBits3 && s.AddressBits != addressBits4 {
 		wrong.Add("address_bits", fmt.Errorf("%d, expected %d or %d", s.AddressBits, addressBits3, addressBits4))
 	}
-	wrong.OneOf("huge_pages", s.HugePages, HugeNever, HugeAlways)
-	fields.Between(wrong, "collapse_min", s.CollapseMin, 1, hugePages)
+	if s.HugePages != "" {
+		wrong.OneOf("huge_pages", s.HugePages, HugeNever, HugeAlways)
+	}
+	if s.HugePages == HugeAlways {
+		fields.Between(wrong, "collapse_min", s.CollapseMin, 1, hugePages)
+	}
 	fields.Between(wrong, "watermark_low", s.WatermarkLow, s.WatermarkMin, s.Memory)
 	fields.Between(wrong, "watermark_high", s.WatermarkHigh, s.WatermarkLow, s.Memory-1)
 }

@@ -10,6 +10,10 @@ import (
 // batch is how many pages are evicted together (SWAP_CLUSTER_MAX).
 const batch = 32
 
+// maxFailures is how many times in a row kswapd looks at all pages in vain before it is left alone until somebody gives some memory back
+// (MAX_RECLAIM_RETRIES).
+const maxFailures = 16
+
 // alloc returns a frame for a process, which is nobody's until it is mapped. It wakes kswapd when memory is low, and frees some itself when there is
 // next to none.
 func (k *Kernel) alloc(t *Thread, p *Process) (frame, error) {
@@ -26,7 +30,7 @@ func (k *Kernel) alloc(t *Thread, p *Process) (frame, error) {
 }
 
 func (k *Kernel) wakeKswapd() {
-	if k.memory.free > int(k.spec.WatermarkLow/PageBytes) {
+	if k.memory.free > int(k.spec.WatermarkLow/PageBytes) || k.failures >= maxFailures {
 		return
 	}
 	if k.kswapd == nil {
@@ -42,6 +46,7 @@ func (k *Kernel) balance(t *Thread) {
 	for {
 		for k.memory.free < int(k.spec.WatermarkHigh/PageBytes) {
 			if k.shrink(t) == 0 {
+				k.failures++
 				break
 			}
 		}
@@ -127,7 +132,7 @@ func (k *Kernel) refill() {
 
 // look reports whether a page was used since it was last looked at, and whether it has to stay.
 func (k *Kernel) look(g *page) (used, stays bool) {
-	stays = g.pins > 0 || g.held > 0 || g.locked || len(g.maps) == 0 && g.file == nil // the last is about to be free
+	stays = k.homeless(g) || g.pins > 0 || g.held > 0 || g.locked || len(g.maps) == 0 && g.file == nil // the last is about to be free
 	for _, at := range g.maps {
 		e := &at.p.region(at.va).pte[at.va>>pageBits%hugePages]
 		used = used || e.flags&pteYoung != 0
@@ -137,6 +142,14 @@ func (k *Kernel) look(g *page) (used, stays bool) {
 		}
 	}
 	return used, stays
+}
+
+// homeless reports whether there is no place on storage for a page.
+func (k *Kernel) homeless(g *page) bool {
+	if g.file != nil && !g.file.anonymous || g.slot != 0 && !g.dirty {
+		return false
+	}
+	return k.swap.used >= k.swap.total
 }
 
 // isolate takes a page from everybody who has it: who wants it waits from now on.

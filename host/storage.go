@@ -105,8 +105,8 @@ func (s *Storage) Stats() StorageStats { return s.stats }
 // submit gives a command to the device.
 func (s *Storage) submit(c *command) {
 	s.waiting = append(s.waiting, c)
-	s.stats.MostWaiting = max(s.stats.MostWaiting, len(s.waiting)-1)
 	s.begin()
+	s.stats.MostWaiting = max(s.stats.MostWaiting, len(s.waiting))
 }
 
 func (s *Storage) begin() {

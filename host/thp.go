@@ -44,7 +44,7 @@ func (k *Kernel) giveHuge(f frame) {
 // firstHuge gives a region that nobody has touched a huge page, if there is one; false: there is not.
 func (p *Process) firstHuge(t *Thread, va uint64, w want) bool {
 	k, base := p.kernel, va&^(HugeBytes-1)
-	if !p.hugeMapping(base) || p.region(base) != nil {
+	if !p.hugeMapping(base) || !p.empty(base) {
 		return false
 	}
 	f, ok := k.takeHuge()
@@ -52,7 +52,7 @@ func (p *Process) firstHuge(t *Thread, va uint64, w want) bool {
 		return false
 	}
 	run(t, k.spec.FaultHuge, w.what)
-	if !p.hugeMapping(base) || p.region(base) != nil {
+	if !p.hugeMapping(base) || !p.empty(base) {
 		k.giveHuge(f)
 		return true // look again
 	}
@@ -65,6 +65,12 @@ func (p *Process) firstHuge(t *Thread, va uint64, w want) bool {
 	k.freeTable(r.table)
 	p.fillHuge(r, f)
 	return true
+}
+
+// empty reports whether a region has no pages.
+func (p *Process) empty(base uint64) bool {
+	r := p.region(base)
+	return r == nil || r.used == 0
 }
 
 // fillHuge makes frames a region's huge page. It has no table and no pages.
