@@ -40,7 +40,6 @@ type CPU struct {
 	cores  []Core
 	work   []Work
 	busy   [levels]sim.Time
-	group  string
 	tracks []sim.TrackID
 }
 

@@ -118,7 +118,7 @@ func TestCalibration(t *testing.T) {
 			near := func(measured, want sim.Time) {
 				t.Helper()
 				w.took(want)
-				require.InDelta(t, float64(measured*us), float64(want), 0.27*float64(want), "%d pages", c.pages)
+				require.InDelta(t, float64(want), float64(measured*us), 0.27*float64(want), "%d pages", c.pages)
 			}
 			a := w.mmap(c.pages * page)
 			w.took(2 * us)
@@ -196,10 +196,9 @@ func TestUnresolvable(t *testing.T) {
 
 // flights is devices whose accesses take their time: what they had translated is not done before.
 type flights struct {
-	w       *world
-	until   sim.Time
-	told    [][2]uint64
-	waiting *host.Thread
+	w     *world
+	until sim.Time
+	told  [][2]uint64
 }
 
 func (f *flights) InvalidateRange(start, end uint64, _ bool) {

@@ -50,13 +50,13 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// inherit gives the child a range of its parent's: bytes of its own, or the same if it is mapped shared.
-func (c *Process) inherit(r *memoryRange) {
+// inherit gives a child a range of its parent's: bytes of its own, or the same if it is mapped shared.
+func (p *Process) inherit(r *memoryRange) {
 	if r.shared {
-		c.space.share(r.start, r.data)
+		p.space.share(r.start, r.data)
 		return
 	}
-	c.back(r.start, len(r.data))
+	p.back(r.start, len(r.data))
 }
 
 // share shares the pages of a region with a child.

@@ -18,7 +18,6 @@ type physical struct {
 	free    int
 	partial []int32 // blocks with some pages free
 	empty   []int32 // blocks with all pages free
-	huge    int     // blocks in use as a whole; for tests
 }
 
 // block is 2 MiB of physical memory.
@@ -89,13 +88,10 @@ func (m *physical) clear(b *block) {
 	b.pages[hugePages-1].next = -1
 }
 
-// take gives out a frame; false: there is none.
-func (m *physical) take() (f frame, ok bool) {
+// take gives out a frame, of which at least one is free.
+func (m *physical) take() frame {
 	if len(m.partial) == 0 {
 		b := m.block()
-		if b < 0 {
-			return 0, false
-		}
 		m.blocks[b].place = int32(len(m.partial))
 		m.partial = append(m.partial, b)
 	}
@@ -113,7 +109,7 @@ func (m *physical) take() (f frame, ok bool) {
 		b.place = -1
 	}
 	b.pages[i].used = true
-	return frame(n)*hugePages + frame(i), true
+	return frame(n)*hugePages + frame(i)
 }
 
 // takeHuge gives out the 512 frames of a block, the first of which it returns; false: there is no empty one.

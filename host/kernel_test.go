@@ -93,8 +93,12 @@ func TestForkOfFork(t *testing.T) {
 		require.NoError(t, err)
 		w.fill(a, 1, 5)
 		w.fill(shared, 1, 6)
+		f := &flights{w: w, until: w.th.Now() + sim.Millisecond}
+		w.p.Register(f)
 		c, err := w.p.Fork(w.th, "child")
 		require.NoError(t, err)
+		require.Equal(t, f.until, w.th.Now(), "a device may still write what is shared now")
+		w.p.Unregister(f)
 		g, err := c.Fork(w.th, "grandchild")
 		require.NoError(t, err)
 		w.fill(a, 1, 50)
@@ -186,11 +190,14 @@ func TestOutOfMemory(t *testing.T) {
 		require.ErrorContains(t, err, "the process has 1916 KiB, of which 1916 KiB are being touched at once; 0 B of 8 GiB swap used")
 		require.NoError(t, w.p.Unmap(w.th, a, 600*page))
 		locked := w.mmap(400 * page)
-		require.NoError(t, w.p.Lock(w.th, locked, 400*page))
+		require.NoError(t, w.p.Lock(w.th, locked, 300*page))
+		var pin host.Pin
+		require.NoError(t, w.p.GetUserPages(w.th, locked+300*page, 100*page, true, &pin))
+		defer pin.Put(w.th)
 		a = w.mmap(400 * page)
 		w.fill(a, 400, 0)
 		for i := range uint64(400) {
-			require.True(t, w.walk(locked+i*page, false), "a locked page has gone")
+			require.True(t, w.walk(locked+i*page, false), "page %d, locked or pinned, has gone", i)
 		}
 		for i := range 400 {
 			require.Equal(t, byte(i), w.first(w.p, a+uint64(i)*page))
@@ -318,12 +325,17 @@ func TestCollapse(t *testing.T) {
 		before, _ := hosttest.Walk(w.p, 39, a, false)
 		w.th.Sleep(w.th.Now() + sim.Millisecond + 5*us) // khugepaged is looking
 		require.True(t, w.walk(a, false))
+		f.until = w.th.Now() + 3*sim.Millisecond
+		free := w.Kernel.Stats().FreePages
+		w.At(f.until-1, func() {
+			require.Equal(t, free-512, w.Kernel.Stats().FreePages, "pages are given away under a device")
+		})
 		w.th.Sleep(w.th.Now() + 10*us)
 		require.False(t, w.walk(a, false))
 		require.Equal(t, [2]uint64{a, a + 2<<20}, f.told[len(f.told)-1])
 		w.last = w.th.Now()
 		require.Equal(t, byte(41), w.first(w.p, a+page))
-		require.Greater(t, w.th.Now()-w.last, sim.Millisecond, "it waits until all is copied")
+		require.Greater(t, w.th.Now(), f.until+sim.Millisecond, "it waits until no device has it and all is copied")
 		require.Equal(t, 512, w.p.Resident())
 		after, _ := hosttest.Walk(w.p, 39, a, true)
 		require.NotEqual(t, before, after)

@@ -23,7 +23,7 @@ func (k *Kernel) alloc(t *Thread, p *Process) (frame, error) {
 			return 0, k.outOfMemory(p)
 		}
 	}
-	f, _ := k.memory.take()
+	f := k.memory.take()
 	k.memory.page(f).inHand = true
 	k.wakeKswapd()
 	return f, nil
