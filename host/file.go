@@ -15,6 +15,7 @@ type File struct {
 	kernel    *Kernel
 	name      string
 	anonymous bool
+	gone      bool   // nobody shares it any more
 	disk      []byte // nil if anonymous
 	cache     []byte // whole pages
 	pages     map[uint32]frame
@@ -128,8 +129,11 @@ func (f *File) fill(t *Thread, p *Process, i uint32, w want) error {
 	if err != nil {
 		return err
 	}
-	if _, is := f.pages[i]; is {
+	if _, is := f.pages[i]; is || f.gone {
 		k.putBack(fr)
+		if f.gone { // whoever shared it has unmapped it meanwhile
+			return fmt.Errorf("process %s: %s: %w", p.name, f.name, ErrNoMapping)
+		}
 		return nil
 	}
 	g := k.memory.page(fr)
@@ -311,6 +315,7 @@ func (f *File) release(t *Thread) {
 			k.unused(fr)
 		}
 	}
+	f.gone = true
 	clear(f.slots)
 	clear(f.pages)
 	k.files = slices.DeleteFunc(k.files, func(o *File) bool { return o == f })
