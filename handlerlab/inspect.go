@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -12,6 +13,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Inspection is what a device knows of a module before it runs. Its JSON form is what "spinsim handler inspect --format json"
@@ -31,7 +33,7 @@ type Inspection struct {
 	Code     []FunctionInfo `json:"functions,omitempty"`
 	Budget   Budget         `json:"budget"`
 	Stack    string         `json:"shadow_stack,omitempty"`
-	Pools    []PoolUse      `json:"pools,omitempty"` // where the handlers run
+	Pools    []PoolUse      `json:"pools,omitempty"` // where the handlers run, of kinds that the module may have
 }
 
 // PoolUse is the pool of processors that runs the handlers of a kind (pools, serve in the profile).
@@ -155,7 +157,9 @@ func (in *Inspection) describe(m *hpu.Module, p *profile.Profile, hpuMemory int)
 		}
 	}
 	for _, kind := range Kinds {
-		in.Pools = append(in.Pools, PoolUse{kind, p.Serve.Pool(m.Library(), kind)})
+		if has(m, manifest.Kind(kind)) {
+			in.Pools = append(in.Pools, PoolUse{kind, p.Serve.Pool(m.Library(), kind)})
+		}
 	}
 	in.Library = m.Library()
 	in.Stack = "none"
@@ -296,6 +300,12 @@ func (in *Inspection) tables(t io.Writer, row func(...any)) {
 	fmt.Fprintln(t, "runs on:", strings.Join(runs, ", "))
 	fmt.Fprintf(t, "budget of a handler: %d cycles and %d per byte of its packet; 1000 cycles take %s ns\n",
 		in.Budget.Cycles, in.Budget.PerByte, in.Budget.Period.text(-1))
+}
+
+// has reports whether a module may have handlers of a kind: it says so, or says nothing of an export.
+func has(m *hpu.Module, kind manifest.Kind) bool {
+	said := m.Manifest()
+	return said == nil || len(said.Handlers) == 0 || slices.ContainsFunc(said.Handlers, func(h manifest.Handler) bool { return h.Kind == kind || h.Kind == "" })
 }
 
 func (in *Inspection) importTable(t io.Writer, row func(...any)) {
