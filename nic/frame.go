@@ -22,6 +22,7 @@ type Frame struct {
 	Unread         int    // so many packets, the last, come without their data: the source could not read it
 	Source, Target int32  // nodes
 	Number         uint64 // of the message at its source, from 1
+	Nth            uint64 // of the message among those from its source to its target, from 1; only where the network may bring a packet twice
 	Self           bool   // a timer of a handler, or its message to the own process
 	Datagram       bool   // a packet of a put that is a message of its own: what is lost of it is its handlers' business
 	At, Whole      int    // a datagram: the place of its data in the put, and the length of that, bytes

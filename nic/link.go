@@ -17,7 +17,8 @@ type link struct {
 	classes   bool                            // buffers are bounded: answers have a class of their own
 	waiting   [fabric.Classes]ring[departure] // packets that the fabric does not take yet
 	device    int                             // packets from HPU memory that are not on the wire yet
-	known     map[uint64][]uint64             // of a network with faults: packets of each message that have arrived; nil: none
+	known     map[int32]*arrivedOf            // of a network with faults, by source: packets that have arrived; nil: none comes twice
+	numbers   map[int32]uint64                // likewise, by target: messages sent
 	sent      int64
 	arrived   int64
 }
@@ -100,27 +101,28 @@ func (l *link) arrive(p fabric.Packet) {
 		l.transport.arrived(p)
 		return
 	}
-	if l.known == nil || f.Datagram || l.firstTime(f, p.Seq) {
+	if l.known == nil || f.Datagram || l.firstTime(f, int(p.Seq)) {
 		l.arrived++
 		l.next.packetArrived(f, int(p.Seq), false)
 	}
 }
 
 // firstTime notes that a packet has arrived and reports whether it had not yet.
-func (l *link) firstTime(f *Frame, i uint32) bool {
-	seen := l.known[f.Flow()]
-	if seen == nil {
-		seen = make([]uint64, (f.Packets+63)/64)
-		l.known[f.Flow()] = seen
+func (l *link) firstTime(f *Frame, i int) bool {
+	k := l.known[f.Source]
+	if k == nil {
+		k = &arrivedOf{}
+		l.known[f.Source] = k
 	}
-	word, bit := &seen[i/64], uint64(1)<<(i%64)
-	first := *word&bit == 0
-	*word |= bit
-	return first
+	return k.firstTime(f.Nth, i, f.Packets)
 }
 
 // send sends a packet whose data is at the NIC, behind those that the fabric does not take yet.
 func (l *link) send(p packet) {
+	if l.numbers != nil && p.i == 0 && !p.f.Datagram {
+		l.numbers[p.f.Target]++
+		p.f.Nth = l.numbers[p.f.Target]
+	}
 	from, to := p.f.Span(p.i)
 	d := departure{p.f, p.f.Target, int32(to - from), uint32(p.i), l.classOf(p.f.Header.Kind), p.i > 0, p.device, false, p.f.Datagram}
 	l.enqueue(&d)

@@ -83,7 +83,7 @@ func (n *NIC) Init(cfg *Config) {
 	case cfg.Transport.Kind == Reliable:
 		n.connectReliable(cfg.Transport)
 	case cfg.Faulty:
-		n.link.known = map[uint64][]uint64{}
+		n.link.known, n.link.numbers = map[int32]*arrivedOf{}, map[int32]uint64{}
 	}
 	e.trace = newTimeline(e, &n.schedule)
 }
