@@ -13,6 +13,12 @@ const (
 	Linux = "linux"
 )
 
+// Values of OSSpec.ClearFault.
+const (
+	ClearEarly = "handler" // in the interrupt handler, as the driver of Linux does
+	ClearLate  = "tasklet" // when the page has come
+)
+
 // Sizes of pages: granules of 4 KiB, as the SMMU's.
 const (
 	PageBytes = 1 << pageBits
@@ -41,6 +47,8 @@ type OSSpec struct {
 	WatermarkHigh sim.Size `yaml:"watermark_high"`
 	// AddressBits is the length of a virtual address: 39, three levels of tables, or 48, four. P: 39.
 	AddressBits int `yaml:"address_bits"`
+	// InterruptCore is the core of the SMMU's interrupt, and of the tasklets it schedules. T: 0.
+	InterruptCore int `yaml:"interrupt_core"`
 	// KernelCore is the core of kernel threads (kswapd, khugepaged) and of the storage's interrupt.
 	KernelCore int `yaml:"kernel_core"`
 
@@ -117,6 +125,15 @@ type OSSpec struct {
 	SplitHuge sim.Time `yaml:"split_huge"`
 	// CopyPage is what it takes to give a page another frame.
 	CopyPage sim.Time `yaml:"copy_page"`
+	// FaultInterrupt is the handler of the SMMU's interrupt, beside Interrupt. P: 1 us in all.
+	FaultInterrupt sim.Time `yaml:"fault_interrupt"`
+	// ClearFault says when the driver of the SMMU clears a bank's FSR: ClearEarly or ClearLate.
+	ClearFault string `yaml:"clear_fault"`
+	// BankHold is how long a process keeps a bank of the SMMU at least that it has taken from another, if there are more processes than banks; at least 1 us. Less than
+	// nic.fault_pause and a page-in let processes take banks from each other in vain.
+	BankHold sim.Time `yaml:"bank_hold"`
+	// InvalidatePages is how many pages are invalidated one by one, 0 to 2^20; for more of them the bank forgets all.
+	InvalidatePages int `yaml:"invalidate_pages"`
 	// Invalidate is what it costs to tell a device that a range of addresses has changed, for each range.
 	Invalidate sim.Time `yaml:"invalidate"`
 }
@@ -137,6 +154,11 @@ func (s *OSSpec) Validate(cores int) error {
 	fields.Between(&wrong, "address_bits", s.AddressBits, 0, addressBits4)
 	fields.Between(&wrong, "collapse_min", s.CollapseMin, 0, hugePages)
 	fields.Between(&wrong, "kernel_core", s.KernelCore, 0, max(0, cores-1))
+	fields.Between(&wrong, "interrupt_core", s.InterruptCore, 0, max(0, cores-1))
+	fields.Between(&wrong, "invalidate_pages", s.InvalidatePages, 0, 1<<20)
+	if s.On() || s.ClearFault != "" {
+		wrong.OneOf("clear_fault", s.ClearFault, ClearEarly, ClearLate)
+	}
 	for _, c := range s.times() {
 		fields.Between(&wrong, c.field, *c.value, 0, maxTime)
 	}
@@ -160,6 +182,7 @@ func (s *OSSpec) consistent(wrong *fields.Errors) {
 	if s.HugePages == HugeAlways {
 		fields.Between(wrong, "collapse_min", s.CollapseMin, 1, hugePages)
 	}
+	fields.Between(wrong, "bank_hold", s.BankHold, sim.Microsecond, maxTime)
 	fields.Between(wrong, "watermark_low", s.WatermarkLow, s.WatermarkMin, s.Memory)
 	fields.Between(wrong, "watermark_high", s.WatermarkHigh, s.WatermarkLow, s.Memory-1)
 }
@@ -190,6 +213,8 @@ func (s *OSSpec) times() []namedTime {
 		{"map_call", &s.MapCall},
 		{"unmap_call", &s.UnmapCall},
 		{"unmap_page", &s.UnmapPage},
+		{"fault_interrupt", &s.FaultInterrupt},
+		{"bank_hold", &s.BankHold},
 		{"invalidate", &s.Invalidate},
 		{"protect_call", &s.ProtectCall},
 		{"protect_page", &s.ProtectPage},

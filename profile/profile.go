@@ -36,6 +36,7 @@ type Profile struct {
 	Serve       nic.Serve         `yaml:"serve,omitempty"` // which pool runs what, by library and kind of handler; absent: the HPUs
 	Host        host.Spec         `yaml:"host"`            // cores and memory
 	SMMU        smmu.Spec         `yaml:"smmu,omitempty"`  // what stands between the bus and memory; absent: nothing
+	OS          host.OSSpec       `yaml:"os,omitempty"`    // the operating system; absent: all memory is there, and nothing costs
 	Limits      nic.LimitsSpec    `yaml:"limits"`          // of Portals interfaces
 
 	// Origin is where the profile was loaded from; nothing that is simulated depends on it.
@@ -93,6 +94,10 @@ func (p *Profile) Validate() error {
 	wrong.Below("serve", p.Serve.Validate(p.Pools))
 	wrong.Below("host", p.Host.Validate())
 	wrong.Below("smmu", p.SMMU.Validate())
+	wrong.Below("os", p.OS.Validate(p.Host.Cores))
+	if p.OS.On() && !p.SMMU.On() {
+		wrong.Add("os.kind", fmt.Errorf("%s without an SMMU (smmu.kind): devices would reach for pages that are not there", p.OS.Kind))
+	}
 	wrong.Below("limits", p.Limits.Validate())
 	return wrong.Join()
 }

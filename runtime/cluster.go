@@ -127,10 +127,9 @@ func (c *Cluster) build(cfg *Config) error {
 		n := &c.nodes[i]
 		n.cluster, n.rank = c, int32(i)
 		n.id = c.engine.Add(fmt.Sprintf("Node[%d]", i), &n.nic)
-		n.cpu.Init(c.engine, n.id, p.Host.Cores, host.CPUSpec{}, nic.TraceGroup, i)
 		n.memory.Rate = p.Host.MemoryBandwidth
 		n.bus.Init(c.engine, n.id, &p.DMA, &n.memory)
-		n.translate(cfg)
+		n.boot(cfg)
 		n.nic.Init(&nic.Config{
 			Engine: c.engine, ID: n.id, Rank: i, Nodes: len(c.nodes), Core: &c.core,
 			Spec: &p.NIC, HPU: &p.HPU, Pools: p.Pools, Serve: p.Serve, Transport: &p.Transport, Fabric: &p.Fabric, Bus: &n.bus, Record: p.DMA.EventBytes, Faulty: faulty,

@@ -15,9 +15,11 @@ type Node struct {
 	nic     nic.NIC
 
 	cpu    host.CPU
-	memory host.Server   // the memory controller
-	bus    host.Bus      // the NIC's way to memory
-	iommu  *host.IOMMU   // between bus and memory; nil: there is none
+	memory host.Server  // the memory controller
+	bus    host.Bus     // the NIC's way to memory
+	iommu  *host.IOMMU  // between bus and memory; nil: there is none
+	kernel *host.Kernel // nil: there is no operating system
+	driver *host.SMMUDriver
 	ids    *portals.Node // process identifiers
 	procs  []*Proc
 	moved  int64 // bytes of streams of the cores

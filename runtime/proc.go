@@ -19,6 +19,7 @@ type Proc struct {
 	node    *Node
 	name    string
 	memory  *host.AddressSpace
+	process *host.Process // nil: there is no operating system
 	portals *portals.Process
 	nis     []*NI
 	waits   portals.Handle // queue or counter that the process is parked for
@@ -34,12 +35,11 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 		return fmt.Errorf("runtime: no rank %d, expected 0 to %d", rank, len(c.nodes)-1)
 	}
 	n := &c.nodes[rank]
-	p := &Proc{node: n, name: name, memory: c.addressSpace(rank)}
-	if n.iommu != nil {
-		if err := n.iommu.Admit(p.memory, host.Flat{Space: p.memory}); err != nil {
-			return fmt.Errorf("runtime: process %s of rank %d: %w", name, rank, err)
-		}
+	space, process, err := n.newMemory(name)
+	if err != nil {
+		return err
 	}
+	p := &Proc{node: n, name: name, memory: space, process: process}
 	if n.ids == nil {
 		n.ids = portals.NewNode(uint32(rank), maxPID)
 	}

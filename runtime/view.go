@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-
-	"github.com/spinsim/spinsim/host"
 )
 
 // View is a range of a process's memory as its program reaches it. A program reads and writes by Read and Write, which touch the
@@ -141,13 +139,6 @@ func (p *Proc) setUp(addr, n uint64) {
 
 // segfault is what a program ends with whose memory the operating system does not give it.
 type segfault struct{ error }
-
-func (c *Cluster) addressSpace(rank int) *host.AddressSpace {
-	if c.pages == nil {
-		return host.NewAddressSpace(nil)
-	}
-	return host.NewAddressSpace(c.pages(rank))
-}
 
 // leaves is called whenever the process is about to wait.
 func (p *Proc) leaves() {

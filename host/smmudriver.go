@@ -1,0 +1,259 @@
+package host
+
+import "github.com/spinsim/spinsim/smmu"
+
+// SMMUDriver is the kernel's driver of an IOMMU: it gives processes banks, tells the SMMU what has changed in their tables, and serves its faults. What
+// is done about a fault is its FaultHandler's matter.
+type SMMUDriver struct {
+	kernel  *Kernel
+	iommu   *IOMMU
+	spec    *OSSpec
+	handler FaultHandler
+	early   bool // FSR is cleared before the page has come
+	line    *IRQ // of all banks
+	risen   []int
+	unbound []*AddressSpace // wait for a bank, in the order in which they came
+	binder  *Tasklet
+	refused map[refusal]struct{}
+	stats   DriverStats
+}
+
+// DriverStats counts what a driver has done.
+type DriverStats struct {
+	Faults        int64 // recorded by the SMMU and served; others had the same cause, or fault again
+	Multiple      int64 // of those, with FSR.MULTI: there were others
+	Unresolvable  int64
+	Invalidations int64 // ranges
+	Rebound       int64 // banks taken from another process
+}
+
+// DeviceFault is a fault of a device, as the registers of its bank tell it (T §3.2.1).
+type DeviceFault struct {
+	Process    *Process
+	Bank       int
+	Addr       uint64 // FAR: of the access, not of its page
+	Write      bool   // FSYNR.WNR
+	Permission bool   // FSR.PF: the page is there, but may not be written
+	Multiple   bool   // FSR.MULTI: there were others since
+}
+
+// FaultHandler is what a node does about faults of its devices. It is called by the driver's interrupt handler, which may not wait: it schedules a
+// tasklet.
+type FaultHandler interface {
+	Fault(t *Thread, f DeviceFault)
+}
+
+// refusal is a page that a process cannot have.
+type refusal struct {
+	space *AddressSpace
+	page  uint64
+	write bool
+}
+
+// NewSMMUDriver makes a kernel serve an IOMMU. Faults bring the page that is in the registers, and nothing else, until Serve says otherwise. FSR is
+// cleared when it has come: a NIC that tries again by itself would else interrupt the core for ever.
+func NewSMMUDriver(k *Kernel, m *IOMMU) *SMMUDriver {
+	d := &SMMUDriver{kernel: k, iommu: m, spec: k.spec, refused: map[refusal]struct{}{}}
+	d.line = k.cpu.RequestIRQ(k.spec.InterruptCore, "SMMU", d.contextFaults)
+	d.binder = k.cpu.NewTasklet("SMMU banks", d.bind)
+	d.handler = &pageIn{driver: d}
+	m.Drive(d)
+	return d
+}
+
+// Serve gives the faults of devices to h. FSR is cleared as OSSpec.ClearFault says.
+func (d *SMMUDriver) Serve(h FaultHandler) { d.handler, d.early = h, d.spec.ClearFault == ClearEarly }
+
+// Stats returns the counts.
+func (d *SMMUDriver) Stats() DriverStats { return d.stats }
+
+// Admit lets devices reach the memory of a process.
+func (d *SMMUDriver) Admit(p *Process) error {
+	if err := d.iommu.Admit(p.space, p); err != nil {
+		return err
+	}
+	p.Register(&watch{driver: d, space: p.space})
+	return nil
+}
+
+// Interrupt implements IOMMUDriver.
+func (d *SMMUDriver) Interrupt(bank int) {
+	d.risen = append(d.risen, bank)
+	d.line.Raise()
+}
+
+// contextFaults is the interrupt handler: it reads the registers of each bank that has a fault, and clears FSR, as that of Linux does
+// (arm_smmu_context_fault).
+func (d *SMMUDriver) contextFaults(t *Thread) {
+	t.Run(d.spec.FaultInterrupt, "SMMU fault")
+	s := d.iommu.smmu
+	for len(d.risen) > 0 {
+		bank := d.risen[0]
+		d.risen = append(d.risen[:0], d.risen[1:]...)
+		fsr := uint32(s.Read(bank, smmu.FSR))
+		space := d.iommu.banks[bank]
+		if fsr == 0 || space == nil {
+			continue
+		}
+		f := DeviceFault{
+			Process: space.process, Bank: bank, Addr: s.Read(bank, smmu.FAR), Write: s.Read(bank, smmu.FSYNR)&uint64(smmu.FSYNRWNR) != 0,
+			Permission: fsr&smmu.FSRPF != 0, Multiple: fsr&smmu.FSRMULTI != 0,
+		}
+		d.stats.Faults++
+		if f.Multiple {
+			d.stats.Multiple++
+		}
+		if d.early {
+			d.Clear(bank)
+		}
+		d.handler.Fault(t, f)
+	}
+}
+
+// Clear clears FSR of a bank. With HUPCF 0 its other accesses are processed from then on.
+func (d *SMMUDriver) Clear(bank int) {
+	s := d.iommu.smmu
+	s.Write(bank, smmu.FSR, s.Read(bank, smmu.FSR))
+}
+
+// Resolved is to be called for a fault whose page has come: what the bank has stalled is tried again.
+func (d *SMMUDriver) Resolved(f *DeviceFault) { d.resume(f, 0) }
+
+// Refuse is to be called for a fault whose page will not come: the access ends with DENIED when it is tried next, or at once if it is stalled.
+func (d *SMMUDriver) Refuse(f *DeviceFault) {
+	d.stats.Unresolvable++
+	d.refused[refusal{f.Process.space, pageOf(f.Addr), f.Write}] = struct{}{}
+	d.resume(f, 1)
+}
+
+func (d *SMMUDriver) resume(f *DeviceFault, how uint64) {
+	if d.iommu.banks[f.Bank] != f.Process.space {
+		return // another process has the bank now
+	}
+	if !d.early {
+		d.Clear(f.Bank)
+	}
+	s := d.iommu.smmu
+	if uint32(s.Read(f.Bank, smmu.FSR))&smmu.FSRSS != 0 {
+		s.Write(f.Bank, smmu.RESUME, how)
+	}
+}
+
+// Unresolvable implements IOMMUDriver.
+func (d *SMMUDriver) Unresolvable(space *AddressSpace, addr uint64, write bool) bool {
+	r := refusal{space, pageOf(addr), write}
+	_, known := d.refused[r]
+	delete(d.refused, r)
+	return known
+}
+
+// Unbound implements IOMMUDriver.
+func (d *SMMUDriver) Unbound(space *AddressSpace) {
+	for _, s := range d.unbound {
+		if s == space {
+			return
+		}
+	}
+	d.unbound = append(d.unbound, space)
+	d.binder.Schedule(d.spec.InterruptCore)
+}
+
+// bind is the tasklet that gives banks to processes which have none, and takes them from those that have not used theirs for longest (ours: T and P
+// have no more processes than banks).
+func (d *SMMUDriver) bind(t *Thread) {
+	for len(d.unbound) > 0 {
+		bank := d.iommu.smmu.Vacant()
+		if bank < 0 {
+			bank = d.iommu.Victim(d.spec.BankHold)
+		}
+		if bank < 0 {
+			t.WaitUntil("a bank of the SMMU", t.Now()+d.spec.BankHold)
+			continue
+		}
+		space := d.unbound[0]
+		d.unbound = append(d.unbound[:0], d.unbound[1:]...)
+		d.iommu.Take(bank, space)
+		d.stats.Rebound++
+		run(t, d.spec.Invalidate, "SMMU bank")
+	}
+}
+
+// pageIn is the FaultHandler of a node whose libraries have none: it brings the page in the registers.
+type pageIn struct {
+	driver *SMMUDriver
+	queue  []DeviceFault
+	work   *Tasklet
+}
+
+// Fault implements FaultHandler.
+func (h *pageIn) Fault(t *Thread, f DeviceFault) {
+	if h.work == nil {
+		h.work = t.CPU().NewTasklet("SMMU page-in", h.serve)
+	}
+	h.queue = append(h.queue, f)
+	h.work.Schedule(t.Core())
+}
+
+func (h *pageIn) serve(t *Thread) {
+	var pin Pin
+	for len(h.queue) > 0 {
+		f := h.queue[0]
+		h.queue = append(h.queue[:0], h.queue[1:]...)
+		if err := f.Process.GetUserPages(t, pageOf(f.Addr), PageBytes, f.Write, &pin); err != nil {
+			h.driver.Refuse(&f)
+		} else {
+			h.driver.Resolved(&f)
+		}
+		pin.Put(t)
+	}
+}
+
+// watch is the Notifier of a process: it keeps the SMMU from using what is no longer so.
+type watch struct {
+	driver *SMMUDriver
+	space  *AddressSpace
+}
+
+// InvalidateRange implements Notifier. Ranges that have more pages than the first TLB has entries are not worth a command for each: the bank forgets all.
+func (w *watch) InvalidateRange(start, end uint64, tables bool) {
+	d := w.driver
+	bank := d.iommu.BankOf(w.space)
+	if bank < 0 {
+		return // whoever gets one is invalidated then
+	}
+	d.stats.Invalidations++
+	s := d.iommu.smmu
+	if (end-start)/PageBytes > uint64(d.spec.InvalidatePages) {
+		s.InvalidateBank(bank)
+		return
+	}
+	for va := pageOf(start); va < end; va += PageBytes {
+		s.Invalidate(bank, va, !tables)
+	}
+}
+
+// Sync implements Notifier.
+func (w *watch) Sync(t *Thread) {
+	d := w.driver
+	bank := d.iommu.BankOf(w.space)
+	if bank < 0 {
+		return // no access was in flight when it was taken
+	}
+	y := &smmu.Sync{Client: synced{}, Ref: t}
+	if d.iommu.smmu.Sync(bank, y) {
+		return
+	}
+	for y.Ref != nil {
+		t.Wait("accesses of devices")
+	}
+}
+
+// synced is the client of a Sync, whose Ref is the thread that waits.
+type synced struct{}
+
+// Synced implements smmu.SyncClient.
+func (synced) Synced(y *smmu.Sync) {
+	t := y.Ref.(*Thread)
+	y.Ref = nil
+	t.Wake()
+}

@@ -1,0 +1,60 @@
+package runtime
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/nic"
+)
+
+// boot makes the node's cores, its operating system if the profile has one, and what stands between the bus and memory.
+func (n *Node) boot(cfg *Config) {
+	c, p := n.cluster, n.cluster.profile
+	cores := host.CPUSpec{}
+	if p.OS.On() {
+		cores = p.OS.CPUSpec
+	}
+	n.cpu.Init(c.engine, n.id, p.Host.Cores, cores, nic.TraceGroup, int(n.rank))
+	n.translate(cfg)
+	if p.OS.On() {
+		n.kernel = host.NewKernel(c.engine, &n.cpu, &p.OS)
+		if n.iommu != nil {
+			n.driver = host.NewSMMUDriver(n.kernel, n.iommu)
+		}
+	}
+}
+
+// newMemory makes the memory of a new process, and lets the NIC reach it. process is nil without an operating system.
+func (n *Node) newMemory(name string) (space *host.AddressSpace, process *host.Process, err error) {
+	switch {
+	case n.cluster.pages != nil:
+		space = host.NewAddressSpace(n.cluster.pages(int(n.rank)))
+	case n.kernel != nil:
+		process = n.kernel.NewProcess(name)
+		space = process.Space()
+	default:
+		space = host.NewAddressSpace(nil)
+	}
+	switch {
+	case n.driver != nil && process != nil:
+		err = n.driver.Admit(process)
+	case n.iommu != nil:
+		err = n.iommu.Admit(space, host.Flat{Space: space})
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("runtime: process %s of rank %d: %w", name, n.rank, err)
+	}
+	return space, process, nil
+}
+
+// Kernel is the node's operating system; nil: the profile has none (os.kind), and all memory is there.
+func (n *Node) Kernel() *host.Kernel { return n.kernel }
+
+// Driver is the operating system's driver of the SMMU; nil: there is none.
+func (n *Node) Driver() *host.SMMUDriver { return n.driver }
+
+// Thread is the process's thread, for calls of its operating system.
+func (p *Proc) Thread() *host.Thread { return &p.thread }
+
+// OS is the process as its operating system sees it: mappings, pins, and what else takes no part of Portals; nil without one (os.kind).
+func (p *Proc) OS() *host.Process { return p.process }
