@@ -1,0 +1,229 @@
+package runtime_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// onLinux runs programs on two nodes of exanest-qfdb with changes, and returns the cluster behind the run. All books balance then, and nothing was stale.
+func onLinux(t require.TestingT, source, target func(p *runtime.Proc) error, overrides ...string) *runtime.Cluster {
+	device, err := profile.Load("exanest-qfdb", append([]string{"smmu.stale=poison"}, overrides...)...)
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: device, Nodes: 2})
+	require.NoError(t, err)
+	require.NoError(t, c.Spawn(1, "target", target))
+	require.NoError(t, c.Spawn(0, "source", source))
+	require.NoError(t, c.Run(context.Background()))
+	for i := range 2 {
+		require.NoError(t, c.Node(i).Kernel().Audit())
+	}
+	_, stale := c.StaleAccesses()
+	require.Zero(t, stale)
+	return c
+}
+
+// entry makes an entry of the target for all of a view, and returns its queue.
+func entry(p *runtime.Proc, v runtime.View) (eq portals.Handle, err error) {
+	ni := p.NI()
+	if eq, err = ni.EQAlloc(64); err != nil {
+		return eq, err
+	}
+	if _, err = ni.PTAlloc(0, eq, 0); err != nil {
+		return eq, err
+	}
+	_, err = ni.MEAppend(0, &portals.ME{Start: v.Addr(), Length: uint64(v.Len()), Options: portals.MEOpPut | portals.MEOpGet | portals.MEEventLinkDisable, IgnoreBits: ^uint64(0)}, portals.PriorityList, 0)
+	return eq, err
+}
+
+// transfer puts the bytes of a view to rank 1 and waits for the acknowledgement.
+func transfer(p *runtime.Proc, v runtime.View, length int) (portals.Event, error) {
+	ni := p.NI()
+	eq, err := ni.EQAlloc(16)
+	if err != nil {
+		return portals.Event{}, err
+	}
+	md, err := ni.MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len()), EQ: eq})
+	if err != nil {
+		return portals.Event{}, err
+	}
+	if err := ni.Put(md, 0, uint64(length), portals.Ack, portals.ID{NID: 1}, 0, 0, 0, 0, 0); err != nil {
+		return portals.Event{}, err
+	}
+	for {
+		e, err := ni.EQWait(eq)
+		if err != nil || e.Type == portals.EventAck || e.Fail != portals.NIOK {
+			return e, err
+		}
+	}
+}
+
+// A put into memory that nobody has touched takes as much longer as the interrupt, the system's work and the NIC's next look take: the closed form of
+// docs/memory.md, to the picosecond.
+func TestAFaultOfTheNICCostsWhatTheSystemCharges(t *testing.T) {
+	took := func(touch, pin bool, pause sim.Time) (sim.Time, *profile.Profile) {
+		var arrived sim.Time
+		c := onLinux(t, func(p *runtime.Proc) error {
+			v := p.Alloc(256)
+			v.CopyFrom(bytes.Repeat([]byte{5}, 256))
+			p.SleepUntil(sim.Millisecond)
+			_, err := transfer(p, v, 256)
+			return err
+		}, func(p *runtime.Proc) error {
+			v := p.Alloc(3 * 4096)
+			if touch {
+				v.Write()
+			}
+			// So that the SMMU knows the way in both cases: the page before.
+			v.Slice(0, 1).Write()
+			w := v.Slice(4096, 2*4096)
+			eq, err := entry(p, w)
+			if err != nil {
+				return err
+			}
+			e, err := p.NI().EQWait(eq)
+			require.Equal(t, portals.NIOK, e.Fail)
+			arrived = p.Now()
+			require.Equal(t, bytes.Repeat([]byte{5}, 256), w.Slice(0, 256).Read())
+			return err
+		}, fmt.Sprintf("nic.fault_pause=%dns", pause/sim.Nanosecond))
+		return arrived, c.Profile()
+	}
+	for _, pause := range []sim.Time{0, 300 * sim.Nanosecond, sim.Microsecond, 50 * sim.Microsecond} {
+		present, p := took(true, false, pause)
+		absent, _ := took(false, false, pause)
+		s, l := &p.OS, p.DMA.Latency
+		walk := p.SMMU.WalkTime(3, p.Host.MemoryLatency+p.Host.MemoryBandwidth.Time(int64(p.SMMU.WalkBytes)))
+		// From the SMMU's finding until the page is there.
+		work := s.Interrupt + s.FaultInterrupt + s.Softirq + s.GupCall + s.GupAbsent
+		// The NIC learns of the fault 2L later, and looks again so often. A look that finds nothing asks the second TLB, and reads the last descriptor by the walk cache.
+		look := p.SMMU.WalkTime(1, p.Host.MemoryLatency+p.Host.MemoryBandwidth.Time(int64(p.SMMU.WalkBytes)))
+		_ = walk
+		more, found := sim.Time(0), sim.Time(0)
+		for found = look; ; found += look { // when the look's descriptor is read, after the first's
+			more += 2*l + pause
+			found += 2*l + pause
+			if found >= look+work {
+				break
+			}
+			more += look
+		}
+		require.Equal(t, more+look, absent-present, "pause %v", pause)
+	}
+}
+
+// Random transfers between processes whose memory comes and goes: what they write, map, unmap and pin, and what the NIC writes into and reads from their pages, whether
+// they are there or not. Every byte is that of a trivial memory.
+func TestTransfersThroughPagesThatAreNotThere(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		overrides := []string{
+			fmt.Sprintf("smmu.hit_under_fault=%t", rapid.Bool().Draw(rt, "HUPCF")),
+			"smmu.on_fault=" + rapid.SampledFrom([]string{"terminate", "stall"}).Draw(rt, "on_fault"),
+			fmt.Sprintf("smmu.stall_limit=%d", rapid.IntRange(1, 4).Draw(rt, "stall_limit")),
+			fmt.Sprintf("nic.fault_pause=%dns", rapid.SampledFrom([]int{0, 200, 1000, 20_000}).Draw(rt, "pause")),
+			"nic.fault_tries=1000000",
+			"smmu.l1_entries=2", "smmu.l2_entries=4",
+		}
+		seed := rapid.Uint64().Draw(rt, "seed")
+		rounds := rapid.IntRange(1, 6).Draw(rt, "rounds")
+		want := make([][]byte, rounds)
+		draw := rand.New(rand.NewPCG(seed, 1))
+		for i := range want {
+			want[i] = make([]byte, 1+draw.IntN(5*4096))
+			for j := range want[i] {
+				want[i][j] = byte(draw.Uint32())
+			}
+		}
+		shift := rapid.IntRange(0, 4095).Draw(rt, "shift")
+		locked := rapid.Bool().Draw(rt, "locked")
+		onLinux(rt, func(p *runtime.Proc) error {
+			for i := range rounds {
+				addr, err := p.OS().Map(p.Thread(), len(want[i])+shift)
+				if err != nil {
+					return err
+				}
+				v, err := p.View(addr, len(want[i])+shift)
+				if err != nil {
+					return err
+				}
+				v = v.Slice(shift, v.Len())
+				v.CopyFrom(want[i])
+				e, err := transfer(p, v, len(want[i]))
+				if err != nil {
+					return err
+				}
+				require.Equal(rt, portals.NIOK, e.Fail)
+				if err := p.OS().Unmap(p.Thread(), addr, uint64(len(want[i])+shift)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, func(p *runtime.Proc) error {
+			v := p.Alloc(shift + 6*4096)
+			if locked {
+				if err := p.OS().Lock(p.Thread(), v.Addr(), uint64(v.Len())); err != nil {
+					return err
+				}
+			}
+			eq, err := entry(p, v.Slice(shift, v.Len()))
+			if err != nil {
+				return err
+			}
+			expect := make([]byte, 6*4096)
+			for i := range rounds {
+				e, err := p.NI().EQWait(eq)
+				if err != nil {
+					return err
+				}
+				require.Equal(rt, portals.NIOK, e.Fail)
+				copy(expect, want[i])
+				if !bytes.Equal(expect, v.Slice(shift, v.Len()).Read()) {
+					return fmt.Errorf("round %d: other bytes", i)
+				}
+			}
+			return nil
+		}, overrides...)
+	})
+}
+
+// A page that no mapping has, or that may not be written, ends the message with SEGV at its initiator: once, with the cause, and not in a loop.
+func TestUnresolvableFaultsOfTheNICEndTheirMessage(t *testing.T) {
+	for _, mode := range []string{"terminate", "stall"} {
+		var ack portals.Event
+		c := onLinux(t, func(p *runtime.Proc) error {
+			v := p.Alloc(8192)
+			v.Write()
+			p.SleepUntil(sim.Millisecond)
+			var err error
+			ack, err = transfer(p, v, 8192)
+			return err
+		}, func(p *runtime.Proc) error {
+			v := p.Alloc(8192)
+			eq, err := entry(p, v)
+			if err != nil {
+				return err
+			}
+			if err := p.OS().Unmap(p.Thread(), (v.Addr()+4096)&^4095, 4096); err != nil {
+				return err
+			}
+			e, err := p.NI().EQWait(eq)
+			require.Equal(t, portals.NISegv, e.Fail)
+			return err
+		}, "smmu.on_fault="+mode)
+		require.Equal(t, portals.NISegv, ack.Fail)
+		failures, n := c.Failures()
+		require.Equal(t, 1, n)
+		require.ErrorContains(t, failures[0], "DENIED")
+		require.Less(t, c.Engine().Now(), 2*sim.Millisecond)
+	}
+}
