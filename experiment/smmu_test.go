@@ -10,6 +10,39 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
+// With an operating system that gives out a page when it is first touched, by a core or by the NIC, every experiment gives the same bytes in every mode, and no
+// translation is stale, whatever the SMMU does about a fault.
+func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
+	for _, e := range All() {
+		values, modes := Values{"size": 40000}, []string{ModeSpinStream}
+		switch e.Name {
+		case "matching":
+			continue // its worlds are those of package goal/nodes
+		case "hpus":
+			values = Values{"hpus": 4, "size": 256}
+		case "bcast":
+			values["ranks"] = 8
+			fallthrough
+		default:
+			modes = e.Axis("mode").Of
+		}
+		for _, mode := range modes {
+			values["mode"] = mode
+			for _, overrides := range [][]string{
+				nil, {"smmu.hit_under_fault=false"}, {"smmu.on_fault=stall"}, {"smmu.on_fault=stall", "smmu.hit_under_fault=false"},
+				{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "nic.fault_pause=100ns", "nic.fault_tries=100000"},
+			} {
+				device, err := profile.Load("exanest-qfdb", append(overrides, "smmu.stale=poison")...)
+				require.NoError(t, err)
+				p, err := e.At(device, values)
+				require.NoError(t, err)
+				_, err = e.Measure(context.Background(), p)
+				require.NoError(t, err, "%s %s", p, overrides)
+			}
+		}
+	}
+}
+
 // Behind an SMMU every experiment gives the same bytes in every mode, later or at the same time, whatever the size of its TLBs; and none of its
 // translations is stale.
 func TestExperimentsBehindAnSMMU(t *testing.T) {

@@ -105,7 +105,10 @@ func (m *IOMMU) status(a *Access, p *passage) Status {
 	switch p.result {
 	case smmu.Ignored:
 		return Ignored
-	case smmu.Terminated:
+	case smmu.Terminated: // for another access's fault, or because the driver has not resolved that of this one
+		if m.driver != nil && m.driver.Unresolvable(a.Space, p.failed.Failed(), p.failed.Write) {
+			return Denied
+		}
 		return Fault
 	case smmu.Fault, smmu.Permission:
 		if m.driver == nil || m.driver.Unresolvable(a.Space, p.failed.Failed(), p.failed.Write) {

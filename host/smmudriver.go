@@ -139,12 +139,17 @@ func (d *SMMUDriver) resume(f *DeviceFault, how uint64) {
 	}
 }
 
-// Unresolvable implements IOMMUDriver.
+// Unresolvable implements IOMMUDriver. What was refused stays so until the process may have the page.
 func (d *SMMUDriver) Unresolvable(space *AddressSpace, addr uint64, write bool) bool {
 	r := refusal{space, pageOf(addr), write}
-	_, known := d.refused[r]
-	delete(d.refused, r)
-	return known
+	if _, known := d.refused[r]; !known {
+		return false
+	}
+	if m := space.process.mapping(addr); m != nil && m.allows(write) {
+		delete(d.refused, r)
+		return false
+	}
+	return true
 }
 
 // Unbound implements IOMMUDriver.

@@ -42,7 +42,7 @@ func entry(p *runtime.Proc, v runtime.View) (eq portals.Handle, err error) {
 	if _, err = ni.PTAlloc(0, eq, 0); err != nil {
 		return eq, err
 	}
-	_, err = ni.MEAppend(0, &portals.ME{Start: v.Addr(), Length: uint64(v.Len()), Options: portals.MEOpPut | portals.MEOpGet | portals.MEEventLinkDisable, IgnoreBits: ^uint64(0)}, portals.PriorityList, 0)
+	_, err = ni.MEAppend(0, &portals.ME{Start: v.Addr(), Length: uint64(v.Len()), Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable, IgnoreBits: ^uint64(0), MatchID: portals.ID{NID: portals.NIDAny, PID: portals.PIDAny}}, portals.PriorityList, 0)
 	return eq, err
 }
 
@@ -103,22 +103,15 @@ func TestAFaultOfTheNICCostsWhatTheSystemCharges(t *testing.T) {
 		present, p := took(true, false, pause)
 		absent, _ := took(false, false, pause)
 		s, l := &p.OS, p.DMA.Latency
-		walk := p.SMMU.WalkTime(3, p.Host.MemoryLatency+p.Host.MemoryBandwidth.Time(int64(p.SMMU.WalkBytes)))
 		// From the SMMU's finding until the page is there.
 		work := s.Interrupt + s.FaultInterrupt + s.Softirq + s.GupCall + s.GupAbsent
-		// The NIC learns of the fault 2L later, and looks again so often. A look that finds nothing asks the second TLB, and reads the last descriptor by the walk cache.
+		// The NIC learns of the fault 2L later, and looks again until a look finds the page: it asks the second TLB, and reads the last descriptor by the walk cache.
 		look := p.SMMU.WalkTime(1, p.Host.MemoryLatency+p.Host.MemoryBandwidth.Time(int64(p.SMMU.WalkBytes)))
-		_ = walk
-		more, found := sim.Time(0), sim.Time(0)
-		for found = look; ; found += look { // when the look's descriptor is read, after the first's
-			more += 2*l + pause
-			found += 2*l + pause
-			if found >= look+work {
-				break
-			}
-			more += look
+		n := sim.Time(1)
+		for n*(2*l+pause)+(n-1)*look < work {
+			n++
 		}
-		require.Equal(t, more+look, absent-present, "pause %v", pause)
+		require.Equal(t, n*(2*l+pause+look), absent-present, "pause %v", pause)
 	}
 }
 
@@ -147,6 +140,7 @@ func TestTransfersThroughPagesThatAreNotThere(t *testing.T) {
 		shift := rapid.IntRange(0, 4095).Draw(rt, "shift")
 		locked := rapid.Bool().Draw(rt, "locked")
 		onLinux(rt, func(p *runtime.Proc) error {
+			p.SleepUntil(sim.Millisecond)
 			for i := range rounds {
 				addr, err := p.OS().Map(p.Thread(), len(want[i])+shift)
 				if err != nil {
@@ -226,4 +220,84 @@ func TestUnresolvableFaultsOfTheNICEndTheirMessage(t *testing.T) {
 		require.ErrorContains(t, failures[0], "DENIED")
 		require.Less(t, c.Engine().Now(), 2*sim.Millisecond)
 	}
+}
+
+// More processes than banks share them: each gets its turn, and its bytes.
+func TestMoreProcessesThanBanksTakeTurns(t *testing.T) {
+	const processes = 5
+	device, err := profile.Load("exanest-qfdb", "smmu.banks=2", "smmu.stale=poison", "os.bank_hold=30us")
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: device, Nodes: 2})
+	require.NoError(t, err)
+	for i := range processes {
+		require.NoError(t, c.Spawn(1, fmt.Sprint("target ", i), func(p *runtime.Proc) error {
+			v := p.Alloc(10_000)
+			eq, err := entry(p, v)
+			for range 3 {
+				if err == nil {
+					_, err = p.NI().EQWait(eq)
+				}
+			}
+			require.Equal(t, bytes.Repeat([]byte{byte(i + 1)}, 10_000), v.Read())
+			return err
+		}))
+		require.NoError(t, c.Spawn(0, fmt.Sprint("source ", i), func(p *runtime.Proc) error {
+			v := p.Alloc(10_000)
+			v.CopyFrom(bytes.Repeat([]byte{byte(i + 1)}, 10_000))
+			p.SleepUntil(sim.Millisecond)
+			ni := p.NI()
+			md, err := ni.MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len())})
+			for range 3 {
+				if err == nil {
+					err = ni.Put(md, 0, 10_000, portals.NoAck, portals.ID{NID: 1, PID: uint32(i)}, 0, 0, 0, 0, 0)
+				}
+			}
+			return err
+		}))
+	}
+	err = c.Run(context.Background())
+	failures, n := c.Failures()
+	require.Zero(t, n, "%v", failures)
+	require.NoError(t, err)
+	require.Greater(t, c.Node(1).Driver().Stats().Rebound, int64(processes-2))
+	require.NoError(t, c.Node(1).Kernel().Audit())
+}
+
+// Memory that is there, and in the TLB, costs no event more than without an SMMU and a system.
+func TestMemoryInTheTLBCostsNoEvent(t *testing.T) {
+	events := func(on bool, puts int) uint64 {
+		overrides := []string{"os.kind=none", "smmu.kind=none"}
+		if on {
+			overrides = nil
+		}
+		device, err := profile.Load("exanest-qfdb", overrides...)
+		require.NoError(t, err)
+		c, err := runtime.NewCluster(runtime.Config{Profile: device, Nodes: 2})
+		require.NoError(t, err)
+		require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) error {
+			v := p.Alloc(8192)
+			v.Write()
+			eq, err := entry(p, v)
+			for range puts {
+				if err == nil {
+					_, err = p.NI().EQWait(eq)
+				}
+			}
+			return err
+		}))
+		require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
+			v := p.Alloc(8192)
+			v.Write()
+			p.SleepUntil(sim.Millisecond)
+			for range puts {
+				if _, err := transfer(p, v, 8192); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		require.NoError(t, c.Run(context.Background()))
+		return c.Engine().Handled()
+	}
+	require.Equal(t, events(false, 20)-events(false, 10), events(true, 20)-events(true, 10))
 }
