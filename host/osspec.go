@@ -156,6 +156,9 @@ func (s *OSSpec) Validate(cores int) error {
 	fields.Between(&wrong, "kernel_core", s.KernelCore, 0, max(0, cores-1))
 	fields.Between(&wrong, "interrupt_core", s.InterruptCore, 0, max(0, cores-1))
 	fields.Between(&wrong, "invalidate_pages", s.InvalidatePages, 0, 1<<20)
+	if s.HugePages != "" {
+		wrong.OneOf("huge_pages", s.HugePages, HugeNever, HugeAlways)
+	}
 	if s.On() || s.ClearFault != "" {
 		wrong.OneOf("clear_fault", s.ClearFault, ClearEarly, ClearLate)
 	}
@@ -175,9 +178,6 @@ func (s *OSSpec) consistent(wrong *fields.Errors) {
 	}
 	if s.AddressBits != addressBits3 && s.AddressBits != addressBits4 {
 		wrong.Add("address_bits", fmt.Errorf("%d, expected %d or %d", s.AddressBits, addressBits3, addressBits4))
-	}
-	if s.HugePages != "" {
-		wrong.OneOf("huge_pages", s.HugePages, HugeNever, HugeAlways)
 	}
 	if s.HugePages == HugeAlways {
 		fields.Between(wrong, "collapse_min", s.CollapseMin, 1, hugePages)

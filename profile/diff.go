@@ -117,7 +117,7 @@ func valueText(t reflect.Type, n *yaml.Node) (string, error) {
 	case t == reflect.TypeFor[sim.Time]():
 		return "0 s", nil
 	case t == reflect.TypeFor[sim.Rate]():
-		return "0", nil
+		return "0ps/B", nil
 	}
 	switch t.Kind() {
 	case reflect.Bool:

@@ -25,19 +25,20 @@ var files embed.FS
 // prototype's quad-FPGA daughter boards ("exanest-qfdb"). Each value's
 // source stands in the file's comment ([Source]). A field that must have a value has no default: a file says it or names a base.
 type Profile struct {
-	Name        string            `yaml:"name"`            // what tables and messages call the device; not empty
-	Description string            `yaml:"description"`     // one line
-	Fabric      fabric.Spec       `yaml:"fabric"`          // links, switches, topology, faults
-	NIC         nic.Spec          `yaml:"nic"`             // the NIC's pipelines
-	Transport   nic.TransportSpec `yaml:"transport"`       // what happens to lost packets
-	DMA         host.BusSpec      `yaml:"dma"`             // the bus between NIC and host memory
-	HPU         nic.HPUSpec       `yaml:"hpu"`             // the processors of handlers
-	Pools       nic.Pools         `yaml:"pools,omitempty"` // other processors of handlers, by name
-	Serve       nic.Serve         `yaml:"serve,omitempty"` // which pool runs what, by library and kind of handler; absent: the HPUs
-	Host        host.Spec         `yaml:"host"`            // cores and memory
-	SMMU        smmu.Spec         `yaml:"smmu,omitempty"`  // what stands between the bus and memory; absent: nothing
-	OS          host.OSSpec       `yaml:"os,omitempty"`    // the operating system; absent: all memory is there, and nothing costs
-	Limits      nic.LimitsSpec    `yaml:"limits"`          // of Portals interfaces
+	Name        string            `yaml:"name"`              // what tables and messages call the device; not empty
+	Description string            `yaml:"description"`       // one line
+	Fabric      fabric.Spec       `yaml:"fabric"`            // links, switches, topology, faults
+	NIC         nic.Spec          `yaml:"nic"`               // the NIC's pipelines
+	Transport   nic.TransportSpec `yaml:"transport"`         // what happens to lost packets
+	DMA         host.BusSpec      `yaml:"dma"`               // the bus between NIC and host memory
+	HPU         nic.HPUSpec       `yaml:"hpu"`               // the processors of handlers
+	Pools       nic.Pools         `yaml:"pools,omitempty"`   // other processors of handlers, by name
+	Serve       nic.Serve         `yaml:"serve,omitempty"`   // which pool runs what, by library and kind of handler; absent: the HPUs
+	Host        host.Spec         `yaml:"host"`              // cores and memory
+	SMMU        smmu.Spec         `yaml:"smmu,omitempty"`    // what stands between the bus and memory; absent: nothing
+	OS          host.OSSpec       `yaml:"os,omitempty"`      // the operating system; absent: all memory is there, and nothing costs
+	Storage     host.StorageSpec  `yaml:"storage,omitempty"` // files and swap; absent: none
+	Limits      nic.LimitsSpec    `yaml:"limits"`            // of Portals interfaces
 
 	// Origin is where the profile was loaded from; nothing that is simulated depends on it.
 	Origin Origin `yaml:"-"`
@@ -95,8 +96,13 @@ func (p *Profile) Validate() error {
 	wrong.Below("host", p.Host.Validate())
 	wrong.Below("smmu", p.SMMU.Validate())
 	wrong.Below("os", p.OS.Validate(p.Host.Cores))
-	if p.OS.On() && !p.SMMU.On() {
+	wrong.Below("storage", p.Storage.Validate())
+	switch {
+	case !p.OS.On():
+	case !p.SMMU.On():
 		wrong.Add("os.kind", fmt.Errorf("%s without an SMMU (smmu.kind): devices would reach for pages that are not there", p.OS.Kind))
+	case p.OS.AddressBits != p.SMMU.AddressBits:
+		wrong.Add("os.address_bits", fmt.Errorf("%d, expected those of smmu.address_bits, %d: the SMMU walks the tables of the system", p.OS.AddressBits, p.SMMU.AddressBits))
 	}
 	wrong.Below("limits", p.Limits.Validate())
 	return wrong.Join()

@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/host/hosttest"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/smmu/smmutest"
 )
 
 // A profile with one and a half HPUs, or with 010 of them, is refused: nothing is cut off or read in another base in silence.
@@ -59,4 +61,37 @@ func TestOverridesOfCosts(t *testing.T) {
 	p, err = Load(file, "hpu.costs.int=7")
 	require.NoError(t, err)
 	require.Equal(t, hpu.CostTable{Int: 7, Branch: 1, Call: 2, CallIndirect: 3, BulkBytesPerCycle: 4, Spill: 5, Imports: map[string]int64{"dma_to_host": 6}}, p.HPU.Costs)
+}
+
+// The sections of the ExaNeSt node are what the tests of the rooms they describe use.
+func TestTheExaNeStNodeIsWhatItsRoomsAreTestedWith(t *testing.T) {
+	p, err := Load("exanest-qfdb")
+	require.NoError(t, err)
+	system, err := hosttest.Spec()
+	require.NoError(t, err)
+	storage, err := hosttest.Storage()
+	require.NoError(t, err)
+	translation, err := smmutest.Spec("walk_step=90ns") // of another memory: docs/memory.md
+	require.NoError(t, err)
+	require.Equal(t, *system, p.OS)
+	require.Equal(t, *storage, p.Storage)
+	require.Equal(t, *translation, p.SMMU)
+}
+
+// Sections that do not go together are refused.
+func TestSystemsWithoutWhatTheyNeedAreRefused(t *testing.T) {
+	for override, want := range map[string]string{
+		"smmu.kind=none":       "os.kind: linux without an SMMU (smmu.kind): devices would reach for pages that are not there",
+		"smmu.address_bits=48": "os.address_bits: 39, expected those of smmu.address_bits, 48: the SMMU walks the tables of the system",
+		"os.bank_hold=0ns":     "os.bank_hold: 0 s, expected 1 µs to 1 s",
+		"os.interrupt_core=4":  "os.interrupt_core: 4, expected 0 to 3",
+		"os.clear_fault=never": `os.clear_fault: "never", expected handler or tasklet`,
+		"os.memory=3MiB":       "os.memory: 3 MiB, expected a multiple of 2 MiB",
+		"storage.kind=tape":    `storage.kind: "tape", expected `,
+	} {
+		_, err := Load("exanest-qfdb", override)
+		require.ErrorContains(t, err, "profile exanest-qfdb: "+want)
+	}
+	_, err := Load("exanest-qfdb", "os.kind=none", "smmu.kind=none")
+	require.NoError(t, err)
 }

@@ -14,15 +14,16 @@ type Node struct {
 	id      sim.ID
 	nic     nic.NIC
 
-	cpu    host.CPU
-	memory host.Server  // the memory controller
-	bus    host.Bus     // the NIC's way to memory
-	iommu  *host.IOMMU  // between bus and memory; nil: there is none
-	kernel *host.Kernel // nil: there is no operating system
-	driver *host.SMMUDriver
-	ids    *portals.Node // process identifiers
-	procs  []*Proc
-	moved  int64 // bytes of streams of the cores
+	cpu     host.CPU
+	memory  host.Server  // the memory controller
+	bus     host.Bus     // the NIC's way to memory
+	iommu   *host.IOMMU  // between bus and memory; nil: there is none
+	kernel  *host.Kernel // nil: there is no operating system
+	driver  *host.SMMUDriver
+	storage *host.Storage
+	ids     *portals.Node // process identifiers
+	procs   []*Proc
+	moved   int64 // bytes of streams of the cores
 }
 
 // Bus is the NIC's way to the memory of the node's processes.

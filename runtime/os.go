@@ -18,6 +18,9 @@ func (n *Node) boot(cfg *Config) {
 	n.translate(cfg)
 	if p.OS.On() {
 		n.kernel = host.NewKernel(c.engine, &n.cpu, &p.OS)
+		if p.Storage.On() {
+			n.storage = n.kernel.Attach(fmt.Sprintf("storage of rank %d", n.rank), &p.Storage)
+		}
 		if n.iommu != nil {
 			n.driver = host.NewSMMUDriver(n.kernel, n.iommu)
 		}
@@ -49,6 +52,9 @@ func (n *Node) newMemory(name string) (space *host.AddressSpace, process *host.P
 
 // Kernel is the node's operating system; nil: the profile has none (os.kind), and all memory is there.
 func (n *Node) Kernel() *host.Kernel { return n.kernel }
+
+// Storage is the node's storage device; nil: the profile has none (storage.kind), or no operating system.
+func (n *Node) Storage() *host.Storage { return n.storage }
 
 // Driver is the operating system's driver of the SMMU; nil: there is none.
 func (n *Node) Driver() *host.SMMUDriver { return n.driver }
