@@ -42,7 +42,7 @@ type example struct {
 }
 
 func run(ctx context.Context, out io.Writer, faults string) (err error) {
-	device, err := profile.Load("exanest-qfdb", "fabric.faults="+faults)
+	device, err := profile.Load("exanest-qfdb", "fabric.faults="+faults, "os.kind=none", "smmu.kind=none") // all memory is there
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, nodes int, cfg func(*runtime.Config), set ...string) *cluster {
 	t.Helper()
-	p, err := profile.Load("exanest-qfdb", set...)
+	p, err := profile.Load("exanest-qfdb", append([]string{"os.kind=none", "smmu.kind=none"}, set...)...) // all memory is there
 	require.NoError(t, err)
 	c := runtime.Config{Profile: p, Nodes: nodes}
 	if cfg != nil {

@@ -89,7 +89,8 @@ func newStorm(t *testing.T, seed uint64) *storm {
 	s.nodes = 1 + s.rng.IntN(5)
 	procs := s.nodes + s.rng.IntN(4)
 	chance := []float64{0, 0.002, 0.01, 0.05}[s.rng.IntN(4)]
-	p, err := profile.Load("exanest-qfdb",
+	system := [][2]string{{"linux", "mmu-500"}, {"none", "none"}}[s.rng.IntN(2)] // pages that are there when somebody has asked for them, or all
+	p, err := profile.Load("exanest-qfdb", "os.kind="+system[0], "smmu.kind="+system[1],
 		fmt.Sprintf("fabric.faults={loss: %g, corrupt: %g, duplicate: %g, delay: %g, max_delay: %dns}", chance, chance/2, chance, chance, 1+s.rng.IntN(200000)),
 		fmt.Sprintf("serve.rdma.header=%s", []string{"r5", "r5", "hpu"}[s.rng.IntN(3)]),
 		fmt.Sprintf("serve.rdma.payload=%s", []string{"cells", "cells", "hpu"}[s.rng.IntN(3)]))
