@@ -71,6 +71,9 @@ func ClusterColumns() []report.Column {
 		{Name: "handler_cycles", Kind: report.Count, Help: "cycles charged to them"},
 		{Name: "retransmitted", Kind: report.Count, Help: "packets that a reliable transport (transport.kind) has sent again, on all ranks"},
 		{Name: "duplicates", Kind: report.Count, Help: "packets that came again to it"},
+		{Name: "nic_faults", Kind: report.Count, Help: "looks of NICs at pages that were not there, or not theirs to write (smmu.kind), on all ranks; one that is tried again counts again"},
+		{Name: "page_faults", Kind: report.Count, Help: "pages that operating systems (os.kind) have brought or made writable, for programs and NICs, on all ranks"},
+		{Name: "interrupted", Unit: "ns", Kind: report.Duration, Help: "the part of host_cpu_ns in interrupts and tasklets"},
 	}
 }
 
@@ -79,6 +82,7 @@ func ClusterValues(s *runtime.Stats) Values {
 	return Values{
 		"host_cpu": s.CPUBusy, "host_memory": s.HostMemoryBytes, "handler_calls": s.HandlerCalls, "handler_cycles": s.HandlerCycles,
 		"retransmitted": s.Retransmitted, "duplicates": s.Duplicates,
+		"nic_faults": s.NICFaults, "page_faults": s.PageFaults, "interrupted": s.Interrupted,
 	}
 }
 

@@ -38,11 +38,26 @@ type Stats struct {
 	nic.Stats
 	CPUBusy         sim.Time // at most sim.MaxTime, 106 days; cores posting, matching, copying, and looking at completions that were there; not spinning
 	HostMemoryBytes int64    // through host memory: DMA in both directions and streams of the cores
+	// NICFaults are the looks of the NIC at pages that were not there, or that it might not write: one that is tried again counts again.
+	NICFaults int64
+	// PageFaults are the pages that the operating system has brought or made writable, for whomever; MajorFaults those of them that waited for storage.
+	PageFaults, MajorFaults int64
+	// Interrupted is the part of CPUBusy in interrupts and tasklets.
+	Interrupted sim.Time
 }
 
 // Stats returns the node's counts.
 func (n *Node) Stats() Stats {
 	s := Stats{Stats: n.nic.Stats(), CPUBusy: n.cpu.Busy(), HostMemoryBytes: n.moved + n.bus.Bytes()}
+	if n.iommu != nil {
+		c := n.iommu.SMMU().Counters()
+		s.NICFaults = int64(c.Faults + c.PermissionFaults)
+	}
+	if n.kernel != nil {
+		k := n.kernel.Stats()
+		s.PageFaults, s.MajorFaults = k.Minor+k.Major, k.Major
+		s.Interrupted = n.cpu.BusyAt(host.Interrupt) + n.cpu.BusyAt(host.Softirq)
+	}
 	lost, _ := n.cluster.networkLosses()
 	for i := range lost {
 		if lost[i].Rank == int(n.rank) {
@@ -67,4 +82,8 @@ func (s *Stats) add(o *Stats) {
 	s.Stats.Add(&o.Stats)
 	s.CPUBusy = s.CPUBusy.Plus(o.CPUBusy)
 	s.HostMemoryBytes += o.HostMemoryBytes
+	s.NICFaults += o.NICFaults
+	s.PageFaults += o.PageFaults
+	s.MajorFaults += o.MajorFaults
+	s.Interrupted = s.Interrupted.Plus(o.Interrupted)
 }

@@ -56,6 +56,9 @@ var stats = []statInfo{
 	{"messages_truncated", "Messages of which an entry took only a part.", report.Count, ofRank(func(c *counts) int64 { return c.truncated })},
 	{"retransmitted", "Packets that a reliable transport has sent again.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.Retransmitted })},
 	{"duplicates", "Packets that came again to a reliable transport.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.Duplicates })},
+	{"nic_faults", "Looks of the NIC at pages that were not there, or not its to write; one that is tried again counts again.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.NICFaults })},
+	{"page_faults", "Pages that the operating system has brought or made writable, for programs and the NIC.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PageFaults })},
+	{"major_faults", "Those of them that waited for storage.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.MajorFaults })},
 	{"handler_calls", "Handlers that ran.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.HandlerCalls })},
 	{"handler_errors", "Handlers that trapped, were killed or returned an error.", report.Count, func(r *run, rank int) int64 { return r.states[rank].handlersFailed }},
 	{"handler_cycles", "Cycles charged to handlers.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.HandlerCycles })},
@@ -181,7 +184,8 @@ func (r *run) statsTable() (t *report.Table, idle []string) {
 		t.Add(append(row, r.cluster.Node(rank).Stats().CPUBusy)...)
 	}
 	for i := range stats {
-		if !seen[i] {
+		paging := strings.HasSuffix(stats[i].name, "_faults")
+		if !seen[i] && (!paging || r.profile.SMMU.On()) {
 			idle = append(idle, columns[i+1].Key())
 		}
 	}
