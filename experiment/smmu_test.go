@@ -29,7 +29,10 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		for _, mode := range modes {
 			values["mode"] = mode
 			for _, overrides := range [][]string{
-				nil, {"smmu.hit_under_fault=false"}, {"smmu.on_fault=stall"}, {"smmu.on_fault=stall", "smmu.hit_under_fault=false"},
+				nil,
+				{"smmu.hit_under_fault=false"},
+				{"smmu.on_fault=stall"},
+				{"smmu.on_fault=stall", "smmu.hit_under_fault=false"},
 				{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "nic.fault_pause=100ns", "nic.fault_tries=100000"},
 			} {
 				device, err := profile.Load("exanest-qfdb", append(overrides, "smmu.stale=poison")...)
