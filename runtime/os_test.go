@@ -127,67 +127,81 @@ func TestTransfersThroughPagesThatAreNotThere(t *testing.T) {
 			"nic.fault_tries=1000000",
 			"smmu.l1_entries=2", "smmu.l2_entries=4",
 		}
-		seed := rapid.Uint64().Draw(rt, "seed")
-		rounds := rapid.IntRange(1, 6).Draw(rt, "rounds")
-		want := make([][]byte, rounds)
-		draw := rand.New(rand.NewPCG(seed, 1))
-		for i := range want {
-			want[i] = make([]byte, 1+draw.IntN(5*4096))
-			for j := range want[i] {
-				want[i][j] = byte(draw.Uint32())
+		draw := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		w := &comings{t: rt, want: make([][]byte, rapid.IntRange(1, 6).Draw(rt, "rounds"))}
+		for i := range w.want {
+			w.want[i] = make([]byte, 1+draw.IntN(5*4096))
+			for j := range w.want[i] {
+				w.want[i][j] = byte(draw.Uint32())
 			}
 		}
-		shift := rapid.IntRange(0, 4095).Draw(rt, "shift")
-		locked := rapid.Bool().Draw(rt, "locked")
-		onLinux(rt, func(p *runtime.Proc) error {
-			p.SleepUntil(sim.Millisecond)
-			for i := range rounds {
-				addr, err := p.OS().Map(p.Thread(), len(want[i])+shift)
-				if err != nil {
-					return err
-				}
-				v, err := p.View(addr, len(want[i])+shift)
-				if err != nil {
-					return err
-				}
-				v = v.Slice(shift, v.Len())
-				v.CopyFrom(want[i])
-				e, err := transfer(p, v, len(want[i]))
-				if err != nil {
-					return err
-				}
-				require.Equal(rt, portals.NIOK, e.Fail)
-				if err := p.OS().Unmap(p.Thread(), addr, uint64(len(want[i])+shift)); err != nil {
-					return err
-				}
-			}
-			return nil
-		}, func(p *runtime.Proc) error {
-			v := p.Alloc(shift + 6*4096)
-			if locked {
-				if err := p.OS().Lock(p.Thread(), v.Addr(), uint64(v.Len())); err != nil {
-					return err
-				}
-			}
-			eq, err := entry(p, v.Slice(shift, v.Len()))
-			if err != nil {
-				return err
-			}
-			expect := make([]byte, 6*4096)
-			for i := range rounds {
-				e, err := p.NI().EQWait(eq)
-				if err != nil {
-					return err
-				}
-				require.Equal(rt, portals.NIOK, e.Fail)
-				copy(expect, want[i])
-				if !bytes.Equal(expect, v.Slice(shift, v.Len()).Read()) {
-					return fmt.Errorf("round %d: other bytes", i)
-				}
-			}
-			return nil
-		}, overrides...)
+		w.shift = rapid.IntRange(0, 4095).Draw(rt, "shift")
+		w.locked = rapid.Bool().Draw(rt, "locked")
+		onLinux(rt, w.source, w.target, overrides...)
 	})
+}
+
+// comings is memory of two processes that comes and goes.
+type comings struct {
+	t      *rapid.T
+	want   [][]byte // what is sent, in rounds
+	shift  int      // of buffers, from the beginning of a page
+	locked bool     // the target's pages
+}
+
+// source sends each round from a mapping of its own.
+func (w *comings) source(p *runtime.Proc) error {
+	p.SleepUntil(sim.Millisecond)
+	for _, want := range w.want {
+		n := len(want) + w.shift
+		addr, err := p.OS().Map(p.Thread(), n)
+		if err != nil {
+			return err
+		}
+		v, err := p.View(addr, n)
+		if err != nil {
+			return err
+		}
+		v = v.Slice(w.shift, n)
+		v.CopyFrom(want)
+		e, err := transfer(p, v, len(want))
+		if err != nil {
+			return err
+		}
+		require.Equal(w.t, portals.NIOK, e.Fail)
+		if err := p.OS().Unmap(p.Thread(), addr, uint64(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *comings) target(p *runtime.Proc) error {
+	const size = 6 * 4096
+	v := p.Alloc(w.shift + size)
+	if w.locked {
+		if err := p.OS().Lock(p.Thread(), v.Addr(), uint64(v.Len())); err != nil {
+			return err
+		}
+	}
+	v = v.Slice(w.shift, v.Len())
+	eq, err := entry(p, v)
+	if err != nil {
+		return err
+	}
+	expect := make([]byte, size)
+	for i, want := range w.want {
+		e, err := p.NI().EQWait(eq)
+		if err != nil {
+			return err
+		}
+		require.Equal(w.t, portals.NIOK, e.Fail)
+		copy(expect, want)
+		if !bytes.Equal(expect, v.Read()) {
+			return fmt.Errorf("round %d: other bytes", i)
+		}
+	}
+	return nil
 }
 
 // A page that no mapping has, or that may not be written, ends the message with SEGV at its initiator: once, with the cause, and not in a loop.
