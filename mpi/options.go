@@ -74,7 +74,7 @@ func (o Options) Validate() error {
 	if o.Ranks < 0 || o.Ranks > maxRanks {
 		wrong("ranks", "%d, expected 1 to %d", o.Ranks, maxRanks)
 	}
-	if least := o.Eager + matching.AnnouncementSize; o.BufferBytes < least || o.BufferBytes > maxMessage {
+	if least := o.Eager + matching.AnnouncementSize; o.Eager <= maxMessage && (o.BufferBytes < least || o.BufferBytes > maxMessage) {
 		wrong("bytes of a buffer", "%d, expected %d, for an eager message or an announcement, to %d", o.BufferBytes, least, maxMessage)
 	}
 	return errors.Join(errs...)

@@ -34,6 +34,15 @@ func (p *Profile) Content() ([]byte, error) {
 	return out, nil
 }
 
+// YAML is the whole profile as a file could say it, without a base. Load makes the same profile of it.
+func (p *Profile) YAML() ([]byte, error) {
+	out, err := yaml.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("profile %s: %w", p.Name, err)
+	}
+	return out, nil
+}
+
 // Canonical gives a content that another program has laid out the bytes that [Profile.Content] wrote: without white space, and with
 // every character that needs no escape as itself. The order of the fields and the digits of numbers stay.
 func Canonical(content []byte) ([]byte, error) {

@@ -24,7 +24,7 @@ import (
 func Load(name string, overrides ...string) (*Profile, error) {
 	p, wrong, err := read(name)
 	if err != nil {
-		if isFile(name) {
+		if IsFile(name) {
 			err = fmt.Errorf("profile %w", err)
 		}
 		return nil, err
@@ -32,7 +32,7 @@ func Load(name string, overrides ...string) (*Profile, error) {
 	if p, err = finish(name, p, wrong, overrides); err != nil {
 		return nil, err
 	}
-	p.Origin.Embedded = !isFile(name)
+	p.Origin.Embedded = !IsFile(name)
 	return p, nil
 }
 
@@ -49,8 +49,8 @@ func Parse(name string, text []byte, overrides ...string) (*Profile, error) {
 	return finish(name, p, r.Errors, overrides)
 }
 
-// isFile tells a profile's file from the name of an embedded profile.
-func isFile(name string) bool {
+// IsFile tells a profile's file from the name of an embedded profile.
+func IsFile(name string) bool {
 	ext := path.Ext(name)
 	return strings.ContainsRune(name, os.PathSeparator) || ext == ".yaml" || ext == ".yml"
 }
@@ -88,7 +88,7 @@ func tablesAndShapes(dir string) byName {
 // read reads the text of a profile on top of its base; nil if there is no such base. An error is one of the text as a whole.
 func read(name string) (*Profile, strictyaml.Errors, error) {
 	text := Source
-	if isFile(name) {
+	if IsFile(name) {
 		text = func(name string) ([]byte, error) { return file.Read(name, file.MaxText) }
 	}
 	data, err := text(name)

@@ -21,7 +21,7 @@ func Read(document []byte) (*Record, error) {
 	case err == nil || len(trimmed) > 0 && trimmed[0] == '[':
 		return nil, errors.New(`no "provenance": expected an object that spinsim wrote with --format json`)
 	default:
-		return nil, fmt.Errorf("expected an object that spinsim wrote with --format json: %w", err)
+		return nil, notJSON(err)
 	}
 	for i := range x.Provenance.Profiles {
 		if err := x.Provenance.Profiles[i].Check(); err != nil {
@@ -29,6 +29,22 @@ func Read(document []byte) (*Record, error) {
 		}
 	}
 	return x.Provenance, nil
+}
+
+// notJSON says where a document is not what it should be.
+func notJSON(err error) error {
+	const expected = "expected an object that spinsim wrote with --format json"
+	var syntax *json.SyntaxError
+	var value *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("byte %d: not JSON, %s", syntax.Offset, expected)
+	case errors.As(err, &value) && value.Field != "":
+		return fmt.Errorf("%s: a JSON %s, %s", value.Field, value.Value, expected)
+	case errors.As(err, &value):
+		return fmt.Errorf("a JSON %s, %s", value.Value, expected)
+	}
+	return fmt.Errorf("%s: %w", expected, err)
 }
 
 // Difference is a value that is another one in two documents.

@@ -84,12 +84,12 @@ func TestDifferencesAreTheOnesThereAre(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	for document, want := range map[string]string{
-		``:                               "unexpected end of JSON input",
-		`mode,latency_ns`:                "expected an object that spinsim wrote with --format json: invalid character",
+		``:                               "byte 0: not JSON, expected an object that spinsim wrote with --format json",
+		`mode,latency_ns`:                "byte 1: not JSON, expected an object",
 		`[{"mode": "rdma"}]`:             `no "provenance"`,
 		`{}`:                             `no "provenance"`,
 		`{"provenance": {}}`:             `no "provenance"`,
-		`{"provenance": {"command": 7}}`: "cannot unmarshal number",
+		`{"provenance": {"command": 7}}`: "provenance.command: a JSON number, expected an object that spinsim wrote",
 		`{"provenance": {"command": "x", "profiles": [{"name": "p", "sha256": "00", "content": {}}]}}`: "it was changed afterwards",
 	} {
 		_, err := Read([]byte(document))

@@ -155,15 +155,9 @@ const Extensions = ".pftrace, .perfetto-trace, .json; each also with .gz"
 // the format: Perfetto for .pftrace and .perfetto-trace, Chrome for .json, each
 // compressed if .gz follows. Another ending is an error, and no file is made.
 func Create(name string, opts Options) (*Writer, error) {
-	plain, zipped := strings.CutSuffix(name, ".gz")
-	var format Format
-	switch {
-	case strings.HasSuffix(plain, ".pftrace"), strings.HasSuffix(plain, ".perfetto-trace"):
-		format = Perfetto
-	case strings.HasSuffix(plain, ".json"):
-		format = ChromeJSON
-	default:
-		return nil, fmt.Errorf("timeline %s: unknown kind of file, want a name that ends in one of %s", name, Extensions)
+	format, zipped, err := formatOf(name)
+	if err != nil {
+		return nil, err
 	}
 	out, err := file.Create(name)
 	if err != nil {
@@ -178,6 +172,24 @@ func Create(name string, opts Options) (*Writer, error) {
 	w := New(zip, format, opts)
 	w.file, w.zip = out, zip
 	return w, nil
+}
+
+// CheckName says why Create would refuse a file of that name for its ending; nil: it would not.
+func CheckName(name string) error {
+	_, _, err := formatOf(name)
+	return err
+}
+
+// formatOf is the format that the ending of a name chooses.
+func formatOf(name string) (format Format, zipped bool, err error) {
+	plain, zipped := strings.CutSuffix(name, ".gz")
+	switch {
+	case strings.HasSuffix(plain, ".pftrace"), strings.HasSuffix(plain, ".perfetto-trace"):
+		return Perfetto, zipped, nil
+	case strings.HasSuffix(plain, ".json"):
+		return ChromeJSON, zipped, nil
+	}
+	return format, false, fmt.Errorf("timeline %s: unknown kind of file, want a name that ends in one of %s", name, Extensions)
 }
 
 // Track implements [sim.Tracer]. Groups are drawn in the order in which they were

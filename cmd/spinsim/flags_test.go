@@ -106,3 +106,63 @@ func TestEveryNumberIsChecked(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 2, "nothing was written")
 }
+
+// nonsense are values that flags which are no numbers do not have.
+var nonsense = map[string]string{
+	"app": "x", "engine": "x", "expect": "none/x", "fault": "x", "format": "x", "handler": "none.wasm", "handler-host-file": "none/x", "hex": "x", "host-file": "none/x",
+	"lang": "x", "matching": "x", "mode": "x", "noise": "none/x", "on": "x", "packets": "none/x", "payload-file": "none/x", "plot": "x", "table": "x",
+	"to": "x", "trace": "x", "waterfall": "x", "state-format": "x", "state-file": "none/x", "state": "x=y",
+}
+
+// alone are flags that take the place of arguments in whole, or need others.
+var alone = map[string][]string{
+	"spinsim handler run --packets":           {"count"},
+	"spinsim handler run --payload-file":      {"count"},
+	"spinsim handler run --hex":               {"count"},
+	"spinsim handler run --state-file":        {"count", "--hex", "00"},
+	"spinsim goal run --engine":               {"two.goal", "--on", "nodes"},
+	"spinsim goal run --matching":             {"two.goal", "--on", "nodes"},
+	"spinsim handler run --handler-host-file": {"count", "--hex", "00", "--handler-host-memory", "8"},
+	"spinsim handler new":                     {"folder"},
+	"spinsim handler build":                   nil,
+	"spinsim goal stat":                       {"two.goal"},
+	"spinsim goal convert":                    {"two.goal"},
+}
+
+// A text that is none of those a flag takes, or no file that there is, is one error of one line that names the flag.
+func TestEveryTextIsChecked(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "two.goal"), []byte("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "count.yaml"), []byte("{profile: spin-dis, ranks: 2, programs: [{ranks: 0, steps: [compute: 1us]}]}"), 0o600))
+	t.Chdir(dir)
+	tried := map[string]bool{}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+		c.Flags().VisitAll(func(flag *pflag.Flag) {
+			value, is := nonsense[flag.Name]
+			if !is || flag.Value.Type() == "bool" {
+				return
+			}
+			path := c.CommandPath()
+			args, known := alone[path+" --"+flag.Name]
+			if !known {
+				args, known = alone[path]
+			}
+			if !known {
+				args = whole[path]
+			}
+			all := append(append(strings.Fields(path)[1:], args...), "--"+flag.Name+"="+value)
+			var out, errs bytes.Buffer
+			require.Equal(t, exitInput, run(all, &out, &errs), "%q: %s%s", all, &errs, &out)
+			require.True(t, strings.HasPrefix(errs.String(), "spinsim: --"+flag.Name+": "), "%q: %s", all, &errs)
+			require.Equal(t, 1, strings.Count(errs.String(), "\n"), "%q: %s", all, &errs)
+			require.Empty(t, out.String(), "%q", all)
+			tried[flag.Name] = true
+		})
+	}
+	visit(rootCommand())
+	require.Len(t, tried, len(nonsense), "flags that no command has: %v", nonsense)
+}

@@ -49,6 +49,7 @@ type modelFlags struct {
 	noise       string
 	seed        uint64
 	coscheduled bool
+	onlyDrawn   bool // for the timeline
 }
 
 // names are those of the flags, which nodes do not have.
@@ -90,6 +91,14 @@ func (f *modelFlags) String() string {
 		}
 	}
 	return text
+}
+
+// drawn is the flag with the file of the timeline.
+func (f *modelFlags) drawn() string {
+	if f.onlyDrawn {
+		return "output"
+	}
+	return "trace"
 }
 
 // options checks the flags and returns the options of a run of s.
@@ -241,7 +250,7 @@ func runModel(of *making, s *goal.Schedule, model *modelFlags, timeline string, 
 	if timeline != "" {
 		w, err := trace.Create(timeline, trace.Options{})
 		if err != nil {
-			return r, cp, badInput(err)
+			return r, cp, badInput(fmt.Errorf("--%s: %w", model.drawn(), err))
 		}
 		w.Describe(of.Args()...)
 		d := newDrawing(w, s)
@@ -313,7 +322,7 @@ func writePath(out io.Writer, m *making, model *modelFlags, cp goal.CriticalPath
 }
 
 func goalVizCommand() *cobra.Command {
-	var model modelFlags
+	model := modelFlags{onlyDrawn: true}
 	var output string
 	c := &cobra.Command{
 		Use:   "viz FILE",

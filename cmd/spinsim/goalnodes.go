@@ -77,12 +77,20 @@ func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 	if err != nil {
 		return nil, badInput(err)
 	}
+	if err := checkEngine(f.engine); err != nil {
+		return nil, badInput(err)
+	}
 	eager, err := sim.ParseSize(f.eager)
 	if err != nil {
 		return nil, badInput(fmt.Errorf("--eager: %w", err))
 	}
 	if len(f.matching) == 0 {
 		return nil, badInput(fmt.Errorf("--matching: empty, expected some of %s", strings.Join(formNames(), ", ")))
+	}
+	for i, form := range f.matching {
+		if slices.Contains(f.matching[:i], form) {
+			return nil, badInput(fmt.Errorf("--matching: %s is given twice", form))
+		}
 	}
 	if f.timeline != "" && len(f.matching) != 1 {
 		return nil, badInput(fmt.Errorf("--trace: expected one form of --matching, got %s", strings.Join(f.matching, ", ")))
@@ -133,7 +141,7 @@ func runNodes(ctx context.Context, m *making, s *goal.Schedule, f *nodeFlags) (r
 	var w *trace.Writer
 	if f.timeline != "" {
 		if w, err = trace.Create(f.timeline, trace.Options{}); err != nil {
-			return nil, badInput(err)
+			return nil, badInput(fmt.Errorf("--trace: %w", err))
 		}
 		w.Describe(m.Args()...)
 		defer func() { err = endTimeline(w, err) }()

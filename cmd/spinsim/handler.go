@@ -50,6 +50,9 @@ A handler in Go is a module of its own, which needs package spin of spinsim: wit
 built from one, it uses that clone; otherwise it requires the version of this spinsim.`,
 		Args: exactArguments("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkLang(o.Lang); err != nil {
+				return err
+			}
 			o.Dir = args[0]
 			files, err := scaffold.New(o)
 			if err != nil {
@@ -77,6 +80,9 @@ func handlerBuildCommand() *cobra.Command {
 equal bytes anywhere. scripts/install-tinygo.sh of the repository installs the compilers.`,
 		Args: atMostOne("FOLDER"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkLang(build.Lang(lang)); err != nil {
+				return err
+			}
 			dir := "."
 			if len(args) == 1 {
 				dir = args[0]
@@ -102,6 +108,14 @@ equal bytes anywhere. scripts/install-tinygo.sh of the repository installs the c
 	c.Flags().StringVarP(&out, "output", "o", "", "module to write: `FILE.wasm` (default: in FOLDER, with its name)")
 	c.Flags().StringVar(&lang, "lang", "", "`LANGUAGE`: tinygo or c (default: by the files in FOLDER)")
 	return c
+}
+
+// checkLang refuses a language that handlers are not written in; "" is the default.
+func checkLang(lang build.Lang) error {
+	if lang == "" || lang == build.TinyGo || lang == build.C {
+		return nil
+	}
+	return badInput(fmt.Errorf("--lang: %q, expected %s or %s", lang, build.TinyGo, build.C))
 }
 
 // atMostOne accepts one argument or none.

@@ -107,6 +107,7 @@ func (f *handlerRunFlags) config(c *cobra.Command, name string) (*handlerlab.Con
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
 		}
 	}
+	errs = append(errs, checkEngine(f.engine))
 	cfg.Messages, err = f.messages()
 	errs = append(errs, err)
 	errs = append(errs, f.readState(cfg))
@@ -114,10 +115,22 @@ func (f *handlerRunFlags) config(c *cobra.Command, name string) (*handlerlab.Con
 		cfg.HPUMemory, err = handlerlab.ParseMemory(f.memory)
 		keep("memory", err)
 	}
-	cfg.Host, err = handlerlab.HostMemory(f.host, f.hostFile)
-	keep("host-memory", err)
-	cfg.HandlerHost, err = handlerlab.HostMemory(f.handlerHost, f.handlerHostFile)
-	keep("handler-host-memory", err)
+	for _, m := range []struct {
+		to         *[]byte
+		size, file string
+		flags      [2]string
+	}{
+		{&cfg.Host, f.host, f.hostFile, [2]string{"host-memory", "host-file"}},
+		{&cfg.HandlerHost, f.handlerHost, f.handlerHostFile, [2]string{"handler-host-memory", "handler-host-file"}},
+	} {
+		flag := m.flags[0]
+		if *m.to, err = handlerlab.HostMemory(m.size, m.file); err != nil && m.file != "" {
+			if _, wrong := handlerlab.HostMemory(m.size, ""); wrong == nil {
+				flag = m.flags[1]
+			}
+		}
+		keep(flag, err)
+	}
 	for _, text := range f.faults {
 		keep("fault", parseFault(cfg.Faults, text))
 	}

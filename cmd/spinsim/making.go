@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -81,6 +82,9 @@ func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return fmt.Errorf("read %s: is a directory", name)
+		}
 		from = f
 	}
 	r := provenance.NewReader(from)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -9,14 +10,31 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
+// printProfile writes the source of an embedded profile, or all values of one in a file, those of its base too.
+func printProfile(out io.Writer, name string) error {
+	text, err := profile.Source(name)
+	if profile.IsFile(name) {
+		var p *profile.Profile
+		if p, err = profile.Load(name); err == nil {
+			text, err = p.YAML()
+		}
+	}
+	if err != nil {
+		return badInput(err)
+	}
+	_, err = out.Write(text)
+	return err
+}
+
 // profileCommand lists the embedded profiles and prints one with the sources of its values.
 func profileCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "profile [NAME]",
-		Short: "List the embedded profiles, or print one with the source of every value",
+		Short: "List the embedded profiles, or print one with the source of every value, or one of your own",
 		Long: `Without an argument profile lists the devices and networks that spinsim knows. With a name it prints the profile: every latency, width
 and count of the simulation, each with its unit and its source. A file of your own may name one in the key "base" and then holds only
-what differs; without a base it says everything. Give it as --profile my.yaml. Single values are changed with --set, such as --set hpu.cores=8.`,
+what differs; without a base it says everything. Give it as --profile my.yaml; spinsim profile my.yaml checks it and prints all its
+values. Single values are changed with --set, such as --set hpu.cores=8.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exactArguments("NAME")(c, args)
@@ -26,12 +44,7 @@ what differs; without a base it says everything. Give it as --profile my.yaml. S
 		RunE: func(c *cobra.Command, args []string) error {
 			out := c.OutOrStdout()
 			if len(args) == 1 {
-				source, err := profile.Source(args[0])
-				if err != nil {
-					return badInput(err)
-				}
-				_, err = out.Write(source)
-				return err
+				return printProfile(out, args[0])
 			}
 			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 			for _, name := range profile.Names() {

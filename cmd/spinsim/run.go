@@ -67,6 +67,9 @@ func (f *runFlags) plan(c *cobra.Command, file string) (*scenario.Plan, report.F
 	if f.seedGiven {
 		o.Seed = &f.seed
 	}
+	if err := checkEngine(f.engine); err != nil {
+		return nil, "", err
+	}
 	var err error
 	if o.Limits, err = f.Limits(c); err != nil {
 		return nil, "", err

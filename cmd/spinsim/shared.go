@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/trace"
 )
 
@@ -18,6 +21,17 @@ const (
 )
 
 type limitFlags = command.LimitFlags
+
+// checkEngine says why there is no engine of the name that --engine gives; "" is the default.
+func checkEngine(name string) error {
+	if name == "" {
+		return nil
+	}
+	if err := runtime.CheckEngine(name); err != nil {
+		return fmt.Errorf("--engine: %w", err)
+	}
+	return nil
+}
 
 func badInput(err error) error                            { return command.BadInput(err) }
 func endTimeline(w *trace.Writer, err error) error        { return command.EndTimeline(w, err) }

@@ -15,6 +15,7 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/trace"
 )
 
@@ -116,6 +117,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 		errs = append(errs, err)
 	}
 	s.MemoryLimit = f.Memory.bytes
+	keep("engine", runtime.CheckEngine(f.engine))
 	for i := range f.experiment.Axes {
 		if name := f.experiment.Axes[i].Name; c.Flags().Changed(name) {
 			keep(name, s.Choose(name, *f.axes[name]))
@@ -132,6 +134,11 @@ func (f *compareFlags) run(c *cobra.Command) error {
 	format, err := report.ParseFormat(f.format)
 	if err != nil {
 		return BadInput(fmt.Errorf("--format: %w", err))
+	}
+	if f.trace != "" {
+		if err := trace.CheckName(f.trace); err != nil {
+			return BadInput(fmt.Errorf("--trace: %w", err))
+		}
 	}
 	if f.plot != "" {
 		if err := report.CheckImage(f.plot); err != nil {

@@ -112,8 +112,14 @@ func Shown(n *yaml.Node) string {
 	case yaml.SequenceNode:
 		return "a list"
 	}
+	if len(n.Value) > longest {
+		return fmt.Sprintf("%q…", strings.ToValidUTF8(n.Value[:longest], ""))
+	}
 	return fmt.Sprintf("%q", n.Value)
 }
+
+// longest is how much of a value messages show, bytes: another kind of file may be one long value.
+const longest = 100
 
 // value sets v from a node.
 func (r *Reader) value(n *yaml.Node, v reflect.Value, path string) {
