@@ -219,7 +219,7 @@ func (x *actStage) finish() {
 	}
 	require.Zero(x.t, x.d.dmaBytes)
 	require.Zero(x.t, x.d.dmaWaits.len()+x.d.egress.len()+x.d.promised+x.d.commands+x.memory.uses)
-	require.Equal(x.t, len(x.d.answers), len(x.d.unused))
+	require.Len(x.t, x.d.unused, len(x.d.answers))
 	require.NoError(x.t, x.free.Balanced())
 }
 

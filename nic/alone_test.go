@@ -23,12 +23,11 @@ type alone struct {
 	ni     *portals.NI
 	iface  *Interface
 	eq     portals.Handle
-	kinds  sim.Kind             // of the stage
-	stage  func(e *sim.Event)   // handles events of these kinds
-	others func(e *sim.Event)   // and all but those of the bus
-	events []portals.Event      // of the interface, once collect was called
-	at     []sim.Time           // when they were posted
-	told   func(portals.Handle) // of each event
+	kinds  sim.Kind           // of the stage
+	stage  func(e *sim.Event) // handles events of these kinds
+	others func(e *sim.Event) // and all but those of the bus
+	events []portals.Event    // of the interface, once collect was called
+	at     []sim.Time         // when they were posted
 }
 
 const (

@@ -14,13 +14,12 @@ import (
 // matching alone: what follows it notes what comes, and what is to come after a header handler is drawn.
 type matchStage struct {
 	*alone
-	m       match
-	begins  phase // what begin makes of a message
-	wanted  bool  // a handler waits for the reply
-	missed  bool  // there is no such interface
-	log     []string
-	sent    []portals.Header
-	message *inbound
+	m      match
+	begins phase // what begin makes of a message
+	wanted bool  // a handler waits for the reply
+	missed bool  // there is no such interface
+	log    []string
+	sent   []portals.Header
 }
 
 func newMatchStage(t require.TestingT) *matchStage {

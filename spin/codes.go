@@ -43,7 +43,7 @@ const (
 	HandlerHostMem Space = 1 // the handler host memory given with it
 )
 
-// TellFaults, with a Space of a DMA operation (MEHostMem | TellFaults), has the operation end with Fault as soon as a page is found absent. Without
+// TellFaults with a Space of a DMA operation (MEHostMem | TellFaults) has the operation end with Fault as soon as a page is found absent. Without
 // it the device waits for the page, and the handler with it, if it waits for the operation.
 const TellFaults Space = 1 << 8
 
