@@ -19,6 +19,7 @@ type linkAlone struct {
 	credits [fabric.Classes]int
 	asked   [fabric.Classes]bool // the link waits for KindReady
 	back    func(fabric.Class) sim.Time
+	later   sim.Time // from the room to the news of it
 	sent    []fabric.Packet
 	at      []sim.Time
 	came    []sentPacket
@@ -50,7 +51,7 @@ func (x *linkAlone) Handle(e *sim.Event) {
 		x.credits[c]++
 		if x.asked[c] {
 			x.asked[c] = false
-			x.l.post(x.l.now(), fabric.KindReady, e.A, nil)
+			x.l.post(x.l.now()+x.later, fabric.KindReady, e.A, nil)
 		}
 	default:
 		x.l.handle(e)
@@ -97,6 +98,7 @@ func TestLinkWaitsForRoom(t *testing.T) {
 			x.credits[c] = rapid.IntRange(1, 3).Draw(t, "credits")
 		}
 		pauses := rapid.SliceOfN(rapid.IntRange(0, 900), 1, 5).Draw(t, "back")
+		x.later = sim.Time(rapid.IntRange(0, 200).Draw(t, "later"))
 		k := 0
 		x.back = func(fabric.Class) sim.Time {
 			k++

@@ -293,6 +293,7 @@ func (t *reliable) giveUp(p *peer) {
 		}
 	}
 	p.partial = p.partial[:0]
+	p.next++ // nobody gets this number: the next packet tells of the end also who has got all that was sent
 	p.base, p.silent = p.next, true
 	t.post(t.now(), kindEgressSpace, 0, nil)
 }

@@ -154,3 +154,21 @@ func TestHandlersOfAbandonedMessages(t *testing.T) {
 		}
 	}
 }
+
+// All that was sent of a message has arrived, and only the acknowledgements have not: its target learns of the end like any other.
+func TestGivenUpBetweenPackets(t *testing.T) {
+	up := 50 * sim.Microsecond
+	r := runPair(t, fmt.Sprintf(fromSwitch, 0, up), [2]func(*pairRank) error{func(k *pairRank) error {
+		if err := k.put(3000, 0); err != nil {
+			return err
+		}
+		k.p.SleepUntil(up)
+		return k.put(500, 10000)
+	}}, "transport.window=1", "transport.retries=0")
+	require.NoError(t, r.err)
+	require.Equal(t, []string{"SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0", "SEND OK 500", "ACK OK 500"}, told(r.ranks[0].events))
+	require.Equal(t, []string{"PUT UNDELIVERABLE 1024", "PUT OK 500"}, told(r.ranks[1].events))
+	failures, _ := r.c.Failures()
+	require.ErrorContains(t, failures[0], "3 of 3 packets (3000 of 3000 B) of a put from rank 0 to rank 1 were not acknowledged")
+	r.left()
+}
