@@ -11,6 +11,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/handlers/sum"
@@ -51,6 +52,7 @@ var builtins = []*Library{
 	New("count", count.Module),
 	New("count_c", count.ModuleC),
 	New("matching", matching.Module),
+	New("part", part.Module),
 	New("pingpong", pingpong.Module),
 	New("rdma", rdma.Module),
 	New("sum", sum.Module),

@@ -64,16 +64,18 @@ type Device struct {
 	// Remote gives what a get, or an atomic that fetches, returns; nil: zeros.
 	Remote func(c *Call) []byte
 
-	tb       testing.TB
-	config   Config
-	memory   memory
-	failures map[string][]spin.Result
-	pending  map[spin.Handle]*pending
-	handles  spin.Handle
-	messages uint64
-	acked    bool
-	message  bool // within Deliver
-	traps    []string
+	tb        testing.TB
+	config    Config
+	memory    memory
+	failures  map[string][]spin.Result
+	pending   map[spin.Handle]*pending
+	handles   spin.Handle
+	timers    spin.Handle          // that were set
+	cancelled map[spin.Handle]bool // and taken back
+	messages  uint64
+	acked     bool
+	message   bool // within Deliver
+	traps     []string
 }
 
 // New returns a device. Its host memory is zero and it has no counters.
@@ -92,6 +94,7 @@ func New(tb testing.TB, c Config) *Device {
 		config:      c,
 		failures:    make(map[string][]spin.Result),
 		pending:     make(map[spin.Handle]*pending),
+		cancelled:   make(map[spin.Handle]bool),
 	}
 }
 

@@ -74,14 +74,19 @@ type Page struct {
 	md          portals.Handle
 	completed   portals.Handle
 	notified    portals.Handle
+	prefix      string // of the engine's fields in the state
 	descriptors runtime.View
+	commands    uint64 // so many
 	status      runtime.View
 	pdid        uint32
 	tag         uint32
 	busy        [rdma.Writes + rdma.Reads]bool // writes, then requests to read
 }
 
-const descriptorBytes = 64
+const (
+	descriptorBytes = 64
+	commandSlots    = 64 // as many commands are posted in a longer time than the interface needs to read one
+)
 
 // Open gives a process its page: HPU memory with the library, and the entries that descriptors and cells come to. It takes no virtual time.
 func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
@@ -108,7 +113,7 @@ func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 	if err := g.install(e, o); err != nil {
 		return nil, err
 	}
-	g.descriptors = p.Alloc(len(g.busy) * descriptorBytes)
+	g.descriptors = p.Alloc((len(g.busy) + commandSlots) * descriptorBytes)
 	g.md, err = ni.MDBind(&portals.MD{Start: g.descriptors.Addr(), Length: uint64(g.descriptors.Len())})
 	if err != nil {
 		return nil, err
@@ -119,8 +124,14 @@ func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 
 // install makes the two entries.
 func (g *Page) install(e *Engine, o Options) error {
-	state := map[string]any{
+	if _, err := e.module.Manifest().States[0].Lookup("pdid"); err != nil {
+		g.prefix = "rdma."
+	}
+	state := map[string]any{}
+	for name, v := range map[string]uint64{ //lint:maporder they are set by name
 		"pdid": uint64(o.PDID), "nid": uint64(g.self.NID), "pid": uint64(g.self.PID), "completed_ct": uint64(g.completed), "notified_ct": uint64(g.notified),
+	} {
+		state[g.prefix+name] = v
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.State)) {
 		if _, ours := state[name]; ours {
@@ -161,19 +172,19 @@ func (g *Page) install(e *Engine, o Options) error {
 
 // fits checks that contexts and peers lie in the HPU memory.
 func (g *Page) fits() error {
-	contexts, err := g.in.Number("contexts")
+	contexts, err := g.in.Number(g.prefix + "contexts")
 	if err != nil {
 		return err
 	}
-	peers, err := g.in.Number("peers")
+	peers, err := g.in.Number(g.prefix + "peers")
 	if err != nil {
 		return err
 	}
-	block, err := g.in.Number("block")
+	block, err := g.in.Number(g.prefix + "block")
 	if err != nil {
 		return err
 	}
-	mtu, err := g.in.Number("mtu")
+	mtu, err := g.in.Number(g.prefix + "mtu")
 	if err != nil {
 		return err
 	}
@@ -315,6 +326,21 @@ func (g *Page) Counts() (c Counts) {
 		panic(err) //lint:panic the state is as long as the library's
 	}
 	return Counts{s.Sent, s.Received}
+}
+
+// NI is the interface of the page.
+func (g *Page) NI() *runtime.NI { return g.ni }
+
+// Installed is the library in the HPU memory of the process.
+func (g *Page) Installed() *handlers.Installed { return g.in }
+
+// Command gives the process's own hardware a message of a kind with up to 64 bytes, for what a library adds to the engine. It takes nic.overhead.
+func (g *Page) Command(kind uint32, data []byte) error {
+	at := len(g.busy)*descriptorBytes + int(g.commands%commandSlots)*descriptorBytes
+	g.commands++
+	g.descriptors.Slice(at, at+descriptorBytes).CopyFrom(data)
+	h := rdma.Header{Kind: kind, PDID: g.pdid}
+	return g.ni.Put(g.md, uint64(at), uint64(len(data)), portals.NoAck, g.self, rdma.PTCells, h.Bits(), 0, 0, 0)
 }
 
 // Number returns a number of the state of the process's engine as it is now, by its name (handlers.Installed.Number).

@@ -12,10 +12,11 @@ import (
 type Extension interface {
 	// Behind is where contexts and peers lie.
 	Behind(s *rdma.State) spin.Ptr
-	// Fault is told of a cell, or of a notification, whose memory at an address was absent, before the negative acknowledgement leaves.
-	Fault(s *rdma.State, p *spin.Payload, h *rdma.Header, address uint64)
-	// Paused is told that a negative acknowledgement for absent memory has come for a block; it may take its time-out back.
-	Paused(s *rdma.State, b *rdma.Block)
+	// Fault is told of a cell, or of a notification, of a block h whose memory at an address was absent, and returns the code of the negative
+	// acknowledgement.
+	Fault(s *rdma.State, p *spin.Payload, h *rdma.Header, address uint64) uint64
+	// Paused is told that a negative acknowledgement NackFault has come for a block, whose time-out is running.
+	Paused(s *rdma.State, slot uint32)
 	// Control deals with a message to the firmware that the engine does not know, and reports whether it did.
 	Control(s *rdma.State, h *spin.Header, m *rdma.Header) bool
 	// Cell likewise for the hardware.
@@ -28,11 +29,11 @@ type Plain struct{}
 // Behind is where contexts and peers lie.
 func (Plain) Behind(s *rdma.State) spin.Ptr { return spin.After(s) }
 
-// Fault does nothing.
-func (Plain) Fault(*rdma.State, *spin.Payload, *rdma.Header, uint64) {}
+// Fault says that memory was absent.
+func (Plain) Fault(*rdma.State, *spin.Payload, *rdma.Header, uint64) uint64 { return rdma.NackFault }
 
 // Paused leaves the time-out running.
-func (Plain) Paused(*rdma.State, *rdma.Block) {}
+func (Plain) Paused(*rdma.State, uint32) {}
 
 // Control knows no more messages.
 func (Plain) Control(*rdma.State, *spin.Header, *rdma.Header) bool { return false }

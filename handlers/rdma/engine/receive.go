@@ -90,7 +90,7 @@ func cell[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) {
 	}
 	c.Writing++
 	use := c.Use
-	r := spin.DMAToHost(spin.MEHostMem, p.HostOffset, p.Bytes())
+	r := spin.DMAToHost(spin.MEHostMem|spin.TellFaults, p.HostOffset, p.Bytes())
 	if c.Use != use { // the block was given up meanwhile
 		return
 	}
@@ -111,8 +111,7 @@ func unwritable[X Extension](s *rdma.State, c *rdma.Context, p *spin.Payload, m 
 	case r == spin.Fault:
 		s.Received.Faults++
 		var x X
-		x.Fault(s, p, m, address)
-		refuseOnce(s, c, p, m, rdma.NackFault)
+		refuseOnce(s, c, p, m, x.Fault(s, p, m, address))
 	default:
 		s.Received.Denied++
 		refuseOnce(s, c, p, m, rdma.NackDenied)
@@ -262,7 +261,7 @@ func notify[X Extension](s *rdma.State, c *rdma.Context, p *spin.Payload) bool {
 	}
 	c.Flags |= rdma.Completing
 	use := c.Use
-	r := spin.WriteHost(spin.MEHostMem, c.Notify.Address, unsafe.Pointer(&c.Notify.Value), unsafe.Sizeof(c.Notify.Value))
+	r := spin.WriteHost(spin.MEHostMem|spin.TellFaults, c.Notify.Address, unsafe.Pointer(&c.Notify.Value), unsafe.Sizeof(c.Notify.Value))
 	if c.Use != use {
 		return false
 	}

@@ -25,9 +25,9 @@ func Control[X Extension](h *spin.Header, s *rdma.State) spin.Code {
 		read[X](s, h, &m, spin.At[rdma.Descriptor](h.UserHdr))
 	case m.Kind == rdma.KindTimeout && h.Type == spin.MsgSelf:
 		expired[X](s, &m)
-	case m.Kind == rdma.KindAck && known(s, h, &m):
+	case m.Kind == rdma.KindAck && Known(s, h, &m):
 		acknowledged[X](s, &m)
-	case m.Kind == rdma.KindNack && known(s, h, &m):
+	case m.Kind == rdma.KindNack && Known(s, h, &m):
 		refused[X](s, &m, uint32(h.HdrData))
 	case x.Control(s, h, &m):
 	case m.Kind == rdma.KindAck, m.Kind == rdma.KindNack: // of an earlier transfer of the channel
@@ -45,8 +45,8 @@ func Control[X Extension](h *spin.Header, s *rdma.State) spin.Code {
 	return spin.Drop
 }
 
-// known reports whether a message about a block comes from where the block went.
-func known(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
+// Known reports whether a message about a block comes from where the block went.
+func Known(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
 	if m.Slot >= rdma.Slots {
 		return false
 	}
@@ -177,13 +177,19 @@ func launch[X Extension](s *rdma.State, slot uint32) {
 	if b.Length > 0 && !result.Failed() {
 		result = spin.PutFromHost(&op)
 	}
-	w := rdma.Header{Kind: rdma.KindTimeout, PDID: s.PDID, Slot: slot, Sequence: b.Sequence}
-	b.Timer = wake(s, timeout(s, b.Attempt), rdma.PTControl, &w)
-	switch {
-	case b.Timer < 0: // nic.handler_commands are used up; a put that has found no room is sent again after the time-out
-		s.Broken, s.BrokenStatus = slot/rdma.Outstanding+1, rdma.NoSpace
-	case result == spin.Invalid: // no such node
+	Wait(s, slot, timeout(s, b.Attempt)) // a put that has found no room is sent again then
+	if result == spin.Invalid {          // no such node
 		s.Broken, s.BrokenStatus = slot/rdma.Outstanding+1, rdma.Illegal
+	}
+}
+
+// Wait makes the time-out of a block come after a delay, in nanoseconds, and at no other time.
+func Wait(s *rdma.State, slot uint32, delay uint64) {
+	b := &s.Blocks[slot]
+	Cancel(&b.Timer)
+	w := rdma.Header{Kind: rdma.KindTimeout, PDID: s.PDID, Slot: slot, Sequence: b.Sequence}
+	if b.Timer = wake(s, delay, rdma.PTControl, &w); b.Timer < 0 { // nic.handler_commands are used up
+		s.Broken, s.BrokenStatus = slot/rdma.Outstanding+1, rdma.NoSpace
 	}
 }
 
@@ -257,7 +263,7 @@ func refused[X Extension](s *rdma.State, m *rdma.Header, code uint32) {
 		Again[X](s, m.Slot)
 	case rdma.NackFault:
 		var x X
-		x.Paused(s, b)
+		x.Paused(s, m.Slot)
 	case rdma.NackDenied:
 		end[X](s, m.Slot/rdma.Outstanding, rdma.Denied)
 	case rdma.NackForeign:

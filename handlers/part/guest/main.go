@@ -1,0 +1,103 @@
+// The RDMA engine with PART: page faults at the destination go into a FIFO, and blocks wait until they are asked for again (Psistakis et al., IEEE TPDS 2022).
+//
+//spin:library part 1.0
+//spin:needs memory=256*80+min(4*ranks,1024)*1936 user_header=64 spaces=entry,handler host_memory=768 entry_options=op_put
+package main
+
+import (
+	"unsafe"
+
+	"github.com/spinsim/spinsim/handlers/part"
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/rdma/engine"
+	"github.com/spinsim/spinsim/spin"
+)
+
+// faults is what PART adds to the engine.
+type faults struct{ engine.Plain }
+
+// state is that of part, at whose head the engine's is.
+func state(s *rdma.State) *part.State {
+	return (*part.State)(unsafe.Add(unsafe.Pointer(s), -int(unsafe.Offsetof(part.State{}.RDMA))))
+}
+
+// Behind is where contexts and peers lie.
+func (faults) Behind(s *rdma.State) spin.Ptr { return spin.After(state(s)) }
+
+// Fault pushes a fault, unless it is that of the entry before: of the same block and page.
+func (faults) Fault(s *rdma.State, p *spin.Payload, m *rdma.Header, address uint64) uint64 {
+	x := state(s)
+	page := address &^ 4095
+	switch {
+	case x.Tail != 0 && x.Source == p.SourceNID && x.SourcePID == p.SourcePID && x.Slot == m.Slot && x.Sequence == m.Sequence && x.Page == page:
+		x.Faults.Merged++
+	case x.Tail-x.Head == part.Entries:
+		x.Faults.Full++
+		return rdma.NackNoContext // nobody will ask for it
+	default:
+		f := part.Fault{NID: p.SourceNID, PID: p.SourcePID, Slot: m.Slot, Sequence: m.Sequence, PDID: m.PDID, Address: page}
+		x.FIFO[x.Tail%part.Entries] = f.Encode()
+		x.Source, x.SourcePID, x.Slot, x.Sequence, x.Page = p.SourceNID, p.SourcePID, m.Slot, m.Sequence, page
+		x.Tail++
+		x.Faults.Pushed++
+		if x.FaultCT != 0 {
+			spin.Counter(x.FaultCT).Inc(1, 0)
+		}
+	}
+	return rdma.NackFault
+}
+
+// Paused takes the time-out of a block back, if the policy is that only a request sends it again.
+func (faults) Paused(s *rdma.State, slot uint32) {
+	x := state(s)
+	x.Faults.Paused++
+	if x.NTO != 0 {
+		engine.Wait(s, slot, x.Guard)
+	}
+}
+
+// Control is the explicit request to send a block again. One of a sequence number that is over is void: a time-out was first.
+func (faults) Control(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
+	if m.Kind != rdma.KindResume {
+		return false
+	}
+	x := state(s)
+	switch b := engine.Current(s, m); {
+	case m.PDID != s.PDID || uint32(h.HdrData) != s.PDID || !engine.Known(s, h, m):
+		x.Faults.Foreign++
+	case b == nil:
+		x.Faults.Outdated++
+	default:
+		x.Faults.Resumed++
+		engine.Again[faults](s, m.Slot)
+	}
+	return true
+}
+
+// Cell has a block asked for, as the own process wants it: the entry of the FIFO is the data.
+func (faults) Cell(s *rdma.State, p *spin.Payload, m *rdma.Header) bool {
+	if m.Kind != part.KindAskAgain {
+		return false
+	}
+	if p.SourceNID != s.NID || p.SourcePID != s.PID || p.Length != uint32(unsafe.Sizeof(part.Entry{})) {
+		return false
+	}
+	if f, valid := spin.At[part.Entry](p.Base).Decode(); valid {
+		r := rdma.Header{Kind: rdma.KindResume, Slot: f.Slot, Sequence: f.Sequence}
+		engine.Tell(s, f.NID, f.PID, rdma.PTControl, &r, uint64(f.PDID))
+		return true
+	}
+	return false
+}
+
+// control is the firmware: descriptors, acknowledgements, time-outs, requests to read, and to send a block again.
+//
+//go:wasmexport control
+func control(h *spin.Header, s *part.State) spin.Code { return engine.Control[faults](h, &s.RDMA) }
+
+// cells is the hardware: cells that arrive, the fault FIFO, and requests of the own process.
+//
+//go:wasmexport cells
+func cells(p *spin.Payload, s *part.State) spin.Code { return engine.Cells[faults](p, &s.RDMA) }
+
+func main() {}

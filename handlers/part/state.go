@@ -1,0 +1,98 @@
+// Package part is the RDMA engine of package rdma with PART's answer to page faults at the destination (Psistakis et al., IEEE TPDS 33(12), 2022, "P"; Psistakis,
+// MSc thesis, 2019, "T"): a cell that memory does not take goes into a fault FIFO, and the block waits, instead of for its time-out, for an explicit
+// request to send it again.
+//
+// This is the device's side. Whoever resolves faults, a driver or a test, takes entries out of the FIFO, brings the pages in and asks for the block
+// (Page.Next, Page.Resume of package faults).
+package part
+
+import (
+	"structs"
+
+	"github.com/spinsim/spinsim/handlers/rdma"
+)
+
+// Entries is how many the fault FIFO holds (T).
+const Entries = 512
+
+// State is the HPU memory of a page: the engine's state, then the FIFO.
+type State struct {
+	_    structs.HostLayout
+	RDMA rdma.State // of the engine
+
+	NTO     uint32 `spin:"max=1"`                           // 1: a page-fault NACK takes the time-out of its block back (P: NTO)
+	FaultCT uint32 `spin:"unit=counter"`                    // counts entries that were pushed, in the place of an interrupt; 0: none
+	Guard   uint64 `spin:"unit=ns default=100000000 min=1"` // with NTO: after so long a block is sent again all the same, since its request may have been lost
+
+	Faults    Faults         // what was done
+	Head      uint32         // entries that were taken
+	Tail      uint32         // entries that were pushed
+	FIFO      [Entries]Entry // entry i is at i modulo their number
+	Source    uint32         // of the entry that was pushed last: node and
+	SourcePID uint32         // process,
+	Slot      uint32         // transaction,
+	Sequence  uint32         // sequence number and
+	Page      uint64         // page
+}
+
+// Faults counts what the engine has done about page faults.
+type Faults struct {
+	_        structs.HostLayout
+	Pushed   uint64 // entries
+	Merged   uint64 // faults of the entry that was pushed last
+	Full     uint64 // faults for which the FIFO had no room: their blocks wait for the time-out
+	Paused   uint64 // page-fault NACKs that have come for a present block
+	Resumed  uint64 // blocks that were asked for
+	Outdated uint64 // requests of a sequence number that is over
+	Foreign  uint64 // requests of another protection domain
+}
+
+// Entry is a fault, as the hardware shows it: 128 bits (T, Table 3.2).
+//
+//	word 0: 31:30 zero, 29:8 source node, 7:6 zero, 5:4 transaction [13:12], 3:1 zero, 0 valid
+//	word 1: 31:20 transaction [11:0], 19:18 zero, 17:4 sequence number, 3:1 zero, 0 valid
+//	word 2: 31:16 protection domain, 15:4 page [31:20], 3 zero, 2:1 1, 0 valid
+//	word 3: 31:12 page [19:0], 11:1 process at the source, 0 valid
+//
+// The page is [31:28] process index, which is 0 here, [27] zero, [26:0] address [38:12]. The order of the words and the code in word 2 are our choice; the process at the source is ours, too:
+// the prototype has one firmware for all processes of a node.
+type Entry struct {
+	_     structs.HostLayout
+	Words [4]uint32
+}
+
+// Fault is what an entry says.
+type Fault struct {
+	NID      uint32 // source of the block
+	PID      uint32 // 11 bits
+	Slot     uint32 // transaction
+	Sequence uint32
+	PDID     uint32
+	Address  uint64 // of the page
+}
+
+// maxPID is the largest process that an entry can name.
+const maxPID = 1<<11 - 1
+
+// Encode makes the entry of a fault.
+func (f *Fault) Encode() (e Entry) {
+	page := uint32(f.Address>>12) & (1<<27 - 1)
+	e.Words[0] = f.NID&(1<<22-1)<<8 | f.Slot>>12&3<<4 | 1
+	e.Words[1] = f.Slot&(1<<12-1)<<20 | f.Sequence&rdma.SequenceMask<<4 | 1
+	e.Words[2] = f.PDID&0xffff<<16 | page>>20<<4 | 1<<1 | 1
+	e.Words[3] = page&(1<<20-1)<<12 | f.PID&maxPID<<1 | 1
+	return e
+}
+
+// Decode is the inverse of Encode; false: the entry is not valid.
+func (e *Entry) Decode() (f Fault, valid bool) {
+	w := &e.Words
+	f.NID, f.PID = w[0]>>8&(1<<22-1), w[3]>>1&maxPID
+	f.Slot, f.Sequence = w[0]>>4&3<<12|w[1]>>20, w[1]>>4&rdma.SequenceMask
+	f.PDID = w[2] >> 16
+	f.Address = uint64(w[2]>>4&(1<<12-1)<<20|w[3]>>12) & (1<<27 - 1) << 12
+	return f, w[0]&w[1]&w[2]&w[3]&1 != 0
+}
+
+// KindAskAgain is the kind of the message by which a process has its hardware ask for a block: the entry is its data.
+const KindAskAgain = rdma.KindResume + 1
