@@ -48,7 +48,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, n int, state map[string]any, driver func(w *world, p *runtime.Proc, q *faults.Queue) error, set ...string) *world {
-	prof, err := profile.Load("exanest-qfdb", set...)
+	prof, err := profile.Load("exanest-qfdb", append(set, "os.kind=none", "smmu.kind=none")...) // memory is absent for the translator below
 	require.NoError(t, err)
 	w := &world{t: t, present: map[uint64]bool{}}
 	w.c, err = runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2, Translator: w.translator})

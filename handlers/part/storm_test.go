@@ -76,7 +76,7 @@ func newStorm(t *testing.T, seed uint64) *storm {
 	s := &storm{seed: seed, rng: rand.New(rand.NewPCG(seed, 11))}
 	procs := 1 + s.rng.IntN(4)
 	chance := []float64{0, 0.002, 0.02}[s.rng.IntN(3)]
-	p, err := profile.Load("exanest-qfdb",
+	p, err := profile.Load("exanest-qfdb", "os.kind=none", "smmu.kind=none", // memory is absent for the translator below
 		fmt.Sprintf("fabric.faults={loss: %g, corrupt: %g, duplicate: %g, delay: %g, max_delay: %dns}", chance, chance/2, chance, chance, 1+s.rng.IntN(100000)))
 	require.NoError(t, err)
 	s.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: procs, Seed: seed, Translator: s.translator})
