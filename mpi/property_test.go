@@ -302,7 +302,9 @@ func matchingOf(t *testing.T, drawConfig func(*rapid.T) runtime.Config) (late in
 					}
 				}
 			})
-			require.Greater(t, resent, worlds/5, "too few messages were refused to say anything")
+			if worlds >= 100 { // in short there are too few to say anything about that
+				require.Greater(t, resent, worlds/5, "too few messages were refused to say anything")
+			}
 		})
 	}
 	return late

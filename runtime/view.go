@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bytes"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -97,11 +96,11 @@ func (v View) Snapshot() []byte {
 	if len(v.data) == 0 {
 		return nil
 	}
-	b, ok := v.proc.memory.Bytes(v.addr, uint64(len(v.data)))
+	b, ok := v.proc.memory.Observe(v.addr, uint64(len(v.data)))
 	if !ok {
 		panic(fmt.Sprintf("runtime: Snapshot of memory of process %s of rank %d, whose cluster is closed", v.proc.name, v.proc.Rank())) //lint:panic programmer's mistake
 	}
-	return bytes.Clone(b)
+	return b
 }
 
 // touch makes the bytes ready for the program and reports whether it had to wait for that.

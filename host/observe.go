@@ -1,0 +1,62 @@
+package host
+
+import "bytes"
+
+// Observe returns a copy of the n bytes at addr as a program would read them now, wherever they lie, or false if they are not within one range. It is for an
+// observer who is no part of the simulation: it takes no time and touches nothing.
+func (a *AddressSpace) Observe(addr, n uint64) ([]byte, bool) {
+	b, ok := a.Bytes(addr, n)
+	if !ok {
+		return nil, false
+	}
+	all := bytes.Clone(b)
+	if a.process == nil {
+		return all, true
+	}
+	for va := pageOf(addr); va < addr+n; va += PageBytes {
+		from, to := max(va, addr), min(va+PageBytes, addr+n)
+		a.process.observe(va, int(from-va), all[from-addr:to-addr])
+	}
+	return all, true
+}
+
+// observe fills into with the bytes of a page from off on, unless they are in the process's own backing.
+func (p *Process) observe(va uint64, off int, into []byte) {
+	k, e := p.kernel, p.pte(va)
+	var from []byte // behind its end: zeros
+	switch {
+	case e.flags&pteBusy != 0:
+		g := k.memory.page(e.frame)
+		if g.slot == 0 {
+			return
+		}
+		from = k.swap.slots[g.slot].data
+	case e.flags&pteSwap != 0:
+		from = k.swap.slots[e.frame].data
+	case e.flags&pteZero != 0:
+	case e.flags&pteLent != 0:
+		from = k.bytes(k.memory.page(e.frame))
+	case e.flags&pteMapped != 0:
+		return
+	default:
+		if m := p.mapping(va); m == nil {
+			return
+		} else if m.file != nil {
+			from = m.file.observe(m.first + uint32((va-m.start)/PageBytes))
+		}
+	}
+	n := copy(into, from[min(off, len(from)):])
+	clear(into[n:])
+}
+
+// observe returns the bytes of a page of a file, wherever they lie.
+func (f *File) observe(i uint32) []byte {
+	if fr, is := f.pages[i]; is && f.kernel.memory.page(fr).filled {
+		return f.bytes(i)
+	}
+	if s := f.slots[i]; s != 0 {
+		return f.kernel.swap.slots[s].data
+	}
+	from := min(int(i)*PageBytes, len(f.disk))
+	return f.disk[from:min(from+PageBytes, len(f.disk))]
+}
