@@ -118,8 +118,11 @@ func TestGoalDocumentShowsTheProxies(t *testing.T) {
 			require.NoError(t, err)
 			return fmt.Sprintf("%.1f", 100*x)
 		}
-		require.Contains(t, string(text), fmt.Sprintf("| %s | %s | %s%% | %s%% | %s%% | ", strings.ToUpper(row[slices.Index(rows[0], "application")]), row[slices.Index(rows[0], "ranks")],
-			share("p2p_share"), share("gain"), share("gain_published")))
+		want := fmt.Sprintf("| %s | %s | %s%% | %s%% | %s%% | ", row[slices.Index(rows[0], "application")], row[slices.Index(rows[0], "ranks")],
+			share("p2p_share"), share("gain"), share("gain_published"))
+		if !strings.Contains(strings.ToLower(string(text)), want) { // applications write their names in their own ways
+			t.Errorf("docs/goal.md has no row %q", want)
+		}
 	}
 }
 
