@@ -28,7 +28,11 @@ func TestEnginesAgreeOnEveryExperiment(t *testing.T) {
 				}
 			}
 		}
-		charged, err := profile.Load(name, "hpu.charge=cycles")
+		charge := []string{"hpu.charge=cycles"}
+		if device.Fabric.Buffer != nil { // for packets of its own size
+			charge = append(charge, "fabric.buffer=64KiB")
+		}
+		charged, err := profile.Load(name, charge...)
 		require.NoError(t, err)
 		for _, bytes := range []int{64, 4096} {
 			requireSameOnBothEngines(t, hpus, charged, Values{"hpus": 4, "size": bytes, "handler-time": 200 * sim.Nanosecond})
