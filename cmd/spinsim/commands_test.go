@@ -37,6 +37,7 @@ var everything = flag.Bool("everything", false, "run documented and shown comman
 var long = map[string]string{
 	"spinsim compare bcast --waterfall spin-int-sc17,spin-int": "spinsim compare bcast --waterfall spin-int-sc17,spin-int --ranks 4 --size 8",
 	"spinsim compare bcast --format json > results.json":       "spinsim compare bcast --ranks 4,16 --format json > results.json",
+
 	"spinsim goal proxies":     "spinsim goal proxies --app pop --iterations 1",
 	"spinsim compare matching": "spinsim compare matching --app pop --iterations 1",
 }
