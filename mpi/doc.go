@@ -5,7 +5,7 @@
 // (MPI 4.1 §3.5); source and tag of a receive may be wildcards. A message is eager if it is at most [Options.Eager]
 // bytes long, else it waits for its receive.
 //
-// Who matches is the subject of sPIN'17 §5.1:
+// What carries the messages is a transport ([Options.Transport], transport.go). Over [Portals], who matches is the subject of sPIN'17 §5.1:
 //
 //   - [Host]: the NIC deposits every message into eager buffers. The process looks at each, searches its list of receives,
 //     and copies. Of a large message an announcement arrives, whose data the process then gets. All this happens while

@@ -21,6 +21,7 @@ type letter struct {
 	q        *Request // whose message it is; nil when the send is over
 	target   int
 	status   Status
+	env      envelope
 	large    bool
 	data     []byte         // of an eager message
 	md       portals.Handle // of an announcement that carries data
@@ -29,19 +30,20 @@ type letter struct {
 }
 
 // newLetter makes the letter of a send. The library keeps an eager message, so its core reads it.
-func (r *Rank) newLetter(q *Request, target int) (*letter, error) {
+func (t *overPortals) newLetter(q *Request) (*letter, error) {
 	var l *letter
-	if n := len(r.paper); n > 0 {
-		l, r.paper = r.paper[n-1], r.paper[:n-1]
+	if n := len(t.paper); n > 0 {
+		l, t.paper = t.paper[n-1], t.paper[:n-1]
 	} else {
-		l = &letter{id: uint32(len(r.letters))}
-		r.letters = append(r.letters, l)
+		l = &letter{id: uint32(len(t.letters))}
+		t.letters = append(t.letters, l)
 	}
-	l.q, l.target, l.status, l.data, l.md, l.large = q, target, q.status, l.data[:0], q.md, q.length > r.world.o.Eager
+	l.q, l.target, l.status, l.env, l.data, l.large = q, q.peer, q.status, q.env, l.data[:0], q.length > t.c.o.Eager
 	if l.large {
+		l.md = t.sends[q.id].md
 		return l, nil
 	}
-	v, err := r.p.View(q.addr, q.length)
+	v, err := t.r.p.View(q.addr, q.length)
 	l.data = append(l.data, v.Read()...)
 	return l, err
 }
@@ -63,8 +65,8 @@ const (
 )
 
 // flowTo returns the flow to a target, nil if all goes well.
-func (r *Rank) flowTo(target int) *flow {
-	for _, f := range r.flows {
+func (t *overPortals) flowTo(target int) *flow {
+	for _, f := range t.flows {
 		if f.target == target {
 			return f
 		}
@@ -73,81 +75,81 @@ func (r *Rank) flowTo(target int) *flow {
 }
 
 // dispatch sends a message, or queues it behind those that were refused.
-func (r *Rank) dispatch(l *letter) error {
-	if f := r.flowTo(l.target); f != nil {
+func (t *overPortals) dispatch(l *letter) error {
+	if f := t.flowTo(l.target); f != nil {
 		f.queue = append(f.queue, l)
 		return nil
 	}
-	return r.put(l)
+	return t.put(l)
 }
 
 // acknowledged acts on the acknowledgement of a message.
-func (r *Rank) acknowledged(l *letter, refused bool) error {
+func (t *overPortals) acknowledged(l *letter, refused bool) error {
 	l.underway = false
-	f := r.flowTo(l.target)
+	f := t.flowTo(l.target)
 	if refused && f == nil {
 		f = &flow{target: l.target}
-		for _, other := range r.letters {
+		for _, other := range t.letters {
 			if other.underway && other.target == l.target {
 				f.underway++
 			}
 		}
-		r.flows = append(r.flows, f)
+		t.flows = append(t.flows, f)
 	} else if f != nil {
 		f.underway--
 	}
 	if refused {
-		r.stats.Resent++
+		t.r.stats.Resent++
 		f.refused++
 		i, _ := slices.BinarySearchFunc(f.queue, l, func(a, b *letter) int { return int(int32(a.status.Sequence - b.status.Sequence)) })
 		f.queue = slices.Insert(f.queue, i, l)
-	} else if err := r.delivered(l); err != nil {
+	} else if err := t.delivered(l); err != nil {
 		return err
 	}
 	if f != nil && f.underway == 0 && f.refused > 0 {
 		n := f.refused
 		f.refused = 0
-		return r.control(f.target, controlRefused, n)
+		return t.control(f.target, controlRefused, n)
 	}
 	return nil
 }
 
 // delivered takes back the letter of a message that its target has, or has the announcement of.
-func (r *Rank) delivered(l *letter) error {
+func (t *overPortals) delivered(l *letter) error {
 	l.q = nil
-	r.paper = append(r.paper, l)
-	if !l.large || r.world.first == 0 {
+	t.paper = append(t.paper, l)
+	if !l.large || t.c.first == 0 {
 		return nil
 	}
-	return r.ni.MDRelease(l.md)
+	return t.ni.MDRelease(l.md)
 }
 
 // read ends the send of an eager message, whose memory the NIC has read. The announcement of a large one ends nothing.
-func (r *Rank) read(l *letter) {
+func (t *overPortals) read(l *letter) {
 	if q := l.q; q != nil && !l.large {
 		l.q = nil
-		r.complete(q)
+		t.r.complete(q)
 	}
 }
 
 // control sends a control message.
-func (r *Rank) control(target int, what, n int) error {
-	return r.ni.Put(r.controls, 0, controlAckBytes, portals.NoAck, r.world.places[target], controlPT, 0, 0, 0,
+func (t *overPortals) control(target int, what, n int) error {
+	return t.ni.Put(t.controls, 0, controlAckBytes, portals.NoAck, t.r.world.places[target], controlPT, 0, 0, 0,
 		uint64(what)<<controlShift|uint64(n))
 }
 
 // controlled acts on a control message.
-func (r *Rank) controlled(ev *portals.Event) error {
-	source, n := r.world.at[ev.Initiator], int(uint32(ev.HdrData))
+func (t *overPortals) controlled(ev *portals.Event) error {
+	source, n := t.r.world.at[ev.Initiator], int(uint32(ev.HdrData))
 	if ev.HdrData>>controlShift == controlRefused {
-		r.known += uint64(n)
-		r.callers = append(r.callers, source)
+		t.known += uint64(n)
+		t.callers = append(t.callers, source)
 		return nil
 	}
-	f := r.flowTo(source)
-	r.flows = slices.DeleteFunc(r.flows, func(other *flow) bool { return other == f })
+	f := t.flowTo(source)
+	t.flows = slices.DeleteFunc(t.flows, func(other *flow) bool { return other == f })
 	for _, l := range f.queue {
-		if err := r.dispatch(l); err != nil {
+		if err := t.dispatch(l); err != nil {
 			return err
 		}
 	}
@@ -156,27 +158,27 @@ func (r *Rank) controlled(ev *portals.Event) error {
 
 // recover enables the entry again if everything that was refused is known, nothing can overtake it, and there is room. Without
 // progress since it was enabled last there is none: the device's unexpected headers are used up, and only receives free them.
-func (r *Rank) recover() error {
-	all, err := r.allKnown()
-	if !all || err != nil || r.progress == r.enabledAt {
+func (t *overPortals) recover() error {
+	all, err := t.allKnown()
+	if !all || err != nil || t.progress == t.enabledAt {
 		return err
 	}
-	if r.linked == 0 {
-		if err := r.grow(); err != nil {
+	if t.linked == 0 {
+		if err := t.grow(); err != nil {
 			return err
 		}
-		if all, err = r.allKnown(); !all || err != nil { // growing takes time
+		if all, err = t.allKnown(); !all || err != nil { // growing takes time
 			return err
 		}
 	}
-	r.disabled, r.enabledAt = false, r.progress
-	if err := r.ni.PTEnable(messagePT); err != nil {
+	t.disabled, t.enabledAt = false, t.progress
+	if err := t.ni.PTEnable(messagePT); err != nil {
 		return err
 	}
-	callers := r.callers
-	r.callers = nil
+	callers := t.callers
+	t.callers = nil
 	for _, rank := range callers {
-		if err := r.control(rank, controlGo, 0); err != nil {
+		if err := t.control(rank, controlGo, 0); err != nil {
 			return err
 		}
 	}
@@ -184,37 +186,27 @@ func (r *Rank) recover() error {
 }
 
 // allKnown reports whether senders have told of all messages that were refused.
-func (r *Rank) allKnown() (bool, error) {
-	refused, err := r.ni.NIStatus(portals.SRDropCount)
-	return refused == r.known, err
+func (t *overPortals) allKnown() (bool, error) {
+	refused, err := t.ni.NIStatus(portals.SRDropCount)
+	return refused == t.known, err
 }
 
 // grow adds as many buffers as there are, all of which are full.
-func (r *Rank) grow() error {
-	for range len(r.buffers) {
-		if err := r.addBuffer(); err != nil {
+func (t *overPortals) grow() error {
+	for range len(t.buffers) {
+		if err := t.addBuffer(); err != nil {
 			return err
 		}
-		r.overhead()
-		r.stats.Grown++
+		t.overhead()
+		t.r.stats.Grown++
 	}
 	return nil
 }
 
 // addBuffer makes a buffer and links it.
-func (r *Rank) addBuffer() error {
-	b := &buffer{index: len(r.buffers)}
-	b.addr = r.p.Alloc(r.world.o.BufferBytes).Addr()
-	r.buffers = append(r.buffers, b)
-	return r.link(b)
-}
-
-// finish waits until all that was sent is acknowledged.
-func (r *Rank) finish() error {
-	for len(r.paper) < len(r.letters) {
-		if err := r.step(); err != nil {
-			return err
-		}
-	}
-	return nil
+func (t *overPortals) addBuffer() error {
+	b := &buffer{index: len(t.buffers)}
+	b.addr = t.r.p.Alloc(t.c.o.BufferBytes).Addr()
+	t.buffers = append(t.buffers, b)
+	return t.link(b)
 }

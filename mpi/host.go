@@ -11,7 +11,7 @@ import (
 
 // hostForm is matching by the process, with a list of receives and one of messages.
 type hostForm struct {
-	r          *Rank
+	t          *overPortals
 	posted     requestList
 	unexpected arrivalList
 	free       *arrival
@@ -19,9 +19,9 @@ type hostForm struct {
 	early      []arrival      // messages that wait for earlier ones of their source
 }
 
-func newHostForm(r *Rank) *hostForm {
-	h := &hostForm{r: r}
-	if r.p.Node().Bus().Paged() {
+func newHostForm(t *overPortals) *hostForm {
+	h := &hostForm{t: t}
+	if t.r.p.Node().Bus().Paged() {
 		h.next = map[int]uint32{}
 	}
 	return h
@@ -30,7 +30,8 @@ func newHostForm(r *Rank) *hostForm {
 // arrival is a message in a buffer that has no receive yet.
 type arrival struct {
 	mark       poison.Mark
-	bits, data uint64
+	env        envelope
+	data       uint64 // header data
 	start      uint64
 	buffer     *buffer
 	prev, next *arrival
@@ -63,7 +64,7 @@ func (l *arrivalList) cut(a *arrival) {
 
 // searched charges the process for the elements of a list that it has looked at.
 func (h *hostForm) searched(elements int) {
-	p := h.r.p
+	p := h.t.r.p
 	p.Compute(sim.Time(elements) * p.Cluster().Profile().Host.Match)
 }
 
@@ -73,10 +74,10 @@ func (h *hostForm) post(q *Request) error {
 	for a := h.unexpected.first; a != nil; a = a.next {
 		looked++
 		a.mark.Live("mpi: an arrival")
-		if q.matches(a.bits) {
+		if q.env.takes(a.env) {
 			h.searched(looked)
 			h.unexpected.cut(a)
-			h.r.stats.Unexpected++
+			h.t.r.stats.Unexpected++
 			found := *a
 			h.give(a)
 			return h.receive(q, &found)
@@ -99,18 +100,17 @@ func (h *hostForm) give(a *arrival) {
 // arrived takes a message, and those that have waited for it. Messages of one source do not overtake each other, but their events may: each
 // buffer posts its own in order, so that a message whose memory was late holds up what lies behind it, and nothing in the next buffer.
 func (h *hostForm) arrived(ev *portals.Event) error {
-	b := h.r.buffers[uint32(ev.UserPtr)]
+	b := h.t.buffers[uint32(ev.UserPtr)]
 	b.held++
-	a := arrival{bits: ev.MatchBits, data: ev.HdrData, start: ev.Start, buffer: b}
+	a := arrival{env: h.t.c.layout.envelopeOf(ev.MatchBits), data: ev.HdrData, start: ev.Start, buffer: b}
 	if h.next == nil {
 		return h.match(a)
 	}
 	h.early = append(h.early, a)
-	source := statusOf(a.bits, a.data).Source
+	source := a.env.source
 	for {
 		i := slices.IndexFunc(h.early, func(a arrival) bool {
-			s := statusOf(a.bits, a.data)
-			return s.Source == source && s.Sequence == h.next[source]
+			return a.env.source == source && statusOf(a.env, a.data).Sequence == h.next[source]
 		})
 		if i < 0 {
 			return nil
@@ -129,7 +129,7 @@ func (h *hostForm) match(a arrival) error {
 	looked := 0
 	for q := h.posted.first; q != nil; q = q.next {
 		looked++
-		if q.matches(a.bits) {
+		if q.env.takes(a.env) {
 			h.searched(looked)
 			h.posted.cut(q)
 			return h.receive(q, &a)
@@ -149,20 +149,20 @@ func (h *hostForm) match(a arrival) error {
 
 // receive copies a message to its place or, of a large one, starts to get the data.
 func (h *hostForm) receive(q *Request, a *arrival) error {
-	r := h.r
-	q.status = statusOf(a.bits, a.data)
-	if err := r.fits(q); err != nil {
+	t := h.t
+	q.status = statusOf(a.env, a.data)
+	if err := t.r.fits(q); err != nil {
 		return err
 	}
 	if a.data&matching.Large != 0 {
-		if err := r.fetch(q, a.start); err != nil {
+		if err := t.fetch(q, a.start); err != nil {
 			return err
 		}
 	} else {
-		if err := r.copied(q, a.start, q.status.Bytes); err != nil {
+		if err := t.copied(q, a.start, q.status.Bytes); err != nil {
 			return err
 		}
-		r.complete(q)
+		t.r.complete(q)
 	}
 	a.buffer.held--
 	return h.reuse(a.buffer)
@@ -173,7 +173,7 @@ func (h *hostForm) reuse(b *buffer) error {
 	if !b.full || b.held > 0 {
 		return nil
 	}
-	return h.r.relink(b)
+	return h.t.relink(b)
 }
 
 func (h *hostForm) unlinked(b *buffer) error {

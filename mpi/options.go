@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -22,6 +23,9 @@ func Forms() []Matching { return []Matching{Host, Offload} }
 
 // Options describe the message passing library.
 type Options struct {
+	// Transport carries the messages; "" stands for Portals.
+	Transport Transport
+	// Matching says who matches messages over Portals.
 	Matching Matching
 	// Eager is the largest message that is sent without waiting for its receive, in bytes; offloaded matching takes at least the 16 of an
 	// announcement.
@@ -38,6 +42,8 @@ type Options struct {
 
 // Nodes is how many nodes so many ranks take.
 func (o Options) Nodes(ranks int) int { return (ranks + o.perNode() - 1) / o.perNode() }
+
+func (o Options) transport() Transport { return cmp.Or(o.Transport, Portals) }
 
 func (o Options) perNode() int { return max(1, o.PerNode) }
 
@@ -58,6 +64,9 @@ func (o Options) Validate() error {
 	var errs []error
 	wrong := func(option, format string, args ...any) {
 		errs = append(errs, &fields.Wrong{Package: "mpi", Option: option, Err: fmt.Errorf(format, args...)})
+	}
+	if carriers[o.transport()] == nil {
+		wrong("transport", "%q, expected one of %v", o.Transport, Transports())
 	}
 	if o.Matching != Host && o.Matching != Offload {
 		wrong("matching", "%q, expected one of %s, %s", o.Matching, Host, Offload)

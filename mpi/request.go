@@ -1,9 +1,6 @@
 package mpi
 
-import (
-	"github.com/spinsim/spinsim/internal/poison"
-	"github.com/spinsim/spinsim/portals"
-)
+import "github.com/spinsim/spinsim/internal/poison"
 
 // Status says what a receive has received, or a send has sent.
 type Status struct {
@@ -19,16 +16,15 @@ type Request struct {
 	// User is the caller's own.
 	User int
 
-	id           uint32
-	receives     bool
-	done         bool
-	addr         uint64
-	length       int
-	bits, ignore uint64 // receive: what it matches
-	status       Status
-	slot         uint64         // registered memory for an announcement; 0: none yet
-	md           portals.Handle // of an announcement with a first part
-	prev, next   *Request       // in one of the lists of the rank
+	id         uint32
+	receives   bool
+	done       bool
+	addr       uint64
+	length     int
+	peer       int      // send: the target, a rank of the world
+	env        envelope // of the message, or of those that a receive takes
+	status     Status
+	prev, next *Request // in one of the lists of the rank
 }
 
 // Receives reports whether the request is a receive.
@@ -36,9 +32,6 @@ func (q *Request) Receives() bool { return q.receives }
 
 // Status says what was received or sent; it is valid when the request is over, for a send from the beginning.
 func (q *Request) Status() Status { return q.status }
-
-// matches reports whether a receive takes a message.
-func (q *Request) matches(bits uint64) bool { return (q.bits^bits)&^q.ignore == 0 }
 
 // requestList is a first-in first-out list from which any request can leave.
 type requestList struct{ first, last *Request }

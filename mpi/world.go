@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -15,14 +14,13 @@ import (
 // World is the ranks of a cluster. [World.Spawn] must be called for every rank before the run: a message
 // to a rank that has not been spawned is lost.
 type World struct {
-	c      *runtime.Cluster
-	o      Options
-	module *handlers.Plan // of offloaded matching
-	first  int            // bytes of a large message that travel with its announcement
-	ranks  []*Rank
-	places []portals.ID       // of the ranks' processes, as far as they have been spawned
-	at     map[portals.ID]int // the rank of a process
-	bounds map[int]int64
+	c       *runtime.Cluster
+	o       Options
+	carrier carrier
+	ranks   []*Rank
+	places  []portals.ID       // of the ranks' processes, as far as they have been spawned
+	at      map[portals.ID]int // the rank of a process
+	bounds  map[int]int64
 }
 
 // New prepares a cluster for ranks. Errors: options that make no sense or do not fit the cluster.
@@ -36,20 +34,9 @@ func New(c *runtime.Cluster, o Options) (*World, error) {
 		return nil, fmt.Errorf("mpi: %d ranks on %d nodes, expected at most %d", ranks, c.Nodes(), min(room, maxRanks))
 	}
 	w := &World{c: c, o: o, ranks: make([]*Rank, ranks), places: make([]portals.ID, ranks), at: make(map[portals.ID]int, ranks)}
-	if o.Matching == Offload {
-		module, err := handlers.Must("matching").Load(c)
-		if err != nil {
-			return nil, err
-		}
-		if w.module, err = module.Plan(matching.Header, matching.Payload, ""); err != nil {
-			return nil, err
-		}
-		// The announcement of a large message, with its first part, must fit where the shortest one does.
-		w.o.Eager = max(o.Eager, matching.AnnouncementSize)
-		w.first = min(int(c.Profile().Fabric.MTU), w.o.Eager+1) - matching.AnnouncementSize
-		if w.first < 0 {
-			return nil, fmt.Errorf("mpi: packets of %d B do not hold an announcement of %d B", c.Profile().Fabric.MTU, matching.AnnouncementSize)
-		}
+	var err error
+	if w.carrier, err = carriers[o.transport()](w); err != nil {
+		return nil, err
 	}
 	return w, nil
 }
@@ -125,17 +112,12 @@ func (w *World) Run(ctx context.Context) error {
 
 // lost reports messages that were refused for want of a buffer and not sent again.
 func (w *World) lost() error {
-	for i, r := range w.ranks {
+	for _, r := range w.ranks {
 		if r == nil {
 			continue
 		}
-		dropped, err := r.ni.NIStatus(portals.SRDropCount)
-		if err != nil {
+		if err := r.transport.lost(); err != nil {
 			return err
-		}
-		if dropped -= r.known; dropped > 0 || r.disabled {
-			return fmt.Errorf("mpi: rank %d refused %d messages for good: its program has ended, and its %d buffers of %d B are full of messages that it has not received",
-				i, dropped+uint64(len(r.callers)), len(r.buffers), w.o.BufferBytes)
 		}
 	}
 	return nil

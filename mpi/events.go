@@ -1,0 +1,147 @@
+package mpi
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/portals"
+)
+
+// step waits for an event and acts on it.
+func (t *overPortals) step() error {
+	ev, err := t.ni.EQWait(t.eq)
+	if err != nil {
+		return fmt.Errorf("mpi: rank %d: %w", t.r.rank, err)
+	}
+	i := uint32(ev.UserPtr)
+	switch {
+	case ev.Type == portals.EventPTDisabled:
+		t.disabled = true
+		return t.recover()
+	case ev.Type == portals.EventAck && (ev.Fail == portals.NIOK || ev.Fail == portals.NIPTDisabled):
+		return t.acknowledged(t.letters[i], ev.Fail != portals.NIOK)
+	case ev.Fail != portals.NIOK:
+		return t.failed(&ev)
+	}
+	switch ev.Type {
+	case portals.EventPut, portals.EventPutOverflow:
+		return t.came(&ev)
+	case portals.EventReply:
+		t.r.complete(t.r.requests[i])
+	case portals.EventGet:
+		t.r.complete(t.r.requests[i])
+	case portals.EventSend:
+		t.read(t.letters[i])
+	case portals.EventAutoUnlink:
+		t.linked--
+		if err := t.form.unlinked(t.buffers[i]); err != nil {
+			return err
+		}
+		return t.advanced()
+	case portals.EventAutoFree:
+		if err := t.form.freed(t.buffers[i]); err != nil {
+			return err
+		}
+		return t.advanced()
+	default:
+		return fmt.Errorf("mpi: rank %d: event %v, which nothing here asks for", t.r.rank, ev.Type)
+	}
+	return nil
+}
+
+// came acts on a message or a control message.
+func (t *overPortals) came(ev *portals.Event) error {
+	if ev.PTIndex == controlPT {
+		if err := t.controlled(ev); err != nil || !t.disabled {
+			return err
+		}
+		return t.recover()
+	}
+	if err := t.form.arrived(ev); err != nil {
+		return err
+	}
+	return t.advanced()
+}
+
+// advanced notes that something has happened that may have made room.
+func (t *overPortals) advanced() error {
+	t.progress++
+	if !t.disabled {
+		return nil
+	}
+	return t.recover()
+}
+
+// failed is the error of an event that tells of a failure.
+func (t *overPortals) failed(ev *portals.Event) error {
+	if ev.Type == portals.EventPut && ev.UserPtr&^uint64(^uint32(0)) == ptrRequest {
+		q := t.r.requests[uint32(ev.UserPtr)]
+		q.status = t.c.layout.statusOf(ev.MatchBits, ev.HdrData)
+		if err := t.r.fits(q); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("mpi: rank %d: %v failed: %v", t.r.rank, ev.Type, ev.Fail)
+}
+
+// copied lets the process copy the beginning of a message from a buffer to its place.
+func (t *overPortals) copied(q *Request, from uint64, n int) error {
+	if n == 0 {
+		return nil
+	}
+	src, err := t.r.p.View(from, n)
+	if err != nil {
+		return err
+	}
+	dst, err := t.r.p.View(q.addr, n)
+	if err != nil {
+		return err
+	}
+	t.r.p.Copy(dst, src)
+	t.r.stats.Copied++
+	t.r.stats.CopiedBytes += int64(n)
+	return nil
+}
+
+// fetch lets the process get what is left of a large message, whose announcement lies at an address. REPLY ends the receive.
+func (t *overPortals) fetch(q *Request, announced uint64) error {
+	v, err := t.r.p.View(announced, matching.AnnouncementSize)
+	if err != nil {
+		return err
+	}
+	b := v.Read()
+	first, tag := t.c.first, binary.LittleEndian.Uint64(b[8:])
+	if err := t.copied(q, announced+matching.AnnouncementSize, first); err != nil {
+		return err
+	}
+	m, err := t.region(q.addr, q.length)
+	if err != nil {
+		return err
+	}
+	t.r.stats.Large++
+	return t.ni.Get(m.md, q.addr-m.addr+uint64(first), uint64(q.status.Bytes-first),
+		t.r.world.places[q.status.Source], exposedPT, tag, uint64(first), ptrRequest|uint64(q.id))
+}
+
+// link appends the entry of a buffer: behind all receives with Offload, for every message with Host.
+func (t *overPortals) link(b *buffer) error {
+	b.full = false
+	t.linked++
+	list, options := portals.PriorityList, portals.EntryOptions(0)
+	if t.c.o.Matching == Offload {
+		list, options = portals.OverflowList, portals.OptMEEventCommDisable
+	}
+	_, err := t.ni.MEAppend(messagePT, &portals.ME{
+		Start: b.addr, Length: uint64(t.c.o.BufferBytes), UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
+		MinFree: uint64(t.c.o.Eager + matching.AnnouncementSize),
+		Options: portals.OptMEOpPut | portals.OptMEManageLocal | portals.OptMEEventLinkDisable | options,
+	}, list, ptrBuffer|uint64(b.index))
+	return err
+}
+
+// relink appends the entry of a buffer again.
+func (t *overPortals) relink(b *buffer) error {
+	t.overhead()
+	return t.link(b)
+}
