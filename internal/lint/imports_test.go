@@ -37,11 +37,12 @@ var table = map[string]policy{
 		ours:   []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "internal"},
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
-	"runtime":    {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "profile", "spin", "internal"}},
-	"handlers":   {ours: []string{"nic", "profile", "runtime", "portals", "hpu", "spin", "internal"}},
-	"mpi":        {ours: []string{"sim", "portals", "hpu", "spin", "profile", "runtime", "handlers", "internal"}},
-	"goal":       {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
-	"provenance": {ours: []string{"sim", "profile", "runtime", "report"}},
+	"runtime":     {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "profile", "spin", "internal"}},
+	"handlers":    {ours: []string{"nic", "profile", "runtime", "portals", "hpu", "spin", "internal"}},
+	"exanet/gvas": {}, // addresses: what names memory in ExaNeSt
+	"mpi":         {ours: []string{"sim", "portals", "hpu", "spin", "profile", "runtime", "handlers", "internal"}},
+	"goal":        {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
+	"provenance":  {ours: []string{"sim", "profile", "runtime", "report"}},
 	"scenario": {
 		ours:   []string{"sim", "portals", "hpu", "spin/manifest", "nic", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
 		theirs: []string{"go.yaml.in/yaml/v3"},

@@ -1,0 +1,135 @@
+package gvas
+
+import (
+	"math/big"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// The fields are as wide as the report says, and fill 80 bits.
+func TestWidths(t *testing.T) {
+	require.Equal(t, 80, PDIDBits+NodeBits+RankBits+VABits)
+	require.Equal(t, 10, Size)
+	require.Equal(t, 42, NodeVABits, "the node-level virtual address")
+	require.Equal(t, 4<<20, Nodes, "4 M nodes")
+	require.Equal(t, 64<<10, PDIDs, "64 K process groups")
+	require.LessOrEqual(t, unsafe.Sizeof(Address{}), uintptr(16))
+}
+
+// What goes in comes out, by fields, by bytes and by text; the bytes are those of the sum of fields times their weights.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		node, rank := rapid.IntRange(0, Nodes-1).Draw(t, "node"), rapid.IntRange(0, Ranks-1).Draw(t, "rank")
+		va, domain := rapid.Uint64Range(0, VAs-1).Draw(t, "va"), PDID(rapid.Uint16().Draw(t, "pdid"))
+		target, err := At(node, rank, va)
+		require.NoError(t, err)
+		require.Equal(t, node, target.Node())
+		require.Equal(t, rank, target.Rank())
+		require.Equal(t, va, target.VA())
+		require.Equal(t, uint64(rank)<<39+va, target.NodeVA())
+		again, err := AtNodeVA(node, target.NodeVA())
+		require.NoError(t, err)
+		require.Equal(t, target, again)
+
+		a := target.In(domain)
+		sum := new(big.Int)
+		for _, field := range []struct {
+			value uint64
+			bits  uint
+		}{{uint64(domain), 16}, {uint64(node), 22}, {uint64(rank), 3}, {va, 39}} {
+			sum.Lsh(sum, field.bits)
+			sum.Add(sum, new(big.Int).SetUint64(field.value))
+		}
+		bytes := a.Bytes()
+		require.Zero(t, sum.Cmp(new(big.Int).SetBytes(bytes[:])))
+		require.Equal(t, a, FromBytes(bytes))
+		read, err := Parse(a.String())
+		require.NoError(t, err)
+		require.Equal(t, a, read)
+		read.Target, err = ParseTarget(target.String())
+		require.NoError(t, err)
+		require.Equal(t, a, read)
+	})
+}
+
+// Any 80 bits are an address, and two addresses are equal exactly if their bits are.
+func TestBytesAreAllAddresses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		one := [Size]byte(rapid.SliceOfN(rapid.Byte(), Size, Size).Draw(t, "one"))
+		two := [Size]byte(rapid.SliceOfN(rapid.Byte(), Size, Size).Draw(t, "two"))
+		require.Equal(t, one, FromBytes(one).Bytes())
+		require.Equal(t, one == two, FromBytes(one) == FromBytes(two))
+	})
+}
+
+// A step stays within the port or is refused: it never comes to another rank or node.
+func TestAddStaysInThePort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		from, err := At(rapid.IntRange(0, Nodes-1).Draw(t, "node"), rapid.IntRange(0, Ranks-1).Draw(t, "rank"), rapid.Uint64Range(0, VAs-1).Draw(t, "va"))
+		require.NoError(t, err)
+		n := rapid.OneOf(rapid.Int64Range(-VAs, VAs), rapid.Int64Range(-3, 3)).Draw(t, "n")
+		to, err := from.Add(n)
+		va := int64(from.VA()) + n
+		if va < 0 || va >= VAs {
+			require.Error(t, err)
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, []int{from.Node(), from.Rank()}, []int{to.Node(), to.Rank()})
+		require.Equal(t, uint64(va), to.VA())
+		require.Equal(t, n >= 0, from.Holds(n), "as far as that, the bytes belong to the port")
+	})
+	last, err := At(0, 0, VAs-4)
+	require.NoError(t, err)
+	require.True(t, last.Holds(4))
+	require.False(t, last.Holds(5))
+	require.False(t, last.Holds(-1))
+}
+
+// Each field out of range is named, with its bounds.
+func TestOutOfRange(t *testing.T) {
+	_, err := At(Nodes, -1, VAs)
+	require.EqualError(t, err, "gvas: node 4194304, expected 0 to 4194303 (22 bits)\n"+
+		"gvas: rank -1, expected 0 to 7 (3 bits)\n"+
+		"gvas: virtual address 0x8000000000, expected 0 to 0x7fffffffff (39 bits)")
+	_, err = AtNodeVA(1, 1<<42)
+	require.EqualError(t, err, "gvas: node-level virtual address 0x40000000000, expected 0 to 0x3ffffffffff (42 bits)")
+	last, err := At(Nodes-1, Ranks-1, VAs-1)
+	require.NoError(t, err)
+	require.Equal(t, "ffff/4194303.7:0x7fffffffff", last.In(0xffff).String())
+	_, err = last.Add(1)
+	require.EqualError(t, err, "gvas: 1 bytes from virtual address 0x7fffffffff of rank 7 of node 4194303 is no address of that rank")
+	for text, want := range map[string]string{
+		"":                   "expected PDID/NODE.RANK:ADDRESS",
+		"12345/1.2:0":        "expected PDID/NODE.RANK:ADDRESS",
+		"12/1.2":             "expected NODE.RANK:ADDRESS",
+		"12/1:2":             "expected NODE.RANK:ADDRESS",
+		"12/-1.2:0":          "expected NODE.RANK:ADDRESS",
+		"12/1.2:x":           "expected NODE.RANK:ADDRESS",
+		"12/1.8:0":           "rank 8, expected 0 to 7",
+		"12/4194304.0:0":     "node 4194304, expected 0 to 4194303",
+		"0/0.0:0x8000000000": "virtual address 0x8000000000",
+	} {
+		_, err := Parse(text)
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+// No text makes Parse panic, and what it takes it writes again as an equal address.
+func FuzzParse(f *testing.F) {
+	f.Add("0012/17.3:0x7f001000")
+	f.Add("ffff/4194303.7:549755813887")
+	f.Add("/.:")
+	f.Fuzz(func(t *testing.T, text string) {
+		a, err := Parse(text)
+		if err != nil {
+			return
+		}
+		again, err := Parse(a.String())
+		require.NoError(t, err)
+		require.Equal(t, a, again)
+	})
+}
