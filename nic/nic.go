@@ -185,9 +185,9 @@ func (n *NIC) Report() *Report { return &n.report }
 func (n *NIC) Sent(p *fabric.Packet, from, to sim.Time) {
 	switch ref := p.Ref.(type) {
 	case *Frame:
-		n.env.trace.wire(p, ref.Header.Kind, ref.Flow(), int(p.Seq), from, to)
+		n.env.trace.wire(p, ref, from, to)
 	case *segment:
-		n.env.trace.wire(p, ref.kind, ref.flow, ref.i, from, to)
+		n.env.trace.wireSegment(p, ref.kind, ref.flow, ref.i, from, to)
 	}
 }
 

@@ -41,8 +41,20 @@ func newTimeline(e *env, s *schedule) *timeline {
 	return tr
 }
 
+// matchBits are the match bits of a message: what protocols tell their messages apart by.
+func matchBits(f *Frame) sim.Arg { return sim.Arg{Key: "match bits", Num: int64(f.Header.MatchBits)} }
+
 // wire draws packet i of a message while it enters the link.
-func (t *timeline) wire(p *fabric.Packet, k portals.OpKind, flow uint64, i int, from, to sim.Time) {
+func (t *timeline) wire(p *fabric.Packet, f *Frame, from, to sim.Time) {
+	if t == nil {
+		return
+	}
+	t.t.Span(t.link, f.Header.Kind.String(), from, to, f.Flow(),
+		sim.Arg{Key: "to", Num: int64(p.Dst)}, sim.Arg{Key: "packet", Num: int64(p.Seq)}, sim.Arg{Key: "bytes", Num: int64(p.Bytes)}, matchBits(f))
+}
+
+// wireSegment likewise draws what a transport of the NIC's own sends.
+func (t *timeline) wireSegment(p *fabric.Packet, k portals.OpKind, flow uint64, i int, from, to sim.Time) {
 	if t == nil {
 		return
 	}
@@ -56,7 +68,7 @@ func (t *timeline) match(in *inbound, from, to sim.Time) {
 		return
 	}
 	t.t.Span(t.nic, "match "+in.frame.Header.Kind.String(), from, to, in.frame.Flow(),
-		sim.Arg{Key: "from", Num: int64(in.frame.Header.Initiator.NID)}, sim.Arg{Key: "bytes", Num: int64(len(in.frame.Data))})
+		sim.Arg{Key: "from", Num: int64(in.frame.Header.Initiator.NID)}, sim.Arg{Key: "bytes", Num: int64(len(in.frame.Data))}, matchBits(in.frame))
 }
 
 // finished marks the moment at which the events of a message become visible to the host.
@@ -84,5 +96,5 @@ func (t *timeline) segment(r *run, end sim.Time) {
 	in := r.task.in
 	t.t.Span(t.processors[r.core.index], in.handlers.memory.name+" "+r.task.kind.String(), r.start, end, in.frame.Flow(),
 		sim.Arg{Key: "context", Num: int64(r.index - r.core.runs[0].index)}, sim.Arg{Key: "packet", Num: int64(r.task.packet)},
-		sim.Arg{Key: "cycles", Num: r.cycles - r.charged})
+		sim.Arg{Key: "cycles", Num: r.cycles - r.charged}, matchBits(in.frame))
 }
