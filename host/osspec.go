@@ -127,6 +127,16 @@ type OSSpec struct {
 	CopyPage sim.Time `yaml:"copy_page"`
 	// FaultInterrupt is the handler of the SMMU's interrupt, beside Interrupt. P: 1 us in all.
 	FaultInterrupt sim.Time `yaml:"fault_interrupt"`
+	// FaultTasklet is what a tasklet that resolves faults of devices needs for each run, beside what it reads from the device, brings in and sends. P: "other
+	// tasks", 4 us with up to 16 reads of the FIFO.
+	FaultTasklet sim.Time `yaml:"fault_tasklet"`
+	// NetlinkSend is what the kernel needs to give a message to a process (netlink). P: 7 us.
+	NetlinkSend sim.Time `yaml:"netlink_send"`
+	// NetlinkReceive is what a thread that waits for it busily needs to read and decode a message. P: the explicit request to send again, in user space,
+	// takes 1 us in all.
+	NetlinkReceive sim.Time `yaml:"netlink_receive"`
+	// NetlinkQueue is how many messages a process may have that it has not read; the kernel drops others. 0 to 2^20.
+	NetlinkQueue int `yaml:"netlink_queue"`
 	// ClearFault says when the driver of the SMMU clears a bank's FSR: ClearEarly or ClearLate.
 	ClearFault string `yaml:"clear_fault"`
 	// BankHold is how long a process keeps a bank of the SMMU at least that it has taken from another, if there are more processes than banks; at least 1 us. Less than
@@ -155,6 +165,7 @@ func (s *OSSpec) Validate(cores int) error {
 	fields.Between(&wrong, "collapse_min", s.CollapseMin, 0, hugePages)
 	fields.Between(&wrong, "kernel_core", s.KernelCore, 0, max(0, cores-1))
 	fields.Between(&wrong, "interrupt_core", s.InterruptCore, 0, max(0, cores-1))
+	fields.Between(&wrong, "netlink_queue", s.NetlinkQueue, 0, 1<<20)
 	fields.Between(&wrong, "invalidate_pages", s.InvalidatePages, 0, 1<<20)
 	if s.HugePages != "" {
 		wrong.OneOf("huge_pages", s.HugePages, HugeNever, HugeAlways)
@@ -214,6 +225,9 @@ func (s *OSSpec) times() []namedTime {
 		{"unmap_call", &s.UnmapCall},
 		{"unmap_page", &s.UnmapPage},
 		{"fault_interrupt", &s.FaultInterrupt},
+		{"fault_tasklet", &s.FaultTasklet},
+		{"netlink_send", &s.NetlinkSend},
+		{"netlink_receive", &s.NetlinkReceive},
 		{"bank_hold", &s.BankHold},
 		{"invalidate", &s.Invalidate},
 		{"protect_call", &s.ProtectCall},

@@ -148,6 +148,18 @@ func (p *Process) mapping(va uint64) *mapping {
 	return nil
 }
 
+// Mapping returns where the mapping of an address begins and ends, multiples of 4 KiB; ok is false if there is none.
+func (p *Process) Mapping(addr uint64) (start, end uint64, ok bool) {
+	m := p.mapping(addr)
+	if m == nil {
+		return 0, 0, false
+	}
+	return m.start, m.end, true
+}
+
+// Present reports whether a device may use the page of an address as it is. It takes no time.
+func (p *Process) Present(addr uint64, write bool) bool { return p.pte(pageOf(addr)).allows(write) }
+
 // split makes an address the beginning of a mapping, if it is in one.
 func (p *Process) split(va uint64) {
 	m := p.mapping(va)

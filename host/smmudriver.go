@@ -35,6 +35,7 @@ type DeviceFault struct {
 	Write      bool   // FSYNR.WNR
 	Permission bool   // FSR.PF: the page is there, but may not be written
 	Multiple   bool   // FSR.MULTI: there were others since
+	Stalled    bool   // FSR.SS: the access waits for Resolved or Refuse
 }
 
 // FaultHandler is what a node does about faults of its devices. It is called by the driver's interrupt handler, which may not wait: it schedules a
@@ -97,7 +98,7 @@ func (d *SMMUDriver) contextFaults(t *Thread) {
 		}
 		f := DeviceFault{
 			Process: space.process, Bank: bank, Addr: s.Read(bank, smmu.FAR), Write: s.Read(bank, smmu.FSYNR)&uint64(smmu.FSYNRWNR) != 0,
-			Permission: fsr&smmu.FSRPF != 0, Multiple: fsr&smmu.FSRMULTI != 0,
+			Permission: fsr&smmu.FSRPF != 0, Multiple: fsr&smmu.FSRMULTI != 0, Stalled: fsr&smmu.FSRSS != 0,
 		}
 		d.stats.Faults++
 		if f.Multiple {
@@ -121,20 +122,25 @@ func (d *SMMUDriver) Resolved(f *DeviceFault) { d.resume(f, 0) }
 
 // Refuse is to be called for a fault whose page will not come: the access ends with DENIED when it is tried next, or at once if it is stalled.
 func (d *SMMUDriver) Refuse(f *DeviceFault) {
-	d.stats.Unresolvable++
-	d.refused[refusal{f.Process.space, pageOf(f.Addr), f.Write}] = struct{}{}
+	d.Deny(f.Process, f.Addr, f.Write)
 	d.resume(f, 1)
+}
+
+// Deny lets accesses to a page that a process cannot have end with DENIED, until it may have the page.
+func (d *SMMUDriver) Deny(p *Process, addr uint64, write bool) {
+	d.stats.Unresolvable++
+	d.refused[refusal{p.space, pageOf(addr), write}] = struct{}{}
 }
 
 func (d *SMMUDriver) resume(f *DeviceFault, how uint64) {
 	if d.iommu.banks[f.Bank] != f.Process.space {
 		return // another process has the bank now
 	}
-	if !d.early {
+	if !d.early || f.Stalled { // while something is stalled, FSR.SS, others are noted in FSR.MULTI only, and try again with it
 		d.Clear(f.Bank)
 	}
 	s := d.iommu.smmu
-	if uint32(s.Read(f.Bank, smmu.FSR))&smmu.FSRSS != 0 {
+	if f.Stalled || uint32(s.Read(f.Bank, smmu.FSR))&smmu.FSRSS != 0 {
 		s.Write(f.Bank, smmu.RESUME, how)
 	}
 }

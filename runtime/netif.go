@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 )
 
@@ -11,14 +12,23 @@ import (
 type NI struct {
 	core *portals.NI
 	proc *Proc
+	by   *host.Thread // who calls, if it is not the process
 }
+
+// By returns the interface for a thread of the process's node that is not the process: its kernel, or a thread of a library. What an operation costs is
+// that thread's. It is for calls that do not wait for anything; those that do are the process's own.
+func (ni *NI) By(t *host.Thread) *NI { return &NI{core: ni.core, proc: ni.proc, by: t} }
 
 // Proc is the process the interface belongs to.
 func (ni *NI) Proc() *Proc { return ni.proc }
 
 // post takes the overhead o of an operation and carries it out.
 func (ni *NI) post(what string, operation func() error) error {
-	ni.proc.compute(ni.proc.node.cluster.profile.NIC.Overhead, what)
+	caller := ni.by
+	if caller == nil {
+		caller = &ni.proc.thread
+	}
+	caller.Run(ni.proc.node.cluster.profile.NIC.Overhead, what)
 	return operation()
 }
 

@@ -90,6 +90,20 @@ func (v View) Raw() []byte {
 	return v.data
 }
 
+// Lock brings the pages in and keeps them in memory, as a driver does with what it shares with its device. It is for the time before the process first
+// waits, and takes none; later it panics.
+func (v View) Lock() {
+	if len(v.data) == 0 {
+		return
+	}
+	v.proc.setUp(v.addr, uint64(len(v.data)))
+	if v.proc.process != nil {
+		if err := v.proc.process.Lock(nil, v.addr, uint64(len(v.data))); err != nil {
+			panic(segfault{err}) //lint:panic main turns it into the error of the program
+		}
+	}
+}
+
 // Snapshot returns a copy of the bytes as they are at this moment, for an observer who is no part of the simulation: an expectation,
 // a report. It takes no time and touches nothing. After Cluster.Close there is nothing to see, and it panics.
 func (v View) Snapshot() []byte {

@@ -83,7 +83,7 @@ func newWorld(t *testing.T, n int, state map[string]any, driver func(w *world, p
 		if err := open(p); err != nil {
 			return err
 		}
-		q, err := faults.Open(p, w.pages[1])
+		q, err := faults.Open(w.pages[1])
 		if err != nil {
 			return err
 		}
@@ -133,16 +133,13 @@ func resolve(blocks int) func(w *world, p *runtime.Proc, q *faults.Queue) error 
 			if err := q.Await(); err != nil {
 				return err
 			}
-			f, found, err := q.Next(p)
-			if err != nil {
-				return err
-			}
+			f, found := q.Next(p.Thread())
 			require.True(w.t, found)
 			require.EqualValues(w.t, 0, f.NID)
 			require.EqualValues(w.t, 9, f.PDID)
 			p.Compute(19 * sim.Microsecond)
 			w.present[f.Address>>12] = true
-			if err := q.Resume(&f); err != nil {
+			if err := q.Resume(p.Thread(), &f); err != nil {
 				return err
 			}
 		}
@@ -181,18 +178,15 @@ func TestVoidRequests(t *testing.T) {
 		if err := q.Await(); err != nil {
 			return err
 		}
-		f, _, err := q.Next(p)
-		if err != nil {
-			return err
-		}
+		f, _ := q.Next(p.Thread())
 		foreign := f
 		foreign.PDID++
-		if err := q.Resume(&foreign); err != nil {
+		if err := q.Resume(p.Thread(), &foreign); err != nil {
 			return err
 		}
 		p.Compute(40 * sim.Microsecond)
 		w.present[f.Address>>12] = true
-		return q.Resume(&f)
+		return q.Resume(p.Thread(), &f)
 	})
 	got := w.faults(0)
 	require.EqualValues(t, 1, got.Outdated)
@@ -209,16 +203,13 @@ func TestNoTimeout(t *testing.T) {
 			if err := q.Await(); err != nil {
 				return err
 			}
-			f, _, err := q.Next(p)
-			if err != nil {
-				return err
-			}
+			f, _ := q.Next(p.Thread())
 			p.Compute(2 * sim.Millisecond)
 			w.present[f.Address>>12] = true
 			if lost {
 				return nil
 			}
-			return q.Resume(&f)
+			return q.Resume(p.Thread(), &f)
 		}
 	}
 	w := newWorld(t, 4096, state, late(false))
@@ -234,10 +225,7 @@ func TestEveryPageFaults(t *testing.T) {
 	const pages = 16
 	w := newWorld(t, pages*4096, nil, func(w *world, p *runtime.Proc, q *faults.Queue) error {
 		for idle := 0; idle < 10; {
-			f, found, err := q.Next(p)
-			if err != nil {
-				return err
-			}
+			f, found := q.Next(p.Thread())
 			if !found {
 				p.Sleep(20 * sim.Microsecond)
 				idle++
@@ -248,7 +236,7 @@ func TestEveryPageFaults(t *testing.T) {
 				p.Compute(9 * sim.Microsecond)
 				w.present[f.Address>>12] = true
 			}
-			if err := q.Resume(&f); err != nil {
+			if err := q.Resume(p.Thread(), &f); err != nil {
 				return err
 			}
 		}
@@ -278,11 +266,11 @@ func TestFullFIFO(t *testing.T) {
 // drain asks for all blocks of the FIFO.
 func drain(_ *world, p *runtime.Proc, q *faults.Queue) error {
 	for {
-		f, found, err := q.Next(p)
-		if err != nil || !found {
-			return err
+		f, found := q.Next(p.Thread())
+		if !found {
+			return nil
 		}
-		if err := q.Resume(&f); err != nil {
+		if err := q.Resume(p.Thread(), &f); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/rdma"
 )
 
-// Entries is how many the fault FIFO holds (T).
+// Entries is how many the fault FIFO holds at most (T).
 const Entries = 512
 
 // State is the HPU memory of a page: the engine's state, then the FIFO.
@@ -20,9 +20,11 @@ type State struct {
 	_    structs.HostLayout
 	RDMA rdma.State // of the engine
 
-	NTO     uint32 `spin:"max=1"`                           // 1: a page-fault NACK takes the time-out of its block back (P: NTO)
-	FaultCT uint32 `spin:"unit=counter"`                    // counts entries that were pushed, in the place of an interrupt; 0: none
-	Guard   uint64 `spin:"unit=ns default=100000000 min=1"` // with NTO: after so long a block is sent again all the same, since its request may have been lost
+	NTO      uint32 `spin:"max=1"`                     // 1: a page-fault NACK takes the time-out of its block back (P: NTO)
+	FaultCT  uint32 `spin:"unit=counter"`              // counts entries that were pushed, in the place of an interrupt; 0: none
+	Depth    uint32 `spin:"default=512 min=1 max=512"` // entries for which the FIFO has room (T: 512)
+	Reserved uint32 // 0
+	Guard    uint64 `spin:"unit=ns default=100000000 min=1"` // with NTO: after so long a block is sent again all the same, since its request may have been lost
 
 	Faults    Faults         // what was done
 	Head      uint32         // entries that were taken
@@ -93,6 +95,13 @@ func (e *Entry) Decode() (f Fault, valid bool) {
 	f.Address = uint64(w[2]>>4&(1<<12-1)<<20|w[3]>>12) & (1<<27 - 1) << 12
 	return f, w[0]&w[1]&w[2]&w[3]&1 != 0
 }
+
+// PageBytes is the granule of faults.
+const PageBytes = 4096
+
+// KindUnreadable is the kind of the message by which a process tells its hardware, and that its firmware, that it does not have a page that is to be
+// sent: the page's address, 64 bits, is its data.
+const KindUnreadable = rdma.KindResume + 2
 
 // KindAskAgain is the kind of the message by which a process has its hardware ask for a block: the entry is its data.
 const KindAskAgain = rdma.KindResume + 1

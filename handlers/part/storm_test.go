@@ -128,7 +128,7 @@ func (s *storm) program(p *runtime.Proc, me, area int, o channels.Options) (err 
 	if s.pages[me], err = s.engine.Open(p, o); err != nil {
 		return err
 	}
-	q, err := faults.Open(p, s.pages[me])
+	q, err := faults.Open(s.pages[me])
 	if err != nil {
 		return err
 	}
@@ -167,15 +167,13 @@ func (s *storm) program(p *runtime.Proc, me, area int, o channels.Options) (err 
 
 // serve resolves a fault, takes pages away, or looks at what has arrived.
 func (s *storm) serve(p *runtime.Proc, q *faults.Queue, me int, incoming map[int]bool) error {
-	f, found, err := q.Next(p)
+	f, found := q.Next(p.Thread())
 	switch {
-	case err != nil:
-		return err
 	case found:
 		p.Compute(sim.Time(1+s.rng.IntN(20)) * sim.Microsecond)
 		s.present[me][f.Address>>12] = true
 		if s.rng.IntN(10) > 0 { // else the time-out, or the guard
-			if err := q.Resume(&f); err != nil {
+			if err := q.Resume(p.Thread(), &f); err != nil {
 				return err
 			}
 		}

@@ -37,8 +37,14 @@ var table = map[string]policy{
 		ours:   []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "internal"},
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
-	"runtime":     {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "profile", "spin", "internal"}},
-	"handlers":    {ours: []string{"nic", "profile", "runtime", "portals", "hpu", "spin", "internal"}},
+	"runtime":  {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "profile", "spin", "internal"}},
+	"handlers": {ours: []string{"nic", "profile", "runtime", "portals", "hpu", "spin", "internal"}},
+	"handlers/rdma/channels": { // threads of the kernel post commands, too
+		ours: []string{"handlers", "host", "runtime", "portals", "spin"},
+	},
+	"handlers/part": { // its driver is the operating system's
+		ours: []string{"handlers", "sim", "host", "runtime", "portals", "spin"},
+	},
 	"exanet/gvas": {}, // addresses: what names memory in ExaNeSt
 	"mpi":         {ours: []string{"sim", "portals", "hpu", "spin", "profile", "runtime", "handlers", "internal"}},
 	"goal":        {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},

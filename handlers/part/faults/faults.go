@@ -3,13 +3,16 @@
 package faults
 
 import (
-	"fmt"
+	"encoding/binary"
+	"unsafe"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin"
 )
 
@@ -21,12 +24,18 @@ func Load(c *runtime.Cluster) (*channels.Engine, error) {
 // Queue is the fault FIFO of a process.
 type Queue struct {
 	page   *channels.Page
+	load   sim.Time       // of a register of the interface
 	pushed portals.Handle // counts entries
 	seen   uint64
 }
 
+// Of returns the FIFO of a page of an engine of Load, for who is told of faults in another way than by Await.
+func Of(g *channels.Page) *Queue {
+	return &Queue{page: g, load: 2 * g.NI().Proc().Cluster().Profile().DMA.Latency}
+}
+
 // Open returns the FIFO of a page of an engine of Load. It is for the time before the process first waits.
-func Open(p *runtime.Proc, g *channels.Page) (*Queue, error) {
+func Open(g *channels.Page) (*Queue, error) {
 	ct, err := g.NI().CTAlloc()
 	if err != nil {
 		return nil, err
@@ -35,7 +44,9 @@ func Open(p *runtime.Proc, g *channels.Page) (*Queue, error) {
 	if err := g.Installed().Set("fault_ct", uint64(ct)); err != nil {
 		return nil, err
 	}
-	return &Queue{page: g, pushed: ct}, nil
+	q := Of(g)
+	q.pushed = ct
+	return q, nil
 }
 
 // Await waits until something was pushed since the last call that returned.
@@ -45,38 +56,33 @@ func (q *Queue) Await() error {
 	return err
 }
 
-// Next takes the oldest entry; false: there is none. It takes two reads of 64 bits from the interface, at the second of which the entry is gone (T); that there is none shows at the
-// first.
-func (q *Queue) Next(p *runtime.Proc) (f part.Fault, found bool, err error) {
-	load := 2 * p.Cluster().Profile().DMA.Latency // there and back
-	p.Compute(load)
-	in := q.page.Installed()
-	number := func(name string) uint64 {
-		v, failed := in.Number(name)
-		if err == nil {
-			err = failed
-		}
-		n, _ := v.(uint64)
-		return n
-	}
-	head := number("head")
-	if err != nil || head == number("tail") {
-		return f, false, err
+// Next takes the oldest entry; false: there is none. It takes two reads of 64 bits from the interface, of a round trip each, at the second of which the entry is
+// gone (T); that there is none shows at the first.
+func (q *Queue) Next(t *host.Thread) (f part.Fault, found bool) {
+	t.Run(q.load, "fault FIFO")
+	memory := q.page.Installed().HPU.Bytes()
+	const headAt, tailAt, first = unsafe.Offsetof(part.State{}.Head), unsafe.Offsetof(part.State{}.Tail), unsafe.Offsetof(part.State{}.FIFO)
+	head := binary.LittleEndian.Uint32(memory[headAt:])
+	if head == binary.LittleEndian.Uint32(memory[tailAt:]) {
+		return f, false
 	}
 	var e part.Entry
+	at := first + uintptr(head%part.Entries)*unsafe.Sizeof(e)
 	for i := range e.Words {
-		e.Words[i] = uint32(number(fmt.Sprintf("fifo[%d].words[%d]", head%part.Entries, i)))
+		e.Words[i] = binary.LittleEndian.Uint32(memory[at+4*uintptr(i):])
 	}
-	p.Compute(load)
-	if err == nil {
-		err = in.Set("head", uint64(uint32(head+1)))
-	}
-	f, found = e.Decode()
-	return f, found, err
+	t.Run(q.load, "fault FIFO")
+	binary.LittleEndian.PutUint32(memory[headAt:], head+1)
+	return e.Decode()
 }
 
 // Resume asks the source of a block to send it again, now that its pages are there (P: ERR). It takes nic.overhead, and may get lost.
-func (q *Queue) Resume(f *part.Fault) error {
+func (q *Queue) Resume(t *host.Thread, f *part.Fault) error {
 	e := f.Encode()
-	return q.page.Command(part.KindAskAgain, spin.EncodeState(&e))
+	return q.page.Command(t, part.KindAskAgain, spin.EncodeState(&e))
+}
+
+// Unreadable ends the transfers of the process that would send from a page which it does not have: ErrDenied. It takes nic.overhead.
+func (q *Queue) Unreadable(t *host.Thread, page uint64) error {
+	return q.page.Command(t, part.KindUnreadable, binary.LittleEndian.AppendUint64(nil, page))
 }

@@ -27,11 +27,11 @@ func (faults) Behind(s *rdma.State) spin.Ptr { return spin.After(state(s)) }
 // Fault pushes a fault, unless it is that of the entry before: of the same block and page.
 func (faults) Fault(s *rdma.State, p *spin.Payload, m *rdma.Header, address uint64) uint64 {
 	x := state(s)
-	page := address &^ 4095
+	page := address &^ (part.PageBytes - 1)
 	switch {
 	case x.Tail != 0 && x.Source == p.SourceNID && x.SourcePID == p.SourcePID && x.Slot == m.Slot && x.Sequence == m.Sequence && x.Page == page:
 		x.Faults.Merged++
-	case x.Tail-x.Head == part.Entries:
+	case x.Tail-x.Head >= x.Depth:
 		x.Faults.Full++
 		return rdma.NackNoContext // nobody will ask for it
 	default:
@@ -58,7 +58,15 @@ func (faults) Paused(s *rdma.State, slot uint32) {
 
 // Control is the explicit request to send a block again. One of a sequence number that is over is void: a time-out was first.
 func (faults) Control(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
-	if m.Kind != rdma.KindResume {
+	switch m.Kind {
+	case part.KindUnreadable:
+		if h.SourceNID != s.NID || h.SourcePID != s.PID {
+			return false
+		}
+		engine.Refuse[faults](s, h.HdrData, part.PageBytes)
+		return true
+	case rdma.KindResume:
+	default:
 		return false
 	}
 	x := state(s)
@@ -74,17 +82,24 @@ func (faults) Control(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
 	return true
 }
 
-// Cell has a block asked for, as the own process wants it: the entry of the FIFO is the data.
+// Cell passes on what the own process has to say: that a block is to be sent again, of which the data is the entry of the FIFO, or that there is no page to
+// send.
 func (faults) Cell(s *rdma.State, p *spin.Payload, m *rdma.Header) bool {
-	if m.Kind != part.KindAskAgain {
+	if p.SourceNID != s.NID || p.SourcePID != s.PID {
 		return false
 	}
-	if p.SourceNID != s.NID || p.SourcePID != s.PID || p.Length != uint32(unsafe.Sizeof(part.Entry{})) {
-		return false
-	}
-	if f, valid := spin.At[part.Entry](p.Base).Decode(); valid {
+	switch {
+	case m.Kind == part.KindAskAgain && p.Length == uint32(unsafe.Sizeof(part.Entry{})):
+		f, valid := spin.At[part.Entry](p.Base).Decode()
+		if !valid {
+			return false
+		}
 		r := rdma.Header{Kind: rdma.KindResume, Slot: f.Slot, Sequence: f.Sequence}
 		engine.Tell(s, f.NID, f.PID, rdma.PTControl, &r, uint64(f.PDID))
+		return true
+	case m.Kind == part.KindUnreadable && p.Length == 8:
+		r := rdma.Header{Kind: part.KindUnreadable}
+		engine.Tell(s, s.NID, s.PID, rdma.PTControl, &r, *spin.At[uint64](p.Base))
 		return true
 	}
 	return false

@@ -19,6 +19,7 @@ func TestFaultGoesIntoTheFIFO(t *testing.T) {
 	h := spintest.Handlers[part.State]{Header: control, Payload: cells}
 	s := spintest.NewState[part.State](d, behind)
 	s.RDMA.MTU, s.RDMA.Contexts, s.RDMA.Peers, s.RDMA.PDID = mtu, contexts, peers, 5
+	s.Depth = part.Entries
 	m := rdma.Header{Kind: rdma.KindData, PDID: 5, Slot: 6, Sequence: 9}
 	d.Fail("dma_to_host", spin.Fault, 2)
 	cell := spintest.Handlers[part.State]{Payload: h.Payload}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/spin"
@@ -114,6 +115,8 @@ func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 		return nil, err
 	}
 	g.descriptors = p.Alloc((len(g.busy) + commandSlots) * descriptorBytes)
+	g.descriptors.Lock()
+	g.status.Lock()
 	g.md, err = ni.MDBind(&portals.MD{Start: g.descriptors.Addr(), Length: uint64(g.descriptors.Len())})
 	if err != nil {
 		return nil, err
@@ -334,13 +337,14 @@ func (g *Page) NI() *runtime.NI { return g.ni }
 // Installed is the library in the HPU memory of the process.
 func (g *Page) Installed() *handlers.Installed { return g.in }
 
-// Command gives the process's own hardware a message of a kind with up to 64 bytes, for what a library adds to the engine. It takes nic.overhead.
-func (g *Page) Command(kind uint32, data []byte) error {
+// Command gives the process's own hardware a message of a kind with up to 64 bytes, for what a library adds to the engine. It takes nic.overhead of the
+// thread that calls, which may be one of the kernel.
+func (g *Page) Command(t *host.Thread, kind uint32, data []byte) error {
 	at := len(g.busy)*descriptorBytes + int(g.commands%commandSlots)*descriptorBytes
 	g.commands++
 	g.descriptors.Slice(at, at+descriptorBytes).CopyFrom(data)
 	h := rdma.Header{Kind: kind, PDID: g.pdid}
-	return g.ni.Put(g.md, uint64(at), uint64(len(data)), portals.NoAck, g.self, rdma.PTCells, h.Bits(), 0, 0, 0)
+	return g.ni.By(t).Put(g.md, uint64(at), uint64(len(data)), portals.NoAck, g.self, rdma.PTCells, h.Bits(), 0, 0, 0)
 }
 
 // Number returns a number of the state of the process's engine as it is now, by its name (handlers.Installed.Number).

@@ -273,6 +273,16 @@ func refused[X Extension](s *rdma.State, m *rdma.Header, code uint32) {
 	}
 }
 
+// Refuse ends the transfers whose data lies, in part, on a page of n bytes that the process does not have.
+func Refuse[X Extension](s *rdma.State, page, n uint64) {
+	for channel := range uint32(rdma.Channels) {
+		t := &s.Transfers[channel]
+		if t.Status == rdma.Ongoing && t.Source < page+n && page < t.Source+t.Length {
+			end[X](s, channel, rdma.Denied)
+		}
+	}
+}
+
 // end ends a transfer that has failed: what it has under way is forgotten.
 func end[X Extension](s *rdma.State, channel, status uint32) {
 	t := &s.Transfers[channel]

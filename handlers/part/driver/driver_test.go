@@ -1,0 +1,292 @@
+package driver_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// run is one write of a node to another, of pages that may be absent.
+type run struct {
+	driver.Options
+	bytes  int
+	source bool // its pages are absent, too
+	dest   bool
+	state  map[string]any
+	set    []string
+	fails  error
+	// done before, to the destination or the source
+	wreck, wreckSource func(p *runtime.Proc, addr uint64) error
+}
+
+type outcome struct {
+	parts   *driver.Part
+	c       *runtime.Cluster
+	pages   [2]*channels.Page
+	arrived sim.Time // from the post until the target has seen the notification
+}
+
+func (r run) do(t *testing.T) *outcome {
+	t.Helper()
+	prof, err := profile.Load("exanest-qfdb", r.set...)
+	require.NoError(t, err)
+	o := &outcome{}
+	o.c, err = runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, o.c.Close()) })
+	o.parts, err = driver.Load(o.c, r.Options)
+	require.NoError(t, err)
+	var dst runtime.View
+	r.spawn(t, o, &dst)
+	require.NoError(t, o.c.Run(context.Background()))
+	failures, n := o.c.Failures()
+	require.Zero(t, n, "%v", failures)
+	if r.fails == nil {
+		for i, b := range dst.Snapshot() {
+			want := byte(i*7 + i>>8)
+			if r.source {
+				want = 0
+			}
+			if b != want {
+				require.Equal(t, want, b, "byte %d", i)
+			}
+		}
+	}
+	return o
+}
+
+// spawn makes the two processes.
+func (r run) spawn(t *testing.T, o *outcome, dst *runtime.View) {
+	open := func(p *runtime.Proc) (err error) {
+		o.pages[p.Rank()], err = o.parts.Open(p, channels.Options{PDID: 9, State: r.state})
+		return err
+	}
+	var flag runtime.View
+	const begin = 100 * sim.Microsecond
+	require.NoError(t, o.c.Spawn(0, "writer", func(p *runtime.Proc) error {
+		src := p.Alloc(r.bytes)
+		if !r.source {
+			for i, b := 0, src.Raw(); i < len(b); i++ {
+				b[i] = byte(i*7 + i>>8)
+			}
+		}
+		if err := open(p); err != nil {
+			return err
+		}
+		if r.wreckSource != nil {
+			if err := r.wreckSource(p, src.Addr()); err != nil {
+				return err
+			}
+		}
+		p.SleepUntil(begin)
+		w, err := o.pages[0].Write(channels.Transfer{NID: 1, Source: src.Addr(), Destination: dst.Addr(), Length: uint64(r.bytes), Notify: flag.Addr(), Value: 1})
+		if err != nil {
+			return err
+		}
+		if r.fails == nil {
+			return w.Wait()
+		}
+		require.ErrorIs(t, w.Wait(), r.fails)
+		return nil
+	}))
+	require.NoError(t, o.c.Spawn(1, "target", func(p *runtime.Proc) error {
+		*dst, flag = p.Alloc(r.bytes), p.Alloc(8)
+		flag.Raw()
+		if !r.dest {
+			dst.Raw()
+		}
+		if err := open(p); err != nil {
+			return err
+		}
+		if r.wreck != nil {
+			if err := r.wreck(p, dst.Addr()); err != nil {
+				return err
+			}
+		}
+		if r.fails != nil {
+			return nil
+		}
+		defer func() { o.arrived = p.Now() - begin }()
+		return o.pages[1].AwaitNotification(flag, 1)
+	}))
+}
+
+func (o *outcome) stats(node int) driver.Stats { return o.parts.Driver(node).Stats() }
+
+// A page that is absent at the destination: the methods differ by what they do, to the picosecond, and P's sum is not far (experiment pagefault has the
+// terms).
+func TestOnePageOfTheDestination(t *testing.T) {
+	at := map[driver.Method]sim.Time{}
+	for _, by := range []driver.Method{driver.GetUserPages, driver.Touch, driver.InKernel} {
+		o := run{Options: driver.Options{By: by}, bytes: 4096, dest: true}.do(t)
+		at[by] = o.arrived
+		s := o.stats(1)
+		require.Equal(t, []int64{1, 1, 1, 1}, []int64{s.Entries, s.Ranges, s.Pages, s.Requests}, by)
+		require.Zero(t, o.pages[0].Counts().Sent.Timeouts)
+		require.EqualValues(t, 1, o.pages[0].Counts().Sent.Retransmitted)
+	}
+	os := &must(profile.Load("exanest-qfdb")).OS
+	require.Equal(t, os.NetlinkSend+os.NetlinkReceive, at[driver.GetUserPages]-at[driver.InKernel], "no message")
+	require.Equal(t, os.GupCall+os.GupAbsent-os.FaultAbsent, at[driver.GetUserPages]-at[driver.Touch], "a fault of the thread in the place of get_user_pages")
+	require.InDelta(t, 38, at[driver.GetUserPages].Seconds()*1e6, 3, "P: measured end to end; 31 is the sum of its terms")
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// What each policy brings in for 16 pages in four blocks.
+func TestPolicies(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		policy         driver.Policy
+		ranges, blocks int64 // at the destination
+		timeouts       uint64
+	}{
+		{"pio", driver.PIO, 16, 4, 0},
+		{"pi4", driver.PI4, 4, 4, 0},
+		{"pia", driver.PIA, 1, 2, 0}, // P: "only the first two blocks fault"
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := run{Options: driver.Options{Policy: c.policy}, bytes: 1 << 16, dest: true}.do(t)
+			s := o.stats(1)
+			require.Equal(t, []int64{c.ranges, 16, c.blocks}, []int64{s.Ranges, s.Pages, s.Requests})
+			sent := o.pages[0].Counts().Sent
+			require.Equal(t, []uint64{0, uint64(c.blocks)}, []uint64{sent.Timeouts, sent.Retransmitted})
+			require.Zero(t, o.stats(0))
+		})
+	}
+}
+
+// At the source nobody asks for a block: each time-out brings one attempt, and each attempt ends at the first page that is absent (T §3.2.2).
+func TestSourceWaitsForTheTimeout(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		policy   driver.Policy
+		timeouts uint64 // of a block of four pages
+	}{{"pio", driver.PIO, 4}, {"pi4", driver.PI4, 1}, {"pia", driver.PIA, 1}} {
+		o := run{Options: driver.Options{Policy: c.policy}, bytes: 1 << 14, source: true}.do(t)
+		require.Equal(t, c.timeouts, o.pages[0].Counts().Sent.Timeouts, c.name)
+		require.EqualValues(t, c.timeouts, o.stats(0).Sends, c.name)
+		require.Zero(t, o.stats(0).Requests, c.name)
+		require.Greater(t, o.arrived, sim.Time(c.timeouts)*sim.Millisecond, c.name)
+	}
+}
+
+// What no operating system can bring in ends the transfer with an error at its initiator, and at no time-out at the destination.
+func TestUnresolvable(t *testing.T) {
+	unmap := func(p *runtime.Proc, addr uint64) error { return p.OS().Unmap(p.Thread(), addr+4096, 4096) }
+	protect := func(p *runtime.Proc, addr uint64) error {
+		return p.OS().Protect(p.Thread(), addr+4096, 4096, host.ProtRead)
+	}
+	for _, by := range []driver.Method{driver.GetUserPages, driver.Touch, driver.InKernel} {
+		for name, wreck := range map[string]func(*runtime.Proc, uint64) error{"no mapping": unmap, "no permission": protect} { //lint:maporder each by itself
+			for _, dest := range []bool{false, true} {
+				t.Run(by.String()+" "+name, func(t *testing.T) {
+					o := run{Options: driver.Options{By: by}, bytes: 1 << 16, dest: dest, wreck: wreck, fails: channels.ErrDenied}.do(t)
+					if name == "no permission" { // what has no mapping the engine denies by itself
+						require.EqualValues(t, 1, o.stats(1).Refused)
+					}
+					require.Zero(t, o.pages[0].Counts().Sent.Timeouts)
+				})
+			}
+		}
+		t.Run(by.String()+" source", func(t *testing.T) {
+			o := run{Options: driver.Options{By: by}, bytes: 1 << 16, wreckSource: unmap, fails: channels.ErrDenied}.do(t)
+			require.EqualValues(t, 1, o.stats(0).Refused)
+			require.Zero(t, o.pages[0].Counts().Sent.Timeouts)
+		})
+	}
+}
+
+// What netlink has no room for is lost; the time-out makes up for it.
+func TestNetlinkDrops(t *testing.T) {
+	o := run{bytes: 4096, dest: true, set: []string{"os.netlink_queue=0"}}.do(t)
+	s := o.stats(1)
+	require.Equal(t, []int64{1, 1, 0}, []int64{s.Messages, s.Dropped, s.Requests})
+	require.EqualValues(t, 1, o.pages[0].Counts().Sent.Timeouts)
+	o = run{bytes: 4096, dest: true, set: []string{"os.netlink_queue=0"}, state: map[string]any{"nto": 1, "guard": 3000000}}.do(t)
+	require.InDelta(t, 3e-3, o.arrived.Seconds(), 1e-4, "with NTO the guard does")
+}
+
+// A FIFO with room for one entry: the pages for whose faults there was none come by the registers of the SMMU, and their blocks again by time-outs.
+func TestFullFIFO(t *testing.T) {
+	o := run{bytes: 1 << 16, dest: true, state: map[string]any{"depth": 1}}.do(t)
+	full := must(o.pages[1].Number("faults.full")).(uint64)
+	require.NotZero(t, full)
+	require.NotZero(t, o.pages[0].Counts().Sent.Timeouts)
+}
+
+// A time-out that is shorter than the wire sends blocks again and again; what arrives is right all the same, and it ends.
+func TestTimeoutShorterThanTheWire(t *testing.T) {
+	o := run{bytes: 1 << 16, dest: true, source: true, state: map[string]any{"rdma.timeout": 500}}.do(t)
+	require.NotZero(t, o.pages[0].Counts().Sent.Timeouts)
+}
+
+// FSR that is cleared when the page has come, or accesses that stall until then, change times but not what arrives.
+func TestWaysOfTheSMMU(t *testing.T) {
+	for _, set := range [][]string{{"os.clear_fault=tasklet"}, {"smmu.on_fault=stall"}, {"smmu.hit_under_fault=false"}, {"os.clear_fault=tasklet", "smmu.hit_under_fault=false"}} {
+		for _, by := range []driver.Method{driver.GetUserPages, driver.Touch, driver.InKernel} {
+			t.Log(set, by)
+			o := run{Options: driver.Options{By: by}, bytes: 40000, source: true, dest: true, set: set}.do(t)
+			t.Log(o.arrived, o.stats(0), o.stats(1), o.pages[0].Counts().Sent)
+			require.NotZero(t, o.stats(0).Pages, set)
+		}
+	}
+}
+
+// Memory that libraries without PART reach for comes, too, on a node with its driver.
+func TestOtherLibraries(t *testing.T) {
+	prof := must(profile.Load("exanest-qfdb"))
+	c := must(runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2}))
+	defer func() { require.NoError(t, c.Close()) }()
+	parts := must(driver.Load(c, driver.Options{}))
+	plain := must(channels.Load(c))
+	var dst, flag runtime.View
+	require.NoError(t, c.Spawn(0, "writer", func(p *runtime.Proc) error {
+		src := p.Alloc(40000)
+		g, err := plain.Open(p, channels.Options{PDID: 4})
+		if err != nil {
+			return err
+		}
+		p.Sleep(sim.Microsecond)
+		w, err := g.Write(channels.Transfer{NID: 1, PID: 1, Source: src.Addr(), Destination: dst.Addr(), Length: 40000, Notify: flag.Addr(), Value: 1})
+		if err != nil {
+			return err
+		}
+		return w.Wait()
+	}))
+	require.NoError(t, c.Spawn(1, "with", func(p *runtime.Proc) error {
+		_, err := parts.Open(p, channels.Options{PDID: 9})
+		return err
+	}))
+	require.NoError(t, c.Spawn(1, "without", func(p *runtime.Proc) error {
+		dst, flag = p.Alloc(40000), p.Alloc(8)
+		g, err := plain.Open(p, channels.Options{PDID: 4})
+		if err != nil {
+			return err
+		}
+		return g.AwaitNotification(flag, 1)
+	}))
+	require.NoError(t, c.Run(context.Background()))
+	require.NotZero(t, parts.Driver(1).Stats().Sends)
+}
+
+// A profile without an operating system has nobody who could bring pages in.
+func TestNoOperatingSystem(t *testing.T) {
+	c := must(runtime.NewCluster(runtime.Config{Profile: must(profile.Load("spin-int")), Nodes: 2}))
+	defer func() { require.NoError(t, c.Close()) }()
+	_, err := driver.Load(c, driver.Options{})
+	require.ErrorContains(t, err, "profile spin-int has no operating system")
+}

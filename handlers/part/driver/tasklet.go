@@ -1,0 +1,143 @@
+package driver
+
+import (
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Driver is what a node's kernel does about page faults of its RDMA engine.
+type Driver struct {
+	part    *Part
+	smmu    *host.SMMUDriver
+	spec    *host.OSSpec
+	receive *host.Tasklet
+	send    *host.Tasklet
+	clients []*client
+	writes  []host.DeviceFault // for the receive tasklet: what they are about is in the FIFO
+	others  []host.DeviceFault // for the send tasklet: all is in the registers
+	stats   Stats
+}
+
+func newDriver(s *Part, n *runtime.Node) *Driver {
+	d := &Driver{part: s, smmu: n.Driver(), spec: n.Kernel().Spec()}
+	d.receive = n.CPU().NewTasklet("PART receive", d.receives)
+	d.send = n.CPU().NewTasklet("PART send", d.sends)
+	d.smmu.Serve(d)
+	return d
+}
+
+// Stats returns the counts.
+func (d *Driver) Stats() Stats { return d.stats }
+
+func (d *Driver) client(p *host.Process) *client {
+	for _, c := range d.clients {
+		if c.process == p {
+			return c
+		}
+	}
+	return nil
+}
+
+// Fault implements host.FaultHandler: it is the end of the interrupt handler. The receive tasklet runs behind a fault at a source, too: one at a destination
+// meanwhile is not in the registers (T §3.2.1).
+func (d *Driver) Fault(t *host.Thread, f host.DeviceFault) {
+	c := d.client(f.Process)
+	if f.Write && !f.Stalled && c != nil {
+		d.writes = append(d.writes, f)
+	} else { // an access that is stalled, or that of another library, is in no FIFO
+		d.others = append(d.others, f)
+		d.send.Schedule(t.Core())
+	}
+	if c != nil {
+		c.pending = true
+		d.receive.Schedule(t.Core())
+	}
+}
+
+// sends is the send tasklet: it brings in what the registers say.
+func (d *Driver) sends(t *host.Thread) {
+	d.stats.Sends++
+	t.Run(d.spec.FaultTasklet, "tasklet")
+	for len(d.others) > 0 {
+		f := d.others[0]
+		d.others = append(d.others[:0], d.others[1:]...)
+		d.serve(t, d.client(f.Process), &f)
+	}
+}
+
+// serve deals with a fault of which only the SMMU knows. c is nil for a process without a page of channels.
+func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
+	plan := d.plan(f.Process, f.Addr, !f.Write)
+	if c != nil && d.part.options.By == Touch && !f.Stalled {
+		c.deliver(t, message{fault: *f, plan: plan})
+		d.smmu.Resolved(f)
+		return
+	}
+	if err := d.bring(t, f.Process, plan.First, f.Write); err != nil {
+		d.stats.Refused++
+		d.smmu.Refuse(f)
+		if c != nil && !f.Write {
+			c.tell(t, message{fault: *f, refused: true})
+		}
+		return
+	}
+	d.smmu.Resolved(f)
+	_ = d.bring(t, f.Process, plan.Then, f.Write) // what nobody has asked for may be missing
+}
+
+// receives is the receive tasklet.
+func (d *Driver) receives(t *host.Thread) {
+	d.stats.Receives++
+	t.Run(d.spec.FaultTasklet, "tasklet")
+	for again := true; again; {
+		again = false
+		for _, c := range d.clients {
+			if c.pending {
+				c.pending, again = false, true
+				c.serve(t)
+			}
+		}
+	}
+	for len(d.writes) > 0 {
+		f := d.writes[0]
+		d.writes = append(d.writes[:0], d.writes[1:]...)
+		if d.client(f.Process).dealt(f.Addr) || d.smmu.Unresolvable(f.Process.Space(), f.Addr, true) {
+			d.smmu.Resolved(&f)
+		} else { // of another library of the process, or the FIFO was full
+			d.serve(t, nil, &f)
+		}
+	}
+}
+
+// plan asks the policy. What it says is cut to the mapping of the address.
+func (d *Driver) plan(p *host.Process, addr uint64, source bool) Plan {
+	f := Fault{Page: addr &^ (host.PageBytes - 1), Source: source}
+	start, end, ok := p.Mapping(addr)
+	if !ok {
+		return Plan{First: Range{f.Page, f.Page + host.PageBytes}}
+	}
+	f.Mapping = Range{start, end}
+	plan := d.part.options.Policy(f)
+	plan.First, plan.Then = plan.First.within(f.Mapping), plan.Then.within(f.Mapping)
+	if !plan.First.has(f.Page) {
+		plan.First = Range{f.Page, f.Page + host.PageBytes}
+	}
+	return plan
+}
+
+// bring brings the pages of a range in.
+func (d *Driver) bring(t *host.Thread, p *host.Process, r Range, write bool) error {
+	if r.Start >= r.End {
+		return nil
+	}
+	d.count(r)
+	var pin host.Pin
+	err := p.GetUserPages(t, r.Start, r.End-r.Start, write, &pin)
+	pin.Put(t)
+	return err
+}
+
+func (d *Driver) count(r Range) {
+	d.stats.Ranges++
+	d.stats.Pages += int64(r.End-r.Start) / host.PageBytes
+}
