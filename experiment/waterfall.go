@@ -41,7 +41,7 @@ var groups = []struct {
 	fields []string
 }{
 	{"path through the network", []string{
-		"fabric.kind", "fabric.radix", "fabric.dims", "fabric.topology", "fabric.wire", "fabric.switch_wire", "fabric.switch", "fabric.switch_rate", "fabric.switch_per_link", "fabric.store_and_forward",
+		"fabric.kind", "fabric.radix", "fabric.dims", "fabric.exanest.", "fabric.topology", "fabric.wire", "fabric.switch_wire", "fabric.switch", "fabric.switch_rate", "fabric.switch_per_link", "fabric.store_and_forward",
 	}},
 	{"injection of short packets", []string{"fabric.whole_packets", "fabric.mtu", "fabric.header", "fabric.inject_buffer"}},
 	{"rate of the link", []string{"fabric.add_gap", "fabric.rate", "fabric.gap"}},

@@ -157,11 +157,13 @@ func (n *network) cross(at sim.ID, k int, w waiting) {
 	if w.a&fateMask != 0 || l.broken() {
 		var lost bool
 		if w.a, lost = n.damage.pass(n, k/n.perLink, w.a, w.b, w.ref, leave, l.free); lost {
+			n.follow(k / n.perLink)
 			return // nothing of it reaches the buffer
 		}
 	}
 	n.lanes[k].take(bytes)
 	n.forward(at, k/n.perLink, sim.Kind(k), leave, w.a, w.b, w.ref)
+	n.follow(k / n.perLink)
 }
 
 func (l *lane) push(w waiting) {

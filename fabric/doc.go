@@ -3,7 +3,7 @@
 // nodes send and receive.
 //
 // A [Topology] is data: switches, links and a routing function. Fat trees, tori,
-// crossbars and networks from a list of switches and cables ([Plan]) are built in;
+// crossbars, the boards of ExaNeSt and networks from a list of switches and cables ([Plan]) are built in;
 // [NewNetwork] takes one's own. A [Port] is a node's way in and out: it says when
 // the node may send, and takes back the room of what the node has received. [Tap]
 // watches any fabric, [Faulty] spoils its packets.

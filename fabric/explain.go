@@ -11,18 +11,18 @@ func (n *network) Latency(src, dst int, bytes int32) sim.Time {
 	total := int64(bytes) + int64(n.spec.Header)
 	in := n.spec.bits(n.spec.Rate, total)
 	start, end := sim.Time(0), in
-	wire := n.spec.Wire
+	hop, wire := n.hop, n.spec.Wire
 	n.walk(src, dst, func(link int) {
-		w := n.wirings[n.kinds[link]]
+		w := &n.wirings[n.kinds[link]]
 		length := n.spec.bits(w.rate, total)
 		if n.spec.StoreAndForward {
 			start = end
 		}
-		start += wire + n.spec.Switch
+		start += hop
 		if !n.spec.StoreAndForward {
 			start += max(0, in-length)
 		}
-		in, end, wire = length, start+length, w.wire
+		in, end, hop, wire = length, start+length, w.hop, w.wire
 	})
 	_, b := (&Packet{Bytes: bytes}).words()
 	return end + wire + n.behind + n.padding(b)
@@ -49,9 +49,11 @@ func (n *network) hops(src, dst int) int {
 
 func (n *network) Path(src, dst int) []Hop {
 	path := []Hop{{nodeLink(src), 0, n.spec.Wire, n.spec.Rate}}
+	wait := n.spec.Switch
 	n.walk(src, dst, func(link int) {
-		w := n.wirings[n.kinds[link]]
-		path = append(path, Hop{n.topo.LinkName(link), n.spec.Switch, w.wire, w.rate})
+		w := &n.wirings[n.kinds[link]]
+		path = append(path, Hop{n.topo.LinkName(link), wait, w.wire, w.rate})
+		wait = w.hop - w.wire
 	})
 	path[len(path)-1].Wait += n.behind
 	return path

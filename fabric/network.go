@@ -40,8 +40,11 @@ type network struct {
 
 // wiring is how fast and how long a link is.
 type wiring struct {
-	rate sim.Rate
-	wire sim.Time
+	rate    sim.Rate
+	wire    sim.Time
+	hop     sim.Time // wire, and the switch at the end
+	control int64    // bytes behind every packet
+	idle    sim.Time // in which they pass
 }
 
 // link is the sending side of a link: half a cache line, since a large network is hundreds of thousands of them. It belongs to the switch
@@ -96,7 +99,7 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 	switches, links := topo.Size()
 	n := &network{
 		eng: eng, spec: spec, topo: topo,
-		ports: make([]port, nodes), absent: nodes, links: make([]link, links), wirings: []wiring{{spec.Rate, spec.Wire}}, kinds: make([]uint8, links),
+		ports: make([]port, nodes), absent: nodes, links: make([]link, links), wirings: []wiring{{rate: spec.Rate, wire: spec.Wire, hop: spec.Wire + spec.Switch}}, kinds: make([]uint8, links),
 		wraps: make([]uint16, links+nodes), pending: make([]pending, nodes), header: int64(spec.Header), rate: spec.Rate, wire: spec.Wire, hop: spec.Wire + spec.Switch,
 	}
 	n.tree, _ = topo.(*tree)
@@ -141,7 +144,7 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 
 // wiringOf returns the number of a link's rate and length.
 func (n *network) wiringOf(l Link) (uint8, error) {
-	w := wiring{l.Rate, l.Wire}
+	w := wiring{rate: l.Rate, wire: l.Wire, control: int64(l.Control)}
 	switch {
 	case !w.rate.IsZero():
 	case l.Node:
@@ -155,6 +158,11 @@ func (n *network) wiringOf(l Link) (uint8, error) {
 			w.wire = n.spec.SwitchWire
 		}
 	}
+	w.hop = w.wire + n.spec.Switch
+	if l.Switch > 0 {
+		w.hop = w.wire + l.Switch
+	}
+	w.idle = n.spec.bits(w.rate, w.control)
 	for i, known := range n.wirings {
 		if w == known {
 			return uint8(i), nil
@@ -315,12 +323,14 @@ func (n *network) Handle(e *sim.Event) {
 	if a&fateMask != 0 || l.broken() {
 		var lost bool
 		if a, lost = n.damage.pass(n, i, a, e.B, e.P, leave, l.free); lost {
+			n.follow(i)
 			return
 		}
 	}
 	switch {
 	case !n.plain:
 		n.forward(e.Dst, i, kind, leave, a, e.B, e.P)
+		n.follow(i)
 	case l.last():
 		n.eng.Post(l.free+n.wire, n.ports[l.end()].id, e.Dst, KindArrive, a, e.B, e.P)
 	default:
@@ -343,15 +353,24 @@ func (n *network) pace(link int, in uint8, at sim.Time, bytes int64) (length, ea
 
 // forward posts the event at the end of a link of a packet whose head leaves switch at at leave and whose tail just before the link is free.
 func (n *network) forward(at sim.ID, link int, kind sim.Kind, leave sim.Time, a, b uint64, ref any) {
-	l, wire := &n.links[link], n.wirings[n.kinds[link]].wire
+	l, w := &n.links[link], &n.wirings[n.kinds[link]]
 	if l.last() {
-		n.eng.Post(l.free+wire+n.behind+n.padding(b), n.ports[l.end()].id, at, KindArrive, a, b, ref)
+		n.eng.Post(l.free+w.wire+n.behind+n.padding(b), n.ports[l.end()].id, at, KindArrive, a, b, ref)
 		return
 	}
 	if n.spec.StoreAndForward {
 		leave = l.free
 	}
-	n.eng.Post(leave+wire+n.spec.Switch, n.first+sim.ID(l.end()), at, kind, a, b, ref)
+	n.eng.Post(leave+w.hop, n.first+sim.ID(l.end()), at, kind, a, b, ref)
+}
+
+// follow occupies a link for the control data behind a packet whose tail has just left.
+func (n *network) follow(link int) {
+	if w := &n.wirings[n.kinds[link]]; w.control > 0 {
+		l := &n.links[link]
+		l.free = l.free.Later(w.idle)
+		l.bytes += w.control
+	}
 }
 
 // padding is how much later a packet arrives for being counted as a whole one.

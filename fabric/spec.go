@@ -14,6 +14,7 @@ const (
 	Crossbar = "crossbar"
 	Torus    = "torus"
 	File     = "file"
+	ExaNeSt  = "exanest"
 )
 
 // MaxNodes is the largest number of nodes of a fabric.
@@ -29,13 +30,17 @@ const (
 
 // Spec describes a fabric. It is the fabric section of a profile.
 type Spec struct {
-	// Kind is "fat-tree", "crossbar" (one switch with a port for every node), "torus" or "file" (what Topology says).
+	// Kind is "fat-tree", "crossbar" (one switch with a port for every node), "torus", "exanest" (boards of four MPSoCs in a torus) or "file"
+	// (what Topology says).
 	Kind string `yaml:"kind"`
 	// Radix is the number of ports of a fat tree's switches: even, at least 4. A
 	// crossbar has a port for every node and does not look at it.
 	Radix int `yaml:"radix,omitempty"`
-	// Dims are the lengths of a torus's rings, 1 to 8 of them: [4, 4, 2] has 32 switches with a node each. Other kinds have none.
+	// Dims are the lengths of a torus's rings, 1 to 8 of them: [4, 4, 2] has 32 switches with a node each. Of kind exanest they are three
+	// numbers of QFDBs: on a mezzanine, mezzanines in a group, groups; [4, 4, 2] has 128 nodes. Other kinds have none.
 	Dims []int `yaml:"dims,omitempty,flow"`
+	// Exanest is what kind exanest has in addition. Other kinds have none.
+	Exanest ExanestSpec `yaml:"exanest,omitempty"`
 	// Topology is the shape of a network of kind file. A profile has the name of a YAML file here, or the shape itself. Other
 	// kinds have none.
 	Topology Plan `yaml:"topology,omitempty"`
@@ -169,16 +174,21 @@ func (s *Spec) shape() (errs []error) {
 		if !legal || points > MaxNodes {
 			wrong("dims", "want 1 to %d lengths of rings, each at least 1, of at most %d switches in all, got %v", maxDims, MaxNodes, s.Dims)
 		}
+	case ExaNeSt:
+		errs = append(errs, s.exanest()...)
 	case File:
 		for _, err := range s.Topology.check() {
 			errs = append(errs, fmt.Errorf("topology.%w", err))
 		}
 	default:
-		wrong("kind", "want %s, %s, %s or %s, got %q", FatTree, Crossbar, Torus, File, s.Kind)
+		wrong("kind", "want %s, %s, %s, %s or %s, got %q", FatTree, Crossbar, Torus, ExaNeSt, File, s.Kind)
 		return errs
 	}
-	if s.Kind != Torus && len(s.Dims) > 0 {
-		wrong("dims", "%v has no meaning with kind %s, want kind %s", s.Dims, s.Kind, Torus)
+	if s.Kind != Torus && s.Kind != ExaNeSt && len(s.Dims) > 0 {
+		wrong("dims", "%v has no meaning with kind %s, want kind %s or %s", s.Dims, s.Kind, Torus, ExaNeSt)
+	}
+	if s.Kind != ExaNeSt {
+		errs = append(errs, s.Exanest.none(s.Kind)...)
 	}
 	if s.Kind != File && !s.Topology.none() {
 		wrong("topology", "has no meaning with kind %s, want kind %s", s.Kind, File)
@@ -271,6 +281,11 @@ func (s *Spec) topology(nodes int) (Topology, error) {
 			return nil, fmt.Errorf("dims: a torus of %v has %d nodes, too few for %d", s.Dims, t.count, nodes)
 		}
 		return t, nil
+	case ExaNeSt:
+		if q := s.qfdbs(); nodes > q.Nodes() {
+			return nil, fmt.Errorf("dims: %v QFDBs have %d MPSoCs, too few for %d nodes", q, q.Nodes(), nodes)
+		}
+		return newExanest(s, nodes), nil
 	case File:
 		return newPlanned(&s.Topology, nodes, len(s.Buffer) > 0)
 	case Crossbar:

@@ -29,7 +29,7 @@ mtu: 4096
 // One mistake at a time, each named by its field.
 func TestValidateNamesTheField(t *testing.T) {
 	for want, spoil := range map[string]func(*Spec){
-		`kind: want fat-tree, crossbar, torus or file, got "ring"`:                                    func(s *Spec) { s.Kind = "ring" },
+		`kind: want fat-tree, crossbar, torus, exanest or file, got "ring"`:                           func(s *Spec) { s.Kind = "ring" },
 		"radix: want an even number from 4 to 4194304, got 7":                                         func(s *Spec) { s.Radix = 7 },
 		"radix: want an even number from 4 to 4194304, got 2":                                         func(s *Spec) { s.Radix = 2 },
 		"rate: want a rate such as 20ps/B or 400Gb/s":                                                 func(s *Spec) { s.Rate = sim.Rate{} },

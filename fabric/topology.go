@@ -41,6 +41,9 @@ type Link struct {
 	Node bool     // it leads to a node
 	Rate sim.Rate // zero: Spec.Rate if it leads to a node, else Spec.SwitchRate
 	Wire sim.Time // zero: Spec.Wire if it leads to a node, else Spec.SwitchWire
+
+	Switch  sim.Time // traversal of the switch at its end, if it leads to one; zero: Spec.Switch
+	Control int32    // bytes that follow every packet on the link and only occupy it
 }
 
 // nowhere is where an unused port of a tree that is not full leads.

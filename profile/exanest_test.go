@@ -9,6 +9,95 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
+// prototype returns the network of exanest with changes, and its boards.
+func prototype(t *testing.T, set ...string) (fabric.Fabric, fabric.QFDBs) {
+	p, err := Load("exanest", set...)
+	require.NoError(t, err)
+	q, is := p.Fabric.QFDBs()
+	require.True(t, is)
+	f, err := fabric.New(sim.New(1), p.Fabric, q.Nodes())
+	require.NoError(t, err)
+	return f, q
+}
+
+// The report's check of its Table 1, for a cell without a byte: the way inside an MPSoC, 120 ns for every link, 145 ns for every router; its paths a to e, the
+// longest one it used, (3,1,2), and some beyond it. What the header's 32 bytes take at the slowest rate comes on top.
+func TestTheReportsCheckOfItsPaths(t *testing.T) {
+	const ns = sim.Nanosecond
+	f, q := prototype(t)
+	require.Equal(t, fabric.QFDBs{X: 4, Y: 4, Z: 2}, q)
+	inside := f.Latency(0, 0, 0) - bytesOn(f.Path(0, 0), 32)
+	require.InDelta(t, 26.667, float64(inside)/float64(ns), 0.001, "a cycle from and to the interface, and two in the switch")
+	for _, c := range []struct {
+		path, from, to      string
+		board, far, routers int // links in a QFDB and between QFDBs
+	}{
+		{"intra-FPGA", "M1QAF1", "M1QAF1", 0, 0, 0},
+		{"a intra-QFDB-sh", "M1QAF1", "M1QAF2", 1, 0, 0},
+		{"b intra-mezz-sh", "M1QAF1", "M1QBF1", 0, 1, 2},
+		{"c intra-mezz-mh(2)", "M1QAF1", "M1QBF2", 1, 1, 2},
+		{"d intra-mezz-mh(3)", "M1QAF2", "M1QBF3", 2, 1, 2},
+		{"e inter-mezz(1,0,0)", "M1QAF1", "M2QAF1", 0, 1, 2},
+		{"e inter-mezz(1,1,0)", "M1QAF1", "M2QBF1", 0, 2, 3},
+		{"e inter-mezz(2,1,1)", "M1QAF1", "M3QBF4", 1, 3, 4},
+		{"e inter-mezz(3,1,2), the longest used", "M1QAF2", "M7QBF3", 2, 4, 5},
+		{"the longest there is", "M1QAF2", "M7QCF3", 2, 5, 6},
+		{"round the rings", "M1QAF1", "M4QDF1", 0, 2, 3},
+	} {
+		src, err := q.Find(c.from)
+		require.NoError(t, err)
+		dst, err := q.Find(c.to)
+		require.NoError(t, err)
+		want := inside + sim.Time(c.board+c.far)*120*ns + sim.Time(c.routers)*145*ns
+		require.Equal(t, want+bytesOn(f.Path(src, dst), 32), f.Latency(src, dst, 0), c.path)
+		require.Equal(t, f.Latency(src, dst, 0), f.Latency(dst, src, 0), "and back: %s", c.path)
+		slowest := map[bool]float64{true: 10, false: 16}[c.far > 0]
+		if c.board+c.far > 0 {
+			require.GreaterOrEqual(t, float64(bytesOn(f.Path(src, dst), 32)), 32*8/slowest*float64(ns), c.path)
+		}
+	}
+}
+
+// bytesOn is what the bytes of a packet add to the time of its head: the last link's, and every time that a faster link waits for a slower one.
+func bytesOn(path []fabric.Hop, bytes int64) (t sim.Time) {
+	for i, h := range path[1:] {
+		t += max(0, path[i].Rate.Time(bytes)-h.Rate.Time(bytes))
+	}
+	return t + path[len(path)-1].Rate.Time(bytes)
+}
+
+// No two MPSoCs of the prototype are further apart than half of each ring.
+func TestTheLongestWayOfThePrototype(t *testing.T) {
+	f, q := prototype(t)
+	longest := 0
+	for dst := range q.Nodes() {
+		longest = max(longest, len(f.Path(1, dst))-4) // the ends, and the way into the router and out of it
+	}
+	require.Equal(t, 2+2+2+1, longest)
+}
+
+// A board's links and the next board are as far apart on exanest as on exanest-qfdb, whose router's own link has the rate of the board's. Further on
+// exanest-qfdb has 13.333 ns less for each link, a switch that the report's check counts and that is not there.
+func TestBothProfilesOfTheBoardsAgree(t *testing.T) {
+	one, err := Load("exanest-qfdb")
+	require.NoError(t, err)
+	other, err := fabric.New(sim.New(1), one.Fabric, 16)
+	require.NoError(t, err)
+	f, q := prototype(t, "fabric.dims=[4, 1, 1]")
+	require.Equal(t, 16, q.Nodes())
+	for src := range 16 {
+		for dst := range 16 {
+			far := min((dst/4-src/4+4)%4, (src/4-dst/4+4)%4)
+			require.Equal(t, len(other.Path(src, dst)), len(f.Path(src, dst)))
+			for _, bytes := range []int32{0, 56, 256} {
+				ours := f.Latency(src, dst, bytes) - bytesOn(f.Path(src, dst), int64(bytes)+32)
+				theirs := other.Latency(src, dst, bytes) - bytesOn(other.Path(src, dst), int64(bytes)+32)
+				require.InDelta(t, float64(max(0, far-1)*13333), float64(ours-theirs), 5, "%s to %s", q.Name(src), q.Name(dst))
+			}
+		}
+	}
+}
+
 // The network of exanest-qfdb is the prototype's: what a way takes without load follows from the figures of TR-488 and P.
 func TestExanestQFDBHasTheHopsOfTheReport(t *testing.T) {
 	const ns = sim.Nanosecond

@@ -22,7 +22,7 @@ var files embed.FS
 
 // Profile describes a node and its network: every latency, width and count of a simulation. Profiles are YAML files; two
 // of the publication sPIN'17 are embedded ("spin-dis", "spin-int"), two with the assumptions of its authors' simulator, and the ExaNeSt
-// prototype's quad-FPGA daughter boards ("exanest-qfdb"). Each value's
+// prototype, whole ("exanest") and as four of its quad-FPGA daughter boards ("exanest-qfdb"). Each value's
 // source stands in the file's comment ([Source]). A field that must have a value has no default: a file says it or names a base.
 type Profile struct {
 	Name        string            `yaml:"name"`              // what tables and messages call the device; not empty

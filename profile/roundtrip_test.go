@@ -17,7 +17,7 @@ import (
 
 // words are the texts that fields of a profile may be, and some that are hard to write.
 var words = []string{
-	"full", "latency", "cycles", "nothing", "initiated", "landed", "pipelined", "serial", "none", "reliable", fabric.FatTree, fabric.Crossbar,
+	"full", "latency", "cycles", "nothing", "initiated", "landed", "pipelined", "serial", "none", "reliable", fabric.FatTree, fabric.Crossbar, "zyx", "up",
 	"block", "loop", "offset", "index", "none", "queue", "stall", "poison", "tasklet", "always", "", "a: b, {c} [d] #e 'f' \"g\" <é>", "two\nlines \\n", " 010 ", "~", "null", "1e3", "yes", "*x", "- x",
 }
 
@@ -36,7 +36,7 @@ func others(field reflect.Value) (list []any) {
 	case float64:
 		return []any{0.125, 1e-9, 0.1}
 	case []int:
-		return []any{[]int{4, 2}, []int{3}}
+		return []any{[]int{4, 2}, []int{3}, []int{2, 1, 3}}
 	case fabric.Buffers:
 		return []any{fabric.Buffers{1 << 16}, fabric.Buffers{1 << 16, 1 << 14}}
 	case []fabric.Down:
@@ -68,6 +68,7 @@ var contexts = [][]string{
 	nil,
 	{"fabric.kind=torus", "fabric.radix=0", "fabric.dims=[2, 2]"},
 	{"fabric.kind=file", "fabric.radix=0", "fabric.topology={switches: [{name: a}, {name: b}], nodes: [{at: a, count: 2}], links: [{from: a, to: b}]}"},
+	{"fabric.kind=exanest", "fabric.radix=0", "fabric.dims=[2, 2, 2]", "fabric.exanest={link_rate: 10Gb/s, router: 1us, order: xyz, ties: source, channels: 2, z_links: 1}"},
 	{"pools={r5: {kind: firmware, cores: 1, contexts: 1, invocation: 2us}}"},
 	{"fabric.faults={delay: 0.25, max_delay: 1us}"},
 }

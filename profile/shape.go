@@ -14,8 +14,11 @@ func (p *Profile) reshape(said func(path string) bool) {
 	if !said("fabric.kind") {
 		return
 	}
-	if f.Kind != fabric.Torus && !said("fabric.dims") {
+	if f.Kind != fabric.Torus && f.Kind != fabric.ExaNeSt && !said("fabric.dims") {
 		f.Dims = nil
+	}
+	if f.Kind != fabric.ExaNeSt && !said("fabric.exanest") {
+		f.Exanest = fabric.ExanestSpec{}
 	}
 	if f.Kind != fabric.File && !said("fabric.topology") {
 		f.Topology = fabric.Plan{}

@@ -240,7 +240,9 @@ func otherKind(p *profile.Profile, overrides []string) bool {
 func ofShape(override string) bool {
 	path, _, _ := strings.Cut(override, "=")
 	path = strings.TrimSpace(path)
-	return slices.Contains([]string{"fabric.kind", "fabric.radix", "fabric.dims", "fabric.topology"}, path) || strings.HasPrefix(path, "fabric.topology.")
+	return slices.ContainsFunc([]string{"fabric.kind", "fabric.radix", "fabric.dims", "fabric.topology", "fabric.exanest"}, func(field string) bool {
+		return path == field || strings.HasPrefix(path, field+".")
+	})
 }
 
 // blame says which replacements of the scenario the errors of a profile come from.

@@ -1,0 +1,122 @@
+package fabric
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// ExanestSpec is what a network of kind exanest has beside the numbers of QFDBs in Dims. Rate is that of links inside an MPSoC, SwitchRate that of
+// links between the MPSoCs of a QFDB; Wire and SwitchWire are theirs. Links between QFDBs take SwitchWire and Switch, as those with the switch behind them.
+type ExanestSpec struct {
+	// LinkRate is how fast links between QFDBs are.
+	LinkRate sim.Rate `yaml:"link_rate,omitempty"`
+	// Router is the time that a packet takes through a router between QFDBs, of which it passes N+1 on N links: at most 1 s, and more than
+	// two Wires and a Switch, the ways between the router and the switch of its MPSoC, which are a part of it.
+	Router sim.Time `yaml:"router,omitempty"`
+	// Control is the bytes with which a router follows every packet on a link between QFDBs: they occupy the link and carry nothing. At most
+	// 65,536.
+	Control int32 `yaml:"control,omitempty" unit:"B"`
+	// Order is that of the dimensions in which packets go: "xyz" or another order of these letters.
+	Order string `yaml:"order,omitempty"`
+	// Ties says which way round packets take that have half a ring before them: "source" (up from even coordinates, down from odd ones),
+	// "destination" (up to MPSoCs of even number, F1 and F3, down to others) or "up".
+	Ties string `yaml:"ties,omitempty"`
+	// Channels is the number of virtual channels of links between QFDBs: 2, or 1 where packets cannot wait in a circle all the same.
+	Channels int `yaml:"channels,omitempty"`
+	// ZLinks is the number of links between counterparts of two groups: 1 or 2. More groups are rings, like blades.
+	ZLinks int `yaml:"z_links,omitempty"`
+}
+
+// Rules of ExanestSpec.Ties.
+const (
+	tiesSource      = "source"
+	tiesDestination = "destination"
+	tiesUp          = "up"
+)
+
+// qfdbs returns the dimensions of a network of kind exanest.
+func (s *Spec) qfdbs() QFDBs { return QFDBs{s.Dims[0], s.Dims[1], s.Dims[2]} }
+
+// QFDBs returns the numbers of boards of a network of kind exanest; false if s describes another kind, or none.
+func (s *Spec) QFDBs() (q QFDBs, is bool) {
+	if s.Kind != ExaNeSt || len(s.Dims) != 3 || s.qfdbs().Validate() != nil {
+		return q, false
+	}
+	return s.qfdbs(), true
+}
+
+// exanest checks what a network of kind exanest needs.
+func (s *Spec) exanest() (errs []error) {
+	wrong := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
+	}
+	if len(s.Dims) != 3 {
+		wrong("dims", "want three numbers of QFDBs such as [4, 4, 2], on a mezzanine, mezzanines in a group and groups, got %v", s.Dims)
+	} else if err := s.qfdbs().Validate(); err != nil {
+		wrong("dims", "%v", err)
+	}
+	e := &s.Exanest
+	if e.LinkRate.IsZero() {
+		wrong("exanest.link_rate", "want a rate such as 10Gb/s")
+	} else if err := e.LinkRate.Check(); err != nil {
+		wrong("exanest.link_rate", "%v", err)
+	}
+	if low := 2*min(s.Wire, MaxTime) + min(s.Switch, MaxTime); e.Router <= low || e.Router > MaxTime {
+		wrong("exanest.router", "want more than two wires and a switch, %v, to %v, got %v", low, MaxTime, e.Router)
+	}
+	if e.Control < 0 || e.Control > MaxMTU {
+		wrong("exanest.control", "want 0 to %d bytes, got %d", MaxMTU, e.Control)
+	}
+	if letters := strings.Split(e.Order, ""); !slices.Equal(slices.Sorted(slices.Values(letters)), []string{"x", "y", "z"}) {
+		wrong("exanest.order", "want the letters x, y and z in the order in which packets take the dimensions, got %q", e.Order)
+	}
+	if e.Ties != tiesSource && e.Ties != tiesDestination && e.Ties != tiesUp {
+		wrong("exanest.ties", "want %s, %s or %s, got %q", tiesSource, tiesDestination, tiesUp, e.Ties)
+	}
+	if e.ZLinks < 1 || e.ZLinks > 2 {
+		wrong("exanest.z_links", "want 1 or 2, got %d", e.ZLinks)
+	}
+	switch ring := s.circle(); {
+	case e.Channels < 1 || e.Channels > 2:
+		wrong("exanest.channels", "want 1 or 2, got %d", e.Channels)
+	case e.Channels == 1 && len(s.Buffer) > 0 && ring > 0:
+		wrong("exanest.channels", "want 2: packets on a ring of %d with ties %q could wait for each other in a circle", ring, e.Ties)
+	}
+	return errs
+}
+
+// none checks that nothing is said of a network of kind exanest.
+func (e *ExanestSpec) none(kind string) (errs []error) {
+	for _, field := range []struct {
+		name string
+		said bool
+	}{
+		{"link_rate", e.LinkRate != sim.Rate{}},
+		{"router", e.Router != 0},
+		{"control", e.Control != 0},
+		{"order", e.Order != ""},
+		{"ties", e.Ties != ""},
+		{"channels", e.Channels != 0},
+		{"z_links", e.ZLinks != 0},
+	} {
+		if field.said {
+			errs = append(errs, fmt.Errorf("exanest.%s: has no meaning with kind %s, want kind %s", field.name, kind, ExaNeSt))
+		}
+	}
+	return errs
+}
+
+// circle returns the length of a ring on which packets follow each other all round, 0 if there is none. Ways of one link do not follow each other,
+// and there are no longer ones on rings of three; on rings of four only packets halfway round take two links, and with ties by source no two of
+// those that go one way begin beside each other.
+func (s *Spec) circle() int {
+	for _, d := range s.Dims {
+		if d > 4 || d == 4 && s.Exanest.Ties != tiesSource {
+			return d
+		}
+	}
+	return 0
+}
