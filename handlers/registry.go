@@ -10,6 +10,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/accumulate"
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/pingpong"
@@ -51,6 +52,7 @@ var builtins = []*Library{
 	New("bcast", bcast.Module),
 	New("count", count.Module),
 	New("count_c", count.ModuleC),
+	New("mailbox", mailbox.Module),
 	New("matching", matching.Module),
 	New("part", part.Module),
 	New("pingpong", pingpong.Module),

@@ -16,6 +16,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/accumulate"
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/pingpong"
@@ -98,6 +99,7 @@ func TestModulesLoad(t *testing.T) {
 		},
 		"count":    {count.Payload: manifest.Payload, count.Completion: manifest.Completion},
 		"count_c":  {count.Payload: manifest.Payload, count.Completion: manifest.Completion},
+		"mailbox":  {mailbox.Packetizer: manifest.Header, mailbox.Mailbox: manifest.Payload},
 		"matching": {matching.Header: manifest.Header, matching.Payload: manifest.Payload},
 		"pingpong": {
 			pingpong.StorePayload: manifest.Payload, pingpong.StoreCompletion: manifest.Completion,
@@ -112,7 +114,7 @@ func TestModulesLoad(t *testing.T) {
 		l := handlers.Must(name)
 		code, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
 		require.NoError(t, err)
-		require.Less(t, len(code), map[string]int{"part": 16384, "rdma": 16384}[name]+2048)
+		require.Less(t, len(code), map[string]int{"mailbox": 4096, "part": 16384, "rdma": 16384}[name]+2048)
 		module, err := hpu.Load("any", l.Wasm, spec)
 		require.NoError(t, err)
 		require.Equal(t, name, module.Library())
@@ -133,7 +135,7 @@ func TestModulesLoad(t *testing.T) {
 // states are the Go types that hosts share with the sources of the libraries.
 func states() map[string]any {
 	return map[string]any{
-		"accumulate": &accumulate.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{},
+		"accumulate": &accumulate.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "mailbox": &mailbox.State{},
 		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "rdma": &rdma.State{}, "sum": &sum.State{}, "work": &work.State{},
 	}
 }
@@ -168,6 +170,8 @@ func TestStatesAreThoseOfManifests(t *testing.T) {
 				x.Ranks = max(x.Ranks%(1<<31), 1)
 				encoded = spin.EncodeState(x)
 			case *count.State:
+				encoded = spin.EncodeState(x)
+			case *mailbox.State:
 				encoded = spin.EncodeState(x)
 			case *matching.State:
 				encoded = spin.EncodeState(x)

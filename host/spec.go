@@ -1,6 +1,8 @@
 package host
 
 import (
+	"cmp"
+
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -20,6 +22,12 @@ type Spec struct {
 	Cores int `yaml:"cores"`
 	// Poll is the time of one look at a completion in memory that the NIC has just written, at most 1 s.
 	Poll sim.Time `yaml:"poll"`
+	// PollCached is the same where the interface has written into the core's cache, as ExaNeSt's mailbox does (TR-488 §4.4), at most 1 s; absent: no
+	// interface does, and such a look takes Poll.
+	PollCached sim.Time `yaml:"poll_cached,omitempty"`
+	// Message is what the code of a message passing library takes for a message on each side, apart from what other fields charge: the stores, the
+	// looks, the elements of lists; at most 1 s. Absent: nothing.
+	Message sim.Time `yaml:"message,omitempty"`
 	// Match is the time a process takes to match a message that has arrived against its own list of receives, at most 1 s.
 	Match sim.Time `yaml:"match"`
 	// MemoryLatency is the time of one access to DRAM, 1 ps to 1 s.
@@ -40,6 +48,8 @@ func (s *Spec) Validate() error {
 	var wrong fields.Errors
 	fields.Between(&wrong, "cores", s.Cores, 1, maxCores)
 	fields.Between(&wrong, "poll", s.Poll, 0, maxTime)
+	fields.Between(&wrong, "poll_cached", s.PollCached, 0, maxTime)
+	fields.Between(&wrong, "message", s.Message, 0, maxTime)
 	fields.Between(&wrong, "match", s.Match, 0, maxTime)
 	fields.Between(&wrong, "memory_latency", s.MemoryLatency, 1, maxTime)
 	wrong.Add("memory_bandwidth", s.MemoryBandwidth.Check())
@@ -48,6 +58,9 @@ func (s *Spec) Validate() error {
 	fields.Between(&wrong, "copy_chunk", s.CopyChunk, max(1, s.LineBytes), maxChunk)
 	return wrong.Join()
 }
+
+// LookCached is the time of one look at what the interface has written into the core's cache, or into memory if it cannot.
+func (s *Spec) LookCached() sim.Time { return cmp.Or(s.PollCached, s.Poll) }
 
 // StreamTime is how long one core needs at least to read and write n bytes in sequence: whole lines at CoreBandwidth.
 func (s *Spec) StreamTime(n int64) sim.Time {

@@ -64,11 +64,16 @@ func (ni *NI) EQPoll(eqs []portals.Handle, timeout sim.Time) (portals.Event, int
 // CTPoll (PtlCTPoll, Portals 4.x §3.14.6) waits until one of the counters has reached its test or counted a failure, up to timeout, and
 // returns its value and index. ErrCTNoneReached when the time is over, otherwise errors as CTWait.
 func (ni *NI) CTPoll(cts []portals.Handle, tests []uint64, timeout sim.Time) (portals.CTEvent, int, error) {
+	return ni.CTPollAt(cts, tests, timeout, ni.proc.node.cluster.profile.Host.Poll)
+}
+
+// CTPollAt is CTPoll for what a look takes another time of, at least 0: a register of the interface, or a line that it has written into a cache.
+func (ni *NI) CTPollAt(cts []portals.Handle, tests []uint64, timeout, look sim.Time) (portals.CTEvent, int, error) {
 	deadline := ni.proc.Now() + timeout
 	for {
 		v, which, err := ni.core.CTPoll(cts, tests)
 		if !errors.Is(err, portals.ErrCTNoneReached) || !ni.parkUntil(cts, tests, timeout, deadline) {
-			ni.looked()
+			ni.proc.compute(look, "poll")
 			return v, which, err
 		}
 	}

@@ -45,8 +45,9 @@ var table = map[string]policy{
 	"handlers/part": { // its driver is the operating system's
 		ours: []string{"handlers", "sim", "host", "runtime", "portals", "spin"},
 	},
+	"exanet":      {ours: []string{"sim", "portals", "spin", "profile", "runtime", "handlers", "internal"}},
 	"exanet/gvas": {}, // addresses: what names memory in ExaNeSt
-	"mpi":         {ours: []string{"sim", "portals", "hpu", "spin", "profile", "runtime", "handlers", "internal"}},
+	"mpi":         {ours: []string{"sim", "portals", "hpu", "spin", "profile", "runtime", "handlers", "exanet", "internal"}},
 	"goal":        {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
 	"provenance":  {ours: []string{"sim", "profile", "runtime", "report"}},
 	"scenario": {
