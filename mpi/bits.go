@@ -2,7 +2,6 @@ package mpi
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/spinsim/spinsim/handlers/matching"
 )
@@ -16,62 +15,57 @@ const (
 // maxRanks is how many ranks a world has at most.
 const maxRanks = 1 << 20
 
-// layout says where match bits hold the envelope of a message: the context on top, the source and the tag below. The context has what the
-// other two leave it: 16 bits in worlds of up to 65,536 ranks, down to 12 in the largest.
-type layout struct{ sourceBits uint }
-
+// Match bits hold the context (12 bits), the source (20 bits) and the tag (32 bits) of a message; a receive ignores those for which it has
+// a wildcard. Contexts have 16 bits, of which communicators use no more (maxComms).
 const (
-	tagBits     = 32
-	contextBits = 16
+	sourceShift         = 32
+	contextShift        = 52
+	tagMask      uint64 = 1<<sourceShift - 1
+	sourceMask   uint64 = (maxRanks - 1) << sourceShift
 )
 
-// layoutFor is the layout of a world of so many ranks.
-func layoutFor(ranks int) layout {
-	return layout{uint(max(bits.Len(uint(ranks-1)), 64-tagBits-contextBits))}
-}
-
-func (l layout) sourceMask() uint64 { return (1<<l.sourceBits - 1) << tagBits }
-
-func (l layout) matchBits(e envelope) uint64 {
-	return uint64(e.context)<<(tagBits+l.sourceBits) | uint64(e.source)<<tagBits | uint64(e.tag)
+func matchBits(e envelope) uint64 {
+	return uint64(e.context)<<contextShift | uint64(e.source)<<sourceShift | uint64(e.tag)
 }
 
 // criterion returns the match bits of a receive and those it ignores.
-func (l layout) criterion(e envelope) (match, ignore uint64) {
+func criterion(e envelope) (match, ignore uint64) {
 	if e.source == AnySource {
-		ignore, e.source = l.sourceMask(), 0
+		ignore, e.source = sourceMask, 0
 	}
 	if e.tag == AnyTag {
-		ignore |= 1<<tagBits - 1
+		ignore |= tagMask
 		e.tag = 0
 	}
-	return l.matchBits(e), ignore
+	return matchBits(e), ignore
 }
 
 // envelopeOf reads match bits.
-func (l layout) envelopeOf(match uint64) envelope {
-	return envelope{source: int(match & l.sourceMask() >> tagBits), tag: uint32(match), context: uint16(match >> (tagBits + l.sourceBits))}
+func envelopeOf(match uint64) envelope {
+	return envelope{source: int(match & sourceMask >> sourceShift), tag: uint32(match & tagMask), context: uint16(match >> contextShift)}
 }
 
-// statusOf reads match bits and header data of a message.
-func (l layout) statusOf(match, data uint64) Status { return statusOf(l.envelopeOf(match), data) }
-
-// Header data hold the length of the message (31 bits) and its number among those of its sender to its receiver (32 bits);
-// the bit above tells an announcement (matching.Large).
+// Header data hold the length of the message (31 bits), whether its sender waits until it is received, and its number among those of its sender
+// to its receiver (31 bits); the bit above tells an announcement (matching.Large).
 const (
-	lengthShift = 32
-	maxMessage  = 1<<31 - 1
+	lengthShift  = 32
+	maxMessage   = 1<<31 - 1
+	synchronous  = 1 << 31
+	sequenceMask = synchronous - 1
 )
 
-func headerData(length int, sequence uint32, large bool) uint64 {
+func headerData(length int, sequence uint32, large, wait bool) uint64 {
 	d := uint64(length)<<lengthShift | uint64(sequence)
 	if large {
 		d |= matching.Large
+	}
+	if wait {
+		d |= synchronous
 	}
 	return d
 }
 
 // statusOf reads the header data of a message.
 func statusOf(e envelope, data uint64) Status {
-	return Status{Source: e.source, Tag: e.tag, Bytes: int(data &^ matching.Large >> lengthShift), Sequence: uint32(data)}
+	return Status{Source: e.source, Tag: e.tag, Bytes: int(data &^ matching.Large >> lengthShift), Sequence: uint32(data & sequenceMask)}
 }

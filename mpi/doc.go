@@ -5,6 +5,10 @@
 // (MPI 4.1 §3.5); source and tag of a receive may be wildcards. A message is eager if it is at most [Options.Eager]
 // bytes long, else it waits for its receive.
 //
+// A communicator ([Comm]; [Rank.World] is that of all ranks) has the calls: point to point, and collective operations, which are schedules
+// of messages, copies and reductions (schedule.go). Their algorithms are those of MPICH 3.2.1, or what ExaNet-MPI does instead
+// ([Options.Algorithms]); the process is charged for every copy and reduction. A call that ranks do not agree on is an error of the run.
+//
 // What carries the messages is a transport ([Options.Transport], transport.go). Over [Portals], who matches is the subject of sPIN'17 §5.1:
 //
 //   - [Host]: the NIC deposits every message into eager buffers. The process looks at each, searches its list of receives,

@@ -21,6 +21,13 @@ func (t *overPortals) step() error {
 		return t.recover()
 	case ev.Type == portals.EventAck && (ev.Fail == portals.NIOK || ev.Fail == portals.NIPTDisabled):
 		return t.acknowledged(t.letters[i], ev.Fail != portals.NIOK)
+	case ev.Type == portals.EventSearch:
+		t.searched = true
+		if ev.Fail == portals.NIOK {
+			s := statusOf(envelopeOf(ev.MatchBits), ev.HdrData)
+			t.found = &s
+		}
+		return nil
 	case ev.Fail != portals.NIOK:
 		return t.failed(&ev)
 	}
@@ -77,7 +84,7 @@ func (t *overPortals) advanced() error {
 func (t *overPortals) failed(ev *portals.Event) error {
 	if ev.Type == portals.EventPut && ev.UserPtr&^uint64(^uint32(0)) == ptrRequest {
 		q := t.r.requests[uint32(ev.UserPtr)]
-		q.status = t.c.layout.statusOf(ev.MatchBits, ev.HdrData)
+		q.status = statusOf(envelopeOf(ev.MatchBits), ev.HdrData)
 		if err := t.r.fits(q); err != nil {
 			return err
 		}
@@ -132,8 +139,11 @@ func (t *overPortals) link(b *buffer) error {
 	if t.c.o.Matching == Offload {
 		list, options = portals.OverflowList, portals.OptMEEventCommDisable
 	}
+	if t.count != portals.CTNone {
+		options |= portals.OptMEEventCTComm
+	}
 	_, err := t.ni.MEAppend(messagePT, &portals.ME{
-		Start: b.addr, Length: uint64(t.c.o.BufferBytes), UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
+		CT: t.count, Start: b.addr, Length: uint64(t.c.o.BufferBytes), UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
 		MinFree: uint64(t.c.o.Eager + matching.AnnouncementSize),
 		Options: portals.OptMEOpPut | portals.OptMEManageLocal | portals.OptMEEventLinkDisable | options,
 	}, list, ptrBuffer|uint64(b.index))

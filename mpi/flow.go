@@ -3,6 +3,7 @@ package mpi
 import (
 	"slices"
 
+	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -23,6 +24,7 @@ type letter struct {
 	status   Status
 	env      envelope
 	large    bool
+	wait     bool           // the sender waits until it is received
 	data     []byte         // of an eager message
 	md       portals.Handle // of an announcement that carries data
 	own      runtime.View   // registered memory of the letter, to send the data again; the zero View: it has none yet
@@ -60,6 +62,7 @@ type flow struct {
 const (
 	controlRefused  = iota // so many messages of mine were refused, and nothing of me is under way
 	controlGo              // send them again
+	controlTaken           // your message of this number has a receive
 	controlShift    = 32
 	controlAckBytes = 0
 )
@@ -101,7 +104,7 @@ func (t *overPortals) acknowledged(l *letter, refused bool) error {
 	if refused {
 		t.r.stats.Resent++
 		f.refused++
-		i, _ := slices.BinarySearchFunc(f.queue, l, func(a, b *letter) int { return int(int32(a.status.Sequence - b.status.Sequence)) })
+		i, _ := slices.BinarySearchFunc(f.queue, l, func(a, b *letter) int { return int(int32(a.status.Sequence-b.status.Sequence) << 1) })
 		f.queue = slices.Insert(f.queue, i, l)
 	} else if err := t.delivered(l); err != nil {
 		return err
@@ -128,8 +131,31 @@ func (t *overPortals) delivered(l *letter) error {
 func (t *overPortals) read(l *letter) {
 	if q := l.q; q != nil && !l.large {
 		l.q = nil
-		t.r.complete(q)
+		if !l.wait {
+			t.r.complete(q)
+		}
 	}
+}
+
+// taken tells the sender of a message that waits for it that the message has a receive.
+func (t *overPortals) taken(source int, data uint64) error {
+	if data&matching.Large != 0 || data&synchronous == 0 {
+		return nil
+	}
+	return t.control(source, controlTaken, int(data&sequenceMask))
+}
+
+// matched ends the synchronous send of a message to target.
+func (t *overPortals) matched(target, sequence int) {
+	i := slices.IndexFunc(t.waiting, func(q *Request) bool { return q.peer == target && int(q.status.Sequence) == sequence })
+	q := t.waiting[i]
+	t.waiting = slices.Delete(t.waiting, i, i+1)
+	for _, l := range t.letters {
+		if l.q == q {
+			l.q = nil
+		}
+	}
+	t.r.complete(q)
 }
 
 // control sends a control message.
@@ -141,9 +167,13 @@ func (t *overPortals) control(target int, what, n int) error {
 // controlled acts on a control message.
 func (t *overPortals) controlled(ev *portals.Event) error {
 	source, n := t.r.world.at[ev.Initiator], int(uint32(ev.HdrData))
-	if ev.HdrData>>controlShift == controlRefused {
+	switch ev.HdrData >> controlShift {
+	case controlRefused:
 		t.known += uint64(n)
 		t.callers = append(t.callers, source)
+		return nil
+	case controlTaken:
+		t.matched(source, n)
 		return nil
 	}
 	f := t.flowTo(source)

@@ -88,6 +88,24 @@ func (h *hostForm) post(q *Request) error {
 	return nil
 }
 
+// probe searches the messages that are there.
+func (h *hostForm) probe(env envelope) (Status, bool, error) {
+	looked := 0
+	for a := h.unexpected.first; a != nil; a = a.next {
+		looked++
+		if env.takes(a.env) {
+			s := statusOf(a.env, a.data)
+			h.searched(looked)
+			return s, true, nil
+		}
+	}
+	h.searched(looked)
+	return Status{}, false, nil
+}
+
+// await waits for an event, as every message is one.
+func (h *hostForm) await() error { return h.t.step() }
+
 // give takes back an arrival that has left its list.
 func (h *hostForm) give(a *arrival) {
 	if a.mark.Release("mpi: an arrival"); poison.On {
@@ -102,7 +120,7 @@ func (h *hostForm) give(a *arrival) {
 func (h *hostForm) arrived(ev *portals.Event) error {
 	b := h.t.buffers[uint32(ev.UserPtr)]
 	b.held++
-	a := arrival{env: h.t.c.layout.envelopeOf(ev.MatchBits), data: ev.HdrData, start: ev.Start, buffer: b}
+	a := arrival{env: envelopeOf(ev.MatchBits), data: ev.HdrData, start: ev.Start, buffer: b}
 	if h.next == nil {
 		return h.match(a)
 	}
@@ -160,6 +178,9 @@ func (h *hostForm) receive(q *Request, a *arrival) error {
 		}
 	} else {
 		if err := t.copied(q, a.start, q.status.Bytes); err != nil {
+			return err
+		}
+		if err := t.taken(a.env.source, a.data); err != nil {
 			return err
 		}
 		t.r.complete(q)

@@ -25,7 +25,7 @@ func newOffload(t *overPortals) (*offload, error) {
 func (o *offload) post(q *Request) error {
 	t := o.t
 	t.overhead()
-	bits, ignore := t.c.layout.criterion(q.env)
+	bits, ignore := criterion(q.env)
 	o.me = portals.ME{
 		Start: q.addr, Length: uint64(q.length), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits, IgnoreBits: ignore,
 		Options: portals.OptMEOpPut | portals.OptMEUseOnce | portals.OptMEEventLinkDisable | portals.OptMEEventUnlinkDisable,
@@ -41,7 +41,7 @@ func (o *offload) post(q *Request) error {
 func (o *offload) arrived(ev *portals.Event) error {
 	t := o.t
 	q := t.r.requests[uint32(ev.UserPtr)]
-	q.status = t.c.layout.statusOf(ev.MatchBits, ev.HdrData)
+	q.status = statusOf(envelopeOf(ev.MatchBits), ev.HdrData)
 	if err := t.r.fits(q); err != nil {
 		return err
 	}
@@ -49,6 +49,9 @@ func (o *offload) arrived(ev *portals.Event) error {
 	if ev.Type == portals.EventPut {
 		if large {
 			t.r.stats.Large++
+		}
+		if err := t.taken(q.status.Source, ev.HdrData); err != nil {
+			return err
 		}
 		t.r.complete(q)
 		return nil
@@ -60,8 +63,47 @@ func (o *offload) arrived(ev *portals.Event) error {
 	if err := t.copied(q, ev.Start, q.status.Bytes); err != nil {
 		return err
 	}
+	if err := t.taken(q.status.Source, ev.HdrData); err != nil {
+		return err
+	}
 	t.r.complete(q)
 	return nil
+}
+
+// probe searches the unexpected headers of the device.
+func (o *offload) probe(env envelope) (Status, bool, error) {
+	t := o.t
+	count, err := t.ni.CTGet(t.count)
+	if err != nil {
+		return Status{}, false, err
+	}
+	t.overhead()
+	t.counted, t.searched, t.found = count.Success, false, nil
+	bits, ignore := criterion(env)
+	o.me = portals.ME{
+		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits, IgnoreBits: ignore, Options: portals.OptMEOpPut | portals.OptMEUseOnce,
+	}
+	if err := t.ni.MESearch(messagePT, &o.me, portals.SearchOnly, 0); err != nil {
+		return Status{}, false, err
+	}
+	for !t.searched {
+		if err := t.step(); err != nil {
+			return Status{}, false, err
+		}
+	}
+	if t.found == nil {
+		return Status{}, false, nil
+	}
+	return *t.found, true, nil
+}
+
+// await waits for an event or for a message that comes into a buffer, of which there is no event.
+func (o *offload) await() error {
+	t := o.t
+	if event, err := t.ni.EQWaitOrCT(t.eq, t.count, t.counted+1); err != nil || !event {
+		return err
+	}
+	return t.step()
 }
 
 func (o *offload) unlinked(*buffer) error { return nil }

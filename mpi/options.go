@@ -36,6 +36,8 @@ type Options struct {
 	Buffers, BufferBytes int
 	// PerNode is how many ranks a node has: rank r is a process of node r / PerNode, counted from 0. 0 stands for 1.
 	PerNode int
+	// Algorithms says how collective operations choose theirs; "" stands for ExaNetMPI.
+	Algorithms Algorithms
 	// Ranks is the number of ranks; 0: as many as the cluster has room for.
 	Ranks int
 }
@@ -44,6 +46,8 @@ type Options struct {
 func (o Options) Nodes(ranks int) int { return (ranks + o.perNode() - 1) / o.perNode() }
 
 func (o Options) transport() Transport { return cmp.Or(o.Transport, Portals) }
+
+func (o Options) algorithms() Algorithms { return cmp.Or(o.Algorithms, ExaNetMPI) }
 
 func (o Options) perNode() int { return max(1, o.PerNode) }
 
@@ -67,6 +71,9 @@ func (o Options) Validate() error {
 	}
 	if carriers[o.transport()] == nil {
 		wrong("transport", "%q, expected one of %v", o.Transport, Transports())
+	}
+	if a := o.algorithms(); a != ExaNetMPI && a != MPICH {
+		wrong("algorithms", "%q, expected one of %v", o.Algorithms, AlgorithmChoices())
 	}
 	if o.Matching != Host && o.Matching != Offload {
 		wrong("matching", "%q, expected one of %s, %s", o.Matching, Host, Offload)

@@ -20,6 +20,9 @@ type form interface {
 	// unlinked and freed act on AUTO_UNLINK and AUTO_FREE of a buffer.
 	unlinked(b *buffer) error
 	freed(b *buffer) error
+	// probe and await are those of a transport.
+	probe(env envelope) (Status, bool, error)
+	await() error
 }
 
 // region is memory that the NIC may use, with its descriptor.
@@ -56,14 +59,13 @@ const (
 // portalsCarrier is what the transports over Portals have in common.
 type portalsCarrier struct {
 	o      Options
-	layout layout
 	module *handlers.Plan // of offloaded matching
 	first  int            // bytes of a large message that travel with its announcement
 }
 
 // newPortalsCarrier loads what matching takes. With Offload it raises Options.Eager where announcements are longer.
 func newPortalsCarrier(w *World) (carrier, error) {
-	c := &portalsCarrier{o: w.o, layout: layoutFor(w.Size())}
+	c := &portalsCarrier{o: w.o}
 	if w.o.Matching != Offload {
 		return c, nil
 	}
@@ -101,8 +103,13 @@ type overPortals struct {
 	linked   int            // of them, those whose entries are linked
 	controls portals.Handle // descriptor of control messages
 	letters  []*letter
-	paper    []*letter // of them, those to be used again
-	flows    []*flow   // to ranks that have refused a message
+	paper    []*letter      // of them, those to be used again
+	flows    []*flow        // to ranks that have refused a message
+	waiting  []*Request     // synchronous sends of eager messages
+	count    portals.Handle // Offload: of messages that came into buffers
+	counted  uint64         // of them, those that were there at the last probe
+	found    *Status        // by the search that probe has asked for
+	searched bool
 	// Of the own portal table entry, see flow.go.
 	disabled  bool
 	known     uint64 // messages that it has refused, as their senders say
@@ -137,7 +144,11 @@ func (c *portalsCarrier) attach(r *Rank) (transport, error) {
 	if t.controls, err = t.ni.MDBind(&portals.MD{}); err != nil {
 		return nil, err
 	}
+	t.count = portals.CTNone
 	if c.o.Matching == Offload {
+		if t.count, err = t.ni.CTAlloc(); err != nil {
+			return nil, err
+		}
 		t.form, err = newOffload(t)
 	} else {
 		t.form = newHostForm(t)
@@ -215,8 +226,15 @@ func (t *overPortals) send(q *Request) error {
 	if err != nil {
 		return err
 	}
+	if l.wait = q.synchronous && !l.large; l.wait {
+		t.waiting = append(t.waiting, q)
+	}
 	return t.dispatch(l)
 }
+
+func (t *overPortals) probe(env envelope) (Status, bool, error) { return t.form.probe(env) }
+
+func (t *overPortals) awaitProbe() error { return t.form.await() }
 
 func (t *overPortals) receive(q *Request) error {
 	if err := t.form.post(q); err != nil {
@@ -247,7 +265,7 @@ func (t *overPortals) put(l *letter) error {
 	}
 	l.underway = true
 	return t.ni.Put(md, local, uint64(n), portals.Ack, t.r.world.places[l.target], messagePT,
-		t.c.layout.matchBits(l.env), 0, ptrLetter|uint64(l.id), headerData(l.status.Bytes, l.status.Sequence, l.large))
+		matchBits(l.env), 0, ptrLetter|uint64(l.id), headerData(l.status.Bytes, l.status.Sequence, l.large, l.wait))
 }
 
 // place is where the bytes of a letter are: in the memory of its send, or, when that is over and has other bytes, in the letter's own.

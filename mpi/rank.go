@@ -20,12 +20,24 @@ type Rank struct {
 	active    int         // requests that are not done
 	sequence  []uint32    // messages sent to each rank
 	stats     Stats
+	world0    Comm                  // the communicator of all ranks
+	contexts  [maxComms / 64]uint64 // a bit for each communicator that the rank has not
+	comms     []*Comm
+	running   []*schedule // whose steps are not all done
+	runnable  []*schedule // of them, those whose requests are over
+	idle      []*schedule // to be used again
+	temporary pool
+	attached  attached // memory for buffered sends
+	call      string   // what the program waits in, beside requests
+	blocked   *Request // what it waits for
+	ended     bool     // the program has returned
 }
 
 func newRank(w *World, p *runtime.Proc, rank int) (*Rank, error) {
 	r := &Rank{world: w, rank: rank, p: p, sequence: make([]uint32, w.Size())}
 	var err error
 	r.transport, err = w.carrier.attach(r)
+	r.initComms()
 	return r, err
 }
 
@@ -63,28 +75,43 @@ func (r *Rank) newRequest() *Request {
 	return q
 }
 
-// complete hands a request that is over to Next or Wait.
+// complete takes a request that is over from the transport: it hands it to Next or Wait, or to the collective operation that it is a part of.
 func (r *Rank) complete(q *Request) {
 	q.mark.Live("mpi: a request")
 	q.done = true
 	r.active--
-	r.over.push(q)
 	if q.receives {
 		r.stats.Received++
+		if q.comm != nil {
+			q.status.Source = q.comm.rankOf(q.status.Source)
+		}
 	}
+	if q.schedule != nil {
+		q.schedule.over(q)
+		return
+	}
+	if q.detached {
+		r.attached.release(q.reserved)
+		r.Free(q)
+		return
+	}
+	r.over.push(q)
 }
 
 // Free gives back a request that Next or Test has returned.
 func (r *Rank) Free(q *Request) {
+	if q.persistent != nil {
+		q.persistent.active = false
+	}
 	if q.mark.Release("mpi: a request"); poison.On {
 		return
 	}
 	r.free.push(q)
 }
 
-// Upcoming returns the status that the next message to a rank will have.
+// Upcoming returns the status that the next message to a rank of the world will have.
 func (r *Rank) Upcoming(target int, tag uint32, n int) Status {
-	return Status{Source: r.Rank(), Tag: tag, Bytes: n, Sequence: r.sequence[target]}
+	return Status{Source: r.Rank(), Tag: tag, Bytes: n, Sequence: r.sequence[target] & sequenceMask}
 }
 
 // own checks that a view is memory of the rank's Alloc.
@@ -95,43 +122,43 @@ func (r *Rank) own(v runtime.View) error {
 	return r.transport.own(v)
 }
 
-// Isend starts to send the bytes of v, which must be memory of Alloc and not change until the request is over.
+// Isend is World().Isend.
 func (r *Rank) Isend(v runtime.View, target int, tag uint32) (*Request, error) {
-	n := v.Len()
-	if limit := r.transport.limit(); target < 0 || target >= r.Size() || tag == AnyTag || n > limit {
-		return nil, fmt.Errorf("mpi: rank %d: send of %d B to %d with tag %d: expected at most %d B (limits.max_msg_size), a rank below %d, and no wildcard",
-			r.Rank(), n, target, tag, limit, r.Size())
-	}
-	if err := r.own(v); err != nil {
-		return nil, err
-	}
+	return r.world0.Isend(v, target, tag)
+}
+
+// Irecv is World().Irecv.
+func (r *Rank) Irecv(v runtime.View, source int, tag uint32) (*Request, error) {
+	return r.world0.Irecv(v, source, tag)
+}
+
+// mode is what the calls that send differ in.
+type mode struct {
+	synchronous bool
+	schedule    *schedule // the collective operation that the message belongs to
+	buffered    span
+	detached    bool
+}
+
+// startSend starts to send to a rank of the world.
+func (r *Rank) startSend(v runtime.View, target int, env envelope, m mode) (*Request, error) {
 	q := r.newRequest()
-	q.addr, q.length, q.peer = v.Addr(), n, target
-	q.env = envelope{source: r.rank, tag: tag}
-	q.status = r.Upcoming(target, tag, n)
+	q.addr, q.length, q.peer, q.env = v.Addr(), v.Len(), target, env
+	q.synchronous, q.schedule, q.reserved, q.detached = m.synchronous, m.schedule, m.buffered, m.detached
+	q.status = r.Upcoming(target, env.tag, q.length)
 	r.sequence[target]++
 	r.stats.Sent++
-	r.stats.SentBytes += int64(n)
+	r.stats.SentBytes += int64(q.length)
 	if err := r.transport.send(q); err != nil {
 		return nil, err
 	}
 	return q, nil
 }
 
-// Irecv starts to receive a message into v, which must be memory of Alloc. source may be AnySource, tag AnyTag. A message that is
-// longer is an error of the run.
-func (r *Rank) Irecv(v runtime.View, source int, tag uint32) (*Request, error) {
-	n := v.Len()
-	if source < AnySource || source >= r.Size() || n > maxMessage {
-		return nil, fmt.Errorf("mpi: rank %d: receive of %d B from %d: expected 0 to %d B and a rank below %d or %d for any",
-			r.Rank(), n, source, maxMessage, r.Size(), AnySource)
-	}
-	if err := r.own(v); err != nil {
-		return nil, err
-	}
+// startReceive starts to receive of the ranks of a communicator.
+func (r *Rank) startReceive(v runtime.View, c *Comm, env envelope, s *schedule) (*Request, error) {
 	q := r.newRequest()
-	q.receives, q.addr, q.length = true, v.Addr(), n
-	q.env = envelope{source: source, tag: tag}
+	q.receives, q.addr, q.length, q.env, q.comm, q.schedule = true, v.Addr(), v.Len(), env, c, s
 	if err := r.transport.receive(q); err != nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ import "github.com/spinsim/spinsim/internal/poison"
 
 // Status says what a receive has received, or a send has sent.
 type Status struct {
-	Source   int
+	Source   int // in the communicator of the request
 	Tag      uint32
 	Bytes    int
 	Sequence uint32 // the number of the message among those of its source to its target, from 0
@@ -16,15 +16,22 @@ type Request struct {
 	// User is the caller's own.
 	User int
 
-	id         uint32
-	receives   bool
-	done       bool
-	addr       uint64
-	length     int
-	peer       int      // send: the target, a rank of the world
-	env        envelope // of the message, or of those that a receive takes
-	status     Status
-	prev, next *Request // in one of the lists of the rank
+	id          uint32
+	receives    bool
+	done        bool
+	addr        uint64
+	length      int
+	peer        int      // send: the target, a rank of the world
+	env         envelope // of the message, or of those that a receive takes
+	synchronous bool     // a send that is over when its message has a receive
+	detached    bool     // nobody waits for it
+	status      Status
+	comm        *Comm       // receive: whose ranks its status names
+	schedule    *schedule   // the collective operation that it is a part of
+	collective  *schedule   // the one that it stands for
+	persistent  *Persistent // the operation that was started
+	reserved    span        // memory of a buffered send
+	prev, next  *Request    // in one of the lists of the rank
 }
 
 // Receives reports whether the request is a receive.

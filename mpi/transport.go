@@ -18,7 +18,7 @@ func Transports() []Transport { return []Transport{Portals} }
 // charges what its own work costs.
 //
 // Of a request it reads what the interface has set (addr, length, peer, env and synchronous; of a send also status) and sets
-// status of a receive before it calls Rank.complete. Messages of one rank to another match in the order of sending (MPI 4.1 §3.5).
+// status of a receive, whose source is a rank of the world, before it calls Rank.complete, after which the request is not its own any more. Messages of one rank to another match in the order of sending (MPI 4.1 §3.5).
 // It counts what it does in Rank.stats: Large, Unexpected, Copied and so on; sends and completed receives are counted above.
 type transport interface {
 	// alloc returns n zeroed bytes that can be sent from and received into.
@@ -33,6 +33,10 @@ type transport interface {
 	// receive starts to receive up to q.length bytes to q.addr; q.env says of whom, and may have wildcards. A message that is longer is an
 	// error that wraps errTruncated (Rank.fits).
 	receive(q *Request) error
+	// probe looks for the earliest message that has come, has no receive and is one that a receive with env would take. It does not wait.
+	probe(env envelope) (status Status, found bool, err error)
+	// awaitProbe waits until there may be more to find than at the last probe, and acts on what has happened.
+	awaitProbe() error
 	// step waits until something happens and acts on it.
 	step() error
 	// ready reports whether step would find something without waiting.

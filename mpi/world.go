@@ -9,6 +9,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // World is the ranks of a cluster. [World.Spawn] must be called for every rank before the run: a message
@@ -107,7 +108,11 @@ func (w *World) Run(ctx context.Context) error {
 	if failed, n := w.c.HandlerErrors(); n > 0 {
 		err = errors.Join(err, fmt.Errorf("mpi: %d handlers failed, the first: %w", n, failed[0]))
 	}
-	return errors.Join(err, w.lost())
+	var stuck *sim.StuckError
+	if errors.As(err, &stuck) {
+		err = errors.Join(err, w.stuck())
+	}
+	return errors.Join(w.mismatch(), err, w.lost())
 }
 
 // lost reports messages that were refused for want of a buffer and not sent again.

@@ -61,6 +61,19 @@ func (ni *NI) EQPoll(eqs []portals.Handle, timeout sim.Time) (portals.Event, int
 	}
 }
 
+// EQWaitOrCT returns true as soon as a queue has an event, which stays there, or false when a counter reaches test before that. It is EQPoll and
+// CTPoll at once: a core spins on both and, when one comes, has looked at it for the poll time, which EQWait charges for an event. Errors as CTWait.
+func (ni *NI) EQWaitOrCT(eq, ct portals.Handle, test uint64) (event bool, err error) {
+	for ni.core.EQLen(eq) == 0 {
+		if _, _, err := ni.core.CTPoll([]portals.Handle{ct}, []uint64{test}); !errors.Is(err, portals.ErrCTNoneReached) {
+			ni.looked()
+			return false, err
+		}
+		ni.parkUntil([]portals.Handle{eq, ct}, nil, Forever, 0)
+	}
+	return true, nil
+}
+
 // CTPoll (PtlCTPoll, Portals 4.x §3.14.6) waits until one of the counters has reached its test or counted a failure, up to timeout, and
 // returns its value and index. ErrCTNoneReached when the time is over, otherwise errors as CTWait.
 func (ni *NI) CTPoll(cts []portals.Handle, tests []uint64, timeout sim.Time) (portals.CTEvent, int, error) {

@@ -1,0 +1,101 @@
+package mpi
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// attached is the memory of buffered sends (MPI 4.1 §3.6).
+type attached struct {
+	memory runtime.View
+	used   []span // by offset
+}
+
+// span is a part of attached memory.
+type span struct{ offset, length int }
+
+// take finds the first place that is long enough.
+func (a *attached) take(n int) (span, bool) {
+	end, i := 0, 0
+	for ; i < len(a.used) && a.used[i].offset-end < n; i++ {
+		end = a.used[i].offset + a.used[i].length
+	}
+	if a.memory.Len()-end < n {
+		return span{}, false
+	}
+	s := span{end, n}
+	a.used = slices.Insert(a.used, i, s)
+	return s, true
+}
+
+func (a *attached) release(s span) {
+	i, _ := slices.BinarySearchFunc(a.used, s, func(a, b span) int { return a.offset - b.offset })
+	a.used = slices.Delete(a.used, i, i+1)
+}
+
+// AttachBuffer gives memory of Alloc to Bsend and Ibsend. A message takes as many bytes of it as it is
+// long, at least 1 (MPI_BSEND_OVERHEAD is 0).
+func (r *Rank) AttachBuffer(v runtime.View) error {
+	if r.attached.memory.Proc() != nil {
+		return fmt.Errorf("mpi: rank %d: a buffer of %d B is attached while one of %d B is", r.rank, v.Len(), r.attached.memory.Len())
+	}
+	if err := r.own(v); err != nil {
+		return err
+	}
+	r.attached.memory = v
+	return nil
+}
+
+// DetachBuffer waits until all buffered messages have been sent, and returns the memory.
+func (r *Rank) DetachBuffer() (runtime.View, error) {
+	v := r.attached.memory
+	if v.Proc() == nil {
+		return v, fmt.Errorf("mpi: rank %d: a buffer is detached where none is attached", r.rank)
+	}
+	r.call = "DetachBuffer"
+	for len(r.attached.used) > 0 {
+		if err := r.step(); err != nil {
+			return v, err
+		}
+	}
+	r.call = ""
+	r.attached.memory = runtime.View{}
+	return v, nil
+}
+
+// Bsend copies the bytes of v into the attached buffer, on the process's core, and starts to send them. It does not wait. Without room in the
+// buffer it is an error (MPI_ERR_BUFFER).
+func (c *Comm) Bsend(v runtime.View, target int, tag uint32) error {
+	if err := c.message("buffered send", v, target, 0, tag, false); err != nil || target == ProcNull {
+		return err
+	}
+	r := c.r
+	if err := r.own(v); err != nil {
+		return err
+	}
+	n := max(v.Len(), 1)
+	place, ok := r.attached.take(n)
+	if !ok {
+		if err := r.arrived(); err != nil { // what has been sent meanwhile
+			return err
+		}
+		if place, ok = r.attached.take(n); !ok {
+			return fmt.Errorf("mpi: rank %d: buffered send of %d B to rank %d of %s: no room in the attached buffer of %d B, which holds %d messages",
+				r.rank, v.Len(), target, c.name, r.attached.memory.Len(), len(r.attached.used))
+		}
+	}
+	part := r.attached.memory.Slice(place.offset, place.offset+v.Len())
+	r.p.Copy(part, v)
+	_, err := r.startSend(part, c.Translate(target), envelope{source: r.rank, tag: tag, context: c.point()}, mode{buffered: place, detached: true})
+	return err
+}
+
+// Ibsend is Bsend with a request, which is over at once.
+func (c *Comm) Ibsend(v runtime.View, target int, tag uint32) (*Request, error) {
+	if err := c.Bsend(v, target, tag); err != nil {
+		return nil, err
+	}
+	return c.nobody(), nil
+}

@@ -1,0 +1,289 @@
+package mpi_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+var stormRanks = flag.Bool("collectives.all", false, "every number of ranks from 1 to 40, and 64, 128 and 512, on every profile: the promise")
+
+// trial is a collective operation with drawn arguments.
+type trial struct {
+	what    string
+	root    int
+	n       int   // bytes of a block or a vector
+	counts  []int // of the blocks, for calls with lengths
+	places  []int
+	matrix  [][]int // of Alltoallv: what i sends to j
+	t       mpi.Type
+	op      *mpi.Op
+	inPlace bool
+	later   bool // the form with a request
+	seed    uint64
+}
+
+var whats = []string{
+	"barrier", "bcast", "scatter", "scatterv", "gather", "gatherv", "allgather", "allgatherv", "alltoall", "alltoallv", "reduce", "allreduce",
+	"reducescatter", "scan", "exscan",
+}
+
+// draw makes the i-th trial of a communicator: the same at all its ranks.
+func draw(seed uint64, i, size, most int) trial {
+	rng := rand.New(rand.NewPCG(seed, uint64(i)))
+	t := trial{what: whats[(i+int(seed))%len(whats)], root: rng.IntN(size), inPlace: rng.IntN(3) == 0, later: rng.IntN(2) == 0, seed: rng.Uint64()}
+	lengths := []int{0, 1, 7, 16, 33, 100, 300, most}
+	length := func() int { return lengths[rng.IntN(len(lengths))] }
+	t.n = length()
+	t.op, t.t = drawOp(rng)
+	switch t.what {
+	case "reduce", "allreduce", "scan", "exscan":
+		t.n = (t.n + t.t.Size() - 1) / t.t.Size() * t.t.Size() * (1 + 3*rng.IntN(2))
+	case "reducescatter":
+		t.counts, _ = drawBlocks(rng, size, func() int { return length() / 8 * t.t.Size() })
+		t.n = 0
+		for _, c := range t.counts {
+			t.n += c
+		}
+	case "alltoallv":
+		t.matrix = make([][]int, size)
+		for j := range t.matrix {
+			t.matrix[j] = make([]int, size)
+			for k := range t.matrix[j] {
+				t.matrix[j][k] = length() / 4
+			}
+		}
+		for j := range size {
+			for k := range j {
+				if t.inPlace {
+					t.matrix[j][k] = t.matrix[k][j]
+				}
+			}
+		}
+	case "scatterv", "gatherv", "allgatherv":
+		t.counts, t.places = drawBlocks(rng, size, length)
+	}
+	return t
+}
+
+// drawBlocks draws the lengths of blocks, and places in any order with holes.
+func drawBlocks(rng *rand.Rand, size int, length func() int) (counts, places []int) {
+	counts, places = make([]int, size), make([]int, size)
+	at := 0
+	for _, i := range rng.Perm(size) {
+		counts[i] = length()
+		at += rng.IntN(3)
+		places[i] = at
+		at += counts[i]
+	}
+	return counts, places
+}
+
+// compose is an operation that does not commute: x -> ax+b after another, modulo 2^32.
+var compose = mpi.NewOp("compose", false, func(dst, left, right []byte) {
+	for i := 0; i+8 <= len(dst); i += 8 {
+		a, b := word(left[i:]), word(left[i+4:])
+		c, d := word(right[i:]), word(right[i+4:])
+		setWord(dst[i:], a*c)
+		setWord(dst[i+4:], b*c+d)
+	}
+})
+
+// longest keeps the larger of two elements of 5 bytes, an operation of one's own that commutes.
+var longest = mpi.NewOp("longest", true, func(dst, left, right []byte) {
+	for i := 0; i+5 <= len(dst); i += 5 {
+		larger := left[i : i+5]
+		if bytes.Compare(larger, right[i:i+5]) < 0 {
+			larger = right[i : i+5]
+		}
+		copy(dst[i:], larger)
+	}
+})
+
+func drawOp(rng *rand.Rand) (*mpi.Op, mpi.Type) {
+	pair, err := mpi.NewType("pair", 8)
+	if err != nil {
+		panic(err)
+	}
+	five, err := mpi.NewType("five", 5)
+	if err != nil {
+		panic(err)
+	}
+	switch rng.IntN(6) {
+	case 0:
+		return compose, pair
+	case 1:
+		return longest, five
+	case 2:
+		return mpi.Ops()[rng.IntN(4)], []mpi.Type{mpi.Float32, mpi.Float64}[rng.IntN(2)]
+	}
+	return mpi.Ops()[rng.IntN(len(mpi.Ops()))], []mpi.Type{mpi.Int32, mpi.Int64}[rng.IntN(2)]
+}
+
+// memory is the memory of a rank for a trial, with bytes around it that nobody may touch.
+type memory struct {
+	all  runtime.View
+	data runtime.View
+}
+
+const margin = 24
+
+func (m *memory) alloc(r *mpi.Rank, n int, contents []byte) (err error) {
+	if m.all, err = r.Alloc(n + 2*margin); err != nil {
+		return err
+	}
+	b := m.all.Write()
+	for i := range b {
+		b[i] = 0xa5
+	}
+	m.data = m.all.Slice(margin, margin+n)
+	m.data.CopyFrom(contents)
+	return nil
+}
+
+// holds checks the bytes, and those around.
+func (m *memory) holds(want []byte) error {
+	b := slices.Clone(m.all.Read())
+	around := bytes.Repeat([]byte{0xa5}, margin)
+	if got := b[margin : len(b)-margin]; !bytes.Equal(got, want) {
+		i := 0
+		for i < len(got) && i < len(want) && got[i] == want[i] {
+			i++
+		}
+		return fmt.Errorf("%d B differ from %d B expected, first at %d", len(got), len(want), i)
+	}
+	if !bytes.Equal(b[:margin], around) || !bytes.Equal(b[len(b)-margin:], around) {
+		return fmt.Errorf("the bytes around the memory have changed")
+	}
+	return nil
+}
+
+// attempt carries out a trial at a rank and checks what it has then.
+func attempt(c *mpi.Comm, t trial, want *expectation) error {
+	me, r := c.Rank(), c.Owner()
+	in, out := want.in[me], want.out[me]
+	before := bytes.Repeat([]byte{0x5a}, len(out))
+	if t.inPlace {
+		copy(before, want.inPlace[me])
+	}
+	var send, recv memory
+	if err := send.alloc(r, len(in), in); err != nil {
+		return err
+	}
+	if err := recv.alloc(r, len(out), before); err != nil {
+		return err
+	}
+	s := send.data
+	if t.inPlace && want.mayReplace(t, me) {
+		s = mpi.InPlace
+	} else if t.inPlace {
+		recv.data.CopyFrom(bytes.Repeat([]byte{0x5a}, len(out)))
+	}
+	q, err := invoke(c, t, s, recv.data)
+	if err != nil {
+		return err
+	}
+	if q != nil {
+		if _, err := r.Wait(q); err != nil {
+			return err
+		}
+	}
+	if err := send.holds(in); err != nil {
+		return fmt.Errorf("what is sent: %w", err)
+	}
+	switch {
+	case t.what == "exscan" && me == 0: // not defined
+		out = recv.data.Snapshot()
+	case t.what == "reducescatter" && t.inPlace: // behind the piece too
+		out = append(bytes.Clone(out[:t.counts[me]]), recv.data.Snapshot()[t.counts[me]:]...)
+	}
+	return recv.holds(out)
+}
+
+// Every collective operation, with random lengths, roots, types and operations, in place and not, blocking and not, on the world and on a part
+// of it, leaves at every rank what a loop over all ranks says, and nothing else.
+func TestCollectives(t *testing.T) {
+	ranks := []int{1, 2, 3, 4, 5, 7, 8, 13, 32, 37}
+	large := []int{128}
+	trials := 15
+	if *stormRanks {
+		ranks, large, trials = nil, []int{128, 512}, 45
+		for n := 1; n <= 40; n++ {
+			ranks = append(ranks, n)
+		}
+		ranks = append(ranks, 64)
+	} else if testing.Short() {
+		ranks, large = []int{1, 2, 5, 8, 13}, nil
+	}
+	for _, name := range []string{"spin-int", "exanest-qfdb"} {
+		for _, form := range mpi.Forms() {
+			for _, algorithms := range mpi.AlgorithmChoices() {
+				t.Run(fmt.Sprintf("%s/%s/%s", name, form, algorithms), func(t *testing.T) {
+					for _, n := range ranks {
+						collectives(t, name, n, trials, mpi.Options{Matching: form, Algorithms: algorithms})
+					}
+					if name == "spin-int" {
+						for _, n := range large {
+							collectives(t, name, n, 15, mpi.Options{Matching: form, Algorithms: algorithms})
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+func collectives(t *testing.T, name string, ranks, trials int, o mpi.Options) {
+	seed := uint64(ranks)
+	o.Eager, o.Buffers, o.BufferBytes, o.Ranks = 200, 4, 4096, ranks
+	o.PerNode = 1 + ranks%4
+	if name == "exanest-qfdb" {
+		o.PerNode = max(o.PerNode, (ranks+15)/16)
+	}
+	p, err := profile.Load(name)
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: o.Nodes(ranks)})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	w, err := mpi.New(c, o)
+	require.NoError(t, err)
+	known := newKnown()
+	most := 3000
+	if ranks > 40 {
+		most = 400
+	}
+	for rank := range ranks {
+		require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
+			part, err := r.World().Split(rank%3, -rank)
+			if err != nil {
+				return err
+			}
+			for i := range trials {
+				for _, c := range []*mpi.Comm{r.World(), part} {
+					// Of a communicator all ranks are in the same part or in none.
+					group := rank % 3
+					if c == r.World() {
+						group = 3
+					}
+					tr := draw(seed*4+uint64(group), i, c.Size(), most)
+					if err := attempt(c, tr, known.of(group, i, c.Size(), tr)); err != nil {
+						return fmt.Errorf("%s, %d ranks, rank %d of %d, trial %d (%s, root %d, %d B, %v of %v, in place %v, request %v): %w",
+							name, ranks, c.Rank(), c.Size(), i, tr.what, tr.root, tr.n, tr.op, tr.t, tr.inPlace, tr.later, err)
+					}
+				}
+			}
+			return part.Free()
+		}))
+	}
+	require.NoError(t, w.Run(context.Background()))
+}

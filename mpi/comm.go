@@ -1,0 +1,210 @@
+package mpi
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// ProcNull is the rank of nobody: a message to or from it is over at once and has no bytes.
+const ProcNull = -2
+
+// Undefined is the colour of a rank that gets no communicator, and the index of no request.
+const Undefined = -1
+
+// Comm is a communicator: a group of ranks with numbers of their own, whose messages match those of no other (MPI 4.1 §7). It belongs to one
+// rank and is for its program only.
+type Comm struct {
+	r       *Rank
+	id      uint16  // of its two contexts, of point to point and of collective operations
+	name    string  // the same at all its ranks
+	rank    int     // of the owner
+	members []int32 // ranks of the world; nil: all, in their order
+	numbers []int32 // of the ranks of the world, Undefined for others; nil as members
+	split   int     // communicators made of it so far
+	log     callLog
+	freed   bool
+}
+
+// maxComms is how many communicators a rank has at most at a time. MPICH 3.2.1, whose contexts of 16 bits ExaNet-MPI takes over, has a mask of
+// 64 words of 32 bits for them.
+const maxComms = 2048
+
+// World is the communicator of all ranks.
+func (r *Rank) World() *Comm { return &r.world0 }
+
+func (r *Rank) initComms() {
+	for i := range r.contexts {
+		r.contexts[i] = ^uint64(0)
+	}
+	r.contexts[0] &^= 1
+	r.world0 = Comm{r: r, rank: r.rank, name: "world"}
+	r.comms = append(r.comms, &r.world0)
+}
+
+// Rank is the number of the owner in the communicator.
+func (c *Comm) Rank() int { return c.rank }
+
+// Size is the number of ranks.
+func (c *Comm) Size() int {
+	if c.members == nil {
+		return c.r.Size()
+	}
+	return len(c.members)
+}
+
+// Owner is the process whose communicator it is.
+func (c *Comm) Owner() *Rank { return c.r }
+
+// Translate returns the rank of the world that has a number in the communicator.
+func (c *Comm) Translate(rank int) int {
+	if c.members == nil || rank < 0 {
+		return rank
+	}
+	return int(c.members[rank])
+}
+
+// rankOf is the number of a rank of the world, which is a member.
+func (c *Comm) rankOf(world int) int {
+	if c.numbers == nil || world < 0 {
+		return world
+	}
+	return int(c.numbers[world])
+}
+
+// point and collective are the contexts.
+func (c *Comm) point() uint16      { return 2 * c.id }
+func (c *Comm) collective() uint16 { return 2*c.id + 1 }
+
+// usable checks that the communicator is not freed.
+func (c *Comm) usable() error {
+	if c.freed {
+		return fmt.Errorf("mpi: rank %d: communicator %s has been freed", c.r.rank, c.name)
+	}
+	return nil
+}
+
+// Split makes a communicator of all ranks that give the same color (0 to 2^31-1), numbered by key and, where keys are equal, by their number in c.
+// A rank with color Undefined gets nil. All ranks of c must call it (MPI 4.1 §7.4.2). As in MPICH 3.2.1, colors and keys are gathered by all, 8 B a
+// rank, and an allreduce of 256 B finds a context that is free everywhere.
+func (c *Comm) Split(color, key int) (*Comm, error) {
+	if color < Undefined || color > maxMessage || key < -maxMessage || key > maxMessage {
+		return nil, fmt.Errorf("mpi: rank %d: color %d and key %d, expected a color of 0 to %d or Undefined, %d, and a key of up to 31 bits", c.r.rank, color, key, maxMessage, Undefined)
+	}
+	table, err := c.r.Alloc(8 * c.Size())
+	if err != nil {
+		return nil, err
+	}
+	mine := table.Slice(8*c.rank, 8*c.rank+8).Write()
+	put32(mine, uint32(color))
+	put32(mine[4:], uint32(key))
+	if err := c.Allgather(InPlace, table); err != nil {
+		return nil, err
+	}
+	n, err := c.fresh(color != Undefined)
+	if err != nil || n == nil {
+		return nil, err
+	}
+	type member struct{ key, number int32 }
+	var group []member
+	for i, b := 0, table.Read(); i < c.Size(); i++ {
+		if int32(get32(b[8*i:])) == int32(color) {
+			group = append(group, member{int32(get32(b[8*i+4:])), int32(i)})
+		}
+	}
+	slices.SortStableFunc(group, func(a, b member) int { return int(a.key) - int(b.key) })
+	n.name = fmt.Sprintf("%s/split%d:%d", c.name, c.split, color)
+	n.members, n.numbers = make([]int32, len(group)), make([]int32, c.r.Size())
+	for i := range n.numbers {
+		n.numbers[i] = Undefined
+	}
+	for i, m := range group {
+		world := c.Translate(int(m.number))
+		n.members[i], n.numbers[world] = int32(world), int32(i)
+	}
+	n.rank = int(n.numbers[c.r.rank])
+	return n, nil
+}
+
+// Dup makes a communicator of the same ranks. All of them must call it.
+func (c *Comm) Dup() (*Comm, error) {
+	n, err := c.fresh(true)
+	if err != nil {
+		return nil, err
+	}
+	n.name, n.rank, n.members, n.numbers = fmt.Sprintf("%s/dup%d", c.name, c.split), c.rank, c.members, c.numbers
+	return n, nil
+}
+
+// fresh agrees on the lowest context that no rank of c has in use; a rank that is no member takes part and gets nil.
+func (c *Comm) fresh(member bool) (*Comm, error) {
+	r := c.r
+	c.split++
+	mask, err := r.temporary.get(r, maxComms/8)
+	if err != nil {
+		return nil, err
+	}
+	defer r.temporary.put(mask)
+	used := mask.Slice(0, maxComms/8)
+	for i, b := 0, used.Write(); i < len(r.contexts); i++ {
+		put64(b[8*i:], r.contexts[i])
+	}
+	if err := c.Allreduce(InPlace, used, Int32, BAnd); err != nil {
+		return nil, err
+	}
+	id := -1
+	for i, b := 0, used.Read(); i < len(r.contexts) && id < 0; i++ {
+		if w := get64(b[8*i:]); w != 0 {
+			id = 64*i + bits.TrailingZeros64(w)
+		}
+	}
+	if id < 0 {
+		return nil, fmt.Errorf("mpi: rank %d: no context is free at all ranks of %s for another communicator: a rank has at most %d", r.rank, c.name, maxComms)
+	}
+	if !member {
+		return nil, nil
+	}
+	r.contexts[id/64] &^= 1 << (id % 64)
+	n := &Comm{r: r, id: uint16(id)}
+	r.comms = append(r.comms, n)
+	return n, nil
+}
+
+// Free gives the communicator back, when its operations are over. The world's is an error.
+func (c *Comm) Free() error {
+	r := c.r
+	if err := c.usable(); err != nil {
+		return err
+	}
+	if c == &r.world0 {
+		return fmt.Errorf("mpi: rank %d: the communicator of the world cannot be freed", r.rank)
+	}
+	for _, s := range r.running {
+		if s.comm == c {
+			return fmt.Errorf("mpi: rank %d: communicator %s is freed, but %s has not been waited for", r.rank, c.name, s.call.describe(c))
+		}
+	}
+	c.freed = true
+	r.contexts[c.id/64] |= 1 << (c.id % 64)
+	r.comms = slices.DeleteFunc(r.comms, func(o *Comm) bool { return o == c })
+	return nil
+}
+
+// message checks the arguments that sends and receives have in common.
+func (c *Comm) message(what string, v runtime.View, peer, least int, tag uint32, wildcard bool) error {
+	if err := c.usable(); err != nil {
+		return err
+	}
+	limit := c.r.transport.limit()
+	if peer < least && peer != ProcNull || peer >= c.Size() || tag == AnyTag && !wildcard || v.Len() > limit {
+		wild := "no wildcard"
+		if wildcard {
+			wild = fmt.Sprintf("%d for any", AnySource)
+		}
+		return fmt.Errorf("mpi: rank %d: %s of %d B, rank %d of %s, tag %d: expected at most %d B (limits.max_msg_size), a rank below %d or %d for none, and %s",
+			c.r.rank, what, v.Len(), peer, c.name, tag, limit, c.Size(), ProcNull, wild)
+	}
+	return nil
+}

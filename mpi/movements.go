@@ -1,0 +1,314 @@
+package mpi
+
+import "github.com/spinsim/spinsim/runtime"
+
+// subtree is how many ranks, counted from the root, a rank's subtree in a binomial tree has, and the distance to its parent.
+func subtree(rel, size int) (ranks, parent int) {
+	if rel == 0 {
+		return size, 0
+	}
+	parent = rel & -rel
+	return min(parent, size-rel), parent
+}
+
+// scatter: down a binomial tree, each rank gets the blocks of its subtree. A root other than rank 0 first brings them into the order of the
+// tree, in temporary memory.
+func (s *schedule) scatter(send, recv runtime.View, n, root int) {
+	me, size := s.comm.rank, s.comm.Size()
+	if n == 0 {
+		return
+	}
+	rel := (me - root + size) % size
+	ranks, parent := subtree(rel, size)
+	var work runtime.View
+	switch {
+	case me == root && root == 0:
+		work = send
+	case me == root:
+		work = s.temp(size * n)
+		s.copy(blocks(work, 0, size-me, n), blocks(send, me, size, n))
+		s.copy(blocks(work, size-me, size, n), blocks(send, 0, me, n))
+	case ranks == 1:
+		s.receive(recv, (me-parent+size)%size)
+		s.fence()
+		return
+	default:
+		work = s.temp(ranks * n)
+		s.receive(work, (me-parent+size)%size)
+		s.fence()
+	}
+	for d := below(max(1, size-1)); d > 0; d /= 2 {
+		if (rel == 0 || d < parent) && rel+d < size {
+			s.send(blocks(work, d, min(2*d, ranks), n), (me+d)%size)
+			s.fence()
+		}
+	}
+	if recv.Proc() != nil {
+		s.copy(recv, block(work, 0, n))
+	}
+}
+
+// gather: up a binomial tree. send is nothing at the root if its block is in place.
+func (s *schedule) gather(send, recv runtime.View, n, root int) {
+	me, size := s.comm.rank, s.comm.Size()
+	if n == 0 {
+		return
+	}
+	rel := (me - root + size) % size
+	ranks, parent := subtree(rel, size)
+	if rel == 0 {
+		if send.Proc() != nil {
+			s.copy(block(recv, me, n), send)
+		}
+		for d := 1; d < size; d *= 2 {
+			s.gatherAtRoot(recv, n, d)
+		}
+		return
+	}
+	work := send
+	if ranks > 1 {
+		work = s.temp(ranks * n)
+		s.copy(block(work, 0, n), send)
+	}
+	for d := 1; d < parent && rel+d < size; d *= 2 {
+		s.receive(blocks(work, d, min(2*d, ranks), n), (me+d)%size)
+		s.fence()
+	}
+	s.send(work, (me-parent+size)%size)
+	s.fence()
+}
+
+// gatherAtRoot receives the blocks of the subtree at a distance, which may go on at the beginning of recv.
+func (s *schedule) gatherAtRoot(recv runtime.View, n, d int) {
+	me, size := s.comm.rank, s.comm.Size()
+	count := min(d, size-d)
+	first := (me + d) % size
+	if first+count <= size {
+		s.receive(blocks(recv, first, first+count, n), first)
+		s.fence()
+		return
+	}
+	tmp := s.temp(count * n)
+	s.receive(tmp, first)
+	s.fence()
+	s.copy(blocks(recv, first, size, n), blocks(tmp, 0, size-first, n))
+	s.copy(blocks(recv, 0, first+count-size, n), blocks(tmp, size-first, count, n))
+}
+
+// allgather chooses among the algorithms; the rank's own block is copied unless it is in place.
+func (s *schedule) allgather(send, recv runtime.View, n int) {
+	me, size := s.comm.rank, s.comm.Size()
+	switch {
+	case n == 0:
+	case size*n < allgatherLong && powerOfTwo(size):
+		s.placed(block(recv, me, n), send)
+		s.doublingAllgather(cut(recv, size, n), 0)
+	case size*n < allgatherShort:
+		s.bruckAllgather(send, recv, cut(recv, size, n).bounds)
+	default:
+		s.placed(block(recv, me, n), send)
+		s.ringAllgather(cut(recv, size, n), 0)
+	}
+}
+
+// placed copies a rank's own block, unless it is in place.
+func (s *schedule) placed(to, send runtime.View) {
+	if send.Proc() != nil {
+		s.copy(to, send)
+	}
+}
+
+// bruckAllgather collects blocks in temporary memory, the rank's own first, from ranks 1, 2, 4, ... further; then the core brings them into order.
+// bounds are those of the blocks, in the order of ranks.
+func (s *schedule) bruckAllgather(send, recv runtime.View, bounds []int) {
+	me, size := s.comm.rank, s.comm.Size()
+	total := bounds[size]
+	at := func(i int) int { // where the block of rank me+i lies
+		if me+i < size {
+			return bounds[me+i] - bounds[me]
+		}
+		return total - bounds[me] + bounds[me+i-size]
+	}
+	tmp := s.temp(total)
+	if send.Proc() == nil {
+		send = recv.Slice(bounds[me], bounds[me+1])
+	}
+	s.copy(tmp.Slice(0, at(1)), send)
+	for d := 1; d < size; d *= 2 {
+		count := min(d, size-d)
+		to, from := (me-d+size)%size, (me+d)%size
+		s.exchange(tmp.Slice(0, at(count)), to, tmp.Slice(at(d), at(d+count)), from)
+	}
+	s.copy(recv.Slice(bounds[me], total), tmp.Slice(0, total-bounds[me]))
+	s.copy(recv.Slice(0, bounds[me]), tmp.Slice(total-bounds[me], total))
+}
+
+// allgatherv is allgather with blocks of their own lengths and places.
+func (s *schedule) allgatherv(send, recv runtime.View, counts, places []int) {
+	me, size := s.comm.rank, s.comm.Size()
+	bounds := make([]int, size+1)
+	for i, n := range counts {
+		bounds[i+1] = bounds[i] + n
+	}
+	total := bounds[size]
+	own := recv.Slice(places[me], places[me]+counts[me])
+	if total == 0 {
+		return
+	}
+	if !powerOfTwo(size) && total >= allgatherShort || total >= allgatherLong {
+		s.placed(own, send)
+		s.pipelinedRing(recv, counts, places, total)
+		return
+	}
+	if send.Proc() == nil {
+		send = own
+	}
+	work := s.temp(total)
+	if powerOfTwo(size) {
+		s.copy(work.Slice(bounds[me], bounds[me+1]), send)
+		s.doublingAllgather(parts{work, bounds}, 0)
+	} else {
+		s.bruckAllgather(send, work, bounds)
+	}
+	for i, n := range counts {
+		if i != me || send.Addr() != own.Addr() {
+			s.copy(recv.Slice(places[i], places[i]+n), work.Slice(bounds[i], bounds[i+1]))
+		}
+	}
+}
+
+// pipelinedRing is a ring that passes long blocks in pieces.
+func (s *schedule) pipelinedRing(recv runtime.View, counts, places []int, total int) {
+	me, size := s.comm.rank, s.comm.Size()
+	left, right := (me-1+size)%size, (me+1)%size
+	piece := counts[0]
+	for _, n := range counts {
+		piece = min(piece, n)
+	}
+	piece = max(piece, allgathervPiece)
+	toSend, toReceive := total-counts[right], total-counts[me]
+	out, in := me, left
+	var sent, received int
+	for toSend > 0 || toReceive > 0 {
+		a, b := min(piece, counts[out]-sent, toSend), min(piece, counts[in]-received, toReceive)
+		if b > 0 {
+			s.receive(recv.Slice(places[in]+received, places[in]+received+b), left)
+		}
+		if a > 0 {
+			s.send(recv.Slice(places[out]+sent, places[out]+sent+a), right)
+		}
+		s.fence()
+		sent, received, toSend, toReceive = sent+a, received+b, toSend-a, toReceive-b
+		if sent == counts[out] {
+			sent, out = 0, (out-1+size)%size
+		}
+		if received == counts[in] {
+			received, in = 0, (in-1+size)%size
+		}
+	}
+}
+
+// vector is a rank's blocks of a call with counts.
+type vector struct {
+	v              runtime.View
+	counts, places []int
+}
+
+func (b vector) block(i int) runtime.View { return b.v.Slice(b.places[i], b.places[i]+b.counts[i]) }
+
+// uniform is a vector of equal blocks.
+func uniform(v runtime.View, size, n int) vector {
+	b := vector{v, make([]int, size), make([]int, size)}
+	for i := range size {
+		b.counts[i], b.places[i] = n, i*n
+	}
+	return b
+}
+
+// alltoall chooses among the algorithms.
+func (s *schedule) alltoall(send, recv runtime.View, n int) {
+	size := s.comm.Size()
+	switch {
+	case n == 0:
+	case send.Proc() == nil:
+		s.replacingAlltoall(uniform(recv, size, n))
+	case n <= alltoallShort && size >= alltoallRanks:
+		s.bruckAlltoall(send, recv, n)
+	case n <= alltoallMedium:
+		s.scatteredAlltoall(uniform(send, size, n), uniform(recv, size, n))
+	default:
+		s.pairwiseAlltoall(send, recv, n)
+	}
+}
+
+// bruckAlltoall: in step k a rank passes all blocks with bit k of their distance on, packed by the core.
+func (s *schedule) bruckAlltoall(send, recv runtime.View, n int) {
+	me, size := s.comm.rank, s.comm.Size()
+	s.copy(blocks(recv, 0, size-me, n), blocks(send, me, size, n))
+	s.copy(blocks(recv, size-me, size, n), blocks(send, 0, me, n))
+	out, in := s.temp(size*n), s.temp(size*n)
+	for d := 1; d < size; d *= 2 {
+		count := 0
+		for i := range size {
+			count += i & d / d
+		}
+		s.steps = append(s.steps, step{kind: stepPack, to: out, from: recv, peer: int32(d)})
+		s.exchange(out.Slice(0, count*n), (me+d)%size, in.Slice(0, count*n), (me-d+size)%size)
+		s.steps = append(s.steps, step{kind: stepUnpack, to: recv, from: in, peer: int32(d)})
+	}
+	s.copy(blocks(out, 0, size-me-1, n), blocks(recv, me+1, size, n))
+	s.copy(blocks(out, size-me-1, size, n), blocks(recv, 0, me+1, n))
+	s.steps = append(s.steps, step{kind: stepReverse, to: recv, from: out})
+}
+
+// scatteredAlltoall starts receives from ranks further and further up and sends to those further down, up to alltoallThrottle at once.
+func (s *schedule) scatteredAlltoall(send, recv vector) {
+	me, size := s.comm.rank, s.comm.Size()
+	s.copy(recv.block(me), send.block(me))
+	for first := 0; first < size; first += alltoallThrottle {
+		last := min(first+alltoallThrottle, size)
+		for i := first; i < last; i++ {
+			if from := (me + i) % size; from != me && recv.counts[from] > 0 {
+				s.receive(recv.block(from), from)
+			}
+		}
+		for i := first; i < last; i++ {
+			if to := (me - i + size) % size; to != me && send.counts[to] > 0 {
+				s.send(send.block(to), to)
+			}
+		}
+		s.fence()
+	}
+}
+
+// pairwiseAlltoall exchanges with one pair of ranks after the other.
+func (s *schedule) pairwiseAlltoall(send, recv runtime.View, n int) {
+	me, size := s.comm.rank, s.comm.Size()
+	s.copy(block(recv, me, n), block(send, me, n))
+	for i := 1; i < size; i++ {
+		to, from := (me+i)%size, (me-i+size)%size
+		if powerOfTwo(size) {
+			to, from = me^i, me^i
+		}
+		s.exchange(block(send, to, n), to, block(recv, from, n), from)
+	}
+}
+
+// replacingAlltoall exchanges in place, in an order that all ranks share: of pairs (i, j) with i < j by i, then by j.
+func (s *schedule) replacingAlltoall(b vector) {
+	me, size := s.comm.rank, s.comm.Size()
+	most := 0
+	for _, n := range b.counts {
+		most = max(most, n)
+	}
+	tmp := s.temp(most)
+	for other := range size { // for me the order of the pairs is that of the other rank
+		if other == me || b.counts[other] == 0 {
+			continue
+		}
+		v := b.block(other)
+		kept := tmp.Slice(0, v.Len())
+		s.copy(kept, v)
+		s.exchange(kept, other, v, other)
+	}
+}

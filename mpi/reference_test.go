@@ -1,0 +1,366 @@
+package mpi_test
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+func word(b []byte) uint32       { return binary.LittleEndian.Uint32(b) }
+func setWord(b []byte, x uint32) { binary.LittleEndian.PutUint32(b, x) }
+
+// expectation is what every rank gives and what it must have afterwards, as one program without messages computes it.
+type expectation struct {
+	in, out, inPlace [][]byte // inPlace: what lies in the memory for the result if nothing is sent from elsewhere
+}
+
+// known keeps the expectations of a world, which all its ranks share.
+type known map[[2]int]*expectation
+
+func newKnown() known { return known{} }
+
+func (k known) of(group, i, size int, t trial) *expectation {
+	at := [2]int{group, i}
+	if k[at] == nil {
+		k[at] = expect(t, size)
+	}
+	return k[at]
+}
+
+// mayReplace reports whether a rank may send from the memory for the result.
+func (*expectation) mayReplace(t trial, rank int) bool {
+	switch t.what {
+	case "barrier", "bcast", "scatter", "scatterv":
+		return false
+	case "gather", "gatherv", "reduce":
+		return rank == t.root
+	}
+	return true
+}
+
+// expect computes an expectation.
+func expect(t trial, size int) *expectation {
+	e := &expectation{in: make([][]byte, size), out: make([][]byte, size), inPlace: make([][]byte, size)}
+	for rank := range size {
+		e.in[rank] = contents(t, rank, size)
+	}
+	for rank := range size {
+		e.move(t, rank, size)
+	}
+	return e
+}
+
+// contents are the bytes that a rank gives.
+func contents(t trial, rank, size int) []byte {
+	n := t.n
+	switch t.what {
+	case "barrier":
+		n = 0
+	case "bcast":
+		if rank != t.root {
+			return nil
+		}
+	case "scatter":
+		if n *= size; rank != t.root {
+			return nil
+		}
+	case "scatterv":
+		if n = end(t.counts, t.places); rank != t.root {
+			return nil
+		}
+	case "gatherv", "allgatherv":
+		n = t.counts[rank]
+	case "alltoall":
+		n *= size
+	case "alltoallv":
+		n = 0
+		for _, c := range t.matrix[rank] {
+			n += c
+		}
+	}
+	rng := rand.New(rand.NewPCG(t.seed, uint64(rank)))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	switch t.t { // numbers whose sums and products are exact in every order
+	case mpi.Float32:
+		for i := 0; i+4 <= n; i += 4 {
+			setWord(b[i:], math.Float32bits(float32(number(t.op, rng))))
+		}
+	case mpi.Float64:
+		for i := 0; i+8 <= n; i += 8 {
+			binary.LittleEndian.PutUint64(b[i:], math.Float64bits(number(t.op, rng)))
+		}
+	}
+	return b
+}
+
+func number(op *mpi.Op, rng *rand.Rand) float64 {
+	if op == mpi.Prod {
+		return []float64{1, -1}[rng.IntN(2)]
+	}
+	return float64(rng.IntN(2001) - 1000)
+}
+
+func end(counts, places []int) (n int) {
+	for i := range counts {
+		n = max(n, places[i]+counts[i])
+	}
+	return n
+}
+
+// move computes what a rank must have.
+func (e *expectation) move(t trial, rank, size int) {
+	switch t.what {
+	case "bcast":
+		e.out[rank] = e.in[t.root]
+	case "scatter":
+		e.out[rank] = e.in[t.root][rank*t.n:][:t.n]
+	case "scatterv":
+		e.out[rank] = e.in[t.root][t.places[rank]:][:t.counts[rank]]
+	case "gather", "allgather":
+		if t.what == "allgather" || rank == t.root {
+			for i := range size {
+				e.out[rank] = append(e.out[rank], e.in[i]...)
+			}
+			e.inPlace[rank] = make([]byte, t.n*size)
+			copy(e.inPlace[rank][rank*t.n:], e.in[rank])
+		}
+	case "gatherv", "allgatherv":
+		if t.what == "allgatherv" || rank == t.root {
+			e.vector(t, rank, size)
+		}
+	case "alltoall":
+		for i := range size {
+			e.out[rank] = append(e.out[rank], e.in[i][rank*t.n:][:t.n]...)
+		}
+		e.inPlace[rank] = e.in[rank]
+	case "alltoallv":
+		for i := range size {
+			e.out[rank] = append(e.out[rank], e.in[i][before(t.matrix[i], rank):][:t.matrix[i][rank]]...)
+		}
+		e.inPlace[rank] = e.in[rank]
+	case "reduce", "allreduce", "scan", "exscan", "reducescatter":
+		e.combine(t, rank, size)
+	}
+}
+
+// vector is the memory of blocks at places, with holes that stay as they are.
+func (e *expectation) vector(t trial, rank, size int) {
+	n := end(t.counts, t.places)
+	out, inPlace := make([]byte, n), make([]byte, n)
+	for i := range out {
+		out[i] = 0x5a
+		inPlace[i] = 0x5a
+	}
+	for i := range size {
+		copy(out[t.places[i]:], e.in[i])
+	}
+	copy(inPlace[t.places[rank]:], e.in[rank])
+	e.out[rank], e.inPlace[rank] = out, inPlace
+}
+
+func before(counts []int, i int) (n int) {
+	for _, c := range counts[:i] {
+		n += c
+	}
+	return n
+}
+
+func (e *expectation) combine(t trial, rank, size int) {
+	from, to := 0, size
+	switch t.what {
+	case "reduce":
+		if rank != t.root {
+			return
+		}
+	case "scan":
+		to = rank + 1
+	case "exscan":
+		to = rank
+	}
+	e.inPlace[rank] = e.in[rank]
+	if to == 0 {
+		e.out[rank] = make([]byte, len(e.in[rank]))
+		return
+	}
+	acc := append([]byte(nil), e.in[from]...)
+	for i := from + 1; i < to; i++ {
+		together(t, acc, e.in[i])
+	}
+	if t.what != "reducescatter" {
+		e.out[rank] = acc
+		return
+	}
+	at := before(t.counts, rank)
+	if e.out[rank] = acc[at:][:t.counts[rank]]; t.inPlace {
+		// The piece comes to the beginning of the vector, of which the rest is anything: see attempt.
+		e.out[rank] = append(append([]byte(nil), e.out[rank]...), make([]byte, len(acc)-t.counts[rank])...)
+	}
+}
+
+// together computes acc = acc op b, element by element and with arithmetic of its own.
+func together(t trial, acc, b []byte) {
+	n := t.t.Size()
+	for i := 0; i+n <= len(acc); i += n {
+		x, y := acc[i:i+n], b[i:i+n]
+		switch t.t {
+		case mpi.Int32:
+			setWord(x, uint32(whole(t.op, int64(int32(word(x))), int64(int32(word(y))))))
+		case mpi.Int64:
+			binary.LittleEndian.PutUint64(x, uint64(whole(t.op, int64(binary.LittleEndian.Uint64(x)), int64(binary.LittleEndian.Uint64(y)))))
+		case mpi.Float32:
+			setWord(x, math.Float32bits(float32(real64(t.op, float64(math.Float32frombits(word(x))), float64(math.Float32frombits(word(y)))))))
+		case mpi.Float64:
+			z := real64(t.op, math.Float64frombits(binary.LittleEndian.Uint64(x)), math.Float64frombits(binary.LittleEndian.Uint64(y)))
+			binary.LittleEndian.PutUint64(x, math.Float64bits(z))
+		default:
+			own(t.op, x, y)
+		}
+	}
+}
+
+func own(op *mpi.Op, x, y []byte) {
+	if op == compose {
+		a, b, c, d := word(x), word(x[4:]), word(y), word(y[4:])
+		setWord(x, c*a)
+		setWord(x[4:], c*b+d)
+		return
+	}
+	for i := range x {
+		if x[i] != y[i] {
+			if x[i] < y[i] {
+				copy(x, y)
+			}
+			return
+		}
+	}
+}
+
+func whole(op *mpi.Op, a, b int64) int64 {
+	truth := map[bool]int64{true: 1}
+	switch op {
+	case mpi.Sum:
+		return a + b
+	case mpi.Prod:
+		return a * b
+	case mpi.Min:
+		if a < b {
+			return a
+		}
+		return b
+	case mpi.Max:
+		if a > b {
+			return a
+		}
+		return b
+	case mpi.LAnd:
+		return truth[a != 0 && b != 0]
+	case mpi.LOr:
+		return truth[a != 0 || b != 0]
+	case mpi.BAnd:
+		return a & b
+	case mpi.BOr:
+		return a | b
+	}
+	return a ^ b
+}
+
+func real64(op *mpi.Op, a, b float64) float64 {
+	switch op {
+	case mpi.Sum:
+		return a + b
+	case mpi.Prod:
+		return a * b
+	case mpi.Min:
+		return math.Min(a, b)
+	}
+	return math.Max(a, b)
+}
+
+// invoke calls what a trial says; send may be InPlace. The request is nil for the form that waits.
+func invoke(c *mpi.Comm, t trial, send, recv runtime.View) (*mpi.Request, error) {
+	me, root := c.Rank(), t.root
+	var counts []int
+	if t.matrix != nil {
+		for i := range c.Size() {
+			counts = append(counts, t.matrix[i][me])
+		}
+	}
+	if t.what == "bcast" && me == root {
+		recv.CopyFrom(send.Read())
+	}
+	if t.later {
+		return begin(c, t, send, recv, counts)
+	}
+	switch t.what {
+	case "barrier":
+		return nil, c.Barrier()
+	case "bcast":
+		return nil, c.Bcast(recv, root)
+	case "scatter":
+		return nil, c.Scatter(send, recv, root)
+	case "scatterv":
+		return nil, c.Scatterv(send, t.counts, t.places, recv, root)
+	case "gather":
+		return nil, c.Gather(send, recv, root)
+	case "gatherv":
+		return nil, c.Gatherv(send, recv, t.counts, t.places, root)
+	case "allgather":
+		return nil, c.Allgather(send, recv)
+	case "allgatherv":
+		return nil, c.Allgatherv(send, recv, t.counts, t.places)
+	case "alltoall":
+		return nil, c.Alltoall(send, recv)
+	case "alltoallv":
+		return nil, c.Alltoallv(send, t.matrix[me], nil, recv, counts, nil)
+	case "reduce":
+		return nil, c.Reduce(send, recv, t.t, t.op, root)
+	case "allreduce":
+		return nil, c.Allreduce(send, recv, t.t, t.op)
+	case "reducescatter":
+		return nil, c.ReduceScatter(send, recv, t.counts, t.t, t.op)
+	case "scan":
+		return nil, c.Scan(send, recv, t.t, t.op)
+	}
+	return nil, c.Exscan(send, recv, t.t, t.op)
+}
+
+func begin(c *mpi.Comm, t trial, send, recv runtime.View, counts []int) (*mpi.Request, error) {
+	root := t.root
+	switch t.what {
+	case "barrier":
+		return c.Ibarrier()
+	case "bcast":
+		return c.Ibcast(recv, root)
+	case "scatter":
+		return c.Iscatter(send, recv, root)
+	case "scatterv":
+		return c.Iscatterv(send, t.counts, t.places, recv, root)
+	case "gather":
+		return c.Igather(send, recv, root)
+	case "gatherv":
+		return c.Igatherv(send, recv, t.counts, t.places, root)
+	case "allgather":
+		return c.Iallgather(send, recv)
+	case "allgatherv":
+		return c.Iallgatherv(send, recv, t.counts, t.places)
+	case "alltoall":
+		return c.Ialltoall(send, recv)
+	case "alltoallv":
+		return c.Ialltoallv(send, t.matrix[c.Rank()], nil, recv, counts, nil)
+	case "reduce":
+		return c.Ireduce(send, recv, t.t, t.op, root)
+	case "allreduce":
+		return c.Iallreduce(send, recv, t.t, t.op)
+	case "reducescatter":
+		return c.IreduceScatter(send, recv, t.counts, t.t, t.op)
+	case "scan":
+		return c.Iscan(send, recv, t.t, t.op)
+	}
+	return c.Iexscan(send, recv, t.t, t.op)
+}

@@ -1,0 +1,258 @@
+package mpi
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// schedule is what one rank does in a collective operation: sends, receives, copies and reductions in their order. A blocking call carries it out
+// before it returns; that of a non-blocking one proceeds whenever the program is in a call that waits or tests. The steps between two fences
+// start together; a fence waits for the messages before it.
+type schedule struct {
+	r         *Rank
+	comm      *Comm
+	call      call
+	tag       uint32
+	steps     []step
+	next      int // of the steps
+	pending   int // requests under way
+	queued    bool
+	done      bool
+	request   *Request // of a non-blocking call
+	temporary []runtime.View
+	err       error
+}
+
+type stepKind uint8
+
+const (
+	stepSend stepKind = iota
+	stepReceive
+	stepFence
+	stepCopy
+	stepReduce
+	stepPack    // copy the blocks whose number has the bits of peer to the front
+	stepUnpack  // copy them back
+	stepReverse // copy all blocks in reverse order
+)
+
+// step is an element of a schedule.
+type step struct {
+	kind   stepKind
+	before bool // reduce: from is the left operand
+	sync   bool // send: synchronous
+	peer   int32
+	to     runtime.View // receive, copy, reduce: where the result goes; reduce: one operand
+	from   runtime.View // send, copy; reduce: the other operand
+}
+
+// begin returns an empty schedule for a call, whose arguments have been checked.
+func (c *Comm) begin(what call) *schedule {
+	r := c.r
+	var s *schedule
+	if n := len(r.idle); n > 0 {
+		s, r.idle = r.idle[n-1], r.idle[:n-1]
+		*s = schedule{steps: s.steps[:0], temporary: s.temporary[:0]}
+	} else {
+		s = new(schedule)
+	}
+	s.r, s.comm, s.call, s.tag = r, c, what, c.log.add(what)
+	return s
+}
+
+// temp returns n bytes that are given back when the schedule is done. An error ends the call.
+func (s *schedule) temp(n int) runtime.View {
+	v, err := s.r.temporary.get(s.r, n)
+	if err != nil {
+		s.err = err
+		return s.r.p.Alloc(n) // something to slice: the schedule will not run
+	}
+	s.temporary = append(s.temporary, v)
+	return v.Slice(0, n)
+}
+
+func (s *schedule) send(v runtime.View, to int) {
+	s.steps = append(s.steps, step{kind: stepSend, from: v, peer: int32(to)})
+}
+
+func (s *schedule) receive(v runtime.View, from int) {
+	s.steps = append(s.steps, step{kind: stepReceive, to: v, peer: int32(from)})
+}
+
+func (s *schedule) fence() { s.steps = append(s.steps, step{kind: stepFence}) }
+
+// exchange sends and receives at once and waits for both.
+func (s *schedule) exchange(send runtime.View, to int, receive runtime.View, from int) {
+	s.receive(receive, from)
+	s.send(send, to)
+	s.fence()
+}
+
+// copy lets the core copy bytes; none if they are where they belong.
+func (s *schedule) copy(to, from runtime.View) {
+	if from.Len() > 0 && to.Addr() != from.Addr() {
+		s.steps = append(s.steps, step{kind: stepCopy, to: to, from: from})
+	}
+}
+
+// reduce lets the core combine two vectors: acc = acc op v, or v op acc if v comes before.
+func (s *schedule) reduce(acc, v runtime.View, before bool) {
+	if v.Len() > 0 {
+		s.steps = append(s.steps, step{kind: stepReduce, to: acc, from: v, before: before})
+	}
+}
+
+// launch starts a schedule; request makes it a non-blocking one.
+func (s *schedule) launch(request bool) (*Request, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	r := s.r
+	if request {
+		s.request = r.newRequest()
+		s.request.collective = s
+	}
+	q := s.request
+	r.running = append(r.running, s)
+	return q, s.run()
+}
+
+// wait carries a schedule out.
+func (s *schedule) wait() error {
+	if _, err := s.launch(false); err != nil {
+		return err
+	}
+	for !s.done {
+		if err := s.r.step(); err != nil {
+			return err
+		}
+	}
+	s.r.idle = append(s.r.idle, s)
+	return nil
+}
+
+// over notes that a request of the schedule is over.
+func (s *schedule) over(q *Request) {
+	if want := q.length; q.receives && q.status.Bytes != want && s.err == nil {
+		s.err = fmt.Errorf("mpi: rank %d: message of %d B from rank %d of %s, expected %d B, in %s",
+			s.r.rank, q.status.Bytes, q.status.Source, s.comm.name, want, s.call.describe(s.comm))
+	}
+	s.r.Free(q)
+	if s.pending--; (s.pending == 0 || s.err != nil) && !s.queued {
+		s.queued = true
+		s.r.runnable = append(s.r.runnable, s)
+	}
+}
+
+// proceed carries on with the schedules whose messages have come.
+func (r *Rank) proceed() error {
+	for len(r.runnable) > 0 {
+		s := r.runnable[0]
+		r.runnable = r.runnable[:copy(r.runnable, r.runnable[1:])]
+		s.queued = false
+		if err := s.run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run takes steps until messages must be waited for.
+func (s *schedule) run() error {
+	s.queued = true // it is not to be queued while it runs
+	defer func() { s.queued = false }()
+	for s.next < len(s.steps) {
+		if s.err != nil {
+			return s.err
+		}
+		p := &s.steps[s.next]
+		if p.kind == stepFence && s.pending > 0 {
+			return nil
+		}
+		s.next++
+		if err := s.take(p); err != nil {
+			return err
+		}
+	}
+	if s.pending > 0 {
+		return nil
+	}
+	return s.end()
+}
+
+func (s *schedule) take(p *step) (err error) {
+	r, c := s.r, s.comm
+	switch p.kind {
+	case stepSend:
+		s.pending++
+		_, err = r.startSend(p.from, c.Translate(int(p.peer)), envelope{source: r.rank, tag: s.tag, context: c.collective()},
+			mode{schedule: s, synchronous: p.sync})
+	case stepReceive:
+		s.pending++
+		_, err = r.startReceive(p.to, c, envelope{source: c.Translate(int(p.peer)), tag: s.tag, context: c.collective()}, s)
+	case stepCopy:
+		r.p.Copy(p.to, p.from)
+	case stepReduce:
+		r.combine(p.to, p.from, p.before, s.call.t, s.call.op)
+	case stepPack, stepUnpack, stepReverse:
+		s.rearrange(p)
+	case stepFence:
+	}
+	return err
+}
+
+// combine computes acc = acc op v, or v op acc, on the process's core: two vectors are read, one is written.
+func (r *Rank) combine(acc, v runtime.View, before bool, t Type, op *Op) {
+	dst, other := acc.WriteFrom(v)
+	left, right := dst, other
+	if before {
+		left, right = other, dst
+	}
+	op.apply(t, dst, left, right)
+	n := int64(acc.Len())
+	r.p.Stream(2*n, n)
+}
+
+// rearrange copies blocks on the process's core.
+func (s *schedule) rearrange(p *step) {
+	size, n, packed := s.comm.Size(), s.call.bytes, 0
+	dst, src := p.to.WriteFrom(p.from)
+	for i := range size {
+		switch {
+		case p.kind == stepReverse:
+			copy(dst[(size-1-i)*n:], src[i*n:][:n])
+		case i&int(p.peer) == 0:
+			continue
+		case p.kind == stepPack:
+			copy(dst[packed*n:], src[i*n:][:n])
+		default:
+			copy(dst[i*n:], src[packed*n:][:n])
+		}
+		packed++
+	}
+	s.r.p.Stream(int64(packed*n), int64(packed*n))
+}
+
+// end gives back what the schedule has.
+func (s *schedule) end() error {
+	r := s.r
+	if s.err != nil {
+		return s.err
+	}
+	s.done = true
+	for _, v := range s.temporary {
+		r.temporary.put(v)
+	}
+	for i, o := range r.running {
+		if o == s {
+			r.running = append(r.running[:i], r.running[i+1:]...)
+			break
+		}
+	}
+	if s.request != nil {
+		r.complete(s.request)
+		r.idle = append(r.idle, s)
+	}
+	return nil
+}
