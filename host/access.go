@@ -53,7 +53,7 @@ type Access struct {
 
 	dir      Direction
 	state    state
-	let      bool     // a stream: a Translator has let its next piece pass
+	let      bool     // a Translator has let it pass, of a stream its next piece
 	piece    int      // a stream: the next one; else whole
 	follows  sim.Time // an atomic: when the last of the writes made before it lands
 	age      uint64   // a stream: its number
@@ -112,11 +112,12 @@ type Client interface {
 
 // Translator stands between a bus and memory: an IOMMU. It is asked for every access to an address space, for each piece of a stream by itself:
 // for a write when the device makes it, for a read or an atomic when its request is at memory. The bytes of what it lets pass move later, when the
-// access ends: until then the pages stay.
+// access ends: until then the pages stay. A write whose turn has not come is asked about again when it has.
 type Translator interface {
 	// Translate decides about n bytes, at least 1, from offset off of a; Access.At says where they are. With answered false it calls
 	// Bus.Translated once, later.
 	Translate(a *Access, off, n int) (s Status, answered bool)
-	// Done is the end of what it has let pass, in the event in which the bytes move; what may happen to the pages from now on does in a later one.
+	// Done is the end of what it has let pass, in the event in which the bytes move; what may happen to the pages from now on does in a later one. It comes early
+	// for a write that has to wait for others.
 	Done(a *Access, off, n int)
 }

@@ -68,7 +68,7 @@ func (b *Bus) post(at sim.Time, kind sim.Kind, x, y uint64, a *Access) {
 // translator says, others when their translation is known. It reports whether the bus has taken the first byte; if not, Client.Begun is told
 // when it does.
 func (b *Bus) Write(a *Access) (begun bool) {
-	a.dir, a.piece, a.state = ToMemory, whole, launched
+	a.dir, a.piece, a.state, a.let = ToMemory, whole, launched, false
 	s := b.ask(a, 0, a.Length)
 	switch o := a.Order; {
 	case s == OK && (o == nil || o.first == nil && !o.keeps(a)):

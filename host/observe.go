@@ -26,11 +26,14 @@ func (p *Process) observe(va uint64, off int, into []byte) {
 	var from []byte // behind its end: zeros
 	switch {
 	case e.flags&pteBusy != 0:
-		g := k.memory.page(e.frame)
-		if g.slot == 0 {
+		switch g := k.memory.page(e.frame); {
+		case len(g.maps) > 0: // on its way to storage, or to another frame
+			from = k.bytes(g)
+		case g.slot == 0:
 			return
+		default:
+			from = k.swap.slots[g.slot].data
 		}
-		from = k.swap.slots[g.slot].data
 	case e.flags&pteSwap != 0:
 		from = k.swap.slots[e.frame].data
 	case e.flags&pteZero != 0:

@@ -109,22 +109,34 @@ const (
 	ready                 // nothing is in its way but others of its Order; a stream: but others that are older
 )
 
-// admit lets a write cross the bus whose translation is known, or makes it wait for those before it.
+// admit lets a write cross the bus whose translation is known, or makes it wait for those before it. One that waits gives its translation back, and
+// asks again when its turn comes: what it waits for may be memory that somebody has to find, and nobody could take its page away.
 func (b *Bus) admit(a *Access) {
 	a.state = ready
-	if a.Order == nil {
+	o := a.Order
+	switch {
+	case o == nil:
 		a.state = launched
 		b.launch(a)
-		return
+	case o.first == a && !o.keeps(a):
+		a.let = true
+		b.proceed(o)
+	case b.asked(a):
+		b.translator.Done(a, 0, a.Length)
 	}
-	b.proceed(a.Order)
 }
 
 // proceed launches what nothing holds up any more.
 func (b *Bus) proceed(o *Order) {
 	for a := o.first; a != nil && a.state == ready && !o.keeps(a); a = o.first {
+		if a.dir == ToMemory && !a.let {
+			if s := b.ask(a, 0, a.Length); s != OK {
+				b.known(a, s)
+				return
+			}
+		}
 		o.remove(a)
-		a.state = launched
+		a.state, a.let = launched, false
 		b.launch(a)
 	}
 }

@@ -96,9 +96,6 @@ func (e *Entry) Decode() (f Fault, valid bool) {
 	return f, w[0]&w[1]&w[2]&w[3]&1 != 0
 }
 
-// PageBytes is the granule of faults.
-const PageBytes = 4096
-
 // KindUnreadable is the kind of the message by which a process tells its hardware, and that its firmware, that it does not have a page that is to be
 // sent: the page's address, 64 bits, is its data.
 const KindUnreadable = rdma.KindResume + 2

@@ -231,6 +231,9 @@ const (
 	PeerSize    = 16 + 8*Slots + 10*Channels + 8*Reads
 )
 
+// PageBytes is the granule of memory: no write crosses its borders.
+const PageBytes = 4096
+
 // Kinds of messages, in the lower bits of the match bits.
 const (
 	KindData       = 1 + iota // cell of a block

@@ -42,6 +42,9 @@ var table = map[string]policy{
 	"handlers/rdma/channels": { // threads of the kernel post commands, too
 		ours: []string{"handlers", "host", "runtime", "portals", "spin"},
 	},
+	"handlers/internal": { // random tests
+		ours: []string{"handlers", "sim", "nic", "profile", "runtime", "portals", "hpu", "spin"},
+	},
 	"handlers/part": { // its driver is the operating system's
 		ours: []string{"handlers", "sim", "host", "runtime", "portals", "spin"},
 	},

@@ -135,6 +135,7 @@ func (c *client) page(t *host.Thread, page uint64, ask bool) {
 		m.plan = d.plan(c.process, page, false)
 		c.brought = append(c.brought, m.plan.First)
 		if d.part.options.By == Touch {
+			d.release()
 			c.deliver(t, m)
 			return
 		}
@@ -148,6 +149,7 @@ func (c *client) page(t *host.Thread, page uint64, ask bool) {
 		m.plan = Plan{}
 	}
 	if ask {
+		d.release() // with HUPCF 0 the block would else meet the fault again
 		c.tell(t, m)
 	}
 }

@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"slices"
+
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -98,15 +100,23 @@ func (d *Driver) receives(t *host.Thread) {
 			}
 		}
 	}
-	for len(d.writes) > 0 {
+	d.release()
+	for len(d.writes) > 0 { // of another library of a process, or the FIFO was full
 		f := d.writes[0]
 		d.writes = append(d.writes[:0], d.writes[1:]...)
-		if d.client(f.Process).dealt(f.Addr) || d.smmu.Unresolvable(f.Process.Space(), f.Addr, true) {
-			d.smmu.Resolved(&f)
-		} else { // of another library of the process, or the FIFO was full
-			d.serve(t, nil, &f)
-		}
+		d.serve(t, nil, &f)
 	}
+}
+
+// release lets the SMMU forget faults whose pages are dealt with.
+func (d *Driver) release() {
+	d.writes = slices.DeleteFunc(d.writes, func(f host.DeviceFault) bool {
+		if !d.client(f.Process).dealt(f.Addr) && !d.smmu.Unresolvable(f.Process.Space(), f.Addr, true) {
+			return false
+		}
+		d.smmu.Resolved(&f)
+		return true
+	})
 }
 
 // plan asks the policy. What it says is cut to the mapping of the address.

@@ -27,7 +27,7 @@ func (faults) Behind(s *rdma.State) spin.Ptr { return spin.After(state(s)) }
 // Fault pushes a fault, unless it is that of the entry before: of the same block and page.
 func (faults) Fault(s *rdma.State, p *spin.Payload, m *rdma.Header, address uint64) uint64 {
 	x := state(s)
-	page := address &^ (part.PageBytes - 1)
+	page := address &^ (rdma.PageBytes - 1)
 	switch {
 	case x.Tail != 0 && x.Source == p.SourceNID && x.SourcePID == p.SourcePID && x.Slot == m.Slot && x.Sequence == m.Sequence && x.Page == page:
 		x.Faults.Merged++
@@ -63,7 +63,7 @@ func (faults) Control(s *rdma.State, h *spin.Header, m *rdma.Header) bool {
 		if h.SourceNID != s.NID || h.SourcePID != s.PID {
 			return false
 		}
-		engine.Refuse[faults](s, h.HdrData, part.PageBytes)
+		engine.Refuse[faults](s, h.HdrData, rdma.PageBytes)
 		return true
 	case rdma.KindResume:
 	default:

@@ -31,7 +31,7 @@ var (
 	ErrDenied    = errors.New("memory that is not there, or not for this access")
 	ErrForeign   = errors.New("the other process has another protection domain")
 	ErrNoSpace   = errors.New("a limit of the device is reached")
-	ErrIllegal   = errors.New("no such node, or a range beyond the address space")
+	ErrIllegal   = errors.New("no such node, a range beyond the address space, or a notification that is not at a multiple of 8")
 )
 
 var statusErrors = map[uint32]error{
@@ -211,7 +211,7 @@ type Transfer struct {
 	Source      uint64 // address of the first byte, at the process that has the data
 	Destination uint64 // at the process that gets it
 	Length      uint64 // bytes
-	// Notify is the address of 8 bytes of the process that gets the data, which become Value when all of the data is there, once; 0: none.
+	// Notify is the address, a multiple of 8, of 8 bytes of the process that gets the data, which become Value when all of the data is there, once; 0: none.
 	Notify uint64
 	Value  uint64
 }

@@ -90,14 +90,20 @@ func cell[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) {
 	}
 	c.Writing++
 	use := c.Use
-	r := spin.DMAToHost(spin.MEHostMem|spin.TellFaults, p.HostOffset, p.Bytes())
-	if c.Use != use { // the block was given up meanwhile
-		return
+	address, rest := p.HostOffset, p.Bytes()
+	for len(rest) > 0 { // as a burst of the bus, a write is of one page: that of a fault is known
+		n := min(len(rest), int(rdma.PageBytes-address%rdma.PageBytes))
+		r := spin.DMAToHost(spin.MEHostMem|spin.TellFaults, address, rest[:n])
+		if c.Use != use { // the block was given up meanwhile
+			return
+		}
+		if unwritable[X](s, c, p, m, address, r) {
+			c.Writing--
+			return
+		}
+		address, rest = address+uint64(n), rest[n:]
 	}
 	c.Writing--
-	if unwritable[X](s, c, p, m, p.HostOffset, r) {
-		return
-	}
 	s.Received.Cells++
 	c.Arrived |= bit
 	whole[X](s, i, p)

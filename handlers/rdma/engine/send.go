@@ -86,7 +86,7 @@ func begin[X Extension](s *rdma.State, channel uint32, d *rdma.Descriptor) (stat
 	t.Status = rdma.Ongoing
 	s.Sent.Transfers++
 	const top = 1 << rdma.AddressBits
-	if d.Length > top || d.Source > top-d.Length || d.Destination > top-d.Length || d.Notify > top-8 {
+	if d.Length > top || d.Source > top-d.Length || d.Destination > top-d.Length || d.Notify > top-8 || d.Notify%8 != 0 {
 		return rdma.Illegal
 	}
 	t.Blocks = blocks(s, t)

@@ -1,0 +1,104 @@
+package driver_test
+
+import (
+	"flag"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers/internal/rdmatest"
+	"github.com/spinsim/spinsim/handlers/part"
+	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+var (
+	stormTransfers = flag.Int("storm.transfers", 600, "transfers of TestStorm")
+	stormSeed      = flag.Uint64("storm.seed", 1, "seed of the first network of TestStorm")
+)
+
+// early is a policy that asks for a block when its own page is there, and brings in some behind it then.
+func early(f driver.Fault) driver.Plan {
+	return driver.Plan{First: driver.Range{Start: f.Page, End: f.Page + host.PageBytes}, Then: driver.Range{Start: f.Page, End: f.Page + 9*host.PageBytes}}
+}
+
+func any1[T any](s *rdmatest.Storm, of ...T) T { return of[s.Rand.IntN(len(of))] }
+
+// sum adds what a network has counted.
+func sum(of, to map[string]int64) {
+	for name, n := range of { //lint:maporder sums
+		to[name] += n
+	}
+}
+
+func numbers(prefix string, s any) map[string]int64 {
+	all := map[string]int64{}
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.Int64:
+			all[prefix+v.Type().Field(i).Name] = f.Int()
+		case reflect.Uint64:
+			all[prefix+v.Type().Field(i).Name] = int64(f.Uint())
+		default:
+		}
+	}
+	return all
+}
+
+// Random transfers, among nodes that have too little memory for what runs there, so that any page may be elsewhere at any time; on networks that lose,
+// damage, double and delay cells, with all policies and methods, ways of the SMMU, and sizes of the FIFO.
+func TestStorm(t *testing.T) {
+	met := map[string]int64{}
+	for done, seed := 0, *stormSeed; done < *stormTransfers; seed++ {
+		var parts *driver.Part
+		memory := 0 // MiB
+		s := rdmatest.New(t, seed, &rdmatest.Kind{
+			Library: "part", Prefix: "rdma.", Hog: func(s *rdmatest.Storm) int { return memory<<20 - any1(s, 1, 2, 3)<<19 },
+			Load: func(s *rdmatest.Storm, c *runtime.Cluster) (_ rdmatest.Opener, err error) {
+				parts, err = driver.Load(c, driver.Options{
+					Policy: any1(s, driver.PIO, driver.PI4, driver.PIA, early), By: any1(s, driver.GetUserPages, driver.GetUserPages, driver.Touch, driver.InKernel),
+				})
+				return parts.Open, err
+			},
+			Profile: func(s *rdmatest.Storm) []string {
+				memory = 2 + 2*s.Rand.IntN(4)
+				return []string{
+					fmt.Sprintf("os.memory=%dMiB", memory), "os.watermark_min=128KiB", "os.watermark_low=256KiB", "os.watermark_high=512KiB",
+					"os.huge_pages=" + any1(s, "never", "never", "always"), "os.collapse_delay=1ms",
+					"os.clear_fault=" + any1(s, "handler", "tasklet"), "smmu.on_fault=" + any1(s, "terminate", "terminate", "terminate", "stall"),
+					"smmu.hit_under_fault=" + any1(s, "true", "true", "false"), "os.netlink_queue=" + any1(s, "256", "256", "1"), "smmu.stale=poison",
+				}
+			},
+			State: func(s *rdmatest.Storm) map[string]any {
+				return map[string]any{"nto": uint64(s.Rand.IntN(2)), "guard": uint64(3000000), "depth": uint64(any1(s, 512, 512, 2))}
+			},
+		})
+		s.Run()
+		done += len(s.Moves)
+		for i, g := range s.Pages {
+			require.NoError(t, g.NI().Proc().Node().Kernel().Audit(), "seed %d", seed)
+			sum(numbers("kernel ", g.NI().Proc().Node().Kernel().Stats()), met)
+			sum(numbers("sent ", g.Counts().Sent), met)
+			var f part.Faults
+			for _, field := range []string{"Pushed", "Merged", "Full", "Paused", "Resumed", "Outdated", "Foreign"} {
+				reflect.ValueOf(&f).Elem().FieldByName(field).SetUint(must(g.Number("faults." + string(field[0]+32) + field[1:])).(uint64))
+			}
+			sum(numbers("engine ", f), met)
+			if n := g.NI().Proc().Rank(); n == i {
+				sum(numbers("driver ", parts.Driver(n).Stats()), met)
+			}
+		}
+		require.NoError(t, s.C.Close())
+	}
+	t.Log(met)
+	for _, name := range []string{
+		"driver Receives", "driver Sends", "driver Skipped", "driver Late", "driver Dropped", "driver Requests", "engine Merged", "engine Full", "engine Outdated",
+		"kernel Major", "kernel SwappedOut", "kernel Zero", "sent Timeouts", "sent Retransmitted",
+	} {
+		require.Positive(t, met[name], "the test meets everything: %s", name)
+	}
+}
