@@ -3,6 +3,7 @@ package experiment
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 
 // taken are names that an axis may not have: commands know them as flags of their own.
 var taken = []string{
-	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "waterfall", "until", "event-limit", "time-limit", "memory-limit", "help",
+	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "waterfall", "experiment", "until", "event-limit", "time-limit", "memory-limit", "help",
 	"version", "output",
 }
 
@@ -34,6 +35,7 @@ func (e *Experiment) Check() error {
 		c.relatives()
 		c.view()
 		c.published()
+		c.presets()
 	}
 	if len(c.errs) == 0 {
 		return nil
@@ -85,6 +87,34 @@ func (c *checker) names() {
 	}
 	if e.Replaceable && e.Modules == nil {
 		c.fail("a module of the user may replace those of Modules, but there are none")
+	}
+}
+
+// presets checks the values and the views of presets.
+func (c *checker) presets() {
+	for i, p := range c.e.Presets {
+		fail := func(format string, args ...any) { c.fail("preset %s: %w", p.Name, fmt.Errorf(format, args...)) }
+		if !isName(p.Name) {
+			c.fail("preset %d: name %q, expected a-z, 0-9 and -, a letter first", i+1, p.Name)
+			continue
+		}
+		if slices.ContainsFunc(c.e.Presets[:i], func(q Preset) bool { return q.Name == p.Name }) {
+			fail("there are two of that name")
+		}
+		for _, name := range slices.Sorted(maps.Keys(p.Values)) {
+			if a := c.e.Axis(name); a == nil {
+				fail("no axis %q", name)
+			} else if _, err := a.Parse(p.Values[name]); err != nil {
+				fail("axis %s: %w", name, err)
+			}
+		}
+		if p.View != nil {
+			seen := checker{e: &Experiment{Axes: c.e.Axes, Columns: c.e.Columns, Relative: c.e.Relative, View: *p.View}}
+			seen.view()
+			for _, err := range seen.errs {
+				fail("%w", err)
+			}
+		}
 	}
 }
 
@@ -218,6 +248,11 @@ func (c *checker) view() {
 		known("View.X", v.X)
 	}
 	known("View.Summary", v.Summary...)
+	for _, name := range v.Quiet {
+		if c.e.axis(name) < 0 {
+			c.fail("View.Quiet: no axis %q", name)
+		}
+	}
 	for i, name := range v.Series {
 		if c.e.axis(name) < 0 {
 			c.fail("View.Series: no axis %q", name)
@@ -252,7 +287,7 @@ func (c *checker) published() {
 		if p.Source == "" && c.e.Source == "" {
 			fail("no source")
 		}
-		for _, is := range p.At {
+		for _, is := range slices.Concat(p.At, p.With) {
 			at, found := c.e.column(is.Column)
 			if !found {
 				fail("no column %q", is.Column)

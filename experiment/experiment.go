@@ -57,6 +57,45 @@ type Experiment struct {
 
 	View  View
 	Notes []string // what a reader of every table should know
+
+	// Presets are values of the axes under a name: published experiments that this one can be.
+	Presets []Preset
+}
+
+// Preset is a choice of values of axes, and of what people see of them.
+type Preset struct {
+	Name   string            // a-z, 0-9 and -, a letter first
+	Short  string            // what is measured, a part of a line
+	Source string            // of this one; "": that of the experiment
+	Values map[string]string // list of values by the name of the axis; others have theirs by default
+	View   *View             // nil: that of the experiment
+}
+
+// Preset returns the experiment with the values and the view of one of its presets.
+func (e *Experiment) Preset(name string) (*Experiment, error) {
+	var names []string
+	for i := range e.Presets {
+		p := &e.Presets[i]
+		if names = append(names, p.Name); p.Name != name {
+			continue
+		}
+		one := *e
+		one.Short = p.Short
+		if p.Source != "" {
+			one.Source = p.Source
+		}
+		if p.View != nil {
+			one.View = *p.View
+		}
+		one.Axes = slices.Clone(e.Axes)
+		for i := range one.Axes {
+			if list, given := p.Values[one.Axes[i].Name]; given {
+				one.Axes[i].Default = list
+			}
+		}
+		return &one, nil
+	}
+	return nil, fmt.Errorf("no experiment %q of %s, expected one of %s", name, e.Name, strings.Join(names, ", "))
 }
 
 // Values are measured, by the name of their column, with the type of the column's kind; nil for a column without a value at the point.
@@ -91,6 +130,8 @@ type View struct {
 	Summary []string
 	// X is the column along which plots go; "": the axis of numbers with the most values.
 	X string
+	// Quiet are axes whose values stand in rows and panels only where they vary, else in a note.
+	Quiet []string
 	// Place says where published numbers of columns other than Value are drawn; see report.Plot. Those of Relative know theirs.
 	Place map[string]func(value func(column string) float64, published float64) (x, y float64)
 	// Answer says in sentences what was found; nil: which of Series is the fastest, if Base says against what and Value is a time.
@@ -110,7 +151,9 @@ func (r *Result) Time(column string) sim.Time { return r.Values[column].(sim.Tim
 func (r *Result) Float(column string) float64 { return r.Values[column].(float64) }
 
 // All lists the experiments of spinsim, in the order of the publications.
-func All() []*Experiment { return []*Experiment{pingpong, accumulate, bcast, hpus, matching} }
+func All() []*Experiment {
+	return []*Experiment{pingpong, accumulate, bcast, hpus, matching, pagefault}
+}
 
 // Find returns the experiment of that name.
 func Find(name string) (*Experiment, error) { return FindIn(All(), name) }

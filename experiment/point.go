@@ -99,15 +99,24 @@ func (p *Point) place() string {
 // fields are the overrides that axes with a Field are.
 func (p *Point) fields() (overrides []string) {
 	for i := range p.values {
-		if a := &p.experiment.Axes[i]; a.Field != "" {
-			text := fmt.Sprint(p.values[i])
-			if a.Kind != report.Size { // which every field takes as a number
-				text = a.write(p.values[i])
-			}
-			overrides = append(overrides, a.Field+"="+text)
+		if one := p.field(i); one != "" {
+			overrides = append(overrides, one)
 		}
 	}
 	return overrides
+}
+
+// field is the override that an axis is; "": none.
+func (p *Point) field(axis int) string {
+	a := &p.experiment.Axes[axis]
+	if a.Field == "" {
+		return ""
+	}
+	text := fmt.Sprint(p.values[axis])
+	if a.Kind != report.Size { // which every field takes as a number
+		text = a.write(p.values[axis])
+	}
+	return a.Field + "=" + text
 }
 
 // check asks the experiment whether it has the point.

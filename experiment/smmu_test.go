@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,8 +15,10 @@ import (
 // translation is stale, whatever the SMMU does about a fault.
 func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 	for _, e := range All() {
-		values, modes := Values{"size": 40000}, []string{ModeSpinStream}
+		values, axis, modes := Values{"size": 40000}, "mode", []string{ModeSpinStream}
 		switch e.Name {
+		case "pagefault":
+			axis, modes = "policy", e.Axis("policy").Of
 		case "matching":
 			continue // its worlds are those of package goal/nodes
 		case "hpus":
@@ -27,7 +30,7 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 			modes = e.Axis("mode").Of
 		}
 		for _, mode := range modes {
-			values["mode"] = mode
+			values[axis] = mode
 			for _, overrides := range [][]string{
 				nil,
 				{"smmu.hit_under_fault=false"},
@@ -35,6 +38,9 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 				{"smmu.on_fault=stall", "smmu.hit_under_fault=false"},
 				{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "nic.fault_pause=100ns", "nic.fault_tries=100000"},
 			} {
+				if axis == "policy" { // it says that itself
+					values["hupcf"] = !slices.Contains(overrides, "smmu.hit_under_fault=false")
+				}
 				device, err := profile.Load("exanest-qfdb", append(overrides, "smmu.stale=poison")...)
 				require.NoError(t, err)
 				p, err := e.At(device, values)
@@ -51,8 +57,8 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 func TestExperimentsBehindAnSMMU(t *testing.T) {
 	small := []string{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "smmu.walk_cache=0", "smmu.walks=1", "smmu.outstanding=2", "smmu.channels=1"}
 	for _, e := range All() {
-		if e.Name == "matching" {
-			continue // its worlds are those of package goal/nodes
+		if e.Name == "matching" || e.Name == "pagefault" {
+			continue // its worlds are those of package goal/nodes; it needs an operating system
 		}
 		values, modes, column := Values{"size": 40000}, e.Axis("mode").Of, "latency"
 		if e.Name == "hpus" {

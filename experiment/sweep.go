@@ -156,7 +156,7 @@ func (s *Sweep) of(number int, base *profile.Profile) (points []*Point, err erro
 		set := strings.Join(fields, " ")
 		if made[set] == nil {
 			if made[set], err = s.profile(s.Profiles[number], fields...); err != nil {
-				return err
+				return s.blame(number, p, err)
 			}
 		}
 		p.Profile = made[set]
@@ -170,6 +170,20 @@ func (s *Sweep) of(number int, base *profile.Profile) (points []*Point, err erro
 		return nil
 	})
 	return points, err
+}
+
+// blame names the axis whose value a device does not take, if one by itself is to blame for an error.
+func (s *Sweep) blame(number int, p *Point, err error) error {
+	for i := range p.values {
+		one := p.field(i)
+		if one == "" {
+			continue
+		}
+		if _, wrong := s.profile(s.Profiles[number], one); wrong != nil {
+			return fmt.Errorf("--%s: %w", s.Experiment.Axes[i].Name, wrong)
+		}
+	}
+	return err
 }
 
 // check says what is wrong with the parameters, but for what only a device can tell.

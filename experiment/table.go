@@ -158,7 +158,7 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	}
 	rows := []string{profileColumn}
 	for i := range e.Axes {
-		if a := &e.Axes[i]; !a.Fixed() && !slices.Contains(e.View.Series, a.Name) {
+		if a := &e.Axes[i]; !a.Fixed() && !slices.Contains(e.View.Series, a.Name) && !s.quiet(i) {
 			rows = append(rows, a.column().Name)
 		}
 	}
@@ -178,6 +178,25 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 		p.Versus = base
 	}
 	return t.Pivot(p)
+}
+
+// quiet reports whether people need not see the axis in every row, since it has one value.
+func (s *Sweep) quiet(axis int) bool {
+	return len(s.values[axis]) == 1 && slices.Contains(s.Experiment.View.Quiet, s.Experiment.Axes[axis].Name)
+}
+
+// everywhere says which values axes have that no row shows; "": there are none.
+func (s *Sweep) everywhere() string {
+	var parts []string
+	for i := range s.Experiment.Axes {
+		if a := &s.Experiment.Axes[i]; s.quiet(i) && !a.Fixed() {
+			parts = append(parts, a.Name+" "+a.plain(s.values[i][0]))
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return "Everywhere: " + strings.Join(parts, ", ") + "."
 }
 
 // title is that of the experiment, with whose handlers these are if they are the user's.
@@ -223,7 +242,11 @@ func beside(t *report.Table, columns []string) (all []string) {
 
 // Notes say how to read the table of a sweep.
 func (s *Sweep) Notes() []string {
-	notes := append(slices.Clone(s.idle), s.Experiment.Notes...)
+	notes := slices.Clone(s.idle)
+	if all := s.everywhere(); all != "" {
+		notes = append(notes, all)
+	}
+	notes = append(notes, s.Experiment.Notes...)
 	if s.Hint == "" {
 		return notes
 	}
@@ -240,7 +263,7 @@ func (s *Sweep) Notes() []string {
 func (s *Sweep) Plot() report.Plot {
 	e := s.Experiment
 	value := e.value()
-	p := report.Plot{Title: s.title(), Y: value.Key(), LogY: value.Kind != report.Share && value.Kind != report.Change}
+	p := report.Plot{Title: s.title(), Caption: s.everywhere(), Y: value.Key(), LogY: value.Kind != report.Share && value.Kind != report.Change}
 	x, lines := s.along(), -1
 	if len(e.View.Series) > 0 {
 		lines = e.axis(e.View.Series[0])
@@ -255,7 +278,7 @@ func (s *Sweep) Plot() report.Plot {
 	for i := range e.Axes {
 		a := &e.Axes[i]
 		switch {
-		case a.Fixed() || i == x || i == lines || slices.Contains(e.View.Series, a.Name) && e.View.X != "":
+		case a.Fixed() || i == x || i == lines || s.quiet(i) || slices.Contains(e.View.Series, a.Name) && e.View.X != "":
 		case lines < 0 && len(s.values[i]) > 1:
 			lines = i
 		default:
@@ -388,7 +411,7 @@ func (s *Sweep) fastest(device int, at []any, results []*Result) []string {
 	if base == nil {
 		return nil
 	}
-	others := slices.DeleteFunc(base.Point.axes(), func(i int) bool { return i == series })
+	others := slices.DeleteFunc(base.Point.axes(), func(i int) bool { return i == series || s.quiet(i) })
 	where := base.Point.Profile.Name
 	if len(others) > 0 {
 		where += ", " + base.Point.label(others)

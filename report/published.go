@@ -13,6 +13,7 @@ import (
 // Published is a number of a publication, to stand beside the one of a row.
 type Published struct {
 	At     []Is    // the row: values of columns, in the order in which to name them
+	With   []Is    // and others by which it need not be named
 	Column string  // name or key of the column that holds our number
 	Value  float64 // in the unit of the column
 	Source string  // such as "sPIN'17 §4.4"
@@ -73,7 +74,7 @@ func (t *Table) checkPublished(p *Published) error {
 	if k := t.Columns[c].Kind; k == Text || k == Flag {
 		return fmt.Errorf("column %s of kind %v has no numbers", p.Column, k)
 	}
-	for _, is := range p.At {
+	for _, is := range slices.Concat(p.At, p.With) {
 		if _, err := t.column(is.Column); err != nil {
 			return err
 		}
@@ -83,7 +84,12 @@ func (t *Table) checkPublished(p *Published) error {
 
 // fits tells whether row r is that of a published number.
 func (t *Table) fits(r int, p *Published) bool {
-	for _, is := range p.At {
+	return t.has(r, p.At) && t.has(r, p.With)
+}
+
+// has tells whether row r has all of the values.
+func (t *Table) has(r int, values []Is) bool {
+	for _, is := range values {
 		c, err := t.column(is.Column)
 		if err != nil || t.rows[r][c] != normal(t.Columns[c], is.Value) {
 			return false
@@ -241,13 +247,13 @@ func (p *Published) source() string {
 
 // where names the row of a published number.
 func (t *Table) where(p *Published) string {
-	parts := make([]string, len(p.At))
-	for i, is := range p.At {
+	parts := make([]string, 0, len(p.At))
+	for _, is := range p.At {
 		c, err := t.column(is.Column)
 		if err != nil {
 			continue
 		}
-		parts[i] = t.named(c, normal(t.Columns[c], is.Value))
+		parts = append(parts, t.named(c, normal(t.Columns[c], is.Value)))
 	}
 	return strings.Join(parts, ", ")
 }

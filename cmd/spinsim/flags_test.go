@@ -27,6 +27,7 @@ var whole = map[string][]string{
 	"spinsim compare bcast":      {"--mode", "rdma"},
 	"spinsim compare hpus":       nil,
 	"spinsim compare matching":   nil,
+	"spinsim compare pagefault":  nil,
 	"spinsim goal proxies":       nil,
 }
 
@@ -43,8 +44,8 @@ var besides = map[string][]string{
 }
 
 // texts are flags that are no numbers: names, files, switches, values of a profile or a state. A flag of a number must not be among them.
-var texts = strings.Fields(`all app critical-path ack engine expect fault format handler handler-host-file header help hex host-file lang matching mode noise
-	noise-coscheduled on output packets payload payload-file completion plain plot profile set source spinsim state state-file state-format table to trace waterfall node rank
+var texts = strings.Fields(`all app by critical-path ack engine expect experiment fault format handler handler-host-file header help hex host-file hupcf lang matching mode noise
+	noise-coscheduled on output packets payload payload-file completion plain plot policy pool profile set side source spinsim state state-file state-format table to trace waterfall node rank
 	version step`)
 
 // numbers calls f for every flag of a number of every command.
@@ -109,7 +110,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 
 // nonsense are values that flags which are no numbers do not have.
 var nonsense = map[string]string{
-	"app": "x", "engine": "x", "expect": "none/x", "fault": "x", "format": "x", "handler": "none.wasm", "handler-host-file": "none/x", "hex": "x", "host-file": "none/x",
+	"app": "x", "by": "x", "experiment": "x", "hupcf": "x", "policy": "x", "pool": "x", "side": "x", "engine": "x", "expect": "none/x", "fault": "x", "format": "x", "handler": "none.wasm", "handler-host-file": "none/x", "hex": "x", "host-file": "none/x",
 	"lang": "x", "matching": "x", "mode": "x", "noise": "none/x", "on": "x", "packets": "none/x", "payload-file": "none/x", "plot": "x", "table": "x",
 	"to": "x", "trace": "x", "waterfall": "x", "state-format": "x", "state-file": "none/x", "state": "x=y",
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +33,7 @@ type compareFlags struct {
 	experiment                  *experiment.Experiment
 	axes                        map[string]*string // by their names
 	profiles, overrides         []string
-	handler                     string
+	handler, preset             string
 	seed                        uint64
 	engine, format, plot, trace string
 	all                         bool
@@ -60,6 +61,15 @@ func New(e *experiment.Experiment, o Options) *cobra.Command {
 	if long == "" {
 		long = short + "."
 	}
+	if len(e.Presets) > 0 {
+		long += "\n\nExperiments for --experiment:"
+		for _, p := range e.Presets {
+			long += fmt.Sprintf("\n  %-12s %s", p.Name, p.Short)
+			if p.Source != "" {
+				long += " (" + p.Source + ")"
+			}
+		}
+	}
 	if help := e.HandlersHelp(); help != "" {
 		long += "\n\n" + help
 	}
@@ -84,6 +94,9 @@ func (f *compareFlags) register(c *cobra.Command) {
 			f.axes[a.Name] = flags.String(a.Name, a.DefaultList(), a.Usage())
 		}
 	}
+	if len(e.Presets) > 0 {
+		flags.StringVar(&f.preset, "experiment", "", "values of the flags above as published, but for those that are given: `NAME` of "+presetNames(e))
+	}
 	if e.Replaceable {
 		flags.StringVar(&f.handler, "handler", "", "your handler module in place of the built-in one; above it says what it must have: `FILE.wasm`")
 	}
@@ -99,9 +112,25 @@ func (f *compareFlags) register(c *cobra.Command) {
 	f.Register(c, "each measurement", false)
 }
 
+// presetNames lists the presets of an experiment.
+func presetNames(e *experiment.Experiment) string {
+	var names []string
+	for _, p := range e.Presets {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
 // sweep turns the flags into a sweep; everything wrong with them is reported before anything runs.
 func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
-	s, err := experiment.New(f.experiment)
+	e := f.experiment
+	if f.preset != "" {
+		var err error
+		if e, err = e.Preset(f.preset); err != nil {
+			return nil, fmt.Errorf("--experiment: %w", err)
+		}
+	}
+	s, err := experiment.New(e)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,129 @@
+package experiment
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var pagefault = &Experiment{
+	Name:  "pagefault",
+	Short: "RDMA between buffers whose pages are absent",
+	Long: `A process writes a buffer to another by RDMA, and pages of either buffer are absent. The latency is from the first thing that is done for
+the transfer, touching and pinning included, until the receiving process has seen the notification behind the data.
+  transfer       all pages are there: the transfer only
+  touch          the process reads and writes a byte of each page before; touch-present: of pages that are there
+  pin            mlock before; pin-present: of pages that are there
+  pio, pi4, pia  PART: the page that has failed comes, its block of four, or all to the end of the transfer, and an explicit request has the
+                 block sent again
+  timeout        the kernel brings the page that has failed, and the block comes again after its time-out: no PART
+  naive          a put of Portals, without a library: the NIC looks at the page again every nic.fault_pause
+Ten columns say where the time went. They add up to the latency: each moment is that of the first that is going on, in the order request,
+retransmission, interrupt, get_user_pages, netlink, tasklet, context_switch, touch, wire, idle.
+--experiment gives the axes the values of a published experiment. Where pages fail by chance the row is that of the run with the
+median latency.`,
+	Source:   "PART'22 §5, §6",
+	Profiles: []string{"exanest-qfdb"},
+	Axes: []Axis{
+		{Name: "policy", Kind: report.Text, Of: policyNames(), Default: "transfer,touch,pin,pio,pia", Help: "what is done about absent pages; above it says what each is"},
+		{Name: "side", Kind: report.Text, Of: []string{sideNone, sideDestination, sideSource, sideBoth}, Default: sideDestination, Help: "where pages are absent"},
+		{Name: "timeout", Kind: report.Text, Default: "1ms", Help: "time-out of a block, or nto: the page-fault NACK takes it back"},
+		{Name: "frequency", Kind: report.Share, Least: "0", Most: "1", Default: "100%", Help: "share of the pages that are absent; below one page of the transfer none is (PART'22)"},
+		{Name: "by", Kind: report.Text, Of: []string{byKernel, byTouch, byKernelOnly}, Default: byKernel, Help: "who brings pages of pio, pi4 and pia: get_user_pages (PART'22), touch (a thread of the process, Psistakis'19), in-kernel (no netlink: a what-if)"},
+		{Name: "hupcf", Kind: report.Flag, Default: "true", Field: "smmu.hit_under_fault", Help: "the SMMU goes on with other accesses while a fault is open (HUPCF)"},
+		{Name: "pool", Kind: report.Text, Default: "r5", Field: "serve.part.header", Help: "processors of the profile that run the engine's firmware, hpu for sPIN's"},
+		{Name: "nodes", Kind: report.Count, Least: "1", Most: "2", Default: "2", Help: "2: a write to another node; 1: within a process (Psistakis'19)"},
+		{Name: "runs", Kind: report.Count, Least: "1", Most: "1000", Default: "5", Help: "transfers of a row where pages are absent by chance; else one"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "64MiB", Default: "16,4KiB,64KiB,1MiB,4MiB", Help: "size of the transfer"},
+	},
+	Points:    canFault,
+	Run:       runPagefault,
+	Memory:    pagefaultMemory,
+	Columns:   pagefaultColumns(),
+	Relative:  pagefaultRelative(),
+	Published: publishedPagefault(),
+	Modules:   Always(handlers.Must("part")),
+	View:      View{Value: latencyColumn, Series: []string{"policy"}, Base: policyTransfer, X: "bytes", Quiet: pagefaultQuiet, Answer: pagefaultAnswer},
+	Presets:   pagefaultPresets(),
+	Notes:     []string{compared},
+}
+
+// Policies: values of the axis.
+const (
+	policyTransfer     = "transfer"
+	policyTouch        = "touch"
+	policyTouchPresent = "touch-present"
+	policyPin          = "pin"
+	policyPinPresent   = "pin-present"
+	policyPIO          = "pio"
+	policyPI4          = "pi4"
+	policyPIA          = "pia"
+	policyTimeout      = "timeout"
+	policyNaive        = "naive"
+)
+
+func policyNames() []string {
+	return []string{
+		policyTransfer, policyTouch, policyTouchPresent, policyPin, policyPinPresent, policyPIO, policyPI4, policyPIA, policyTimeout, policyNaive,
+	}
+}
+
+// Sides: values of the axis.
+const (
+	sideNone        = "none"
+	sideDestination = "destination"
+	sideSource      = "source"
+	sideBoth        = "both"
+)
+
+// Ways in which pages are brought in.
+const (
+	byKernel     = "get_user_pages"
+	byTouch      = "touch"
+	byKernelOnly = "in-kernel"
+)
+
+// noTimeout is the value of the axis for transfers whose blocks are sent again only when they are asked for.
+const noTimeout = "nto"
+
+// pagefaultQuiet are axes that people see where they vary.
+var pagefaultQuiet = []string{"side", "timeout", "frequency", "by", "hupcf", "pool", "nodes", "runs"}
+
+// absent reports whether pages are absent where a transfer meets them, so that it matters which.
+func absent(p *Point) bool {
+	switch p.Text("policy") {
+	case policyTransfer, policyTouchPresent, policyPinPresent:
+		return false
+	}
+	return p.Text("side") != sideNone && p.Float("frequency") > 0
+}
+
+// canFault says which points there are, and what is wrong with values that only the experiment knows.
+func canFault(p *Point) (bool, error) {
+	nto, _, err := blockTimeout(p)
+	if err != nil {
+		return false, fmt.Errorf("--timeout: %w", err)
+	}
+	if absent(p) && (!p.Profile.OS.On() || !p.Profile.SMMU.On()) {
+		return false, fmt.Errorf("profile %s: no pages that could be absent (os.kind, smmu.kind)", p.Profile.Origin.Name)
+	}
+	return !nto || p.Text("policy") != policyTimeout, nil
+}
+
+// leastTimeout is how soon a block may come again: sooner, and nothing of it has arrived.
+const leastTimeout = 10 * sim.Microsecond
+
+// blockTimeout is the value of the axis.
+func blockTimeout(p *Point) (nto bool, t sim.Time, err error) {
+	text := p.Text("timeout")
+	if text == noTimeout {
+		return true, 0, nil
+	}
+	t, err = sim.ParseTime(text)
+	if err == nil && (t < leastTimeout || t > sim.Second) {
+		err = fmt.Errorf("%v, expected 10 µs to 1 s, or %s", t, noTimeout)
+	}
+	return false, t, err
+}

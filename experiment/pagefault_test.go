@@ -1,0 +1,239 @@
+package experiment
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// faulted measures a point.
+func faulted(t require.TestingT, values Values, overrides ...string) *Result {
+	device, err := profile.Load("exanest-qfdb", overrides...)
+	require.NoError(t, err)
+	p, err := pagefault.At(device, values)
+	require.NoError(t, err)
+	r, err := pagefault.Measure(context.Background(), p)
+	require.NoError(t, err, "%s", p)
+	return r
+}
+
+// us are times in a column, microseconds.
+func us(r *Result, column string) float64 { return r.Time(column).Microseconds() }
+
+// drawFaulted draws a point.
+func drawFaulted(r *rapid.T) *Point {
+	device, err := profile.Load("exanest-qfdb")
+	require.NoError(r, err)
+	text := func(axis string) string { return rapid.SampledFrom(pagefault.Axis(axis).Of).Draw(r, axis) }
+	values := Values{
+		"policy": text("policy"), "side": text("side"), "by": text("by"), "hupcf": rapid.Bool().Draw(r, "hupcf"),
+		"timeout":   rapid.SampledFrom([]string{"20us", "100us", "500us", "1ms", "25ms", "nto"}).Draw(r, "timeout"),
+		"frequency": rapid.SampledFrom([]float64{0, 0.1, 0.5, 1}).Draw(r, "frequency"),
+		"pool":      rapid.SampledFrom([]string{"r5", "hpu"}).Draw(r, "pool"),
+		"nodes":     rapid.IntRange(1, 2).Draw(r, "nodes"), "runs": 2, "size": rapid.IntRange(1, 70_000).Draw(r, "size"),
+	}
+	if values["policy"] == policyTimeout && values["timeout"] == noTimeout {
+		values["timeout"] = "1ms"
+	}
+	p, err := pagefault.At(device, values)
+	require.NoError(r, err)
+	p.Seed = rapid.Uint64Range(1, 5).Draw(r, "seed")
+	return p
+}
+
+// Whatever is absent and whatever is done about it: every byte arrives (Run compares them), the parts add up to the latency to the picosecond, and none is
+// negative. Who looks on changes nothing: the times are those of a run without a tracer.
+func TestPagefaultPartsAddUp(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		p := drawFaulted(r)
+		m, err := pagefault.Measure(context.Background(), p)
+		require.NoError(r, err, "%s", p)
+		sum := sim.Time(0)
+		for _, c := range pagefaultParts {
+			require.GreaterOrEqual(r, m.Time(c.Name), sim.Time(0), c.Name)
+			sum += m.Time(c.Name)
+		}
+		require.Equal(r, m.Time(latencyColumn), sum)
+		if m.Values["absent"].(int64) == 0 && p.Text("timeout") != "20us" { // which may be over before an acknowledgement is there
+			for _, c := range []int{partRequest, partRetransmission, partInterrupt, partGetUserPages, partNetlink, partIdle} {
+				require.Zero(r, m.Time(pagefaultParts[c].Name), "%s, %s", p, pagefaultParts[c].Name)
+			}
+		}
+		w := newFaulting(p)
+		require.NoError(r, w.run(context.Background(), nil, func() error { return nil }))
+		least, most := sim.MaxTime, sim.Time(0)
+		for i := range w.exchanges[2:] {
+			x := &w.exchanges[2+i]
+			least, most = min(least, x.latency()), max(most, x.latency())
+		}
+		require.Equal(r, []sim.Time{m.Time("latency_least"), m.Time("latency_most"), m.Time("present")}, []sim.Time{least, most, w.exchanges[1].latency()}, "%s", p)
+	})
+}
+
+// What nothing is absent for takes what docs/rdma.md adds up; touching and pinning take what the profile says, before it.
+func TestPagefaultWithoutFaults(t *testing.T) {
+	require.Equal(t, 3934*sim.Nanosecond, faulted(t, Values{"policy": policyTransfer, "size": 16}).Time(latencyColumn)) // docs/rdma.md
+	const pages = 16
+	base := faulted(t, Values{"policy": policyTransfer, "size": pages * 4096}).Time(latencyColumn)
+	for policy, prepared := range map[string]sim.Time{ // exanest-qfdb: host.memory_latency 100 ns, os.fault_absent 3 us, os.lock_call 3 us, os.lock_absent 3 us, os.lock_present 0
+		policyTouchPresent: pages * 100 * sim.Nanosecond,
+		policyTouch:        pages * 3100 * sim.Nanosecond,
+		policyPinPresent:   3 * sim.Microsecond,
+		policyPin:          (3 + 3*pages) * sim.Microsecond,
+	} {
+		r := faulted(t, Values{"policy": policy, "size": pages * 4096})
+		require.Equal(t, prepared, r.Time("touch"), policy)
+		wire := r.Time(latencyColumn) - prepared
+		require.Equal(t, wire, r.Time("wire"), policy)
+		if policy == policyTouchPresent || policy == policyPinPresent {
+			require.Equal(t, base, wire, policy)
+			continue
+		}
+		// the SMMU meets pages that it does not know: a cold walk and a warm one for each page at most
+		require.GreaterOrEqual(t, wire, base, policy)
+		require.Less(t, wire, base+600*sim.Nanosecond+pages*220*sim.Nanosecond, policy)
+	}
+}
+
+// A page of 4 KiB: P's 4 + 1 + 19 + 1 + 6 us. What a part takes follows its parameter, and nothing else does.
+func TestPagefaultOfOnePage(t *testing.T) {
+	base := faulted(t, Values{"policy": policyPIO, "size": 4096})
+	require.InDelta(t, 31+1, us(base, latencyColumn), 3, "P's sum; and a second interrupt, as cells behind the first fault again")
+	require.InDelta(t, 9, us(base, "get_user_pages"), 0, "6 + 3")
+	require.InDelta(t, 7, us(base, "netlink"), 0)
+	require.InDelta(t, 4, us(base, "tasklet"), 0.4)
+	require.InDelta(t, 2, us(base, "interrupt"), 0)
+	require.InDelta(t, 6, us(base, "retransmission"), 0.5)
+	require.InDelta(t, 4, us(base, "wire"), 0.5)
+	require.Zero(t, base.Time("idle"))
+	for part, override := range map[string]string{"netlink": "os.netlink_send=17us", "get_user_pages": "os.gup_call=16us", "request": "os.netlink_receive=10.88us"} {
+		r := faulted(t, Values{"policy": policyPIO, "size": 4096}, override)
+		require.Equal(t, 10*sim.Microsecond, r.Time(latencyColumn)-base.Time(latencyColumn), part)
+		require.Equal(t, 10*sim.Microsecond, r.Time(part)-base.Time(part), part)
+	}
+	// the time-out alone: P's 1 ms, and the block again
+	alone := faulted(t, Values{"policy": policyTimeout, "size": 4096})
+	require.InDelta(t, 1000+3+6, us(alone, latencyColumn), 2)
+	require.Equal(t, []any{int64(1), int64(1), int64(0)}, []any{alone.Values["timeouts"], alone.Values["resent"], alone.Values["requests"]})
+	require.InDelta(t, 1000-10, us(alone, "idle"), 5, "less what brings the page in")
+	soon := faulted(t, Values{"policy": policyTimeout, "size": 4096, "timeout": "100us"})
+	require.Equal(t, 900*sim.Microsecond, alone.Time("idle")-soon.Time("idle"))
+}
+
+// P and T (spec/part.md): which way is faster, and how often something happens.
+func TestPagefaultShape(t *testing.T) {
+	at := func(policy string, size int, more ...any) *Result {
+		v := Values{"policy": policy, "size": size}
+		for i := 0; i < len(more); i += 2 {
+			v[more[i].(string)] = more[i+1]
+		}
+		return faulted(t, v)
+	}
+	const mib = 1 << 20
+	pio, pi4, pia := at(policyPIO, mib), at(policyPI4, mib), at(policyPIA, mib)
+	require.Less(t, pia.Time(latencyColumn), pi4.Time(latencyColumn))
+	require.Less(t, pi4.Time(latencyColumn), pio.Time(latencyColumn))
+	require.EqualValues(t, 2, pia.Values["requests"], "only the first two blocks fault (P)")
+	require.InDelta(t, 64, pio.Values["requests"], 1, "one for each block")
+	for _, r := range []*Result{pio, pi4, pia} {
+		require.EqualValues(t, 256, r.Values["absent"])
+		require.EqualValues(t, 256, r.Values["paged_in"])
+	}
+	// overlap: a time-out that comes while pages are brought in; small transfers do not need it (P)
+	nto, early := at(policyPIA, 4*mib, "timeout", noTimeout), at(policyPIA, 4*mib, "timeout", "100us")
+	gain := us(nto, latencyColumn) / us(early, latencyColumn)
+	require.InEpsilon(t, early.Float(overlapColumn), gain, 0.15, "P (1)")
+	require.Nil(t, nto.Values[overlapColumn])
+	require.Equal(t, at(policyPIA, 16384, "timeout", noTimeout).Time(latencyColumn), at(policyPIA, 16384, "timeout", "100us").Time(latencyColumn))
+	// sides (T): the source waits for its time-out; 2.5 and 25 ms are worse; for large sizes both cost less than the source alone
+	source, both := at(policyPIO, 65536, "side", sideSource), at(policyPIO, 65536, "side", sideBoth)
+	require.Less(t, both.Time(latencyColumn), source.Time(latencyColumn))
+	require.Greater(t, source.Time(latencyColumn), 4*sim.Millisecond)
+	require.Greater(t, at(policyPIO, 65536, "side", sideSource, "timeout", "2.5ms").Time(latencyColumn), 2*source.Time(latencyColumn))
+	require.Zero(t, source.Values["requests"])
+	// HUPCF off (T): what is there faults while a page of the source is brought in
+	on, off := at(policyPIO, 65536, "side", sideSource, "nodes", 1, "by", byTouch), at(policyPIO, 65536, "side", sideSource, "nodes", 1, "by", byTouch, "hupcf", false)
+	require.Less(t, on.Time(latencyColumn), off.Time(latencyColumn))
+	// by: the kernel alone saves netlink; a thread that touches takes what the tasklet does not
+	alone := at(policyPIO, 4096, "by", byKernelOnly)
+	require.Zero(t, alone.Time("netlink"))
+	require.Less(t, alone.Time(latencyColumn), at(policyPIO, 4096).Time(latencyColumn))
+	touch := at(policyPIO, 4096, "by", byTouch)
+	require.Zero(t, touch.Time("get_user_pages"))
+	require.Positive(t, touch.Time("touch"))
+	// the NIC by itself, without a library
+	naive := at(policyNaive, 65536)
+	require.Zero(t, naive.Values["timeouts"])
+	require.EqualValues(t, 16, naive.Values["faults"])
+}
+
+// Pages that are absent by chance: none below one page of the transfer (P), more with more; each run draws its own, and the seed says which.
+func TestPagefaultFrequency(t *testing.T) {
+	at := func(f float64, seed uint64) *Result {
+		device, err := profile.Load("exanest-qfdb")
+		require.NoError(t, err)
+		p, err := pagefault.At(device, Values{"policy": policyPIO, "size": 65536, "frequency": f})
+		require.NoError(t, err)
+		p.Seed = seed
+		r, err := pagefault.Measure(context.Background(), p)
+		require.NoError(t, err)
+		return r
+	}
+	require.Zero(t, at(0.05, 1).Values["absent"], "16 pages: less than one")
+	few, many, all := at(0.2, 1), at(0.6, 1), at(1, 1)
+	require.Less(t, few.Time(latencyColumn), many.Time(latencyColumn))
+	require.Less(t, many.Time(latencyColumn), all.Time(latencyColumn))
+	require.EqualValues(t, 16, all.Values["absent"])
+	require.Less(t, many.Time("latency_least"), many.Time(latencyColumn))
+	require.Less(t, many.Time(latencyColumn), many.Time("latency_most"))
+	require.Equal(t, few.Values, at(0.2, 1).Values)
+	require.NotEqual(t, many.Time("latency_mean"), at(0.6, 2).Time("latency_mean"))
+}
+
+// Every preset is a sweep that can be made, and its smallest points are measured.
+func TestPagefaultPresets(t *testing.T) {
+	for _, preset := range pagefault.Presets {
+		e, err := pagefault.Preset(preset.Name)
+		require.NoError(t, err)
+		require.NoError(t, e.Check(), preset.Name)
+		s, err := New(e)
+		require.NoError(t, err)
+		points, err := s.Points()
+		require.NoError(t, err, preset.Name)
+		require.Greater(t, len(points), 5, preset.Name)
+		require.NoError(t, s.Choose("size", strconv.Itoa(points[0].Int("size"))))
+		points, err = s.Points()
+		require.NoError(t, err)
+		results, err := s.Run(context.Background(), points, nil)
+		require.NoError(t, err, preset.Name)
+		table, err := s.Table(results)
+		require.NoError(t, err)
+		_, err = s.Summary(table)
+		require.NoError(t, err, preset.Name)
+	}
+	_, err := pagefault.Preset("nine")
+	require.ErrorContains(t, err, `no experiment "nine" of pagefault, expected one of no-fault, small`)
+}
+
+// BenchmarkPagefault simulates 4 MiB of which every page of the destination is absent: half a second is promised (.ci/speed.txt).
+func BenchmarkPagefault(b *testing.B) {
+	device, err := profile.Load("exanest-qfdb")
+	require.NoError(b, err)
+	for _, policy := range []string{policyPIO, policyPIA} {
+		b.Run(policy, func(b *testing.B) {
+			p, err := pagefault.At(device, Values{"policy": policy, "size": 4 << 20})
+			require.NoError(b, err)
+			for b.Loop() {
+				w := newFaulting(p)
+				w.exchanges = w.exchanges[2:] // nothing but the one that faults
+				require.NoError(b, w.run(context.Background(), nil, func() error { return nil }))
+			}
+		})
+	}
+}
