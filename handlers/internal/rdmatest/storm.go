@@ -113,7 +113,7 @@ func New(t testing.TB, seed uint64, kind *Kind) *Storm {
 // draw draws the transfers, and returns how long the area of each process is.
 func (s *Storm) draw(procs int) []int {
 	ends := make([]int, procs)
-	for i := range 20 + s.Rand.IntN(40) {
+	for i := range 50 + s.Rand.IntN(150) {
 		m := Move{from: s.Rand.IntN(procs), to: s.Rand.IntN(procs), read: s.Rand.IntN(3) == 0, value: uint64(i + 1), length: s.length()}
 		m.source = s.Rand.IntN(dataBytes - m.length + 1)
 		m.dest = ends[m.to] + margin
@@ -151,12 +151,15 @@ func (s *Storm) length() int {
 	return s.Rand.IntN(dataBytes / 2)
 }
 
-// content is what a process has for others: pages of its own bytes, and some that it has never touched.
-func content(process int) []byte {
-	b := make([]byte, dataBytes)
-	for i := range b {
-		if written(process, i>>12) {
-			b[i] = byte(i) + byte(i>>8)*7 + byte(i>>16)*3 + byte(process*11)
+// content is a part of what a process has for others: pages of its own bytes, and some that it has never touched.
+func content(process, from, to int) []byte {
+	b := make([]byte, to-from)
+	for page := from >> 12; page<<12 < to; page++ {
+		if !written(process, page) {
+			continue
+		}
+		for i := max(from, page<<12); i < min(to, (page+1)<<12); i++ {
+			b[i-from] = byte(i) + byte(i>>8)*7 + byte(i>>16)*3 + byte(process*11)
 		}
 	}
 	return b
@@ -167,9 +170,9 @@ func written(process, page int) bool { return (page*5+process)%4 > 0 }
 func (s *Storm) program(p *runtime.Proc, me, area int, o channels.Options) (err error) {
 	defer func() { s.left-- }()
 	s.data[me], s.area[me], s.flags[me] = p.Alloc(dataBytes), p.Alloc(area+margin), p.Alloc(8*len(s.Moves)+8)
-	for page, all := 0, content(me); page < dataBytes>>12; page++ {
-		if written(me, page) {
-			copy(s.data[me].Slice(page<<12, (page+1)<<12).Raw(), all[page<<12:])
+	for page := range dataBytes >> 12 {
+		if from, to := page<<12, (page+1)<<12; written(me, page) {
+			copy(s.data[me].Slice(from, to).Raw(), content(me, from, to))
 		}
 	}
 	if s.Pages[me], err = s.open(p, o); err != nil {
@@ -235,7 +238,7 @@ func (s *Storm) receive(g *channels.Page, me int) error {
 			return err
 		}
 		place := s.area[me].Slice(m.dest, m.dest+m.length)
-		if want, got := content(m.from)[m.source:m.source+m.length], place.Snapshot(); !bytes.Equal(want, got) {
+		if want, got := content(m.from, m.source, m.source+m.length), place.Snapshot(); !bytes.Equal(want, got) {
 			return fmt.Errorf("seed %d: move %d %+v: not what was sent: %s", s.Seed, i, m, difference(want, got))
 		}
 		clear(flag.Write())
@@ -326,7 +329,7 @@ func (s *Storm) Run() {
 		}
 		require.True(t, bytes.Equal(want, s.area[i].Snapshot()), "seed %d: process %d: a write after the notification, or beside the destination", s.Seed, i)
 		require.Equal(t, make([]byte, s.flags[i].Len()), s.flags[i].Snapshot(), "seed %d: a notification came twice", s.Seed)
-		require.True(t, bytes.Equal(content(i), s.data[i].Snapshot()), "seed %d: process %d: what others get has changed", s.Seed, i)
+		require.True(t, bytes.Equal(content(i, 0, dataBytes), s.data[i].Snapshot()), "seed %d: process %d: what others get has changed", s.Seed, i)
 	}
 	for _, g := range s.Pages {
 		c := g.Counts()

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	stormTransfers = flag.Int("storm.transfers", 600, "transfers of TestStorm")
+	stormTransfers = flag.Int("storm.transfers", 1200, "transfers of TestStorm")
 	stormSeed      = flag.Uint64("storm.seed", 1, "seed of the first network of TestStorm")
 )
 
