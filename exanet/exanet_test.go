@@ -61,7 +61,7 @@ func TestFailures(t *testing.T) {
 	require.Zero(t, (*other).Counts().Received.Messages)
 	require.EqualValues(t, 4, (*same).Counts().Received.Messages)
 	sent := page.Counts().Sent
-	require.EqualValues(t, []uint64{3 * 3, 3, 4, 6}, []uint64{sent.Retransmitted, sent.TimedOut, sent.Acked, sent.Nacked})
+	require.Equal(t, []uint64{3 * 3, 3, 4, 6}, []uint64{sent.Retransmitted, sent.TimedOut, sent.Acked, sent.Nacked})
 }
 
 // What a process stores into its channels does not change its protection domain, and the channels of others are not its own.
@@ -173,6 +173,32 @@ func TestSystem(t *testing.T) {
 			return err
 		})
 	}
+	c.run()
+}
+
+// Who has sent a message to a mailbox that nobody looks after learns that it is full for good, and not before.
+func TestLeftMailbox(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	var to *exanet.Interface
+	c.spawn(1, 1, func(p *runtime.Proc) (err error) {
+		if to, err = c.system.Open(p, exanet.Options{Depth: 2}); err == nil {
+			to.Leave()
+		}
+		return err
+	})
+	c.spawn(0, 1, func(p *runtime.Proc) error {
+		page, err := c.system.Open(p, exanet.Options{})
+		if err != nil {
+			return err
+		}
+		p.SleepUntil(sim.Microsecond)
+		require.Equal(t, exanet.First(1, 0), to.Address())
+		for range 2 {
+			require.NoError(t, page.Send(to.Address(), nil))
+		}
+		require.ErrorIs(t, page.Send(to.Address(), nil), exanet.ErrLeft)
+		return nil
+	})
 	c.run()
 }
 

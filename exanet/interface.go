@@ -2,6 +2,7 @@ package exanet
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -133,6 +134,8 @@ func (i *Interface) Reason(channel int) error {
 	switch i.code[channel] {
 	case mailbox.NackFull:
 		return ErrFull
+	case mailbox.NackLeft:
+		return ErrLeft
 	case mailbox.NackForeign:
 		return ErrForeign
 	case mailbox.NackIllegal:
@@ -196,7 +199,7 @@ func (i *Interface) Send(to Address, payload []byte) error {
 		if err != nil || s == Acknowledged {
 			return err
 		}
-		if err := i.Reason(channel); err != ErrFull {
+		if err := i.Reason(channel); !errors.Is(err, ErrFull) {
 			i.state[channel] = Idle
 			return fmt.Errorf("exanet: message of %d bytes to %v: %w", len(payload), to, err)
 		}
@@ -273,6 +276,11 @@ func (i *Interface) Receive(into []byte) (Message, error) {
 	}
 }
 
+// Leave is the end of the program: the mailbox takes messages as long as it has room, and whoever sends more learns that nobody will make any (ErrLeft).
+func (i *Interface) Leave() {
+	binary.LittleEndian.PutUint32(i.in.HPU.Bytes()[unsafe.Offsetof(mailbox.State{}.Left):], 1) // a posted store
+}
+
 // Counts are what an interface has done.
 type Counts struct {
 	Sent     mailbox.Sent
@@ -291,6 +299,9 @@ func (i *Interface) Counts() Counts {
 // Signals are counters of the interface of Portals NI, for programs that wait for several things: messages in the mailbox, and answers to the
 // messages of channels.
 func (i *Interface) Signals() (arrived, answered portals.Handle) { return i.arrived, i.changed }
+
+// Taken is how many messages the program has taken out of the mailbox.
+func (i *Interface) Taken() uint32 { return i.head }
 
 // NI is the interface of Portals that the counters belong to.
 func (i *Interface) NI() *runtime.NI { return i.ni }

@@ -19,6 +19,7 @@ var (
 	ErrBusy        = errors.New("exanet: the channel has a message under way")
 	ErrTimedOut    = errors.New("nobody has answered")
 	ErrFull        = errors.New("the mailbox has no room")
+	ErrLeft        = errors.New("the mailbox has no room, and its program has ended")
 	ErrForeign     = errors.New("the mailbox belongs to another protection domain")
 	ErrNoSpace     = errors.New("a limit of the device is reached")
 	ErrIllegal     = errors.New("no such node")
@@ -86,6 +87,9 @@ type Options struct {
 
 // defaultDepth is that of the library's state.
 const defaultDepth = 256
+
+// First is the mailbox of the first interface that a process opens.
+func First(nid, pid uint32) Address { return Address{NID: nid, PID: pid, PT: firstPT + 1} }
 
 // Portal table entries: the packetizer of the first interface of a process, its mailbox, the packetizer of the second, …; those before are RDMA's.
 const firstPT = 2

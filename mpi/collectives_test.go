@@ -245,7 +245,10 @@ func TestCollectives(t *testing.T) {
 
 func collectives(t *testing.T, name string, ranks, trials int, o mpi.Options) {
 	seed := uint64(ranks)
-	o.Eager, o.Buffers, o.BufferBytes, o.Ranks = 200, 4, 4096, ranks
+	if o.Transport != mpi.ExaNet {
+		o.Eager, o.Buffers, o.BufferBytes = 200, 4, 4096
+	}
+	o.Ranks = ranks
 	o.PerNode = 1 + ranks%4
 	if name == "exanest-qfdb" {
 		o.PerNode = max(o.PerNode, (ranks+15)/16)

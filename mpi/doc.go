@@ -26,4 +26,7 @@
 //
 // Both forms charge the process the overhead o for every operation it gives to the NIC, match entries of receives and of
 // exposed data included; Host besides the profile's host.match for every element of a list it looks at.
+//
+// Over [ExaNet] (TR-488 §5.2.1; docs/exanest.md) the process matches, too: a short message is one of the packetizer to the receiver's mailbox, a longer one
+// goes by RDMA when its receive is there ([ExaNetOptions], exanet.go).
 package mpi

@@ -7,3 +7,6 @@ func StatusOf(match, data uint64) Status { return statusOf(envelopeOf(match), da
 
 // ProcOf is the process below a rank, whose memory is not all the library's.
 func ProcOf(r *Rank) *runtime.Proc { return r.p }
+
+// Observe has a rank of transport ExaNet tell of each message as its turn comes.
+func Observe(r *Rank, f func(Status)) { r.transport.(*overExaNet).observe = f }

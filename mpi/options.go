@@ -38,6 +38,8 @@ type Options struct {
 	PerNode int
 	// Algorithms says how collective operations choose theirs; "" stands for ExaNetMPI.
 	Algorithms Algorithms
+	// ExaNet are the options of transport ExaNet; over it Buffers and BufferBytes mean nothing.
+	ExaNet ExaNetOptions
 	// Ranks is the number of ranks; 0: as many as the cluster has room for.
 	Ranks int
 }
@@ -84,6 +86,7 @@ func (o Options) Validate() error {
 	if o.Buffers < 1 || o.Buffers > maxBuffers {
 		wrong("buffers", "%d, expected 1 to %d", o.Buffers, maxBuffers)
 	}
+	o.ExaNet.validate(&o, wrong)
 	if o.PerNode < 0 || o.PerNode > maxPerNode {
 		wrong("ranks on a node", "%d, expected 1 to %d", o.PerNode, maxPerNode)
 	}

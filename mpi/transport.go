@@ -8,10 +8,11 @@ type Transport string
 // The transports. Over Portals, Options.Matching says who matches.
 const (
 	Portals Transport = "portals" // puts, gets and match entries of the device
+	ExaNet  Transport = "exanet"  // packetizer, mailbox and RDMA engine of ExaNeSt
 )
 
 // Transports lists the transports; the first is that of options that name none.
-func Transports() []Transport { return []Transport{Portals} }
+func Transports() []Transport { return []Transport{Portals, ExaNet} }
 
 // transport carries the messages of one rank. It is the seam of the package: communicators, requests and collectives are above and know
 // nothing of devices; what moves bytes, and matches, is below. It is called by the rank's program only, in which it may spend time: it
@@ -56,6 +57,7 @@ type carrier interface {
 // carriers makes carriers: one line for each transport.
 var carriers = map[Transport]func(*World) (carrier, error){
 	Portals: newPortalsCarrier,
+	ExaNet:  newExaNetCarrier,
 }
 
 // envelope is what a message is matched by (MPI 4.1 §3.2.3): the context of its communicator, its source, a rank of the world, and its tag. In that

@@ -34,9 +34,9 @@ type State struct {
 	Retries    uint32 `spin:"default=15 max=4095"`                  // how often the packetizer sends a message again by itself
 	BackOff    uint32 `spin:"default=4"`                            // retries after which time-outs double, up to 64 times
 	Sequence   uint32 // the number before the first of every channel
-	ChangedCT  uint32 `spin:"unit=counter"` // counts messages of the process that were answered or timed out; 0: none
-	ArrivedCT  uint32 `spin:"unit=counter"` // counts messages in the mailbox; 0: none
-	Reserved   uint32 // 0
+	ChangedCT  uint32 `spin:"unit=counter"`                 // counts messages of the process that were answered or timed out; 0: none
+	ArrivedCT  uint32 `spin:"unit=counter"`                 // counts messages in the mailbox; 0: none
+	Left       uint32 `spin:"max=1"`                        // 1: nobody takes messages out of the mailbox any more
 	Timeout    uint64 `spin:"unit=ns default=100000 min=1"` // of a message, from each time it is sent
 	Pause      uint64 `spin:"unit=ns default=1000 min=1"`   // after that software sends a message again for which a mailbox had no room; it doubles, up to 64 times
 	QueueStart uint64 `spin:"unit=bytes"`                   // of the mailbox, in handler host memory
@@ -106,7 +106,7 @@ type Peer struct {
 	PT     uint32           // of its packetizer
 	Used   uint32           // bit i: something has come from channel i; bit 31: the peer is in use
 	Last   [Channels]uint32 // sequence number of the last message of a channel that was decided on
-	Answer [Channels]uint32 // and how: Ongoing, Acked or Nacked
+	Answer [Channels]uint32 // and how: Ongoing, Acked, or Nacked and above it, in 16 bits, the code
 }
 
 // PeerSize is that of a Peer, bytes.
@@ -139,6 +139,7 @@ const (
 	NackForeign            // the mailbox belongs to another protection domain
 	NackNoPeer             // its table of interfaces is full
 	NackIllegal            // no such node; the packetizer itself says so
+	NackLeft               // the mailbox has no room, and nobody takes messages out of it any more
 )
 
 // Status of a channel (TR-488: ongoing, acknowledged, negatively acknowledged, timed out).

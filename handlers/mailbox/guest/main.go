@@ -220,8 +220,12 @@ func deliver(p *spin.Payload, s *mailbox.State) spin.Code {
 	from.Last[m.Channel] = sequence
 	if s.Tail-s.Head == s.Depth {
 		s.Received.Full++
-		from.Answer[m.Channel] = mailbox.Nacked
-		answer(p, s, &m, mailbox.KindNack, mailbox.NackFull)
+		code := uint32(mailbox.NackFull)
+		if s.Left != 0 {
+			code = mailbox.NackLeft
+		}
+		from.Answer[m.Channel] = mailbox.Nacked | code<<16
+		answer(p, s, &m, mailbox.KindNack, code)
 		return spin.Success
 	}
 	from.Answer[m.Channel] = mailbox.Ongoing
@@ -236,11 +240,11 @@ func repeated(p *spin.Payload, s *mailbox.State, m *mailbox.Header, from *mailbo
 		return
 	}
 	s.Received.Duplicates++
-	switch from.Answer[m.Channel] {
+	switch decision := from.Answer[m.Channel]; decision & 0xffff {
 	case mailbox.Acked:
 		answer(p, s, m, mailbox.KindAck, 0)
 	case mailbox.Nacked:
-		answer(p, s, m, mailbox.KindNack, mailbox.NackFull)
+		answer(p, s, m, mailbox.KindNack, decision>>16)
 	}
 }
 

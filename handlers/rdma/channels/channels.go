@@ -283,6 +283,9 @@ func (t *Pending) Done() bool {
 	return true
 }
 
+// Err says why a transfer has failed; it is valid when Done.
+func (t *Pending) Err() error { return t.err }
+
 // Wait waits until the transfer has ended and says why it has failed; the core then has looked at that for the poll time.
 func (t *Pending) Wait() error {
 	if err := t.page.await(t.page.completed, t.Done); err != nil {
@@ -330,6 +333,9 @@ func (g *Page) Counts() (c Counts) {
 	}
 	return Counts{s.Sent, s.Received}
 }
+
+// Signals are counters of NI, for programs that wait for several things: transfers of the process that have ended, and notifications that were written here.
+func (g *Page) Signals() (completed, notified portals.Handle) { return g.completed, g.notified }
 
 // NI is the interface of the page.
 func (g *Page) NI() *runtime.NI { return g.ni }

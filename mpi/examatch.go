@@ -1,0 +1,279 @@
+package mpi
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// exaMatch is a large message whose receive is there, and that waits for a transfer.
+type exaMatch struct {
+	q *Request
+	p packet
+}
+
+// exaTransfer is a large message that is being received.
+type exaTransfer struct {
+	q    *Request // nil: nobody uses the place, or the data is there and read is not over
+	p    packet
+	read *channels.Pending
+}
+
+// take takes a message out of the mailbox.
+func (t *overExaNet) take() error {
+	var b [packetBytes]byte
+	_, found, err := t.page.Poll(b[:])
+	if err != nil || !found {
+		return err
+	}
+	var p packet
+	p.decode(&b)
+	switch p.kind {
+	case packetCTS:
+		t.clear = append(t.clear, p)
+		return t.write()
+	case packetDone:
+		q := t.sends[p.id]
+		delete(t.sends, p.id)
+		t.r.complete(q)
+		return nil
+	}
+	t.early = append(t.early, p)
+	peer := t.peer(p.env.source)
+	for {
+		i := slices.IndexFunc(t.early, func(e packet) bool { return e.env.source == p.env.source && e.sequence == peer.next })
+		if i < 0 {
+			return nil
+		}
+		next := t.early[i]
+		t.early = slices.Delete(t.early, i, i+1)
+		peer.next++
+		if err := t.arrives(next); err != nil {
+			return err
+		}
+	}
+}
+
+// searched charges the process for the elements of a list that it has looked at.
+func (t *overExaNet) searched(elements int) {
+	t.r.p.Compute(sim.Time(elements) * t.r.p.Cluster().Profile().Host.Match)
+}
+
+// arrives searches the receives for a message and else keeps it, for which the process copies it out of the mailbox.
+func (t *overExaNet) arrives(p packet) error {
+	if t.observe != nil {
+		t.observe(p.status())
+	}
+	t.software()
+	looked := 0
+	for q := t.posted.first; q != nil; q = q.next {
+		looked++
+		if q.env.takes(p.env) {
+			t.searched(looked)
+			t.posted.cut(q)
+			return t.match(q, p)
+		}
+	}
+	t.searched(looked)
+	if p.kind == packetEager {
+		t.copied(p.length)
+	}
+	t.unexpected = append(t.unexpected, p)
+	return nil
+}
+
+// copied charges the process for a copy between mailbox and memory: a look at memory, and the bytes.
+func (t *overExaNet) copied(n int) {
+	if n > 0 {
+		t.r.p.Compute(t.r.p.Cluster().Profile().Host.MemoryLatency)
+		t.r.p.Stream(int64(n), int64(n))
+	}
+}
+
+// receive searches the messages that are there and else appends the receive.
+func (t *overExaNet) receive(q *Request) error {
+	for i := range t.unexpected {
+		if q.env.takes(t.unexpected[i].env) {
+			t.searched(i + 1)
+			p := t.unexpected[i]
+			t.unexpected = slices.Delete(t.unexpected, i, i+1)
+			t.r.stats.Unexpected++
+			return t.match(q, p)
+		}
+	}
+	t.searched(len(t.unexpected))
+	t.posted.push(q)
+	return nil
+}
+
+// probe searches the messages that are there.
+func (t *overExaNet) probe(env envelope) (Status, bool, error) {
+	for i := range t.unexpected {
+		if env.takes(t.unexpected[i].env) {
+			s := t.unexpected[i].status()
+			t.searched(i + 1)
+			return s, true, nil
+		}
+	}
+	t.searched(len(t.unexpected))
+	return Status{}, false, nil
+}
+
+// awaitProbe waits for anything: every message is something.
+func (t *overExaNet) awaitProbe() error { return t.step() }
+
+// match receives an eager message, or starts the transfer of a large one.
+func (t *overExaNet) match(q *Request, p packet) error {
+	q.status = p.status()
+	if err := t.r.fits(q); err != nil {
+		return err
+	}
+	v, err := t.r.p.View(q.addr, p.length)
+	if err != nil {
+		return err
+	}
+	if p.kind == packetRTS {
+		t.r.stats.Large++
+		t.touch(v, true)
+		t.matched = append(t.matched, exaMatch{q, p})
+		return t.start()
+	}
+	if p.length > 0 {
+		t.copied(p.length)
+		v.CopyFrom(p.data[:p.length])
+		t.r.stats.Copied++
+		t.r.stats.CopiedBytes += int64(p.length)
+	}
+	if p.wanted {
+		if err := t.done(&p); err != nil {
+			return err
+		}
+	}
+	t.r.complete(q)
+	return nil
+}
+
+// done acknowledges a message to its sender.
+func (t *overExaNet) done(p *packet) error {
+	return t.post(outgoing{to: p.env.source, p: packet{kind: packetDone, env: envelope{source: t.r.Rank()}, id: p.id}})
+}
+
+// start starts transfers of messages that have matched, as many as there are places for.
+func (t *overExaNet) start() error {
+	for i := range t.transfers {
+		if len(t.matched) == 0 {
+			return nil
+		}
+		x := &t.transfers[i]
+		if x.q != nil || x.read != nil {
+			continue
+		}
+		m := t.matched[0]
+		t.matched = t.matched[:copy(t.matched, t.matched[1:])]
+		*x = exaTransfer{q: m.q, p: m.p}
+		t.moving++
+		if err := t.clearToSend(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clearToSend sends the CTS of a transfer: to the RDMA unit where the data is, which is what a request to read is, or to the process.
+func (t *overExaNet) clearToSend(i int) (err error) {
+	x := &t.transfers[i]
+	flag := t.flags.Addr() + 8*uint64(i)
+	if t.o.ExaNet.Start == StartByProcess {
+		cts := packet{kind: packetCTS, env: envelope{source: t.r.Rank()}, id: x.p.id, address: x.q.addr, notify: flag}
+		return t.post(outgoing{to: x.p.env.source, p: cts})
+	}
+	place := t.r.world.places[x.p.env.source]
+	x.read, err = t.rdma.Read(channels.Transfer{
+		NID: place.NID, PID: place.PID, Source: x.p.address, Destination: x.q.addr, Length: uint64(x.p.length), Notify: flag, Value: 1,
+	})
+	return err
+}
+
+// notifications looks for notifications that have been written, and acknowledges what has been received.
+func (t *overExaNet) notifications() error {
+	for i := range t.transfers {
+		x := &t.transfers[i]
+		flag := t.flags.Slice(8*i, 8*i+8)
+		if x.q == nil || binary.LittleEndian.Uint64(flag.Read()) == 0 {
+			continue
+		}
+		t.r.p.Compute(t.r.p.Cluster().Profile().Host.Poll)
+		clear(flag.Write())
+		q := x.q
+		x.q = nil
+		t.release(x)
+		if err := t.done(&x.p); err != nil {
+			return err
+		}
+		t.r.complete(q)
+	}
+	return t.start()
+}
+
+// release gives the place of a transfer back when it is over: its data is there, and its channel is free.
+func (t *overExaNet) release(x *exaTransfer) {
+	if x.read != nil && x.read.Done() {
+		x.read = nil
+	}
+	if x.q == nil && x.read == nil {
+		t.moving--
+	}
+}
+
+// ended looks at transfers whose channel has an end: one that has failed ends the run.
+func (t *overExaNet) ended() error {
+	for i := range t.transfers {
+		x := &t.transfers[i]
+		if x.read == nil || !x.read.Done() {
+			continue
+		}
+		if err := x.read.Err(); err != nil {
+			return fmt.Errorf("mpi: rank %d: message of %d B from rank %d: %w", t.r.Rank(), x.p.length, x.p.env.source, err)
+		}
+		if x.q == nil { // else the notification is yet to be looked at
+			t.release(x)
+		} else {
+			x.read = nil
+		}
+	}
+	for i := 0; i < len(t.writes); i++ {
+		if w := t.writes[i]; w.Done() {
+			if err := w.Err(); err != nil {
+				return fmt.Errorf("mpi: rank %d: %w", t.r.Rank(), err)
+			}
+			t.writes = slices.Delete(t.writes, i, i+1)
+			i--
+		}
+	}
+	if err := t.write(); err != nil {
+		return err
+	}
+	return t.start()
+}
+
+// write starts the transfers that the process was asked for, as many as there are channels.
+func (t *overExaNet) write() error {
+	for len(t.clear) > 0 && len(t.writes) < rdma.Writes {
+		p := t.clear[0]
+		t.clear = t.clear[:copy(t.clear, t.clear[1:])]
+		q := t.sends[p.id]
+		place := t.r.world.places[q.peer]
+		w, err := t.rdma.Write(channels.Transfer{
+			NID: place.NID, PID: place.PID, Source: q.addr, Destination: p.address, Length: uint64(q.length), Notify: p.notify, Value: 1,
+		})
+		if err != nil {
+			return err
+		}
+		t.writes = append(t.writes, w)
+	}
+	return nil
+}

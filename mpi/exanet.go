@@ -1,0 +1,376 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/spinsim/spinsim/exanet"
+	"github.com/spinsim/spinsim/handlers/mailbox"
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// ExaNet-MPI (TR-488 §5.2.1). A message of up to 32 B is one message of the packetizer, with its envelope. A larger one is announced (RTS); when the receiver has a
+// receive for it a CTS goes to the RDMA unit of the sender, or to the sender, that writes the data and then a notification, which the
+// receiver polls; it acknowledges to the sender. The process matches, in all calls that wait or test.
+//
+// Messages between two ranks may overtake each other, since four channels send them and one may be refused: they are numbered, and the receiver
+// takes them in order. An eager send is over when it has been stored into a channel; what the packetizer does not get through by itself
+// (a full mailbox) the library has it send again.
+
+// exanetCarrier is what the ranks have in common.
+type exanetCarrier struct {
+	world  *World
+	o      Options
+	system *exanet.System
+	pages  PageOpener
+}
+
+func newExaNetCarrier(w *World) (carrier, error) {
+	c := &exanetCarrier{world: w, o: w.o}
+	var err error
+	if c.system, err = exanet.Load(w.c); err != nil {
+		return nil, fmt.Errorf("mpi: %w", err)
+	}
+	load := w.o.ExaNet.Load
+	if load == nil {
+		load = loadRDMA
+	}
+	c.pages, err = load(w.c)
+	return c, err
+}
+
+// defaultPeers is the most interfaces that a mailbox knows unless it is told otherwise.
+const defaultPeers = 1024
+
+// attach implements carrier.
+func (c *exanetCarrier) attach(r *Rank) (transport, error) {
+	x := &c.o.ExaNet
+	t := &overExaNet{r: r, o: &c.o, sends: map[uint32]*Request{}, peers: map[int]*exaPeer{}}
+	if err := c.system.Admit(r.p, x.PDID); err != nil {
+		return nil, err
+	}
+	mail := exanet.Options{Depth: x.Depth, State: map[string]any{}}
+	for name, v := range x.State { //lint:maporder they are set by name
+		mail.State[name] = v
+	}
+	if _, given := mail.State["peers"]; r.Size() > defaultPeers && !given {
+		mail.State["peers"] = r.Size()
+		mail.Memory = int64(r.Size()+defaultPeers) * mailbox.PeerSize
+	}
+	var err error
+	if t.page, err = c.system.Open(r.p, mail); err != nil {
+		return nil, err
+	}
+	o := x.RDMA
+	o.PDID = x.PDID
+	if t.rdma, err = c.pages.Open(r.p, o); err != nil {
+		return nil, err
+	}
+	t.flags = r.p.Alloc(8 * maxTransfers)
+	t.flags.Lock()
+	t.arrived, t.answered = t.page.Signals()
+	t.completed, t.notified = t.rdma.Signals()
+	return t, nil
+}
+
+// maxTransfers is how many large messages a rank receives at a time: each of them has a channel for reads.
+const maxTransfers = rdma.Reads
+
+// overExaNet is the transport of a rank.
+type overExaNet struct {
+	r      *Rank
+	o      *Options
+	page   *exanet.Interface
+	rdma   *channels.Page
+	memory []extent // of alloc, by address
+
+	queue    []outgoing // messages that wait for a channel, in order
+	channels [exanet.Channels]exaChannel
+	sends    map[uint32]*Request // that wait for an acknowledgement of their receiver, by their numbers
+	writes   []*channels.Pending // of a sender that starts transfers
+	clear    []packet            // CTSs that wait for a channel for writes
+	gone     int                 // messages that were refused for good
+
+	posted                                 requestList
+	unexpected                             []packet // that have no receive yet
+	early                                  []packet // messages that wait for earlier ones of their source
+	peers                                  map[int]*exaPeer
+	flags                                  runtime.View // notifications, one for each transfer
+	transfers                              [maxTransfers]exaTransfer
+	moving                                 int // of them, those in use
+	matched                                []exaMatch
+	observe                                func(Status) // tests: each message, as its turn comes; nil: nobody does
+	arrived, answered, completed, notified portals.Handle
+	seen                                   struct{ answered, completed, notified uint64 } // what the program has looked after
+	handles                                [4]portals.Handle
+	tests                                  [4]uint64
+}
+
+// extent is memory of one alloc.
+type extent struct{ addr, length uint64 }
+
+// exaPeer is another rank.
+type exaPeer struct {
+	sent uint32 // messages to it that are numbered
+	next uint32 // number of the next message of it
+}
+
+// exaChannel is a channel of the packetizer.
+type exaChannel struct {
+	to      int      // rank that its message goes to
+	refused int      // how often it was
+	again   sim.Time // not before it is sent again
+}
+
+// outgoing is a packet that waits for a channel.
+type outgoing struct {
+	to int
+	q  *Request // an eager send, which is over when the packet is in a channel; nil: no send ends then
+	p  packet
+}
+
+func (t *overExaNet) alloc(n int) (runtime.View, error) {
+	v := t.r.p.Alloc(n)
+	t.memory = append(t.memory, extent{v.Addr(), uint64(n)}) // addresses ascend
+	return v, nil
+}
+
+func (t *overExaNet) own(v runtime.View) error {
+	addr, n := v.Addr(), uint64(v.Len())
+	i := sort.Search(len(t.memory), func(i int) bool { return t.memory[i].addr > addr }) - 1
+	if i >= 0 && addr-t.memory[i].addr <= t.memory[i].length && n <= t.memory[i].length-(addr-t.memory[i].addr) {
+		return nil
+	}
+	return fmt.Errorf("mpi: rank %d: %d B at %#x are no memory that Alloc has returned", t.r.Rank(), n, addr)
+}
+
+func (t *overExaNet) limit() int { return maxMessage }
+
+func (t *overExaNet) peer(rank int) *exaPeer {
+	p := t.peers[rank]
+	if p == nil {
+		p = new(exaPeer)
+		t.peers[rank] = p
+	}
+	return p
+}
+
+// software charges the process for the code of a message.
+func (t *overExaNet) software() { t.r.p.Compute(t.r.p.Cluster().Profile().Host.Message) }
+
+// send starts to send a message.
+func (t *overExaNet) send(q *Request) error {
+	t.software()
+	peer := t.peer(q.peer)
+	p := packet{kind: packetEager, env: q.env, length: q.length, sequence: peer.sent, id: q.id}
+	peer.sent++
+	v, err := t.r.p.View(q.addr, q.length)
+	if err != nil {
+		return err
+	}
+	if q.length <= t.o.Eager {
+		v.CopyTo(p.data[:])
+		if p.wanted = q.synchronous; p.wanted {
+			t.sends[q.id] = q
+		}
+		return t.post(outgoing{q.peer, q, p})
+	}
+	p.kind, p.address = packetRTS, q.addr
+	t.touch(v, false)
+	t.sends[q.id] = q
+	return t.post(outgoing{q.peer, nil, p})
+}
+
+// touch touches the pages of a buffer, if the library does so.
+func (t *overExaNet) touch(v runtime.View, write bool) {
+	if !t.o.ExaNet.Touch || v.Len() == 0 {
+		return
+	}
+	if write {
+		v.Write()
+	} else {
+		v.Read()
+	}
+	const page = 4096
+	pages := (v.Addr()+uint64(v.Len())+page-1)/page - v.Addr()/page
+	t.r.p.Compute(sim.Time(pages) * t.r.p.Cluster().Profile().Host.MemoryLatency)
+}
+
+// post gives a packet to the packetizer, behind those that wait.
+func (t *overExaNet) post(o outgoing) error {
+	if c, free := t.page.Free(); free && len(t.queue) == 0 {
+		return t.launch(c, &o)
+	}
+	t.queue = append(t.queue, o)
+	return nil
+}
+
+func (t *overExaNet) launch(c int, o *outgoing) error {
+	var b [packetBytes]byte
+	place := t.r.world.places[o.to]
+	if err := t.page.Launch(c, exanet.First(place.NID, place.PID), o.p.encode(&b)); err != nil {
+		return err
+	}
+	t.channels[c] = exaChannel{to: o.to}
+	if o.q != nil && !o.p.wanted {
+		t.r.complete(o.q)
+	}
+	return nil
+}
+
+// step waits until something happens and acts on it.
+func (t *overExaNet) step() error {
+	for {
+		if acted, err := t.act(); acted || err != nil {
+			return err
+		}
+		if err := t.await(); err != nil {
+			return err
+		}
+	}
+}
+
+// act acts on something that has happened, and reports whether there was anything.
+func (t *overExaNet) act() (bool, error) {
+	switch {
+	case t.count(t.arrived) > uint64(t.page.Taken()):
+		return true, t.take()
+	case t.count(t.notified) > t.seen.notified:
+		t.seen.notified = t.count(t.notified)
+		return true, t.notifications()
+	case t.count(t.completed) > t.seen.completed:
+		t.seen.completed = t.count(t.completed)
+		return true, t.ended()
+	case t.ongoing() && t.count(t.answered) > t.seen.answered:
+		t.seen.answered = t.count(t.answered)
+		return true, t.look()
+	}
+	if c := t.due(); c >= 0 {
+		t.r.stats.Resent++
+		return true, t.page.Again(c)
+	}
+	if c, free := t.page.Free(); free && len(t.queue) > 0 {
+		o := t.queue[0]
+		t.queue = t.queue[:copy(t.queue, t.queue[1:])]
+		return true, t.launch(c, &o)
+	}
+	return false, nil
+}
+
+func (t *overExaNet) ready() bool {
+	if t.count(t.arrived) > uint64(t.page.Taken()) || t.count(t.notified) > t.seen.notified || t.count(t.completed) > t.seen.completed ||
+		t.ongoing() && t.count(t.answered) > t.seen.answered || t.due() >= 0 {
+		return true
+	}
+	_, free := t.page.Free()
+	return free && len(t.queue) > 0
+}
+
+// count is the value of a counter of the interface.
+func (t *overExaNet) count(ct portals.Handle) uint64 {
+	v, err := t.page.NI().CTGet(ct)
+	if err != nil {
+		panic(err) //lint:panic the transport has allocated it
+	}
+	return v.Success
+}
+
+// ongoing reports whether a channel's message has no answer that the program knows of.
+func (t *overExaNet) ongoing() bool {
+	for c := range t.channels {
+		if t.page.State(c) == exanet.Ongoing {
+			return true
+		}
+	}
+	return false
+}
+
+// due returns a channel whose message was refused and should be sent again, below 0 if there is none.
+func (t *overExaNet) due() int {
+	for c := range t.channels {
+		if t.page.State(c) == exanet.Refused && t.r.Now() >= t.channels[c].again {
+			return c
+		}
+	}
+	return -1
+}
+
+// await waits until there is something to act on. A look at what has happened is charged to whoever acts.
+func (t *overExaNet) await() error {
+	t.handles = [4]portals.Handle{t.arrived, t.notified, t.completed, t.answered}
+	t.tests = [4]uint64{uint64(t.page.Taken()) + 1, t.seen.notified + 1, t.seen.completed + 1, t.seen.answered + 1}
+	n := 3
+	if t.ongoing() {
+		n = 4
+	}
+	timeout := runtime.Forever
+	for c := range t.channels {
+		if t.page.State(c) == exanet.Refused {
+			left := t.channels[c].again - t.r.Now()
+			if timeout == runtime.Forever || left < timeout {
+				timeout = left
+			}
+		}
+	}
+	_, _, err := t.page.NI().CTPollAt(t.handles[:n], t.tests[:n], timeout, 0)
+	if errors.Is(err, portals.ErrCTNoneReached) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("mpi: rank %d: %w", t.r.Rank(), err)
+	}
+	return nil
+}
+
+// look loads the states of the channels, and deals with those of messages that were refused.
+func (t *overExaNet) look() error {
+	var before [exanet.Channels]exanet.State
+	for c := range before {
+		before[c] = t.page.State(c)
+	}
+	t.page.Look()
+	for c := range before {
+		if before[c] != exanet.Ongoing {
+			continue
+		}
+		switch err := t.page.Reason(c); {
+		case err == nil:
+		case errors.Is(err, exanet.ErrFull):
+			ch := &t.channels[c]
+			ch.refused++
+			ch.again = t.r.Now() + t.page.Pause(ch.refused)
+		case errors.Is(err, exanet.ErrLeft):
+			t.gone++
+			t.page.Forget(c)
+		default:
+			return fmt.Errorf("mpi: rank %d: a message to rank %d: %w", t.r.Rank(), t.channels[c].to, err)
+		}
+	}
+	return nil
+}
+
+func (t *overExaNet) quiet() bool {
+	if len(t.queue) > 0 || len(t.sends) > 0 || t.moving > 0 || len(t.writes) > 0 || len(t.clear) > 0 {
+		return false
+	}
+	for c := range t.channels {
+		if s := t.page.State(c); s == exanet.Ongoing || s == exanet.Refused {
+			return false
+		}
+	}
+	t.page.Leave()
+	return true
+}
+
+func (t *overExaNet) lost() error {
+	if t.gone == 0 {
+		return nil
+	}
+	return fmt.Errorf("mpi: rank %d: %d messages were refused for good: the programs of their receivers have ended, and their mailboxes are full of messages that they have not received",
+		t.r.Rank(), t.gone)
+}
