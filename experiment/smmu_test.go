@@ -19,8 +19,8 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		switch e.Name {
 		case "pagefault":
 			axis, modes = "policy", e.Axis("policy").Of
-		case "matching":
-			continue // its worlds are those of package goal/nodes
+		case "matching", "isend":
+			continue // their worlds are those of package goal/nodes and mpi
 		case "hpus":
 			values = Values{"hpus": 4, "size": 256}
 		case "bcast":
@@ -57,8 +57,8 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 func TestExperimentsBehindAnSMMU(t *testing.T) {
 	small := []string{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "smmu.walk_cache=0", "smmu.walks=1", "smmu.outstanding=2", "smmu.channels=1"}
 	for _, e := range All() {
-		if e.Name == "matching" || e.Name == "pagefault" {
-			continue // its worlds are those of package goal/nodes; it needs an operating system
+		if e.Name == "matching" || e.Name == "pagefault" || e.Name == "isend" {
+			continue // its worlds are those of package goal/nodes; they need an operating system
 		}
 		values, modes, column := Values{"size": 40000}, e.Axis("mode").Of, "latency"
 		if e.Name == "hpus" {

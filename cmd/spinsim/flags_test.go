@@ -28,6 +28,7 @@ var whole = map[string][]string{
 	"spinsim compare hpus":       nil,
 	"spinsim compare matching":   nil,
 	"spinsim compare pagefault":  nil,
+	"spinsim compare isend":      nil,
 	"spinsim goal proxies":       nil,
 }
 
