@@ -14,7 +14,7 @@ import (
 
 // taken are names that an axis may not have: commands know them as flags of their own.
 var taken = []string{
-	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "waterfall", "experiment", "until", "event-limit", "time-limit", "memory-limit", "help",
+	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "links", "topology", "waterfall", "experiment", "until", "event-limit", "time-limit", "memory-limit", "help",
 	"version", "output",
 }
 

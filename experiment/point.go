@@ -22,6 +22,7 @@ type Point struct {
 	Tracer  sim.Tracer        // nil: none
 	Limits  sim.Limits        // of each simulation
 
+	Links      runtime.WatchLinks     // told what links did, by every simulation of the point; nil: nobody
 	Translator runtime.MakeTranslator // between the buses and memory; nil: every page is present to NICs
 
 	experiment *Experiment

@@ -24,7 +24,7 @@ type Sweep struct {
 	Seed       uint64
 	Engine     string
 	Handler    *handlers.Library // of the user, in place of the experiment's
-	Traced     bool              // a timeline is wanted: there must be exactly one point, whose Tracer is then set
+	Traced     bool              // a timeline or the loads of links are wanted: there must be exactly one point, whose Tracer or Links are then set
 	Limits     sim.Limits        // of each simulation
 	Workers    int               // how many points are measured at once, at most; 0: as many as there are processors
 	// MemoryLimit is what points may take of the machine's memory, bytes; 0: any. Points refuses one that needs more by itself, and Run

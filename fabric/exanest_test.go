@@ -343,3 +343,31 @@ func TestExanestNamesTheField(t *testing.T) {
 	_, is = spec.QFDBs()
 	require.False(t, is)
 }
+
+// Way says of every network what the network itself says, and of the largest system what no machine could hold.
+func TestWayNeedsNoNetwork(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec, nodes := drawSpec(t)
+		if rapid.Bool().Draw(t, "boards") {
+			spec = drawExanest(t, 4)
+			nodes = spec.qfdbs().Nodes()
+		}
+		f, err := New(sim.New(1), spec, nodes)
+		require.NoError(t, err)
+		src, dst, bytes := rapid.IntRange(0, nodes-1).Draw(t, "src"), rapid.IntRange(0, nodes-1).Draw(t, "dst"), rapid.Int32Range(0, spec.MTU).Draw(t, "bytes")
+		path, latency, err := Way(spec, nodes, src, dst, bytes)
+		require.NoError(t, err)
+		require.Equal(t, f.Path(src, dst), path)
+		require.Equal(t, f.Latency(src, dst, bytes), latency)
+	})
+	spec := exanestSpec(1024, 512, 2)
+	path, latency, err := Way(spec, MaxNodes, 1, MaxNodes-1, 0)
+	require.NoError(t, err)
+	require.Len(t, path, 1+1+1+3+1+1+1)
+	require.Equal(t, sim.Time(10000+5*50000+4*100000)+bytesOn(path, 32), latency)
+	require.Equal(t, "M1QAF2->M1QAF1", path[1].Link)
+	for _, c := range [][3]int{{-1, 0, 0}, {0, 128, 0}, {0, 0, 257}} {
+		_, _, err = Way(exanestSpec(4, 4, 2), 128, c[0], c[1], int32(c[2]))
+		require.ErrorContains(t, err, "fabric: want nodes from 0 to 127 and 0 to 256 bytes")
+	}
+}

@@ -6,57 +6,76 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Latency walks the path as a lone packet does.
-func (n *network) Latency(src, dst int, bytes int32) sim.Time {
-	total := int64(bytes) + int64(n.spec.Header)
-	in := n.spec.bits(n.spec.Rate, total)
-	start, end := sim.Time(0), in
-	hop, wire := n.hop, n.spec.Wire
-	n.walk(src, dst, func(link int) {
-		w := &n.wirings[n.kinds[link]]
-		length := n.spec.bits(w.rate, total)
-		if n.spec.StoreAndForward {
-			start = end
-		}
-		start += hop
-		if !n.spec.StoreAndForward {
-			start += max(0, in-length)
-		}
-		in, end, hop, wire = length, start+length, w.hop, w.wire
-	})
-	_, b := (&Packet{Bytes: bytes}).words()
-	return end + wire + n.behind + n.padding(b)
+// Way returns the links that a packet takes from one of nodes nodes to another, and how long it takes when nothing is in its way, without making the
+// network: also where that would not fit into memory.
+func Way(spec Spec, nodes, src, dst int, bytes int32) (path []Hop, latency sim.Time, err error) {
+	topo, err := spec.checked(nodes)
+	if err != nil {
+		return nil, 0, err
+	}
+	if src < 0 || src >= nodes || dst < 0 || dst >= nodes || bytes < 0 || bytes > spec.MTU {
+		return nil, 0, fmt.Errorf("fabric: want nodes from 0 to %d and 0 to %d bytes, got %d bytes from %d to %d", nodes-1, spec.MTU, bytes, src, dst)
+	}
+	return spec.path(topo, src, dst), spec.latency(topo, src, dst, bytes), nil
 }
 
-// walk calls f with each switch's link of a path.
-func (n *network) walk(src, dst int, f func(link int)) {
-	for s := n.topo.Home(src); ; {
-		i, _ := n.topo.Route(s, src, dst)
+// latency walks the path as a lone packet does.
+func (s *Spec) latency(topo Topology, src, dst int, bytes int32) sim.Time {
+	total := int64(bytes) + int64(s.Header)
+	in := s.bits(s.Rate, total)
+	start, end := sim.Time(0), in
+	before := s.wiring(Link{Node: true})
+	along(topo, src, dst, func(link int) {
+		w := s.wiring(topo.Link(link))
+		length := s.bits(w.rate, total)
+		if s.StoreAndForward {
+			start = end
+		}
+		start += before.hop
+		if !s.StoreAndForward {
+			start += max(0, in-length)
+		}
+		in, end, before = length, start+length, w
+	})
+	return end + before.wire + s.behind() + s.padding(int64(bytes))
+}
+
+// along calls f with each switch's link of a path.
+func along(topo Topology, src, dst int, f func(link int)) {
+	for s := topo.Home(src); ; {
+		i, _ := topo.Route(s, src, dst)
 		f(i)
-		if n.links[i].last() {
+		l := topo.Link(i)
+		if l.Node {
 			return
 		}
-		s = n.links[i].end()
+		s = l.To
 	}
 }
+
+func (s *Spec) path(topo Topology, src, dst int) []Hop {
+	before := s.wiring(Link{Node: true})
+	path := []Hop{{nodeLink(src), 0, before.wire, before.rate}}
+	along(topo, src, dst, func(link int) {
+		w := s.wiring(topo.Link(link))
+		path = append(path, Hop{topo.LinkName(link), before.hop - before.wire, w.wire, w.rate})
+		before = w
+	})
+	path[len(path)-1].Wait += s.behind()
+	return path
+}
+
+func (n *network) Latency(src, dst int, bytes int32) sim.Time {
+	return n.spec.latency(n.topo, src, dst, bytes)
+}
+
+func (n *network) Path(src, dst int) []Hop { return n.spec.path(n.topo, src, dst) }
 
 // hops returns the number of links of a path.
 func (n *network) hops(src, dst int) int {
 	count := 1
-	n.walk(src, dst, func(int) { count++ })
+	along(n.topo, src, dst, func(int) { count++ })
 	return count
-}
-
-func (n *network) Path(src, dst int) []Hop {
-	path := []Hop{{nodeLink(src), 0, n.spec.Wire, n.spec.Rate}}
-	wait := n.spec.Switch
-	n.walk(src, dst, func(link int) {
-		w := &n.wirings[n.kinds[link]]
-		path = append(path, Hop{n.topo.LinkName(link), wait, w.wire, w.rate})
-		wait = w.hop - w.wire
-	})
-	path[len(path)-1].Wait += n.behind
-	return path
 }
 
 func (n *network) Links() []LinkStats {

@@ -28,7 +28,6 @@ type network struct {
 	uniform  bool     // links have one rate and wire
 	pending  []pending
 	slack    sim.Time // backlog at which a node is still ready
-	behind   sim.Time // with Spec.SwitchPerLink: traversal of the switch counted with the last link
 	sourceID sim.ID   // first of the IDs in whose name ports post KindSent, before all that a node posts for the same time
 	watch    func(p Packet, from, to sim.Time)
 
@@ -99,13 +98,10 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 	switches, links := topo.Size()
 	n := &network{
 		eng: eng, spec: spec, topo: topo,
-		ports: make([]port, nodes), absent: nodes, links: make([]link, links), wirings: []wiring{{rate: spec.Rate, wire: spec.Wire, hop: spec.Wire + spec.Switch}}, kinds: make([]uint8, links),
+		ports: make([]port, nodes), absent: nodes, links: make([]link, links), wirings: []wiring{spec.wiring(Link{Node: true})}, kinds: make([]uint8, links),
 		wraps: make([]uint16, links+nodes), pending: make([]pending, nodes), header: int64(spec.Header), rate: spec.Rate, wire: spec.Wire, hop: spec.Wire + spec.Switch,
 	}
 	n.tree, _ = topo.(*tree)
-	if n.spec.SwitchRate.IsZero() {
-		n.spec.SwitchRate = spec.Rate
-	}
 	for i := range n.links {
 		l := topo.Link(i)
 		if l.To == nowhere {
@@ -133,36 +129,39 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 	if spec.InjectBuffer > 0 {
 		n.slack = spec.Rate.Time(spec.InjectBuffer - spec.full())
 	}
-	if spec.SwitchPerLink {
-		n.behind = spec.Switch
-	}
 	if len(spec.Buffer) > 0 {
 		n.bound()
 	}
 	return n, nil
 }
 
-// wiringOf returns the number of a link's rate and length.
-func (n *network) wiringOf(l Link) (uint8, error) {
+// wiring returns how fast and how long a link is.
+func (s *Spec) wiring(l Link) wiring {
 	w := wiring{rate: l.Rate, wire: l.Wire, control: int64(l.Control)}
 	switch {
 	case !w.rate.IsZero():
-	case l.Node:
-		w.rate = n.spec.Rate
+	case l.Node || s.SwitchRate.IsZero():
+		w.rate = s.Rate
 	default:
-		w.rate = n.spec.SwitchRate
+		w.rate = s.SwitchRate
 	}
 	if w.wire == 0 {
-		w.wire = n.spec.Wire
-		if !l.Node && n.spec.SwitchWire > 0 {
-			w.wire = n.spec.SwitchWire
+		w.wire = s.Wire
+		if !l.Node && s.SwitchWire > 0 {
+			w.wire = s.SwitchWire
 		}
 	}
-	w.hop = w.wire + n.spec.Switch
+	w.hop = w.wire + s.Switch
 	if l.Switch > 0 {
 		w.hop = w.wire + l.Switch
 	}
-	w.idle = n.spec.bits(w.rate, w.control)
+	w.idle = s.bits(w.rate, w.control)
+	return w
+}
+
+// wiringOf returns the number of a link's rate and length.
+func (n *network) wiringOf(l Link) (uint8, error) {
+	w := n.spec.wiring(l)
 	for i, known := range n.wirings {
 		if w == known {
 			return uint8(i), nil
@@ -355,7 +354,7 @@ func (n *network) pace(link int, in uint8, at sim.Time, bytes int64) (length, ea
 func (n *network) forward(at sim.ID, link int, kind sim.Kind, leave sim.Time, a, b uint64, ref any) {
 	l, w := &n.links[link], &n.wirings[n.kinds[link]]
 	if l.last() {
-		n.eng.Post(l.free+w.wire+n.behind+n.padding(b), n.ports[l.end()].id, at, KindArrive, a, b, ref)
+		n.eng.Post(l.free+w.wire+n.spec.behind()+n.spec.padding(int64(b>>32&lengthMask)), n.ports[l.end()].id, at, KindArrive, a, b, ref)
 		return
 	}
 	if n.spec.StoreAndForward {
@@ -373,10 +372,18 @@ func (n *network) follow(link int) {
 	}
 }
 
-// padding is how much later a packet arrives for being counted as a whole one.
-func (n *network) padding(b uint64) sim.Time {
-	if !n.spec.WholePackets {
+// behind is, with SwitchPerLink, the traversal of a switch that is counted with the last link.
+func (s *Spec) behind() sim.Time {
+	if s.SwitchPerLink {
+		return s.Switch
+	}
+	return 0
+}
+
+// padding is how much later a packet of bytes bytes arrives for being counted as a whole one.
+func (s *Spec) padding(bytes int64) sim.Time {
+	if !s.WholePackets {
 		return 0
 	}
-	return n.spec.Serial(int(n.spec.MTU)) - n.spec.bits(n.spec.Rate, n.bytesOf(b))
+	return s.Serial(int(s.MTU)) - s.bits(s.Rate, bytes+int64(s.Header))
 }

@@ -3,8 +3,11 @@ package fabric
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
+
+	"github.com/spinsim/spinsim/sim"
 )
 
 // QFDBs says how many quad-FPGA daughter boards an ExaNeSt system has: X on a mezzanine (blade), Y blades in a group, Z groups (TR-488 §4.1). Each
@@ -116,4 +119,48 @@ func (q QFDBs) Find(name string) (node int, err error) {
 		return wrong("want an MPSoC from F1 to F%d", perBoard)
 	}
 	return q.Node(Place{x - 1, int(m-1) % q.Y, int(m-1) / q.Y, int(f) - 1}), nil
+}
+
+// RouterF is the number that stands for the router of a board, beside those of its MPSoCs, in the ends of a [BoardLink].
+const RouterF = perBoard
+
+// BoardLink is a link of a network of kind exanest between MPSoCs and routers.
+type BoardLink struct {
+	Name     string
+	From, To Place    // F of a router is RouterF
+	Dim      int      // 0, 1, 2: it is of a ring in X, Y, Z; -1: it is inside a board
+	Up       bool     // of a ring: towards higher coordinates, or from the last to 0
+	Rate     sim.Rate // serialisation
+	Wire     sim.Time // propagation
+	Switch   sim.Time // traversal of the switch or router at its end
+}
+
+// BoardLinks are all links between MPSoCs and routers of a network of kind exanest that is valid; those of nodes are not among them.
+func (s *Spec) BoardLinks() iter.Seq[BoardLink] {
+	return func(yield func(BoardLink) bool) {
+		q, is := s.QFDBs()
+		if !is {
+			return
+		}
+		t := newExanest(s, q.Nodes())
+		end := func(at int) Place {
+			p := t.place(at)
+			p.F = at % boardSwitches
+			return p
+		}
+		for i := range q.Boards() * boardLinks {
+			l := t.Link(i)
+			if l.Node || l.To == nowhere {
+				continue
+			}
+			w := s.wiring(l)
+			b := BoardLink{Name: t.LinkName(i), From: end(l.From), To: end(l.To), Dim: -1, Rate: w.rate, Wire: w.wire, Switch: w.hop - w.wire}
+			if k := i%boardLinks - ringLink; k >= 0 {
+				b.Dim, b.Up = k/2, k%2 == 0
+			}
+			if !yield(b) {
+				return
+			}
+		}
+	}
 }

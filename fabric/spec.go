@@ -260,17 +260,26 @@ func (s *Spec) pressure() (errs []error) {
 // New makes the fabric that spec describes, for nodes nodes, and registers its
 // switches with eng.
 func New(eng *sim.Engine, spec Spec, nodes int) (Fabric, error) {
-	if err := spec.Validate(); err != nil {
+	topo, err := spec.checked(nodes)
+	if err != nil {
+		return nil, err
+	}
+	return newFabric(eng, spec, nodes, topo)
+}
+
+// checked returns the topology of a spec and a number of nodes that are legal.
+func (s *Spec) checked(nodes int) (Topology, error) {
+	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("fabric: %w", err)
 	}
 	if nodes < 1 || nodes > MaxNodes {
 		return nil, fmt.Errorf("fabric: want 1 to %d nodes, got %d", MaxNodes, nodes)
 	}
-	topo, err := spec.topology(nodes)
+	topo, err := s.topology(nodes)
 	if err != nil {
 		return nil, fmt.Errorf("fabric: %w", err)
 	}
-	return newFabric(eng, spec, nodes, topo)
+	return topo, nil
 }
 
 func (s *Spec) topology(nodes int) (Topology, error) {

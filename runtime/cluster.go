@@ -50,7 +50,12 @@ type Config struct {
 	// Translator makes what stands between the bus of a node and the memory of its processes; nil: the SMMU of the profile or, without one, nothing:
 	// every page is present to the NIC.
 	Translator MakeTranslator
+	// Links is told at the end of every Run what the links of the network have done; nil: nobody.
+	Links WatchLinks
 }
+
+// WatchLinks takes what every link that carried a packet has done from the beginning of a run to end.
+type WatchLinks func(links []fabric.LinkStats, end sim.Time)
 
 // MakeTranslator makes the translator of a node; it may give events of its own to eng.
 type MakeTranslator func(eng *sim.Engine, rank int, bus *host.Bus) host.Translator
@@ -67,6 +72,7 @@ type Cluster struct {
 	explain  portals.Tracer
 	network  networkLosses // as they were last asked for
 	waits    knownLosses   // likewise
+	links    WatchLinks
 	codes    map[codeKey]hpu.Image
 }
 
@@ -99,7 +105,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	}
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab, executor: executor,
-		nodes: make([]Node, cfg.Nodes), pages: cfg.Pages, explain: cfg.Explain, codes: make(map[codeKey]hpu.Image),
+		nodes: make([]Node, cfg.Nodes), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, codes: make(map[codeKey]hpu.Image),
 	}
 	if err := c.build(&cfg); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -187,7 +193,11 @@ func (c *Cluster) Close() error {
 func (c *Cluster) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { c.engine.Interrupt(context.Cause(ctx)) })
 	defer stop()
-	return c.engine.Run()
+	err := c.engine.Run()
+	if c.links != nil {
+		c.links(c.fabric.Links(), c.engine.Now())
+	}
+	return err
 }
 
 // RunUntil simulates up to and including time t.

@@ -12,6 +12,7 @@ import (
 	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -26,6 +27,7 @@ type Options struct {
 	Profile *profile.Profile                                        // in place of the scenario's with its Set; nil: as the scenario says
 	Read    func(name string, limit int64) (data []byte, err error) // reads a file that is not longer than limit; nil: from the disk
 	Limits  sim.Limits
+	Links   runtime.WatchLinks // told what links did; nil: nobody
 }
 
 // read returns a file that a scenario needs.

@@ -97,7 +97,7 @@ func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err 
 	r := &run{Plan: p, ctx: ctx, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
 	r.rec = &recorder{run: r, ranks: make([]counts, p.ranks), wanted: p.output.Events}
 	c, err := runtime.NewCluster(runtime.Config{
-		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec, Limits: p.options.Limits,
+		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec, Limits: p.options.Limits, Links: p.options.Links,
 		Stop: func() error { return context.Cause(ctx) },
 		Log: func(rank int, at sim.Time, module, line string) {
 			if len(r.logs) == maxLogLines || r.logBytes+len(line) > maxLogBytes {

@@ -37,6 +37,9 @@ func sections() []section {
 		section{Title: "goal run --critical-path", Columns: pathColumns()},
 		section{Title: "goal run --on nodes", Columns: nodeColumns()},
 		section{Title: "goal run --on nodes, JSON besides", Columns: nodeFields()},
+		section{Title: "--links of compare, run and goal run", Columns: command.LinkColumns()},
+		section{Title: "topology", Columns: classColumns()},
+		section{Title: "topology path", Columns: hopColumns()},
 		section{Title: "goal stat", Columns: statColumns()},
 		section{Title: "every row of CSV and NDJSON, and of JSON where rows differ in it", Columns: provenance.Columns()},
 	)

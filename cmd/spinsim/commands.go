@@ -12,6 +12,7 @@ func commands() []*cobra.Command {
 		explainCommand(),
 		goalCommand(),
 		profileCommand(),
+		topologyCommand(),
 		rerunCommand(),
 		versionCommand(),
 		columnsTopic(),

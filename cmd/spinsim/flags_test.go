@@ -30,6 +30,7 @@ var whole = map[string][]string{
 	"spinsim compare pagefault":  nil,
 	"spinsim compare isend":      nil,
 	"spinsim goal proxies":       nil,
+	"spinsim topology path":      {"0", "1"},
 }
 
 // besides are arguments without which a flag has no meaning.
@@ -46,7 +47,7 @@ var besides = map[string][]string{
 
 // texts are flags that are no numbers: names, files, switches, values of a profile or a state. A flag of a number must not be among them.
 var texts = strings.Fields(`all app by critical-path ack engine expect experiment fault format handler handler-host-file header help hex host-file hupcf lang matching mode noise
-	noise-coscheduled on output packets payload payload-file completion plain plot policy pool profile set side source spinsim state state-file state-format table to trace waterfall node rank
+	noise-coscheduled on output packets payload payload-file completion plain plot links load svg topology policy pool profile set side source spinsim state state-file state-format table to trace waterfall node rank
 	version step`)
 
 // numbers calls f for every flag of a number of every command.
@@ -112,7 +113,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 // nonsense are values that flags which are no numbers do not have.
 var nonsense = map[string]string{
 	"app": "x", "by": "x", "experiment": "x", "hupcf": "x", "policy": "x", "pool": "x", "side": "x", "engine": "x", "expect": "none/x", "fault": "x", "format": "x", "handler": "none.wasm", "handler-host-file": "none/x", "hex": "x", "host-file": "none/x",
-	"lang": "x", "matching": "x", "mode": "x", "noise": "none/x", "on": "x", "packets": "none/x", "payload-file": "none/x", "plot": "x", "table": "x",
+	"lang": "x", "links": "x", "load": "none/x", "svg": "x", "topology": "x", "matching": "x", "mode": "x", "noise": "none/x", "on": "x", "packets": "none/x", "payload-file": "none/x", "plot": "x", "table": "x",
 	"to": "x", "trace": "x", "waterfall": "x", "state-format": "x", "state-file": "none/x", "state": "x=y",
 }
 
@@ -124,6 +125,9 @@ var alone = map[string][]string{
 	"spinsim handler run --state-file":        {"count", "--hex", "00"},
 	"spinsim goal run --engine":               {"two.goal", "--on", "nodes"},
 	"spinsim goal run --matching":             {"two.goal", "--on", "nodes"},
+	"spinsim goal run --links":                {"two.goal", "--on", "nodes", "--matching", "host"},
+	"spinsim goal run --topology":             {"two.goal", "--on", "nodes"},
+	"spinsim topology":                        {"exanest"},
 	"spinsim handler run --handler-host-file": {"count", "--hex", "00", "--handler-host-memory", "8"},
 	"spinsim handler new":                     {"folder"},
 	"spinsim handler build":                   nil,

@@ -38,12 +38,14 @@ type nodeFlags struct {
 	timeline  string
 	limits    sim.Limits
 	memory    command.MemoryFlag
+	links     command.LinksFlag
+	shape     command.ShapeFlag
 	idle      string // a note on processors that were chosen for handlers which did not run; configs sets it
 }
 
 // names are those of the flags, which the endpoint model does not have.
 func (f *nodeFlags) names() []string {
-	return []string{"profile", "set", "matching", "eager", "buffers", "ranks-per-node", "seed", "engine"}
+	return []string{"profile", "set", "matching", "eager", "buffers", "ranks-per-node", "seed", "engine", "links", "topology"}
 }
 
 func (f *nodeFlags) register(c *cobra.Command) {
@@ -56,6 +58,8 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	flags.IntVar(&f.buffers, "buffers", o.Buffers, "nodes: `NUMBER` of buffers of each rank for messages without a receive")
 	flags.IntVar(&f.perNode, "ranks-per-node", 1, "nodes: `NUMBER` of ranks on each node: rank r runs on node r / NUMBER, on a core of its own while there are any")
 	flags.Uint64Var(&f.seed, "seed", 1, "nodes: `NUMBER` for the random streams of the simulation")
+	f.links.Register(c)
+	f.shape.Register(c)
 	flags.StringVar(&f.engine, "engine", "wazero", "nodes: WebAssembly engine: wazero, or wasmtime if built with that tag")
 }
 
@@ -73,7 +77,11 @@ var mpiFlags = map[string]string{
 
 // configs returns a configuration for each form of matching.
 func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
-	p, err := m.profile(f.profile, f.overrides)
+	size, err := f.shape.Overrides()
+	if err != nil {
+		return nil, badInput(err)
+	}
+	p, err := m.profile(f.profile, append(size, f.overrides...))
 	if err != nil {
 		return nil, badInput(err)
 	}
@@ -95,6 +103,12 @@ func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 	if f.timeline != "" && len(f.matching) != 1 {
 		return nil, badInput(fmt.Errorf("--trace: expected one form of --matching, got %s", strings.Join(f.matching, ", ")))
 	}
+	if f.links.Wanted() && len(f.matching) != 1 {
+		return nil, badInput(fmt.Errorf("--links: expected one form of --matching, got %s", strings.Join(f.matching, ", ")))
+	}
+	if err := f.links.Check(); err != nil {
+		return nil, badInput(err)
+	}
 	if f.perNode < 1 {
 		return nil, badInput(fmt.Errorf("--ranks-per-node: %d, expected at least 1", f.perNode))
 	}
@@ -112,7 +126,7 @@ func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 			m.AddHandler(provenance.NewHandler("matching", "", matching.Module))
 			running = []string{handlers.Must("matching").Served()}
 		}
-		list = append(list, nodes.Config{Profile: p, MPI: o, Seed: f.seed, Engine: f.engine, Limits: f.limits})
+		list = append(list, nodes.Config{Profile: p, MPI: o, Seed: f.seed, Engine: f.engine, Limits: f.limits, Links: f.links.Watch()})
 	}
 	if m.again == nil {
 		if err := profile.CheckServe(f.overrides, running); err != nil {
@@ -159,7 +173,7 @@ func runNodes(ctx context.Context, m *making, s *goal.Schedule, f *nodeFlags) (r
 		}
 		results = append(results, r)
 	}
-	return results, nil
+	return results, f.links.Write(&m.Record)
 }
 
 // writeNodesJSON writes one object for each form of matching, in an array.

@@ -20,10 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "write the outputs in README.md and docs anew")
 
-// Every block of README.md, docs/memory.md, docs/model.md and docs/results.md below a line "<!-- output: spinsim ... -->" is what that command prints.
+// Every block of README.md, docs/exanest.md, docs/memory.md, docs/model.md and docs/results.md below a line "<!-- output: spinsim ... -->" is what that command prints.
 func TestReadmeShowsWhatCommandsPrint(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..")) // where the files that commands name are
-	for _, name := range []string{"README.md", filepath.Join("docs", "memory.md"), filepath.Join("docs", "model.md"), filepath.Join("docs", "results.md")} {
+	for _, name := range []string{"README.md", filepath.Join("docs", "exanest.md"), filepath.Join("docs", "memory.md"), filepath.Join("docs", "model.md"), filepath.Join("docs", "results.md")} {
 		showsWhatCommandsPrint(t, name)
 	}
 }
@@ -44,12 +44,13 @@ func showsWhatCommandsPrint(t *testing.T, name string) {
 			continue
 		}
 		args := strings.Fields(command)
-		if command == pictured {
-			args = append(args, "--plot", filepath.Join(t.TempDir(), "plot.svg"))
+		picture, drawn := pictures[command]
+		if drawn {
+			args = append(args, picture.flag, filepath.Join(t.TempDir(), picture.file))
 		}
 		printed := strings.TrimRight(string(output(t, args...)), "\n") + "\n"
-		if command == pictured {
-			samePicture(t, args[len(args)-1], filepath.Join("docs", "images", "bcast.svg"))
+		if drawn {
+			samePicture(t, args[len(args)-1], filepath.Join("docs", "images", picture.file))
 		}
 		if *update {
 			parts[i+1] = command + " -->\n" + fence + printed + fence + after
@@ -86,8 +87,11 @@ func showsRowsOf(t *testing.T, text, command string) {
 	}
 }
 
-// pictured is the command whose plot README.md shows.
-const pictured = "compare bcast"
+// pictures are what documents show of commands: the flag with which they draw it, and its file in docs/images.
+var pictures = map[string]struct{ flag, file string }{
+	"compare bcast":    {"--plot", "bcast.svg"},
+	"topology exanest": {"--svg", "exanest.svg"},
+}
 
 // samePicture compares a plot with the one in the repository.
 func samePicture(t *testing.T, drawn, shown string) {

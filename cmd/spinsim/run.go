@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/scenario"
 	"github.com/spinsim/spinsim/sim"
@@ -21,6 +22,8 @@ type runFlags struct {
 	table, trace          string
 	ranksGiven, seedGiven bool
 	limitFlags
+	links command.LinksFlag
+	shape command.ShapeFlag
 }
 
 // runCommand carries out a scenario.
@@ -51,13 +54,15 @@ docs/scenarios.md describes the format.` + limitsHelp,
 	flags.StringVar(&f.format, "format", "", "format `NAME` in place of the scenario's: table, csv, json, ndjson or markdown")
 	flags.StringVar(&f.table, "table", "", "show the table `NAME` only: latency, stats, state, memory, events or log")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
+	f.links.Register(c)
+	f.shape.Register(c)
 	f.Register(c, "the run", false)
 	return c
 }
 
 // plan turns file and flags into a plan and a format; everything wrong with them is reported before anything runs.
 func (f *runFlags) plan(c *cobra.Command, file string) (*scenario.Plan, report.Format, error) {
-	o := scenario.Options{Set: f.overrides, Engine: f.engine, Build: thisBuild()}
+	o := scenario.Options{Set: f.overrides, Engine: f.engine, Build: thisBuild(), Links: f.links.Watch()}
 	if f.ranksGiven {
 		if f.ranks < 1 {
 			return nil, "", fmt.Errorf("--ranks: %d, expected at least 1", f.ranks)
@@ -70,7 +75,13 @@ func (f *runFlags) plan(c *cobra.Command, file string) (*scenario.Plan, report.F
 	if err := checkEngine(f.engine); err != nil {
 		return nil, "", err
 	}
-	var err error
+	size, err := f.shape.Overrides()
+	if err == nil {
+		o.Set, err = append(size, f.overrides...), f.links.Check()
+	}
+	if err != nil {
+		return nil, "", err
+	}
 	if o.Limits, err = f.Limits(c); err != nil {
 		return nil, "", err
 	}
@@ -123,7 +134,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	err = endTimeline(writer, err)
 	if result != nil {
 		result.Origin = record
-		err = errors.Join(result.Write(c.OutOrStdout(), format), err)
+		err = errors.Join(result.Write(c.OutOrStdout(), format), f.links.Write(record), err)
 	}
 	return err
 }

@@ -74,10 +74,10 @@ func TestPrograms(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	one := []*experiment.Experiment{named("one")}
 	for want, args := range map[string][]string{
-		"one: --loss-rate: 200%, expected 0% to 100%\n":     {"--loss-rate", "2"},
-		"one: --loss-rate: 1% is given twice\n":             {"--loss-rate", "1%,0.01"},
-		"one: unknown flag: --ranks; see one --help\n":      {"--ranks", "2"},
-		"one: no profile \"x\", expected a file or one of ": {"--profile", "x"},
+		"one: --loss-rate: 200%, expected 0% to 100%\n":                        {"--loss-rate", "2"},
+		"one: --loss-rate: 1% is given twice\n":                                {"--loss-rate", "1%,0.01"},
+		"one: unknown flag: --ranks (did you mean --links?); see one --help\n": {"--ranks", "2"},
+		"one: no profile \"x\", expected a file or one of ":                    {"--profile", "x"},
 		"one: --format: ": {"--format", "xml"},
 		"one: a trace follows one run, but this sweep has 2: choose one profile, and one value": {"--trace", "t.json"},
 		"one: rerun: expected the arguments [RESULTS.json], got 0; see one rerun --help\n":      {"rerun"},

@@ -38,6 +38,8 @@ type compareFlags struct {
 	engine, format, plot, trace string
 	all                         bool
 	waterfall                   []string
+	links                       LinksFlag
+	shape                       ShapeFlag
 	LimitFlags
 }
 
@@ -89,6 +91,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringSliceVar(&f.profiles, "profile", e.DefaultProfiles(), "device and network: `NAMES` or files, separated by commas")
 	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profiles: `PATH=VALUE`, such as hpu.cores=8; may be repeated")
+	f.shape.Register(c)
 	for i := range e.Axes {
 		if a := &e.Axes[i]; !a.Fixed() {
 			f.axes[a.Name] = flags.String(a.Name, a.DefaultList(), a.Usage())
@@ -108,6 +111,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 	flags.StringSliceVar(&f.waterfall, "waterfall", nil, "two profiles `FROM,TO`: change one group of parameters at a time from the first to the second, and say what each is worth")
 	if !e.Untraced {
 		flags.StringVar(&f.trace, "trace", "", "write a timeline of one run for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
+		f.links.Register(c)
 	}
 	f.Register(c, "each measurement", false)
 }
@@ -134,7 +138,11 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Profiles, s.Overrides, s.Seed, s.Engine, s.Traced = f.profiles, f.overrides, f.seed, f.engine, f.trace != ""
+	size, err := f.shape.Overrides()
+	if err != nil {
+		return nil, err
+	}
+	s.Profiles, s.Overrides, s.Seed, s.Engine, s.Traced = f.profiles, append(size, f.overrides...), f.seed, f.engine, f.trace != "" || f.links.Wanted()
 	s.Build, s.Command, s.Hint, s.Workers = f.Build, f.Command, f.Columns, workers()
 	var errs []error
 	keep := func(name string, err error) {
@@ -177,6 +185,9 @@ func (f *compareFlags) run(c *cobra.Command) error {
 			return BadInput(fmt.Errorf("--plot: %w", err))
 		}
 	}
+	if err := f.links.Check(); err != nil {
+		return BadInput(err)
+	}
 	s, err := f.sweep(c)
 	if err != nil {
 		return BadInput(err)
@@ -196,10 +207,14 @@ func (f *compareFlags) run(c *cobra.Command) error {
 		writer.Describe(s.Record().Args()...)
 		points[0].Tracer = writer
 	}
+	points[0].Links = f.links.Watch()
 	ctx, cancel := f.Context(c)
 	defer cancel()
 	results, err := measure(ctx, c.ErrOrStderr(), s, points)
 	err = EndTimeline(writer, err)
+	if err == nil {
+		err = f.links.Write(s.Record())
+	}
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ type Config struct {
 	Limits sim.Limits
 	// Translator is that of runtime.Config.
 	Translator runtime.MakeTranslator
+	// Links is that of runtime.Config.
+	Links runtime.WatchLinks
 }
 
 // Result is what a run gave.
@@ -79,7 +81,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	cfg.MPI.Ranks = s.Ranks()
 	c, err := runtime.NewCluster(runtime.Config{
 		Profile: cfg.Profile, Nodes: cfg.MPI.Nodes(s.Ranks()), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer, Limits: cfg.Limits, Translator: cfg.Translator,
-		Stop: func() error { return context.Cause(ctx) },
+		Links: cfg.Links, Stop: func() error { return context.Cause(ctx) },
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return nil, cause

@@ -21,13 +21,14 @@ var anything = []string{"*"}
 // in it is a change of the architecture: change the table first. A sub-package
 // with a rule of its own may import of its room only what the rule names.
 var table = map[string]policy{
-	"sim":           {ours: []string{"internal"}},
-	"fabric":        {ours: []string{"sim", "internal"}},
-	"smmu":          {ours: []string{"sim", "internal"}},
-	"host":          {ours: []string{"sim", "smmu", "internal"}},
-	"portals":       {ours: []string{"internal"}},
-	"spin":          {ours: []string{"internal"}},
-	"spin/manifest": {}, // what a module says of itself: read by all that have to do with handlers
+	"sim":            {ours: []string{"internal"}},
+	"fabric":         {ours: []string{"sim", "internal"}},
+	"fabric/diagram": {ours: []string{"fabric", "sim", "report"}}, // pictures of networks
+	"smmu":           {ours: []string{"sim", "internal"}},
+	"host":           {ours: []string{"sim", "smmu", "internal"}},
+	"portals":        {ours: []string{"internal"}},
+	"spin":           {ours: []string{"internal"}},
+	"spin/manifest":  {}, // what a module says of itself: read by all that have to do with handlers
 	"hpu": {
 		ours:   []string{"sim", "spin/manifest"},
 		theirs: []string{"github.com/tetratelabs/wazero", "github.com/bytecodealliance/wasmtime-go/v44"},
@@ -62,7 +63,7 @@ var table = map[string]policy{
 	"trace/breakdown":  {ours: []string{"sim"}},            // what observers of a run do with its time: no file formats
 	"experiment/cores": {ours: []string{"hpu", "profile"}}, // cost tables beside the cores they describe
 	"experiment/command": { // command lines of experiments, spinsim's and a user's own
-		ours:   []string{"experiment", "sim", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
+		ours:   []string{"experiment", "sim", "fabric", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
 		theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8"},
 	},
 	"report":   {ours: []string{"sim", "internal"}, theirs: []string{"github.com/jedib0t/go-pretty/v6", "gonum.org/v1/plot", "golang.org/x/image"}},

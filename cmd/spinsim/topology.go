@@ -1,0 +1,340 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/fabric/diagram"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// topologyFlags are the flags of topology.
+type topologyFlags struct {
+	overrides         []string
+	shape             command.ShapeFlag
+	svg, load, format string
+}
+
+func topologyCommand() *cobra.Command {
+	var f topologyFlags
+	c := &cobra.Command{
+		Use:   "topology PROFILE",
+		Short: "Describe and draw a network of ExaNeSt's boards, with the load of every link in a run",
+		Long: `Topology says how many links of which kind the network of a profile has, such as exanest, and draws it.
+
+What a run made of the links, compare, run and goal run write with --links; topology --load reads it, says which links were busiest, and colours
+them. The picture is then of the network of that run:
+
+  spinsim compare bcast --profile exanest --ranks 128 --size 64KiB --mode rdma --links loads.json
+  spinsim topology exanest --load loads.json --svg loads.svg
+
+topology path says which way a packet takes.`,
+		Args: exactArguments("PROFILE"),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	flags := c.Flags()
+	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as fabric.exanest.z_links=2; may be repeated")
+	f.shape.Register(c)
+	flags.StringVar(&f.svg, "svg", "", "draw the network: `FILE.svg` or .png")
+	flags.StringVar(&f.load, "load", "", "loads of the links in a run: `FILE.json` that --links of compare, run or goal run has written")
+	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
+	c.AddCommand(pathCommand())
+	return c
+}
+
+func (f *topologyFlags) run(c *cobra.Command, name string) error {
+	format, err := report.ParseFormat(f.format)
+	if err != nil {
+		return badInput(fmt.Errorf("--format: %w", err))
+	}
+	if f.svg != "" {
+		if err := report.CheckImage(f.svg); err != nil {
+			return badInput(fmt.Errorf("--svg: %w", err))
+		}
+	}
+	n, err := f.network(c, name)
+	if err != nil {
+		return badInput(err)
+	}
+	if f.svg != "" {
+		if err := n.draw(f.svg); err != nil {
+			return badInput(fmt.Errorf("--svg: %w", err))
+		}
+	}
+	return n.write(c.OutOrStdout(), format)
+}
+
+// boards is the network of a profile of kind exanest, with what its links did in a run.
+type boards struct {
+	fabric.QFDBs
+	*making
+	p     *profile.Profile
+	loads map[string]command.LinkLoad // nil: of no run
+	of    *provenance.Record          // the run
+}
+
+// network reads what the flags name: a run's network is that of its own profile.
+func (f *topologyFlags) network(c *cobra.Command, name string) (*boards, error) {
+	overrides, err := f.shape.Overrides()
+	if err != nil {
+		return nil, err
+	}
+	overrides = append(overrides, f.overrides...)
+	n := &boards{making: newMaking(c, "topology")}
+	var list []command.LinkLoad
+	if f.load != "" {
+		if list, n.of, err = command.ReadLinks(f.load); err != nil {
+			return nil, fmt.Errorf("--load: %w", err)
+		}
+		if len(n.of.Profiles) != 1 || n.of.Profiles[0].Name != name && n.of.Profiles[0].From != name {
+			return nil, fmt.Errorf("--load: %s: a run of another profile than %s", f.load, name)
+		}
+		if overrides != nil {
+			return nil, fmt.Errorf("--load: with --topology or --set: the network is that of the run")
+		}
+		n.Profiles = n.of.Profiles
+		n.p, err = n.of.Profiles[0].Load()
+	} else {
+		n.p, err = n.profile(name, overrides)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var is bool
+	if n.QFDBs, is = n.p.Fabric.QFDBs(); !is {
+		return nil, fmt.Errorf("profile %s: fabric.kind: %s, expected %s: other networks are not drawn", name, n.p.Fabric.Kind, fabric.ExaNeSt)
+	}
+	return n, n.take(f.load, list)
+}
+
+// take checks the loads of a run: each is of a link that there is.
+func (n *boards) take(file string, list []command.LinkLoad) error {
+	if n.of == nil {
+		return nil
+	}
+	known := map[string]bool{}
+	for l := range n.p.Fabric.BoardLinks() {
+		known[l.Name] = true
+	}
+	for node := range n.Nodes() {
+		known[fmt.Sprintf("%s->Node[%d]", n.Name(node), node)] = true
+		known[fmt.Sprintf("Node[%d].Tx", node)] = true
+	}
+	n.loads = map[string]command.LinkLoad{}
+	for _, l := range list {
+		if !known[l.Link] {
+			return fmt.Errorf("--load: %s: %v QFDBs have no link %q", file, n.QFDBs, l.Link)
+		}
+		n.loads[l.Link] = l
+	}
+	return nil
+}
+
+func (n *boards) title() string {
+	return fmt.Sprintf("%s %v: %s, %s in %s, %d MPSoCs %s to %s, %d cores", n.p.Name, n.QFDBs, counted(n.Boards(), "QFDB"), counted(n.Y*n.Z, "mezzanine"),
+		counted(n.Z, "group"), n.Nodes(), n.Name(0), n.Name(n.Nodes()-1), n.Nodes()*n.p.Host.Cores)
+}
+
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+func (n *boards) draw(name string) error {
+	var load func(string) float64
+	if n.loads != nil {
+		load = func(link string) float64 { return n.loads[link].Load }
+	}
+	d, err := diagram.ExaNeSt(n.p.Fabric, load)
+	if err != nil {
+		return err
+	}
+	d.Title = n.title()
+	if n.loads != nil {
+		d.Load = "share of the run in which the link was sending"
+		for _, w := range d.Wires {
+			d.Full = max(d.Full, w.Load)
+		}
+		d.Caption = append([]string{"The run: " + n.of.Command[len("links of "):] + "."}, n.of.Lines()...)
+	} else {
+		d.Caption = n.Lines()
+	}
+	return d.DrawFile(name)
+}
+
+// linkClass is a kind of links of the network.
+type linkClass struct {
+	name    string
+	rate    sim.Rate
+	latency sim.Time
+	count   int
+	packets int64
+	bytes   int64
+	sum     float64 // of loads
+	busiest command.LinkLoad
+}
+
+func (k *linkClass) add(loads map[string]command.LinkLoad, link string) {
+	k.count++
+	l := loads[link]
+	k.packets += l.Packets
+	k.bytes += l.Bytes
+	k.sum += l.Load
+	if l.Load > k.busiest.Load {
+		k.busiest = l
+	}
+}
+
+// classes are the kinds of links there are.
+func (n *boards) classes() []linkClass {
+	s := &n.p.Fabric
+	list := []linkClass{
+		{name: "interface to switch", rate: s.Rate, latency: s.Wire + s.Switch},
+		{name: "switch to interface", rate: s.Rate, latency: s.Wire},
+		{name: "in a QFDB"},
+		{name: "F1 to its router"},
+		{name: "router to its F1"},
+		{name: "X: on a mezzanine"},
+		{name: "Y: in a group"},
+		{name: "Z: between groups"},
+	}
+	for node := range n.Nodes() {
+		list[0].add(n.loads, fmt.Sprintf("Node[%d].Tx", node))
+		list[1].add(n.loads, fmt.Sprintf("%s->Node[%d]", n.Name(node), node))
+	}
+	for l := range s.BoardLinks() {
+		k := 5 + l.Dim
+		switch {
+		case l.Dim >= 0:
+		case l.To.F == fabric.RouterF:
+			k = 3
+		case l.From.F == fabric.RouterF:
+			k = 4
+		default:
+			k = 2
+		}
+		list[k].rate, list[k].latency = l.Rate, l.Wire+l.Switch
+		list[k].add(n.loads, l.Name)
+	}
+	return slices.DeleteFunc(list, func(k linkClass) bool { return k.count == 0 })
+}
+
+// classColumns describe a network; those behind the first four are of a run.
+func classColumns() []report.Column {
+	return []report.Column{
+		{Name: "links", Help: "where the links are"},
+		{Name: "number", Kind: report.Count, Help: "how many there are; a cable is two, one in each direction"},
+		{Name: "rate", Unit: "Gbps", Kind: report.Number, Help: "bits that one of them carries"},
+		{Name: "latency", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "wire, and the switch or router at the end"},
+		{Name: "link_packets", Kind: report.Count, Help: "packets that they carried in the run"},
+		{Name: "link_bytes", Kind: report.Size, Help: "bytes that they carried, with headers and control data"},
+		{Name: "mean_load", Kind: report.Share, Help: "share of the run in which one of them was sending, on average"},
+		{Name: "max_load", Kind: report.Share, Help: "that of the busiest"},
+		{Name: "busiest", Help: "which that is"},
+	}
+}
+
+const plainColumns = 4 // of a network without a run
+
+func (n *boards) write(out io.Writer, format report.Format) error {
+	columns := classColumns()
+	if n.loads == nil {
+		columns = columns[:plainColumns]
+	}
+	t := report.New(columns...)
+	t.Title, t.Origin = n.title(), &n.Record
+	if n.of != nil {
+		t.Origin = n.of
+	}
+	for _, k := range n.classes() {
+		var busiest any = k.busiest.Link
+		if k.busiest.Link == "" {
+			busiest = nil
+		}
+		row := []any{k.name, k.count, gigabits(k.rate), k.latency, k.packets, k.bytes, k.sum / float64(k.count), k.busiest.Load, busiest}
+		t.Add(row[:len(columns)]...)
+	}
+	t.Notes = n.notes()
+	return t.Write(out, format)
+}
+
+// gigabits is a rate in Gb/s, to six decimals.
+func gigabits(r sim.Rate) float64 {
+	const bytes, digits = 1_000_000_000, 1_000_000
+	return math.Round(digits*8*bytes/(float64(r.Time(bytes))/float64(sim.Nanosecond))) / digits
+}
+
+// notes say how large the network is, and which links a run has used most.
+func (n *boards) notes() (notes []string) {
+	src, dst := fabric.Place{F: 1}, fabric.Place{X: n.X / 2, Y: n.Y / 2, Z: n.Z / 2, F: 2}
+	from, to := n.Node(src), n.Node(dst)
+	if path, latency, err := fabric.Way(n.p.Fabric, n.Nodes(), from, to, 0); err == nil {
+		w := n.count(path)
+		notes = append(notes, fmt.Sprintf("No two MPSoCs are further apart than %s and %s: %s and %s, %v for a cell without payload.", n.Name(from), n.Name(to),
+			counted(w.links, "link"), counted(w.routers, "router"), latency))
+	}
+	if n.loads == nil {
+		return notes
+	}
+	var list []command.LinkLoad
+	for _, l := range n.loads { //lint:maporder sorted below
+		list = append(list, l)
+	}
+	slices.SortFunc(list, func(a, b command.LinkLoad) int {
+		return cmp.Or(cmp.Compare(b.Load, a.Load), cmp.Compare(a.Link, b.Link))
+	})
+	var names []string
+	for _, l := range list[:min(len(list), 8)] {
+		names = append(names, fmt.Sprintf("%s %.1f%%", l.Link, 100*l.Load))
+	}
+	return append(notes, "Busiest: "+strings.Join(names, ", ")+".")
+}
+
+// way is what a path is made of.
+type way struct{ links, routers int }
+
+// count counts links between MPSoCs and routers of a path.
+func (n *boards) count(path []fabric.Hop) (w way) {
+	for _, h := range path[1 : len(path)-1] {
+		from, to, _ := strings.Cut(h.Link, "->")
+		to, _, _ = strings.Cut(to, "[")
+		up, down := strings.HasSuffix(to, "R"), strings.HasSuffix(from, "R")
+		if up {
+			w.routers++
+		}
+		if up == down {
+			w.links++
+		}
+	}
+	return w
+}
+
+// node reads an MPSoC: its name, its number, or with a c before it the number of one of its cores.
+func (n *boards) node(text string) (int, error) {
+	if text != "" && strings.ContainsAny(text[:1], "mM") {
+		return n.Find(text)
+	}
+	cores, number := 1, text
+	if rest, core := strings.CutPrefix(text, "c"); core {
+		cores, number = n.p.Host.Cores, rest
+	}
+	i, err := strconv.Atoi(number)
+	if err != nil || i < 0 || i >= n.Nodes()*cores {
+		return 0, fmt.Errorf("%q: want an MPSoC such as M3QBF4 or its number, 0 to %d, or c and the number of a core, c0 to c%d", text, n.Nodes()-1, n.Nodes()*n.p.Host.Cores-1)
+	}
+	return i / cores, nil
+}

@@ -1,0 +1,153 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// LinksFlag writes into a file what the links of the network did in a run.
+type LinksFlag struct {
+	name  string
+	links []fabric.LinkStats
+	end   sim.Time
+}
+
+// Register adds the flag.
+func (f *LinksFlag) Register(c *cobra.Command) {
+	c.Flags().StringVar(&f.name, "links", "", "write what every link of the network did in the run: `FILE.json` or .csv; spinsim topology --load draws it")
+}
+
+// Wanted reports whether the flag was given.
+func (f *LinksFlag) Wanted() bool { return f.name != "" }
+
+// Check says why the file cannot be written, before anything runs.
+func (f *LinksFlag) Check() error {
+	if !f.Wanted() {
+		return nil
+	}
+	if _, err := f.format(); err != nil {
+		return fmt.Errorf("--links: %w", err)
+	}
+	if _, err := os.Stat(filepath.Dir(f.name)); err != nil {
+		return fmt.Errorf("--links: %w", err)
+	}
+	return nil
+}
+
+func (f *LinksFlag) format() (report.Format, error) {
+	switch ext := filepath.Ext(f.name); ext {
+	case ".json":
+		return report.JSONFormat, nil
+	case ".csv":
+		return report.CSVFormat, nil
+	default:
+		return "", fmt.Errorf("cannot write %q files, want a name that ends in one of .json, .csv", ext)
+	}
+}
+
+// Watch is what a run is to tell of its links; nil: nothing.
+func (f *LinksFlag) Watch() runtime.WatchLinks {
+	if !f.Wanted() {
+		return nil
+	}
+	return func(links []fabric.LinkStats, end sim.Time) { f.links, f.end = links, end }
+}
+
+// Write writes the file, if it is wanted, with what made the run.
+func (f *LinksFlag) Write(of *provenance.Record) error {
+	if !f.Wanted() {
+		return nil
+	}
+	format, err := f.format()
+	if err != nil {
+		return err
+	}
+	record := *of
+	record.Command = linksOf + of.Command // which makes it again, but not as its result
+	t := report.New(LinkColumns()...)
+	t.Origin = &record
+	for i := range f.links {
+		l := &f.links[i]
+		t.Add(l.Name, l.Packets, l.Bytes, l.Busy, share(l.Busy, f.end), l.MaxWait, l.MaxQueue, l.MaxBuffer, f.end)
+	}
+	var out bytes.Buffer
+	if err := t.Write(&out, format); err != nil {
+		return err
+	}
+	return file.Write(f.name, out.Bytes())
+}
+
+// linksOf begins what such a file says of the command that made it.
+const linksOf = "links of "
+
+func share(part, of sim.Time) float64 {
+	if of == 0 {
+		return 0
+	}
+	return min(1, float64(part)/float64(of))
+}
+
+// LinkColumns describe what links did.
+func LinkColumns() []report.Column {
+	return []report.Column{
+		{Name: "link", Kind: report.Text, Help: "The link. One that carried nothing is not in the list."},
+		{Name: "link_packets", Kind: report.Count, Help: "Packets that it carried."},
+		{Name: "link_bytes", Kind: report.Size, Help: "Bytes that it carried, with headers and control data."},
+		{Name: "link_busy", Unit: "ns", Kind: report.Duration, Help: "Time in which it sent."},
+		{Name: "load", Kind: report.Share, Help: "Share of the run in which it sent."},
+		{Name: "max_wait", Unit: "ns", Kind: report.Duration, Help: "Longest that a packet waited for it, or for room in the buffer at its end."},
+		{Name: "max_queue", Kind: report.Size, Help: "What it carries in that time, bytes."},
+		{Name: "max_buffer", Kind: report.Size, Help: "Most bytes that were taken at once in a buffer at its end, of one class and virtual channel; 0 if buffers have no end."},
+		{Name: "run", Unit: "ns", Kind: report.Duration, Help: "Time of the run."},
+	}
+}
+
+// LinkLoad is what is read back of a link.
+type LinkLoad struct {
+	Link    string  `json:"link"`
+	Packets int64   `json:"link_packets"`
+	Bytes   int64   `json:"link_bytes"`
+	Load    float64 `json:"load"` // share of the run, 0 to 1
+}
+
+// ReadLinks reads what LinksFlag has written as JSON, and what made the run. The errors name the file.
+func ReadLinks(name string) (loads []LinkLoad, of *provenance.Record, err error) {
+	text, err := file.Read(name, file.MaxData)
+	if err != nil {
+		return nil, nil, err
+	}
+	var document struct {
+		Rows []LinkLoad `json:"rows"`
+	}
+	if of, err = provenance.Read(text); err == nil {
+		err = json.Unmarshal(text, &document)
+	}
+	if err == nil && !strings.HasPrefix(of.Command, linksOf) {
+		err = fmt.Errorf("a result of %q, expected the loads of links that --links FILE.json writes", of.Command)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var errs []error
+	for i, l := range document.Rows {
+		if l.Link == "" || l.Load < 0 || l.Load > 1 || l.Packets < 0 {
+			errs = append(errs, fmt.Errorf("%s: rows[%d]: link %q with load %v and %d packets, expected a name, 0 to 1, and at least 0", name, i, l.Link, l.Load, l.Packets))
+			break
+		}
+	}
+	return document.Rows, of, errors.Join(errs...)
+}

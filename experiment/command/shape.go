@@ -1,0 +1,31 @@
+package command
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// ShapeFlag is the size of a profile's network, in a shorter form than --set has.
+type ShapeFlag struct{ text string }
+
+// Register adds the flag.
+func (f *ShapeFlag) Register(c *cobra.Command) {
+	c.Flags().StringVar(&f.text, "topology", "", "size of the network of a profile that is a torus: `NUMBERS` of QFDBs of exanest such as 4x4x2, or lengths of rings; the same as --set fabric.dims=[4,4,2]")
+}
+
+// Overrides are those of the profile that the flag stands for.
+func (f *ShapeFlag) Overrides() ([]string, error) {
+	if f.text == "" {
+		return nil, nil
+	}
+	parts := strings.Split(f.text, "x")
+	for _, part := range parts {
+		if n, err := strconv.ParseInt(part, 10, 32); err != nil || n < 0 {
+			return nil, fmt.Errorf("--topology: %q, expected whole numbers joined by x, such as 4x4x2", f.text)
+		}
+	}
+	return []string{"fabric.dims=[" + strings.Join(parts, ", ") + "]"}, nil
+}
