@@ -215,7 +215,7 @@ func attempt(c *mpi.Comm, t trial, want *expectation) error {
 func TestCollectives(t *testing.T) {
 	ranks := []int{1, 2, 3, 4, 5, 7, 8, 13, 32, 37}
 	large := []int{128}
-	trials := 15
+	trials := 12
 	if *stormRanks {
 		ranks, large, trials = nil, []int{128, 512}, 45
 		for n := 1; n <= 40; n++ {
@@ -243,6 +243,89 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
+// With messages on both sides of every size at which MPICH 3.2.1 takes another algorithm, with numbers of ranks that are a power of two and not.
+func TestSwitchPoints(t *testing.T) {
+	var list []trial
+	add := func(tr trial, sizes ...int) {
+		for _, n := range sizes {
+			tr.n, tr.seed, tr.later = n, uint64(len(list)), !tr.later
+			tr.inPlace, tr.root = !tr.inPlace, 3
+			list = append(list, tr)
+		}
+	}
+	sum := trial{t: mpi.Int32, op: mpi.Sum}
+	with := func(what string) trial {
+		tr := sum
+		tr.what = what
+		return tr
+	}
+	add(with("bcast"), 12287, 12288, 12290, 524287, 524288)
+	add(with("allgather"), 6800, 8192, 10240, 65535, 65536)
+	add(with("alltoall"), 256, 257, 32768, 32769)
+	add(with("gather"), 1023, 1024)
+	add(with("scatter"), 1023, 1024)
+	add(with("reduce"), 2048, 2052, 65540)
+	add(with("allreduce"), 2048, 2052, 65540)
+	add(with("scan"), 4096)
+	for _, n := range []int{6800, 10240, 40000, 65536, 90000} { // a quarter of them at rank 2, none at rank 4
+		for _, what := range []string{"allgatherv", "reducescatter"} {
+			tr := with(what)
+			tr.seed = uint64(len(list))
+			tr.inPlace = len(list)%3 == 0
+			list = append(list, tr)
+			list[len(list)-1].n = -n
+		}
+	}
+	switchPoints(t, 9, mpi.MPICH, list)
+	if !testing.Short() {
+		switchPoints(t, 8, mpi.MPICH, list)
+		switchPoints(t, 12, mpi.MPICH, list)
+		switchPoints(t, 9, mpi.ExaNetMPI, list)
+	}
+}
+
+func switchPoints(t *testing.T, ranks int, algorithms mpi.Algorithms, list []trial) {
+	w := worldOf(t, "spin-int", mpi.Options{Matching: mpi.Offload, Eager: 16 << 10, Buffers: 4, BufferBytes: 256 << 10, Algorithms: algorithms, Ranks: ranks})
+	defer func() { require.NoError(t, w.Cluster().Close()) }()
+	list = slices.Clone(list)
+	known := newKnown()
+	for i := range list {
+		tr := &list[i]
+		if n := -tr.n; n > 0 {
+			tr.counts, tr.n = slices.Repeat([]int{n}, ranks), 0
+			tr.counts[2], tr.counts[4] = n/4/4*4, 0
+			tr.places = make([]int, ranks)
+			for j, c := range tr.counts {
+				tr.places[j] = tr.n
+				tr.n += c
+			}
+		}
+		known.of(0, i, ranks, *tr)
+	}
+	for rank := range ranks {
+		require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
+			for i, tr := range list {
+				if err := attempt(r.World(), tr, known.of(0, i, ranks, tr)); err != nil {
+					return fmt.Errorf("%d ranks, %s, rank %d, %s of %d B: %w", ranks, algorithms, rank, tr.what, tr.n, err)
+				}
+			}
+			return nil
+		}))
+	}
+	require.NoError(t, w.Run(context.Background()))
+}
+
+// worldOf is a world on a profile as it is. The caller closes its cluster.
+func worldOf(t *testing.T, name string, o mpi.Options) *mpi.World {
+	p, err := profile.Load(name)
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: o.Nodes(o.Ranks)})
+	require.NoError(t, err)
+	w, err := mpi.New(c, o)
+	require.NoError(t, err)
+	return w
+}
+
 func collectives(t *testing.T, name string, ranks, trials int, o mpi.Options) {
 	seed := uint64(ranks)
 	if o.Transport != mpi.ExaNet {
@@ -253,13 +336,8 @@ func collectives(t *testing.T, name string, ranks, trials int, o mpi.Options) {
 	if name == "exanest-qfdb" {
 		o.PerNode = max(o.PerNode, (ranks+15)/16)
 	}
-	p, err := profile.Load(name)
-	require.NoError(t, err)
-	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: o.Nodes(ranks)})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, c.Close()) }()
-	w, err := mpi.New(c, o)
-	require.NoError(t, err)
+	w := worldOf(t, name, o)
+	defer func() { require.NoError(t, w.Cluster().Close()) }()
 	known := newKnown()
 	most := 3000
 	if ranks > 40 {

@@ -10,8 +10,9 @@ import (
 
 // step waits for an event and acts on it.
 func (t *overPortals) step() error {
-	ev, err := t.ni.EQWait(t.eq)
-	if err != nil {
+	var err error
+	ev := &t.event // no step is taken within a step
+	if *ev, err = t.ni.EQWait(t.eq); err != nil {
 		return fmt.Errorf("mpi: rank %d: %w", t.r.rank, err)
 	}
 	i := uint32(ev.UserPtr)
@@ -23,17 +24,16 @@ func (t *overPortals) step() error {
 		return t.acknowledged(t.letters[i], ev.Fail != portals.NIOK)
 	case ev.Type == portals.EventSearch:
 		t.searched = true
-		if ev.Fail == portals.NIOK {
-			s := statusOf(envelopeOf(ev.MatchBits), ev.HdrData)
-			t.found = &s
+		if t.isThere = ev.Fail == portals.NIOK; t.isThere {
+			t.found = statusOf(envelopeOf(ev.MatchBits), ev.HdrData)
 		}
 		return nil
 	case ev.Fail != portals.NIOK:
-		return t.failed(&ev)
+		return t.failed(ev)
 	}
 	switch ev.Type {
 	case portals.EventPut, portals.EventPutOverflow:
-		return t.came(&ev)
+		return t.came(ev)
 	case portals.EventReply:
 		t.r.complete(t.r.requests[i])
 	case portals.EventGet:

@@ -10,3 +10,6 @@ func ProcOf(r *Rank) *runtime.Proc { return r.p }
 
 // Observe has a rank of transport ExaNet tell of each message as its turn comes.
 func Observe(r *Rank, f func(Status)) { r.transport.(*overExaNet).observe = f }
+
+// ContextOf is the context of a message on the wire.
+func ContextOf(match uint64) int { return int(envelopeOf(match).context) }

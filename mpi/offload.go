@@ -78,7 +78,7 @@ func (o *offload) probe(env envelope) (Status, bool, error) {
 		return Status{}, false, err
 	}
 	t.overhead()
-	t.counted, t.searched, t.found = count.Success, false, nil
+	t.counted, t.searched = count.Success, false
 	bits, ignore := criterion(env)
 	o.me = portals.ME{
 		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits, IgnoreBits: ignore, Options: portals.OptMEOpPut | portals.OptMEUseOnce,
@@ -91,10 +91,7 @@ func (o *offload) probe(env envelope) (Status, bool, error) {
 			return Status{}, false, err
 		}
 	}
-	if t.found == nil {
-		return Status{}, false, nil
-	}
-	return *t.found, true, nil
+	return t.found, t.isThere, nil
 }
 
 // await waits for an event or for a message that comes into a buffer, of which there is no event.

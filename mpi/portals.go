@@ -108,8 +108,10 @@ type overPortals struct {
 	waiting  []*Request     // synchronous sends of eager messages
 	count    portals.Handle // Offload: of messages that came into buffers
 	counted  uint64         // of them, those that were there at the last probe
-	found    *Status        // by the search that probe has asked for
-	searched bool
+	found    Status         // by the search that probe has asked for
+	isThere  bool           // it has found one
+	searched bool           // it is over
+	event    portals.Event  // that step acts on
 	// Of the own portal table entry, see flow.go.
 	disabled  bool
 	known     uint64 // messages that it has refused, as their senders say

@@ -24,6 +24,8 @@ type operation struct {
 	tag    uint32
 	length int
 	pause  sim.Time
+	comm   int  // the world or a copy of it
+	sync   bool // send: synchronous
 }
 
 const (
@@ -31,6 +33,7 @@ const (
 	opReceive
 	opCompute
 	opTest
+	opProbe
 )
 
 // smallTags are only used for eager messages, so that receives without room for a large one can match them.
@@ -42,9 +45,13 @@ func drawProgram(t *rapid.T, rank, ranks int) (ops []operation) {
 	eager := rapid.SampledFrom([]int{0, 1, 7, 496, 512, 513, 999, 1000})
 	large := rapid.SampledFrom([]int{1001, 1008, 1009, 1520, 4096, largest})
 	for range rapid.IntRange(0, 25).Draw(t, fmt.Sprintf("operations of rank %d", rank)) {
-		op := operation{kind: rapid.SampledFrom([]int{opSend, opSend, opReceive, opReceive, opCompute, opTest}).Draw(t, "kind")}
+		op := operation{kind: rapid.SampledFrom([]int{opSend, opSend, opReceive, opReceive, opCompute, opTest, opProbe}).Draw(t, "kind")}
+		op.comm = rapid.IntRange(0, 1).Draw(t, "communicator")
 		switch op.kind {
+		case opProbe:
+			op.peer, op.tag = mpi.AnySource, mpi.AnyTag
 		case opSend:
+			op.sync = rapid.IntRange(0, 3).Draw(t, "synchronous") == 0
 			op.peer = rapid.IntRange(0, ranks-1).Draw(t, "target")
 			op.tag = rapid.Uint32Range(0, 3).Draw(t, "tag")
 			if op.tag < smallTags || rapid.Bool().Draw(t, "small") {
@@ -70,11 +77,17 @@ func drawProgram(t *rapid.T, rank, ranks int) (ops []operation) {
 // observed is what a rank saw: messages in the order in which they came, receives in the order of posting with what each
 // received.
 type observed struct {
-	arrived  []mpi.Status
+	arrived  []arrival
 	posted   []operation
 	received []mpi.Status // Sequence ^0: nothing
-	early    []mpi.Status // messages whose turn has not come
+	early    []arrival    // messages whose turn has not come
 	late     int          // how often a message has had to wait for another
+}
+
+// arrival is a message with its context.
+type arrival struct {
+	mpi.Status
+	context int
 }
 
 var nothing = mpi.Status{Sequence: ^uint32(0)}
@@ -104,11 +117,11 @@ func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
 	if !is { // of somebody else's process
 		return
 	}
-	r.ranks[rank].arrives(mpi.StatusOf(bits, data))
+	r.ranks[rank].arrives(arrival{mpi.StatusOf(bits, data), mpi.ContextOf(bits)})
 }
 
 // arrives notes a message; where events come out of order it takes its turn behind those before it.
-func (o *observed) arrives(s mpi.Status) {
+func (o *observed) arrives(s arrival) {
 	o.early = append(o.early, s)
 	for {
 		next := uint32(0)
@@ -117,7 +130,7 @@ func (o *observed) arrives(s mpi.Status) {
 				next = a.Sequence + 1
 			}
 		}
-		i := slices.IndexFunc(o.early, func(a mpi.Status) bool { return a.Source == s.Source && a.Sequence == next })
+		i := slices.IndexFunc(o.early, func(a arrival) bool { return a.Source == s.Source && a.Sequence == next })
 		if i < 0 {
 			o.late += len(o.early)
 			return
@@ -136,8 +149,8 @@ func match(o *observed) []mpi.Status {
 	}
 	for _, a := range o.arrived {
 		for i, q := range o.posted {
-			if got[i] == nothing && (q.peer == mpi.AnySource || q.peer == a.Source) && (q.tag == mpi.AnyTag || q.tag == a.Tag) {
-				got[i] = a
+			if got[i] == nothing && a.context == 2*q.comm && (q.peer == mpi.AnySource || q.peer == a.Source) && (q.tag == mpi.AnyTag || q.tag == a.Tag) {
+				got[i] = a.Status
 				break
 			}
 		}
@@ -150,24 +163,30 @@ type driver struct {
 	*mpi.Rank
 	seen            *observed
 	buffers         []runtime.View // of the receives in the order of posting
-	sequence        []uint32
+	comms           [2]*mpi.Comm
 	sends, received int
 }
 
 // program runs the operations of a rank and then receives what is left of expected messages into receives for anything.
-func program(r *mpi.Rank, ops []operation, expected int, o *observed) error {
-	d := &driver{Rank: r, seen: o, sequence: make([]uint32, r.Size())}
+func program(r *mpi.Rank, ops []operation, expected [2]int, o *observed) error {
+	copied, err := r.World().Dup()
+	if err != nil {
+		return err
+	}
+	d := &driver{Rank: r, seen: o, comms: [2]*mpi.Comm{r.World(), copied}}
 	for _, op := range ops {
 		if err := d.do(op); err != nil {
 			return err
 		}
 	}
-	for range expected {
-		if err := d.do(operation{kind: opReceive, peer: mpi.AnySource, tag: mpi.AnyTag, length: largest}); err != nil {
-			return err
+	for comm, n := range expected {
+		for range n {
+			if err := d.do(operation{kind: opReceive, comm: comm, peer: mpi.AnySource, tag: mpi.AnyTag, length: largest}); err != nil {
+				return err
+			}
 		}
 	}
-	for d.sends > 0 || d.received < expected {
+	for d.sends > 0 || d.received < expected[0]+expected[1] {
 		q, err := r.Next()
 		if err != nil {
 			return err
@@ -184,6 +203,9 @@ func (d *driver) do(op operation) error {
 	case opCompute:
 		d.Compute(op.pause)
 		return nil
+	case opProbe:
+		_, _, err := d.comms[op.comm].Iprobe(op.peer, op.tag)
+		return err
 	case opTest:
 		q, err := d.Test()
 		if err != nil || q == nil {
@@ -196,14 +218,17 @@ func (d *driver) do(op operation) error {
 		return err
 	}
 	if op.kind == opSend {
-		fill(data.Write(), mpi.Status{Source: d.Rank.Rank(), Tag: op.tag, Sequence: d.sequence[op.peer]})
-		d.sequence[op.peer]++
+		fill(data.Write(), d.Upcoming(op.peer, op.tag, op.length))
 		d.sends++
-		_, err = d.Isend(data, op.peer, op.tag)
+		if op.sync {
+			_, err = d.comms[op.comm].Issend(data, op.peer, op.tag)
+		} else {
+			_, err = d.comms[op.comm].Isend(data, op.peer, op.tag)
+		}
 		return err
 	}
 	d.seen.posted, d.seen.received = append(d.seen.posted, op), append(d.seen.received, nothing)
-	q, err := d.Irecv(data, op.peer, op.tag)
+	q, err := d.comms[op.comm].Irecv(data, op.peer, op.tag)
 	if err != nil {
 		return err
 	}
@@ -266,13 +291,13 @@ func matchingOf(t *testing.T, drawConfig func(*rapid.T) runtime.Config) (late in
 				headers := rapid.SampledFrom([]int{1, 3, 65536}).Draw(rt, "unexpected headers")
 				cfg.Explain, cfg.Pages = rec, drawPaging(rt)
 				w := makeWorld(rt, rt.Cleanup, ranks, o, cfg, fmt.Sprintf("limits.max_unexpected_headers=%d", headers))
-				expected := make([]int, ranks)
+				expected := make([][2]int, ranks)
 				programs := make([][]operation, ranks)
 				for rank := range programs {
 					programs[rank] = drawProgram(rt, rank, ranks)
 					for _, op := range programs[rank] {
 						if op.kind == opSend {
-							expected[op.peer]++
+							expected[op.peer][op.comm]++
 						}
 					}
 				}
@@ -293,7 +318,7 @@ func matchingOf(t *testing.T, drawConfig func(*rapid.T) runtime.Config) (late in
 				for rank := range rec.ranks {
 					seen := &rec.ranks[rank]
 					late += seen.late
-					require.Len(rt, seen.arrived, expected[rank])
+					require.Len(rt, slices.DeleteFunc(slices.Clone(seen.arrived), func(a arrival) bool { return a.context%2 == 1 }), expected[rank][0]+expected[rank][1])
 					require.Equal(rt, match(seen), seen.received, "rank %d", rank)
 					next := make(map[int]uint32)
 					for _, a := range seen.arrived {
