@@ -59,8 +59,8 @@ func TestSplit(t *testing.T) {
 		}
 		half, err := part.Split(part.Rank()/2, -part.Rank())
 		require.NoError(t, err)
-		want = [][]int{{6, 2}, {4, 0}}
-		require.Equal(t, want[part.Rank()/2], []int{half.Translate(0), half.Translate(1)})
+		want = [][]int{{6, 2}, {4, 0}}[part.Rank()/2]
+		require.Equal(t, want, []int{half.Translate(0), half.Translate(1)})
 		return nil
 	})
 }
@@ -174,17 +174,17 @@ func TestWrongCalls(t *testing.T) {
 	})
 }
 
-// Ranks that do not agree on a call are told so, with both calls, whether the run would hang or not.
-func TestMismatch(t *testing.T) {
-	type rank func(c *mpi.Comm, v, w runtime.View) error
-	bcast := func(root int) rank { return func(c *mpi.Comm, v, _ runtime.View) error { return c.Bcast(v, root) } }
-	reduce := func(op *mpi.Op, t mpi.Type, n int) rank {
-		return func(c *mpi.Comm, v, w runtime.View) error { return c.Allreduce(v.Slice(0, n), w.Slice(0, n), t, op) }
-	}
-	for name, test := range map[string]struct {
-		zero, one rank
-		want      []string
-	}{
+// part is the program of a rank after a barrier, with 64 B twice.
+type part func(c *mpi.Comm, v, w runtime.View) error
+
+// mismatch are two programs that do not match, and what the error says.
+type mismatch struct {
+	zero, one part
+	want      []string
+}
+
+func mismatches(bcast func(root int) part, reduce func(op *mpi.Op, t mpi.Type, n int) part) map[string]mismatch {
+	return map[string]mismatch{
 		"root":  {bcast(0), bcast(1), []string{"call 2 is Bcast of 64 B, root 0, on world at rank 0 and Bcast of 64 B, root 1, on world at rank 1"}},
 		"other": {bcast(1), reduce(mpi.Sum, mpi.Int32, 8), []string{"call 2 is Bcast of 64 B, root 1, on world at rank 0 and Allreduce of 8 B (sum of int32) on world at rank 1"}},
 		"op":    {reduce(mpi.Sum, mpi.Int32, 8), reduce(mpi.Max, mpi.Int32, 8), []string{"Allreduce of 8 B (sum of int32) on world at rank 0 and Allreduce of 8 B (max of int32)", "mpi: rank 0 waits in Allreduce of 8 B (sum of int32) on world, its call 2 there", "mpi: rank 1 waits in Allreduce"}},
@@ -212,11 +212,20 @@ func TestMismatch(t *testing.T) {
 			func(c *mpi.Comm, v, _ runtime.View) error { _, err := c.Ibarrier(); return err },
 			[]string{"mpi: rank 1: the program has ended, but Barrier on world has not been waited for"},
 		},
-	} {
+	}
+}
+
+// Ranks that do not agree on a call are told so, with both calls, whether the run would hang or not.
+func TestMismatch(t *testing.T) {
+	bcast := func(root int) part { return func(c *mpi.Comm, v, _ runtime.View) error { return c.Bcast(v, root) } }
+	reduce := func(op *mpi.Op, t mpi.Type, n int) part {
+		return func(c *mpi.Comm, v, w runtime.View) error { return c.Allreduce(v.Slice(0, n), w.Slice(0, n), t, op) }
+	}
+	for name, test := range mismatches(bcast, reduce) {
 		for _, form := range mpi.Forms() {
 			t.Run(name+"/"+string(form), func(t *testing.T) {
 				w := newWorld(t, 2, options(form), runtime.Config{})
-				for i, program := range []rank{test.zero, test.one} {
+				for i, program := range []part{test.zero, test.one} {
 					require.NoError(t, w.Spawn(i, func(r *mpi.Rank) error {
 						v, err := r.Alloc(64)
 						if err != nil {

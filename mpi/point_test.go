@@ -52,41 +52,28 @@ func TestSynchronousSend(t *testing.T) {
 	for _, n := range []int{0, 500, 5000} {
 		pair(t, func(r *mpi.Rank) error {
 			v, err := message(r, n, 1)
-			if err != nil {
-				return err
-			}
+			require.NoError(t, err)
 			c := r.World()
 			if n < 1000 {
-				if err := c.Send(v, 1, 1); err != nil {
-					return err
-				}
+				require.NoError(t, c.Send(v, 1, 1))
 				require.Less(t, r.Now(), busy, "standard")
-				if err := c.Rsend(v, 1, 1); err != nil {
-					return err
-				}
+				require.NoError(t, c.Rsend(v, 1, 1))
 				require.Less(t, r.Now(), busy, "ready")
 			}
 			q, err := c.Issend(v, 1, 2)
-			if err != nil {
-				return err
-			}
+			require.NoError(t, err)
 			later, err := c.Issend(v, 1, 3)
-			if err != nil {
-				return err
-			}
-			if _, err := r.Wait(later); err != nil {
-				return err
-			}
+			require.NoError(t, err)
+			_, err = r.Wait(later)
+			require.NoError(t, err)
 			require.Greater(t, r.Now(), busy, "the first to be received")
 			require.Less(t, r.Now(), 2*busy)
 			if _, over, err := r.Tested(q); over || err != nil {
 				return fmt.Errorf("a synchronous send is over without a receive: %w", err)
 			}
-			if _, err := r.Wait(q); err != nil {
-				return err
-			}
+			_, err = r.Wait(q)
 			require.Greater(t, r.Now(), 2*busy)
-			return nil
+			return err
 		}, func(r *mpi.Rank) error {
 			v, err := r.Alloc(n)
 			if err != nil {
@@ -115,7 +102,6 @@ func TestSynchronousSend(t *testing.T) {
 
 // A buffered send does not wait, the message is that at the time of the call, and the memory is used again. Without room it is an error.
 func TestBufferedSend(t *testing.T) {
-	const large, small = 5000, 100
 	pair(t, func(r *mpi.Rank) error {
 		c := r.World()
 		v, err := message(r, large, 1)
@@ -156,34 +142,38 @@ func TestBufferedSend(t *testing.T) {
 			}
 		}
 		return nil
-	}, func(r *mpi.Rank) error {
-		c := r.World()
-		r.Compute(busy)
-		v, err := r.Alloc(large)
-		if err != nil {
+	}, receiveBuffered)
+}
+
+const large, small = 5000, 100
+
+func receiveBuffered(r *mpi.Rank) error {
+	c := r.World()
+	r.Compute(busy)
+	v, err := r.Alloc(large)
+	if err != nil {
+		return err
+	}
+	for _, m := range []struct{ tag, n, seed int }{{2, small, 2}, {0, large, 1}, {1, large, 2}} {
+		if s, err := c.Recv(v, 0, uint32(m.tag)); err != nil || s.Bytes != m.n {
+			return fmt.Errorf("%+v: %w", s, err)
+		}
+		if err := isMessage(v, m.n, m.seed); err != nil {
 			return err
 		}
-		for _, m := range []struct{ tag, n, seed int }{{2, small, 2}, {0, large, 1}, {1, large, 2}} {
-			if s, err := c.Recv(v, 0, uint32(m.tag)); err != nil || s.Bytes != m.n {
-				return fmt.Errorf("%+v: %w", s, err)
-			}
-			if err := isMessage(v, m.n, m.seed); err != nil {
-				return err
-			}
+	}
+	for range 5 {
+		if err := c.Send(v.Slice(0, 0), 0, 9); err != nil {
+			return err
 		}
-		for range 5 {
-			if err := c.Send(v.Slice(0, 0), 0, 9); err != nil {
-				return err
-			}
-			if _, err := c.Recv(v, 0, 4); err != nil {
-				return err
-			}
-			if err := isMessage(v, large, 3); err != nil {
-				return err
-			}
+		if _, err := c.Recv(v, 0, 4); err != nil {
+			return err
 		}
-		return nil
-	})
+		if err := isMessage(v, large, 3); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A probe sees the earliest message that a receive would take, does not take it, and sees none of another communicator.
