@@ -21,7 +21,8 @@
 //
 // Every message is acknowledged, but an eager send is over when the NIC has read its data; the library keeps the bytes until the
 // acknowledgement, and does not charge the copy. A rank whose buffers are full refuses messages, which their senders then send
-// again, in order (see flow.go); if they are full of messages without a receive it adds buffers. So nothing is lost and nobody
+// again, in order (see flow.go); if they are full of messages without a receive it adds buffers, and if the device has no room for the
+// headers of unexpected messages the process takes them, and searches its own list of them first. So nothing is lost and nobody
 // waits for a receive that another message must precede; it takes time, and [Stats] count it.
 //
 // Both forms charge the process the overhead o for every operation it gives to the NIC, match entries of receives and of

@@ -22,6 +22,9 @@ func (t *overPortals) step() error {
 		return t.recover()
 	case ev.Type == portals.EventAck && (ev.Fail == portals.NIOK || ev.Fail == portals.NIPTDisabled):
 		return t.acknowledged(t.letters[i], ev.Fail != portals.NIOK)
+	case ev.Type == portals.EventSearch && ev.UserPtr == ptrKept:
+		t.form.empty()
+		return nil
 	case ev.Type == portals.EventSearch:
 		t.searched = true
 		if t.isThere = ev.Fail == portals.NIOK; t.isThere {

@@ -66,7 +66,7 @@ func (t *overExaNet) searched(elements int) {
 // arrives searches the receives for a message and else keeps it, for which the process copies it out of the mailbox.
 func (t *overExaNet) arrives(p packet) error {
 	if t.observe != nil {
-		t.observe(p.status())
+		t.observe(p.env, p.status())
 	}
 	t.software()
 	looked := 0

@@ -104,7 +104,7 @@ type overExaNet struct {
 	transfers                              [maxTransfers]exaTransfer
 	moving                                 int // of them, those in use
 	matched                                []exaMatch
-	observe                                func(Status) // tests: each message, as its turn comes; nil: nobody does
+	observe                                func(envelope, Status) // tests: each message, as its turn comes; nil: nobody does
 	arrived, answered, completed, notified portals.Handle
 	seen                                   struct{ answered, completed, notified uint64 } // what the program has looked after
 	handles                                [4]portals.Handle

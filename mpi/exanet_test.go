@@ -157,18 +157,18 @@ func TestExaNetMatching(t *testing.T) {
 		ranks := rapid.IntRange(1, 4).Draw(rt, "ranks")
 		w := drawExaNet(rt, ranks)
 		seen, programs := make([]observed, ranks), make([][]operation, ranks)
-		expected := make([]int, ranks)
+		expected := make([][2]int, ranks)
 		for rank := range programs {
 			programs[rank] = drawProgram(rt, rank, ranks)
 			for _, op := range programs[rank] {
 				if op.kind == opSend {
-					expected[op.peer]++
+					expected[op.peer][op.comm]++
 				}
 			}
 		}
 		for rank, ops := range programs {
 			require.NoError(rt, w.Spawn(rank, func(r *mpi.Rank) error {
-				mpi.Observe(r, func(s mpi.Status) { seen[rank].arrived = append(seen[rank].arrived, s) })
+				mpi.Observe(r, func(s mpi.Status, context int) { seen[rank].arrived = append(seen[rank].arrived, arrival{s, context}) })
 				return program(r, ops, expected[rank], &seen[rank])
 			}))
 		}
@@ -176,7 +176,7 @@ func TestExaNetMatching(t *testing.T) {
 		_, failures := w.Cluster().Failures()
 		require.Zero(rt, failures)
 		for rank := range seen {
-			require.Len(rt, seen[rank].arrived, expected[rank])
+			require.Len(rt, seen[rank].ofComms(), expected[rank][0]+expected[rank][1])
 			require.Equal(rt, match(&seen[rank]), seen[rank].received, "rank %d", rank)
 			next := make(map[int]uint32)
 			for _, a := range seen[rank].arrived {

@@ -187,11 +187,21 @@ func (t *overPortals) controlled(ev *portals.Event) error {
 }
 
 // recover enables the entry again if everything that was refused is known, nothing can overtake it, and there is room. Without
-// progress since it was enabled last there is none: the device's unexpected headers are used up, and only receives free them.
+// progress since it was enabled last there is none: the device's unexpected headers are used up. The process then takes the messages off the
+// device: a receive that would free a header may be one that the program posts only when a message has come that is refused.
 func (t *overPortals) recover() error {
 	all, err := t.allKnown()
-	if !all || err != nil || t.progress == t.enabledAt {
+	if !all || err != nil || t.unloading {
 		return err
+	}
+	if t.progress == t.enabledAt {
+		t.unloading = true
+		some, err := t.form.unload()
+		t.unloading = false
+		if !some || err != nil {
+			return err
+		}
+		t.progress++
 	}
 	if t.linked == 0 {
 		if err := t.grow(); err != nil {

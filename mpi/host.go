@@ -6,6 +6,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -34,6 +35,7 @@ type arrival struct {
 	data       uint64 // header data
 	start      uint64
 	buffer     *buffer
+	memory     runtime.View // of a message that the process keeps (offload)
 	prev, next *arrival
 }
 
@@ -63,9 +65,10 @@ func (l *arrivalList) cut(a *arrival) {
 }
 
 // searched charges the process for the elements of a list that it has looked at.
-func (h *hostForm) searched(elements int) {
-	p := h.t.r.p
-	p.Compute(sim.Time(elements) * p.Cluster().Profile().Host.Match)
+func (h *hostForm) searched(elements int) { h.t.searchedList(elements) }
+
+func (t *overPortals) searchedList(elements int) {
+	t.r.p.Compute(sim.Time(elements) * t.r.p.Cluster().Profile().Host.Match)
 }
 
 // post searches the messages that are there and else appends the receive.
@@ -87,6 +90,11 @@ func (h *hostForm) post(q *Request) error {
 	h.posted.push(q)
 	return nil
 }
+
+// unload has nothing to do: no message stays on the device.
+func (h *hostForm) unload() (bool, error) { return false, nil }
+
+func (h *hostForm) empty() {}
 
 // probe searches the messages that are there.
 func (h *hostForm) probe(env envelope) (Status, bool, error) {

@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"cmp"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/portals"
@@ -11,6 +13,9 @@ type offload struct {
 	t    *overPortals
 	spin *portals.Spin // handlers of receives that a large message may match
 	me   portals.ME
+	kept arrivalList // messages that the process has taken off the device, whose unexpected headers were used up; all came before those there
+	came bool        // unload has its message, or there is none
+	none bool
 }
 
 func newOffload(t *overPortals) (*offload, error) {
@@ -24,6 +29,10 @@ func newOffload(t *overPortals) (*offload, error) {
 // post appends the entry. It has handlers only if it has room for a large message.
 func (o *offload) post(q *Request) error {
 	t := o.t
+	if a := o.find(q.env); a != nil {
+		o.kept.cut(a)
+		return o.receive(q, a)
+	}
 	t.overhead()
 	bits, ignore := criterion(q.env)
 	o.me = portals.ME{
@@ -40,6 +49,9 @@ func (o *offload) post(q *Request) error {
 // arrived ends a receive whose message is in its place, or takes an unexpected message from its buffer.
 func (o *offload) arrived(ev *portals.Event) error {
 	t := o.t
+	if ev.UserPtr == ptrKept {
+		return o.keep(ev)
+	}
 	q := t.r.requests[uint32(ev.UserPtr)]
 	q.status = statusOf(envelopeOf(ev.MatchBits), ev.HdrData)
 	if err := t.r.fits(q); err != nil {
@@ -70,9 +82,91 @@ func (o *offload) arrived(ev *portals.Event) error {
 	return nil
 }
 
+// find returns the first message that the process keeps and a receive takes, or nil.
+func (o *offload) find(env envelope) (found *arrival) {
+	looked := 0
+	for a := o.kept.first; a != nil && found == nil; a = a.next {
+		if looked++; env.takes(a.env) {
+			found = a
+		}
+	}
+	if looked > 0 {
+		o.t.searchedList(looked)
+	}
+	return found
+}
+
+// receive lets a receive have a message that the process keeps.
+func (o *offload) receive(q *Request, a *arrival) error {
+	t := o.t
+	q.status = statusOf(a.env, a.data)
+	if err := t.r.fits(q); err != nil {
+		return err
+	}
+	t.r.stats.Unexpected++
+	defer t.r.temporary.put(a.memory)
+	if a.data&matching.Large != 0 {
+		return t.fetch(q, a.start)
+	}
+	if err := cmp.Or(t.copied(q, a.start, q.status.Bytes), t.taken(a.env.source, a.data)); err != nil {
+		return err
+	}
+	t.r.complete(q)
+	return nil
+}
+
+// unload takes the unexpected messages off the device, one after the other: none may be on its way from the device to the process when a receive is
+// posted, which would then find a later one.
+func (o *offload) unload() (some bool, err error) {
+	t := o.t
+	for {
+		t.overhead()
+		o.me = portals.ME{UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0), Options: portals.OptMEOpPut | portals.OptMEUseOnce}
+		if err := t.ni.MESearch(messagePT, &o.me, portals.SearchDelete, ptrKept); err != nil {
+			return some, err
+		}
+		for o.came, o.none = false, false; !o.came; {
+			if err := t.step(); err != nil {
+				return some, err
+			}
+		}
+		if o.none {
+			return some, nil
+		}
+		some = true
+	}
+}
+
+func (o *offload) empty() { o.came, o.none = true, true }
+
+// keep copies a message out of its buffer.
+func (o *offload) keep(ev *portals.Event) error {
+	t := o.t
+	o.came = true
+	a := &arrival{env: envelopeOf(ev.MatchBits), data: ev.HdrData}
+	n := statusOf(a.env, a.data).Bytes
+	if a.data&matching.Large != 0 {
+		n = matching.AnnouncementSize + t.c.first
+	}
+	from, err := t.r.p.View(ev.Start, n)
+	if err != nil {
+		return err
+	}
+	if a.memory, err = t.r.temporary.get(t.r, n); err != nil {
+		return err
+	}
+	a.start = a.memory.Addr()
+	t.r.p.Copy(a.memory.Slice(0, n), from)
+	o.kept.push(a)
+	return nil
+}
+
 // probe searches the unexpected headers of the device.
 func (o *offload) probe(env envelope) (Status, bool, error) {
 	t := o.t
+	if a := o.find(env); a != nil {
+		return statusOf(a.env, a.data), true, nil
+	}
 	count, err := t.ni.CTGet(t.count)
 	if err != nil {
 		return Status{}, false, err
@@ -83,7 +177,7 @@ func (o *offload) probe(env envelope) (Status, bool, error) {
 	o.me = portals.ME{
 		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits, IgnoreBits: ignore, Options: portals.OptMEOpPut | portals.OptMEUseOnce,
 	}
-	if err := t.ni.MESearch(messagePT, &o.me, portals.SearchOnly, 0); err != nil {
+	if err := t.ni.MESearch(messagePT, &o.me, portals.SearchOnly, ptrSearch); err != nil {
 		return Status{}, false, err
 	}
 	for !t.searched {

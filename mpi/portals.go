@@ -20,6 +20,10 @@ type form interface {
 	// unlinked and freed act on AUTO_UNLINK and AUTO_FREE of a buffer.
 	unlinked(b *buffer) error
 	freed(b *buffer) error
+	// unload takes unexpected messages off the device, if it keeps them there, and reports whether there were any.
+	unload() (bool, error)
+	// empty notes that unload has found no message.
+	empty()
 	// probe and await are those of a transport.
 	probe(env envelope) (Status, bool, error)
 	await() error
@@ -54,6 +58,8 @@ const (
 	ptrRequest uint64 = iota << 32
 	ptrBuffer
 	ptrLetter
+	ptrKept   // of the search for a message that the process is to keep
+	ptrSearch // of a probe
 )
 
 // portalsCarrier is what the transports over Portals have in common.
@@ -116,6 +122,7 @@ type overPortals struct {
 	disabled  bool
 	known     uint64 // messages that it has refused, as their senders say
 	callers   []int  // those senders, to be called back
+	unloading bool   // the process takes messages off the device
 	progress  uint64 // counts what may make room
 	enabledAt uint64 // progress when it was enabled last
 }

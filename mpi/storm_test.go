@@ -97,3 +97,26 @@ func TestNoFlowControlWithoutNeed(t *testing.T) {
 		require.EqualValues(t, 3, w.Cluster().Stats().PacketsSent, "two packets of the message, its acknowledgement, and nothing else")
 	}
 }
+
+// A program that receives one message after the other gets on where the device has room for the header of one unexpected message, whatever the order:
+// the process then keeps messages itself.
+func TestReceiveBehindUnexpectedHeaders(t *testing.T) {
+	const each = 5
+	for _, form := range mpi.Forms() {
+		for _, n := range []int{0, 600, 3000} {
+			w := newWorld(t, 3, options(form), runtime.Config{}, "limits.max_unexpected_headers=1")
+			for rank := 1; rank < 3; rank++ {
+				require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error { return storm(r, each, n) }))
+			}
+			require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
+				if err := shelter(r, 2, each, n); err != nil {
+					return err
+				}
+				_, found, err := r.World().Iprobe(mpi.AnySource, mpi.AnyTag)
+				require.False(t, found)
+				return err
+			}))
+			require.NoError(t, w.Run(context.Background()), "%s, %d B", form, n)
+		}
+	}
+}
