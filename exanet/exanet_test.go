@@ -9,6 +9,7 @@ import (
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -138,6 +139,13 @@ func TestFullMailbox(t *testing.T) {
 }
 
 func TestSystem(t *testing.T) {
+	device, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	other, err := runtime.NewCluster(runtime.Config{Profile: device, Nodes: 1})
+	require.NoError(t, err)
+	_, err = exanet.Load(other)
+	require.EqualError(t, err, "exanet: profile spin-int: hpu.dma_write: initiated, expected landed: what is acknowledged must be in the mailbox")
+	require.NoError(t, other.Close())
 	c := newCluster(t, 1, nil)
 	require.NoError(t, c.Spawn(0, "nobody", func(p *runtime.Proc) error {
 		_, err := c.system.Open(p, exanet.Options{})

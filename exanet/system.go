@@ -46,8 +46,14 @@ type domain struct {
 	used uint32 // interfaces of the process
 }
 
+// landed is the value of hpu.dma_write with which a handler knows that what it has written is there.
+const landed = "landed"
+
 // Load makes the interface ready for the processes of a cluster.
 func Load(c *runtime.Cluster) (*System, error) {
+	if p := c.Profile(); p.HPU.DMAWrite != landed {
+		return nil, fmt.Errorf("exanet: profile %s: hpu.dma_write: %s, expected %s: what is acknowledged must be in the mailbox", p.Origin.Name, p.HPU.DMAWrite, landed)
+	}
 	m, err := handlers.Must("mailbox").Load(c)
 	if err != nil {
 		return nil, err

@@ -25,8 +25,8 @@ type Spec struct {
 	// PollCached is the same where the interface has written into the core's cache, as ExaNeSt's mailbox does (TR-488 §4.4), at most 1 s; absent: no
 	// interface does, and such a look takes Poll.
 	PollCached sim.Time `yaml:"poll_cached,omitempty"`
-	// Message is what the code of a message passing library takes for a message on each side, apart from what other fields charge: the stores, the
-	// looks, the elements of lists; at most 1 s. Absent: nothing.
+	// Message is what the code of ExaNet-MPI takes for a message on each side, apart from what other fields charge: the stores, the
+	// looks, the elements of lists; at most 1 s. Absent: nothing. MPI over Portals charges none.
 	Message sim.Time `yaml:"message,omitempty"`
 	// Match is the time a process takes to match a message that has arrived against its own list of receives, at most 1 s.
 	Match sim.Time `yaml:"match"`

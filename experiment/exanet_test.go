@@ -1,0 +1,102 @@
+package experiment
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// oneWay measures a point.
+func oneWay(t *testing.T, device string, values Values, overrides ...string) sim.Time {
+	d, err := profile.Load(device, overrides...)
+	require.NoError(t, err)
+	p, err := exanet.At(d, values)
+	require.NoError(t, err)
+	r, err := exanet.Measure(context.Background(), p)
+	require.NoError(t, err, p)
+	return r.Time(latencyColumn)
+}
+
+// Beside the publication stands what was measured, near it where that says so.
+func TestExanetBesidePublished(t *testing.T) {
+	for _, x := range []struct {
+		mode, path string
+		bytes      int
+		want, near float64
+	}{
+		{exanetMailbox, "intra-qfdb", 64, 470, 0.001},
+		{exanetMPI, "intra-qfdb", 0, 1293, 0.001},
+		{exanetMPI, "intra-fpga", 0, 1170, 0.04},
+		{exanetMPI, "intra-qfdb", 64, 5157, 0.12},
+		{exanetMPI, "intra-qfdb", 4 << 20, 2689.4e3, 0.125},
+	} {
+		got := oneWay(t, "exanest-qfdb", Values{"mode": x.mode, "path": x.path, "size": x.bytes})
+		require.InEpsilon(t, x.want, got.Seconds()*1e9, x.near, "%+v", x)
+	}
+	require.Len(t, publishedExanet(), 5)
+}
+
+// A longer path takes longer by the report's check: links and routers (TR-488 Table 1), and the bytes once more where links differ.
+func TestExanetPaths(t *testing.T) {
+	for _, device := range []string{"exanest-qfdb", "exanest"} {
+		at := func(path string) float64 {
+			return oneWay(t, device, Values{"mode": exanetMPI, "path": path, "size": 0}).Seconds() * 1e9
+		}
+		a, b, c, d := at("intra-qfdb"), at("b"), at("c"), at("d")
+		const link, router = 120, 145
+		require.InDelta(t, a+2*router, b, 25, device)
+		require.InDelta(t, b+link, c, 10, device)
+		require.InDelta(t, c+link, d, 10, device)
+		require.Less(t, at("intra-fpga"), a)
+	}
+}
+
+// Touching the pages of buffers costs a look at memory for each, and what matters only where pages can be absent needs them.
+func TestExanetModes(t *testing.T) {
+	v := func(mode string) Values { return Values{"mode": mode, "size": 64 << 10} }
+	plain := oneWay(t, "exanest-qfdb", v(exanetMPI))
+	require.Equal(t, 2*16*100*sim.Nanosecond, oneWay(t, "exanest-qfdb", v(exanetTouch))-plain)
+	require.Less(t, plain, oneWay(t, "exanest-qfdb", v(exanetProcess)))
+	require.Less(t, oneWay(t, "exanest-qfdb", v(exanetPortals)), plain, "no firmware")
+	require.InEpsilon(t, plain.Seconds(), oneWay(t, "exanest-qfdb", v(exanetPART)).Seconds(), 0.001, "without faults")
+	d, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	_, err = exanet.At(d, v(exanetMPI))
+	require.ErrorContains(t, err, "profile spin-int: hpu.dma_write: initiated, expected landed")
+	d, err = profile.Load("spin-int", "hpu.dma_write=landed")
+	require.NoError(t, err)
+	_, err = exanet.At(d, v(exanetPART))
+	require.ErrorContains(t, err, "profile spin-int: no pages that could be absent")
+}
+
+// Where memory that interfaces reach for is absent now and then, or late, everything arrives all the same, on the prototype's boards and on another device.
+func TestExanetOnFaultyMemory(t *testing.T) {
+	faults, late := 0, 0
+	for _, mode := range []string{exanetMailbox, exanetMPI, exanetProcess, exanetTouch, exanetPortals} {
+		for _, chances := range faulty { //lint:maporder each by itself
+			for _, size := range []int{32, 600} { // three cells: a block begins anew where its source is absent
+				if mode == exanetMailbox && size > 64 {
+					continue
+				}
+				for name, overrides := range map[string][]string{"exanest-qfdb": {"os.kind=none", "smmu.kind=none"}, "spin-int": {"hpu.dma_write=landed"}} { //lint:maporder likewise
+					d, err := profile.Load(name, overrides...)
+					require.NoError(t, err)
+					p, err := exanet.At(d, Values{"mode": mode, "size": size})
+					require.NoError(t, err)
+					f := hosttest.Nodes{Chances: chances}
+					p.Translator = f.Make
+					_, err = exanet.Measure(context.Background(), p)
+					require.NoError(t, err, "%s, %+v", p, chances)
+					faults, late = faults+f.Faults, late+f.Delayed
+				}
+			}
+		}
+	}
+	require.Greater(t, faults, 1000)
+	require.Greater(t, late, 1000)
+}
