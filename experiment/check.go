@@ -248,6 +248,7 @@ func (c *checker) view() {
 		known("View.X", v.X)
 	}
 	known("View.Summary", v.Summary...)
+	known("View.Parts", v.Parts...)
 	for _, name := range v.Quiet {
 		if c.e.axis(name) < 0 {
 			c.fail("View.Quiet: no axis %q", name)

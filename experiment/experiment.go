@@ -130,6 +130,8 @@ type View struct {
 	Summary []string
 	// X is the column along which plots go; "": the axis of numbers with the most values.
 	X string
+	// Parts are columns that add up to Value: plots show their shares of it.
+	Parts []string
 	// Quiet are axes whose values stand in rows and panels only where they vary, else in a note.
 	Quiet []string
 	// Place says where published numbers of columns other than Value are drawn; see report.Plot. Those of Relative know theirs.

@@ -1,3 +1,5 @@
+//go:build !invariants && !race
+
 package experiment
 
 import (
@@ -15,6 +17,8 @@ import (
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 )
+
+// With the tag invariants memory that was allocated is overwritten: all of it has been touched then.
 
 // resident is the memory that this process has of the machine, bytes.
 func resident(t *testing.T) int64 {

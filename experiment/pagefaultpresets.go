@@ -7,7 +7,7 @@ func pagefaultPresets() []Preset {
 		v := View{Value: latencyColumn, Series: series, X: x, Quiet: pagefaultQuiet, Answer: pagefaultAnswer}
 		return &v
 	}
-	parts := []string{profileColumn, "policy", "bytes", latencyColumn}
+	var parts []string
 	for _, c := range pagefaultParts {
 		parts = append(parts, c.Name)
 	}
@@ -27,7 +27,7 @@ func pagefaultPresets() []Preset {
 		{
 			Name: "breakdown", Short: "where the time goes when every page of the destination is absent", Source: "PART'22 §6",
 			Values: map[string]string{"policy": "pio,pi4,pia", "size": powers},
-			View:   &View{Value: latencyColumn, Series: []string{"policy"}, X: "bytes", Quiet: pagefaultQuiet, Summary: parts},
+			View:   &View{Value: latencyColumn, Series: []string{"policy"}, X: "bytes", Quiet: pagefaultQuiet, Parts: parts, Summary: append([]string{profileColumn, "policy", "bytes", latencyColumn}, parts...)},
 		},
 		{
 			Name: "frequency", Short: "pages of the destination that are absent by chance", Source: "PART'22 §6",

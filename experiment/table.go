@@ -265,9 +265,10 @@ func (s *Sweep) Plot() report.Plot {
 	value := e.value()
 	p := report.Plot{Title: s.title(), Caption: s.everywhere(), Y: value.Key(), LogY: value.Kind != report.Share && value.Kind != report.Change}
 	x, lines := s.along(), -1
-	if len(e.View.Series) > 0 {
+	if len(e.View.Series) > 0 && len(e.View.Parts) == 0 {
 		lines = e.axis(e.View.Series[0])
 	}
+	p.Stack = e.View.Parts
 	p.X = e.View.X
 	if p.X == "" && x >= 0 {
 		p.X = e.Axes[x].column().Key()
@@ -278,8 +279,8 @@ func (s *Sweep) Plot() report.Plot {
 	for i := range e.Axes {
 		a := &e.Axes[i]
 		switch {
-		case a.Fixed() || i == x || i == lines || s.quiet(i) || slices.Contains(e.View.Series, a.Name) && e.View.X != "":
-		case lines < 0 && len(s.values[i]) > 1:
+		case a.Fixed() || i == x || i == lines || s.quiet(i) || slices.Contains(e.View.Series, a.Name) && e.View.X != "" && len(e.View.Parts) == 0:
+		case lines < 0 && len(s.values[i]) > 1 && len(e.View.Parts) == 0:
 			lines = i
 		default:
 			panels = append(panels, a.column().Name)

@@ -331,6 +331,10 @@ func (c *curve) mark(on *draw.Canvas, at vg.Point, radius vg.Length) {
 
 // Plot implements gonum's Plotter. Where curves lie above each other the lower ones are drawn wider, so that all are seen.
 func (c *curve) Plot(on draw.Canvas, p *plot.Plot) {
+	if c.places > 0 {
+		c.drawBars(&on, p)
+		return
+	}
 	points := c.paper(on, p)
 	covered := make([]int, len(points))
 	between := make([]int, len(points)) // on the way to the next point
@@ -391,9 +395,14 @@ func nearest(points []vg.Point, at vg.Point) int {
 // thumbnail draws a sample of the line and its name from at to the right.
 func (c *curve) thumbnail(on *draw.Canvas, at vg.Point) {
 	middle := at.Y + labelStyle.Font.Size*0.5
-	if !c.published {
+	switch {
+	case c.places > 0:
+		on.FillPolygon(c.fill(), rectangle(at.X+8, middle-4, at.X+thumbWidth, middle+4))
+	case !c.published:
 		on.StrokeLine2(c.line(), at.X, middle, at.X+thumbWidth, middle)
+		fallthrough
+	default:
+		c.mark(on, vg.Point{X: at.X + thumbWidth/2, Y: middle}, markerRadius)
 	}
-	c.mark(on, vg.Point{X: at.X + thumbWidth/2, Y: middle}, markerRadius)
 	on.FillText(labelStyle, vg.Point{X: at.X + thumbWidth + 5, Y: at.Y + labelStyle.Font.Size*0.18}, c.name)
 }

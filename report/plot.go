@@ -28,6 +28,9 @@ type Plot struct {
 	Facet   string // "": one panel
 	LogX    bool
 	LogY    bool
+	// Stack are columns whose values add up to that of Y: bars show their shares of it, the first lowest; X needs values of one column's rows that lie
+	// apart, Series is not looked at.
+	Stack []string
 	// Place says where a published number of a column is drawn, in the units of the axes: value returns our numbers of its row. Numbers
 	// of the column of Y need no entry. Those of other columns that have none stand in the caption only.
 	Place map[string]func(value func(column string) float64, published float64) (x, y float64)
@@ -92,6 +95,8 @@ type curve struct {
 	colour    int // index in the palette
 	published bool
 	points    []point
+	bars      []bar
+	places    int      // for stacks in a panel; 0: points
 	above     []*curve // those drawn later in the same panel
 	axes      [2]*axis // x, y
 }
@@ -131,11 +136,20 @@ func (t *Table) figure(p Plot) (*figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	stack, err := t.columns(strings.Join(p.Stack, ","))
+	if err != nil {
+		return nil, err
+	}
 	f.x = axis{column: t.Columns[x], log: p.LogX}
 	f.y = axis{column: t.Columns[y], log: p.LogY, upright: true}
+	add := func(row int) (bool, error) { return f.add(t, row, x, y, t.name(row, series), t.name(row, facet)) }
+	if len(stack) > 0 {
+		f.y = axis{column: Column{Name: "share_of_" + t.Columns[y].Name, Kind: Share}, upright: true}
+		add = func(row int) (bool, error) { return f.pile(t, row, x, y, stack, t.name(row, facet)) }
+	}
 	left := 0
 	for i := range t.rows {
-		drawn, err := f.add(t, i, x, y, t.name(i, series), t.name(i, facet))
+		drawn, err := add(i)
 		if err != nil {
 			return nil, fmt.Errorf("row %d: %w", i+1, err)
 		}
@@ -149,12 +163,22 @@ func (t *Table) figure(p Plot) (*figure, error) {
 	if err := f.sort(); err != nil {
 		return nil, err
 	}
-	f.mark(t, series, facet)
+	if len(stack) == 0 {
+		f.mark(t, series, facet)
+	}
+	return f, f.finish(t, left)
+}
+
+// finish fits the axes to what is there and writes the notes. left rows are not drawn.
+func (f *figure) finish(t *Table, left int) error {
 	for _, a := range []*axis{&f.x, &f.y} {
 		low, high := a.low, a.high
 		a.fit()
+		if len(f.Stack) > 0 && a == &f.x {
+			a.widen()
+		}
 		if math.IsInf(a.high-a.low, 0) || a.log && (a.low <= 0 || math.IsInf(a.high/a.low, 0)) {
-			return nil, fmt.Errorf("%s goes from %g to %g, too far for a picture", a.column.Key(), low, high)
+			return fmt.Errorf("%s goes from %g to %g, too far for a picture", a.column.Key(), low, high)
 		}
 	}
 	f.notes = t.Comparisons()
@@ -165,13 +189,14 @@ func (t *Table) figure(p Plot) (*figure, error) {
 		f.notes = append(f.notes, t.Origin.Lines()...)
 	}
 	f.x.length, f.y.length = f.plotSize()
+	f.share()
 	for _, p := range f.panels {
 		for i, c := range p.curves {
 			c.axes = [2]*axis{&f.x, &f.y}
 			c.above = p.curves[i+1:]
 		}
 	}
-	return f, nil
+	return nil
 }
 
 // mark adds a curve of hollow markers for each column with published numbers and each series that has them.

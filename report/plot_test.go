@@ -59,6 +59,37 @@ func TestNamesOfNumbers(t *testing.T) {
 	require.Contains(t, picture, ">8 HPUs<")
 }
 
+// A stack shows shares of a column, in the order of its parts; those without a length are left out, and parts that do not add up are an error.
+func TestStack(t *testing.T) {
+	table := New(Column{Name: "bytes", Kind: Size}, Column{Name: "time", Unit: "ns", Kind: Duration}, Column{Name: "work", Unit: "us", Kind: Duration},
+		Column{Name: "nothing", Unit: "ns", Kind: Duration}, Column{Name: "wait", Unit: "ns", Kind: Duration})
+	table.Add(8, 4*sim.Microsecond, sim.Microsecond, sim.Time(0), 3*sim.Microsecond)
+	table.Add(64, 10*sim.Microsecond, 5*sim.Microsecond, sim.Time(0), 5*sim.Microsecond)
+	table.Add(128, nil, nil, nil, nil)
+	p := Plot{X: "bytes", Y: "time", LogX: true, LogY: true, Stack: []string{"work", "nothing", "wait"}}
+	_, err := table.figure(p)
+	require.EqualError(t, err, "row 1: time_ns is 4000, and the parts that are to be its stack are 3001", "parts have the unit of the whole")
+	table.Columns[2].Unit = "ns"
+	f, err := table.figure(p)
+	require.NoError(t, err)
+	require.Len(t, f.panels[0].curves, 2)
+	require.Equal(t, []bar{{8, 0, 0.25}, {64, 0, 0.5}}, f.panels[0].curves[0].bars)
+	require.Equal(t, []bar{{8, 0.25, 1}, {64, 0.5, 1}}, f.panels[0].curves[1].bars)
+	picture := drawn(t, table, p)
+	for _, want := range []string{">work<", ">wait<", ">share of time<", ">100%<", ">1 of 3 rows have no share of time and are not drawn.<"} {
+		require.Contains(t, picture, want)
+	}
+	require.NotContains(t, picture, ">nothing<")
+	p.LogX = false
+	drawn(t, table, p)
+	table.Add(256, sim.Microsecond, 2*sim.Microsecond, -sim.Microsecond, sim.Time(0))
+	_, err = table.figure(p)
+	require.EqualError(t, err, "row 4: nothing_ns: a part of a stack, expected a number of at least 0")
+	p.Stack = []string{"none"}
+	_, err = table.figure(p)
+	require.Error(t, err)
+}
+
 // What cannot be drawn is said, and so is what produced the table.
 func TestCaptionSaysWhatIsMissing(t *testing.T) {
 	table := sizesTable("a", 4, 8, 5*sim.Nanosecond, "a", 4, 16, nil)
