@@ -18,6 +18,8 @@ type pump struct {
 	ports   []Port
 	took    sim.Time
 	bounded bool
+	bytes   int32
+	pause   sim.Time // between the beginnings of a node's packets
 }
 
 const kindNext sim.Kind = 1
@@ -42,12 +44,17 @@ func (p *pump) Handle(e *sim.Event) {
 		p.eng.Post(e.Time+p.took, e.Dst, e.Dst, kindNext, e.A, 0, nil)
 		return
 	}
-	p.ports[src].Send(Packet{Src: src, Dst: dst, Bytes: 4096, Ref: p})
-	p.eng.Post(e.Time+2*p.took, e.Dst, e.Dst, kindNext, e.A+1, 0, nil)
+	p.ports[src].Send(Packet{Src: src, Dst: dst, Bytes: p.bytes, Ref: p})
+	p.eng.Post(e.Time+p.pause, e.Dst, e.Dst, kindNext, e.A+1, 0, nil)
 }
 
 func newPump(tb testing.TB, spec Spec, nodes int) *pump {
-	p := &pump{eng: sim.New(1), nodes: nodes, took: spec.Occupied(4096), bounded: len(spec.Buffer) > 0}
+	return newPumpOf(tb, spec, nodes, 4096, 2*spec.Occupied(4096))
+}
+
+// newPumpOf is a pump of packets of bytes bytes.
+func newPumpOf(tb testing.TB, spec Spec, nodes int, bytes int32, pause sim.Time) *pump {
+	p := &pump{eng: sim.New(1), nodes: nodes, took: spec.Occupied(int(bytes)), bounded: len(spec.Buffer) > 0, bytes: bytes, pause: pause}
 	var err error
 	if p.f, err = New(p.eng, spec, nodes); err != nil {
 		tb.Fatal(err)
@@ -87,6 +94,52 @@ func BenchmarkPacket(b *testing.B) {
 			p.run(b, b.N)
 			b.ReportMetric(float64(p.eng.Pending()), "pending")
 			b.ReportMetric(float64(p.eng.Handled()-before)/float64(b.N), "events/op")
+		})
+	}
+}
+
+// BenchmarkCellHop is a cell's way over one link on ExaNeSt's network with credits, its share of what the ends cost included: every node sends
+// cells of 256 B to random nodes, at about half of what the rings carry.
+func BenchmarkCellHop(b *testing.B) {
+	for _, c := range []struct {
+		dims  []int
+		pause sim.Time
+	}{{[]int{4, 4, 2}, 2 * sim.Microsecond}, {[]int{16, 16, 4}, 8 * sim.Microsecond}} {
+		spec := exanestSpec(c.dims...)
+		b.Run(fmt.Sprint(spec.qfdbs().Nodes()), func(b *testing.B) {
+			p := newPumpOf(b, spec, spec.qfdbs().Nodes(), 256, c.pause)
+			hops, before := p.hops(), p.eng.Handled()
+			b.ReportAllocs()
+			b.ResetTimer()
+			p.run(b, b.N)
+			passed := float64(p.hops() - hops)
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/passed, "ns/hop")
+			b.ReportMetric(passed/float64(b.N), "hops/op")
+			b.ReportMetric(float64(p.eng.Handled()-before)/passed, "events/hop")
+		})
+	}
+}
+
+func (p *pump) hops() (n int64) {
+	for _, l := range p.f.Links() {
+		n += l.Packets
+	}
+	return n
+}
+
+// BenchmarkNewExanest is what a system costs before the first cell: bytes of memory, and time. Of the largest four MPSoCs are used.
+func BenchmarkNewExanest(b *testing.B) {
+	for _, c := range []struct {
+		dims  []int
+		nodes int
+	}{{[]int{4, 4, 2}, 128}, {[]int{16, 16, 4}, 4096}, {[]int{1024, 512, 2}, 4}} {
+		b.Run(fmt.Sprint(c.dims), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := New(sim.New(1), exanestSpec(c.dims...), c.nodes); err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }

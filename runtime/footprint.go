@@ -1,6 +1,9 @@
 package runtime
 
-import "github.com/spinsim/spinsim/profile"
+import (
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/profile"
+)
 
 // What simulated things take of the memory of the machine, bytes: measured with runs of thousands of nodes (TestMemoryNeeded of cmd/spinsim).
 const (
@@ -13,13 +16,13 @@ const (
 )
 
 // Footprint estimates what a cluster takes of the memory of the machine that simulates it, bytes: so many nodes, processes, and instances of
-// handlers. What processes allocate, and messages that are under way, come on top of it.
+// handlers, and all of a network that is larger than its nodes. What processes allocate, and messages that are under way, come on top of it.
 func Footprint(p *profile.Profile, nodes, processes, instances int) int64 {
 	node := int64(nodeFootprint) + int64(p.Host.Cores)*hostCoreFootprint + processorFootprint(p.HPU.Cores, p.HPU.Contexts)
 	for _, pool := range p.Pools { //lint:maporder a sum
 		node += processorFootprint(max(1, pool.Cores), max(pool.Contexts, pool.Depth))
 	}
-	return int64(nodes)*node + int64(processes)*processFootprint + int64(instances)*instanceFootprint
+	return int64(nodes)*node + int64(processes)*processFootprint + int64(instances)*instanceFootprint + fabric.Idle(&p.Fabric, nodes)
 }
 
 func processorFootprint(cores, contexts int) int64 {
