@@ -16,4 +16,6 @@
 //	kit.go             what a user's experiment needs most
 //	bench.go, entry.go, packetcheck.go   what benchmarks of the host interface have in common
 //	pingpong.go …      a published experiment each
+//	pagefault.go       absent pages under RDMA: its axes; …columns.go, …presets.go, …run.go (the programs), …way.go (what carries the data),
+//	                   …watch.go (where the time goes)
 package experiment

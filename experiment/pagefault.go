@@ -44,7 +44,7 @@ median latency.`,
 	Columns:   pagefaultColumns(),
 	Relative:  pagefaultRelative(),
 	Published: publishedPagefault(),
-	Modules:   Always(handlers.Must("part")),
+	Modules:   pagefaultModules,
 	View:      View{Value: latencyColumn, Series: []string{"policy"}, Base: policyTransfer, X: "bytes", Quiet: pagefaultQuiet, Answer: pagefaultAnswer},
 	Presets:   pagefaultPresets(),
 	Notes:     []string{compared},
@@ -110,6 +110,14 @@ func canFault(p *Point) (bool, error) {
 		return false, fmt.Errorf("profile %s: no pages that could be absent (os.kind, smmu.kind)", p.Profile.Origin.Name)
 	}
 	return !nto || p.Text("policy") != policyTimeout, nil
+}
+
+// pagefaultModules is the engine, but for a put of Portals.
+func pagefaultModules(p *Point) []*handlers.Library {
+	if p.Text("policy") == policyNaive {
+		return nil
+	}
+	return []*handlers.Library{handlers.Must("part")}
 }
 
 // leastTimeout is how soon a block may come again: sooner, and nothing of it has arrived.
