@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/exanet"
+	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
@@ -21,7 +22,7 @@ func TestSizes(t *testing.T) {
 }
 
 // idle is a program with an interface and nothing to do.
-func (c *cluster) idle(rank int, pdid uint16, o exanet.Options) **exanet.Interface {
+func (c *cluster) idle(rank int, pdid gvas.PDID, o exanet.Options) **exanet.Interface {
 	var page *exanet.Interface
 	c.spawn(rank, pdid, func(p *runtime.Proc) (err error) {
 		page, err = c.system.Open(p, o)

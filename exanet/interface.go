@@ -14,7 +14,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Address names a mailbox: the interface PT of a process of a node.
+// Address names a mailbox: the interface PT of a process of a node. In a global virtual address (package gvas) the node is the same, and 3 bits of rank tell eight
+// local ports; how the 64 interfaces of a node are told apart TR-488 does not say.
 type Address struct{ NID, PID, PT uint32 }
 
 // String is node:process:entry.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/exanet"
+	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -59,7 +60,7 @@ type stormProc struct {
 	*storm
 	me       int
 	rng      *rand.Rand
-	pdid     uint16
+	pdid     gvas.PDID
 	page     *exanet.Interface
 	plan     []int // receivers, in the order of launching
 	expected int

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/portals"
@@ -42,7 +43,7 @@ type node struct {
 // domain is the protection domain of a process.
 type domain struct {
 	proc *runtime.Proc
-	pdid uint16
+	pdid gvas.PDID
 	used uint32 // interfaces of the process
 }
 
@@ -62,7 +63,7 @@ func Load(c *runtime.Cluster) (*System, error) {
 }
 
 // Admit puts a process into a protection domain, in which it stays. It takes no virtual time: the system does it when it starts the process.
-func (s *System) Admit(p *runtime.Proc, pdid uint16) error {
+func (s *System) Admit(p *runtime.Proc, pdid gvas.PDID) error {
 	if d := s.domain(p); d != nil {
 		return fmt.Errorf("exanet: process %s of rank %d is in protection domain %d", p, p.Rank(), d.pdid)
 	}
@@ -152,7 +153,7 @@ func (i *Interface) prepare() (err error) {
 }
 
 // install makes the queue and the two entries.
-func (i *Interface) install(s *System, pdid uint16, o Options) error {
+func (i *Interface) install(s *System, pdid gvas.PDID, o Options) error {
 	i.queue = i.proc.Alloc(max(o.Depth, defaultDepth) * mailbox.EntrySize)
 	i.queue.Lock()
 	i.registers.Lock()

@@ -67,7 +67,7 @@ func (c *exanetCarrier) attach(r *Rank) (transport, error) {
 		return nil, err
 	}
 	o := x.RDMA
-	o.PDID = x.PDID
+	o.PDID = uint16(x.PDID)
 	if t.rdma, err = c.pages.Open(r.p, o); err != nil {
 		return nil, err
 	}
@@ -363,7 +363,7 @@ func (t *overExaNet) quiet() bool {
 			return false
 		}
 	}
-	t.page.Leave()
+	t.page.Leave() // it is asked when the program has ended: nobody takes messages from now on
 	return true
 }
 

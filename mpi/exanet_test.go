@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"context"
 	"fmt"
+	goruntime "runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,7 @@ import (
 
 	partdriver "github.com/spinsim/spinsim/handlers/part/driver"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -348,5 +350,48 @@ func TestExaNetSynchronous(t *testing.T) {
 			return err
 		}))
 		require.NoError(t, w.Run(context.Background()))
+	}
+}
+
+// After a warm-up messages over ExaNet allocate nothing, but for what channels of RDMA hand out for a transfer.
+func TestExaNetAllocatesNothing(t *testing.T) {
+	if poison.On {
+		t.Skip("nothing is used again") //lint:skip the tag invariants forgets what is given back
+	}
+	const ranks, rounds = 8, 60
+	for _, n := range []int{8, 5000} {
+		var at [2]goruntime.MemStats
+		o := mpi.DefaultExaNetOptions()
+		w := exanetWorld(t, t.Cleanup, ranks, o, runtime.Config{}, allThere...)
+		for rank := range ranks {
+			require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
+				v, err := r.Alloc(n)
+				if err != nil {
+					return err
+				}
+				u, err := r.Alloc(n)
+				if err != nil {
+					return err
+				}
+				for i := range 2*rounds + 1 {
+					if rank == 0 && i > 0 && i%rounds == 0 {
+						goruntime.ReadMemStats(&at[i/rounds-1])
+					}
+					if _, err := r.World().Sendrecv(v, (rank+1)%ranks, 0, u, (rank+ranks-1)%ranks, 0); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+		}
+		require.NoError(t, w.Run(context.Background()))
+		messages := w.Stats().Sent / 2
+		allocations := int64(at[1].Mallocs - at[0].Mallocs)
+		t.Logf("%d B: %d allocations, %d messages", n, allocations, messages)
+		most := messages / 100
+		if n > 32 {
+			most = 8 * messages
+		}
+		require.Less(t, allocations, most+1)
 	}
 }

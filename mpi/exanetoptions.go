@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -34,7 +35,7 @@ type ExaNetOptions struct {
 	// IEEE TPDS 2022): a page that is there takes a look at memory.
 	Touch bool
 	// PDID is the protection domain of the ranks.
-	PDID uint16
+	PDID gvas.PDID
 	// Depth is how many messages a mailbox holds, a power of two up to 65,536; 0: 256.
 	Depth int
 	// State and RDMA are options of the libraries mailbox (exanet.Options.State) and rdma (all but the PDID).
