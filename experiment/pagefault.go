@@ -1,9 +1,14 @@
 package experiment
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/part/driver"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -39,7 +44,7 @@ median latency.`,
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "64MiB", Default: "16,4KiB,64KiB,1MiB,4MiB", Help: "size of the transfer"},
 	},
 	Points:    canFault,
-	Run:       runPagefault,
+	Run:       func(ctx context.Context, p *Point) (Values, error) { return runPagefault(ctx, p, nil) },
 	Memory:    pagefaultMemory,
 	Columns:   pagefaultColumns(),
 	Relative:  pagefaultRelative(),
@@ -48,6 +53,25 @@ median latency.`,
 	View:      View{Value: latencyColumn, Series: []string{"policy"}, Base: policyTransfer, X: "bytes", Quiet: pagefaultQuiet, Answer: pagefaultAnswer},
 	Presets:   pagefaultPresets(),
 	Notes:     []string{compared},
+}
+
+// PageFault is the experiment pagefault with page-in policies of one's own beside those of the publications, by their names. Names of both panic: a
+// mistake of the program.
+func PageFault(own map[string]driver.Policy) *Experiment {
+	e := *pagefault
+	policy := e.Axes[0]
+	names := slices.Sorted(maps.Keys(own))
+	for _, name := range names {
+		if slices.Contains(policy.Of, name) {
+			panic("experiment: pagefault has a policy " + name) //lint:panic a mistake of the program
+		}
+	}
+	policy.Of = slices.Concat(policy.Of, names)
+	policy.Default = strings.Join(slices.Concat([]string{policyTransfer, policyPIO, policyPIA}, names), ",")
+	e.Axes = slices.Clone(e.Axes)
+	e.Axes[0] = policy
+	e.Run = func(ctx context.Context, p *Point) (Values, error) { return runPagefault(ctx, p, own) }
+	return &e
 }
 
 // Policies: values of the axis.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/spinsim/spinsim/handlers/part/driver"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -16,6 +17,7 @@ import (
 type faulting struct {
 	*Point
 	policy, side string
+	own          map[string]driver.Policy // of the program
 	bytes        int
 	c            *runtime.Cluster
 	watch        *pagefaultWatch
@@ -64,8 +66,9 @@ type pagefaultCounts struct {
 const pageBytes = host.PageBytes
 
 // runPagefault measures a point.
-func runPagefault(ctx context.Context, p *Point) (values Values, err error) {
+func runPagefault(ctx context.Context, p *Point, own map[string]driver.Policy) (values Values, err error) {
 	w := newFaulting(p)
+	w.own = own
 	err = w.run(ctx, breakdown.NewTap(w.watch, p.Tracer), func() error {
 		var err error
 		values, err = w.values()

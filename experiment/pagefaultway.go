@@ -26,6 +26,9 @@ func (w *faulting) makeWay() (pagefaultWay, error) {
 		e.options.State["rdma.timeout"] = int64(timeout.Nanoseconds())
 	}
 	plan, is := pagefaultPlans[w.policy]
+	if !is {
+		plan, is = w.own[w.policy]
+	}
 	if !is { // nothing is absent, or the kernel deals with it alone
 		e.opener, err = faults.Load(w.c)
 		return e, err

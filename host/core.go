@@ -109,7 +109,7 @@ func (c *CPU) span(t *Thread, what string, from, to sim.Time) {
 	if c.tracks == nil {
 		return
 	}
-	c.engine.Tracer().Span(c.tracks[t.core.index], what, from, to, 0, sim.Arg{Key: "process", Text: t.name})
+	c.engine.Tracer().Span(c.tracks[t.core.index], what, from, to, t.flow, sim.Arg{Key: "process", Text: t.name})
 }
 
 // hold gives the core to t for d, as soon as what the same level was given before and all higher levels are done, and notes when that begins and

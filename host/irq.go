@@ -69,6 +69,7 @@ func (s *system) interrupts(t *Thread) {
 			if to := t.Now(); to > from {
 				s.cpu.span(t, q.name, from, to)
 			}
+			t.flow = 0
 		}
 		s.handling = false
 		s.next(nil)
@@ -148,6 +149,7 @@ func (s *system) softirqs(t *Thread) {
 		if to := t.Now(); to > from {
 			s.cpu.span(t, k.name, from, to)
 		}
+		t.flow = 0
 		k.running = false
 		if k.scheduled {
 			k.enqueue()

@@ -10,16 +10,19 @@ import (
 // batch is how many pages are evicted together (SWAP_CLUSTER_MAX).
 const batch = 32
 
-// maxFailures is how many times in a row kswapd looks at all pages in vain before it is left alone until somebody gives some memory back
-// (MAX_RECLAIM_RETRIES).
+// maxFailures is how many times in a row somebody looks at all pages in vain before there is no memory for him; kswapd is left alone then until somebody gives
+// some back (MAX_RECLAIM_RETRIES). A tasklet, which cannot wait for who has pinned it all, looks once.
 const maxFailures = 16
 
 // alloc returns a frame for a process, which is nobody's until it is mapped. It wakes kswapd when memory is low, and frees some itself when there is
 // next to none.
 func (k *Kernel) alloc(t *Thread, p *Process) (frame, error) {
-	for k.memory.free <= int(k.spec.WatermarkMin/PageBytes) {
+	for tries := maxFailures; k.memory.free <= int(k.spec.WatermarkMin/PageBytes); {
 		k.stats.Shortages++
-		if !k.reclaim(t) {
+		if k.reclaim(t) {
+			continue
+		}
+		if tries--; tries == 0 || t == nil || t.level == Softirq {
 			return 0, k.outOfMemory(p)
 		}
 	}
@@ -98,12 +101,13 @@ func (k *Kernel) shrink(t *Thread) int {
 		if scanned == 0 {
 			return 0
 		}
-		k.evicting++
-		run(t, spec.ReclaimScan*sim.Time(scanned), "reclaim")
-		freed := 0
-		if len(victims) > 0 {
-			freed = k.evict(t, victims)
+		if len(victims) == 0 {
+			run(t, spec.ReclaimScan*sim.Time(scanned), "reclaim")
+			continue
 		}
+		k.evicting++ // from now on it is worth a wait
+		run(t, spec.ReclaimScan*sim.Time(scanned), "reclaim")
+		freed := k.evict(t, victims)
 		k.evicting--
 		for _, w := range k.short {
 			w.Wake()

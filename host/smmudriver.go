@@ -1,6 +1,10 @@
 package host
 
-import "github.com/spinsim/spinsim/smmu"
+import (
+	"errors"
+
+	"github.com/spinsim/spinsim/smmu"
+)
 
 // SMMUDriver is the kernel's driver of an IOMMU: it gives processes banks, tells the SMMU what has changed in their tables, and serves its faults. What
 // is done about a fault is its FaultHandler's matter.
@@ -36,6 +40,7 @@ type DeviceFault struct {
 	Permission bool   // FSR.PF: the page is there, but may not be written
 	Multiple   bool   // FSR.MULTI: there were others since
 	Stalled    bool   // FSR.SS: the access waits for Resolved or Refuse
+	Flow       uint64 // of the access, for timelines
 }
 
 // FaultHandler is what a node does about faults of its devices. It is called by the driver's interrupt handler, which may not wait: it schedules a
@@ -86,8 +91,11 @@ func (d *SMMUDriver) Interrupt(bank int) {
 // contextFaults is the interrupt handler: it reads the registers of each bank that has a fault, and clears FSR, as that of Linux does
 // (arm_smmu_context_fault).
 func (d *SMMUDriver) contextFaults(t *Thread) {
-	t.Run(d.spec.FaultInterrupt, "SMMU fault")
 	s := d.iommu.smmu
+	if len(d.risen) > 0 {
+		t.Follow(s.Flow(d.risen[0]))
+	}
+	t.Run(d.spec.FaultInterrupt, "SMMU fault")
 	for len(d.risen) > 0 {
 		bank := d.risen[0]
 		d.risen = append(d.risen[:0], d.risen[1:]...)
@@ -99,6 +107,7 @@ func (d *SMMUDriver) contextFaults(t *Thread) {
 		f := DeviceFault{
 			Process: space.process, Bank: bank, Addr: s.Read(bank, smmu.FAR), Write: s.Read(bank, smmu.FSYNR)&uint64(smmu.FSYNRWNR) != 0,
 			Permission: fsr&smmu.FSRPF != 0, Multiple: fsr&smmu.FSRMULTI != 0, Stalled: fsr&smmu.FSRSS != 0,
+			Flow: s.Flow(bank),
 		}
 		d.stats.Faults++
 		if f.Multiple {
@@ -210,10 +219,12 @@ func (h *pageIn) serve(t *Thread) {
 	for len(h.queue) > 0 {
 		f := h.queue[0]
 		h.queue = append(h.queue[:0], h.queue[1:]...)
-		if err := f.Process.GetUserPages(t, pageOf(f.Addr), PageBytes, f.Write, &pin); err != nil {
-			h.driver.Refuse(&f)
-		} else {
+		t.Follow(f.Flow)
+		err := f.Process.GetUserPages(t, pageOf(f.Addr), PageBytes, f.Write, &pin)
+		if err == nil || errors.Is(err, ErrNoMemory) { // there may be some when the device asks again
 			h.driver.Resolved(&f)
+		} else {
+			h.driver.Refuse(&f)
 		}
 		pin.Put(t)
 	}

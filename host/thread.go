@@ -10,6 +10,7 @@ type Thread struct {
 	process *sim.Process
 	name    string
 	level   Level
+	flow    uint64 // that its work is drawn as part of
 	leaves  func() // called before it suspends itself; nil: nobody cares
 	// what it holds the core for
 	start, end sim.Time
@@ -38,6 +39,12 @@ func (c *CPU) kernelThread(core int, name string, l Level, f func(t *Thread)) *T
 
 // SetName changes the name in the timeline.
 func (t *Thread) SetName(name string) { t.name = name }
+
+// Follow has its work from now on drawn as part of a flow; 0: of none.
+func (t *Thread) Follow(flow uint64) { t.flow = flow }
+
+// Flow is the flow given to Follow.
+func (t *Thread) Flow() uint64 { return t.flow }
 
 // Name is the name given to Spawn.
 func (t *Thread) Name() string { return t.name }

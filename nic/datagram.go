@@ -18,7 +18,7 @@ func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
 	f := o.frame
 	last := i+1 == f.Packets
 	g := t.newFrame(to-from, f.MTU)
-	g.Header, g.Target, g.Datagram, g.At, g.Whole = f.Header, f.Target, true, from, f.Whole
+	g.Header, g.Target, g.Datagram, g.At, g.Whole, g.cause = f.Header, f.Target, true, from, f.Whole, f.cause
 	g.Header.RemoteOffset += uint64(from)
 	g.Header.RLength = uint64(to - from)
 	if o.iface.Port.Read(o.op, uint64(from), g.Data) {

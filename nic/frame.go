@@ -26,6 +26,7 @@ type Frame struct {
 	Self           bool   // a timer of a handler, or its message to the own process
 	Datagram       bool   // a packet of a put that is a message of its own: what is lost of it is its handlers' business
 	At, Whole      int    // a datagram: the place of its data in the put, and the length of that, bytes
+	cause          uint64 // of its operation
 }
 
 // Span returns where packet i lies in the payload.
@@ -39,6 +40,19 @@ func (f *Frame) carries(i int) bool { return i < f.Packets-f.Unread }
 
 // Flow is the number of the message for timelines: no other of the run has it.
 func (f *Frame) Flow() uint64 { return uint64(f.Source)<<40 | f.Number }
+
+// Cause makes what is the Cause of an operation: timelines show that it, and what handlers send because of it hops times over, happens because of a flow.
+func Cause(flow uint64, hops int) uint64 { return uint64(hops)<<causeBits | flow }
+
+const causeBits = 62
+
+// effect is the Cause of what a handler sends because of the message.
+func (f *Frame) effect() uint64 {
+	if f.cause>>causeBits > 1 {
+		return f.cause - 1<<causeBits
+	}
+	return 0
+}
 
 // packet is one packet of a frame whose data is at the NIC.
 type packet struct {

@@ -82,6 +82,7 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 	}
 	i := d.core.issue()
 	i.act, i.ni, i.op = act, in.iface, in.iface.Port.NextOp()
+	i.op.Cause = in.frame.effect()
 	if completes != nil {
 		completes.operations++
 		in.open = completes

@@ -44,13 +44,18 @@ func newTimeline(e *env, s *schedule) *timeline {
 // matchBits are the match bits of a message: what protocols tell their messages apart by.
 func matchBits(f *Frame) sim.Arg { return sim.Arg{Key: "match bits", Num: int64(f.Header.MatchBits)} }
 
+// cause is why a message was sent, 0 if nobody asks.
+func cause(f *Frame) sim.Arg {
+	return sim.Arg{Key: sim.CauseKey, Num: int64(f.cause & (1<<causeBits - 1))}
+}
+
 // wire draws packet i of a message while it enters the link.
 func (t *timeline) wire(p *fabric.Packet, f *Frame, from, to sim.Time) {
 	if t == nil {
 		return
 	}
 	t.t.Span(t.link, f.Header.Kind.String(), from, to, f.Flow(),
-		sim.Arg{Key: "to", Num: int64(p.Dst)}, sim.Arg{Key: "packet", Num: int64(p.Seq)}, sim.Arg{Key: "bytes", Num: int64(p.Bytes)}, matchBits(f))
+		sim.Arg{Key: "to", Num: int64(p.Dst)}, sim.Arg{Key: "packet", Num: int64(p.Seq)}, sim.Arg{Key: "bytes", Num: int64(p.Bytes)}, matchBits(f), cause(f))
 }
 
 // wireSegment likewise draws what a transport of the NIC's own sends.
@@ -68,7 +73,7 @@ func (t *timeline) match(in *inbound, from, to sim.Time) {
 		return
 	}
 	t.t.Span(t.nic, "match "+in.frame.Header.Kind.String(), from, to, in.frame.Flow(),
-		sim.Arg{Key: "from", Num: int64(in.frame.Header.Initiator.NID)}, sim.Arg{Key: "bytes", Num: int64(len(in.frame.Data))}, matchBits(in.frame))
+		sim.Arg{Key: "from", Num: int64(in.frame.Header.Initiator.NID)}, sim.Arg{Key: "bytes", Num: int64(len(in.frame.Data))}, matchBits(in.frame), cause(in.frame))
 }
 
 // finished marks the moment at which the events of a message become visible to the host.
@@ -96,5 +101,5 @@ func (t *timeline) segment(r *run, end sim.Time) {
 	in := r.task.in
 	t.t.Span(t.processors[r.core.index], in.handlers.memory.name+" "+r.task.kind.String(), r.start, end, in.frame.Flow(),
 		sim.Arg{Key: "context", Num: int64(r.index - r.core.runs[0].index)}, sim.Arg{Key: "packet", Num: int64(r.task.packet)},
-		sim.Arg{Key: "cycles", Num: r.cycles - r.charged}, matchBits(in.frame))
+		sim.Arg{Key: "cycles", Num: r.cycles - r.charged}, matchBits(in.frame), cause(in.frame))
 }

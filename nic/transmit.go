@@ -126,7 +126,7 @@ func (t *transmit) prepare(ni *Interface, op *portals.Op) *outgoing {
 	}
 	o := t.core.outgoing()
 	o.frame = t.newFrame(length, mtu)
-	o.frame.Header = op.Header
+	o.frame.Header, o.frame.cause = op.Header, op.Cause
 	o.frame.Target = int32(op.Header.Target.NID)
 	o.op, o.iface, o.packets, o.mtu = op, ni, o.frame.Packets, mtu
 	return o

@@ -11,13 +11,15 @@ type Op struct {
 	Header    Header
 	Triggered bool // fired by a counter
 	Issued    bool // issued by a handler
-	source    Region
-	offset    uint64 // of the payload in source
-	length    uint64
-	inline    []byte // payload kept in the operation; nil: in source
-	buf       []byte // recycled storage of inline
-	delivery  *Delivery
-	state     opState
+	// Cause is the transport's own, for timelines: what the operation is a part of. It is 0, or that of the interface (NI.SetCause) when it was called.
+	Cause    uint64
+	source   Region
+	offset   uint64 // of the payload in source
+	length   uint64
+	inline   []byte // payload kept in the operation; nil: in source
+	buf      []byte // recycled storage of inline
+	delivery *Delivery
+	state    opState
 }
 
 type opState uint8
@@ -53,13 +55,14 @@ func (op *Op) Segments(off, n uint64) SegIter {
 type outbox struct {
 	ring    []*Op
 	head, n int
+	cause   uint64
 	spare   pool[Op]
 }
 
 // make returns an operation to fill in and push.
 func (o *outbox) make() *Op {
 	op := o.spare.get()
-	*op = Op{buf: op.buf, state: opQueued}
+	*op = Op{buf: op.buf, state: opQueued, Cause: o.cause}
 	return op
 }
 

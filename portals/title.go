@@ -27,6 +27,9 @@ func (ni *NI) Label(h Handle, label string) {
 	}
 }
 
+// SetCause gives the operations that the interface makes from now on a Cause; 0: none.
+func (ni *NI) SetCause(cause uint64) { ni.outbox.cause = cause }
+
 // Title is what people know an event queue or counter by: its kind, its number
 // in the order of allocation on the interface, from 0, and its label. Example:
 // counter 3 "acks".

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 )
 
@@ -29,8 +30,16 @@ func (ni *NI) post(what string, operation func() error) error {
 		caller = &ni.proc.thread
 	}
 	caller.Run(ni.proc.node.cluster.profile.NIC.Overhead, what)
+	if flow := caller.Flow(); flow != 0 {
+		ni.core.SetCause(nic.Cause(flow, causeHops))
+		defer ni.core.SetCause(0)
+	}
 	return operation()
 }
+
+// causeHops is how far a timeline follows what a thread does because of a flow: its message, what the own device sends for it, and what the other's sends
+// for that (PART: command, request, the block again).
+const causeHops = 3
 
 // Put (PtlPut, Portals 4.x §3.15.2) posts a put after the overhead o.
 func (ni *NI) Put(md portals.Handle, local, length uint64, ack portals.AckReq, target portals.ID, pt uint32, bits, remote, userPtr, hdrData uint64) error {

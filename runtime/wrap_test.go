@@ -20,7 +20,7 @@ func TestInterfaceWraps(t *testing.T) {
 	for i := range ni.Elem().NumField() {
 		require.False(t, ni.Elem().Field(i).Anonymous, "%s is embedded", ni.Elem().Field(i).Name)
 	}
-	elsewhere := map[string]string{"Port": "the NIC's", "Process": "Proc", "PTIdle": "PTDisable waits"}
+	elsewhere := map[string]string{"Port": "the NIC's", "Process": "Proc", "PTIdle": "PTDisable waits", "SetCause": "the flow of the thread that calls"}
 	waits := map[string]bool{"EQPoll": true, "CTPoll": true}
 	core := reflect.TypeFor[*portals.NI]()
 	for m := range core.Methods() {

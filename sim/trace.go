@@ -11,6 +11,9 @@ type Arg struct {
 	Text string
 }
 
+// CauseKey is the key of an argument whose number is a second flow, that of what a span or an instant happens because of.
+const CauseKey = "cause"
+
 // Tracer records a timeline. Package trace implements it; models call it only
 // inside `if eng.Tracing()`, so that a run without one allocates nothing.
 // Recording must never change a result.

@@ -10,6 +10,7 @@ import (
 type bank struct {
 	tables   Tables
 	far      uint64
+	flow     uint64 // of the recorded fault
 	sctlr    uint32
 	fsr      uint32
 	fsynr    uint32
@@ -141,7 +142,7 @@ func (s *SMMU) record(b *bank, r *Request, va uint64, level int, kind Result) {
 		if kind == Permission {
 			b.fsr = FSRPF
 		}
-		b.far = va & (1<<bits48 - 1)
+		b.far, b.flow = va&(1<<bits48-1), r.Flow
 		b.fsynr = uint32(level) & FSYNRPLVL
 		if r.Write {
 			b.fsynr |= FSYNRWNR

@@ -67,6 +67,9 @@ func (s *SMMU) Read(bank int, reg Register) uint64 {
 	panic(fmt.Sprintf("smmu: read of register %#x", uint32(reg)))
 }
 
+// Flow is the flow, for timelines, of the fault in a bank's registers.
+func (s *SMMU) Flow(bank int) uint64 { return s.banks[bank].flow }
+
 // Write writes a register of a bank, with effect at once: what a stalled transaction does then, it does in an event at the present time. What
 // the driver's core pays for it is the host's matter. A bank or register that does not exist is a programmer's mistake and panics.
 func (s *SMMU) Write(bank int, reg Register, v uint64) {

@@ -157,20 +157,23 @@ func (c *chrome) counter(dst []byte, n *counter, e *event) []byte {
 	return append(dst, '}', '}')
 }
 
-// flow ties the slice just written to the one before it in the same flow.
+// flow ties the slice just written to those before it in the same flows.
 func (c *chrome) flow(dst []byte, l *lane, e *event) []byte {
-	if e.flow == 0 {
-		return dst
+	for _, flow := range e.flows {
+		if flow == 0 {
+			continue
+		}
+		phase := byte('t')
+		if _, known := c.begun[flow]; !known {
+			phase = 's'
+			c.remember(flow)
+		}
+		dst = c.open(dst, phase, l.track.process, l.id)
+		dst = c.appendTime(append(dst, `,"ts":`...), e.from)
+		dst = append(dst, `,"name":"message","cat":"flow","bp":"e","id":"0x`...)
+		dst = append(strconv.AppendUint(dst, flow, 16), '"', '}')
 	}
-	phase := byte('t')
-	if _, known := c.begun[e.flow]; !known {
-		phase = 's'
-		c.remember(e.flow)
-	}
-	dst = c.open(dst, phase, l.track.process, l.id)
-	dst = c.appendTime(append(dst, `,"ts":`...), e.from)
-	dst = append(dst, `,"name":"message","cat":"flow","bp":"e","id":"0x`...)
-	return append(strconv.AppendUint(dst, e.flow, 16), '"', '}')
+	return dst
 }
 
 func (c *chrome) remember(flow uint64) {

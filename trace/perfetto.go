@@ -214,8 +214,10 @@ func (p *perfetto) start(kind, line uint64, e *event) {
 	p.event = appendVarint(p.event[:0], eventType, kind)
 	p.event = appendVarint(p.event, eventTrack, line)
 	p.event = p.named(p.event, &p.names, eventNameID, eventName, e.name)
-	if e.flow != 0 {
-		p.event = appendFixed(p.event, eventFlow, e.flow)
+	for _, flow := range e.flows {
+		if flow != 0 {
+			p.event = appendFixed(p.event, eventFlow, flow)
+		}
 	}
 	for _, a := range e.args {
 		p.annotate(a)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/file"
@@ -79,7 +78,7 @@ type event struct {
 	kind     eventKind
 	track    *track
 	name     string
-	flow     uint64
+	flows    [2]uint64 // 0: none
 	args     []sim.Arg
 	value    float64
 }
@@ -215,7 +214,22 @@ func (w *Writer) Span(t sim.TrackID, name string, from, to sim.Time, flow uint64
 		w.fail("span %q of %s: from %v to %v is not a stretch of time", name, w.byID[t].path, from, to)
 		return
 	}
-	w.hold(&event{kind: spanEvent, track: w.byID[t], name: name, from: from, to: to, flow: flow, args: slices.Clone(args)})
+	e := &event{kind: spanEvent, track: w.byID[t], name: name, from: from, to: to}
+	e.flows, e.args = flows(flow, args)
+	w.hold(e)
+}
+
+// flows are those of a span or an instant, and the arguments that are none.
+func flows(flow uint64, args []sim.Arg) (all [2]uint64, rest []sim.Arg) {
+	all[0] = flow
+	for _, a := range args {
+		if a.Key == sim.CauseKey {
+			all[1] = uint64(a.Num)
+		} else {
+			rest = append(rest, a)
+		}
+	}
+	return all, rest
 }
 
 // Instant implements [sim.Tracer].
@@ -224,7 +238,9 @@ func (w *Writer) Instant(t sim.TrackID, name string, at sim.Time, flow uint64, a
 		w.fail("instant %q of %s: %v is before the start", name, w.byID[t].path, at)
 		return
 	}
-	w.hold(&event{kind: instantEvent, track: w.byID[t], name: name, from: at, to: at, flow: flow, args: slices.Clone(args)})
+	e := &event{kind: instantEvent, track: w.byID[t], name: name, from: at, to: at}
+	e.flows, e.args = flows(flow, args)
+	w.hold(e)
 }
 
 // Counter implements [sim.Tracer]. The value must be finite.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time" //lint:clock a network that does not end is a finding
 
 	"github.com/stretchr/testify/require"
 
@@ -315,7 +316,9 @@ func (s *Storm) Run() {
 			t.Log("seed", s.Seed, s.drawn)
 		}
 	})
-	require.NoError(t, s.C.Run(context.Background()), "seed %d", s.Seed)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // of real time
+	defer cancel()
+	require.NoError(t, s.C.Run(ctx), "seed %d", s.Seed)
 	failures, n := s.C.Failures()
 	require.Zero(t, n, "seed %d: %v", s.Seed, failures)
 	require.Equal(t, len(s.Moves), s.ended, "seed %d", s.Seed)

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/spinsim/spinsim/handlers/part"
@@ -16,6 +17,7 @@ type client struct {
 	process *host.Process
 	queue   *faults.Queue
 	pending bool          // its FIFO may have entries
+	flow    uint64        // for timelines: of the first fault since its FIFO was empty
 	blocks  []block       // that have faulted, in the order of the FIFO
 	recent  [recent]block // those asked for last
 	later   []Range       // to be brought in when all blocks are asked for
@@ -51,16 +53,35 @@ func (d *Driver) attach(p *runtime.Proc, g *channels.Page) {
 
 // serve deals with what is in the FIFO.
 func (c *client) serve(t *host.Thread) {
+	t.Follow(c.flow)
 	c.brought = c.brought[:0]
 	c.collect(t)
-	for len(c.blocks) > 0 {
-		c.resolve(t)
+	for len(c.blocks)+len(c.later) > 0 {
+		if len(c.blocks) > 0 {
+			c.resolve(t)
+			continue
+		}
+		c.ahead(t)
+		c.collect(t)
 	}
-	for _, r := range c.later {
-		_ = c.driver.bring(t, c.process, r, true)
-	}
-	c.later = c.later[:0]
+	c.flow = 0
 }
+
+// ahead brings in a piece of what nobody has asked for yet: whoever asks meanwhile comes first.
+func (c *client) ahead(t *host.Thread) {
+	r := &c.later[0]
+	for r.Start < r.End && c.process.Present(r.Start, true) {
+		r.Start += host.PageBytes
+	}
+	piece := Range{r.Start, min(r.End, r.Start+aheadPages*host.PageBytes)}
+	r.Start = piece.End
+	if err := c.driver.bring(t, c.process, piece, true); err != nil || r.Start >= r.End { // what nobody has asked for may be missing
+		c.later = append(c.later[:0], c.later[1:]...)
+	}
+}
+
+// aheadPages is how many pages come between two looks at the FIFO.
+const aheadPages = 64
 
 // collect reads the FIFO until it is empty.
 func (c *client) collect(t *host.Thread) {
@@ -130,7 +151,7 @@ func (c *client) resolve(t *host.Thread) {
 // page brings in a page of the oldest block, with what the policy wants besides; with ask it has the block sent again.
 func (c *client) page(t *host.Thread, page uint64, ask bool) {
 	d := c.driver
-	m := message{block: c.blocks[0].Fault, ask: ask, fault: host.DeviceFault{Process: c.process, Addr: page, Write: true}}
+	m := message{block: c.blocks[0].Fault, ask: ask, fault: host.DeviceFault{Process: c.process, Addr: page, Write: true, Flow: t.Flow()}}
 	if !c.has(page) {
 		m.plan = d.plan(c.process, page, false)
 		c.brought = append(c.brought, m.plan.First)
@@ -139,7 +160,11 @@ func (c *client) page(t *host.Thread, page uint64, ask bool) {
 			c.deliver(t, m)
 			return
 		}
-		if err := d.bring(t, c.process, m.plan.First, true); err != nil {
+		switch err := d.bring(t, c.process, m.plan.First, true); {
+		case errors.Is(err, host.ErrNoMemory): // now, for all of it: what is missing faults again, or comes with the time-out
+			d.stats.Short++
+			ask = ask && c.process.Present(page, true)
+		case err != nil:
 			d.refuse(&m.fault) // what was asked for then ends with DENIED
 		}
 		if m.plan.Then.Start < m.plan.Then.End {

@@ -98,4 +98,5 @@ type Stats struct {
 	Dropped  int64 // of those, for which the process had no room
 	Requests int64 // to send a block again
 	Refused  int64 // pages that a process cannot have
+	Short    int64 // ranges for all of which there was no memory
 }

@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,7 @@ type run struct {
 	state  map[string]any
 	set    []string
 	fails  error
+	tracer sim.Tracer
 	// done before, to the destination or the source
 	wreck, wreckSource func(p *runtime.Proc, addr uint64) error
 }
@@ -39,7 +41,7 @@ func (r run) do(t *testing.T) *outcome {
 	prof, err := profile.Load("exanest-qfdb", r.set...)
 	require.NoError(t, err)
 	o := &outcome{}
-	o.c, err = runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2})
+	o.c, err = runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2, Tracer: r.tracer})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, o.c.Close()) })
 	o.parts, err = driver.Load(o.c, r.Options)
@@ -289,4 +291,56 @@ func TestNoOperatingSystem(t *testing.T) {
 	defer func() { require.NoError(t, c.Close()) }()
 	_, err := driver.Load(c, driver.Options{})
 	require.ErrorContains(t, err, "profile spin-int has no operating system")
+}
+
+// recorder is a timeline of which only what belongs to flows is kept.
+type recorder struct {
+	tracks []string
+	spans  map[uint64][]string
+}
+
+func (r *recorder) Track(_ string, rank int, name string) sim.TrackID {
+	r.tracks = append(r.tracks, fmt.Sprint(rank, " ", name))
+	return sim.TrackID(len(r.tracks) - 1)
+}
+
+func (r *recorder) Span(t sim.TrackID, name string, _, _ sim.Time, flow uint64, args ...sim.Arg) {
+	at := r.tracks[t] + ": " + name
+	for _, a := range args {
+		if a.Key == sim.CauseKey && a.Num != 0 {
+			flow = uint64(a.Num)
+		}
+	}
+	if all := r.spans[flow]; len(all) == 0 || all[len(all)-1] != at {
+		r.spans[flow] = append(r.spans[flow], at)
+	}
+}
+
+func (r *recorder) Instant(t sim.TrackID, name string, at sim.Time, flow uint64, _ ...sim.Arg) {
+	r.Span(t, name, at, at, flow)
+}
+func (r *recorder) Counter(sim.TrackID, string, sim.Time, float64) {}
+
+// A timeline follows a fault from the cell that met it, by interrupt, tasklet, pages, message and request, to the cells that come again: one flow.
+func TestTimelineFollowsAFault(t *testing.T) {
+	r := &recorder{spans: map[uint64][]string{}}
+	run{bytes: 4096, dest: true, tracer: r}.do(t)
+	delete(r.spans, 0)
+	chain := []string{
+		"0 link: put", "1 SMMU: fault on write", "1 CPU 0: interrupt SMMU", "1 CPU 0: fault FIFO", "1 CPU 0: get_user_pages", "1 CPU 0: netlink",
+		"1 CPU 1: netlink message", "1 CPU 1: put", "1 cells 0: part payload", "1 link: put", "0 r5 0: part header", "0 link: put", "1 cells 1: part payload",
+	}
+	whole := 0
+	for _, spans := range r.spans { //lint:maporder counted
+		left := chain
+		for _, s := range spans {
+			if len(left) > 0 && s == left[0] {
+				left = left[1:]
+			}
+		}
+		if len(left) == 0 {
+			whole++
+		}
+	}
+	require.Equal(t, 1, whole)
 }

@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"errors"
+
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/host"
 )
@@ -44,8 +46,13 @@ func (c *client) listen(t *host.Thread) {
 		}
 		m := c.inbox[0]
 		c.inbox = append(c.inbox[:0], c.inbox[1:]...)
+		t.Follow(m.fault.Flow)
 		t.Run(c.driver.spec.NetlinkReceive, "netlink message")
-		if c.touch(t, m.plan.First, m.fault.Write) != nil { // T: SIGSEGV, which the library catches
+		switch err := c.touch(t, m.plan.First, m.fault.Write); {
+		case errors.Is(err, host.ErrNoMemory):
+			c.driver.stats.Short++
+			m.ask = m.ask && c.process.Present(m.fault.Addr, true)
+		case err != nil: // T: SIGSEGV, which the library catches
 			c.driver.refuse(&m.fault)
 			m.refused = !m.fault.Write
 		}

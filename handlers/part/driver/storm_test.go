@@ -71,6 +71,7 @@ func TestStorm(t *testing.T) {
 					"os.huge_pages=" + any1(s, "never", "never", "always"), "os.collapse_delay=1ms",
 					"os.clear_fault=" + any1(s, "handler", "tasklet"), "smmu.on_fault=" + any1(s, "terminate", "terminate", "terminate", "stall"),
 					"smmu.hit_under_fault=" + any1(s, "true", "true", "false"), "os.netlink_queue=" + any1(s, "256", "256", "1"), "smmu.stale=poison",
+					"nic.packet_buffer=64MiB", // cells that wait behind one that is stalled
 				}
 			},
 			State: func(s *rdmatest.Storm) map[string]any {

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/spinsim/spinsim/host"
@@ -51,7 +52,9 @@ func (d *Driver) Fault(t *host.Thread, f host.DeviceFault) {
 		d.send.Schedule(t.Core())
 	}
 	if c != nil {
-		c.pending = true
+		if c.pending = true; c.flow == 0 {
+			c.flow = f.Flow
+		}
 		d.receive.Schedule(t.Core())
 	}
 }
@@ -59,10 +62,14 @@ func (d *Driver) Fault(t *host.Thread, f host.DeviceFault) {
 // sends is the send tasklet: it brings in what the registers say.
 func (d *Driver) sends(t *host.Thread) {
 	d.stats.Sends++
+	if len(d.others) > 0 {
+		t.Follow(d.others[0].Flow)
+	}
 	t.Run(d.spec.FaultTasklet, "tasklet")
 	for len(d.others) > 0 {
 		f := d.others[0]
 		d.others = append(d.others[:0], d.others[1:]...)
+		t.Follow(f.Flow)
 		d.serve(t, d.client(f.Process), &f)
 	}
 }
@@ -75,7 +82,10 @@ func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
 		d.smmu.Resolved(f)
 		return
 	}
-	if err := d.bring(t, f.Process, plan.First, f.Write); err != nil {
+	switch err := d.bring(t, f.Process, plan.First, f.Write); {
+	case errors.Is(err, host.ErrNoMemory): // whoever needs the page asks again
+		d.stats.Short++
+	case err != nil:
 		d.stats.Refused++
 		d.smmu.Refuse(f)
 		if c != nil && !f.Write {
@@ -90,6 +100,12 @@ func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
 // receives is the receive tasklet.
 func (d *Driver) receives(t *host.Thread) {
 	d.stats.Receives++
+	for _, c := range d.clients {
+		if c.pending {
+			t.Follow(c.flow)
+			break
+		}
+	}
 	t.Run(d.spec.FaultTasklet, "tasklet")
 	for again := true; again; {
 		again = false

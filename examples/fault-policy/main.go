@@ -1,0 +1,22 @@
+// Fault-policy compares a page-fault policy of one's own with those of PART: it asks for a block when 64 KiB are there, and brings in what is behind them
+// while those come. It has the flags, tables, plots and provenance of spinsim compare pagefault: try --help.
+package main
+
+import (
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/handlers/part/driver"
+)
+
+func main() {
+	command.Main(experiment.PageFault(map[string]driver.Policy{"early": early}))
+}
+
+// early is driver.PIA in two steps.
+func early(f driver.Fault) driver.Plan {
+	middle := f.Page + 64<<10
+	return driver.Plan{
+		First: driver.Range{Start: f.Page, End: middle},        // then the block is asked for,
+		Then:  driver.Range{Start: middle, End: f.Mapping.End}, // and this comes while that does
+	}
+}
