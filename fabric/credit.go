@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/spinsim/spinsim/sim"
 )
@@ -11,15 +12,18 @@ import (
 // it on the same lane of the same link stays behind it. When the tail of a packet has left the buffer, the credit travels back: one event at
 // the sender, the wire's time later.
 
-// lane is what the sender of a link knows of one buffer at its end, and the packets that wait for room there.
+// lane is what the sender of a link knows of one buffer at its end. Those of a link stand side by side, in one cache line or little more.
 type lane struct {
-	credit int64 // bytes that are free
-	low    int64 // the least that was
-	size   int64
-	owner  sim.ID // the sender: a switch or a node
-	head   int
-	count  int
-	ring   []waiting // a power of two
+	used  int32 // bytes that are taken
+	most  int32 // the most that were
+	count int32 // packets that wait for room
+	queue int32 // number of their queue, from 1, if there ever was one
+}
+
+// queue are packets that wait for room in a lane.
+type queue struct {
+	head int
+	ring []waiting // a power of two
 }
 
 // waiting is a packet whose head is at the output port.
@@ -28,61 +32,62 @@ type waiting struct {
 	a, b uint64
 	ref  any
 	from sim.Kind // the lane it came by
+	src  sim.ID   // its sender
 }
 
 // kindReturn brings a switch the credit of a packet that has left the buffer at the end of one of its links: A is the lane, B bytes.
 const kindReturn = sim.KindShared - 1
 
-// bound gives every link its lanes.
+// bound gives every link its lanes: channels of the first class, then of the second.
 func (n *network) bound() {
 	n.channels = n.topo.Channels()
-	n.perLink = Classes * n.channels
-	n.lanes = make([]lane, (len(n.links)+len(n.ports))*n.perLink)
-	for i := range n.lanes {
-		l := &n.lanes[i]
-		l.size = n.spec.bufferOf(Class(i % n.perLink / n.channels))
-		l.credit, l.low = l.size, l.size
-		if k := i / n.perLink; k < len(n.links) {
-			l.owner = n.first + sim.ID(n.topo.Link(k).From)
-		}
+	n.bounded, n.shift = true, laneShift(n.channels)
+	n.lanes = make([]lane, (len(n.links)+len(n.ports))<<n.shift)
+	n.queues = make([]queue, 1)
+	for c := range n.sizes {
+		n.sizes[c] = n.spec.bufferOf(Class(c))
 	}
 }
+
+// laneShift is the power of two of lanes that a link has room for.
+func laneShift(channels int) int { return bits.Len(uint(Classes*channels - 1)) }
 
 // laneOf returns the lane of a class of a node's link into the fabric.
 func (n *network) laneOf(p *port, c Class) *lane { return &n.lanes[n.ownLane(p, c)] }
 
 func (n *network) ownLane(p *port, c Class) int {
-	return (len(n.links)+int(p.node))*n.perLink + int(c)*n.channels
+	return (len(n.links)+int(p.node))<<n.shift + int(c)*n.channels
 }
 
 // take uses credit of a node's link.
 func (n *network) take(p *port, c Class, bytes int64) sim.Kind {
 	i := n.ownLane(p, c)
-	n.lanes[i].owner = p.id
-	n.lanes[i].take(bytes)
+	n.lanes[i].take(bytes, n.sizes[c])
 	return sim.Kind(i)
 }
 
-func (l *lane) take(bytes int64) {
-	l.credit -= bytes
-	l.low = min(l.low, l.credit)
-	if l.credit < 0 {
-		panic(fmt.Sprintf("fabric: a packet of %d B was sent into a buffer that has room for %d: its sender was not ready", bytes, l.credit+bytes))
+// room reports whether bytes fit into a buffer of a size.
+func (l *lane) room(bytes, size int64) bool { return int64(l.used)+bytes <= size }
+
+func (l *lane) take(bytes, size int64) {
+	if !l.room(bytes, size) {
+		panic(fmt.Sprintf("fabric: a packet of %d B was sent into a buffer that has room for %d: its sender was not ready", bytes, size-int64(l.used)))
 	}
+	l.used += int32(bytes)
+	l.most = max(l.most, l.used)
 }
 
 func (l *lane) give(bytes int64) {
-	l.credit += bytes
-	if l.credit > l.size {
-		panic(fmt.Sprintf("fabric: %d B of a buffer of %d are free: a packet was released twice", l.credit, l.size))
+	if l.used -= int32(bytes); l.used < 0 {
+		panic(fmt.Sprintf("fabric: %d B more of a buffer are free than it has: a packet was released twice", -l.used))
 	}
 }
 
 // giveBack returns the credit of a packet that has arrived at a node.
 func (n *network) giveBack(p *port, pk *Packet) {
 	if bytes := int64(pk.Bytes) + int64(n.spec.Header); bytes > 0 {
-		i := int(p.down)*n.perLink + int(pk.Class)*n.channels
-		n.eng.Post(n.eng.Now()+n.wirings[n.kinds[p.down]].wire, n.lanes[i].owner, p.id, kindReturn, uint64(i), uint64(bytes), nil)
+		i := int(p.down)<<n.shift + int(pk.Class)*n.channels
+		n.eng.Post(n.eng.Now()+n.wirings[n.kinds[p.down]].wire, n.first+sim.ID(p.end()), p.id, kindReturn, uint64(i), uint64(bytes), nil)
 	}
 }
 
@@ -99,10 +104,10 @@ func (c *credited) Handle(e *sim.Event) {
 		return
 	}
 	n, p := c.port.net, c.port
-	class := Class(int(e.A) % n.perLink / n.channels)
+	class := Class(int(e.A) & (1<<n.shift - 1) / n.channels)
 	l := n.laneOf(p, class)
 	l.give(int64(e.B))
-	if bit := uint8(1) << class; p.waits&bit != 0 && l.credit >= n.spec.full() {
+	if bit := uint8(1) << class; p.waits&bit != 0 && l.room(n.spec.full(), n.sizes[class]) {
 		p.waits &^= bit
 		c.ready = *e
 		c.ready.Kind, c.ready.A, c.ready.B = KindReady, uint64(class), 0
@@ -115,73 +120,82 @@ func (n *network) handleBounded(e *sim.Event) {
 	if e.Kind == kindReturn {
 		l := &n.lanes[e.A]
 		l.give(int64(e.B))
-		for l.count > 0 && l.credit >= n.bytesOf(l.ring[l.head].b) {
-			n.cross(e.Dst, int(e.A), l.pop())
+		for l.count > 0 {
+			q := &n.queues[l.queue]
+			if w := &q.ring[q.head]; !l.room(n.bytesOf(w.b), n.sizes[classOf(w.b)]) {
+				break
+			}
+			l.count--
+			n.cross(e.Dst, int(e.A), q.pop())
 		}
 		return
 	}
 	i, channel := n.route(e.Dst, e.A)
-	k := i*n.perLink + int(e.B>>classShift&3)*n.channels + channel
-	w := waiting{e.Time, e.A, e.B, e.P, e.Kind}
-	if l := &n.lanes[k]; l.count > 0 || l.credit < n.bytesOf(e.B) {
-		l.push(w)
+	class := classOf(e.B)
+	k := i<<n.shift + int(class)*n.channels + channel
+	w := waiting{e.Time, e.A, e.B, e.P, e.Kind, e.Src}
+	if l := &n.lanes[k]; l.count > 0 || !l.room(n.bytesOf(e.B), n.sizes[class]) {
+		n.push(l, w)
 		return
 	}
 	n.cross(e.Dst, k, w)
 }
 
+func classOf(b uint64) Class { return Class(b >> classShift & 1) }
+
 func (n *network) bytesOf(b uint64) int64 { return int64(b>>32&lengthMask) + int64(n.spec.Header) }
 
 // cross sends a packet on, for which there is room at the end of lane k, and returns the credit of the buffer it leaves.
 func (n *network) cross(at sim.ID, k int, w waiting) {
-	l, bytes, now := &n.links[k/n.perLink], n.bytesOf(w.b), n.eng.Now()
-	in := n.wirings[0]
-	from := uint8(0)
-	if i := int(w.from) / n.perLink; i < len(n.links) {
-		from = n.kinds[i]
-		in = n.wirings[from]
+	out := k >> n.shift
+	l, bytes, now := &n.links[out], n.bytesOf(w.b), n.eng.Now()
+	from, back := uint8(0), kindCredit
+	if i := int(w.from) >> n.shift; i < len(n.links) {
+		from, back = n.kinds[i], kindReturn
 	}
-	length, earliest := n.pace(k/n.perLink, from, w.at, bytes)
+	length, earliest := n.pace(out, from, w.at, bytes)
 	l.maxWait = max(l.maxWait, now-w.at)
 	leave := l.send(w.at, max(earliest, now), length, bytes)
 	if l.packets == 0 {
-		n.wraps[k/n.perLink]++
+		n.wraps[out]++
 	}
 	if bytes > 0 {
-		owner, kind := n.lanes[w.from].owner, kindReturn
-		if int(w.from) >= len(n.links)*n.perLink {
-			kind = kindCredit
-		}
-		n.eng.Post(l.free+in.wire, owner, at, kind, uint64(w.from), uint64(bytes), nil)
+		n.eng.Post(l.free+n.wirings[from].wire, w.src, at, back, uint64(w.from), uint64(bytes), nil)
 	}
 	if w.a&fateMask != 0 || l.broken() {
 		var lost bool
-		if w.a, lost = n.damage.pass(n, k/n.perLink, w.a, w.b, w.ref, leave, l.free); lost {
-			n.follow(k / n.perLink)
+		if w.a, lost = n.damage.pass(n, out, w.a, w.b, w.ref, leave, l.free); lost {
+			n.follow(out)
 			return // nothing of it reaches the buffer
 		}
 	}
-	n.lanes[k].take(bytes)
-	n.forward(at, k/n.perLink, sim.Kind(k), leave, w.a, w.b, w.ref)
-	n.follow(k / n.perLink)
+	n.lanes[k].take(bytes, n.sizes[classOf(w.b)])
+	n.forward(at, out, sim.Kind(k), leave, w.a, w.b, w.ref)
+	n.follow(out)
 }
 
-func (l *lane) push(w waiting) {
-	if l.count == len(l.ring) {
-		ring := make([]waiting, max(4, 2*len(l.ring)))
-		for i := range l.count {
-			ring[i] = l.ring[(l.head+i)%len(l.ring)]
-		}
-		l.ring, l.head = ring, 0
+// push puts a packet at the end of a lane's queue.
+func (n *network) push(l *lane, w waiting) {
+	if l.queue == 0 {
+		l.queue = int32(len(n.queues))
+		n.queues = append(n.queues, queue{})
 	}
-	l.ring[(l.head+l.count)&(len(l.ring)-1)] = w
+	q, count := &n.queues[l.queue], int(l.count)
+	if count == len(q.ring) {
+		ring := make([]waiting, max(4, 2*count))
+		for i := range count {
+			ring[i] = q.ring[(q.head+i)%count]
+		}
+		q.ring, q.head = ring, 0
+	}
+	q.ring[(q.head+count)&(len(q.ring)-1)] = w
 	l.count++
 }
 
-func (l *lane) pop() waiting {
-	w := l.ring[l.head]
-	l.ring[l.head] = waiting{}
-	l.head = (l.head + 1) & (len(l.ring) - 1)
-	l.count--
+// pop takes the first packet.
+func (q *queue) pop() waiting {
+	w := q.ring[q.head]
+	q.ring[q.head] = waiting{}
+	q.head = (q.head + 1) & (len(q.ring) - 1)
 	return w
 }

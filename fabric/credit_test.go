@@ -130,6 +130,9 @@ func TestCreditsAllocateNothing(t *testing.T) {
 		p.run(t, 50_000) // until the queues have grown
 		require.Zero(t, testing.AllocsPerRun(20, func() { p.run(t, 1000) }), spec.Kind)
 	}
+	boards := newPumpOf(t, exanestSpec(4, 4, 2), 128, 256, sim.Microsecond)
+	boards.run(t, 50_000)
+	require.Zero(t, testing.AllocsPerRun(20, func() { boards.run(t, 1000) }), "boards")
 	spec := torusSpec(4, 4, 3)
 	p := newPump(t, spec, 40)
 	require.Zero(t, testing.AllocsPerRun(20, func() { p.run(t, 1000) }), "torus without bounds")

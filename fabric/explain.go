@@ -86,9 +86,10 @@ func (n *network) Links() []LinkStats {
 			return
 		}
 		s := LinkStats{name(), packets, l.bytes, rate.Time(l.bytes), l.maxWait, rate.Bytes(l.maxWait), 0}
-		for i := range n.perLink {
-			lane := &n.lanes[k*n.perLink+i]
-			s.MaxBuffer = max(s.MaxBuffer, lane.size-lane.low)
+		if n.bounded {
+			for _, lane := range n.lanes[k<<n.shift : (k+1)<<n.shift] {
+				s.MaxBuffer = max(s.MaxBuffer, int64(lane.most))
+			}
 		}
 		all = append(all, s)
 	}

@@ -19,7 +19,7 @@ func Idle(spec *Spec, nodes int) int64 {
 	const actor = 32 // of package sim
 	each := int64(unsafe.Sizeof(link{})) + 1 + 2
 	if len(spec.Buffer) > 0 {
-		each += Classes * channels * int64(unsafe.Sizeof(lane{}))
+		each += int64(unsafe.Sizeof(lane{})) << laneShift(int(channels))
 	}
 	return (links*each + switches*actor) / places * max(0, places-int64(nodes))
 }

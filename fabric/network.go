@@ -31,10 +31,13 @@ type network struct {
 	sourceID sim.ID   // first of the IDs in whose name ports post KindSent, before all that a node posts for the same time
 	watch    func(p Packet, from, to sim.Time)
 
-	lanes    []lane // with bounded buffers: of each link in order, then of each node's, one for every class and channel
-	perLink  int    // lanes of a link; 0: buffers have no end
+	bounded  bool
+	lanes    []lane  // with bounded buffers: of each link in order, then of each node's, one for every class and channel
+	queues   []queue // of lanes on which packets have waited; the first is nobody's
+	shift    int     // a link has 1<<shift lanes, the last ones perhaps unused
 	channels int
-	damage   *damage // what a Faulty has asked for; nil: nothing
+	sizes    [Classes]int64 // of buffers
+	damage   *damage        // what a Faulty has asked for; nil: nothing
 }
 
 // wiring is how fast and how long a link is.
@@ -186,7 +189,7 @@ func (n *network) Attach(node int, id sim.ID) Port {
 	}
 	p.id, p.attached = id, true
 	n.absent--
-	if n.perLink > 0 {
+	if n.bounded {
 		n.eng.Wrap(id, func(a sim.Actor) sim.Actor { return &credited{actor: a, port: p} })
 	}
 	return p
@@ -195,7 +198,7 @@ func (n *network) Attach(node int, id sim.ID) Port {
 // Ready reports whether the node's buffer and, with bounded buffers, the one at the first switch have room for a packet.
 func (p *port) Ready(c Class) bool {
 	n := p.net
-	if n.perLink > 0 && n.laneOf(p, c).credit < n.spec.full() {
+	if n.bounded && !n.laneOf(p, c).room(n.spec.full(), n.sizes[c]) {
 		p.waits |= 1 << c
 		return false
 	}
@@ -251,7 +254,7 @@ func (p *port) Send(pk Packet) {
 		}
 	}
 	kind := sim.Kind(0)
-	if n.perLink > 0 {
+	if n.bounded {
 		kind = n.take(p, pk.Class, bytes)
 	}
 	n.eng.Post(there+n.hop, n.first+sim.ID(p.end()), p.id, kind, a, b, pk.Ref)
@@ -281,7 +284,7 @@ func (p *port) begin(now sim.Time, bytes int64, inner bool) (start, there sim.Ti
 
 // Release returns the credit of a packet.
 func (p *port) Release(pk Packet) {
-	if n := p.net; n.perLink > 0 {
+	if n := p.net; n.bounded {
 		n.giveBack(p, &pk)
 	}
 }
@@ -297,7 +300,7 @@ func (n *network) route(at sim.ID, a uint64) (out, channel int) {
 
 // Handle passes a packet on whose head is at the output port: Kind is the wiring of the link it came by or, with bounded buffers, its lane.
 func (n *network) Handle(e *sim.Event) {
-	if n.perLink > 0 {
+	if n.bounded {
 		n.handleBounded(e)
 		return
 	}
