@@ -100,6 +100,13 @@ var wrongDefinitions = []struct {
 
 	{func(e *Experiment) { e.View.Value = "rate" }, `View.Value: "rate" is none of Columns`},
 	{func(e *Experiment) { e.View.X = "rate" }, `View.X: no column "rate"`},
+	{func(e *Experiment) { e.View.Parts = []string{"rate"} }, `View.Parts: no column "rate"`},
+	{func(e *Experiment) { e.View.Quiet = []string{"rate"} }, `View.Quiet: no axis "rate"`},
+	{func(e *Experiment) { e.Presets = []Preset{{Name: "A b"}} }, `preset 1: name "A b", expected a-z, 0-9 and -, a letter first`},
+	{func(e *Experiment) { e.Presets = []Preset{{Name: "a"}, {Name: "a"}} }, "preset a: there are two of that name"},
+	{func(e *Experiment) { e.Presets = []Preset{{Name: "a", Values: map[string]string{"rate": "1"}}} }, `preset a: no axis "rate"`},
+	{func(e *Experiment) { e.Presets = []Preset{{Name: "a", Values: map[string]string{"size": "x"}}} }, `preset a: axis size: size "x": expected a number of bytes`},
+	{func(e *Experiment) { e.Presets = []Preset{{Name: "a", View: &View{X: "rate"}}} }, `preset a: View.X: no column "rate"`},
 	{func(e *Experiment) { e.View.Summary = []string{"rate"} }, `View.Summary: no column "rate"`},
 	{func(e *Experiment) { e.View.Series = []string{"rate"} }, `View.Series: no axis "rate"`},
 	{func(e *Experiment) { e.View.Series = []string{"mode", "mode"} }, "View.Series: mode is named twice"},

@@ -364,7 +364,7 @@ func (w *Waterfall) Summary() *report.Table {
 // the table.
 func (w *Waterfall) layout() (rows []int, series []string, places [][]int) {
 	e := w.sweep.Experiment
-	rows = slices.DeleteFunc(e.rows(), func(i int) bool { return e.Axes[i].Fixed() })
+	rows = slices.DeleteFunc(e.rows(), func(i int) bool { return e.Axes[i].Fixed() || w.sweep.quiet(i) })
 	at := map[string]int{}
 	for i, p := range w.Steps[0].Points {
 		name := p.series()
@@ -435,6 +435,9 @@ func (w *Waterfall) Notes() []string {
 	notes := []string{fmt.Sprintf("The first line is %s as it is, the last is %s. Each step changes, besides what the steps above it have:", w.From, w.To)}
 	for _, s := range w.Steps[1:] {
 		notes = append(notes, fmt.Sprintf("  %s: %s", s.Group, s.changes()))
+	}
+	if all := w.sweep.everywhere(); all != "" {
+		notes = append(notes, all)
 	}
 	return append(notes, w.published...)
 }
