@@ -88,7 +88,7 @@ func TestBothProfilesOfTheBoardsAgree(t *testing.T) {
 	for src := range 16 {
 		for dst := range 16 {
 			far := min((dst/4-src/4+4)%4, (src/4-dst/4+4)%4)
-			require.Equal(t, len(other.Path(src, dst)), len(f.Path(src, dst)))
+			require.Len(t, f.Path(src, dst), len(other.Path(src, dst)))
 			for _, bytes := range []int32{0, 56, 256} {
 				ours := f.Latency(src, dst, bytes) - bytesOn(f.Path(src, dst), int64(bytes)+32)
 				theirs := other.Latency(src, dst, bytes) - bytesOn(other.Path(src, dst), int64(bytes)+32)

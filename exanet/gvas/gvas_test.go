@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/fabric"
 )
 
 // The fields are as wide as the report says, and fill 80 bits.
@@ -131,5 +133,21 @@ func FuzzParse(f *testing.F) {
 		again, err := Parse(a.String())
 		require.NoError(t, err)
 		require.Equal(t, a, again)
+	})
+}
+
+// Every MPSoC that a network can have has an address, and its name, its place and its number lead to the same.
+func TestEveryMPSoCHasAnAddress(t *testing.T) {
+	require.Equal(t, Nodes, fabric.MaxNodes)
+	rapid.Check(t, func(t *rapid.T) {
+		q := fabric.QFDBs{X: rapid.IntRange(1, 1024).Draw(t, "x"), Y: rapid.IntRange(1, 512).Draw(t, "y"), Z: rapid.IntRange(1, 2).Draw(t, "z")}
+		require.NoError(t, q.Validate())
+		p := fabric.Place{X: rapid.IntRange(0, q.X-1).Draw(t, "at x"), Y: rapid.IntRange(0, q.Y-1).Draw(t, "at y"), Z: rapid.IntRange(0, q.Z-1).Draw(t, "at z"), F: rapid.IntRange(0, 3).Draw(t, "F")}
+		target, err := At(q.Node(p), 0, 0)
+		require.NoError(t, err)
+		require.Equal(t, p, q.Place(target.Node()))
+		node, err := q.Find(q.Name(target.Node()))
+		require.NoError(t, err)
+		require.Equal(t, target.Node(), node)
 	})
 }

@@ -24,7 +24,7 @@ func (f *ShapeFlag) Overrides() ([]string, error) {
 	parts := strings.Split(f.text, "x")
 	for _, part := range parts {
 		if n, err := strconv.ParseInt(part, 10, 32); err != nil || n < 0 {
-			return nil, fmt.Errorf("--topology: %q, expected whole numbers joined by x, such as 4x4x2", f.text)
+			return nil, fmt.Errorf("--topology: %q, expected whole numbers joined by x, such as 4x4x2, none above 2147483647", f.text)
 		}
 	}
 	return []string{"fabric.dims=[" + strings.Join(parts, ", ") + "]"}, nil
