@@ -121,7 +121,7 @@ func drawOp(rng *rand.Rand) (*mpi.Op, mpi.Type) {
 		panic(err)
 	}
 	switch rng.IntN(6) {
-	case 0:
+	case 0, 3:
 		return compose, pair
 	case 1:
 		return longest, five
@@ -250,7 +250,7 @@ func TestSwitchPoints(t *testing.T) {
 	add := func(tr trial, sizes ...int) {
 		for _, n := range sizes {
 			tr.n, tr.seed, tr.later = n, uint64(len(list)), !tr.later
-			tr.inPlace, tr.root = !tr.inPlace, 3
+			tr.inPlace, tr.root = !tr.inPlace, 1+len(list)%2*2 // both odd: some of their vectors are with a neighbour first
 			list = append(list, tr)
 		}
 	}
@@ -270,11 +270,11 @@ func TestSwitchPoints(t *testing.T) {
 	add(with("scan"), 4096)
 	for _, n := range []int{6800, 10240, 40000, 65536, 90000} { // a quarter of them at rank 2, none at rank 4
 		for _, what := range []string{"allgatherv", "reducescatter"} {
-			tr := with(what)
-			tr.seed = uint64(len(list))
-			tr.inPlace = len(list)%3 == 0
-			list = append(list, tr)
-			list[len(list)-1].n = -n
+			for _, inPlace := range []bool{false, true} {
+				tr := with(what)
+				tr.n, tr.seed, tr.inPlace = -n, uint64(len(list)), inPlace
+				list = append(list, tr)
+			}
 		}
 	}
 	switchPoints(t, 9, mpi.MPICH, list)

@@ -65,7 +65,8 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-// The same ranks and tags in several communicators: a receive takes the message of its own, in whatever order they come.
+// The same ranks and tags in several communicators: a receive takes the message of its own, in whatever order they come, and none of a
+// collective operation.
 func TestCommunicatorsDoNotMix(t *testing.T) {
 	const comms = 6
 	every(t, 3, func(r *mpi.Rank) error {
@@ -75,17 +76,24 @@ func TestCommunicatorsDoNotMix(t *testing.T) {
 			require.NoError(t, err)
 			all = append(all, c)
 		}
+		in, err := r.Alloc(100)
+		require.NoError(t, err)
+		from, to := (r.Rank()+2)%3, (r.Rank()+1)%3
+		anything, err := r.World().Irecv(in, mpi.AnySource, mpi.AnyTag)
+		require.NoError(t, err)
+		require.NoError(t, r.World().Barrier())
+		require.NoError(t, r.World().Send(in.Slice(90, 99), to, 2))
+		s, err := r.Wait(anything)
+		require.NoError(t, err)
+		require.Equal(t, []int{from, 9, 2}, []int{s.Source, s.Bytes, int(s.Tag)})
 		var qs []*mpi.Request
 		for i, c := range all {
 			v, err := message(r, 30+i, 10*r.Rank()+i)
 			require.NoError(t, err)
-			q, err := c.Isend(v, (r.Rank()+1)%3, 1)
+			q, err := c.Isend(v, to, 1)
 			require.NoError(t, err)
 			qs = append(qs, q)
 		}
-		from := (r.Rank() + 2) % 3
-		in, err := r.Alloc(100)
-		require.NoError(t, err)
 		for i := comms - 1; i >= 0; i-- {
 			s, err := all[i].Recv(in, mpi.AnySource, mpi.AnyTag)
 			require.NoError(t, err)
