@@ -226,22 +226,32 @@ func TestCollectives(t *testing.T) {
 		ranks, large = []int{1, 2, 5, 8, 13}, nil
 	}
 	for _, name := range []string{"spin-int", "exanest-qfdb"} {
-		for _, form := range mpi.Forms() {
+		for _, o := range transports(name) {
 			for _, algorithms := range mpi.AlgorithmChoices() {
-				t.Run(fmt.Sprintf("%s/%s/%s", name, form, algorithms), func(t *testing.T) {
+				o.Algorithms = algorithms
+				t.Run(fmt.Sprintf("%s/%s/%s/%s", name, o.Transport, o.Matching, algorithms), func(t *testing.T) {
 					for _, n := range ranks {
-						collectives(t, name, n, trials, mpi.Options{Matching: form, Algorithms: algorithms})
+						collectives(t, name, n, trials, o)
 					}
 					if algorithms == mpi.ExaNetMPI && !*stormRanks {
 						return
 					}
 					for _, n := range large {
-						collectives(t, strings.TrimSuffix(name, "-qfdb"), n, 15, mpi.Options{Matching: form, Algorithms: algorithms})
+						collectives(t, strings.TrimSuffix(name, "-qfdb"), n, 15, o)
 					}
 				})
 			}
 		}
 	}
+}
+
+// transports are the transports and forms that a profile can have. TestExaNetCollectives has that of ExaNet in the runs that are not deep.
+func transports(name string) []mpi.Options {
+	list := []mpi.Options{{Transport: mpi.Portals, Matching: mpi.Host}, {Transport: mpi.Portals, Matching: mpi.Offload}}
+	if name == "exanest-qfdb" && *stormRanks {
+		list = append(list, mpi.DefaultExaNetOptions())
+	}
+	return list
 }
 
 // With messages on both sides of every size at which MPICH 3.2.1 takes another algorithm, with numbers of ranks that are a power of two and not.
