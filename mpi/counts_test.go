@@ -12,34 +12,44 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
+// room is the length of each half of a rank's memory in TestAlgorithms.
+const room = 1 << 20
+
+// Numbers of messages.
+func log(n int) int       { return bits.Len(uint(n - 1)) }                   // rounded up
+func power(n int) int     { return 1 << (bits.Len(uint(n)) - 1) }            // not above n
+func exchanges(n int) int { return power(n)*log(power(n)) + 2*(n-power(n)) } // exchanges of whole vectors, fold and unfold
+
+func callBcast(v runtime.View, c *mpi.Comm, n int) error { return c.Bcast(v.Slice(0, n), 1) }
+
+func callReduce(v runtime.View, c *mpi.Comm, n int) error {
+	return c.Reduce(v.Slice(0, n), v.Slice(room, room+n), mpi.Int32, mpi.Sum, 0)
+}
+
+func callAllreduce(v runtime.View, c *mpi.Comm, n int) error {
+	return c.Allreduce(v.Slice(0, n), v.Slice(room, room+n), mpi.Int32, mpi.Sum)
+}
+
+func callAllgather(v runtime.View, c *mpi.Comm, n int) error {
+	return c.Allgather(v.Slice(0, n/c.Size()), v.Slice(room, room+n/c.Size()*c.Size()))
+}
+
+func callAlltoall(v runtime.View, c *mpi.Comm, n int) error {
+	return c.Alltoall(v.Slice(0, n*c.Size()), v.Slice(room, room+n*c.Size()))
+}
+
+func callReduceScatter(v runtime.View, c *mpi.Comm, n int) error {
+	return c.ReduceScatterBlock(v.Slice(0, n*c.Size()), v.Slice(room, room+n), mpi.Int32, mpi.Sum)
+}
+
+func callAllgatherv(v runtime.View, c *mpi.Comm, n int) error {
+	counts := make([]int, c.Size())
+	counts[0], counts[1] = n, 4
+	return c.Allgatherv(v.Slice(0, counts[c.Rank()]), v.Slice(room, room+n+4), counts, nil)
+}
+
 // Each call takes the algorithm of docs/mpi.md: as many messages and bytes as that has, on both sides of where MPICH 3.2.1 switches.
 func TestAlgorithms(t *testing.T) {
-	const most = 1 << 20
-	log := func(n int) int { return bits.Len(uint(n - 1)) }                   // rounded up
-	power := func(n int) int { return 1 << (bits.Len(uint(n)) - 1) }          // not above n
-	pairs := func(n int) int { return 2 * (n - power(n)) }                    // messages of fold and unfold
-	butterfly := func(n int) int { return power(n)*log(power(n)) + pairs(n) } // exchanges of whole vectors
-	bcast := func(v runtime.View, c *mpi.Comm, n int) error { return c.Bcast(v.Slice(0, n), 1) }
-	reduce := func(v runtime.View, c *mpi.Comm, n int) error {
-		return c.Reduce(v.Slice(0, n), v.Slice(most, most+n), mpi.Int32, mpi.Sum, 0)
-	}
-	allreduce := func(v runtime.View, c *mpi.Comm, n int) error {
-		return c.Allreduce(v.Slice(0, n), v.Slice(most, most+n), mpi.Int32, mpi.Sum)
-	}
-	allgather := func(v runtime.View, c *mpi.Comm, n int) error {
-		return c.Allgather(v.Slice(0, n/c.Size()), v.Slice(most, most+n/c.Size()*c.Size()))
-	}
-	alltoall := func(v runtime.View, c *mpi.Comm, n int) error {
-		return c.Alltoall(v.Slice(0, n*c.Size()), v.Slice(most, most+n*c.Size()))
-	}
-	reduceScatter := func(v runtime.View, c *mpi.Comm, n int) error {
-		return c.ReduceScatterBlock(v.Slice(0, n*c.Size()), v.Slice(most, most+n), mpi.Int32, mpi.Sum)
-	}
-	allgatherv := func(v runtime.View, c *mpi.Comm, n int) error {
-		counts := make([]int, c.Size())
-		counts[0], counts[1] = n, 4
-		return c.Allgatherv(v.Slice(0, counts[c.Rank()]), v.Slice(most, most+n+4), counts, nil)
-	}
 	for _, test := range []struct {
 		name       string
 		algorithms mpi.Algorithms
@@ -48,35 +58,35 @@ func TestAlgorithms(t *testing.T) {
 		messages   int
 	}{
 		{"barrier", mpi.MPICH, func(_ runtime.View, c *mpi.Comm, _ int) error { return c.Barrier() }, 11, 0, 11 * 4},
-		{"binomial", mpi.MPICH, bcast, 9, 12287, 8},
-		{"binomial, few ranks", mpi.MPICH, bcast, 7, 600000, 6},
-		{"binomial, ExaNet-MPI", mpi.ExaNetMPI, bcast, 9, 600000, 8},
-		{"scatter and ring", mpi.MPICH, bcast, 9, 12288, 8 + 9*8},
-		{"scatter and doubling", mpi.MPICH, bcast, 8, 524287, 7 + 8*3},
-		{"scatter and ring, long", mpi.MPICH, bcast, 8, 524288, 7 + 8*7},
-		{"tree", mpi.MPICH, reduce, 13, 2048, 12},
-		{"halving and gather", mpi.MPICH, reduce, 13, 2052, 5 + 8*3 + 7},
-		{"few elements", mpi.MPICH, reduce, 13, 28, 12},
-		{"doubling", mpi.MPICH, allreduce, 13, 2048, butterfly(13)},
-		{"halving", mpi.MPICH, allreduce, 13, 2052, butterfly(13) + 8*3},
-		{"doubling, ExaNet-MPI", mpi.ExaNetMPI, allreduce, 13, 65536, butterfly(13)},
-		{"gathered by doubling", mpi.MPICH, allgather, 8, 524280, 8 * 3},
-		{"gathered by ring, long", mpi.MPICH, allgather, 8, 524288, 8 * 7},
-		{"gathered by Bruck", mpi.MPICH, allgather, 9, 81900, 9 * log(9)},
-		{"gathered by ring", mpi.MPICH, allgather, 9, 81927, 9 * 8},
-		{"ring in pieces", mpi.MPICH, allgatherv, 5, 100000, 4*4 + 4},
-		{"exchanged by Bruck", mpi.MPICH, alltoall, 9, 256, 9 * log(9)},
-		{"exchanged with few ranks", mpi.MPICH, alltoall, 7, 256, 7 * 6},
-		{"exchanged at once", mpi.MPICH, alltoall, 9, 257, 9 * 8},
-		{"scattered by halving", mpi.MPICH, reduceScatter, 8, 65532, 8 * 3},
-		{"scattered by pairs", mpi.MPICH, reduceScatter, 8, 65536, 8 * 7},
+		{"binomial", mpi.MPICH, callBcast, 9, 12287, 8},
+		{"binomial, few ranks", mpi.MPICH, callBcast, 7, 600000, 6},
+		{"binomial, ExaNet-MPI", mpi.ExaNetMPI, callBcast, 9, 600000, 8},
+		{"scatter and ring", mpi.MPICH, callBcast, 9, 12288, 8 + 9*8},
+		{"scatter and doubling", mpi.MPICH, callBcast, 8, 524287, 7 + 8*3},
+		{"scatter and ring, long", mpi.MPICH, callBcast, 8, 524288, 7 + 8*7},
+		{"tree", mpi.MPICH, callReduce, 13, 2048, 12},
+		{"halving and gather", mpi.MPICH, callReduce, 13, 2052, 5 + 8*3 + 7},
+		{"few elements", mpi.MPICH, callReduce, 13, 28, 12},
+		{"doubling", mpi.MPICH, callAllreduce, 13, 2048, exchanges(13)},
+		{"halving", mpi.MPICH, callAllreduce, 13, 2052, exchanges(13) + 8*3},
+		{"doubling, ExaNet-MPI", mpi.ExaNetMPI, callAllreduce, 13, 65536, exchanges(13)},
+		{"gathered by doubling", mpi.MPICH, callAllgather, 8, 524280, 8 * 3},
+		{"gathered by ring, long", mpi.MPICH, callAllgather, 8, 524288, 8 * 7},
+		{"gathered by Bruck", mpi.MPICH, callAllgather, 9, 81900, 9 * log(9)},
+		{"gathered by ring", mpi.MPICH, callAllgather, 9, 81927, 9 * 8},
+		{"ring in pieces", mpi.MPICH, callAllgatherv, 5, 100000, 4*4 + 4},
+		{"exchanged by Bruck", mpi.MPICH, callAlltoall, 9, 256, 9 * log(9)},
+		{"exchanged with few ranks", mpi.MPICH, callAlltoall, 7, 256, 7 * 6},
+		{"exchanged at once", mpi.MPICH, callAlltoall, 9, 257, 9 * 8},
+		{"scattered by halving", mpi.MPICH, callReduceScatter, 8, 65532, 8 * 3},
+		{"scattered by pairs", mpi.MPICH, callReduceScatter, 8, 65536, 8 * 7},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := worldOf(t, "spin-int", mpi.Options{Matching: mpi.Offload, Eager: 16 << 10, Buffers: 4, BufferBytes: 256 << 10, Algorithms: test.algorithms, Ranks: test.ranks})
 			defer func() { require.NoError(t, w.Cluster().Close()) }()
 			for rank := range test.ranks {
 				require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
-					v, err := r.Alloc(2 * most)
+					v, err := r.Alloc(2 * room)
 					if err != nil {
 						return err
 					}

@@ -202,6 +202,9 @@ func (t *overPortals) recover() error {
 			return err
 		}
 		t.progress++
+		if all, err = t.allKnown(); !all || err != nil { // that takes time
+			return err
+		}
 	}
 	if t.linked == 0 {
 		if err := t.grow(); err != nil {
