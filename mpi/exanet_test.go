@@ -110,7 +110,7 @@ func TestExaNetRendezvousLatency(t *testing.T) {
 		notification := 8/axi + memory + 100
 		const stores = 120 // the acknowledgement's
 		got := pingPong(t, int(n), 10, mpi.DefaultExaNetOptions(), allThere...).Seconds() * 1e9
-		require.InDelta(t, announcement+ask+write+notification+stores, got, 30, "%v B", n)
+		require.InDelta(t, announcement+ask+write+notification+stores, got, 0.1, "%v B", n)
 	}
 	o := mpi.DefaultExaNetOptions()
 	measured := 5157.0
