@@ -38,6 +38,13 @@ func TestEnginesAgreeOnEveryExperiment(t *testing.T) {
 			requireSameOnBothEngines(t, hpus, charged, Values{"hpus": 4, "size": bytes, "handler-time": 200 * sim.Nanosecond})
 		}
 	}
+	qfdb, err := profile.Load("exanest-qfdb")
+	require.NoError(t, err)
+	for _, pool := range []string{"r5", "hpu"} {
+		for _, policy := range []string{policyPIO, policyPIA, policyTimeout} {
+			requireSameOnBothEngines(t, pagefault, qfdb, Values{"policy": policy, "pool": pool, "size": 64 << 10, "side": sideBoth})
+		}
+	}
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	requireSameOnBothEngines(t, matching, device, Values{"app": "pop", "ranks": 64, "iterations": 1})
