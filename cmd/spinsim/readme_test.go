@@ -93,6 +93,29 @@ var pictures = map[string]struct{ flag, file string }{
 	"topology exanest": {"--svg", "exanest.svg"},
 }
 
+// The picture of a run in docs/exanest.md is what the two commands above it draw.
+func TestReadmeShowsTheLoadsOfARun(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	text, err := os.ReadFile(filepath.Join("docs", "exanest.md"))
+	require.NoError(t, err)
+	const picture = "images/exanest-load.svg"
+	before, _, shown := strings.Cut(string(text), "("+picture+")")
+	require.True(t, shown)
+	commands := documentedCommands(before)
+	folder := t.TempDir()
+	for _, command := range commands[len(commands)-2:] {
+		args := strings.Fields(command)[1:]
+		for i := 1; i < len(args); i++ {
+			switch args[i-1] {
+			case "--links", "--load", "--svg":
+				args[i] = filepath.Join(folder, args[i])
+			}
+		}
+		output(t, args...)
+	}
+	samePicture(t, filepath.Join(folder, "loads.svg"), filepath.Join("docs", picture))
+}
+
 // samePicture compares a plot with the one in the repository.
 func samePicture(t *testing.T, drawn, shown string) {
 	picture, err := os.ReadFile(drawn)
