@@ -38,7 +38,7 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 	for _, e := range All() {
 		switch e.Name {
 		case "matching": // TestApplicationsOnFaultyMemory
-		case "pagefault", "isend": // are of memory that is absent
+		case "pagefault", "isend", "apps": // are of memory that is absent
 		case "exanet": // TestExanetOnFaultyMemory
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})

@@ -29,6 +29,7 @@ var whole = map[string][]string{
 	"spinsim compare matching":   nil,
 	"spinsim compare pagefault":  nil,
 	"spinsim compare isend":      nil,
+	"spinsim compare apps":       nil,
 	"spinsim compare exanet":     nil,
 	"spinsim goal proxies":       nil,
 	"spinsim topology path":      {"0", "1"},
