@@ -35,11 +35,22 @@ func (c *Comm) owned(k callKind, root int, views ...runtime.View) error {
 		if err := c.r.own(v); err != nil {
 			return err
 		}
+		if v.Len() > maxMessage {
+			return c.wrong(k, "%d B, expected at most %d B", v.Len(), maxMessage)
+		}
 		for _, w := range views[:i] {
 			if overlap(v, w) {
 				return c.wrong(k, "%d B at %#x and %d B at %#x overlap, expected memory apart or InPlace", w.Len(), w.Addr(), v.Len(), v.Addr())
 			}
 		}
+	}
+	return nil
+}
+
+// whole checks the length of the blocks of all ranks together.
+func (c *Comm) whole(k callKind, n int) error {
+	if n > maxMessage/c.Size() {
+		return c.wrong(k, "%d blocks of %d B, expected at most %d B in all", c.Size(), n, maxMessage)
 	}
 	return nil
 }
@@ -168,6 +179,9 @@ func (c *Comm) scatter(send, recv runtime.View, root int) (*schedule, error) {
 			return nil, c.wrong(callScatter, "%d B to send, expected %d blocks of %d B", send.Len(), c.Size(), n)
 		}
 	}
+	if err := c.whole(callScatter, n); err != nil {
+		return nil, err
+	}
 	s := c.begin(call{kind: callScatter, root: root, bytes: n})
 	s.scatter(send, recv, n, root)
 	return s, nil
@@ -237,6 +251,9 @@ func (c *Comm) gather(send, recv runtime.View, root int) (*schedule, error) {
 		if recv.Len() != n*c.Size() {
 			return nil, c.wrong(callGather, "%d B for the result, expected %d blocks of %d B", recv.Len(), c.Size(), n)
 		}
+	}
+	if err := c.whole(callGather, n); err != nil {
+		return nil, err
 	}
 	s := c.begin(call{kind: callGather, root: root, bytes: n})
 	s.gather(send, recv, n, root)

@@ -58,8 +58,11 @@ func (c *Comm) Size() int {
 // Owner is the process whose communicator it is.
 func (c *Comm) Owner() *Rank { return c.r }
 
-// Translate returns the rank of the world that has a number in the communicator.
+// Translate returns the rank of the world that has a number in the communicator, or Undefined if none has it; AnySource and ProcNull stay.
 func (c *Comm) Translate(rank int) int {
+	if rank >= c.Size() {
+		return Undefined
+	}
 	if c.members == nil || rank < 0 {
 		return rank
 	}
@@ -93,10 +96,13 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 	if color < Undefined || color > maxMessage || key < -maxMessage || key > maxMessage {
 		return nil, fmt.Errorf("mpi: rank %d: color %d and key %d, expected a color of 0 to %d or Undefined, %d, and a key of up to 31 bits", c.r.rank, color, key, maxMessage, Undefined)
 	}
-	table, err := c.r.Alloc(8 * c.Size())
+	r := c.r
+	memory, err := r.temporary.get(r, 8*c.Size())
 	if err != nil {
 		return nil, err
 	}
+	defer r.temporary.put(memory)
+	table := memory.Slice(0, 8*c.Size())
 	mine := table.Slice(8*c.rank, 8*c.rank+8).Write()
 	put32(mine, uint32(color))
 	put32(mine[4:], uint32(key))
@@ -116,7 +122,7 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 	}
 	slices.SortStableFunc(group, func(a, b member) int { return int(a.key) - int(b.key) })
 	n.name = fmt.Sprintf("%s/split%d:%d", c.name, c.split, color)
-	n.members, n.numbers = make([]int32, len(group)), make([]int32, c.r.Size())
+	n.members, n.numbers = make([]int32, len(group)), make([]int32, r.Size())
 	for i := range n.numbers {
 		n.numbers[i] = Undefined
 	}
@@ -124,7 +130,7 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 		world := c.Translate(int(m.number))
 		n.members[i], n.numbers[world] = int32(world), int32(i)
 	}
-	n.rank = int(n.numbers[c.r.rank])
+	n.rank = int(n.numbers[r.rank])
 	return n, nil
 }
 

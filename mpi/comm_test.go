@@ -145,6 +145,11 @@ func TestWrongCalls(t *testing.T) {
 		odd := mpi.NewOp("own", true, func(_, _, _ []byte) {})
 		_, err = mpi.NewType("none", 0)
 		require.ErrorContains(t, err, "type none of 0 B, expected 1 to")
+		_, err = r.Alloc(-1)
+		require.ErrorContains(t, err, "-1 B of memory, expected 0 to")
+		require.Equal(t, mpi.Undefined, c.Translate(2))
+		_, err = c.SendrecvReplace(mpi.ProcOf(r).Alloc(8), 1, 0, 1, 0)
+		require.ErrorContains(t, err, "are no memory that Alloc has returned")
 		_, err = c.Split(-7, 0)
 		require.ErrorContains(t, err, "color -7")
 		for text, call := range map[string]func() error{
@@ -221,6 +226,24 @@ func mismatches(bcast func(root int) part, reduce func(op *mpi.Op, t mpi.Type, n
 			[]string{"mpi: rank 1: the program has ended, but Barrier on world has not been waited for"},
 		},
 	}
+}
+
+// A message of a collective operation that the device cannot carry is an error of the call.
+func TestLongMessages(t *testing.T) {
+	w := newWorld(t, 2, options(mpi.Offload), runtime.Config{}, "limits.max_msg_size=64KiB")
+	for rank := range 2 {
+		require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
+			v, err := r.Alloc(1<<16 + 1)
+			if err != nil {
+				return err
+			}
+			if err := r.World().Bcast(v.Slice(0, 1<<16), 0); err != nil {
+				return err
+			}
+			return r.World().Bcast(v, 0)
+		}))
+	}
+	require.ErrorContains(t, w.Run(context.Background()), "mpi: rank 0: Bcast of 65537 B, root 0, on world: a message of 65537 B, expected at most 65536 B (limits.max_msg_size)")
 }
 
 // Ranks that do not agree on a call are told so, with both calls, whether the run would hang or not.

@@ -115,6 +115,9 @@ func (c *Comm) SendrecvReplace(v runtime.View, target int, sendTag uint32, sourc
 	if err := c.message("sendrecv", v, target, 0, sendTag, false); err != nil {
 		return Status{}, err
 	}
+	if err := c.r.own(v); err != nil {
+		return Status{}, err
+	}
 	kept, err := c.r.temporary.get(c.r, v.Len())
 	if err != nil {
 		return Status{}, err

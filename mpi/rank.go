@@ -59,8 +59,15 @@ func (r *Rank) Stats() Stats { return r.stats }
 // Active is the number of requests that are not over.
 func (r *Rank) Active() int { return r.active }
 
-// Alloc returns n zeroed bytes that can be sent from and received into.
-func (r *Rank) Alloc(n int) (runtime.View, error) { return r.transport.alloc(n) }
+// Alloc returns n zeroed bytes that can be sent from and received into, 0 to 1 TiB.
+func (r *Rank) Alloc(n int) (runtime.View, error) {
+	if n < 0 || n > maxAlloc {
+		return runtime.View{}, fmt.Errorf("mpi: rank %d: %d B of memory, expected 0 to %d B", r.rank, n, maxAlloc)
+	}
+	return r.transport.alloc(n)
+}
+
+const maxAlloc = 1 << 40
 
 func (r *Rank) newRequest() *Request {
 	q := r.free.first

@@ -73,6 +73,9 @@ func (s *schedule) temp(n int) runtime.View {
 }
 
 func (s *schedule) send(v runtime.View, to int) {
+	if limit := s.r.transport.limit(); v.Len() > limit && s.err == nil {
+		s.err = fmt.Errorf("mpi: rank %d: %s: a message of %d B, expected at most %d B (limits.max_msg_size)", s.r.rank, s.call.describe(s.comm), v.Len(), limit)
+	}
 	s.steps = append(s.steps, step{kind: stepSend, from: v, peer: int32(to)})
 }
 
