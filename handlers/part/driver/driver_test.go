@@ -344,3 +344,17 @@ func TestTimelineFollowsAFault(t *testing.T) {
 	}
 	require.Equal(t, 1, whole)
 }
+
+// A FIFO without entries, or with more than the hardware has, is refused when the page is opened.
+func TestDepthOfTheFIFO(t *testing.T) {
+	for depth, message := range map[int]string{0: "module part: state: depth: 0, expected at least 1", 513: "module part: state: depth: 513, expected at most 512"} { //lint:maporder each by itself
+		c := must(runtime.NewCluster(runtime.Config{Profile: must(profile.Load("exanest-qfdb")), Nodes: 1}))
+		parts := must(driver.Load(c, driver.Options{}))
+		require.NoError(t, c.Spawn(0, "p", func(p *runtime.Proc) error {
+			_, err := parts.Open(p, channels.Options{State: map[string]any{"depth": depth}})
+			return err
+		}))
+		require.ErrorContains(t, c.Run(context.Background()), message)
+		require.NoError(t, c.Close())
+	}
+}
