@@ -26,7 +26,7 @@ type IOMMU struct {
 type IOMMUDriver interface {
 	// Interrupt is the rising interrupt line of a bank, see smmu.Interrupts.
 	Interrupt(bank int)
-	// Unbound is an access to the memory of a process that has no bank: it ends with Fault.
+	// Unbound is an access to the memory of a process that has no bank: it waits until IOMMU.Take gives it one.
 	Unbound(space *AddressSpace)
 	// Unresolvable reports whether the driver knows that it will not bring the page of a fault, and forgets it: the access ends with Denied.
 	Unresolvable(space *AddressSpace, addr uint64, write bool) bool
@@ -142,6 +142,7 @@ func (m *IOMMU) assign(bank int, space *AddressSpace) {
 		panic("host: " + err.Error()) //lint:panic the bank was vacant, and a PDID is given once
 	}
 	m.banks[bank], m.since[bank] = space, m.engine.Now()
+	m.unpark(space)
 }
 
 // Take takes a bank from whoever has it, who is invalidated there, and gives it to a process. No access may be in flight there (smmu.Sync).

@@ -29,6 +29,7 @@ type AddressSpace struct {
 	pdid    uint16       // how devices name it; 0: they cannot
 	tables  smmu.Tables  // of its pages
 	asked   sim.Time     // when a device last wanted some of it
+	parked  []*passage   // what devices wait for until it has a bank
 }
 
 type memoryRange struct {

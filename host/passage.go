@@ -45,10 +45,38 @@ func (m *IOMMU) Translate(a *Access, off, n int) (Status, bool) {
 			p.note(r, res)
 		}
 	}
-	if p.open--; p.open > 0 {
+	if p.open--; p.open > 0 || p.unbound() {
 		return 0, false
 	}
 	return p.settle(), true
+}
+
+// unbound reports whether the process has no bank, and who shares them will give it one: the question waits for that.
+func (p *passage) unbound() bool {
+	m, a := p.iommu, p.access
+	if p.result != smmu.Denied || m.driver == nil || m.smmu.BankOf(a.Space.pdid) >= 0 {
+		return false
+	}
+	p.land()
+	a.Space.parked = append(a.Space.parked, p)
+	m.driver.Unbound(a.Space)
+	return true
+}
+
+// unpark asks the questions that have waited for a bank.
+func (m *IOMMU) unpark(space *AddressSpace) {
+	parked := space.parked
+	space.parked = nil
+	for _, p := range parked {
+		a, off, n := p.access, p.off, 0
+		for i := range p.requests {
+			n += p.requests[i].Length
+		}
+		m.release(p)
+		if s, answered := m.Translate(a, off, n); answered {
+			m.bus.Translated(a, s)
+		}
+	}
 }
 
 // divide makes the requests. They are all there before the first is asked: they keep their places.
@@ -66,7 +94,7 @@ func (p *passage) divide(a *Access, off, n int) {
 // Translated implements smmu.Client.
 func (p *passage) Translated(r *smmu.Request, res smmu.Result) {
 	p.note(r, res)
-	if p.open--; p.open > 0 {
+	if p.open--; p.open > 0 || p.unbound() {
 		return
 	}
 	m, a := p.iommu, p.access
@@ -115,11 +143,6 @@ func (m *IOMMU) status(a *Access, p *passage) Status {
 			return Denied
 		}
 		return Fault
-	case smmu.Denied:
-		if m.driver != nil && m.smmu.BankOf(a.Space.pdid) < 0 {
-			m.driver.Unbound(a.Space)
-			return Fault
-		}
 	}
 	return Denied
 }

@@ -12,6 +12,7 @@ package driver
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spinsim/spinsim/handlers/part/faults"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
@@ -34,7 +35,12 @@ const (
 var methodNames = []string{GetUserPages: "get_user_pages", Touch: "touch", InKernel: "in-kernel"}
 
 // String is the name in results.
-func (m Method) String() string { return methodNames[m] }
+func (m Method) String() string {
+	if m < 0 || int(m) >= len(methodNames) {
+		return fmt.Sprintf("method %d", int(m))
+	}
+	return methodNames[m]
+}
 
 // Options say what is done about faults.
 type Options struct {
@@ -55,6 +61,9 @@ func Load(c *runtime.Cluster, o Options) (*Part, error) {
 	prof := c.Profile()
 	if !prof.OS.On() || !prof.SMMU.On() {
 		return nil, fmt.Errorf("part: profile %s has no operating system that could bring pages in (os.kind, smmu.kind)", prof.Name)
+	}
+	if o.By < 0 || int(o.By) >= len(methodNames) {
+		return nil, fmt.Errorf("part: %v, expected one of %s", o.By, strings.Join(methodNames, ", "))
 	}
 	if o.Policy == nil {
 		o.Policy = PIO

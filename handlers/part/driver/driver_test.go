@@ -3,6 +3,7 @@ package driver_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -357,4 +358,84 @@ func TestDepthOfTheFIFO(t *testing.T) {
 		require.ErrorContains(t, c.Run(context.Background()), message)
 		require.NoError(t, c.Close())
 	}
+}
+
+// More processes than the SMMU has banks share them, with any time that one keeps its bank, and every method: an access waits until its process has one.
+func TestMoreProcessesThanBanks(t *testing.T) {
+	const processes, length = 6, 40000
+	for _, set := range [][]string{{"smmu.banks=2"}, {"smmu.banks=1", "os.bank_hold=1us"}, {"smmu.banks=5", "os.bank_hold=10ms"}} {
+		for _, by := range []driver.Method{driver.GetUserPages, driver.Touch, driver.InKernel} {
+			c := must(runtime.NewCluster(runtime.Config{Profile: must(profile.Load("exanest-qfdb", set...)), Nodes: 2}))
+			parts := must(driver.Load(c, driver.Options{Policy: driver.PIA, By: by}))
+			var dst, flag [processes]runtime.View
+			var pages [processes]*channels.Page
+			for i := range processes {
+				o := channels.Options{PDID: uint16(i + 1)}
+				require.NoError(t, c.Spawn(0, "writer", func(p *runtime.Proc) error {
+					src := p.Alloc(length)
+					for k, b := 0, src.Raw(); k < length; k++ {
+						b[k] = byte(k + i)
+					}
+					g, err := parts.Open(p, o)
+					if err != nil {
+						return err
+					}
+					p.Sleep(sim.Microsecond)
+					id := pages[i].ID()
+					w, err := g.Write(channels.Transfer{NID: id.NID, PID: id.PID, Source: src.Addr(), Destination: dst[i].Addr(), Length: length, Notify: flag[i].Addr(), Value: 1})
+					if err != nil {
+						return err
+					}
+					return w.Wait()
+				}))
+				require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) (err error) {
+					dst[i], flag[i] = p.Alloc(length), p.Alloc(8)
+					if pages[i], err = parts.Open(p, o); err != nil {
+						return err
+					}
+					return pages[i].AwaitNotification(flag[i], 1)
+				}))
+			}
+			require.NoError(t, c.Run(context.Background()), "%v %v", set, by)
+			for i := range processes {
+				for k, b := range dst[i].Snapshot() {
+					if b != byte(k+i) {
+						require.Equal(t, byte(k+i), b, "process %d, byte %d", i, k)
+					}
+				}
+			}
+			require.NoError(t, c.Close())
+		}
+	}
+}
+
+// Ranges of a policy that mean nothing, or everything, are cut to the mapping.
+func TestRangesOfPolicies(t *testing.T) {
+	all := run{Options: driver.Options{Policy: driver.PIA}, bytes: 1 << 18, dest: true}.do(t).arrived
+	one := run{Options: driver.Options{Policy: driver.PIO}, bytes: 1 << 18, dest: true}.do(t).arrived
+	for _, c := range []struct {
+		first driver.Range
+		want  sim.Time
+	}{{driver.Range{End: math.MaxUint64}, all}, {driver.Range{End: math.MaxUint64 - 5000}, all}, {driver.Range{}, one}, {driver.Range{Start: math.MaxUint64, End: 5}, one}} {
+		o := run{Options: driver.Options{Policy: func(driver.Fault) driver.Plan { return driver.Plan{First: c.first} }}, bytes: 1 << 18, dest: true}.do(t)
+		require.Equal(t, c.want, o.arrived, "%#x", c.first)
+	}
+	early := func(f driver.Fault) driver.Plan {
+		return driver.Plan{First: driver.Range{Start: f.Page, End: f.Page + 16*host.PageBytes}, Then: driver.Range{Start: f.Page, End: math.MaxUint64}}
+	}
+	for _, by := range []driver.Method{driver.GetUserPages, driver.Touch, driver.InKernel} {
+		at := map[bool]sim.Time{}
+		for ahead, policy := range map[bool]driver.Policy{true: early, false: driver.PIA} { //lint:maporder each by itself
+			at[ahead] = run{Options: driver.Options{Policy: policy, By: by}, bytes: 1 << 18, dest: true, state: map[string]any{"nto": 1}}.do(t).arrived
+		}
+		require.Less(t, at[true], at[false], "what comes behind the request saves time, by %v", by)
+	}
+}
+
+// A method that is none is refused.
+func TestNoSuchMethod(t *testing.T) {
+	c := must(runtime.NewCluster(runtime.Config{Profile: must(profile.Load("exanest-qfdb")), Nodes: 1}))
+	defer func() { require.NoError(t, c.Close()) }()
+	_, err := driver.Load(c, driver.Options{By: 7})
+	require.EqualError(t, err, "part: method 7, expected one of get_user_pages, touch, in-kernel")
 }

@@ -40,9 +40,19 @@ func (c *client) deliver(t *host.Thread, m message) {
 
 // listen is the thread of the process that waits for messages, busily (T §3.2.1).
 func (c *client) listen(t *host.Thread) {
+	var later []Range
 	for {
 		for len(c.inbox) == 0 {
-			t.Spin("a netlink message")
+			if len(later) == 0 {
+				t.Spin("a netlink message")
+				continue
+			}
+			r := &later[0]
+			piece := Range{r.Start, min(r.End, r.Start+aheadPages*host.PageBytes)}
+			r.Start = piece.End
+			if c.touch(t, piece, true) != nil || r.Start >= r.End { // what nobody has asked for may be missing
+				later = append(later[:0], later[1:]...)
+			}
 		}
 		m := c.inbox[0]
 		c.inbox = append(c.inbox[:0], c.inbox[1:]...)
@@ -57,7 +67,9 @@ func (c *client) listen(t *host.Thread) {
 			m.refused = !m.fault.Write
 		}
 		c.act(t, &m)
-		_ = c.touch(t, m.plan.Then, m.fault.Write)
+		if m.plan.Then.Start < m.plan.Then.End {
+			later = append(later, m.plan.Then)
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ func (r Range) has(addr uint64) bool { return addr >= r.Start && addr < r.End }
 // within cuts a range to whole pages of another.
 func (r Range) within(of Range) Range {
 	r.Start = max(r.Start&^(host.PageBytes-1), of.Start)
-	r.End = min((r.End+host.PageBytes-1)&^(host.PageBytes-1), of.End)
+	r.End = min((min(r.End, of.End)+host.PageBytes-1)&^(host.PageBytes-1), of.End)
 	return r
 }
 

@@ -17,7 +17,7 @@ import (
 
 var (
 	stormTransfers = flag.Int("storm.transfers", 1200, "transfers of TestStorm")
-	stormSeed      = flag.Uint64("storm.seed", 1, "seed of the first network of TestStorm")
+	stormSeed      = flag.Uint64("storm.seed", 2, "seed of the first network of TestStorm")
 )
 
 // early is a policy that asks for a block when its own page is there, and brings in some behind it then.
@@ -80,6 +80,7 @@ func TestStorm(t *testing.T) {
 					"os.huge_pages=" + any1(s, "never", "never", "always"), "os.collapse_delay=1ms",
 					"os.clear_fault=" + any1(s, "handler", "tasklet"), "smmu.on_fault=" + any1(s, "terminate", "terminate", "terminate", "stall"),
 					"smmu.hit_under_fault=" + any1(s, "true", "true", "false"), "os.netlink_queue=" + any1(s, "256", "256", "1"), "smmu.stale=poison",
+					"smmu.banks=" + any1(s, "16", "16", "2"), "os.bank_hold=" + any1(s, "100us", "10us"),
 					"nic.packet_buffer=64MiB", // cells that wait behind one that is stalled
 				}
 			},
