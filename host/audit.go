@@ -90,6 +90,9 @@ func (k *Kernel) elsewhere(g *page) bool { return g.file != nil || g.locked || g
 
 // audit counts the entries that map each frame.
 func (p *Process) audit(used map[frame]int) error {
+	if err := p.auditMappings(); err != nil {
+		return err
+	}
 	resident, lent := 0, 0
 	for _, base := range p.bases(0, p.space.next) {
 		r, n := p.regions[base>>hugeBits], 0
@@ -97,6 +100,9 @@ func (p *Process) audit(used map[frame]int) error {
 			va := base + uint64(i)*PageBytes
 			if e != (pte{}) {
 				n++
+				if p.mapping(va) == nil {
+					return fmt.Errorf("%#x has a page, and no mapping", va)
+				}
 			}
 			if e.flags&pteLent != 0 {
 				lent++
@@ -123,6 +129,21 @@ func (p *Process) audit(used map[frame]int) error {
 	}
 	if resident != p.resident || lent != p.lent {
 		return fmt.Errorf("%d pages in memory and %d lent, counted %d and %d", resident, lent, p.resident, p.lent)
+	}
+	return nil
+}
+
+// auditMappings looks at whether mappings are in order, and have bytes.
+func (p *Process) auditMappings() error {
+	last := uint64(0)
+	for _, m := range p.mappings {
+		if m.start < last || m.end <= m.start {
+			return fmt.Errorf("mapping from %#x to %#x behind %#x", m.start, m.end, last)
+		}
+		if _, ok := p.space.bytes(m.start, 1); !ok {
+			return fmt.Errorf("the mapping at %#x has no bytes", m.start)
+		}
+		last = m.end
 	}
 	return nil
 }

@@ -1,13 +1,11 @@
 package host
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Fork makes a process with the same memory (fork). Private pages are shared until one of the two writes: copy on write. Pinned pages are copied now, so
-// that devices go on with those of the parent. What is mapped shared is shared. The child has no notifiers and no locks. What a device writes to
-// the parent meanwhile may or may not be the child's, byte by byte, until Fork returns.
+// that devices go on with those of the parent. What is mapped shared is shared. What DontFork was called for is not the child's: there it has no
+// memory. The child has no notifiers and no locks. What a device writes to the parent meanwhile may or may not be the child's, byte by byte, until
+// Fork returns.
 func (p *Process) Fork(t *Thread, name string) (*Process, error) {
 	p.lock.lock(t)
 	defer p.lock.unlock(t)
@@ -15,21 +13,18 @@ func (p *Process) Fork(t *Thread, name string) (*Process, error) {
 	run(t, spec.ForkCall, "fork")
 	c := p.kernel.NewProcess(name)
 	c.lock.owner = t // nobody else knows it, but reclaim does
-	c.mappings = slices.Clone(p.mappings)
-	for i := range c.mappings {
-		c.mappings[i].locked = false
-	}
-	for i := range p.space.ranges {
-		c.inherit(&p.space.ranges[i])
-	}
-	c.space.next = p.space.next
+	c.inherit(p)
 	ranges := 0
 	for _, base := range p.bases(0, p.space.next) {
 		r := p.regions[base>>hugeBits]
 		if r == nil { // reclaim or another thread has been faster
 			continue
 		}
-		run(t, spec.ForkPage*simTime(int(r.used)), "fork")
+		n := p.forked(r)
+		if n == 0 {
+			continue
+		}
+		run(t, spec.ForkPage*simTime(n), "fork")
 		if err := p.share(t, c, base); err != nil {
 			c.lock.owner = nil
 			return nil, fmt.Errorf("fork of process %s: %w", p.name, firstError(err, c.Exit(t)))
@@ -50,13 +45,43 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// inherit gives a child a range of its parent's: bytes of its own, or the same if it is mapped shared.
-func (p *Process) inherit(r *memoryRange) {
-	if r.shared {
-		p.space.share(r.start, r.data)
-		return
+// inherit gives a child its parent's mappings, with bytes of its own, or the same if they are mapped shared.
+func (p *Process) inherit(parent *Process) {
+	for i := range parent.space.ranges {
+		r := &parent.space.ranges[i]
+		if r.shared {
+			p.space.share(r.start, r.data)
+		} else {
+			p.back(r.start, len(r.data))
+		}
 	}
-	p.back(r.start, len(r.data))
+	p.space.next = parent.space.next
+	for _, m := range parent.mappings {
+		if m.unforked {
+			p.space.remove(m.start, m.end)
+			continue
+		}
+		m.locked = false
+		p.mappings = append(p.mappings, m)
+	}
+}
+
+// forked is how many pages of a region a child gets.
+func (p *Process) forked(r *region) (n int) {
+	n = int(r.used)
+	for i := range p.mappings {
+		if m := &p.mappings[i]; m.unforked && m.end > r.base && m.start < r.base+HugeBytes {
+			n -= p.count(max(m.start, r.base), min(m.end, r.base+HugeBytes))
+		}
+	}
+	return n
+}
+
+// DontFork keeps the pages of n bytes at addr from children of a later Fork (madvise, MADV_DONTFORK), as drivers do with memory that they share with
+// a device: a page of it that became copy on write would go away under the device, or from under a thread of the kernel's that writes to it. All
+// must be mapped. It takes no time of its own; t may be nil before the program begins.
+func (p *Process) DontFork(t *Thread, addr, n uint64) error {
+	return p.mark(t, pageOf(addr), pageEnd(addr+n), func(m *mapping) { m.unforked = true })
 }
 
 // share shares the pages of a region with a child.
@@ -67,6 +92,7 @@ func (p *Process) share(t *Thread, c *Process, base uint64) error {
 	var pinned []uint64
 	p.each(base, base+HugeBytes, func(va uint64, e pte) {
 		switch {
+		case p.mapping(va).unforked:
 		case e.flags&pteSwap != 0:
 			p.kernel.swap.use(e.frame)
 			c.set(va, e)

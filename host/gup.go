@@ -97,6 +97,11 @@ func (p *Process) Unlock(t *Thread, addr, n uint64) error {
 
 // setLocked says whether pages are locked. All must be mapped.
 func (p *Process) setLocked(t *Thread, start, end uint64, locked bool) error {
+	return p.mark(t, start, end, func(m *mapping) { m.locked = locked })
+}
+
+// mark changes the mappings of the addresses from start to end. All must be mapped.
+func (p *Process) mark(t *Thread, start, end uint64, change func(m *mapping)) error {
 	p.lock.lock(t)
 	defer p.lock.unlock(t)
 	if err := p.mapped(start, end); err != nil {
@@ -106,7 +111,7 @@ func (p *Process) setLocked(t *Thread, start, end uint64, locked bool) error {
 	p.split(end)
 	for i := range p.mappings {
 		if m := &p.mappings[i]; m.start >= start && m.end <= end {
-			m.locked = locked
+			change(m)
 		}
 	}
 	return nil

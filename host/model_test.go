@@ -48,6 +48,7 @@ type refMap struct {
 	pages  []*refPage
 	prot   []host.Prot
 	shared bool
+	alone  []bool // pages that no child gets
 }
 
 type job struct {

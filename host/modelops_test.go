@@ -188,7 +188,7 @@ func (g *job) mmap() {
 		pages = append(pages, &refPage{})
 	}
 	prot := slices.Repeat([]host.Prot{host.ProtWrite}, len(pages))
-	g.maps = append(g.maps, &refMap{addr: addr, length: n, pages: pages, prot: prot, shared: kind == 1 || kind == 2})
+	g.maps = append(g.maps, &refMap{addr: addr, length: n, pages: pages, prot: prot, shared: kind == 1 || kind == 2, alone: make([]bool, len(pages))})
 }
 
 func (g *job) unmap() {
@@ -241,13 +241,22 @@ func (g *job) fork() {
 	var maps []*refMap
 	for _, x := range g.maps {
 		y := &refMap{addr: x.addr, length: x.length, shared: x.shared, prot: slices.Clone(x.prot), pages: slices.Clone(x.pages)}
+		y.alone = make([]bool, len(x.pages))
 		for i, at := range x.pages {
-			if at != nil && !x.shared {
+			switch {
+			case x.alone[i]:
+				_, there := c.Space().Bytes(x.addr+uint64(i)*page, 1)
+				_, _, mapped := c.Mapping(x.addr + uint64(i)*page)
+				g.m.check(!there && !mapped, "a child has page %#x of which it was to get nothing", x.addr+uint64(i)*page)
+				y.pages[i] = nil
+			case at != nil && !x.shared:
 				y.pages[i] = at.child()
 				to[at] = y.pages[i]
 			}
 		}
-		maps = append(maps, y)
+		if slices.ContainsFunc(y.pages, func(p *refPage) bool { return p != nil }) {
+			maps = append(maps, y)
+		}
 	}
 	for _, l := range g.landed {
 		if at := to[l.at]; at != nil {
@@ -310,6 +319,13 @@ func (g *job) lock() {
 	}
 	err := g.p.Lock(g.th, addr, size)
 	g.m.check(err == nil || g.m.isShort(err) || errors.Is(err, host.ErrPermission), "mlock: %v", err)
+	if g.m.rng.IntN(2) == 0 {
+		for i := first; i < first+n; i++ {
+			x.alone[i] = true
+		}
+		err = g.p.DontFork(g.th, addr, size)
+		g.m.check(err == nil, "madvise: %v", err)
+	}
 	err = g.p.Unlock(g.th, addr, size/2)
 	g.m.check(err == nil, "munlock: %v", err)
 }

@@ -34,6 +34,7 @@ type mapping struct {
 	start, end uint64
 	prot       Prot
 	locked     bool
+	unforked   bool // DontFork
 	shared     bool
 	file       *File  // nil: anonymous and private
 	first      uint32 // the file's page at start

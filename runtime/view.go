@@ -90,15 +90,19 @@ func (v View) Raw() []byte {
 	return v.data
 }
 
-// Lock brings the pages in and keeps them in memory, as a driver does with what it shares with its device. It is for the time before the process first
-// waits, and takes none; later it panics.
+// Lock brings the pages in, keeps them in memory, and from children of the process (host.Process.DontFork), as a driver does with what it shares with
+// its device. It is for the time before the process first waits, and takes none; later it panics.
 func (v View) Lock() {
 	if len(v.data) == 0 {
 		return
 	}
 	v.proc.setUp(v.addr, uint64(len(v.data)))
 	if v.proc.process != nil {
-		if err := v.proc.process.Lock(nil, v.addr, uint64(len(v.data))); err != nil {
+		err := v.proc.process.Lock(nil, v.addr, uint64(len(v.data)))
+		if err == nil {
+			err = v.proc.process.DontFork(nil, v.addr, uint64(len(v.data)))
+		}
+		if err != nil {
 			panic(segfault{err}) //lint:panic main turns it into the error of the program
 		}
 	}

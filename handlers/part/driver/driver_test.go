@@ -89,7 +89,7 @@ func (r run) spawn(t *testing.T, o *outcome, dst *runtime.View) {
 				return err
 			}
 		}
-		p.SleepUntil(begin)
+		p.SleepUntil(max(begin, p.Now()))
 		w, err := o.pages[0].Write(channels.Transfer{NID: 1, Source: src.Addr(), Destination: dst.Addr(), Length: uint64(r.bytes), Notify: flag.Addr(), Value: 1})
 		if err != nil {
 			return err
