@@ -9,6 +9,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -132,6 +133,10 @@ func canFault(p *Point) (bool, error) {
 	}
 	if absent(p) && (!p.Profile.OS.On() || !p.Profile.SMMU.On()) {
 		return false, fmt.Errorf("profile %s: no pages that could be absent (os.kind, smmu.kind)", p.Profile.Origin.Name)
+	}
+	if f := p.Float("frequency"); absent(p) && f < 1 && p.Int("size") >= host.HugeBytes && p.Profile.OS.HugePages == host.HugeAlways {
+		return false, fmt.Errorf("--frequency %g%%, --size %v: the first write brings 2 MiB, so that no page beside it is absent; expected 100%%, or --set os.huge_pages=never",
+			100*f, sim.Size(p.Int("size")))
 	}
 	return !nto || p.Text("policy") != policyTimeout, nil
 }

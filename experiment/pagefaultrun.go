@@ -37,6 +37,8 @@ type pagefaultWay interface {
 	begin(p *runtime.Proc, i int) error
 	end(p *runtime.Proc, i int) error
 	arrived(p *runtime.Proc, i int) error
+	// settled waits, behind arrived, until the destination's own part of inviting is over.
+	settled() error
 	// count adds to the counts of columns what was done so far.
 	count(into *pagefaultCounts)
 }
@@ -242,7 +244,10 @@ func (w *faulting) destination(p *runtime.Proc, i int) error {
 	if err := w.way.invite(p, i); err != nil {
 		return err
 	}
-	return w.look(p, i)
+	if err := w.look(p, i); err != nil {
+		return err
+	}
+	return w.way.settled()
 }
 
 // send touches what the policy says at the source, and posts the data.

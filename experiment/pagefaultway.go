@@ -54,6 +54,7 @@ type engineWay struct {
 	ready   runtime.View      // of the source: which exchange may begin
 	flag    runtime.View      // of the destination: which has arrived
 	pending *channels.Pending
+	asked   *channels.Pending // of the destination: its invitation
 }
 
 func (e *engineWay) target() int { return e.w.Int("nodes") - 1 }
@@ -74,12 +75,9 @@ func (e *engineWay) open(p *runtime.Proc) (err error) {
 	return err
 }
 
-func (e *engineWay) invite(p *runtime.Proc, i int) error {
-	t, err := e.pages[p.Rank()].Write(channels.Transfer{NID: 0, Notify: e.ready.Addr(), Value: uint64(i + 1)})
-	if err != nil {
-		return err
-	}
-	return t.Wait()
+func (e *engineWay) invite(p *runtime.Proc, i int) (err error) {
+	e.asked, err = e.pages[p.Rank()].Write(channels.Transfer{NID: 0, Notify: e.ready.Addr(), Value: uint64(i + 1)})
+	return err
 }
 
 func (e *engineWay) invited(p *runtime.Proc, i int) error {
@@ -99,6 +97,9 @@ func (e *engineWay) end(*runtime.Proc, int) error { return e.pending.Wait() }
 func (e *engineWay) arrived(p *runtime.Proc, i int) error {
 	return e.pages[p.Rank()].AwaitNotification(e.flag, uint64(i+1))
 }
+
+// settled waits for the acknowledgement of the invitation: with a fast pool the data may be there before it.
+func (e *engineWay) settled() error { return e.asked.Wait() }
 
 func (e *engineWay) count(into *pagefaultCounts) {
 	for _, g := range e.pages {
@@ -195,5 +196,7 @@ func (u *putWay) end(*runtime.Proc, int) error { return u.acked.wait(int(u.sent)
 func (u *putWay) arrived(_ *runtime.Proc, i int) error {
 	return u.data[i].wait(u.w.exchanges[i].dst.Len())
 }
+
+func (u *putWay) settled() error { return nil }
 
 func (u *putWay) count(*pagefaultCounts) {}
