@@ -18,6 +18,9 @@ type want struct {
 
 // Touch implements PageTable.
 func (p *Process) Touch(addr, n uint64, write bool) (absent Pages) {
+	if addr+n < addr {
+		return Pages{First: pageOf(addr), Count: 1} // Fault says that there is none
+	}
 	for va := pageOf(addr); va < addr+n; va += PageBytes {
 		r := p.region(va)
 		if r != nil {

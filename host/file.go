@@ -68,7 +68,9 @@ func (p *Process) MapFile(t *Thread, f *File, offset, n int, shared bool) (addr 
 	if offset%PageBytes != 0 || offset < 0 || n < 1 || uint64(offset)+uint64(n) > uint64(len(f.cache)) {
 		return 0, fmt.Errorf("process %s: mmap of %d bytes at %d of file %s, which has %d", p.name, n, offset, f.name, len(f.disk))
 	}
-	p.lock.lock(t)
+	if err := p.begin(t, "mmap"); err != nil {
+		return 0, err
+	}
 	defer p.lock.unlock(t)
 	run(t, p.kernel.spec.MapCall, "mmap")
 	return p.mapFile(f, offset, n, shared)
@@ -76,7 +78,12 @@ func (p *Process) MapFile(t *Thread, f *File, offset, n int, shared bool) (addr 
 
 // MapShared makes a mapping of n bytes, at least 1, of zeros that children of the process share with it (mmap, MAP_SHARED|MAP_ANONYMOUS).
 func (p *Process) MapShared(t *Thread, n int) (addr uint64, err error) {
-	p.lock.lock(t)
+	if n < 1 {
+		return 0, fmt.Errorf("process %s: mmap of %d bytes, expected at least 1", p.name, n)
+	}
+	if err := p.begin(t, "mmap"); err != nil {
+		return 0, err
+	}
 	defer p.lock.unlock(t)
 	run(t, p.kernel.spec.MapCall, "mmap")
 	if _, err = p.place(n); err != nil {

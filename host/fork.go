@@ -7,7 +7,9 @@ import "fmt"
 // memory. The child has no notifiers and no locks. What a device writes to the parent meanwhile may or may not be the child's, byte by byte, until
 // Fork returns.
 func (p *Process) Fork(t *Thread, name string) (*Process, error) {
-	p.lock.lock(t)
+	if err := p.begin(t, "fork"); err != nil {
+		return nil, err
+	}
 	defer p.lock.unlock(t)
 	spec := p.kernel.spec
 	run(t, spec.ForkCall, "fork")
@@ -81,7 +83,11 @@ func (p *Process) forked(r *region) (n int) {
 // a device: a page of it that became copy on write would go away under the device, or from under a thread of the kernel's that writes to it. All
 // must be mapped. It takes no time of its own; t may be nil before the program begins.
 func (p *Process) DontFork(t *Thread, addr, n uint64) error {
-	return p.mark(t, pageOf(addr), pageEnd(addr+n), func(m *mapping) { m.unforked = true })
+	start, end, err := p.span("madvise", addr, n)
+	if err != nil {
+		return err
+	}
+	return p.mark(t, start, end, func(m *mapping) { m.unforked = true })
 }
 
 // share shares the pages of a region with a child.
@@ -142,9 +148,16 @@ func (p *Process) Protect(t *Thread, addr, n uint64, prot Prot) error {
 	if addr%PageBytes != 0 {
 		return fmt.Errorf("process %s: mprotect of %#x, expected a multiple of %d", p.name, addr, PageBytes)
 	}
+	if prot != ProtNone && prot != ProtRead && prot != ProtWrite {
+		return fmt.Errorf("process %s: mprotect of %#x: no protection %d, expected ProtNone, ProtRead or ProtWrite", p.name, addr, prot)
+	}
+	addr, end, err := p.span("mprotect", addr, n)
+	if err != nil {
+		return err
+	}
 	p.lock.lock(t)
 	defer p.lock.unlock(t)
-	spec, end := p.kernel.spec, pageEnd(addr+n)
+	spec := p.kernel.spec
 	run(t, spec.ProtectCall, "mprotect")
 	if err := p.mapped(addr, end); err != nil {
 		return err

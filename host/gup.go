@@ -23,6 +23,9 @@ func (n *Pin) Frame(i int) uint64 { return uint64(n.frames[i]) * PageBytes }
 // (get_user_pages). An error ends it at the first page that cannot be had; those before stay pinned in pin. Absent pages of anonymous memory that
 // are only read are not pinned: they are the page of zeros.
 func (p *Process) GetUserPages(t *Thread, addr, n uint64, write bool, pin *Pin) error {
+	if _, _, err := p.span("get_user_pages", addr, n); err != nil {
+		return err
+	}
 	s := p.kernel.spec
 	run(t, s.GupCall, "get_user_pages")
 	w := want{write: write, absent: s.GupAbsent, zero: s.GupAbsent, what: "get_user_pages"}
@@ -64,9 +67,12 @@ func (n *Pin) Put(t *Thread) {
 // Lock brings n bytes at addr into memory and keeps them there until Unlock (mlock). Pages may still move. An error leaves locked what was there
 // before the page that cannot be had.
 func (p *Process) Lock(t *Thread, addr, n uint64) error {
+	first, end, err := p.span("mlock", addr, n)
+	if err != nil {
+		return err
+	}
 	s := p.kernel.spec
 	run(t, s.LockCall, "mlock")
-	first, end := pageOf(addr), pageEnd(addr+n)
 	if err := p.setLocked(t, first, end, true); err != nil {
 		return err
 	}
@@ -89,8 +95,11 @@ func (p *Process) Lock(t *Thread, addr, n uint64) error {
 
 // Unlock ends Lock for n bytes at addr (munlock).
 func (p *Process) Unlock(t *Thread, addr, n uint64) error {
+	first, end, err := p.span("munlock", addr, n)
+	if err != nil {
+		return err
+	}
 	s := p.kernel.spec
-	first, end := pageOf(addr), pageEnd(addr+n)
 	run(t, s.UnlockCall+s.UnlockPage*sim.Time((end-first)/PageBytes), "munlock")
 	return p.setLocked(t, first, end, false)
 }

@@ -7,11 +7,13 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Reasons for which a process cannot have a page; what an operation returns says more and is one of them (errors.Is).
+// Reasons for which a process cannot have a page or a call fails; what an operation returns says more and is one of them (errors.Is).
 var (
 	ErrNoMapping  = errors.New("no mapping")
 	ErrPermission = errors.New("no permission")
 	ErrNoMemory   = errors.New("out of memory")
+	ErrRange      = errors.New("beyond the address space")
+	ErrGone       = errors.New("the process has ended")
 )
 
 // Kernel is the operating system of a node: its memory, the address spaces of its processes, and what it does on its own.

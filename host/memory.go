@@ -192,6 +192,26 @@ func (a *AddressSpace) touch(addr, n uint64, write bool) Pages {
 	return Pages{}
 }
 
+// Store writes bytes for a process on a thread that need not be its own, such as a driver's, which brings in what is absent (copy_to_user). What it
+// writes must lie in one range. The error says why it cannot be written, for instance because the process has ended.
+func (a *AddressSpace) Store(t *Thread, addr uint64, b []byte) error {
+	n := uint64(len(b))
+	to, ok := a.Bytes(addr, n)
+	if ok && n > 0 && a.pages != nil {
+		for absent := a.pages.Touch(addr, n, true); absent.Count > 0; absent = a.pages.Touch(addr, n, true) {
+			if err := a.pages.Fault(t, absent, true); err != nil {
+				return err
+			}
+		}
+		to, ok = a.Bytes(addr, n)
+	}
+	if !ok {
+		return fmt.Errorf("host: %d bytes at %#x: %w", n, addr, ErrNoMapping)
+	}
+	copy(to, b)
+	return nil
+}
+
 // Fault gives a program pages that Touch has returned, on its thread, which works and perhaps waits meanwhile. With no thread that takes no time.
 // The error says why the program cannot have them.
 func (a *AddressSpace) Fault(t *Thread, p Pages, write bool) error { return a.pages.Fault(t, p, write) }

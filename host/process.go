@@ -91,9 +91,35 @@ func (p *Process) alloc(n int) uint64 {
 	return addr
 }
 
+// Gone reports whether Exit has ended it: it has no memory any more, and gets none.
+func (p *Process) Gone() bool { return p.gone }
+
+// span checks the range of a call, and returns the pages of n bytes at addr.
+func (p *Process) span(what string, addr, n uint64) (start, end uint64, err error) {
+	if top := uint64(1) << p.kernel.spec.AddressBits; addr > top || n > top-addr {
+		return 0, 0, fmt.Errorf("process %s: %s of %d bytes at %#x: %w of %d bits", p.name, what, n, addr, ErrRange, p.kernel.spec.AddressBits)
+	}
+	return pageOf(addr), pageEnd(addr + n), nil
+}
+
+// begin takes the lock for a call that makes mappings. With an error it is not taken.
+func (p *Process) begin(t *Thread, what string) error {
+	p.lock.lock(t)
+	if p.gone {
+		p.lock.unlock(t)
+		return fmt.Errorf("process %s: %s: %w", p.name, what, ErrGone)
+	}
+	return nil
+}
+
 // Map makes a mapping of n bytes, at least 1, that is private and anonymous: zeros, of which a page takes memory when it is first written (mmap).
 func (p *Process) Map(t *Thread, n int) (addr uint64, err error) {
-	p.lock.lock(t)
+	if n < 1 {
+		return 0, fmt.Errorf("process %s: mmap of %d bytes, expected at least 1", p.name, n)
+	}
+	if err := p.begin(t, "mmap"); err != nil {
+		return 0, err
+	}
 	defer p.lock.unlock(t)
 	run(t, p.kernel.spec.MapCall, "mmap")
 	return p.mapAnonymous(n)
@@ -195,11 +221,14 @@ func (p *Process) Unmap(t *Thread, addr, n uint64) error {
 	if addr%PageBytes != 0 {
 		return fmt.Errorf("process %s: munmap of %#x, expected a multiple of %d", p.name, addr, PageBytes)
 	}
+	addr, end, err := p.span("munmap", addr, n)
+	if err != nil {
+		return err
+	}
 	p.lock.lock(t)
 	defer p.lock.unlock(t)
 	spec := p.kernel.spec
 	run(t, spec.UnmapCall, "munmap")
-	end := pageEnd(addr + n)
 	run(t, spec.UnmapPage*simTime(p.count(addr, end)), "munmap")
 	if err := p.calm(t, addr, end); err != nil {
 		return err

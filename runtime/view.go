@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/spinsim/spinsim/host"
 )
 
 // View is a range of a process's memory as its program reaches it. A program reads and writes by Read and Write, which touch the
@@ -16,6 +18,7 @@ type View struct {
 
 // Alloc returns n zeroed bytes of the process's memory. n below 0 is a programmer's mistake and panics.
 func (p *Proc) Alloc(n int) View {
+	p.alive()
 	v, err := p.View(p.memory.Alloc(n), n)
 	if err != nil {
 		panic(err) //lint:panic it was allocated a moment ago
@@ -72,6 +75,14 @@ func (v View) WriteFrom(from View) (dst, src []byte) {
 func (v View) CopyFrom(b []byte) int {
 	n := min(len(b), len(v.data))
 	return copy(v.Slice(0, n).Write(), b)
+}
+
+// Store writes b to the beginning of the view, which is at least as long, on a thread that need not be the process's own (host.AddressSpace.Store).
+func (v View) Store(t *host.Thread, b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	return v.proc.memory.Store(t, v.Slice(0, len(b)).addr, b)
 }
 
 // CopyTo reads the beginning of the view into b as far as it goes and returns how much that is. It takes no time besides that of
@@ -131,6 +142,7 @@ func (v View) touch(write bool) (waited bool) {
 
 // touch lets the process have n bytes, at least 1.
 func (p *Proc) touch(addr, n uint64, write bool) (waited bool) {
+	p.alive()
 	absent := p.memory.Touch(addr, n, write)
 	for absent.Count > 0 {
 		waited = true
@@ -140,6 +152,13 @@ func (p *Proc) touch(addr, n uint64, write bool) (waited bool) {
 		absent = p.memory.Touch(addr, n, write)
 	}
 	return waited
+}
+
+// alive ends the program of a process that has no memory any more.
+func (p *Proc) alive() {
+	if p.process != nil && p.process.Gone() {
+		panic(segfault{fmt.Errorf("runtime: process %s of rank %d uses its memory: %w", p.name, p.Rank(), host.ErrGone)}) //lint:panic main turns it into the error of the program
+	}
 }
 
 // setUp lets whoever prepares a process or looks at what it has left have n bytes.

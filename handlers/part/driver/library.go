@@ -18,6 +18,9 @@ type message struct {
 
 // tell has a message acted upon, by the kernel if it can.
 func (c *client) tell(t *host.Thread, m message) {
+	if c.process.Gone() { // nobody would read it
+		return
+	}
 	if c.driver.part.options.By == InKernel {
 		c.act(t, &m)
 		return
@@ -83,7 +86,7 @@ func (c *client) act(t *host.Thread, m *message) {
 		c.driver.stats.Requests++
 		err = c.queue.Resume(t, &m.block)
 	}
-	if err != nil { // the interface is gone: the block ends by its time-out
+	if err != nil && m.ask { // the interface or the process is gone: the block ends by its time-out, or with DENIED when it comes again
 		c.driver.stats.Requests--
 	}
 }

@@ -1,13 +1,18 @@
 package driver_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers/part/driver"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // A process that has opened a page forks: what it shares with its device does not become copy on write, so that its driver goes on with it. What is the
@@ -28,5 +33,99 @@ func TestForkWithAPage(t *testing.T) {
 			return p.OS().Unmap(p.Thread(), addr+4096, 4096)
 		}
 		run{Options: driver.Options{By: by}, bytes: 1 << 16, wreckSource: unmapped, fails: channels.ErrDenied}.do(t)
+	}
+}
+
+// A process that ends during a transfer, at any time and on either side: the transfer ends with an error at its initiator, and the node goes on.
+func TestExitDuringATransfer(t *testing.T) {
+	ends := map[string]int{}
+	for _, by := range []driver.Method{driver.GetUserPages, driver.Touch, driver.InKernel} {
+		for at := 95 * sim.Microsecond; at < 300*sim.Microsecond; at += 15*sim.Microsecond + 300*sim.Nanosecond {
+			for side := range 2 {
+				ends[exits(t, by, side, at)]++
+			}
+		}
+	}
+	t.Log(ends)
+	require.Greater(t, ends["denied"], 10)
+	require.Zero(t, ends["well"])
+}
+
+// exits has a process of a rank end at a time, and returns how the transfer has ended.
+func exits(t *testing.T, by driver.Method, side int, at sim.Time) (end string) {
+	prof := must(profile.Load("exanest-qfdb", "os.interrupt_core=2")) // so that tasklets do not keep the program from ending
+	c := must(runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2}))
+	defer func() { require.NoError(t, c.Close()) }()
+	parts := must(driver.Load(c, driver.Options{By: by}))
+	const length = 1 << 17
+	var src, dst runtime.View
+	require.NoError(t, c.Spawn(0, "writer", func(p *runtime.Proc) error {
+		src = p.Alloc(length)
+		if side == 1 {
+			src.Raw()
+		}
+		g, err := parts.Open(p, channels.Options{PDID: 9})
+		if err != nil {
+			return err
+		}
+		p.SleepUntil(90 * sim.Microsecond)
+		w, err := g.Write(channels.Transfer{NID: 1, Source: src.Addr(), Destination: dst.Addr(), Length: length})
+		if err != nil {
+			return err
+		}
+		if side == 0 {
+			p.SleepUntil(at)
+			if err := p.OS().Exit(p.Thread()); err != nil {
+				return err
+			}
+			end = "initiator"
+			return nil
+		}
+		switch err := w.Wait(); {
+		case err == nil:
+			end = "well"
+		case errors.Is(err, channels.ErrDenied):
+			end = "denied"
+		case errors.Is(err, channels.ErrTimedOut):
+			end = "timed out"
+		default:
+			return err
+		}
+		return nil
+	}))
+	require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) error {
+		dst = p.Alloc(length)
+		if _, err := parts.Open(p, channels.Options{PDID: 9}); err != nil {
+			return err
+		}
+		p.SleepUntil(at)
+		if side == 0 {
+			return nil
+		}
+		return p.OS().Exit(p.Thread())
+	}))
+	require.NoError(t, c.Run(context.Background()))
+	for i := range 2 {
+		require.NoError(t, c.Node(i).Kernel().Audit())
+	}
+	return end
+}
+
+// A program that goes on when it has ended its process ends with an error.
+func TestProgramBehindItsExit(t *testing.T) {
+	for name, use := range map[string]func(p *runtime.Proc, v runtime.View){ //lint:maporder each by itself
+		"read": func(_ *runtime.Proc, v runtime.View) { v.Read() }, "alloc": func(p *runtime.Proc, _ runtime.View) { p.Alloc(5) },
+	} {
+		c := must(runtime.NewCluster(runtime.Config{Profile: must(profile.Load("exanest-qfdb")), Nodes: 2}))
+		require.NoError(t, c.Spawn(0, "program", func(p *runtime.Proc) error {
+			v := p.Alloc(100)
+			if err := p.OS().Exit(p.Thread()); err != nil {
+				return err
+			}
+			use(p, v)
+			return nil
+		}))
+		require.ErrorIs(t, c.Run(context.Background()), host.ErrGone, name)
+		require.NoError(t, c.Close())
 	}
 }

@@ -344,11 +344,13 @@ func (g *Page) NI() *runtime.NI { return g.ni }
 func (g *Page) Installed() *handlers.Installed { return g.in }
 
 // Command gives the process's own hardware a message of a kind with up to 64 bytes, for what a library adds to the engine. It takes nic.overhead of the
-// thread that calls, which may be one of the kernel.
+// thread that calls, which may be one of the kernel. The error says why the process cannot post it, for instance because it has ended.
 func (g *Page) Command(t *host.Thread, kind uint32, data []byte) error {
 	at := len(g.busy)*descriptorBytes + int(g.commands%commandSlots)*descriptorBytes
 	g.commands++
-	g.descriptors.Slice(at, at+descriptorBytes).CopyFrom(data)
+	if err := g.descriptors.Slice(at, at+len(data)).Store(t, data); err != nil {
+		return err
+	}
 	h := rdma.Header{Kind: kind, PDID: g.pdid}
 	return g.ni.By(t).Put(g.md, uint64(at), uint64(len(data)), portals.NoAck, g.self, rdma.PTCells, h.Bits(), 0, 0, 0)
 }
