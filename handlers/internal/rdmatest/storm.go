@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -194,6 +195,13 @@ func (s *Storm) program(p *runtime.Proc, me, area int, o channels.Options) (err 
 			open = open[1:]
 		}
 		return nil
+	}
+	if s.kind.Hog != nil && s.Rand.IntN(3) == 0 { // all it has is copied when it is written, until the child ends
+		child, err := p.OS().Fork(p.Thread(), "child")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, child.Exit(p.Thread())) }()
 	}
 	for i := range s.Moves {
 		if m := &s.Moves[i]; m.read && m.to != me || !m.read && m.from != me {
