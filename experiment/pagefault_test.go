@@ -166,6 +166,9 @@ func TestPagefaultShape(t *testing.T) {
 	gain := us(nto, latencyColumn) / us(early, latencyColumn)
 	require.InEpsilon(t, early.Float(overlapColumn), gain, 0.15, "P (1)")
 	require.Nil(t, nto.Values[overlapColumn])
+	require.Nil(t, at(policyPIA, 16384, "timeout", "100us").Values[overlapColumn], "42 us of page-in: the request comes first")
+	r := at(policyPIA, 4096, "frequency", 0.5)
+	require.Empty(t, pagefaultAnswer([]*Result{r}), "nothing is absent below one page")
 	require.Equal(t, at(policyPIA, 16384, "timeout", noTimeout).Time(latencyColumn), at(policyPIA, 16384, "timeout", "100us").Time(latencyColumn))
 	// sides (T): the source waits for its time-out; 2.5 and 25 ms are worse; for large sizes both cost less than the source alone
 	source, both := at(policyPIO, 65536, "side", sideSource), at(policyPIO, 65536, "side", sideBoth)
@@ -176,6 +179,9 @@ func TestPagefaultShape(t *testing.T) {
 	// HUPCF off (T): what is there faults while a page of the source is brought in
 	on, off := at(policyPIO, 65536, "side", sideSource, "nodes", 1, "by", byTouch), at(policyPIO, 65536, "side", sideSource, "nodes", 1, "by", byTouch, "hupcf", false)
 	require.Less(t, on.Time(latencyColumn), off.Time(latencyColumn))
+	require.Zero(t, on.Values["terminated"])
+	require.Positive(t, off.Values["terminated"])
+	require.Less(t, off.Time("wire"), 2*off.Time("present"), "silence before a time-out is idle, whoever waits")
 	// by: the kernel alone saves netlink; a thread that touches takes what the tasklet does not
 	alone := at(policyPIO, 4096, "by", byKernelOnly)
 	require.Zero(t, alone.Time("netlink"))

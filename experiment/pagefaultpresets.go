@@ -51,7 +51,7 @@ func pagefaultPresets() []Preset {
 			Values: map[string]string{"policy": "pio,pi4", "by": byTouch, "side": "source", "hupcf": "true,false", "nodes": "1", "size": "4KiB,16KiB,64KiB"},
 			View: &View{
 				Value: latencyColumn, Series: []string{"policy"}, X: "bytes", Quiet: pagefaultQuiet,
-				Summary: []string{profileColumn, "policy", "hupcf", "bytes", latencyColumn, driverColumn, "faults", "timeouts", "resent"},
+				Summary: []string{profileColumn, "policy", "hupcf", "bytes", latencyColumn, driverColumn, "faults", "terminated", "timeouts", "resent"},
 			},
 		},
 		{

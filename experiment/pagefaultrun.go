@@ -60,9 +60,9 @@ func (x *exchange) latency() sim.Time { return x.prepared[1] - x.prepared[0] + x
 
 // pagefaultCounts are what was counted so far.
 type pagefaultCounts struct {
-	driver                                                          sim.Time
-	pageIn                                                          sim.Time
-	faults, pagedIn, tasklets, messages, requests, timeouts, resent int64
+	driver                                                                      sim.Time
+	pageIn                                                                      sim.Time
+	faults, terminated, pagedIn, tasklets, messages, requests, timeouts, resent int64
 }
 
 const pageBytes = host.PageBytes
@@ -286,6 +286,9 @@ func (w *faulting) count(into *pagefaultCounts) {
 		if d := n.Driver(); d != nil {
 			into.faults += d.Stats().Faults
 		}
+		if m := n.IOMMU(); m != nil {
+			into.terminated += int64(m.SMMU().Counters().Terminated)
+		}
 		s := n.Stats()
 		into.pagedIn += s.PageFaults
 	}
@@ -416,10 +419,13 @@ func (w *faulting) values() (Values, error) {
 	v[driverColumn] = a.driver - b.driver
 	v["absent"] = int64(holes(x))
 	v["faults"], v["paged_in"], v["tasklets"] = a.faults-b.faults, a.pagedIn-b.pagedIn, a.tasklets-b.tasklets
+	v["terminated"] = a.terminated - b.terminated
 	v["messages"], v["requests"], v["timeouts"], v["resent"] = a.messages-b.messages, a.requests-b.requests, a.timeouts-b.timeouts, a.resent-b.resent
 	v[overlapColumn] = nil
 	if nto, timeout, err := blockTimeout(w.Point); err == nil && !nto && w.policy == policyPIA && absent(w.Point) {
-		v[overlapColumn] = overlap(a.pageIn-b.pageIn, w.exchanges[1].latency(), timeout)
+		if g := a.pageIn - b.pageIn; g > timeout { // else the request comes first, and nothing overlaps
+			v[overlapColumn] = overlap(g, w.exchanges[1].latency(), timeout)
+		}
 	}
 	return v, nil
 }

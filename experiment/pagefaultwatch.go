@@ -18,6 +18,7 @@ type pagefaultWatch struct {
 	early   map[uint64]sim.Time  // when flows began whose match bits are not known yet: a block that is read, a descriptor
 	last    map[uint64]sim.Time  // until when they were seen
 	waiting map[waitKey]sim.Time // who waits since when
+	moved   sim.Time             // until when anything of the engine was seen
 	again   sim.Time             // the end of the firmware's last run that may have begun to send a block again; 0: its cells have begun
 }
 
@@ -117,6 +118,10 @@ func (w *pagefaultWatch) Span(t *breakdown.Track, name string, from, to sim.Time
 		w.Chain(flow, partWire, from, to, nil)
 		return
 	}
+	if h := rdma.HeaderOf(bits); h.Kind == rdma.KindTimeout { // what was silent until then has waited for it, whoever it was
+		w.Account.Span(partIdle, w.moved, from)
+	}
+	w.moved = max(w.moved, to)
 	w.message(t.Kind, rdma.HeaderOf(bits), from, to, flow)
 }
 
