@@ -24,7 +24,7 @@ the transfer, touching and pinning included, until the receiving process has see
   pin            mlock before; pin-present: of pages that are there
   pio, pi4, pia  PART: the page that has failed comes, its block of four, or all to the end of the transfer, and an explicit request has the
                  block sent again
-  timeout        the kernel brings the page that has failed, and the block comes again after its time-out: no PART
+  timeout        the kernel brings the page that has failed, and the block comes again after its time-out: no PART, and no point with time-out nto
   naive          a put of Portals, without a library: the NIC looks at the page again every nic.fault_pause
 Ten columns say where the time went. They add up to the latency: each moment is that of the first that is going on, in the order request,
 retransmission, interrupt, get_user_pages, netlink, tasklet, context_switch, touch, wire, idle.
@@ -34,7 +34,7 @@ median latency.`,
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []Axis{
 		{Name: "policy", Kind: report.Text, Of: policyNames(), Default: "transfer,touch,pin,pio,pia", Help: "what is done about absent pages; above it says what each is"},
-		{Name: "side", Kind: report.Text, Of: []string{sideNone, sideDestination, sideSource, sideBoth}, Default: sideDestination, Help: "where pages are absent"},
+		{Name: "side", Kind: report.Text, Of: []string{sideNone, sideDestination, sideSource, sideBoth}, Default: sideDestination, Help: "where pages are absent; none has points for transfer only"},
 		{Name: "timeout", Kind: report.Text, Default: "1ms", Help: "time-out of a block, or nto: the page-fault NACK takes it back"},
 		{Name: "frequency", Kind: report.Share, Least: "0", Most: "1", Default: "100%", Help: "share of the pages that are absent; below one page of the transfer none is (PART'22)"},
 		{Name: "by", Kind: report.Text, Of: []string{byKernel, byTouch, byKernelOnly}, Default: byKernel, Help: "who brings pages of pio, pi4 and pia: get_user_pages (PART'22), touch (a thread of the process, Psistakis'19), in-kernel (no netlink: a what-if)"},
@@ -118,11 +118,12 @@ var pagefaultQuiet = []string{"side", "timeout", "frequency", "by", "hupcf", "po
 
 // absent reports whether pages are absent where a transfer meets them, so that it matters which.
 func absent(p *Point) bool {
-	switch p.Text("policy") {
-	case policyTransfer, policyTouchPresent, policyPinPresent:
-		return false
-	}
-	return p.Text("side") != sideNone && p.Float("frequency") > 0
+	return !unaffected(p.Text("policy")) && p.Text("side") != sideNone && p.Float("frequency") > 0
+}
+
+// unaffected reports whether a policy is about pages that are there.
+func unaffected(policy string) bool {
+	return policy == policyTransfer || policy == policyTouchPresent || policy == policyPinPresent
 }
 
 // canFault says which points there are, and what is wrong with values that only the experiment knows.
@@ -137,6 +138,9 @@ func canFault(p *Point) (bool, error) {
 	if f := p.Float("frequency"); absent(p) && f < 1 && p.Int("size") >= host.HugeBytes && p.Profile.OS.HugePages == host.HugeAlways {
 		return false, fmt.Errorf("--frequency %g%%, --size %v: the first write brings 2 MiB, so that no page beside it is absent; expected 100%%, or --set os.huge_pages=never",
 			100*f, sim.Size(p.Int("size")))
+	}
+	if p.Text("side") == sideNone && p.Text("policy") != policyTransfer { // no buffer that something is done to
+		return false, nil
 	}
 	return !nto || p.Text("policy") != policyTimeout, nil
 }

@@ -41,6 +41,9 @@ func drawFaulted(r *rapid.T) *Point {
 	if values["policy"] == policyTimeout && values["timeout"] == noTimeout {
 		values["timeout"] = "1ms"
 	}
+	if values["side"] == sideNone {
+		values["policy"] = policyTransfer
+	}
 	p, err := pagefault.At(device, values)
 	require.NoError(r, err)
 	p.Seed = rapid.Uint64Range(1, 5).Draw(r, "seed")
@@ -285,5 +288,19 @@ func BenchmarkPagefault(b *testing.B) {
 				require.NoError(b, w.run(context.Background(), nil, func() error { return nil }))
 			}
 		})
+	}
+}
+
+// Where no side is asked for there is nothing that a policy could do: points that would only repeat transfer are none.
+func TestPagefaultOfNoSide(t *testing.T) {
+	device, err := profile.Load("exanest-qfdb")
+	require.NoError(t, err)
+	for _, policy := range policyNames() {
+		p, err := pagefault.At(device, Values{"policy": policy, "side": sideNone, "size": 4096})
+		if err == nil {
+			measured, failed := pagefault.Points(p)
+			require.NoError(t, failed)
+			require.Equal(t, policy == policyTransfer, measured, policy)
+		}
 	}
 }
