@@ -213,6 +213,27 @@ func TestUnresolvable(t *testing.T) {
 	}
 }
 
+// What a policy wants behind a page that is read is read, too: pages of zeros come for it, and no frames, and memory that may only be read is no obstacle.
+func TestBehindAReadNothingIsWritten(t *testing.T) {
+	const pages = 32
+	early := func(f driver.Fault) driver.Plan {
+		return driver.Plan{First: driver.Range{Start: f.Page, End: f.Page + host.PageBytes}, Then: driver.Range{Start: f.Page, End: f.Mapping.End}}
+	}
+	for _, by := range []driver.Method{driver.GetUserPages, driver.Touch, driver.InKernel} {
+		var before host.KernelStats
+		wreck := func(p *runtime.Proc, addr uint64) error {
+			err := p.OS().Protect(p.Thread(), addr, pages*host.PageBytes, host.ProtRead)
+			before = p.Node().Kernel().Stats()
+			return err
+		}
+		o := run{Options: driver.Options{Policy: early, By: by}, bytes: pages * host.PageBytes, source: true, wreckSource: wreck}.do(t)
+		after := o.c.Node(0).Kernel().Stats()
+		require.EqualValues(t, pages, after.Zero-before.Zero, by)
+		require.LessOrEqual(t, o.stats(0).Sends, int64(2), "%v: two blocks begin at once; for the other pages nobody asks", by)
+		require.Zero(t, o.stats(0).Refused, by)
+	}
+}
+
 // What netlink has no room for is lost; the time-out makes up for it.
 func TestNetlinkDrops(t *testing.T) {
 	o := run{bytes: 4096, dest: true, set: []string{"os.netlink_queue=0"}}.do(t)

@@ -41,9 +41,15 @@ func (c *client) deliver(t *host.Thread, m message) {
 	c.thread.Wake()
 }
 
+// behind is what a policy wants behind its answer to a fault, to be touched as that was.
+type behind struct {
+	Range
+	write bool
+}
+
 // listen is the thread of the process that waits for messages, busily (T §3.2.1).
 func (c *client) listen(t *host.Thread) {
-	var later []Range
+	var later []behind
 	for {
 		for len(c.inbox) == 0 {
 			if len(later) == 0 {
@@ -53,7 +59,7 @@ func (c *client) listen(t *host.Thread) {
 			r := &later[0]
 			piece := Range{r.Start, min(r.End, r.Start+aheadPages*host.PageBytes)}
 			r.Start = piece.End
-			if c.touch(t, piece, true) != nil || r.Start >= r.End { // what nobody has asked for may be missing
+			if c.touch(t, piece, r.write) != nil || r.Start >= r.End { // what nobody has asked for may be missing
 				later = append(later[:0], later[1:]...)
 			}
 		}
@@ -71,7 +77,7 @@ func (c *client) listen(t *host.Thread) {
 		}
 		c.act(t, &m)
 		if m.plan.Then.Start < m.plan.Then.End {
-			later = append(later, m.plan.Then)
+			later = append(later, behind{m.plan.Then, m.fault.Write})
 		}
 	}
 }
