@@ -18,7 +18,16 @@ import (
 var (
 	stormTransfers = flag.Int("storm.transfers", 1200, "transfers of TestStorm")
 	stormSeed      = flag.Uint64("storm.seed", 2, "seed of the first network of TestStorm")
+	stormHUPCF     = flag.String("storm.hupcf", "drawn", "HUPCF of the networks of TestStorm: on, off or drawn")
 )
+
+// hupcf is smmu.hit_under_fault of the next network. It is drawn in any case: else a seed would have another network by the flag.
+func hupcf(t *testing.T, s *rdmatest.Storm) string {
+	drawn := any1(s, "true", "true", "false")
+	is, known := map[string]string{"drawn": drawn, "on": "true", "off": "false"}[*stormHUPCF]
+	require.True(t, known, "-storm.hupcf %q, expected on, off or drawn", *stormHUPCF)
+	return is
+}
 
 // early is a policy that asks for a block when its own page is there, and brings in some behind it then.
 func early(f driver.Fault) driver.Plan {
@@ -79,7 +88,7 @@ func TestStorm(t *testing.T) {
 					fmt.Sprintf("os.memory=%dMiB", memory), "os.watermark_min=128KiB", "os.watermark_low=256KiB", "os.watermark_high=512KiB",
 					"os.huge_pages=" + any1(s, "never", "never", "always"), "os.collapse_delay=1ms",
 					"os.clear_fault=" + any1(s, "handler", "tasklet"), "smmu.on_fault=" + any1(s, "terminate", "terminate", "terminate", "stall"),
-					"smmu.hit_under_fault=" + any1(s, "true", "true", "false"), "os.netlink_queue=" + any1(s, "256", "256", "1"), "smmu.stale=poison",
+					"smmu.hit_under_fault=" + hupcf(t, s), "os.netlink_queue=" + any1(s, "256", "256", "1"), "smmu.stale=poison",
 					"smmu.banks=" + any1(s, "16", "16", "2"), "os.bank_hold=" + any1(s, "100us", "10us"),
 					"nic.packet_buffer=64MiB", // cells that wait behind one that is stalled
 				}
@@ -101,15 +110,25 @@ func TestStorm(t *testing.T) {
 			sum(numbers("engine ", f), met)
 			if n := g.NI().Proc().Rank(); n == i {
 				sum(numbers("driver ", parts.Driver(n).Stats()), met)
+				sum(numbers("smmu ", s.C.Node(n).IOMMU().SMMU().Counters()), met)
 			}
 		}
 		require.NoError(t, s.C.Close())
 	}
 	t.Log(met)
-	for _, name := range []string{
+	metAll(t, met)
+}
+
+// metAll looks whether what was counted has everything that a storm is about.
+func metAll(t *testing.T, met map[string]int64) {
+	wanted := []string{
 		"driver Receives", "driver Sends", "driver Skipped", "driver Late", "driver Dropped", "driver Requests", "engine Merged", "engine Full", "engine Outdated",
 		"kernel Major", "kernel SwappedOut", "kernel Zero", "sent Timeouts", "sent Retransmitted",
-	} {
+	}
+	if *stormHUPCF != "on" {
+		wanted = append(wanted, "smmu Terminated") // accesses to pages that are there, while another's fault is open
+	}
+	for _, name := range wanted {
 		require.Positive(t, met[name], "the test meets everything: %s", name)
 	}
 }
