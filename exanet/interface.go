@@ -65,6 +65,8 @@ type Interface struct {
 	stores    [Channels]uint32
 	state     [Channels]State // as it was when the program looked last
 	code      [Channels]uint32
+	handles   []portals.Handle // that an outbox waits for, kept
+	tests     []uint64
 }
 
 // Address is that of the interface's mailbox.

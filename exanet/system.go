@@ -72,6 +72,15 @@ func (s *System) Admit(p *runtime.Proc, pdid gvas.PDID) error {
 	return nil
 }
 
+// Domain is the protection domain that a process was admitted to; false: none.
+func (s *System) Domain(p *runtime.Proc) (gvas.PDID, bool) {
+	d := s.domain(p)
+	if d == nil {
+		return 0, false
+	}
+	return d.pdid, true
+}
+
 func (s *System) domain(p *runtime.Proc) *domain {
 	n := &s.nodes[p.Rank()]
 	for i := range n.domains {

@@ -31,13 +31,27 @@ type Proc struct {
 // process has a matching interface with physical addressing, Proc.NI; its identity is (rank, number of the process on the
 // node, from 0).
 func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
+	_, err := c.spawn(rank, name, f)
+	return err
+}
+
+// SpawnService is Spawn of a process that serves others and does not end: a run may end while it waits.
+func (c *Cluster) SpawnService(rank int, name string, f func(p *Proc) error) error {
+	p, err := c.spawn(rank, name, f)
+	if err == nil {
+		p.Background()
+	}
+	return err
+}
+
+func (c *Cluster) spawn(rank int, name string, f func(p *Proc) error) (*sim.Process, error) {
 	if rank < 0 || rank >= len(c.nodes) {
-		return fmt.Errorf("runtime: no rank %d, expected 0 to %d", rank, len(c.nodes)-1)
+		return nil, fmt.Errorf("runtime: no rank %d, expected 0 to %d", rank, len(c.nodes)-1)
 	}
 	n := &c.nodes[rank]
 	space, process, err := n.newMemory(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := &Proc{node: n, name: name, memory: space, process: process}
 	if n.ids == nil {
@@ -50,17 +64,18 @@ func (c *Cluster) Spawn(rank int, name string, f func(p *Proc) error) error {
 		},
 	})
 	if err := p.portals.Init(); err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := p.NIInit(portals.OptNIMatching|portals.OptNIPhysical, nil); err != nil {
-		return fmt.Errorf("runtime: process %s of rank %d: %w", name, rank, err)
+		return nil, fmt.Errorf("runtime: process %s of rank %d: %w", name, rank, err)
 	}
 	core := len(n.procs) % n.cpu.Cores()
 	n.procs = append(n.procs, p)
 	who := fmt.Sprintf("rank %d %s", rank, name)
-	n.cpu.Spawn(&p.thread, core, who, p.leaves, func(*host.Thread) error { return p.main(f) }).Describe(p.waitingFor)
+	started := n.cpu.Spawn(&p.thread, core, who, p.leaves, func(*host.Thread) error { return p.main(f) })
+	started.Describe(p.waitingFor)
 	p.thread.SetName(name)
-	return nil
+	return started, nil
 }
 
 // Processes is how many processes node has: the number, and the process identifier, of the next.

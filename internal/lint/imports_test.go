@@ -75,7 +75,7 @@ var table = map[string]policy{
 
 // testLibraries are for packages whose name ends in "test": they are imported by
 // tests only.
-var testLibraries = []string{"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/tetratelabs/wazero"}
+var testLibraries = []string{"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/tetratelabs/wazero"}
 
 // imports keeps the table true for every file of the program, whatever its build
 // tags; tests may import what they need.

@@ -1,0 +1,159 @@
+package gsas
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/exanet"
+	"github.com/spinsim/spinsim/exanet/gvas"
+	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Errors of operations. They come with more words: the operation, the pointer.
+var (
+	ErrNoMemory   = errors.New("the heap of the node has no such piece")
+	ErrDead       = errors.New("nothing is allocated there, or not any more")
+	ErrBounds     = errors.New("it goes beyond the end of what is allocated there")
+	ErrUnaligned  = errors.New("the address of a word is not a multiple of 8")
+	ErrSize       = errors.New("the number of bytes or processes is not allowed")
+	ErrBarrier    = errors.New("a barrier is there, which is no memory")
+	ErrNotBarrier = errors.New("no barrier is there")
+	ErrNoHome     = errors.New("that node has no home")
+	ErrTransfer   = errors.New("the transfer has failed, and what it was to write may be there in part")
+	ErrForeign    = exanet.ErrForeign  // the home is of another protection domain
+	ErrTimedOut   = exanet.ErrTimedOut // the home does not answer: the operation has happened once or not at all
+)
+
+var statusErrors = map[status]error{
+	noMemory: ErrNoMemory, dead: ErrDead, beyond: ErrBounds, unaligned: ErrUnaligned, badSize: ErrSize, notBarrier: ErrNotBarrier, isBarrier: ErrBarrier,
+	transferFailed: ErrTransfer,
+}
+
+// transferErrors are why a transfer has failed, as a home says it: 1 + the place.
+var transferErrors = [...]error{channels.ErrTimedOut, channels.ErrDenied, channels.ErrForeign, channels.ErrNoSpace, channels.ErrIllegal}
+
+// PageOpener gives a process its page of RDMA channels: channels.Engine, or PART's driver, for which pages may be absent.
+type PageOpener interface {
+	Open(p *runtime.Proc, o channels.Options) (*channels.Page, error)
+}
+
+// Options say what a space is like.
+type Options struct {
+	// PDID is the protection domain of the homes.
+	PDID gvas.PDID
+	// Heap is how many bytes each home has, 1 to 2^30.
+	Heap int
+	// Nodes are those that have a home, each of which takes a core as long as it has something to do; nil: all.
+	Nodes []int
+	// System and RDMA are those of the cluster if something else uses them, too; nil: the space loads its own.
+	System *exanet.System
+	RDMA   PageOpener
+	// Home and Member are the mailboxes of homes and of the other processes; the zero value has the library's defaults.
+	Home, Member exanet.Options
+	// Channels are the options of pages of RDMA channels but for the PDID.
+	Channels channels.Options
+}
+
+// MaxHeap is the most that a home has, bytes.
+const MaxHeap = 1 << 30
+
+// Space is a global address space: its homes are processes of the cluster.
+type Space struct {
+	o      Options
+	system *exanet.System
+	rdma   PageOpener
+	homes  []*home // by node; nil: none
+	unheld bool    // tests: no request waits for another
+}
+
+// New makes a space and starts its homes, which serve until the run ends.
+func New(c *runtime.Cluster, o Options) (*Space, error) {
+	if o.Heap < 1 || o.Heap > MaxHeap {
+		return nil, fmt.Errorf("gsas: heap of %d bytes, expected 1 to %d", o.Heap, MaxHeap)
+	}
+	s := &Space{o: o, system: o.System, rdma: o.RDMA, homes: make([]*home, c.Nodes())}
+	var err error
+	if s.system == nil {
+		if s.system, err = exanet.Load(c); err != nil {
+			return nil, fmt.Errorf("gsas: %w", err)
+		}
+	}
+	if s.rdma == nil {
+		if s.rdma, err = channels.Load(c); err != nil {
+			return nil, fmt.Errorf("gsas: %w", err)
+		}
+	}
+	nodes := slices.Clone(o.Nodes)
+	if nodes == nil {
+		for n := range c.Nodes() {
+			nodes = append(nodes, n)
+		}
+	}
+	for _, n := range nodes {
+		if err := s.start(c, n); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Space) start(c *runtime.Cluster, node int) error {
+	switch {
+	case node < 0 || node >= len(s.homes):
+		return fmt.Errorf("gsas: home of node %d, expected 0 to %d", node, len(s.homes)-1)
+	case s.homes[node] != nil:
+		return fmt.Errorf("gsas: node %d has a home", node)
+	case node >= gvas.Nodes || c.Processes(node) >= gvas.Ranks:
+		return fmt.Errorf("gsas: home of node %d: it would be process %d, and an address tells %d nodes and %d processes", node, c.Processes(node), gvas.Nodes, gvas.Ranks)
+	}
+	h := &home{space: s, node: node, pid: uint32(c.Processes(node))}
+	s.homes[node] = h
+	return c.SpawnService(node, "gsas home", h.run)
+}
+
+// System is that of the space: who puts a process into a protection domain before it opens the space asks it.
+func (s *Space) System() *exanet.System { return s.system }
+
+// join gives a process its interfaces.
+func (s *Space) join(p *runtime.Proc, mail exanet.Options, o channels.Options) (*exanet.Interface, *channels.Page, error) {
+	pdid, admitted := s.system.Domain(p)
+	if !admitted {
+		pdid = s.o.PDID
+		if err := s.system.Admit(p, pdid); err != nil {
+			return nil, nil, err
+		}
+	}
+	page, err := s.system.Open(p, mail)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.PDID = uint16(pdid)
+	rdma, err := s.rdma.Open(p, o)
+	return page, rdma, err
+}
+
+// Counts are what homes have done.
+type Counts struct {
+	Requests  uint64 // served
+	Held      uint64 // of them, those that have waited for a large one
+	Large     uint64 // by RDMA
+	Refused   uint64 // answered with an error
+	Lost      uint64 // answers that could not be delivered
+	Strange   uint64 // messages that mean nothing
+	Foreign   uint64 // messages of other protection domains, which the mailbox has refused
+	Allocated uint64 // bytes, now
+}
+
+// Counts returns what the home of a node has done, zero if it has none.
+func (s *Space) Counts(node int) Counts {
+	if node < 0 || node >= len(s.homes) || s.homes[node] == nil || s.homes[node].page == nil {
+		return Counts{}
+	}
+	h := s.homes[node]
+	c := h.counts
+	c.Foreign = h.page.Counts().Received.Foreign
+	c.Allocated = h.heap.used
+	return c
+}
