@@ -278,7 +278,7 @@ func TestPagefaultPresets(t *testing.T) {
 func BenchmarkPagefault(b *testing.B) {
 	device, err := profile.Load("exanest-qfdb")
 	require.NoError(b, err)
-	for _, policy := range []string{policyPIO, policyPIA} {
+	for _, policy := range []string{policyPIO, policyPIA, policyNaive} {
 		b.Run(policy, func(b *testing.B) {
 			p, err := pagefault.At(device, Values{"policy": policy, "size": 4 << 20})
 			require.NoError(b, err)

@@ -13,6 +13,7 @@ type deposit struct {
 	*env
 	waiters waiters
 	dropped int64 // packets that host memory did not take
+	absent  absentPages
 }
 
 // waiters knows the handlers and messages that wait for replies.
@@ -131,8 +132,8 @@ func (d *deposit) handed(in *inbound) {
 // Reached implements host.Client; deposit makes no atomics on the bus.
 func (d *deposit) Reached(*host.Access) {}
 
-// Begun implements host.Client; nobody waits for it.
-func (d *deposit) Begun(*host.Access) {}
+// Begun implements host.Client: a packet whose page was absent crosses the bus; those that wait with it go behind it.
+func (d *deposit) Begun(a *host.Access) { d.resume(a, host.OK) }
 
 // Ended implements host.Client: a packet has landed or failed, or the record of a message's end has landed.
 func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
@@ -147,8 +148,13 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 		return
 	case s == host.Fault && a.Tries < d.spec.FaultTries:
 		a.Tries++
-		d.post(d.now()+d.spec.FaultPause, kindWriteAgain, 0, a)
+		if !d.absent.await(a) {
+			d.post(d.now()+d.spec.FaultPause, kindWriteAgain, 0, a)
+		}
 		return
+	}
+	if s != host.OK && a.Begin {
+		d.resume(a, s)
 	}
 	from, to := in.clip(in.frame.Span(a.Index))
 	if s == host.OK {
@@ -168,6 +174,21 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 		d.post(d.now(), kindDelivered, 0, in)
 	}
 	d.wrote(in, write)
+}
+
+// resume has the packets look again that wait with one which crosses the bus or has failed for good. If its page has not come they do not wait for it once more.
+func (d *deposit) resume(a *host.Access, s host.Status) {
+	w := d.absent.ended(a)
+	if w == nil {
+		return
+	}
+	for _, j := range w.joined {
+		if s == host.Fault {
+			j.Tries = a.Tries
+		}
+		d.bus.Again(j, 0)
+	}
+	d.absent.give(w)
 }
 
 // wrote is the end of a write of a message: what has waited for it goes on.

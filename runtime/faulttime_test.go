@@ -79,7 +79,7 @@ func TestAFaultCostsWhatTheModelSays(t *testing.T) {
 }
 
 // Packets that are absent at the same time wait at the same time: the deposit of a message to memory that is all absent takes one round trip and one
-// pause more, and the time in which the packets that have come meanwhile take the bus.
+// pause more. The last packet waits with that before it, whose page it is in, and goes right behind it.
 func TestAbsentPacketsWaitTogether(t *testing.T) {
 	eachProfile(t, func(t *testing.T, profile string) {
 		const n, bytes = 16, 2048
@@ -98,11 +98,53 @@ func TestAbsentPacketsWaitTogether(t *testing.T) {
 		p := with.prof
 		G, D := p.Fabric.Rate.Time(bytes), p.DMA.Bandwidth.Time(bytes)
 		last := only(t, without.targets, portals.EventPut).at
-		// The last packet comes last, and is tried again last: all others have their pages by then, and have left the bus.
+		// The packet before it came G earlier, and is tried again when all before that have their pages and have left the bus.
 		require.Greater(t, G, D)
-		require.Equal(t, last+2*p.DMA.Latency+p.NIC.FaultPause, only(t, with.targets, portals.EventPut).at)
+		require.Equal(t, last-G+2*p.DMA.Latency+p.NIC.FaultPause+D, only(t, with.targets, portals.EventPut).at)
 		require.Equal(t, without.host, with.host)
 	})
+}
+
+// Of the packets of a message that wait for a page the first looks again, whatever their number. When it has given up so have the others, after one more look
+// each.
+func TestOnePacketLooksForThePage(t *testing.T) {
+	const n, bytes, absent = 16, 256, 7 // packets of a page; how often the page is absent when the first looks
+	for _, tries := range []int{100, 3} {
+		asked := map[uint64]int{}
+		looks := 0
+		r := conduct(t, setup{
+			overrides: []string{fmt.Sprint("fabric.mtu=", bytes), "nic.fault_pause=20us", fmt.Sprint("nic.fault_tries=", tries)}, length: n * bytes,
+			cfg: onRank(1, func(a *host.Access, _ int) host.Status {
+				addr, _ := a.At(0)
+				if asked[addr]++; addr%host.PageBytes == 0 {
+					looks++
+				}
+				if looks <= absent {
+					return host.Fault
+				}
+				return host.OK
+			}),
+		})
+		gaveUp := tries < absent
+		first := min(absent, tries) + 1
+		for addr, k := range asked { //lint:maporder each by itself
+			switch {
+			case addr%host.PageBytes == 0:
+				require.Equal(t, first, k)
+			default:
+				require.Equal(t, 2, k, "when it came, and behind the first")
+			}
+		}
+		require.Len(t, asked, n)
+		put := only(t, r.targets, portals.EventPut)
+		require.Equal(t, gaveUp, put.Fail != portals.NIOK)
+		if gaveUp {
+			require.Contains(t, r.failure(), "FAULT, 4 times (nic.fault_tries, 3)")
+			require.Less(t, put.at, sim.Time(tries+1)*(20*sim.Microsecond+2*r.prof.DMA.Latency), "they do not wait one after the other")
+			continue
+		}
+		require.Equal(t, r.message, r.host[:n*bytes])
+	}
 }
 
 // Memory that is always there costs nothing: no time, and no event, with and without somebody who says so. A put of n packets is, for each: a piece of
