@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/handlers/accumulate"
+	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/mailbox"
@@ -49,6 +50,7 @@ func (l *Library) Served() string {
 // builtins are the built-in libraries in alphabetical order.
 var builtins = []*Library{
 	New("accumulate", accumulate.Module),
+	New("allreduce", allreduce.Module),
 	New("bcast", bcast.Module),
 	New("count", count.Module),
 	New("count_c", count.ModuleC),

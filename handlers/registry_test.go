@@ -14,6 +14,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/accumulate"
+	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/mailbox"
@@ -93,6 +94,7 @@ func TestModulesLoad(t *testing.T) {
 	suspends := map[string]bool{"matching": false, "sum": false, "work": false}
 	kinds := map[string]map[string]manifest.Kind{
 		"accumulate": {accumulate.Payload: manifest.Payload},
+		"allreduce":  {allreduce.Handler: manifest.Payload},
 		"bcast": {
 			bcast.StorePayload: manifest.Payload, bcast.StoreCompletion: manifest.Completion,
 			bcast.StreamPayload: manifest.Payload, bcast.StreamCompletion: manifest.Completion,
@@ -114,7 +116,7 @@ func TestModulesLoad(t *testing.T) {
 		l := handlers.Must(name)
 		code, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
 		require.NoError(t, err)
-		require.Less(t, len(code), map[string]int{"mailbox": 4096, "part": 16384, "rdma": 16384}[name]+2048)
+		require.Less(t, len(code), map[string]int{"allreduce": 16384, "mailbox": 4096, "part": 16384, "rdma": 16384}[name]+2048)
 		module, err := hpu.Load("any", l.Wasm, spec)
 		require.NoError(t, err)
 		require.Equal(t, name, module.Library())
@@ -135,7 +137,7 @@ func TestModulesLoad(t *testing.T) {
 // states are the Go types that hosts share with the sources of the libraries.
 func states() map[string]any {
 	return map[string]any{
-		"accumulate": &accumulate.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "mailbox": &mailbox.State{},
+		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "mailbox": &mailbox.State{},
 		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "rdma": &rdma.State{}, "sum": &sum.State{}, "work": &work.State{},
 	}
 }
@@ -165,6 +167,8 @@ func TestStatesAreThoseOfManifests(t *testing.T) {
 			var encoded []byte
 			switch x := read.(type) {
 			case *accumulate.State:
+				encoded = spin.EncodeState(x)
+			case *allreduce.State:
 				encoded = spin.EncodeState(x)
 			case *bcast.State:
 				x.Ranks = max(x.Ranks%(1<<31), 1)
