@@ -46,7 +46,7 @@ and is not in it (--compute): the difference here is the most that they could no
 	Run:    runApps,
 	Memory: func(p *Point) int64 { return p.Footprint(p.Int("ranks"), 0) + 4*appBytes(p) },
 	Columns: append([]report.Column{
-		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "mean time of a round"},
+		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "mean time of a round, of the rank that took longest, from the barrier behind the first"},
 		{Name: "faults", Kind: report.Count, Help: "pages that came while devices or programs waited for them, of all ranks, the first round left out"},
 	}, ClusterColumns()...),
 	Relative: []Relative{{
@@ -76,10 +76,9 @@ func appBytes(p *Point) int64 {
 type exchanging struct {
 	*Point
 	ranks  int
-	begun  sim.Time
-	faults int64 // until then
-	left   int   // ranks that are still in their first round
-	ended  sim.Time
+	left   int      // ranks that are still in their first round
+	faults int64    // until the last of them has ended
+	took   sim.Time // of the rank that took longest, from its start behind the barrier
 }
 
 func runApps(ctx context.Context, p *Point) (values Values, err error) {
@@ -112,7 +111,7 @@ func runApps(ctx context.Context, p *Point) (values Values, err error) {
 	}
 	stats := c.Stats()
 	values = ClusterValues(&stats)
-	values[latencyColumn] = (x.ended - x.begun) / sim.Time(p.Int("rounds"))
+	values[latencyColumn] = x.took / sim.Time(p.Int("rounds"))
 	values["faults"] = pagesCome(c) - x.faults
 	return values, nil
 }
@@ -151,6 +150,7 @@ func (x *exchanging) program(c *runtime.Cluster, r *mpi.Rank, rank int) error {
 	if err != nil {
 		return err
 	}
+	var begun sim.Time
 	for round := range 1 + x.Int("rounds") {
 		for side := range in {
 			if v, is := spare[[2]int{round, side}]; is {
@@ -160,16 +160,18 @@ func (x *exchanging) program(c *runtime.Cluster, r *mpi.Rank, rank int) error {
 		if err := x.round(r, rank, round, out, in); err != nil {
 			return err
 		}
-		if x.left > 0 && round == 0 {
-			if x.left--; x.left == 0 {
-				x.begun, x.faults = r.Now(), pagesCome(c)
-			}
-			if err := r.World().Barrier(); err != nil {
-				return err
-			}
+		if round > 0 {
+			continue
 		}
+		if x.left--; x.left == 0 {
+			x.faults = pagesCome(c)
+		}
+		if err := r.World().Barrier(); err != nil {
+			return err
+		}
+		begun = r.Now()
 	}
-	x.ended = max(x.ended, r.Now())
+	x.took = max(x.took, r.Now()-begun)
 	return nil
 }
 

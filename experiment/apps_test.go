@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -41,6 +43,50 @@ func TestApps(t *testing.T) {
 		require.GreaterOrEqual(t, at(policyPIA, 1).Values["faults"], touched, "pages behind the message, too")
 		require.Less(t, at(policyPIA, 1).Time(latencyColumn), at(policyPIO, 1).Time(latencyColumn))
 	}
+}
+
+// The barrier behind the first round is no part of the others: a round takes what it takes from when a rank has left the barrier, of the rank that takes longest.
+func TestAppsWithoutTheBarrier(t *testing.T) {
+	const ranks = 4
+	values := Values{"app": "lammps", "mode": appPresent, "fresh": 0.0, "ranks": ranks, "rounds": 1, "compute": sim.Time(0)}
+	device, err := profile.Load("exanest-qfdb")
+	require.NoError(t, err)
+	p, err := apps.At(device, values)
+	require.NoError(t, err)
+	x := &exchanging{Point: p, ranks: ranks}
+	c, err := runtime.NewCluster(p.config(context.Background(), ranks))
+	require.NoError(t, err)
+	o := mpi.DefaultExaNetOptions()
+	o.Ranks = ranks
+	w, err := mpi.New(c, o)
+	require.NoError(t, err)
+	var longest, barrier sim.Time
+	for rank := range ranks {
+		require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
+			var out, in [2]runtime.View
+			for side := range 2 {
+				for _, v := range []*runtime.View{&out[side], &in[side]} {
+					var err error
+					*v, err = r.Alloc(2 * 15_100)
+					require.NoError(t, err)
+				}
+				pattern(out[side].Raw(), x.Seed+uint64(rank)<<1+uint64(side))
+				in[side].Raw()
+			}
+			require.NoError(t, x.round(r, rank, 0, out, in))
+			begun := r.Now()
+			require.NoError(t, r.World().Barrier())
+			barrier = max(barrier, r.Now()-begun)
+			begun = r.Now()
+			require.NoError(t, x.round(r, rank, 1, out, in))
+			longest = max(longest, r.Now()-begun)
+			return nil
+		}))
+	}
+	require.NoError(t, w.Run(context.Background()))
+	require.NoError(t, c.Close())
+	require.Positive(t, barrier)
+	require.Equal(t, longest, exchanged(t, values).Time(latencyColumn))
 }
 
 // Computing is added to a round.
