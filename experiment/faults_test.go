@@ -40,6 +40,7 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 		case "matching": // TestApplicationsOnFaultyMemory
 		case "pagefault", "isend", "apps": // are of memory that is absent
 		case "exanet": // TestExanetOnFaultyMemory
+		case "gsas": // TestGSASOnFaultyMemory
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})
 		default:

@@ -27,6 +27,7 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 		{"compare", "pagefault", "--policy", "pio", "--size", "4KiB"},
 		{"compare", "isend", "--sample", "1"},
 		{"compare", "apps", "--ranks", "1", "--rounds", "1"},
+		{"compare", "gsas", "--op", "fetch-add", "--path", "b"},
 		{"goal", "proxies", "--app", "milc", "--iterations", "1"},
 		{"compare", "accumulate", "--size", "16", "--waterfall", "spin-int-sc17,spin-int"},
 		{"compare", "hpus", "--hpus", "1", "--size", "512", "--handler-time", "50ns", "--waterfall", "spin-dis,spin-int"},

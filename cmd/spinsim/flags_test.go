@@ -31,6 +31,7 @@ var whole = map[string][]string{
 	"spinsim compare isend":      nil,
 	"spinsim compare apps":       nil,
 	"spinsim compare exanet":     nil,
+	"spinsim compare gsas":       nil,
 	"spinsim goal proxies":       nil,
 	"spinsim topology path":      {"0", "1"},
 }

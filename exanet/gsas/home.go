@@ -324,7 +324,7 @@ func (o op) apply(old, a, b uint64) uint64 {
 	switch o {
 	case opFetchAdd:
 		return old + a
-	case opSwap:
+	case opSwap, opStoreWord:
 		return a
 	case opCompareSwap:
 		if old == b {

@@ -103,11 +103,11 @@ func (m *Member) Write(at Pointer, from runtime.View) error {
 }
 
 // Load reads the word of 8 bytes at a pointer, a multiple of 8: all words are little endian.
-func (m *Member) Load(at Pointer) (uint64, error) { return m.word(opFetchAdd, at, 0, 0) }
+func (m *Member) Load(at Pointer) (uint64, error) { return m.word(opLoad, at, 0, 0) }
 
 // Store writes the word at a pointer, a multiple of 8.
 func (m *Member) Store(at Pointer, v uint64) error {
-	_, err := m.word(opSwap, at, v, 0)
+	_, err := m.word(opStoreWord, at, v, 0)
 	return err
 }
 

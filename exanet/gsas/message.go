@@ -26,6 +26,8 @@ const (
 	opFetchMax     //
 	opFetchMinU    // as unsigned numbers
 	opFetchMaxU    //
+	opLoad         //
+	opStoreWord    //
 	opBarrierAlloc // a: processes
 	opBarrierWait
 	ops
@@ -34,11 +36,12 @@ const (
 var opNames = [ops]string{
 	opAlloc: "alloc", opFree: "free", opRead: "read", opWrite: "write", opStore: "write", opFetchAdd: "fetch-and-add", opSwap: "swap", opCompareSwap: "compare-and-swap",
 	opFetchOr: "fetch-and-or", opFetchAnd: "fetch-and-and", opFetchXor: "fetch-and-xor", opFetchMin: "fetch-and-min", opFetchMax: "fetch-and-max",
-	opFetchMinU: "fetch-and-min", opFetchMaxU: "fetch-and-max", opBarrierAlloc: "new barrier", opBarrierWait: "barrier",
+	opFetchMinU: "fetch-and-min", opFetchMaxU: "fetch-and-max", opLoad: "load", opStoreWord: "store",
+	opBarrierAlloc: "new barrier", opBarrierWait: "barrier",
 }
 
 // atomic reports whether it changes a word of 8 bytes and returns what that was.
-func (o op) atomic() bool { return o >= opFetchAdd && o <= opFetchMaxU }
+func (o op) atomic() bool { return o >= opFetchAdd && o <= opStoreWord }
 
 // status says how a request has ended.
 type status uint8

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func Example_run() {
+	for _, faults := range []string{"{}", "{loss: 0.1, duplicate: 0.1, max_delay: 1us}"} {
+		if err := run(context.Background(), os.Stdout, faults); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// faults: {}
+	//       41.105 µs  2262 primes below 20000
+	//   afterwards     gsas: load at 2.0:0x1d000: nothing is allocated there, or not any more
+	//   home of node 0: 26 requests, 0 of them by RDMA
+	//   home of node 1: 6 requests, 0 of them by RDMA
+	//   home of node 2: 24 requests, 1 of them by RDMA
+	// faults: {loss: 0.1, duplicate: 0.1, max_delay: 1us}
+	//      345.314 µs  2262 primes below 20000
+	//   afterwards     gsas: load at 2.0:0x1d000: nothing is allocated there, or not any more
+	//   home of node 0: 26 requests, 0 of them by RDMA
+	//   home of node 1: 6 requests, 0 of them by RDMA
+	//   home of node 2: 24 requests, 1 of them by RDMA
+}
+
+// docs/exanest.md shows what the program prints.
+func TestDocumentShowsTheOutput(t *testing.T) {
+	var output bytes.Buffer
+	for _, faults := range []string{"{}", "{loss: 0.1, duplicate: 0.1, max_delay: 1us}"} {
+		require.NoError(t, run(t.Context(), &output, faults))
+	}
+	document, err := os.ReadFile("../../docs/exanest.md")
+	require.NoError(t, err)
+	require.Contains(t, string(document), output.String())
+}
