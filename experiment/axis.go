@@ -293,7 +293,7 @@ func (a *Axis) list(list string) (values []any, err error) {
 	case report.Number, report.Share:
 		return anys(ParseList(list, func(s string) (float64, error) { return typed[float64](a.parse(s)) }))
 	}
-	for part := range strings.SplitSeq(list, ",") {
+	for _, part := range texts(list) {
 		v, err := a.parse(part)
 		if err != nil {
 			return nil, err
@@ -301,6 +301,19 @@ func (a *Axis) list(list string) (values []any, err error) {
 		values = append(values, v)
 	}
 	return values, nil
+}
+
+// texts are the values of a list of texts. Numbers behind a value with a colon belong to it: inter-mezz:3,1,2 is one.
+func texts(list string) (parts []string) {
+	for part := range strings.SplitSeq(list, ",") {
+		last := len(parts) - 1
+		if _, err := strconv.Atoi(strings.TrimSpace(part)); err == nil && last >= 0 && strings.Contains(parts[last], ":") {
+			parts[last] += "," + part
+			continue
+		}
+		parts = append(parts, part)
+	}
+	return parts
 }
 
 func typed[T any](v any, err error) (T, error) {

@@ -41,6 +41,7 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 		case "pagefault", "isend", "apps": // are of memory that is absent
 		case "exanet": // TestExanetOnFaultyMemory
 		case "gsas": // TestGSASOnFaultyMemory
+		case "osu", "osu-ranks": // TestOSUOnFaultyMemory
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})
 		default:

@@ -13,13 +13,16 @@ const maxList = 10_000
 // listed is what lists can go on with.
 type listed interface{ int | sim.Time | float64 }
 
-// ParseList reads values separated by commas. "2,4,..,1024" goes on as it began, doubling here, up to the last value; "8,..,64" doubles;
+// ParseList reads values separated by commas. "2,4,..,1024" goes on as it began, doubling here, up to the last value; "8,..,64" and "8..64" double;
 // "1,2,3,..,8", with equal steps, goes on with the step. parse reads one value.
 func ParseList[T listed](s string, parse func(string) (T, error)) ([]T, error) {
 	var list []T
 	open := false
 	if strings.TrimSpace(s) == "" {
 		return nil, fmt.Errorf("list %q: no value", s)
+	}
+	if first, last, is := strings.Cut(s, ".."); is && !strings.Contains(s, ",") && first != "" && last != "" {
+		s = first + ",..," + strings.TrimPrefix(last, ".")
 	}
 	if !strings.Contains(s, ",") {
 		v, err := parse(s)

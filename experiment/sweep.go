@@ -79,6 +79,14 @@ func (s *Sweep) Choose(axis, list string) error {
 	return err
 }
 
+// Values are those of an axis, nil if there is none of the name.
+func (s *Sweep) Values(axis string) []any {
+	if i := s.Experiment.axis(axis); i >= 0 {
+		return slices.Clone(s.values[i])
+	}
+	return nil
+}
+
 // Points lists the measurements in the order of the table, or says everything that is wrong with the parameters.
 func (s *Sweep) Points() ([]*Point, error) {
 	if err := s.check(); err != nil {

@@ -36,6 +36,8 @@ type Options struct {
 	Buffers, BufferBytes int
 	// PerNode is how many ranks a node has: rank r is a process of node r / PerNode, counted from 0. 0 stands for 1.
 	PerNode int
+	// Places is the node of each rank, in place of what PerNode says; nil: none. There are as many ranks.
+	Places []int
 	// Algorithms says how collective operations choose theirs; "" stands for ExaNetMPI.
 	Algorithms Algorithms
 	// ExaNet are the options of transport ExaNet; over it Buffers and BufferBytes mean nothing.
@@ -89,6 +91,9 @@ func (o Options) Validate() error {
 	o.ExaNet.validate(&o, wrong)
 	if o.PerNode < 0 || o.PerNode > maxPerNode {
 		wrong("ranks on a node", "%d, expected 1 to %d", o.PerNode, maxPerNode)
+	}
+	if n := len(o.Places); n > maxRanks || n > 0 && o.Ranks != 0 && o.Ranks != n {
+		wrong("places of ranks", "%d for %d ranks, expected one for each", n, o.Ranks)
 	}
 	if o.Ranks < 0 || o.Ranks > maxRanks {
 		wrong("ranks", "%d, expected 1 to %d", o.Ranks, maxRanks)

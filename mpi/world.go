@@ -30,8 +30,13 @@ func New(c *runtime.Cluster, o Options) (*World, error) {
 		return nil, err
 	}
 	room := c.Nodes() * o.perNode()
-	ranks := cmp.Or(o.Ranks, room)
-	if ranks > min(room, maxRanks) {
+	ranks := cmp.Or(o.Ranks, len(o.Places), room)
+	for rank, node := range o.Places {
+		if node < 0 || node >= c.Nodes() {
+			return nil, fmt.Errorf("mpi: rank %d on node %d, expected 0 to %d", rank, node, c.Nodes()-1)
+		}
+	}
+	if o.Places == nil && ranks > min(room, maxRanks) {
 		return nil, fmt.Errorf("mpi: %d ranks on %d nodes, expected at most %d", ranks, c.Nodes(), min(room, maxRanks))
 	}
 	w := &World{c: c, o: o, ranks: make([]*Rank, ranks), places: make([]portals.ID, ranks), at: make(map[portals.ID]int, ranks)}
@@ -80,7 +85,10 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 		return fmt.Errorf("mpi: no rank %d, expected 0 to %d", rank, len(w.ranks)-1)
 	}
 	node, name := rank/w.o.perNode(), "rank"
-	if w.o.perNode() > 1 {
+	if w.o.Places != nil {
+		node = w.o.Places[rank]
+	}
+	if w.o.perNode() > 1 || w.o.Places != nil {
 		name = fmt.Sprintf("MPI rank %d", rank)
 	}
 	place := portals.PhysID(uint32(node), uint32(w.c.Processes(node)))

@@ -143,17 +143,16 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 		return nil, err
 	}
 	s.Profiles, s.Overrides, s.Seed, s.Engine, s.Traced = f.profiles, append(size, f.overrides...), f.seed, f.engine, f.trace != "" || f.links.Wanted()
-	s.Build, s.Command, s.Hint, s.Workers = f.Build, f.Command, f.Columns, workers()
+	s.Build, s.Command, s.Hint = f.Build, f.Command, f.Columns
 	var errs []error
 	keep := func(name string, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", name, err))
 		}
 	}
-	if s.Limits, err = f.Limits(c); err != nil {
+	if err := f.Bound(c, s); err != nil {
 		errs = append(errs, err)
 	}
-	s.MemoryLimit = f.Memory.bytes
 	keep("engine", runtime.CheckEngine(f.engine))
 	for i := range f.experiment.Axes {
 		if name := f.experiment.Axes[i].Name; c.Flags().Changed(name) {
@@ -197,7 +196,7 @@ func (f *compareFlags) run(c *cobra.Command) error {
 	}
 	points, err := s.Points()
 	if err != nil {
-		return BadInput(f.Memory.named(err))
+		return BadInput(f.Named(err))
 	}
 	var writer *trace.Writer
 	if f.trace != "" {
@@ -210,7 +209,7 @@ func (f *compareFlags) run(c *cobra.Command) error {
 	points[0].Links = f.links.Watch()
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	results, err := measure(ctx, c.ErrOrStderr(), s, points)
+	results, err := Measure(ctx, c.ErrOrStderr(), s, points)
 	err = EndTimeline(writer, err)
 	if err == nil {
 		err = f.links.Write(s.Record())
@@ -221,7 +220,18 @@ func (f *compareFlags) run(c *cobra.Command) error {
 	return f.show(c.OutOrStdout(), s, results, format)
 }
 
-func measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []*experiment.Point) ([]*experiment.Result, error) {
+// Bound gives a sweep what the flags say, and as many workers as a command has.
+func (f *LimitFlags) Bound(c *cobra.Command, s *experiment.Sweep) (err error) {
+	s.Limits, err = f.Limits(c)
+	s.MemoryLimit, s.Workers = f.Memory.bytes, workers()
+	return err
+}
+
+// Named says of an error of Sweep.Points where the limit of memory comes from.
+func (f *LimitFlags) Named(err error) error { return f.Memory.named(err) }
+
+// Measure runs the points of a sweep and says on a terminal how far it is.
+func Measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []*experiment.Point) ([]*experiment.Result, error) {
 	progress := newProgress(errs, s.Experiment.Name, len(points))
 	defer progress.stop()
 	return s.Run(ctx, points, progress.step)

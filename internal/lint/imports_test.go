@@ -59,7 +59,7 @@ var table = map[string]policy{
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
 	"handlerlab":       {ours: []string{"nic", "sim", "portals", "hpu", "spin/manifest", "profile", "runtime", "handlers", "internal"}},
-	"experiment":       {ours: []string{"sim", "host", "portals", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "mpi", "goal", "provenance", "report", "trace/breakdown"}},
+	"experiment":       {ours: []string{"sim", "fabric", "host", "portals", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "mpi", "goal", "provenance", "report", "trace/breakdown"}},
 	"trace/breakdown":  {ours: []string{"sim"}},            // what observers of a run do with its time: no file formats
 	"experiment/cores": {ours: []string{"hpu", "profile"}}, // cost tables beside the cores they describe
 	"experiment/command": { // command lines of experiments, spinsim's and a user's own

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/mpi/osu"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// osuFormat is the format that the OSU micro-benchmarks print.
+const osuFormat = "osu"
+
+// osuFlags are the flags of osu.
+type osuFlags struct {
+	benchmark                   *osu.Benchmark
+	profile                     string
+	overrides                   []string
+	shape                       command.ShapeFlag
+	path, ranks                 string
+	perNode                     int
+	sizes                       string
+	iterations, warmup, window  int
+	full                        bool
+	transport, algorithms, like string
+	seed                        uint64
+	engine, format              string
+	limitFlags
+}
+
+func osuCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "osu",
+		Short: "Run an OSU micro-benchmark on simulated nodes, with the output of the original",
+		Long: `Osu runs a program of the OSU micro-benchmarks, written anew for package mpi, on the nodes of a profile: the ExaNeSt prototype, or any other. It prints
+what version 5.6.1 of the original prints, or 7.4, so that scripts which read that read this; lines before its header, with # in front, say what
+produced it. --format csv or json has what compare osu and compare osu-ranks have.
+
+  spinsim osu latency --path inter-mezz:3,1,2
+  spinsim osu bw -m 4096:65536 -W 16
+  spinsim osu allreduce --ranks 4..64 -f`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	for _, b := range osu.All() {
+		c.AddCommand(osuBenchmark(b))
+	}
+	return c
+}
+
+func osuBenchmark(b *osu.Benchmark) *cobra.Command {
+	f := &osuFlags{benchmark: b, profile: "exanest", path: "intra-qfdb", ranks: "4"}
+	long := b.Title + ".\n\nBy default a simulation takes few iterations, since it has no noise: up to 8 KiB 30 on up to 34 ranks, 1024/ranks but at least 2 on more; 1 above 8 KiB."
+	switch b.Kind {
+	case osu.Pair:
+		long += `
+
+Paths on boards of ExaNeSt are those of TR-488's Table 1: intra-fpga (within an MPSoC), intra-qfdb (a), intra-mezz:1, :2 and :3 (b, c, d), inter-mezz:I,J,K
+(e: I links between mezzanines, J on them, K in boards). On any network a path may be two nodes such as 0-5.`
+	default:
+		long += "\n\nConsecutive ranks fill nodes. Numbers of ranks such as 4..512 double; for each there is an output."
+	}
+	c := &cobra.Command{
+		Use: b.Name, Aliases: []string{"osu_" + b.Name}, Short: b.Title, Long: long + limitsHelp,
+		Args: exactArguments(),
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	flags := c.Flags()
+	if b.Kind == osu.Pair {
+		flags.StringVar(&f.path, "path", f.path, "where the ranks are: `PATHS`, separated by commas")
+	} else {
+		flags.StringVar(&f.ranks, "ranks", f.ranks, "`NUMBERS` of ranks: 64, 4..512 or 4,64,512")
+		flags.IntVar(&f.perNode, "ranks-per-node", 0, "`NUMBER` of ranks on a node (default: one for each core of a host that the profile has)")
+	}
+	if b.Kind == osu.Collective {
+		flags.StringVar(&f.algorithms, "algorithms", string(mpi.ExaNetMPI), "of collectives: exanet (ExaNet-MPI's) or mpich (as MPICH 3.2.1 chooses by size)")
+		flags.BoolVarP(&f.full, "full", "f", false, "print the least and the most of ranks and the iterations besides")
+	}
+	if b.Sized() {
+		flags.StringVarP(&f.sizes, "message-size", "m", "", fmt.Sprintf("`SIZES` of messages, MIN:MAX or MAX, each twice the one before, in bytes or with a unit (default %s)", f.defaultSizes()))
+	}
+	if b.Windowed {
+		flags.IntVarP(&f.window, "window-size", "W", osu.DefaultWindow, "`NUMBER` of messages under way at a time")
+	}
+	flags.IntVarP(&f.iterations, "iterations", "i", 0, "`NUMBER` of iterations that are timed (default: above)")
+	flags.IntVarP(&f.warmup, "warmup", "x", osu.DefaultWarmup, "`NUMBER` of iterations before them that are not")
+	flags.StringVar(&f.like, "omb", string(osu.Version5), "`VERSION` of the OSU micro-benchmarks whose output is printed: 5.6.1 or 7.4")
+	flags.StringVar(&f.profile, "profile", f.profile, "device and network: `NAME` or file")
+	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as fabric.buffer=16KiB; may be repeated")
+	f.shape.Register(c)
+	flags.StringVar(&f.transport, "transport", "", "exanet (ExaNet-MPI), portals or portals-offload (default: exanet on ExaNeSt's MPSoCs, else portals)")
+	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` from which everything random is made, payloads too")
+	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built with that tag")
+	flags.StringVar(&f.format, "format", osuFormat, "osu, table, csv, json, ndjson or markdown")
+	f.Register(c, "each measurement", false)
+	return c
+}
+
+// defaultSizes says which sizes there are by default.
+func (f *osuFlags) defaultSizes() string {
+	text := fmt.Sprintf("%d:%d", f.benchmark.Least, f.benchmark.Most)
+	if f.benchmark.Kind != osu.Pair {
+		text += ", less if messages of all ranks would take more than 1 GiB"
+	}
+	return text
+}
+
+func (f *osuFlags) run(c *cobra.Command) error {
+	format := report.Format(f.format)
+	if f.format != osuFormat {
+		var err error
+		if format, err = report.ParseFormat(f.format); err != nil {
+			return badInput(fmt.Errorf("--format: %w, or %s", err, osuFormat))
+		}
+	}
+	s, err := f.sweep(c)
+	if err != nil {
+		return badInput(err)
+	}
+	points, err := s.Points()
+	if err != nil {
+		return badInput(f.Named(err))
+	}
+	ctx, cancel := f.Context(c)
+	defer cancel()
+	results, err := command.Measure(ctx, c.ErrOrStderr(), s, points)
+	if err != nil {
+		return err
+	}
+	if f.format == osuFormat {
+		return f.print(c.OutOrStdout(), s, results)
+	}
+	t, err := s.Table(results)
+	if err != nil {
+		return err
+	}
+	if format == report.TextFormat {
+		if t, err = s.Summary(t); err != nil {
+			return err
+		}
+	}
+	t.Notes = s.Notes()
+	return t.Write(c.OutOrStdout(), format)
+}
+
+// sweep turns the flags into a sweep of one of the two experiments; everything wrong with them is reported before anything runs.
+func (f *osuFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
+	e := experiment.OSURanks
+	if f.benchmark.Kind == osu.Pair {
+		e = experiment.OSU
+	}
+	s, err := experiment.New(e)
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.shape.Overrides()
+	if err != nil {
+		return nil, err
+	}
+	s.Profiles, s.Overrides, s.Seed, s.Engine = []string{f.profile}, append(size, f.overrides...), f.seed, f.engine
+	s.Build, s.Hint = thisBuild(), "spinsim help columns"
+	p, err := profile.Load(f.profile, s.Overrides...)
+	if err != nil {
+		return nil, err
+	}
+	ranksOn := max(1, p.Host.Cores)
+	if c.Flags().Changed("ranks-per-node") {
+		ranksOn = f.perNode
+	}
+	if err := errors.Join(f.Bound(c, s), f.choose(s, p, ranksOn)); err != nil {
+		return nil, err
+	}
+	ranks, err := f.places(p, s, ranksOn)
+	if err != nil {
+		return nil, err
+	}
+	list, err := f.messageSizes(ranks)
+	if err == nil {
+		err = s.Choose("size", list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--message-size: %w", err)
+	}
+	return s, nil
+}
+
+// choose gives the axes of the experiment what the flags say, but for the sizes.
+func (f *osuFlags) choose(s *experiment.Sweep, p *profile.Profile, perNode int) error {
+	var errs []error
+	keep := func(flag string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	keep("engine", runtime.CheckEngine(f.engine))
+	if !slices.Contains(osu.Styles(), osu.Style(f.like)) {
+		keep("omb", fmt.Errorf("%q, expected one of %v", f.like, osu.Styles()))
+	}
+	keep("benchmark", s.Choose("benchmark", f.benchmark.Name))
+	keep("transport", s.Choose("transport", cmp.Or(f.transport, experiment.DefaultTransport(p))))
+	keep("iterations", s.Choose("iterations", strconv.Itoa(f.iterations)))
+	keep("warmup", s.Choose("warmup", strconv.Itoa(f.warmup)))
+	if f.benchmark.Windowed {
+		keep("window-size", s.Choose("window", strconv.Itoa(f.window)))
+	}
+	if f.benchmark.Kind == osu.Pair {
+		keep("path", s.Choose("path", f.path))
+	} else {
+		keep("ranks", s.Choose("ranks", f.ranks))
+		keep("ranks-per-node", s.Choose("ranks-per-node", strconv.Itoa(perNode)))
+	}
+	if f.benchmark.Kind == osu.Collective {
+		keep("algorithms", s.Choose("algorithms", f.algorithms))
+	}
+	return errors.Join(errs...)
+}
+
+// places checks where the ranks are, and returns how many there are at most.
+func (f *osuFlags) places(p *profile.Profile, s *experiment.Sweep, perNode int) (most int, err error) {
+	if f.benchmark.Kind == osu.Pair {
+		return 2, nil // the experiment checks paths
+	}
+	for _, v := range s.Values("ranks") {
+		ranks := v.(int)
+		if err := f.benchmark.Check(f.benchmark.Least, ranks); err != nil {
+			return 0, fmt.Errorf("--ranks: %w", err)
+		}
+		if q, is := p.Fabric.QFDBs(); is && (ranks+perNode-1)/perNode > q.Nodes() {
+			return 0, fmt.Errorf("--ranks: %d, %d on a node, expected at most %d on the %d MPSoCs of %v (--topology)", ranks, perNode, q.Nodes()*perNode, q.Nodes(), q)
+		}
+		most = max(most, ranks)
+	}
+	return most, nil
+}
+
+// messageSizes is the list of sizes for --message-size.
+func (f *osuFlags) messageSizes(ranks int) (string, error) {
+	least, most := f.benchmark.Least, f.benchmark.DefaultMost(ranks)
+	if f.sizes != "" {
+		first, last, both := strings.Cut(f.sizes, ":")
+		if !both {
+			first, last = "", first
+		}
+		for _, end := range []struct {
+			text string
+			n    *int
+		}{{first, &least}, {last, &most}} {
+			if end.text == "" {
+				continue
+			}
+			n, err := sim.ParseSize(end.text)
+			if err != nil {
+				return "", err
+			}
+			*end.n = int(n)
+		}
+	}
+	var list []string
+	for _, n := range f.benchmark.Sizes(least, most) {
+		list = append(list, strconv.Itoa(n))
+	}
+	if list == nil {
+		return "", fmt.Errorf("%q: no size from %d to %d B, expected MIN:MAX or MAX", f.sizes, least, most)
+	}
+	return strings.Join(list, ","), nil
+}

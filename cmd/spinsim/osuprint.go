@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/mpi/osu"
+)
+
+// print writes results as the OSU micro-benchmarks do: an output for each path or number of ranks, with what produced it before the header.
+func (f *osuFlags) print(out io.Writer, s *experiment.Sweep, results []*experiment.Result) error {
+	axis := "ranks"
+	if f.benchmark.Kind == osu.Pair {
+		axis = "path"
+	}
+	for i, v := range s.Values(axis) {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "# %s\n# %s\n", strings.Join(s.Record().Lines(), "\n# "), f.describe(s, results[0].Point, v))
+		l := osu.Layout{Style: osu.Style(f.like), Full: f.full, Window: f.window}
+		if ranks, is := v.(int); is {
+			l.Pairs = ranks / 2
+		}
+		if err := f.benchmark.WriteHeader(out, l); err != nil {
+			return err
+		}
+		for _, r := range results {
+			if r.Point.Value(axis) != v {
+				continue
+			}
+			row := experiment.OSURow(r)
+			if err := f.benchmark.WriteRow(out, l, &row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// describe says where the ranks of an output are, and what carries their messages.
+func (f *osuFlags) describe(s *experiment.Sweep, p *experiment.Point, v any) string {
+	over := fmt.Sprintf("transport %v", s.Values("transport")[0])
+	if path, is := v.(string); is {
+		if q, boards := p.Profile.Fabric.QFDBs(); boards {
+			src, dst, _ := p.Profile.Fabric.Path(path)
+			path += fmt.Sprintf(" (%s to %s)", q.Name(src), q.Name(dst))
+		}
+		return "path " + path + ", " + over
+	}
+	if f.benchmark.Kind == osu.Collective {
+		over += fmt.Sprintf(", algorithms %v", s.Values("algorithms")[0])
+	}
+	return fmt.Sprintf("%v ranks, %v on a node, %s", v, s.Values("ranks-per-node")[0], over)
+}

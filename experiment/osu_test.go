@@ -1,0 +1,119 @@
+package experiment
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+func measured(t *testing.T, e *Experiment, device string, values Values, overrides ...string) *Result {
+	d, err := profile.Load(device, overrides...)
+	require.NoError(t, err)
+	p, err := e.At(d, values)
+	require.NoError(t, err)
+	r, err := e.Measure(context.Background(), p)
+	require.NoError(t, err)
+	return r
+}
+
+// latency is the ping-pong of experiment exanet, to the picosecond, on both of its networks.
+func TestOSULatencyIsThePingPong(t *testing.T) {
+	for path, letter := range map[string]string{"intra-fpga": "intra-fpga", "intra-qfdb": "intra-qfdb", "intra-mezz:1": "b", "intra-mezz:2": "c", "intra-mezz:3": "d"} {
+		for _, size := range []int{0, 32, 64, 5000} {
+			ours := measured(t, OSU, "exanest", Values{"path": path, "size": size, "iterations": 10, "warmup": 2}).Time(latencyColumn)
+			r := measured(t, exanet, "exanest", Values{"mode": exanetMPI, "path": letter, "size": size, "rounds": 10})
+			require.Equal(t, r.Time(latencyColumn), ours, "%s, %d B", path, size)
+		}
+	}
+}
+
+// A link of 10 Gb/s carries 64.3% payload, TR-488's figure, to which fabric.exanest.control is set. Half a megabyte loses to the ends of a window what 4 MB do not.
+func TestOSUBandwidthOfALink(t *testing.T) {
+	for _, benchmark := range []string{"bw", "bibw"} {
+		r := measured(t, OSU, "exanest", Values{"benchmark": benchmark, "path": "intra-mezz:1", "size": 512 << 10, "window": 8})
+		require.InDelta(t, 0.643, r.Float("of_link"), 0.01, benchmark)
+	}
+}
+
+// The steps of the model: 512 ranks take two within MPSoCs, two within boards and five between them (TR-488); with one rank on each MPSoC there are none
+// within one. The longest of 4 ranks on an MPSoC is near the model, as each step is a message.
+func TestBroadcastModel(t *testing.T) {
+	d, err := profile.Load("exanest")
+	require.NoError(t, err)
+	p, err := OSURanks.At(d, Values{"size": 1})
+	require.NoError(t, err)
+	ctx := context.Background()
+	class := map[string]sim.Time{}
+	for _, path := range []string{"intra-fpga", "intra-qfdb", "intra-mezz:1"} {
+		class[path], err = p.oneWay(ctx, path)
+		require.NoError(t, err)
+	}
+	for _, c := range []struct {
+		ranks, perNode int
+		steps          [3]sim.Time
+	}{
+		{4, 4, [3]sim.Time{2, 0, 0}},
+		{16, 4, [3]sim.Time{2, 2, 0}},
+		{512, 4, [3]sim.Time{2, 2, 5}},
+		{128, 1, [3]sim.Time{0, 2, 5}},
+		{5, 4, [3]sim.Time{2, 1, 0}},
+	} {
+		model, err := p.bcastModel(ctx, c.ranks, c.perNode)
+		require.NoError(t, err)
+		require.Equal(t, c.steps[0]*class["intra-fpga"]+c.steps[1]*class["intra-qfdb"]+c.steps[2]*class["intra-mezz:1"], model)
+	}
+	r := measured(t, OSURanks, "exanest", Values{"ranks": 4, "size": 1})
+	require.InDelta(t, 0, r.Float("vs_model"), 0.1)
+	require.InDelta(t, 1.93, r.Time(latencyColumn).Microseconds(), 0.25)
+}
+
+// Where memory is absent now and then, or late, everything arrives all the same, and later.
+func TestOSUOnFaultyMemory(t *testing.T) {
+	faults, late := 0, 0
+	for _, c := range []struct {
+		e      *Experiment
+		device string
+		values Values
+	}{
+		{OSU, "exanest", Values{"benchmark": "bibw", "size": 600, "window": 4, "iterations": 4}},
+		{OSU, "spin-int", Values{"path": "0-1", "transport": overOffload, "size": 600, "iterations": 4}},
+		{OSURanks, "exanest", Values{"ranks": 8, "size": 600, "iterations": 4}},
+		{OSURanks, "exanest", Values{"benchmark": "alltoall", "ranks": 6, "size": 600, "iterations": 3}},
+		{OSURanks, "spin-dis", Values{"benchmark": "allreduce", "transport": overPortals, "ranks": 8, "size": 600, "iterations": 3}},
+	} {
+		for _, chances := range faulty { //lint:maporder each by itself
+			overrides := []string{"os.kind=none", "smmu.kind=none"}
+			if c.device != "exanest" {
+				overrides = nil
+			}
+			d, err := profile.Load(c.device, overrides...)
+			require.NoError(t, err)
+			p, err := c.e.At(d, c.values)
+			require.NoError(t, err)
+			f := hosttest.Nodes{Chances: chances}
+			p.Translator = f.Make
+			_, err = c.e.Measure(context.Background(), p)
+			require.NoError(t, err, "%s, %+v", p, chances)
+			faults, late = faults+f.Faults, late+f.Delayed
+		}
+	}
+	require.Greater(t, faults, 100)
+	require.Greater(t, late, 100)
+}
+
+// A list of paths keeps the numbers of one together; two dots go on as a list does.
+func TestListsOfPathsAndRanks(t *testing.T) {
+	paths, err := OSU.Axis("path").Parse("intra-mezz:2,inter-mezz:3,1,2,0-5,inter-mezz:1,0,0")
+	require.NoError(t, err)
+	require.Equal(t, []any{"intra-mezz:2", "inter-mezz:3,1,2", "0-5", "inter-mezz:1,0,0"}, paths)
+	ranks, err := OSURanks.Axis("ranks").Parse("4..32")
+	require.NoError(t, err)
+	require.Equal(t, []any{4, 8, 16, 32}, ranks)
+	_, err = OSURanks.Axis("ranks").Parse("4..")
+	require.Error(t, err)
+}

@@ -1,0 +1,166 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/mpi/osu"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// OSURanks is the experiment of OSU benchmarks of many ranks.
+var OSURanks = &Experiment{
+	Name:  "osu-ranks",
+	Short: "OSU micro-benchmarks of many ranks: collectives, and pairs at the same time",
+	Long: `The collective programs of the OSU micro-benchmarks, with a barrier behind each call, and those of pairs, multi_lat and mbw_mr (package mpi/osu). spinsim osu
+prints what they print; here they are beside what was published. Consecutive ranks fill MPSoCs, then QFDBs.
+Beside bcast on boards of ExaNeSt stands TR-488's model: the sum, over the steps of a binomial tree, of what a message takes one way within an MPSoC, between two
+of a QFDB, or between neighbouring QFDBs, whichever the step is; these are measured while one side only sends.`,
+	Source:   "TR-488",
+	Profiles: []string{"exanest"},
+	Axes: []Axis{
+		{Name: "ranks", Kind: report.Count, Least: "2", Most: maxRanks, Default: "4,16,64,128,512", Help: "ranks of the world"},
+		{Name: "benchmark", Column: "program", Kind: report.Text, Of: osu.Names(osu.Collective, osu.Pairs), Default: "bcast", Help: "program of the OSU micro-benchmarks"},
+		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: "4096", Default: "4", Help: "ranks on an MPSoC, or another node"},
+		{Name: "algorithms", Kind: report.Text, Of: algorithmChoices(), Default: string(mpi.ExaNetMPI), Help: "of collectives: ExaNet-MPI's, or those that MPICH 3.2.1 chooses by size"},
+		transportAxis(),
+		windowAxis(), iterationsAxis(), warmupAxis(),
+		{Name: "size", Column: "bytes", Kind: report.Size, Most: maxBytes, Default: "4,32,64,256,1KiB,4KiB,16KiB", Help: "size of a message as OSU counts it"},
+	},
+	Points: func(p *Point) (bool, error) {
+		return benchmarkOf(p).Check(p.Int("size"), p.Int("ranks")) == nil, p.transport()
+	},
+	Run: runOSURanks,
+	Memory: func(p *Point) int64 {
+		nodes := nodesOf(p)
+		return p.Footprint(nodes, 2*nodes) + benchmarkOf(p).Memory(p.Int("size"), p.Int("ranks"))
+	},
+	Columns: append([]report.Column{
+		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "of an operation: the mean of iterations and ranks"},
+		{Name: "least", Unit: "us", Kind: report.Duration, Help: "of a collective: the mean of iterations at the rank for which it is least"},
+		{Name: "most", Unit: "us", Kind: report.Duration, Help: "likewise at the rank for which it is most: when all have it"},
+		bandwidthColumn,
+		{Name: "message_rate", Unit: "Hz", Kind: report.Number, Help: "of mbw_mr: messages in a second, of all ranks that send"},
+		{Name: "model", Unit: "us", Kind: report.Duration, Help: "of bcast on ExaNeSt's boards: the sum over steps of what a message takes one way"},
+		{Name: "vs_model", Kind: report.Change, Help: "most / model - 1"},
+	}, ClusterColumns()...),
+	Published: []report.Published{
+		{At: ranksAt("bcast", 4, 4, 1), Column: latencyColumn, Value: 1.93, Note: "checks"},
+		{At: ranksAt("allreduce", 4, 1, 4), Column: latencyColumn, Value: 5.34, Note: "checks; the report does not say for how many bytes"},
+	},
+	Modules: transportModules,
+	View: View{
+		Value: latencyColumn, Series: []string{"ranks"}, X: "bytes",
+		Summary: []string{"profile", "program", "ranks", "bytes", latencyColumn, "least", "most", "bandwidth_MBps", "model", "vs_model"},
+		Quiet:   append(osuQuiet, "ranks-per-node", "algorithms"),
+	},
+	Notes: []string{compared},
+}
+
+func algorithmChoices() (names []string) {
+	for _, a := range mpi.AlgorithmChoices() {
+		names = append(names, string(a))
+	}
+	return names
+}
+
+func ranksAt(benchmark string, ranks, perNode, bytes int) []report.Is {
+	return []report.Is{
+		{Column: "program", Value: benchmark}, {Column: "ranks", Value: ranks}, {Column: "ranks_per_node", Value: perNode}, {Column: "bytes", Value: bytes},
+	}
+}
+
+// nodesOf is how many nodes the ranks of a point take.
+func nodesOf(p *Point) int {
+	return mpi.Options{PerNode: p.Int("ranks-per-node")}.Nodes(p.Int("ranks"))
+}
+
+func runOSURanks(ctx context.Context, p *Point) (Values, error) {
+	ranks, perNode := p.Int("ranks"), p.Int("ranks-per-node")
+	row, values, err := runOSU(ctx, p, p.config(ctx, nodesOf(p)), func(o *mpi.Options) {
+		o.Ranks, o.PerNode, o.Algorithms = ranks, perNode, mpi.Algorithms(p.Text("algorithms"))
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range []string{"least", "most", "message_rate", "model", "vs_model"} {
+		values[c] = nil
+	}
+	b := benchmarkOf(p)
+	if b.Kind == osu.Collective {
+		values["least"], values["most"] = row.Least, row.Most
+	}
+	if b.Unit == osu.Rate {
+		values["message_rate"] = row.MessageRate
+	}
+	if _, boards := p.Profile.Fabric.QFDBs(); boards && b.Name == "bcast" {
+		model, err := p.bcastModel(ctx, ranks, perNode)
+		if err != nil {
+			return nil, fmt.Errorf("the model: %w", err)
+		}
+		values["model"], values["vs_model"] = model, float64(row.Most)/float64(model)-1
+	}
+	return values, nil
+}
+
+// perQFDB is how many MPSoCs a board has.
+const perQFDB = 4
+
+// bcastModel is the sum over the steps of a binomial tree: a step is within an MPSoC while its ranks are nearer to each other than an MPSoC has ranks, then
+// within a board while they are nearer than a board has, else between boards. Steps between boards count as those between neighbours.
+func (p *Point) bcastModel(ctx context.Context, ranks, perNode int) (total sim.Time, err error) {
+	q, _ := p.Profile.Fabric.QFDBs()
+	steps := map[string]int{}
+	var classes []string
+	for apart := 1; apart < ranks; apart *= 2 {
+		class := "inter-mezz:1,0,0"
+		switch {
+		case apart < perNode:
+			class = "intra-fpga"
+		case apart < perNode*perQFDB:
+			class = "intra-qfdb"
+		case q.X > 1:
+			class = "intra-mezz:1"
+		}
+		if steps[class]++; steps[class] == 1 {
+			classes = append(classes, class)
+		}
+	}
+	for _, class := range classes {
+		one, err := p.oneWay(ctx, class)
+		if err != nil {
+			return 0, err
+		}
+		total += one * sim.Time(steps[class])
+	}
+	return total, nil
+}
+
+// oneWay is what a message of the point takes along a path while one side only sends.
+func (p *Point) oneWay(ctx context.Context, path string) (took sim.Time, err error) {
+	src, dst, err := p.Profile.Fabric.Path(path)
+	if err != nil {
+		return 0, err
+	}
+	cfg := p.config(ctx, 1+max(src, dst))
+	cfg.Tracer, cfg.Links = nil, nil // those of the broadcast
+	o := transportOptions(p)
+	o.Places = []int{src, dst}
+	_, err = onWorld(cfg, o, func(w *mpi.World) error {
+		for rank := range w.Size() {
+			if err := w.Spawn(rank, func(r *mpi.Rank) error {
+				one, err := osu.OneWay(r.World(), osu.Options{Bytes: p.Int("size"), Iterations: 1, Warmup: 1, Seed: p.Seed})
+				if rank == 0 {
+					took = one
+				}
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		return w.Run(ctx)
+	})
+	return took, err
+}

@@ -1,0 +1,45 @@
+package osu
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// A byte that differs, or an element of a sum, is found: the checks of the benchmarks are not idle.
+func TestChecksFind(t *testing.T) {
+	p, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	w, err := mpi.New(c, mpi.DefaultOptions(mpi.Host))
+	require.NoError(t, err)
+	for rank := range 2 {
+		require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
+			x := &test{Options: Options{Bytes: 1000, Seed: 3}, c: r.World(), r: r}
+			if err := x.buffers(1000, 1000); err != nil {
+				return err
+			}
+			x.fill(x.recv, 1, 0)
+			require.NoError(t, x.check(x.recv, 1, 0))
+			require.Error(t, x.check(x.recv, 0, 1))
+			x.recv.Write()[777]++
+			require.ErrorContains(t, x.check(x.recv, 1, 0), "byte 777 of 1000 from rank 1")
+			x.fillFloats()
+			if err := x.c.Allreduce(x.send, x.recv, mpi.Float32, mpi.Sum); err != nil {
+				return err
+			}
+			require.NoError(t, x.checkSums(0))
+			x.recv.Write()[3] ^= 0x40
+			require.ErrorContains(t, x.checkSums(0), "element 0 of the sum")
+			return nil
+		}))
+	}
+	require.NoError(t, w.Run(context.Background()))
+}

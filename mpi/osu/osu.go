@@ -1,0 +1,251 @@
+package osu
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Kind says which ranks a benchmark has.
+type Kind int
+
+// Kinds of benchmarks.
+const (
+	Pair       Kind = iota // two ranks
+	Pairs                  // an even number: the first half with the second
+	Collective             // any number from 2 on
+)
+
+// Unit says what a benchmark measures.
+type Unit int
+
+// Units.
+const (
+	Latency   Unit = iota // Row.Latency, of collectives also Min and Max
+	Bandwidth             // Row.Bandwidth
+	Rate                  // Row.Bandwidth and Row.Rate
+)
+
+// Benchmark is one of the OSU micro-benchmarks. It never changes.
+type Benchmark struct {
+	Name  string // that of the program without osu_
+	Title string // in the first line of its output
+	Kind  Kind
+	Unit  Unit
+
+	Least    int  // smallest size of a message by default, bytes
+	Most     int  // largest, bytes; see DefaultMost
+	Windowed bool // it has Options.Window messages under way
+
+	floats  bool // it reduces vectors of float32: sizes are multiples of 4
+	sizes   bool // there are sizes: all but barrier
+	program func(t *test) (Row, error)
+	memory  func(n, ranks int) int64 // of all ranks together, bytes
+}
+
+const (
+	mib        = 1 << 20
+	floatBytes = 4
+)
+
+// all are the benchmarks, in the order of OSU's documentation.
+var all = []*Benchmark{
+	{Name: "latency", Title: "OSU MPI Latency Test", Most: 4 * mib, sizes: true, program: (*test).latency, memory: each(2, 0)},
+	{Name: "bw", Title: "OSU MPI Bandwidth Test", Unit: Bandwidth, Least: 1, Most: 4 * mib, Windowed: true, sizes: true, program: (*test).bw, memory: each(2, 0)},
+	{Name: "bibw", Title: "OSU MPI Bi-Directional Bandwidth Test", Unit: Bandwidth, Least: 1, Most: 4 * mib, Windowed: true, sizes: true, program: (*test).bibw, memory: each(2, 0)},
+	{Name: "multi_lat", Title: "OSU MPI Multi Latency Test", Kind: Pairs, Most: 4 * mib, sizes: true, program: (*test).multiLatency, memory: each(2, 0)},
+	{Name: "mbw_mr", Title: "OSU MPI Multiple Bandwidth / Message Rate Test", Kind: Pairs, Unit: Rate, Least: 1, Most: 4 * mib, Windowed: true, sizes: true, program: (*test).rate, memory: each(2, 0)},
+	{Name: "barrier", Title: "OSU MPI Barrier Latency Test", Kind: Collective, program: (*test).barrier, memory: each(0, 0)},
+	{Name: "bcast", Title: "OSU MPI Broadcast Latency Test", Kind: Collective, Least: 1, Most: mib, sizes: true, program: (*test).bcast, memory: each(1, 0)},
+	{Name: "reduce", Title: "OSU MPI Reduce Latency Test", Kind: Collective, Least: floatBytes, Most: mib, sizes: true, floats: true, program: (*test).reduce, memory: each(4, 0)},
+	{Name: "allreduce", Title: "OSU MPI Allreduce Latency Test", Kind: Collective, Least: floatBytes, Most: mib, sizes: true, floats: true, program: (*test).allreduce, memory: each(4, 0)},
+	{Name: "reduce_scatter", Title: "OSU MPI Reduce_scatter Latency Test", Kind: Collective, Least: floatBytes, Most: mib, sizes: true, floats: true, program: (*test).reduceScatter, memory: each(4, 0)},
+	{Name: "scatter", Title: "OSU MPI Scatter Latency Test", Kind: Collective, Least: 1, Most: mib, sizes: true, program: (*test).scatter, memory: tree},
+	{Name: "gather", Title: "OSU MPI Gather Latency Test", Kind: Collective, Least: 1, Most: mib, sizes: true, program: (*test).gather, memory: tree},
+	{Name: "allgather", Title: "OSU MPI Allgather Latency Test", Kind: Collective, Least: 1, Most: mib, sizes: true, program: (*test).allgather, memory: each(1, 1)},
+	{Name: "alltoall", Title: "OSU MPI All-to-All Personalized Exchange Latency Test", Kind: Collective, Least: 1, Most: mib, sizes: true, program: (*test).alltoall, memory: each(0, 3)},
+}
+
+// each is the memory of a benchmark whose ranks each have so many messages, and so many for each rank.
+func each(messages, perRank int64) func(n, ranks int) int64 {
+	return func(n, ranks int) int64 { return int64(ranks) * int64(n) * (messages + perRank*int64(ranks)) }
+}
+
+// tree is that of scatter and gather, whose ranks have what their part of a binomial tree takes: half of the ranks their own message, a quarter two, …
+func tree(n, ranks int) int64 {
+	depth := int64(2)
+	for k := 1; k < ranks; k *= 2 {
+		depth++
+	}
+	return int64(ranks) * int64(n) * depth
+}
+
+// All lists the benchmarks.
+func All() []*Benchmark { return append([]*Benchmark(nil), all...) }
+
+// Names lists the names of benchmarks of some kinds.
+func Names(kinds ...Kind) (names []string) {
+	for _, b := range all {
+		for _, k := range kinds {
+			if b.Kind == k {
+				names = append(names, b.Name)
+			}
+		}
+	}
+	return names
+}
+
+// Find returns the benchmark of a name, with or without osu_ before it.
+func Find(name string) (*Benchmark, error) {
+	for _, b := range all {
+		if b.Name == strings.TrimPrefix(name, "osu_") {
+			return b, nil
+		}
+	}
+	return nil, fmt.Errorf("osu: no benchmark %q, expected one of %s", name, strings.Join(Names(Pair, Pairs, Collective), ", "))
+}
+
+// Sized reports whether the benchmark has messages with a size: all but barrier.
+func (b *Benchmark) Sized() bool { return b.sizes }
+
+// Memory is about what the messages of all ranks take, bytes.
+func (b *Benchmark) Memory(n, ranks int) int64 { return b.memory(n, ranks) }
+
+// most is what the messages of all ranks may take for DefaultMost, bytes.
+const most = 1 << 30
+
+// DefaultMost is the largest size by default, bytes: that of OSU, or, with many ranks, the largest with which messages take no more than 1 GiB.
+func (b *Benchmark) DefaultMost(ranks int) int {
+	n := b.Most
+	for n > 1 && b.memory(n, ranks) > most {
+		n /= 2
+	}
+	return n
+}
+
+// Sizes lists the sizes from least to most as the benchmark takes them: each twice the one before, behind 0 comes 1. One without sizes has 0.
+func (b *Benchmark) Sizes(least, most int) (list []int) {
+	if !b.sizes {
+		return []int{0}
+	}
+	n := max(least, 0)
+	if b.Least > 0 {
+		n = max(n, 1)
+	}
+	if b.floats {
+		n = max(n/floatBytes, 1) * floatBytes
+	}
+	for ; n <= most; n = max(1, 2*n) {
+		list = append(list, n)
+	}
+	return list
+}
+
+// Check says why the benchmark has no messages of n bytes on so many ranks.
+func (b *Benchmark) Check(n, ranks int) error {
+	switch {
+	case b.Kind == Pair && ranks != 2:
+		return fmt.Errorf("osu_%s: %d ranks, expected 2", b.Name, ranks)
+	case b.Kind == Pairs && (ranks < 2 || ranks%2 != 0):
+		return fmt.Errorf("osu_%s: %d ranks, expected an even number: the first half sends to the second", b.Name, ranks)
+	case ranks < 2:
+		return fmt.Errorf("osu_%s: %d ranks, expected at least 2", b.Name, ranks)
+	case b.floats && n%floatBytes != 0 || b.floats && n == 0:
+		return fmt.Errorf("osu_%s: %d B, expected a multiple of %d: it reduces float32", b.Name, n, floatBytes)
+	case !b.sizes && n != 0:
+		return fmt.Errorf("osu_%s: %d B, expected 0: it has no data", b.Name, n)
+	case n < 0 || b.Least > 0 && n == 0 && b.sizes:
+		return fmt.Errorf("osu_%s: %d B, expected at least 1", b.Name, n)
+	}
+	return nil
+}
+
+// Options are those of a run.
+type Options struct {
+	Bytes      int    // size of the messages; see Benchmark.Check
+	Iterations int    // that are timed; 0: DefaultIterations
+	Warmup     int    // that are not, before them
+	Window     int    // messages under way at a time, where the benchmark has a window; 0: 64, OSU's
+	Seed       uint64 // of what messages contain
+}
+
+// Defaults of commands: the window is OSU's; a simulation has page tables and address caches to fill, and nothing else to warm up.
+const (
+	DefaultWindow = 64
+	DefaultWarmup = 1
+)
+
+// A simulation has no noise: iterations repeat each other once ranks are as far apart as they stay. OSU takes 20 to 10,000, TR-488 30 for collectives.
+const (
+	smallBytes     = 8192 // OSU's "large" messages are above
+	mostIterations = 30
+	fewIterations  = 2
+	rankIterations = 1024 // iterations times ranks
+)
+
+// DefaultIterations is how many iterations are timed: up to 8 KiB 30 on up to 34 ranks, with more ranks 1,024 / ranks, but at least 2; 1 above 8 KiB.
+func DefaultIterations(bytes, ranks int) int {
+	if bytes > smallBytes {
+		return 1
+	}
+	return min(mostIterations, max(fewIterations, rankIterations/max(1, ranks)))
+}
+
+// filled has the defaults where nothing is said.
+func (o Options) filled(ranks int) Options {
+	if o.Iterations == 0 {
+		o.Iterations = DefaultIterations(o.Bytes, ranks)
+	}
+	if o.Window == 0 {
+		o.Window = DefaultWindow
+	}
+	return o
+}
+
+// Row is a line of a benchmark's output.
+type Row struct {
+	Bytes       int
+	Iterations  int
+	Latency     sim.Time // of an operation: the mean of iterations and, but for a pair, of ranks
+	Least, Most sim.Time // collectives: means of iterations of the ranks for which it took least and most
+	Bandwidth   float64  // MB/s: 10^6 bytes of data in a second, of all ranks that send
+	MessageRate float64  // messages/s
+}
+
+// Program is the benchmark at a rank: all ranks of c must call it, and those of a pair are 0 and 1. The row is that of rank 0, others get none.
+func (b *Benchmark) Program(c *mpi.Comm, o Options) (Row, error) {
+	if err := b.Check(o.Bytes, c.Size()); err != nil {
+		return Row{}, err
+	}
+	if o.Iterations < 0 || o.Warmup < 0 || o.Window < 0 {
+		return Row{}, fmt.Errorf("osu_%s: %d iterations behind %d, window %d: expected none below 0", b.Name, o.Iterations, o.Warmup, o.Window)
+	}
+	o = o.filled(c.Size())
+	row, err := b.program(&test{Options: o, c: c, r: c.Owner()})
+	if c.Rank() != 0 {
+		return Row{}, err
+	}
+	row.Bytes, row.Iterations = o.Bytes, o.Iterations
+	return row, err
+}
+
+// Run runs the benchmark at all ranks of a world, which has none yet, and returns its row.
+func Run(ctx context.Context, w *mpi.World, b *Benchmark, o Options) (Row, error) {
+	var row Row
+	for rank := range w.Size() {
+		err := w.Spawn(rank, func(r *mpi.Rank) error {
+			one, err := b.Program(r.World(), o)
+			if rank == 0 {
+				row = one
+			}
+			return err
+		})
+		if err != nil {
+			return Row{}, err
+		}
+	}
+	return row, w.Run(ctx)
+}

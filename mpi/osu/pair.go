@@ -1,0 +1,326 @@
+package osu
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Tags of OSU's messages.
+const (
+	pingTag   = 1
+	backTag   = 10 // bibw, from rank 1
+	dataTag   = 100
+	answerTag = 101
+)
+
+const answerBytes = 4
+
+// test is a benchmark under way at a rank.
+type test struct {
+	Options
+	c    *mpi.Comm
+	r    *mpi.Rank
+	send runtime.View
+	recv runtime.View
+}
+
+// buffers allocates what is sent and received.
+func (t *test) buffers(send, recv int) (err error) {
+	if t.send, err = t.r.Alloc(send); err == nil {
+		t.recv, err = t.r.Alloc(recv)
+	}
+	return err
+}
+
+// rounds calls a function for every iteration and returns the time from the first that is timed to the end of the last.
+func (t *test) rounds(begin, f func() error) (sim.Time, error) {
+	var start sim.Time
+	for i := range t.Warmup + t.Iterations {
+		if i == t.Warmup {
+			if begin != nil {
+				if err := begin(); err != nil {
+					return 0, err
+				}
+			}
+			start = t.r.Now()
+		}
+		if err := f(); err != nil {
+			return 0, err
+		}
+	}
+	return t.r.Now() - start, nil
+}
+
+// fill writes the message of a rank to another.
+func (t *test) fill(v runtime.View, from, to int) {
+	b := v.Write()
+	for i := range b {
+		b[i] = t.value(from, to, i)
+	}
+}
+
+// value is byte i of a message.
+func (t *test) value(from, to, i int) byte {
+	return byte(i + 3*(i>>8) + 7*(i>>16) + 31*from + 17*to + int(t.Seed))
+}
+
+// check compares what has arrived with what was sent.
+func (t *test) check(v runtime.View, from, to int) error {
+	for i, got := range v.Read() {
+		if want := t.value(from, to, i); got != want {
+			return fmt.Errorf("osu: rank %d: byte %d of %d from rank %d is %#02x, %#02x was sent", t.c.Rank(), i, v.Len(), from, got, want)
+		}
+	}
+	return nil
+}
+
+// prepare allocates the buffers of a side and waits for the other ranks.
+func (t *test) prepare(peer int) error {
+	if err := t.buffers(t.Bytes, t.Bytes); err != nil {
+		return err
+	}
+	t.fill(t.send, t.c.Rank(), peer)
+	return t.c.Barrier()
+}
+
+// pingPong is an iteration of latency and multi_lat.
+func (t *test) pingPong(peer int, first bool) func() error {
+	send := func() error { return t.c.Send(t.send, peer, pingTag) }
+	receive := func() error {
+		_, err := t.c.Recv(t.recv, peer, pingTag)
+		return err
+	}
+	if !first {
+		send, receive = receive, send
+	}
+	return func() error {
+		if err := send(); err != nil {
+			return err
+		}
+		return receive()
+	}
+}
+
+// latency: rank 0 sends and receives, rank 1 receives and sends; half of the mean round trip.
+func (t *test) latency() (Row, error) {
+	peer := 1 - t.c.Rank()
+	if err := t.prepare(peer); err != nil {
+		return Row{}, err
+	}
+	took, err := t.rounds(nil, t.pingPong(peer, t.c.Rank() == 0))
+	if err != nil {
+		return Row{}, err
+	}
+	return Row{Latency: divided(took, 2*t.Iterations)}, t.check(t.recv, peer, t.c.Rank())
+}
+
+// multiLatency: as latency, for pairs at the same time; the mean of all ranks.
+func (t *test) multiLatency() (Row, error) {
+	peer, first := t.partner()
+	if err := t.prepare(peer); err != nil {
+		return Row{}, err
+	}
+	took, err := t.rounds(t.c.Barrier, t.pingPong(peer, first))
+	if err != nil {
+		return Row{}, err
+	}
+	if err := t.check(t.recv, peer, t.c.Rank()); err != nil {
+		return Row{}, err
+	}
+	mean, err := t.reduced(divided(took, 2*t.Iterations), mpi.Sum)
+	return Row{Latency: divided(mean, t.c.Size())}, err
+}
+
+// partner is the other rank of a pair, and whether this one is in the first half.
+func (t *test) partner() (peer int, first bool) {
+	pairs := t.c.Size() / 2
+	if t.c.Rank() < pairs {
+		return t.c.Rank() + pairs, true
+	}
+	return t.c.Rank() - pairs, false
+}
+
+// window is an iteration of bw and mbw_mr: messages under way at the same time, of one buffer into one, and an answer behind them.
+func (t *test) window(peer int, sends bool, answer runtime.View) func() error {
+	requests := make([]*mpi.Request, t.Window)
+	return func() (err error) {
+		for i := range requests {
+			if sends {
+				requests[i], err = t.c.Isend(t.send, peer, dataTag)
+			} else {
+				requests[i], err = t.c.Irecv(t.recv, peer, dataTag)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := t.r.WaitAll(requests, nil); err != nil {
+			return err
+		}
+		if sends {
+			_, err = t.c.Recv(answer, peer, answerTag)
+			return err
+		}
+		return t.c.Send(answer, peer, answerTag)
+	}
+}
+
+// stream runs windows between a pair.
+func (t *test) stream(peer int, sends bool, begin func() error) (sim.Time, error) {
+	if err := t.prepare(peer); err != nil {
+		return 0, err
+	}
+	answer, err := t.r.Alloc(answerBytes)
+	if err != nil {
+		return 0, err
+	}
+	took, err := t.rounds(begin, t.window(peer, sends, answer))
+	if err == nil && !sends {
+		err = t.check(t.recv, peer, t.c.Rank())
+	}
+	return took, err
+}
+
+// bw: rank 0 sends windows to rank 1.
+func (t *test) bw() (Row, error) {
+	took, err := t.stream(1-t.c.Rank(), t.c.Rank() == 0, nil)
+	return Row{Bandwidth: t.megabytes(1, took)}, err
+}
+
+// rate: as bw, for pairs at the same time; of the mean of their times.
+func (t *test) rate() (Row, error) {
+	peer, first := t.partner()
+	took, err := t.stream(peer, first, t.c.Barrier)
+	if err != nil {
+		return Row{}, err
+	}
+	if !first {
+		took = 0
+	}
+	sum, err := t.reduced(took, mpi.Sum)
+	pairs := t.c.Size() / 2
+	row := Row{Bandwidth: t.megabytes(pairs, divided(sum, pairs))}
+	if t.Bytes > 0 {
+		row.MessageRate = row.Bandwidth / float64(t.Bytes) * 1e6
+	}
+	return row, err
+}
+
+// bibw: both ranks post a window of receives, then send one, then wait for the sends and for the receives.
+func (t *test) bibw() (Row, error) {
+	me := t.c.Rank()
+	if err := t.prepare(1 - me); err != nil {
+		return Row{}, err
+	}
+	tags := [2]uint32{dataTag, backTag} // of what ranks 0 and 1 send
+	receives, sends := make([]*mpi.Request, t.Window), make([]*mpi.Request, t.Window)
+	took, err := t.rounds(nil, func() (err error) {
+		for i := range receives {
+			if receives[i], err = t.c.Irecv(t.recv, 1-me, tags[1-me]); err != nil {
+				return err
+			}
+		}
+		for i := range sends {
+			if sends[i], err = t.c.Isend(t.send, 1-me, tags[me]); err != nil {
+				return err
+			}
+		}
+		if err := t.r.WaitAll(sends, nil); err != nil {
+			return err
+		}
+		return t.r.WaitAll(receives, nil)
+	})
+	if err != nil {
+		return Row{}, err
+	}
+	return Row{Bandwidth: t.megabytes(2, took)}, t.check(t.recv, 1-me, me)
+}
+
+// megabytes is the bandwidth of so many ranks that have sent windows in a time, 10^6 B/s.
+func (t *test) megabytes(senders int, took sim.Time) float64 {
+	if took <= 0 {
+		return 0
+	}
+	return float64(t.Bytes) * float64(senders*t.Iterations*t.Window) / took.Seconds() / 1e6
+}
+
+// divided is a mean, rounded to the nearest picosecond.
+func divided(total sim.Time, n int) sim.Time { return (total + sim.Time(n)/2) / sim.Time(n) }
+
+// reduced is a number of all ranks, at rank 0.
+func (t *test) reduced(own sim.Time, op *mpi.Op) (sim.Time, error) {
+	in, err := t.r.Alloc(8)
+	if err != nil {
+		return 0, err
+	}
+	out, err := t.r.Alloc(8)
+	if err != nil {
+		return 0, err
+	}
+	binary.LittleEndian.PutUint64(in.Write(), uint64(own))
+	if err := t.c.Reduce(in, out, mpi.Int64, op, 0); err != nil {
+		return 0, err
+	}
+	return sim.Time(binary.LittleEndian.Uint64(out.Read())), nil
+}
+
+// OneWay is what a message takes from the send at rank 0 to the end of its receive at rank 1, which waits for it: the mean, at rank 0. TR-488's model of
+// broadcast is made of such times.
+func OneWay(c *mpi.Comm, o Options) (sim.Time, error) {
+	o = o.filled(c.Size())
+	t := &test{Options: o, c: c, r: c.Owner()}
+	me := c.Rank()
+	if err := t.prepare(1 - me); err != nil {
+		return 0, err
+	}
+	note, err := t.r.Alloc(8) // when it has arrived
+	if err != nil {
+		return 0, err
+	}
+	var total sim.Time
+	for i := range o.Warmup + o.Iterations {
+		if me == 1 {
+			if err := t.receiveOne(note); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if _, err := c.Recv(note.Slice(0, 0), 1, answerTag); err != nil { // the receive is there
+			return 0, err
+		}
+		begin := t.r.Now()
+		if err := c.Send(t.send, 1, dataTag); err != nil {
+			return 0, err
+		}
+		if _, err := c.Recv(note, 1, answerTag); err != nil {
+			return 0, err
+		}
+		if i >= o.Warmup {
+			total += sim.Time(binary.LittleEndian.Uint64(note.Read())) - begin
+		}
+	}
+	return divided(total, o.Iterations), nil
+}
+
+// receiveOne is rank 1's part of an iteration of OneWay.
+func (t *test) receiveOne(note runtime.View) error {
+	q, err := t.c.Irecv(t.recv, 0, dataTag)
+	if err != nil {
+		return err
+	}
+	if err := t.c.Send(note.Slice(0, 0), 0, answerTag); err != nil {
+		return err
+	}
+	if _, err := t.r.Wait(q); err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint64(note.Write(), uint64(t.r.Now()))
+	if err := t.check(t.recv, 0, 1); err != nil {
+		return err
+	}
+	return t.c.Send(note, 0, answerTag)
+}
