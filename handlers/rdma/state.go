@@ -150,9 +150,11 @@ type Request struct {
 	_          structs.HostLayout
 	Descriptor Descriptor
 	Sequence   uint32 // to one process it goes on from request to request
-	Attempt    uint32
-	Timer      int32 // negative: none
+	Attempt    uint32 // how often it was sent again since it was answered last
+	Timer      int32  // negative: none
 	Status     uint32
+	Taken      uint32 // 1: the other side serves it, and is asked ever more rarely
+	Reserved   uint32 // 0
 }
 
 // Descriptor says what to move: 64 bytes, as a process writes them for its channel, and as a request to read travels.

@@ -17,7 +17,7 @@ func ask[X Extension](s *rdma.State, d *rdma.Descriptor) {
 		return
 	}
 	q := &s.Requests[d.Channel]
-	q.Descriptor, q.Attempt, q.Status, q.Timer = *d, 0, rdma.Ongoing, -1
+	q.Descriptor, q.Attempt, q.Status, q.Timer, q.Taken = *d, 0, rdma.Ongoing, -1, 0
 	who := peerOf[X](s, d.NID, d.PID)
 	if who == 0 {
 		answered(s, d.Channel, rdma.NoSpace)
@@ -35,14 +35,25 @@ func request(s *rdma.State, i uint32) {
 		TargetNID: q.Descriptor.NID, TargetPID: q.Descriptor.PID, PTIndex: rdma.PTControl, Options: spin.Datagrams, MatchBits: m.Bits(),
 		Local: spin.AddrOf(&q.Descriptor), Length: uint64(unsafe.Sizeof(q.Descriptor)),
 	}
-	w := rdma.Header{Kind: rdma.KindAskTimeout, PDID: s.PDID, Slot: i, Sequence: q.Sequence}
-	q.Timer = wake(s, timeout(s, q.Attempt), rdma.PTCells, &w)
+	await(s, i)
 	switch r := spin.PutFromDevice(&op); {
 	case r == spin.Invalid: // no such node
 		answered(s, i, rdma.Illegal)
 	case q.Timer < 0:
 		answered(s, i, rdma.NoSpace)
 	}
+}
+
+// await makes the time-out of a request come, and at no other time, but for one that has expired and whose message has not been read.
+func await(s *rdma.State, i uint32) {
+	q := &s.Requests[i]
+	Cancel(&q.Timer)
+	after := q.Attempt
+	if q.Taken != 0 {
+		after = s.BackOff + 6 // the longest
+	}
+	w := rdma.Header{Kind: rdma.KindAskTimeout, PDID: s.PDID, Slot: i, Sequence: q.Sequence}
+	q.Timer = wake(s, timeout(s, after), rdma.PTCells, &w)
 }
 
 // askExpired asks again.
@@ -54,8 +65,7 @@ func askExpired(s *rdma.State, m *rdma.Header) {
 	if q.Status != rdma.Ongoing || q.Sequence != m.Sequence {
 		return
 	}
-	q.Timer = -1
-	if q.Attempt == s.Retries {
+	if q.Attempt >= s.Retries {
 		answered(s, m.Slot, rdma.TimedOut)
 		return
 	}
@@ -76,10 +86,8 @@ func taken(s *rdma.State, p *spin.Payload, m *rdma.Header, status uint32) {
 	}
 	switch status {
 	case rdma.Ongoing:
-		q.Attempt = max(q.Attempt, s.BackOff+6) // the longest time-out from now on
-		Cancel(&q.Timer)
-		w := rdma.Header{Kind: rdma.KindAskTimeout, PDID: s.PDID, Slot: m.Slot, Sequence: q.Sequence}
-		if q.Timer = wake(s, timeout(s, q.Attempt), rdma.PTCells, &w); q.Timer < 0 {
+		q.Attempt, q.Taken = 0, 1
+		if await(s, m.Slot); q.Timer < 0 {
 			answered(s, m.Slot, rdma.NoSpace)
 		}
 	case rdma.Completed: // all has landed here, or its notification waits for memory: that says so
