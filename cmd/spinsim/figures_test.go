@@ -30,9 +30,10 @@ func column(t *testing.T, name, command string) (values []float64) {
 
 // Figures that stand in sentences are what commands print, too.
 func TestDocumentsSayWhatCommandsPrint(t *testing.T) {
+	t.Chdir(filepath.Join("..", "..")) // where the files that commands name are
 	text := map[string]string{}
-	for _, name := range []string{"RATIONALE.md", "docs/model.md"} {
-		data, err := os.ReadFile(filepath.Join("..", "..", name))
+	for _, name := range []string{"RATIONALE.md", "docs/model.md", "docs/memory.md"} {
+		data, err := os.ReadFile(name)
 		require.NoError(t, err)
 		text[name] = strings.Join(strings.Fields(string(data)), " ")
 	}
@@ -69,4 +70,15 @@ func TestDocumentsSayWhatCommandsPrint(t *testing.T) {
 		landed...)
 	slower := longer(both+"rdma", "host.core_bandwidth=18.7GiB/s")
 	says("docs/model.md", "with the 18.7 GiB/s of gem5's 16 misses accumulate of 64 KiB by RDMA takes %.0f to %.0f%% longer", slower...)
+
+	fault := "compare pagefault --policy pio --size 4KiB"
+	us := func(name, command string) float64 { return column(t, name, command)[0] }
+	within, between := us("latency_us", fault), us("latency_us", fault+" --profile docs/profiles/part22-boards.yaml")
+	says("docs/memory.md", "| P's sum | 31 | | ours, within a board | %.2f | | ours, between boards | %.2f | | P, measured | 38 | "+
+		"| unexplained, if P measured between boards | %.2f | | unexplained, if P measured within one | %.2f |", within, between, 38-between, 38-within)
+	says("docs/memory.md", "The sum by itself is %.2f µs here", us("latency_us", fault+" --profile docs/profiles/part22-sum.yaml"))
+	says("docs/memory.md", "(%.2f and %.2f; between boards %.2f and %.2f)", us("retransmission_us", fault), us("wire_us", fault),
+		us("retransmission_us", fault+" --profile docs/profiles/part22-boards.yaml"), us("wire_us", fault+" --profile docs/profiles/part22-boards.yaml"))
+	touch := "compare pagefault --policy touch --profile docs/profiles/psistakis19.yaml --size "
+	says("docs/memory.md", "touching takes %.1f µs of the %.2f, and a single page %.1f where T has 3", us("touch_us", touch+"64KiB"), us("latency_us", touch+"64KiB"), us("touch_us", touch+"4KiB"))
 }
