@@ -1,0 +1,205 @@
+package patterns
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Message is a part of an exchange.
+type Message struct{ Rank, Bytes int }
+
+// Work is what a core computes.
+type Work struct {
+	Operations int64 // of floating point
+	Bytes      int64 // of memory, read or written
+}
+
+func (w Work) plus(o Work) Work { return Work{w.Operations + o.Operations, w.Bytes + o.Bytes} }
+
+// Step is a part of an iteration: an exchange, computing, and a reduction of all ranks, each if there is any.
+type Step struct {
+	// Receives are posted, then Sends sent one after the other, then the receives waited for: in all three applications.
+	Receives, Sends []Message
+	Work            Work
+	Reduce          int // bytes of an allreduce, sum of float64
+}
+
+// Plan is what a rank does in an iteration. It does not change.
+type Plan struct {
+	Grid  Grid
+	Steps []Step
+}
+
+// Core is how fast a rank computes.
+type Core struct {
+	Operations float64  // of floating point in a second
+	Bytes      sim.Rate // of memory
+}
+
+// CoreOf is a core of a profile's host of which so many compute on a node: its own bandwidth, or its part of the memory's. Operations are in a second.
+func CoreOf(p *profile.Profile, onNode int, operations float64) Core {
+	const probe = 1 << 20
+	own, shared := p.Host.CoreBandwidth, p.Host.MemoryBandwidth
+	if all := shared.Time(probe) * sim.Time(max(1, onNode)); all > own.Time(probe) {
+		own = sim.NewRate(all, probe)
+	}
+	return Core{Operations: operations, Bytes: own}
+}
+
+// Time is what work takes: the longer of its operations and its bytes.
+func (c Core) Time(w Work) sim.Time {
+	d := c.Bytes.Time(w.Bytes)
+	if c.Operations > 0 {
+		d = max(d, sim.Time(float64(w.Operations)/c.Operations*float64(sim.Second)))
+	}
+	return d
+}
+
+// Result is what iterations took at a rank.
+type Result struct {
+	Time                      sim.Time // of all iterations
+	Compute, Exchange, Reduce sim.Time // of it
+}
+
+// Check says what is wrong with a plan for ranks that all have such plans.
+func (p *Plan) Check(rank int) error {
+	var errs []error
+	for i, s := range p.Steps {
+		for _, m := range append(append([]Message(nil), s.Receives...), s.Sends...) {
+			if m.Rank < 0 || m.Rank >= p.Grid.Ranks() || m.Rank == rank || m.Bytes < 1 {
+				errs = append(errs, fmt.Errorf("patterns: rank %d of %v, step %d: a message of %d B to or from rank %d", rank, p.Grid, i, m.Bytes, m.Rank))
+			}
+		}
+		if s.Reduce%8 != 0 || s.Reduce < 0 || s.Work.Operations < 0 || s.Work.Bytes < 0 {
+			errs = append(errs, fmt.Errorf("patterns: rank %d of %v, step %d: a reduction of %d B, %d operations on %d B", rank, p.Grid, i, s.Reduce, s.Work.Operations, s.Work.Bytes))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Sum counts what a rank sends in an iteration, and with how many neighbours it exchanges.
+func (p *Plan) Sum() (messages, bytes, neighbours int) {
+	seen := map[int]bool{}
+	for _, s := range p.Steps {
+		for _, m := range s.Sends {
+			messages++
+			bytes += m.Bytes
+			seen[m.Rank] = true
+		}
+	}
+	return messages, bytes, len(seen)
+}
+
+// Work is what a rank computes in an iteration.
+func (p *Plan) Work() (w Work) {
+	for _, s := range p.Steps {
+		w = w.plus(s.Work)
+	}
+	return w
+}
+
+const tag = 99
+
+// running is a plan under way.
+type running struct {
+	*Plan
+	c        *mpi.Comm
+	r        *mpi.Rank
+	core     Core
+	memory   [2]runtime.View // sent and received
+	sum      runtime.View
+	requests []*mpi.Request
+	Result
+}
+
+// Run runs iterations of the plan at a rank: all ranks of c must call it with plans of the same problem. They begin together, behind a barrier.
+func (p *Plan) Run(c *mpi.Comm, core Core, iterations int) (Result, error) {
+	if c.Size() != p.Grid.Ranks() {
+		return Result{}, fmt.Errorf("patterns: %d ranks, the plan is for %v", c.Size(), p.Grid)
+	}
+	x := &running{Plan: p, c: c, r: c.Owner(), core: core}
+	if err := x.prepare(); err != nil {
+		return Result{}, err
+	}
+	if err := c.Barrier(); err != nil {
+		return Result{}, err
+	}
+	begin := x.r.Now()
+	for range iterations {
+		for i := range p.Steps {
+			if err := x.step(&p.Steps[i]); err != nil {
+				return Result{}, err
+			}
+		}
+	}
+	x.Time = x.r.Now() - begin
+	return x.Result, nil
+}
+
+// prepare allocates what the largest exchange takes, and touches it: applications have long written to it.
+func (x *running) prepare() (err error) {
+	var most [2]int
+	reduce, receives := 0, 0
+	for _, s := range x.Steps {
+		for i, list := range [2][]Message{s.Sends, s.Receives} {
+			n := 0
+			for _, m := range list {
+				n += m.Bytes
+			}
+			most[i] = max(most[i], n)
+		}
+		reduce, receives = max(reduce, s.Reduce), max(receives, len(s.Receives))
+	}
+	for i, n := range most {
+		if x.memory[i], err = x.r.Alloc(n); err != nil {
+			return err
+		}
+		x.memory[i].Write()
+	}
+	x.requests = make([]*mpi.Request, receives)
+	x.sum, err = x.r.Alloc(reduce)
+	return err
+}
+
+func (x *running) step(s *Step) error {
+	start := x.r.Now()
+	if err := x.exchange(s); err != nil {
+		return err
+	}
+	exchanged := x.r.Now()
+	x.r.Compute(x.core.Time(s.Work))
+	computed := x.r.Now()
+	if s.Reduce > 0 {
+		if err := x.c.Allreduce(mpi.InPlace, x.sum.Slice(0, s.Reduce), mpi.Float64, mpi.Sum); err != nil {
+			return err
+		}
+	}
+	x.Exchange += exchanged - start
+	x.Compute += computed - exchanged
+	x.Reduce += x.r.Now() - computed
+	return nil
+}
+
+func (x *running) exchange(s *Step) (err error) {
+	at := 0
+	requests := x.requests[:len(s.Receives)]
+	for i, m := range s.Receives {
+		if requests[i], err = x.c.Irecv(x.memory[1].Slice(at, at+m.Bytes), m.Rank, tag); err != nil {
+			return err
+		}
+		at += m.Bytes
+	}
+	at = 0
+	for _, m := range s.Sends {
+		if err := x.c.Send(x.memory[0].Slice(at, at+m.Bytes), m.Rank, tag); err != nil {
+			return err
+		}
+		at += m.Bytes
+	}
+	return x.r.WaitAll(requests, nil)
+}
