@@ -27,6 +27,7 @@ var table = map[string]policy{
 	"smmu":           {ours: []string{"sim", "internal"}},
 	"host":           {ours: []string{"sim", "smmu", "internal"}},
 	"portals":        {ours: []string{"internal"}},
+	"datatype":       {}, // where the bytes of MPI's types lie: for programs and for the handlers that unpack them
 	"spin":           {ours: []string{"internal"}},
 	"spin/manifest":  {}, // what a module says of itself: read by all that have to do with handlers
 	"hpu": {
