@@ -5,7 +5,7 @@ type assembly struct {
 	arithmetic
 	t      *Type
 	filled bool // with data
-	parts  []part
+	parts  []Layout
 }
 
 func assemble(c Combiner, args Contents) *assembly {
@@ -48,7 +48,7 @@ func (a *assembly) add(b block, times int, stride int64) {
 	a.t.data, a.filled = data, true
 	if !a.over {
 		p := repeated(int64(times), stride, repeated(int64(b.count), extent, b.of.layout))
-		a.parts = append(a.parts, part{p.at + b.at, p.node})
+		a.parts = append(a.parts, Layout{p.At + b.at, p.Root})
 	}
 }
 

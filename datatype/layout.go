@@ -1,104 +1,104 @@
 package datatype
 
-// A layout is where the bytes of a type lie, in the order in which they are packed.
+// Kind says what a node is.
+type Kind uint8
 
-// kind of node.
-type kind uint8
-
+// Kinds of nodes.
 const (
-	leaf   kind = iota // size bytes in sequence
-	loop               // a part count times, stride apart
-	blocks             // runs of bytes at places
-	list               // parts at places
+	Leaf   Kind = iota // Size bytes in sequence
+	Loop               // Child Count times, Stride bytes apart
+	Blocks             // runs of bytes at Places
+	List               // Parts at Places
 )
 
-// node is part of a layout, whose offset is its user's. Nodes are never changed once they are there.
-type node struct {
-	kind   kind
-	size   int64 // bytes of data
-	count  int64
-	stride int64
-	child  *node   // of a loop
-	places []int64 // of blocks and lists
-	ends   []int64 // of those: behind each of them in the stream of bytes
-	parts  []*node // of a list
+// Node is part of where the bytes of a type lie, in the order in which they are packed: a tree, of which types may share parts. It is not to
+// be changed. Where it begins its user says.
+type Node struct {
+	Kind   Kind
+	Size   int64   // bytes of data, at least 1
+	Count  int64   // of a loop
+	Stride int64   // of a loop, bytes
+	Child  *Node   // of a loop
+	Places []int64 // of blocks and lists, bytes
+	Ends   []int64 // of those: behind each of them in the stream of bytes
+	Parts  []*Node // of a list
 	data   span    // from the first byte to behind the last
 }
 
-// part is a node at a place.
-type part struct {
-	at   int64
-	node *node // nil: no data
+// Layout is a node at a displacement; nil: no data.
+type Layout struct {
+	At   int64
+	Root *Node
 }
 
-func newLeaf(size int64) *node { return &node{kind: leaf, size: size, data: span{0, size}} }
+func newLeaf(size int64) *Node { return &Node{Kind: Leaf, Size: size, data: span{0, size}} }
 
 // dense tells whether a part is bytes in sequence.
-func (p part) dense() bool { return p.node != nil && p.node.kind == leaf }
+func (p Layout) dense() bool { return p.Root != nil && p.Root.Kind == Leaf }
 
 // repeated is a part count times, stride apart. The caller has checked that all of it is in range.
-func repeated(count, stride int64, p part) part {
+func repeated(count, stride int64, p Layout) Layout {
 	switch {
-	case count == 0 || p.node == nil:
-		return part{}
+	case count == 0 || p.Root == nil:
+		return Layout{}
 	case count == 1:
 		return p
-	case p.dense() && stride == p.node.size:
-		return part{p.at, newLeaf(count * stride)}
-	case p.node.kind == loop && stride == p.node.count*p.node.stride:
-		return part{p.at, newLoop(count*p.node.count, p.node.stride, p.node.child)}
+	case p.dense() && stride == p.Root.Size:
+		return Layout{p.At, newLeaf(count * stride)}
+	case p.Root.Kind == Loop && stride == p.Root.Count*p.Root.Stride:
+		return Layout{p.At, newLoop(count*p.Root.Count, p.Root.Stride, p.Root.Child)}
 	}
-	return part{p.at, newLoop(count, stride, p.node)}
+	return Layout{p.At, newLoop(count, stride, p.Root)}
 }
 
-func newLoop(count, stride int64, child *node) *node {
-	n := &node{kind: loop, size: count * child.size, count: count, stride: stride, child: child}
+func newLoop(count, stride int64, child *Node) *Node {
+	n := &Node{Kind: Loop, Size: count * child.Size, Count: count, Stride: stride, Child: child}
 	last := (count - 1) * stride
 	n.data = child.data.covers(child.data.moved(last))
 	return n
 }
 
 // listed is parts one behind the other.
-func listed(parts []part) part {
+func listed(parts []Layout) Layout {
 	parts = merged(parts)
 	if len(parts) == 0 {
-		return part{}
+		return Layout{}
 	}
 	if p, ok := regular(parts); ok {
 		return p
 	}
-	n := &node{kind: blocks, places: make([]int64, len(parts)), ends: make([]int64, len(parts))}
-	at := parts[0].at // places count from the first, so that lists at different places are alike
+	n := &Node{Kind: Blocks, Places: make([]int64, len(parts)), Ends: make([]int64, len(parts))}
+	at := parts[0].At // places count from the first, so that lists at different places are alike
 	for i, p := range parts {
-		n.size += p.node.size
-		n.places[i], n.ends[i] = p.at-at, n.size
-		if data := p.node.data.moved(p.at - at); i == 0 {
+		n.Size += p.Root.Size
+		n.Places[i], n.Ends[i] = p.At-at, n.Size
+		if data := p.Root.data.moved(p.At - at); i == 0 {
 			n.data = data
 		} else {
 			n.data = n.data.covers(data)
 		}
 		if !p.dense() {
-			n.kind = list
+			n.Kind = List
 		}
 	}
-	if n.kind == list {
-		n.parts = make([]*node, len(parts))
+	if n.Kind == List {
+		n.Parts = make([]*Node, len(parts))
 		for i, p := range parts {
-			n.parts[i] = p.node
+			n.Parts[i] = p.Root
 		}
 	}
-	return part{at, n}
+	return Layout{at, n}
 }
 
 // merged leaves out parts without data and joins bytes that follow each other.
-func merged(parts []part) []part {
-	kept := make([]part, 0, len(parts))
+func merged(parts []Layout) []Layout {
+	kept := make([]Layout, 0, len(parts))
 	for _, p := range parts {
-		if p.node == nil {
+		if p.Root == nil {
 			continue
 		}
-		if n := len(kept); n > 0 && p.dense() && kept[n-1].dense() && kept[n-1].at+kept[n-1].node.size == p.at {
-			kept[n-1].node = newLeaf(kept[n-1].node.size + p.node.size)
+		if n := len(kept); n > 0 && p.dense() && kept[n-1].dense() && kept[n-1].At+kept[n-1].Root.Size == p.At {
+			kept[n-1].Root = newLeaf(kept[n-1].Root.Size + p.Root.Size)
 			continue
 		}
 		kept = append(kept, p)
@@ -107,30 +107,30 @@ func merged(parts []part) []part {
 }
 
 // regular makes a loop of parts that are alike and equally far apart.
-func regular(parts []part) (part, bool) {
+func regular(parts []Layout) (Layout, bool) {
 	if len(parts) == 1 {
 		return parts[0], true
 	}
-	stride := parts[1].at - parts[0].at
+	stride := parts[1].At - parts[0].At
 	for i, p := range parts[1:] {
-		if p.at-parts[i].at != stride || !p.node.same(parts[0].node) {
-			return part{}, false
+		if p.At-parts[i].At != stride || !p.Root.same(parts[0].Root) {
+			return Layout{}, false
 		}
 	}
 	return repeated(int64(len(parts)), stride, parts[0]), true
 }
 
 // same tells whether two nodes lay bytes out alike; it may say no where they do.
-func (n *node) same(m *node) bool {
+func (n *Node) same(m *Node) bool {
 	switch {
 	case n == m:
 		return true
-	case n.kind != m.kind || n.size != m.size:
+	case n.Kind != m.Kind || n.Size != m.Size:
 		return false
-	case n.kind == leaf:
+	case n.Kind == Leaf:
 		return true
-	case n.kind == loop:
-		return n.count == m.count && n.stride == m.stride && n.child.same(m.child)
+	case n.Kind == Loop:
+		return n.Count == m.Count && n.Stride == m.Stride && n.Child.same(m.Child)
 	}
 	return false
 }

@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/datatype"
+	"github.com/spinsim/spinsim/datatype/typetest"
 )
 
 // program is types in the language of scripts/mpi-datatypes/reference.c.
@@ -99,7 +100,7 @@ func TestAgainstLibrary(t *testing.T) {
 	out, err := exec.CommandContext(context.Background(), compiler, "-O1", "-Wno-deprecated-declarations", "-o", binary, "../scripts/mpi-datatypes/reference.c").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	const batches, each = 25, 200
-	random := rapid.Custom(func(t *rapid.T) *datatype.Type { return source{plain: true}.draw(t, 3) })
+	random := rapid.Custom(func(t *rapid.T) *datatype.Type { return typetest.Source{Plain: true}.Draw(t, 3) })
 	for batch := range batches {
 		p := &program{numbers: map[*datatype.Type]int{}}
 		var expected []string

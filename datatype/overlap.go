@@ -11,32 +11,32 @@ const mostRuns = 1 << 24
 // Overlaps tells whether count elements have a byte of memory more than once: MPI forbids to receive into them (MPI-3.1 §4.1.11). Parts whose
 // spans are apart are compared as spans; of others every run is, up to 2^24 of them: an error above.
 func (t *Type) Overlaps(count int) (bool, error) {
-	p, err := t.elements(count)
-	if err != nil || p.node == nil {
+	p, err := t.Layout(count)
+	if err != nil || p.Root == nil {
 		return false, err
 	}
-	return p.node.overlaps()
+	return p.Root.overlaps()
 }
 
-func (n *node) overlaps() (bool, error) {
-	switch n.kind {
-	case leaf:
+func (n *Node) overlaps() (bool, error) {
+	switch n.Kind {
+	case Leaf:
 		return false, nil
-	case loop:
-		if within, err := n.child.overlaps(); within || err != nil {
+	case Loop:
+		if within, err := n.Child.overlaps(); within || err != nil {
 			return within, err
 		}
-		if max(n.stride, -n.stride) >= n.child.data.length() {
+		if max(n.Stride, -n.Stride) >= n.Child.data.length() {
 			return false, nil
 		}
 	default:
-		spans := make([]span, len(n.places))
-		for i, at := range n.places {
-			if n.kind == list {
-				if within, err := n.parts[i].overlaps(); within || err != nil {
+		spans := make([]span, len(n.Places))
+		for i, at := range n.Places {
+			if n.Kind == List {
+				if within, err := n.Parts[i].overlaps(); within || err != nil {
 					return within, err
 				}
-				spans[i] = n.parts[i].data.moved(at)
+				spans[i] = n.Parts[i].data.moved(at)
 			} else {
 				spans[i] = n.run(i)
 			}
@@ -44,7 +44,7 @@ func (n *node) overlaps() (bool, error) {
 		if !touch(spans) {
 			return false, nil
 		}
-		if n.kind == blocks {
+		if n.Kind == Blocks {
 			return true, nil
 		}
 	}
@@ -53,17 +53,17 @@ func (n *node) overlaps() (bool, error) {
 		return false, fmt.Errorf("datatype: whether a type overlaps itself would take %d comparisons, more than %d", all, mostRuns)
 	}
 	spans := make([]span, 0, all)
-	n.runs(0, 0, n.size, func(at, n int64) { spans = append(spans, span{at, at + n}) })
+	n.runs(0, 0, n.Size, func(at, n int64) { spans = append(spans, span{at, at + n}) })
 	return touch(spans), nil
 }
 
 // run is one of blocks.
-func (n *node) run(i int) span {
+func (n *Node) run(i int) span {
 	begin := int64(0)
 	if i > 0 {
-		begin = n.ends[i-1]
+		begin = n.Ends[i-1]
 	}
-	return span{n.places[i], n.places[i] + n.ends[i] - begin}
+	return span{n.Places[i], n.Places[i] + n.Ends[i] - begin}
 }
 
 // touch tells whether two spans have a byte in common; it sorts them.
@@ -86,20 +86,20 @@ func touch(spans []span) bool {
 }
 
 // pieces is the number of runs, or more than mostRuns.
-func (n *node) pieces() int64 {
-	switch n.kind {
-	case leaf:
+func (n *Node) pieces() int64 {
+	switch n.Kind {
+	case Leaf:
 		return 1
-	case loop:
-		if each := n.child.pieces(); n.count <= mostRuns && each <= mostRuns {
-			return n.count * each
+	case Loop:
+		if each := n.Child.pieces(); n.Count <= mostRuns && each <= mostRuns {
+			return n.Count * each
 		}
 		return mostRuns + 1
-	case blocks:
-		return int64(len(n.places))
+	case Blocks:
+		return int64(len(n.Places))
 	}
 	all := int64(0)
-	for _, p := range n.parts {
+	for _, p := range n.Parts {
 		all += p.pieces()
 	}
 	return all

@@ -16,7 +16,7 @@ type Type struct {
 	data   span  // from the first byte to behind the last one
 	marked bool  // the bounds were set by Resized or an array, here or in what the type is made of (MPI-3.1 §4.1.7: lb_marker, ub_marker)
 	align  int64 // that of the elements with the largest one, bytes; 0: no type
-	layout part
+	layout Layout
 }
 
 // span is a range of bytes; of a type without data it is empty, at 0.
@@ -45,7 +45,7 @@ func (t *Type) String() string { return cmp.Or(t.name, t.combiner.String()) }
 func named(name string, size int64) *Type {
 	return &Type{
 		combiner: Named, name: name, size: size, bounds: span{0, size}, data: span{0, size}, align: size,
-		layout: part{node: newLeaf(size)},
+		layout: Layout{Root: newLeaf(size)},
 	}
 }
 
