@@ -1,0 +1,228 @@
+//go:build !tinygo
+
+package datatype
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"unsafe"
+
+	"github.com/spinsim/spinsim/datatype"
+)
+
+// Errors of Compile: why a type must be unpacked by the host.
+var (
+	ErrDeep    = errors.New("the type is too deep")
+	ErrLarge   = errors.New("the type does not fit into HPU memory, or counts beyond 32 bits")
+	ErrOverlap = errors.New("the type has a byte of memory twice, which a receive must not")
+	ErrEmpty   = errors.New("the type has no data")
+)
+
+// Options say how a type is to be unpacked.
+type Options struct {
+	// Strategy is one of the constants; nil: the one that costs the fewest cycles.
+	Strategy *uint32
+	// Packet is the payload of a packet but the last, bytes: checkpoints are as far apart.
+	Packet int
+	// Memory is how much HPU memory there is, bytes.
+	Memory int64
+}
+
+// Program is a type as the handlers take it.
+type Program struct {
+	State  State
+	Behind []byte // what lies behind the state
+	Why    string // what made the choice
+}
+
+// Bytes is HPU memory as it begins.
+func (p *Program) Bytes() []byte {
+	return slices.Concat(unsafe.Slice((*byte)(unsafe.Pointer(&p.State)), unsafe.Sizeof(p.State)), p.Behind)
+}
+
+// Compile makes count elements of a type, received at displacement 0 of an entry, what handlers take. It fails with one of the errors above if they cannot.
+func Compile(t *datatype.Type, count int, o Options) (*Program, error) {
+	layout, err := t.Layout(count)
+	if err != nil {
+		return nil, err
+	}
+	if layout.Root == nil {
+		return nil, fmt.Errorf("%w: %d times %s", ErrEmpty, count, t)
+	}
+	if overlaps, err := t.Overlaps(count); err != nil || overlaps {
+		return nil, fmt.Errorf("%w: %d times %s", errors.Join(ErrOverlap, err), count, t)
+	}
+	c := compiler{memory: o.Memory - int64(unsafe.Sizeof(State{})), numbers: map[*datatype.Node]uint32{}}
+	root, err := c.node(layout.Root, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %d times %s", err, count, t)
+	}
+	p := &Program{State: State{Size: uint64(layout.Root.Size), Origin: layout.At, Root: root, Depth: uint32(c.depth), Strategy: General}}
+	p.Behind = c.bytes
+	if err := p.choose(layout.Root, &o); err != nil {
+		return nil, fmt.Errorf("%w: %d times %s", err, count, t)
+	}
+	return p, nil
+}
+
+// compiler writes nodes, parents first, so that the root is at 0 and no child is.
+type compiler struct {
+	bytes   []byte
+	memory  int64
+	depth   int
+	numbers map[*datatype.Node]uint32
+}
+
+// room appends n bytes, a multiple of 8.
+func (c *compiler) room(n int64) (uint32, error) {
+	at := int64(len(c.bytes))
+	if n > c.memory-at {
+		return 0, ErrLarge
+	}
+	c.bytes = append(c.bytes, make([]byte, n)...)
+	return uint32(at), nil
+}
+
+func (c *compiler) node(n *datatype.Node, depth int) (uint32, error) {
+	if n.Kind != datatype.Leaf {
+		if depth++; depth > MaxDepth {
+			return 0, ErrDeep
+		}
+		c.depth = max(c.depth, depth)
+	}
+	if at, known := c.numbers[n]; known {
+		return at, nil
+	}
+	if max(n.Count, int64(len(n.Places))) > math.MaxUint32 {
+		return 0, ErrLarge
+	}
+	at, err := c.room(NodeSize)
+	if err != nil {
+		return 0, err
+	}
+	c.numbers[n] = at
+	written := Node{Kind: uint32(n.Kind), Size: uint64(n.Size)}
+	switch n.Kind {
+	case datatype.Loop:
+		written.Count, written.Stride = uint64(n.Count), n.Stride
+		if written.Child, err = c.node(n.Child, depth); err != nil {
+			return 0, err
+		}
+	case datatype.Blocks, datatype.List:
+		written.Count = uint64(len(n.Places))
+		if written.Child, err = c.table(n, depth); err != nil {
+			return 0, err
+		}
+	}
+	*(*Node)(unsafe.Pointer(&c.bytes[at])) = written
+	return at, nil
+}
+
+func (c *compiler) table(n *datatype.Node, depth int) (uint32, error) {
+	each := int64(EntrySize)
+	if n.Kind == datatype.List {
+		each += 8
+	}
+	at, err := c.room(int64(len(n.Places)) * each)
+	if err != nil {
+		return 0, err
+	}
+	for i, place := range n.Places {
+		*(*Entry)(unsafe.Pointer(&c.bytes[int(at)+i*EntrySize])) = Entry{Place: place, End: uint64(n.Ends[i])}
+	}
+	for i, part := range n.Parts {
+		child, err := c.node(part, depth)
+		if err != nil {
+			return 0, err
+		}
+		*(*uint64)(unsafe.Pointer(&c.bytes[int(at)+len(n.Places)*EntrySize+i*8])) = uint64(child)
+	}
+	return at, nil
+}
+
+// choose takes a strategy and sets what it needs.
+func (p *Program) choose(root *datatype.Node, o *Options) error {
+	s := &p.State
+	plain := root.Kind == datatype.Leaf || root.Kind == datatype.Loop && root.Child.Kind == datatype.Leaf
+	packets := (s.Size + uint64(o.Packet) - 1) / uint64(o.Packet)
+	record := int64(HeadSize + s.Depth*FrameSize)
+	table := int64(packets) * record
+	free := o.Memory - int64(unsafe.Sizeof(*s)) - int64(len(p.Behind))
+	switch {
+	case o.Strategy != nil:
+		s.Strategy = *o.Strategy
+		p.Why = "as asked for"
+	case plain:
+		s.Strategy, p.Why = Vector, "equal blocks at equal distances"
+	case loads(root) > copies(s.Depth) && table <= free:
+		s.Strategy = ReadOnly
+		p.Why = fmt.Sprintf("to look a place up takes about %d cycles, to copy a checkpoint %d", loads(root), copies(s.Depth))
+	case table > free:
+		p.Why = fmt.Sprintf("checkpoints would take %d bytes of HPU memory, and %d are left", table, free)
+	default:
+		p.Why = fmt.Sprintf("to look a place up takes about %d cycles, to copy a checkpoint %d", loads(root), copies(s.Depth))
+	}
+	switch s.Strategy {
+	case Vector:
+		if !plain {
+			return errors.New("strategy vector, but the type is no blocks of one length at one distance")
+		}
+		s.Block, s.Stride = uint64(root.Size), root.Size
+		if root.Kind == datatype.Loop {
+			s.Block, s.Stride = uint64(root.Child.Size), root.Stride
+		}
+	case ReadOnly:
+		return p.checkpoints(int(packets), record, uint32(o.Packet), free)
+	case Progressing:
+		if free < Slots*SlotSize {
+			return ErrLarge
+		}
+		s.Interval, s.Checkpoints = uint32(o.Packet), uint32(len(p.Behind))
+		p.Behind = append(p.Behind, make([]byte, Slots*SlotSize)...)
+	}
+	return nil
+}
+
+// checkpoints has the host walk over the stream once.
+func (p *Program) checkpoints(packets int, record int64, interval uint32, free int64) error {
+	if int64(packets)*record > free {
+		return ErrLarge
+	}
+	s := &p.State
+	s.Interval, s.Checkpoints = interval, uint32(len(p.Behind))
+	p.Behind = append(p.Behind, make([]byte, int64(packets)*record)...)
+	t := TreeAt(unsafe.Pointer(&p.Behind[0]))
+	var c Cursor
+	c.Seek(t, s.Root, 0)
+	for i := range packets {
+		if i > 0 {
+			c.Skip(t, uint64(interval))
+		}
+		c.Save(unsafe.Pointer(&p.Behind[int64(s.Checkpoints)+int64(i)*record]))
+	}
+	return nil
+}
+
+// loads is about how many cycles it takes to look a place up: a division, or a step of a binary search, at each node on the way.
+func loads(n *datatype.Node) int {
+	const division, step = 24, 12
+	switch n.Kind {
+	case datatype.Loop:
+		return division + loads(n.Child)
+	case datatype.Blocks:
+		return step * bits.Len(uint(len(n.Places)))
+	case datatype.List:
+		deepest := 0
+		for _, p := range n.Parts {
+			deepest = max(deepest, loads(p))
+		}
+		return step*bits.Len(uint(len(n.Places))) + deepest
+	}
+	return 0
+}
+
+// copies is about how many cycles it takes to copy a checkpoint: loads and stores of two words a frame, and a division for its place.
+func copies(depth uint32) int { return 24 + 8 + 8*int(depth) }

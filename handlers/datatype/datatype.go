@@ -1,0 +1,15 @@
+//go:build !tinygo
+
+package datatype
+
+import _ "embed"
+
+//go:generate go run ../../spin/build/cmd -o datatype.wasm guest
+
+// Module is the handler library, compiled from the Go source in guest.
+//
+//go:embed datatype.wasm
+var Module []byte
+
+// Payload is the handler in Module.
+const Payload = "payload"

@@ -1,0 +1,116 @@
+// Unpacks messages into memory that is not in one piece: MPI datatypes (sPIN'17 §5.2, SC'19).
+//
+//spin:library datatype 1.0
+//spin:needs spaces=entry entry_options=op_put
+package main
+
+import (
+	"unsafe"
+
+	"github.com/spinsim/spinsim/handlers/datatype"
+	"github.com/spinsim/spinsim/spin"
+)
+
+// payload writes each run of a packet to its place.
+//
+//go:wasmexport payload
+func payload(p *spin.Payload, s *datatype.State) spin.Code {
+	if p.Length == 0 {
+		return spin.Success
+	}
+	if p.Offset > s.Size || uint64(p.Length) > s.Size-p.Offset {
+		return spin.Fail
+	}
+	s.Packets++
+	if s.Strategy == datatype.Vector {
+		return vector(p, s)
+	}
+	var c datatype.Cursor
+	t := tree(s)
+	switch s.Strategy {
+	case datatype.ReadOnly:
+		i := p.Offset / uint64(s.Interval)
+		c.Load(behind(s, uint64(s.Checkpoints)+i*uint64(datatype.HeadSize+s.Depth*datatype.FrameSize)))
+		c.Skip(t, p.Offset-i*uint64(s.Interval))
+	case datatype.Progressing:
+		slot := slotOf(s, p.Offset)
+		if spin.CAS(&slot.Position, p.Offset+1, 0) {
+			c.Load(unsafe.Pointer(&slot.Cursor))
+		} else {
+			s.Seeks++
+			c.Seek(t, s.Root, p.Offset)
+		}
+	default:
+		s.Seeks++
+		c.Seek(t, s.Root, p.Offset)
+	}
+	code := runs(p, s, t, &c)
+	if end := p.Offset + uint64(p.Length); s.Strategy == datatype.Progressing && end < s.Size {
+		slot := slotOf(s, end)
+		c.Save(unsafe.Pointer(&slot.Cursor))
+		slot.Position = end + 1
+	}
+	return code
+}
+
+func behind(s *datatype.State, at uint64) unsafe.Pointer {
+	return unsafe.Add(unsafe.Pointer(s), unsafe.Sizeof(*s)+uintptr(at))
+}
+
+func tree(s *datatype.State) datatype.Tree { return datatype.TreeAt(behind(s, 0)) }
+
+// slotOf is where the packet that begins at a byte of the stream finds what the one before it has left.
+func slotOf(s *datatype.State, offset uint64) *datatype.Slot {
+	i := offset / uint64(s.Interval) % datatype.Slots
+	return (*datatype.Slot)(behind(s, uint64(s.Checkpoints)+i*datatype.SlotSize))
+}
+
+// runs writes a packet from where the cursor stands.
+func runs(p *spin.Payload, s *datatype.State, t datatype.Tree, c *datatype.Cursor) spin.Code {
+	base := p.HostOffset - p.Offset + uint64(s.Origin)
+	bytes := p.Bytes()
+	for {
+		n := uint64(len(bytes))
+		if n > c.Left {
+			n = c.Left
+		}
+		s.Runs++
+		if spin.DMAToHost(spin.MEHostMem, base+uint64(c.Place), bytes[:n]).Failed() {
+			return spin.Fail
+		}
+		c.Place += int64(n)
+		c.Left -= n
+		if bytes = bytes[n:]; len(bytes) == 0 {
+			break
+		}
+		c.Next(t)
+	}
+	if c.Left == 0 && p.Offset+uint64(p.Length) < s.Size {
+		c.Next(t) // what is saved begins with bytes
+	}
+	return spin.Success
+}
+
+// vector is runs for equal blocks at equal distances.
+func vector(p *spin.Payload, s *datatype.State) spin.Code {
+	block, stride := s.Block, uint64(s.Stride)
+	i := p.Offset / block
+	within := p.Offset - i*block
+	place := p.HostOffset - p.Offset + uint64(s.Origin) + i*stride
+	bytes := p.Bytes()
+	for len(bytes) > 0 {
+		n := block - within
+		if n > uint64(len(bytes)) {
+			n = uint64(len(bytes))
+		}
+		s.Runs++
+		if spin.DMAToHost(spin.MEHostMem, place+within, bytes[:n]).Failed() {
+			return spin.Fail
+		}
+		bytes, within = bytes[n:], 0
+		place += stride
+	}
+	return spin.Success
+}
+
+func main() {}

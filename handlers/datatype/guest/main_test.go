@@ -1,0 +1,95 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	mpi "github.com/spinsim/spinsim/datatype"
+	"github.com/spinsim/spinsim/datatype/typetest"
+	"github.com/spinsim/spinsim/handlers/datatype"
+	"github.com/spinsim/spinsim/handlers/internal/wasmtest"
+	"github.com/spinsim/spinsim/spin"
+	"github.com/spinsim/spinsim/spin/spintest"
+)
+
+const packet = 48
+
+// Packets in any order put every byte where the type has it, whatever the strategy.
+func TestUnpacks(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) { unpackRandom(t, rt, false) })
+}
+
+// The module does what its source does.
+func TestModuleUnpacks(t *testing.T) {
+	random := rapid.Custom(func(rt *rapid.T) bool { unpackRandom(t, rt, true); return true })
+	for seed := range 40 {
+		random.Example(seed)
+	}
+}
+
+func unpackRandom(t *testing.T, rt *rapid.T, wasm bool) {
+	count := rapid.IntRange(1, 3).Draw(rt, "count")
+	apart := func(d *mpi.Type) bool {
+		overlaps, err := d.Overlaps(count)
+		require.NoError(rt, err)
+		return !overlaps && d.Size() > 0
+	}
+	d := rapid.Custom(func(rt *rapid.T) *mpi.Type { return typetest.Draw(rt, 3) }).Filter(apart).Draw(rt, "type")
+	strategies := []*uint32{nil, strategy(datatype.General), strategy(datatype.ReadOnly), strategy(datatype.Progressing)}
+	o := datatype.Options{Strategy: rapid.SampledFrom(strategies).Draw(rt, "strategy"), Packet: packet, Memory: 24 << 10}
+	p, err := datatype.Compile(d, count, o)
+	require.NoError(rt, err)
+	shuffle := rapid.Bool().Draw(rt, "shuffle")
+	unpack(t, d, count, p, wasm, shuffle, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 1)))
+}
+
+func strategy(s uint32) *uint32 { return &s }
+
+// unpack delivers a message of a type in packets and compares memory with what the type says.
+func unpack(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm, shuffle bool, random *rand.Rand) {
+	stream := make([]byte, int(d.Size())*count)
+	for i := range stream {
+		stream[i] = byte(i*13 + 5)
+	}
+	low, high := typetest.Reach(d, count)
+	expected := make([]byte, high-low)
+	require.NoError(t, d.Unpack(expected, int(-low), stream, count))
+
+	device := spintest.New(t, spintest.Config{HostMem: len(expected), MTU: packet})
+	s := spintest.NewState[datatype.State](device, len(p.Behind))
+	*s = p.State
+	s.Origin -= low
+	copy(unsafe.Slice((*byte)(behind(s, 0)), len(p.Behind)), p.Behind)
+	handler := spintest.Handlers[datatype.State]{Payload: payload}
+	if wasm {
+		handler = wasmtest.Handlers[datatype.State](t, device, datatype.Module, wasmtest.Names{Payload: datatype.Payload}, len(p.Behind))
+	}
+	order := make([]int, (len(stream)+packet-1)/packet)
+	for i := range order {
+		order[i] = i
+	}
+	if shuffle {
+		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
+	for _, i := range order {
+		b, address := device.Memory(packet)
+		n := copy(b, stream[i*packet:])
+		record := spin.Payload{Base: address, Length: uint32(n), Offset: uint64(i * packet), HostOffset: uint64(i * packet), MLength: uint64(len(stream))}
+		require.Equal(t, spin.Success, spintest.Run(device, handler.Payload, &record, s))
+	}
+	require.True(t, slices.Equal(expected, device.Host), "memory")
+	require.EqualValues(t, len(order), s.Packets)
+	writes := device.Named("dma_to_host")
+	require.Len(t, writes, int(s.Runs))
+	for _, w := range writes {
+		require.NotEmpty(t, w.Data)
+	}
+	if !shuffle && s.Strategy == datatype.Progressing {
+		require.EqualValues(t, 1, s.Seeks, "packets in order go on where the last one ended")
+	}
+}

@@ -1,0 +1,86 @@
+// Package datatype unpacks messages into memory that is not in one piece, on the network interface: MPI's datatypes (sPIN'17 §5.2) of any form
+// (Di Girolamo et al., "Network-Accelerated Non-Contiguous Memory Transfers", SC'19).
+//
+// The tree of a datatype (package datatype at the top of this repository) lies behind the state in HPU memory, as nodes and tables. Each payload
+// handler finds where the bytes of its packet belong and writes them there, one DMA operation for each run; packets may come in any order.
+// How it finds its place is the strategy: see the constants. README.md says what each costs, and [Choose] takes one.
+package datatype
+
+import "structs"
+
+// State is the HPU memory of an entry. Behind it lie nodes, tables and checkpoints, at multiples of 8 bytes.
+type State struct {
+	_ structs.HostLayout
+
+	Strategy uint32 `spin:"max=3"`      // Vector, General, ReadOnly or Progressing
+	Depth    uint32 `spin:"max=14"`     // frames of a cursor
+	Size     uint64 `spin:"unit=bytes"` // of a message: a longer one fails
+	Origin   int64  `spin:"unit=bytes"` // of displacement 0, from where the entry would deposit the message
+
+	Block  uint64 `spin:"unit=bytes"` // Vector: of a run
+	Stride int64  `spin:"unit=bytes"` // Vector: from one run to the next
+
+	Root        uint32 `spin:"unit=bytes"` // where the root lies, behind the state
+	Checkpoints uint32 `spin:"unit=bytes"` // where the checkpoints lie, behind the state
+	Interval    uint32 `spin:"unit=bytes"` // ReadOnly, Progressing: of the stream, from one checkpoint to the next
+	Reserved    uint32 `spin:"max=0"`      // 0
+
+	Packets uint64 // that were unpacked
+	Runs    uint64 // DMA operations for them
+	Seeks   uint64 // packets whose place was looked up from the root
+}
+
+// Strategies.
+const (
+	Vector      = iota // equal blocks at equal distances: the place is computed, two divisions
+	General            // the place is looked up from the root, at each packet
+	ReadOnly           // from the checkpoint before it, which the host has made; up to an interval is walked over
+	Progressing        // from where the packet before it ended, if it has left a checkpoint; else as General
+)
+
+// MaxDepth is how deep the tree of a type may be: a cursor must fit on the stack of a handler.
+const MaxDepth = 14
+
+// Kinds of nodes.
+const (
+	Leaf = iota
+	Loop
+	Blocks
+	List
+)
+
+// Node is a node of the tree.
+type Node struct {
+	_      structs.HostLayout
+	Kind   uint32
+	Child  uint32 // of a loop: its node; of blocks and lists: their table. Bytes behind the state
+	Count  uint64 // of a loop: iterations; of a table: entries
+	Stride int64  // of a loop, bytes
+	Size   uint64 // bytes of data
+}
+
+// NodeSize is that of a Node, bytes.
+const NodeSize = 32
+
+// Entry is one of a table.
+type Entry struct {
+	_     structs.HostLayout
+	Place int64  // bytes
+	End   uint64 // behind it in the stream of the node's bytes
+}
+
+// EntrySize is that of an Entry, bytes. The table of a list has a word of 8 bytes for each entry behind all of them: where its node lies.
+const EntrySize = 16
+
+// Slots is how many checkpoints Progressing has.
+const Slots = 64
+
+// Slot is one of them.
+type Slot struct {
+	_        structs.HostLayout
+	Position uint64 // 1 + the byte of the stream at which the cursor stands; 0: none
+	Cursor   Cursor
+}
+
+// SlotSize is that of a Slot, bytes.
+const SlotSize = 8 + HeadSize + MaxDepth*FrameSize
