@@ -11,6 +11,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/handlers/datatype"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/handlers/part"
@@ -54,6 +55,7 @@ var builtins = []*Library{
 	New("bcast", bcast.Module),
 	New("count", count.Module),
 	New("count_c", count.ModuleC),
+	New("datatype", datatype.Module),
 	New("mailbox", mailbox.Module),
 	New("matching", matching.Module),
 	New("part", part.Module),

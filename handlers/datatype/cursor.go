@@ -143,6 +143,26 @@ func (c *Cursor) Next(t Tree) {
 	}
 }
 
+// Whole tells of the loop that the present run, which is over, is of: how long its runs are, how far apart, and how many come yet; none if it is of no loop
+// over runs.
+func (c *Cursor) Whole(t Tree) (size uint64, stride int64, more uint64) {
+	if c.Depth == 0 {
+		return 0, 0, 0
+	}
+	f := &c.Frames[c.Depth-1]
+	if f.Node&flat == 0 {
+		return 0, 0, 0
+	}
+	n := t.node(f.Node &^ flat)
+	return t.node(n.Child).Size, n.Stride, n.Count - 1 - uint64(f.Index)
+}
+
+// Pass goes to the end of the run that comes i runs later in the loop.
+func (c *Cursor) Pass(i uint64, stride int64) {
+	c.Frames[c.Depth-1].Index += uint32(i)
+	c.Place += int64(i) * stride
+}
+
 // Skip goes n bytes on, which must be fewer than are left of the stream.
 func (c *Cursor) Skip(t Tree, n uint64) {
 	for n >= c.Left {
