@@ -42,6 +42,10 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 		case "exanet": // TestExanetOnFaultyMemory
 		case "gsas": // TestGSASOnFaultyMemory
 		case "osu", "osu-ranks": // TestOSUOnFaultyMemory
+		case "datatype":
+			for _, mode := range e.Axis("mode").Of {
+				c.measure(t, e, Values{"mode": mode, "size": 40000, "block": 40})
+			}
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})
 		default:

@@ -25,6 +25,8 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 			values = Values{"hpus": 4, "size": 256}
 		case "gsas":
 			axis, modes = "op", []string{gsasRead, gsasWrite}
+		case "datatype":
+			values["block"], modes = 40, e.Axis("mode").Of
 		case "exanet":
 			modes = e.Axis("mode").Of[1:] // the queue of a mailbox is always there
 		case "bcast":
@@ -68,8 +70,11 @@ func TestExperimentsBehindAnSMMU(t *testing.T) {
 		if e.Name == "hpus" {
 			values, modes, column = Values{"hpus": 4, "size": 4096}, []string{ModeSpinStream}, "latency"
 		}
-		if e.Name == "bcast" {
+		switch e.Name {
+		case "bcast":
 			values["ranks"] = 8
+		case "datatype":
+			values["block"] = 40
 		}
 		for _, mode := range modes {
 			values["mode"] = mode

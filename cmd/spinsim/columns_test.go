@@ -28,6 +28,7 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 		{"compare", "isend", "--sample", "1"},
 		{"compare", "apps", "--ranks", "1", "--rounds", "1"},
 		{"compare", "gsas", "--op", "fetch-add", "--path", "b"},
+		{"compare", "datatype", "--size", "64KiB", "--block", "1KiB"},
 		{"goal", "proxies", "--app", "milc", "--iterations", "1"},
 		{"compare", "accumulate", "--size", "16", "--waterfall", "spin-int-sc17,spin-int"},
 		{"compare", "hpus", "--hpus", "1", "--size", "512", "--handler-time", "50ns", "--waterfall", "spin-dis,spin-int"},
@@ -41,7 +42,7 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 		for _, key := range header {
 			base, is := published(key)
 			if is {
-				require.True(t, slices.ContainsFunc([]string{base, base + "_us"}, func(of string) bool { return slices.Contains(header, of) }), base)
+				require.True(t, slices.ContainsFunc([]string{base, base + "_us", base + "_GiBps"}, func(of string) bool { return slices.Contains(header, of) }), base)
 				continue
 			}
 			known(key, strings.Join(c, " "))
@@ -65,7 +66,7 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 
 // published tells whether a column stands beside another one with published numbers, and which.
 func published(key string) (of string, is bool) {
-	for _, suffix := range []string{"_published_ns", "_published_us", "_published", "_deviation", "_difference"} {
+	for _, suffix := range []string{"_published_ns", "_published_us", "_published_GiBps", "_published", "_deviation", "_difference"} {
 		if base, is := strings.CutSuffix(key, suffix); is && base != "littles_law" {
 			switch base {
 			case "handler_limit":

@@ -36,6 +36,7 @@ var whole = map[string][]string{
 	"spinsim compare gsas":       nil,
 	"spinsim compare osu":        nil,
 	"spinsim compare osu-ranks":  nil,
+	"spinsim compare datatype":   {"--mode", "rdma"},
 	"spinsim goal proxies":       nil,
 	"spinsim topology path":      {"0", "1"},
 }

@@ -40,7 +40,7 @@ var table = map[string]policy{
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
 	"runtime":  {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "profile", "spin", "internal"}},
-	"handlers": {ours: []string{"nic", "profile", "runtime", "portals", "hpu", "spin", "internal"}},
+	"handlers": {ours: []string{"datatype", "nic", "profile", "runtime", "portals", "hpu", "spin", "internal"}},
 	"handlers/rdma/channels": { // threads of the kernel post commands, too
 		ours: []string{"handlers", "host", "runtime", "portals", "spin"},
 	},
@@ -60,7 +60,7 @@ var table = map[string]policy{
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
 	"handlerlab":       {ours: []string{"nic", "sim", "portals", "hpu", "spin/manifest", "profile", "runtime", "handlers", "internal"}},
-	"experiment":       {ours: []string{"sim", "fabric", "host", "portals", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "mpi", "goal", "provenance", "report", "trace/breakdown"}},
+	"experiment":       {ours: []string{"sim", "fabric", "host", "portals", "datatype", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "mpi", "goal", "provenance", "report", "trace/breakdown"}},
 	"trace/breakdown":  {ours: []string{"sim"}},            // what observers of a run do with its time: no file formats
 	"experiment/cores": {ours: []string{"hpu", "profile"}}, // cost tables beside the cores they describe
 	"experiment/command": { // command lines of experiments, spinsim's and a user's own
