@@ -150,7 +150,7 @@ func (a *Axis) check(v any) error {
 			}
 		}
 		if s, is := v.(string); is {
-			return fmt.Errorf("no %s %q, expected one of %s", a.title(), s, strings.Join(a.Of, ", "))
+			return fmt.Errorf("unknown value %q, expected one of %s", s, strings.Join(a.Of, ", "))
 		}
 		return fmt.Errorf("%s, expected one of %s", a.write(v), strings.Join(a.Of, ", "))
 	}

@@ -69,7 +69,7 @@ var wrongDefinitions = []struct {
 	{func(e *Experiment) { e.Axes[0].Unit = "ns" }, `unit "ns", but a column of kind text has none`},
 	{func(e *Experiment) { e.Axes[0].Of = []string{"a", "b,c"} }, `axis mode: value "b,c": expected text without a comma`},
 	{func(e *Experiment) { e.Axes[0].Of = []string{"a", "a"} }, `axis mode: values by default "a,a": a is given twice`},
-	{func(e *Experiment) { e.Axes[0].Default = "c" }, `axis mode: values by default "c": no mode "c", expected one of a, b`},
+	{func(e *Experiment) { e.Axes[0].Default = "c" }, `axis mode: values by default "c": unknown value "c", expected one of a, b`},
 	{func(e *Experiment) { e.Axes[0].Least = "a" }, "axis mode: a range of values of kind text"},
 	{func(e *Experiment) { e.Axes[1].Default = "many" }, `axis size: values by default "many": size "many": expected a number of bytes`},
 	{func(e *Experiment) { e.Axes[1].Least, e.Axes[1].Most = "64", "8" }, "axis size: the least value 64 is above the largest 8"},
@@ -96,7 +96,7 @@ var wrongDefinitions = []struct {
 	}, `along "ranks", which is none of the axes`},
 	{func(e *Experiment) {
 		e.Relative = []Relative{{Column: report.Column{Name: "x", Kind: report.Share}, Of: "latency", Axis: "mode", Base: "c"}}
-	}, `column x: base "c" of axis mode: no mode "c", expected one of a, b`},
+	}, `column x: base "c" of axis mode: unknown value "c", expected one of a, b`},
 
 	{func(e *Experiment) { e.View.Value = "rate" }, `View.Value: "rate" is none of Columns`},
 	{func(e *Experiment) { e.View.X = "rate" }, `View.X: no column "rate"`},
@@ -204,8 +204,8 @@ var listsOfAxes = []struct {
 	{"offset", "-1e300", []any{-1e300}, ""},
 	{"offset", "inf", nil, `"inf" is not a number`},
 	{"mode", "b, a", []any{"b", "a"}, ""},
-	{"mode", "c", nil, `no mode "c", expected one of a, b`},
-	{"mode", "", nil, `no mode "", expected one of a, b`},
+	{"mode", "c", nil, `unknown value "c", expected one of a, b`},
+	{"mode", "", nil, `unknown value "", expected one of a, b`},
 	{"ports", "48", []any{48}, ""},
 	{"ports", "24", nil, "24, expected one of 36, 48"},
 	{"cached", "true,false", []any{true, false}, ""},
