@@ -2,10 +2,12 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/part/driver"
@@ -56,23 +58,32 @@ median latency.`,
 	Notes:     []string{compared},
 }
 
-// PageFault is the experiment pagefault with page-in policies of one's own beside those of the publications, by their names. Names of both panic: a
-// mistake of the program.
-func PageFault(own map[string]driver.Policy) *Experiment {
+// PageFault is the experiment pagefault with page-in policies of one's own beside those of the publications, by their names. It is an error if one has the name of
+// those, or one that is no value of a flag's list, or is nil.
+func PageFault(own map[string]driver.Policy) (*Experiment, error) {
 	e := *pagefault
 	policy := e.Axes[0]
 	names := slices.Sorted(maps.Keys(own))
+	var wrong []error
 	for _, name := range names {
-		if slices.Contains(policy.Of, name) {
-			panic("experiment: pagefault has a policy " + name) //lint:panic a mistake of the program
+		switch {
+		case slices.Contains(policy.Of, name):
+			wrong = append(wrong, fmt.Errorf("pagefault has a policy %q, expected another name than %s", name, strings.Join(policy.Of, ", ")))
+		case name == "" || strings.ContainsFunc(name, func(r rune) bool { return r == ',' || unicode.IsSpace(r) || !unicode.IsPrint(r) }):
+			wrong = append(wrong, fmt.Errorf("policy %q, expected a name without commas and spaces", name))
+		case own[name] == nil:
+			wrong = append(wrong, fmt.Errorf("policy %q is nil", name))
 		}
+	}
+	if wrong != nil {
+		return nil, fmt.Errorf("experiment: %w", errors.Join(wrong...))
 	}
 	policy.Of = slices.Concat(policy.Of, names)
 	policy.Default = strings.Join(slices.Concat([]string{policyTransfer, policyPIO, policyPIA}, names), ",")
 	e.Axes = slices.Clone(e.Axes)
 	e.Axes[0] = policy
 	e.Run = func(ctx context.Context, p *Point) (Values, error) { return runPagefault(ctx, p, own) }
-	return &e
+	return &e, nil
 }
 
 // Policies: values of the axis.

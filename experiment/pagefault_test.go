@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/handlers/part/driver"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -303,4 +304,19 @@ func TestPagefaultOfNoSide(t *testing.T) {
 			require.Equal(t, policy == policyTransfer, measured, policy)
 		}
 	}
+}
+
+// Policies of one's own whose names are taken, or can be no value of a list, are an error that names all of them.
+func TestPoliciesOfOnesOwn(t *testing.T) {
+	e, err := PageFault(map[string]driver.Policy{"early": driver.PIA})
+	require.NoError(t, err)
+	require.Contains(t, e.Axes[0].Of, "early")
+	require.NotContains(t, pagefault.Axes[0].Of, "early")
+	require.NoError(t, e.Check())
+	_, err = PageFault(map[string]driver.Policy{"pio": driver.PIO, "a,b": driver.PIO, "": driver.PIO, "a b": driver.PIO, "mine": nil, "early": driver.PIA})
+	require.EqualError(t, err, `experiment: policy "", expected a name without commas and spaces
+policy "a b", expected a name without commas and spaces
+policy "a,b", expected a name without commas and spaces
+policy "mine" is nil
+pagefault has a policy "pio", expected another name than transfer, touch, touch-present, pin, pin-present, pio, pi4, pia, timeout, naive`)
 }

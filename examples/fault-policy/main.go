@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	command.Main(experiment.PageFault(map[string]driver.Policy{"early": early}))
+	command.Main(command.Must(experiment.PageFault(map[string]driver.Policy{"early": early})))
 }
 
 // early is driver.PIA in two steps.

@@ -3,7 +3,9 @@ package command
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -155,4 +157,22 @@ func TestACommandEndsOnce(t *testing.T) {
 	require.Equal(t, "x: interrupted\n", errs.String())
 	require.Equal(t, ExitStopped, <-codes)
 	require.False(t, ended.mu.TryLock(), "finish would return")
+}
+
+// An experiment that could not be made ends the program with one line that says why.
+func TestMust(t *testing.T) {
+	if os.Getenv("MUST_END") != "" {
+		Must(nil, errors.New("no such policy"))
+		return
+	}
+	e := named("one")
+	require.Same(t, e, Must(e, nil))
+	c := exec.Command(os.Args[0], "-test.run=^TestMust$")
+	c.Env = append(os.Environ(), "MUST_END=1")
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	var ended *exec.ExitError
+	require.ErrorAs(t, c.Run(), &ended)
+	require.Equal(t, ExitFailed, ended.ExitCode())
+	require.Equal(t, "no such policy\n", errs.String())
 }

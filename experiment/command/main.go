@@ -19,6 +19,15 @@ func Main(list ...*experiment.Experiment) {
 	os.Exit(Run(list, provenance.ReadBuild(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
+// Must is the experiment that a function has made. If there is none it says why on standard error and ends the program, as Main does about a definition that is wrong.
+func Must(e *experiment.Experiment, err error) *experiment.Experiment {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(ExitFailed)
+	}
+	return e
+}
+
 // Run is Main without the process: it returns the exit code. A definition that is wrong is an error on errs.
 func Run(list []*experiment.Experiment, build provenance.Build, args []string, out, errs io.Writer) int {
 	if err := check(list); err != nil {
