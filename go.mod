@@ -6,6 +6,7 @@ require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/bytecodealliance/wasmtime-go/v44 v44.0.0
 	github.com/cockroachdb/datadriven v1.0.3
+	github.com/gopacket/gopacket v1.3.1
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/klauspost/compress v1.20.3
 	github.com/rogpeppe/go-internal v1.16.0

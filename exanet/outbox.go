@@ -135,25 +135,24 @@ func (o *Outbox) Idle() bool {
 	return true
 }
 
-// Await waits until there is a message in the mailbox, until the outbox has something to act on, or until one of further counters of NI has reached its test. A look at what
-// it was takes no time here: whoever acts looks.
-func (o *Outbox) Await(cts []portals.Handle, tests []uint64) error {
+// Await waits until there is a message in the mailbox, until the outbox has something to act on, until one of further counters of NI has reached its test, or for a time
+// (runtime.Forever: without end). A look at what it was takes no time here: whoever acts looks.
+func (o *Outbox) Await(cts []portals.Handle, tests []uint64, timeout sim.Time) error {
 	i := o.i
 	i.handles, i.tests = append(i.handles[:0], i.arrived), append(i.tests[:0], uint64(i.head)+1)
 	if o.ongoing() {
 		i.handles, i.tests = append(i.handles, i.changed), append(i.tests, o.seen+1)
 	}
 	i.handles, i.tests = append(i.handles, cts...), append(i.tests, tests...)
-	_, _, err := i.ni.CTPollAt(i.handles, i.tests, o.pause(), 0)
+	_, _, err := i.ni.CTPollAt(i.handles, i.tests, o.pause(timeout), 0)
 	if errors.Is(err, portals.ErrCTNoneReached) {
 		return nil
 	}
 	return err
 }
 
-// pause is how long it takes until a message is to be sent again.
-func (o *Outbox) pause() sim.Time {
-	timeout := runtime.Forever
+// pause is how long it takes until a message is to be sent again, but not longer than timeout.
+func (o *Outbox) pause(timeout sim.Time) sim.Time {
 	for c := range o.channels {
 		if o.i.state[c] == Refused {
 			if left := max(0, o.channels[c].again-o.i.proc.Now()); timeout == runtime.Forever || left < timeout {

@@ -80,7 +80,7 @@ func (h *home) run(p *runtime.Proc) (err error) {
 		if acted {
 			continue
 		}
-		if err := h.out.Await([]portals.Handle{h.completed}, []uint64{h.seen + 1}); err != nil {
+		if err := h.out.Await([]portals.Handle{h.completed}, []uint64{h.seen + 1}, runtime.Forever); err != nil {
 			return err
 		}
 	}

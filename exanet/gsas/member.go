@@ -223,7 +223,7 @@ func (m *Member) call(home portals.ID, q *message) (message, error) {
 		case acted:
 			continue
 		}
-		if err := m.out.Await([]portals.Handle{m.notified}, []uint64{m.seen + 1}); err != nil {
+		if err := m.out.Await([]portals.Handle{m.notified}, []uint64{m.seen + 1}, runtime.Forever); err != nil {
 			return message{}, err
 		}
 	}
@@ -277,7 +277,7 @@ func (m *Member) Finish() error {
 			}
 			continue
 		}
-		if err := m.out.Await(nil, nil); err != nil && !errors.Is(err, portals.ErrCTNoneReached) {
+		if err := m.out.Await(nil, nil, runtime.Forever); err != nil && !errors.Is(err, portals.ErrCTNoneReached) {
 			return err
 		}
 	}

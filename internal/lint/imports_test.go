@@ -52,9 +52,13 @@ var table = map[string]policy{
 	},
 	"exanet":      {ours: []string{"sim", "portals", "spin", "profile", "runtime", "handlers", "internal"}},
 	"exanet/gvas": {}, // addresses: what names memory in ExaNeSt
-	"mpi":         {ours: []string{"sim", "portals", "hpu", "spin", "profile", "runtime", "handlers", "exanet", "internal"}},
-	"goal":        {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
-	"provenance":  {ours: []string{"sim", "profile", "runtime", "report"}},
+	"exanet/ip": { // beside ExaNet it has the management Ethernet, a network of its own
+		ours: []string{"exanet", "sim", "fabric", "portals", "runtime", "handlers", "internal"},
+	},
+	"exanet/ip/inet": {ours: []string{"sim"}}, // protocols without a clock
+	"mpi":            {ours: []string{"sim", "portals", "hpu", "spin", "profile", "runtime", "handlers", "exanet", "internal"}},
+	"goal":           {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
+	"provenance":     {ours: []string{"sim", "profile", "runtime", "report"}},
 	"scenario": {
 		ours:   []string{"sim", "portals", "hpu", "spin/manifest", "nic", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
 		theirs: []string{"go.yaml.in/yaml/v3"},
@@ -76,7 +80,7 @@ var table = map[string]policy{
 
 // testLibraries are for packages whose name ends in "test": they are imported by
 // tests only.
-var testLibraries = []string{"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/tetratelabs/wazero"}
+var testLibraries = []string{"github.com/stretchr/testify", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/gopacket/gopacket", "github.com/tetratelabs/wazero"}
 
 // imports keeps the table true for every file of the program, whatever its build
 // tags; tests may import what they need.

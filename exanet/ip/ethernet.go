@@ -1,0 +1,110 @@
+package ip
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// ethernet is the management network, which has nothing to do with ExaNet.
+type ethernet struct {
+	fabric fabric.Fabric
+	nodes  []nic
+	first  sim.ID
+}
+
+// nic is a node's interface to it.
+type nic struct {
+	port  fabric.Port
+	lanes [lanes]lane
+	sent  uint32
+	// Dropped are frames for which the interface had no room.
+	dropped uint64
+	down    bool
+}
+
+// Lanes: who wants a frame.
+const (
+	laneIP = iota
+	laneBeat
+	lanes
+)
+
+// lane is a queue of frames, and who waits for them.
+type lane struct {
+	frames []*frame
+	came   uint64
+	ni     *runtime.NI // nil: nobody takes frames
+	ct     portals.Handle
+}
+
+// frame is what is sent.
+type frame struct {
+	lane int
+	from int
+	data []byte
+}
+
+// newEthernet builds the network of a cluster.
+func newEthernet(c *runtime.Cluster, s *EthernetSpec) (*ethernet, error) {
+	e := &ethernet{nodes: make([]nic, c.Nodes())}
+	spec := fabric.Spec{
+		Kind: fabric.Crossbar, Rate: s.Rate, Wire: s.Wire, Switch: s.Switch, StoreAndForward: true, Header: int32(s.Header), MTU: int32(s.MTU),
+		InjectBuffer: int64(s.Queue),
+	}
+	f, err := fabric.New(c.Engine(), spec, c.Nodes())
+	if err != nil {
+		return nil, fmt.Errorf("ip: management: %w", err)
+	}
+	e.fabric = f
+	e.first = c.Engine().AddGroup(c.Nodes(), func(i int) string { return fmt.Sprintf("Node[%d].Management", i) }, e)
+	for i := range e.nodes {
+		e.nodes[i].port = f.Attach(i, e.first+sim.ID(i))
+	}
+	return e, nil
+}
+
+// Handle implements sim.Actor: a frame has come to a node.
+func (e *ethernet) Handle(ev *sim.Event) {
+	if ev.Kind != fabric.KindArrive {
+		return // there is room again: nobody waits for it
+	}
+	p := fabric.Unpack(ev)
+	n := &e.nodes[p.Dst]
+	n.port.Release(p)
+	f := p.Ref.(*frame)
+	l := &n.lanes[f.lane]
+	if l.ni == nil || n.down {
+		return
+	}
+	l.frames = append(l.frames, f)
+	l.came++
+	if err := l.ni.CTInc(l.ct, portals.CTEvent{Success: 1}); err != nil {
+		l.ni = nil // its process has ended
+	}
+}
+
+// take returns the next frame of a lane; nil: there is none.
+func (l *lane) take() *frame {
+	if len(l.frames) == 0 {
+		return nil
+	}
+	f := l.frames[0]
+	l.frames = l.frames[:copy(l.frames, l.frames[1:])]
+	return f
+}
+
+// send sends data of at most the MTU, and reports whether the interface had room for it.
+func (e *ethernet) send(from, to, lane int, data []byte) bool {
+	n := &e.nodes[from]
+	if n.down || !n.port.Ready(fabric.Requests) {
+		n.dropped++
+		return false
+	}
+	n.sent++
+	n.port.Send(fabric.Packet{Src: int32(from), Dst: int32(to), Bytes: int32(len(data)), Seq: n.sent, Ref: &frame{lane, from, data}})
+	return true
+}

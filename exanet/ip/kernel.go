@@ -1,0 +1,173 @@
+package ip
+
+import (
+	"github.com/spinsim/spinsim/exanet/ip/inet"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// kernel is what the operating system of a node does for sockets: two interfaces, ExaNet by a device and the management Ethernet, and the protocols above them. Its code
+// runs on the core of whoever calls it: a program that writes, the service that gives it a packet, the driver of the Ethernet.
+type kernel struct {
+	net       *Network
+	node      int
+	tun       *TUN
+	conns     map[connID]*Conn
+	listeners map[uint16]*Sockets
+	datagrams map[uint16]*UDP
+	port      uint16 // that was given away last
+	id        uint16 // of packets
+	strange   uint64 // packets for nobody, or that were damaged
+}
+
+// connID tells connections of a node apart.
+type connID struct {
+	local, remote         inet.Addr
+	localPort, remotePort uint16
+}
+
+// firstPort is below those that are given away (RFC 6335: 49152 to 65535).
+const firstPort = 49151
+
+// mtu is that of the interface by which an address is reached.
+func (k *kernel) mtu(to inet.Addr) int {
+	if _, by := nodeOf(to); by == management {
+		return k.net.spec.Management.MTU
+	}
+	return k.net.spec.MTU
+}
+
+// self is the own address on the network of another.
+func (k *kernel) self(to inet.Addr) inet.Addr {
+	if _, by := nodeOf(to); by == management {
+		return ManagementAddrOf(k.node)
+	}
+	return AddrOf(k.node)
+}
+
+// packet makes one.
+func (k *kernel) packet(to inet.Addr, protocol uint8, payload []byte) []byte {
+	k.id++
+	p := inet.Packet{Src: k.self(to), Dst: to, Protocol: protocol, ID: k.id, Payload: payload}
+	return p.Append(make([]byte, 0, inet.HeaderBytes+len(payload)))
+}
+
+// send sends a packet by its interface, on the core of p.
+func (k *kernel) send(p *runtime.Proc, to inet.Addr, packet []byte) bool {
+	p.Compute(k.net.spec.PacketOut)
+	switch node, by := nodeOf(to); by {
+	case overExaNet:
+		return k.tun.send(packet)
+	case management:
+		return node < len(k.net.kernels) && node != k.node && k.net.ethernet.send(k.node, node, laneIP, packet)
+	default: // no route
+		return false
+	}
+}
+
+// in takes a packet that has come, on the core of p.
+func (k *kernel) in(p *runtime.Proc, b []byte) {
+	p.Compute(k.net.spec.PacketIn)
+	packet, err := inet.Parse(b)
+	if err == nil && packet.Dst != AddrOf(k.node) && packet.Dst != ManagementAddrOf(k.node) {
+		err = inet.ErrMalformed
+	}
+	if err == nil {
+		switch packet.Protocol {
+		case inet.ProtocolTCP:
+			err = k.segment(p, &packet)
+		case inet.ProtocolUDP:
+			err = k.datagram(&packet)
+		default:
+			err = inet.ErrMalformed
+		}
+	}
+	if err != nil {
+		k.strange++
+	}
+}
+
+func (k *kernel) segment(p *runtime.Proc, packet *inet.Packet) error {
+	s, err := inet.ParseTCP(packet)
+	if err != nil {
+		return err
+	}
+	id := connID{packet.Dst, packet.Src, s.DstPort, s.SrcPort}
+	c := k.conns[id]
+	if c == nil {
+		l := k.listeners[s.DstPort]
+		if l == nil || s.Flags&(inet.SYN|inet.ACK) != inet.SYN {
+			return inet.ErrMalformed
+		}
+		c = &Conn{s: l, to: packet.Src, x: inet.Accept(k.config(packet.Src), packet.Src, &s, k.iss())}
+		k.conns[id] = c
+		l.conns = append(l.conns, c)
+	} else {
+		c.x.Input(p.Now(), &s)
+	}
+	c.output(p)
+	if c.x.Established() && !c.announced {
+		c.announced = true
+		if k.listeners[s.DstPort] == c.s {
+			c.s.accepted = append(c.s.accepted, c)
+		}
+	}
+	c.s.wake()
+	return nil
+}
+
+// iss is where the sequence numbers of a connection begin.
+func (k *kernel) iss() uint32 {
+	k.id++
+	return uint32(k.id) << 12
+}
+
+// config is that of a connection to an address.
+func (k *kernel) config(to inet.Addr) inet.Config {
+	s := k.net.spec
+	return inet.Config{
+		MSS: k.mtu(to) - inet.HeaderBytes - inet.TCPHeaderBytes, SendBuffer: s.SendBuffer, ReceiveBuffer: s.ReceiveBuffer,
+		RTOInitial: s.RTOInitial, RTOMin: s.RTOLeast, RTOMax: s.RTOMost, DelayedAck: s.DelayedAck,
+	}
+}
+
+func (k *kernel) datagram(packet *inet.Packet) error {
+	d, err := inet.ParseUDP(packet)
+	if err != nil {
+		return err
+	}
+	u := k.datagrams[d.DstPort]
+	if u == nil {
+		return inet.ErrMalformed
+	}
+	if u.bytes+len(d.Data) > k.net.spec.ReceiveBuffer {
+		u.Dropped++
+		return nil
+	}
+	u.bytes += len(d.Data)
+	u.queue = append(u.queue, Datagram{packet.Src, d.SrcPort, d.Data})
+	u.s.wake()
+	return nil
+}
+
+// driver is the Ethernet's: it gives frames to the kernel.
+func (k *kernel) driver(p *runtime.Proc) error {
+	ct, err := p.NI().CTAlloc()
+	if err != nil {
+		return err
+	}
+	p.NI().Label(ct, "frames of the management Ethernet")
+	l := &k.net.ethernet.nodes[k.node].lanes[laneIP]
+	l.ni, l.ct = p.NI(), ct
+	for {
+		if len(l.frames) == 0 {
+			if _, _, err := p.NI().CTPollAt([]portals.Handle{ct}, []uint64{l.came + 1}, runtime.Forever, 0); err != nil {
+				return err
+			}
+			p.Compute(k.net.spec.Management.Interrupt) // then it polls, as long as there are frames
+		}
+		if f := l.take(); f != nil {
+			k.in(p, f.data)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package ip
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/exanet"
+	"github.com/spinsim/spinsim/exanet/gvas"
+	"github.com/spinsim/spinsim/exanet/ip/inet"
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Idle says what a service does that has nothing to do (TR-488 §5.3, §6).
+type Idle string
+
+// What a service does.
+const (
+	Polling  Idle = "polling"  // it looks again and again, and takes a core
+	Sleeping Idle = "sleeping" // it sleeps, longer and longer (Spec.Sleep)
+)
+
+// Idles lists them; the first is that of options that name none.
+func Idles() []Idle { return []Idle{Polling, Sleeping} }
+
+// PageOpener gives a process its page of RDMA channels: channels.Engine, or PART's driver.
+type PageOpener interface {
+	Open(p *runtime.Proc, o channels.Options) (*channels.Page, error)
+}
+
+// Options say what a network is like.
+type Options struct {
+	Spec  *Spec // nil: the defaults
+	Idle  Idle
+	PDID  gvas.PDID // protection domain of the services
+	Nodes []int     // that have a service, each once; nil: all
+	// Device makes the device of a node; nil: a simulated TUN.
+	Device func(node int) Device
+	// System and RDMA are those of the cluster if something else uses them, too; nil: the network loads its own.
+	System *exanet.System
+	RDMA   PageOpener
+	// Mail and Channels are options of the libraries below.
+	Mail     exanet.Options
+	Channels channels.Options
+}
+
+// Network is IP over ExaNet on a cluster, and the management Ethernet beside it.
+type Network struct {
+	o        Options
+	spec     *Spec
+	system   *exanet.System
+	rdma     PageOpener
+	ethernet *ethernet
+	nodes    []int
+	services []*service // by node; nil: none
+	kernels  []*kernel  // likewise
+}
+
+// Addresses of nodes: 22 bits of node in one of two networks.
+const (
+	networkByte    = 10
+	managementByte = 128
+	nodeMask       = gvas.Nodes - 1
+)
+
+func addr(network byte, node int) (a inet.Addr) {
+	binary.BigEndian.PutUint32(a[:], networkByte<<24|uint32(network)<<16|uint32(node+1)&nodeMask)
+	return a
+}
+
+// AddrOf is the address of a node on ExaNet, and ManagementAddrOf that on the management Ethernet.
+func AddrOf(node int) inet.Addr { return addr(0, node) }
+
+// ManagementAddrOf is the address of a node on the management Ethernet.
+func ManagementAddrOf(node int) inet.Addr { return addr(managementByte, node) }
+
+// networks are what an address may be of.
+type networks uint8
+
+const (
+	nowhere networks = iota
+	overExaNet
+	management
+)
+
+// nodeOf is the node of an address, and the network that it is reached by.
+func nodeOf(a inet.Addr) (node int, by networks) {
+	v := binary.BigEndian.Uint32(a[:])
+	switch node = int(v-1) & nodeMask; {
+	case a[0] != networkByte:
+		return node, nowhere
+	case a[1]&managementByte != 0:
+		return node, management
+	}
+	return node, overExaNet
+}
+
+// New makes the network and starts its services, which go on until Stop.
+func New(c *runtime.Cluster, o Options) (*Network, error) {
+	n := &Network{o: o, spec: o.Spec, system: o.System, rdma: o.RDMA, services: make([]*service, c.Nodes()), kernels: make([]*kernel, c.Nodes())}
+	var err error
+	if n.spec == nil {
+		if n.spec, err = Load(); err != nil {
+			return nil, err
+		}
+	}
+	if err := n.spec.Validate(); err != nil {
+		return nil, fmt.Errorf("ip: %w", err)
+	}
+	if o.Idle == "" {
+		n.o.Idle = Polling
+	} else if !slices.Contains(Idles(), o.Idle) {
+		return nil, fmt.Errorf("ip: idle: %q, expected one of %v", o.Idle, Idles())
+	}
+	if n.system == nil {
+		if n.system, err = exanet.Load(c); err != nil {
+			return nil, fmt.Errorf("ip: %w", err)
+		}
+	}
+	if n.rdma == nil {
+		if n.rdma, err = channels.Load(c); err != nil {
+			return nil, fmt.Errorf("ip: %w", err)
+		}
+	}
+	if n.ethernet, err = newEthernet(c, &n.spec.Management); err != nil {
+		return nil, err
+	}
+	if n.nodes = slices.Clone(o.Nodes); n.nodes == nil {
+		for i := range c.Nodes() {
+			n.nodes = append(n.nodes, i)
+		}
+	}
+	for _, node := range n.nodes {
+		if node < 0 || node >= c.Nodes() || n.services[node] != nil {
+			return nil, fmt.Errorf("ip: service of node %d, expected each of 0 to %d at most once", node, c.Nodes()-1)
+		}
+		if err := n.start(c, node); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// start makes the kernel's side and the processes of a node.
+func (n *Network) start(c *runtime.Cluster, node int) error {
+	k := &kernel{net: n, node: node, tun: &TUN{most: n.spec.Queue}, conns: map[connID]*Conn{}, listeners: map[uint16]*Sockets{}, datagrams: map[uint16]*UDP{}, port: firstPort}
+	k.tun.in = k.in
+	n.kernels[node] = k
+	s := &service{net: n, spec: n.spec, node: node, device: k.tun, pid: uint32(c.Processes(node))}
+	if n.o.Device != nil {
+		s.device = n.o.Device(node)
+	}
+	n.services[node] = s
+	if err := c.Spawn(node, "ip service", s.run); err != nil {
+		return err
+	}
+	return c.SpawnService(node, "ethernet driver", func(p *runtime.Proc) error { return k.driver(p) })
+}
+
+// Stop ends the service of a node, as soon as it looks; a node without one is left alone. A program of that node calls it.
+func (n *Network) Stop(node int) {
+	s := n.services[node]
+	if s == nil {
+		return
+	}
+	s.stop = true
+	if s.ni != nil {
+		s.ring(s.heardCT)
+	}
+}
+
+// Counts returns what the service of a node has done so far; zero if it has none.
+func (n *Network) Counts(node int) Counts {
+	if node < 0 || node >= len(n.services) || n.services[node] == nil {
+		return Counts{}
+	}
+	c := n.services[node].counts
+	c.Queued = n.kernels[node].tun.Dropped
+	return c
+}
+
+// Up reports whether packets from a node to another one go over ExaNet now.
+func (n *Network) Up(node, to int) bool {
+	if s := n.services[node]; s != nil {
+		for _, p := range s.peers {
+			if p.node == to {
+				return p.up
+			}
+		}
+	}
+	return false
+}
+
+// Unplug takes a node off the management Ethernet, or puts it back: its heartbeats are not heard, and it hears none.
+func (n *Network) Unplug(node int, off bool) { n.ethernet.nodes[node].down = off }
+
+// join gives a service its interfaces.
+func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *channels.Page, error) {
+	if err := n.system.Admit(p, n.o.PDID); err != nil {
+		return nil, nil, err
+	}
+	page, err := n.system.Open(p, n.o.Mail)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := n.o.Channels
+	o.PDID = uint16(n.o.PDID)
+	if _, given := o.State["peers"]; !given {
+		state := map[string]any{"peers": len(n.nodes)}
+		for name, v := range n.o.Channels.State { //lint:maporder they are set by name
+			state[name] = v
+		}
+		o.State = state
+		o.Memory = max(o.Memory, minMemory) + int64(len(n.nodes))*rdma.PeerSize
+	}
+	page2, err := n.rdma.Open(p, o)
+	return page, page2, err
+}
+
+// minMemory is what the library rdma takes without peers.
+const minMemory = 64 << 10
+
+// ring counts something that has happened on a counter of the service, for which it wakes.
+func (s *service) ring(ct portals.Handle) {
+	if err := s.ni.CTInc(ct, portals.CTEvent{Success: 1}); err != nil {
+		s.stop = true // its interface is closed: it has ended
+	}
+}

@@ -1,0 +1,264 @@
+package ip
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/spinsim/spinsim/exanet"
+	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// peer is another node's service, and the rings between the two. What lies in a ring are records: 4 bytes of length, a packet, and zeros up to a
+// multiple of 16. Places in rings count bytes from the beginning of the connection; modulo the size they are offsets.
+type peer struct {
+	s       *service
+	node    int
+	mailbox exanet.Address
+	heard   bool // it is alive
+	last    sim.Time
+	up      bool   // the handshake is over
+	mine    uint32 // numbers of the connection, by either side; theirs is 0 as long as it is not known
+	theirs  uint32
+	owes    bool // a message about free room got lost
+
+	tx, rx, flags runtime.View
+	ring, notify  uint64 // the other's receive ring and notifications
+
+	head, tail uint64 // of the transmit ring: what is free ends at head, and begins at tail
+	open       uint64 // the packets that were not sent begin here
+	packets    int    // that were not sent
+	sent       uint32 // transfers that have begun, and
+	credited   uint32 // those of them that the other side has taken out of its ring
+	batches    []batch
+
+	taken uint32 // transfers of the other side that were taken
+}
+
+// batch is a transfer that has begun.
+type batch struct {
+	end     uint64 // of what it takes of the ring
+	packets int
+}
+
+// Kinds of messages, in their first byte.
+const (
+	kindHello  = 1 + iota // connection numbers, ring, notifications, and their sizes
+	kindCredit            // so many transfers were taken
+)
+
+const (
+	helloBytes  = 44
+	creditBytes = 12
+)
+
+func newPeer(s *service, node int) *peer {
+	p := &peer{s: s, node: node, mine: 1, batches: make([]batch, s.spec.Slots)}
+	p.tx, p.rx, p.flags = s.p.Alloc(s.spec.Ring), s.p.Alloc(s.spec.Ring), s.p.Alloc(8*s.spec.Slots)
+	for _, v := range []runtime.View{p.tx, p.rx, p.flags} {
+		v.Lock()
+	}
+	return p
+}
+
+// post sends a message.
+func (p *peer) post(kind uint64, b []byte) {
+	if err := p.s.out.Post(p.mailbox, b, kind); err != nil {
+		p.s.counts.Strange++ // its mailbox cannot be
+	}
+}
+
+// greet tells the other side where to write, and what is known of it.
+func (p *peer) greet() {
+	le := binary.LittleEndian
+	b := make([]byte, helloBytes)
+	b[0] = kindHello
+	le.PutUint32(b[4:], p.mine)
+	le.PutUint32(b[8:], p.theirs)
+	le.PutUint64(b[12:], p.rx.Addr())
+	le.PutUint64(b[20:], p.flags.Addr())
+	le.PutUint32(b[28:], uint32(p.rx.Len()))
+	le.PutUint32(b[32:], uint32(p.flags.Len()/8))
+	p.post(kindHello, b)
+}
+
+// credit tells the other side how much was taken.
+func (p *peer) credit() {
+	le := binary.LittleEndian
+	b := make([]byte, creditBytes)
+	b[0] = kindCredit
+	le.PutUint32(b[4:], p.mine)
+	le.PutUint32(b[8:], p.taken)
+	p.owes = false
+	p.post(kindCredit, b)
+}
+
+// message takes one of the other side, and reports whether it means something.
+func (p *peer) message(b []byte) bool {
+	le := binary.LittleEndian
+	switch {
+	case len(b) == helloBytes && b[0] == kindHello:
+		if int(le.Uint32(b[28:])) != p.tx.Len() || int(le.Uint32(b[32:])) != len(p.batches) {
+			return false // its rings have other sizes
+		}
+		p.hello(le.Uint32(b[4:]), le.Uint32(b[8:]), le.Uint64(b[12:]), le.Uint64(b[20:]))
+		return true
+	case len(b) == creditBytes && b[0] == kindCredit && p.up && le.Uint32(b[4:]) == p.theirs:
+		upto := le.Uint32(b[8:])
+		if int32(upto-p.credited) <= 0 {
+			return true // another one has overtaken it
+		}
+		if upto-p.credited > p.sent-p.credited {
+			return false
+		}
+		for ; p.credited != upto; p.credited++ {
+			p.head = p.batches[p.credited%uint32(len(p.batches))].end
+		}
+		return true
+	}
+	return false
+}
+
+// hello is the other side's part of the handshake. A number that is new is a new connection; one that is known, and knows ours, ends the handshake.
+func (p *peer) hello(number, ours uint32, ring, notify uint64) {
+	answer := false
+	if p.theirs != 0 && int32(number-p.theirs) < 0 {
+		return // another one has overtaken it
+	}
+	if number != p.theirs {
+		if p.theirs != 0 {
+			p.reset()
+		}
+		p.theirs, p.ring, p.notify = number, ring, notify
+		answer = true
+	}
+	if ours == p.mine && !p.up {
+		p.up = true
+		p.s.counts.Ups++
+		p.last = p.s.p.Now()
+		p.heard = true
+	}
+	if answer {
+		p.greet()
+	}
+}
+
+// reset ends the connection: what was on its way is lost. The next has another number.
+func (p *peer) reset() {
+	for i := p.credited; i != p.sent; i++ {
+		p.s.counts.Lost += uint64(p.batches[i%uint32(len(p.batches))].packets)
+	}
+	p.s.counts.Lost += uint64(p.packets)
+	p.up = false
+	p.mine++
+	p.theirs = 0
+	p.head, p.tail, p.open, p.packets, p.sent, p.credited, p.taken = 0, 0, 0, 0, 0, 0, 0
+	p.owes = false
+	clear(p.flags.Write())
+	p.s.idle = never
+}
+
+// record is how many bytes a packet takes in a ring.
+func record(n int) uint64 { return uint64(4+n+granule-1) / granule * granule }
+
+// put puts a packet into the transmit ring; false: there is no room now. A batch that is full, or that has come to the end of the ring, is sent before that.
+func (p *peer) put(packet []byte) (bool, error) {
+	need, size := record(len(packet)), uint64(p.tx.Len())
+	for range 2 {
+		at, hole := p.tail%size, uint64(0)
+		if at+need > size {
+			hole = size - at
+		}
+		full := at == 0 || p.packets == p.s.spec.BatchPackets || p.tail-p.open+need > uint64(p.s.spec.Batch)
+		if (full || hole > 0) && p.packets > 0 {
+			if sent, err := p.launch(); err != nil || !sent {
+				return false, err
+			}
+			continue
+		}
+		if p.tail+hole+need-p.head > size {
+			return false, nil
+		}
+		if hole > 0 { // nothing waits before it: the next batch begins behind it
+			p.tail += hole
+			p.open = p.tail
+		}
+		break
+	}
+	at := int(p.tail % size)
+	b := p.tx.Slice(at, at+int(need)).Write()
+	binary.LittleEndian.PutUint32(b, uint32(len(packet)))
+	clear(b[4+copy(b[4:], packet):])
+	p.tail += need
+	p.packets++
+	p.s.counts.Sent++
+	p.s.counts.SentBytes += uint64(len(packet))
+	return true, nil
+}
+
+// Fields of a notification: the connection's number, that of the transfer, and where in the ring it lies and how long it is, in granules.
+const (
+	numberShift = 56
+	batchShift  = 40
+	offsetShift = 20
+	batchMask   = 1<<16 - 1
+	placeMask   = 1<<20 - 1
+)
+
+// launch has the packets that were put into the ring written to the other's, and reports whether it could.
+func (p *peer) launch() (bool, error) {
+	if !p.up || p.packets == 0 || p.sent-p.credited == uint32(len(p.batches)) {
+		return false, nil
+	}
+	at, n := p.open%uint64(p.tx.Len()), p.tail-p.open
+	slot := p.sent % uint32(len(p.batches))
+	t, err := p.s.rdma.Write(channels.Transfer{
+		NID: p.mailbox.NID, PID: p.mailbox.PID, Source: p.tx.Addr() + at, Destination: p.ring + at, Length: n,
+		Notify: p.notify + 8*uint64(slot),
+		Value:  uint64(p.theirs)<<numberShift | uint64(p.sent&batchMask)<<batchShift | at/granule<<offsetShift | n/granule,
+	})
+	if errors.Is(err, channels.ErrNoChannel) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	p.batches[slot] = batch{p.tail, p.packets}
+	p.s.moving = append(p.s.moving, movement{p, p.mine, t})
+	p.s.counts.Batches++
+	p.sent++
+	p.open, p.packets = p.tail, 0
+	return true, nil
+}
+
+// take takes the next transfer of the other side out of the receive ring, if it has come.
+func (p *peer) take() (bool, error) {
+	s := p.s
+	slot := int(p.taken % uint32(len(p.batches)))
+	word := binary.LittleEndian.Uint64(p.flags.Slice(8*slot, 8*slot+8).Read())
+	if word == 0 || word>>numberShift != uint64(p.mine&0xff) || word>>batchShift&batchMask != uint64(p.taken&batchMask) {
+		return false, nil
+	}
+	s.p.Compute(s.p.Cluster().Profile().Host.Poll)
+	at, end := int(word>>offsetShift&placeMask)*granule, 0
+	for end = at + int(word&placeMask)*granule; at < end; {
+		n := int(binary.LittleEndian.Uint32(p.rx.Slice(at, at+4).Read()))
+		if n == 0 || at+int(record(n)) > end {
+			s.counts.Strange++
+			break
+		}
+		packet := make([]byte, n)
+		p.rx.Slice(at+4, at+4+n).CopyTo(packet)
+		at += int(record(n))
+		s.p.Compute(s.spec.Syscall + s.spec.Route)
+		s.p.Stream(int64(n), int64(n))
+		s.counts.Received++
+		if err := s.device.Write(s.p, packet); err != nil {
+			return false, err
+		}
+	}
+	p.taken++
+	p.credit()
+	return true, nil
+}

@@ -1,0 +1,255 @@
+package ip
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/exanet/ip/inet"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// ErrPort says that a port is in use, or that there is none.
+var ErrPort = errors.New("ip: the port is in use")
+
+// Sockets are those of a process. Their calls do not block, as those of a program with an event loop: Wait does.
+type Sockets struct {
+	k        *kernel
+	p        *runtime.Proc
+	ct       portals.Handle
+	seen     uint64
+	conns    []*Conn
+	accepted []*Conn
+}
+
+// Open gives a process its sockets. It takes no virtual time.
+func (n *Network) Open(p *runtime.Proc) (*Sockets, error) {
+	k := n.kernels[p.Rank()]
+	if k == nil {
+		return nil, fmt.Errorf("ip: node %d has no IP", p.Rank())
+	}
+	ct, err := p.NI().CTAlloc()
+	if err != nil {
+		return nil, err
+	}
+	p.NI().Label(ct, "something on a socket")
+	return &Sockets{k: k, p: p, ct: ct}, nil
+}
+
+// wake has the program look.
+func (s *Sockets) wake() {
+	if err := s.p.NI().CTInc(s.ct, portals.CTEvent{Success: 1}); err != nil {
+		s.k.strange++ // its process has ended
+	}
+}
+
+// Wait waits until something has happened on a socket since Wait returned last, or until a time (runtime.Forever: without end). It looks after the timers of connections.
+func (s *Sockets) Wait(until sim.Time) error {
+	for {
+		v, err := s.p.NI().CTGet(s.ct)
+		if err != nil {
+			return err
+		}
+		if v.Success > s.seen {
+			s.seen = v.Success
+			return nil
+		}
+		now := s.p.Now()
+		if until != runtime.Forever && now >= until {
+			return nil
+		}
+		next := inet.Never
+		if until != runtime.Forever {
+			next = until
+		}
+		for _, c := range s.conns {
+			if d := c.x.Deadline(); d <= now {
+				c.x.Expire(now)
+				c.output(s.p)
+			}
+			next = min(next, c.x.Deadline())
+		}
+		timeout := runtime.Forever
+		if next != inet.Never {
+			timeout = max(0, next-s.p.Now())
+		}
+		_, _, err = s.p.NI().CTPollAt([]portals.Handle{s.ct}, []uint64{s.seen + 1}, timeout, s.k.net.spec.Wake)
+		if err != nil && !errors.Is(err, portals.ErrCTNoneReached) {
+			return err
+		}
+	}
+}
+
+// Conn is a connection of TCP.
+type Conn struct {
+	s         *Sockets
+	to        inet.Addr
+	x         *inet.Conn
+	queue     [][]byte // packets that somebody is sending
+	announced bool
+	Dropped   uint64 // packets for which the interface had no room: they are lost, and sent again
+}
+
+// Dial begins a connection to a port of a node's address: AddrOf, or ManagementAddrOf.
+func (s *Sockets) Dial(to inet.Addr, port uint16) (*Conn, error) {
+	k := s.k
+	id := connID{k.self(to), to, 0, port}
+	for range 1 << 14 {
+		if k.port++; k.port <= firstPort {
+			k.port = firstPort + 1
+		}
+		id.localPort = k.port
+		if k.conns[id] == nil {
+			c := &Conn{s: s, to: to, x: inet.Dial(k.config(to), k.port, to, port, k.iss())}
+			k.conns[id] = c
+			s.conns = append(s.conns, c)
+			s.p.Compute(k.net.spec.Syscall)
+			c.output(s.p)
+			return c, nil
+		}
+	}
+	return nil, ErrPort
+}
+
+// Listen takes connections to a port.
+func (s *Sockets) Listen(port uint16) error {
+	if s.k.listeners[port] != nil {
+		return fmt.Errorf("%w: %d", ErrPort, port)
+	}
+	s.k.listeners[port] = s
+	return nil
+}
+
+// Accept returns a connection that others have begun; nil: there is none now.
+func (s *Sockets) Accept() *Conn {
+	if len(s.accepted) == 0 {
+		return nil
+	}
+	s.p.Compute(s.k.net.spec.Syscall)
+	c := s.accepted[0]
+	s.accepted = s.accepted[1:]
+	return c
+}
+
+// Write sends bytes, as many as the connection has room for, and returns how many.
+func (c *Conn) Write(b []byte) int {
+	c.s.p.Compute(c.s.k.net.spec.Syscall)
+	n := c.x.Write(b)
+	c.s.p.Stream(int64(n), int64(n))
+	c.output(c.s.p)
+	return n
+}
+
+// Room is how many bytes Write would take.
+func (c *Conn) Room() int { return c.x.Room() }
+
+// Read moves bytes that have come to b, and returns how many; ended: none will come behind them.
+func (c *Conn) Read(b []byte) (n int, ended bool) {
+	c.s.p.Compute(c.s.k.net.spec.Syscall)
+	n = c.x.Read(b)
+	left, ended := c.x.Readable()
+	c.s.p.Stream(int64(n), int64(n))
+	c.output(c.s.p)
+	return n, ended && left == 0
+}
+
+// Readable is how many bytes Read would move, without a system call.
+func (c *Conn) Readable() (n int, ended bool) { return c.x.Readable() }
+
+// Close says that nothing more will be written.
+func (c *Conn) Close() {
+	c.s.p.Compute(c.s.k.net.spec.Syscall)
+	c.x.Close()
+	c.output(c.s.p)
+}
+
+// Done reports whether the other side has acknowledged all, and the end of it.
+func (c *Conn) Done() bool { return c.x.Done() }
+
+// Established reports whether both sides have agreed.
+func (c *Conn) Established() bool { return c.x.Established() }
+
+// Stats is what the connection has done, and the smoothed round trip as it measures it.
+func (c *Conn) Stats() (inet.Stats, sim.Time) {
+	_, rtt := c.x.RTO()
+	return c.x.Stats, rtt
+}
+
+// output has what the connection wants to send sent on the core of p, behind what others are sending of it.
+func (c *Conn) output(p *runtime.Proc) {
+	k := c.s.k
+	busy := len(c.queue) > 0
+	c.x.Output(p.Now(), func(s *inet.Segment) {
+		c.queue = append(c.queue, k.packet(c.to, inet.ProtocolTCP, s.Append(make([]byte, 0, len(s.Data)+2*inet.TCPHeaderBytes), k.self(c.to), c.to)))
+	})
+	if busy {
+		return
+	}
+	for len(c.queue) > 0 {
+		if !k.send(p, c.to, c.queue[0]) {
+			c.Dropped++
+		}
+		c.queue = c.queue[:copy(c.queue, c.queue[1:])]
+	}
+}
+
+// UDP is a socket of datagrams.
+type UDP struct {
+	s       *Sockets
+	port    uint16
+	queue   []Datagram
+	bytes   int
+	Dropped uint64 // datagrams that came and found no room
+	Refused uint64 // datagrams for which the interface had no room
+}
+
+// Datagram is one that has come.
+type Datagram struct {
+	From inet.Addr
+	Port uint16
+	Data []byte
+}
+
+// UDP opens a socket on a port.
+func (s *Sockets) UDP(port uint16) (*UDP, error) {
+	if s.k.datagrams[port] != nil {
+		return nil, fmt.Errorf("%w: %d", ErrPort, port)
+	}
+	u := &UDP{s: s, port: port}
+	s.k.datagrams[port] = u
+	return u, nil
+}
+
+// MaxDatagram is the most bytes of a datagram to an address: packets are not cut.
+func (s *Sockets) MaxDatagram(to inet.Addr) int {
+	return s.k.mtu(to) - inet.HeaderBytes - inet.UDPHeaderBytes
+}
+
+// Send sends a datagram, which may get lost.
+func (u *UDP) Send(to inet.Addr, port uint16, data []byte) error {
+	if most := u.s.MaxDatagram(to); len(data) > most {
+		return fmt.Errorf("ip: datagram of %d bytes to %v, expected at most %d", len(data), to, most)
+	}
+	k, p := u.s.k, u.s.p
+	p.Compute(k.net.spec.Syscall)
+	p.Stream(int64(len(data)), int64(len(data)))
+	d := inet.Datagram{SrcPort: u.port, DstPort: port, Data: data}
+	if !k.send(p, to, k.packet(to, inet.ProtocolUDP, d.Append(nil, k.self(to), to))) {
+		u.Refused++
+	}
+	return nil
+}
+
+// Receive takes a datagram; false: there is none now.
+func (u *UDP) Receive() (d Datagram, found bool) {
+	if len(u.queue) == 0 {
+		return d, false
+	}
+	d = u.queue[0]
+	u.queue = u.queue[:copy(u.queue, u.queue[1:])]
+	u.bytes -= len(d.Data)
+	u.s.p.Compute(u.s.k.net.spec.Syscall)
+	u.s.p.Stream(int64(len(d.Data)), int64(len(d.Data)))
+	return d, true
+}

@@ -1,0 +1,165 @@
+package ip
+
+import (
+	_ "embed" // the defaults
+	"fmt"
+
+	"github.com/spinsim/spinsim/exanet/ip/inet"
+	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/internal/strictyaml"
+	"github.com/spinsim/spinsim/sim"
+)
+
+//go:embed ip.yaml
+var defaults []byte
+
+// Spec is what IP over ExaNet is made of. ip.yaml has the defaults, and where each comes from.
+type Spec struct {
+	// Management is the Ethernet for heartbeats, and what IP over ExaNet is compared with.
+	Management EthernetSpec `yaml:"management"`
+
+	// Heartbeat is the time between heartbeats of a service, 1 ps to 1 s.
+	Heartbeat sim.Time `yaml:"heartbeat"`
+	// DeadAfter is how long a peer that is not heard lives, Heartbeat to 100 s.
+	DeadAfter sim.Time `yaml:"dead_after"`
+
+	// MTU is the most bytes of a packet of IP over ExaNet, 576 to 65,535.
+	MTU int `yaml:"mtu" unit:"B"`
+	// Queue is how many packets the device holds that the service has not read, 1 to 65,536.
+	Queue int `yaml:"queue"`
+	// Ring is the bytes of a ring, one for each peer and direction: two batches to 16 MiB, a multiple of 16.
+	Ring int `yaml:"ring" unit:"B"`
+	// Slots is how many transfers to a peer there are that it has not taken out of its ring, 1 to 1,024.
+	Slots int `yaml:"slots"`
+	// Batch is the most bytes of a transfer, a packet and 32 to 8 MiB.
+	Batch int `yaml:"batch" unit:"B"`
+	// BatchPackets is the most packets of a transfer, 1 to 65,536.
+	BatchPackets int `yaml:"batch_packets"`
+
+	// Spin is how long an idle service looks for something to do before it sleeps, if it may, 1 ps to 1 s.
+	Spin sim.Time `yaml:"spin"`
+	// Sleep is how long it then sleeps, 1 ps to 1 s.
+	Sleep sim.Time `yaml:"sleep"`
+	// SleepMost is to what that doubles as long as there is nothing, Sleep to 1 s.
+	SleepMost sim.Time `yaml:"sleep_most"`
+
+	// Syscall is a system call, at most 1 s.
+	Syscall sim.Time `yaml:"syscall"`
+	// PacketOut is the kernel's code for a packet on its way out, at most 1 s.
+	PacketOut sim.Time `yaml:"packet_out"`
+	// PacketIn is the kernel's code for a packet that has come, at most 1 s.
+	PacketIn sim.Time `yaml:"packet_in"`
+	// Route is the service's own code for a packet, at most 1 s.
+	Route sim.Time `yaml:"route"`
+	// Wake is from an event to a program that slept in a system call, at most 1 s.
+	Wake sim.Time `yaml:"wake"`
+
+	// RTOInitial is the time-out of a connection that has measured nothing (RFC 6298), RTOLeast to 100 s.
+	RTOInitial sim.Time `yaml:"rto_initial"`
+	// RTOLeast is the least time-out, 1 ps to 100 s.
+	RTOLeast sim.Time `yaml:"rto_least"`
+	// RTOMost is to what time-outs double, RTOInitial to 100 s.
+	RTOMost sim.Time `yaml:"rto_most"`
+	// DelayedAck is the most that an acknowledgement is held back (RFC 5681), 1 ps to 100 s.
+	DelayedAck sim.Time `yaml:"delayed_ack"`
+	// SendBuffer is how many bytes of a connection are not acknowledged, 4 KiB to 1 GiB.
+	SendBuffer int `yaml:"send_buffer" unit:"B"`
+	// ReceiveBuffer is how many bytes of a connection, or of a socket of datagrams, were not read, 4 KiB to 1 GiB.
+	ReceiveBuffer int `yaml:"receive_buffer" unit:"B"`
+}
+
+// EthernetSpec is the management network: one switch, to which every node has a link.
+type EthernetSpec struct {
+	// Rate is that of a link, in each direction.
+	Rate sim.Rate `yaml:"rate"`
+	// Wire is the propagation time of a link, 1 ps to 1 s.
+	Wire sim.Time `yaml:"wire"`
+	// Switch is what the switch takes, which stores and forwards, at most 1 s.
+	Switch sim.Time `yaml:"switch"`
+	// Header is what a frame takes beside its packet, 0 to 1,024.
+	Header int `yaml:"header" unit:"B"`
+	// MTU is the most bytes of a packet, 576 to 9,000.
+	MTU int `yaml:"mtu" unit:"B"`
+	// Queue is what a node's interface holds and has not sent, 64 KiB to 1 GiB.
+	Queue int `yaml:"queue" unit:"B"`
+	// Interrupt is from the arrival of a frame to the driver's code, at most 1 s.
+	Interrupt sim.Time `yaml:"interrupt"`
+}
+
+// Load returns the defaults with overrides such as "sleep_most=100us". The error says everything that is wrong.
+func Load(overrides ...string) (*Spec, error) {
+	tree, err := strictyaml.Parse("ip.yaml", defaults)
+	if err != nil {
+		return nil, fmt.Errorf("ip: %w", err)
+	}
+	s := new(Spec)
+	r := strictyaml.Reader{File: "ip.yaml"}
+	r.Read(tree, s)
+	r.File = "ip"
+	for _, o := range overrides {
+		r.Set(s, o)
+	}
+	if err := r.Errors.Join(); err != nil {
+		return nil, err
+	}
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("ip: %w", err)
+	}
+	return s, nil
+}
+
+// Bounds of a Spec.
+const (
+	maxTime   = sim.Second
+	longest   = 100 * sim.Second
+	leastMTU  = 576 // that every host takes (RFC 791)
+	maxRing   = 1 << 24
+	maxSlots  = 1 << 10
+	maxQueue  = 1 << 16
+	maxBuffer = 1 << 30
+	granule   = 16 // bytes that rings are counted in
+)
+
+// Validate returns every violation, each with the field's name.
+func (s *Spec) Validate() error {
+	var wrong fields.Errors
+	m := &s.Management
+	wrong.Add("management.rate", m.Rate.Check())
+	fields.Between(&wrong, "management.wire", m.Wire, 1, maxTime)
+	fields.Between(&wrong, "management.switch", m.Switch, 0, maxTime)
+	fields.Between(&wrong, "management.header", m.Header, 0, 1024)
+	fields.Between(&wrong, "management.mtu", m.MTU, leastMTU, 9000)
+	fields.Between(&wrong, "management.queue", m.Queue, 1<<16, maxBuffer)
+	fields.Between(&wrong, "management.interrupt", m.Interrupt, 0, maxTime)
+	fields.Between(&wrong, "heartbeat", s.Heartbeat, 1, maxTime)
+	fields.Between(&wrong, "dead_after", s.DeadAfter, s.Heartbeat, longest)
+	fields.Between(&wrong, "mtu", s.MTU, leastMTU, inet.MaxPacket)
+	fields.Between(&wrong, "queue", s.Queue, 1, maxQueue)
+	fields.Between(&wrong, "batch", s.Batch, s.MTU+2*granule, maxRing/2)
+	fields.Between(&wrong, "batch_packets", s.BatchPackets, 1, maxQueue)
+	fields.Between(&wrong, "ring", s.Ring, min(2*s.Batch, maxRing), maxRing)
+	if s.Ring%granule != 0 {
+		wrong.Add("ring", fmt.Errorf("want a multiple of %d, got %d", granule, s.Ring))
+	}
+	fields.Between(&wrong, "slots", s.Slots, 1, maxSlots)
+	for _, t := range []struct {
+		name string
+		v    sim.Time
+	}{{"spin", s.Spin}, {"sleep", s.Sleep}} {
+		fields.Between(&wrong, t.name, t.v, 1, maxTime)
+	}
+	fields.Between(&wrong, "sleep_most", s.SleepMost, s.Sleep, maxTime)
+	for _, t := range []struct {
+		name string
+		v    sim.Time
+	}{{"syscall", s.Syscall}, {"packet_out", s.PacketOut}, {"packet_in", s.PacketIn}, {"route", s.Route}, {"wake", s.Wake}} {
+		fields.Between(&wrong, t.name, t.v, 0, maxTime)
+	}
+	fields.Between(&wrong, "rto_least", s.RTOLeast, 1, longest)
+	fields.Between(&wrong, "rto_initial", s.RTOInitial, s.RTOLeast, longest)
+	fields.Between(&wrong, "rto_most", s.RTOMost, s.RTOInitial, longest)
+	fields.Between(&wrong, "delayed_ack", s.DelayedAck, 1, longest)
+	fields.Between(&wrong, "send_buffer", s.SendBuffer, 1<<12, maxBuffer)
+	fields.Between(&wrong, "receive_buffer", s.ReceiveBuffer, 1<<12, maxBuffer)
+	return wrong.Join()
+}
