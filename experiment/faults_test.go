@@ -46,6 +46,7 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 			for _, mode := range e.Axis("mode").Of {
 				c.measure(t, e, Values{"mode": mode, "size": 40000, "block": 40})
 			}
+		case "scaling": // TestScalingElsewhere
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})
 		default:

@@ -1,0 +1,52 @@
+package experiment
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/profile"
+)
+
+// One rank is as efficient as itself, more are less so, and strong scaling suffers more than weak; shares make up the whole.
+func TestScalingEfficiency(t *testing.T) {
+	for _, app := range []string{"lammps", "minife"} {
+		efficiency := map[string]float64{}
+		for _, how := range []string{"weak", "strong"} {
+			one := measured(t, scaling, "exanest", Values{"app": app, "scaling": how, "ranks": 1})
+			require.InDelta(t, 1, one.Float("efficiency"), 1e-12)
+			r := measured(t, scaling, "exanest", Values{"app": app, "scaling": how, "ranks": 64})
+			efficiency[how] = r.Float("efficiency")
+			require.Less(t, efficiency[how], 1.0)
+			want := one.Time("time").Seconds() / r.Time("time").Seconds()
+			if how == "strong" {
+				want /= 64
+			}
+			require.InEpsilon(t, want, efficiency[how], 1e-9)
+			require.InDelta(t, 1, r.Float("compute")+r.Float("exchange")+r.Float("reduce"), 1e-9)
+		}
+		require.Less(t, efficiency["strong"], efficiency["weak"], app)
+		require.Greater(t, efficiency["weak"], 0.9)
+	}
+	// A core that computes faster leaves communication more of the time.
+	slow := measured(t, scaling, "exanest", Values{"app": "lammps", "ranks": 8})
+	fast := measured(t, scaling, "exanest", Values{"app": "lammps", "ranks": 8, "core-rate": 6500.0})
+	require.Less(t, fast.Float("efficiency"), slow.Float("efficiency"))
+}
+
+// Other devices and transports run the same programs, and memory that tarries changes nothing but times.
+func TestScalingElsewhere(t *testing.T) {
+	measured(t, scaling, "spin-int", Values{"app": "hpcg", "scaling": "strong", "ranks": 8, "transport": overOffload})
+	device, err := profile.Load("spin-dis")
+	require.NoError(t, err)
+	p, err := scaling.At(device, Values{"app": "minife", "ranks": 12, "transport": overPortals})
+	require.NoError(t, err)
+	f := hosttest.Nodes{Chances: faulty["late"]}
+	p.Translator = f.Make
+	_, err = scaling.Measure(t.Context(), p)
+	require.NoError(t, err)
+	require.Positive(t, f.Delayed)
+	_, err = scaling.At(device, Values{"app": "hpcg", "scaling": "strong", "ranks": 3, "transport": overPortals})
+	require.ErrorContains(t, err, "--ranks: patterns: hpcg: [256 256 128] points for 3 ranks")
+}
