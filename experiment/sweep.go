@@ -257,8 +257,37 @@ func (a *Axis) texts(values []any) []string {
 	return list
 }
 
+// Unfinished is the error of a sweep whose context has ended before all points were measured.
+type Unfinished struct {
+	// Results are in the order of the points; nil: not measured.
+	Results []*Result
+	// Err is what has ended it.
+	Err error
+}
+
+// Error says why, and how far it came.
+func (u *Unfinished) Error() string { return fmt.Sprintf("%v\n%s", u.Err, u.Progress()) }
+
+// Unwrap returns the cause.
+func (u *Unfinished) Unwrap() error { return u.Err }
+
+// Progress says how many points were measured.
+func (u *Unfinished) Progress() string {
+	return fmt.Sprintf("%d of %d points were measured", len(u.Measured()), len(u.Results))
+}
+
+// Measured are the results that there are.
+func (u *Unfinished) Measured() (list []*Result) {
+	for _, r := range u.Results {
+		if r != nil {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
 // Run makes the measurements, several at a time, and returns their results in the order of Points. done, if not nil, is called after
-// each, from any goroutine.
+// each, from any goroutine. If the context ends before, the error is *Unfinished.
 func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Result, error) {
 	results := make([]*Result, len(points))
 	failures := make([]error, len(points))
@@ -283,13 +312,18 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 		})
 	}
 	wg.Wait()
+	cause := context.Cause(ctx)
 	for _, err := range failures {
-		if err != nil {
+		switch {
+		case err == nil:
+		case cause != nil:
+			return nil, &Unfinished{results, err}
+		default:
 			return nil, err
 		}
 	}
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
+	if cause != nil && slices.Contains(results, nil) {
+		return nil, &Unfinished{results, cause}
 	}
 	return results, nil
 }

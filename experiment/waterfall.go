@@ -24,6 +24,7 @@ type Waterfall struct {
 	ends      *Sweep   // over the two profiles as they are
 	points    []*Point // of ends
 	published []string // what publications say of the ends, beside ours; set by Run
+	cut       bool     // the last steps were not measured; set by Run
 }
 
 // WaterfallStep is the device after one more group of parameters has been changed. The first step is the device before any.
@@ -175,19 +176,30 @@ func (w *Waterfall) plan() error {
 // Points is how many measurements Run makes.
 func (w *Waterfall) Points() int { return len(w.Steps) * len(w.Steps[0].Points) }
 
-// Run makes the measurements; done is as that of Sweep.Run.
+// Run makes the measurements; done is as that of Sweep.Run. If the context ends before, the error is *Unfinished, and the steps of which all points were measured
+// are left.
 func (w *Waterfall) Run(ctx context.Context, done func()) error {
 	var all []*Point
 	for _, s := range w.Steps {
 		all = append(all, s.Points...)
 	}
 	results, err := w.sweep.Run(ctx, all, done)
-	if err != nil {
+	n := len(w.Steps[0].Points)
+	if u := (*Unfinished)(nil); errors.As(err, &u) {
+		results = u.Results
+		whole := 0
+		for whole < len(w.Steps) && !slices.Contains(results[whole*n:(whole+1)*n], nil) {
+			whole++
+		}
+		w.Steps, w.cut = w.Steps[:whole], true
+	} else if err != nil {
 		return err
 	}
-	n := len(w.Steps[0].Points)
 	for i := range w.Steps {
 		w.Steps[i].Results = results[i*n : (i+1)*n]
+	}
+	if err != nil {
+		return err
 	}
 	return w.compare()
 }
@@ -432,7 +444,11 @@ func rounded(v any) any {
 
 // Notes explain the steps.
 func (w *Waterfall) Notes() []string {
-	notes := []string{fmt.Sprintf("The first line is %s as it is, the last is %s. Each step changes, besides what the steps above it have:", w.From, w.To)}
+	last := ", the last is " + w.To
+	if w.cut {
+		last = ", the steps are on the way to " + w.To
+	}
+	notes := []string{fmt.Sprintf("The first line is %s as it is%s. Each step changes, besides what the steps above it have:", w.From, last)}
 	for _, s := range w.Steps[1:] {
 		notes = append(notes, fmt.Sprintf("  %s: %s", s.Group, s.changes()))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,10 +138,22 @@ func (f *osuFlags) run(c *cobra.Command) error {
 	defer cancel()
 	results, err := command.Measure(ctx, c.ErrOrStderr(), s, points)
 	if err != nil {
-		return err
+		return command.Finished(err, func(u *experiment.Unfinished) error {
+			return f.show(c.OutOrStdout(), s, u.Measured(), format, []string{command.Part(u)})
+		})
 	}
+	return f.show(c.OutOrStdout(), s, results, format, nil)
+}
+
+// show writes what was measured; first: what is to be said before.
+func (f *osuFlags) show(out io.Writer, s *experiment.Sweep, results []*experiment.Result, format report.Format, first []string) error {
 	if f.format == osuFormat {
-		return f.print(c.OutOrStdout(), s, results)
+		for _, line := range first {
+			if _, err := fmt.Fprintf(out, "# %s\n", line); err != nil {
+				return err
+			}
+		}
+		return f.print(out, s, results)
 	}
 	t, err := s.Table(results)
 	if err != nil {
@@ -151,8 +164,8 @@ func (f *osuFlags) run(c *cobra.Command) error {
 			return err
 		}
 	}
-	t.Notes = s.Notes()
-	return t.Write(c.OutOrStdout(), format)
+	t.Answer, t.Notes = first, s.Notes()
+	return t.Write(out, format)
 }
 
 // sweep turns the flags into a sweep of one of the two experiments; everything wrong with them is reported before anything runs.

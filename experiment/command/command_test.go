@@ -7,8 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -175,4 +178,79 @@ func TestMust(t *testing.T) {
 	require.ErrorAs(t, c.Run(), &ended)
 	require.Equal(t, ExitFailed, ended.ExitCode())
 	require.Equal(t, "no such policy\n", errs.String())
+}
+
+// A sweep that a signal ends shows what it has measured, in every format, says how much of all that is, and ends as an interrupted command does.
+func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
+	var measured atomic.Int32
+	e := &experiment.Experiment{
+		Name: "slow", Profiles: []string{"spin-int"},
+		Axes: []experiment.Axis{
+			{Name: "mode", Kind: report.Text, Of: []string{"quick"}, Help: "how"},
+			{Name: "turn", Kind: report.Count, Least: "1", Most: "9", Default: "1,2,3,4,5,6", Help: "which; the fourth and what is behind it do not end"},
+		},
+		Columns: []report.Column{{Name: "took", Unit: "us", Kind: report.Duration, Help: "how long"}},
+		View:    experiment.View{Value: "took", Series: []string{"mode"}, Base: "quick"},
+		Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+			if p.Int("turn") <= 3 {
+				measured.Add(1)
+				return experiment.Values{"took": sim.Time(p.Int("turn")) * sim.Microsecond}, nil
+			}
+			for measured.Load() < 3 && ctx.Err() == nil { // the others run beside it
+				runtime.Gosched()
+			}
+			if measured.CompareAndSwap(3, 4) {
+				require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
+			}
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		},
+	}
+	for _, c := range []struct {
+		args []string
+		says []string
+	}{
+		{nil, []string{"^Ended before all was done: 3 of 6 points were measured\\.\n", `(?m)^spin-int +1 +1$`, `(?m)^spin-int +3 +3$`}},
+		{[]string{"--all"}, []string{"^Ended before all was done: 3 of 6 points", `(?m)quick +2 +2$`}},
+		{[]string{"--format", "csv"}, []string{`^benchmark,.*\n`, `(?m)^slow,spin-int,quick,1,1,`, `(?m)^slow,spin-int,quick,3,3,`}},
+		{[]string{"--format", "json"}, []string{`"turn": ?3`}},
+		{[]string{"--format", "ndjson"}, []string{`"turn": ?3`}},
+		{[]string{"--format", "markdown"}, []string{"3 of 6 points", `\| quick \| 3 \|`}},
+	} {
+		measured.Store(0)
+		status, out, errs := call([]*experiment.Experiment{e}, c.args...)
+		require.Equal(t, ExitStopped, status, errs)
+		require.Equal(t, "slow: interrupted: 3 of 6 points were measured\n", errs)
+		for _, says := range c.says {
+			require.Regexp(t, says, out, c.args)
+		}
+	}
+	measured.Store(0)
+	status, out, errs := call([]*experiment.Experiment{e}, "--time-limit", "1h", "--plot", filepath.Join(t.TempDir(), "x.svg"))
+	require.Equal(t, ExitStopped, status)
+	require.Contains(t, out, "3 of 6 points", errs)
+}
+
+// Of a waterfall that is interrupted the steps are shown that were measured.
+func TestInterruptedWaterfall(t *testing.T) {
+	e := &experiment.Experiment{
+		Name: "falls", Profiles: []string{"spin-int"},
+		Axes:    []experiment.Axis{{Name: "turn", Kind: report.Count, Least: "1", Most: "9", Default: "1", Help: "which"}},
+		Columns: []report.Column{{Name: "took", Unit: "us", Kind: report.Duration, Help: "how long"}},
+		View:    experiment.View{Value: "took"},
+		Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+			if p.Profile.DMA.Latency > 100*sim.Nanosecond { // behind the step "host memory"
+				_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}
+			return experiment.Values{"took": sim.Microsecond}, nil
+		},
+	}
+	status, out, errs := call([]*experiment.Experiment{e}, "--waterfall", "spin-int,spin-dis")
+	require.Equal(t, ExitStopped, status, errs)
+	require.Regexp(t, `^falls: interrupted: \d+ of \d+ points were measured\n$`, errs)
+	require.Regexp(t, `^Ended before all was done: `, out)
+	require.Regexp(t, `(?m)^ +1 +spin-int +1000 +–`, out)
+	require.Contains(t, out, "spin-int as it is, the steps are on the way to spin-dis.")
 }

@@ -215,9 +215,18 @@ func (f *compareFlags) run(c *cobra.Command) error {
 		err = f.links.Write(s.Record())
 	}
 	if err != nil {
+		return Finished(err, func(u *experiment.Unfinished) error { return f.show(c.OutOrStdout(), s, u.Measured(), format, u) })
+	}
+	return f.show(c.OutOrStdout(), s, results, format, nil)
+}
+
+// Finished shows what was measured of a sweep that a signal or a limit has ended, if that is what an error is, and returns the error.
+func Finished(err error, show func(u *experiment.Unfinished) error) error {
+	u := (*experiment.Unfinished)(nil)
+	if !errors.As(err, &u) || len(u.Measured()) == 0 {
 		return err
 	}
-	return f.show(c.OutOrStdout(), s, results, format)
+	return errors.Join(err, show(u))
 }
 
 // Bound gives a sweep what the flags say, and as many workers as a command has.
@@ -234,10 +243,20 @@ func (f *LimitFlags) Named(err error) error { return f.Memory.named(err) }
 func Measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []*experiment.Point) ([]*experiment.Result, error) {
 	progress := newProgress(errs, s.Experiment.Name, len(points))
 	defer progress.stop()
-	return s.Run(ctx, points, progress.step)
+	results, err := s.Run(ctx, points, progress.step)
+	if u := (*experiment.Unfinished)(nil); errors.As(err, &u) {
+		endingOf(ctx).shows()
+	}
+	return results, err
 }
 
-func (f *compareFlags) show(out io.Writer, s *experiment.Sweep, results []*experiment.Result, format report.Format) error {
+// Part is what a table of a part of a sweep says first.
+func Part(u *experiment.Unfinished) string {
+	return "Ended before all was done: " + u.Progress() + "."
+}
+
+// show writes the table of a sweep; u: it is that of a part of it.
+func (f *compareFlags) show(out io.Writer, s *experiment.Sweep, results []*experiment.Result, format report.Format, u *experiment.Unfinished) error {
 	all, err := s.Table(results)
 	if err != nil {
 		return err
@@ -248,8 +267,12 @@ func (f *compareFlags) show(out io.Writer, s *experiment.Sweep, results []*exper
 			return err
 		}
 	}
-	t.Answer = s.Answer(results)
 	t.Notes = s.Notes()
+	if u != nil { // neither an answer nor a picture
+		t.Answer = []string{Part(u)}
+		return t.Write(out, format)
+	}
+	t.Answer = s.Answer(results)
 	if err := t.Write(out, format); err != nil || f.plot == "" {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/runtime"
@@ -50,7 +51,8 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	watch := newMemoryWatch()
 	defer watch.close()
 	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), watchKey{}, watch))
-	e := &ending{over: make(chan struct{}), exit: os.Exit}
+	e := &ending{over: make(chan struct{}), showing: make(chan struct{}), exit: os.Exit}
+	ctx = context.WithValue(ctx, endingKey{}, e)
 	undo := onSignals(func() { cancel(nil) }, e, root.Name(), errs)
 	go watch.start(cancel, e, root.Name(), errs)
 	root.SetArgs(args)
@@ -67,6 +69,7 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 		taken   *outgrown
 		input   InputError
 		network *runtime.NetworkError
+		part    *experiment.Unfinished
 	)
 	switch {
 	case err == nil:
@@ -74,6 +77,9 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	case errors.As(context.Cause(ctx), &taken):
 		fmt.Fprintf(errs, "%s: %v\n", root.Name(), taken)
 		return ExitFailed
+	case errors.Is(err, context.Canceled) && errors.As(err, &part):
+		fmt.Fprintf(errs, "%s: interrupted: %s\n", root.Name(), part.Progress())
+		return ExitStopped
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintf(errs, "%s: interrupted\n", root.Name())
 		return ExitStopped
@@ -131,6 +137,9 @@ func (w *notedWriter) Write(b []byte) (int, error) {
 // patience is how long a command has to end by itself after a signal. What it would still compute or wait for is lost either way.
 const patience = 300 * time.Millisecond
 
+// longer is how long a command has that shows what it has measured until then.
+const longer = 2 * time.Second
+
 // onSignals cancels on the first signal. A second one, or a command that does not end within patience (it reads from a pipe, or sorts a
 // schedule of millions), ends the program: files that are not complete are removed. The result undoes it; it does not return if the program is
 // being ended, so that either the caller says what became of the command or the signal.
@@ -153,6 +162,13 @@ func onSignals(cancel func(), e *ending, name string, errs io.Writer) (undo func
 		select {
 		case <-signals:
 		case <-time.After(patience):
+		case <-e.showing:
+			select {
+			case <-signals:
+			case <-time.After(longer):
+			case <-e.over:
+				return
+			}
 		case <-e.over:
 			return
 		}
@@ -174,6 +190,24 @@ type ending struct {
 	mu   sync.Mutex
 	over chan struct{} // closed when the command has finished
 	exit func(code int)
+
+	showing chan struct{} // closed when it shows what it has measured until a signal came
+	shown   sync.Once
+}
+
+type endingKey struct{}
+
+// endingOf is that of a command's context; nil: it has none.
+func endingOf(ctx context.Context) *ending {
+	e, _ := ctx.Value(endingKey{}).(*ending)
+	return e
+}
+
+// shows says that a command has ended its simulations and shows what they have measured: it is given the time for that.
+func (e *ending) shows() {
+	if e != nil {
+		e.shown.Do(func() { close(e.showing) })
+	}
 }
 
 // end ends the program and says why, unless the command has finished.

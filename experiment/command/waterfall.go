@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -29,9 +30,18 @@ func (f *compareFlags) fall(c *cobra.Command, s *experiment.Sweep, format report
 	progress := newProgress(c.ErrOrStderr(), s.Experiment.Name, w.Points())
 	err = w.Run(ctx, progress.step)
 	progress.stop()
+	if u := (*experiment.Unfinished)(nil); errors.As(err, &u) && len(w.Steps) > 0 {
+		endingOf(ctx).shows()
+		return errors.Join(err, f.showFall(c.OutOrStdout(), s, w, format, []string{Part(u)}))
+	}
 	if err != nil {
 		return err
 	}
+	return f.showFall(c.OutOrStdout(), s, w, format, nil)
+}
+
+// showFall writes the steps that were measured.
+func (f *compareFlags) showFall(out io.Writer, s *experiment.Sweep, w *experiment.Waterfall, format report.Format, first []string) error {
 	t, err := w.Table()
 	if err != nil {
 		return err
@@ -40,6 +50,6 @@ func (f *compareFlags) fall(c *cobra.Command, s *experiment.Sweep, format report
 		t = w.Summary()
 	}
 	t.Title = fmt.Sprintf("%s, from %s to %s: what each group of parameters is worth", s.Experiment.Name, w.From, w.To)
-	t.Notes = w.Notes()
-	return t.Write(c.OutOrStdout(), format)
+	t.Answer, t.Notes = first, w.Notes()
+	return t.Write(out, format)
 }
