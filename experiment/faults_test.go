@@ -53,10 +53,13 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 			for _, mode := range e.Axis("mode").Of {
 				for _, size := range []int{0, 16, 4096, 40000} {
 					values := Values{"mode": mode, "size": size}
-					if e.Name == "bcast" {
+					if e.Name == "bcast" || e.Name == "allreduce" {
 						values["ranks"] = 8
 					}
-					if e.Name != "accumulate" || size > 0 {
+					if e.Name == "allreduce" {
+						values["transport"], values["calls"] = "portals", 2
+					}
+					if e.Name != "accumulate" && e.Name != "allreduce" || size > 0 {
 						c.measure(t, e, values)
 					}
 				}

@@ -114,3 +114,32 @@ func TestCollectivesAllocateNothing(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkModules: 4,096 MPSoCs of ExaNeSt's torus, four times as many as the accelerator takes, combine 256 B; the system is made and given back each time.
+func BenchmarkModules(b *testing.B) {
+	p, err := profile.Load("exanest", "fabric.dims=[16, 16, 4]")
+	require.NoError(b, err)
+	for _, by := range []mpi.By{mpi.ByBoards, mpi.ByDoubling} {
+		b.Run(string(by)+"/4096", func(b *testing.B) {
+			for range b.N {
+				o := mpi.DefaultExaNetOptions()
+				o.Ranks, o.Allreduce = 4096, by
+				c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: o.Ranks})
+				require.NoError(b, err)
+				w, err := mpi.New(c, o)
+				require.NoError(b, err)
+				for rank := range o.Ranks {
+					require.NoError(b, w.Spawn(rank, func(r *mpi.Rank) error {
+						v, err := r.Alloc(256)
+						if err != nil {
+							return err
+						}
+						return r.World().Allreduce(mpi.InPlace, v, mpi.Float32, mpi.Sum)
+					}))
+				}
+				require.NoError(b, w.Run(context.Background()))
+				require.NoError(b, c.Close())
+			}
+		})
+	}
+}

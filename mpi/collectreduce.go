@@ -97,9 +97,11 @@ func (c *Comm) alike(k callKind, send, recv runtime.View, t Type, op *Op) (*sche
 		return nil, c.wrong(k, "%d B for the result, expected %d B", recv.Len(), in.Len())
 	}
 	s := c.begin(call{kind: k, root: noRoot, bytes: in.Len(), t: t, op: op})
-	if k == callAllreduce {
+	switch {
+	case k == callAllreduce && s.offloads(in, recv):
+	case k == callAllreduce:
 		s.allreduce(in, recv)
-	} else {
+	default:
 		s.scan(in, recv, k == callExscan)
 	}
 	return s, nil

@@ -26,6 +26,7 @@ type Comm struct {
 	split   int     // communicators made of it so far
 	log     callLog
 	freed   bool
+	module  *module // that computes Allreduce; nil: none does
 }
 
 // maxComms is how many communicators a rank has at most at a time. MPICH 3.2.1, whose contexts of 16 bits ExaNet-MPI takes over, has a mask of
@@ -131,7 +132,7 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 		n.members[i], n.numbers[world] = int32(world), int32(i)
 	}
 	n.rank = int(n.numbers[r.rank])
-	return n, nil
+	return n, n.openModule(true)
 }
 
 // Dup makes a communicator of the same ranks. All of them must call it.
@@ -141,7 +142,7 @@ func (c *Comm) Dup() (*Comm, error) {
 		return nil, err
 	}
 	n.name, n.rank, n.members, n.numbers = fmt.Sprintf("%s/dup%d", c.name, c.split), c.rank, c.members, c.numbers
-	return n, nil
+	return n, n.openModule(true)
 }
 
 // fresh agrees on the lowest context that no rank of c has in use; a rank that is no member takes part and gets nil.
@@ -157,7 +158,10 @@ func (c *Comm) fresh(member bool) (*Comm, error) {
 	for i, b := 0, used.Write(); i < len(r.contexts); i++ {
 		put64(b[8*i:], r.contexts[i])
 	}
-	if err := c.Allreduce(InPlace, used, Int32, BAnd); err != nil {
+	r.modules.internal = true
+	err = c.Allreduce(InPlace, used, Int32, BAnd)
+	r.modules.internal = false
+	if err != nil {
 		return nil, err
 	}
 	id := -1
@@ -191,6 +195,9 @@ func (c *Comm) Free() error {
 		if s.comm == c {
 			return fmt.Errorf("mpi: rank %d: communicator %s is freed, but %s has not been waited for", r.rank, c.name, s.call.describe(c))
 		}
+	}
+	if err := c.closeModule(); err != nil {
+		return err
 	}
 	c.freed = true
 	r.contexts[c.id/64] |= 1 << (c.id % 64)

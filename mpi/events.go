@@ -10,6 +10,15 @@ import (
 
 // step waits for an event and acts on it.
 func (t *overPortals) step() error {
+	if n := len(t.r.modules.active); n > 0 {
+		set := &t.r.modules
+		unit := set.any.unit
+		if event, err := t.ni.EQWaitOrOther(t.eq, unit.NI(), unit.Signal(), set.seen+1); err != nil {
+			return fmt.Errorf("mpi: rank %d: %w", t.r.rank, err)
+		} else if !event {
+			return t.r.collect()
+		}
+	}
 	var err error
 	ev := &t.event // no step is taken within a step
 	if *ev, err = t.ni.EQWait(t.eq); err != nil {

@@ -107,8 +107,8 @@ type overExaNet struct {
 	observe                                func(envelope, Status) // tests: each message, as its turn comes; nil: nobody does
 	arrived, answered, completed, notified portals.Handle
 	seen                                   struct{ answered, completed, notified uint64 } // what the program has looked after
-	handles                                [4]portals.Handle
-	tests                                  [4]uint64
+	handles                                [5]portals.Handle
+	tests                                  [5]uint64
 }
 
 // extent is memory of one alloc.
@@ -249,6 +249,8 @@ func (t *overExaNet) act() (bool, error) {
 	case t.ongoing() && t.count(t.answered) > t.seen.answered:
 		t.seen.answered = t.count(t.answered)
 		return true, t.look()
+	case t.r.computed():
+		return true, t.r.collect()
 	}
 	if c := t.due(); c >= 0 {
 		t.r.stats.Resent++
@@ -264,7 +266,7 @@ func (t *overExaNet) act() (bool, error) {
 
 func (t *overExaNet) ready() bool {
 	if t.count(t.arrived) > uint64(t.page.Taken()) || t.count(t.notified) > t.seen.notified || t.count(t.completed) > t.seen.completed ||
-		t.ongoing() && t.count(t.answered) > t.seen.answered || t.due() >= 0 {
+		t.ongoing() && t.count(t.answered) > t.seen.answered || t.due() >= 0 || t.r.computed() {
 		return true
 	}
 	_, free := t.page.Free()
@@ -302,11 +304,16 @@ func (t *overExaNet) due() int {
 
 // await waits until there is something to act on. A look at what has happened is charged to whoever acts.
 func (t *overExaNet) await() error {
-	t.handles = [4]portals.Handle{t.arrived, t.notified, t.completed, t.answered}
-	t.tests = [4]uint64{uint64(t.page.Taken()) + 1, t.seen.notified + 1, t.seen.completed + 1, t.seen.answered + 1}
+	t.handles = [5]portals.Handle{t.arrived, t.notified, t.completed}
+	t.tests = [5]uint64{uint64(t.page.Taken()) + 1, t.seen.notified + 1, t.seen.completed + 1}
 	n := 3
 	if t.ongoing() {
-		n = 4
+		t.handles[n], t.tests[n] = t.answered, t.seen.answered+1
+		n++
+	}
+	if set := &t.r.modules; len(set.active) > 0 {
+		t.handles[n], t.tests[n] = set.any.unit.Signal(), set.seen+1
+		n++
 	}
 	timeout := runtime.Forever
 	for c := range t.channels {

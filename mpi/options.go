@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/internal/fields"
@@ -40,6 +41,9 @@ type Options struct {
 	Places []int
 	// Algorithms says how collective operations choose theirs; "" stands for ExaNetMPI.
 	Algorithms Algorithms
+	// Allreduce says who computes Allreduce; "" stands for ByHost. Window is how many runs of a vector modules of the NIC have under way at a time, 1 to 4096; 0: as many as suit the algorithm.
+	Allreduce By
+	Window    int
 	// ExaNet are the options of transport ExaNet; over it Buffers and BufferBytes mean nothing.
 	ExaNet ExaNetOptions
 	// Ranks is the number of ranks; 0: as many as the cluster has room for.
@@ -89,6 +93,12 @@ func (o Options) Validate() error {
 		wrong("buffers", "%d, expected 1 to %d", o.Buffers, maxBuffers)
 	}
 	o.ExaNet.validate(&o, wrong)
+	if !slices.Contains(AllreduceChoices(), o.allreduce()) {
+		wrong("allreduce", "%q, expected one of %v", o.Allreduce, AllreduceChoices())
+	}
+	if o.Window < 0 || o.Window > maxWindow {
+		wrong("window", "%d runs, expected 1 to %d", o.Window, maxWindow)
+	}
 	if o.PerNode < 0 || o.PerNode > maxPerNode {
 		wrong("ranks on a node", "%d, expected 1 to %d", o.PerNode, maxPerNode)
 	}

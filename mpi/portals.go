@@ -208,7 +208,7 @@ func (t *overPortals) own(v runtime.View) error {
 
 func (t *overPortals) limit() int { return int(min(maxMessage, t.ni.Limits().MaxMsgSize)) }
 
-func (t *overPortals) ready() bool { return t.ni.EQLen(t.eq) > 0 }
+func (t *overPortals) ready() bool { return t.ni.EQLen(t.eq) > 0 || t.r.computed() }
 
 func (t *overPortals) quiet() bool { return len(t.paper) == len(t.letters) }
 

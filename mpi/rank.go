@@ -27,6 +27,7 @@ type Rank struct {
 	runnable  []*schedule // of them, those whose requests are over
 	idle      []*schedule // to be used again
 	temporary pool
+	modules   moduleSet
 	attached  attached // memory for buffered sends
 	call      string   // what the program waits in, beside requests
 	blocked   *Request // what it waits for
@@ -36,8 +37,11 @@ type Rank struct {
 func newRank(w *World, p *runtime.Proc, rank int) (*Rank, error) {
 	r := &Rank{world: w, rank: rank, p: p, sequence: make([]uint32, w.Size())}
 	var err error
-	r.transport, err = w.carrier.attach(r)
 	r.initComms()
+	if err = r.world0.openModule(false); err != nil { // before anything takes time: others may begin
+		return nil, err
+	}
+	r.transport, err = w.carrier.attach(r)
 	return r, err
 }
 

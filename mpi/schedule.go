@@ -35,6 +35,7 @@ const (
 	stepPack    // copy the blocks whose number has the bits of peer to the front
 	stepUnpack  // copy them back
 	stepReverse // copy all blocks in reverse order
+	stepModule  // have the module of the communicator combine from with those of the other ranks
 )
 
 // step is an element of a schedule.
@@ -200,6 +201,8 @@ func (s *schedule) take(p *step) (err error) {
 		r.combine(p.to, p.from, p.before, s.call.t, s.call.op)
 	case stepPack, stepUnpack, stepReverse:
 		s.rearrange(p)
+	case stepModule:
+		err = c.module.give(job{s, p.from, p.to})
 	case stepFence:
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/handlers/allreduce/driver"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -22,6 +23,7 @@ type World struct {
 	places  []portals.ID       // of the ranks' processes, as far as they have been spawned
 	at      map[portals.ID]int // the rank of a process
 	bounds  map[int]int64
+	modules *driver.Library // nil: processes compute everything
 }
 
 // New prepares a cluster for ranks. Errors: options that make no sense or do not fit the cluster.
@@ -44,7 +46,7 @@ func New(c *runtime.Cluster, o Options) (*World, error) {
 	if w.carrier, err = carriers[o.transport()](w); err != nil {
 		return nil, err
 	}
-	return w, nil
+	return w, w.loadModules()
 }
 
 // Cluster is what the ranks run on.
@@ -147,6 +149,8 @@ type Stats struct {
 	CopiedBytes int64
 	Resent      int64 // messages that were refused because the target's buffers were full, and sent again; each time counts
 	Grown       int64 // buffers that ranks have added because all were full of messages without a receive
+	Offloaded   int64 // calls of Allreduce that modules of the NIC computed; each rank counts
+	FellBack    int64 // those that Options.Allreduce would have them compute and that processes did: World.Fallbacks says why
 }
 
 func (s *Stats) add(t Stats) {
@@ -159,6 +163,8 @@ func (s *Stats) add(t Stats) {
 	s.CopiedBytes += t.CopiedBytes
 	s.Resent += t.Resent
 	s.Grown += t.Grown
+	s.Offloaded += t.Offloaded
+	s.FellBack += t.FellBack
 }
 
 // Stats returns the sums over all ranks.

@@ -14,6 +14,12 @@ type NI struct {
 	core *portals.NI
 	proc *Proc
 	by   *host.Thread // who calls, if it is not the process
+	one  oneHandle    // of a wait for a single object, as lists
+}
+
+type oneHandle struct {
+	handle [1]portals.Handle
+	test   [1]uint64
 }
 
 // By returns the interface for a thread of the process's node that is not the process: its kernel, or a thread of a library. What an operation costs is

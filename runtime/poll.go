@@ -74,6 +74,20 @@ func (ni *NI) EQWaitOrCT(eq, ct portals.Handle, test uint64) (event bool, err er
 	return true, nil
 }
 
+// EQWaitOrOther returns true as soon as a queue has an event, which stays there, or false when a counter of another of the process's interfaces reaches test before that. It takes no look: whoever acts on
+// what there is does. Errors as CTWait.
+func (ni *NI) EQWaitOrOther(eq portals.Handle, other *NI, ct portals.Handle, test uint64) (event bool, err error) {
+	for ni.core.EQLen(eq) == 0 {
+		other.one.handle[0], other.one.test[0] = ct, test
+		if _, _, err := other.core.CTPoll(other.one.handle[:], other.one.test[:]); !errors.Is(err, portals.ErrCTNoneReached) {
+			return false, err
+		}
+		ni.one.handle[0] = eq
+		ni.parkUntil(ni.one.handle[:], nil, Forever, 0)
+	}
+	return true, nil
+}
+
 // CTPoll (PtlCTPoll, Portals 4.x §3.14.6) waits until one of the counters has reached its test or counted a failure, up to timeout, and
 // returns its value and index. ErrCTNoneReached when the time is over, otherwise errors as CTWait.
 func (ni *NI) CTPoll(cts []portals.Handle, tests []uint64, timeout sim.Time) (portals.CTEvent, int, error) {

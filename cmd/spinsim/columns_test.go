@@ -29,6 +29,7 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 		{"compare", "apps", "--ranks", "1", "--rounds", "1"},
 		{"compare", "gsas", "--op", "fetch-add", "--path", "b"},
 		{"compare", "datatype", "--size", "64KiB", "--block", "1KiB"},
+		{"compare", "allreduce", "--ranks", "4,6", "--size", "4"},
 		{"goal", "proxies", "--app", "milc", "--iterations", "1"},
 		{"compare", "accumulate", "--size", "16", "--waterfall", "spin-int-sc17,spin-int"},
 		{"compare", "hpus", "--hpus", "1", "--size", "512", "--handler-time", "50ns", "--waterfall", "spin-dis,spin-int"},

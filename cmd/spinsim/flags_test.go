@@ -38,6 +38,7 @@ var whole = map[string][]string{
 	"spinsim compare osu-ranks":  nil,
 	"spinsim compare datatype":   {"--mode", "rdma"},
 	"spinsim compare scaling":    nil,
+	"spinsim compare allreduce":  {"--mode", "host", "--ranks", "4"},
 	"spinsim goal proxies":       nil,
 	"spinsim topology path":      {"0", "1"},
 }
@@ -62,7 +63,7 @@ var besides = map[string][]string{
 
 // texts are flags that are no numbers: names, files, switches, values of a profile or a state. A flag of a number must not be among them.
 var texts = strings.Fields(`all app by critical-path ack engine expect experiment fault format handler handler-host-file header help hex host-file hupcf lang matching mode noise
-	noise-coscheduled on output packets payload payload-file completion plain plot links load svg topology policy pool profile set side source spinsim state state-file state-format table to trace waterfall node rank
+	noise-coscheduled on output packets payload payload-file completion plain plot links load svg topology policy pool profile type op set side source spinsim state state-file state-format table to trace waterfall node rank
 	version step path benchmark transport algorithms full omb scaling`)
 
 // numbers calls f for every flag of a number of every command.

@@ -66,7 +66,11 @@ func showsWhatCommandsPrint(t *testing.T, name string) {
 // shown are commands that take many seconds, and a smaller one of which every row and every explanation must be shown as well; -everything runs
 // them as they are written.
 var shown = map[string]string{
-	"compare bcast --size 64KiB --ranks 1024 --set nic.egress_packets=64":         "compare bcast --size 64KiB --ranks 1024 --set nic.egress_packets=64 --profile spin-int",
+	"compare bcast --size 64KiB --ranks 1024 --set nic.egress_packets=64": "compare bcast --size 64KiB --ranks 1024 --set nic.egress_packets=64 --profile spin-int",
+	"compare allreduce":                                                           "compare allreduce --ranks 128 --size 4,4KiB",
+	"compare allreduce --experiment pools":                                        "compare allreduce --experiment pools --ranks 128 --size 4,4KiB",
+	"compare allreduce --experiment offload --profile spin-int":                   "compare allreduce --experiment offload --profile spin-int --ranks 64 --size 8,256KiB",
+	"compare allreduce --experiment scale --topology 8x8x4":                       "compare allreduce --experiment scale --topology 8x8x4 --ranks 4,16,64",
 	"compare bcast --waterfall spin-int-sc17,spin-int --mode rdma,p4,spin-stream": "compare bcast --waterfall spin-int-sc17,spin-int --mode rdma,p4,spin-stream --size 8",
 }
 
@@ -89,8 +93,11 @@ func showsRowsOf(t *testing.T, text, command string) {
 
 // pictures are what documents show of commands: the flag with which they draw it, and its file in docs/images.
 var pictures = map[string]struct{ flag, file string }{
-	"compare bcast":    {"--plot", "bcast.svg"},
-	"topology exanest": {"--svg", "exanest.svg"},
+	"compare bcast":                        {"--plot", "bcast.svg"},
+	"topology exanest":                     {"--svg", "exanest.svg"},
+	"compare allreduce":                    {"--plot", "allreduce.svg"},
+	"compare allreduce --experiment pools": {"--plot", "allreduce-pools.svg"},
+	"compare allreduce --experiment offload --profile spin-int": {"--plot", "allreduce-offload.svg"},
 }
 
 // The picture of a run in docs/exanest.md is what the two commands above it draw.

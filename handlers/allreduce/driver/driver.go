@@ -68,6 +68,8 @@ type Options struct {
 	Window, Block int
 	// Late says that the process has waited before: what the module reads and writes beside vectors is then locked in memory by a system call, which takes its time.
 	Late bool
+	// Beside is another module of the process, whose counter counts the calls of this one, too; nil: it has one of its own.
+	Beside *Module
 }
 
 // Groups is how many a process has open at most: each has a portal table entry, behind those of packetizers and mailboxes.
@@ -124,10 +126,14 @@ func (l *Library) Open(p *runtime.Proc, o Options) (*Module, error) {
 	if m.self != o.Members[o.Rank] {
 		return nil, fmt.Errorf("allreduce: process %s is %v, not rank %d, %v", p, m.self, o.Rank, o.Members[o.Rank])
 	}
-	if m.done, err = m.ni.CTAlloc(); err != nil {
-		return nil, err
+	if o.Beside != nil {
+		m.done = o.Beside.done
+	} else {
+		if m.done, err = m.ni.CTAlloc(); err != nil {
+			return nil, err
+		}
+		m.ni.Label(m.done, "results of allreduce")
 	}
-	m.ni.Label(m.done, "results of allreduce")
 	m.page = p.Alloc(descriptor)
 	if err = m.lock(m.page, o.Late); err != nil {
 		return nil, err
@@ -289,21 +295,41 @@ func (m *Module) Done() (bool, error) {
 
 // Wait waits until the call is over and says why it has failed; the core then has looked at the result for the poll time.
 func (m *Module) Wait() error {
-	_, err := m.ni.CTWait(m.done, uint64(m.call.Tag))
-	if err != nil {
-		return err
+	for test := uint64(0); ; {
+		v, err := m.ni.CTGet(m.done)
+		if err != nil {
+			return err
+		}
+		over, err := m.Done()
+		if over && test == 0 {
+			_, looked := m.ni.CTWait(m.done, 0)
+			return errors.Join(err, looked)
+		}
+		if over {
+			return err
+		}
+		test = v.Success + 1
+		if _, err := m.ni.CTWait(m.done, test); err != nil {
+			return err
+		}
 	}
-	over, err := m.Done()
-	if !over {
-		return fmt.Errorf("allreduce: rank %d of %d: a result was counted that is not there", m.call.Rank, m.call.Ranks)
-	}
-	return err
 }
 
-// Calls is how many calls have begun, and Signal the counter of NI that counts those that are over, for programs that wait for several things.
-func (m *Module) Calls() uint64 { return uint64(m.call.Tag) }
+// Close gives a module back whose calls are over: its entry, its number and its HPU memory. It waits for handlers that have not ended. The counter stays.
+func (m *Module) Close() error {
+	if m.pending {
+		return ErrBusy
+	}
+	if err := m.ni.PTDisable(m.pt); err != nil {
+		return err
+	}
+	return errors.Join(m.ni.LEUnlink(m.entry), m.ni.PTFree(m.pt), m.ni.MDRelease(m.md), m.in.HPU.Free())
+}
 
-// Signal is described with Calls.
+// NI is the interface of the module, and Signal its counter of calls that are over, for programs that wait for several things.
+func (m *Module) NI() *runtime.NI { return m.ni }
+
+// Signal is described with NI.
 func (m *Module) Signal() portals.Handle { return m.done }
 
 // Counts returns what the module has done so far.

@@ -1,0 +1,331 @@
+package mpi
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spinsim/spinsim/handlers/allreduce"
+	"github.com/spinsim/spinsim/handlers/allreduce/driver"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Allreduce in the network interface: each communicator has a module (handlers/allreduce) at each rank, which the process programs with a vector. What modules do not take the process computes, as if there were none,
+// and it is counted why.
+
+// By says who computes Allreduce.
+type By string
+
+// Who may compute it.
+const (
+	// ByHost is the process, by messages.
+	ByHost By = "host"
+	// ByAccelerator is ExaNeSt's hardware (TR-488 §4.7), as far as it goes: sum, min and max of int32, float32 and float64 for whole QFDBs with a rank on each MPSoC, in order, up to 1,024 ranks.
+	// A run is 256 B of a vector, and the process starts one after the other.
+	ByAccelerator By = "accelerator"
+	// ByBoards, ByDoubling and ByRing are algorithms of the same modules for any number of ranks (ByBoards: multiples of 4), anywhere, with several runs under way: handlers of sPIN.
+	ByBoards   By = "offload-boards"
+	ByDoubling By = "offload-doubling"
+	ByRing     By = "offload-ring"
+)
+
+// AllreduceChoices lists them; the first is that of options that name none.
+func AllreduceChoices() []By { return []By{ByHost, ByAccelerator, ByBoards, ByDoubling, ByRing} }
+
+func (o Options) allreduce() By { return cmp.Or(o.Allreduce, ByHost) }
+
+// maxWindow is how many runs are under way at most.
+const maxWindow = 4096
+
+// Windows unless options say otherwise: enough that a run of doubling follows the one before, and that a ring of moderate size is full.
+const (
+	fewRuns  = 8
+	mostRuns = 128
+)
+
+func (o Options) window(ranks int) int {
+	switch {
+	case o.allreduce() == ByAccelerator:
+		return 1
+	case o.Window > 0:
+		return o.Window
+	case o.Allreduce == ByRing:
+		return min(max(ranks, fewRuns), mostRuns)
+	}
+	return fewRuns
+}
+
+// moduleAlgorithms are those of the library.
+var moduleAlgorithms = map[By]uint32{
+	ByAccelerator: allreduce.Boards, ByBoards: allreduce.Boards, ByDoubling: allreduce.Doubling, ByRing: allreduce.Ring,
+}
+
+var moduleTypes = [kinds]uint16{kindInt32: allreduce.Int32, kindInt64: allreduce.Int64, kindFloat32: allreduce.Float32, kindFloat64: allreduce.Float64}
+
+func moduleOp(op *Op) uint16 {
+	switch op {
+	case Sum:
+		return allreduce.Sum
+	case Min:
+		return allreduce.Min
+	case Max:
+		return allreduce.Max
+	}
+	return 0
+}
+
+// module is that of a communicator at a rank.
+type module struct {
+	comm   *Comm
+	unit   *driver.Module // nil: there is none
+	why    string         // and why not
+	most   int            // bytes that the process gives it at a time; 0: all
+	jobs   []job          // calls, in order, the first of which is under way
+	begun  int            // bytes of the first that it was given
+	active bool
+}
+
+// job is a call of Allreduce.
+type job struct {
+	s        *schedule
+	from, to runtime.View
+}
+
+// moduleSet is what a rank has of modules.
+type moduleSet struct {
+	any      *module // the first that was opened: its counter is that of all
+	active   []*module
+	seen     uint64 // calls that were over when the program looked last
+	fellBack map[string]int64
+	internal bool // a call of the library's own, which nobody counts
+}
+
+// loadModules makes the library ready, if it is asked for.
+func (w *World) loadModules() (err error) {
+	if w.o.allreduce() != ByHost {
+		w.modules, err = driver.Load(w.c)
+	}
+	return err
+}
+
+// unfit says why no module serves a communicator, "" if one does. All its ranks say the same.
+func (w *World) unfit(c *Comm) string {
+	n := c.Size()
+	if by := w.o.allreduce(); n%allreduce.Board != 0 && (by == ByAccelerator || by == ByBoards) {
+		return fmt.Sprintf("no whole QFDBs: %d ranks", n)
+	}
+	if int(c.id) >= driver.Groups {
+		return fmt.Sprintf("no more than %d communicators have modules", driver.Groups)
+	}
+	if w.o.allreduce() != ByAccelerator {
+		return ""
+	}
+	if w.c.Profile().Serve["allreduce"] == nil {
+		return "the device has no accelerator (serve.allreduce)"
+	}
+	if n > allreduce.MaxRanks {
+		return fmt.Sprintf("%d ranks, at most %d", n, allreduce.MaxRanks)
+	}
+	at := func(i int) int { return c.Translate(i) / w.o.perNode() }
+	for i := range n {
+		if node := at(i); node%allreduce.Board != i%allreduce.Board || node-node%allreduce.Board != at(i-i%allreduce.Board) {
+			return "ranks do not fill QFDBs in order, one on each MPSoC"
+		}
+	}
+	return ""
+}
+
+// openModule gives a communicator its module. late: the program is running.
+func (c *Comm) openModule(late bool) error {
+	r, w := c.r, c.r.world
+	if w.modules == nil || c.Size() == 1 {
+		return nil
+	}
+	m := &module{comm: c}
+	c.module = m
+	if m.why = w.unfit(c); m.why != "" {
+		return nil
+	}
+	o := driver.Options{
+		Members: make([]portals.ID, c.Size()), Rank: c.rank, Group: c.id, PDID: uint16(w.o.ExaNet.PDID),
+		Algorithm: moduleAlgorithms[w.o.Allreduce], Window: w.o.window(c.Size()), Late: late,
+	}
+	for i := range o.Members {
+		o.Members[i] = w.places[c.Translate(i)]
+	}
+	if w.o.Allreduce == ByAccelerator {
+		m.most = allreduce.MaxBytes
+		o.Block = min(allreduce.MaxBytes, int(w.c.Profile().Fabric.MTU)&^7)
+	}
+	if r.modules.any != nil {
+		o.Beside = r.modules.any.unit
+	}
+	var err error
+	if m.unit, err = w.modules.Open(r.p, o); err != nil {
+		return fmt.Errorf("mpi: rank %d: %s: %w", r.rank, c.name, err)
+	}
+	if r.modules.any == nil {
+		r.modules.any = m
+	}
+	if late { // nobody begins before all have opened
+		return c.Barrier()
+	}
+	return nil
+}
+
+// closeModule gives the module back.
+func (c *Comm) closeModule() error {
+	if c.module == nil || c.module.unit == nil {
+		return nil
+	}
+	if err := c.module.unit.Close(); err != nil {
+		return fmt.Errorf("mpi: rank %d: %s: %w", c.r.rank, c.name, err)
+	}
+	c.module = nil
+	return nil
+}
+
+// refuses says why the module of a communicator does not take a call, "" if it does.
+func (m *module) refuses(k *call) string {
+	if m.why != "" {
+		return m.why
+	}
+	if k.op.own != nil || moduleOp(k.op) == 0 {
+		return "operation " + k.op.name
+	}
+	if m.most > 0 && k.t.kind == kindInt64 {
+		return "type " + k.t.name
+	}
+	return ""
+}
+
+// offloads gives a call to the module of its communicator, if it takes it.
+func (s *schedule) offloads(in, recv runtime.View) bool {
+	c := s.comm
+	if c.module == nil || in.Len() == 0 {
+		return false
+	}
+	if why := c.module.refuses(&s.call); why != "" {
+		if set := &s.r.modules; !set.internal {
+			if set.fellBack == nil {
+				set.fellBack = map[string]int64{}
+			}
+			set.fellBack[why]++
+			s.r.stats.FellBack++
+		}
+		return false
+	}
+	s.steps = append(s.steps, step{kind: stepModule, from: in, to: recv})
+	return true
+}
+
+// give begins a call, or has it wait for those before.
+func (m *module) give(j job) error {
+	j.s.pending++
+	j.s.r.stats.Offloaded++
+	m.jobs = append(m.jobs, j)
+	if len(m.jobs) > 1 {
+		return nil
+	}
+	m.begun = 0
+	return m.next()
+}
+
+// next gives the module what is next of its first call.
+func (m *module) next() error {
+	r, j := m.comm.r, &m.jobs[0]
+	n := j.from.Len() - m.begun
+	if m.most > 0 {
+		n = min(n, m.most)
+	}
+	r.p.Compute(r.p.Cluster().Profile().Host.Message)
+	from, to := m.begun, m.begun+n
+	m.begun = to
+	if !m.active {
+		m.active = true
+		r.modules.active = append(r.modules.active, m)
+	}
+	t := j.s.call.t
+	if err := m.unit.Begin(driver.Call{Source: j.from.Slice(from, to), Result: j.to.Slice(from, to), Op: moduleOp(j.s.call.op), Type: moduleTypes[t.kind]}); err != nil {
+		return fmt.Errorf("mpi: rank %d: %s: %w", r.rank, j.s.call.describe(m.comm), err)
+	}
+	return nil
+}
+
+// modulesCount is how many calls of modules are over.
+func (r *Rank) modulesCount() uint64 {
+	v, err := r.modules.any.unit.NI().CTGet(r.modules.any.unit.Signal())
+	if err != nil {
+		panic(err) //lint:panic the driver has allocated it
+	}
+	return v.Success
+}
+
+// computed reports whether a call of a module is over that the program has not looked at.
+func (r *Rank) computed() bool {
+	return len(r.modules.active) > 0 && r.modulesCount() > r.modules.seen
+}
+
+// collect looks at the calls that are over: at what their modules have written.
+func (r *Rank) collect() error {
+	r.modules.seen = r.modulesCount()
+	r.looked()
+	for i := 0; i < len(r.modules.active); {
+		m := r.modules.active[i]
+		over, err := m.unit.Done()
+		switch {
+		case err != nil:
+			return fmt.Errorf("mpi: rank %d: %s: %w", r.rank, m.jobs[0].s.call.describe(m.comm), err)
+		case !over:
+			i++
+			continue
+		}
+		if m.begun == m.jobs[0].from.Len() {
+			m.jobs[0].s.part()
+			m.jobs = m.jobs[:copy(m.jobs, m.jobs[1:])]
+			m.begun = 0
+		}
+		if len(m.jobs) > 0 {
+			if err := m.next(); err != nil {
+				return err
+			}
+			i++
+			continue
+		}
+		m.active = false
+		r.modules.active = slices.Delete(r.modules.active, i, i+1)
+	}
+	return nil
+}
+
+// part notes that something that the schedule waits for is over.
+func (s *schedule) part() {
+	if s.pending--; s.pending == 0 && !s.queued {
+		s.queued = true
+		s.r.runnable = append(s.r.runnable, s)
+	}
+}
+
+// Fallback is a reason why calls of Allreduce were left to processes, and how many.
+type Fallback struct {
+	Why   string
+	Calls int64 // of all ranks
+}
+
+// Fallbacks lists why calls of Allreduce were computed by processes although Options.Allreduce names modules, in the order of the reasons' texts.
+func (w *World) Fallbacks() (list []Fallback) {
+	sum := map[string]int64{}
+	for _, r := range w.ranks {
+		if r != nil {
+			for why, n := range r.modules.fellBack { //lint:maporder a sum
+				sum[why] += n
+			}
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(sum)) {
+		list = append(list, Fallback{why, sum[why]})
+	}
+	return list
+}
