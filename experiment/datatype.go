@@ -14,18 +14,19 @@ import (
 
 var datatypes = &Experiment{
 	Name:  "datatype",
-	Short: "a vector of blocks, unpacked at the target",
-	Long: `Rank 0 puts a packed vector to rank 1, whose blocks belong twice their length apart (an MPI vector). The latency is the time from posting the
-put to the moment at which rank 1's host knows that every block is in its place.
-  rdma            deposited in one piece; a core reads it and writes the blocks
-  iovec           the match entry has an element for each block, as many as limits.max_iovecs
-  spin            handlers write the blocks of each packet; the loader chooses how they find the first
+	Short: "a vector of blocks, packed at the source or unpacked at the target",
+	Long: `Rank 0 sends to rank 1; at the target, the source or both the blocks of the message lie twice their length apart (an MPI vector). The latency is
+the time from the first thing that the source does for it to the moment at which rank 1's host knows that every block is in its place.
+  rdma            sent and deposited in one piece; a core reads it and writes the blocks, or the other way round
+  iovec           the descriptor or match entry has an element for each block, as many as limits.max_iovecs
+  spin            handlers write the blocks of each packet, and read those of each packet that they send; at the target the loader chooses how they find the first
   spin-general    by looking it up in the type's tree
   spin-read-only  from a checkpoint that the host has made for each packet
   spin-progress   from where the packet before it ended`,
 	Source: "sPIN'17 §5.2",
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: datatypeModes(), Default: "rdma,iovec,spin", Help: "who unpacks; above it says what each is"},
+		{Name: "side", Kind: report.Text, Of: []string{sideDestination, sideSource, sideBoth}, Default: sideDestination, Help: "where the blocks lie apart"},
 		twoRanks(),
 		sizeAxis("4MiB"),
 		{Name: "block", Kind: report.Size, Least: "1", Most: "64MiB", Default: "4,..,256KiB", Help: "size of a block"},
@@ -44,11 +45,11 @@ put to the moment at which rank 1's host knows that every block is in its place.
 		return []*handlers.Library{handlers.Must("datatype")}
 	},
 	Memory: func(p *Point) int64 { return benchMemory(p, 2) + messages(p, 8) }, // packed twice, two vectors with gaps, the message under way
-	View:   View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"ranks", "size"}},
+	View:   View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"}},
 	Notes:  []string{compared, "iovec is measured where the entry has no more elements than limits.max_iovecs."},
 }
 
-// Modes: values of the axis.
+// Values of the axes.
 const (
 	modeIOVec       = "iovec"
 	modeSpin        = "spin"
@@ -61,11 +62,14 @@ func datatypeModes() []string {
 	return []string{ModeRDMA, modeIOVec, modeSpin, modeSpinGeneral, modeSpinRead, modeSpinOn}
 }
 
-// hasDatatype leaves out entries that are longer than the device allows.
+// hasDatatype leaves out entries that are longer than the device allows, and strategies where nothing is unpacked.
 func hasDatatype(p *Point) (bool, error) {
 	size, block := p.Int("size"), p.Int("block")
 	if size == 0 || size%block != 0 {
 		return false, fmt.Errorf("a message of %d B in blocks of %d B, expected a whole number of them, at least one", size, block)
+	}
+	if _, chosen := strategies[p.Text("mode")]; chosen && p.Text("side") == sideSource {
+		return false, nil
 	}
 	return p.Text("mode") != modeIOVec || size/block <= p.Profile.Limits.MaxIOVecs, nil
 }
@@ -76,106 +80,191 @@ func runDatatype(w *bench) error {
 	if err != nil {
 		return err
 	}
-	stream := make([]byte, w.Bytes)
-	pattern(stream, w.Seed)
-	if err := w.spawn(1, "target", func(p *runtime.Proc) error { return w.datatypeTarget(p, vector, stream) }); err != nil {
+	v := &vectors{bench: w, of: vector, stream: make([]byte, w.Bytes), sends: w.Text("side") != sideDestination, receives: w.Text("side") != sideSource}
+	pattern(v.stream, w.Seed)
+	if err := w.spawn(1, "target", v.target); err != nil {
 		return err
 	}
-	return w.spawn(0, "source", func(p *runtime.Proc) error {
-		packed := p.Alloc(w.Bytes)
-		copy(packed.Raw(), stream)
-		md, err := p.NI().MDBind(&portals.MD{Start: packed.Addr(), Length: uint64(w.Bytes)})
-		if err != nil {
-			return err
-		}
-		return p.NI().Put(md, 0, uint64(w.Bytes), portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
-	})
+	return w.spawn(0, "source", v.source)
 }
 
-func (w *bench) datatypeTarget(p *runtime.Proc, t *mpi.Type, stream []byte) error {
-	_, extent := t.Extent()
-	memory := p.Alloc(int(extent))
-	arrived, temporary, err := w.datatypeEntry(p, t, memory)
-	if err != nil {
-		return err
-	}
-	start := p.Now()
-	if err := arrived.wait(w.Bytes); err != nil {
-		return err
-	}
-	if w.Mode == ModeRDMA {
-		p.Compute(w.Profile.Host.Match)
-		into, packed := memory.WriteFrom(temporary)
-		if err := t.Unpack(into, 0, packed, 1); err != nil {
-			return err
-		}
-		p.Stream(int64(w.Bytes), w.lines(int64(w.Int("block"))))
-	}
-	w.latency = p.Now() - start
-	w.more["throughput"] = float64(w.Bytes) / (1 << 30) * float64(sim.Second) / float64(w.latency)
-	want := make([]byte, extent)
-	if err := t.Unpack(want, 0, stream, 1); err != nil {
-		return err
-	}
-	return same("vector", memory.Read(), want)
+// vectors is a measurement of datatype.
+type vectors struct {
+	*bench
+	of              *mpi.Type
+	stream          []byte
+	sends, receives bool // the vector is that of the source, of the target
 }
 
-// lines is what a core writes of blocks at twice their length: the lines of its cache that have some of them.
-func (w *bench) lines(block int64) int64 {
-	line := int64(w.Profile.Host.LineBytes)
-	blocks := int64(w.Bytes) / block
-	if 2*block <= line {
-		return (2*int64(w.Bytes) + line - 1) / line * line
+// strategies are those of handlers that have not chosen themselves.
+var strategies = map[string]uint32{modeSpinGeneral: datatype.General, modeSpinRead: datatype.ReadOnly, modeSpinOn: datatype.Progressing}
+
+// alloc is memory for the vector, or for the packed bytes.
+func (v *vectors) alloc(p *runtime.Proc, vector bool) runtime.View {
+	if _, extent := v.of.Extent(); vector {
+		return p.Alloc(int(extent))
 	}
-	return blocks * ((block + line - 1) / line * line)
+	return p.Alloc(v.Bytes)
 }
 
-// datatypeEntry is the target's entry, and where rdma puts the packed vector.
-func (w *bench) datatypeEntry(p *runtime.Proc, t *mpi.Type, memory runtime.View) (*inbox, runtime.View, error) {
-	switch w.Mode {
+// source sends the vector, or its packed bytes.
+func (v *vectors) source(p *runtime.Proc) error {
+	memory := v.alloc(p, v.sends)
+	if !v.sends {
+		copy(memory.Raw(), v.stream)
+		return v.put(p, &portals.MD{Start: memory.Addr(), Length: uint64(v.Bytes)})
+	}
+	if err := v.of.Unpack(memory.Raw(), 0, v.stream, 1); err != nil {
+		return err
+	}
+	switch v.Mode {
 	case ModeRDMA:
-		temporary := p.Alloc(w.Bytes)
-		in, err := receive(p.NI(), requestPT, requestBits, temporary, nil)
-		return in, temporary, err
-	case modeIOVec:
-		var list []portals.IOVec
-		err := t.Runs(1, 0, t.Size(), func(at, n int64) {
-			list = append(list, portals.IOVec{Base: memory.Addr() + uint64(at), Length: uint64(n)})
-		})
-		if err != nil {
-			return nil, memory, err
+		packed := p.Alloc(v.Bytes)
+		into, from := packed.WriteFrom(memory)
+		if err := v.of.Pack(into, from, 0, 1); err != nil {
+			return err
 		}
-		in, err := w.vectorEntry(p, list)
-		return in, memory, err
+		p.Stream(v.lines(int64(v.Int("block"))), int64(v.Bytes))
+		return v.put(p, &portals.MD{Start: packed.Addr(), Length: uint64(v.Bytes)})
+	case modeIOVec:
+		list, err := v.list(memory)
+		if err != nil {
+			return err
+		}
+		return v.put(p, &portals.MD{IOVec: list, Length: uint64(len(list)), Options: portals.OptMDIOVec})
 	}
-	installed, err := w.datatypeHandlers(p, t)
-	if err != nil {
-		return nil, memory, err
-	}
-	in, err := receive(p.NI(), requestPT, requestBits, memory, installed)
-	return in, memory, err
+	return v.pack(p, memory)
 }
 
-func (w *bench) datatypeHandlers(p *runtime.Proc, t *mpi.Type) (*handlers.Installed, error) {
-	o := datatype.Options{Packet: int(w.Profile.Fabric.MTU), Memory: w.Profile.HPU.MaxHPUMemory}
-	strategy := map[string]uint32{modeSpinGeneral: datatype.General, modeSpinRead: datatype.ReadOnly, modeSpinOn: datatype.Progressing}
-	if s, given := strategy[w.Mode]; given {
-		o.Strategy = &s
-	}
-	program, err := datatype.Compile(t, 1, o)
+// put sends all of a descriptor.
+func (v *vectors) put(p *runtime.Proc, d *portals.MD) error {
+	md, err := p.NI().MDBind(d)
 	if err != nil {
-		return nil, fmt.Errorf("datatype: %w", err)
+		return err
 	}
-	m, err := handlers.Must("datatype").Load(w.c)
+	return p.NI().Put(md, 0, uint64(v.Bytes), portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
+}
+
+// packBatch is how many packets a worker packs before it lets others in: with blocks of a byte more would take hpu.max_cycles.
+const packBatch = 1
+
+// pack has handlers send the vector.
+func (v *vectors) pack(p *runtime.Proc, memory runtime.View) error {
+	workers := v.Profile.HPU.Cores * v.Profile.HPU.Contexts
+	program, err := datatype.CompileSend(v.of, 1, datatype.Send{
+		NID: 1, PT: requestPT, Bits: requestBits, SelfPT: requestPT, Packet: uint32(v.Profile.Fabric.MTU), Batch: packBatch,
+		Workers: uint32(min(workers, datatype.MaxWorkers)),
+	}, v.Profile.HPU.MaxHPUMemory)
+	if err != nil {
+		return err
+	}
+	installed, err := v.install(p, program, handlers.Options{Header: datatype.Pack})
+	if err != nil {
+		return err
+	}
+	if _, err := receive(p.NI(), requestPT, requestBits, memory, installed); err != nil {
+		return err
+	}
+	md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr()})
+	if err != nil {
+		return err
+	}
+	return p.NI().Put(md, 0, 0, portals.NoAck, peer(0), requestPT, requestBits, 0, 0, 0)
+}
+
+func (v *vectors) install(p *runtime.Proc, program *datatype.Program, o handlers.Options) (*handlers.Installed, error) {
+	m, err := handlers.Must("datatype").Load(v.c)
 	if err != nil {
 		return nil, err
 	}
 	b := program.Bytes()
-	return m.Install(p, handlers.Options{State: b, Memory: int64(len(b)), Shared: true})
+	o.State, o.Memory, o.Shared = b, int64(len(b)), true
+	return m.Install(p, o)
+}
+
+// list is a vector for each block.
+func (v *vectors) list(memory runtime.View) (list []portals.IOVec, err error) {
+	err = v.of.Runs(1, 0, v.of.Size(), func(at, n int64) {
+		list = append(list, portals.IOVec{Base: memory.Addr() + uint64(at), Length: uint64(n)})
+	})
+	return list, err
+}
+
+func (v *vectors) target(p *runtime.Proc) error {
+	memory := v.alloc(p, v.receives)
+	into := memory
+	if v.receives && v.Mode == ModeRDMA {
+		into = p.Alloc(v.Bytes)
+	}
+	arrived, err := v.entry(p, into)
+	if err != nil {
+		return err
+	}
+	start := p.Now()
+	if err := arrived.wait(v.Bytes); err != nil {
+		return err
+	}
+	if v.Mode == ModeRDMA {
+		p.Compute(v.Profile.Host.Match)
+	}
+	if v.receives && v.Mode == ModeRDMA {
+		to, packed := memory.WriteFrom(into)
+		if err := v.of.Unpack(to, 0, packed, 1); err != nil {
+			return err
+		}
+		p.Stream(int64(v.Bytes), v.lines(int64(v.Int("block"))))
+	}
+	v.latency = p.Now() - start
+	v.more["throughput"] = float64(v.Bytes) / (1 << 30) * float64(sim.Second) / float64(v.latency)
+	want := v.stream
+	if v.receives {
+		want = make([]byte, memory.Len())
+		if err := v.of.Unpack(want, 0, v.stream, 1); err != nil {
+			return err
+		}
+	}
+	return same("vector", memory.Read(), want)
+}
+
+// entry is the target's.
+func (v *vectors) entry(p *runtime.Proc, memory runtime.View) (*inbox, error) {
+	switch {
+	case !v.receives || v.Mode == ModeRDMA:
+		return receive(p.NI(), requestPT, requestBits, memory, nil)
+	case v.Mode == modeIOVec:
+		list, err := v.list(memory)
+		if err != nil {
+			return nil, err
+		}
+		return v.vectorEntry(p, list)
+	}
+	o := datatype.Options{Packet: int(v.Profile.Fabric.MTU), Memory: v.Profile.HPU.MaxHPUMemory, Pieces: v.sends}
+	if s, given := strategies[v.Mode]; given {
+		o.Strategy = &s
+	}
+	program, err := datatype.Compile(v.of, 1, o)
+	if err != nil {
+		return nil, err
+	}
+	installed, err := v.install(p, program, handlers.Options{Payload: datatype.Unpack})
+	if err != nil {
+		return nil, err
+	}
+	return receive(p.NI(), requestPT, requestBits, memory, installed)
+}
+
+// lines is what a core writes of blocks at twice their length: the lines of its cache that have some of them.
+func (v *vectors) lines(block int64) int64 {
+	line := int64(v.Profile.Host.LineBytes)
+	blocks := int64(v.Bytes) / block
+	if 2*block <= line {
+		return (2*int64(v.Bytes) + line - 1) / line * line
+	}
+	return blocks * ((block + line - 1) / line * line)
 }
 
 // vectorEntry is receive with a list of vectors.
-func (w *bench) vectorEntry(p *runtime.Proc, list []portals.IOVec) (*inbox, error) {
+func (v *vectors) vectorEntry(p *runtime.Proc, list []portals.IOVec) (*inbox, error) {
 	ni := p.NI()
 	ct, err := ni.CTAlloc()
 	if err != nil {
@@ -185,7 +274,7 @@ func (w *bench) vectorEntry(p *runtime.Proc, list []portals.IOVec) (*inbox, erro
 		return nil, err
 	}
 	_, err = ni.MEAppend(requestPT, &portals.ME{
-		IOVec: list, Length: uint64(w.Bytes), CT: ct, UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: requestBits,
+		IOVec: list, Length: uint64(v.Bytes), CT: ct, UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: requestBits,
 		Options: portals.OptMEOpPut | portals.OptMEEventCTComm | portals.OptMEEventCTBytes | portals.OptMEIOVec,
 	}, portals.PriorityList, 0)
 	return &inbox{ni: ni, ct: ct}, err
@@ -203,7 +292,7 @@ func publishedDatatype() (list []report.Published) {
 	} {
 		list = append(list, report.Published{
 			At: []report.Is{
-				{Column: "profile", Value: "spin-int"}, {Column: "mode", Value: p.mode}, {Column: "bytes", Value: 4 << 20}, {Column: "block", Value: 64 << 10},
+				{Column: "profile", Value: "spin-int"}, {Column: "mode", Value: p.mode}, {Column: "side", Value: sideDestination}, {Column: "bytes", Value: 4 << 20}, {Column: "block", Value: 64 << 10},
 			},
 			Column: "throughput", Value: p.value, Note: p.note,
 		})

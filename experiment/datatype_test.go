@@ -43,6 +43,25 @@ func TestUnpackingByFewHPUs(t *testing.T) {
 	require.InEpsilon(t, 4*one, throughputOf(t, "spin-int", modeSpin, 16), 0.02)
 }
 
+// Packing and doing both are at line rate from 1 KiB on; a read needs two crossings of the bus, so below it takes longer than unpacking.
+func TestPackingIsNearLineRate(t *testing.T) {
+	const line = 50e9 / (1 << 30)
+	p, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	at := func(mode, side string, block int) float64 {
+		at, err := datatypes.At(p, Values{"mode": mode, "side": side, "size": 4 << 20, "block": block})
+		require.NoError(t, err)
+		r, err := datatypes.Measure(context.Background(), at)
+		require.NoError(t, err)
+		return r.Float("throughput")
+	}
+	for _, side := range []string{sideSource, sideBoth} {
+		require.Greater(t, at(modeSpin, side, 1024), 0.95*line)
+		require.Less(t, at(modeSpin, side, 64), 0.5*at(modeSpin, sideDestination, 64))
+	}
+	require.InEpsilon(t, at(ModeRDMA, sideDestination, 4096), at(ModeRDMA, sideSource, 4096), 0.01)
+}
+
 // A list of vectors is not longer than the device allows.
 func TestNoVectorsBeyondTheLimit(t *testing.T) {
 	p, err := profile.Load("spin-int")

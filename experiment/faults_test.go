@@ -45,6 +45,9 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 		case "datatype":
 			for _, mode := range e.Axis("mode").Of {
 				c.measure(t, e, Values{"mode": mode, "size": 40000, "block": 40})
+				if _, chosen := strategies[mode]; !chosen {
+					c.measure(t, e, Values{"mode": mode, "side": sideBoth, "size": 40000, "block": 40})
+				}
 			}
 		case "scaling": // TestScalingElsewhere
 		case "hpus":

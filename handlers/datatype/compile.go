@@ -29,6 +29,8 @@ type Options struct {
 	Packet int
 	// Memory is how much HPU memory there is, bytes.
 	Memory int64
+	// Pieces: each packet is a message of its own, as pack sends them, whose remote offset is its place in the stream.
+	Pieces bool
 }
 
 // Program is a type as the handlers take it.
@@ -45,27 +47,59 @@ func (p *Program) Bytes() []byte {
 
 // Compile makes count elements of a type, received at displacement 0 of an entry, what handlers take. It fails with one of the errors above if they cannot.
 func Compile(t *datatype.Type, count int, o Options) (*Program, error) {
-	layout, err := t.Layout(count)
+	p, root, err := write(t, count, o.Memory)
 	if err != nil {
 		return nil, err
-	}
-	if layout.Root == nil {
-		return nil, fmt.Errorf("%w: %d times %s", ErrEmpty, count, t)
 	}
 	if overlaps, err := t.Overlaps(count); err != nil || overlaps {
 		return nil, fmt.Errorf("%w: %d times %s", errors.Join(ErrOverlap, err), count, t)
 	}
-	c := compiler{memory: o.Memory - int64(unsafe.Sizeof(State{})), numbers: map[*datatype.Node]uint32{}}
-	root, err := c.node(layout.Root, 0)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %d times %s", err, count, t)
+	if o.Pieces {
+		p.State.Pieces = 1
 	}
-	p := &Program{State: State{Size: uint64(layout.Root.Size), Origin: layout.At, Root: root, Depth: uint32(c.depth), Strategy: General}}
-	p.Behind = c.bytes
-	if err := p.choose(layout.Root, &o); err != nil {
+	if err := p.choose(root, &o); err != nil {
 		return nil, fmt.Errorf("%w: %d times %s", err, count, t)
 	}
 	return p, nil
+}
+
+// CompileSend makes count elements of a type, at displacement 0 of an entry, what the handler pack takes; send says where to. Memory is how much HPU memory there is,
+// bytes. It fails with one of the errors above if handlers cannot.
+func CompileSend(t *datatype.Type, count int, send Send, memory int64) (*Program, error) {
+	if send.Packet == 0 || send.Batch == 0 || send.Workers == 0 || send.Workers > MaxWorkers {
+		return nil, fmt.Errorf("datatype: %d workers that pack batches of %d packets of %d bytes, expected 1 to %d, at least 1 and at least 1",
+			send.Workers, send.Batch, send.Packet, MaxWorkers)
+	}
+	p, _, err := write(t, count, memory)
+	if err != nil {
+		return nil, err
+	}
+	buffers := int64(send.Workers) * (8 + (int64(send.Packet)+7)&^7)
+	if buffers > memory-int64(unsafe.Sizeof(State{}))-int64(len(p.Behind)) {
+		return nil, fmt.Errorf("%w: %d times %s, with %d bytes of buffers", ErrLarge, count, t, buffers)
+	}
+	p.State.Send = send
+	p.State.Send.Buffers = uint32(len(p.Behind))
+	p.Behind = append(p.Behind, make([]byte, buffers)...)
+	return p, nil
+}
+
+// write writes the tree of a type.
+func write(t *datatype.Type, count int, memory int64) (*Program, *datatype.Node, error) {
+	layout, err := t.Layout(count)
+	if err != nil {
+		return nil, nil, err
+	}
+	if layout.Root == nil {
+		return nil, nil, fmt.Errorf("%w: %d times %s", ErrEmpty, count, t)
+	}
+	c := compiler{memory: memory - int64(unsafe.Sizeof(State{})), numbers: map[*datatype.Node]uint32{}}
+	root, err := c.node(layout.Root, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %d times %s", err, count, t)
+	}
+	s := State{Size: uint64(layout.Root.Size), Origin: layout.At, Root: root, Depth: uint32(c.depth), Strategy: General}
+	return &Program{State: s, Behind: c.bytes}, layout.Root, nil
 }
 
 // compiler writes nodes, parents first, so that the root is at 0 and no child is.

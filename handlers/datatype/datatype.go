@@ -11,5 +11,8 @@ import _ "embed"
 //go:embed datatype.wasm
 var Module []byte
 
-// Payload is the handler in Module.
-const Payload = "payload"
+// Names of the handlers in Module.
+const (
+	Unpack = "unpack" // payload
+	Pack   = "pack"   // header
+)

@@ -23,12 +23,34 @@ type State struct {
 	Root        uint32 `spin:"unit=bytes"` // where the root lies, behind the state
 	Checkpoints uint32 `spin:"unit=bytes"` // where the checkpoints lie, behind the state
 	Interval    uint32 `spin:"unit=bytes"` // ReadOnly, Progressing: of the stream, from one checkpoint to the next
-	Reserved    uint32 `spin:"max=0"`      // 0
+	Pieces      uint32 `spin:"max=1"`      // 1: each packet is a message of its own, whose offset in the entry says where in the stream it begins
 
-	Packets uint64 // that were unpacked
+	Packets uint64 // that were unpacked or packed
 	Runs    uint64 // DMA operations for them
-	Seeks   uint64 // packets whose place was looked up from the root
+	Seeks   uint64 // times that a place was looked up from the root
+
+	Send Send // for the handler pack
 }
+
+// Send is where a packed message goes.
+type Send struct {
+	_       structs.HostLayout
+	NID     uint32 // target
+	PID     uint32
+	PT      uint32 `spin:"max=255"`
+	Packet  uint32 `spin:"unit=bytes"` // of the stream in each packet but the last
+	Bits    uint64 // match bits
+	Offset  uint64 `spin:"unit=bytes"`   // of the stream's first byte in the target's entry
+	DoneCT  uint32 `spin:"unit=counter"` // counts packets that have been sent; 0: none
+	SelfPT  uint32 `spin:"max=255"`      // portal table entry of this entry
+	Workers uint32 `spin:"max=64"`       // handlers that pack at the same time
+	Batch   uint32 // packets that each packs before it lets others in
+	Spare   uint32 `spin:"max=0"`      // 0
+	Buffers uint32 `spin:"unit=bytes"` // where Workers of them lie, behind the state; in front of each a word that says whether it is used
+}
+
+// MaxWorkers is how many handlers may pack at the same time.
+const MaxWorkers = 64
 
 // Strategies.
 const (

@@ -1,4 +1,4 @@
-// Unpacks messages into memory that is not in one piece: MPI datatypes (sPIN'17 §5.2, SC'19).
+// Unpacks messages into memory that is not in one piece, and packs them out of it: MPI datatypes (sPIN'17 §5.2, SC'19).
 //
 //spin:library datatype 1.0
 //spin:needs spaces=entry entry_options=op_put
@@ -11,19 +11,23 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// payload writes each run of a packet to its place.
+// unpack writes each run of a packet to its place.
 //
-//go:wasmexport payload
-func payload(p *spin.Payload, s *datatype.State) spin.Code {
+//go:wasmexport unpack
+func unpack(p *spin.Payload, s *datatype.State) spin.Code {
 	if p.Length == 0 {
 		return spin.Success
+	}
+	base := p.HostOffset - p.Offset + uint64(s.Origin)
+	if s.Pieces != 0 {
+		p.Offset, base = p.HostOffset, uint64(s.Origin)
 	}
 	if p.Offset > s.Size || uint64(p.Length) > s.Size-p.Offset {
 		return spin.Fail
 	}
 	s.Packets++
 	if s.Strategy == datatype.Vector {
-		return vector(p, s)
+		return vector(p, s, base)
 	}
 	var c datatype.Cursor
 	t := tree(s)
@@ -44,7 +48,7 @@ func payload(p *spin.Payload, s *datatype.State) spin.Code {
 		s.Seeks++
 		c.Seek(t, s.Root, p.Offset)
 	}
-	code := runs(p, s, t, &c)
+	code := runs(p, s, t, &c, base)
 	if end := p.Offset + uint64(p.Length); s.Strategy == datatype.Progressing && end < s.Size {
 		slot := slotOf(s, end)
 		c.Save(unsafe.Pointer(&slot.Cursor))
@@ -66,8 +70,7 @@ func slotOf(s *datatype.State, offset uint64) *datatype.Slot {
 }
 
 // runs writes a packet from where the cursor stands, and leaves it behind the packet.
-func runs(p *spin.Payload, s *datatype.State, t datatype.Tree, c *datatype.Cursor) spin.Code {
-	base := p.HostOffset - p.Offset + uint64(s.Origin)
+func runs(p *spin.Payload, s *datatype.State, t datatype.Tree, c *datatype.Cursor, base uint64) spin.Code {
 	bytes := p.Bytes()
 	written := uint64(0)
 	for {
@@ -112,11 +115,11 @@ func runs(p *spin.Payload, s *datatype.State, t datatype.Tree, c *datatype.Curso
 }
 
 // vector is runs for equal blocks at equal distances.
-func vector(p *spin.Payload, s *datatype.State) spin.Code {
+func vector(p *spin.Payload, s *datatype.State, base uint64) spin.Code {
 	block, stride := s.Block, uint64(s.Stride)
 	i := p.Offset / block
 	within := p.Offset - i*block
-	place := p.HostOffset - p.Offset + uint64(s.Origin) + i*stride
+	place := base + i*stride
 	bytes := p.Bytes()
 	written := uint64(0)
 	for len(bytes) > 0 {

@@ -45,13 +45,13 @@ func unpackRandom(t *testing.T, rt *rapid.T, wasm bool) {
 	p, err := datatype.Compile(d, count, o)
 	require.NoError(rt, err)
 	shuffle := rapid.Bool().Draw(rt, "shuffle")
-	unpack(t, d, count, p, wasm, shuffle, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 1)))
+	deliver(t, d, count, p, wasm, shuffle, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 1)))
 }
 
 func strategy(s uint32) *uint32 { return &s }
 
-// unpack delivers a message of a type in packets and compares memory with what the type says.
-func unpack(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm, shuffle bool, random *rand.Rand) {
+// deliver delivers a message of a type in packets and compares memory with what the type says.
+func deliver(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm, shuffle bool, random *rand.Rand) {
 	stream := make([]byte, int(d.Size())*count)
 	for i := range stream {
 		stream[i] = byte(i*13 + 5)
@@ -65,9 +65,9 @@ func unpack(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm, shu
 	*s = p.State
 	s.Origin -= low
 	copy(unsafe.Slice((*byte)(behind(s, 0)), len(p.Behind)), p.Behind)
-	handler := spintest.Handlers[datatype.State]{Payload: payload}
+	handler := spintest.Handlers[datatype.State]{Payload: unpack}
 	if wasm {
-		handler = wasmtest.Handlers[datatype.State](t, device, datatype.Module, wasmtest.Names{Payload: datatype.Payload}, len(p.Behind))
+		handler = wasmtest.Handlers[datatype.State](t, device, datatype.Module, wasmtest.Names{Payload: datatype.Unpack}, len(p.Behind))
 	}
 	order := make([]int, (len(stream)+packet-1)/packet)
 	for i := range order {
@@ -92,4 +92,61 @@ func unpack(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm, shu
 	if !shuffle && s.Strategy == datatype.Progressing {
 		require.EqualValues(t, 1, s.Seeks, "packets in order go on where the last one ended")
 	}
+}
+
+// Every packet that pack sends is that part of the stream, each once, whatever the type: also one that has bytes twice.
+func TestPacks(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) { packRandom(t, rt, false) })
+}
+
+// The module does what its source does.
+func TestModulePacks(t *testing.T) {
+	random := rapid.Custom(func(rt *rapid.T) bool { packRandom(t, rt, true); return true })
+	for seed := range 40 {
+		random.Example(seed)
+	}
+}
+
+func packRandom(t *testing.T, rt *rapid.T, wasm bool) {
+	count := rapid.IntRange(1, 3).Draw(rt, "count")
+	d := rapid.Custom(func(rt *rapid.T) *mpi.Type { return typetest.Draw(rt, 3) }).Filter(func(d *mpi.Type) bool { return d.Size() > 0 }).Draw(rt, "type")
+	send := datatype.Send{
+		NID: 3, PT: 9, Packet: packet, Bits: 77, Offset: 1000, DoneCT: 5, SelfPT: 2,
+		Workers: rapid.Uint32Range(1, 5).Draw(rt, "workers"), Batch: rapid.Uint32Range(1, 4).Draw(rt, "batch"),
+	}
+	p, err := datatype.CompileSend(d, count, send, 24<<10)
+	require.NoError(rt, err)
+	low, high := typetest.Reach(d, count)
+	device := spintest.New(t, spintest.Config{HostMem: int(high - low), MTU: packet})
+	for i := range device.Host {
+		device.Host[i] = byte(i*7 + i>>8 + 1)
+	}
+	device.Counters[5] = &spintest.Count{}
+	stream := make([]byte, int(d.Size())*count)
+	require.NoError(rt, d.Pack(stream, device.Host, int(-low), count))
+	s := spintest.NewState[datatype.State](device, len(p.Behind))
+	*s = p.State
+	s.Origin -= low
+	copy(unsafe.Slice((*byte)(behind(s, 0)), len(p.Behind)), p.Behind)
+	handler := spintest.Handlers[datatype.State]{Header: pack}
+	if wasm {
+		handler = wasmtest.Handlers[datatype.State](t, device, datatype.Module, wasmtest.Names{Header: datatype.Pack}, len(p.Behind))
+	}
+	start := spin.Header{MatchBits: 4}
+	require.Equal(rt, spin.Drop, spintest.Run(device, handler.Header, &start, s))
+	for done := 0; done < len(device.Named("to_self")); done++ { // messages to self, one after the other
+		m := device.Named("to_self")[done].Op
+		require.EqualValues(rt, 2, m.PTIndex)
+		again := spin.Header{Type: spin.MsgSelf, MatchBits: m.MatchBits, HdrData: m.HdrData}
+		require.Equal(rt, spin.Drop, spintest.Run(device, handler.Header, &again, s))
+	}
+	packets := (len(stream) + packet - 1) / packet
+	require.Len(rt, device.Puts(), packets)
+	require.EqualValues(rt, packets, device.Counters[5].Success)
+	got := make([]byte, len(stream))
+	for _, c := range device.Puts() {
+		require.Equal(rt, [3]uint64{3, 9, 77}, [3]uint64{uint64(c.Op.TargetNID), uint64(c.Op.PTIndex), c.Op.MatchBits})
+		copy(got[c.Op.RemoteOffset-1000:], c.Data)
+	}
+	require.True(rt, slices.Equal(stream, got), "stream")
 }

@@ -115,12 +115,15 @@ func (m *machine) imports(ctx context.Context, runtime wazero.Runtime) {
 			return m.act(&spin.Action{Name: name, Space: spin.Space(space), Offset: offset, Mem: m.memory[local : local+n]})
 		})
 	}
-	for _, name := range []string{"put_from_host", "put_from_device", "get_from_host"} {
+	for _, name := range []string{"put_from_host", "put_from_device", "get_from_host", "to_self"} {
 		export(name, func(op uint32) int32 {
 			return m.act(&spin.Action{Name: name, Op: (*spin.Op)(unsafe.Pointer(&m.memory[op]))})
 		})
 	}
 	export("dma_wait", func(h int32) int32 { return m.act(&spin.Action{Name: "dma_wait", Handle: spin.Handle(h)}) })
+	export("ct_inc", func(ct uint32, success, failure uint64) int32 {
+		return m.act(&spin.Action{Name: "ct_inc", Counter: spin.Counter(ct), A: success, B: failure})
+	})
 	export("cas", func(at uint32, compare, swap uint64) int32 {
 		return m.act(&spin.Action{Name: "cas", Word: m.word(at), A: compare, B: swap})
 	})
