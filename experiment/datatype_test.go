@@ -43,7 +43,7 @@ func TestUnpackingByFewHPUs(t *testing.T) {
 	require.InEpsilon(t, 4*one, throughputOf(t, "spin-int", modeSpin, 16), 0.02)
 }
 
-// Packing and doing both are at line rate from 1 KiB on; a read needs two crossings of the bus, so below it takes longer than unpacking.
+// Packing and doing both are at line rate from 512 B on; a read needs two crossings of the bus, so below it takes longer than unpacking.
 func TestPackingIsNearLineRate(t *testing.T) {
 	const line = 50e9 / (1 << 30)
 	p, err := profile.Load("spin-int")
@@ -56,7 +56,7 @@ func TestPackingIsNearLineRate(t *testing.T) {
 		return r.Float("throughput")
 	}
 	for _, side := range []string{sideSource, sideBoth} {
-		require.Greater(t, at(modeSpin, side, 1024), 0.95*line)
+		require.Greater(t, at(modeSpin, side, 512), 0.95*line)
 		require.Less(t, at(modeSpin, side, 64), 0.5*at(modeSpin, sideDestination, 64))
 	}
 	require.InEpsilon(t, at(ModeRDMA, sideDestination, 4096), at(ModeRDMA, sideSource, 4096), 0.01)

@@ -74,39 +74,72 @@ func acquire(s *datatype.State) (spin.Ptr, *uint64) {
 
 // gather reads the runs of a packet; more says that the stream goes on behind it.
 func gather(s *datatype.State, t datatype.Tree, c *datatype.Cursor, into []byte, more bool) bool {
-	var open [reads]spin.Handle
-	issued, ended := 0, 0
+	var w window
+	base := uint64(s.Origin)
 	for {
 		n := uint64(len(into))
 		if n > c.Left {
 			n = c.Left
 		}
-		if issued-ended == reads {
-			if open[ended%reads].Wait().Failed() {
-				return false
-			}
-			ended++
-		}
-		handle := spin.DMAFromHostNB(spin.MEHostMem, uint64(s.Origin+c.Place), into[:n])
-		if handle < 0 {
+		if !w.read(base+uint64(c.Place), into[:n]) {
 			return false
 		}
-		open[issued%reads] = handle
-		issued++
 		c.Place += int64(n)
 		c.Left -= n
-		if into = into[n:]; c.Left == 0 && (len(into) > 0 || more) {
-			c.Next(t)
-		}
-		if len(into) == 0 {
+		if into = into[n:]; len(into) == 0 {
 			break
 		}
+		if size, stride, runs := c.Whole(t); runs > 0 { // as in runs
+			if whole := uint64(len(into)) / size; runs > whole {
+				runs = whole
+			}
+			place := base + uint64(c.Place) - size + uint64(stride)
+			for range runs {
+				if !w.read(place, into[:size]) {
+					return false
+				}
+				place += uint64(stride)
+				into = into[size:]
+			}
+			if c.Pass(runs, stride); len(into) == 0 {
+				break
+			}
+		}
+		c.Next(t)
 	}
-	for ; ended < issued; ended++ {
-		if open[ended%reads].Wait().Failed() {
+	if c.Left == 0 && more {
+		c.Next(t)
+	}
+	s.Runs += uint64(w.issued)
+	return w.drain()
+}
+
+// window is the DMA reads of a handler that are on the bus.
+type window struct {
+	open          [reads]spin.Handle
+	issued, ended uint32
+}
+
+// read starts one, when there is room.
+func (w *window) read(offset uint64, into []byte) bool {
+	if w.issued-w.ended == reads {
+		if w.open[w.ended%reads].Wait().Failed() {
+			return false
+		}
+		w.ended++
+	}
+	h := spin.DMAFromHostNB(spin.MEHostMem, offset, into)
+	w.open[w.issued%reads] = h
+	w.issued++
+	return h >= 0
+}
+
+// drain waits for all.
+func (w *window) drain() bool {
+	for ; w.ended != w.issued; w.ended++ {
+		if w.open[w.ended%reads].Wait().Failed() {
 			return false
 		}
 	}
-	s.Runs += uint64(issued)
 	return true
 }
