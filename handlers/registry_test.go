@@ -159,11 +159,7 @@ func TestStatesAreThoseOfManifests(t *testing.T) {
 			if name == "part" { // its first field is the state of rdma, which is drawn there
 				copy(raw[:unsafe.Sizeof(rdma.State{})], defaults)
 			}
-			for i := range s.Fields { // whose range does not allow everything
-				if f := &s.Fields[i]; f.Max.String() != "" || f.Min.String() != "" {
-					copy(raw[f.Offset:f.Offset+f.Type.Size()], defaults[f.Offset:])
-				}
-			}
+			inRange(raw, defaults, s.Fields, 0)
 			read := reflect.New(reflect.TypeOf(v).Elem()).Interface()
 			require.NoError(r, s.Read(raw, read))
 			var encoded []byte
@@ -201,6 +197,20 @@ func TestStatesAreThoseOfManifests(t *testing.T) {
 	}
 	require.Len(t, spin.EncodeState(&matching.Announcement{}), matching.AnnouncementSize)
 	require.Equal(t, int64(matching.AnnouncementSize), handlers.Must("matching").Manifest.Needs.UserHeader)
+}
+
+// inRange sets numbers whose range does not allow everything to what they begin with.
+func inRange(raw, defaults []byte, fields []manifest.Field, base int64) {
+	for i := range fields {
+		f := &fields[i]
+		at := base + f.Offset
+		if f.Max.String() != "" || f.Min.String() != "" {
+			copy(raw[at:at+f.Type.Size()], defaults[at:])
+		}
+		if f.Dims == nil {
+			inRange(raw, defaults, f.Fields, at)
+		}
+	}
 }
 
 // What accumulate begins with on a device is said in its source, and once more where its handlers are tested without one.

@@ -134,7 +134,7 @@ func packRandom(t *testing.T, rt *rapid.T, wasm bool) {
 	}
 	start := spin.Header{MatchBits: 4}
 	require.Equal(rt, spin.Drop, spintest.Run(device, handler.Header, &start, s))
-	for done := 0; done < len(device.Named("to_self")); done++ { // messages to self, one after the other
+	for done := 0; done < len(device.Named("to_self")); done++ { //nolint:intrange // there are more and more: messages to self, one after the other
 		m := device.Named("to_self")[done].Op
 		require.EqualValues(rt, 2, m.PTIndex)
 		again := spin.Header{Type: spin.MsgSelf, MatchBits: m.MatchBits, HdrData: m.HdrData}
