@@ -51,7 +51,7 @@ func (d *Driver) attach(p *runtime.Proc, g *channels.Page) {
 	}
 }
 
-// serve deals with what is in the FIFO.
+// serve deals with what is in the FIFO; with a part of it if the send tasklet waits.
 func (c *client) serve(t *host.Thread) {
 	t.Follow(c.flow)
 	c.brought = c.brought[:0]
@@ -59,10 +59,14 @@ func (c *client) serve(t *host.Thread) {
 	for len(c.blocks)+len(c.later) > 0 {
 		if len(c.blocks) > 0 {
 			c.resolve(t)
-			continue
+		} else {
+			c.ahead(t)
+			c.collect(t)
 		}
-		c.ahead(t)
-		c.collect(t)
+		if len(c.driver.others) > 0 && len(c.blocks)+len(c.later) > 0 {
+			c.pending = true
+			return
+		}
 	}
 	c.flow = 0
 }

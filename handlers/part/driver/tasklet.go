@@ -72,6 +72,9 @@ func (d *Driver) sends(t *host.Thread) {
 		t.Follow(f.Flow)
 		d.serve(t, d.client(f.Process), &f)
 	}
+	if slices.ContainsFunc(d.clients, func(c *client) bool { return c.pending }) {
+		d.receive.Schedule(t.Core()) // it has given way
+	}
 }
 
 // serve deals with a fault of which only the SMMU knows. c is nil for a process without a page of channels.
@@ -97,7 +100,8 @@ func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
 	_ = d.bring(t, f.Process, plan.Then, f.Write) // what nobody has asked for may be missing
 }
 
-// receives is the receive tasklet.
+// receives is the receive tasklet. It goes on as long as there is something in a FIFO, but not while the send tasklet waits for its turn, which
+// has it go on then: without HUPCF the faults at sources that are open end the writes of blocks, which come again and again.
 func (d *Driver) receives(t *host.Thread) {
 	d.stats.Receives++
 	for _, c := range d.clients {
@@ -113,6 +117,10 @@ func (d *Driver) receives(t *host.Thread) {
 			if c.pending {
 				c.pending, again = false, true
 				c.serve(t)
+			}
+			if len(d.others) > 0 {
+				again = false
+				break
 			}
 		}
 	}
