@@ -41,7 +41,7 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 		case "pagefault", "isend", "apps": // are of memory that is absent
 		case "exanet": // TestExanetOnFaultyMemory
 		case "gsas": // TestGSASOnFaultyMemory
-		case "osu", "osu-ranks": // TestOSUOnFaultyMemory
+		case "osu", "osu-ranks", "credits": // TestOSUOnFaultyMemory
 		case "datatype":
 			for _, mode := range e.Axis("mode").Of {
 				c.measure(t, e, Values{"mode": mode, "size": 40000, "block": 40})

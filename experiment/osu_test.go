@@ -117,3 +117,45 @@ func TestListsOfPathsAndRanks(t *testing.T) {
 	_, err = OSURanks.Axis("ranks").Parse("4..")
 	require.Error(t, err)
 }
+
+// A link with room for a single cell waits for each credit: half of the bandwidth between boards goes. Three cells are enough for one way; where ways
+// cross, in alltoall, more room helps.
+func TestCredits(t *testing.T) {
+	bandwidth := func(buffer int) float64 {
+		d, err := profile.Load("exanest")
+		require.NoError(t, err)
+		p, err := credits.At(d, Values{"benchmark": "mbw_mr", "ranks": 8, "size": 64 << 10, "window": 2, "buffer": buffer})
+		require.NoError(t, err)
+		require.Equal(t, int64(buffer), p.Profile.Fabric.Buffer[0], "the axis sets the profile's field")
+		r, err := credits.Measure(context.Background(), p)
+		require.NoError(t, err)
+		return r.Float("bandwidth")
+	}
+	one, three, many := bandwidth(512), bandwidth(1<<10), bandwidth(16<<10)
+	require.Less(t, one, 0.6*three)
+	require.InEpsilon(t, three, many, 0.02)
+
+	alltoall := func(buffer int) sim.Time {
+		return measured(t, credits, "exanest", Values{"benchmark": "alltoall", "ranks": 16, "size": 32 << 10, "buffer": buffer}).Time(latencyColumn)
+	}
+	require.Less(t, alltoall(16<<10), alltoall(1<<10))
+}
+
+// Systems of the report's boards that were never built: one rank on each of 256 MPSoCs takes a step more between boards than on the prototype's 128.
+func TestTorusOfOtherSizes(t *testing.T) {
+	values := func(ranks int) Values {
+		return Values{"ranks": ranks, "ranks-per-node": 1, "size": 4, "iterations": 1, "warmup": 0}
+	}
+	large := measured(t, OSURanks, "exanest", values(256), "fabric.dims=[8, 4, 2]")
+	small, err := large.Point.bcastModel(context.Background(), 128, 1)
+	require.NoError(t, err)
+	step, err := large.Point.oneWay(context.Background(), "intra-mezz:1")
+	require.NoError(t, err)
+	require.Equal(t, step, large.Time("model")-small)
+	require.InDelta(t, 1, float64(large.Time("most"))/float64(large.Time("model")), 0.35)
+
+	d, err := profile.Load("exanest")
+	require.NoError(t, err)
+	_, err = OSURanks.At(d, values(256))
+	require.ErrorContains(t, err, "--ranks: 256, 1 on a node, expected at most 128 on the 128 MPSoCs of 4x4x2 (--topology)")
+}

@@ -24,19 +24,14 @@ of a QFDB, or between neighbouring QFDBs, whichever the step is; these are measu
 		{Name: "ranks", Kind: report.Count, Least: "2", Most: maxRanks, Default: "4,16,64,128,512", Help: "ranks of the world"},
 		{Name: "benchmark", Column: "program", Kind: report.Text, Of: osu.Names(osu.Collective, osu.Pairs), Default: "bcast", Help: "program of the OSU micro-benchmarks"},
 		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: "4096", Default: "4", Help: "ranks on an MPSoC, or another node"},
-		{Name: "algorithms", Kind: report.Text, Of: algorithmChoices(), Default: string(mpi.ExaNetMPI), Help: "of collectives: ExaNet-MPI's, or those that MPICH 3.2.1 chooses by size"},
+		algorithmsAxis(),
 		transportAxis(),
 		windowAxis(), iterationsAxis(), warmupAxis(),
 		{Name: "size", Column: "bytes", Kind: report.Size, Most: maxBytes, Default: "4,32,64,256,1KiB,4KiB,16KiB", Help: "size of a message as OSU counts it"},
 	},
-	Points: func(p *Point) (bool, error) {
-		return benchmarkOf(p).Check(p.Int("size"), p.Int("ranks")) == nil, p.transport()
-	},
-	Run: runOSURanks,
-	Memory: func(p *Point) int64 {
-		nodes := nodesOf(p)
-		return p.Footprint(nodes, 2*nodes) + benchmarkOf(p).Memory(p.Int("size"), p.Int("ranks"))
-	},
+	Points: hasOSURanks,
+	Run:    runOSURanks,
+	Memory: osuRanksMemory,
 	Columns: append([]report.Column{
 		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "of an operation: the mean of iterations and ranks"},
 		{Name: "least", Unit: "us", Kind: report.Duration, Help: "of a collective: the mean of iterations at the rank for which it is least"},
@@ -57,13 +52,82 @@ of a QFDB, or between neighbouring QFDBs, whichever the step is; these are measu
 		Quiet:   append(osuQuiet, "ranks-per-node", "algorithms"),
 	},
 	Notes: []string{compared},
+	Presets: []Preset{
+		{
+			Name: "collectives", Short: "osu_bcast and osu_allreduce, 4 to 512 ranks, four on an MPSoC",
+			Values: map[string]string{"benchmark": "bcast,allreduce", "ranks": "4..512", "size": "4,64,1KiB"},
+		},
+		{
+			Name: "torus", Short: "systems that were never built: bcast and allreduce of one rank on each of up to 4,096 MPSoCs, with --topology 16x16x4",
+			Values: map[string]string{"benchmark": "bcast,allreduce", "ranks": "16,128,1024,4096", "ranks-per-node": "1", "size": "4,256", "iterations": "1"},
+			View: &View{
+				Value: latencyColumn, Series: []string{"benchmark"}, X: "ranks", Quiet: append(osuQuiet, "ranks-per-node", "algorithms"),
+				Summary: []string{"profile", "program", "ranks", "bytes", latencyColumn, "least", "most", "model", "vs_model"},
+			},
+		},
+	},
 }
 
-func algorithmChoices() (names []string) {
-	for _, a := range mpi.AlgorithmChoices() {
-		names = append(names, string(a))
+// credits is OSURanks where the buffers of links decide.
+var credits = &Experiment{
+	Name:  "credits",
+	Short: "traffic that waits for buffers of links, which may be smaller or larger than the prototype's",
+	Long: `OSU benchmarks of 128 ranks, one on each MPSoC, with buffers of 1, 4 and 16 KiB at every link (for each class and virtual channel): alltoall, where messages
+meet everywhere, and mbw_mr, in which the first half of the ranks sends to the second, half way through the machine. A cell leaves when there is room for it behind the
+link, so small buffers make it wait for the credit of the cell before, and full ones keep cells of other ways waiting.`,
+	Source:   "TR-488",
+	Profiles: []string{"exanest"},
+	Axes: append([]Axis{
+		{Name: "buffer", Kind: report.Size, Least: "512B", Most: "1GiB", Default: "1KiB,4KiB,16KiB", Field: "fabric.buffer", Help: "room at the end of every link, for each class and virtual channel"},
+		{Name: "benchmark", Column: "program", Kind: report.Text, Of: []string{"alltoall", "mbw_mr", "allgather", "gather"}, Default: "alltoall,mbw_mr", Help: "program of the OSU micro-benchmarks"},
+		{Name: "ranks", Kind: report.Count, Least: "2", Most: maxRanks, Default: "128", Help: "ranks of the world"},
+	}, creditAxes()...),
+	Points: hasOSURanks,
+	Run:    runOSURanks,
+	Memory: osuRanksMemory,
+	Relative: []Relative{
+		{Column: report.Column{Name: "vs_4KiB", Kind: report.Change, Help: "latency / latency with buffers of 4 KiB - 1"}, Of: latencyColumn, Axis: "buffer", Base: "4KiB"},
+		{Column: report.Column{Name: "bandwidth_vs_4KiB", Kind: report.Change, Help: "likewise of the bandwidth"}, Of: "bandwidth", Axis: "buffer", Base: "4KiB"},
+	},
+	Modules: transportModules,
+	View: View{
+		Value: latencyColumn, Series: []string{"buffer"}, X: "bytes",
+		Summary: []string{"profile", "program", "buffer", "bytes", latencyColumn, "vs_4KiB", "bandwidth_MBps", "bandwidth_vs_4KiB"},
+		Quiet:   append(osuQuiet, "ranks", "ranks-per-node", "algorithms"),
+	},
+	Notes: []string{compared},
+}
+
+func init() { credits.Columns = OSURanks.Columns }
+
+// creditAxes are those of OSURanks that credits has, too, with one rank on a node and one iteration.
+func creditAxes() []Axis {
+	axes := []Axis{
+		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: "4096", Default: "1", Help: "ranks on an MPSoC, or another node"},
+		algorithmsAxis(), transportAxis(), windowAxis(), iterationsAxis(), warmupAxis(),
+		{Name: "size", Column: "bytes", Kind: report.Size, Most: maxBytes, Default: "16KiB", Help: "size of a message as OSU counts it"},
 	}
-	return names
+	axes[4].Default, axes[5].Default = "1", "0"
+	return axes
+}
+
+func algorithmsAxis() Axis {
+	return Axis{Name: "algorithms", Kind: report.Text, Of: named(mpi.AlgorithmChoices()), Default: string(mpi.ExaNetMPI), Help: "of collectives: ExaNet-MPI's, or those that MPICH 3.2.1 chooses by size"}
+}
+
+// hasOSURanks says which points there are.
+func hasOSURanks(p *Point) (bool, error) {
+	ranks, nodes := p.Int("ranks"), nodesOf(p)
+	if q, is := p.Profile.Fabric.QFDBs(); is && nodes > q.Nodes() {
+		return false, fmt.Errorf("--ranks: %d, %d on a node, expected at most %d on the %d MPSoCs of %v (--topology)",
+			ranks, p.Int("ranks-per-node"), q.Nodes()*p.Int("ranks-per-node"), q.Nodes(), q)
+	}
+	return benchmarkOf(p).Check(p.Int("size"), ranks) == nil, p.transport()
+}
+
+func osuRanksMemory(p *Point) int64 {
+	nodes := nodesOf(p)
+	return p.Footprint(nodes, 2*nodes) + benchmarkOf(p).Memory(p.Int("size"), p.Int("ranks"))
 }
 
 func ranksAt(benchmark string, ranks, perNode, bytes int) []report.Is {

@@ -38,6 +38,12 @@ var long = map[string]string{
 	"spinsim compare bcast --waterfall spin-int-sc17,spin-int": "spinsim compare bcast --waterfall spin-int-sc17,spin-int --ranks 4 --size 8",
 	"spinsim compare bcast --format json > results.json":       "spinsim compare bcast --ranks 4,16 --format json > results.json",
 
+	"spinsim compare osu":                                            "spinsim compare osu --path intra-qfdb --size 8",
+	"spinsim compare scaling":                                        "spinsim compare scaling --ranks 1,8 --app minife",
+	"spinsim compare credits --plot credits.svg":                     "spinsim compare credits --ranks 16 --benchmark mbw_mr --size 4KiB --plot credits.svg",
+	"spinsim compare osu-ranks --experiment collectives --ranks 512": "spinsim compare osu-ranks --experiment collectives --ranks 8 --size 4",
+	"spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --plot torus.svg": "spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --ranks 16,64 --plot torus.svg",
+	"spinsim compare scaling --ranks 512 --scaling strong":                                      "spinsim compare scaling --ranks 8 --scaling strong --app minife",
 	"spinsim goal proxies":     "spinsim goal proxies --app pop --iterations 1",
 	"spinsim compare matching": "spinsim compare matching --app pop --iterations 1",
 }

@@ -39,6 +39,7 @@ var whole = map[string][]string{
 	"spinsim compare datatype":   {"--mode", "rdma"},
 	"spinsim compare scaling":    nil,
 	"spinsim compare allreduce":  {"--mode", "host", "--ranks", "4"},
+	"spinsim compare credits":    nil,
 	"spinsim goal proxies":       nil,
 	"spinsim topology path":      {"0", "1"},
 }

@@ -195,7 +195,7 @@ func (f *osuFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	if err := errors.Join(f.Bound(c, s), f.choose(s, p, ranksOn)); err != nil {
 		return nil, err
 	}
-	ranks, err := f.places(p, s, ranksOn)
+	ranks, err := f.places(s)
 	if err != nil {
 		return nil, err
 	}
@@ -240,8 +240,8 @@ func (f *osuFlags) choose(s *experiment.Sweep, p *profile.Profile, perNode int) 
 	return errors.Join(errs...)
 }
 
-// places checks where the ranks are, and returns how many there are at most.
-func (f *osuFlags) places(p *profile.Profile, s *experiment.Sweep, perNode int) (most int, err error) {
+// places checks numbers of ranks, and returns the largest.
+func (f *osuFlags) places(s *experiment.Sweep) (most int, err error) {
 	if f.benchmark.Kind == osu.Pair {
 		return 2, nil // the experiment checks paths
 	}
@@ -249,9 +249,6 @@ func (f *osuFlags) places(p *profile.Profile, s *experiment.Sweep, perNode int) 
 		ranks := v.(int)
 		if err := f.benchmark.Check(f.benchmark.Least, ranks); err != nil {
 			return 0, fmt.Errorf("--ranks: %w", err)
-		}
-		if q, is := p.Fabric.QFDBs(); is && (ranks+perNode-1)/perNode > q.Nodes() {
-			return 0, fmt.Errorf("--ranks: %d, %d on a node, expected at most %d on the %d MPSoCs of %v (--topology)", ranks, perNode, q.Nodes()*perNode, q.Nodes(), q)
 		}
 		most = max(most, ranks)
 	}

@@ -28,10 +28,14 @@ type test struct {
 	recv runtime.View
 }
 
-// buffers allocates what is sent and received.
+// buffers allocates what is sent and received, and writes to all of it once, as OSU does.
 func (t *test) buffers(send, recv int) (err error) {
 	if t.send, err = t.r.Alloc(send); err == nil {
 		t.recv, err = t.r.Alloc(recv)
+	}
+	if err == nil {
+		t.send.Write()
+		t.recv.Write()
 	}
 	return err
 }
