@@ -117,7 +117,7 @@ func element(rank, i int, seed uint64) int64 {
 
 // vector writes elements.
 func (a *allreducing) vector(b []byte, of func(i int) int64) {
-	for i := 0; i < len(b)/a.t.Size(); i++ {
+	for i := range len(b) / a.t.Size() {
 		switch x := of(i); a.t {
 		case mpi.Float32:
 			binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(float32(x)))

@@ -143,10 +143,10 @@ func (s *State) Span(block uint32) (from, to uint16) {
 		return 0, uint16(s.Steps)
 	}
 	at := (s.Call.Rank + n - (block+1)%n) % n
-	switch from, to = 0, 4; {
-	case at == n-1:
+	switch from, to = 0, 4; at {
+	case n - 1:
 		return 4, 6
-	case at == n-2:
+	case n - 2:
 		to = 3
 	}
 	if at == 0 {

@@ -103,7 +103,6 @@ type Module struct {
 	bits    uint64
 	call    allreduce.Descriptor
 	block   uint32
-	last    int // bytes of the call
 	pending bool
 	broken  error
 }

@@ -98,7 +98,7 @@ func TestFailures(t *testing.T) {
 	} {
 		b := newBench(t)
 		f(b)
-		require.EqualValues(t, want, uint32(binary.LittleEndian.Uint64(b.d.HandlerHost)))
+		require.Equal(t, want, uint32(binary.LittleEndian.Uint64(b.d.HandlerHost)))
 		require.Zero(t, b.s.Active)
 	}
 }
