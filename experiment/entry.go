@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers"
@@ -51,6 +52,9 @@ func (in *inbox) wait(length int) error {
 	v, err := in.ni.CTWait(in.ct, in.target(length))
 	if err == nil && v.Failure > 0 {
 		err = fmt.Errorf("%d operations failed", v.Failure)
+		if v.Failure == 1 {
+			err = errors.New("an operation failed")
+		}
 	}
 	return err
 }

@@ -166,8 +166,12 @@ func (f *figure) captionLines() (result []string) {
 	return result
 }
 
+// wider is how much wider a text may be than measured: who looks at an SVG may have no Liberation Sans, and DejaVu Sans is the widest that is shown in its place.
+const wider = 1.18
+
 // broken breaks a text into lines of a width: between words, or within one that is too long by itself.
 func broken(style text.Style, text string, width vg.Length) (lines []string) {
+	width /= wider
 	line := ""
 	for word := range strings.FieldsSeq(text) {
 		longer := strings.TrimPrefix(line+" "+word, " ")
@@ -250,27 +254,66 @@ func (f *figure) drawPanels(c draw.Canvas) {
 		outer := i+columns >= len(f.panels)
 		plots[i/columns][i%columns] = f.plot(p, i%columns == 0, outer)
 	}
+	for _, row := range plots {
+		level(row)
+	}
 	tiles := draw.Tiles{Cols: columns, Rows: rows, PadX: gutter, PadY: gutter}
 	canvases := plot.Align(plots, tiles, c)
 	for i, row := range plots {
 		for j, p := range row {
 			if p != nil {
 				p.Draw(canvases[i][j])
+				f.drawTitle(f.panels[i*columns+j], p.DataCanvas(canvases[i][j]))
 			}
 		}
 	}
 }
+
+// level gives the titles of a row of panels as many lines as the longest has.
+func level(row []*plot.Plot) {
+	most := ""
+	for _, p := range row {
+		if p != nil && len(p.Title.Text) > len(most) {
+			most = p.Title.Text
+		}
+	}
+	for _, p := range row {
+		if p != nil {
+			p.Title.Text = most
+		}
+	}
+}
+
+// panelLines are those of the title of a panel.
+func (f *figure) panelLines(p *panel) []string {
+	width, _ := f.plotSize()
+	return broken(panelStyle, p.name, width)
+}
+
+// drawTitle writes the title of a panel above the area of its data, so that it is as high as those beside it.
+func (f *figure) drawTitle(p *panel, data draw.Canvas) {
+	centred := panelStyle
+	centred.XAlign = draw.XCenter
+	lines := f.panelLines(p)
+	for i, line := range lines {
+		up := vg.Length(len(lines)-1-i)*lineHeight(panelStyle) + titlePadding
+		data.FillText(centred, vg.Point{X: data.Center().X, Y: data.Max.Y + up}, line)
+	}
+}
+
+const titlePadding vg.Length = 6
 
 // plot sets up one panel; inner panels leave out the labels of the axes, which all
 // share.
 func (f *figure) plot(p *panel, leftmost, lowest bool) *plot.Plot {
 	out := plot.New()
 	out.BackgroundColor = nil
-	width, _ := f.plotSize()
-	out.Title.Text = strings.Join(broken(panelStyle, p.name, width), "\n")
+	if n := len(f.panelLines(p)); n > 0 { // room, see drawTitle
+		out.Title.Text = " " + strings.Repeat("\n ", n-1)
+	}
 	out.Title.TextStyle = panelStyle
 	out.Title.TextStyle.XAlign, out.Title.TextStyle.YAlign = draw.XCenter, draw.YTop
-	out.Title.Padding = 4
+	out.Title.Padding = titlePadding
 	f.x.apply(&out.X, lowest)
 	f.y.apply(&out.Y, leftmost)
 	grid := plotter.NewGrid()

@@ -355,7 +355,11 @@ type axis struct {
 	zero    float64   // on a logarithmic axis: where 0 is drawn, left of or below all else; 0: there is none
 	nought  bool      // a value is 0
 	length  vg.Length // of the axis on paper, about
+	values  []float64 // the first few different ones, fewValues + 1 at most
 }
+
+// fewValues is how many different values are marked themselves, and not what lies around them.
+const fewValues = 3
 
 // value returns v as a number that the axis can show.
 func (a *axis) value(v any) (float64, error) {
@@ -373,6 +377,9 @@ func (a *axis) value(v any) (float64, error) {
 }
 
 func (a *axis) include(f float64) {
+	if len(a.values) <= fewValues && !slices.Contains(a.values, f) {
+		a.values = append(a.values, f)
+	}
 	if a.log && f == 0 {
 		a.nought = true
 		return

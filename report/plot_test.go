@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -233,4 +235,60 @@ func TestAxesCanBeRead(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, labelled, 2, "%v to %v", a.low, a.high)
 	})
+}
+
+// One value has its own label, and so have some that are close; sizes are powers of two or multiples of them.
+func TestTicksOfFewValues(t *testing.T) {
+	for _, c := range []struct {
+		column Column
+		log    bool
+		values []float64
+		want   []string
+	}{
+		{Column{Name: "bytes", Kind: Size}, true, []float64{65536}, []string{"32Ki", "64Ki", "128Ki"}},
+		{Column{Name: "bytes", Kind: Size}, true, []float64{98304, 65536, 131072}, []string{"64Ki", "96Ki", "128Ki"}},
+		{Column{Name: "bytes", Kind: Size}, false, []float64{100}, []string{"50", "100", "200"}},
+		{Column{Name: "ranks", Kind: Count}, false, []float64{7}, []string{"7", "14"}},
+		{Column{Name: "share", Kind: Share}, false, []float64{0.2, 0.25, 0.3}, []string{"20%", "25%", "30%"}},
+		{Column{Name: "time", Kind: Duration, Unit: "ns"}, false, []float64{100000, 120000}, []string{"100", "120"}}, // µs
+	} {
+		a := axis{column: c.column, log: c.log, length: 300}
+		for _, v := range c.values {
+			a.include(v)
+		}
+		a.fit()
+		var got []string
+		for _, tick := range a.Ticks(a.low, a.high) {
+			if tick.Label != "" {
+				got = append(got, tick.Label)
+			}
+		}
+		require.Equal(t, c.want, got, "%v", c.values)
+	}
+}
+
+// Titles of panels side by side begin at one height, and a text is broken so that a wider font has room for it.
+func TestTitlesAreLevel(t *testing.T) {
+	table := New(Column{Name: "side"}, Column{Name: "bytes", Kind: Size}, Column{Name: "time", Unit: "us", Kind: Duration})
+	for i, side := range []string{"destination", "source", strings.Repeat("both of them ", 12)} {
+		for k := range 3 {
+			table.Add(side, 4096<<(2*k), sim.Time(27+i*i*1000+100*k)*sim.Microsecond)
+		}
+	}
+	f, err := table.figure(Plot{X: "bytes", Y: "time_us", Facet: "side", LogX: true, LogY: true})
+	require.NoError(t, err)
+	var svg bytes.Buffer
+	require.NoError(t, f.write(&svg, ".svg"))
+	height := func(text string) (y float64) {
+		m := regexp.MustCompile(`(?s)<text x="[^"]*" y="([^"]*)"[^>]*>` + text + `<`).FindStringSubmatch(svg.String())
+		require.NotNil(t, m, text)
+		y, err := strconv.ParseFloat(m[1], 64)
+		require.NoError(t, err)
+		return y
+	}
+	require.InDelta(t, height("destination"), height("source"), 1)
+	const width = 200
+	for _, line := range broken(titleStyle, strings.Repeat("word ", 100), width) {
+		require.LessOrEqual(t, titleStyle.Width(line)*wider, vg.Length(width))
+	}
 }

@@ -2,6 +2,8 @@ package report
 
 import (
 	"math"
+	"math/bits"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -21,6 +23,11 @@ func (a *axis) Ticks(low, high float64) []plot.Tick {
 		least = a.zero * breakRatio / 1.001 // nothing is marked between 0 and the smallest number
 	}
 	var ticks []plot.Tick
+	if a.few() {
+		if own := a.thin(a.valueTicks(low, high), low, high); labels(own) > 1 {
+			return own
+		}
+	}
 	switch {
 	case a.binary:
 		ticks = a.binaryTicks(least, high)
@@ -36,6 +43,41 @@ func (a *axis) Ticks(low, high float64) []plot.Tick {
 		ticks = append([]plot.Tick{{Value: a.zero, Label: "0"}}, ticks...)
 	}
 	return a.thin(ticks, low, high)
+}
+
+// few reports whether the values of a horizontal axis are one, or some that are close: they have no multiples of anything beside them.
+func (a *axis) few() bool {
+	if a.upright || a.nought || len(a.values) == 0 || len(a.values) > fewValues {
+		return false
+	}
+	least, most := slices.Min(a.values), slices.Max(a.values)
+	return least > 0 && (len(a.values) == 1 || most < 3*least)
+}
+
+// valueTicks labels the values themselves, and beside one by itself the half and the double.
+func (a *axis) valueTicks(low, high float64) (ticks []plot.Tick) {
+	values := slices.Clone(a.values)
+	if v := values[0]; len(values) == 1 {
+		values = append(values, v/2, 2*v)
+	}
+	values = slices.DeleteFunc(values, func(v float64) bool { return v < low || v > high || a.column.Kind == Count && v != math.Trunc(v) })
+	for _, v := range slices.Sorted(slices.Values(values)) {
+		label := shortNumber(v / a.divisor)
+		switch {
+		case a.column.Kind == Share:
+			label = shortNumber(100*v) + "%"
+		case a.column.Kind == Size && v >= 1 && v == math.Trunc(v):
+			label = sizeLabel(int64(v))
+		}
+		ticks = append(ticks, plot.Tick{Value: a.at(v), Label: label})
+	}
+	return ticks
+}
+
+// sizeLabel writes bytes as 100, 4Ki, 96Ki, 1Mi: with the largest prefix that leaves a whole number.
+func sizeLabel(n int64) string {
+	p := min(bits.TrailingZeros64(uint64(n))/10, len(prefixes)-1)
+	return strconv.FormatInt(n>>(10*p), 10) + prefixes[p]
 }
 
 func labels(ticks []plot.Tick) (n int) {
@@ -95,9 +137,10 @@ func (a *axis) binaryTicks(low, high float64) []plot.Tick {
 	return ticks
 }
 
+var prefixes = []string{"", "Ki", "Mi", "Gi", "Ti"}
+
 // binaryLabel writes 2^e, of at least a byte, as 8, 64, 4Ki, 1Mi.
 func binaryLabel(e int) string {
-	prefixes := []string{"", "Ki", "Mi", "Gi", "Ti"}
 	p := min(e/10, len(prefixes)-1)
 	return strconv.FormatInt(1<<(e-10*p), 10) + prefixes[p]
 }
