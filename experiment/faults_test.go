@@ -41,6 +41,7 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 		case "pagefault", "isend", "apps": // are of memory that is absent
 		case "exanet": // TestExanetOnFaultyMemory
 		case "gsas": // TestGSASOnFaultyMemory
+		case "ip": // TestIPOnFaultyMemory
 		case "osu", "osu-ranks", "credits": // TestOSUOnFaultyMemory
 		case "datatype":
 			for _, mode := range e.Axis("mode").Of {

@@ -27,6 +27,7 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 		{"compare", "pagefault", "--policy", "pio", "--size", "4KiB"},
 		{"compare", "isend", "--sample", "1"},
 		{"compare", "apps", "--ranks", "1", "--rounds", "1"},
+		{"compare", "ip", "--over", "polling", "--mtu", "1500", "--size", "10KB", "--path", "1-hop", "--streams", "1"},
 		{"compare", "gsas", "--op", "fetch-add", "--path", "b"},
 		{"compare", "datatype", "--size", "64KiB", "--block", "1KiB"},
 		{"compare", "allreduce", "--ranks", "4,6", "--size", "4"},

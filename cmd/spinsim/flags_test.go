@@ -34,6 +34,7 @@ var whole = map[string][]string{
 	"spinsim compare apps":       nil,
 	"spinsim compare exanet":     nil,
 	"spinsim compare gsas":       nil,
+	"spinsim compare ip":         nil,
 	"spinsim compare osu":        nil,
 	"spinsim compare osu-ranks":  nil,
 	"spinsim compare datatype":   {"--mode", "rdma"},

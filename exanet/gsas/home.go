@@ -52,9 +52,6 @@ type barrier struct {
 	waiting   []request
 }
 
-// resent is how many times a home has an answer sent again that nobody has acknowledged in all retries of the packetizer.
-const resent = 1
-
 // run is the program of a home.
 func (h *home) run(p *runtime.Proc) (err error) {
 	h.p = p

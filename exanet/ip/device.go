@@ -17,6 +17,7 @@ type TUN struct {
 	queue   [][]byte
 	most    int
 	ready   func()
+	room    func() // is called when half of the queue is free again
 	in      func(p *runtime.Proc, packet []byte)
 	Dropped uint64 // packets of the kernel for which there was no room
 }
@@ -27,7 +28,9 @@ func (t *TUN) Read(b []byte) (int, error) {
 		return 0, nil
 	}
 	n := copy(b, t.queue[0])
-	t.queue = t.queue[:copy(t.queue, t.queue[1:])]
+	if t.queue = t.queue[:copy(t.queue, t.queue[1:])]; len(t.queue) == t.most/2 {
+		t.room()
+	}
 	return n, nil
 }
 

@@ -21,9 +21,8 @@ type nic struct {
 	port  fabric.Port
 	lanes [lanes]lane
 	sent  uint32
-	// Dropped are frames for which the interface had no room.
-	dropped uint64
-	down    bool
+	room  func() // is called when the interface has room again
+	down  bool
 }
 
 // Lanes: who wants a frame.
@@ -69,8 +68,13 @@ func newEthernet(c *runtime.Cluster, s *EthernetSpec) (*ethernet, error) {
 
 // Handle implements sim.Actor: a frame has come to a node.
 func (e *ethernet) Handle(ev *sim.Event) {
+	if ev.Kind == fabric.KindReady {
+		if n := &e.nodes[ev.Dst-e.first]; n.room != nil {
+			n.room()
+		}
+	}
 	if ev.Kind != fabric.KindArrive {
-		return // there is room again: nobody waits for it
+		return
 	}
 	p := fabric.Unpack(ev)
 	n := &e.nodes[p.Dst]
@@ -97,11 +101,13 @@ func (l *lane) take() *frame {
 	return f
 }
 
+// room reports whether the interface of a node takes a frame.
+func (e *ethernet) room(node int) bool { return e.nodes[node].port.Ready(fabric.Requests) }
+
 // send sends data of at most the MTU, and reports whether the interface had room for it.
 func (e *ethernet) send(from, to, lane int, data []byte) bool {
 	n := &e.nodes[from]
 	if n.down || !n.port.Ready(fabric.Requests) {
-		n.dropped++
 		return false
 	}
 	n.sent++

@@ -99,6 +99,43 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// A service that is busy for long hears its peers and is heard all the same: it takes so much of each at a time. Nothing gets lost in the device's queue either, which is shorter than
+// what the connection would send: it waits.
+func TestBusyServices(t *testing.T) {
+	spec, err := ip.Load("mtu=1500B", "queue=50", "dead_after=2500us")
+	require.NoError(t, err)
+	c := newCluster(t, 2, 1, ip.Options{Spec: spec})
+	var stats inet.Stats
+	for node := range 2 {
+		c.program(node, func(p *runtime.Proc, s *ip.Sockets) error {
+			var conn *ip.Conn
+			var err error
+			if node == 1 {
+				require.NoError(t, s.Listen(80))
+				for conn == nil {
+					if err := s.Wait(runtime.Forever); err != nil {
+						return err
+					}
+					conn = s.Accept()
+				}
+			} else if conn, err = s.Dial(ip.AddrOf(1), 80); err != nil {
+				return err
+			}
+			err = both(t, s, conn, node, 2<<20)
+			if node == 0 {
+				stats, _ = conn.Stats()
+			}
+			return err
+		})
+	}
+	c.run()
+	for node := range 2 {
+		n := c.net.Counts(node)
+		require.Zero(t, n.Deaths+n.Lost+n.Unreachable+n.Queued+n.Strange, "%+v", n)
+	}
+	require.Zero(t, stats.Retransmitted+stats.Timeouts+stats.Reordered)
+}
+
 // both sends bytes and receives as many.
 func both(t *testing.T, s *ip.Sockets, conn *ip.Conn, side, bytes int) error {
 	sent, got, ended := 0, 0, false

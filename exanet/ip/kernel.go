@@ -1,6 +1,8 @@
 package ip
 
 import (
+	"slices"
+
 	"github.com/spinsim/spinsim/exanet/ip/inet"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -15,6 +17,7 @@ type kernel struct {
 	conns     map[connID]*Conn
 	listeners map[uint16]*Sockets
 	datagrams map[uint16]*UDP
+	sockets   []*Sockets
 	port      uint16 // that was given away last
 	id        uint16 // of packets
 	strange   uint64 // packets for nobody, or that were damaged
@@ -62,6 +65,27 @@ func (k *kernel) send(p *runtime.Proc, to inet.Addr, packet []byte) bool {
 		return node < len(k.net.kernels) && node != k.node && k.net.ethernet.send(k.node, node, laneIP, packet)
 	default: // no route
 		return false
+	}
+}
+
+// room reports whether the interface by which an address is reached takes a packet.
+func (k *kernel) room(to inet.Addr) bool {
+	switch _, by := nodeOf(to); by {
+	case overExaNet:
+		return len(k.tun.queue) < k.tun.most
+	case management:
+		return k.net.ethernet.room(k.node)
+	default:
+		return true
+	}
+}
+
+// resume has connections go on that wait for room of an interface.
+func (k *kernel) resume() {
+	for _, s := range k.sockets {
+		if slices.ContainsFunc(s.conns, func(c *Conn) bool { return c.blocked }) {
+			s.wake()
+		}
 	}
 }
 

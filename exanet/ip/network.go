@@ -147,7 +147,8 @@ func New(c *runtime.Cluster, o Options) (*Network, error) {
 // start makes the kernel's side and the processes of a node.
 func (n *Network) start(c *runtime.Cluster, node int) error {
 	k := &kernel{net: n, node: node, tun: &TUN{most: n.spec.Queue}, conns: map[connID]*Conn{}, listeners: map[uint16]*Sockets{}, datagrams: map[uint16]*UDP{}, port: firstPort}
-	k.tun.in = k.in
+	k.tun.in, k.tun.room = k.in, k.resume
+	n.ethernet.nodes[node].room = k.resume
 	n.kernels[node] = k
 	s := &service{net: n, spec: n.spec, node: node, device: k.tun, pid: uint32(c.Processes(node))}
 	if n.o.Device != nil {
@@ -208,20 +209,20 @@ func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *channels.Page, erro
 	}
 	o := n.o.Channels
 	o.PDID = uint16(n.o.PDID)
-	if _, given := o.State["peers"]; !given {
+	if _, given := o.State["peers"]; !given && len(n.nodes) > defaultPeers {
 		state := map[string]any{"peers": len(n.nodes)}
 		for name, v := range n.o.Channels.State { //lint:maporder they are set by name
 			state[name] = v
 		}
 		o.State = state
-		o.Memory = max(o.Memory, minMemory) + int64(len(n.nodes))*rdma.PeerSize
+		o.Memory += int64(len(n.nodes)+defaultPeers) * rdma.PeerSize
 	}
 	page2, err := n.rdma.Open(p, o)
 	return page, page2, err
 }
 
-// minMemory is what the library rdma takes without peers.
-const minMemory = 64 << 10
+// defaultPeers is the most processes that a page knows unless it is told otherwise.
+const defaultPeers = 1024
 
 // ring counts something that has happened on a counter of the service, for which it wakes.
 func (s *service) ring(ct portals.Handle) {

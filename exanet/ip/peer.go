@@ -241,8 +241,8 @@ func (p *peer) take() (bool, error) {
 		return false, nil
 	}
 	s.p.Compute(s.p.Cluster().Profile().Host.Poll)
-	at, end := int(word>>offsetShift&placeMask)*granule, 0
-	for end = at + int(word&placeMask)*granule; at < end; {
+	at := int(word>>offsetShift&placeMask) * granule
+	for end := at + int(word&placeMask)*granule; at < end; {
 		n := int(binary.LittleEndian.Uint32(p.rx.Slice(at, at+4).Read()))
 		if n == 0 || at+int(record(n)) > end {
 			s.counts.Strange++

@@ -242,9 +242,9 @@ func (s *service) dropped(tag uint64, to exanet.Address, _ error) {
 	}
 }
 
-// outgoing reads packets of the device into rings, and has them sent.
+// outgoing reads packets of the device into rings, and has them sent: so many at a time that heartbeats and what has come do not wait for long.
 func (s *service) outgoing() (did bool, err error) {
-	for {
+	for range s.spec.BatchPackets {
 		if s.held == 0 {
 			v, err := s.device.Read(s.packet)
 			if err != nil {
@@ -293,19 +293,17 @@ func (s *service) route(packet []byte) *peer {
 	return s.peer(node)
 }
 
-// arrivals takes what has come out of the rings.
+// arrivals takes what has come out of the rings: a transfer of each peer at a time.
 func (s *service) arrivals() (did bool, err error) {
 	for _, p := range s.peers {
-		for p.up {
-			took, err := p.take()
-			if err != nil {
-				return did, err
-			}
-			if !took {
-				break
-			}
-			did = true
+		if !p.up {
+			continue
 		}
+		took, err := p.take()
+		if err != nil {
+			return did, err
+		}
+		did = did || took
 	}
 	return did, nil
 }

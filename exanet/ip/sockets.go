@@ -34,7 +34,9 @@ func (n *Network) Open(p *runtime.Proc) (*Sockets, error) {
 		return nil, err
 	}
 	p.NI().Label(ct, "something on a socket")
-	return &Sockets{k: k, p: p, ct: ct}, nil
+	s := &Sockets{k: k, p: p, ct: ct}
+	k.sockets = append(k.sockets, s)
+	return s, nil
 }
 
 // wake has the program look.
@@ -53,6 +55,12 @@ func (s *Sockets) Wait(until sim.Time) error {
 		}
 		if v.Success > s.seen {
 			s.seen = v.Success
+			for _, c := range s.conns {
+				if c.blocked {
+					c.blocked = false
+					c.output(s.p)
+				}
+			}
 			return nil
 		}
 		now := s.p.Now()
@@ -86,9 +94,9 @@ type Conn struct {
 	s         *Sockets
 	to        inet.Addr
 	x         *inet.Conn
-	queue     [][]byte // packets that somebody is sending
+	sending   bool // somebody is: what he finds he sends
+	blocked   bool // it waits for room of the interface
 	announced bool
-	Dropped   uint64 // packets for which the interface had no room: they are lost, and sent again
 }
 
 // Dial begins a connection to a port of a node's address: AddrOf, or ManagementAddrOf.
@@ -176,22 +184,29 @@ func (c *Conn) Stats() (inet.Stats, sim.Time) {
 	return c.x.Stats, rtt
 }
 
-// output has what the connection wants to send sent on the core of p, behind what others are sending of it.
+// output has what the connection wants to send sent on the core of p, one segment after the other, unless somebody does. As long as the interface has no room the connection waits with
+// what it wants to send, as Linux's does (TCP small queues): nothing of it is lost there.
 func (c *Conn) output(p *runtime.Proc) {
-	k := c.s.k
-	busy := len(c.queue) > 0
-	c.x.Output(p.Now(), func(s *inet.Segment) {
-		c.queue = append(c.queue, k.packet(c.to, inet.ProtocolTCP, s.Append(make([]byte, 0, len(s.Data)+2*inet.TCPHeaderBytes), k.self(c.to), c.to)))
-	})
-	if busy {
+	if c.sending {
 		return
 	}
-	for len(c.queue) > 0 {
-		if !k.send(p, c.to, c.queue[0]) {
-			c.Dropped++
+	k := c.s.k
+	c.sending = true
+	for { // something may come meanwhile
+		if !k.room(c.to) {
+			c.blocked = true
+			break
 		}
-		c.queue = c.queue[:copy(c.queue, c.queue[1:])]
+		var packet []byte
+		c.x.Output(p.Now(), 1, func(s *inet.Segment) {
+			packet = k.packet(c.to, inet.ProtocolTCP, s.Append(make([]byte, 0, len(s.Data)+2*inet.TCPHeaderBytes), k.self(c.to), c.to))
+		})
+		if packet == nil {
+			break
+		}
+		k.send(p, c.to, packet)
 	}
+	c.sending = false
 }
 
 // UDP is a socket of datagrams.

@@ -2,6 +2,7 @@ package inet_test
 
 import (
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"net"
 	"testing"
@@ -66,7 +67,7 @@ func TestHeadersAreThoseOfOthers(t *testing.T) {
 			require.Equal(t, s, got)
 		}
 		buffer := gopacket.NewSerializeBuffer()
-		require.NoError(t, gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, ip, transport.(gopacket.SerializableLayer), gopacket.Payload(data)))
+		require.NoError(t, gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, ip, transport, gopacket.Payload(data)))
 		mine := p.Append(nil)
 		require.Equal(t, buffer.Bytes(), mine)
 		read(t, mine, &p)
@@ -157,7 +158,7 @@ func (w *wire) output(side int) {
 	if w.ends[side] == nil {
 		return
 	}
-	w.ends[side].Output(w.now, func(s *inet.Segment) {
+	w.ends[side].Output(w.now, math.MaxInt, func(s *inet.Segment) {
 		w.sent++
 		if w.observed != nil {
 			w.observed(w.now, side, s)

@@ -2,11 +2,13 @@ package inet
 
 import "github.com/spinsim/spinsim/sim"
 
-// Output gives all segments that the connection may send now to emit, which must not keep them.
-func (x *Conn) Output(now sim.Time, emit func(*Segment)) {
+// Output gives segments that the connection may send now to emit, which must not keep them: so many at most. It reports whether there may be more.
+func (x *Conn) Output(now sim.Time, most int, emit func(*Segment)) (more bool) {
+	before := x.Stats.Segments
+	left := func() bool { return x.Stats.Segments-before < int64(most) }
 	switch x.state {
 	case listening:
-		return
+		return false
 	case synSent, synReceived:
 		if x.nxt == x.iss {
 			flags := uint8(SYN)
@@ -16,7 +18,7 @@ func (x *Conn) Output(now sim.Time, emit func(*Segment)) {
 			x.send(emit, &Segment{Seq: x.iss, Flags: flags, MSS: uint16(min(x.c.MSS, 0xffff)), Scale: x.offered()})
 			x.sent(now, x.iss, 1)
 		}
-		return
+		return false
 	}
 	if x.again {
 		x.again = false
@@ -25,7 +27,10 @@ func (x *Conn) Output(now sim.Time, emit func(*Segment)) {
 		x.emitData(now, emit, x.una, max(n, 0))
 		x.expires = now.Later(x.rto)
 	}
-	for x.next(now, emit) {
+	for left() && x.next(now, emit) {
+	}
+	if !left() {
+		return true
 	}
 	if x.expires == Never && x.una == x.nxt && (len(x.data) > 0 || x.closed && !x.Done()) {
 		x.expires = now.Later(x.rto) // the window is closed: somebody has to ask (RFC 9293 §3.8.6.1)
@@ -33,6 +38,7 @@ func (x *Conn) Output(now sim.Time, emit func(*Segment)) {
 	if x.ackNow {
 		x.send(emit, &Segment{Seq: x.nxt, Flags: ACK})
 	}
+	return false
 }
 
 // offered is the window scale option of a SYN; a side that was offered none offers none.

@@ -1,6 +1,7 @@
 package inet_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,7 +36,7 @@ func newSender(t *testing.T) *sender {
 }
 
 func (s *sender) output() {
-	s.x.Output(s.now, func(g *inet.Segment) {
+	s.x.Output(s.now, math.MaxInt, func(g *inet.Segment) {
 		c := *g
 		c.Data = append([]byte(nil), g.Data...)
 		s.sent = append(s.sent, c)
@@ -198,7 +199,7 @@ func TestAcknowledgements(t *testing.T) {
 	x := inet.Accept(config(mss), here, &inet.Segment{SrcPort: 1, DstPort: 2, Seq: 99, Flags: inet.SYN, Window: 65535, MSS: mss, Scale: 1}, 500)
 	now := sim.Time(0)
 	var acks []uint32
-	step := func() { x.Output(now, func(s *inet.Segment) { acks = append(acks, s.Ack) }) }
+	step := func() { x.Output(now, math.MaxInt, func(s *inet.Segment) { acks = append(acks, s.Ack) }) }
 	data := func(segment int, flags uint8) {
 		x.Input(now, &inet.Segment{Seq: 100 + uint32(segment*mss), Ack: 501, Flags: inet.ACK | flags, Window: 65535, Data: make([]byte, mss)})
 		step()

@@ -1,0 +1,114 @@
+package rdma_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
+)
+
+// What a process writes into its channels does not change its protection domain: the engine's register goes with cells and requests, the target refuses them, counts them, and says so. Nor can it use
+// the channels of others.
+func TestForgedDomain(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	const mine, theirs = 1, 7
+	var secret runtime.View
+	var forger, victim *channels.Page
+	c.spawn(1, func(p *runtime.Proc) (err error) {
+		secret = p.Alloc(4096)
+		fill(secret.Raw(), 3)
+		victim, err = c.engine.Open(p, channels.Options{PDID: theirs})
+		return err
+	})
+	c.spawn(0, func(p *runtime.Proc) (err error) {
+		loot, d := p.Alloc(4096), p.Alloc(64)
+		if forger, err = c.engine.Open(p, channels.Options{PDID: mine}); err != nil {
+			return err
+		}
+		ni := forger.NI()
+		md, err := ni.MDBind(&portals.MD{Start: d.Addr(), Length: 64})
+		if err != nil {
+			return err
+		}
+		p.Sleep(sim.Microsecond)
+		put := func(to, pt uint32, h rdma.Header, from *rdma.Descriptor, remote uint64) {
+			d.CopyFrom(spin.EncodeState(from))
+			require.NoError(t, ni.Put(md, 0, 64, portals.NoAck, portals.PhysID(to, 0), pt, h.Bits(), remote, 0, 1))
+			p.Sleep(100 * sim.Microsecond)
+		}
+		write := rdma.Descriptor{Source: loot.Addr(), Destination: secret.Addr(), Length: 4096, NID: 1}
+		read := rdma.Descriptor{Source: secret.Addr(), Destination: loot.Addr(), Length: 4096, NID: 1}
+		seen := func(foreign, strange uint64) {
+			got := victim.Counts()
+			require.Equal(t, []uint64{foreign, strange}, []uint64{got.Received.Foreign, got.Sent.Strange + got.Received.Strange})
+		}
+		put(0, rdma.PTControl, rdma.Header{Kind: rdma.KindWrite, PDID: theirs}, &write, 0) // by its own channels
+		seen(17, 1)                                                                        // 16 cells and the notification; that the forger gives up means nothing to the victim
+		put(0, rdma.PTCells, rdma.Header{Kind: rdma.KindAsk, PDID: theirs}, &read, 0)
+		seen(18, 1)
+		put(1, rdma.PTControl, rdma.Header{Kind: rdma.KindRead, PDID: mine}, &read, 0) // by hand
+		seen(19, 1)
+		put(1, rdma.PTCells, rdma.Header{Kind: rdma.KindData, PDID: mine, Last: true}, &write, secret.Addr())
+		seen(20, 1)
+		put(1, rdma.PTControl, rdma.Header{Kind: rdma.KindWrite, PDID: theirs}, &write, 0) // by the victim's
+		put(1, rdma.PTCells, rdma.Header{Kind: rdma.KindAsk, PDID: theirs}, &read, 0)
+		seen(20, 3)
+		require.Equal(t, make([]byte, 4096), loot.Snapshot())
+		return nil
+	})
+	c.run()
+	require.EqualValues(t, 1, forger.Counts().Sent.Failed)
+	want := make([]byte, 4096)
+	fill(want, 3)
+	require.Equal(t, want, secret.Snapshot())
+	require.Zero(t, victim.Counts().Received.Cells)
+}
+
+// A process serves as many reads at once as its page has channels for them; more wait until one is free, and come again.
+func TestReadsBeyondTheChannels(t *testing.T) {
+	const readers, each, n = 3, rdma.Reads, 20000
+	c := newCluster(t, 1+readers, nil)
+	var data runtime.View
+	var served *channels.Page
+	c.spawn(0, func(p *runtime.Proc) (err error) {
+		data = p.Alloc(n)
+		fill(data.Raw(), 9)
+		served, err = c.engine.Open(p, channels.Options{PDID: 1})
+		return err
+	})
+	for rank := 1; rank <= readers; rank++ {
+		c.spawn(rank, func(p *runtime.Proc) error {
+			g, err := c.engine.Open(p, channels.Options{PDID: 1})
+			if err != nil {
+				return err
+			}
+			p.Sleep(sim.Microsecond)
+			var open []*channels.Pending
+			var into []runtime.View
+			for range each {
+				v := p.Alloc(n)
+				r, err := g.Read(channels.Transfer{Source: data.Addr(), Destination: v.Addr(), Length: n})
+				if err != nil {
+					return err
+				}
+				open, into = append(open, r), append(into, v)
+			}
+			_, err = g.Read(channels.Transfer{Source: data.Addr(), Destination: data.Addr(), Length: n})
+			require.ErrorIs(t, err, channels.ErrNoChannel)
+			for i, r := range open {
+				require.NoError(t, r.Wait())
+				require.Equal(t, data.Snapshot(), into[i].Snapshot())
+			}
+			return nil
+		})
+	}
+	c.run()
+	require.EqualValues(t, readers*each, served.Counts().Sent.Completed)
+	require.Positive(t, served.Counts().Sent.Busy)
+}
