@@ -40,7 +40,7 @@ var long = map[string]string{
 
 	"spinsim compare osu":                                            "spinsim compare osu --path intra-qfdb --size 8",
 	"spinsim compare scaling":                                        "spinsim compare scaling --ranks 1,8 --app minife",
-	"spinsim compare credits --plot credits.svg":                     "spinsim compare credits --ranks 16 --benchmark mbw_mr --size 4KiB --plot credits.svg",
+	"spinsim compare credits --plot credits.svg":                     "spinsim compare credits --ranks 8 --benchmark alltoall --size 1KiB,4KiB --plot credits.svg",
 	"spinsim compare osu-ranks --experiment collectives --ranks 512": "spinsim compare osu-ranks --experiment collectives --ranks 8 --size 4",
 	"spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --plot torus.svg": "spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --ranks 16,64 --plot torus.svg",
 	"spinsim compare scaling --ranks 512 --scaling strong":                                      "spinsim compare scaling --ranks 8 --scaling strong --app minife",

@@ -3,6 +3,7 @@ package patterns
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -230,16 +231,17 @@ func (p Problem) lammps(rank, ranks int) *Plan {
 	density := rhodoAtoms / (rhodoBox[0] * rhodoBox[1] * rhodoBox[2])
 	atoms := density * length[0] * length[1] * length[2]
 
-	plan := &Plan{Grid: g}
 	forward := swaps(g, at, length, density)
-	plan.Steps = append(plan.Steps, forward...)
-	within := math.Pow(rhodoReach/rhodoCutoff, 3)
+	plan := &Plan{Grid: g, Steps: slices.Clone(forward)}
+	const part = rhodoReach / rhodoCutoff
+	const within = part * part * part
 	pair := rhodoNeighbours * (distanceOperations + within*forceOperations)
 	plan.Steps = append(plan.Steps, Step{Work: Work{int64(atoms * pair / rhodoPairShare), int64(atoms * rhodoNeighbours * pairBytes)}})
 	for i := len(forward) - 1; i >= 0; i-- { // forces go back the way that positions came
 		plan.Steps = append(plan.Steps, Step{Receives: forward[i].Sends, Sends: forward[i].Receives})
 	}
-	return &Plan{Grid: g, Steps: append(plan.Steps, Step{Reduce: 8}, Step{Reduce: 48}, Step{Reduce: 48})} // temperature; its tensor; the virial
+	plan.Steps = append(plan.Steps, Step{Reduce: 8}, Step{Reduce: 48}, Step{Reduce: 48}) // temperature; its tensor; the virial
+	return plan
 }
 
 // swaps are the exchanges of ghosts: along each dimension to one side and the other, as often as the cutoff reaches over a part; those of later dimensions
