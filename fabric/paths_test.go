@@ -46,13 +46,13 @@ func TestPathHasItsLinks(t *testing.T) {
 		require.NoError(t, err)
 		var slow, fast, between int
 		for _, h := range path {
-			switch {
-			case h.Rate == s.Exanest.LinkRate:
+			switch h.Rate {
+			case s.Exanest.LinkRate:
 				slow++
 				if mezzanine, _, _ := strings.Cut(h.Link, "Q"); !strings.Contains(h.Link, "->"+mezzanine+"Q") {
 					between++
 				}
-			case h.Rate == s.SwitchRate:
+			case s.SwitchRate:
 				fast++
 			}
 		}

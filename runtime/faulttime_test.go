@@ -128,10 +128,9 @@ func TestOnePacketLooksForThePage(t *testing.T) {
 		gaveUp := tries < absent
 		first := min(absent, tries) + 1
 		for addr, k := range asked { //lint:maporder each by itself
-			switch {
-			case addr%host.PageBytes == 0:
+			if addr%host.PageBytes == 0 {
 				require.Equal(t, first, k)
-			default:
+			} else {
 				require.Equal(t, 2, k, "when it came, and behind the first")
 			}
 		}
