@@ -38,6 +38,14 @@ var long = map[string]string{
 	"spinsim compare bcast --waterfall spin-int-sc17,spin-int": "spinsim compare bcast --waterfall spin-int-sc17,spin-int --ranks 4 --size 8",
 	"spinsim compare bcast --format json > results.json":       "spinsim compare bcast --ranks 4,16 --format json > results.json",
 
+	"spinsim compare allreduce": "spinsim compare allreduce --ranks 16 --size 256",
+	"spinsim compare datatype":  "spinsim compare datatype --block 64KiB",
+	"spinsim compare datatype --mode spin-general,spin-read-only,spin-progress": "spinsim compare datatype --mode spin-general,spin-read-only,spin-progress --block 64KiB",
+	"spinsim compare exanet":    "spinsim compare exanet --size 8",
+	"spinsim compare gsas":      "spinsim compare gsas --size 8",
+	"spinsim compare ip":        "spinsim compare ip --traffic rtt",
+	"spinsim compare pagefault": "spinsim compare pagefault --size 4KiB",
+
 	"spinsim compare osu":                                            "spinsim compare osu --path intra-qfdb --size 8",
 	"spinsim compare scaling":                                        "spinsim compare scaling --ranks 1,8 --app minife",
 	"spinsim compare credits --plot credits.svg":                     "spinsim compare credits --ranks 8 --benchmark alltoall --size 1KiB,4KiB --plot credits.svg",

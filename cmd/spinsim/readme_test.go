@@ -67,11 +67,15 @@ func showsWhatCommandsPrint(t *testing.T, name string) {
 // them as they are written.
 var shown = map[string]string{
 	"compare bcast --size 64KiB --ranks 1024 --set nic.egress_packets=64": "compare bcast --size 64KiB --ranks 1024 --set nic.egress_packets=64 --profile spin-int",
-	"compare allreduce":                                                           "compare allreduce --ranks 128 --size 4,4KiB",
-	"compare allreduce --experiment pools":                                        "compare allreduce --experiment pools --ranks 128 --size 4,4KiB",
-	"compare allreduce --experiment offload --profile spin-int":                   "compare allreduce --experiment offload --profile spin-int --ranks 64 --size 8,256KiB",
-	"compare allreduce --experiment scale --topology 8x8x4":                       "compare allreduce --experiment scale --topology 8x8x4 --ranks 4,16,64",
-	"compare bcast --waterfall spin-int-sc17,spin-int --mode rdma,p4,spin-stream": "compare bcast --waterfall spin-int-sc17,spin-int --mode rdma,p4,spin-stream --size 8",
+	"compare allreduce":                                         "compare allreduce --ranks 16 --size 4,256",
+	"compare allreduce --experiment pools":                      "compare allreduce --experiment pools --ranks 16 --size 256",
+	"compare allreduce --experiment offload --profile spin-int": "compare allreduce --experiment offload --profile spin-int --ranks 16 --size 8",
+	"compare allreduce --experiment scale --topology 8x8x4":     "compare allreduce --experiment scale --topology 8x8x4 --ranks 4,16",
+	"compare apps":                        "compare apps --ranks 4",
+	"compare datatype --profile spin-int": "compare datatype --profile spin-int --block 2KiB,64KiB",
+	"compare datatype --profile spin-int --side source,both --block 4,64,256,512,1KiB,4KiB,64KiB":                   "compare datatype --profile spin-int --side source,both --block 1KiB,64KiB",
+	"compare datatype --profile spin-int --mode spin,spin-general,spin-read-only,spin-progress --block 4,16,64,256": "compare datatype --profile spin-int --mode spin,spin-general,spin-read-only,spin-progress --block 4,256",
+	"compare bcast --waterfall spin-int-sc17,spin-int --mode rdma,p4,spin-stream":                                   "compare bcast --waterfall spin-int-sc17,spin-int --mode rdma,p4,spin-stream --size 8",
 }
 
 // showsRowsOf requires that each line which a command prints is in the text, however wide its columns are there. The last line says what has
