@@ -79,14 +79,17 @@ var shown = map[string]string{
 }
 
 // showsRowsOf requires that each line which a command prints is in the text, however wide its columns are there. The last line says what has
-// produced it, which is less.
+// produced it, which is less. What stands above the title is the answer of these rows.
 func showsRowsOf(t *testing.T, text, command string) {
 	words := func(line string) string { return strings.Join(strings.Fields(line), " ") }
 	known := map[string]bool{}
 	for line := range strings.Lines(text) {
 		known[words(line)] = true
 	}
-	lines := strings.Split(strings.TrimRight(string(output(t, strings.Fields(command)...)), "\n"), "\n")
+	args := strings.Fields(command)
+	lines := strings.Split(strings.TrimRight(string(output(t, args...)), "\n"), "\n")
+	title := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, args[1]+": ") })
+	lines = lines[max(title, 0):]
 	require.Greater(t, len(lines), 5)
 	for _, line := range lines[:len(lines)-1] {
 		if !strings.HasPrefix(line, "──") {
