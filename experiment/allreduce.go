@@ -69,6 +69,7 @@ var allreduce = &Experiment{
 		Quiet: []string{"pool", "transport", "op", "type", "calls", "window", "ranks-per-node"},
 	},
 	Presets: allreducePresets(),
+	Caveats: allreduceFallbacks,
 	Notes: []string{
 		"Every byte of every rank's result was compared with what it must be.",
 		"pools.allreduce.latency was set so that the accelerator takes 6.79 µs with 16 ranks and 256 B; other figures are predicted.",
@@ -76,6 +77,16 @@ var allreduce = &Experiment{
 }
 
 const poolOfProfile = "profile"
+
+// allreduceFallbacks says what processes computed that modules were to.
+func allreduceFallbacks(results []*Result) (lines []string) {
+	for _, r := range results {
+		if why, fell := r.Values["fallback"].(string); fell {
+			lines = append(lines, fmt.Sprintf("%s of %d B on %d ranks was computed by processes, all of it or in part: %s.", r.Point.Text("mode"), r.Point.Int("size"), r.Point.Int("ranks"), why))
+		}
+	}
+	return lines
+}
 
 func allreduceModes() (list []string) {
 	for _, by := range mpi.AllreduceChoices() {

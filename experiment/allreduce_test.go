@@ -49,6 +49,7 @@ func TestAllreduceFallback(t *testing.T) {
 	r := reduced(t, "exanest", Values{"mode": string(mpi.ByAccelerator), "ranks": 6, "size": 8})
 	require.Equal(t, "no whole QFDBs: 6 ranks", r.Values["fallback"])
 	require.Zero(t, r.Float("offloaded"))
+	require.Equal(t, []string{"accelerator of 8 B on 6 ranks was computed by processes, all of it or in part: no whole QFDBs: 6 ranks."}, allreduceFallbacks([]*Result{r}))
 	r = reduced(t, "spin-int", Values{"mode": string(mpi.ByAccelerator), "transport": "portals", "ranks": 8, "size": 8})
 	require.Equal(t, "the device has no accelerator (serve.allreduce)", r.Values["fallback"])
 	host := reduced(t, "spin-int", Values{"mode": string(mpi.ByHost), "transport": "portals", "ranks": 8, "size": 8})

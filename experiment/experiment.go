@@ -57,6 +57,8 @@ type Experiment struct {
 
 	View  View
 	Notes []string // what a reader of every table should know
+	// Caveats say in sentences which results are not what they seem, such as those of a fallback. They stand behind the answer; nil: none.
+	Caveats func(results []*Result) []string
 
 	// Presets are values of the axes under a name: published experiments that this one can be.
 	Presets []Preset

@@ -348,8 +348,16 @@ func (e *Experiment) places(x string) map[string]func(value func(string) float64
 	return all
 }
 
-// Answer says in sentences what a sweep has found.
+// Answer says in sentences what a sweep has found, and which results are not what they seem.
 func (s *Sweep) Answer(results []*Result) []string {
+	lines := s.found(results)
+	if s.Experiment.Caveats != nil {
+		lines = append(lines, s.Experiment.Caveats(results)...)
+	}
+	return lines
+}
+
+func (s *Sweep) found(results []*Result) []string {
 	e := s.Experiment
 	if e.View.Answer != nil {
 		return e.View.Answer(results)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/mpi/osu"
 	"github.com/spinsim/spinsim/profile"
@@ -69,7 +70,8 @@ func osuBenchmark(b *osu.Benchmark) *cobra.Command {
 		long += `
 
 Paths on boards of ExaNeSt are those of TR-488's Table 1: intra-fpga (within an MPSoC), intra-qfdb (a), intra-mezz:1, :2 and :3 (b, c, d), inter-mezz:I,J,K
-(e: I links between mezzanines, J on them, K in boards). On any network a path may be two nodes such as 0-5.`
+(e: I links between mezzanines, J on them, K in boards). On any network a path may be two nodes such as 0-5: 0-1 where there are no boards and
+nothing else is asked for.`
 	default:
 		long += "\n\nConsecutive ranks fill nodes. Numbers of ranks such as 4..512 double; for each there is an output."
 	}
@@ -187,6 +189,9 @@ func (f *osuFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	p, err := profile.Load(f.profile, s.Overrides...)
 	if err != nil {
 		return nil, err
+	}
+	if !c.Flags().Changed("path") && p.Fabric.Kind != fabric.ExaNeSt {
+		f.path = "0-1"
 	}
 	ranksOn := max(1, p.Host.Cores)
 	if c.Flags().Changed("ranks-per-node") {

@@ -21,14 +21,20 @@ const flat = 1
 
 // Cursor is a place in the stream: the rest of a run, and the way to it from the root. In memory, as a checkpoint, only Depth frames of it lie there.
 type Cursor struct {
-	_      structs.HostLayout
-	Place  int64  // of the next byte
-	Left   uint64 // bytes of the run from there on
-	Depth  uint64 // frames in use
+	_ structs.HostLayout
+	Head
 	Frames [MaxDepth]Frame
 }
 
-// HeadSize is that of a Cursor without frames, bytes.
+// Head is a Cursor without frames.
+type Head struct {
+	_     structs.HostLayout
+	Place int64  // of the next byte
+	Left  uint64 // bytes of the run from there on
+	Depth uint64 // frames in use
+}
+
+// HeadSize is that of a Head, bytes.
 const HeadSize = 24
 
 // Tree is where nodes and tables lie: the byte behind the state.
@@ -175,17 +181,15 @@ func (c *Cursor) Skip(t Tree, n uint64) {
 
 // Load copies a checkpoint of at most depth frames.
 func (c *Cursor) Load(from unsafe.Pointer) {
-	saved := (*Cursor)(from)
-	c.Place, c.Left, c.Depth = saved.Place, saved.Left, saved.Depth
-	for i := range saved.Depth {
+	c.Head = *(*Head)(from)
+	for i := range c.Depth {
 		c.Frames[i] = *(*Frame)(unsafe.Add(from, HeadSize+uintptr(i)*FrameSize))
 	}
 }
 
 // Save is the opposite of Load.
 func (c *Cursor) Save(into unsafe.Pointer) {
-	saved := (*Cursor)(into)
-	saved.Place, saved.Left, saved.Depth = c.Place, c.Left, c.Depth
+	*(*Head)(into) = c.Head
 	for i := range c.Depth {
 		*(*Frame)(unsafe.Add(into, HeadSize+uintptr(i)*FrameSize)) = c.Frames[i]
 	}
