@@ -97,7 +97,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	t.Chdir(dir)
-	tried := 0
+	tried, seen := 0, map[string]bool{}
 	numbers(t, rootCommand(), func(c *cobra.Command, flag *pflag.Flag) {
 		path := c.CommandPath()
 		if osu, is := strings.CutPrefix(path, "spinsim osu "); is && osu != "latency" && osu != "allreduce" {
@@ -110,7 +110,12 @@ func TestEveryNumberIsChecked(t *testing.T) {
 			args, more = append([]string{}, args...), nil
 			args[0] = besides[path+" --"+flag.Name][0]
 		}
-		for _, value := range []string{"-1", "1e99", "x", "", strings.Repeat("9", 30), "-" + strings.Repeat("9", 30), "1.5.5", "0x", "∞", "NaN"} {
+		values := []string{"-1", strings.Repeat("9", 30), "x", "1e99", "", "-" + strings.Repeat("9", 30), "1.5.5", "0x", "∞", "NaN"}
+		if seen[flag.Name] {
+			values = values[:3]
+		}
+		seen[flag.Name] = true
+		for _, value := range values {
 			all := append(append(strings.Fields(path)[1:], args...), append(more, fmt.Sprintf("--%s=%s", flag.Name, value))...)
 			var out, errs bytes.Buffer
 			status := run(all, &out, &errs)
