@@ -60,6 +60,22 @@ func (c *cluster) run() {
 	require.Zero(c.t, n, "%v", failures)
 }
 
+// connected is a connection between nodes 0 and 1, of which the second waits for it.
+func connected(t *testing.T, s *ip.Sockets, node int, to inet.Addr) (*ip.Conn, error) {
+	if node == 0 {
+		return s.Dial(to, 80)
+	}
+	require.NoError(t, s.Listen(80))
+	for {
+		if err := s.Wait(runtime.Forever); err != nil {
+			return nil, err
+		}
+		if conn := s.Accept(); conn != nil {
+			return conn, nil
+		}
+	}
+}
+
 // Streams of TCP arrive whole, over ExaNet and over Ethernet, in both directions at once.
 func TestStream(t *testing.T) {
 	const bytes = 300_000
@@ -69,17 +85,8 @@ func TestStream(t *testing.T) {
 				c := newCluster(t, 2, 1, ip.Options{Idle: idle})
 				for node := range 2 {
 					c.program(node, func(p *runtime.Proc, s *ip.Sockets) error {
-						var conn *ip.Conn
-						var err error
-						if node == 1 {
-							require.NoError(t, s.Listen(80))
-							for conn == nil {
-								if err := s.Wait(runtime.Forever); err != nil {
-									return err
-								}
-								conn = s.Accept()
-							}
-						} else if conn, err = s.Dial(addr(1), 80); err != nil {
+						conn, err := connected(t, s, node, addr(1))
+						if err != nil {
 							return err
 						}
 						return both(t, s, conn, node, bytes)
@@ -108,17 +115,8 @@ func TestBusyServices(t *testing.T) {
 	var stats inet.Stats
 	for node := range 2 {
 		c.program(node, func(p *runtime.Proc, s *ip.Sockets) error {
-			var conn *ip.Conn
-			var err error
-			if node == 1 {
-				require.NoError(t, s.Listen(80))
-				for conn == nil {
-					if err := s.Wait(runtime.Forever); err != nil {
-						return err
-					}
-					conn = s.Accept()
-				}
-			} else if conn, err = s.Dial(ip.AddrOf(1), 80); err != nil {
+			conn, err := connected(t, s, node, ip.AddrOf(1))
+			if err != nil {
 				return err
 			}
 			err = both(t, s, conn, node, 2<<20)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 	"unsafe"
 
 	"github.com/spinsim/spinsim/datatype"
@@ -47,12 +48,18 @@ func (p *Program) Bytes() []byte {
 
 // Compile makes count elements of a type, received at displacement 0 of an entry, what handlers take. It fails with one of the errors above if they cannot.
 func Compile(t *datatype.Type, count int, o Options) (*Program, error) {
+	if o.Packet < 1 || o.Packet > math.MaxUint32 || o.Strategy != nil && *o.Strategy > Progressing {
+		return nil, fmt.Errorf("datatype: packets of %d bytes, strategy %s, expected at least 1 and one of the constants", o.Packet, named(o.Strategy))
+	}
 	p, root, err := write(t, count, o.Memory)
 	if err != nil {
 		return nil, err
 	}
-	if overlaps, err := t.Overlaps(count); err != nil || overlaps {
-		return nil, fmt.Errorf("%w: %d times %s", errors.Join(ErrOverlap, err), count, t)
+	switch overlaps, err := t.Overlaps(count); {
+	case err != nil:
+		return nil, err
+	case overlaps:
+		return nil, fmt.Errorf("%w: %d times %s", ErrOverlap, count, t)
 	}
 	if o.Pieces {
 		p.State.Pieces = 1
@@ -183,7 +190,6 @@ func (p *Program) choose(root *datatype.Node, o *Options) error {
 	plain := root.Kind == datatype.Leaf || root.Kind == datatype.Loop && root.Child.Kind == datatype.Leaf
 	packets := (s.Size + uint64(o.Packet) - 1) / uint64(o.Packet)
 	record := int64(HeadSize + s.Depth*FrameSize)
-	table := int64(packets) * record
 	free := o.Memory - int64(unsafe.Sizeof(*s)) - int64(len(p.Behind))
 	switch {
 	case o.Strategy != nil:
@@ -191,11 +197,11 @@ func (p *Program) choose(root *datatype.Node, o *Options) error {
 		p.Why = "as asked for"
 	case plain:
 		s.Strategy, p.Why = Vector, "equal blocks at equal distances"
-	case loads(root) > copies(s.Depth) && table <= free:
+	case int64(packets) > free/record:
+		p.Why = fmt.Sprintf("checkpoints of %d packets, %d bytes each, do not fit into the %d bytes of HPU memory that are left", packets, record, free)
+	case loads(root) > copies(s.Depth):
 		s.Strategy = ReadOnly
 		p.Why = fmt.Sprintf("to look a place up takes about %d cycles, to copy a checkpoint %d", loads(root), copies(s.Depth))
-	case table > free:
-		p.Why = fmt.Sprintf("checkpoints would take %d bytes of HPU memory, and %d are left", table, free)
 	default:
 		p.Why = fmt.Sprintf("to look a place up takes about %d cycles, to copy a checkpoint %d", loads(root), copies(s.Depth))
 	}
@@ -209,7 +215,10 @@ func (p *Program) choose(root *datatype.Node, o *Options) error {
 			s.Block, s.Stride = uint64(root.Child.Size), root.Stride
 		}
 	case ReadOnly:
-		return p.checkpoints(int(packets), record, uint32(o.Packet), free)
+		if int64(packets) > free/record {
+			return ErrLarge
+		}
+		p.checkpoints(int(packets), record, uint32(o.Packet))
 	case Progressing:
 		if free < Slots*SlotSize {
 			return ErrLarge
@@ -221,10 +230,7 @@ func (p *Program) choose(root *datatype.Node, o *Options) error {
 }
 
 // checkpoints has the host walk over the stream once.
-func (p *Program) checkpoints(packets int, record int64, interval uint32, free int64) error {
-	if int64(packets)*record > free {
-		return ErrLarge
-	}
+func (p *Program) checkpoints(packets int, record int64, interval uint32) {
 	s := &p.State
 	s.Interval, s.Checkpoints = interval, uint32(len(p.Behind))
 	p.Behind = append(p.Behind, make([]byte, int64(packets)*record)...)
@@ -237,7 +243,14 @@ func (p *Program) checkpoints(packets int, record int64, interval uint32, free i
 		}
 		c.Save(unsafe.Pointer(&p.Behind[int64(s.Checkpoints)+int64(i)*record]))
 	}
-	return nil
+}
+
+// named is a strategy in an error.
+func named(s *uint32) string {
+	if s == nil {
+		return "none"
+	}
+	return strconv.Itoa(int(*s))
 }
 
 // loads is about how many cycles it takes to look a place up: a division, or a step of a binary search, at each node on the way.

@@ -150,3 +150,68 @@ func packRandom(t *testing.T, rt *rapid.T, wasm bool) {
 	}
 	require.True(rt, slices.Equal(stream, got), "stream")
 }
+
+// A worker that finds all buffers in use asks again; one that fails gives its buffer back.
+func TestBuffers(t *testing.T) {
+	d, err := mpi.Vector(8, 4, 8, mpi.Byte)
+	require.NoError(t, err)
+	p, err := datatype.CompileSend(d, 1, datatype.Send{Packet: packet, Workers: 2, Batch: 1, SelfPT: 2}, 4096)
+	require.NoError(t, err)
+	device := spintest.New(t, spintest.Config{HostMem: 64, MTU: packet})
+	s := spintest.NewState[datatype.State](device, len(p.Behind))
+	*s = p.State
+	copy(unsafe.Slice((*byte)(behind(s, 0)), len(p.Behind)), p.Behind)
+	buffer := func(i int) *uint64 {
+		return (*uint64)(behind(s, uint64(s.Send.Buffers)+uint64(i*(8+packet))))
+	}
+	worker := spin.Header{Type: spin.MsgSelf}
+	*buffer(0), *buffer(1) = 1, 1
+	require.Equal(t, spin.Drop, spintest.Run(device, pack, &worker, s))
+	require.Len(t, device.Named("to_self"), 1)
+	require.Empty(t, device.Puts())
+	*buffer(1) = 0
+	device.Fail("put_from_device", spin.NoSpace, 1)
+	require.Equal(t, spin.Fail, spintest.Run(device, pack, &worker, s))
+	require.Zero(t, *buffer(1))
+	require.Equal(t, spin.Drop, spintest.Run(device, pack, &worker, s))
+	require.Zero(t, *buffer(1))
+	require.EqualValues(t, 1, *buffer(0), "another's")
+}
+
+// What cannot be compiled is an error that says why.
+func TestCompileErrors(t *testing.T) {
+	comb, err := mpi.Vector(1<<24, 1, 2, mpi.Byte)
+	require.NoError(t, err)
+	combs, err := mpi.Hindexed([]int{1, 1}, []int64{0, 1}, comb)
+	require.NoError(t, err)
+	twice, err := mpi.Vector(2, 2, 1, mpi.Byte)
+	require.NoError(t, err)
+	deep := mpi.Byte
+	for i := range datatype.MaxDepth + 1 {
+		deep, err = mpi.Hvector(2, 1, 3<<(2*i), deep)
+		require.NoError(t, err)
+	}
+	whole := datatype.Options{Packet: packet, Memory: 4096}
+	for _, test := range []struct {
+		of       *mpi.Type
+		count    int
+		o        datatype.Options
+		expected string
+	}{
+		{mpi.Byte, 1, datatype.Options{Memory: 4096}, "packets of 0 bytes"},
+		{mpi.Byte, 1, datatype.Options{Packet: 1, Memory: 4096, Strategy: strategy(9)}, "strategy 9"},
+		{mpi.Byte, 0, whole, datatype.ErrEmpty.Error()},
+		{mpi.Byte, 1, datatype.Options{Packet: 1, Memory: 100}, datatype.ErrLarge.Error()},
+		{comb, 1, datatype.Options{Packet: 1, Memory: 4096, Strategy: strategy(datatype.ReadOnly)}, datatype.ErrLarge.Error()},
+		{twice, 1, whole, datatype.ErrOverlap.Error()},
+		{combs, 1, whole, "would take 33554432 comparisons"},
+		{deep, 1, whole, datatype.ErrDeep.Error()},
+	} {
+		_, err := datatype.Compile(test.of, test.count, test.o)
+		require.ErrorContains(t, err, test.expected)
+	}
+	_, err = datatype.CompileSend(mpi.Byte, 1, datatype.Send{Packet: packet, Batch: 1}, 4096)
+	require.ErrorContains(t, err, "0 workers")
+	_, err = datatype.CompileSend(mpi.Byte, 1, datatype.Send{Packet: packet, Batch: 1, Workers: 64}, 256)
+	require.ErrorIs(t, err, datatype.ErrLarge)
+}

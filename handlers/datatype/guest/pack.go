@@ -23,8 +23,25 @@ func pack(h *spin.Header, s *datatype.State) spin.Code {
 		}
 		return spin.Drop
 	}
-	buffer, busy := acquire(s)
 	first := h.HdrData
+	buffer, busy := acquire(s)
+	if busy == nil { // another message is being packed: behind it
+		if again(h, s, first).Failed() {
+			return spin.Fail
+		}
+		return spin.Drop
+	}
+	code := batch(s, first, packets, buffer)
+	*busy = 0
+	if next := first + uint64(send.Batch)*uint64(send.Workers); code == spin.Drop && next < packets && again(h, s, next).Failed() {
+		return spin.Fail
+	}
+	return code
+}
+
+// batch packs and sends the packets from the first on.
+func batch(s *datatype.State, first, packets uint64, buffer spin.Ptr) spin.Code {
+	send := &s.Send
 	var c datatype.Cursor
 	t := tree(s)
 	s.Seeks++
@@ -49,10 +66,6 @@ func pack(h *spin.Header, s *datatype.State) spin.Code {
 			spin.Counter(send.DoneCT).Inc(1, 0)
 		}
 	}
-	*busy = 0
-	if next := first + uint64(send.Batch)*uint64(send.Workers); next < packets && again(h, s, next).Failed() {
-		return spin.Fail
-	}
 	return spin.Drop
 }
 
@@ -62,14 +75,17 @@ func again(h *spin.Header, s *datatype.State, packet uint64) spin.Result {
 	return spin.ToSelf(&op)
 }
 
-// acquire takes a buffer; there are as many as workers.
+// acquire takes a buffer; there are as many as workers of one message. nil: all are in use.
 func acquire(s *datatype.State) (spin.Ptr, *uint64) {
-	for at := spin.After(s) + spin.Ptr(s.Send.Buffers); ; at += spin.Ptr(8 + (s.Send.Packet+7)&^7) {
+	at := spin.After(s) + spin.Ptr(s.Send.Buffers)
+	for range s.Send.Workers {
 		busy := spin.At[uint64](at)
 		if spin.CAS(busy, 0, 1) {
 			return at + 8, busy
 		}
+		at += spin.Ptr(8 + (s.Send.Packet+7)&^7)
 	}
+	return 0, nil
 }
 
 // gather reads the runs of a packet; more says that the stream goes on behind it.
