@@ -1,6 +1,7 @@
 package datatype_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -75,4 +76,37 @@ func checkPacking(t *rapid.T, d *datatype.Type, count int, places []int64) {
 		require.Error(t, d.Unpack(memory[:at+high-1], int(at), stream, count))
 		require.Error(t, d.Unpack(memory, int(-low)-1, stream, count))
 	}
+}
+
+// Blocks and lines are those that one counts by going through the runs.
+func TestBlocksAndLines(t *testing.T) {
+	random := rapid.Custom(func(rt *rapid.T) bool {
+		d := typetest.Draw(rt, 3)
+		count, line := rapid.IntRange(0, 3).Draw(rt, "count"), rapid.SampledFrom([]int{1, 3, 64}).Draw(rt, "line")
+		var blocks, lines int64
+		last, begun := int64(0), false
+		require.NoError(rt, d.Runs(count, 0, d.Size()*int64(count), func(at, n int64) {
+			blocks++
+			for b := at; b < at+n; b++ {
+				if l := int64(math.Floor(float64(b) / float64(line))); !begun || l != last {
+					lines++
+					last, begun = l, true
+				}
+			}
+		}))
+		got, err := d.Blocks(count)
+		require.NoError(rt, err)
+		require.Equal(rt, blocks, got)
+		got, err = d.Lines(count, line)
+		require.NoError(rt, err)
+		require.Equal(rt, lines, got)
+		return true
+	})
+	for seed := range 500 {
+		random.Example(seed)
+	}
+	_, err := datatype.Int8.Blocks(-1)
+	require.EqualError(t, err, "datatype: -1 times int8, expected at least 0")
+	_, err = datatype.Int8.Lines(-1, 64)
+	require.ErrorContains(t, err, "-1 times int8")
 }

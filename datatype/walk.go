@@ -90,3 +90,57 @@ func (t *Type) move(stream, memory []byte, at, count int, move func(stream, memo
 	})
 	return nil
 }
+
+// Lines is how many lines of memory, of so many bytes each, a core goes to that reads or writes count elements in the order of the stream, the first at
+// the beginning of a line: what it comes to again, when it has been to another one in between, counts again.
+func (t *Type) Lines(count, line int) (lines int64, err error) {
+	last := int64(0)
+	err = t.Runs(count, 0, t.size*int64(count), func(at, n int64) {
+		from, to := floor(at, int64(line)), floor(at+n-1, int64(line))
+		if lines += to - from + 1; lines > to-from+1 && from == last {
+			lines--
+		}
+		last = to
+	})
+	return lines, err
+}
+
+// floor is a / b rounded down, b at least 1.
+func floor(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// Blocks is how many runs of bytes in sequence count elements are: those that Runs gives out. The error is that of Layout.
+func (t *Type) Blocks(count int) (int64, error) {
+	p, err := t.Layout(count)
+	if err != nil || p.Root == nil {
+		return 0, err
+	}
+	return p.Root.blocks(map[*Node]int64{}), nil
+}
+
+// blocks is how many runs of bytes a node is; types may share parts, so those that are known are kept.
+func (n *Node) blocks(known map[*Node]int64) int64 {
+	switch n.Kind {
+	case Leaf:
+		return 1
+	case Blocks:
+		return int64(len(n.Places))
+	}
+	all, is := known[n]
+	if is {
+		return all
+	}
+	if n.Kind == Loop {
+		all = n.Count * n.Child.blocks(known)
+	}
+	for _, p := range n.Parts {
+		all += p.blocks(known)
+	}
+	known[n] = all
+	return all
+}

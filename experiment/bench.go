@@ -145,6 +145,13 @@ func benchmark(run func(*bench) error) func(context.Context, *Point) (Values, er
 	}
 }
 
+// benchmarkSized is benchmark for one whose point says otherwise how long the message is.
+func benchmarkSized(run func(*bench) error) func(context.Context, *Point) (Values, error) {
+	return func(ctx context.Context, p *Point) (Values, error) {
+		return (&bench{Point: p, Mode: p.Text("mode"), Ranks: p.Int("ranks"), more: Values{}}).run(ctx, run)
+	}
+}
+
 // newBench begins a measurement.
 func newBench(p *Point) *bench {
 	return &bench{Point: p, Mode: p.Text("mode"), Ranks: p.Int("ranks"), Bytes: p.Int("size"), more: Values{}}

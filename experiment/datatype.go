@@ -31,22 +31,16 @@ the time from the first thing that the source does for it to the moment at which
 		sizeAxis("4MiB"),
 		{Name: "block", Kind: report.Size, Least: "1", Most: "64MiB", Default: "4,..,256KiB", Help: "size of a block"},
 	},
-	Points: hasDatatype,
-	Run:    benchmark(runDatatype),
-	Columns: benchColumns(report.Column{
-		Name: "throughput", Unit: "GiBps", Kind: report.Number, Help: "size of the message by latency",
-	}),
+	Points:    hasDatatype,
+	Run:       benchmark(runDatatype),
+	Columns:   benchColumns(datatypeColumns()...),
 	Relative:  againstModes(ModeRDMA),
 	Published: publishedDatatype(),
-	Modules: func(p *Point) []*handlers.Library {
-		if p.Text("mode") == ModeRDMA || p.Text("mode") == modeIOVec {
-			return nil
-		}
-		return []*handlers.Library{handlers.Must("datatype")}
-	},
-	Memory: func(p *Point) int64 { return benchMemory(p, 2) + messages(p, 8) }, // packed twice, two vectors with gaps, the message under way
-	View:   View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"}},
-	Notes:  []string{compared, "iovec is measured where the entry has no more elements than limits.max_iovecs."},
+	Modules:   datatypeModules,
+	Memory:    func(p *Point) int64 { return benchMemory(p, 2) + messages(p, 8) }, // packed twice, two vectors with gaps, the message under way
+	View:      View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"}},
+	Caveats:   behindLineRate,
+	Notes:     []string{compared, "iovec is measured where the entry has no more elements than limits.max_iovecs."},
 }
 
 // Values of the axes.
@@ -57,6 +51,14 @@ const (
 	modeSpinRead    = "spin-read-only"
 	modeSpinOn      = "spin-progress"
 )
+
+// datatypeModules is the library of the modes with handlers.
+func datatypeModules(p *Point) []*handlers.Library {
+	if p.Text("mode") == ModeRDMA || p.Text("mode") == modeIOVec {
+		return nil
+	}
+	return []*handlers.Library{handlers.Must("datatype")}
+}
 
 func datatypeModes() []string {
 	return []string{ModeRDMA, modeIOVec, modeSpin, modeSpinGeneral, modeSpinRead, modeSpinOn}
@@ -80,18 +82,25 @@ func runDatatype(w *bench) error {
 	if err != nil {
 		return err
 	}
-	v := &vectors{bench: w, of: vector, stream: make([]byte, w.Bytes), sends: w.Text("side") != sideDestination, receives: w.Text("side") != sideSource}
-	pattern(v.stream, w.Seed)
-	if err := w.spawn(1, "target", v.target); err != nil {
-		return err
-	}
-	return w.spawn(0, "source", v.source)
+	return (&vectors{bench: w, of: vector, lines: vectorLines(w.Profile.Host.LineBytes, int64(w.Bytes), int64(block))}).run()
 }
 
-// vectors is a measurement of datatype.
+// run has the processes send the message, with bytes apart where --side says.
+func (v *vectors) run() error {
+	v.stream, v.sends, v.receives = make([]byte, v.Bytes), v.Text("side") != sideDestination, v.Text("side") != sideSource
+	v.finish = v.costs
+	pattern(v.stream, v.Seed)
+	if err := v.spawn(1, "target", v.target); err != nil {
+		return err
+	}
+	return v.spawn(0, "source", v.source)
+}
+
+// vectors is a measurement of datatype, or of another type.
 type vectors struct {
 	*bench
 	of              *mpi.Type
+	lines           int64 // bytes of the cache lines that a core goes to
 	stream          []byte
 	sends, receives bool // the vector is that of the source, of the target
 }
@@ -101,8 +110,8 @@ var strategies = map[string]uint32{modeSpinGeneral: datatype.General, modeSpinRe
 
 // alloc is memory for the vector, or for the packed bytes.
 func (v *vectors) alloc(p *runtime.Proc, vector bool) runtime.View {
-	if _, extent := v.of.Extent(); vector {
-		return p.Alloc(int(extent))
+	if first, n := v.of.TrueExtent(); vector {
+		return p.Alloc(int(first + n))
 	}
 	return p.Alloc(v.Bytes)
 }
@@ -124,7 +133,7 @@ func (v *vectors) source(p *runtime.Proc) error {
 		if err := v.of.Pack(into, from, 0, 1); err != nil {
 			return err
 		}
-		p.Stream(v.lines(int64(v.Int("block"))), int64(v.Bytes))
+		p.Stream(v.lines, int64(v.Bytes))
 		return v.put(p, &portals.MD{Start: packed.Addr(), Length: uint64(v.Bytes)})
 	case modeIOVec:
 		list, err := v.list(memory)
@@ -212,7 +221,7 @@ func (v *vectors) target(p *runtime.Proc) error {
 		if err := v.of.Unpack(to, 0, packed, 1); err != nil {
 			return err
 		}
-		p.Stream(int64(v.Bytes), v.lines(int64(v.Int("block"))))
+		p.Stream(int64(v.Bytes), v.lines)
 	}
 	v.latency = p.Now() - start
 	v.more["throughput"] = float64(v.Bytes) / (1 << 30) * float64(sim.Second) / float64(v.latency)
@@ -246,6 +255,7 @@ func (v *vectors) entry(p *runtime.Proc, memory runtime.View) (*inbox, error) {
 	if err != nil {
 		return nil, err
 	}
+	v.costed(program)
 	installed, err := v.install(p, program, handlers.Options{Payload: datatype.Unpack})
 	if err != nil {
 		return nil, err
@@ -253,14 +263,13 @@ func (v *vectors) entry(p *runtime.Proc, memory runtime.View) (*inbox, error) {
 	return receive(p.NI(), requestPT, requestBits, memory, installed)
 }
 
-// lines is what a core writes of blocks at twice their length: the lines of its cache that have some of them.
-func (v *vectors) lines(block int64) int64 {
-	line := int64(v.Profile.Host.LineBytes)
-	blocks := int64(v.Bytes) / block
+// vectorLines is what a core writes of blocks at twice their length: the lines of its cache that have some of them.
+func vectorLines(lineBytes int, size, block int64) int64 {
+	line := int64(lineBytes)
 	if 2*block <= line {
-		return (2*int64(v.Bytes) + line - 1) / line * line
+		return (2*size + line - 1) / line * line
 	}
-	return blocks * ((block + line - 1) / line * line)
+	return size / block * ((block + line - 1) / line * line)
 }
 
 // vectorEntry is receive with a list of vectors.

@@ -50,6 +50,10 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 					c.measure(t, e, Values{"mode": mode, "side": sideBoth, "size": 40000, "block": 40})
 				}
 			}
+		case "datatype-apps":
+			for _, mode := range e.Axis("mode").Of {
+				c.measure(t, e, Values{"mode": mode, "app": "LAMMPS_atomic", "input": 3})
+			}
 		case "scaling": // TestScalingElsewhere
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})

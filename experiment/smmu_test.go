@@ -19,7 +19,7 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		switch e.Name {
 		case "pagefault":
 			axis, modes = "policy", e.Axis("policy").Of
-		case "matching", "isend", "apps", "osu", "osu-ranks", "scaling", "credits":
+		case "matching", "datatype-apps", "isend", "apps", "osu", "osu-ranks", "scaling", "credits":
 			continue // their worlds are those of package goal/nodes and mpi
 		case "hpus":
 			values = Values{"hpus": 4, "size": 256}
@@ -66,8 +66,8 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 func TestExperimentsBehindAnSMMU(t *testing.T) {
 	small := []string{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "smmu.walk_cache=0", "smmu.walks=1", "smmu.outstanding=2", "smmu.channels=1"}
 	for _, e := range All() {
-		if slices.Contains([]string{"matching", "pagefault", "isend", "apps", "exanet", "gsas", "ip", "osu", "osu-ranks", "scaling", "allreduce", "credits"}, e.Name) {
-			continue // its worlds are those of package goal/nodes; they need an operating system; the queue of a mailbox is in the first TLB, and what a call uses was used by the ones before
+		if slices.Contains([]string{"matching", "datatype-apps", "pagefault", "isend", "apps", "exanet", "gsas", "ip", "osu", "osu-ranks", "scaling", "allreduce", "credits"}, e.Name) {
+			continue // its worlds are those of package goal/nodes; it is datatype with other types; they need an operating system; the queue of a mailbox is in the first TLB, and what a call uses was used by the ones before
 		}
 		values, modes, column := Values{"size": 40000}, e.Axis("mode").Of, "latency"
 		if e.Name == "hpus" {

@@ -154,7 +154,10 @@ func (s *Sweep) asPublished(name any) (names []any) {
 func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	e := s.Experiment
 	if len(e.View.Summary) > 0 {
-		return t.Select(beside(t, e.View.Summary)...)
+		return t.Select(beside(t, slices.DeleteFunc(slices.Clone(e.View.Summary), func(name string) bool {
+			i := slices.IndexFunc(e.Axes, func(a Axis) bool { return a.column().Name == name })
+			return i >= 0 && s.quiet(i)
+		}))...)
 	}
 	rows := []string{profileColumn}
 	for i := range e.Axes {

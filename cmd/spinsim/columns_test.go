@@ -30,6 +30,7 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 		{"compare", "ip", "--over", "polling", "--mtu", "1500", "--size", "10KB", "--path", "1-hop", "--streams", "1"},
 		{"compare", "gsas", "--op", "fetch-add", "--path", "b"},
 		{"compare", "datatype", "--size", "64KiB", "--block", "1KiB"},
+		{"compare", "datatype-apps", "--app", "NAS_LU_y"},
 		{"compare", "allreduce", "--ranks", "4,6", "--size", "4"},
 		{"goal", "proxies", "--app", "milc", "--iterations", "1"},
 		{"compare", "accumulate", "--size", "16", "--waterfall", "spin-int-sc17,spin-int"},

@@ -41,6 +41,9 @@ var long = map[string]string{
 	"spinsim compare allreduce": "spinsim compare allreduce --ranks 16 --size 256",
 	"spinsim compare datatype":  "spinsim compare datatype --block 64KiB",
 	"spinsim compare datatype --mode spin-general,spin-read-only,spin-progress": "spinsim compare datatype --mode spin-general,spin-read-only,spin-progress --block 64KiB",
+
+	"spinsim compare datatype-apps": "spinsim compare datatype-apps --app NAS_LU_y",
+
 	"spinsim compare exanet":    "spinsim compare exanet --size 8",
 	"spinsim compare gsas":      "spinsim compare gsas --size 8",
 	"spinsim compare ip":        "spinsim compare ip --traffic rtt",

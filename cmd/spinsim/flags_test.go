@@ -43,6 +43,8 @@ var whole = map[string][]string{
 	"spinsim compare credits":    nil,
 	"spinsim goal proxies":       nil,
 	"spinsim topology path":      {"0", "1"},
+
+	"spinsim compare datatype-apps": {"--mode", "rdma", "--app", "NAS_LU_y"},
 }
 
 func init() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 	"strconv"
 	"unsafe"
@@ -24,7 +23,7 @@ var (
 
 // Options say how a type is to be unpacked.
 type Options struct {
-	// Strategy is one of the constants; nil: the one that costs the fewest cycles.
+	// Strategy is one of the constants; nil: that of those there is memory for which the model (cost.go) has as the one of the fewest cycles.
 	Strategy *uint32
 	// Packet is the payload of a packet but the last, bytes: checkpoints are as far apart.
 	Packet int
@@ -38,7 +37,8 @@ type Options struct {
 type Program struct {
 	State  State
 	Behind []byte // what lies behind the state
-	Why    string // what made the choice
+	Costs  [len(StrategyNames)]Cost
+	Why    string // what made the choice: a line for people
 }
 
 // Bytes is HPU memory as it begins.
@@ -184,45 +184,33 @@ func (c *compiler) table(n *datatype.Node, depth int) (uint32, error) {
 	return at, nil
 }
 
-// choose takes a strategy and sets what it needs.
+// choose takes the strategy that the model has as the cheapest of those that can be, and sets what it needs.
 func (p *Program) choose(root *datatype.Node, o *Options) error {
 	s := &p.State
-	plain := root.Kind == datatype.Leaf || root.Kind == datatype.Loop && root.Child.Kind == datatype.Leaf
-	packets := (s.Size + uint64(o.Packet) - 1) / uint64(o.Packet)
-	record := int64(HeadSize + s.Depth*FrameSize)
-	free := o.Memory - int64(unsafe.Sizeof(*s)) - int64(len(p.Behind))
-	switch {
-	case o.Strategy != nil:
+	p.Costs = p.costs(root, o)
+	if o.Strategy != nil {
 		s.Strategy = *o.Strategy
-		p.Why = "as asked for"
-	case plain:
-		s.Strategy, p.Why = Vector, "equal blocks at equal distances"
-	case int64(packets) > free/record:
-		p.Why = fmt.Sprintf("checkpoints of %d packets, %d bytes each, do not fit into the %d bytes of HPU memory that are left", packets, record, free)
-	case loads(root) > copies(s.Depth):
-		s.Strategy = ReadOnly
-		p.Why = fmt.Sprintf("to look a place up takes about %d cycles, to copy a checkpoint %d", loads(root), copies(s.Depth))
-	default:
-		p.Why = fmt.Sprintf("to look a place up takes about %d cycles, to copy a checkpoint %d", loads(root), copies(s.Depth))
+	} else {
+		s.Strategy = General
+		for i := range p.Costs {
+			if c := &p.Costs[i]; c.Err == nil && (c.Cycles < p.Costs[s.Strategy].Cycles || p.Costs[s.Strategy].Err != nil) {
+				s.Strategy = c.Strategy
+			}
+		}
 	}
+	if err := p.Costs[s.Strategy].Err; err != nil {
+		return fmt.Errorf("strategy %s: %w", StrategyNames[s.Strategy], err)
+	}
+	p.Why = p.why(o.Strategy != nil)
 	switch s.Strategy {
 	case Vector:
-		if !plain {
-			return errors.New("strategy vector, but the type is no blocks of one length at one distance")
-		}
 		s.Block, s.Stride = uint64(root.Size), root.Size
 		if root.Kind == datatype.Loop {
 			s.Block, s.Stride = uint64(root.Child.Size), root.Stride
 		}
 	case ReadOnly:
-		if int64(packets) > free/record {
-			return ErrLarge
-		}
-		p.checkpoints(int(packets), record, uint32(o.Packet))
+		p.checkpoints(int((s.Size+uint64(o.Packet)-1)/uint64(o.Packet)), p.record(), uint32(o.Packet))
 	case Progressing:
-		if free < Slots*SlotSize {
-			return ErrLarge
-		}
 		s.Interval, s.Checkpoints = uint32(o.Packet), uint32(len(p.Behind))
 		p.Behind = append(p.Behind, make([]byte, Slots*SlotSize)...)
 	}
@@ -252,24 +240,3 @@ func named(s *uint32) string {
 	}
 	return strconv.Itoa(int(*s))
 }
-
-// loads is about how many cycles it takes to look a place up: a division, or a step of a binary search, at each node on the way.
-func loads(n *datatype.Node) int {
-	const division, step = 24, 12
-	switch n.Kind {
-	case datatype.Loop:
-		return division + loads(n.Child)
-	case datatype.Blocks:
-		return step * bits.Len(uint(len(n.Places)))
-	case datatype.List:
-		deepest := 0
-		for _, p := range n.Parts {
-			deepest = max(deepest, loads(p))
-		}
-		return step*bits.Len(uint(len(n.Places))) + deepest
-	}
-	return 0
-}
-
-// copies is about how many cycles it takes to copy a checkpoint: loads and stores of two words a frame, and a division for its place.
-func copies(depth uint32) int { return 24 + 8 + 8*int(depth) }

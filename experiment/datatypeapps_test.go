@@ -1,0 +1,135 @@
+package experiment
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	mpi "github.com/spinsim/spinsim/datatype"
+	"github.com/spinsim/spinsim/datatype/ddtbench"
+	"github.com/spinsim/spinsim/handlers/datatype"
+	"github.com/spinsim/spinsim/profile"
+)
+
+// applied measures an application.
+func applied(t *testing.T, device string, values Values, set ...string) *Result {
+	p, err := profile.Load(device, set...)
+	require.NoError(t, err)
+	at, err := datatypeApps.At(p, values)
+	require.NoError(t, err)
+	r, err := datatypeApps.Measure(context.Background(), at)
+	require.NoError(t, err)
+	return r
+}
+
+// The loader's model is what handlers take: within 12% for each strategy that looks places up or has checkpoints, and vector; it orders any two whose
+// measurements are 3% apart as they are, and what it chooses is at most 3% above the best. Progressing, of which the model has the worst case, is never better.
+func TestCostModel(t *testing.T) {
+	worst := 0.0
+	for _, a := range ddtbench.All() {
+		input := len(a.Inputs)
+		kind, err := a.Inputs[input-1].Type(1)
+		require.NoError(t, err)
+		program, err := datatype.Compile(kind, 1, datatype.Options{Packet: 4096, Memory: 16 << 20})
+		require.NoError(t, err)
+		took := map[uint32]float64{}
+		for _, mode := range []string{modeSpin, modeSpinGeneral, modeSpinRead, modeSpinOn} {
+			r := applied(t, "spin-int", Values{"app": a.Name, "mode": mode, "input": input})
+			s, given := strategies[mode]
+			if !given {
+				s = program.State.Strategy
+				require.Equal(t, datatype.StrategyNames[s], r.Values["strategy"])
+				require.Equal(t, program.Why, r.Values["why"])
+				require.EqualValues(t, len(program.Bytes()), r.Values["hpu_memory"], "%s: the model's memory is what is installed", a.Name)
+			}
+			took[s] = r.Float("cycles")
+			if s != datatype.Progressing {
+				deviation := r.Float("cycles_deviation")
+				worst = max(worst, math.Abs(deviation))
+				require.InDelta(t, 0, deviation, 0.12, "%s %s", a.Name, mode)
+			}
+		}
+		best := math.Inf(1)
+		for s, cycles := range took {
+			best = min(best, cycles)
+			for other, more := range took {
+				if s != datatype.Progressing && other != datatype.Progressing && more > 1.03*cycles {
+					require.Greater(t, program.Costs[other].Cycles, program.Costs[s].Cycles, "%s: %s, %s", a.Name, datatype.StrategyNames[s], datatype.StrategyNames[other])
+				}
+			}
+		}
+		require.LessOrEqual(t, took[program.State.Strategy], 1.03*best, a.Name)
+	}
+	t.Logf("largest deviation of the model %.1f%%", 100*worst)
+}
+
+// With too little memory the loader takes what fits, and says so.
+func TestCostModelHasRoom(t *testing.T) {
+	v, err := mpi.Vector(1000, 1, 2, mpi.Int64)
+	require.NoError(t, err)
+	plane, err := mpi.Hvector(1000, 1, 1<<20, v)
+	require.NoError(t, err)
+	const packet, all = 4096, 1 << 20
+	roomy, err := datatype.Compile(plane, 1, datatype.Options{Packet: packet, Memory: all})
+	require.NoError(t, err)
+	require.EqualValues(t, datatype.ReadOnly, roomy.State.Strategy)
+	tight, err := datatype.Compile(plane, 1, datatype.Options{Packet: packet, Memory: int64(len(roomy.Bytes())) - 1})
+	require.NoError(t, err)
+	require.EqualValues(t, datatype.General, tight.State.Strategy)
+	require.ErrorIs(t, tight.Costs[datatype.ReadOnly].Err, datatype.ErrLarge)
+	require.Contains(t, tight.Why, "no read-only: 109")
+	for s := range datatype.StrategyNames {
+		asked := uint32(s)
+		_, err := datatype.Compile(plane, 1, datatype.Options{Packet: packet, Memory: int64(len(tight.Bytes())), Strategy: &asked})
+		switch s {
+		case datatype.General:
+			require.NoError(t, err)
+		case datatype.Vector:
+			require.ErrorContains(t, err, "strategy vector: the type is no blocks of one length at one distance")
+		default:
+			require.ErrorIs(t, err, datatype.ErrLarge)
+		}
+	}
+}
+
+// What stands above the table says for each row that is behind the line rate by how much, and what Little's law says: with messages that are long enough
+// that is what is measured.
+func TestBehindLineRate(t *testing.T) {
+	r := applied(t, "spin-int", Values{"app": "NAS_MG_x", "mode": modeSpin})
+	require.InEpsilon(t, r.Float("littles_law_share"), r.Float("line_share"), 0.02)
+	require.InEpsilon(t, 4/r.Float("hpus_needed"), r.Float("littles_law_share"), 1e-9)
+	fast := applied(t, "spin-int", Values{"app": "NAS_MG_z", "mode": modeSpin})
+	require.Greater(t, fast.Float("line_share"), lineRate)
+	base := applied(t, "spin-int", Values{"app": "NAS_MG_z", "mode": ModeRDMA})
+	lines := behindLineRate([]*Result{r, fast, base})
+	require.Len(t, lines, 1)
+	require.Regexp(t, `^spin-int, NAS_MG_x, spin: 11\.4% of the line rate; a handler takes 71\d\d cycles, so that 34\.8 HPUs would keep up, and 4 reach 11\.5% \(Little's law\)\.$`, lines[0])
+	answer := applicationAnswer([]*Result{r, fast, base})
+	require.Len(t, answer, 3)
+	require.Contains(t, answer[2], "SC'19 says up to 10x of its applications (deviation -47%; predicted)")
+	// Twice the HPUs, twice the share.
+	eight := applied(t, "spin-int", Values{"app": "NAS_MG_x", "mode": modeSpin}, "hpu.cores=8")
+	require.InEpsilon(t, 2*r.Float("line_share"), eight.Float("line_share"), 0.02)
+}
+
+// Applications have as many inputs as the suite; there is no iovec of more elements than the device takes.
+func TestApplicationPoints(t *testing.T) {
+	p, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	for _, test := range []struct {
+		values Values
+		there  bool
+	}{
+		{Values{"app": "WRF_x_vec", "input": 3}, true},
+		{Values{"app": "WRF_x_vec", "input": 4}, false},
+		{Values{"app": "NAS_LU_y", "input": 7}, true},
+		{Values{"app": "NAS_MG_z", "mode": modeIOVec}, true},
+		{Values{"app": "NAS_MG_x", "mode": modeIOVec}, false},
+		{Values{"app": "NAS_MG_x", "mode": modeSpinGeneral, "side": sideSource}, false},
+	} {
+		_, err := datatypeApps.At(p, test.values)
+		require.Equal(t, test.there, err == nil, "%v: %v", test.values, err)
+	}
+}

@@ -1,0 +1,80 @@
+package experiment
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers/datatype"
+	"github.com/spinsim/spinsim/report"
+)
+
+// datatypeColumns are what experiments with datatypes measure, and what the loader's model says of it.
+func datatypeColumns() []report.Column {
+	return []report.Column{
+		{Name: "throughput", Unit: "GiBps", Kind: report.Number, Help: "size of the message by latency"},
+		{Name: "line_share", Kind: report.Share, Help: "throughput / line rate, that of links (fabric.rate)"},
+		{Name: "strategy", Kind: report.Text, Help: "how payload handlers find where a packet belongs; empty: none unpack"},
+		{Name: "why", Kind: report.Text, Help: "what the loader's model has for each strategy: cycles of a handler, and HPU memory"},
+		{Name: "cycles", Kind: report.Number, Help: "that a payload handler took, mean over packets"},
+		{Name: "cycles_predicted", Kind: report.Number, Help: "what the loader's model says of them"},
+		{Name: "cycles_deviation", Kind: report.Change, Help: "(cycles_predicted - cycles) / cycles"},
+		{Name: "hpu_memory", Unit: "bytes", Kind: report.Size, Help: "HPU memory of the type: state, tree, and checkpoints"},
+		{Name: "hpus_needed", Kind: report.Number, Help: "Little's law: HPUs that keep up with packets at line rate, handler time x arrival rate"},
+		{Name: "littles_law_share", Kind: report.Share, Help: "share of the line rate that the HPUs there are can reach by that, at most all of it"},
+	}
+}
+
+// costed keeps what the model says of the strategy that unpacks.
+func (v *vectors) costed(p *datatype.Program) {
+	c := p.Costs[p.State.Strategy]
+	v.more["strategy"], v.more["why"], v.more["hpu_memory"] = datatype.StrategyNames[c.Strategy], p.Why, c.Memory
+	if v.sends {
+		return // handlers that pack are counted with those that unpack, and packets are messages
+	}
+	v.more["cycles_predicted"] = c.Cycles
+}
+
+// costs sets what was measured beside the model, when the run is over.
+func (v *vectors) costs() error {
+	for _, c := range datatypeColumns() {
+		if _, given := v.more[c.Name]; !given {
+			v.more[c.Name] = nil
+		}
+	}
+	v.more["line_share"] = v.more["throughput"].(float64) * v.Profile.Fabric.Rate.Time(1<<30).Seconds()
+	predicted, modelled := v.more["cycles_predicted"].(float64)
+	stats := v.c.Stats()
+	if !modelled || stats.HandlerCycles == 0 {
+		return nil
+	}
+	cycles := float64(stats.HandlerCycles) / float64(stats.HandlerCalls)
+	v.more["cycles"], v.more["cycles_deviation"] = cycles, (predicted-cycles)/cycles
+	packet := min(int64(v.Bytes), int64(v.Profile.Fabric.MTU))
+	interval := max(v.Profile.Fabric.Gap, v.Profile.Fabric.Rate.Time(packet))
+	needed := cycles * v.Profile.HPU.Clock.Cycles(1<<20).Seconds() / (1 << 20) / interval.Seconds()
+	v.more["hpus_needed"], v.more["littles_law_share"] = needed, min(1, float64(v.Profile.HPU.Cores)/needed)
+	return nil
+}
+
+// lineRate is from which share of it on throughput is said to be the line rate.
+const lineRate = 0.95
+
+// behindLineRate says of each row of handlers that did not keep up with packets by how much, and what Little's law says. Messages that are over before the pipeline is full are
+// none: their packets find an HPU that has nothing to do.
+func behindLineRate(results []*Result) (lines []string) {
+	for _, r := range results {
+		needed, given := r.Values["hpus_needed"].(float64)
+		hpus := r.Point.Profile.HPU.Cores
+		if !given || r.Float("line_share") >= lineRate || needed <= float64(hpus) {
+			continue
+		}
+		what := r.Point.Text("mode")
+		if r.Point.experiment.axis("block") >= 0 {
+			what += fmt.Sprintf(", blocks of %d B", r.Point.Int("block"))
+		} else {
+			what = r.Point.Text("app") + ", " + what
+		}
+		lines = append(lines, fmt.Sprintf("%s, %s: %.1f%% of the line rate; a handler takes %.0f cycles, so that %.1f HPUs would keep up, and %d reach %.1f%% (Little's law).",
+			r.Point.Profile.Name, what, 100*r.Float("line_share"), r.Float("cycles"), needed, hpus, 100*r.Float("littles_law_share")))
+	}
+	return lines
+}

@@ -1,0 +1,182 @@
+//go:build !tinygo
+
+package datatype
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+	"unsafe"
+
+	"github.com/spinsim/spinsim/datatype"
+)
+
+// Cost is what a strategy takes, as the loader's model has it.
+type Cost struct {
+	Strategy uint32
+	Cycles   float64 // of a payload handler, mean over the packets of a message
+	Memory   int64   // HPU memory: state, tree, and what the strategy needs behind it; bytes
+	Err      error   // why the strategy cannot be; nil: it can
+}
+
+// StrategyNames are the names of the strategies, by their constants.
+var StrategyNames = [...]string{Vector: "vector", General: "general", ReadOnly: "read-only", Progressing: "progressing"}
+
+// What parts of the code of unpack take, in cycles: a least-squares fit to what 127 types took with the cost table of sPIN's profiles (median of the
+// deviations 1%). TestCostModel in package experiment holds the model against the simulator. A change of the handlers, or of their compiler, changes these.
+const (
+	vectorPacket = 103  // Vector: a packet
+	vectorRun    = 12.5 // and each of its runs
+
+	packetCycles = 167  // ReadOnly: a packet, checkpoint included
+	frameCycles  = 9.2  // and each frame of it
+	innerCycles  = 58.7 // an innermost loop that is begun or gone on with
+	flatCycles   = 13   // a run of it
+	splitCycles  = 47.6 // a run of it that ends in the next packet
+	outerCycles  = 103  // an iteration of any other loop
+	beginCycles  = -45  // its first one
+	blockCycles  = 45   // an entry of a table of bytes
+	partCycles   = 118  // an entry of a table of nodes
+
+	// General takes as much, but for the place of its packets.
+	seekCycles     = -76 // to begin with, instead of a checkpoint
+	levelCycles    = 7.5 // each node on the way
+	divisionCycles = 75  // a division for an iteration, but for the first packet
+	searchCycles   = 7.8 // a step of a binary search, likewise
+	// Progressing takes what General does, when the packet before is not over, and leaves a checkpoint, but for the last packet.
+	slotCycles = 89
+	saveCycles = 71
+)
+
+// steps are how often parts of the code run for a message, but for what begins with each packet.
+type steps struct{ runs, flat, inner, outer, begun, blocks, parts float64 }
+
+func (s *steps) add(t *steps, times float64) {
+	s.runs += times * t.runs
+	s.flat += times * t.flat
+	s.inner += times * t.inner
+	s.outer += times * t.outer
+	s.begun += times * t.begun
+	s.blocks += times * t.blocks
+	s.parts += times * t.parts
+}
+
+// stepsOf walks over the nodes of a type, each once: types may share parts.
+func stepsOf(n *datatype.Node, known map[*datatype.Node]*steps) *steps {
+	if s := known[n]; s != nil {
+		return s
+	}
+	s := &steps{}
+	switch {
+	case n.Kind == datatype.Leaf:
+		s.runs = 1
+	case n.Kind == datatype.Loop && n.Child.Kind == datatype.Leaf:
+		s.runs, s.flat, s.inner = float64(n.Count), float64(n.Count-1), 1
+	case n.Kind == datatype.Loop:
+		s.outer, s.begun = float64(n.Count-1), 1
+		s.add(stepsOf(n.Child, known), float64(n.Count))
+	case n.Kind == datatype.Blocks:
+		s.runs, s.blocks = float64(len(n.Places)), float64(len(n.Places)-1)
+	default:
+		s.parts = float64(len(n.Places) - 1)
+		for _, p := range n.Parts {
+			s.add(stepsOf(p, known), 1)
+		}
+	}
+	known[n] = s
+	return s
+}
+
+// seek is how many divisions and steps of searches it takes to look a place up, mean over the bytes.
+type seek struct{ divisions, searches float64 }
+
+func seekOf(n *datatype.Node, known map[*datatype.Node]seek) seek {
+	s, is := known[n]
+	if is || n.Kind == datatype.Leaf {
+		return s
+	}
+	if n.Kind == datatype.Loop {
+		s = seekOf(n.Child, known)
+		s.divisions++
+	} else {
+		s.searches = float64(bits.Len(uint(len(n.Places) - 1)))
+	}
+	if n.Kind == datatype.List {
+		for _, p := range n.Parts {
+			part, share := seekOf(p, known), float64(p.Size)/float64(n.Size)
+			s.divisions += part.divisions * share
+			s.searches += part.searches * share
+		}
+	}
+	known[n] = s
+	return s
+}
+
+// plain tells whether a type is equal blocks at equal distances.
+func plain(root *datatype.Node) bool {
+	return root.Kind == datatype.Leaf || root.Kind == datatype.Loop && root.Child.Kind == datatype.Leaf
+}
+
+// errUneven is why Vector cannot be.
+var errUneven = errors.New("the type is no blocks of one length at one distance")
+
+// costs says what each strategy takes.
+func (p *Program) costs(root *datatype.Node, o *Options) (all [len(StrategyNames)]Cost) {
+	depth := float64(p.State.Depth)
+	packets := (int64(p.State.Size) + int64(o.Packet) - 1) / int64(o.Packet)
+	n := float64(packets)
+	s, way := stepsOf(root, map[*datatype.Node]*steps{}), seekOf(root, map[*datatype.Node]seek{})
+	splits := n - 1 // runs that end in the next packet
+	if even := root.Size / int64(s.runs); plain(root) && int64(o.Packet)%even == 0 {
+		splits = 0
+	}
+	walk := flatCycles*s.flat + innerCycles*s.inner + outerCycles*s.outer + beginCycles*s.begun + blockCycles*s.blocks + partCycles*s.parts
+	if s.flat > 0 {
+		walk += splitCycles*splits + innerCycles*min(n, max(0, s.runs+splits-n)) // each packet goes on with a loop
+	}
+	later := (n - 1) / n
+	read := packetCycles + frameCycles*depth + walk/n
+	general := read + seekCycles + levelCycles*depth + later*(divisionCycles*way.divisions+searchCycles*way.searches)
+	memory := int64(unsafe.Sizeof(p.State)) + int64(len(p.Behind))
+	all = [...]Cost{
+		{Strategy: Vector, Cycles: vectorPacket + vectorRun*(s.runs+splits)/n, Memory: memory},
+		{Strategy: General, Cycles: general, Memory: memory},
+		{Strategy: ReadOnly, Cycles: read, Memory: memory + packets*p.record()},
+		{Strategy: Progressing, Cycles: general + slotCycles + later*saveCycles, Memory: memory + Slots*SlotSize},
+	}
+	for i := range all {
+		if all[i].Memory > o.Memory {
+			all[i].Err = fmt.Errorf("%w: %d B of %d", ErrLarge, all[i].Memory, o.Memory)
+		}
+	}
+	if !plain(root) {
+		all[Vector].Err = errUneven
+	}
+	return all
+}
+
+// record is the size of a checkpoint of ReadOnly, bytes.
+func (p *Program) record() int64 { return int64(HeadSize + p.State.Depth*FrameSize) }
+
+// why says what was chosen, and what the others would have taken.
+func (p *Program) why(asked bool) string {
+	var b strings.Builder
+	c := &p.Costs[p.State.Strategy]
+	fmt.Fprintf(&b, "%s: %.0f cycles a packet in %d B of HPU memory", StrategyNames[c.Strategy], c.Cycles, c.Memory)
+	if asked {
+		b.WriteString(", as asked for")
+	}
+	for _, other := range p.Costs {
+		switch {
+		case other.Strategy == c.Strategy:
+		case errors.Is(other.Err, errUneven):
+			b.WriteString("; no vector: blocks or distances differ")
+		case other.Err != nil:
+			fmt.Fprintf(&b, "; no %s: %d B", StrategyNames[other.Strategy], other.Memory)
+		default:
+			fmt.Fprintf(&b, "; %s: %.0f in %d B", StrategyNames[other.Strategy], other.Cycles, other.Memory)
+		}
+	}
+	return b.String()
+}
