@@ -12,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/datatype"
+	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/handlers/part"
@@ -56,6 +57,7 @@ var builtins = []*Library{
 	New("count", count.Module),
 	New("count_c", count.ModuleC),
 	New("datatype", datatype.Module),
+	New("kv", kv.Module),
 	New("mailbox", mailbox.Module),
 	New("matching", matching.Module),
 	New("part", part.Module),

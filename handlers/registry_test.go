@@ -18,6 +18,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/datatype"
+	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/handlers/part"
@@ -103,6 +104,7 @@ func TestModulesLoad(t *testing.T) {
 		"count":    {count.Payload: manifest.Payload, count.Completion: manifest.Completion},
 		"count_c":  {count.Payload: manifest.Payload, count.Completion: manifest.Completion},
 		"datatype": {datatype.Unpack: manifest.Payload, datatype.Pack: manifest.Header},
+		"kv":       {kv.Header: manifest.Header, kv.Payload: manifest.Payload, kv.Completion: manifest.Completion},
 		"mailbox":  {mailbox.Packetizer: manifest.Header, mailbox.Mailbox: manifest.Payload},
 		"matching": {matching.Header: manifest.Header, matching.Payload: manifest.Payload},
 		"pingpong": {
@@ -118,7 +120,7 @@ func TestModulesLoad(t *testing.T) {
 		l := handlers.Must(name)
 		code, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
 		require.NoError(t, err)
-		require.Less(t, len(code), map[string]int{"allreduce": 16384, "datatype": 8192, "mailbox": 4096, "part": 16384, "rdma": 16384}[name]+2048)
+		require.Less(t, len(code), map[string]int{"allreduce": 16384, "datatype": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "rdma": 16384}[name]+2048)
 		module, err := hpu.Load("any", l.Wasm, spec)
 		require.NoError(t, err)
 		require.Equal(t, name, module.Library())
@@ -139,7 +141,7 @@ func TestModulesLoad(t *testing.T) {
 // states are the Go types that hosts share with the sources of the libraries.
 func states() map[string]any {
 	return map[string]any{
-		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "mailbox": &mailbox.State{},
+		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "kv": &kv.State{}, "mailbox": &mailbox.State{},
 		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "rdma": &rdma.State{}, "sum": &sum.State{}, "work": &work.State{},
 	}
 }
@@ -174,6 +176,8 @@ func TestStatesAreThoseOfManifests(t *testing.T) {
 			case *count.State:
 				encoded = spin.EncodeState(x)
 			case *datatype.State:
+				encoded = spin.EncodeState(x)
+			case *kv.State:
 				encoded = spin.EncodeState(x)
 			case *mailbox.State:
 				encoded = spin.EncodeState(x)

@@ -1,0 +1,19 @@
+//go:build !tinygo
+
+package kv
+
+import _ "embed"
+
+//go:generate go run ../../spin/build/cmd -o kv.wasm guest
+
+// Module is the handler library, compiled from the Go source in guest.
+//
+//go:embed kv.wasm
+var Module []byte
+
+// Names of the handlers in Module.
+const (
+	Header     = "header"
+	Payload    = "payload"
+	Completion = "completion"
+)

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/spinsim/spinsim/handlers/kv"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// table is the hash table of a server as its host works on it. What a walk reads and what it takes is charged before anything changes, so that every
+// change is one moment.
+type table struct {
+	p     *runtime.Proc
+	area  runtime.View
+	pool  pool
+	load  int
+	parts []part
+}
+
+// part is what the host knows of a stripe that is its own.
+type part struct {
+	table, items, version, growAt uint64
+	era                           uint64
+	waiting                       []job // requests that have come before the stripe
+}
+
+// newTable makes empty stripes, in memory that has not been used.
+func newTable(p *runtime.Proc, o *Options) (*table, error) {
+	t := &table{p: p, area: p.Alloc(o.Memory), load: o.Load, parts: make([]part, o.Stripes)}
+	t.area.Lock()
+	t.pool.next, t.pool.end = 64, uint64(o.Memory) // a block at place 0 would have no link
+	class := kv.ClassOf(uint64(o.Buckets) * 8)
+	for i := range t.parts {
+		place, ok := t.pool.take(class)
+		if !ok {
+			return nil, tooSmall(o)
+		}
+		log := uint32(0)
+		for 1<<log < o.Buckets {
+			log++
+		}
+		t.parts[i] = part{table: kv.Link(place, log, 0), growAt: uint64(o.Load) << log}
+	}
+	return t, nil
+}
+
+// charge has the core wait for so many places of memory, one after the other, and read and write so many bytes.
+func (t *table) charge(places int, read, written int64) {
+	t.p.Compute(sim.Time(places) * t.p.Cluster().Profile().Host.MemoryLatency)
+	t.p.Stream(read, written)
+}
+
+func (t *table) word(at uint64) uint64 {
+	return binary.LittleEndian.Uint64(t.area.Slice(int(at), int(at)+8).Read())
+}
+
+func (t *table) setWord(at, w uint64) {
+	binary.LittleEndian.PutUint64(t.area.Slice(int(at), int(at)+8).Write(), w)
+}
+
+// bytes are valid until the program next waits.
+func (t *table) bytes(at, n uint64) []byte { return t.area.Slice(int(at), int(at+n)).Read() }
+
+// item is one that was found.
+type item struct {
+	first       uint64 // the bucket's first link
+	at          uint64 // where its link stands
+	link        uint64 // 0: there is none
+	next        uint64
+	version     uint64
+	key, value  uint64 // lengths
+	places      int    // that the walk has looked at
+	read        int64  // bytes of keys that were compared
+	bucketPlace uint64
+}
+
+// find walks a bucket. It takes no time: the caller charges it.
+func (t *table) find(p *part, key []byte, hash uint64) (i item) {
+	i.at = kv.Bucket(p.table, hash)
+	i.bucketPlace = i.at
+	i.first = t.word(i.at)
+	i.link = i.first
+	for i.places = 1; i.link != 0; i.places++ {
+		place := kv.Place(i.link)
+		head := t.bytes(place, kv.RequestSize)
+		i.next, i.version = binary.LittleEndian.Uint64(head), binary.LittleEndian.Uint64(head[16:])
+		i.key, i.value = uint64(binary.LittleEndian.Uint32(head[24:])), uint64(binary.LittleEndian.Uint32(head[28:]))
+		if kv.Alike(i.link, hash) && i.key == uint64(len(key)) {
+			i.read += int64(i.key)
+			if kv.Same(t.bytes(place+kv.RequestSize, i.key), key) {
+				i.places++
+				return i
+			}
+		}
+		i.at, i.link = place, i.next
+	}
+	i.version = 0
+	return i
+}
+
+// link makes the block, which has key and value, the item of a key: in place of the one found, or as the first of its bucket.
+func (t *table) link(p *part, i *item, block, hash uint64, key, value int) {
+	next, at := i.first, i.bucketPlace
+	if i.link != 0 {
+		next, at = i.next, i.at
+	} else {
+		p.items++
+	}
+	p.version++
+	place := kv.Place(block)
+	head := t.area.Slice(int(place), int(place)+kv.RequestSize).Write()
+	clear(head)
+	binary.LittleEndian.PutUint64(head, next)
+	binary.LittleEndian.PutUint64(head[8:], hash)
+	binary.LittleEndian.PutUint64(head[16:], p.version)
+	binary.LittleEndian.PutUint32(head[24:], uint32(key))
+	binary.LittleEndian.PutUint32(head[28:], uint32(value))
+	t.setWord(at, kv.Link(place, kv.Class(block), hash))
+}
+
+// unlink takes the item that was found out of its bucket.
+func (t *table) unlink(p *part, i *item) {
+	t.setWord(i.at, i.next)
+	p.items--
+}
+
+// grow gives a stripe as many buckets as its items ask for, if there is memory for them; else it does not grow any more.
+func (t *table) grow(p *part) {
+	was := kv.Class(p.table)
+	log := was
+	for p.items > uint64(t.load)<<log {
+		log++
+	}
+	var place uint64
+	for ok := false; log > was && !ok; {
+		if place, ok = t.pool.take(kv.ClassOf(8 << log)); !ok {
+			log--
+		}
+	}
+	if log == was {
+		p.growAt = math.MaxUint64
+		return
+	}
+	t.charge(int(1<<was+2*p.items), 8<<was, 8<<log)
+	old, grown := p.table, kv.Link(place, log, 0)
+	clear(t.area.Slice(int(place), int(place)+8<<log).Write())
+	for b := range uint64(1) << was {
+		var next uint64
+		for link := t.word(kv.Place(old) + 8*b); link != 0; link = next {
+			next = t.word(kv.Place(link))
+			to := kv.Bucket(grown, t.word(kv.Place(link)+8))
+			t.setWord(kv.Place(link), t.word(to))
+			t.setWord(to, link)
+		}
+	}
+	t.pool.give(kv.Place(old), kv.ClassOf(8<<was))
+	p.table, p.growAt = grown, uint64(t.load)<<log
+}
