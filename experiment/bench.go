@@ -134,6 +134,7 @@ type bench struct {
 	latency sim.Time
 	more    Values       // of columns besides benchColumns
 	finish  func() error // after the run: what is known only then
+	losing  bool         // messages may be lost: finish looks whether that does harm
 	watched bool         // what payload handlers are given is compared with what was sent
 	packets packetCheck  // where watched
 }
@@ -163,10 +164,13 @@ func (w *bench) run(ctx context.Context, run func(*bench) error) (Values, error)
 	if w.watched {
 		cfg.Watch = w.packets.watch
 	}
-	stats, err := simulate(ctx, cfg, func(c *runtime.Cluster) error {
+	stats, err := carryOut(ctx, cfg, func(c *runtime.Cluster) error {
 		w.c = c
 		return run(w)
-	}, func() error {
+	}, func(c *runtime.Cluster) error {
+		if _, n := c.Failures(); n > 0 && !w.losing {
+			return failed(c, nil)
+		}
 		if w.finish == nil {
 			return nil
 		}
@@ -205,7 +209,17 @@ func (p *Point) config(ctx context.Context, nodes int) runtime.Config {
 }
 
 // simulate is Simulate of any configuration; after the run it calls finish while the cluster is still there.
-func simulate(ctx context.Context, cfg runtime.Config, setup func(*runtime.Cluster) error, finish func() error) (stats runtime.Stats, err error) {
+func simulate(ctx context.Context, cfg runtime.Config, setup func(*runtime.Cluster) error, finish func() error) (runtime.Stats, error) {
+	return carryOut(ctx, cfg, setup, func(c *runtime.Cluster) error {
+		if _, n := c.Failures(); n > 0 {
+			return failed(c, nil)
+		}
+		return finish()
+	})
+}
+
+// carryOut is simulate of runs in which messages may be lost: finish looks at that, too.
+func carryOut(ctx context.Context, cfg runtime.Config, setup func(*runtime.Cluster) error, finish func(*runtime.Cluster) error) (stats runtime.Stats, err error) {
 	c, err := runtime.NewCluster(cfg)
 	if err != nil {
 		return stats, err
@@ -217,11 +231,8 @@ func simulate(ctx context.Context, cfg runtime.Config, setup func(*runtime.Clust
 	if err := c.Run(ctx); err != nil {
 		return stats, failed(c, err)
 	}
-	if _, n := c.Failures(); n > 0 {
-		return stats, failed(c, nil)
-	}
-	if err := finish(); err != nil {
-		return stats, failed(c, err)
+	if err := finish(c); err != nil {
+		return stats, err
 	}
 	return c.Stats(), nil
 }

@@ -156,7 +156,7 @@ func (r *Result) Float(column string) float64 { return r.Values[column].(float64
 
 // All lists the experiments of spinsim, in the order of the publications.
 func All() []*Experiment {
-	return []*Experiment{pingpong, accumulate, bcast, hpus, matching, datatypes, datatypeApps, pagefault, isend, apps, exanet, gsas, ipExperiment, OSU, OSURanks, scaling, allreduce, credits}
+	return []*Experiment{pingpong, accumulate, bcast, hpus, matching, datatypes, datatypeApps, ftbcast, pagefault, isend, apps, exanet, gsas, ipExperiment, OSU, OSURanks, scaling, allreduce, credits}
 }
 
 // Find returns the experiment of that name.

@@ -61,11 +61,14 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 			for _, mode := range e.Axis("mode").Of {
 				for _, size := range []int{0, 16, 4096, 40000} {
 					values := Values{"mode": mode, "size": size}
-					if e.Name == "bcast" || e.Name == "allreduce" {
+					if e.Name == "bcast" || e.Name == "allreduce" || e.Name == "ftbcast" {
 						values["ranks"] = 8
 					}
 					if e.Name == "allreduce" {
 						values["transport"], values["calls"] = "portals", 2
+					}
+					if e.Name == "ftbcast" {
+						values["failed"] = 0
 					}
 					if e.Name != "accumulate" && e.Name != "allreduce" || size > 0 {
 						c.measure(t, e, values)

@@ -32,6 +32,9 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 			values["block"], modes = 40, e.Axis("mode").Of
 		case "exanet":
 			modes = e.Axis("mode").Of[1:] // the queue of a mailbox is always there
+		case "ftbcast":
+			values["timeout"] = 10 * sim.Millisecond // a message is acknowledged when it is in memory
+			fallthrough
 		case "bcast", "allreduce":
 			values["ranks"] = 8
 			fallthrough
@@ -74,7 +77,7 @@ func TestExperimentsBehindAnSMMU(t *testing.T) {
 			values, modes, column = Values{"hpus": 4, "size": 4096}, []string{ModeSpinStream}, "latency"
 		}
 		switch e.Name {
-		case "bcast":
+		case "bcast", "ftbcast":
 			values["ranks"] = 8
 		case "datatype":
 			values["block"] = 40

@@ -12,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/datatype"
+	"github.com/spinsim/spinsim/handlers/ftbcast"
 	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/matching"
@@ -57,6 +58,7 @@ var builtins = []*Library{
 	New("count", count.Module),
 	New("count_c", count.ModuleC),
 	New("datatype", datatype.Module),
+	New("ftbcast", ftbcast.Module),
 	New("kv", kv.Module),
 	New("mailbox", mailbox.Module),
 	New("matching", matching.Module),

@@ -18,6 +18,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/datatype"
+	"github.com/spinsim/spinsim/handlers/ftbcast"
 	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/matching"
@@ -104,6 +105,7 @@ func TestModulesLoad(t *testing.T) {
 		"count":    {count.Payload: manifest.Payload, count.Completion: manifest.Completion},
 		"count_c":  {count.Payload: manifest.Payload, count.Completion: manifest.Completion},
 		"datatype": {datatype.Unpack: manifest.Payload, datatype.Pack: manifest.Header},
+		"ftbcast":  {ftbcast.Payload: manifest.Payload, ftbcast.Header: manifest.Header},
 		"kv":       {kv.Header: manifest.Header, kv.Payload: manifest.Payload, kv.Completion: manifest.Completion},
 		"mailbox":  {mailbox.Packetizer: manifest.Header, mailbox.Mailbox: manifest.Payload},
 		"matching": {matching.Header: manifest.Header, matching.Payload: manifest.Payload},
@@ -141,7 +143,7 @@ func TestModulesLoad(t *testing.T) {
 // states are the Go types that hosts share with the sources of the libraries.
 func states() map[string]any {
 	return map[string]any{
-		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "kv": &kv.State{}, "mailbox": &mailbox.State{},
+		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "ftbcast": &ftbcast.State{}, "kv": &kv.State{}, "mailbox": &mailbox.State{},
 		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "rdma": &rdma.State{}, "sum": &sum.State{}, "work": &work.State{},
 	}
 }
@@ -176,6 +178,8 @@ func TestStatesAreThoseOfManifests(t *testing.T) {
 			case *count.State:
 				encoded = spin.EncodeState(x)
 			case *datatype.State:
+				encoded = spin.EncodeState(x)
+			case *ftbcast.State:
 				encoded = spin.EncodeState(x)
 			case *kv.State:
 				encoded = spin.EncodeState(x)

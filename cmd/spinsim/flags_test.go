@@ -41,6 +41,7 @@ var whole = map[string][]string{
 	"spinsim compare scaling":    nil,
 	"spinsim compare allreduce":  {"--mode", "host", "--ranks", "4"},
 	"spinsim compare credits":    nil,
+	"spinsim compare ftbcast":    {"--mode", "rdma"},
 	"spinsim goal proxies":       nil,
 	"spinsim topology path":      {"0", "1"},
 
