@@ -237,15 +237,14 @@ func carryOut(ctx context.Context, cfg runtime.Config, setup func(*runtime.Clust
 	return c.Stats(), nil
 }
 
-// failed says what a run failed of: err, if it is not nil, then the messages that were lost and the handlers that failed.
+// failed says what a run failed of: err, if it is not nil, the messages that were lost and the handlers that failed. These stand before who waits for
+// ever, as the causes that they are.
 func failed(c *runtime.Cluster, err error) error {
-	if lost, n := c.LostMessages(); n > 0 {
-		err = errors.Join(err, fmt.Errorf("%d messages were lost, the first: %w", n, lost[0]))
+	var stuck *sim.StuckError
+	if errors.As(err, &stuck) {
+		return errors.Join(c.Broken(), err)
 	}
-	if failures, n := c.HandlerErrors(); n > 0 {
-		err = errors.Join(err, fmt.Errorf("%d handlers failed, the first: %w", n, failures[0]))
-	}
-	return err
+	return errors.Join(err, c.Broken())
 }
 
 // load makes the handlers ready: the user's if there are any, else the built-in ones.

@@ -123,8 +123,8 @@ func TestExperimentsReportWhatFails(t *testing.T) {
 						continue
 					}
 					failed++
-					require.Regexp(t, `(?m)messages were lost, the first: rank \d+ at .*: \d+ of \d+ packets \(\d+ of \d+ B\) of a put from rank \d+ were dropped: `+
-						`memory at 0x[0-9a-f]+ could not be (read|written): (FAULT, 4 times \(nic.fault_tries, 3\)|DENIED) \(portal table index |handlers failed, the first: `,
+					require.Regexp(t, `(?m)\d+ (message was lost|messages were lost, the first): rank \d+ at .*: \d+ of \d+ packets \(\d+ of \d+ B\) of a put from rank \d+ were dropped: `+
+						`memory at 0x[0-9a-f]+ could not be (read|written): (FAULT, 4 times \(nic.fault_tries, 3\)|DENIED) \(portal table index |handlers? failed(, the first)?: `,
 						err.Error())
 				}
 			}

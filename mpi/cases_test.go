@@ -249,7 +249,7 @@ func TestLostMessagesAreNamed(t *testing.T) {
 		return nil
 	}))
 	err := w.Run(context.Background())
-	require.ErrorContains(t, err, "messages were lost, the first: rank 0 at")
+	require.ErrorContains(t, err, "message was lost: rank 0 at")
 	require.ErrorContains(t, err, "too many handlers waited for an HPU (hpu.waiting_handlers, 1)")
 }
 

@@ -109,20 +109,16 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 }
 
 // Run simulates until all programs have returned. A message that a NIC had no room for, one that a rank had no buffer for and that
-// was not sent again because its program had ended, and a handler that failed are errors, and so is all that runtime.Cluster.Run reports.
+// was not sent again because its program had ended, and a handler that failed are errors, and so is all that runtime.Cluster.Run reports. What ranks wait
+// for in vain stands behind what they wait because of.
 func (w *World) Run(ctx context.Context) error {
 	err := w.c.Run(ctx)
-	if lost, n := w.c.LostMessages(); n > 0 {
-		err = errors.Join(err, fmt.Errorf("mpi: %d messages were lost, the first: %w", n, lost[0]))
-	}
-	if failed, n := w.c.HandlerErrors(); n > 0 {
-		err = errors.Join(err, fmt.Errorf("mpi: %d handlers failed, the first: %w", n, failed[0]))
-	}
+	causes := w.c.Broken()
 	var stuck *sim.StuckError
 	if errors.As(err, &stuck) {
-		err = errors.Join(err, w.stuck())
+		return errors.Join(w.mismatch(), causes, w.lost(), w.stuck(), err)
 	}
-	return errors.Join(w.mismatch(), err, w.lost())
+	return errors.Join(w.mismatch(), err, causes, w.lost())
 }
 
 // lost reports messages that were refused for want of a buffer and not sent again.

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -145,4 +146,20 @@ func (c *Cluster) Failures() (list []error, all int) {
 		list = append(list, a)
 	}
 	return list, failed + n + k
+}
+
+// Broken says how many messages of the run were lost and how many handlers failed so far, with the first of each; nil: none.
+func (c *Cluster) Broken() error {
+	var errs []error
+	if lost, n := c.LostMessages(); n == 1 {
+		errs = append(errs, fmt.Errorf("1 message was lost: %w", lost[0]))
+	} else if n > 1 {
+		errs = append(errs, fmt.Errorf("%d messages were lost, the first: %w", n, lost[0]))
+	}
+	if failed, n := c.HandlerErrors(); n == 1 {
+		errs = append(errs, fmt.Errorf("1 handler failed: %w", failed[0]))
+	} else if n > 1 {
+		errs = append(errs, fmt.Errorf("%d handlers failed, the first: %w", n, failed[0]))
+	}
+	return errors.Join(errs...)
 }
