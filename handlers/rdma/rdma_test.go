@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -226,6 +227,18 @@ func tries(here, there, other runtime.View) []try {
 	}
 }
 
+// named requires that an error names the transfer, and memory that is not there.
+func named(t *testing.T, x try, err string) {
+	want := fmt.Sprintf("rdma: write of %d bytes at %#x to %#x of %d:0: ", x.t.Length, x.t.Source, x.t.Destination, x.t.NID)
+	if x.read {
+		want = fmt.Sprintf("rdma: read of %d bytes at %#x into %#x from %d:0: ", x.t.Length, x.t.Source, x.t.Destination, x.t.NID)
+	}
+	require.True(t, strings.HasPrefix(err, want), err)
+	if x.want == channels.ErrTimedOut {
+		require.Contains(t, err, "no memory at 0x40000000")
+	}
+}
+
 // What cannot be ends with an error that says so, at the process that asked, and leaves the channel for others.
 func TestFailures(t *testing.T) {
 	c := newCluster(t, 3, nil)
@@ -250,7 +263,9 @@ func TestFailures(t *testing.T) {
 			if x.want == nil {
 				require.NoError(t, w.Wait(), i)
 			} else {
-				require.ErrorIs(t, w.Wait(), x.want, i)
+				err := w.Wait()
+				require.ErrorIs(t, err, x.want, i)
+				named(t, x, err.Error())
 			}
 		}
 		return nil

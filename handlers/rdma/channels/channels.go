@@ -219,7 +219,8 @@ type Transfer struct {
 // Pending is a transfer that has begun.
 type Pending struct {
 	page  *Page
-	what  string
+	t     Transfer
+	read  bool
 	place int
 	tag   uint32
 	err   error
@@ -229,15 +230,15 @@ type Pending struct {
 // Write begins to write memory of this process to that of another. It takes nic.overhead on the core. ErrNoChannel: as many as there are
 // channels have begun whose end nobody has seen yet.
 func (g *Page) Write(t Transfer) (*Pending, error) {
-	return g.begin("write to", 0, rdma.Writes, rdma.PTControl, rdma.KindWrite, t)
+	return g.begin(0, rdma.Writes, rdma.PTControl, rdma.KindWrite, t)
 }
 
 // Read begins to read memory of another process into that of this one.
 func (g *Page) Read(t Transfer) (*Pending, error) {
-	return g.begin("read from", rdma.Writes, rdma.Reads, rdma.PTCells, rdma.KindAsk, t)
+	return g.begin(rdma.Writes, rdma.Reads, rdma.PTCells, rdma.KindAsk, t)
 }
 
-func (g *Page) begin(what string, first, count int, pt uint32, kind uint32, t Transfer) (*Pending, error) {
+func (g *Page) begin(first, count int, pt uint32, kind uint32, t Transfer) (*Pending, error) {
 	place := first
 	for g.busy[place] {
 		if place++; place == first+count {
@@ -259,7 +260,7 @@ func (g *Page) begin(what string, first, count int, pt uint32, kind uint32, t Tr
 	if kind == rdma.KindAsk {
 		at = rdma.Channels + place - first
 	}
-	return &Pending{page: g, what: fmt.Sprintf("rdma: %s %d:%d of %d bytes", what, t.NID, t.PID, t.Length), place: at, tag: g.tag}, nil
+	return &Pending{page: g, t: t, read: kind == rdma.KindAsk, place: at, tag: g.tag}, nil
 }
 
 // Done reports whether the transfer has ended, without taking time: all of a write is acknowledged, all of a read is here, or it has failed.
@@ -273,7 +274,7 @@ func (t *Pending) Done() bool {
 	}
 	t.ended = true
 	if err := statusErrors[uint32(word)]; err != nil {
-		t.err = fmt.Errorf("%s: %w", t.what, err)
+		t.err = t.failed(err)
 	}
 	place := t.place
 	if place >= rdma.Channels {
@@ -281,6 +282,22 @@ func (t *Pending) Done() bool {
 	}
 	t.page.busy[place] = false
 	return true
+}
+
+// failed names a transfer that has failed. An engine that cannot read what is to be sent sends nothing, as the hardware does, so that the transfer times out.
+func (t *Pending) failed(err error) error {
+	what, there := "write of %d bytes at %#x to %#x of %d:%d", ""
+	if t.read {
+		what = "read of %d bytes at %#x into %#x from %d:%d"
+	}
+	if errors.Is(err, ErrTimedOut) {
+		if t.read {
+			there = fmt.Sprintf("; so it is also if that process has no memory at %#x", t.t.Source)
+		} else if _, err := t.page.proc.View(t.t.Source, int(t.t.Length)); err != nil {
+			there = fmt.Sprintf(": this process has no memory at %#x to send", t.t.Source)
+		}
+	}
+	return fmt.Errorf("rdma: "+what+": %w%s", t.t.Length, t.t.Source, t.t.Destination, t.t.NID, t.t.PID, err, there)
 }
 
 // Err says why a transfer has failed; it is valid when Done.
