@@ -18,6 +18,9 @@ import (
 func (s *Spec) Path(text string) (src, dst int, err error) {
 	q, boards := s.QFDBs()
 	if a, b, is := strings.Cut(text, "-"); is && !strings.HasPrefix(text, "intra-") && !strings.HasPrefix(text, "inter-") {
+		if a == "" || b == "" {
+			return 0, 0, unknownPath(text)
+		}
 		if src, err = s.end(q, boards, a); err == nil {
 			dst, err = s.end(q, boards, b)
 		}
@@ -59,7 +62,7 @@ func (s *Spec) Path(text string) (src, dst int, err error) {
 }
 
 func unknownPath(text string) error {
-	return fmt.Errorf("path %q: want intra-fpga, intra-qfdb, intra-mezz:1 to intra-mezz:3, inter-mezz:I,J,K (links between mezzanines, on them, in boards), or two nodes such as 0-5", text)
+	return fmt.Errorf("path %q: want intra-fpga, intra-qfdb, intra-mezz:1 to intra-mezz:3, inter-mezz:I,J,K (links between mezzanines, on them, in boards), or two nodes such as 0-5 or M1QAF2-M3QBF1", text)
 }
 
 // end is a node by its number or name.
@@ -74,6 +77,9 @@ func (s *Spec) end(q QFDBs, boards bool, text string) (node int, err error) {
 		return q.Find(text)
 	case boards:
 		return 0, fmt.Errorf("want a node from 0 to %d, got %s", q.Nodes()-1, text)
+	}
+	if err != nil && strings.HasPrefix(strings.ToUpper(text), "M") {
+		return 0, fmt.Errorf("a network of kind %s has no MPSoCs such as %s, want two nodes such as 0-1", s.Kind, text)
 	}
 	return 0, fmt.Errorf("%q: want a node from 0 to %d", text, MaxNodes-1)
 }

@@ -74,7 +74,9 @@ func TestImpossiblePaths(t *testing.T) {
 		"intra-mezz:x":     "want intra-fpga",
 		"":                 "want intra-fpga",
 		"0-128":            "want a node from 0 to 127, got 128",
-		"0-M9QAF1":         "want a mezzanine from M1 to M8",
+		"0-M9QAF1":         "want a mezzanine from M1 to M8: 4x4x2 has 4 x 2, in a group and groups",
+		"-1-2":             `path "-1-2": want intra-fpga`,
+		"3-":               `or two nodes such as 0-5 or M1QAF2-M3QBF1`,
 	} {
 		_, _, err := s.Path(text)
 		require.ErrorContains(t, err, want, text)
@@ -83,7 +85,9 @@ func TestImpossiblePaths(t *testing.T) {
 	_, _, err := tree.Path("intra-qfdb")
 	require.ErrorContains(t, err, "a network of kind fat-tree has no QFDBs, want two nodes such as 0-1")
 	_, _, err = tree.Path("0-M1QAF1")
-	require.ErrorContains(t, err, "want a node from 0")
+	require.EqualError(t, err, `path "0-M1QAF1": a network of kind fat-tree has no MPSoCs such as M1QAF1, want two nodes such as 0-1`)
+	_, _, err = tree.Path("0-x")
+	require.ErrorContains(t, err, `"x": want a node from 0`)
 	src, dst, err := tree.Path("3-17")
 	require.NoError(t, err)
 	require.Equal(t, [2]int{3, 17}, [2]int{src, dst})

@@ -112,7 +112,10 @@ func (q QFDBs) Find(name string) (node int, err error) {
 	last := Place{q.X - 1, q.Y - 1, q.Z - 1, perBoard - 1}
 	switch {
 	case errM != nil || m < 1 || int(m) > q.Y*q.Z:
-		return wrong("want a mezzanine from M1 to M%d: %v has %d blades in each of %d groups", q.Y*q.Z, q, q.Y, q.Z)
+		if q.Y*q.Z == 1 {
+			return wrong("want mezzanine M1, the only one of %v", q)
+		}
+		return wrong("want a mezzanine from M1 to M%d: %v has %d x %d, in a group and groups", q.Y*q.Z, q, q.Y, q.Z)
 	case x > q.X:
 		return wrong("want a QFDB from QA to %s: %v has %d on a mezzanine", strings.TrimPrefix(q.Board(last), fmt.Sprintf("M%d", q.Y*q.Z)), q, q.X)
 	case errF != nil || f < 1 || f > perBoard:
@@ -126,14 +129,19 @@ const RouterF = perBoard
 
 // BoardLink is a link of a network of kind exanest between MPSoCs and routers.
 type BoardLink struct {
-	Name     string
 	From, To Place    // F of a router is RouterF
 	Dim      int      // 0, 1, 2: it is of a ring in X, Y, Z; -1: it is inside a board
 	Up       bool     // of a ring: towards higher coordinates, or from the last to 0
 	Rate     sim.Rate // serialisation
 	Wire     sim.Time // propagation
 	Switch   sim.Time // traversal of the switch or router at its end
+
+	of     *exanest
+	number int
 }
+
+// Name is what --links, faults and paths call the link, M1QAF2->M1QAF1.
+func (l *BoardLink) Name() string { return l.of.LinkName(l.number) }
 
 // BoardLinks are all links between MPSoCs and routers of a network of kind exanest that is valid; those of nodes are not among them.
 func (s *Spec) BoardLinks() iter.Seq[BoardLink] {
@@ -154,7 +162,7 @@ func (s *Spec) BoardLinks() iter.Seq[BoardLink] {
 				continue
 			}
 			w := s.wiring(l)
-			b := BoardLink{Name: t.LinkName(i), From: end(l.From), To: end(l.To), Dim: -1, Rate: w.rate, Wire: w.wire, Switch: w.hop - w.wire}
+			b := BoardLink{of: t, number: i, From: end(l.From), To: end(l.To), Dim: -1, Rate: w.rate, Wire: w.wire, Switch: w.hop - w.wire}
 			if k := i%boardLinks - ringLink; k >= 0 {
 				b.Dim, b.Up = k/2, k%2 == 0
 			}

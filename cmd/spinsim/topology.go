@@ -114,7 +114,7 @@ func (f *topologyFlags) network(c *cobra.Command, name string) (*boards, error) 
 	}
 	var is bool
 	if n.QFDBs, is = n.p.Fabric.QFDBs(); !is {
-		return nil, fmt.Errorf("profile %s: fabric.kind: %s, expected %s: other networks are not drawn", name, n.p.Fabric.Kind, fabric.ExaNeSt)
+		return nil, fmt.Errorf("profile %s: fabric.kind: %s, expected %s, whose boards and names topology knows; compare and osu take two nodes of any network, --path 0-5", name, n.p.Fabric.Kind, fabric.ExaNeSt)
 	}
 	return n, n.take(f.load, list)
 }
@@ -126,7 +126,7 @@ func (n *boards) take(file string, list []command.LinkLoad) error {
 	}
 	known := map[string]bool{}
 	for l := range n.p.Fabric.BoardLinks() {
-		known[l.Name] = true
+		known[l.Name()] = true
 	}
 	for node := range n.Nodes() {
 		known[fmt.Sprintf("%s->Node[%d]", n.Name(node), node)] = true
@@ -188,9 +188,13 @@ type linkClass struct {
 	busiest command.LinkLoad
 }
 
-func (k *linkClass) add(loads map[string]command.LinkLoad, link string) {
+// add counts a link; without loads of a run nobody asks for its name, of which there may be many millions.
+func (k *linkClass) add(loads map[string]command.LinkLoad, name func() string) {
 	k.count++
-	l := loads[link]
+	if loads == nil {
+		return
+	}
+	l := loads[name()]
 	k.packets += l.Packets
 	k.bytes += l.Bytes
 	k.sum += l.Load
@@ -213,8 +217,8 @@ func (n *boards) classes() []linkClass {
 		{name: "Z: between groups"},
 	}
 	for node := range n.Nodes() {
-		list[0].add(n.loads, fmt.Sprintf("Node[%d].Tx", node))
-		list[1].add(n.loads, fmt.Sprintf("%s->Node[%d]", n.Name(node), node))
+		list[0].add(n.loads, func() string { return fmt.Sprintf("Node[%d].Tx", node) })
+		list[1].add(n.loads, func() string { return fmt.Sprintf("%s->Node[%d]", n.Name(node), node) })
 	}
 	for l := range s.BoardLinks() {
 		k := 5 + l.Dim

@@ -60,7 +60,7 @@ func TestEveryLinkCanBeSeen(t *testing.T) {
 		for i, w := range d.Wires {
 			from, to := links[i].From, links[i].To
 			ends := [][2]float64{w.Path[0], w.Path[len(w.Path)-1]}
-			require.True(t, touches(g, from, ends[0]) && touches(g, to, ends[1]) || touches(g, from, ends[1]) && touches(g, to, ends[0]), links[i].Name)
+			require.True(t, touches(g, from, ends[0]) && touches(g, to, ends[1]) || touches(g, from, ends[1]) && touches(g, to, ends[0]), links[i].Name())
 			for j := range w.Path[1:] {
 				a, b := w.Path[j], w.Path[j+1]
 				all = append(all, segment{i, a[0], a[1], b[0], b[1]})
@@ -68,7 +68,7 @@ func TestEveryLinkCanBeSeen(t *testing.T) {
 		}
 		for i, a := range all {
 			for _, b := range all[:i] {
-				require.False(t, a.wire != b.wire && a.covers(b), "%s covers %s", links[a.wire].Name, links[b.wire].Name)
+				require.False(t, a.wire != b.wire && a.covers(b), "%s covers %s", links[a.wire].Name(), links[b.wire].Name())
 			}
 		}
 		for i, a := range d.Boxes {
@@ -101,9 +101,9 @@ func TestLoadsAreDrawn(t *testing.T) {
 	require.NoError(t, err)
 	i := 0
 	for l := range s.BoardLinks() {
-		require.True(t, asked[l.Name], l.Name)
+		require.True(t, asked[l.Name()], l.Name())
 		want := 0.0
-		if l.Name == "M1QAR->M1QBR" {
+		if l.Name() == "M1QAR->M1QBR" {
 			want = 0.75
 		}
 		require.InDelta(t, want, d.Wires[i].Load, 0)

@@ -59,7 +59,7 @@ func ExaNeSt(spec fabric.Spec, load func(link string) float64) (*report.Diagram,
 		w := report.Wire{Load: -1, Path: g.path(&l)}
 		switch {
 		case load != nil:
-			w.Load = load(l.Name)
+			w.Load = load(l.Name())
 		case l.Dim >= 0:
 			w.Kind = 1
 		case l.From.F == fabric.RouterF || l.To.F == fabric.RouterF:
