@@ -134,6 +134,12 @@ func (f *osuFlags) run(c *cobra.Command) error {
 	}
 	points, err := s.Points()
 	if err != nil {
+		var memory *experiment.MemoryError
+		if errors.As(err, &memory) {
+			if i := slices.Index(memory.Axes, "size"); i >= 0 {
+				memory.Axes[i] = "message-size"
+			}
+		}
 		return badInput(f.Named(err))
 	}
 	ctx, cancel := f.Context(c)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
@@ -15,10 +16,15 @@ func (f *osuFlags) print(out io.Writer, s *experiment.Sweep, results []*experime
 	if f.benchmark.Kind == osu.Pair {
 		axis = "path"
 	}
-	for i, v := range s.Values(axis) {
-		if i > 0 {
+	first := true
+	for _, v := range s.Values(axis) {
+		if !slices.ContainsFunc(results, func(r *experiment.Result) bool { return r.Point.Value(axis) == v }) {
+			continue // the run ended before
+		}
+		if !first {
 			fmt.Fprintln(out)
 		}
+		first = false
 		fmt.Fprintf(out, "# %s\n# %s\n", strings.Join(s.Record().Lines(), "\n# "), f.describe(s, results[0].Point, v))
 		l := osu.Layout{Style: osu.Style(f.like), Full: f.full, Window: f.window}
 		if ranks, is := v.(int); is {

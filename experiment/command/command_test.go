@@ -203,6 +203,7 @@ func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
 				require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
 			}
 			<-ctx.Done()
+			<-endingOf(ctx).showing // a simulation may take longer to end than a command has that has nothing to show: it is not ended before
 			return nil, context.Cause(ctx)
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -243,7 +244,16 @@ func (f *LimitFlags) Named(err error) error { return f.Memory.named(err) }
 func Measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []*experiment.Point) ([]*experiment.Result, error) {
 	progress := newProgress(errs, s.Experiment.Name, len(points))
 	defer progress.stop()
-	results, err := s.Run(ctx, points, progress.step)
+	var measured atomic.Bool
+	defer context.AfterFunc(ctx, func() {
+		if measured.Load() { // large simulations take longer to end than a command has that has nothing to show
+			endingOf(ctx).shows()
+		}
+	})()
+	results, err := s.Run(ctx, points, func() {
+		measured.Store(true)
+		progress.step()
+	})
 	if u := (*experiment.Unfinished)(nil); errors.As(err, &u) {
 		endingOf(ctx).shows()
 	}
