@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers"
@@ -128,9 +129,12 @@ func canAllreduce(p *Point) (bool, error) {
 		return false, fmt.Errorf("profile %s has no pool r5", p.Profile.Origin.Name)
 	}
 	if p.Text("mode") == string(mpi.ByHost) && p.Text("pool") != poolOfProfile {
-		return false, nil // no module runs
+		return false, &NoPoint{errors.New("no module runs with mode host: it has pool profile alone")}
 	}
-	return p.Int("size")%allreduceType(p).Size() == 0, nil
+	if bytes := allreduceType(p).Size(); p.Int("size")%bytes != 0 {
+		return false, &NoPoint{fmt.Errorf("vectors of %s take multiples of %d B", p.Text("type"), bytes)}
+	}
+	return true, nil
 }
 
 // allreduceModules are the libraries of the transport, and that of modules.

@@ -27,6 +27,7 @@ type Axis struct {
 
 	Default string // list of values unless others are asked for; "": Of, or Least
 	Field   string // of the profile, which the axis sets to its value, such as "hpu.cores"; "": none
+	State   string // number of the handlers' state that makes the difference: a user's module without it runs at one value of the axis; "": none
 }
 
 // column describes the values of the axis in tables.
@@ -280,7 +281,15 @@ func (a *Axis) Parse(list string) ([]any, error) {
 			errs = append(errs, fmt.Errorf("%s is given twice", a.plain(v)))
 		}
 	}
-	return values, errors.Join(errs...)
+	return values, oneLine(errs)
+}
+
+// oneLine joins errors of one flag, which stands before them.
+func oneLine(errs []error) error {
+	if len(errs) < 2 {
+		return errors.Join(errs...)
+	}
+	return fmt.Errorf("%w; %w", errs[0], oneLine(errs[1:]))
 }
 
 // list reads the values of a list.

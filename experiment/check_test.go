@@ -181,7 +181,7 @@ var listsOfAxes = []struct {
 }{
 	{"ranks", "2,4,..,64", []any{2, 4, 8, 16, 32, 64}, ""},
 	{"ranks", "1", nil, "1, expected 2 to 64"},
-	{"ranks", "1,65", nil, "1, expected 2 to 64\n65, expected 2 to 64"},
+	{"ranks", "1,65", nil, "1, expected 2 to 64; 65, expected 2 to 64"},
 	{"ranks", "2.5", nil, `"2.5" is not a whole number`},
 	{"ranks", "2,3,2", nil, "2 is given twice"},
 	{"ranks", "", nil, `list "": no value`},

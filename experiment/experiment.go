@@ -28,7 +28,8 @@ type Experiment struct {
 	Axes []Axis
 
 	// Points chooses among the combinations of the axes' values: it says whether the experiment has the point, or what is wrong with it.
-	// Nothing has run then. nil: every combination is a point.
+	// Nothing has run then. nil: every combination is a point. *NoPoint as the error says why there is none: it stands in the error of a sweep with a
+	// value for which there is no point at all.
 	Points func(p *Point) (measured bool, err error)
 
 	// Run measures a point: it returns a value for each of Columns, by its name. Points run several at a time, each in a goroutine: Run

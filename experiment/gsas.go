@@ -68,14 +68,25 @@ func hasGSAS(p *Point) (bool, error) {
 	if p.Profile.HPU.DMAWrite != nic.Landed {
 		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, expected %s: what is acknowledged must be in the mailbox", p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed)
 	}
-	switch size := p.Int("size"); p.Text("op") {
+	size, expected := p.Int("size"), ""
+	switch p.Text("op") {
 	case gsasRead, gsasWrite:
-		return size > 0, nil
+		if size == 0 {
+			expected = "1 B or more"
+		}
 	case gsasBarrier:
-		return size == 0, nil
+		if size != 0 {
+			expected = "0 B"
+		}
 	default:
-		return size == 8, nil
+		if size != 8 {
+			expected = "8 B"
+		}
 	}
+	if expected != "" {
+		return false, &NoPoint{fmt.Errorf("%s takes %s", p.Text("op"), expected)}
+	}
+	return true, nil
 }
 
 // sharing is a point under way. Its processes are of one node.

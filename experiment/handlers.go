@@ -8,6 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/spin/manifest"
 )
@@ -187,6 +188,31 @@ func (h *Handlers) Install(proc *runtime.Proc, values map[string]any) (*handlers
 		o.State, o.Memory = state, needed+spare
 	}
 	return h.plan.Install(proc, o)
+}
+
+// narrow leaves axes one value that make no difference to the user's module, whose state lacks the number that they would set.
+func (s *Sweep) narrow(base *profile.Profile) error {
+	if s.Handler == nil {
+		return nil
+	}
+	for i := range s.Experiment.Axes {
+		a := &s.Experiment.Axes[i]
+		if a.State == "" || len(s.values[i]) == 1 {
+			continue
+		}
+		m, err := hpu.Load(s.Handler.Name, s.Handler.Wasm, base.Device())
+		if err != nil {
+			return err
+		}
+		if m.Manifest() == nil || slices.ContainsFunc(m.Manifest().States, func(st *manifest.State) bool { _, err := st.Lookup(a.State); return err == nil }) {
+			continue
+		}
+		if s.chosen[i] {
+			return fmt.Errorf("--%s: %d values, but they make no difference to %s, whose state has no %s: choose one", a.Name, len(s.values[i]), s.Handler.Name, a.State)
+		}
+		s.values[i] = s.values[i][:1]
+	}
+	return nil
 }
 
 // checkHandler says why the user's module cannot take the place of the experiment's own.

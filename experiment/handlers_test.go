@@ -184,3 +184,16 @@ func TestHandlersHelp(t *testing.T) {
 		}
 	}
 }
+
+// An axis that a user's module cannot follow has one point: its rows would be the same. Who asks for several values is told.
+func TestUsersModuleThatKnowsNoAxis(t *testing.T) {
+	for module, points := range map[*handlers.Library]int{handlers.Must("count"): 1, silent(t, "work"): 3, handlers.Must("work"): 3} {
+		s := sweepOf(t, hpus, handlers.New("mine.wasm", module.Wasm), "size", "512", "hpus", "2")
+		list, err := s.Points()
+		require.NoError(t, err)
+		require.Len(t, list, points, module.Name)
+	}
+	s := sweepOf(t, hpus, handlers.New("mine.wasm", handlers.Must("count").Wasm), "handler-time", "50ns,100ns")
+	_, err := s.Points()
+	require.EqualError(t, err, "--handler-time: 2 values, but they make no difference to mine.wasm, whose state has no iterations: choose one")
+}

@@ -28,7 +28,7 @@ that the last packet has been handled.`,
 	Source:   "sPIN'17 §4.3",
 	Profiles: []string{"spin-int"},
 	Axes: []Axis{
-		{Name: "handler-time", Kind: report.Duration, Most: "1s", Default: "50ns,200ns,800ns", Help: "time that a payload handler should take"}, // a thousand times what handlers may take
+		{Name: "handler-time", Kind: report.Duration, Most: "1s", Default: "50ns,200ns,800ns", State: "iterations", Help: "time that a payload handler should take"}, // a thousand times what handlers may take
 		{Name: "hpus", Kind: report.Count, Least: "1", Most: strconv.Itoa(maxWorkPackets / leastRounds), Default: "4,8", Each: "HPUs", Field: "hpu.cores", Help: "handler processing units of the device"},
 		modeAxis(ModeSpinStream),
 		twoRanks(),

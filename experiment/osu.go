@@ -39,7 +39,10 @@ inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two
 		if _, _, err := p.Profile.Fabric.Path(p.Text("path")); err != nil {
 			return false, fmt.Errorf("--path: %w", err)
 		}
-		return benchmarkOf(p).Check(p.Int("size"), 2) == nil, nil
+		if err := benchmarkOf(p).Check(p.Int("size"), 2); err != nil {
+			return false, &NoPoint{err}
+		}
+		return true, nil
 	},
 	Run: func(ctx context.Context, p *Point) (Values, error) {
 		src, dst, err := p.Profile.Fabric.Path(p.Text("path"))

@@ -122,7 +122,13 @@ func hasOSURanks(p *Point) (bool, error) {
 		return false, fmt.Errorf("--ranks: %d, %d on a node, expected at most %d on the %d MPSoCs of %v (--topology)",
 			ranks, p.Int("ranks-per-node"), q.Nodes()*p.Int("ranks-per-node"), q.Nodes(), q)
 	}
-	return benchmarkOf(p).Check(p.Int("size"), ranks) == nil, p.transport()
+	if err := p.transport(); err != nil {
+		return false, err
+	}
+	if err := benchmarkOf(p).Check(p.Int("size"), ranks); err != nil {
+		return false, &NoPoint{err}
+	}
+	return true, nil
 }
 
 func osuRanksMemory(p *Point) int64 {

@@ -94,20 +94,24 @@ func (s *Sweep) Points() ([]*Point, error) {
 	}
 	var points []*Point
 	var profiles []*profile.Profile
+	missing := make(passedOver, len(s.values))
 	for i, name := range s.Profiles {
 		base, err := s.profile(name)
 		if err != nil {
 			return nil, err
 		}
 		profiles = append(profiles, base)
-		more, err := s.of(i, base)
+		if err := s.narrow(base); err != nil {
+			return nil, err
+		}
+		more, err := s.of(i, base, missing)
 		if err != nil {
 			return nil, err
 		}
 		points = append(points, more...)
 	}
-	if len(points) == 0 {
-		return nil, fmt.Errorf("%s has no point with these values: %s", s.Experiment.Name, s.chosenText())
+	if err := s.unmeasured(points, missing); err != nil {
+		return nil, err
 	}
 	if s.Traced && len(points) > 1 {
 		return nil, fmt.Errorf("a trace follows one run, but this sweep has %d: choose one profile, %s", len(points), s.each())
@@ -152,8 +156,8 @@ func running(points []*Point) (libraries []string) {
 	return slices.Compact(libraries)
 }
 
-// of lists the points on one device.
-func (s *Sweep) of(number int, base *profile.Profile) (points []*Point, err error) {
+// of lists the points on one device; missing notes what is none.
+func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (points []*Point, err error) {
 	made := map[string]*profile.Profile{"": base}
 	err = combinations(s.values, func(values []any) error {
 		p := &Point{
@@ -168,11 +172,8 @@ func (s *Sweep) of(number int, base *profile.Profile) (points []*Point, err erro
 			}
 		}
 		p.Profile = made[set]
-		if s.Experiment.Points != nil {
-			measured, err := s.Experiment.Points(p)
-			if err != nil || !measured {
-				return err
-			}
+		if measured, err := s.measured(p, missing); err != nil || !measured {
+			return err
 		}
 		points = append(points, p)
 		return nil

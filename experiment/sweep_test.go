@@ -258,6 +258,19 @@ func TestWrongSweeps(t *testing.T) {
 		"own has no point with these values: mode a,b; size 8B,64B": func(s *Sweep) {
 			s.Experiment.Points = func(*Point) (bool, error) { return false, nil }
 		},
+		"own has no point with these values: mode a,b; size 8B,64B: it is too early": func(s *Sweep) {
+			s.Experiment.Points = func(*Point) (bool, error) { return false, &NoPoint{errors.New("it is too early")} }
+		},
+		"--size: own has no point of 64 B with the values of the other flags: a and b take 8 B": func(s *Sweep) {
+			s.Experiment.Points = func(p *Point) (bool, error) {
+				return p.Int("size") == 8, map[bool]error{false: &NoPoint{errors.New("a and b take 8 B")}}[p.Int("size") == 8]
+			}
+			require.NoError(t, s.Choose("size", "8,64"))
+		},
+		"--mode: own has no point of b with the values of the other flags": func(s *Sweep) {
+			s.Experiment.Points = func(p *Point) (bool, error) { return p.Text("mode") == "a", nil }
+			require.NoError(t, s.Choose("mode", "a,b"))
+		},
 		"profile spin-int: it is Monday": func(s *Sweep) {
 			s.Experiment.Points = func(p *Point) (bool, error) { return true, fmt.Errorf("profile %s: it is Monday", p.Profile.Name) }
 		},
@@ -273,9 +286,17 @@ func TestWrongSweeps(t *testing.T) {
 		_, err = s.Points()
 		require.ErrorContains(t, err, want)
 	}
+	some := definition() // what nobody has asked for need not be there, and one combination that is there is enough
+	some.Points = func(p *Point) (bool, error) { return p.Int("size") == 8 || p.Text("mode") == "a", nil }
+	s, err := New(some)
+	require.NoError(t, err)
+	require.NoError(t, s.Choose("mode", "a,b"))
+	points, err := s.Points()
+	require.NoError(t, err)
+	require.Len(t, points, 3)
 	untraced := definition()
 	untraced.Untraced = true
-	s, err := New(untraced)
+	s, err = New(untraced)
 	require.NoError(t, err)
 	s.Traced = true
 	_, err = s.Points()

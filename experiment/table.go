@@ -175,7 +175,7 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 		return t.Select(beside(t, rows)...)
 	}
 	series := e.axis(e.View.Series[0])
-	p := report.Pivot{Rows: rows, Series: e.Axes[series].column().Name, Value: e.value().Name}
+	p := report.Pivot{Rows: rows, Series: e.Axes[series].column().Name, Value: e.value().Name, Order: s.values[series]}
 	p.Called = func(v any) string { return s.marked(series, v) }
 	if base, err := e.Axes[series].parse(e.View.Base); err == nil && e.View.Base != "" && slices.Contains(s.values[series], base) {
 		p.Versus = base

@@ -16,11 +16,14 @@ type Pivot struct {
 	// own, so that 2× means twice as fast if Value is a time. Its type is that of the
 	// column's values.
 	Versus any
+	// Order are values of Series in the order of their columns, also of those that the table does not have. Others stand behind them, in the order of
+	// their first appearance.
+	Order []any
 	// Called, if not nil, is what the column of a value of Series is called, "" for its own text.
 	Called func(series any) string
 }
 
-// Pivot returns t laid out as p says, columns and rows in the order of their
+// Pivot returns t laid out as p says, columns in the order of p.Order, and these and rows else in the order of their
 // first appearance. It is an error if a column does not exist, if Versus is not a
 // value of Series or if two rows want the same place.
 func (t *Table) Pivot(p Pivot) (*Table, error) {
@@ -40,7 +43,7 @@ func (t *Table) Pivot(p Pivot) (*Table, error) {
 		}
 		columns[i] = t.Columns[keep[i]]
 	}
-	names := t.distinct(series)
+	names := t.ordered(series, p.Order)
 	var plain []string
 	for _, name := range names {
 		c := t.Columns[value]
@@ -135,6 +138,22 @@ func (t *Table) distinct(column int) []any {
 	for _, row := range t.rows {
 		if indexOf(values, row[column]) < 0 {
 			values = append(values, row[column])
+		}
+	}
+	return values
+}
+
+// ordered returns the distinct values of a column: those of first that it has, then the others as they appear.
+func (t *Table) ordered(column int, first []any) (values []any) {
+	there := t.distinct(column)
+	for _, v := range first {
+		if v = normal(t.Columns[column], v); indexOf(there, v) >= 0 && indexOf(values, v) < 0 {
+			values = append(values, v)
+		}
+	}
+	for _, v := range there {
+		if indexOf(values, v) < 0 {
+			values = append(values, v)
 		}
 	}
 	return values

@@ -122,6 +122,22 @@ func TestFormatNames(t *testing.T) {
 	require.EqualError(t, err, `unknown format "xml", want one of table, markdown, csv, json, ndjson`)
 }
 
+// Columns stand in the order that is asked for, also of a value that the first rows do not have; others stand behind.
+func TestPivotOrder(t *testing.T) {
+	table := New(Column{Name: "size", Kind: Count}, Column{Name: "mode", Kind: Text}, Column{Name: "t", Kind: Number})
+	for _, row := range [][]any{{1, "z", 1.0}, {1, "c", 2.0}, {2, "b", 3.0}, {2, "a", 4.0}} {
+		table.Add(row...)
+	}
+	wide, err := table.Pivot(Pivot{Rows: []string{"size"}, Series: "mode", Value: "t", Order: []any{"a", "none", "b", "c"}})
+	require.NoError(t, err)
+	var names []string
+	for _, c := range wide.Columns {
+		names = append(names, c.Name)
+	}
+	require.Equal(t, []string{"size", "a", "b", "c", "z"}, names)
+	require.Equal(t, "size,a,b,c,z\n1,,,2,1\n2,4,3,,\n", string(render(t, wide, CSVFormat)))
+}
+
 func TestPivotErrors(t *testing.T) {
 	for _, tc := range []struct {
 		pivot Pivot

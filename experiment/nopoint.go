@@ -1,0 +1,98 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+)
+
+// NoPoint is what Points of an experiment may return for a combination that it does not have, with why not: those are passed over, but a user who has
+// asked for a value that no point has is told.
+type NoPoint struct{ Why error }
+
+// Error is that of the reason.
+func (n *NoPoint) Error() string { return n.Why.Error() }
+
+// Unwrap returns the reason.
+func (n *NoPoint) Unwrap() error { return n.Why }
+
+// passedOver are the values of axes that combinations had which are no points, each with a reason if there is one.
+type passedOver []map[any]error
+
+// add notes a combination that is no point.
+func (a passedOver) add(values []any, why error) {
+	for i, v := range values {
+		if a[i] == nil {
+			a[i] = make(map[any]error)
+		}
+		if a[i][v] == nil {
+			a[i][v] = why
+		}
+	}
+}
+
+// first is a reason of any of the values.
+func (a passedOver) first(values [][]any) error {
+	for i := range values {
+		for _, v := range values[i] {
+			if why := a[i][v]; why != nil {
+				return why
+			}
+		}
+	}
+	return nil
+}
+
+// measured asks the experiment for a point; missing notes those that there are not.
+func (s *Sweep) measured(p *Point, missing passedOver) (bool, error) {
+	if s.Experiment.Points == nil {
+		return true, nil
+	}
+	there, err := s.Experiment.Points(p)
+	var none *NoPoint
+	if errors.As(err, &none) {
+		there, err = false, nil
+	}
+	if err == nil && !there {
+		var why error
+		if none != nil {
+			why = none.Why
+		}
+		missing.add(p.values, why)
+	}
+	return there, err
+}
+
+// unmeasured says which of the values that somebody has asked for no point has.
+func (s *Sweep) unmeasured(points []*Point, missing passedOver) error {
+	if len(points) == 0 {
+		err := fmt.Errorf("%s has no point with these values: %s", s.Experiment.Name, s.chosenText())
+		if why := missing.first(s.values); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+		return err
+	}
+	if s.Recorded != nil {
+		return nil // it has run
+	}
+	for i := range s.values {
+		if !s.chosen[i] {
+			continue
+		}
+		there := make(map[any]bool)
+		for _, p := range points {
+			there[p.values[i]] = true
+		}
+		for _, v := range s.values[i] {
+			if there[v] {
+				continue
+			}
+			a := &s.Experiment.Axes[i]
+			err := fmt.Errorf("--%s: %s has no point of %s with the values of the other flags", a.Name, s.Experiment.Name, a.plain(v))
+			if why := missing[i][v]; why != nil {
+				err = fmt.Errorf("%w: %w", err, why)
+			}
+			return err
+		}
+	}
+	return nil
+}
