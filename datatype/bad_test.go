@@ -1,6 +1,7 @@
 package datatype_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -102,6 +103,10 @@ func TestBadUses(t *testing.T) {
 	require.EqualError(t, v.Unpack(make([]byte, 12), 0, make([]byte, 7), 1), "datatype: 1 times vector in a stream of 7 bytes, expected 8")
 	require.EqualError(t, v.Pack(nil, nil, 0, -1), "datatype: -1 times vector, expected at least 0")
 	require.ErrorContains(t, v.Pack(nil, nil, 0, math.MaxInt64/3), "size or bounds are beyond")
+	for _, at := range []int{math.MaxInt, math.MinInt} {
+		require.EqualError(t, v.Unpack(make([]byte, 12), at, make([]byte, 8), 1), fmt.Sprintf("datatype: 1 times vector at %d, outside of a memory of 12", at))
+	}
+	require.EqualError(t, (&datatype.Type{}).Pack(nil, nil, 0, 1), "datatype: a type is missing")
 	require.EqualError(t, v.Runs(1, 3, 9, nil), "datatype: bytes 3 to 9 of 8 of 1 times vector")
 	_, err = datatype.Int32.Contents()
 	require.EqualError(t, err, "datatype: int32 is a named type: no constructor has made it")

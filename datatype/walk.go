@@ -1,12 +1,16 @@
 package datatype
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 )
 
 // Layout is where the bytes of count elements lie, the first at displacement 0.
 func (t *Type) Layout(count int) (Layout, error) {
+	if t == nil || t.align == 0 {
+		return Layout{}, errors.New("datatype: a type is missing")
+	}
 	if count < 0 {
 		return Layout{}, fmt.Errorf("datatype: %d times %s, expected at least 0", count, t)
 	}
@@ -79,6 +83,9 @@ func (t *Type) move(stream, memory []byte, at, count int, move func(stream, memo
 	}
 	if int64(len(stream)) != p.Root.Size {
 		return fmt.Errorf("datatype: %d times %s in a stream of %d bytes, expected %d", count, t, len(stream), p.Root.Size)
+	}
+	if at > most || at < -most {
+		return fmt.Errorf("datatype: %d times %s at %d, outside of a memory of %d", count, t, at, len(memory))
 	}
 	if data := p.Root.data.moved(p.At + int64(at)); data.from < 0 || data.to > int64(len(memory)) {
 		return fmt.Errorf("datatype: %d times %s at %d lie in bytes %d to %d of a memory of %d", count, t, at, data.from, data.to, len(memory))

@@ -207,17 +207,22 @@ func (c *Comm) Free() error {
 
 // message checks the arguments that sends and receives have in common.
 func (c *Comm) message(what string, v runtime.View, peer, least int, tag uint32, wildcard bool) error {
+	return c.sized(what, v.Len(), peer, least, tag, wildcard)
+}
+
+// sized is message for one of so many bytes.
+func (c *Comm) sized(what string, bytes, peer, least int, tag uint32, wildcard bool) error {
 	if err := c.usable(); err != nil {
 		return err
 	}
 	limit := c.r.transport.limit()
-	if peer < least && peer != ProcNull || peer >= c.Size() || tag == AnyTag && !wildcard || v.Len() > limit {
+	if peer < least && peer != ProcNull || peer >= c.Size() || tag == AnyTag && !wildcard || bytes > limit {
 		wild := "no wildcard"
 		if wildcard {
 			wild = fmt.Sprintf("%d for any", AnySource)
 		}
 		return fmt.Errorf("mpi: rank %d: %s of %d B, rank %d of %s, tag %d: expected at most %d B (limits.max_msg_size), a rank below %d or %d for none, and %s",
-			c.r.rank, what, v.Len(), peer, c.name, tag, limit, c.Size(), ProcNull, wild)
+			c.r.rank, what, bytes, peer, c.name, tag, limit, c.Size(), ProcNull, wild)
 	}
 	return nil
 }

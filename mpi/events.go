@@ -47,11 +47,11 @@ func (t *overPortals) step() error {
 	case portals.EventPut, portals.EventPutOverflow:
 		return t.came(ev)
 	case portals.EventReply:
-		t.r.complete(t.r.requests[i])
+		return t.fetched(t.r.requests[i])
 	case portals.EventGet:
 		t.r.complete(t.r.requests[i])
 	case portals.EventSend:
-		t.read(t.letters[i])
+		t.sent(ev)
 	case portals.EventAutoUnlink:
 		t.linked--
 		if err := t.form.unlinked(t.buffers[i]); err != nil {
@@ -77,10 +77,31 @@ func (t *overPortals) came(ev *portals.Event) error {
 		}
 		return t.recover()
 	}
+	if ev.PTIndex == unpackPT {
+		t.r.stats.UnpackedByNIC++
+		t.r.complete(t.r.requests[uint32(ev.UserPtr)])
+		return nil
+	}
 	if err := t.form.arrived(ev); err != nil {
 		return err
 	}
 	return t.advanced()
+}
+
+// sent acts on what the NIC has read.
+func (t *overPortals) sent(ev *portals.Event) {
+	if ev.UserPtr != ptrUnpack { // else the event at the other end ends the receive
+		t.read(t.letters[uint32(ev.UserPtr)])
+	}
+}
+
+// fetched ends a receive that the process has got the data of.
+func (t *overPortals) fetched(q *Request) error {
+	if t.c.o.Matching == Offload {
+		return t.received(q)
+	}
+	t.r.complete(q)
+	return nil
 }
 
 // advanced notes that something has happened that may have made room.
@@ -102,6 +123,22 @@ func (t *overPortals) failed(ev *portals.Event) error {
 		}
 	}
 	return fmt.Errorf("mpi: rank %d: %v failed: %v", t.r.rank, ev.Type, ev.Fail)
+}
+
+// deposited lets the process copy a message from a buffer to its place.
+func (t *overPortals) deposited(q *Request, from uint64) error {
+	if q.typed == nil {
+		return t.copied(q, from, q.status.Bytes)
+	}
+	if q.typed.there = q.status.Bytes == 0; q.typed.there {
+		return nil
+	}
+	v, err := t.r.p.View(from, q.status.Bytes)
+	if err != nil {
+		return err
+	}
+	q.typed.unpack(t.r, v)
+	return nil
 }
 
 // copied lets the process copy the beginning of a message from a buffer to its place.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -143,8 +144,7 @@ func (t *overExaNet) match(q *Request, p packet) error {
 		return t.start()
 	}
 	if p.length > 0 {
-		t.copied(p.length)
-		v.CopyFrom(p.data[:p.length])
+		t.eager(q, v, p.data[:p.length])
 		t.r.stats.Copied++
 		t.r.stats.CopiedBytes += int64(p.length)
 	}
@@ -155,6 +155,17 @@ func (t *overExaNet) match(q *Request, p packet) error {
 	}
 	t.r.complete(q)
 	return nil
+}
+
+// eager lets the process bring an eager message from the mailbox to its place.
+func (t *overExaNet) eager(q *Request, v runtime.View, message []byte) {
+	if q.typed != nil {
+		t.r.p.Compute(t.r.p.Cluster().Profile().Host.MemoryLatency)
+		q.typed.unpackBytes(t.r, message)
+		return
+	}
+	t.copied(len(message))
+	v.CopyFrom(message)
 }
 
 // done acknowledges a message to its sender.

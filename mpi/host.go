@@ -185,7 +185,7 @@ func (h *hostForm) receive(q *Request, a *arrival) error {
 			return err
 		}
 	} else {
-		if err := t.copied(q, a.start, q.status.Bytes); err != nil {
+		if err := t.deposited(q, a.start); err != nil {
 			return err
 		}
 		if err := t.taken(a.env.source, a.data); err != nil {

@@ -42,6 +42,11 @@ func (o *offload) post(q *Request) error {
 	if q.length > t.c.o.Eager {
 		o.me.Spin = o.spin
 	}
+	if q.typed != nil {
+		if err := t.unpackEntry(q, &o.me); err != nil {
+			return err
+		}
+	}
 	_, err := t.ni.MEAppend(messagePT, &o.me, portals.PriorityList, ptrRequest|uint64(q.id))
 	return err
 }
@@ -65,14 +70,16 @@ func (o *offload) arrived(ev *portals.Event) error {
 		if err := t.taken(q.status.Source, ev.HdrData); err != nil {
 			return err
 		}
-		t.r.complete(q)
-		return nil
+		if q.typed != nil && q.typed.there && q.status.Bytes > 0 {
+			t.r.stats.UnpackedByNIC++
+		}
+		return t.received(q)
 	}
 	t.r.stats.Unexpected++
 	if large {
 		return t.fetch(q, ev.Start)
 	}
-	if err := t.copied(q, ev.Start, q.status.Bytes); err != nil {
+	if err := t.deposited(q, ev.Start); err != nil {
 		return err
 	}
 	if err := t.taken(q.status.Source, ev.HdrData); err != nil {
@@ -108,7 +115,7 @@ func (o *offload) receive(q *Request, a *arrival) error {
 	if a.data&matching.Large != 0 {
 		return t.fetch(q, a.start)
 	}
-	if err := cmp.Or(t.copied(q, a.start, q.status.Bytes), t.taken(a.env.source, a.data)); err != nil {
+	if err := cmp.Or(t.deposited(q, a.start), t.taken(a.env.source, a.data)); err != nil {
 		return err
 	}
 	t.r.complete(q)

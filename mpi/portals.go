@@ -48,6 +48,7 @@ const (
 	messagePT = 0 // messages and announcements
 	exposedPT = 1 // the data of large messages
 	controlPT = 2 // control messages, which need no buffer
+	unpackPT  = 3 // messages to oneself that handlers unpack; allocated with the first
 )
 
 // queueLength is more than the events that can be there at once; the queue grows as needed.
@@ -60,6 +61,7 @@ const (
 	ptrLetter
 	ptrKept   // of the search for a message that the process is to keep
 	ptrSearch // of a probe
+	ptrUnpack // of a message to oneself
 )
 
 // portalsCarrier is what the transports over Portals have in common.
@@ -118,6 +120,9 @@ type overPortals struct {
 	isThere  bool           // it has found one
 	searched bool           // it is over
 	event    portals.Event  // that step acts on
+
+	unpackers unpackers // Offload
+
 	// Of the own portal table entry, see flow.go.
 	disabled  bool
 	known     uint64 // messages that it has refused, as their senders say

@@ -88,8 +88,8 @@ func (r *Rank) finish() error {
 	return nil
 }
 
-// errTruncated is wrapped by the error of a message that is longer than its receive.
-var errTruncated = errors.New("longer than its receive")
+// ErrTruncate is wrapped by the error of a message that is longer than its receive (MPI_ERR_TRUNCATE).
+var ErrTruncate = errors.New("longer than its receive")
 
 // fits checks that a message has room in its receive.
 func (r *Rank) fits(q *Request) error {
@@ -98,7 +98,7 @@ func (r *Rank) fits(q *Request) error {
 		if q.schedule != nil {
 			in = " in " + q.schedule.call.describe(q.comm)
 		}
-		return fmt.Errorf("mpi: rank %d: message of %d B from rank %d with tag %d is %w of %d B%s", r.Rank(), s.Bytes, s.Source, s.Tag, errTruncated, q.length, in)
+		return fmt.Errorf("mpi: rank %d: message of %d B from rank %d with tag %d is %w of %d B%s", r.Rank(), s.Bytes, s.Source, s.Tag, ErrTruncate, q.length, in)
 	}
 	return nil
 }

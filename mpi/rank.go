@@ -27,6 +27,7 @@ type Rank struct {
 	runnable  []*schedule // of them, those whose requests are over
 	idle      []*schedule // to be used again
 	temporary pool
+	disjoint  map[times]bool // elements that may be received into
 	modules   moduleSet
 	attached  attached // memory for buffered sends
 	call      string   // what the program waits in, beside requests
@@ -97,6 +98,9 @@ func (r *Rank) complete(q *Request) {
 			q.status.Source = q.comm.rankOf(q.status.Source)
 		}
 	}
+	if q.typed != nil {
+		q.typed.settle(r, q)
+	}
 	if q.schedule != nil {
 		q.schedule.over(q)
 		return
@@ -149,13 +153,14 @@ type mode struct {
 	schedule    *schedule // the collective operation that the message belongs to
 	buffered    span
 	detached    bool
+	typed       *typed
 }
 
 // startSend starts to send to a rank of the world.
 func (r *Rank) startSend(v runtime.View, target int, env envelope, m mode) (*Request, error) {
 	q := r.newRequest()
 	q.addr, q.length, q.peer, q.env = v.Addr(), v.Len(), target, env
-	q.synchronous, q.schedule, q.reserved, q.detached = m.synchronous, m.schedule, m.buffered, m.detached
+	q.synchronous, q.schedule, q.reserved, q.detached, q.typed = m.synchronous, m.schedule, m.buffered, m.detached, m.typed
 	q.status = r.Upcoming(target, env.tag, q.length)
 	r.sequence[target]++
 	r.stats.Sent++

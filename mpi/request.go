@@ -31,6 +31,7 @@ type Request struct {
 	collective  *schedule   // the one that it stands for
 	persistent  *Persistent // the operation that was started
 	reserved    span        // memory of a buffered send
+	typed       *typed      // elements that are not in one piece; the memory above is that of the packed bytes
 	prev, next  *Request    // in one of the lists of the rank
 }
 

@@ -18,7 +18,7 @@ func Transports() []Transport { return []Transport{Portals, ExaNet} }
 // nothing of devices; what moves bytes, and matches, is below. It is called by the rank's program only, in which it may spend time: it
 // charges what its own work costs.
 //
-// Of a request it reads what the interface has set (addr, length, peer, env and synchronous; of a send also status) and sets
+// Of a request it reads what the interface has set (addr, length, peer, env, synchronous and typed; of a send also status) and sets
 // status of a receive, whose source is a rank of the world, before it calls Rank.complete, after which the request is not its own any more. Messages of one rank to another match in the order of sending (MPI 4.1 §3.5).
 // It counts what it does in Rank.stats: Large, Unexpected, Copied and so on; sends and completed receives are counted above.
 type transport interface {
@@ -32,7 +32,7 @@ type transport interface {
 	// not before the message has matched a receive.
 	send(q *Request) error
 	// receive starts to receive up to q.length bytes to q.addr; q.env says of whom, and may have wildcards. A message that is longer is an
-	// error that wraps errTruncated (Rank.fits).
+	// error that wraps ErrTruncate (Rank.fits).
 	receive(q *Request) error
 	// probe looks for the earliest message that has come, has no receive and is one that a receive with env would take. It does not wait.
 	probe(env envelope) (status Status, found bool, err error)

@@ -146,7 +146,12 @@ type Stats struct {
 	Resent      int64 // messages that were refused because the target's buffers were full, and sent again; each time counts
 	Grown       int64 // buffers that ranks have added because all were full of messages without a receive
 	Offloaded   int64 // calls of Allreduce that modules of the NIC computed; each rank counts
-	FellBack    int64 // those that Options.Allreduce would have them compute and that processes did: World.Fallbacks says why
+	// Of messages of elements that are not in one piece: who packed and unpacked them.
+	PackedByCore   int64
+	UnpackedByCore int64
+	UnpackedByNIC  int64
+
+	FellBack int64 // those that Options.Allreduce would have them compute and that processes did: World.Fallbacks says why
 }
 
 func (s *Stats) add(t Stats) {
@@ -161,6 +166,9 @@ func (s *Stats) add(t Stats) {
 	s.Grown += t.Grown
 	s.Offloaded += t.Offloaded
 	s.FellBack += t.FellBack
+	s.PackedByCore += t.PackedByCore
+	s.UnpackedByCore += t.UnpackedByCore
+	s.UnpackedByNIC += t.UnpackedByNIC
 }
 
 // Stats returns the sums over all ranks.

@@ -59,7 +59,7 @@ var table = map[string]policy{
 		ours: []string{"exanet", "sim", "fabric", "portals", "runtime", "handlers", "internal"},
 	},
 	"exanet/ip/inet": {ours: []string{"sim"}}, // protocols without a clock
-	"mpi":            {ours: []string{"sim", "portals", "hpu", "spin", "profile", "runtime", "handlers", "exanet", "internal"}},
+	"mpi":            {ours: []string{"sim", "portals", "datatype", "hpu", "spin", "profile", "runtime", "handlers", "exanet", "internal"}},
 	"goal":           {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
 	"provenance":     {ours: []string{"sim", "profile", "runtime", "report"}},
 	"scenario": {

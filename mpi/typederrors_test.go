@@ -1,0 +1,267 @@
+package mpi_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/datatype"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// column is n doubles, every other one of memory.
+func column(t require.TestingT, n int) *datatype.Type {
+	d, err := datatype.Vector(n, 1, 2, datatype.Float64)
+	require.NoError(t, err)
+	return d
+}
+
+// badTyped are elements that cannot be sent, or received into, and what is wrong with them.
+type badTyped struct {
+	m        mpi.Typed
+	expected string
+	receive  string // "": the same
+}
+
+func badElements(t *testing.T, v runtime.View) []badTyped {
+	twice, err := datatype.Vector(2, 2, 1, datatype.Int32)
+	require.NoError(t, err)
+	far, err := datatype.Hvector(2, 1, math.MaxInt64/8, datatype.Byte)
+	require.NoError(t, err)
+	comb, err := datatype.Vector(1<<24, 1, 2, datatype.Byte)
+	require.NoError(t, err)
+	combs, err := datatype.Hindexed([]int{1, 1}, []int64{0, 1}, comb)
+	require.NoError(t, err)
+	return []badTyped{
+		{mpi.Typed{Memory: v, Count: 1}, "datatype: a type is missing", ""},
+		{mpi.Typed{Memory: v, Count: 1, Type: &datatype.Type{}}, "datatype: a type is missing", ""},
+		{mpi.Typed{Memory: v, Count: -1, Type: datatype.Int32}, "datatype: -1 times int32, expected at least 0", ""},
+		{mpi.Typed{Memory: v, Count: math.MaxInt, Type: datatype.Int32}, "size or bounds are beyond", ""},
+		{mpi.Typed{Memory: v, Count: 11, Type: column(t, 1)}, "", ""},
+		{mpi.Typed{Memory: v, Count: 1, Type: column(t, 11)}, "1 times vector at 0 lie in bytes 0 to 168 of a memory of 160", ""},
+		{mpi.Typed{Memory: v, At: 16, Count: 1, Type: column(t, 10)}, "1 times vector at 16 lie in bytes 16 to 168 of a memory of 160", ""},
+		{mpi.Typed{Memory: v, At: -8, Count: 1, Type: column(t, 2)}, "1 times vector at -8 lie in bytes -8 to 16 of a memory of 160", ""},
+		{mpi.Typed{Memory: v, At: math.MaxInt, Count: 1, Type: column(t, 2)}, "of a memory of 160", ""},
+		{mpi.Typed{Memory: v, Count: 1, Type: far}, "of a memory of 160", ""},
+		{mpi.Typed{Count: 1, Type: datatype.Int32}, "of a memory of 0", ""},
+		{mpi.Typed{Memory: v, Count: 1, Type: twice}, "", "typed receive: 1 times vector have a byte of memory twice, which a receive must not"},
+		{mpi.Typed{Memory: v, Count: 1, Type: combs}, "of a memory of 160", ""},
+	}
+}
+
+// Arguments that cannot be are errors of the call, with what is wrong and what was expected; nothing is sent then.
+func TestTypedArguments(t *testing.T) {
+	for _, over := range carriers() {
+		t.Run(over.name, func(t *testing.T) {
+			w := over.world(t, t.Cleanup, 1, runtime.Config{})
+			require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
+				c := r.World()
+				v, err := r.Alloc(160)
+				require.NoError(t, err)
+				for _, test := range badElements(t, v) {
+					if test.expected != "" {
+						_, err := c.IsendTyped(test.m, 0, 1)
+						require.ErrorContains(t, err, "mpi: rank 0: typed send: ")
+						require.ErrorContains(t, err, test.expected)
+					}
+					if test.receive == "" {
+						test.receive = test.expected
+					}
+					if test.receive != "" {
+						_, err = c.IrecvTyped(test.m, 0, 1)
+						require.ErrorContains(t, err, "mpi: rank 0: typed receive: ")
+						require.ErrorContains(t, err, test.receive)
+					}
+				}
+				good := mpi.Typed{Memory: v, Count: 1, Type: column(t, 3)}
+				_, err = c.IsendTyped(good, 0, mpi.AnyTag)
+				require.ErrorContains(t, err, "typed send of 24 B, rank 0 of world, tag 4294967295: expected")
+				_, err = c.IsendTyped(good, 1, 0)
+				require.ErrorContains(t, err, "a rank below 1")
+				_, err = c.IsendTyped(good, mpi.AnySource, 0)
+				require.ErrorContains(t, err, "a rank below 1")
+				require.Zero(t, r.Active())
+				require.Equal(t, mpi.Stats{}, r.Stats())
+				require.NoError(t, c.SendTyped(good, mpi.ProcNull, 0))
+				s, err := c.RecvTyped(good, mpi.ProcNull, 0)
+				require.Equal(t, mpi.ProcNull, s.Source)
+				return err
+			}))
+			require.NoError(t, w.Run(context.Background()))
+		})
+	}
+}
+
+// Memory of another rank, or of two calls of Alloc, is an error, as in calls without types.
+func TestTypedMemory(t *testing.T) {
+	for _, over := range carriers() {
+		w := over.world(t, t.Cleanup, 2, runtime.Config{})
+		var other runtime.View
+		for me := range 2 {
+			require.NoError(t, w.Spawn(me, func(r *mpi.Rank) error {
+				v, err := r.Alloc(80)
+				if me == 0 || err != nil {
+					other = v
+					return err
+				}
+				r.Compute(sim.Microsecond)
+				m := mpi.Typed{Memory: other, Count: 1, Type: column(t, 5)}
+				require.ErrorContains(t, r.World().SendTyped(m, 0, 0), "are no memory of the rank")
+				_, err = r.World().IrecvTyped(m, 0, 0)
+				require.ErrorContains(t, err, "are no memory of the rank")
+				return nil
+			}))
+		}
+		require.NoError(t, w.Run(context.Background()))
+	}
+}
+
+// typedPair has rank 0 send n doubles of a column to rank 1, which receives into one of room, late or not.
+func typedPair(t *testing.T, w *mpi.World, n, room int, late bool, check func(r *mpi.Rank, s mpi.Status, b []byte)) error {
+	require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error {
+		v, err := message(r, 16*n, 1)
+		if err != nil {
+			return err
+		}
+		r.Compute(20 * sim.Microsecond)
+		return r.World().SendTyped(mpi.Typed{Memory: v, Count: 1, Type: column(t, n)}, 1, 4)
+	}))
+	require.NoError(t, w.Spawn(1, func(r *mpi.Rank) error {
+		v, err := message(r, 16*room, 2)
+		if err != nil {
+			return err
+		}
+		if late {
+			r.Compute(200 * sim.Microsecond)
+			if _, err := r.Test(); err != nil {
+				return err
+			}
+		}
+		s, err := r.World().RecvTyped(mpi.Typed{Memory: v, Count: 1, Type: column(t, room)}, mpi.AnySource, mpi.AnyTag)
+		if err == nil {
+			check(r, s, v.Read())
+		}
+		return err
+	}))
+	return w.Run(context.Background())
+}
+
+// A message that is longer than its receive is MPI_ERR_TRUNCATE; one that is shorter fills as many elements as there are and leaves the rest alone.
+func TestTypedLengths(t *testing.T) {
+	for _, over := range carriers() {
+		for _, late := range []bool{false, true} {
+			for _, n := range []int{3, 100, 120, 700} { // 24 B, 800 B; 960 B in three packets, and 5,600 B, which wait for their receive
+				w := over.world(t, t.Cleanup, 2, runtime.Config{})
+				err := typedPair(t, w, n, n-1, late, nil)
+				require.ErrorIs(t, err, mpi.ErrTruncate, "%s %d %v", over.name, n, late)
+				require.ErrorContains(t, err, "from rank 0 with tag 4 is longer than its receive of")
+
+				w = over.world(t, t.Cleanup, 2, runtime.Config{})
+				require.NoError(t, typedPair(t, w, n, n+60, late, func(r *mpi.Rank, s mpi.Status, b []byte) {
+					require.Equal(t, mpi.Status{Tag: 4, Bytes: 8 * n}, s)
+					require.Equal(t, n, s.Count(datatype.Float64))
+					require.Equal(t, mpi.Undefined, s.Count(column(t, n+60)))
+					require.Equal(t, mpi.Undefined, s.Count(nil))
+					from, want := make([]byte, 16*n), make([]byte, len(b))
+					fill(from, mpi.Status{Source: 1})
+					fill(want, mpi.Status{Source: 2})
+					for i := range n {
+						copy(want[16*i:16*i+8], from[16*i:])
+					}
+					require.Equal(t, want, b)
+				}), "%s %d %v", over.name, n, late)
+			}
+		}
+	}
+}
+
+// Who unpacks: the NIC what it has matched, the core what came before its receive and what handlers cannot take; a long message that was got goes through the NIC, too.
+func TestWhoUnpacks(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		over      int // of carriers
+		n         int
+		late      bool
+		overrides []string
+		byNIC     bool
+	}{
+		{"host", 2, 100, false, nil, false},
+		{"host, long", 2, 700, false, nil, false},
+		{"exanet", 0, 100, false, nil, false},
+		{"offload", 3, 100, false, nil, true},
+		{"offload, unexpected", 3, 100, true, nil, false},
+		{"offload, long", 3, 700, false, nil, true},
+		{"offload, long, unexpected", 3, 700, true, nil, true},
+		{"offload, no HPU memory", 3, 100, false, []string{"hpu.max_hpu_memory=4095"}, false},
+		{"offload, long, no HPU memory", 3, 700, false, []string{"hpu.max_hpu_memory=4095"}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := carriers()[test.over].world(t, t.Cleanup, 2, runtime.Config{}, test.overrides...)
+			require.NoError(t, typedPair(t, w, test.n, test.n, test.late, func(*mpi.Rank, mpi.Status, []byte) {}))
+			s, nic := w.Stats(), int64(0)
+			if test.byNIC {
+				nic = 1
+			}
+			require.Equal(t, [3]int64{1, 1 - nic, nic}, [3]int64{s.PackedByCore, s.UnpackedByCore, s.UnpackedByNIC})
+		})
+	}
+}
+
+// What the core is charged for: of every other double of 8 B the lines of all, and the packed bytes; nothing for what the NIC unpacks.
+func TestTypedCosts(t *testing.T) {
+	const n = 96 // doubles: 1,536 B of memory, 24 lines that are read, or written; packed they are 12
+	took := func(form mpi.Matching, typed bool) (send, receive sim.Time) {
+		w := newWorld(t, 2, options(form), runtime.Config{})
+		for me := range 2 {
+			require.NoError(t, w.Spawn(me, func(r *mpi.Rank) error {
+				v, err := message(r, 16*n, me)
+				if err != nil {
+					return err
+				}
+				c, m := r.World(), mpi.Typed{Memory: v, Count: 1, Type: column(t, n)}
+				if !typed {
+					m = mpi.Typed{Memory: v, Count: n, Type: datatype.Float64}
+				}
+				if me == 0 {
+					r.Compute(20 * sim.Microsecond)
+					begin := r.Now()
+					q, err := c.IsendTyped(m, 1, 1)
+					send = r.Now() - begin
+					if err != nil {
+						return err
+					}
+					_, err = r.Wait(q)
+					return err
+				}
+				q, err := c.IrecvTyped(m, 0, 1)
+				if err != nil {
+					return err
+				}
+				r.Compute(100 * sim.Microsecond)
+				begin := r.Now()
+				_, err = r.Wait(q)
+				receive = r.Now() - begin
+				return err
+			}))
+		}
+		require.NoError(t, w.Run(context.Background()))
+		return send, receive
+	}
+	const perByte = 1e12 / (21.44 * (1 << 30)) // ps, host.core_bandwidth of spin-int
+	for _, form := range mpi.Forms() {
+		send, receive := took(form, true)
+		plainSend, plainReceive := took(form, false)
+		require.InDelta(t, (24*64+8*n)*perByte, float64(send-plainSend), 100, "%s: packing", form)
+		unpacking := (8*n + 24*64) * perByte
+		if form == mpi.Host { // which without types copies the bytes
+			unpacking -= 2 * 8 * n * perByte
+		} else {
+			unpacking = 0
+		}
+		require.InDelta(t, unpacking, float64(receive-plainReceive), 100, "%s: unpacking", form)
+	}
+}

@@ -1,0 +1,115 @@
+package mpi
+
+import (
+	"math/bits"
+
+	"github.com/spinsim/spinsim/handlers"
+	unpacking "github.com/spinsim/spinsim/handlers/datatype"
+	"github.com/spinsim/spinsim/portals"
+)
+
+// Receives of elements that are not in one piece, with matching by the NIC. The match entry of one that takes eager messages only is the elements'
+// memory, and has the handlers of package handlers/datatype. That of a longer one is temporary memory, which matching's handlers get the data into, since what a get returns
+// runs no handlers; when it is there the process sends it to itself, into an entry with those handlers.
+
+// unpackers are the handlers of a rank's types.
+type unpackers struct {
+	module *handlers.Module
+	known  map[times]*unpacker
+	memory int64 // HPU memory in use, bytes
+	opened bool  // the portal table entry for messages to oneself is there
+}
+
+// unpacker is the handlers of elements of a datatype. Receives under way at the same time share it: the state says nothing of a message.
+type unpacker struct {
+	installed *handlers.Installed // nil: the process unpacks
+}
+
+// leastUnpacker is the least HPU memory of a type, bytes: sizes are powers of two, since each size is compiled once for all nodes.
+const leastUnpacker = 1 << 12
+
+// unpacker returns the handlers of a request's elements, nil if the process must unpack.
+func (t *overPortals) unpacker(e *typed) (*handlers.Installed, error) {
+	u := &t.unpackers
+	k := times{e.kind, e.count}
+	if known := u.known[k]; known != nil {
+		return known.installed, nil
+	}
+	if u.known == nil {
+		u.known = map[times]*unpacker{}
+	}
+	made := &unpacker{}
+	u.known[k] = made
+	p := t.r.p.Cluster().Profile()
+	program, err := unpacking.Compile(e.kind, e.count, unpacking.Options{Packet: int(p.Fabric.MTU), Memory: p.HPU.MaxHPUMemory - u.memory})
+	if err != nil {
+		return nil, nil //nolint:nilerr // one of the reasons why handlers cannot: the process does it, and Stats counts it
+	}
+	program.State.Origin -= e.first // the entry begins with the first byte of data
+	state := program.Bytes()
+	room := int64(1) << bits.Len64(uint64(max(leastUnpacker, len(state))-1))
+	if u.memory+room > p.HPU.MaxHPUMemory {
+		return nil, nil
+	}
+	if u.module == nil {
+		if u.module, err = handlers.Must("datatype").Load(t.r.p.Cluster()); err != nil {
+			return nil, err
+		}
+	}
+	made.installed, err = u.module.Install(t.r.p, handlers.Options{Payload: unpacking.Unpack, State: state, Memory: room, Shared: true})
+	u.memory += room
+	return made.installed, err
+}
+
+// unpackEntry makes the entry of a receive that of its elements, if the message is an eager one and the NIC has handlers for them.
+func (t *overPortals) unpackEntry(q *Request, me *portals.ME) error {
+	installed, err := t.unpacker(q.typed)
+	if err != nil || installed == nil || q.length > t.c.o.Eager {
+		return err
+	}
+	me.Start, me.Length = q.typed.memory.Addr(), uint64(q.typed.memory.Len())
+	installed.Attach(me)
+	q.typed.there = true
+	return nil
+}
+
+// toSelf sends what has come into temporary memory to the rank itself, whose handlers unpack it; it reports whether there are some. The event ends the receive.
+func (t *overPortals) toSelf(q *Request) (bool, error) {
+	if q.typed == nil || q.typed.there || q.status.Bytes == 0 {
+		return false, nil
+	}
+	installed, err := t.unpacker(q.typed)
+	if err != nil || installed == nil {
+		return false, err
+	}
+	if !t.unpackers.opened {
+		if _, err := t.ni.PTAlloc(0, t.eq, unpackPT); err != nil {
+			return false, err
+		}
+		t.unpackers.opened = true
+	}
+	m, err := t.region(q.addr, q.status.Bytes)
+	if err != nil {
+		return false, err
+	}
+	q.typed.there = true
+	t.overhead()
+	me := portals.ME{
+		Start: q.typed.memory.Addr(), Length: uint64(q.typed.memory.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: uint64(q.id),
+		Options: portals.OptMEOpPut | portals.OptMEUseOnce | portals.OptMEEventLinkDisable | portals.OptMEEventUnlinkDisable,
+	}
+	installed.Attach(&me)
+	if _, err := t.ni.MEAppend(unpackPT, &me, portals.PriorityList, ptrRequest|uint64(q.id)); err != nil {
+		return false, err
+	}
+	return true, t.ni.Put(m.md, q.addr-m.addr, uint64(q.status.Bytes), portals.NoAck, t.r.world.places[t.r.rank], unpackPT, uint64(q.id), 0, ptrUnpack, 0)
+}
+
+// received ends a receive whose bytes are where the entry had them.
+func (t *overPortals) received(q *Request) error {
+	again, err := t.toSelf(q)
+	if err == nil && !again {
+		t.r.complete(q)
+	}
+	return err
+}
