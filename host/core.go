@@ -45,10 +45,11 @@ type CPU struct {
 
 // Core is one core of a CPU.
 type Core struct {
-	free   [levels]sim.Time // when all is done that was given to a level so far
-	queue  []*Thread        // what is below interrupts and not done, in no order
-	system *system          // nil: nobody has interrupted it
-	index  int
+	free    [levels]sim.Time // when all is done that was given to a level so far
+	queue   []*Thread        // what is below interrupts and not done, in no order
+	system  *system          // nil: nobody has interrupted it
+	index   int
+	threads int // of their level that were ever started on it
 }
 
 // Work is what cores have been busy with under one name.

@@ -15,11 +15,17 @@ type Thread struct {
 	// what it holds the core for
 	start, end sim.Time
 	stolen     sim.Time // taken by higher levels since it began
+	owed       sim.Time // of Owe
 }
 
 // Spawn makes t a thread of a core that begins with f at the present time, as an event. An error of f ends the run. leaves, if it is not nil, is
 // called whenever the thread is about to wait or to work.
 func (c *CPU) Spawn(t *Thread, core int, name string, leaves func(), f func(t *Thread) error) *sim.Process {
+	c.cores[core].threads++
+	return c.spawn(t, core, name, leaves, f)
+}
+
+func (c *CPU) spawn(t *Thread, core int, name string, leaves func(), f func(t *Thread) error) *sim.Process {
 	*t = Thread{cpu: c, core: &c.cores[core], name: name, leaves: leaves}
 	t.process = c.engine.Spawn(c.owner, name, func(*sim.Process) error { return f(t) })
 	return t.process
@@ -32,8 +38,10 @@ func (c *CPU) Kthread(core int, name string, f func(t *Thread)) *Thread {
 
 func (c *CPU) kernelThread(core int, name string, l Level, f func(t *Thread)) *Thread {
 	t := new(Thread)
-	c.Spawn(t, core, name, nil, func(t *Thread) error { f(t); return nil }).Background()
-	t.level = l
+	c.spawn(t, core, name, nil, func(t *Thread) error { f(t); return nil }).Background()
+	if t.level = l; l == Threads {
+		t.core.threads++
+	}
 	return t
 }
 
@@ -73,10 +81,24 @@ func (t *Thread) Run(d sim.Time, what string) {
 	t.cpu.span(t, what, t.start, t.end)
 }
 
-// occupy takes the core for d as soon as it is free.
+// Owe is Run of work that the thread does at once with what it does next on its core: it returns before, and one wait is enough for both. Until then
+// the thread may neither look at what others change, nor change what others see, nor ask for the time. Where somebody could tell, it is Run.
+func (t *Thread) Owe(d sim.Time, what string) {
+	if t.core.threads > 1 || t.level != Threads || t.cpu.tracks != nil {
+		t.Run(d, what)
+		return
+	}
+	t.owed = t.owed.Plus(d)
+	t.cpu.charge(t.level, what, d)
+}
+
+// occupy takes the core for d, and what the thread owes, as soon as it is free.
 func (t *Thread) occupy(d sim.Time) {
 	t.stolen = 0
-	t.core.hold(t, t.Now(), d)
+	owed := t.owed
+	t.owed = 0
+	t.core.hold(t, t.Now(), d.Plus(owed))
+	t.start = t.start.Later(owed)
 }
 
 // finish waits until what the thread has taken the core for is done.
@@ -157,6 +179,10 @@ func (t *Thread) Wake() { t.process.Wake() }
 func (t *Thread) suspend() {
 	if t.leaves != nil {
 		t.leaves()
+	}
+	if t.owed > 0 {
+		t.occupy(0)
+		t.finish()
 	}
 	switch t.level {
 	case Interrupt:

@@ -59,28 +59,34 @@ func (t *overExaNet) take() error {
 	}
 }
 
-// searched charges the process for the elements of a list that it has looked at.
-func (t *overExaNet) searched(elements int) {
-	t.r.p.Compute(sim.Time(elements) * t.r.p.Cluster().Profile().Host.Match)
+// searched charges the process for the elements of a list that it has looked at; more: a copy follows at once.
+func (t *overExaNet) searched(elements int, more bool) {
+	d := sim.Time(elements) * t.r.p.Cluster().Profile().Host.Match
+	if more {
+		t.r.p.Owe(d)
+	} else {
+		t.r.p.Compute(d)
+	}
 }
 
-// arrives searches the receives for a message and else keeps it, for which the process copies it out of the mailbox.
+// arrives searches the receives for a message and else keeps it, for which the process copies it out of the mailbox. The receives are its own: the
+// code of a message and the search are one piece of work, and the copy begins with it.
 func (t *overExaNet) arrives(p packet) error {
 	if t.observe != nil {
 		t.observe(p.env, p.status())
 	}
-	t.software()
-	looked := 0
+	t.r.p.Owe(t.r.p.Cluster().Profile().Host.Message)
+	copies, looked := p.kind == packetEager && p.length > 0, 0
 	for q := t.posted.first; q != nil; q = q.next {
 		looked++
 		if q.env.takes(p.env) {
-			t.searched(looked)
+			t.searched(looked, copies && p.length <= q.length)
 			t.posted.cut(q)
 			return t.match(q, p)
 		}
 	}
-	t.searched(looked)
-	if p.kind == packetEager {
+	t.searched(looked, copies)
+	if copies {
 		t.copied(p.length)
 	}
 	t.unexpected = append(t.unexpected, p)
@@ -90,7 +96,7 @@ func (t *overExaNet) arrives(p packet) error {
 // copied charges the process for a copy between mailbox and memory: a look at memory, and the bytes.
 func (t *overExaNet) copied(n int) {
 	if n > 0 {
-		t.r.p.Compute(t.r.p.Cluster().Profile().Host.MemoryLatency)
+		t.r.p.Owe(t.r.p.Cluster().Profile().Host.MemoryLatency)
 		t.r.p.Stream(int64(n), int64(n))
 	}
 }
@@ -99,14 +105,14 @@ func (t *overExaNet) copied(n int) {
 func (t *overExaNet) receive(q *Request) error {
 	for i := range t.unexpected {
 		if q.env.takes(t.unexpected[i].env) {
-			t.searched(i + 1)
 			p := t.unexpected[i]
+			t.searched(i+1, p.kind == packetEager && p.length > 0 && p.length <= q.length)
 			t.unexpected = slices.Delete(t.unexpected, i, i+1)
 			t.r.stats.Unexpected++
 			return t.match(q, p)
 		}
 	}
-	t.searched(len(t.unexpected))
+	t.searched(len(t.unexpected), false)
 	t.posted.push(q)
 	return nil
 }
@@ -116,11 +122,11 @@ func (t *overExaNet) probe(env envelope) (Status, bool, error) {
 	for i := range t.unexpected {
 		if env.takes(t.unexpected[i].env) {
 			s := t.unexpected[i].status()
-			t.searched(i + 1)
+			t.searched(i+1, false)
 			return s, true, nil
 		}
 	}
-	t.searched(len(t.unexpected))
+	t.searched(len(t.unexpected), false)
 	return Status{}, false, nil
 }
 

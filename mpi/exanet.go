@@ -160,12 +160,13 @@ func (t *overExaNet) peer(rank int) *exaPeer {
 	return p
 }
 
-// software charges the process for the code of a message.
-func (t *overExaNet) software() { t.r.p.Compute(t.r.p.Cluster().Profile().Host.Message) }
-
-// send starts to send a message.
+// send starts to send a message. The code of a message that goes into a channel at once is one piece of work with the store.
 func (t *overExaNet) send(q *Request) error {
-	t.software()
+	if _, free := t.page.Free(); free && len(t.queue) == 0 {
+		t.r.p.Owe(t.r.p.Cluster().Profile().Host.Message)
+	} else {
+		t.r.p.Compute(t.r.p.Cluster().Profile().Host.Message)
+	}
 	peer := t.peer(q.peer)
 	p := packet{kind: packetEager, env: q.env, length: q.length, sequence: peer.sent, id: q.id}
 	peer.sent++

@@ -28,8 +28,7 @@ func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
 		t.core.releaseFrame(g)
 	}
 	if last {
-		t.behind[f.Target]--
-		t.dataRead(o)
+		t.fetchedAll(o)
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 // Attach makes the NIC serve an interface.
 func (n *NIC) Attach(ni *portals.NI, space *host.AddressSpace, own portals.ID) *Interface {
 	i := &Interface{NI: ni, Port: ni.Port(), Space: space, Own: own, env: &n.env, waiters: &n.act}
-	n.transmit.interfaces = append(n.transmit.interfaces, i)
+	n.transmit.attach(i)
 	return i
 }
 
@@ -66,12 +66,28 @@ func (i *Interface) line(kind lineKind, node int32) *host.Order {
 // interfaceOf is the interface that a header is for, nil if the process or the interface does not exist. The newest is meant where a process
 // has closed an interface and opened it again.
 func (t *transmit) interfaceOf(h *portals.Header) *Interface {
-	for _, ni := range slices.Backward(t.interfaces) {
-		if ni.Own.PID == h.Target.PID && ni.NI.Kind() == h.NI {
-			return ni
+	for i, name := range slices.Backward(t.names) {
+		if name.pid == h.Target.PID && name.kind == h.NI {
+			return t.interfaces[i]
 		}
 	}
 	return nil
+}
+
+// interfaceName is what headers call an interface on its node.
+type interfaceName struct {
+	pid  uint32
+	kind portals.NIKind
+}
+
+// attach adds an interface of the node.
+func (t *transmit) attach(i *Interface) {
+	i.Port.Index = len(t.interfaces)
+	t.interfaces = append(t.interfaces, i)
+	t.names = append(t.names, interfaceName{i.Own.PID, i.NI.Kind()})
+	if len(t.ready)*64 < len(t.interfaces) {
+		t.ready = append(t.ready, 0)
+	}
 }
 
 // Reached implements host.Client; a record is no atomic.

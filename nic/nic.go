@@ -102,7 +102,7 @@ func (n *NIC) connectReliable(spec *TransportSpec) {
 func (n *NIC) Connect(p fabric.Port) { n.link.port = p }
 
 // Queued notes that an interface of the node wants something sent; it is for portals.Hooks.OpQueued.
-func (n *NIC) Queued() { n.transmit.opQueued() }
+func (n *NIC) Queued(port *portals.Port) { n.transmit.opQueued(port) }
 
 // Handle carries out one event of the node.
 func (n *NIC) Handle(e *sim.Event) {

@@ -2,6 +2,7 @@ package nic
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/poison"
@@ -15,12 +16,15 @@ type transmit struct {
 	next       sender
 	handlers   issuer
 	interfaces []*Interface
-	nodes      uint32        // of the network
-	sent       uint64        // messages so far
-	behind     map[int32]int // messages to each node whose data is not all there: later ones must not overtake them
-	queued     bool          // an interface has operations to send
-	handling   bool          // an event of the node is being handled, after which the interfaces are drained
-	unread     int64         // packets whose data could not be read
+	names      []interfaceName // of them, side by side
+	ready      []uint64        // a bit for each: it may have operations to send
+	nodes      uint32          // of the network
+	sent       uint64          // messages so far
+	behind     map[int32]int   // messages to each node whose data is not all there: later ones must not overtake them
+	fetched    int             // those to all nodes
+	queued     bool            // an interface has operations to send
+	handling   bool            // an event of the node is being handled, after which the interfaces are drained
+	unread     int64           // packets whose data could not be read
 
 	// With a reliable transport:
 	undelivered map[uint64]*outgoing       // messages whose end it will tell, by their number
@@ -87,7 +91,8 @@ func (t *transmit) handle(e *sim.Event) {
 
 // opQueued notes that an interface wants something sent: at the end of the present event of the node, or, if a program itself has caused it, in
 // an event of its own.
-func (t *transmit) opQueued() {
+func (t *transmit) opQueued(port *portals.Port) {
+	t.ready[port.Index/64] |= 1 << (port.Index % 64)
 	if !t.queued && !t.handling {
 		t.post(t.now(), kindDrain, 0, nil)
 	}
@@ -97,9 +102,15 @@ func (t *transmit) opQueued() {
 // drain takes the operations that the interfaces of the node want sent.
 func (t *transmit) drain() {
 	t.queued = false
-	for _, ni := range t.interfaces {
-		for op := ni.Port.NextOp(); op != nil; op = ni.Port.NextOp() {
-			t.transmit(ni, op)
+	for w := range t.ready {
+		for ahead := ^uint64(0); t.ready[w]&ahead != 0; {
+			i := bits.TrailingZeros64(t.ready[w] & ahead)
+			t.ready[w] &^= 1 << i
+			ahead = ^uint64(0) << i << 1
+			ni := t.interfaces[64*w+i]
+			for op := ni.Port.NextOp(); op != nil; op = ni.Port.NextOp() {
+				t.transmit(ni, op)
+			}
 		}
 	}
 }
@@ -144,7 +155,7 @@ func (t *transmit) newFrame(length, mtu int) *Frame {
 // keeps its place behind earlier ones to the same node (Portals 4.x §2.4).
 func (t *transmit) start(o *outgoing) {
 	f := o.frame
-	if !o.op.Issued && f.Header.Kind <= portals.OpSwap && t.behind[f.Target] > 0 {
+	if !o.op.Issued && f.Header.Kind <= portals.OpSwap && t.fetched > 0 && t.behind[f.Target] > 0 {
 		t.fetch(o)
 		return
 	}
@@ -168,6 +179,7 @@ func (t *transmit) start(o *outgoing) {
 // fetch puts a message behind those whose data is to be read. One that has its data with it only keeps its place there.
 func (t *transmit) fetch(o *outgoing) {
 	t.behind[o.frame.Target]++
+	t.fetched++
 	a := &o.access
 	if o.op.Inline() == nil {
 		a.Space, a.Places = o.iface.Space, o
@@ -227,8 +239,7 @@ func (t *transmit) pieceRead(o *outgoing, i int) {
 		t.next.send(packet{f, i, device})
 	}
 	if last {
-		t.behind[f.Target]--
-		t.dataRead(o)
+		t.fetchedAll(o)
 	}
 }
 
@@ -264,7 +275,13 @@ func (t *transmit) unreadable(o *outgoing, i int, s host.Status) {
 	for ; i < f.Packets && !f.Datagram; i++ {
 		t.next.send(packet{f, i, device})
 	}
-	t.behind[f.Target]--
+	t.fetchedAll(o)
+}
+
+// fetchedAll is the end of fetch: nothing waits for the message any more.
+func (t *transmit) fetchedAll(o *outgoing) {
+	t.behind[o.frame.Target]--
+	t.fetched--
 	t.dataRead(o)
 }
 

@@ -34,10 +34,11 @@ func newTransmitAlone(t require.TestingT, mtu int32) *transmitAlone {
 	x := &transmitAlone{alone: newAlone(t, kindsOfTransmit)}
 	x.env.fabric, x.env.rank = &fabric.Spec{MTU: mtu}, 1
 	x.s = transmit{env: &x.env, next: x, handlers: x, nodes: 5, behind: map[int32]int{}}
-	x.s.interfaces = []*Interface{x.iface}
+	x.s.attach(x.iface)
 	x.stage = x.s.handle
 	x.others = func(e *sim.Event) {
 		require.NoError(t, e.P.(func() error)())
+		x.s.ready[0] = 1 // runtime tells of it
 		x.s.drain()
 	}
 	mem, _ := x.space.Bytes(x.base, aloneBytes)

@@ -117,6 +117,13 @@ func (t *table[T]) remove(h Handle) {
 	}
 }
 
+// Spare is what interfaces share that one core of the simulating machine handles: operations and deliveries that nobody uses at the moment, so that
+// the next use finds memory that is in the cache. Nothing that happens depends on it.
+type Spare struct {
+	ops        pool[Op]
+	deliveries pool[Delivery]
+}
+
 // pool recycles objects; addresses are stable.
 type pool[T any] struct {
 	free  []*T

@@ -56,6 +56,7 @@ type ProcessConfig struct {
 	// SetMap then returns ErrIgnored.
 	Map    []ID
 	Tracer Tracer // nil: no trace
+	Spare  *Spare // nil: the process has its own
 }
 
 // Process is a user of the library: what PtlInit initialises. Its interfaces
@@ -74,6 +75,9 @@ type Process struct {
 // NewProcess adds a process to the node. It has no identifier until its first
 // NIInit.
 func (n *Node) NewProcess(cfg ProcessConfig) *Process {
+	if cfg.Spare == nil {
+		cfg.Spare = new(Spare)
+	}
 	return &Process{node: n, cfg: cfg}
 }
 

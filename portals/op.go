@@ -56,7 +56,7 @@ type outbox struct {
 	ring    []*Op
 	head, n int
 	cause   uint64
-	spare   pool[Op]
+	spare   *pool[Op]
 }
 
 // make returns an operation to fill in and push.

@@ -5,7 +5,10 @@ package portals
 // became of it; at the target Receive, Write and Finish deliver. What is on its
 // way when the last NIFini comes is still sent and still accepted, without
 // effect.
-type Port struct{ state }
+type Port struct {
+	state
+	Index int // what the transport knows the interface by, for its own use
+}
 
 // NI returns the interface's other face, for programs.
 func (port *Port) NI() *NI { return port.ni }

@@ -34,7 +34,7 @@ type state struct {
 	headerPool pool[unexpected]
 	claimPool  pool[claim]
 	trigPool   pool[triggered]
-	delivPool  pool[Delivery]
+	delivPool  *pool[Delivery]
 	pending    pendingTable
 
 	unexpectedCount int
@@ -55,6 +55,7 @@ func newNI(p *Process, kind NIKind, limits Limits) *NI {
 	st := &both.port.state
 	both.ni.state = st
 	st.ni, st.port = &both.ni, &both.port
+	st.delivPool, st.outbox.spare = &p.cfg.Spare.deliveries, &p.cfg.Spare.ops
 	st.proc, st.kind, st.refs, st.limits, st.tracer, st.self = p, kind, 1, limits, p.cfg.Tracer, p.id
 	st.handle = makeHandle(KindNI, kind, p.serials[kind])
 	p.serials[kind]++

@@ -67,7 +67,8 @@ type Cluster struct {
 	fabric   fabric.Fabric
 	executor hpu.Engine
 	nodes    []Node
-	core     nic.Core // of the simulating machine: all nodes are handled by one
+	core     nic.Core      // of the simulating machine: all nodes are handled by one
+	spare    portals.Spare // likewise
 	pages    func(rank int) host.PageTable
 	explain  portals.Tracer
 	network  networkLosses // as they were last asked for

@@ -8,6 +8,10 @@ func (p *Proc) compute(d sim.Time, what string) { p.thread.Run(d, what) }
 // Compute occupies the process's core for d, at least 0.
 func (p *Proc) Compute(d sim.Time) { p.compute(d, "compute") }
 
+// Owe is Compute of what the process does at once with what it next occupies its core for, and returns before (host.Thread.Owe). Until then the program
+// may neither look at what others change, nor change what others see, nor ask for the time.
+func (p *Proc) Owe(d sim.Time) { p.thread.Owe(d, "compute") }
+
 // stream occupies the core while it reads and writes bytes in sequence (host.Thread.Stream).
 func (p *Proc) stream(bytes int64, what string) {
 	n := p.node

@@ -58,7 +58,7 @@ func (c *Cluster) spawn(rank int, name string, f func(p *Proc) error) (*sim.Proc
 		n.ids = portals.NewNode(uint32(rank), maxPID)
 	}
 	p.portals = n.ids.NewProcess(portals.ProcessConfig{
-		Memory: p.memory, Device: c.profile.PortalsLimits(), Tracer: c.explain,
+		Memory: p.memory, Device: c.profile.PortalsLimits(), Tracer: c.explain, Spare: &c.spare,
 		Hooks: portals.Hooks{
 			EventPosted: p.changed, CounterChanged: p.changed, OpQueued: p.queued, PTIdle: p.idle, Interrupted: p.interrupted,
 		},
@@ -149,7 +149,7 @@ func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
 }
 
 // queued notes that an interface wants something sent.
-func (p *Proc) queued(*portals.Port) { p.node.nic.Queued() }
+func (p *Proc) queued(port *portals.Port) { p.node.nic.Queued(port) }
 
 // idle notes the end of the last message of a disabled portal table entry.
 func (p *Proc) idle(*portals.NI, uint32) {

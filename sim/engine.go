@@ -58,6 +58,7 @@ type Engine struct {
 	running bool
 	stopped bool
 	closed  bool
+	slow    bool // tests: every sleep is an event
 	err     error
 
 	seed    uint64
@@ -69,6 +70,7 @@ type Engine struct {
 	alive     int
 	watched   []Waiter
 	interrupt atomic.Pointer[error]
+	limit     Time   // of Run or RunUntil
 	until     Time   // limits of the run
 	most      uint64 // events
 }
@@ -247,7 +249,7 @@ func (e *Engine) run(limit Time) error {
 	case e.err != nil:
 		return e.err
 	}
-	e.running, e.stopped = true, false
+	e.running, e.stopped, e.limit = true, false, limit
 	defer func() { e.running = false }()
 	for n := 1; !e.stopped; n++ {
 		ev := e.q.pop(limit, &e.current)
@@ -281,6 +283,15 @@ func (e *Engine) run(limit Time) error {
 		e.q.last = e.now
 	}
 	return e.err
+}
+
+// quietUntil reports whether an event at time t would be the next, and would be handled.
+func (e *Engine) quietUntil(t Time) bool {
+	if e.slow || e.q.due > 0 || t < e.now || t > min(e.limit, e.until, Horizon) || e.handled >= e.most || e.stopped || e.interrupt.Load() != nil {
+		return false
+	}
+	next, some := e.q.next()
+	return !some || t < next
 }
 
 // Close unwinds every unfinished process, so that no goroutine is left. The

@@ -85,6 +85,12 @@ func (p *Process) Sleep(d Time) { p.SleepUntil(p.eng.now.Later(d)) }
 // SleepUntil waits until time t, which is not in the past. Wake does not cut a
 // sleep short; it is remembered for the next Park.
 func (p *Process) SleepUntil(t Time) {
+	if p.state == processRunning && p.eng.quietUntil(t) { // what follows would change nothing but the time
+		p.eng.now = t
+		p.eng.handled++
+		p.generation++
+		return
+	}
 	p.eng.Post(t, p.owner, p.owner, kindResume, p.generation, 0, p)
 	p.wait(processSleeping, "the end of its sleep")
 }
