@@ -101,6 +101,7 @@ const margin = 16
 
 // newMemoryWatch has what the machine has available as its limit.
 func newMemoryWatch() *memoryWatch {
+	memory.CollectLate()
 	w := &memoryWatch{}
 	there := memory.Available()
 	w.set(there-there/margin, false)
