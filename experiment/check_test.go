@@ -29,6 +29,7 @@ func definition() *Experiment {
 // Every experiment of spinsim is right, and found by its name.
 func TestExperimentsAreRight(t *testing.T) {
 	for _, e := range append(All(), definition()) {
+		require.NoError(t, e.examine(), e.Name)
 		require.NoError(t, e.Check(), e.Name)
 	}
 	for _, e := range All() {
