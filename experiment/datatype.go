@@ -38,7 +38,7 @@ the time from the first thing that the source does for it to the moment at which
 	Published: publishedDatatype(),
 	Modules:   datatypeModules,
 	Memory:    func(p *Point) int64 { return benchMemory(p, 2) + messages(p, 8) }, // packed twice, two vectors with gaps, the message under way
-	View:      View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"}},
+	View:      View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"}, Answer: loaderAnswer},
 	Caveats:   behindLineRate,
 	Notes:     []string{compared, "iovec is measured where the entry has no more elements than limits.max_iovecs."},
 }
@@ -73,7 +73,14 @@ func hasDatatype(p *Point) (bool, error) {
 	if _, chosen := strategies[p.Text("mode")]; chosen && p.Text("side") == sideSource {
 		return false, nil
 	}
-	return p.Text("mode") != modeIOVec || size/block <= p.Profile.Limits.MaxIOVecs, nil
+	if p.Text("mode") == modeIOVec {
+		return size/block <= p.Profile.Limits.MaxIOVecs, nil
+	}
+	vector, err := mpi.Vector(size/block, block, 2*block, mpi.Byte)
+	if err != nil {
+		return false, err
+	}
+	return true, fitsHPUs(p, vector)
 }
 
 func runDatatype(w *bench) error {
@@ -157,13 +164,27 @@ func (v *vectors) put(p *runtime.Proc, d *portals.MD) error {
 // packBatch is how many packets a worker packs before it lets others in: with blocks of a byte more would take hpu.max_cycles.
 const packBatch = 1
 
-// pack has handlers send the vector.
-func (v *vectors) pack(p *runtime.Proc, memory runtime.View) error {
+// packer is the type as handlers that pack take it.
+func (v *vectors) packer() (*datatype.Program, error) {
 	workers := v.Profile.HPU.Cores * v.Profile.HPU.Contexts
-	program, err := datatype.CompileSend(v.of, 1, datatype.Send{
+	return datatype.CompileSend(v.of, 1, datatype.Send{
 		NID: 1, PT: requestPT, Bits: requestBits, SelfPT: requestPT, Packet: uint32(v.Profile.Fabric.MTU), Batch: packBatch,
 		Workers: uint32(min(workers, datatype.MaxWorkers)),
 	}, v.Profile.HPU.MaxHPUMemory)
+}
+
+// unpacker is the type as handlers that unpack take it.
+func (v *vectors) unpacker() (*datatype.Program, error) {
+	o := datatype.Options{Packet: int(v.Profile.Fabric.MTU), Memory: v.Profile.HPU.MaxHPUMemory, Pieces: v.sends}
+	if s, given := strategies[v.Mode]; given {
+		o.Strategy = &s
+	}
+	return datatype.Compile(v.of, 1, o)
+}
+
+// pack has handlers send the vector.
+func (v *vectors) pack(p *runtime.Proc, memory runtime.View) error {
+	program, err := v.packer()
 	if err != nil {
 		return err
 	}
@@ -247,11 +268,7 @@ func (v *vectors) entry(p *runtime.Proc, memory runtime.View) (*inbox, error) {
 		}
 		return v.vectorEntry(p, list)
 	}
-	o := datatype.Options{Packet: int(v.Profile.Fabric.MTU), Memory: v.Profile.HPU.MaxHPUMemory, Pieces: v.sends}
-	if s, given := strategies[v.Mode]; given {
-		o.Strategy = &s
-	}
-	program, err := datatype.Compile(v.of, 1, o)
+	program, err := v.unpacker()
 	if err != nil {
 		return nil, err
 	}

@@ -61,12 +61,12 @@ func hasApplication(p *Point) (bool, error) {
 	if _, chosen := strategies[p.Text("mode")]; chosen && p.Text("side") == sideSource {
 		return false, nil
 	}
-	if p.Text("mode") != modeIOVec {
-		return true, nil
-	}
 	t, err := applicationType(p)
 	if err != nil {
 		return false, err
+	}
+	if p.Text("mode") != modeIOVec {
+		return true, fitsHPUs(p, t)
 	}
 	blocks, err := t.Blocks(1)
 	return blocks <= int64(p.Profile.Limits.MaxIOVecs), err
@@ -108,6 +108,15 @@ func runApplicationType(w *bench) error {
 // publishedSpeedup is what SC'19 says of its applications, in the abstract: up to so many times the throughput of unpacking by the host.
 const publishedSpeedup = 10.0
 
+// applicationOf is what was sent, for people.
+func applicationOf(r *Result) string {
+	name := r.Point.Text("app")
+	if input := r.Point.Int("input"); input > 1 {
+		name = fmt.Sprintf("%s %d", name, input)
+	}
+	return name
+}
+
 // applicationAnswer says how the loader has chosen, and how the largest speedup is beside the published one.
 func applicationAnswer(results []*Result) (lines []string) {
 	type where struct {
@@ -130,7 +139,7 @@ func applicationAnswer(results []*Result) (lines []string) {
 			continue
 		}
 		if why, chosen := r.Values["why"].(string); chosen {
-			lines = append(lines, fmt.Sprintf("%s, %s: %s.", r.Point.Profile.Name, r.Point.Text("app"), why))
+			lines = append(lines, fmt.Sprintf("%s, %s: %s.", r.Point.Profile.Name, applicationOf(r), why))
 		}
 		if base := host[at(r)]; base != nil && r.Float("throughput") > most*base.Float("throughput") {
 			most, of = r.Float("throughput")/base.Float("throughput"), r
@@ -138,7 +147,7 @@ func applicationAnswer(results []*Result) (lines []string) {
 	}
 	if of != nil && len(results) > 2 {
 		lines = append(lines, fmt.Sprintf("The largest speedup is %.2fx, that of %s on %s. SC'19 says up to %.0fx of its applications (deviation %+.0f%%; predicted).",
-			most, of.Point.Text("app"), of.Point.Profile.Name, publishedSpeedup, 100*(most/publishedSpeedup-1)))
+			most, applicationOf(of), of.Point.Profile.Name, publishedSpeedup, 100*(most/publishedSpeedup-1)))
 	}
 	return lines
 }

@@ -109,6 +109,19 @@ func TestBehindLineRate(t *testing.T) {
 	answer := applicationAnswer([]*Result{r, fast, base})
 	require.Len(t, answer, 3)
 	require.Contains(t, answer[2], "SC'19 says up to 10x of its applications (deviation -47%; predicted)")
+	vector := func(block int) *Result {
+		p, err := profile.Load("spin-int")
+		require.NoError(t, err)
+		at, err := datatypes.At(p, Values{"mode": modeSpin, "size": 64 << 10, "block": block})
+		require.NoError(t, err)
+		r, err := datatypes.Measure(context.Background(), at)
+		require.NoError(t, err)
+		return r
+	}
+	lines = loaderAnswer([]*Result{vector(64), vector(16), base, vector(4096), vector(256)})
+	require.Len(t, lines, 2)
+	require.Regexp(t, `^spin-int, blocks of 16 B: vector: 3302 cycles a packet in 200 B of HPU memory; general: \d+ in 200 B; read-only: `, lines[0])
+	require.Contains(t, lines[1], "spin-int, blocks of 4096 B: vector: 114")
 	// Twice the HPUs, twice the share.
 	eight := applied(t, "spin-int", Values{"app": "NAS_MG_x", "mode": modeSpin}, "hpu.cores=8")
 	require.InEpsilon(t, 2*r.Float("line_share"), eight.Float("line_share"), 0.02)
@@ -131,5 +144,23 @@ func TestApplicationPoints(t *testing.T) {
 	} {
 		_, err := datatypeApps.At(p, test.values)
 		require.Equal(t, test.there, err == nil, "%v: %v", test.values, err)
+	}
+	// A type that does not fit into HPU memory is refused before anything runs.
+	small, err := profile.Load("spin-int", "hpu.max_hpu_memory=100000")
+	require.NoError(t, err)
+	for _, side := range []string{sideDestination, sideSource} {
+		_, err = datatypeApps.At(small, Values{"app": "SPECFEM3D_cm", "mode": modeSpin, "side": side})
+		require.ErrorContains(t, err, "profile spin-int: hpu.max_hpu_memory: 100000 B: the type does not fit into HPU memory")
+	}
+	_, err = datatypes.At(small, Values{"mode": modeSpinRead, "size": 64 << 20, "block": 64})
+	require.ErrorContains(t, err, "strategy read-only: the type does not fit into HPU memory")
+}
+
+// Elements at irregular places, each an entry of a table and a DMA operation of 4 to 24 B, are unpacked faster than by a core, which goes to a cache line for each.
+func TestHandlersUnpackTables(t *testing.T) {
+	for app, least := range map[string]float64{"LAMMPS_full": 1.7, "SPECFEM3D_oc": 1.2, "SPECFEM3D_cm": 1.9} {
+		core, handlers := applied(t, "spin-int", Values{"app": app, "mode": ModeRDMA}), applied(t, "spin-int", Values{"app": app, "mode": modeSpin})
+		require.Greater(t, handlers.Float("throughput"), least*core.Float("throughput"), app)
+		require.Less(t, handlers.Time("host_cpu"), core.Time("host_cpu")/50, app)
 	}
 }

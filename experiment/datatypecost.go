@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 
+	mpi "github.com/spinsim/spinsim/datatype"
 	"github.com/spinsim/spinsim/handlers/datatype"
 	"github.com/spinsim/spinsim/report"
 )
@@ -58,23 +59,74 @@ func (v *vectors) costs() error {
 // lineRate is from which share of it on throughput is said to be the line rate.
 const lineRate = 0.95
 
-// behindLineRate says of each row of handlers that did not keep up with packets by how much, and what Little's law says. Messages that are over before the pipeline is full are
-// none: their packets find an HPU that has nothing to do.
+// behindLineRate says of each row of handlers that did not keep up with packets by how much, and what Little's law says. Messages of no more packets than
+// HPUs are none: each finds one that has nothing to do.
 func behindLineRate(results []*Result) (lines []string) {
 	for _, r := range results {
 		needed, given := r.Values["hpus_needed"].(float64)
 		hpus := r.Point.Profile.HPU.Cores
-		if !given || r.Float("line_share") >= lineRate || needed <= float64(hpus) {
+		if !given || r.Float("line_share") >= lineRate || needed <= float64(hpus) || r.Values["handler_calls"].(int64) <= int64(hpus) {
 			continue
 		}
 		what := r.Point.Text("mode")
 		if r.Point.experiment.axis("block") >= 0 {
 			what += fmt.Sprintf(", blocks of %d B", r.Point.Int("block"))
 		} else {
-			what = r.Point.Text("app") + ", " + what
+			what = applicationOf(r) + ", " + what
 		}
 		lines = append(lines, fmt.Sprintf("%s, %s: %.1f%% of the line rate; a handler takes %.0f cycles, so that %.1f HPUs would keep up, and %d reach %.1f%% (Little's law).",
 			r.Point.Profile.Name, what, 100*r.Float("line_share"), r.Float("cycles"), needed, hpus, 100*r.Float("littles_law_share")))
+	}
+	return lines
+}
+
+// fitsHPUs is an error if handlers cannot pack or unpack an element of a type on the device of a point, as its mode wants it.
+func fitsHPUs(p *Point, t *mpi.Type) error {
+	if p.Text("mode") == ModeRDMA {
+		return nil
+	}
+	v := &vectors{bench: &bench{Point: p, Mode: p.Text("mode")}, of: t, sends: p.Text("side") != sideDestination, receives: p.Text("side") != sideSource}
+	var err error
+	if v.sends {
+		_, err = v.packer()
+	}
+	if v.receives && err == nil {
+		_, err = v.unpacker()
+	}
+	if err != nil {
+		return fmt.Errorf("profile %s: hpu.max_hpu_memory: %d B: %w", p.Profile.Origin.Name, p.Profile.HPU.MaxHPUMemory, err)
+	}
+	return nil
+}
+
+// loaderAnswer says how the loader has chosen for vectors: for the shortest and the longest blocks.
+func loaderAnswer(results []*Result) (lines []string) {
+	type ends struct{ short, long *Result }
+	of := map[string]*ends{}
+	var profiles []string
+	for _, r := range results {
+		if _, chosen := r.Values["why"].(string); !chosen || r.Point.Text("mode") != modeSpin {
+			continue
+		}
+		e := of[r.Point.Profile.Name]
+		if e == nil {
+			e = &ends{r, r}
+			of[r.Point.Profile.Name] = e
+			profiles = append(profiles, r.Point.Profile.Name)
+		}
+		if r.Point.Int("block") < e.short.Point.Int("block") {
+			e.short = r
+		}
+		if r.Point.Int("block") > e.long.Point.Int("block") {
+			e.long = r
+		}
+	}
+	for _, name := range profiles {
+		e := of[name]
+		lines = append(lines, fmt.Sprintf("%s, blocks of %d B: %s.", name, e.short.Point.Int("block"), e.short.Values["why"]))
+		if e.long != e.short {
+			lines = append(lines, fmt.Sprintf("%s, blocks of %d B: %s.", name, e.long.Point.Int("block"), e.long.Values["why"]))
+		}
 	}
 	return lines
 }

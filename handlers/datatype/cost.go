@@ -23,30 +23,31 @@ type Cost struct {
 // StrategyNames are the names of the strategies, by their constants.
 var StrategyNames = [...]string{Vector: "vector", General: "general", ReadOnly: "read-only", Progressing: "progressing"}
 
-// What parts of the code of unpack take, in cycles: a least-squares fit to what 127 types took with the cost table of sPIN's profiles (median of the
+// What parts of the code of unpack take, in cycles: a least-squares fit to what 133 types took with the cost table of sPIN's profiles (median of the
 // deviations 1%). TestCostModel in package experiment holds the model against the simulator. A change of the handlers, or of their compiler, changes these.
 const (
-	vectorPacket = 103  // Vector: a packet
+	vectorPacket = 102  // Vector: a packet
 	vectorRun    = 12.5 // and each of its runs
 
-	packetCycles = 167  // ReadOnly: a packet, checkpoint included
-	frameCycles  = 9.2  // and each frame of it
-	innerCycles  = 58.7 // an innermost loop that is begun or gone on with
-	flatCycles   = 13   // a run of it
-	splitCycles  = 47.6 // a run of it that ends in the next packet
-	outerCycles  = 103  // an iteration of any other loop
-	beginCycles  = -45  // its first one
-	blockCycles  = 45   // an entry of a table of bytes
-	partCycles   = 118  // an entry of a table of nodes
+	packetCycles = 163.5 // ReadOnly: a packet, checkpoint included
+	frameCycles  = 16.2  // and each frame of it
+	innerCycles  = 59    // an innermost loop that is begun or gone on with
+	flatCycles   = 13.1  // a run of it
+	splitCycles  = 19.1  // a run of it that ends in the next packet
+	outerCycles  = 102   // an iteration of any other loop
+	beginCycles  = -44.4 // its first one
+	blockCycles  = 18    // an entry of a table of bytes
+	cutCycles    = 30.4  // one that ends in the next packet
+	partCycles   = 125   // an entry of a table of nodes
 
 	// General takes as much, but for the place of its packets.
-	seekCycles     = -76 // to begin with, instead of a checkpoint
-	levelCycles    = 7.5 // each node on the way
-	divisionCycles = 75  // a division for an iteration, but for the first packet
-	searchCycles   = 7.8 // a step of a binary search, likewise
+	seekCycles     = -75.3 // to begin with, instead of a checkpoint
+	levelCycles    = 5.9   // each node on the way
+	divisionCycles = 75.9  // a division for an iteration, but for the first packet
+	searchCycles   = 7.7   // a step of a binary search, likewise
 	// Progressing takes what General does, when the packet before is not over, and leaves a checkpoint, but for the last packet.
-	slotCycles = 89
-	saveCycles = 71
+	slotCycles = 90
+	saveCycles = 57
 )
 
 // steps are how often parts of the code run for a message, but for what begins with each packet.
@@ -134,6 +135,8 @@ func (p *Program) costs(root *datatype.Node, o *Options) (all [len(StrategyNames
 	walk := flatCycles*s.flat + innerCycles*s.inner + outerCycles*s.outer + beginCycles*s.begun + blockCycles*s.blocks + partCycles*s.parts
 	if s.flat > 0 {
 		walk += splitCycles*splits + innerCycles*min(n, max(0, s.runs+splits-n)) // each packet goes on with a loop
+	} else if s.blocks > 0 {
+		walk += cutCycles * splits
 	}
 	later := (n - 1) / n
 	read := packetCycles + frameCycles*depth + walk/n

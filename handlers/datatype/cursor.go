@@ -169,6 +169,26 @@ func (c *Cursor) Pass(i uint64, stride int64) {
 	c.Place += int64(i) * stride
 }
 
+// Table tells of the table of bytes that the present run, which is over, is of: its entry there, the place that entries count from, and how many come yet; none
+// if it is of no such table.
+func (c *Cursor) Table(t Tree) (e *Entry, place int64, more uint64) {
+	if c.Depth == 0 {
+		return nil, 0, 0
+	}
+	f := &c.Frames[c.Depth-1]
+	n := t.node(f.Node &^ flat)
+	if n.Kind != Blocks {
+		return nil, 0, 0
+	}
+	return t.entry(n.Child, uint64(f.Index)), f.Place, n.Count - 1 - uint64(f.Index)
+}
+
+// After is the entry behind another one of a table.
+func (e *Entry) After() *Entry { return (*Entry)(unsafe.Add(unsafe.Pointer(e), EntrySize)) }
+
+// PassEntries goes to the end of the run that comes i entries later in the table.
+func (c *Cursor) PassEntries(i uint64) { c.Frames[c.Depth-1].Index += uint32(i) }
+
 // Skip goes n bytes on, which must be fewer than are left of the stream.
 func (c *Cursor) Skip(t Tree, n uint64) {
 	for n >= c.Left {

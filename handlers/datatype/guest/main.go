@@ -104,6 +104,23 @@ func runs(p *spin.Payload, s *datatype.State, t datatype.Tree, c *datatype.Curso
 			if written += more; len(bytes) == 0 {
 				break
 			}
+		} else if e, place, more := c.Table(t); more > 0 { // or those of a table
+			passed := uint64(0)
+			for end := e.End; passed < more; passed++ {
+				e = e.After()
+				size := e.End - end
+				if size > uint64(len(bytes)) {
+					break
+				}
+				if spin.DMAToHost(spin.MEHostMem, base+uint64(place+e.Place), bytes[:size]).Failed() {
+					return spin.Fail
+				}
+				bytes, end = bytes[size:], e.End
+			}
+			c.PassEntries(passed)
+			if written += passed; len(bytes) == 0 {
+				break
+			}
 		}
 		c.Next(t)
 	}
