@@ -75,9 +75,10 @@ func (i *Interface) Address() Address { return i.self }
 // Launch stores a message of up to 64 bytes into a channel, the destination last, which sends it. It takes nic.overhead on the core. ErrBusy: the
 // channel's last message was under way when the program looked last.
 func (i *Interface) Launch(channel int, to Address, payload []byte) error {
+	if err := isChannel(channel); err != nil {
+		return err
+	}
 	switch {
-	case channel < 0 || channel >= Channels:
-		return fmt.Errorf("exanet: channel %d, expected 0 to %d", channel, Channels-1)
 	case len(payload) > MaxPayload:
 		return fmt.Errorf("exanet: message of %d bytes to %v, expected at most %d", len(payload), to, MaxPayload)
 	case i.state[channel] == Ongoing:
@@ -123,11 +124,27 @@ func (i *Interface) Look() {
 	}
 }
 
-// State is that of a channel when the program looked last.
-func (i *Interface) State(channel int) State { return i.state[channel] }
+// State is that of a channel when the program looked last; Idle of one that there is not.
+func (i *Interface) State(channel int) State {
+	if isChannel(channel) != nil {
+		return Idle
+	}
+	return i.state[channel]
+}
+
+// isChannel is an error for a channel that there is not.
+func isChannel(channel int) error {
+	if channel < 0 || channel >= Channels {
+		return fmt.Errorf("exanet: channel %d, expected 0 to %d", channel, Channels-1)
+	}
+	return nil
+}
 
 // Reason says why the message of a channel was refused, or that nobody has answered; nil if neither is so.
 func (i *Interface) Reason(channel int) error {
+	if err := isChannel(channel); err != nil {
+		return err
+	}
 	switch {
 	case i.state[channel] == TimedOut:
 		return ErrTimedOut
@@ -160,6 +177,9 @@ func (i *Interface) Free() (channel int, found bool) {
 
 // Await waits until the message of a channel was answered, or has timed out.
 func (i *Interface) Await(channel int) (State, error) {
+	if err := isChannel(channel); err != nil {
+		return Idle, err
+	}
 	for i.state[channel] == Ongoing {
 		seen, err := i.ni.CTGet(i.changed)
 		if err != nil {
@@ -226,7 +246,7 @@ func (i *Interface) any() error {
 
 // Forget gives a channel back whose message was refused or has timed out, and is not to be sent again.
 func (i *Interface) Forget(channel int) {
-	if s := i.state[channel]; s == Refused || s == TimedOut {
+	if s := i.State(channel); s == Refused || s == TimedOut {
 		i.state[channel] = Idle
 	}
 }

@@ -111,9 +111,12 @@ func First(nid, pid uint32) Address { return Address{NID: nid, PID: pid, PT: fir
 const firstPT = 2
 
 // Open gives a process a packetizer and a mailbox, as their driver does (TR-488 §4.4): the mailbox is tied to the protection domain of the process, and its queue stays in
-// memory. It takes no virtual time. ErrNoInterface: the node's are all in use.
+// memory. It takes no virtual time, before the process first waits. ErrNoInterface: the node's are all in use.
 func (s *System) Open(p *runtime.Proc, o Options) (*Interface, error) {
 	d, n := s.domain(p), &s.nodes[p.Rank()]
+	if err := p.SettingUp(); err != nil {
+		return nil, fmt.Errorf("exanet: %w", err)
+	}
 	switch {
 	case d == nil:
 		return nil, fmt.Errorf("exanet: process %s of rank %d is in no protection domain: the system has not admitted it", p, p.Rank())
@@ -201,7 +204,7 @@ func (i *Interface) install(s *System, pdid gvas.PDID, o Options) error {
 // entry appends an entry whose messages handlers deal with.
 func (i *Interface) entry(pt uint32, header, payload string) error {
 	if _, err := i.ni.PTAlloc(0, portals.EQNone, pt); err != nil {
-		return fmt.Errorf("exanet: portal table entry %d: %w", pt, err)
+		return fmt.Errorf("exanet: portal table entry %d, of interface %d of the process: %w", pt, (pt-firstPT)/2+1, err)
 	}
 	le := portals.LE{
 		Length: mailbox.MaxPayload, UID: portals.UIDAny,

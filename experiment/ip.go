@@ -40,18 +40,19 @@ The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1: the report
 	Run:    runIP,
 	Memory: func(p *Point) int64 { return p.Footprint(1+slices.Max(ipPath(p)), 4) + messages(p, 4) },
 	Columns: append([]report.Column{
-		{Name: "throughput", Unit: "Gb_per_s", Kind: report.Number, Help: "of tcp and udp: bytes of programs, without headers"},
+		{Name: "throughput", Unit: "Gbps", Kind: report.Number, Help: "of tcp and udp: bytes of programs, without headers"},
 		{Name: "round_trip", Unit: "us", Kind: report.Duration, Help: "of rtt: mean"},
-		{Name: "lost", Unit: "percent", Kind: report.Number, Help: "of udp: datagrams that did not arrive"},
+		{Name: "lost", Kind: report.Share, Help: "of udp: share of the datagrams that did not arrive"},
 		{Name: "resent", Kind: report.Count, Help: "of tcp: segments that were sent again"},
 		{Name: "per_transfer", Kind: report.Number, Help: "packets in a transfer by RDMA"},
-		{Name: "asleep", Unit: "percent", Kind: report.Number, Help: "of the time, mean of the two services"},
+		{Name: "asleep", Kind: report.Share, Help: "share of the time that services slept, mean of the two"},
 	}, ClusterColumns()...),
 	Modules: func(*Point) []*handlers.Library {
 		return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
 	},
 	View: View{
 		Value: "throughput", Series: []string{"over"}, X: "mtu", Quiet: []string{"path", "size", "rounds", "pause"},
+		Answer:  ipAnswer,
 		Summary: []string{"traffic", "over", "streams", "mtu", "throughput", "round_trip", "lost", "resent", "per_transfer", "asleep"},
 	},
 	Notes: []string{
@@ -156,7 +157,7 @@ func (w *talk) values(stats *runtime.Stats) Values {
 	}
 	switch w.Text("traffic") {
 	case ipUDP:
-		v["lost"] = 100 * float64(w.sent-w.got) / float64(w.sent)
+		v["lost"] = float64(w.sent-w.got) / float64(w.sent)
 	case ipTCP:
 		v["resent"] = int(w.resent)
 	}
@@ -164,7 +165,7 @@ func (w *talk) values(stats *runtime.Stats) Values {
 		v["per_transfer"] = float64(c.Sent) / float64(c.Batches)
 	}
 	if w.Text("over") != ipEthernet {
-		v["asleep"] = 100 * w.asleep / 2
+		v["asleep"] = w.asleep / 2
 	}
 	return v
 }

@@ -91,7 +91,8 @@ link, so small buffers make it wait for the credit of the cell before, and full 
 	},
 	Modules: transportModules,
 	View: View{
-		Value: latencyColumn, Series: []string{"buffer"}, X: "bytes",
+		Value: latencyColumn, Series: []string{"benchmark"}, X: "buffer",
+		Answer:  creditsAnswer,
 		Summary: []string{"profile", "program", "buffer", "bytes", latencyColumn, "vs_4KiB", "bandwidth_MBps", "bandwidth_vs_4KiB"},
 		Quiet:   append(osuQuiet, "ranks", "ranks-per-node", "algorithms"),
 	},

@@ -63,6 +63,7 @@ An iteration is like the one before, so one is enough. Efficiency is t1 / tN, we
 	Modules: transportModules,
 	View: View{
 		Value: "efficiency", Series: []string{"app"}, X: "ranks", Quiet: []string{"ranks-per-node", "transport", "iterations", "core-rate"},
+		Answer:  scalingAnswer,
 		Summary: []string{"profile", "app", "scaling", "ranks", "time_us", "efficiency", "compute", "exchange", "reduce", "neighbours", "messages", "sent_bytes"},
 	},
 	Notes: []string{"The report gives no figures in its text; what a core computes in a second is assumed, and decides how much communication weighs."},

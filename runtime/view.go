@@ -161,6 +161,14 @@ func (p *Proc) alive() {
 	}
 }
 
+// SettingUp is an error for a process that has begun: what takes memory that stays is made before the process first waits.
+func (p *Proc) SettingUp() error {
+	if p.begun {
+		return fmt.Errorf("runtime: process %s of rank %d has waited already: this is to be opened before it first waits", p.name, p.Rank())
+	}
+	return nil
+}
+
 // setUp lets whoever prepares a process or looks at what it has left have n bytes.
 func (p *Proc) setUp(addr, n uint64) {
 	if p.begun {

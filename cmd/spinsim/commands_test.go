@@ -49,12 +49,12 @@ var long = map[string]string{
 	"spinsim compare ip":        "spinsim compare ip --traffic rtt",
 	"spinsim compare pagefault": "spinsim compare pagefault --size 4KiB",
 
-	"spinsim compare osu":                                            "spinsim compare osu --path intra-qfdb --size 8",
-	"spinsim compare scaling":                                        "spinsim compare scaling --ranks 1,8 --app minife",
-	"spinsim compare credits --plot credits.svg":                     "spinsim compare credits --ranks 8 --benchmark alltoall --size 1KiB,4KiB --plot credits.svg",
-	"spinsim compare osu-ranks --experiment collectives --ranks 512": "spinsim compare osu-ranks --experiment collectives --ranks 8 --size 4",
-	"spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --plot torus.svg": "spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --ranks 16,64 --plot torus.svg",
-	"spinsim compare scaling --ranks 512 --scaling strong":                                      "spinsim compare scaling --ranks 8 --scaling strong --app minife",
+	"spinsim compare osu": "spinsim compare osu --path intra-qfdb --size 8",
+	"spinsim compare scaling --ranks 1,8,64,512 --plot scaling.svg": "spinsim compare scaling --ranks 1,8 --app minife --plot scaling.svg",
+	"spinsim compare credits": "spinsim compare credits --ranks 8 --benchmark alltoall --size 4KiB",
+	"spinsim compare osu-ranks --experiment collectives --ranks 512":                                         "spinsim compare osu-ranks --experiment collectives --ranks 8 --size 4",
+	"spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --plot torus.svg":              "spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --ranks 16,64 --plot torus.svg",
+	"spinsim compare credits --benchmark alltoall --buffer 512,1KiB,2KiB,4KiB,8KiB,16KiB --plot credits.svg": "spinsim compare credits --ranks 8 --benchmark alltoall --size 4KiB --plot credits.svg",
 	"spinsim goal proxies":     "spinsim goal proxies --app pop --iterations 1",
 	"spinsim compare matching": "spinsim compare matching --app pop --iterations 1",
 }

@@ -82,3 +82,33 @@ func TestDocumentsSayWhatCommandsPrint(t *testing.T) {
 	touch := "compare pagefault --policy touch --profile docs/profiles/psistakis19.yaml --size "
 	says("docs/memory.md", "touching takes %.1f µs of the %.2f, and a single page %.1f where T has 3", us("touch_us", touch+"64KiB"), us("latency_us", touch+"64KiB"), us("touch_us", touch+"4KiB"))
 }
+
+// The table of what is calibrated and what predicted has the figures that commands print.
+func TestDocumentSaysWhatIsCalibrated(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "exanest.md"))
+	require.NoError(t, err)
+	lines := strings.Split(string(data), "\n")
+	says := func(row string, published, ours float64, format string) {
+		t.Helper()
+		at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "| "+row+" |") })
+		require.GreaterOrEqual(t, at, 0, row)
+		require.Contains(t, lines[at], "| "+strings.ReplaceAll(fmt.Sprintf(format, ours), "2365.6", "2,365.6"))
+		if change := 100 * (ours/published - 1); !strings.Contains(lines[at], "| sets `") {
+			require.Contains(t, lines[at], fmt.Sprintf("| predicted, %+.1f%% |", change))
+		} else {
+			require.InDelta(t, 0, change, 0.1, row)
+		}
+	}
+	one := func(name, command string) float64 { return column(t, name, command)[0] }
+	latency := func(path, size string) float64 { return one("latency_us", "compare osu --path "+path+" --size "+size) }
+	says("packetizer to mailbox, neighbours on a board", 470, 1000*one("latency_us", "compare exanet --mode mailbox --size 64"), "%.1f ns for 64 B |")
+	says("MPI, 0 B, neighbours on a board", 1.293, latency("intra-qfdb", "0"), "%.3f µs |")
+	says("`osu_bw`, 4 MB, one link of 10 Gb/s", 64.3, 100*one("of_link", "compare osu --benchmark bw --path intra-mezz:1 --size 4MiB --window 4"), "%.1f%% |")
+	says("accelerated allreduce, 16 ranks, 256 B", 6.79, one("latency_us", "compare allreduce --mode accelerator --ranks 16 --size 256"), "%.2f µs |")
+	says("MPI, 0 B, within an MPSoC", 1.17, latency("intra-fpga", "0"), "%.3f µs |")
+	says("MPI, 0 B, over (3,1,2): 1.17 µs + 6 links + 5 routers", 1.17+6*0.12+5*0.145, latency("inter-mezz:3,1,2", "0"), "%.3f µs |")
+	says("MPI, 64 B, neighbours on a board", 5.157, latency("intra-qfdb", "64"), "%.3f µs |")
+	says("MPI, 4 MiB, neighbours on a board", 2689.4, latency("intra-qfdb", "4MiB"), "%.1f µs |")
+	says("broadcast, 1 B, 4 ranks on an MPSoC", 1.93, one("latency_us", "compare osu-ranks --ranks 4 --size 1"), "%.2f µs |")
+	says("allreduce by processes, 4 ranks on a board", 5.34, one("latency_us", "compare osu-ranks --benchmark allreduce --ranks 4 --ranks-per-node 1 --size 4"), "%.2f µs for 4 B |")
+}

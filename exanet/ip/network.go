@@ -163,7 +163,7 @@ func (n *Network) start(c *runtime.Cluster, node int) error {
 
 // Stop ends the service of a node, as soon as it looks; a node without one is left alone. A program of that node calls it.
 func (n *Network) Stop(node int) {
-	s := n.services[node]
+	s := n.service(node)
 	if s == nil {
 		return
 	}
@@ -175,17 +175,18 @@ func (n *Network) Stop(node int) {
 
 // Counts returns what the service of a node has done so far; zero if it has none.
 func (n *Network) Counts(node int) Counts {
-	if node < 0 || node >= len(n.services) || n.services[node] == nil {
+	s := n.service(node)
+	if s == nil {
 		return Counts{}
 	}
-	c := n.services[node].counts
+	c := s.counts
 	c.Queued = n.kernels[node].tun.Dropped
 	return c
 }
 
 // Up reports whether packets from a node to another one go over ExaNet now.
 func (n *Network) Up(node, to int) bool {
-	if s := n.services[node]; s != nil {
+	if s := n.service(node); s != nil {
 		for _, p := range s.peers {
 			if p.node == to {
 				return p.up
@@ -196,7 +197,19 @@ func (n *Network) Up(node, to int) bool {
 }
 
 // Unplug takes a node off the management Ethernet, or puts it back: its heartbeats are not heard, and it hears none.
-func (n *Network) Unplug(node int, off bool) { n.ethernet.nodes[node].down = off }
+func (n *Network) Unplug(node int, off bool) {
+	if node >= 0 && node < len(n.ethernet.nodes) {
+		n.ethernet.nodes[node].down = off
+	}
+}
+
+// service is that of a node; nil: it has none.
+func (n *Network) service(node int) *service {
+	if node < 0 || node >= len(n.services) {
+		return nil
+	}
+	return n.services[node]
+}
 
 // join gives a service its interfaces.
 func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *channels.Page, error) {

@@ -270,4 +270,13 @@ func TestOptions(t *testing.T) {
 	require.ErrorContains(t, err, "service of node 1")
 	_, err = ip.New(c, ip.Options{Spec: new(ip.Spec)})
 	require.ErrorContains(t, err, "ip: management.wire: ")
+	n, err := ip.New(c, ip.Options{Nodes: []int{1}})
+	require.NoError(t, err)
+	for _, node := range []int{-1, 0, 2} { // have none
+		n.Stop(node)
+		n.Unplug(node, true)
+		require.False(t, n.Up(node, 1))
+		require.False(t, n.Up(1, node))
+		require.Zero(t, n.Counts(node))
+	}
 }

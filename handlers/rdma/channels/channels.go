@@ -89,8 +89,12 @@ const (
 	commandSlots    = 64 // as many commands are posted in a longer time than the interface needs to read one
 )
 
-// Open gives a process its page: HPU memory with the library, and the entries that descriptors and cells come to. It takes no virtual time.
+// Open gives a process its page: HPU memory with the library, and the entries that descriptors and cells come to. It takes no virtual time, before the process first
+// waits, and a process has one page.
 func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
+	if err := p.SettingUp(); err != nil {
+		return nil, fmt.Errorf("rdma: %w", err)
+	}
 	if e.pages[p.Rank()] == rdma.Pages {
 		return nil, ErrNoPage
 	}
@@ -153,7 +157,7 @@ func (g *Page) install(e *Engine, o Options) error {
 	g.status = g.in.Host
 	for pt, names := range [][2]string{rdma.PTControl: {rdma.Control, ""}, rdma.PTCells: {"", rdma.Cells}} {
 		if _, err := g.ni.PTAlloc(0, portals.EQNone, uint32(pt)); err != nil {
-			return fmt.Errorf("rdma: portal table entry %d: %w", pt, err)
+			return fmt.Errorf("rdma: portal table entry %d, of the page of channels that a process has: %w", pt, err)
 		}
 		le := portals.LE{
 			Length: 1 << rdma.AddressBits, UID: portals.UIDAny,
