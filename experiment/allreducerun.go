@@ -48,15 +48,18 @@ type allreducing struct {
 const allreduceWarmup = 2
 
 // onPool is the point with the modules on the processors of --pool.
-func onPool(p *Point) (*Point, error) {
+func onPool(p *Point) (*Point, error) { return p.served("serve.allreduce.payload", p.Text("pool")) }
+
+// served is the point with handlers on other processors, unless they stay those of the profile: a pool, or HPUs of a clock.
+func (p *Point) served(field, by string) (*Point, error) {
 	var set []string
-	switch pool := p.Text("pool"); pool {
+	switch by {
 	case poolOfProfile:
 		return p, nil
 	case "r5", "hpu":
-		set = []string{"serve.allreduce.payload=" + pool}
+		set = []string{field + "=" + by}
 	default:
-		set = []string{"serve.allreduce.payload=hpu", "hpu.clock=" + pool}
+		set = []string{field + "=hpu", "hpu.clock=" + by}
 	}
 	device, err := withFields(p.Profile, set)
 	if err != nil {

@@ -26,12 +26,14 @@ var exanet = &Experiment{
   mpi-part     as mpi, with PART's driver for page faults
   mpi-portals  MPI over Portals on the same network, matching by the process; it charges no library code (host.message)
 Paths are those of TR-488's Table 1: within an MPSoC (intra-fpga), to another one of the board (intra-qfdb, a), and to the next board: from and to
-the network MPSoC (b), to another MPSoC of the board (c), and from another one, too (d).`,
+the network MPSoC (b), to another MPSoC of the board (c), and from another one, too (d).
+The firmware of the RDMA engine is code that runs on the R5, which takes its time for every invocation (pools.r5.invocation); --firmware has it run on HPUs.`,
 	Source:   "TR-488",
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: exanetModes(), Default: "mailbox,mpi,mpi-process,mpi-portals", Help: "what carries the messages; above it says what each is"},
 		{Name: "path", Kind: report.Text, Of: exanetPaths(), Default: "intra-qfdb", Help: "where the processes are"},
+		{Name: "firmware", Kind: report.Text, Of: []string{poolOfProfile, "hpu", "150MHz", "1GHz", "2.5GHz"}, Default: poolOfProfile, Help: "processors that run the RDMA engine's firmware: those of the profile (the R5), or HPUs with the profile's clock or another"},
 		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "10", Help: "that are measured, behind two that are not"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Most: "64MiB", Default: "0,1,32,33,64,256,4KiB,64KiB,4MiB", Help: "size of the message"},
 	},
@@ -55,7 +57,12 @@ the network MPSoC (b), to another MPSoC of the board (c), and from another one, 
 		}
 		return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
 	},
-	View: View{Value: latencyColumn, Series: []string{"mode"}, X: "bytes", Quiet: []string{"path", "rounds"}},
+	View: View{Value: latencyColumn, Series: []string{"mode"}, X: "bytes", Quiet: []string{"path", "firmware", "rounds"}},
+	Presets: []Preset{{
+		Name: "firmware", Short: "MPI with the RDMA engine's firmware on the R5, and on HPUs", Source: "ours",
+		Values: map[string]string{"mode": exanetMPI, "firmware": "profile,150MHz,1GHz,2.5GHz", "size": "64,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB"},
+		View:   &View{Value: latencyColumn, Series: []string{"firmware"}, Base: poolOfProfile, X: "bytes", Quiet: []string{"mode", "path", "rounds"}},
+	}},
 	Notes: []string{
 		compared,
 		"host.poll_cached was set so that mailbox takes 470 ns with 64 B, host.message so that mpi takes 1.293 µs with 0 B; other figures of TR-488 are checks.",
@@ -92,7 +99,13 @@ func hasExanet(p *Point) (bool, error) {
 	if mode == exanetPART && (!p.Profile.OS.On() || !p.Profile.SMMU.On()) {
 		return false, fmt.Errorf("profile %s: no pages that could be absent (os.kind, smmu.kind)", p.Profile.Origin.Name)
 	}
-	return mode != exanetMailbox || p.Int("size") <= interfaces.MaxPayload, nil
+	if mode == exanetMailbox && p.Int("size") > interfaces.MaxPayload {
+		return false, &NoPoint{fmt.Errorf("a message of the mailbox has up to %d B", interfaces.MaxPayload)}
+	}
+	if p.Text("firmware") != poolOfProfile && (mode == exanetMailbox || mode == exanetPortals) {
+		return false, &NoPoint{fmt.Errorf("with mode %s no firmware runs", mode)}
+	}
+	return true, nil
 }
 
 // publishedExanet are the figures of TR-488.
@@ -110,8 +123,8 @@ func publishedExanet() (list []report.Published) {
 		{exanetMPI, "intra-qfdb", 4 << 20, 2689.4, "checks"},
 	} {
 		list = append(list, report.Published{
-			At:     []report.Is{{Column: "mode", Value: f.mode}, {Column: "path", Value: f.path}, {Column: "bytes", Value: f.bytes}},
-			Column: latencyColumn, Value: f.value, Note: f.note,
+			At:     []report.Is{{Column: "mode", Value: f.mode}, {Column: "path", Value: f.path}, {Column: "firmware", Value: poolOfProfile}, {Column: "bytes", Value: f.bytes}},
+			Column: latencyColumn, Value: f.value, Source: "TR-488", Note: f.note,
 		})
 	}
 	return list
@@ -154,6 +167,14 @@ type game struct {
 }
 
 func runExanet(ctx context.Context, p *Point) (Values, error) {
+	library := "rdma"
+	if p.Text("mode") == exanetPART {
+		library = "part"
+	}
+	p, err := p.served("serve."+library+".header", p.Text("firmware"))
+	if err != nil {
+		return nil, err
+	}
 	g := &game{Point: p, nodes: exanetPath(p), bytes: p.Int("size"), rounds: p.Int("rounds")}
 	g.sent = make([]byte, g.bytes)
 	pattern(g.sent, p.Seed)

@@ -103,3 +103,24 @@ func TestExanetOnFaultyMemory(t *testing.T) {
 	require.Greater(t, faults, 1000)
 	require.Greater(t, late, 1000)
 }
+
+// The RDMA engine's firmware on other processors: instead of the invocations of the R5 on the way of a message the message waits for cycles of an HPU, as many at every clock.
+func TestFirmwareOnHPUs(t *testing.T) {
+	us := func(mode, firmware string) float64 {
+		return oneWay(t, "exanest-qfdb", Values{"mode": mode, "firmware": firmware, "size": 64, "rounds": 2}).Microseconds()
+	}
+	for _, mode := range []string{exanetMPI, exanetPART} {
+		r5, slow, fast, fastest := us(mode, poolOfProfile), us(mode, "150MHz"), us(mode, "1GHz"), us(mode, "2.5GHz")
+		cycles := (slow - fast) / (1/150.0 - 1/1000.0)
+		require.Greater(t, cycles, 100.0, mode)
+		require.InDelta(t, cycles*(1/1000.0-1/2500.0), fast-fastest, 0.02, mode)
+		require.InDelta(t, r5-3, fast-cycles/1000, 0.05, mode) // one invocation of 3 us is on the way
+		require.InDelta(t, slow, us(mode, "hpu"), 1e-9, mode)  // the profile's own HPUs have that clock
+	}
+	d, err := profile.Load("exanest-qfdb")
+	require.NoError(t, err)
+	for mode, want := range map[string]string{exanetMailbox: "with mode mailbox no firmware runs", exanetPortals: "with mode mpi-portals no firmware runs"} {
+		_, err := exanet.At(d, Values{"mode": mode, "firmware": "1GHz", "size": 64})
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -107,7 +107,8 @@ var pictures = map[string]struct{ flag, file string }{
 	"compare allreduce --experiment pools": {"--plot", "allreduce-pools.svg"},
 	"compare allreduce --experiment offload --profile spin-int":       {"--plot", "allreduce-offload.svg"},
 	"compare osu --experiment latency --size 0,32,64,4KiB,64KiB,4MiB": {"--plot", "osu-latency.svg"},
-	"compare ip": {"--plot", "ip.svg"},
+	"compare ip":                           {"--plot", "ip.svg"},
+	"compare exanet --experiment firmware": {"--plot", "exanet-firmware.svg"},
 }
 
 // The picture of a run in docs/exanest.md is what the two commands above it draw.
