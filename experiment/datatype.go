@@ -9,7 +9,6 @@ import (
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/sim"
 )
 
 var datatypes = &Experiment{
@@ -22,7 +21,9 @@ the time from the first thing that the source does for it to the moment at which
   spin            handlers write the blocks of each packet, and read those of each packet that they send; at the target the loader chooses how they find the first
   spin-general    by looking it up in the type's tree
   spin-read-only  from a checkpoint that the host has made for each packet
-  spin-progress   from where the packet before it ended`,
+  spin-progress   from where the packet before it ended
+  mpi-host        SendTyped and RecvTyped of package mpi: cores match, pack and unpack
+  mpi-offload     the same calls with matching by the NIC, where handlers unpack; a message above 16 KiB, which the receiver gets, goes to itself for that`,
 	Source: "sPIN'17 §5.2",
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: datatypeModes(), Default: "rdma,iovec,spin", Help: "who unpacks; above it says what each is"},
@@ -54,14 +55,17 @@ const (
 
 // datatypeModules is the library of the modes with handlers.
 func datatypeModules(p *Point) []*handlers.Library {
-	if p.Text("mode") == ModeRDMA || p.Text("mode") == modeIOVec {
+	switch p.Text("mode") {
+	case ModeRDMA, modeIOVec, modeMPIHost:
 		return nil
+	case modeMPIOffload:
+		return []*handlers.Library{handlers.Must("matching"), handlers.Must("datatype")}
 	}
 	return []*handlers.Library{handlers.Must("datatype")}
 }
 
 func datatypeModes() []string {
-	return []string{ModeRDMA, modeIOVec, modeSpin, modeSpinGeneral, modeSpinRead, modeSpinOn}
+	return []string{ModeRDMA, modeIOVec, modeSpin, modeSpinGeneral, modeSpinRead, modeSpinOn, modeMPIHost, modeMPIOffload}
 }
 
 // hasDatatype leaves out entries that are longer than the device allows, and strategies where nothing is unpacked.
@@ -97,11 +101,17 @@ func (v *vectors) run() error {
 	v.stream, v.sends, v.receives = make([]byte, v.Bytes), v.Text("side") != sideDestination, v.Text("side") != sideSource
 	v.finish = v.costs
 	pattern(v.stream, v.Seed)
+	if form, called := mpiForms[v.Mode]; called {
+		return v.runMPI(form)
+	}
 	if err := v.spawn(1, "target", v.target); err != nil {
 		return err
 	}
 	return v.spawn(0, "source", v.source)
 }
+
+// packedByte is what packed bytes are elements of.
+var packedByte = mpi.Byte
 
 // vectors is a measurement of datatype, or of another type.
 type vectors struct {
@@ -244,16 +254,8 @@ func (v *vectors) target(p *runtime.Proc) error {
 		}
 		p.Stream(int64(v.Bytes), v.lines)
 	}
-	v.latency = p.Now() - start
-	v.more["throughput"] = float64(v.Bytes) / (1 << 30) * float64(sim.Second) / float64(v.latency)
-	want := v.stream
-	if v.receives {
-		want = make([]byte, memory.Len())
-		if err := v.of.Unpack(want, 0, v.stream, 1); err != nil {
-			return err
-		}
-	}
-	return same("vector", memory.Read(), want)
+	v.took(p.Now() - start)
+	return v.compare(memory)
 }
 
 // entry is the target's.

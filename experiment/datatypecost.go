@@ -70,7 +70,7 @@ func behindLineRate(results []*Result) (lines []string) {
 		}
 		what := r.Point.Text("mode")
 		if r.Point.experiment.axis("block") >= 0 {
-			what += fmt.Sprintf(", blocks of %d B", r.Point.Int("block"))
+			what += fmt.Sprintf(", %d B in blocks of %d B", r.Point.Int("size"), r.Point.Int("block"))
 		} else {
 			what = applicationOf(r) + ", " + what
 		}
@@ -82,7 +82,7 @@ func behindLineRate(results []*Result) (lines []string) {
 
 // fitsHPUs is an error if handlers cannot pack or unpack an element of a type on the device of a point, as its mode wants it.
 func fitsHPUs(p *Point, t *mpi.Type) error {
-	if p.Text("mode") == ModeRDMA {
+	if _, called := mpiForms[p.Text("mode")]; called || p.Text("mode") == ModeRDMA {
 		return nil
 	}
 	v := &vectors{bench: &bench{Point: p, Mode: p.Text("mode")}, of: t, sends: p.Text("side") != sideDestination, receives: p.Text("side") != sideSource}
@@ -123,9 +123,9 @@ func loaderAnswer(results []*Result) (lines []string) {
 	}
 	for _, name := range profiles {
 		e := of[name]
-		lines = append(lines, fmt.Sprintf("%s, blocks of %d B: %s.", name, e.short.Point.Int("block"), e.short.Values["why"]))
+		lines = append(lines, fmt.Sprintf("%s, %d B in blocks of %d B: %s.", name, e.short.Point.Int("size"), e.short.Point.Int("block"), e.short.Values["why"]))
 		if e.long != e.short {
-			lines = append(lines, fmt.Sprintf("%s, blocks of %d B: %s.", name, e.long.Point.Int("block"), e.long.Values["why"]))
+			lines = append(lines, fmt.Sprintf("%s, %d B in blocks of %d B: %s.", name, e.long.Point.Int("size"), e.long.Point.Int("block"), e.long.Values["why"]))
 		}
 	}
 	return lines
