@@ -51,9 +51,7 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 				}
 			}
 		case "datatype-apps":
-			for _, mode := range e.Axis("mode").Of {
-				c.measure(t, e, Values{"mode": mode, "app": "LAMMPS_atomic", "input": 3})
-			}
+			c.measure(t, e, Values{"mode": modeSpin, "app": "LAMMPS_atomic", "input": 3}) // the rest is that of datatype
 		case "scaling": // TestScalingElsewhere
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})

@@ -3,7 +3,7 @@
 //
 // The tree of a datatype (package datatype at the top of this repository) lies behind the state in HPU memory, as nodes and tables. Each payload
 // handler finds where the bytes of its packet belong and writes them there, one DMA operation for each run; packets may come in any order.
-// How it finds its place is the strategy: see the constants. README.md says what each costs, and [Choose] takes one.
+// How it finds its place is the strategy: see the constants. README.md says what each costs, and [Compile] takes one.
 package datatype
 
 import "structs"
