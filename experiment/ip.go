@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -87,9 +88,12 @@ func hasIP(p *Point) (bool, error) {
 	}
 	mtu := p.Int("mtu")
 	if p.Text("over") == ipEthernet && mtu != 1500 && mtu != 9000 {
-		return false, nil
+		return false, &NoPoint{errors.New("frames of the Ethernet have 1500 or 9000 B")}
 	}
-	return p.Text("traffic") != ipRTT || p.Int("streams") == 1 && mtu == 1500, nil
+	if p.Text("traffic") == ipRTT && (p.Int("streams") != 1 || mtu != 1500) {
+		return false, &NoPoint{errors.New("rtt is measured with 1 stream and packets of up to 1500 B")}
+	}
+	return true, nil
 }
 
 // talk is a point under way.
