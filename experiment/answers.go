@@ -79,9 +79,10 @@ func creditsAnswer(results []*Result) (lines []string) {
 		if base < 0 || results[base] == r {
 			continue
 		}
-		what, change := "takes", 0.0
+		var what string
+		var change float64
 		if r.Values[latencyColumn] != nil {
-			change = float64(r.Time(latencyColumn))/float64(results[base].Time(latencyColumn)) - 1
+			what, change = "takes", float64(r.Time(latencyColumn))/float64(results[base].Time(latencyColumn))-1
 		} else {
 			what, change = "carries", r.Float("bandwidth")/results[base].Float("bandwidth")-1
 		}

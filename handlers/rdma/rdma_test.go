@@ -3,6 +3,7 @@ package rdma_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -234,7 +235,7 @@ func named(t *testing.T, x try, err string) {
 		want = fmt.Sprintf("rdma: read of %d bytes at %#x into %#x from %d:0: ", x.t.Length, x.t.Source, x.t.Destination, x.t.NID)
 	}
 	require.True(t, strings.HasPrefix(err, want), err)
-	if x.want == channels.ErrTimedOut {
+	if errors.Is(x.want, channels.ErrTimedOut) {
 		require.Contains(t, err, "no memory at 0x40000000")
 	}
 }
