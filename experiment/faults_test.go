@@ -52,6 +52,10 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 			}
 		case "datatype-apps":
 			c.measure(t, e, Values{"mode": modeSpin, "app": "LAMMPS_atomic", "input": 3}) // the rest is that of datatype
+		case "txlog":
+			for _, mode := range []string{modeHost, modeSpin} {
+				c.measure(t, e, Values{"mode": mode, "op": opTransaction, "ranks": 4, "size": 9000, "count": 5, "items": 6})
+			}
 		case "scaling": // TestScalingElsewhere
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})

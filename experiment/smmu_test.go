@@ -32,6 +32,8 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 			values["block"], modes = 40, e.Axis("mode").Of
 		case "exanet":
 			modes = e.Axis("mode").Of[1:] // the queue of a mailbox is always there
+		case "txlog":
+			values, modes = Values{"op": opTransaction, "ranks": 4, "size": 9000, "count": 5, "items": 6}, []string{modeHost, modeSpin}
 		case "ftbcast":
 			values["timeout"] = 10 * sim.Millisecond // a message is acknowledged when it is in memory
 			fallthrough
@@ -77,6 +79,8 @@ func TestExperimentsBehindAnSMMU(t *testing.T) {
 			values, modes, column = Values{"hpus": 4, "size": 4096}, []string{ModeSpinStream}, "latency"
 		}
 		switch e.Name {
+		case "txlog":
+			values, modes = Values{"op": opTransaction, "ranks": 2, "size": 9000, "count": 5, "items": 6}, []string{modeSpin}
 		case "bcast", "ftbcast":
 			values["ranks"] = 8
 		case "datatype":

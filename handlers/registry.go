@@ -20,6 +20,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/handlers/sum"
+	"github.com/spinsim/spinsim/handlers/txlog"
 	"github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/spin/manifest"
@@ -66,6 +67,7 @@ var builtins = []*Library{
 	New("pingpong", pingpong.Module),
 	New("rdma", rdma.Module),
 	New("sum", sum.Module),
+	New("txlog", txlog.Module),
 	New("work", work.Module),
 }
 

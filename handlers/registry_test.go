@@ -26,6 +26,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/handlers/sum"
+	"github.com/spinsim/spinsim/handlers/txlog"
 	"github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/spin"
@@ -113,10 +114,11 @@ func TestModulesLoad(t *testing.T) {
 			pingpong.StorePayload: manifest.Payload, pingpong.StoreCompletion: manifest.Completion,
 			pingpong.StreamPayload: manifest.Payload, pingpong.StreamCompletion: manifest.Completion,
 		},
-		"part": {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
-		"rdma": {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
-		"sum":  {sum.Payload: manifest.Payload},
-		"work": {work.Payload: manifest.Payload},
+		"part":  {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
+		"rdma":  {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
+		"sum":   {sum.Payload: manifest.Payload},
+		"txlog": {txlog.Header: manifest.Header, txlog.Completion: manifest.Completion},
+		"work":  {work.Payload: manifest.Payload},
 	}
 	for _, name := range handlers.Names() {
 		l := handlers.Must(name)
@@ -144,7 +146,7 @@ func TestModulesLoad(t *testing.T) {
 func states() map[string]any {
 	return map[string]any{
 		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "ftbcast": &ftbcast.State{}, "kv": &kv.State{}, "mailbox": &mailbox.State{},
-		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "rdma": &rdma.State{}, "sum": &sum.State{}, "work": &work.State{},
+		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "rdma": &rdma.State{}, "sum": &sum.State{}, "txlog": &txlog.State{}, "work": &work.State{},
 	}
 }
 
@@ -194,6 +196,8 @@ func TestStatesAreThoseOfManifests(t *testing.T) {
 			case *rdma.State:
 				encoded = spin.EncodeState(x)
 			case *sum.State:
+				encoded = spin.EncodeState(x)
+			case *txlog.State:
 				encoded = spin.EncodeState(x)
 			case *work.State:
 				encoded = spin.EncodeState(x)

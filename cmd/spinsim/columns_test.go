@@ -33,6 +33,7 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 		{"compare", "datatype-apps", "--app", "NAS_LU_y"},
 		{"compare", "allreduce", "--ranks", "4,6", "--size", "4"},
 		{"compare", "ftbcast", "--ranks", "8", "--size", "8"},
+		{"compare", "txlog", "--ranks", "2", "--size", "8", "--count", "2"},
 		{"goal", "proxies", "--app", "milc", "--iterations", "1"},
 		{"compare", "accumulate", "--size", "16", "--waterfall", "spin-int-sc17,spin-int"},
 		{"compare", "hpus", "--hpus", "1", "--size", "512", "--handler-time", "50ns", "--waterfall", "spin-dis,spin-int"},

@@ -42,6 +42,7 @@ var whole = map[string][]string{
 	"spinsim compare allreduce":  {"--mode", "host", "--ranks", "4"},
 	"spinsim compare credits":    nil,
 	"spinsim compare ftbcast":    {"--mode", "rdma"},
+	"spinsim compare txlog":      {"--op", "read", "--mode", "rdma"},
 	"spinsim goal proxies":       nil,
 	"spinsim topology path":      {"0", "1"},
 

@@ -20,10 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "write the outputs in README.md and docs anew")
 
-// Every block of README.md, docs/datatypes.md, docs/exanest.md, docs/ftbcast.md, docs/memory.md, docs/model.md and docs/results.md below a line "<!-- output: spinsim ... -->" is what that command prints.
+// Every block of README.md, docs/datatypes.md, docs/exanest.md, docs/ftbcast.md, docs/memory.md, docs/model.md, docs/results.md and docs/transactions.md below a line "<!-- output: spinsim ... -->" is what that command prints.
 func TestReadmeShowsWhatCommandsPrint(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..")) // where the files that commands name are
-	for _, name := range []string{"README.md", filepath.Join("docs", "datatypes.md"), filepath.Join("docs", "exanest.md"), filepath.Join("docs", "ftbcast.md"), filepath.Join("docs", "memory.md"), filepath.Join("docs", "model.md"), filepath.Join("docs", "results.md")} {
+	for _, name := range []string{"README.md", filepath.Join("docs", "datatypes.md"), filepath.Join("docs", "exanest.md"), filepath.Join("docs", "ftbcast.md"), filepath.Join("docs", "memory.md"), filepath.Join("docs", "model.md"), filepath.Join("docs", "results.md"), filepath.Join("docs", "transactions.md")} {
 		showsWhatCommandsPrint(t, name)
 	}
 }

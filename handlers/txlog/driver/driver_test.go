@@ -1,0 +1,196 @@
+package driver
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var (
+	histories = flag.Int("txlog.histories", 60, "histories of TestSerialisable")
+	firstSeed = flag.Uint64("txlog.seed", 1, "seed of the first")
+)
+
+// access is what a transaction has read or written.
+type access struct {
+	offset int
+	data   []byte
+}
+
+// outcome is a transaction.
+type outcome struct {
+	reads, writes []access
+	number        uint64
+}
+
+// history is a run of random transactions.
+type history struct {
+	rng     *rand.Rand
+	o       Options
+	places  []int // where transactions read and write: few, so that they meet
+	length  int
+	clients int
+	all     []outcome
+	reads   uint64 // overrun test
+	pause   int
+}
+
+// run runs it, and returns the region at the end.
+func (h *history) run(t *testing.T, device string, overrides ...string) (end []byte, stats ServerStats) {
+	p, err := profile.Load(device, overrides...)
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: h.clients + 1, Seed: h.rng.Uint64()})
+	require.NoError(t, err)
+	library, err := Load(c)
+	require.NoError(t, err)
+	var server *Server
+	require.NoError(t, c.SpawnService(0, "home", func(p *runtime.Proc) (err error) {
+		if server, err = library.Open(p, h.o); err != nil {
+			return err
+		}
+		return server.Serve()
+	}))
+	for i := range h.clients {
+		rng := rand.New(rand.NewPCG(h.rng.Uint64(), uint64(i)))
+		require.NoError(t, c.Spawn(i+1, "client", func(p *runtime.Proc) error { return h.client(p, rng) }))
+	}
+	require.NoError(t, c.Run(context.Background()))
+	_, failures := c.Failures()
+	require.Zero(t, failures)
+	end, stats = append([]byte(nil), server.region.Read()...), server.Stats()
+	require.NoError(t, c.Close())
+	return end, stats
+}
+
+func (h *history) client(p *runtime.Proc, rng *rand.Rand) error {
+	c, err := Join(p, portals.PhysID(0, 0), h.o)
+	if err != nil {
+		return err
+	}
+	for range 8 {
+		p.Sleep(sim.Time(rng.IntN(h.pause)) * sim.Nanosecond)
+		tx := c.Begin()
+		var done outcome
+		for range rng.IntN(4) {
+			at := h.places[rng.IntN(len(h.places))] + rng.IntN(h.length)
+			b := make([]byte, 1+rng.IntN(min(h.length, 9000)))
+			if err := tx.Read(at, b); err != nil {
+				return err
+			}
+			done.reads = append(done.reads, access{at, own(b, at, done.writes)})
+			if rng.IntN(2) == 0 && len(done.writes) == 0 || h.length < 10000 && rng.IntN(2) == 0 {
+				w := make([]byte, 1+rng.IntN(h.length))
+				for i := range w {
+					w[i] = byte(rng.Uint32())
+				}
+				at := h.places[rng.IntN(len(h.places))]
+				if err := tx.Write(at, w); err != nil {
+					return err
+				}
+				done.writes = append(done.writes, access{at, w})
+			}
+		}
+		if done.number, err = tx.commit(); err != nil {
+			return err
+		}
+		h.all = append(h.all, done)
+	}
+	return nil
+}
+
+// own is nil where a read has seen writes of its own transaction: what it has read of others is not known then.
+func own(b []byte, at int, writes []access) []byte {
+	for _, w := range writes {
+		if w.offset < at+len(b) && at < w.offset+len(w.data) {
+			return nil
+		}
+	}
+	return b
+}
+
+// check runs the transactions that have committed one after the other, in the order of their numbers: each reads what it has read. It returns how many
+// of the others would have read something else at the end.
+func (h *history) check(t *testing.T, end []byte) (stale int) {
+	memory := make([]byte, h.o.Region)
+	byNumber := map[uint64]*outcome{}
+	for i := range h.all {
+		if h.all[i].number&aborted == 0 {
+			byNumber[h.all[i].number] = &h.all[i]
+		}
+	}
+	for n := range uint64(len(byNumber)) {
+		done := byNumber[n+1]
+		require.NotNil(t, done, "commits are numbered from 1")
+		for _, r := range done.reads {
+			if r.data != nil {
+				require.Equal(t, memory[r.offset:r.offset+len(r.data)], r.data, "commit %d at %d", n+1, r.offset)
+			}
+		}
+		for _, w := range done.writes {
+			copy(memory[w.offset:], w.data)
+		}
+	}
+	require.Equal(t, memory, end)
+	for _, done := range h.all {
+		for _, r := range done.reads {
+			if done.number&aborted != 0 && r.data != nil && string(memory[r.offset:r.offset+len(r.data)]) != string(r.data) {
+				stale++
+				break
+			}
+		}
+	}
+	return stale
+}
+
+func newHistory(seed uint64) *history {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	h := &history{rng: rng, clients: 1 + rng.IntN(6), length: []int{1, 8, 200, 9000, 40000}[rng.IntN(5)], pause: []int{1, 1000, 5000}[rng.IntN(3)]}
+	h.o = Options{PT: 3, Region: 64 << 10, Log: []int{64, 4096}[rng.IntN(2)]}
+	for range 1 + rng.IntN(6) {
+		h.places = append(h.places, rng.IntN(h.o.Region-49000))
+	}
+	return h
+}
+
+// Random transactions of several clients, short and of several packets, at places that overlap, on both devices and on networks that lose packets: those
+// that commit are serialisable, in the order of their commits.
+func TestSerialisable(t *testing.T) {
+	commits, aborts, stale := uint64(0), uint64(0), 0
+	for i := range *histories {
+		seed := *firstSeed + uint64(i)
+		h := newHistory(seed)
+		h.o.ByHost = h.rng.IntN(3) == 0
+		var set []string
+		if h.rng.IntN(2) == 0 {
+			set = []string{"transport.kind=reliable", "fabric.faults={loss: 0.02, corrupt: 0.01, duplicate: 0.02, delay: 0.1, max_delay: 2us}"}
+		}
+		end, stats := h.run(t, []string{"spin-int", "spin-dis"}[h.rng.IntN(2)], set...)
+		commits, aborts = commits+stats.Commits, aborts+stats.Aborts
+		stale += h.check(t, end)
+		require.Len(t, h.all, 8*h.clients, "seed %d", seed)
+	}
+	t.Log(commits, aborts, stale)
+	require.Positive(t, stale, "some that do not commit had to be stopped")
+	require.Greater(t, commits, aborts)
+}
+
+// A log of four records is written over while transactions run: they do not commit then, and nothing waits.
+func TestLogThatIsTooSmall(t *testing.T) {
+	overruns := uint64(0)
+	for seed := range uint64(20) {
+		h := newHistory(seed)
+		h.o.Log, h.clients = 4, 5
+		end, stats := h.run(t, "spin-int")
+		h.check(t, end)
+		overruns += stats.Overruns
+	}
+	require.Positive(t, overruns)
+}
