@@ -22,6 +22,7 @@ type Client struct {
 	out     *outbox
 	tag     uint64
 	again   uint64
+	remote  *reader // nil: servers answer
 }
 
 // tries is how often a client asks, before it says that a server is busy.
@@ -52,14 +53,20 @@ func Dial(p *runtime.Proc, servers []Address, o Options) (*Client, error) {
 		Start: c.answers.Addr(), Length: uint64(c.answers.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: requestBits,
 		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
 	}, portals.PriorityList, 0)
+	if err == nil && o.Mode == OneSided {
+		c.remote, err = newReader(c)
+	}
 	return c, err
 }
 
-// Again is how often servers have sent a request back.
+// Again is how often servers have sent a request back, and how often a read by RDMA met a change and was begun anew.
 func (c *Client) Again() uint64 { return c.again }
 
 // Get returns the value of a key, which is valid until the program next waits, and its version. ErrNotFound: there is none.
 func (c *Client) Get(key []byte) (value []byte, version uint64, err error) {
+	if c.remote != nil {
+		return c.remote.get(key)
+	}
 	a, err := c.do(&kv.Request{Op: kv.Get, Room: uint64(c.o.MaxValue)}, key, nil)
 	if err != nil {
 		return nil, 0, err
@@ -86,21 +93,24 @@ func (c *Client) Swap(key []byte, version uint64, value []byte) (uint64, error) 
 }
 
 // server is that of a key: of the hash what chooses no stripe and no bucket first.
-func (c *Client) server(key []byte) portals.ID {
-	high, _ := bits.Mul64(bits.ReverseBytes64(kv.Hash(key)), uint64(len(c.servers)))
-	a := c.servers[high]
-	return portals.PhysID(a.NID, a.PID)
+func (c *Client) server(hash uint64) int {
+	high, _ := bits.Mul64(bits.ReverseBytes64(hash), uint64(len(c.servers)))
+	return int(high)
+}
+
+func (c *Client) id(server int) portals.ID {
+	return portals.PhysID(c.servers[server].NID, c.servers[server].PID)
 }
 
 // do sends a request until it is carried out.
 func (c *Client) do(r *kv.Request, key, value []byte) (a kv.Answer, err error) {
-	switch {
-	case len(key) > c.o.MaxKey:
-		return a, fmt.Errorf("kv: a key of %d B, expected at most %d (MaxKey)", len(key), c.o.MaxKey)
-	case len(value) > c.o.MaxValue:
+	if err := c.keyFits(key); err != nil {
+		return a, err
+	}
+	if len(value) > c.o.MaxValue {
 		return a, fmt.Errorf("kv: a value of %d B, expected at most %d (MaxValue)", len(value), c.o.MaxValue)
 	}
-	to := c.server(key)
+	to := c.id(c.server(kv.Hash(key)))
 	r.Key, r.Value, r.PT, r.Bits = uint32(len(key)), uint32(len(value)), c.pt, requestBits
 	for range tries {
 		c.tag = (c.tag + 1) & (1<<32 - 1)
@@ -124,6 +134,13 @@ func (c *Client) do(r *kv.Request, key, value []byte) (a kv.Answer, err error) {
 		c.again++
 	}
 	return a, ErrBusy
+}
+
+func (c *Client) keyFits(key []byte) error {
+	if len(key) > c.o.MaxKey {
+		return fmt.Errorf("kv: a key of %d B, expected at most %d (MaxKey)", len(key), c.o.MaxKey)
+	}
+	return nil
 }
 
 // await returns the answer to the last request when all of it is there.

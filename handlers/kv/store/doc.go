@@ -23,14 +23,15 @@ type Mode int
 const (
 	Handlers Mode = iota // handlers; the host does what they hand over
 	Host                 // the host
+	OneSided             // clients, who read the server's memory by RDMA; the host serves what writes
 )
 
 // String is what commands call it.
 func (m Mode) String() string {
-	if m < Handlers || m > Host {
+	if m < Handlers || m > OneSided {
 		return fmt.Sprintf("mode %d", int(m))
 	}
-	return [...]string{"spin", "host"}[m]
+	return [...]string{"spin", "host", "rdma"}[m]
 }
 
 // Options are those of servers and clients of one store; what is zero is the default.
@@ -47,7 +48,7 @@ type Options struct {
 	Limit    int // requests that handlers may have handed over at a time; default 64
 	Depth    int // blocks of each class that handlers have room for, even; default 64
 	Slots    int // requests of more than 256 bytes that may arrive at a time; default 64
-	PT       int // first of the two portal table entries that a server uses; default 40
+	PT       int // first of the three portal table entries that a server uses; default 40
 }
 
 // Errors of clients. Those of [Client.Swap] are in a [ChangedError].
@@ -93,14 +94,14 @@ func (o Options) withDefaults() (Options, error) {
 	number("Limit", &o.Limit, 64, 1, 1<<12)
 	number("Depth", &o.Depth, 64, 4, 1<<12)
 	number("Slots", &o.Slots, 64, 1, 1<<12)
-	number("PT", &o.PT, 40, 0, 254)
+	number("PT", &o.PT, 40, 0, 253)
 	for name, v := range map[string]int{"Stripes": o.Stripes, "Buckets": o.Buckets} { //lint:maporder errors are joined below, at most two
 		if v&(v-1) != 0 {
 			errs = append(errs, fmt.Errorf("kv: %s %d, expected a power of 2", name, v))
 		}
 	}
-	if o.Mode < Handlers || o.Mode > Host {
-		errs = append(errs, fmt.Errorf("kv: %v, expected %v or %v", o.Mode, Handlers, Host))
+	if o.Mode < Handlers || o.Mode > OneSided {
+		errs = append(errs, fmt.Errorf("kv: %v, expected %v, %v or %v", o.Mode, Handlers, Host, OneSided))
 	}
 	return o, errors.Join(errs...)
 }

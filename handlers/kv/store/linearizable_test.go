@@ -183,6 +183,25 @@ func (s *system) check() (n int, wrong string) {
 	return n, wrong
 }
 
+// The baselines are linearizable as well: one core that serves everything, and clients that read its memory while it changes.
+func TestBaselinesAreLinearizable(t *testing.T) {
+	for _, mode := range []store.Mode{store.Host, store.OneSided} {
+		again, grown := uint64(0), uint64(0)
+		for n, seed := 0, *historySeed; n < *histories/4; seed++ {
+			s := newSystem(t, seed, mode)
+			s.play(s.c.Nodes())
+			checked, wrong := s.check()
+			require.Empty(t, wrong, "%v: system %d", mode, seed)
+			n += checked
+			again += s.again
+			grown += s.server.Stats().Grown
+			s.close()
+		}
+		require.Equal(t, mode == store.OneSided, again > 0)
+		require.NotZero(t, grown)
+	}
+}
+
 // Whatever clients do with a key at the same time, and whatever happens to their messages, it is as if they had done it one after the other, each thing
 // within its time: while handlers on several HPUs and the host serve them, and while the table grows.
 func TestLinearizable(t *testing.T) {

@@ -63,7 +63,7 @@ func (s *Server) request(b []byte, j *job) bool {
 	}
 	n := uint64(kv.RequestSize) + uint64(j.Key) + uint64(j.Value)
 	writes := j.Op == kv.Put || j.Op == kv.Swap
-	if s.o.Mode == Host && (n != uint64(len(b)) || j.Op == 0 || j.Op > kv.Swap || int(j.Key) > kv.MaxKey || n > kv.MaxItem || j.Value != 0 && !writes) {
+	if s.o.Mode != Handlers && (n != uint64(len(b)) || j.Op == 0 || j.Op > kv.Swap || int(j.Key) > kv.MaxKey || n > kv.MaxItem || j.Value != 0 && !writes) {
 		return false
 	}
 	if at := kv.RequestSize; j.Block == 0 || at+int(j.Key) <= len(b) {
@@ -168,6 +168,9 @@ func (s *Server) store(j *job) bool {
 		return false
 	}
 	s.p.Copy(s.t.area.Slice(int(place)+kv.RequestSize, int(place)+kv.RequestSize+j.data), from)
+	if s.t.shared {
+		s.p.Stream(int64(j.data), 0) // its checksum
+	}
 	j.Block = kv.Link(place, class, 0)
 	return true
 }

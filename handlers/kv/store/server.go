@@ -51,7 +51,7 @@ type Server struct {
 const (
 	requestEntry = iota // + Options.PT: what clients send
 	hostEntry           // + Options.PT: what handlers hand over
-	entries
+	memoryEntry         // + Options.PT: what clients read
 )
 
 const requestBits = 0x6b76 // "kv"
@@ -82,7 +82,23 @@ func (l *Library) Open(p *runtime.Proc, o Options) (*Server, error) {
 	if o.Mode == Handlers {
 		return s, s.install(l)
 	}
+	if o.Mode == OneSided {
+		return s, s.expose()
+	}
 	return s, nil
+}
+
+// expose lets clients read the memory.
+func (s *Server) expose() error {
+	pt := uint32(s.o.PT + memoryEntry)
+	if _, err := s.ni.PTAlloc(0, portals.EQNone, pt); err != nil {
+		return err
+	}
+	_, err := s.ni.MEAppend(pt, &portals.ME{
+		Start: s.t.area.Addr(), Length: uint64(s.t.area.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: requestBits,
+		Options: portals.OptMEOpGet | portals.OptMEEventLinkDisable | portals.OptMEEventCommDisable,
+	}, portals.PriorityList, 0)
+	return err
 }
 
 // listen appends the buffers that the host's requests come to: so many that each client's longest one, or all that handlers may hand over, have room

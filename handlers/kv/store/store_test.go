@@ -65,7 +65,7 @@ func (s *shop) close() { require.NoError(s.t, s.c.Close()) }
 // both runs a test with handlers and with the host, on both devices.
 func both(t *testing.T, f func(t *testing.T, device string, mode store.Mode)) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
-		for _, mode := range []store.Mode{store.Handlers, store.Host} {
+		for _, mode := range []store.Mode{store.Handlers, store.Host, store.OneSided} {
 			t.Run(fmt.Sprint(device, " ", mode), func(t *testing.T) { f(t, device, mode) })
 		}
 	}
@@ -286,7 +286,7 @@ func TestOptions(t *testing.T) {
 		{Memory: 100}:                        "Memory 100, expected 65536 to 4294967296",
 		{Stripes: 3}:                         "Stripes 3, expected a power of 2",
 		{Buckets: 1 << 18}:                   "Buckets 262144, expected 1 to 131072",
-		{Mode: 9}:                            "mode 9, expected spin or host",
+		{Mode: 9}:                            "mode 9, expected spin, host or rdma",
 		{Memory: 64 << 10, Buckets: 1 << 10}: "Memory of 65536 B is too small for 256 stripes of 1024 buckets",
 		{MaxValue: 1 << 20}:                  "MaxValue 1048576, expected 0 to",
 		{Steps: -1, Load: -1}:                "Load -1, expected 1 to 65536",

@@ -17,20 +17,27 @@ type table struct {
 	pool  pool
 	load  int
 	parts []part
+	// shared says that clients read buckets and items by themselves: then a directory is kept for them, items have checksums, and buckets that a
+	// stripe has outgrown say so for ever.
+	shared bool
 }
 
 // part is what the host knows of a stripe that is its own.
 type part struct {
 	table, items, version, growAt uint64
+	number, changes               uint64 // of the directory: which entry, and how often the stripe has changed
 	era                           uint64
 	waiting                       []job // requests that have come before the stripe
 }
 
 // newTable makes empty stripes, in memory that has not been used.
 func newTable(p *runtime.Proc, o *Options) (*table, error) {
-	t := &table{p: p, area: p.Alloc(o.Memory), load: o.Load, parts: make([]part, o.Stripes)}
+	t := &table{p: p, area: p.Alloc(o.Memory), load: o.Load, parts: make([]part, o.Stripes), shared: o.Mode == OneSided}
 	t.area.Lock()
-	t.pool.next, t.pool.end = 64, uint64(o.Memory) // a block at place 0 would have no link
+	t.pool.next, t.pool.end = directory, uint64(o.Memory) // a block at place 0 would have no link
+	if t.shared {
+		t.pool.next += (uint64(o.Stripes)*directoryEntry + 63) &^ 63
+	}
 	class := kv.ClassOf(uint64(o.Buckets) * 8)
 	for i := range t.parts {
 		place, ok := t.pool.take(class)
@@ -41,7 +48,8 @@ func newTable(p *runtime.Proc, o *Options) (*table, error) {
 		for 1<<log < o.Buckets {
 			log++
 		}
-		t.parts[i] = part{table: kv.Link(place, log, 0), growAt: uint64(o.Load) << log}
+		t.parts[i] = part{table: kv.Link(place, log, 0), number: uint64(i), growAt: uint64(o.Load) << log}
+		t.publish(&t.parts[i])
 	}
 	return t, nil
 }
@@ -117,13 +125,19 @@ func (t *table) link(p *part, i *item, block, hash uint64, key, value int) {
 	binary.LittleEndian.PutUint64(head[16:], p.version)
 	binary.LittleEndian.PutUint32(head[24:], uint32(key))
 	binary.LittleEndian.PutUint32(head[28:], uint32(value))
+	if t.shared {
+		check := kv.Check(p.version, t.bytes(place+kv.RequestSize, uint64(key+value)))
+		binary.LittleEndian.PutUint64(t.area.Slice(int(place)+32, int(place)+40).Write(), check)
+	}
 	t.setWord(at, kv.Link(place, kv.Class(block), hash))
+	t.publish(p)
 }
 
 // unlink takes the item that was found out of its bucket.
 func (t *table) unlink(p *part, i *item) {
 	t.setWord(i.at, i.next)
 	p.items--
+	t.publish(p)
 }
 
 // grow gives a stripe as many buckets as its items ask for, if there is memory for them; else it does not grow any more.
@@ -155,6 +169,31 @@ func (t *table) grow(p *part) {
 			t.setWord(to, link)
 		}
 	}
-	t.pool.give(kv.Place(old), kv.ClassOf(8<<was))
 	p.table, p.growAt = grown, uint64(t.load)<<log
+	if !t.shared {
+		t.pool.give(kv.Place(old), kv.ClassOf(8<<was))
+		return
+	}
+	for b := range uint64(1) << was {
+		t.setWord(kv.Place(old)+8*b, moved)
+	}
+	t.publish(p)
+}
+
+// The directory of a shared table: for each stripe where its buckets are, and how often it has changed.
+const (
+	directory      = 64 // its place
+	directoryEntry = 16
+	moved          = ^uint64(0) // in place of a link: the stripe has other buckets
+)
+
+// publish says in the directory what has become of a stripe.
+func (t *table) publish(p *part) {
+	if !t.shared {
+		return
+	}
+	p.changes++
+	at := directory + p.number*directoryEntry
+	t.setWord(at, p.table)
+	t.setWord(at+8, p.changes)
 }
