@@ -20,10 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "write the outputs in README.md and docs anew")
 
-// Every block of README.md, docs/datatypes.md, docs/exanest.md, docs/ftbcast.md, docs/memory.md, docs/model.md, docs/results.md and docs/transactions.md below a line "<!-- output: spinsim ... -->" is what that command prints.
+// Every block of README.md, docs/datatypes.md, docs/exanest.md, docs/ftbcast.md, docs/kv.md, docs/memory.md, docs/model.md, docs/results.md and docs/transactions.md below a line "<!-- output: spinsim ... -->" is what that command prints.
 func TestReadmeShowsWhatCommandsPrint(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..")) // where the files that commands name are
-	for _, name := range []string{"README.md", filepath.Join("docs", "datatypes.md"), filepath.Join("docs", "exanest.md"), filepath.Join("docs", "ftbcast.md"), filepath.Join("docs", "memory.md"), filepath.Join("docs", "model.md"), filepath.Join("docs", "results.md"), filepath.Join("docs", "transactions.md")} {
+	for _, name := range []string{"README.md", filepath.Join("docs", "datatypes.md"), filepath.Join("docs", "exanest.md"), filepath.Join("docs", "ftbcast.md"), filepath.Join("docs", "kv.md"), filepath.Join("docs", "memory.md"), filepath.Join("docs", "model.md"), filepath.Join("docs", "results.md"), filepath.Join("docs", "transactions.md")} {
 		showsWhatCommandsPrint(t, name)
 	}
 }
@@ -66,11 +66,14 @@ func showsWhatCommandsPrint(t *testing.T, name string) {
 // shown are commands that take many seconds, and a smaller one of which every row and every explanation must be shown as well; -everything runs
 // them as they are written.
 var shown = map[string]string{
+	"compare kv --workload A,B,C,D,F":                                     "compare kv --profile spin-int --workload D,F",
+	"compare kv --experiment clients":                                     "compare kv --experiment clients --profile spin-int --clients 1,2",
+	"compare kv --experiment values":                                      "compare kv --experiment values --profile spin-int --size 16,256",
 	"compare bcast --size 64KiB --ranks 1024 --set nic.egress_packets=64": "compare bcast --size 64KiB --ranks 1024 --set nic.egress_packets=64 --profile spin-int",
-	"compare allreduce":                                         "compare allreduce --ranks 16 --size 4,256",
-	"compare allreduce --experiment pools":                      "compare allreduce --experiment pools --ranks 16 --size 256",
-	"compare allreduce --experiment offload --profile spin-int": "compare allreduce --experiment offload --profile spin-int --ranks 16 --size 8",
-	"compare allreduce --experiment scale --topology 8x8x4":     "compare allreduce --experiment scale --topology 8x8x4 --ranks 4,16",
+	"compare allreduce":                                                   "compare allreduce --ranks 16 --size 4,256",
+	"compare allreduce --experiment pools":                                "compare allreduce --experiment pools --ranks 16 --size 256",
+	"compare allreduce --experiment offload --profile spin-int":           "compare allreduce --experiment offload --profile spin-int --ranks 16 --size 8",
+	"compare allreduce --experiment scale --topology 8x8x4":               "compare allreduce --experiment scale --topology 8x8x4 --ranks 4,16",
 	"compare apps":   "compare apps --ranks 4",
 	"compare exanet": "compare exanet --size 0,32,33,4KiB,64KiB",
 	"compare ip":     "compare ip --over sleeping,ethernet",
@@ -104,10 +107,11 @@ func showsRowsOf(t *testing.T, text, command string) {
 
 // pictures are what documents show of commands: the flag with which they draw it, and its file in docs/images.
 var pictures = map[string]struct{ flag, file string }{
-	"compare bcast":                        {"--plot", "bcast.svg"},
-	"topology exanest":                     {"--svg", "exanest.svg"},
-	"compare allreduce":                    {"--plot", "allreduce.svg"},
-	"compare allreduce --experiment pools": {"--plot", "allreduce-pools.svg"},
+	"compare bcast":                                                   {"--plot", "bcast.svg"},
+	"topology exanest":                                                {"--svg", "exanest.svg"},
+	"compare kv --experiment clients":                                 {"--plot", "kv.svg"},
+	"compare allreduce":                                               {"--plot", "allreduce.svg"},
+	"compare allreduce --experiment pools":                            {"--plot", "allreduce-pools.svg"},
 	"compare allreduce --experiment offload --profile spin-int":       {"--plot", "allreduce-offload.svg"},
 	"compare osu --experiment latency --size 0,32,64,4KiB,64KiB,4MiB": {"--plot", "osu-latency.svg"},
 	"compare ip":                           {"--plot", "ip.svg"},

@@ -38,6 +38,7 @@ type Server struct {
 	ni      *runtime.NI
 	t       *table
 	in      *handlers.Installed // nil: none
+	stripes []byte              // in its HPU memory
 	eq      portals.Handle      // requests and handoffs
 	buffers []runtime.View      // for them
 	out     *outbox
@@ -162,7 +163,7 @@ func (s *Server) install(l *Library) error {
 	if err != nil {
 		return err
 	}
-	s.in = in
+	s.in, s.stripes = in, in.HPU.Bytes()[len(b)-len(behind)+int(state.StripesAt):]
 	if _, err := s.ni.PTAlloc(0, portals.EQNone, uint32(o.PT+requestEntry)); err != nil {
 		return err
 	}
@@ -193,6 +194,35 @@ func (s *Server) fill(stripes, stacks []byte) error {
 			binary.LittleEndian.PutUint64(b[kv.StackSize+8*i:], kv.Link(place, class, 0))
 		}
 		binary.LittleEndian.PutUint32(b[8:], uint32(n))
+	}
+	return nil
+}
+
+// Preload puts a key into the table before Serve is called. It takes no virtual time.
+func (s *Server) Preload(key, value []byte) error {
+	hash := kv.Hash(key)
+	n := uint32(hash) & uint32(s.o.Stripes-1)
+	p := &s.t.parts[n]
+	class := kv.ClassOf(uint64(kv.RequestSize + len(key) + len(value)))
+	place, ok := s.t.pool.take(class)
+	if !ok {
+		return ErrFull
+	}
+	i := s.t.find(p, key, hash)
+	b := s.t.area.Slice(int(place)+kv.RequestSize, s.t.area.Len())
+	b.CopyFrom(key)
+	b.Slice(len(key), b.Len()).CopyFrom(value)
+	s.t.link(p, &i, kv.Link(place, class, 0), hash, len(key), len(value))
+	if p.items > p.growAt {
+		if place, log := s.t.larger(p); log > kv.Class(p.table) {
+			s.t.rehash(p, place, log)
+		}
+	}
+	if s.in != nil {
+		b := s.stripes[int(n)*kv.StripeSize:]
+		for i, v := range []uint64{p.table, p.items, p.version, p.growAt} {
+			binary.LittleEndian.PutUint64(b[8+8*i:], v)
+		}
 	}
 	return nil
 }

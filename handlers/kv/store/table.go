@@ -140,14 +140,22 @@ func (t *table) unlink(p *part, i *item) {
 	t.publish(p)
 }
 
-// grow gives a stripe as many buckets as its items ask for, if there is memory for them; else it does not grow any more.
+// grow gives a stripe as many buckets as its items ask for.
 func (t *table) grow(p *part) {
 	was := kv.Class(p.table)
-	log := was
+	if place, log := t.larger(p); log > was {
+		t.charge(int(1<<was+2*p.items), 8<<was, 8<<log)
+		t.rehash(p, place, log)
+	}
+}
+
+// larger takes memory for as many buckets as the items of a stripe ask for; if there is none, the stripe does not grow any more.
+func (t *table) larger(p *part) (place uint64, log uint32) {
+	was := kv.Class(p.table)
+	log = was
 	for p.items > uint64(t.load)<<log {
 		log++
 	}
-	var place uint64
 	for ok := false; log > was && !ok; {
 		if place, ok = t.pool.take(kv.ClassOf(8 << log)); !ok {
 			log--
@@ -155,9 +163,13 @@ func (t *table) grow(p *part) {
 	}
 	if log == was {
 		p.growAt = math.MaxUint64
-		return
 	}
-	t.charge(int(1<<was+2*p.items), 8<<was, 8<<log)
+	return place, log
+}
+
+// rehash moves the items of a stripe into other buckets, in one moment.
+func (t *table) rehash(p *part, place uint64, log uint32) {
+	was := kv.Class(p.table)
 	old, grown := p.table, kv.Link(place, log, 0)
 	clear(t.area.Slice(int(place), int(place)+8<<log).Write())
 	for b := range uint64(1) << was {

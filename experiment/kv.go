@@ -1,0 +1,95 @@
+package experiment
+
+import (
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/kv/store"
+	"github.com/spinsim/spinsim/report"
+)
+
+var keyValue = &Experiment{
+	Name:  "kv",
+	Short: "a key-value store under YCSB, served by handlers, by the host, or read by RDMA",
+	Long: `Node 0 is a server whose table has a number of records; each client, on a node of its own, does a number of operations of a YCSB workload, one after the other. The
+latency is the mean time of an operation, from the call of the client to its return.
+  spin  handlers look up, insert, replace and swap (sPIN'17 §5.4); what takes longer they hand over to the host
+  host  one core of the server takes every request and answers it
+  rdma  clients get by reading the server's memory, which no core takes part in (as Pilaf, ATC'13, and FaRM, NSDI'14, do); writes go to the host
+Workloads are YCSB's A (half updates), B (5% updates), C (reads), D (reads of the latest, 5% inserts), E (short scans, 5% inserts) and F (half read-modify-write), with scrambled
+zipfian keys of theta 0.99 except in D. A value is read and written as a whole. A hash table has no order, so a scan of n records is n gets, one after the other, by a client that knows what the
+records are called. The write of a read-modify-write is a swap of the version that was read, which begins anew when another client was first.`,
+	Source: "sPIN'17 §5.4",
+	Axes: []Axis{
+		{Name: "mode", Kind: report.Text, Of: []string{modeSpin, modeHost, ModeRDMA}, Help: "who serves; above it says what each is"},
+		{Name: "workload", Kind: report.Text, Of: []string{"A", "B", "C", "D", "E", "F"}, Help: "YCSB's core workloads; above it says what each is"},
+		{Name: "ops", Kind: report.Count, Least: "1", Most: "1000000", Default: "100", Help: "operations of each client"},
+		{Name: "records", Kind: report.Count, Least: "1", Most: "10000000", Default: "10000", Help: "records that are there in the beginning"},
+		{Name: "steps", Kind: report.Count, Least: "1", Most: "65536", Default: "8", Help: "items of a bucket that a handler looks at, before it hands over to the host"},
+		{Name: "load", Kind: report.Count, Least: "1", Most: "65536", Default: "1", Help: "items for each bucket, above which the table grows"},
+		{Name: "clients", Kind: report.Count, Least: "1", Most: "1024", Default: "16", Each: "clients", Help: "clients, each on a node of its own"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Most: "512KiB", Default: "1000B", Help: "size of a value; YCSB's are 10 fields of 100 B"},
+	},
+	Run: runKeyValue,
+	Memory: func(p *Point) int64 {
+		clients := int64(p.Int("clients"))
+		return p.Footprint(1+int(clients), len(p.modules())) + int64(kvOptions(p).Memory) + clients*8*(int64(p.Int("size"))+1024) + messages(p, 16)
+	},
+	Columns: append([]report.Column{
+		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Scale: "latency", Help: "mean time of an operation, over all clients"},
+		{Name: "p99", Unit: "us", Kind: report.Duration, Scale: "latency", Help: "time that 99% of the operations did not take longer than"},
+		{Name: "throughput", Unit: "Mops", Kind: report.Number, Help: "operations of all clients in a microsecond, until the last of them is done"},
+		{Name: "server_cpu", Unit: "ns", Kind: report.Duration, Help: "time that cores of the server were busy, for each operation"},
+		{Name: "server_memory", Unit: "bytes", Kind: report.Number, Help: "bytes through the server's host memory, for each operation"},
+		{Name: "handed", Kind: report.Share, Help: "share of the requests that handlers handed over to the host; empty without handlers"},
+		{Name: "again", Kind: report.Count, Help: "requests that were sent back to come again, reads by RDMA that met a change, and swaps that came too late"},
+		{Name: "requests", Kind: report.Count, Help: "gets and writes of the operations, those that came again not counted"},
+	}, ClusterColumns()...),
+	Relative: []Relative{{
+		Column: report.Column{Name: "speedup_vs_host", Kind: report.Ratio, Help: "latency of host divided by latency"},
+		Of:     latencyColumn, Axis: "mode", Base: modeHost,
+	}},
+	Modules: func(p *Point) []*handlers.Library {
+		if p.Text("mode") != modeSpin {
+			return nil
+		}
+		return []*handlers.Library{handlers.Must("kv")}
+	},
+	View: View{
+		Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "clients",
+		Summary: []string{profileColumn, "workload", "clients", "bytes", "mode", latencyColumn, "p99", "throughput", "server_cpu", "server_memory", "handed", "again"},
+		Quiet:   []string{"ops", "records", "steps", "load"},
+	},
+	Presets: []Preset{
+		{
+			Name: "clients", Short: "a key-value store: throughput and latency against the number of clients", Source: "ours",
+			Values: map[string]string{"workload": "B", "clients": "1,2,4,8,16,32,64"},
+			View: &View{
+				Value: "throughput", Series: []string{"mode"}, X: "clients", Quiet: []string{"ops", "records", "steps", "load", "size"},
+			},
+		},
+		{
+			Name: "values", Short: "a key-value store: gets of values of any size", Source: "ours",
+			Values: map[string]string{"workload": "C", "clients": "8", "size": "16,256,1KiB,4KiB,16KiB,64KiB", "records": "1000"},
+			View: &View{
+				Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "bytes", Quiet: []string{"ops", "records", "steps", "load"},
+			},
+		},
+		{
+			Name: "chains", Short: "a key-value store: what handlers may walk, against what they hand over", Source: "ours",
+			Values: map[string]string{"mode": "spin", "workload": "C", "load": "16", "steps": "1,2,4,8,16,32", "size": "100B"},
+			View: &View{
+				Value: latencyColumn, Series: []string{"mode"}, X: "steps",
+				Summary: []string{profileColumn, "steps", latencyColumn, "p99", "throughput", "server_cpu", "handed"},
+				Quiet:   []string{"mode", "ops", "records", "load", "workload", "clients", "size"},
+			},
+		},
+	},
+	Notes: []string{
+		"Every value that was read was compared with what its key can have. Nothing was published of a store's speed; all figures are predicted.",
+	},
+}
+
+// modeHost is a server's core.
+const modeHost = "host"
+
+// kvModes are those of package store.
+var kvModes = map[string]store.Mode{modeSpin: store.Handlers, modeHost: store.Host, ModeRDMA: store.OneSided}
