@@ -57,6 +57,10 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 				c.measure(t, e, Values{"mode": mode, "op": opTransaction, "ranks": 4, "size": 9000, "count": 5, "items": 6})
 			}
 		case "scaling": // TestScalingElsewhere
+		case "scan":
+			for _, mode := range e.Axis("mode").Of {
+				c.measure(t, e, Values{"mode": mode, "size": 40000, "selectivity": 0.5})
+			}
 		case "kv": // its table is memory that is there: handlers of several clients' messages rely on the order of their accesses
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})

@@ -88,8 +88,5 @@ records are called. The write of a read-modify-write is a swap of the version th
 	},
 }
 
-// modeHost is a server's core.
-const modeHost = "host"
-
 // kvModes are those of package store.
 var kvModes = map[string]store.Mode{modeSpin: store.Handlers, modeHost: store.Host, ModeRDMA: store.OneSided}

@@ -19,8 +19,8 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		switch e.Name {
 		case "pagefault":
 			axis, modes = "policy", e.Axis("policy").Of
-		case "matching", "datatype-apps", "kv", "isend", "apps", "osu", "osu-ranks", "scaling", "credits":
-			continue // their worlds are those of package goal/nodes and mpi; the table of kv is always there
+		case "matching", "datatype-apps", "kv", "scan", "isend", "apps", "osu", "osu-ranks", "scaling", "credits":
+			continue // their worlds are those of package goal/nodes and mpi; the tables of kv and scan are always there
 		case "hpus":
 			values = Values{"hpus": 4, "size": 256}
 		case "ip":
@@ -85,6 +85,8 @@ func TestExperimentsBehindAnSMMU(t *testing.T) {
 			values["ranks"] = 8
 		case "datatype":
 			values["block"] = 40
+		case "scan":
+			values["selectivity"] = 0.5
 		case "kv":
 			values["clients"], values["ops"], values["records"] = 1, 20, 100
 		}

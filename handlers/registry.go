@@ -19,6 +19,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/scan"
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/handlers/txlog"
 	"github.com/spinsim/spinsim/handlers/work"
@@ -66,6 +67,7 @@ var builtins = []*Library{
 	New("part", part.Module),
 	New("pingpong", pingpong.Module),
 	New("rdma", rdma.Module),
+	New("scan", scan.Module),
 	New("sum", sum.Module),
 	New("txlog", txlog.Module),
 	New("work", work.Module),

@@ -25,6 +25,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/scan"
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/handlers/txlog"
 	"github.com/spinsim/spinsim/handlers/work"
@@ -116,6 +117,7 @@ func TestModulesLoad(t *testing.T) {
 		},
 		"part":  {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
 		"rdma":  {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
+		"scan":  {scan.Worker: manifest.Header, scan.Request: manifest.Payload},
 		"sum":   {sum.Payload: manifest.Payload},
 		"txlog": {txlog.Header: manifest.Header, txlog.Completion: manifest.Completion},
 		"work":  {work.Payload: manifest.Payload},
@@ -124,7 +126,7 @@ func TestModulesLoad(t *testing.T) {
 		l := handlers.Must(name)
 		code, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
 		require.NoError(t, err)
-		require.Less(t, len(code), map[string]int{"allreduce": 16384, "datatype": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "rdma": 16384}[name]+2048)
+		require.Less(t, len(code), map[string]int{"allreduce": 16384, "datatype": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "rdma": 16384, "scan": 6144}[name]+2048)
 		module, err := hpu.Load("any", l.Wasm, spec)
 		require.NoError(t, err)
 		require.Equal(t, name, module.Library())
@@ -146,7 +148,7 @@ func TestModulesLoad(t *testing.T) {
 func states() map[string]any {
 	return map[string]any{
 		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "ftbcast": &ftbcast.State{}, "kv": &kv.State{}, "mailbox": &mailbox.State{},
-		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "rdma": &rdma.State{}, "sum": &sum.State{}, "txlog": &txlog.State{}, "work": &work.State{},
+		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "rdma": &rdma.State{}, "scan": &scan.State{}, "sum": &sum.State{}, "txlog": &txlog.State{}, "work": &work.State{},
 	}
 }
 
@@ -194,6 +196,8 @@ func TestStatesAreThoseOfManifests(t *testing.T) {
 			case *part.State:
 				encoded = spin.EncodeState(x)
 			case *rdma.State:
+				encoded = spin.EncodeState(x)
+			case *scan.State:
 				encoded = spin.EncodeState(x)
 			case *sum.State:
 				encoded = spin.EncodeState(x)

@@ -46,6 +46,7 @@ var whole = map[string][]string{
 	"spinsim goal proxies":       nil,
 	"spinsim topology path":      {"0", "1"},
 
+	"spinsim compare scan":          {"--mode", "spin", "--size", "16KiB", "--selectivity", "10%"},
 	"spinsim compare kv":            {"--mode", "rdma", "--workload", "C", "--clients", "2", "--ops", "3", "--records", "20"},
 	"spinsim compare datatype-apps": {"--mode", "rdma", "--app", "NAS_LU_y"},
 }

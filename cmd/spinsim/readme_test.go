@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the outputs in README.md and docs
 // Every block of README.md, docs/datatypes.md, docs/exanest.md, docs/ftbcast.md, docs/kv.md, docs/memory.md, docs/model.md, docs/results.md and docs/transactions.md below a line "<!-- output: spinsim ... -->" is what that command prints.
 func TestReadmeShowsWhatCommandsPrint(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..")) // where the files that commands name are
-	for _, name := range []string{"README.md", filepath.Join("docs", "datatypes.md"), filepath.Join("docs", "exanest.md"), filepath.Join("docs", "ftbcast.md"), filepath.Join("docs", "kv.md"), filepath.Join("docs", "memory.md"), filepath.Join("docs", "model.md"), filepath.Join("docs", "results.md"), filepath.Join("docs", "transactions.md")} {
+	for _, name := range []string{"README.md", filepath.Join("docs", "datatypes.md"), filepath.Join("docs", "exanest.md"), filepath.Join("docs", "ftbcast.md"), filepath.Join("docs", "kv.md"), filepath.Join("docs", "memory.md"), filepath.Join("docs", "model.md"), filepath.Join("docs", "results.md"), filepath.Join("docs", "scan.md"), filepath.Join("docs", "transactions.md")} {
 		showsWhatCommandsPrint(t, name)
 	}
 }
@@ -108,6 +108,7 @@ func showsRowsOf(t *testing.T, text, command string) {
 // pictures are what documents show of commands: the flag with which they draw it, and its file in docs/images.
 var pictures = map[string]struct{ flag, file string }{
 	"compare bcast":                                                   {"--plot", "bcast.svg"},
+	"compare scan --experiment rows":                                  {"--plot", "scan.svg"},
 	"topology exanest":                                                {"--svg", "exanest.svg"},
 	"compare kv --experiment clients":                                 {"--plot", "kv.svg"},
 	"compare allreduce":                                               {"--plot", "allreduce.svg"},

@@ -47,6 +47,9 @@ var table = map[string]policy{
 	"handlers/kv/store": { // what handlers hand over is the host's: its memory has times
 		ours: []string{"handlers", "sim", "runtime", "portals", "spin"},
 	},
+	"handlers/scan/query": {
+		ours: []string{"handlers", "runtime", "portals", "spin"},
+	},
 	"handlers/internal": { // random tests
 		ours: []string{"handlers", "sim", "nic", "profile", "runtime", "portals", "hpu", "spin"},
 	},

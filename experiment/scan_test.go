@@ -1,0 +1,56 @@
+package experiment
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/profile"
+)
+
+func measureScan(t *testing.T, device, mode string, values Values) *Result {
+	p, err := profile.Load(device)
+	require.NoError(t, err)
+	if _, given := values["size"]; !given {
+		values["size"] = 256 << 10
+	}
+	values["mode"] = mode
+	at, err := conditionalRead.At(p, values)
+	require.NoError(t, err)
+	r, err := conditionalRead.Measure(context.Background(), at)
+	require.NoError(t, err, at)
+	return r
+}
+
+// At every selectivity all modes find the rows that match, and who has nothing to do has nothing to do: no core of the table's node with handlers or with
+// reads, and few bytes at a client who gets few rows.
+func TestConditionalRead(t *testing.T) {
+	for _, device := range []string{"spin-int", "spin-dis"} {
+		for _, selectivity := range []float64{0, 0.001, 0.1, 1} {
+			with := func(mode string) *Result { return measureScan(t, device, mode, Values{"selectivity": selectivity}) }
+			spin, host, rdma := with(modeSpin), with(modeHost), with(ModeRDMA)
+			require.Less(t, spin.Time(latencyColumn), host.Time(latencyColumn))
+			require.Zero(t, spin.Time("server_cpu"))
+			require.Zero(t, rdma.Time("server_cpu"))
+			require.NotZero(t, host.Time("server_cpu"))
+			require.Less(t, spin.Values["client_memory"].(int64), int64(4500+selectivity*1.1*(256<<10)))
+			require.Greater(t, rdma.Values["client_memory"].(int64), int64(2*256<<10-1))
+		}
+	}
+}
+
+// Half the HPUs look at half the rows in a time, as long as the bus has room; long predicates take as long as their instructions.
+func TestConditionalReadByFewHPUs(t *testing.T) {
+	at := func(terms int, set ...string) float64 {
+		p, err := profile.Load("spin-int", set...)
+		require.NoError(t, err)
+		point, err := conditionalRead.At(p, Values{"mode": modeSpin, "selectivity": 0.01, "row": 64, "terms": terms, "size": 1 << 20})
+		require.NoError(t, err)
+		r, err := conditionalRead.Measure(context.Background(), point)
+		require.NoError(t, err)
+		return r.Float("throughput")
+	}
+	require.InEpsilon(t, at(1), 2*at(1, "hpu.cores=2"), 0.1)
+	require.InEpsilon(t, at(4), 4.2*at(16), 0.15) // 7 instructions, 31
+}

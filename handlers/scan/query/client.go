@@ -1,0 +1,217 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/handlers/scan"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin"
+)
+
+// Result is what a query has found.
+type Result struct {
+	Rows    []byte // the columns that were asked for, row by row, in the order of the table
+	Matched int    // rows that the predicate holds for
+	Sent    int    // of them: as many as the limit allows. Which ones, if it does not allow all, is open
+}
+
+// Client is a client of a table.
+type Client struct {
+	o       Options
+	p       *runtime.Proc
+	ni      *runtime.NI
+	to      portals.ID
+	schema  *scan.Schema
+	n       int // rows of the table
+	out, in runtime.View
+	md, eq  portals.Handle
+	replies portals.Handle
+	pt      uint32
+	tag     uint32
+}
+
+// tries is how often a client asks, before it says that a table is busy.
+const tries = 10_000
+
+// Dial gives a process a client of a table of n rows. It takes no virtual time.
+func Dial(p *runtime.Proc, to Address, schema *scan.Schema, n int, o Options) (*Client, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{o: o, p: p, ni: p.NI(), to: portals.PhysID(to.NID, to.PID), schema: schema, n: n, out: p.Alloc(longestQuery)}
+	c.out.Lock()
+	c.in = p.Alloc(scan.TotalSize + n*(schema.Size()+scan.HeadSize)) // each row may come by itself
+	c.in.Lock()
+	if c.eq, err = c.ni.EQAlloc(uint64(n*schema.Size()/scan.MaxRow + n/64 + 4096)); err != nil {
+		return nil, err
+	}
+	c.ni.Label(c.eq, "rows")
+	if c.replies, err = c.ni.EQAlloc(8); err != nil {
+		return nil, err
+	}
+	if c.md, err = c.ni.MDBind(&portals.MD{Start: c.out.Addr(), Length: uint64(c.out.Len())}); err != nil {
+		return nil, err
+	}
+	c.pt, err = c.ni.PTAlloc(0, c.eq, portals.PTAny)
+	return c, err
+}
+
+// Select returns columns of the rows for which a predicate holds, at most limit of them; without columns it counts rows.
+func (c *Client) Select(predicate string, columns []string, limit int) (*Result, error) {
+	code, err := c.schema.Compile(predicate)
+	if err != nil {
+		return nil, err
+	}
+	q := scan.Query{Rows: uint64(c.n), Limit: uint64(max(limit, 0)), Bits: tableBits, PT: c.pt, Program: uint32(len(code))}
+	width := 0
+	for _, name := range columns {
+		f := c.schema.Field(name)
+		if f == nil {
+			return nil, fmt.Errorf("scan: no field %q in the table", name)
+		}
+		width += f.Length
+		if last := int(q.Parts) - 1; last >= 0 && int(q.Part[last].Offset+q.Part[last].Length) == f.Offset() {
+			q.Part[last].Length += uint32(f.Length)
+			continue
+		}
+		if q.Parts == scan.MaxParts {
+			return nil, fmt.Errorf("scan: columns in more than %d parts of a row", scan.MaxParts)
+		}
+		q.Part[q.Parts] = scan.Part{Offset: uint32(f.Offset()), Length: uint32(f.Length)}
+		q.Parts++
+	}
+	if width > scan.MaxRow {
+		return nil, fmt.Errorf("scan: columns of %d B, expected at most %d", width, scan.MaxRow)
+	}
+	if width == 0 {
+		q.Limit = 0
+	}
+	if c.o.Mode == All {
+		return c.readAll(&q, code)
+	}
+	return c.ask(&q, code)
+}
+
+// ask sends a query until there is a slot for it.
+func (c *Client) ask(q *scan.Query, code []scan.Instruction) (*Result, error) {
+	for range tries {
+		me, err := c.ni.MEAppend(c.pt, &portals.ME{
+			Start: c.in.Addr(), Length: uint64(c.in.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: tableBits,
+			Options: portals.OptMEOpPut | portals.OptMEManageLocal | portals.OptMEEventLinkDisable,
+		}, portals.PriorityList, 0)
+		if err != nil {
+			return nil, err
+		}
+		c.tag++
+		q.Tag = c.tag
+		b := spin.EncodeState(q)
+		for i := range code {
+			b = append(b, spin.EncodeState(&code[i])...)
+		}
+		c.out.CopyFrom(b)
+		if err := c.ni.Put(c.md, 0, uint64(len(b)), portals.NoAck, c.to, uint32(c.o.PT+queryEntry), tableBits, 0, 0, 0); err != nil {
+			return nil, err
+		}
+		r, err := c.await()
+		if err != nil {
+			return nil, err
+		}
+		if err := c.ni.MEUnlink(me); err != nil || r != nil {
+			return r, err
+		}
+	}
+	return nil, ErrBusy
+}
+
+// packet is one of an answer.
+type packet struct {
+	scan.Head
+	rows []byte
+}
+
+// await returns an answer when all of it is there; nil: the table was busy.
+func (c *Client) await() (*Result, error) {
+	var packets []packet
+	var total *scan.Total
+	for total == nil || len(packets) < int(total.Packets) {
+		ev, err := c.ni.EQWait(c.eq)
+		if err != nil {
+			return nil, err
+		}
+		if ev.Type != portals.EventPut || uint32(ev.HdrData>>32) != c.tag {
+			continue
+		}
+		v, err := c.p.View(ev.Start, int(ev.MLength))
+		if err != nil {
+			return nil, err
+		}
+		b := v.Read()
+		if uint32(ev.HdrData) == scan.KindRows {
+			var p packet
+			if err := spin.DecodeState(b, &p.Head); err != nil {
+				return nil, err
+			}
+			p.rows = bytes.Clone(b[scan.HeadSize:])
+			packets = append(packets, p)
+			continue
+		}
+		total = &scan.Total{}
+		if err := spin.DecodeState(b, total); err != nil {
+			return nil, err
+		}
+		if total.Status == scan.Busy {
+			return nil, nil
+		}
+		if total.Status != scan.OK {
+			return nil, errors.New("scan: the table says that the message is no query of it")
+		}
+		if c.o.Mode == Host {
+			packets = append(packets, packet{rows: bytes.Clone(b[scan.TotalSize:])})
+		}
+	}
+	slices.SortFunc(packets, func(a, b packet) int { return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Part, b.Part)) })
+	r := &Result{Matched: int(total.Matched), Sent: int(total.Sent)}
+	for i := range packets {
+		r.Rows = append(r.Rows, packets[i].rows...)
+	}
+	return r, nil
+}
+
+// readAll gets the table and filters it.
+func (c *Client) readAll(q *scan.Query, code []scan.Instruction) (*Result, error) {
+	size := c.schema.Size()
+	all := c.in.Slice(0, c.n*size)
+	md, err := c.ni.MDBind(&portals.MD{Start: all.Addr(), Length: uint64(all.Len()), EQ: c.replies})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.ni.Get(md, 0, uint64(all.Len()), c.to, uint32(c.o.PT+memoryEntry), tableBits, 0, 0); err != nil {
+		return nil, err
+	}
+	ev, err := c.ni.EQWait(c.replies)
+	if err != nil {
+		return nil, err
+	}
+	if ev.Fail != portals.NIOK || ev.MLength != uint64(all.Len()) {
+		return nil, fmt.Errorf("scan: a read of %d B ended with %v and %d B", all.Len(), ev.Fail, ev.MLength)
+	}
+	r := &Result{}
+	for rows := all.Read(); len(rows) > 0; rows = rows[size:] {
+		if row := rows[:size]; scan.Eval(code, row) {
+			if r.Matched++; r.Sent < int(q.Limit) {
+				r.Sent++
+				for _, p := range q.Part[:q.Parts] {
+					r.Rows = append(r.Rows, row[p.Offset:p.Offset+p.Length]...)
+				}
+			}
+		}
+	}
+	c.p.Stream(int64(c.n*size), int64(len(r.Rows)))
+	return r, c.ni.MDRelease(md)
+}
