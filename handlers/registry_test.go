@@ -211,6 +211,10 @@ func TestStatesAreThoseOfManifests(t *testing.T) {
 			require.Equal(r, encoded, got, name)
 		})
 	}
+}
+
+// An announcement is what the library matching reads of a message.
+func TestAnnouncementIsTheUserHeader(t *testing.T) {
 	require.Len(t, spin.EncodeState(&matching.Announcement{}), matching.AnnouncementSize)
 	require.Equal(t, int64(matching.AnnouncementSize), handlers.Must("matching").Manifest.Needs.UserHeader)
 }

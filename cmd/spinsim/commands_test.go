@@ -44,6 +44,7 @@ var long = map[string]string{
 
 	"spinsim compare datatype-apps": "spinsim compare datatype-apps --app NAS_LU_y",
 
+	"spinsim compare kv":        "spinsim compare kv --workload C --clients 2 --ops 5 --records 50",
 	"spinsim compare exanet":    "spinsim compare exanet --size 8",
 	"spinsim compare gsas":      "spinsim compare gsas --size 8",
 	"spinsim compare ip":        "spinsim compare ip --traffic rtt",

@@ -202,7 +202,7 @@ func TestProgramsAreTheirPredicates(t *testing.T) {
 			}
 		}
 	})
-	require.Greater(t, compiled, 20)
+	require.Greater(t, compiled, 10)
 	require.NotZero(t, matched)
 }
 
