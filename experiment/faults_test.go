@@ -56,6 +56,13 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 			for _, mode := range []string{modeHost, modeSpin} {
 				c.measure(t, e, Values{"mode": mode, "op": opTransaction, "ranks": 4, "size": 9000, "count": 5, "items": 6})
 			}
+		case "raid5":
+			for _, mode := range e.Axis("mode").Of {
+				c.measure(t, e, Values{"mode": mode, "size": 40000})
+			}
+			for _, op := range raid5Ops()[1:] {
+				c.measure(t, e, Values{"mode": modeSpin, "op": op, "size": 40000, "unit": 1000})
+			}
 		case "scaling": // TestScalingElsewhere
 		case "scan":
 			for _, mode := range e.Axis("mode").Of {

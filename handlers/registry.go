@@ -18,6 +18,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/pingpong"
+	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/handlers/scan"
 	"github.com/spinsim/spinsim/handlers/sum"
@@ -66,6 +67,7 @@ var builtins = []*Library{
 	New("matching", matching.Module),
 	New("part", part.Module),
 	New("pingpong", pingpong.Module),
+	New("raid5", raid5.Module),
 	New("rdma", rdma.Module),
 	New("scan", scan.Module),
 	New("sum", sum.Module),

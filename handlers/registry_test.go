@@ -24,6 +24,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/pingpong"
+	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/handlers/scan"
 	"github.com/spinsim/spinsim/handlers/sum"
@@ -115,7 +116,11 @@ func TestModulesLoad(t *testing.T) {
 			pingpong.StorePayload: manifest.Payload, pingpong.StoreCompletion: manifest.Completion,
 			pingpong.StreamPayload: manifest.Payload, pingpong.StreamCompletion: manifest.Completion,
 		},
-		"part":  {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
+		"part": {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
+		"raid5": {
+			raid5.Open: manifest.Header, raid5.Write: manifest.Payload, raid5.Apply: manifest.Payload, raid5.Done: manifest.Header,
+			raid5.Gather: manifest.Header, raid5.Fold: manifest.Payload, raid5.Fill: manifest.Payload,
+		},
 		"rdma":  {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
 		"scan":  {scan.Worker: manifest.Header, scan.Request: manifest.Payload},
 		"sum":   {sum.Payload: manifest.Payload},
@@ -126,7 +131,7 @@ func TestModulesLoad(t *testing.T) {
 		l := handlers.Must(name)
 		code, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
 		require.NoError(t, err)
-		require.Less(t, len(code), map[string]int{"allreduce": 16384, "datatype": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "rdma": 16384, "scan": 6144}[name]+2048)
+		require.Less(t, len(code), map[string]int{"allreduce": 16384, "datatype": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 6144, "rdma": 16384, "scan": 6144}[name]+2048)
 		module, err := hpu.Load("any", l.Wasm, spec)
 		require.NoError(t, err)
 		require.Equal(t, name, module.Library())
@@ -148,7 +153,7 @@ func TestModulesLoad(t *testing.T) {
 func states() map[string]any {
 	return map[string]any{
 		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "ftbcast": &ftbcast.State{}, "kv": &kv.State{}, "mailbox": &mailbox.State{},
-		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "rdma": &rdma.State{}, "scan": &scan.State{}, "sum": &sum.State{}, "txlog": &txlog.State{}, "work": &work.State{},
+		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "raid5": &raid5.State{}, "rdma": &rdma.State{}, "scan": &scan.State{}, "sum": &sum.State{}, "txlog": &txlog.State{}, "work": &work.State{},
 	}
 }
 
@@ -194,6 +199,8 @@ func TestStatesAreThoseOfManifests(t *testing.T) {
 			case *pingpong.State:
 				encoded = spin.EncodeState(x)
 			case *part.State:
+				encoded = spin.EncodeState(x)
+			case *raid5.State:
 				encoded = spin.EncodeState(x)
 			case *rdma.State:
 				encoded = spin.EncodeState(x)

@@ -38,6 +38,7 @@ var whole = map[string][]string{
 	"spinsim compare osu":        nil,
 	"spinsim compare osu-ranks":  nil,
 	"spinsim compare datatype":   {"--mode", "rdma"},
+	"spinsim compare raid5":      {"--mode", "rdma"},
 	"spinsim compare scaling":    nil,
 	"spinsim compare allreduce":  {"--mode", "host", "--ranks", "4"},
 	"spinsim compare credits":    nil,

@@ -37,7 +37,20 @@ type machine struct {
 // Handlers returns the named handlers of a module on d. The state is copied into the module's
 // memory, with extra bytes behind it, and back for each call.
 func Handlers[S any](t testing.TB, d *spintest.Device, wasm []byte, names Names, extra int) spintest.Handlers[S] {
+	return of[S](load(t, d, wasm), names, extra)
+}
+
+// Entries is Handlers of several match entries that share the state, by any names.
+func Entries[S any](t testing.TB, d *spintest.Device, wasm []byte, entries map[string]Names, extra int) map[string]spintest.Handlers[S] {
 	m := load(t, d, wasm)
+	all := make(map[string]spintest.Handlers[S], len(entries))
+	for name, names := range entries { //lint:maporder a map is made of a map
+		all[name] = of[S](m, names, extra)
+	}
+	return all
+}
+
+func of[S any](m *machine, names Names, extra int) spintest.Handlers[S] {
 	var h spintest.Handlers[S]
 	if f := m.function(names.Header); f != nil {
 		h.Header = func(record *spin.Header, s *S) spin.Code {

@@ -1,0 +1,271 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/raid5/driver"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var raid5 = &Experiment{
+	Name:  "raid5",
+	Short: "an access to memory that servers keep with parity, by their cores or by their NICs",
+	Long: `Rank 0 writes or reads memory that is striped over data servers, ranks 2 and up; rank 1 has the parity, the exclusive or of what they have. The latency is the
+time from the call to the moment at which rank 0 knows that all of it is done: of a write, that every data server has heard of its parity update.
+  write           new data to the data servers; each sends the difference of old and new data to the parity server, which applies it and tells the data server, and that tells rank 0
+  read            of the data servers, which take no part in it: a get in each mode
+  degraded-read   the same when the first data server has failed: what it had is the exclusive or of what the others have
+  degraded-write  likewise: of what the failed server has, parity only is changed
+  rebuild         all that the failed server had, size bytes, is computed anew into a server in its place
+Modes say who does that:
+  rdma            cores of the servers, that is, --cores of each; of a degraded read the client's, of a rebuild those of the server that is rebuilt
+  p4              as rdma, but the NIC of a data server tells rank 0, by an operation that the parity server's answer triggers
+  spin            handlers, packet by packet; sums of what all servers have are collected along a chain of their NICs`,
+	Source: "sPIN'17 §5.3",
+	Axes: []Axis{
+		{Name: "mode", Kind: report.Text, Of: []string{ModeRDMA, ModeP4, modeSpin}, Default: "rdma,p4,spin", Help: "who serves; above it says what each is"},
+		{Name: "op", Kind: report.Text, Of: raid5Ops(), Default: raid5Write, Help: "what rank 0 does"},
+		{Name: "servers", Kind: report.Count, Least: "1", Most: fmt.Sprint(driver.MaxData), Default: "4", Help: "data servers, besides the parity server"},
+		{Name: "cores", Kind: report.Count, Least: "1", Most: "1024", Default: "1", Help: "cores of each server that serve, without handlers"},
+		{Name: "unit", Kind: report.Size, Least: fmt.Sprint(driver.LeastUnit), Most: "64MiB", Multiple: "8", Default: "4KiB", Help: "stripe unit: consecutive bytes of a server"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: maxBytes, Default: "64,512,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB", Help: "bytes of the access"},
+	},
+	Points: hasRaid5,
+	Run:    runRaid5,
+	Columns: append([]report.Column{
+		{Name: latencyColumn, Unit: "ns", Kind: report.Duration, Help: "from the call to its return"},
+		{Name: "throughput", Unit: "GiBps", Kind: report.Number, Help: "size of the access by latency"},
+		{Name: "hpus_needed", Kind: report.Number, Help: "HPUs with which the handlers of the busiest server would keep up with line rate, handler time x arrival rate (Little's law); it has hpu.cores. Waiting for memory is no handler time, for another handler's lock is"},
+	}, ClusterColumns()...),
+	Relative: againstModes(ModeRDMA),
+	Modules: func(p *Point) []*handlers.Library {
+		if p.Text("mode") != modeSpin {
+			return nil
+		}
+		return []*handlers.Library{handlers.Must("raid5")}
+	},
+	Memory: func(p *Point) int64 {
+		servers := p.Int("servers")
+		return p.Footprint(servers+2, servers+1) + messages(p, float64(2*servers+8)) + int64(servers+1)<<22
+	},
+	View: View{Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "cores", "unit"}},
+	Presets: []Preset{
+		{
+			Name: "cost", Short: "what a write costs whom: cores of all hosts, bytes through their memories, HPUs", Values: map[string]string{"mode": "rdma,spin", "size": "4KiB,64KiB,4MiB", "cores": "1,4"},
+			View: &View{
+				Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "unit"},
+				Summary: []string{profileColumn, "mode", "cores", "bytes", latencyColumn, "throughput", "hpus_needed", "host_cpu", "host_memory"},
+			},
+		},
+		{
+			Name: "failed", Short: "the first data server has failed: reads, writes and its rebuilding", Values: map[string]string{
+				"mode": "rdma,spin", "op": strings.Join(raid5Ops()[2:], ","), "size": "64,4KiB,64KiB,1MiB,4MiB",
+			},
+		},
+	},
+	Notes: []string{
+		"Every byte that servers have afterwards, and every one that was read, was compared with what was written; parity with the exclusive or of the data.",
+		"The publication gives a picture of writes (figure 7c) and no numbers for it. Its stripe unit and the cores of its servers are not said: --unit and --cores.",
+	},
+}
+
+// Operations: values of the axis.
+const (
+	raid5Write         = "write"
+	raid5Read          = "read"
+	raid5DegradedRead  = "degraded-read"
+	raid5DegradedWrite = "degraded-write"
+	raid5Rebuild       = "rebuild"
+)
+
+func raid5Ops() []string {
+	return []string{raid5Write, raid5Read, raid5DegradedRead, raid5DegradedWrite, raid5Rebuild}
+}
+
+// Ranks.
+const (
+	raid5Client = 0
+	raid5Parity = 1
+	raid5Data   = 2 // the first
+)
+
+var raid5By = map[string]driver.By{ModeRDMA: driver.Hosts, ModeP4: driver.Triggered, modeSpin: driver.Handlers}
+
+// hasRaid5 leaves out what is the same as another point.
+func hasRaid5(p *Point) (bool, error) {
+	if p.Int("cores") > p.Profile.Host.Cores {
+		return false, fmt.Errorf("profile %s: host.cores: %d, fewer than the %d of --cores", p.Profile.Origin.Name, p.Profile.Host.Cores, p.Int("cores"))
+	}
+	op := p.Text("op")
+	return p.Text("mode") != ModeP4 || op == raid5Write || op == raid5DegradedWrite, nil
+}
+
+// storing is a point under way.
+type storing struct {
+	*Point
+	o       driver.Options
+	array   *driver.Array
+	op      string
+	bytes   int64
+	want    []byte // of the array, at the end
+	latency sim.Time
+}
+
+// options lay out an array that is as large as the access, or as the server to rebuild.
+func raid5Options(p *Point) driver.Options {
+	o := driver.Options{By: raid5By[p.Text("mode")], Clients: 1, Cores: p.Int("cores")}
+	o.Data, o.Unit = p.Int("servers"), int64(p.Int("unit"))
+	rows := (int64(p.Int("size")) + o.Unit - 1) / o.Unit
+	if p.Text("op") != raid5Rebuild {
+		rows = (rows + int64(o.Data) - 1) / int64(o.Data)
+	}
+	o.Rows = rows
+	for i := range o.Data {
+		o.Servers = append(o.Servers, raid5Data+i)
+	}
+	o.Servers = append(o.Servers, raid5Parity)
+	return o
+}
+
+func runRaid5(ctx context.Context, p *Point) (Values, error) {
+	s := &storing{Point: p, o: raid5Options(p), op: p.Text("op"), bytes: int64(p.Int("size"))}
+	s.want = make([]byte, s.o.Bytes())
+	pattern(s.want, s.Seed)
+	if s.op != raid5Write && s.op != raid5Read {
+		s.o.Lost = []int{0}
+	}
+	s.o.Fill = func(offset int64, b []byte) { copy(b, s.want[offset:]) }
+	values := Values{}
+	stats, err := simulate(ctx, p.config(ctx, s.o.Data+2), func(c *runtime.Cluster) (err error) {
+		if s.array, err = driver.New(c, s.o); err != nil {
+			return err
+		}
+		return c.Spawn(raid5Client, "client", s.client)
+	}, func() error { return s.finish(values) })
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range ClusterValues(&stats) { //lint:maporder a map is made of a map
+		values[name] = v
+	}
+	values[latencyColumn] = s.latency
+	values["throughput"] = float64(s.bytes) / (1 << 30) * float64(sim.Second) / float64(s.latency)
+	return values, nil
+}
+
+// client is rank 0.
+func (s *storing) client(p *runtime.Proc) error {
+	client, err := s.array.Open(p)
+	if err != nil {
+		return err
+	}
+	memory := p.Alloc(int(s.bytes))
+	if s.op == raid5Write || s.op == raid5DegradedWrite {
+		pattern(memory.Raw(), s.Seed+1)
+	}
+	if s.op != raid5Write && s.op != raid5Read {
+		if err := client.Fail(0); err != nil {
+			return err
+		}
+	}
+	start := p.Now()
+	switch s.op {
+	case raid5Write, raid5DegradedWrite:
+		err = client.Write(0, memory)
+	case raid5Rebuild:
+		err = client.Rebuild()
+	default:
+		err = client.Read(0, memory)
+	}
+	s.latency = p.Now() - start
+	if err != nil {
+		return err
+	}
+	switch s.op {
+	case raid5Write, raid5DegradedWrite:
+		pattern(s.want[:s.bytes], s.Seed+1)
+	case raid5Read, raid5DegradedRead:
+		return same("memory", memory.Read(), s.want[:s.bytes])
+	}
+	return nil
+}
+
+// finish looks at what the servers have, and computes what is known only then.
+func (s *storing) finish(values Values) error {
+	if s.op != raid5DegradedRead && s.op != raid5DegradedWrite {
+		if err := s.array.Check(); err != nil {
+			return err
+		}
+		if err := same("array", s.array.Contents(0, s.o.Bytes()), s.want); err != nil {
+			return err
+		}
+	} else if err := s.others(); err != nil {
+		return err
+	}
+	values["hpus_needed"] = nil
+	if s.o.By == driver.Handlers && s.op != raid5Read {
+		values["hpus_needed"] = s.busy()
+	}
+	return nil
+}
+
+// others compares what the servers have that have not failed: parity less their data is what the failed one would have.
+func (s *storing) others() error {
+	for at := int64(0); at < s.o.ServerBytes(); at += driver.Chunk {
+		sum := make([]byte, len(s.array.Peek(0, at)))
+		for i := 1; i <= s.o.Data; i++ {
+			for j, b := range s.array.Peek(i, at) {
+				sum[j] ^= b
+			}
+		}
+		for j, b := range sum {
+			if want := s.want[s.o.Byte(0, at+int64(j))]; b != want {
+				return fmt.Errorf("byte %d of the failed server: the others say %#02x, expected %#02x", at+int64(j), b, want)
+			}
+		}
+	}
+	return nil
+}
+
+// busy is handlers at a time, at line rate, of the server for which that is the most.
+func (s *storing) busy() (most float64) {
+	spec := &s.Profile.Fabric
+	for i := range s.o.Servers {
+		counts := s.array.Counts(i)
+		packets := counts.Written + counts.Applied + counts.Folded + counts.Filled
+		if packets == 0 {
+			continue
+		}
+		line := max(sim.Time(packets)*spec.Gap, spec.Rate.Time(s.into(i)))
+		cycles := s.array.Node(i).Stats().HandlerCycles
+		most = max(most, float64(s.Profile.HPU.Clock.Cycles(cycles))/float64(line))
+	}
+	return most
+}
+
+// into is how many bytes come to the handlers of a server: what it has of a range, or what the failed server has.
+func (s *storing) into(server int) int64 {
+	share := func(i int) int64 {
+		low, high := s.o.Span(i, 0, s.bytes)
+		return high - low
+	}
+	data := server < s.o.Data
+	switch {
+	case s.op == raid5Rebuild:
+		return s.o.ServerBytes()
+	case s.op == raid5Write && data:
+		return share(server)
+	case s.op == raid5Write:
+		return s.bytes
+	case s.op == raid5DegradedWrite && data:
+		return share(server) + share(0)
+	case s.op == raid5DegradedWrite:
+		return s.bytes + share(0)
+	}
+	return share(0)
+}

@@ -1,0 +1,92 @@
+package experiment
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+func storage(t *testing.T, device string, v Values, set ...string) *Result {
+	p, err := profile.Load(device, set...)
+	require.NoError(t, err)
+	at, err := raid5.At(p, v)
+	require.NoError(t, err)
+	r, err := raid5.Measure(context.Background(), at)
+	require.NoError(t, err, "%s %v", device, v)
+	return r
+}
+
+// The publication's picture: small writes take about as long by handlers as by cores, large ones are several times faster (sPIN'17 §5.3); triggered operations spare a
+// look and a post of the data server for each of its answers.
+func TestRaid5HasThePublishedShape(t *testing.T) {
+	for _, device := range []string{"spin-int", "spin-dis"} {
+		at := func(mode string, size int) sim.Time {
+			return storage(t, device, Values{"mode": mode, "size": size}).Time(latencyColumn)
+		}
+		for _, size := range []int{64, 512, 4096, 16384} {
+			ratio := float64(at(ModeRDMA, size)) / float64(at(modeSpin, size))
+			require.Greater(t, ratio, 0.95, "%s %d", device, size)
+			require.Less(t, ratio, 1.5, "%s %d", device, size)
+			require.Less(t, at(ModeP4, size), at(ModeRDMA, size))
+		}
+		require.Greater(t, float64(at(ModeRDMA, 64<<10)), 2*float64(at(modeSpin, 64<<10)))
+		require.Greater(t, float64(at(ModeRDMA, 1<<20)), 3*float64(at(modeSpin, 1<<20)))
+	}
+}
+
+// A write of one packet, step by step, with handlers whose instructions take no time: new data to the data server, the difference to the parity server, two messages without bytes back.
+func TestRaid5IsTheSumOfItsParts(t *testing.T) {
+	for _, device := range []string{"spin-int", "spin-dis"} {
+		p, err := profile.Load(device)
+		require.NoError(t, err)
+		free := storage(t, device, Values{"mode": modeSpin, "size": 4096}, "hpu.charge=nothing")
+		way := 2*p.Fabric.Wire + p.Fabric.Switch + p.NIC.MatchHeader // of a message without bytes
+		read := 2*p.DMA.Latency + p.DMA.Bandwidth.Time(4096)         // of the client's NIC, and of both handlers; none waits for its write
+		expected := p.NIC.Overhead + read + 2*(p.Fabric.Rate.Time(4096)+way+read) + 2*way + p.DMA.Latency + p.Host.Poll
+		require.Equal(t, expected, free.Time(latencyColumn), device)
+		require.Equal(t, p.NIC.Overhead+p.Host.Poll, free.Time("host_cpu"), "one put, one look: no server's core takes part")
+		require.EqualValues(t, 5*4096, free.Values["host_memory"], "read at the client; read and written at two servers")
+	}
+}
+
+// Any access, by whoever, gives the same bytes; the experiment compares them.
+func TestRaid5OfAnySize(t *testing.T) {
+	for _, op := range raid5Ops() {
+		for _, mode := range []string{ModeRDMA, ModeP4, modeSpin} {
+			for i, size := range []int{1, 4097, 100_003} {
+				v := Values{"mode": mode, "op": op, "size": size, "servers": []int{3, 1, 5}[i], "cores": 1 + i, "unit": []int{512, 4096, 1000}[i]}
+				p, err := profile.Load("spin-dis")
+				require.NoError(t, err)
+				at, err := raid5.At(p, v)
+				if mode == ModeP4 && err != nil {
+					continue // there is no such point
+				}
+				require.NoError(t, err)
+				_, err = raid5.Measure(context.Background(), at)
+				require.NoError(t, err, "%s %v", op, v)
+			}
+		}
+	}
+}
+
+// On a network that loses packets the transport repeats them, and nothing else changes: no difference is applied twice.
+func TestRaid5OnANetworkWithFaults(t *testing.T) {
+	for _, mode := range []string{ModeRDMA, modeSpin} {
+		r := storage(t, "spin-int", Values{"mode": mode, "size": 300_000}, "transport.kind=reliable", "fabric.faults={loss: 0.02, duplicate: 0.02, delay: 0.1, max_delay: 5us}")
+		require.Positive(t, r.Values["retransmitted"])
+	}
+}
+
+// More cores help without handlers, and change nothing with them; four data servers are no faster than one, since parity is at one server.
+func TestRaid5Scales(t *testing.T) {
+	at := func(mode, axis string, n int) float64 {
+		return storage(t, "spin-int", Values{"mode": mode, axis: n, "size": 4 << 20}).Float("throughput")
+	}
+	require.Greater(t, at(ModeRDMA, "cores", 4), 2.5*at(ModeRDMA, "cores", 1))
+	require.InDelta(t, at(modeSpin, "cores", 4), at(modeSpin, "cores", 1), 1e-9)
+	require.InEpsilon(t, at(modeSpin, "servers", 8), at(modeSpin, "servers", 4), 0.1)
+}

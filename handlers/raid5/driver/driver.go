@@ -1,0 +1,320 @@
+// Package driver is an array of servers with parity (RAID-5, sPIN'17 §5.3) as programs use it: whoever serves it, handlers of the network interfaces or
+// programs of the hosts, clients are the same.
+//
+//	array, err := driver.New(cluster, driver.Options{Layout: layout, Servers: nodes, By: driver.Handlers, Clients: 1})
+//	client, err := array.Open(p)                // in a process, before it first waits
+//	err = client.Write(offset, view)            // until every server, and parity, has it
+//	err = client.Read(offset, view)
+package driver
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/raid5"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
+)
+
+// By is who serves an array.
+type By int
+
+// Who serves.
+const (
+	Handlers  By = iota // of the servers' network interfaces; no host takes part
+	Hosts               // programs: the core of a data server computes what changes, that of the parity server applies it
+	Triggered           // as Hosts, but that the data server's network interface tells the client, by an operation that the parity server's answer triggers
+)
+
+// Options say what an array is.
+type Options struct {
+	Layout
+	// Servers are the nodes of the data servers and, behind them, of the parity server. Without the last one there is no parity.
+	Servers []int
+	By      By
+	// Clients is how many processes may open the array, 1 to MaxClients.
+	Clients int
+	// Cores is how many cores of each server serve it with Hosts and Triggered, each its part of the memory; 0: 1.
+	Cores int
+	// PT is the first of the portal table entries of the array, of two at each node: several arrays may share nodes.
+	PT uint32
+	// Timeout is how long a client waits for the next answer; 0: for ever. An access that ends with ErrSilent may have been carried out, in part, or still be.
+	Timeout sim.Time
+	// Fill writes what bytes of the array hold at the beginning, from a place on; nil: zeros.
+	Fill func(offset int64, b []byte)
+	// Lost are servers that have zeros all the same: as after they have been replaced.
+	Lost []int
+}
+
+// MaxClients is the largest number of clients of an array.
+const MaxClients = raid5.MaxSlots / clientSlots
+
+// Array is a number of servers. What is in it does not change once programs run.
+type Array struct {
+	o       Options
+	c       *runtime.Cluster
+	mtu     int64
+	module  *handlers.Module
+	servers []*server
+	opened  int
+}
+
+// server is one of the array, at its node.
+type server struct {
+	node  int
+	pid   uint32 // of its first process
+	index int
+	parts []runtime.View // memory: one, or that of each core
+	in    *handlers.Installed
+}
+
+// New checks the options and starts the servers.
+func New(c *runtime.Cluster, o Options) (*Array, error) {
+	if o.Cores == 0 || o.By == Handlers {
+		o.Cores = 1
+	}
+	if err := o.check(c); err != nil {
+		return nil, err
+	}
+	a := &Array{o: o, c: c, mtu: int64(c.Profile().Fabric.MTU)}
+	if o.By == Handlers {
+		var err error
+		if a.module, err = handlers.Must("raid5").Load(c); err != nil {
+			return nil, err
+		}
+	}
+	for i, node := range o.Servers {
+		s := &server{node: node, pid: uint32(c.Processes(node)), index: i, parts: make([]runtime.View, o.Cores)}
+		a.servers = append(a.servers, s)
+		for core := range o.Cores {
+			program := func(p *runtime.Proc) error { return a.serve(p, s, core) }
+			if err := c.SpawnService(node, fmt.Sprintf("server %d", i), program); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return a, nil
+}
+
+func (o *Options) check(c *runtime.Cluster) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if n := len(o.Servers); n != o.Data && n != o.Data+1 {
+		return fmt.Errorf("raid5: %d servers for %d data servers, expected %d, or %d without parity", n, o.Data, o.Data+1, o.Data)
+	}
+	used := make(map[int]bool)
+	for i, node := range o.Servers {
+		if node < 0 || node >= c.Nodes() || node > raid5.MaxNID {
+			return fmt.Errorf("raid5: server %d is on node %d of %d", i, node, c.Nodes())
+		}
+		if used[node] {
+			return fmt.Errorf("raid5: two servers on node %d: its failure would lose data", node)
+		}
+		used[node] = true
+	}
+	switch {
+	case o.Clients < 1 || o.Clients > MaxClients:
+		return fmt.Errorf("raid5: %d clients, expected 1 to %d", o.Clients, MaxClients)
+	case o.Cores < 1 || o.Cores > c.Profile().Host.Cores:
+		return fmt.Errorf("raid5: %d cores of each server, expected 1 to %d (host.cores)", o.Cores, c.Profile().Host.Cores)
+	case o.By < Handlers || o.By > Triggered:
+		return fmt.Errorf("raid5: served by %d, expected %d to %d", o.By, Handlers, Triggered)
+	}
+	return nil
+}
+
+// parity is the parity server's number; -1: there is none.
+func (a *Array) parity() int {
+	if len(a.servers) == a.o.Data {
+		return -1
+	}
+	return a.o.Data
+}
+
+// replyPT is the portal table entry of clients.
+func (a *Array) replyPT() uint32 { return a.o.PT + 1 }
+
+// target is the process that has a byte of a server, and where it has it.
+func (a *Array) target(server int, at int64) (portals.ID, uint64) {
+	s, cores := a.servers[server], int64(a.o.Cores)
+	chunk := at / Chunk
+	return portals.PhysID(uint32(s.node), s.pid+uint32(chunk%cores)), uint64(chunk/cores*Chunk + at%Chunk)
+}
+
+// partBytes is the memory of one core of a server.
+func (a *Array) partBytes() int {
+	cores := int64(a.o.Cores)
+	chunks := (a.o.ServerBytes() + Chunk - 1) / Chunk
+	if cores == 1 {
+		return int(a.o.ServerBytes())
+	}
+	return int((chunks + cores - 1) / cores * Chunk)
+}
+
+// serve is a server's program: that of one core.
+func (a *Array) serve(p *runtime.Proc, s *server, core int) error {
+	s.parts[core] = p.Alloc(a.partBytes())
+	s.parts[core].Lock()
+	a.fill(s, core)
+	if a.o.By == Handlers {
+		return a.install(p, s)
+	}
+	return a.host(p, s, core)
+}
+
+// fill sets the memory of a server's core up.
+func (a *Array) fill(s *server, core int) {
+	if a.o.Fill == nil || slices.Contains(a.o.Lost, s.index) {
+		return
+	}
+	memory := s.parts[core].Raw()
+	unit := make([]byte, a.o.Unit)
+	for at := int64(0); at < a.o.ServerBytes(); { // to the end of a chunk or of a unit
+		n := min(Chunk-at%Chunk, a.o.Unit-at%a.o.Unit)
+		chunk := at / Chunk
+		if to := chunk/int64(a.o.Cores)*Chunk + at%Chunk; int(chunk)%a.o.Cores == core {
+			for d := range a.o.Data {
+				if d == s.index || s.index == a.parity() {
+					a.o.Fill(a.o.Byte(d, at), unit[:n])
+					xor(memory[to:to+n], unit[:n])
+				}
+			}
+		}
+		at += n
+	}
+}
+
+// install gives a server its handlers; its process has nothing more to do.
+func (a *Array) install(p *runtime.Proc, s *server) error {
+	prof := a.c.Profile()
+	buffers := min(prof.HPU.Cores*prof.HPU.Contexts, raid5.MaxBuffers)
+	state := raid5.State{
+		Free: 1<<buffers - 1, BufferSize: uint32(a.mtu), Slots: uint32(a.o.Clients * clientSlots), PT: a.o.PT, ReplyPT: a.replyPT(),
+		Index: uint32(s.index), Parity: raid5.NoParity,
+	}
+	if parity := a.parity(); parity >= 0 {
+		state.Parity = uint32(parity)
+	}
+	for i, other := range a.servers {
+		state.Servers[i] = raid5.Server{NID: uint32(other.node), PID: other.pid}
+	}
+	var err error
+	s.in, err = a.module.Install(p, handlers.Options{
+		Header: raid5.Open, Payload: raid5.Write, State: &state, Memory: int64(unsafe.Sizeof(state)) + state.Memory(buffers), Shared: true,
+	})
+	if err != nil {
+		return err
+	}
+	ni := p.NI()
+	if _, err := ni.PTAlloc(0, portals.EQNone, a.o.PT); err != nil {
+		return fmt.Errorf("raid5: portal table entry %d: %w", a.o.PT, err)
+	}
+	for _, e := range []struct {
+		bits, ignore    uint64
+		header, payload string
+	}{
+		{raid5.WriteBits, raid5.WriteBits ^ raid5.AloneBits, raid5.Open, raid5.Write},
+		{raid5.DeltaBits, 0, "", raid5.Apply},
+		{raid5.DoneBits, raid5.DoneBits ^ raid5.FailedBits, raid5.Done, ""},
+		{raid5.GatherBits, ^uint64(raid5.KindMask), raid5.Gather, ""},
+		{raid5.FoldBits, ^uint64(raid5.KindMask), "", raid5.Fold},
+		{raid5.FillBits, 0, "", raid5.Fill},
+	} {
+		on, err := s.in.HPU.Spin(e.header, e.payload, "")
+		if err != nil {
+			return err
+		}
+		if e.bits == raid5.GatherBits {
+			on.UserHdrLen = raid5.RangeSize
+		}
+		memory := s.parts[0]
+		_, err = ni.MEAppend(a.o.PT, &portals.ME{
+			Start: memory.Addr(), Length: uint64(memory.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: e.bits, IgnoreBits: e.ignore, Spin: on,
+			Options: s.in.EntryOptions | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
+		}, portals.PriorityList, 0)
+		if err != nil {
+			return err
+		}
+	}
+	return a.readable(p, s, s.parts[0])
+}
+
+// readable lets clients get what a server has, and swap words at the parity server: without a host, whoever serves writes.
+func (a *Array) readable(p *runtime.Proc, s *server, memory runtime.View) error {
+	ni := p.NI()
+	if s.index == a.parity() {
+		words := p.Alloc(8 * rowLocks)
+		words.Lock()
+		_, err := ni.MEAppend(a.o.PT, &portals.ME{
+			Start: words.Addr(), Length: uint64(words.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: raid5.LockBits,
+			Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
+		}, portals.PriorityList, 0)
+		if err != nil {
+			return err
+		}
+	}
+	_, err := ni.MEAppend(a.o.PT, &portals.ME{
+		Start: memory.Addr(), Length: uint64(memory.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: raid5.ReadBits,
+		Options: portals.OptMEOpGet | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
+	}, portals.PriorityList, 0)
+	return err
+}
+
+// Peek returns what a server has, for tests and for filling an array before a run; byte y of it is in chunk y / Chunk.
+func (a *Array) Peek(server int, at int64) []byte {
+	chunk, cores := at/Chunk, int64(a.o.Cores)
+	from := chunk / cores * Chunk
+	part := a.servers[server].parts[chunk%cores]
+	to := min(from+Chunk, int64(part.Len()), from+a.o.ServerBytes()-chunk*Chunk)
+	return part.Slice(int(from+at%Chunk), int(to)).Read()
+}
+
+// Check compares parity with the exclusive or of the data.
+func (a *Array) Check() error {
+	if a.parity() < 0 {
+		return nil
+	}
+	for at := int64(0); at < a.o.ServerBytes(); at += Chunk {
+		sum := make([]byte, len(a.Peek(0, at)))
+		for d := range a.servers {
+			for i, b := range a.Peek(d, at) {
+				sum[i] ^= b
+			}
+		}
+		for i, b := range sum {
+			if b != 0 {
+				return fmt.Errorf("raid5: byte %d of each server: parity is %#02x off the exclusive or of the data", at+int64(i), b)
+			}
+		}
+	}
+	return nil
+}
+
+// Contents returns a range of the array as its data servers have it.
+func (a *Array) Contents(offset, length int64) []byte {
+	all := make([]byte, length)
+	for x := offset; x < offset+length; {
+		server, at := a.o.Place(x)
+		x += int64(copy(all[x-offset:], a.Peek(server, at)[:min(a.o.Unit-at%a.o.Unit, Chunk-at%Chunk)]))
+	}
+	return all
+}
+
+// Node is where a server runs.
+func (a *Array) Node(server int) *runtime.Node { return a.c.Node(a.servers[server].node) }
+
+// Counts are what the handlers of a server have done; without handlers nothing.
+func (a *Array) Counts(server int) raid5.Counts {
+	var s raid5.State
+	if in := a.servers[server].in; in != nil {
+		if err := spin.DecodeState(in.HPU.Bytes(), &s); err != nil {
+			panic(err) //lint:panic the state is as long as the library's
+		}
+	}
+	return s.Counts
+}

@@ -1,0 +1,349 @@
+package driver
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers/raid5"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// A server without handlers: clients put into a buffer of its host, where each client has room for hostWindow pieces at each core; the core looks at what has come,
+// and puts the difference to the parity server's core of the same number. The parity server has room for as many of each data server.
+const hostWindow = 4
+
+// hostTicket is the header data of pieces in their buffers.
+type hostTicket uint64
+
+const (
+	hostPlaceBits = 40 // bytes of the memory of a core
+	hostRoundBits = 4
+)
+
+func newHostTicket(slot uint32, round int, at uint64) hostTicket {
+	return hostTicket(slot)<<(hostPlaceBits+hostRoundBits) | hostTicket(round)<<hostPlaceBits | hostTicket(at)
+}
+
+func (t hostTicket) slot() uint32 { return uint32(t >> (hostPlaceBits + hostRoundBits)) }
+func (t hostTicket) round() int   { return int(t>>hostPlaceBits) & (1<<hostRoundBits - 1) }
+func (t hostTicket) at() int      { return int(t & (1<<hostPlaceBits - 1)) }
+
+// room is where in its buffer a piece lies.
+func (t hostTicket) room() int { return (int(t.slot())/clientSlots*hostWindow + t.round()) * Chunk }
+
+// hostServer is a core's program.
+type hostServer struct {
+	*Array
+	p       *runtime.Proc
+	s       *server
+	core    int
+	memory  runtime.View
+	buffer  runtime.View
+	md      portals.Handle // of buffer
+	eq, ct  portals.Handle
+	answers uint64                    // of the parity server that are due
+	waiting map[hostTicket]portals.ID // clients whose differences are with the parity server
+}
+
+func (a *Array) host(p *runtime.Proc, s *server, core int) error {
+	h := &hostServer{Array: a, p: p, s: s, core: core, memory: s.parts[core], waiting: make(map[hostTicket]portals.ID)}
+	rooms := a.o.Clients * hostWindow
+	if s.index == a.parity() {
+		rooms *= a.o.Data
+	}
+	h.buffer = p.Alloc(rooms * Chunk)
+	h.buffer.Lock()
+	ni := p.NI()
+	var err error
+	if h.eq, err = ni.EQAlloc(uint64(2*rooms + 1)); err != nil {
+		return err
+	}
+	if h.ct, err = ni.CTAlloc(); err != nil {
+		return err
+	}
+	ni.Label(h.eq, "requests to the array")
+	ni.Label(h.ct, "answers of the parity server")
+	if _, err := ni.PTAlloc(0, h.eq, a.o.PT); err != nil {
+		return fmt.Errorf("raid5: portal table entry %d: %w", a.o.PT, err)
+	}
+	if h.md, err = ni.MDBind(&portals.MD{Start: h.buffer.Addr(), Length: uint64(h.buffer.Len())}); err != nil {
+		return err
+	}
+	bits, ignore := uint64(raid5.WriteBits), uint64(raid5.WriteBits^raid5.AloneBits)
+	if s.index == a.parity() {
+		bits, ignore = raid5.DeltaBits, 0
+	}
+	me := portals.ME{
+		Start: h.buffer.Addr(), Length: uint64(h.buffer.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits, IgnoreBits: ignore,
+		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+	}
+	if _, err := ni.MEAppend(a.o.PT, &me, portals.PriorityList, 0); err != nil {
+		return err
+	}
+	done := portals.ME{
+		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: raid5.DoneBits, CT: h.ct,
+		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable | portals.OptMEEventCTComm,
+	}
+	if a.o.By == Triggered {
+		done.Options |= portals.OptMEEventCommDisable
+	}
+	if _, err := ni.MEAppend(a.o.PT, &done, portals.PriorityList, 0); err != nil {
+		return err
+	}
+	fill := portals.ME{
+		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: raid5.FillBits, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+	}
+	if _, err := ni.MEAppend(a.o.PT, &fill, portals.PriorityList, 0); err != nil {
+		return err
+	}
+	if err := a.readable(p, s, h.memory); err != nil {
+		return err
+	}
+	return h.loop()
+}
+
+// loop serves requests one after the other.
+func (h *hostServer) loop() error {
+	match := h.c.Profile().Host.Match
+	for {
+		e, err := h.p.NI().EQWait(h.eq)
+		if err != nil {
+			return err
+		}
+		if e.Fail != portals.NIOK {
+			continue // a message whose rest will not come
+		}
+		h.p.Compute(match)
+		switch e.MatchBits {
+		case raid5.WriteBits, raid5.AloneBits:
+			err = h.write(&e)
+		case raid5.DeltaBits:
+			err = h.apply(&e)
+		case raid5.FillBits:
+			err = h.rebuild(&e)
+		default:
+			t := hostTicket(e.HdrData)
+			if client, due := h.waiting[t]; due {
+				delete(h.waiting, t)
+				err = h.answer(client, t)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// write takes a piece over: old and new data are read, new data and what changes are written.
+func (h *hostServer) write(e *portals.Event) error {
+	t, n := hostTicket(e.HdrData), int(e.MLength)
+	parity := h.parity()
+	if parity < 0 || e.MatchBits == raid5.AloneBits {
+		if err := h.forget(); err != nil {
+			return err
+		}
+		h.p.Copy(h.memory.Slice(t.at(), t.at()+n), h.buffer.Slice(t.room(), t.room()+n))
+		return h.answer(e.Initiator, t)
+	}
+	exchange(h.memory.Slice(t.at(), t.at()+n).Write(), h.buffer.Slice(t.room(), t.room()+n).Write())
+	h.p.Stream(2*int64(n), 2*int64(n))
+	if h.o.By == Triggered {
+		if err := h.prepare(e.Initiator, t); err != nil {
+			return err
+		}
+	} else {
+		h.waiting[t] = e.Initiator
+	}
+	target := portals.PhysID(uint32(h.servers[parity].node), h.servers[parity].pid+uint32(h.core))
+	remote := uint64(h.s.index*h.o.Clients*hostWindow*Chunk + t.room())
+	return h.p.NI().Put(h.md, uint64(t.room()), uint64(n), portals.NoAck, target, h.o.PT, raid5.DeltaBits, remote, 0, e.HdrData)
+}
+
+// forget gives up what the parity server has not answered, since it has failed, or this server had: clients have heard nothing, and write again.
+func (h *hostServer) forget() error {
+	clear(h.waiting)
+	if err := h.p.NI().CTCancelTriggered(h.ct); err != nil {
+		return err
+	}
+	v, err := h.p.NI().CTGet(h.ct)
+	h.answers = v.Success
+	return err
+}
+
+// prepare has the network interface tell the client when the parity server has answered: answers come in the order of the differences.
+func (h *hostServer) prepare(client portals.ID, t hostTicket) error {
+	h.answers++
+	return h.p.NI().TriggeredPut(h.md, 0, 0, portals.NoAck, client, h.replyPT(), raid5.ReplyBits|uint64(t.slot()), 0, 0, raid5.OK, h.ct, h.answers)
+}
+
+// apply changes parity: it and the difference are read, it is written.
+func (h *hostServer) apply(e *portals.Event) error {
+	t, n := hostTicket(e.HdrData), int(e.MLength)
+	from := int(e.RemoteOffset)
+	parity, difference := h.memory.Slice(t.at(), t.at()+n).WriteFrom(h.buffer.Slice(from, from+n))
+	xor(parity, difference)
+	h.p.Stream(2*int64(n), int64(n))
+	return h.p.NI().Put(h.md, 0, 0, portals.NoAck, e.Initiator, h.o.PT, raid5.DoneBits, 0, 0, e.HdrData)
+}
+
+// answer tells a client.
+func (h *hostServer) answer(client portals.ID, t hostTicket) error {
+	return h.p.NI().Put(h.md, 0, 0, portals.NoAck, client, h.replyPT(), raid5.ReplyBits|uint64(t.slot()), 0, 0, raid5.OK)
+}
+
+// exchange writes new data over old, and what changes over the new.
+func exchange(stored, sent []byte) {
+	for i, b := range sent {
+		sent[i] ^= stored[i]
+		stored[i] = b
+	}
+}
+
+// xor changes to by from, which is as long.
+func xor(to, from []byte) {
+	for len(to) >= 8 {
+		binary.LittleEndian.PutUint64(to, binary.LittleEndian.Uint64(to)^binary.LittleEndian.Uint64(from))
+		to, from = to[8:], from[8:]
+	}
+	for i := range to {
+		to[i] ^= from[i]
+	}
+}
+
+// rebuild fills the core's memory from that of the other servers' cores of the same number: while it adds up a chunk the next one comes.
+func (h *hostServer) rebuild(e *portals.Event) error {
+	if err := h.forget(); err != nil {
+		return err
+	}
+	others := len(h.servers) - 1
+	var rooms [2]runtime.View
+	var cts [2]portals.Handle
+	ni := h.p.NI()
+	var mds [2]portals.Handle
+	for i := range rooms {
+		rooms[i] = h.p.Alloc(others * Chunk)
+		var err error
+		if cts[i], err = ni.CTAlloc(); err != nil {
+			return err
+		}
+		mds[i], err = ni.MDBind(&portals.MD{Start: rooms[i].Addr(), Length: uint64(rooms[i].Len()), CT: cts[i], Options: portals.OptMDEventCTReply})
+		if err != nil {
+			return err
+		}
+	}
+	chunks := (h.memory.Len() + Chunk - 1) / Chunk
+	for i := range chunks + 1 {
+		if i < chunks {
+			if err := h.fetch(mds[i%2], i); err != nil {
+				return err
+			}
+		}
+		if i == 0 {
+			continue
+		}
+		at := (i - 1) * Chunk
+		v, err := ni.CTWait(cts[(i-1)%2], uint64(others*((i-1)/2+1)))
+		if err == nil && v.Failure > 0 {
+			err = ErrMemory
+		}
+		if err != nil {
+			return err
+		}
+		into := h.memory.Slice(at, min(at+Chunk, h.memory.Len()))
+		total, parts := into.WriteFrom(rooms[(i-1)%2])
+		clear(total)
+		for other := range others {
+			xor(total, parts[other*Chunk:])
+		}
+		h.p.Stream(int64(others*len(total)), int64(len(total)))
+	}
+	for i := range rooms {
+		if err := errors.Join(ni.MDRelease(mds[i]), ni.CTFree(cts[i])); err != nil {
+			return err
+		}
+	}
+	return h.answer(e.Initiator, hostTicket(e.HdrData))
+}
+
+// fetch gets a chunk of each of the other servers' cores.
+func (h *hostServer) fetch(md portals.Handle, chunk int) error {
+	place := 0
+	for _, s := range h.servers {
+		if s == h.s {
+			continue
+		}
+		n := min(Chunk, h.memory.Len()-chunk*Chunk)
+		id := portals.PhysID(uint32(s.node), s.pid+uint32(h.core))
+		if err := h.p.NI().Get(md, uint64(place*Chunk), uint64(n), id, h.o.PT, raid5.ReadBits, uint64(chunk*Chunk), 0); err != nil {
+			return err
+		}
+		place++
+	}
+	return nil
+}
+
+// rebuildHosts asks the cores of the failed server to rebuild their memory, all at once.
+func (c *Client) rebuildHosts() error {
+	s := c.servers[c.failed]
+	for core := range c.o.Cores {
+		id := portals.PhysID(uint32(s.node), s.pid+uint32(core))
+		if err := c.ni.Put(c.wordMD, 0, 0, portals.NoAck, id, c.o.PT, raid5.FillBits, 0, 0, uint64(newHostTicket(c.slot, 0, 0))); err != nil {
+			return err
+		}
+	}
+	for range c.o.Cores {
+		if _, err := c.event(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeHosts puts pieces into the buffers of the servers, whose cores answer each; a client has hostWindow of them at each core at most.
+func (c *Client) writeHosts(offset int64, from runtime.View) error {
+	var due []Piece
+	_ = c.o.Pieces(offset, int64(from.Len()), func(p Piece) error {
+		if p.Server != c.failed {
+			due = append(due, p)
+		}
+		return nil
+	})
+	window := make(map[portals.ID]*hostPieces)
+	open := 0
+	for len(due) > 0 || open > 0 {
+		later := due[:0]
+		for _, p := range due {
+			id, at := c.target(p.Server, p.At)
+			w := window[id]
+			if w == nil {
+				w = &hostPieces{}
+				window[id] = w
+			}
+			if w.sent-w.answered == hostWindow {
+				later = append(later, p)
+				continue
+			}
+			t := newHostTicket(c.slot, w.sent%hostWindow, at)
+			if err := c.put(from, offset, p, id, uint64(t.room()), uint64(t)); err != nil {
+				return err
+			}
+			w.sent++
+			open++
+		}
+		due = later
+		e, err := c.event()
+		if err != nil {
+			return err
+		}
+		if w := window[e.Initiator]; w != nil && e.MatchBits == raid5.ReplyBits|uint64(c.slot) {
+			w.answered++
+			open--
+		}
+	}
+	return nil
+}
+
+// hostPieces are those of a write at a core of a server.
+type hostPieces struct{ sent, answered int }

@@ -1,0 +1,294 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/handlers/raid5/driver"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// written is a write of a client: bytes of one value.
+type written struct {
+	at, n      int64
+	value      byte
+	begun, end sim.Time
+}
+
+// storm is clients that write and read what they like at the same time, some of it the same bytes.
+type storm struct {
+	o       driver.Options
+	device  string
+	set     []string
+	clients int
+	rounds  int
+	failed  int // server; -1: none
+	seed    uint64
+	done    [][]written // by client
+}
+
+func drawStorm(rt *rapid.T) *storm {
+	s := &storm{failed: -1}
+	s.o.Data = rapid.IntRange(1, 6).Draw(rt, "data servers")
+	s.o.Unit = 8 * rapid.Int64Range(64, 1200).Draw(rt, "words of a unit")
+	s.o.Rows = rapid.Int64Range(1, 40).Draw(rt, "rows")
+	s.o.By = rapid.SampledFrom([]driver.By{driver.Handlers, driver.Handlers, driver.Handlers, driver.Hosts, driver.Triggered}).Draw(rt, "by")
+	s.o.Cores = rapid.IntRange(1, 3).Draw(rt, "cores")
+	s.device = rapid.SampledFrom([]string{"spin-int", "spin-dis"}).Draw(rt, "device")
+	s.clients = rapid.IntRange(1, 4).Draw(rt, "clients")
+	s.rounds = rapid.IntRange(1, 8).Draw(rt, "rounds")
+	if rapid.Bool().Draw(rt, "a server has failed") {
+		s.failed = rapid.IntRange(0, s.o.Data).Draw(rt, "failed")
+		s.o.Lost = []int{s.failed}
+	}
+	if rapid.Bool().Draw(rt, "faults") {
+		s.set = append(s.set, "transport.kind=reliable", "transport.timeout=20us", "fabric.faults={loss: 0.02, corrupt: 0.01, duplicate: 0.02, delay: 0.05, max_delay: 5us}")
+	}
+	s.seed = rapid.Uint64().Draw(rt, "seed")
+	return s
+}
+
+func (s *storm) run(t require.TestingT, cleanup func(func())) {
+	start := make([]byte, s.o.Bytes())
+	s.o.Fill = func(offset int64, b []byte) { copy(b, start[offset:]) }
+	for i := range start {
+		start[i] = byte(i) | 0x80
+	}
+	c, a := cluster(t, cleanup, s.device, s.clients, s.o, runtime.Config{Seed: s.seed, Limits: sim.Limits{Events: 20_000_000}}, s.set...)
+	s.done = make([][]written, s.clients)
+	for rank := range s.clients {
+		require.NoError(t, c.Spawn(rank, "client", func(p *runtime.Proc) error { return s.client(p, a, rank) }))
+	}
+	require.NoError(t, c.Run(context.Background()))
+	list, failures := c.Failures()
+	require.Zero(t, failures, "%v", list)
+	got := s.contents(a)
+	if s.failed < 0 {
+		require.NoError(t, a.Check())
+	}
+	for i, b := range got {
+		if !s.possible(int64(i), b, start[i]) {
+			require.Fail(t, fmt.Sprintf("byte %d is %#02x", i, b))
+		}
+	}
+}
+
+// contents is what the array has; what a server had that has failed the others say.
+func (s *storm) contents(a *driver.Array) []byte {
+	all := a.Contents(0, s.o.Bytes())
+	if s.failed < 0 || s.failed == s.o.Data {
+		return all
+	}
+	for at := int64(0); at < s.o.ServerBytes(); at += driver.Chunk {
+		sum := make([]byte, len(a.Peek(s.failed, at)))
+		for i := range s.o.Data + 1 {
+			if i != s.failed {
+				for j, b := range a.Peek(i, at) {
+					sum[j] ^= b
+				}
+			}
+		}
+		for j, b := range sum {
+			all[s.o.Byte(s.failed, at+int64(j))] = b
+		}
+	}
+	return all
+}
+
+func (s *storm) client(p *runtime.Proc, a *driver.Array, rank int) error {
+	client, err := a.Open(p)
+	if err != nil {
+		return err
+	}
+	if s.failed >= 0 {
+		if err := client.Fail(s.failed); err != nil {
+			return err
+		}
+	}
+	rng := rand.New(rand.NewPCG(s.seed, uint64(rank)))
+	for round := range s.rounds {
+		n := rng.Int64N(min(s.o.Bytes(), []int64{8, 3000, 40_000}[rng.IntN(3)])) + 1
+		at := rng.Int64N(s.o.Bytes() - n + 1)
+		v := p.Alloc(int(n))
+		if rng.IntN(3) == 0 {
+			if err := client.Read(at, v); err != nil {
+				return err
+			}
+			continue
+		}
+		w := written{at: at, n: n, value: byte(1 + rank*s.rounds + round), begun: p.Now()}
+		b := v.Write()
+		for i := range b {
+			b[i] = w.value
+		}
+		if err := client.Write(at, v); err != nil {
+			return err
+		}
+		w.end = p.Now()
+		s.done[rank] = append(s.done[rank], w)
+	}
+	return nil
+}
+
+// possible reports whether a byte may be what it is at the end: of a write behind which no other began that wrote it, too.
+func (s *storm) possible(at int64, b, start byte) bool {
+	last := sim.Time(-1) // when the last of its writes began
+	for _, list := range s.done {
+		for _, w := range list {
+			if at >= w.at && at < w.at+w.n {
+				last = max(last, w.begun)
+			}
+		}
+	}
+	if last < 0 {
+		return b == start
+	}
+	for _, list := range s.done {
+		for _, w := range list {
+			if at >= w.at && at < w.at+w.n && w.value == b && w.end >= last {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Whatever clients write at the same time, over each other, on networks with faults, with all servers or without one of them: when all is quiet parity is the exclusive or of
+// the data, and each byte is that of the last write, or of one that was under way with it.
+func TestStorm(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawStorm(rt)
+		s.run(rt, rt.Cleanup)
+	})
+}
+
+// All clients write the same stripe at once: locks are needed.
+func TestClientsFightForAStripe(t *testing.T) {
+	for _, device := range []string{"spin-int", "spin-dis"} {
+		s := &storm{device: device, clients: 4, rounds: 12, failed: -1, seed: 3}
+		s.o = driver.Options{Layout: driver.Layout{Data: 3, Unit: 4096, Rows: 1}}
+		s.run(t, t.Cleanup)
+	}
+}
+
+// A server that stops answering in the middle of a write: the client hears of nothing for a while, is told which one it is, and writes again without it. Nothing is lost, and
+// when a new server in its place has been rebuilt all is as it was.
+func TestServerFailsInTheMiddle(t *testing.T) {
+	times := map[sim.Time]int{} // that a client has heard of nothing
+	for by, name := range byNames {
+		for failed := range 4 {
+			for _, from := range []sim.Time{0, 3 * sim.Microsecond, 9 * sim.Microsecond, 25 * sim.Microsecond} {
+				o := driver.Options{Layout: driver.Layout{Data: 3, Unit: 4096, Rows: 20}, By: by, Timeout: 5 * sim.Millisecond}
+				down := fmt.Sprintf("fabric.faults={down: [{node: %d, from: %dns, to: 4ms}]}", 1+failed, from/sim.Nanosecond)
+				c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1}, "transport.kind=reliable", "transport.timeout=10us", "transport.retries=3", down)
+				silent := 0
+				require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
+					client, err := a.Open(p)
+					if err != nil {
+						return err
+					}
+					x := &exerciser{t: t, p: p, client: client, want: make([]byte, o.Bytes()), rng: rand.New(rand.NewPCG(1, 2))}
+					all := p.Alloc(int(o.Bytes()))
+					for i, b := 0, all.Write(); i < len(b); i++ {
+						b[i] = byte(x.rng.Uint32())
+						x.want[i] = b[i]
+					}
+					until := func(access func() error) {
+						for err := access(); err != nil; err = access() {
+							require.True(t, errors.Is(err, driver.ErrSilent) || errors.Is(err, driver.ErrMemory), "%v", err)
+							silent++
+							require.NoError(t, client.Fail(failed))
+						}
+					}
+					until(func() error { return client.Write(0, all) })
+					back := p.Alloc(len(x.want))
+					until(func() error { return client.Read(0, back) })
+					require.Equal(t, x.want, back.Read())
+					if client.Failed() >= 0 {
+						p.SleepUntil(max(p.Now(), 5*sim.Millisecond)) // until the node is back, with memory that is old
+						return errors.Join(client.Rebuild(), func() error { client.Restored(); x.whole(); x.accesses(3); return nil }())
+					}
+					return nil
+				}))
+				require.NoError(t, c.Run(context.Background()), "%s %d %d", name, failed, from)
+				require.NoError(t, a.Check())
+				times[from] += silent
+			}
+		}
+	}
+	require.Equal(t, 12, times[0], "each of them, at whichever server")
+}
+
+// An array without a server for parity, which is none without the last server.
+func TestWithoutParity(t *testing.T) {
+	for by := range byNames {
+		o := driver.Options{Layout: driver.Layout{Data: 2, Unit: 512, Rows: 9}, By: by, Servers: []int{1, 2}}
+		c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1})
+		require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
+			client, err := a.Open(p)
+			if err != nil {
+				return err
+			}
+			x := &exerciser{t: t, p: p, client: client, want: make([]byte, o.Bytes()), rng: rand.New(rand.NewPCG(1, 2))}
+			x.accesses(5)
+			require.ErrorIs(t, client.Fail(1), driver.ErrFailed)
+			return nil
+		}))
+		require.NoError(t, c.Run(context.Background()))
+	}
+}
+
+// What makes no sense is refused, with what was expected.
+func TestErrors(t *testing.T) {
+	good := driver.Options{Layout: driver.Layout{Data: 2, Unit: 512, Rows: 9}, Servers: []int{1, 2, 3}, Clients: 1}
+	for expected, spoil := range map[string]func(o *driver.Options){
+		"0 data servers, expected 1 to 31":                       func(o *driver.Options) { o.Data = 0 },
+		"stripe unit of 100 B, expected a multiple of 8":         func(o *driver.Options) { o.Unit = 100 },
+		"stripe unit of 1001 B":                                  func(o *driver.Options) { o.Unit = 1001 },
+		"-1 units for each server":                               func(o *driver.Options) { o.Rows = -1 },
+		"9223372036854775807 units":                              func(o *driver.Options) { o.Rows = 1<<63 - 1 },
+		"4 servers for 2 data servers, expected 3, or 2 without": func(o *driver.Options) { o.Servers = []int{0, 1, 2, 3} },
+		"server 1 is on node 9 of 4":                             func(o *driver.Options) { o.Servers = []int{1, 9, 3} },
+		"two servers on node 1":                                  func(o *driver.Options) { o.Servers = []int{1, 2, 1} },
+		"0 clients, expected 1 to 512":                           func(o *driver.Options) { o.Clients = 0 },
+		"9 cores of each server, expected 1 to 8":                func(o *driver.Options) { o.By, o.Cores = driver.Hosts, 9 },
+		"served by 7":                                            func(o *driver.Options) { o.By = 7 },
+	} {
+		o := good
+		spoil(&o)
+		c, _ := cluster(t, t.Cleanup, "spin-int", 1, good, runtime.Config{})
+		_, err := driver.New(c, o)
+		require.ErrorContains(t, err, expected)
+	}
+	c, a := cluster(t, t.Cleanup, "spin-int", 1, good, runtime.Config{})
+	require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
+		client, err := a.Open(p)
+		if err != nil {
+			return err
+		}
+		_, err = a.Open(p)
+		require.ErrorContains(t, err, "all 1 clients")
+		some := p.Alloc(100)
+		for _, at := range []int64{-1, good.Bytes() - 99, good.Bytes() + 1, 1<<63 - 1} {
+			require.ErrorIs(t, client.Write(at, some), driver.ErrRange)
+			require.ErrorIs(t, client.Read(at, some), driver.ErrRange)
+		}
+		for _, at := range []int64{0, good.Bytes()} {
+			require.NoError(t, client.Write(at, runtime.View{}))
+			require.NoError(t, client.Read(at, runtime.View{}))
+		}
+		require.ErrorContains(t, client.Fail(3), "no server 3, expected 0 to 2")
+		require.ErrorContains(t, client.Rebuild(), "no server has failed")
+		require.NoError(t, client.Fail(1))
+		require.ErrorIs(t, client.Fail(2), driver.ErrFailed)
+		return nil
+	}))
+	require.NoError(t, c.Run(context.Background()))
+}
