@@ -160,7 +160,7 @@ func runRaid5(ctx context.Context, p *Point) (Values, error) {
 
 // client is rank 0.
 func (s *storing) client(p *runtime.Proc) error {
-	client, err := s.array.Open(p)
+	client, err := s.array.Open(p, 0)
 	if err != nil {
 		return err
 	}

@@ -85,6 +85,8 @@ var shown = map[string]string{
 	"compare datatype --profile spin-int":                                                                           "compare datatype --profile spin-int --block 2KiB,64KiB",
 	"compare datatype --profile spin-int --side source,both --block 4,64,256,512,1KiB,4KiB,64KiB":                   "compare datatype --profile spin-int --side source,both --block 1KiB,64KiB",
 	"compare datatype --profile spin-int --mode spin,spin-general,spin-read-only,spin-progress --block 4,16,64,256": "compare datatype --profile spin-int --mode spin,spin-general,spin-read-only,spin-progress --block 4,256",
+	"compare raid5 --experiment cost":                                                                               "compare raid5 --experiment cost --size 4KiB",
+	"compare raid5 --experiment failed":                                                                             "compare raid5 --experiment failed --size 64,64KiB",
 	"compare raid5 --mode spin --size 4MiB --set hpu.cores=8 --set hpu.contexts=4":                                  "compare raid5 --mode spin --size 4MiB --set hpu.cores=8 --set hpu.contexts=4 --profile spin-int",
 
 	"compare bcast --waterfall spin-int-sc17,spin-int --mode rdma,p4,spin-stream": "compare bcast --waterfall spin-int-sc17,spin-int --mode rdma,p4,spin-stream --size 8",

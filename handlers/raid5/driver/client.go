@@ -39,12 +39,12 @@ const (
 	clientSlots = 4 * flights
 )
 
-// Open gives a process a way to the array. It takes no virtual time.
-func (a *Array) Open(p *runtime.Proc) (*Client, error) {
-	if a.opened == a.o.Clients {
-		return nil, fmt.Errorf("raid5: all %d clients of the array are there", a.o.Clients)
+// Open gives a process a way to the array: as client number 0 to Options.Clients-1, which no other process is. It takes no virtual time.
+func (a *Array) Open(p *runtime.Proc, number int) (*Client, error) {
+	if number < 0 || number >= a.o.Clients {
+		return nil, fmt.Errorf("raid5: client %d, expected 0 to %d", number, a.o.Clients-1)
 	}
-	c := &Client{Array: a, p: p, ni: p.NI(), slot: uint32(a.opened) * clientSlots, failed: -1}
+	c := &Client{Array: a, p: p, ni: p.NI(), slot: uint32(number) * clientSlots, failed: -1}
 	c.last = c.slot + clientSlots - 1
 	var err error
 	if c.id, err = c.ni.PhysID(); err != nil {
@@ -53,7 +53,6 @@ func (a *Array) Open(p *runtime.Proc) (*Client, error) {
 	if c.id.PID > raid5.MaxPID || c.id.NID > raid5.MaxNID {
 		return nil, fmt.Errorf("raid5: the client is %v, expected nodes up to %d and processes up to %d", c.id, raid5.MaxNID, raid5.MaxPID)
 	}
-	a.opened++
 	if c.eq, err = c.ni.EQAlloc(c.answersAtOnce()); err != nil {
 		return nil, err
 	}

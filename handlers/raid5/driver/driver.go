@@ -2,7 +2,7 @@
 // programs of the hosts, clients are the same.
 //
 //	array, err := driver.New(cluster, driver.Options{Layout: layout, Servers: nodes, By: driver.Handlers, Clients: 1})
-//	client, err := array.Open(p)                // in a process, before it first waits
+//	client, err := array.Open(p, 0)             // in a process, before it first waits
 //	err = client.Write(offset, view)            // until every server, and parity, has it
 //	err = client.Read(offset, view)
 package driver
@@ -60,7 +60,6 @@ type Array struct {
 	mtu     int64
 	module  *handlers.Module
 	servers []*server
-	opened  int
 }
 
 // server is one of the array, at its node.

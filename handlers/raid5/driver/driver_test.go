@@ -45,7 +45,7 @@ func TestWriteAndRead(t *testing.T) {
 			t.Run(fmt.Sprint(name, shape), func(t *testing.T) {
 				c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1})
 				require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
-					client, err := a.Open(p)
+					client, err := a.Open(p, 0)
 					if err != nil {
 						return err
 					}
@@ -72,7 +72,7 @@ func TestFailedServer(t *testing.T) {
 					o := driver.Options{Layout: driver.Layout{Data: data, Unit: 1000, Rows: 101}, By: by, Cores: 1 + data%2}
 					c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1})
 					require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
-						client, err := a.Open(p)
+						client, err := a.Open(p, 0)
 						if err != nil {
 							return err
 						}

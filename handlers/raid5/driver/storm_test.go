@@ -103,7 +103,7 @@ func (s *storm) contents(a *driver.Array) []byte {
 }
 
 func (s *storm) client(p *runtime.Proc, a *driver.Array, rank int) error {
-	client, err := a.Open(p)
+	client, err := a.Open(p, rank)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func TestServerFailsInTheMiddle(t *testing.T) {
 				c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1}, "transport.kind=reliable", "transport.timeout=10us", "transport.retries=3", down)
 				silent := 0
 				require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
-					client, err := a.Open(p)
+					client, err := a.Open(p, 0)
 					if err != nil {
 						return err
 					}
@@ -232,7 +232,7 @@ func TestWithoutParity(t *testing.T) {
 		o := driver.Options{Layout: driver.Layout{Data: 2, Unit: 512, Rows: 9}, By: by, Servers: []int{1, 2}}
 		c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1})
 		require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
-			client, err := a.Open(p)
+			client, err := a.Open(p, 0)
 			if err != nil {
 				return err
 			}
@@ -269,12 +269,14 @@ func TestErrors(t *testing.T) {
 	}
 	c, a := cluster(t, t.Cleanup, "spin-int", 1, good, runtime.Config{})
 	require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
-		client, err := a.Open(p)
+		client, err := a.Open(p, 0)
 		if err != nil {
 			return err
 		}
-		_, err = a.Open(p)
-		require.ErrorContains(t, err, "all 1 clients")
+		for _, number := range []int{-1, 1} {
+			_, err = a.Open(p, number)
+			require.ErrorContains(t, err, "expected 0 to 0")
+		}
 		some := p.Alloc(100)
 		for _, at := range []int64{-1, good.Bytes() - 99, good.Bytes() + 1, 1<<63 - 1} {
 			require.ErrorIs(t, client.Write(at, some), driver.ErrRange)
