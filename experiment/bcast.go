@@ -22,7 +22,7 @@ at which the last rank's host has seen the whole message in its memory.
 	Source: "sPIN'17 §4.4",
 	Axes: []Axis{
 		modeAxis(ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream),
-		ranksAxis("2", maxRanks, "4,16,..,1024"),
+		ranksAxis(maxRanks, "4,16,..,1024"),
 		sizeAxis("8,64KiB"),
 	},
 	Run: benchmark(runBcast),

@@ -44,12 +44,12 @@ func modeAxis(modes ...string) Axis {
 }
 
 // ranksAxis is how many nodes take part.
-func ranksAxis(least, most, list string) Axis {
-	return Axis{Name: "ranks", Kind: report.Count, Least: least, Most: most, Default: list, Help: "nodes taking part"}
+func ranksAxis(most, list string) Axis {
+	return Axis{Name: "ranks", Kind: report.Count, Least: "2", Most: most, Default: list, Help: "nodes taking part"}
 }
 
 // twoRanks is the axis of benchmarks between two nodes.
-func twoRanks() Axis { return ranksAxis("2", "2", "2") }
+func twoRanks() Axis { return ranksAxis("2", "2") }
 
 // sizeAxis is how long the message is.
 func sizeAxis(list string) Axis {

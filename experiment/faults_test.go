@@ -72,27 +72,32 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 		case "hpus":
 			c.measure(t, e, Values{"hpus": 4, "size": 1024, "handler-time": 200 * sim.Nanosecond})
 		default:
-			for _, mode := range e.Axis("mode").Of {
-				for _, size := range []int{0, 16, 4096, 40000} {
-					values := Values{"mode": mode, "size": size}
-					if e.Name == "bcast" || e.Name == "allreduce" || e.Name == "ftbcast" {
-						values["ranks"] = 8
-					}
-					if e.Name == "allreduce" {
-						values["transport"], values["calls"] = "portals", 2
-					}
-					if e.Name == "ftbcast" {
-						values["failed"] = 0
-					}
-					if e.Name != "accumulate" && e.Name != "allreduce" || size > 0 {
-						c.measure(t, e, values)
-					}
-				}
-			}
+			c.measureSizes(t, e)
 		}
 	}
 	require.Greater(t, c.faults, 1000)
 	require.Greater(t, c.late, 1000)
+}
+
+// measureSizes measures an experiment in all modes with messages of several sizes.
+func (c *campaign) measureSizes(t *testing.T, e *Experiment) {
+	for _, mode := range e.Axis("mode").Of {
+		for _, size := range []int{0, 16, 4096, 40000} {
+			values := Values{"mode": mode, "size": size}
+			if e.Name == "bcast" || e.Name == "allreduce" || e.Name == "ftbcast" {
+				values["ranks"] = 8
+			}
+			if e.Name == "allreduce" {
+				values["transport"], values["calls"] = "portals", 2
+			}
+			if e.Name == "ftbcast" {
+				values["failed"] = 0
+			}
+			if e.Name != "accumulate" && e.Name != "allreduce" || size > 0 {
+				c.measure(t, e, values)
+			}
+		}
+	}
 }
 
 // measure runs a point with all kinds of faults on both devices.

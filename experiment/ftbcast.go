@@ -28,7 +28,7 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{ModeRDMA, modeDetector, modeGraph, modeSpin}, Help: "how it is broadcast; above it says what each is"},
 		{Name: "failed", Kind: report.Count, Most: "61", Default: "0,1,3", Help: "nodes that have failed"},
-		ranksAxis("2", maxRanks, "8,64"),
+		ranksAxis(maxRanks, "8,64"),
 		sizeAxis("8,64KiB"),
 		{Name: "timeout", Unit: "us", Kind: report.Duration, Least: "1ns", Most: "1s", Default: "100us", Help: "within which an acknowledgement must have come (detector)"},
 	},

@@ -67,7 +67,7 @@ func TestAnswersAndPictures(t *testing.T) {
 		svg, err := os.ReadFile(picture)
 		require.NoError(t, err)
 		for _, text := range append(x.drawn, e.Name+": ", "exanest") {
-			require.True(t, strings.Contains(string(svg), text), "the picture of %s has no %q", e.Name, text)
+			require.Contains(t, string(svg), text, "the picture of %s has no %q", e.Name, text)
 		}
 	}
 }

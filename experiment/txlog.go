@@ -30,7 +30,7 @@ var transactions = &Experiment{
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{ModeRDMA, modeHost, modeSpin}, Help: "who logs; above it says what each is"},
 		{Name: "op", Kind: report.Text, Of: []string{opRead, opWrite, opTransaction}, Help: "what clients do"},
-		ranksAxis("2", "4096", "2,17"),
+		ranksAxis("4096", "2,17"),
 		sizeAxis("8,512,4KiB,64KiB"),
 		{Name: "count", Kind: report.Count, Least: "1", Most: "1000000", Default: "100", Help: "accesses of each client, or transactions that it commits"},
 		{Name: "items", Kind: report.Count, Least: "1", Most: "1000000", Default: "100", Help: "of the region (transaction)"},

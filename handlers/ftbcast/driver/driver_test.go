@@ -82,7 +82,7 @@ func (b *trial) run(t require.TestingT) []int {
 func TestEverySetOfFailedNodes(t *testing.T) {
 	for ranks := 2; ranks <= *exhaustive; ranks++ {
 		neighbours := len(ftbcast.Graph(uint32(ranks)))
-		for failed := uint64(0); failed < 1<<ranks; failed++ {
+		for failed := range uint64(1) << ranks {
 			root := bits.TrailingZeros64(^failed)
 			if bits.OnesCount64(failed) >= neighbours || root >= ranks {
 				continue

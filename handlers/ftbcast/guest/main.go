@@ -86,7 +86,7 @@ func pass(s *ftbcast.State, op *spin.Op, i, to uint32, source uint32, host bool)
 		if op.TargetNID = s.Neighbour[i]; op.TargetNID == source {
 			continue
 		}
-		r := spin.Result(0)
+		var r spin.Result
 		if host {
 			r = spin.PutFromHost(op)
 		} else {

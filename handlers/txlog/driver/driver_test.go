@@ -39,7 +39,6 @@ type history struct {
 	length  int
 	clients int
 	all     []outcome
-	reads   uint64 // overrun test
 	pause   int
 }
 
