@@ -35,29 +35,51 @@ var everything = flag.Bool("everything", false, "run documented and shown comman
 
 // long are commands that take many seconds, and what is run in their place without -everything.
 var long = map[string]string{
-	"spinsim compare bcast --waterfall spin-int-sc17,spin-int": "spinsim compare bcast --waterfall spin-int-sc17,spin-int --ranks 4 --size 8",
-	"spinsim compare bcast --format json > results.json":       "spinsim compare bcast --ranks 4,16 --format json > results.json",
+	"spinsim compare kv": "spinsim compare kv --workload C --clients 2 --ops 5 --records 50",
+
+	"spinsim compare ip": "spinsim compare ip --traffic rtt",
+
+	"spinsim compare osu": "spinsim compare osu --path intra-qfdb --size 8",
+
+	"spinsim compare gsas": "spinsim compare gsas --size 8",
+
+	"spinsim goal proxies": "spinsim goal proxies --app pop --iterations 1",
+
+	"spinsim compare txlog": "spinsim compare txlog --ranks 2 --size 8",
+
+	"spinsim compare exanet": "spinsim compare exanet --size 8",
+
+	"spinsim compare scaling": "spinsim compare scaling --ranks 1,8 --app minife",
+
+	"spinsim compare credits": "spinsim compare credits --ranks 8 --benchmark alltoall --size 4KiB",
+
+	"spinsim compare datatype": "spinsim compare datatype --block 64KiB",
+
+	"spinsim compare matching": "spinsim compare matching --app pop --iterations 1",
 
 	"spinsim compare allreduce": "spinsim compare allreduce --ranks 16 --size 256",
-	"spinsim compare datatype":  "spinsim compare datatype --block 64KiB",
-	"spinsim compare datatype --mode spin-general,spin-read-only,spin-progress": "spinsim compare datatype --mode spin-general,spin-read-only,spin-progress --block 64KiB",
+
+	"spinsim compare pagefault": "spinsim compare pagefault --size 4KiB",
 
 	"spinsim compare datatype-apps": "spinsim compare datatype-apps --app NAS_LU_y",
 
-	"spinsim compare kv":        "spinsim compare kv --workload C --clients 2 --ops 5 --records 50",
-	"spinsim compare exanet":    "spinsim compare exanet --size 8",
-	"spinsim compare gsas":      "spinsim compare gsas --size 8",
-	"spinsim compare ip":        "spinsim compare ip --traffic rtt",
-	"spinsim compare pagefault": "spinsim compare pagefault --size 4KiB",
+	"spinsim compare credits --plot credits.svg": "spinsim compare credits --ranks 8 --benchmark alltoall --size 4KiB --plot credits.svg",
 
-	"spinsim compare osu": "spinsim compare osu --path intra-qfdb --size 8",
+	"spinsim compare bcast --format json > results.json": "spinsim compare bcast --ranks 4,16 --format json > results.json",
+
+	"spinsim compare bcast --waterfall spin-int-sc17,spin-int": "spinsim compare bcast --waterfall spin-int-sc17,spin-int --ranks 4 --size 8",
+
 	"spinsim compare scaling --ranks 1,8,64,512 --plot scaling.svg": "spinsim compare scaling --ranks 1,8 --app minife --plot scaling.svg",
-	"spinsim compare credits": "spinsim compare credits --ranks 8 --benchmark alltoall --size 4KiB",
-	"spinsim compare osu-ranks --experiment collectives --ranks 512":                                         "spinsim compare osu-ranks --experiment collectives --ranks 8 --size 4",
-	"spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --plot torus.svg":              "spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --ranks 16,64 --plot torus.svg",
+
+	"spinsim compare osu-ranks --experiment collectives --ranks 512": "spinsim compare osu-ranks --experiment collectives --ranks 8 --size 4",
+
+	"spinsim compare datatype --mode spin-general,spin-read-only,spin-progress": "spinsim compare datatype --mode spin-general,spin-read-only,spin-progress --block 64KiB",
+
+	"spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --plot torus.svg": "spinsim compare osu-ranks --experiment torus --topology 16x16x4 --size 4 --ranks 16,64 --plot torus.svg",
+
 	"spinsim compare credits --benchmark alltoall --buffer 512,1KiB,2KiB,4KiB,8KiB,16KiB --plot credits.svg": "spinsim compare credits --ranks 8 --benchmark alltoall --size 4KiB --plot credits.svg",
-	"spinsim goal proxies":     "spinsim goal proxies --app pop --iterations 1",
-	"spinsim compare matching": "spinsim compare matching --app pop --iterations 1",
+
+	"spinsim compare ftbcast --profile spin-int --ranks 8,16,..,256 --size 8,64KiB --failed 0,1,3 --plot ftbcast.svg": "spinsim compare ftbcast --profile spin-int --ranks 8 --size 8 --failed 0,1,3 --plot ftbcast.svg",
 }
 
 // documentedCommands are those of a text, in order.
