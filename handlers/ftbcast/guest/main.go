@@ -88,7 +88,9 @@ func pass(s *ftbcast.State, op *spin.Op, i, to uint32, source uint32, host bool)
 		}
 		var r spin.Result
 		if host {
-			r = spin.PutFromHost(op)
+			for r = spin.PutFromHost(op); r == spin.NoSpace; r = spin.PutFromHost(op) {
+				spin.Yield() // as many commands of handlers are pending as may be
+			}
 		} else {
 			r = spin.PutFromDevice(op)
 		}

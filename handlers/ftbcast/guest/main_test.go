@@ -116,6 +116,18 @@ func TestPutFails(t *testing.T) {
 	})
 }
 
+// Where no more commands may be pending, spare copies wait until they may.
+func TestSpareCopiesWait(t *testing.T) {
+	each(t, func(t *testing.T, r *rig) {
+		r.state.Size, r.state.Packets = 2*mtu, 2
+		r.deliver(4, 0, mtu)
+		r.device.Fail("put_from_host", spin.NoSpace, 3)
+		require.Equal(t, []spin.Code{spin.Success}, r.deliver(4, mtu, mtu).Payloads)
+		require.Len(t, r.device.Named("yield"), 3)
+		require.Len(t, r.device.Named("put_from_host"), 4)
+	})
+}
+
 // A broadcast of one packet goes to all from the device.
 func TestOnePacket(t *testing.T) {
 	each(t, func(t *testing.T, r *rig) {

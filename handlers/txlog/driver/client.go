@@ -115,7 +115,10 @@ func (c *Client) fetch(t *Tx, offset, n int) error {
 		c.head(t, askRead, uint64(offset))
 		words := c.request.Slice(requestSize, requestSize+8).Write()
 		le.PutUint64(words, uint64(n))
-		_, err := c.ask(requestSize + 8)
+		answer, err := c.ask(requestSize + 8)
+		if err == nil && answer != served {
+			err = fmt.Errorf("txlog: a read of %d B at %d was refused: has the home the same options?", n, offset)
+		}
 		return err
 	}
 	if err := c.ni.Get(c.get, uint64(offset), uint64(n), c.home, c.o.PT+readEntry, Bits|t.tag, uint64(offset), 0); err != nil {
@@ -149,7 +152,7 @@ func (t *Tx) Write(offset int, b []byte) error {
 // Commit makes what the transaction has written visible at once, if nothing that it has read has changed: then it returns true. It is over then.
 func (t *Tx) Commit() (bool, error) {
 	number, err := t.commit()
-	return number&aborted == 0, err
+	return err == nil && number&aborted == 0, err
 }
 
 // commit returns the answer of the home's host.
@@ -166,12 +169,15 @@ func (t *Tx) commit() (uint64, error) {
 	}
 	c.p.Stream(int64(t.bytes), int64(at))
 	answer, err := c.ask(at)
+	if err != nil {
+		return 0, err
+	}
 	if answer&aborted == 0 {
 		c.stats.Commits++
 	} else {
 		c.stats.Aborts++
 	}
-	return answer, err
+	return answer, nil
 }
 
 // head writes the first words of a request.

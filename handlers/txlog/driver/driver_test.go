@@ -181,6 +181,73 @@ func TestSerialisable(t *testing.T) {
 	require.Greater(t, commits, aborts)
 }
 
+// alone runs a client beside a home that has other options.
+func alone(t *testing.T, home, own Options, client func(*Client)) {
+	p, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2})
+	require.NoError(t, err)
+	library, err := Load(c)
+	require.NoError(t, err)
+	require.NoError(t, c.SpawnService(0, "home", func(p *runtime.Proc) error {
+		s, err := library.Open(p, home)
+		if err != nil {
+			return err
+		}
+		return s.Serve()
+	}))
+	require.NoError(t, c.Spawn(1, "client", func(p *runtime.Proc) error {
+		joined, err := Join(p, portals.PhysID(0, 0), own)
+		if err == nil {
+			client(joined)
+		}
+		return err
+	}))
+	require.NoError(t, c.Run(context.Background()))
+	require.NoError(t, c.Close())
+}
+
+// A commit that speaks of reads which nobody has logged does not keep the home waiting, and does not commit.
+func TestReadsThatWereNot(t *testing.T) {
+	o := Options{PT: 3, Region: 64}
+	alone(t, o, o, func(c *Client) {
+		tx := c.Begin()
+		require.NoError(t, tx.Read(0, make([]byte, 8)))
+		tx.reads++
+		committed, err := tx.Commit()
+		require.NoError(t, err)
+		require.False(t, committed)
+		committed, err = c.Begin().Commit()
+		require.NoError(t, err)
+		require.True(t, committed, "the home serves on")
+	})
+}
+
+// What is wrong is an error, and nothing counts as committed then.
+func TestWrongUse(t *testing.T) {
+	for text, o := range map[string]Options{
+		"txlog: a region of 0 B, expected 1 to 1099511627776":               {},
+		"txlog: a log of 3 records, expected a power of two up to 16777216": {Region: 1, Log: 3},
+		"txlog: commits of -1 B, expected 0 to 1099511627776":               {Region: 1, Commit: -1},
+	} {
+		require.EqualError(t, o.check(), text)
+	}
+	home, own := Options{PT: 3, Region: 64}, Options{PT: 3, Region: 64, ByHost: true}
+	alone(t, home, own, func(c *Client) {
+		tx := c.Begin()
+		require.ErrorContains(t, tx.Read(0, make([]byte, 8)), "txlog: a read of 8 B at 0 was refused")
+		require.ErrorIs(t, tx.Read(60, make([]byte, 8)), ErrRange)
+		require.ErrorIs(t, tx.Read(-1, make([]byte, 8)), ErrRange)
+		require.ErrorIs(t, tx.Write(64, make([]byte, 1)), ErrRange)
+		require.NoError(t, tx.Read(64, nil))
+		c.answers = portals.EQNone
+		committed, err := tx.Commit()
+		require.Error(t, err)
+		require.False(t, committed)
+		require.Zero(t, c.Stats().Commits)
+	})
+}
+
 // A log of four records is written over while transactions run: they do not commit then, and nothing waits.
 func TestLogThatIsTooSmall(t *testing.T) {
 	overruns := uint64(0)

@@ -217,8 +217,8 @@ func (s *Server) valid(client uint32, tag, reads uint64) bool {
 		if r := s.running[client]; r != nil && r.tag == tag && uint64(len(r.reads)) >= reads {
 			break
 		}
-		if s.overruns != before || s.o.ByHost || s.overruns > 0 && !s.ahead() {
-			return false // its records have been written over, or there are none
+		if s.overruns != before || s.o.ByHost || !s.ahead() {
+			return false // its records have been written over, or there are no such reads
 		}
 		s.p.Compute(max(s.p.Cluster().Profile().Host.Poll, leastLook)) // a record before it is under way
 	}
