@@ -13,6 +13,7 @@ import (
 // The graph of 12 ranks in the publication (ISPA'07, Figure 2): 1, 2, 4 and 8 in both directions, of which 8 is 4 the other way.
 func TestGraphOfTwelve(t *testing.T) {
 	require.Equal(t, []uint32{1, 2, 4, 8, 10, 11}, ftbcast.Graph(12))
+	require.Len(t, ftbcast.Graph(64), 11, "what docs/ftbcast.md says")
 	require.Empty(t, ftbcast.Graph(1))
 	require.Equal(t, []uint32{1}, ftbcast.Graph(2))
 	require.Equal(t, []uint32{1, 2}, ftbcast.Graph(3))
