@@ -131,7 +131,7 @@ func TestModulesLoad(t *testing.T) {
 		l := handlers.Must(name)
 		code, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
 		require.NoError(t, err)
-		require.Less(t, len(code), map[string]int{"allreduce": 16384, "datatype": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 6144, "rdma": 16384, "scan": 6144}[name]+2048)
+		require.Less(t, len(code), map[string]int{"allreduce": 16384, "datatype": 8192, "ftbcast": 2048, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 6144, "rdma": 16384, "scan": 6144}[name]+2048)
 		module, err := hpu.Load("any", l.Wasm, spec)
 		require.NoError(t, err)
 		require.Equal(t, name, module.Library())
