@@ -277,7 +277,7 @@ func (w *transacting) finish() error {
 	if w.Text("op") != opTransaction {
 		return nil
 	}
-	memory, stride, sum := w.server.Memory().Read(), (w.size+7)&^7, uint64(0)
+	memory, stride, sum := w.server.Memory().Snapshot(), (w.size+7)&^7, uint64(0)
 	for i := range w.Int("items") {
 		item := memory[i*stride : i*stride+w.size]
 		n := binary.LittleEndian.Uint64(item)

@@ -52,3 +52,11 @@ func TestRecordsOfTransactions(t *testing.T) {
 	logged := measureTransactions(t, "spin-int", v).Values["logged"].(int)
 	require.Equal(t, 10*4+9*2, logged, "writes of the last are never looked at")
 }
+
+// On ExaNeSt records land in any order and pages are absent: no update is lost, and items that no transaction has touched can be looked at.
+func TestTransactionsOnExaNeSt(t *testing.T) {
+	v := Values{"mode": modeSpin, "op": opTransaction, "ranks": 9, "size": 512, "count": 40, "items": 8}
+	require.Positive(t, measureTransactions(t, "exanest", v).Float("rate"))
+	v["count"], v["items"], v["size"] = 1, 100, 4096
+	require.Positive(t, measureTransactions(t, "exanest", v).Float("rate"))
+}

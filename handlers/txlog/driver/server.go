@@ -26,6 +26,8 @@ type Server struct {
 	self    portals.ID
 
 	next     uint64 // records that have been read
+	owed     int    // of the host's own writes: records that have landed and have not been read
+	since    uint64 // overruns when owed was last 0
 	running  map[uint32]*running
 	writes   []span
 	overruns uint64
@@ -214,7 +216,7 @@ func (s *Server) valid(client uint32, tag, reads uint64) bool {
 	}
 	before := s.overruns
 	for s.advance(); ; s.advance() {
-		if r := s.running[client]; r != nil && r.tag == tag && uint64(len(r.reads)) >= reads {
+		if r := s.running[client]; r != nil && r.tag == tag && uint64(len(r.reads)) >= reads && s.caughtUp() {
 			break
 		}
 		if s.overruns != before || s.o.ByHost || !s.ahead() {
@@ -253,6 +255,10 @@ func (s *Server) apply(tag uint64, list []target) error {
 	if s.o.ByHost || len(list) == 0 {
 		return nil
 	}
+	if s.owed == 0 {
+		s.since = s.overruns
+	}
+	s.owed += len(list)
 	v, err := s.ni.CTWait(s.landed, s.written)
 	if err == nil && v.Failure > 0 {
 		err = fmt.Errorf("txlog: the writes of a commit failed")
@@ -308,11 +314,23 @@ func (s *Server) advance() {
 		switch {
 		case r.Kind == txlog.Write:
 			s.wrote(one)
+			if r.NID == s.self.NID && r.PID == s.self.PID && s.owed > 0 {
+				s.owed--
+			}
 		case r.Tag>>32 == Bits>>32:
 			s.readBy(r.NID, r.Tag&TagBits, one)
 		}
 	}
 	s.p.Stream(int64(s.stats.Records-began+1)*txlog.RecordSize, 0)
+}
+
+// caughtUp tells whether all that the host has written was read in the log. It has landed there, but a record before it may still be under way: then what
+// lies behind the reads of a transaction would not be seen.
+func (s *Server) caughtUp() bool {
+	if s.owed > 0 && s.overruns != s.since && !s.ahead() {
+		s.owed = 0 // records of it have been written over
+	}
+	return s.owed == 0
 }
 
 // ahead tells whether there are records behind one that is under way.
