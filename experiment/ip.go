@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	network "github.com/spinsim/spinsim/exanet/ip"
-	"github.com/spinsim/spinsim/exanet/ip/inet"
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"

@@ -3,7 +3,7 @@ package ip
 import (
 	"slices"
 
-	"github.com/spinsim/spinsim/exanet/ip/inet"
+	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/exanet/gvas"
-	"github.com/spinsim/spinsim/exanet/ip/inet"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/exanet/ip"
-	"github.com/spinsim/spinsim/exanet/ip/inet"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

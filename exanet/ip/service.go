@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/exanet/ip/inet"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

@@ -4,7 +4,7 @@ import (
 	_ "embed" // the defaults
 	"fmt"
 
-	"github.com/spinsim/spinsim/exanet/ip/inet"
+	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/strictyaml"
 	"github.com/spinsim/spinsim/sim"

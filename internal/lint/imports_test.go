@@ -24,6 +24,7 @@ var table = map[string]policy{
 	"sim":            {ours: []string{"internal"}},
 	"fabric":         {ours: []string{"sim", "internal"}},
 	"fabric/diagram": {ours: []string{"fabric", "sim", "report"}}, // pictures of networks
+	"inet":           {ours: []string{"sim", "internal"}},         // TCP, UDP and IPv4 without a clock
 	"smmu":           {ours: []string{"sim", "internal"}},
 	"host":           {ours: []string{"sim", "smmu", "internal"}},
 	"portals":        {ours: []string{"internal"}},
@@ -40,7 +41,7 @@ var table = map[string]policy{
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
 	"runtime":  {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "profile", "spin", "internal"}},
-	"handlers": {ours: []string{"datatype", "nic", "profile", "runtime", "portals", "hpu", "spin", "internal"}},
+	"handlers": {ours: []string{"inet", "datatype", "nic", "profile", "runtime", "portals", "hpu", "spin", "internal"}},
 	"handlers/rdma/channels": { // threads of the kernel post commands, too
 		ours: []string{"handlers", "host", "runtime", "portals", "spin"},
 	},
@@ -59,21 +60,20 @@ var table = map[string]policy{
 	"handlers/part": { // its driver is the operating system's
 		ours: []string{"handlers", "sim", "host", "runtime", "portals", "spin"},
 	},
-	"exanet":      {ours: []string{"sim", "portals", "spin", "profile", "runtime", "handlers", "internal"}},
+	"exanet":      {ours: []string{"sim", "inet", "portals", "spin", "profile", "runtime", "handlers", "internal"}},
 	"exanet/gvas": {}, // addresses: what names memory in ExaNeSt
 	"exanet/ip": { // beside ExaNet it has the management Ethernet, a network of its own
-		ours: []string{"exanet", "sim", "fabric", "portals", "runtime", "handlers", "internal"},
+		ours: []string{"exanet", "sim", "inet", "fabric", "portals", "runtime", "handlers", "internal"},
 	},
-	"exanet/ip/inet": {ours: []string{"sim"}}, // protocols without a clock
-	"mpi":            {ours: []string{"sim", "portals", "datatype", "hpu", "spin", "profile", "runtime", "handlers", "exanet", "internal"}},
-	"goal":           {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
-	"provenance":     {ours: []string{"sim", "profile", "runtime", "report"}},
+	"mpi":        {ours: []string{"sim", "portals", "datatype", "hpu", "spin", "profile", "runtime", "handlers", "exanet", "internal"}},
+	"goal":       {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
+	"provenance": {ours: []string{"sim", "profile", "runtime", "report"}},
 	"scenario": {
 		ours:   []string{"sim", "portals", "hpu", "spin/manifest", "nic", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
 	"handlerlab":       {ours: []string{"nic", "sim", "portals", "hpu", "spin/manifest", "profile", "runtime", "handlers", "internal"}},
-	"experiment":       {ours: []string{"sim", "fabric", "host", "portals", "datatype", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "mpi", "goal", "provenance", "report", "trace/breakdown"}},
+	"experiment":       {ours: []string{"sim", "inet", "fabric", "host", "portals", "datatype", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "mpi", "goal", "provenance", "report", "trace/breakdown"}},
 	"trace/breakdown":  {ours: []string{"sim"}},            // what observers of a run do with its time: no file formats
 	"experiment/cores": {ours: []string{"hpu", "profile"}}, // cost tables beside the cores they describe
 	"experiment/command": { // command lines of experiments, spinsim's and a user's own

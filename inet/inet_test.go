@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/spinsim/spinsim/exanet/ip/inet"
+	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/sim"
 )
 

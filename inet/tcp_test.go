@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/exanet/ip/inet"
+	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/sim"
 )
 
