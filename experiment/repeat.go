@@ -29,7 +29,7 @@ func (s *Sweep) profile(name string, more ...string) (*profile.Profile, error) {
 
 // remember notes what the results are made from. It refuses profiles whose rows could not be told apart.
 func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
-	r := &provenance.Record{Build: s.Build, Command: s.Command, Seed: &s.Seed, Engine: s.Engine}
+	r := &provenance.Record{Build: s.Build, Command: s.Command, Seed: &s.Seed, Engine: s.Engine, Inputs: s.Inputs}
 	for _, p := range profiles {
 		one, err := provenance.NewProfile(p)
 		if err != nil {
@@ -60,16 +60,13 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 // Record is what the results are made from; Points must have been called.
 func (s *Sweep) Record() *provenance.Record { return s.record }
 
-// Repeat makes the sweep that a record is of; one of the list is its experiment. read reads a user's handler module. A module of the program
-// that is another one now is a note, a user's is an error.
-func Repeat(r *provenance.Record, list []*Experiment, read func(path string) ([]byte, error)) (s *Sweep, notes []string, err error) {
-	e, err := FindIn(list, strings.TrimPrefix(r.Command, CommandPrefix))
-	if err != nil {
-		return nil, nil, fmt.Errorf("provenance.command: %w", err)
-	}
+// Repeat makes the sweep of an experiment that a record is of. read reads a user's handler module. A module of the program that is another one now is
+// a note, a user's is an error.
+func Repeat(r *provenance.Record, e *Experiment, read func(path string) ([]byte, error)) (s *Sweep, notes []string, err error) {
 	if s, err = New(e); err != nil {
 		return nil, nil, err
 	}
+	s.Inputs = r.Inputs
 	s.Engine, s.Build, s.Command, s.Recorded, s.Profiles = r.Engine, r.Build, r.Command, r.Profiles, nil
 	if err := s.restore(r); err != nil {
 		return nil, nil, err

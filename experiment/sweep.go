@@ -35,6 +35,7 @@ type Sweep struct {
 	Build    provenance.Build     // whose results these are
 	Command  string               // what made them, for their record
 	Recorded []provenance.Profile // in place of what Profiles and Overrides would load; nil: load
+	Inputs   []provenance.Input   // of which the experiment was made, for their record
 
 	values [][]any            // of the axes
 	chosen []bool             // whether the user has asked for them

@@ -14,6 +14,7 @@ func commands() []*cobra.Command {
 		goalCommand(),
 		profileCommand(),
 		topologyCommand(),
+		storageCommand(),
 		rerunCommand(),
 		versionCommand(),
 		columnsTopic(),

@@ -46,6 +46,8 @@ var whole = map[string][]string{
 	"spinsim compare txlog":      {"--op", "read", "--mode", "rdma"},
 	"spinsim goal proxies":       nil,
 	"spinsim topology path":      {"0", "1"},
+	"spinsim storage run":        {"a.spc"},
+	"spinsim storage generate":   {"oltp"},
 
 	"spinsim compare scan":          {"--mode", "spin", "--size", "16KiB", "--selectivity", "10%"},
 	"spinsim compare kv":            {"--mode", "rdma", "--workload", "C", "--clients", "2", "--ops", "3", "--records", "20"},
@@ -98,6 +100,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"two.goal": "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n",
+		"a.spc":    "0,0,512,W,0.1\n",
 		"count.yaml": `{profile: spin-dis, ranks: 2, entries: [{name: counter, ranks: 1, length: 64KiB, handlers: {module: count}}],
 			programs: [{ranks: 0, steps: [put: {to: 1, entry: counter, bytes: 8}]}]}`,
 	} {
@@ -140,7 +143,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 	require.Greater(t, tried, 600)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, left, 2, "nothing was written")
+	require.Len(t, left, 3, "nothing was written")
 }
 
 // nonsense are values that flags which are no numbers do not have.
@@ -172,6 +175,7 @@ var alone = map[string][]string{
 func TestEveryTextIsChecked(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "two.goal"), []byte("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.spc"), []byte("0,0,512,W,0.1\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "count.yaml"), []byte("{profile: spin-dis, ranks: 2, programs: [{ranks: 0, steps: [compute: 1us]}]}"), 0o600))
 	t.Chdir(dir)
 	tried := map[string]bool{}

@@ -26,6 +26,12 @@ type Options struct {
 	Build   provenance.Build // whose results these are
 	Command string           // what makes them, for their record
 	Columns string           // what explains the columns, for the notes of tables: a command
+
+	// Input makes the experiment of a file that the command has as its argument: one with the axes of that which the command was made of. nil: the command has no
+	// argument.
+	Input func(c *cobra.Command, name string) (*experiment.Experiment, []provenance.Input, error)
+	// Use is the command with its argument, if it has one, instead of the name of the experiment.
+	Use string
 }
 
 // compareFlags are the flags that every experiment has.
@@ -41,6 +47,7 @@ type compareFlags struct {
 	waterfall                   []string
 	links                       LinksFlag
 	shape                       ShapeFlag
+	inputs                      []provenance.Input
 	LimitFlags
 }
 
@@ -81,7 +88,11 @@ func New(e *experiment.Experiment, o Options) *cobra.Command {
 		Short: short,
 		Long:  long + listHelp + LimitsHelp,
 		Args:  ExactArguments(),
-		RunE:  func(c *cobra.Command, _ []string) error { return f.run(c) },
+		RunE:  f.run,
+	}
+	if o.Input != nil {
+		_, argument, _ := strings.Cut(o.Use, " ")
+		c.Use, c.Args = o.Use, ExactArguments(argument)
 	}
 	f.register(c)
 	return c
@@ -144,7 +155,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 		return nil, err
 	}
 	s.Profiles, s.Overrides, s.Seed, s.Engine, s.Traced = f.profiles, append(size, f.overrides...), f.seed, f.engine, f.trace != "" || f.links.Wanted()
-	s.Build, s.Command, s.Hint = f.Build, f.Command, f.Columns
+	s.Build, s.Command, s.Hint, s.Inputs = f.Build, f.Command, f.Columns, f.inputs
 	var errs []error
 	keep := func(name string, err error) {
 		if err != nil {
@@ -167,7 +178,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	return s, errors.Join(errs...)
 }
 
-func (f *compareFlags) run(c *cobra.Command) error {
+func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	format, err := report.ParseFormat(f.format)
 	if err != nil {
 		return BadInput(fmt.Errorf("--format: %w", err))
@@ -187,6 +198,11 @@ func (f *compareFlags) run(c *cobra.Command) error {
 	}
 	if err := f.links.Check(); err != nil {
 		return BadInput(err)
+	}
+	if f.Input != nil {
+		if f.experiment, f.inputs, err = f.Input(c, args[0]); err != nil {
+			return BadInput(err)
+		}
 	}
 	s, err := f.sweep(c)
 	if err != nil {

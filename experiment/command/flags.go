@@ -41,6 +41,8 @@ func expected(wrong *pflag.InvalidValueError) string {
 		return "a whole number"
 	case "uint64":
 		return fmt.Sprintf("a whole number from 0 to %d", uint64(math.MaxUint64))
+	case "float64":
+		return "a number"
 	case "duration":
 		return "a time of at most 292 years with its unit, such as 30s or 5m"
 	case "stringSlice":

@@ -40,8 +40,19 @@ func Rerun(long string, build provenance.Build, again Again) *cobra.Command {
 
 // Of makes documents of experiments anew: those of the list.
 func Of(list []*experiment.Experiment) Again {
+	return func(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error) {
+		e, err := experiment.FindIn(list, strings.TrimPrefix(r.Command, experiment.CommandPrefix))
+		if err != nil {
+			return nil, nil, BadInput(fmt.Errorf("provenance.command: %w", err))
+		}
+		return OfOne(e)(ctx, r, folder, stdin)
+	}
+}
+
+// OfOne makes documents of an experiment anew, such as one that is made of the record's inputs.
+func OfOne(e *experiment.Experiment) Again {
 	return func(ctx context.Context, r *provenance.Record, folder string, _ io.Reader) (document []byte, notes []string, err error) {
-		s, notes, err := experiment.Repeat(r, list, func(path string) ([]byte, error) { return file.Read(Find(folder, path), file.MaxModule) })
+		s, notes, err := experiment.Repeat(r, e, func(path string) ([]byte, error) { return file.Read(Find(folder, path), file.MaxModule) })
 		if err != nil {
 			return nil, notes, BadInput(err)
 		}

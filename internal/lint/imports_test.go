@@ -73,7 +73,8 @@ var table = map[string]policy{
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
 	"handlerlab":       {ours: []string{"nic", "sim", "portals", "hpu", "spin/manifest", "profile", "runtime", "handlers", "internal"}},
-	"experiment":       {ours: []string{"sim", "inet", "fabric", "host", "portals", "datatype", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "mpi", "goal", "provenance", "report", "trace/breakdown"}},
+	"experiment":       {ours: []string{"sim", "inet", "fabric", "host", "portals", "datatype", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "mpi", "goal", "provenance", "report", "trace/breakdown", "trace/spc"}},
+	"trace/spc":        {ours: []string{"sim"}},            // traces of storage, which runs are made of
 	"trace/breakdown":  {ours: []string{"sim"}},            // what observers of a run do with its time: no file formats
 	"experiment/cores": {ours: []string{"hpu", "profile"}}, // cost tables beside the cores they describe
 	"experiment/command": { // command lines of experiments, spinsim's and a user's own

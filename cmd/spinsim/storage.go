@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace/spc"
+)
+
+func storageCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "storage",
+		Short: "Play traces of block storage on servers with parity, and make such traces",
+		Long: `Traces are text of the Storage Performance Council's format, revision 1.0.1: a line for each request, with unit, block address, size in bytes, R or W, and
+time stamp in seconds. Those of the University of Massachusetts have it; none comes with spinsim, but it makes synthetic ones.
+
+  spinsim storage generate oltp -o oltp.spc
+  spinsim storage run oltp.spc`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(storageRunCommand(), storageGenerateCommand())
+	return c
+}
+
+// storageRunName is what the record of a result of storage run calls it.
+const storageRunName = "storage run"
+
+func storageRunCommand() *cobra.Command {
+	c := command.New(experiment.Storage("TRACE", nil), command.Options{
+		Build: thisBuild(), Command: storageRunName, Columns: "spinsim help columns", Use: "run TRACE",
+		Input: func(c *cobra.Command, name string) (*experiment.Experiment, []provenance.Input, error) {
+			m := newMaking(c, storageRunName)
+			e, err := readStorage(m, name)
+			return e, m.Inputs, err
+		},
+	})
+	c.Short = "Play a trace on servers with parity, by their cores or by their NICs (sPIN'17 §5.3)"
+	c.Long += "\n\nTraces may be packed by gzip or bzip2; - is the standard input."
+	return c
+}
+
+// readStorage makes the experiment of a trace.
+func readStorage(m *making, name string) (*experiment.Experiment, error) {
+	var trace *spc.Trace
+	err := m.input(name, func(r io.Reader) error {
+		called := name
+		if name == "-" {
+			called = "standard input"
+		}
+		in, err := spc.Unpack(r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", called, err)
+		}
+		trace, err = spc.Read(in, called)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return experiment.Storage(filepath.Base(name), trace), nil
+}
+
+// storageAgain makes the document of a result of storage run anew.
+func storageAgain(ctx context.Context, r *provenance.Record, m *making, folder string, stdin io.Reader) ([]byte, []string, error) {
+	if len(r.Inputs) != 1 {
+		return nil, nil, badInput(fmt.Errorf("provenance.inputs: %d, expected the trace", len(r.Inputs)))
+	}
+	e, err := readStorage(m, r.Inputs[0].Name)
+	if err != nil {
+		return nil, nil, badInput(err)
+	}
+	return command.OfOne(e)(ctx, r, folder, stdin)
+}
+
+// generateFlags are those of storage generate.
+type generateFlags struct {
+	model     spc.Model
+	unitBytes string
+	requests  int
+	seed      uint64
+	output    string
+}
+
+// maxRequests is how many requests storage generate makes at most: more is taken for a slip.
+const maxRequests = 10_000_000
+
+func storageGenerateCommand() *cobra.Command {
+	f := &generateFlags{}
+	long := "Generate writes a synthetic trace. Its parameters are ours: loads of the kind are known for such shapes, and no measured trace has gone into them. Each line says that it is synthetic.\n"
+	for _, m := range spc.Models {
+		long += fmt.Sprintf("\n  %-10s %s:\n", m.Name, m.Description)
+		long += fmt.Sprintf("             --units %d --unit-bytes %v --writes %g --zipf %g --sequential %g --rate %g\n             sizes", m.Units, sim.Size(m.UnitBytes), m.Writes, m.Zipf, m.Sequential, m.Rate)
+		total := 0.0
+		for _, s := range m.Sizes {
+			total += s.Weight
+		}
+		for _, s := range m.Sizes {
+			long += fmt.Sprintf(" %v %.0f%%", sim.Size(s.Size), 100*s.Weight/total)
+		}
+	}
+	c := &cobra.Command{
+		Use: "generate LOAD", Short: "Make a synthetic trace: oltp or websearch", Long: long,
+		Args: exactArguments("LOAD"),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	flags := c.Flags()
+	flags.IntVar(&f.requests, "requests", 1000, "`NUMBER` of requests")
+	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` from which everything random is made")
+	flags.IntVar(&f.model.Units, "units", 0, "`NUMBER` of units, which are volumes (default: that of the load)")
+	flags.StringVar(&f.unitBytes, "unit-bytes", "", "`SIZE` of each, such as 256MiB (default: that of the load)")
+	flags.Float64Var(&f.model.Writes, "writes", 0, "`SHARE` of the requests that write, 0 to 1 (default: that of the load)")
+	flags.Float64Var(&f.model.Zipf, "zipf", 0, "`NUMBER` from 0 to below 1: the first part x of the places of a unit gets x^(1-NUMBER) of its requests (default: that of the load)")
+	flags.Float64Var(&f.model.Sequential, "sequential", 0, "`SHARE` of the requests that go on where the one before in the unit has ended (default: that of the load)")
+	flags.Float64Var(&f.model.Rate, "rate", 0, "`NUMBER` of requests in a second, at exponential distances (default: that of the load)")
+	flags.StringVarP(&f.output, "output", "o", "-", "`FILE` to write; - is the standard output")
+	return c
+}
+
+func (f *generateFlags) run(c *cobra.Command, load string) error {
+	m, err := f.chosen(c, load)
+	if err != nil {
+		return badInput(err)
+	}
+	trace := m.Generate(f.requests, f.seed)
+	if len(trace.Requests) < f.requests {
+		return badInput(fmt.Errorf("--requests, --rate: %d requests take longer than time stamps of a trace go", f.requests))
+	}
+	if f.output == "-" {
+		return trace.Write(c.OutOrStdout())
+	}
+	out, err := file.Create(f.output)
+	if err != nil {
+		return badInput(fmt.Errorf("--output: %w", err))
+	}
+	if err := trace.Write(out); err != nil {
+		return errors.Join(err, out.Discard())
+	}
+	return out.Commit()
+}
+
+// chosen is the model of a load with what flags say.
+func (f *generateFlags) chosen(c *cobra.Command, load string) (*spc.Model, error) {
+	base, err := spc.ModelOf(load)
+	if err != nil {
+		return nil, err
+	}
+	m := *base
+	for name, set := range map[string]func(){
+		"units":      func() { m.Units = f.model.Units },
+		"writes":     func() { m.Writes = f.model.Writes },
+		"zipf":       func() { m.Zipf = f.model.Zipf },
+		"sequential": func() { m.Sequential = f.model.Sequential },
+		"rate":       func() { m.Rate = f.model.Rate },
+	} { //lint:maporder each sets another field
+		if c.Flags().Changed(name) {
+			set()
+		}
+	}
+	var errs []error
+	if f.unitBytes != "" {
+		n, err := sim.ParseSize(f.unitBytes)
+		if m.UnitBytes = int64(n); err != nil {
+			errs = append(errs, fmt.Errorf("--unit-bytes: %w", err))
+		}
+	}
+	if f.requests < 1 || f.requests > maxRequests {
+		errs = append(errs, fmt.Errorf("--requests: %d, expected 1 to %d", f.requests, maxRequests))
+	}
+	if err := m.Validate(); err != nil && len(errs) == 0 {
+		for line := range strings.Lines(err.Error()) {
+			errs = append(errs, errors.New("--"+strings.TrimSpace(line)))
+		}
+	}
+	return &m, errors.Join(errs...)
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A packed trace is the trace, and its result is made again.
+func TestStorageRunUnpacks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const text = "0,0,512,W,0.1\n1,0,512,R,0.2\n"
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, os.WriteFile("a.gz", packed.Bytes(), 0o600))
+	require.NoError(t, os.MkdirAll("plain", 0o700))
+	require.NoError(t, os.WriteFile("plain/a.gz", []byte(text), 0o600))
+	csv := output(t, "storage", "run", "a.gz", "--format", "csv", "--profile", "spin-int")
+	require.Equal(t, string(output(t, "storage", "run", "plain/a.gz", "--format", "csv", "--profile", "spin-int")), string(csv))
+	require.NoError(t, os.WriteFile("a.json", output(t, "storage", "run", "a.gz", "--format", "json", "--profile", "spin-int"), 0o600))
+	require.Contains(t, string(output(t, "rerun", "a.json")), "the same ")
+
+	require.NoError(t, os.WriteFile("a.gz", packed.Bytes()[:20], 0o600))
+	var out, errs bytes.Buffer
+	require.Equal(t, exitInput, run([]string{"storage", "run", "a.gz"}, &out, &errs))
+	require.Regexp(t, `^spinsim: a\.gz: .*EOF\n$`, errs.String())
+	require.Empty(t, out.String())
+}

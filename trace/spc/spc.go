@@ -1,0 +1,186 @@
+// Package spc reads, writes and makes traces of block storage in the format of the Storage Performance Council (SPC Trace File Format Specification, revision
+// 1.0.1), which that of the trace repository of the University of Massachusetts is.
+//
+// A line is a request: application-specific unit, logical block address, size in bytes, opcode and time stamp in seconds, separated by commas, and behind them
+// fields that are anybody's:
+//
+//	0,20941264,8192,W,0.551706
+package spc
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Block is how many bytes a logical block address counts unless the description of a trace says otherwise.
+const Block = 512
+
+// Limits of a trace.
+const (
+	MaxSize  = 64 << 20 // bytes of a request
+	MaxUnit  = 1<<16 - 1
+	maxLBA   = 1<<40 - 1
+	maxTime  = 1_000_000 // seconds
+	maxLine  = 64 << 10  // bytes
+	leastLen = 5         // fields of a line
+)
+
+// Request is a line of a trace.
+type Request struct {
+	Unit  int   // application-specific unit: a volume
+	LBA   int64 // logical block address in the unit
+	Size  int64 // bytes; 0 is legal, and what becomes of it the storage's
+	Write bool
+	At    sim.Time // since the beginning of the trace; whole nanoseconds
+}
+
+// Trace is requests in the order of their time stamps.
+type Trace struct {
+	Requests []Request
+	// Synthetic is the model that has made the trace, as its lines say; "": they do not say that it was made.
+	Synthetic string
+}
+
+// LineError is a line that is no request.
+type LineError struct {
+	File string
+	Line int // from 1
+	Why  string
+}
+
+// Error names file and line.
+func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Why) }
+
+// synthetic is what the first optional field of lines begins with that a model has made.
+const synthetic = "synthetic "
+
+// Read reads a whole trace, or nothing: an error names the file, and the first line that is broken. Empty lines are left out.
+func Read(r io.Reader, file string) (*Trace, error) {
+	t := &Trace{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	number := 0
+	for lines.Scan() {
+		number++
+		text := strings.TrimSpace(lines.Text())
+		if text == "" {
+			continue
+		}
+		one, model, err := parse(text)
+		if n := len(t.Requests); err == nil && n > 0 && one.At < t.Requests[n-1].At {
+			err = fmt.Errorf("time stamp %s, expected at least %s, that of the request before", seconds(one.At), seconds(t.Requests[n-1].At))
+		}
+		if err != nil && lines.Err() != nil { // a part of a line, behind which nothing could be read
+			break
+		}
+		if err != nil {
+			return nil, &LineError{file, number, err.Error()}
+		}
+		if len(t.Requests) == 0 {
+			t.Synthetic = model
+		}
+		t.Requests = append(t.Requests, one)
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, &LineError{file, number + 1, fmt.Sprintf("longer than %d B, expected a request: %s", maxLine, fields)}
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", file, err)
+	case len(t.Requests) == 0:
+		return nil, fmt.Errorf("%s: no request, expected lines of %s", file, fields)
+	}
+	return t, nil
+}
+
+// fields are those of a line.
+const fields = "unit, block address, size, opcode, time stamp"
+
+// parse reads a line, and what its first optional field says of the trace.
+func parse(text string) (one Request, model string, err error) {
+	f := strings.Split(text, ",")
+	if len(f) < leastLen {
+		return one, "", fmt.Errorf("%d of the %d fields %s", len(f), leastLen, fields)
+	}
+	for i := range f {
+		f[i] = strings.TrimSpace(f[i])
+	}
+	number := func(i int, name string, least, most int64) int64 {
+		n, e := strconv.ParseInt(f[i], 10, 64)
+		if (e != nil || n < least || n > most) && err == nil {
+			err = fmt.Errorf("%s %q, expected a whole number from %d to %d", name, f[i], least, most)
+		}
+		return n
+	}
+	one.Unit = int(number(0, "unit", 0, MaxUnit))
+	one.LBA = number(1, "block address", 0, maxLBA)
+	one.Size = number(2, "size", 0, MaxSize)
+	switch f[3] {
+	case "w", "W":
+		one.Write = true
+	case "r", "R":
+	default:
+		if err == nil {
+			err = fmt.Errorf("opcode %q, expected R or W", f[3])
+		}
+	}
+	var valid bool
+	if one.At, valid = stamp(f[4]); !valid && err == nil {
+		err = fmt.Errorf("time stamp %q, expected seconds such as 12.345678, from 0 to %d, of at most nine decimals", f[4], maxTime)
+	}
+	if len(f) > leastLen {
+		model, _ = strings.CutPrefix(f[leastLen], synthetic)
+		if model == f[leastLen] {
+			model = ""
+		}
+	}
+	return one, model, err
+}
+
+// stamp reads a time stamp: digits, and behind a point one to nine.
+func stamp(text string) (at sim.Time, valid bool) {
+	whole, part, point := strings.Cut(text, ".")
+	if len(whole) > 7 || point && part == "" || len(part) > 9 {
+		return 0, false
+	}
+	part += "000000000"[len(part):]
+	s, err1 := strconv.ParseUint(whole, 10, 32)
+	n, err2 := strconv.ParseUint(part, 10, 32)
+	if err1 != nil || err2 != nil || s > maxTime || s == maxTime && n > 0 {
+		return 0, false
+	}
+	return sim.Time(s)*sim.Second + sim.Time(n)*sim.Nanosecond, true
+}
+
+// seconds writes a time stamp: six decimals as in the traces there are, nine if it takes them.
+func seconds(at sim.Time) string {
+	n := at % sim.Second / sim.Nanosecond
+	if n%1000 == 0 {
+		return fmt.Sprintf("%d.%06d", at/sim.Second, n/1000)
+	}
+	return fmt.Sprintf("%d.%09d", at/sim.Second, n)
+}
+
+// Write writes a trace, each line with the model if it is synthetic.
+func (t *Trace) Write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	mark := ""
+	if t.Synthetic != "" {
+		mark = "," + synthetic + t.Synthetic
+	}
+	for _, one := range t.Requests {
+		op := "R"
+		if one.Write {
+			op = "W"
+		}
+		if _, err := fmt.Fprintf(b, "%d,%d,%d,%s,%s%s\n", one.Unit, one.LBA, one.Size, op, seconds(one.At), mark); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}
