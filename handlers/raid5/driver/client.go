@@ -26,12 +26,20 @@ type Client struct {
 	last   uint32           // the last of the client's
 	eq     portals.Handle   // what servers answer
 	mds    []portals.Handle // of the access under way
-	word   runtime.View     // a word to send, one received, a range
-	wordMD portals.Handle
-	wordCT portals.Handle
-	swaps  uint64 // of words, so far
+	rounds [clientSlots / flights]round
+	spent  bool // servers have not answered so often that there are no slots left
 	failed int
 }
+
+// round is what a client sends words with until servers have not answered: what was asked before may still come.
+type round struct {
+	word   runtime.View // a word to send, one received, a range
+	md, ct portals.Handle
+	swaps  uint64 // so far
+}
+
+// round is the one that there is now.
+func (c *Client) round() *round { return &c.rounds[(c.slot+clientSlots-1-c.last)/flights] }
 
 // A client has clientSlots slots: flights for what is under way, and as many anew each time that servers have not answered, since they may still do so.
 const (
@@ -57,14 +65,17 @@ func (a *Array) Open(p *runtime.Proc, number int) (*Client, error) {
 		return nil, err
 	}
 	c.ni.Label(c.eq, "answers of the array")
-	if c.wordCT, err = c.ni.CTAlloc(); err != nil {
-		return nil, err
-	}
-	c.word = p.Alloc(16 + raid5.RangeSize)
-	c.word.Lock()
-	c.wordMD, err = c.ni.MDBind(&portals.MD{Start: c.word.Addr(), Length: uint64(c.word.Len()), CT: c.wordCT, Options: portals.OptMDEventCTReply | portals.OptMDVolatile})
-	if err != nil {
-		return nil, err
+	for i := range c.rounds {
+		r := &c.rounds[i]
+		if r.ct, err = c.ni.CTAlloc(); err != nil {
+			return nil, err
+		}
+		r.word = p.Alloc(16 + raid5.RangeSize)
+		r.word.Lock()
+		r.md, err = c.ni.MDBind(&portals.MD{Start: r.word.Addr(), Length: uint64(r.word.Len()), CT: r.ct, Options: portals.OptMDEventCTReply | portals.OptMDVolatile})
+		if err != nil {
+			return nil, err
+		}
 	}
 	for _, e := range []struct {
 		pt           uint32
@@ -104,7 +115,7 @@ func (a *Array) burst() int64 {
 // Write returns when all servers have what the view has, and parity is that of it.
 func (c *Client) Write(offset int64, from runtime.View) error {
 	n := int64(from.Len())
-	if err := c.o.within(offset, n); err != nil || n == 0 {
+	if err := errors.Join(c.o.within(offset, n), c.usable()); err != nil || n == 0 {
 		return err
 	}
 	from.Read()
@@ -223,10 +234,20 @@ func (c *Client) event() (portals.Event, error) {
 
 // silent is what happens when nobody answers.
 func (c *Client) silent() error {
-	if c.slot += flights; c.slot > c.last {
+	if c.slot+flights > c.last {
+		c.spent = true
+		return c.usable()
+	}
+	c.slot += flights
+	return fmt.Errorf("%w: %v", ErrSilent, c.o.Timeout)
+}
+
+// usable says why a client has no slot any more.
+func (c *Client) usable() error {
+	if c.spent {
 		return fmt.Errorf("%w, too often for this client", ErrSilent)
 	}
-	return fmt.Errorf("%w: %v", ErrSilent, c.o.Timeout)
+	return nil
 }
 
 // put sends a piece.
@@ -265,7 +286,7 @@ func (c *Client) bind(v runtime.View, offset int64, p Piece, ct portals.Handle) 
 // Read returns when the view has what the array has.
 func (c *Client) Read(offset int64, into runtime.View) error {
 	n := int64(into.Len())
-	if err := c.o.within(offset, n); err != nil || n == 0 {
+	if err := errors.Join(c.o.within(offset, n), c.usable()); err != nil || n == 0 {
 		return err
 	}
 	into.Write()

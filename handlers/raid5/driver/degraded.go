@@ -64,15 +64,17 @@ func (c *Client) locked(offset, length int64, f func() error) error {
 		words = append(append([]int64(nil), words[i:]...), words[:i]...)
 	}
 	var err error
-	n := 0
+	n, own := 0, uint64(c.slot)+1
 	for ; n < len(words) && err == nil; n++ {
-		err = c.swapUntil(words[n], 0, uint64(c.slot)+1)
+		err = c.swapUntil(words[n], 0, own)
 	}
 	if err == nil {
 		err = f()
 	}
-	for _, word := range words[:n] {
-		err = errors.Join(err, c.swapUntil(word, uint64(c.slot)+1, 0))
+	for _, word := range words[:n] { // the last one may be another's, if the answer has not come
+		if _, e := c.swap(word, own, 0); e != nil {
+			return errors.Join(err, e)
+		}
 	}
 	return err
 }
@@ -90,19 +92,20 @@ func (c *Client) swapUntil(word int64, from, to uint64) error {
 }
 
 func (c *Client) swap(word int64, from, to uint64) (found uint64, err error) {
-	binary.LittleEndian.PutUint64(c.word.Slice(0, 8).Write(), to)
+	r := c.round()
+	binary.LittleEndian.PutUint64(r.word.Slice(0, 8).Write(), to)
 	var operand [8]byte
 	binary.LittleEndian.PutUint64(operand[:], from)
 	s := c.servers[c.parity()]
-	c.swaps++
-	err = c.ni.Swap(c.wordMD, 8, c.wordMD, 0, 8, portals.PhysID(uint32(s.node), s.pid), c.o.PT, raid5.LockBits, uint64(8*word), 0, 0, operand[:], portals.OpCSWAP, portals.Uint64)
+	r.swaps++
+	err = c.ni.Swap(r.md, 8, r.md, 0, 8, portals.PhysID(uint32(s.node), s.pid), c.o.PT, raid5.LockBits, uint64(8*word), 0, 0, operand[:], portals.OpCSWAP, portals.Uint64)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.count(c.wordCT, c.swaps); err != nil {
+	if err := c.count(r.ct, r.swaps); err != nil {
 		return 0, err
 	}
-	return binary.LittleEndian.Uint64(c.word.Slice(8, 16).Read()), nil
+	return binary.LittleEndian.Uint64(r.word.Slice(8, 16).Read()), nil
 }
 
 // readDegraded reads a range of which a failed server has some.
@@ -174,7 +177,8 @@ func (c *Client) gather(p Piece, into []portals.IOVec) error {
 
 // ask begins a chain of all servers but the one that has failed.
 func (c *Client) ask(p Piece, last int, header uint64) error {
-	asked := c.word.Slice(16, 16+raid5.RangeSize).Write()
+	r := c.round()
+	asked := r.word.Slice(16, 16+raid5.RangeSize).Write()
 	binary.LittleEndian.PutUint64(asked, uint64(p.At))
 	binary.LittleEndian.PutUint64(asked[8:], uint64(p.Length))
 	chain := (uint64(1)<<len(c.servers) - 1) &^ (1 << p.Server)
@@ -184,7 +188,7 @@ func (c *Client) ask(p Piece, last int, header uint64) error {
 	}
 	s := c.servers[first]
 	bits := uint64(last)<<raid5.LastShift | chain<<raid5.ChainShift | raid5.GatherBits
-	return c.ni.Put(c.wordMD, 16, raid5.RangeSize, portals.NoAck, portals.PhysID(uint32(s.node), s.pid), c.o.PT, bits, 0, 0, header)
+	return c.ni.Put(r.md, 16, raid5.RangeSize, portals.NoAck, portals.PhysID(uint32(s.node), s.pid), c.o.PT, bits, 0, 0, header)
 }
 
 // sum gets what all others have and adds it, on the client's core.
@@ -270,14 +274,18 @@ func (c *Client) changeParity(p Piece, changes runtime.View) error {
 	if err := c.ni.Put(md, 0, uint64(p.Length), portals.NoAck, id, c.o.PT, raid5.DeltaBits, at, 0, header); err != nil {
 		return err
 	}
-	for ; answers > 0; answers-- {
+	for answers > 0 {
 		e, err := c.event()
 		if err != nil {
 			return err
 		}
+		if e.PTIndex != c.o.PT || e.HdrData != header {
+			continue // the answer to something that this client waits for no more
+		}
 		if e.MatchBits != raid5.DoneBits {
 			return ErrMemory
 		}
+		answers--
 	}
 	return nil
 }
@@ -287,6 +295,9 @@ func (c *Client) changeParity(p Piece, changes runtime.View) error {
 func (c *Client) Rebuild() error {
 	if c.failed < 0 {
 		return errors.New("raid5: no server has failed")
+	}
+	if err := c.usable(); err != nil {
+		return err
 	}
 	bytes := c.o.ServerBytes()
 	if c.o.By != Handlers {

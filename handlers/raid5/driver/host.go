@@ -289,13 +289,17 @@ func (c *Client) rebuildHosts() error {
 	s := c.servers[c.failed]
 	for core := range c.o.Cores {
 		id := portals.PhysID(uint32(s.node), s.pid+uint32(core))
-		if err := c.ni.Put(c.wordMD, 0, 0, portals.NoAck, id, c.o.PT, raid5.FillBits, 0, 0, uint64(newHostTicket(c.slot, 0, 0))); err != nil {
+		if err := c.ni.Put(c.round().md, 0, 0, portals.NoAck, id, c.o.PT, raid5.FillBits, 0, 0, uint64(newHostTicket(c.slot, 0, 0))); err != nil {
 			return err
 		}
 	}
-	for range c.o.Cores {
-		if _, err := c.event(); err != nil {
+	for due := c.o.Cores; due > 0; {
+		e, err := c.event()
+		if err != nil {
 			return err
+		}
+		if e.MatchBits == raid5.ReplyBits|uint64(c.slot) {
+			due--
 		}
 	}
 	return nil
