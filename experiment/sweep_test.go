@@ -393,3 +393,30 @@ func TestAxesSetFields(t *testing.T) {
 	require.Equal(t, want.Origin, p.Profile.Origin)
 	require.Equal(t, 4, device.HPU.Cores, "the device given is not changed")
 }
+
+// Where an axis varies, rows say its value, also if the experiment does not name it for reading.
+func TestRowsCanBeToldApart(t *testing.T) {
+	for _, choices := range [][]string{
+		{"scan", "row", "8,64", "size", "4KiB", "terms", "1,2", "mode", "spin", "selectivity", "1%"},
+		{"txlog", "count", "1,2", "size", "8", "op", "transaction", "ranks", "2"},
+	} {
+		e, err := Find(choices[0])
+		require.NoError(t, err)
+		s := sweepOf(t, e, nil, choices[1:]...)
+		points, err := s.Points()
+		require.NoError(t, err)
+		results, err := s.Run(t.Context(), points, nil)
+		require.NoError(t, err)
+		table, err := s.Table(results)
+		require.NoError(t, err)
+		summary, err := s.Summary(table)
+		require.NoError(t, err)
+		var b strings.Builder
+		require.NoError(t, summary.Write(&b, "csv"))
+		for i := 1; i < len(choices); i += 2 {
+			if strings.Contains(choices[i+1], ",") {
+				require.Contains(t, strings.Split(strings.SplitN(b.String(), "\n", 2)[0], ","), choices[i])
+			}
+		}
+	}
+}

@@ -154,10 +154,7 @@ func (s *Sweep) asPublished(name any) (names []any) {
 func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	e := s.Experiment
 	if len(e.View.Summary) > 0 {
-		return t.Select(beside(t, slices.DeleteFunc(slices.Clone(e.View.Summary), func(name string) bool {
-			i := slices.IndexFunc(e.Axes, func(a Axis) bool { return a.column().Name == name })
-			return i >= 0 && s.quiet(i)
-		}))...)
+		return t.Select(beside(t, s.named())...)
 	}
 	rows := []string{profileColumn}
 	for i := range e.Axes {
@@ -181,6 +178,24 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 		p.Versus = base
 	}
 	return t.Pivot(p)
+}
+
+// named are the columns that the experiment names for reading: without axes that are quiet, but with all that vary, else rows could not be told apart.
+func (s *Sweep) named() []string {
+	e := s.Experiment
+	names := slices.Clone(e.View.Summary)
+	at := slices.Index(names, profileColumn) + 1
+	for i := range e.Axes {
+		name := e.Axes[i].column().Name
+		switch known := slices.Index(names, name); {
+		case known >= 0 && s.quiet(i):
+			names = slices.Delete(names, known, known+1)
+		case known < 0 && len(s.values[i]) > 1:
+			names = slices.Insert(names, at, name)
+			at++
+		}
+	}
+	return names
 }
 
 // quiet reports whether people need not see the axis in every row, since it has one value.

@@ -296,15 +296,11 @@ func (w *transacting) finish() error {
 
 // answerTransactions says, for each profile, what logging costs at most, and how much more transactions it gives than the host.
 func answerTransactions(results []*Result) (lines []string) {
-	at := func(r *Result, mode string) *Result {
-		for _, o := range results {
-			if o.Point.Text("mode") == mode && o.Point.Profile.Name == r.Point.Profile.Name && o.Point.Text("op") == r.Point.Text("op") &&
-				o.Point.Int("ranks") == r.Point.Int("ranks") && o.Point.Int("size") == r.Point.Int("size") {
-				return o
-			}
-		}
-		return nil
+	there := map[string]*Result{}
+	for _, r := range results {
+		there[r.Point.key(-1, nil)] = r
 	}
+	at := func(r *Result, mode string) *Result { return there[r.Point.key(r.Point.experiment.axis("mode"), mode)] }
 	worst, best := map[string]*Result{}, map[string]*Result{}
 	var profiles []string
 	ratio := func(r *Result, mode string) float64 { return r.Float("rate") / at(r, mode).Float("rate") }

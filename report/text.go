@@ -53,6 +53,9 @@ func (t *Table) scaleOf(index int) scale {
 	}
 	s := scale{unit: c.Unit, divisor: 1}
 	if math.IsInf(low, 1) {
+		if c.Kind == Duration && c.Unit == "us" {
+			s.unit = "µs" // as people read it beside others
+		}
 		return s
 	}
 	if c.Kind == Duration {

@@ -70,10 +70,13 @@ func (c *Client) Select(predicate string, columns []string, limit int) (*Result,
 	}
 	q := scan.Query{Rows: uint64(c.n), Limit: uint64(max(limit, 0)), Bits: tableBits, PT: c.pt, Program: uint32(len(code))}
 	width := 0
-	for _, name := range columns {
+	for i, name := range columns {
 		f := c.schema.Field(name)
 		if f == nil {
 			return nil, fmt.Errorf("scan: no field %q in the table", name)
+		}
+		if slices.Contains(columns[:i], name) { // rows of an answer have room as those of the table
+			return nil, fmt.Errorf("scan: column %q is named twice", name)
 		}
 		width += f.Length
 		if last := int(q.Parts) - 1; last >= 0 && int(q.Part[last].Offset+q.Part[last].Length) == f.Offset() {
@@ -95,7 +98,11 @@ func (c *Client) Select(predicate string, columns []string, limit int) (*Result,
 	if c.o.Mode == All {
 		return c.readAll(&q, code)
 	}
-	return c.ask(&q, code)
+	r, err := c.ask(&q, code)
+	if err == nil && len(r.Rows) != r.Sent*width {
+		err = fmt.Errorf("scan: an answer of %d rows has %d B, expected %d", r.Sent, len(r.Rows), r.Sent*width)
+	}
+	return r, err
 }
 
 // ask sends a query until there is a slot for it.

@@ -257,10 +257,12 @@ func decode(b []byte, q *scan.Query, rowBytes int) (code []scan.Instruction, ok 
 			Op: w[0], Kind: w[1], Offset: binary.LittleEndian.Uint16(w[2:]), Length: binary.LittleEndian.Uint32(w[4:]), Value: binary.LittleEndian.Uint64(w[8:]),
 		})
 	}
+	room := uint64(rowBytes) // of a row in the buffer of answers
 	for _, p := range q.Part[:q.Parts] {
-		if uint64(p.Offset)+uint64(p.Length) > uint64(rowBytes) {
+		if uint64(p.Offset)+uint64(p.Length) > uint64(rowBytes) || uint64(p.Length) > room {
 			return nil, false
 		}
+		room -= uint64(p.Length)
 	}
 	_, ok = scan.Verify(code, uint32(rowBytes))
 	return code, ok

@@ -97,6 +97,8 @@ func TestSelect(t *testing.T) {
 					require.ErrorIs(t, err, scan.ErrProgram)
 					_, err = c.Select("", []string{"salary"}, 1)
 					require.ErrorContains(t, err, `no field "salary"`)
+					_, err = c.Select("", []string{"name", "id", "name"}, n)
+					require.EqualError(t, err, `scan: column "name" is named twice`)
 				}, set...)
 			}
 		}
