@@ -26,6 +26,17 @@ func ReadHost(space Space, offset uint64, v unsafe.Pointer, size uintptr) Result
 	return dmaFromHost(space, offset, (*byte)(v), uint32(size))
 }
 
+// LoadHost reads the 8 bytes at offset in host memory, StoreHost writes them. Suspend.
+func LoadHost(space Space, offset uint64) (v uint64, r Result) {
+	r = dmaFromHost(space, offset, (*byte)(unsafe.Pointer(&v)), 8)
+	return v, r
+}
+
+// StoreHost is described at [LoadHost].
+func StoreHost(space Space, offset, v uint64) Result {
+	return dmaToHost(space, offset, (*byte)(unsafe.Pointer(&v)), 8)
+}
+
 // Handle names a DMA operation under way; a negative one is the [Result] of one that did not start.
 type Handle int32
 

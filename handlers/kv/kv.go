@@ -17,3 +17,6 @@ const (
 	Payload    = "payload"
 	Completion = "completion"
 )
+
+// MaxBuffers is the largest number of buffers, and so of handlers that run at a time.
+const MaxBuffers = 64

@@ -12,8 +12,7 @@ func (s *State) Lay() (behind int) {
 		{&s.StripesAt, int(s.Stripes) * StripeSize},
 		{&s.StacksAt, (MaxClass + 1) * (StackSize + 8*int(s.Depth))},
 		{&s.SlotsAt, int(s.Slots) * SlotSize},
-		{&s.NoteAt, HandoffSize},
-		{&s.BuffersAt, int(s.Buffers) * (8 + 2*chunk)},
+		{&s.BuffersAt, int(s.Buffers) * 2 * chunk},
 	} {
 		*area.place = uint32(behind)
 		behind += area.bytes

@@ -16,15 +16,13 @@ type State struct {
 	Low     uint32 // blocks in a stack, below which the host is asked for more
 	Depth   uint32 // blocks that a stack has room for
 	Slots   uint32 // long requests that may be arriving
-	Buffers uint32 // as many as handlers may run at a time
+	Buffers uint32 // as many as handlers may run at a time, up to 64
 	Chunk   uint32 `spin:"unit=bytes default=mtu"` // largest payload of a packet
 
 	StripesAt uint32 `spin:"unit=bytes"` // where the stripes lie, behind the state
 	StacksAt  uint32 `spin:"unit=bytes"` // where the stacks lie, likewise
 	SlotsAt   uint32 `spin:"unit=bytes"` // the slots
 	BuffersAt uint32 `spin:"unit=bytes"` // the buffers
-	NoteAt    uint32 `spin:"unit=bytes"` // a Handoff that is no request's
-	Spare     uint32 `spin:"max=0"`      // 0
 
 	NID      uint32 // the process that the store belongs to
 	PID      uint32 // likewise
@@ -32,7 +30,8 @@ type State struct {
 	Pad      uint32 `spin:"max=0"`   // 0
 	HostBits uint64 // with these match bits
 	Held     uint64 // requests that the host has
-	Noting   uint64 // a handler is telling the host something that is no request
+	Words    uint64 // a handler carries out a word of the host: a lock
+	Free     uint64 `spin:"default=(1<<min(hpus*contexts,64))-1"` // bit i: buffer i is free
 
 	Counts Counts // what handlers have done
 }
@@ -44,8 +43,7 @@ type Counts struct {
 	Handed    uint64 // requests that the host has been given
 	Far       uint64 // walks that came to an end after Steps items
 	Keys      uint64 // of Handed: because of a key that is longer than the user header
-	Again     uint64 // requests that were sent back, to come again: a lock that stayed taken, no slot, too many at the host, a packet that was dropped, no block yet
-	Full      uint64 // requests that were refused for want of memory
+	Refused   uint64 // requests that were sent back: for want of memory, or to come again: a lock that stayed taken, no slot, too many at the host, a packet that was dropped, no block yet
 	Illegal   uint64 // messages that are no requests
 	Grown     uint64 // stripes that the host was asked to make larger
 	Refilled  uint64 // blocks that came from the host
@@ -70,14 +68,12 @@ type Stripe struct {
 // StripeSize is that of a Stripe, bytes.
 const StripeSize = 64
 
-// A lock has either one writer or readers, or items at the host, to which the stripe then belongs: a handler that finds it so adds its own request to
-// them. Waiting keeps readers out until a writer has been in. Updating is a handler that carries out a word of the host about its stripe.
+// A lock has readers, or one writer, which may find readers that have yet to leave; or requests at the host, to which the stripe then belongs: a handler
+// that finds it so adds its own to them.
 const (
-	Writer   = 1 << 0
-	Waiting  = 1 << 1
-	Updating = 1 << 2
-	Reader   = 1 << 8
-	AtHost   = 1 << 32
+	Writer = 1 << 0
+	Reader = 1 << 8
+	AtHost = 1 << 32
 )
 
 // Stack is a stack of free blocks of a class, with the words of their places behind it.
@@ -85,18 +81,11 @@ type Stack struct {
 	_     structs.HostLayout
 	Lock  uint64
 	Count uint32
-	Asked uint32 // NotAsked, Asked or Dry
+	Empty uint32 // what is answered while it is empty: Again if the host has been asked for blocks, Full if it had none; OK: it has not been asked
 }
 
 // StackSize is that of a Stack, bytes.
 const StackSize = 16
-
-// Values of Stack.Asked.
-const (
-	NotAsked = iota
-	Asked    // the host has been asked for blocks
-	Dry      // it had none
-)
 
 // Slot is a long request that is arriving.
 type Slot struct {
@@ -256,7 +245,7 @@ type Word struct {
 	Op     uint32
 	Number uint32 // Done: the stripe; Refill: the class
 	Count  uint32 // Done: requests that have been dealt with; Refill: blocks, whose links follow
-	Spare  uint32
+	Empty  uint32 // Refill: what the stack is to have
 	Table  uint64 // Done: the stripe is to have these
 	Items  uint64
 	Update uint64

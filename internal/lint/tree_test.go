@@ -150,6 +150,7 @@ var rules = map[string]func(*report){
 	"words":    words,
 	"doc":      documented,
 	"size":     sizes,
+	"guest":    guests,
 	"skip":     skips,
 	"paths":    paths,
 }

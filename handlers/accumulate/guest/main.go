@@ -5,8 +5,6 @@
 package main
 
 import (
-	"math/bits"
-
 	"github.com/spinsim/spinsim/handlers/accumulate"
 	"github.com/spinsim/spinsim/spin"
 )
@@ -18,11 +16,10 @@ func payload(p *spin.Payload, s *accumulate.State) spin.Code {
 	if p.Length%accumulate.ElementSize != 0 || p.Length > s.BufferSize {
 		return spin.Fail
 	}
-	i := acquire(s)
+	i := spin.Acquire(&s.Free)
 	buffer := (spin.After(s) + spin.Ptr(i*s.BufferSize)).Bytes(p.Length)
 	code := multiply(p, buffer)
-	// The bit is 0 and nobody else sets it: adding sets it, without a loop.
-	spin.FAdd(&s.Free, 1<<i)
+	spin.Release(&s.Free, i)
 	return code
 }
 
@@ -40,20 +37,6 @@ func multiply(p *spin.Payload, buffer []byte) spin.Code {
 		return spin.Fail
 	}
 	return spin.Success
-}
-
-// acquire takes a buffer from the pool.
-func acquire(s *accumulate.State) uint32 {
-	for {
-		free := s.Free
-		if free == 0 {
-			spin.Yield()
-			continue
-		}
-		if spin.CAS(&s.Free, free, free&(free-1)) {
-			return uint32(bits.TrailingZeros64(free))
-		}
-	}
 }
 
 func main() {}

@@ -5,33 +5,48 @@
 package main
 
 import (
-	"unsafe"
-
 	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/spin"
 )
 
-// call is a request that is dealt with.
+// call is a handler that deals with a request.
 type call struct {
-	s      *kv.State
-	st     *kv.Stripe
-	r      *kv.Request
-	head   []byte // the first bytes of the message: the request, and what follows
-	headAt spin.Ptr
-	number uint32 // of the stripe
-	nid    uint32 // of the client
-	pid    uint32
-	toHost bool   // it is for the host
-	put    bool   // the block has the bytes behind the request
-	block  uint64 // link, 0: none
-	hash   uint64
-	busy   *uint64 // of the buffers
-	a, b   spin.Ptr
-	failed bool
-	found  found
+	s        *kv.State
+	r        *kv.Request
+	head     []byte   // the first bytes of the message: the request, and what follows
+	headAt   spin.Ptr // where they are
+	nid, pid uint32   // of the client
+	block    uint64   // for the message, behind the place of an item's head; 0: it needs none
+	hash     uint64   // of its key
+	st       *kv.Stripe
+	buffer   uint32   // which one it has
+	held     uint64   // of the stripe: Reader, Writer or AtHost
+	a, b     spin.Ptr // halves of the buffer: of a packet each
+	failed   bool     // memory was not there, or the network interface refused a put
+
+	first uint64   // link of a bucket
+	at    uint64   // where a walk has ended: where the link stands
+	link  uint64   // of the item; 0: there is none
+	item  *kv.Item // in a
 }
 
-// header checks a request. A short one it deals with; for a long one it allocates the memory that payload handlers deposit it in.
+func (c *call) begin(s *kv.State, nid, pid uint32, head spin.Ptr, n uint32) {
+	c.s, c.nid, c.pid, c.headAt, c.head, c.r = s, nid, pid, head, head.Bytes(n), spin.At[kv.Request](head)
+	chunk := (s.Chunk + 7) &^ 7
+	c.buffer = spin.Acquire(&s.Free)
+	c.a = spin.After(s) + spin.Ptr(s.BuffersAt+c.buffer*2*chunk)
+	c.b = c.a + spin.Ptr(chunk)
+}
+
+func (c *call) end(code spin.Code) spin.Code {
+	spin.Release(&c.s.Free, c.buffer)
+	if c.failed {
+		return spin.Fail
+	}
+	return code
+}
+
+// header deals with a short request. For a long one it allocates the memory that payload handlers deposit it in.
 //
 //go:wasmexport header
 func header(h *spin.Header, s *kv.State) spin.Code {
@@ -40,25 +55,16 @@ func header(h *spin.Header, s *kv.State) spin.Code {
 		return spin.Drop
 	}
 	var c call
-	c.s, c.head, c.headAt, c.nid, c.pid = s, h.UserHeader(), h.UserHdr, h.SourceNID, h.SourcePID
-	c.r = (*kv.Request)(unsafe.Pointer(unsafe.SliceData(c.head)))
+	c.begin(s, h.SourceNID, h.SourcePID, h.UserHdr, h.UserHdrLen)
 	if c.r.Op >= kv.Done && c.nid == s.NID && c.pid == s.PID && h.UserHdrLen >= kv.WordSize {
-		word(s, c.head)
-		return spin.Drop
+		c.word(spin.At[kv.Word](h.UserHdr))
+		return c.end(spin.Drop)
 	}
-	if !c.buffers() {
-		return spin.Fail
-	}
-	code := arrive(&c, h)
-	*c.busy = 0
-	if c.failed {
-		return spin.Fail
-	}
-	return code
+	return c.end(c.arrive(h))
 }
 
-// arrive is header for a request of a client.
-func arrive(c *call, h *spin.Header) spin.Code {
+// arrive checks a request, and puts what writes, or is long, into a block of its own.
+func (c *call) arrive(h *spin.Header) spin.Code {
 	r := c.r
 	n := uint64(kv.RequestSize) + uint64(r.Key) + uint64(r.Value)
 	writes := r.Op == kv.Put || r.Op == kv.Swap
@@ -69,25 +75,23 @@ func arrive(c *call, h *spin.Header) spin.Code {
 	}
 	long := n > uint64(len(c.head))
 	if long || writes {
-		var status uint32
-		if c.block, status = take(c.s, kv.ClassOf(n)); c.block == 0 {
+		if status := c.take(kv.ClassOf(n)); status != kv.OK {
 			c.refuse(status)
 			return spin.Drop
 		}
+		c.check(spin.DMAToHost(spin.MEHostMem, kv.Place(c.block)+kv.RequestSize, c.head[kv.RequestSize:]))
 	}
 	if !long {
-		c.hash = kv.Hash(c.head[kv.RequestSize : kv.RequestSize+r.Key])
-		serve(c)
+		c.serve()
 		return spin.Drop
 	}
-	slot := newSlot(c.s, h.MsgID)
+	slot := slotOf(c.s, h.MsgID, 0)
 	if slot == nil {
 		c.refuse(kv.Again)
 		return spin.Drop
 	}
 	slot.Block, slot.NID, slot.PID, slot.Length = c.block, c.nid, c.pid, uint64(len(c.head))
 	copy(slot.Head[:], c.head)
-	c.write(kv.Place(c.block)+kv.RequestSize, c.head[kv.RequestSize:])
 	return spin.ProcessData
 }
 
@@ -95,7 +99,7 @@ func arrive(c *call, h *spin.Header) spin.Code {
 //
 //go:wasmexport payload
 func payload(p *spin.Payload, s *kv.State) spin.Code {
-	slot := slotOf(s, p.MsgID)
+	slot := slotOf(s, p.MsgID, p.MsgID)
 	if slot == nil || spin.DMAToHost(spin.MEHostMem, kv.Place(slot.Block)+slot.Length+p.Offset, p.Bytes()).Failed() {
 		return spin.Fail
 	}
@@ -106,105 +110,97 @@ func payload(p *spin.Payload, s *kv.State) spin.Code {
 //
 //go:wasmexport completion
 func completion(m *spin.Completion, s *kv.State) spin.Code {
-	slot := slotOf(s, m.MsgID)
+	slot := slotOf(s, m.MsgID, m.MsgID)
 	if slot == nil {
 		return spin.Fail
 	}
 	var c call
-	c.s, c.nid, c.pid, c.block, c.put = s, slot.NID, slot.PID, slot.Block, true
-	c.head, c.headAt = slot.Head[:slot.Length], spin.AddrOf(&slot.Head)
-	c.r = (*kv.Request)(unsafe.Pointer(&slot.Head))
-	if !c.buffers() {
-		return spin.Fail
-	}
-	switch key := c.r.Key; {
-	case m.DroppedBytes > 0 || m.Failed != 0:
+	c.begin(s, slot.NID, slot.PID, spin.AddrOf(&slot.Head), uint32(slot.Length))
+	c.block = slot.Block
+	if m.DroppedBytes > 0 || m.Failed != 0 {
 		c.refuse(kv.Again)
-	case key <= kv.ShortKey:
-		c.hash = kv.Hash(c.head[kv.RequestSize : kv.RequestSize+key])
-		serve(&c)
-	default:
-		c.toHost = true
-		c.hash = c.hashOf(uint64(key))
-		serve(&c)
+	} else {
+		c.serve()
 	}
-	*c.busy = 0
 	slot.Message = 0
-	if c.failed {
-		return spin.Fail
-	}
-	return spin.Success
+	return c.end(spin.Success)
 }
 
-// hashOf reads a long key back.
-func (c *call) hashOf(n uint64) uint64 {
-	h, at := kv.Begin(n), kv.Place(c.block)+kv.RequestSize
+// slotOf finds the slot of a message. If it had none before (was is 0), it takes one. nil: there is none.
+func slotOf(s *kv.State, message, was uint64) *kv.Slot {
+	for i := range s.Slots {
+		slot := spin.Behind[kv.Slot](s, s.SlotsAt+(uint32(message)+i)%s.Slots*kv.SlotSize)
+		if slot.Message == was && (was != 0 || spin.CAS(&slot.Message, 0, message)) {
+			return slot
+		}
+	}
+	return nil
+}
+
+// serve enters the stripe of a request and deals with it, or hands it over.
+func (c *call) serve() {
+	short := c.r.Key <= kv.ShortKey // the host walks for others
+	c.hash = c.hashKey(short)
+	c.st = stripeOf(c.s, uint32(c.hash))
+	as := uint64(kv.Writer)
+	if c.r.Op == kv.Get && short {
+		as = kv.Reader
+	}
+	held := c.enter(as)
+	if held == kv.Reader && c.get() || held == kv.Writer && short && c.change() {
+		c.s.Counts.Served++
+		return
+	}
+	if held == kv.Reader { // the host needs the stripe for itself
+		c.leave()
+		c.enter(kv.Writer)
+	}
+	if c.held == 0 || !c.handOver(kv.Serve) {
+		c.refuse(kv.Again)
+	}
+}
+
+// hashKey reads a key back that is not in the first bytes of the message.
+func (c *call) hashKey(short bool) uint64 {
+	n, at := uint64(c.r.Key), kv.Place(c.block)+kv.RequestSize
+	if short {
+		return kv.Hash(c.head[kv.RequestSize : kv.RequestSize+n])
+	}
+	h := kv.Begin(n)
 	for n > 0 {
-		part := min(n, uint64(c.s.Chunk)&^7)
-		b := c.a.Bytes(uint32(part))
-		c.read(at, b)
+		b := c.a.Bytes(uint32(min(n, uint64(c.s.Chunk)&^7)))
+		c.check(spin.DMAFromHost(spin.MEHostMem, at, b))
 		h = kv.Mix(h, b)
-		n, at = n-part, at+part
+		n, at = n-uint64(len(b)), at+uint64(len(b))
 	}
 	return kv.End(h)
 }
 
-// serve enters the stripe of a request and deals with it, or hands it over.
-func serve(c *call) {
-	c.number = uint32(c.hash) & (c.s.Stripes - 1)
-	c.st = (*kv.Stripe)(behind(c.s, c.s.StripesAt+c.number*kv.StripeSize))
-	for range c.s.Tries {
-		get := c.r.Op == kv.Get && !c.toHost
-		switch enter(c.s, c.st, get) {
-		case gaveUp:
-			c.refuse(kv.Again)
-			return
-		case isAtHost:
-			if !reserve(c.s) {
-				c.refuse(kv.Again)
-				return
-			}
-			if join(c.st) {
-				c.handOver(kv.Serve)
-				return
-			}
-			unreserve(c.s)
-			continue
-		}
-		switch {
-		case c.toHost:
-			c.give(kv.Serve)
-			return
-		case get:
-			c.get()
-		default:
-			c.change()
-		}
-		if !c.toHost {
-			c.s.Counts.Served++
-			return
-		}
-		c.s.Counts.Far++
-		if !get {
-			c.give(kv.Serve)
-			return
-		}
-		leave(c.st, kv.Reader) // the host needs the stripe for itself
-	}
-	c.refuse(kv.Again)
-}
-
 // refuse answers that nothing was done.
 func (c *call) refuse(status uint32) {
-	if status == kv.Full {
-		c.s.Counts.Full++
-	} else {
-		c.s.Counts.Again++
-	}
-	if c.block != 0 {
-		give(c.s, c.block)
-	}
+	c.s.Counts.Refused++
+	c.give(c.block)
 	c.answer(status, 0, 0)
 }
+
+// answer sends an answer without a value.
+func (c *call) answer(status uint32, version uint64, value uint32) {
+	*spin.At[kv.Answer](c.b) = kv.Answer{Status: status, Value: value, Version: version, Tag: c.r.Tag}
+	c.packet(c.b, kv.AnswerSize, 0, kv.AnswerSize)
+}
+
+// packet sends a part of an answer, unless it may be wrong.
+func (c *call) packet(local spin.Ptr, n, at, all uint64) {
+	if c.failed {
+		return
+	}
+	c.check(spin.PutFromDevice(&spin.Op{
+		Local: local, Length: n, TargetNID: c.nid, TargetPID: c.pid, PTIndex: c.r.PT, MatchBits: c.r.Bits, RemoteOffset: at,
+		HdrData: kv.AnswerData(c.r.Tag, all),
+	}))
+}
+
+// check notes an action that has failed.
+func (c *call) check(r spin.Result) { c.failed = c.failed || r.Failed() }
 
 func main() {}

@@ -35,7 +35,7 @@ type bench struct {
 func newBench(t *testing.T, wasm bool, change func(*kv.State)) *bench {
 	b := &bench{t: t, d: spintest.New(t, spintest.Config{HostMem: hostBytes, MTU: mtu, NID: 4, PID: 1})}
 	state := kv.State{
-		Stripes: 1, Steps: 4, Tries: 5, Load: 1, Limit: 2, Low: 1, Depth: 4, Slots: 2, Buffers: 2, Chunk: mtu, NID: 4, PID: 1, HostPT: 9, HostBits: 77,
+		Stripes: 1, Steps: 4, Tries: 5, Load: 1, Limit: 2, Low: 1, Depth: 4, Slots: 2, Buffers: 2, Free: 3, Chunk: mtu, NID: 4, PID: 1, HostPT: 9, HostBits: 77,
 	}
 	if change != nil {
 		change(&state)
@@ -61,13 +61,20 @@ func newBench(t *testing.T, wasm bool, change func(*kv.State)) *bench {
 	return b
 }
 
-func (b *bench) stripe() *kv.Stripe { return (*kv.Stripe)(behind(b.s, b.s.StripesAt)) }
-
-func (b *bench) stack(class uint32) *kv.Stack {
-	return (*kv.Stack)(behind(b.s, b.s.StacksAt+class*(kv.StackSize+8*b.s.Depth)))
+// behind is spin.Behind outside of handlers.
+func behind[T any](s *kv.State, at uint32) *T {
+	return (*T)(unsafe.Add(unsafe.Pointer(s), unsafe.Sizeof(*s)+uintptr(at)))
 }
 
-func (b *bench) links(class uint32) []uint64 { return blocks(b.s, b.stack(class)) }
+func (b *bench) stripe() *kv.Stripe { return behind[kv.Stripe](b.s, b.s.StripesAt) }
+
+func (b *bench) stack(class uint32) *kv.Stack {
+	return behind[kv.Stack](b.s, b.s.StacksAt+class*(kv.StackSize+8*b.s.Depth))
+}
+
+func (b *bench) slot(i uint32) *kv.Slot { return behind[kv.Slot](b.s, b.s.SlotsAt+i*kv.SlotSize) }
+
+func (b *bench) links(class uint32) []uint64 { return unsafe.Slice((*uint64)(unsafe.Add(unsafe.Pointer(b.stack(class)), kv.StackSize)), b.s.Depth) }
 
 // send delivers a request, and returns its answer and value; ok: there was one.
 func (b *bench) send(r kv.Request, key, value []byte, m spintest.Message) (a kv.Answer, got []byte, ok bool) {
@@ -204,8 +211,9 @@ func asAMap(t *testing.T, rt *rapid.T, wasm bool) {
 	}
 	require.Equal(rt, 2*classes, free+len(m.values), "blocks")
 	for i := range b.s.Slots {
-		require.Zero(rt, slotAt(b.s, i).Message)
+		require.Zero(rt, b.slot(i).Message)
 	}
+	require.EqualValues(rt, 3, b.s.Free, "buffers")
 }
 
 // A walk that is too long makes the stripe the host's, with the request; others join it until the host has dealt with all, and then handlers serve again.
@@ -279,8 +287,10 @@ func TestLocks(t *testing.T) {
 		{kv.Reader, kv.Put, kv.Again, kv.Reader},
 		{kv.Writer, kv.Get, kv.Again, kv.Writer},
 		{kv.Writer, kv.Delete, kv.Again, kv.Writer},
-		{kv.Reader | kv.Waiting, kv.Get, kv.Again, kv.Reader | kv.Waiting},
-		{kv.Waiting, kv.Put, kv.OK, 0},
+		{kv.Reader | kv.Writer, kv.Get, kv.Again, kv.Reader | kv.Writer},
+		{kv.Reader | kv.Writer, kv.Put, kv.Again, kv.Reader | kv.Writer},
+		{0, kv.Get, kv.OK, 0},
+		{0, kv.Put, kv.OK, 0},
 	} {
 		st.Lock = test.lock
 		a, _, ok := b.send(kv.Request{Op: test.op}, []byte("k"), nil, spintest.Message{})
@@ -304,7 +314,7 @@ func TestBlocks(t *testing.T) {
 	}
 	list, _ := b.handoffs()
 	require.Equal(t, []kv.Handoff{{Kind: kv.Asking}}, list)
-	b.tell(kv.Word{Op: kv.Refill})
+	b.tell(kv.Word{Op: kv.Refill, Empty: kv.Full})
 	require.EqualValues(t, kv.Full, put(2))
 	var more []uint64
 	for i := range uint64(6) { // stacks have room for 4
@@ -343,7 +353,7 @@ func TestRefuses(t *testing.T) {
 	require.Zero(t, b.stripe().Items)
 	require.Zero(t, b.stripe().Lock)
 	require.EqualValues(t, 2, b.stack(kv.ClassOf(1049)).Count)
-	require.Zero(t, slotAt(b.s, 0).Message+slotAt(b.s, 1).Message)
+	require.Zero(t, b.slot(0).Message+b.slot(1).Message)
 	b.s.Slots = 0 // a long message finds none
 	a, _, ok = b.send(kv.Request{Op: kv.Put}, []byte("k"), make([]byte, 1000), spintest.Message{})
 	require.True(t, ok)

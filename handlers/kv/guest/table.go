@@ -1,214 +1,148 @@
 package main
 
 import (
-	"unsafe"
-
 	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/spin"
 )
 
-// found is where a walk has ended.
-type found struct {
-	first uint64 // the bucket's first link
-	at    uint64 // where the item's link stands
-	link  uint64 // of the item, 0: there is none
-	item  *kv.Item
+// stripeOf is the stripe of a hash, or with a number.
+func stripeOf(s *kv.State, i uint32) *kv.Stripe {
+	return spin.Behind[kv.Stripe](s, s.StripesAt+i&(s.Stripes-1)*kv.StripeSize)
 }
 
-// find walks the bucket of a key. It reads up to most bytes of the item into the buffer a. More than Steps items are the host's.
-func (c *call) find(most uint64) {
-	f := &c.found
+// enter takes the stripe of a request as a Reader or as its Writer or, if the stripe is the host's, joins the requests that the host has of it: AtHost.
+// A writer that has come keeps new readers out, and waits for those that are in. 0: the stripe stayed taken.
+func (c *call) enter(as uint64) uint64 {
+	lock := &c.st.Lock
+	for range c.s.Tries {
+		if v := *lock; c.held == 0 && v&kv.Writer == 0 {
+			way := as
+			if v >= kv.AtHost {
+				way = kv.AtHost
+			}
+			if spin.CAS(lock, v, v+way) {
+				c.held = way
+			}
+		}
+		if c.held != 0 && (c.held != kv.Writer || *lock == kv.Writer) {
+			return c.held
+		}
+		c.s.Counts.Conflicts++
+		spin.Yield()
+	}
+	c.leave()
+	return 0
+}
+
+// leave gives up what enter has taken.
+func (c *call) leave() {
+	spin.FAdd(&c.st.Lock, -c.held)
+	c.held = 0
+}
+
+// find walks the bucket of a key, to its item or to the end, where an item of zeros stands for none. It reads up to most bytes of the item into the
+// buffer a. False: the walk is longer than Steps items, so that it is the host's.
+func (c *call) find(most uint64) bool {
 	key := c.head[kv.RequestSize : kv.RequestSize+c.r.Key]
-	f.at = kv.Bucket(c.st.Table, c.hash)
-	f.first = c.word(f.at)
-	f.link = f.first
-	f.item = spin.At[kv.Item](c.a)
-	for steps := uint32(0); f.link != 0 && !c.failed; steps++ {
+	c.item = spin.At[kv.Item](c.a)
+	c.at = kv.Bucket(c.st.Table, c.hash)
+	c.first = c.linkAt(c.at)
+	c.link = c.first
+	for steps := uint32(0); c.link != 0 && !c.failed; steps++ {
 		if steps == c.s.Steps {
-			c.toHost = true
-			return
+			c.s.Counts.Far++
+			return false
 		}
 		c.s.Counts.Reads++
-		place := kv.Place(f.link)
-		if !kv.Alike(f.link, c.hash) {
-			f.at, f.link = place, c.word(place)
+		place := kv.Place(c.link)
+		if !kv.Alike(c.link, c.hash) {
+			c.at, c.link = place, c.linkAt(place)
 			continue
 		}
-		n := min(uint64(64)<<kv.Class(f.link), most)
-		b := c.a.Bytes(uint32(n))
-		c.read(place, b)
-		if f.item.Hash == c.hash && f.item.Key == c.r.Key && kv.Same(b[kv.RequestSize:kv.RequestSize+c.r.Key], key) {
-			return
+		b := c.a.Bytes(uint32(min(uint64(64)<<kv.Class(c.link), most)))
+		c.check(spin.DMAFromHost(spin.MEHostMem, place, b))
+		if c.item.Hash == c.hash && c.item.Key == c.r.Key && kv.Same(b[kv.RequestSize:kv.RequestSize+c.r.Key], key) {
+			return true
 		}
-		f.at, f.link = place, f.item.Next
+		c.at, c.link = place, c.item.Next
 	}
+	*c.item = kv.Item{}
+	return true
 }
 
-// get sends the value of a key.
-func (c *call) get() {
-	c.find(uint64(c.s.Chunk))
-	f := &c.found
-	if c.toHost {
-		return
+// get answers with the value of a key, and leaves the stripe. False: its item is too far.
+func (c *call) get() bool {
+	if !c.find(uint64(c.s.Chunk)) {
+		return false
 	}
-	i := f.item
-	if f.link == 0 || c.failed || uint64(i.Value) > c.r.Room {
-		status, version, value := uint32(kv.NotFound), uint64(0), uint64(0)
-		if f.link != 0 {
-			status, version, value = kv.TooLong, i.Version, uint64(i.Value)
-		}
-		leave(c.st, kv.Reader)
-		c.answer(status, version, value)
-		return
+	switch value := uint64(c.item.Value); {
+	case c.link == 0:
+		c.answer(kv.NotFound, 0, 0)
+	case value > c.r.Room:
+		c.answer(kv.TooLong, c.item.Version, c.item.Value)
+	default:
+		c.send(value)
 	}
-	before := uint64(kv.RequestSize) + uint64(i.Key)
-	value := uint64(i.Value)
-	have := min(value, min(uint64(64)<<kv.Class(f.link), uint64(c.s.Chunk))-before)
-	if have == value {
-		leave(c.st, kv.Reader)
-	}
-	c.send(c.a+spin.Ptr(before-kv.AnswerSize), kv.Answer{Status: kv.OK, Value: i.Value, Version: i.Version, Tag: c.r.Tag}, have)
-	if have < value {
-		c.rest(kv.Place(f.link)+before, have, value)
-		leave(c.st, kv.Reader)
-	}
+	c.leave()
+	return true
 }
 
-// rest sends what the first packet of a value has not: one part is read while the one before is sent.
-func (c *call) rest(from, have, value uint64) {
-	chunk := uint64(c.s.Chunk)
-	reading, ready := c.b, c.a
-	h := spin.DMAFromHostNB(spin.MEHostMem, from+have, reading.Bytes(uint32(min(chunk, value-have))))
-	for have < value {
-		n := min(chunk, value-have)
-		if h.Wait().Failed() {
-			c.failed = true
-			return
-		}
-		reading, ready = ready, reading
-		at := have
-		if have += n; have < value {
-			h = spin.DMAFromHostNB(spin.MEHostMem, from+have, reading.Bytes(uint32(min(chunk, value-have))))
-		}
-		c.packet(ready, n, kv.AnswerSize+at, kv.AnswerSize+value)
+// send sends the value of the item found: a packet is sent while the next one is read.
+func (c *call) send(value uint64) {
+	before := uint64(kv.RequestSize-kv.AnswerSize) + uint64(c.item.Key) // the head of the answer takes the place of what lies before the value
+	packet, from, chunk := c.a+spin.Ptr(before), kv.Place(c.link)+before, uint64(c.s.Chunk)
+	all, at := kv.AnswerSize+value, uint64(0)
+	n := min(all, min(uint64(64)<<kv.Class(c.link), chunk)-before) // that have been read
+	*spin.At[kv.Answer](packet) = kv.Answer{Status: kv.OK, Value: uint32(value), Version: c.item.Version, Tag: c.r.Tag}
+	for rest := min(chunk, all-n); rest > 0; rest = min(chunk, all-at-n) {
+		h := spin.DMAFromHostNB(spin.MEHostMem, from+at+n, c.b.Bytes(uint32(rest)))
+		c.packet(packet, n, at, all)
+		c.check(h.Wait())
+		at, n, packet = at+n, rest, c.b
+		c.a, c.b = c.b, c.a
 	}
+	c.packet(packet, n, at, all)
 }
 
-// change carries out what alters a bucket.
-func (c *call) change() {
-	c.find(kv.RequestSize + uint64(c.r.Key))
-	f := &c.found
-	if c.toHost {
-		return
+// change carries out what alters a bucket, answers, and leaves the stripe. False: the item is too far.
+func (c *call) change() bool {
+	if !c.find(kv.RequestSize + uint64(c.r.Key)) {
+		return false
 	}
-	version := uint64(0)
-	if f.link != 0 {
-		version = f.item.Version
-	}
-	status := uint32(kv.OK)
+	st, next, version := c.st, c.item.Next, c.item.Version
+	status, unused := uint32(kv.OK), c.link // of a block
 	switch {
-	case (c.r.Op == kv.Swap || c.r.Expect != 0 && f.link != 0) && c.r.Expect != version:
-		status = kv.Changed
-	case c.r.Op == kv.Delete && f.link == 0:
+	case (c.r.Op == kv.Swap || c.r.Expect != 0 && c.link != 0) && c.r.Expect != version:
+		status, unused = kv.Changed, c.block
+	case c.r.Op == kv.Delete && c.link == 0:
 		status = kv.NotFound
 	case c.r.Op == kv.Delete:
-		c.setWord(f.at, f.item.Next)
-		c.st.Items--
-	default:
-		next, at := f.first, kv.Bucket(c.st.Table, c.hash)
-		if f.link != 0 {
-			next, at = f.item.Next, f.at
-		} else {
-			c.st.Items++
+		c.check(spin.StoreHost(spin.MEHostMem, c.at, next))
+		st.Items--
+	default: // the item in the block takes the place of the one found, or is the first of the bucket
+		if c.link == 0 {
+			next, c.at = c.first, kv.Bucket(st.Table, c.hash)
+			st.Items++
 		}
-		version = c.insert(next, at)
+		st.Version++
+		version = st.Version
+		*spin.At[kv.Item](c.b) = kv.Item{Next: next, Hash: c.hash, Version: version, Key: c.r.Key, Value: c.r.Value}
+		c.check(spin.DMAToHost(spin.MEHostMem, kv.Place(c.block), c.b.Bytes(kv.RequestSize)))
+		c.check(spin.StoreHost(spin.MEHostMem, c.at, kv.Link(kv.Place(c.block), kv.Class(c.block), c.hash)))
 	}
-	unused := f.link // of a block
-	if status != kv.OK {
-		unused = c.block
+	if st.Items <= st.GrowAt {
+		c.leave()
+	} else {
+		c.handOver(kv.Growing)
 	}
-	if c.r.Op == kv.Delete && status != kv.OK {
-		unused = 0
-	}
-	grow := c.st.Items > c.st.GrowAt
-	if grow && c.give(kv.Growing) {
-		c.s.Counts.Grown++
-	} else if !grow {
-		leave(c.st, kv.Writer)
-	}
-	if unused != 0 {
-		give(c.s, unused)
-	}
-	if c.r.Op == kv.Delete && c.block != 0 {
-		give(c.s, c.block)
-	}
+	c.give(unused)
 	c.answer(status, version, 0)
+	return true
 }
 
-// insert writes the item of a request, and the link to it at a place: of the one that it replaces, or the first of the bucket.
-func (c *call) insert(next, at uint64) uint64 {
-	c.st.Version++
-	i := spin.At[kv.Item](c.b)
-	*i = kv.Item{Next: next, Hash: c.hash, Version: c.st.Version, Key: c.r.Key, Value: c.r.Value}
-	n := uint32(kv.RequestSize)
-	if !c.put {
-		n = uint32(len(c.head))
-		copy(c.b.Bytes(n)[kv.RequestSize:], c.head[kv.RequestSize:])
-	}
-	c.write(kv.Place(c.block), c.b.Bytes(n))
-	c.setWord(at, kv.Link(kv.Place(c.block), kv.Class(c.block), c.hash))
-	return c.st.Version
-}
-
-// answer sends an answer without a value.
-func (c *call) answer(status uint32, version, value uint64) {
-	c.send(c.b, kv.Answer{Status: status, Value: uint32(value), Version: version, Tag: c.r.Tag}, 0)
-}
-
-// send sends the first packet of an answer: at is where it begins in HPU memory, which has so many bytes of the value behind it.
-func (c *call) send(at spin.Ptr, a kv.Answer, have uint64) {
-	*(*kv.Answer)(unsafe.Pointer(unsafe.SliceData(at.Bytes(kv.AnswerSize)))) = a
-	all := uint64(kv.AnswerSize)
-	if a.Status == kv.OK {
-		all += uint64(a.Value)
-	}
-	c.packet(at, kv.AnswerSize+have, 0, all)
-}
-
-// packet sends a part of an answer.
-func (c *call) packet(local spin.Ptr, n, at, all uint64) {
-	op := spin.Op{
-		Local: local, Length: n, TargetNID: c.nid, TargetPID: c.pid, PTIndex: c.r.PT, MatchBits: c.r.Bits, RemoteOffset: at,
-		HdrData: kv.AnswerData(c.r.Tag, all),
-	}
-	if spin.PutFromDevice(&op).Failed() {
-		c.failed = true
-	}
-}
-
-func (c *call) read(at uint64, b []byte) {
-	if spin.DMAFromHost(spin.MEHostMem, at, b).Failed() {
-		c.failed = true
-	}
-}
-
-func (c *call) write(at uint64, b []byte) {
-	if len(b) > 0 && spin.DMAToHost(spin.MEHostMem, at, b).Failed() {
-		c.failed = true
-	}
-}
-
-func (c *call) word(at uint64) uint64 {
-	w := uint64(0)
-	if spin.ReadHost(spin.MEHostMem, at, unsafe.Pointer(&w), 8).Failed() {
-		c.failed = true
-		return 0
-	}
-	return w
-}
-
-func (c *call) setWord(at, w uint64) {
-	if spin.WriteHost(spin.MEHostMem, at, unsafe.Pointer(&w), 8).Failed() {
-		c.failed = true
-	}
+// linkAt reads a link.
+func (c *call) linkAt(at uint64) uint64 {
+	link, r := spin.LoadHost(spin.MEHostMem, at)
+	c.check(r)
+	return link
 }

@@ -235,8 +235,11 @@ func (s *Server) refill(class uint32) error {
 		}
 		links = append(links, kv.Link(place, class, 0))
 	}
-	s.dry[class] = len(links) == 0
-	return s.word(kv.Word{Op: kv.Refill, Number: class, Count: uint32(len(links))}, links)
+	w := kv.Word{Op: kv.Refill, Number: class, Count: uint32(len(links)), Empty: kv.OK}
+	if s.dry[class] = len(links) == 0; s.dry[class] {
+		w.Empty = kv.Full
+	}
+	return s.word(w, links)
 }
 
 // returned takes blocks back, and gives them to those who had been told that there are none.

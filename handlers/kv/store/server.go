@@ -140,10 +140,10 @@ func (s *Server) append(i int, entry uint32, longest uint64) error {
 func (s *Server) install(l *Library) error {
 	device := s.p.Cluster().Profile()
 	o := &s.o
-	workers := device.HPU.Cores * device.HPU.Contexts
+	buffers := min(device.HPU.Cores*device.HPU.Contexts, kv.MaxBuffers)
 	state := kv.State{
 		Stripes: uint32(o.Stripes), Steps: uint32(o.Steps), Tries: 1000, Load: uint32(o.Load), Limit: uint32(o.Limit), Low: uint32(o.Depth / 4),
-		Depth: uint32(o.Depth), Slots: uint32(o.Slots), Buffers: uint32(workers), Chunk: uint32(device.Fabric.MTU),
+		Depth: uint32(o.Depth), Slots: uint32(o.Slots), Buffers: uint32(buffers), Free: 1<<buffers - 1, Chunk: uint32(device.Fabric.MTU),
 		NID: s.self.NID, PID: s.self.PID, HostPT: uint32(o.PT + hostEntry), HostBits: requestBits,
 	}
 	if device.Fabric.MTU < 2*kv.UserHeader {

@@ -1,0 +1,84 @@
+package lint
+
+import (
+	"go/ast"
+	"go/scanner"
+	"go/token"
+	"path"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// maxGuestLines is how many lines of code the handlers of a library stay below, so that a student can read them.
+const maxGuestLines = 400
+
+// guests bounds the code of handler libraries: what lies in handlers/NAME/guest, and in folders of the same library that it imports. Records and helpers that
+// handlers and hosts both use, in handlers/NAME itself, do not count; neither do comments and lines without code.
+func guests(r *report) {
+	folders := map[string][]*source{}
+	for _, s := range r.tree.sources {
+		if !s.test {
+			folders[s.dir] = append(folders[s.dir], s)
+		}
+	}
+	for dir := range folders {
+		library, name := path.Split(dir)
+		library = strings.TrimSuffix(library, "/")
+		if name != "guest" || path.Dir(library) != "handlers" {
+			continue
+		}
+		lines, seen := 0, map[string]bool{library: true}
+		var count func(dir string)
+		count = func(dir string) {
+			if seen[dir] || !strings.HasPrefix(dir, library+"/") {
+				return
+			}
+			seen[dir] = true
+			for _, s := range folders[dir] {
+				lines += codeLines(s.text)
+				for _, imported := range s.ast.Imports {
+					count(importDir(imported))
+				}
+			}
+		}
+		count(dir)
+		if lines >= maxGuestLines {
+			files := folders[dir]
+			sort.Slice(files, func(i, j int) bool { return files[i].path < files[j].path })
+			r.at(files[0], files[0].ast.Package, "the handlers of %s have %d lines of code, expected fewer than %d", library, lines, maxGuestLines)
+		}
+	}
+}
+
+// importDir is the folder of a package of this module; of another one it is none of ours.
+func importDir(spec *ast.ImportSpec) string {
+	name, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(name, module), "/")
+}
+
+// codeLines counts the lines that have more than a comment.
+func codeLines(text []byte) int {
+	fset := token.NewFileSet()
+	file := fset.AddFile("", -1, len(text))
+	var s scanner.Scanner
+	s.Init(file, text, nil, 0)
+	n, last := 0, 0
+	for {
+		pos, kind, literal := s.Scan()
+		if kind == token.EOF {
+			return n
+		}
+		if kind == token.SEMICOLON && literal == "\n" {
+			continue
+		}
+		first := max(file.Line(pos), last+1)
+		if end := file.Line(pos) + strings.Count(literal, "\n"); end >= first {
+			n += end - first + 1
+			last = end
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package spin
+
+import "math/bits"
+
+// What handlers that run at the same time need to share HPU memory.
+
+// Behind returns the T that lies at bytes behind *v: v is a state that heads an area of varying size.
+func Behind[T, S any](v *S, at uint32) *T { return At[T](After(v) + Ptr(at)) }
+
+// Lock takes a lock in HPU memory, which is 0 while nobody has it, and waits until it can. Nobody should keep it for long: who waits uses up its
+// budget. Suspends.
+func Lock(p *uint64) {
+	for !CAS(p, 0, 1) {
+		Yield()
+	}
+}
+
+// Unlock gives a lock back.
+func Unlock(p *uint64) { *p = 0 }
+
+// Acquire takes one of up to 64 things, of which *free has a bit for each that nobody has, and waits until there is one. Suspends.
+func Acquire(free *uint64) uint32 {
+	for {
+		f := *free
+		if f == 0 {
+			Yield()
+			continue
+		}
+		if CAS(free, f, f&(f-1)) {
+			return uint32(bits.TrailingZeros64(f))
+		}
+	}
+}
+
+// Release gives it back. Its bit is 0 and nobody else sets it: adding sets it, without a loop. Suspends.
+func Release(free *uint64, i uint32) { FAdd(free, 1<<i) }
