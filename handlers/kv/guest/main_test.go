@@ -74,7 +74,9 @@ func (b *bench) stack(class uint32) *kv.Stack {
 
 func (b *bench) slot(i uint32) *kv.Slot { return behind[kv.Slot](b.s, b.s.SlotsAt+i*kv.SlotSize) }
 
-func (b *bench) links(class uint32) []uint64 { return unsafe.Slice((*uint64)(unsafe.Add(unsafe.Pointer(b.stack(class)), kv.StackSize)), b.s.Depth) }
+func (b *bench) links(class uint32) []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Add(unsafe.Pointer(b.stack(class)), kv.StackSize)), b.s.Depth)
+}
 
 // send delivers a request, and returns its answer and value; ok: there was one.
 func (b *bench) send(r kv.Request, key, value []byte, m spintest.Message) (a kv.Answer, got []byte, ok bool) {
