@@ -13,6 +13,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/datatype"
 	"github.com/spinsim/spinsim/handlers/ftbcast"
+	"github.com/spinsim/spinsim/handlers/graph"
 	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/matching"
@@ -62,6 +63,7 @@ var builtins = []*Library{
 	New("count_c", count.ModuleC),
 	New("datatype", datatype.Module),
 	New("ftbcast", ftbcast.Module),
+	New("graph", graph.Module),
 	New("kv", kv.Module),
 	New("mailbox", mailbox.Module),
 	New("matching", matching.Module),

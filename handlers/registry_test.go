@@ -19,6 +19,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/datatype"
 	"github.com/spinsim/spinsim/handlers/ftbcast"
+	"github.com/spinsim/spinsim/handlers/graph"
 	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/matching"
@@ -109,6 +110,7 @@ func TestModulesLoad(t *testing.T) {
 		"count_c":  {count.Payload: manifest.Payload, count.Completion: manifest.Completion},
 		"datatype": {datatype.Unpack: manifest.Payload, datatype.Pack: manifest.Header},
 		"ftbcast":  {ftbcast.Payload: manifest.Payload, ftbcast.Header: manifest.Header},
+		"graph":    {graph.UpdateHandler: manifest.Payload, graph.ControlHandler: manifest.Header},
 		"kv":       {kv.Header: manifest.Header, kv.Payload: manifest.Payload, kv.Completion: manifest.Completion},
 		"mailbox":  {mailbox.Packetizer: manifest.Header, mailbox.Mailbox: manifest.Payload},
 		"matching": {matching.Header: manifest.Header, matching.Payload: manifest.Payload},
@@ -131,7 +133,7 @@ func TestModulesLoad(t *testing.T) {
 		l := handlers.Must(name)
 		code, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
 		require.NoError(t, err)
-		require.Less(t, len(code), map[string]int{"allreduce": 16384, "datatype": 8192, "ftbcast": 2048, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 6144, "rdma": 16384, "scan": 6144}[name]+2048)
+		require.Less(t, len(code), map[string]int{"allreduce": 16384, "datatype": 8192, "ftbcast": 2048, "graph": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 6144, "rdma": 16384, "scan": 6144}[name]+2048)
 		module, err := hpu.Load("any", l.Wasm, spec)
 		require.NoError(t, err)
 		require.Equal(t, name, module.Library())
@@ -152,7 +154,7 @@ func TestModulesLoad(t *testing.T) {
 // states are the Go types that hosts share with the sources of the libraries.
 func states() map[string]any {
 	return map[string]any{
-		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "ftbcast": &ftbcast.State{}, "kv": &kv.State{}, "mailbox": &mailbox.State{},
+		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "ftbcast": &ftbcast.State{}, "graph": &graph.State{}, "kv": &kv.State{}, "mailbox": &mailbox.State{},
 		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "raid5": &raid5.State{}, "rdma": &rdma.State{}, "scan": &scan.State{}, "sum": &sum.State{}, "txlog": &txlog.State{}, "work": &work.State{},
 	}
 }
@@ -197,6 +199,8 @@ func encoded(state any) []byte {
 	case *datatype.State:
 		return spin.EncodeState(x)
 	case *ftbcast.State:
+		return spin.EncodeState(x)
+	case *graph.State:
 		return spin.EncodeState(x)
 	case *kv.State:
 		return spin.EncodeState(x)

@@ -133,6 +133,11 @@ func (m *machine) imports(ctx context.Context, runtime wazero.Runtime) {
 			return m.act(&spin.Action{Name: name, Op: (*spin.Op)(unsafe.Pointer(&m.memory[op]))})
 		})
 	}
+	for _, name := range []string{"dma_cas", "dma_cas_nb"} {
+		export(name, func(space uint32, offset, compare, swap uint64, found uint32) int32 {
+			return m.act(&spin.Action{Name: name, Space: spin.Space(space), Offset: offset, A: compare, B: swap, Word: m.word(found)})
+		})
+	}
 	export("dma_wait", func(h int32) int32 { return m.act(&spin.Action{Name: "dma_wait", Handle: spin.Handle(h)}) })
 	export("ct_inc", func(ct uint32, success, failure uint64) int32 {
 		return m.act(&spin.Action{Name: "ct_inc", Counter: spin.Counter(ct), A: success, B: failure})
