@@ -22,8 +22,8 @@ var conditionalRead = &Experiment{
 	Long: `Node 0 has a table in memory; a client on node 1 selects its rows with key < n, where the keys are the numbers of the rows in random order and n is the selectivity's share
 of them. The latency is the time from the call of the client until it has the rows that match.
   spin  handlers of the table's network interface read the rows, and send those that match (sPIN'17 §5.4)
-  host  a core of the table's host reads the rows, writes those that match into a buffer, and sends it
-  rdma  the client reads the whole table, and its core filters it
+  host  a core of the table's host reads the rows, writes those that match into a buffer, and sends that by pieces of 64 KiB while it goes on
+  rdma  the client reads the whole table, by pieces of 64 KiB, and its core filters one while the next ones come
 What a core reckons for a row is not charged, only the memory that it reads and writes.`,
 	Source: "sPIN'17 §5.4",
 	Axes: []Axis{

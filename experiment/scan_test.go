@@ -54,3 +54,13 @@ func TestConditionalReadByFewHPUs(t *testing.T) {
 	require.InEpsilon(t, at(1), 2*at(1, "hpu.cores=2"), 0.1)
 	require.InEpsilon(t, at(4), 4.2*at(16), 0.15) // 7 instructions, 31
 }
+
+// Baselines are as fast as their cores: nobody reads all of a table before he looks at it, nor finds all rows before he sends the first.
+func TestCoresThatScanDoNotWait(t *testing.T) {
+	for mode, of := range map[string]string{modeHost: "server_cpu", ModeRDMA: "client_cpu"} {
+		for _, selectivity := range []float64{0.001, 1} {
+			r := measureScan(t, "spin-int", mode, Values{"selectivity": selectivity, "size": 4 << 20})
+			require.InEpsilon(t, r.Time(of).Seconds(), r.Time(latencyColumn).Seconds(), 0.02, "%s %v", mode, selectivity)
+		}
+	}
+}

@@ -179,7 +179,7 @@ func (c *Client) await() (*Result, error) {
 			return nil, errors.New("scan: the table says that the message is no query of it")
 		}
 		if c.o.Mode == Host {
-			packets = append(packets, packet{rows: bytes.Clone(b[scan.TotalSize:])})
+			packets = append(packets, packet{Head: scan.Head{Batch: total.Packets}, rows: bytes.Clone(b[scan.TotalSize:])})
 		}
 	}
 	slices.SortFunc(packets, func(a, b packet) int { return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Part, b.Part)) })
@@ -190,7 +190,7 @@ func (c *Client) await() (*Result, error) {
 	return r, nil
 }
 
-// readAll gets the table and filters it.
+// readAll gets the table and filters it: a piece while the next ones are on their way.
 func (c *Client) readAll(q *scan.Query, code []scan.Instruction) (*Result, error) {
 	size := c.schema.Size()
 	all := c.in.Slice(0, c.n*size)
@@ -198,18 +198,34 @@ func (c *Client) readAll(q *scan.Query, code []scan.Instruction) (*Result, error
 	if err != nil {
 		return nil, err
 	}
-	if err := c.ni.Get(md, 0, uint64(all.Len()), c.to, uint32(c.o.PT+memoryEntry), tableBits, 0, 0); err != nil {
-		return nil, err
+	step := max(piece/size, 1) * size
+	r, asked := &Result{}, 0
+	there := map[uint64]bool{} // pieces that have come, by their places
+	for next := 0; next < all.Len(); {
+		for ; asked < min(next+window*step, all.Len()); asked += step {
+			n := min(step, all.Len()-asked)
+			if err := c.ni.Get(md, uint64(asked), uint64(n), c.to, uint32(c.o.PT+memoryEntry), tableBits, uint64(asked), uint64(asked)); err != nil {
+				return nil, err
+			}
+		}
+		ev, err := c.ni.EQWait(c.replies)
+		if err != nil {
+			return nil, err
+		}
+		if n := min(step, all.Len()-int(ev.UserPtr)); ev.Fail != portals.NIOK || ev.MLength != uint64(n) {
+			return nil, fmt.Errorf("scan: a read of %d B ended with %v and %d B", n, ev.Fail, ev.MLength)
+		}
+		for there[ev.UserPtr] = true; there[uint64(next)]; next += step {
+			c.filter(r, q, code, all.Slice(next, min(next+step, all.Len())))
+		}
 	}
-	ev, err := c.ni.EQWait(c.replies)
-	if err != nil {
-		return nil, err
-	}
-	if ev.Fail != portals.NIOK || ev.MLength != uint64(all.Len()) {
-		return nil, fmt.Errorf("scan: a read of %d B ended with %v and %d B", all.Len(), ev.Fail, ev.MLength)
-	}
-	r := &Result{}
-	for rows := all.Read(); len(rows) > 0; rows = rows[size:] {
+	return r, c.ni.MDRelease(md)
+}
+
+// filter adds the rows that match.
+func (c *Client) filter(r *Result, q *scan.Query, code []scan.Instruction, part runtime.View) {
+	before, size := len(r.Rows), c.schema.Size()
+	for rows := part.Read(); len(rows) > 0; rows = rows[size:] {
 		if row := rows[:size]; scan.Eval(code, row) {
 			if r.Matched++; r.Sent < int(q.Limit) {
 				r.Sent++
@@ -219,6 +235,5 @@ func (c *Client) readAll(q *scan.Query, code []scan.Instruction) (*Result, error
 			}
 		}
 	}
-	c.p.Stream(int64(c.n*size), int64(len(r.Rows)))
-	return r, c.ni.MDRelease(md)
+	c.p.Stream(int64(part.Len()), int64(len(r.Rows)-before))
 }

@@ -48,7 +48,9 @@ const (
 	queryEntry   = 0          // + Options.PT: queries
 	memoryEntry  = 1          // + Options.PT: the rows, to be read
 	longestQuery = scan.QuerySize + 16*scan.MaxProgram
-	queryBuffers = 64 // queries that a host may have waiting
+	queryBuffers = 64       // queries that a host may have waiting
+	piece        = 64 << 10 // bytes of rows that a core looks at, and at least what it sends, while others are on their way
+	window       = 4        // pieces that a client has asked for
 )
 
 func (o Options) withDefaults() (Options, error) {
@@ -168,7 +170,7 @@ func (t *Table) listen() (err error) {
 	if t.sent, err = t.ni.CTAlloc(); err != nil {
 		return err
 	}
-	t.out = t.p.Alloc(scan.TotalSize + max(t.rows.Len(), 1))
+	t.out = t.p.Alloc(scan.TotalSize + t.rows.Len() + (t.rows.Len()/piece+1)*scan.HeadSize)
 	t.out.Lock()
 	if t.md, err = t.ni.MDBind(&portals.MD{Start: t.out.Addr(), Length: uint64(t.out.Len()), CT: t.sent, Options: portals.OptMDEventCTSend}); err != nil {
 		return err
@@ -211,39 +213,58 @@ func (t *Table) Serve() error {
 	}
 }
 
-// answer filters on the host's core: it reads all rows, writes those that match, and sends them in one message behind their total.
+// answer filters on the host's core: it reads rows, writes those that match, and sends a piece of them while it looks at the next; the last behind the total.
 func (t *Table) answer(to portals.ID, b []byte) error {
 	var q scan.Query
 	code, ok := decode(b, &q, t.schema.Size())
 	if !ok || q.First > uint64(t.n) || q.Rows > uint64(t.n)-q.First {
-		return t.send(to, &q, &scan.Total{Status: scan.Illegal}, nil)
+		return t.send(to, &q, scan.KindTotal, 0, spin.EncodeState(&scan.Total{Status: scan.Illegal}), nil)
 	}
-	result := make([]byte, 0, 1024)
-	total := scan.Total{Packets: 1}
-	size := uint64(t.schema.Size())
-	rows := t.rows.Slice(int(q.First*size), int((q.First+q.Rows)*size)).Read()
-	for ; len(rows) > 0; rows = rows[size:] {
-		if row := rows[:size]; scan.Eval(code, row) {
-			if total.Matched++; total.Sent < q.Limit {
-				total.Sent++
-				for _, p := range q.Part[:q.Parts] {
-					result = append(result, row[p.Offset:p.Offset+p.Length]...)
-				}
-			}
-		}
-	}
-	t.p.Stream(int64(q.Rows*size), int64(len(result)))
-	return t.send(to, &q, &total, result)
-}
-
-func (t *Table) send(to portals.ID, q *scan.Query, total *scan.Total, rows []byte) error {
 	if _, err := t.ni.CTWait(t.sent, t.puts); err != nil { // the buffer is used again
 		return err
 	}
+	var result []byte
+	total := scan.Total{Packets: 1}
+	size, at, rows := t.schema.Size(), 0, uint32(0)
+	all := t.rows.Slice(int(q.First)*size, int(q.First+q.Rows)*size)
+	for step := max(piece/size, 1) * size; ; {
+		part := all.Slice(0, min(step, all.Len()))
+		all = all.Slice(part.Len(), all.Len())
+		before := len(result)
+		for b := part.Read(); len(b) > 0; b = b[size:] {
+			if row := b[:size]; scan.Eval(code, row) {
+				if total.Matched++; total.Sent < q.Limit {
+					total.Sent++
+					rows++
+					for _, p := range q.Part[:q.Parts] {
+						result = append(result, row[p.Offset:p.Offset+p.Length]...)
+					}
+				}
+			}
+		}
+		t.p.Stream(int64(part.Len()), int64(len(result)-before))
+		if all.Len() == 0 {
+			return t.send(to, &q, scan.KindTotal, at, spin.EncodeState(&total), result)
+		}
+		if len(result) < piece {
+			continue
+		}
+		head := spin.EncodeState(&scan.Head{Batch: total.Packets, Rows: rows})
+		if err := t.send(to, &q, scan.KindRows, at, head, result); err != nil {
+			return err
+		}
+		at += len(head) + len(result)
+		total.Packets++
+		result, rows = result[:0], 0
+	}
+}
+
+// send sends a part of an answer, from a place of the buffer of answers.
+func (t *Table) send(to portals.ID, q *scan.Query, kind uint32, at int, head, rows []byte) error {
 	t.puts++
-	n := t.out.CopyFrom(spin.EncodeState(total))
-	n += t.out.Slice(n, t.out.Len()).CopyFrom(rows)
-	return t.ni.Put(t.md, 0, uint64(n), portals.NoAck, to, q.PT, q.Bits, 0, 0, scan.Data(q.Tag, scan.KindTotal))
+	n := t.out.Slice(at, t.out.Len()).CopyFrom(head)
+	n += t.out.Slice(at+n, t.out.Len()).CopyFrom(rows)
+	return t.ni.Put(t.md, uint64(at), uint64(n), portals.NoAck, to, q.PT, q.Bits, 0, 0, scan.Data(q.Tag, kind))
 }
 
 // decode reads a query and its program.

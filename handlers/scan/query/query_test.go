@@ -127,6 +127,25 @@ func TestRowLengths(t *testing.T) {
 	}
 }
 
+// A table of many pieces: rows come in the order of the table, in each mode, and as many as are asked for.
+func TestPieces(t *testing.T) {
+	const n = 20_000
+	schema, rows := employees(t, n)
+	for _, mode := range []query.Mode{query.Handlers, query.Host, query.All} {
+		run(t, "spin-int", query.Options{Mode: mode}, schema, rows, 2, func(_ *runtime.Proc, c *query.Client) {
+			for range 2 { // buffers are used again
+				r, err := c.Select("", []string{"id", "age", "pay", "name"}, n)
+				require.NoError(t, err)
+				require.Equal(t, n, r.Sent)
+				require.True(t, string(rows) == string(r.Rows), "mode %d", mode)
+				r, err = c.Select("id >= 500", []string{"id"}, 10_000)
+				require.NoError(t, err)
+				require.Equal(t, [3]int{n - 500, 10_000, 40_000}, [3]int{r.Matched, r.Sent, len(r.Rows)})
+			}
+		})
+	}
+}
+
 // The largest program on the smallest rows stays within a handler's budget, and takes more batches.
 func TestLongPrograms(t *testing.T) {
 	schema, err := scan.NewSchema(scan.Field{Name: "a", Kind: scan.U8})
