@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/profile"
@@ -289,23 +288,22 @@ func (u *Unfinished) Measured() (list []*Result) {
 }
 
 // Run makes the measurements, several at a time, and returns their results in the order of Points. done, if not nil, is called after
-// each, from any goroutine. If the context ends before, the error is *Unfinished.
+// each, from any goroutine. If the context ends before, the error is *Unfinished; else, if any fails, that of the first in order.
 func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Result, error) {
 	results := make([]*Result, len(points))
 	failures := make([]error, len(points))
-	var next atomic.Int64
-	var failed atomic.Bool
+	left := remaining{end: len(points)}
 	var wg sync.WaitGroup
-	for range s.atOnce(points) {
+	for worker := range s.atOnce(points) {
 		wg.Go(func() {
-			for ctx.Err() == nil && !failed.Load() {
-				i := int(next.Add(1)) - 1
-				if i >= len(points) {
+			for ctx.Err() == nil {
+				i := left.take(worker == 1)
+				if i < 0 {
 					return
 				}
 				results[i], failures[i] = s.Experiment.Measure(ctx, points[i])
 				if failures[i] != nil {
-					failed.Store(true)
+					left.only(i)
 				}
 				if done != nil {
 					done()
@@ -328,4 +326,33 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 		return nil, &Unfinished{results, cause}
 	}
 	return results, nil
+}
+
+// remaining are the points that nobody measures yet. One worker takes them from the last on: where points grow along an axis, as with sizes of messages,
+// the largest would else be begun when all others are done, and all processors but one would wait for it.
+type remaining struct {
+	mu         sync.Mutex
+	begin, end int
+}
+
+// take returns the number of the next point or, for one worker, of the last; -1: there is none.
+func (r *remaining) take(last bool) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.begin >= r.end:
+		return -1
+	case last:
+		r.end--
+		return r.end
+	}
+	r.begin++
+	return r.begin - 1
+}
+
+// only leaves those before point i: their errors would come first.
+func (r *remaining) only(i int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.end = min(r.end, i)
 }
