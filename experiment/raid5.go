@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -25,7 +26,8 @@ time from the call to the moment at which rank 0 knows that all of it is done: o
 Modes say who does that:
   rdma            cores of the servers, that is, --cores of each; of a degraded read the client's, of a rebuild those of the server that is rebuilt
   p4              as rdma, but the NIC of a data server tells rank 0, by an operation that the parity server's answer triggers
-  spin            handlers, packet by packet; sums of what all servers have are collected along a chain of their NICs`,
+  spin            handlers, packet by packet; sums of what all servers have are collected along a chain of their NICs
+With --durable each server has a storage device; a write ends when the devices of all servers that it changes have it.`,
 	Source: "sPIN'17 §5.3",
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{ModeRDMA, ModeP4, modeSpin}, Default: "rdma,p4,spin", Help: "who serves; above it says what each is"},
@@ -34,6 +36,7 @@ Modes say who does that:
 		{Name: "cores", Kind: report.Count, Least: "1", Most: "1024", Default: "1", Help: "cores of each server that serve, without handlers"},
 		{Name: "unit", Kind: report.Size, Least: fmt.Sprint(driver.LeastUnit), Most: "64MiB", Multiple: "8", Default: "4KiB", Help: "stripe unit: consecutive bytes of a server"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: maxBytes, Default: "64,512,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB", Help: "bytes of the access"},
+		durableAxis(),
 	},
 	Points: hasRaid5,
 	Run:    runRaid5,
@@ -51,14 +54,14 @@ Modes say who does that:
 	},
 	Memory: func(p *Point) int64 {
 		servers := p.Int("servers")
-		return p.Footprint(servers+2, servers+1) + messages(p, float64(2*servers+8)) + int64(servers+1)<<22
+		return p.Footprint(servers+2, servers+1) + messages(p, float64(2*servers+8)) + int64(servers+1)<<22 + kept(p, messages(p, float64(servers+1)/float64(servers)))
 	},
-	View: View{Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "cores", "unit"}},
+	View: View{Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "cores", "unit", "durable"}},
 	Presets: []Preset{
 		{
 			Name: "cost", Short: "what a write costs whom: cores of all hosts, bytes through their memories, HPUs", Values: map[string]string{"mode": "rdma,spin", "size": "4KiB,64KiB,4MiB", "cores": "1,4"},
 			View: &View{
-				Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "unit"},
+				Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "unit", "durable"},
 				Summary: []string{profileColumn, "mode", "cores", "bytes", latencyColumn, "throughput", "hpus_needed", "host_cpu", "host_memory"},
 			},
 		},
@@ -102,7 +105,25 @@ func hasRaid5(p *Point) (bool, error) {
 		return false, fmt.Errorf("profile %s: host.cores: %d, fewer than the %d of --cores", p.Profile.Origin.Name, p.Profile.Host.Cores, p.Int("cores"))
 	}
 	op := p.Text("op")
+	if p.Flag("durable") {
+		if !p.Profile.Storage.On() {
+			return false, noDevice(p)
+		}
+		if op == raid5Read || op == raid5DegradedRead {
+			return false, &NoPoint{fmt.Errorf("--durable: a %s leaves nothing to keep", op)}
+		}
+	}
 	return p.Text("mode") != ModeP4 || op == raid5Write || op == raid5DegradedWrite, nil
+}
+
+// durableAxis says whether writes end when devices have them.
+func durableAxis() Axis {
+	return Axis{Name: "durable", Kind: report.Flag, Of: []string{"false", "true"}, Default: "false", Help: "writes end when the storage devices of the servers have them, not their memories; for profiles with storage.kind"}
+}
+
+// noDevice says that --durable needs one.
+func noDevice(p *Point) error {
+	return fmt.Errorf("profile %s: storage.kind: none, expected a device for --durable, such as that of docs/profiles/spin-int-nvme.yaml", p.Profile.Origin.Name)
 }
 
 // storing is a point under way.
@@ -118,7 +139,7 @@ type storing struct {
 
 // options lay out an array that is as large as the access, or as the server to rebuild.
 func raid5Options(p *Point) driver.Options {
-	o := driver.Options{By: raid5By[p.Text("mode")], Clients: 1, Cores: p.Int("cores")}
+	o := driver.Options{By: raid5By[p.Text("mode")], Clients: 1, Cores: p.Int("cores"), Durable: p.Flag("durable")}
 	o.Data, o.Unit = p.Int("servers"), int64(p.Int("unit"))
 	rows := (int64(p.Int("size")) + o.Unit - 1) / o.Unit
 	if p.Text("op") != raid5Rebuild {
@@ -195,13 +216,38 @@ func (s *storing) client(p *runtime.Proc) error {
 	return nil
 }
 
+// kept is what storage devices take that have so many bytes.
+func kept(p *Point, bytes int64) int64 {
+	if !p.Flag("durable") {
+		return 0
+	}
+	return bytes
+}
+
+// stored compares what devices have with what memories have.
+func stored(array *driver.Array, o *driver.Options) error {
+	if !o.Durable {
+		return nil
+	}
+	for i := range o.Servers {
+		for at := int64(0); at < o.ServerBytes(); {
+			memory := array.Peek(i, at)
+			if err := same(fmt.Sprintf("storage device of server %d, from byte %d", i, at), array.Stored(i)[at:at+int64(len(memory))], memory); err != nil {
+				return err
+			}
+			at += int64(len(memory))
+		}
+	}
+	return nil
+}
+
 // finish looks at what the servers have, and computes what is known only then.
 func (s *storing) finish(values Values) error {
 	if s.op != raid5DegradedRead && s.op != raid5DegradedWrite {
 		if err := s.array.Check(); err != nil {
 			return err
 		}
-		if err := same("array", s.array.Contents(0, s.o.Bytes()), s.want); err != nil {
+		if err := errors.Join(same("array", s.array.Contents(0, s.o.Bytes()), s.want), stored(s.array, &s.o)); err != nil {
 			return err
 		}
 	} else if err := s.others(); err != nil {

@@ -53,6 +53,34 @@ func TestRaid5IsTheSumOfItsParts(t *testing.T) {
 	}
 }
 
+// A durable write takes a device's command longer than one of memory, and a message there and back; the experiment compares what devices have. There is nothing durable
+// of a read, and nothing without a device.
+func TestRaid5Durable(t *testing.T) {
+	for _, mode := range []string{ModeRDMA, ModeP4, modeSpin} {
+		for _, op := range []string{raid5Write, raid5DegradedWrite, raid5Rebuild} {
+			if mode == ModeP4 && op == raid5Rebuild {
+				continue
+			}
+			v := Values{"mode": mode, "op": op, "size": 100_000}
+			of := func(durable bool) sim.Time {
+				v["durable"] = durable
+				return storage(t, "../docs/profiles/spin-dis-nvme.yaml", v).Time(latencyColumn)
+			}
+			memory := of(false)
+			delete(v, "durable")
+			require.Equal(t, storage(t, "spin-dis", v).Time(latencyColumn), memory, "a device that nobody uses takes no time")
+			bytes := sim.Time(32<<10) * sim.Second / 1_500_000_000 // what the busiest device has of them at least
+			require.Greater(t, of(true), memory+22*sim.Microsecond+bytes*3/4, "%s %s", mode, op)
+		}
+	}
+	for device, op := range map[string]string{"../docs/profiles/spin-int-nvme.yaml": raid5Read, "spin-int": raid5Write} {
+		p, err := profile.Load(device)
+		require.NoError(t, err)
+		_, err = raid5.At(p, Values{"op": op, "durable": true})
+		require.ErrorContains(t, err, "--durable")
+	}
+}
+
 // Any access, by whoever, gives the same bytes; the experiment compares them.
 func TestRaid5OfAnySize(t *testing.T) {
 	for _, op := range raid5Ops() {

@@ -33,6 +33,7 @@ func Storage(name string, trace *spc.Trace) *Experiment {
 			{Name: "servers", Kind: report.Count, Least: "1", Most: fmt.Sprint(driver.MaxData), Default: "4", Help: "data servers, besides the parity server"},
 			{Name: "cores", Kind: report.Count, Least: "1", Most: "1024", Default: "1", Help: "cores of each server that serve, without handlers"},
 			{Name: "unit", Kind: report.Size, Least: fmt.Sprint(driver.LeastUnit), Most: "64MiB", Multiple: "8", Default: "4KiB", Help: "stripe unit: consecutive bytes of a server"},
+			durableAxis(),
 		},
 		Points: s.has,
 		Run:    s.run,
@@ -57,8 +58,8 @@ func Storage(name string, trace *spc.Trace) *Experiment {
 		},
 		Memory: s.memory,
 		View: View{
-			Value: "time", Series: []string{"mode"}, Base: ModeRDMA, X: "clients", Quiet: []string{"speed", "requests", "block", "servers", "cores", "unit"},
-			Summary: []string{profileColumn, "clients", "speed", "first", "block_bytes", "servers", "cores", "unit", "mode", "time", latencyColumn, "p50", "p99", "host_cpu", "host_memory", "improvement"},
+			Value: "time", Series: []string{"mode"}, Base: ModeRDMA, X: "clients", Quiet: []string{"speed", "requests", "block", "servers", "cores", "unit", "durable"},
+			Summary: []string{profileColumn, "clients", "speed", "first", "block_bytes", "servers", "cores", "unit", "durable", "mode", "time", latencyColumn, "p50", "p99", "host_cpu", "host_memory", "improvement"},
 		},
 		Notes: []string{
 			"Every byte that was read, and every one that servers have afterwards, was compared with what was written before; parity with the exclusive or of the data.",
@@ -93,6 +94,9 @@ func (s *traceRun) played(p *Point) []spc.Request {
 func (s *traceRun) has(p *Point) (bool, error) {
 	if cores := p.Int("cores"); cores > p.Profile.Host.Cores {
 		return false, fmt.Errorf("profile %s: host.cores: %d, fewer than the %d of --cores", p.Profile.Origin.Name, p.Profile.Host.Cores, cores)
+	}
+	if p.Flag("durable") && !p.Profile.Storage.On() {
+		return false, noDevice(p)
 	}
 	units := make(map[int]bool)
 	for _, one := range s.played(p) {
@@ -144,7 +148,7 @@ func (s *traceRun) memory(p *Point) int64 {
 	stripe := unit * int64(servers)
 	list := rows(s.played(p), int64(p.Int("block")), stripe)
 	buffers := int64(servers+1) * int64(servers) * int64(clients*p.Int("cores")) << 18
-	return p.Footprint(servers+1+clients, servers+1) + int64(len(list))*(2*stripe+unit) + buffers + int64(clients)*2*spc.MaxSize
+	return p.Footprint(servers+1+clients, servers+1) + int64(len(list))*(2*stripe+unit) + kept(p, int64(len(list))*(stripe+unit)) + buffers + int64(clients)*2*spc.MaxSize
 }
 
 // playing is a point under way.
@@ -167,7 +171,7 @@ type traceClient struct {
 
 func (s *traceRun) run(ctx context.Context, p *Point) (Values, error) {
 	w := &playing{Point: p, requests: s.played(p), clients: make([]traceClient, p.Int("clients"))}
-	w.o = driver.Options{By: raid5By[p.Text("mode")], Clients: len(w.clients), Cores: p.Int("cores")}
+	w.o = driver.Options{By: raid5By[p.Text("mode")], Clients: len(w.clients), Cores: p.Int("cores"), Durable: p.Flag("durable")}
 	w.o.Data, w.o.Unit = p.Int("servers"), int64(p.Int("unit"))
 	w.rows = rows(w.requests, int64(p.Int("block")), w.stripe())
 	w.o.Rows = int64(max(len(w.rows), 1))
@@ -282,7 +286,7 @@ func (w *playing) request(client *driver.Client, i int, memory runtime.View) err
 
 // check looks at what the servers have.
 func (w *playing) check() error {
-	return errors.Join(w.array.Check(), same("array", w.array.Contents(0, w.o.Bytes()), w.want))
+	return errors.Join(w.array.Check(), same("array", w.array.Contents(0, w.o.Bytes()), w.want), stored(w.array, &w.o))
 }
 
 func (w *playing) values() Values {

@@ -84,6 +84,10 @@ func TestStorageOfAnyTrace(t *testing.T) {
 			"unit":    rapid.SampledFrom([]int{512, 1000, 4096}).Draw(rt, "unit of stripes"),
 			"block":   rapid.SampledFrom([]int{1, 512, 4096}).Draw(rt, "block"),
 		}
+		if v["durable"] = rapid.Bool().Draw(rt, "durable"); v["durable"] == true {
+			play(rt, text.String(), "../docs/profiles/spin-int-nvme.yaml", v)
+			return
+		}
 		play(rt, text.String(), "spin-int", v)
 	})
 }
@@ -115,6 +119,8 @@ func TestStorageRefuses(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Storage("a", trace).At(p, Values{"clients": 8})
 	require.ErrorContains(t, err, "--clients: 8, expected at most ")
+	_, err = Storage("a", trace).At(p, Values{"durable": true})
+	require.ErrorContains(t, err, "profile spin-int: storage.kind: none, expected a device for --durable")
 	_, err = Storage("a", trace).At(p, Values{"cores": 9})
 	require.ErrorContains(t, err, "host.cores: 8, fewer than the 9 of --cores")
 }

@@ -247,6 +247,35 @@ func TestStorageQueue(t *testing.T) {
 	}, []string{"queue_depth=2", "bandwidth=409.6MB/s", "completion=0ns"}, "context_switch=0ns", "fault_major=0ns", "fault_map=0ns")
 }
 
+// A program that writes the device itself: an extent is there when its command has ended, 20 us and its bytes behind those before, two at a time; not before.
+func TestDisk(t *testing.T) {
+	stored(t, func(w *world) {
+		d := w.disk.Disk(5 * page)
+		d.Content()[page] = 9
+		memory := make([]byte, 5*page)
+		start := w.th.Now()
+		at := func(when sim.Time, extents int) {
+			w.Go(1, "looker", func(th *host.Thread) error {
+				th.Sleep(start + when)
+				for i := range 3 {
+					require.Equal(t, i < extents, d.Content()[2*i*page+1] == 7, "%v, %d", when, i)
+				}
+				return nil
+			})
+		}
+		at(30*us-1, 0)
+		at(30*us+1, 1)
+		at(60*us+1, 3)
+		for i := range memory {
+			memory[i] = 7
+		}
+		d.Store(w.th, []host.Extent{{0, page}, {2 * page, page}, {4 * page, page}}, func(e host.Extent, into []byte) { copy(into, memory[e.At:]) })
+		require.Equal(t, 60*us, w.th.Now()-start, "two beside each other: 30 and 40 us; the third: 30 + 20 + 10")
+		require.Equal(t, []byte{7, 9, 7, 0, 7}, []byte{d.Content()[0], d.Content()[page], d.Content()[2*page], d.Content()[3*page], d.Content()[4*page]})
+		require.Equal(t, host.StorageStats{Writes: 3, BytesWritten: 3 * page, MostActive: 2, MostWaiting: 1}, w.disk.Stats())
+	}, []string{"queue_depth=2", "write_latency=20us", "bandwidth=409.6MB/s", "completion=0ns"}, "context_switch=0ns")
+}
+
 // A file that is mapped shared gets what was written when it is synced, once; a private mapping keeps its writes to itself.
 func TestFiles(t *testing.T) {
 	stored(t, func(w *world) {

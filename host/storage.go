@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/internal/lazy"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -59,6 +60,11 @@ func (s *StorageSpec) Validate() error {
 
 // errNoStorage is what needs storage on a node that has none.
 var errNoStorage = errors.New("the node has no storage")
+
+// NewStorage makes a storage device of a node without an operating system, for programs that drive it themselves; its interrupt goes to a core.
+func NewStorage(eng *sim.Engine, name string, cpu *CPU, core int, spec *StorageSpec) *Storage {
+	return newStorage(eng, name, cpu, core, spec)
+}
 
 // Storage is the storage device of a node. A command waits until the device has fewer than its queue's depth; its latency is its own, then its bytes
 // take the bandwidth in the order in which commands were begun. Its end is an interrupt.
@@ -163,4 +169,33 @@ func (s *Storage) transfer(t *Thread, bytes int, write bool) {
 	c := &command{t: t, write: write, bytes: bytes}
 	s.submit(c)
 	s.wait(t, []*command{c})
+}
+
+// Disk is room on a storage device for a program that writes it by itself, around the page cache: what is there when power is lost.
+type Disk struct {
+	storage *Storage
+	content []byte
+}
+
+// Extent is a part of a Disk, bytes.
+type Extent struct{ At, Length int }
+
+// Disk makes room of n bytes, zeros.
+func (s *Storage) Disk(n int) *Disk { return &Disk{s, lazy.Bytes(n)} }
+
+// Content is what is there: for setting it up, and for observers.
+func (d *Disk) Content() []byte { return d.content }
+
+// Store has the device write extents, a command each, and returns when all are there. memory copies the bytes of an extent, as they are when the device has had them
+// all: whoever changes them meanwhile does not know whether that is there.
+func (d *Disk) Store(t *Thread, list []Extent, memory func(e Extent, into []byte)) {
+	all := make([]*command, len(list))
+	for i, e := range list {
+		all[i] = &command{t: t, write: true, bytes: e.Length}
+		d.storage.submit(all[i])
+	}
+	for i, e := range list {
+		d.storage.wait(t, all[i:i+1])
+		memory(e, d.content[e.At:e.At+e.Length])
+	}
 }

@@ -37,7 +37,7 @@ type Profile struct {
 	Host        host.Spec         `yaml:"host"`              // cores and memory
 	SMMU        smmu.Spec         `yaml:"smmu,omitempty"`    // what stands between the bus and memory; absent: nothing
 	OS          host.OSSpec       `yaml:"os,omitempty"`      // the operating system; absent: all memory is there, and nothing costs
-	Storage     host.StorageSpec  `yaml:"storage,omitempty"` // files and swap; absent: none
+	Storage     host.StorageSpec  `yaml:"storage,omitempty"` // files and swap, and what programs write themselves; absent: none
 	Limits      nic.LimitsSpec    `yaml:"limits"`            // of Portals interfaces
 
 	// Origin is where the profile was loaded from; nothing that is simulated depends on it.

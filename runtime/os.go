@@ -16,10 +16,14 @@ func (n *Node) boot(cfg *Config) {
 	}
 	n.cpu.Init(c.engine, n.id, p.Host.Cores, cores, nic.TraceGroup, int(n.rank))
 	n.translate(cfg)
-	if p.OS.On() {
+	storage := fmt.Sprintf("storage of rank %d", n.rank)
+	switch {
+	case !p.OS.On() && p.Storage.On():
+		n.storage = host.NewStorage(c.engine, storage, &n.cpu, 0, &p.Storage)
+	case p.OS.On():
 		n.kernel = host.NewKernel(c.engine, &n.cpu, &p.OS)
 		if p.Storage.On() {
-			n.storage = n.kernel.Attach(fmt.Sprintf("storage of rank %d", n.rank), &p.Storage)
+			n.storage = n.kernel.Attach(storage, &p.Storage)
 		}
 		if n.iommu != nil {
 			n.driver = host.NewSMMUDriver(n.kernel, n.iommu)
@@ -53,7 +57,7 @@ func (n *Node) newMemory(name string) (space *host.AddressSpace, process *host.P
 // Kernel is the node's operating system; nil: the profile has none (os.kind), and all memory is there.
 func (n *Node) Kernel() *host.Kernel { return n.kernel }
 
-// Storage is the node's storage device; nil: the profile has none (storage.kind), or no operating system.
+// Storage is the node's storage device; nil: the profile has none (storage.kind). Without an operating system programs have it for themselves.
 func (n *Node) Storage() *host.Storage { return n.storage }
 
 // Driver is the operating system's driver of the SMMU; nil: there is none.

@@ -77,6 +77,7 @@ const (
 	FillBits   = 0x5206 // server to one that is rebuilt: its bytes
 	LockBits   = 0x5207 // client to parity server: words for who wants some rows for itself, while a server has failed
 	GatherBits = 0x5208 // client to the first of a chain of servers: send what you have of the range in the user header
+	SyncBits   = 0x520a // client to the program that has a server's storage device: write a range there
 	FoldBits   = 0x5209 // server to the next one of a chain: add what you have of a range, and pass it on
 	ChainShift = 16     // of a chain's match bits: bit i of the 32 above says that server i is still to add its bytes
 	LastShift  = 48     // of a chain's match bits: who gets the sum: a server that is rebuilt, or ToClient

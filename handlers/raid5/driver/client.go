@@ -112,7 +112,7 @@ func (a *Array) burst() int64 {
 	return max(n, a.mtu)
 }
 
-// Write returns when all servers have what the view has, and parity is that of it.
+// Write returns when all servers have what the view has, and parity is that of it; with Options.Durable when their storage devices have it.
 func (c *Client) Write(offset int64, from runtime.View) error {
 	n := int64(from.Len())
 	if err := errors.Join(c.o.within(offset, n), c.usable()); err != nil || n == 0 {
@@ -128,6 +128,9 @@ func (c *Client) Write(offset int64, from runtime.View) error {
 		err = c.writeDegraded(offset, from, write)
 	} else {
 		err = write(offset, from)
+	}
+	if err == nil {
+		err = c.persist(c.changed(offset, n))
 	}
 	return errors.Join(err, c.release())
 }

@@ -299,10 +299,19 @@ func (c *Client) Rebuild() error {
 	if err := c.usable(); err != nil {
 		return err
 	}
-	bytes := c.o.ServerBytes()
-	if c.o.By != Handlers {
-		return c.rebuildHosts()
+	rebuild := c.rebuildHosts
+	if c.o.By == Handlers {
+		rebuild = c.rebuildHandlers
 	}
+	if err := rebuild(); err != nil {
+		return err
+	}
+	return c.persist([]span{{c.failed, 0, c.o.ServerBytes()}})
+}
+
+// rebuildHandlers has chains of the servers' handlers fill the failed server's memory.
+func (c *Client) rebuildHandlers() error {
+	bytes := c.o.ServerBytes()
 	step := max(c.burst()/Chunk, 1) * Chunk
 	return c.flights(int((bytes+step-1)/step), func(i int, slot uint32) (answers int, err error) {
 		low := int64(i) * step

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/raid5"
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -46,6 +47,8 @@ type Options struct {
 	Timeout sim.Time
 	// Fill writes what bytes of the array hold at the beginning, from a place on; nil: zeros.
 	Fill func(offset int64, b []byte)
+	// Durable says that a write ends when the storage devices of all servers that it changes have it, which their nodes then must have (storage.kind).
+	Durable bool
 	// Lost are servers that have zeros all the same: as after they have been replaced.
 	Lost []int
 }
@@ -69,6 +72,9 @@ type server struct {
 	index int
 	parts []runtime.View // memory: one, or that of each core
 	in    *handlers.Installed
+
+	flusher uint32     // with Durable: the process that has the storage device
+	disk    *host.Disk // there
 }
 
 // New checks the options and starts the servers.
@@ -92,6 +98,11 @@ func New(c *runtime.Cluster, o Options) (*Array, error) {
 		for core := range o.Cores {
 			program := func(p *runtime.Proc) error { return a.serve(p, s, core) }
 			if err := c.SpawnService(node, fmt.Sprintf("server %d", i), program); err != nil {
+				return nil, err
+			}
+		}
+		if o.Durable {
+			if err := a.flusher(s); err != nil {
 				return nil, err
 			}
 		}
@@ -182,6 +193,9 @@ func (a *Array) fill(s *server, core int) {
 					a.o.Fill(a.o.Byte(d, at), unit[:n])
 					xor(memory[to:to+n], unit[:n])
 				}
+			}
+			if s.disk != nil {
+				copy(s.disk.Content()[at:at+n], memory[to:])
 			}
 		}
 		at += n

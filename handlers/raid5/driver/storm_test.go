@@ -128,27 +128,31 @@ func (s *storm) client(p *runtime.Proc, a *driver.Array, rank int) error {
 		for i := range b {
 			b[i] = w.value
 		}
+		w.end = forever
+		s.done[rank] = append(s.done[rank], w)
 		if err := client.Write(at, v); err != nil {
 			return err
 		}
-		w.end = p.Now()
-		s.done[rank] = append(s.done[rank], w)
+		s.done[rank][len(s.done[rank])-1].end = p.Now()
 	}
 	return nil
 }
 
+// forever is when a write ends that has not.
+const forever = sim.Time(1<<63 - 1)
+
 // possible reports whether a byte may be what it is at the end: of a write behind which no other began that wrote it, too.
 func (s *storm) possible(at int64, b, start byte) bool {
-	last := sim.Time(-1) // when the last of its writes began
+	last := sim.Time(-1) // when the last of its writes began, of those that have ended
 	for _, list := range s.done {
 		for _, w := range list {
-			if at >= w.at && at < w.at+w.n {
+			if at >= w.at && at < w.at+w.n && w.end < forever {
 				last = max(last, w.begun)
 			}
 		}
 	}
-	if last < 0 {
-		return b == start
+	if last < 0 && b == start {
+		return true
 	}
 	for _, list := range s.done {
 		for _, w := range list {
