@@ -164,7 +164,7 @@ func ParseUDP(p *Packet) (d Datagram, err error) {
 const (
 	FIN = 1 << iota
 	SYN
-	rst
+	RST
 	PSH
 	ACK
 )
@@ -177,7 +177,42 @@ type Segment struct {
 	Window           uint16
 	MSS              uint16 // option of a SYN; 0: none
 	Scale            int    // option of a SYN, the shift + 1; 0: none
+	Selective        bool   // option of a SYN: selective acknowledgements are taken (RFC 2018 §2)
+	Told             uint8  // how many of Blocks there are
+	Blocks           [mostTold]Block
 	Data             []byte
+}
+
+// mostTold is the most blocks that fit a segment (RFC 2018 §3).
+const mostTold = 4
+
+// length is how many sequence numbers the segment takes.
+func (s *Segment) length() uint32 {
+	n := uint32(len(s.Data))
+	if s.Flags&SYN != 0 {
+		n++
+	}
+	if s.Flags&FIN != 0 {
+		n++
+	}
+	return n
+}
+
+// Options is how many bytes the options of the segment take.
+func (s *Segment) Options() (n int) {
+	if s.MSS != 0 {
+		n += 4
+	}
+	if s.Scale != 0 {
+		n += 4
+	}
+	if s.Selective {
+		n += 4
+	}
+	if s.Told > 0 {
+		n += 4 + 8*int(s.Told)
+	}
+	return n
 }
 
 // Append appends the segment as it goes from src to dst.
@@ -195,6 +230,16 @@ func (s *Segment) Append(b []byte, src, dst Addr) []byte {
 	}
 	if s.Scale != 0 {
 		b = append(b, 1, 3, 3, byte(s.Scale-1))
+	}
+	if s.Selective {
+		b = append(b, 1, 1, 4, 2)
+	}
+	if s.Told > 0 {
+		b = append(b, 1, 1, 5, 2+8*s.Told)
+		for _, k := range s.Blocks[:s.Told] {
+			b = binary.BigEndian.AppendUint32(b, k.From)
+			b = binary.BigEndian.AppendUint32(b, k.To)
+		}
 	}
 	b[at+12] = byte((len(b)-at)/4) << 4
 	b = append(b, s.Data...)
@@ -237,6 +282,13 @@ func (s *Segment) options(b []byte) error {
 			s.MSS = binary.BigEndian.Uint16(b[2:])
 		case b[0] == 3 && b[1] == 3:
 			s.Scale = 1 + int(min(b[2], maxScale))
+		case b[0] == 4 && b[1] == 2:
+			s.Selective = true
+		case b[0] == 5 && b[1] > 2 && (b[1]-2)%8 == 0:
+			for s.Told = 0; int(s.Told) < min(mostTold, int(b[1]-2)/8); s.Told++ {
+				at := 2 + 8*int(s.Told)
+				s.Blocks[s.Told] = Block{binary.BigEndian.Uint32(b[at:]), binary.BigEndian.Uint32(b[at+4:])}
+			}
 		}
 		b = b[b[1]:]
 	}

@@ -1,71 +1,123 @@
 package inet
 
-import "github.com/spinsim/spinsim/sim"
+import (
+	"math"
 
-// Output gives segments that the connection may send now to emit, which must not keep them: so many at most. It reports whether there may be more.
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Output gives segments that the connection may send now to emit, which must not keep them or what they refer to: so many at most. It reports whether there may be more.
 func (x *Conn) Output(now sim.Time, most int, emit func(*Segment)) (more bool) {
-	before := x.Stats.Segments
-	left := func() bool { return x.Stats.Segments-before < int64(most) }
+	last := x.Stats.Segments + min(int64(most), math.MaxInt64-x.Stats.Segments)
+	if x.reset.due && most > 0 {
+		x.reset.due = false
+		x.Stats.Resets++
+		x.out = Segment{Seq: x.reset.seq, Flags: RST}
+		if x.reset.ack {
+			x.out.Flags |= ACK
+		}
+		x.send(emit)
+	}
 	switch x.state {
-	case listening:
-		return false
-	case synSent, synReceived:
-		if x.nxt == x.iss {
-			flags := uint8(SYN)
-			if x.state == synReceived {
-				flags |= ACK
-			}
-			x.send(emit, &Segment{Seq: x.iss, Flags: flags, MSS: uint16(min(x.c.MSS, 0xffff)), Scale: x.offered()})
-			x.sent(now, x.iss, 1)
+	case Closed:
+		return x.reset.due
+	case SynSent, SynReceived:
+		if x.nxt == x.iss && x.Stats.Segments < last {
+			x.synchronize(now, emit)
 		}
 		return false
 	}
-	if x.again {
+	if x.again && x.Stats.Segments < last {
 		x.again = false
-		n := min(x.mss, int(x.end()-x.una))
-		x.timed = false // Karn
-		x.emitData(now, emit, x.una, max(n, 0))
-		x.expires = now.Later(x.rto)
+		x.repeat(now, emit)
 	}
-	for left() && x.next(now, emit) {
+	for x.Stats.Segments < last && x.next(now, emit) {
 	}
-	if !left() {
+	if x.Stats.Segments >= last {
 		return true
 	}
-	if x.expires == Never && x.una == x.nxt && (len(x.data) > 0 || x.closed && !x.Done()) {
-		x.expires = now.Later(x.rto) // the window is closed: somebody has to ask (RFC 9293 §3.8.6.1)
+	if x.expires == Never && x.una == x.nxt && (x.data.len() > 0 || x.closed && !x.finAcked) {
+		x.askLater(now)
 	}
 	if x.ackNow {
-		x.send(emit, &Segment{Seq: x.nxt, Flags: ACK})
+		x.out = Segment{Seq: x.acknowledging(), Flags: ACK}
+		x.tellBlocks()
+		x.send(emit)
 	}
 	return false
 }
 
-// offered is the window scale option of a SYN; a side that was offered none offers none.
-func (x *Conn) offered() int {
-	if x.state == synReceived && x.myShift == 0 && x.shift == 0 {
-		return 0
+// synchronize sends the SYN, with an acknowledgement if the other side's has come.
+func (x *Conn) synchronize(now sim.Time, emit func(*Segment)) {
+	x.out = Segment{Seq: x.iss, Flags: SYN, MSS: uint16(min(x.c.MSS, 0xffff)), Selective: x.c.SACK}
+	if x.c.WindowScale {
+		x.out.Scale = 1 + int(x.myShift)
 	}
-	return 1 + int(x.myShift)
+	if x.state == SynReceived { // a side that was offered nothing offers nothing
+		x.out.Flags |= ACK
+		x.out.Selective = x.sack.on
+		if x.myShift == 0 && x.shift == 0 {
+			x.out.Scale = 0
+		}
+	}
+	if after(x.top, x.iss) > 0 {
+		x.Stats.Retransmitted++
+	}
+	x.send(emit)
+	x.sent(now, x.iss, 1)
+}
+
+// acknowledging is the sequence number of a segment without data: what would come next, unless the other side's window ends before.
+func (x *Conn) acknowledging() uint32 {
+	if edge := x.una + x.wnd; after(x.top, edge) > 0 {
+		return edge
+	}
+	return x.top
+}
+
+// tellBlocks puts what came behind holes into a segment (RFC 2018 §3, §4).
+func (x *Conn) tellBlocks() {
+	if x.sack.on {
+		x.out.Told = uint8(copy(x.out.Blocks[:], x.blocks))
+	}
+}
+
+// repeat sends the first segment that was not acknowledged once more.
+func (x *Conn) repeat(now sim.Time, emit func(*Segment)) {
+	n := max(0, min(x.mss, int(after(x.dataEnd(), x.una))))
+	if x.sack.on {
+		n = x.sack.gap(x.una, n)
+		x.repeated(x.una, n)
+	}
+	x.timed = false // Karn
+	x.emitData(now, emit, x.una, n)
+	x.arm(now)
 }
 
 // next sends the next segment if windows let it, and reports whether they did.
 func (x *Conn) next(now sim.Time, emit func(*Segment)) bool {
-	left := int(after(x.end(), x.nxt))
-	if left < 0 { // the FIN, too, was sent
+	if x.recovering && x.sack.on {
+		return x.nextSelective(now, emit)
+	}
+	if x.sack.on {
+		x.nxt = x.sack.skip(x.nxt) // after a time-out: what was told since then
+	}
+	left := int(after(x.dataEnd(), x.nxt))
+	if left < 0 || left == 0 && !x.closed { // the FIN, too, was sent
 		return false
 	}
 	flight := int(x.nxt - x.una)
-	n := min(x.mss, left, int(min(x.cwnd, x.wnd))-flight)
-	if x.probe && n < 1 {
-		n = min(left, 1)
+	if flight == 0 && x.top == x.una && x.c.RestartAfterIdle && now-x.lastData > x.rto { // RFC 5681 §4.1
+		x.cwnd = min(x.cwnd, x.initialWindow())
 	}
-	switch {
-	case left == 0 && !x.closed:
-		return false
-	case left > 0 && n < 1:
-		return false
-	case n < x.mss && n < left && flight > 0: // a part of a segment: wait for more room (RFC 9293 §3.8.6.2.1)
+	n := min(x.mss, left, int(min(x.allowed(), x.wnd))-flight)
+	if x.sack.on {
+		n = x.sack.gap(x.nxt, n)
+	}
+	if x.probe {
+		n = max(n, min(left, 1))
+	}
+	if left > 0 && n < 1 || n < x.mss && !x.probe && x.holdsBack(n, left, flight) {
 		return false
 	}
 	x.probe = false
@@ -73,21 +125,93 @@ func (x *Conn) next(now sim.Time, emit func(*Segment)) bool {
 	return true
 }
 
+// allowed is the congestion window, with what limited transmit adds (RFC 3042, RFC 5681 §3.2, step 1; RFC 6675 §5, (3)).
+func (x *Conn) allowed() uint32 {
+	if x.c.LimitedTransmit && !x.recovering && x.duplicates > 0 && x.nxt == x.top {
+		return x.cwnd + uint32(min(x.duplicates, duplicateThreshold-1)*x.mss)
+	}
+	return x.cwnd
+}
+
+// holdsBack reports whether a segment that is not full waits (RFC 9293 §3.8.6.2.1 and, for Nagle, §3.7.4).
+func (x *Conn) holdsBack(n, left, flight int) bool {
+	if n == left { // all there is: (2)
+		return x.c.Nagle && flight > 0 && !x.closed
+	}
+	return flight > 0 || n < int(x.maxWnd/2) && !x.sack.on || n < int(x.maxWnd/2) && x.sack.gap(x.nxt, x.mss) == x.mss // (3)
+}
+
+// nextSelective is NextSeg and step (C) of RFC 6675.
+func (x *Conn) nextSelective(now sim.Time, emit func(*Segment)) bool {
+	mss := uint32(x.mss)
+	if pipe := x.sack.pipe(x.una, x.top, mss); x.cwnd < pipe || x.cwnd-pipe < mss {
+		return false
+	}
+	if hole, is := x.sack.hole(x.una, mss, false); is { // (1)
+		x.fill(now, emit, hole)
+		return true
+	}
+	fresh := min(x.mss, int(after(x.dataEnd(), x.top)), int(after(x.una+x.wnd, x.top)))
+	fin := x.closed && x.top == x.dataEnd()
+	if x.nxt = x.top; fresh > 0 || fin { // (2)
+		if fresh > 0 && fresh < x.mss && fresh < int(after(x.dataEnd(), x.top)) {
+			return false // silly
+		}
+		x.emitData(now, emit, x.top, max(fresh, 0))
+		return true
+	}
+	if hole, is := x.sack.hole(x.una, mss, true); is { // (3)
+		x.fill(now, emit, hole)
+		return true
+	}
+	if hole, is := x.sack.last(x.una, x.recover); is && !x.sack.rescue { // (4)
+		x.sack.rescue = true
+		again := x.sack.again
+		if hole.To == x.dataEnd()+1 { // the FIN takes no room
+			mss++
+		}
+		if hole.To-hole.From > mss {
+			hole.From = hole.To - mss
+		}
+		x.fill(now, emit, hole)
+		x.sack.again = again
+		return true
+	}
+	return false
+}
+
+// fill sends the first segment of a hole again.
+func (x *Conn) fill(now sim.Time, emit func(*Segment), hole Block) {
+	n := min(x.mss, int(hole.To-hole.From), int(after(x.dataEnd(), hole.From)))
+	x.repeated(hole.From, n)
+	x.timed = false // Karn
+	x.emitData(now, emit, hole.From, n)
+}
+
+// repeated notes that n bytes from a sequence number on are sent again, with the FIN if they are the last.
+func (x *Conn) repeated(seq uint32, n int) {
+	x.sack.again = seq + uint32(n)
+	if x.sack.again == x.dataEnd() && x.closed {
+		x.sack.again++
+	}
+}
+
 // emitData sends n bytes from a sequence number on and, behind the last, the FIN.
 func (x *Conn) emitData(now sim.Time, emit func(*Segment), seq uint32, n int) {
 	at := int(seq - x.base)
-	s := Segment{Seq: seq, Flags: ACK}
+	x.out = Segment{Seq: seq, Flags: ACK}
 	length := n
-	if at < len(x.data) {
-		s.Data = x.data[at : at+n]
+	if at < x.data.len() {
+		x.out.Data = x.data.bytes()[at : at+n]
 	}
-	if seq+uint32(n) == x.end() {
+	if seq+uint32(n) == x.dataEnd() {
 		if n > 0 {
-			s.Flags |= PSH
+			x.out.Flags |= PSH
 		}
 		if x.closed {
-			s.Flags |= FIN
+			x.out.Flags |= FIN
 			length++
+			x.finSent()
 		}
 	}
 	if length == 0 {
@@ -96,7 +220,11 @@ func (x *Conn) emitData(now sim.Time, emit func(*Segment), seq uint32, n int) {
 	if after(x.top, seq) > 0 {
 		x.Stats.Retransmitted++
 	}
-	x.send(emit, &s)
+	if len(x.out.Data)+8*len(x.blocks)+4 <= x.mss { // options take of the MSS (RFC 9293 §3.7.1)
+		x.tellBlocks()
+	}
+	x.lastData = now
+	x.send(emit)
 	x.sent(now, seq, length)
 }
 
@@ -114,52 +242,33 @@ func (x *Conn) sent(now sim.Time, seq uint32, n int) {
 		x.timed, x.timedEnd, x.timedAt = true, end, now
 	}
 	if x.expires == Never {
-		x.expires = now.Later(x.rto)
+		x.arm(now)
 	}
 }
 
-// send completes a segment and gives it away.
-func (x *Conn) send(emit func(*Segment), s *Segment) {
+// send completes the segment and gives it away.
+func (x *Conn) send(emit func(*Segment)) {
+	s := &x.out
 	s.SrcPort, s.DstPort = x.Local, x.Remote
-	if s.Flags&ACK != 0 {
+	switch {
+	case s.Flags&RST != 0:
+		s.Ack = x.reset.number
+	case s.Flags&ACK != 0:
 		s.Ack = x.rcv
 		x.ackNow, x.unacked, x.ackAt = false, 0, Never
 	}
-	if s.Flags&SYN != 0 {
+	switch {
+	case s.Flags&RST != 0:
+	case s.Flags&SYN != 0:
 		s.Window = uint16(min(x.c.ReceiveBuffer, 0xffff))
-	} else {
+		if s.Flags&ACK != 0 {
+			x.told = x.rcv + uint32(s.Window)
+		}
+	default:
 		w := x.window()
 		s.Window = uint16(w)
 		x.told = x.rcv + w<<x.myShift
 	}
 	x.Stats.Segments++
 	emit(s)
-}
-
-// Deadline is when Expire should be called at the latest; Never: there is no need.
-func (x *Conn) Deadline() sim.Time { return min(x.expires, x.ackAt) }
-
-// Expire deals with timers that are over. Output follows.
-func (x *Conn) Expire(now sim.Time) {
-	if now >= x.ackAt {
-		x.ackNow, x.ackAt = true, Never
-	}
-	if now < x.expires {
-		return
-	}
-	x.expires = Never
-	x.rto = min(2*x.rto, x.c.RTOMax) // RFC 6298 §5.5
-	x.timed = false
-	if x.state == established && x.wnd == 0 && x.una == x.nxt {
-		x.probe = true
-		return
-	}
-	x.Stats.Timeouts++
-	if x.state == established {
-		flight := x.nxt - x.una
-		x.ssthresh = max(flight/2, uint32(2*x.mss)) // RFC 5681 §3.1, (4)
-		x.cwnd = uint32(x.mss)
-	}
-	x.nxt = x.una
-	x.duplicates, x.recovering, x.recover = 0, false, x.top
 }

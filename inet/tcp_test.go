@@ -196,7 +196,7 @@ func TestWindow(t *testing.T) {
 
 // RFC 5681 §4.2: an acknowledgement for every second segment, at once for one that comes out of order or fills a hole, and after a while for a single one.
 func TestAcknowledgements(t *testing.T) {
-	x := inet.Accept(config(mss), here, &inet.Segment{SrcPort: 1, DstPort: 2, Seq: 99, Flags: inet.SYN, Window: 65535, MSS: mss, Scale: 1}, 500)
+	x := inet.Accept(config(mss), 0, here, &inet.Segment{SrcPort: 1, DstPort: 2, Seq: 99, Flags: inet.SYN, Window: 65535, MSS: mss, Scale: 1}, 500)
 	now := sim.Time(0)
 	var acks []uint32
 	step := func() { x.Output(now, math.MaxInt, func(s *inet.Segment) { acks = append(acks, s.Ack) }) }

@@ -123,7 +123,7 @@ func (k *kernel) segment(p *runtime.Proc, packet *inet.Packet) error {
 		if l == nil || s.Flags&(inet.SYN|inet.ACK) != inet.SYN {
 			return inet.ErrMalformed
 		}
-		c = &Conn{s: l, to: packet.Src, x: inet.Accept(k.config(packet.Src), packet.Src, &s, k.iss())}
+		c = &Conn{s: l, to: packet.Src, x: inet.Accept(k.config(packet.Src), p.Now(), packet.Src, &s, k.iss())}
 		k.conns[id] = c
 		l.conns = append(l.conns, c)
 	} else {
@@ -149,10 +149,10 @@ func (k *kernel) iss() uint32 {
 // config is that of a connection to an address.
 func (k *kernel) config(to inet.Addr) inet.Config {
 	s := k.net.spec
-	return inet.Config{
-		MSS: k.mtu(to) - inet.HeaderBytes - inet.TCPHeaderBytes, SendBuffer: s.SendBuffer, ReceiveBuffer: s.ReceiveBuffer,
-		RTOInitial: s.RTOInitial, RTOMin: s.RTOLeast, RTOMax: s.RTOMost, DelayedAck: s.DelayedAck,
-	}
+	return inet.Config{MSS: k.mtu(to) - inet.HeaderBytes - inet.TCPHeaderBytes, Spec: inet.Spec{
+		SendBuffer: s.SendBuffer, ReceiveBuffer: s.ReceiveBuffer, RTOInitial: s.RTOInitial, RTOLeast: s.RTOLeast, RTOMost: s.RTOMost,
+		DelayedAck: s.DelayedAck, AckPushed: true, WindowScale: true, Challenge: true,
+	}}
 }
 
 func (k *kernel) datagram(packet *inet.Packet) error {

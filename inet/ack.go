@@ -1,0 +1,130 @@
+package inet
+
+import "github.com/spinsim/spinsim/sim"
+
+// acknowledged is the fifth check of RFC 9293 §3.10.7.4: what the segment says of bytes that were sent, and of the window. False: the segment is to be dropped.
+func (x *Conn) acknowledged(now sim.Time, s *Segment) bool {
+	wnd := uint32(s.Window) << x.shift
+	age := after(s.Ack, x.una)
+	if after(s.Ack, x.top) > 0 || x.c.Challenge && age < 0 && uint32(-age) > x.maxWnd {
+		if x.c.Challenge {
+			x.challenge(now) // RFC 5961 §5.2
+		} else {
+			x.ackNow = true
+		}
+		return false
+	}
+	if age < 0 {
+		return true // an old one
+	}
+	news := x.sack.on && x.sack.update(s, s.Ack, x.top)
+	if x.probes > 0 {
+		x.probes, x.since = 0, now
+	}
+	switch {
+	case age > 0:
+		x.advance(now, s.Ack, uint32(age))
+	case news, !x.sack.on && len(s.Data) == 0 && s.Flags&FIN == 0 && wnd == x.wnd && x.top != x.una && x.persist == 0:
+		x.duplicate()
+	}
+	if d := after(s.Seq, x.wl1); d > 0 || d == 0 && after(s.Ack, x.wl2) >= 0 {
+		x.wl1, x.wl2 = s.Seq, s.Ack
+		if x.persist > 0 && wnd > x.wnd { // it was asked about: what asked is sent with what follows
+			x.nxt, x.timed = x.una, false
+			x.persist, x.expires = 0, Never
+		}
+		x.wnd, x.maxWnd = wnd, max(x.maxWnd, wnd)
+	}
+	return true
+}
+
+// advance releases what was acknowledged (RFC 5681 §3, RFC 6298 §5, RFC 6582 §3.2, RFC 6675 §5).
+func (x *Conn) advance(now sim.Time, ack, n uint32) {
+	x.measured(now, ack)
+	if gone := min(int(after(ack, x.base)), x.data.len()); gone > 0 {
+		x.data.drop(gone)
+		x.base += uint32(gone)
+	}
+	x.una = ack
+	if after(x.una, x.nxt) > 0 {
+		x.nxt = x.una
+	}
+	x.sack.forget(x.una)
+	x.retries, x.persist = 0, 0
+	if x.c.RTOResets {
+		x.rto = x.estimate()
+	}
+	x.expires = Never
+	if x.una != x.top {
+		x.arm(now) // RFC 6298 §5.3
+	}
+	mss := uint32(x.mss)
+	switch {
+	case x.recovering && after(ack, x.recover) >= 0:
+		x.cwnd = x.ssthresh // RFC 6675 §5, (A)
+		if !x.sack.on {
+			x.cwnd = min(x.ssthresh, max(x.top-x.una, mss)+mss) // RFC 6582 §3.2, step 3, full
+		}
+		x.recovering, x.duplicates = false, 0
+	case x.recovering && x.sack.on:
+	case x.recovering: // partial: the next hole
+		x.again = true
+		x.cwnd -= min(n, x.cwnd)
+		x.cwnd += mss
+	case x.cwnd < x.ssthresh: // RFC 5681 §3.1, (2)
+		x.cwnd += min(n, mss)
+		x.duplicates = 0
+	default: // (3)
+		x.cwnd += max(1, uint32(uint64(mss)*uint64(mss)/uint64(x.cwnd)))
+		x.duplicates = 0
+	}
+}
+
+// duplicateThreshold is that of RFC 5681 §3.2 and RFC 6675 §2.
+const duplicateThreshold = 3
+
+// duplicate is an acknowledgement of nothing new (RFC 5681 §3.2), or one that says what came behind a hole (RFC 6675 §5).
+func (x *Conn) duplicate() {
+	mss := uint32(x.mss)
+	x.duplicates++
+	switch {
+	case x.recovering:
+		if !x.sack.on {
+			x.cwnd += mss
+		}
+	case after(x.una, x.recover) < 0: // RFC 6582 §4.1, RFC 6675 §5.1: losses before the last recovery or time-out
+	case x.sack.on && (x.duplicates >= duplicateThreshold || x.sack.lost(x.una, mss)):
+		x.ssthresh = max((x.top-x.una)/2, 2*mss)
+		x.cwnd = x.ssthresh
+		x.recovers()
+		x.sack.begin(x.una)
+	case !x.sack.on && x.duplicates == duplicateThreshold:
+		flight := x.top - x.una
+		if x.c.LimitedTransmit { // RFC 5681 §3.2, step 2: what that has sent does not count
+			flight -= min(flight, (duplicateThreshold-1)*mss)
+		}
+		x.ssthresh = max(flight/2, 2*mss)
+		x.cwnd = x.ssthresh + duplicateThreshold*mss
+		x.recovers()
+	}
+}
+
+// recovers begins a recovery: the first segment is sent once more.
+func (x *Conn) recovers() {
+	x.recovering, x.recover, x.again = true, x.top, true
+	x.Stats.Fast++
+}
+
+// initialWindow is RFC 5681 §3.1, (1), or that of RFC 3390 and 6928 with the numbers of the Spec.
+func (x *Conn) initialWindow() uint32 {
+	mss := x.mss
+	switch {
+	case x.c.InitialWindow > 0:
+		return uint32(min(x.c.InitialWindow*mss, max(2*mss, x.c.InitialWindowBytes)))
+	case mss > 2190:
+		return uint32(2 * mss)
+	case mss > 1095:
+		return uint32(3 * mss)
+	}
+	return uint32(4 * mss)
+}

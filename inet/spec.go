@@ -1,0 +1,188 @@
+package inet
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/internal/strictyaml"
+	"github.com/spinsim/spinsim/sim"
+)
+
+//go:embed sets/*.yaml
+var sets embed.FS
+
+// Spec is how a host's TCP behaves where RFCs leave a choice, and where hosts leave the RFCs. Folder sets has those of known hosts, each value with where it comes from. A zero that is
+// allowed means that there is no such limit or rule.
+type Spec struct {
+	// RTOInitial is the time-out before there is a measurement (RFC 6298 §2.1), RTOLeast to 100 s.
+	RTOInitial sim.Time `yaml:"rto_initial"`
+	// RTOAfterSYN is what it becomes when the handshake is done and had to repeat its SYN, if RTOInitial is less (RFC 6298 §5.7), at most 100 s; 0: what it is.
+	RTOAfterSYN sim.Time `yaml:"rto_after_syn"`
+	// RTOLeast is the least time-out (RFC 6298 §2.4), 1 ps to 100 s.
+	RTOLeast sim.Time `yaml:"rto_least"`
+	// RTOLeastOfVariance: it is the least of the term with the deviation instead: the round trip is added.
+	RTOLeastOfVariance bool `yaml:"rto_least_of_variance"`
+	// RTOMost is to what time-outs double (RFC 6298 §5.5), RTOInitial to 100,000 s.
+	RTOMost sim.Time `yaml:"rto_most"`
+	// RTODoublings is how often a time-out doubles at most, 0 to 100; 0: there is no limit.
+	RTODoublings int `yaml:"rto_doublings"`
+	// RTOResets: an acknowledgement of anything new ends the back-off, not only one that is a measurement (RFC 6298 §5.7, Karn).
+	RTOResets bool `yaml:"rto_resets"`
+	// Tick is that of coarse timers: time-outs end at a tick, and measurements are whole ticks, estimated in integers (Jacobson 1988). At most 10 s; 0: timers are exact.
+	Tick sim.Time `yaml:"tick"`
+	// DelayedAck is the most that an acknowledgement is held back for another segment (RFC 5681 §4.2: below 500 ms), 1 ps to 100 s.
+	DelayedAck sim.Time `yaml:"delayed_ack"`
+	// DelayedAckTick: acknowledgements that are held back are sent at the next multiple of it. At most 10 s; 0: after DelayedAck.
+	DelayedAckTick sim.Time `yaml:"delayed_ack_tick"`
+	// AckPushed: a segment with PSH is acknowledged at once.
+	AckPushed bool `yaml:"ack_pushed"`
+
+	// InitialWindow is the congestion window at the beginning, in segments, but at most InitialWindowBytes, or two segments (RFC 3390, 6928), 0 to 1,000; 0: RFC 5681 §3.1.
+	InitialWindow int `yaml:"initial_window"`
+	// InitialWindowBytes is at most 1 GiB.
+	InitialWindowBytes int `yaml:"initial_window_bytes" unit:"B"`
+	// RestartAfterIdle: who has sent nothing for a time-out begins with the initial window (RFC 5681 §4.1).
+	RestartAfterIdle bool `yaml:"restart_after_idle"`
+	// LimitedTransmit: the first two duplicate acknowledgements have new segments sent (RFC 3042).
+	LimitedTransmit bool `yaml:"limited_transmit"`
+	// SACK: selective acknowledgements are offered (RFC 2018), and used for recovery (RFC 6675).
+	SACK bool `yaml:"sack"`
+	// WindowScale is offered (RFC 7323 §2).
+	WindowScale bool `yaml:"window_scale"`
+	// Nagle: what does not fill a segment waits for acknowledgements (RFC 9293 §3.7.4).
+	Nagle bool `yaml:"nagle"`
+	// Challenge: resets, SYNs and acknowledgements that may be forged are challenged (RFC 5961).
+	Challenge bool `yaml:"challenge"`
+	// ChallengeInterval is the least time between challenges of a connection (RFC 5961 §7), at most 100 s; 0: none.
+	ChallengeInterval sim.Time `yaml:"challenge_interval"`
+
+	// SynLinear is how many time-outs of a SYN do not double the next, 0 to 100.
+	SynLinear int `yaml:"syn_linear"`
+	// SynRetries is how often a SYN is sent again, 0 to 100; 0: for ever.
+	SynRetries int `yaml:"syn_retries"`
+	// SynAckRetries is how often the answer to a SYN is, 0 to 100; 0: for ever.
+	SynAckRetries int `yaml:"syn_ack_retries"`
+	// SynReceivedMost is how long SYN-RECEIVED lasts, at most 100,000 s; 0: for ever.
+	SynReceivedMost sim.Time `yaml:"syn_received_most"`
+	// Retries is how often other segments are sent again, 0 to 100; 0: for ever.
+	Retries int `yaml:"retries"`
+	// RetriesAsTime: it stands for a time, that for which a connection whose time-out is RTOLeast would send again so often.
+	RetriesAsTime bool `yaml:"retries_as_time"`
+	// LastWait is how long an answer to the last retry is waited for, at most 100,000 s; 0: a time-out.
+	LastWait sim.Time `yaml:"last_wait"`
+	// PersistFirst is the time to the first probe of a closed window (RFC 9293 §3.8.6.1), at most 100,000 s; 0: a time-out.
+	PersistFirst sim.Time `yaml:"persist_first"`
+	// PersistMost is to what it doubles, at most 100,000 s; 0: RTOMost.
+	PersistMost sim.Time `yaml:"persist_most"`
+	// PersistRetries is how many probes that nobody answers are sent, 0 to 100; 0: for ever.
+	PersistRetries int `yaml:"persist_retries"`
+	// FinWait2 is how long FIN-WAIT-2 lasts when the program has gone, at most 100,000 s; 0: for ever.
+	FinWait2 sim.Time `yaml:"fin_wait_2"`
+	// TimeWait is how long TIME-WAIT lasts, two maximum segment lifetimes (RFC 9293 §3.4.2), at most 100,000 s; 0: for ever.
+	TimeWait sim.Time `yaml:"time_wait"`
+
+	// SendBuffer is how many bytes a program may be ahead of acknowledgements, 1 B to 1 GiB.
+	SendBuffer int `yaml:"send_buffer" unit:"B"`
+	// ReceiveBuffer is how many bytes may have come and were not read, 1 B to 1 GiB.
+	ReceiveBuffer int `yaml:"receive_buffer" unit:"B"`
+}
+
+// Sets returns the names of the known sets of parameters.
+func Sets() []string {
+	entries, err := sets.ReadDir("sets")
+	if err != nil {
+		panic(err) //lint:panic they are embedded
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = strings.TrimSuffix(e.Name(), ".yaml")
+	}
+	return names
+}
+
+// Load returns a set of parameters by its name (Sets) with overrides such as "retries=5". The error says everything that is wrong.
+func Load(name string, overrides ...string) (*Spec, error) {
+	if names := Sets(); !slices.Contains(names, name) {
+		return nil, fmt.Errorf("inet: set of parameters %q, expected one of %s", name, strings.Join(names, ", "))
+	}
+	file := name + ".yaml"
+	text, err := sets.ReadFile("sets/" + file)
+	if err != nil {
+		return nil, fmt.Errorf("inet: %w", err)
+	}
+	tree, err := strictyaml.Parse(file, text)
+	if err != nil {
+		return nil, fmt.Errorf("inet: %w", err)
+	}
+	s := new(Spec)
+	r := strictyaml.Reader{File: file}
+	r.Read(tree, s)
+	r.File = "inet"
+	for _, o := range overrides {
+		r.Set(s, o)
+	}
+	if err := r.Errors.Join(); err != nil {
+		return nil, err
+	}
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("inet: %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// Bounds of a Spec.
+const (
+	longest    = 100 * sim.Second
+	longestAll = 100_000 * sim.Second
+	mostTick   = 10 * sim.Second
+	mostTries  = 100
+	mostBuffer = 1 << 30
+)
+
+// Validate returns every violation, each with the field's name.
+func (s *Spec) Validate() error {
+	var wrong fields.Errors
+	fields.Between(&wrong, "rto_least", s.RTOLeast, 1, longest)
+	fields.Between(&wrong, "rto_initial", s.RTOInitial, s.RTOLeast, longest)
+	fields.Between(&wrong, "rto_most", s.RTOMost, s.RTOInitial, longestAll)
+	fields.Between(&wrong, "delayed_ack", s.DelayedAck, 1, longest)
+	for _, t := range []struct {
+		name string
+		v    sim.Time
+		most sim.Time
+	}{
+		{"rto_after_syn", s.RTOAfterSYN, longest},
+		{"tick", s.Tick, mostTick},
+		{"delayed_ack_tick", s.DelayedAckTick, mostTick},
+		{"challenge_interval", s.ChallengeInterval, longest},
+		{"syn_received_most", s.SynReceivedMost, longestAll},
+		{"last_wait", s.LastWait, longestAll},
+		{"persist_first", s.PersistFirst, longestAll},
+		{"persist_most", s.PersistMost, longestAll},
+		{"fin_wait_2", s.FinWait2, longestAll},
+		{"time_wait", s.TimeWait, longestAll},
+	} {
+		fields.Between(&wrong, t.name, t.v, 0, t.most)
+	}
+	for _, n := range []struct {
+		name    string
+		v, most int
+	}{
+		{"rto_doublings", s.RTODoublings, mostTries},
+		{"initial_window", s.InitialWindow, 1000},
+		{"initial_window_bytes", s.InitialWindowBytes, mostBuffer},
+		{"syn_linear", s.SynLinear, mostTries},
+		{"syn_retries", s.SynRetries, mostTries},
+		{"syn_ack_retries", s.SynAckRetries, mostTries},
+		{"retries", s.Retries, mostTries},
+		{"persist_retries", s.PersistRetries, mostTries},
+	} {
+		fields.Between(&wrong, n.name, n.v, 0, n.most)
+	}
+	fields.Between(&wrong, "send_buffer", s.SendBuffer, 1, mostBuffer)
+	fields.Between(&wrong, "receive_buffer", s.ReceiveBuffer, 1, mostBuffer)
+	return wrong.Join()
+}
