@@ -9,6 +9,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/accumulate"
 	"github.com/spinsim/spinsim/handlers/allreduce"
+	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/datatype"
@@ -58,6 +59,7 @@ func (l *Library) Served() string {
 var builtins = []*Library{
 	New("accumulate", accumulate.Module),
 	New("allreduce", allreduce.Module),
+	New("backupring", backupring.Module),
 	New("bcast", bcast.Module),
 	New("count", count.Module),
 	New("count_c", count.ModuleC),

@@ -15,6 +15,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/accumulate"
 	"github.com/spinsim/spinsim/handlers/allreduce"
+	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/handlers/bcast"
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/datatype"
@@ -102,6 +103,7 @@ func TestModulesLoad(t *testing.T) {
 	kinds := map[string]map[string]manifest.Kind{
 		"accumulate": {accumulate.Payload: manifest.Payload},
 		"allreduce":  {allreduce.Handler: manifest.Payload},
+		"backupring": {backupring.Receive: manifest.Payload, backupring.Control: manifest.Header},
 		"bcast": {
 			bcast.StorePayload: manifest.Payload, bcast.StoreCompletion: manifest.Completion,
 			bcast.StreamPayload: manifest.Payload, bcast.StreamCompletion: manifest.Completion,
@@ -133,7 +135,7 @@ func TestModulesLoad(t *testing.T) {
 		l := handlers.Must(name)
 		code, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
 		require.NoError(t, err)
-		require.Less(t, len(code), map[string]int{"allreduce": 16384, "datatype": 8192, "ftbcast": 2048, "graph": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 6144, "rdma": 16384, "scan": 6144}[name]+2048)
+		require.Less(t, len(code), map[string]int{"allreduce": 16384, "backupring": 4096, "datatype": 8192, "ftbcast": 2048, "graph": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 6144, "rdma": 16384, "scan": 6144}[name]+2048)
 		module, err := hpu.Load("any", l.Wasm, spec)
 		require.NoError(t, err)
 		require.Equal(t, name, module.Library())
@@ -154,7 +156,7 @@ func TestModulesLoad(t *testing.T) {
 // states are the Go types that hosts share with the sources of the libraries.
 func states() map[string]any {
 	return map[string]any{
-		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "ftbcast": &ftbcast.State{}, "graph": &graph.State{}, "kv": &kv.State{}, "mailbox": &mailbox.State{},
+		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "backupring": &backupring.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "ftbcast": &ftbcast.State{}, "graph": &graph.State{}, "kv": &kv.State{}, "mailbox": &mailbox.State{},
 		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "raid5": &raid5.State{}, "rdma": &rdma.State{}, "scan": &scan.State{}, "sum": &sum.State{}, "txlog": &txlog.State{}, "work": &work.State{},
 	}
 }
@@ -190,6 +192,8 @@ func encoded(state any) []byte {
 	case *accumulate.State:
 		return spin.EncodeState(x)
 	case *allreduce.State:
+		return spin.EncodeState(x)
+	case *backupring.State:
 		return spin.EncodeState(x)
 	case *bcast.State:
 		x.Ranks = max(x.Ranks%(1<<31), 1)

@@ -80,10 +80,11 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 	in := r.task.in
 	o := d.core.dma()
 	o.told, space = space&hpu.TellFaults != 0, space&^hpu.TellFaults
-	var ok bool
-	var address uint64
-	o.host, address, ok = in.hostRange(o.host, space, offset, uint64(length))
-	if !ok || atomic && (len(o.host) != 1 || address%atomicBytes != 0) {
+	region, memory, ok := in.hostMemory(space)
+	if ok {
+		o.host, ok = hostRange(o.host, memory, &region, offset, uint64(length))
+	}
+	if !ok || atomic && (len(o.host) != 1 || region.Addr(offset)%atomicBytes != 0) {
 		d.core.releaseDMA(o)
 		if ok {
 			return nil, hpu.Invalid
@@ -93,9 +94,8 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 	o.op, o.run, o.generation, o.handle, o.program = op, r, r.generation, noHandle, r.ctx.Program()
 	o.memory, o.in = in.handlers.memory, in
 	o.memory.uses++
-	o.region, _ = in.hostRegion(space)
-	o.offset, o.local, o.a, o.b, o.number, o.message = offset, local, a, b, r.number, in.number
-	o.access = host.Access{Space: in.iface.Space, Places: o, Length: int(length), Order: in.order, Flow: in.frame.Flow(), Client: d, Ref: o}
+	o.region, o.offset, o.local, o.a, o.b, o.number, o.message = region, offset, local, a, b, r.number, in.number
+	o.access = host.Access{Space: memory, Places: o, Length: int(length), Order: in.order, Flow: in.frame.Flow(), Client: d, Ref: o}
 	if d.inject != nil {
 		o.result = min(d.inject(int(d.rank), op), hpu.OK)
 	}

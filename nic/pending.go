@@ -1,6 +1,9 @@
 package nic
 
-import "github.com/spinsim/spinsim/portals"
+import (
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/portals"
+)
 
 // pending is a message whose entry waits for an operation of one of its handlers (sPIN'17 §2, the _PENDING codes): the
 // communication event counts the bytes of both.
@@ -61,24 +64,36 @@ func (in *inbound) hostRegion(space uint32) (portals.Region, bool) {
 const (
 	meHostMem      = 0
 	handlerHostMem = 1
+	granted        = 2 // the first of those that other processes have granted
 )
 
-// hostRange appends the pieces of host memory that n bytes at offset of a space cover, and returns the address of the first
-// byte. It reports whether all of them exist.
-func (in *inbound) hostRange(pieces [][]byte, space uint32, offset, n uint64) (_ [][]byte, address uint64, ok bool) {
+// hostMemory is hostRegion, or memory of another process that it has granted (Memory.Grant), and whose it is.
+func (in *inbound) hostMemory(space uint32) (portals.Region, *host.AddressSpace, bool) {
+	if space >= granted {
+		if grants := in.handlers.memory.grants; space-granted < uint32(len(grants)) {
+			g := &grants[space-granted]
+			return g.region, g.space, true
+		}
+		return portals.Region{}, nil, false
+	}
 	region, ok := in.hostRegion(space)
-	if !ok || offset > region.Length || n > region.Length-offset {
-		return pieces, 0, false
+	return region, in.iface.Space, ok
+}
+
+// hostRange appends the pieces of host memory that n bytes at offset of a region cover. It reports whether all of them exist.
+func hostRange(pieces [][]byte, memory *host.AddressSpace, region *portals.Region, offset, n uint64) (_ [][]byte, ok bool) {
+	if offset > region.Length || n > region.Length-offset {
+		return pieces, false
 	}
 	covered := uint64(0) // less than n if the region claims to be longer than its vectors
 	it := region.Segments(offset, n)
 	for addr, k, more := it.Next(); more; addr, k, more = it.Next() {
-		b, ok := in.iface.Space.Bytes(addr, k)
+		b, ok := memory.Bytes(addr, k)
 		if !ok {
-			return pieces, 0, false
+			return pieces, false
 		}
 		pieces = append(pieces, b)
 		covered += k
 	}
-	return pieces, region.Addr(offset), covered == n
+	return pieces, covered == n
 }

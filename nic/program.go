@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
 )
@@ -23,6 +24,7 @@ type Memory struct {
 	funcs   []hpu.Func // handlers given out; the identifier of one is its index + 1
 	names   []string
 	pools   [3]uint8 // where its handlers run, by their kinds
+	grants  []grant  // of other processes, by their spaces
 	uses    int      // messages whose handlers work on it, and their DMA operations on the way
 	freed   bool
 }
@@ -61,6 +63,25 @@ func (h *Memory) Free() error {
 	h.nic.memoryUsed -= h.taken
 	return h.program.Close()
 }
+
+// grant is memory of a process that handlers of another may reach.
+type grant struct {
+	space  *host.AddressSpace
+	region portals.Region
+}
+
+// Grant lets DMA operations of the handlers reach a range of memory of another process of the node, which gives it: a device that belongs to the IOprovider and
+// serves rings of IOusers (NPF'17 §1). It returns the number of the space in those operations (docs/abi.md). Errors: the memory was freed.
+func (h *Memory) Grant(space *host.AddressSpace, start, length uint64) (uint32, error) {
+	if h.freed {
+		return 0, fmt.Errorf("HPU memory %d: %w", h.handle, portals.ErrArgInvalid)
+	}
+	h.grants = append(h.grants, grant{space, portals.Region{Start: start, Length: length}})
+	return uint32(granted + len(h.grants) - 1), nil
+}
+
+// NIC is the device of the memory.
+func (h *Memory) NIC() *NIC { return h.nic }
 
 // Bytes is the HPU memory itself, as the host maps it; nil once it is free.
 func (h *Memory) Bytes() []byte {

@@ -1,6 +1,9 @@
 package runtime
 
-import "github.com/spinsim/spinsim/sim"
+import (
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/sim"
+)
 
 // compute occupies the process's core for d.
 func (p *Proc) compute(d sim.Time, what string) { p.thread.Run(d, what) }
@@ -13,9 +16,11 @@ func (p *Proc) Compute(d sim.Time) { p.compute(d, "compute") }
 func (p *Proc) Owe(d sim.Time) { p.thread.Owe(d, "compute") }
 
 // stream occupies the core while it reads and writes bytes in sequence (host.Thread.Stream).
-func (p *Proc) stream(bytes int64, what string) {
-	n := p.node
-	p.thread.Stream(bytes, &n.memory, &n.cluster.profile.Host, what)
+func (p *Proc) stream(bytes int64, what string) { p.node.Stream(&p.thread, bytes, what) }
+
+// Stream occupies a thread of the node, which need not be a process's, while it reads and writes bytes in sequence (host.Thread.Stream).
+func (n *Node) Stream(t *host.Thread, bytes int64, what string) {
+	t.Stream(bytes, &n.memory, &n.cluster.profile.Host, what)
 	n.moved += bytes
 }
 

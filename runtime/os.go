@@ -5,6 +5,7 @@ import (
 
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/portals"
 )
 
 // boot makes the node's cores, its operating system if the profile has one, and what stands between the bus and memory.
@@ -68,3 +69,11 @@ func (p *Proc) Thread() *host.Thread { return &p.thread }
 
 // OS is the process as its operating system sees it: mappings, pins, and what else takes no part of Portals; nil without one (os.kind).
 func (p *Proc) OS() *host.Process { return p.process }
+
+// Interrupt has changes of a counter, and events of a queue, of the interface raise an interrupt, for a kernel that serves a device of the process.
+func (ni *NI) Interrupt(h portals.Handle, line *host.IRQ) {
+	if ni.proc.lines == nil {
+		ni.proc.lines = map[portals.Handle]*host.IRQ{}
+	}
+	ni.proc.lines[h] = line
+}

@@ -25,6 +25,7 @@ type Proc struct {
 	waits   portals.Handle // queue or counter that the process is parked for
 	wait    await          // more of that
 	begun   bool           // it has waited: its memory is set up
+	lines   map[portals.Handle]*host.IRQ
 }
 
 // Spawn starts f as a process of node rank at the present time. The run ends with the error of f, if it returns one. The
@@ -143,6 +144,9 @@ func (p *Proc) Abort() { p.portals.Abort() }
 
 // changed notes an event or a count: a process that waits for it looks again.
 func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
+	if p.lines != nil && p.lines[h] != nil {
+		p.lines[h].Raise()
+	}
 	if p.waits == h || p.waits == anyHandle {
 		p.thread.Wake()
 	}

@@ -30,3 +30,12 @@ func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*nic.Memory, error) {
 	}
 	return memory, nil
 }
+
+// Grant lets DMA operations of the handlers on HPU memory m, another process's of the same node, reach v, memory of the process: as a device that belongs to the
+// IOprovider serves rings in memory of IOusers (NPF'17 §1). It returns the number of the space in those operations (docs/abi.md). It takes no virtual time.
+func (p *Proc) Grant(m *nic.Memory, v View) (space uint32, err error) {
+	if m.NIC() != &p.node.nic || v.proc != p {
+		return 0, fmt.Errorf("runtime: process %s of rank %d can grant memory of its own, to handlers of its own node", p.name, p.Rank())
+	}
+	return m.Grant(p.memory, v.addr, uint64(len(v.data)))
+}

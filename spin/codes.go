@@ -41,6 +41,7 @@ type Space uint32
 const (
 	MEHostMem      Space = 0 // the range of the match entry
 	HandlerHostMem Space = 1 // the handler host memory given with it
+	Granted        Space = 2 // the first of those that other processes have granted; DMA operations only
 )
 
 // TellFaults with a Space of a DMA operation (MEHostMem | TellFaults) has the operation end with Fault as soon as a page is found absent. Without

@@ -57,6 +57,9 @@ var table = map[string]policy{
 	"handlers/raid5": { // clients wait so long for answers; what is durable is on storage
 		ours: []string{"handlers", "sim", "host", "portals", "runtime", "spin"},
 	},
+	"handlers/backupring": { // its IOprovider is a kernel
+		ours: []string{"handlers", "sim", "host", "nic", "profile", "runtime", "portals", "spin"},
+	},
 	"handlers/part": { // its driver is the operating system's
 		ours: []string{"handlers", "sim", "host", "runtime", "portals", "spin"},
 	},

@@ -47,8 +47,8 @@ enum {
 	SPIN_NOT_SUPPORTED = -5,
 };
 
-/* Host memory spaces. */
-enum { PTL_ME_HOST_MEM = 0, PTL_HANDLER_HOST_MEM = 1 };
+/* Host memory spaces. From SPIN_GRANTED_MEM on, in DMA operations: memory that other processes have granted. */
+enum { PTL_ME_HOST_MEM = 0, PTL_HANDLER_HOST_MEM = 1, SPIN_GRANTED_MEM = 2 };
 
 /* With a space of a DMA operation: it ends with SPIN_FAULT as soon as a page is found absent. Without it the device
  * waits for the page, and the handler with it, if it waits for the operation. */

@@ -187,8 +187,8 @@ func (n *Needs) check(at string) *Error {
 		return wrong(at+".user_header", "%d, expected at most %d bytes", n.UserHeader, int64(maxState))
 	}
 	for i, s := range n.Spaces {
-		if s != EntryMemory && s != HandlerMemory || slices.Contains(n.Spaces[:i], s) {
-			return wrong(fmt.Sprintf("%s.spaces[%d]", at, i), "%q, expected %s or %s, each once", clip(string(s)), EntryMemory, HandlerMemory)
+		if s != EntryMemory && s != HandlerMemory && s != GrantedMemory || slices.Contains(n.Spaces[:i], s) {
+			return wrong(fmt.Sprintf("%s.spaces[%d]", at, i), "%q, expected %s, %s or %s, each once", clip(string(s)), EntryMemory, HandlerMemory, GrantedMemory)
 		}
 	}
 	if n.HostMemory.IsSet() && !slices.Contains(n.Spaces, HandlerMemory) {

@@ -145,6 +145,7 @@ type Space string
 const (
 	EntryMemory   Space = "entry"   // ME_HOST_MEM: the memory of the match entry
 	HandlerMemory Space = "handler" // HANDLER_HOST_MEM
+	GrantedMemory Space = "granted" // memory that other processes have granted
 )
 
 // Pool is a kind of processors on which handlers run.

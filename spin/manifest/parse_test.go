@@ -76,7 +76,7 @@ var refused = []struct{ text, field, cause string }{
 	{`{"manifest":1,"needs":{"memory":⟨"mtu *"⟩}}`, "needs.memory", `"mtu *": a number is missing; expected a number, or + - * / % << min max and parentheses with mtu, hpus, contexts, rank, ranks`},
 	{`{"manifest":1,"needs":{"memory":⟨"-1"⟩}}`, "needs.memory", "-1, expected 0 to 2147483648"},
 	{`{"manifest":1,"needs":{"memory":⟨"1/0"⟩}}`, "needs.memory", "1/0: division by zero"},
-	{`{"manifest":1,"needs":{"spaces":["entry",⟨"entry"⟩]}}`, "needs.spaces[1]", `"entry", expected entry or handler, each once`},
+	{`{"manifest":1,"needs":{"spaces":["entry",⟨"entry"⟩]}}`, "needs.spaces[1]", `"entry", expected entry, handler or granted, each once`},
 	{`{"manifest":1,"needs":{"host_memory":⟨"8"⟩}}`, "needs.host_memory", "needs handler among the spaces"},
 	{`{"manifest":1,"needs":{"pt_options":["flowctrl",⟨"flowctrl"⟩]}}`, "needs.pt_options[1]", "flowctrl is listed twice"},
 	{`{"manifest":1,"needs":{"pool":⟨"gpu"⟩}}`, "needs.pool", `"gpu", expected hpu, firmware or hardware`},

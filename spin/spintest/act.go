@@ -112,7 +112,10 @@ func (d *Device) host(space spin.Space, offset, n uint64) ([]byte, spin.Result) 
 	case spin.HandlerHostMem:
 		m = d.HandlerHost
 	default:
-		return nil, spin.Denied
+		if int(space-spin.Granted) >= len(d.Granted) {
+			return nil, spin.Denied
+		}
+		m = d.Granted[space-spin.Granted]
 	}
 	if offset > uint64(len(m)) || n > uint64(len(m))-offset {
 		return nil, spin.Denied
@@ -129,9 +132,13 @@ func (d *Device) dma(operation string, a *spin.Action) (int64, []byte) {
 			return int64(spin.Invalid), nil
 		}
 	}
-	host, r := d.host(a.Space&^spin.TellFaults, a.Offset, n)
+	space := a.Space &^ spin.TellFaults
+	host, r := d.host(space, a.Offset, n)
 	if r.Failed() {
 		return int64(r), nil
+	}
+	if space != a.Space && d.Absent != nil && d.Absent(space, a.Offset, n, operation != "dma_from_host") {
+		return int64(spin.Fault), nil
 	}
 	switch operation {
 	case "dma_to_host":

@@ -58,9 +58,13 @@ type Call struct {
 type Device struct {
 	Host        []byte // the match entry's range
 	HandlerHost []byte // the handler host memory
-	Counters    map[spin.Counter]*Count
-	HPU         int    // the HPU of the next handler
-	Calls       []Call // every action so far
+	// Granted is memory of other processes, whose spaces are 2 and on (docs/abi.md, Host memory).
+	Granted [][]byte
+	// Absent tells whether an access finds a page absent: one with TellFaults then ends with Fault. nil: all are there.
+	Absent   func(space spin.Space, offset, n uint64, write bool) bool
+	Counters map[spin.Counter]*Count
+	HPU      int    // the HPU of the next handler
+	Calls    []Call // every action so far
 	// Remote gives what a get, or an atomic that fetches, returns; nil: zeros.
 	Remote func(c *Call) []byte
 

@@ -128,7 +128,7 @@ func (m *machine) imports(ctx context.Context, runtime wazero.Runtime) {
 			return m.act(&spin.Action{Name: name, Space: spin.Space(space), Offset: offset, Mem: m.memory[local : local+n]})
 		})
 	}
-	for _, name := range []string{"put_from_host", "put_from_device", "get_from_host", "to_self"} {
+	for _, name := range []string{"put_from_host", "put_from_device", "get_from_host", "atomic_from_device", "to_self"} {
 		export(name, func(op uint32) int32 {
 			return m.act(&spin.Action{Name: name, Op: (*spin.Op)(unsafe.Pointer(&m.memory[op]))})
 		})

@@ -1,0 +1,90 @@
+// Package driver is the software of an Ethernet interface whose rings may be absent (handler library backupring): the IOprovider's, which is a kernel's, and the calls
+// of IOusers. Lesokhin et al., "Page Fault Support for Network Controllers", ASPLOS'17, §5 ("NPF'17").
+//
+//	lib, err := driver.Load(cluster)                              // once for each cluster
+//	provider, err := lib.Serve(0, driver.Options{})               // once for each node that has rings, before its IOusers are spawned
+//	ring, err := provider.Open(p, driver.RingOptions{Size: 64})   // by an IOuser, before it first waits
+//	frame, err := ring.Receive()                                  // in order; blocks
+//	port, err := lib.Connect(p)                                   // by whoever sends
+//	err = port.Send(view, 0, ring.ID())                           // to a ring of node 0
+package driver
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Portal table entries of IOproviders and IOusers.
+const (
+	ptFrames  = 0
+	ptControl = 1
+	ptHead    = 2 // of IOusers
+)
+
+// Library is the interface on the nodes of a cluster.
+type Library struct {
+	cluster   *runtime.Cluster
+	module    *handlers.Module
+	providers []*Provider // by node
+}
+
+// Load makes the library ready for the processes of a cluster. Handlers have to know when what they have written has landed: the profile must have hpu.dma_write landed.
+func Load(c *runtime.Cluster) (*Library, error) {
+	if p := c.Profile(); p.OS.On() && p.HPU.DMAWrite != nic.Landed {
+		return nil, fmt.Errorf("backupring: profile %s has hpu.dma_write %s, expected landed: a handler must know that a page was absent", p.Name, p.HPU.DMAWrite)
+	}
+	m, err := handlers.Must("backupring").Load(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Library{c, m, make([]*Provider, c.Nodes())}, nil
+}
+
+// Port is what frames are sent with.
+type Port struct {
+	library *Library
+	ni      *runtime.NI
+	md      portals.Handle
+	memory  runtime.View
+}
+
+// Connect lets a process send frames that lie in memory, at most all of it at a time. It takes no virtual time.
+func (l *Library) Connect(p *runtime.Proc, memory runtime.View) (*Port, error) {
+	md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len())})
+	if err != nil {
+		return nil, err
+	}
+	return &Port{l, p.NI(), md, memory}, nil
+}
+
+// Send sends a frame of n bytes at an offset of the port's memory to a ring of a node. It takes nic.overhead; nobody is told what becomes of the frame. Errors: a frame that is
+// longer than a packet, a node without an IOprovider.
+func (o *Port) Send(offset, n, node, ring int) error {
+	if mtu := int(o.library.cluster.Profile().Fabric.MTU); n < 1 || n > mtu {
+		return fmt.Errorf("backupring: frame of %d bytes, expected 1 to %d (fabric.mtu)", n, mtu)
+	}
+	if node < 0 || node >= len(o.library.providers) || o.library.providers[node] == nil {
+		return fmt.Errorf("backupring: node %d has no IOprovider", node)
+	}
+	return o.ni.Put(o.md, uint64(offset), uint64(n), portals.NoAck, o.library.providers[node].id, ptFrames, uint64(ring), 0, 0, 0)
+}
+
+// maxSlots bounds the backup ring: it is to be small.
+const maxSlots = 1 << 16
+
+// Options say what an IOprovider has.
+type Options struct {
+	Slots int // of the backup ring; 0: 64 (ours: NPF'17 says small). Power of two or not
+}
+
+// RingOptions say what a ring is like.
+type RingOptions struct {
+	Size       int  // descriptors, 1 to backupring.MaxSize
+	BitmapSize int  // frames that the IOprovider may hold for it, at most backupring.MaxSize; 0: absent memory drops
+	Buffer     int  // bytes of a buffer; 0: fabric.mtu
+	Pinned     bool // descriptors and buffers stay in memory
+}

@@ -1,0 +1,103 @@
+// Package backupring is the receive side of an Ethernet interface whose rings lie in memory that may be absent (Lesokhin et al., "Page Fault Support for Network
+// Controllers", ASPLOS'17, §5, "NPF'17"): a frame whose descriptor or buffer is not there goes into a small pinned ring of the IOprovider, which copies it to where it belongs
+// when the pages have come. The IOuser gets all frames in order, and never notices.
+//
+// One instance is the interface of a node. It belongs to the IOprovider and has two entries, which share the state: frames (recv), whose memory is the backup ring, and control.
+// Rings of IOusers lie in memory that they have granted (nic.Memory.Grant). Package driver is what programs use; README.md has the protocol.
+package backupring
+
+import "structs"
+
+// Sizes.
+const (
+	MaxRings       = 16   // of a node
+	MaxSize        = 4096 // descriptors of a ring, and bits of its bitmap
+	DescriptorSize = 16
+	EntrySize      = 64 // of an Entry: the frame is behind it
+	words          = MaxSize / 64
+)
+
+// State is the interface.
+type State struct {
+	_         structs.HostLayout
+	NID       uint32         `spin:"default=rank"` // node
+	PID       uint32         // of the IOprovider
+	BackupCT  uint32         `spin:"unit=counter"`              // counts frames in the backup ring: the interrupt of the IOprovider
+	TailCT    uint32         `spin:"unit=counter"`              // counts changes of the tails of rings that are watched
+	Slots     uint64         `spin:"default=64 min=1"`          // of the backup ring
+	SlotBytes uint64         `spin:"unit=bytes default=mtu+64"` // of each: an Entry and a frame
+	Free      uint64         `spin:"default=64"`                // slots that may be taken: backup.size - (backup.tail - backup.head) of NPF'17
+	Head      uint64         // slots that were taken
+	Stray     uint64         // frames for no ring
+	Foreign   uint64         // messages to control that it does not understand, or that are not of who may send them
+	Rings     [MaxRings]Ring // of IOusers
+}
+
+// Ring is that of an IOuser. Indices run free: the descriptor of one is that modulo Size.
+type Ring struct {
+	_           structs.HostLayout
+	Lock        uint64        // 1: a handler changes what follows
+	Ticket      uint64        // frames that have come
+	Turn        uint64        // so many of them know where they go: they take their descriptors in the order in which they have come
+	Space       uint32        // of the memory that the IOuser has granted
+	Size        uint32        // descriptors; 0: there is no such ring
+	BitmapSize  uint32        // bits: frames that the IOprovider is willing to hold, or has the right to; 0: none, absent memory drops
+	Watched     uint32        // 1: TailCT counts changes of Tail
+	PID         uint32        // of the IOuser
+	PT          uint32        // where it is told of Head
+	Descriptors uint64        `spin:"unit=bytes"` // where they begin in the space
+	Tail        uint64        // one past the last descriptor that was posted
+	Head        uint64        // first descriptor that the IOuser was not told of
+	HeadOffset  uint64        // descriptors behind it that are taken
+	BitmapIndex uint64        // bit of Head
+	Stats       Stats         // what has become of frames
+	Bitmap      [words]uint64 // frames that the IOprovider has
+	Storing     [words]uint64 // frames on their way into their buffers, by descriptors: ours, since handlers of several frames run at once
+}
+
+// Stats counts frames of a ring.
+type Stats struct {
+	_          structs.HostLayout
+	Stored     uint64 // by the interface, in their buffers
+	Absent     uint64 // whose descriptor or buffer was absent
+	NoBuffer   uint64 // for which there was no descriptor
+	Backed     uint64 // that went into the backup ring
+	Dropped    uint64 // that did not, for want of room there or in the bitmap
+	Unsuitable uint64 // whose descriptor names memory that is not the IOuser's, or too little
+}
+
+// Descriptor is a buffer of an IOuser, in its memory.
+type Descriptor struct {
+	_      structs.HostLayout
+	Offset uint64 // of the buffer, in the granted memory, bytes
+	Length uint32 // bytes
+	Used   uint32 // the interface: bytes of the frame, or TooLong, or Illegal
+}
+
+// What Used may say but a length.
+const (
+	TooLong = 1<<32 - 1 // for the buffer
+	Illegal = 1<<32 - 2 // the buffer is not in the granted memory
+)
+
+// Entry heads a slot of the backup ring.
+type Entry struct {
+	_      structs.HostLayout
+	Number uint64 // of the frame in the backup ring, from 1: the slot is filled when it is there
+	Slot   uint64 // descriptor of the ring
+	Bit    uint64 // to be given back by Resolved
+	Ring   uint32
+	Length uint32 // bytes of the frame
+	Spare  [4]uint64
+}
+
+// Kinds of messages to control: match bits are kind << 8 | ring, and header data is the number.
+const (
+	Posted    = 1 // IOuser: Tail is the number
+	Resolved  = 2 // IOprovider: the frame of that bit is in its buffer
+	GivenBack = 3 // IOprovider: so many slots of the backup ring may be taken again
+	Watch     = 4 // IOprovider: TailCT counts changes of Tail from now on (1), or no more (0)
+)
+
+// Bits are the match bits of a message to control.
+func Bits(kind, ring uint32) uint64 { return uint64(kind)<<8 | uint64(ring) }
