@@ -40,8 +40,16 @@ the time from the first thing that the source does for it to the moment at which
 	Modules:   datatypeModules,
 	Memory:    func(p *Point) int64 { return benchMemory(p, 2) + messages(p, 8) }, // packed twice, two vectors with gaps, the message under way
 	View:      View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"}, Answer: loaderAnswer},
-	Caveats:   behindLineRate,
-	Notes:     []string{compared, "iovec is measured where the entry has no more elements than limits.max_iovecs."},
+	Presets: []Preset{{
+		Name: "cost", Short: "what a vector costs: cores and memory of the hosts, HPUs",
+		Values: map[string]string{"block": "16,256,4KiB,64KiB"},
+		View: &View{
+			Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"},
+			Summary: []string{profileColumn, "block", "mode", "throughput", "line_share", "hpus_needed", "littles_law_share", "host_cpu", "host_memory"},
+		},
+	}},
+	Caveats: behindLineRate,
+	Notes:   []string{compared, "iovec is measured where the entry has no more elements than limits.max_iovecs."},
 }
 
 // Values of the axes.

@@ -42,7 +42,7 @@ order of the type; each cache line that it comes to is read and written whole.
 	},
 	View: View{
 		Value: "throughput", Series: []string{"mode"}, X: "input",
-		Summary: []string{profileColumn, "side", "input", "app", "mode", "bytes", "blocks", "block_mean", "strategy", "hpus_needed", "throughput", "line_share", "speedup", "host_cpu", "host_memory"},
+		Summary: []string{profileColumn, "side", "input", "app", "mode", "bytes", "blocks", "block_mean", "strategy", "hpus_needed", "littles_law_share", "throughput", "line_share", "speedup", "host_cpu", "host_memory"},
 		Quiet:   []string{"side", "ranks", "input"},
 		Answer:  applicationAnswer,
 	},

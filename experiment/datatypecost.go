@@ -10,7 +10,7 @@ import (
 
 // datatypeColumns are what experiments with datatypes measure, and what the loader's model says of it.
 func datatypeColumns() []report.Column {
-	return []report.Column{
+	return append([]report.Column{
 		{Name: "throughput", Unit: "GiBps", Kind: report.Number, Help: "size of the message by latency"},
 		{Name: "line_share", Kind: report.Share, Help: "throughput / line rate, that of links (fabric.rate)"},
 		{Name: "strategy", Kind: report.Text, Help: "how payload handlers find where a packet belongs; empty: none unpack"},
@@ -19,9 +19,7 @@ func datatypeColumns() []report.Column {
 		{Name: "cycles_predicted", Kind: report.Number, Help: "what the loader's model says of them"},
 		{Name: "cycles_deviation", Kind: report.Change, Help: "(cycles_predicted - cycles) / cycles"},
 		{Name: "hpu_memory", Unit: "bytes", Kind: report.Size, Help: "HPU memory of the type: state, tree, and checkpoints"},
-		{Name: "hpus_needed", Kind: report.Number, Help: "Little's law: HPUs that keep up with packets at line rate, handler time x arrival rate"},
-		{Name: "littles_law_share", Kind: report.Share, Help: "share of the line rate that the HPUs there are can reach by that, at most all of it"},
-	}
+	}, lineColumns()...)
 }
 
 // costed keeps what the model says of the strategy that unpacks.
@@ -49,15 +47,9 @@ func (v *vectors) costs() error {
 	}
 	cycles := float64(stats.HandlerCycles) / float64(stats.HandlerCalls)
 	v.more["cycles"], v.more["cycles_deviation"] = cycles, (predicted-cycles)/cycles
-	packet := min(int64(v.Bytes), int64(v.Profile.Fabric.MTU))
-	interval := max(v.Profile.Fabric.Gap, v.Profile.Fabric.Rate.Time(packet))
-	needed := cycles * v.Profile.HPU.Clock.Cycles(1<<20).Seconds() / (1 << 20) / interval.Seconds()
-	v.more["hpus_needed"], v.more["littles_law_share"] = needed, min(1, float64(v.Profile.HPU.Cores)/needed)
+	v.atLineRate(v.c, v.more, nil)
 	return nil
 }
-
-// lineRate is from which share of it on throughput is said to be the line rate.
-const lineRate = 0.95
 
 // behindLineRate says of each row of handlers that did not keep up with packets by how much, and what Little's law says. Messages of no more packets than
 // HPUs are none: each finds one that has nothing to do.

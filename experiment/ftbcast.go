@@ -45,10 +45,10 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 		}
 		return benchMemory(p, p.Int("ranks")) + messages(p, float64(copies*p.Int("ranks")))
 	},
-	Columns: benchColumns(
+	Columns: benchColumns(append(lineColumns(),
 		report.Column{Name: "known", Unit: "ns", Kind: report.Duration, Help: "time at which the root knows that all have it (detector)"},
 		report.Column{Name: "attempts", Kind: report.Count, Help: "broadcasts that the root has begun (detector)"},
-	),
+	)...),
 	Relative: []Relative{{
 		Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "latency of detector divided by latency, at the same profile, ranks, bytes and failed nodes; empty if detector was not measured"},
 		Of:     latencyColumn, Axis: "mode", Base: modeDetector,
@@ -61,9 +61,10 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 	},
 	View: View{
 		Value: latencyColumn, Series: []string{"mode"}, Base: modeDetector, Quiet: []string{"timeout"},
-		Summary: []string{"profile", "ranks", "bytes", "failed", "mode", latencyColumn, "speedup", "host_cpu", "host_memory", "handler_calls"},
+		Summary: []string{"profile", "ranks", "bytes", "failed", "mode", latencyColumn, "speedup", "host_cpu", "host_memory", "handler_calls", "hpus_needed", "littles_law_share"},
 	},
-	Notes: []string{compared, "The time-out of detectors is the user's to choose: MPI libraries have milliseconds to seconds."},
+	Caveats: keepingUp,
+	Notes:   []string{compared, "The time-out of detectors is the user's to choose: MPI libraries have milliseconds to seconds."},
 }
 
 // Ways of ftbcast, beside rdma and spin.
@@ -86,7 +87,7 @@ func hasFTBcast(p *Point) (bool, error) {
 
 func runFTBcast(ctx context.Context, p *Point) (Values, error) {
 	w := newBench(p)
-	w.more["known"], w.more["attempts"] = nil, nil
+	w.more["known"], w.more["attempts"], w.more["hpus_needed"], w.more["littles_law_share"] = nil, nil, nil, nil
 	if w.Mode == ModeRDMA {
 		return w.run(ctx, runBcast)
 	}
@@ -144,6 +145,7 @@ func (f *failing) arrived(p *runtime.Proc, memory runtime.View) error {
 
 // finish looks whether everybody has the message.
 func (f *failing) finish() error {
+	f.atLineRate(f.c, f.more, nil)
 	for _, rank := range f.suspected {
 		if !f.down[rank] {
 			return fmt.Errorf("rank %d is up, but its acknowledgement has not come within timeout, %v: give a longer one", rank, f.Time("timeout"))

@@ -81,7 +81,7 @@ func workColumns() []report.Column {
 		{Name: "rate", Unit: "Mpps", Kind: report.Number, Scale: "rate", Help: "million packets handled per second, measured between the first and the last"},
 		{Name: "littles_law", Unit: "Mpps", Kind: report.Number, Scale: "rate", Help: "million packets per second, the smaller of the arrival rate, 1/max(g, G*bytes), and hpus/handler"},
 		{Name: "littles_law_deviation", Kind: report.Change, Help: "(rate - littles_law) / littles_law"},
-		{Name: "hpus_needed", Kind: report.Number, Help: "HPUs that keep up with the arrival rate, handler time x arrival rate"},
+		lineColumns()[0],
 		{Name: handlerLimit, Unit: "ns", Kind: report.Duration, Help: "longest handler with which the HPUs keep up with the arrival rate, hpus x max(g, G*bytes)"},
 	}
 }
@@ -242,7 +242,7 @@ func (w *bench) littlesLaw(packets int) error {
 	law := min(arrival, float64(w.Profile.HPU.Cores)/per.Seconds())
 	w.more["handler"] = per
 	w.more["rate"], w.more["littles_law"], w.more["littles_law_deviation"] = rate/1e6, law/1e6, (rate-law)/law
-	w.more["hpus_needed"] = arrival * per.Seconds()
+	w.more["hpus_needed"] = w.hpusNeeded(&s, sim.Time(packets)*interval)
 	w.more[handlerLimit] = sim.Time(w.Profile.HPU.Cores) * interval
 	return nil
 }

@@ -42,7 +42,7 @@ records are called. The write of a read-modify-write is a swap of the version th
 		{Name: "handed", Kind: report.Share, Help: "share of the requests that handlers handed over to the host; empty without handlers"},
 		{Name: "again", Kind: report.Count, Help: "requests that were sent back to come again, reads by RDMA that met a change, and swaps that came too late"},
 		{Name: "requests", Kind: report.Count, Help: "gets and writes of the operations, those that came again not counted"},
-	}, ClusterColumns()...),
+	}, append(lineColumns(), ClusterColumns()...)...),
 	Relative: []Relative{{
 		Column: report.Column{Name: "speedup_vs_host", Kind: report.Ratio, Help: "latency of host divided by latency"},
 		Of:     latencyColumn, Axis: "mode", Base: modeHost,
@@ -55,7 +55,7 @@ records are called. The write of a read-modify-write is a swap of the version th
 	},
 	View: View{
 		Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "clients",
-		Summary: []string{profileColumn, "workload", "clients", "bytes", "mode", latencyColumn, "p99", "throughput", "server_cpu", "server_memory", "handed", "again"},
+		Summary: []string{profileColumn, "workload", "clients", "bytes", "mode", latencyColumn, "p99", "throughput", "server_cpu", "server_memory", "handed", "again", "hpus_needed", "littles_law_share"},
 		Quiet:   []string{"ops", "records", "steps", "load"},
 	},
 	Presets: []Preset{
@@ -78,11 +78,12 @@ records are called. The write of a read-modify-write is a swap of the version th
 			Values: map[string]string{"mode": "spin", "workload": "C", "load": "16", "steps": "1,2,4,8,16,32", "size": "100B"},
 			View: &View{
 				Value: latencyColumn, Series: []string{"mode"}, X: "steps",
-				Summary: []string{profileColumn, "steps", latencyColumn, "p99", "throughput", "server_cpu", "handed"},
+				Summary: []string{profileColumn, "steps", latencyColumn, "p99", "throughput", "server_cpu", "handed", "hpus_needed", "littles_law_share"},
 				Quiet:   []string{"mode", "ops", "records", "load", "workload", "clients", "size"},
 			},
 		},
 	},
+	Caveats: keepingUp,
 	Notes: []string{
 		"Every value that was read was compared with what its key can have. Nothing was published of a store's speed; all figures are predicted.",
 	},

@@ -212,6 +212,7 @@ func (k *kvRun) values() (Values, error) {
 		"server_cpu": server.CPUBusy / sim.Time(n), "server_memory": float64(server.HostMemoryBytes) / float64(n), "handed": nil,
 		"again": int(again), "requests": int(requests),
 	}
+	k.atLineRate(k.c, v, nil)
 	if k.o.Mode == store.Handlers {
 		counts, err := k.server.Counts()
 		if err != nil {

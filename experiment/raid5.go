@@ -43,8 +43,7 @@ With --durable each server has a storage device; a write ends when the devices o
 	Columns: append([]report.Column{
 		{Name: latencyColumn, Unit: "ns", Kind: report.Duration, Help: "from the call to its return"},
 		{Name: "throughput", Unit: "GiBps", Kind: report.Number, Help: "size of the access by latency"},
-		{Name: "hpus_needed", Kind: report.Number, Help: "HPUs with which the handlers of the busiest server would keep up with line rate, handler time x arrival rate (Little's law); it has hpu.cores. Waiting for memory is no handler time, for another handler's lock is"},
-	}, ClusterColumns()...),
+	}, append(lineColumns(), ClusterColumns()...)...),
 	Relative: againstModes(ModeRDMA),
 	Modules: func(p *Point) []*handlers.Library {
 		if p.Text("mode") != modeSpin {
@@ -62,7 +61,7 @@ With --durable each server has a storage device; a write ends when the devices o
 			Name: "cost", Short: "what a write costs whom: cores of all hosts, bytes through their memories, HPUs", Values: map[string]string{"mode": "rdma,spin", "size": "4KiB,64KiB,4MiB", "cores": "1,4"},
 			View: &View{
 				Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "unit", "durable"},
-				Summary: []string{profileColumn, "mode", "cores", "bytes", latencyColumn, "throughput", "hpus_needed", "host_cpu", "host_memory"},
+				Summary: []string{profileColumn, "mode", "cores", "bytes", latencyColumn, "throughput", "hpus_needed", "littles_law_share", "host_cpu", "host_memory"},
 			},
 		},
 		{
@@ -71,6 +70,7 @@ With --durable each server has a storage device; a write ends when the devices o
 			},
 		},
 	},
+	Caveats: keepingUp,
 	Notes: []string{
 		"Every byte that servers have afterwards, and every one that was read, was compared with what was written; parity with the exclusive or of the data.",
 		"The publication gives a picture of writes (figure 7c) and no numbers for it. Its stripe unit and the cores of its servers are not said: --unit and --cores.",
@@ -130,6 +130,7 @@ func noDevice(p *Point) error {
 type storing struct {
 	*Point
 	o       driver.Options
+	c       *runtime.Cluster
 	array   *driver.Array
 	op      string
 	bytes   int64
@@ -163,6 +164,7 @@ func runRaid5(ctx context.Context, p *Point) (Values, error) {
 	s.o.Fill = func(offset int64, b []byte) { copy(b, s.want[offset:]) }
 	values := Values{}
 	stats, err := simulate(ctx, p.config(ctx, s.o.Data+2), func(c *runtime.Cluster) (err error) {
+		s.c = c
 		if s.array, err = driver.New(c, s.o); err != nil {
 			return err
 		}
@@ -253,10 +255,7 @@ func (s *storing) finish(values Values) error {
 	} else if err := s.others(); err != nil {
 		return err
 	}
-	values["hpus_needed"] = nil
-	if s.o.By == driver.Handlers && s.op != raid5Read {
-		values["hpus_needed"] = s.busy()
-	}
+	s.atLineRate(s.c, values, nil)
 	return nil
 }
 
@@ -276,42 +275,4 @@ func (s *storing) others() error {
 		}
 	}
 	return nil
-}
-
-// busy is handlers at a time, at line rate, of the server for which that is the most.
-func (s *storing) busy() (most float64) {
-	spec := &s.Profile.Fabric
-	for i := range s.o.Servers {
-		counts := s.array.Counts(i)
-		packets := counts.Written + counts.Applied + counts.Folded + counts.Filled
-		if packets == 0 {
-			continue
-		}
-		line := max(sim.Time(packets)*spec.Gap, spec.Rate.Time(s.into(i)))
-		cycles := s.array.Node(i).Stats().HandlerCycles
-		most = max(most, float64(s.Profile.HPU.Clock.Cycles(cycles))/float64(line))
-	}
-	return most
-}
-
-// into is how many bytes come to the handlers of a server: what it has of a range, or what the failed server has.
-func (s *storing) into(server int) int64 {
-	share := func(i int) int64 {
-		low, high := s.o.Span(i, 0, s.bytes)
-		return high - low
-	}
-	data := server < s.o.Data
-	switch {
-	case s.op == raid5Rebuild:
-		return s.o.ServerBytes()
-	case s.op == raid5Write && data:
-		return share(server)
-	case s.op == raid5Write:
-		return s.bytes
-	case s.op == raid5DegradedWrite && data:
-		return share(server) + share(0)
-	case s.op == raid5DegradedWrite:
-		return s.bytes + share(0)
-	}
-	return share(0)
 }

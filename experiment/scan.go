@@ -51,7 +51,7 @@ What a core reckons for a row is not charged, only the memory that it reads and 
 		{Name: "client_cpu", Unit: "us", Kind: report.Duration, Help: "time that cores of the client's node were busy"},
 		{Name: "server_memory", Unit: "bytes", Kind: report.Size, Help: "bytes through the memory of the table's node"},
 		{Name: "client_memory", Unit: "bytes", Kind: report.Size, Help: "bytes through the memory of the client's node"},
-	}, ClusterColumns()...),
+	}, append(lineColumns(), ClusterColumns()...)...),
 	Relative: []Relative{{
 		Column: report.Column{Name: "speedup_vs_host", Kind: report.Ratio, Help: "latency of host divided by latency"},
 		Of:     latencyColumn, Axis: "mode", Base: modeHost,
@@ -64,7 +64,7 @@ What a core reckons for a row is not charged, only the memory that it reads and 
 	},
 	View: View{
 		Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "selectivity",
-		Summary: []string{profileColumn, "selectivity", "mode", latencyColumn, "throughput", "server_cpu", "client_cpu", "server_memory", "client_memory"},
+		Summary: []string{profileColumn, "selectivity", "mode", latencyColumn, "throughput", "server_cpu", "client_cpu", "server_memory", "client_memory", "hpus_needed", "littles_law_share"},
 		Quiet:   []string{"terms", "size", "row"},
 	},
 	Presets: []Preset{
@@ -83,6 +83,7 @@ What a core reckons for a row is not charged, only the memory that it reads and 
 			},
 		},
 	},
+	Caveats: keepingUp,
 	Notes: []string{
 		"The rows that came were compared with those that match. Nothing was published of a conditional read's speed; all figures are predicted.",
 	},
@@ -113,6 +114,8 @@ func runScan(ctx context.Context, p *Point) (Values, error) {
 			s := w.c.Node(i).Stats()
 			w.values[of+"_cpu"], w.values[of+"_memory"] = s.CPUBusy, s.HostMemoryBytes
 		}
+		// Line rate is that of a client that reads all rows.
+		w.atLineRate(w.c, w.values, func(int) sim.Time { return w.Profile.Fabric.Rate.Time(int64(len(w.rows))) })
 		return nil
 	})
 	if err != nil {

@@ -50,7 +50,7 @@ var transactions = &Experiment{
 		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "mean time of a transaction from its first beginning to its commit"},
 		{Name: "aborted", Kind: report.Share, Help: "of the transactions: those that had to begin anew"},
 		{Name: "logged", Kind: report.Count, Help: "records that the host has read"},
-	}, ClusterColumns()...),
+	}, append(lineColumns(), ClusterColumns()...)...),
 	Relative: []Relative{
 		{Column: report.Column{Name: "of_rdma", Kind: report.Change, Help: "rate / rate of rdma - 1: what logging costs; empty if rdma was not measured"}, Of: "rate", Axis: "mode", Base: ModeRDMA},
 	},
@@ -62,10 +62,11 @@ var transactions = &Experiment{
 	},
 	View: View{
 		Value: "rate", Series: []string{"mode"}, X: "bytes", Quiet: []string{"count", "items", "reads", "writes"},
-		Summary: []string{"profile", "op", "ranks", "bytes", "mode", "rate", "throughput", "of_rdma", latencyColumn, "aborted", "host_cpu", "host_memory"},
+		Summary: []string{"profile", "op", "ranks", "bytes", "mode", "rate", "throughput", "of_rdma", latencyColumn, "aborted", "host_cpu", "host_memory", "hpus_needed", "littles_law_share"},
 		Answer:  answerTransactions,
 	},
-	Notes: []string{"Transactions that commit are compared with their running one after the other: each adds to what it has read, and nothing that was added is lost."},
+	Caveats: keepingUp,
+	Notes:   []string{"Transactions that commit are compared with their running one after the other: each adds to what it has read, and nothing that was added is lost."},
 }
 
 // Ways and operations of txlog, beside rdma and spin.
@@ -114,12 +115,15 @@ type transacting struct {
 	aborts  uint64
 	commits uint64
 	server  *driver.Server
+	c       *runtime.Cluster
+	values  Values
 }
 
 func runTransactions(ctx context.Context, p *Point) (Values, error) {
-	w := &transacting{Point: p, o: transactionOptions(p), size: p.Int("size"), count: p.Int("count")}
+	w := &transacting{Point: p, o: transactionOptions(p), size: p.Int("size"), count: p.Int("count"), values: Values{}}
 	clients := p.Int("ranks") - 1
 	stats, err := simulate(ctx, p.config(ctx, clients+1), func(c *runtime.Cluster) error {
+		w.c = c
 		home := w.home
 		if p.Text("mode") == ModeRDMA {
 			home = w.plain
@@ -145,7 +149,10 @@ func runTransactions(ctx context.Context, p *Point) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	values := ClusterValues(&stats)
+	values := w.values
+	for name, v := range ClusterValues(&stats) { //lint:maporder a map is made of a map
+		values[name] = v
+	}
 	all := clients * w.count
 	span := w.last - w.first
 	values["rate"] = float64(all) / span.Seconds() / 1e6
@@ -274,6 +281,7 @@ func addOne(item []byte) {
 
 // finish looks whether the sum of all counts is that of all writes, and every item is in one piece.
 func (w *transacting) finish() error {
+	w.atLineRate(w.c, w.values, nil)
 	if w.Text("op") != opTransaction {
 		return nil
 	}

@@ -156,6 +156,7 @@ type Stats struct {
 	MessagesLost    int64 // of which packets were dropped for want of room, of a process, of memory, or of a way to the other node
 	HandlerCalls    int64
 	HandlerCycles   int64    // charged to handlers
+	HandlerTime     sim.Time // from the beginnings of handlers to their ends, what they waited for included: a sum
 	FirstHandler    sim.Time // when the first handler ended; 0: none has
 	LastHandler     sim.Time // when the last one did
 	LostActions     int64    // of handlers, on counters that were freed meanwhile
@@ -169,7 +170,7 @@ func (n *NIC) Stats() Stats {
 	s := Stats{
 		PacketsSent: n.link.sent, PacketsReceived: n.link.arrived,
 		PacketsDropped: n.schedule.dropped + n.match.dropped + n.deposit.dropped + n.transmit.unread, MessagesLost: int64(n.report.Messages()),
-		HandlerCalls: n.schedule.calls, HandlerCycles: n.schedule.cycles, FirstHandler: n.schedule.firstEnd, LastHandler: n.schedule.lastEnd,
+		HandlerCalls: n.schedule.calls, HandlerCycles: n.schedule.cycles, HandlerTime: n.schedule.inside, FirstHandler: n.schedule.firstEnd, LastHandler: n.schedule.lastEnd,
 		LostActions: n.act.lost, FlowControl: n.schedule.triggered,
 	}
 	if n.reliable != nil {
@@ -225,6 +226,7 @@ func (s *Stats) Add(o *Stats) {
 	s.MessagesLost += o.MessagesLost
 	s.HandlerCalls += o.HandlerCalls
 	s.HandlerCycles += o.HandlerCycles
+	s.HandlerTime = s.HandlerTime.Plus(o.HandlerTime)
 	if o.FirstHandler != 0 && (s.FirstHandler == 0 || o.FirstHandler < s.FirstHandler) {
 		s.FirstHandler = o.FirstHandler
 	}

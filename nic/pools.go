@@ -103,7 +103,7 @@ func (s *schedule) start(c *core, t task) {
 
 // execute runs the first segment of a handler.
 func (s *schedule) execute(r *run) {
-	r.start = s.now()
+	r.began, r.start = s.now(), s.now()
 	s.calls++
 	r.number = s.calls
 	if r.task.kind == payloadHandler {

@@ -39,6 +39,7 @@ type run struct {
 	number     int64  // of the handler on its node, from 1
 	ctx        *hpu.Context
 	task       task
+	began      sim.Time // when the handler did
 	start      sim.Time // when the present segment began
 	cycles     int64    // that the handler has been charged, the present segment included
 	charged    int64    // cycles charged before the present segment
@@ -81,7 +82,8 @@ type schedule struct {
 	waiting   int   // handlers that wait for a processor
 	buffered  int64 // bytes of packets that wait for one
 	calls     int64
-	cycles    int64 // charged
+	cycles    int64    // charged
+	inside    sim.Time // of handlers, from their beginnings to their ends
 	firstEnd  sim.Time
 	lastEnd   sim.Time
 	triggered int64 // messages in which flow control was
@@ -264,6 +266,7 @@ func (s *schedule) segmentEnd(r *run) {
 		s.suspended(r)
 		return
 	}
+	s.inside += s.now() - r.began
 	s.lastEnd = s.now()
 	if s.firstEnd == 0 {
 		s.firstEnd = s.now()
