@@ -45,13 +45,14 @@ func unpackRandom(t *testing.T, rt *rapid.T, wasm bool) {
 	p, err := datatype.Compile(d, count, o)
 	require.NoError(rt, err)
 	shuffle := rapid.Bool().Draw(rt, "shuffle")
-	deliver(t, d, count, p, wasm, shuffle, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 1)))
+	step := rapid.OneOf(rapid.Just(packet), rapid.IntRange(1, packet)).Draw(rt, "bytes of a packet") // checkpoints are for the longest
+	deliver(t, d, count, p, wasm, step, shuffle, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 1)))
 }
 
 func strategy(s uint32) *uint32 { return &s }
 
 // deliver delivers a message of a type in packets and compares memory with what the type says.
-func deliver(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm, shuffle bool, random *rand.Rand) {
+func deliver(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm bool, step int, shuffle bool, random *rand.Rand) {
 	stream := make([]byte, int(d.Size())*count)
 	for i := range stream {
 		stream[i] = byte(i*13 + 5)
@@ -69,7 +70,7 @@ func deliver(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm, sh
 	if wasm {
 		handler = wasmtest.Handlers[datatype.State](t, device, datatype.Module, wasmtest.Names{Payload: datatype.Unpack}, len(p.Behind))
 	}
-	order := make([]int, (len(stream)+packet-1)/packet)
+	order := make([]int, (len(stream)+step-1)/step)
 	for i := range order {
 		order[i] = i
 	}
@@ -77,9 +78,9 @@ func deliver(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm, sh
 		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
 	for _, i := range order {
-		b, address := device.Memory(packet)
-		n := copy(b, stream[i*packet:])
-		record := spin.Payload{Base: address, Length: uint32(n), Offset: uint64(i * packet), HostOffset: uint64(i * packet), MLength: uint64(len(stream))}
+		b, address := device.Memory(step)
+		n := copy(b, stream[i*step:])
+		record := spin.Payload{Base: address, Length: uint32(n), Offset: uint64(i * step), HostOffset: uint64(i * step), MLength: uint64(len(stream))}
 		require.Equal(t, spin.Success, spintest.Run(device, handler.Payload, &record, s))
 	}
 	require.True(t, slices.Equal(expected, device.Host), "memory")
@@ -88,6 +89,13 @@ func deliver(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm, sh
 	require.Len(t, writes, int(s.Runs))
 	for _, w := range writes {
 		require.NotEmpty(t, w.Data)
+	}
+	for _, size := range []int{1, packet} { // of a message that is longer than the type: nothing of its last packet is written
+		_, address := device.Memory(size)
+		at := uint64(len(stream) - size + 1)
+		record := spin.Payload{Base: address, Length: uint32(size), Offset: at, HostOffset: at, MLength: uint64(len(stream) + 1)}
+		require.Equal(t, spin.Fail, spintest.Run(device, handler.Payload, &record, s))
+		require.True(t, slices.Equal(expected, device.Host), "a message that is too long")
 	}
 	if !shuffle && s.Strategy == datatype.Progressing {
 		require.EqualValues(t, 1, s.Seeks, "packets in order go on where the last one ended")

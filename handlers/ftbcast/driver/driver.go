@@ -57,6 +57,9 @@ func (l *Library) Join(p *runtime.Proc, o Options) (*Member, error) {
 	if o.Root < 0 || o.Root >= ranks {
 		return nil, fmt.Errorf("ftbcast: root %d, expected a rank below %d", o.Root, ranks)
 	}
+	if o.Memory.Len() > 0 && o.Memory.Proc() != p {
+		return nil, errors.New("ftbcast: the memory is another process's, expected the rank's own")
+	}
 	installed, err := l.install(p, &o, ranks)
 	if err != nil {
 		return nil, fmt.Errorf("ftbcast: %w", err)

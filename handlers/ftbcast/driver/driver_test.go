@@ -179,8 +179,13 @@ func TestWrongUse(t *testing.T) {
 	require.NoError(t, err)
 	library, err := driver.Load(c)
 	require.NoError(t, err)
+	var others runtime.View
+	require.NoError(t, c.Spawn(0, "other", func(p *runtime.Proc) error { others = p.Alloc(8); return nil }))
 	require.NoError(t, c.Spawn(1, "member", func(p *runtime.Proc) error {
-		_, err := library.Join(p, driver.Options{Root: 3})
+		p.Sleep(sim.Nanosecond)
+		_, err := library.Join(p, driver.Options{PT: 3, Memory: others})
+		require.EqualError(t, err, "ftbcast: the memory is another process's, expected the rank's own")
+		_, err = library.Join(p, driver.Options{Root: 3})
 		require.EqualError(t, err, "ftbcast: root 3, expected a rank below 3")
 		m, err := library.Join(p, driver.Options{PT: 3, Root: 0, Memory: p.Alloc(8)})
 		require.NoError(t, err)

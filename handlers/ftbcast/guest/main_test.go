@@ -99,6 +99,8 @@ func TestStrangePackets(t *testing.T) {
 		for _, at := range []int{1, mtu - 1, 70*mtu + 1} {
 			require.Equal(t, []spin.Code{spin.Drop}, r.deliver(5, at, 4).Payloads)
 		}
+		r.state.Size-- // of an entry that is longer
+		require.Equal(t, []spin.Code{spin.Drop}, r.deliver(5, 70*mtu, 5).Payloads)
 		require.Equal(t, make([]byte, bitmap), unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(r.state), unsafe.Sizeof(*r.state))), bitmap))
 		require.Empty(t, r.targets())
 	})

@@ -115,7 +115,7 @@ func (a *Array) burst() int64 {
 // Write returns when all servers have what the view has, and parity is that of it; with Options.Durable when their storage devices have it.
 func (c *Client) Write(offset int64, from runtime.View) error {
 	n := int64(from.Len())
-	if err := errors.Join(c.o.within(offset, n), c.usable()); err != nil || n == 0 {
+	if err := errors.Join(c.o.within(offset, n), c.own(from), c.usable()); err != nil || n == 0 {
 		return err
 	}
 	from.Read()
@@ -133,6 +133,14 @@ func (c *Client) Write(offset int64, from runtime.View) error {
 		err = c.persist(c.changed(offset, n))
 	}
 	return errors.Join(err, c.release())
+}
+
+// own is an error for memory of another process, whose addresses mean something else here.
+func (c *Client) own(v runtime.View) error {
+	if v.Len() > 0 && v.Proc() != c.p {
+		return errors.New("raid5: the memory is another process's, expected the client's own")
+	}
+	return nil
 }
 
 // release forgets the descriptors of an access; those that a transport still needs, with the next one.
@@ -289,7 +297,7 @@ func (c *Client) bind(v runtime.View, offset int64, p Piece, ct portals.Handle) 
 // Read returns when the view has what the array has.
 func (c *Client) Read(offset int64, into runtime.View) error {
 	n := int64(into.Len())
-	if err := errors.Join(c.o.within(offset, n), c.usable()); err != nil || n == 0 {
+	if err := errors.Join(c.o.within(offset, n), c.own(into), c.usable()); err != nil || n == 0 {
 		return err
 	}
 	into.Write()

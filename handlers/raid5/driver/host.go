@@ -127,7 +127,7 @@ func (h *hostServer) loop() error {
 			t := hostTicket(e.HdrData)
 			if client, due := h.waiting[t]; due {
 				delete(h.waiting, t)
-				err = h.answer(client, t)
+				err = h.answer(client, t, raid5.OK)
 			}
 		}
 		if err != nil {
@@ -139,13 +139,16 @@ func (h *hostServer) loop() error {
 // write takes a piece over: old and new data are read, new data and what changes are written.
 func (h *hostServer) write(e *portals.Event) error {
 	t, n := hostTicket(e.HdrData), int(e.MLength)
+	if !h.has(t, t.room(), n) {
+		return h.answer(e.Initiator, t, raid5.Refused)
+	}
 	parity := h.parity()
 	if parity < 0 || e.MatchBits == raid5.AloneBits {
 		if err := h.forget(); err != nil {
 			return err
 		}
 		h.p.Copy(h.memory.Slice(t.at(), t.at()+n), h.buffer.Slice(t.room(), t.room()+n))
-		return h.answer(e.Initiator, t)
+		return h.answer(e.Initiator, t, raid5.OK)
 	}
 	exchange(h.memory.Slice(t.at(), t.at()+n).Write(), h.buffer.Slice(t.room(), t.room()+n).Write())
 	h.p.Stream(2*int64(n), 2*int64(n))
@@ -182,15 +185,23 @@ func (h *hostServer) prepare(client portals.ID, t hostTicket) error {
 func (h *hostServer) apply(e *portals.Event) error {
 	t, n := hostTicket(e.HdrData), int(e.MLength)
 	from := int(e.RemoteOffset)
+	if !h.has(t, from, n) {
+		return nil // no data server's
+	}
 	parity, difference := h.memory.Slice(t.at(), t.at()+n).WriteFrom(h.buffer.Slice(from, from+n))
 	xor(parity, difference)
 	h.p.Stream(2*int64(n), int64(n))
 	return h.p.NI().Put(h.md, 0, 0, portals.NoAck, e.Initiator, h.o.PT, raid5.DoneBits, 0, 0, e.HdrData)
 }
 
+// has reports whether the core has the bytes of a ticket, and its buffer those from a place on: whoever sends what is no piece does no harm.
+func (h *hostServer) has(t hostTicket, from, n int) bool {
+	return t.at() <= h.memory.Len()-n && from >= 0 && from <= h.buffer.Len()-n
+}
+
 // answer tells a client.
-func (h *hostServer) answer(client portals.ID, t hostTicket) error {
-	return h.p.NI().Put(h.md, 0, 0, portals.NoAck, client, h.replyPT(), raid5.ReplyBits|uint64(t.slot()), 0, 0, raid5.OK)
+func (h *hostServer) answer(client portals.ID, t hostTicket, status uint64) error {
+	return h.p.NI().Put(h.md, 0, 0, portals.NoAck, client, h.replyPT(), raid5.ReplyBits|uint64(t.slot()), 0, 0, status)
 }
 
 // exchange writes new data over old, and what changes over the new.
@@ -264,7 +275,7 @@ func (h *hostServer) rebuild(e *portals.Event) error {
 			return err
 		}
 	}
-	return h.answer(e.Initiator, hostTicket(e.HdrData))
+	return h.answer(e.Initiator, hostTicket(e.HdrData), raid5.OK)
 }
 
 // fetch gets a chunk of each of the other servers' cores.
@@ -316,6 +327,7 @@ func (c *Client) writeHosts(offset int64, from runtime.View) error {
 	})
 	window := make(map[portals.ID]*hostPieces)
 	open := 0
+	var failed error
 	for len(due) > 0 || open > 0 {
 		later := due[:0]
 		for _, p := range due {
@@ -344,9 +356,10 @@ func (c *Client) writeHosts(offset int64, from runtime.View) error {
 		if w := window[e.Initiator]; w != nil && e.MatchBits == raid5.ReplyBits|uint64(c.slot) {
 			w.answered++
 			open--
+			failed = errors.Join(failed, status(&e))
 		}
 	}
-	return nil
+	return failed
 }
 
 // hostPieces are those of a write at a core of a server.

@@ -48,3 +48,22 @@ func TestTwoServersFail(t *testing.T) {
 		}
 	}
 }
+
+// Memory of another process has addresses that mean something else in the client's: it is refused before anything is sent.
+func TestMemoryOfAnother(t *testing.T) {
+	o := driver.Options{Layout: driver.Layout{Data: 2, Unit: 512, Rows: 9}}
+	c, a := cluster(t, t.Cleanup, "spin-int", 2, o, runtime.Config{Seed: 1})
+	var others runtime.View
+	require.NoError(t, c.Spawn(0, "other", func(p *runtime.Proc) error { others = p.Alloc(100); return nil }))
+	require.NoError(t, c.Spawn(1, "client", func(p *runtime.Proc) error {
+		client, err := a.Open(p, 0)
+		if err != nil {
+			return err
+		}
+		p.Sleep(sim.Microsecond)
+		require.ErrorContains(t, client.Write(0, others), "another process's")
+		require.ErrorContains(t, client.Read(0, others), "another process's")
+		return client.Write(0, p.Alloc(100))
+	}))
+	require.NoError(t, c.Run(context.Background()))
+}

@@ -173,12 +173,16 @@ func TestStorm(t *testing.T) {
 	})
 }
 
-// All clients write the same stripe at once: locks are needed.
+// All clients write the same stripe at once: locks are needed, also where a data server has failed, of which clients compute what it would have.
 func TestClientsFightForAStripe(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
-		s := &storm{device: device, clients: 4, rounds: 12, failed: -1, seed: 3}
-		s.o = driver.Options{Layout: driver.Layout{Data: 3, Unit: 4096, Rows: 1}}
-		s.run(t, t.Cleanup)
+		for by := range byNames {
+			for failed := -1; failed < 3; failed++ {
+				s := &storm{device: device, clients: 4, rounds: 12, failed: failed, seed: 3}
+				s.o = driver.Options{Layout: driver.Layout{Data: 3, Unit: 4096, Rows: 1}, By: by}
+				s.run(t, t.Cleanup)
+			}
+		}
 	}
 }
 

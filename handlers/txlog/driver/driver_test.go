@@ -196,6 +196,56 @@ func TestRecordsThatAreLate(t *testing.T) {
 	}
 }
 
+// A transaction that takes longer than the log is long does not commit, also if the host has read every record in time: it has forgotten the first writes.
+func TestLongTransaction(t *testing.T) {
+	for _, byHost := range []bool{false, true} {
+		p, err := profile.Load("spin-int")
+		require.NoError(t, err)
+		c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 3})
+		require.NoError(t, err)
+		library, err := Load(c)
+		require.NoError(t, err)
+		o := Options{PT: 3, Region: 64, Log: 4, ByHost: byHost}
+		var server *Server
+		require.NoError(t, c.SpawnService(0, "home", func(p *runtime.Proc) (err error) {
+			if server, err = library.Open(p, o); err != nil {
+				return err
+			}
+			return server.Serve()
+		}))
+		commits := func(tx *Tx, read, write int) bool {
+			require.NoError(t, tx.Read(read, make([]byte, 8)))
+			require.NoError(t, tx.Write(write, make([]byte, 8)))
+			done, err := tx.Commit()
+			require.NoError(t, err)
+			return done
+		}
+		require.NoError(t, c.Spawn(1, "slow", func(p *runtime.Proc) error {
+			c, err := Join(p, portals.PhysID(0, 0), o)
+			require.NoError(t, err)
+			tx := c.Begin()
+			require.NoError(t, tx.Read(0, make([]byte, 8)))
+			p.Sleep(sim.Millisecond)
+			require.False(t, commits(tx, 8, 0), "what it has read first was written")
+			require.True(t, commits(c.Begin(), 0, 0))
+			return nil
+		}))
+		require.NoError(t, c.Spawn(2, "busy", func(p *runtime.Proc) error {
+			c, err := Join(p, portals.PhysID(0, 0), o)
+			require.NoError(t, err)
+			p.Sleep(10 * sim.Microsecond)
+			require.True(t, commits(c.Begin(), 0, 0))
+			for range 20 {
+				require.True(t, commits(c.Begin(), 16, 16))
+			}
+			return nil
+		}))
+		require.NoError(t, c.Run(context.Background()))
+		require.Zero(t, server.Stats().Overruns)
+		require.NoError(t, c.Close())
+	}
+}
+
 // alone runs a client beside a home that has other options.
 func alone(t *testing.T, home, own Options, client func(*Client)) {
 	p, err := profile.Load("spin-int")

@@ -1,0 +1,74 @@
+package driver_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers/raid5"
+	"github.com/spinsim/spinsim/handlers/raid5/driver"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// A process that is no client sends nonsense to all entries of all servers: offsets, lengths, tickets and chains that there are not. Servers go on, and a client
+// writes and reads afterwards.
+func TestStrangers(t *testing.T) {
+	kinds := []uint64{
+		raid5.WriteBits, raid5.AloneBits, raid5.DeltaBits, raid5.ReadBits, raid5.DoneBits, raid5.FailedBits, raid5.FillBits, raid5.LockBits, raid5.GatherBits, raid5.FoldBits,
+	}
+	for by, name := range byNames {
+		o := driver.Options{Layout: driver.Layout{Data: 2, Unit: 512, Rows: 9}, By: by, Timeout: sim.Millisecond}
+		c, a := cluster(t, t.Cleanup, "spin-int", 2, o, runtime.Config{Seed: 1, Limits: sim.Limits{Events: 2_000_000}})
+		require.NoError(t, c.Spawn(0, "stranger", func(p *runtime.Proc) error {
+			memory := p.Alloc(100_000)
+			md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len())})
+			if err != nil {
+				return err
+			}
+			rng := rand.New(rand.NewPCG(1, 2))
+			odd := func() uint64 {
+				return []uint64{0, 1, 4096, 1 << 16, 1<<36 - 1, 1 << 40, 1<<64 - 1, rng.Uint64()}[rng.IntN(8)]
+			}
+			for range 300 {
+				bits := kinds[rng.IntN(len(kinds))]
+				if bits >= raid5.GatherBits {
+					bits |= odd() << raid5.ChainShift
+				}
+				n := uint64([]int{0, 1, 16, 100, 5000, 70_000}[rng.IntN(6)])
+				for i, b := 0, memory.Write(); i < 32; i++ {
+					b[i] = byte(odd())
+				}
+				if err := p.NI().Put(md, 0, n, portals.NoAck, portals.PhysID(uint32(2+rng.IntN(3)), 0), 0, bits, odd(), 0, odd()); err != nil {
+					return err
+				}
+				p.Sleep(sim.Microsecond)
+			}
+			return nil
+		}))
+		require.NoError(t, c.Spawn(1, "client", func(p *runtime.Proc) error {
+			client, err := a.Open(p, 1) // whose slots the stranger does not name: nobody says yet who may send what
+			if err != nil {
+				return err
+			}
+			p.Sleep(2 * sim.Millisecond) // when the stranger is done
+			all := p.Alloc(int(o.Bytes()))
+			for i, b := 0, all.Write(); i < len(b); i++ {
+				b[i] = byte(i * 7)
+			}
+			back := p.Alloc(all.Len())
+			if err := client.Write(0, all); err != nil {
+				return err
+			}
+			if err := client.Read(0, back); err != nil {
+				return err
+			}
+			require.Equal(t, all.Read(), back.Read(), name)
+			return nil
+		}))
+		require.NoError(t, c.Run(context.Background()), name)
+	}
+}
