@@ -237,7 +237,7 @@ func TestStrangers(t *testing.T) {
 		s := open(t, device, 3, 1, store.Options{Mode: mode})
 		defer s.close()
 		require.NoError(t, s.c.Spawn(2, "stranger", func(p *runtime.Proc) error {
-			memory := p.Alloc(1 << 20)
+			memory := p.Alloc(2 << 20)
 			md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len())})
 			require.NoError(t, err)
 			send := func(r kv.Request, n int) {
@@ -260,6 +260,8 @@ func TestStrangers(t *testing.T) {
 				send(r, kv.RequestSize+1<<16)
 				r.Key = 200
 				send(r, kv.RequestSize+1000)
+				r.Value = 2<<20 - kv.RequestSize - r.Key // all there, and more than any block has room for
+				send(r, 2<<20)
 			}
 			return nil
 		}))
@@ -277,6 +279,79 @@ func TestStrangers(t *testing.T) {
 		require.NoError(t, s.c.Run(t.Context()))
 		errs, n := s.c.HandlerErrors()
 		require.Zero(t, n, "%v", errs)
+	})
+}
+
+// A value of several packets comes from one item, whoever replaces it meanwhile and whatever its block is used for then.
+func TestLongValuesAreWhole(t *testing.T) {
+	both(t, func(t *testing.T, device string, mode store.Mode) {
+		s := open(t, device, 7, 1, store.Options{Mode: mode})
+		defer s.close()
+		const rounds = 15
+		for i := range 3 {
+			s.client(1+i, func(_ *runtime.Proc, c *store.Client) error {
+				for n := range rounds {
+					if _, err := c.Put([]byte("key"), bytes.Repeat([]byte{byte(i*rounds + n)}, 60_000)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			s.client(4+i, func(p *runtime.Proc, c *store.Client) error {
+				for n := range 2 * rounds {
+					p.Sleep(sim.Time((31*n+7*i)%40) * 50 * sim.Nanosecond) // at all times of a write
+					value, _, err := c.Get([]byte("key"))
+					if errors.Is(err, store.ErrNotFound) {
+						continue
+					}
+					if err != nil {
+						return err
+					}
+					require.Len(t, value, 60_000)
+					require.Equal(t, 60_000, bytes.Count(value, value[:1]), "bytes of one item")
+				}
+				return nil
+			})
+		}
+		s.run()
+	})
+}
+
+// A key that is there all the time is found, while the items before it in its bucket come and go, and their blocks become items of another bucket.
+func TestKeysAreFoundBehindOthers(t *testing.T) {
+	both(t, func(t *testing.T, device string, mode store.Mode) {
+		s := open(t, device, 7, 1, store.Options{Mode: mode, Stripes: 1, Buckets: 2, Load: 100})
+		defer s.close()
+		for i := range 6 {
+			s.client(1+i, func(p *runtime.Proc, c *store.Client) error {
+				if i == 0 {
+					if _, err := c.Put([]byte("stays"), []byte("here")); err != nil {
+						return err
+					}
+				}
+				p.Sleep(20 * sim.Microsecond)
+				for n := range 80 {
+					key := fmt.Append(nil, "comes and goes ", i, n%3)
+					var err error
+					switch {
+					case i < 3:
+						var value []byte
+						if value, _, err = c.Get([]byte("stays")); err == nil {
+							require.Equal(t, "here", string(value))
+						}
+					case n%6 < 3:
+						_, err = c.Put(key, []byte("there"))
+					default:
+						_, err = c.Delete(key)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		s.run()
 	})
 }
 
