@@ -85,6 +85,7 @@ var shown = map[string]string{
 	"compare datatype --profile spin-int":                                                                           "compare datatype --profile spin-int --block 2KiB,64KiB",
 	"compare datatype --profile spin-int --side source,both --block 4,64,256,512,1KiB,4KiB,64KiB":                   "compare datatype --profile spin-int --side source,both --block 1KiB,64KiB",
 	"compare datatype --profile spin-int --mode spin,spin-general,spin-read-only,spin-progress --block 4,16,64,256": "compare datatype --profile spin-int --mode spin,spin-general,spin-read-only,spin-progress --block 4,256",
+	"compare txlog --op transaction":                                                                                "compare txlog --op transaction --profile spin-dis --ranks 2 --size 8,64KiB",
 	"compare raid5 --experiment cost":                                                                               "compare raid5 --experiment cost --size 4KiB",
 	"compare raid5 --experiment failed":                                                                             "compare raid5 --experiment failed --size 64,64KiB",
 	"compare raid5 --mode spin --size 4MiB --set hpu.cores=8 --set hpu.contexts=4":                                  "compare raid5 --mode spin --size 4MiB --set hpu.cores=8 --set hpu.contexts=4 --profile spin-int",
@@ -114,17 +115,19 @@ func showsRowsOf(t *testing.T, text, command string) {
 
 // pictures are what documents show of commands: the flag with which they draw it, and its file in docs/images.
 var pictures = map[string]struct{ flag, file string }{
-	"compare bcast":                        {"--plot", "bcast.svg"},
-	"compare scan --experiment rows":       {"--plot", "scan.svg"},
-	"topology exanest":                     {"--svg", "exanest.svg"},
-	"compare kv --experiment clients":      {"--plot", "kv.svg"},
-	"compare allreduce":                    {"--plot", "allreduce.svg"},
-	"compare allreduce --experiment pools": {"--plot", "allreduce-pools.svg"},
-	"compare raid5":                        {"--plot", "raid5.svg"},
+	"compare bcast":                                                   {"--plot", "bcast.svg"},
+	"compare scan --experiment rows":                                  {"--plot", "scan.svg"},
+	"topology exanest":                                                {"--svg", "exanest.svg"},
+	"compare kv --experiment clients":                                 {"--plot", "kv.svg"},
+	"compare allreduce":                                               {"--plot", "allreduce.svg"},
+	"compare allreduce --experiment pools":                            {"--plot", "allreduce-pools.svg"},
+	"compare raid5":                                                   {"--plot", "raid5.svg"},
+	"compare datatype --profile spin-int":                             {"--plot", "datatype.svg"},
+	"compare txlog --op transaction":                                  {"--plot", "txlog.svg"},
 	"compare allreduce --experiment offload --profile spin-int":       {"--plot", "allreduce-offload.svg"},
 	"compare osu --experiment latency --size 0,32,64,4KiB,64KiB,4MiB": {"--plot", "osu-latency.svg"},
-	"compare ip":                           {"--plot", "ip.svg"},
-	"compare exanet --experiment firmware": {"--plot", "exanet-firmware.svg"},
+	"compare ip":                                                      {"--plot", "ip.svg"},
+	"compare exanet --experiment firmware":                            {"--plot", "exanet-firmware.svg"},
 }
 
 // The picture of a run in docs/exanest.md is what the two commands above it draw.
