@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/spinsim/spinsim/datatype"
 )
 
 // call is what the ranks of a communicator must agree on in a collective operation.
@@ -12,7 +14,8 @@ type call struct {
 	op    *Op
 	t     Type
 	root  int
-	bytes int // a rank's part, or that of all; -1 where ranks may differ
+	bytes int                // a rank's part, or that of all; -1 where ranks may differ
+	types datatype.Signature // likewise; zero: bytes
 }
 
 type callKind uint8
@@ -33,12 +36,13 @@ const (
 	callReduceScatter
 	callScan
 	callExscan
+	callAlltoallw
 )
 
 var callNames = [...]string{
 	callBarrier: "Barrier", callBcast: "Bcast", callScatter: "Scatter", callScatterv: "Scatterv", callGather: "Gather", callGatherv: "Gatherv",
 	callAllgather: "Allgather", callAllgatherv: "Allgatherv", callAlltoall: "Alltoall", callAlltoallv: "Alltoallv", callReduce: "Reduce",
-	callAllreduce: "Allreduce", callReduceScatter: "ReduceScatter", callScan: "Scan", callExscan: "Exscan",
+	callAllreduce: "Allreduce", callReduceScatter: "ReduceScatter", callScan: "Scan", callExscan: "Exscan", callAlltoallw: "Alltoallw",
 }
 
 // noRoot is the root of a call that has none.
@@ -50,6 +54,9 @@ func (k call) describe(c *Comm) string {
 	b.WriteString(callNames[k.kind])
 	if k.bytes >= 0 && k.kind != callBarrier {
 		fmt.Fprintf(&b, " of %d B", k.bytes)
+	}
+	if k.types.Elements > 0 {
+		fmt.Fprintf(&b, ", %v", k.types)
 	}
 	if k.op != nil {
 		fmt.Fprintf(&b, " (%s of %s)", k.op.name, k.t.name)
@@ -65,7 +72,7 @@ func (k call) same(o call) bool {
 	if (k.op == nil) != (o.op == nil) || k.op != nil && k.op.name != o.op.name {
 		return false
 	}
-	return k.kind == o.kind && k.t == o.t && k.root == o.root && k.bytes == o.bytes
+	return k.kind == o.kind && k.t == o.t && k.root == o.root && k.bytes == o.bytes && k.types == o.types
 }
 
 // hash is a number for all that the ranks must agree on.
@@ -80,6 +87,10 @@ func (k call) hash() uint64 {
 	mix(uint64(k.kind))
 	mix(uint64(k.root))
 	mix(uint64(k.bytes))
+	if k.types.Elements > 0 {
+		mix(uint64(k.types.Elements))
+		mix(k.types.Sum)
+	}
 	if k.op != nil {
 		for _, c := range []byte(k.op.name + " " + k.t.name) {
 			mix(uint64(c))

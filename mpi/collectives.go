@@ -72,7 +72,7 @@ func (c *Comm) layout(k callKind, v runtime.View, counts, places []int) (vector,
 	if len(counts) != c.Size() || places != nil && len(places) != c.Size() {
 		return vector{}, c.wrong(k, "%d lengths and %d places, expected one for each of %d ranks", len(counts), len(places), c.Size())
 	}
-	b := vector{v, counts, places}
+	b := vector{v: v, counts: counts, places: places}
 	if places == nil {
 		b.places = make([]int, len(counts))
 		at := 0
@@ -204,28 +204,18 @@ func (c *Comm) scatterv(send runtime.View, counts, places []int, recv runtime.Vi
 	}
 	if c.rank != root {
 		s := c.begin(call{kind: callScatterv, root: root, bytes: -1})
-		if recv.Len() > 0 {
-			s.receive(recv, root)
-		}
+		s.scatterv(vector{}, recv, root)
 		return s, nil
 	}
 	b, err := c.layout(callScatterv, send, counts, places)
 	if err != nil {
 		return nil, err
 	}
-	own := b.block(root)
-	if recv.Proc() != nil && recv.Len() != own.Len() {
-		return nil, c.wrong(callScatterv, "%d B for the root's block of %d B", recv.Len(), own.Len())
+	if recv.Proc() != nil && recv.Len() != counts[root] {
+		return nil, c.wrong(callScatterv, "%d B for the root's block of %d B", recv.Len(), counts[root])
 	}
 	s := c.begin(call{kind: callScatterv, root: root, bytes: -1})
-	for i := range counts {
-		if i != root && counts[i] > 0 {
-			s.send(b.block(i), i)
-		}
-	}
-	if recv.Proc() != nil {
-		s.copy(recv, own)
-	}
+	s.scatterv(b, recv, root)
 	return s, nil
 }
 
@@ -277,28 +267,17 @@ func (c *Comm) gatherv(send, recv runtime.View, counts, places []int, root int) 
 	}
 	if c.rank != root {
 		s := c.begin(call{kind: callGatherv, root: root, bytes: -1})
-		if send.Len() > 0 {
-			s.send(send, root)
-			s.steps[0].sync = c.Size() >= gathervSsend
-		}
+		s.gatherv(send, vector{}, root)
 		return s, nil
 	}
 	b, err := c.layout(callGatherv, recv, counts, places)
 	if err != nil {
 		return nil, err
 	}
-	own := b.block(root)
-	if send.Proc() != nil && send.Len() != own.Len() {
-		return nil, c.wrong(callGatherv, "%d B to send, expected the %d B that the root has room for", send.Len(), own.Len())
+	if send.Proc() != nil && send.Len() != counts[root] {
+		return nil, c.wrong(callGatherv, "%d B to send, expected the %d B that the root has room for", send.Len(), counts[root])
 	}
 	s := c.begin(call{kind: callGatherv, root: root, bytes: -1})
-	for i := range counts {
-		if i != root && counts[i] > 0 {
-			s.receive(b.block(i), i)
-		}
-	}
-	if send.Proc() != nil {
-		s.copy(own, send)
-	}
+	s.gatherv(send, b, root)
 	return s, nil
 }

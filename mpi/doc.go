@@ -9,7 +9,8 @@
 // of messages, copies and reductions (schedule.go). Their algorithms are those of MPICH 3.2.1, or what ExaNet-MPI does instead
 // ([Options.Algorithms]); the process is charged for every copy and reduction. A call that ranks do not agree on is an error of the run.
 //
-// Elements of datatypes that are not in one piece (package datatype) have calls of their own ([Typed], typed.go): the core packs them, and core or NIC unpack.
+// Elements of datatypes that are not in one piece (package datatype) have calls of their own ([Typed], typed.go): the core packs them, and core or NIC unpack. Collective operations have such
+// calls, too (typedcollect.go, typedcollectv.go).
 //
 // What carries the messages is a transport ([Options.Transport], transport.go). Over [Portals], who matches is the subject of sPIN'17 §5.1:
 //

@@ -212,13 +212,19 @@ func (s *schedule) pipelinedRing(recv runtime.View, counts, places []int, total 
 type vector struct {
 	v              runtime.View
 	counts, places []int
+	each           []runtime.View // the blocks, if they are not parts of v
 }
 
-func (b vector) block(i int) runtime.View { return b.v.Slice(b.places[i], b.places[i]+b.counts[i]) }
+func (b vector) block(i int) runtime.View {
+	if b.each != nil {
+		return b.each[i]
+	}
+	return b.v.Slice(b.places[i], b.places[i]+b.counts[i])
+}
 
 // uniform is a vector of equal blocks.
 func uniform(v runtime.View, size, n int) vector {
-	b := vector{v, make([]int, size), make([]int, size)}
+	b := vector{v: v, counts: make([]int, size), places: make([]int, size)}
 	for i := range size {
 		b.counts[i], b.places[i] = n, i*n
 	}

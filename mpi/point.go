@@ -95,10 +95,15 @@ func (c *Comm) Sendrecv(send runtime.View, target int, sendTag uint32, receive r
 		return Status{}, err
 	}
 	in, err := c.Irecv(receive, source, receiveTag)
+	return c.sendrecv(in, err, func() (*Request, error) { return c.Isend(send, target, sendTag) })
+}
+
+// sendrecv begins a send when a receive has begun, and waits for both.
+func (c *Comm) sendrecv(in *Request, err error, send func() (*Request, error)) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	out, err := c.Isend(send, target, sendTag)
+	out, err := send()
 	if err != nil {
 		return Status{}, err
 	}

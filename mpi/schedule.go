@@ -35,7 +35,9 @@ const (
 	stepPack    // copy the blocks whose number has the bits of peer to the front
 	stepUnpack  // copy them back
 	stepReverse // copy all blocks in reverse order
-	stepModule  // have the module of the communicator combine from with those of the other ranks
+	stepPackElements
+	stepUnpackElements
+	stepModule // have the module of the communicator combine from with those of the other ranks
 )
 
 // step is an element of a schedule.
@@ -46,6 +48,7 @@ type step struct {
 	peer   int32
 	to     runtime.View // receive, copy, reduce: where the result goes; reduce: one operand
 	from   runtime.View // send, copy; reduce: the other operand
+	typed  *typed       // elements to pack or to unpack
 }
 
 // begin returns an empty schedule for a call, whose arguments have been checked.
@@ -201,6 +204,10 @@ func (s *schedule) take(p *step) (err error) {
 		r.combine(p.to, p.from, p.before, s.call.t, s.call.op)
 	case stepPack, stepUnpack, stepReverse:
 		s.rearrange(p)
+	case stepPackElements:
+		p.typed.pack(r)
+	case stepUnpackElements:
+		p.typed.unpack(r, p.typed.packed.Slice(0, p.typed.size))
 	case stepModule:
 		err = c.module.give(job{s, p.from, p.to})
 	case stepFence:

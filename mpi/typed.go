@@ -80,19 +80,7 @@ func (c *Comm) RecvTyped(m Typed, source int, tag uint32) (Status, error) {
 // SendrecvTyped sends and receives at once, to and from any ranks. No byte may be of both.
 func (c *Comm) SendrecvTyped(send Typed, target int, sendTag uint32, receive Typed, source int, receiveTag uint32) (Status, error) {
 	in, err := c.IrecvTyped(receive, source, receiveTag)
-	if err != nil {
-		return Status{}, err
-	}
-	out, err := c.IsendTyped(send, target, sendTag)
-	if err != nil {
-		return Status{}, err
-	}
-	s, err := c.r.Wait(in)
-	if err != nil {
-		return Status{}, err
-	}
-	_, err = c.r.Wait(out)
-	return s, err
+	return c.sendrecv(in, err, func() (*Request, error) { return c.IsendTyped(send, target, sendTag) })
 }
 
 // Count is how many whole elements of a datatype have come, or Undefined if the message ends within one (MPI_Get_count).
@@ -122,25 +110,35 @@ type typed struct {
 	there  bool         // of a receive: the bytes are in their places
 }
 
+// lay finds where elements are in memory. It takes no memory of the library: without data the view is the zero one.
+func (r *Rank) lay(m Typed) (*typed, error) {
+	layout, err := m.Type.Layout(m.Count)
+	if err != nil {
+		return nil, err
+	}
+	t := &typed{kind: m.Type, count: m.Count, whole: true}
+	if layout.Root == nil {
+		return t, nil
+	}
+	first, last := reach(m.Type, m.Count)
+	from, to := int64(m.At)+first, int64(m.At)+last
+	if n := int64(m.Memory.Len()); int64(m.At) < -first || int64(m.At) > n-last {
+		if m.At > farthest || m.At < -farthest {
+			return nil, fmt.Errorf("%d times %s at %d, outside of a memory of %d", m.Count, m.Type, m.At, n)
+		}
+		return nil, fmt.Errorf("%d times %s at %d lie in bytes %d to %d of a memory of %d", m.Count, m.Type, m.At, from, to, m.Memory.Len())
+	}
+	t.size, t.first, t.memory = int(layout.Root.Size), first, m.Memory.Slice(int(from), int(to))
+	t.whole = layout.Root.Kind == datatype.Leaf
+	return t, nil
+}
+
 // elements checks the arguments of a typed call.
 func (c *Comm) elements(what string, m Typed, peer, least int, tag uint32, receives bool) (*typed, error) {
 	wrong := func(err error) (*typed, error) { return nil, fmt.Errorf("mpi: rank %d: %s: %w", c.r.rank, what, err) }
-	layout, err := m.Type.Layout(m.Count)
+	t, err := c.r.lay(m)
 	if err != nil {
 		return wrong(err)
-	}
-	t := &typed{kind: m.Type, count: m.Count, whole: true}
-	if layout.Root != nil {
-		first, last := reach(m.Type, m.Count)
-		from, to := int64(m.At)+first, int64(m.At)+last
-		if n := int64(m.Memory.Len()); int64(m.At) < -first || int64(m.At) > n-last {
-			if m.At > farthest || m.At < -farthest {
-				return wrong(fmt.Errorf("%d times %s at %d, outside of a memory of %d", m.Count, m.Type, m.At, n))
-			}
-			return wrong(fmt.Errorf("%d times %s at %d lie in bytes %d to %d of a memory of %d", m.Count, m.Type, m.At, from, to, m.Memory.Len()))
-		}
-		t.size, t.first, t.memory = int(layout.Root.Size), first, m.Memory.Slice(int(from), int(to))
-		t.whole = layout.Root.Kind == datatype.Leaf
 	}
 	if err := c.sized(what, t.size, peer, least, tag, receives); err != nil {
 		return nil, err
@@ -150,7 +148,7 @@ func (c *Comm) elements(what string, m Typed, peer, least int, tag uint32, recei
 			return wrong(err)
 		}
 	}
-	if layout.Root == nil { // without data there may be no memory
+	if t.size == 0 { // without data there may be no memory
 		nothing, err := c.r.temporary.get(c.r, 0)
 		if err != nil {
 			return nil, err
