@@ -63,6 +63,11 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 			for _, op := range raid5Ops()[1:] {
 				c.measure(t, e, Values{"mode": modeSpin, "op": op, "size": 40000, "unit": 1000})
 			}
+		case "replicate":
+			for _, mode := range e.Axis("mode").Of {
+				c.measure(t, e, Values{"mode": mode, "copies": 4, "size": 40000})
+			}
+			c.measure(t, e, Values{"mode": modeSpin, "shape": shapeTree, "copies": 6, "size": 40000})
 		case "scaling": // TestScalingElsewhere
 		case "scan":
 			for _, mode := range e.Axis("mode").Of {

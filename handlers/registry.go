@@ -22,6 +22,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/replicate"
 	"github.com/spinsim/spinsim/handlers/scan"
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/handlers/txlog"
@@ -73,6 +74,7 @@ var builtins = []*Library{
 	New("pingpong", pingpong.Module),
 	New("raid5", raid5.Module),
 	New("rdma", rdma.Module),
+	New("replicate", replicate.Module),
 	New("scan", scan.Module),
 	New("sum", sum.Module),
 	New("txlog", txlog.Module),

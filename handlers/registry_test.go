@@ -28,6 +28,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/replicate"
 	"github.com/spinsim/spinsim/handlers/scan"
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/handlers/txlog"
@@ -108,8 +109,7 @@ func TestModulesLoad(t *testing.T) {
 			bcast.StorePayload: manifest.Payload, bcast.StoreCompletion: manifest.Completion,
 			bcast.StreamPayload: manifest.Payload, bcast.StreamCompletion: manifest.Completion,
 		},
-		"count":    {count.Payload: manifest.Payload, count.Completion: manifest.Completion},
-		"count_c":  {count.Payload: manifest.Payload, count.Completion: manifest.Completion},
+		"count": {count.Payload: manifest.Payload, count.Completion: manifest.Completion}, "count_c": {count.Payload: manifest.Payload, count.Completion: manifest.Completion},
 		"datatype": {datatype.Unpack: manifest.Payload, datatype.Pack: manifest.Header},
 		"ftbcast":  {ftbcast.Payload: manifest.Payload, ftbcast.Header: manifest.Header},
 		"graph":    {graph.UpdateHandler: manifest.Payload, graph.ControlHandler: manifest.Header},
@@ -125,17 +125,18 @@ func TestModulesLoad(t *testing.T) {
 			raid5.Open: manifest.Header, raid5.Write: manifest.Payload, raid5.Apply: manifest.Payload, raid5.Done: manifest.Header,
 			raid5.Gather: manifest.Header, raid5.Fold: manifest.Payload, raid5.Fill: manifest.Payload,
 		},
-		"rdma":  {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
-		"scan":  {scan.Worker: manifest.Header, scan.Request: manifest.Payload},
-		"sum":   {sum.Payload: manifest.Payload},
-		"txlog": {txlog.Header: manifest.Header, txlog.Completion: manifest.Completion},
-		"work":  {work.Payload: manifest.Payload},
+		"rdma":      {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
+		"replicate": {replicate.Open: manifest.Header, replicate.Store: manifest.Payload},
+		"scan":      {scan.Worker: manifest.Header, scan.Request: manifest.Payload},
+		"sum":       {sum.Payload: manifest.Payload},
+		"txlog":     {txlog.Header: manifest.Header, txlog.Completion: manifest.Completion},
+		"work":      {work.Payload: manifest.Payload},
 	}
 	for _, name := range handlers.Names() {
 		l := handlers.Must(name)
 		code, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
 		require.NoError(t, err)
-		require.Less(t, len(code), map[string]int{"allreduce": 16384, "backupring": 4096, "datatype": 8192, "ftbcast": 2048, "graph": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 6144, "rdma": 16384, "scan": 6144}[name]+2048)
+		require.Less(t, len(code), map[string]int{"allreduce": 16384, "backupring": 4096, "datatype": 8192, "ftbcast": 2048, "graph": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 6144, "rdma": 16384, "replicate": 2048, "scan": 6144}[name]+2048)
 		module, err := hpu.Load("any", l.Wasm, spec)
 		require.NoError(t, err)
 		require.Equal(t, name, module.Library())
@@ -157,7 +158,7 @@ func TestModulesLoad(t *testing.T) {
 func states() map[string]any {
 	return map[string]any{
 		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "backupring": &backupring.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "ftbcast": &ftbcast.State{}, "graph": &graph.State{}, "kv": &kv.State{}, "mailbox": &mailbox.State{},
-		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "raid5": &raid5.State{}, "rdma": &rdma.State{}, "scan": &scan.State{}, "sum": &sum.State{}, "txlog": &txlog.State{}, "work": &work.State{},
+		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "raid5": &raid5.State{}, "rdma": &rdma.State{}, "replicate": &replicate.State{}, "scan": &scan.State{}, "sum": &sum.State{}, "txlog": &txlog.State{}, "work": &work.State{},
 	}
 }
 
@@ -217,6 +218,8 @@ func encoded(state any) []byte {
 	case *part.State:
 		return spin.EncodeState(x)
 	case *raid5.State:
+		return spin.EncodeState(x)
+	case *replicate.State:
 		return spin.EncodeState(x)
 	case *rdma.State:
 		return spin.EncodeState(x)

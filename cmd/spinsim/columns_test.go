@@ -34,6 +34,7 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 		{"compare", "kv", "--clients", "2", "--ops", "5", "--records", "50"},
 		{"compare", "scan", "--size", "16KiB", "--selectivity", "1%"},
 		{"compare", "raid5", "--size", "64KiB"},
+		{"compare", "replicate", "--copies", "2", "--size", "64"},
 		{"storage", "run", filepath.Join("..", "..", "examples", "storage", "oltp.spc"), "--requests", "5"},
 		{"compare", "allreduce", "--ranks", "4,6", "--size", "4"},
 		{"compare", "ftbcast", "--ranks", "8", "--size", "8"},

@@ -39,6 +39,7 @@ var whole = map[string][]string{
 	"spinsim compare osu-ranks":  nil,
 	"spinsim compare datatype":   {"--mode", "rdma"},
 	"spinsim compare raid5":      {"--mode", "rdma"},
+	"spinsim compare replicate":  {"--mode", "client"},
 	"spinsim compare scaling":    nil,
 	"spinsim compare allreduce":  {"--mode", "host", "--ranks", "4"},
 	"spinsim compare credits":    nil,
@@ -75,7 +76,7 @@ var besides = map[string][]string{
 // texts are flags that are no numbers: names, files, switches, values of a profile or a state. A flag of a number must not be among them.
 var texts = strings.Fields(`all app by durable critical-path ack engine expect experiment fault format handler handler-host-file header help hex host-file hupcf lang matching mode noise
 	noise-coscheduled on output packets payload payload-file completion plain plot links load svg topology policy pool profile type op set side source spinsim state state-file state-format table to trace waterfall node rank
-	version step path benchmark transport algorithms full omb scaling`)
+	version step path benchmark transport algorithms full omb scaling shape`)
 
 // numbers calls f for every flag of a number of every command.
 func numbers(t *testing.T, c *cobra.Command, f func(c *cobra.Command, flag *pflag.Flag)) {
@@ -148,7 +149,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 
 // nonsense are values that flags which are no numbers do not have.
 var nonsense = map[string]string{
-	"app": "x", "by": "x", "experiment": "x", "hupcf": "x", "policy": "x", "pool": "x", "side": "x", "engine": "x", "expect": "none/x", "fault": "x", "format": "x", "handler": "none.wasm", "handler-host-file": "none/x", "hex": "x", "host-file": "none/x",
+	"app": "x", "by": "x", "experiment": "x", "hupcf": "x", "policy": "x", "pool": "x", "side": "x", "shape": "x", "engine": "x", "expect": "none/x", "fault": "x", "format": "x", "handler": "none.wasm", "handler-host-file": "none/x", "hex": "x", "host-file": "none/x",
 	"lang": "x", "links": "x", "load": "none/x", "svg": "x", "topology": "x", "matching": "x", "mode": "x", "noise": "none/x", "on": "x", "packets": "none/x", "payload-file": "none/x", "plot": "x", "table": "x",
 	"transport": "x", "algorithms": "x", "benchmark": "x", "scaling": "x", "omb": "x", "path": "x", "to": "x", "trace": "x", "waterfall": "x", "state-format": "x", "state-file": "none/x", "state": "x=y",
 }

@@ -54,6 +54,9 @@ var table = map[string]policy{
 	"handlers/internal": { // random tests
 		ours: []string{"handlers", "sim", "nic", "profile", "runtime", "portals", "hpu", "spin"},
 	},
+	"handlers/replicate": { // as there
+		ours: []string{"handlers", "sim", "portals", "runtime", "spin"},
+	},
 	"handlers/raid5": { // clients wait so long for answers; what is durable is on storage
 		ours: []string{"handlers", "sim", "host", "portals", "runtime", "spin"},
 	},

@@ -193,6 +193,9 @@ func (d *Device) local(a *spin.Action) (int64, []byte) {
 		d.tb.Logf("spintest: HPU %d: %s", d.HPU, a.Mem)
 		return 0, bytes.Clone(a.Mem)
 	case "yield":
+		if d.OnYield != nil {
+			d.OnYield()
+		}
 		return 0, nil
 	case "timer_cancel": // one that has expired is the test's business: it delivers the messages
 		if a.Handle < 0 || a.Handle >= d.timers || d.cancelled[a.Handle] {

@@ -67,6 +67,8 @@ type Device struct {
 	Calls    []Call // every action so far
 	// Remote gives what a get, or an atomic that fetches, returns; nil: zeros.
 	Remote func(c *Call) []byte
+	// OnYield is what others do while a handler yields; nil: nothing.
+	OnYield func()
 
 	tb        testing.TB
 	config    Config

@@ -1,0 +1,135 @@
+package experiment
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/replicate"
+	"github.com/spinsim/spinsim/handlers/replicate/driver"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var replication = &Experiment{
+	Name:  "replicate",
+	Short: "a write to memory of which several servers keep copies, passed on by their NICs or cores, or sent to each",
+	Long: `Rank 0 writes memory of which the other ranks, the servers, keep copies. The latency is the time from the call until rank 0 knows that every server has all of it.
+Modes say who sends the copies:
+  client  rank 0, to each server by itself: all bytes go out of its NIC for each
+  host    cores of the servers: each puts a message on when all of it is in its memory, in messages of 64 KiB; the last ones tell rank 0
+  spin    handlers of the servers, each packet as it comes; the last ones tell rank 0
+Shapes say to whom a server passes it on:
+  ring    to the next one
+  tree    to two others, so that the last one is as far as the logarithm of their number
+Where rank 0 sends to all there is no shape: such a point is shown as ring.`,
+	Source: replicateSource,
+	Axes: []Axis{
+		{Name: "mode", Kind: report.Text, Of: []string{modeClient, modeHost, modeSpin}, Help: "who sends the copies; above it says what each is"},
+		{Name: "shape", Kind: report.Text, Of: []string{shapeRing, shapeTree}, Help: "to whom a server passes a write on"},
+		{Name: "copies", Kind: report.Count, Least: "1", Most: fmt.Sprint(replicate.MaxServers), Default: "2,4,8", Help: "servers, each of which has all bytes"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: maxBytes, Default: "64,4KiB,64KiB,1MiB", Help: "bytes of the write"},
+	},
+	Points: func(p *Point) (bool, error) { return p.Text("mode") != modeClient || p.Text("shape") == shapeRing, nil },
+	Run:    runReplicate,
+	Columns: append([]report.Column{
+		{Name: latencyColumn, Unit: "ns", Kind: report.Duration, Help: "from the call to its return"},
+		{Name: "throughput", Unit: "GiBps", Kind: report.Number, Help: "size of the write by latency; each of the servers has it then"},
+		{Name: "server_cpu", Unit: "ns", Kind: report.Duration, Help: "time that cores of the servers were busy"},
+	}, append(lineColumns(), ClusterColumns()...)...),
+	Relative: []Relative{{
+		Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "latency of host divided by latency, at the same profile, shape, copies and bytes; empty if host was not measured"},
+		Of:     latencyColumn, Axis: "mode", Base: modeHost,
+	}},
+	Modules: func(p *Point) []*handlers.Library {
+		if p.Text("mode") != modeSpin {
+			return nil
+		}
+		return []*handlers.Library{handlers.Must("replicate")}
+	},
+	Memory: func(p *Point) int64 {
+		copies := p.Int("copies")
+		return p.Footprint(copies+1, copies) + messages(p, float64(copies+3))
+	},
+	View: View{
+		Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "bytes",
+	},
+	Presets: []Preset{{
+		Name: "cost", Short: "what four copies along a ring cost whom: cores of servers, bytes through all memories, HPUs", Values: map[string]string{"shape": shapeRing, "copies": "4"},
+		View: &View{
+			Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "bytes",
+			Summary: []string{profileColumn, "copies", "bytes", "mode", latencyColumn, "throughput", "server_cpu", "host_memory", "hpus_needed", "littles_law_share", "speedup"},
+		},
+	}, {
+		Name: "shapes", Short: "many copies along a ring and down a tree, by handlers", Values: map[string]string{"mode": "spin", "copies": "2,4,8,16", "size": "64,4KiB,64KiB,1MiB"},
+		View: &View{Value: latencyColumn, Series: []string{"shape"}, X: "copies", Quiet: []string{"mode"}},
+	}},
+	Caveats: keepingUp,
+	Notes: []string{
+		"Every byte that servers have afterwards was compared with what was written.",
+		"SC'22 says that handlers of its NIC (PsPIN, 400 Gb/s) replicate in up to half the time of CPUs and of RDMA; numbers of single points are not at hand, so none stands beside these.",
+	},
+}
+
+const replicateSource = "SC'22, Building Blocks for Network-Accelerated Distributed File Systems"
+
+// Values of the axes.
+const (
+	modeClient = "client"
+	shapeRing  = "ring"
+	shapeTree  = "tree"
+)
+
+var replicateBy = map[string]driver.By{modeClient: driver.Client, modeHost: driver.Hosts, modeSpin: driver.Handlers}
+
+func runReplicate(ctx context.Context, p *Point) (Values, error) {
+	copies, size := p.Int("copies"), p.Int("size")
+	o := driver.Options{Bytes: int64(size), Tree: p.Text("shape") == shapeTree, By: replicateBy[p.Text("mode")], Clients: 1}
+	for i := range copies {
+		o.Servers = append(o.Servers, 1+i)
+	}
+	want := make([]byte, size)
+	pattern(want, p.Seed)
+	var group *driver.Group
+	var latency, servers sim.Time
+	values := Values{}
+	var cluster *runtime.Cluster
+	stats, err := simulate(ctx, p.config(ctx, copies+1), func(c *runtime.Cluster) (err error) {
+		cluster = c
+		if group, err = driver.New(c, o); err != nil {
+			return err
+		}
+		return c.Spawn(0, "client", func(proc *runtime.Proc) error {
+			client, err := group.Open(proc, 0)
+			if err != nil {
+				return err
+			}
+			memory := proc.Alloc(size)
+			copy(memory.Raw(), want)
+			start := proc.Now()
+			err = client.Write(0, memory)
+			latency = proc.Now() - start
+			return err
+		})
+	}, func() error {
+		for i := range copies {
+			if got := group.Peek(i); !bytes.Equal(got, want) {
+				return fmt.Errorf("copy %d: %w", i, same("memory", got, want))
+			}
+			servers += group.Node(i).Stats().CPUBusy
+		}
+		p.atLineRate(cluster, values, nil)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range ClusterValues(&stats) { //lint:maporder a map is made of a map
+		values[name] = v
+	}
+	values[latencyColumn], values["server_cpu"] = latency, servers
+	values["throughput"] = float64(size) / (1 << 30) * float64(sim.Second) / float64(latency)
+	return values, nil
+}

@@ -1,0 +1,77 @@
+package experiment
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+func copied(t *testing.T, device string, v Values, set ...string) *Result {
+	p, err := profile.Load(device, set...)
+	require.NoError(t, err)
+	at, err := replication.At(p, v)
+	require.NoError(t, err)
+	r, err := replication.Measure(context.Background(), at)
+	require.NoError(t, err, "%s %v", device, v)
+	return r
+}
+
+// A write of one packet, step by step, with handlers whose instructions take no time: it is read once, goes over as many networks as there are copies along a ring and the
+// logarithm of that down a tree, and a message without bytes comes back. No core of a server takes part.
+func TestReplicateIsTheSumOfItsParts(t *testing.T) {
+	for _, device := range []string{"spin-int", "spin-dis"} {
+		p, err := profile.Load(device)
+		require.NoError(t, err)
+		way := 2*p.Fabric.Wire + p.Fabric.Switch + p.NIC.MatchHeader // of a message without bytes
+		for _, c := range []struct {
+			shape        string
+			copies, hops int
+		}{{shapeRing, 1, 1}, {shapeRing, 5, 5}, {shapeTree, 3, 2}} {
+			r := copied(t, device, Values{"mode": modeSpin, "shape": c.shape, "copies": c.copies, "size": 4096}, "hpu.charge=nothing")
+			read := 2*p.DMA.Latency + p.DMA.Bandwidth.Time(4096)
+			last := sim.Time(0)
+			if c.shape == shapeTree {
+				last = p.Fabric.Rate.Time(4096) // two copies go out one after the other
+				last += p.Host.Poll             // and the client looks twice, at the second one last
+			}
+			expected := p.NIC.Overhead + read + sim.Time(c.hops)*(p.Fabric.Rate.Time(4096)+way) + way + p.DMA.Latency + p.Host.Poll
+			require.InDelta(t, float64(expected+last), float64(r.Time(latencyColumn)), float64(p.Host.Poll), "%s %v", device, c)
+			if c.shape == shapeRing {
+				require.Equal(t, expected, r.Time(latencyColumn), "%s %v", device, c)
+			}
+			require.Zero(t, r.Time("server_cpu"))
+			require.EqualValues(t, (1+c.copies)*4096, r.Values["host_memory"], "read at the client, written at each server")
+		}
+	}
+}
+
+// Large writes are as fast as one copy however many there are along a ring, half as fast down a tree, which sends each byte twice, and the fewer the faster where the
+// client sends to all; small ones are told fastest down a tree.
+func TestReplicateHasItsShape(t *testing.T) {
+	for _, device := range []string{"spin-int", "spin-dis"} {
+		at := func(mode, shape string, copies, size int) float64 {
+			return float64(copied(t, device, Values{"mode": mode, "shape": shape, "copies": copies, "size": size}).Time(latencyColumn))
+		}
+		one := at(modeSpin, shapeRing, 1, 1<<20)
+		require.InEpsilon(t, one, at(modeSpin, shapeRing, 8, 1<<20), 0.15, device)
+		require.InEpsilon(t, 2*one, at(modeSpin, shapeTree, 8, 1<<20), 0.1, device)
+		require.InEpsilon(t, 8*one, at(modeClient, shapeRing, 8, 1<<20), 0.1, device)
+		require.Greater(t, at(modeHost, shapeRing, 8, 1<<20), 1.5*one, device)
+		require.Less(t, at(modeSpin, shapeTree, 16, 64), 0.6*at(modeSpin, shapeRing, 16, 64))
+		for _, shape := range []string{shapeRing, shapeTree} {
+			require.Greater(t, at(modeHost, shape, 4, 4096), 1.5*at(modeSpin, shape, 4, 4096), "%s %s", device, shape)
+		}
+	}
+}
+
+// On a network that loses packets the transport repeats them, and nothing else changes.
+func TestReplicateOnANetworkWithFaults(t *testing.T) {
+	for _, mode := range []string{modeClient, modeHost, modeSpin} {
+		r := copied(t, "spin-int", Values{"mode": mode, "copies": 4, "size": 300_000}, "transport.kind=reliable", "fabric.faults={loss: 0.02, duplicate: 0.02, delay: 0.1, max_delay: 5us}")
+		require.Positive(t, r.Values["retransmitted"])
+	}
+}

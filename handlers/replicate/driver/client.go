@@ -1,0 +1,312 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/spinsim/spinsim/handlers/raid5"
+	"github.com/spinsim/spinsim/handlers/replicate"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Errors of accesses.
+var (
+	ErrRange   = errors.New("replicate: beyond the end of the memory")
+	ErrRefused = errors.New("replicate: a server has refused a write")
+	ErrMemory  = errors.New("replicate: a server could not be reached, or its memory was not there")
+	ErrSilent  = errors.New("replicate: servers have not answered in time")
+	ErrFailed  = errors.New("replicate: no server is left")
+)
+
+// A client has clientSlots slots: flights for what is under way, and as many anew each time that servers have not answered, or not all: they may still do so.
+const (
+	flights     = 2
+	clientSlots = 4 * flights
+)
+
+// Caller is a process's way to a group. It does one access at a time.
+type Caller struct {
+	*Group
+	p      *runtime.Proc
+	ni     *runtime.NI
+	id     portals.ID
+	number int
+	slot   uint32 // the first of those for what is under way
+	last   uint32 // the last of the client's
+	eq     portals.Handle
+	mds    []portals.Handle // of the access under way
+	live   uint32           // a bit for each server
+	spent  bool             // there are no slots left
+}
+
+// Open gives a process a way to the group: as client number 0 to Options.Clients-1, which no other process is. It takes no virtual time.
+func (g *Group) Open(p *runtime.Proc, number int) (*Caller, error) {
+	if number < 0 || number >= g.o.Clients {
+		return nil, fmt.Errorf("replicate: client %d, expected 0 to %d", number, g.o.Clients-1)
+	}
+	c := &Caller{Group: g, p: p, ni: p.NI(), number: number, slot: uint32(number) * clientSlots, live: 1<<len(g.servers) - 1}
+	c.last = c.slot + clientSlots - 1
+	var err error
+	if c.id, err = c.ni.PhysID(); err != nil {
+		return nil, err
+	}
+	if c.id.PID > raid5.MaxPID || c.id.NID > raid5.MaxNID {
+		return nil, fmt.Errorf("replicate: the client is %v, expected nodes up to %d and processes up to %d", c.id, raid5.MaxNID, raid5.MaxPID)
+	}
+	answers := int(replicate.Last(replicate.MaxServers, true)) * (flights*(hostChunks+1) + clientSlots)
+	if c.eq, err = c.ni.EQAlloc(uint64(answers)); err != nil {
+		return nil, err
+	}
+	c.ni.Label(c.eq, "answers of servers with copies")
+	if _, err = c.ni.PTAlloc(0, c.eq, g.replyPT()); err != nil {
+		return nil, fmt.Errorf("replicate: portal table entry %d: %w", g.replyPT(), err)
+	}
+	_, err = c.ni.MEAppend(g.replyPT(), &portals.ME{
+		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: replicate.ReplyBits, IgnoreBits: raid5.MaxSlots - 1, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+	}, portals.PriorityList, 0)
+	return c, err
+}
+
+// Fail tells the client that a server has failed; who watches over servers knows. Every client must be told before it begins an access when others may have been.
+func (c *Caller) Fail(server int) error {
+	if server < 0 || server >= len(c.servers) {
+		return fmt.Errorf("replicate: no server %d, expected 0 to %d", server, len(c.servers)-1)
+	}
+	if c.live&^(1<<server) == 0 {
+		return ErrFailed
+	}
+	c.live &^= 1 << server
+	return nil
+}
+
+// Copy writes all that the servers have to one that has failed, or one in its place, which is alive then. No client writes meanwhile, and other clients are told
+// afterwards (Restored).
+func (c *Caller) Copy(server int) error {
+	live := c.live
+	buffer := c.p.Alloc(int(min(c.o.Bytes, 1<<20)))
+	for at := int64(0); at < c.o.Bytes; at += int64(buffer.Len()) {
+		part := buffer.Slice(0, int(min(int64(buffer.Len()), c.o.Bytes-at)))
+		if err := c.Read(at, part); err != nil {
+			return err
+		}
+		c.live = 1 << server
+		err := c.Write(at, part)
+		c.live = live
+		if err != nil {
+			return err
+		}
+	}
+	c.Restored(server)
+	return nil
+}
+
+// Restored tells the client that a server is alive.
+func (c *Caller) Restored(server int) { c.live |= 1 << server }
+
+// within says whether an access is possible.
+func (c *Caller) within(offset, n int64) error {
+	switch {
+	case offset < 0 || offset > c.o.Bytes || n > c.o.Bytes-offset:
+		return fmt.Errorf("%w: %d B at %d of %d", ErrRange, n, offset, c.o.Bytes)
+	case c.spent:
+		return fmt.Errorf("%w, too often for this client", ErrSilent)
+	}
+	return nil
+}
+
+// Write returns when all servers that are alive have what the view has.
+func (c *Caller) Write(offset int64, from runtime.View) error {
+	n := int64(from.Len())
+	if err := c.within(offset, n); err != nil || n == 0 {
+		return err
+	}
+	from.Read()
+	if c.o.By == Client {
+		return errors.Join(c.sendAll(offset, from), c.release())
+	}
+	md, err := c.ni.MDBind(&portals.MD{Start: from.Addr(), Length: uint64(n)})
+	if err != nil {
+		return err
+	}
+	c.mds = append(c.mds, md)
+	burst := c.burst()
+	return errors.Join(c.flights(offset, n, burst, func(low, high int64, slot uint32) (answers int, err error) {
+		ends := c.messages(low, high)
+		packets := int64(0)
+		for i, at := range ends[1:] {
+			packets += (at - ends[i] + c.mtu - 1) / c.mtu
+		}
+		ticket := raid5.NewTicket(c.id.NID, c.id.PID, slot, uint32(packets))
+		for i, at := range ends[1:] {
+			size := uint64(at - ends[i])
+			match := uint64(c.live)<<replicate.LiveShift | replicate.StoreBits
+			if err := c.ni.Put(md, uint64(ends[i]-offset), size, portals.NoAck, c.Group.id(replicate.Of(c.live, 0)), c.o.PT, match, uint64(ends[i]), 0, uint64(ticket)); err != nil {
+				return 0, err
+			}
+		}
+		answers = int(replicate.Last(uint32(bits.OnesCount32(c.live)), c.o.Tree))
+		if c.o.By == Hosts {
+			answers *= len(ends) - 1 // each message by itself
+		}
+		return answers, nil
+	}), c.release())
+}
+
+// burst is how many bytes of a client may be on the way to handlers in each flight: what others send at the same time has room in a server's network interface, too.
+func (c *Caller) burst() int64 {
+	if c.o.By == Hosts {
+		return hostChunks * chunk
+	}
+	n := int64(c.c.Profile().NIC.PacketBuffer) / int64(2*flights*c.o.Clients)
+	return max(n/replicate.Block*replicate.Block, replicate.Block)
+}
+
+// messages are the places at which messages of a range begin, and its end. No packet lies in two blocks of a server; messages to hosts are chunks.
+func (c *Caller) messages(low, high int64) []int64 {
+	list := []int64{low}
+	step := int64(replicate.Block)
+	if c.o.By == Hosts {
+		step = chunk
+	}
+	for at := (low/step + 1) * step; at < high; at += step {
+		list = append(list, at)
+		if c.o.By == Handlers && replicate.Block%c.mtu == 0 {
+			break // the rest is in packets that begin where blocks do
+		}
+	}
+	return append(list, high)
+}
+
+// flights sends a range in parts of burst bytes, which end at multiples of that; the next one when the answers to the last but one are there.
+func (c *Caller) flights(offset, n, burst int64, send func(low, high int64, slot uint32) (answers int, err error)) error {
+	var open [flights]int
+	low, end := offset, offset+n
+	for i := 0; low < end || open != [flights]int{}; {
+		if which := i % flights; low < end && open[which] == 0 {
+			high := min((low/burst+1)*burst, end)
+			var err error
+			if open[which], err = send(low, high, c.slot+uint32(which)); err != nil {
+				return err
+			}
+			low = high
+			i++
+			continue
+		}
+		e, err := c.event()
+		if err != nil {
+			return err
+		}
+		which := uint32(e.MatchBits&(raid5.MaxSlots-1)) - c.slot
+		switch {
+		case which >= flights: // of what was given up
+		case e.HdrData != replicate.OK:
+			c.retire() // others may still answer
+			if e.HdrData == replicate.Refused {
+				return ErrRefused
+			}
+			return ErrMemory
+		default:
+			open[which]--
+		}
+	}
+	return nil
+}
+
+// event waits for an answer.
+func (c *Caller) event() (portals.Event, error) {
+	if c.o.Timeout == 0 {
+		return c.ni.EQWait(c.eq)
+	}
+	e, _, err := c.ni.EQPoll([]portals.Handle{c.eq}, c.o.Timeout)
+	if errors.Is(err, portals.ErrEQEmpty) {
+		c.retire()
+		return e, fmt.Errorf("%w: %v", ErrSilent, c.o.Timeout)
+	}
+	return e, err
+}
+
+// retire takes other slots: those that answer later are not taken for others.
+func (c *Caller) retire() {
+	if c.spent = c.slot+flights > c.last; !c.spent {
+		c.slot += flights
+	}
+}
+
+// sendAll puts a range to each server, and waits for their acknowledgements.
+func (c *Caller) sendAll(offset int64, from runtime.View) error {
+	return c.counted(from, portals.OptMDEventCTAck, func(md portals.Handle) (n int, err error) {
+		for live := c.live; live != 0; live &= live - 1 {
+			to := c.Group.id(replicate.Of(live, 0))
+			if err := c.ni.Put(md, 0, uint64(from.Len()), portals.Ack, to, c.o.PT, replicate.StoreBits, uint64(offset), 0, 0); err != nil {
+				return n, err
+			}
+			n++
+		}
+		return n, nil
+	})
+}
+
+// Read returns when the view has what a server has: clients ask different ones.
+func (c *Caller) Read(offset int64, into runtime.View) error {
+	n := int64(into.Len())
+	if err := c.within(offset, n); err != nil || n == 0 {
+		return err
+	}
+	into.Write()
+	of := c.Group.id(replicate.Of(c.live, uint32(c.number%bits.OnesCount32(c.live))))
+	return errors.Join(c.counted(into, portals.OptMDEventCTReply, func(md portals.Handle) (int, error) {
+		return 1, c.ni.Get(md, 0, uint64(n), of, c.o.PT, replicate.ReadBits, uint64(offset), 0)
+	}), c.release())
+}
+
+// counted waits for as many answers as f says.
+func (c *Caller) counted(v runtime.View, options portals.MDOptions, f func(md portals.Handle) (int, error)) error {
+	ct, err := c.ni.CTAlloc()
+	if err != nil {
+		return err
+	}
+	md, err := c.ni.MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len()), CT: ct, Options: options})
+	if err != nil {
+		return err
+	}
+	c.mds = append(c.mds, md)
+	n, err := f(md)
+	if err == nil {
+		err = c.count(ct, uint64(n))
+	}
+	return errors.Join(err, c.ni.CTFree(ct))
+}
+
+// count waits for a counter.
+func (c *Caller) count(ct portals.Handle, n uint64) error {
+	timeout := runtime.Forever
+	if c.o.Timeout != 0 {
+		timeout = c.o.Timeout
+	}
+	v, _, err := c.ni.CTPoll([]portals.Handle{ct}, []uint64{n}, timeout)
+	switch {
+	case errors.Is(err, portals.ErrCTNoneReached):
+		c.retire()
+		return fmt.Errorf("%w: %v", ErrSilent, c.o.Timeout)
+	case err == nil && v.Failure > 0:
+		return ErrMemory
+	}
+	return err
+}
+
+// release forgets the descriptors of an access; those that a transport still needs, with the next one.
+func (c *Caller) release() (err error) {
+	used := c.mds[:0]
+	for _, md := range c.mds {
+		switch e := c.ni.MDRelease(md); {
+		case errors.Is(e, portals.ErrInUse):
+			used = append(used, md)
+		default:
+			err = errors.Join(err, e)
+		}
+	}
+	c.mds = used
+	return err
+}

@@ -1,0 +1,65 @@
+package driver
+
+import (
+	"math/bits"
+
+	"github.com/spinsim/spinsim/handlers/raid5"
+	"github.com/spinsim/spinsim/handlers/replicate"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// A server without handlers: messages of up to chunk bytes come into its memory, and its program puts each on from there when it is whole, the last ones tell the client. Of
+// writes over each other the program passes on what its memory has, after each of them: what the last one leaves is what all servers end with.
+
+// chunk is how long messages to hosts are at most, hostChunks how many of a flight are under way.
+const (
+	chunk      = 64 << 10
+	hostChunks = 4
+)
+
+// host is a server's program.
+func (g *Group) host(p *runtime.Proc, s *server, eq portals.Handle) error {
+	ni := p.NI()
+	md, err := ni.MDBind(&portals.MD{Start: s.memory.Addr(), Length: uint64(s.memory.Len())})
+	if err != nil {
+		return err
+	}
+	match := g.c.Profile().Host.Match
+	for {
+		e, err := ni.EQWait(eq)
+		if err != nil {
+			return err
+		}
+		t := replicate.Ticket(e.HdrData)
+		if e.Fail != portals.NIOK {
+			continue // a message whose rest will not come
+		}
+		p.Compute(match)
+		if e.MLength != e.RLength {
+			if err := g.tell(ni, md, t, replicate.Refused); err != nil {
+				return err
+			}
+			continue
+		}
+		live := uint32(e.MatchBits >> replicate.LiveShift & (1<<replicate.MaxServers - 1))
+		rank, n := replicate.Next(replicate.Rank(live, uint32(s.index)), uint32(bits.OnesCount32(live)), g.o.Tree)
+		for i := range n {
+			to := g.id(replicate.Of(live, rank+i))
+			pass := e.MatchBits&^replicate.KindMask | replicate.PassBits
+			if err := ni.Put(md, e.RemoteOffset, e.MLength, portals.NoAck, to, g.o.PT, pass, e.RemoteOffset, 0, e.HdrData); err != nil {
+				return err
+			}
+		}
+		if n == 0 {
+			if err := g.tell(ni, md, t, replicate.OK); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// tell answers a client.
+func (g *Group) tell(ni *runtime.NI, md portals.Handle, t raid5.Ticket, status uint64) error {
+	return ni.Put(md, 0, 0, portals.NoAck, portals.PhysID(t.NID(), t.PID()), g.replyPT(), replicate.ReplyBits|uint64(t.Slot()), 0, 0, status)
+}

@@ -1,0 +1,18 @@
+//go:build !tinygo
+
+package replicate
+
+import _ "embed"
+
+//go:generate go run ../../spin/build/cmd -o replicate.wasm guest
+
+// Module is the handler library, compiled from the Go source in guest.
+//
+//go:embed replicate.wasm
+var Module []byte
+
+// Names of the handlers in Module.
+const (
+	Open  = "open"  // header, of a write
+	Store = "store" // payload
+)

@@ -1,0 +1,109 @@
+// Package replicate is servers that keep copies of the same bytes, on the network interface: the first one writes what a client sends and passes each packet on, along
+// a ring or down a tree, and the last ones tell the client ("Building Blocks for Network-Accelerated Distributed File Systems", SC'22). README.md says who tells whom what.
+//
+// All entries of a server share one HPU memory: a [State], and behind it slots and locks (see [State.Memory]).
+package replicate
+
+import (
+	"math/bits"
+	"structs"
+
+	"github.com/spinsim/spinsim/handlers/raid5"
+)
+
+// State is the HPU memory of a server.
+type State struct {
+	_       structs.HostLayout
+	Slots   uint32             `spin:"max=4096"` // writes that may be under way, of all clients
+	PT      uint32             `spin:"max=255"`  // portal table entry of servers
+	ReplyPT uint32             `spin:"max=255"`  // portal table entry of clients
+	Index   uint32             `spin:"max=15"`   // of this server
+	Tree    uint32             `spin:"max=1"`    // 1: each server passes on to two others; 0: to the next one
+	Padding uint32             `spin:"max=0"`    // 0
+	Servers [MaxServers]Server // by number
+	Counts  Counts             // what the handlers have done
+}
+
+// MaxServers is how many copies there are at most.
+const MaxServers = 16
+
+// Server is where one is.
+type Server = raid5.Server
+
+// Counts are what the handlers of a server have done.
+type Counts struct {
+	_       structs.HostLayout
+	Stored  uint64 `spin:"unit=packets"` // that were written
+	Passed  uint64 `spin:"unit=packets"` // puts to other servers
+	Settled uint64 // writes of which clients were told
+	Refused uint64 // writes beyond the end of the memory, and packets that lie in two blocks
+	Failed  uint64 `spin:"unit=packets"` // whose memory was not there
+	Waits   uint64 // rounds in which a handler waited for a block
+}
+
+// A lock is for each Block bytes of a server's memory; those that are a multiple of Locks*Block apart share one. A packet lies in one block.
+const (
+	Block    = 4096
+	Locks    = 256
+	LockSize = 16
+	SlotSize = 8
+)
+
+// Lock admits handlers one after the other, in the order of their tickets.
+type Lock = raid5.Lock
+
+// Memory is what a server's State takes with slots and locks behind it, bytes.
+func (s *State) Memory() int64 { return int64(s.Slots)*SlotSize + Locks*LockSize }
+
+// Match bits of a server's entries; those of writes have a bit for each server that is alive above.
+const (
+	StoreBits = 0x5501 // client to the first server
+	PassBits  = 0x5502 // server to server
+	ReadBits  = 0x5503 // get
+	LiveShift = 16
+	KindMask  = 1<<LiveShift - 1
+)
+
+// ReplyBits are the match bits of a client's entry, with the slot below.
+const ReplyBits = 0x5600_0000
+
+// Ticket is the header data of a write and of all that follows from it: whom to tell when how many packets are there.
+type Ticket = raid5.Ticket
+
+// Status of a write, in the header data of its acknowledgement.
+const (
+	OK      = raid5.OK
+	Refused = raid5.Refused // beyond the end of the memory
+	Failed  = raid5.Failed  // the memory of a server was not there
+)
+
+// Rank is which of the servers that are alive a server is, from 0.
+func Rank(live, index uint32) uint32 { return uint32(bits.OnesCount32(live & (1<<index - 1))) }
+
+// Of is the server that is so many of those that are alive; there must be as many.
+func Of(live, rank uint32) uint32 {
+	for ; rank > 0; rank-- {
+		live &= live - 1
+	}
+	return uint32(bits.TrailingZeros32(live))
+}
+
+// Next are the ranks to which a rank of so many passes a packet on: n of them from the first one on.
+func Next(rank, ranks uint32, tree bool) (first, n uint32) {
+	first, n = rank+1, 1
+	if tree {
+		first, n = 2*rank+1, 2
+	}
+	if first >= ranks {
+		return first, 0
+	}
+	return first, min(n, ranks-first)
+}
+
+// Last is how many ranks of so many pass nothing on: these tell the client.
+func Last(ranks uint32, tree bool) uint32 {
+	if tree {
+		return (ranks + 1) / 2
+	}
+	return 1
+}
