@@ -92,7 +92,7 @@ func (x *Conn) duplicate() {
 		if !x.sack.on {
 			x.cwnd += mss
 		}
-	case after(x.una, x.recover) < 0: // RFC 6582 §4.1, RFC 6675 §5.1: losses before the last recovery or time-out
+	case after(x.una, x.recover) < 0, x.una == x.recover && !x.sack.on: // losses before the last recovery or time-out (RFC 6675 §5.1), or what was sent twice (RFC 6582 §4.1)
 	case x.sack.on && (x.duplicates >= duplicateThreshold || x.sack.lost(x.una, mss)):
 		x.ssthresh = max((x.top-x.una)/2, 2*mss)
 		x.cwnd = x.ssthresh

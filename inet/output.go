@@ -110,8 +110,9 @@ func (x *Conn) next(now sim.Time, emit func(*Segment)) bool {
 	if flight == 0 && x.top == x.una && x.c.RestartAfterIdle && now-x.lastData > x.rto { // RFC 5681 §4.1
 		x.cwnd = min(x.cwnd, x.initialWindow())
 	}
-	n := min(x.mss, left, int(min(x.allowed(), x.wnd))-flight)
-	if x.sack.on {
+	n := min(x.mss, left, int(x.allowed())-flight, int(x.wnd)-flight)
+	if x.sack.on && x.nxt != x.top { // after a time-out what was told since is not under way
+		n = min(x.mss, left, int(x.allowed())-flight+x.sack.below(x.nxt), int(x.wnd)-flight)
 		n = x.sack.gap(x.nxt, n)
 	}
 	if x.probe {

@@ -149,6 +149,16 @@ func (b *scoreboard) skip(seq uint32) uint32 {
 	return seq
 }
 
+// below is how many bytes before seq were told.
+func (b *scoreboard) below(seq uint32) (n int) {
+	for _, k := range b.got {
+		if after(k.To, seq) <= 0 {
+			n += int(k.To - k.From)
+		}
+	}
+	return n
+}
+
 // gap is how many bytes lie between seq and the next range that was told.
 func (b *scoreboard) gap(seq uint32, most int) int {
 	for _, k := range b.got {

@@ -27,7 +27,8 @@ type world struct {
 	config    inet.Config
 	set       bool
 	listening bool
-	x         *inet.Conn
+	dial      func(inet.Config, uint32) End
+	x         End
 	now       sim.Time
 	printed   sim.Time // when the line before was
 	out       []string
@@ -43,13 +44,32 @@ type note struct {
 	text   string
 }
 
+// End is an end of a connection: what a script needs of *inet.Conn, or of another implementation.
+type End interface {
+	Input(now sim.Time, s *inet.Segment)
+	Output(now sim.Time, most int, emit func(*inet.Segment)) (more bool)
+	Deadline() sim.Time
+	Expire(now sim.Time)
+	Write(b []byte) int
+	Read(b []byte) int
+	Close()
+	Release(now sim.Time)
+	Abort(now sim.Time)
+	Err() error
+}
+
 // Run runs a script and returns it with what happens. Its error names a line that is wrong.
 func Run(text string) (string, error) {
+	return RunOn(text, func(c inet.Config, iss uint32) End { return inet.Dial(c, 1, inet.Addr{10, 0, 0, 2}, 2, iss) })
+}
+
+// RunOn runs a script on another implementation, which dials with the parameters and the first sequence number of the script; it has no facts, and does not listen.
+func RunOn(text string, dial func(c inet.Config, iss uint32) End) (string, error) {
 	lines, err := parse(text)
 	if err != nil {
 		return "", err
 	}
-	w := &world{}
+	w := &world{dial: dial}
 	given := 0 // lines that were printed up to what was given last
 	var notes []note
 	stood, at := 0, sim.Time(0)
@@ -166,7 +186,7 @@ func (w *world) line(l *line, printed func()) error {
 			return mistake(l.number, "%s: there is a connection", l.verb)
 		}
 		if w.listening = l.verb == "listen"; !w.listening {
-			w.x = inet.Dial(w.config, 1, inet.Addr{10, 0, 0, 2}, 2, ours)
+			w.x = w.dial(w.config, ours)
 		}
 		return nil
 	case "<":
@@ -227,7 +247,6 @@ func (w *world) input(l *line) error {
 		return err
 	}
 	if w.x != nil {
-		s.SrcPort, s.DstPort = w.x.Remote, w.x.Local
 		w.x.Input(w.now, &s)
 		return nil
 	}
@@ -259,16 +278,20 @@ func (w *world) stream(l *line) error {
 
 // facts prints what the end knows.
 func (w *world) facts(l *line) error {
+	x, is := w.x.(*inet.Conn)
+	if !is {
+		return nil
+	}
 	var all []string
-	rto, rtt := w.x.RTO()
-	cwnd, threshold, _ := w.x.Window()
-	n := &w.x.Stats
-	readable, _ := w.x.Readable()
+	rto, rtt := x.RTO()
+	cwnd, threshold, _ := x.Window()
+	n := &x.Stats
+	readable, _ := x.Readable()
 	for _, name := range strings.Fields(l.rest) {
 		var v any
 		switch name {
 		case "state":
-			v = w.x.State()
+			v = x.State()
 		case "cwnd":
 			v = cwnd
 		case "ssthresh":
@@ -294,11 +317,11 @@ func (w *world) facts(l *line) error {
 		case "readable":
 			v = readable
 		case "room":
-			v = w.x.Room()
+			v = x.Room()
 		case "mss":
-			v = w.x.MSS()
+			v = x.MSS()
 		case "error":
-			v = w.x.Err()
+			v = x.Err()
 		default:
 			return mistake(l.number, "no fact %q", name)
 		}
