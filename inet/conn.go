@@ -70,6 +70,7 @@ type Conn struct {
 
 	unacked int // segments that have no acknowledgement yet
 	out     Segment
+	hosted  hosted
 	reset   struct { // that is to be sent
 		due, ack    bool
 		seq, number uint32
@@ -167,6 +168,7 @@ func (x *Conn) synced(s *Segment) {
 func (x *Conn) Write(b []byte) int {
 	n := min(len(b), x.Room())
 	x.data.append(b[:n])
+	x.touch()
 	return n
 }
 
@@ -183,12 +185,16 @@ func (x *Conn) Unacknowledged() int { return x.data.len() }
 
 // Close says that no more bytes will be written (CLOSE of RFC 9293 §3.10.4): a FIN follows what was written, also before the connection is established. Bytes still come and can be
 // read.
-func (x *Conn) Close() { x.closed = true }
+func (x *Conn) Close() {
+	x.closed = true
+	x.touch()
+}
 
 // Release is Close for a program that will not read either, as close(2): bytes that it has not read, or that come, reset the connection (RFC 9293 §3.6.1), and FIN-WAIT-2 ends
 // after Spec.FinWait2. A connection in SYN-SENT is forgotten.
 func (x *Conn) Release(now sim.Time) {
 	x.released = true
+	x.touch()
 	if x.came.len() > 0 && x.state != Closed {
 		x.Abort(now)
 		return
@@ -204,6 +210,7 @@ func (x *Conn) Release(now sim.Time) {
 
 // Abort ends the connection at once and resets it at the other side (RFC 9293 §3.10.5).
 func (x *Conn) Abort(now sim.Time) {
+	x.touch()
 	switch x.state {
 	case Closed:
 		return
@@ -222,6 +229,7 @@ func (x *Conn) Read(b []byte) int {
 	}
 	if edge := x.rcv + x.window()<<x.myShift; after(edge, x.told) >= int32(min(2*x.mss, x.c.ReceiveBuffer/2)) {
 		x.ackNow = true // the window has opened by enough to be told (RFC 9293 §3.8.6.2.2)
+		x.touch()
 	}
 	return n
 }

@@ -8,6 +8,16 @@
 //	x.Expire(now)                                             // it is x.Deadline()
 //	x.Output(now, most, func(s *inet.Segment) { ... })        // after each of these: what it sends
 //
+// A Host is an address with its connections, listeners and sockets of UDP, and takes and gives packets of IPv4:
+//
+//	h := inet.NewHost(addr, inet.HostConfig{Spec: *spec, MTU: 1500})
+//	l, err := h.Listen(11211, 128)
+//	h.Input(now, packet)                                      // a packet has come
+//	for x := l.Accept(); x != nil; x = l.Accept() { ... }     // connections that are established
+//	for x := h.Next(); x != nil; x = h.Next() { ... }         // those on which something has happened: x.Read, x.Write, x.Close, x.Err
+//	h.Expire(now)                                             // it is h.Deadline()
+//	h.Output(now, most, func(packet []byte) { ... })          // after each of these: what it sends
+//
 // A connection has the states of RFC 9293 with simultaneous open and close and half close, its checks of segments with the challenges of RFC 5961, probes of closed windows, avoidance of
 // silly windows and Nagle's rule; congestion control of RFC 5681 with the recovery of RFC 6582, or, with selective acknowledgements (RFC 2018), RFC 6675; limited transmit (RFC 3042); the
 // timer of RFC 6298; window scale (RFC 7323 §2). It has no urgent data, no time stamps (RFC 7323 §3), no keep-alives and no explicit congestion notification.

@@ -165,3 +165,25 @@ func both(t *testing.T, s *ip.Sockets, conn *ip.Conn, side, bytes int) error {
 	require.Equal(t, bytes, got)
 	return nil
 }
+
+// A port on which nobody listens refuses a connection, over ExaNet and over Ethernet.
+func TestRefused(t *testing.T) {
+	for name, addr := range map[string]func(int) inet.Addr{"exanet": ip.AddrOf, "ethernet": ip.ManagementAddrOf} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 2, 1, ip.Options{})
+			c.program(0, func(_ *runtime.Proc, s *ip.Sockets) error {
+				conn, err := s.Dial(addr(1), 80)
+				if err != nil {
+					return err
+				}
+				if err := s.Wait(runtime.Forever); err != nil {
+					return err
+				}
+				require.ErrorIs(t, conn.Err(), inet.ErrRefused)
+				require.False(t, conn.Established())
+				return nil
+			})
+			c.run()
+		})
+	}
+}

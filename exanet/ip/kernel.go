@@ -120,7 +120,10 @@ func (k *kernel) segment(p *runtime.Proc, packet *inet.Packet) error {
 	c := k.conns[id]
 	if c == nil {
 		l := k.listeners[s.DstPort]
-		if l == nil || s.Flags&(inet.SYN|inet.ACK) != inet.SYN {
+		if l == nil || s.Flags&(inet.SYN|inet.ACK|inet.RST) != inet.SYN {
+			if answer, due := inet.Refuse(&s); due {
+				k.send(p, packet.Src, k.packet(packet.Src, inet.ProtocolTCP, answer.Append(nil, packet.Dst, packet.Src)))
+			}
 			return inet.ErrMalformed
 		}
 		c = &Conn{s: l, to: packet.Src, x: inet.Accept(k.config(packet.Src), p.Now(), packet.Src, &s, k.iss())}

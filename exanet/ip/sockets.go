@@ -178,6 +178,9 @@ func (c *Conn) Done() bool { return c.x.Done() }
 // Established reports whether both sides have agreed.
 func (c *Conn) Established() bool { return c.x.Established() }
 
+// Err is why the connection has failed: refused or reset by the other side; nil: it has not.
+func (c *Conn) Err() error { return c.x.Err() }
+
 // Stats is what the connection has done, and the smoothed round trip as it measures it.
 func (c *Conn) Stats() (inet.Stats, sim.Time) {
 	_, rtt := c.x.RTO()

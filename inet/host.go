@@ -1,0 +1,411 @@
+package inet
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Errors of a Host's calls.
+var (
+	// ErrInUse: somebody has the port, or all ports to a peer's are taken.
+	ErrInUse = errors.New("inet: the port is in use")
+	// ErrTooLong: a datagram does not fit a packet. Packets are not cut.
+	ErrTooLong = errors.New("inet: the datagram is too long")
+)
+
+// Ports that a Dial may have (RFC 6335 §6).
+const (
+	firstPort = 49152
+	ports     = 1<<16 - firstPort
+)
+
+// HostConfig is what a Host is made with.
+type HostConfig struct {
+	Spec
+	MTU    int    // most bytes of a packet, 576 to MaxPacket
+	Secret uint64 // from which first sequence numbers are made (RFC 9293 §3.4.1): the same one, the same numbers
+}
+
+// HostStats is what a host has seen beside its connections.
+type HostStats struct {
+	Malformed   int64 // packets that were none, or not for this address
+	Refused     int64 // segments to no connection, that were answered with a reset
+	Overflow    int64 // SYNs that a listener had no place for: they were dropped
+	Unreachable int64 // datagrams to ports that nobody has
+}
+
+// Host is an address with its connections, listeners and sockets: a state machine as they are. What it sends are packets of IPv4. After each call of its own, or of one of its connections,
+// Output has what it sends, and Deadline is right after Output.
+type Host struct {
+	Addr  Addr
+	Stats HostStats
+
+	c         HostConfig
+	conns     map[connID]*Conn
+	listeners map[uint16]*Listener
+	sockets   map[uint16]*Socket
+	port      uint16 // that was given away last
+	id        uint16 // of packets
+	made      uint64 // connections
+
+	touched  []*Conn // that may have something to send
+	news     []*Conn // on which something has happened
+	timers   deadlines
+	answers  []answer // to segments of no connection
+	outgoing []outgoing
+	segment  []byte
+	packet   []byte
+	current  *Conn          // that sends
+	emit     func([]byte)   // where to
+	forward  func(*Segment) // from current to emit
+}
+
+// connID is the other side's address and both ports.
+type connID struct {
+	peer          Addr
+	local, remote uint16
+}
+
+// hosted is what a host knows of a connection.
+type hosted struct {
+	host     *Host
+	listener *Listener // until it was accepted
+	touched  bool
+	news     bool
+	number   uint64 // in the order in which connections were made
+	at       int    // place in the heap of deadlines
+	deadline sim.Time
+}
+
+type answer struct {
+	to Addr
+	s  Segment
+}
+
+type outgoing struct {
+	to Addr
+	d  Datagram
+}
+
+// NewHost returns a host at an address.
+func NewHost(addr Addr, c HostConfig) *Host {
+	h := &Host{Addr: addr, c: c, conns: map[connID]*Conn{}, listeners: map[uint16]*Listener{}, sockets: map[uint16]*Socket{}, port: 1<<16 - 1}
+	h.forward = func(s *Segment) { h.send(h.current.Peer, s, h.emit) }
+	return h
+}
+
+// Conns is how many connections there are, those in TIME-WAIT included.
+func (h *Host) Conns() int { return len(h.conns) }
+
+// first is a first sequence number (RFC 9293 §3.4.1): a clock with a step of 4 µs, and a function of the connection and the secret.
+func (h *Host) first(now sim.Time, id connID) uint32 {
+	const step = 4_000_000 // ps
+	x := h.c.Secret
+	for _, v := range [...]uint64{uint64(id.peer[0])<<24 | uint64(id.peer[1])<<16 | uint64(id.peer[2])<<8 | uint64(id.peer[3]), uint64(id.local)<<16 | uint64(id.remote)} {
+		x = (x ^ v) * 0x9e3779b97f4a7c15 // splitmix64
+		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+		x ^= x >> 27
+	}
+	return uint32(x) + uint32(now/step)
+}
+
+func (h *Host) config() Config {
+	return Config{Spec: h.c.Spec, MSS: h.c.MTU - HeaderBytes - TCPHeaderBytes}
+}
+
+// add takes a connection in.
+func (h *Host) add(x *Conn, id connID) {
+	h.made++
+	x.hosted = hosted{host: h, number: h.made, at: -1, deadline: Never}
+	h.conns[id] = x
+	x.touch()
+}
+
+// Dial begins a connection to a port of another host.
+func (h *Host) Dial(now sim.Time, to Addr, port uint16) (*Conn, error) {
+	for range ports {
+		if h.port++; h.port < firstPort {
+			h.port = firstPort
+		}
+		id := connID{to, h.port, port}
+		if h.conns[id] == nil {
+			x := Dial(h.config(), h.port, to, port, h.first(now, id))
+			h.add(x, id)
+			return x, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: all of %d to port %d of %v", ErrInUse, ports, port, to)
+}
+
+// Listener is a port in state LISTEN.
+type Listener struct {
+	Port    uint16
+	h       *Host
+	backlog int
+	begun   int // connections whose handshake is under way
+	ready   []*Conn
+}
+
+// Listen takes connections to a port: so many at most may be begun and not yet accepted.
+func (h *Host) Listen(port uint16, backlog int) (*Listener, error) {
+	if h.listeners[port] != nil {
+		return nil, fmt.Errorf("%w: %d", ErrInUse, port)
+	}
+	l := &Listener{Port: port, h: h, backlog: backlog}
+	h.listeners[port] = l
+	return l, nil
+}
+
+// Accept returns a connection that others have begun and that is established; nil: there is none now.
+func (l *Listener) Accept() *Conn {
+	if len(l.ready) == 0 {
+		return nil
+	}
+	x := l.ready[0]
+	l.ready = l.ready[:copy(l.ready, l.ready[1:])]
+	return x
+}
+
+// Close ends listening. Connections that nobody has accepted are reset.
+func (l *Listener) Close(now sim.Time) {
+	delete(l.h.listeners, l.Port)
+	for _, x := range l.ready {
+		x.Abort(now)
+	}
+	l.ready = nil
+}
+
+// Next returns a connection on which something has happened since it was returned last: something came, was acknowledged, or timed out. nil: there is none. Those that nobody has accepted are
+// not returned.
+func (h *Host) Next() *Conn {
+	for len(h.news) > 0 {
+		x := h.news[0]
+		h.news = h.news[:copy(h.news, h.news[1:])]
+		if x.hosted.news = false; x.hosted.listener == nil {
+			return x
+		}
+	}
+	return nil
+}
+
+// happened notes that something has happened on a connection.
+func (h *Host) happened(x *Conn) {
+	if !x.hosted.news {
+		x.hosted.news = true
+		h.news = append(h.news, x)
+	}
+	l := x.hosted.listener
+	switch {
+	case l == nil:
+	case x.Established():
+		x.hosted.listener = nil
+		if l.begun--; h.listeners[l.Port] == l {
+			l.ready = append(l.ready, x)
+		} else {
+			x.sendReset(x.top, true) // nobody listens any more
+			x.end()
+		}
+	case x.state == Closed:
+		l.begun--
+		x.hosted.listener = nil
+	}
+}
+
+// touch has the host look whether the connection has something to send.
+func (x *Conn) touch() {
+	if h := x.hosted.host; h != nil && !x.hosted.touched {
+		x.hosted.touched = true
+		h.touched = append(h.touched, x)
+	}
+}
+
+// Input takes a packet that has come. Its error says why it was none for this host, which Stats has counted.
+func (h *Host) Input(now sim.Time, packet []byte) error {
+	p, err := Parse(packet)
+	switch {
+	case err != nil:
+	case p.Dst != h.Addr:
+		err = malformed("packet to %v at %v", p.Dst, h.Addr)
+	case p.Protocol == ProtocolTCP:
+		err = h.inputSegment(now, &p)
+	case p.Protocol == ProtocolUDP:
+		err = h.inputDatagram(&p)
+	default:
+		err = malformed("protocol %d", p.Protocol)
+	}
+	if err != nil {
+		h.Stats.Malformed++
+	}
+	return err
+}
+
+func (h *Host) inputSegment(now sim.Time, p *Packet) error {
+	s, err := ParseTCP(p)
+	if err != nil {
+		return err
+	}
+	id := connID{p.Src, s.DstPort, s.SrcPort}
+	x := h.conns[id]
+	begins := s.Flags&(SYN|ACK|RST) == SYN
+	if x != nil && (x.state == Closed || x.state == TimeWait && begins && after(s.Seq, x.rcv) > 0 && h.listeners[s.DstPort] != nil) {
+		h.begin(now, id, &s, x) // RFC 9293 §3.6.1: a new connection may follow one in TIME-WAIT
+		return nil
+	}
+	if x == nil {
+		h.begin(now, id, &s, nil)
+		return nil
+	}
+	x.Input(now, &s)
+	x.touch()
+	h.happened(x)
+	return nil
+}
+
+// begin is what comes to no connection, or to the end of one (RFC 9293 §3.10.7.1, §3.10.7.2).
+func (h *Host) begin(now sim.Time, id connID, s *Segment, old *Conn) {
+	l := h.listeners[id.local]
+	switch {
+	case l == nil || s.Flags&(ACK|RST) != 0:
+		if a, due := Refuse(s); due {
+			h.Stats.Refused++
+			h.answers = append(h.answers, answer{id.peer, a})
+		}
+	case s.Flags&SYN == 0:
+	case l.begun+len(l.ready) >= l.backlog:
+		h.Stats.Overflow++
+	default:
+		iss := h.first(now, id)
+		if old != nil {
+			if after(iss, old.top) <= 0 {
+				iss = old.top + 1
+			}
+			old.end()
+			old.touch()
+		}
+		x := Accept(h.config(), now, id.peer, s, iss)
+		h.add(x, id)
+		x.hosted.listener = l
+		l.begun++
+	}
+}
+
+// Output gives packets that the host may send now to emit, which must not keep them: so many at most. It reports whether there may be more.
+func (h *Host) Output(now sim.Time, most int, emit func([]byte)) (more bool) {
+	for ; len(h.answers) > 0; most-- {
+		if most <= 0 {
+			return true
+		}
+		a := h.answers[0]
+		h.answers = h.answers[:copy(h.answers, h.answers[1:])]
+		h.send(a.to, &a.s, emit)
+	}
+	for ; len(h.outgoing) > 0; most-- {
+		if most <= 0 {
+			return true
+		}
+		o := h.outgoing[0]
+		h.outgoing = h.outgoing[:copy(h.outgoing, h.outgoing[1:])]
+		h.segment = o.d.Append(h.segment[:0], h.Addr, o.to)
+		h.sendPacket(o.to, ProtocolUDP, emit)
+	}
+	for len(h.touched) > 0 {
+		x := h.touched[0]
+		before := x.Stats.Segments
+		h.current, h.emit = x, emit
+		more = x.Output(now, most, h.forward)
+		if most -= int(x.Stats.Segments - before); more || most <= 0 && len(h.touched) > 1 {
+			return true
+		}
+		h.touched = h.touched[:copy(h.touched, h.touched[1:])]
+		x.hosted.touched = false
+		h.settle(x)
+	}
+	return false
+}
+
+// settle is after a connection has sent all that it may: its deadline is known, and one that is closed is forgotten.
+func (h *Host) settle(x *Conn) {
+	if x.state == Closed {
+		if id := (connID{x.Peer, x.Local, x.Remote}); h.conns[id] == x {
+			delete(h.conns, id)
+		}
+	}
+	switch d := x.Deadline(); {
+	case d == x.hosted.deadline:
+	case d == Never:
+		heap.Remove(&h.timers, x.hosted.at)
+		x.hosted.deadline = d
+	case x.hosted.deadline == Never:
+		x.hosted.deadline = d
+		heap.Push(&h.timers, x)
+	default:
+		x.hosted.deadline = d
+		heap.Fix(&h.timers, x.hosted.at)
+	}
+}
+
+func (h *Host) send(to Addr, s *Segment, emit func([]byte)) {
+	h.segment = s.Append(h.segment[:0], h.Addr, to)
+	h.sendPacket(to, ProtocolTCP, emit)
+}
+
+// sendPacket sends what is in h.segment.
+func (h *Host) sendPacket(to Addr, protocol uint8, emit func([]byte)) {
+	h.id++
+	p := Packet{Src: h.Addr, Dst: to, Protocol: protocol, ID: h.id, Payload: h.segment}
+	h.packet = p.Append(h.packet[:0])
+	emit(h.packet)
+}
+
+// Deadline is when Expire should be called at the latest; Never: there is no need. It is right after Output.
+func (h *Host) Deadline() sim.Time {
+	if len(h.timers) == 0 {
+		return Never
+	}
+	return h.timers[0].hosted.deadline
+}
+
+// Expire deals with timers that are over. Output follows.
+func (h *Host) Expire(now sim.Time) {
+	for len(h.timers) > 0 && h.timers[0].hosted.deadline <= now {
+		x := heap.Pop(&h.timers).(*Conn)
+		x.hosted.deadline = Never
+		x.Expire(now)
+		x.touch()
+		h.happened(x)
+	}
+}
+
+// deadlines is a heap of connections; of those with the same deadline the older one is first.
+type deadlines []*Conn
+
+func (d deadlines) Len() int { return len(d) }
+
+func (d deadlines) Less(i, j int) bool {
+	a, b := &d[i].hosted, &d[j].hosted
+	return a.deadline < b.deadline || a.deadline == b.deadline && a.number < b.number
+}
+
+func (d deadlines) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].hosted.at, d[j].hosted.at = i, j
+}
+
+// Push implements heap.Interface.
+func (d *deadlines) Push(x any) {
+	c := x.(*Conn)
+	c.hosted.at = len(*d)
+	*d = append(*d, c)
+}
+
+// Pop implements heap.Interface.
+func (d *deadlines) Pop() any {
+	last := len(*d) - 1
+	c := (*d)[last]
+	(*d)[last] = nil
+	*d = (*d)[:last]
+	return c
+}

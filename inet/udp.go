@@ -1,0 +1,77 @@
+package inet
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Socket is one of UDP (RFC 768): a port with a queue of datagrams that have come.
+type Socket struct {
+	Port    uint16
+	Dropped int64 // datagrams for which the queue had no room
+	h       *Host
+	queue   []Received
+	bytes   int
+}
+
+// Received is a datagram that has come.
+type Received struct {
+	From Addr
+	Port uint16
+	Data []byte
+}
+
+// UDP opens a socket on a port. Its queue has Spec.ReceiveBuffer bytes.
+func (h *Host) UDP(port uint16) (*Socket, error) {
+	if h.sockets[port] != nil {
+		return nil, fmt.Errorf("%w: %d", ErrInUse, port)
+	}
+	u := &Socket{Port: port, h: h}
+	h.sockets[port] = u
+	return u, nil
+}
+
+// Close gives the port back.
+func (u *Socket) Close() { delete(u.h.sockets, u.Port) }
+
+// MaxDatagram is the most bytes of a datagram.
+func (h *Host) MaxDatagram() int { return h.c.MTU - HeaderBytes - UDPHeaderBytes }
+
+// Send sends a datagram at the next Output of the host; it may get lost.
+func (u *Socket) Send(to Addr, port uint16, data []byte) error {
+	if most := u.h.MaxDatagram(); len(data) > most {
+		return fmt.Errorf("%w: %d bytes to %v, expected at most %d", ErrTooLong, len(data), to, most)
+	}
+	u.h.outgoing = append(u.h.outgoing, outgoing{to, Datagram{SrcPort: u.Port, DstPort: port, Data: slices.Clone(data)}})
+	return nil
+}
+
+// Receive takes a datagram; false: there is none now.
+func (u *Socket) Receive() (r Received, is bool) {
+	if len(u.queue) == 0 {
+		return r, false
+	}
+	r = u.queue[0]
+	u.queue = u.queue[:copy(u.queue, u.queue[1:])]
+	u.bytes -= len(r.Data)
+	return r, true
+}
+
+func (h *Host) inputDatagram(p *Packet) error {
+	d, err := ParseUDP(p)
+	if err != nil {
+		return err
+	}
+	u := h.sockets[d.DstPort]
+	if u == nil {
+		h.Stats.Unreachable++
+		return nil
+	}
+	if u.bytes+len(d.Data) > h.c.ReceiveBuffer {
+		u.Dropped++
+		return nil
+	}
+	u.bytes += len(d.Data)
+	u.queue = append(u.queue, Received{p.Src, d.SrcPort, slices.Clone(d.Data)})
+	return nil
+}
