@@ -91,54 +91,57 @@ func FuzzConn(f *testing.F) {
 // Whatever packets come to a host with a listener and a socket, it stays sane, and all that it has ends.
 func FuzzHost(f *testing.F) {
 	f.Add([]byte{0, 2, 0, 0, 0, 0, 0, 0, 1, 16, 1, 0, 0, 0, 0, 0})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		spec, err := inet.Load("linux")
-		require.NoError(t, err)
-		h := inet.NewHost(there, inet.HostConfig{Spec: *spec, MTU: 1500})
-		l, err := h.Listen(80, 3)
-		require.NoError(t, err)
-		_, err = h.UDP(80)
-		require.NoError(t, err)
-		var last inet.Segment // of the host
-		now, sent := sim.Time(0), 0
-		output := func() {
-			for h.Output(now, 5, func(b []byte) {
-				sent++
-				if p, err := inet.Parse(b); err == nil {
-					last, _ = inet.ParseTCP(&p)
-				}
-			}) {
-				require.Less(t, sent, 1_000_000)
+	f.Fuzz(func(t *testing.T, b []byte) { hostilePackets(t, b) })
+}
+
+// hostilePackets are what comes to a host: each eight bytes are a packet of a few peers, near what is expected.
+func hostilePackets(t require.TestingT, b []byte) {
+	spec, err := inet.Load("linux")
+	require.NoError(t, err)
+	h := inet.NewHost(there, inet.HostConfig{Spec: *spec, MTU: 1500})
+	l, err := h.Listen(80, 3)
+	require.NoError(t, err)
+	_, err = h.UDP(80)
+	require.NoError(t, err)
+	var last inet.Segment // of the host
+	now, sent := sim.Time(0), 0
+	output := func() {
+		for h.Output(now, 5, func(b []byte) {
+			sent++
+			if p, err := inet.Parse(b); err == nil {
+				last, _ = inet.ParseTCP(&p)
 			}
+		}) {
+			require.Less(t, sent, 1_000_000)
 		}
-		for ; len(b) >= 8; b = b[8:] {
-			s := inet.Segment{SrcPort: 1 + uint16(b[0])%4, DstPort: 80 + uint16(b[0]>>6), Flags: b[1], Seq: last.Ack + uint32(b[2])%8, Ack: last.Seq + uint32(b[3])%8, Window: uint16(b[4]) << 5, Data: make([]byte, b[5])}
-			p := inet.Packet{Src: here, Dst: there, Protocol: inet.ProtocolTCP, Payload: s.Append(nil, here, there)}
-			if b[6]&7 == 7 {
-				d := inet.Datagram{DstPort: s.DstPort, Data: s.Data}
-				p.Protocol, p.Payload = inet.ProtocolUDP, d.Append(nil, here, there)
-			}
-			require.NoError(t, h.Input(now, p.Append(nil)))
-			if x := l.Accept(); x != nil {
-				x.Write(make([]byte, int(b[6])*40))
-			}
-			if x := h.Next(); x != nil {
-				require.NoError(t, x.Check())
-				act(x, now, b[7])
-			}
-			output()
-			if now += sim.Time(b[7]) * sim.Millisecond; b[6]&8 != 0 {
-				h.Expire(now)
-				output()
-			}
+	}
+	for ; len(b) >= 8; b = b[8:] {
+		s := inet.Segment{SrcPort: 1 + uint16(b[0])%4, DstPort: 80 + uint16(b[0]>>6), Flags: b[1], Seq: last.Ack + uint32(b[2])%8, Ack: last.Seq + uint32(b[3])%8, Window: uint16(b[4]) << 5, Data: make([]byte, b[5])}
+		p := inet.Packet{Src: here, Dst: there, Protocol: inet.ProtocolTCP, Payload: s.Append(nil, here, there)}
+		if b[6]&7 == 7 {
+			d := inet.Datagram{DstPort: s.DstPort, Data: s.Data}
+			p.Protocol, p.Payload = inet.ProtocolUDP, d.Append(nil, here, there)
 		}
-		l.Close(now)
+		require.NoError(t, h.Input(now, p.Append(nil)))
+		if x := l.Accept(); x != nil {
+			x.Write(make([]byte, int(b[6])*40))
+		}
+		if x := h.Next(); x != nil {
+			require.NoError(t, x.Check())
+			act(x, now, b[7])
+		}
 		output()
-		for i := 0; h.Deadline() != inet.Never; i++ { // nobody answers any more
-			require.Less(t, i, 10_000)
-			now = max(now, h.Deadline())
+		if now += sim.Time(b[7]) * sim.Millisecond; b[6]&8 != 0 {
 			h.Expire(now)
 			output()
 		}
-	})
+	}
+	l.Close(now)
+	output()
+	for i := 0; h.Deadline() != inet.Never; i++ { // nobody answers any more
+		require.Less(t, i, 10_000)
+		now = max(now, h.Deadline())
+		h.Expire(now)
+		output()
+	}
 }

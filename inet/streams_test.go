@@ -130,7 +130,7 @@ func TestSimultaneousOpen(t *testing.T) {
 	}
 }
 
-// Connections stay sane whatever comes: as FuzzConn, with a fixed seed.
+// Connections and hosts stay sane whatever comes: as FuzzConn and FuzzHost, with a fixed seed.
 func TestHostile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
 	for range *hostileRuns {
@@ -145,6 +145,7 @@ func TestHostile(t *testing.T) {
 			}
 		}
 		hostile(t, b)
+		hostilePackets(t, b)
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 // Bounds of a script: one that is hostile must end.
 const (
 	mostSegments = 100_000
-	mostWrite    = 1 << 24
+	mostWrite    = 1 << 20
 )
 
 // world is an end of a connection, and what it has printed.
