@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"fmt"
+
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -57,4 +59,12 @@ func Send(proc *runtime.Proc, rank int, message []byte) error {
 		return err
 	}
 	return proc.NI().Put(md, 0, size, portals.NoAck, peer(rank), requestPT, requestBits, 0, 0, 0)
+}
+
+// longPackets is an error for handlers that need longer packets than the device has.
+func longPackets(p *Point, least int) error {
+	if mtu := int(p.Profile.Fabric.MTU); p.Text("mode") == modeSpin && mtu < least {
+		return fmt.Errorf("profile %s: fabric.mtu: %d B, expected at least %d for handlers of %s; other values of --mode need no handlers", p.Profile.Origin.Name, mtu, least, p.experiment.Name)
+	}
+	return nil
 }

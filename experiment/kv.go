@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/handlers/kv/store"
 	"github.com/spinsim/spinsim/report"
 )
@@ -28,7 +29,8 @@ records are called. The write of a read-modify-write is a swap of the version th
 		{Name: "clients", Kind: report.Count, Least: "1", Most: "1024", Default: "16", Each: "clients", Help: "clients, each on a node of its own"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Most: "512KiB", Default: "1000B", Help: "size of a value; YCSB's are 10 fields of 100 B"},
 	},
-	Run: runKeyValue,
+	Points: func(p *Point) (bool, error) { return true, longPackets(p, 2*kv.UserHeader) },
+	Run:    runKeyValue,
 	Memory: func(p *Point) int64 {
 		clients := int64(p.Int("clients"))
 		return p.Footprint(1+int(clients), len(p.modules())) + int64(kvOptions(p).Memory) + clients*8*(int64(p.Int("size"))+1024) + messages(p, 16)

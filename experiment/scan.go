@@ -37,7 +37,7 @@ What a core reckons for a row is not charged, only the memory that it reads and 
 		if p.Int("size") < p.Int("row") {
 			return false, fmt.Errorf("a table of %d B with rows of %d B, expected at least one row", p.Int("size"), p.Int("row"))
 		}
-		return true, nil
+		return true, longPackets(p, scan.HeadSize+scan.MaxRow)
 	},
 	Run: runScan,
 	Memory: func(p *Point) int64 {

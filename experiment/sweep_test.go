@@ -420,3 +420,21 @@ func TestRowsCanBeToldApart(t *testing.T) {
 		}
 	}
 }
+
+// Handlers that a device has no packets for are refused before anything runs, whatever else is asked for.
+func TestDevicesOfShortPackets(t *testing.T) {
+	for name, expected := range map[string]string{
+		"kv":   "profile exanest: fabric.mtu: 256 B, expected at least 512 for handlers of kv; other values of --mode need no handlers",
+		"scan": "profile exanest: fabric.mtu: 256 B, expected at least 2064 for handlers of scan; other values of --mode need no handlers",
+	} {
+		e, err := Find(name)
+		require.NoError(t, err)
+		s := sweepOf(t, e, nil)
+		s.Profiles = []string{"exanest"}
+		_, err = s.Points()
+		require.EqualError(t, err, expected)
+		require.NoError(t, s.Choose("mode", "host,rdma"))
+		_, err = s.Points()
+		require.NoError(t, err)
+	}
+}

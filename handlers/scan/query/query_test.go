@@ -137,7 +137,7 @@ func TestPieces(t *testing.T) {
 				r, err := c.Select("", []string{"id", "age", "pay", "name"}, n)
 				require.NoError(t, err)
 				require.Equal(t, n, r.Sent)
-				require.True(t, string(rows) == string(r.Rows), "mode %d", mode)
+				require.Equal(t, string(rows), string(r.Rows), "mode %d", mode)
 				r, err = c.Select("id >= 500", []string{"id"}, 10_000)
 				require.NoError(t, err)
 				require.Equal(t, [3]int{n - 500, 10_000, 40_000}, [3]int{r.Matched, r.Sent, len(r.Rows)})
