@@ -157,7 +157,7 @@ func (r *Result) Float(column string) float64 { return r.Values[column].(float64
 
 // All lists the experiments of spinsim, in the order of the publications.
 func All() []*Experiment {
-	return []*Experiment{pingpong, accumulate, bcast, hpus, matching, datatypes, datatypeApps, raid5, replication, ftbcast, transactions, keyValue, conditionalRead, pagefault, isend, apps, exanet, gsas, ipExperiment, OSU, OSURanks, scaling, allreduce, credits}
+	return []*Experiment{pingpong, accumulate, bcast, hpus, matching, datatypes, datatypeApps, raid5, replication, ftbcast, transactions, keyValue, conditionalRead, graphs, pagefault, isend, apps, exanet, gsas, ipExperiment, OSU, OSURanks, scaling, allreduce, credits}
 }
 
 // Find returns the experiment of that name.

@@ -56,6 +56,10 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 			for _, mode := range []string{modeHost, modeSpin} {
 				c.measure(t, e, Values{"mode": mode, "op": opTransaction, "ranks": 4, "size": 9000, "count": 5, "items": 6})
 			}
+		case "graph":
+			for _, mode := range e.Axis("mode").Of {
+				c.measure(t, e, Values{"mode": mode, "ranks": 3, "scale": 6, "kernel": kernelSSSP})
+			}
 		case "raid5":
 			for _, mode := range e.Axis("mode").Of {
 				c.measure(t, e, Values{"mode": mode, "size": 40000})

@@ -34,6 +34,8 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 			modes = e.Axis("mode").Of[1:] // the queue of a mailbox is always there
 		case "txlog":
 			values, modes = Values{"op": opTransaction, "ranks": 4, "size": 9000, "count": 5, "items": 6}, []string{modeHost, modeSpin}
+		case "graph":
+			values, modes = Values{"ranks": 3, "scale": 6, "kernel": kernelSSSP}, e.Axis("mode").Of
 		case "ftbcast":
 			values["timeout"] = 10 * sim.Millisecond // a message is acknowledged when it is in memory
 			fallthrough
@@ -87,6 +89,8 @@ func TestExperimentsBehindAnSMMU(t *testing.T) {
 			values["block"] = 40
 		case "scan":
 			values["selectivity"] = 0.5
+		case "graph":
+			values, column = Values{"ranks": 2, "scale": 6, "kernel": kernelBFS}, "time"
 		case "kv":
 			values["clients"], values["ops"], values["records"] = 1, 20, 100
 		}

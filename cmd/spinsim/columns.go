@@ -27,6 +27,7 @@ type section = command.Section
 // sections are all that spinsim writes as columns.
 func sections() []section {
 	list := command.ColumnSections("compare: ", experiment.All())
+	list = append(list, command.ColumnSections("graph run: ", []*experiment.Experiment{experiment.GraphOf("FILE", nil)})...)
 	list = append(list, command.ColumnSections("storage run: ", []*experiment.Experiment{experiment.Storage("TRACE", nil)})...)
 	for _, name := range scenario.TableNames {
 		list = append(list, section{Title: "run, table " + name, Columns: scenario.TableColumns(name)})

@@ -12,6 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// searches are commands whose columns help knows, beside those of TestHelpKnowsAllColumns.
+var searches = [][]string{
+	{"compare", "graph", "--scale", "5", "--ranks", "2"},
+	{"graph", "run", filepath.Join("..", "..", "examples", "graph", "roads.txt"), "--ranks", "2"},
+}
+
 // help columns knows every column that any command writes, under the command's name.
 func TestHelpKnowsAllColumns(t *testing.T) {
 	help := string(output(t, "help", "columns"))
@@ -46,7 +52,7 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 	for _, table := range []string{"latency", "stats", "state", "events", "log"} {
 		commands = append(commands, []string{"run", scenario, "--table", table})
 	}
-	for _, c := range commands {
+	for _, c := range append(commands, searches...) {
 		header, err := csv.NewReader(strings.NewReader(string(output(t, append(c, "--format", "csv")...)))).Read()
 		require.NoError(t, err)
 		for _, key := range header {

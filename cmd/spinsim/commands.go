@@ -15,6 +15,7 @@ func commands() []*cobra.Command {
 		profileCommand(),
 		topologyCommand(),
 		storageCommand(),
+		graphCommand(),
 		rerunCommand(),
 		versionCommand(),
 		columnsTopic(),

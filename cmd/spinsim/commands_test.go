@@ -45,6 +45,10 @@ var long = map[string]string{
 
 	"spinsim goal proxies": "spinsim goal proxies --app pop --iterations 1",
 
+	"spinsim compare graph": "spinsim compare graph --scale 6 --ranks 4",
+
+	"spinsim compare graph --scale 20 --ranks 64 --kernel bfs --mode spin --profile spin-int": "spinsim compare graph --scale 6 --ranks 64 --kernel bfs --mode spin --profile spin-int",
+
 	"spinsim compare txlog": "spinsim compare txlog --ranks 2 --size 8",
 
 	"spinsim compare exanet": "spinsim compare exanet --size 8",

@@ -48,6 +48,8 @@ var whole = map[string][]string{
 	"spinsim goal proxies":       nil,
 	"spinsim topology path":      {"0", "1"},
 	"spinsim storage run":        {"a.spc"},
+	"spinsim graph run":          {"two.graph", "--ranks", "2"},
+	"spinsim compare graph":      {"--mode", "host", "--kernel", "bfs", "--scale", "4", "--ranks", "2"},
 	"spinsim storage generate":   {"oltp"},
 
 	"spinsim compare scan":          {"--mode", "spin", "--size", "16KiB", "--selectivity", "10%"},
@@ -75,7 +77,7 @@ var besides = map[string][]string{
 
 // texts are flags that are no numbers: names, files, switches, values of a profile or a state. A flag of a number must not be among them.
 var texts = strings.Fields(`all app by durable critical-path ack engine expect experiment fault format handler handler-host-file header help hex host-file hupcf lang matching mode noise
-	noise-coscheduled on output packets payload payload-file completion plain plot links load svg topology policy pool profile type op set side source spinsim state state-file state-format table to trace waterfall node rank
+	noise-coscheduled on output packets payload payload-file completion plain plot links load svg topology policy pool profile type op kernel set side source spinsim state state-file state-format table to trace waterfall node rank
 	version step path benchmark transport algorithms full omb scaling shape`)
 
 // numbers calls f for every flag of a number of every command.
@@ -100,8 +102,9 @@ func numbers(t *testing.T, c *cobra.Command, f func(c *cobra.Command, flag *pfla
 func TestEveryNumberIsChecked(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"two.goal": "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n",
-		"a.spc":    "0,0,512,W,0.1\n",
+		"two.goal":  "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n",
+		"a.spc":     "0,0,512,W,0.1\n",
+		"two.graph": "0 1\n",
 		"count.yaml": `{profile: spin-dis, ranks: 2, entries: [{name: counter, ranks: 1, length: 64KiB, handlers: {module: count}}],
 			programs: [{ranks: 0, steps: [put: {to: 1, entry: counter, bytes: 8}]}]}`,
 	} {
@@ -144,7 +147,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 	require.Greater(t, tried, 600)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, left, 3, "nothing was written")
+	require.Len(t, left, 4, "nothing was written")
 }
 
 // nonsense are values that flags which are no numbers do not have.
@@ -177,6 +180,7 @@ func TestEveryTextIsChecked(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "two.goal"), []byte("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.spc"), []byte("0,0,512,W,0.1\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "two.graph"), []byte("0 1\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "count.yaml"), []byte("{profile: spin-dis, ranks: 2, programs: [{ranks: 0, steps: [compute: 1us]}]}"), 0o600))
 	t.Chdir(dir)
 	tried := map[string]bool{}

@@ -29,6 +29,7 @@ func TestFullDisk(t *testing.T) {
 	for name, text := range map[string]string{
 		"two.goal":   "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n",
 		"a.spc":      "0,0,512,W,0.1\n",
+		"two.graph":  "0 1\n",
 		"count.yaml": "{profile: spin-dis, ranks: 2, entries: [{name: e, ranks: 1, length: 64}], programs: [{ranks: 0, steps: [put: {to: 1, entry: e, bytes: 8}]}]}",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
@@ -43,6 +44,7 @@ func TestFullDisk(t *testing.T) {
 		"goal gen gather", "goal gen gather --to binary", "goal stat two.goal", "goal stat two.goal --format json", "goal convert two.goal", "goal run two.goal",
 		"goal run two.goal --critical-path", "goal run two.goal --format json", "goal run two.goal --on nodes", "goal run two.goal --on nodes --format json", "goal proxies --source",
 		"storage generate oltp --requests 100", "storage run a.spc --profile spin-int --mode spin",
+		"graph run two.graph --profile spin-int --mode spin",
 	} {
 		args := strings.Fields(line)
 		var all, errs bytes.Buffer

@@ -77,6 +77,8 @@ var shown = map[string]string{
 	"compare allreduce --experiment pools":                                "compare allreduce --experiment pools --ranks 16 --size 256",
 	"compare allreduce --experiment offload --profile spin-int":           "compare allreduce --experiment offload --profile spin-int --ranks 16 --size 8",
 	"compare allreduce --experiment scale --topology 8x8x4":               "compare allreduce --experiment scale --topology 8x8x4 --ranks 4,16",
+	"compare graph --scale 12 --ranks 64":                                 "compare graph --scale 12 --ranks 64 --profile spin-int --kernel bfs --mode spin,host",
+	"compare graph --experiment nodes --kernel bfs":                       "compare graph --experiment nodes --kernel bfs --profile spin-int --ranks 1,2",
 	"compare apps":   "compare apps --ranks 4",
 	"compare exanet": "compare exanet --size 0,32,33,4KiB,64KiB",
 	"compare ip":     "compare ip --over sleeping,ethernet",
@@ -128,6 +130,7 @@ var pictures = map[string]struct{ flag, file string }{
 	"compare osu --experiment latency --size 0,32,64,4KiB,64KiB,4MiB": {"--plot", "osu-latency.svg"},
 	"compare ip":                                                      {"--plot", "ip.svg"},
 	"compare exanet --experiment firmware":                            {"--plot", "exanet-firmware.svg"},
+	"compare graph --experiment nodes --kernel bfs":                   {"--plot", "graph.svg"},
 }
 
 // The picture of a run in docs/exanest.md is what the two commands above it draw.

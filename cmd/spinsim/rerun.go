@@ -17,7 +17,7 @@ import (
 )
 
 func rerunCommand() *cobra.Command {
-	return command.Rerun(`Rerun reads a document that compare, run, goal run or storage run wrote with --format json, makes the result again from its
+	return command.Rerun(`Rerun reads a document that compare, run, goal run, storage run or graph run wrote with --format json, makes the result again from its
 "provenance", and compares: the bytes must be the same. If they are not, it names every value that differs by row and column, and the
 exit status is 1.
 
@@ -36,6 +36,8 @@ func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Re
 		return command.Of(experiment.All())(ctx, r, folder, stdin)
 	case r.Command == "run":
 		notes, err = runAgain(ctx, r, m, &out)
+	case r.Command == graphRunName:
+		return graphAgain(ctx, r, m, folder, stdin)
 	case r.Command == storageRunName:
 		return storageAgain(ctx, r, m, folder, stdin)
 	case r.Command == goalRunName:
@@ -47,7 +49,7 @@ func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Re
 		notes = m.otherHandlers()
 		err = f.make(ctx, m, schedule, true, &out)
 	default:
-		return nil, nil, badInput(fmt.Errorf("results of %q cannot be made again: expected those of compare, run, goal run or storage run", r.Command))
+		return nil, nil, badInput(fmt.Errorf("results of %q cannot be made again: expected those of compare, run, goal run, storage run or graph run", r.Command))
 	}
 	return out.Bytes(), notes, err
 }

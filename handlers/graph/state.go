@@ -41,7 +41,7 @@ type State struct {
 // Counts are what the handlers of a node have done.
 type Counts struct {
 	_        structs.HostLayout
-	Packets  uint64 // of updates, that were sent to other nodes
+	Sent     uint64 // updates, to other nodes
 	Updates  uint64 // that came, the node's own too
 	Swaps    uint64 // that were tried in host memory
 	Improved uint64 // that made a distance smaller

@@ -46,8 +46,8 @@ type Options struct {
 	ByHost bool
 	// Uncached: handlers keep no labels that they have seen, 8 bytes of HPU memory for each vertex of the node. So each update goes to host memory.
 	Uncached bool
-	// Workers of a node, up to graph.MaxWorkers; 0: two for each context of its HPUs, or as many as the packet buffer has room for. The host has one core,
-	// and as many packets on their way to each node.
+	// Workers of a node, up to graph.MaxWorkers; 0: one for each context of its HPUs but those of one, or as many as the packet buffer has room for. More
+	// of them find more distances that do not last. The host has one core, and as many packets on their way to each node, up to four.
 	Workers int
 	// Updates that a packet has at most; 0: as many as fit the largest packet and, from all workers of all nodes at once, half of a packet buffer.
 	Updates int
@@ -56,16 +56,23 @@ type Options struct {
 // leastPacket is the least size of a packet for which there are several workers, bytes.
 const leastPacket = 256
 
-// check looks at the options and fills in those that are 0. A node never has more in its packet buffer than one packet from each worker of the others, so
-// that none is lost for want of room.
+// check looks at the options and fills in those that are 0.
 func (o *Options) check(p *profile.Profile, nodes int) error {
-	room := int64(p.NIC.PacketBuffer) / 2
-	most := min(int64(p.Fabric.MTU), room) / graph.UpdateSize
 	switch {
 	case o.Graph == nil || o.Graph.Vertices < 1 || o.Graph.Vertices > edges.MaxVertices:
 		return fmt.Errorf("graph: expected a graph of 1 to %d vertices", edges.MaxVertices)
 	case o.Root < 0 || o.Root >= o.Graph.Vertices:
 		return fmt.Errorf("graph: root %d, expected a vertex below %d", o.Root, o.Graph.Vertices)
+	}
+	return o.shape(p, nodes)
+}
+
+// shape chooses workers and packets. A node never has more in its packet buffer than one packet from each worker of the others, so that none is lost for want
+// of room.
+func (o *Options) shape(p *profile.Profile, nodes int) error {
+	room := int64(p.NIC.PacketBuffer) / 2
+	most := min(int64(p.Fabric.MTU), room) / graph.UpdateSize
+	switch {
 	case o.Workers < 0 || o.Workers > graph.MaxWorkers:
 		return fmt.Errorf("graph: %d workers, expected 0 to %d", o.Workers, graph.MaxWorkers)
 	case o.Updates < 0 || int64(o.Updates) > most:
@@ -75,7 +82,7 @@ func (o *Options) check(p *profile.Profile, nodes int) error {
 	waiting := func(workers int) int { return 2*workers*nodes + nodes + workers }
 	fits := func(workers int) int64 { return min(most, room/graph.UpdateSize/int64(workers)/int64(nodes)) }
 	if o.Workers == 0 {
-		o.Workers = min(max(2*p.HPU.Cores*p.HPU.Contexts, 1), graph.MaxWorkers)
+		o.Workers = min(max((p.HPU.Cores-1)*p.HPU.Contexts, 1), graph.MaxWorkers)
 		for o.Workers > 1 && (fits(o.Workers)*graph.UpdateSize < leastPacket || waiting(o.Workers) > p.HPU.WaitingHandlers) {
 			o.Workers /= 2
 		}
@@ -93,6 +100,39 @@ func (o *Options) check(p *profile.Profile, nodes int) error {
 	return nil
 }
 
+// HPUMemory is what a node's handlers need of a device, bytes, in a search of a graph of so many vertices on so many nodes.
+func (o Options) HPUMemory(p *profile.Profile, vertices, nodes int) (int64, error) {
+	if err := o.shape(p, nodes); err != nil {
+		return 0, err
+	}
+	_, size := o.layout((vertices+nodes-1)/nodes, nodes)
+	return size, nil
+}
+
+// layout is the state of a node with so many vertices, and how much HPU memory it takes with what lies behind it, bytes.
+func (o *Options) layout(local, nodes int) (graph.State, int64) {
+	words := (local + 63) / 64
+	s := graph.State{
+		Idle: 1<<o.Workers - 1, Edges: uint64(local * graph.VertexSize), Local: uint32(local), Lines: uint32((words + 63) / 64), Capacity: uint32(o.Updates),
+		Ranks: uint32(nodes), Shift: uint32(bits.Len(uint(nodes - 1))), Root: uint32(o.Root % nodes), PT: o.PT,
+	}
+	if o.Workers == graph.MaxWorkers {
+		s.Idle = 1<<64 - 1
+	}
+	if o.Weighted {
+		s.Weighted = 1
+	}
+	s.Summary = s.Waiting + 8*uint32(words)
+	end := s.Summary + 8*s.Lines
+	if !o.Uncached {
+		s.Seen = end
+		end += 8 * s.Local
+	}
+	s.Workers = (end + 15) &^ 15
+	s.Stride = uint32(graph.WorkerSize + (4*nodes+15)&^15 + nodes*o.Updates*graph.UpdateSize)
+	return s, int64(len(spin.EncodeState(&s))) + int64(s.Workers) + int64(o.Workers)*int64(s.Stride)
+}
+
 // Member is a process's part in a search.
 type Member struct {
 	p      *runtime.Proc
@@ -108,7 +148,7 @@ type Member struct {
 	host   *host
 }
 
-// Join gives a process its part of the graph, and its handlers. It takes no virtual time.
+// Join gives a process its part of the graph, and its handlers. It takes no virtual time. Without handlers (Options.ByHost) l may be nil.
 func (l *Library) Join(p *runtime.Proc, o Options) (*Member, error) {
 	nodes := p.Cluster().Nodes()
 	if err := o.check(p.Cluster().Profile(), nodes); err != nil {
@@ -180,30 +220,13 @@ func (m *Member) edgeSize() int {
 	return 4
 }
 
-// state is what HPU memory begins with.
+// state is what HPU memory begins with: no label was seen.
 func (m *Member) state() []byte {
-	words := (m.local + 63) / 64
-	s := graph.State{
-		Idle: 1<<m.o.Workers - 1, Edges: uint64(m.local * graph.VertexSize), Local: uint32(m.local), Lines: uint32((words + 63) / 64), Capacity: uint32(m.o.Updates),
-		Shift: m.shift, Rank: uint32(m.rank), Ranks: uint32(m.nodes), Root: uint32(m.o.Root % m.nodes), PT: m.o.PT, DoneCT: uint32(m.done),
-	}
-	if m.o.Workers == graph.MaxWorkers {
-		s.Idle = 1<<64 - 1
-	}
-	if m.o.Weighted {
-		s.Weighted = 1
-	}
-	s.Summary = s.Waiting + 8*uint32(words)
-	end := s.Summary + 8*s.Lines
-	if !m.o.Uncached {
-		s.Seen = end
-		end += 8 * s.Local
-	}
-	s.Workers = (end + 15) &^ 15
-	s.Stride = uint32(graph.WorkerSize + (4*m.nodes+15)&^15 + m.nodes*m.o.Updates*graph.UpdateSize)
+	s, size := m.o.layout(m.local, m.nodes)
+	s.Rank, s.DoneCT = uint32(m.rank), uint32(m.done)
 	b := spin.EncodeState(&s)
 	seen := len(b) + int(s.Seen)
-	b = append(b, make([]byte, int(s.Workers)+m.o.Workers*int(s.Stride))...)
+	b = append(b, make([]byte, size-int64(len(b)))...)
 	if !m.o.Uncached {
 		for i := range b[seen : seen+8*m.local] {
 			b[seen+i] = 0xff

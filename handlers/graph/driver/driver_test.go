@@ -49,7 +49,7 @@ func search(t require.TestingT, device string, nodes int, o Options, set ...stri
 		require.NoError(t, m.Quiet())
 		one, err := m.Counts()
 		require.NoError(t, err)
-		all.Packets, all.Updates, all.Swaps = all.Packets+one.Packets, all.Updates+one.Updates, all.Swaps+one.Swaps
+		all.Sent, all.Updates, all.Swaps = all.Sent+one.Sent, all.Updates+one.Updates, all.Swaps+one.Swaps
 		all.Improved, all.Taken, all.Edges = all.Improved+one.Improved, all.Taken+one.Taken, all.Edges+one.Edges
 	}
 	return all
@@ -133,6 +133,15 @@ func TestPacketBufferIsEnough(t *testing.T) {
 	for _, buffer := range []string{"8KiB", "64KiB", "1MiB"} {
 		search(t, "spin-int", nodes, Options{Graph: g, Root: 0}, "nic.packet_buffer="+buffer, "hpu.cores=1", "hpu.clock=100MHz")
 	}
+}
+
+var large = flag.Int("graph.scale", 10, "scale of TestManyNodes")
+
+// An R-MAT graph on 64 nodes.
+func TestManyNodes(t *testing.T) {
+	g := edges.RMAT(*large, edges.Factor, 1)
+	all := search(t, "spin-int", 64, Options{Graph: g, Root: g.Root(0, 1)})
+	require.Less(t, all.Edges, uint64(4*g.Edges()), "no edge is followed twice as often as it must")
 }
 
 // Everything is found at the same moment, every time.

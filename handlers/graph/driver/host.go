@@ -296,7 +296,7 @@ func (h *host) send(to uint32) error {
 	h.filling[to], h.fill[to] = -1, 0
 	h.filled--
 	h.deficit++
-	h.counts.Packets++
+	h.counts.Sent += n / graph.UpdateSize
 	there := uint64(h.slot(uint32(h.rank), slot))
 	return h.ni.Put(h.md, uint64(h.slot(to, slot)), n, portals.NoAck, portals.PhysID(to, 0), h.o.PT, graph.UpdateBits, there, 0, uint64(slot))
 }

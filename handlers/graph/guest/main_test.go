@@ -231,7 +231,7 @@ func TestPackets(t *testing.T) {
 		require.Equal(r, spin.Drop, r.tell(2, graph.DoneBits, 0))
 		require.Equal(r, [][2]uint64{{2, graph.DoneBits}}, r.said())
 		require.Zero(r, r.state.Deficit)
-		require.Equal(r, []uint64{4, 1, 1, 7}, []uint64{r.state.Counts.Packets, r.state.Counts.Updates, r.state.Counts.Taken, r.state.Counts.Edges})
+		require.Equal(r, []uint64{7, 1, 1, 7}, []uint64{r.state.Counts.Sent, r.state.Counts.Updates, r.state.Counts.Taken, r.state.Counts.Edges})
 	})
 }
 

@@ -172,7 +172,7 @@ func send(s *graph.State, n uint64) (sent, ok bool) {
 		}
 		spin.FAdd(&s.Deficit, 1)
 		spin.FAdd(&w.Unacked, 1)
-		spin.FAdd(&s.Counts.Packets, 1)
+		spin.FAdd(&s.Counts.Sent, uint64(fill))
 		if spin.PutFromDevice(&op).Failed() {
 			return false, false
 		}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/handlers/graph/edges"
+	"github.com/spinsim/spinsim/provenance"
+)
+
+func graphCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "graph",
+		Short: "Search graphs of yours by handlers and by hosts",
+		Long: `A graph is text: a line for each edge, two vertices, which are numbers from 0, and the weight, a whole number from 1, which is 1 if it is not there. Empty lines and those that begin
+with # or % count for nothing, so lists of edges of SNAP and the like are graphs as they are. Edges go both ways.
+
+  spinsim graph run roads.txt
+
+compare graph searches graphs that spinsim makes.`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(graphRunCommand())
+	return c
+}
+
+// graphRunName is what the record of a result of graph run calls it.
+const graphRunName = "graph run"
+
+func graphRunCommand() *cobra.Command {
+	c := command.New(experiment.GraphOf("FILE", nil), command.Options{
+		Build: thisBuild(), Command: graphRunName, Columns: "spinsim help columns", Use: "run FILE",
+		Input: func(c *cobra.Command, name string) (*experiment.Experiment, []provenance.Input, error) {
+			m := newMaking(c, graphRunName)
+			e, err := readGraph(m, name)
+			return e, m.Inputs, err
+		},
+	})
+	c.Short = "Search a graph: breadth first, or shortest paths (sPIN'17, Simple Graph Kernels)"
+	c.Long += "\n\n- is the standard input."
+	return c
+}
+
+// readGraph makes the experiment of a graph.
+func readGraph(m *making, name string) (*experiment.Experiment, error) {
+	var g *edges.Graph
+	err := m.input(name, func(r io.Reader) (err error) {
+		called := name
+		if name == "-" {
+			called = "standard input"
+		}
+		g, err = edges.Read(called, r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return experiment.GraphOf(filepath.Base(name), g), nil
+}
+
+// graphAgain makes the document of a result of graph run anew.
+func graphAgain(ctx context.Context, r *provenance.Record, m *making, folder string, stdin io.Reader) ([]byte, []string, error) {
+	if len(r.Inputs) != 1 {
+		return nil, nil, badInput(fmt.Errorf("provenance.inputs: %d, expected the graph", len(r.Inputs)))
+	}
+	e, err := readGraph(m, r.Inputs[0].Name)
+	if err != nil {
+		return nil, nil, badInput(err)
+	}
+	return command.OfOne(e)(ctx, r, folder, stdin)
+}

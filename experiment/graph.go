@@ -1,0 +1,349 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/graph"
+	"github.com/spinsim/spinsim/handlers/graph/driver"
+	"github.com/spinsim/spinsim/handlers/graph/edges"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+const graphHelp = `A graph is spread over the nodes, vertex v on node v modulo their number, and a search goes through it from a root: kernel bfs counts edges, sssp adds their weights. Who
+reaches a vertex sends new distances to the nodes of its neighbours; there those are kept that are smaller. Modes say who does that:
+  spin           handlers, by compare-and-swap in host memory; labels that were seen are kept in HPU memory, 8 B for each vertex, so that only what may be better goes to host memory
+  spin-uncached  the same, and each update goes to host memory, as sPIN'17 has it
+  host           one core of each node: it takes packets from its memory, and acknowledges them, by the same protocol
+A label may be taken and corrected later; distances are exact in the end. The end is found by counting (Dijkstra and Scholten), by handlers or by hosts. A core pays for messages,
+for bytes in sequence, for a cache line for each label and for an access to DRAM for each vertex that it goes on from; its instructions cost nothing, handlers pay for theirs.`
+
+// Kernels and modes of graph.
+const (
+	kernelBFS         = "bfs"
+	kernelSSSP        = "sssp"
+	modeSpinUncached  = "spin-uncached"
+	largestScale      = 24
+	bytesOfEdge       = 2*8 + 2*8 + 12 // both directions in the graph and on nodes, and the list of which the graph is made
+	bytesOfVertex     = 64
+	workedEdgesColumn = "work"
+)
+
+var graphs = graphExperiment(&graphSearch{name: "graph"}, []Axis{
+	{Name: "scale", Kind: report.Count, Least: "1", Most: fmt.Sprint(largestScale), Default: "10,12", Help: "the graph has 2^scale vertices (R-MAT, as Graph500 makes it, of the seed)"},
+	{Name: "search", Kind: report.Count, Least: "1", Most: "1000000", Default: "1", Help: "which root: vertices with edges, drawn from the seed"},
+	{Name: "factor", Kind: report.Count, Least: "1", Most: "1024", Default: fmt.Sprint(edges.Factor), Help: "edges of the graph for each vertex"},
+})
+
+// GraphOf searches a graph that was read, which must not change afterwards. name is what tables call it.
+func GraphOf(name string, g *edges.Graph) *Experiment {
+	e := graphExperiment(&graphSearch{name: "graph", graph: g}, []Axis{
+		{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(name, ",", "_")}, Help: "the graph"},
+		{Name: "root", Kind: report.Count, Least: "0", Most: fmt.Sprint(edges.MaxVertices - 1), Default: "0", Help: "vertex at which the search begins"},
+	})
+	made := func(axis string) bool { return axis == "scale" || axis == "factor" || axis == "search" }
+	e.Presets = nil
+	e.View.X, e.View.Quiet, e.View.Summary = "ranks", append(slices.DeleteFunc(e.View.Quiet, made), "root"), slices.DeleteFunc(e.View.Summary, made)
+	return e
+}
+
+func graphExperiment(s *graphSearch, of []Axis) *Experiment {
+	return &Experiment{
+		Name:   s.name,
+		Short:  "breadth-first search and shortest paths in a graph that is spread over nodes",
+		Long:   graphHelp,
+		Source: "sPIN'17, Simple Graph Kernels",
+		Axes: append([]Axis{
+			{Name: "mode", Kind: report.Text, Of: []string{modeSpin, modeSpinUncached, modeHost}, Help: "who searches; above it says what each is"},
+			{Name: "kernel", Kind: report.Text, Of: []string{kernelBFS, kernelSSSP}, Help: "bfs: edges from the root; sssp: the sum of their weights, whole numbers from 1 to 255"},
+			{Name: "ranks", Kind: report.Count, Least: "1", Most: "4096", Default: "16", Help: "nodes"},
+			{Name: "workers", Kind: report.Count, Least: "0", Most: fmt.Sprint(graph.MaxWorkers), Default: "0", Help: "of each node, each with one packet on its way to each other node; 0: one for each context of the HPUs but those of one, if there is room for their packets"},
+		}, of...),
+		Points: s.has,
+		Run:    s.run,
+		Memory: s.memory,
+		Columns: append([]report.Column{
+			{Name: "time", Unit: "us", Kind: report.Duration, Scale: "time", Help: "from the beginning of the search until the last host has seen its end"},
+			{Name: "teps", Unit: "MTEPS", Kind: report.Number, Help: "traversed edges per microsecond: those of the graph that the root is connected with, each once (Graph500), by time"},
+			{Name: "edges", Kind: report.Count, Help: "of these, how many"},
+			{Name: workedEdgesColumn, Kind: report.Ratio, Help: "edges that were followed, by those of a search that follows each once in both directions: 1 is the least"},
+			{Name: "improved", Kind: report.Count, Help: "labels that were changed in host memory"},
+			{Name: "swaps", Kind: report.Count, Help: "compare-and-swaps of handlers in host memory; empty without handlers"},
+			{Name: "updates", Kind: report.Count, Help: "that were sent to other nodes, 16 B each"},
+			{Name: "line_share", Kind: report.Share, Help: "bytes of updates / what links carry in that time (fabric.rate)"},
+			{Name: "hpus_busy", Kind: report.Share, Help: "of their time: that in which they ran handlers; empty without handlers"},
+			{Name: "hpus_needed", Kind: report.Number, Help: "Little's law: HPUs of a node that would keep up with updates at line rate, time of handlers for each x arrival rate"},
+		}, ClusterColumns()...),
+		Relative: []Relative{
+			{Column: report.Column{Name: "speedup_vs_host", Kind: report.Ratio, Help: "time of host / time"}, Of: "time", Axis: "mode", Base: modeHost},
+			{Column: report.Column{Name: "memory_vs_host", Kind: report.Ratio, Help: "bytes through host memories with host / the same here"}, Of: "host_memory", Axis: "mode", Base: modeHost},
+		},
+		Modules: func(p *Point) []*handlers.Library {
+			if p.Text("mode") == modeHost {
+				return nil
+			}
+			return []*handlers.Library{handlers.Must("graph")}
+		},
+		View: View{
+			Value: "time", Series: []string{"mode"}, Base: modeHost, X: "scale", Quiet: []string{"factor", "search", "workers"},
+			Summary: []string{
+				profileColumn, "scale", "kernel", "ranks", "search", "workers", "mode", "time", "teps", workedEdgesColumn, "host_cpu", "host_memory", "line_share", "hpus_busy", "hpus_needed", "speedup_vs_host", "memory_vs_host",
+			},
+			Answer: answerGraphs,
+		},
+		Presets: graphPresets(),
+		Notes: []string{
+			"Every search was compared with a sequential one (a queue; Dijkstra with a heap), and its tree validated by the rules of Graph500. Nothing was published of its speed: all figures are predicted.",
+		},
+	}
+}
+
+func graphPresets() []Preset {
+	return []Preset{
+		{
+			Name: "nodes", Short: "breadth-first search and shortest paths on more and more nodes", Source: "ours",
+			Values: map[string]string{"scale": "12", "ranks": "1,2,4,8,16,32,64"},
+			View:   &View{Value: "teps", Series: []string{"mode"}, X: "ranks", Quiet: []string{"factor", "search", "workers", "scale"}, Answer: answerGraphs},
+		},
+		{
+			Name: "scales", Short: "breadth-first search and shortest paths in larger and larger graphs", Source: "ours",
+			Values: map[string]string{"scale": "6,8,10,12,14", "ranks": "16"},
+			View:   &View{Value: "teps", Series: []string{"mode"}, X: "scale", Quiet: []string{"factor", "search", "workers", "ranks"}, Answer: answerGraphs},
+		},
+	}
+}
+
+// graphSearch makes the experiment's points. It remembers the last graph that it has made.
+type graphSearch struct {
+	name  string
+	graph *edges.Graph // that was read; nil: R-MAT
+
+	lock sync.Mutex
+	of   [3]uint64
+	last *edges.Graph
+}
+
+// made is the graph of a point: the same for the same scale, factor and seed.
+func (s *graphSearch) made(p *Point) *edges.Graph {
+	if s.graph != nil {
+		return s.graph
+	}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	of := [3]uint64{uint64(p.Int("scale")), uint64(p.Int("factor")), p.Seed}
+	if s.last == nil || of != s.of {
+		s.last = nil // its memory may go
+		s.of, s.last = of, edges.RMAT(p.Int("scale"), p.Int("factor"), p.Seed)
+	}
+	return s.last
+}
+
+// size is that of the graph of a point.
+func (s *graphSearch) size(p *Point) (vertices, edges int) {
+	if s.graph != nil {
+		return s.graph.Vertices, s.graph.Edges()
+	}
+	return 1 << p.Int("scale"), p.Int("factor") << p.Int("scale")
+}
+
+func graphOptions(p *Point) driver.Options {
+	return driver.Options{PT: requestPT, Weighted: p.Text("kernel") == kernelSSSP, ByHost: p.Text("mode") == modeHost, Uncached: p.Text("mode") == modeSpinUncached, Workers: p.Int("workers")}
+}
+
+// has says of a point whose handlers need more memory than the device has that it is none.
+func (s *graphSearch) has(p *Point) (bool, error) {
+	vertices, _ := s.size(p)
+	if s.graph != nil && p.Int("root") >= vertices {
+		return false, fmt.Errorf("--root: %d, expected a vertex below %d", p.Int("root"), vertices)
+	}
+	n, err := graphOptions(p).HPUMemory(p.Profile, vertices, p.Int("ranks"))
+	if err != nil {
+		return false, fmt.Errorf("--ranks: %w", err)
+	}
+	if most := p.Profile.HPU.MaxHPUMemory; p.Text("mode") != modeHost && n > most {
+		return false, fmt.Errorf("profile %s: hpu.max_hpu_memory: %d B, expected %d for %d vertices on %d nodes (--ranks)", p.Profile.Origin.Name, most, n, vertices, p.Int("ranks"))
+	}
+	return true, nil
+}
+
+func (s *graphSearch) memory(p *Point) int64 {
+	vertices, edges := s.size(p)
+	ranks := p.Int("ranks")
+	n, err := graphOptions(p).HPUMemory(p.Profile, vertices, ranks)
+	if err != nil {
+		n = 0
+	}
+	return p.Footprint(ranks, len(p.modules())) + int64(ranks)*n*2 + int64(vertices)*bytesOfVertex + int64(edges)*bytesOfEdge
+}
+
+// searching is a point under way.
+type searching struct {
+	*Point
+	o       driver.Options
+	members []*driver.Member
+	ends    []sim.Time
+	counts  graph.Counts
+	edges   int // that Graph500 counts
+	least   int // that a search follows
+}
+
+func (s *graphSearch) run(ctx context.Context, p *Point) (Values, error) {
+	ranks := p.Int("ranks")
+	w := &searching{Point: p, o: graphOptions(p), members: make([]*driver.Member, ranks), ends: make([]sim.Time, ranks)}
+	w.o.Graph = s.made(p)
+	if s.graph != nil {
+		w.o.Root = p.Int("root")
+	} else {
+		w.o.Root = w.o.Graph.Root(p.Int("search")-1, p.Seed)
+	}
+	stats, err := simulate(ctx, p.config(ctx, ranks), w.spawn, w.finish)
+	if err != nil {
+		return nil, err
+	}
+	values := ClusterValues(&stats)
+	end := sim.Time(0)
+	for _, t := range w.ends {
+		end = max(end, t)
+	}
+	seconds := end.Seconds()
+	values["time"], values["teps"], values["edges"] = end, float64(w.edges)/seconds/1e6, w.edges
+	values[workedEdgesColumn] = nil
+	if w.least > 0 {
+		values[workedEdgesColumn] = float64(w.counts.Edges) / float64(w.least)
+	}
+	values["improved"], values["updates"] = int(w.counts.Improved), int(w.counts.Sent)
+	bytes := float64(w.counts.Sent) * graph.UpdateSize / float64(ranks)
+	line := 1 / p.Profile.Fabric.Rate.Time(1<<30).Seconds() * (1 << 30)
+	values["line_share"] = bytes / seconds / line
+	values["swaps"], values["hpus_busy"], values["hpus_needed"] = nil, nil, nil
+	if p.Text("mode") == modeHost {
+		return values, nil
+	}
+	busy := float64(stats.HandlerCycles) * p.Profile.HPU.Clock.Cycles(1<<20).Seconds() / (1 << 20) / float64(ranks)
+	values["swaps"], values["hpus_busy"] = int(w.counts.Swaps), busy/seconds/float64(p.Profile.HPU.Cores)
+	if bytes > 0 {
+		values["hpus_needed"] = busy / bytes * line
+	}
+	return values, nil
+}
+
+func (w *searching) spawn(c *runtime.Cluster) error {
+	var library *driver.Library // hosts need none
+	if !w.o.ByHost {
+		var err error
+		if library, err = driver.Load(c); err != nil {
+			return err
+		}
+	}
+	for i := range w.members {
+		if err := c.Spawn(i, "search", func(p *runtime.Proc) (err error) {
+			if w.members[i], err = library.Join(p, w.o); err != nil {
+				return err
+			}
+			err = w.members[i].Run()
+			w.ends[i] = p.Now()
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish compares what was found with what a sequential search finds, and validates it.
+func (w *searching) finish() error {
+	g := w.o.Graph
+	distance, parent := driver.Collect(w.members)
+	want, err := g.Solve(w.o.Root, w.o.Weighted)
+	if err != nil {
+		return err
+	}
+	for v := range want {
+		if want[v] != distance[v] {
+			return fmt.Errorf("vertex %d has distance %d from vertex %d, expected %d", v, distance[v], w.o.Root, want[v])
+		}
+		if want[v] != edges.None {
+			w.least += g.Degree(v)
+		}
+	}
+	if err := g.Validate(w.o.Root, distance, parent, w.o.Weighted); err != nil {
+		return err
+	}
+	w.edges = g.Traversed(distance)
+	for _, m := range w.members {
+		if err := m.Quiet(); err != nil {
+			return err
+		}
+		one, err := m.Counts()
+		if err != nil {
+			return err
+		}
+		w.counts.Sent, w.counts.Swaps = w.counts.Sent+one.Sent, w.counts.Swaps+one.Swaps
+		w.counts.Improved, w.counts.Edges = w.counts.Improved+one.Improved, w.counts.Edges+one.Edges
+	}
+	return nil
+}
+
+// answerGraphs says, for each profile and kernel, what handlers gain at the largest point that was measured with both, and whether they keep up with the links.
+func answerGraphs(results []*Result) (lines []string) {
+	at := func(r *Result, mode string) *Result {
+		for _, o := range results {
+			if o.Point.Text("mode") == mode && o.Point.Profile.Name == r.Point.Profile.Name && samePoint(o.Point, r.Point, "mode") {
+				return o
+			}
+		}
+		return nil
+	}
+	of := func(r *Result, column string) float64 {
+		if n, whole := r.Values[column].(int64); whole {
+			return float64(n)
+		}
+		x, _ := number(r.Values[column])
+		return x
+	}
+	for i, r := range results {
+		if r.Point.Text("mode") != modeSpin {
+			continue
+		}
+		last := true
+		for _, o := range results[i+1:] {
+			last = last && (o.Point.Text("mode") != modeSpin || o.Point.Profile.Name != r.Point.Profile.Name || o.Point.Text("kernel") != r.Point.Text("kernel"))
+		}
+		h := at(r, modeHost)
+		if !last || h == nil {
+			continue
+		}
+		what := fmt.Sprintf("%s, %s, %s", r.Point.Profile.Name, r.Point.Text("kernel"), graphNodes(r.Point))
+		lines = append(lines, fmt.Sprintf("%s: handlers are %.2f times as fast as a core of each node; %.1f times fewer bytes go through host memory, and cores are busy for %.1f µs instead of %.1f.",
+			what, of(h, "time")/of(r, "time"), of(h, "host_memory")/of(r, "host_memory"), 1e6*r.Time("host_cpu").Seconds(), 1e6*h.Time("host_cpu").Seconds()))
+		if needed, given := r.Values["hpus_needed"].(float64); given && needed > float64(r.Point.Profile.HPU.Cores) {
+			lines = append(lines, fmt.Sprintf("%s: updates are %.1f%% of the line rate; %.0f HPUs would keep up with it (Little's law), of which a node has %d.",
+				what, 100*r.Float("line_share"), needed, r.Point.Profile.HPU.Cores))
+		}
+	}
+	return lines
+}
+
+// graphNodes names the graph and the nodes of a point.
+func graphNodes(p *Point) string {
+	if p.experiment.axis("scale") < 0 {
+		return fmt.Sprintf("%d nodes", p.Int("ranks"))
+	}
+	return fmt.Sprintf("2^%d vertices, %d nodes", p.Int("scale"), p.Int("ranks"))
+}
+
+// samePoint tells whether points have the same values but for one axis.
+func samePoint(a, b *Point, but string) bool {
+	for i := range a.experiment.Axes {
+		if a.experiment.Axes[i].Name != but && a.values[i] != b.values[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,73 @@
+package experiment
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers/graph/edges"
+	"github.com/spinsim/spinsim/profile"
+)
+
+func measureGraph(t *testing.T, e *Experiment, device string, v Values, set ...string) *Result {
+	p, err := profile.Load(device, set...)
+	require.NoError(t, err)
+	at, err := e.At(p, v)
+	require.NoError(t, err)
+	r, err := e.Measure(context.Background(), at)
+	require.NoError(t, err)
+	return r
+}
+
+// sPIN'17: updates are processed at once, and memory bandwidth is saved that a host takes to store and load messages. The host posts a put at the root
+// and looks at one counter on each node; the end goes round by handlers.
+func TestGraphSavesMemory(t *testing.T) {
+	for _, device := range []string{"spin-int", "spin-dis"} {
+		for _, kernel := range []string{kernelBFS, kernelSSSP} {
+			v := Values{"scale": 9, "ranks": 8, "kernel": kernel}
+			of := func(mode string) *Result {
+				v["mode"] = mode
+				return measureGraph(t, graphs, device, v)
+			}
+			host, spin, uncached := of(modeHost), of(modeSpin), of(modeSpinUncached)
+			require.Greater(t, host.Values["host_memory"].(int64), 3*uncached.Values["host_memory"].(int64), "%s %s", device, kernel)
+			require.Greater(t, uncached.Values["host_memory"].(int64), spin.Values["host_memory"].(int64))
+			p := spin.Point.Profile
+			require.Equal(t, p.NIC.Overhead+8*p.Host.Poll, spin.Time("host_cpu"), "a put, and a look at the end on each node")
+			require.Equal(t, spin.Values["edges"], host.Values["edges"])
+			require.Greater(t, uncached.Values["swaps"].(int), 2*spin.Values["swaps"].(int))
+		}
+	}
+}
+
+// Little's law: with as many HPUs as it asks for, of a slow clock, updates take as large a part of the line as it says, or less: it is a bound.
+func TestGraphAndLittlesLaw(t *testing.T) {
+	r := measureGraph(t, graphs, "spin-int", Values{"scale": 10, "ranks": 4, "mode": modeSpin, "kernel": kernelBFS})
+	needed, share := r.Float("hpus_needed"), r.Float("line_share")
+	require.InEpsilon(t, 4*r.Float("hpus_busy"), needed*share, 1e-6, "time of handlers x rate of arrivals")
+	require.Greater(t, needed, 4.0, "they do not keep up with the line")
+	require.Less(t, share, 4/needed)
+}
+
+// One node sends nothing, a root without edges finds nothing, and both end.
+func TestGraphsThatAreSmall(t *testing.T) {
+	for _, mode := range graphs.Axis("mode").Of {
+		r := measureGraph(t, graphs, "spin-int", Values{"scale": 6, "ranks": 1, "mode": mode, "kernel": kernelBFS})
+		require.Zero(t, r.Values["updates"])
+		require.Nil(t, r.Values["hpus_needed"])
+		e := GraphOf("g", edges.New(3, []edges.Edge{{From: 0, To: 0, Weight: 1}, {From: 1, To: 2, Weight: 1}}))
+		r = measureGraph(t, e, "spin-int", Values{"root": 0, "ranks": 5, "mode": mode, "kernel": kernelSSSP})
+		require.Equal(t, 1, r.Values["edges"], "the one that leads to itself")
+		require.Nil(t, r.Values[workedEdgesColumn])
+	}
+}
+
+// The graph is that of the seed; another root is another search.
+func TestGraphOfSeed(t *testing.T) {
+	v := Values{"scale": 6, "ranks": 2, "mode": modeSpin, "kernel": kernelBFS}
+	first := measureGraph(t, graphs, "spin-int", v)
+	require.Equal(t, first.Values, measureGraph(t, graphs, "spin-int", v).Values)
+	v["search"] = 5
+	require.NotEqual(t, first.Values["time"], measureGraph(t, graphs, "spin-int", v).Values["time"])
+}
