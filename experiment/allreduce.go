@@ -50,10 +50,7 @@ var allreduce = &Experiment{
 		{Name: "offloaded", Kind: report.Share, Help: "share of the calls that modules of the NIC computed"},
 		{Name: "fallback", Kind: report.Text, Help: "why processes computed what modules were to; several reasons with ;"},
 	}, ClusterColumns()...),
-	Relative: []Relative{{
-		Column: report.Column{Name: "speedup_vs_host", Kind: report.Ratio, Help: "latency of host divided by latency"},
-		Of:     latencyColumn, Axis: "mode", Base: string(mpi.ByHost),
-	}},
+	Relative: againstHost(),
 	Published: []report.Published{
 		{
 			At:     []report.Is{{Column: "mode", Value: string(mpi.ByAccelerator)}, {Column: "pool", Value: poolOfProfile}, {Column: "ranks", Value: 16}, {Column: "bytes", Value: 256}},

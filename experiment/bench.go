@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/report"
@@ -99,18 +101,31 @@ func againstModes(bases ...string) (list []Relative) {
 	return list
 }
 
+// againstHost is the column that compares latencies with those of a server whose host serves.
+func againstHost() []Relative {
+	return []Relative{{
+		Column: report.Column{Name: "speedup_vs_host", Kind: report.Ratio, Help: "latency of host divided by latency"},
+		Of:     latencyColumn, Axis: "mode", Base: modeHost,
+	}}
+}
+
 // modeView lets modes stand side by side.
 var modeView = View{Value: latencyColumn, Series: []string{"mode"}, Base: ModeRDMA}
 
-// inSpinModes is the library of a benchmark that runs in the modes with handlers.
-func inSpinModes(library string) func(p *Point) []*handlers.Library {
+// libraryIn is the library of an experiment whose handlers run in some of its modes.
+func libraryIn(library string, modes ...string) func(p *Point) []*handlers.Library {
 	list := []*handlers.Library{handlers.Must(library)}
 	return func(p *Point) []*handlers.Library {
-		if mode := p.Text("mode"); mode == ModeSpinStore || mode == ModeSpinStream {
+		if slices.Contains(modes, p.Text("mode")) {
 			return list
 		}
 		return nil
 	}
+}
+
+// inSpinModes is libraryIn of a benchmark with handlers that act on messages or on packets.
+func inSpinModes(library string) func(p *Point) []*handlers.Library {
+	return libraryIn(library, ModeSpinStore, ModeSpinStream)
 }
 
 // storeRole and streamRole are what the handlers of the two modes do. A handler that acts when a message is complete handles its
@@ -181,9 +196,7 @@ func (w *bench) run(ctx context.Context, run func(*bench) error) (Values, error)
 	}
 	values := ClusterValues(&stats)
 	values[latencyColumn] = w.latency
-	for name, v := range w.more { //lint:maporder a map is made of a map
-		values[name] = v
-	}
+	maps.Copy(values, w.more)
 	return values, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/spinsim/spinsim/fabric"
-	"github.com/spinsim/spinsim/handlers"
 	graph "github.com/spinsim/spinsim/handlers/ftbcast"
 	"github.com/spinsim/spinsim/handlers/ftbcast/driver"
 	"github.com/spinsim/spinsim/report"
@@ -53,12 +52,7 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 		Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "latency of detector divided by latency, at the same profile, ranks, bytes and failed nodes; empty if detector was not measured"},
 		Of:     latencyColumn, Axis: "mode", Base: modeDetector,
 	}},
-	Modules: func(p *Point) []*handlers.Library {
-		if p.Text("mode") == modeSpin {
-			return []*handlers.Library{handlers.Must("ftbcast")}
-		}
-		return nil
-	},
+	Modules: libraryIn("ftbcast", modeSpin),
 	View: View{
 		Value: latencyColumn, Series: []string{"mode"}, Base: modeDetector, Quiet: []string{"timeout"},
 		Summary: []string{"profile", "ranks", "bytes", "failed", "mode", latencyColumn, "speedup", "host_cpu", "host_memory", "handler_calls", "hpus_needed", "littles_law_share"},

@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/handlers/kv/store"
 	"github.com/spinsim/spinsim/report"
@@ -45,16 +44,8 @@ records are called. The write of a read-modify-write is a swap of the version th
 		{Name: "again", Kind: report.Count, Help: "requests that were sent back to come again, reads by RDMA that met a change, and swaps that came too late"},
 		{Name: "requests", Kind: report.Count, Help: "gets and writes of the operations, those that came again not counted"},
 	}, append(lineColumns(), ClusterColumns()...)...),
-	Relative: []Relative{{
-		Column: report.Column{Name: "speedup_vs_host", Kind: report.Ratio, Help: "latency of host divided by latency"},
-		Of:     latencyColumn, Axis: "mode", Base: modeHost,
-	}},
-	Modules: func(p *Point) []*handlers.Library {
-		if p.Text("mode") != modeSpin {
-			return nil
-		}
-		return []*handlers.Library{handlers.Must("kv")}
-	},
+	Relative: againstHost(),
+	Modules:  libraryIn("kv", modeSpin),
 	View: View{
 		Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "clients",
 		Summary: []string{profileColumn, "workload", "clients", "bytes", "mode", latencyColumn, "p99", "throughput", "server_cpu", "server_memory", "handed", "again", "hpus_needed", "littles_law_share"},

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/spinsim/spinsim/handlers/kv"
@@ -64,9 +65,7 @@ func runKeyValue(ctx context.Context, p *Point) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range ClusterValues(&stats) { //lint:maporder a map is made of a map
-		values[name] = v
-	}
+	maps.Copy(values, ClusterValues(&stats))
 	return values, nil
 }
 

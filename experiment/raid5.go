@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/raid5/driver"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -45,12 +45,7 @@ With --durable each server has a storage device; a write ends when the devices o
 		{Name: "throughput", Unit: "GiBps", Kind: report.Number, Help: "size of the access by latency"},
 	}, append(lineColumns(), ClusterColumns()...)...),
 	Relative: againstModes(ModeRDMA),
-	Modules: func(p *Point) []*handlers.Library {
-		if p.Text("mode") != modeSpin {
-			return nil
-		}
-		return []*handlers.Library{handlers.Must("raid5")}
-	},
+	Modules:  libraryIn("raid5", modeSpin),
 	Memory: func(p *Point) int64 {
 		servers := p.Int("servers")
 		return p.Footprint(servers+2, servers+1) + messages(p, float64(2*servers+8)) + int64(servers+1)<<22 + kept(p, messages(p, float64(servers+1)/float64(servers)))
@@ -173,9 +168,7 @@ func runRaid5(ctx context.Context, p *Point) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range ClusterValues(&stats) { //lint:maporder a map is made of a map
-		values[name] = v
-	}
+	maps.Copy(values, ClusterValues(&stats))
 	values[latencyColumn] = s.latency
 	values["throughput"] = float64(s.bytes) / (1 << 30) * float64(sim.Second) / float64(s.latency)
 	return values, nil

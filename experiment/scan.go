@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/scan"
 	"github.com/spinsim/spinsim/handlers/scan/query"
 	"github.com/spinsim/spinsim/report"
@@ -52,16 +52,8 @@ What a core reckons for a row is not charged, only the memory that it reads and 
 		{Name: "server_memory", Unit: "bytes", Kind: report.Size, Help: "bytes through the memory of the table's node"},
 		{Name: "client_memory", Unit: "bytes", Kind: report.Size, Help: "bytes through the memory of the client's node"},
 	}, append(lineColumns(), ClusterColumns()...)...),
-	Relative: []Relative{{
-		Column: report.Column{Name: "speedup_vs_host", Kind: report.Ratio, Help: "latency of host divided by latency"},
-		Of:     latencyColumn, Axis: "mode", Base: modeHost,
-	}},
-	Modules: func(p *Point) []*handlers.Library {
-		if p.Text("mode") != modeSpin {
-			return nil
-		}
-		return []*handlers.Library{handlers.Must("scan")}
-	},
+	Relative: againstHost(),
+	Modules:  libraryIn("scan", modeSpin),
 	View: View{
 		Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "selectivity",
 		Summary: []string{profileColumn, "selectivity", "mode", latencyColumn, "throughput", "server_cpu", "client_cpu", "server_memory", "client_memory", "hpus_needed", "littles_law_share"},
@@ -121,9 +113,7 @@ func runScan(ctx context.Context, p *Point) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range ClusterValues(&stats) { //lint:maporder a map is made of a map
-		w.values[name] = v
-	}
+	maps.Copy(w.values, ClusterValues(&stats))
 	return w.values, nil
 }
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/raid5/driver"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -50,13 +50,8 @@ func Storage(name string, trace *spc.Trace) *Experiment {
 			Column: report.Column{Name: "improvement", Kind: report.Share, Help: "1 - time / time of rdma: by how much sooner the whole trace is done; empty if rdma was not measured"},
 			Of:     "time", Axis: "mode", Base: ModeRDMA,
 		}},
-		Modules: func(p *Point) []*handlers.Library {
-			if p.Text("mode") != modeSpin {
-				return nil
-			}
-			return []*handlers.Library{handlers.Must("raid5")}
-		},
-		Memory: s.memory,
+		Modules: libraryIn("raid5", modeSpin),
+		Memory:  s.memory,
 		View: View{
 			Value: "time", Series: []string{"mode"}, Base: ModeRDMA, X: "clients", Quiet: []string{"speed", "requests", "block", "servers", "cores", "unit", "durable"},
 			Summary: []string{profileColumn, "clients", "speed", "first", "block_bytes", "servers", "cores", "unit", "durable", "mode", "time", latencyColumn, "p50", "p99", "host_cpu", "host_memory", "improvement"},
@@ -188,9 +183,7 @@ func (s *traceRun) run(ctx context.Context, p *Point) (Values, error) {
 		return nil, err
 	}
 	values := w.values()
-	for name, v := range ClusterValues(&stats) { //lint:maporder a map is made of a map
-		values[name] = v
-	}
+	maps.Copy(values, ClusterValues(&stats))
 	return values, nil
 }
 

@@ -5,10 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/txlog/driver"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
@@ -54,12 +54,7 @@ var transactions = &Experiment{
 	Relative: []Relative{
 		{Column: report.Column{Name: "of_rdma", Kind: report.Change, Help: "rate / rate of rdma - 1: what logging costs; empty if rdma was not measured"}, Of: "rate", Axis: "mode", Base: ModeRDMA},
 	},
-	Modules: func(p *Point) []*handlers.Library {
-		if p.Text("mode") == modeSpin {
-			return []*handlers.Library{handlers.Must("txlog")}
-		}
-		return nil
-	},
+	Modules: libraryIn("txlog", modeSpin),
 	View: View{
 		Value: "rate", Series: []string{"mode"}, X: "bytes", Quiet: []string{"count", "items", "reads", "writes"},
 		Summary: []string{"profile", "op", "ranks", "bytes", "mode", "rate", "throughput", "of_rdma", latencyColumn, "aborted", "host_cpu", "host_memory", "hpus_needed", "littles_law_share"},
@@ -150,9 +145,7 @@ func runTransactions(ctx context.Context, p *Point) (Values, error) {
 		return nil, err
 	}
 	values := w.values
-	for name, v := range ClusterValues(&stats) { //lint:maporder a map is made of a map
-		values[name] = v
-	}
+	maps.Copy(values, ClusterValues(&stats))
 	all := clients * w.count
 	span := w.last - w.first
 	values["rate"] = float64(all) / span.Seconds() / 1e6

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/spinsim/spinsim/examples/internal/exampletest"
 )
 
 func Example_run() {
@@ -33,11 +32,5 @@ func Example_run() {
 
 // docs/exanest.md shows what the program prints.
 func TestDocumentShowsTheOutput(t *testing.T) {
-	var output bytes.Buffer
-	for _, faults := range []string{"{}", "{loss: 0.1, duplicate: 0.1, max_delay: 1us}"} {
-		require.NoError(t, run(t.Context(), &output, faults))
-	}
-	document, err := os.ReadFile("../../docs/exanest.md")
-	require.NoError(t, err)
-	require.Contains(t, string(document), output.String())
+	exampletest.Documented(t, "exanest.md", run, []string{"{}", "{loss: 0.1, duplicate: 0.1, max_delay: 1us}"})
 }

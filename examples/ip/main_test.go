@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/spinsim/spinsim/examples/internal/exampletest"
 	"github.com/spinsim/spinsim/exanet/ip"
 )
 
@@ -51,11 +49,5 @@ func Example_run() {
 
 // docs/exanest.md shows what the program prints.
 func TestDocumentShowsTheOutput(t *testing.T) {
-	var output bytes.Buffer
-	for _, idle := range ip.Idles() {
-		require.NoError(t, run(t.Context(), &output, idle))
-	}
-	document, err := os.ReadFile("../../docs/exanest.md")
-	require.NoError(t, err)
-	require.Contains(t, string(document), output.String())
+	exampletest.Documented(t, "exanest.md", run, ip.Idles())
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/spinsim/spinsim/examples/internal/exampletest"
 	"github.com/spinsim/spinsim/mpi"
 )
 
@@ -31,11 +29,5 @@ func Example_run() {
 
 // docs/mpi.md shows what the program prints.
 func TestDocumentShowsTheOutput(t *testing.T) {
-	var output bytes.Buffer
-	for _, matching := range mpi.Forms() {
-		require.NoError(t, run(t.Context(), &output, matching))
-	}
-	document, err := os.ReadFile("../../docs/mpi.md")
-	require.NoError(t, err)
-	require.Contains(t, string(document), output.String())
+	exampletest.Documented(t, "mpi.md", run, mpi.Forms())
 }

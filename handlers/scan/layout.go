@@ -6,5 +6,5 @@ package scan
 func (s *State) Lay() (behind int) {
 	s.SlotsAt = 0
 	s.BuffAt = s.Slots * SlotSize
-	return int(s.BuffAt) + int(s.Buffers)*(8+2*((int(s.Chunk)+7)&^7))
+	return int(s.BuffAt) + int(s.Buffers)*2*((int(s.Chunk)+7)&^7)
 }

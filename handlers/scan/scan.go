@@ -16,3 +16,6 @@ const (
 	Worker  = "worker"  // header
 	Request = "request" // payload
 )
+
+// MaxBuffers is the largest number of buffers, and so of handlers that run at a time.
+const MaxBuffers = 64

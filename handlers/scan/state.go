@@ -13,12 +13,13 @@ type State struct {
 	Chunk    uint32 `spin:"unit=bytes default=mtu"` // largest payload of a packet, and what is read at a time
 	Slots    uint32 // scans that may be under way
 	Workers  uint32 // handlers that work at a scan
-	Buffers  uint32 // as many as handlers may run at a time
+	Buffers  uint32 // as many as handlers may run at a time, up to 64
 	SelfPT   uint32 `spin:"max=255"` // portal table entry of the table
 	SelfBits uint64 // match bits of its entry
-	Budget   uint64 `spin:"unit=cycles"` // that a handler may take before it lets others in
-	SlotsAt  uint32 `spin:"unit=bytes"`  // where the slots lie, behind the state
-	BuffAt   uint32 `spin:"unit=bytes"`  // where the buffers lie, likewise
+	Budget   uint64 `spin:"unit=cycles"`                          // that a handler may take before it lets others in
+	SlotsAt  uint32 `spin:"unit=bytes"`                           // where the slots lie, behind the state
+	BuffAt   uint32 `spin:"unit=bytes"`                           // where the buffers lie, likewise
+	Free     uint64 `spin:"default=(1<<min(hpus*contexts,64))-1"` // bit i: buffer i is free
 
 	Counts Counts // what handlers have done
 }

@@ -47,7 +47,7 @@ func fold(p *spin.Payload, s *raid5.State) spin.Code {
 		next(s, &op, p.MatchBits)
 		r = spin.PutFromDevice(&op)
 	}
-	release(s, i)
+	spin.Release(&s.Free, i)
 	if r.Failed() {
 		return spin.Fail
 	}

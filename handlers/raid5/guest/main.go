@@ -5,7 +5,6 @@
 package main
 
 import (
-	"math/bits"
 	"unsafe"
 
 	"github.com/spinsim/spinsim/handlers/raid5"
@@ -55,7 +54,7 @@ func write(p *spin.Payload, s *raid5.State) spin.Code {
 		}
 		sent = spin.PutFromDevice(&op)
 	}
-	release(s, i)
+	spin.Release(&s.Free, i)
 	if failed || sent.Failed() {
 		return spin.Fail
 	}
@@ -77,7 +76,7 @@ func apply(p *spin.Payload, s *raid5.State) spin.Code {
 		failed = spin.DMAToHost(spin.MEHostMem, p.HostOffset, buffer).Failed()
 	}
 	unlock(s, p.HostOffset, p.Length)
-	release(s, i)
+	spin.Release(&s.Free, i)
 	op := spin.Op{TargetNID: p.SourceNID, TargetPID: p.SourcePID, PTIndex: s.PT, MatchBits: raid5.DoneBits, HdrData: p.HdrData}
 	if failed {
 		spin.FAdd(&s.Counts.Failed, 1)
@@ -173,22 +172,10 @@ func lockAt(offset uint64, length, i uint32) uint32 {
 
 // acquire takes a buffer from the pool: as many as handlers can run.
 func acquire(s *raid5.State, length uint32) (uint32, []byte) {
-	for {
-		free := s.Free
-		if free == 0 {
-			spin.Yield()
-			continue
-		}
-		if spin.CAS(&s.Free, free, free&(free-1)) {
-			i := uint32(bits.TrailingZeros64(free))
-			at := locks(s) + raid5.Locks*raid5.LockSize + spin.Ptr(i*((s.BufferSize+7)&^7))
-			return i, at.Bytes(length)
-		}
-	}
+	i := spin.Acquire(&s.Free)
+	at := locks(s) + raid5.Locks*raid5.LockSize + spin.Ptr(i*((s.BufferSize+7)&^7))
+	return i, at.Bytes(length)
 }
-
-// release gives it back. The bit is 0 and nobody else sets it: adding sets it, without a loop.
-func release(s *raid5.State, i uint32) { spin.FAdd(&s.Free, 1<<i) }
 
 // xor changes to by from, which is as long: by eight words of 8 bytes at a time, the last ones by one, then by bytes.
 func xor(to, from []byte) {

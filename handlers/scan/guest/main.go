@@ -18,27 +18,16 @@ const (
 	partCycles        = 200
 )
 
-func behind(s *scan.State, at uint32) unsafe.Pointer {
-	return unsafe.Add(unsafe.Pointer(s), unsafe.Sizeof(*s)+uintptr(at))
-}
-
 func slotAt(s *scan.State, i uint32) *scan.Slot {
-	return (*scan.Slot)(behind(s, s.SlotsAt+i*scan.SlotSize))
+	return spin.Behind[scan.Slot](s, s.SlotsAt+i*scan.SlotSize)
 }
 
-// buffers takes two buffers of a packet; as many handlers as there are run at a time.
-func buffers(s *scan.State) (busy *uint64, rows, out spin.Ptr) {
+// buffers takes two buffers of a packet.
+func buffers(s *scan.State) (i uint32, rows, out spin.Ptr) {
 	chunk := (s.Chunk + 7) &^ 7
-	at := s.BuffAt
-	for range s.Buffers {
-		busy = (*uint64)(behind(s, at))
-		if *busy == 0 && spin.CAS(busy, 0, 1) {
-			rows = spin.After(s) + spin.Ptr(at+8)
-			return busy, rows, rows + spin.Ptr(chunk)
-		}
-		at += 8 + 2*chunk
-	}
-	return nil, 0, 0
+	i = spin.Acquire(&s.Free)
+	rows = spin.After(s) + spin.Ptr(s.BuffAt+i*2*chunk)
+	return i, rows, rows + spin.Ptr(chunk)
 }
 
 // request checks a query, keeps it in a slot, and starts workers, messages to self.
@@ -73,12 +62,9 @@ func request(p *spin.Payload, s *scan.State) spin.Code {
 		start(s, slot, number, p, q, code, width)
 		return spin.Success
 	}
-	busy, _, out := buffers(s)
-	if busy == nil {
-		return spin.Fail
-	}
+	i, _, out := buffers(s)
 	r := total(out, q, p.SourceNID, p.SourcePID, &scan.Total{Status: status})
-	*busy = 0
+	spin.Release(&s.Free, i)
 	if r.Failed() {
 		return spin.Fail
 	}
@@ -127,10 +113,7 @@ func worker(h *spin.Header, s *scan.State) spin.Code {
 	number, n := uint32(h.HdrData>>48), h.HdrData&(1<<48-1)
 	slot := slotAt(s, number)
 	var b batch
-	busy, in, out := buffers(s)
-	if busy == nil {
-		return spin.Fail
-	}
+	i, in, out := buffers(s)
 	b.slot, b.number, b.out, b.fill = slot, n, out, scan.HeadSize
 	first := n * slot.Batch
 	rows := slot.Query.Rows - first
@@ -151,7 +134,7 @@ func worker(h *spin.Header, s *scan.State) spin.Code {
 		s.Counts.Scans++
 		slot.Used = 0
 	}
-	*busy = 0
+	spin.Release(&s.Free, i)
 	if b.failed {
 		return spin.Fail
 	}

@@ -27,7 +27,7 @@ type bench struct {
 
 func newBench(t *testing.T, wasm bool, rows int) *bench {
 	b := &bench{t: t, d: spintest.New(t, spintest.Config{HostMem: rows * 16, MTU: mtu})}
-	state := scan.State{Rows: uint64(rows), RowBytes: 16, Chunk: mtu, Slots: 2, Workers: 3, Buffers: 2, SelfPT: 4, SelfBits: 5, Budget: 20000}
+	state := scan.State{Rows: uint64(rows), RowBytes: 16, Chunk: mtu, Slots: 2, Workers: 3, Buffers: 2, Free: 3, SelfPT: 4, SelfBits: 5, Budget: 20000}
 	behind := state.Lay()
 	b.s = spintest.NewState[scan.State](b.d, behind)
 	*b.s = state
@@ -36,6 +36,11 @@ func newBench(t *testing.T, wasm bool, rows int) *bench {
 		b.h = wasmtest.Handlers[scan.State](t, b.d, scan.Module, wasmtest.Names{Header: scan.Worker, Payload: scan.Request}, behind)
 	}
 	return b
+}
+
+// slot is slotAt outside of handlers.
+func (b *bench) slot(i uint32) *scan.Slot {
+	return (*scan.Slot)(unsafe.Add(unsafe.Pointer(b.s), unsafe.Sizeof(*b.s)+uintptr(b.s.SlotsAt+i*scan.SlotSize)))
 }
 
 func message(q scan.Query, code ...scan.Instruction) spintest.Message {
@@ -140,7 +145,8 @@ func selects(t *testing.T, rt *rapid.T, wasm bool) {
 	if matched <= q.Limit { // else which ones is open
 		require.Equal(rt, string(want), string(got))
 	}
-	require.Zero(rt, slotAt(b.s, 0).Used+slotAt(b.s, 1).Used)
+	require.Zero(rt, b.slot(0).Used+b.slot(1).Used)
+	require.EqualValues(rt, 3, b.s.Free, "buffers")
 	require.EqualValues(rt, 1, b.s.Counts.Scans)
 	require.Equal(rt, q.Rows, b.s.Counts.Looked)
 }
@@ -174,7 +180,7 @@ func TestRefuses(t *testing.T) {
 	for n := range scan.QuerySize { // too short to know who asks
 		require.False(t, spintest.Deliver(b.d, b.h, b.s, spintest.Message{Data: make([]byte, n)}).Failed)
 	}
-	slotAt(b.s, 0).Used, slotAt(b.s, 1).Used = 1, 1
+	b.slot(0).Used, b.slot(1).Used = 1, 1
 	refused(message(good, below(5)...), scan.Busy)
 	require.Empty(t, b.d.Named("dma_from_host"))
 	require.EqualValues(t, 10, b.s.Counts.Illegal-scan.QuerySize+1)

@@ -122,10 +122,10 @@ func (t *Table) install() error {
 	if device.Fabric.MTU < scan.HeadSize+scan.MaxRow {
 		return fmt.Errorf("scan: packets of %d B (fabric.mtu), expected at least %d", device.Fabric.MTU, scan.HeadSize+scan.MaxRow)
 	}
-	workers := device.HPU.Cores * device.HPU.Contexts
+	workers := min(device.HPU.Cores*device.HPU.Contexts, scan.MaxBuffers)
 	state := scan.State{
 		Rows: uint64(t.n), RowBytes: uint32(t.schema.Size()), Chunk: uint32(device.Fabric.MTU), Slots: uint32(t.o.Slots), Workers: uint32(workers),
-		Buffers: uint32(workers), SelfPT: uint32(t.o.PT + queryEntry), SelfBits: tableBits, Budget: uint64(device.HPU.MaxCycles / 2),
+		Buffers: uint32(workers), Free: 1<<workers - 1, SelfPT: uint32(t.o.PT + queryEntry), SelfBits: tableBits, Budget: uint64(device.HPU.MaxCycles / 2),
 	}
 	b := spin.EncodeState(&state)
 	b = append(b, make([]byte, state.Lay())...)
