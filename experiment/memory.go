@@ -89,12 +89,7 @@ func (s *Sweep) atOnce(points []*Point) int {
 	if s.MemoryLimit <= 0 {
 		return n
 	}
-	needs := make([]int64, len(points))
-	for i, p := range points {
-		needs[i] = p.need()
-	}
-	slices.Sort(needs)
-	slices.Reverse(needs)
+	needs := needsOf(points)
 	total := int64(0)
 	for i, need := range needs[:n] {
 		if total += need; total > s.MemoryLimit {
@@ -102,4 +97,23 @@ func (s *Sweep) atOnce(points []*Point) int {
 		}
 	}
 	return n
+}
+
+// Need is what points that run at the same time take of memory, at most and about, bytes.
+func (s *Sweep) Need(points []*Point) (total int64) {
+	for _, need := range needsOf(points)[:s.atOnce(points)] {
+		total += need
+	}
+	return total
+}
+
+// needsOf are the needs of points, the largest first.
+func needsOf(points []*Point) []int64 {
+	needs := make([]int64, len(points))
+	for i, p := range points {
+		needs[i] = p.need()
+	}
+	slices.Sort(needs)
+	slices.Reverse(needs)
+	return needs
 }

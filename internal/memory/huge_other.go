@@ -1,0 +1,6 @@
+//go:build !linux
+
+package memory
+
+// HugePages does nothing here.
+func HugePages() {}
