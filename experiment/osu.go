@@ -123,7 +123,7 @@ func windowAxis() Axis {
 }
 
 func iterationsAxis() Axis {
-	return Axis{Name: "iterations", Kind: report.Count, Least: "0", Most: "100000", Default: "0", Help: "that are timed; 0: up to 8 KiB 30 on up to 34 ranks, 1024/ranks but at least 2 on more, and 1 above 8 KiB"}
+	return Axis{Name: "iterations", Kind: report.Count, Least: "0", Most: "100000", Default: "0", Help: "that are timed; 0: up to 8 KiB 30 on up to 34 ranks, 1024/ranks on more, and 1 above 8 KiB or 256 ranks"}
 }
 
 func warmupAxis() Axis {

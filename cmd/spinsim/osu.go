@@ -64,7 +64,7 @@ produced it. --format csv or json has what compare osu and compare osu-ranks hav
 
 func osuBenchmark(b *osu.Benchmark) *cobra.Command {
 	f := &osuFlags{benchmark: b, profile: "exanest", path: "intra-qfdb", ranks: "4"}
-	long := b.Title + ".\n\nBy default a simulation takes few iterations, since it has no noise: up to 8 KiB 30 on up to 34 ranks, 1024/ranks but at least 2 on more; 1 above 8 KiB."
+	long := b.Title + ".\n\nBy default a simulation takes few iterations, since it has no noise: up to 8 KiB 30 on up to 34 ranks, 1024/ranks on more; 1 above 8 KiB or 256 ranks."
 	switch b.Kind {
 	case osu.Pair:
 		long += `

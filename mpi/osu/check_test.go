@@ -43,3 +43,12 @@ func TestChecksFind(t *testing.T) {
 	}
 	require.NoError(t, w.Run(context.Background()))
 }
+
+// More ranks or bytes, fewer iterations: a point of a sweep takes about as long.
+func TestDefaultIterations(t *testing.T) {
+	for _, c := range []struct{ bytes, ranks, want int }{
+		{0, 2, 30}, {8192, 2, 30}, {8193, 2, 1}, {8, 34, 30}, {8, 35, 29}, {8, 128, 8}, {8, 256, 4}, {8, 257, 1}, {8, 512, 1}, {8, 4096, 1},
+	} {
+		require.Equal(t, c.want, DefaultIterations(c.bytes, c.ranks), c)
+	}
+}
