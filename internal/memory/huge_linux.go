@@ -16,7 +16,7 @@ const hugeBytes = 256 << 20
 
 // HugePages asks the kernel for pages of two mebibytes for the first 256 MiB of the heap from here on, where that is left to programs (transparent huge
 // pages: madvise). Each of many nodes has a few lines in many pages, of which the processor finds 4,096, 16 MiB, without a walk through tables. A page is
-// given when the first of its bytes is used: a heap takes about a tenth more. With a limit of memory that is not far above, nothing is changed.
+// given when the first of its bytes is used: a heap of some hundred MB takes a tenth to four tenths more. With a limit of memory that is not far above, nothing is changed.
 func HugePages() { hugePages() }
 
 var hugePages = sync.OnceFunc(func() {
