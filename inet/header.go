@@ -198,23 +198,6 @@ func (s *Segment) length() uint32 {
 	return n
 }
 
-// Options is how many bytes the options of the segment take.
-func (s *Segment) Options() (n int) {
-	if s.MSS != 0 {
-		n += 4
-	}
-	if s.Scale != 0 {
-		n += 4
-	}
-	if s.Selective {
-		n += 4
-	}
-	if s.Told > 0 {
-		n += 4 + 8*int(s.Told)
-	}
-	return n
-}
-
 // Append appends the segment as it goes from src to dst.
 func (s *Segment) Append(b []byte, src, dst Addr) []byte {
 	at := len(b)

@@ -43,7 +43,12 @@ func TestHeadersAreThoseOfOthers(t *testing.T) {
 		} else {
 			s := inet.Segment{SrcPort: port, DstPort: 80, Seq: rapid.Uint32().Draw(t, "seq"), Ack: rapid.Uint32().Draw(t, "ack"), Flags: inet.ACK | inet.PSH, Window: id, Data: data}
 			if rapid.Bool().Draw(t, "syn") {
-				s.Flags, s.MSS, s.Scale = inet.SYN, 1460, 8
+				s.Flags, s.MSS, s.Scale, s.Selective = inet.SYN, 1460, 8, true
+			} else {
+				for range rapid.IntRange(0, len(s.Blocks)).Draw(t, "blocks") {
+					s.Blocks[s.Told] = inet.Block{From: rapid.Uint32().Draw(t, "from"), To: rapid.Uint32().Draw(t, "to")}
+					s.Told++
+				}
 			}
 			p.Protocol, p.Payload = inet.ProtocolTCP, s.Append(nil, here, there)
 			ip.Protocol = layers.IPProtocolTCP
@@ -51,13 +56,7 @@ func TestHeadersAreThoseOfOthers(t *testing.T) {
 				SrcPort: layers.TCPPort(port), DstPort: 80, Seq: s.Seq, Ack: s.Ack, Window: s.Window,
 				SYN: s.Flags&inet.SYN != 0, ACK: s.Flags&inet.ACK != 0, PSH: s.Flags&inet.PSH != 0,
 			}
-			if s.MSS != 0 {
-				tcp.Options = []layers.TCPOption{
-					{OptionType: layers.TCPOptionKindMSS, OptionLength: 4, OptionData: binary.BigEndian.AppendUint16(nil, 1460)},
-					{OptionType: layers.TCPOptionKindNop},
-					{OptionType: layers.TCPOptionKindWindowScale, OptionLength: 3, OptionData: []byte{7}},
-				}
-			}
+			tcp.Options = options(&s)
 			require.NoError(t, tcp.SetNetworkLayerForChecksum(ip))
 			transport = tcp
 			got, err := inet.ParseTCP(&p)
@@ -72,6 +71,28 @@ func TestHeadersAreThoseOfOthers(t *testing.T) {
 		require.Equal(t, buffer.Bytes(), mine)
 		read(t, mine, &p)
 	})
+}
+
+// options are those of a segment as the other implementation has them.
+func options(s *inet.Segment) (all []layers.TCPOption) {
+	nop := layers.TCPOption{OptionType: layers.TCPOptionKindNop}
+	if s.MSS != 0 {
+		all = []layers.TCPOption{
+			{OptionType: layers.TCPOptionKindMSS, OptionLength: 4, OptionData: binary.BigEndian.AppendUint16(nil, 1460)},
+			nop,
+			{OptionType: layers.TCPOptionKindWindowScale, OptionLength: 3, OptionData: []byte{7}},
+			nop, nop,
+			{OptionType: layers.TCPOptionKindSACKPermitted, OptionLength: 2},
+		}
+	}
+	if s.Told > 0 {
+		var told []byte
+		for _, k := range s.Blocks[:s.Told] {
+			told = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(told, k.From), k.To)
+		}
+		all = []layers.TCPOption{nop, nop, {OptionType: layers.TCPOptionKindSACK, OptionLength: uint8(2 + len(told)), OptionData: told}}
+	}
+	return all
 }
 
 // read reads a packet, and damages a bit of it: one checksum or the other finds that.
