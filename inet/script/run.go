@@ -100,7 +100,7 @@ func RunOn(text string, dial func(c inet.Config, iss uint32) End) (string, error
 		}
 	}
 	w.comment(given, notes)
-	return strings.Join(w.out, "\n") + "\n", nil
+	return strings.TrimRight(strings.Join(w.out, "\n"), "\n") + "\n", nil
 }
 
 // comment puts comments where they stood among the lines that were printed since what was given last.
