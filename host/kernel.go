@@ -14,6 +14,7 @@ var (
 	ErrNoMemory   = errors.New("out of memory")
 	ErrRange      = errors.New("beyond the address space")
 	ErrGone       = errors.New("the process has ended")
+	ErrLocked     = errors.New("the memory is locked")
 )
 
 // Kernel is the operating system of a node: its memory, the address spaces of its processes, and what it does on its own.

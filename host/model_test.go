@@ -46,6 +46,7 @@ type refMap struct {
 	addr   uint64
 	length int
 	pages  []*refPage
+	origin []*refPage // a private mapping of a file: its pages
 	prot   []host.Prot
 	shared bool
 	alone  []bool // pages that no child gets
@@ -58,8 +59,10 @@ type job struct {
 	maps    []*refMap
 	pins    []*held
 	forking bool
-	landed  []landing
-	over    bool
+	// discarding: Discard has not returned
+	discarding bool
+	landed     []landing
+	over       bool
 }
 
 type held struct {

@@ -34,8 +34,12 @@ func (g *job) step() {
 		g.unpin()
 	case op < 92:
 		g.lock()
-	case op < 95:
+	case op < 93:
 		g.migrate()
+	case op < 94:
+		g.discard()
+	case op < 95:
+		g.pageOut()
 	case op < 97:
 		g.sweep()
 	case op == 97:
@@ -159,7 +163,7 @@ func (g *job) mmap() {
 	case size == 1:
 		n = 1 + r.IntN(1<<20)
 	}
-	var pages []*refPage
+	var pages, origin []*refPage
 	var addr uint64
 	var err error
 	kind := r.IntN(5)
@@ -171,6 +175,7 @@ func (g *job) mmap() {
 		for i := range (n + page - 1) / page {
 			at := g.m.content[kind][first+i]
 			if kind == 0 {
+				origin = append(origin, at)
 				at = at.child()
 			}
 			pages = append(pages, at)
@@ -188,7 +193,7 @@ func (g *job) mmap() {
 		pages = append(pages, &refPage{})
 	}
 	prot := slices.Repeat([]host.Prot{host.ProtWrite}, len(pages))
-	g.maps = append(g.maps, &refMap{addr: addr, length: n, pages: pages, prot: prot, shared: kind == 1 || kind == 2, alone: make([]bool, len(pages))})
+	g.maps = append(g.maps, &refMap{addr: addr, length: n, pages: pages, origin: origin, prot: prot, shared: kind == 1 || kind == 2, alone: make([]bool, len(pages))})
 }
 
 func (g *job) unmap() {
@@ -240,7 +245,7 @@ func (g *job) fork() {
 	to := map[*refPage]*refPage{}
 	var maps []*refMap
 	for _, x := range g.maps {
-		y := &refMap{addr: x.addr, length: x.length, shared: x.shared, prot: slices.Clone(x.prot), pages: slices.Clone(x.pages)}
+		y := &refMap{addr: x.addr, length: x.length, shared: x.shared, origin: x.origin, prot: slices.Clone(x.prot), pages: slices.Clone(x.pages)}
 		y.alone = make([]bool, len(x.pages))
 		for i, at := range x.pages {
 			switch {
@@ -287,6 +292,9 @@ func (g *job) unpin() {
 	for i := range h.pages {
 		addr := h.addr + uint64(i)*page
 		g.m.check(g.m.Kernel.FrameUsed(h.pin.Frame(i)), "a pinned page was given away")
+		if h.pages[i] == nil {
+			continue
+		}
 		f, ok := hosttest.Walk(g.p, g.m.Kernel.Spec().AddressBits, addr, false)
 		g.m.check(ok || !g.readable(addr), "pinned page %#x is not there", addr)
 		if ok {
@@ -337,4 +345,46 @@ func (g *job) migrate() {
 	}
 	err := g.p.Migrate(g.th, x.addr+uint64(first)*page, uint64(n)*page)
 	g.m.check(err == nil || g.m.isShort(err), "migrate: %v", err)
+}
+
+// discard takes pages away: private anonymous ones are zeros then.
+func (g *job) discard() {
+	x, first, n, ok := g.pick(40)
+	if !ok {
+		return
+	}
+	before := slices.Clone(x.pages[first : first+n])
+	if !x.shared {
+		for i := first; i < first+n; i++ {
+			if x.origin != nil {
+				x.pages[i] = x.origin[i].child()
+			} else {
+				x.pages[i] = &refPage{}
+			}
+		}
+	}
+	g.discarding = true
+	err := g.p.Discard(g.th, x.addr+uint64(first)*page, uint64(n)*page)
+	g.discarding = false
+	if errors.Is(err, host.ErrLocked) {
+		copy(x.pages[first:], before)
+		return
+	}
+	g.m.check(err == nil, "madvise: %v", err)
+	for _, h := range g.pins { // the frames are still whose they were, but not at these addresses
+		for i := range h.pages {
+			if at := h.addr + uint64(i)*page; at >= x.addr+uint64(first)*page && at < x.addr+uint64(first+n)*page {
+				h.pages[i] = nil
+			}
+		}
+	}
+}
+
+func (g *job) pageOut() {
+	x, first, n, ok := g.pick(40)
+	if !ok {
+		return
+	}
+	err := g.p.PageOut(g.th, x.addr+uint64(first)*page, uint64(n)*page)
+	g.m.check(err == nil, "madvise: %v", err)
 }

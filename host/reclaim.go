@@ -109,15 +109,20 @@ func (k *Kernel) shrink(t *Thread) int {
 		run(t, spec.ReclaimScan*sim.Time(scanned), "reclaim")
 		freed := k.evict(t, victims)
 		k.evicting--
-		for _, w := range k.short {
-			w.Wake()
-		}
-		k.short = k.short[:0]
+		k.hurry()
 		if freed > 0 {
 			return freed
 		}
 	}
 	return 0
+}
+
+// hurry has those look again who wait for memory.
+func (k *Kernel) hurry() {
+	for _, w := range k.short {
+		w.Wake()
+	}
+	k.short = k.short[:0]
 }
 
 // refill moves pages from the active list to the inactive one until that is as long: those that were not used since they were last looked at, the others

@@ -42,6 +42,7 @@ type network struct {
 type user struct {
 	driver.RingOptions
 	slow  sim.Time // at most, for each frame
+	out   int      // one of so many frames has all of the ring written to storage; 0: none
 	there int      // every so many buffers are in memory from the beginning; 0: none
 
 	ring  *driver.Ring
@@ -172,6 +173,11 @@ func (n *network) receive(p *runtime.Proc, u *user) (err error) {
 		u.last[sender] = number
 		u.got = append(u.got, [2]int{sender, number})
 		u.at = p.Now()
+		if u.out > 0 && rng.IntN(u.out) == 0 {
+			if err := p.OS().PageOut(p.Thread(), u.ring.Memory().Addr(), uint64(u.ring.Memory().Len())); err != nil {
+				return err
+			}
+		}
 		if u.slow > 0 {
 			p.Compute(sim.Time(rng.Int64N(int64(u.slow))))
 		}
@@ -262,6 +268,7 @@ func storm(seed uint64) *network {
 		n.users = append(n.users, user{
 			RingOptions: driver.RingOptions{Size: some(1, 2, 7, 16, 64), BitmapSize: some(0, 1, 15, 16, 17, 64, 512), Pinned: rng.IntN(5) == 0},
 			slow:        sim.Time(some(0, 0, 1, 20)) * sim.Microsecond,
+			out:         some(0, 0, 4),
 		})
 	}
 	if rng.IntN(2) == 0 {
