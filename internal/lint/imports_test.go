@@ -41,7 +41,7 @@ var table = map[string]policy{
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
 	"runtime":  {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "nic", "profile", "spin", "internal"}},
-	"handlers": {ours: []string{"inet", "datatype", "nic", "profile", "runtime", "portals", "hpu", "spin", "internal"}},
+	"handlers": {ours: []string{"datatype", "nic", "profile", "runtime", "portals", "hpu", "spin", "internal"}},
 	"handlers/rdma/channels": { // threads of the kernel post commands, too
 		ours: []string{"handlers", "host", "runtime", "portals", "spin"},
 	},
