@@ -31,9 +31,13 @@ Where rank 0 sends to all there is no shape: such a point is shown as ring.`,
 		{Name: "shape", Kind: report.Text, Of: []string{shapeRing, shapeTree}, Help: "to whom a server passes a write on"},
 		{Name: "copies", Kind: report.Count, Least: "1", Most: fmt.Sprint(replicate.MaxServers), Default: "2,4,8", Help: "servers, each of which has all bytes"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: maxBytes, Default: "64,4KiB,64KiB,1MiB", Help: "bytes of the write"},
+		{Name: "guarded", Kind: report.Flag, Of: []string{"false", "true"}, Default: "false", Help: "handlers look at a capability before anything is written; what cores would see is written already"},
 	},
-	Points: func(p *Point) (bool, error) { return p.Text("mode") != modeClient || p.Text("shape") == shapeRing, nil },
-	Run:    runReplicate,
+	Points: func(p *Point) (bool, error) {
+		mode := p.Text("mode")
+		return (mode != modeClient || p.Text("shape") == shapeRing) && (mode == modeSpin || !p.Flag("guarded")), nil
+	},
+	Run: runReplicate,
 	Columns: append([]report.Column{
 		{Name: latencyColumn, Unit: "ns", Kind: report.Duration, Help: "from the call to its return"},
 		{Name: "throughput", Unit: "GiBps", Kind: report.Number, Help: "size of the write by latency; each of the servers has it then"},
@@ -54,17 +58,25 @@ Where rank 0 sends to all there is no shape: such a point is shown as ring.`,
 		return p.Footprint(copies+1, copies) + messages(p, float64(copies+3))
 	},
 	View: View{
-		Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "bytes",
+		Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "bytes", Quiet: []string{"guarded"},
 	},
 	Presets: []Preset{{
 		Name: "cost", Short: "what four copies along a ring cost whom: cores of servers, bytes through all memories, HPUs", Values: map[string]string{"shape": shapeRing, "copies": "4"},
 		View: &View{
-			Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "bytes",
+			Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "bytes", Quiet: []string{"guarded"},
 			Summary: []string{profileColumn, "copies", "bytes", "mode", latencyColumn, "throughput", "server_cpu", "host_memory", "hpus_needed", "littles_law_share", "speedup"},
 		},
 	}, {
 		Name: "shapes", Short: "many copies along a ring and down a tree, by handlers", Values: map[string]string{"mode": "spin", "copies": "2,4,8,16", "size": "64,4KiB,64KiB,1MiB"},
-		View: &View{Value: latencyColumn, Series: []string{"shape"}, X: "copies", Quiet: []string{"mode"}},
+		View: &View{Value: latencyColumn, Series: []string{"shape"}, X: "copies", Quiet: []string{"mode", "guarded"}},
+	}, {
+		Name: "guard", Short: "what looking at a capability costs: of each message, by a signature and five comparisons", Values: map[string]string{
+			"mode": modeSpin, "shape": shapeRing, "copies": "1,4", "guarded": "false,true",
+		},
+		View: &View{
+			Value: latencyColumn, Series: []string{"guarded"}, X: "bytes", Quiet: []string{"mode", "shape"},
+			Summary: []string{profileColumn, "copies", "bytes", "guarded", latencyColumn, "handler_calls", "handler_cycles", "hpus_needed"},
+		},
 	}},
 	Caveats: keepingUp,
 	Notes: []string{
@@ -87,6 +99,9 @@ var replicateBy = map[string]driver.By{modeClient: driver.Client, modeHost: driv
 func runReplicate(ctx context.Context, p *Point) (Values, error) {
 	copies, size := p.Int("copies"), p.Int("size")
 	o := driver.Options{Bytes: int64(size), Tree: p.Text("shape") == shapeTree, By: replicateBy[p.Text("mode")], Clients: 1}
+	if p.Flag("guarded") {
+		o.Key = &replicate.Key{p.Seed, p.Seed + 1}
+	}
 	for i := range copies {
 		o.Servers = append(o.Servers, 1+i)
 	}
@@ -105,6 +120,9 @@ func runReplicate(ctx context.Context, p *Point) (Values, error) {
 			client, err := group.Open(proc, 0)
 			if err != nil {
 				return err
+			}
+			if o.Key != nil {
+				client.Use(driver.Grant(o.Key, client.ID(), 0, o.Bytes, replicate.MayWrite, 0))
 			}
 			memory := proc.Alloc(size)
 			copy(memory.Raw(), want)

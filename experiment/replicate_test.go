@@ -68,6 +68,26 @@ func TestReplicateHasItsShape(t *testing.T) {
 	}
 }
 
+// A capability is looked at once for each message, which takes its own time and nothing of what follows; it is 40 B more on the wire, in the message itself or in one before it.
+func TestReplicateGuarded(t *testing.T) {
+	for _, device := range []string{"spin-int", "spin-dis"} {
+		for _, size := range []int{64, 4096, 1 << 20} {
+			v := Values{"mode": modeSpin, "copies": 4, "size": size}
+			free := copied(t, device, v)
+			v["guarded"] = true
+			guarded := copied(t, device, v)
+			more := guarded.Time(latencyColumn) - free.Time(latencyColumn)
+			require.Greater(t, more, 80*sim.Nanosecond, "%s %d", device, size)
+			require.Less(t, more, 500*sim.Nanosecond, "%s %d", device, size)
+			require.Less(t, guarded.Values["handler_cycles"].(int64), free.Values["handler_cycles"].(int64)+12*600)
+		}
+		p, err := profile.Load(device)
+		require.NoError(t, err)
+		_, err = replication.At(p, Values{"mode": modeHost, "guarded": true})
+		require.Error(t, err)
+	}
+}
+
 // On a network that loses packets the transport repeats them, and nothing else changes.
 func TestReplicateOnANetworkWithFaults(t *testing.T) {
 	for _, mode := range []string{modeClient, modeHost, modeSpin} {

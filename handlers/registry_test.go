@@ -126,7 +126,7 @@ func TestModulesLoad(t *testing.T) {
 			raid5.Gather: manifest.Header, raid5.Fold: manifest.Payload, raid5.Fill: manifest.Payload,
 		},
 		"rdma":      {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
-		"replicate": {replicate.Open: manifest.Header, replicate.Store: manifest.Payload},
+		"replicate": {replicate.Open: manifest.Header, replicate.Store: manifest.Payload, replicate.Admit: manifest.Header, replicate.Send: manifest.Header},
 		"scan":      {scan.Worker: manifest.Header, scan.Request: manifest.Payload},
 		"sum":       {sum.Payload: manifest.Payload},
 		"txlog":     {txlog.Header: manifest.Header, txlog.Completion: manifest.Completion},
@@ -136,7 +136,7 @@ func TestModulesLoad(t *testing.T) {
 		l := handlers.Must(name)
 		code, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
 		require.NoError(t, err)
-		require.Less(t, len(code), map[string]int{"allreduce": 16384, "backupring": 4096, "datatype": 8192, "ftbcast": 2048, "graph": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 6144, "rdma": 16384, "replicate": 2048, "scan": 6144}[name]+2048)
+		require.Less(t, len(code), map[string]int{"allreduce": 16384, "backupring": 4096, "datatype": 8192, "ftbcast": 2048, "graph": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 6144, "rdma": 16384, "replicate": 6144, "scan": 6144}[name]+2048)
 		module, err := hpu.Load("any", l.Wasm, spec)
 		require.NoError(t, err)
 		require.Equal(t, name, module.Library())

@@ -76,7 +76,7 @@ var besides = map[string][]string{
 }
 
 // texts are flags that are no numbers: names, files, switches, values of a profile or a state. A flag of a number must not be among them.
-var texts = strings.Fields(`all app by durable critical-path ack engine expect experiment fault format handler handler-host-file header help hex host-file hupcf lang matching mode noise
+var texts = strings.Fields(`all app by durable guarded critical-path ack engine expect experiment fault format handler handler-host-file header help hex host-file hupcf lang matching mode noise
 	noise-coscheduled on output packets payload payload-file completion plain plot links load svg topology policy pool profile type op kernel set side source spinsim state state-file state-format table to trace waterfall node rank
 	version step path benchmark transport algorithms full omb scaling shape`)
 

@@ -15,4 +15,6 @@ var Module []byte
 const (
 	Open  = "open"  // header, of a write
 	Store = "store" // payload
+	Admit = "admit" // header, of a write to servers that are guarded
+	Send  = "fetch" // header, of a read from them
 )

@@ -19,7 +19,9 @@ type State struct {
 	ReplyPT uint32             `spin:"max=255"`  // portal table entry of clients
 	Index   uint32             `spin:"max=15"`   // of this server
 	Tree    uint32             `spin:"max=1"`    // 1: each server passes on to two others; 0: to the next one
-	Padding uint32             `spin:"max=0"`    // 0
+	Epoch   uint32             // now: capabilities that hold until an earlier one are refused
+	Bytes   uint64             `spin:"unit=bytes"` // of the memory
+	Key     Key                // of capabilities
 	Servers [MaxServers]Server // by number
 	Counts  Counts             // what the handlers have done
 }
@@ -38,6 +40,10 @@ type Counts struct {
 	Settled uint64 // writes of which clients were told
 	Refused uint64 // writes beyond the end of the memory, and packets that lie in two blocks
 	Failed  uint64 `spin:"unit=packets"` // whose memory was not there
+	Forged  uint64 // requests without a capability, or with one that nobody has issued
+	Expired uint64 // requests whose capability holds no more
+	Outside uint64 // requests of another process, for another range or right than that of their capability
+	Fetched uint64 // reads that were allowed
 	Waits   uint64 // rounds in which a handler waited for a block
 }
 
@@ -60,12 +66,17 @@ const (
 	StoreBits = 0x5501 // client to the first server
 	PassBits  = 0x5502 // server to server
 	ReadBits  = 0x5503 // get
+	AdmitBits = 0x5504 // client to the first server, if they are guarded
+	FetchBits = 0x5505 // client to a server, likewise: send bytes
 	LiveShift = 16
 	KindMask  = 1<<LiveShift - 1
 )
 
-// ReplyBits are the match bits of a client's entry, with the slot below.
-const ReplyBits = 0x5600_0000
+// Match bits of a client's entries, with the slot below: answers, and bytes that it has asked for.
+const (
+	ReplyBits = 0x5600_0000
+	DataBits  = 0x5700_0000
+)
 
 // Ticket is the header data of a write and of all that follows from it: whom to tell when how many packets are there.
 type Ticket = raid5.Ticket
@@ -75,6 +86,7 @@ const (
 	OK      = raid5.OK
 	Refused = raid5.Refused // beyond the end of the memory
 	Failed  = raid5.Failed  // the memory of a server was not there
+	Denied  = 3             // the capability does not allow it
 )
 
 // Rank is which of the servers that are alive a server is, from 0.

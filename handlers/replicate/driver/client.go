@@ -18,6 +18,7 @@ var (
 	ErrMemory  = errors.New("replicate: a server could not be reached, or its memory was not there")
 	ErrSilent  = errors.New("replicate: servers have not answered in time")
 	ErrFailed  = errors.New("replicate: no server is left")
+	ErrDenied  = errors.New("replicate: the capability does not allow it")
 )
 
 // A client has clientSlots slots: flights for what is under way, and as many anew each time that servers have not answered, or not all: they may still do so.
@@ -39,6 +40,9 @@ type Caller struct {
 	mds    []portals.Handle // of the access under way
 	live   uint32           // a bit for each server
 	spent  bool             // there are no slots left
+
+	capability replicate.Capability
+	header     runtime.View // the user header of requests to guarded servers
 }
 
 // Open gives a process a way to the group: as client number 0 to Options.Clients-1, which no other process is. It takes no virtual time.
@@ -60,6 +64,8 @@ func (g *Group) Open(p *runtime.Proc, number int) (*Caller, error) {
 		return nil, err
 	}
 	c.ni.Label(c.eq, "answers of servers with copies")
+	c.header = p.Alloc(replicate.FetchSize)
+	c.header.Lock()
 	if _, err = c.ni.PTAlloc(0, c.eq, g.replyPT()); err != nil {
 		return nil, fmt.Errorf("replicate: portal table entry %d: %w", g.replyPT(), err)
 	}
@@ -126,32 +132,49 @@ func (c *Caller) Write(offset int64, from runtime.View) error {
 	if c.o.By == Client {
 		return errors.Join(c.sendAll(offset, from), c.release())
 	}
+	if err := c.show(offset, n); err != nil {
+		return err
+	}
 	md, err := c.ni.MDBind(&portals.MD{Start: from.Addr(), Length: uint64(n)})
 	if err != nil {
 		return err
 	}
 	c.mds = append(c.mds, md)
-	burst := c.burst()
-	return errors.Join(c.flights(offset, n, burst, func(low, high int64, slot uint32) (answers int, err error) {
+	return errors.Join(c.flights(offset, n, c.burst(), func(low, high int64, slot uint32) (answers, messages int, err error) {
 		ends := c.messages(low, high)
 		packets := int64(0)
 		for i, at := range ends[1:] {
-			packets += (at - ends[i] + c.mtu - 1) / c.mtu
+			packets += (at - ends[i] + c.shown() + c.mtu - 1) / c.mtu
 		}
-		ticket := raid5.NewTicket(c.id.NID, c.id.PID, slot, uint32(packets))
+		ticket := uint64(raid5.NewTicket(c.id.NID, c.id.PID, slot, uint32(packets)))
+		messages = len(ends) - 1
 		for i, at := range ends[1:] {
-			size := uint64(at - ends[i])
-			match := uint64(c.live)<<replicate.LiveShift | replicate.StoreBits
-			if err := c.ni.Put(md, uint64(ends[i]-offset), size, portals.NoAck, c.Group.id(replicate.Of(c.live, 0)), c.o.PT, match, uint64(ends[i]), 0, uint64(ticket)); err != nil {
-				return 0, err
+			if err := c.send(md, from, offset, ends[i], at, ticket); err != nil {
+				return 0, 0, err
 			}
 		}
 		answers = int(replicate.Last(uint32(bits.OnesCount32(c.live)), c.o.Tree))
 		if c.o.By == Hosts {
-			answers *= len(ends) - 1 // each message by itself
+			answers *= messages // each by itself
 		}
-		return answers, nil
+		return answers, messages, nil
 	}), c.release())
+}
+
+// send puts a message to the first server that is alive, behind the capability if it is guarded.
+func (c *Caller) send(md portals.Handle, from runtime.View, offset, low, high int64, ticket uint64) (err error) {
+	to, match := c.Group.id(replicate.Of(c.live, 0)), uint64(c.live)<<replicate.LiveShift|replicate.StoreBits
+	at, size := uint64(low-offset), uint64(high-low)
+	if c.o.Key != nil {
+		match ^= replicate.StoreBits ^ replicate.AdmitBits
+		list := []portals.IOVec{{Base: c.header.Addr(), Length: replicate.CapabilitySize}, {Base: from.Addr() + at, Length: size}}
+		if md, err = c.ni.MDBind(&portals.MD{IOVec: list, Length: uint64(len(list)), Options: portals.OptMDIOVec}); err != nil {
+			return err
+		}
+		c.mds = append(c.mds, md)
+		at, size = 0, size+replicate.CapabilitySize
+	}
+	return c.ni.Put(md, at, size, portals.NoAck, to, c.o.PT, match, uint64(low), 0, ticket)
 }
 
 // burst is how many bytes of a client may be on the way to handlers in each flight: what others send at the same time has room in a server's network interface, too.
@@ -166,28 +189,36 @@ func (c *Caller) burst() int64 {
 // messages are the places at which messages of a range begin, and its end. No packet lies in two blocks of a server; messages to hosts are chunks.
 func (c *Caller) messages(low, high int64) []int64 {
 	list := []int64{low}
-	step := int64(replicate.Block)
+	step, shown := int64(replicate.Block), c.shown()
 	if c.o.By == Hosts {
 		step = chunk
 	}
-	for at := (low/step + 1) * step; at < high; at += step {
-		list = append(list, at)
-		if c.o.By == Handlers && replicate.Block%c.mtu == 0 {
-			break // the rest is in packets that begin where blocks do
+	rest := c.o.By == Handlers && step%c.mtu == 0
+	for at := low; at < high; {
+		next := (at/step + 1) * step
+		if rest && next < high {
+			if at%c.mtu == shown { // the first packet has so much less of the memory, and the others begin where blocks do
+				break
+			}
+			next = min(next, at+c.mtu-((at-shown)%c.mtu+c.mtu)%c.mtu)
+		}
+		if at = next; at < high {
+			list = append(list, at)
 		}
 	}
 	return append(list, high)
 }
 
 // flights sends a range in parts of burst bytes, which end at multiples of that; the next one when the answers to the last but one are there.
-func (c *Caller) flights(offset, n, burst int64, send func(low, high int64, slot uint32) (answers int, err error)) error {
-	var open [flights]int
+func (c *Caller) flights(offset, n, burst int64, send func(low, high int64, slot uint32) (answers, messages int, err error)) error {
+	var open, messages [flights]int
 	low, end := offset, offset+n
+	denied := false
 	for i := 0; low < end || open != [flights]int{}; {
 		if which := i % flights; low < end && open[which] == 0 {
 			high := min((low/burst+1)*burst, end)
 			var err error
-			if open[which], err = send(low, high, c.slot+uint32(which)); err != nil {
+			if open[which], messages[which], err = send(low, high, c.slot+uint32(which)); err != nil {
 				return err
 			}
 			low = high
@@ -201,6 +232,11 @@ func (c *Caller) flights(offset, n, burst int64, send func(low, high int64, slot
 		which := uint32(e.MatchBits&(raid5.MaxSlots-1)) - c.slot
 		switch {
 		case which >= flights: // of what was given up
+		case e.HdrData == replicate.Denied: // each message by itself, and all of them
+			low, denied = end, true
+			if messages[which]--; messages[which] == 0 {
+				open[which] = 0
+			}
 		case e.HdrData != replicate.OK:
 			c.retire() // others may still answer
 			if e.HdrData == replicate.Refused {
@@ -210,6 +246,9 @@ func (c *Caller) flights(offset, n, burst int64, send func(low, high int64, slot
 		default:
 			open[which]--
 		}
+	}
+	if denied {
+		return ErrDenied
 	}
 	return nil
 }
@@ -255,10 +294,17 @@ func (c *Caller) Read(offset int64, into runtime.View) error {
 		return err
 	}
 	into.Write()
-	of := c.Group.id(replicate.Of(c.live, uint32(c.number%bits.OnesCount32(c.live))))
+	if c.o.Key != nil {
+		return errors.Join(c.fetch(offset, into), c.release())
+	}
 	return errors.Join(c.counted(into, portals.OptMDEventCTReply, func(md portals.Handle) (int, error) {
-		return 1, c.ni.Get(md, 0, uint64(n), of, c.o.PT, replicate.ReadBits, uint64(offset), 0)
+		return 1, c.ni.Get(md, 0, uint64(n), c.reads(), c.o.PT, replicate.ReadBits, uint64(offset), 0)
 	}), c.release())
+}
+
+// reads is the server that the client reads from.
+func (c *Caller) reads() portals.ID {
+	return c.Group.id(replicate.Of(c.live, uint32(c.number%bits.OnesCount32(c.live))))
 }
 
 // counted waits for as many answers as f says.

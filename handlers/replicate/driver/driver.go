@@ -9,6 +9,7 @@ package driver
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -46,6 +47,9 @@ type Options struct {
 	PT uint32
 	// Timeout is how long a client waits for the next answer; 0: for ever. An access that ends with ErrSilent may have been carried out, in part, or still be.
 	Timeout sim.Time
+	// Key has servers guarded: requests need a capability that was signed with it (Grant). Who may write is looked at before anything is written, which takes handlers.
+	// nil: whoever reaches a server may read and write.
+	Key *replicate.Key
 	// Fill writes what the memory holds at the beginning, from a place on; nil: zeros.
 	Fill func(offset int64, b []byte)
 }
@@ -116,6 +120,8 @@ func (o *Options) check(c *runtime.Cluster) error {
 		return fmt.Errorf("replicate: %d clients, expected 1 to %d", o.Clients, MaxClients)
 	case o.By < Handlers || o.By > Client:
 		return fmt.Errorf("replicate: sent by %d, expected %d to %d", o.By, Handlers, Client)
+	case o.Key != nil && o.By != Handlers:
+		return errors.New("replicate: a key without handlers: by the time that a host sees a write it is in its memory")
 	}
 	return nil
 }
@@ -131,9 +137,9 @@ func (g *Group) id(server uint32) portals.ID {
 
 // serve is a server's program.
 func (g *Group) serve(p *runtime.Proc, s *server) error {
-	s.memory = p.Alloc(int(g.o.Bytes))
-	s.memory.Lock()
-	if g.o.Fill != nil {
+	all := p.Alloc(int(g.o.Bytes) + replicate.FetchSize) // messages are longer by their user headers, which are not written
+	all.Lock()
+	if s.memory = all.Slice(0, int(g.o.Bytes)); g.o.Fill != nil {
 		g.o.Fill(0, s.memory.Raw())
 	}
 	var err error
@@ -147,30 +153,37 @@ func (g *Group) serve(p *runtime.Proc, s *server) error {
 	if _, err := p.NI().PTAlloc(0, eq, g.o.PT); err != nil {
 		return fmt.Errorf("replicate: portal table entry %d: %w", g.o.PT, err)
 	}
-	if err := g.append(p, s, replicate.ReadBits, 0, portals.OptMEOpGet|portals.OptMEEventCommDisable, nil); err != nil {
-		return err
+	if g.o.Key == nil {
+		if err := g.append(p, s.memory, portals.AnyID, replicate.ReadBits, 0, portals.OptMEOpGet|portals.OptMEEventCommDisable, nil); err != nil {
+			return err
+		}
 	}
 	const live = ^uint64(replicate.KindMask)
 	switch g.o.By {
 	case Client:
-		return g.append(p, s, replicate.StoreBits, live, portals.OptMEOpPut|portals.OptMEEventCommDisable, nil)
+		return g.append(p, s.memory, portals.AnyID, replicate.StoreBits, live, portals.OptMEOpPut|portals.OptMEEventCommDisable, nil)
 	case Hosts:
-		if err := g.append(p, s, replicate.StoreBits, live|replicate.StoreBits^replicate.PassBits, portals.OptMEOpPut, nil); err != nil {
+		if err := g.append(p, s.memory, portals.AnyID, replicate.StoreBits, live|replicate.StoreBits^replicate.PassBits, portals.OptMEOpPut, nil); err != nil {
 			return err
 		}
 		return g.host(p, s, eq)
 	}
-	return g.install(p, s, live)
+	return g.install(p, s, all, live)
 }
 
-// install gives a server its handlers; its process has nothing more to do.
-func (g *Group) install(p *runtime.Proc, s *server, live uint64) (err error) {
-	state := replicate.State{Slots: uint32(g.o.Clients * clientSlots), PT: g.o.PT, ReplyPT: g.replyPT(), Index: uint32(s.index)}
+// install gives a server its handlers; its process has nothing more to do. all is its memory and room behind it.
+func (g *Group) install(p *runtime.Proc, s *server, all runtime.View, live uint64) (err error) {
+	state := replicate.State{
+		Slots: uint32(g.o.Clients * clientSlots), PT: g.o.PT, ReplyPT: g.replyPT(), Index: uint32(s.index), Bytes: uint64(g.o.Bytes),
+	}
 	if g.o.Tree {
 		state.Tree = 1
 	}
 	for i, other := range g.servers {
 		state.Servers[i] = replicate.Server{NID: uint32(other.node), PID: other.pid}
+	}
+	if g.o.Key != nil {
+		state.Key = *g.o.Key
 	}
 	s.in, err = g.module.Install(p, handlers.Options{
 		Header: replicate.Open, Payload: replicate.Store, State: &state, Memory: int64(unsafe.Sizeof(state)) + state.Memory(), Shared: true,
@@ -178,22 +191,32 @@ func (g *Group) install(p *runtime.Proc, s *server, live uint64) (err error) {
 	if err != nil {
 		return err
 	}
-	for bits, header := range map[uint64]string{replicate.StoreBits: replicate.Open, replicate.PassBits: ""} { //lint:maporder no message matches both
-		on, err := s.in.HPU.Spin(header, replicate.Store, "")
+	entry := func(memory runtime.View, of portals.ID, bits, ignore uint64, header, payload string, userHdr uint64) error {
+		on, err := s.in.HPU.Spin(header, payload, "")
 		if err != nil {
 			return err
 		}
-		if err := g.append(p, s, bits, live, s.in.EntryOptions|portals.OptMEEventCommDisable, on); err != nil {
+		on.UserHdrLen = userHdr
+		return g.append(p, memory, of, bits, ignore, s.in.EntryOptions|portals.OptMEEventCommDisable, on)
+	}
+	for _, other := range g.servers { // from these only: what they pass on they have looked at
+		if err := entry(s.memory, portals.PhysID(uint32(other.node), other.pid), replicate.PassBits, live, "", replicate.Store, 0); err != nil {
 			return err
 		}
 	}
-	return nil
+	if g.o.Key == nil {
+		return entry(s.memory, portals.AnyID, replicate.StoreBits, live, replicate.Open, replicate.Store, 0)
+	}
+	return errors.Join(
+		entry(all, portals.AnyID, replicate.AdmitBits, live, replicate.Admit, replicate.Store, replicate.CapabilitySize),
+		entry(all, portals.AnyID, replicate.FetchBits, 0, replicate.Send, "", replicate.FetchSize),
+	)
 }
 
 // append lets others reach a server's memory.
-func (g *Group) append(p *runtime.Proc, s *server, bits, ignore uint64, options portals.EntryOptions, on *portals.Spin) error {
+func (g *Group) append(p *runtime.Proc, memory runtime.View, of portals.ID, bits, ignore uint64, options portals.EntryOptions, on *portals.Spin) error {
 	_, err := p.NI().MEAppend(g.o.PT, &portals.ME{
-		Start: s.memory.Addr(), Length: uint64(s.memory.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits, IgnoreBits: ignore, Spin: on,
+		Start: memory.Addr(), Length: uint64(memory.Len()), UID: portals.UIDAny, MatchID: of, MatchBits: bits, IgnoreBits: ignore, Spin: on,
 		Options: options | portals.OptMEEventLinkDisable,
 	}, portals.PriorityList, 0)
 	return err

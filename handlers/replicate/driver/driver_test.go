@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/handlers/replicate"
 	"github.com/spinsim/spinsim/handlers/replicate/driver"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -68,6 +69,9 @@ func drawStorm(rt *rapid.T) *storm {
 	if rapid.IntRange(0, 3).Draw(rt, "small packets") == 0 {
 		s.set = append(s.set, fmt.Sprintf("fabric.mtu=%d", 8*rapid.IntRange(64, 512).Draw(rt, "mtu")))
 	}
+	if s.o.By == driver.Handlers && rapid.Bool().Draw(rt, "guarded") {
+		s.o.Key = &replicate.Key{1, 2}
+	}
 	if s.servers > 1 && rapid.Bool().Draw(rt, "a server has failed") {
 		s.failed = rapid.IntRange(0, s.servers-1).Draw(rt, "failed")
 	}
@@ -108,6 +112,9 @@ func (s *storm) client(p *runtime.Proc, g *driver.Group, rank int) error {
 	client, err := g.Open(p, rank)
 	if err != nil {
 		return err
+	}
+	if s.o.Key != nil {
+		client.Use(driver.Grant(s.o.Key, client.ID(), 0, s.o.Bytes, replicate.MayRead|replicate.MayWrite, 0))
 	}
 	if s.failed >= 0 {
 		if err := client.Fail(s.failed); err != nil {
@@ -278,6 +285,7 @@ func TestErrors(t *testing.T) {
 		"two servers on node 1":        func(o *driver.Options) { o.Servers = []int{1, 1} },
 		"0 B, expected 1 to":           func(o *driver.Options) { o.Bytes = 0 },
 		"0 clients, expected 1 to 512": func(o *driver.Options) { o.Clients = 0 },
+		"a key without handlers":       func(o *driver.Options) { o.Key, o.By = &replicate.Key{}, driver.Hosts },
 		"sent by 7, expected 0 to 2":   func(o *driver.Options) { o.By = 7 },
 	} {
 		o := good

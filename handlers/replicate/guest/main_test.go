@@ -39,8 +39,13 @@ type server struct {
 }
 
 var (
-	kinds   = map[string]spintest.Handlers[replicate.State]{"store": {Header: open, Payload: store}, "pass": {Payload: store}}
-	modules = map[string]wasmtest.Names{"store": {Header: replicate.Open, Payload: replicate.Store}, "pass": {Payload: replicate.Store}}
+	kinds = map[string]spintest.Handlers[replicate.State]{
+		"store": {Header: open, Payload: store}, "pass": {Payload: store}, "admit": {Header: admit, Payload: store}, "fetch": {Header: fetch},
+	}
+	modules = map[string]wasmtest.Names{
+		"store": {Header: replicate.Open, Payload: replicate.Store}, "pass": {Payload: replicate.Store},
+		"admit": {Header: replicate.Admit, Payload: replicate.Store}, "fetch": {Header: replicate.Send},
+	}
 )
 
 func newGroup(t *testing.T, n int, tree, wasm bool) *group {
@@ -66,12 +71,13 @@ func newGroup(t *testing.T, n int, tree, wasm bool) *group {
 
 // deliver has a server handle a message; its packets come in any order.
 func (g *group) deliver(to int, m spintest.Message) spintest.Outcome {
-	m.Order = g.rng.Perm((len(m.Data) + packet - 1) / packet)
-	s := g.servers[to]
-	kind := "store"
-	if m.MatchBits&replicate.KindMask == replicate.PassBits {
-		kind = "pass"
+	if m.UserHdrLen == 0 {
+		m.Order = g.rng.Perm((len(m.Data) + packet - 1) / packet)
 	}
+	s := g.servers[to]
+	kind := map[uint64]string{
+		replicate.StoreBits: "store", replicate.PassBits: "pass", replicate.AdmitBits: "admit", replicate.FetchBits: "fetch",
+	}[m.MatchBits&replicate.KindMask]
 	return spintest.Deliver(s.Device, s.run[kind], s.state, m)
 }
 

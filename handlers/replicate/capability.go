@@ -1,0 +1,80 @@
+package replicate
+
+import (
+	"math/bits"
+	"structs"
+)
+
+// Capability is the user header of a request to servers that are guarded: the right of one process to a range of the memory, until an epoch. Who has the key issues it
+// (NewCapability), and whoever changes a bit of it has none.
+type Capability struct {
+	_         structs.HostLayout
+	Low, High uint64 // bytes of the memory from Low up to High
+	NID, PID  uint32 // whose it is
+	Rights    uint32 // MayRead and MayWrite
+	Expires   uint32 // the last epoch in which it holds
+	MAC       uint64 // SipHash-2-4 of all above
+}
+
+// Rights of a capability.
+const (
+	MayRead  = 1
+	MayWrite = 2
+)
+
+// Fetch is the user header of a read from servers that are guarded; the header data say where in the client's entry the bytes go.
+type Fetch struct {
+	_              structs.HostLayout
+	Capability     Capability
+	Offset, Length uint64 // bytes
+}
+
+// Sizes of user headers, bytes.
+const (
+	CapabilitySize = 40
+	FetchSize      = CapabilitySize + 16
+)
+
+// Key is what servers and the issuer share.
+type Key [2]uint64
+
+// Sign is the MAC that the capability must have.
+func (c *Capability) Sign(key *Key) uint64 {
+	return sip(key, [4]uint64{c.Low, c.High, uint64(c.NID) | uint64(c.PID)<<32, uint64(c.Rights) | uint64(c.Expires)<<32})
+}
+
+// sip is SipHash-2-4 (Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT'12) of four words, little endian.
+func sip(key *Key, message [4]uint64) uint64 {
+	s := sipState{key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d, key[0] ^ 0x6c7967656e657261, key[1] ^ 0x7465646279746573}
+	for _, word := range message {
+		s.absorb(word)
+	}
+	s.absorb(uint64(len(message)) * 8 << 56)
+	s[2] ^= 0xff
+	for range 4 {
+		s.round()
+	}
+	return s[0] ^ s[1] ^ s[2] ^ s[3]
+}
+
+type sipState [4]uint64
+
+func (s *sipState) absorb(word uint64) {
+	s[3] ^= word
+	s.round()
+	s.round()
+	s[0] ^= word
+}
+
+func (s *sipState) round() {
+	s[0] += s[1]
+	s[1] = bits.RotateLeft64(s[1], 13) ^ s[0]
+	s[0] = bits.RotateLeft64(s[0], 32)
+	s[2] += s[3]
+	s[3] = bits.RotateLeft64(s[3], 16) ^ s[2]
+	s[0] += s[3]
+	s[3] = bits.RotateLeft64(s[3], 21) ^ s[0]
+	s[2] += s[1]
+	s[1] = bits.RotateLeft64(s[1], 17) ^ s[2]
+	s[2] = bits.RotateLeft64(s[2], 32)
+}
