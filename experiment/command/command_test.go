@@ -234,6 +234,7 @@ func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
 
 // Of a waterfall that is interrupted the steps are shown that were measured.
 func TestInterruptedWaterfall(t *testing.T) {
+	var measured atomic.Int64
 	e := &experiment.Experiment{
 		Name: "falls", Profiles: []string{"spin-int"},
 		Axes:    []experiment.Axis{{Name: "turn", Kind: report.Count, Least: "1", Most: "9", Default: "1", Help: "which"}},
@@ -241,10 +242,14 @@ func TestInterruptedWaterfall(t *testing.T) {
 		View:    experiment.View{Value: "took"},
 		Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 			if p.Profile.DMA.Latency > 100*sim.Nanosecond { // behind the step "host memory"
+				for measured.Load() == 0 && ctx.Err() == nil { // one worker begins with the last point
+					runtime.Gosched()
+				}
 				_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
 				<-ctx.Done()
 				return nil, context.Cause(ctx)
 			}
+			measured.Add(1)
 			return experiment.Values{"took": sim.Microsecond}, nil
 		},
 	}
