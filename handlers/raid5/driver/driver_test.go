@@ -80,9 +80,7 @@ func TestFailedServer(t *testing.T) {
 						x.accesses(5)
 						x.whole()
 						require.NoError(t, client.Fail(failed))
-						for at := int64(0); at < o.ServerBytes(); at += driver.Chunk {
-							clear(a.Peek(failed, at)) // what it had is lost
-						}
+						a.Lose(failed)
 						x.whole()
 						for n := range 9 { // the last bytes of all servers
 							x.read(len(x.want)-data*1000-n, n)

@@ -69,9 +69,7 @@ func TestDurable(t *testing.T) {
 					if failed < 0 {
 						return nil
 					}
-					for at := int64(0); at < o.ServerBytes(); at += driver.Chunk {
-						clear(a.Peek(failed, at))
-					}
+					a.Lose(failed)
 					clear(a.Stored(failed))
 					require.NoError(t, client.Rebuild())
 					client.Restored()
