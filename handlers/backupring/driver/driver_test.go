@@ -343,7 +343,7 @@ func lie(r *driver.Ring, change func(d *backupring.Descriptor), want error) erro
 	}
 	for i := range 8 {
 		if f, err := r.Receive(); err != nil || !errors.Is(f.Err, want) {
-			return fmt.Errorf("frame %d: %v, %w", i, f.Err, err)
+			return fmt.Errorf("frame %d: %w", i, errors.Join(f.Err, err))
 		}
 	}
 	return nil
