@@ -30,7 +30,7 @@ var hugePages = sync.OnceFunc(func() {
 	heap := make([]byte, hugeBytes) // fresh from the kernel, which Go therefore does not touch, and which it keeps as it gives memory back
 	advise(heap)
 	runtime.KeepAlive(heap)
-	heap = nil //nolint:ineffassign // else it is alive to the end
+	heap = nil //nolint:ineffassign,wastedassign // else it is alive to the end
 	runtime.GC()
 })
 
