@@ -89,7 +89,12 @@ func (s *Sweep) atOnce(points []*Point) int {
 	if s.MemoryLimit <= 0 {
 		return n
 	}
-	needs := needsOf(points)
+	needs := make([]int64, len(points))
+	for i, p := range points {
+		needs[i] = p.need()
+	}
+	slices.Sort(needs)
+	slices.Reverse(needs)
 	total := int64(0)
 	for i, need := range needs[:n] {
 		if total += need; total > s.MemoryLimit {
@@ -97,23 +102,4 @@ func (s *Sweep) atOnce(points []*Point) int {
 		}
 	}
 	return n
-}
-
-// Need is what points that run at the same time take of memory, at most and about, bytes.
-func (s *Sweep) Need(points []*Point) (total int64) {
-	for _, need := range needsOf(points)[:s.atOnce(points)] {
-		total += need
-	}
-	return total
-}
-
-// needsOf are the needs of points, the largest first.
-func needsOf(points []*Point) []int64 {
-	needs := make([]int64, len(points))
-	for i, p := range points {
-		needs[i] = p.need()
-	}
-	slices.Sort(needs)
-	slices.Reverse(needs)
-	return needs
 }

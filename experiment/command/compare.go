@@ -15,7 +15,6 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -257,16 +256,10 @@ func (f *LimitFlags) Bound(c *cobra.Command, s *experiment.Sweep) (err error) {
 // Named says of an error of Sweep.Points where the limit of memory comes from.
 func (f *LimitFlags) Named(err error) error { return f.Memory.named(err) }
 
-// large is what points that run at the same time take, about, bytes, from which huge pages make up for the trouble: some dozens of nodes.
-const large = 4 << 20
-
 // Measure runs the points of a sweep and says on a terminal how far it is.
 func Measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []*experiment.Point) ([]*experiment.Result, error) {
 	progress := newProgress(errs, s.Experiment.Name, len(points))
 	defer progress.stop()
-	if s.Need(points) >= large {
-		memory.HugePages()
-	}
 	var measured atomic.Bool
 	defer context.AfterFunc(ctx, func() {
 		if measured.Load() { // large simulations take longer to end than a command has that has nothing to show

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package memory
-
-// HugePages does nothing here.
-func HugePages() {}
