@@ -134,7 +134,9 @@ func (r *rig) listen() {
 	for _, c := range r.d.Named("atomic_from_device") {
 		u := r.users[c.Op.TargetPID-firstPID]
 		head := binary.LittleEndian.Uint64(c.Data)
-		require.LessOrEqual(r.t, head, u.head)
+		if head > u.head {
+			require.FailNow(r.t, "the IOuser is told of more than there is")
+		}
 		u.told = max(u.told, head)
 	}
 	r.d.Calls = r.d.Calls[:0]
@@ -211,7 +213,9 @@ func (r *rig) take(ring int) {
 		id := binary.LittleEndian.Uint32(b)
 		require.Equal(r.t, u.accepted[u.seen], id, "in order, each once")
 		for i := 4; i < len(b); i++ {
-			require.Equal(r.t, byte(int(id)+i), b[i])
+			if b[i] != byte(int(id)+i) {
+				require.FailNow(r.t, "wrong bytes", "frame %d, byte %d", id, i)
+			}
 		}
 	}
 }
@@ -226,12 +230,15 @@ func (r *rig) post(ring int, n uint64) {
 
 // same compares the interface with the model.
 func (r *rig) same() {
-	require.Equal(r.t, r.free, r.s.Free)
-	require.Zero(r.t, r.s.Foreign)
+	if r.free != r.s.Free || r.s.Foreign != 0 {
+		require.FailNow(r.t, "the backup ring", "%d slots are free, expected %d; %d foreign messages", r.s.Free, r.free, r.s.Foreign)
+	}
 	for i, u := range r.users {
 		x := &r.s.Rings[i]
-		require.Equal(r.t, []uint64{u.tail, u.head, u.headOffset, u.bitmapIndex}, []uint64{x.Tail, x.Head, x.HeadOffset, x.BitmapIndex}, "ring %d", i)
-		require.Equal(r.t, x.Head, u.told, "ring %d: the IOuser knows", i)
+		want, is := [4]uint64{u.tail, u.head, u.headOffset, u.bitmapIndex}, [4]uint64{x.Tail, x.Head, x.HeadOffset, x.BitmapIndex}
+		if want != is || x.Head != u.told {
+			require.FailNow(r.t, "a ring", "ring %d has %d, expected %d; the IOuser knows of %d", i, is, want, u.told)
+		}
 	}
 }
 
