@@ -164,6 +164,56 @@ func TestBeyondFlatTablesAccessesAreDenied(t *testing.T) {
 	require.EqualError(t, p.iommu.Admit(host.NewAddressSpace(nil), nil), "host: smmu.banks is 1: there is no bank for process 2 of the node, and no operating system (os.kind) that shares them")
 }
 
+// An access that the SMMU has refused because its process had no bank, while others were before it, is asked for once more when the process has one by the time the
+// answer comes: five processes, three banks, one walk at a time (found by the test below, in one of 10,000 draws).
+func TestABankThatComesBeforeTheRefusal(t *testing.T) {
+	p := newPaged(t, 0, "banks=3", "hit_under_fault=false", "l1_entries=2", "l2_entries=4", "walk_cache=4", "walks=1", "stale=poison")
+	p.iommu.Drive(p)
+	p.tries = 1 << 20
+	var spaces [5]*host.AddressSpace
+	var addrs [5]uint64
+	for i := range spaces {
+		spaces[i], addrs[i] = p.process(t, 8*4096)
+	}
+	to, from := host.Direction(0), host.Direction(1)
+	for _, a := range []struct {
+		process, length int
+		kind            host.Direction
+		stream          bool
+		offset          uint64
+		at              sim.Time
+	}{
+		{0, 0, to, false, 0, 0},
+		{2, 1, to, true, 0, 0},
+		{2, 1, to, true, 4096, 1},
+		{0, 0, to, false, 0, 0},
+		{0, 0, to, false, 0, 0},
+		{0, 0, to, false, 0, 0},
+		{1, 1, to, false, 12288, 0},
+		{0, 0, to, false, 0, 0},
+		{0, 0, to, false, 0, 0},
+		{0, 0, to, false, 0, 0},
+		{0, 0, to, false, 0, 0},
+		{0, 0, to, false, 0, 0},
+		{0, 0, to, false, 0, 0},
+		{0, 1, to, false, 0, 0},
+		{2, 4078, to, false, 19, 31},
+		{1, 6126, from, false, 2067, 0},
+		{1, 3602, to, false, 495, 0},
+		{2, 1, to, false, 0, 0},
+		{3, 1, to, false, 0, 0},
+		{4, 1, to, false, 0, 0},
+	} {
+		access := host.Access{Space: spaces[a.process], Addr: addrs[a.process] + a.offset, Length: a.length, Piece: 4096}
+		p.later(a.at*ns, &use{kind: a.kind, stream: a.stream, Access: access})
+	}
+	require.NoError(t, p.engine.RunUntil(50*sim.Millisecond))
+	for _, u := range p.used {
+		require.False(t, u.dropped, "access %d", u.number)
+		require.Len(t, u.pieces, 1, "access %d", u.number)
+	}
+}
+
 // An access to absent memory ends with FAULT, and succeeds when it is there: whatever pages of it were absent, and however many banks there are for
 // how many processes. Every access that the SMMU has let pass is Done.
 func TestAbsentPagesAreBroughtUntilEveryAccessHasSucceeded(t *testing.T) {

@@ -68,14 +68,19 @@ func (m *IOMMU) unpark(space *AddressSpace) {
 	parked := space.parked
 	space.parked = nil
 	for _, p := range parked {
-		a, off, n := p.access, p.off, 0
-		for i := range p.requests {
-			n += p.requests[i].Length
-		}
-		m.release(p)
-		if s, answered := m.Translate(a, off, n); answered {
-			m.bus.Translated(a, s)
-		}
+		m.again(p)
+	}
+}
+
+// again asks a question once more.
+func (m *IOMMU) again(p *passage) {
+	a, off, n := p.access, p.off, 0
+	for i := range p.requests {
+		n += p.requests[i].Length
+	}
+	m.release(p)
+	if s, answered := m.Translate(a, off, n); answered {
+		m.bus.Translated(a, s)
 	}
 }
 
@@ -98,6 +103,11 @@ func (p *passage) Translated(r *smmu.Request, res smmu.Result) {
 		return
 	}
 	m, a := p.iommu, p.access
+	if p.result == smmu.Denied && m.driver != nil { // it had no bank when that was found, and has one now
+		p.land()
+		m.again(p)
+		return
+	}
 	m.bus.Translated(a, p.settle())
 }
 
