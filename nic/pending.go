@@ -2,6 +2,7 @@ package nic
 
 import (
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
 )
 
@@ -65,6 +66,7 @@ const (
 	meHostMem      = 0
 	handlerHostMem = 1
 	granted        = 2 // the first of those that other processes have granted
+	maxGrants      = int(hpu.TellFaults) - granted
 )
 
 // hostMemory is hostRegion, or memory of another process that it has granted (Memory.Grant), and whose it is.

@@ -71,10 +71,14 @@ type grant struct {
 }
 
 // Grant lets DMA operations of the handlers reach a range of memory of another process of the node, which gives it: a device that belongs to the IOprovider and
-// serves rings of IOusers (NPF'17 §1). It returns the number of the space in those operations (docs/abi.md). Errors: the memory was freed.
+// serves rings of IOusers (NPF'17 §1). It returns the number of the space in those operations (docs/abi.md). Errors: the memory was freed; ErrNoSpace,
+// all 254 spaces are given out, whose numbers end where TELL_FAULTS begins.
 func (h *Memory) Grant(space *host.AddressSpace, start, length uint64) (uint32, error) {
-	if h.freed {
+	switch {
+	case h.freed:
 		return 0, fmt.Errorf("HPU memory %d: %w", h.handle, portals.ErrArgInvalid)
+	case len(h.grants) == maxGrants:
+		return 0, fmt.Errorf("HPU memory %d has %d grants: %w", h.handle, maxGrants, portals.ErrNoSpace)
 	}
 	h.grants = append(h.grants, grant{space, portals.Region{Start: start, Length: length}})
 	return uint32(granted + len(h.grants) - 1), nil
