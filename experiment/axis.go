@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -104,6 +105,9 @@ func (a *Axis) write(v any) string {
 
 // show is a value as people read it by itself: numbers say what they are.
 func (a *Axis) show(v any) string {
+	if a.Field != "" && a.Name == a.Field { // of Sweep.Set
+		return a.Name + " " + a.plain(v)
+	}
 	switch v := v.(type) {
 	case string:
 		return v
@@ -151,7 +155,7 @@ func (a *Axis) check(v any) error {
 			}
 		}
 		if s, is := v.(string); is {
-			return fmt.Errorf("unknown value %q, expected one of %s", s, strings.Join(a.Of, ", "))
+			return fmt.Errorf("unknown value %q, expected one of %s%s", s, strings.Join(a.Of, ", "), fields.DidYouMean(s, a.Of))
 		}
 		return fmt.Errorf("%s, expected one of %s", a.write(v), strings.Join(a.Of, ", "))
 	}

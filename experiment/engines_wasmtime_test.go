@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -18,11 +19,17 @@ func TestEnginesAgreeOnEveryExperiment(t *testing.T) {
 		device, err := profile.Load(name)
 		require.NoError(t, err)
 		for _, e := range []*Experiment{pingpong, accumulate, bcast} {
+			if e == accumulate && device.Fabric.MTU%16 != 0 {
+				continue // packets are no whole elements
+			}
 			for _, mode := range e.Axis("mode").Of {
 				for _, bytes := range []int{16, 4096, 3 * 4096} {
 					values := Values{"mode": mode, "size": bytes}
 					if e == bcast {
 						values["ranks"] = 9
+						if device.Fabric.Kind == fabric.File { // two hosts back to back
+							values["ranks"] = 2
+						}
 					}
 					requireSameOnBothEngines(t, e, device, values)
 				}

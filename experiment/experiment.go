@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -98,7 +99,7 @@ func (e *Experiment) Preset(name string) (*Experiment, error) {
 		}
 		return &one, nil
 	}
-	return nil, fmt.Errorf("no experiment %q of %s, expected one of %s", name, e.Name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("no experiment %q of %s, expected one of %s%s", name, e.Name, strings.Join(names, ", "), fields.DidYouMean(name, names))
 }
 
 // Values are measured, by the name of their column, with the type of the column's kind; nil for a column without a value at the point.
@@ -133,6 +134,8 @@ type View struct {
 	Summary []string
 	// X is the column along which plots go; "": the axis of numbers with the most values.
 	X string
+	// Course says that X is a time that passes: plots have it, and what is drawn against it, on axes that are linear.
+	Course bool
 	// Parts are columns that add up to Value: plots show their shares of it.
 	Parts []string
 	// Quiet are axes whose values stand in rows and panels only where they vary, else in a note.
@@ -157,7 +160,7 @@ func (r *Result) Float(column string) float64 { return r.Values[column].(float64
 
 // All lists the experiments of spinsim, in the order of the publications.
 func All() []*Experiment {
-	return []*Experiment{pingpong, accumulate, bcast, hpus, matching, datatypes, datatypeApps, raid5, replication, ftbcast, transactions, keyValue, conditionalRead, graphs, pagefault, isend, apps, exanet, gsas, ipExperiment, OSU, OSURanks, scaling, allreduce, credits}
+	return append([]*Experiment{pingpong, accumulate, bcast, hpus, matching, datatypes, datatypeApps, raid5, replication, ftbcast, transactions, keyValue, conditionalRead, graphs, pagefault, isend, apps, exanet, gsas, ipExperiment, OSU, OSURanks, scaling, allreduce, credits}, npfExperiments()...)
 }
 
 // Find returns the experiment of that name.
@@ -172,7 +175,7 @@ func FindIn(list []*Experiment, name string) (*Experiment, error) {
 		}
 		names = append(names, e.Name)
 	}
-	return nil, fmt.Errorf("no experiment %q, expected one of %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("no experiment %q, expected one of %s%s", name, strings.Join(names, ", "), fields.DidYouMean(name, names))
 }
 
 // Title is the head of tables and plots.

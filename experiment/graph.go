@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -41,14 +42,19 @@ var graphs = graphExperiment(&graphSearch{name: "graph"}, []Axis{
 	{Name: "factor", Kind: report.Count, Least: "1", Most: "1024", Default: fmt.Sprint(edges.Factor), Help: "edges of the graph for each vertex"},
 })
 
-// GraphOf searches a graph that was read, which must not change afterwards. name is what tables call it.
+// GraphOf searches a graph that was read, which must not change afterwards. name is what tables call it. nil: the experiment can be described, not run.
 func GraphOf(name string, g *edges.Graph) *Experiment {
+	first := 0
+	if g != nil {
+		first = g.First()
+	}
 	e := graphExperiment(&graphSearch{name: "graph", graph: g}, []Axis{
 		{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(name, ",", "_")}, Help: "the graph"},
-		{Name: "root", Kind: report.Count, Least: "0", Most: fmt.Sprint(edges.MaxVertices - 1), Default: "0", Help: "vertex at which the search begins"},
+		{Name: "root", Kind: report.Count, Least: "0", Most: fmt.Sprint(edges.MaxVertices - 1), Default: fmt.Sprint(first), Help: "vertex at which the search begins; the first that has an edge to another one, unless it is said"},
 	})
 	made := func(axis string) bool { return axis == "scale" || axis == "factor" || axis == "search" }
 	e.Presets = nil
+	e.View.Answer = func(results []*Result) []string { return answerGraph(g, results) }
 	e.View.X, e.View.Quiet, e.View.Summary = "ranks", append(slices.DeleteFunc(e.View.Quiet, made), "root"), slices.DeleteFunc(e.View.Summary, made)
 	return e
 }
@@ -78,8 +84,7 @@ func graphExperiment(s *graphSearch, of []Axis) *Experiment {
 			{Name: "updates", Kind: report.Count, Help: "that were sent to other nodes, 16 B each"},
 			{Name: "line_share", Kind: report.Share, Help: "bytes of updates / what links carry in that time (fabric.rate)"},
 			{Name: "hpus_busy", Kind: report.Share, Help: "of their time: that in which they ran handlers; empty without handlers"},
-			{Name: "hpus_needed", Kind: report.Number, Help: "Little's law: HPUs of a node that would keep up with updates at line rate, time of handlers for each x arrival rate"},
-		}, ClusterColumns()...),
+		}, append(lineColumns(), ClusterColumns()...)...),
 		Relative: []Relative{
 			{Column: report.Column{Name: "speedup_vs_host", Kind: report.Ratio, Help: "time of host / time"}, Of: "time", Axis: "mode", Base: modeHost},
 			{Column: report.Column{Name: "memory_vs_host", Kind: report.Ratio, Help: "bytes through host memories with host / the same here"}, Of: "host_memory", Axis: "mode", Base: modeHost},
@@ -127,6 +132,10 @@ type graphSearch struct {
 	lock sync.Mutex
 	of   [3]uint64
 	last *edges.Graph
+
+	solved bool // whether all distances from root, by weights, can be told is known
+	root   int
+	far    error
 }
 
 // made is the graph of a point: the same for the same scale, factor and seed.
@@ -162,6 +171,11 @@ func (s *graphSearch) has(p *Point) (bool, error) {
 	if s.graph != nil && p.Int("root") >= vertices {
 		return false, fmt.Errorf("--root: %d, expected a vertex below %d", p.Int("root"), vertices)
 	}
+	if s.graph != nil && p.Text("kernel") == kernelSSSP {
+		if err := s.tooFar(p.Int("root")); err != nil {
+			return false, fmt.Errorf("%s: --kernel sssp: %w", p.Text("file"), err)
+		}
+	}
 	n, err := graphOptions(p).HPUMemory(p.Profile, vertices, p.Int("ranks"))
 	if err != nil {
 		return false, fmt.Errorf("--ranks: %w", err)
@@ -170,6 +184,20 @@ func (s *graphSearch) has(p *Point) (bool, error) {
 		return false, fmt.Errorf("profile %s: hpu.max_hpu_memory: %d B, expected %d for %d vertices on %d nodes (--ranks)", p.Profile.Origin.Name, most, n, vertices, p.Int("ranks"))
 	}
 	return true, nil
+}
+
+// tooFar says which vertex of a graph that was read is farther from a root than a distance can be. It remembers the last root.
+func (s *graphSearch) tooFar(root int) error {
+	if uint64(s.graph.Heaviest())*uint64(s.graph.Vertices) < edges.None {
+		return nil
+	}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if !s.solved || s.root != root {
+		_, s.far = s.graph.Solve(root, true)
+		s.solved, s.root = true, root
+	}
+	return s.far
 }
 
 func (s *graphSearch) memory(p *Point) int64 {
@@ -191,6 +219,8 @@ type searching struct {
 	counts  graph.Counts
 	edges   int // that Graph500 counts
 	least   int // that a search follows
+	cluster *runtime.Cluster
+	line    Values // lineColumns
 }
 
 func (s *graphSearch) run(ctx context.Context, p *Point) (Values, error) {
@@ -218,22 +248,19 @@ func (s *graphSearch) run(ctx context.Context, p *Point) (Values, error) {
 		values[workedEdgesColumn] = float64(w.counts.Edges) / float64(w.least)
 	}
 	values["improved"], values["updates"] = int(w.counts.Improved), int(w.counts.Sent)
-	bytes := float64(w.counts.Sent) * graph.UpdateSize / float64(ranks)
-	line := 1 / p.Profile.Fabric.Rate.Time(1<<30).Seconds() * (1 << 30)
-	values["line_share"] = bytes / seconds / line
-	values["swaps"], values["hpus_busy"], values["hpus_needed"] = nil, nil, nil
+	values["line_share"] = p.Profile.Fabric.Rate.Time(int64(w.counts.Sent)*graph.UpdateSize).Seconds() / float64(ranks) / seconds
+	values["swaps"], values["hpus_busy"] = nil, nil
+	maps.Copy(values, w.line)
 	if p.Text("mode") == modeHost {
 		return values, nil
 	}
-	busy := float64(stats.HandlerCycles) * p.Profile.HPU.Clock.Cycles(1<<20).Seconds() / (1 << 20) / float64(ranks)
+	busy := p.Profile.HPU.Clock.Cycles(stats.HandlerCycles).Seconds() / float64(ranks)
 	values["swaps"], values["hpus_busy"] = int(w.counts.Swaps), busy/seconds/float64(p.Profile.HPU.Cores)
-	if bytes > 0 {
-		values["hpus_needed"] = busy / bytes * line
-	}
 	return values, nil
 }
 
 func (w *searching) spawn(c *runtime.Cluster) error {
+	w.cluster, w.line = c, Values{}
 	var library *driver.Library // hosts need none
 	if !w.o.ByHost {
 		var err error
@@ -276,6 +303,7 @@ func (w *searching) finish() error {
 		return err
 	}
 	w.edges = g.Traversed(distance)
+	var sent []int64
 	for _, m := range w.members {
 		if err := m.Quiet(); err != nil {
 			return err
@@ -284,9 +312,11 @@ func (w *searching) finish() error {
 		if err != nil {
 			return err
 		}
+		sent = append(sent, int64(one.Sent)*graph.UpdateSize)
 		w.counts.Sent, w.counts.Swaps = w.counts.Sent+one.Sent, w.counts.Swaps+one.Swaps
 		w.counts.Improved, w.counts.Edges = w.counts.Improved+one.Improved, w.counts.Edges+one.Edges
 	}
+	w.atLineRate(w.cluster, w.line, func(node int) sim.Time { return w.Profile.Fabric.Rate.Time(sent[node]) }) // updates and nothing else
 	return nil
 }
 
@@ -320,8 +350,12 @@ func answerGraphs(results []*Result) (lines []string) {
 			continue
 		}
 		what := fmt.Sprintf("%s, %s, %s", r.Point.Profile.Name, r.Point.Text("kernel"), graphNodes(r.Point))
-		lines = append(lines, fmt.Sprintf("%s: handlers are %.2f times as fast as a core of each node; %.1f times fewer bytes go through host memory, and cores are busy for %.1f µs instead of %.1f.",
-			what, of(h, "time")/of(r, "time"), of(h, "host_memory")/of(r, "host_memory"), 1e6*r.Time("host_cpu").Seconds(), 1e6*h.Time("host_cpu").Seconds()))
+		speed := fmt.Sprintf("handlers are %.2f times as fast as a core of each node", of(h, "time")/of(r, "time"))
+		if of(h, "time") < of(r, "time") {
+			speed = fmt.Sprintf("a core of each node is %.2f times as fast as handlers", of(r, "time")/of(h, "time"))
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s; %.1f times fewer bytes go through host memory, and cores are busy for %.1f µs instead of %.1f.",
+			what, speed, of(h, "host_memory")/of(r, "host_memory"), 1e6*r.Time("host_cpu").Seconds(), 1e6*h.Time("host_cpu").Seconds()))
 		if needed, given := r.Values["hpus_needed"].(float64); given && needed > float64(r.Point.Profile.HPU.Cores) {
 			lines = append(lines, fmt.Sprintf("%s: updates are %.1f%% of the line rate; %.0f HPUs would keep up with it (Little's law), of which a node has %d.",
 				what, 100*r.Float("line_share"), needed, r.Point.Profile.HPU.Cores))
@@ -330,12 +364,35 @@ func answerGraphs(results []*Result) (lines []string) {
 	return lines
 }
 
+// answerGraph says the same of a graph that was read, and of which roots there was nothing to be searched.
+func answerGraph(g *edges.Graph, results []*Result) (lines []string) {
+	var alone []int
+	kept := slices.DeleteFunc(slices.Clone(results), func(r *Result) bool {
+		root := r.Point.Int("root")
+		if g.Degree(root) > 0 {
+			return false
+		}
+		if !slices.Contains(alone, root) {
+			alone = append(alone, root)
+		}
+		return true
+	})
+	for _, root := range alone {
+		line := fmt.Sprintf("Vertex %d has no edge to another one: a search from it (--root) finds nothing, and its times say nothing of handlers.", root)
+		if first := g.First(); g.Degree(first) > 0 {
+			line += fmt.Sprintf(" The first that has one is %d.", first)
+		}
+		lines = append(lines, line)
+	}
+	return append(lines, answerGraphs(kept)...)
+}
+
 // graphNodes names the graph and the nodes of a point.
 func graphNodes(p *Point) string {
 	if p.experiment.axis("scale") < 0 {
-		return fmt.Sprintf("%d nodes", p.Int("ranks"))
+		return counted(p.Int("ranks"), "node")
 	}
-	return fmt.Sprintf("2^%d vertices, %d nodes", p.Int("scale"), p.Int("ranks"))
+	return fmt.Sprintf("2^%d vertices, %s", p.Int("scale"), counted(p.Int("ranks"), "node"))
 }
 
 // samePoint tells whether points have the same values but for one axis.

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,7 +46,8 @@ func TestGraphSavesMemory(t *testing.T) {
 func TestGraphAndLittlesLaw(t *testing.T) {
 	r := measureGraph(t, graphs, "spin-int", Values{"scale": 10, "ranks": 4, "mode": modeSpin, "kernel": kernelBFS})
 	needed, share := r.Float("hpus_needed"), r.Float("line_share")
-	require.InEpsilon(t, 4*r.Float("hpus_busy"), needed*share, 1e-6, "time of handlers x rate of arrivals")
+	require.Greater(t, needed*share, 4*r.Float("hpus_busy"), "time of handlers x rate of arrivals, at the node that needs the most")
+	require.InEpsilon(t, 4/needed, r.Float("littles_law_share"), 1e-12)
 	require.Greater(t, needed, 4.0, "they do not keep up with the line")
 	require.Less(t, share, 4/needed)
 }
@@ -70,4 +72,56 @@ func TestGraphOfSeed(t *testing.T) {
 	require.Equal(t, first.Values, measureGraph(t, graphs, "spin-int", v).Values)
 	v["search"] = 5
 	require.NotEqual(t, first.Values["time"], measureGraph(t, graphs, "spin-int", v).Values["time"])
+}
+
+// A graph that was read is searched from the first vertex that has an edge to another one, since many lists begin at 1; of a root without edges it is said that there was nothing to search,
+// and no speed.
+func TestGraphBeginsWhereEdgesAre(t *testing.T) {
+	list := []edges.Edge{{From: 0, To: 0, Weight: 1}, {From: 2, To: 3, Weight: 1}, {From: 3, To: 4, Weight: 1}}
+	e := GraphOf("g", edges.New(5, list))
+	require.NoError(t, e.Check())
+	v := Values{"ranks": 2, "mode": modeSpin, "kernel": kernelBFS}
+	spin := measureGraph(t, e, "spin-int", v)
+	require.Equal(t, 2, spin.Point.Int("root"))
+	require.Equal(t, 2, spin.Values["edges"])
+	v["mode"] = modeHost
+	require.Len(t, e.View.Answer([]*Result{spin, measureGraph(t, e, "spin-int", v)}), 2)
+	v["root"] = 1
+	alone := measureGraph(t, e, "spin-int", v)
+	v["mode"] = modeSpin
+	require.Equal(t, []string{"Vertex 1 has no edge to another one: a search from it (--root) finds nothing, and its times say nothing of handlers. The first that has one is 2."},
+		e.View.Answer([]*Result{alone, measureGraph(t, e, "spin-int", v)}))
+
+	e = GraphOf("g", edges.New(1, list[:1]))
+	none := measureGraph(t, e, "spin-int", Values{"ranks": 1, "mode": modeSpin, "kernel": kernelBFS})
+	require.Equal(t, 0, none.Point.Int("root"))
+	require.Equal(t, []string{"Vertex 0 has no edge to another one: a search from it (--root) finds nothing, and its times say nothing of handlers."}, e.View.Answer([]*Result{none}))
+}
+
+// Where a core is faster the answer says so, and not how many times as fast the slower one is.
+func TestGraphAnswersWhoIsFaster(t *testing.T) {
+	e := GraphOf("g", edges.New(2, []edges.Edge{{From: 0, To: 1, Weight: 1}}))
+	v := Values{"ranks": 1, "mode": modeSpin, "kernel": kernelBFS}
+	spin := measureGraph(t, e, "spin-dis", v)
+	v["mode"] = modeHost
+	host := measureGraph(t, e, "spin-dis", v)
+	require.Less(t, host.Time("time"), spin.Time("time"))
+	require.Contains(t, e.View.Answer([]*Result{spin, host})[0], fmt.Sprintf("a core of each node is %.2f times as fast as handlers", float64(spin.Time("time"))/float64(host.Time("time"))))
+}
+
+// A graph with distances that no label can have is refused before anything runs, for the kernel that needs them.
+func TestGraphTooFar(t *testing.T) {
+	var list []edges.Edge
+	for v := range uint32(4097) {
+		list = append(list, edges.Edge{From: v, To: v + 1, Weight: edges.MaxWeight})
+	}
+	p, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	e := GraphOf("g", edges.New(4098, list))
+	_, err = e.At(p, Values{"kernel": kernelSSSP, "mode": modeHost})
+	require.EqualError(t, err, "g: --kernel sssp: vertex 4096 is 4294967296 from vertex 0, expected less than 4294967295")
+	_, err = e.At(p, Values{"kernel": kernelSSSP, "mode": modeHost, "root": 2048})
+	require.NoError(t, err)
+	_, err = e.At(p, Values{"kernel": kernelBFS, "mode": modeHost})
+	require.NoError(t, err)
 }

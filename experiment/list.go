@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spinsim/spinsim/sim"
@@ -10,16 +11,24 @@ import (
 // maxList is how many values a list may have: more is taken for a slip.
 const maxList = 10_000
 
+// errLong is of a list of more values.
+var errLong = fmt.Errorf("more than %d values", maxList)
+
 // listed is what lists can go on with.
 type listed interface{ int | sim.Time | float64 }
 
 // ParseList reads values separated by commas. "2,4,..,1024" goes on as it began, doubling here, up to the last value; "8,..,64" and "8..64" double;
-// "1,2,3,..,8", with equal steps, goes on with the step. parse reads one value.
+// "1,2,3,..,8", with equal steps, goes on with the step. "8..64KiB*4" multiplies by a number, "1us..10us+1us" adds a value. parse reads one value.
 func ParseList[T listed](s string, parse func(string) (T, error)) ([]T, error) {
 	var list []T
 	open := false
 	if strings.TrimSpace(s) == "" {
 		return nil, fmt.Errorf("list %q: no value", s)
+	}
+	if first, rest, is := strings.Cut(s, ".."); is && !strings.Contains(s, ",") {
+		if last, by, is := cutStep(rest); is {
+			return stepped(s, first, last, by, parse)
+		}
 	}
 	if first, last, is := strings.Cut(s, ".."); is && !strings.Contains(s, ",") && first != "" && last != "" {
 		s = first + ",..," + strings.TrimPrefix(last, ".")
@@ -95,7 +104,7 @@ func fill[T listed](list []T, last T) ([]T, error) {
 			return append(list, last), nil
 		}
 		if list = append(list, v); len(list) > maxList {
-			return nil, fmt.Errorf("more than %d values", maxList)
+			return nil, errLong
 		}
 	}
 }
@@ -106,4 +115,53 @@ func wholeRatio[T listed](a, b T) bool {
 		return true
 	}
 	return int64(a)%int64(b) == 0
+}
+
+// cutStep cuts a text before the last "*" or "+" that is no part of a number such as 1e+3. by begins with it.
+func cutStep(text string) (last, by string, is bool) {
+	i := strings.LastIndexAny(text, "*+")
+	if i < 1 || text[i] == '+' && (text[i-1] == 'e' || text[i-1] == 'E') {
+		return "", "", false
+	}
+	return text[:i], text[i:], true
+}
+
+// stepped is the list from a first to a last value, by "*factor" or "+step".
+func stepped[T listed](s, first, last, by string, parse func(string) (T, error)) (list []T, err error) {
+	v, err := parse(first)
+	if err != nil {
+		return nil, fmt.Errorf("list %q: %w", s, err)
+	}
+	end, err := parse(last)
+	if err != nil {
+		return nil, fmt.Errorf("list %q: %w", s, err)
+	}
+	step, factor := T(0), 1.0
+	if by[0] == '+' {
+		step, err = parse(by[1:])
+	} else {
+		factor, err = strconv.ParseFloat(strings.TrimSpace(by[1:]), 64)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("list %q: %w", s, err)
+	case v > end || v <= 0 && step == 0 || step <= 0 && !(factor > 1) || factor > 1e6:
+		return nil, fmt.Errorf("list %q: expected rising values", s)
+	}
+	for list = []T{v}; v < end && !alike(v, end); list = append(list, v) {
+		next := T(float64(v) * factor)
+		if step > 0 {
+			next = v + step
+		}
+		if next <= v {
+			return nil, fmt.Errorf("list %q: expected rising values", s)
+		}
+		if v = next; v > end || alike(v, end) {
+			v = end // which belongs to the list whatever the steps
+		}
+		if len(list) == maxList {
+			return nil, fmt.Errorf("list %q: %w", s, errLong)
+		}
+	}
+	return list, nil
 }

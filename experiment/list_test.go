@@ -20,6 +20,12 @@ func TestLists(t *testing.T) {
 		"2,4,..,20":  {2, 4, 8, 16, 20}, // the last value belongs to it
 		"1,2,3,..,7": {1, 2, 3, 4, 5, 6, 7},
 		"1,..,4,9":   {1, 2, 4, 9},
+		"8..512*4":   {8, 32, 128, 512},
+		"8..500*4":   {8, 32, 128, 500},
+		"1..8+3":     {1, 4, 7, 8},
+		"0..4+2":     {0, 2, 4},
+		"5..5*2":     {5},
+		"10..12*1.1": {10, 11, 12},
 	} {
 		got, err := ParseList(text, parse)
 		require.NoError(t, err, text)
@@ -36,11 +42,23 @@ func TestLists(t *testing.T) {
 		"1,2,3,..,999999999": "more than 10000 values",
 		"3,2,1,..,0":         "expected rising values",
 		"4,x":                "invalid syntax",
+		"8..2*2":             "expected rising values",
+		"0..8*2":             "expected rising values",
+		"1..8*1":             "expected rising values",
+		"1..8+0":             "expected rising values",
+		"1..8+-1":            "expected rising values",
+		"1..8*x":             "invalid syntax",
+		"1..8*1.01":          "expected rising values",
+		"1..9999999+1":       "more than 10000 values",
+		"x..8*2":             "invalid syntax",
 	} {
 		_, err := ParseList(text, parse)
 		require.ErrorContains(t, err, message, text)
 	}
+}
 
+// Times and numbers with a point are listed as whole numbers are.
+func TestListsOfOtherNumbers(t *testing.T) {
 	times, err := ParseList("50ns,100ns,..,400ns", sim.ParseTime)
 	require.NoError(t, err)
 	require.Equal(t, []sim.Time{50_000, 100_000, 200_000, 400_000}, times)
@@ -49,6 +67,9 @@ func TestLists(t *testing.T) {
 		"1e-4,1e-3,..,0.1":  {1e-4, 1e-3, 1e-2, 0.1},
 		"0.1,0.2,0.3,..,1":  {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
 		"0.5,..,3":          {0.5, 1, 2, 3},
+		"0..1+0.25":         {0, 0.25, 0.5, 0.75, 1},
+		"1e-3..1e+0":        {1e-3, 2e-3, 4e-3, 8e-3, 16e-3, 32e-3, 64e-3, 128e-3, 256e-3, 512e-3, 1},
+		"1..2e+1*4":         {1, 4, 16, 20},
 		"0.1,0.15,..,0.225": {0.1, 0.15, 0.225},
 	} {
 		got, err := ParseList(text, number)

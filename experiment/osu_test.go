@@ -141,6 +141,14 @@ func TestCredits(t *testing.T) {
 	require.Less(t, alltoall(16<<10), alltoall(1<<10))
 }
 
+// The first broadcast of a large message takes as long as the second: with many ranks there is no warm-up by default.
+func TestBroadcastNeedsNoWarmup(t *testing.T) {
+	at := func(warmup int) float64 {
+		return measured(t, OSURanks, "exanest", Values{"ranks": 64, "size": 64 << 10, "warmup": warmup}).Time(latencyColumn).Seconds()
+	}
+	require.InEpsilon(t, at(1), at(0), 0.006)
+}
+
 // Systems of the report's boards that were never built: one rank on each of 256 MPSoCs takes a step more between boards than on the prototype's 128.
 func TestTorusOfOtherSizes(t *testing.T) {
 	values := func(ranks int) Values {

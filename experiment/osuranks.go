@@ -26,7 +26,7 @@ of a QFDB, or between neighbouring QFDBs, whichever the step is; these are measu
 		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: "4096", Default: "4", Help: "ranks on an MPSoC, or another node"},
 		algorithmsAxis(),
 		transportAxis(),
-		windowAxis(), iterationsAxis(), warmupAxis(),
+		windowAxis(), iterationsAxis(), ranksWarmupAxis(),
 		{Name: "size", Column: "bytes", Kind: report.Size, Most: maxBytes, Default: "4,32,64,256,1KiB,4KiB,16KiB", Help: "size of a message as OSU counts it"},
 	},
 	Points: hasOSURanks,

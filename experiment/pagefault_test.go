@@ -144,6 +144,12 @@ func TestPagefaultOfOnePage(t *testing.T) {
 	require.InDelta(t, 1000-10, us(alone, "idle"), 5, "less what brings the page in")
 	soon := faulted(t, Values{"policy": policyTimeout, "size": 4096, "timeout": "100us"})
 	require.Equal(t, 900*sim.Microsecond, alone.Time("idle")-soon.Time("idle"))
+	// ten time-outs, the last five of which double, 5+2+4+8+16+32, but to no more than the second that a timer can wait
+	often := func(timeout string) sim.Time {
+		return faulted(t, Values{"policy": policyTimeout, "size": 16385, "side": sideBoth, "nodes": 1, "timeout": timeout}).Time(latencyColumn)
+	}
+	require.Equal(t, 67*24*sim.Millisecond, often("25ms")-often("1ms"))
+	require.Equal(t, 2500*sim.Millisecond, often("1s")-often("500ms"))
 }
 
 // P and T (spec/part.md): which way is faster, and how often something happens.

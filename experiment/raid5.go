@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 
+	raid5lib "github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/handlers/raid5/driver"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -22,9 +23,11 @@ time from the call to the moment at which rank 0 knows that all of it is done: o
   read            of the data servers, which take no part in it: a get in each mode
   degraded-read   the same when the first data server has failed: what it had is the exclusive or of what the others have
   degraded-write  likewise: of what the failed server has, parity only is changed
-  rebuild         all that the failed server had, size bytes, is computed anew into a server in its place
+  rebuild         all that the failed server had, size bytes (of each), is computed anew into a server in its place
+With --parity 2 and more there are so many parity servers, those behind the first one behind the data servers, and what they have is a Reed-Solomon code over GF(256): data
+servers multiply the difference for each of them. So many servers may fail, and do: degraded-read, degraded-write and rebuild are without as many data servers.
 Modes say who does that:
-  rdma            cores of the servers, that is, --cores of each; of a degraded read the client's, of a rebuild those of the server that is rebuilt
+  rdma            cores of the servers, that is, --cores of each; of a degraded read the client's, of a rebuild those of the server that is rebuilt. They multiply as fast as memory is
   p4              as rdma, but the NIC of a data server tells rank 0, by an operation that the parity server's answer triggers
   spin            handlers, packet by packet; sums of what all servers have are collected along a chain of their NICs
 With --durable each server has a storage device; a write ends when the devices of all servers that it changes have it.`,
@@ -32,7 +35,8 @@ With --durable each server has a storage device; a write ends when the devices o
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{ModeRDMA, ModeP4, modeSpin}, Default: "rdma,p4,spin", Help: "who serves; above it says what each is"},
 		{Name: "op", Kind: report.Text, Of: raid5Ops(), Default: raid5Write, Help: "what rank 0 does"},
-		{Name: "servers", Kind: report.Count, Least: "1", Most: fmt.Sprint(driver.MaxData), Default: "4", Help: "data servers, besides the parity server"},
+		{Name: "servers", Kind: report.Count, Least: "1", Most: fmt.Sprint(driver.MaxData), Default: "4", Help: "data servers, besides those for parity"},
+		{Name: "parity", Kind: report.Count, Least: "1", Most: fmt.Sprint(raid5lib.MaxParity), Default: "1", Help: "parity servers: 1 has the exclusive or, more a Reed-Solomon code; so many servers may fail"},
 		{Name: "cores", Kind: report.Count, Least: "1", Most: "1024", Default: "1", Help: "cores of each server that serve, without handlers"},
 		{Name: "unit", Kind: report.Size, Least: fmt.Sprint(driver.LeastUnit), Most: "64MiB", Multiple: "8", Default: "4KiB", Help: "stripe unit: consecutive bytes of a server"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: maxBytes, Default: "64,512,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB", Help: "bytes of the access"},
@@ -47,28 +51,35 @@ With --durable each server has a storage device; a write ends when the devices o
 	Relative: againstModes(ModeRDMA),
 	Modules:  libraryIn("raid5", modeSpin),
 	Memory: func(p *Point) int64 {
-		servers := p.Int("servers")
-		return p.Footprint(servers+2, servers+1) + messages(p, float64(2*servers+8)) + int64(servers+1)<<22 + kept(p, messages(p, float64(servers+1)/float64(servers)))
+		servers, all := p.Int("servers"), p.Int("servers")+p.Int("parity")
+		return p.Footprint(all+1, all) + messages(p, float64(2*all+6)) + int64(all)<<22 + kept(p, messages(p, float64(all)/float64(servers)))
 	},
-	View: View{Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "cores", "unit", "durable"}},
+	View: View{Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "parity", "cores", "unit", "durable"}},
 	Presets: []Preset{
 		{
 			Name: "cost", Short: "what a write costs whom: cores of all hosts, bytes through their memories, HPUs", Values: map[string]string{"mode": "rdma,spin", "size": "4KiB,64KiB,4MiB", "cores": "1,4"},
 			View: &View{
-				Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "unit", "durable"},
+				Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "parity", "unit", "durable"},
 				Summary: []string{profileColumn, "mode", "cores", "bytes", latencyColumn, "throughput", "hpus_needed", "littles_law_share", "host_cpu", "host_memory"},
 			},
 		},
 		{
-			Name: "failed", Short: "the first data server has failed: reads, writes and its rebuilding", Values: map[string]string{
+			Name: "codes", Short: "what each further parity server costs a write: a Reed-Solomon code in place of the exclusive or", Values: map[string]string{"mode": "rdma,spin", "parity": "1,2,3,4", "size": "64KiB,1MiB"},
+			View: &View{
+				Value: "throughput", Series: []string{"mode"}, X: "parity", Quiet: []string{"op", "servers", "cores", "unit", "durable"},
+				Summary: []string{profileColumn, "bytes", "parity", "mode", latencyColumn, "throughput", "hpus_needed", "littles_law_share", "host_cpu", "host_memory"},
+			},
+		},
+		{
+			Name: "failed", Short: "data servers have failed, as many as there are for parity: reads, writes and their rebuilding", Values: map[string]string{
 				"mode": "rdma,spin", "op": strings.Join(raid5Ops()[2:], ","), "size": "64,4KiB,64KiB,1MiB,4MiB",
 			},
 		},
 	},
 	Caveats: keepingUp,
 	Notes: []string{
-		"Every byte that servers have afterwards, and every one that was read, was compared with what was written; parity with the exclusive or of the data.",
-		"The publication gives a picture of writes (figure 7c) and no numbers for it. Its stripe unit and the cores of its servers are not said: --unit and --cores.",
+		"Every byte that servers have afterwards, and every one that was read, was compared with what was written; parity with the code of the data.",
+		"The publication gives a picture of writes (figure 7c) and no numbers for it. Its stripe unit and the cores of its servers are not said: --unit and --cores. It has one parity server; of several SC'22 (Building Blocks for Network-Accelerated Distributed File Systems) says that handlers take up to half the time, and numbers of single points are not at hand.",
 	},
 }
 
@@ -100,6 +111,12 @@ func hasRaid5(p *Point) (bool, error) {
 		return false, fmt.Errorf("profile %s: host.cores: %d, fewer than the %d of --cores", p.Profile.Origin.Name, p.Profile.Host.Cores, p.Int("cores"))
 	}
 	op := p.Text("op")
+	if n := p.Int("servers") + p.Int("parity"); n > raid5lib.MaxServers {
+		return false, &NoPoint{fmt.Errorf("--servers, --parity: %d servers in all, expected at most %d", n, raid5lib.MaxServers)}
+	}
+	if p.Text("mode") == ModeP4 && p.Int("parity") > 1 {
+		return false, nil // an operation waits for one counter
+	}
 	if p.Flag("durable") {
 		if !p.Profile.Storage.On() {
 			return false, noDevice(p)
@@ -146,19 +163,31 @@ func raid5Options(p *Point) driver.Options {
 		o.Servers = append(o.Servers, raid5Data+i)
 	}
 	o.Servers = append(o.Servers, raid5Parity)
+	for i := range p.Int("parity") - 1 {
+		o.Servers = append(o.Servers, raid5Data+o.Data+i)
+	}
 	return o
+}
+
+// lost are the servers that have failed.
+func (s *storing) lost() (list []int) {
+	if s.op == raid5Write || s.op == raid5Read {
+		return nil
+	}
+	for i := range min(s.Int("parity"), s.o.Data) {
+		list = append(list, i)
+	}
+	return list
 }
 
 func runRaid5(ctx context.Context, p *Point) (Values, error) {
 	s := &storing{Point: p, o: raid5Options(p), op: p.Text("op"), bytes: int64(p.Int("size"))}
 	s.want = make([]byte, s.o.Bytes())
 	pattern(s.want, s.Seed)
-	if s.op != raid5Write && s.op != raid5Read {
-		s.o.Lost = []int{0}
-	}
+	s.o.Lost = s.lost()
 	s.o.Fill = func(offset int64, b []byte) { copy(b, s.want[offset:]) }
 	values := Values{}
-	stats, err := simulate(ctx, p.config(ctx, s.o.Data+2), func(c *runtime.Cluster) (err error) {
+	stats, err := simulate(ctx, p.config(ctx, len(s.o.Servers)+1), func(c *runtime.Cluster) (err error) {
 		s.c = c
 		if s.array, err = driver.New(c, s.o); err != nil {
 			return err
@@ -170,6 +199,9 @@ func runRaid5(ctx context.Context, p *Point) (Values, error) {
 	}
 	maps.Copy(values, ClusterValues(&stats))
 	values[latencyColumn] = s.latency
+	if s.op == raid5Rebuild {
+		s.bytes *= int64(len(s.o.Lost))
+	}
 	values["throughput"] = float64(s.bytes) / (1 << 30) * float64(sim.Second) / float64(s.latency)
 	return values, nil
 }
@@ -184,8 +216,8 @@ func (s *storing) client(p *runtime.Proc) error {
 	if s.op == raid5Write || s.op == raid5DegradedWrite {
 		pattern(memory.Raw(), s.Seed+1)
 	}
-	if s.op != raid5Write && s.op != raid5Read {
-		if err := client.Fail(0); err != nil {
+	for _, server := range s.o.Lost {
+		if err := client.Fail(server); err != nil {
 			return err
 		}
 	}
@@ -252,18 +284,14 @@ func (s *storing) finish(values Values) error {
 	return nil
 }
 
-// others compares what the servers have that have not failed: parity less their data is what the failed one would have.
+// others compares what the servers say that have not failed of those that have.
 func (s *storing) others() error {
-	for at := int64(0); at < s.o.ServerBytes(); at += driver.Chunk {
-		sum := make([]byte, len(s.array.Peek(0, at)))
-		for i := 1; i <= s.o.Data; i++ {
-			for j, b := range s.array.Peek(i, at) {
-				sum[j] ^= b
-			}
-		}
-		for j, b := range sum {
-			if want := s.want[s.o.Byte(0, at+int64(j))]; b != want {
-				return fmt.Errorf("byte %d of the failed server: the others say %#02x, expected %#02x", at+int64(j), b, want)
+	for _, server := range s.o.Lost {
+		for at := int64(0); at < s.o.ServerBytes(); at += driver.Chunk {
+			for i, b := range s.array.Said(server, s.o.Lost, at) {
+				if want := s.want[s.o.Byte(server, at+int64(i))]; b != want {
+					return fmt.Errorf("byte %d of failed server %d: the others say %#02x, expected %#02x", at+int64(i), server, b, want)
+				}
 			}
 		}
 	}

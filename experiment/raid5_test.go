@@ -53,6 +53,13 @@ func TestRaid5IsTheSumOfItsParts(t *testing.T) {
 	}
 }
 
+// A degraded read of a lost unit by hosts: four servers' NICs read one, the client's NIC writes them, its core reads them and writes the sum where it is wanted. The row's word is swapped
+// there and back, twice 8 B read and written.
+func TestRaid5DegradedReadOfHosts(t *testing.T) {
+	r := storage(t, "spin-int", Values{"mode": ModeRDMA, "op": raid5DegradedRead, "size": 4096})
+	require.EqualValues(t, (4+4+4+1)*4096+2*2*8, r.Values["host_memory"])
+}
+
 // A durable write takes a device's command longer than one of memory, and a message there and back; the experiment compares what devices have. There is nothing durable
 // of a read, and nothing without a device.
 func TestRaid5Durable(t *testing.T) {
@@ -81,12 +88,42 @@ func TestRaid5Durable(t *testing.T) {
 	}
 }
 
+// Each further parity server reads and writes what changes once more, and with handlers nothing else of any host; three of them are still ahead of a core. What a packet
+// costs a data server's handlers is by the product of a byte: five loads for four, on a core with one load a cycle.
+func TestRaid5Codes(t *testing.T) {
+	const size = 64 << 10
+	cpu := storage(t, "spin-int", Values{"mode": modeSpin, "size": size}).Values["host_cpu"]
+	var needed []float64
+	for parity := 1; parity <= 4; parity++ {
+		r := storage(t, "spin-int", Values{"mode": modeSpin, "size": size, "parity": parity})
+		require.EqualValues(t, (3+2*parity)*size, r.Values["host_memory"], "read at the client, read and written at data and parity servers")
+		require.Equal(t, cpu, r.Values["host_cpu"])
+		require.Less(t, r.Time(latencyColumn), storage(t, "spin-int", Values{"mode": ModeRDMA, "size": size, "parity": parity}).Time(latencyColumn))
+		needed = append(needed, r.Float("hpus_needed"))
+	}
+	// From the third on data servers are the busiest; with four their links carry three packets where they carry two with three.
+	multiply := float64(4096*5/4) / 2.5 // ns
+	packet := 4096 * 1e9 / 50e9         // at the link, about
+	for i := 2; i < 4; i++ {
+		work := needed[i]*float64(i+1)*packet - needed[i-1]*float64(i)*packet
+		require.InEpsilon(t, multiply, work, 0.15, "a further multiplication for each packet that comes")
+	}
+	_, err := raid5.At(mustLoad(t, "spin-int"), Values{"parity": 8, "servers": 25})
+	require.ErrorContains(t, err, "33 servers in all, expected at most 32")
+}
+
+func mustLoad(t *testing.T, name string) *profile.Profile {
+	p, err := profile.Load(name)
+	require.NoError(t, err)
+	return p
+}
+
 // Any access, by whoever, gives the same bytes; the experiment compares them.
 func TestRaid5OfAnySize(t *testing.T) {
 	for _, op := range raid5Ops() {
 		for _, mode := range []string{ModeRDMA, ModeP4, modeSpin} {
 			for i, size := range []int{1, 4097, 100_003} {
-				v := Values{"mode": mode, "op": op, "size": size, "servers": []int{3, 1, 5}[i], "cores": 1 + i, "unit": []int{512, 4096, 1000}[i]}
+				v := Values{"mode": mode, "op": op, "size": size, "servers": []int{3, 1, 5}[i], "cores": 1 + i, "unit": []int{512, 4096, 1000}[i], "parity": 1}
 				p, err := profile.Load("spin-dis")
 				require.NoError(t, err)
 				at, err := raid5.At(p, v)
@@ -96,6 +133,9 @@ func TestRaid5OfAnySize(t *testing.T) {
 				require.NoError(t, err)
 				_, err = raid5.Measure(context.Background(), at)
 				require.NoError(t, err, "%s %v", op, v)
+				if v["parity"] = 3; i == 1 && mode != ModeP4 {
+					storage(t, "spin-dis", v)
+				}
 			}
 		}
 	}

@@ -12,7 +12,8 @@ import (
 
 // sweepArguments are what a sweep is made from besides profiles, seed and handlers.
 type sweepArguments struct {
-	Axes      map[string][]string `json:"axes"` // values of every axis that has several
+	Axes      map[string][]string `json:"axes"`          // values of every axis that has several
+	Set       []string            `json:"set,omitempty"` // fields of the profiles with several values, "path=LIST"
 	Waterfall bool                `json:"waterfall,omitempty"`
 }
 
@@ -50,7 +51,10 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 	s.record = r
 	a := sweepArguments{Axes: make(map[string][]string), Waterfall: s.falls}
 	for i := range s.Experiment.Axes {
-		if axis := &s.Experiment.Axes[i]; !axis.Fixed() {
+		switch axis := &s.Experiment.Axes[i]; {
+		case slices.Contains(s.own(), i):
+			a.Set = append(a.Set, axis.Name+"="+strings.Join(axis.texts(s.values[i]), ","))
+		case !axis.Fixed():
 			a.Axes[axis.Name] = axis.texts(s.values[i])
 		}
 	}
@@ -143,6 +147,11 @@ func (s *Sweep) restore(r *provenance.Record) error {
 			return fmt.Errorf("provenance.arguments: axis %s: %w", axis.Name, err)
 		}
 		delete(a.Axes, axis.Name)
+	}
+	for _, set := range a.Set {
+		if err := s.Set(set); err != nil {
+			return fmt.Errorf("provenance.arguments: set: %w", err)
+		}
 	}
 	for name := range a.Axes { //lint:maporder any of several is as good
 		return fmt.Errorf("provenance.arguments: %s has no axis %q", s.Experiment.Name, name)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/replicate"
@@ -58,12 +60,12 @@ Where rank 0 sends to all there is no shape: such a point is shown as ring.`,
 		return p.Footprint(copies+1, copies) + messages(p, float64(copies+3))
 	},
 	View: View{
-		Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "bytes", Quiet: []string{"guarded"},
+		Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "bytes", Quiet: []string{"guarded"}, Answer: replicateAnswer,
 	},
 	Presets: []Preset{{
 		Name: "cost", Short: "what four copies along a ring cost whom: cores of servers, bytes through all memories, HPUs", Values: map[string]string{"shape": shapeRing, "copies": "4"},
 		View: &View{
-			Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "bytes", Quiet: []string{"guarded"},
+			Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "bytes", Quiet: []string{"guarded"}, Answer: replicateAnswer,
 			Summary: []string{profileColumn, "copies", "bytes", "mode", latencyColumn, "throughput", "server_cpu", "host_memory", "hpus_needed", "littles_law_share", "speedup"},
 		},
 	}, {
@@ -150,4 +152,71 @@ func runReplicate(ctx context.Context, p *Point) (Values, error) {
 	values[latencyColumn], values["server_cpu"] = latency, servers
 	values["throughput"] = float64(size) / (1 << 30) * float64(sim.Second) / float64(latency)
 	return values, nil
+}
+
+// replicateAnswer says, for each profile and the most copies, who is the fastest with the fewest and with the most bytes, each by the better of its shapes: who is best is not the same.
+func replicateAnswer(results []*Result) (lines []string) {
+	var profiles []string
+	copies := 0
+	for _, r := range results {
+		if name := r.Point.Profile.Name; !slices.Contains(profiles, name) {
+			profiles = append(profiles, name)
+		}
+		copies = max(copies, r.Point.Int("copies"))
+	}
+	what := "1 copy"
+	if copies > 1 {
+		what = fmt.Sprintf("%d copies", copies)
+	}
+	for _, name := range profiles {
+		var sizes []int
+		for _, r := range results {
+			if p := r.Point; p.Profile.Name == name && p.Int("copies") == copies {
+				sizes = append(sizes, p.Int("size"))
+			}
+		}
+		slices.Sort(sizes)
+		sizes = slices.Compact(sizes)
+		for _, size := range slices.Compact([]int{sizes[0], sizes[len(sizes)-1]}) {
+			if ways := replicateWays(results, name, copies, size); len(ways) > 1 {
+				lines = append(lines, fmt.Sprintf("%s, %s, %s: %s; %s.", name, what, sim.Size(size), ways[0], strings.Join(ways[1:], ", ")))
+			}
+		}
+	}
+	return lines
+}
+
+// replicateWays are those that were measured of a write, the fastest first, in words.
+func replicateWays(results []*Result, profile string, copies, size int) (words []string) {
+	best := make(map[string]*Result)
+	shapes := make(map[string]bool)
+	var modes []string
+	for _, r := range results {
+		p := r.Point
+		if p.Profile.Name != profile || p.Int("copies") != copies || p.Int("size") != size || p.Flag("guarded") {
+			continue
+		}
+		mode := p.Text("mode")
+		shapes[p.Text("shape")] = true
+		if best[mode] == nil {
+			modes = append(modes, mode)
+		} else if r.Time(latencyColumn) >= best[mode].Time(latencyColumn) {
+			continue
+		}
+		best[mode] = r
+	}
+	slices.SortStableFunc(modes, func(a, b string) int { return int(best[a].Time(latencyColumn) - best[b].Time(latencyColumn)) })
+	for i, mode := range modes {
+		how := ""
+		if len(shapes) > 1 && mode != modeClient {
+			how = map[string]string{shapeRing: " along a ring", shapeTree: " down a tree"}[best[mode].Point.Text("shape")]
+		}
+		t := best[mode].Time(latencyColumn)
+		if i == 0 {
+			words = append(words, fmt.Sprintf("%s%s is the fastest, %s", mode, how, short(t)))
+			continue
+		}
+		words = append(words, fmt.Sprintf("%s%s takes %s (%.2f times as long)", mode, how, short(t), float64(t)/float64(best[modes[0]].Time(latencyColumn))))
+	}
+	return words
 }

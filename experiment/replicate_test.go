@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,4 +95,28 @@ func TestReplicateOnANetworkWithFaults(t *testing.T) {
 		r := copied(t, "spin-int", Values{"mode": mode, "copies": 4, "size": 300_000}, "transport.kind=reliable", "fabric.faults={loss: 0.02, duplicate: 0.02, delay: 0.1, max_delay: 5us}")
 		require.Positive(t, r.Values["retransmitted"])
 	}
+}
+
+// The answer names who is the fastest of all that were measured, the client as well, each by the better of its shapes, for the fewest and the most bytes; one way alone is no answer.
+func TestReplicateAnswers(t *testing.T) {
+	var results []*Result
+	add := func(mode, shape string, size int) sim.Time {
+		r := copied(t, "spin-int", Values{"mode": mode, "shape": shape, "copies": 7, "size": size})
+		results = append(results, r)
+		return r.Time(latencyColumn)
+	}
+	handlers := add(modeSpin, shapeRing, 100)
+	require.Empty(t, replicateAnswer(results))
+	tree := add(modeSpin, shapeTree, 100)
+	hosts := add(modeHost, shapeTree, 100)
+	client := add(modeClient, shapeRing, 100)
+	require.Less(t, client, tree)
+	require.Less(t, tree, handlers)
+	require.Equal(t, []string{fmt.Sprintf("spin-int, 7 copies, 100 B: client is the fastest, %s; spin down a tree takes %s (%.2f times as long), host down a tree takes %s (%.2f times as long).",
+		short(client), short(tree), float64(tree)/float64(client), short(hosts), float64(hosts)/float64(client))}, replicateAnswer(results))
+	large := add(modeSpin, shapeRing, 1<<20)
+	require.Less(t, large, add(modeClient, shapeRing, 1<<20))
+	lines := replicateAnswer(results)
+	require.Len(t, lines, 2)
+	require.Contains(t, lines[1], "spin-int, 7 copies, 1 MiB: spin is the fastest, "+short(large)+"; client takes ")
 }

@@ -45,7 +45,7 @@ func Storage(name string, trace *spc.Trace) *Experiment {
 			{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "mean time of a request, to its end from its call, with --speed from its time stamp"},
 			{Name: "p50", Unit: "us", Kind: report.Duration, Help: "time that half of the requests did not take longer than"},
 			{Name: "p99", Unit: "us", Kind: report.Duration, Help: "time that 99% of the requests did not take longer than"},
-		}, ClusterColumns()...),
+		}, append(lineColumns(), ClusterColumns()...)...),
 		Relative: []Relative{{
 			Column: report.Column{Name: "improvement", Kind: report.Share, Help: "1 - time / time of rdma: by how much sooner the whole trace is done; empty if rdma was not measured"},
 			Of:     "time", Axis: "mode", Base: ModeRDMA,
@@ -54,7 +54,7 @@ func Storage(name string, trace *spc.Trace) *Experiment {
 		Memory:  s.memory,
 		View: View{
 			Value: "time", Series: []string{"mode"}, Base: ModeRDMA, X: "clients", Quiet: []string{"speed", "requests", "block", "servers", "cores", "unit", "durable"},
-			Summary: []string{profileColumn, "clients", "speed", "first", "block_bytes", "servers", "cores", "unit", "durable", "mode", "time", latencyColumn, "p50", "p99", "host_cpu", "host_memory", "improvement"},
+			Summary: []string{profileColumn, "clients", "speed", "first", "block_bytes", "servers", "cores", "unit", "durable", "mode", "time", latencyColumn, "p50", "p99", "hpus_needed", "host_cpu", "host_memory", "improvement"},
 		},
 		Notes: []string{
 			"Every byte that was read, and every one that servers have afterwards, was compared with what was written before; parity with the exclusive or of the data.",
@@ -94,8 +94,18 @@ func (s *traceRun) has(p *Point) (bool, error) {
 		return false, noDevice(p)
 	}
 	units := make(map[int]bool)
+	data := int64(0)
 	for _, one := range s.played(p) {
 		units[one.Unit] = true
+		data += one.Size
+	}
+	if data == 0 {
+		return false, fmt.Errorf("%s: %s, and each has a size of 0: there is nothing to be read or written", p.Text("file"), counted(len(s.played(p)), "request"))
+	}
+	if list, speed := s.played(p), p.Float("speed"); speed > 0 {
+		if last := list[len(list)-1].At - list[0].At; float64(last)/speed > float64(sim.MaxTime/2) {
+			return false, fmt.Errorf("--speed: %v, too slow for a trace of %v: its requests take longer than virtual time goes on, %v", speed, last, sim.MaxTime)
+		}
 	}
 	if clients := p.Int("clients"); clients > len(units) {
 		return false, fmt.Errorf("--clients: %d, expected at most %d: a client plays whole units, and the trace has so many", clients, len(units))
@@ -153,6 +163,8 @@ type playing struct {
 	o        driver.Options
 	array    *driver.Array
 	rows     []row
+	cluster  *runtime.Cluster
+	line     Values // lineColumns
 	want     []byte // of the array; each client has its units of it
 	clients  []traceClient
 }
@@ -183,6 +195,7 @@ func (s *traceRun) run(ctx context.Context, p *Point) (Values, error) {
 		return nil, err
 	}
 	values := w.values()
+	maps.Copy(values, w.line)
 	maps.Copy(values, ClusterValues(&stats))
 	return values, nil
 }
@@ -205,6 +218,7 @@ func (w *playing) deal() {
 }
 
 func (w *playing) spawn(c *runtime.Cluster) (err error) {
+	w.cluster, w.line = c, Values{}
 	if w.array, err = driver.New(c, w.o); err != nil {
 		return err
 	}
@@ -279,6 +293,7 @@ func (w *playing) request(client *driver.Client, i int, memory runtime.View) err
 
 // check looks at what the servers have.
 func (w *playing) check() error {
+	w.atLineRate(w.cluster, w.line, nil)
 	return errors.Join(w.array.Check(), same("array", w.array.Contents(0, w.o.Bytes()), w.want), stored(w.array, &w.o))
 }
 

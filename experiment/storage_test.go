@@ -73,7 +73,11 @@ func TestStorageOfAnyTrace(t *testing.T) {
 				unit = rapid.IntRange(0, units-1).Draw(rt, "unit")
 			}
 			at := rapid.Int64Range(0, 40).Draw(rt, "address") + 1_000_000_000*rapid.Int64Range(0, 1).Draw(rt, "far")
-			n := rapid.SampledFrom([]int{0, 1, 511, 512, 5000, 20_000}).Draw(rt, "size")
+			sizes := []int{0, 1, 511, 512, 5000, 20_000}
+			if i == 0 { // a trace of sizes of 0 only is refused
+				sizes = sizes[1:]
+			}
+			n := rapid.SampledFrom(sizes).Draw(rt, "size")
 			fmt.Fprintf(&text, "%d,%d,%d,%s,%d.0\n", 7*unit, at, n, rapid.SampledFrom([]string{"R", "W", "W"}).Draw(rt, "op"), i)
 		}
 		v := Values{
@@ -123,4 +127,16 @@ func TestStorageRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "profile spin-int: storage.kind: none, expected a device for --durable")
 	_, err = Storage("a", trace).At(p, Values{"cores": 9})
 	require.ErrorContains(t, err, "host.cores: 8, fewer than the 9 of --cores")
+	nothing, err := spc.Read(strings.NewReader("0,0,0,R,0.0\n1,0,0,W,0.0\n0,0,512,W,0.0\n"), "a.spc")
+	require.NoError(t, err)
+	_, err = Storage("a.spc", nothing).At(p, Values{"requests": 2})
+	require.EqualError(t, err, "a.spc: 2 requests, and each has a size of 0: there is nothing to be read or written")
+	_, err = Storage("a.spc", nothing).At(p, nil)
+	require.NoError(t, err)
+	long, err := spc.Read(strings.NewReader("0,0,1,R,0.0\n0,0,1,W,999999\n"), "a.spc")
+	require.NoError(t, err)
+	_, err = Storage("a.spc", long).At(p, Values{"speed": 0.1})
+	require.ErrorContains(t, err, "--speed: 0.1, too slow for a trace of 999999 s: its requests take longer than virtual time goes on, ")
+	_, err = Storage("a.spc", long).At(p, Values{"speed": 0.25})
+	require.NoError(t, err)
 }

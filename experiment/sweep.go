@@ -11,6 +11,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/provenance/checkpoint"
 	device "github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -19,7 +20,7 @@ import (
 type Sweep struct {
 	Experiment *Experiment
 	Profiles   []string // names or files
-	Overrides  []string // of every profile, "path=value"
+	Overrides  []string // of every profile, "path=value"; see Set for several values of a field
 	Seed       uint64
 	Engine     string
 	Handler    *handlers.Library // of the user, in place of the experiment's
@@ -29,7 +30,10 @@ type Sweep struct {
 	// MemoryLimit is what points may take of the machine's memory, bytes; 0: any. Points refuses one that needs more by itself, and Run
 	// runs no more at the same time than fit. No result depends on it.
 	MemoryLimit int64
-	Hint        string // where the columns are explained, for the notes of a table; "": nowhere
+	// Checkpoint keeps what is measured as it comes, and what it has is not measured again; nil: nothing is kept.
+	Checkpoint *checkpoint.Folder
+
+	Hint string // where the columns are explained, for the notes of a table; "": nowhere
 
 	Build    provenance.Build     // whose results these are
 	Command  string               // what made them, for their record
@@ -42,6 +46,7 @@ type Sweep struct {
 	more   []string           // overrides that are a step of a waterfall
 	idle   []string           // notes on processors that were chosen for handlers which do not run; Points sets it
 	falls  bool               // the two profiles are the ends of a waterfall
+	varied int                // how many axes, the last ones, Set has added
 }
 
 // New returns a sweep of an experiment over the profiles and values that it has by default, with seed 1. It is an error if the
@@ -188,7 +193,9 @@ func (s *Sweep) blame(number int, p *Point, err error) error {
 		if one == "" {
 			continue
 		}
-		if _, wrong := s.profile(s.Profiles[number], one); wrong != nil {
+		if _, wrong := s.profile(s.Profiles[number], one); wrong != nil && slices.Contains(s.own(), i) {
+			return fmt.Errorf("--set: %w", wrong)
+		} else if wrong != nil {
 			return fmt.Errorf("--%s: %w", s.Experiment.Axes[i].Name, wrong)
 		}
 	}
@@ -211,7 +218,11 @@ func (s *Sweep) check() error {
 		field, _, _ := strings.Cut(o, "=")
 		field = strings.TrimSpace(field)
 		for i := range s.Experiment.Axes {
-			if a := &s.Experiment.Axes[i]; field != "" && a.Field == field {
+			switch a := &s.Experiment.Axes[i]; {
+			case field == "" || a.Field != field:
+			case i >= len(s.Experiment.Axes)-s.varied:
+				fail("%s is given several values and a single one", field)
+			default:
 				fail("%s: %s measures at several, choose them with --%s", field, s.Experiment.Name, a.Name)
 			}
 		}
@@ -290,7 +301,10 @@ func (u *Unfinished) Measured() (list []*Result) {
 // Run makes the measurements, several at a time, and returns their results in the order of Points. done, if not nil, is called after
 // each, from any goroutine. If the context ends before, the error is *Unfinished; else, if any fails, that of the first in order.
 func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Result, error) {
-	results := make([]*Result, len(points))
+	keys, results, err := s.kept(points)
+	if err != nil {
+		return nil, err
+	}
 	failures := make([]error, len(points))
 	left := remaining{end: len(points)}
 	var wg sync.WaitGroup
@@ -301,7 +315,11 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 				if i < 0 {
 					return
 				}
-				results[i], failures[i] = s.Experiment.Measure(ctx, points[i])
+				if results[i] == nil {
+					if results[i], failures[i] = s.Experiment.Measure(ctx, points[i]); failures[i] == nil {
+						failures[i] = s.keep(keys, i, results[i])
+					}
+				}
 				if failures[i] != nil {
 					left.only(i)
 				}

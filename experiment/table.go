@@ -125,28 +125,26 @@ func (s *Sweep) published() (list []report.Published) {
 			of = len(at)
 			at = append(at, report.Is{Column: profileColumn})
 		}
-		names := s.asPublished(at[of].Value)
-		for _, name := range names {
-			p.At = slices.Clone(at)
-			p.At[of].Value = name
+		for _, is := range s.asPublished(at[of].Value) {
+			p.At = slices.Concat(at[:of], is, at[of+1:])
 			list = append(list, p)
 		}
 	}
 	return list
 }
 
-// asPublished are the profiles that run as they are: that of the name, without a name all; notMeasured if there is none.
-func (s *Sweep) asPublished(name any) (names []any) {
+// asPublished are the rows of profiles that run as they are: of that of the name, without a name of all; of notMeasured if there is none.
+func (s *Sweep) asPublished(name any) (rows [][]report.Is) {
 	for i := range s.record.Profiles {
 		p := &s.record.Profiles[i]
-		if s.Handler == nil && p.Embedded && len(p.Overrides) == 0 && (name == nil || p.Name == name) {
-			names = append(names, p.Name)
+		if at, as := s.unchanged(p); as && s.Handler == nil && p.Embedded && len(p.Overrides) == 0 && (name == nil || p.Name == name) {
+			rows = append(rows, append(at, report.Is{Column: profileColumn, Value: p.Name}))
 		}
 	}
-	if names == nil {
-		names = []any{notMeasured}
+	if rows == nil {
+		rows = [][]report.Is{{{Column: profileColumn, Value: notMeasured}}}
 	}
-	return names
+	return rows
 }
 
 // Summary lays a table out for reading: a line for each point of the axes that are no series, a column for each value of the series; or
@@ -281,7 +279,7 @@ func (s *Sweep) Notes() []string {
 func (s *Sweep) Plot() report.Plot {
 	e := s.Experiment
 	value := e.value()
-	p := report.Plot{Title: s.title(), Caption: s.everywhere(), Y: value.Key(), LogY: value.Kind != report.Share && value.Kind != report.Change}
+	p := report.Plot{Title: s.title(), Caption: s.everywhere(), Y: value.Key(), LogY: !e.View.Course && value.Kind != report.Share && value.Kind != report.Change}
 	x, lines := s.along(), -1
 	if len(e.View.Series) > 0 && len(e.View.Parts) == 0 {
 		lines = e.axis(e.View.Series[0])
@@ -292,7 +290,7 @@ func (s *Sweep) Plot() report.Plot {
 		p.X = e.Axes[x].column().Key()
 	}
 	c, _ := e.column(p.X)
-	p.LogX = c.Kind != report.Share && c.Kind != report.Change && (x < 0 || !anyNegative(s.values[x]))
+	p.LogX = !e.View.Course && c.Kind != report.Share && c.Kind != report.Change && (x < 0 || !anyNegative(s.values[x]))
 	panels := []string{profileColumn}
 	for i := range e.Axes {
 		a := &e.Axes[i]
@@ -367,11 +365,16 @@ func (e *Experiment) places(x string) map[string]func(value func(string) float64
 }
 
 // Answer says in sentences what a sweep has found, and which results are not what they seem.
-func (s *Sweep) Answer(results []*Result) []string {
-	lines := s.found(results)
-	if s.Experiment.Caveats != nil {
-		lines = append(lines, s.Experiment.Caveats(results)...)
-	}
+func (s *Sweep) Answer(results []*Result) (lines []string) {
+	s.parts(results, func(of *Sweep, where string, these []*Result) {
+		found := of.found(these)
+		if s.Experiment.Caveats != nil {
+			found = append(found, s.Experiment.Caveats(these)...)
+		}
+		for _, line := range found {
+			lines = append(lines, where+line)
+		}
+	})
 	return lines
 }
 
@@ -399,8 +402,11 @@ func (s *Sweep) ends() (list [][]any) {
 	series := e.axis(e.View.Series[0])
 	one, last := make([]any, len(e.Axes)), -1
 	for i := range e.Axes {
-		if i != series {
-			one[i], last = s.values[i][largest(s.values[i])], i
+		if i == series {
+			continue
+		}
+		if one[i] = s.values[i][largest(s.values[i])]; i < len(e.Axes)-s.varied {
+			last = i
 		}
 	}
 	if last < 0 {
@@ -438,7 +444,7 @@ func (s *Sweep) fastest(device int, at []any, results []*Result) []string {
 	if base == nil {
 		return nil
 	}
-	others := slices.DeleteFunc(base.Point.axes(), func(i int) bool { return i == series || s.quiet(i) })
+	others := slices.DeleteFunc(base.Point.axes(), func(i int) bool { return i == series || s.quiet(i) || slices.Contains(s.own(), i) })
 	where := base.Point.Profile.Name
 	if len(others) > 0 {
 		where += ", " + base.Point.label(others)

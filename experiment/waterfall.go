@@ -10,6 +10,7 @@ import (
 
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/provenance/checkpoint"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -172,6 +173,9 @@ func (w *Waterfall) plan() error {
 	}
 	return nil
 }
+
+// Keep has results kept as Sweep.Checkpoint says.
+func (w *Waterfall) Keep(folder *checkpoint.Folder) { w.sweep.Checkpoint = folder }
 
 // Points is how many measurements Run makes.
 func (w *Waterfall) Points() int { return len(w.Steps) * len(w.Steps[0].Points) }

@@ -118,7 +118,7 @@ func (p *GenParams) plan(pattern string) (operations int, emit emitter, err erro
 		for _, q := range patterns {
 			names = append(names, q.Name)
 		}
-		return 0, nil, fmt.Errorf("goal: unknown pattern %q, expected one of %s", pattern, strings.Join(names, ", "))
+		return 0, nil, fmt.Errorf("goal: unknown pattern %q, expected one of %s%s", pattern, strings.Join(names, ", "), fields.DidYouMean(pattern, names))
 	}
 	if err := p.check(); err != nil {
 		return 0, nil, err

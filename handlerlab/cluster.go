@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
@@ -31,9 +32,12 @@ type Config struct {
 	HPUMemory                   int           // bytes, at least as many as the module needs; 0: that, DefaultHPUMemory at least
 	Host                        []byte        // content of the entry's host memory; its length is the size of the entry
 	HandlerHost                 []byte        // content of the handler host memory; none: as much zero as the module needs
+	Node                        int           // of the device, 0 to MaxNode
 	Nodes                       int           // besides the device, at least 1; those that send are there anyway
 	Ack                         bool          // senders ask for acknowledgements
 	Faults                      map[int]int64 // results of DMA operations of handlers by their number, from 1, in place of moving data
+	Bytes                       bool          // report the bytes that handlers send or write to host memory
+	Tracer                      sim.Tracer    // records a timeline; nil: none
 	Limits                      sim.Limits    // of the run
 }
 
@@ -41,7 +45,6 @@ type Config struct {
 const DefaultHPUMemory = 64 << 10
 
 const (
-	device     = 0        // the node with the handlers
 	peerMemory = 64 << 10 // bytes that handlers reach at every other node, through any portal table index
 	peerPTs    = 256
 	eventSlots = 1 << 20 // of the queues, which nobody empties: more than a run has
@@ -63,14 +66,15 @@ type experiment struct {
 // Run sends the messages and reports what the handlers did. The error is one of the configuration, for which nothing was run;
 // what goes wrong with handlers stands in the report.
 func Run(ctx context.Context, cfg *Config) (*Report, error) {
-	x := &experiment{Config: cfg}
+	own := *cfg
+	x := &experiment{Config: &own}
 	if err := x.check(); err != nil {
 		return nil, err
 	}
 	x.record = newRecorder(x)
 	var err error
 	x.cluster, err = runtime.NewCluster(runtime.Config{
-		Profile: cfg.Profile, Nodes: 1 + x.nodes(), Seed: 1, Engine: cfg.Engine,
+		Profile: cfg.Profile, Nodes: 1 + x.nodes(), Seed: 1, Engine: cfg.Engine, Tracer: cfg.Tracer,
 		Explain: x.record, Watch: x.record.watch, InjectDMA: x.record.inject, Limits: cfg.Limits,
 	})
 	if err != nil {
@@ -117,7 +121,7 @@ func (c *Config) SetState(text string) (err error) {
 }
 
 // Device is what the manifest of the module sees of the device.
-func (c *Config) Device() *manifest.Device { return handlers.DeviceOf(c.Profile, device, 1+c.nodes()) }
+func (c *Config) Device() *manifest.Device { return handlers.DeviceOf(c.Profile, c.Node, 1+c.nodes()) }
 
 // check resolves the handlers and checks what the cluster would not.
 func (x *experiment) check() error {
@@ -136,12 +140,36 @@ func (x *experiment) check() error {
 	if err := x.memorySizes(plan); err != nil {
 		return err
 	}
+	if err := x.sources(); err != nil {
+		return err
+	}
 	if _, err := m.Layout(uint32(min(int64(x.HPUMemory), 1<<32-1))); err != nil {
 		return err
 	}
 	for i := range x.Messages {
 		if n := len(x.Messages[i].Data); n > int(limits.MaxMsgSize) {
 			return fmt.Errorf("message %d of %d bytes, at most %d in profile %s (limits.max_msg_size)", i+1, n, limits.MaxMsgSize, x.Profile.Name)
+		}
+	}
+	return nil
+}
+
+// sources completes who sends the messages: somebody else than the device.
+func (x *experiment) sources() error {
+	if x.Node < 0 || x.Node > MaxNode {
+		return fmt.Errorf("the device at node %d, expected 0 to %d", x.Node, MaxNode)
+	}
+	first := 0
+	if x.Node == first {
+		first = 1
+	}
+	x.Messages = slices.Clone(x.Messages)
+	for i := range x.Messages {
+		switch m := &x.Messages[i]; m.Source {
+		case AnySource:
+			m.Source = first
+		case x.Node:
+			return fmt.Errorf("message %d comes from node %d, which is the device", i+1, m.Source)
 		}
 	}
 	return nil
@@ -174,7 +202,7 @@ var Kinds = [3]string{"header", "payload", "completion"}
 
 // nodes is the number of nodes besides the device.
 func (c *Config) nodes() int {
-	n := max(c.Nodes, 1)
+	n := max(c.Nodes, 1, c.Node)
 	for i := range c.Messages {
 		n = max(n, c.Messages[i].Source)
 	}
@@ -183,13 +211,16 @@ func (c *Config) nodes() int {
 
 func (x *experiment) run(ctx context.Context) (*Report, error) {
 	ready := error(nil)
-	if err := x.cluster.Spawn(device, "device", func(p *runtime.Proc) error {
+	if err := x.cluster.Spawn(x.Node, "device", func(p *runtime.Proc) error {
 		ready = x.install(p)
 		return ready
 	}); err != nil {
 		return nil, err
 	}
-	for node := 1; node <= x.nodes(); node++ {
+	for node := range 1 + x.nodes() {
+		if node == x.Node {
+			continue
+		}
 		if err := x.cluster.Spawn(node, "peer", func(p *runtime.Proc) error { return x.peer(p) }); err != nil {
 			return nil, err
 		}
@@ -318,7 +349,7 @@ func (x *experiment) peer(p *runtime.Proc) error {
 	}
 	for _, m := range own {
 		p.SleepUntil(max(m.At, p.Now()))
-		if err := ni.Put(m.md, 0, uint64(len(m.Data)), ack, portals.PhysID(device, 0), 0, m.MatchBits, m.Offset, 0, m.HdrData); err != nil {
+		if err := ni.Put(m.md, 0, uint64(len(m.Data)), ack, portals.PhysID(uint32(x.Node), 0), 0, m.MatchBits, m.Offset, 0, m.HdrData); err != nil {
 			return err
 		}
 	}

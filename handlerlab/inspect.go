@@ -63,6 +63,8 @@ type ExportInfo struct {
 	Function   int    `json:"function"`
 	Usual      bool   `json:"usual"` // header, payload or completion: the names that are taken without being asked for
 	MaySuspend bool   `json:"may_suspend"`
+	Stack      int64  `json:"stack_bytes"`   // that its longest chain of calls needs
+	Bounded    bool   `json:"stack_bounded"` // no function of a chain recurses or computes the size of its frame
 }
 
 // ImportUse is an import of the module.
@@ -182,10 +184,14 @@ func (in *Inspection) describe(m *hpu.Module, p *profile.Profile, hpuMemory int)
 			cyclesOf(m, f.WorstBlock.Cost), f.WorstBlock.Offset, f.MaySuspend, f.Recursive,
 		})
 	}
+	worst := int64(0)
 	for _, x := range m.Exports() {
+		stack, bounded := m.Stack(x)
+		worst = max(worst, stack)
 		usual := x.Name() == Kinds[0] || x.Name() == Kinds[1] || x.Name() == Kinds[2]
-		in.Exports = append(in.Exports, ExportInfo{x.Name(), exported[x.Name()], usual, x.MaySuspend()})
+		in.Exports = append(in.Exports, ExportInfo{x.Name(), exported[x.Name()], usual, x.MaySuspend(), stack, bounded})
 	}
+	in.Limits = append(in.Limits, LimitUse{"shadow stack, bytes", "hpu.stack_bytes", worst, int64(p.HPU.StackBytes)})
 }
 
 // Err is nil if the device accepts the module.

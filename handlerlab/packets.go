@@ -15,7 +15,7 @@ import (
 type Message struct {
 	Line      int      // of the file it was read from, 0: none
 	Data      []byte   // user header included
-	Source    int      // node that sends it, 1 to MaxNode
+	Source    int      // node that sends it, 0 to MaxNode, not the device's; AnySource: the first of the others
 	Offset    uint64   // in the entry, bytes
 	MatchBits uint64   // the entry accepts all
 	HdrData   uint64   // 64 bits that travel with the header
@@ -24,6 +24,7 @@ type Message struct {
 
 // Bounds of what can be sent.
 const (
+	AnySource  = -1      // of a message that does not say who sends it
 	MaxNode    = 63      // nodes that send, or that handlers may send to
 	maxMessage = 1 << 26 // bytes
 	maxTotal   = 1 << 28 // bytes of all messages
@@ -34,7 +35,7 @@ const (
 // PacketSyntax describes what ParsePackets reads.
 const PacketSyntax = `One message per line: fields, then the bytes in hexadecimal, with blanks where you like.
   source=2 hdr_data=0x10 01000000 00*60
-Fields, all optional: source (node, 1), offset (in the entry, bytes), match_bits, hdr_data (64 bits), at (when it is posted: 1.5us).
+Fields, all optional: source (node; the first that is not the device), offset (in the entry, bytes), match_bits, hdr_data (64 bits), at (when it is posted: 1.5us).
 ab*60 repeats the bytes; "text" in quotes stands for its bytes; a line without bytes is a message without payload, if it has
 a field. A line that begins with + goes on with the message before. # begins a comment. A message longer than the MTU travels in several packets.`
 
@@ -58,7 +59,7 @@ func ParsePackets(name string, text []byte) ([]Message, error) {
 			before = len(last.Data)
 			err = last.append(tokens)
 		case len(tokens) > 0:
-			m := Message{Line: n, Source: 1}
+			m := Message{Line: n, Source: AnySource}
 			if tokens, err = m.fields(tokens); err == nil {
 				err = m.append(tokens)
 			}
@@ -139,8 +140,8 @@ func (m *Message) fields(tokens []string) (rest []string, err error) {
 			var v uint64
 			v, err = number(value)
 			m.Source = int(min(v, MaxNode+1))
-			if err == nil && (v < 1 || v > MaxNode) {
-				err = fmt.Errorf("%s, expected 1 to %d (0 is the device)", value, MaxNode)
+			if err == nil && v > MaxNode {
+				err = fmt.Errorf("%s, expected 0 to %d", value, MaxNode)
 			}
 		case "offset":
 			m.Offset, err = number(value)

@@ -23,9 +23,9 @@ at=0
 `))
 	require.NoError(t, err)
 	require.Equal(t, []Message{
-		{Line: 3, Source: 1, Data: []byte("\x01\x02\xff\xff\xffa # \x00\x04")},
+		{Line: 3, Source: AnySource, Data: []byte("\x01\x02\xff\xff\xffa # \x00\x04")},
 		{Line: 5, Source: 3, Offset: 16, MatchBits: 5, HdrData: 1<<64 - 1, At: 1500 * sim.Nanosecond, Data: []byte{0}},
-		{Line: 6, Source: 1},
+		{Line: 6, Source: AnySource},
 	}, got)
 }
 
@@ -42,8 +42,7 @@ func TestParsePacketsErrors(t *testing.T) {
 		"00*67108865":          "p.txt:1: ",
 		"00*67108864 00":       "p.txt:1: more than 67108864 bytes",
 		`"open`:                "p.txt:1: text without closing quote",
-		"source=0 00":          `p.txt:1: source: 0, expected 1 to 63 \(0 is the device\)`,
-		"source=64 00":         "p.txt:1: source: 64, expected 1 to 63",
+		"source=64 00":         `p.txt:1: source: 64, expected 0 to 63`,
 		"offset=-1 00":         `p.txt:1: offset: "-1" is no number of 64 bits`,
 		"colour=3 00":          "p.txt:1: no field colour, expected source, ",
 		"at=2s 00":             "p.txt:1: at: 2s, expected 0 to 1 s",
@@ -64,7 +63,7 @@ func FuzzParsePackets(f *testing.F) {
 		for _, m := range messages {
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(m.Data), maxMessage)
-			require.True(t, m.Source >= 1 && m.Source <= MaxNode && m.At >= 0)
+			require.True(t, m.Source >= AnySource && m.Source <= MaxNode && m.At >= 0)
 		}
 	})
 }

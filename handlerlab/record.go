@@ -49,11 +49,11 @@ func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
 	r.end = max(r.end, r.x.cluster.Engine().Now())
 	switch t.What {
 	case portals.TraceRequest:
-		if id.NID == device {
+		if int(id.NID) == r.x.Node {
 			r.last = r.numberOf(t.Header.Initiator.NID)
 		}
 	case portals.TraceRefused:
-		if id.NID == device {
+		if int(id.NID) == r.x.Node {
 			r.refused[r.last] = t.Delivery.Fail.String()
 		}
 	case portals.TraceEvent:
@@ -117,7 +117,7 @@ func (r *recorder) watch(s *nic.HandlerStep) {
 		}
 		r.actions++
 		a := ActionReport{
-			Cycles: s.Cycles, At: r.since(s), Name: s.Op.String(), What: r.describe(s.Action, s.Memory), op: s.Op, handle: -1,
+			Cycles: s.Cycles, At: r.since(s), Name: s.Op.String(), What: r.describe(s.Action, s.Memory), op: s.Op, handle: -1, Bytes: r.sentBytes(s.Action, s.Memory),
 		}
 		if s.Suspended {
 			h.Actions = append(h.Actions, a)
@@ -216,7 +216,7 @@ func (a *ActionReport) answer(s *nic.HandlerStep) {
 			a.handle = int(s.Result)
 			a.Answer = fmt.Sprintf("handle %d", s.Result)
 		}
-	case hpu.OpFAdd:
+	case hpu.OpFAdd, hpu.OpAtomic32:
 		a.Answer = fmt.Sprintf("was %d", s.Result)
 	case hpu.OpCAS, hpu.OpDMACAS:
 		a.Answer = resultName(s.Result)
@@ -264,6 +264,29 @@ func hostPlace(space uint32, offset uint64) string {
 	return fmt.Sprintf("%s%+d", name, int64(offset)) // what a handler has computed wrong is rather negative than beyond 2^63
 }
 
+// reportedBytes is how many bytes of an action a report has.
+const reportedBytes = 256
+
+// sentBytes are those that an action sends or writes to host memory from HPU memory, in hexadecimal, if the report is to have them.
+func (r *recorder) sentBytes(a *hpu.Action, memory []byte) string {
+	from, n := a.Local, uint64(a.Len)
+	switch a.Op {
+	case hpu.OpDMAToHost, hpu.OpDMAToHostNB:
+	case hpu.OpPutFromDevice, hpu.OpAtomicFromDevice, hpu.OpToSelf, hpu.OpTimer:
+		from, n = a.Desc.Local, a.Desc.Length
+	default:
+		return ""
+	}
+	if !r.x.Bytes || n == 0 {
+		return ""
+	}
+	s := fmt.Sprintf("% x", memory[from:][:min(n, reportedBytes)])
+	if n > reportedBytes {
+		s += fmt.Sprintf(" and %d bytes", n-reportedBytes)
+	}
+	return s
+}
+
 // describe says what an action is about.
 func (r *recorder) describe(a *hpu.Action, memory []byte) string {
 	switch a.Op {
@@ -281,6 +304,8 @@ func (r *recorder) describe(a *hpu.Action, memory []byte) string {
 		return fmt.Sprintf("%s, if %#x then %#x", r.where(a.Local), a.A, a.B)
 	case hpu.OpFAdd:
 		return fmt.Sprintf("%s, add %d", r.where(a.Local), int64(a.A))
+	case hpu.OpAtomic32:
+		return describeAtomic(a, r.where(a.Local))
 	case hpu.OpCTGet:
 		return fmt.Sprintf("%s to %s", r.counter(a.CT), r.where(a.Local))
 	case hpu.OpCTSet, hpu.OpCTInc:
@@ -293,6 +318,14 @@ func (r *recorder) describe(a *hpu.Action, memory []byte) string {
 		return ""
 	}
 	return r.operation(a)
+}
+
+// describeAtomic says what atomic32 does at a place.
+func describeAtomic(a *hpu.Action, at string) string {
+	if o := hpu.Atomic32(a.Space); o != hpu.CSwap32 {
+		return fmt.Sprintf("%s, %v %d", at, o, int32(a.A))
+	}
+	return fmt.Sprintf("%s, if %#x then %#x", at, a.B, a.A)
 }
 
 // maxLogBytes is how much of what handlers log a report keeps.

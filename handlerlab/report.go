@@ -38,6 +38,7 @@ func (n Nanoseconds) digits() int {
 type Report struct {
 	Module   string           `json:"module"`
 	Profile  string           `json:"profile"`
+	Node     int              `json:"device_node"`
 	HPUs     int              `json:"hpus"`
 	ClockHz  int64            `json:"clock_hz"`
 	MTU      int              `json:"mtu_bytes"`
@@ -116,6 +117,7 @@ type ActionReport struct {
 	Answer string       `json:"answer,omitempty"`    // the result in words
 	Done   *Nanoseconds `json:"done_ns,omitempty"`   // when the handler went on, if it was suspended
 	Landed *Nanoseconds `json:"landed_ns,omitempty"` // when a non-blocking operation took effect
+	Bytes  string       `json:"bytes,omitempty"`     // that it sends or writes to host memory, in hexadecimal, if asked for
 	Failed string       `json:"failed,omitempty"`    // how a non-blocking operation ended, if not well
 
 	op     hpu.Op
@@ -125,7 +127,7 @@ type ActionReport struct {
 // EventReport is a full event of a node's process.
 type EventReport struct {
 	At        Nanoseconds `json:"at_ns"`
-	Node      int         `json:"node"` // 0: the device's
+	Node      int         `json:"node"`
 	Type      string      `json:"type"`
 	Fail      string      `json:"fail"`
 	PT        int         `json:"pt"`

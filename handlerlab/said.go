@@ -48,7 +48,20 @@ func (in *Inspection) needs(m *hpu.Module, p *profile.Profile, hpuMemory int) in
 		}
 		*x.sum += n
 	}
+	in.refused(s, p)
 	return int(max(int64(hpuMemory), min(s.HPUMemory, math.MaxUint32)))
+}
+
+// refused gives the reasons for which the module is refused where it is installed.
+func (in *Inspection) refused(s *Said, p *profile.Profile) {
+	for _, state := range s.States {
+		if most := int64(p.Limits.MaxInitialState); state.Size > most {
+			in.Reasons = append(in.Reasons, Reason{Offset: -1, Cause: fmt.Sprintf("state %s of %d bytes, at most %d (limits.max_initial_state)", state.Name, state.Size, most)})
+		}
+	}
+	if most := min(int64(p.Limits.MaxUserHdrSize), int64(p.Fabric.MTU)); s.Needs.UserHeader > most {
+		in.Reasons = append(in.Reasons, Reason{Offset: -1, Cause: fmt.Sprintf("user header of %d bytes, at most %d (limits.max_user_hdr_size, fabric.mtu)", s.Needs.UserHeader, most)})
+	}
 }
 
 // said writes the handlers and what the module says of itself.
@@ -68,6 +81,11 @@ func (in *Inspection) said(t io.Writer, row func(...any)) {
 		note := "never suspends"
 		if x.MaySuspend {
 			note = "may suspend"
+		}
+		if x.Bounded {
+			note += fmt.Sprintf(", %d B of stack", x.Stack)
+		} else {
+			note += fmt.Sprintf(", %d B of stack and more: no bound", x.Stack)
 		}
 		var h *manifest.Handler
 		if s != nil {
@@ -154,6 +172,9 @@ func (in *Inspection) needTable(t io.Writer, row func(...any)) {
 		if len(x.list) > 0 {
 			row(x.what, strings.Join(x.list, ", "))
 		}
+	}
+	for _, k := range n.Packets {
+		row("whole packet", map[manifest.Packet]string{manifest.FirstPacket: "the first, in the header handler", manifest.LastPacket: "the last, in the completion handler"}[k])
 	}
 	if n.Pool != "" {
 		row("processors", n.Pool)

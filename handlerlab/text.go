@@ -18,7 +18,7 @@ import (
 func (x *experiment) report(end error) *Report {
 	r, p := x.record, x.Profile
 	rep := &Report{
-		Module: x.Module.Name, Profile: p.Name, HPUs: p.HPU.Cores, ClockHz: int64(p.HPU.Clock), MTU: int(p.Fabric.MTU),
+		Module: x.Module.Name, Profile: p.Name, Node: x.Node, HPUs: p.HPU.Cores, ClockHz: int64(p.HPU.Clock), MTU: int(p.Fabric.MTU),
 		Messages: []MessageReport{}, Handlers: r.handlers, Events: r.events,
 		State:   MemoryReport{x.HPUMemory, r.before, bytes.Clone(x.memory.Bytes())},
 		Host:    MemoryReport{x.host.Len(), x.Host, x.host.Snapshot()},
@@ -55,7 +55,7 @@ func (x *experiment) report(end error) *Report {
 		rep.Omitted = &left
 		rep.Notes = append(rep.Notes, fmt.Sprintf("not listed, because there are too many: %d handlers, %d actions, %d events", left.Handlers, left.Actions, left.Events))
 	}
-	if n := x.cluster.Node(device).Stats().LostActions; n > 0 {
+	if n := x.cluster.Node(x.Node).Stats().LostActions; n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of a counter had no effect: an increment has either successes or failures", plural(int(n), "change")))
 	}
 	if r.unlogged > 0 {
@@ -287,7 +287,7 @@ func (p *printer) action(a *ActionReport) {
 	if a.What != "" && !(p.Plain && a.vague()) {
 		s += "  " + a.What
 	}
-	if a.Answer != "" && !(p.Plain && a.op == hpu.OpFAdd) { // what it was depends on who came first
+	if a.Answer != "" && !(p.Plain && (a.op == hpu.OpFAdd || a.op == hpu.OpAtomic32)) { // what it was depends on who came first
 		s += ": " + a.Answer
 	}
 	if a.Failed != "" {
@@ -302,12 +302,15 @@ func (p *printer) action(a *ActionReport) {
 		}
 	}
 	p.moment(a.At, a.Cycles, s)
+	if a.Bytes != "" {
+		p.line("        %s", a.Bytes)
+	}
 }
 
 func (p *printer) event(i int) {
 	e := &p.Events[i]
 	where := "device"
-	if e.Node != device {
+	if e.Node != p.Node {
 		where = fmt.Sprintf("node %d", e.Node)
 	}
 	s := fmt.Sprintf("%-8s %-12s ", where, e.Type)

@@ -189,6 +189,8 @@ func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 		in.UserHeader = o.UserHeader
 	}
 	in.Spin.UserHdrLen = uint64(in.UserHeader)
+	in.Spin.FirstPacket = slices.Contains(p.needs.Packets, manifest.FirstPacket)
+	in.Spin.LastPacket = slices.Contains(p.needs.Packets, manifest.LastPacket)
 	if in.Spin.HostMem, err = in.hostMemory(proc, o.HostMemory); err != nil {
 		return nil, err
 	}

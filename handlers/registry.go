@@ -23,10 +23,12 @@ import (
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/handlers/replicate"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/handlers/scan"
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/handlers/txlog"
 	"github.com/spinsim/spinsim/handlers/work"
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/spin/manifest"
 )
@@ -75,6 +77,7 @@ var builtins = []*Library{
 	New("raid5", raid5.Module),
 	New("rdma", rdma.Module),
 	New("replicate", replicate.Module),
+	New("rnr", rnr.Module),
 	New("scan", scan.Module),
 	New("sum", sum.Module),
 	New("txlog", txlog.Module),
@@ -97,7 +100,7 @@ func Builtin(name string) (*Library, error) {
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("no built-in library %q, expected one of %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("no built-in library %q, expected one of %s%s", name, strings.Join(Names(), ", "), fields.DidYouMean(name, Names()))
 }
 
 // Must returns the built-in library of that name. It panics if there is none: the name is a constant.
@@ -119,7 +122,7 @@ func Open(name string) (*Library, error) {
 	}
 	l, err := OpenFile(name, file.Read)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsRune(name, filepath.Separator) && filepath.Ext(name) != ".wasm" {
-		return nil, fmt.Errorf("no module %q: expected a .wasm file or one of %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("no module %q: expected a .wasm file or one of %s%s", name, strings.Join(Names(), ", "), fields.DidYouMean(name, Names()))
 	}
 	return l, err
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/handlers/replicate"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/handlers/scan"
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/handlers/txlog"
@@ -120,10 +121,11 @@ func TestModulesLoad(t *testing.T) {
 			pingpong.StorePayload: manifest.Payload, pingpong.StoreCompletion: manifest.Completion,
 			pingpong.StreamPayload: manifest.Payload, pingpong.StreamCompletion: manifest.Completion,
 		},
-		"part": {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
+		"part": {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload}, "rnr": {rnr.Firmware: manifest.Header, rnr.Hardware: manifest.Payload},
 		"raid5": {
 			raid5.Open: manifest.Header, raid5.Write: manifest.Payload, raid5.Apply: manifest.Payload, raid5.Done: manifest.Header,
 			raid5.Gather: manifest.Header, raid5.Fold: manifest.Payload, raid5.Fill: manifest.Payload,
+			raid5.Encode: manifest.Payload, raid5.Collect: manifest.Header, raid5.Blend: manifest.Payload,
 		},
 		"rdma":      {rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
 		"replicate": {replicate.Open: manifest.Header, replicate.Store: manifest.Payload, replicate.Admit: manifest.Header, replicate.Send: manifest.Header},
@@ -136,7 +138,7 @@ func TestModulesLoad(t *testing.T) {
 		l := handlers.Must(name)
 		code, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
 		require.NoError(t, err)
-		require.Less(t, len(code), map[string]int{"allreduce": 16384, "backupring": 4096, "datatype": 8192, "ftbcast": 2048, "graph": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 6144, "rdma": 16384, "replicate": 6144, "scan": 6144}[name]+2048)
+		require.Less(t, len(code), map[string]int{"allreduce": 16384, "backupring": 4096, "datatype": 8192, "ftbcast": 2048, "graph": 8192, "kv": 16384, "mailbox": 4096, "part": 16384, "raid5": 8192, "rdma": 16384, "replicate": 6144, "rnr": 16384, "scan": 6144}[name]+2048)
 		module, err := hpu.Load("any", l.Wasm, spec)
 		require.NoError(t, err)
 		require.Equal(t, name, module.Library())
@@ -158,7 +160,7 @@ func TestModulesLoad(t *testing.T) {
 func states() map[string]any {
 	return map[string]any{
 		"accumulate": &accumulate.State{}, "allreduce": &allreduce.State{}, "backupring": &backupring.State{}, "bcast": &bcast.State{}, "count": &count.State{}, "count_c": &count.State{}, "datatype": &datatype.State{}, "ftbcast": &ftbcast.State{}, "graph": &graph.State{}, "kv": &kv.State{}, "mailbox": &mailbox.State{},
-		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "raid5": &raid5.State{}, "rdma": &rdma.State{}, "replicate": &replicate.State{}, "scan": &scan.State{}, "sum": &sum.State{}, "txlog": &txlog.State{}, "work": &work.State{},
+		"matching": &matching.State{}, "part": &part.State{}, "pingpong": &pingpong.State{}, "raid5": &raid5.State{}, "rdma": &rdma.State{}, "replicate": &replicate.State{}, "rnr": &rnr.State{}, "scan": &scan.State{}, "sum": &sum.State{}, "txlog": &txlog.State{}, "work": &work.State{},
 	}
 }
 
@@ -222,6 +224,8 @@ func encoded(state any) []byte {
 	case *replicate.State:
 		return spin.EncodeState(x)
 	case *rdma.State:
+		return spin.EncodeState(x)
+	case *rnr.State:
 		return spin.EncodeState(x)
 	case *scan.State:
 		return spin.EncodeState(x)

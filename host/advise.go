@@ -16,8 +16,8 @@ func (p *Process) Discard(t *Thread, addr, n uint64) error {
 	if err != nil {
 		return err
 	}
-	p.lock.lock(t)
-	defer p.lock.unlock(t)
+	p.lock.Lock(t, mmapLock)
+	defer p.lock.Unlock(t)
 	if err := p.mapped(start, end); err != nil {
 		return err
 	}

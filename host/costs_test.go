@@ -171,6 +171,23 @@ func TestGetUserPages(t *testing.T) {
 	})
 }
 
+// A device with tables of its own is told once in a call that has brought something, before the first page can be used.
+func TestGetUserPagesTellsTheDevice(t *testing.T) {
+	program(t, func(w *world) {
+		a := w.mmap(4 * page)
+		w.touch(a+page, 1, true)
+		w.took(5 * us)
+		w.At(w.th.Now()+206*us-1, func() { require.False(t, w.walk(a, true)) })
+		var pin host.Pin
+		require.NoError(t, w.p.GetUserPages(w.th, a, 4*page, true, &pin))
+		w.took(6*us + 200*us + 3*3*us)
+		pin.Put(w.th)
+		require.NoError(t, w.p.GetUserPages(w.th, a, 4*page, true, &pin))
+		w.took(6 * us)
+		pin.Put(w.th)
+	}, "gup_fault=200us")
+}
+
 // What cannot be had is an error, at the first page; no mapping, no permission, no memory.
 func TestUnresolvable(t *testing.T) {
 	program(t, func(w *world) {

@@ -8,6 +8,3 @@ func (k *Kernel) FrameUsed(addr uint64) bool {
 
 // Disk is what storage has of a file.
 func (f *File) Disk() []byte { return f.disk }
-
-// Cached is how many pages of a file are in memory.
-func (f *File) Cached() int { return len(f.pages) }

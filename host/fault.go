@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/spinsim/spinsim/internal/poison"
@@ -151,7 +152,7 @@ func (p *Process) first(t *Thread, va uint64, w want) error {
 		if p.same(va, pte{}, false) {
 			k.stats.Zero++
 			k.stats.Minor++
-			clear(p.bytes(va))
+			blank(p.bytes(va))
 			p.set(va, pte{zeroFrame, pteMapped | pteZero | pteYoung})
 		}
 		return nil
@@ -170,10 +171,20 @@ func (p *Process) first(t *Thread, va uint64, w want) error {
 	}
 	k.stats.Absent++
 	k.stats.Minor++
-	clear(p.bytes(va))
+	blank(p.bytes(va))
 	p.attach(va, f, pteWrite|pteYoung)
 	k.memory.page(f).dirty = true
 	return nil
+}
+
+// zeros is a page that nobody has written to.
+var zeros [PageBytes]byte
+
+// blank makes bytes zeros. Those that are, as those of memory that nobody has written to, it leaves alone: they take none of the computer that simulates.
+func blank(b []byte) {
+	if !bytes.Equal(b, zeros[:len(b)]) {
+		clear(b)
+	}
 }
 
 // writable makes a page that is there writable.

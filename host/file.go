@@ -21,6 +21,8 @@ type File struct {
 	pages     map[uint32]frame
 	slots     map[uint32]frame // of anonymous pages that are not in memory
 	large     [2][]byte
+	size      int
+	generate  func(at int, into []byte) (zeros bool) // nil: disk and cache have the bytes
 }
 
 // Create makes a file of n bytes, zeros, on the node's storage. Its content can be set before anybody uses it.
@@ -34,8 +36,19 @@ func (k *Kernel) Create(name string, n int) (f *File, content []byte, err error)
 	return f, f.disk, nil
 }
 
+// Generate makes a file of n bytes, at least 1, that can only be read (File.Read), and whose bytes follow from their place: it takes no memory of the simulator's for them. content fills
+// into with those from at on, a page or what the file has of its last one; or it says that they are zeros, and fills nothing.
+func (k *Kernel) Generate(name string, n int, content func(at int, into []byte) (zeros bool)) (*File, error) {
+	if k.storage == nil {
+		return nil, fmt.Errorf("file %s: %w", name, errNoStorage)
+	}
+	f := &File{kernel: k, name: name, size: n, pages: map[uint32]frame{}, slots: map[uint32]frame{}, generate: content}
+	k.files = append(k.files, f)
+	return f, nil
+}
+
 func (k *Kernel) newFile(name string, n int) *File {
-	f := &File{kernel: k, name: name, pages: map[uint32]frame{}, slots: map[uint32]frame{}}
+	f := &File{kernel: k, name: name, size: n, pages: map[uint32]frame{}, slots: map[uint32]frame{}}
 	f.large[0] = lazy.Bytes(int(pageEnd(uint64(n))))
 	f.cache = f.large[0]
 	poison.Bytes(f.cache)
@@ -48,6 +61,13 @@ func (f *File) Name() string { return f.name }
 
 // Content returns a copy of the bytes as a program would read them at this moment, for an observer.
 func (f *File) Content() []byte {
+	if f.generate != nil {
+		all := make([]byte, f.size)
+		for at := 0; at < f.size; at += PageBytes {
+			f.generate(at, all[at:min(at+PageBytes, f.size)])
+		}
+		return all
+	}
 	all := slices.Clone(f.disk)
 	for i := range (len(all) + PageBytes - 1) / PageBytes {
 		if fr, is := f.pages[uint32(i)]; is && f.kernel.memory.page(fr).filled {
@@ -65,13 +85,16 @@ func (f *File) bytes(i uint32) []byte {
 
 // MapFile maps n bytes, at least 1, of a file from an offset on, a multiple of 4 KiB (mmap). Shared: what is written is the file's.
 func (p *Process) MapFile(t *Thread, f *File, offset, n int, shared bool) (addr uint64, err error) {
+	if f.generate != nil {
+		return 0, fmt.Errorf("process %s: mmap of file %s, which can only be read", p.name, f.name)
+	}
 	if offset%PageBytes != 0 || offset < 0 || n < 1 || uint64(offset)+uint64(n) > uint64(len(f.cache)) {
 		return 0, fmt.Errorf("process %s: mmap of %d bytes at %d of file %s, which has %d", p.name, n, offset, f.name, len(f.disk))
 	}
 	if err := p.begin(t, "mmap"); err != nil {
 		return 0, err
 	}
-	defer p.lock.unlock(t)
+	defer p.lock.Unlock(t)
 	run(t, p.kernel.spec.MapCall, "mmap")
 	return p.mapFile(f, offset, n, shared)
 }
@@ -84,7 +107,7 @@ func (p *Process) MapShared(t *Thread, n int) (addr uint64, err error) {
 	if err := p.begin(t, "mmap"); err != nil {
 		return 0, err
 	}
-	defer p.lock.unlock(t)
+	defer p.lock.Unlock(t)
 	run(t, p.kernel.spec.MapCall, "mmap")
 	if _, err = p.place(n); err != nil {
 		return 0, err
@@ -151,7 +174,7 @@ func (f *File) fill(t *Thread, p *Process, i uint32, w want) error {
 		run(t, w.absent, w.what)
 		k.stats.Absent++
 		k.stats.Minor++
-		clear(f.bytes(i))
+		blank(f.bytes(i))
 		g.dirty = true
 	case t == nil:
 		delete(f.pages, i)
@@ -164,12 +187,12 @@ func (f *File) fill(t *Thread, p *Process, i uint32, w want) error {
 		k.stats.Major++
 		if f.anonymous {
 			k.stats.SwappedIn++
-			copy(f.bytes(i), k.swap.slots[s].data)
+			k.swap.load(f.bytes(i), s)
 			g.slot = s
 			delete(f.slots, i)
 		} else {
 			k.stats.FileReads++
-			clear(f.bytes(i)[copy(f.bytes(i), f.disk[int(i)*PageBytes:]):])
+			f.load(i)
 		}
 	}
 	g.filled, g.locked = true, false
@@ -293,7 +316,9 @@ func (k *Kernel) farewellFile(g *page) {
 		at.p.set(at.va, pte{})
 		poison.Bytes(at.p.bytes(at.va))
 	}
-	poison.Bytes(f.bytes(i))
+	if f.generate == nil {
+		poison.Bytes(f.bytes(i))
+	}
 	delete(f.pages, i)
 	g.file, g.filled = nil, false
 }

@@ -10,7 +10,7 @@ func (p *Process) Fork(t *Thread, name string) (*Process, error) {
 	if err := p.begin(t, "fork"); err != nil {
 		return nil, err
 	}
-	defer p.lock.unlock(t)
+	defer p.lock.Unlock(t)
 	spec := p.kernel.spec
 	run(t, spec.ForkCall, "fork")
 	c := p.kernel.NewProcess(name)
@@ -103,7 +103,7 @@ func (p *Process) share(t *Thread, c *Process, base uint64) error {
 			p.kernel.swap.use(e.frame)
 			c.set(va, e)
 		case e.flags&pteZero != 0:
-			clear(c.bytes(va))
+			blank(c.bytes(va))
 			c.set(va, e)
 		case p.kernel.memory.page(e.frame).file != nil: // it comes when it is touched
 		case p.kernel.memory.page(e.frame).pins > 0:
@@ -155,8 +155,8 @@ func (p *Process) Protect(t *Thread, addr, n uint64, prot Prot) error {
 	if err != nil {
 		return err
 	}
-	p.lock.lock(t)
-	defer p.lock.unlock(t)
+	p.lock.Lock(t, mmapLock)
+	defer p.lock.Unlock(t)
 	spec := p.kernel.spec
 	run(t, spec.ProtectCall, "mprotect")
 	if err := p.mapped(addr, end); err != nil {

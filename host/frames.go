@@ -35,6 +35,7 @@ type page struct {
 	dirty   bool  // its content is nowhere else
 	locked  bool  // it is under way to storage or from there
 	filled  bool  // of a file: it has its content
+	read    bool  // of a file: File.Read has been at it since reclaim last looked
 	list    uint8 // of reclaim: onInactive, onActive
 	held    int32 // whoever is about to use it, so that it stays
 	pins    int32 // get_user_pages

@@ -19,6 +19,12 @@ func (n *Pin) Pages() int { return len(n.frames) }
 // Frame returns the physical address of page i.
 func (n *Pin) Frame(i int) uint64 { return uint64(n.frames[i]) * PageBytes }
 
+// Split moves its first n pages, at most all, to another Pin, which has none.
+func (n *Pin) Split(pages int, into *Pin) {
+	into.kernel, into.frames = n.kernel, append(into.frames, n.frames[:pages]...)
+	n.frames = append(n.frames[:0], n.frames[pages:]...)
+}
+
 // GetUserPages brings the pages of n bytes at addr into memory, one after the other, and pins each when it is there; with write they can be written
 // (get_user_pages). An error ends it at the first page that cannot be had; those before stay pinned in pin. Absent pages of anonymous memory that
 // are only read are not pinned: they are the page of zeros.
@@ -30,9 +36,13 @@ func (p *Process) GetUserPages(t *Thread, addr, n uint64, write bool, pin *Pin) 
 	run(t, s.GupCall, "get_user_pages")
 	w := want{write: write, absent: s.GupAbsent, zero: s.GupAbsent, what: "get_user_pages"}
 	pin.kernel = p.kernel
+	told := s.GupFault == 0
 	for va := pageOf(addr); va < addr+n; va += PageBytes {
 		if p.pte(va).allows(write) {
 			run(t, s.GupPresent, w.what)
+		} else if !told {
+			told = true
+			run(t, s.GupFault, w.what)
 		}
 		if err := p.resolve(t, va, w); err != nil {
 			return err
@@ -41,6 +51,7 @@ func (p *Process) GetUserPages(t *Thread, addr, n uint64, write bool, pin *Pin) 
 		if f != zeroFrame {
 			p.kernel.memory.page(f).pins++
 			p.kernel.stats.Pinned++
+			p.kernel.stats.PinsHeld++
 		}
 		pin.frames = append(pin.frames, f)
 	}
@@ -57,6 +68,7 @@ func (n *Pin) Put(t *Thread) {
 		if f != zeroFrame {
 			g := n.kernel.memory.page(f)
 			g.pins--
+			n.kernel.stats.PinsHeld--
 			g.wake()
 			n.kernel.unused(f)
 		}
@@ -111,8 +123,8 @@ func (p *Process) setLocked(t *Thread, start, end uint64, locked bool) error {
 
 // mark changes the mappings of the addresses from start to end. All must be mapped.
 func (p *Process) mark(t *Thread, start, end uint64, change func(m *mapping)) error {
-	p.lock.lock(t)
-	defer p.lock.unlock(t)
+	p.lock.Lock(t, mmapLock)
+	defer p.lock.Unlock(t)
 	if err := p.mapped(start, end); err != nil {
 		return err
 	}

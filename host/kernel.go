@@ -50,6 +50,7 @@ type KernelStats struct {
 	Dirtied    int64 // clean pages that were written
 	Minor      int64 // faults without storage, all of the above
 	Pinned     int64 // pages that get_user_pages has pinned
+	PinsHeld   int64 // of those, now; a page that is pinned twice counts twice
 	Unmapped   int64 // pages that were there and were unmapped
 	Shortages  int64 // times that somebody had to free memory to get some
 	Major      int64 // faults that waited for storage
@@ -112,14 +113,18 @@ func (k *Kernel) outOfMemory(p *Process) error {
 
 func pagesSize(n int) sim.Size { return sim.Size(n) * PageBytes }
 
-// mutex lets one thread at a time in, in the order in which they come (mmap_lock).
-type mutex struct {
+// mmapLock is what waits for Process.lock are called.
+const mmapLock = "the lock of an address space"
+
+// Mutex lets one thread at a time in, in the order in which they come, as mmap_lock does. Its zero value is free.
+type Mutex struct {
 	owner   *Thread
 	waiting []*Thread
 }
 
-func (m *mutex) lock(t *Thread) {
-	if t == nil { // before programs begin
+// Lock waits until the thread is the one, and says for what meanwhile; nil: before programs begin, when nobody waits.
+func (m *Mutex) Lock(t *Thread, what string) {
+	if t == nil {
 		return
 	}
 	if m.owner == nil {
@@ -128,11 +133,12 @@ func (m *mutex) lock(t *Thread) {
 	}
 	m.waiting = append(m.waiting, t)
 	for m.owner != t {
-		t.Wait("the lock of an address space")
+		t.Wait(what)
 	}
 }
 
-func (m *mutex) unlock(t *Thread) {
+// Unlock lets the next one in. The thread is the one that has locked it.
+func (m *Mutex) Unlock(t *Thread) {
 	if t == nil {
 		return
 	}

@@ -20,7 +20,7 @@ type Process struct {
 	latest      *region // of the latest access
 	root        uint64  // physical address of the first table
 	notifiers   []Notifier
-	lock        mutex   // of mappings
+	lock        Mutex   // of mappings
 	lent        int     // entries whose bytes are elsewhere
 	resident    int     // entries with a page of their own or shared
 	held        []frame // of the fault that is being resolved
@@ -104,9 +104,9 @@ func (p *Process) span(what string, addr, n uint64) (start, end uint64, err erro
 
 // begin takes the lock for a call that makes mappings. With an error it is not taken.
 func (p *Process) begin(t *Thread, what string) error {
-	p.lock.lock(t)
+	p.lock.Lock(t, mmapLock)
 	if p.gone {
-		p.lock.unlock(t)
+		p.lock.Unlock(t)
 		return fmt.Errorf("process %s: %s: %w", p.name, what, ErrGone)
 	}
 	return nil
@@ -120,7 +120,7 @@ func (p *Process) Map(t *Thread, n int) (addr uint64, err error) {
 	if err := p.begin(t, "mmap"); err != nil {
 		return 0, err
 	}
-	defer p.lock.unlock(t)
+	defer p.lock.Unlock(t)
 	run(t, p.kernel.spec.MapCall, "mmap")
 	return p.mapAnonymous(n)
 }
@@ -225,8 +225,8 @@ func (p *Process) Unmap(t *Thread, addr, n uint64) error {
 	if err != nil {
 		return err
 	}
-	p.lock.lock(t)
-	defer p.lock.unlock(t)
+	p.lock.Lock(t, mmapLock)
+	defer p.lock.Unlock(t)
 	spec := p.kernel.spec
 	run(t, spec.UnmapCall, "munmap")
 	run(t, spec.UnmapPage*simTime(p.count(addr, end)), "munmap")
@@ -239,8 +239,8 @@ func (p *Process) Unmap(t *Thread, addr, n uint64) error {
 
 // Exit ends the process: all its memory is given back.
 func (p *Process) Exit(t *Thread) error {
-	p.lock.lock(t)
-	defer p.lock.unlock(t)
+	p.lock.Lock(t, mmapLock)
+	defer p.lock.Unlock(t)
 	last := p.space.next
 	run(t, p.kernel.spec.UnmapPage*simTime(p.count(0, last)), "exit")
 	if err := p.calm(t, 0, last); err != nil {

@@ -142,6 +142,7 @@ func (k *Kernel) refill() {
 // look reports whether a page was used since it was last looked at, and whether it has to stay.
 func (k *Kernel) look(g *page) (used, stays bool) {
 	stays = k.homeless(g) || g.pins > 0 || g.held > 0 || g.locked || len(g.maps) == 0 && g.file == nil // the last is about to be free
+	used, g.read = g.read, false
 	for _, at := range g.maps {
 		e := &at.p.region(at.va).pte[at.va>>pageBits%hugePages]
 		used = used || e.flags&pteYoung != 0

@@ -13,6 +13,7 @@ type SMMUDriver struct {
 	iommu   *IOMMU
 	spec    *OSSpec
 	handler FaultHandler
+	pageIn  pageIn
 	early   bool // FSR is cleared before the page has come
 	line    *IRQ // of all banks
 	risen   []int
@@ -62,13 +63,17 @@ func NewSMMUDriver(k *Kernel, m *IOMMU) *SMMUDriver {
 	d := &SMMUDriver{kernel: k, iommu: m, spec: k.spec, refused: map[refusal]struct{}{}}
 	d.line = k.cpu.RequestIRQ(k.spec.InterruptCore, "SMMU", d.contextFaults)
 	d.binder = k.cpu.NewTasklet("SMMU banks", d.bind)
-	d.handler = &pageIn{driver: d}
+	d.pageIn.driver = d
+	d.handler = &d.pageIn
 	m.Drive(d)
 	return d
 }
 
 // Serve gives the faults of devices to h. FSR is cleared as OSSpec.ClearFault says.
 func (d *SMMUDriver) Serve(h FaultHandler) { d.handler, d.early = h, d.spec.ClearFault == ClearEarly }
+
+// PageIn is what a FaultHandler may do with a fault that is not its own: it brings the page in as on a node without one.
+func (d *SMMUDriver) PageIn(t *Thread, f DeviceFault) { d.pageIn.Fault(t, f) }
 
 // Stats returns the counts.
 func (d *SMMUDriver) Stats() DriverStats { return d.stats }

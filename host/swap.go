@@ -1,5 +1,7 @@
 package host
 
+import "bytes"
+
 // swapSpace is the slots of the storage for pages of anonymous memory. A slot has its bytes here as long as somebody refers to it: entries of
 // tables, shared memory, or a page in memory that is still the same. Slot 0 is none.
 type swapSpace struct {
@@ -11,7 +13,7 @@ type swapSpace struct {
 
 type slot struct {
 	refs int32
-	data []byte
+	data []byte // nil: zeros
 }
 
 // take returns a slot with one reference; false: all are in use.
@@ -36,10 +38,23 @@ func (s *swapSpace) take() (frame, bool) {
 // store fills a slot.
 func (s *swapSpace) store(i frame, data []byte) {
 	at := &s.slots[i]
+	if bytes.Equal(data, zeros[:len(data)]) {
+		at.data = nil
+		return
+	}
 	if at.data == nil {
 		at.data = make([]byte, PageBytes)
 	}
 	copy(at.data, data)
+}
+
+// load brings what is in a slot.
+func (s *swapSpace) load(into []byte, i frame) {
+	if data := s.slots[i].data; data != nil {
+		copy(into, data)
+	} else {
+		blank(into)
+	}
 }
 
 // use refers to a slot once more.
@@ -80,7 +95,7 @@ func (p *Process) swapIn(t *Thread, va uint64, e pte, w want) error {
 	k.storage.transfer(t, PageBytes, false)
 	k.stats.Major++
 	k.stats.SwappedIn++
-	copy(p.bytes(va), k.swap.slots[e.frame].data)
+	k.swap.load(p.bytes(va), e.frame)
 	g.held--
 	p.set(va, pte{})
 	p.attach(va, f, e.flags&pteNone|pteYoung)

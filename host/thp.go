@@ -60,7 +60,7 @@ func (p *Process) firstHuge(t *Thread, va uint64, w want) bool {
 	k.stats.Minor++
 	r := p.regionFor(base)
 	for a := base; a < base+HugeBytes; a += PageBytes {
-		clear(p.bytes(a))
+		blank(p.bytes(a))
 	}
 	k.freeTable(r.table)
 	p.fillHuge(r, f)
@@ -152,8 +152,8 @@ func (p *Process) collapsible(base uint64) *region {
 
 // collapse makes the pages of a region a huge one: while they are copied nobody can reach them, and those that were absent come.
 func (p *Process) collapse(t *Thread, base uint64) {
-	p.lock.lock(t)
-	defer p.lock.unlock(t)
+	p.lock.Lock(t, mmapLock)
+	defer p.lock.Unlock(t)
 	k := p.kernel
 	if r := p.regions[base>>hugeBits]; r != nil {
 		r.queued = false
@@ -188,7 +188,7 @@ func (p *Process) collapse(t *Thread, base uint64) {
 	for i, e := range old {
 		va := base + uint64(i)*PageBytes
 		if e.flags&(pteMapped|pteZero) != pteMapped {
-			clear(p.bytes(va))
+			blank(p.bytes(va))
 			continue
 		}
 		k.detach(e.frame, p, va)

@@ -36,6 +36,7 @@ const (
 	OpCycles
 	OpLog
 	OpTimerCancel
+	OpAtomic32
 	NumOps
 )
 
@@ -73,7 +74,7 @@ const TellFaults uint32 = 1 << 8
 const (
 	HeaderSize     = 96
 	PayloadSize    = 64
-	CompletionSize = 64
+	CompletionSize = 72
 	OperationSize  = 112
 )
 
@@ -107,12 +108,12 @@ type Operation struct {
 type Action struct {
 	Op     Op
 	Cycles int64  // charged to the handler since it started, this call's own cost included
-	Space  uint32 // DMA: host memory, and TellFaults
+	Space  uint32 // DMA: host memory, and TellFaults; atomic32: the operation
 	Offset uint64 // DMA: bytes in the host memory
-	Local  uint32 // DMA, cas, fadd, ct_get, log: HPU memory address (dma_cas, dma_fadd: where the value found goes)
+	Local  uint32 // DMA, cas, fadd, atomic32, ct_get, log: HPU memory address (dma_cas, dma_fadd: where the value found goes)
 	Len    uint32 // DMA: bytes; log: bytes of the line, at most MaxLogBytes
-	A      uint64 // compare (cas, dma_cas); increment (fadd, dma_fadd); success (ct_set, ct_inc); delay in ns (timer); status (ack); handle (dma_test, dma_wait, timer_cancel); bytes before the line was cut (log)
-	B      uint64 // swap (cas, dma_cas); failure (ct_set, ct_inc)
+	A      uint64 // compare (cas, dma_cas); increment (fadd, dma_fadd); operand (atomic32); success (ct_set, ct_inc); delay in ns (timer); status (ack); handle (dma_test, dma_wait, timer_cancel); bytes before the line was cut (log)
+	B      uint64 // swap (cas, dma_cas); compare (atomic32); failure (ct_set, ct_inc)
 	CT     uint32 // counter handle
 	Desc   Operation
 }
@@ -121,6 +122,6 @@ type Action struct {
 type Device interface {
 	// Act performs a for the handler that runs in c. With blocked the handler is suspended until
 	// Context.Resume; the result given there is then the result of the call. Only actions whose Op.MayBlock
-	// may block. OpCAS and OpFAdd are executed by package hpu on the program's memory when Act returns or, blocked, at Resume.
+	// may block. OpCAS, OpFAdd and OpAtomic32 are executed by package hpu on the program's memory when Act returns or, blocked, at Resume.
 	Act(c *Context, a *Action) (result int64, blocked bool)
 }

@@ -69,6 +69,8 @@ func (c *Context) carryOut(op Op, args []uint64) (result uint64, ok bool) {
 		return c.compareAndSwap(uint32(args[0]), args[1], args[2]), true
 	case OpFAdd:
 		return c.fetchAndAdd(uint32(args[0]), args[1]), true
+	case OpAtomic32:
+		return c.atomic32(Atomic32(args[0]), uint32(args[1]), uint32(args[2]), uint32(args[3])), true
 	}
 	return uint64(r), true
 }
@@ -125,11 +127,11 @@ func (c *Context) within(op Op, what string, addr uint32, n uint64) bool {
 	return c.fail(TrapOutOfBounds, op, fmt.Sprintf("%s: %d bytes at 0x%x in a memory of %d bytes", what, n, addr, size))
 }
 
-func (c *Context) aligned(op Op, addr uint32) bool {
-	if addr%8 == 0 {
+func (c *Context) aligned(op Op, addr, size uint32) bool {
+	if addr%size == 0 {
 		return true
 	}
-	return c.fail(TrapMisaligned, op, fmt.Sprintf("0x%x is not a multiple of 8", addr))
+	return c.fail(TrapMisaligned, op, fmt.Sprintf("0x%x is not a multiple of %d", addr, size))
 }
 
 // decode fills in the action from the arguments (docs/abi.md, Imports) and checks every address.
@@ -148,10 +150,16 @@ func (c *Context) decode(a *Action, args []uint64) bool {
 		a.A = uint64(uint32(args[0]))
 	case OpCAS:
 		a.Local, a.A, a.B = uint32(args[0]), args[1], args[2]
-		return c.within(a.Op, "addr", a.Local, 8) && c.aligned(a.Op, a.Local)
+		return c.within(a.Op, "addr", a.Local, 8) && c.aligned(a.Op, a.Local, 8)
 	case OpFAdd:
 		a.Local, a.A = uint32(args[0]), args[1]
-		return c.within(a.Op, "addr", a.Local, 8) && c.aligned(a.Op, a.Local)
+		return c.within(a.Op, "addr", a.Local, 8) && c.aligned(a.Op, a.Local, 8)
+	case OpAtomic32:
+		a.Space, a.Local, a.A, a.B = uint32(args[0]), uint32(args[1]), uint64(uint32(args[2])), uint64(uint32(args[3]))
+		if a.Space >= uint32(numAtomics32) {
+			return c.fail(TrapArgument, a.Op, fmt.Sprintf("operation %d, expected 0 to %d", a.Space, numAtomics32-1))
+		}
+		return c.within(a.Op, "addr", a.Local, 4) && c.aligned(a.Op, a.Local, 4)
 	case OpCTGet:
 		a.CT, a.Local = uint32(args[0]), uint32(args[1])
 		return c.within(a.Op, "out", a.Local, 16)

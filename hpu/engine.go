@@ -29,13 +29,13 @@ type Image interface {
 	Close() error
 }
 
-// NewEngine returns the engine of that name: "wazero", or "wasmtime" in programs built with the tag wasmtime.
+// NewEngine returns the engine of that name: "wazero", or "wasmtime" in programs that scripts/with-wasmtime.sh has built.
 func NewEngine(name string) (Engine, error) {
 	switch name {
 	case "wazero":
 		return newWazeroEngine()
 	case "wasmtime":
-		return newWasmtimeEngine()
+		return newSecondEngine(name)
 	}
 	return nil, fmt.Errorf("no wasm engine %q, expected wazero or wasmtime", name)
 }

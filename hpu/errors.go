@@ -38,7 +38,7 @@ const (
 	TrapBudget                     // more cycles than the budget, found where it is checked (docs/abi.md, Metering)
 	TrapKilled                     // Context.Kill
 	TrapOutOfBounds                // a memory access, or an address given to an import, outside the memory
-	TrapMisaligned                 // an address given to cas or fadd is not a multiple of 8
+	TrapMisaligned                 // an address given to cas, fadd or atomic32 is not a multiple of the operand's size
 	TrapUnreachable                // the instruction unreachable: a panic of TinyGo, an abort of C
 	TrapDivideByZero               // integer division or remainder
 	TrapIntegerOverflow            // integer division or conversion
@@ -48,12 +48,13 @@ const (
 	TrapStackOverflow              // the shadow stack is used up
 	TrapForbidden                  // an action in _initialize or the start function
 	TrapEngine                     // the engine's own stack is used up
+	TrapArgument                   // an operation that atomic32 does not know
 )
 
 var trapNames = [...]string{
 	"none", "killed: budget exceeded", "killed", "out of bounds memory access", "misaligned address", "unreachable",
 	"integer divide by zero", "integer overflow", "invalid conversion to integer", "indirect call of a function that is not there",
-	"call depth exceeded", "shadow stack overflow", "action not allowed at load", "engine stack overflow",
+	"call depth exceeded", "shadow stack overflow", "action not allowed at load", "engine stack overflow", "wrong argument",
 }
 
 // String describes the kind.

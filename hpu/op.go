@@ -43,6 +43,7 @@ var opTable = [NumOps]opInfo{
 	OpCycles:           {"cycles", "", "I", false},
 	OpLog:              {"log", "ii", "", false},
 	OpTimerCancel:      {"timer_cancel", "i", "i", false},
+	OpAtomic32:         {"atomic32", "iiii", "i", true},
 }
 
 var opByName = func() map[string]Op {

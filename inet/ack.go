@@ -46,6 +46,9 @@ func (x *Conn) advance(now sim.Time, ack, n uint32) {
 		x.base += uint32(gone)
 	}
 	x.una = ack
+	if !x.recovering && after(x.una, x.recover) > 1 {
+		x.recover = x.una - 1 // it stays near: numbers wrap
+	}
 	if after(x.una, x.nxt) > 0 {
 		x.nxt = x.una
 	}

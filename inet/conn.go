@@ -25,9 +25,11 @@ type Stats struct {
 	Fast          int64 // recoveries that duplicate acknowledgements, or selective ones, began
 	Received      int64 // bytes that came in order
 	Reordered     int64 // segments that came before others of the stream
+	Crowded       int64 // of them, those that there was no memory for
 	Probes        int64 // of a closed window
 	Challenges    int64 // acknowledgements that RFC 5961 has sent instead of believing a segment
 	Dropped       int64 // segments that came and were not acceptable (RFC 9293 §3.10.7.4, first)
+	Unanswered    int64 // of them, those that another had been answered shortly before (Spec.LimitUnacceptable)
 	Resets        int64 // sent
 }
 
@@ -65,6 +67,7 @@ type Conn struct {
 	told   uint32 // right edge of the window that was told last
 	came   queue  // in order, and was not read
 	early  []piece
+	held   int     // bytes that they take
 	blocks []Block // of early, the latest first (RFC 2018 §4)
 	ackNow bool
 
@@ -227,7 +230,7 @@ func (x *Conn) Read(b []byte) int {
 	if !x.synchronized() || x.finished {
 		return n
 	}
-	if edge := x.rcv + x.window()<<x.myShift; after(edge, x.told) >= int32(min(2*x.mss, x.c.ReceiveBuffer/2)) {
+	if edge := x.rcv + x.window()<<x.myShift; after(edge, x.told) >= int32(max(1, min(2*x.mss, x.c.ReceiveBuffer/2))) {
 		x.ackNow = true // the window has opened by enough to be told (RFC 9293 §3.8.6.2.2)
 		x.touch()
 	}

@@ -17,6 +17,8 @@ func (x *Conn) Check() error {
 		return fmt.Errorf("cwnd %d, rto %v", x.cwnd, x.rto)
 	case x.state == Closed && x.Deadline() != Never:
 		return fmt.Errorf("closed, deadline %v", x.Deadline())
+	case len(x.sack.got) > 256 || len(x.early) > x.c.ReceiveBuffer+1:
+		return fmt.Errorf("%d blocks were told, %d pieces kept", len(x.sack.got), len(x.early))
 	case x.failure != nil && x.state != Closed:
 		return fmt.Errorf("failed in %v", x.state)
 	case x.state == Established && x.top != x.una && x.expires == Never:
@@ -25,12 +27,16 @@ func (x *Conn) Check() error {
 	if err := x.checkBlocks("told", x.sack.got, x.una, x.top); err != nil {
 		return err
 	}
-	at := x.rcv
+	at, held := x.rcv, 0
 	for i, p := range x.early {
+		held += len(p.data) + pieceBytes
 		if after(p.seq, at) < 0 || i == 0 && after(p.seq, at) == 0 || int(after(p.end(), x.rcv)) > x.c.ReceiveBuffer {
 			return fmt.Errorf("piece %d from %d to %d, rcv %d", i, p.seq, p.end(), x.rcv)
 		}
 		at = p.end()
+	}
+	if held != x.held || len(x.early)*pieceBytes > 2*max(x.c.ReceiveBuffer, pieceBytes) {
+		return fmt.Errorf("%d pieces take %d bytes, counted as %d", len(x.early), held, x.held)
 	}
 	return nil
 }
@@ -44,3 +50,6 @@ func (x *Conn) checkBlocks(what string, list []Block, from, to uint32) error {
 	}
 	return nil
 }
+
+// Early is how many pieces are kept that came before their turn.
+func (x *Conn) Early() int { return len(x.early) }

@@ -56,12 +56,16 @@ type Host struct {
 	timers   deadlines
 	answers  []answer // to segments of no connection
 	outgoing []outgoing
+	waiting  int // bytes of outgoing, with headers
 	segment  []byte
 	packet   []byte
 	current  *Conn          // that sends
 	emit     func([]byte)   // where to
 	forward  func(*Segment) // from current to emit
 }
+
+// mostAnswers is how many answers to segments of no connection wait for Output at most; there are no more.
+const mostAnswers = 1000
 
 // connID is the other side's address and both ports.
 type connID struct {
@@ -72,7 +76,8 @@ type connID struct {
 // hosted is what a host knows of a connection.
 type hosted struct {
 	host     *Host
-	listener *Listener // until it was accepted
+	listener *Listener // until it was accepted, or has failed before
+	ready    bool      // it is established and waits to be accepted
 	touched  bool
 	news     bool
 	number   uint64 // in the order in which connections were made
@@ -166,12 +171,16 @@ func (l *Listener) Accept() *Conn {
 	}
 	x := l.ready[0]
 	l.ready = l.ready[:copy(l.ready, l.ready[1:])]
+	x.hosted.listener = nil
+	l.h.happened(x)
 	return x
 }
 
 // Close ends listening. Connections that nobody has accepted are reset.
 func (l *Listener) Close(now sim.Time) {
-	delete(l.h.listeners, l.Port)
+	if l.h.listeners[l.Port] == l {
+		delete(l.h.listeners, l.Port)
+	}
 	for _, x := range l.ready {
 		x.Abort(now)
 	}
@@ -179,30 +188,30 @@ func (l *Listener) Close(now sim.Time) {
 }
 
 // Next returns a connection on which something has happened since it was returned last: something came, was acknowledged, or timed out. nil: there is none. Those that nobody has accepted are
-// not returned.
+// not returned; what has happened on them is news when they are.
 func (h *Host) Next() *Conn {
-	for len(h.news) > 0 {
-		x := h.news[0]
-		h.news = h.news[:copy(h.news, h.news[1:])]
-		if x.hosted.news = false; x.hosted.listener == nil {
-			return x
-		}
+	if len(h.news) == 0 {
+		return nil
 	}
-	return nil
+	x := h.news[0]
+	h.news = h.news[:copy(h.news, h.news[1:])]
+	x.hosted.news = false
+	return x
 }
 
-// happened notes that something has happened on a connection.
+// happened notes that something has happened on a connection: news for the program, if it has the connection, or the end of the handshake for the listener.
 func (h *Host) happened(x *Conn) {
-	if !x.hosted.news {
-		x.hosted.news = true
-		h.news = append(h.news, x)
-	}
 	l := x.hosted.listener
 	switch {
 	case l == nil:
+		if !x.hosted.news {
+			x.hosted.news = true
+			h.news = append(h.news, x)
+		}
+	case x.hosted.ready:
 	case x.Established():
-		x.hosted.listener = nil
 		if l.begun--; h.listeners[l.Port] == l {
+			x.hosted.ready = true
 			l.ready = append(l.ready, x)
 		} else {
 			x.sendReset(x.top, true) // nobody listens any more
@@ -210,7 +219,6 @@ func (h *Host) happened(x *Conn) {
 		}
 	case x.state == Closed:
 		l.begun--
-		x.hosted.listener = nil
 	}
 }
 
@@ -269,7 +277,7 @@ func (h *Host) begin(now sim.Time, id connID, s *Segment, old *Conn) {
 	l := h.listeners[id.local]
 	switch {
 	case l == nil || s.Flags&(ACK|RST) != 0:
-		if a, due := Refuse(s); due {
+		if a, due := Refuse(s); due && len(h.answers) < mostAnswers {
 			h.Stats.Refused++
 			h.answers = append(h.answers, answer{id.peer, a})
 		}
@@ -308,6 +316,7 @@ func (h *Host) Output(now sim.Time, most int, emit func([]byte)) (more bool) {
 		}
 		o := h.outgoing[0]
 		h.outgoing = h.outgoing[:copy(h.outgoing, h.outgoing[1:])]
+		h.waiting -= UDPHeaderBytes + len(o.d.Data)
 		h.segment = o.d.Append(h.segment[:0], h.Addr, o.to)
 		h.sendPacket(o.to, ProtocolUDP, emit)
 	}

@@ -16,7 +16,7 @@ func (x *Conn) Input(now sim.Time, s *Segment) {
 	case SynReceived:
 		if s.Flags&(SYN|RST) == SYN && s.Seq == x.irs {
 			if s.Flags&ACK == 0 {
-				x.nxt = x.iss // our answer was lost
+				x.nxt, x.timed = x.iss, false // our answer was lost, perhaps: its acknowledgement measures nothing (Karn)
 				return
 			}
 			stripped := *s // both have opened at once: this is the acknowledgement of our SYN (RFC 9293 §3.5, figure 7)
@@ -46,7 +46,7 @@ func (x *Conn) checked(now sim.Time, s *Segment) bool {
 	case s.Flags&RST != 0:
 		x.resetReceived(now, s)
 		return false
-	case s.Flags&SYN != 0 && x.state == SynReceived:
+	case s.Flags&SYN != 0 && x.state == SynReceived && x.passive:
 		x.fail(now, ErrReset) // RFC 9293: return to LISTEN
 		return false
 	case s.Flags&SYN != 0 && x.c.Challenge:
@@ -81,7 +81,15 @@ func (x *Conn) unacceptable(now sim.Time, s *Segment) {
 	if s.Flags&RST != 0 {
 		return
 	}
-	x.ackNow = true
+	switch limited := x.c.LimitUnacceptable && (len(s.Data) == 0 && s.Flags&FIN == 0 || s.Flags&SYN != 0); {
+	case limited && now < x.challenged:
+		x.Stats.Unanswered++
+	case limited:
+		x.challenged = now.Later(x.c.ChallengeInterval)
+		fallthrough
+	default:
+		x.ackNow = true
+	}
 	if x.state == TimeWait && s.Flags&FIN != 0 {
 		x.timeWait(now)
 	}
@@ -154,9 +162,6 @@ func (x *Conn) agreed(now sim.Time, s *Segment) bool {
 	}
 	x.measured(now, s.Ack)
 	x.establish(now, s)
-	x.wnd = uint32(s.Window) << x.shift
-	x.maxWnd = max(x.maxWnd, x.wnd)
-	x.ackNow = false
 	return true
 }
 

@@ -22,10 +22,7 @@ func (x *Conn) Output(now sim.Time, most int, emit func(*Segment)) (more bool) {
 	case Closed:
 		return x.reset.due
 	case SynSent, SynReceived:
-		if x.nxt == x.iss && x.Stats.Segments < last {
-			x.synchronize(now, emit)
-		}
-		return false
+		return x.begin(now, last, emit)
 	}
 	if x.again && x.Stats.Segments < last {
 		x.again = false
@@ -40,9 +37,28 @@ func (x *Conn) Output(now sim.Time, most int, emit func(*Segment)) (more bool) {
 		x.askLater(now)
 	}
 	if x.ackNow {
-		x.out = Segment{Seq: x.acknowledging(), Flags: ACK}
-		x.tellBlocks()
-		x.send(emit)
+		x.acknowledge(emit)
+	}
+	return false
+}
+
+// acknowledge sends a segment without data.
+func (x *Conn) acknowledge(emit func(*Segment)) {
+	x.out = Segment{Seq: x.acknowledging(), Flags: ACK}
+	x.tellBlocks()
+	x.send(emit)
+}
+
+// begin is Output until the connection is established: the SYN, and in SYN-RECEIVED what answers a segment that was not acceptable, or is challenged.
+func (x *Conn) begin(now sim.Time, last int64, emit func(*Segment)) (more bool) {
+	switch {
+	case x.nxt != x.iss && (x.state != SynReceived || !x.ackNow):
+	case x.Stats.Segments >= last:
+		return true
+	case x.nxt == x.iss:
+		x.synchronize(now, emit)
+	default:
+		x.acknowledge(emit)
 	}
 	return false
 }
@@ -117,6 +133,8 @@ func (x *Conn) next(now sim.Time, emit func(*Segment)) bool {
 	}
 	if x.probe {
 		n = max(n, min(left, 1))
+	} else if left == 0 && int(x.wnd) <= flight { // a FIN, too, waits for a window, so that it is asked about for as long as there are answers
+		return false
 	}
 	if left > 0 && n < 1 || n < x.mss && !x.probe && x.holdsBack(n, left, flight) {
 		return false
@@ -153,7 +171,7 @@ func (x *Conn) nextSelective(now sim.Time, emit func(*Segment)) bool {
 		return true
 	}
 	fresh := min(x.mss, int(after(x.dataEnd(), x.top)), int(after(x.una+x.wnd, x.top)))
-	fin := x.closed && x.top == x.dataEnd()
+	fin := x.closed && x.top == x.dataEnd() && after(x.una+x.wnd, x.top) > 0
 	if x.nxt = x.top; fresh > 0 || fin { // (2)
 		if fresh > 0 && fresh < x.mss && fresh < int(after(x.dataEnd(), x.top)) {
 			return false // silly
@@ -221,11 +239,15 @@ func (x *Conn) emitData(now sim.Time, emit func(*Segment), seq uint32, n int) {
 	if after(x.top, seq) > 0 {
 		x.Stats.Retransmitted++
 	}
-	if len(x.out.Data)+8*len(x.blocks)+4 <= x.mss { // options take of the MSS (RFC 9293 §3.7.1)
+	apart := false
+	if len(x.out.Data)+8*min(len(x.blocks), mostTold)+4 <= x.mss { // options take of the MSS (RFC 9293 §3.7.1)
 		x.tellBlocks()
+	} else if x.sack.on && len(x.blocks) > 0 {
+		apart = x.ackNow // blocks that are to be told go in a segment of their own
 	}
 	x.lastData = now
 	x.send(emit)
+	x.ackNow = apart
 	x.sent(now, seq, length)
 }
 

@@ -16,6 +16,15 @@ type piece struct {
 // end is the sequence number behind the data.
 func (p *piece) end() uint32 { return p.seq + uint32(len(p.data)) }
 
+// pieceBytes is what a piece takes of memory beside its data: the piece itself, and what an allocation is rounded up by.
+const pieceBytes = 64
+
+// dropEarly forgets a piece.
+func (x *Conn) dropEarly(i int) {
+	x.held -= len(x.early[i].data) + pieceBytes
+	x.early = slices.Delete(x.early, i, i+1)
+}
+
 // take takes the data of a segment, and the end of it.
 func (x *Conn) take(now sim.Time, s *Segment) {
 	p := piece{s.Seq, s.Data, s.Flags&FIN != 0}
@@ -38,7 +47,7 @@ func (x *Conn) take(now sim.Time, s *Segment) {
 	}
 	for len(x.early) > 0 && after(x.early[0].seq, x.rcv) <= 0 {
 		x.append(now, x.early[0])
-		x.early = slices.Delete(x.early, 0, 1)
+		x.dropEarly(0)
 	}
 	if len(x.blocks) > 0 {
 		x.blocks = slices.DeleteFunc(x.blocks, func(b Block) bool { return after(b.To, x.rcv) <= 0 })
@@ -75,7 +84,9 @@ func (x *Conn) append(now sim.Time, p piece) bool {
 	return true
 }
 
-// keep keeps a piece that has come before its turn, as far as it lies within the window and was not there: pieces do not overlap, so they are no more than the window.
+// keep keeps a piece that has come before its turn, as far as it lies within the window and was not there: pieces do not overlap, so their data is no more than the window. Small ones that follow each
+// other are joined, and there is room for no more of them than take as much memory again as the window: what is refused is not told, and comes again (Linux charges a segment's memory to the buffer, too:
+// tcp_try_rmem_schedule).
 func (x *Conn) keep(p piece, age int) {
 	x.Stats.Reordered++
 	if most := x.room() - age; len(p.data) > most {
@@ -91,7 +102,7 @@ func (x *Conn) keep(p piece, age int) {
 		p.fin = p.fin && !e.fin
 	}
 	for i < len(x.early) && (after(x.early[i].end(), p.end()) < 0 || after(x.early[i].end(), p.end()) == 0 && !x.early[i].fin) {
-		x.early = slices.Delete(x.early, i, i+1)
+		x.dropEarly(i)
 	}
 	if i < len(x.early) && after(p.end(), x.early[i].seq) > 0 {
 		p.data, p.fin = p.data[:x.early[i].seq-p.seq], false
@@ -99,8 +110,18 @@ func (x *Conn) keep(p piece, age int) {
 	if len(p.data) == 0 && !p.fin {
 		return
 	}
-	p.data = slices.Clone(p.data)
-	x.early = slices.Insert(x.early, i, p)
+	switch joins := i > 0 && x.early[i-1].end() == p.seq && !x.early[i-1].fin; {
+	case !joins && x.held+len(p.data)+pieceBytes > 2*max(x.c.ReceiveBuffer, pieceBytes):
+		x.Stats.Crowded++
+		return
+	case joins:
+		before := &x.early[i-1]
+		before.data, before.fin = append(before.data, p.data...), p.fin
+		x.held += len(p.data)
+	default:
+		x.held += len(p.data) + pieceBytes
+		x.early = slices.Insert(x.early, i, piece{p.seq, slices.Clone(p.data), p.fin})
+	}
 	if x.sack.on {
 		x.note(Block{p.seq, p.end()})
 	}

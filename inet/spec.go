@@ -58,6 +58,9 @@ type Spec struct {
 	Challenge bool `yaml:"challenge"`
 	// ChallengeInterval is the least time between challenges of a connection (RFC 5961 §7), at most 100 s; 0: none.
 	ChallengeInterval sim.Time `yaml:"challenge_interval"`
+	// LimitUnacceptable: answers to segments that are not acceptable have this least time between them, and between them and challenges, too, unless they have data or a FIN and no SYN: those are no answers
+	// to ours. Else two sides that do not agree on where they are would answer each other for ever.
+	LimitUnacceptable bool `yaml:"limit_unacceptable"`
 
 	// SynLinear is how many time-outs of a SYN do not double the next, 0 to 100.
 	SynLinear int `yaml:"syn_linear"`

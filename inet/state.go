@@ -119,7 +119,7 @@ func (x *Conn) end() {
 	x.state = Closed
 	x.expires, x.ackAt, x.linger = Never, Never, Never
 	x.ackNow, x.again, x.probe, x.persist = false, false, false, 0
-	x.early = nil
+	x.early, x.held = nil, 0
 }
 
 // finSent is the event that a FIN goes out for the first time.

@@ -1,8 +1,17 @@
 package inet
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+)
+
+// Errors of a Socket's Send.
+var (
+	// ErrNoRoom: Spec.SendBuffer bytes wait for Output already.
+	ErrNoRoom = errors.New("inet: no room for the datagram")
+	// ErrClosed: the socket was given back.
+	ErrClosed = errors.New("inet: the socket is closed")
 )
 
 // Socket is one of UDP (RFC 768): a port with a queue of datagrams that have come.
@@ -21,7 +30,7 @@ type Received struct {
 	Data []byte
 }
 
-// UDP opens a socket on a port. Its queue has Spec.ReceiveBuffer bytes.
+// UDP opens a socket on a port. Its queue has Spec.ReceiveBuffer bytes, of which a datagram takes its own and eight for its header.
 func (h *Host) UDP(port uint16) (*Socket, error) {
 	if h.sockets[port] != nil {
 		return nil, fmt.Errorf("%w: %d", ErrInUse, port)
@@ -31,16 +40,28 @@ func (h *Host) UDP(port uint16) (*Socket, error) {
 	return u, nil
 }
 
-// Close gives the port back.
-func (u *Socket) Close() { delete(u.h.sockets, u.Port) }
+// Close gives the port back. What has come can be received.
+func (u *Socket) Close() {
+	if u.h.sockets[u.Port] == u {
+		delete(u.h.sockets, u.Port)
+	}
+}
 
 // MaxDatagram is the most bytes of a datagram.
 func (h *Host) MaxDatagram() int { return h.c.MTU - HeaderBytes - UDPHeaderBytes }
 
-// Send sends a datagram at the next Output of the host; it may get lost.
+// Send sends a datagram at the next Output of the host; it may get lost. Datagrams that wait for Output take Spec.SendBuffer bytes of the host, or are one.
 func (u *Socket) Send(to Addr, port uint16, data []byte) error {
 	if most := u.h.MaxDatagram(); len(data) > most {
 		return fmt.Errorf("%w: %d bytes to %v, expected at most %d", ErrTooLong, len(data), to, most)
+	}
+	switch n := UDPHeaderBytes + len(data); {
+	case u.h.sockets[u.Port] != u:
+		return fmt.Errorf("%w: port %d", ErrClosed, u.Port)
+	case u.h.waiting > 0 && u.h.waiting+n > u.h.c.SendBuffer:
+		return fmt.Errorf("%w: %d bytes to %v behind %d, expected at most %d", ErrNoRoom, len(data), to, u.h.waiting, u.h.c.SendBuffer)
+	default:
+		u.h.waiting += n
 	}
 	u.h.outgoing = append(u.h.outgoing, outgoing{to, Datagram{SrcPort: u.Port, DstPort: port, Data: slices.Clone(data)}})
 	return nil
@@ -53,7 +74,7 @@ func (u *Socket) Receive() (r Received, is bool) {
 	}
 	r = u.queue[0]
 	u.queue = u.queue[:copy(u.queue, u.queue[1:])]
-	u.bytes -= len(r.Data)
+	u.bytes -= UDPHeaderBytes + len(r.Data)
 	return r, true
 }
 
@@ -67,11 +88,11 @@ func (h *Host) inputDatagram(p *Packet) error {
 		h.Stats.Unreachable++
 		return nil
 	}
-	if u.bytes+len(d.Data) > h.c.ReceiveBuffer {
+	if u.bytes+UDPHeaderBytes+len(d.Data) > h.c.ReceiveBuffer {
 		u.Dropped++
 		return nil
 	}
-	u.bytes += len(d.Data)
+	u.bytes += UDPHeaderBytes + len(d.Data)
 	u.queue = append(u.queue, Received{p.Src, d.SrcPort, slices.Clone(d.Data)})
 	return nil
 }

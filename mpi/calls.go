@@ -159,27 +159,36 @@ func differ(a, b *Comm) error {
 	return nil
 }
 
-// waiting says what a rank that has not ended is in.
+// waiting says what a rank that has not ended is in; its program may have, with messages under way that it has not waited for.
 func (r *Rank) waiting() string {
 	switch q := r.blocked; {
 	case r.call != "":
 		return r.call
 	case q != nil && q.collective == nil:
-		what, peer := "send to", q.peer
-		if q.receives {
-			what, peer = "receive from", q.env.source
-		}
-		from := fmt.Sprintf("%s rank %d", what, peer)
-		if peer == AnySource {
-			from = what + " any rank"
-		}
-		return fmt.Sprintf("%s, %d B, tag %d", from, q.length, q.env.tag)
+		return q.describe()
 	}
 	if n := len(r.running); n > 0 {
 		s := r.running[n-1]
 		return fmt.Sprintf("%s, its call %d there", s.call.describe(s.comm), s.comm.log.calls)
 	}
+	for _, q := range r.requests {
+		if !q.done {
+			return q.describe()
+		}
+	}
 	return ""
+}
+
+// describe says what a message is that is sent or received.
+func (q *Request) describe() string {
+	what, peer := "send to", q.peer
+	if q.receives {
+		what, peer = "receive from", q.env.source
+	}
+	if peer == AnySource {
+		return fmt.Sprintf("%s any rank, %d B, tag %d", what, q.length, q.env.tag)
+	}
+	return fmt.Sprintf("%s rank %d, %d B, tag %d", what, peer, q.length, q.env.tag)
 }
 
 // stuckShown is how many ranks an error names.

@@ -339,7 +339,7 @@ func worldOf(t *testing.T, name string, o mpi.Options) *mpi.World {
 
 func collectives(t *testing.T, name string, ranks, trials int, o mpi.Options) {
 	seed := uint64(ranks)
-	if o.Transport != mpi.ExaNet {
+	if o.Transport == mpi.Portals {
 		o.Eager, o.Buffers, o.BufferBytes = 200, 4, 4096
 	}
 	o.Ranks = ranks

@@ -33,4 +33,7 @@
 //
 // Over [ExaNet] (TR-488 §5.2.1; docs/exanest.md) the process matches, too: a short message is one of the packetizer to the receiver's mailbox, a longer one
 // goes by RDMA when its receive is there ([ExaNetOptions], exanet.go).
+//
+// Over [InfiniBand] (reliable connections, handlers/rnr) it does likewise: an eager message is copied through buffers that are pinned for good, a longer one is written by RDMA when its receive is there. A strategy
+// of package pinning makes the memory of both sides ready for the interface, or nothing does and the interface has page faults ([InfiniBandOptions], infiniband.go).
 package mpi

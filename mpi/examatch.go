@@ -76,20 +76,16 @@ func (t *overExaNet) arrives(p packet) error {
 		t.observe(p.env, p.status())
 	}
 	t.r.p.Owe(t.r.p.Cluster().Profile().Host.Message)
-	copies, looked := p.kind == packetEager && p.length > 0, 0
-	for q := t.posted.first; q != nil; q = q.next {
-		looked++
-		if q.env.takes(p.env) {
-			t.searched(looked, copies && p.length <= q.length)
-			t.posted.cut(q)
-			return t.match(q, p)
-		}
+	copies := p.kind == packetEager && p.length > 0
+	q, looked := t.lists.receiver(p.env)
+	t.searched(looked, copies && (q == nil || p.length <= q.length))
+	if q != nil {
+		return t.match(q, p)
 	}
-	t.searched(looked, copies)
 	if copies {
 		t.copied(p.length)
 	}
-	t.unexpected = append(t.unexpected, p)
+	t.lists.unexpected = append(t.lists.unexpected, p)
 	return nil
 }
 
@@ -103,31 +99,26 @@ func (t *overExaNet) copied(n int) {
 
 // receive searches the messages that are there and else appends the receive.
 func (t *overExaNet) receive(q *Request) error {
-	for i := range t.unexpected {
-		if q.env.takes(t.unexpected[i].env) {
-			p := t.unexpected[i]
-			t.searched(i+1, p.kind == packetEager && p.length > 0 && p.length <= q.length)
-			t.unexpected = slices.Delete(t.unexpected, i, i+1)
-			t.r.stats.Unexpected++
-			return t.match(q, p)
-		}
+	i, looked := t.lists.find(q.env)
+	if i < 0 {
+		t.searched(looked, false)
+		t.lists.posted.push(q)
+		return nil
 	}
-	t.searched(len(t.unexpected), false)
-	t.posted.push(q)
-	return nil
+	p := t.lists.cut(i)
+	t.searched(looked, p.kind == packetEager && p.length > 0 && p.length <= q.length)
+	t.r.stats.Unexpected++
+	return t.match(q, p)
 }
 
 // probe searches the messages that are there.
-func (t *overExaNet) probe(env envelope) (Status, bool, error) {
-	for i := range t.unexpected {
-		if env.takes(t.unexpected[i].env) {
-			s := t.unexpected[i].status()
-			t.searched(i+1, false)
-			return s, true, nil
-		}
+func (t *overExaNet) probe(env envelope) (s Status, found bool, err error) {
+	i, looked := t.lists.find(env)
+	if i >= 0 {
+		s = t.lists.unexpected[i].status()
 	}
-	t.searched(len(t.unexpected), false)
-	return Status{}, false, nil
+	t.searched(looked, false)
+	return s, i >= 0, nil
 }
 
 // awaitProbe waits for anything: every message is something.
@@ -246,8 +237,8 @@ func (t *overExaNet) release(x *exaTransfer) {
 	}
 }
 
-// ended looks at transfers whose channel has an end: one that has failed ends the run.
-func (t *overExaNet) ended() error {
+// finished looks at transfers whose channel has an end: one that has failed ends the run.
+func (t *overExaNet) finished() error {
 	for i := range t.transfers {
 		x := &t.transfers[i]
 		if x.read == nil || !x.read.Done() {

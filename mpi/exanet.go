@@ -3,7 +3,6 @@ package mpi
 import (
 	"errors"
 	"fmt"
-	"sort"
 
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/handlers/mailbox"
@@ -87,7 +86,7 @@ type overExaNet struct {
 	o      *Options
 	page   *exanet.Interface
 	rdma   *channels.Page
-	memory []extent // of alloc, by address
+	memory extents
 
 	queue    []outgoing // messages that wait for a channel, in order
 	channels [exanet.Channels]exaChannel
@@ -96,8 +95,7 @@ type overExaNet struct {
 	clear    []packet            // CTSs that wait for a channel for writes
 	gone     int                 // messages that were refused for good
 
-	posted                                 requestList
-	unexpected                             []packet // that have no receive yet
+	lists                                  matcher[packet]
 	early                                  []packet // messages that wait for earlier ones of their source
 	peers                                  map[int]*exaPeer
 	flags                                  runtime.View // notifications, one for each transfer
@@ -110,9 +108,6 @@ type overExaNet struct {
 	handles                                [5]portals.Handle
 	tests                                  [5]uint64
 }
-
-// extent is memory of one alloc.
-type extent struct{ addr, length uint64 }
 
 // exaPeer is another rank.
 type exaPeer struct {
@@ -134,20 +129,9 @@ type outgoing struct {
 	p  packet
 }
 
-func (t *overExaNet) alloc(n int) (runtime.View, error) {
-	v := t.r.p.Alloc(n)
-	t.memory = append(t.memory, extent{v.Addr(), uint64(n)}) // addresses ascend
-	return v, nil
-}
+func (t *overExaNet) alloc(n int) (runtime.View, error) { return t.memory.alloc(t.r, n), nil }
 
-func (t *overExaNet) own(v runtime.View) error {
-	addr, n := v.Addr(), uint64(v.Len())
-	i := sort.Search(len(t.memory), func(i int) bool { return t.memory[i].addr > addr }) - 1
-	if i >= 0 && addr-t.memory[i].addr <= t.memory[i].length && n <= t.memory[i].length-(addr-t.memory[i].addr) {
-		return nil
-	}
-	return fmt.Errorf("mpi: rank %d: %d B at %#x are no memory that Alloc has returned", t.r.Rank(), n, addr)
-}
+func (t *overExaNet) own(v runtime.View) error { return t.memory.own(t.r, v) }
 
 func (t *overExaNet) limit() int { return maxMessage }
 
@@ -246,7 +230,7 @@ func (t *overExaNet) act() (bool, error) {
 		return true, t.notifications()
 	case t.count(t.completed) > t.seen.completed:
 		t.seen.completed = t.count(t.completed)
-		return true, t.ended()
+		return true, t.finished()
 	case t.ongoing() && t.count(t.answered) > t.seen.answered:
 		t.seen.answered = t.count(t.answered)
 		return true, t.look()
@@ -371,8 +355,16 @@ func (t *overExaNet) quiet() bool {
 			return false
 		}
 	}
-	t.page.Leave() // it is asked when the program has ended: nobody takes messages from now on
 	return true
+}
+
+// ended has nothing to say: messages of others are taken until leave.
+func (t *overExaNet) ended() error { return nil }
+
+// leave closes the mailbox: nobody takes messages from now on.
+func (t *overExaNet) leave() error {
+	t.page.Leave()
+	return nil
 }
 
 func (t *overExaNet) lost() error {

@@ -150,6 +150,38 @@ func drawExaNet(rt *rapid.T, ranks int) *mpi.World {
 	return exanetWorld(rt, rt.Cleanup, ranks, o, cfg, overrides...)
 }
 
+// matches runs drawn programs: every message arrives once and whole, and the pairs are those of the dumb matcher.
+func matches(rt *rapid.T, w *mpi.World, ranks int) {
+	seen, programs := make([]observed, ranks), make([][]operation, ranks)
+	expected := make([][2]int, ranks)
+	for rank := range programs {
+		programs[rank] = drawProgram(rt, rank, ranks)
+		for _, op := range programs[rank] {
+			if op.kind == opSend {
+				expected[op.peer][op.comm]++
+			}
+		}
+	}
+	for rank, ops := range programs {
+		require.NoError(rt, w.Spawn(rank, func(r *mpi.Rank) error {
+			mpi.Observe(r, func(s mpi.Status, context int) { seen[rank].arrived = append(seen[rank].arrived, arrival{s, context}) })
+			return program(r, ops, expected[rank], &seen[rank])
+		}))
+	}
+	require.NoError(rt, w.Run(context.Background()))
+	_, failures := w.Cluster().Failures()
+	require.Zero(rt, failures)
+	for rank := range seen {
+		require.Len(rt, seen[rank].ofComms(), expected[rank][0]+expected[rank][1])
+		require.Equal(rt, match(&seen[rank]), seen[rank].received, "rank %d", rank)
+		next := make(map[int]uint32)
+		for _, a := range seen[rank].arrived {
+			require.Equal(rt, next[a.Source], a.Sequence, "messages of rank %d to %d overtook each other", a.Source, rank)
+			next[a.Source]++
+		}
+	}
+}
+
 // Whatever ranks send and receive, on networks that lose, damage, double and delay cells, through mailboxes of a few places, with memory that comes
 // when it is touched, and whoever starts transfers: every message arrives once and whole, and the pairs are those of the dumb matcher.
 func TestExaNetMatching(t *testing.T) {
@@ -158,34 +190,7 @@ func TestExaNetMatching(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ranks := rapid.IntRange(1, 4).Draw(rt, "ranks")
 		w := drawExaNet(rt, ranks)
-		seen, programs := make([]observed, ranks), make([][]operation, ranks)
-		expected := make([][2]int, ranks)
-		for rank := range programs {
-			programs[rank] = drawProgram(rt, rank, ranks)
-			for _, op := range programs[rank] {
-				if op.kind == opSend {
-					expected[op.peer][op.comm]++
-				}
-			}
-		}
-		for rank, ops := range programs {
-			require.NoError(rt, w.Spawn(rank, func(r *mpi.Rank) error {
-				mpi.Observe(r, func(s mpi.Status, context int) { seen[rank].arrived = append(seen[rank].arrived, arrival{s, context}) })
-				return program(r, ops, expected[rank], &seen[rank])
-			}))
-		}
-		require.NoError(rt, w.Run(context.Background()))
-		_, failures := w.Cluster().Failures()
-		require.Zero(rt, failures)
-		for rank := range seen {
-			require.Len(rt, seen[rank].ofComms(), expected[rank][0]+expected[rank][1])
-			require.Equal(rt, match(&seen[rank]), seen[rank].received, "rank %d", rank)
-			next := make(map[int]uint32)
-			for _, a := range seen[rank].arrived {
-				require.Equal(rt, next[a.Source], a.Sequence, "messages of rank %d to %d overtook each other", a.Source, rank)
-				next[a.Source]++
-			}
-		}
+		matches(rt, w, ranks)
 		s := w.Stats()
 		all.Resent += s.Resent
 		all.Large += s.Large
@@ -270,11 +275,11 @@ func TestExaNetErrors(t *testing.T) {
 	require.NoError(t, w.Spawn(0, func(r *mpi.Rank) error { return one(r, 8) }))
 	require.ErrorContains(t, w.Run(context.Background()), "rank 0: a message to rank 1: nobody has answered")
 	for want, change := range map[string]func(*mpi.Options){
-		`start of transfers: "me", expected one of [unit process]`: func(o *mpi.Options) { o.ExaNet.Start = "me" },
-		`matching: "offload", expected host`:                       func(o *mpi.Options) { o.Matching = mpi.Offload },
-		`eager: 33 B, expected 0 to 32 B`:                          func(o *mpi.Options) { o.Eager = 33 },
-		`depth of a mailbox: 3, expected a power of two`:           func(o *mpi.Options) { o.ExaNet.Depth = 3 },
-		`transport: "tcp", expected one of [portals exanet]`:       func(o *mpi.Options) { o.Transport = "tcp" },
+		`start of transfers: "me", expected one of [unit process]`:      func(o *mpi.Options) { o.ExaNet.Start = "me" },
+		`matching: "offload", expected host`:                            func(o *mpi.Options) { o.Matching = mpi.Offload },
+		`eager: 33 B, expected 0 to 32 B`:                               func(o *mpi.Options) { o.Eager = 33 },
+		`depth of a mailbox: 3, expected a power of two`:                func(o *mpi.Options) { o.ExaNet.Depth = 3 },
+		`transport: "tcp", expected one of [portals exanet infiniband]`: func(o *mpi.Options) { o.Transport = "tcp" },
 	} {
 		o := mpi.DefaultExaNetOptions()
 		change(&o)

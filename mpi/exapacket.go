@@ -32,6 +32,8 @@ type packet struct {
 	data     [exanetEager]byte
 }
 
+func (p packet) envelope() envelope { return p.env }
+
 // status is that of a receive of the message.
 func (p *packet) status() Status {
 	return Status{Source: p.env.source, Tag: p.env.tag, Bytes: p.length, Sequence: p.sequence & sequenceMask}

@@ -46,6 +46,8 @@ type Options struct {
 	Window    int
 	// ExaNet are the options of transport ExaNet; over it Buffers and BufferBytes mean nothing.
 	ExaNet ExaNetOptions
+	// InfiniBand are the options of transport InfiniBand; over it Buffers is that of each connection, up to 64 in each direction, each for an eager message, and BufferBytes means nothing.
+	InfiniBand InfiniBandOptions
 	// Ranks is the number of ranks; 0: as many as the cluster has room for.
 	Ranks int
 }
@@ -93,6 +95,7 @@ func (o Options) Validate() error {
 		wrong("buffers", "%d, expected 1 to %d", o.Buffers, maxBuffers)
 	}
 	o.ExaNet.validate(&o, wrong)
+	o.InfiniBand.validate(&o, wrong)
 	if !slices.Contains(AllreduceChoices(), o.allreduce()) {
 		wrong("allreduce", "%q, expected one of %v", o.Allreduce, AllreduceChoices())
 	}

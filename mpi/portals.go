@@ -217,6 +217,11 @@ func (t *overPortals) ready() bool { return t.ni.EQLen(t.eq) > 0 || t.r.computed
 
 func (t *overPortals) quiet() bool { return len(t.paper) == len(t.letters) }
 
+// ended and leave have nothing to do: what a rank has of others stays with its process.
+func (t *overPortals) ended() error { return nil }
+
+func (t *overPortals) leave() error { return nil }
+
 func (t *overPortals) lost() error {
 	dropped, err := t.ni.NIStatus(portals.SRDropCount)
 	if err != nil {

@@ -79,13 +79,16 @@ func (r *Rank) finish() error {
 	for _, s := range r.running {
 		return fmt.Errorf("mpi: rank %d: the program has ended, but %s has not been waited for", r.rank, s.call.describe(s.comm))
 	}
+	if err := r.transport.ended(); err != nil {
+		return err
+	}
 	for !r.transport.quiet() || len(r.attached.used) > 0 {
 		if err := r.step(); err != nil {
 			return err
 		}
 	}
 	r.ended = true
-	return nil
+	return r.transport.leave()
 }
 
 // ErrTruncate is wrapped by the error of a message that is longer than its receive (MPI_ERR_TRUNCATE).

@@ -242,7 +242,12 @@ func own(op *mpi.Op, x, y []byte) {
 }
 
 func whole(op *mpi.Op, a, b int64) int64 {
-	truth := map[bool]int64{true: 1}
+	truth := func(b bool) int64 {
+		if b {
+			return 1
+		}
+		return 0
+	}
 	switch op {
 	case mpi.Sum:
 		return a + b
@@ -259,9 +264,9 @@ func whole(op *mpi.Op, a, b int64) int64 {
 		}
 		return b
 	case mpi.LAnd:
-		return truth[a != 0 && b != 0]
+		return truth(a != 0 && b != 0)
 	case mpi.LOr:
-		return truth[a != 0 || b != 0]
+		return truth(a != 0 || b != 0)
 	case mpi.BAnd:
 		return a & b
 	case mpi.BOr:

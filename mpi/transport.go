@@ -7,12 +7,13 @@ type Transport string
 
 // The transports. Over Portals, Options.Matching says who matches.
 const (
-	Portals Transport = "portals" // puts, gets and match entries of the device
-	ExaNet  Transport = "exanet"  // packetizer, mailbox and RDMA engine of ExaNeSt
+	Portals    Transport = "portals"    // puts, gets and match entries of the device
+	ExaNet     Transport = "exanet"     // packetizer, mailbox and RDMA engine of ExaNeSt
+	InfiniBand Transport = "infiniband" // reliable connections (handlers/rnr)
 )
 
 // Transports lists the transports; the first is that of options that name none.
-func Transports() []Transport { return []Transport{Portals, ExaNet} }
+func Transports() []Transport { return []Transport{Portals, ExaNet, InfiniBand} }
 
 // transport carries the messages of one rank. It is the seam of the package: communicators, requests and collectives are above and know
 // nothing of devices; what moves bytes, and matches, is below. It is called by the rank's program only, in which it may spend time: it
@@ -44,6 +45,10 @@ type transport interface {
 	ready() bool
 	// quiet reports whether nothing of what the rank has sent still needs it.
 	quiet() bool
+	// ended is called once when the program has ended, before quiet is asked whether the rank may leave, and leave once when it may: it gives back what the rank has
+	// of others, in time of its own.
+	ended() error
+	leave() error
 	// lost is an error if messages for the rank were refused for good. It is asked when the run is over.
 	lost() error
 }
@@ -56,8 +61,9 @@ type carrier interface {
 
 // carriers makes carriers: one line for each transport.
 var carriers = map[Transport]func(*World) (carrier, error){
-	Portals: newPortalsCarrier,
-	ExaNet:  newExaNetCarrier,
+	Portals:    newPortalsCarrier,
+	ExaNet:     newExaNetCarrier,
+	InfiniBand: newInfiniBandCarrier,
 }
 
 // envelope is what a message is matched by (MPI 4.1 §3.2.3): the context of its communicator, its source, a rank of the world, and its tag. In that

@@ -39,7 +39,11 @@ func carriers() []carried {
 			return makeWorld(t, cleanup, ranks, options(form), cfg, overrides...)
 		}})
 	}
-	return list
+	return append(list, carried{"infiniband", func(t require.TestingT, cleanup func(func()), ranks int, cfg runtime.Config, overrides ...string) *mpi.World {
+		o := mpi.DefaultInfiniBandOptions()
+		o.Eager = 1000
+		return infiniBandWorld(t, cleanup, ranks, o, cfg, append(overrides, allThere...)...)
+	}})
 }
 
 // side is elements as one side of a message has them.

@@ -192,6 +192,7 @@ func TestWhoUnpacks(t *testing.T) {
 		{"host", 2, 100, false, nil, false},
 		{"host, long", 2, 700, false, nil, false},
 		{"exanet", 0, 100, false, nil, false},
+		{"infiniband, long", 4, 2000, false, nil, false},
 		{"offload", 3, 100, false, nil, true},
 		{"offload, unexpected", 3, 100, true, nil, false},
 		{"offload, long", 3, 700, false, nil, true},

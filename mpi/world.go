@@ -8,6 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/allreduce/driver"
 	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/pinning"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -169,6 +170,16 @@ func (s *Stats) add(t Stats) {
 	s.PackedByCore += t.PackedByCore
 	s.UnpackedByCore += t.UnpackedByCore
 	s.UnpackedByNIC += t.UnpackedByNIC
+}
+
+// Pinning counts what a rank's strategy has done over InfiniBand (InfiniBandOptions); over other transports nothing.
+func (w *World) Pinning(rank int) (s pinning.Stats) {
+	if r := w.ranks[rank]; r != nil {
+		if t, is := r.transport.(*overInfiniBand); is {
+			s = t.strategy.Stats()
+		}
+	}
+	return s
 }
 
 // Stats returns the sums over all ranks.

@@ -115,7 +115,7 @@ func (d *act) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 	case hpu.OpLog:
 		d.say(r, c, a, at)
 		return 0, false
-	case hpu.OpCAS, hpu.OpFAdd:
+	case hpu.OpCAS, hpu.OpFAdd, hpu.OpAtomic32:
 		if at == d.now() {
 			return 0, false
 		}
@@ -152,7 +152,7 @@ func (d *act) suspended(r *run) (result int64, ready bool) {
 		return 0, false
 	}
 	switch w.op {
-	case hpu.OpCAS, hpu.OpFAdd:
+	case hpu.OpCAS, hpu.OpFAdd, hpu.OpAtomic32:
 		return 0, true
 	case hpu.OpDMATest:
 		return d.testDMA(r, w.a), true

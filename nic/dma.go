@@ -22,6 +22,7 @@ type dmaOp struct {
 	memory     *Memory
 	in         *inbound // the handler's message; it is there as long as a write is on its way
 	write      int      // its number among the writes of the message
+	space      uint32   // as the handler has named it
 	region     portals.Region
 	offset     uint64   // in the region
 	host       [][]byte // the range in host memory
@@ -92,8 +93,8 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 		return nil, hpu.Denied
 	}
 	o.op, o.run, o.generation, o.handle, o.program = op, r, r.generation, noHandle, r.ctx.Program()
-	o.memory, o.in = in.handlers.memory, in
-	o.memory.uses++
+	o.memory, o.in, o.space = in.handlers.memory, in, space
+	o.memory.use(space, 1)
 	o.region, o.offset, o.local, o.a, o.b, o.number, o.message = region, offset, local, a, b, r.number, in.number
 	o.access = host.Access{Space: memory, Places: o, Length: int(length), Order: in.order, Flow: in.frame.Flow(), Client: d, Ref: o}
 	if d.inject != nil {
@@ -135,7 +136,7 @@ func (d *act) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
 	}
 	if !d.dmaRoom(o) {
 		d.core.releaseBuffer(o.data)
-		o.memory.uses--
+		o.memory.use(o.space, -1)
 		d.core.releaseDMA(o)
 		return hpu.NoSpace
 	}

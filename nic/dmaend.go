@@ -61,7 +61,7 @@ func (d *act) end(o *dmaOp, s host.Status) {
 	}
 	d.move(o)
 	d.watch.landed(o)
-	o.memory.uses--
+	o.memory.use(o.space, -1)
 	if o.result < hpu.OK && o.handle >= 0 && o.look() == nil {
 		d.unheard(o.in, HandlerError{Program: o.memory.name}, o.failure())
 	}

@@ -74,7 +74,7 @@ func (in *inbound) hostMemory(space uint32) (portals.Region, *host.AddressSpace,
 	if space >= granted {
 		if grants := in.handlers.memory.grants; space-granted < uint32(len(grants)) {
 			g := &grants[space-granted]
-			return g.region, g.space, true
+			return g.region, g.space, g.space != nil
 		}
 		return portals.Region{}, nil, false
 	}

@@ -32,6 +32,12 @@ func (p *pool) time(cycles int64, resumed bool) sim.Time {
 	return p.fixed
 }
 
+// round is after what time a handler looks again that waits in a loop whose rounds take no time: what the pool takes for a handler, and no less
+// than the round's cycles would take on an HPU that charges them.
+func (s *schedule) round(p *pool, cycles int64) sim.Time {
+	return max(p.fixed, s.hpu.Clock.Cycles(max(cycles, 1)))
+}
+
 // poolOf is where a handler runs.
 func (s *schedule) poolOf(t task) *pool { return s.pools[t.in.handlers.pools[t.kind]] }
 
@@ -85,7 +91,7 @@ func (s *schedule) start(c *core, t task) {
 	r.active = true
 	r.task = t
 	r.charged = 0
-	r.resumed, r.landed, r.failed = false, false, failedAccess{}
+	r.resumed, r.landed, r.failed, r.gave = false, false, failedAccess{}, -1
 	r.handles = r.handles[:0]
 	r.generation++
 	p := c.pool

@@ -14,7 +14,8 @@ import (
 // PoolSpec describes processors of a device beside its HPUs, which run the same handlers with the same budget in other times.
 type PoolSpec struct {
 	// Kind is "firmware": a few cores, each of which takes Invocation for a handler whatever it does, such as the R5 of ExaNeSt, or "hardware":
-	// a pipeline that takes Latency for a handler and begins another every Latency / Depth.
+	// a pipeline that takes Latency for a handler and begins another every Latency / Depth. A handler that waits in a loop with yield looks again
+	// after what the pool takes for a handler.
 	Kind string `yaml:"kind"`
 	// Cores is the number of cores of firmware, 1 to 4096.
 	Cores int `yaml:"cores,omitempty"`

@@ -3,6 +3,7 @@ package nic
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
@@ -64,24 +65,54 @@ func (h *Memory) Free() error {
 	return h.program.Close()
 }
 
-// grant is memory of a process that handlers of another may reach.
+// grant is memory of a process that handlers of another may reach. Its number is free when there is no space.
 type grant struct {
 	space  *host.AddressSpace
 	region portals.Region
+	uses   int // DMA operations on the way
 }
 
 // Grant lets DMA operations of the handlers reach a range of memory of another process of the node, which gives it: a device that belongs to the IOprovider and
-// serves rings of IOusers (NPF'17 §1). It returns the number of the space in those operations (docs/abi.md). Errors: the memory was freed; ErrNoSpace,
+// serves rings of IOusers (NPF'17 §1). It returns the number of the space in those operations (docs/abi.md), the lowest that is free, until Revoke. Errors: the memory was freed; ErrNoSpace,
 // all 254 spaces are given out, whose numbers end where TELL_FAULTS begins.
 func (h *Memory) Grant(space *host.AddressSpace, start, length uint64) (uint32, error) {
-	switch {
-	case h.freed:
+	if h.freed {
 		return 0, fmt.Errorf("HPU memory %d: %w", h.handle, portals.ErrArgInvalid)
+	}
+	g := grant{space: space, region: portals.Region{Start: start, Length: length}}
+	i := slices.IndexFunc(h.grants, func(o grant) bool { return o.space == nil })
+	switch {
+	case i >= 0:
+		h.grants[i] = g
 	case len(h.grants) == maxGrants:
 		return 0, fmt.Errorf("HPU memory %d has %d grants: %w", h.handle, maxGrants, portals.ErrNoSpace)
+	default:
+		i = len(h.grants)
+		h.grants = append(h.grants, g)
 	}
-	h.grants = append(h.grants, grant{space, portals.Region{Start: start, Length: length}})
-	return uint32(granted + len(h.grants) - 1), nil
+	return uint32(granted + i), nil
+}
+
+// Revoke takes a grant back: what handlers still ask for there is DENIED, until the number is somebody else's. Errors: ErrArgInvalid, the number is no grant of memory of the address space, or the
+// memory was freed; ErrInUse while a DMA operation of a handler is on its way there.
+func (h *Memory) Revoke(space *host.AddressSpace, number uint32) error {
+	i := int64(number) - granted
+	switch {
+	case h.freed || i < 0 || i >= int64(len(h.grants)) || h.grants[i].space != space:
+		return fmt.Errorf("HPU memory %d: space %d is not granted: %w", h.handle, number, portals.ErrArgInvalid)
+	case h.grants[i].uses > 0:
+		return fmt.Errorf("HPU memory %d: space %d: %w", h.handle, number, portals.ErrInUse)
+	}
+	h.grants[i] = grant{}
+	return nil
+}
+
+// use counts a DMA operation that begins (1) in a space, or has ended (-1).
+func (h *Memory) use(space uint32, n int) {
+	h.uses += n
+	if space >= granted {
+		h.grants[space-granted].uses += n
+	}
 }
 
 // NIC is the device of the memory.

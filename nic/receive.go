@@ -41,6 +41,7 @@ type inbound struct {
 	dropped      uint64     // bytes
 	flowCtl      bool
 	lostFirst    bool // the header packet's payload was dropped for want of room
+	lostLast     bool // the last packet was dropped, or will never come
 	pending      bool // the entry is not completed by this message
 	acknowledged bool // a handler has
 	lost         loss

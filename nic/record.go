@@ -24,7 +24,7 @@ func (d *act) execute(r *run) hpu.Status {
 		bytes = writePayload(r, in)
 	case completionHandler:
 		fn, record = h.completion, hpu.CompletionSize
-		writeCompletion(r, in)
+		bytes = writeCompletion(r, in)
 	}
 	d.watch.began(r, record)
 	s := r.ctx.Start(fn, r.ctx.ArgsAddr(), h.state, d.hpu.MaxCycles+d.hpu.MaxCyclesPerByte*int64(bytes))
@@ -73,8 +73,22 @@ func writeHeader(r *run, in *inbound) (bytes int) {
 	le.PutUint32(rec[76:], uint32(d.List)) // bit 0: overflow list
 	le.PutUint32(rec[80:], uint32(h.Op))
 	le.PutUint32(rec[84:], uint32(h.Type))
-	le.PutUint64(rec[88:], 0)
-	return user
+	whole := 0
+	if in.d.Spin.FirstPacket && !in.lostFirst {
+		whole = writeWhole(r, in, 0)
+	}
+	putRange(rec[88:], r.ctx.PacketAddr(), whole)
+	return max(user, whole)
+}
+
+// lastPacket is the last packet of which the entry takes data.
+func (in *inbound) lastPacket() int { return (max(int(in.d.MLength), 1) - 1) / in.frame.MTU }
+
+// writeWhole copies packet i, as far as the entry takes it, into the context's buffer, user header included.
+func writeWhole(r *run, in *inbound, i int) (bytes int) {
+	from, to := in.frame.Span(i)
+	to = min(to, int(in.d.MLength))
+	return copy(r.ctx.Program().Memory()[r.ctx.PacketAddr():], in.frame.Data[min(from, to):to])
 }
 
 // recordType numbers requests as docs/abi.md does.
@@ -114,7 +128,7 @@ func writePayload(r *run, in *inbound) (bytes int) {
 }
 
 // writeCompletion writes the completion record (docs/abi.md).
-func writeCompletion(r *run, in *inbound) {
+func writeCompletion(r *run, in *inbound) (bytes int) {
 	h := &in.frame.Header
 	base := r.ctx.ArgsAddr()
 	rec := r.ctx.Program().Memory()[base : base+hpu.CompletionSize]
@@ -128,6 +142,20 @@ func writeCompletion(r *run, in *inbound) {
 	le.PutUint64(rec[40:], h.MatchBits)
 	le.PutUint64(rec[48:], in.d.Offset)
 	le.PutUint64(rec[56:], in.d.MLength)
+	if last := in.lastPacket(); in.d.Spin.LastPacket && !in.lostLast && in.frame.carries(last) {
+		bytes = writeWhole(r, in, last)
+	}
+	putRange(rec[64:], r.ctx.PacketAddr(), bytes)
+	return bytes
+}
+
+// putRange writes address and length of bytes in HPU memory; of none both are 0.
+func putRange(rec []byte, address uint32, bytes int) {
+	if bytes == 0 {
+		address = 0
+	}
+	binary.LittleEndian.PutUint32(rec, address)
+	binary.LittleEndian.PutUint32(rec[4:], uint32(bytes))
 }
 
 func flag(b bool) uint32 {

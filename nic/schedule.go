@@ -52,6 +52,7 @@ type run struct {
 	ready  int64        // result to resume with
 	failed failedAccess // the last access to host memory of which the handler was told that it has failed
 	since  sim.Time     // when it was suspended
+	gave   sim.Time     // until when it has offered its core; -1: it never has
 }
 
 // at is the handler's own time when it has been charged so many cycles.
@@ -112,6 +113,7 @@ const (
 	kindDispatched sim.Kind = kindsOfSchedule + iota // context: a handler's first cycle
 	kindSegmentEnd                                   // context: a handler has run until it ended or was suspended
 	kindDelivered                                    // *inbound: all packets are in host memory, the completion handler may run
+	kindLooksAgain                                   // context: a handler that has yielded in vain goes on
 )
 
 func (s *schedule) handle(e *sim.Event) {
@@ -122,6 +124,8 @@ func (s *schedule) handle(e *sim.Event) {
 		s.segmentEnd(&s.runs[e.A])
 	case kindDelivered:
 		s.completion(e.P.(*inbound))
+	case kindLooksAgain:
+		s.resumable(&s.runs[e.A], 0)
 	default:
 		unknown("schedule", e)
 	}
@@ -185,6 +189,7 @@ func (s *schedule) packet(in *inbound, i int) {
 // missing counts packet i of a message to an entry with handlers as dropped: it will never come, or has come without its data.
 func (s *schedule) missing(in *inbound, i int) {
 	in.dropped += uint64(in.payloadBytes(i))
+	in.lostLast = in.lostLast || i == in.lastPacket()
 	s.dealt(in)
 }
 
@@ -233,6 +238,7 @@ func (s *schedule) queueFull() bool { return s.waiting >= s.hpu.WaitingHandlers 
 func (s *schedule) overflow(in *inbound, i int, cause shortage) {
 	s.lose(in, cause, 1, uint64(in.payloadBytes(i)))
 	in.lostFirst = in.lostFirst || i == 0
+	in.lostLast = in.lostLast || i == in.lastPacket()
 	s.triggerFlowControl(in)
 	s.dealt(in)
 }
@@ -260,10 +266,11 @@ func (in *inbound) payloadBytes(i int) int {
 
 // segmentEnd is the moment at which a segment has used up its cycles.
 func (s *schedule) segmentEnd(r *run) {
-	s.cycles += r.cycles - r.charged
+	took := r.cycles - r.charged
+	s.cycles += took
 	r.charged = r.cycles
 	if r.status == hpu.Blocked {
-		s.suspended(r)
+		s.suspended(r, took)
 		return
 	}
 	s.inside += s.now() - r.began
@@ -280,12 +287,12 @@ func (s *schedule) segmentEnd(r *run) {
 	s.idle(c)
 }
 
-// suspended is a handler that has used up the cycles before a call that waits: the call takes effect now.
-func (s *schedule) suspended(r *run) {
+// suspended is a handler that has used up the cycles before a call that waits: the call takes effect now. Its last segment took so many.
+func (s *schedule) suspended(r *run, took int64) {
 	r.since = s.now()
 	r.landed = false
 	if r.wait.op == hpu.OpYield {
-		s.yield(r)
+		s.yield(r, took)
 		return
 	}
 	if result, ready := s.act.suspended(r); ready {
@@ -296,9 +303,17 @@ func (s *schedule) suspended(r *run) {
 	s.idle(r.core)
 }
 
-// yield gives the core to others that want it.
-func (s *schedule) yield(r *run) {
+// yield gives the core to others that want it. Where a round of a loop that waits takes no time, a handler that yields for the second time at the
+// same moment has seen all that others do at it: it looks again later, or it would use up its budget before anything can happen.
+func (s *schedule) yield(r *run, took int64) {
 	c := r.core
+	if r.gave == s.now() {
+		r.gave += s.round(c.pool, took)
+		s.post(r.gave, kindLooksAgain, uint64(r.index), nil)
+		s.idle(c)
+		return
+	}
+	r.gave = s.now()
 	tasks := &c.pool.tasks
 	if c.resume.len() == 0 && tasks.len() == 0 {
 		r.ready = 0

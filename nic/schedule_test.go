@@ -34,7 +34,7 @@ type ran struct {
 // stage is a schedule alone: handlers are scripts, and what follows them only notes what comes.
 type stage struct {
 	s         schedule
-	t         *rapid.T
+	t         rapid.TB
 	parts     func(t task) []part
 	done      map[*run]int // parts of the handler in a context
 	log       []ran
@@ -47,7 +47,7 @@ const (
 	kindWaitEnds
 )
 
-func newStage(t *rapid.T, spec HPUSpec, pools Pools) *stage {
+func newStage(t rapid.TB, spec HPUSpec, pools Pools) *stage {
 	x := &stage{t: t, done: map[*run]int{}}
 	eng := sim.New(1)
 	spec.Clock = 1e9
@@ -208,6 +208,68 @@ func TestScheduleLosesNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A handler that waits by yielding for another that waits for something sees its end, also where rounds take no time: it looks again after what the
+// pool takes for a handler, or, where that is nothing, after the round's cycles.
+func TestWhoYieldsLooksAgain(t *testing.T) {
+	const until, round = 100 * sim.Nanosecond, 2
+	for name, c := range map[string]struct {
+		spec  HPUSpec
+		pools Pools
+		begin sim.Time // when who looks begins
+		first sim.Time // what a first segment takes: then the wait of the other begins
+		every sim.Time // between two looks
+	}{
+		"hardware":                       {HPUSpec{}, Pools{"p": {Kind: Hardware, Latency: 8 * sim.Nanosecond, Depth: 2}}, 4 * sim.Nanosecond, 8 * sim.Nanosecond, 8 * sim.Nanosecond},
+		"hardware that takes no time":    {HPUSpec{}, Pools{"p": {Kind: Hardware, Depth: 2}}, 0, 0, round * sim.Nanosecond},
+		"firmware of two cores":          {HPUSpec{}, Pools{"p": {Kind: Firmware, Cores: 2, Contexts: 1, Invocation: 30 * sim.Nanosecond}}, 0, 30 * sim.Nanosecond, 30 * sim.Nanosecond},
+		"firmware of two contexts":       {HPUSpec{}, Pools{"p": {Kind: Firmware, Cores: 1, Contexts: 2, Invocation: 30 * sim.Nanosecond}}, 30 * sim.Nanosecond, 30 * sim.Nanosecond, 30 * sim.Nanosecond},
+		"HPUs that take no time":         {HPUSpec{Cores: 2, Contexts: 1, Charge: ChargeNothing}, nil, 0, 0, round * sim.Nanosecond},
+		"an HPU that takes no time":      {HPUSpec{Cores: 1, Contexts: 2, Charge: ChargeNothing}, nil, 0, 0, round * sim.Nanosecond},
+		"HPUs, whose rounds take cycles": {HPUSpec{Cores: 2, Contexts: 1, Charge: ChargeCycles}, nil, 0, round * sim.Nanosecond, round * sim.Nanosecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.spec.Cores == 0 {
+				c.spec.Cores, c.spec.Contexts = 1, 1
+			}
+			x := newStage(t, c.spec, c.pools)
+			in := x.message(2, false)
+			for kind := range in.handlers.pools {
+				in.handlers.pools[kind] = uint8(len(c.pools))
+			}
+			over, looks := sim.Time(-1), []sim.Time(nil)
+			x.parts = func(k task) []part {
+				switch {
+				case k.packet == 0: // what is waited for
+					if x.s.now() >= until {
+						over = x.s.now()
+					}
+					return []part{{cycles: round, wait: until}, {}}
+				case len(looks) > 1000:
+					t.Fatalf("looks at %v, and no end", looks[len(looks)-1])
+				}
+				looks = append(looks, x.s.now())
+				parts := make([]part, len(looks)) // it ends
+				if over < 0 {
+					parts = append(parts, part{})
+				}
+				parts[len(looks)-1] = part{cycles: round, yield: true}
+				return parts
+			}
+			x.comes(0, in, 0)
+			x.comes(0, in, 1)
+			require.NoError(t, x.s.engine.Run())
+			require.Equal(t, []*inbound{in}, x.completed)
+			require.Equal(t, c.first+until, over)
+			require.Equal(t, []sim.Time{c.begin, c.begin + c.first}, looks[:2], "a second one at the same moment is behind what others do at it")
+			for i := 2; i < len(looks); i++ {
+				require.Equal(t, c.every, looks[i]-looks[i-1], "%v", looks)
+			}
+			last := looks[len(looks)-1]
+			require.True(t, last >= over && last <= over+c.every, "%v", looks)
+		})
+	}
 }
 
 func drawParts(t *rapid.T) (parts []part) {

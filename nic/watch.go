@@ -105,11 +105,13 @@ func (w *watch) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) 
 	return result, blocked
 }
 
-// atomicResult is what cas or fadd returns, which package hpu executes right after the device has let it.
+// atomicResult is what cas, fadd or atomic32 returns, which package hpu executes right after the device has let it.
 func atomicResult(a *hpu.Action, memory []byte, result int64) int64 {
 	switch a.Op {
 	case hpu.OpFAdd:
 		return int64(binary.LittleEndian.Uint64(memory[a.Local:]))
+	case hpu.OpAtomic32:
+		return int64(binary.LittleEndian.Uint32(memory[a.Local:]))
 	case hpu.OpCAS:
 		if binary.LittleEndian.Uint64(memory[a.Local:]) == a.A {
 			return 1

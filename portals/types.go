@@ -312,6 +312,8 @@ type Spin struct {
 	HPUMem       uint32 // handle of the HPU memory, given out by the device
 	HPUMemOffset uint64 // bytes into the HPU memory where the state of this entry begins
 	UserHdrLen   uint64 // bytes of payload that are user header
+	FirstPacket  bool   // the header handler sees the whole first packet (docs/abi.md, Header record)
+	LastPacket   bool   // the completion handler sees the last packet (docs/abi.md, Completion record)
 	InitialState []byte // copied into HPU memory at installation
 	HostMem      Region // second host range of the handlers
 }

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
@@ -17,7 +18,7 @@ func CostNames() []string { return embeddedNames("profiles/costs") }
 func CostSource(name string) ([]byte, error) {
 	data, err := files.ReadFile("profiles/costs/" + name + ".yaml")
 	if err != nil || strings.Contains(name, "/") {
-		return nil, fmt.Errorf("no cost table %q, expected one of %s or a mapping", name, strings.Join(CostNames(), ", "))
+		return nil, fmt.Errorf("no cost table %q, expected one of %s or a mapping%s", name, strings.Join(CostNames(), ", "), fields.DidYouMean(name, CostNames()))
 	}
 	return data, nil
 }

@@ -25,12 +25,15 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s → %s", d.Path, readable(d.From), readable(d.To))
 }
 
-// longest is how many bytes of a list or a table people are shown.
-const longest = 40
+// Of a table people are shown so many bytes, of a list, such as the times in which links are down, more.
+const (
+	longest     = 40
+	longestList = 240
+)
 
 // readable is a value as people read it.
 func readable(value string) string {
-	if len(value) > longest && strings.ContainsAny(value[:1], "{[") {
+	if len(value) > longest && value[0] == '{' || len(value) > longestList && value[0] == '[' {
 		return fmt.Sprintf("table %.6x", sha256.Sum256([]byte(value)))
 	}
 	var f sim.Frequency

@@ -54,12 +54,17 @@ func TestDifferencesAreOverrides(t *testing.T) {
 		{"fabric.kind=exanest", "fabric.dims=[2, 1, 3]", "fabric.exanest={link_rate: 10Gb/s, router: 1us, order: zyx, ties: up, channels: 2, z_links: 1}"},
 		{"fabric.kind=file", "fabric.topology={switches: [{name: a}, {name: b, ports: 3}], nodes: [{at: b, count: 2}], links: [{from: a, to: b, wire: 3ns}]}"},
 	}
-	names := append(Names(), "../docs/profiles/spin-int-smmu.yaml")
+	names, buffers := append(Names(), "../docs/profiles/spin-int-smmu.yaml"), map[string]bool{}
+	for _, name := range names {
+		p, err := Load(name)
+		require.NoError(t, err)
+		buffers[name] = len(p.Fabric.Buffer) > 0
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		load := func(label string) *Profile {
 			name, set := rapid.SampledFrom(names).Draw(t, label), rapid.SliceOfDistinct(rapid.SampledFrom(settings), rapid.ID).Draw(t, label)
 			set = slices.DeleteFunc(set, func(o string) bool { // which networks without contention cannot have
-				if strings.HasPrefix(name, "exanest") {
+				if buffers[name] {
 					return o == "fabric.no_contention=true"
 				}
 				return strings.HasPrefix(o, "fabric.buffer") && (strings.HasSuffix(name, "-sc17") || slices.Contains(set, "fabric.no_contention=true"))

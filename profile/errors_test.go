@@ -99,7 +99,7 @@ func TestErrorsOfOverrides(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n", "one mistake, one error")
 	}
 	_, err := Load("spin-in")
-	require.EqualError(t, err, `no profile "spin-in", expected a file or one of `+strings.Join(Names(), ", "))
+	require.EqualError(t, err, `no profile "spin-in", expected a file or one of `+strings.Join(Names(), ", ")+" (did you mean spin-int?)")
 }
 
 // A name that stands for a text elsewhere, a base, a cost table or a network, is an error at its own line; what is wrong in a network's file is
@@ -108,8 +108,8 @@ func TestErrorsOfNames(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "p.yaml")
 	for text, want := range map[string]string{
-		"base: spin-intt\nhpu: {costs: a16, coers: 1}\nfabric:\n  topology: net.yaml\n": `profile p.yaml:1: base: no profile "spin-intt", expected one of NAMES
-profile p.yaml:2: hpu.costs: no cost table "a16", expected one of a15, rv32-pspin, scalar or a mapping
+		"base: spin-intt\nhpu: {costs: a16, coers: 1}\nfabric:\n  topology: net.yaml\n": `profile p.yaml:1: base: no profile "spin-intt", expected one of NAMES (did you mean spin-int?)
+profile p.yaml:2: hpu.costs: no cost table "a16", expected one of a15, rv32-pspin, scalar or a mapping (did you mean a15?)
 profile p.yaml:2: hpu.coers: unknown field, expected one of FIELDS (did you mean cores?)
 profile p.yaml:4: fabric.topology: net.yaml:2: nodes[0].att: unknown field, expected one of at, count (did you mean at?)
 profile p.yaml:4: fabric.topology: net.yaml:3: links[0].wire: time "3": want a number and a unit of s, ms, µs, ns, ps

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
@@ -103,7 +104,7 @@ func read(name string) (*Profile, strictyaml.Errors, error) {
 	base := strictyaml.Remove(tree, "base")
 	if base != nil {
 		if name, ok := r.Scalar(base, "base"); ok && !slices.Contains(Names(), name) {
-			r.Fail(base, "base", "no profile %q, expected one of %s", name, strings.Join(Names(), ", "))
+			r.Fail(base, "base", "no profile %q, expected one of %s%s", name, strings.Join(Names(), ", "), fields.DidYouMean(name, Names()))
 		}
 		if r.Errors != nil { // nothing can be said of values that the base would give
 			r.Read(tree, p)

@@ -66,7 +66,7 @@ func embeddedNames(dir string) []string {
 func Source(name string) ([]byte, error) {
 	data, err := files.ReadFile("profiles/" + name + ".yaml")
 	if err != nil || strings.Contains(name, "/") {
-		return nil, fmt.Errorf("no profile %q, expected a file or one of %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("no profile %q, expected a file or one of %s%s", name, strings.Join(Names(), ", "), fields.DidYouMean(name, Names()))
 	}
 	return data, nil
 }

@@ -43,6 +43,25 @@ func (t *Table) With(columns []Column, values []any) *Table {
 	return &out
 }
 
+// Join is one long table of several with the same columns: the rows of each stand behind its own values of more columns, values[i] those of
+// tables[i]. Title and notes are those of the first. It panics if the tables have other columns: a programmer's mistake.
+func Join(columns []Column, values [][]any, tables []*Table) *Table {
+	out := &Table{Title: tables[0].Title, Notes: tables[0].Notes, Columns: slices.Concat(columns, tables[0].Columns)}
+	for i, t := range tables {
+		if len(t.Columns) != len(tables[0].Columns) {
+			panic("report: tables with other columns are joined") //lint:panic programmer's mistake
+		}
+		own := make([]any, len(columns))
+		for k, c := range columns {
+			own[k] = normal(c, values[i][k])
+		}
+		for _, row := range t.rows {
+			out.rows = append(out.rows, slices.Concat(own, row))
+		}
+	}
+	return out
+}
+
 // CheckImage reports whether PlotFile can draw a file of that name.
 func CheckImage(name string) error {
 	if ext := filepath.Ext(name); ext != ".svg" && ext != ".png" {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -37,17 +38,17 @@ func ParseFormat(name string) (Format, error) {
 		}
 		names = append(names, string(f))
 	}
-	return "", fmt.Errorf("unknown format %q, want one of %s", name, strings.Join(names, ", "))
+	return "", fmt.Errorf("unknown format %q, expected one of %s%s", name, strings.Join(names, ", "), fields.DidYouMean(name, names))
 }
 
 // Write writes t in the given format. Title, answer and notes go into text and
-// Markdown only.
+// Markdown only. Text for a [Narrow] writer is folded to its width.
 func (t *Table) Write(w io.Writer, f Format) error {
 	var out []byte
 	var err error
 	switch f {
 	case TextFormat:
-		out = []byte(t.text())
+		out = []byte(t.text(widthOf(w)))
 	case MarkdownFormat:
 		out = []byte(t.markdown())
 	case CSVFormat:

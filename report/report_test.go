@@ -119,7 +119,7 @@ func TestFormatNames(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, NDJSONFormat, f)
 	_, err = ParseFormat("xml")
-	require.EqualError(t, err, `unknown format "xml", want one of table, markdown, csv, json, ndjson`)
+	require.EqualError(t, err, `unknown format "xml", expected one of table, markdown, csv, json, ndjson`)
 }
 
 // Columns stand in the order that is asked for, also of a value that the first rows do not have; others stand behind.
@@ -149,6 +149,13 @@ func TestPivotErrors(t *testing.T) {
 	} {
 		_, err := pingPong().Pivot(tc.pivot)
 		require.ErrorContains(t, err, tc.want)
+	}
+}
+
+// A ratio has two decimals, and one that they would show as nothing two digits.
+func TestSmallRatios(t *testing.T) {
+	for v, want := range map[float64]string{0: "0.00×", 1.356: "1.36×", 0.01: "0.01×", 0.0099: "0.0099×", 0.001891: "0.0019×", -0.00012: "-0.00012×", 12345: "12,345.00×"} {
+		require.Equal(t, want, show(Column{Kind: Ratio}, scale{}, v))
 	}
 }
 

@@ -187,6 +187,9 @@ func (t *Table) Add(values ...any) {
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
+// Rows are the rows of the table, for those who keep it. They must not be changed.
+func (t *Table) Rows() [][]any { return t.rows }
+
 // normal returns v in the type kept for its kind: string, int64, uint64,
 // sim.Time, float64, bool or nil.
 func normal(c Column, v any) any {

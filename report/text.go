@@ -106,7 +106,7 @@ func show(c Column, s scale, v any) string {
 	case float64:
 		switch c.Kind {
 		case Ratio:
-			return group(fixed(v, 2)) + "×"
+			return group(fixed(v, ratioDecimals(v))) + "×"
 		case Share:
 			return fixed(100*v, 1) + "%"
 		case Change:
@@ -118,6 +118,14 @@ func show(c Column, s scale, v any) string {
 		}
 	}
 	return missing
+}
+
+// ratioDecimals is two, or as many as show two digits of what would read as nothing.
+func ratioDecimals(v float64) int {
+	if least := math.Abs(v); least > 0 && least < 0.01 {
+		return min(1-int(math.Floor(math.Log10(least))), 12)
+	}
+	return 2
 }
 
 // fixed writes a number with so many decimals. What is 0 with these has no sign.
@@ -172,25 +180,33 @@ func group(number string) string {
 	return sign + whole
 }
 
-// pretty fills a go-pretty table with what people read.
-func (t *Table) pretty() table.Writer {
+// shown are the columns that people see.
+func (t *Table) shown() (list []int) {
+	for i, c := range t.Columns {
+		if !c.ForPrograms {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// pretty fills a go-pretty table with what people read in a part of the columns.
+func (t *Table) pretty(of part) table.Writer {
 	w := table.NewWriter()
 	var header table.Row
 	var configs []table.ColumnConfig
-	var shown []int
+	shown := of.columns
 	scales := make([]scale, len(t.Columns))
-	for i, c := range t.Columns {
-		if c.ForPrograms {
-			continue
-		}
-		shown = append(shown, i)
+	for k, i := range shown {
+		c := t.Columns[i]
 		scales[i] = t.scaleOf(i)
 		header = append(header, c.heading(scales[i]))
-		align := text.AlignRight
+		config := table.ColumnConfig{Number: k + 1, Align: text.AlignRight, AlignHeader: text.AlignRight}
 		if c.Kind == Text {
-			align = text.AlignLeft
+			config.Align, config.AlignHeader = text.AlignLeft, text.AlignLeft
+			config.WidthMax, config.WidthMaxEnforcer = of.widest, text.WrapSoft
 		}
-		configs = append(configs, table.ColumnConfig{Number: len(shown), Align: align, AlignHeader: align})
+		configs = append(configs, config)
 	}
 	w.AppendHeader(header)
 	w.SetColumnConfigs(configs)
@@ -213,39 +229,41 @@ func (t *Table) below() []string {
 	return lines
 }
 
-// text renders for a terminal: the answer, then the table it comes from.
-func (t *Table) text() string {
+// text renders for people, in lines of a width if it is not 0: the answer, then the table it comes from.
+func (t *Table) text(width int) string {
 	var out strings.Builder
 	for _, line := range t.Answer {
-		fmt.Fprintln(&out, line)
+		fmt.Fprintln(&out, wrapped(line, width))
 	}
-	t.grid(&out)
+	t.grid(&out, width)
 	if t.Published != nil {
-		t.Published.grid(&out)
+		t.Published.grid(&out, width)
 	}
 	for i, note := range t.below() {
 		if i == 0 {
 			fmt.Fprintln(&out)
 		}
-		fmt.Fprintln(&out, note)
+		fmt.Fprintln(&out, wrapped(note, width))
 	}
 	return out.String()
 }
 
-// grid writes title, heads and rows.
-func (t *Table) grid(out *strings.Builder) {
-	w := t.pretty()
+// grid writes title, heads and rows, folded if they are wider than a width that is not 0.
+func (t *Table) grid(out *strings.Builder, width int) {
 	style := table.StyleLight
 	style.Format.Header = text.FormatDefault
 	style.Options = table.Options{SeparateHeader: true}
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
-	w.SetStyle(style)
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", strings.Repeat(" ", columnGap)
 	if t.Title != "" {
-		fmt.Fprintf(out, "%s%s\n", gap(out), t.Title)
+		fmt.Fprintf(out, "%s%s\n", gap(out), wrapped(t.Title, width))
 	}
-	out.WriteString(gap(out))
-	for line := range strings.SplitSeq(w.Render(), "\n") {
-		fmt.Fprintln(out, strings.TrimRight(line, " "))
+	for _, part := range t.fold(t.shown(), width) {
+		w := t.pretty(part)
+		w.SetStyle(style)
+		out.WriteString(gap(out))
+		for line := range strings.SplitSeq(w.Render(), "\n") {
+			fmt.Fprintln(out, strings.TrimRight(line, " "))
+		}
 	}
 }
 
@@ -266,9 +284,9 @@ func (t *Table) markdown() string {
 	if t.Title != "" {
 		fmt.Fprintf(&out, "%s%s\n", gap(&out), t.Title)
 	}
-	fmt.Fprintf(&out, "%s%s\n", gap(&out), t.pretty().RenderMarkdown())
+	fmt.Fprintf(&out, "%s%s\n", gap(&out), t.pretty(part{columns: t.shown()}).RenderMarkdown())
 	if p := t.Published; p != nil {
-		fmt.Fprintf(&out, "\n%s\n\n%s\n", p.Title, p.pretty().RenderMarkdown())
+		fmt.Fprintf(&out, "\n%s\n\n%s\n", p.Title, p.pretty(part{columns: p.shown()}).RenderMarkdown())
 	}
 	for _, note := range t.below() {
 		fmt.Fprintf(&out, "\n%s\n", note)

@@ -26,6 +26,7 @@ func TestGrant(t *testing.T) {
 		others = p.Alloc(8)
 		_, err := p.Grant(memory, others)
 		require.EqualError(t, err, "runtime: process program of rank 1 can grant memory of its own, to handlers of its own node")
+		require.ErrorIs(t, p.Revoke(memory, 2), portals.ErrArgInvalid, "it is nobody's, or another's")
 		return nil
 	}
 	beside := func(p *runtime.Proc) error {
@@ -39,7 +40,16 @@ func TestGrant(t *testing.T) {
 		require.ErrorIs(t, err, portals.ErrNoSpace)
 		_, err = p.Grant(memory, others)
 		require.ErrorContains(t, err, "memory of its own")
+		for _, wrong := range []uint32{0, 1, 256, ^uint32(0)} {
+			require.ErrorIs(t, p.Revoke(memory, wrong), portals.ErrArgInvalid)
+		}
+		require.NoError(t, p.Revoke(memory, 7))
+		require.ErrorIs(t, p.Revoke(memory, 7), portals.ErrArgInvalid)
+		got, err := p.Grant(memory, mine)
+		require.NoError(t, err)
+		require.Equal(t, uint32(7), got, "a number is given out again")
 		require.NoError(t, memory.Free())
+		require.ErrorIs(t, p.Revoke(memory, 7), portals.ErrArgInvalid)
 		_, err = p.Grant(memory, mine)
 		require.ErrorIs(t, err, portals.ErrArgInvalid)
 		return nil

@@ -85,6 +85,7 @@ var importCalls = []struct {
 	{hpu.OpDMAWait, "i", "i", []int64{0}, 100},
 	{hpu.OpCAS, "iII", "i", []int64{4096, 0, 1}, 100},
 	{hpu.OpFAdd, "iI", "I", []int64{4096, 1}, 100},
+	{hpu.OpAtomic32, "iiii", "i", []int64{int64(hpu.Add32), 4096, 1, 0}, 100},
 	{hpu.OpYield, "", "", nil, 100},
 	{hpu.OpPutFromHost, "i", "i", []int64{0}, 300},
 	{hpu.OpPutFromDevice, "i", "i", []int64{0}, 300},

@@ -39,3 +39,7 @@ func (p *Proc) Grant(m *nic.Memory, v View) (space uint32, err error) {
 	}
 	return m.Grant(p.memory, v.addr, uint64(len(v.data)))
 }
+
+// Revoke takes back what Grant has returned, of memory of the process: nobody else's. It takes no virtual time. Errors: those of nic.Memory.Revoke; ErrInUse while a DMA operation of a handler is on its
+// way there.
+func (p *Proc) Revoke(m *nic.Memory, space uint32) error { return m.Revoke(p.memory, space) }

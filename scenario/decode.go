@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
@@ -22,22 +23,34 @@ func (e *FieldError) Unwrap() error { return e.Err }
 
 // Parse reads a scenario. The file's name is for messages. All errors, of type *FieldError, are joined.
 func Parse(file string, data []byte) (*Spec, error) {
-	s, err := parse(file, data)
+	s, err := parse(file, data, nil)
 	if err != nil {
 		return nil, err
 	}
 	return s, s.unread()
 }
 
-// parse returns what could be read, and notes what could not; an error is one of the text as a whole.
-func parse(file string, data []byte) (*Spec, error) {
+// parse returns what could be read, and notes what could not; an error is one of the text as a whole. values are those of parameters in place of the
+// scenario's.
+func parse(file string, data []byte, values map[string]string) (*Spec, error) {
 	root, err := strictyaml.Parse(file, data)
 	if err != nil {
 		return nil, textError(file, err)
 	}
 	r := strictyaml.Reader{File: file, Lines: make(map[string]int)}
 	s := &Spec{file: file, text: data, lines: r.Lines}
+	parameters, err := parametersOf(root, values)
+	if err != nil {
+		return nil, &FieldError{File: file, Path: "parameters", Err: err}
+	}
+	parameters.insert(&r, root, "")
+	missing := r.Errors
+	r.Errors = nil
 	r.Read(root, s)
+	r.Errors = append(missing, slices.DeleteFunc(r.Errors, func(e *strictyaml.Error) bool {
+		return slices.ContainsFunc(missing, func(m *strictyaml.Error) bool { return m.Path == e.Path }) // said already
+	})...)
+	s.Parameters = parameters
 	s.wrong = r.Errors
 	return s, nil
 }

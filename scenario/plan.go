@@ -80,7 +80,7 @@ func Load(file string, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := parse(file, data)
+	s, err := parse(file, data, o.Parameters)
 	if err != nil {
 		return nil, err
 	}

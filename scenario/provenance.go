@@ -3,7 +3,9 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -22,6 +24,8 @@ type Options struct {
 	Ranks  int      // 0: as the scenario says
 	Seed   *uint64  // nil: as the scenario says
 	Engine string   // "": as the scenario says
+
+	Parameters map[string]string // values in place of the scenario's, by name
 
 	Build   provenance.Build                                        // whose results these are
 	Profile *profile.Profile                                        // in place of the scenario's with its Set; nil: as the scenario says
@@ -87,10 +91,39 @@ type runArguments struct {
 	Table      string   `json:"table,omitempty"` // the only one shown
 	Until      sim.Time `json:"until,omitempty"`
 	EventLimit uint64   `json:"event_limit,omitempty"`
+
+	Parameters map[string]string `json:"parameters,omitempty"` // in place of the scenario's
+	Sweep      *Lists            `json:"sweep,omitempty"`      // nil: one run
+}
+
+// Lists are what the runs of a sweep differ in, as a user writes it.
+type Lists struct {
+	Parameters []string `json:"parameters,omitempty"` // "name=LIST"
+	Set        []string `json:"set,omitempty"`        // of the profile, "path=LIST"
+
+	// Of every combination of parameters, whose first varies fastest; none: they change nothing of it.
+	Runs []RunOf `json:"runs,omitempty"`
+}
+
+// RunOf is what the values of parameters make of the device and the network.
+type RunOf struct {
+	Profile int    `json:"profile"` // its place among the profiles of the record, from 0; values of Set come in addition
+	Ranks   int    `json:"ranks"`
+	Seed    uint64 `json:"seed"`
+}
+
+// ListsOf are those that a record has; nil: it is of one run.
+func ListsOf(r *provenance.Record) (*Lists, error) {
+	var a runArguments
+	err := r.Parse(&a)
+	return a.Sweep, err
 }
 
 // Record says what the results of the plan are made from.
-func (p *Plan) Record() (*provenance.Record, error) {
+func (p *Plan) Record() (*provenance.Record, error) { return p.record(nil) }
+
+// record is that of one run, or with lists that of a sweep of which the plan is the first run.
+func (p *Plan) record(sweep *Lists) (*provenance.Record, error) {
 	profile, err := provenance.NewProfile(p.profile)
 	if err != nil {
 		return nil, err
@@ -99,21 +132,72 @@ func (p *Plan) Record() (*provenance.Record, error) {
 		Build: p.options.Build, Command: command, Profiles: []provenance.Profile{profile}, Seed: &p.seed, Engine: p.engine,
 		Handlers: p.used, Inputs: p.inputs,
 	}
-	return r, r.WithArguments(runArguments{p.ranks, p.only, p.options.Limits.Until, p.options.Limits.Events})
+	return r, r.WithArguments(runArguments{p.ranks, p.only, p.options.Limits.Until, p.options.Limits.Events, p.options.Parameters, sweep})
 }
 
-// PlanOf makes the plan that a record is of. read looks up files that the record has the hash of only. A built-in module that is another
+// RecordSweep says what the results of a sweep are made from. plan makes the plan of each of its combinations of parameters, without values of fields.
+func RecordSweep(lists Lists, combinations int, plan func(i int) (*Plan, error)) (*provenance.Record, error) {
+	lists.Runs = nil
+	var all provenance.Record
+	var first *Plan
+	for i := range combinations {
+		p, err := plan(i)
+		if err != nil {
+			return nil, err
+		}
+		if first == nil {
+			first = p
+		}
+		one, err := p.record(nil)
+		if err != nil {
+			return nil, err
+		}
+		same := func(o provenance.Profile) bool { return reflect.DeepEqual(o, one.Profiles[0]) }
+		k := slices.IndexFunc(all.Profiles, same)
+		if k < 0 {
+			k, all.Profiles = len(all.Profiles), append(all.Profiles, one.Profiles[0])
+		}
+		lists.Runs = append(lists.Runs, RunOf{k, p.ranks, p.seed})
+		for _, h := range one.Handlers {
+			all.AddHandler(h)
+		}
+		for _, in := range one.Inputs {
+			if all.Input(in.Name) == nil {
+				all.Inputs = append(all.Inputs, in)
+			}
+		}
+	}
+	if len(slices.Compact(slices.Clone(lists.Runs))) == 1 {
+		lists.Runs = nil
+	}
+	r, err := first.record(&lists)
+	if err == nil {
+		r.Profiles, r.Handlers, r.Inputs = all.Profiles, all.Handlers, all.Inputs
+	}
+	return r, err
+}
+
+// PlanOf makes the plan that a record is of, for a run of a sweep, from 0, with what it has of its own. read looks up files that the record has the hash of only. A built-in module that is another
 // one now is a note, any other file that is not the one recorded is an error.
-func PlanOf(r *provenance.Record, read func(name string, limit int64) ([]byte, error)) (p *Plan, notes []string, err error) {
-	if len(r.Inputs) == 0 || len(r.Profiles) != 1 || r.Seed == nil {
-		return nil, nil, errors.New("provenance: expected a scenario as the first of inputs, one profile and a seed")
+func PlanOf(r *provenance.Record, read func(name string, limit int64) ([]byte, error), run int, own Variation) (p *Plan, notes []string, err error) {
+	if len(r.Inputs) == 0 || len(r.Profiles) == 0 || r.Seed == nil {
+		return nil, nil, errors.New("provenance: expected a scenario as the first of inputs, a profile and a seed")
 	}
 	var a runArguments
 	if err := r.Parse(&a); err != nil {
 		return nil, nil, err
 	}
-	o := Options{Ranks: a.Ranks, Seed: r.Seed, Engine: r.Engine, Build: r.Build, Limits: sim.Limits{Until: a.Until, Events: a.EventLimit}}
-	if o.Profile, err = r.Profiles[0].Load(); err != nil {
+	of := RunOf{0, a.Ranks, *r.Seed}
+	if a.Sweep != nil && len(a.Sweep.Runs) > 0 {
+		of = a.Sweep.Runs[run%len(a.Sweep.Runs)]
+	}
+	if of.Profile < 0 || of.Profile >= len(r.Profiles) {
+		return nil, nil, fmt.Errorf("provenance.arguments.sweep.runs: profile %d, but there are %d", of.Profile, len(r.Profiles))
+	}
+	o := Options{Ranks: of.Ranks, Seed: &of.Seed, Engine: r.Engine, Build: r.Build, Limits: sim.Limits{Until: a.Until, Events: a.EventLimit}}
+	o.Parameters = maps.Clone(a.Parameters)
+	o = o.With(Variation{Parameters: own.Parameters})
+	if o.Profile, err = r.Profiles[of.Profile].Load(own.Set...); err != nil {
 		return nil, nil, err
 	}
 	for i := range r.Handlers {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -37,6 +38,8 @@ type Result struct {
 	Origin   *provenance.Record // what produced it; nil: not known
 	// Incomplete: a limit has ended the run, and all that is shown is of what came before.
 	Incomplete bool
+	// Sweep, if not nil, says that the result is of several runs.
+	Sweep *Sweep
 }
 
 // statInfo is something that a rank counts.
@@ -78,17 +81,27 @@ func ofRank(get func(*counts) int64) func(*run, int) int64 {
 	return func(r *run, rank int) int64 { return get(&r.rec.ranks[rank]) }
 }
 
+// newResult is that of a run which has ended at a time, without what was seen.
+func (p *Plan) newResult(end sim.Time) *Result {
+	x := &Result{Title: p.spec.Title, Profile: p.profile.Name, Ranks: p.ranks, Seed: p.seed, End: end}
+	if x.Title == "" {
+		x.Title = p.spec.file
+	}
+	return x
+}
+
+// tableTitles are what stands above the tables.
+var tableTitles = map[string]string{
+	"latency": "Latencies", "stats": "What the ranks counted", "state": "HPU memory at the end", "memory": "Host memory at the end", "events": "Events",
+	"log": "What handlers logged",
+}
+
 // result collects what the scenario wants to see.
 func (r *run) result(err error) *Result {
-	x := &Result{
-		Title: r.spec.Title, Profile: r.profile.Name, Ranks: r.ranks, Seed: r.seed,
-		End: r.cluster.Engine().Now(), Checked: r.checked, Incomplete: r.incomplete,
-	}
+	x := r.newResult(r.cluster.Engine().Now())
+	x.Checked, x.Incomplete = r.checked, r.incomplete
 	if err != nil {
 		x.Failures = strings.Split(err.Error(), "\n")
-	}
-	if x.Title == "" {
-		x.Title = r.spec.file
 	}
 	x.Tables = r.tables()
 	if note := r.profile.Serve.Idle(r.running()); note != "" {
@@ -119,23 +132,21 @@ func (r *run) tables() (list []Table) {
 			continue
 		}
 		t := Table{Name: name}
-		title := ""
 		switch name {
 		case "latency":
-			title, t.Table = "Latencies", r.latencyTable()
+			t.Table = r.latencyTable()
 		case "stats":
-			title = "What the ranks counted"
 			t.Table, t.idle = r.statsTable()
 		case "state":
-			title, t.Table = "HPU memory at the end", r.stateTable()
+			t.Table = r.stateTable()
 		case "memory":
-			title, t.Table = "Host memory at the end", r.memoryTable()
+			t.Table = r.memoryTable()
 		case "events":
-			title, t.Table = "Events", r.eventTable()
+			t.Table = r.eventTable()
 		case "log":
-			title, t.Table = "What handlers logged", r.logTable()
+			t.Table = r.logTable()
 		}
-		t.Title = title
+		t.Title = tableTitles[name]
 		if r.incomplete {
 			t.AddColumn(IncompleteColumn(), true)
 		}
@@ -273,6 +284,14 @@ func (r *run) logTable() *report.Table {
 	return t
 }
 
+// Err is the error of a result with failures, as that of the run.
+func (x *Result) Err() error {
+	if len(x.Failures) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(x.Failures, "\n"))
+}
+
 // Summary says in a line what ran and how it ended.
 func (x *Result) Summary() string {
 	outcome := "nothing was expected"
@@ -284,7 +303,22 @@ func (x *Result) Summary() string {
 	case x.Checked > 0:
 		outcome = plural(x.Checked, "comparison holds", "comparisons hold")
 	}
+	if x.Sweep != nil {
+		return fmt.Sprintf("%s: %s, %s", x.Title, plural(len(x.Sweep.Results), "run", "runs"), outcome)
+	}
 	return fmt.Sprintf("%s: %s, %s, seed %d, ended at %v, %s", x.Title, plural(x.Ranks, "rank", "ranks"), x.Profile, x.Seed, x.End, outcome)
+}
+
+// withOrigin is a table whose rows say what they were made from.
+func (x *Result) withOrigin(t Table) *report.Table {
+	switch {
+	case x.Sweep != nil:
+		return x.Sweep.join(t.Name, (*Result).withOrigin)
+	case x.Origin == nil:
+		return t.Table
+	}
+	made := append([]any{provenance.Short(x.Origin.Inputs[0].SHA256)}, x.Origin.Row(&x.Origin.Profiles[0], x.Origin.Handlers)...)
+	return t.With(ProgramColumns(), made)
 }
 
 // plural is a number with its noun.
@@ -293,6 +327,12 @@ func plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
+}
+
+// ProgramColumns are those that every row of CSV and NDJSON has besides.
+func ProgramColumns() []report.Column {
+	scenario := report.Column{Name: "scenario_hash", ForPrograms: true, Help: "beginning of the SHA-256 of the scenario's file: rows with the same hash are of the same experiment, flags and profile apart"}
+	return append([]report.Column{scenario}, provenance.Columns()...)
 }
 
 // Write writes the tables. CSV and NDJSON hold one table: it is an error if there are more. JSON is an object with all of them.
@@ -305,25 +345,21 @@ func (x *Result) Write(w io.Writer, f report.Format) error {
 			return fmt.Errorf("%s holds one table, but the scenario shows %s", f, strings.Join(x.names(), ", "))
 		}
 		for _, t := range x.Tables {
-			one := t.Table
-			if x.Origin != nil {
-				one = one.With(provenance.Columns(), x.Origin.Row(&x.Origin.Profiles[0], x.Origin.Handlers))
-			}
-			if err := one.Write(w, f); err != nil {
+			if err := x.withOrigin(t).Write(w, f); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	var out bytes.Buffer
-	fmt.Fprintln(&out, x.Summary())
+	out := report.NewBuffer(w)
+	fmt.Fprintln(out, x.Summary())
 	for _, t := range x.Tables {
 		out.WriteByte('\n')
 		shown, err := t.busy()
 		if err != nil {
 			return err
 		}
-		if err := shown.Write(&out, f); err != nil {
+		if err := shown.Write(out, f); err != nil {
 			return err
 		}
 	}
@@ -335,7 +371,7 @@ func (x *Result) Write(w io.Writer, f report.Format) error {
 		if i == 0 {
 			out.WriteByte('\n')
 		}
-		fmt.Fprintln(&out, line)
+		fmt.Fprintln(out, line)
 	}
 	_, err := w.Write(out.Bytes())
 	return err
@@ -377,6 +413,12 @@ func (x *Result) writeJSON(w io.Writer) error {
 	}
 	if x.Incomplete {
 		out["incomplete"] = true
+	}
+	if x.Sweep != nil {
+		for _, one := range []string{"profile", "ranks", "seed", "end_ns"} { // of which each run may have its own
+			delete(out, one)
+		}
+		out["runs"] = len(x.Sweep.Results)
 	}
 	for _, t := range x.Tables {
 		var rows bytes.Buffer

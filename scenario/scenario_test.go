@@ -20,7 +20,7 @@ import (
 
 // plan reads the scenario of a test case, as if it stood in a file s.yaml.
 func plan(d *datadriven.TestData) (*Plan, error) {
-	s, err := parse("s.yaml", []byte(d.Input))
+	s, err := parse("s.yaml", []byte(d.Input), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func FuzzPlan(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := parse("f.yaml", data)
+		s, err := parse("f.yaml", data, nil)
 		if err == nil { // also if something could not be read
 			_, err = s.Plan(Options{Ranks: 2})
 		}

@@ -40,6 +40,9 @@ var expression = object{
 	"type": []string{"integer", "string"}, "description": "A whole number such as 8, 0x10 or 4KiB, or arithmetic (+ - * / % and parentheses) with " + variableNames() + ".",
 }
 
+// aParameter stands for a value of any kind.
+var aParameter = object{"type": "string", "pattern": "\\$[a-z]"}
+
 func single(description string) object {
 	return object{"type": []string{"string", "integer"}, "description": description}
 }
@@ -58,6 +61,8 @@ func (w *schemaWriter) special(t reflect.Type) object {
 	case reflect.TypeFor[RankSet]():
 		one := single("A rank such as 3, a range such as 1..last, or all; bounds may be arithmetic.")
 		return object{"anyOf": []any{one, object{"type": "array", "items": one}}}
+	case reflect.TypeFor[Parameters]():
+		return object{"type": "object", "additionalProperties": object{"type": []string{"string", "number", "boolean"}}}
 	case reflect.TypeFor[Settings]():
 		return object{"type": "object"}
 	case reflect.TypeFor[Values]():
@@ -80,7 +85,7 @@ func (w *schemaWriter) of(t reflect.Type) object {
 		t = t.Elem()
 	}
 	if x, ok := reflect.Zero(t).Interface().(strictyaml.Choice); ok {
-		return object{"enum": x.Choices()}
+		return object{"anyOf": []any{object{"enum": x.Choices()}, aParameter}}
 	}
 	if t.Kind() == reflect.Struct || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || w.special(t) != nil {
 		name := strings.ToLower(t.Name()[:1]) + t.Name()[1:]
@@ -98,7 +103,7 @@ func (w *schemaWriter) of(t reflect.Type) object {
 	case reflect.Slice:
 		return object{"type": "array", "items": w.of(t.Elem())}
 	case reflect.Int, reflect.Uint64:
-		return object{"type": "integer"}
+		return object{"anyOf": []any{object{"type": "integer"}, aParameter}}
 	case reflect.String:
 		return object{"type": "string"}
 	}

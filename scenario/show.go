@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 )
@@ -80,7 +81,7 @@ func (p *Plan) Show(table string) error {
 			}
 		}
 	default:
-		return fmt.Errorf("no table %q, expected one of %s", table, strings.Join(TableNames, ", "))
+		return fmt.Errorf("no table %q, expected one of %s%s", table, strings.Join(TableNames, ", "), fields.DidYouMean(table, TableNames))
 	}
 	p.only = table
 	return nil

@@ -175,7 +175,7 @@ func documentedImports(t *testing.T) map[string]string {
 		}
 		imports[m[1]] = last
 	}
-	require.Len(t, imports, 30)
+	require.Len(t, imports, 31)
 	return imports
 }
 
@@ -189,7 +189,7 @@ func wasmType(t *testing.T, e ast.Expr) string {
 		switch e.Name {
 		case "uint64", "int64":
 			return "i64"
-		case "uint32", "int32", "Space", "Handle", "Result", "Counter", "Ptr":
+		case "uint32", "int32", "Space", "Handle", "Result", "Counter", "Ptr", "Atomic32":
 			return "i32"
 		}
 	}
@@ -294,6 +294,7 @@ func TestActionsCoverImports(t *testing.T) {
 	var (
 		b    [8]byte
 		w    uint64
+		w32  uint32
 		op   spin.Op
 		only = func(name string, act func()) {
 			r.names = make(map[string]bool)
@@ -327,6 +328,7 @@ func TestActionsCoverImports(t *testing.T) {
 		"ack":                func() { spin.Acknowledge(0) },
 		"timer":              func() { spin.Timer(0, &op) },
 		"to_self":            func() { spin.ToSelf(&op) },
+		"atomic32":           func() { spin.FAdd32(&w32, 0); spin.CAS32(&w32, 0, 0); spin.Apply32(spin.Max32, &w32, 0) },
 		"timer_cancel":       func() { spin.TimerCancel(0) },
 		"num_hpus":           func() { spin.NumHPUs() },
 		"my_hpu":             func() { spin.MyHPU() },

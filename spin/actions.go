@@ -106,6 +106,17 @@ func CAS(p *uint64, compare, swap uint64) bool { return cas(p, compare, swap) > 
 // Suspends.
 func FAdd(p *uint64, inc uint64) uint64 { return fadd(p, inc) }
 
+// FAdd32 is [FAdd] of 32 bits. Suspends.
+func FAdd32(p *uint32, inc uint32) uint32 { return atomic32(Add32, p, inc, 0) }
+
+// CAS32 is [CAS] of 32 bits. Suspends.
+func CAS32(p *uint32, compare, swap uint32) bool {
+	return atomic32(CSwap32, p, swap, compare) == compare
+}
+
+// Apply32 carries out an atomic operation on 32 aligned bits of HPU memory and returns the value before. Suspends.
+func Apply32(op Atomic32, p *uint32, operand uint32) uint32 { return atomic32(op, p, operand, 0) }
+
 // Yield hints that another handler may run. Suspends.
 func Yield() { yield() }
 
@@ -161,8 +172,11 @@ func (c Counter) Inc(success, failure uint64) Result { return ctInc(c, success, 
 // acknowledgement: status 0 for success, else an ni_fail_type (Portals 4.x §3.13). Once per message.
 func Acknowledge(status int32) Result { return ack(status) }
 
-// Timer delivers op to this process as a message to self after delay nanoseconds. A result that has not failed is the timer's number, for
-// TimerCancel.
+// MaxTimer is the longest delay of a Timer, in nanoseconds: a second.
+const MaxTimer = 1_000_000_000
+
+// Timer delivers op to this process as a message to self after delay nanoseconds, at most MaxTimer; Invalid if it is longer. A result that has
+// not failed is the timer's number, for TimerCancel.
 func Timer(delay uint64, op *Op) Result { return timer(delay, op) }
 
 // TimerCancel takes a timer of this program back at the handler's own time; one that expires before that is delivered all the same.

@@ -102,6 +102,9 @@ func toSelf(op *Op) Result
 //go:wasmimport spin timer_cancel
 func timerCancel(t Result) Result
 
+//go:wasmimport spin atomic32
+func atomic32(op Atomic32, p *uint32, operand, compare uint32) uint32
+
 //go:wasmimport spin num_hpus
 func numHPUs() int32
 

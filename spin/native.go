@@ -21,17 +21,19 @@ type Device interface {
 
 // Action is one call of a handler to its device when it runs natively.
 type Action struct {
-	Name    string     // of the import (docs/abi.md, Imports)
-	Space   Space      // DMA: the host memory
-	Offset  uint64     // DMA: bytes in the host memory
-	Mem     []byte     // DMA: local memory; log: the line
-	Word    *uint64    // cas, fadd: the word; dma_cas, dma_fadd: where the value found goes
-	Pair    *[2]uint64 // ct_get: where success and failure go
-	A       uint64     // compare; increment; success; delay, ns; status
-	B       uint64     // swap; failure
-	Counter Counter    // of ct_get, ct_set, ct_inc
-	Handle  Handle     // of dma_test, dma_wait, timer_cancel
-	Op      *Op        // of puts, gets, atomics, timer, to_self
+	Name     string     // of the import (docs/abi.md, Imports)
+	Space    Space      // DMA: the host memory
+	Offset   uint64     // DMA: bytes in the host memory
+	Mem      []byte     // DMA: local memory; log: the line
+	Word     *uint64    // cas, fadd: the word; dma_cas, dma_fadd: where the value found goes
+	Word32   *uint32    // atomic32: the word
+	Atomic32 Atomic32   // atomic32: the operation; A is the operand, B what is compared
+	Pair     *[2]uint64 // ct_get: where success and failure go
+	A        uint64     // compare; increment; success; delay, ns; status
+	B        uint64     // swap; failure
+	Counter  Counter    // of ct_get, ct_set, ct_inc
+	Handle   Handle     // of dma_test, dma_wait, timer_cancel
+	Op       *Op        // of puts, gets, atomics, timer, to_self
 }
 
 var (
@@ -141,6 +143,10 @@ func timer(delay uint64, op *Op) Result { return act(&Action{Name: "timer", A: d
 func timerCancel(t Result) Result { return act(&Action{Name: "timer_cancel", Handle: Handle(t)}) }
 
 func toSelf(op *Op) Result { return act(&Action{Name: "to_self", Op: op}) }
+
+func atomic32(op Atomic32, p *uint32, operand, compare uint32) uint32 {
+	return uint32(device().Act(&Action{Name: "atomic32", Atomic32: op, Word32: p, A: uint64(operand), B: uint64(compare)}))
+}
 
 func numHPUs() int32 { return int32(act(&Action{Name: "num_hpus"})) }
 

@@ -22,8 +22,12 @@ type Header struct {
 	Flags      HeaderFlags
 	AtomicOp   AtomicOp // of atomics, fetching atomics and swaps
 	Datatype   Datatype // of atomics, fetching atomics and swaps
-	Reserved   uint64   // 0
+	Packet     Ptr      // the first packet, user header included; may be written
+	PacketLen  uint32   // bytes at Packet; 0 unless the entry's header handler sees the packet
 }
+
+// PacketBytes returns the first packet, which is valid until the handler returns.
+func (h *Header) PacketBytes() []byte { return h.Packet.Bytes(h.PacketLen) }
 
 // UserHeader returns the user header's bytes, which are valid until the handler returns.
 func (h *Header) UserHeader() []byte { return h.UserHdr.Bytes(h.UserHdrLen) }
@@ -60,7 +64,12 @@ type Completion struct {
 	MatchBits    uint64
 	Offset       uint64 // where in the entry the message would be deposited, bytes
 	MLength      uint64 // length after truncation, bytes, user header included
+	Packet       Ptr    // the last packet; may be written
+	PacketLen    uint32 // bytes at Packet; 0 unless the entry's completion handler sees the packet, or if it was dropped
 }
+
+// PacketBytes returns the last packet, which is valid until the handler returns.
+func (c *Completion) PacketBytes() []byte { return c.Packet.Bytes(c.PacketLen) }
 
 // Op describes a put, get, atomic or timer (docs/abi.md, Operation record). Local, Operand, Fetch
 // and UserHdr name HPU memory: use [Payload.Base], [Addr] or [AddrOf].

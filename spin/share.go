@@ -18,6 +18,36 @@ func Lock(p *uint64) {
 // Unlock gives a lock back.
 func Unlock(p *uint64) { *p = 0 }
 
+// Trylock takes a lock if nobody has it. Suspends.
+func Trylock(p *uint64) bool { return CAS(p, 0, 1) }
+
+// A lock of many readers or one writer, in HPU memory, is 0 while nobody has it, else the number of readers, or writer. A writer waits until
+// there is no reader: many readers may keep it waiting.
+const writer = 1 << 63
+
+// RLock takes a lock for reading and waits until no writer has it. Suspends.
+func RLock(p *uint64) {
+	for {
+		if n := *p; n < writer && CAS(p, n, n+1) {
+			return
+		}
+		Yield()
+	}
+}
+
+// RUnlock gives back what [RLock] took. Suspends.
+func RUnlock(p *uint64) { FAdd(p, ^uint64(0)) }
+
+// WLock takes a lock of readers and writers for writing and waits until nobody has it. Suspends.
+func WLock(p *uint64) {
+	for !CAS(p, 0, writer) {
+		Yield()
+	}
+}
+
+// WUnlock gives back what [WLock] took. Suspends.
+func WUnlock(p *uint64) { CAS(p, writer, 0) }
+
 // Acquire takes one of up to 64 things, of which *free has a bit for each that nobody has, and waits until there is one. Suspends.
 func Acquire(free *uint64) uint32 {
 	for {

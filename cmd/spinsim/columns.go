@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
@@ -17,7 +19,7 @@ func columnsTopic() *cobra.Command {
 		Short: "What the columns of tables, CSV and JSON mean, for every command",
 	}
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		_ = command.WriteSections(c.OutOrStdout(), sections()) // its writer notes what went wrong
+		command.Fit(c.OutOrStdout(), func(to io.Writer) { _ = command.WriteSections(to, sections()) }) // the writer notes what went wrong
 	})
 	return c
 }
@@ -35,7 +37,9 @@ func sections() []section {
 	return append(
 		list,
 		section{Title: "run, every table if a limit has ended the run", Columns: []report.Column{scenario.IncompleteColumn()}},
+		section{Title: "run, every row of CSV and NDJSON besides", Columns: scenario.ProgramColumns()[:1]},
 		section{Title: "goal run, JSON", Columns: goalRunColumns()},
+		section{Title: "goal run, CSV, NDJSON and Markdown", Columns: finishColumns()},
 		section{Title: "goal run --critical-path", Columns: pathColumns()},
 		section{Title: "goal run --on nodes", Columns: nodeColumns()},
 		section{Title: "goal run --on nodes, JSON besides", Columns: nodeFields()},
@@ -43,6 +47,9 @@ func sections() []section {
 		section{Title: "topology", Columns: classColumns()},
 		section{Title: "topology path", Columns: hopColumns()},
 		section{Title: "goal stat", Columns: statColumns()},
+		section{Title: "doctor", Columns: doctorColumns()},
+		section{Title: "profile", Columns: profileColumns()},
+		section{Title: "profile costs, but for the table", Columns: costColumns()},
 		section{Title: "every row of CSV and NDJSON, and of JSON where rows differ in it", Columns: provenance.Columns()},
 	)
 }

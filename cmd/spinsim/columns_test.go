@@ -12,10 +12,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// searches are commands whose columns help knows, beside those of TestHelpKnowsAllColumns.
-var searches = [][]string{
+// others are commands whose columns help knows, beside those of TestHelpKnowsAllColumns.
+var others = [][]string{
+	{"compare", "npf-working-set", "--scale", "256", "--mode", "npf", "--server", "both", "--horizon", "1s", "--at", "1s", "--window", "1s"},
+	{"compare", "npf-instances", "--instances", "1", "--working-set", "1MiB", "--vm", "4MiB", "--warm", "1ms", "--time", "1ms"},
 	{"compare", "graph", "--scale", "5", "--ranks", "2"},
+	{"compare", "npf-cold-ring", "--mode", "pinned", "--connections", "1", "--ring", "4", "--at", "5s"},
+	{"compare", "npf-synthetic", "--mode", "backup", "--fault", "minor", "--messages", "2", "--every", "0"},
+	{"compare", "npf-ring-size", "--mode", "pinned", "--operations", "10", "--ring", "4"},
 	{"graph", "run", filepath.Join("..", "..", "examples", "graph", "roads.txt"), "--ranks", "2"},
+}
+
+// connections are commands with reliable connections whose memory is absent.
+var connections = [][]string{
+	{"compare", "npf-latency", "--noise", "none", "--size", "4KiB"},
+	{"compare", "npf-synthetic-ib", "--messages", "5"},
+	{"compare", "npf-storage", "--disk", "2MiB", "--pool", "2MiB", "--memory", "128MiB", "--requests", "4", "--depth", "1"},
+	{"compare", "npf-versus-part", "--size", "4KiB"},
+	{"compare", "npf-imb", "--ranks", "2", "--size", "4KiB", "--iterations", "1"},
+	{"compare", "npf-beff", "--ranks", "2", "--sent", "4KiB", "--repetitions", "1", "--loop", "0us"},
 }
 
 // help columns knows every column that any command writes, under the command's name.
@@ -52,13 +67,13 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 	for _, table := range []string{"latency", "stats", "state", "events", "log"} {
 		commands = append(commands, []string{"run", scenario, "--table", table})
 	}
-	for _, c := range append(commands, searches...) {
+	for _, c := range slices.Concat(commands, others, connections) {
 		header, err := csv.NewReader(strings.NewReader(string(output(t, append(c, "--format", "csv")...)))).Read()
 		require.NoError(t, err)
 		for _, key := range header {
 			base, is := published(key)
 			if is {
-				require.True(t, slices.ContainsFunc([]string{base, base + "_us", base + "_GiBps"}, func(of string) bool { return slices.Contains(header, of) }), base)
+				require.True(t, slices.ContainsFunc([]string{base, base + "_us", base + "_s", base + "_GiBps", base + "_MBps", base + "_kops"}, func(of string) bool { return slices.Contains(header, of) }), base)
 				continue
 			}
 			known(key, strings.Join(c, " "))
@@ -82,7 +97,7 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 
 // published tells whether a column stands beside another one with published numbers, and which.
 func published(key string) (of string, is bool) {
-	for _, suffix := range []string{"_published_ns", "_published_us", "_published_GiBps", "_published", "_deviation", "_difference"} {
+	for _, suffix := range []string{"_published_ns", "_published_us", "_published_s", "_published_GiBps", "_published_MBps", "_published_kops", "_published", "_deviation", "_difference"} {
 		if base, is := strings.CutSuffix(key, suffix); is && base != "littles_law" {
 			switch base {
 			case "handler_limit":

@@ -16,8 +16,11 @@ func commands() []*cobra.Command {
 		topologyCommand(),
 		storageCommand(),
 		graphCommand(),
+		sweepCommand(),
 		rerunCommand(),
 		versionCommand(),
+		doctorCommand(),
+		manCommand(),
 		columnsTopic(),
 	}
 }

@@ -35,7 +35,23 @@ var everything = flag.Bool("everything", false, "run documented and shown comman
 
 // long are commands that take many seconds, and what is run in their place without -everything.
 var long = map[string]string{
+	"spinsim compare npf-cold-ring": "spinsim compare npf-cold-ring --mode pinned --connections 1 --at 5s",
+
+	"spinsim compare npf-synthetic": "spinsim compare npf-synthetic --messages 10 --every 100",
+
+	"spinsim compare npf-working-set": "spinsim compare npf-working-set --scale 256 --horizon 1s --at 1s --window 1s",
+
+	"spinsim compare npf-working-set --experiment swap": "spinsim compare npf-working-set --experiment swap --scale 256 --horizon 1s --at 1s --window 1s",
+
+	"spinsim compare npf-ring-size": "spinsim compare npf-ring-size --mode backup --operations 200 --ring 16",
+
+	"spinsim compare npf-cold-ring --experiment choices": "spinsim compare npf-cold-ring --experiment choices --ring 32 --connections 1",
+
+	"spinsim compare npf-cold-ring --experiment gives-up": "spinsim compare npf-cold-ring --experiment gives-up --ring 16 --connections 1 --timeout 100ms",
+
 	"spinsim compare kv": "spinsim compare kv --workload C --clients 2 --ops 5 --records 50",
+
+	"spinsim compare npf-instances": "spinsim compare npf-instances --instances 1 --working-set 4MiB --vm 8MiB --warm 1ms --time 1ms",
 
 	"spinsim compare ip": "spinsim compare ip --traffic rtt",
 
@@ -70,6 +86,14 @@ var long = map[string]string{
 	"spinsim compare credits --plot credits.svg": "spinsim compare credits --ranks 8 --benchmark alltoall --size 4KiB --plot credits.svg",
 
 	"spinsim compare bcast --format json > results.json": "spinsim compare bcast --ranks 4,16 --format json > results.json",
+
+	"spinsim compare npf-storage":                         "spinsim compare npf-storage --disk 2MiB --pool 2MiB --memory 128MiB --requests 4",
+	"spinsim compare npf-storage --experiment initiators": "spinsim compare npf-storage --experiment initiators --disk 2MiB --pool 2MiB --memory 128MiB --initiators 1 --depth 2 --requests 4",
+	"spinsim compare npf-latency":                         "spinsim compare npf-latency --runs 5 --size 4KiB",
+	"spinsim compare npf-synthetic-ib":                    "spinsim compare npf-synthetic-ib --messages 40",
+	"spinsim compare npf-versus-part":                     "spinsim compare npf-versus-part --size 4KiB",
+	"spinsim compare npf-beff":                            "spinsim compare npf-beff --ranks 2 --sent 4KiB --repetitions 1 --loop 0us",
+	"spinsim compare npf-imb":                             "spinsim compare npf-imb --ranks 2 --size 16KiB --iterations 1",
 
 	"spinsim compare bcast --waterfall spin-int-sc17,spin-int": "spinsim compare bcast --waterfall spin-int-sc17,spin-int --ranks 4 --size 8",
 

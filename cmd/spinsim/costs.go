@@ -8,11 +8,13 @@ import (
 
 	"github.com/spinsim/spinsim/experiment/cores"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
 )
 
 // costsCommand compares the cost tables with the cores they describe, or prints one.
 func costsCommand() *cobra.Command {
-	return &cobra.Command{
+	var format string
+	c := &cobra.Command{
 		Use:   "costs [TABLE]",
 		Short: "Compare the cost tables with the cores they describe, or print one",
 		Long: `A cost table says what the instructions of a handler cost on a core; a profile names one in hpu.costs. With a name costs prints the table,
@@ -27,6 +29,9 @@ cycles, beside a reference: the model of such a core in llvm-mca, or the user ma
 		RunE: func(c *cobra.Command, args []string) error {
 			out := c.OutOrStdout()
 			if len(args) == 1 {
+				if err := noFormat(c); err != nil {
+					return err
+				}
 				source, err := profile.CostSource(args[0])
 				if err != nil {
 					return badInput(err)
@@ -34,16 +39,54 @@ cycles, beside a reference: the model of such a core in llvm-mca, or the user ma
 				_, err = out.Write(source)
 				return err
 			}
+			chosen, err := parseFormat(format)
+			if err != nil {
+				return err
+			}
+			if chosen != report.TextFormat {
+				return writeCostTable(out, chosen)
+			}
 			fmt.Fprintf(out, "Cycles of a round, by the cost table and by its reference; why, where they are more than %.0f%% apart\n", cores.Tolerance*100)
 			for _, table := range profile.CostNames() {
 				if err := writeCosts(out, table); err != nil {
 					return err
 				}
 			}
-			_, err := fmt.Fprintf(out, "\nspinsim %s\n", thisBuild())
+			_, err = fmt.Fprintf(out, "\nspinsim %s\n", thisBuild())
 			return err
 		},
 	}
+	c.Flags().StringVar(&format, "format", "table", "of the comparison: table, csv, json, ndjson or markdown")
+	return c
+}
+
+// costColumns are those of the comparison, for programs.
+func costColumns() []report.Column {
+	return []report.Column{
+		{Name: "table", Help: "the cost table"},
+		{Name: "loop", Help: "what runs"},
+		{Name: "cycles", Kind: report.Number, Help: "of a round, by the table"},
+		{Name: "reference", Kind: report.Number, Help: "of a round, by the model of such a core in llvm-mca or the user manual of the core; absent if neither knows"},
+		{Name: "reason", Help: "why the two are apart, where they are"},
+	}
+}
+
+func writeCostTable(out io.Writer, format report.Format) error {
+	t := report.New(costColumns()...)
+	for _, table := range profile.CostNames() {
+		all, err := cores.Compare(table)
+		if err != nil {
+			return err
+		}
+		for _, c := range all {
+			var reference any
+			if c.Reference > 0 {
+				reference = c.Reference
+			}
+			t.Add(table, c.Loop.Name, c.Cycles, reference, c.Reason)
+		}
+	}
+	return t.Write(out, format)
 }
 
 func writeCosts(out io.Writer, table string) error {

@@ -124,15 +124,13 @@ func (f *modelFlags) options(m *making, s *goal.Schedule) (options []goal.Option
 	return []goal.Option{goal.WithNoise(t.Noise(s.Ranks(), f.seed, f.coscheduled))}, nil
 }
 
-// parseTableOrJSON checks --format where only a table and JSON make sense.
-func parseTableOrJSON(format string) (json bool, err error) {
-	switch report.Format(format) {
-	case report.TextFormat:
-		return false, nil
-	case report.JSONFormat:
-		return true, nil
+// parseFormat checks --format.
+func parseFormat(name string) (report.Format, error) {
+	format, err := report.ParseFormat(name)
+	if err != nil {
+		return "", badInput(fmt.Errorf("--format: %w", err))
 	}
-	return false, badInput(fmt.Errorf("--format: %q, expected %s or %s", format, report.TextFormat, report.JSONFormat))
+	return format, nil
 }
 
 // goalRunFlags are those of goal run.
@@ -162,7 +160,7 @@ A schedule that does not finish is reported with the operations that wait, and t
 	c.Flags().StringVar(&f.on, "on", "model", "model or nodes")
 	f.model.register(c)
 	f.nodes.register(c)
-	c.Flags().StringVar(&f.format, "format", "table", "table or json")
+	c.Flags().StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
 	c.Flags().StringVar(&f.timeline, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 	c.Flags().BoolVar(&f.path, "critical-path", false, "model: show below the table the operations on which the last finishing time hangs")
 	f.Register(c, "each run", false)
@@ -188,7 +186,7 @@ func (f *goalRunFlags) check(c *cobra.Command) error {
 }
 
 func (f *goalRunFlags) run(c *cobra.Command, file string) error {
-	json, err := parseTableOrJSON(f.format)
+	format, err := parseFormat(f.format)
 	if err != nil {
 		return err
 	}
@@ -200,11 +198,11 @@ func (f *goalRunFlags) run(c *cobra.Command, file string) error {
 	}
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	return f.make(ctx, newMaking(c, goalRunName), file, json, c.OutOrStdout())
+	return f.make(ctx, newMaking(c, goalRunName), file, format, c.OutOrStdout())
 }
 
 // make runs the schedule and writes the result.
-func (f *goalRunFlags) make(ctx context.Context, m *making, file string, json bool, out io.Writer) error {
+func (f *goalRunFlags) make(ctx context.Context, m *making, file string, format report.Format, out io.Writer) error {
 	if err := m.WithArguments(f.arguments(file)); err != nil {
 		return err
 	}
@@ -218,23 +216,28 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file string, json bo
 		switch {
 		case err != nil:
 			return err
-		case json:
+		case format == report.JSONFormat:
 			return writeNodesJSON(out, m, results)
 		}
-		return writeNodesTable(out, m, &f.nodes, results)
+		return writeNodesTable(out, m, &f.nodes, results, format)
 	}
 	r, steps, err := runModel(m, s, &f.model, f.timeline, f.path, goal.WithContext(ctx), goal.WithLimits(f.bounds))
 	if err != nil {
 		return err
 	}
-	if json {
+	switch {
+	case format == report.JSONFormat:
 		return writeWithOrigin(out, &m.Record, r)
+	case f.path && format != report.TextFormat:
+		return writePath(out, m, &f.model, steps, format)
+	case format != report.TextFormat:
+		return finishTable(m, &r).Write(out, format)
 	}
 	if err := r.WriteTable(out); err != nil {
 		return err
 	}
 	if f.path {
-		return writePath(out, m, &f.model, steps)
+		return writePath(out, m, &f.model, steps, format)
 	}
 	return writeLines(out, &m.Record, f.model.String())
 }
@@ -298,6 +301,23 @@ func (d *drawing) span(p goal.Span) {
 		sim.Arg{Key: "operation", Text: ref.String()})
 }
 
+// finishColumns describe the finishing times of ranks, for programs.
+func finishColumns() []report.Column {
+	return []report.Column{
+		{Name: "rank", Kind: report.Count, Help: "of the schedule"},
+		{Name: "finish", Unit: "ns", Kind: report.Duration, Help: "when it had done all of its operations"},
+	}
+}
+
+func finishTable(m *making, r *goal.Result) *report.Table {
+	t := report.New(finishColumns()...)
+	t.Origin = &m.Record
+	for rank, finish := range r.FinishNS {
+		t.Add(rank, sim.Time(finish)*sim.Nanosecond)
+	}
+	return t
+}
+
 // pathColumns describe a critical path.
 func pathColumns() []report.Column {
 	return []report.Column{
@@ -310,7 +330,7 @@ func pathColumns() []report.Column {
 }
 
 // writePath lists a critical path and where its time goes.
-func writePath(out io.Writer, m *making, model *modelFlags, cp goal.CriticalPath) error {
+func writePath(out io.Writer, m *making, model *modelFlags, cp goal.CriticalPath, format report.Format) error {
 	t := report.New(pathColumns()...)
 	t.Title = fmt.Sprintf("critical path: %d ns computing, %d ns sending, %d ns receiving, %d ns on the way",
 		cp.CalcNS, cp.SendNS, cp.RecvNS, cp.LatencyNS)
@@ -318,7 +338,7 @@ func writePath(out io.Writer, m *making, model *modelFlags, cp goal.CriticalPath
 	for _, s := range cp.Steps {
 		t.Add(sim.Time(s.Start)*sim.Nanosecond, sim.Time(s.End)*sim.Nanosecond, s.Rank, s.Kind.String(), s.Op.String())
 	}
-	return t.Write(out, report.TextFormat)
+	return t.Write(out, format)
 }
 
 func goalVizCommand() *cobra.Command {

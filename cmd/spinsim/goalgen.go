@@ -251,7 +251,7 @@ func goalStatCommand() *cobra.Command {
 		Short: "What does a schedule contain?",
 		Args:  exactArguments("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			asJSON, err := parseTableOrJSON(format)
+			chosen, err := parseFormat(format)
 			if err != nil {
 				return err
 			}
@@ -261,13 +261,13 @@ func goalStatCommand() *cobra.Command {
 				return err
 			}
 			st := goal.Stat(s)
-			if asJSON {
+			if chosen == report.JSONFormat {
 				return writeWithOrigin(c.OutOrStdout(), &m.Record, st)
 			}
-			return writeStats(c.OutOrStdout(), m, st)
+			return writeStats(c.OutOrStdout(), m, st, chosen)
 		},
 	}
-	c.Flags().StringVar(&format, "format", "table", "table or json")
+	c.Flags().StringVar(&format, "format", "table", "table, csv, json, ndjson or markdown")
 	return c
 }
 
@@ -278,7 +278,7 @@ func statColumns() []report.Column {
 	}
 }
 
-func writeStats(out io.Writer, m *making, st goal.Stats) error {
+func writeStats(out io.Writer, m *making, st goal.Stats, format report.Format) error {
 	t := report.New(statColumns()...)
 	t.Origin = &m.Record
 	for _, row := range []struct {
@@ -303,5 +303,5 @@ func writeStats(out io.Writer, m *making, st goal.Stats) error {
 		t.Notes = append(t.Notes, fmt.Sprintf("messages %s per rank: min %d, median %d, mean %s, max %d",
 			d.what, d.Min, d.P50, strings.TrimSuffix(fmt.Sprintf("%.1f", d.Mean), ".0"), d.Max))
 	}
-	return t.Write(out, report.TextFormat)
+	return t.Write(out, format)
 }

@@ -60,7 +60,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	flags.Uint64Var(&f.seed, "seed", 1, "nodes: `NUMBER` for the random streams of the simulation")
 	f.links.Register(c)
 	f.shape.Register(c)
-	flags.StringVar(&f.engine, "engine", "wazero", "nodes: WebAssembly engine: wazero, or wasmtime if built with that tag")
+	flags.StringVar(&f.engine, "engine", "wazero", "nodes: WebAssembly engine: wazero, or wasmtime if built in")
 }
 
 func formNames() (names []string) {
@@ -250,7 +250,7 @@ func (f *nodeFlags) differs() (text string) {
 	return text
 }
 
-func writeNodesTable(out io.Writer, m *making, f *nodeFlags, results []*nodes.Result) error {
+func writeNodesTable(out io.Writer, m *making, f *nodeFlags, results []*nodes.Result, format report.Format) error {
 	t := report.New(nodeColumns()...)
 	first := results[0]
 	t.Title = fmt.Sprintf("%d ranks on nodes of %s%s", first.Ranks, m.Profiles[0].Name, f.differs())
@@ -277,5 +277,5 @@ func writeNodesTable(out io.Writer, m *making, f *nodeFlags, results []*nodes.Re
 		t.Notes = append(t.Notes, fmt.Sprintf("%s: the first rank ends at %v, half of them at %v, the last at %v (rank %d)", r.Matching,
 			times[0], times[(len(times)-1)/2], r.Max, r.MaxRank))
 	}
-	return t.Write(out, report.TextFormat)
+	return t.Write(out, format)
 }

@@ -45,6 +45,7 @@ func graphRunCommand() *cobra.Command {
 	})
 	c.Short = "Search a graph: breadth first, or shortest paths (sPIN'17, Simple Graph Kernels)"
 	c.Long += "\n\n- is the standard input."
+	c.Flags().Lookup("root").DefValue = "" // it depends on the graph
 	return c
 }
 

@@ -72,15 +72,22 @@ built from one, it uses that clone; otherwise it requires the version of this sp
 }
 
 func handlerBuildCommand() *cobra.Command {
-	var out, lang string
+	var out string
+	var o build.Options
 	c := &cobra.Command{
 		Use:   "build [FOLDER]",
 		Short: "Compile a handler to a WebAssembly module",
 		Long: `Build compiles the handler in FOLDER, by default this one: a Go main package with TinyGo, or all .c files with clang. Equal sources give
-equal bytes anywhere. scripts/install-tinygo.sh of the repository installs the compilers.`,
+equal bytes anywhere. scripts/install-tinygo.sh of the repository installs the compilers. Warnings of the compiler go to standard error.
+
+Handlers written for PsPIN, FPsPIN or the toolchain of the sPIN paper compile as they are: their headers are there under their names, and
+-D says which of their functions handle messages (docs/porting.md).`,
+		Example: `  spinsim handler build filter
+  spinsim handler build -I headers -D LIMIT=16 filter
+  spinsim handler build -D SPIN_PAYLOAD=reduce_ph -D SPIN_COMPLETION=reduce_th reduce`,
 		Args: atMostOne("FOLDER"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkLang(build.Lang(lang)); err != nil {
+			if err := checkLang(o.Lang); err != nil {
 				return err
 			}
 			dir := "."
@@ -94,7 +101,8 @@ equal bytes anywhere. scripts/install-tinygo.sh of the repository installs the c
 				}
 				out = filepath.Join(dir, filepath.Base(abs)+".wasm")
 			}
-			if err := build.Build(dir, build.Lang(lang), out); err != nil {
+			o.Warnings = c.ErrOrStderr()
+			if err := o.Build(dir, out); err != nil {
 				return badInput(err)
 			}
 			info, err := os.Stat(out)
@@ -106,7 +114,9 @@ equal bytes anywhere. scripts/install-tinygo.sh of the repository installs the c
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "module to write: `FILE.wasm` (default: in FOLDER, with its name)")
-	c.Flags().StringVar(&lang, "lang", "", "`LANGUAGE`: tinygo or c (default: by the files in FOLDER)")
+	c.Flags().StringVar((*string)(&o.Lang), "lang", "", "`LANGUAGE`: tinygo or c (default: by the files in FOLDER)")
+	c.Flags().StringArrayVarP(&o.Include, "include", "I", nil, "C: look for headers in a `FOLDER`; may be repeated")
+	c.Flags().StringArrayVarP(&o.Define, "define", "D", nil, "C: define a macro, `NAME[=VALUE]`; may be repeated")
 	return c
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spinsim/spinsim/handlerlab"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace"
 )
 
 // handlerRunFlags are those of "handler run".
@@ -27,7 +28,9 @@ type handlerRunFlags struct {
 	memory, host, handlerHost   string
 	hostFile, handlerHostFile   string
 	faults                      []string
-	nodes                       int
+	node, nodes                 int
+	bytes                       bool
+	trace                       string
 	engine, expect              string
 	ack, plain                  bool
 	limitFlags
@@ -38,9 +41,10 @@ func handlerRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run MODULE",
 		Short: "Send messages to a handler on a device and see everything it does",
-		Long: `Run loads a module, a .wasm file or a built-in one, into the device of node 0 of a simulated cluster. The other nodes send it messages
-over the network of the profile. It prints each handler with its actions, return code and cycles, the events that follow, and what has
-changed in HPU memory and host memory. Times are those of the simulator; those of actions count from the beginning of the handler.
+		Long: `Run loads a module, a .wasm file or a built-in one, into the device of one node of a simulated cluster, 0 unless --device-node says
+another. The other nodes send it messages over the network of the profile. It prints each handler with its actions, return code and cycles,
+the events that follow, and what has changed in HPU memory and host memory. Times are those of the simulator; those of actions count from the
+beginning of the handler.
 
 Messages come from --packets, --hex or --payload-file. A packets file has
 ` + indent(handlerlab.PacketSyntax) + `
@@ -79,11 +83,14 @@ Exit status 1 if a handler fails, a message is refused, a limit ends the run or 
 	flags.StringVar(&f.handlerHost, "handler-host-memory", "0", "handler host memory: `BYTES` (default: what the module needs)")
 	flags.StringVar(&f.handlerHostFile, "handler-host-file", "", "what the handler host memory holds at the beginning: `FILE`")
 	flags.StringSliceVar(&f.faults, "fault", nil, "let DMA operations fail: `N[=RESULT]`, the N-th of all handlers, with fault, denied, …; may be repeated")
+	flags.IntVar(&f.node, "device-node", 0, "`NODE` of the device; messages that name no source come from the first other one")
+	flags.BoolVar(&f.bytes, "bytes", false, "show the bytes that handlers send or write to host memory, the first 256 of each action")
+	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 	flags.IntVar(&f.nodes, "nodes", 1, "`NUMBER` of nodes besides the device, for handlers to send to")
 	flags.BoolVar(&f.ack, "ack", false, "senders ask for acknowledgements")
 	flags.StringVar(&f.Until, "until", "10ms", "end the run before the first event later than this `TIME`, of the simulation")
 	f.limitFlags.Register(c, "the run", true)
-	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built with that tag")
+	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
 	flags.BoolVar(&f.plain, "plain", false, "leave out times, cycles and HPUs: what does not depend on the profile and the compiler")
 	flags.StringVar(&f.expect, "expect", "", "compare with the output of --plain in a `FILE`")
 	return c
@@ -99,7 +106,7 @@ func (f *handlerRunFlags) config(c *cobra.Command, name string) (*handlerlab.Con
 	}
 	cfg := &handlerlab.Config{
 		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion,
-		UserHeader: f.userHeader, Nodes: f.nodes, Ack: f.ack, Faults: map[int]int64{},
+		UserHeader: f.userHeader, Node: f.node, Nodes: f.nodes, Ack: f.ack, Bytes: f.bytes, Faults: map[int]int64{},
 	}
 	var errs []error
 	keep := func(flag string, err error) {
@@ -139,6 +146,9 @@ func (f *handlerRunFlags) config(c *cobra.Command, name string) (*handlerlab.Con
 	keep(f.messageFlag(), handlerlab.CheckMessages(cfg.Messages))
 	if f.userHeader < 0 {
 		keep("user-header", fmt.Errorf("%d, expected 0 or more", f.userHeader))
+	}
+	if f.node < 0 || f.node > handlerlab.MaxNode {
+		keep("device-node", fmt.Errorf("%d, expected 0 to %d", f.node, handlerlab.MaxNode))
 	}
 	if f.nodes < 1 || f.nodes > handlerlab.MaxNode {
 		keep("nodes", fmt.Errorf("%d, expected 1 to %d", f.nodes, handlerlab.MaxNode))
@@ -194,7 +204,7 @@ func (f *handlerRunFlags) messages() ([]handlerlab.Message, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--payload-file: %w", err)
 		}
-		return []handlerlab.Message{{Source: 1, Data: data}}, nil
+		return []handlerlab.Message{{Source: handlerlab.AnySource, Data: data}}, nil
 	}
 	var messages []handlerlab.Message
 	for _, text := range f.hex {
@@ -202,7 +212,7 @@ func (f *handlerRunFlags) messages() ([]handlerlab.Message, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--hex: %w", err)
 		}
-		messages = append(messages, handlerlab.Message{Source: 1, Data: data})
+		messages = append(messages, handlerlab.Message{Source: handlerlab.AnySource, Data: data})
 	}
 	return messages, nil
 }
@@ -232,6 +242,25 @@ func parseFault(faults map[int]int64, text string) error {
 	return err
 }
 
+// lab runs the handlers, with a timeline if one is asked for.
+func (f *handlerRunFlags) lab(ctx context.Context, c *cobra.Command, cfg *handlerlab.Config) (*handlerlab.Report, error) {
+	if f.trace == "" {
+		return handlerlab.Run(ctx, cfg)
+	}
+	record, err := f.record(c, cfg.Profile, cfg.Module)
+	if err != nil {
+		return nil, err
+	}
+	w, err := trace.Create(f.trace, trace.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("--trace: %w", err)
+	}
+	w.Describe(record.Args()...)
+	cfg.Tracer = w
+	report, err := handlerlab.Run(ctx, cfg)
+	return report, endTimeline(w, err)
+}
+
 func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	cfg, err := f.config(c, name)
 	if err != nil {
@@ -245,7 +274,7 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	}
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	report, err := handlerlab.Run(ctx, cfg)
+	report, err := f.lab(ctx, c, cfg)
 	if limit := (*sim.LimitError)(nil); errors.Is(err, context.Canceled) || errors.As(err, &limit) {
 		return err
 	}

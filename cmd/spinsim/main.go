@@ -34,5 +34,7 @@ Begin with:
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.AddCommand(commands()...)
+	suggestFlags(root)
+	suggestArguments(root)
 	return command.Root(root, thisBuild().Line())
 }

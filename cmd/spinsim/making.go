@@ -76,6 +76,8 @@ func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 		from = bytes.NewReader(data)
 	case name == "-":
 		from = m.stdin
+	case name == "":
+		return errors.New("an empty name, expected that of a file, or - for the standard input")
 	default:
 		f, err := os.Open(command.Find(m.folder, name))
 		if err != nil {

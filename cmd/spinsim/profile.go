@@ -1,13 +1,13 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
 )
 
 // printProfile writes the source of an embedded profile, or all values of one in a file, those of its base too.
@@ -26,8 +26,38 @@ func printProfile(out io.Writer, name string) error {
 	return err
 }
 
+// noFormat refuses --format where a file is printed as it is.
+func noFormat(c *cobra.Command) error {
+	if c.Flags().Changed("format") {
+		return badInput(errors.New("--format: with a name what is printed is its YAML"))
+	}
+	return nil
+}
+
+// profileColumns are those of the list.
+func profileColumns() []report.Column {
+	return []report.Column{{Name: "profile", Help: "the name"}, {Name: "description", Help: "what it describes, from which publication"}}
+}
+
+func listProfiles(out io.Writer, name string) error {
+	format, err := parseFormat(name)
+	if err != nil {
+		return err
+	}
+	t := report.New(profileColumns()...)
+	for _, name := range profile.Names() {
+		p, err := profile.Load(name)
+		if err != nil {
+			return err
+		}
+		t.Add(name, p.Description)
+	}
+	return t.Write(out, format)
+}
+
 // profileCommand lists the embedded profiles and prints one with the sources of its values.
 func profileCommand() *cobra.Command {
+	var format string
 	c := &cobra.Command{
 		Use:   "profile [NAME]",
 		Short: "List the embedded profiles, or print one with the source of every value, or one of your own",
@@ -44,19 +74,15 @@ values. Single values are changed with --set, such as --set hpu.cores=8.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			out := c.OutOrStdout()
 			if len(args) == 1 {
-				return printProfile(out, args[0])
-			}
-			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-			for _, name := range profile.Names() {
-				p, err := profile.Load(name)
-				if err != nil {
+				if err := noFormat(c); err != nil {
 					return err
 				}
-				fmt.Fprintf(w, "%s\t%s\n", name, p.Description)
+				return printProfile(out, args[0])
 			}
-			return w.Flush()
+			return listProfiles(out, format)
 		},
 	}
+	c.Flags().StringVar(&format, "format", "table", "of the list: table, csv, json, ndjson or markdown")
 	c.AddCommand(costsCommand())
 	return c
 }

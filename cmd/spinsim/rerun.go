@@ -47,7 +47,7 @@ func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Re
 			return nil, nil, badInput(e)
 		}
 		notes = m.otherHandlers()
-		err = f.make(ctx, m, schedule, true, &out)
+		err = f.make(ctx, m, schedule, report.JSONFormat, &out)
 	default:
 		return nil, nil, badInput(fmt.Errorf("results of %q cannot be made again: expected those of compare, run, goal run, storage run or graph run", r.Command))
 	}
@@ -56,7 +56,14 @@ func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Re
 
 // runAgain makes the result of a scenario. One that failed is a result like others.
 func runAgain(ctx context.Context, r *provenance.Record, m *making, out io.Writer) (notes []string, err error) {
-	p, notes, err := scenario.PlanOf(r, m.read)
+	lists, err := scenario.ListsOf(r)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	if lists != nil {
+		return sweepAgain(ctx, r, lists, m, out)
+	}
+	p, notes, err := scenario.PlanOf(r, m.read, 0, scenario.Variation{})
 	if err != nil {
 		return notes, badInput(err)
 	}
@@ -68,6 +75,33 @@ func runAgain(ctx context.Context, r *provenance.Record, m *making, out io.Write
 	if result == nil {
 		return notes, err
 	}
+	result.Origin = record
+	return notes, result.Write(out, report.JSONFormat)
+}
+
+// sweepAgain makes the result of several runs of a scenario.
+func sweepAgain(ctx context.Context, r *provenance.Record, lists *scenario.Lists, m *making, out io.Writer) (notes []string, err error) {
+	s, err := newRunSweep(&scenario.Options{}, lists.Parameters, lists.Set)
+	if err != nil {
+		return nil, badInput(fmt.Errorf("provenance.arguments.sweep: %w", err))
+	}
+	load := func(run int, v scenario.Variation) (p *scenario.Plan, err error) {
+		p, notes, err = scenario.PlanOf(r, m.read, run, v)
+		return p, err
+	}
+	plans, err := s.plans(load)
+	if err != nil {
+		return notes, badInput(err)
+	}
+	s.lists = lists
+	record, err := s.record(load)
+	if err != nil {
+		return notes, badInput(err)
+	}
+	if err := s.run(ctx, plans, command.Workers(), func() {}); err != nil {
+		return notes, err
+	}
+	result := s.sweep.Result()
 	result.Origin = record
 	return notes, result.Write(out, report.JSONFormat)
 }

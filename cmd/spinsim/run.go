@@ -20,7 +20,9 @@ type runFlags struct {
 	seed                  uint64
 	engine, format        string
 	table, trace          string
+	params                []string
 	ranksGiven, seedGiven bool
+	resume                command.ResumeFlags
 	limitFlags
 	links command.LinksFlag
 	shape command.ShapeFlag
@@ -47,10 +49,12 @@ docs/scenarios.md describes the format.` + limitsHelp,
 		},
 	}
 	flags := c.Flags()
-	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.cores=8; may be repeated")
+	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.cores=8; PATH=LIST runs with each; may be repeated")
+	flags.StringArrayVar(&f.params, "param", nil, "give a parameter of the scenario a value: `NAME=VALUE`; NAME=LIST, such as size=8..64KiB*2, runs with each; may be repeated")
+	f.resume.Register(c)
 	flags.IntVar(&f.ranks, "ranks", 0, "`NUMBER` of nodes in place of the scenario's")
 	flags.Uint64Var(&f.seed, "seed", 0, "`NUMBER` in place of the scenario's seed")
-	flags.StringVar(&f.engine, "engine", "", "WebAssembly engine `NAME`: wazero, or wasmtime if built with that tag")
+	flags.StringVar(&f.engine, "engine", "", "WebAssembly engine `NAME`: wazero, or wasmtime if built in")
 	flags.StringVar(&f.format, "format", "", "format `NAME` in place of the scenario's: table, csv, json, ndjson or markdown")
 	flags.StringVar(&f.table, "table", "", "show the table `NAME` only: latency, stats, state, memory, events or log")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
@@ -60,12 +64,12 @@ docs/scenarios.md describes the format.` + limitsHelp,
 	return c
 }
 
-// plan turns file and flags into a plan and a format; everything wrong with them is reported before anything runs.
-func (f *runFlags) plan(c *cobra.Command, file string) (*scenario.Plan, report.Format, error) {
-	o := scenario.Options{Set: f.overrides, Engine: f.engine, Build: thisBuild(), Links: f.links.Watch()}
+// options are what the flags say in place of the scenario.
+func (f *runFlags) options(c *cobra.Command) (o scenario.Options, err error) {
+	o = scenario.Options{Engine: f.engine, Build: thisBuild(), Links: f.links.Watch()}
 	if f.ranksGiven {
 		if f.ranks < 1 {
-			return nil, "", fmt.Errorf("--ranks: %d, expected at least 1", f.ranks)
+			return o, fmt.Errorf("--ranks: %d, expected at least 1", f.ranks)
 		}
 		o.Ranks = f.ranks
 	}
@@ -73,18 +77,19 @@ func (f *runFlags) plan(c *cobra.Command, file string) (*scenario.Plan, report.F
 		o.Seed = &f.seed
 	}
 	if err := checkEngine(f.engine); err != nil {
-		return nil, "", err
+		return o, err
 	}
-	size, err := f.shape.Overrides()
+	if o.Set, err = f.shape.Overrides(); err == nil {
+		err = f.links.Check()
+	}
 	if err == nil {
-		o.Set, err = append(size, f.overrides...), f.links.Check()
+		o.Limits, err = f.Limits(c)
 	}
-	if err != nil {
-		return nil, "", err
-	}
-	if o.Limits, err = f.Limits(c); err != nil {
-		return nil, "", err
-	}
+	return o, err
+}
+
+// load plans a run and says in which format its result is written.
+func (f *runFlags) load(file string, o scenario.Options) (*scenario.Plan, report.Format, error) {
 	p, err := scenario.Load(file, o)
 	if err != nil {
 		return nil, "", err
@@ -104,7 +109,24 @@ func (f *runFlags) plan(c *cobra.Command, file string) (*scenario.Plan, report.F
 }
 
 func (f *runFlags) run(c *cobra.Command, file string) error {
-	p, format, err := f.plan(c, file)
+	o, err := f.options(c)
+	if err != nil {
+		return badInput(err)
+	}
+	if err := f.resume.Check(f.trace != "" || f.links.Wanted()); err != nil {
+		return badInput(err)
+	}
+	s, err := newRunSweep(&o, f.params, f.overrides)
+	if err != nil {
+		return badInput(err)
+	}
+	if s.lists == nil && f.resume.Given() {
+		return badInput(errors.New("--resume, --part and --points are for several runs: expected a list of values in --param or --set"))
+	}
+	if s.lists != nil {
+		return f.sweep(c, file, o, s)
+	}
+	p, format, err := f.load(file, o)
 	if err != nil {
 		return badInput(err)
 	}

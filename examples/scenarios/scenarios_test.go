@@ -16,7 +16,7 @@ import (
 func TestExamples(t *testing.T) {
 	all, err := scenarios.All()
 	require.NoError(t, err)
-	require.Len(t, all, 2)
+	require.Len(t, all, 3)
 	for _, e := range all {
 		s, err := scenario.Parse(e.Name+".yaml", e.Text)
 		require.NoError(t, err)

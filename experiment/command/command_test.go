@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -85,8 +87,8 @@ func TestBadInput(t *testing.T) {
 		"one: no profile \"x\", expected a file or one of ":                    {"--profile", "x"},
 		"one: --format: ": {"--format", "xml"},
 		"one: a trace follows one run, but this sweep has 2: choose one profile, and one value": {"--trace", "t.json"},
-		"one: rerun: expected the arguments [RESULTS.json], got 0; see one rerun --help\n":      {"rerun"},
-		"one: columns: expected no arguments, got 1; see one columns --help\n":                  {"columns", "x"},
+		"one: rerun: expected the argument RESULTS.json, got none; see one rerun --help\n":      {"rerun"},
+		"one: columns: expected no argument, got \"x\"; see one columns --help\n":               {"columns", "x"},
 	} {
 		status, out, errs := call(one, args...)
 		require.Equal(t, ExitInput, status, args)
@@ -259,4 +261,71 @@ func TestInterruptedWaterfall(t *testing.T) {
 	require.Regexp(t, `^Ended before all was done: `, out)
 	require.Regexp(t, `(?m)^ +1 +spin-int +1000 +–`, out)
 	require.Contains(t, out, "spin-int as it is, the steps are on the way to spin-dis.")
+}
+
+// narrow is a terminal of 40 columns.
+type narrow struct{ bytes.Buffer }
+
+func (*narrow) Columns() int { return 40 }
+
+// On a terminal a table is folded to its width, with all that it says. What programs read does not depend on it.
+func TestTablesFitTheTerminal(t *testing.T) {
+	shown := func(args ...string) (pipe, terminal string) {
+		_, pipe, _ = call([]*experiment.Experiment{named("one")}, args...)
+		var out narrow
+		var errs bytes.Buffer
+		require.Equal(t, ExitOK, Run([]*experiment.Experiment{named("one")}, provenance.Build{Version: "v1"}, args, &out, &errs), &errs)
+		require.Empty(t, errs.String())
+		return pipe, out.String()
+	}
+	longest := func(text string) (most int) {
+		for line := range strings.Lines(text) {
+			most = max(most, utf8.RuneCountInString(line)-1)
+		}
+		return most
+	}
+	pipe, terminal := shown("--all", "--quiet")
+	require.Greater(t, longest(pipe), 45)
+	require.LessOrEqual(t, longest(terminal), 40, terminal)
+	for _, word := range strings.Fields(pipe) {
+		if !strings.HasPrefix(word, "─") {
+			require.Contains(t, terminal, word)
+		}
+	}
+	pipe, terminal = shown("--format=csv", "-q")
+	require.Equal(t, pipe, terminal)
+}
+
+// On a terminal help has lines that fit, with the same words in the same order; into a pipe goes what was written.
+func TestHelpFitsTheTerminal(t *testing.T) {
+	for _, list := range [][]*experiment.Experiment{{named("one")}, {named("one"), named("two")}} {
+		_, pipe, _ := call(list, "--help")
+		var out narrow
+		require.Equal(t, ExitOK, Run(list, provenance.Build{Version: "v1"}, []string{"--help"}, &out, os.Stderr))
+		require.Equal(t, strings.Fields(pipe), strings.Fields(out.String()))
+		for line := range strings.Lines(out.String()) {
+			require.True(t, utf8.RuneCountInString(line) <= 41 || len(strings.Fields(line)) == 1, line)
+		}
+		require.Equal(t, strings.Count(pipe, "\n\n"), strings.Count(out.String(), "\n\n"), "paragraphs")
+	}
+}
+
+// What goes on in the next line goes on below what it explains; lines of a paragraph are one, those of a list are not.
+func TestFit(t *testing.T) {
+	var out narrow
+	Fit(&out, func(to io.Writer) {
+		_, err := io.WriteString(to, "A paragraph of a help text with lines that are long,\nand short.\n\n  name    what it is, in more words than fit\n  other   it\n\nFlags:\n      --set PATH=VALUE-of-a-profile   change one\n")
+		require.NoError(t, err)
+	})
+	require.Equal(t, `A paragraph of a help text with lines
+that are long, and short.
+
+  name    what it is, in more words than
+          fit
+  other   it
+
+Flags:
+      --set PATH=VALUE-of-a-profile
+     change one
+`, out.String())
 }

@@ -48,13 +48,16 @@ type compareFlags struct {
 	links                       LinksFlag
 	shape                       ShapeFlag
 	inputs                      []provenance.Input
+	params                      []string
+	resume                      ResumeFlags
 	LimitFlags
 }
 
 // listHelp explains the values of the flags of axes.
 const listHelp = `
 
-A LIST is values separated by commas. 2,4,..,1024 goes on as it began, 8,..,64KiB doubles, 1,2,3,..,8 goes on with the step.`
+A LIST is values separated by commas. 2,4,..,1024 goes on as it began, 8,..,64KiB doubles, 1,2,3,..,8 goes on with the step; 8..64KiB*4 is multiplied, and
+0..1+0.25 is added to.`
 
 // New makes the command that runs an experiment, with a flag for each of its axes. It panics if the definition of the experiment is
 // wrong, which Check says: a programmer's mistake.
@@ -102,21 +105,29 @@ func (f *compareFlags) register(c *cobra.Command) {
 	e := f.experiment
 	flags := c.Flags()
 	flags.StringSliceVar(&f.profiles, "profile", e.DefaultProfiles(), "device and network: `NAMES` or files, separated by commas")
-	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profiles: `PATH=VALUE`, such as hpu.cores=8; may be repeated")
+	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profiles: `PATH=VALUE`, such as hpu.cores=8; PATH=LIST measures at each; may be repeated")
+	flags.StringArrayVar(&f.params, "param", nil, "another way to give a list to one of the flags of the experiment: `NAME=LIST`, such as size=8..64KiB*2; may be repeated")
 	f.shape.Register(c)
 	for i := range e.Axes {
 		if a := &e.Axes[i]; !a.Fixed() {
 			f.axes[a.Name] = flags.String(a.Name, a.DefaultList(), a.Usage())
+			suggest(c, a.Name, complete(true, func(*cobra.Command) []string { return a.Of }))
 		}
 	}
 	if len(e.Presets) > 0 {
 		flags.StringVar(&f.preset, "experiment", "", "values of the flags above as published, but for those that are given: `NAME` of "+presetNames(e))
+		suggest(c, "experiment", complete(false, func(*cobra.Command) (names []string) {
+			for _, p := range e.Presets {
+				names = append(names, p.Name+"\t"+p.Short)
+			}
+			return names
+		}))
 	}
 	if e.Replaceable {
 		flags.StringVar(&f.handler, "handler", "", "your handler module in place of the built-in one; above it says what it must have: `FILE.wasm`")
 	}
 	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` from which everything random is made, payloads too")
-	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built with that tag")
+	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
 	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
 	flags.BoolVar(&f.all, "all", false, "show all columns in the table, not only those that answer")
 	flags.StringVar(&f.plot, "plot", "", "draw the result: `FILE.svg` or FILE.png")
@@ -125,6 +136,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 		flags.StringVar(&f.trace, "trace", "", "write a timeline of one run for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 		f.links.Register(c)
 	}
+	f.resume.Register(c)
 	f.Register(c, "each measurement", false)
 }
 
@@ -154,7 +166,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Profiles, s.Overrides, s.Seed, s.Engine, s.Traced = f.profiles, append(size, f.overrides...), f.seed, f.engine, f.trace != "" || f.links.Wanted()
+	s.Profiles, s.Overrides, s.Seed, s.Engine, s.Traced = f.profiles, size, f.seed, f.engine, f.trace != "" || f.links.Wanted()
 	s.Build, s.Command, s.Hint, s.Inputs = f.Build, f.Command, f.Columns, f.inputs
 	var errs []error
 	keep := func(name string, err error) {
@@ -165,7 +177,13 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	if err := f.Bound(c, s); err != nil {
 		errs = append(errs, err)
 	}
+	for _, set := range f.overrides {
+		keep("set", s.Set(set))
+	}
 	keep("engine", runtime.CheckEngine(f.engine))
+	for _, param := range f.params {
+		keep("param", f.param(c, s, param))
+	}
 	for i := range f.experiment.Axes {
 		if name := f.experiment.Axes[i].Name; c.Flags().Changed(name) {
 			keep(name, s.Choose(name, *f.axes[name]))
@@ -178,11 +196,23 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	return s, errors.Join(errs...)
 }
 
-func (f *compareFlags) run(c *cobra.Command, args []string) error {
-	format, err := report.ParseFormat(f.format)
-	if err != nil {
-		return BadInput(fmt.Errorf("--format: %w", err))
+// param gives an axis the values that --param has for it.
+func (f *compareFlags) param(c *cobra.Command, s *experiment.Sweep, text string) error {
+	name, list, given := strings.Cut(text, "=")
+	if name = strings.TrimSpace(name); !given {
+		return fmt.Errorf("%q, expected NAME=LIST", text)
 	}
+	if f.axes[name] != nil && c.Flags().Changed(name) {
+		return fmt.Errorf("%s is given by --%s, too", name, name)
+	}
+	if err := s.Choose(name, list); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// checkFiles says what is wrong with the files that are to be written.
+func (f *compareFlags) checkFiles() error {
 	if f.trace != "" {
 		if err := trace.CheckName(f.trace); err != nil {
 			return BadInput(fmt.Errorf("--trace: %w", err))
@@ -198,6 +228,17 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	}
 	if err := f.links.Check(); err != nil {
 		return BadInput(err)
+	}
+	return BadInput(f.resume.Check(f.trace != "" || f.links.Wanted()))
+}
+
+func (f *compareFlags) run(c *cobra.Command, args []string) error {
+	format, err := report.ParseFormat(f.format)
+	if err != nil {
+		return BadInput(fmt.Errorf("--format: %w", err))
+	}
+	if err := f.checkFiles(); err != nil {
+		return err
 	}
 	if f.Input != nil {
 		if f.experiment, f.inputs, err = f.Input(c, args[0]); err != nil {
@@ -215,6 +256,13 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return BadInput(f.Named(err))
 	}
+	if f.resume.List {
+		return listPoints(c.OutOrStdout(), points)
+	}
+	if s.Checkpoint, err = f.resume.Open(); err != nil {
+		return err
+	}
+	defer s.Checkpoint.Close() //nolint:errcheck // every result is in its file
 	var writer *trace.Writer
 	if f.trace != "" {
 		if writer, err = trace.Create(f.trace, trace.Options{}); err != nil {
@@ -226,13 +274,17 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	points[0].Links = f.links.Watch()
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	results, err := Measure(ctx, c.ErrOrStderr(), s, points)
+	results, err := Measure(ctx, c.ErrOrStderr(), s, f.resume.shared(points))
+	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), s.Checkpoint)
 	err = EndTimeline(writer, err)
 	if err == nil {
 		err = f.links.Write(s.Record())
 	}
 	if err != nil {
 		return Finished(err, func(u *experiment.Unfinished) error { return f.show(c.OutOrStdout(), s, u.Measured(), format, u) })
+	}
+	if f.resume.Parted() {
+		return f.resume.SayPart(c.OutOrStdout(), len(results), len(points), "point", "points")
 	}
 	return f.show(c.OutOrStdout(), s, results, format, nil)
 }
@@ -249,7 +301,7 @@ func Finished(err error, show func(u *experiment.Unfinished) error) error {
 // Bound gives a sweep what the flags say, and as many workers as a command has.
 func (f *LimitFlags) Bound(c *cobra.Command, s *experiment.Sweep) (err error) {
 	s.Limits, err = f.Limits(c)
-	s.MemoryLimit, s.Workers = f.Memory.bytes, workers()
+	s.MemoryLimit, s.Workers = f.Memory.bytes, Workers()
 	return err
 }
 
@@ -258,8 +310,8 @@ func (f *LimitFlags) Named(err error) error { return f.Memory.named(err) }
 
 // Measure runs the points of a sweep and says on a terminal how far it is.
 func Measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []*experiment.Point) ([]*experiment.Result, error) {
-	progress := newProgress(errs, s.Experiment.Name, len(points))
-	defer progress.stop()
+	progress := NewProgress(errs, s.Experiment.Name, len(points))
+	defer progress.Stop()
 	var measured atomic.Bool
 	defer context.AfterFunc(ctx, func() {
 		if measured.Load() { // large simulations take longer to end than a command has that has nothing to show
@@ -268,7 +320,7 @@ func Measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []
 	})()
 	results, err := s.Run(ctx, points, func() {
 		measured.Store(true)
-		progress.step()
+		progress.Step()
 	})
 	if u := (*experiment.Unfinished)(nil); errors.As(err, &u) {
 		endingOf(ctx).shows()

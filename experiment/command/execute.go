@@ -8,15 +8,18 @@ import (
 	"os"
 	"os/signal"
 	goruntime "runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -59,6 +62,10 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	noted := &notedWriter{to: out}
 	root.SetOut(noted)
 	root.SetErr(errs)
+	if os.Getenv("TERM") == "dumb" {
+		root.SetErr(steady{errs})
+	}
+	strictCompletion(root, args)
 	err := root.ExecuteContext(ctx)
 	undo()
 	if err == nil {
@@ -120,6 +127,9 @@ func joined(err error) (list []error) {
 	return list
 }
 
+// steady is a writer that nothing is drawn on which moves: what is no file is no terminal.
+type steady struct{ io.Writer }
+
 // notedWriter keeps the first error of writing: those who print help have nobody to give it to.
 type notedWriter struct {
 	to  io.Writer
@@ -132,6 +142,19 @@ func (w *notedWriter) Write(b []byte) (int, error) {
 		w.err = err
 	}
 	return n, err
+}
+
+// Columns is how many characters stand side by side on the terminal that it writes to, 0 if that is none.
+func (w *notedWriter) Columns() int {
+	switch to := w.to.(type) {
+	case report.Narrow:
+		return to.Columns()
+	case *os.File:
+		if columns, _, err := term.GetSize(int(to.Fd())); err == nil {
+			return columns
+		}
+	}
+	return 0
 }
 
 // patience is how long a command has to end by itself after a signal. What it would still compute or wait for is lost either way.
@@ -182,8 +205,8 @@ func onSignals(cancel func(), e *ending, name string, errs io.Writer) (undo func
 	}
 }
 
-// workers is how many simulations a command runs at once: one processor is left to signals.
-func workers() int { return max(1, goruntime.GOMAXPROCS(0)-1) }
+// Workers is how many simulations a command runs at once: one processor is left to signals.
+func Workers() int { return max(1, goruntime.GOMAXPROCS(0)-1) }
 
 // ending is who ends the program: the command that has finished, or a signal, or the want of memory; never two of them.
 type ending struct {
@@ -236,12 +259,39 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.Version = version
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return checkEmpty(c) }
-	root.CompletionOptions.HiddenDefaultCmd = true
+	quiet := root.PersistentFlags().BoolP("quiet", "q", false, "show no progress")
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if *quiet {
+			root.SetErr(steady{root.ErrOrStderr()})
+		}
+		return checkEmpty(c)
+	}
+	root.SetHelpCommand(helpCommand())
+	fitHelp(root)
+	suggestValues(root)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
+			if unknown := c.ValidateArgs(args); unknown != nil { // the command whose flags these are
+				return unknown
+			}
+		}
 		return InputError{fmt.Errorf("%w; see %s --help", flagError(c, err), c.CommandPath())}
 	})
 	return root
+}
+
+// strictCompletion adds cobra's command completion, which else shows its help for a shell that there is not.
+func strictCompletion(root *cobra.Command, args []string) {
+	root.InitDefaultCompletionCmd(args...)
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Args, c.RunE = NoArguments, func(c *cobra.Command, _ []string) error { return c.Help() }
+		for _, shell := range c.Commands() {
+			shell.Args = NoArguments
+		}
+	}
 }
 
 // NoArguments refuses arguments and names the command that would list what there is.
@@ -249,11 +299,43 @@ func NoArguments(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	var names []string
+	return InputError{fmt.Errorf("unknown command %q%s; see %s --help", args[0], meantCommand(c, args[0]), c.CommandPath())}
+}
+
+// meantCommand ends an error about an unknown command: with one that looks like it, those that begin with it, or those elsewhere that are
+// called so.
+func meantCommand(c *cobra.Command, name string) string {
+	var names, begin []string
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
+		if strings.HasPrefix(sub.Name(), name+"-") {
+			begin = append(begin, sub.Name())
+		}
 	}
-	return InputError{fmt.Errorf("unknown command %q%s; see %s --help", args[0], fields.DidYouMean(args[0], names), c.CommandPath())}
+	if hint := fields.DidYouMean(name, names); hint != "" {
+		return hint
+	}
+	if len(begin) == 0 {
+		begin = elsewhere(c.Root(), name)
+	}
+	switch len(begin) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(" (did you mean %s?)", begin[0])
+	}
+	return fmt.Sprintf(" (did you mean one of %s?)", strings.Join(begin, ", "))
+}
+
+// elsewhere are the commands below one that have a name, whole.
+func elsewhere(c *cobra.Command, name string) (paths []string) {
+	for _, sub := range c.Commands() {
+		if sub.Name() == name || sub.HasAlias(name) {
+			paths = append(paths, sub.CommandPath())
+		}
+		paths = append(paths, elsewhere(sub, name)...)
+	}
+	return paths
 }
 
 // ExactArguments is cobra.ExactArgs with an error that counts as bad input.
@@ -262,10 +344,45 @@ func ExactArguments(names ...string) cobra.PositionalArgs {
 		if len(args) == len(names) {
 			return nil
 		}
-		want := "no arguments"
-		if len(names) > 0 {
-			want = fmt.Sprintf("the arguments %v", names)
+		want, got := "no argument", "none"
+		switch len(names) {
+		case 0:
+		case 1:
+			want = "the argument " + names[0]
+		default:
+			want = "the arguments " + strings.Join(names, " ")
 		}
-		return InputError{fmt.Errorf("%s: expected %s, got %d; see %s --help", c.Name(), want, len(args), c.CommandPath())}
+		if len(args) > 0 {
+			got = fmt.Sprintf("%q", args)
+			got = got[1 : len(got)-1]
+		}
+		return InputError{fmt.Errorf("%s: expected %s, got %s; see %s --help", c.Name(), want, got, c.CommandPath())}
+	}
+}
+
+// helpCommand is cobra's, but for what it says of commands that there are not.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Explain a command",
+		Long:  "Help explains any command: the same as COMMAND --help.",
+		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+			if of, _, err := c.Root().Find(args); err == nil {
+				for _, sub := range of.Commands() {
+					if strings.HasPrefix(sub.Name(), begun) && (sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand()) {
+						names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			of, left, err := c.Root().Find(args)
+			if err != nil || len(left) > 0 {
+				return NoArguments(of, left)
+			}
+			of.InitDefaultHelpFlag()
+			return of.Help()
+		},
 	}
 }

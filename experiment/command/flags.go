@@ -16,10 +16,14 @@ import (
 // flagError says what is wrong with the value of a flag in the words of a user, not in those of the library that reads it.
 func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+	if errors.As(err, &unknown) {
+		name := unknown.GetSpecifiedShortnames() // -format, as in Go's own commands
+		if name == "" {
+			name = unknown.GetSpecifiedName()
+		}
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-		return fmt.Errorf("%w%s", err, fields.DidYouMean("--"+unknown.GetSpecifiedName(), names))
+		return fmt.Errorf("%w%s", err, fields.DidYouMean("--"+name, names))
 	}
 	var wrong *pflag.InvalidValueError
 	if !errors.As(err, &wrong) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
@@ -28,35 +29,52 @@ func EndTimeline(w *trace.Writer, err error) error {
 	return errors.Join(err, w.Close())
 }
 
-// progress shows how many measurements are done, on a terminal only.
-type progress struct {
+// Progress shows on a terminal how many measurements are done, and how long the others will take if they are like those. What ends within
+// two seconds shows nothing.
+type Progress struct {
 	p   *mpb.Progress
 	bar *mpb.Bar
+	end chan struct{} // closed by Stop
 }
 
-func newProgress(w io.Writer, name string, total int) *progress {
+// quick is how long a command may take without saying how far it is.
+const quick = 2 * time.Second
+
+// NewProgress is for a command's stderr, and what it is called there.
+func NewProgress(w io.Writer, name string, total int) *Progress {
 	f, ok := w.(*os.File)
 	if !ok || total < 2 {
-		return &progress{}
+		return &Progress{}
 	}
 	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return &progress{}
+		return &Progress{}
 	}
-	p := mpb.New(mpb.WithOutput(f), mpb.WithWidth(40))
-	bar := p.AddBar(int64(total), mpb.PrependDecorators(decor.Name(name+" ")), mpb.AppendDecorators(decor.CountersNoUnit("%d/%d")), mpb.BarRemoveOnComplete())
-	return &progress{p, bar}
+	g := &Progress{end: make(chan struct{})}
+	begin := make(chan struct{})
+	go func() {
+		defer close(begin)
+		select {
+		case <-time.After(quick):
+		case <-g.end:
+		}
+	}()
+	g.p = mpb.New(mpb.WithOutput(f), mpb.WithWidth(40), mpb.WithRenderDelay(begin))
+	g.bar = g.p.AddBar(int64(total), mpb.PrependDecorators(decor.Name(name+" ")),
+		mpb.AppendDecorators(decor.CountersNoUnit("%d/%d"), decor.Name(", about "), decor.AverageETA(decor.ET_STYLE_GO), decor.Name(" left")), mpb.BarRemoveOnComplete())
+	return g
 }
 
-// step counts one measurement; it may be called from any goroutine.
-func (g *progress) step() {
+// Step counts one measurement; it may be called from any goroutine.
+func (g *Progress) Step() {
 	if g.bar != nil {
 		g.bar.Increment()
 	}
 }
 
-// stop removes the bar.
-func (g *progress) stop() {
+// Stop removes what is shown.
+func (g *Progress) Stop() {
 	if g.bar != nil {
+		close(g.end)
 		g.bar.Abort(true)
 		g.p.Wait()
 	}

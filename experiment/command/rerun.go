@@ -56,7 +56,7 @@ func OfOne(e *experiment.Experiment) Again {
 		if err != nil {
 			return nil, notes, BadInput(err)
 		}
-		s.Workers = workers()
+		s.Workers = Workers()
 		s.MemoryLimit = watchOf(ctx).limit.Load()
 		t, err := tableOf(ctx, s)
 		if err != nil {

@@ -20,16 +20,24 @@ func (f *compareFlags) fall(c *cobra.Command, s *experiment.Sweep, format report
 		return BadInput(errors.New("--waterfall names the profiles itself: --profile does not go with it"))
 	case f.plot != "":
 		return BadInput(errors.New("--plot: a waterfall has no picture"))
+	case f.resume.Parted() || f.resume.List:
+		return BadInput(errors.New("--waterfall: its points belong together: neither --part nor --points goes with it"))
 	}
 	w, err := s.Waterfall(f.waterfall[0], f.waterfall[1])
 	if err != nil {
 		return BadInput(fmt.Errorf("--waterfall: %w", f.Memory.named(err)))
 	}
+	folder, err := f.resume.Open()
+	if err != nil {
+		return err
+	}
+	defer folder.Close() //nolint:errcheck // every result is in its file
+	w.Keep(folder)
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	progress := newProgress(c.ErrOrStderr(), s.Experiment.Name, w.Points())
-	err = w.Run(ctx, progress.step)
-	progress.stop()
+	progress := NewProgress(c.ErrOrStderr(), s.Experiment.Name, w.Points())
+	err = w.Run(ctx, progress.Step)
+	progress.Stop()
 	if u := (*experiment.Unfinished)(nil); errors.As(err, &u) && len(w.Steps) > 0 {
 		endingOf(ctx).shows()
 		return errors.Join(err, f.showFall(c.OutOrStdout(), s, w, format, []string{Part(u)}))

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
@@ -72,7 +73,7 @@ func Load(name string) (*Proxy, error) {
 	} else {
 		text, err = apps.ReadFile(path.Join(appFolder, name+".yaml"))
 		if err != nil {
-			return nil, fmt.Errorf("proxy: no application %q, expected one of %s, or a .yaml file", name, strings.Join(Names(), ", "))
+			return nil, fmt.Errorf("proxy: no application %q, expected one of %s, or a .yaml file%s", name, strings.Join(Names(), ", "), fields.DidYouMean(name, Names()))
 		}
 	}
 	if err != nil {

@@ -28,6 +28,7 @@ type State struct {
 	SlotBytes uint64         `spin:"unit=bytes default=mtu+64"` // of each: an Entry and a frame
 	Free      uint64         `spin:"default=64"`                // slots that may be taken: backup.size - (backup.tail - backup.head) of NPF'17
 	Head      uint64         // slots that were taken
+	Patience  uint64         `spin:"unit=cycles default=750000"` // of its budget that a frame spends on waiting for its turn before it is dropped: one that is killed would stop the ring
 	Stray     uint64         // frames for no ring
 	Foreign   uint64         // messages to control that it does not understand, or that are not of who may send them
 	Rings     [MaxRings]Ring // of IOusers
@@ -36,21 +37,26 @@ type State struct {
 // Ring is that of an IOuser. Indices run free: the descriptor of one is that modulo Size.
 type Ring struct {
 	_           structs.HostLayout
-	Lock        uint64        // 1: a handler changes what follows
-	Ticket      uint64        // frames that have come
-	Turn        uint64        // so many of them know where they go: they take their descriptors in the order in which they have come
-	Space       uint32        // of the memory that the IOuser has granted
-	Size        uint32        // descriptors; 0: there is no such ring
-	BitmapSize  uint32        // bits: frames that the IOprovider is willing to hold, or has the right to; 0: none, absent memory drops
-	Watched     uint32        // 1: TailCT counts changes of Tail
-	PID         uint32        // of the IOuser
-	PT          uint32        // where it is told of Head
+	Generation  uint64 // rings that were here and are closed
+	Lock        uint64 // 1: a handler changes what follows
+	Ticket      uint64 // frames that have come
+	Turn        uint64 // so many of them know where they go: they take their descriptors in the order in which they have come
+	Space       uint32 // of the memory that the IOuser has granted
+	Size        uint32 // descriptors; 0: there is no such ring
+	BitmapSize  uint32 // bits: frames that the IOprovider is willing to hold, or has the right to; 0: none, absent memory drops
+	Skips       uint32 // 1: of BitmapSize 0: a frame that is dropped for an absent buffer takes its descriptor along; 0: the next one gets it
+	Watched     uint32 // 1: TailCT counts changes of Tail
+	PID         uint32 // of the IOuser
+	PT          uint32 // where it is told of Head
+	Spare       uint32
 	Descriptors uint64        `spin:"unit=bytes"` // where they begin in the space
 	Tail        uint64        // one past the last descriptor that was posted
 	Head        uint64        // first descriptor that the IOuser was not told of
 	HeadOffset  uint64        // descriptors behind it that are taken
 	BitmapIndex uint64        // bit of Head
+	Told        uint64        // messages to the IOuser that Head has moved
 	Stats       Stats         // what has become of frames
+	Late        [words]uint64 // frames that have left before their turn, by tickets
 	Bitmap      [words]uint64 // frames that the IOprovider has
 	Storing     [words]uint64 // frames on their way into their buffers, by descriptors: ours, since handlers of several frames run at once
 }
@@ -62,7 +68,9 @@ type Stats struct {
 	Absent     uint64 // whose descriptor or buffer was absent
 	NoBuffer   uint64 // for which there was no descriptor
 	Backed     uint64 // that went into the backup ring
-	Dropped    uint64 // that did not, for want of room there or in the bitmap
+	Dropped    uint64 // that did not, for want of room there or in the bitmap, or of time
+	Late       uint64 // of them, those for whose turn their handlers would have waited beyond their budget
+	Skipped    uint64 // of them, those whose descriptor was skipped
 	Unsuitable uint64 // whose descriptor names memory that is not the IOuser's, or too little
 }
 
@@ -71,13 +79,14 @@ type Descriptor struct {
 	_      structs.HostLayout
 	Offset uint64 // of the buffer, in the granted memory, bytes
 	Length uint32 // bytes
-	Used   uint32 // the interface: bytes of the frame, or TooLong, or Illegal
+	Used   uint32 // the interface: bytes of the frame, or TooLong, Illegal or Unused, which it is from the beginning
 }
 
 // What Used may say but a length.
 const (
 	TooLong = 1<<32 - 1 // for the buffer
 	Illegal = 1<<32 - 2 // the buffer is not in the granted memory
+	Unused  = 0         // the buffer, or the descriptor, was absent, and the ring skips such descriptors
 )
 
 // Entry heads a slot of the backup ring.
@@ -86,18 +95,22 @@ type Entry struct {
 	Number uint64 // of the frame in the backup ring, from 1: the slot is filled when it is there
 	Slot   uint64 // descriptor of the ring
 	Bit    uint64 // to be given back by Resolved
-	Ring   uint32
-	Length uint32 // bytes of the frame
-	Spare  [4]uint64
+	Ring   uint64 // its ID
+	Length uint64 // bytes of the frame
+	Spare  [2]uint64
 }
 
-// Kinds of messages to control: match bits are kind << 8 | ring, and header data is the number.
+// Kinds of messages to control: match bits are ID << 8 | kind, and header data is the number.
 const (
 	Posted    = 1 // IOuser: Tail is the number
 	Resolved  = 2 // IOprovider: the frame of that bit is in its buffer
 	GivenBack = 3 // IOprovider: so many slots of the backup ring may be taken again
-	Watch     = 4 // IOprovider: TailCT counts changes of Tail from now on (1), or no more (0)
+	Watch     = 4 // IOprovider: TailCT counts changes of Tail from now on, and at once if Tail is that number or more already; or no more (0)
+	Closed    = 5 // IOprovider: no frame takes a descriptor any more
 )
 
-// Bits are the match bits of a message to control.
-func Bits(kind, ring uint32) uint64 { return uint64(kind)<<8 | uint64(ring) }
+// ID is what a ring is known by: frames have it in their match bits. That of a ring that was closed is nobody's ever after.
+func ID(place int, generation uint64) uint64 { return generation*MaxRings + uint64(place) }
+
+// Bits are the match bits of a message to control about the ring of an ID.
+func Bits(kind uint32, id uint64) uint64 { return id<<8 | uint64(kind) }

@@ -34,12 +34,12 @@ type State struct {
 	Retries    uint32 `spin:"default=15 max=4095"`                  // how often the packetizer sends a message again by itself
 	BackOff    uint32 `spin:"default=4"`                            // retries after which time-outs double, up to 64 times
 	Sequence   uint32 // the number before the first of every channel
-	ChangedCT  uint32 `spin:"unit=counter"`                 // counts messages of the process that were answered or timed out; 0: none
-	ArrivedCT  uint32 `spin:"unit=counter"`                 // counts messages in the mailbox; 0: none
-	Left       uint32 `spin:"max=1"`                        // 1: nobody takes messages out of the mailbox any more
-	Timeout    uint64 `spin:"unit=ns default=100000 min=1"` // of a message, from each time it is sent
-	Pause      uint64 `spin:"unit=ns default=1000 min=1"`   // after that software sends a message again for which a mailbox had no room; it doubles, up to 64 times
-	QueueStart uint64 `spin:"unit=bytes"`                   // of the mailbox, in handler host memory
+	ChangedCT  uint32 `spin:"unit=counter"`                                // counts messages of the process that were answered or timed out; 0: none
+	ArrivedCT  uint32 `spin:"unit=counter"`                                // counts messages in the mailbox; 0: none
+	Left       uint32 `spin:"max=1"`                                       // 1: nobody takes messages out of the mailbox any more
+	Timeout    uint64 `spin:"unit=ns default=100000 min=1 max=1000000000"` // of a message, from each time it is sent
+	Pause      uint64 `spin:"unit=ns default=1000 min=1"`                  // after that software sends a message again for which a mailbox had no room; it doubles, up to 64 times
+	QueueStart uint64 `spin:"unit=bytes"`                                  // of the mailbox, in handler host memory
 
 	Sent     Sent     // what the packetizer has done
 	Received Received // what the mailbox has done

@@ -20,7 +20,9 @@ const (
 	Gather = "gather" // header
 	Fold   = "fold"   // payload
 	Fill   = "fill"   // payload
-)
 
-// MaxBuffers is the largest number of buffers.
-const MaxBuffers = 64
+	// With several parity servers these stand for Write, Gather and Fold.
+	Encode  = "encode"  // payload, of a write
+	Collect = "collect" // header
+	Blend   = "blend"   // payload
+)

@@ -1,7 +1,9 @@
 // Package raid5 is the servers of a RAID-5 array on the network interface (sPIN'17 §5.3): data servers, whose handlers write what clients send and stream
 // the difference to the parity server, whose handlers apply it. README.md says who tells whom what.
 //
-// All entries of a server share one HPU memory: a [State], and behind it slots, locks and buffers (see [State.Memory]).
+// With several parity servers what they keep is a Reed-Solomon code, a [Code], and so many servers may fail.
+//
+// All entries of a server share one HPU memory: a [State], and behind it slots, locks, tables and buffers (see [State.Memory]).
 package raid5
 
 import "structs"
@@ -15,14 +17,17 @@ type State struct {
 	PT         uint32             `spin:"max=255"`                              // portal table entry of servers
 	ReplyPT    uint32             `spin:"max=255"`                              // portal table entry of clients
 	Index      uint32             `spin:"max=31"`                               // of this server
-	Parity     uint32             `spin:"max=32"`                               // of the parity server; NoParity: there is none
+	Parity     uint32             `spin:"max=32"`                               // of the first parity server; NoParity: there is none
 	Servers    [MaxServers]Server // by number, data servers first
 	Counts     Counts             // what the handlers have done
+	Code       Code               // with several parity servers: what they keep
+	Steps      [MaxParity]uint8   // likewise, of a data server: its coefficient at each parity server, divided by that at the one before
 }
 
-// MaxServers is how many servers an array has at most, NoParity no number of one.
+// MaxServers is how many servers an array has at most, of them MaxParity for parity; NoParity is no number of one.
 const (
 	MaxServers = 32
+	MaxParity  = 8
 	NoParity   = MaxServers
 )
 
@@ -54,6 +59,12 @@ const (
 	SlotSize  = 8   // bytes of a slot
 )
 
+// A handler that multiplies has a buffer and TableSize bytes for the products; there are at most MaxBuffers at a time.
+const (
+	TableSize  = 256
+	MaxBuffers = 64
+)
+
 // Lock admits handlers one after the other, in the order of their tickets.
 type Lock struct {
 	_       structs.HostLayout
@@ -61,9 +72,9 @@ type Lock struct {
 	Serving uint64 // ticket
 }
 
-// Memory is what a server's State takes with slots, locks and buffers behind it, bytes, at a number of buffers.
+// Memory is what a server's State takes with slots, locks, tables and buffers behind it, bytes, at a number of buffers.
 func (s *State) Memory(buffers int) int64 {
-	return int64(s.Slots)*SlotSize + Locks*LockSize + int64(buffers)*int64((s.BufferSize+7)&^7)
+	return int64(s.Slots)*SlotSize + Locks*LockSize + MaxBuffers*TableSize + int64(buffers)*int64((s.BufferSize+7)&^7)
 }
 
 // Match bits of a server's entries. A message's place in the server's memory is its remote offset.
@@ -83,6 +94,14 @@ const (
 	LastShift  = 48     // of a chain's match bits: who gets the sum: a server that is rebuilt, or ToClient
 	ToClient   = 0xff
 	KindMask   = 1<<ChainShift - 1
+)
+
+// With several parity servers bit i of the 32 above ChainShift says of WriteBits that parity server i has failed, and need not hear of it; of chains that server i
+// takes part: they have names of their own, since each server must know all of them to know what it multiplies its bytes by, and what is lost.
+const (
+	CollectBits = 0x520b // as GatherBits
+	BlendBits   = 0x520c // as FoldBits
+	LostShift   = 56     // of a chain's match bits: the server whose bytes it computes
 )
 
 // Range is a part of the memory of each server: the user header of what begins a chain.

@@ -16,6 +16,7 @@ import (
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
 )
 
 // What lies behind the state has the sizes that the engine reckons with, and the state no gaps.
@@ -286,6 +287,42 @@ func TestFailures(t *testing.T) {
 	require.Zero(t, g[0].Counts().Received.Strange+g[1].Counts().Received.Strange)
 }
 
+// Time-outs double up to 64 times, but to no more than a timer can wait: a node that is away for long is waited for.
+func TestLongTimeouts(t *testing.T) {
+	for _, timeout := range []uint64{20_000_000, spin.MaxTimer} {
+		c := newCluster(t, 2, nil, "fabric.faults.down=[{node: 1, from: 0ns, to: 12s}]")
+		var there runtime.View
+		c.spawn(0, func(p *runtime.Proc) error {
+			v := p.Alloc(64)
+			fill(v.Raw(), 1)
+			g, err := c.engine.Open(p, channels.Options{State: map[string]any{"timeout": timeout}})
+			if err != nil {
+				return err
+			}
+			p.Sleep(sim.Microsecond)
+			for i, begin := range []func(channels.Transfer) (*channels.Pending, error){g.Write, g.Read} {
+				from, to := v.Addr(), there.Addr()
+				if i == 1 {
+					from, to = to, from
+				}
+				w, err := begin(channels.Transfer{NID: 1, Source: from, Destination: to, Length: 64})
+				require.NoError(t, err)
+				require.NoError(t, w.Wait(), i)
+			}
+			require.Equal(t, v.Snapshot(), there.Snapshot())
+			require.Greater(t, p.Now(), 12*sim.Second)
+			require.Less(t, p.Now(), 15*sim.Second)
+			return nil
+		})
+		c.spawn(1, func(p *runtime.Proc) (err error) {
+			there = p.Alloc(64)
+			_, err = c.engine.Open(p, channels.Options{})
+			return err
+		})
+		c.run()
+	}
+}
+
 // A node that does not answer is given up, and limits are errors.
 func TestLimits(t *testing.T) {
 	c := newCluster(t, 2, nil, "fabric.faults.down=[{node: 1, from: 0ns, to: 1s}]")
@@ -313,7 +350,7 @@ func TestLimits(t *testing.T) {
 		return nil
 	})
 	c.run()
-	for _, wrong := range []map[string]any{{"block": 3000}, {"contexts": 60000}, {"retries": 5000}, {"pdid": 3}, {"timeout": 0}, {"nonsense": 1}} {
+	for _, wrong := range []map[string]any{{"block": 3000}, {"contexts": 60000}, {"retries": 5000}, {"pdid": 3}, {"timeout": 0}, {"timeout": spin.MaxTimer + 1}, {"nonsense": 1}} {
 		c := newCluster(t, 1, nil)
 		c.spawn(0, func(p *runtime.Proc) error {
 			_, err := c.engine.Open(p, channels.Options{State: wrong})

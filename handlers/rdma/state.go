@@ -48,7 +48,7 @@ type State struct {
 	Contexts     uint32 `spin:"default=256 max=65535"`                                // blocks that may be arriving at once
 	Peers        uint32 `spin:"default=min(4*ranks,1024) max=65535"`                  // processes from which blocks may come
 	Sequence     uint32 `spin:"max=16383"`                                            // the number before the first of every slot
-	Timeout      uint64 `spin:"unit=ns default=1000000 min=1"`                        // of a block, from its start
+	Timeout      uint64 `spin:"unit=ns default=1000000 min=1 max=1000000000"`         // of a block, from its start
 	CompletedCT  uint32 `spin:"unit=counter"`                                         // counts transfers of the process that have ended; 0: none
 	NotifiedCT   uint32 `spin:"unit=counter"`                                         // counts notifications that have been written here; 0: none
 	StatusOffset uint64 `spin:"unit=bytes"`                                           // in handler host memory: Channels words of 64 bits, the last state of each

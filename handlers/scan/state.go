@@ -75,12 +75,13 @@ type Slot struct {
 	Matched uint64
 	Sent    uint64 // rows
 	Packets uint64
+	Status  uint64 // Failed if rows could not be read or sent
 	Width   uint64 `spin:"unit=bytes"` // of what is sent of a row
 	Code    [MaxProgram]Instruction
 }
 
 // SlotSize is that of a Slot, bytes.
-const SlotSize = 8 + QuerySize + 8 + 7*8 + 16*MaxProgram
+const SlotSize = 8 + QuerySize + 8 + 8*8 + 16*MaxProgram
 
 // MaxRow is the longest row, bytes: a packet, less the answer's head.
 const MaxRow = 2048
@@ -122,4 +123,5 @@ const (
 	OK      = iota
 	Busy    // nothing was done: there is no slot; the client is to ask again
 	Illegal // the message is no query of this table
+	Failed  // rows could not be read or sent: what came is not all
 )

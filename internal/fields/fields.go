@@ -52,7 +52,7 @@ func Between[T cmp.Ordered](e *Errors, field string, v, least, most T) {
 // OneOf notes a text that is none of those allowed.
 func (e *Errors) OneOf(field, v string, allowed ...string) {
 	if !slices.Contains(allowed, v) {
-		*e = append(*e, fmt.Errorf("%s: %q, expected %s", field, v, strings.Join(allowed, " or ")))
+		*e = append(*e, fmt.Errorf("%s: %q, expected %s%s", field, v, strings.Join(allowed, " or "), DidYouMean(v, allowed)))
 	}
 }
 

@@ -27,13 +27,14 @@ var table = map[string]policy{
 	"inet":           {ours: []string{"sim", "internal"}},         // TCP, UDP and IPv4 without a clock
 	"smmu":           {ours: []string{"sim", "internal"}},
 	"host":           {ours: []string{"sim", "smmu", "internal"}},
+	"pinning":        {ours: []string{"sim", "host"}}, // who has memory pinned for devices, and how long: over the calls of an operating system
 	"portals":        {ours: []string{"internal"}},
 	"datatype":       {}, // where the bytes of MPI's types lie: for programs and for the handlers that unpack them
 	"spin":           {ours: []string{"internal"}},
 	"spin/manifest":  {}, // what a module says of itself: read by all that have to do with handlers
 	"hpu": {
 		ours:   []string{"sim", "spin/manifest"},
-		theirs: []string{"github.com/tetratelabs/wazero", "github.com/bytecodealliance/wasmtime-go/v44"},
+		theirs: []string{"github.com/tetratelabs/wazero"},
 	},
 	"nic": {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "internal"}},
 	"profile": {
@@ -63,15 +64,24 @@ var table = map[string]policy{
 	"handlers/backupring": { // its IOprovider is a kernel
 		ours: []string{"handlers", "sim", "host", "nic", "profile", "runtime", "portals", "spin"},
 	},
+	"handlers/rnr": { // its driver is a kernel's
+		ours: []string{"handlers", "sim", "host", "nic", "runtime", "portals", "spin"},
+	},
 	"handlers/part": { // its driver is the operating system's
 		ours: []string{"handlers", "sim", "host", "runtime", "portals", "spin"},
+	},
+	"npf/stack": { // sockets of a program on a ring
+		ours: []string{"sim", "inet", "portals", "runtime", "handlers"},
 	},
 	"exanet":      {ours: []string{"sim", "inet", "portals", "spin", "profile", "runtime", "handlers", "internal"}},
 	"exanet/gvas": {}, // addresses: what names memory in ExaNeSt
 	"exanet/ip": { // beside ExaNet it has the management Ethernet, a network of its own
 		ours: []string{"exanet", "sim", "inet", "fabric", "portals", "runtime", "handlers", "internal"},
 	},
-	"mpi":        {ours: []string{"sim", "portals", "datatype", "hpu", "spin", "profile", "runtime", "handlers", "exanet", "internal"}},
+	"npf": { // programs and networks of NPF'17: a TCP/IP stack of a program's own, servers on it
+		ours: []string{"sim", "inet", "host", "portals", "pinning", "profile", "runtime", "handlers", "internal"},
+	},
+	"mpi":        {ours: []string{"sim", "host", "pinning", "portals", "datatype", "hpu", "spin", "profile", "runtime", "handlers", "exanet", "internal"}},
 	"goal":       {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
 	"provenance": {ours: []string{"sim", "profile", "runtime", "report"}},
 	"scenario": {
@@ -79,19 +89,20 @@ var table = map[string]policy{
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
 	"handlerlab":       {ours: []string{"nic", "sim", "portals", "hpu", "spin/manifest", "profile", "runtime", "handlers", "internal"}},
-	"experiment":       {ours: []string{"sim", "inet", "fabric", "host", "portals", "datatype", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "mpi", "goal", "provenance", "report", "trace/breakdown", "trace/spc"}},
-	"trace/spc":        {ours: []string{"sim"}},            // traces of storage, which runs are made of
-	"trace/breakdown":  {ours: []string{"sim"}},            // what observers of a run do with its time: no file formats
-	"experiment/cores": {ours: []string{"hpu", "profile"}}, // cost tables beside the cores they describe
+	"experiment":       {ours: []string{"sim", "inet", "fabric", "host", "pinning", "portals", "datatype", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "npf", "mpi", "goal", "provenance", "report", "trace/breakdown", "trace/spc", "internal"}},
+	"trace/spc":        {ours: []string{"sim", "internal"}}, // traces of storage, which runs are made of
+	"trace/breakdown":  {ours: []string{"sim"}},             // what observers of a run do with its time: no file formats
+	"experiment/cores": {ours: []string{"hpu", "profile"}},  // cost tables beside the cores they describe
 	"experiment/command": { // command lines of experiments, spinsim's and a user's own
 		ours:   []string{"experiment", "sim", "fabric", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
-		theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8"},
+		theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term"},
 	},
-	"report":   {ours: []string{"sim", "internal"}, theirs: []string{"github.com/jedib0t/go-pretty/v6", "gonum.org/v1/plot", "golang.org/x/image"}},
-	"trace":    {ours: []string{"sim", "internal"}, theirs: []string{"google.golang.org/protobuf"}},
-	"cmd":      {ours: anything, theirs: anything},
-	"examples": {ours: anything},
-	"internal": {theirs: []string{"go.yaml.in/yaml/v3"}}, // what several rooms need that is no room: files, YAML, poison, guarded memory, sizes, bounds of fields
+	"report":        {ours: []string{"sim", "internal"}, theirs: []string{"github.com/jedib0t/go-pretty/v6", "gonum.org/v1/plot", "golang.org/x/image"}},
+	"trace":         {ours: []string{"sim", "internal"}, theirs: []string{"google.golang.org/protobuf"}},
+	"cmd":           {ours: anything, theirs: anything},
+	"examples":      {ours: anything},
+	"internal/site": {theirs: []string{"github.com/yuin/goldmark"}}, // the documents as a website
+	"internal":      {theirs: []string{"go.yaml.in/yaml/v3"}},       // what several rooms need that is no room: files, YAML, poison, guarded memory, sizes, bounds of fields
 }
 
 // testLibraries are for packages whose name ends in "test": they are imported by

@@ -224,7 +224,7 @@ func (r *Reader) choice(n *yaml.Node, v reflect.Value, names []string, path stri
 		return
 	}
 	if !slices.Contains(names, text) {
-		r.Fail(n, path, "%q, expected one of %s", text, strings.Join(names, ", "))
+		r.Fail(n, path, "%q, expected one of %s%s", text, strings.Join(names, ", "), fields.DidYouMean(text, names))
 		return
 	}
 	v.SetString(text)

@@ -52,3 +52,27 @@ func TestDefaultIterations(t *testing.T) {
 		require.Equal(t, c.want, DefaultIterations(c.bytes, c.ranks), c)
 	}
 }
+
+// Only a broadcast of large messages on many ranks has no warm-up, unless it is asked for.
+func TestDefaultWarmup(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		bytes, ranks, want int
+	}{
+		{"bcast", 32 << 10, 512, 1}, {"bcast", 64 << 10, 256, 1}, {"bcast", 64 << 10, 257, 0}, {"bcast", 1 << 20, 512, 0}, {"allreduce", 1 << 20, 512, 1}, {"scatter", 1 << 20, 512, 1},
+	} {
+		b, err := Find(c.name)
+		require.NoError(t, err)
+		require.Equal(t, c.want, b.DefaultWarmup(c.bytes, c.ranks), c)
+	}
+}
+
+// Messages are written and compared by lines of 256 bytes, of whatever length the last one is.
+func TestLines(t *testing.T) {
+	x := &test{Options: Options{Seed: 250}}
+	for _, at := range []int{0, 256, 1 << 16, 5<<16 + 256} {
+		for i, got := range line(x.value(3, 9, at), 199) {
+			require.Equal(t, x.value(3, 9, at+i), got, "%d", at+i)
+		}
+	}
+}

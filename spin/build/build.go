@@ -9,6 +9,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,6 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/spin/c"
 )
 
 // Target is the TinyGo target file of handlers: wasm 1.0 with bulk memory, sign extension and
@@ -35,11 +35,26 @@ const (
 	C      Lang = "c"      // all .c files of the folder
 )
 
+// Options of a build. The zero value is what [Build] does with a folder of one language.
+type Options struct {
+	Lang     Lang
+	Include  []string  // C: folders of headers, relative to the working directory; they are found before those of this package
+	Define   []string  // C: NAME or NAME=VALUE
+	Warnings io.Writer // what compilers say of sources that they accept; nil: nothing
+}
+
+// Build compiles the handler in folder dir to the wasm module out, with [Options] of a language only.
+func Build(dir string, lang Lang, out string) error {
+	o := Options{Lang: lang}
+	return o.Build(dir, out)
+}
+
 // Build compiles the handler in folder dir to the wasm module out. The TinyGo compiler is
 // $SPINSIM_TINYGO, or the one scripts/install-tinygo.sh put into $SPINSIM_TOOLS or into .tools of a
 // folder above dir or of the clone of this module that the handler's module uses, or the one on the PATH; clang is $SPINSIM_CLANG, or clang-19 or clang on the
 // PATH. The error of a compiler that rejects the source carries its messages.
-func Build(dir string, lang Lang, out string) error {
+func (o *Options) Build(dir, out string) error {
+	lang := o.Lang
 	if lang == Auto {
 		var err error
 		if lang, err = detect(dir); err != nil {
@@ -52,28 +67,46 @@ func Build(dir string, lang Lang, out string) error {
 	}
 	defer remove()
 	module := filepath.Join(tmp, "module.wasm")
-	switch lang {
-	case TinyGo:
-		err = buildTinyGo(dir, tmp, module)
-	case C:
-		err = buildC(dir, tmp, module)
-	default:
-		err = fmt.Errorf("unknown language %q, expected %q or %q", lang, TinyGo, C)
-	}
-	if err != nil {
-		return fmt.Errorf("build %s: %w", dir, err)
-	}
-	b, err := os.ReadFile(module)
-	if err != nil {
-		return err
-	}
-	if b, err = keepNames(b); err == nil {
-		b, err = withManifest(b, dir, lang, tmp)
-	}
+	b, err := o.module(dir, lang, tmp, module)
 	if err != nil {
 		return fmt.Errorf("build %s: %w", dir, err)
 	}
 	return file.Write(out, b)
+}
+
+// module compiles a handler and adds its manifest.
+func (o *Options) module(dir string, lang Lang, tmp, out string) ([]byte, error) {
+	var debug []byte // C: the same module with debugging information
+	var err error
+	switch lang {
+	case TinyGo:
+		if len(o.Include)+len(o.Define) > 0 {
+			return nil, errors.New("folders of headers and definitions are for C")
+		}
+		err = o.buildTinyGo(dir, tmp, out)
+	case C:
+		debug, err = o.buildC(dir, tmp, out)
+	default:
+		err = fmt.Errorf("unknown language %q, expected %q or %q", lang, TinyGo, C)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = keepNames(b); err != nil {
+		return nil, err
+	}
+	return withManifest(b, dir, lang, debug)
+}
+
+// warn passes on what a compiler said of a source that it has accepted.
+func (o *Options) warn(messages string) {
+	if o.Warnings != nil && messages != "" {
+		fmt.Fprint(o.Warnings, messages)
+	}
 }
 
 // detect tells the language of the handler in dir.
@@ -104,7 +137,7 @@ func detect(dir string) (Lang, error) {
 	return lang, nil
 }
 
-func buildTinyGo(dir, tmp, out string) error {
+func (o *Options) buildTinyGo(dir, tmp, out string) error {
 	compiler, err := findTinyGo(dir)
 	if err != nil {
 		return err
@@ -116,6 +149,7 @@ func buildTinyGo(dir, tmp, out string) error {
 	args := []string{"build", "-target=" + target, "-opt=2", "-panic=trap", "-no-debug", "-o", out}
 	messages, err := run(dir, compiler, append(args, ".")...)
 	if err == nil {
+		o.warn(messages)
 		return nil
 	}
 	if !strings.Contains(messages, "undefined symbol: runtime.alloc") {
@@ -154,43 +188,23 @@ func allocations(dir, messages string) string {
 	return b.String()
 }
 
-func buildC(dir, tmp, out string, more ...string) error {
-	compiler, err := findClang()
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(tmp, "spin.h"), c.Header, 0o644); err != nil {
-		return err
-	}
-	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
-	if err != nil {
-		return err
-	}
-	if len(sources) == 0 {
-		return errors.New("no .c files")
-	}
-	for i := range sources {
-		sources[i] = filepath.Base(sources[i])
-	}
-	args := []string{
-		"--target=wasm32-unknown-unknown", "-mcpu=mvp", "-mbulk-memory", "-mmutable-globals",
-		"-mnontrapping-fptoint", "-msign-ext", "-std=c11", "-O2", "-Wall", "-Wextra",
-		"-ffreestanding", "-nostdlib", "-isystem", tmp, "-o", out,
-		"-Wl,--no-entry", "-Wl,--stack-first", "-Wl,-z,stack-size=4096", "-Wl,--export=__stack_pointer",
-	}
-	args = append(args, more...)
-	if messages, err := run(dir, compiler, append(args, sources...)...); err != nil {
-		return fmt.Errorf("%s: %w\n%s", compiler, err, messages)
-	}
-	return nil
-}
-
 // run runs a compiler in dir and returns what it wrote.
 func run(dir, compiler string, args ...string) (string, error) {
 	cmd := exec.Command(compiler, args...)
 	cmd.Dir = dir
 	messages, err := cmd.CombinedOutput()
 	return string(messages), err
+}
+
+// Compiler is the path of the compiler that Build would use for the sources of a language in a folder. The error says how to get it.
+func Compiler(dir string, lang Lang) (string, error) {
+	switch lang {
+	case TinyGo:
+		return findTinyGo(dir)
+	case C:
+		return findClang()
+	}
+	return "", fmt.Errorf("language %q, expected %q or %q", lang, TinyGo, C)
 }
 
 func findTinyGo(dir string) (string, error) {
@@ -231,18 +245,6 @@ func installedIn(clone string) (string, bool) {
 	path := filepath.Join(clone, ".tools", "tinygo", "bin", "tinygo")
 	_, err := os.Stat(path)
 	return path, err == nil
-}
-
-func findClang() (string, error) {
-	if path := os.Getenv("SPINSIM_CLANG"); path != "" {
-		return executable("SPINSIM_CLANG", path)
-	}
-	for _, name := range []string{"clang-19", "clang"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("clang not found: install clang-19 and lld-19 (scripts/install-tinygo.sh does), or set SPINSIM_CLANG to the compiler")
 }
 
 // executable returns path if it can be run; else the error names the variable it came from.

@@ -28,6 +28,7 @@ func describeC(dir string, debug []byte, exports []export) (*manifest.Manifest, 
 		states: make(map[string]*manifest.State), named: make(map[dwarf.Offset]string),
 	}
 	m := &manifest.Manifest{}
+	src.needs = &m.Needs
 	if err := src.directives(m); err != nil {
 		return nil, err
 	}
@@ -59,6 +60,7 @@ type cSource struct {
 	functions map[string]*manifest.Handler // by symbol
 	states    map[string]*manifest.State
 	named     map[dwarf.Offset]string // names of states
+	needs     *manifest.Needs
 }
 
 // directives reads the description and the directives of the sources in the folder.
@@ -186,8 +188,13 @@ func (s *cSource) function(name string, e *dwarf.Entry, r *dwarf.Reader) error {
 		if child == nil || child.Tag == 0 {
 			break
 		}
-		if child.Tag == dwarf.TagFormalParameter {
+		switch child.Tag {
+		case dwarf.TagFormalParameter:
 			parameters = append(parameters, child)
+		case tagAnnotation:
+			if err := s.needed(child); err != nil {
+				return s.shown(e).errorf("function %s: %w", name, err)
+			}
 		}
 		if child.Children {
 			r.SkipChildren()
@@ -208,6 +215,25 @@ func (s *cSource) function(name string, e *dwarf.Entry, r *dwarf.Reader) error {
 	}
 	h.State, err = s.state(state, layout)
 	return err
+}
+
+// needed carries out what SPIN_NEEDS says of a function. Two functions may say the same.
+func (s *cSource) needed(e *dwarf.Entry) error {
+	value, _ := e.Val(dwarf.AttrConstValue).(string)
+	words, is := strings.CutPrefix(value, fieldTag)
+	if !is {
+		return nil
+	}
+	for word := range strings.FieldsSeq(words) {
+		key, value, given := strings.Cut(word, "=")
+		if !given {
+			return fmt.Errorf("%q, expected words KEY=VALUE", word)
+		}
+		if err := need(s.needs, key, value); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return nil
 }
 
 // typeName is the first name on the way to a type: of a typedef or of the type itself.

@@ -77,10 +77,14 @@ func need(n *manifest.Needs, key, value string) (err error) {
 		n.EntryOptions = list()
 	case "pt_options":
 		n.PTOptions = list()
+	case "packets":
+		for _, k := range list() {
+			n.Packets = append(n.Packets, manifest.Packet(k))
+		}
 	case "pool":
 		n.Pool = manifest.Pool(value)
 	default:
-		return fmt.Errorf("unknown, expected memory, user_header, spaces, host_memory, entry_options, pt_options or pool")
+		return fmt.Errorf("unknown, expected memory, user_header, spaces, host_memory, entry_options, pt_options, packets or pool")
 	}
 	return err
 }

@@ -1,9 +1,49 @@
-// Package c holds the header with which handlers are written in C.
+// Package c holds what handlers in C are compiled with: the headers of this project, those under the names of other toolchains
+// (docs/porting.md) and a small C library.
 package c
 
-import _ "embed"
+import (
+	"embed"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
 
 // Header is the text of spin.h.
 //
 //go:embed spin.h
 var Header []byte
+
+//go:embed *.h include compat lib
+var files embed.FS
+
+// Library is the C library of handlers in the file system.
+type Library struct {
+	Include []string // folders of headers, in the order in which they are looked through
+	Sources []string // .c files; the linker leaves out what a handler does not use
+}
+
+// Extract writes the library to a new folder in dir.
+func Extract(dir string) (*Library, error) {
+	root := filepath.Join(dir, "spin")
+	l := &Library{Include: []string{root, filepath.Join(root, "include"), filepath.Join(root, "compat")}}
+	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
+		to := filepath.Join(root, filepath.FromSlash(name))
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			return os.MkdirAll(to, 0o755)
+		}
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(name, ".c") {
+			l.Sources = append(l.Sources, to)
+		}
+		return os.WriteFile(to, text, 0o644)
+	})
+	return l, err
+}

@@ -17,10 +17,13 @@
 /* SPIN_FIELD("unit=bytes default=mtu min=1 max=65536 name=other") behind the name of a field of the state: what the manifest
  * says of it (docs/handlers.md, The manifest). Each of the words may be left out. */
 #define SPIN_FIELD(words) __attribute__((btf_decl_tag("spin:" words)))
+/* SPIN_NEEDS("packets=first,last") in front of a handler: what //spin:needs says in a source, from a header. */
+#define SPIN_NEEDS(words) __attribute__((btf_decl_tag("spin:" words)))
 #else
 #define SPIN_IMPORT(name)
 #define SPIN_HANDLER(name) int32_t name
 #define SPIN_FIELD(words)
+#define SPIN_NEEDS(words)
 #endif
 
 /* Return codes of handlers. */
@@ -77,6 +80,11 @@ enum {
 	PTL_SWAP, PTL_CSWAP, PTL_CSWAP_NE, PTL_CSWAP_LE, PTL_CSWAP_LT, PTL_CSWAP_GE, PTL_CSWAP_GT, PTL_MSWAP,
 };
 
+/* Operations of spin_atomic32: those of RISC-V's extension A, and compare-and-swap. */
+enum {
+	SPIN_SWAP32, SPIN_CSWAP32, SPIN_ADD32, SPIN_AND32, SPIN_OR32, SPIN_XOR32, SPIN_MIN32, SPIN_MAX32, SPIN_MINU32, SPIN_MAXU32,
+};
+
 /* Element types of atomic operations. */
 enum {
 	PTL_INT8_T, PTL_UINT8_T, PTL_INT16_T, PTL_UINT16_T, PTL_INT32_T, PTL_UINT32_T, PTL_FLOAT, PTL_INT64_T, PTL_UINT64_T,
@@ -116,7 +124,8 @@ typedef struct {
 	uint32_t flags;
 	uint32_t atomic_op;
 	uint32_t datatype;
-	uint64_t reserved;
+	uint32_t packet; /* the first packet, if the entry's header handler sees it */
+	uint32_t packet_len;
 } ptl_header_t;
 _Static_assert(sizeof(ptl_header_t) == 96, "ptl_header_t");
 _Static_assert(offsetof(ptl_header_t, type) == 0, "ptl_header_t.type");
@@ -135,7 +144,8 @@ _Static_assert(offsetof(ptl_header_t, user_hdr) == 72, "ptl_header_t.user_hdr");
 _Static_assert(offsetof(ptl_header_t, flags) == 76, "ptl_header_t.flags");
 _Static_assert(offsetof(ptl_header_t, atomic_op) == 80, "ptl_header_t.atomic_op");
 _Static_assert(offsetof(ptl_header_t, datatype) == 84, "ptl_header_t.datatype");
-_Static_assert(offsetof(ptl_header_t, reserved) == 88, "ptl_header_t.reserved");
+_Static_assert(offsetof(ptl_header_t, packet) == 88, "ptl_header_t.packet");
+_Static_assert(offsetof(ptl_header_t, packet_len) == 92, "ptl_header_t.packet_len");
 
 /* What a payload handler is given: one packet. */
 typedef struct {
@@ -174,8 +184,10 @@ typedef struct {
 	uint64_t match_bits;
 	uint64_t offset;
 	uint64_t mlength;
+	uint32_t packet; /* the last packet, if the entry's completion handler sees it */
+	uint32_t packet_len;
 } ptl_completion_t;
-_Static_assert(sizeof(ptl_completion_t) == 64, "ptl_completion_t");
+_Static_assert(sizeof(ptl_completion_t) == 72, "ptl_completion_t");
 _Static_assert(offsetof(ptl_completion_t, dropped_bytes) == 0, "ptl_completion_t.dropped_bytes");
 _Static_assert(offsetof(ptl_completion_t, flow_control) == 8, "ptl_completion_t.flow_control");
 _Static_assert(offsetof(ptl_completion_t, failed) == 12, "ptl_completion_t.failed");
@@ -186,6 +198,8 @@ _Static_assert(offsetof(ptl_completion_t, hdr_data) == 32, "ptl_completion_t.hdr
 _Static_assert(offsetof(ptl_completion_t, match_bits) == 40, "ptl_completion_t.match_bits");
 _Static_assert(offsetof(ptl_completion_t, offset) == 48, "ptl_completion_t.offset");
 _Static_assert(offsetof(ptl_completion_t, mlength) == 56, "ptl_completion_t.mlength");
+_Static_assert(offsetof(ptl_completion_t, packet) == 64, "ptl_completion_t.packet");
+_Static_assert(offsetof(ptl_completion_t, packet_len) == 68, "ptl_completion_t.packet_len");
 
 /* A put, get, atomic or timer. */
 typedef struct {
@@ -261,6 +275,7 @@ SPIN_IMPORT(ack) int32_t spin_ack(int32_t status);
 SPIN_IMPORT(timer) int32_t spin_timer(uint64_t delay_ns, const ptl_op_t *op);
 SPIN_IMPORT(to_self) int32_t spin_to_self(const ptl_op_t *op);
 SPIN_IMPORT(timer_cancel) int32_t spin_timer_cancel(int32_t handle);
+SPIN_IMPORT(atomic32) int32_t spin_atomic32(uint32_t operation, volatile uint32_t *addr, uint32_t operand, uint32_t compare);
 SPIN_IMPORT(num_hpus) int32_t spin_num_hpus(void);
 SPIN_IMPORT(my_hpu) int32_t spin_my_hpu(void);
 SPIN_IMPORT(cycles) int64_t spin_cycles(void);

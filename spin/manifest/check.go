@@ -208,6 +208,11 @@ func (n *Needs) check(at string) *Error {
 			}
 		}
 	}
+	for i, k := range n.Packets {
+		if k != FirstPacket && k != LastPacket || slices.Contains(n.Packets[:i], k) {
+			return wrong(fmt.Sprintf("%s.packets[%d]", at, i), "%q, expected %s or %s, each once", clip(string(k)), FirstPacket, LastPacket)
+		}
+	}
 	if n.Pool != "" && n.Pool != HPUs && n.Pool != Firmware && n.Pool != Hardware {
 		return wrong(at+".pool", "%q, expected %s, %s or %s", clip(string(n.Pool)), HPUs, Firmware, Hardware)
 	}

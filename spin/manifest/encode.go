@@ -49,6 +49,7 @@ type (
 		HostMemory   string   `json:"host_memory,omitempty"`
 		EntryOptions []string `json:"entry_options,omitempty"`
 		PTOptions    []string `json:"pt_options,omitempty"`
+		Packets      []Packet `json:"packets,omitempty"`
 		Pool         Pool     `json:"pool,omitempty"`
 	}
 )
@@ -79,7 +80,7 @@ func (m *Manifest) form() manifestJSON {
 	n := &m.Needs
 	out := manifestJSON{
 		Manifest: Format, Name: m.Name, Version: m.Version, Description: m.Description,
-		Needs: needsJSON{n.Memory.text, n.UserHeader, n.Spaces, n.HostMemory.text, n.EntryOptions, n.PTOptions, n.Pool},
+		Needs: needsJSON{n.Memory.text, n.UserHeader, n.Spaces, n.HostMemory.text, n.EntryOptions, n.PTOptions, n.Packets, n.Pool},
 	}
 	for _, h := range m.Handlers {
 		out.Handlers = append(out.Handlers, handlerJSON(h))

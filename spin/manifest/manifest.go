@@ -135,6 +135,7 @@ type Needs struct {
 	HostMemory   Expr     // bytes of handler host memory at least; not set: 0
 	EntryOptions []string // of the match entry, C names without PTL_ME_, in lower case
 	PTOptions    []string // of the portal table entry, C names without PTL_PT_, in lower case
+	Packets      []Packet // whole packets that its header and completion handlers see
 	Pool         Pool     // of processors that it is meant for; "": any
 }
 
@@ -146,6 +147,15 @@ const (
 	EntryMemory   Space = "entry"   // ME_HOST_MEM: the memory of the match entry
 	HandlerMemory Space = "handler" // HANDLER_HOST_MEM
 	GrantedMemory Space = "granted" // memory that other processes have granted
+)
+
+// Packet is a packet that a handler other than a payload handler sees (docs/abi.md, Whole packets).
+type Packet string
+
+// The packets.
+const (
+	FirstPacket Packet = "first" // of the message, in the header handler
+	LastPacket  Packet = "last"  // of the message, in the completion handler
 )
 
 // Pool is a kind of processors on which handlers run.

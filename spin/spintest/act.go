@@ -175,6 +175,10 @@ func (d *Device) local(a *spin.Action) (int64, []byte) {
 		before := *a.Word
 		*a.Word += a.A
 		return int64(before), nil
+	case "atomic32":
+		before := *a.Word32
+		*a.Word32 = a.Atomic32.Apply(before, uint32(a.A), uint32(a.B))
+		return int64(before), nil
 	case "ct_get", "ct_set", "ct_inc":
 		return int64(d.count(a)), nil
 	case "ack":

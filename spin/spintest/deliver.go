@@ -30,6 +30,9 @@ type Message struct {
 	Datatype   spin.Datatype
 	Order      []int // packets in the order in which their handlers run, each once; nil: as sent
 	Lost       []int // packets that flow control drops
+	// FirstPacket and LastPacket are options of the entry: its header handler sees the first packet, its completion handler the last
+	// (docs/abi.md, Whole packets).
+	FirstPacket, LastPacket bool
 }
 
 // Outcome is what became of a message.
@@ -110,7 +113,7 @@ func (r *reception) check(kind string, code spin.Code, allowed ...spin.Code) spi
 func (r *reception) header() *spin.Header {
 	user, at := r.d.Memory(min(r.m.UserHdrLen, len(r.body)))
 	copy(user, r.body)
-	return &spin.Header{
+	h := &spin.Header{
 		Type: r.m.Type, UserHdr: at, UserHdrLen: uint32(len(user)),
 		Length: uint64(len(r.m.Data)), MLength: uint64(len(r.body)),
 		SourceNID: r.m.SourceNID, SourcePID: r.m.SourcePID,
@@ -118,6 +121,19 @@ func (r *reception) header() *spin.Header {
 		MatchBits: r.m.MatchBits, Offset: r.m.Offset, HdrData: r.m.HdrData, MsgID: r.d.messages,
 		Flags: r.m.Flags, AtomicOp: r.m.AtomicOp, Datatype: r.m.Datatype,
 	}
+	if r.m.FirstPacket {
+		h.Packet, h.PacketLen = r.whole(r.body[:min(r.d.config.MTU, len(r.body))])
+	}
+	return h
+}
+
+// whole gives a handler a packet, user header included.
+func (r *reception) whole(packet []byte) (at spin.Ptr, n uint32) {
+	if len(packet) == 0 {
+		return 0, 0
+	}
+	buffer, at := r.d.Memory(len(packet))
+	return at, uint32(copy(buffer, packet))
 }
 
 // packets returns the payload of each packet, without the user header.
@@ -194,6 +210,10 @@ func (r *reception) completion() *spin.Completion {
 	}
 	if len(r.m.Lost) > 0 {
 		c.FlowControl = 1
+	}
+	if last := len(r.packets()) - 1; r.m.LastPacket && !slices.Contains(r.m.Lost, last) {
+		mtu := r.d.config.MTU
+		c.Packet, c.PacketLen = r.whole(r.body[(max(len(r.body), 1)-1)/mtu*mtu:])
 	}
 	if r.out.Failed {
 		c.Failed = 1

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -56,7 +57,7 @@ func ModelOf(name string) (*Model, error) {
 		}
 		names = append(names, m.Name)
 	}
-	return nil, fmt.Errorf("no load %q, expected one of %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("no load %q, expected one of %s%s", name, strings.Join(names, ", "), fields.DidYouMean(name, names))
 }
 
 // Validate says everything that is wrong, by the names of fields in lower case.

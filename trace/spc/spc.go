@@ -89,23 +89,23 @@ func Read(r io.Reader, file string) (*Trace, error) {
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, &LineError{file, number + 1, fmt.Sprintf("longer than %d B, expected a request: %s", maxLine, fields)}
+		return nil, &LineError{file, number + 1, fmt.Sprintf("longer than %d B, expected a request: %s", maxLine, lineFields)}
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", file, err)
 	case len(t.Requests) == 0:
-		return nil, fmt.Errorf("%s: no request, expected lines of %s", file, fields)
+		return nil, fmt.Errorf("%s: no request, expected lines of %s", file, lineFields)
 	}
 	return t, nil
 }
 
-// fields are those of a line.
-const fields = "unit, block address, size, opcode, time stamp"
+// lineFields are those of a line.
+const lineFields = "unit, block address, size, opcode, time stamp"
 
 // parse reads a line, and what its first optional field says of the trace.
 func parse(text string) (one Request, model string, err error) {
 	f := strings.Split(text, ",")
 	if len(f) < leastLen {
-		return one, "", fmt.Errorf("%d of the %d fields %s", len(f), leastLen, fields)
+		return one, "", fmt.Errorf("%d of the %d fields %s", len(f), leastLen, lineFields)
 	}
 	for i := range f {
 		f[i] = strings.TrimSpace(f[i])

@@ -49,20 +49,35 @@ type Port struct {
 	library *Library
 	ni      *runtime.NI
 	md      portals.Handle
-	memory  runtime.View
+	left    portals.Handle // counts frames that have left the memory
+	sent    uint64
 }
 
 // Connect lets a process send frames that lie in memory, at most all of it at a time. It takes no virtual time.
 func (l *Library) Connect(p *runtime.Proc, memory runtime.View) (*Port, error) {
-	md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len())})
+	left, err := p.NI().CTAlloc()
 	if err != nil {
 		return nil, err
 	}
-	return &Port{l, p.NI(), md, memory}, nil
+	p.NI().Label(left, "frames that have left")
+	md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len()), CT: left, Options: portals.OptMDEventCTSend})
+	if err != nil {
+		return nil, err
+	}
+	return &Port{library: l, ni: p.NI(), md: md, left: left}, nil
+}
+
+// Sent is how many frames Send has taken.
+func (o *Port) Sent() uint64 { return o.sent }
+
+// Left is how many of them have left the memory, which may be written again: they leave in the order of Send. A look takes no time; the counter is for those who wait.
+func (o *Port) Left() (frames uint64, counter portals.Handle, err error) {
+	v, err := o.ni.CTGet(o.left)
+	return v.Success + v.Failure, o.left, err
 }
 
 // Send sends a frame of n bytes at an offset of the port's memory to a ring of a node. It takes nic.overhead; nobody is told what becomes of the frame. Errors: a frame that is
-// longer than a packet, a node without an IOprovider.
+// longer than a packet, or not in the port's memory, a node without an IOprovider; then nothing was sent.
 func (o *Port) Send(offset, n, node, ring int) error {
 	if mtu := int(o.library.cluster.Profile().Fabric.MTU); n < 1 || n > mtu {
 		return fmt.Errorf("backupring: frame of %d bytes, expected 1 to %d (fabric.mtu)", n, mtu)
@@ -70,7 +85,11 @@ func (o *Port) Send(offset, n, node, ring int) error {
 	if node < 0 || node >= len(o.library.providers) || o.library.providers[node] == nil {
 		return fmt.Errorf("backupring: node %d has no IOprovider", node)
 	}
-	return o.ni.Put(o.md, uint64(offset), uint64(n), portals.NoAck, o.library.providers[node].id, ptFrames, uint64(ring), 0, 0, 0)
+	err := o.ni.Put(o.md, uint64(offset), uint64(n), portals.NoAck, o.library.providers[node].id, ptFrames, uint64(ring), 0, 0, 0)
+	if err == nil {
+		o.sent++
+	}
+	return err
 }
 
 // maxSlots bounds the backup ring: it is to be small.
@@ -86,5 +105,6 @@ type RingOptions struct {
 	Size       int  // descriptors, 1 to backupring.MaxSize
 	BitmapSize int  // frames that the IOprovider may hold for it, at most backupring.MaxSize; 0: absent memory drops
 	Buffer     int  // bytes of a buffer; 0: fabric.mtu
+	Skip       bool // of BitmapSize 0: a frame that is dropped for an absent buffer takes its descriptor along (ErrAbsent); else the next one gets it
 	Pinned     bool // descriptors and buffers stay in memory
 }

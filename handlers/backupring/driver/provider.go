@@ -25,10 +25,9 @@ type Provider struct {
 	slot    int // bytes of a slot
 	md      portals.Handle
 	load    sim.Time // of a register of the interface
-	rings   []*Ring
+	rings   [backupring.MaxRings]*Ring
 	ready   bool
 	thread  *host.Thread
-	queued  int // frames in the rings' queues
 	taken   uint64
 	stats   ProviderStats
 }
@@ -40,6 +39,7 @@ type ProviderStats struct {
 	Resolved   int64 // of them, that are in their buffers
 	Waits      int64 // for IOusers to post descriptors
 	Refused    int64 // frames whose buffers the IOuser cannot have: it gets an empty one
+	Closed     int64 // frames of rings that were closed: nobody gets them
 }
 
 // Serve makes a node's IOprovider. It is to be called before the node's IOusers are spawned: they open their rings when it is there.
@@ -89,6 +89,7 @@ func (v *Provider) open(p *runtime.Proc) (err error) {
 		State: spin.EncodeState(&backupring.State{
 			NID: v.id.NID, PID: v.id.PID, BackupCT: uint32(counters[0]), TailCT: uint32(counters[1]),
 			Slots: uint64(v.o.Slots), SlotBytes: uint64(v.slot), Free: uint64(v.o.Slots),
+			Patience: uint64(v.library.cluster.Profile().HPU.MaxCycles / 4 * 3),
 		}),
 	})
 	if err != nil {
@@ -138,9 +139,12 @@ func (v *Provider) frames(t *host.Thread) {
 		v.taken++
 		given++
 		v.stats.Frames++
-		r := v.rings[e.Ring]
+		r := v.rings[e.Ring%backupring.MaxRings]
+		if r == nil || r.id != e.Ring || r.closing {
+			v.stats.Closed++
+			continue
+		}
 		r.hold(held{e, append([]byte(nil), slot.Snapshot()[backupring.EntrySize:][:e.Length]...)})
-		v.queued++
 		v.copies(t, int64(e.Length)+backupring.EntrySize)
 	}
 	if given > 0 {
@@ -155,7 +159,7 @@ func (v *Provider) copies(t *host.Thread, n int64) {
 }
 
 // say sends a message to the device.
-func (v *Provider) say(t *host.Thread, kind, ring uint32, number uint64) {
+func (v *Provider) say(t *host.Thread, kind uint32, ring, number uint64) {
 	_ = v.proc.NI().By(t).Put(v.md, 0, 0, portals.NoAck, v.id, ptControl, backupring.Bits(kind, ring), 0, 0, number) // the interface is there as long as the kernel is
 }
 
@@ -180,18 +184,40 @@ func (v *Provider) resolves(t *host.Thread) {
 	for {
 		moved := false
 		for _, r := range v.rings {
-			for len(r.queue) > 0 && v.room(t, r) {
+			for r != nil && len(r.queue) > 0 && v.next(t, r) {
 				moved = true
-				h := r.queue[0]
-				r.queue = append(r.queue[:0], r.queue[1:]...)
-				v.queued--
-				v.resolve(t, r, &h)
 			}
 		}
 		if !moved {
 			t.Wait("frames in the backup ring, or descriptors")
 		}
 	}
+}
+
+// next copies the oldest frame of a ring to its buffer, if its descriptor was posted. A ring that is closed meanwhile is there until that is done.
+func (v *Provider) next(t *host.Thread, r *Ring) (moved bool) {
+	r.busy = true
+	if moved = v.room(t, r); moved {
+		h := r.queue[0]
+		r.queue = append(r.queue[:0], r.queue[1:]...)
+		v.resolve(t, r, &h)
+	}
+	if r.busy = false; r.closing {
+		r.proc.Thread().Wake()
+	}
+	return moved
+}
+
+// Fault implements host.FaultHandler: a page of a ring whose frames are kept is brought in by the thread, which has the frame; all others as ever.
+func (v *Provider) Fault(t *host.Thread, f host.DeviceFault) {
+	d := v.proc.Node().Driver()
+	for _, r := range v.rings {
+		if r != nil && r.keeps() && r.proc.OS() == f.Process && f.Addr-r.memory.Addr() < uint64(r.memory.Len()) {
+			d.Resolved(&f)
+			return
+		}
+	}
+	d.PageIn(t, f)
 }
 
 // room tells whether the descriptor of the oldest frame of a queue was posted. If it was not the device tells of new tails from then on.
@@ -202,7 +228,7 @@ func (v *Provider) room(t *host.Thread, r *Ring) bool {
 		if slot < r.registers().Tail {
 			if r.watched {
 				r.watched = false
-				v.say(t, backupring.Watch, uint32(r.id), 0)
+				v.say(t, backupring.Watch, r.id, 0)
 			}
 			return true
 		}
@@ -211,7 +237,7 @@ func (v *Provider) room(t *host.Thread, r *Ring) bool {
 		}
 		r.watched = true
 		v.stats.Waits++
-		v.say(t, backupring.Watch, uint32(r.id), 1) // and look again: it may have changed before
+		v.say(t, backupring.Watch, r.id, slot+1) // and look again: it may have changed before; what changes until the message is there the device tells
 	}
 }
 
@@ -222,13 +248,13 @@ func (v *Provider) resolve(t *host.Thread, r *Ring, h *held) {
 	d := backupring.Descriptor{Used: backupring.Illegal}
 	if r.pin(t, &pins[0], at, backupring.DescriptorSize) {
 		_ = spin.DecodeState(r.look(at, backupring.DescriptorSize), &d)
-		switch n := uint64(h.Length); {
-		case d.Length < h.Length:
+		switch n := h.Length; {
+		case uint64(d.Length) < n:
 			d.Used = backupring.TooLong
 		case !r.has(d.Offset, n) || !r.pin(t, &pins[1], d.Offset, n):
 			d.Used = backupring.Illegal
 		default:
-			d.Used = h.Length
+			d.Used = uint32(n)
 			r.store(t, d.Offset, h.data)
 			v.copies(t, int64(n))
 		}
@@ -240,7 +266,7 @@ func (v *Provider) resolve(t *host.Thread, r *Ring, h *held) {
 	pins[0].Put(t)
 	pins[1].Put(t)
 	v.stats.Resolved++
-	v.say(t, backupring.Resolved, uint32(r.id), h.Bit)
+	v.say(t, backupring.Resolved, r.id, h.Bit)
 }
 
 // Stats returns what the IOprovider has done.

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -16,35 +17,44 @@ import (
 // Ring is the receive ring of an IOuser.
 type Ring struct {
 	provider *Provider
-	id       int
+	id       uint64
+	space    uint32 // of the memory, granted to the device
 	o        RingOptions
 	proc     *runtime.Proc
 	memory   runtime.View // descriptors, and behind them the buffers
 	buffers  int          // where they begin
 	head     runtime.View // as the device tells it
 	changed  portals.Handle
+	told     bool           // it has the index of the Portals table that head is told by
+	entry    portals.Handle // for head
 	md       portals.Handle
 	seen     uint64 // of changed
 	next     uint64 // frame that Receive returns
 	tail     uint64
 
+	stats backupring.Stats // of a ring that is closed
+
 	// the IOprovider's
 	queue   []held
 	watched bool
+	busy    bool // the thread works on it
+	closing bool
 }
 
 // Frame is one that has come. Its bytes are the ring's until Release.
 type Frame struct {
 	Memory runtime.View
-	Err    error // ErrTooLong, ErrIllegal: the frame is lost
+	Err    error // ErrTooLong, ErrIllegal, ErrAbsent: the frame is lost
 }
 
-// Open makes a ring of a process of the IOprovider's node. It takes no virtual time and is for the time before the process first waits; the ring is empty until Post.
+// Open makes a ring of a process of the IOprovider's node; it is empty until Post. Before the process first waits it takes no virtual time, later that of the calls of the operating system (mmap, mlock).
+// What it takes is the process's until Close.
 func (v *Provider) Open(p *runtime.Proc, o RingOptions) (*Ring, error) {
 	mtu := int(v.library.cluster.Profile().Fabric.MTU)
 	if o.Buffer == 0 {
 		o.Buffer = mtu
 	}
+	place := slices.Index(v.rings[:], nil)
 	switch {
 	case !v.ready:
 		return nil, fmt.Errorf("backupring: the IOprovider of node %d is to be served before its IOusers are spawned", v.id.NID)
@@ -54,29 +64,34 @@ func (v *Provider) Open(p *runtime.Proc, o RingOptions) (*Ring, error) {
 		return nil, fmt.Errorf("backupring: ring of %d descriptors, expected 1 to %d", o.Size, backupring.MaxSize)
 	case o.BitmapSize < 0 || o.BitmapSize > backupring.MaxSize:
 		return nil, fmt.Errorf("backupring: bitmap of %d bits, expected 0 to %d", o.BitmapSize, backupring.MaxSize)
+	case o.Skip && o.BitmapSize > 0:
+		return nil, fmt.Errorf("backupring: a ring whose frames are kept (bitmap of %d bits) has no descriptors to skip", o.BitmapSize)
 	case o.Buffer < 1 || o.Buffer > 1<<20:
 		return nil, fmt.Errorf("backupring: buffers of %d bytes, expected 1 to 1 MiB", o.Buffer)
-	case slices.ContainsFunc(v.rings, func(r *Ring) bool { return r.proc == p }):
+	case slices.ContainsFunc(v.rings[:], func(r *Ring) bool { return r != nil && r.proc == p }):
 		return nil, fmt.Errorf("backupring: process %s has a ring", p.Name())
-	case len(v.rings) == backupring.MaxRings:
+	case place < 0:
 		return nil, fmt.Errorf("backupring: node %d has %d rings, and can have no more", v.id.NID, backupring.MaxRings)
 	}
-	if err := p.SettingUp(); err != nil {
-		return nil, err
+	r := &Ring{provider: v, id: backupring.ID(place, v.registers(place).Generation), o: o, proc: p}
+	v.rings[place] = r
+	err := r.open()
+	if err != nil {
+		err = errors.Join(err, r.release())
+		v.rings[place] = nil
 	}
-	r := &Ring{provider: v, id: len(v.rings), o: o, proc: p}
-	return r, r.open()
+	return r, err
 }
 
 func (r *Ring) open() (err error) {
 	ni := r.proc.NI()
 	r.buffers = (r.o.Size*backupring.DescriptorSize + host.PageBytes - 1) &^ (host.PageBytes - 1)
-	r.memory = r.proc.Alloc(r.buffers + r.o.Size*r.o.Buffer)
-	if r.o.Pinned {
-		r.memory.Lock()
+	if r.memory, err = r.alloc(r.buffers+r.o.Size*r.o.Buffer, r.o.Pinned); err != nil {
+		return err
 	}
-	r.head = r.proc.Alloc(8)
-	r.head.Lock()
+	if r.head, err = r.alloc(8, true); err != nil {
+		return err
+	}
 	if r.changed, err = ni.CTAlloc(); err != nil {
 		return err
 	}
@@ -84,7 +99,8 @@ func (r *Ring) open() (err error) {
 	if _, err = ni.PTAlloc(0, portals.EQNone, ptHead); err != nil {
 		return err
 	}
-	if _, err = ni.MEAppend(ptHead, &portals.ME{
+	r.told = true
+	if r.entry, err = ni.MEAppend(ptHead, &portals.ME{
 		Start: r.head.Addr(), Length: 8, UID: portals.UIDAny, MatchID: r.provider.id, CT: r.changed,
 		Options: portals.OptMEOpPut | portals.OptMEEventCTComm,
 	}, portals.PriorityList, 0); err != nil {
@@ -93,33 +109,45 @@ func (r *Ring) open() (err error) {
 	if r.md, err = ni.MDBind(&portals.MD{Start: r.head.Addr(), Length: 8}); err != nil {
 		return err
 	}
-	space, err := r.proc.Grant(r.provider.in.HPU, r.memory)
-	if err != nil {
+	if r.space, err = r.proc.Grant(r.provider.in.HPU, r.memory); err != nil {
 		return err
 	}
 	id, err := ni.PhysID()
 	if err != nil {
 		return err
 	}
-	ring := backupring.Ring{Space: space, Size: uint32(r.o.Size), BitmapSize: uint32(r.o.BitmapSize), PID: id.PID, PT: ptHead}
-	copy(r.place(), spin.EncodeState(&ring))
-	r.provider.rings = append(r.provider.rings, r)
+	ring := backupring.Ring{Generation: r.id / backupring.MaxRings, Space: r.space, Size: uint32(r.o.Size), BitmapSize: uint32(r.o.BitmapSize), PID: id.PID, PT: ptHead}
+	if r.o.Skip || r.o.Pinned && r.o.BitmapSize == 0 { // of memory that is there nothing is skipped, and no frame needs to wait for the one before it
+		ring.Skips = 1
+	}
+	copy(r.provider.place(r.place()), spin.EncodeState(&ring))
+	if d := r.proc.Node().Driver(); d != nil && r.keeps() {
+		d.Serve(r.provider)
+	}
 	return nil
 }
 
-// place is the device's registers of the ring.
-func (r *Ring) place() []byte {
-	at := unsafe.Offsetof(backupring.State{}.Rings) + uintptr(r.id)*unsafe.Sizeof(backupring.Ring{})
-	return r.provider.in.HPU.Bytes()[at:][:unsafe.Sizeof(backupring.Ring{})]
+// keeps tells whether frames whose memory is absent are kept: the IOprovider's thread brings it in then.
+func (r *Ring) keeps() bool { return r.o.BitmapSize > 0 && !r.o.Pinned }
+
+// place is which of the device's rings it is.
+func (r *Ring) place() int { return int(r.id % backupring.MaxRings) }
+
+func (r *Ring) registers() backupring.Ring { return r.provider.registers(r.place()) }
+
+// place is the device's registers of a ring.
+func (v *Provider) place(i int) []byte {
+	at := unsafe.Offsetof(backupring.State{}.Rings) + uintptr(i)*unsafe.Sizeof(backupring.Ring{})
+	return v.in.HPU.Bytes()[at:][:unsafe.Sizeof(backupring.Ring{})]
 }
 
-func (r *Ring) registers() (x backupring.Ring) {
-	_ = spin.DecodeState(r.place(), &x)
+func (v *Provider) registers(i int) (x backupring.Ring) {
+	_ = spin.DecodeState(v.place(i), &x)
 	return x
 }
 
-// ID is what frames for the ring are sent to.
-func (r *Ring) ID() int { return r.id }
+// ID is what frames for the ring are sent to. When it is closed no other ring gets the number.
+func (r *Ring) ID() int { return int(r.id) }
 
 // Memory is the ring's: descriptors, and from Buffers on, a page boundary, the buffers.
 func (r *Ring) Memory() runtime.View { return r.memory }
@@ -127,14 +155,30 @@ func (r *Ring) Memory() runtime.View { return r.memory }
 // Buffers is where the buffers begin in Memory, bytes.
 func (r *Ring) Buffers() int { return r.buffers }
 
+// Buffer is where the buffer of a descriptor lies in Memory, and its length; descriptors are counted from 0 on, over all rounds of the ring.
+func (r *Ring) Buffer(descriptor uint64) (offset, n int) {
+	return r.buffers + int(descriptor%uint64(r.o.Size))*r.o.Buffer, r.o.Buffer
+}
+
+// Tail is one past the last descriptor that was posted.
+func (r *Ring) Tail() uint64 { return r.tail }
+
 // Stats is what the device has done for the ring.
-func (r *Ring) Stats() backupring.Stats { return r.registers().Stats }
+func (r *Ring) Stats() backupring.Stats {
+	if r.closing {
+		return r.stats
+	}
+	return r.registers().Stats
+}
 
 // Room is how many descriptors the IOuser may post: those whose frames it has taken, or that it has not posted yet.
 func (r *Ring) Room() int { return int(r.next + uint64(r.o.Size) - r.tail) }
 
 // Post gives the device n descriptors more. It takes nic.overhead. n beyond Room is an error.
 func (r *Ring) Post(n int) error {
+	if r.closing {
+		return ErrClosed
+	}
 	if n < 0 || n > r.Room() {
 		return fmt.Errorf("backupring: %d descriptors more, expected at most %d", n, r.Room())
 	}
@@ -144,7 +188,7 @@ func (r *Ring) Post(n int) error {
 		copy(r.memory.Slice(place*backupring.DescriptorSize, (place+1)*backupring.DescriptorSize).Write(), spin.EncodeState(&d))
 		r.tail++
 	}
-	return r.proc.NI().Put(r.md, 0, 0, portals.NoAck, r.provider.id, ptControl, backupring.Bits(backupring.Posted, uint32(r.id)), 0, 0, r.tail)
+	return r.proc.NI().Put(r.md, 0, 0, portals.NoAck, r.provider.id, ptControl, backupring.Bits(backupring.Posted, r.id), 0, 0, r.tail)
 }
 
 var le = binary.LittleEndian
@@ -153,11 +197,27 @@ var le = binary.LittleEndian
 var (
 	ErrTooLong = fmt.Errorf("backupring: the frame was longer than its buffer")
 	ErrIllegal = fmt.Errorf("backupring: the buffer is not in the ring's memory, or cannot be written")
+	ErrAbsent  = fmt.Errorf("backupring: the buffer was absent (RingOptions.Skip)")
 )
+
+// ErrClosed is what a ring says that is closed.
+var ErrClosed = errors.New("backupring: the ring is closed")
+
+// Counter is a counter of the process's interface, for those who wait for several things, and its value at this moment: when it is larger, there may be a frame.
+func (r *Ring) Counter() (counter portals.Handle, value uint64, err error) {
+	v, err := r.proc.NI().CTGet(r.changed)
+	return r.changed, v.Success, err
+}
+
+// Ready reports whether Receive would return at once.
+func (r *Ring) Ready() bool { return !r.closing && r.next != le.Uint64(r.head.Read()) }
 
 // Receive waits for the next frame. Its buffer is the IOuser's until it posts the descriptor again.
 func (r *Ring) Receive() (f Frame, err error) {
-	for r.next == le.Uint64(r.head.Read()) {
+	for !r.Ready() {
+		if r.closing {
+			return f, ErrClosed
+		}
 		v, err := r.proc.NI().CTWait(r.changed, r.seen+1)
 		if err != nil {
 			return f, err
@@ -175,6 +235,8 @@ func (r *Ring) Receive() (f Frame, err error) {
 		return Frame{Err: ErrTooLong}, nil
 	case backupring.Illegal:
 		return Frame{Err: ErrIllegal}, nil
+	case backupring.Unused:
+		return Frame{Err: ErrAbsent}, nil
 	}
 	at := r.buffers + place*r.o.Buffer
 	return Frame{Memory: r.memory.Slice(at, at+int(d.Used))}, nil

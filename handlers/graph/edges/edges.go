@@ -5,6 +5,7 @@ package edges
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 )
 
 // MaxVertices is the most that a graph has, MaxWeight the largest weight of an edge.
@@ -130,6 +131,24 @@ func (g *Graph) Root(number int, seed uint64) int {
 		v = (v + 1) % g.Vertices
 	}
 	return v
+}
+
+// First returns the first vertex with an edge to another one, 0 if none has: lists of edges often begin at 1.
+func (g *Graph) First() int {
+	for v := range g.Vertices {
+		if g.Degree(v) > 0 {
+			return v
+		}
+	}
+	return 0
+}
+
+// Heaviest returns the largest weight of an edge.
+func (g *Graph) Heaviest() uint32 {
+	if len(g.Weight) == 0 {
+		return 0
+	}
+	return slices.Max(g.Weight)
 }
 
 // weight is that of edge i, if weights count.

@@ -149,6 +149,7 @@ func (m *machine) imports(ctx context.Context, runtime wazero.Runtime) {
 		return m.d.Act(&spin.Action{Name: "fadd", Word: m.word(at), A: inc})
 	})
 	export("yield", func() { m.act(&spin.Action{Name: "yield"}) })
+	export("cycles", func() int64 { return m.d.Act(&spin.Action{Name: "cycles"}) })
 	export("my_hpu", func() int32 { return m.act(&spin.Action{Name: "my_hpu"}) })
 	_, err := host.Instantiate(ctx)
 	require.NoError(m.t, err)

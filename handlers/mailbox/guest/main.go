@@ -107,7 +107,7 @@ func transmit(s *mailbox.State, channel uint32) {
 	if tries := s.Retries - c.Left; tries > s.BackOff {
 		double = min(tries-s.BackOff, 6)
 	}
-	if c.Timer = int32(spin.Timer(s.Timeout<<double, &op)); c.Timer < 0 { // nic.handler_commands are used up: nobody would notice a loss
+	if c.Timer = int32(spin.Timer(min(s.Timeout<<double, spin.MaxTimer), &op)); c.Timer < 0 { // nic.handler_commands are used up: nobody would notice a loss
 		s.Sent.TimedOut++
 		end(s, channel, mailbox.TimedOut, 0)
 	}

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/portals"
@@ -27,8 +28,8 @@ type Client struct {
 	eq     portals.Handle   // what servers answer
 	mds    []portals.Handle // of the access under way
 	rounds [clientSlots / flights]round
-	spent  bool // servers have not answered so often that there are no slots left
-	failed int
+	spent  bool   // servers have not answered so often that there are no slots left
+	failed uint32 // servers: bit i is server i
 }
 
 // round is what a client sends words with until servers have not answered: what was asked before may still come.
@@ -49,10 +50,13 @@ const (
 
 // Open gives a process a way to the array: as client number 0 to Options.Clients-1, which no other process is. It takes no virtual time.
 func (a *Array) Open(p *runtime.Proc, number int) (*Client, error) {
+	if err := p.SettingUp(); err != nil {
+		return nil, err
+	}
 	if number < 0 || number >= a.o.Clients {
 		return nil, fmt.Errorf("raid5: client %d, expected 0 to %d", number, a.o.Clients-1)
 	}
-	c := &Client{Array: a, p: p, ni: p.NI(), slot: uint32(number) * clientSlots, failed: -1}
+	c := &Client{Array: a, p: p, ni: p.NI(), slot: uint32(number) * clientSlots}
 	c.last = c.slot + clientSlots - 1
 	var err error
 	if c.id, err = c.ni.PhysID(); err != nil {
@@ -87,9 +91,14 @@ func (a *Array) Open(p *runtime.Proc, number int) (*Client, error) {
 		if _, err = c.ni.PTAlloc(0, c.eq, e.pt); err != nil {
 			return nil, fmt.Errorf("raid5: portal table entry %d: %w", e.pt, err)
 		}
-		_, err = c.ni.MEAppend(e.pt, &portals.ME{
+		me := portals.ME{
 			UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: e.bits, IgnoreBits: e.ignore, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
-		}, portals.PriorityList, 0)
+		}
+		if e.pt == a.o.PT {
+			err = a.append(c.ni, &me, true)
+		} else {
+			_, err = c.ni.MEAppend(e.pt, &me, portals.PriorityList, 0)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +109,7 @@ func (a *Array) Open(p *runtime.Proc, number int) (*Client, error) {
 // answersAtOnce is how many may come before the client looks at any.
 func (a *Array) answersAtOnce() uint64 {
 	n := len(a.servers) * (a.o.Cores*hostWindow + flights)
-	return uint64(max(n, int(a.burst()/a.mtu)+2)) + clientSlots
+	return uint64(max(n, (int(a.burst()/a.mtu)+2)*max(a.parities(), 1))) + clientSlots
 }
 
 // burst is how many bytes of a client may be on the way to handlers in each flight: with what others send, they have room in a server's network interface.
@@ -174,13 +183,14 @@ func (c *Client) writeFlight(offset int64, from runtime.View, slot uint32) (answ
 	packets := make([]int64, len(c.servers))
 	each := func(f func(Piece) error) error {
 		return c.o.Pieces(offset, int64(from.Len()), func(p Piece) error {
-			if p.Server == c.failed {
+			if c.hasFailed(p.Server) {
 				return nil
 			}
 			return f(p)
 		})
 	}
-	_ = each(func(p Piece) error { packets[p.Server] += (p.Length + c.mtu - 1) / c.mtu; return nil })
+	told := int64(max(bits.OnesCount32(c.told()), 1))
+	_ = each(func(p Piece) error { packets[p.Server] += told * ((p.Length + c.mtu - 1) / c.mtu); return nil })
 	for _, n := range packets {
 		if n > 0 {
 			answers++
@@ -267,11 +277,13 @@ func (c *Client) put(from runtime.View, offset int64, p Piece, id portals.ID, at
 	if err != nil {
 		return err
 	}
-	bits := uint64(raid5.WriteBits)
-	if c.failed >= 0 && c.failed == c.parity() {
-		bits = raid5.AloneBits
+	match := uint64(raid5.WriteBits)
+	if down := uint64(c.failed >> c.o.Data); down != 0 && c.parities() == 1 {
+		match = raid5.AloneBits
+	} else {
+		match |= down << raid5.ChainShift
 	}
-	return c.ni.Put(md, 0, uint64(p.Length), portals.NoAck, id, c.o.PT, bits, at, 0, header)
+	return c.ni.Put(md, 0, uint64(p.Length), portals.NoAck, id, c.o.PT, match, at, 0, header)
 }
 
 // bind describes where a piece lies in a view that has the array from offset on.
@@ -302,7 +314,7 @@ func (c *Client) Read(offset int64, into runtime.View) error {
 	}
 	into.Write()
 	read := c.readOthers
-	if c.degraded() && c.touches(offset, n) {
+	if c.touched(offset, n) != 0 {
 		read = c.readDegraded
 	}
 	return errors.Join(read(offset, into), c.release())
@@ -312,7 +324,7 @@ func (c *Client) Read(offset int64, into runtime.View) error {
 func (c *Client) readOthers(offset int64, into runtime.View) error {
 	return c.counted(func(ct portals.Handle) (n int, err error) {
 		err = c.o.Pieces(offset, int64(into.Len()), func(p Piece) error {
-			if p.Server == c.failed {
+			if c.hasFailed(p.Server) {
 				return nil
 			}
 			md, err := c.bind(into, offset, p, ct)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/portals"
@@ -11,17 +12,22 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Of an array one server may have failed. Whoever knows says so to the clients (Client.Fail): who watches over servers is no part of the array. Then
+// Of an array as many servers may have failed as there are for parity. Whoever knows says so to the clients (Client.Fail): who watches over servers is no part of the
+// array. Then
 //
-//   - what a data server had is the exclusive or of what the others have, and a write to it changes parity only: by the difference to what it would have;
-//   - without the parity server data servers write, and that is all.
+//   - what a data server had is what as many of the others say as there are data servers (Array.rebuilding), and a write to it changes parity only: by the difference to
+//     what it would have;
+//   - parity servers that have failed hear of nothing; without any, data servers write, and that is all.
 //
-// A client that computes what the failed server had must see data and parity of the same moment. So while a data server has failed, whoever writes, or reads what it had,
-// first takes the rows for itself: rowLocks words at the parity server, which clients swap; rows of a chunk have one.
+// A client that computes what a failed server had must see data and parity of the same moment. So while a data server has failed, whoever writes, or reads what it had,
+// first takes the rows for itself: rowLocks words at the first parity server that has not failed, which clients swap; rows of a chunk have one.
 
 const rowLocks = 256
 
-// ErrFailed is an access to an array of which more than one server has failed, or one without parity.
+// ErrHeld is an access to rows that another client has had for itself for Options.Timeout: nothing was done. If that client is gone, Rebuild frees them.
+var ErrHeld = errors.New("raid5: another client has rows for itself, and does not give them back in time")
+
+// ErrFailed is an access to an array of which more servers have failed than it has for parity.
 var ErrFailed = errors.New("raid5: a server has failed that nothing stands in for")
 
 // Fail tells the client that a server has failed. Every client must be told before it begins an access when others may have been.
@@ -29,26 +35,40 @@ func (c *Client) Fail(server int) error {
 	if server < 0 || server >= len(c.servers) {
 		return fmt.Errorf("raid5: no server %d, expected 0 to %d", server, len(c.servers)-1)
 	}
-	if c.parity() < 0 || c.failed >= 0 && c.failed != server {
+	failed := c.failed | 1<<server
+	if bits.OnesCount32(failed) > c.parities() {
 		return ErrFailed
 	}
-	c.failed = server
+	c.failed = failed
 	return nil
 }
 
-// Restored tells the client that all servers are as before: the one that had failed, or one in its place under its name, has been rebuilt.
-func (c *Client) Restored() { c.failed = -1 }
+// Restored tells the client that all servers are as before: those that had failed, or others in their place under their names, have been rebuilt.
+func (c *Client) Restored() { c.failed = 0 }
 
-// Failed is the server that has failed, as the client knows; -1: none.
-func (c *Client) Failed() int { return c.failed }
+// Failed are the servers that have failed, as the client knows, in order.
+func (c *Client) Failed() (list []int) {
+	_ = each(c.failed, func(server int) error { list = append(list, server); return nil })
+	return list
+}
+
+func (c *Client) hasFailed(server int) bool { return c.failed>>server&1 != 0 }
+
+// told are the parity servers that have not failed, bit 0 the first.
+func (c *Client) told() uint32 { return c.code.ParityServers() &^ (c.failed >> c.o.Data) }
 
 // degraded reports whether a data server has failed.
-func (c *Client) degraded() bool { return c.failed >= 0 && c.failed != c.parity() }
+func (c *Client) degraded() bool { return c.failed&(1<<c.o.Data-1) != 0 }
 
-// touches reports whether the failed server has some of a range.
-func (c *Client) touches(offset, length int64) bool {
-	low, high := c.o.Span(c.failed, offset, length)
-	return low < high
+// touched are the failed data servers that have some of a range.
+func (c *Client) touched(offset, length int64) (set uint32) {
+	_ = each(c.failed&(1<<c.o.Data-1), func(server int) error {
+		if low, high := c.o.Span(server, offset, length); low < high {
+			set |= 1 << server
+		}
+		return nil
+	})
+	return set
 }
 
 // locked calls f while the client has the rows of a range for itself.
@@ -79,13 +99,19 @@ func (c *Client) locked(offset, length int64, f func() error) error {
 	return err
 }
 
-// swapUntil changes a word from one value to another, and waits until it has the first.
+// swapUntil changes a word from one value to another, and waits until it has the first; not for ever for one client.
 func (c *Client) swapUntil(word int64, from, to uint64) error {
 	look := c.c.Profile().Host.Poll
+	holder, since := from, c.p.Now()
 	for times := sim.Time(1); ; times = min(2*times, 256) {
 		found, err := c.swap(word, from, to)
 		if err != nil || found == from {
 			return err
+		}
+		if found != holder {
+			holder, since = found, c.p.Now()
+		} else if c.o.Timeout != 0 && c.p.Now()-since > c.o.Timeout {
+			return fmt.Errorf("%w: client %d, for %v", ErrHeld, (holder-1)/clientSlots, c.p.Now()-since)
 		}
 		c.p.Sleep((times + sim.Time(c.slot)) * look) // clients do not keep in step
 	}
@@ -96,7 +122,7 @@ func (c *Client) swap(word int64, from, to uint64) (found uint64, err error) {
 	binary.LittleEndian.PutUint64(r.word.Slice(0, 8).Write(), to)
 	var operand [8]byte
 	binary.LittleEndian.PutUint64(operand[:], from)
-	s := c.servers[c.parity()]
+	s := c.servers[c.o.Data+bits.TrailingZeros32(c.told())]
 	r.swaps++
 	err = c.ni.Swap(r.md, 8, r.md, 0, 8, portals.PhysID(uint32(s.node), s.pid), c.o.PT, raid5.LockBits, uint64(8*word), 0, 0, operand[:], portals.OpCSWAP, portals.Uint64)
 	if err != nil {
@@ -108,23 +134,46 @@ func (c *Client) swap(word int64, from, to uint64) (found uint64, err error) {
 	return binary.LittleEndian.Uint64(r.word.Slice(8, 16).Read()), nil
 }
 
-// readDegraded reads a range of which a failed server has some.
+// free gives all rows back, whoever had them for itself, and calls f meanwhile.
+func (c *Client) free(f func() error) error {
+	if !c.degraded() {
+		return f()
+	}
+	zeros := c.p.Alloc(8 * rowLocks)
+	return c.counted(func(ct portals.Handle) (n int, err error) {
+		md, err := c.ni.MDBind(&portals.MD{Start: zeros.Addr(), Length: uint64(zeros.Len()), CT: ct, Options: portals.OptMDEventCTAck})
+		if err != nil {
+			return 0, err
+		}
+		c.mds = append(c.mds, md)
+		err = each(c.told(), func(i int) error {
+			n++
+			s := c.servers[c.o.Data+i]
+			return c.ni.Put(md, 0, uint64(zeros.Len()), portals.CTAck, portals.PhysID(uint32(s.node), s.pid), c.o.PT, raid5.LockBits, 0, 0, 0)
+		})
+		return n, errors.Join(err, f())
+	})
+}
+
+// readDegraded reads a range of which failed servers have some.
 func (c *Client) readDegraded(offset int64, into runtime.View) error {
 	return c.locked(offset, int64(into.Len()), func() error {
 		if err := c.readOthers(offset, into); err != nil {
 			return err
 		}
-		low, high := c.o.Span(c.failed, offset, int64(into.Len()))
 		most := min(int64(c.c.Profile().Limits.MaxIOVecs), max(c.burst()/c.o.Unit, 1))
-		for low < high {
-			end := min(high, (low/c.o.Unit+most)*c.o.Unit)
-			p := Piece{c.failed, low, end - low}
-			if err := c.reconstruct(p, into, c.o.vectors(p, into.Addr(), offset)); err != nil {
-				return err
+		return each(c.touched(offset, int64(into.Len())), func(server int) error {
+			low, high := c.o.Span(server, offset, int64(into.Len()))
+			for low < high {
+				end := min(high, (low/c.o.Unit+most)*c.o.Unit)
+				p := Piece{server, low, end - low}
+				if err := c.reconstruct(p, into, c.o.vectors(p, into.Addr(), offset)); err != nil {
+					return err
+				}
+				low = end
 			}
-			low = end
-		}
-		return nil
+			return nil
+		})
 	})
 }
 
@@ -133,18 +182,7 @@ func (c *Client) reconstruct(p Piece, view runtime.View, into []portals.IOVec) e
 	if c.o.By == Handlers {
 		return c.gather(p, into)
 	}
-	sum := c.p.Alloc(int(p.Length))
-	if err := c.sum(p, sum); err != nil {
-		return err
-	}
-	b := sum.Read()
-	for _, v := range into {
-		at := int(v.Base - view.Addr())
-		n := copy(view.Slice(at, at+int(v.Length)).Write(), b)
-		b = b[n:]
-	}
-	c.p.Stream(p.Length, p.Length)
-	return nil
+	return c.sum(p, view, into)
 }
 
 // gather has servers send the sum, one after the other.
@@ -175,71 +213,77 @@ func (c *Client) gather(p Piece, into []portals.IOVec) error {
 	return errors.Join(err, c.ni.MEUnlink(entry), c.ni.CTFree(ct))
 }
 
-// ask begins a chain of all servers but the one that has failed.
+// ask begins a chain of servers that say what one has had that has failed.
 func (c *Client) ask(p Piece, last int, header uint64) error {
 	r := c.round()
 	asked := r.word.Slice(16, 16+raid5.RangeSize).Write()
 	binary.LittleEndian.PutUint64(asked, uint64(p.At))
 	binary.LittleEndian.PutUint64(asked[8:], uint64(p.Length))
-	chain := (uint64(1)<<len(c.servers) - 1) &^ (1 << p.Server)
-	first := 0
-	if p.Server == 0 {
-		first = 1
+	chain := c.rebuilding(c.failed)
+	s := c.servers[bits.TrailingZeros32(chain)]
+	match := uint64(last)<<raid5.LastShift | uint64(chain)<<raid5.ChainShift
+	if c.parities() == 1 {
+		match |= raid5.GatherBits
+	} else {
+		match |= uint64(p.Server)<<raid5.LostShift | raid5.CollectBits
 	}
-	s := c.servers[first]
-	bits := uint64(last)<<raid5.LastShift | chain<<raid5.ChainShift | raid5.GatherBits
-	return c.ni.Put(r.md, 16, raid5.RangeSize, portals.NoAck, portals.PhysID(uint32(s.node), s.pid), c.o.PT, bits, 0, 0, header)
+	return c.ni.Put(r.md, 16, raid5.RangeSize, portals.NoAck, portals.PhysID(uint32(s.node), s.pid), c.o.PT, match, 0, 0, header)
 }
 
-// sum gets what all others have and adds it, on the client's core.
-func (c *Client) sum(p Piece, into runtime.View) error {
-	parts := c.p.Alloc(into.Len() * (len(c.servers) - 1))
+// sum gets what others have and adds it, on the client's core, where vectors say.
+func (c *Client) sum(p Piece, view runtime.View, into []portals.IOVec) error {
+	set, length := c.rebuilding(c.failed), int(p.Length)
+	parts := c.p.Alloc(length * c.o.Data)
 	err := c.counted(func(ct portals.Handle) (n int, err error) {
 		place := 0
-		for i := range c.servers {
-			if i == p.Server {
-				continue
-			}
-			part := parts.Slice(place*into.Len(), (place+1)*into.Len())
+		err = each(set, func(i int) error {
+			part := parts.Slice(place*length, (place+1)*length)
 			md, err := c.ni.MDBind(&portals.MD{Start: part.Addr(), Length: uint64(part.Len()), CT: ct, Options: portals.OptMDEventCTReply})
 			if err != nil {
-				return n, err
+				return err
 			}
 			c.mds = append(c.mds, md)
 			for at := p.At; at < p.At+p.Length; {
 				length := min(Chunk-at%Chunk, p.At+p.Length-at)
 				id, remote := c.target(i, at)
 				if err := c.ni.Get(md, uint64(at-p.At), uint64(length), id, c.o.PT, raid5.ReadBits, remote, 0); err != nil {
-					return n, err
+					return err
 				}
 				at += length
 				n++
 			}
 			place++
-		}
-		return n, nil
+			return nil
+		})
+		return n, err
 	})
 	if err != nil {
 		return err
 	}
-	total, all := into.WriteFrom(parts)
-	clear(total)
-	for len(all) > 0 {
-		xor(total, all[:len(total)])
-		all = all[len(total):]
+	from := 0
+	for _, v := range into {
+		at := int(v.Base - view.Addr())
+		total, all := view.Slice(at, at+int(v.Length)).WriteFrom(parts)
+		clear(total)
+		_ = each(set, func(i int) error {
+			add(total, all[from:], c.code.Coefficient(set, uint32(p.Server), uint32(i)))
+			all = all[min(length, len(all)):]
+			return nil
+		})
+		from += len(total)
 	}
-	c.p.Stream(int64(parts.Len()), int64(into.Len()))
+	c.p.Stream(int64(parts.Len()), p.Length)
 	return nil
 }
 
-// writeDegraded writes a range while a data server has failed: what it has of it changes parity only.
+// writeDegraded writes a range while data servers have failed: what they have of it changes parity only.
 func (c *Client) writeDegraded(offset int64, from runtime.View, others func(offset int64, from runtime.View) error) error {
 	return c.locked(offset, int64(from.Len()), func() error {
-		if err := others(offset, from); err != nil || !c.touches(offset, int64(from.Len())) {
+		if err := others(offset, from); err != nil || c.touched(offset, int64(from.Len())) == 0 {
 			return err
 		}
 		return c.o.Pieces(offset, int64(from.Len()), func(p Piece) error {
-			if p.Server != c.failed {
+			if !c.hasFailed(p.Server) {
 				return nil
 			}
 			changes := c.p.Alloc(int(p.Length))
@@ -257,43 +301,53 @@ func (c *Client) writeDegraded(offset int64, from runtime.View, others func(offs
 	})
 }
 
-// changeParity sends a difference to the parity server and waits until it is applied.
+// changeParity sends parity servers a difference of a data server, times the coefficient of each, and waits until it is applied.
 func (c *Client) changeParity(p Piece, changes runtime.View) error {
-	md, err := c.ni.MDBind(&portals.MD{Start: changes.Addr(), Length: uint64(changes.Len())})
-	if err != nil {
-		return err
-	}
-	c.mds = append(c.mds, md)
-	id, at := c.target(c.parity(), p.At)
-	answers, header := (p.Length+c.mtu-1)/c.mtu, uint64(raid5.NewTicket(c.id.NID, c.id.PID, c.slot, 0))
-	if c.o.By != Handlers { // the room of the server that has failed
-		answers = 1
-		t := newHostTicket(c.slot, 0, at)
-		header, at = uint64(t), uint64(c.failed*c.o.Clients*hostWindow*Chunk+t.room())
-	}
-	if err := c.ni.Put(md, 0, uint64(p.Length), portals.NoAck, id, c.o.PT, raid5.DeltaBits, at, 0, header); err != nil {
-		return err
-	}
-	for answers > 0 {
-		e, err := c.event()
+	header := uint64(raid5.NewTicket(c.id.NID, c.id.PID, c.slot, 0))
+	answers := int64(0)
+	err := each(c.told(), func(i int) error {
+		product := changes
+		if by := c.coefficient(c.o.Data+i, p.Server); by != 1 {
+			product = c.p.Alloc(changes.Len())
+			into, from := product.WriteFrom(changes)
+			clear(into)
+			add(into, from, by)
+			c.p.Stream(p.Length, p.Length)
+		}
+		md, err := c.ni.MDBind(&portals.MD{Start: product.Addr(), Length: uint64(product.Len())})
 		if err != nil {
 			return err
 		}
-		if e.PTIndex != c.o.PT || e.HdrData != header {
-			continue // the answer to something that this client waits for no more
+		c.mds = append(c.mds, md)
+		id, at := c.target(c.o.Data+i, p.At)
+		if c.o.By != Handlers { // the room of the server that has failed
+			answers++
+			t := newHostTicket(c.slot, 0, at)
+			header, at = uint64(t), uint64(p.Server*c.o.Clients*hostWindow*Chunk+t.room())
+		} else {
+			answers += (p.Length + c.mtu - 1) / c.mtu
 		}
-		if e.MatchBits != raid5.DoneBits {
+		return c.ni.Put(md, 0, uint64(p.Length), portals.NoAck, id, c.o.PT, raid5.DeltaBits, at, 0, header)
+	})
+	for err == nil && answers > 0 {
+		var e portals.Event
+		e, err = c.event()
+		switch {
+		case err != nil:
+		case e.PTIndex != c.o.PT || e.HdrData != header: // the answer to something that this client waits for no more
+		case e.MatchBits != raid5.DoneBits:
 			return ErrMemory
+		default:
+			answers--
 		}
-		answers--
 	}
-	return nil
+	return err
 }
 
-// Rebuild writes anew all that a server had, from what the others have: into one that stands in its place under its name. No client writes meanwhile, and
-// clients are told afterwards (Restored).
+// Rebuild writes anew all that failed servers had, from what the others have: into those that stand in their place under their names. No client writes meanwhile, and
+// clients are told afterwards (Restored). Rows that a client had for itself are nobody's then: it may be gone.
 func (c *Client) Rebuild() error {
-	if c.failed < 0 {
+	if c.failed == 0 {
 		return errors.New("raid5: no server has failed")
 	}
 	if err := c.usable(); err != nil {
@@ -303,14 +357,21 @@ func (c *Client) Rebuild() error {
 	if c.o.By == Handlers {
 		rebuild = c.rebuildHandlers
 	}
-	if err := rebuild(); err != nil {
+	var spans []span
+	err := c.free(func() error {
+		return each(c.failed, func(server int) error {
+			spans = append(spans, span{server, 0, c.o.ServerBytes()})
+			return rebuild(server)
+		})
+	})
+	if err != nil {
 		return err
 	}
-	return c.persist([]span{{c.failed, 0, c.o.ServerBytes()}})
+	return errors.Join(c.persist(spans), c.release())
 }
 
-// rebuildHandlers has chains of the servers' handlers fill the failed server's memory.
-func (c *Client) rebuildHandlers() error {
+// rebuildHandlers has chains of the servers' handlers fill a failed server's memory.
+func (c *Client) rebuildHandlers(server int) error {
 	bytes := c.o.ServerBytes()
 	step := max(c.burst()/Chunk, 1) * Chunk
 	return c.flights(int((bytes+step-1)/step), func(i int, slot uint32) (answers int, err error) {
@@ -322,7 +383,7 @@ func (c *Client) rebuildHandlers() error {
 		}
 		t := raid5.NewTicket(c.id.NID, c.id.PID, slot, uint32(packets))
 		for at := low; at < high; at += Chunk {
-			if err := c.ask(Piece{c.failed, at, min(Chunk, high-at)}, c.failed, uint64(t)); err != nil {
+			if err := c.ask(Piece{server, at, min(Chunk, high-at)}, server, uint64(t)); err != nil {
 				return 0, err
 			}
 		}

@@ -1,5 +1,5 @@
-// Package driver is an array of servers with parity (RAID-5, sPIN'17 §5.3) as programs use it: whoever serves it, handlers of the network interfaces or
-// programs of the hosts, clients are the same.
+// Package driver is an array of servers with parity as programs use it: RAID-5 (sPIN'17 §5.3), or with several parity servers a Reed-Solomon code. Whoever serves it,
+// handlers of the network interfaces or programs of the hosts, clients are the same.
 //
 //	array, err := driver.New(cluster, driver.Options{Layout: layout, Servers: nodes, By: driver.Handlers, Clients: 1})
 //	client, err := array.Open(p, 0)             // in a process, before it first waits
@@ -34,7 +34,7 @@ const (
 // Options say what an array is.
 type Options struct {
 	Layout
-	// Servers are the nodes of the data servers and, behind them, of the parity server. Without the last one there is no parity.
+	// Servers are the nodes of the data servers and, behind them, of the parity servers: none, one (RAID-5), or up to raid5.MaxParity. So many servers may fail.
 	Servers []int
 	By      By
 	// Clients is how many processes may open the array, 1 to MaxClients.
@@ -43,7 +43,7 @@ type Options struct {
 	Cores int
 	// PT is the first of the portal table entries of the array, of two at each node: several arrays may share nodes.
 	PT uint32
-	// Timeout is how long a client waits for the next answer; 0: for ever. An access that ends with ErrSilent may have been carried out, in part, or still be.
+	// Timeout is how long a client waits for the next answer, or while a server has failed for rows that another client has for itself (ErrHeld); 0: for ever. An access that ends with ErrSilent may have been carried out, in part, or still be.
 	Timeout sim.Time
 	// Fill writes what bytes of the array hold at the beginning, from a place on; nil: zeros.
 	Fill func(offset int64, b []byte)
@@ -63,6 +63,7 @@ type Array struct {
 	mtu     int64
 	module  *handlers.Module
 	servers []*server
+	code    raid5.Code
 }
 
 // server is one of the array, at its node.
@@ -86,6 +87,9 @@ func New(c *runtime.Cluster, o Options) (*Array, error) {
 		return nil, err
 	}
 	a := &Array{o: o, c: c, mtu: int64(c.Profile().Fabric.MTU)}
+	if n := len(o.Servers) - o.Data; n > 0 {
+		a.code = raid5.NewCode(o.Data, n)
+	}
 	if o.By == Handlers {
 		var err error
 		if a.module, err = handlers.Must("raid5").Load(c); err != nil {
@@ -114,8 +118,13 @@ func (o *Options) check(c *runtime.Cluster) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	if n := len(o.Servers); n != o.Data && n != o.Data+1 {
-		return fmt.Errorf("raid5: %d servers for %d data servers, expected %d, or %d without parity", n, o.Data, o.Data+1, o.Data)
+	switch n := len(o.Servers); {
+	case n < o.Data || n > o.Data+raid5.MaxParity:
+		return fmt.Errorf("raid5: %d servers for %d data servers, expected %d to %d: up to %d for parity", n, o.Data, o.Data, o.Data+raid5.MaxParity, raid5.MaxParity)
+	case n > raid5.MaxServers:
+		return fmt.Errorf("raid5: %d servers, expected at most %d", n, raid5.MaxServers)
+	case n > o.Data+1 && o.By == Triggered:
+		return fmt.Errorf("raid5: %d parity servers and triggered operations, expected one: an operation waits for one counter", n-o.Data)
 	}
 	used := make(map[int]bool)
 	for i, node := range o.Servers {
@@ -138,13 +147,8 @@ func (o *Options) check(c *runtime.Cluster) error {
 	return nil
 }
 
-// parity is the parity server's number; -1: there is none.
-func (a *Array) parity() int {
-	if len(a.servers) == a.o.Data {
-		return -1
-	}
-	return a.o.Data
-}
+// parities is how many parity servers there are, behind the data servers.
+func (a *Array) parities() int { return len(a.servers) - a.o.Data }
 
 // replyPT is the portal table entry of clients.
 func (a *Array) replyPT() uint32 { return a.o.PT + 1 }
@@ -189,9 +193,9 @@ func (a *Array) fill(s *server, core int) {
 		chunk := at / Chunk
 		if to := chunk/int64(a.o.Cores)*Chunk + at%Chunk; int(chunk)%a.o.Cores == core {
 			for d := range a.o.Data {
-				if d == s.index || s.index == a.parity() {
+				if c := a.coefficient(s.index, d); c != 0 {
 					a.o.Fill(a.o.Byte(d, at), unit[:n])
-					xor(memory[to:to+n], unit[:n])
+					add(memory[to:to+n], unit[:n], c)
 				}
 			}
 			if s.disk != nil {
@@ -210,8 +214,8 @@ func (a *Array) install(p *runtime.Proc, s *server) error {
 		Free: 1<<buffers - 1, BufferSize: uint32(a.mtu), Slots: uint32(a.o.Clients * clientSlots), PT: a.o.PT, ReplyPT: a.replyPT(),
 		Index: uint32(s.index), Parity: raid5.NoParity,
 	}
-	if parity := a.parity(); parity >= 0 {
-		state.Parity = uint32(parity)
+	if a.parities() > 0 {
+		state.Parity, state.Code, state.Steps = uint32(a.o.Data), a.code, a.steps(s.index)
 	}
 	for i, other := range a.servers {
 		state.Servers[i] = raid5.Server{NID: uint32(other.node), PID: other.pid}
@@ -227,40 +231,69 @@ func (a *Array) install(p *runtime.Proc, s *server) error {
 	if _, err := ni.PTAlloc(0, portals.EQNone, a.o.PT); err != nil {
 		return fmt.Errorf("raid5: portal table entry %d: %w", a.o.PT, err)
 	}
-	for _, e := range []struct {
-		bits, ignore    uint64
-		header, payload string
-	}{
-		{raid5.WriteBits, raid5.WriteBits ^ raid5.AloneBits, raid5.Open, raid5.Write},
-		{raid5.DeltaBits, 0, "", raid5.Apply},
-		{raid5.DoneBits, raid5.DoneBits ^ raid5.FailedBits, raid5.Done, ""},
-		{raid5.GatherBits, ^uint64(raid5.KindMask), raid5.Gather, ""},
-		{raid5.FoldBits, ^uint64(raid5.KindMask), "", raid5.Fold},
-		{raid5.FillBits, 0, "", raid5.Fill},
-	} {
+	for _, e := range a.entries() {
 		on, err := s.in.HPU.Spin(e.header, e.payload, "")
 		if err != nil {
 			return err
 		}
-		if e.bits == raid5.GatherBits {
+		if e.header == raid5.Gather || e.header == raid5.Collect {
 			on.UserHdrLen = raid5.RangeSize
 		}
 		memory := s.parts[0]
-		_, err = ni.MEAppend(a.o.PT, &portals.ME{
+		me := portals.ME{
 			Start: memory.Addr(), Length: uint64(memory.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: e.bits, IgnoreBits: e.ignore, Spin: on,
 			Options: s.in.EntryOptions | portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable,
-		}, portals.PriorityList, 0)
-		if err != nil {
+		}
+		if err := a.append(ni, &me, e.header == raid5.Done); err != nil {
 			return err
 		}
 	}
 	return a.readable(p, s, s.parts[0])
 }
 
-// readable lets clients get what a server has, and swap words at the parity server: without a host, whoever serves writes.
+// append appends an entry: one for anybody, or one for each parity server, whose answers nobody else may give.
+func (a *Array) append(ni *runtime.NI, me *portals.ME, answers bool) error {
+	if !answers {
+		_, err := ni.MEAppend(a.o.PT, me, portals.PriorityList, 0)
+		return err
+	}
+	for _, s := range a.servers[a.o.Data:] {
+		me.MatchID = portals.PhysID(uint32(s.node), portals.PIDAny)
+		if _, err := ni.MEAppend(a.o.PT, me, portals.PriorityList, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry is one of a server's, with its handlers.
+type entry struct {
+	bits, ignore    uint64
+	header, payload string
+}
+
+func (a *Array) entries() []entry {
+	const above = ^uint64(raid5.KindMask)
+	list := []entry{
+		{raid5.WriteBits, raid5.WriteBits ^ raid5.AloneBits, raid5.Open, raid5.Write},
+		{raid5.DeltaBits, 0, "", raid5.Apply},
+		{raid5.DoneBits, raid5.DoneBits ^ raid5.FailedBits, raid5.Done, ""},
+		{raid5.GatherBits, above, raid5.Gather, ""},
+		{raid5.FoldBits, above, "", raid5.Fold},
+		{raid5.FillBits, 0, "", raid5.Fill},
+	}
+	if a.parities() > 1 {
+		list[0] = entry{raid5.WriteBits, above, raid5.Open, raid5.Encode}
+		list[3] = entry{raid5.CollectBits, above, raid5.Collect, ""}
+		list[4] = entry{raid5.BlendBits, above, "", raid5.Blend}
+	}
+	return list
+}
+
+// readable lets clients get what a server has, and swap words at a parity server: without a host, whoever serves writes.
 func (a *Array) readable(p *runtime.Proc, s *server, memory runtime.View) error {
 	ni := p.NI()
-	if s.index == a.parity() {
+	if s.index >= a.o.Data {
 		words := p.Alloc(8 * rowLocks)
 		words.Lock()
 		_, err := ni.MEAppend(a.o.PT, &portals.ME{
@@ -287,21 +320,18 @@ func (a *Array) Peek(server int, at int64) []byte {
 	return part.Slice(int(from+at%Chunk), int(to)).Read()
 }
 
-// Check compares parity with the exclusive or of the data.
+// Check compares what parity servers have with the code of the data: of the first one that is the exclusive or.
 func (a *Array) Check() error {
-	if a.parity() < 0 {
-		return nil
-	}
-	for at := int64(0); at < a.o.ServerBytes(); at += Chunk {
-		sum := make([]byte, len(a.Peek(0, at)))
-		for d := range a.servers {
-			for i, b := range a.Peek(d, at) {
-				sum[i] ^= b
+	for parity := a.o.Data; parity < len(a.servers); parity++ {
+		for at := int64(0); at < a.o.ServerBytes(); at += Chunk {
+			sum := slices.Clone(a.Peek(parity, at))
+			for d := range a.o.Data {
+				add(sum, a.Peek(d, at), a.coefficient(parity, d))
 			}
-		}
-		for i, b := range sum {
-			if b != 0 {
-				return fmt.Errorf("raid5: byte %d of each server: parity is %#02x off the exclusive or of the data", at+int64(i), b)
+			for i, b := range sum {
+				if b != 0 {
+					return fmt.Errorf("raid5: byte %d of each server: parity server %d is %#02x off the code of the data", at+int64(i), parity, b)
+				}
 			}
 		}
 	}

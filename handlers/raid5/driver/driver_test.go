@@ -3,7 +3,9 @@ package driver_test
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,23 +17,29 @@ import (
 
 var byNames = map[driver.By]string{driver.Handlers: "handlers", driver.Hosts: "hosts", driver.Triggered: "triggered"}
 
-// cluster has so many clients on nodes from 0 on, and behind them a node for each server.
+// cluster has so many clients on nodes from 0 on, and behind them a node for each server: with one for parity, if the options name none.
 func cluster(t require.TestingT, cleanup func(func()), device string, clients int, o driver.Options, cfg runtime.Config, set ...string) (*runtime.Cluster, *driver.Array) {
 	p, err := profile.Load(device, set...)
 	require.NoError(t, err)
-	cfg.Profile, cfg.Nodes = p, clients+o.Data+1
+	if o.Servers == nil {
+		o.Servers = servers(clients, o.Data+1)
+	}
+	cfg.Profile, cfg.Nodes = p, max(clients+o.Data+1, slices.Max(o.Servers)+1)
 	c, err := runtime.NewCluster(cfg)
 	require.NoError(t, err)
 	cleanup(func() { require.NoError(t, c.Close()) })
-	if o.Servers == nil {
-		for i := range o.Data + 1 {
-			o.Servers = append(o.Servers, clients+i)
-		}
-	}
 	o.Clients = clients
 	a, err := driver.New(c, o)
 	require.NoError(t, err)
 	return c, a
+}
+
+// servers are so many nodes behind the clients'.
+func servers(clients, n int) (nodes []int) {
+	for i := range n {
+		nodes = append(nodes, clients+i)
+	}
+	return nodes
 }
 
 // Whoever serves, with whatever number of data servers, core and stripe unit: what was written anywhere is read, and parity is that of it.
@@ -40,8 +48,12 @@ func TestWriteAndRead(t *testing.T) {
 		for _, shape := range []struct {
 			data, cores int
 			unit, rows  int64
-		}{{4, 1, 4096, 40}, {1, 1, 512, 3}, {3, 2, 4104, 33}, {7, 3, 65536, 5}, {2, 4, 100_000, 3}} {
-			o := driver.Options{Layout: driver.Layout{Data: shape.data, Unit: shape.unit, Rows: shape.rows}, By: by, Cores: shape.cores}
+			parity      int
+		}{{4, 1, 4096, 40, 1}, {1, 1, 512, 3, 1}, {3, 2, 4104, 33, 1}, {7, 3, 65536, 5, 1}, {2, 4, 100_000, 3, 1}, {3, 2, 4104, 33, 2}, {2, 1, 65536, 30, 8}} {
+			if shape.parity > 1 && by == driver.Triggered {
+				continue
+			}
+			o := driver.Options{Layout: driver.Layout{Data: shape.data, Unit: shape.unit, Rows: shape.rows}, By: by, Cores: shape.cores, Servers: servers(1, shape.data+shape.parity)}
 			t.Run(fmt.Sprint(name, shape), func(t *testing.T) {
 				c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1})
 				require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
@@ -52,7 +64,9 @@ func TestWriteAndRead(t *testing.T) {
 					x := &exerciser{t: t, p: p, client: client, want: make([]byte, o.Bytes()), rng: rand.New(rand.NewPCG(1, 2))}
 					x.accesses(20)
 					x.whole()
-					return nil
+					all := p.Alloc(len(x.want))
+					copy(all.Write(), x.want)
+					return client.Write(0, all)
 				}))
 				require.NoError(t, c.Run(context.Background()))
 				_, failures := c.Failures()
@@ -101,6 +115,59 @@ func TestFailedServer(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// Whichever servers fail, as many as there are for parity or fewer: what they had is read and written all the same, by all who serve; new ones in their place are
+// rebuilt, byte by byte. Each set of them, and one after the other.
+func TestFailedServers(t *testing.T) {
+	for _, by := range []driver.By{driver.Handlers, driver.Hosts} {
+		for _, shape := range []struct{ data, parity, cores int }{{3, 2, 2}, {1, 2, 1}, {2, 3, 1}} {
+			n := shape.data + shape.parity
+			o := driver.Options{Layout: driver.Layout{Data: shape.data, Unit: 1000, Rows: 41}, By: by, Cores: shape.cores, Servers: servers(1, n)}
+			for failed := uint32(1); failed < 1<<n; failed++ {
+				if bits.OnesCount32(failed) <= shape.parity {
+					failTogether(t, o, failed)
+				}
+			}
+		}
+	}
+}
+
+func failTogether(t *testing.T, o driver.Options, failed uint32) {
+	c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1})
+	name := fmt.Sprintf("%s %d+%d %b", byNames[o.By], o.Data, len(o.Servers)-o.Data, failed)
+	require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
+		client, err := a.Open(p, 0)
+		if err != nil {
+			return err
+		}
+		x := &exerciser{t: t, p: p, client: client, want: make([]byte, o.Bytes()), rng: rand.New(rand.NewPCG(1, uint64(failed)))}
+		x.accesses(3)
+		require.NoError(t, a.Check(), name)
+		for i := range o.Servers {
+			if failed>>i&1 != 0 {
+				require.NoError(t, client.Fail(i))
+				a.Lose(i)
+				x.accesses(2)
+			}
+		}
+		x.whole()
+		if err := client.Rebuild(); err != nil {
+			return err
+		}
+		client.Restored()
+		require.NoError(t, a.Check(), name)
+		x.accesses(1)
+		x.whole()
+		return nil
+	}))
+	require.NoError(t, c.Run(context.Background()), name)
+	_, failures := c.Failures()
+	require.Zero(t, failures)
+	require.NoError(t, a.Check(), name)
+	for i := range o.Servers {
+		require.Equal(t, o.By == driver.Handlers && failed>>i&1 != 0, a.Counts(i).Filled > 0, "%s: server %d", name, i)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // process than those that serve, so that whoever serves goes on; and it is the same one whoever serves. What comes while the device is busy is written together.
 //
 // When power is lost all that has ended is on the devices. Of a write that had not, parts may be there, and parity of its rows may be that of before or of behind it: after
-// such a loss parity is computed anew from the data (Client.Fail of the parity server, then Rebuild), before a data server fails.
+// such a loss parity is computed anew from the data (Client.Fail of the parity servers, then Rebuild), before a data server fails.
 
 // rangeBits are those of the header data of a request that say how many bytes; above is the slot.
 const rangeBits = 48
@@ -111,19 +111,21 @@ type span struct {
 
 // changed are what a write of a range has changed.
 func (c *Client) changed(offset, length int64) (list []span) {
-	rows := span{server: c.parity(), low: maxBytes}
+	rows := span{low: maxBytes}
 	for d := range c.o.Data {
 		low, high := c.o.Span(d, offset, length)
 		if low >= high {
 			continue
 		}
 		rows.low, rows.high = min(rows.low, low), max(rows.high, high)
-		if d != c.failed {
+		if !c.hasFailed(d) {
 			list = append(list, span{d, low, high})
 		}
 	}
-	if rows.server >= 0 && rows.server != c.failed {
-		list = append(list, rows)
+	for rows.server = c.o.Data; rows.server < len(c.servers); rows.server++ {
+		if !c.hasFailed(rows.server) {
+			list = append(list, rows)
+		}
 	}
 	return list
 }

@@ -1,12 +1,12 @@
 package driver_test
 
 import (
-	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/klauspost/reedsolomon"
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers/raid5/driver"
@@ -18,14 +18,16 @@ const device = "storage={kind: nvme, read_latency: 80us, write_latency: 20us, ba
 
 // parityStored is an error if parity on the devices is not that of the data there.
 func parityStored(a *driver.Array, o driver.Options) error {
-	sum := bytes.Clone(a.Stored(o.Data))
-	for d := range o.Data {
-		for i, b := range a.Stored(d) {
-			sum[i] ^= b
-		}
+	shards := make([][]byte, max(len(o.Servers), o.Data+1))
+	for i := range shards {
+		shards[i] = a.Stored(i)
 	}
-	if i := bytes.IndexFunc(sum, func(r rune) bool { return r != 0 }); i >= 0 {
-		return fmt.Errorf("byte %d of each server", i)
+	oracle, err := reedsolomon.New(o.Data, len(shards)-o.Data, reedsolomon.WithJerasureMatrix(), reedsolomon.WithMaxGoroutines(1))
+	if err != nil {
+		return err
+	}
+	if same, err := oracle.Verify(shards); err != nil || !same {
+		return errors.Join(err, errors.New("parity on the devices is not that of the data"))
 	}
 	return nil
 }
@@ -116,10 +118,14 @@ func TestPowerLoss(t *testing.T) {
 	kept := 0
 	for seed := range uint64(24) {
 		rng := rand.New(rand.NewPCG(seed, 5))
-		s := &storm{failed: -1, device: "spin-int", clients: 1 + rng.IntN(3), rounds: 6, seed: seed, set: []string{device}}
+		s := &storm{device: "spin-int", clients: 1 + rng.IntN(3), rounds: 6, seed: seed, set: []string{device}}
 		s.o = driver.Options{
 			Layout: driver.Layout{Data: 1 + rng.IntN(4), Unit: 8 * (64 + rng.Int64N(700)), Rows: 1 + rng.Int64N(12)}, Durable: true, Cores: 1 + rng.IntN(2),
 			By: []driver.By{driver.Handlers, driver.Handlers, driver.Hosts, driver.Triggered}[rng.IntN(4)],
+		}
+		s.o.Servers = servers(s.clients, s.o.Data+1)
+		if seed%2 == 1 && s.o.By != driver.Triggered {
+			s.o.Servers = servers(s.clients, s.o.Data+2)
 		}
 		start := make([]byte, s.o.Bytes())
 		for i := range start {
@@ -155,20 +161,30 @@ func TestPowerLoss(t *testing.T) {
 // restart begins anew with what devices of data servers have.
 func restart(t *testing.T, o driver.Options, left []byte) {
 	o.Fill = func(offset int64, b []byte) { copy(b, left[offset:]) }
-	o.Lost = []int{o.Data}
+	parity := len(o.Servers) - o.Data
+	o.Servers = servers(1, o.Data+parity)
+	o.Lost = nil
+	for i := range parity {
+		o.Lost = append(o.Lost, o.Data+i)
+	}
 	c, a := cluster(t, t.Cleanup, "spin-int", 1, o, runtime.Config{Seed: 1}, device)
 	require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
 		client, err := a.Open(p, 0)
 		if err != nil {
 			return err
 		}
-		require.NoError(t, client.Fail(o.Data))
+		for _, lost := range o.Lost {
+			require.NoError(t, client.Fail(lost))
+		}
 		require.NoError(t, client.Rebuild())
 		client.Restored()
 		require.NoError(t, parityStored(a, o))
 		all := p.Alloc(len(left))
 		for failed := range o.Data {
 			require.NoError(t, client.Fail(failed))
+			if parity > 1 {
+				require.NoError(t, client.Fail((failed+1)%(o.Data+parity)))
+			}
 			require.NoError(t, client.Read(0, all))
 			require.Equal(t, left, all.Read())
 			client.Restored()

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/portals"
@@ -43,21 +44,21 @@ type hostServer struct {
 	buffer  runtime.View
 	md      portals.Handle // of buffer
 	eq, ct  portals.Handle
-	answers uint64                    // of the parity server that are due
-	waiting map[hostTicket]portals.ID // clients whose differences are with the parity server
+	answers uint64              // of the parity server that are due
+	waiting map[hostTicket]*due // of clients whose differences are with parity servers
 }
 
 func (a *Array) host(p *runtime.Proc, s *server, core int) error {
-	h := &hostServer{Array: a, p: p, s: s, core: core, memory: s.parts[core], waiting: make(map[hostTicket]portals.ID)}
-	rooms := a.o.Clients * hostWindow
-	if s.index == a.parity() {
-		rooms *= a.o.Data
+	h := &hostServer{Array: a, p: p, s: s, core: core, memory: s.parts[core], waiting: make(map[hostTicket]*due)}
+	rooms, sides := a.o.Clients*hostWindow, max(a.parities(), 1)
+	if s.index >= a.o.Data {
+		rooms, sides = rooms*a.o.Data, 1
 	}
-	h.buffer = p.Alloc(rooms * Chunk)
+	h.buffer = p.Alloc(rooms * sides * Chunk)
 	h.buffer.Lock()
 	ni := p.NI()
 	var err error
-	if h.eq, err = ni.EQAlloc(uint64(2*rooms + 1)); err != nil {
+	if h.eq, err = ni.EQAlloc(uint64((1+sides)*rooms + 1)); err != nil {
 		return err
 	}
 	if h.ct, err = ni.CTAlloc(); err != nil {
@@ -72,8 +73,11 @@ func (a *Array) host(p *runtime.Proc, s *server, core int) error {
 		return err
 	}
 	bits, ignore := uint64(raid5.WriteBits), uint64(raid5.WriteBits^raid5.AloneBits)
-	if s.index == a.parity() {
+	switch {
+	case s.index >= a.o.Data:
 		bits, ignore = raid5.DeltaBits, 0
+	case a.parities() > 1:
+		ignore = ^uint64(raid5.KindMask)
 	}
 	me := portals.ME{
 		Start: h.buffer.Addr(), Length: uint64(h.buffer.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits, IgnoreBits: ignore,
@@ -89,11 +93,11 @@ func (a *Array) host(p *runtime.Proc, s *server, core int) error {
 	if a.o.By == Triggered {
 		done.Options |= portals.OptMEEventCommDisable
 	}
-	if _, err := ni.MEAppend(a.o.PT, &done, portals.PriorityList, 0); err != nil {
+	if err := a.append(ni, &done, true); err != nil {
 		return err
 	}
 	fill := portals.ME{
-		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: raid5.FillBits, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: raid5.FillBits, IgnoreBits: ^uint64(raid5.KindMask), Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
 	}
 	if _, err := ni.MEAppend(a.o.PT, &fill, portals.PriorityList, 0); err != nil {
 		return err
@@ -116,7 +120,7 @@ func (h *hostServer) loop() error {
 			continue // a message whose rest will not come
 		}
 		h.p.Compute(match)
-		switch e.MatchBits {
+		switch e.MatchBits & raid5.KindMask {
 		case raid5.WriteBits, raid5.AloneBits:
 			err = h.write(&e)
 		case raid5.DeltaBits:
@@ -125,9 +129,11 @@ func (h *hostServer) loop() error {
 			err = h.rebuild(&e)
 		default:
 			t := hostTicket(e.HdrData)
-			if client, due := h.waiting[t]; due {
-				delete(h.waiting, t)
-				err = h.answer(client, t, raid5.OK)
+			if d := h.waiting[t]; d != nil {
+				if d.answers--; d.answers == 0 {
+					delete(h.waiting, t)
+					err = h.answer(d.client, t, raid5.OK)
+				}
 			}
 		}
 		if err != nil {
@@ -142,8 +148,11 @@ func (h *hostServer) write(e *portals.Event) error {
 	if !h.has(t, t.room(), n) {
 		return h.answer(e.Initiator, t, raid5.Refused)
 	}
-	parity := h.parity()
-	if parity < 0 || e.MatchBits == raid5.AloneBits {
+	told := h.code.ParityServers() &^ uint32(e.MatchBits>>raid5.ChainShift)
+	if e.MatchBits == raid5.AloneBits {
+		told = 0
+	}
+	if told == 0 {
 		if err := h.forget(); err != nil {
 			return err
 		}
@@ -157,11 +166,34 @@ func (h *hostServer) write(e *portals.Event) error {
 			return err
 		}
 	} else {
-		h.waiting[t] = e.Initiator
+		h.waiting[t] = &due{e.Initiator, bits.OnesCount32(told)}
 	}
-	target := portals.PhysID(uint32(h.servers[parity].node), h.servers[parity].pid+uint32(h.core))
 	remote := uint64(h.s.index*h.o.Clients*hostWindow*Chunk + t.room())
-	return h.p.NI().Put(h.md, uint64(t.room()), uint64(n), portals.NoAck, target, h.o.PT, raid5.DeltaBits, remote, 0, e.HdrData)
+	return each(told, func(i int) error {
+		s, from := h.servers[h.o.Data+i], h.product(t.room(), n, i)
+		target := portals.PhysID(uint32(s.node), s.pid+uint32(h.core))
+		return h.p.NI().Put(h.md, uint64(from), uint64(n), portals.NoAck, target, h.o.PT, raid5.DeltaBits, remote, 0, e.HdrData)
+	})
+}
+
+// due is what a client's write still waits for.
+type due struct {
+	client  portals.ID
+	answers int // of parity servers
+}
+
+// product computes what a parity server needs to know of a difference in a room, in a room of its own, and returns where; a coefficient of 1 changes nothing.
+func (h *hostServer) product(room, n, parity int) int {
+	c := h.coefficient(h.o.Data+parity, h.s.index)
+	if c == 1 {
+		return room
+	}
+	own := parity*h.o.Clients*hostWindow*Chunk + room
+	into, from := h.buffer.Slice(own, own+n).WriteFrom(h.buffer.Slice(room, room+n))
+	clear(into)
+	add(into, from, c)
+	h.p.Stream(int64(n), int64(n))
+	return own
 }
 
 // forget gives up what the parity server has not answered, since it has failed, or this server had: clients have heard nothing, and write again.
@@ -223,12 +255,16 @@ func xor(to, from []byte) {
 	}
 }
 
-// rebuild fills the core's memory from that of the other servers' cores of the same number: while it adds up a chunk the next one comes.
+// rebuild fills the core's memory from that of other servers' cores of the same number: while it adds up a chunk the next one comes.
 func (h *hostServer) rebuild(e *portals.Event) error {
 	if err := h.forget(); err != nil {
 		return err
 	}
-	others := len(h.servers) - 1
+	set := uint32(e.MatchBits >> raid5.ChainShift)
+	if set>>len(h.servers) != 0 || bits.OnesCount32(set) != h.o.Data {
+		return nil // no client's
+	}
+	others := h.o.Data
 	var rooms [2]runtime.View
 	var cts [2]portals.Handle
 	ni := h.p.NI()
@@ -247,7 +283,7 @@ func (h *hostServer) rebuild(e *portals.Event) error {
 	chunks := (h.memory.Len() + Chunk - 1) / Chunk
 	for i := range chunks + 1 {
 		if i < chunks {
-			if err := h.fetch(mds[i%2], i); err != nil {
+			if err := h.fetch(mds[i%2], i, set); err != nil {
 				return err
 			}
 		}
@@ -265,9 +301,11 @@ func (h *hostServer) rebuild(e *portals.Event) error {
 		into := h.memory.Slice(at, min(at+Chunk, h.memory.Len()))
 		total, parts := into.WriteFrom(rooms[(i-1)%2])
 		clear(total)
-		for other := range others {
-			xor(total, parts[other*Chunk:])
-		}
+		_ = each(set, func(other int) error {
+			add(total, parts, h.code.Coefficient(set, uint32(h.s.index), uint32(other)))
+			parts = parts[Chunk:]
+			return nil
+		})
 		h.p.Stream(int64(others*len(total)), int64(len(total)))
 	}
 	for i := range rooms {
@@ -278,29 +316,28 @@ func (h *hostServer) rebuild(e *portals.Event) error {
 	return h.answer(e.Initiator, hostTicket(e.HdrData), raid5.OK)
 }
 
-// fetch gets a chunk of each of the other servers' cores.
-func (h *hostServer) fetch(md portals.Handle, chunk int) error {
+// fetch gets a chunk of each of a set of servers' cores.
+func (h *hostServer) fetch(md portals.Handle, chunk int, set uint32) error {
 	place := 0
-	for _, s := range h.servers {
-		if s == h.s {
-			continue
-		}
+	return each(set, func(i int) error {
+		s := h.servers[i]
 		n := min(Chunk, h.memory.Len()-chunk*Chunk)
 		id := portals.PhysID(uint32(s.node), s.pid+uint32(h.core))
 		if err := h.p.NI().Get(md, uint64(place*Chunk), uint64(n), id, h.o.PT, raid5.ReadBits, uint64(chunk*Chunk), 0); err != nil {
 			return err
 		}
 		place++
-	}
-	return nil
+		return nil
+	})
 }
 
-// rebuildHosts asks the cores of the failed server to rebuild their memory, all at once.
-func (c *Client) rebuildHosts() error {
-	s := c.servers[c.failed]
+// rebuildHosts asks the cores of a failed server to rebuild their memory, all at once.
+func (c *Client) rebuildHosts(server int) error {
+	s := c.servers[server]
+	match := uint64(c.rebuilding(c.failed))<<raid5.ChainShift | raid5.FillBits
 	for core := range c.o.Cores {
 		id := portals.PhysID(uint32(s.node), s.pid+uint32(core))
-		if err := c.ni.Put(c.round().md, 0, 0, portals.NoAck, id, c.o.PT, raid5.FillBits, 0, 0, uint64(newHostTicket(c.slot, 0, 0))); err != nil {
+		if err := c.ni.Put(c.round().md, 0, 0, portals.NoAck, id, c.o.PT, match, 0, 0, uint64(newHostTicket(c.slot, 0, 0))); err != nil {
 			return err
 		}
 	}
@@ -320,7 +357,7 @@ func (c *Client) rebuildHosts() error {
 func (c *Client) writeHosts(offset int64, from runtime.View) error {
 	var due []Piece
 	_ = c.o.Pieces(offset, int64(from.Len()), func(p Piece) error {
-		if p.Server != c.failed {
+		if !c.hasFailed(p.Server) {
 			due = append(due, p)
 		}
 		return nil

@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -12,12 +13,16 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// A second server fails: more than the array bears. Whoever accesses it is told, as often as it tries, until it has no slots left; nobody waits for ever, nor for rows
+// One server more fails than the array bears. Whoever accesses it is told, as often as it tries, until it has no slots left; nobody waits for ever, nor for rows
 // that a client had for itself which has given up.
 func TestTwoServersFail(t *testing.T) {
 	for by, name := range byNames {
-		for _, second := range []int{1, 3} { // the parity server is the last
-			o := driver.Options{Layout: driver.Layout{Data: 3, Unit: 4096, Rows: 20}, By: by, Timeout: 50 * sim.Microsecond}
+		for _, shape := range []struct{ second, parity int }{{1, 1}, {3, 1}, {1, 2}, {3, 2}} { // parity servers are the last
+			if shape.parity > 1 && by == driver.Triggered {
+				continue
+			}
+			second := shape.second
+			o := driver.Options{Layout: driver.Layout{Data: 3, Unit: 4096, Rows: 20}, By: by, Timeout: 50 * sim.Microsecond, Servers: servers(2, 3+shape.parity)}
 			down := fmt.Sprintf("fabric.faults={down: [{node: 2, from: 0s, to: 1s}, {node: %d, from: 0s, to: 1s}]}", 2+second)
 			c, a := cluster(t, t.Cleanup, "spin-int", 2, o, runtime.Config{Seed: 1, Limits: sim.Limits{Events: 1_000_000}}, down)
 			tries := func(p *runtime.Proc) error {
@@ -25,8 +30,10 @@ func TestTwoServersFail(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if err := client.Fail(0); err != nil {
-					return err
+				for _, failed := range []int{0, 2}[:shape.parity] {
+					if err := client.Fail(failed); err != nil {
+						return err
+					}
 				}
 				p.Sleep(sim.Time(p.Rank()) * 200 * sim.Microsecond)
 				all := p.Alloc(int(o.Bytes()))
@@ -66,4 +73,45 @@ func TestMemoryOfAnother(t *testing.T) {
 		return client.Write(0, p.Alloc(100))
 	}))
 	require.NoError(t, c.Run(context.Background()))
+}
+
+// A client is gone that had rows for itself, since a server had failed. Another one that needs them is told, at once or when it has waited; rebuilding frees them.
+func TestClientIsGone(t *testing.T) {
+	for _, parity := range []int{1, 2} {
+		for _, by := range []driver.By{driver.Handlers, driver.Hosts} {
+			o := driver.Options{Layout: driver.Layout{Data: 2, Unit: 512, Rows: 9}, By: by, Timeout: 50 * sim.Microsecond, Servers: servers(2, 2+parity)}
+			c, a := cluster(t, t.Cleanup, "spin-int", 2, o, runtime.Config{Seed: 1})
+			require.NoError(t, c.Spawn(0, "gone", func(p *runtime.Proc) error {
+				client, err := a.Open(p, 0)
+				if err != nil {
+					return err
+				}
+				return errors.Join(client.Fail(1), client.Hold())
+			}))
+			require.NoError(t, c.Spawn(1, "client", func(p *runtime.Proc) error {
+				client, err := a.Open(p, 1)
+				if err != nil {
+					return err
+				}
+				p.Sleep(10 * sim.Microsecond)
+				require.NoError(t, client.Fail(1))
+				some := p.Alloc(3000)
+				for range 9 { // it may try as often as it likes
+					begun := p.Now()
+					err = client.Write(0, some)
+					require.ErrorIs(t, err, driver.ErrHeld)
+					require.ErrorContains(t, err, "client 0")
+					require.Greater(t, p.Now()-begun, o.Timeout)
+				}
+				require.ErrorIs(t, client.Read(0, some), driver.ErrHeld)
+				if err := client.Rebuild(); err != nil {
+					return err
+				}
+				client.Restored()
+				require.NoError(t, client.Fail(1))
+				return errors.Join(client.Write(0, some), client.Read(0, some))
+			}))
+			require.NoError(t, c.Run(context.Background()))
+		}
+	}
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/klauspost/reedsolomon"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -29,13 +31,14 @@ type storm struct {
 	set     []string
 	clients int
 	rounds  int
-	failed  int // server; -1: none
+	parity  int // servers
+	failed  []int
 	seed    uint64
 	done    [][]written // by client
 }
 
 func drawStorm(rt *rapid.T) *storm {
-	s := &storm{failed: -1}
+	s := &storm{}
 	s.o.Data = rapid.IntRange(1, 6).Draw(rt, "data servers")
 	s.o.Unit = 8 * rapid.Int64Range(64, 1200).Draw(rt, "words of a unit")
 	s.o.Rows = rapid.Int64Range(1, 40).Draw(rt, "rows")
@@ -44,9 +47,13 @@ func drawStorm(rt *rapid.T) *storm {
 	s.device = rapid.SampledFrom([]string{"spin-int", "spin-dis"}).Draw(rt, "device")
 	s.clients = rapid.IntRange(1, 4).Draw(rt, "clients")
 	s.rounds = rapid.IntRange(1, 8).Draw(rt, "rounds")
-	if rapid.Bool().Draw(rt, "a server has failed") {
-		s.failed = rapid.IntRange(0, s.o.Data).Draw(rt, "failed")
-		s.o.Lost = []int{s.failed}
+	s.parity = 1
+	if s.o.By != driver.Triggered {
+		s.parity = rapid.IntRange(1, 3).Draw(rt, "parity servers")
+	}
+	if rapid.Bool().Draw(rt, "servers have failed") {
+		s.failed = rapid.SliceOfNDistinct(rapid.IntRange(0, s.o.Data+s.parity-1), 1, s.parity, rapid.ID).Draw(rt, "failed")
+		s.o.Lost = s.failed
 	}
 	if rapid.Bool().Draw(rt, "faults") {
 		s.set = append(s.set, "transport.kind=reliable", "transport.timeout=20us", "fabric.faults={loss: 0.02, corrupt: 0.01, duplicate: 0.02, delay: 0.05, max_delay: 5us}")
@@ -61,6 +68,7 @@ func (s *storm) run(t require.TestingT, cleanup func(func())) {
 	for i := range start {
 		start[i] = byte(i) | 0x80
 	}
+	s.o.Servers = servers(s.clients, s.o.Data+max(s.parity, 1))
 	c, a := cluster(t, cleanup, s.device, s.clients, s.o, runtime.Config{Seed: s.seed, Limits: sim.Limits{Events: 20_000_000}}, s.set...)
 	s.done = make([][]written, s.clients)
 	for rank := range s.clients {
@@ -69,8 +77,8 @@ func (s *storm) run(t require.TestingT, cleanup func(func())) {
 	require.NoError(t, c.Run(context.Background()))
 	list, failures := c.Failures()
 	require.Zero(t, failures, "%v", list)
-	got := s.contents(a)
-	if s.failed < 0 {
+	got := s.contents(t, a)
+	if len(s.failed) == 0 {
 		require.NoError(t, a.Check())
 	}
 	for i, b := range got {
@@ -80,23 +88,29 @@ func (s *storm) run(t require.TestingT, cleanup func(func())) {
 	}
 }
 
-// contents is what the array has; what a server had that has failed the others say.
-func (s *storm) contents(a *driver.Array) []byte {
+// contents is what the array has; what servers had that have failed the others say, by the library reedsolomon, and all that they have is of one code.
+func (s *storm) contents(t require.TestingT, a *driver.Array) []byte {
 	all := a.Contents(0, s.o.Bytes())
-	if s.failed < 0 || s.failed == s.o.Data {
-		return all
-	}
+	oracle, err := reedsolomon.New(s.o.Data, s.parity, reedsolomon.WithJerasureMatrix(), reedsolomon.WithMaxGoroutines(1))
+	require.NoError(t, err)
 	for at := int64(0); at < s.o.ServerBytes(); at += driver.Chunk {
-		sum := make([]byte, len(a.Peek(s.failed, at)))
-		for i := range s.o.Data + 1 {
-			if i != s.failed {
-				for j, b := range a.Peek(i, at) {
-					sum[j] ^= b
-				}
+		shards := make([][]byte, s.o.Data+s.parity)
+		for i := range shards {
+			if !slices.Contains(s.failed, i) {
+				shards[i] = a.Peek(i, at)
 			}
 		}
-		for j, b := range sum {
-			all[s.o.Byte(s.failed, at+int64(j))] = b
+		require.NoError(t, oracle.Reconstruct(shards))
+		same, err := oracle.Verify(shards)
+		require.NoError(t, err)
+		require.True(t, same, "parity of bytes %d and up", at)
+		for _, failed := range s.failed {
+			if failed >= s.o.Data {
+				continue
+			}
+			for j, b := range shards[failed] {
+				all[s.o.Byte(failed, at+int64(j))] = b
+			}
 		}
 	}
 	return all
@@ -107,8 +121,8 @@ func (s *storm) client(p *runtime.Proc, a *driver.Array, rank int) error {
 	if err != nil {
 		return err
 	}
-	if s.failed >= 0 {
-		if err := client.Fail(s.failed); err != nil {
+	for _, failed := range s.failed {
+		if err := client.Fail(failed); err != nil {
 			return err
 		}
 	}
@@ -164,8 +178,8 @@ func (s *storm) possible(at int64, b, start byte) bool {
 	return false
 }
 
-// Whatever clients write at the same time, over each other, on networks with faults, with all servers or without one of them: when all is quiet parity is the exclusive or of
-// the data, and each byte is that of the last write, or of one that was under way with it.
+// Whatever clients write at the same time, over each other, on networks with faults, with all servers or without as many of them as there are for parity: when all is quiet
+// parity is the code of the data, and each byte is that of the last write, or of one that was under way with it.
 func TestStorm(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawStorm(rt)
@@ -177,8 +191,11 @@ func TestStorm(t *testing.T) {
 func TestClientsFightForAStripe(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
 		for by := range byNames {
-			for failed := -1; failed < 3; failed++ {
-				s := &storm{device: device, clients: 4, rounds: 12, failed: failed, seed: 3}
+			for _, failed := range [][]int{nil, {0}, {1}, {2}, {3}, {0, 3}, {1, 2}} {
+				s := &storm{device: device, clients: 4, rounds: 12, parity: max(len(failed), 1), failed: failed, seed: 3}
+				if s.parity > 1 && by == driver.Triggered {
+					continue
+				}
 				s.o = driver.Options{Layout: driver.Layout{Data: 3, Unit: 4096, Rows: 1}, By: by}
 				s.run(t, t.Cleanup)
 			}
@@ -219,7 +236,7 @@ func TestServerFailsInTheMiddle(t *testing.T) {
 					back := p.Alloc(len(x.want))
 					until(func() error { return client.Read(0, back) })
 					require.Equal(t, x.want, back.Read())
-					if client.Failed() >= 0 {
+					if client.Failed() != nil {
 						p.SleepUntil(max(p.Now(), 5*sim.Millisecond)) // until the node is back, with memory that is old
 						return errors.Join(client.Rebuild(), func() error { client.Restored(); x.whole(); x.accesses(3); return nil }())
 					}
@@ -257,17 +274,20 @@ func TestWithoutParity(t *testing.T) {
 func TestErrors(t *testing.T) {
 	good := driver.Options{Layout: driver.Layout{Data: 2, Unit: 512, Rows: 9}, Servers: []int{1, 2, 3}, Clients: 1}
 	for expected, spoil := range map[string]func(o *driver.Options){
-		"0 data servers, expected 1 to 31":                       func(o *driver.Options) { o.Data = 0 },
-		"stripe unit of 100 B, expected a multiple of 8":         func(o *driver.Options) { o.Unit = 100 },
-		"stripe unit of 1001 B":                                  func(o *driver.Options) { o.Unit = 1001 },
-		"-1 units for each server":                               func(o *driver.Options) { o.Rows = -1 },
-		"9223372036854775807 units":                              func(o *driver.Options) { o.Rows = 1<<63 - 1 },
-		"4 servers for 2 data servers, expected 3, or 2 without": func(o *driver.Options) { o.Servers = []int{0, 1, 2, 3} },
-		"server 1 is on node 9 of 4":                             func(o *driver.Options) { o.Servers = []int{1, 9, 3} },
-		"two servers on node 1":                                  func(o *driver.Options) { o.Servers = []int{1, 2, 1} },
-		"0 clients, expected 1 to 512":                           func(o *driver.Options) { o.Clients = 0 },
-		"9 cores of each server, expected 1 to 8":                func(o *driver.Options) { o.By, o.Cores = driver.Hosts, 9 },
-		"served by 7":                                            func(o *driver.Options) { o.By = 7 },
+		"0 data servers, expected 1 to 31":                                   func(o *driver.Options) { o.Data = 0 },
+		"stripe unit of 100 B, expected a multiple of 8":                     func(o *driver.Options) { o.Unit = 100 },
+		"stripe unit of 1001 B":                                              func(o *driver.Options) { o.Unit = 1001 },
+		"-1 units for each server":                                           func(o *driver.Options) { o.Rows = -1 },
+		"9223372036854775807 units":                                          func(o *driver.Options) { o.Rows = 1<<63 - 1 },
+		"1 servers for 2 data servers, expected 2 to 10: up to 8 for parity": func(o *driver.Options) { o.Servers = []int{0} },
+		"11 servers for 2 data servers":                                      func(o *driver.Options) { o.Servers = make([]int, 11) },
+		"33 servers, expected at most 32":                                    func(o *driver.Options) { o.Data, o.Servers = 31, make([]int, 33) },
+		"2 parity servers and triggered operations, expected one":            func(o *driver.Options) { o.By, o.Servers = driver.Triggered, []int{0, 1, 2, 3} },
+		"server 1 is on node 9 of 4":                                         func(o *driver.Options) { o.Servers = []int{1, 9, 3} },
+		"two servers on node 1":                                              func(o *driver.Options) { o.Servers = []int{1, 2, 1} },
+		"0 clients, expected 1 to 512":                                       func(o *driver.Options) { o.Clients = 0 },
+		"9 cores of each server, expected 1 to 8":                            func(o *driver.Options) { o.By, o.Cores = driver.Hosts, 9 },
+		"served by 7": func(o *driver.Options) { o.By = 7 },
 	} {
 		o := good
 		spoil(&o)
@@ -296,8 +316,13 @@ func TestErrors(t *testing.T) {
 		}
 		require.ErrorContains(t, client.Fail(3), "no server 3, expected 0 to 2")
 		require.ErrorContains(t, client.Rebuild(), "no server has failed")
+		p.Sleep(1)
+		_, err = a.Open(p, 0)
+		require.ErrorContains(t, err, "has waited already")
+		require.NoError(t, client.Fail(1))
 		require.NoError(t, client.Fail(1))
 		require.ErrorIs(t, client.Fail(2), driver.ErrFailed)
+		require.Equal(t, []int{1}, client.Failed())
 		return nil
 	}))
 	require.NoError(t, c.Run(context.Background()))

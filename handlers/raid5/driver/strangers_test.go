@@ -18,10 +18,11 @@ import (
 // writes and reads afterwards.
 func TestStrangers(t *testing.T) {
 	kinds := []uint64{
-		raid5.WriteBits, raid5.AloneBits, raid5.DeltaBits, raid5.ReadBits, raid5.DoneBits, raid5.FailedBits, raid5.FillBits, raid5.LockBits, raid5.GatherBits, raid5.FoldBits,
+		raid5.WriteBits, raid5.AloneBits, raid5.DeltaBits, raid5.ReadBits, raid5.DoneBits, raid5.FailedBits, raid5.FillBits, raid5.LockBits, raid5.GatherBits, raid5.FoldBits, raid5.CollectBits, raid5.BlendBits,
 	}
-	for by, name := range byNames {
-		o := driver.Options{Layout: driver.Layout{Data: 2, Unit: 512, Rows: 9}, By: by, Timeout: sim.Millisecond}
+	for i, by := range []driver.By{driver.Handlers, driver.Hosts, driver.Triggered, driver.Handlers, driver.Hosts} {
+		o := driver.Options{Layout: driver.Layout{Data: 2, Unit: 512, Rows: 9}, By: by, Timeout: sim.Millisecond, Servers: servers(2, 3+i/3)}
+		name := byNames[by]
 		c, a := cluster(t, t.Cleanup, "spin-int", 2, o, runtime.Config{Seed: 1, Limits: sim.Limits{Events: 2_000_000}})
 		require.NoError(t, c.Spawn(0, "stranger", func(p *runtime.Proc) error {
 			memory := p.Alloc(100_000)
@@ -35,14 +36,14 @@ func TestStrangers(t *testing.T) {
 			}
 			for range 300 {
 				bits := kinds[rng.IntN(len(kinds))]
-				if bits >= raid5.GatherBits {
+				if bits >= raid5.GatherBits || rng.IntN(3) == 0 {
 					bits |= odd() << raid5.ChainShift
 				}
 				n := uint64([]int{0, 1, 16, 100, 5000, 70_000}[rng.IntN(6)])
 				for i, b := 0, memory.Write(); i < 32; i++ {
 					b[i] = byte(odd())
 				}
-				if err := p.NI().Put(md, 0, n, portals.NoAck, portals.PhysID(uint32(2+rng.IntN(3)), 0), 0, bits, odd(), 0, odd()); err != nil {
+				if err := p.NI().Put(md, 0, n, portals.NoAck, portals.PhysID(uint32(2+rng.IntN(len(o.Servers))), 0), 0, bits, odd(), 0, odd()); err != nil {
 					return err
 				}
 				p.Sleep(sim.Microsecond)
@@ -70,5 +71,31 @@ func TestStrangers(t *testing.T) {
 			return nil
 		}))
 		require.NoError(t, c.Run(context.Background()), name)
+	}
+}
+
+// A process that is no parity server says that one has applied what a client writes: nobody believes it, and the client hears when its write has ended.
+func TestForgedAnswers(t *testing.T) {
+	for _, parity := range []int{1, 2} {
+		o := driver.Options{Layout: driver.Layout{Data: 1, Unit: 512, Rows: 90}, Timeout: sim.Millisecond, Servers: servers(2, 1+parity)}
+		c, a := cluster(t, t.Cleanup, "spin-int", 2, o, runtime.Config{Seed: 1})
+		require.NoError(t, c.Spawn(0, "stranger", func(p *runtime.Proc) error {
+			md, err := p.NI().MDBind(&portals.MD{})
+			if err != nil {
+				return err
+			}
+			ticket := uint64(raid5.NewTicket(1, 0, 0, 99)) // the client's first slot, and more packets than it sends
+			return p.NI().Put(md, 0, 0, portals.NoAck, portals.PhysID(2, 0), 0, raid5.DoneBits, 0, 0, ticket)
+		}))
+		require.NoError(t, c.Spawn(1, "client", func(p *runtime.Proc) error {
+			client, err := a.Open(p, 0)
+			if err != nil {
+				return err
+			}
+			p.Sleep(10 * sim.Microsecond)
+			return client.Write(0, p.Alloc(100)) // one packet: with another answer its count goes past one
+		}))
+		require.NoError(t, c.Run(context.Background()))
+		require.Zero(t, a.Counts(0).Failed)
 	}
 }

@@ -129,7 +129,7 @@ func answer(s *raid5.State, t raid5.Ticket, status uint64) spin.Result {
 	return spin.PutFromDevice(&op)
 }
 
-// locks are behind the slots, buffers behind the locks.
+// locks are behind the slots, tables behind the locks, buffers behind the tables.
 func locks(s *raid5.State) spin.Ptr { return spin.After(s) + spin.Ptr(s.Slots*raid5.SlotSize) }
 
 // lock keeps other handlers from the memory of a packet: those from the first on, which wait for each other in the order of the locks.
@@ -173,7 +173,7 @@ func lockAt(offset uint64, length, i uint32) uint32 {
 // acquire takes a buffer from the pool: as many as handlers can run.
 func acquire(s *raid5.State, length uint32) (uint32, []byte) {
 	i := spin.Acquire(&s.Free)
-	at := locks(s) + raid5.Locks*raid5.LockSize + spin.Ptr(i*((s.BufferSize+7)&^7))
+	at := locks(s) + raid5.Locks*raid5.LockSize + raid5.MaxBuffers*raid5.TableSize + spin.Ptr(i*((s.BufferSize+7)&^7))
 	return i, at.Bytes(length)
 }
 

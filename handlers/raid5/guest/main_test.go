@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -26,6 +27,7 @@ const (
 type array struct {
 	t       *testing.T
 	rng     *rand.Rand
+	code    raid5.Code
 	servers []*server
 	replies []spintest.Call // to the client
 }
@@ -48,15 +50,38 @@ var modules = map[string]wasmtest.Names{
 	"gather": {Header: raid5.Gather}, "fold": {Payload: raid5.Fold}, "fill": {Payload: raid5.Fill},
 }
 
+// The same with several parity servers.
+var codeKinds = map[string]spintest.Handlers[raid5.State]{
+	"write": {Header: open, Payload: encode}, "apply": {Payload: apply}, "done": {Header: done},
+	"gather": {Header: collect}, "fold": {Payload: blend}, "fill": {Payload: fill},
+}
+
+var codeModules = map[string]wasmtest.Names{
+	"write": {Header: raid5.Open, Payload: raid5.Encode}, "apply": {Payload: raid5.Apply}, "done": {Header: raid5.Done},
+	"gather": {Header: raid5.Collect}, "fold": {Payload: raid5.Blend}, "fill": {Payload: raid5.Fill},
+}
+
 func newArray(t *testing.T, data int, wasm bool, seed uint64) *array {
-	a := &array{t: t, rng: rand.New(rand.NewPCG(seed, 3))}
-	for i := range data + 1 {
+	return newArrayOf(t, data, 1, wasm, seed)
+}
+
+func newArrayOf(t *testing.T, data, parity int, wasm bool, seed uint64) *array {
+	a := &array{t: t, rng: rand.New(rand.NewPCG(seed, 3)), code: raid5.NewCode(data, parity)}
+	kinds, modules := kinds, modules
+	if parity > 1 {
+		kinds, modules = codeKinds, codeModules
+	}
+	for i := range data + parity {
 		s := &server{Device: spintest.New(t, spintest.Config{HostMem: memory, MTU: packet, NID: uint32(10 + i)}), run: kinds}
 		state := raid5.State{
 			Free: 1<<buffers - 1, BufferSize: packet, Slots: slots, PT: 7, ReplyPT: 8, Index: uint32(i), Parity: uint32(data),
+			Code: a.code,
 		}
-		for j := range data + 1 {
+		for j := range data + parity {
 			state.Servers[j] = raid5.Server{NID: uint32(10 + j), PID: 1}
+		}
+		for j := range parity {
+			state.Steps[j] = a.step(data+j, i)
 		}
 		behind := int(state.Memory(buffers))
 		s.state = spintest.NewState[raid5.State](s.Device, behind)
@@ -73,7 +98,7 @@ func newArray(t *testing.T, data int, wasm bool, seed uint64) *array {
 func kindOf(bits uint64) string {
 	return map[uint64]string{
 		raid5.WriteBits: "write", raid5.AloneBits: "write", raid5.DeltaBits: "apply", raid5.DoneBits: "done", raid5.FailedBits: "done",
-		raid5.GatherBits: "gather", raid5.FoldBits: "fold", raid5.FillBits: "fill",
+		raid5.GatherBits: "gather", raid5.FoldBits: "fold", raid5.FillBits: "fill", raid5.CollectBits: "gather", raid5.BlendBits: "fold",
 	}[bits&raid5.KindMask]
 }
 
@@ -119,27 +144,27 @@ func (a *array) drain() {
 }
 
 // write sends new data to a data server, in messages of up to three packets.
-func (a *array) write(to int, at int, data []byte, slot uint32, bits uint64) {
+func (a *array) write(to int, at int, data []byte, slot uint32, match uint64) {
 	var parts [][]byte
 	packets := uint32(0)
+	told := uint32(max(bits.OnesCount32(a.code.ParityServers()&^uint32(match>>raid5.ChainShift)), 1))
+	if match == raid5.AloneBits {
+		told = 1
+	}
 	for part := range slices.Chunk(data, 1+a.rng.IntN(3*packet)) {
 		parts = append(parts, part)
-		packets += uint32((len(part) + packet - 1) / packet)
+		packets += told * uint32((len(part)+packet-1)/packet)
 	}
 	ticket := raid5.NewTicket(99, 2, slot, packets)
 	for _, part := range parts {
-		a.deliver(to, spintest.Message{Data: part, Offset: uint64(at), SourceNID: 99, SourcePID: 2, MatchBits: bits, HdrData: uint64(ticket)})
+		a.deliver(to, spintest.Message{Data: part, Offset: uint64(at), SourceNID: 99, SourcePID: 2, MatchBits: match, HdrData: uint64(ticket)})
 		at += len(part)
 	}
 }
 
 // quiet requires that parity is right, and that no lock, buffer or slot is taken.
 func (a *array) quiet() {
-	sum := make([]byte, memory)
 	for _, s := range a.servers {
-		for i, b := range s.Host {
-			sum[i] ^= b
-		}
 		require.EqualValues(a.t, 1<<buffers-1, s.state.Free)
 		for i := range raid5.Locks {
 			l := (*raid5.Lock)(unsafe.Add(unsafe.Pointer(s.state), unsafe.Sizeof(*s.state)+uintptr(slots*raid5.SlotSize+i*raid5.LockSize)))
@@ -149,7 +174,10 @@ func (a *array) quiet() {
 			require.Zero(a.t, *(*uint64)(unsafe.Add(unsafe.Pointer(s.state), unsafe.Sizeof(*s.state)+uintptr(i*raid5.SlotSize))))
 		}
 	}
-	require.Equal(a.t, -1, slices.IndexFunc(sum, func(b byte) bool { return b != 0 }), "parity")
+	for i := range a.code.Parity {
+		parity := a.code.Data + i
+		require.True(a.t, slices.Equal(a.said(a.code.DataServers(), parity, 0, memory), a.servers[parity].Host), "parity server %d", i)
+	}
 }
 
 func each(t *testing.T, f func(t *testing.T, wasm bool)) {

@@ -126,13 +126,13 @@ func Cancel(timer *int32) {
 	}
 }
 
-// timeout is how long to wait for an answer to an attempt.
+// timeout is how long to wait for an answer to an attempt, in nanoseconds: a timer can wait no longer than spin.MaxTimer.
 func timeout(s *rdma.State, attempt uint32) uint64 {
 	double := uint32(0)
 	if attempt > s.BackOff {
 		double = min(attempt-s.BackOff, 6)
 	}
-	return s.Timeout << double
+	return min(s.Timeout<<double, spin.MaxTimer)
 }
 
 // report writes the status of a channel, or of a request behind those, to the host. It suspends: it is the last thing that a handler does.

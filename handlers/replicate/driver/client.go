@@ -47,6 +47,9 @@ type Caller struct {
 
 // Open gives a process a way to the group: as client number 0 to Options.Clients-1, which no other process is. It takes no virtual time.
 func (g *Group) Open(p *runtime.Proc, number int) (*Caller, error) {
+	if err := p.SettingUp(); err != nil {
+		return nil, err
+	}
 	if number < 0 || number >= g.o.Clients {
 		return nil, fmt.Errorf("replicate: client %d, expected 0 to %d", number, g.o.Clients-1)
 	}

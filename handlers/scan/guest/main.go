@@ -84,7 +84,7 @@ func take(s *scan.State) (*scan.Slot, uint32) {
 // start fills a slot and has its workers begin.
 func start(s *scan.State, slot *scan.Slot, number uint32, p *spin.Payload, q *scan.Query, code []scan.Instruction, width uint64) {
 	slot.Query, slot.NID, slot.PID, slot.Width = *q, p.SourceNID, p.SourcePID, width
-	slot.Matched, slot.Sent, slot.Packets = 0, 0, 0
+	slot.Matched, slot.Sent, slot.Packets, slot.Status = 0, 0, 0, scan.OK
 	copy(slot.Code[:], code)
 	fit := uint64(s.Chunk / s.RowBytes) // rows are read whole, as many at a time as fit
 	slot.Batch = s.Budget / (rowCycles + uint64(q.Program)*instructionCycles + uint64(q.Parts)*partCycles) / fit * fit
@@ -125,11 +125,14 @@ func worker(h *spin.Header, s *scan.State) spin.Code {
 	spin.FAdd(&slot.Matched, b.matched)
 	s.Counts.Looked += rows
 	s.Counts.Matched += b.matched
+	if b.failed {
+		slot.Status = scan.Failed
+	}
 	if next := n + uint64(s.Workers); next < slot.Batches {
 		again(s, number, next)
 	}
 	if spin.FAdd(&slot.Left, ^uint64(0)) == 1 {
-		t := scan.Total{Matched: slot.Matched, Sent: min(slot.Sent, slot.Query.Limit), Packets: slot.Packets}
+		t := scan.Total{Status: slot.Status, Matched: slot.Matched, Sent: min(slot.Sent, slot.Query.Limit), Packets: slot.Packets}
 		b.failed = total(out, &slot.Query, slot.NID, slot.PID, &t).Failed() || b.failed
 		s.Counts.Scans++
 		slot.Used = 0

@@ -187,6 +187,40 @@ func TestRefuses(t *testing.T) {
 	require.EqualValues(t, 1, b.s.Counts.Busy)
 }
 
+// A scan that could not read or send all of its rows says so, once, when all of its workers have ended; the next one is not touched by that.
+func TestSaysWhatFailed(t *testing.T) {
+	for _, wasm := range []bool{false, true} {
+		for name, result := range map[string]spin.Result{"dma_from_host": spin.Denied, "put_from_device": spin.NoSpace} {
+			b := newBench(t, wasm, 1000)
+			all := message(scan.Query{Rows: 1000, Limit: 1000, Bits: 77, PT: 9, Tag: 11, Parts: 1, Part: [scan.MaxParts]scan.Part{{Length: 16}}}, below(1)...)
+			b.d.Fail(name, result, 1)
+			require.False(t, spintest.Deliver(b.d, b.h, b.s, all).Failed)
+			codes := map[spin.Code]int{}
+			var totals []scan.Total
+			for i := 0; i < len(b.d.Calls); i++ { //nolint:intrange // there are more and more
+				c := b.d.Calls[i]
+				if c.Name == "to_self" {
+					h := spin.Header{Type: spin.MsgSelf, HdrData: c.Op.HdrData}
+					codes[spintest.Run(b.d, b.h.Header, &h, b.s)]++
+				}
+				if c.Name == "put_from_device" && c.Op.HdrData == scan.Data(11, scan.KindTotal) {
+					totals = append(totals, scan.Total{})
+					require.NoError(t, spin.DecodeState(c.Data, &totals[0]))
+				}
+			}
+			require.Len(t, totals, 1)
+			require.EqualValues(t, scan.Failed, totals[0].Status, "%s, wasm %t", name, wasm)
+			require.Equal(t, 1, codes[spin.Fail])
+			require.Positive(t, codes[spin.Drop])
+			require.Zero(t, b.slot(0).Used)
+			require.EqualValues(t, 3, b.s.Free, "buffers")
+			rows, total := b.ask(all)
+			require.EqualValues(t, scan.OK, total.Status)
+			require.Len(t, rows, 16*1000)
+		}
+	}
+}
+
 // FuzzRequest: no message ends a handler with an error, or has it read beside the table.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte{})

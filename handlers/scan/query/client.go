@@ -172,10 +172,13 @@ func (c *Client) await() (*Result, error) {
 		if err := spin.DecodeState(b, total); err != nil {
 			return nil, err
 		}
-		if total.Status == scan.Busy {
+		switch total.Status {
+		case scan.OK:
+		case scan.Busy:
 			return nil, nil
-		}
-		if total.Status != scan.OK {
+		case scan.Failed:
+			return nil, ErrFailed
+		default:
 			return nil, errors.New("scan: the table says that the message is no query of it")
 		}
 		if c.o.Mode == Host {

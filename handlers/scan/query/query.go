@@ -43,6 +43,9 @@ type Address struct{ NID, PID uint32 }
 // ErrBusy says that a table had no slot for a query, as often as it was asked.
 var ErrBusy = errors.New("scan: the table has had no slot for the query")
 
+// ErrFailed says that handlers could not read all rows, or not send all that matched.
+var ErrFailed = errors.New("scan: rows could not be read or sent")
+
 const (
 	tableBits    = 0x7363616e // "scan"
 	queryEntry   = 0          // + Options.PT: queries

@@ -30,7 +30,7 @@ type ClientStats struct{ Reads, Commits, Aborts uint64 }
 // Stats returns them.
 func (c *Client) Stats() ClientStats { return c.stats }
 
-// Join gives a process access to the region of a home. It takes no virtual time.
+// Join gives a process access to the region of a home; of a node one: what another one asks for is ErrTaken. It takes no virtual time.
 func Join(p *runtime.Proc, home portals.ID, o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -198,5 +198,8 @@ func (c *Client) ask(n int) (uint64, error) {
 		return 0, err
 	}
 	c.p.Compute(c.p.Cluster().Profile().Host.Match)
+	if ev.HdrData == taken {
+		return 0, ErrTaken
+	}
 	return ev.HdrData, nil
 }

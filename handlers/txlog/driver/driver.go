@@ -106,6 +106,9 @@ const (
 // ErrRange says that an access is not within the region.
 var ErrRange = errors.New("txlog: an access beyond the region")
 
+// ErrTaken says that another process of the node is the home's client: a node has one.
+var ErrTaken = errors.New("txlog: another process of the node is the home's client")
+
 var le = binary.LittleEndian
 
 // slot is how many bytes a client's request has at most.
@@ -115,4 +118,5 @@ func (o *Options) slot() int { return requestSize + o.Commit + placeSize*(o.Comm
 const (
 	aborted = 1 << 63
 	served  = 1 << 62
+	taken   = 1 << 61
 )

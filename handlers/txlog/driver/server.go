@@ -29,6 +29,7 @@ type Server struct {
 	owed     int    // of the host's own writes: records that have landed and have not been read
 	since    uint64 // overruns when owed was last 0
 	running  map[uint32]*running
+	clients  map[uint32]uint32 // process of each node that was the first to ask
 	writes   []span
 	overruns uint64
 	commits  uint64
@@ -64,7 +65,7 @@ func (l *Library) Open(p *runtime.Proc, o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, p: p, ni: p.NI(), running: map[uint32]*running{}}
+	s := &Server{o: o, p: p, ni: p.NI(), running: map[uint32]*running{}, clients: map[uint32]uint32{}}
 	nodes := p.Cluster().Nodes()
 	s.region, s.inbox = p.Alloc(o.Region), p.Alloc(nodes*o.slot())
 	var err error
@@ -166,6 +167,11 @@ func (s *Server) request(ev *portals.Event) error {
 	end := at + int(ev.MLength)
 	if ev.MLength < requestSize || at != int(ev.Initiator.NID)*s.o.slot() || ev.MLength > uint64(s.o.slot()) {
 		return s.answer(ev.Initiator, aborted)
+	}
+	if client, is := s.clients[ev.Initiator.NID]; !is {
+		s.clients[ev.Initiator.NID] = ev.Initiator.PID
+	} else if client != ev.Initiator.PID {
+		return s.answer(ev.Initiator, taken)
 	}
 	head := s.inbox.Slice(at, at+requestSize).Read()
 	first, second := le.Uint64(head), le.Uint64(head[8:])

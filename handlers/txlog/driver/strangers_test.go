@@ -87,3 +87,43 @@ func TestStrangers(t *testing.T) {
 		require.NoError(t, c.Close())
 	}
 }
+
+// A node has one client: requests of two would lie at the same place. The second one is told so, and the first one goes on.
+func TestSecondClientOfANode(t *testing.T) {
+	for _, byHost := range []bool{false, true} {
+		p, err := profile.Load("spin-int")
+		require.NoError(t, err)
+		c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: 2, Limits: sim.Limits{Events: 1_000_000}})
+		require.NoError(t, err)
+		library, err := Load(c)
+		require.NoError(t, err)
+		o := Options{PT: 3, Region: 4096, Commit: 128, ByHost: byHost}
+		require.NoError(t, c.SpawnService(0, "home", func(p *runtime.Proc) error {
+			s, err := library.Open(p, o)
+			if err != nil {
+				return err
+			}
+			return s.Serve()
+		}))
+		write := func(p *runtime.Proc, at sim.Time) error {
+			x, err := Join(p, portals.PhysID(0, 0), o)
+			require.NoError(t, err)
+			p.Sleep(at)
+			for range 3 {
+				tx := x.Begin()
+				require.NoError(t, tx.Write(100, []byte("mine")))
+				if _, err := tx.Commit(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		require.NoError(t, c.Spawn(1, "first", func(p *runtime.Proc) error { return write(p, sim.Microsecond) }))
+		require.NoError(t, c.Spawn(1, "second", func(p *runtime.Proc) error {
+			require.ErrorIs(t, write(p, 50*sim.Microsecond), ErrTaken)
+			return nil
+		}))
+		require.NoError(t, c.Run(context.Background()), "by host: %v", byHost)
+		require.NoError(t, c.Close())
+	}
+}

@@ -20,6 +20,7 @@ const (
 	tollResolve    = 2     // ns for two such variables in the same place
 	tollLive       = 2     // ns for a variable that lives in a block behind a loop
 	tollBound      = 250   // ns for an address that has been checked before a block
+	tollFilled     = 3_000 // ns for a variable that may be merged in the loop of a memory.fill
 	blockBytes     = 5_000
 	mergeBytes     = 500
 	liveBytes      = 2
@@ -96,6 +97,7 @@ type effortOf struct {
 	uses          int64 // of variables
 	accesses      int64 // to memory
 	checked       int64 // addresses checked before blocks, counted once for each
+	fills         int64
 }
 
 // EstimateEffort estimates what compiling a valid module takes.
@@ -128,7 +130,7 @@ func (x *effortOf) function(i int) {
 		x.variables += int64(g.Count)
 	}
 	x.ns, x.bytes, x.blocks, x.loops, x.behind, x.uses = 50_000+200*x.variables, 4_000+200*x.variables, 1, 0, 0, 0
-	x.accesses, x.checked = 0, 0
+	x.accesses, x.checked, x.fills = 0, 0, 0
 	x.scopes = append(x.scopes[:0], scope{op: OpBlock})
 	var in Instr
 	for instrs := x.m.Instrs(code); len(x.scopes) > 0; {
@@ -138,7 +140,7 @@ func (x *effortOf) function(i int) {
 		x.instr(&in)
 	}
 	live := x.behind * min(x.variables, x.uses)
-	x.ns += tollBlock*x.blocks + tollPair*x.blocks*x.blocks + tollLive*live + tollBound*x.checked
+	x.ns += tollBlock*x.blocks + tollPair*x.blocks*x.blocks + tollLive*live + tollBound*x.checked + tollFilled*x.fills*min(x.variables, x.uses)
 	x.bytes += blockBytes*x.blocks + liveBytes*live + boundBytes*x.checked
 }
 
@@ -152,6 +154,8 @@ func (x *effortOf) instr(in *Instr) {
 	}
 	top := &x.scopes[len(x.scopes)-1]
 	switch in.Op {
+	case OpMemoryFill:
+		x.fills++
 	case OpBlock, OpLoop, OpIf:
 		x.scopes = append(x.scopes, scope{op: in.Op})
 		switch in.Op {

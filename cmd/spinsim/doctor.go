@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin/build"
+)
+
+// need is something that a purpose takes besides spinsim.
+type need struct {
+	name string
+	find func() (found string, err error) // its version and where it is; the error says what is wrong
+	get  string                           // how to get it
+}
+
+// purpose is something that one may want to do.
+type purpose struct {
+	name, does string
+	needs      []need
+}
+
+// simulate is the purpose without which spinsim is none.
+const simulate = "simulate"
+
+// purposes lists what one may want to do and what that takes.
+func purposes() []purpose {
+	linker := need{"wasm-ld", program("wasm-ld-19", "wasm-ld"), "apt-get install lld-19"}
+	golang := need{"go", program("go"), "https://go.dev/dl: 1.26 or newer"}
+	return []purpose{
+		{simulate, "compare, run, osu, goal, topology and all other commands", []need{
+			{"engine", engineWorks, "a whole spinsim: this one is damaged"},
+		}},
+		{"handlers-go", "handler new and build: handlers in Go; programs with spinsim as a library need go alone", []need{
+			golang, {"tinygo", compiler(build.TinyGo), "scripts/install-tinygo.sh of the repository"}, linker,
+		}},
+		{"handlers-c", "handler new --lang c and build: handlers in C", []need{
+			{"clang", compiler(build.C), "apt-get install clang-19"}, linker,
+		}},
+		{"captures", "a look at packets in files of links and nodes", []need{
+			{"wireshark", program("wireshark", "tshark"), "apt-get install wireshark, or tshark"},
+		}},
+		{"develop", "bash .ci/run in a clone: every test of spinsim itself", []need{
+			golang,
+			{"gcc", program("gcc"), "apt-get install gcc libc6-dev"},
+			{"llvm-mca", program("llvm-mca-19"), "apt-get install llvm-19"},
+			{"mpicc", program("mpicc.openmpi"), "apt-get install libopenmpi-dev openmpi-bin"},
+			{"chromium", program("chromium", "google-chrome"), "apt-get install chromium"},
+		}},
+	}
+}
+
+func doctorCommand() *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "doctor [PURPOSE...]",
+		Short: "Say what is installed of all that spinsim can use, what is missing, and how to get it",
+		Long: `Doctor looks for the programs that spinsim uses besides itself, by what they are needed for. Simulations need none of them.
+
+The exit status is 1 if spinsim itself does not work, or if something is missing that a PURPOSE of the arguments takes:
+` + purposeHelp() + `
+
+  spinsim doctor handlers-c && spinsim handler build`,
+		RunE: func(c *cobra.Command, args []string) error { return doctor(c.OutOrStdout(), format, args) },
+	}
+	c.Flags().StringVar(&format, "format", "table", "table, csv, json, ndjson or markdown")
+	command.SuggestArgument(c, false, func(*cobra.Command) []string { return purposeNames() })
+	return c
+}
+
+func purposeNames() (names []string) {
+	for _, p := range purposes() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+func purposeHelp() (text string) {
+	for _, p := range purposes() {
+		text += fmt.Sprintf("\n  %-12s %s", p.name, p.does)
+	}
+	return text
+}
+
+// doctorColumns are those of its table.
+func doctorColumns() []report.Column {
+	return []report.Column{
+		{Name: "purpose", Help: "what it is needed for: an argument of doctor"},
+		{Name: "program", Help: "what is needed"},
+		{Name: "there", Kind: report.Flag, Help: "whether it is installed and works"},
+		{Name: "found", Help: "its version and where it is, or what is wrong with it"},
+		{Name: "get", Help: "how to get it, if it is missing"},
+	}
+}
+
+func doctor(out io.Writer, formatName string, wanted []string) error {
+	format, err := report.ParseFormat(formatName)
+	if err != nil {
+		return badInput(fmt.Errorf("--format: %w", err))
+	}
+	for _, name := range wanted {
+		if names := purposeNames(); !slices.Contains(names, name) {
+			return badInput(fmt.Errorf("no purpose %q, expected some of %s%s", name, strings.Join(names, ", "), fields.DidYouMean(name, names)))
+		}
+	}
+	t := report.New(doctorColumns()...)
+	var missing []error
+	for _, p := range purposes() {
+		if len(wanted) > 0 && !slices.Contains(wanted, p.name) {
+			continue
+		}
+		for _, n := range p.needs {
+			found, err := n.find()
+			get := ""
+			if err != nil {
+				found, get = err.Error(), n.get
+			}
+			if err != nil && (len(wanted) > 0 || p.name == simulate) {
+				missing = append(missing, fmt.Errorf("%s: %s: %w", p.name, n.name, err))
+			}
+			t.Add(p.name, n.name, err == nil, found, get)
+		}
+	}
+	return errors.Join(t.Write(out, format), errors.Join(missing...))
+}
+
+// engineWorks takes a built-in module through what every simulation begins with.
+func engineWorks() (string, error) {
+	m, err := handlers.Open("count")
+	if err != nil {
+		return "", err
+	}
+	p, err := profile.Load("spin-dis")
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(thisBuild().Engines, ", "), errors.Join(p.CheckModule(m.Name, m.Wasm), runtime.CheckEngine("wazero"))
+}
+
+// compiler finds the compiler of handlers in a language, as handler build does in this folder.
+func compiler(lang build.Lang) func() (string, error) {
+	return func() (string, error) {
+		path, err := build.Compiler(".", lang)
+		if err != nil {
+			return "", err
+		}
+		return versionOf(path)
+	}
+}
+
+// program finds the first of programs that may be on the PATH.
+func program(names ...string) func() (string, error) {
+	return func() (string, error) {
+		for _, name := range names {
+			if path, err := exec.LookPath(name); err == nil {
+				return versionOf(path)
+			}
+		}
+		return "", fmt.Errorf("%s not found", strings.Join(names, " or "))
+	}
+}
+
+var versionNumber = regexp.MustCompile(`[0-9]+(\.[0-9]+)+`)
+
+// answersWithin is how long a program has to say its version: one that waits for a display is none that works.
+const answersWithin = 10 * time.Second
+
+// versionOf asks a program for its version.
+func versionOf(path string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answersWithin)
+	defer cancel()
+	var failed error
+	for _, how := range []string{"--version", "version"} { // go knows the second only
+		text, err := exec.CommandContext(ctx, path, how).CombinedOutput()
+		if number := versionNumber.Find(text); err == nil && number != nil {
+			return fmt.Sprintf("%s (%s)", number, path), nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	if failed == nil {
+		failed = errors.New("says no version")
+	}
+	return "", fmt.Errorf("%s: %w", path, failed)
+}

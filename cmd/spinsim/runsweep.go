@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/provenance/checkpoint"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/scenario"
+)
+
+// runSweep are the runs of a scenario with every combination of the values of lists.
+type runSweep struct {
+	lists      *scenario.Lists // nil: one run
+	sweep      scenario.Sweep  // Columns, Values and Labels
+	variations []scenario.Variation
+	combined   int                // how many combinations of parameters: the first of variations
+	names      []string           // of what has several values, of the columns: "--param size"
+	folder     *checkpoint.Folder // of results; nil: none are kept
+}
+
+// of leaves the runs of a part.
+func (s *runSweep) of(part command.ResumeFlags, plans []*scenario.Plan) (these []*scenario.Plan) {
+	all := s.sweep
+	s.sweep = scenario.Sweep{Columns: all.Columns}
+	for i, p := range plans {
+		if part.Has(i) {
+			these = append(these, p)
+			s.sweep.Values, s.sweep.Labels = append(s.sweep.Values, all.Values[i]), append(s.sweep.Labels, all.Labels[i])
+		}
+	}
+	return these
+}
+
+// maxRuns is how many runs a sweep of a scenario may have, whose results are held until all are done.
+const maxRuns = 100_000
+
+// newRunSweep reads NAME=VALUE and PATH=VALUE. What has one value becomes one of the options.
+func newRunSweep(o *scenario.Options, params, set []string) (*runSweep, error) {
+	s := &runSweep{variations: []scenario.Variation{{}}}
+	s.sweep.Values, s.sweep.Labels = [][]any{nil}, []string{""}
+	base := scenario.Variation{Parameters: make(map[string]string)}
+	var single []string // as names
+	for _, param := range params {
+		name, text, given := strings.Cut(param, "=")
+		name = strings.TrimSpace(name)
+		list, several, err := experiment.NewList(name, text)
+		switch {
+		case !given || text == "":
+			return nil, fmt.Errorf("--param: %q, expected NAME=VALUE", param)
+		case err != nil:
+			return nil, fmt.Errorf("--param: %s: %w", name, err)
+		case !several:
+			single = append(single, "--param "+name)
+			base.Parameters[name] = list.Texts[0]
+			continue
+		}
+		lists := s.several()
+		lists.Parameters = append(lists.Parameters, param)
+		if err := s.cross("--param", name, list, func(v *scenario.Variation, text string) { v.Parameters[name] = text }); err != nil {
+			return nil, err
+		}
+	}
+	s.combined = len(s.variations)
+	for _, one := range set {
+		path, text, _ := strings.Cut(one, "=")
+		path = strings.TrimSpace(path)
+		list, several, err := experiment.NewList(path, text)
+		if err != nil {
+			return nil, fmt.Errorf("--set: %s: %w", path, err)
+		}
+		if !several {
+			single = append(single, "--set "+path)
+			base.Set = append(base.Set, one)
+			continue
+		}
+		lists := s.several()
+		lists.Set = append(lists.Set, one)
+		if err := s.cross("--set", path, list, func(v *scenario.Variation, text string) { v.Set = append(v.Set, path+"="+text) }); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range single {
+		if slices.Contains(s.names, name) {
+			return nil, fmt.Errorf("%s is given several values and a single one", name)
+		}
+	}
+	*o = o.With(base)
+	return s, nil
+}
+
+// record says what the results are made from. load makes the plan of a run; here a parameter has its value, and a field of the profile is as it is.
+func (s *runSweep) record(load func(run int, v scenario.Variation) (*scenario.Plan, error)) (*provenance.Record, error) {
+	return scenario.RecordSweep(*s.lists, s.combined, func(i int) (*scenario.Plan, error) {
+		return load(i, scenario.Variation{Parameters: s.variations[i].Parameters})
+	})
+}
+
+// several are the lists, of which there is one at least.
+func (s *runSweep) several() *scenario.Lists {
+	if s.lists == nil {
+		s.lists = &scenario.Lists{}
+	}
+	return s.lists
+}
+
+// cross combines the runs so far with the values of one list more; its values vary slowest.
+func (s *runSweep) cross(flag, name string, list *experiment.List, give func(v *scenario.Variation, text string)) error {
+	full := flag + " " + name
+	if slices.Contains(s.names, full) {
+		return fmt.Errorf("%s is given several values twice", full)
+	}
+	s.names = append(s.names, full)
+	if len(s.variations)*len(list.Values) > maxRuns {
+		return fmt.Errorf("%s: more than %d runs", name, maxRuns)
+	}
+	was := *s
+	column := list.Column
+	for slices.ContainsFunc(was.sweep.Columns, func(c report.Column) bool { return c.Name == column.Name }) {
+		column.Name = "set_" + column.Name
+	}
+	s.sweep = scenario.Sweep{Columns: append(was.sweep.Columns, column)}
+	s.variations = nil
+	for i, text := range list.Texts {
+		for k := range was.variations {
+			v := scenario.Variation{}.And(was.variations[k])
+			give(&v, text)
+			s.variations = append(s.variations, v)
+			s.sweep.Values = append(s.sweep.Values, append(slices.Clone(was.sweep.Values[k]), list.Values[i]))
+			s.sweep.Labels = append(s.sweep.Labels, strings.TrimPrefix(was.sweep.Labels[k]+", "+name+" "+text, ", "))
+		}
+	}
+	return nil
+}
+
+// plans are those of all runs. What is wrong with any is said of the first.
+func (s *runSweep) plans(load func(run int, v scenario.Variation) (*scenario.Plan, error)) (list []*scenario.Plan, err error) {
+	for i, v := range s.variations {
+		p, err := load(i, v)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.sweep.Labels[i], err)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// one is the result of a run: that which is kept, or else of carrying it out.
+func (s *runSweep) one(ctx context.Context, i int, p *scenario.Plan) (r *scenario.Result, err error) {
+	if s.folder != nil {
+		if r, err = p.Kept(s.folder); err != nil {
+			return nil, err
+		}
+	}
+	if r == nil {
+		if r, err = p.Run(ctx, nil); r == nil {
+			return nil, err
+		}
+		if s.folder != nil {
+			if err := p.Keep(s.folder, s.sweep.Labels[i], r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r.Origin, err = p.Record()
+	return r, err
+}
+
+// run carries all plans out, several at a time. Failures of scenarios are in the result.
+func (s *runSweep) run(ctx context.Context, plans []*scenario.Plan, workers int, done func()) error {
+	s.sweep.Results = make([]*scenario.Result, len(plans))
+	failures := make([]error, len(plans))
+	next := make(chan int, len(plans))
+	for i := range plans {
+		next <- i
+	}
+	close(next)
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := range next {
+				if ctx.Err() != nil {
+					return
+				}
+				s.sweep.Results[i], failures[i] = s.one(ctx, i, plans[i])
+				done()
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(failures...); err != nil || ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), err)
+	}
+	return nil
+}
+
+// sweep runs a scenario with every combination of values, and shows one long table for each of its own.
+func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *runSweep) error {
+	if f.trace != "" || f.links.Wanted() {
+		return badInput(fmt.Errorf("--trace and --links follow one run, but there are %d", len(s.variations)))
+	}
+	plans, err := s.plans(func(_ int, v scenario.Variation) (*scenario.Plan, error) {
+		p, _, err := f.load(file, o.With(v))
+		return p, err
+	})
+	if err != nil {
+		return badInput(err)
+	}
+	workers := command.Workers()
+	for i, p := range plans {
+		if err := f.Memory.Check(fmt.Sprintf("%s: %s: ranks: %d with their memories", file, s.sweep.Labels[i], p.Ranks()), p.Memory()*int64(min(workers, len(plans)))); err != nil {
+			return err
+		}
+	}
+	if f.resume.List {
+		_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n%d runs\n", strings.Join(s.sweep.Labels, "\n"), len(plans))
+		return err
+	}
+	var format report.Format
+	record, err := s.record(func(_ int, v scenario.Variation) (p *scenario.Plan, err error) {
+		p, format, err = f.load(file, o.With(v))
+		return p, err
+	})
+	if err != nil {
+		return badInput(err)
+	}
+	if s.folder, err = f.resume.Open(); err != nil {
+		return err
+	}
+	defer s.folder.Close() //nolint:errcheck // every result is in its file
+	ctx, cancel := f.Context(c)
+	defer cancel()
+	these := s.of(f.resume, plans)
+	bar := command.NewProgress(c.ErrOrStderr(), c.Name(), len(these))
+	err = s.run(ctx, these, workers, bar.Step)
+	bar.Stop()
+	if err != nil {
+		return err
+	}
+	if f.resume.Parted() {
+		ended := slices.DeleteFunc(s.sweep.Results, func(r *scenario.Result) bool { return r.Incomplete })
+		err := f.resume.SayPart(c.OutOrStdout(), len(ended), len(plans), "run", "runs")
+		if n := len(these) - len(ended); n > 0 {
+			err = errors.Join(err, fmt.Errorf("a limit has ended %d more, which are not kept", n))
+		}
+		return err
+	}
+	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), s.folder)
+	result := s.sweep.Result()
+	result.Origin = record
+	return errors.Join(result.Write(c.OutOrStdout(), format), result.Err())
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/examples/scenarios"
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/goal/proxy"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/mpi/osu"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/scenario"
+	"github.com/spinsim/spinsim/spin/build"
+	"github.com/spinsim/spinsim/trace/spc"
+)
+
+// suggestFlags lets shells complete the flags whose values are those of one command.
+func suggestFlags(root *cobra.Command) {
+	texts, languages := []string{"text", "json"}, []string{string(build.TinyGo), string(build.C)}
+	for path, values := range map[string][]string{
+		"handler new --lang": languages, "handler build --lang": languages,
+		"handler inspect --format": texts, "handler run --format": texts, "explain --format": texts, "version --format": texts,
+		"run --table":   scenario.TableNames,
+		"goal run --on": {"model", "nodes"}, "goal run --matching": formNames(),
+		"goal gen --to": {string(goal.Text), string(goal.Binary)}, "goal convert --to": {string(goal.Text), string(goal.Binary)},
+	} {
+		suggest(root, path, values...)
+	}
+	for _, b := range osu.All() {
+		of := "osu " + b.Name
+		suggest(root, of+" --omb", names(osu.Styles())...)
+		suggest(root, of+" --transport", "exanet", "portals", "portals-offload")
+		formats := []string{osuFormat}
+		for _, f := range report.Formats {
+			formats = append(formats, string(f))
+		}
+		suggest(root, of+" --format", formats...)
+		if b.Kind == osu.Collective {
+			suggest(root, of+" --algorithms", names(mpi.AlgorithmChoices())...)
+		}
+	}
+}
+
+// suggest lets shells complete the flag that stands behind a command.
+func suggest(root *cobra.Command, path string, values ...string) {
+	of, flag, _ := strings.Cut(path, " --")
+	command.Suggest(commandOf(root, of), flag, values...)
+}
+
+func commandOf(root *cobra.Command, path string) *cobra.Command {
+	c, _, err := root.Find(strings.Fields(path))
+	if err != nil || c.CommandPath() != root.Name()+" "+path {
+		panic("main: no command " + path) //lint:panic programmer's mistake
+	}
+	return c
+}
+
+// names are texts of a type of their own.
+func names[T ~string](list []T) (texts []string) {
+	for _, name := range list {
+		texts = append(texts, string(name))
+	}
+	return texts
+}
+
+// suggestArguments lets shells complete arguments that are names, and says of which commands they are those of files.
+func suggestArguments(root *cobra.Command) {
+	modules := func(*cobra.Command) []string { return handlers.Names() }
+	profiles := func(*cobra.Command) []string { return command.Profiles() }
+	named := map[string]func(*cobra.Command) []string{
+		"handler run": modules, "handler inspect": modules,
+		"profile": profiles, "topology": profiles,
+		"profile costs":    func(*cobra.Command) []string { return profile.CostNames() },
+		"scenario example": func(*cobra.Command) []string { return exampleNames() },
+		"storage generate": func(*cobra.Command) []string { return loadNames() },
+		"goal gen":         func(*cobra.Command) []string { return patternNames() },
+	}
+	takesFiles := []string{"handler run", "handler inspect", "profile", "topology", "goal gen"}
+	for _, path := range slices.Sorted(maps.Keys(named)) {
+		command.SuggestArgument(commandOf(root, path), slices.Contains(takesFiles, path), named[path])
+	}
+}
+
+func exampleNames() (list []string) {
+	all, err := scenarios.All()
+	if err != nil {
+		return nil // completion has nobody to tell
+	}
+	for _, e := range all {
+		list = append(list, e.Name)
+	}
+	return list
+}
+
+func loadNames() (list []string) {
+	for _, m := range spc.Models {
+		list = append(list, m.Name+"\t"+m.Description)
+	}
+	return list
+}
+
+func patternNames() (list []string) {
+	for _, p := range goal.Patterns() {
+		list = append(list, p.Name+"\t"+p.Doc)
+	}
+	return append(list, proxy.Names()...)
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/profile"
+)
+
+// suggested is what a shell is told that may stand at the end of a line, without what it means.
+func suggested(t *testing.T, line ...string) (values []string) {
+	var out, errs bytes.Buffer
+	require.Zero(t, run(append([]string{"__completeNoDesc"}, line...), &out, &errs), "%q: %s", line, &errs)
+	for text := range strings.Lines(out.String()) {
+		if text = strings.TrimSuffix(text, "\n"); !strings.HasPrefix(text, ":") {
+			values = append(values, text)
+		}
+	}
+	return values
+}
+
+// Shells complete values of flags, lists behind their last comma, overrides section by section, and arguments.
+func TestCompletion(t *testing.T) {
+	for line, want := range map[string]string{
+		"compare bcast --profile spin-i":         "spin-int spin-int-sc17",
+		"compare bcast --profile spin-int,exa":   "spin-int,exanest spin-int,exanest-qfdb",
+		"compare bcast --waterfall eth":          "eth-npf",
+		"compare bcast --mode rdma,spin":         "rdma,spin-store rdma,spin-stream",
+		"compare bcast --engine ":                "wazero",
+		"compare bcast --set h":                  "hpu. host.",
+		"compare bcast --set hpu.co":             "hpu.cores= hpu.contexts= hpu.costs=",
+		"compare osu --experiment l":             "latency",
+		"compare bcast --handler ":               "wasm",
+		"compare bcast --format ":                "table markdown csv json ndjson",
+		"osu latency --format o":                 "osu",
+		"osu allreduce --algorithms ":            "exanet mpich",
+		"version --format ":                      "text json",
+		"compare npf-v":                          "npf-versus-part",
+		"handler run count":                      "count count_c",
+		"profile ib":                             "ib-npf",
+		"goal gen halo":                          "halo2d halo3d",
+		"goal run --on ":                         "model nodes",
+		"scenario example ":                      "broadcast count sizes",
+		"storage generate o":                     "oltp",
+		"doctor handlers":                        "handlers-go handlers-c",
+		"doctor simulate ":                       "",
+		"help compare npf-v":                     "npf-versus-part",
+		"run --table l":                          "latency log",
+		"compare bcast --set pools":              "pools=",
+		"compare bcast --set fabric.exanest.z_l": "fabric.exanest.z_links=",
+	} {
+		words := strings.Split(line, " ")
+		require.Equal(t, want, strings.Join(suggested(t, words...), " "), line)
+	}
+}
+
+// No command refuses a value that is suggested for one of its flags.
+func TestSuggestionsAreTaken(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "two.goal"), []byte("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"), 0o600))
+	t.Chdir(dir)
+	tried, seen := 0, map[string]bool{} // the same values of a flag of several commands are tried once
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+		if c.Flags().Lookup("until") == nil {
+			return // nothing else is wrong that could end the command before it runs
+		}
+		words := strings.Fields(c.CommandPath())[1:]
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			complete, known := c.GetFlagCompletionFunc(f.Name)
+			if !known || f.Name == "set" || fileEndings[f.Name] {
+				return
+			}
+			values, _ := complete(c, nil, "")
+			of := f.Name + strings.Join(values, " ")
+			if seen[of] {
+				return
+			}
+			seen[of] = true
+			for _, value := range values {
+				value, _, _ = strings.Cut(value, "\t")
+				var out, errs bytes.Buffer
+				all := append(append(words[:len(words):len(words)], whole[c.CommandPath()]...), "--until=never", "--"+f.Name+"="+value)
+				require.Equal(t, exitInput, run(all, &out, &errs), "%q", all)
+				require.NotContains(t, errs.String(), "--"+f.Name+":", "%q", all)
+				tried++
+			}
+		})
+	}
+	visit(rootCommand())
+	require.Greater(t, tried, 100)
+}
+
+// fileEndings are flags of files, for which endings are suggested.
+var fileEndings = map[string]bool{"plot": true, "svg": true, "trace": true, "handler": true, "links": true, "load": true}
+
+// Each path that is suggested for --set is one of a profile: what is wrong is the value.
+func TestSuggestedOverrides(t *testing.T) {
+	require.Greater(t, len(profile.Fields()), 150)
+	for _, path := range profile.Fields() {
+		_, err := profile.Load("exanest", path+"=")
+		require.ErrorContains(t, err, "no value, expected one behind =", path)
+		require.NotContains(t, err.Error(), "no field", path)
+	}
+}
+
+// Every command has a page, which has its flags, its commands as they are typed, and the version of spinsim; the same each time.
+func TestManual(t *testing.T) {
+	dir := t.TempDir()
+	var out, errs bytes.Buffer
+	require.Zero(t, run([]string{"man", filepath.Join(dir, "man1")}, &out, &errs), &errs)
+	pages := 0
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+		if c.IsAdditionalHelpTopicCommand() {
+			return
+		}
+		b, err := os.ReadFile(filepath.Join(dir, "man1", manualName(c)+".1"))
+		require.NoError(t, err)
+		page := string(b)
+		require.Contains(t, page, `"spinsim devel"`)
+		require.NotContains(t, page, "Jan 0001")
+		c.Flags().VisitAll(func(f *pflag.Flag) { require.Contains(t, page, `\fB--`+f.Name+`\fP`, c.CommandPath()) })
+		for line := range strings.SplitSeq(c.Long, "\n") {
+			if strings.HasPrefix(line, "  spinsim ") {
+				require.Contains(t, page, "\n"+line+"\n", c.CommandPath())
+			}
+		}
+		pages++
+	}
+	visit(rootCommand())
+	require.Greater(t, pages, 75)
+	before, err := os.ReadFile(filepath.Join(dir, "man1", "spinsim-run.1"))
+	require.NoError(t, err)
+	require.Zero(t, run([]string{"man", filepath.Join(dir, "man1")}, &out, &errs), &errs)
+	again, err := os.ReadFile(filepath.Join(dir, "man1", "spinsim-run.1"))
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(again))
+	require.Equal(t, exitInput, run([]string{"man", filepath.Join(dir, "man1", "spinsim-run.1")}, &out, &errs))
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/provenance/checkpoint"
+)
+
+// sweepFlags are the flags of sweep.
+type sweepFlags struct {
+	slurm, resume string
+	parts         int
+}
+
+// sweepCommand shares the points of another command out to the jobs of a cluster.
+func sweepCommand() *cobra.Command {
+	var f sweepFlags
+	c := &cobra.Command{
+		Use:   "sweep --slurm FILE --parts NUMBER -- COMMAND...",
+		Short: "Share the points of a comparison out to the jobs of a cluster",
+		Long: `Sweep writes an array job for Slurm that measures the points of a command in parts, and puts them together. The command is checked
+before. Results are kept in a folder that all jobs see, so a part that was interrupted goes on when it is submitted again. What the merged
+command shows, or writes with --format and --plot, has the same bytes as without the array job.
+
+  spinsim sweep --slurm job.sh --parts 16 -- compare bcast --set hpu.cores=1,2,4,8 --param size=8..64KiB*2 --format csv
+  sbatch job.sh
+  sh job.sh merge > bcast.csv
+
+Every job runs the program that has written the script, or that of the environment variable SPINSIM: it must be the same in all of them.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return badInput(fmt.Errorf("no command given; see %s --help", c.CommandPath()))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.slurm, "slurm", "", "write the array job to a `FILE`")
+	flags.IntVar(&f.parts, "parts", 16, "`NUMBER` of jobs")
+	flags.StringVar(&f.resume, "resume", "", "`FOLDER` of the results (default: the name of the script with .results)")
+	return c
+}
+
+func (f *sweepFlags) run(c *cobra.Command, args []string) error {
+	if f.slurm == "" {
+		return badInput(errors.New("--slurm: not given, expected the file to write"))
+	}
+	if f.parts < 1 || f.parts > checkpoint.MaxParts {
+		return badInput(fmt.Errorf("--parts: %d, expected 1 to %d", f.parts, checkpoint.MaxParts))
+	}
+	for _, own := range []string{"--resume", "--part", "--points"} {
+		if slices.ContainsFunc(args, func(a string) bool { return a == own || strings.HasPrefix(a, own+"=") }) {
+			return badInput(fmt.Errorf("%s belongs to the array job, which gives it to the command itself", own))
+		}
+	}
+	points, err := pointsOf(args)
+	if err != nil {
+		return err
+	}
+	if f.parts > points {
+		return badInput(fmt.Errorf("--parts: %d, but the command has %d points", f.parts, points))
+	}
+	if f.resume == "" {
+		f.resume = strings.TrimSuffix(f.slurm, filepath.Ext(f.slurm)) + ".results"
+	}
+	if filepath.Clean(f.resume) == filepath.Clean(f.slurm) {
+		return badInput(fmt.Errorf("--resume: %s is the script, expected another name for the folder of the results", f.resume))
+	}
+	text, err := f.script(args, points)
+	if err != nil {
+		return err
+	}
+	if err := file.Write(f.slurm, []byte(text)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d points in %d jobs. Submit it with\n  sbatch %s\nand when all have ended, put the parts together with\n  sh %s merge\n",
+		f.slurm, points, f.parts, quoted(f.slurm), quoted(f.slurm))
+	return err
+}
+
+// pointsOf is how many points a command has; every error in it is one of the user's input.
+func pointsOf(args []string) (int, error) {
+	root := rootCommand()
+	target, _, err := root.Find(args)
+	if err != nil || target.Flags().Lookup("points") == nil {
+		return 0, badInput(fmt.Errorf("%q has no points to share out; spinsim compare, and spinsim run with lists, have", strings.Join(args, " ")))
+	}
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&out)
+	root.SetArgs(append(slices.Clone(args), "--points"))
+	if err := root.Execute(); err != nil {
+		return 0, badInput(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	points := 0
+	if _, err := fmt.Sscan(lines[len(lines)-1], &points); err != nil || points != len(lines)-1 { // the last line counts them
+		return 0, badInput(fmt.Errorf("%q measures no points", strings.Join(args, " ")))
+	}
+	return points, nil
+}
+
+// script is the array job.
+func (f *sweepFlags) script(args []string, points int) (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	command := make([]string, len(args))
+	for i, a := range args {
+		command[i] = quoted(a)
+	}
+	parts := strconv.Itoa(f.parts)
+	return `#!/bin/sh
+# ` + strconv.Itoa(points) + ` points in ` + parts + ` jobs. Submit with: sbatch ` + quoted(f.slurm) + `
+# When all have ended, put the parts together with: sh ` + quoted(f.slurm) + ` merge
+#SBATCH --job-name=spinsim
+#SBATCH --array=1-` + parts + `
+#SBATCH --ntasks=1
+set -eu
+spinsim=${SPINSIM:-` + quoted(program) + `}
+set -- "${1-}" ` + strings.Join(command, " ") + ` --resume ` + quoted(f.resume) + `
+what=$1
+shift
+case $what in
+merge) exec "$spinsim" "$@" ;;
+'') exec "$spinsim" "$@" --part "${SLURM_ARRAY_TASK_ID:?not in an array job: submit with sbatch}/` + parts + `" ;;
+*) echo "$0: $what: expected merge, or nothing" >&2 && exit 2 ;;
+esac
+`, nil
+}
+
+// quoted is a text as a word of a shell's command.
+func quoted(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=,+:@%", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,102 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/provenance/checkpoint"
+)
+
+// ResumeFlags are the flags of commands whose points can be kept, and shared out.
+type ResumeFlags struct {
+	List bool // what would be measured, and measure nothing
+
+	resume, part string
+	share        checkpoint.Part
+}
+
+// Register adds the flags to a command.
+func (f *ResumeFlags) Register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.resume, "resume", "", "keep each result in a `FOLDER` as soon as it is there, and do not measure again what it has")
+	flags.StringVar(&f.part, "part", "", "measure one of several `PARTS` of the points only, such as 3/16, into the folder of --resume: no table is shown")
+	flags.BoolVar(&f.List, "points", false, "list the points, and measure nothing")
+}
+
+// Check reads what the flags say; traced: there is something that only a measurement can make.
+func (f *ResumeFlags) Check(traced bool) (err error) {
+	if f.part != "" {
+		if f.share, err = checkpoint.ParsePart(f.part); err != nil {
+			return fmt.Errorf("--part: %w", err)
+		}
+	}
+	switch {
+	case f.part != "" && f.resume == "":
+		return errors.New("--part: its results are kept in the folder of --resume, which is not given")
+	case f.resume != "" && traced:
+		return errors.New("--resume: timelines and loads of links are of what is measured now; expected --trace and --links without it")
+	}
+	return nil
+}
+
+// Open opens the folder; nil if none is wanted. Everything else must have been found right.
+func (f *ResumeFlags) Open() (*checkpoint.Folder, error) {
+	if f.resume == "" {
+		return nil, nil //nolint:nilnil // nothing is kept
+	}
+	folder, err := checkpoint.Open(f.resume, f.share)
+	if err != nil {
+		return nil, BadInput(fmt.Errorf("--resume: %w", err))
+	}
+	return folder, nil
+}
+
+// Given reports whether any of the flags is.
+func (f *ResumeFlags) Given() bool { return f.List || f.resume != "" || f.part != "" }
+
+// Parted reports whether a part is measured only.
+func (f *ResumeFlags) Parted() bool { return f.part != "" }
+
+// Has reports whether the point with a number, from 0, is of the part.
+func (f *ResumeFlags) Has(number int) bool { return f.share.Has(number) }
+
+// SayPart says in the place of a table how many of all points are in the folder.
+func (f *ResumeFlags) SayPart(out io.Writer, these, all int, one, many string) error {
+	_, err := fmt.Fprintf(out, "part %s: %d of %s are in %s\n", f.part, these, plural(all, one, many), f.resume)
+	return err
+}
+
+// listPoints shows what a sweep would measure.
+func listPoints(out io.Writer, points []*experiment.Point) error {
+	for _, p := range points {
+		if _, err := fmt.Fprintln(out, p); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(out, plural(len(points), "point", "points"))
+	return err
+}
+
+// shared are the points of the part.
+func (f *ResumeFlags) shared(points []*experiment.Point) (these []*experiment.Point) {
+	for i, p := range points {
+		if f.Has(i) {
+			these = append(these, p)
+		}
+	}
+	return these
+}
+
+// NoteOthers says that a folder has results that are none of this sweep.
+func (f *ResumeFlags) NoteOthers(errs io.Writer, command string, folder *checkpoint.Folder) {
+	if folder == nil || f.Parted() { // whose folder has other parts
+		return
+	}
+	if n := folder.Others(); n > 0 {
+		fmt.Fprintf(errs, "%s: of what the folder of --resume has, %s of other points, or by another spinsim\n", command, plural(n, "result is", "results are"))
+	}
+}

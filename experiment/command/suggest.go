@@ -1,0 +1,135 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Values are those that a flag or an argument may have, for the completion of shells: a name each, or a name and what it is behind a tab.
+type Values func(c *cobra.Command) []string
+
+// Suggest lets shells complete the value of a flag. It panics if the command has no such flag: a programmer's mistake.
+func Suggest(c *cobra.Command, flag string, values ...string) {
+	_, list := c.Flags().Lookup(flag).Value.(pflag.SliceValue)
+	suggest(c, flag, complete(list, func(*cobra.Command) []string { return values }))
+}
+
+func suggest(c *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := c.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic("command: " + err.Error()) //lint:panic programmer's mistake
+	}
+}
+
+// SuggestArgument lets shells complete the first argument of a command; with files, by those that are there, too.
+func SuggestArgument(c *cobra.Command, files bool, values Values) {
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		found, directive := complete(false, values)(c, args, begun)
+		if files {
+			directive = cobra.ShellCompDirectiveDefault
+		}
+		return found, directive
+	}
+}
+
+// complete completes a value, or the last one of a list with commas.
+func complete(list bool, values Values) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, begun string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
+		before := ""
+		if list {
+			before = begun[:strings.LastIndexByte(begun, ',')+1]
+		}
+		for _, value := range values(c) {
+			if strings.HasPrefix(before+value, begun) {
+				found = append(found, before+value)
+			}
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// suggestValues lets shells complete the flags that many commands have, unless a command has said how.
+func suggestValues(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		suggestValues(sub)
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, known := c.GetFlagCompletionFunc(f.Name); known {
+			return
+		}
+		values, endings := common[f.Name], fileFlags[f.Name]
+		switch {
+		case f.Name == "set":
+			suggest(c, f.Name, completeOverride)
+		case values != nil:
+			suggest(c, f.Name, complete(f.Value.Type() == "stringSlice", values))
+		case endings != nil:
+			suggest(c, f.Name, cobra.FixedCompletions(endings, cobra.ShellCompDirectiveFilterFileExt))
+		}
+	})
+}
+
+// common are the values of flags that mean the same wherever they are.
+var common = map[string]Values{
+	"profile":   func(*cobra.Command) []string { return Profiles() },
+	"waterfall": func(*cobra.Command) []string { return Profiles() },
+	"engine":    func(*cobra.Command) []string { return engines() },
+	"format": func(*cobra.Command) (names []string) {
+		for _, f := range report.Formats {
+			names = append(names, string(f))
+		}
+		return names
+	},
+}
+
+// fileFlags are flags of files by the endings of their names.
+var fileFlags = map[string][]string{
+	"plot": {"svg", "png"}, "svg": {"svg", "png"}, "trace": {"pftrace", "json", "gz"}, "handler": {"wasm"}, "links": {"json"}, "load": {"json"},
+}
+
+// Profiles are the embedded profiles with their descriptions, for completion.
+func Profiles() (list []string) {
+	for _, name := range profile.Names() {
+		if p, err := profile.Load(name); err == nil {
+			list = append(list, name+"\t"+p.Description)
+		}
+	}
+	return list
+}
+
+// engines are those that this program has.
+func engines() (names []string) {
+	for _, name := range []string{"wazero", "wasmtime"} {
+		if runtime.CheckEngine(name) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// completeOverride completes the path of an override, section by section.
+func completeOverride(_ *cobra.Command, _ []string, begun string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
+	for _, path := range profile.Fields() {
+		rest, is := strings.CutPrefix(path, begun)
+		if !is {
+			continue
+		}
+		next := path + "="
+		if section, _, below := strings.Cut(rest, "."); below {
+			next = begun + section + "."
+		}
+		if !slices.Contains(found, next) {
+			found = append(found, next)
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}

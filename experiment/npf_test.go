@@ -1,0 +1,132 @@
+package experiment
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// npf measures a point of one of NPF'17's experiments.
+func npf(t *testing.T, e *Experiment, values Values, overrides ...string) *Result {
+	d, err := profile.Load("eth-npf", append(overrides, "smmu.stale=poison")...)
+	require.NoError(t, err)
+	p, err := e.At(d, values)
+	require.NoError(t, err)
+	r, err := e.Measure(context.Background(), p)
+	require.NoError(t, err)
+	return r
+}
+
+// NPF'17 §5: with a cold ring a NIC that drops serves next to nothing for many seconds, one for each page at least; with a backup ring it is as a pinned one after a moment, and as fast.
+func TestColdRing(t *testing.T) {
+	at := func(mode string, at sim.Time) *Result {
+		return npf(t, coldRing, Values{"mode": mode, "ring": 8, "connections": 1, "at": at})
+	}
+	rate := map[string]float64{}
+	for _, mode := range npfModes() {
+		r := at(mode, 20*sim.Second)
+		rate[mode] = r.Float("throughput")
+		require.Less(t, r.Time("simulated"), 5*sim.Second)
+		require.Equal(t, map[string]int{npfDrop: 4, npfBackup: 4, npfPinned: 0}[mode], r.Values["absent"], "8 buffers of 2 KiB: with its neighbour's page a buffer is there, or was asked for")
+		if mode == npfDrop {
+			require.Equal(t, 4, r.Values["dropped"])
+			require.Greater(t, r.Time("silent"), sim.Second, "a SYN is lost")
+			require.Less(t, at(mode, 5*sim.Second).Float("throughput"), 0.9*rate[mode])
+			continue
+		}
+		require.Zero(t, r.Values["dropped"])
+		require.Less(t, r.Time("silent"), 20*sim.Millisecond)
+		require.InEpsilon(t, rate[mode], at(mode, 5*sim.Second).Float("throughput"), 0.03)
+	}
+	require.InEpsilon(t, rate[npfPinned], rate[npfBackup], 0.03)
+	require.InEpsilon(t, rate[npfPinned], rate[npfDrop], 0.03, "in the end")
+}
+
+// An interface that skips the descriptor of a frame that it drops: connections that begin at once lose a SYN for each descriptor of the first round, and Linux sends seven. With as many descriptors as that
+// makes all of them give up, whatever the time-outs are; with fewer the next SYN is one that comes. An interface that stays at the descriptor has the page there for the next frame.
+func TestColdRingGivesUp(t *testing.T) {
+	const connections, syns = 4, 7
+	at := func(descriptor string, ring int, timeout sim.Time) *Result {
+		return npf(t, coldRing, Values{"mode": npfDrop, "descriptor": descriptor, "ring": ring, "connections": connections, "timeout": timeout, "horizon": 130 * sim.Second, "at": 130 * sim.Second})
+	}
+	for _, timeout := range []sim.Time{0, 10 * sim.Millisecond} {
+		over := at(npfSkips, connections*syns, timeout)
+		require.Equal(t, connections, over.Values["gave_up"])
+		require.Equal(t, connections*syns, over.Values["dropped"])
+	}
+	require.Less(t, at(npfSkips, connections*(syns-1), 10*sim.Millisecond).Values["gave_up"], connections)
+	require.Less(t, at(npfStays, connections*syns, 10*sim.Millisecond).Values["gave_up"], connections)
+}
+
+// A course of time is drawn on linear axes, the time of rings of many sizes is not.
+func TestCoursesAreLinear(t *testing.T) {
+	course, sizes := sweepOf(t, coldRing, nil).Plot(), sweepOf(t, ringSize, nil).Plot()
+	require.Equal(t, "at", course.X)
+	require.False(t, course.LogX || course.LogY)
+	require.True(t, sizes.LogX && sizes.LogY)
+}
+
+// While some connections wait for their time-outs the load is paused: what comes of it is the same as without a pause, but for what is not simulated.
+func TestColdRingPauses(t *testing.T) {
+	run := func(steady bool) *cacheRun {
+		d, err := profile.Load("eth-npf", "host.message=20us") // so that there are few operations
+		require.NoError(t, err)
+		p, err := coldRing.At(d, Values{"mode": npfDrop, "ring": 8, "connections": 16})
+		require.NoError(t, err)
+		w := &cacheRun{Point: p, until: 1450 * sim.Millisecond, steady: steady}
+		_, err = w.run(context.Background())
+		require.NoError(t, err)
+		return w
+	}
+	paused, whole := run(true), run(false)
+	t.Log(paused.total, whole.total, paused.result.skipped)
+	require.Positive(t, paused.result.skipped)
+	require.Less(t, paused.total, whole.total/2)
+	for at := 1100 * sim.Millisecond; at <= 1400*sim.Millisecond; at += 100 * sim.Millisecond {
+		require.InEpsilon(t, whole.result.rateIn(at-100*sim.Millisecond, at), paused.result.rateIn(at-100*sim.Millisecond, at), 0.05, "%v", at)
+	}
+}
+
+// The time of some operations grows with the pages of a ring that are brought in, a little with a backup ring and by time-outs without.
+func TestRingSize(t *testing.T) {
+	took := func(mode string, ring int) sim.Time {
+		return npf(t, ringSize, Values{"mode": mode, "ring": ring, "operations": 300, "connections": 2}).Time("time")
+	}
+	fault := 220 * sim.Microsecond
+	for _, ring := range []int{4, 32} {
+		pinned, backup := took(npfPinned, ring), took(npfBackup, ring)
+		require.Greater(t, backup-pinned, fault)
+		require.Less(t, backup-pinned, sim.Time(ring)*fault*2)
+	}
+	require.Less(t, took(npfBackup, 4), took(npfBackup, 32))
+	require.Greater(t, took(npfDrop, 4), sim.Second)
+	require.InEpsilon(t, took(npfPinned, 4).Seconds(), took(npfPinned, 32).Seconds(), 0.05)
+}
+
+// NPF'17 §6: with faults every so many frames a backup ring is well above dropping, which waits for long time-outs, alike for minor and major faults.
+func TestSynthetic(t *testing.T) {
+	at := func(mode, fault string, every int) *Result {
+		return npf(t, syntheticEthernet, Values{"mode": mode, "fault": fault, "every": every, "messages": 20})
+	}
+	for _, mode := range []string{npfDrop, npfBackup} {
+		best := at(mode, faultMinor, 0)
+		require.Zero(t, best.Values["absent"])
+		minor, major := at(mode, faultMinor, 100), at(mode, faultMajor, 100)
+		require.Greater(t, best.Float("throughput"), minor.Float("throughput"))
+		if mode == npfDrop {
+			require.InEpsilon(t, minor.Float("throughput"), major.Float("throughput"), 0.1, "time-outs are longer than either")
+			require.Positive(t, minor.Values["timeouts"])
+			require.Less(t, minor.Float("throughput"), best.Float("throughput")/20)
+			continue
+		}
+		require.Zero(t, minor.Values["dropped"])
+		require.Zero(t, minor.Values["timeouts"])
+		require.Greater(t, minor.Float("throughput"), best.Float("throughput")/5)
+		require.Less(t, major.Float("throughput"), minor.Float("throughput")/5)
+		require.Greater(t, minor.Float("hpus_needed"), best.Float("hpus_needed"))
+	}
+}

@@ -1,0 +1,233 @@
+package experiment
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var coldRing = &Experiment{
+	Name:  "npf-cold-ring",
+	Short: "a key-value server begins with a receive ring none of whose pages is there: throughput over time",
+	Long: `A key-value server (memcached's protocol, 90% gets, values of 1 KiB) begins on node 0, with lwIP's time-outs, and its load on node 1. Nobody has touched the buffers of the server's receive ring. The
+throughput at a time is that of the window before it.
+` + npfModesHelp + `
+A run is simulated until all connections that have not given up are answered, and each of six slices of 5 ms has had as many operations, to 3%; from there on the throughput is taken to stay so (column
+simulated). While it is steady and some connections wait for their time-outs the load is paused until the next of these has been answered, and its throughput counts on (column paused).`,
+	Source:   npfSource + " §5, figure 4(a)",
+	Profiles: []string{"eth-npf"},
+	Axes: slices.Concat([]Axis{
+		{Name: "mode", Kind: report.Text, Of: npfModes(), Help: "what becomes of frames whose memory is absent; above it says what each is"},
+		npfDescriptorAxis(),
+	}, npfRingAxes(Axis{Default: "64"}), npfLoadAxes(), []Axis{
+		{Name: "window", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "1000s", Multiple: "10ms", Default: "5s", Help: "in which operations are counted"},
+		{Name: "horizon", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "10000s", Default: "200s", Help: "a run is simulated no longer"},
+		{Name: "at", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "2000s", Multiple: "10ms", Default: "5s,10s,15s,..,80s", Help: "end of the window, from the begin of server and load on"},
+	}),
+	Points: func(p *Point) (bool, error) {
+		if p.Time("at") < p.Time("window") || p.Time("at") > p.Time("horizon") {
+			return false, &NoPoint{errors.New("a window ends after its length, --window, and before --horizon")}
+		}
+		return true, hasStack(p)
+	},
+	Run: runColdRing,
+	Columns: append([]report.Column{
+		{Name: "throughput", Unit: "ops", Kind: report.Number, Help: "operations in a second, in the window"},
+		{Name: "warm", Unit: "s", Kind: report.Duration, Help: "since when the throughput is what it stays; empty: not in what was simulated"},
+		{Name: "silent", Unit: "s", Kind: report.Duration, Help: "time with less than 1% of that, 5 ms at a time; if there is none, all that was simulated"},
+		{Name: "simulated", Unit: "s", Kind: report.Duration, Help: "until when the run was simulated; the throughput behind it is the last one"},
+		{Name: "paused", Unit: "s", Kind: report.Duration, Help: "time before that in which the throughput was steady, and the load was paused until the next connection's time-out was over; it counts as it was"},
+		{Name: "gave_up", Kind: report.Count, Help: "connections whose stack has given up, in all that was simulated"},
+		{Name: "absent", Kind: report.Count, Help: "frames whose memory was absent, in all that was simulated"},
+		{Name: "dropped", Kind: report.Count, Help: "frames that the interface has dropped, likewise"},
+	}, ClusterColumns()...),
+	Published: []report.Published{{
+		At:     []report.Is{{Column: "mode", Value: npfDrop}, {Column: "ring", Value: 64}, {Column: "at", Value: 60 * sim.Second}},
+		Column: "silent", Value: 60, Note: "nearly; checks",
+	}},
+	Modules: Always(handlers.Must("backupring")),
+	Memory:  cacheFootprint,
+	View: View{
+		Value: "throughput", Series: []string{"mode"}, X: "at", Quiet: []string{"descriptor", "ring", "buffer", "bitmap", "slots", "connections", "spacing", "client", "timeout", "window", "horizon"},
+		Course: true,
+		Answer: coldRingAnswer,
+	},
+	Presets: []Preset{{
+		Name: "choices", Short: "what drop makes of other choices than ours, which the paper leaves open", Source: "ours",
+		Values: map[string]string{"mode": npfDrop, "descriptor": npfStays + "," + npfSkips, "buffer": "2KiB,4KiB", "connections": "1,16", "spacing": "0us,1ms", "at": "100s"},
+		View: &View{
+			Value: "silent", X: "connections", Quiet: []string{"mode", "ring", "bitmap", "slots", "client", "timeout", "window", "at", "horizon"},
+			Summary: []string{"descriptor", "buffer", "connections", "spacing", "throughput", "silent", "warm", "paused", "gave_up", "dropped"}, Answer: coldRingQuiet,
+		},
+	}, {
+		Name: "gives-up", Short: "from which size of the ring on TCP gives up when absent memory drops frames, with its time-outs and with short ones", Source: npfSource + " §5",
+		Values: map[string]string{"mode": npfDrop, "descriptor": npfStays + "," + npfSkips, "ring": "32,64,128,256", "timeout": "0ms,100ms", "at": "100s"},
+		View: &View{
+			Value: "silent", Series: []string{"descriptor"}, X: "ring", Quiet: []string{"mode", "buffer", "connections", "spacing", "bitmap", "slots", "client", "window", "at", "horizon"},
+			Summary: []string{"descriptor", "timeout", "ring", "throughput", "silent", "warm", "gave_up", "dropped"}, Answer: coldRingQuiet,
+		},
+	}},
+	Notes: []string{
+		"Every value that came was compared with the one that was stored.",
+		"The paper does not say how many connections there are, which time-outs and retries they have, nor what a NIC that drops does with the descriptor: they decide what drop does. Ours stays at it unless --descriptor says otherwise.",
+	},
+}
+
+// cacheFootprint is the memory of a run.
+func cacheFootprint(p *Point) int64 {
+	return p.Footprint(2, 1) + int64(p.Int("connections"))*cacheWindow*1024 + 256<<20
+}
+
+// timelines are runs that several points are moments of: a run is simulated once.
+type timelines[T any] struct {
+	mu   sync.Mutex
+	runs map[string]*timelineRun[T]
+}
+
+type timelineRun[T any] struct {
+	mu     sync.Mutex
+	done   bool
+	result T
+	stats  runtime.Stats
+}
+
+var coldRuns timelines[cacheResult]
+
+// of returns the run of a point, which simulate makes if there is none of its kind. Those that are watched are made anew.
+func (l *timelines[T]) of(p *Point, key string, simulate func(*timelineRun[T]) error) (*timelineRun[T], error) {
+	if p.Tracer != nil || p.Links != nil || p.Translator != nil {
+		r := &timelineRun[T]{}
+		return r, simulate(r)
+	}
+	l.mu.Lock()
+	if l.runs == nil {
+		l.runs = map[string]*timelineRun[T]{}
+	}
+	r := l.runs[key]
+	if r == nil {
+		r = &timelineRun[T]{}
+		l.runs[key] = r
+	}
+	l.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.done {
+		return r, nil
+	}
+	if err := simulate(r); err != nil {
+		return nil, err // the next one may have more time
+	}
+	r.done = true
+	return r, nil
+}
+
+func runColdRing(ctx context.Context, p *Point) (Values, error) {
+	content, err := p.Profile.Content()
+	if err != nil {
+		return nil, err
+	}
+	key := fmt.Sprint(sha256.Sum256(content), p.Seed, p.Engine, p.Text("mode"), npfRing(p), p.Int("slots"), p.Int("connections"), p.Text("client"), p.Time("timeout"), p.Time("spacing"), p.Time("horizon"))
+	r, err := coldRuns.of(p, key, func(r *timelineRun[cacheResult]) (err error) {
+		w := &cacheRun{Point: p, until: p.Time("horizon"), steady: true}
+		r.stats, err = w.run(ctx)
+		r.result = w.result
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	at := p.Time("at")
+	values := ClusterValues(&r.stats)
+	values["throughput"] = r.result.rateIn(at-p.Time("window"), at)
+	values["simulated"], values["paused"], values["warm"] = r.result.end, r.result.skipped, nil
+	if r.result.rate > 0 {
+		values["warm"] = r.result.end - cacheSteady*cacheSlice
+	}
+	values["silent"], values["gave_up"] = r.result.silence(), r.result.gaveUp
+	values["absent"], values["dropped"] = int(r.result.ring.Absent), int(r.result.ring.Dropped)
+	return values, nil
+}
+
+// coldRingAnswer says when each mode has come to its throughput.
+func coldRingAnswer(results []*Result) (lines []string) {
+	said := map[string]bool{}
+	for _, r := range results {
+		p := r.Point
+		what := fmt.Sprintf("%s, %s, %d descriptors, %d connections, %s", p.Profile.Name, p.Text("mode"), p.Int("ring"), p.Int("connections"), p.Text("client"))
+		if said[what] {
+			continue
+		}
+		said[what] = true
+		warm, is := r.Values["warm"].(sim.Time)
+		switch {
+		case is:
+			lines = append(lines, fmt.Sprintf("%s: next to nothing for %.2f s; all connections are served from %.2f s on.", what, r.Time("silent").Seconds(), warm.Seconds()))
+		default:
+			lines = append(lines, fmt.Sprintf("%s: no steady throughput in %v; of the connections %d have given up.", what, r.Time("simulated"), r.Values["gave_up"]))
+		}
+	}
+	return lines
+}
+
+// coldRingQuiet is for presets whose table says it all.
+func coldRingQuiet([]*Result) []string { return nil }
+
+var ringSize = &Experiment{
+	Name:  "npf-ring-size",
+	Short: "the time that a number of operations take a key-value server whose receive ring begins without its pages",
+	Long: `Server and load of npf-cold-ring, until so many operations are done. The time is from the first connection's SYN to the end of the last operation; where all connections have given up there is none.
+` + npfModesHelp,
+	Source:   npfSource + " §5, figure 4(b)",
+	Profiles: []string{"eth-npf"},
+	Axes: slices.Concat([]Axis{
+		{Name: "mode", Kind: report.Text, Of: npfModes(), Help: "what becomes of frames whose memory is absent; above it says what each is"},
+		npfDescriptorAxis(),
+		{Name: "operations", Kind: report.Count, Least: "1", Most: "10000000", Default: "10000", Help: "of all connections together"},
+	}, npfLoadAxes(), npfRingAxes(Axis{Default: "16,32,..,4096"})),
+	Points: func(p *Point) (bool, error) { return true, hasStack(p) },
+	Run:    runRingSize,
+	Columns: append([]report.Column{
+		{Name: "time", Unit: "s", Kind: report.Duration, Help: "until all operations are done; empty: all connections have given up before"},
+		{Name: "done", Kind: report.Count, Help: "operations that were done"},
+		{Name: "gave_up", Kind: report.Count, Help: "connections whose stack has given up"},
+		{Name: "absent", Kind: report.Count, Help: "frames whose memory was absent"},
+		{Name: "dropped", Kind: report.Count, Help: "frames that the interface has dropped"},
+	}, ClusterColumns()...),
+	Modules: Always(handlers.Must("backupring")),
+	Memory:  cacheFootprint,
+	View: View{
+		Value: "time", Series: []string{"mode"}, Base: npfPinned, X: "ring", Quiet: []string{"operations", "connections", "spacing", "client", "timeout", "descriptor", "buffer", "bitmap", "slots"},
+	},
+	Published: []report.Published{{
+		At:     []report.Is{{Column: "mode", Value: npfDrop}, {Column: "ring", Value: 16}, {Column: "operations", Value: 10000}},
+		Column: "time", Value: 10, Note: "over; checks",
+	}},
+	Notes: coldRing.Notes,
+}
+
+// ringSizeMost is how long the operations of npf-ring-size may take.
+const ringSizeMost = 10_000 * sim.Second
+
+func runRingSize(ctx context.Context, p *Point) (Values, error) {
+	w := &cacheRun{Point: p, until: ringSizeMost, most: p.Int("operations")}
+	stats, err := w.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	values := ClusterValues(&stats)
+	r := &w.result
+	values["time"], values["done"], values["gave_up"] = nil, int(w.total), r.gaveUp
+	if w.total >= int64(w.most) {
+		values["time"] = r.end - cacheBegin
+	}
+	values["absent"], values["dropped"] = int(r.ring.Absent), int(r.ring.Dropped)
+	return values, nil
+}

@@ -1,0 +1,245 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/pinning"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var npfIMB = &Experiment{
+	Name:  "npf-imb",
+	Short: "MPI's sendrecv, bcast and alltoall on memory that is copied, pinned or absent, each message somewhere else",
+	Long: `Processes of MPI on nodes of their own run benchmarks of the Intel MPI Benchmarks (IMB 3.1) with -off_cache: messages of an iteration lie behind those of the one before, in a region that is passed
+cyclically. Memory of messages becomes ready for the interface in several ways:
+` + npfMPIStrategies + `
+The region has --iterations messages and is passed twice: --pass first times the first pass, in which the interface meets all memory for the first time, later the second. What a program sends it has written before; what it
+receives it has not touched.`,
+	Source:   npfSource + " §6",
+	Profiles: []string{"ib-npf"},
+	Axes: append(npfMPIAxes(), []Axis{
+		{Name: "benchmark", Column: "program", Kind: report.Text, Of: []string{imbSendrecv, imbBcast, imbAlltoall}, Help: "sendrecv: to the next rank and from the one before; bcast: the root is the next rank each time; alltoall: size is that for each rank"},
+		{Name: "pass", Kind: report.Text, Of: []string{imbFirst, imbLater}, Default: imbLater, Help: "over the region, which is timed"},
+		{Name: "iterations", Kind: report.Count, Least: "1", Most: "1000", Default: "4", Help: "messages of the region; IMB has 2 cache sizes of them, at most 1,000 and 40 MiB: what remembers memory here, pins and pages, does not forget before --bound"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "4MiB", Default: "4KiB,16KiB,64KiB,256KiB,1MiB", Help: "of a message"},
+	}...),
+	Points: func(p *Point) (bool, error) { return true, hasNPF(p) },
+	Run:    runNPFIMB,
+	Columns: append([]report.Column{
+		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "of an iteration: the time of the slowest rank for all, divided by their number"},
+		{Name: "bandwidth", Unit: "MBps", Kind: report.Number, Help: "of sendrecv, as IMB counts it: bytes that a rank sends and receives in a second, 10^6 B/s; else empty"},
+	}, npfMPIColumns()...),
+	Relative: []Relative{
+		{
+			Column: report.Column{Name: "vs_cache", Kind: report.Change, Help: "latency / latency with the pin-down cache - 1, at the same profile and other values; empty if that was not measured"},
+			Of:     latencyColumn, Axis: "strategy", Base: pinning.CacheKind,
+		},
+	},
+	Modules: Always(handlers.Must("rnr")),
+	Memory: func(p *Point) int64 {
+		n := p.Int("ranks")
+		return p.Footprint(n, n*(n-1)) + int64(2*n*p.Int("iterations")*imbStride(imbBytes(p))+imbEager(p))
+	},
+	View: View{
+		Value: latencyColumn, Series: []string{"strategy"}, X: "bytes", Quiet: []string{"ranks", "bound", "eager", "iterations"},
+		Summary: []string{profileColumn, "program", "pass", "bytes", "strategy", latencyColumn, "vs_cache", "bandwidth", "faults", "pinned", "copied"},
+		Answer:  npfIMBAnswer,
+	},
+	Presets: []Preset{{
+		Name: "first", Short: "the first use of all memory", Source: "ours", Values: map[string]string{"pass": imbFirst, "benchmark": imbSendrecv},
+	}, {
+		Name: "bound", Short: "a pin-down cache that has not room for all messages", Source: "ours", Values: map[string]string{"benchmark": imbSendrecv, "bound": "8MiB,1GiB", "size": "256KiB,1MiB"},
+		View: &View{
+			Value: latencyColumn, Series: []string{"strategy", "bound"}, X: "bytes", Quiet: []string{"ranks", "eager", "iterations"},
+			Summary: []string{profileColumn, "bound", "bytes", "strategy", latencyColumn, "vs_cache", "faults", "pinned"},
+		},
+	}},
+	Notes: []string{
+		"Every message of the last pass was compared with what was sent.",
+		"The paper's figure has no numbers in its text: NPF like the pin-down cache, copying loses more the larger messages are. No point stands beside these.",
+	},
+}
+
+// Benchmarks and passes.
+const (
+	imbSendrecv = "sendrecv"
+	imbBcast    = "bcast"
+	imbAlltoall = "alltoall"
+	imbFirst    = "first"
+	imbLater    = "later"
+)
+
+// imbStride is how far apart messages are: a line is between them (IMB 3.1).
+func imbStride(bytes int) int {
+	const line = 64
+	return ((bytes+line-1)/line + 1) * line
+}
+
+// imbBytes is what a rank sends, or receives, in an iteration.
+func imbBytes(p *Point) int {
+	if p.Text("benchmark") == imbAlltoall {
+		return p.Int("size") * p.Int("ranks")
+	}
+	return p.Int("size")
+}
+
+// imbEager is what eager messages take of the buffers of connections, at both ends, bytes: each message goes through the next one.
+func imbEager(p *Point) int {
+	if p.Int("size") > p.Int("eager") {
+		return 0
+	}
+	n, passes := p.Int("ranks"), 2
+	connections := n // sendrecv, and about as many at a time in the trees of bcast
+	if p.Text("benchmark") == imbAlltoall {
+		connections = n * (n - 1)
+	}
+	return 2 * connections * min(passes*p.Int("iterations"), mpi.DefaultInfiniBandOptions().Buffers) * p.Int("size")
+}
+
+// imb is a point under way.
+type imb struct {
+	*Point
+	took []sim.Time // of each rank
+}
+
+func runNPFIMB(ctx context.Context, p *Point) (Values, error) {
+	w := &imb{p, make([]sim.Time, p.Int("ranks"))}
+	values, err := npfMPI(ctx, p, w.program)
+	if err != nil {
+		return nil, err
+	}
+	slowest := sim.Time(0)
+	for _, t := range w.took {
+		slowest = max(slowest, t)
+	}
+	each := slowest / sim.Time(p.Int("iterations"))
+	values[latencyColumn], values["bandwidth"] = each, nil
+	if p.Text("benchmark") == imbSendrecv {
+		values["bandwidth"] = 2 * float64(p.Int("size")) / 1e6 / each.Seconds()
+	}
+	return values, nil
+}
+
+// program is what each rank runs.
+func (w *imb) program(r *mpi.Rank) error {
+	n, rounds := imbBytes(w.Point), w.Int("iterations")
+	stride := imbStride(n)
+	send, err := r.Alloc(rounds * stride)
+	if err != nil {
+		return err
+	}
+	recv, err := r.Alloc(rounds * stride)
+	if err != nil {
+		return err
+	}
+	for i := range rounds {
+		for to, b := range slices.Collect(slices.Chunk(send.Slice(i*stride, i*stride+n).Write(), w.Int("size"))) {
+			pattern(b, w.seed(r.Rank(), to, i))
+		}
+	}
+	passes := 1
+	if w.Text("pass") == imbLater {
+		passes = 2
+	}
+	for pass := range passes {
+		if err := r.World().Barrier(); err != nil {
+			return err
+		}
+		begin := r.Now()
+		for i := range rounds {
+			if err := w.iterate(r, i, send.Slice(i*stride, i*stride+n), recv.Slice(i*stride, i*stride+n)); err != nil {
+				return err
+			}
+		}
+		if w.took[r.Rank()] = r.Now() - begin; pass == passes-1 {
+			return w.check(r, recv, stride)
+		}
+	}
+	return nil
+}
+
+// seed is that of what a rank sends in an iteration, of alltoall to another.
+func (w *imb) seed(rank, to, i int) uint64 { return w.Seed + uint64((rank<<8|to)<<16|i) }
+
+// iterate is an iteration.
+func (w *imb) iterate(r *mpi.Rank, i int, send, recv runtime.View) error {
+	c, n := r.World(), r.Size()
+	switch w.Text("benchmark") {
+	case imbSendrecv:
+		_, err := c.Sendrecv(send, (r.Rank()+1)%n, 1, recv, (r.Rank()+n-1)%n, mpi.AnyTag)
+		return err
+	case imbAlltoall:
+		return c.Alltoall(send, recv)
+	}
+	if r.Rank() == i%n {
+		return c.Bcast(send, i%n)
+	}
+	return c.Bcast(recv, i%n)
+}
+
+// check compares what a rank has received.
+func (w *imb) check(r *mpi.Rank, recv runtime.View, stride int) error {
+	size, n := w.Int("size"), r.Size()
+	want := make([]byte, size)
+	for i := range w.Int("iterations") {
+		for at := range imbBytes(w.Point) / size {
+			from, to := (r.Rank()+n-1)%n, 0
+			switch w.Text("benchmark") {
+			case imbBcast:
+				from = i % n
+			case imbAlltoall:
+				from, to = at, r.Rank()
+			}
+			if w.Text("benchmark") == imbBcast && from == r.Rank() {
+				continue
+			}
+			pattern(want, w.seed(from, to, i))
+			if err := same(fmt.Sprintf("message %d of rank %d at rank %d", i, from, r.Rank()), recv.Slice(i*stride+at*size, i*stride+(at+1)*size).Snapshot(), want); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// npfIMBAnswer says how much longer the largest messages take with copies and with page faults than with pinned memory.
+func npfIMBAnswer(results []*Result) (answer []string) {
+	for _, r := range results {
+		if r.Point.Text("strategy") != pinning.CacheKind || r.Point.Text("pass") != imbLater {
+			continue
+		}
+		line := ""
+		for _, o := range results {
+			if kind := o.Point.Text("strategy"); sameBut(r.Point, o.Point, "strategy") && (kind == pinning.BounceKind || kind == pinning.NoneKind) {
+				line += fmt.Sprintf(", %.2f times with %s", float64(o.Time(latencyColumn))/float64(r.Time(latencyColumn)), map[string]string{pinning.BounceKind: "copies", pinning.NoneKind: "page faults"}[kind])
+			}
+		}
+		if line != "" && r.Point.Int("size") == largestSize(results) {
+			answer = append(answer, fmt.Sprintf("%s of %v: %s with a pin-down cache%s.", r.Point.Text("benchmark"), sim.Size(r.Point.Int("size")).Rounded(), short(r.Time(latencyColumn)), line))
+		}
+	}
+	return answer
+}
+
+func largestSize(results []*Result) (n int) {
+	for _, r := range results {
+		n = max(n, r.Point.Int("size"))
+	}
+	return n
+}
+
+// sameBut reports whether points differ in the value of one axis at most.
+func sameBut(a, b *Point, axis string) bool {
+	for i := range a.values {
+		if a.experiment.Axes[i].Name != axis && a.values[i] != b.values[i] {
+			return false
+		}
+	}
+	return a.Profile.Name == b.Profile.Name
+}

@@ -1,0 +1,39 @@
+package experiment
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// What the memory of a message takes that is given up, by parts: madvise takes unmap_call, unmap_page for each page, and of the driver invalidate for the range, however long it is; the interface is at
+// rest, and has nothing to wait for. The parts add up. An invalidation is cheaper than a fault (NPF'17 §4).
+func TestInvalidation(t *testing.T) {
+	for _, c := range []struct {
+		size, pages int
+		set         []string
+		tell        sim.Time
+	}{
+		{4 << 10, 1, nil, 2 * sim.Microsecond},
+		{64 << 10, 16, []string{"os.invalidate=5us"}, 5 * sim.Microsecond},
+		{1 << 20, 256, []string{"os.invalidate=0us"}, 0},
+	} {
+		d, err := profile.Load("ib-npf", c.set...)
+		require.NoError(t, err)
+		p, err := npfLatency.At(d, Values{"mode": npfBatched, "noise": "none", "size": c.size})
+		require.NoError(t, err)
+		r, err := npfLatency.Measure(context.Background(), p)
+		require.NoError(t, err)
+		require.Equal(t, 1500*sim.Nanosecond+sim.Time(c.pages)*100*sim.Nanosecond, r.Time("unmapped"))
+		require.Equal(t, c.tell, r.Time("told"))
+		require.Zero(t, r.Time("acknowledged"))
+		require.Equal(t, r.Time("invalidated"), r.Time("told")+r.Time("acknowledged"))
+		require.Equal(t, r.Time("given_up"), r.Time("unmapped")+r.Time("invalidated"))
+		require.Less(t, r.Time("invalidated"), r.Time("average"))
+		require.Equal(t, r.Time("average"), r.Time("firmware")+r.Time("handler")+r.Time("addresses")+r.Time("tables")+r.Time("resume"))
+	}
+}

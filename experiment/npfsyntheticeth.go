@@ -1,0 +1,252 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/backupring/driver"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/npf/stack"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var syntheticEthernet = &Experiment{
+	Name:  "npf-synthetic",
+	Short: "a stream of TCP into a receive ring of which a page is taken away every so many frames",
+	Long: `A program of node 1 (Linux' time-outs) sends messages over one connection to one of node 0 (lwIP's), all of whose ring is there in the beginning. Behind every so many frames the page of a buffer that is
+given back is taken away (madvise, MADV_DONTNEED) by a thread on another core, so that a later frame meets it absent. Each buffer has a page of its own.
+` + npfModesHelp + `
+A major fault takes storage.read_latency more than a minor one.`,
+	Source:   npfSource + " §6",
+	Profiles: []string{"eth-npf"},
+	Axes: slices.Concat([]Axis{
+		{Name: "mode", Kind: report.Text, Of: []string{npfDrop, npfBackup}, Help: "what becomes of frames whose memory is absent; above it says what each is"},
+		{Name: "fault", Kind: report.Text, Of: []string{faultMinor, faultMajor}, Help: "whether a page has to be read from storage"},
+		{Name: "messages", Kind: report.Count, Least: "1", Most: "1000000", Default: "200", Help: "that are sent"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "16MiB", Default: "64KiB", Help: "of each"},
+	}, npfRingAxes(Axis{Default: "1024"})[:1], npfRingAxes(Axis{})[2:], []Axis{
+		{Name: "every", Kind: report.Count, Most: "100000000", Default: "0,5000,2000,1000,500,200,100,50", Help: "so many frames a page is taken away; 0: none is"},
+	}),
+	Points: func(p *Point) (bool, error) { return true, hasStack(p) },
+	Run:    runSynthetic,
+	Columns: append([]report.Column{
+		{Name: "throughput", Unit: "Gbps", Kind: report.Number, Help: "bytes of messages by the time from the first write to the last byte that is read"},
+		{Name: "absent", Kind: report.Count, Help: "frames whose memory was absent"},
+		{Name: "dropped", Kind: report.Count, Help: "frames that the interface has dropped"},
+		{Name: "timeouts", Kind: report.Count, Help: "time-outs of the sender"},
+	}, append(lineColumns(), ClusterColumns()...)...),
+	Relative: []Relative{{
+		Column: report.Column{Name: "vs_optimum", Kind: report.Change, Help: "throughput / throughput without faults - 1"},
+		Of:     "throughput", Axis: "every", Base: "0",
+	}},
+	Modules: Always(handlers.Must("backupring")),
+	Memory:  func(p *Point) int64 { return p.Footprint(2, 1) + 64<<20 },
+	View: View{
+		Value: "throughput", Series: []string{"mode"}, X: "every", Quiet: []string{"messages", "size", "ring", "bitmap", "slots"},
+		Summary: []string{"fault", "every", "mode", "throughput", "vs_optimum", "absent", "dropped", "timeouts"},
+	},
+	Presets: []Preset{{
+		Name: "line", Short: "handlers of the interface that keep frames, with and without 1% of them absent: how many HPUs hold the line rate", Source: "ours",
+		Values: map[string]string{"mode": npfBackup, "fault": faultMinor, "every": "0,1000,100"},
+		View: &View{
+			Value: "throughput", Series: []string{"mode"}, X: "every", Quiet: []string{"mode", "fault", "messages", "size", "ring", "bitmap", "slots"},
+			Summary: []string{"every", "throughput", "absent", "handler_calls", "handler_cycles", "hpus_needed", "littles_law_share"},
+		},
+	}},
+	Caveats: keepingUp,
+	Notes: []string{
+		"Every byte that came was compared with what was sent.",
+		"Little's law counts HPUs as if frames were of many rings. Those of one ring wait for its lock: how many a ring takes does not grow with the HPUs (docs/npf.md).",
+	},
+}
+
+const (
+	faultMinor = "minor"
+	faultMajor = "major"
+)
+
+// syntheticRun is a run under way.
+type syntheticRun struct {
+	*Point
+	data         []byte
+	ring         *driver.Ring
+	begun, ended sim.Time
+	timeouts     int64
+}
+
+const syntheticPort = 5001
+
+func runSynthetic(ctx context.Context, p *Point) (Values, error) {
+	one := *p
+	if p.Text("fault") == faultMajor {
+		os := &p.Profile.OS
+		var err error
+		if one.Profile, err = withFields(p.Profile, []string{fmt.Sprintf("os.gup_fault=%dps", int64(os.GupFault+p.Profile.Storage.ReadLatency))}); err != nil {
+			return nil, err
+		}
+	}
+	w := &syntheticRun{Point: &one, data: make([]byte, p.Int("size"))}
+	pattern(w.data, p.Seed)
+	values := Values{}
+	var cluster *runtime.Cluster
+	stats, err := simulate(ctx, w.config(ctx, 2), func(c *runtime.Cluster) error {
+		cluster = c
+		return w.spawn(c)
+	}, func() error {
+		w.atLineRate(cluster, values, nil)
+		s := w.ring.Stats()
+		values["absent"], values["dropped"] = int(s.Absent), int(s.Dropped)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range ClusterValues(&stats) { //lint:maporder a map is made of a map
+		values[name] = v
+	}
+	values["timeouts"] = int(w.timeouts)
+	values["throughput"] = 8e-9 * float64(w.total()) / (w.ended - w.begun).Seconds()
+	return values, nil
+}
+
+func (w *syntheticRun) total() int { return w.Int("messages") * len(w.data) }
+
+func (w *syntheticRun) spawn(c *runtime.Cluster) error {
+	lib, err := driver.Load(c)
+	if err != nil {
+		return err
+	}
+	network := stack.New(lib)
+	var providers [2]*driver.Provider
+	for i := range providers {
+		if providers[i], err = lib.Serve(i, driver.Options{Slots: w.Int("slots")}); err != nil {
+			return err
+		}
+	}
+	if err := c.SpawnService(0, "server", func(p *runtime.Proc) error {
+		o := driver.RingOptions{Size: w.Int("ring"), Buffer: host.PageBytes}
+		if w.Text("mode") == npfBackup {
+			o.BitmapSize = w.Int("bitmap")
+		}
+		thief := &thief{every: w.Int("every"), p: p}
+		s, err := npfOpen(network, p, providers[0], "lwip", stack.Options{Addr: cacheServer, Ring: o, Secret: w.Seed, Posts: thief.posts})
+		if err != nil {
+			return err
+		}
+		w.ring, thief.ring = s.Ring(), s.Ring()
+		s.Ring().Memory().Raw() // all of it is there
+		thief.thread = p.Node().CPU().Kthread(w.Profile.Host.Cores-1, "reclaim", thief.takes)
+		return w.serve(p, s)
+	}); err != nil {
+		return err
+	}
+	return c.Spawn(1, "sender", func(p *runtime.Proc) error {
+		s, err := npfOpen(network, p, providers[1], "linux", stack.Options{Addr: cacheClient, Ring: driver.RingOptions{Size: clientTCP, Pinned: true}, Secret: w.Seed, Send: 1024})
+		if err != nil {
+			return err
+		}
+		return w.send(p, s)
+	})
+}
+
+// thief takes pages of buffers away.
+type thief struct {
+	every  int
+	p      *runtime.Proc
+	ring   *driver.Ring
+	thread *host.Thread
+	frames int
+	queue  []uint64 // addresses of pages
+	err    error
+}
+
+// posts is told of descriptors that are given back.
+func (x *thief) posts(first uint64, n int) {
+	if x.every == 0 || x.ring == nil {
+		return
+	}
+	for i := range n {
+		if x.frames++; x.frames%x.every == 0 {
+			at, _ := x.ring.Buffer(first + uint64(i))
+			x.queue = append(x.queue, x.ring.Memory().Addr()+uint64(at))
+			x.thread.Wake()
+		}
+	}
+}
+
+// takes is the thread.
+func (x *thief) takes(t *host.Thread) {
+	for {
+		for len(x.queue) > 0 && x.err == nil {
+			at := x.queue[0]
+			x.queue = x.queue[:copy(x.queue, x.queue[1:])]
+			x.err = x.p.OS().Discard(t, at, host.PageBytes)
+		}
+		t.Wait("buffers that are given back")
+	}
+}
+
+func (w *syntheticRun) serve(p *runtime.Proc, s *stack.Stack) error {
+	l, err := s.Listen(syntheticPort, 1)
+	if err != nil {
+		return err
+	}
+	buffer, got := make([]byte, 64<<10), 0
+	for {
+		if err := s.Wait(runtime.Forever); err != nil {
+			return err
+		}
+		l.Accept()
+		for c := s.Next(); c != nil; c = s.Next() {
+			for n := c.Read(buffer); n > 0; n = c.Read(buffer) {
+				for at := 0; at < n; {
+					k := min(n-at, len(w.data)-got%len(w.data))
+					if string(buffer[at:at+k]) != string(w.data[got%len(w.data):][:k]) {
+						return fmt.Errorf("byte %d: other bytes than were sent", got)
+					}
+					at, got = at+k, got+k
+				}
+				w.ended = p.Now()
+			}
+			if _, ended := c.Readable(); ended {
+				if got != w.total() {
+					return errors.Join(c.Err(), fmt.Errorf("%d bytes have come, expected %d", got, w.total()))
+				}
+				c.Close()
+			}
+		}
+	}
+}
+
+func (w *syntheticRun) send(p *runtime.Proc, s *stack.Stack) error {
+	p.Sleep(cacheBegin)
+	c, err := s.Dial(cacheServer, syntheticPort)
+	if err != nil {
+		return err
+	}
+	for sent, closed := 0, false; !c.Done(); {
+		if err := s.Wait(runtime.Forever); err != nil {
+			return err
+		}
+		if c.Err() != nil {
+			return c.Err()
+		}
+		if c.Established() && w.begun == 0 {
+			w.begun = p.Now()
+		}
+		for n := 1; n > 0 && sent < w.total() && c.Established(); sent += n {
+			n = c.Write(w.data[sent%len(w.data):])
+		}
+		if sent == w.total() && !closed {
+			closed = true
+			c.Close()
+		}
+	}
+	w.timeouts = c.TCP().Stats.Timeouts
+	return nil
+}

@@ -1,0 +1,157 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	connections "github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var npfVersus = &Experiment{
+	Name:  "npf-versus-part",
+	Short: "a write between memory whose pages are absent, by reliable connections of InfiniBand with NPF'17's page faults, and by the RDMA engine with PART's, on the same network and kernel",
+	Long: `A process writes to memory of another node. The pages of one side are absent, or none; the latency is from the call until the process knows that all is there.
+  npf           handlers/rnr: the kernel brings in all that the write needs
+  npf-one-page  it brings in the page that was reported
+  part-pio      handlers/part, PART'22: the page that has failed comes, and its block is asked for again
+  part-pia      all from that page to the end of the buffer come
+Interface, link, kernel and what it takes for a page are the profile's. NPF's faults are reported by firmware (--firmware firmware) or, as a what-if, by HPUs. PART's run on HPUs: its faults interrupt the kernel at once, and its
+firmware has the block sent again.`,
+	Source:   npfVersusSource,
+	Profiles: []string{"ib-npf"},
+	Axes: []Axis{
+		{Name: "mode", Kind: report.Text, Of: []string{versusNPF, versusOnePage, versusPIO, versusPIA}, Help: "what is done about absent pages; above it says what each is"},
+		{Name: "side", Kind: report.Text, Of: []string{sideNone, sideDestination, sideSource}, Help: "whose pages are absent"},
+		{Name: "firmware", Kind: report.Text, Default: "firmware,hpu", Field: "serve.rnr.header", Help: "processors of the profile that run the firmware of connections, hpu for sPIN's"},
+		{Name: "pause", Kind: report.Count, Least: "1", Most: "31", Default: strconv.Itoa(connections.DefaultPause), Help: "of npf: code of the RNR NACK's time in InfiniBand's table: 1 is 10 us, 9 is 240 us"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "64MiB", Default: "4KiB,64KiB,1MiB", Help: "of the write"},
+	},
+	Points: func(p *Point) (bool, error) {
+		npf := p.Text("mode") == versusNPF || p.Text("mode") == versusOnePage
+		return npf || p.Text("firmware") == "hpu", hasNPF(p)
+	},
+	Run: runVersus,
+	Columns: append([]report.Column{
+		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "from the call until the process knows that all is there"},
+	}, ClusterColumns()...),
+	Modules: func(p *Point) []*handlers.Library {
+		if p.Text("mode") == versusNPF || p.Text("mode") == versusOnePage {
+			return []*handlers.Library{handlers.Must("rnr")}
+		}
+		return []*handlers.Library{handlers.Must("part")}
+	},
+	Memory: func(p *Point) int64 { return p.Footprint(2, 1) + messages(p, 4) },
+	View: View{
+		Value: latencyColumn, Series: []string{"mode"}, X: "bytes", Quiet: []string{"pause"},
+		Summary: []string{"side", "firmware", "bytes", "mode", latencyColumn},
+	},
+	Notes: []string{
+		compared,
+		"Beyond the papers: PART'22 has measured another network, NPF'17 no PART.",
+	},
+}
+
+const npfVersusSource = "ours, of NPF'17 §4 and PART'22 §4"
+
+const (
+	versusNPF     = "npf"
+	versusOnePage = "npf-one-page"
+	versusPIO     = "part-pio"
+	versusPIA     = "part-pia"
+)
+
+// versus is a point under way.
+type versus struct {
+	*Point
+	lib    *connections.Library // nil: PART
+	part   *driver.Part
+	target runtime.View
+	took   sim.Time
+}
+
+func runVersus(ctx context.Context, p *Point) (Values, error) {
+	w := &versus{Point: p}
+	want := make([]byte, p.Int("size"))
+	if p.Text("side") != sideSource { // what was given up is zeros
+		pattern(want, p.Seed)
+	}
+	stats, err := simulate(ctx, p.config(ctx, 2), func(c *runtime.Cluster) error {
+		if err := w.load(c); err != nil {
+			return err
+		}
+		return errors.Join(c.Spawn(0, "source", w.source), c.Spawn(1, "destination", w.destination))
+	}, func() error { return same("memory", w.target.Snapshot(), want) })
+	if err != nil {
+		return nil, err
+	}
+	values := ClusterValues(&stats)
+	values[latencyColumn] = w.took
+	return values, nil
+}
+
+func (w *versus) load(c *runtime.Cluster) (err error) {
+	switch mode := w.Text("mode"); mode {
+	case versusNPF, versusOnePage:
+		w.lib, err = connections.Load(c, connections.Options{OnePage: mode == versusOnePage, Pause: w.Int("pause")})
+	case versusPIO:
+		w.part, err = driver.Load(c, driver.Options{Policy: driver.PIO, By: driver.InKernel})
+	default:
+		w.part, err = driver.Load(c, driver.Options{Policy: driver.PIA, By: driver.InKernel})
+	}
+	return err
+}
+
+// open gives a process its end, and memory that is there unless its side is absent.
+func (w *versus) open(p *runtime.Proc, side string) (conn *connections.Conn, page *channels.Page, v runtime.View, err error) {
+	if w.lib != nil {
+		conn, err = w.lib.Connect(p, "versus")
+	} else {
+		page, err = w.part.Open(p, channels.Options{PDID: 1})
+	}
+	if err != nil {
+		return nil, nil, v, err
+	}
+	v = p.Alloc(w.Int("size"))
+	if w.Text("side") != side {
+		pattern(v.Write(), w.Seed)
+	}
+	return conn, page, v, nil
+}
+
+// versusBegin is when both have their memory.
+const versusBegin = 100 * sim.Millisecond
+
+func (w *versus) source(p *runtime.Proc) error {
+	conn, page, v, err := w.open(p, sideSource)
+	if err != nil {
+		return err
+	}
+	p.SleepUntil(versusBegin)
+	defer func() { w.took = p.Now() - versusBegin }()
+	if conn != nil {
+		work, err := conn.PostWrite(w.target.Addr(), v)
+		if err != nil {
+			return err
+		}
+		_, err = work.Wait()
+		return err
+	}
+	t, err := page.Write(channels.Transfer{NID: 1, Source: v.Addr(), Destination: w.target.Addr(), Length: uint64(v.Len())})
+	if err != nil {
+		return err
+	}
+	return t.Wait()
+}
+
+func (w *versus) destination(p *runtime.Proc) (err error) {
+	_, _, w.target, err = w.open(p, sideDestination)
+	p.SleepUntil(versusBegin + sim.Second)
+	return err
+}

@@ -1,0 +1,226 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report"
+)
+
+// Set changes a field of every profile, "path=value". Of several values, "path=LIST", each is measured with every combination of the axes: the
+// experiment has an axis more, named as the path. Lists are those of Axis.Parse; numbers may have units of bytes or times. Of fields that are
+// themselves lists the brackets belong to a value: "fabric.dims=[4,4,2],[8,4,4]".
+func (s *Sweep) Set(assignment string) error {
+	path, list, given := strings.Cut(assignment, "=")
+	path = strings.TrimSpace(path)
+	if !given || !isSeveral(list) || s.ofAxis(path) != nil { // which of an axis check refuses
+		s.Overrides = append(s.Overrides, assignment)
+		return nil
+	}
+	if slices.ContainsFunc(s.Experiment.Axes, func(a Axis) bool { return a.Name == path }) {
+		return fmt.Errorf("%s is given several values twice", path)
+	}
+	a := Axis{Name: path, Field: path, Help: "the profile's " + path}
+	a.Column = s.newColumn(path)
+	values, err := a.values(list)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	e := *s.Experiment
+	e.Axes = append(slices.Clone(e.Axes), a)
+	s.Experiment = &e
+	s.values, s.chosen = append(slices.Clone(s.values), values), append(slices.Clone(s.chosen), true)
+	s.varied++
+	return nil
+}
+
+// List is the values of one thing, all of a kind.
+type List struct {
+	Column report.Column // for them
+	Values []any
+	Texts  []string // as people write them
+}
+
+// NewList reads a list of values of something that has a name: those of Sweep.Set. several says whether the text is a list of more than one value, and not
+// itself the value.
+func NewList(name, text string) (list *List, several bool, err error) {
+	if !isSeveral(text) {
+		text = strings.TrimSpace(text)
+		return &List{report.Column{Name: columnName(name)}, []any{text}, []string{text}}, false, nil
+	}
+	a := Axis{Name: name, Column: columnName(name)}
+	values, err := a.values(text)
+	if err != nil {
+		return nil, true, err
+	}
+	return &List{a.column(), values, a.texts(values)}, true, nil
+}
+
+// ofAxis is the axis of the definition that sets a field, nil if none does.
+func (s *Sweep) ofAxis(path string) *Axis {
+	own := s.Experiment.Axes[:len(s.Experiment.Axes)-s.varied]
+	if i := slices.IndexFunc(own, func(a Axis) bool { return a.Field == path }); i >= 0 {
+		return &own[i]
+	}
+	return nil
+}
+
+// newColumn is the name of a field as that of a column which the table does not have.
+func (s *Sweep) newColumn(path string) string {
+	name := columnName(path)
+	for slices.ContainsFunc(s.Experiment.TableColumns(), func(c report.Column) bool { return c.Name == name }) {
+		name = "set_" + name
+	}
+	return name
+}
+
+// columnName is a path as the name of a column.
+func columnName(path string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, path)
+}
+
+// isSeveral reports whether a text is a list of values: it has a comma outside brackets and quotes, or a range.
+func isSeveral(text string) bool {
+	return len(split(text)) > 1 || slices.ContainsFunc(split(text), isRange)
+}
+
+// isRange reports whether a part of a list goes on: it is "..", or has that between two numbers with or without units. The path "../net.yaml" is none.
+func isRange(part string) bool {
+	first, last, is := strings.Cut(strings.TrimSpace(part), "..")
+	if first == "" {
+		return is && (last == "" || last == ".")
+	}
+	number := func(text string) bool { return text != "" && strings.ContainsRune("0123456789.+-", rune(text[0])) }
+	return number(first) && number(strings.TrimSpace(last))
+}
+
+// split cuts a text at the commas that are outside brackets and quotes.
+func split(text string) (parts []string) {
+	depth, quote, from := 0, rune(0), 0
+	for i, r := range text {
+		switch {
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			}
+		case r == '"' || r == '\'':
+			quote = r
+		case r == '[' || r == '{':
+			depth++
+		case r == ']' || r == '}':
+			depth--
+		case r == ',' && depth == 0:
+			parts, from = append(parts, text[from:i]), i+1
+		}
+	}
+	return append(parts, text[from:])
+}
+
+// values reads a list of values of a field, and gives the axis the kind that all of them have: plain numbers before those with units, and text
+// if nothing else fits.
+func (a *Axis) values(list string) (values []any, err error) {
+	for _, a.Kind = range []report.Kind{report.Count, report.Number, report.Size, report.Duration, report.Flag} {
+		values, err := a.list(list)
+		if errors.Is(err, errLong) {
+			return nil, err
+		}
+		if err == nil {
+			return values, distinct(a, values)
+		}
+	}
+	a.Kind = report.Text
+	if slices.ContainsFunc(split(list), isRange) {
+		return nil, fmt.Errorf("list %q: expected rising numbers, sizes or times before and after \"..\"", list)
+	}
+	for _, part := range split(list) {
+		if part = strings.TrimSpace(part); part == "" {
+			return nil, fmt.Errorf("list %q: an empty value", list)
+		}
+		values = append(values, part)
+	}
+	return values, distinct(a, values)
+}
+
+// distinct refuses a value that stands twice in a list.
+func distinct(a *Axis, values []any) error {
+	for i, v := range values {
+		if slices.Contains(values[:i], v) {
+			return fmt.Errorf("%s is given twice", a.plain(v))
+		}
+	}
+	return nil
+}
+
+// own are the axes that Set has added.
+func (s *Sweep) own() []int {
+	list := make([]int, s.varied)
+	for i := range list {
+		list[i] = len(s.Experiment.Axes) - s.varied + i
+	}
+	return list
+}
+
+// unchanged says where numbers of publications stand among several values of fields: at those that profiles have by themselves. false: nowhere.
+func (s *Sweep) unchanged(base *provenance.Profile) (at []report.Is, ok bool) {
+	for _, axis := range s.own() {
+		a := &s.Experiment.Axes[axis]
+		i := slices.IndexFunc(s.values[axis], func(v any) bool {
+			p := &Point{experiment: s.Experiment, values: make([]any, len(s.values))}
+			p.values[axis] = v
+			changed, err := base.Load(p.field(axis))
+			if err != nil {
+				return false
+			}
+			is, err := provenance.NewProfile(changed)
+			return err == nil && is.SHA256 == base.SHA256
+		})
+		if i < 0 {
+			return nil, false
+		}
+		at = append(at, report.Is{Column: a.column().Name, Value: s.values[axis][i]})
+	}
+	return at, true
+}
+
+// parts are the results apart by the values of fields, with what a sentence about them begins with. Of many combinations there are the first and
+// the last.
+func (s *Sweep) parts(results []*Result, each func(of *Sweep, where string, results []*Result)) {
+	if s.varied == 0 {
+		each(s, "", results)
+		return
+	}
+	own := s.own()
+	var combined [][]any
+	var values [][]any
+	for _, i := range own {
+		values = append(values, s.values[i])
+	}
+	_ = combinations(values, func(one []any) error { // the error is f's
+		combined = append(combined, one)
+		return nil
+	})
+	if len(combined) > 4 {
+		combined = [][]any{combined[0], combined[len(combined)-1]}
+	}
+	for _, one := range combined {
+		of := *s
+		of.values = slices.Clone(s.values)
+		var where []string
+		for i, axis := range own {
+			of.values[axis] = one[i : i+1]
+			where = append(where, s.Experiment.Axes[axis].Name+" "+s.Experiment.Axes[axis].plain(one[i]))
+		}
+		these := slices.DeleteFunc(slices.Clone(results), func(r *Result) bool {
+			return !slices.Equal(r.Point.values[len(r.Point.values)-s.varied:], one)
+		})
+		each(&of, strings.Join(where, ", ")+": ", these)
+	}
+}

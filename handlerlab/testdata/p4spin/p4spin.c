@@ -1,0 +1,93 @@
+/* Handlers under the names of the sPIN paper's toolchain: each name once. */
+#define SPIN_HEADER choose
+#define SPIN_PAYLOAD act
+#define SPIN_COMPLETION finish
+#define PACKET_SIZE 64
+#include "smp.h"
+
+typedef struct {
+	uint32_t header_code, payload_code, completion_code;
+	uint32_t act;
+	uint64_t word;
+	uint64_t before;
+	uint32_t seen[8];
+} state_t;
+
+static void note(state_t *s, const ptl_header_t *h)
+{
+	s->seen[0] = h->type;
+	s->seen[1] = h->length;
+	s->seen[2] = h->source_id;
+	s->seen[3] = h->target_id;
+	s->seen[4] = h->match_bits;
+	s->seen[5] = h->offset;
+	s->seen[6] = h->hdr_data;
+	s->seen[7] = (uint32_t)h->user_hdr.arg[0];
+}
+
+void choose(void *message, void *state)
+{
+	ptl_header_t h = *(ptl_header_t *)message;
+	state_t *s = state;
+	note(s, &h);
+	PtlReturn(s->header_code);
+}
+
+/* memory uses both host memories, with and without waiting. */
+static int memory(ptl_payload_t *p)
+{
+	uint8_t local[16];
+	ptl_dma_h h[2];
+	return PtlHandlerDMAFromHostB(0, local, 8, PTL_ME_HOST_MEM) ||
+	       PtlHandlerDMAToHostB(local, 8, 8, PTL_HANDLER_HOST_MEM) ||
+	       PtlHandlerDMAToHostNB(p->base, 16, 8, PTL_ME_HOST_MEM, &h[0]) ||
+	       PtlHandlerDMAFromHostNB(0, local, 8, PTL_HANDLER_HOST_MEM, &h[1]) || PtlHandlerDMAWait(h[0]) || PtlHandlerDMAWait(h[1]) ||
+	       PtlHandlerDMAToHostB(local, 24, 8, PTL_ME_HOST_MEM) || PtlHandlerDMAToHostB(NULL, 32, 8, PTL_ME_HOST_MEM) ||
+	       PtlHandlerDMAFromHostB(0, NULL, 8, PTL_ME_HOST_MEM) ||
+	       PtlHandlerDMAFromHostB(0, local, 8, 0) == 0; /* no memory of theirs: spin.h's PTL_ME_HOST_MEM */
+}
+
+static int atomics(state_t *s)
+{
+	ptl_dma_h h;
+	uint64_t word = 5, other = 9;
+	ptl_size_t before[2];
+	int bad = PtlHandlerDMACASB(40, &word, 7, PTL_ME_HOST_MEM) != 0 || word != 0; /* it is 0 */
+	bad = bad || PtlHandlerDMACASB(40, &word, 7, PTL_ME_HOST_MEM) != 1;
+	bad = bad || PtlHandlerDMACASNB(48, &other, 1, PTL_ME_HOST_MEM, &h) || PtlHandlerDMAWait(h) < 0 || other != 0;
+	bad = bad || PtlHandlerDMAFetchAddB(60, 0xffffffff, &before[0], PTL_INT, PTL_ME_HOST_MEM);
+	bad = bad || PtlHandlerDMAFetchAddNB(60, 3, &before[1], PTL_INT, PTL_ME_HOST_MEM, &h) || PtlHandlerDMATest(h) != 1;
+	bad = bad || before[0] != 0 || before[1] != 0xffffffff;
+	bad = bad || PtlHandlerCAS(&s->word, 1, 2) != 0 || PtlHandlerCAS(&s->word, 0, 2) != 1;
+	return bad || PtlHandlerFAdd(&s->word, &s->before, 40);
+}
+
+static int messages(ptl_payload_t *p)
+{
+	return PtlHandlerPutFromDevice(p->base, p->length, PTL_LOCAL_ME_CT, 0, 1, 0x11, 64, NULL, 1) ||
+	       PtlHandlerPutFromDevice(NULL, 4, PTL_LOCAL_ME_CT, 0, 1, 0x12, 0, NULL, 2) ||
+	       PtlHandlerPutFromHost(0, 8, PTL_LOCAL_ME_CT, 0, 1, 0x13, 0, NULL, 3) ||
+	       PtlHandlerGetToHost(56, 4, PTL_LOCAL_ME_CT, 0, 1, 0x14, 5, NULL, 0);
+}
+
+void act(void *message, void *state)
+{
+	ptl_payload_t p = *(ptl_payload_t *)message;
+	state_t *s = state;
+	int bad = s->act == 1 ? memory(&p) : s->act == 2 ? atomics(s) : s->act == 3 ? messages(&p) : 0;
+	PtlReturn(bad ? 99 : s->payload_code);
+}
+
+void finish(void *message, void *state)
+{
+	(void)message;
+	PtlReturn(((state_t *)state)->completion_code);
+}
+
+int main(void)
+{
+	handler_t handlers[] = {choose, act, finish};
+	init();
+	set_handlers(handlers);
+	return libmain();
+}

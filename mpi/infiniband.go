@@ -1,0 +1,240 @@
+package mpi
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/pinning"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// MPI over InfiniBand as MVAPICH and Open MPI do it (Liu, Wu, Panda, "High Performance RDMA-Based MPI Implementation over InfiniBand", International Journal of Parallel Programming 32(3), 2004; Woodall, Shipman,
+// Bosilca, Maccabe, "High Performance RDMA Protocols in HPC", EuroPVM/MPI 2006). Each pair of ranks has a reliable connection. A message of up to Options.Eager bytes is
+// copied to a buffer of the library, sent to one that the other end has posted, and copied out of that; those buffers are pinned for good. A larger one is announced (RTS); when there is a
+// receive for it the receiver has its memory made ready, a piece at a time, and says where (CTS); the sender has its own made ready, writes, and says so behind that (FIN): RDMA write, no copy but those that
+// a strategy of package pinning makes. The process matches, in all calls that wait or test.
+//
+// Nothing counts the buffers of the other end: when all are used its interface asks this one's to pause, as with every receive that is late (the hardware-based scheme of Liu, Panda, "Implementing
+// Efficient and Scalable Flow Control Schemes in MPI over InfiniBand", IPDPS 2004). A message without a receive is copied to memory of the library, and its buffer posted again.
+
+// infiniBandCarrier is what the ranks have in common.
+type infiniBandCarrier struct {
+	o       Options
+	library *driver.Library
+}
+
+func newInfiniBandCarrier(w *World) (carrier, error) {
+	if kind := w.o.InfiniBand.kind(); kind != pinning.NoneKind && !w.c.Profile().OS.On() {
+		return nil, fmt.Errorf("mpi: pinning %q, expected %s: profile %s has no operating system (os.kind)", kind, pinning.NoneKind, w.c.Profile().Name)
+	}
+	lib, err := driver.Load(w.c, w.o.InfiniBand.Connections)
+	if err != nil {
+		return nil, fmt.Errorf("mpi: %w", err)
+	}
+	return &infiniBandCarrier{w.o, lib}, nil
+}
+
+// attach implements carrier. The first buffer that is posted waits for the other end: all connections are made before.
+func (c *infiniBandCarrier) attach(r *Rank) (transport, error) {
+	t := &overInfiniBand{r: r, o: &c.o, peers: make([]*ibPeer, r.Size()), sends: map[uint32]*ibSend{}, tickets: map[uint32]*ibPiece{}}
+	var bytes uint64
+	bytes, t.leases = c.o.InfiniBand.piece()
+	t.piece = int(min(bytes, maxMessage))
+	o := c.o.InfiniBand.strategy()
+	o.Copy = t.copy
+	var err error
+	if t.strategy, err = pinning.New(nil, r.p.OS(), o); err != nil {
+		return nil, err
+	}
+	for rank := range t.peers {
+		if rank == r.rank {
+			continue
+		}
+		if t.peers[rank], err = t.connect(c.library, rank); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range t.peers {
+		if p == nil {
+			continue
+		}
+		for i := range p.receives {
+			if err := p.post(i); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return t, nil
+}
+
+// overInfiniBand is the transport of a rank.
+type overInfiniBand struct {
+	r        *Rank
+	o        *Options
+	memory   extents
+	peers    []*ibPeer // by rank; nil: the rank itself
+	strategy pinning.Strategy
+	piece    int // bytes of a message that are made ready at a time
+	leases   int // pieces that are received, and as many sent, at a time
+
+	lists     matcher[ibMessage]
+	sends     map[uint32]*ibSend // that wait for their receiver, by their numbers
+	transfers []*ibTransfer      // large messages that have matched and of which not all is asked for
+	tickets   map[uint32]*ibPiece
+	ticket    uint32  // given to pieces
+	clear     []frame // CTSs that wait for a lease
+	writing   int     // leases of pieces that are sent
+	observe   func(envelope, Status)
+	handles   []portals.Handle
+	tests     []uint64
+}
+
+func (t *overInfiniBand) alloc(n int) (runtime.View, error) { return t.memory.alloc(t.r, n), nil }
+
+func (t *overInfiniBand) own(v runtime.View) error { return t.memory.own(t.r, v) }
+
+func (t *overInfiniBand) limit() int { return maxMessage }
+
+// copy copies for bounce buffers.
+func (t *overInfiniBand) copy(_ *host.Thread, to, from, n uint64) error {
+	dst, err := t.r.p.View(to, int(n))
+	if err != nil {
+		return err
+	}
+	src, err := t.r.p.View(from, int(n))
+	if err != nil {
+		return err
+	}
+	t.r.p.Copy(dst, src)
+	return nil
+}
+
+// message is the code of a message.
+func (t *overInfiniBand) message() { t.r.p.Compute(t.r.p.Cluster().Profile().Host.Message) }
+
+// searched charges the process for the elements of a list that it has looked at.
+func (t *overInfiniBand) searched(elements int) {
+	t.r.p.Compute(sim.Time(elements) * t.r.p.Cluster().Profile().Host.Match)
+}
+
+// send starts to send a message.
+func (t *overInfiniBand) send(q *Request) error {
+	t.message()
+	f := frame{kind: frameEager, env: q.env, length: q.length, sequence: q.status.Sequence, id: q.id, wanted: q.synchronous}
+	if q.length > t.o.Eager {
+		f.kind = frameRTS
+	}
+	if f.kind == frameRTS || f.wanted {
+		t.sends[q.id] = &ibSend{q: q, left: q.length}
+	}
+	if q.peer == t.r.rank {
+		return t.toSelf(q, f)
+	}
+	return t.peers[q.peer].say(ibOutgoing{frame: f, q: q})
+}
+
+// toSelf matches a message to the rank itself, whose bytes stay where they are until then.
+func (t *overInfiniBand) toSelf(q *Request, f frame) error {
+	v, err := t.r.p.View(q.addr, q.length)
+	if err != nil {
+		return err
+	}
+	if err := t.arrives(f, v); err != nil {
+		return err
+	}
+	if f.kind == frameEager && !f.wanted {
+		t.r.complete(q)
+	}
+	return nil
+}
+
+// step waits until something happens and acts on it.
+func (t *overInfiniBand) step() error {
+	for {
+		if acted, err := t.act(); acted || err != nil {
+			return err
+		}
+		t.handles, t.tests = t.handles[:0], t.tests[:0]
+		var ni *runtime.NI
+		for _, p := range t.peers {
+			if p != nil {
+				ni = p.conn.NI()
+				t.handles, t.tests = append(t.handles, p.conn.Signal()), append(t.tests, p.seen+1)
+			}
+		}
+		if ni == nil {
+			return t.alone()
+		}
+		// A look at what has happened is charged to whoever acts.
+		if _, _, err := ni.CTPollAt(t.handles, t.tests, runtime.Forever, 0); err != nil {
+			return fmt.Errorf("mpi: rank %d: %w", t.r.rank, err)
+		}
+	}
+}
+
+// alone waits for ever: a rank without others waits for a message that it has not sent.
+func (t *overInfiniBand) alone() error {
+	t.r.p.Thread().Wait("a message of its own")
+	return nil
+}
+
+// act acts on what has happened, and reports whether there was anything.
+func (t *overInfiniBand) act() (acted bool, err error) {
+	for _, p := range t.peers {
+		if p == nil || p.count() == p.seen {
+			continue
+		}
+		acted = true
+		p.seen = p.count()
+		err := p.sent()
+		if err == nil {
+			err = p.arrived()
+		}
+		if err != nil {
+			return true, fmt.Errorf("mpi: rank %d: connection to rank %d: %w", t.r.rank, p.rank, err)
+		}
+		if err := t.advance(); err != nil {
+			return true, err
+		}
+	}
+	return acted, nil
+}
+
+func (t *overInfiniBand) ready() bool {
+	for _, p := range t.peers {
+		if p != nil && p.count() != p.seen {
+			return true
+		}
+	}
+	return false
+}
+
+// ended tells the others that no more messages come: whoever has heard that of all may leave, and has taken all messages until then.
+func (t *overInfiniBand) ended() error {
+	for _, p := range t.peers {
+		if p == nil {
+			continue
+		}
+		if err := p.say(ibOutgoing{frame: frame{kind: frameBye}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *overInfiniBand) quiet() bool {
+	for _, p := range t.peers {
+		if p != nil && (!p.bye || len(p.sending)+len(p.queue) > 0) {
+			return false
+		}
+	}
+	return len(t.sends)+len(t.tickets)+len(t.transfers)+len(t.clear) == 0
+}
+
+// leave unpins everything.
+func (t *overInfiniBand) leave() error { return t.strategy.Close(t.r.p.Thread()) }
+
+func (t *overInfiniBand) lost() error { return nil }

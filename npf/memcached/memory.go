@@ -1,0 +1,101 @@
+package memcached
+
+import (
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Memory is where a store lies: whatever it reads or writes it says.
+type Memory interface {
+	// Alloc returns the address of n bytes that nobody has touched.
+	Alloc(n int) (addr uint64)
+	// Read is a read of n bytes, at least 1, that Alloc has returned.
+	Read(addr uint64, n int)
+	// Write is a write, likewise.
+	Write(addr uint64, n int)
+}
+
+// Flat is memory whose pages are all there and that takes no time.
+type Flat struct{ next uint64 }
+
+// Alloc implements Memory.
+func (f *Flat) Alloc(n int) (addr uint64) {
+	addr = f.next + host.PageBytes
+	f.next = addr + uint64(n)
+	return addr
+}
+
+// Read implements Memory.
+func (*Flat) Read(uint64, int) {}
+
+// Write implements Memory.
+func (*Flat) Write(uint64, int) {}
+
+// ProcMemory is the memory of a process: what the store touches has to be there. The bytes themselves are the store's, so that what was only touched takes no memory of the computer that
+// simulates. An access costs the time of memory for its first line, and the core's rate for those behind it; Take has the sum.
+type ProcMemory struct {
+	p       *runtime.Proc
+	spec    *host.Spec
+	setting bool     // what is touched takes no time: the process has not begun
+	there   []uint64 // while it is so: a bit for each page that was touched
+	owed    sim.Time
+}
+
+// NewProcMemory returns the memory of a process. Until Begin accesses take no time, and their pages are there when the process begins.
+func NewProcMemory(p *runtime.Proc) *ProcMemory {
+	return &ProcMemory{p: p, spec: &p.Cluster().Profile().Host, setting: true}
+}
+
+// Begin ends setting up.
+func (m *ProcMemory) Begin() { m.setting, m.there = false, nil }
+
+// Take returns the time of all accesses since it was called last, which the core has not spent yet.
+func (m *ProcMemory) Take() (d sim.Time) {
+	d, m.owed = m.owed, 0
+	return d
+}
+
+// Alloc implements Memory.
+func (m *ProcMemory) Alloc(n int) (addr uint64) { return m.p.Alloc(n).Addr() }
+
+// Read implements Memory.
+func (m *ProcMemory) Read(addr uint64, n int) { m.access(addr, n, false) }
+
+// Write implements Memory.
+func (m *ProcMemory) Write(addr uint64, n int) { m.access(addr, n, true) }
+
+// setUp has pages there that were not yet.
+func (m *ProcMemory) setUp(addr uint64, n int) {
+	for page := addr / host.PageBytes; page <= (addr+uint64(n)-1)/host.PageBytes; page++ {
+		for int(page/64) >= len(m.there) {
+			m.there = append(m.there, make([]uint64, 1+len(m.there))...)
+		}
+		if bit := uint64(1) << (page % 64); m.there[page/64]&bit == 0 {
+			m.there[page/64] |= bit
+			at := max(addr, page*host.PageBytes)
+			if v, err := m.p.View(at, 1); err == nil {
+				v.Raw()
+			}
+		}
+	}
+}
+
+func (m *ProcMemory) access(addr uint64, n int, write bool) {
+	if m.setting {
+		m.setUp(addr, n)
+		return
+	}
+	v, err := m.p.View(addr, n)
+	switch {
+	case err != nil:
+		panic(err) //lint:panic the store stays within what it has allocated
+	case write:
+		v.Write()
+	default:
+		v.Read()
+	}
+	line := int64(m.spec.LineBytes)
+	behind := (int64(addr)+int64(n)+line-1)/line - int64(addr)/line - 1
+	m.owed = m.owed.Plus(m.spec.MemoryLatency).Plus(m.spec.StreamTime(behind * line))
+}

@@ -1,0 +1,131 @@
+package scenario
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/report"
+)
+
+// Sweep is several runs of a scenario, each with values of its own for some parameters or fields of the profile.
+type Sweep struct {
+	Columns []report.Column // of the values
+	Values  [][]any         // of each run
+	Labels  []string        // what people call each run, such as "size 4KiB, hpu.cores 2"
+	Results []*Result       // of each run
+}
+
+// Variation is what one of several runs has of its own.
+type Variation struct {
+	Set        []string          // of the profile, "path=value"
+	Parameters map[string]string // values by name
+}
+
+// And is a variation with what another has in addition.
+func (v Variation) And(more Variation) Variation {
+	all := Variation{Set: slices.Concat(v.Set, more.Set), Parameters: make(map[string]string)}
+	maps.Copy(all.Parameters, v.Parameters)
+	maps.Copy(all.Parameters, more.Parameters)
+	return all
+}
+
+// With are options with what a variation has of its own.
+func (o Options) With(v Variation) Options {
+	all := Variation{o.Set, o.Parameters}.And(v)
+	o.Set, o.Parameters = all.Set, all.Parameters
+	return o
+}
+
+// Result is that of all runs: tables are joined to long ones whose first columns are Columns. The failures of a run stand behind its label.
+func (s *Sweep) Result() *Result {
+	x := &Result{Title: s.Results[0].Title, Sweep: s}
+	if last := s.Results[len(s.Results)-1].Title; last != x.Title { // it has a parameter
+		x.Title += " … " + last
+	}
+	for i, r := range s.Results {
+		x.Checked += r.Checked
+		x.Incomplete = x.Incomplete || r.Incomplete
+		for _, f := range r.Failures {
+			x.Failures = append(x.Failures, s.Labels[i]+": "+f)
+		}
+		for _, note := range r.Notes {
+			if !strings.HasPrefix(note, "rank ") { // of one run
+				if !slices.Contains(x.Notes, note) {
+					x.Notes = append(x.Notes, note)
+				}
+				continue
+			}
+			x.Notes = append(x.Notes, s.Labels[i]+": "+note)
+		}
+	}
+	if x.Incomplete {
+		s.mark()
+	}
+	for _, name := range TableNames {
+		t := Table{Name: name, Table: s.join(name, func(_ *Result, t Table) *report.Table { return t.Table })}
+		if t.Table == nil {
+			continue
+		}
+		for i, r := range s.Results {
+			if one := r.table(name); one != nil && (i == 0 || t.idle != nil) {
+				t.idle = common(i, t.idle, one.idle)
+			}
+		}
+		x.Tables = append(x.Tables, t)
+	}
+	return x
+}
+
+// mark says of the complete runs that they are, where others are not.
+func (s *Sweep) mark() {
+	for _, r := range s.Results {
+		for i := range r.Tables {
+			if !r.Incomplete {
+				r.Tables[i].AddColumn(IncompleteColumn(), false)
+			}
+		}
+	}
+}
+
+// common are the columns that are idle in all runs so far.
+func common(run int, before, now []string) (both []string) {
+	if run == 0 {
+		return now
+	}
+	for _, c := range before {
+		if slices.Contains(now, c) {
+			both = append(both, c)
+		}
+	}
+	return both
+}
+
+// table is that of a name, nil if there is none.
+func (x *Result) table(name string) *Table {
+	if i := slices.IndexFunc(x.Tables, func(t Table) bool { return t.Name == name }); i >= 0 {
+		return &x.Tables[i]
+	}
+	return nil
+}
+
+// join is the long table of a name, nil if no run has it.
+func (s *Sweep) join(name string, of func(x *Result, t Table) *report.Table) *report.Table {
+	var tables []*report.Table
+	var values [][]any
+	for i, r := range s.Results {
+		if t := r.table(name); t != nil {
+			tables, values = append(tables, of(r, *t)), append(values, s.Values[i])
+		}
+	}
+	if tables == nil {
+		return nil
+	}
+	columns := slices.Clone(s.Columns)
+	for i := range columns {
+		for slices.ContainsFunc(tables[0].Columns, func(c report.Column) bool { return c.Key() == columns[i].Key() }) {
+			columns[i].Name = "param_" + columns[i].Name
+		}
+	}
+	return report.Join(columns, values, tables)
+}

@@ -1,0 +1,100 @@
+package build
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/spinsim/spinsim/spin/c"
+)
+
+// clangFlags are those of every handler in C: wasm 1.0 as docs/abi.md has it (Module), C11 with the words that GNU adds.
+var clangFlags = []string{
+	"--target=wasm32-unknown-unknown", "-mcpu=mvp", "-mbulk-memory", "-mmutable-globals",
+	"-mnontrapping-fptoint", "-msign-ext", "-std=gnu11", "-O2", "-ffreestanding",
+}
+
+// linkFlags are those of the linker.
+var linkFlags = []string{
+	"-nostdlib", "-Wl,--no-entry", "-Wl,--stack-first", "-Wl,-z,stack-size=4096", "-Wl,--export=__stack_pointer",
+}
+
+// buildC compiles all .c files of a folder to a module. It returns the same module with debugging information.
+func (o *Options) buildC(dir, tmp, out string) (debug []byte, err error) {
+	compiler, err := findClang()
+	if err != nil {
+		return nil, err
+	}
+	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
+	if err != nil {
+		return nil, err
+	}
+	if len(sources) == 0 {
+		return nil, errors.New("no .c files")
+	}
+	for i := range sources {
+		sources[i] = filepath.Base(sources[i])
+	}
+	library, err := c.Extract(tmp)
+	if err != nil {
+		return nil, err
+	}
+	args, err := o.clangArgs(library)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range []struct {
+		out  string
+		more []string
+	}{
+		{out, nil},
+		{filepath.Join(tmp, "debug.wasm"), []string{"-gdwarf-4", "-fdebug-compilation-dir=."}},
+	} {
+		all := slices.Concat(args, linkFlags, k.more, []string{"-o", k.out}, sources, library.Sources)
+		messages, err := run(dir, compiler, all...)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w\n%s%s", compiler, err, messages, callers(dir, compiler, tmp, args, sources, messages))
+		}
+		if k.more == nil {
+			o.warn(messages)
+		}
+	}
+	return os.ReadFile(filepath.Join(tmp, "debug.wasm"))
+}
+
+// clangArgs are the arguments but those of the linker and of a single run: the user's folders of headers come before the library's.
+func (o *Options) clangArgs(library *c.Library) ([]string, error) {
+	args := slices.Concat(clangFlags, []string{"-Wall", "-Wextra", "-Wno-unused-parameter"})
+	for _, name := range o.Define {
+		args = append(args, "-D", name)
+	}
+	for _, folder := range o.Include {
+		abs, err := filepath.Abs(folder) // clang runs in the handler's folder
+		if err != nil {
+			return nil, err
+		}
+		if info, err := os.Stat(abs); err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("-I %s: expected a folder", folder)
+		}
+		args = append(args, "-I", abs)
+	}
+	for _, folder := range library.Include {
+		args = append(args, "-isystem", folder)
+	}
+	return args, nil
+}
+
+func findClang() (string, error) {
+	if path := os.Getenv("SPINSIM_CLANG"); path != "" {
+		return executable("SPINSIM_CLANG", path)
+	}
+	for _, name := range []string{"clang-19", "clang"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("clang not found: install clang-19 and lld-19 (scripts/install-tinygo.sh does), or set SPINSIM_CLANG to the compiler")
+}

@@ -1,0 +1,1 @@
+#include <pspin_compat.h>

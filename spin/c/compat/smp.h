@@ -1,0 +1,1 @@
+#include <p4spin.h>

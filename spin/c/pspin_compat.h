@@ -1,0 +1,202 @@
+/* pspin_compat.h: handlers written for PsPIN and, with -D FPSPIN, for FPsPIN: the names and argument lists of their runtime's headers, over spin.h.
+ * docs/porting.md has the table of names and says what differs.
+ *
+ * A handler there is a function void f(handler_args_t *args). Say which of them handle messages:
+ *     spinsim handler build -D SPIN_HEADER=f -D SPIN_PAYLOAD=g -D SPIN_COMPLETION=h FOLDER
+ * A packet is the payload of one of this simulator's, with the network headers that the handler reads at its head; a message is as many packets.
+ */
+#ifndef PSPIN_COMPAT_H
+#define PSPIN_COMPAT_H
+
+#include <assert.h>
+#include <spin.h>
+#include <spin_sync.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if !defined(SPIN_HEADER) && !defined(SPIN_PAYLOAD) && !defined(SPIN_COMPLETION)
+#error "say which functions handle messages: -D SPIN_HEADER=f, -D SPIN_PAYLOAD=f, -D SPIN_COMPLETION=f"
+#endif
+
+/* The device: clusters of HPUs. */
+#ifndef NB_CORES
+#define NB_CORES 8
+#endif
+#ifndef NB_CLUSTERS
+#ifdef FPSPIN
+#define NB_CLUSTERS 2
+#else
+#define NB_CLUSTERS 4
+#endif
+#endif
+#define CORE_COUNT (NB_CORES * NB_CLUSTERS)
+#define NUM_CLUSTER_HPUS NB_CORES
+#ifndef PKT_SIZE
+#define PKT_SIZE 1024
+#endif
+
+/* Bytes of the memories that the host gives a message's handlers: they are part of the state. */
+#ifndef SPIN_HANDLER_MEM
+#define SPIN_HANDLER_MEM 4096
+#endif
+#ifndef SPIN_SCRATCHPAD
+#define SPIN_SCRATCHPAD 4096 /* in each cluster */
+#endif
+
+enum { PSPIN_COUNTERS = 16 };
+struct perf_counter {
+	uint32_t sum;
+	uint32_t count;
+};
+
+/* What FPsPIN's host writes for handlers and reads of them. */
+struct host_data {
+	uint64_t flag[CORE_COUNT];
+	struct perf_counter counters[PSPIN_COUNTERS];
+};
+
+/* The state of an entry: what the host says, and the memories. */
+typedef struct {
+	uint32_t send_nid SPIN_FIELD("default=0xffffffff"); /* node that packets are sent to; 0xffffffff: where the packet at hand came from */
+	uint32_t send_pid;                                  /* process there */
+	uint32_t send_pt;                                   /* portal table index of what is sent */
+	uint32_t host_mem_size SPIN_FIELD("unit=bytes default=65536"); /* of the entry's host memory, as handlers are told */
+	uint64_t send_bits;                                 /* match bits of what is sent */
+	struct host_data host_data;                         /* FPsPIN: flags of the host and counters */
+	uint8_t handler_mem[SPIN_HANDLER_MEM] __attribute__((aligned(16)));
+	uint8_t scratchpad[NB_CLUSTERS][SPIN_SCRATCHPAD] __attribute__((aligned(16)));
+} pspin_state_t;
+
+/* Addresses of host memory begin here for handlers, so that none is 0. */
+#ifndef PSPIN_HOST_BASE
+#define PSPIN_HOST_BASE 0x100000000ull
+#endif
+
+typedef struct task {
+	void *handler_mem;
+	size_t handler_mem_size;
+	void *pkt_mem;
+	size_t pkt_mem_size;
+#ifdef SPIN_FLAT_SCRATCHPAD
+	void **scratchpad; /* the memory itself, of all clusters: what handlers reckon with that take the field for one address */
+#else
+	void *scratchpad[NB_CLUSTERS];
+#endif
+	size_t scratchpad_size[NB_CLUSTERS];
+	uint32_t host_mem_high;
+	uint32_t host_mem_low;
+	size_t host_mem_size;
+	void *l2_pkt_mem;
+	uint32_t home_cluster_id;
+	uint32_t flow_id;
+} task_t;
+
+typedef struct handler_args {
+	task_t *task;
+	uint32_t hpu_gid;
+	uint32_t cluster_id;
+	uint32_t hpu_id;
+} handler_args_t;
+
+typedef void (*handler_fn)(handler_args_t *);
+
+/* What belongs to a handler that is running. Handlers take turns where they suspend, so each function that may suspend sets it again. */
+typedef struct {
+	pspin_state_t *state;
+	uint32_t nid, pid; /* of who sent the message */
+	volatile uint32_t *reserved;
+	uint32_t loaded;
+	uint32_t failed;
+} pspin_call_t;
+
+__attribute__((weak)) pspin_call_t *pspin_running;
+
+static inline bool pspin_call(void (*handler)(handler_args_t *), pspin_call_t *c, uint32_t packet, uint32_t length, uint64_t message)
+{
+	pspin_state_t *s = c->state;
+	uint32_t hpu = (uint32_t)spin_my_hpu() % CORE_COUNT;
+	task_t task = {
+		.handler_mem = s->handler_mem, .handler_mem_size = sizeof s->handler_mem,
+		.pkt_mem = (void *)(uintptr_t)packet, .pkt_mem_size = length, .l2_pkt_mem = (void *)(uintptr_t)packet,
+		.host_mem_high = (uint32_t)((uint64_t)PSPIN_HOST_BASE >> 32), .host_mem_low = (uint32_t)PSPIN_HOST_BASE, .host_mem_size = s->host_mem_size,
+		.home_cluster_id = (uint32_t)(message % NB_CLUSTERS), .flow_id = (uint32_t)message,
+	};
+	handler_args_t args = {&task, hpu, hpu / NB_CORES, hpu % NB_CORES};
+#ifdef SPIN_FLAT_SCRATCHPAD
+	task.scratchpad = (void **)s->scratchpad;
+#endif
+	for (int i = 0; i < NB_CLUSTERS; i++) {
+#ifndef SPIN_FLAT_SCRATCHPAD
+		task.scratchpad[i] = s->scratchpad[i];
+#endif
+		task.scratchpad_size[i] = sizeof s->scratchpad[i];
+	}
+	pspin_running = c;
+	handler(&args);
+	return !c->failed;
+}
+
+#ifdef SPIN_HEADER
+void SPIN_HEADER(handler_args_t *args);
+
+/* runs the header handler on the first packet; the message goes on. */
+SPIN_NEEDS("packets=first")
+__attribute__((weak, export_name("header"))) int32_t pspin_header(const ptl_header_t *h, pspin_state_t *state)
+{
+	pspin_call_t c = {.state = state, .nid = h->source_nid, .pid = h->source_pid};
+	return pspin_call(SPIN_HEADER, &c, h->packet, h->packet_len, h->msg_id) ? PTL_PROCESS_DATA : PTL_FAIL;
+}
+#endif
+
+#ifdef SPIN_PAYLOAD
+void SPIN_PAYLOAD(handler_args_t *args);
+
+/* runs the packet handler. */
+__attribute__((weak, export_name("payload"))) int32_t pspin_payload(const ptl_payload_t *p, pspin_state_t *state)
+{
+	pspin_call_t c = {.state = state, .nid = p->source_nid, .pid = p->source_pid};
+	return pspin_call(SPIN_PAYLOAD, &c, p->base, p->length, p->msg_id) ? PTL_SUCCESS : PTL_FAIL;
+}
+#endif
+
+#ifdef SPIN_COMPLETION
+void SPIN_COMPLETION(handler_args_t *args);
+
+/* runs the tail handler on the last packet. */
+SPIN_NEEDS("packets=last")
+__attribute__((weak, export_name("completion"))) int32_t pspin_completion(const ptl_completion_t *e, pspin_state_t *state)
+{
+	pspin_call_t c = {.state = state, .nid = e->source_nid, .pid = e->source_pid};
+	return pspin_call(SPIN_COMPLETION, &c, e->packet, e->packet_len, e->msg_id) ? PTL_SUCCESS : PTL_FAIL;
+}
+#endif
+
+/* What handlers call, and last the names under which they call it. */
+#include <pspin_runtime.h>
+#include <pspin_packets.h>
+
+#define __handler__ __attribute__((used))
+#define MIN(a, b) (((a) < (b)) ? (a) : (b))
+#define MAX(a, b) (((a) > (b)) ? (a) : (b))
+#define DIV_CEIL(a, b) (((a) + (b) - 1) / (b))
+#define FAST_DIV(a, log2_b) ((a) >> (log2_b))
+#define FAST_MOD(a, b) ((a) & ((b) - 1)) /* b a power of two */
+#define AND(a, b) ((a) & (b))
+#define TERMINATE abort()
+#ifdef CHECK_ASSERTS
+#define ASSERT(condition) assert(condition)
+#else
+#define ASSERT(condition)
+#endif
+#define SPIN_PRINTF(format, ...) printf("%s:%s:%d: " format, __FILE__, __func__, __LINE__, ##__VA_ARGS__)
+#ifdef LOG
+#define DEBUG_PRINT(format, ...) SPIN_PRINTF(format, ##__VA_ARGS__)
+#else
+#define DEBUG_PRINT(...)
+#endif
+
+void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr);
+
+#endif
