@@ -97,7 +97,7 @@ func (x *Conn) keep(p piece, age int) {
 		e := &x.early[i]
 		if old := int(after(e.end(), p.seq)); old > 0 {
 			cut := min(old, len(p.data))
-			p.seq, p.data = p.seq+uint32(cut), p.data[cut:]
+			p.seq, p.data, p.fin = p.seq+uint32(cut), p.data[cut:], p.fin && cut == old // what lies behind an end that is said now came before: the other side breaks its word
 		}
 		p.fin = p.fin && !e.fin
 	}
