@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -67,7 +68,7 @@ func (f *outputFlags) write(c *cobra.Command, get func() (*goal.Schedule, error)
 }
 
 // generatorHelp lists the patterns and applications.
-func generatorHelp() string {
+var generatorHelp = sync.OnceValue(func() string {
 	long := "Gen writes the schedule of a pattern of communication:\n"
 	for _, q := range goal.Patterns() {
 		long += fmt.Sprintf("\n  %-22s %s", q.Name, q.Doc)
@@ -85,7 +86,7 @@ func generatorHelp() string {
 		}
 	}
 	return long
-}
+})
 
 func goalGenCommand() *cobra.Command {
 	var out outputFlags

@@ -42,56 +42,71 @@ func showsWhatCommandsPrint(t *testing.T, name string) {
 		require.True(t, ok)
 		shows, after, ok := strings.Cut(rest, fence)
 		require.True(t, ok)
-		if short, is := shown[command]; is && !*everything && !*update {
-			showsRowsOf(t, shows, short)
-			continue
-		}
-		args := strings.Fields(command)
-		picture, drawn := pictures[command]
-		if drawn {
-			args = append(args, picture.flag, filepath.Join(t.TempDir(), picture.file))
-		}
-		printed := strings.TrimRight(string(output(t, args...)), "\n") + "\n"
-		if drawn {
-			samePicture(t, args[len(args)-1], filepath.Join("docs", "images", picture.file))
-		}
-		if *update {
-			parts[i+1] = command + " -->\n" + fence + printed + fence + after
-			continue
-		}
-		require.Equal(t, printed, shows, "spinsim %s; go test ./cmd/spinsim -update writes it anew", command)
+		t.Run(command, func(t *testing.T) {
+			if short, is := shown[command]; is && !*everything && !*update {
+				if short != inDeep {
+					showsRowsOf(t, shows, short)
+				}
+				return
+			}
+			printed := printedBlock(t, command)
+			if *update {
+				parts[i+1] = command + " -->\n" + fence + printed + fence + after
+				return
+			}
+			require.Equal(t, printed, shows, "spinsim %s; go test ./cmd/spinsim -update writes it anew", command)
+		})
 	}
 	if *update {
 		require.NoError(t, os.WriteFile(name, []byte(strings.Join(parts, outputMark)), 0o644))
 	}
 }
 
+// printedBlock is what a command prints; the picture that it draws must be the one in docs.
+func printedBlock(t *testing.T, command string) string {
+	args := strings.Fields(command)
+	picture, drawn := pictures[command]
+	if drawn {
+		args = append(args, picture.flag, filepath.Join(t.TempDir(), picture.file))
+	}
+	printed := strings.TrimRight(string(output(t, args...)), "\n") + "\n"
+	if drawn {
+		samePicture(t, args[len(args)-1], filepath.Join("docs", "images", picture.file))
+	}
+	return printed
+}
+
+// inDeep is of commands of which no smaller one is short: they run with -everything only, which .ci/run deep has.
+const inDeep = ""
+
 // shown are commands that take many seconds, and a smaller one of which every row and every explanation must be shown as well; -everything runs
 // them as they are written.
 var shown = map[string]string{
-	"compare kv --workload A,B,C,D,F":                                     "compare kv --profile spin-int --workload D,F",
-	"compare kv --experiment clients":                                     "compare kv --experiment clients --profile spin-int --clients 1,2",
-	"compare kv --experiment values":                                      "compare kv --experiment values --profile spin-int --size 16,256",
-	"compare bcast --size 64KiB --ranks 1024 --set nic.egress_packets=64": "compare bcast --size 64KiB --ranks 1024 --set nic.egress_packets=64 --profile spin-int",
-	"compare allreduce":                                                   "compare allreduce --ranks 16 --size 4,256",
-	"compare allreduce --experiment pools":                                "compare allreduce --experiment pools --ranks 16 --size 256",
-	"compare allreduce --experiment offload --profile spin-int":           "compare allreduce --experiment offload --profile spin-int --ranks 16 --size 8",
-	"compare allreduce --experiment scale --topology 8x8x4":               "compare allreduce --experiment scale --topology 8x8x4 --ranks 4,16",
-	"compare graph --scale 12 --ranks 64":                                 "compare graph --scale 12 --ranks 64 --profile spin-int --kernel bfs --mode spin,host",
-	"compare graph --experiment nodes --kernel bfs":                       "compare graph --experiment nodes --kernel bfs --profile spin-int --ranks 1,2",
-	"compare npf-cold-ring":                                               "compare npf-cold-ring --at 15s,80s",
-	"compare npf-cold-ring --experiment choices":                          "compare npf-cold-ring --experiment choices --connections 16 --descriptor stays",
-	"compare npf-cold-ring --experiment gives-up":                         "compare npf-cold-ring --experiment gives-up --timeout 100ms --descriptor skips",
-	"compare npf-synthetic":                                               "compare npf-synthetic --fault minor --every 0,50",
-	"compare npf-synthetic --experiment line --set fabric.rate=100Gb/s":   "compare npf-synthetic --experiment line --set fabric.rate=100Gb/s --every 100",
-	"compare npf-synthetic --experiment line --set fabric.rate=400Gb/s":   "compare npf-synthetic --experiment line --set fabric.rate=400Gb/s --every 100",
-	"compare npf-working-set":                                             "compare npf-working-set --server grows --at 10s,60s,100s",
-	"compare npf-working-set --experiment swap":                           "compare npf-working-set --experiment swap --swap-read 0.1ms,10ms",
-	"compare npf-ring-size":                                               "compare npf-ring-size --ring 16",
-	"compare npf-imb --benchmark sendrecv":                                "compare npf-imb --benchmark sendrecv --size 4KiB,64KiB",
-	"compare npf-beff":                                                    "compare npf-beff --strategy cache",
-	"compare npf-storage":                                                 "compare npf-storage --memory 8GiB --strategy static",
-	"compare npf-storage --experiment initiators":                         "compare npf-storage --experiment initiators --size 64KiB --initiators 1 --strategy none",
+	"compare kv --workload A,B,C,D,F":                                                             "compare kv --profile spin-int --workload D,F",
+	"compare kv --experiment clients":                                                             "compare kv --experiment clients --profile spin-int --clients 1,2",
+	"compare kv --experiment values":                                                              "compare kv --experiment values --profile spin-int --size 16,256",
+	"compare bcast --size 64KiB --ranks 1024 --set nic.egress_packets=64":                         "compare bcast --size 64KiB --ranks 1024 --set nic.egress_packets=64 --profile spin-int",
+	"compare allreduce":                                                                           "compare allreduce --ranks 16 --size 4,256",
+	"compare allreduce --experiment pools":                                                        "compare allreduce --experiment pools --ranks 16 --size 256",
+	"compare allreduce --experiment offload --profile spin-int":                                   "compare allreduce --experiment offload --profile spin-int --ranks 16 --size 8",
+	"compare allreduce --experiment scale --topology 8x8x4":                                       "compare allreduce --experiment scale --topology 8x8x4 --ranks 4,16",
+	"compare graph --scale 12 --ranks 64":                                                         "compare graph --scale 12 --ranks 64 --profile spin-int --kernel bfs --mode spin,host",
+	"compare graph --experiment nodes --kernel bfs":                                               "compare graph --experiment nodes --kernel bfs --profile spin-int --ranks 1,2",
+	"compare npf-cold-ring":                                                                       "compare npf-cold-ring --at 15s,80s",
+	"compare npf-cold-ring --experiment choices":                                                  "compare npf-cold-ring --experiment choices --connections 16 --descriptor stays",
+	"compare npf-cold-ring --experiment gives-up":                                                 "compare npf-cold-ring --experiment gives-up --timeout 100ms --descriptor skips",
+	"compare npf-synthetic":                                                                       "compare npf-synthetic --fault minor --every 0,50",
+	"compare npf-synthetic --experiment line --set fabric.rate=100Gb/s":                           "compare npf-synthetic --experiment line --set fabric.rate=100Gb/s --every 100",
+	"compare npf-synthetic --experiment line --set fabric.rate=400Gb/s":                           "compare npf-synthetic --experiment line --set fabric.rate=400Gb/s --every 100",
+	"compare npf-working-set":                                                                     inDeep,
+	"compare npf-imb --experiment bound":                                                          "compare npf-imb --experiment bound --size 256KiB",
+	"compare npf-instances --experiment terms":                                                    "compare npf-instances --experiment terms --instances 1",
+	"compare npf-working-set --experiment swap":                                                   inDeep,
+	"compare npf-ring-size":                                                                       "compare npf-ring-size --ring 16",
+	"compare npf-imb --benchmark sendrecv":                                                        "compare npf-imb --benchmark sendrecv --size 4KiB,64KiB",
+	"compare npf-beff":                                                                            inDeep,
+	"compare npf-storage":                                                                         inDeep,
+	"compare npf-storage --experiment initiators":                                                 inDeep,
 
 	"compare apps":                         "compare apps --ranks 4",
 	"compare exanet":                       "compare exanet --size 0,32,33,4KiB,64KiB",
@@ -116,7 +131,7 @@ var shown = map[string]string{
 	"compare raid5 --mode spin --size 4MiB --set hpu.cores=8 --set hpu.contexts=4":                                  "compare raid5 --mode spin --size 4MiB --set hpu.cores=8 --set hpu.contexts=4 --profile spin-int",
 
 	"compare npf-latency":      "compare npf-latency --runs 500 --size 4KiB",
-	"compare npf-synthetic-ib": "compare npf-synthetic-ib --frequency 0%,100% --mode drop",
+	"compare npf-synthetic-ib": inDeep,
 
 	"compare bcast --waterfall spin-int-sc17,spin-int --mode rdma,p4,spin-stream": "compare bcast --waterfall spin-int-sc17,spin-int --mode rdma,p4,spin-stream --size 8",
 }

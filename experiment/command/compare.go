@@ -111,17 +111,16 @@ func (f *compareFlags) register(c *cobra.Command) {
 	for i := range e.Axes {
 		if a := &e.Axes[i]; !a.Fixed() {
 			f.axes[a.Name] = flags.String(a.Name, a.DefaultList(), a.Usage())
-			suggest(c, a.Name, complete(true, func(*cobra.Command) []string { return a.Of }))
+			suggest(c, a.Name, listOf, a.Of)
 		}
 	}
 	if len(e.Presets) > 0 {
 		flags.StringVar(&f.preset, "experiment", "", "values of the flags above as published, but for those that are given: `NAME` of "+presetNames(e))
-		suggest(c, "experiment", complete(false, func(*cobra.Command) (names []string) {
-			for _, p := range e.Presets {
-				names = append(names, p.Name+"\t"+p.Short)
-			}
-			return names
-		}))
+		var names []string
+		for _, p := range e.Presets {
+			names = append(names, p.Name+"\t"+p.Short)
+		}
+		suggest(c, "experiment", oneOf, names)
 	}
 	if e.Replaceable {
 		flags.StringVar(&f.handler, "handler", "", "your handler module in place of the built-in one; above it says what it must have: `FILE.wasm`")

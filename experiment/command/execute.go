@@ -66,6 +66,9 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 		root.SetErr(steady{errs})
 	}
 	strictCompletion(root, args)
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		suggestValues(root)
+	}
 	err := root.ExecuteContext(ctx)
 	undo()
 	if err == nil {
@@ -268,7 +271,6 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 	}
 	root.SetHelpCommand(helpCommand())
 	fitHelp(root)
-	suggestValues(root)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
 			if unknown := c.ValidateArgs(args); unknown != nil { // the command whose flags these are

@@ -15,14 +15,24 @@ import (
 // Values are those that a flag or an argument may have, for the completion of shells: a name each, or a name and what it is behind a tab.
 type Values func(c *cobra.Command) []string
 
-// Suggest lets shells complete the value of a flag. It panics if the command has no such flag: a programmer's mistake.
+// Keys of annotations of flags: the values to suggest, of which a flag may have one, or a list with commas. What is suggested becomes cobra's
+// when a shell asks: cobra keeps every command that has a function to complete it for as long as the program runs, and a program may run many.
+const (
+	oneOf  = "spinsim_value"
+	listOf = "spinsim_list"
+)
+
+// Suggest lets shells complete the value of a flag: a name each, or a name and what it is behind a tab. It panics if the command has no such flag: a programmer's mistake.
 func Suggest(c *cobra.Command, flag string, values ...string) {
-	_, list := c.Flags().Lookup(flag).Value.(pflag.SliceValue)
-	suggest(c, flag, complete(list, func(*cobra.Command) []string { return values }))
+	key := oneOf
+	if _, list := c.Flags().Lookup(flag).Value.(pflag.SliceValue); list {
+		key = listOf
+	}
+	suggest(c, flag, key, values)
 }
 
-func suggest(c *cobra.Command, flag string, complete cobra.CompletionFunc) {
-	if err := c.RegisterFlagCompletionFunc(flag, complete); err != nil {
+func suggest(c *cobra.Command, flag, key string, values []string) {
+	if err := c.Flags().SetAnnotation(flag, key, values); err != nil {
 		panic("command: " + err.Error()) //lint:panic programmer's mistake
 	}
 }
@@ -57,23 +67,31 @@ func complete(list bool, values Values) cobra.CompletionFunc {
 	}
 }
 
-// suggestValues lets shells complete the flags that many commands have, unless a command has said how.
+// suggestValues tells cobra how the flags of a command and of those below it are completed: as the command has said, or as it is done wherever
+// a flag has that name.
 func suggestValues(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		suggestValues(sub)
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, known := c.GetFlagCompletionFunc(f.Name); known {
+		of := func(values []string) Values { return func(*cobra.Command) []string { return values } }
+		var how cobra.CompletionFunc
+		switch values, endings := common[f.Name], fileFlags[f.Name]; {
+		case f.Annotations[oneOf] != nil:
+			how = complete(false, of(f.Annotations[oneOf]))
+		case f.Annotations[listOf] != nil:
+			how = complete(true, of(f.Annotations[listOf]))
+		case f.Name == "set":
+			how = completeOverride
+		case values != nil:
+			how = complete(f.Value.Type() == "stringSlice", values)
+		case endings != nil:
+			how = cobra.FixedCompletions(endings, cobra.ShellCompDirectiveFilterFileExt)
+		default:
 			return
 		}
-		values, endings := common[f.Name], fileFlags[f.Name]
-		switch {
-		case f.Name == "set":
-			suggest(c, f.Name, completeOverride)
-		case values != nil:
-			suggest(c, f.Name, complete(f.Value.Type() == "stringSlice", values))
-		case endings != nil:
-			suggest(c, f.Name, cobra.FixedCompletions(endings, cobra.ShellCompDirectiveFilterFileExt))
+		if err := c.RegisterFlagCompletionFunc(f.Name, how); err != nil {
+			panic("command: " + err.Error()) //lint:panic a root is completed twice: a programmer's mistake
 		}
 	})
 }
