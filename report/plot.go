@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -64,6 +65,25 @@ func (t *Table) PlotFile(name string, p Plot) error {
 		return fmt.Errorf("plot: %w", err)
 	}
 	return nil
+}
+
+// SVG draws p as [Table.PlotFile] does, for a page: an element svg. What a page says itself, published numbers and what produced the table, is not in
+// the caption.
+func (t *Table) SVG(p Plot) ([]byte, error) {
+	f, err := t.figure(p)
+	if err != nil {
+		return nil, fmt.Errorf("plot: %w", err)
+	}
+	f.notes = nil
+	var picture bytes.Buffer
+	if err := f.write(&picture, ".svg"); err != nil {
+		return nil, fmt.Errorf("plot: %w", err)
+	}
+	_, element, found := bytes.Cut(picture.Bytes(), []byte("<svg")) // before it are the declaration and a comment
+	if !found {
+		return nil, errors.New("plot: the picture is no svg")
+	}
+	return append([]byte("<svg"), element...), nil
 }
 
 // write draws the figure in the format of the extension.

@@ -17,8 +17,11 @@ type Published struct {
 	Column string  // name or key of the column that holds our number
 	Value  float64 // in the unit of the column
 	Source string  // such as "sPIN'17 §4.4"
-	Note   string  // what a reader has to know of it; may be empty
+	Note   string  // what a reader has to know of it; may be empty; "set " and a parameter begin that of a number from which the parameter comes
 }
+
+// Calibrated reports whether a parameter of the profile was set by the number, so that ours predicts nothing.
+func (p *Published) Calibrated() bool { return strings.HasPrefix(p.Note, "set ") }
 
 // Is is the value of a column, of the type of the column's kind.
 type Is struct {

@@ -432,3 +432,12 @@ func (x *Result) writeJSON(w io.Writer) error {
 	e.SetIndent("", "  ")
 	return e.Encode(out)
 }
+
+// SetEnd gives a result the time at which its run ended, as JSON has it: nanoseconds.
+func (x *Result) SetEnd(end json.RawMessage) error {
+	v, err := report.Column{Name: "end", Unit: "ns", Kind: report.Duration}.Decode(end)
+	if t, is := v.(sim.Time); is {
+		x.End = t
+	}
+	return err
+}

@@ -18,6 +18,7 @@ func commands() []*cobra.Command {
 		graphCommand(),
 		sweepCommand(),
 		rerunCommand(),
+		reportCommand(),
 		versionCommand(),
 		doctorCommand(),
 		manCommand(),

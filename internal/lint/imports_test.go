@@ -97,6 +97,9 @@ var table = map[string]policy{
 		ours:   []string{"experiment", "sim", "fabric", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
 		theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term"},
 	},
+	"experiment/reports": { // pages of results: documents become sweeps again
+		ours: []string{"experiment", "scenario", "profile", "provenance", "report", "internal"},
+	},
 	"report":        {ours: []string{"sim", "internal"}, theirs: []string{"github.com/jedib0t/go-pretty/v6", "gonum.org/v1/plot", "golang.org/x/image"}},
 	"trace":         {ours: []string{"sim", "internal"}, theirs: []string{"google.golang.org/protobuf"}},
 	"cmd":           {ours: anything, theirs: anything},

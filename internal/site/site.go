@@ -30,7 +30,7 @@ var tutorial = []entry{
 	{"README.md", "1. First table"},
 	{"docs/handlers.md", "2. First handler"},
 	{"docs/sweeps.md", "3. First sweep"},
-	{"docs/results.md", "4. First report"},
+	{"docs/reports.md", "4. First report"},
 }
 
 // entry is a line of the list at the side.

@@ -85,7 +85,7 @@ func TestLinksThatLeadNowhere(t *testing.T) {
 		"docs/a.md":        "# A\n\n## Two *words*, é\n\n## Two words é\n\n[other](#two-words-é-1)\n",
 		"docs/handlers.md": "# H\n",
 		"docs/sweeps.md":   "# S\n",
-		"docs/results.md":  "# R\n",
+		"docs/reports.md":  "# R\n",
 		"LICENSE":          "free",
 		"testdata/x.md":    "[no page](nothing)",
 	} {

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/experiment/reports"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report/page"
+)
+
+// reportCommand makes a page of results.
+func reportCommand() *cobra.Command {
+	var output, title string
+	c := &cobra.Command{
+		Use:   "report RESULTS.json... -o FILE.html",
+		Short: "Make a page of results: answers, tables, plots, published numbers, what produced them",
+		Long: `Report reads documents that commands wrote with --format json and writes one HTML file that needs nothing else: no network, no other file. The
+answer stands first, then the picture with the published points, the tables, which are sorted by a click on a head, the deviations from publications, and folded all columns
+and the profile with the source of every value; below are the commands that make the result again, and the hashes of what produced it.
+
+  spinsim compare bcast --format json > bcast.json
+  spinsim report bcast.json -o report.html
+
+Nothing is measured: what stands on the page is what the documents hold. - is the standard input, and as a FILE the standard output.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exactArguments("RESULTS.json")(c, args)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return writeReport(c, args, output, title) },
+	}
+	c.Flags().StringVarP(&output, "output", "o", "", "write the page to a `FILE`; - is the standard output")
+	c.Flags().StringVar(&title, "title", "", "head of the page: `TEXT`")
+	return c
+}
+
+func writeReport(c *cobra.Command, names []string, output, title string) error {
+	if output == "" {
+		return badInput(errors.New("-o: not given, expected a FILE for the page, or - for the standard output"))
+	}
+	var results []*reports.Result
+	for _, name := range names {
+		one, err := readResult(c, name)
+		if err != nil {
+			return badInput(err)
+		}
+		results = append(results, one)
+	}
+	return writePage(c.OutOrStdout(), output, reports.Page(title, thisBuild(), results))
+}
+
+// writePage writes a page to a file, or to the standard output.
+func writePage(out io.Writer, name string, p *page.Page) error {
+	var text bytes.Buffer
+	if err := page.Write(&text, p); err != nil {
+		return err
+	}
+	if name == "-" {
+		_, err := out.Write(text.Bytes())
+		return err
+	}
+	return file.Write(name, text.Bytes())
+}
+
+// readResult makes a section of a document.
+func readResult(c *cobra.Command, name string) (*reports.Result, error) {
+	document, called := []byte(nil), name
+	var err error
+	if name == "-" {
+		called = "standard input"
+		document, err = file.ReadFrom(c.InOrStdin(), called, file.MaxData)
+	} else {
+		document, err = file.Read(name, file.MaxData)
+	}
+	if err != nil {
+		return nil, err
+	}
+	folder := filepath.Dir(name)
+	s := &reports.Source{
+		Program: "spinsim",
+		Of:      func(r *provenance.Record) (*experiment.Experiment, error) { return experimentOf(c, r, folder) },
+		Read:    func(path string) ([]byte, error) { return file.Read(command.Find(folder, path), file.MaxModule) },
+	}
+	r, err := s.Section(called, document)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", called, err)
+	}
+	return r, nil
+}
+
+// experimentOf is what a record is a result of; nil if it is none of an experiment.
+func experimentOf(c *cobra.Command, r *provenance.Record, folder string) (*experiment.Experiment, error) {
+	one := func(read func(m *making, name string) (*experiment.Experiment, error)) (*experiment.Experiment, error) {
+		if len(r.Inputs) != 1 {
+			return nil, fmt.Errorf("provenance.inputs: %d, expected the one of %s", len(r.Inputs), r.Command)
+		}
+		return read(repeating(r, folder, c.InOrStdin()), r.Inputs[0].Name)
+	}
+	switch {
+	case strings.HasPrefix(r.Command, experiment.CommandPrefix):
+		e, err := experiment.FindIn(experiment.All(), strings.TrimPrefix(r.Command, experiment.CommandPrefix))
+		if err != nil {
+			return nil, fmt.Errorf("provenance.command: %w", err)
+		}
+		return e, nil
+	case r.Command == graphRunName:
+		return one(readGraph)
+	case r.Command == storageRunName:
+		return one(readStorage)
+	}
+	return nil, nil //nolint:nilnil // of none
+}

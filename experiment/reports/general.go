@@ -1,0 +1,171 @@
+package reports
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/report/page"
+	"github.com/spinsim/spinsim/scenario"
+)
+
+// member is a field of a JSON object.
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// members are the fields of an object in their order; nil if it is none.
+func members(text []byte) (list []member) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	for d.More() {
+		t, err := d.Token()
+		key, is := t.(string)
+		if err != nil || !is {
+			return nil
+		}
+		var v json.RawMessage
+		if d.Decode(&v) != nil {
+			return nil
+		}
+		list = append(list, member{key, v})
+	}
+	return list
+}
+
+// general makes a section of a document that is of no experiment: its lists of objects are tables, its other values facts.
+func general(r *provenance.Record, document []byte) (*Result, error) {
+	out := &Result{}
+	out.Title = r.Command
+	all := members(document)
+	if r.Command == "run" {
+		s, err := summary(document)
+		if err != nil {
+			return nil, err
+		}
+		out.Title, out.Answer, out.Notes = s.Title, append([]string{s.Summary()}, s.Failures...), s.Notes
+		all = slices.DeleteFunc(all, func(m member) bool { return slices.Contains([]string{"title", "failures", "notes"}, m.key) })
+		if in := r.Inputs; len(in) > 0 {
+			out.Commands = append(out.Commands, page.Command{Line: "spinsim run " + quoted(in[0].Name), Help: "By its scenario, if no flags were given:"})
+		}
+	}
+	for _, m := range all {
+		if m.key == "provenance" {
+			continue
+		}
+		var list []json.RawMessage
+		if json.Unmarshal(m.value, &list) == nil && len(list) > 0 && members(list[0]) != nil {
+			out.Tables = append(out.Tables, page.Table{Caption: m.key, Grid: grid(list)})
+			continue
+		}
+		out.Facts = append(out.Facts, [2]string{m.key, plain(m.value)})
+	}
+	if len(out.Tables) == 0 && len(out.Facts) == 0 {
+		return nil, errors.New("nothing but its provenance: expected a result")
+	}
+	return out, nil
+}
+
+// summary is the result of a scenario as far as its first line needs it.
+func summary(document []byte) (*scenario.Result, error) {
+	var x struct {
+		Title, Profile  string
+		Ranks, Checked  int
+		Seed            uint64
+		End             json.RawMessage `json:"end_ns"`
+		Failures, Notes []string
+		Incomplete      bool
+		Runs            int
+	}
+	if err := json.Unmarshal(document, &x); err != nil {
+		return nil, fmt.Errorf("no result of run: %w", err)
+	}
+	s := &scenario.Result{Title: x.Title, Profile: x.Profile, Ranks: x.Ranks, Checked: x.Checked, Seed: x.Seed, Notes: x.Notes, Incomplete: x.Incomplete}
+	if len(x.Failures) > 0 {
+		s.Failures = x.Failures
+	}
+	if x.Runs > 0 {
+		if x.Runs > maxRuns {
+			return nil, fmt.Errorf("runs: %d, expected at most %d", x.Runs, maxRuns)
+		}
+		s.Sweep = &scenario.Sweep{Results: make([]*scenario.Result, x.Runs)}
+		return s, nil
+	}
+	return s, s.SetEnd(x.End)
+}
+
+// maxRuns is how many runs a sweep of a scenario has at most.
+const maxRuns = 100_000
+
+// grid lays objects out: a column for each key, in the order in which they come.
+func grid(list []json.RawMessage) *report.Grid {
+	g := &report.Grid{}
+	at := map[string]int{}
+	for _, row := range list {
+		cells := make([]report.Cell, len(g.Headings))
+		for i := range cells {
+			cells[i].Text = "–"
+		}
+		for _, m := range members(row) {
+			i, known := at[m.key]
+			if !known {
+				i = len(g.Headings)
+				at[m.key] = i
+				g.Headings = append(g.Headings, report.Heading{Text: m.key, Number: true})
+				for r := range g.Rows {
+					g.Rows[r] = append(g.Rows[r], report.Cell{Text: "–"})
+				}
+				cells = append(cells, report.Cell{})
+			}
+			cells[i] = report.Cell{Text: plain(m.value)}
+			var n json.Number
+			if json.Unmarshal(m.value, &n) == nil && n != "" && m.value[0] != '"' {
+				cells[i].Value = n.String()
+			} else if string(m.value) != "null" {
+				g.Headings[i].Number = false
+			}
+		}
+		g.Rows = append(g.Rows, cells)
+	}
+	return g
+}
+
+// plain is a value as people read it.
+func plain(v json.RawMessage) string {
+	var s string
+	if json.Unmarshal(v, &s) == nil && len(v) > 0 && v[0] == '"' {
+		return s
+	}
+	if string(v) == "null" {
+		return "–"
+	}
+	var out bytes.Buffer
+	if json.Compact(&out, v) != nil {
+		return string(v)
+	}
+	return out.String()
+}
+
+// quoted are words as a shell reads them.
+func quoted(words ...string) string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		if all[i] = w; w == "" || strings.ContainsFunc(w, func(r rune) bool { return !safe(r) }) {
+			all[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// safe reports whether a shell takes a character as it is.
+func safe(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./,=:@%+", r)
+}

@@ -1,0 +1,69 @@
+package reports
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/report/page"
+)
+
+// Sweep makes a section of what a sweep has measured; points is how many there are.
+func Sweep(s *experiment.Sweep, results []*experiment.Result, points int) (*Result, error) {
+	all, err := s.Table(results)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := s.Summary(all)
+	if err != nil { // the rows that others are compared with are not there
+		seen = all
+	}
+	out := &Result{Deviations: all.Deviations()}
+	out.Title = all.Title
+	out.Notes = s.Notes()
+	if len(results) < points {
+		out.Answer = []string{fmt.Sprintf("Ended before all was done: %d of %d points were measured.", len(results), points)}
+	} else {
+		out.Answer = s.Answer(results)
+		out.plot(s, all)
+	}
+	out.Tables = append(out.Tables, page.Table{Caption: s.Experiment.Short, Grid: seen.Grid(false)})
+	out.deviate()
+	out.Tables = append(out.Tables, page.Table{Caption: "All columns", Grid: all.Grid(true), Folded: true})
+	return out, nil
+}
+
+// plot draws the results; what cannot be drawn is a note.
+func (r *Result) plot(s *experiment.Sweep, all *report.Table) {
+	p := s.Plot()
+	picture, err := all.SVG(p)
+	if err != nil {
+		r.Notes = append(r.Notes, "There is no picture: "+err.Error()+".")
+		return
+	}
+	alt := fmt.Sprintf("Plot: %s over %s; the numbers are those of the table below", p.Y, p.X)
+	r.Plots = append(r.Plots, page.Plot{SVG: picture, Alt: alt})
+}
+
+// deviate adds the table of published numbers.
+func (r *Result) deviate() {
+	if len(r.Deviations) > 0 {
+		r.Tables = append(r.Tables, page.Table{Caption: "Beside the publication", Grid: report.DeviationGrid(r.Deviations)})
+	}
+}
+
+// Waterfall makes a section of a way from one profile to another.
+func Waterfall(w *experiment.Waterfall) (*Result, error) {
+	t, err := w.Table()
+	if err != nil {
+		return nil, err
+	}
+	out := &Result{}
+	out.Title = fmt.Sprintf("%s, from %s to %s: what each group of parameters is worth", w.Name(), w.From, w.To)
+	out.Notes = w.Notes()
+	out.Tables = []page.Table{
+		{Caption: "Waterfall: one group of parameters at a time", Grid: w.Summary().Grid(false)},
+		{Caption: "All columns", Grid: t.Grid(true), Folded: true},
+	}
+	return out, nil
+}

@@ -1,0 +1,156 @@
+package experiment
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/report"
+)
+
+// Row is a row of a document: values by the keys of their columns.
+type Row map[string]json.RawMessage
+
+// Restore makes the results of a sweep of a document's rows. Rows may be fewer than the points, if the sweep was ended before all were measured, but must
+// be in their order. What else stands in a row is not looked at: relative values and published numbers are made again. Points must work.
+func (s *Sweep) Restore(rows []Row) (results []*Result, points int, err error) {
+	all, err := s.Points()
+	if err != nil {
+		return nil, 0, err
+	}
+	at := 0
+	for i, row := range rows {
+		for at < len(all) && !all[at].is(row) {
+			at++
+		}
+		if at == len(all) {
+			return nil, 0, fmt.Errorf("rows[%d]: none of the points of its provenance, or not in their order", i)
+		}
+		values := make(Values, len(s.Experiment.Columns))
+		for _, c := range s.Experiment.Columns {
+			if values[c.Name], err = row.value(c); err != nil {
+				return nil, 0, fmt.Errorf("rows[%d].%w", i, err)
+			}
+		}
+		results = append(results, &Result{all[at], values})
+		at++
+	}
+	return results, len(all), nil
+}
+
+// is reports whether a row is that of the point.
+func (p *Point) is(row Row) bool {
+	if v, err := row.value(report.Column{Name: profileColumn}); err != nil || v != p.Profile.Name {
+		return false
+	}
+	for i := range p.values {
+		c := p.experiment.Axes[i].column()
+		v, err := row.value(c)
+		if err != nil || !c.Same(v, p.values[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// value reads a value of a row.
+func (r Row) value(c report.Column) (any, error) {
+	text, given := r[c.Key()]
+	if !given {
+		return nil, fmt.Errorf("%s: not there, this version of spinsim measures it", c.Key())
+	}
+	return c.Decode(text)
+}
+
+// Restore gives the steps of a waterfall the values of a document's rows.
+func (w *Waterfall) Restore(rows []Row) error {
+	n := len(w.Steps[0].Points)
+	if n == 0 || len(rows)%n != 0 || len(rows)/n > len(w.Steps) || len(rows) == 0 {
+		return fmt.Errorf("%d rows, expected those of %d steps with %d points each", len(rows), len(w.Steps), n)
+	}
+	whole := len(rows) / n
+	w.cut = whole < len(w.Steps)
+	w.Steps = w.Steps[:whole]
+	value := w.sweep.Experiment.WaterfallColumns()
+	of := value[len(value)-2]
+	name := w.sweep.Experiment.value().Name
+	for i := range n {
+		for k := range w.Steps {
+			step := &w.Steps[k]
+			row := i*whole + k
+			group, err := rows[row].value(report.Column{Name: "group"})
+			if err == nil && group != step.Group {
+				err = fmt.Errorf("group: %q, expected %q, as this version of spinsim goes from %s to %s", group, step.Group, w.From, w.To)
+			}
+			var v any
+			if err == nil {
+				v, err = rows[row].value(of)
+			}
+			if err != nil {
+				return fmt.Errorf("rows[%d].%w", row, err)
+			}
+			step.Results = append(step.Results, &Result{step.Points[i], Values{name: v}})
+		}
+	}
+	if w.cut {
+		return nil
+	}
+	return w.compare()
+}
+
+// Line is the command that makes a result, as words: of what its record has, what is not so by default.
+func Line(r *provenance.Record, e *Experiment) ([]string, error) {
+	var a sweepArguments
+	if err := r.Parse(&a); err != nil {
+		return nil, err
+	}
+	words := strings.Fields(r.Command)
+	if !strings.HasPrefix(r.Command, CommandPrefix) { // of an experiment that is made of a file
+		for i := range r.Inputs {
+			words = append(words, r.Inputs[i].Name)
+		}
+	}
+	var profiles []string
+	for i := range r.Profiles {
+		profiles = append(profiles, r.Profiles[i].From)
+	}
+	switch names := strings.Join(profiles, ","); {
+	case a.Waterfall:
+		words = append(words, "--waterfall", names)
+	case names != strings.Join(e.DefaultProfiles(), ","):
+		words = append(words, "--profile", names)
+	}
+	for i := range e.Axes {
+		axis := &e.Axes[i]
+		usual, err := axis.Parse(axis.DefaultList())
+		if values, given := a.Axes[axis.Name]; given && (err != nil || !slices.Equal(values, axis.texts(usual))) {
+			words = append(words, "--"+axis.Name, strings.Join(values, ","))
+		}
+	}
+	for _, set := range a.Set {
+		words = append(words, "--set", set)
+	}
+	if len(r.Profiles) > 0 {
+		for _, set := range r.Profiles[0].Overrides { // the same for all
+			words = append(words, "--set", set)
+		}
+	}
+	for i := range r.Handlers {
+		if r.Handlers[i].Path != "" {
+			words = append(words, "--handler", r.Handlers[i].Path)
+		}
+	}
+	if r.Seed != nil && *r.Seed != 1 {
+		words = append(words, "--seed", strconv.FormatUint(*r.Seed, 10))
+	}
+	if r.Engine != "" && r.Engine != "wazero" {
+		words = append(words, "--engine", r.Engine)
+	}
+	return words, nil
+}
+
+// Name is that of the experiment.
+func (w *Waterfall) Name() string { return w.sweep.Experiment.Name }

@@ -1,0 +1,33 @@
+package profile
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every value stands in the list with the comment of the profile that gives it; an override is its own source.
+func TestValuesHaveSources(t *testing.T) {
+	p, err := Load("spin-int-sc17", "hpu.cores=8")
+	require.NoError(t, err)
+	content, err := p.Content()
+	require.NoError(t, err)
+	list, err := Values(content, p.Origin)
+	require.NoError(t, err)
+	at := map[string]Value{}
+	for _, v := range list {
+		at[v.Path] = v
+	}
+	require.Equal(t, Value{"hpu.cores", "8", "override"}, at["hpu.cores"])
+	require.Equal(t, "150GiB/s", at["dma.bandwidth"].Value)
+	require.Equal(t, "given", at["dma.bandwidth"].Source, "of the base")
+	require.Contains(t, at["nic.receive"].Source, "code: ", "its own, not that of the base")
+	require.Contains(t, at["limits.max_cts"].Source, "assumed: ", "of the section")
+	require.Contains(t, at["hpu.costs.load"].Source, "Cortex-A15", "of the name of the table")
+
+	_, err = Values([]byte("[]"), Origin{Name: "x"})
+	require.ErrorContains(t, err, "no object")
+	list, err = Values([]byte(`{"a":{"b":1,"c":[1,{"d":2}],"e":{}}}`), Origin{Name: "my.yaml"})
+	require.NoError(t, err)
+	require.Equal(t, []Value{{"a.b", "1", "file my.yaml, or its base"}, {"a.c", `[1,{"d":2}]`, "file my.yaml, or its base"}, {"a.e", "{}", "file my.yaml, or its base"}}, list)
+}

@@ -1,0 +1,108 @@
+package report
+
+import "math"
+
+// Grid is a table as people see it, cell by cell, for what is laid out elsewhere, such as a page.
+type Grid struct {
+	Headings []Heading
+	Rows     [][]Cell
+}
+
+// Heading is the head of a column.
+type Heading struct {
+	Text   string // with the unit in which the values are shown
+	Help   string // what is counted or measured
+	Number bool   // the values are numbers, or text that has an order of numbers
+}
+
+// Cell is a value.
+type Cell struct {
+	Text  string // as people read it
+	Value string // the exact number by which the cell is sorted, in the column's unit; "": by its text
+}
+
+// Grid lays the table out: the columns that people see, or with all every one.
+func (t *Table) Grid(all bool) *Grid {
+	g := &Grid{}
+	shown := t.shown()
+	if all {
+		shown = nil
+		for i := range t.Columns {
+			shown = append(shown, i)
+		}
+	}
+	scales := make([]scale, len(t.Columns))
+	for _, i := range shown {
+		c := t.Columns[i]
+		scales[i] = t.scaleOf(i)
+		g.Headings = append(g.Headings, Heading{Text: c.heading(scales[i]), Help: c.Help, Number: c.Kind != Text && c.Kind != Flag})
+	}
+	for _, row := range t.rows {
+		cells := make([]Cell, 0, len(shown))
+		for _, i := range shown {
+			cell := Cell{Text: show(t.Columns[i], scales[i], row[i])}
+			if _, isNumber := float(t.Columns[i], row[i]); isNumber {
+				cell.Value = exact(t.Columns[i], row[i])
+			}
+			cells = append(cells, cell)
+		}
+		g.Rows = append(g.Rows, cells)
+	}
+	return g
+}
+
+// Deviation is a published number beside ours.
+type Deviation struct {
+	At         string  // the row, in words
+	Quantity   string  // the column
+	Here       string  // ours, as people read it
+	Published  string  // likewise
+	Text       string  // the distance, likewise
+	Off        float64 // the distance: (ours - published) / published, or of shares ours - published
+	Source     string  // with the note
+	Calibrated bool    // a parameter was set by it: it predicts nothing
+}
+
+// Deviations are the published numbers that the table has rows for, each once.
+func (t *Table) Deviations() (list []Deviation) {
+	t.eachPublished(func(row int, p *Published, at int) {
+		c := t.Columns[at]
+		_, distance := companions(c)
+		ours, _ := float(c, t.rows[row][at])
+		off := far(c, ours, p.Value)
+		d := Deviation{
+			At: t.where(p), Quantity: c.title(), Here: alone(c, t.rows[row][at]), Published: alone(c, valueOf(c, p.Value)),
+			Text: alone(distance, off), Off: math.NaN(), Source: p.source(), Calibrated: p.Calibrated(),
+		}
+		if f, known := off.(float64); known {
+			d.Off = f
+		}
+		for _, o := range list { // rows may differ in what the number does not depend on
+			if o.At == d.At && o.Quantity == d.Quantity && o.Here == d.Here && o.Source == d.Source {
+				return
+			}
+		}
+		list = append(list, d)
+	})
+	return list
+}
+
+// DeviationGrid lays deviations out, those that are not predicted marked.
+func DeviationGrid(list []Deviation) *Grid {
+	g := &Grid{Headings: []Heading{
+		{Text: "at"}, {Text: "quantity"}, {Text: "here"}, {Text: "published"}, {Text: "deviation", Number: true, Help: "(here - published) / published; of shares here - published, in points"},
+		{Text: "predicted", Help: "no: a parameter of the profile was set by the published number"}, {Text: "source"},
+	}}
+	for _, d := range list {
+		cell := Cell{Text: d.Text}
+		if !math.IsNaN(d.Off) {
+			cell.Value = exactNumber(d.Off)
+		}
+		predicted := "yes"
+		if d.Calibrated {
+			predicted = "no"
+		}
+		g.Rows = append(g.Rows, []Cell{{Text: d.At}, {Text: d.Quantity}, {Text: d.Here}, {Text: d.Published}, cell, {Text: predicted}, {Text: d.Source}})
+	}
+	return g
+}

@@ -1,0 +1,89 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Decode reads a value of the column as JSON has it: the inverse of what [Table.Write] writes, to the last picosecond. It is an error if the text is
+// no value of the column's kind.
+func (c Column) Decode(text json.RawMessage) (any, error) {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return nil, fmt.Errorf("%s: no value", c.Key())
+	}
+	if string(text) == "null" {
+		return nil, nil
+	}
+	v, err := c.decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s, expected a value of kind %s", c.Key(), shortened(text), c.Kind)
+	}
+	return v, nil
+}
+
+func (c Column) decode(text []byte) (any, error) {
+	digits := string(text)
+	switch c.Kind {
+	case Text:
+		var s string
+		err := json.Unmarshal(text, &s)
+		return s, err
+	case Flag:
+		var b bool
+		err := json.Unmarshal(text, &b)
+		return b, err
+	case Count, Size:
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil && c.Kind == Count {
+			return strconv.ParseUint(digits, 10, 64)
+		}
+		return n, err
+	case Duration:
+		return parseTime(digits, durationUnits[c.Unit])
+	}
+	f, err := strconv.ParseFloat(digits, 64)
+	if err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		err = errors.New("no number")
+	}
+	return f, err
+}
+
+// parseTime is the inverse of exactTime.
+func parseTime(digits string, unit sim.Time) (sim.Time, error) {
+	text, negative := strings.CutPrefix(digits, "-")
+	whole, fraction, point := strings.Cut(text, ".")
+	width := len(strconv.FormatInt(int64(unit), 10)) - 1
+	if len(fraction) > width || point && fraction == "" || whole == "" {
+		return 0, errors.New("no time")
+	}
+	n, err := strconv.ParseUint(whole+fraction+strings.Repeat("0", width-len(fraction)), 10, 63)
+	if negative {
+		return -sim.Time(n), err //nolint:gosec // 63 bits
+	}
+	return sim.Time(n), err //nolint:gosec // 63 bits
+}
+
+// longestShown is how much of a wrong value an error shows, bytes.
+const longestShown = 40
+
+func shortened(text []byte) string {
+	if len(text) > longestShown {
+		return strings.ToValidUTF8(string(text[:longestShown]), "") + "…"
+	}
+	return string(text)
+}
+
+// Same reports whether two values of the column's Go types are equal.
+func (c Column) Same(a, b any) bool {
+	x, ok := c.kept(a)
+	y, also := c.kept(b)
+	return ok && also && x == y
+}
