@@ -90,8 +90,13 @@ func (t *Table) Deviations() (list []Deviation) {
 // DeviationGrid lays deviations out, those that are not predicted marked.
 func DeviationGrid(list []Deviation) *Grid {
 	g := &Grid{Headings: []Heading{
-		{Text: "at"}, {Text: "quantity"}, {Text: "here"}, {Text: "published"}, {Text: "deviation", Number: true, Help: "(here - published) / published; of shares here - published, in points"},
-		{Text: "predicted", Help: "no: a parameter of the profile was set by the published number"}, {Text: "source"},
+		{Text: "at"},
+		{Text: "quantity"},
+		{Text: "here"},
+		{Text: "published"},
+		{Text: "deviation", Number: true, Help: "(here - published) / published; of shares here - published, in points"},
+		{Text: "predicted", Help: "no: a parameter of the profile was set by the published number"},
+		{Text: "source"},
 	}}
 	for _, d := range list {
 		cell := Cell{Text: d.Text}

@@ -14,8 +14,16 @@ import (
 // Whatever a table writes as JSON comes back as it was.
 func TestDecodeIsTheInverseOfJSON(t *testing.T) {
 	columns := []Column{
-		{Name: "a"}, {Name: "b", Kind: Count}, {Name: "c", Kind: Size, Unit: "B"}, {Name: "d", Kind: Duration, Unit: "us"}, {Name: "e", Kind: Number, Unit: "GiBps"},
-		{Name: "f", Kind: Flag}, {Name: "g", Kind: Duration, Unit: "ps"}, {Name: "h", Kind: Share}, {Name: "i", Kind: Duration, Unit: "s"}, {Name: "j", Kind: Count},
+		{Name: "a"},
+		{Name: "b", Kind: Count},
+		{Name: "c", Kind: Size, Unit: "B"},
+		{Name: "d", Kind: Duration, Unit: "us"},
+		{Name: "e", Kind: Number, Unit: "GiBps"},
+		{Name: "f", Kind: Flag},
+		{Name: "g", Kind: Duration, Unit: "ps"},
+		{Name: "h", Kind: Share},
+		{Name: "i", Kind: Duration, Unit: "s"},
+		{Name: "j", Kind: Count},
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		time := func(name string) sim.Time {

@@ -19,8 +19,11 @@ func Page(title string, build provenance.Build, results []*Result) *page.Page {
 	}
 	p.Made += "."
 	overview := &report.Grid{Headings: []report.Heading{
-		{Text: "result"}, {Text: "published numbers", Number: true, Help: "of publications, that the result has a number for"},
-		{Text: "median distance", Number: true, Help: "of these from ours, without sign"}, {Text: "largest", Number: true}, {Text: "answer"},
+		{Text: "result"},
+		{Text: "published numbers", Number: true, Help: "of publications, that the result has a number for"},
+		{Text: "median distance", Number: true, Help: "of these from ours, without sign"},
+		{Text: "largest", Number: true},
+		{Text: "answer"},
 	}}
 	for i, r := range results {
 		r.ID = page.ID(r.Title, i+1)
