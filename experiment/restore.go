@@ -152,5 +152,5 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 	return words, nil
 }
 
-// Name is that of the experiment.
-func (w *Waterfall) Name() string { return w.sweep.Experiment.Name }
+// Experiment is what the steps measure.
+func (w *Waterfall) Experiment() *Experiment { return w.sweep.Experiment }

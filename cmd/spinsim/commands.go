@@ -19,6 +19,7 @@ func commands() []*cobra.Command {
 		sweepCommand(),
 		rerunCommand(),
 		reportCommand(),
+		reproduceCommand(),
 		versionCommand(),
 		doctorCommand(),
 		manCommand(),

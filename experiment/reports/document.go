@@ -27,6 +27,7 @@ type Source struct {
 type Result struct {
 	page.Section
 	Deviations []report.Deviation
+	Document   []byte // JSON of the same results, if they were not read from it
 }
 
 // Section makes a section of a document: the bytes of the file of that name. What is no result of this version of spinsim is an error.

@@ -41,7 +41,7 @@ func Page(title string, build provenance.Build, results []*Result) *page.Page {
 		p.Title = fmt.Sprintf("%d results", len(results))
 	}
 	if len(results) > 1 {
-		p.Overview = &page.Table{Caption: "Overview", Grid: overview, Prose: true}
+		p.Overview = []page.Table{{Caption: "Results", Grid: overview, Prose: true}}
 	}
 	return p
 }

@@ -260,3 +260,23 @@ func TestOtherVersions(t *testing.T) {
 	require.ErrorContains(t, err, "it was written by spinsim devel")
 	require.NotContains(t, err.Error(), "\n")
 }
+
+// The summary counts what a parameter was set by apart from what is predicted, each number once, and says what was not measured.
+func TestSummaryOfAPublication(t *testing.T) {
+	p, err := experiment.FindPublication("spin17")
+	require.NoError(t, err)
+	one := &reports.Result{Deviations: []report.Deviation{
+		{At: "a", Quantity: "q", Here: "1", Off: 0.1}, {At: "b", Quantity: "q", Here: "1", Off: -0.3}, {At: "c", Quantity: "q", Here: "1", Off: 0.9, Calibrated: true},
+	}}
+	one.Title = "x: y"
+	r := &reports.Reproduction{Publication: p, Results: []*reports.Result{one, one}, Missing: []string{"z"}}
+	text := strings.Join(r.Summary(), "\n")
+	require.Contains(t, text, "3 published numbers measured; parameters were set by 1 of them, the other 2 are predicted.")
+	require.Contains(t, text, "20.0% from the publication in the median, and 30.0% at most (shares in points): x, b, q.")
+	require.Contains(t, text, "1 published numbers were not measured: z.")
+	require.Contains(t, text, "matching: applications with 360 ranks")
+	r.Full = true
+	require.NotContains(t, strings.Join(r.Summary(), "\n"), "360")
+	require.Equal(t, 3, r.Table().Len())
+	require.Equal(t, "Every published number", r.Page(provenance.Build{}).Overview[0].Caption)
+}

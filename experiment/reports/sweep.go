@@ -1,9 +1,11 @@
 package reports
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/report/page"
 )
@@ -59,11 +61,52 @@ func Waterfall(w *experiment.Waterfall) (*Result, error) {
 		return nil, err
 	}
 	out := &Result{}
-	out.Title = fmt.Sprintf("%s, from %s to %s: what each group of parameters is worth", w.Name(), w.From, w.To)
+	out.Title = fmt.Sprintf("%s, from %s to %s: what each group of parameters is worth", w.Experiment().Name, w.From, w.To)
 	out.Notes = w.Notes()
 	out.Tables = []page.Table{
 		{Caption: "Waterfall: one group of parameters at a time", Grid: w.Summary().Grid(false)},
 		{Caption: "All columns", Grid: t.Grid(true), Folded: true},
 	}
 	return out, nil
+}
+
+// OfSweep is Sweep with what a document of the same results says of where they come from, and the document.
+func OfSweep(program string, s *experiment.Sweep, results []*experiment.Result, points int) (*Result, error) {
+	out, err := Sweep(s, results, points)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.Table(results)
+	if err != nil {
+		return nil, err
+	}
+	return out, out.complete(program, t, s.Record(), s.Experiment)
+}
+
+// OfWaterfall is likewise for Waterfall.
+func OfWaterfall(program string, w *experiment.Waterfall) (*Result, error) {
+	out, err := Waterfall(w)
+	if err != nil {
+		return nil, err
+	}
+	t, err := w.Table()
+	if err != nil {
+		return nil, err
+	}
+	return out, out.complete(program, t, w.Record, w.Experiment())
+}
+
+// complete adds the document, the command and what produced the results.
+func (r *Result) complete(program string, t *report.Table, record *provenance.Record, e *experiment.Experiment) error {
+	var document bytes.Buffer
+	if err := t.Write(&document, report.JSONFormat); err != nil {
+		return err
+	}
+	r.Document = document.Bytes()
+	line, err := experiment.Line(record, e)
+	if err != nil {
+		return err
+	}
+	r.Commands = append(r.Commands, page.Command{Line: program + " " + quoted(line...), Help: "By its command:"})
+	return describe(&r.Section, record)
 }

@@ -21,7 +21,7 @@ type Page struct {
 	Title    string
 	Made     string   // by what the page was made, a line
 	Lead     []string // what the reader wanted to know of all sections, first of all
-	Overview *Table   // of all sections; nil: none
+	Overview []Table  // of all sections
 	Sections []Section
 }
 

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/experiment/reports"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/provenance/checkpoint"
+	"github.com/spinsim/spinsim/report"
+)
+
+// reproduceFlags are the flags of reproduce.
+type reproduceFlags struct {
+	full, list bool
+	output     string
+	only       []string
+	command.LimitFlags
+}
+
+// reproduceCommand measures what a publication has.
+func reproduceCommand() *cobra.Command {
+	var f reproduceFlags
+	c := &cobra.Command{
+		Use:   "reproduce PUBLICATION -o FOLDER",
+		Short: "Measure again what a publication has, and make a page of it beside the published numbers",
+		Long: `Reproduce runs the experiments of a publication, and puts every published number beside ours, with the deviation: those by which parameters were set, and
+those that are predicted. Without --full it takes a minute or a few, and says what it leaves out.
+
+  spinsim reproduce --list
+  spinsim reproduce spin17 -o spin17
+
+The folder gets report.html, and the document of each experiment, which spinsim rerun makes again. Points are measured on all processors but one, and each is kept
+as soon as it is there, in the folder points: the same command goes on after an interruption. With a FILE.html only the page is written; results are kept in FILE.points
+until it is.` + limitsHelp,
+		Args:      cobra.MaximumNArgs(1),
+		ValidArgs: publicationNames(),
+		RunE:      func(c *cobra.Command, args []string) error { return f.run(c, args) },
+	}
+	flags := c.Flags()
+	flags.BoolVar(&f.full, "full", false, "measure everything that the publication has")
+	flags.BoolVar(&f.list, "list", false, "list the publications with their experiments, and measure nothing")
+	flags.StringVarP(&f.output, "output", "o", "", "write page and documents into a `FOLDER`, or the page only into a FILE.html")
+	flags.StringSliceVar(&f.only, "only", nil, "measure these experiments only: `NAMES` separated by commas")
+	f.Register(c, "each measurement", false)
+	return c
+}
+
+func publicationNames() (names []string) {
+	for _, p := range experiment.Publications() {
+		names = append(names, p.Name+"\t"+p.Title)
+	}
+	return names
+}
+
+func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
+	if f.list {
+		if len(args) > 0 || f.output != "" {
+			return badInput(errors.New("--list: lists all publications: neither a name nor -o goes with it"))
+		}
+		return listPublications(c.OutOrStdout())
+	}
+	if err := exactArguments("PUBLICATION")(c, args); err != nil {
+		return err
+	}
+	p, err := experiment.FindPublication(args[0])
+	if err != nil {
+		return badInput(err)
+	}
+	if f.output == "" {
+		return badInput(errors.New("-o: not given, expected a FOLDER for page and documents, or a FILE.html"))
+	}
+	todo, err := f.plan(c, p)
+	if err != nil {
+		return badInput(err)
+	}
+	folder := filepath.Join(f.output, "points")
+	if f.page() {
+		folder = strings.TrimSuffix(f.output, ".html") + ".points"
+	}
+	kept, err := checkpoint.Open(folder, checkpoint.Part{})
+	if err != nil {
+		return badInput(fmt.Errorf("-o: %w", err))
+	}
+	defer kept.Close() //nolint:errcheck // every result is in its file
+	r := &reports.Reproduction{Publication: p, Full: f.full, Only: f.only}
+	if err := f.measure(c, todo, kept, r); err != nil {
+		return err
+	}
+	return f.write(c.OutOrStdout(), r, folder)
+}
+
+// page reports whether only a page is wanted.
+func (f *reproduceFlags) page() bool { return filepath.Ext(f.output) == ".html" }
+
+// listPublications shows what there is.
+func listPublications(out io.Writer) error {
+	t := report.New(report.Column{Name: "publication"}, report.Column{Name: "experiments"}, report.Column{Name: "title"})
+	for _, p := range experiment.Publications() {
+		var names []string
+		for i := range p.Runs {
+			names = append(names, p.Runs[i].Name(true))
+		}
+		t.Add(p.Name, strings.Join(names, " "), p.Title)
+	}
+	return t.Write(out, report.TextFormat)
+}
+
+// planned is a run that will be made.
+type planned struct {
+	run    *experiment.PublicationRun
+	sweep  *experiment.Sweep
+	points []*experiment.Point
+	falls  *experiment.Waterfall // in place of points; nil: none
+}
+
+// plan says what is measured, or what is wrong with it.
+func (f *reproduceFlags) plan(c *cobra.Command, p *experiment.Publication) (todo []*planned, err error) {
+	known := map[string]bool{}
+	for i := range p.Runs {
+		known[p.Runs[i].Experiment] = true
+	}
+	only := map[string]bool{}
+	for _, name := range f.only {
+		if !known[name] {
+			return nil, fmt.Errorf("--only: %q, expected experiments of %s; see spinsim reproduce --list", name, p.Name)
+		}
+		only[name] = true
+	}
+	for i := range p.Runs {
+		run := &p.Runs[i]
+		choice := run.Choice(f.full)
+		if choice.Skip || len(only) > 0 && !only[run.Experiment] {
+			continue
+		}
+		one := &planned{run: run}
+		if one.sweep, err = run.Sweep(f.full); err != nil {
+			return nil, err
+		}
+		one.sweep.Build = thisBuild()
+		if err := f.Bound(c, one.sweep); err != nil {
+			return nil, err
+		}
+		if choice.Waterfall != "" {
+			from, to, _ := strings.Cut(choice.Waterfall, ",")
+			if one.falls, err = one.sweep.Waterfall(from, to); err != nil {
+				return nil, err
+			}
+		} else if one.points, err = one.sweep.Points(); err != nil {
+			return nil, f.Named(err)
+		}
+		todo = append(todo, one)
+	}
+	return todo, nil
+}
+
+// measure makes the results, one experiment after the other, the points of each in parallel.
+func (f *reproduceFlags) measure(c *cobra.Command, todo []*planned, kept *checkpoint.Folder, r *reports.Reproduction) error {
+	ctx, cancel := f.Context(c)
+	defer cancel()
+	total := 0
+	for _, one := range todo {
+		total += len(one.points)
+		if one.falls != nil {
+			total += one.falls.Points()
+		}
+	}
+	progress := command.NewProgress(c.ErrOrStderr(), r.Publication.Name, total)
+	defer progress.Stop()
+	numbers := map[string]bool{} // whether each of those of what is measured has been
+	var order []string
+	for _, one := range todo {
+		result, err := one.measure(ctx, kept, progress.Step)
+		if err != nil {
+			return err
+		}
+		result.ID = one.run.Name(f.full)
+		r.Results = append(r.Results, result)
+		if one.falls != nil {
+			continue
+		}
+		there, missing := one.sweep.Numbers(one.points)
+		for _, name := range experiment.Names(one.sweep.Experiment, missing) {
+			if _, known := numbers[name]; !known {
+				numbers[name], order = false, append(order, name)
+			}
+		}
+		for _, name := range experiment.Names(one.sweep.Experiment, there) {
+			if _, known := numbers[name]; !known {
+				order = append(order, name)
+			}
+			numbers[name] = true
+		}
+	}
+	for _, name := range order {
+		if !numbers[name] {
+			r.Missing = append(r.Missing, name)
+		}
+	}
+	return nil
+}
+
+// measure makes a result, with the document that says the same.
+func (p *planned) measure(ctx context.Context, kept *checkpoint.Folder, step func()) (*reports.Result, error) {
+	if p.falls != nil {
+		p.falls.Keep(kept)
+		if err := p.falls.Run(ctx, step); err != nil {
+			return nil, err
+		}
+		return reports.OfWaterfall("spinsim", p.falls)
+	}
+	p.sweep.Checkpoint = kept
+	results, err := p.sweep.Run(ctx, p.points, step)
+	if err != nil {
+		return nil, err
+	}
+	return reports.OfSweep("spinsim", p.sweep, results, len(p.points))
+}
+
+// write writes the documents and the page, and shows every number.
+func (f *reproduceFlags) write(out io.Writer, r *reports.Reproduction, points string) error {
+	where := f.output
+	if !f.page() {
+		where = filepath.Join(f.output, "report.html")
+		for _, one := range r.Results {
+			name := one.ID + ".json"
+			if err := file.Write(filepath.Join(f.output, name), one.Document); err != nil {
+				return err
+			}
+			one.From = name
+		}
+	}
+	if err := writePage(out, where, r.Page(thisBuild())); err != nil {
+		return err
+	}
+	if err := r.Table().Write(out, report.TextFormat); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(out, "\n%s has it all.\n", where); err != nil {
+		return err
+	}
+	if f.page() {
+		return os.RemoveAll(points)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package experiment
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/report"
+)
+
+// Every published number of the repository is of one publication, whose full runs measure it; a quick run measures nothing else than there is.
+func TestPublicationsAreComplete(t *testing.T) {
+	of := map[string]string{} // publication by experiment
+	measured := map[string]map[int]bool{}
+	for _, p := range Publications() {
+		found, err := FindPublication(p.Name)
+		require.NoError(t, err)
+		require.Same(t, p, found)
+		names := map[string]bool{}
+		for i := range p.Runs {
+			r := &p.Runs[i]
+			require.Contains(t, []string{"", p.Name}, of[r.Experiment], "%s is of two publications", r.Experiment)
+			of[r.Experiment] = p.Name
+			require.False(t, names[r.Name(true)], r.Name(true))
+			names[r.Name(true)] = true
+			require.False(t, r.Full.Skip, r.Name(true))
+			require.True(t, !r.Quick.Skip || r.Without != "", "%s: what is left out?", r.Name(false))
+			if measured[r.Experiment] == nil {
+				measured[r.Experiment] = map[int]bool{}
+			}
+			for _, full := range []bool{true, false} {
+				if r.Choice(full).Skip || r.Choice(full).Waterfall != "" {
+					continue
+				}
+				s, err := r.Sweep(full)
+				require.NoError(t, err)
+				points, err := s.Points()
+				require.NoError(t, err, r.Name(full))
+				there, _ := s.Numbers(points)
+				for _, number := range there {
+					at := slices.IndexFunc(s.Experiment.Published, func(o report.Published) bool {
+						return o.Column == number.Column && slices.Equal(o.At, number.At)
+					})
+					measured[r.Experiment][at] = measured[r.Experiment][at] || full
+				}
+			}
+		}
+	}
+	total := 0
+	for _, e := range All() {
+		for i, number := range e.Published {
+			total++
+			require.True(t, measured[e.Name][i], "%s is in no full run of a publication", Names(e, e.Published[i:i+1])[0])
+			source := number.Source
+			if source == "" {
+				source = e.Source
+			}
+			p, err := FindPublication(of[e.Name])
+			require.NoError(t, err)
+			require.True(t, slices.ContainsFunc(p.Sources, func(begin string) bool { return strings.HasPrefix(source, begin) }), "%s: %s", e.Name, source)
+		}
+		for _, p := range Publications() { // what was published is there even without a number
+			if slices.ContainsFunc(p.Sources, func(begin string) bool { return strings.HasPrefix(e.Source, begin) }) {
+				require.Equal(t, p.Name, of[e.Name], e.Name)
+			}
+		}
+	}
+	require.Greater(t, total, 60)
+	_, err := FindPublication("spin18")
+	require.EqualError(t, err, `no publication "spin18", expected one of spin17, exanest, part, npf (did you mean spin17?)`)
+}
