@@ -40,6 +40,7 @@ target array is complete.
 	}},
 	Memory:      func(p *Point) int64 { return benchMemory(p, 2) + messages(p, 5) }, // factors, array, product, copy, the message under way
 	Replaceable: true,
+	Followed:    latencyColumn,
 	View:        modeView,
 	Notes:       []string{compared},
 }
@@ -107,6 +108,7 @@ func (w *bench) accumulateTarget(p *runtime.Proc) error {
 		}
 	}
 	w.latency = p.Now() - start
+	w.Operation(p, start)
 	return same("product", array.Read(), want)
 }
 

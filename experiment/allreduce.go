@@ -61,7 +61,8 @@ var allreduce = &Experiment{
 			Column: latencyColumn, Value: 5.34, Source: "TR-488 §6", Note: "checks; the report does not say for how many bytes",
 		},
 	},
-	Modules: allreduceModules,
+	Modules:  allreduceModules,
+	Followed: latencyColumn,
 	View: View{
 		Value: latencyColumn, Series: []string{"mode"}, Base: string(mpi.ByHost), X: "bytes",
 		Quiet: []string{"pool", "transport", "op", "type", "calls", "window", "ranks-per-node"},

@@ -175,6 +175,7 @@ func (a *allreducing) program(r *mpi.Rank) error {
 		}
 		if i >= 0 {
 			a.called(i, begin, r.Now())
+			a.operation(r.Proc().Rank(), r.Proc().Name(), begin, r.Now())
 		}
 	}
 	if err := same("the result", recv.Read(), a.want); err != nil {

@@ -39,6 +39,7 @@ at which the last rank's host has seen the whole message in its memory.
 		streamRole(handler.StreamPayload, handler.StreamCompletion, treeFields, []string{"max_payload"}),
 	},
 	Replaceable: true,
+	Followed:    latencyColumn,
 	View:        modeView,
 	Notes:       []string{compared},
 }
@@ -82,6 +83,7 @@ func (w *bench) bcastRank(p *runtime.Proc, message []byte) error {
 		p.Compute(w.Profile.Host.Match)
 	}
 	w.latency = max(w.latency, p.Now())
+	w.last(p, 0)
 	if err := same(fmt.Sprintf("rank %d", p.Rank()), buffer.Read(), message); err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ the time from the first thing that the source does for it to the moment at which
 	Published: publishedDatatype(),
 	Modules:   datatypeModules,
 	Memory:    func(p *Point) int64 { return benchMemory(p, 2) + messages(p, 8) }, // packed twice, two vectors with gaps, the message under way
+	Followed:  latencyColumn,
 	View:      View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"}, Answer: loaderAnswer},
 	Presets: []Preset{{
 		Name: "cost", Short: "what a vector costs: cores and memory of the hosts, HPUs",
@@ -263,6 +264,7 @@ func (v *vectors) target(p *runtime.Proc) error {
 		p.Stream(int64(v.Bytes), v.lines)
 	}
 	v.took(p.Now() - start)
+	v.Operation(p, start)
 	return v.compare(memory)
 }
 

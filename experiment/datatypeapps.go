@@ -40,6 +40,7 @@ order of the type; each cache line that it comes to is read and written whole.
 		}
 		return benchMemory(p, 2) + 8*reach(t)
 	},
+	Followed: latencyColumn,
 	View: View{
 		Value: "throughput", Series: []string{"mode"}, X: "input",
 		Summary: []string{profileColumn, "side", "input", "app", "mode", "bytes", "blocks", "block_mean", "strategy", "hpus_needed", "littles_law_share", "throughput", "line_share", "speedup", "host_cpu", "host_memory"},

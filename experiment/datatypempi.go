@@ -72,6 +72,7 @@ func (m *called) receive(r *mpi.Rank) error {
 
 func (m *called) finished() error {
 	m.took(m.ended - m.began)
+	m.operation(1, "", m.began, m.ended)
 	return m.costs()
 }
 

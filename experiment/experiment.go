@@ -57,6 +57,11 @@ type Experiment struct {
 	// Untraced says that a point takes several simulations, so that there is no timeline of it.
 	Untraced bool
 
+	// Followed is the column of a time, of Columns, that --breakdown divides: the mean of the operations that Run notes with Point.Operation. "": none.
+	Followed string
+	// Parts are columns of Columns that add up to Followed, for experiments with parts of their own; empty: those of BreakdownParts, which are found out.
+	Parts []string
+
 	View  View
 	Notes []string // what a reader of every table should know
 	// Caveats say in sentences which results are not what they seem, such as those of a fallback. They stand behind the answer; nil: none.
@@ -64,6 +69,8 @@ type Experiment struct {
 
 	// Presets are values of the axes under a name: published experiments that this one can be.
 	Presets []Preset
+
+	broken bool // made by Broken
 }
 
 // Preset is a choice of values of axes, and of what people see of them.
@@ -243,6 +250,7 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 	if p.experiment != e {
 		return nil, fmt.Errorf("experiment %s: the point is of %s", e.Name, p.experiment.Name)
 	}
+	p.done = &operations{}
 	values, err := e.Run(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.place(), err)

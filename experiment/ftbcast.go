@@ -52,7 +52,8 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 		Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "latency of detector divided by latency, at the same profile, ranks, bytes and failed nodes; empty if detector was not measured"},
 		Of:     latencyColumn, Axis: "mode", Base: modeDetector,
 	}},
-	Modules: libraryIn("ftbcast", modeSpin),
+	Modules:  libraryIn("ftbcast", modeSpin),
+	Followed: latencyColumn,
 	View: View{
 		Value: latencyColumn, Series: []string{"mode"}, Base: modeDetector, Quiet: []string{"timeout"},
 		Summary: []string{"profile", "ranks", "bytes", "failed", "mode", latencyColumn, "speedup", "host_cpu", "host_memory", "handler_calls", "hpus_needed", "littles_law_share"},
@@ -134,6 +135,7 @@ func (f *failing) arrived(p *runtime.Proc, memory runtime.View) error {
 	}
 	f.has[p.Rank()] = true
 	f.latency = max(f.latency, p.Now())
+	f.last(p, 0)
 	return same(fmt.Sprintf("rank %d", p.Rank()), memory.Read(), f.message)
 }
 

@@ -50,6 +50,7 @@ that the last packet has been handled.`,
 		return benchMemory(p, 2) + 5*int64(packets*p.Int("size")) // as pingpong
 	},
 	Replaceable: true,
+	Followed:    latencyColumn,
 	Roles: []Role{{
 		Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []manifest.Kind{manifest.Payload}, Alone: true, May: []string{"iterations"},
 	}},
@@ -172,6 +173,7 @@ func work(w *bench) error {
 			return err
 		}
 		w.latency = p.Now() - start
+		w.Operation(p, start)
 		w.finish = func() error {
 			err := errors.Join(w.packets.complete(), w.littlesLaw(packets))
 			if w.Handler != nil {

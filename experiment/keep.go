@@ -18,6 +18,7 @@ type pointIdentity struct {
 	Engine     string            `json:"engine"`
 	Handlers   []string          `json:"handlers,omitempty"` // hashes
 	Inputs     []string          `json:"inputs,omitempty"`
+	Breakdown  bool              `json:"breakdown,omitempty"`
 }
 
 // keeper finds and keeps values of points in Sweep.Checkpoint.
@@ -35,7 +36,7 @@ func (k *keeper) key(p *Point) (string, error) {
 		}
 		k.hashes[p.Profile] = one.SHA256
 	}
-	id := pointIdentity{Experiment: p.experiment.Name, Profile: k.hashes[p.Profile], Seed: p.Seed, Engine: p.Engine, Axes: make(map[string]string)}
+	id := pointIdentity{Experiment: p.experiment.Name, Profile: k.hashes[p.Profile], Seed: p.Seed, Engine: p.Engine, Breakdown: p.experiment.broken, Axes: make(map[string]string)}
 	for i := range p.values {
 		id.Axes[p.experiment.Axes[i].Name] = p.experiment.Axes[i].write(p.values[i])
 	}

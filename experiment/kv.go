@@ -44,6 +44,7 @@ records are called. The write of a read-modify-write is a swap of the version th
 		{Name: "again", Kind: report.Count, Help: "requests that were sent back to come again, reads by RDMA that met a change, and swaps that came too late"},
 		{Name: "requests", Kind: report.Count, Help: "gets and writes of the operations, those that came again not counted"},
 	}, append(lineColumns(), ClusterColumns()...)...),
+	Followed: latencyColumn,
 	Relative: againstHost(),
 	Modules:  libraryIn("kv", modeSpin),
 	View: View{

@@ -121,6 +121,7 @@ func (k *kvRun) client(p *runtime.Proc, i int) error {
 			return fmt.Errorf("record %d: %w", op.Record, err)
 		}
 		me.times = append(me.times, p.Now()-begin)
+		k.Operation(p, begin)
 	}
 	me.end, me.again = p.Now(), me.again+c.Again()
 	return nil

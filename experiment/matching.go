@@ -49,6 +49,7 @@ run with matching on the host has that share. Nothing else is chosen, and the nu
 	Published: publishedMatching(),
 	Modules:   Always(handlers.Must("matching")),
 	Untraced:  true,
+	Followed:  "offload",
 	View: View{
 		Value: "gain", Series: []string{"app"}, X: "ranks",
 		Summary: []string{
@@ -165,13 +166,13 @@ func runMatching(ctx context.Context, p *Point) (Values, error) {
 		return nil, err
 	}
 	r := &pair{Application: a, iterations: p.Int("iterations")}
-	run := func(m mpi.Matching, calc uint64) (*nodes.Result, error) {
+	run := func(m mpi.Matching, calc uint64, tracer sim.Tracer) (*nodes.Result, error) {
 		s, err := app.Schedule(a.Ranks, r.iterations, calc)
 		if err != nil {
 			return nil, err
 		}
 		result, err := nodes.Run(ctx, s, nodes.Config{
-			Profile: p.Profile, MPI: matchingOptions(m, p.Int("eager")), Seed: p.Seed, Engine: p.Engine, Limits: p.Limits, Translator: p.Translator,
+			Profile: p.Profile, MPI: matchingOptions(m, p.Int("eager")), Seed: p.Seed, Engine: p.Engine, Limits: p.Limits, Translator: p.Translator, Tracer: tracer,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("matching by %s: %w", m, err)
@@ -180,7 +181,7 @@ func runMatching(ctx context.Context, p *Point) (Values, error) {
 	}
 	calc := uint64(0)
 	for range maxAdjustments {
-		if r.Host, err = run(mpi.Host, calc); err != nil {
+		if r.Host, err = run(mpi.Host, calc, nil); err != nil {
 			return nil, err
 		}
 		if math.Abs(r.Host.Share()-a.Share) <= shareTolerance {
@@ -191,9 +192,10 @@ func runMatching(ctx context.Context, p *Point) (Values, error) {
 	if off := r.Host.Share() - a.Share; math.Abs(off) > shareTolerance {
 		return nil, fmt.Errorf("no computation time gives the published share of communication; it is off by %.2g", off)
 	}
-	if r.Offload, err = run(mpi.Offload, calc); err != nil {
+	if r.Offload, err = run(mpi.Offload, calc, p.Tracer); err != nil {
 		return nil, err
 	}
+	p.operation(r.Offload.MaxRank, "", 0, r.Offload.Max)
 	return r.values(sim.Time(calc) * sim.Nanosecond), nil
 }
 

@@ -23,6 +23,14 @@ var pagefaultParts = []report.Column{
 	{Name: "idle", Help: "pages are absent and nothing moves: a block waits for its time-out, or the NIC for its next look"},
 }
 
+// pagefaultPartNames are what they are called.
+func pagefaultPartNames() (names []string) {
+	for _, c := range pagefaultParts {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 // Indices of pagefaultParts.
 const (
 	partRequest = iota

@@ -7,10 +7,7 @@ func pagefaultPresets() []Preset {
 		v := View{Value: latencyColumn, Series: series, X: x, Quiet: pagefaultQuiet, Answer: pagefaultAnswer}
 		return &v
 	}
-	var parts []string
-	for _, c := range pagefaultParts {
-		parts = append(parts, c.Name)
-	}
+	parts := pagefaultPartNames()
 	return []Preset{
 		{
 			Name: "no-fault", Short: "transfers that meet no absent page: what touching and pinning cost", Source: "PART'22 §5",

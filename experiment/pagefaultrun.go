@@ -71,7 +71,7 @@ const pageBytes = host.PageBytes
 func runPagefault(ctx context.Context, p *Point, own map[string]driver.Policy) (values Values, err error) {
 	w := newFaulting(p)
 	w.own = own
-	err = w.run(ctx, breakdown.NewTap(w.watch, p.Tracer), func() error {
+	err = w.run(ctx, breakdown.Watch(w.watch, p.Tracer), func() error {
 		var err error
 		values, err = w.values()
 		return err
@@ -401,6 +401,7 @@ func (w *faulting) values() (Values, error) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return int(min(1, max(-1, measured[a].latency()-measured[b].latency()))) })
 	x := &measured[order[(len(order)-1)/2]]
+	w.operation(1%w.c.Nodes(), "", x.seen-x.latency(), x.seen)
 	w.watch.attribute(&x.parts, x.prepared[0], x.prepared[1])
 	w.watch.attribute(&x.parts, x.begun, x.seen)
 	v := Values{

@@ -31,8 +31,9 @@ the moment at which rank 0 has seen the whole pong in its memory.
 		storeRole(handler.StorePayload, handler.StoreCompletion, []string{"match_bits", "pt"}, []string{"max_payload"}),
 		streamRole(handler.StreamPayload, handler.StreamCompletion, []string{"match_bits", "pt"}, []string{"max_payload"}),
 	},
-	View:  modeView,
-	Notes: []string{compared},
+	Followed: latencyColumn,
+	View:     modeView,
+	Notes:    []string{compared},
 }
 
 // Portal table indices and match bits of the benchmarks.
@@ -80,6 +81,8 @@ func (w *bench) pingpongClient(p *runtime.Proc) error {
 		p.Compute(w.Profile.Host.Match)
 	}
 	w.latency = (p.Now() - start) / 2
+	w.halves()
+	w.Operation(p, start)
 	return same("pong", pong.Read(), sent)
 }
 

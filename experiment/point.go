@@ -28,6 +28,7 @@ type Point struct {
 	experiment *Experiment
 	device     int   // which of the sweep's profiles it is of
 	values     []any // of the axes, in their order
+	done       *operations
 }
 
 // Value returns the value of an axis. It panics if there is no such axis: a programmer's mistake.

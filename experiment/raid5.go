@@ -54,7 +54,8 @@ With --durable each server has a storage device; a write ends when the devices o
 		servers, all := p.Int("servers"), p.Int("servers")+p.Int("parity")
 		return p.Footprint(all+1, all) + messages(p, float64(2*all+6)) + int64(all)<<22 + kept(p, messages(p, float64(all)/float64(servers)))
 	},
-	View: View{Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "parity", "cores", "unit", "durable"}},
+	Followed: latencyColumn,
+	View:     View{Value: "throughput", Series: []string{"mode"}, X: "bytes", Quiet: []string{"op", "servers", "parity", "cores", "unit", "durable"}},
 	Presets: []Preset{
 		{
 			Name: "cost", Short: "what a write costs whom: cores of all hosts, bytes through their memories, HPUs", Values: map[string]string{"mode": "rdma,spin", "size": "4KiB,64KiB,4MiB", "cores": "1,4"},
@@ -231,6 +232,7 @@ func (s *storing) client(p *runtime.Proc) error {
 		err = client.Read(0, memory)
 	}
 	s.latency = p.Now() - start
+	s.Operation(p, start)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ type sweepArguments struct {
 	Axes      map[string][]string `json:"axes"`          // values of every axis that has several
 	Set       []string            `json:"set,omitempty"` // fields of the profiles with several values, "path=LIST"
 	Waterfall bool                `json:"waterfall,omitempty"`
+	Breakdown bool                `json:"breakdown,omitempty"`
 }
 
 // profile loads a profile of the sweep: that of the record if there is one.
@@ -49,7 +50,7 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 		}
 	}
 	s.record = r
-	a := sweepArguments{Axes: make(map[string][]string), Waterfall: s.falls}
+	a := sweepArguments{Axes: make(map[string][]string), Waterfall: s.falls, Breakdown: s.Experiment.broken}
 	for i := range s.Experiment.Axes {
 		switch axis := &s.Experiment.Axes[i]; {
 		case slices.Contains(s.own(), i):
@@ -67,6 +68,15 @@ func (s *Sweep) Record() *provenance.Record { return s.record }
 // Repeat makes the sweep of an experiment that a record is of. read reads a user's handler module. A module of the program that is another one now is
 // a note, a user's is an error.
 func Repeat(r *provenance.Record, e *Experiment, read func(path string) ([]byte, error)) (s *Sweep, notes []string, err error) {
+	var a sweepArguments
+	if err := r.Parse(&a); err != nil {
+		return nil, nil, err
+	}
+	if a.Breakdown {
+		if e, err = e.Broken(); err != nil {
+			return nil, nil, fmt.Errorf("provenance.arguments: breakdown: %w", err)
+		}
+	}
 	if s, err = New(e); err != nil {
 		return nil, nil, err
 	}

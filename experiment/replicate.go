@@ -59,6 +59,7 @@ Where rank 0 sends to all there is no shape: such a point is shown as ring.`,
 		copies := p.Int("copies")
 		return p.Footprint(copies+1, copies) + messages(p, float64(copies+3))
 	},
+	Followed: latencyColumn,
 	View: View{
 		Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "bytes", Quiet: []string{"guarded"}, Answer: replicateAnswer,
 	},
@@ -131,6 +132,7 @@ func runReplicate(ctx context.Context, p *Point) (Values, error) {
 			start := proc.Now()
 			err = client.Write(0, memory)
 			latency = proc.Now() - start
+			p.Operation(proc, start)
 			return err
 		})
 	}, func() error {

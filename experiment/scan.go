@@ -54,6 +54,7 @@ What a core reckons for a row is not charged, only the memory that it reads and 
 	}, append(lineColumns(), ClusterColumns()...)...),
 	Relative: againstHost(),
 	Modules:  libraryIn("scan", modeSpin),
+	Followed: latencyColumn,
 	View: View{
 		Value: latencyColumn, Series: []string{"mode"}, Base: modeHost, X: "selectivity",
 		Summary: []string{profileColumn, "selectivity", "mode", latencyColumn, "throughput", "server_cpu", "client_cpu", "server_memory", "client_memory", "hpus_needed", "littles_law_share"},
@@ -170,6 +171,7 @@ func (w *scanRun) client(p *runtime.Proc) error {
 		return err
 	}
 	latency := p.Now() - begin
+	w.Operation(p, begin)
 	w.values[latencyColumn], w.values["matched"] = latency, r.Matched
 	w.values["throughput"] = float64(len(w.rows)) / (1 << 30) * float64(sim.Second) / float64(latency)
 	return same("rows", r.Rows, w.want)

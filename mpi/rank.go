@@ -52,6 +52,9 @@ func (r *Rank) Rank() int { return r.rank }
 // Size is the number of ranks.
 func (r *Rank) Size() int { return r.world.Size() }
 
+// Proc is the process of the host that the rank is.
+func (r *Rank) Proc() *runtime.Proc { return r.p }
+
 // Now is the present time.
 func (r *Rank) Now() sim.Time { return r.p.Now() }
 

@@ -21,6 +21,7 @@ func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
 	g.Header, g.Target, g.Datagram, g.At, g.Whole, g.cause = f.Header, f.Target, true, from, f.Whole, f.cause
 	g.Header.RemoteOffset += uint64(from)
 	g.Header.RLength = uint64(to - from)
+	t.trace.part(g, o.op)
 	if o.iface.Port.Read(o.op, uint64(from), g.Data) {
 		t.next.send(packet{f: g})
 	} else {

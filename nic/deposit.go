@@ -167,6 +167,7 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 		d.dropped++
 		d.bus.Drop(a)
 	}
+	d.trace.landed(in, a.Index)
 	write := a.Serial
 	d.core.releaseAccess(a)
 	in.data--
@@ -224,6 +225,7 @@ func (d *deposit) complete(in *inbound) {
 		return
 	}
 	if cookie := in.d.Cookie; cookie != 0 {
+		d.trace.done(in.frame)
 		d.waiters.answerThere(cookie, in.failure())
 	}
 	if in.frame.Header.Kind == portals.OpGet || !in.d.Matched() { // nothing to land: the reply or the refusal leaves at once

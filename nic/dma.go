@@ -104,6 +104,7 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 		o.data = d.core.buffer(int(length))
 		copy(o.data, o.program.Memory()[local:])
 	}
+	d.trace.by(r, o, d.now())
 	return o, hpu.OK
 }
 
@@ -137,9 +138,11 @@ func (d *act) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
 	if !d.dmaRoom(o) {
 		d.core.releaseBuffer(o.data)
 		o.memory.use(o.space, -1)
+		d.trace.forget(o)
 		d.core.releaseDMA(o)
 		return hpu.NoSpace
 	}
+	d.trace.by(r, o, at)
 	d.dmaBytes += int64(o.access.Length)
 	r.handles[free] = dmaHandle{used: true}
 	o.handle = free

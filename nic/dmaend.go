@@ -37,6 +37,7 @@ func (d *act) Ended(a *host.Access, _ int, s host.Status) {
 	if s != host.OK {
 		d.bus.Drop(a)
 	}
+	d.trace.handlerLanded(o)
 	d.end(o, s)
 	d.core.releaseDMA(o)
 }

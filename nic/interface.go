@@ -110,6 +110,7 @@ func (i *Interface) sent(op *portals.Op, fail portals.FailType) {
 		cookie = i.Port.Cookie(op)
 	}
 	i.Port.Sent(op, fail)
+	i.env.trace.sent(op)
 	i.Port.Release(op)
 	if cookie != 0 {
 		i.waiters.replied(cookie, 0, fail)

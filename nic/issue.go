@@ -83,6 +83,7 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 	i := d.core.issue()
 	i.act, i.ni, i.op = act, in.iface, in.iface.Port.NextOp()
 	i.op.Cause = in.frame.effect()
+	d.trace.by(r, i.op, at)
 	if completes != nil {
 		completes.operations++
 		in.open = completes
@@ -218,14 +219,17 @@ func (d *act) issueDue(i *issue) {
 	switch i.act {
 	case hpu.OpCTSet:
 		d.counterResult(i.ni.NI.CTSet(i.ct, portals.CTEvent{Success: i.a, Failure: i.b}))
+		d.trace.counted(i)
 	case hpu.OpCTInc:
 		d.counterResult(i.ni.NI.CTInc(i.ct, portals.CTEvent{Success: i.a, Failure: i.b}))
+		d.trace.counted(i)
 	case hpu.OpAck:
 		fail := portals.FailType(i.a)
 		if fail == portals.NIOK && i.in.damaged() { // the device knows better
 			fail = i.in.lost.failure()
 		}
 		i.ni.Port.Acknowledge(i.in.d, fail)
+		d.trace.counted(i)
 	case hpu.OpTimerCancel:
 		d.cancel(i.a, i.owner)
 	default:
@@ -271,6 +275,7 @@ func (d *act) issueCounter(r *run, a *hpu.Action, at sim.Time) int64 {
 		d.core.releaseIssue(i)
 		return hpu.Invalid
 	}
+	d.trace.by(r, i, at)
 	d.post(at, kindIssue, 0, i)
 	return hpu.OK
 }

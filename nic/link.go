@@ -119,6 +119,7 @@ func (l *link) firstTime(f *Frame, i int) bool {
 
 // send sends a packet whose data is at the NIC, behind those that the fabric does not take yet.
 func (l *link) send(p packet) {
+	l.trace.ready(p.f, p.i)
 	if l.numbers != nil && p.i == 0 && !p.f.Datagram {
 		l.numbers[p.f.Target]++
 		p.f.Nth = l.numbers[p.f.Target]

@@ -57,6 +57,7 @@ func (m *match) matched(in *inbound) {
 		in.phase = phaseDiscard
 		m.unknownProcess(in.frame)
 	case h.Kind == portals.OpAck:
+		m.trace.found(in, 0)
 		m.writeRecord(m, 0, 0, in, nil, false)
 		return
 	case h.Kind == portals.OpReply:
@@ -87,6 +88,7 @@ func (m *match) matched(in *inbound) {
 
 // packet passes a packet of a message whose header has been matched on.
 func (m *match) packet(in *inbound, i int) {
+	m.trace.found(in, i)
 	if !in.frame.carries(i) { // its source could not read it, and has said why
 		in.failed(portals.NISegv)
 		m.without(in, i)
@@ -127,6 +129,7 @@ func (m *match) Ended(a *host.Access, _ int, _ host.Status) {
 	in := a.Ref.(*inbound)
 	m.core.releaseAccess(a)
 	in.iface.Port.Acked(&in.frame.Header)
+	m.trace.done(in.frame)
 	m.core.releaseInbound(in)
 }
 

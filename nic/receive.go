@@ -128,6 +128,7 @@ func (r *receive) inboundOf(f *Frame) *inbound {
 
 // packetArrived is the last byte of packet i at the NIC.
 func (r *receive) packetArrived(f *Frame, i int, damaged bool) {
+	r.trace.arrived(f, i)
 	in := r.inboundOf(f)
 	in.spoiled = damaged
 	now := r.now()

@@ -121,6 +121,7 @@ func (t *reliable) send(k packet) {
 	if len(t.failed) > 0 && t.discard(k) {
 		return
 	}
+	t.trace.ready(k.f, k.i)
 	p := t.peer(k.f.Target)
 	if k.f.Packets > 1 {
 		p.count(k)

@@ -16,6 +16,7 @@ type timeline struct {
 	rank               int
 	nic, in, out, link sim.TrackID
 	processors         []sim.TrackID
+	follow             *follow // nil: nobody wants to know more
 }
 
 // TraceGroup is the group of the tracks of a node, whose number is its rank.
@@ -37,6 +38,7 @@ func newTimeline(e *env, s *schedule) *timeline {
 	tr.in = t.Track(TraceGroup, rank, "DMA to host")
 	tr.out = t.Track(TraceGroup, rank, "DMA from host")
 	tr.link = t.Track(TraceGroup, rank, "link")
+	tr.follow = newFollow(e)
 	e.bus.Watch(tr.transfer)
 	return tr
 }
@@ -56,6 +58,7 @@ func (t *timeline) wire(p *fabric.Packet, f *Frame, from, to sim.Time) {
 	}
 	t.t.Span(t.link, f.Header.Kind.String(), from, to, f.Flow(),
 		sim.Arg{Key: "to", Num: int64(p.Dst)}, sim.Arg{Key: "packet", Num: int64(p.Seq)}, sim.Arg{Key: "bytes", Num: int64(p.Bytes)}, matchBits(f), cause(f))
+	t.onWire(p, f.Flow(), int(p.Seq), from, to)
 }
 
 // wireSegment likewise draws what a transport of the NIC's own sends.
@@ -65,6 +68,7 @@ func (t *timeline) wireSegment(p *fabric.Packet, k portals.OpKind, flow uint64, 
 	}
 	t.t.Span(t.link, k.String(), from, to, flow,
 		sim.Arg{Key: "to", Num: int64(p.Dst)}, sim.Arg{Key: "packet", Num: int64(i)}, sim.Arg{Key: "bytes", Num: int64(p.Bytes)})
+	t.onWire(p, flow, i, from, to)
 }
 
 // match draws the search for a header packet.
@@ -82,6 +86,7 @@ func (t *timeline) finished(in *inbound, at sim.Time) {
 		return
 	}
 	t.t.Instant(t.nic, "event", at, in.frame.Flow())
+	t.done(in.frame)
 }
 
 // transfer draws a transfer while it occupies the bus.
@@ -91,6 +96,7 @@ func (t *timeline) transfer(a *host.Access, toHost bool, from, to sim.Time, byte
 		track, name = t.in, "write"
 	}
 	t.t.Span(track, name, from, to, a.Flow, sim.Arg{Key: "bytes", Num: int64(bytes)})
+	t.crosses(a, toHost, from, to, bytes)
 }
 
 // segment draws what a handler runs without being suspended.
@@ -102,4 +108,5 @@ func (t *timeline) segment(r *run, end sim.Time) {
 	t.t.Span(t.processors[r.core.index], in.handlers.memory.name+" "+r.task.kind.String(), r.start, end, in.frame.Flow(),
 		sim.Arg{Key: "context", Num: int64(r.index - r.core.runs[0].index)}, sim.Arg{Key: "packet", Num: int64(r.task.packet)},
 		sim.Arg{Key: "cycles", Num: r.cycles - r.charged}, matchBits(in.frame), cause(in.frame))
+	t.computes(r, end)
 }

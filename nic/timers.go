@@ -81,6 +81,7 @@ func (d *act) cancel(handle uint64, owner *Memory) {
 	if i.completes != nil {
 		i.completes.operationEnded(0, 0)
 	}
+	d.trace.forget(i.op)
 	i.ni.Port.Cancel(i.op)
 	d.core.releaseIssue(i)
 }

@@ -140,6 +140,7 @@ func (t *transmit) prepare(ni *Interface, op *portals.Op) *outgoing {
 	o.frame.Header, o.frame.cause = op.Header, op.Cause
 	o.frame.Target = int32(op.Header.Target.NID)
 	o.op, o.iface, o.packets, o.mtu = op, ni, o.frame.Packets, mtu
+	t.trace.message(o.frame, op)
 	return o
 }
 
@@ -374,6 +375,7 @@ func (t *transmit) answer(h *portals.Header) {
 	if t.answers != nil && f.Target != t.rank {
 		t.answers[f.Number] = *h
 	}
+	t.trace.answered(f)
 	t.next.send(packet{f: f})
 }
 

@@ -19,6 +19,45 @@ type Observer interface {
 	Instant(t *Track, name string, at sim.Time, flow uint64, args []sim.Arg)
 }
 
+// Stepped is an Observer that is told of the steps of a sim.Follower, too.
+type Stepped interface {
+	Observer
+	Step(s *sim.Step)
+}
+
+// Follower is a Tap that is a sim.Follower.
+type Follower struct {
+	Tap
+	stepped Stepped
+	follows sim.Follower // the tracer behind it, if it is one
+}
+
+// Follow returns a tracer as NewTap does, which is told of steps, too.
+func Follow(o Stepped, next sim.Tracer) *Follower {
+	f := &Follower{Tap: *NewTap(o, next), stepped: o}
+	f.follows, _ = next.(sim.Follower)
+	return f
+}
+
+// Watch returns a tracer as NewTap does; where the tracer behind it is a sim.Follower, it is one, too.
+func Watch(o Observer, next sim.Tracer) sim.Tracer {
+	follows, is := next.(sim.Follower)
+	if !is {
+		return NewTap(o, next)
+	}
+	return &Follower{Tap: *NewTap(o, next), follows: follows}
+}
+
+// Step implements sim.Follower.
+func (f *Follower) Step(s *sim.Step) {
+	if f.stepped != nil {
+		f.stepped.Step(s)
+	}
+	if f.follows != nil {
+		f.follows.Step(s)
+	}
+}
+
 // Tap is a sim.Tracer that tells an observer.
 type Tap struct {
 	observer Observer

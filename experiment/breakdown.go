@@ -1,0 +1,227 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace/breakdown"
+)
+
+// partNames are what columns of parts are called, in the order of breakdown.Part.
+var partNames = [breakdown.Parts]string{"post", "fetch", "wire", "match", "wait", "handler", "deposit", "record", "look", "compute", "other"}
+
+// BreakdownParts are the columns that add up to the time of an operation, in a unit.
+func BreakdownParts(unit string) []report.Column {
+	help := [breakdown.Parts]string{
+		"a core posts operations on the way to the end of the operation",
+		"the NIC reads the data of a message from host memory",
+		"a packet waits for the link of its node, takes it, and crosses the network to the last byte",
+		"the NIC looks for the message's entry, and for those of packets behind the header",
+		"a handler that could run waits for a processor",
+		"a handler computes, whatever comes of it",
+		"data crosses between host memory and the NIC that receives, for a packet or for its handler, waiting for the bus included",
+		"from the last of the data and of the handlers until the record of the message's end is visible to the host",
+		"a core looks at that record, or at a counter",
+		"a core does something else that the operation waits for: matching, copying, computing, the operating system",
+		"nothing that one can follow: a program sleeps or its core is another's, a timer, a protocol that nobody waits for in the simulation",
+	}
+	list := make([]report.Column, breakdown.Parts)
+	for i, name := range partNames {
+		list[i] = report.Column{Name: "in_" + name, Unit: unit, Kind: report.Duration, Scale: "part", Help: help[i]}
+	}
+	return list
+}
+
+// useColumns say how busy the busiest node was, and how long the operations took one by one.
+func useColumns(unit string) []report.Column {
+	quantile := func(percent int) report.Column {
+		return report.Column{
+			Name: fmt.Sprintf("op_p%d", percent), Unit: unit, Kind: report.Duration, Scale: "op",
+			Help: fmt.Sprintf("time that %d%% of the operations did not take longer than: nearest rank, the least of the measured times that so many are not above", percent),
+		}
+	}
+	return []report.Column{
+		{Name: "operations", Kind: report.Count, Help: "operations that were measured, whose mean is broken down"},
+		quantile(50), quantile(95), quantile(99),
+		{Name: "busy_hpus", Kind: report.Share, Help: "share of the measured time in which the processors of handlers computed, HPUs or those of another pool, at the node that had the most to do"},
+		{Name: "busy_dma_in", Kind: report.Share, Help: "share of the measured time in which data of messages and handlers crossed the bus to host memory, at such a node"},
+		{Name: "busy_dma_out", Kind: report.Share, Help: "likewise from host memory"},
+		{Name: "busy_egress", Kind: report.Share, Help: "share of the measured time in which a node's link took packets"},
+		{Name: "busy_ingress", Kind: report.Share, Help: "share of the measured time in which packets came in at a node"},
+		{Name: "max_hpu_queue", Kind: report.Count, Help: "most handlers of a node that waited for a processor at once in the measured time"},
+		{Name: "max_packet_buffer", Kind: report.Size, Help: "most bytes of packets of a node that waited for a payload handler at once"},
+		{Name: "max_dma_queue", Kind: report.Count, Help: "most accesses to host memory of a node that waited for the bus at once"},
+		{Name: "max_egress_queue", Kind: report.Count, Help: "most packets of a node that were at the NIC and waited for the link at once"},
+	}
+}
+
+// BreakdownColumns are those that --breakdown adds to an experiment; nil: it follows nothing.
+func (e *Experiment) BreakdownColumns() []report.Column {
+	if e.Followed == "" {
+		return nil
+	}
+	unit := e.followed().Unit
+	if len(e.Parts) > 0 {
+		return useColumns(unit)
+	}
+	return append(BreakdownParts(unit), useColumns(unit)...)
+}
+
+func (e *Experiment) followed() report.Column {
+	c, _ := e.column(e.Followed)
+	return c
+}
+
+// parts are the columns that add up to the time of an operation.
+func (e *Experiment) parts() (names []string) {
+	if len(e.Parts) > 0 {
+		return e.Parts
+	}
+	for _, c := range BreakdownParts("ns") {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Broken returns the experiment with columns that say where the time of its operations went, in which order people see them, and a Run that follows them. It
+// is an error if the experiment follows none.
+func (e *Experiment) Broken() (*Experiment, error) {
+	if e.Followed == "" {
+		return nil, fmt.Errorf("%s follows no operation; those that do are %s", e.Name, strings.Join(following(), ", "))
+	}
+	one := *e
+	one.broken = true
+	one.Columns = slices.Concat(e.Columns, e.BreakdownColumns())
+	v := &one.View
+	v.Value, v.Parts, v.Answer, v.Place, v.Course = e.Followed, e.parts(), one.broke, nil, false
+	if c, found := e.column(v.X); !found || e.axis(v.X) < 0 && !slices.ContainsFunc(e.Axes, func(a Axis) bool { return a.column().Key() == c.Key() }) {
+		v.X = ""
+	}
+	v.Summary = []string{profileColumn}
+	for i := range e.Axes {
+		if a := &e.Axes[i]; !a.Fixed() {
+			v.Summary = append(v.Summary, a.column().Name)
+		}
+	}
+	v.Summary = slices.Concat(v.Summary, []string{e.Followed}, v.Parts)
+	one.Notes = append(slices.Clone(e.Notes), "The parts add up to "+e.Followed+" exactly: they are of the way back from the last completion. docs/breakdown.md says what each is; --all shows more columns.")
+	one.Run = func(ctx context.Context, p *Point) (Values, error) { return e.follow(ctx, p) }
+	one.Published, one.Caveats = e.Published, e.Caveats
+	return &one, nil
+}
+
+// following are the experiments that follow operations.
+func following() (names []string) {
+	for _, e := range All() {
+		if e.Followed != "" {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// follow measures a point and adds where the time of its operations went.
+func (e *Experiment) follow(ctx context.Context, p *Point) (Values, error) {
+	record := breakdown.NewRecord()
+	watched := *p
+	watched.Tracer = breakdown.Follow(record, p.Tracer)
+	values, err := e.Run(ctx, &watched)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.done.list) == 0 {
+		return nil, fmt.Errorf("%s has measured no operation that could be broken down", e.Name)
+	}
+	if len(e.Parts) == 0 {
+		if err := p.divide(record, e.Followed, values); err != nil {
+			return nil, err
+		}
+	}
+	p.used(record, values)
+	return values, nil
+}
+
+// divide gives values the parts of the mean operation. They add up to it to the picosecond: each ends where the sum of those before and it would.
+func (p *Point) divide(record *breakdown.Record, followed string, values Values) error {
+	var all breakdown.Times
+	for _, o := range p.done.list {
+		record.Path(&all, o.rank, o.process, o.from, o.to)
+	}
+	n := sim.Time(len(p.done.list)) * p.done.each()
+	sum, before := sim.Time(0), sim.Time(0)
+	for i, c := range BreakdownParts("ns") {
+		sum += all[i]
+		values[c.Name] = sum/n - before
+		before = sum / n
+	}
+	if mean, _ := values[followed].(sim.Time); before != mean {
+		return fmt.Errorf("the parts of %s add up to %v, and it is %v", followed, before, mean)
+	}
+	return nil
+}
+
+// used gives values how busy the nodes were, and the times of the operations.
+func (p *Point) used(record *breakdown.Record, values Values) {
+	intervals := make([]breakdown.Interval, len(p.done.list))
+	for i, o := range p.done.list {
+		intervals[i] = breakdown.Interval{From: o.from, To: o.to}
+	}
+	pools := []int{p.Profile.HPU.Cores}
+	for _, o := range p.Profile.Pools.Processors() {
+		pools = append(pools, o.Number)
+	}
+	u := record.Use(pools, intervals)
+	values["busy_hpus"], values["busy_dma_in"], values["busy_dma_out"] = u.Processors, u.In, u.Out
+	values["busy_egress"], values["busy_ingress"] = u.Egress, u.Ingress
+	values["max_hpu_queue"], values["max_packet_buffer"] = u.Waiting, u.Buffer
+	values["max_dma_queue"], values["max_egress_queue"] = u.Transfers, u.EgressPackets
+	times := p.done.times()
+	values["operations"] = int64(len(times))
+	for _, percent := range []int{50, 95, 99} {
+		values[fmt.Sprintf("op_p%d", percent)] = Percentile(times, percent)
+	}
+}
+
+// broke says for each profile and each of the values that stand side by side, where the most has gone at the last point of them.
+func (e *Experiment) broke(results []*Result) (lines []string) {
+	last := map[string]*Result{}
+	var keys []string
+	for _, r := range results {
+		key := r.Point.Profile.Name + "\x00" + r.Point.series()
+		if last[key] == nil {
+			keys = append(keys, key)
+		}
+		last[key] = r
+	}
+	for _, key := range keys {
+		r := last[key]
+		total := r.Time(e.Followed)
+		if total == 0 {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s, of which %s.", r.Point, short(total), e.largest(r, total)))
+	}
+	return lines
+}
+
+// mentioned is the share of a part from which on a sentence names it.
+const mentioned = 0.05
+
+// largest names the parts of a time that are no trifle, the largest first.
+func (e *Experiment) largest(r *Result, total sim.Time) string {
+	names := slices.Clone(e.parts())
+	slices.SortStableFunc(names, func(a, b string) int { return int(min(1, max(-1, r.Time(b)-r.Time(a)))) })
+	var parts []string
+	for i, name := range names {
+		share := float64(r.Time(name)) / float64(total)
+		if i > 0 && share < mentioned {
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%.0f%% %s", 100*share, strings.ReplaceAll(strings.TrimPrefix(name, "in_"), "_", " ")))
+	}
+	return strings.Join(parts, ", ")
+}

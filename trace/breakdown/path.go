@@ -1,0 +1,306 @@
+package breakdown
+
+import (
+	"math"
+	"slices"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Part is a part of the time of an operation.
+type Part int
+
+// Parts, in the order in which a message passes them.
+const (
+	Post    Part = iota // a core posts the operation
+	Fetch               // the NIC reads the data of the message from host memory
+	Wire                // a packet waits for the link, takes it, and crosses the network
+	Match               // the NIC looks for the message's entry
+	Wait                // a handler waits for a processor
+	Handler             // a handler computes
+	Deposit             // data crosses to or from host memory at the receiver, for a packet or for its handler
+	Event               // the record of the message's end becomes visible
+	Look                // a core looks at it
+	Compute             // a core does something else for the operation: matches, copies, computes
+	Other               // nobody whom one can follow: a program sleeps, a timer, a core busy with another program
+	Parts               // how many there are
+)
+
+// Times are what the parts have, of which there are Parts.
+type Times [Parts]sim.Time
+
+// Sum adds them up.
+func (t *Times) Sum() (sum sim.Time) {
+	for _, d := range t {
+		sum += d
+	}
+	return sum
+}
+
+// walk goes back from the end of an operation to its beginning. Each step gives the time between where it is and where it goes to one part, so that nothing
+// is left out and nothing counted twice, whatever it makes of what it finds.
+type walk struct {
+	*Record
+	times    *Times
+	from, at sim.Time
+	steps    int
+}
+
+// place is where a walk is: what has happened at walk.at.
+type place func(w *walk) place
+
+// maxSteps is how many steps a walk makes at most without coming nearer to the beginning: behind it what is left is Other's.
+const maxSteps = 1 << 20
+
+// Path adds to times what each part has of the time between from and to, at the latter of which a program of a node went on: along what it had waited for, and
+// what that had waited for, back to the beginning. process names the program; "": any.
+func (r *Record) Path(times *Times, rank int, process string, from, to sim.Time) {
+	w := &walk{Record: r, times: times, from: from, at: to}
+	next := w.host(int32(rank), process)
+	for next != nil && w.at > w.from && w.steps < maxSteps {
+		w.steps++
+		next = next(w)
+	}
+	w.take(Other, w.from)
+}
+
+// take gives the time back to a moment to a part.
+func (w *walk) take(p Part, back sim.Time) {
+	back = max(back, w.from)
+	if back < w.at {
+		w.times[p] += w.at - back
+		w.at = back
+		w.steps = 0
+	}
+}
+
+// host is a program that goes on at the present moment: it has worked until now, or something has woken it.
+func (w *walk) host(rank int32, process string) place {
+	return func(w *walk) place {
+		n := w.node(rank)
+		before, last := n.workBefore(w.at, process)
+		if before >= 0 && last.to == w.at {
+			w.take(last.part, last.from)
+			return w.host(rank, last.process)
+		}
+		if e := n.latest(w.at); e >= 0 && (before < 0 || n.ends[e].at >= last.to) {
+			w.take(Other, n.ends[e].at)
+			return w.ended(rank, e)
+		}
+		if before < 0 {
+			return nil
+		}
+		w.take(Other, last.to)
+		return w.host(rank, last.process)
+	}
+}
+
+// workBefore is the last work of a program that had ended at a time.
+func (n *nodeRecord) workBefore(at sim.Time, process string) (int, work) {
+	i, _ := slices.BinarySearchFunc(n.work, at, func(k work, t sim.Time) int {
+		if k.to <= t {
+			return -1
+		}
+		return 1
+	})
+	for i--; i >= 0; i-- {
+		if process == "" || n.work[i].process == process {
+			return i, n.work[i]
+		}
+	}
+	return -1, work{}
+}
+
+// ended is an end of a node.
+func (w *walk) ended(rank int32, i int) place {
+	e := w.node(rank).ends[i]
+	if e.of.Handler != sim.NoHandler {
+		return w.task(e.of, all)
+	}
+	m := w.messages[e.of.Flow]
+	switch {
+	case m == nil:
+		return nil
+	case e.sent:
+		w.take(Event, m.sent)
+		return w.issued(m, Fetch)
+	}
+	return w.marked(m, len(m.marks), Event)
+}
+
+// marked is a stage of a message that comes behind one of its first marks: the last of those that was there.
+func (w *walk) marked(m *message, marks int, p Part) place {
+	best := -1
+	for i := range m.marks[:marks] {
+		if k := &m.marks[i]; k.at <= w.at && (best < 0 || k.at >= m.marks[best].at) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return w.issued(m, Other)
+	}
+	k := m.marks[best]
+	w.take(p, k.at)
+	switch {
+	case k.of.Handler != sim.NoHandler && k.landed:
+		w.take(Deposit, k.from)
+		return w.task(k.of, all)
+	case k.of.Handler != sim.NoHandler:
+		return w.task(k.of, all)
+	case k.landed:
+		found := m.packets[k.of.Packet].found
+		if end := w.headerEnd(k.of); end > found && end <= w.at { // it has waited for the header handler
+			w.take(Deposit, end)
+			return w.task(sim.Task{Flow: k.of.Flow}, all)
+		}
+		w.take(Deposit, found)
+	}
+	return w.passed(m, k.of.Packet)
+}
+
+func (w *walk) headerEnd(t sim.Task) sim.Time {
+	if h := w.tasks[sim.Task{Flow: t.Flow}]; h != nil {
+		return h.segments[len(h.segments)-1].to
+	}
+	return 0
+}
+
+// passed is a packet that has been found.
+func (w *walk) passed(m *message, i int32) place {
+	p := m.packets[i]
+	w.take(Match, p.arrived)
+	w.take(Wire, p.ready)
+	return w.issued(m, Fetch)
+}
+
+// issued is a message whose data is being read, or has been.
+func (w *walk) issued(m *message, p Part) place {
+	if m.source < 0 {
+		return nil
+	}
+	w.take(p, m.made)
+	switch m.because {
+	case sim.OfHandler:
+		if m.by.Handler == sim.NoHandler {
+			return w.issued(w.message(m.by.Flow), Fetch)
+		}
+		w.take(w.held(m), m.asked)
+		return w.task(m.by, all)
+	case sim.OfEnd:
+		if m.end >= 0 {
+			return w.ended(m.source, m.end)
+		}
+	}
+	return w.host(m.source, "")
+}
+
+// held is what an operation has waited for after its handler has asked for it: that data lands, or a timer.
+func (w *walk) held(m *message) Part {
+	if of := w.messages[m.by.Flow]; of != nil {
+		for i := range of.marks {
+			if k := &of.marks[i]; k.landed && k.at == m.made {
+				return Deposit
+			}
+		}
+	}
+	return Other
+}
+
+// all are the segments of a handler.
+const all = math.MaxInt
+
+// task is a handler that has come to the present moment, in one of its first segments.
+func (w *walk) task(t sim.Task, segments int) place {
+	h := w.tasks[t]
+	if h == nil {
+		return w.found(t)
+	}
+	k := min(segments, len(h.segments)) - 1
+	for k >= 0 && h.segments[k].from > w.at {
+		k--
+	}
+	if k < 0 {
+		return w.found(t)
+	}
+	s := h.segments[k]
+	w.take(Other, s.to) // what has taken effect behind its end
+	w.take(Handler, s.from)
+	if k == 0 {
+		return w.queued(t)
+	}
+	before := h.segments[k-1].to
+	switch s.why {
+	case sim.ForReply:
+		if e := w.reply(t, before); e != nil {
+			return e
+		}
+		w.take(Wire, before)
+	case sim.ForEgress:
+		w.take(Wire, before)
+	case sim.ForOthers:
+		w.take(Wait, before)
+	default:
+		w.take(Deposit, before)
+	}
+	return func(w *walk) place { return w.task(t, k) }
+}
+
+// reply is the message whose end has let a handler go on that had stopped at a time; nil: it is not known.
+func (w *walk) reply(t sim.Task, stopped sim.Time) place {
+	m := w.messages[t.Flow]
+	if m == nil || m.target < 0 {
+		return nil
+	}
+	n := w.node(m.target)
+	e := n.latest(w.at)
+	if e < 0 || n.ends[e].at <= stopped || n.ends[e].of.Flow == t.Flow {
+		return nil
+	}
+	w.take(Wait, n.ends[e].at)
+	return w.ended(m.target, e)
+}
+
+// queued is a handler that begins: it has waited for a processor since its packet was found, or since what comes before it had ended.
+func (w *walk) queued(t sim.Task) place {
+	m := w.messages[t.Flow]
+	if m == nil {
+		return nil
+	}
+	switch t.Handler {
+	case completionTask:
+		marks := 0
+		for marks < len(m.marks) && m.marks[marks].of != t {
+			marks++
+		}
+		return w.marked(m, marks, Wait)
+	case payloadTask:
+		if end := w.headerEnd(t); end > w.passage(m, t).found && end <= w.at {
+			w.take(Wait, end)
+			return w.task(sim.Task{Flow: t.Flow}, all)
+		}
+	}
+	return w.found(t)
+}
+
+// The handlers of a message.
+const (
+	payloadTask    = 1
+	completionTask = 2
+)
+
+func (w *walk) passage(m *message, t sim.Task) passage {
+	if int(t.Packet) < len(m.packets) {
+		return m.packets[t.Packet]
+	}
+	return passage{}
+}
+
+// found is a handler that could begin as soon as its packet was found.
+func (w *walk) found(t sim.Task) place {
+	m := w.messages[t.Flow]
+	if m == nil || int(t.Packet) >= len(m.packets) {
+		return nil
+	}
+	w.take(Wait, m.packets[t.Packet].found)
+	return w.passed(m, t.Packet)
+}

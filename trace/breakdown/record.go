@@ -1,0 +1,217 @@
+package breakdown
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Record keeps what a run did, step by step, so that one can go back from the end of an operation to its beginning (Path) and say how busy what was (Use). It is
+// an observer of Follow.
+type Record struct {
+	messages map[uint64]*message
+	tasks    map[sim.Task]*handling
+	nodes    []nodeRecord
+}
+
+// message is what was seen of a message, in the order in which it was seen.
+type message struct {
+	source, target int32 // nodes; target -1: it has not arrived
+	made           sim.Time
+	because        sim.Because
+	by             sim.Task
+	asked          sim.Time
+	end            int // OfEnd: index of what has made it among the ends of its source; -1: nothing
+	packets        []passage
+	sent           sim.Time // when the data of its last packet was at its source's NIC
+	marks          []mark   // at its target: what its record waits for
+}
+
+// passage is when a packet came to the stages, 0 if it did not, how long it takes a link, and how long it is.
+type passage struct {
+	ready, wired, arrived, found sim.Time
+	bytes                        int64
+}
+
+// handling is a handler's run.
+type handling struct {
+	segments []segment
+}
+
+type segment struct {
+	from, to sim.Time
+	why      sim.Stopped
+}
+
+// mark is something that a message's later stages may have waited for.
+type mark struct {
+	at, from sim.Time
+	of       sim.Task // NoHandler: packet, else the task
+	landed   bool
+}
+
+// end is something that the host, a triggered operation or a waiting handler may have waited for.
+type end struct {
+	at   sim.Time
+	of   sim.Task
+	sent bool
+}
+
+// nodeRecord is what happened at a node.
+type nodeRecord struct {
+	ends       []end
+	work       []work // of its cores, in the order in which it ended
+	processors map[int32][]span
+	busy       map[string][]span // of DMA and link, see use.go
+	queues     [queueCount][]change
+}
+
+// work is what a core did.
+type work struct {
+	span
+	process string
+	part    Part
+}
+
+// NewRecord returns an empty one.
+func NewRecord() *Record {
+	return &Record{messages: map[uint64]*message{}, tasks: map[sim.Task]*handling{}}
+}
+
+// Track implements Observer.
+func (r *Record) Track(t *Track) int {
+	if strings.HasPrefix(t.Name, "CPU ") {
+		return 1
+	}
+	return 0
+}
+
+// Span implements Observer: it keeps the work of cores.
+func (r *Record) Span(t *Track, name string, from, to sim.Time, _ uint64, args []sim.Arg) {
+	if t.Kind == 0 || to == from {
+		return
+	}
+	process := ""
+	for i := range args {
+		if args[i].Key == "process" {
+			process = args[i].Text
+		}
+	}
+	n := r.node(int32(t.ID))
+	n.work = append(n.work, work{span{from, to}, process, partOfWork(name)})
+}
+
+// Instant implements Observer.
+func (r *Record) Instant(*Track, string, sim.Time, uint64, []sim.Arg) {}
+
+// partOfWork is what a core's work is a part of, by its name on the timeline.
+func partOfWork(name string) Part {
+	switch name {
+	case "poll":
+		return Look
+	case "put", "get", "atomic", "fetch atomic", "swap":
+		return Post
+	}
+	return Compute
+}
+
+func (r *Record) node(rank int32) *nodeRecord {
+	for int(rank) >= len(r.nodes) {
+		r.nodes = append(r.nodes, nodeRecord{processors: map[int32][]span{}, busy: map[string][]span{}})
+	}
+	return &r.nodes[rank]
+}
+
+func (r *Record) message(flow uint64) *message {
+	m := r.messages[flow]
+	if m == nil {
+		m = &message{source: -1, target: -1, end: -1}
+		r.messages[flow] = m
+	}
+	return m
+}
+
+// packet is what was seen of a packet of a message.
+func (m *message) packet(i int32) *passage {
+	for int(i) >= len(m.packets) {
+		m.packets = append(m.packets, passage{})
+	}
+	return &m.packets[i]
+}
+
+// Step implements Stepped.
+func (r *Record) Step(s *sim.Step) {
+	n := r.node(s.Rank)
+	r.queue(n, s)
+	switch s.Kind {
+	case sim.StepMessage:
+		r.made(n, s)
+	case sim.StepReady:
+		m := r.message(s.Flow)
+		m.packet(s.Packet).ready = s.To
+		m.sent = max(m.sent, s.To)
+	case sim.StepWire:
+		n.busy[egress] = append(n.busy[egress], span{s.From, s.To})
+		r.message(s.Flow).packet(s.Packet).wired = s.To - s.From
+	case sim.StepArrived:
+		m := r.message(s.Flow)
+		m.target = s.Rank
+		p := m.packet(s.Packet)
+		p.arrived = s.To
+		if p.wired > 0 {
+			n.busy[ingress] = append(n.busy[ingress], span{s.To - p.wired, s.To})
+		}
+	case sim.StepFound:
+		m := r.message(s.Flow)
+		m.packet(s.Packet).found = s.To
+		m.marks = append(m.marks, mark{at: s.To, of: sim.Task{Flow: s.Flow, Packet: s.Packet, Handler: sim.NoHandler}})
+	case sim.StepSegment:
+		r.computed(n, s)
+	case sim.StepTransfer:
+		name := dmaIn
+		if s.Out {
+			name = dmaOut
+		}
+		n.busy[name] = append(n.busy[name], span{s.From, s.To})
+	case sim.StepLanded:
+		m := r.message(s.Flow)
+		m.marks = append(m.marks, mark{at: s.To, from: s.From, of: s.Task, landed: true})
+	case sim.StepDone:
+		n.ends = append(n.ends, end{s.To, s.Task, s.Sent})
+	}
+}
+
+func (r *Record) made(n *nodeRecord, s *sim.Step) {
+	m := r.message(s.Flow)
+	m.source, m.made, m.because, m.by, m.asked = s.Rank, s.To, s.Because, s.By, s.Asked
+	if k := len(n.ends) - 1; s.Because == sim.OfEnd && k >= 0 && n.ends[k].at == s.To {
+		m.end = k
+	}
+}
+
+func (r *Record) computed(n *nodeRecord, s *sim.Step) {
+	n.processors[s.Processor] = append(n.processors[s.Processor], span{s.From, s.To})
+	h := r.tasks[s.Task]
+	if h == nil {
+		h = &handling{}
+		r.tasks[s.Task] = h
+	}
+	if k := len(h.segments); k > 0 && s.Why == sim.NotStopped { // a second time: its message was sent again
+		h.segments = h.segments[:0]
+	}
+	h.segments = append(h.segments, segment{s.From, s.To, s.Why})
+	m := r.message(s.Flow)
+	m.marks = append(m.marks, mark{at: s.To, of: s.Task})
+}
+
+// latest is the last end of a node that was there at a time; -1: none.
+func (n *nodeRecord) latest(at sim.Time) int {
+	i, _ := slices.BinarySearchFunc(n.ends, at, func(e end, t sim.Time) int {
+		if e.at <= t {
+			return -1
+		}
+		return 1
+	})
+	return i - 1
+}

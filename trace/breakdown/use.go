@@ -1,0 +1,162 @@
+package breakdown
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// What can be busy at a node besides processors.
+const (
+	dmaIn   = "DMA to memory"
+	dmaOut  = "DMA from memory"
+	egress  = "egress"
+	ingress = "ingress"
+)
+
+// Queues of a node.
+const (
+	queueHPU    = iota // handlers that wait for a processor
+	queueBuffer        // bytes of packets that wait for one
+	queueDMA           // transfers that wait for the bus
+	queueEgress        // packets that wait for the link
+	queueCount
+)
+
+// change of a queue's length.
+type change struct {
+	at sim.Time
+	by int64
+}
+
+// Interval is a time in which something was measured.
+type Interval struct{ From, To sim.Time }
+
+// Use is how busy the busiest node of each kind was in a time, as shares of it, and how long the longest queue of each kind was in it.
+type Use struct {
+	Processors    float64 // time that processors of handlers computed, those of the busiest pool
+	In, Out       float64 // time that bytes of messages crossed the bus to and from host memory
+	Egress        float64 // time that the link of a node took packets
+	Ingress       float64 // time that packets came in
+	Waiting       int64   // handlers that waited for a processor at once
+	Buffer        int64   // bytes of packets that waited for one
+	Transfers     int64   // accesses to host memory that waited for the bus at once
+	EgressPackets int64   // packets whose data was at the NIC and that waited for the link at once
+}
+
+// queue notes what a step changes at the queues of a node.
+func (r *Record) queue(n *nodeRecord, s *sim.Step) {
+	between := func(q int, from, to sim.Time, by int64) {
+		if to > from {
+			n.queues[q] = append(n.queues[q], change{from, by}, change{to, -by})
+		}
+	}
+	switch s.Kind {
+	case sim.StepTransfer:
+		between(queueDMA, s.Asked, s.From, 1)
+	case sim.StepWire:
+		if p := r.message(s.Flow).packet(s.Packet); p.ready > 0 && p.wired == 0 {
+			between(queueEgress, p.ready, s.From, 1)
+		}
+	case sim.StepArrived:
+		r.message(s.Flow).packet(s.Packet).bytes = s.Bytes
+	case sim.StepSegment:
+		if s.Why != sim.NotStopped {
+			return
+		}
+		from := r.wanted(s)
+		between(queueHPU, from, s.From, 1)
+		if p := r.message(s.Flow).packet(s.Packet); s.Handler == payloadTask {
+			between(queueBuffer, p.found, s.From, p.bytes)
+		}
+	}
+}
+
+// wanted is since when a handler has waited for a processor that begins its first segment.
+func (r *Record) wanted(s *sim.Step) sim.Time {
+	m := r.message(s.Flow)
+	from := m.packet(s.Packet).found
+	switch {
+	case s.Handler == completionTask:
+		for i := range m.marks {
+			if at := m.marks[i].at; at <= s.From {
+				from = max(from, at)
+			}
+		}
+	case s.Handler == payloadTask:
+		if h := r.tasks[sim.Task{Flow: s.Flow}]; h != nil {
+			from = max(from, h.segments[len(h.segments)-1].to)
+		}
+	}
+	return from
+}
+
+// Use says how busy the nodes were in intervals, which may overlap. pools are the numbers of processors of each pool of a node, HPUs first.
+func (r *Record) Use(pools []int, intervals []Interval) (u Use) {
+	times := category{}
+	for _, i := range intervals {
+		if i.To > i.From {
+			times.spans = append(times.spans, span{i.From, i.To})
+		}
+	}
+	times.settle()
+	total := length(times.spans)
+	if total == 0 {
+		return u
+	}
+	share := func(spans []span) float64 {
+		k := category{spans: slices.Clone(spans)}
+		k.settle()
+		_, taken := without(nil, times.spans, k.spans)
+		return float64(taken) / float64(total)
+	}
+	for i := range r.nodes {
+		n := &r.nodes[i]
+		u.In, u.Out = max(u.In, share(n.busy[dmaIn])), max(u.Out, share(n.busy[dmaOut]))
+		u.Egress, u.Ingress = max(u.Egress, share(n.busy[egress])), max(u.Ingress, share(n.busy[ingress]))
+		first := int32(0)
+		for _, size := range pools {
+			sum := 0.0
+			for k := first; k < first+int32(size); k++ {
+				sum += share(n.processors[k])
+			}
+			first += int32(size)
+			u.Processors = max(u.Processors, sum/float64(max(size, 1)))
+		}
+		for q, most := range []*int64{&u.Waiting, &u.Buffer, &u.Transfers, &u.EgressPackets} {
+			*most = max(*most, longest(n.queues[q], times.spans))
+		}
+	}
+	return u
+}
+
+func length(spans []span) (sum sim.Time) {
+	for _, s := range spans {
+		sum += s.to - s.from
+	}
+	return sum
+}
+
+// longest is the greatest length of a queue within times, which are sorted and apart. What leaves at a moment leaves before what comes.
+func longest(changes []change, times []span) (most int64) {
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
+	now, t := int64(0), 0
+	for i, c := range changes {
+		now += c.by
+		until := sim.MaxTime
+		if i+1 < len(changes) {
+			until = changes[i+1].at
+		}
+		if until == c.at {
+			continue
+		}
+		for t < len(times) && times[t].to <= c.at {
+			t++
+		}
+		if t < len(times) && times[t].from < until {
+			most = max(most, now)
+		}
+	}
+	return most
+}
