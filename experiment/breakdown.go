@@ -11,36 +11,20 @@ import (
 	"github.com/spinsim/spinsim/trace/breakdown"
 )
 
-// partNames are what columns of parts are called, in the order of breakdown.Part.
-var partNames = [breakdown.Parts]string{"post", "fetch", "wire", "match", "wait", "handler", "deposit", "record", "look", "compute", "other"}
-
-// BreakdownParts are the columns that add up to the time of an operation, in a unit.
-func BreakdownParts(unit string) []report.Column {
-	help := [breakdown.Parts]string{
-		"a core posts operations on the way to the end of the operation",
-		"the NIC reads the data of a message from host memory",
-		"a packet waits for the link of its node, takes it, and crosses the network to the last byte",
-		"the NIC looks for the message's entry, and for those of packets behind the header",
-		"a handler that could run waits for a processor",
-		"a handler computes, whatever comes of it",
-		"data crosses between host memory and the NIC that receives, for a packet or for its handler, waiting for the bus included",
-		"from the last of the data and of the handlers until the record of the message's end is visible to the host",
-		"a core looks at that record, or at a counter",
-		"a core does something else that the operation waits for: matching, copying, computing, the operating system",
-		"nothing that one can follow: a program sleeps or its core is another's, a timer, a protocol that nobody waits for in the simulation",
-	}
+// BreakdownParts are the columns that add up to the time of an operation.
+func BreakdownParts() []report.Column {
 	list := make([]report.Column, breakdown.Parts)
-	for i, name := range partNames {
-		list[i] = report.Column{Name: "in_" + name, Unit: unit, Kind: report.Duration, Scale: "part", Help: help[i]}
+	for p := range breakdown.Parts {
+		list[p] = report.Column{Name: "in_" + p.String(), Unit: "ns", Kind: report.Duration, Scale: "part", Help: p.Help()}
 	}
 	return list
 }
 
 // useColumns say how busy the busiest node was, and how long the operations took one by one.
-func useColumns(unit string) []report.Column {
+func useColumns() []report.Column {
 	quantile := func(percent int) report.Column {
 		return report.Column{
-			Name: fmt.Sprintf("op_p%d", percent), Unit: unit, Kind: report.Duration, Scale: "op",
+			Name: fmt.Sprintf("op_p%d", percent), Unit: "ns", Kind: report.Duration, Scale: "op",
 			Help: fmt.Sprintf("time that %d%% of the operations did not take longer than: nearest rank, the least of the measured times that so many are not above", percent),
 		}
 	}
@@ -64,16 +48,10 @@ func (e *Experiment) BreakdownColumns() []report.Column {
 	if e.Followed == "" {
 		return nil
 	}
-	unit := e.followed().Unit
 	if len(e.Parts) > 0 {
-		return useColumns(unit)
+		return useColumns()
 	}
-	return append(BreakdownParts(unit), useColumns(unit)...)
-}
-
-func (e *Experiment) followed() report.Column {
-	c, _ := e.column(e.Followed)
-	return c
+	return append(BreakdownParts(), useColumns()...)
 }
 
 // parts are the columns that add up to the time of an operation.
@@ -81,7 +59,7 @@ func (e *Experiment) parts() (names []string) {
 	if len(e.Parts) > 0 {
 		return e.Parts
 	}
-	for _, c := range BreakdownParts("ns") {
+	for _, c := range BreakdownParts() {
 		names = append(names, c.Name)
 	}
 	return names
@@ -108,7 +86,7 @@ func (e *Experiment) Broken() (*Experiment, error) {
 		}
 	}
 	v.Summary = slices.Concat(v.Summary, []string{e.Followed}, v.Parts)
-	one.Notes = append(slices.Clone(e.Notes), "The parts add up to "+e.Followed+" exactly: they are of the way back from the last completion. docs/breakdown.md says what each is; --all shows more columns.")
+	one.Notes = append(slices.Clone(e.Notes), "The parts add up to "+e.Followed+" exactly: they are of the way back from the last completion. Parts that no row has are not shown, but with --all, which also says how busy the nodes were; docs/breakdown.md says what each is.")
 	one.Run = func(ctx context.Context, p *Point) (Values, error) { return e.follow(ctx, p) }
 	one.Published, one.Caveats = e.Published, e.Caveats
 	return &one, nil
@@ -151,15 +129,12 @@ func (p *Point) divide(record *breakdown.Record, followed string, values Values)
 	for _, o := range p.done.list {
 		record.Path(&all, o.rank, o.process, o.from, o.to)
 	}
-	n := sim.Time(len(p.done.list)) * p.done.each()
-	sum, before := sim.Time(0), sim.Time(0)
-	for i, c := range BreakdownParts("ns") {
-		sum += all[i]
-		values[c.Name] = sum/n - before
-		before = sum / n
+	all.Divide(len(p.done.list) * int(p.done.each()))
+	for i, c := range BreakdownParts() {
+		values[c.Name] = all[i]
 	}
-	if mean, _ := values[followed].(sim.Time); before != mean {
-		return fmt.Errorf("the parts of %s add up to %v, and it is %v", followed, before, mean)
+	if mean, _ := values[followed].(sim.Time); all.Sum() != mean {
+		return fmt.Errorf("the parts of %s add up to %v, and it is %v", followed, all.Sum(), mean)
 	}
 	return nil
 }
@@ -197,15 +172,43 @@ func (e *Experiment) broke(results []*Result) (lines []string) {
 		}
 		last[key] = r
 	}
+	named := e.told(results)
 	for _, key := range keys {
 		r := last[key]
 		total := r.Time(e.Followed)
 		if total == 0 {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s, of which %s.", r.Point, short(total), e.largest(r, total)))
+		lines = append(lines, fmt.Sprintf("%s, %s: %s, of which %s.", r.Point.Profile.Name, r.Point.label(named), short(total), e.largest(r, total)))
 	}
 	return lines
+}
+
+// told are the axes that a sentence names: those that stand side by side or vary, and those that nobody has said to be quiet.
+func (e *Experiment) told(results []*Result) (axes []int) {
+	for i := range e.Axes {
+		a := &e.Axes[i]
+		varies := slices.ContainsFunc(results, func(r *Result) bool { return r.Point.values[i] != results[0].Point.values[i] })
+		if varies || !a.Fixed() && !slices.Contains(e.View.Quiet, a.Name) {
+			axes = append(axes, i)
+		}
+	}
+	return axes
+}
+
+// shown leaves of the columns for people those of parts that have something in a row.
+func (e *Experiment) shown(t *report.Table, columns []string) (some []string) {
+	for _, name := range columns {
+		i := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.Name == name })
+		something := !slices.Contains(e.View.Parts, name)
+		for _, row := range t.Rows() {
+			something = something || row[i] != sim.Time(0)
+		}
+		if something {
+			some = append(some, name)
+		}
+	}
+	return some
 }
 
 // mentioned is the share of a part from which on a sentence names it.

@@ -1,39 +1,253 @@
 package experiment
 
 import (
+	"bytes"
 	"context"
-	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
-func TestTry(t *testing.T) {
-	for _, name := range []string{"pingpong", "accumulate", "bcast", "allreduce", "datatype", "raid5", "kv", "pagefault"} {
+// broken is an experiment of All with its breakdown, at one point.
+func broken(t require.TestingT, name, device string, values Values, overrides ...string) *Result {
+	e, err := Find(name)
+	require.NoError(t, err)
+	b, err := e.Broken()
+	require.NoError(t, err)
+	require.NoError(t, b.Check())
+	d, err := profile.Load(device, overrides...)
+	require.NoError(t, err)
+	p, err := b.At(d, values)
+	require.NoError(t, err)
+	r, err := b.Measure(context.Background(), p)
+	require.NoError(t, err)
+	return r
+}
+
+// sumOf adds up the parts of a result.
+func sumOf(r *Result) (sum sim.Time) {
+	for _, name := range r.Point.experiment.parts() {
+		sum += r.Time(name)
+	}
+	return sum
+}
+
+// Whatever is measured on whatever device, each picosecond of it is in one part, nothing that is measured changes by it, and nearly nothing is nobody's.
+func TestPartsAddUp(t *testing.T) {
+	small := map[string]Values{ // of axes by which a point would take long
+		"bcast": {"ranks": 13}, "allreduce": {"ranks": 16, "calls": 2}, "kv": {"clients": 3, "ops": 6, "records": 50}, "datatype": {"size": 64 << 10}, "raid5": {"size": 20000},
+		"pagefault": {"size": 9000, "runs": 2}, "scan": {}, "exanet": {"rounds": 2}, "replicate": {"size": 3000}, "hpus": {},
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		name := rapid.SampledFrom([]string{"pingpong", "accumulate", "bcast", "allreduce", "datatype", "raid5", "kv", "pagefault", "exanet", "replicate"}).Draw(r, "experiment")
 		e, err := Find(name)
+		require.NoError(r, err)
+		var set []string
+		devices := e.DefaultProfiles()
+		device := rapid.SampledFrom(devices).Draw(r, "profile")
+		if device == "spin-int" || device == "spin-dis" {
+			set = append(set, "fabric.mtu="+rapid.SampledFrom([]string{"256", "1024", "4096"}).Draw(r, "mtu"), "hpu.cores="+rapid.SampledFrom([]string{"1", "4"}).Draw(r, "cores"),
+				"transport.kind="+rapid.SampledFrom([]string{"none", "reliable"}).Draw(r, "transport"))
+		}
+		values := Values{}
+		for axis, v := range small[name] {
+			values[axis] = v
+		}
+		for i := range e.Axes {
+			a := &e.Axes[i]
+			if _, given := values[a.Name]; given || a.Kind != report.Text {
+				continue
+			}
+			list, err := a.Parse(a.DefaultList())
+			require.NoError(r, err)
+			values[a.Name] = rapid.SampledFrom(list).Draw(r, a.Name)
+		}
+		if _, given := values["size"]; !given && e.Axis("size") != nil && name != "kv" && name != "allreduce" {
+			values["size"] = 16 * rapid.IntRange(1, 1500).Draw(r, "size")
+		}
+		d, err := profile.Load(device, set...)
+		if err != nil {
+			return
+		}
+		b, err := e.Broken()
+		require.NoError(r, err)
+		p, err := b.At(d, values)
+		if err != nil {
+			return // no such point
+		}
+		with, err := b.Measure(context.Background(), p)
+		plain, err2 := e.At(d, values)
+		require.NoError(r, err2)
+		without, err2 := e.Measure(context.Background(), plain)
+		if err != nil || err2 != nil {
+			require.Equal(r, err2 == nil, err == nil, "%v %v", err, err2)
+			return
+		}
+		for column, v := range without.Values {
+			require.Equal(r, v, with.Values[column], column)
+		}
+		require.Equal(r, with.Time(e.Followed), sumOf(with))
+		if len(e.Parts) == 0 {
+			require.LessOrEqual(r, with.Time("in_other"), with.Time(e.Followed)/20, "%s: %v", p, with.Values)
+		}
+	})
+}
+
+// The parts of a ping-pong of one packet between hosts are what the profile says: LogGP with DMA (sPIN'17 §4, table of parameters). Half of a round trip has each
+// of them once.
+func TestPartsOfPingpong(t *testing.T) {
+	const size = 2048
+	r := broken(t, "pingpong", "spin-dis", Values{"mode": ModeRDMA, "size": size})
+	p := r.Point.Profile
+	dma := 2*p.DMA.Latency + p.DMA.Bandwidth.Time(size)
+	require.Equal(t, p.NIC.Overhead, r.Time("in_post"))
+	require.Equal(t, dma, r.Time("in_fetch"), "request and answer cross the bus")
+	require.Equal(t, p.DMA.Latency+p.DMA.Bandwidth.Time(size), r.Time("in_deposit"), "a write crosses it once")
+	require.Equal(t, p.NIC.MatchHeader, r.Time("in_match"))
+	require.Equal(t, p.Host.Poll, r.Time("in_look"))
+	require.Equal(t, p.Host.Match, r.Time("in_compute"))
+	require.Zero(t, r.Time("in_wait")+r.Time("in_handler")+r.Time("in_record")+r.Time("in_other"))
+	require.Equal(t, r.Time(latencyColumn)-p.NIC.Overhead-dma-p.DMA.Latency-p.DMA.Bandwidth.Time(size)-p.NIC.MatchHeader-p.Host.Poll-p.Host.Match, r.Time("in_wire"))
+}
+
+// In a broadcast down a binomial tree over 8 ranks the last of them is three messages from the root: its path has three of each.
+func TestPartsOfBroadcast(t *testing.T) {
+	r := broken(t, "bcast", "spin-int", Values{"mode": ModeRDMA, "ranks": 8, "size": 8})
+	p := r.Point.Profile
+	require.Equal(t, 3*p.NIC.Overhead, r.Time("in_post"))
+	require.Equal(t, 3*p.NIC.MatchHeader, r.Time("in_match"))
+	require.Equal(t, 3*p.Host.Poll, r.Time("in_look"))
+	require.Equal(t, 3*(2*p.DMA.Latency+p.DMA.Bandwidth.Time(8)), r.Time("in_fetch"))
+	require.Zero(t, r.Time("in_other"))
+	handlers := broken(t, "bcast", "spin-int", Values{"mode": ModeSpinStream, "ranks": 8, "size": 8})
+	require.Equal(t, p.NIC.Overhead, handlers.Time("in_post"), "handlers forward")
+	require.Equal(t, 2*p.DMA.Latency+p.DMA.Bandwidth.Time(8), handlers.Time("in_fetch"), "from the device")
+}
+
+// A device that is busy all the time says so: handlers that need twice the HPUs there are keep them busy, wait for them and leave the link half idle.
+func TestUseOfBusyHPUs(t *testing.T) {
+	r := broken(t, "hpus", "spin-int", Values{"handler-time": 400 * sim.Nanosecond, "hpus": 4, "size": 2048})
+	interval := r.Point.Profile.Fabric.Rate.Time(2048)
+	share := float64(4*interval) / float64(r.Time("handler")) // of line rate
+	require.Greater(t, r.Float("busy_hpus"), 0.97)
+	require.InDelta(t, share, r.Float("busy_ingress"), 0.02)
+	require.Greater(t, r.Values["max_hpu_queue"], int64(100))
+	require.Equal(t, r.Values["max_hpu_queue"].(int64)*2048, r.Values["max_packet_buffer"])
+	require.Greater(t, r.Time("in_wait"), r.Time(latencyColumn)/3)
+}
+
+// Percentiles are nearest ranks.
+func TestPercentile(t *testing.T) {
+	list := []sim.Time{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	for percent, want := range map[int]sim.Time{1: 1, 10: 1, 11: 2, 50: 5, 95: 10, 90: 9, 99: 10, 100: 10} {
+		require.Equal(t, want, Percentile(list, percent), percent)
+	}
+	require.Equal(t, sim.Time(7), Percentile([]sim.Time{7}, 50))
+	require.Zero(t, Percentile(nil, 50))
+}
+
+// Samples are the operations one by one, whose mean is the latency; a result with a breakdown is repeated with it.
+func TestSamplesAndRepetition(t *testing.T) {
+	e, err := Find("kv")
+	require.NoError(t, err)
+	b, err := e.Broken()
+	require.NoError(t, err)
+	s, err := New(b)
+	require.NoError(t, err)
+	s.Profiles = []string{"spin-int"}
+	for axis, list := range map[string]string{"clients": "2", "ops": "7", "mode": "spin,host", "records": "20", "workload": "B"} {
+		require.NoError(t, s.Choose(axis, list))
+	}
+	points, err := s.Points()
+	require.NoError(t, err)
+	results, err := s.Run(context.Background(), points, nil)
+	require.NoError(t, err)
+	samples := s.Samples(results)
+	require.Equal(t, 2*2*7, samples.Len())
+	sum, last := sim.Time(0), len(samples.Columns)-1
+	for _, row := range samples.Rows()[:14] {
+		sum += row[last].(sim.Time)
+	}
+	require.Equal(t, results[0].Time(latencyColumn), sum/14)
+	require.Equal(t, int64(14), results[0].Values["operations"])
+	require.Equal(t, results[0].Time("p99"), results[0].Time("op_p99"), "the same estimator as the store's")
+
+	document := func(s *Sweep, results []*Result) []byte {
+		table, err := s.Table(results)
 		require.NoError(t, err)
+		var out bytes.Buffer
+		require.NoError(t, table.Write(&out, report.JSONFormat))
+		return out.Bytes()
+	}
+	again, _, err := Repeat(s.Record(), e, nil)
+	require.NoError(t, err)
+	points, err = again.Points()
+	require.NoError(t, err)
+	repeated, err := again.Run(context.Background(), points, nil)
+	require.NoError(t, err)
+	require.Equal(t, document(s, results), document(again, repeated))
+}
+
+// An experiment of a user's own is followed as those of spinsim; one that notes nothing says so, and one whose value is no mean of what it notes, too.
+func TestOwnExperimentIsFollowed(t *testing.T) {
+	run := func(what int) func(context.Context, *Point) (Values, error) {
+		return func(ctx context.Context, p *Point) (Values, error) {
+			var took sim.Time
+			_, err := p.Simulate(ctx, func(proc *runtime.Proc) error { return Send(proc, 1, make([]byte, 10)) }, func(proc *runtime.Proc) error {
+				in, err := p.Receive(proc, 10)
+				if err != nil {
+					return err
+				}
+				_, err = in.Wait()
+				if took = proc.Now(); what > 0 {
+					p.Operation(proc, 0)
+				}
+				return err
+			})
+			return Values{"time": took * sim.Time(max(what, 1))}, err
+		}
+	}
+	for what, wrong := range []string{"own has measured no operation that could be broken down", "", "the parts of time add up to"} {
+		e := &Experiment{
+			Name: "own", Axes: []Axis{{Name: "n", Kind: report.Count, Default: "1", Help: "n"}}, Columns: []report.Column{{Name: "time", Unit: "us", Kind: report.Duration, Help: "time"}},
+			Run: run(what), Followed: "time",
+		}
+		require.NoError(t, e.Check())
 		b, err := e.Broken()
 		require.NoError(t, err)
-		s, err := New(b)
-		require.NoError(t, err, name)
-		points, err := s.Points()
+		d, err := profile.Load("spin-int")
 		require.NoError(t, err)
-		for k, p := range points {
-			if k%5 != 0 && len(points) > 8 || k > 60 {
-				continue
-			}
-			r, err := b.Measure(context.Background(), p)
-			if err != nil {
-				t.Error(p, err)
-				continue
-			}
-			line := p.String() + ": " + r.Time(b.Followed).String() + " ="
-			for _, n := range b.parts() {
-				if r.Time(n) > 0 {
-					line += fmt.Sprintf(" %s %v", n, r.Time(n))
-				}
-			}
-			fmt.Println(name, line)
+		p, err := b.At(d, nil)
+		require.NoError(t, err)
+		r, err := b.Measure(context.Background(), p)
+		if wrong != "" {
+			require.ErrorContains(t, err, wrong)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, r.Time("time"), sumOf(r))
+	}
+	_, err := (&Experiment{Name: "none"}).Broken()
+	require.ErrorContains(t, err, "none follows no operation; those that do are pingpong, accumulate")
+}
+
+// All experiments that the documents promise are followed.
+func TestFollowedExperiments(t *testing.T) {
+	for _, name := range []string{"pingpong", "accumulate", "bcast", "allreduce", "datatype", "raid5", "kv", "matching", "pagefault"} {
+		require.True(t, slices.Contains(following(), name), name)
+	}
+	for _, e := range All() {
+		if e.Followed != "" {
+			b, err := e.Broken()
+			require.NoError(t, err)
+			require.NoError(t, b.Check())
 		}
 	}
 }

@@ -256,6 +256,10 @@ func (c *checker) view() {
 	if v.X != "" {
 		known("View.X", v.X)
 	}
+	if e := c.e; e.Followed != "" {
+		known("Followed", e.Followed)
+		known("Parts", e.Parts...)
+	}
 	known("View.Summary", v.Summary...)
 	known("View.Parts", v.Parts...)
 	for _, name := range v.Quiet {

@@ -57,7 +57,8 @@ The firmware of the RDMA engine is code that runs on the R5, which takes its tim
 		}
 		return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
 	},
-	View: View{Value: latencyColumn, Series: []string{"mode"}, X: "bytes", Quiet: []string{"path", "firmware", "rounds"}},
+	Followed: latencyColumn,
+	View:     View{Value: latencyColumn, Series: []string{"mode"}, X: "bytes", Quiet: []string{"path", "firmware", "rounds"}},
 	Presets: []Preset{{
 		Name: "firmware", Short: "MPI with the RDMA engine's firmware on the R5, and on HPUs", Source: "ours",
 		Values: map[string]string{"mode": exanetMPI, "firmware": "profile,150MHz,1GHz,2.5GHz", "size": "64,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB"},
@@ -134,6 +135,7 @@ func publishedExanet() (list []report.Published) {
 type player struct {
 	send, receive func() error
 	now           func() sim.Time
+	round         func(from sim.Time) // is told of each that is measured when it has ended; nil: nobody is
 }
 
 // exanetWarmup is how many rounds are not measured.
@@ -146,11 +148,15 @@ func (s *player) play(side, rounds int) (sim.Time, error) {
 		if i == exanetWarmup {
 			begin = s.now()
 		}
+		from := s.now()
 		turns := []func() error{s.send, s.receive}
 		for k := range turns {
 			if err := turns[(k+side)%2](); err != nil {
 				return 0, err
 			}
+		}
+		if i >= exanetWarmup && s.round != nil {
+			s.round(from)
 		}
 	}
 	return (s.now() - begin) / sim.Time(2*rounds), nil
@@ -230,6 +236,7 @@ func (g *game) mailboxes(c *runtime.Cluster) error {
 					return same("message", got[:m.Bytes], g.sent)
 				},
 			}
+			s.round = g.played(side, p)
 			latency, err := s.play(side, g.rounds)
 			if side == 0 {
 				g.latency = latency
@@ -241,6 +248,15 @@ func (g *game) mailboxes(c *runtime.Cluster) error {
 		}
 	}
 	return nil
+}
+
+// played notes the rounds of the first side.
+func (g *game) played(side int, p *runtime.Proc) func(from sim.Time) {
+	if side != 0 {
+		return nil
+	}
+	g.halves()
+	return func(from sim.Time) { g.Operation(p, from) }
 }
 
 // mpiOptions are those of the mode.
@@ -305,6 +321,7 @@ func (g *game) rank(r *mpi.Rank, side, other int) error {
 			return err
 		},
 	}
+	s.round = g.played(side, r.Proc())
 	latency, err := s.play(side, g.rounds)
 	if err != nil {
 		return err

@@ -152,7 +152,11 @@ func (s *Sweep) asPublished(name any) (rows [][]report.Is) {
 func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	e := s.Experiment
 	if len(e.View.Summary) > 0 {
-		return t.Select(beside(t, s.named())...)
+		names := s.named()
+		if e.broken {
+			names = e.shown(t, names)
+		}
+		return t.Select(beside(t, names)...)
 	}
 	rows := []string{profileColumn}
 	for i := range e.Axes {

@@ -52,12 +52,12 @@ func (m *match) matched(in *inbound) {
 	h := &in.frame.Header
 	in.iface = m.own.interfaceOf(h)
 	m.trace.match(in, in.started, m.now())
+	m.trace.found(in, 0)
 	switch {
 	case in.iface == nil:
 		in.phase = phaseDiscard
 		m.unknownProcess(in.frame)
 	case h.Kind == portals.OpAck:
-		m.trace.found(in, 0)
 		m.writeRecord(m, 0, 0, in, nil, false)
 		return
 	case h.Kind == portals.OpReply:
@@ -88,7 +88,9 @@ func (m *match) matched(in *inbound) {
 
 // packet passes a packet of a message whose header has been matched on.
 func (m *match) packet(in *inbound, i int) {
-	m.trace.found(in, i)
+	if i > 0 {
+		m.trace.found(in, i)
+	}
 	if !in.frame.carries(i) { // its source could not read it, and has said why
 		in.failed(portals.NISegv)
 		m.without(in, i)

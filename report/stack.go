@@ -9,6 +9,8 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/spinsim/spinsim/sim"
 )
 
 // bar is a part of a stack.
@@ -21,7 +23,7 @@ func (f *figure) pile(t *Table, row, x, y int, stack []int, facet string) (drawn
 	if err != nil {
 		return false, err
 	}
-	all, ok := float(t.Columns[y], values[y])
+	all, ok := amount(t.Columns[y], values[y])
 	if values[x] == nil || !ok || all <= 0 {
 		return false, nil
 	}
@@ -30,7 +32,7 @@ func (f *figure) pile(t *Table, row, x, y int, stack []int, facet string) (drawn
 	f.y.include(1)
 	sum := 0.0
 	for _, column := range stack {
-		part, ok := float(t.Columns[column], values[column])
+		part, ok := amount(t.Columns[column], values[column])
 		if !ok || part < 0 {
 			return false, fmt.Errorf("%s: a part of a stack, expected a number of at least 0", t.Columns[column].Key())
 		}
@@ -45,6 +47,14 @@ func (f *figure) pile(t *Table, row, x, y int, stack []int, facet string) (drawn
 		return false, fmt.Errorf("%s is %g, and the parts that are to be its stack are %g", t.Columns[y].Key(), all, sum)
 	}
 	return true, nil
+}
+
+// amount is a value in a unit that columns of a kind have in common.
+func amount(c Column, v any) (float64, bool) {
+	if t, is := v.(sim.Time); is {
+		return t.Nanoseconds(), true
+	}
+	return float(c, v)
 }
 
 // share lets every curve of bars know how many stacks there are next to each other, at most.

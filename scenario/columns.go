@@ -12,6 +12,8 @@ func TableColumns(name string) []report.Column {
 	switch name {
 	case "latency":
 		return latencyColumns()
+	case "breakdown":
+		return breakdownColumns()
 	case "stats":
 		return statsColumns()
 	case "state":

@@ -254,6 +254,9 @@ func (r *run) doMeasure(st *rankState, m *Measure, at *env) error {
 		st.latencies = append(st.latencies, l)
 	}
 	l.samples = append(l.samples, (st.proc.Now()-since)/sim.Time(divide))
+	if r.followed != nil {
+		l.measured = append(l.measured, measured{since, st.proc.Now(), int(divide)})
+	}
 	return nil
 }
 

@@ -32,6 +32,8 @@ type Options struct {
 	Read    func(name string, limit int64) (data []byte, err error) // reads a file that is not longer than limit; nil: from the disk
 	Limits  sim.Limits
 	Links   runtime.WatchLinks // told what links did; nil: nobody
+
+	Breakdown bool // the table breakdown is shown, too
 }
 
 // read returns a file that a scenario needs.
@@ -91,6 +93,7 @@ type runArguments struct {
 	Table      string   `json:"table,omitempty"` // the only one shown
 	Until      sim.Time `json:"until,omitempty"`
 	EventLimit uint64   `json:"event_limit,omitempty"`
+	Breakdown  bool     `json:"breakdown,omitempty"`
 
 	Parameters map[string]string `json:"parameters,omitempty"` // in place of the scenario's
 	Sweep      *Lists            `json:"sweep,omitempty"`      // nil: one run
@@ -132,7 +135,7 @@ func (p *Plan) record(sweep *Lists) (*provenance.Record, error) {
 		Build: p.options.Build, Command: command, Profiles: []provenance.Profile{profile}, Seed: &p.seed, Engine: p.engine,
 		Handlers: p.used, Inputs: p.inputs,
 	}
-	return r, r.WithArguments(runArguments{p.ranks, p.only, p.options.Limits.Until, p.options.Limits.Events, p.options.Parameters, sweep})
+	return r, r.WithArguments(runArguments{p.ranks, p.only, p.options.Limits.Until, p.options.Limits.Events, p.options.Breakdown, p.options.Parameters, sweep})
 }
 
 // RecordSweep says what the results of a sweep are made from. plan makes the plan of each of its combinations of parameters, without values of fields.
@@ -194,7 +197,7 @@ func PlanOf(r *provenance.Record, read func(name string, limit int64) ([]byte, e
 	if of.Profile < 0 || of.Profile >= len(r.Profiles) {
 		return nil, nil, fmt.Errorf("provenance.arguments.sweep.runs: profile %d, but there are %d", of.Profile, len(r.Profiles))
 	}
-	o := Options{Ranks: of.Ranks, Seed: &of.Seed, Engine: r.Engine, Build: r.Build, Limits: sim.Limits{Until: a.Until, Events: a.EventLimit}}
+	o := Options{Ranks: of.Ranks, Seed: &of.Seed, Engine: r.Engine, Build: r.Build, Limits: sim.Limits{Until: a.Until, Events: a.EventLimit}, Breakdown: a.Breakdown}
 	o.Parameters = maps.Clone(a.Parameters)
 	o = o.With(Variation{Parameters: own.Parameters})
 	if o.Profile, err = r.Profiles[of.Profile].Load(own.Set...); err != nil {

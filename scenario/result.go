@@ -19,7 +19,7 @@ import (
 
 // Table is one of the tables of a result.
 type Table struct {
-	Name string // latency, stats, state, memory, events, log
+	Name string // latency, breakdown, stats, state, memory, events, log
 	*report.Table
 	idle []string // columns that people need not see: zero in every row
 }
@@ -92,7 +92,7 @@ func (p *Plan) newResult(end sim.Time) *Result {
 
 // tableTitles are what stands above the tables.
 var tableTitles = map[string]string{
-	"latency": "Latencies", "stats": "What the ranks counted", "state": "HPU memory at the end", "memory": "Host memory at the end", "events": "Events",
+	"latency": "Latencies", "breakdown": "Where the time went", "stats": "What the ranks counted", "state": "HPU memory at the end", "memory": "Host memory at the end", "events": "Events",
 	"log": "What handlers logged",
 }
 
@@ -135,6 +135,8 @@ func (r *run) tables() (list []Table) {
 		switch name {
 		case "latency":
 			t.Table = r.latencyTable()
+		case "breakdown":
+			t.Table, t.idle = r.breakdownTable()
 		case "stats":
 			t.Table, t.idle = r.statsTable()
 		case "state":

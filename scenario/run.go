@@ -10,6 +10,7 @@ import (
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace/breakdown"
 )
 
 // run is a scenario under way.
@@ -20,8 +21,9 @@ type run struct {
 	rec      *recorder
 	states   []rankState
 	logs     []logLine
-	logBytes int // of their text
-	unlogged int // lines left out
+	logBytes int               // of their text
+	unlogged int               // lines left out
+	followed *breakdown.Record // nil: nobody asks where the time went
 	failures []error
 	more     int // failures beyond those kept
 	checked  int // comparisons made
@@ -49,6 +51,7 @@ type rankState struct {
 	step           string     // path of the step under way; "": none
 	waits          waiting
 	handlersFailed int64
+	ended          sim.Time // when its program had done all
 }
 
 // waitable is a counter with what was waited for so far.
@@ -74,8 +77,15 @@ type installed struct {
 
 // latency is a measured interval.
 type latency struct {
-	name    string
-	samples []sim.Time
+	name     string
+	samples  []sim.Time
+	measured []measured // likewise, if the run is followed
+}
+
+// measured is when a sample began and ended, and by what it was divided.
+type measured struct {
+	from, to sim.Time
+	divide   int
 }
 
 // What a run keeps of what handlers log; further lines are counted.
@@ -95,6 +105,10 @@ type logLine struct {
 // also with an error: one says what has failed, the other what was seen.
 func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err error) {
 	r := &run{Plan: p, ctx: ctx, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
+	if p.options.Breakdown {
+		r.followed = breakdown.NewRecord()
+		tracer = breakdown.Follow(r.followed, tracer)
+	}
 	r.rec = &recorder{run: r, ranks: make([]counts, p.ranks), wanted: p.output.Events}
 	c, err := runtime.NewCluster(runtime.Config{
 		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec, Limits: p.options.Limits, Links: p.options.Links,
@@ -261,6 +275,7 @@ func (r *run) main(p *runtime.Proc) error {
 	err := r.steps(st, g.Steps, g.path+".steps", r.on(rank))
 	if err == nil {
 		st.step = ""
+		st.ended = p.Now()
 	}
 	return err
 }

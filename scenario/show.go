@@ -12,7 +12,7 @@ import (
 )
 
 // TableNames are the tables that a result can have, in its order.
-var TableNames = []string{"latency", "stats", "state", "memory", "events", "log"}
+var TableNames = []string{"latency", "breakdown", "stats", "state", "memory", "events", "log"}
 
 // Format is how the scenario wants its tables written.
 func (p *Plan) Format() report.Format {
@@ -38,10 +38,11 @@ func (p *Plan) Tables() []string {
 		}
 	}
 	add("latency", p.measures())
+	add("breakdown", p.options.Breakdown)
 	add("state", len(o.State) > 0)
 	add("memory", len(o.Memory) > 0)
 	add("events", o.Events.IsSet())
-	if o.Stats.IsSet() || list == nil {
+	if o.Stats.IsSet() || len(list) == 0 || list[0] == "breakdown" && len(list) == 1 {
 		list = append(list, "stats")
 	}
 	return list
@@ -60,6 +61,8 @@ func (p *Plan) Show(table string) error {
 		if !p.measures() {
 			return errors.New("the scenario measures nothing")
 		}
+	case "breakdown":
+		p.options.Breakdown = true
 	case "stats", "log":
 	case "state":
 		if len(o.State) > 0 {

@@ -43,6 +43,7 @@ func sections() []section {
 		section{Title: "goal run --critical-path", Columns: pathColumns()},
 		section{Title: "goal run --on nodes", Columns: nodeColumns()},
 		section{Title: "goal run --on nodes, JSON besides", Columns: nodeFields()},
+		section{Title: "--samples of compare, behind experiment, profile and axes", Columns: experiment.SampleColumns()},
 		section{Title: "--links of compare, run and goal run", Columns: command.LinkColumns()},
 		section{Title: "topology", Columns: classColumns()},
 		section{Title: "topology path", Columns: hopColumns()},

@@ -22,6 +22,7 @@ type runFlags struct {
 	table, trace          string
 	params                []string
 	ranksGiven, seedGiven bool
+	breakdown             bool
 	resume                command.ResumeFlags
 	limitFlags
 	links command.LinksFlag
@@ -56,8 +57,9 @@ docs/scenarios.md describes the format.` + limitsHelp,
 	flags.Uint64Var(&f.seed, "seed", 0, "`NUMBER` in place of the scenario's seed")
 	flags.StringVar(&f.engine, "engine", "", "WebAssembly engine `NAME`: wazero, or wasmtime if built in")
 	flags.StringVar(&f.format, "format", "", "format `NAME` in place of the scenario's: table, csv, json, ndjson or markdown")
-	flags.StringVar(&f.table, "table", "", "show the table `NAME` only: latency, stats, state, memory, events or log")
+	flags.StringVar(&f.table, "table", "", "show the table `NAME` only: latency, breakdown, stats, state, memory, events or log")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
+	flags.BoolVar(&f.breakdown, "breakdown", false, "say where the time of each measurement went, or of the whole run: the table breakdown")
 	f.links.Register(c)
 	f.shape.Register(c)
 	f.Register(c, "the run", false)
@@ -66,7 +68,7 @@ docs/scenarios.md describes the format.` + limitsHelp,
 
 // options are what the flags say in place of the scenario.
 func (f *runFlags) options(c *cobra.Command) (o scenario.Options, err error) {
-	o = scenario.Options{Engine: f.engine, Build: thisBuild(), Links: f.links.Watch()}
+	o = scenario.Options{Engine: f.engine, Build: thisBuild(), Links: f.links.Watch(), Breakdown: f.breakdown}
 	if f.ranksGiven {
 		if f.ranks < 1 {
 			return o, fmt.Errorf("--ranks: %d, expected at least 1", f.ranks)

@@ -49,6 +49,8 @@ type compareFlags struct {
 	shape                       ShapeFlag
 	inputs                      []provenance.Input
 	params                      []string
+	breakdown                   bool
+	samples                     SamplesFlag
 	resume                      ResumeFlags
 	LimitFlags
 }
@@ -130,6 +132,10 @@ func (f *compareFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
 	flags.BoolVar(&f.all, "all", false, "show all columns in the table, not only those that answer")
 	flags.StringVar(&f.plot, "plot", "", "draw the result: `FILE.svg` or FILE.png")
+	if e.Followed != "" {
+		flags.BoolVar(&f.breakdown, "breakdown", false, "say where the time of the operation went, how busy the nodes were, and how long single operations took")
+		f.samples.Register(c)
+	}
 	flags.StringSliceVar(&f.waterfall, "waterfall", nil, "two profiles `FROM,TO`: change one group of parameters at a time from the first to the second, and say what each is worth")
 	if !e.Untraced {
 		flags.StringVar(&f.trace, "trace", "", "write a timeline of one run for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
@@ -155,6 +161,12 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 		var err error
 		if e, err = e.Preset(f.preset); err != nil {
 			return nil, fmt.Errorf("--experiment: %w", err)
+		}
+	}
+	if f.breakdown {
+		var err error
+		if e, err = e.Broken(); err != nil {
+			return nil, fmt.Errorf("--breakdown: %w", err)
 		}
 	}
 	s, err := experiment.New(e)
@@ -228,6 +240,9 @@ func (f *compareFlags) checkFiles() error {
 	if err := f.links.Check(); err != nil {
 		return BadInput(err)
 	}
+	if err := f.samples.Check(f.resume.Given()); err != nil {
+		return BadInput(err)
+	}
 	return BadInput(f.resume.Check(f.trace != "" || f.links.Wanted()))
 }
 
@@ -277,7 +292,7 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), s.Checkpoint)
 	err = EndTimeline(writer, err)
 	if err == nil {
-		err = f.links.Write(s.Record())
+		err = errors.Join(f.links.Write(s.Record()), f.samples.Write(s, results))
 	}
 	if err != nil {
 		return Finished(err, func(u *experiment.Unfinished) error { return f.show(c.OutOrStdout(), s, u.Measured(), format, u) })

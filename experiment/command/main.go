@@ -112,6 +112,9 @@ func ColumnSections(prefix string, list []*experiment.Experiment) (sections []Se
 	if published {
 		sections = append(sections, Section{prefix + "columns with published numbers, besides", publishedColumns()})
 	}
+	for _, s := range experiment.Sections(list, (*experiment.Experiment).BreakdownColumns) {
+		sections = append(sections, Section{prefix + s.Title(len(list)) + ", --breakdown", s.Columns})
+	}
 	for _, s := range experiment.Sections(list, (*experiment.Experiment).WaterfallColumns) {
 		sections = append(sections, Section{prefix + s.Title(len(list)) + ", --waterfall", s.Columns})
 	}

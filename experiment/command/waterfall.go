@@ -18,6 +18,8 @@ func (f *compareFlags) fall(c *cobra.Command, s *experiment.Sweep, format report
 		return BadInput(fmt.Errorf("--waterfall: %d profiles, expected two: FROM,TO", len(f.waterfall)))
 	case c.Flags().Changed("profile"):
 		return BadInput(errors.New("--waterfall names the profiles itself: --profile does not go with it"))
+	case f.breakdown || f.samples.name != "":
+		return BadInput(errors.New("--waterfall: its steps are of the value that answers: neither --breakdown nor --samples goes with it"))
 	case f.plot != "":
 		return BadInput(errors.New("--plot: a waterfall has no picture"))
 	case f.resume.Parted() || f.resume.List:

@@ -37,6 +37,48 @@ func (t *Times) Sum() (sum sim.Time) {
 	return sum
 }
 
+// partNames and partHelp say what the parts are called, and what each is.
+var (
+	partNames = [Parts]string{"post", "fetch", "wire", "match", "wait", "handler", "deposit", "record", "look", "compute", "other"}
+	partHelp  = [Parts]string{
+		"a core posts operations on the way to the end of the operation",
+		"the NIC reads the data of a message from host memory",
+		"a packet waits for the link of its node, takes it, and crosses the network to the last byte",
+		"the NIC looks for the message's entry, and for those of packets behind the header",
+		"a handler that could run waits for a processor",
+		"a handler computes, whatever comes of it",
+		"data crosses between host memory and the NIC that receives, for a packet or for its handler, waiting for the bus included",
+		"from the last of the data and of the handlers until the record of the message's end is visible to the host",
+		"a core looks at that record, or at a counter",
+		"a core does something else that the operation waits for: matching, copying, computing, the operating system",
+		"nothing that one can follow: a program sleeps, its core is another's, or a timer runs",
+	}
+)
+
+// String is what the part is called.
+func (p Part) String() string { return partNames[p] }
+
+// Help says what the part is, in a part of a sentence.
+func (p Part) Help() string { return partHelp[p] }
+
+// Add adds other times.
+func (t *Times) Add(more *Times) {
+	for i, d := range more {
+		t[i] += d
+	}
+}
+
+// Divide divides the times by n, at least 1. What is left adds up to the n-th part of the sum, to the picosecond below: each ends where the sum of those before and
+// it would.
+func (t *Times) Divide(n int) {
+	sum, before := sim.Time(0), sim.Time(0)
+	for i, d := range t {
+		sum += d
+		t[i] = sum/sim.Time(n) - before
+		before += t[i]
+	}
+}
+
 // walk goes back from the end of an operation to its beginning. Each step gives the time between where it is and where it goes to one part, so that nothing
 // is left out and nothing counted twice, whatever it makes of what it finds.
 type walk struct {

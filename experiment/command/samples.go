@@ -1,0 +1,68 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/report"
+)
+
+// SamplesFlag writes every operation that was measured into a file.
+type SamplesFlag struct{ name string }
+
+// Register adds the flag.
+func (f *SamplesFlag) Register(c *cobra.Command) {
+	c.Flags().StringVar(&f.name, "samples", "", "write the time of every operation that was measured, one by one: `FILE.csv` or .json")
+}
+
+// Check says why the file cannot be written, before anything runs. kept: there may be results whose operations are not known any more.
+func (f *SamplesFlag) Check(kept bool) error {
+	if f.name == "" {
+		return nil
+	}
+	_, err := f.format()
+	if err == nil {
+		_, err = os.Stat(filepath.Dir(f.name))
+	}
+	if err == nil && kept {
+		err = errors.New("--resume, --part and --points keep results and not single operations: they do not go with it")
+	}
+	if err != nil {
+		return fmt.Errorf("--samples: %w", err)
+	}
+	return nil
+}
+
+func (f *SamplesFlag) format() (report.Format, error) {
+	switch ext := filepath.Ext(f.name); ext {
+	case ".csv":
+		return report.CSVFormat, nil
+	case ".json":
+		return report.JSONFormat, nil
+	default:
+		return "", fmt.Errorf("cannot write %q files, want a name that ends in one of .csv, .json", ext)
+	}
+}
+
+// Write writes the file, if it is wanted.
+func (f *SamplesFlag) Write(s *experiment.Sweep, results []*experiment.Result) error {
+	if f.name == "" {
+		return nil
+	}
+	format, err := f.format()
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := s.Samples(results).Write(&out, format); err != nil {
+		return err
+	}
+	return file.Write(f.name, out.Bytes())
+}
