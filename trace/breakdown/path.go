@@ -22,7 +22,7 @@ const (
 	Event               // the record of the message's end becomes visible
 	Look                // a core looks at it
 	Compute             // a core does something else for the operation: matches, copies, computes
-	Other               // nobody whom one can follow: a program sleeps, a timer, a core busy with another program
+	Other               // nobody whom one can follow: a program sleeps, a timer
 	Parts               // how many there are
 )
 
@@ -50,8 +50,8 @@ var (
 		"data crosses between host memory and the NIC that receives, for a packet or for its handler, waiting for the bus included",
 		"from the last of the data and of the handlers until the record of the message's end is visible to the host",
 		"a core looks at that record, or at a counter",
-		"a core does something else that the operation waits for: matching, copying, computing, the operating system",
-		"nothing that one can follow: a program sleeps, its core is another's, or a timer runs",
+		"a core does something else that the operation waits for: matching, copying, computing, the operating system, another program",
+		"nothing that one can follow: a program sleeps, or a timer runs",
 	}
 )
 
@@ -116,7 +116,8 @@ func (w *walk) take(p Part, back sim.Time) {
 	}
 }
 
-// host is a program that goes on at the present moment: it has worked until now, or something has woken it.
+// host is a program that goes on at the present moment: it has worked until now, or something has woken it, or its core was another's. A program that does so of
+// itself has slept.
 func (w *walk) host(rank int32, process string) place {
 	return func(w *walk) place {
 		n := w.node(rank)
@@ -125,9 +126,12 @@ func (w *walk) host(rank int32, process string) place {
 			w.take(last.part, last.from)
 			return w.host(rank, last.process)
 		}
-		if e := n.latest(w.at); e >= 0 && (before < 0 || n.ends[e].at >= last.to) {
-			w.take(Other, n.ends[e].at)
+		if e := n.latest(w.at); e >= 0 && n.ends[e].at == w.at {
 			return w.ended(rank, e)
+		}
+		if found, other := n.workBefore(w.at, ""); found >= 0 && other.to == w.at { // it waited for its core, or for what the system did
+			w.take(other.part, other.from)
+			return w.host(rank, other.process)
 		}
 		if before < 0 {
 			return nil
