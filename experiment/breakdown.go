@@ -86,7 +86,7 @@ func (e *Experiment) Broken() (*Experiment, error) {
 		}
 	}
 	v.Summary = slices.Concat(v.Summary, []string{e.Followed}, v.Parts)
-	one.Notes = append(slices.Clone(e.Notes), "The parts add up to "+e.Followed+" exactly: they are of the way back from the last completion. Parts that no row has are not shown, but with --all, which also says how busy the nodes were; docs/breakdown.md says what each is.")
+	one.Notes = append(slices.Clone(e.Notes), "The parts add up to "+e.Followed+" exactly; docs/breakdown.md says what each is. Those that no row has are not shown; --all shows them, and how busy the nodes were.")
 	one.Run = func(ctx context.Context, p *Point) (Values, error) { return e.follow(ctx, p) }
 	one.Published, one.Caveats = e.Published, e.Caveats
 	return &one, nil

@@ -61,10 +61,12 @@ func TestHelpKnowsAllColumns(t *testing.T) {
 		{"compare", "ftbcast", "--ranks", "8", "--size", "8"},
 		{"compare", "txlog", "--ranks", "2", "--size", "8", "--count", "2"},
 		{"goal", "proxies", "--app", "milc", "--iterations", "1"},
+		{"compare", "pingpong", "--size", "16", "--breakdown"},
+		{"compare", "pagefault", "--policy", "pio", "--size", "4KiB", "--breakdown"},
 		{"compare", "accumulate", "--size", "16", "--waterfall", "spin-int-sc17,spin-int"},
 		{"compare", "hpus", "--hpus", "1", "--size", "512", "--handler-time", "50ns", "--waterfall", "spin-dis,spin-int"},
 	}
-	for _, table := range []string{"latency", "stats", "state", "events", "log"} {
+	for _, table := range []string{"latency", "breakdown", "stats", "state", "events", "log"} {
 		commands = append(commands, []string{"run", scenario, "--table", table})
 	}
 	for _, c := range slices.Concat(commands, others, connections) {

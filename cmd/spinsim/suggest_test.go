@@ -100,7 +100,7 @@ func TestSuggestionsAreTaken(t *testing.T) {
 }
 
 // fileEndings are flags of files, for which endings are suggested.
-var fileEndings = map[string]bool{"plot": true, "svg": true, "trace": true, "handler": true, "links": true, "load": true}
+var fileEndings = map[string]bool{"plot": true, "svg": true, "trace": true, "handler": true, "links": true, "samples": true, "load": true}
 
 // Each path that is suggested for --set is one of a profile: what is wrong is the value.
 func TestSuggestedOverrides(t *testing.T) {
