@@ -16,7 +16,7 @@ import (
 
 var storms = flag.Int("rnr.storms", 8, "random connections")
 
-// Two processes send, write and read with memory that is taken away again and again, over networks that lose. What they find is what the plain model has: messages come once and in
+// Two processes send, write and read with memory that is taken away again and again, over networks that lose, with numbers of packets and messages that pass 2^24. What they find is what the plain model has: messages come once and in
 // order, a read sees the writes before it, and nothing else of memory has changed.
 func TestStorm(t *testing.T) {
 	var all rnr.Stats
@@ -68,6 +68,7 @@ type side struct {
 	out    int // one of so many turns takes memory away
 	posted int // receives at a time
 	slow   sim.Time
+	begin  [2]uint64 // numbers of the first packet and of the first work request
 
 	area    runtime.View // the other end writes here: model is what it should have
 	model   []byte
@@ -116,10 +117,11 @@ func newStorm(seed uint64) *storm {
 	if rng.IntN(4) == 0 {
 		s.set = append(s.set, fmt.Sprintf("pools.hardware.depth=%d", some(2, 4)))
 	}
+	begin := [2]uint64{uint64(some(0, 1<<24-20, 1<<25-300, 1<<40-100)), uint64(some(0, 1<<24-20, 1<<32-20))}
 	for i := range s.sides {
 		s.sides[i] = side{
 			storm: s, number: i, rng: rand.New(rand.NewPCG(seed, uint64(10+i))), ops: 40, depth: some(1, 4, 30), out: some(1, 3, 10, 1000), posted: some(1, 2, slots),
-			slow: sim.Time(some(0, 0, 5, 50)) * sim.Microsecond,
+			slow: sim.Time(some(0, 0, 5, 50)) * sim.Microsecond, begin: begin,
 		}
 		s.main[i] = s.sides[i].main
 	}
@@ -130,6 +132,7 @@ func (s *side) other() *side { return &s.storm.sides[1-s.number] }
 
 func (s *side) main(p *runtime.Proc, c *driver.Conn) error {
 	s.proc, s.conn = p, c
+	c.Begin(s.begin[0], s.begin[1])
 	s.area, s.source = p.Alloc(areaBytes), p.Alloc(areaBytes)
 	s.inbox, s.landing = p.Alloc(slots*slotBytes), p.Alloc(slots*slotBytes)
 	s.model, s.mirror = make([]byte, areaBytes), make([]byte, areaBytes)
