@@ -23,7 +23,7 @@ than one whose memory is there.
   batched   the kernel brings in all pages of the work request in one go
   one-page  it brings in the page that was reported, as ATS and PRI dictate
 Parts of the average, which add up to it: firmware, until the interrupt; handler, until the kernel begins with the fault; addresses, until it has the pages; tables, until the interface's tables have them; resume.
-What giving the memory up takes (madvise), and what of that its invalidation: the notifier asks the driver, which tells the interface (os.invalidate); the interface says when nothing that uses the pages is on its way; the driver says that they may be used again.
+What giving the memory up takes (madvise), and what of that its invalidation: the notifier asks the driver, which changes tables and tells the interface (os.invalidate); the interface acknowledges that (os.acknowledge) when nothing that uses the pages is on its way any more; the driver says that they may be used again.
   noise none   each part takes what the profile says
   noise linux  and the core has interrupts off when the interrupt comes, for a time that is drawn from a histogram of Linux (C. Hallinan, Embedded Linux Primer, listing 17-6: 60 million samples, 92% below 4 us, at most 97 us; how those between are spread is not given: evenly by their logarithm, ours)`,
 	Source:   "NPF'17 §4, table 4, figure 3",
@@ -54,7 +54,7 @@ What giving the memory up takes (madvise), and what of that its invalidation: th
 		{Name: "unmapped", Unit: "us", Kind: report.Duration, Help: "part of given_up: the operating system's own, before and behind the invalidation"},
 		{Name: "invalidated", Unit: "us", Kind: report.Duration, Help: "part of given_up: from the notifier to the driver's answer, told + acknowledged"},
 		{Name: "told", Unit: "us", Kind: report.Duration, Help: "part of invalidated: the driver changes tables and its own state, and tells the interface"},
-		{Name: "acknowledged", Unit: "us", Kind: report.Duration, Help: "likewise: until nothing that uses the pages is on its way in the interface"},
+		{Name: "acknowledged", Unit: "us", Kind: report.Duration, Help: "likewise: until the interface has acknowledged it, which it does when nothing that uses the pages is on its way any more"},
 	}, ClusterColumns()...),
 	Published: publishedNPFLatency(),
 	Modules:   Always(handlers.Must("rnr")),
@@ -73,7 +73,7 @@ What giving the memory up takes (madvise), and what of that its invalidation: th
 	}},
 	Notes: []string{
 		"Averages of batched without noise set parameters: 220 us, of which 90% are firmware, and 350 us for 1,024 pages. All else is predicted: that of one-page, and percentiles.",
-		"An invalidation is cheaper than a fault, as published; figure 3(b) has no numbers in the text. os.invalidate is ours. Acknowledged is what is on its way when memory is given up: here nothing.",
+		"An invalidation is cheaper than a fault, as published; figure 3(b) has no numbers in the text. os.invalidate and os.acknowledge are ours. When memory is given up here nothing of it is on its way.",
 		"Percentiles have only the noise that there is a source for. Of the firmware, 90% of the time, none gives a distribution: it takes the same time always, and most of the published spread is missing.",
 	},
 }

@@ -45,6 +45,7 @@ func (p *Process) drain(t *Thread, ranges int) {
 		return
 	}
 	run(t, p.kernel.spec.Invalidate*sim.Time(ranges), "invalidate")
+	run(t, p.kernel.spec.Acknowledge*sim.Time(ranges), "acknowledgement")
 	for _, n := range p.notifiers {
 		n.Sync(t)
 	}

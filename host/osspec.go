@@ -157,6 +157,9 @@ type OSSpec struct {
 	InvalidatePages int `yaml:"invalidate_pages"`
 	// Invalidate is what it costs to tell a device that a range of addresses has changed, for each range.
 	Invalidate sim.Time `yaml:"invalidate"`
+	// Acknowledge is how long the driver then waits on its core until the device says that it uses the range no more, for each range; what is on its way at the device may take longer. Absent: it is
+	// part of Invalidate.
+	Acknowledge sim.Time `yaml:"acknowledge,omitempty"`
 }
 
 // On reports whether there is an operating system.
@@ -246,6 +249,7 @@ func (s *OSSpec) times() []namedTime {
 		{"netlink_receive", &s.NetlinkReceive},
 		{"bank_hold", &s.BankHold},
 		{"invalidate", &s.Invalidate},
+		{"acknowledge", &s.Acknowledge},
 		{"protect_call", &s.ProtectCall},
 		{"protect_page", &s.ProtectPage},
 		{"fork_call", &s.ForkCall},

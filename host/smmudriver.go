@@ -199,7 +199,7 @@ func (d *SMMUDriver) bind(t *Thread) {
 		d.unbound = append(d.unbound[:0], d.unbound[1:]...)
 		d.iommu.Take(bank, space)
 		d.stats.Rebound++
-		run(t, d.spec.Invalidate, "SMMU bank")
+		run(t, d.spec.Invalidate+d.spec.Acknowledge, "SMMU bank")
 	}
 }
 

@@ -214,7 +214,7 @@ func (n *pinner) give(t *host.Thread, pins []*host.Pin, ranges int, told bool) {
 	}
 	work(t, spec.DeviceUnmapCall+spec.DeviceUnmapPage*sim.Time(pages), "unmap for device")
 	if !told {
-		work(t, spec.Invalidate*sim.Time(ranges), "invalidate")
+		work(t, (spec.Invalidate+spec.Acknowledge)*sim.Time(ranges), "invalidate")
 	}
 	for _, pin := range pins {
 		pin.Put(t)

@@ -207,16 +207,16 @@ func TestBatchIsAWorkRequest(t *testing.T) {
 			r.main[side] = func(p *runtime.Proc, conn *driver.Conn) error {
 				v := p.Alloc(15 * page)
 				var list []runtime.View // of three pages each, with one that is not used between them
-				for i := range 4 {
-					list = append(list, v.Slice(4*i*page, (4*i+3)*page))
+				for i := range 4 {      // the last page has a byte
+					list = append(list, v.Slice(4*i*page, (4*i+2)*page+1))
 				}
 				for i := range 12 {
 					if side != faulty {
-						list[i/3].Slice(i%3*page, (i%3+1)*page).Write()
+						list[i/3].Slice(i%3*page, i%3*page+1).Write()
 					}
 				}
 				for _, i := range c.there {
-					list[i/3].Slice(i%3*page, (i%3+1)*page).Write()
+					list[i/3].Slice(i%3*page, i%3*page+1).Write()
 				}
 				p.SleepUntil(10 * sim.Millisecond)
 				post := conn.PostSend
@@ -274,4 +274,91 @@ func TestProtectedMemoryIsRefused(t *testing.T) {
 	}
 	r.run(t)
 	require.EqualValues(t, 1, r.lib.Stats(1).Refused)
+}
+
+// The invalidation flow (NPF'17 §4, figure 2): the operating system asks the driver, which tells the interface; that acknowledges when nothing that it has fetched, or writes, of the pages is on its way any more; only then
+// they are given away. Memory is given up in each half microsecond of a message to it, or of it: with stale translations poisoned no byte goes to a frame that is another's, what comes meets the pages as absent, and
+// giving up takes what it takes at rest, or until the accesses that are on their way have ended.
+func TestInvalidationRacesTheInterface(t *testing.T) {
+	const start, rest = 10 * sim.Millisecond, 3600 * sim.Nanosecond // unmap_call, unmap_page, invalidate and acknowledge
+	for _, side := range []int{0, 1} {
+		most, faults := sim.Time(0), uint64(0)
+		for after := sim.Time(0); after < 25*sim.Microsecond; after += 500 * sim.Nanosecond {
+			r := pair{set: []string{"dma.latency=5us"}}
+			var took sim.Time
+			for i := range r.main {
+				r.main[i] = func(p *runtime.Proc, c *driver.Conn) error {
+					v := p.Alloc(page)
+					fill(v.Write(), 0)
+					p.SleepUntil(start)
+					post := []func(...runtime.View) (*driver.Work, error){c.PostSend, c.PostReceive}[i]
+					w, err := post(v)
+					if err != nil {
+						return err
+					}
+					if i == side {
+						p.Sleep(after)
+						begin := p.Now()
+						if err := p.OS().Discard(p.Thread(), v.Addr(), page); err != nil {
+							return err
+						}
+						took = p.Now() - begin
+					}
+					if _, err := w.Wait(); err != nil {
+						return err
+					}
+					if b := v.Read(); side == i {
+						require.True(t, same(b, 0) == nil || string(b) == string(make([]byte, page)), "all or nothing of it")
+					}
+					return nil
+				}
+			}
+			r.run(t)
+			require.GreaterOrEqual(t, took, rest)
+			most = max(most, took)
+			faults += r.state[side].Stats.Reported
+		}
+		require.Greater(t, most, rest+2*sim.Microsecond, "side %d: something was on its way", side)
+		require.Positive(t, faults, "side %d", side)
+	}
+}
+
+// What is sent need not be memory that may be written: the driver asks for what the device does to it. And of a receive only what a message needs is to be there: the rest, which the driver brings in with it, may be refused.
+func TestDriverAsksForWhatIsDone(t *testing.T) {
+	var r pair
+	r.main = [2]func(p *runtime.Proc, c *driver.Conn) error{
+		func(p *runtime.Proc, c *driver.Conn) error {
+			v := p.Alloc(page)
+			fill(v.Write(), 0)
+			err := p.OS().PageOut(p.Thread(), v.Addr(), page)
+			if err = errors.Join(err, p.OS().Protect(p.Thread(), v.Addr(), page, host.ProtRead)); err != nil {
+				return err
+			}
+			w, err := c.PostSend(v)
+			if err != nil {
+				return err
+			}
+			_, err = w.Wait()
+			return err
+		},
+		func(p *runtime.Proc, c *driver.Conn) error {
+			v := p.Alloc(3 * page)
+			if err := p.OS().Protect(p.Thread(), v.Addr()+page, 2*page, host.ProtRead); err != nil {
+				return err
+			}
+			w, err := c.PostReceive(v)
+			if err != nil {
+				return err
+			}
+			if _, err := w.Wait(); err != nil {
+				return err
+			}
+			return same(v.Slice(0, page).Read(), 0)
+		},
+	}
+	r.run(t)
+	for side, s := range r.state {
+		require.EqualValues(t, 1, s.Stats.Reported)
+		require.Zero(t, r.lib.Stats(side).Refused)
+	}
 }

@@ -137,7 +137,8 @@ func (c *Conn) resolve(t *host.Thread, kind int) {
 		switch {
 		case errors.Is(err, host.ErrNoMemory): // what is missing faults again
 			k.stats.Short++
-		case err != nil && i == 0: // what nobody has asked for yet is not refused
+		case errors.Is(err, errRest): // which nobody has asked for yet: it faults if somebody does
+		case err != nil && i == 0:
 			k.stats.Refused++
 			k.smmu.Deny(c.proc.OS(), f.Address, write)
 		}
@@ -178,7 +179,7 @@ func (c *Conn) ranges(f *rnr.Fault) []rnr.Range {
 	if c.library.o.OnePage {
 		return []rnr.Range{{Address: f.Address &^ (host.PageBytes - 1), Length: host.PageBytes}}
 	}
-	if f.Work == 0 || f.Type == rnr.ResponderRead {
+	if f.Work == 0 {
 		return []rnr.Range{{Address: f.Address, Length: max(1, f.Length)}}
 	}
 	w := &c.sends[(f.Work-1)%rnr.MaxWork]

@@ -41,10 +41,10 @@ func (e *end) own(kind uint32, data uint64) []*spin.Op {
 
 // goes lets requests, and responses, leave for which the hardware has told itself to.
 func (e *end) goes() (ops []*spin.Op) {
-	for e.s.Requester.Busy != 0 {
+	for e.s.Requester.Busy != 0 && e.s.Report.Error == 0 {
 		ops = append(ops, e.own(rnr.KindGo, 0)...)
 	}
-	for e.s.Responder.Busy != 0 {
+	for e.s.Responder.Busy != 0 && e.s.Report.Error == 0 {
 		ops = append(ops, e.own(rnr.KindRespond, 0)...)
 	}
 	return ops

@@ -44,8 +44,8 @@ func again(s *rnr.State, p *spin.Payload, h *rnr.Header, number uint64) {
 		}
 		return
 	}
-	if h.Flags&rnr.WantAck != 0 && number < e.Landing.Una {
-		e.AckAt, e.Acked = max(e.AckAt, number+1), min(e.Acked, number)
+	if h.Flags&rnr.WantAck != 0 {
+		e.Acked = min(e.Acked, number) // AckAt is behind it since it has come first
 		acknowledge(s)
 	}
 }
