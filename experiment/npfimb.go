@@ -2,7 +2,10 @@ package experiment
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/spinsim/spinsim/handlers"
@@ -15,7 +18,7 @@ import (
 
 var npfIMB = &Experiment{
 	Name:  "npf-imb",
-	Short: "MPI's sendrecv, bcast and alltoall on memory that is copied, pinned or absent, each message somewhere else",
+	Short: "MPI's sendrecv, bcast, alltoall and allreduce on memory that is copied, pinned or absent, each message somewhere else",
 	Long: `Processes of MPI on nodes of their own run benchmarks of the Intel MPI Benchmarks (IMB 3.1) with -off_cache: messages of an iteration lie behind those of the one before, in a region that is passed
 cyclically. Memory of messages becomes ready for the interface in several ways:
 ` + npfMPIStrategies + `
@@ -24,13 +27,18 @@ receives it has not touched.`,
 	Source:   npfSource + " §6",
 	Profiles: []string{"ib-npf"},
 	Axes: append(npfMPIAxes(), []Axis{
-		{Name: "benchmark", Column: "program", Kind: report.Text, Of: []string{imbSendrecv, imbBcast, imbAlltoall}, Help: "sendrecv: to the next rank and from the one before; bcast: the root is the next rank each time; alltoall: size is that for each rank"},
+		{Name: "benchmark", Column: "program", Kind: report.Text, Of: []string{imbSendrecv, imbBcast, imbAlltoall, imbAllreduce}, Help: "sendrecv: to the next rank and from the one before; bcast: the root is the next rank each time; alltoall: size is that for each rank; allreduce: sums of float32, as many as size has room for"},
 		{Name: "pass", Kind: report.Text, Of: []string{imbFirst, imbLater}, Default: imbLater, Help: "over the region, which is timed"},
 		{Name: "iterations", Kind: report.Count, Least: "1", Most: "1000", Default: "4", Help: "messages of the region; IMB has 2 cache sizes of them, at most 1,000 and 40 MiB: what remembers memory here, pins and pages, does not forget before --bound"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "4MiB", Default: "4KiB,16KiB,64KiB,256KiB,1MiB", Help: "of a message"},
 	}...),
-	Points: func(p *Point) (bool, error) { return true, hasNPF(p) },
-	Run:    runNPFIMB,
+	Points: func(p *Point) (bool, error) {
+		if least := mpi.Float32.Size(); p.Text("benchmark") == imbAllreduce && p.Int("size") < least {
+			return false, &NoPoint{fmt.Errorf("--size: %d B of allreduce, expected at least %d B: a number", p.Int("size"), least)}
+		}
+		return true, hasNPF(p)
+	},
+	Run: runNPFIMB,
 	Columns: append([]report.Column{
 		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "of an iteration: the time of the slowest rank for all, divided by their number"},
 		{Name: "bandwidth", Unit: "MBps", Kind: report.Number, Help: "of sendrecv, as IMB counts it: bytes that a rank sends and receives in a second, 10^6 B/s; else empty"},
@@ -62,17 +70,18 @@ receives it has not touched.`,
 	}},
 	Notes: []string{
 		"Every message of the last pass was compared with what was sent.",
-		"The paper's figure has no numbers in its text: NPF like the pin-down cache, copying loses more the larger messages are. No point stands beside these.",
+		"The paper's figure has no numbers in its text: NPF like the pin-down cache, copying loses more the larger messages are, but for allreduce. No point stands beside these.",
 	},
 }
 
 // Benchmarks and passes.
 const (
-	imbSendrecv = "sendrecv"
-	imbBcast    = "bcast"
-	imbAlltoall = "alltoall"
-	imbFirst    = "first"
-	imbLater    = "later"
+	imbSendrecv  = "sendrecv"
+	imbBcast     = "bcast"
+	imbAlltoall  = "alltoall"
+	imbAllreduce = "allreduce"
+	imbFirst     = "first"
+	imbLater     = "later"
 )
 
 // imbStride is how far apart messages are: a line is between them (IMB 3.1).
@@ -83,8 +92,11 @@ func imbStride(bytes int) int {
 
 // imbBytes is what a rank sends, or receives, in an iteration.
 func imbBytes(p *Point) int {
-	if p.Text("benchmark") == imbAlltoall {
+	switch p.Text("benchmark") {
+	case imbAlltoall:
 		return p.Int("size") * p.Int("ranks")
+	case imbAllreduce:
+		return p.Int("size") / mpi.Float32.Size() * mpi.Float32.Size()
 	}
 	return p.Int("size")
 }
@@ -96,8 +108,11 @@ func imbEager(p *Point) int {
 	}
 	n, passes := p.Int("ranks"), 2
 	connections := n // sendrecv, and about as many at a time in the trees of bcast
-	if p.Text("benchmark") == imbAlltoall {
+	switch p.Text("benchmark") {
+	case imbAlltoall:
 		connections = n * (n - 1)
+	case imbAllreduce:
+		connections = n * bits.Len(uint(n))
 	}
 	return 2 * connections * min(passes*p.Int("iterations"), mpi.DefaultInfiniBandOptions().Buffers) * p.Int("size")
 }
@@ -139,9 +154,7 @@ func (w *imb) program(r *mpi.Rank) error {
 		return err
 	}
 	for i := range rounds {
-		for to, b := range slices.Collect(slices.Chunk(send.Slice(i*stride, i*stride+n).Write(), w.Int("size"))) {
-			pattern(b, w.seed(r.Rank(), to, i))
-		}
+		w.fill(send.Slice(i*stride, i*stride+n).Write(), r.Rank(), i)
 	}
 	passes := 1
 	if w.Text("pass") == imbLater {
@@ -167,6 +180,36 @@ func (w *imb) program(r *mpi.Rank) error {
 // seed is that of what a rank sends in an iteration, of alltoall to another.
 func (w *imb) seed(rank, to, i int) uint64 { return w.Seed + uint64((rank<<8|to)<<16|i) }
 
+// fill writes what a rank sends in an iteration.
+func (w *imb) fill(b []byte, rank, i int) {
+	if w.Text("benchmark") == imbAllreduce {
+		imbFloats(b, func(at int) int { return rank*(at%7) + i })
+		return
+	}
+	for to, b := range slices.Collect(slices.Chunk(b, w.Int("size"))) {
+		pattern(b, w.seed(rank, to, i))
+	}
+}
+
+// imbFloats writes numbers that float32 has, whose sums it has, too, in whatever order they are added.
+func imbFloats(b []byte, number func(at int) int) {
+	for at := range len(b) / mpi.Float32.Size() {
+		binary.LittleEndian.PutUint32(b[at*mpi.Float32.Size():], math.Float32bits(float32(number(at))))
+	}
+}
+
+// checkSums compares what a rank has received of allreduce: the sum over all ranks of what fill gives them.
+func (w *imb) checkSums(r *mpi.Rank, recv runtime.View, stride int) error {
+	n, want := r.Size(), make([]byte, imbBytes(w.Point))
+	for i := range w.Int("iterations") {
+		imbFloats(want, func(at int) int { return n*(n-1)/2*(at%7) + n*i })
+		if err := same(fmt.Sprintf("sum %d at rank %d", i, r.Rank()), recv.Slice(i*stride, i*stride+len(want)).Snapshot(), want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // iterate is an iteration.
 func (w *imb) iterate(r *mpi.Rank, i int, send, recv runtime.View) error {
 	c, n := r.World(), r.Size()
@@ -176,6 +219,8 @@ func (w *imb) iterate(r *mpi.Rank, i int, send, recv runtime.View) error {
 		return err
 	case imbAlltoall:
 		return c.Alltoall(send, recv)
+	case imbAllreduce:
+		return c.Allreduce(send, recv, mpi.Float32, mpi.Sum)
 	}
 	if r.Rank() == i%n {
 		return c.Bcast(send, i%n)
@@ -185,6 +230,9 @@ func (w *imb) iterate(r *mpi.Rank, i int, send, recv runtime.View) error {
 
 // check compares what a rank has received.
 func (w *imb) check(r *mpi.Rank, recv runtime.View, stride int) error {
+	if w.Text("benchmark") == imbAllreduce {
+		return w.checkSums(r, recv, stride)
+	}
 	size, n := w.Int("size"), r.Size()
 	want := make([]byte, size)
 	for i := range w.Int("iterations") {

@@ -2,12 +2,14 @@ package experiment
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/pinning"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -45,7 +47,7 @@ func TestNPFIMB(t *testing.T) {
 		require.Greater(t, loss, 2*last, "%d B", size)
 		last = loss
 	}
-	for _, benchmark := range []string{imbBcast, imbAlltoall} {
+	for _, benchmark := range []string{imbBcast, imbAlltoall, imbAllreduce} {
 		require.Greater(t, at(benchmark, pinning.BounceKind, imbLater, 64<<10).Time(latencyColumn), at(benchmark, pinning.NoneKind, imbLater, 64<<10).Time(latencyColumn), benchmark)
 	}
 	first, later := at(imbSendrecv, pinning.NoneKind, imbFirst, 64<<10), at(imbSendrecv, pinning.NoneKind, imbLater, 64<<10)
@@ -72,4 +74,66 @@ func TestNPFBeff(t *testing.T) {
 	copying, cache, none := at(pinning.BounceKind), at(pinning.CacheKind), at(pinning.NoneKind)
 	require.InEpsilon(t, cache, none, 0.1)
 	require.InDelta(t, 0.5, copying/cache, 0.15)
+}
+
+// Copying loses more with the length of messages, but not in allreduce (NPF'17 §6): beside the numbers that are added, and move through the processor's caches and memory anyway, its share does not grow.
+func TestNPFIMBAllreduce(t *testing.T) {
+	loss := func(size int) float64 {
+		at := func(strategy string) float64 {
+			return overIB(t, npfIMB, Values{"benchmark": imbAllreduce, "strategy": strategy, "pass": imbLater, "size": size, "ranks": 4, "iterations": 2}).Time(latencyColumn).Seconds()
+		}
+		return at(pinning.BounceKind)/at(pinning.CacheKind) - 1
+	}
+	short, long := loss(64<<10), loss(512<<10)
+	require.Positive(t, short)
+	require.Less(t, long, 1.1*short)
+}
+
+// Published figures of b_eff stand beside runs with the values that the publication has, or that stand for what it does not say, and with nothing else.
+func TestBeffIsPublishedForOneLibrary(t *testing.T) {
+	published := func(values Values) int {
+		d, err := profile.Load("ib-npf")
+		require.NoError(t, err)
+		values["strategy"] = pinning.NoneKind
+		p, err := npfBeff.At(d, values)
+		require.NoError(t, err)
+		n := 0
+		for _, published := range npfBeff.Published {
+			if !slices.ContainsFunc(slices.Concat(published.At, published.With), func(is report.Is) bool { return hasAt(p, is) != is.Value }) {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 1, published(Values{}))
+	require.Equal(t, 1, published(Values{"sent": 128 << 20, "loop": 2500 * sim.Microsecond}), "the definition's")
+	for name, v := range map[string]any{ //lint:maporder each by itself
+		"eager": 1 << 20, "bound": 8 << 20, "ranks": 4, "repetitions": 1, "longest": 64 << 20, "sent": 64 << 10, "loop": sim.Millisecond,
+	} {
+		require.Zero(t, published(Values{name: v}), name)
+	}
+}
+
+// hasAt is the value that a point has of a column.
+func hasAt(p *Point, is report.Is) any {
+	switch is.Value.(type) {
+	case int:
+		return p.Int(is.Column)
+	case sim.Time:
+		return p.Time(is.Column)
+	}
+	return p.Text(is.Column)
+}
+
+// What b_eff takes of the simulator's memory has what eager messages are copied to and from: 32 buffers of each pair of ranks that exchange messages, at both ends.
+func TestBeffMemory(t *testing.T) {
+	memory := func(eager int) int64 {
+		d, err := profile.Load("ib-npf")
+		require.NoError(t, err)
+		p, err := npfBeff.At(d, Values{"ranks": 2, "eager": eager, "sent": 64 << 10})
+		require.NoError(t, err)
+		return npfBeff.Memory(p)
+	}
+	require.EqualValues(t, 2*2*32*(12<<10), memory(12<<10)-memory(0))
+	require.EqualValues(t, 2*2*32*(64<<10), memory(1<<20)-memory(0), "no message is longer than --sent")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
 	connections "github.com/spinsim/spinsim/handlers/rnr/driver"
 	"github.com/spinsim/spinsim/report"
@@ -22,7 +23,7 @@ var npfVersus = &Experiment{
   npf-one-page  it brings in the page that was reported
   part-pio      handlers/part, PART'22: the page that has failed comes, and its block is asked for again
   part-pia      all from that page to the end of the buffer come
-Interface, link, kernel and what it takes for a page are the profile's. NPF's faults are reported by firmware (--firmware firmware) or, as a what-if, by HPUs. PART's run on HPUs: its faults interrupt the kernel at once, and its
+Network, bus, kernel and what it takes for a page are the profile's, and the same for all; packets carry as much. What differs is the engine: a connection acknowledges a message, and waits 67 ms for that; PART's engine has blocks of 16 KiB, each of which is acknowledged, or sent again after 1 ms. NPF's faults are reported by firmware (--firmware firmware) or, as a what-if, by HPUs. PART's run on HPUs: its faults interrupt the kernel at once, and its
 firmware has the block sent again.`,
 	Source:   npfVersusSource,
 	Profiles: []string{"ib-npf"},
@@ -40,6 +41,8 @@ firmware has the block sent again.`,
 	Run: runVersus,
 	Columns: append([]report.Column{
 		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "from the call until the process knows that all is there"},
+		{Name: "again", Kind: report.Size, Help: "bytes that were sent more than once: in packets by connections, in blocks of up to 16 KiB by PART's engine"},
+		{Name: "reports", Kind: report.Count, Help: "of absent pages that kernels were given: faults of connections, entries of PART's FIFO"},
 	}, ClusterColumns()...),
 	Modules: func(p *Point) []*handlers.Library {
 		if p.Text("mode") == versusNPF || p.Text("mode") == versusOnePage {
@@ -50,7 +53,7 @@ firmware has the block sent again.`,
 	Memory: func(p *Point) int64 { return p.Footprint(2, 1) + messages(p, 4) },
 	View: View{
 		Value: latencyColumn, Series: []string{"mode"}, X: "bytes", Quiet: []string{"pause"},
-		Summary: []string{"side", "firmware", "bytes", "mode", latencyColumn},
+		Summary: []string{"side", "firmware", "bytes", "mode", latencyColumn, "reports", "again"},
 	},
 	Notes: []string{
 		compared,
@@ -72,8 +75,11 @@ type versus struct {
 	*Point
 	lib    *connections.Library // nil: PART
 	part   *driver.Part
+	conn   *connections.Conn // of the source
+	page   *channels.Page    // likewise: PART
 	target runtime.View
 	took   sim.Time
+	again  int // bytes
 }
 
 func runVersus(ctx context.Context, p *Point) (Values, error) {
@@ -87,13 +93,39 @@ func runVersus(ctx context.Context, p *Point) (Values, error) {
 			return err
 		}
 		return errors.Join(c.Spawn(0, "source", w.source), c.Spawn(1, "destination", w.destination))
-	}, func() error { return same("memory", w.target.Snapshot(), want) })
+	}, func() error {
+		w.resent()
+		return same("memory", w.target.Snapshot(), want)
+	})
 	if err != nil {
 		return nil, err
 	}
 	values := ClusterValues(&stats)
-	values[latencyColumn] = w.took
+	values[latencyColumn], values["reports"], values["again"] = w.took, w.reports(), w.again
 	return values, nil
+}
+
+// resent counts what was sent more than once.
+func (w *versus) resent() {
+	size := w.Int("size")
+	if w.conn != nil {
+		mtu := int(w.Profile.Fabric.MTU)
+		w.again = (int(w.conn.State().Stats.Packets) - (size+mtu-1)/mtu) * min(mtu, size)
+		return
+	}
+	w.again = int(w.page.Counts().Sent.Retransmitted) * min(rdma.MaxBlock, size)
+}
+
+// reports is how many reports of absent pages both kernels have got.
+func (w *versus) reports() (n int) {
+	for node := range 2 {
+		if w.lib != nil {
+			n += int(w.lib.Stats(node).Faults)
+		} else {
+			n += int(w.part.Driver(node).Stats().Entries)
+		}
+	}
+	return n
 }
 
 func (w *versus) load(c *runtime.Cluster) (err error) {
@@ -133,6 +165,7 @@ func (w *versus) source(p *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
+	w.conn, w.page = conn, page
 	p.SleepUntil(versusBegin)
 	defer func() { w.took = p.Now() - versusBegin }()
 	if conn != nil {

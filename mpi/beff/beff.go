@@ -247,6 +247,19 @@ func (x *end) patterns(i, n int) error {
 // Memory is what a run takes of a rank's memory, bytes.
 func (o *Options) Memory() int { return 2 * buffers * (o.Sent + 16) }
 
+// Pairs is how many pairs of ranks there are of which one sends messages to the other, in all patterns that are measured.
+func (b *Benchmark) Pairs() int {
+	pairs := map[[2]int]bool{}
+	for p := range Patterns {
+		for rank := range b.ranks {
+			if left, right := b.neighbours(p, rank); b.same(p) == p {
+				pairs[[2]int{rank, left}], pairs[[2]int{rank, right}] = true, true
+			}
+		}
+	}
+	return len(pairs)
+}
+
 // buffers is how many messages a buffer holds.
 const buffers = 6
 
