@@ -21,7 +21,7 @@ Messages up to --eager are copied through other buffers of the library in each c
 // npfMPIAxes say what the library is like.
 func npfMPIAxes() []Axis {
 	return []Axis{
-		{Name: "strategy", Kind: report.Text, Of: pinning.Kinds(), Default: "bounce,cache,none", Help: "how memory of large messages becomes ready for the interface; above it says what bounce, cache and none are"},
+		{Name: "strategy", Kind: report.Text, Of: pinning.OwnKinds(), Default: "bounce,cache,none", Help: "how memory of large messages becomes ready for the interface; above it says what bounce, cache and none are"},
 		{Name: "ranks", Kind: report.Count, Least: "2", Most: "32", Default: "8", Help: "processes, one on each node"},
 		{Name: "bound", Kind: report.Size, Least: "1MiB", Most: "64GiB", Multiple: "4KiB", Default: "1GiB", Help: "of cache and firehose: what a rank pins at most; the paper gives none"},
 		{Name: "eager", Kind: report.Size, Most: "1MiB", Default: "12KiB", Help: "the longest message that does not wait for its receive: Open MPI's"},

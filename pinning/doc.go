@@ -7,11 +7,12 @@
 //	           Zero-copy Communication", IPPS'98
 //	firehose   buckets with counts, and a bounded FIFO of those that nobody uses: Bell, Bonachea, "A New DMA Registration Strategy for Pinning-Based High Performance
 //	           Networks", IPDPS'03
+//	rendezvous the owner of memory is asked each time, and told behind it: Bell & Bonachea, likewise
 //	bounce     bytes are copied through a buffer that is pinned for good
 //	none       the device has page faults (NPF)
 //
-// A Strategy is for memory of the process itself. For memory of a peer that a one-sided operation is to reach there is a Remote: Hoses, which Firehose gets its name from,
-// and Rendezvous, which asks each time. Both speak with an Export at the peer, over whatever carries a Move and its answer.
+// A Strategy is for memory of the process itself, or with Options.Courier for memory of a peer that a one-sided operation is to reach: Firehose, which gets its name from that, and rendezvous. Both speak
+// with an Export at the peer, whose own Strategy pins, over whatever carries a Move and its answer.
 //
 // What it costs are the operating system's calls: host.OSSpec has gup_call, gup_absent, gup_present and put_page for pinning, device_map_… and device_unmap_… for the
 // tables of a device that has its own, and invalidate for each range that is taken from it.

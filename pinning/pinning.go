@@ -54,8 +54,9 @@ type Lease struct {
 	Region
 	Direction
 
-	held []*segment
-	pin  host.Pin
+	held  []*segment
+	hoses []*hose
+	pin   host.Pin
 }
 
 // Stats counts what a strategy has done.
@@ -72,21 +73,29 @@ type Stats struct {
 	Leased      int    // leases at this moment
 	Pinned      uint64 // bytes at this moment
 	MostPinned  uint64 // bytes at a time
+	Moves       int64  // requests to a peer
+	Reused      int64  // firehoses that were taken from another bucket of a peer
 }
 
 // Kinds of strategies, for Options.Kind.
 const (
-	StaticKind   = "static"
-	FineKind     = "fine"
-	CacheKind    = "cache"
-	FirehoseKind = "firehose"
-	BounceKind   = "bounce"
-	NoneKind     = "none"
+	StaticKind     = "static"
+	FineKind       = "fine"
+	CacheKind      = "cache"
+	FirehoseKind   = "firehose"
+	RendezvousKind = "rendezvous"
+	BounceKind     = "bounce"
+	NoneKind       = "none"
 )
 
 // Kinds returns the names of all strategies.
 func Kinds() []string {
-	return []string{StaticKind, FineKind, CacheKind, FirehoseKind, BounceKind, NoneKind}
+	return []string{StaticKind, FineKind, CacheKind, FirehoseKind, RendezvousKind, BounceKind, NoneKind}
+}
+
+// OwnKinds returns the names of those that a process can have for its own memory: all but rendezvous, which needs a peer.
+func OwnKinds() []string {
+	return slices.DeleteFunc(Kinds(), func(kind string) bool { return kind == RendezvousKind })
 }
 
 // Options choose a strategy. All sizes are bytes and multiples of 4 KiB.
@@ -102,6 +111,12 @@ type Options struct {
 	Buffer uint64
 	// Copy copies n bytes of the process, and charges t for that: bounce buffers need it.
 	Copy func(t *host.Thread, to, from, n uint64) error
+	// Courier makes it a strategy for memory of a peer, whose Export it speaks with: rendezvous needs one, and firehose has one or pins memory of its own process.
+	Courier Courier
+	// Peer is that peer.
+	Peer int
+	// Each is how many firehoses there are to it, at least 1.
+	Each int
 }
 
 // Validate returns every violation, each with the field's name.
@@ -123,6 +138,13 @@ func (o *Options) Validate() error {
 		need("bound", o.Bound, 0)
 		need("bucket", o.Bucket, 0)
 		need("victims", o.Victims, 0)
+		if o.Courier != nil && o.Each < 1 {
+			wrong = append(wrong, fmt.Errorf("pinning: %d firehoses to a peer, expected at least 1", o.Each))
+		}
+	case RendezvousKind:
+		if o.Courier == nil {
+			wrong = append(wrong, errors.New("pinning: a rendezvous needs a courier: it is for memory of a peer"))
+		}
 	case BounceKind:
 		need("buffer", o.Buffer, host.PageBytes)
 		if o.Copy == nil {
@@ -132,12 +154,13 @@ func (o *Options) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// New makes a strategy for a process. t pays for what it does at once, which is a bounce buffer's pages; nil: before programs begin, when nothing takes time.
+// New makes a strategy for a process, or with a courier for a peer's memory. t pays for what it does at once, which is a bounce buffer's pages; nil: before programs begin, when nothing takes time.
 func New(t *host.Thread, p *host.Process, o Options) (Strategy, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	bucket := max(o.Bucket, host.PageBytes)
+	afar := remote{courier: o.Courier, peer: o.Peer}
 	switch o.Kind {
 	case StaticKind:
 		return newTable(p, 0, noBound, noBound), nil
@@ -146,11 +169,16 @@ func New(t *host.Thread, p *host.Process, o Options) (Strategy, error) {
 	case CacheKind:
 		return newTable(p, bucket, o.Bound, noBound), nil
 	case FirehoseKind:
+		if o.Courier != nil {
+			return &hoses{remote: afar, bucket: bucket, each: o.Each, hoses: map[uint64]*hose{}}, nil
+		}
 		bound := o.Bound
 		if bound == 0 {
 			bound = noBound
 		}
 		return newTable(p, bucket, bound, o.Victims), nil
+	case RendezvousKind:
+		return &rendezvous{afar}, nil
 	case BounceKind:
 		return newBounce(t, p, o.Buffer, o.Copy)
 	default:

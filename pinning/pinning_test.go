@@ -322,9 +322,11 @@ func TestOptions(t *testing.T) {
 		o    pinning.Options
 		want string
 	}{
-		{pinning.Options{Kind: "most"}, `pinning: kind "most", expected one of static, fine, cache, firehose, bounce, none`},
+		{pinning.Options{Kind: "most"}, `pinning: kind "most", expected one of static, fine, cache, firehose, rendezvous, bounce, none`},
 		{pinning.Options{Kind: pinning.CacheKind, Bucket: 5}, "pinning: bound is 0, expected a multiple of 4096 from 4096\npinning: bucket is 5, expected a multiple of 4096 from 0"},
 		{pinning.Options{Kind: pinning.FirehoseKind, Victims: 1}, "pinning: victims is 1, expected a multiple of 4096 from 0"},
+		{pinning.Options{Kind: pinning.RendezvousKind}, "pinning: a rendezvous needs a courier: it is for memory of a peer"},
+		{pinning.Options{Kind: pinning.FirehoseKind, Courier: &wire{}}, "pinning: 0 firehoses to a peer, expected at least 1"},
 		{pinning.Options{Kind: pinning.BounceKind}, "pinning: buffer is 0, expected a multiple of 4096 from 4096\npinning: a bounce buffer needs copy"},
 	} {
 		_, err := pinning.New(nil, nil, c.o)
