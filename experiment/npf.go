@@ -15,7 +15,7 @@ import (
 
 // npfExperiments are those of NPF'17: one file for each, npf*.go. Their commands are spinsim compare npf-NAME.
 func npfExperiments() []*Experiment {
-	return []*Experiment{npfLatency, coldRing, ringSize, instances, workingSet, npfStorage, npfIMB, npfBeff, syntheticEthernet, syntheticInfiniBand, npfVersus}
+	return []*Experiment{npfLatency, coldRing, ringSize, instances, workingSet, npfStorage, npfIMB, npfBeff, npfPinning, syntheticEthernet, syntheticInfiniBand, npfVersus}
 }
 
 const npfSource = "NPF'17"

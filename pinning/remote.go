@@ -257,18 +257,25 @@ func (h *hoses) Release(_ *host.Thread, l *Lease) error {
 	return nil
 }
 
+// batch is how many firehoses are given back with a request.
+const batch = 1024
+
 // Close implements Strategy: all firehoses are given back.
 func (h *hoses) Close(t *host.Thread) error {
 	h.lock.Lock(t, lockWait)
 	defer h.lock.Unlock(t)
-	if err := h.closing(); err != nil || len(h.idle) == 0 {
+	if err := h.closing(); err != nil {
 		return err
 	}
-	var m Move
-	for _, s := range h.idle {
-		m.Drop = append(m.Drop, h.grant(s))
+	for some := range slices.Chunk(h.idle, batch) {
+		var m Move
+		for _, s := range some {
+			m.Drop = append(m.Drop, h.grant(s))
+		}
+		if _, err := h.move(t, m); err != nil {
+			return err
+		}
 	}
 	h.idle, h.hoses = nil, map[uint64]*hose{}
-	_, err := h.move(t, m)
-	return err
+	return nil
 }

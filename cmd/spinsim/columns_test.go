@@ -31,6 +31,7 @@ var connections = [][]string{
 	{"compare", "npf-versus-part", "--size", "4KiB"},
 	{"compare", "npf-imb", "--ranks", "2", "--size", "4KiB", "--iterations", "1"},
 	{"compare", "npf-beff", "--ranks", "2", "--sent", "4KiB", "--repetitions", "1", "--loop", "0us"},
+	{"compare", "npf-pinning", "--size", "4KiB", "--messages", "1"},
 }
 
 // help columns knows every column that any command writes, under the command's name.

@@ -66,6 +66,7 @@ var whole = map[string][]string{
 	"spinsim compare npf-latency":      {"--noise", "none", "--size", "4KiB"},
 	"spinsim compare npf-synthetic-ib": {"--messages", "5", "--frequency", "10%", "--mode", "rnr", "--fault", "minor"},
 	"spinsim compare npf-imb":          {"--strategy", "none", "--benchmark", "sendrecv", "--ranks", "2", "--size", "4KiB", "--iterations", "1"},
+	"spinsim compare npf-pinning":      {"--size", "4KiB", "--messages", "2", "--strategy", "cache"},
 	"spinsim compare npf-beff":         {"--strategy", "none", "--ranks", "2", "--sent", "4KiB", "--repetitions", "1", "--loop", "0us"},
 	"spinsim compare npf-versus-part":  {"--mode", "npf", "--side", "none", "--firmware", "hpu"},
 }
