@@ -85,7 +85,7 @@ func reads(seed uint64, o *target.Options, block, count int) func(p *runtime.Pro
 
 // Every byte that initiators get is that of the disk, with each way to make buffers ready, with little memory, and with blocks that are smaller than buffers or as large.
 func TestReads(t *testing.T) {
-	for i, kind := range pinning.Kinds() {
+	for i, kind := range pinning.OwnKinds() {
 		block := []int{64 << 10, 128 << 10}[i%2]
 		o := target.Options{
 			Disk: 8 << 20, Buffer: 128 << 10, Pool: 2 << 20, Sessions: 3, Depth: 4,
@@ -219,7 +219,7 @@ func TestStrangers(t *testing.T) {
 
 // An initiator that gives an address it does not have ends its own session, which unpins its buffers; the other goes on.
 func TestBroken(t *testing.T) {
-	for _, kind := range pinning.Kinds() {
+	for _, kind := range pinning.OwnKinds() {
 		o := target.Options{
 			Disk: 1 << 20, Buffer: 64 << 10, Pool: 1 << 20, Sessions: 2, Depth: 4,
 			Pinning: pinning.Options{Kind: kind, Bound: 1 << 20, Victims: 64 << 10, Buffer: 1 << 20},

@@ -244,3 +244,25 @@ func TestTimeoutsAreInARow(t *testing.T) {
 		require.Zero(t, e.s.Report.Error, name)
 	}
 }
+
+// What comes too late changes nothing: a time-out when all is acknowledged starts no other, a fault that is resolved of a read that drops nothing rewinds nothing, and absent data of a read that was asked for again is not reported.
+func TestTooLate(t *testing.T) {
+	e := newEnd(t)
+	e.post(rnr.KindWrite, 4096, mtu, 8192)
+	e.packet(peer, rnr.Header{Kind: rnr.KindAck}, 0, 0, make([]byte, 8))
+	timers := len(e.d.Named("timer"))
+	e.own(rnr.KindRetry, 0)
+	require.Len(t, e.d.Named("timer"), timers)
+
+	require.Len(t, e.post(rnr.KindRead, 4096, 2*mtu, 8192), 1)
+	e.own(rnr.KindResume, rnr.InitiatorRead)
+	require.Zero(t, e.s.Stats.Rewinds)
+	require.Empty(t, e.goes())
+
+	require.Empty(t, e.read(0, 1))
+	for _, f := range []flight{{number: 0, fault: rnr.Fault{Type: rnr.ResponderRead, At: 1}}, {number: 1, fault: rnr.Fault{Type: rnr.ResponderRead}}} {
+		spintest.Run(e.d, func(_ *spin.Header, s *rnr.State) spin.Code { stop(s, responses, &f); return spin.Success }, &spin.Header{}, e.s)
+		require.Empty(t, e.reports())
+		require.Zero(t, e.s.Responder.Stopped)
+	}
+}
