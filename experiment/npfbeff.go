@@ -76,8 +76,13 @@ func publishedBeff() (list []report.Published) {
 			list = append(list, report.Published{
 				At: []report.Is{{Column: "strategy", Value: of.strategy}},
 				With: []report.Is{
-					{Column: "ranks", Value: 8}, {Column: "longest", Value: 128 << 20}, {Column: "sent", Value: run.sent}, {Column: "loop", Value: run.loop}, {Column: "repetitions", Value: 3},
-					{Column: "bound", Value: 1 << 30}, {Column: "eager", Value: 12 << 10},
+					{Column: "ranks", Value: 8},
+					{Column: "longest", Value: 128 << 20},
+					{Column: "sent", Value: run.sent},
+					{Column: "loop", Value: run.loop},
+					{Column: "repetitions", Value: 3},
+					{Column: "bound", Value: 1 << 30},
+					{Column: "eager", Value: 12 << 10},
 				},
 				Column: "b_eff", Value: of.value, Note: of.note + "; checks",
 			})
