@@ -48,6 +48,11 @@ func (in *Inspection) needs(m *hpu.Module, p *profile.Profile, hpuMemory int) in
 		}
 		*x.sum += n
 	}
+	if m, err := s.Needs.Memories(d, s.HPUMemory); err != nil {
+		in.Reasons = append(in.Reasons, Reason{Offset: -1, Cause: fmt.Sprintf("manifest: needs.%v", err)})
+	} else {
+		s.HPUMemory = m.End
+	}
 	in.refused(s, p)
 	return int(max(int64(hpuMemory), min(s.HPUMemory, math.MaxUint32)))
 }
@@ -151,6 +156,14 @@ func (in *Inspection) needTable(t io.Writer, row func(...any)) {
 		memory += fmt.Sprintf(", of them %v behind the state", n.Memory)
 	}
 	row("HPU memory", memory)
+	for _, x := range []struct {
+		what string
+		e    manifest.Expr
+	}{{"scratchpad of a cluster", n.Scratchpad}, {"memory of a message", n.MessageMemory}, {"messages at once", n.Messages}} {
+		if x.e.IsSet() {
+			row(x.what, x.e)
+		}
+	}
 	if n.UserHeader > 0 {
 		row("user header", fmt.Sprintf("%d B", n.UserHeader))
 	}

@@ -68,14 +68,33 @@ func PlanOf(m *hpu.Module, wanted Exports) (*Plan, error) {
 
 // DeviceOf is what expressions of a manifest see of the device of a node.
 func DeviceOf(p *profile.Profile, rank, ranks int) *manifest.Device {
-	return &manifest.Device{MTU: int64(p.Fabric.MTU), HPUs: int64(p.HPU.Cores), Contexts: int64(p.HPU.Contexts), Rank: int64(rank), Ranks: int64(ranks)}
+	return &manifest.Device{MTU: int64(p.Fabric.MTU), HPUs: int64(p.HPU.Cores), Contexts: int64(p.HPU.Contexts), Rank: int64(rank), Ranks: int64(ranks), Clusters: int64(max(1, p.HPU.Clusters))}
 }
 
 // maxMemory bounds what a manifest may ask for, bytes; the limits of devices are lower.
 const maxMemory = 1 << 32
 
-// Memory returns the HPU memory that the handlers need on a device, bytes: the state and what lies behind it.
+// Memory returns the HPU memory that the handlers need on a device, bytes: the state, what lies behind it, and the memories of clusters and messages.
 func (p *Plan) Memory(d *manifest.Device) (int64, error) {
+	own, err := p.own(d)
+	if err != nil {
+		return 0, err
+	}
+	m, err := p.memories(d, own)
+	return m.End, err
+}
+
+// memories lays the memories of clusters and messages out behind so many bytes.
+func (p *Plan) memories(d *manifest.Device, behind int64) (manifest.Memories, error) {
+	m, err := p.needs.Memories(d, behind)
+	if err != nil {
+		err = fmt.Errorf("module %s: %w", p.module.Name(), err)
+	}
+	return m, err
+}
+
+// own returns the bytes of the state and of what lies behind it.
+func (p *Plan) own(d *manifest.Device) (int64, error) {
 	behind, err := p.needs.Memory.Between(d, 0, maxMemory)
 	if err != nil {
 		return 0, fmt.Errorf("module %s: HPU memory behind the state: %w", p.module.Name(), err)
@@ -179,10 +198,7 @@ func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.HPU, err = proc.HPUAllocMem(p.module, int(max(size, int64(len(state))))); err != nil {
-		return nil, err
-	}
-	if in.Spin, err = in.HPU.Spin(in.Exports[0], in.Exports[1], in.Exports[2]); err != nil {
+	if err := in.allocate(proc, size, int64(len(state))); err != nil {
 		return nil, err
 	}
 	if o.UserHeader != 0 {
@@ -200,6 +216,27 @@ func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 		in.Spin.InitialState = state
 	}
 	return in, nil
+}
+
+// allocate gives the process HPU memory of so many bytes at least, which begins with the state, and makes the handler part of an entry.
+func (in *Installed) allocate(proc *runtime.Proc, size, state int64) error {
+	own, err := in.own(in.device)
+	if err != nil {
+		return err
+	}
+	m, err := in.memories(in.device, max(own, state))
+	if err != nil {
+		return err
+	}
+	if in.HPU, err = proc.HPUAllocMem(in.module, int(max(size, m.End))); err != nil {
+		return err
+	}
+	if in.Spin, err = in.HPU.Spin(in.Exports[0], in.Exports[1], in.Exports[2]); err != nil {
+		return err
+	}
+	in.Spin.Scratchpads = portals.Scratchpads{Offset: uint64(m.ClusterAt), Bytes: uint64(m.Cluster)}
+	in.Spin.PerMessage = portals.MessageMemory{Offset: uint64(m.MessageAt), Bytes: uint64(m.Message), Messages: uint32(m.Messages)}
+	return nil
 }
 
 // size is how much HPU memory to allocate, bytes, of which the device has at most limit.

@@ -37,6 +37,15 @@ const (
 	OpLog
 	OpTimerCancel
 	OpAtomic32
+	OpDMAToHostPosted
+	OpHostWrite
+	OpHostWriteNB
+	OpWait32
+	OpMyCluster
+	OpNumClusters
+	OpFlowID
+	OpScratchpad
+	OpMessageMemory
 	NumOps
 )
 
@@ -110,9 +119,9 @@ type Action struct {
 	Cycles int64  // charged to the handler since it started, this call's own cost included
 	Space  uint32 // DMA: host memory, and TellFaults; atomic32: the operation
 	Offset uint64 // DMA: bytes in the host memory
-	Local  uint32 // DMA, cas, fadd, atomic32, ct_get, log: HPU memory address (dma_cas, dma_fadd: where the value found goes)
+	Local  uint32 // DMA, cas, fadd, atomic32, wait32, ct_get, log: HPU memory address (dma_cas, dma_fadd: where the value found goes)
 	Len    uint32 // DMA: bytes; log: bytes of the line, at most MaxLogBytes
-	A      uint64 // compare (cas, dma_cas); increment (fadd, dma_fadd); operand (atomic32); success (ct_set, ct_inc); delay in ns (timer); status (ack); handle (dma_test, dma_wait, timer_cancel); bytes before the line was cut (log)
+	A      uint64 // compare (cas, dma_cas); increment (fadd, dma_fadd); operand (atomic32); value (host_write) or not yet another (wait32); cluster (scratchpad); success (ct_set, ct_inc); delay in ns (timer); status (ack); handle (dma_test, dma_wait, timer_cancel); bytes before the line was cut (log)
 	B      uint64 // swap (cas, dma_cas); compare (atomic32); failure (ct_set, ct_inc)
 	CT     uint32 // counter handle
 	Desc   Operation

@@ -39,19 +39,20 @@ func (c *Context) carryOut(op Op, args []uint64) (result uint64, ok bool) {
 	p := c.program
 	switch op {
 	case OpNumHPUs:
-		if c.index < 0 {
-			return uint64(p.module.spec.Cores), true
-		}
 		return uint64(c.of), true
+	case OpNumClusters:
+		return uint64(c.clusters), true
 	case OpCycles:
 		return uint64(c.Cycles()), true
-	case OpMyHPU:
-		if c.index >= 0 {
-			return uint64(c.HPU()), true
-		}
 	}
 	if c.index < 0 {
 		return 0, c.fail(TrapForbidden, op, "")
+	}
+	switch op {
+	case OpMyHPU:
+		return uint64(c.HPU()), true
+	case OpMyCluster:
+		return uint64(c.cluster), true
 	}
 	a := &p.action
 	*a = Action{Op: op, Cycles: c.Cycles()}
@@ -137,7 +138,7 @@ func (c *Context) aligned(op Op, addr, size uint32) bool {
 // decode fills in the action from the arguments (docs/abi.md, Imports) and checks every address.
 func (c *Context) decode(a *Action, args []uint64) bool {
 	switch a.Op {
-	case OpDMAToHost, OpDMAFromHost, OpDMAToHostNB, OpDMAFromHostNB:
+	case OpDMAToHost, OpDMAFromHost, OpDMAToHostNB, OpDMAFromHostNB, OpDMAToHostPosted:
 		a.Space, a.Offset, a.Local, a.Len = uint32(args[0]), args[1], uint32(args[2]), uint32(args[3])
 		return c.within(a.Op, "local", a.Local, uint64(a.Len))
 	case OpDMACAS, OpDMACASNB:
@@ -146,7 +147,12 @@ func (c *Context) decode(a *Action, args []uint64) bool {
 	case OpDMAFAdd, OpDMAFAddNB:
 		a.Space, a.Offset, a.A, a.Local = uint32(args[0]), args[1], args[2], uint32(args[3])
 		return c.within(a.Op, "found", a.Local, 8)
-	case OpDMATest, OpDMAWait, OpAck, OpTimerCancel:
+	case OpHostWrite, OpHostWriteNB:
+		a.Space, a.Offset, a.A = uint32(args[0]), args[1], args[2]
+	case OpWait32:
+		a.Local, a.A = uint32(args[0]), uint64(uint32(args[1]))
+		return c.within(a.Op, "addr", a.Local, 4) && c.aligned(a.Op, a.Local, 4)
+	case OpDMATest, OpDMAWait, OpAck, OpTimerCancel, OpScratchpad:
 		a.A = uint64(uint32(args[0]))
 	case OpCAS:
 		a.Local, a.A, a.B = uint32(args[0]), args[1], args[2]

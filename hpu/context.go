@@ -32,26 +32,27 @@ type Outcome struct {
 type Context struct {
 	User any // for the caller, who may keep here what Device.Act needs
 
-	program *Program
-	index   int // -1: start function and _initialize
-	number  int // of its processor
-	of      int // processors of the pool
-	status  Status
-	fn      *export
-	args    uint32
-	state   uint32
-	budget  int64 // that the handler was given, without effort, parts of a cycle (Module.CycleParts)
-	effort  int64 // of the budget, that imports took besides their cycles, cycles
-	left    int64 // of the budget, as of the last import call, suspension or end
-	stack   uint64
-	depth   uint64
-	fiber   fiber
-	body    func() // runs the handler; made once, so that starting allocates nothing
-	result  int64
-	killed  bool
-	abort   *Trap // why the import call in progress must end the handler
-	outcome Outcome
-	engine  any // what the engine keeps for the context
+	program           *Program
+	index             int // -1: start function and _initialize
+	number            int // of its processor
+	of                int // processors of the pool
+	cluster, clusters int // of its processor, and how many the pool has
+	status            Status
+	fn                *export
+	args              uint32
+	state             uint32
+	budget            int64 // that the handler was given, without effort, parts of a cycle (Module.CycleParts)
+	effort            int64 // of the budget, that imports took besides their cycles, cycles
+	left              int64 // of the budget, as of the last import call, suspension or end
+	stack             uint64
+	depth             uint64
+	fiber             fiber
+	body              func() // runs the handler; made once, so that starting allocates nothing
+	result            int64
+	killed            bool
+	abort             *Trap // why the import call in progress must end the handler
+	outcome           Outcome
+	engine            any // what the engine keeps for the context
 }
 
 // Program returns the program the context belongs to.

@@ -1,6 +1,7 @@
 package hpu
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -115,7 +116,7 @@ func newProgram(owner string, img Image, dev Device, inst instance, f fibers, on
 	if len(p.mem) != int(l.Total) {
 		return nil, fmt.Errorf("module %s: memory of %d bytes, expected %d", m.name, len(p.mem), l.Total)
 	}
-	c := &Context{program: p, index: -1}
+	c := &Context{program: p, index: -1, of: m.spec.Cores, clusters: m.spec.clusters()}
 	for _, fn := range m.prepare {
 		if trap := c.prepare(fn); trap != nil {
 			return nil, trap
@@ -165,6 +166,9 @@ func (p *Program) Layout() Layout { return p.layout }
 // Memory returns the whole linear memory, which stays where it is until Close.
 func (p *Program) Memory() []byte { return p.mem }
 
+// Word returns the 32 bits at an address, which must lie within the memory.
+func (p *Program) Word(addr uint32) uint32 { return binary.LittleEndian.Uint32(p.mem[addr:]) }
+
 // HPUMemory returns the address and the size in bytes of the HPU memory that the host allocated.
 func (p *Program) HPUMemory() (addr, size uint32) { return p.layout.HPU, p.layout.HPUBytes }
 
@@ -177,6 +181,7 @@ func (p *Program) Context(i int) *Context {
 	if c == nil {
 		c = &Context{program: p, index: i}
 		c.number, c.of = p.module.spec.processor(i)
+		c.cluster, c.clusters = p.module.spec.cluster(i)
 		p.contexts[i] = c
 	}
 	return c

@@ -44,6 +44,15 @@ var opTable = [NumOps]opInfo{
 	OpLog:              {"log", "ii", "", false},
 	OpTimerCancel:      {"timer_cancel", "i", "i", false},
 	OpAtomic32:         {"atomic32", "iiii", "i", true},
+	OpDMAToHostPosted:  {"dma_to_host_posted", "iIii", "i", true},
+	OpHostWrite:        {"host_write", "iII", "i", true},
+	OpHostWriteNB:      {"host_write_nb", "iII", "i", false},
+	OpWait32:           {"wait32", "ii", "", true},
+	OpMyCluster:        {"my_cluster", "", "i", false},
+	OpNumClusters:      {"num_clusters", "", "i", false},
+	OpFlowID:           {"flow_id", "", "i", false},
+	OpScratchpad:       {"scratchpad", "i", "I", false},
+	OpMessageMemory:    {"message_memory", "", "I", false},
 }
 
 var opByName = func() map[string]Op {

@@ -8,6 +8,7 @@ import (
 // Spec is what a device offers to handlers and allows them: plain data, part of a device profile.
 type Spec struct {
 	Cores             int       // HPUs, 1 to 4096
+	Clusters          int       // of HPUs, each of as many: 0 and 1 are one; divides Cores
 	Contexts          int       // contexts of each HPU, 1 to 4096; Cores times Contexts at most 65,536
 	PacketBytes       int       // packet buffer of a context, bytes: the MTU plus the longest user header
 	StackBytes        int       // shadow stack of a context, bytes
@@ -50,6 +51,17 @@ func (s *Spec) processor(i int) (number, of int) {
 	return 0, s.Cores
 }
 
+// clusters is how many clusters the HPUs form.
+func (s *Spec) clusters() int { return max(1, s.Clusters) }
+
+// cluster returns the number of the cluster of context i, and of how many. Processors of other pools form one.
+func (s *Spec) cluster(i int) (number, of int) {
+	if i >= s.Cores*s.Contexts {
+		return 0, 1
+	}
+	return i / s.Contexts / (s.Cores / s.clusters()), s.clusters()
+}
+
 // MaxUnchecked is how many instructions of a function may run between two checks of the budget: a block of instructions that would
 // exceed it is charged and checked before it begins.
 const MaxUnchecked = 1024
@@ -77,6 +89,9 @@ func (s *Spec) Validate() error {
 	check("contexts", int64(s.Contexts), 1, 4096)
 	if s.Cores > 0 && s.Contexts > 0 {
 		check("cores*contexts", int64(s.Cores)*int64(s.Contexts), 1, 65_536)
+	}
+	if check("clusters", int64(s.Clusters), 0, int64(max(s.Cores, 0))); s.Clusters > 0 && s.Cores%s.Clusters != 0 {
+		errs = append(errs, fmt.Errorf("clusters: %d, expected a divisor of cores, which are %d", s.Clusters, s.Cores))
 	}
 	for _, p := range s.Others {
 		check("processors", int64(p.Number), 1, 4096)

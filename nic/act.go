@@ -34,6 +34,8 @@ type act struct {
 	egress     ring[*run]   // handlers that wait for room in it
 	dmaBytes   int64        // of DMA operations of handlers on their way
 	dmaWaits   ring[*dmaOp] // blocking ones that hpu.dma_bytes has no room for
+	woken      ring[*run]   // of changed
+	idleWrites []*hostWrite // that nobody uses
 	lost       int64        // actions on counters that were freed meanwhile
 }
 
@@ -75,9 +77,10 @@ func (b *blockedOn) String() string { return "the result of " + b.op.String() }
 
 // The events of act.
 const (
-	kindIssue    sim.Kind = kindsOfAct + iota // *issue: a handler's operation is due
-	kindDMAIssue                              // *dmaOp: the handler's own time has come: the operation goes on the bus
-	kindDMAAgain                              // *dmaOp: memory that was absent is written again
+	kindIssue     sim.Kind = kindsOfAct + iota // *issue: a handler's operation is due
+	kindDMAIssue                               // *dmaOp: the handler's own time has come: the operation goes on the bus
+	kindDMAAgain                               // *dmaOp: memory that was absent is written again
+	kindHostWrote                              // *hostWrite: bytes of the host are at HPU memory
 )
 
 func (d *act) handle(e *sim.Event) {
@@ -88,6 +91,8 @@ func (d *act) handle(e *sim.Event) {
 		d.issueDMA(e.P.(*dmaOp))
 	case kindDMAAgain:
 		d.bus.Again(&e.P.(*dmaOp).access, 0)
+	case kindHostWrote:
+		d.hostWrote(e.P.(*hostWrite))
 	default:
 		unknown("act", e)
 	}
@@ -98,8 +103,18 @@ func (d *act) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 	r := &d.runs[c.Index()]
 	at := r.at(a.Cycles)
 	switch a.Op {
-	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB:
+	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB, hpu.OpHostWriteNB:
 		return d.startDMA(r, a, at), false
+	case hpu.OpDMAToHostPosted, hpu.OpHostWrite:
+		if result, blocked = d.postWrite(r, a, at); !blocked {
+			return result, false
+		}
+	case hpu.OpFlowID, hpu.OpScratchpad, hpu.OpMessageMemory:
+		return d.memoryOf(r.task.in, a), false
+	case hpu.OpWait32:
+		if at == d.now() && r.ctx.Program().Word(a.Local) != uint32(a.A) {
+			return 0, false
+		}
 	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer, hpu.OpToSelf:
 		return d.issueLater(r, a.Op, &a.Desc, a.A, at), false
 	case hpu.OpPutFromDevice, hpu.OpAtomicFromDevice:
@@ -154,6 +169,8 @@ func (d *act) suspended(r *run) (result int64, ready bool) {
 	switch w.op {
 	case hpu.OpCAS, hpu.OpFAdd, hpu.OpAtomic32:
 		return 0, true
+	case hpu.OpWait32:
+		return d.waitWord(r)
 	case hpu.OpDMATest:
 		return d.testDMA(r, w.a), true
 	case hpu.OpDMAWait:

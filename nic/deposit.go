@@ -269,8 +269,8 @@ func (d *deposit) finish(in *inbound) {
 		})
 	}
 	cookie, fail := in.d.Cookie, in.failure()
-	if h := in.handlers.memory; h != nil {
-		h.uses--
+	if in.handlers.memory != nil {
+		d.handled(in)
 	}
 	in.iface.Port.Finish(in.d, out)
 	if in.pending && in.open != nil {

@@ -31,6 +31,7 @@ type dmaOp struct {
 	a, b       uint64
 	result     int64
 	tries      int
+	posted     bool   // nobody waits for it
 	told       bool   // its handler wants to know of a fault, and not that it is tried again
 	number     int64  // of the handler, for Watch
 	message    uint64 // its msg_id
@@ -56,7 +57,7 @@ func (c *Core) releaseDMA(o *dmaOp) {
 
 func blockingForm(op hpu.Op) hpu.Op {
 	switch op {
-	case hpu.OpDMAToHostNB:
+	case hpu.OpDMAToHostNB, hpu.OpDMAToHostPosted, hpu.OpHostWrite, hpu.OpHostWriteNB:
 		return hpu.OpDMAToHost
 	case hpu.OpDMAFromHostNB:
 		return hpu.OpDMAFromHost
@@ -73,9 +74,10 @@ const atomicBytes = 8
 
 // newDMA prepares an operation; a negative result is the error of the call.
 func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, length uint32, a, b uint64) (*dmaOp, int64) {
+	value := immediate(op)
 	op = blockingForm(op)
-	atomic := op == hpu.OpDMACAS || op == hpu.OpDMAFAdd
-	if atomic {
+	word := value || op == hpu.OpDMACAS || op == hpu.OpDMAFAdd
+	if word {
 		length = atomicBytes
 	}
 	in := r.task.in
@@ -85,7 +87,7 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 	if ok {
 		o.host, ok = hostRange(o.host, memory, &region, offset, uint64(length))
 	}
-	if !ok || atomic && (len(o.host) != 1 || region.Addr(offset)%atomicBytes != 0) {
+	if !ok || word && (len(o.host) != 1 || region.Addr(offset)%atomicBytes != 0) {
 		d.core.releaseDMA(o)
 		if ok {
 			return nil, hpu.Invalid
@@ -100,7 +102,11 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 	if d.inject != nil {
 		o.result = min(d.inject(int(d.rank), op), hpu.OK)
 	}
-	if op == hpu.OpDMAToHost && length > 0 {
+	switch {
+	case value:
+		o.data = d.core.buffer(atomicBytes)
+		binary.LittleEndian.PutUint64(o.data, a)
+	case op == hpu.OpDMAToHost && length > 0:
 		o.data = d.core.buffer(int(length))
 		copy(o.data, o.program.Memory()[local:])
 	}
@@ -136,10 +142,7 @@ func (d *act) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
 		return result
 	}
 	if !d.dmaRoom(o) {
-		d.core.releaseBuffer(o.data)
-		o.memory.use(o.space, -1)
-		d.trace.forget(o)
-		d.core.releaseDMA(o)
+		d.discard(o)
 		return hpu.NoSpace
 	}
 	d.trace.by(r, o, at)
@@ -162,16 +165,19 @@ func (d *act) dmaFits(o *dmaOp) bool {
 func (d *act) blockingDMA(r *run) (result int64, ready bool) {
 	w := &r.wait
 	o, result := d.newDMA(r, w.op, w.space, w.offset, w.local, w.length, w.a, w.b)
-	switch {
-	case o == nil:
+	if o == nil {
 		return result, true
-	case !d.dmaRoom(o):
+	}
+	if posted(w.op) {
+		o.posts()
+	}
+	if !d.dmaRoom(o) {
 		d.dmaWaits.push(o)
 		return 0, false
 	}
 	d.dmaBytes += int64(o.access.Length)
 	d.issueDMA(o)
-	return o.result, o.handle == released
+	return o.begun(), o.handle == released
 }
 
 // dmaEnded gives the room of an operation back and lets those go on the bus that have waited for it.
@@ -181,7 +187,7 @@ func (d *act) dmaEnded(length int) {
 		o := d.dmaWaits.pop()
 		d.dmaBytes += int64(o.access.Length)
 		if d.issueDMA(o); o.handle == released {
-			d.sched.resumable(o.run, o.result)
+			d.sched.resumable(o.run, o.begun())
 		}
 	}
 }
@@ -202,6 +208,14 @@ func (d *act) issueDMA(o *dmaOp) {
 	default:
 		d.bus.Atomic(a)
 	}
+}
+
+// begun is what a handler is told whose write has begun: of a posted one it learns no more.
+func (o *dmaOp) begun() int64 {
+	if o.posted {
+		return hpu.OK
+	}
+	return o.result
 }
 
 // Begun implements host.Client: the bus takes a blocking write.

@@ -63,8 +63,11 @@ func (d *act) end(o *dmaOp, s host.Status) {
 	d.move(o)
 	d.watch.landed(o)
 	o.memory.use(o.space, -1)
-	if o.result < hpu.OK && o.handle >= 0 && o.look() == nil {
+	if o.result < hpu.OK && (o.posted || o.handle >= 0) && o.look() == nil {
 		d.unheard(o.in, HandlerError{Program: o.memory.name}, o.failure())
+	}
+	if o.posted {
+		d.postedEnded(o.in)
 	}
 	if o.op == hpu.OpDMAToHost {
 		d.deposits.wrote(o.in, o.write)
@@ -86,6 +89,9 @@ func (d *act) end(o *dmaOp, s host.Status) {
 			o.run.failed = o.failure()
 		}
 		d.sched.resumable(o.run, o.result)
+	}
+	if o.op != hpu.OpDMAToHost {
+		d.changed(o.memory)
 	}
 }
 

@@ -23,6 +23,7 @@ type env struct {
 	report  *Report
 	trace   *timeline
 	watch   *watch
+	flows   numberSet // of messages that handlers see
 }
 
 func (e *env) now() sim.Time { return e.engine.Now() }

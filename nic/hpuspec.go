@@ -28,6 +28,9 @@ type HPUSpec struct {
 	Cores int `yaml:"cores"`
 	// Contexts is how many handlers an HPU holds, one of which runs, 1 to 4096; Cores times Contexts is at most 65,536.
 	Contexts int `yaml:"contexts"`
+	// Clusters is how many clusters the HPUs form, each of as many: a divisor of Cores. 0 or absent: one. A cluster has scratchpads of its own
+	// (portals.Spin); the time of an access does not depend on whose they are.
+	Clusters int `yaml:"clusters,omitempty"`
 	// StackBytes is the shadow stack of a context, bytes, 0 to 2^24.
 	StackBytes int `yaml:"stack_bytes" unit:"B"`
 	// Dispatch is the time from a packet being ready to the handler's first cycle, at most 1 s.
@@ -88,7 +91,7 @@ func (s *HPUSpec) Time(cycles int64) sim.Time {
 // Device is what the module loader has to know, for a network whose packets have up to mtu bytes.
 func (s *HPUSpec) Device(mtu int32) *hpu.Spec {
 	return &hpu.Spec{
-		Cores: s.Cores, Contexts: s.Contexts,
+		Cores: s.Cores, Clusters: s.Clusters, Contexts: s.Contexts,
 		PacketBytes: int(mtu), StackBytes: s.StackBytes,
 		MaxCodeBytes: s.MaxCodeBytes, MaxFunctions: s.MaxFunctions,
 		MaxMemoryBytes: s.MaxMemoryBytes, MaxHPUMemoryBytes: s.MaxHPUMemory,

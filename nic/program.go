@@ -24,10 +24,12 @@ type Memory struct {
 	taken   int64      // of the node's memory
 	funcs   []hpu.Func // handlers given out; the identifier of one is its index + 1
 	names   []string
-	pools   [3]uint8 // where its handlers run, by their kinds
-	grants  []grant  // of other processes, by their spaces
-	uses    int      // messages whose handlers work on it, and their DMA operations on the way
-	freed   bool
+	pools   [3]uint8  // where its handlers run, by their kinds
+	grants  []grant   // of other processes, by their spaces
+	uses    int       // messages whose handlers work on it, and their DMA operations on the way
+	pieces  []*pieces // of messages
+	watchers
+	freed bool
 }
 
 // Allocate makes a program of a compiled module, whose HPU memory is the image's, for a process; owner tells it from others.
@@ -176,7 +178,9 @@ func (n *NIC) Install(owner any, s *portals.Spin, appendEntry func() (portals.Ha
 	}
 	entry, err := appendEntry()
 	if err == nil {
-		copy(n.memories[s.HPUMem-1].Bytes()[s.HPUMemOffset:], s.InitialState)
+		h := n.memories[s.HPUMem-1]
+		h.provide(s)
+		copy(h.Bytes()[s.HPUMemOffset:], s.InitialState)
 	}
 	return entry, err
 }
@@ -196,7 +200,7 @@ func (n *NIC) checkHandlers(owner any, s *portals.Spin) error {
 			return fmt.Errorf("%w: no handler %d in %s", ErrHandlers, id, h.name)
 		}
 	}
-	return nil
+	return h.checkMemories(s, max(1, n.env.hpu.Clusters))
 }
 
 // memory returns the memory that an entry names; it was checked by Install.

@@ -47,6 +47,8 @@ type inbound struct {
 	lost         loss
 	fail         portals.FailType
 	open         *pending // an operation of a handler completes the message
+	flow         int      // its number among the messages that handlers see at the same time
+	piece        int      // of memory of its own
 }
 
 // phase is what happens to the packets of a message.

@@ -149,6 +149,7 @@ const (
 	noShortage shortage = iota
 	packetBufferFull
 	handlersWaiting
+	messageMemoryFull
 	unreadable // the bus has refused to read host memory
 	unwritable // or to write it
 	noMemory   // there is none where the descriptor or entry says
@@ -160,6 +161,8 @@ func (e *env) describe(l *loss) string {
 		return fmt.Sprintf("the packet buffer was full (nic.packet_buffer, %v)", e.spec.PacketBuffer)
 	case handlersWaiting:
 		return fmt.Sprintf("too many handlers waited for an HPU (hpu.waiting_handlers, %d)", e.hpu.WaitingHandlers)
+	case messageMemoryFull:
+		return "as many messages were being handled as the entry has memory for"
 	case noMemory:
 		return fmt.Sprintf("there is no memory at %#x", l.address)
 	case unreadable:

@@ -101,6 +101,8 @@ type acting interface {
 	ended(r *run) hpu.Outcome
 	// suspended carries out what a handler waits for. If it need not wait ready is true, and the result is known.
 	suspended(r *run) (result int64, ready bool)
+	// changed tells those who wait for a change of HPU memory that a segment has been executed.
+	changed(m *Memory)
 }
 
 // programs finds the memory of handlers.
@@ -157,6 +159,13 @@ func (s *schedule) begin(in *inbound) {
 		in.discard()
 		return
 	}
+	if !s.admitted(in) {
+		in.handlers = installed{}
+		s.lose(in, messageMemoryFull, in.frame.Packets, d.MLength)
+		s.triggerFlowControl(in)
+		in.phase = phaseDiscard
+		return
+	}
 	in.handlers.memory.uses++
 	s.watch.arrived(in)
 	in.skip = int(min(d.Spin.UserHdrLen, d.MLength))
@@ -199,11 +208,12 @@ func (s *schedule) dealt(in *inbound) {
 	if in.left > 0 || in.phase == phaseHeader {
 		return
 	}
-	if in.completes {
+	switch {
+	case !in.completes:
+		s.next.complete(in)
+	case in.data == 0: // else kindDelivered follows the last posted write
 		s.completion(in)
-		return
 	}
-	s.next.complete(in)
 }
 
 // completion starts the completion handler of a message.
@@ -269,8 +279,10 @@ func (s *schedule) segmentEnd(r *run) {
 	took := r.cycles - r.charged
 	s.cycles += took
 	r.charged = r.cycles
+	m := r.task.in.handlers.memory
 	if r.status == hpu.Blocked {
 		s.suspended(r, took)
+		s.act.changed(m)
 		return
 	}
 	s.inside += s.now() - r.began
@@ -285,6 +297,7 @@ func (s *schedule) segmentEnd(r *run) {
 	c.active--
 	s.ended(t, out, &failed)
 	s.idle(c)
+	s.act.changed(m)
 }
 
 // suspended is a handler that has used up the cycles before a call that waits: the call takes effect now. Its last segment took so many.

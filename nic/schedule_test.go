@@ -112,6 +112,8 @@ func (x *stage) execute(r *run) hpu.Status {
 
 func (x *stage) resume(r *run) hpu.Status { return x.segment(r) }
 
+func (x *stage) changed(*Memory) {}
+
 func (x *stage) suspended(r *run) (int64, bool) {
 	wait := x.parts(r.task)[x.done[r]-1].wait
 	if wait == 0 {

@@ -316,6 +316,23 @@ type Spin struct {
 	LastPacket   bool   // the completion handler sees the last packet (docs/abi.md, Completion record)
 	InitialState []byte // copied into HPU memory at installation
 	HostMem      Region // second host range of the handlers
+	Scratchpads  Scratchpads
+	PerMessage   MessageMemory
+}
+
+// Scratchpads are HPU memory of an entry's handlers for each cluster of HPUs (docs/abi.md, Memories of clusters and messages): that of cluster i begins at
+// Offset + i*Bytes. The zero value is none.
+type Scratchpads struct {
+	Offset uint64 // in HPU memory, bytes, a multiple of 16
+	Bytes  uint64 // of each, a multiple of 16
+}
+
+// MessageMemory is HPU memory of which each message that handlers are working on has a piece, which its header handler initialises. The zero value
+// is none.
+type MessageMemory struct {
+	Offset   uint64 // of the first piece in HPU memory, bytes, a multiple of 16
+	Bytes    uint64 // of each piece, a multiple of 16
+	Messages uint32 // how many pieces: a message that finds none is dropped
 }
 
 // String returns nid/pid, or the rank where only that is set.

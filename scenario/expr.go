@@ -34,6 +34,7 @@ var variables = []struct{ name, help string }{
 	{"mtu", "bytes of the largest packet"},
 	{"hpus", "HPUs of a device"},
 	{"contexts", "contexts of an HPU"},
+	{"clusters", "clusters of the HPUs"},
 	{"i", "in operations: number of the repetition, from 0"},
 	{"round", "in the steps of repeat: number of the round, from 0"},
 }
@@ -46,6 +47,7 @@ const (
 	varMTU
 	varHPUs
 	varContexts
+	varClusters
 	varI
 	varRound
 	numVars
@@ -64,6 +66,7 @@ func newEnv(p *profile.Profile, ranks int) *env {
 	e.set(varMTU, int64(p.Fabric.MTU))
 	e.set(varHPUs, int64(p.HPU.Cores))
 	e.set(varContexts, int64(p.HPU.Contexts))
+	e.set(varClusters, int64(max(1, p.HPU.Clusters)))
 	return e
 }
 

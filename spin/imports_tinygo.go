@@ -6,7 +6,8 @@ import "unsafe"
 
 // The imports of docs/abi.md. TinyGo takes it that an import has done with the memory behind its
 // pointers when it returns, and may keep variables on the stack or move accesses accordingly. That
-// is wrong for the non-blocking ones: they take addresses, which the compiler does not see through.
+// is wrong for the non-blocking ones: they take addresses, which the compiler does not see through. Of posted writes
+// the device takes the bytes at the call.
 
 //go:wasmimport spin dma_to_host
 func dmaToHost(space Space, offset uint64, local *byte, n uint32) Result
@@ -104,6 +105,33 @@ func timerCancel(t Result) Result
 
 //go:wasmimport spin atomic32
 func atomic32(op Atomic32, p *uint32, operand, compare uint32) uint32
+
+//go:wasmimport spin dma_to_host_posted
+func dmaToHostPosted(space Space, offset uint64, local *byte, n uint32) Result
+
+//go:wasmimport spin host_write
+func hostWrite(space Space, offset, value uint64) Result
+
+//go:wasmimport spin host_write_nb
+func hostWriteNB(space Space, offset, value uint64) Handle
+
+//go:wasmimport spin wait32
+func wait32(p *uint32, expected uint32)
+
+//go:wasmimport spin my_cluster
+func myCluster() int32
+
+//go:wasmimport spin num_clusters
+func numClusters() int32
+
+//go:wasmimport spin flow_id
+func flowID() uint32
+
+//go:wasmimport spin scratchpad
+func scratchpad(cluster uint32) uint64
+
+//go:wasmimport spin message_memory
+func messageMemory() uint64
 
 //go:wasmimport spin num_hpus
 func numHPUs() int32

@@ -10,7 +10,7 @@ import (
 // Device carries out the actions of handlers that run natively. Package spintest has one; handlers
 // never see it.
 type Device interface {
-	// Act performs an action and returns its result, which is 64 bits wide for fadd and cycles.
+	// Act performs an action and returns its result, which is 64 bits wide for fadd, cycles, scratchpad and message_memory.
 	Act(a *Action) int64
 	// Address gives the n bytes at p an address, the same for the same variable.
 	Address(p *byte, n uintptr) Ptr
@@ -26,10 +26,10 @@ type Action struct {
 	Offset   uint64     // DMA: bytes in the host memory
 	Mem      []byte     // DMA: local memory; log: the line
 	Word     *uint64    // cas, fadd: the word; dma_cas, dma_fadd: where the value found goes
-	Word32   *uint32    // atomic32: the word
+	Word32   *uint32    // atomic32, wait32: the word
 	Atomic32 Atomic32   // atomic32: the operation; A is the operand, B what is compared
 	Pair     *[2]uint64 // ct_get: where success and failure go
-	A        uint64     // compare; increment; success; delay, ns; status
+	A        uint64     // compare; increment; success; delay, ns; status; value of host_write; what wait32 waits for another than; cluster
 	B        uint64     // swap; failure
 	Counter  Counter    // of ct_get, ct_set, ct_inc
 	Handle   Handle     // of dma_test, dma_wait, timer_cancel
@@ -147,6 +147,34 @@ func toSelf(op *Op) Result { return act(&Action{Name: "to_self", Op: op}) }
 func atomic32(op Atomic32, p *uint32, operand, compare uint32) uint32 {
 	return uint32(device().Act(&Action{Name: "atomic32", Atomic32: op, Word32: p, A: uint64(operand), B: uint64(compare)}))
 }
+
+func dmaToHostPosted(space Space, offset uint64, local *byte, n uint32) Result {
+	return dma("dma_to_host_posted", space, offset, local, n)
+}
+
+func hostWrite(space Space, offset, value uint64) Result {
+	return act(&Action{Name: "host_write", Space: space, Offset: offset, A: value})
+}
+
+func hostWriteNB(space Space, offset, value uint64) Handle {
+	return Handle(act(&Action{Name: "host_write_nb", Space: space, Offset: offset, A: value}))
+}
+
+func wait32(p *uint32, expected uint32) {
+	act(&Action{Name: "wait32", Word32: p, A: uint64(expected)})
+}
+
+func myCluster() int32 { return int32(act(&Action{Name: "my_cluster"})) }
+
+func numClusters() int32 { return int32(act(&Action{Name: "num_clusters"})) }
+
+func flowID() uint32 { return uint32(act(&Action{Name: "flow_id"})) }
+
+func scratchpad(cluster uint32) uint64 {
+	return uint64(device().Act(&Action{Name: "scratchpad", A: uint64(cluster)}))
+}
+
+func messageMemory() uint64 { return uint64(device().Act(&Action{Name: "message_memory"})) }
 
 func numHPUs() int32 { return int32(act(&Action{Name: "num_hpus"})) }
 

@@ -73,6 +73,12 @@ func need(n *manifest.Needs, key, value string) (err error) {
 		}
 	case "host_memory":
 		n.HostMemory, err = manifest.ParseExpr(value)
+	case "scratchpad":
+		n.Scratchpad, err = manifest.ParseExpr(value)
+	case "message_memory":
+		n.MessageMemory, err = manifest.ParseExpr(value)
+	case "messages":
+		n.Messages, err = manifest.ParseExpr(value)
 	case "entry_options":
 		n.EntryOptions = list()
 	case "pt_options":
@@ -84,7 +90,7 @@ func need(n *manifest.Needs, key, value string) (err error) {
 	case "pool":
 		n.Pool = manifest.Pool(value)
 	default:
-		return fmt.Errorf("unknown, expected memory, user_header, spaces, host_memory, entry_options, pt_options, packets or pool")
+		return fmt.Errorf("unknown, expected memory, user_header, spaces, host_memory, scratchpad, message_memory, messages, entry_options, pt_options, packets or pool")
 	}
 	return err
 }

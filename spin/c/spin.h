@@ -276,6 +276,15 @@ SPIN_IMPORT(timer) int32_t spin_timer(uint64_t delay_ns, const ptl_op_t *op);
 SPIN_IMPORT(to_self) int32_t spin_to_self(const ptl_op_t *op);
 SPIN_IMPORT(timer_cancel) int32_t spin_timer_cancel(int32_t handle);
 SPIN_IMPORT(atomic32) int32_t spin_atomic32(uint32_t operation, volatile uint32_t *addr, uint32_t operand, uint32_t compare);
+SPIN_IMPORT(dma_to_host_posted) int32_t spin_dma_to_host_posted(uint32_t space, uint64_t offset, const void *local, uint32_t len);
+SPIN_IMPORT(host_write) int32_t spin_host_write(uint32_t space, uint64_t offset, uint64_t value);
+SPIN_IMPORT(host_write_nb) int32_t spin_host_write_nb(uint32_t space, uint64_t offset, uint64_t value);
+SPIN_IMPORT(wait32) void spin_wait32(const volatile uint32_t *addr, uint32_t expected);
+SPIN_IMPORT(my_cluster) int32_t spin_my_cluster(void);
+SPIN_IMPORT(num_clusters) int32_t spin_num_clusters(void);
+SPIN_IMPORT(flow_id) int32_t spin_flow_id(void);
+SPIN_IMPORT(scratchpad) int64_t spin_scratchpad(uint32_t cluster);
+SPIN_IMPORT(message_memory) int64_t spin_message_memory(void);
 SPIN_IMPORT(num_hpus) int32_t spin_num_hpus(void);
 SPIN_IMPORT(my_hpu) int32_t spin_my_hpu(void);
 SPIN_IMPORT(cycles) int64_t spin_cycles(void);
@@ -283,6 +292,17 @@ SPIN_IMPORT(log) void spin_log(const char *addr, uint32_t len);
 
 #define PTL_NUM_HPUS spin_num_hpus()
 #define PTL_MY_HPU spin_my_hpu()
+
+/* Memories of clusters and messages: what spin_scratchpad and spin_message_memory return has the address below and the bytes above. */
+static inline void *spin_place(int64_t memory)
+{
+	return (void *)(uintptr_t)(uint32_t)memory;
+}
+
+static inline uint32_t spin_place_bytes(int64_t memory)
+{
+	return (uint32_t)((uint64_t)memory >> 32);
+}
 
 /* DMA between HPU memory and host memory; options is PTL_ME_HOST_MEM or PTL_HANDLER_HOST_MEM, and perhaps
  * SPIN_TELL_FAULTS. */
@@ -311,6 +331,18 @@ static inline int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ui
 static inline int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, uint32_t len, uint32_t options, ptl_dma_h *handle)
 {
 	return spin_started(spin_dma_from_host_nb(options, offset, local, len), handle);
+}
+
+/* Posted writes: nobody waits for them, but the message's completion handler begins when they have landed. The bytes are taken
+ * at the call. The second writes 8 bytes that the command carries, to an address that is a multiple of 8. */
+static inline int PtlHandlerDMAToHostPosted(const void *local, ptl_size_t offset, uint32_t len, uint32_t options)
+{
+	return spin_dma_to_host_posted(options, offset, local, len);
+}
+
+static inline int PtlHandlerHostWrite(uint64_t value, ptl_size_t offset, uint32_t options)
+{
+	return spin_host_write(options, offset, value);
 }
 
 /* Atomics on 8 aligned bytes of host memory. *cmpval is compared and then holds the value found; 1: swapped. */

@@ -178,10 +178,13 @@ func (n *Needs) check(at string) *Error {
 	for _, x := range []struct {
 		name string
 		e    Expr
-	}{{"memory", n.Memory}, {"host_memory", n.HostMemory}} {
+	}{{"memory", n.Memory}, {"host_memory", n.HostMemory}, {"scratchpad", n.Scratchpad}, {"message_memory", n.MessageMemory}, {"messages", n.Messages}} {
 		if _, err := x.e.Between(nil, 0, maxState); err != nil && !errors.Is(err, errDevice) {
 			return wrong(at+"."+x.name, "%v", err)
 		}
+	}
+	if n.Messages.IsSet() && !n.MessageMemory.IsSet() {
+		return wrong(at+".messages", "needs message_memory")
 	}
 	if n.UserHeader > maxState {
 		return wrong(at+".user_header", "%d, expected at most %d bytes", n.UserHeader, int64(maxState))

@@ -43,14 +43,17 @@ type (
 		Description string      `json:"description,omitempty"`
 	}
 	needsJSON struct {
-		Memory       string   `json:"memory,omitempty"`
-		UserHeader   int64    `json:"user_header,omitempty"`
-		Spaces       []Space  `json:"spaces,omitempty"`
-		HostMemory   string   `json:"host_memory,omitempty"`
-		EntryOptions []string `json:"entry_options,omitempty"`
-		PTOptions    []string `json:"pt_options,omitempty"`
-		Packets      []Packet `json:"packets,omitempty"`
-		Pool         Pool     `json:"pool,omitempty"`
+		Memory        string   `json:"memory,omitempty"`
+		UserHeader    int64    `json:"user_header,omitempty"`
+		Spaces        []Space  `json:"spaces,omitempty"`
+		HostMemory    string   `json:"host_memory,omitempty"`
+		Scratchpad    string   `json:"scratchpad,omitempty"`
+		MessageMemory string   `json:"message_memory,omitempty"`
+		Messages      string   `json:"messages,omitempty"`
+		EntryOptions  []string `json:"entry_options,omitempty"`
+		PTOptions     []string `json:"pt_options,omitempty"`
+		Packets       []Packet `json:"packets,omitempty"`
+		Pool          Pool     `json:"pool,omitempty"`
 	}
 )
 
@@ -80,7 +83,7 @@ func (m *Manifest) form() manifestJSON {
 	n := &m.Needs
 	out := manifestJSON{
 		Manifest: Format, Name: m.Name, Version: m.Version, Description: m.Description,
-		Needs: needsJSON{n.Memory.text, n.UserHeader, n.Spaces, n.HostMemory.text, n.EntryOptions, n.PTOptions, n.Packets, n.Pool},
+		Needs: needsJSON{n.Memory.text, n.UserHeader, n.Spaces, n.HostMemory.text, n.Scratchpad.text, n.MessageMemory.text, n.Messages.text, n.EntryOptions, n.PTOptions, n.Packets, n.Pool},
 	}
 	for _, h := range m.Handlers {
 		out.Handlers = append(out.Handlers, handlerJSON(h))

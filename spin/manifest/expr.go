@@ -16,6 +16,7 @@ type Device struct {
 	Contexts int64 // of each HPU
 	Rank     int64 // of the node, from 0
 	Ranks    int64 // nodes
+	Clusters int64 // that the HPUs form
 }
 
 // Variables are what expressions can name, with what it is.
@@ -25,11 +26,12 @@ var Variables = []struct{ Name, Help string }{
 	{"contexts", "contexts of an HPU"},
 	{"rank", "the device's own node, from 0"},
 	{"ranks", "the number of nodes"},
+	{"clusters", "clusters of the HPUs"},
 }
 
 // value is that of a variable by its place in Variables.
 func (d *Device) value(variable int) int64 {
-	return [...]int64{d.MTU, d.HPUs, d.Contexts, d.Rank, d.Ranks}[variable]
+	return [...]int64{d.MTU, d.HPUs, d.Contexts, d.Rank, d.Ranks, d.Clusters}[variable]
 }
 
 // Expr is a number: a constant such as 8, 0x10, -1 or 0.5, or whole arithmetic on the device, such

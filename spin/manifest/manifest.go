@@ -135,8 +135,14 @@ type Needs struct {
 	HostMemory   Expr     // bytes of handler host memory at least; not set: 0
 	EntryOptions []string // of the match entry, C names without PTL_ME_, in lower case
 	PTOptions    []string // of the portal table entry, C names without PTL_PT_, in lower case
-	Packets      []Packet // whole packets that its header and completion handlers see
-	Pool         Pool     // of processors that it is meant for; "": any
+	// Scratchpad is bytes of memory in each cluster of HPUs; not set: none.
+	Scratchpad Expr
+	// MessageMemory is bytes of memory for each message that is being handled; not set: none. Messages is for how many at once; not set:
+	// for each context of the HPUs one.
+	MessageMemory Expr
+	Messages      Expr
+	Packets       []Packet // whole packets that its header and completion handlers see
+	Pool          Pool     // of processors that it is meant for; "": any
 }
 
 // Space is a host memory that handlers reach.

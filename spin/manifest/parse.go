@@ -350,6 +350,7 @@ func (p *reader) fields(into *[]Field, depth int) func(string) {
 func (p *reader) needs(field string, n *Needs) {
 	p.object(field, nil, map[string]func(string){
 		"memory": p.expr(&n.Memory), "user_header": p.whole(&n.UserHeader), "spaces": texts(p, &n.Spaces), "host_memory": p.expr(&n.HostMemory),
+		"scratchpad": p.expr(&n.Scratchpad), "message_memory": p.expr(&n.MessageMemory), "messages": p.expr(&n.Messages),
 		"entry_options": texts(p, &n.EntryOptions), "pt_options": texts(p, &n.PTOptions), "packets": texts(p, &n.Packets), "pool": text(p, &n.Pool),
 	})
 }

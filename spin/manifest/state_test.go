@@ -282,7 +282,7 @@ func refExpr(r *rapid.T, depth int) (text string, v *big.Int) {
 	if depth == 0 || rapid.IntRange(0, 3).Draw(r, "leaf") == 0 {
 		if rapid.Bool().Draw(r, "variable") {
 			i := rapid.IntRange(0, len(Variables)-1).Draw(r, "which")
-			return Variables[i].Name, big.NewInt([]int64{4096, 4, 2, 3, 16}[i])
+			return Variables[i].Name, big.NewInt([]int64{4096, 4, 2, 3, 16, 2}[i])
 		}
 		n := rapid.Uint64().Draw(r, "number")
 		if rapid.Bool().Draw(r, "hex") {

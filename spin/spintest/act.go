@@ -51,7 +51,10 @@ func (d *Device) perform(a *spin.Action, at int) (int64, []byte) {
 		return d.operation(a, &d.Calls[at])
 	case a.Name == "dma_wait" || a.Name == "dma_test":
 		return d.ended(a), nil
-	case strings.HasPrefix(a.Name, "dma_"):
+	case strings.HasPrefix(a.Name, "dma_"), strings.HasPrefix(a.Name, "host_write"):
+		if d.wrongWrite(a) {
+			return int64(spin.Invalid), nil
+		}
 		operation, blocking := strings.CutSuffix(a.Name, "_nb")
 		run := func() (int64, []byte) { return d.dma(operation, a) }
 		if !blocking {
@@ -127,7 +130,7 @@ func (d *Device) host(space spin.Space, offset, n uint64) ([]byte, spin.Result) 
 func (d *Device) dma(operation string, a *spin.Action) (int64, []byte) {
 	const word = 8
 	n := uint64(len(a.Mem))
-	if a.Word != nil {
+	if a.Word != nil || strings.HasPrefix(operation, "host_write") {
 		if n = word; a.Offset%word != 0 {
 			return int64(spin.Invalid), nil
 		}
@@ -141,7 +144,10 @@ func (d *Device) dma(operation string, a *spin.Action) (int64, []byte) {
 		return int64(spin.Fault), nil
 	}
 	switch operation {
-	case "dma_to_host":
+	case "host_write":
+		binary.LittleEndian.PutUint64(host, a.A)
+		return 0, bytes.Clone(host)
+	case "dma_to_host", "dma_to_host_posted":
 		copy(host, a.Mem)
 		return 0, bytes.Clone(host)
 	case "dma_from_host":
@@ -187,6 +193,11 @@ func (d *Device) local(a *spin.Action) (int64, []byte) {
 		}
 		d.acked = true
 		return 0, nil
+	case "wait32":
+		d.await(a)
+		return 0, nil
+	case "my_cluster", "num_clusters", "flow_id", "scratchpad", "message_memory":
+		return d.where(a), nil
 	case "num_hpus":
 		return int64(d.config.HPUs), nil
 	case "my_hpu":

@@ -58,6 +58,7 @@ func Deliver[S any](d *Device, h Handlers[S], state *S, m Message) Outcome {
 		r.body = m.Data[:m.MLength]
 	}
 	d.messages++
+	d.own = 0
 	d.acked, d.message, d.traps = false, true, nil
 	defer func() { d.message = false }()
 	r.out.Header = spin.ProcessData

@@ -32,6 +32,9 @@ type Config struct {
 	HandlerHostMem int    // bytes of the handler host memory
 	HPUs           int    // 0: 4
 	MTU            int    // largest payload of a packet, user header included, bytes; 0: 4096
+	Clusters       int    // of HPUs, a divisor of them; 0: 1
+	Scratchpad     int    // bytes of the memory of each cluster
+	MessageMemory  int    // bytes of the memory of each message: not what an earlier one has left, so that nobody relies on it
 	NID, PID       uint32 // identity of the process at this device
 }
 
@@ -67,7 +70,7 @@ type Device struct {
 	Calls    []Call // every action so far
 	// Remote gives what a get, or an atomic that fetches, returns; nil: zeros.
 	Remote func(c *Call) []byte
-	// OnYield is what others do while a handler yields; nil: nothing.
+	// OnYield is what others do while a handler yields or waits for a word of memory; nil: nothing.
 	OnYield func()
 
 	tb        testing.TB
@@ -79,6 +82,8 @@ type Device struct {
 	timers    spin.Handle          // that were set
 	cancelled map[spin.Handle]bool // and taken back
 	messages  uint64
+	clusters  []spin.Ptr // their scratchpads
+	own       spin.Ptr   // memory of the message
 	acked     bool
 	message   bool // within Deliver
 	traps     []string
@@ -92,6 +97,7 @@ func New(tb testing.TB, c Config) *Device {
 	if c.MTU == 0 {
 		c.MTU = 4096
 	}
+	c.Clusters = max(1, c.Clusters)
 	return &Device{
 		Host:        make([]byte, c.HostMem),
 		HandlerHost: make([]byte, c.HandlerHostMem),

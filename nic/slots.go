@@ -1,0 +1,140 @@
+package nic
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/portals"
+)
+
+// numberSet hands out the lowest number that is free.
+type numberSet struct {
+	taken []uint64 // a bit for each
+	full  int      // words before this one have no number left
+}
+
+// take returns the lowest free number, and makes room for more if most is 0; -1: none of most is free.
+func (s *numberSet) take(most int) int {
+	for ; s.full < len(s.taken); s.full++ {
+		if free := ^s.taken[s.full]; free != 0 {
+			n := s.full*64 + bits.TrailingZeros64(free)
+			if most > 0 && n >= most {
+				return -1
+			}
+			s.taken[s.full] |= free & -free
+			return n
+		}
+	}
+	if most > 0 && s.full*64 >= most {
+		return -1
+	}
+	s.taken = append(s.taken, 1)
+	return s.full * 64
+}
+
+// give takes a number back.
+func (s *numberSet) give(n int) {
+	s.taken[n/64] &^= 1 << (n % 64)
+	s.full = min(s.full, n/64)
+}
+
+// pieces is memory of messages of entries: which messages have which piece.
+type pieces struct {
+	portals.MessageMemory
+	numberSet
+}
+
+// maxPieces is how many messages at once an entry may have memory for.
+const maxPieces = 1 << 16
+
+// aligned is what memories of clusters and messages are a multiple of, bytes.
+const aligned = 16
+
+// piecesOf are those of an entry that was installed; nil: it has none.
+func (h *Memory) piecesOf(s *portals.Spin) *pieces {
+	if s.PerMessage.Messages == 0 {
+		return nil
+	}
+	for _, p := range h.pieces {
+		if p.MessageMemory == s.PerMessage {
+			return p
+		}
+	}
+	return nil
+}
+
+// checkMemories checks the memories of clusters and messages of an entry.
+func (h *Memory) checkMemories(s *portals.Spin, clusters int) error {
+	check := func(what string, offset, each, n uint64) error {
+		if offset%aligned != 0 || each%aligned != 0 {
+			return fmt.Errorf("%w: %s: %d bytes at offset %d, expected multiples of %d", ErrHandlers, what, each, offset, aligned)
+		}
+		if size := uint64(h.bytes); offset > size || n > 0 && each > (size-offset)/n {
+			return fmt.Errorf("%w: %s: %d of %d bytes at offset %d do not fit in %d bytes of HPU memory", ErrHandlers, what, n, each, offset, size)
+		}
+		return nil
+	}
+	if err := check("scratchpads", s.Scratchpads.Offset, s.Scratchpads.Bytes, uint64(clusters)); err != nil {
+		return err
+	}
+	m := &s.PerMessage
+	switch {
+	case *m == portals.MessageMemory{}:
+		return nil
+	case m.Bytes == 0 || m.Messages == 0 || m.Messages > maxPieces:
+		return fmt.Errorf("%w: memory of messages: %d bytes for %d messages, expected some for 1 to %d", ErrHandlers, m.Bytes, m.Messages, maxPieces)
+	case s.Handlers.Header == 0:
+		return fmt.Errorf("%w: memory of messages without a header handler, which would initialise it", ErrHandlers)
+	}
+	return check("memory of messages", m.Offset, m.Bytes, uint64(m.Messages))
+}
+
+// provide notes the memory of messages of an entry that has been checked.
+func (h *Memory) provide(s *portals.Spin) {
+	if s.PerMessage.Messages > 0 && h.piecesOf(s) == nil {
+		h.pieces = append(h.pieces, &pieces{MessageMemory: s.PerMessage})
+	}
+}
+
+// memoryOf answers what a handler asks about its message and the memories that it may use: the answer of scratchpad and message_memory has the address
+// in its lower half and the bytes in the upper one, and is 0 if there is none.
+func (d *act) memoryOf(in *inbound, a *hpu.Action) int64 {
+	h, s := in.handlers.memory, in.d.Spin
+	offset, n := uint64(0), uint64(0)
+	switch a.Op {
+	case hpu.OpFlowID:
+		return int64(in.flow)
+	case hpu.OpScratchpad:
+		if clusters := max(1, d.hpu.Clusters); a.A < uint64(clusters) {
+			offset, n = s.Scratchpads.Offset+a.A*s.Scratchpads.Bytes, s.Scratchpads.Bytes
+		}
+	case hpu.OpMessageMemory:
+		offset, n = s.PerMessage.Offset+uint64(in.piece)*s.PerMessage.Bytes, s.PerMessage.Bytes
+	}
+	if n == 0 {
+		return 0
+	}
+	return int64(uint64(h.addr) + offset | n<<32)
+}
+
+// admitted gives a message that handlers will see its number among those, and its piece of memory; false: none is free.
+func (s *schedule) admitted(in *inbound) bool {
+	if p := in.handlers.memory.piecesOf(in.d.Spin); p != nil {
+		if in.piece = p.take(int(p.Messages)); in.piece < 0 {
+			return false
+		}
+	}
+	in.flow = s.flows.take(0)
+	return true
+}
+
+// handled is the end of a message that handlers have seen.
+func (e *env) handled(in *inbound) {
+	h := in.handlers.memory
+	h.uses--
+	if p := h.piecesOf(in.d.Spin); p != nil {
+		p.give(in.piece)
+	}
+	e.flows.give(in.flow)
+}

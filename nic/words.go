@@ -1,0 +1,106 @@
+package nic
+
+import (
+	"slices"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// HPU memory changes by handlers, by what their DMA operations and gets bring, and by the host. Whoever waits for a change looks when one of these
+// has come to an end: nobody sees a handler's store before that.
+
+// watchers are who waits for changes of HPU memory.
+type watchers struct {
+	waiting []*run       // in wait32
+	hosts   []*HostWatch // of processes; each looks again by itself
+}
+
+// waitWord carries out wait32: the handler goes on at once if the word has another value, and else gives its core away.
+func (d *act) waitWord(r *run) (result int64, ready bool) {
+	if r.wordChanged() {
+		return hpu.OK, true
+	}
+	m := r.task.in.handlers.memory
+	m.waiting = append(m.waiting, r)
+	return 0, false
+}
+
+// wordChanged reports whether the word that a handler waits for has another value than it expects.
+func (r *run) wordChanged() bool {
+	return r.ctx.Program().Word(r.wait.local) != uint32(r.wait.a)
+}
+
+// changed has those look again who wait for a change of HPU memory.
+func (d *act) changed(m *Memory) {
+	w := &m.watchers
+	if len(w.waiting)+len(w.hosts) == 0 {
+		return
+	}
+	kept := w.waiting[:0]
+	for _, r := range w.waiting {
+		if r.wordChanged() {
+			d.woken.push(r)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	clear(w.waiting[len(kept):])
+	w.waiting = kept
+	for d.woken.len() > 0 { // which may change memory at once
+		d.sched.resumable(d.woken.pop(), hpu.OK)
+	}
+	for _, look := range w.hosts {
+		look.look()
+	}
+}
+
+// HostWatch is somebody of the host who waits for a change.
+type HostWatch struct{ look func() }
+
+// Watch has look called whenever the memory may have changed, until Unwatch. look must not call either.
+func (h *Memory) Watch(look func()) *HostWatch {
+	w := &HostWatch{look}
+	h.hosts = append(h.hosts, w)
+	return w
+}
+
+// Unwatch ends a watch.
+func (h *Memory) Unwatch(w *HostWatch) {
+	h.hosts = slices.DeleteFunc(h.hosts, func(o *HostWatch) bool { return o == w })
+}
+
+// Write lets bytes of the host reach the memory at a later moment, at an offset from its beginning. They are taken now.
+func (h *Memory) Write(at sim.Time, offset uint64, b []byte) {
+	n := h.nic
+	w := n.act.hostWrite()
+	w.memory, w.offset = h, offset
+	w.data = append(w.data[:0], b...)
+	h.uses++
+	n.env.post(at, kindHostWrote, 0, w)
+}
+
+// hostWrite is bytes of the host on their way to HPU memory.
+type hostWrite struct {
+	memory *Memory
+	offset uint64
+	data   []byte
+}
+
+func (d *act) hostWrite() *hostWrite {
+	if k := len(d.idleWrites) - 1; k >= 0 {
+		w := d.idleWrites[k]
+		d.idleWrites = d.idleWrites[:k]
+		return w
+	}
+	return new(hostWrite)
+}
+
+// hostWrote is their arrival.
+func (d *act) hostWrote(w *hostWrite) {
+	m := w.memory
+	m.uses--
+	copy(m.Bytes()[w.offset:], w.data)
+	d.idleWrites = append(d.idleWrites, w)
+	d.changed(m)
+}
