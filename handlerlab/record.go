@@ -210,7 +210,7 @@ func (r *recorder) landed(s *nic.HandlerStep) {
 func (a *ActionReport) answer(s *nic.HandlerStep) {
 	a.Result = s.Result
 	switch s.Op {
-	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB:
+	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB, hpu.OpHostWriteNB:
 		a.Answer = resultName(s.Result)
 		if s.Result >= 0 {
 			a.handle = int(s.Result)
@@ -228,7 +228,13 @@ func (a *ActionReport) answer(s *nic.HandlerStep) {
 		if s.Result >= 0 {
 			a.Answer = [2]string{"not yet", "done"}[s.Result&1]
 		}
-	case hpu.OpLog, hpu.OpYield:
+	case hpu.OpLog, hpu.OpYield, hpu.OpWait32:
+	case hpu.OpFlowID:
+		a.Answer = fmt.Sprint(s.Result)
+	case hpu.OpScratchpad, hpu.OpMessageMemory:
+		if a.Answer = "none"; s.Result != 0 {
+			a.Answer = fmt.Sprintf("%d B at 0x%x", uint64(s.Result)>>32, uint32(s.Result))
+		}
 	default:
 		a.Answer = resultName(s.Result)
 	}
@@ -271,7 +277,7 @@ const reportedBytes = 256
 func (r *recorder) sentBytes(a *hpu.Action, memory []byte) string {
 	from, n := a.Local, uint64(a.Len)
 	switch a.Op {
-	case hpu.OpDMAToHost, hpu.OpDMAToHostNB:
+	case hpu.OpDMAToHost, hpu.OpDMAToHostNB, hpu.OpDMAToHostPosted:
 	case hpu.OpPutFromDevice, hpu.OpAtomicFromDevice, hpu.OpToSelf, hpu.OpTimer:
 		from, n = a.Desc.Local, a.Desc.Length
 	default:
@@ -290,7 +296,7 @@ func (r *recorder) sentBytes(a *hpu.Action, memory []byte) string {
 // describe says what an action is about.
 func (r *recorder) describe(a *hpu.Action, memory []byte) string {
 	switch a.Op {
-	case hpu.OpDMAToHost, hpu.OpDMAToHostNB:
+	case hpu.OpDMAToHost, hpu.OpDMAToHostNB, hpu.OpDMAToHostPosted:
 		return fmt.Sprintf("%d B, %s to %s", a.Len, r.where(a.Local), hostPlace(a.Space, a.Offset))
 	case hpu.OpDMAFromHost, hpu.OpDMAFromHostNB:
 		return fmt.Sprintf("%d B, %s to %s", a.Len, hostPlace(a.Space, a.Offset), r.where(a.Local))
@@ -314,7 +320,13 @@ func (r *recorder) describe(a *hpu.Action, memory []byte) string {
 		return fmt.Sprintf("status %d", a.A)
 	case hpu.OpLog:
 		return r.line(memory[a.Local:a.Local+a.Len], a.A-uint64(a.Len))
-	case hpu.OpYield:
+	case hpu.OpHostWrite, hpu.OpHostWriteNB:
+		return fmt.Sprintf("%#x to %s", a.A, hostPlace(a.Space, a.Offset))
+	case hpu.OpWait32:
+		return fmt.Sprintf("%s to be another than %#x", r.where(a.Local), a.A)
+	case hpu.OpScratchpad:
+		return fmt.Sprintf("cluster %d", a.A)
+	case hpu.OpYield, hpu.OpFlowID, hpu.OpMessageMemory:
 		return ""
 	}
 	return r.operation(a)

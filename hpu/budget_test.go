@@ -43,6 +43,13 @@ func TestImportsPay(t *testing.T) {
 		{OpLog, []int64{0, 7}, 100 + 7},
 		{OpDMAToHostNB, []int64{0, 0, 0, bytesOf}, 100 + bytesOf/64},
 		{OpDMAFromHost, []int64{0, 0, 0, bytesOf}, 100 + bytesOf/64},
+		{OpDMAToHostPosted, []int64{0, 0, 0, bytesOf}, 100 + bytesOf/64},
+		{OpHostWrite, []int64{0, 0, 0}, 100},
+		{OpHostWriteNB, []int64{0, 0, 0}, 100},
+		{OpWait32, []int64{0, 1}, 100},
+		{OpFlowID, nil, 100},
+		{OpScratchpad, []int64{0}, 100},
+		{OpMessageMemory, nil, 100},
 		{OpPutFromDevice, []int64{0}, 300 + 2*bytesOf/64}, // payload and user header
 		{OpGetFromDevice, []int64{0}, 300 + 2*bytesOf/64},
 		{OpTimer, []int64{0, 0}, 300 + 2*bytesOf/64},

@@ -80,6 +80,20 @@ func (d *refDevice) host(op Op, a []uint64) (uint64, TrapKind) {
 		return uint64(d.r.hpu), TrapNone
 	case OpNumHPUs:
 		return uint64(d.r.spec.Cores), TrapNone
+	case OpNumClusters, OpMyCluster: // testSpec has one
+		return uint64(op-OpMyCluster) & 1, TrapNone
+	case OpFlowID:
+		return d.ask(op, 0, 0, 0, 0, 0, 0), TrapNone
+	case OpHostWrite:
+		return d.ask(op, a[0]<<32, a[1], 0, 0, a[2], 0), TrapNone
+	case OpWait32:
+		switch addr := lo(a[0]); {
+		case outside(addr, 4):
+			return 0, TrapOutOfBounds
+		case addr%4 != 0:
+			return 0, TrapMisaligned
+		}
+		return d.ask(op, 0, 0, lo(a[0]), 0, lo(a[1]), 0), TrapNone
 	case OpDMAWait, OpAck:
 		return d.ask(op, 0, 0, 0, 0, lo(a[0]), 0), TrapNone
 	case OpCTInc:

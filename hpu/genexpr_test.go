@@ -132,6 +132,9 @@ func (g *generator) arguments(op Op) {
 	case OpLog:
 		g.address()
 		g.length()
+	case OpWait32:
+		g.address()
+		g.expr(wasm.I32, 1)
 	case OpCTGet:
 		g.expr(wasm.I32, 1)
 		g.address()

@@ -73,7 +73,12 @@ type blockedOn struct {
 }
 
 // String says what is waited for, for the diagnosis of a stuck run.
-func (b *blockedOn) String() string { return "the result of " + b.op.String() }
+func (b *blockedOn) String() string {
+	if b.op == hpu.OpWait32 {
+		return fmt.Sprintf("another value than %#x in HPU memory at %#x (wait32)", b.a, b.local)
+	}
+	return "the result of " + b.op.String()
+}
 
 // The events of act.
 const (

@@ -1,9 +1,11 @@
 package nic
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -54,6 +56,22 @@ func (d *act) changed(m *Memory) {
 		look.look()
 	}
 }
+
+// Reach is an error, which wraps portals.ErrArgInvalid, if a process of the node cannot reach n bytes at an offset of the memory.
+func (h *Memory) Reach(owner any, offset uint64, n int) error {
+	switch {
+	case h.owner != owner:
+		return fmt.Errorf("HPU memory %d of module %s is another process's: %w", h.handle, h.name, portals.ErrArgInvalid)
+	case h.freed:
+		return fmt.Errorf("HPU memory %d of module %s was freed: %w", h.handle, h.name, portals.ErrArgInvalid)
+	case offset > uint64(h.bytes) || n < 0 || uint64(n) > uint64(h.bytes)-offset:
+		return fmt.Errorf("%d bytes at offset %d of HPU memory %d of module %s, which has %d: %w", n, offset, h.handle, h.name, h.bytes, portals.ErrArgInvalid)
+	}
+	return nil
+}
+
+// Name is that of the module.
+func (h *Memory) Name() string { return h.name }
 
 // HostWatch is somebody of the host who waits for a change.
 type HostWatch struct{ look func() }

@@ -100,12 +100,20 @@ var importCalls = []struct {
 	{hpu.OpTimer, "Ii", "i", []int64{1, 0}, 300},
 	{hpu.OpTimerCancel, "i", "i", []int64{0}, 100},
 	{hpu.OpToSelf, "i", "i", []int64{0}, 300},
+	{hpu.OpDMAToHostPosted, "iIii", "i", []int64{0, 0, 0, 8}, 100},
+	{hpu.OpDMAToHostPosted, "iIii", "i", []int64{0, 0, 0, wide}, 100 + wide/64},
+	{hpu.OpHostWrite, "iII", "i", []int64{0, 0, 1}, 100},
+	{hpu.OpHostWriteNB, "iII", "i", []int64{0, 0, 1}, 100},
+	{hpu.OpWait32, "ii", "", []int64{4096, 1}, 100},
+	{hpu.OpFlowID, "", "i", nil, 100},
+	{hpu.OpScratchpad, "i", "I", []int64{0}, 100},
+	{hpu.OpMessageMemory, "", "I", nil, 100},
 	{hpu.OpLog, "ii", "", []int64{0, 1024}, 100 + 1024},
 }
 
 // No import that reaches a device is left out of the benchmark: a budget bounds the real time of all of them.
 func TestAllImportsAreMeasured(t *testing.T) {
-	measured := map[hpu.Op]bool{hpu.OpNumHPUs: true, hpu.OpMyHPU: true, hpu.OpCycles: true} // those are answered where handlers run: hpu's BenchmarkCycle
+	measured := map[hpu.Op]bool{hpu.OpNumHPUs: true, hpu.OpMyHPU: true, hpu.OpCycles: true, hpu.OpMyCluster: true, hpu.OpNumClusters: true} // those are answered where handlers run: hpu's BenchmarkCycle
 	for _, x := range importCalls {
 		measured[x.op] = true
 	}

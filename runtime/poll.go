@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -14,8 +15,9 @@ const Forever sim.Time = -1
 
 // Not the handles of anything: what a process is parked for that has no single handle.
 const (
-	anyHandle  = ^portals.Handle(0) - iota // it looks again at every event and count of its interfaces
-	idleHandle                             // at the end of every last message of a disabled portal table entry
+	anyHandle    = ^portals.Handle(0) - iota // it looks again at every event and count of its interfaces
+	memoryHandle                             // a change of HPU memory
+	idleHandle                               // at the end of every last message of a disabled portal table entry
 )
 
 // EQWait (PtlEQWait, Portals 4.x §3.13.8) returns the next event of a queue. A core that finds one has looked at it for the
@@ -135,6 +137,9 @@ type await struct {
 	handles []portals.Handle // of a poll
 	tests   []uint64         // of a poll of counters, nil for queues
 	index   uint32           // of a portal table entry
+	memory  *nic.Memory      // of the HPUs, with offset and bytes
+	offset  uint64
+	bytes   int
 }
 
 // park waits for a change of a queue or counter, or what else the handle stands for.
@@ -175,6 +180,8 @@ func (p *Proc) parkedFor() string {
 	switch {
 	case p.waits == portals.InvalidHandle:
 		return ""
+	case p.waits == memoryHandle:
+		return fmt.Sprintf("a change of %d bytes at offset %d of HPU memory of %s of rank %d", w.bytes, w.offset, w.memory.Name(), p.Rank())
 	case p.waits == idleHandle:
 		return fmt.Sprintf("portal table entry %d of %s (messages under way: %d)", w.index, w.ni.owner(), w.ni.PTBusy(w.index))
 	case p.waits == anyHandle && len(w.handles) == 0:

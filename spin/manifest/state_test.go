@@ -15,7 +15,7 @@ import (
 )
 
 // device is any.
-var device = &Device{MTU: 4096, HPUs: 4, Contexts: 2, Rank: 3, Ranks: 16}
+var device = &Device{MTU: 4096, HPUs: 4, Contexts: 2, Rank: 3, Ranks: 16, Clusters: 2}
 
 func table(t testing.TB) *State {
 	m, err := Parse([]byte(sample))
