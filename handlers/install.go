@@ -218,6 +218,55 @@ func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 	return in, nil
 }
 
+// Share makes another set of handlers of the module for an entry that has the HPU memory, the state and the handler host memory of one that was
+// installed before.
+func (p *Plan) Share(with *Installed) (*Installed, error) {
+	if with.module != p.module {
+		return nil, fmt.Errorf("module %s cannot share HPU memory of module %s", p.module.Name(), with.module.Name())
+	}
+	in := &Installed{Plan: *p, HPU: with.HPU, Host: with.Host, device: with.device}
+	spin, err := in.HPU.Spin(in.Exports[0], in.Exports[1], in.Exports[2])
+	if err != nil {
+		return nil, err
+	}
+	shared := *with.Spin
+	shared.Handlers, shared.InitialState, shared.UserHdrLen = spin.Handlers, nil, uint64(in.UserHeader)
+	in.Spin = &shared
+	return in, nil
+}
+
+// Store writes a number of the state while handlers work on it, as the process that has installed them does (runtime.Proc.HPUWrite).
+func (in *Installed) Store(p *runtime.Proc, name string, v any) error {
+	n, err := in.lookup(name)
+	if err != nil {
+		return err
+	}
+	state := make([]byte, n.Offset+n.Field.Type.Size())
+	if err := n.Put(state, v, in.device); err != nil {
+		return err
+	}
+	return p.HPUWrite(in.HPU, in.Spin.HPUMemOffset+uint64(n.Offset), state[n.Offset:])
+}
+
+// Await reads a number of the state, a uint64, an int64 or a float64, again and again until it is what is waited for, and returns it
+// (runtime.Proc.HPUWait).
+func (in *Installed) Await(p *runtime.Proc, name string, until func(v any) bool) (any, error) {
+	n, err := in.lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	state := make([]byte, n.Offset+n.Field.Type.Size())
+	get := func(b []byte) any {
+		copy(state[n.Offset:], b)
+		return n.Get(state)
+	}
+	b, err := p.HPUWait(in.HPU, in.Spin.HPUMemOffset+uint64(n.Offset), int(n.Field.Type.Size()), func(b []byte) bool { return until(get(b)) })
+	if err != nil {
+		return nil, err
+	}
+	return get(b), nil
+}
+
 // allocate gives the process HPU memory of so many bytes at least, which begins with the state, and makes the handler part of an entry.
 func (in *Installed) allocate(proc *runtime.Proc, size, state int64) error {
 	own, err := in.own(in.device)

@@ -64,8 +64,12 @@ func TestPostedWritesWaitForRoom(t *testing.T) {
 func TestImmediateWrites(t *testing.T) {
 	r := (&straightRun{T: t, bytes: 64, handlers: map[string][]asked{
 		"payload": {
-			{hpu.OpHostWrite, []int64{0, 24, 0x1122334455667788}}, {hpu.OpHostWriteNB, []int64{0, 32, -1}}, {hpu.OpDMAWait, []int64{0}},
-			{hpu.OpHostWrite, []int64{0, 4, 1}}, {hpu.OpHostWriteNB, []int64{0, 1 << 16, 1}}, {hpu.OpHostWrite, []int64{int64(hpu.TellFaults), 8, 1}},
+			{hpu.OpHostWrite, []int64{0, 24, 0x1122334455667788}},
+			{hpu.OpHostWriteNB, []int64{0, 32, -1}},
+			{hpu.OpDMAWait, []int64{0}},
+			{hpu.OpHostWrite, []int64{0, 4, 1}},
+			{hpu.OpHostWriteNB, []int64{0, 1 << 16, 1}},
+			{hpu.OpHostWrite, []int64{int64(hpu.TellFaults), 8, 1}},
 		},
 	}}).run()
 	require.NoError(t, r.err)
@@ -107,7 +111,11 @@ func TestMemoriesOfClustersAndMessages(t *testing.T) {
 	r := (&straightRun{
 		T: t, bytes: 64, messages: 4, overrides: []string{"hpu.cores=4", "hpu.clusters=2", "hpu.contexts=1"},
 		handlers: map[string][]asked{"header": {
-			{hpu.OpFlowID, nil}, {hpu.OpMessageMemory, nil}, {hpu.OpScratchpad, []int64{0}}, {hpu.OpScratchpad, []int64{1}}, {hpu.OpScratchpad, []int64{2}},
+			{hpu.OpFlowID, nil},
+			{hpu.OpMessageMemory, nil},
+			{hpu.OpScratchpad, []int64{0}},
+			{hpu.OpScratchpad, []int64{1}},
+			{hpu.OpScratchpad, []int64{2}},
 			{hpu.OpWait32, []int64{base, 0}},
 		}},
 		setup: func(_ *nic.Memory, s *portals.Spin) {
@@ -172,7 +180,10 @@ func TestPostedWritesDoNotAllocate(t *testing.T) {
 		m, err := c.LoadModule("straight", straight(map[string][]asked{
 			"header": {{hpu.OpFlowID, nil}, {hpu.OpMessageMemory, nil}, {hpu.OpScratchpad, []int64{3}}},
 			"payload": {
-				{hpu.OpDMAToHostPosted, []int64{0, 0, 0, 128}}, {hpu.OpHostWrite, []int64{0, 8, 1}}, {hpu.OpHostWriteNB, []int64{0, 8, 1}}, {hpu.OpDMAWait, []int64{0}},
+				{hpu.OpDMAToHostPosted, []int64{0, 0, 0, 128}},
+				{hpu.OpHostWrite, []int64{0, 8, 1}},
+				{hpu.OpHostWriteNB, []int64{0, 8, 1}},
+				{hpu.OpDMAWait, []int64{0}},
 				{hpu.OpWait32, []int64{4, 0}},
 			},
 			"completion": {{hpu.OpHostWrite, []int64{0, 16, 1}}},

@@ -74,7 +74,10 @@ func (p *Plan) checkEntry(e *entryPlan, rank int) (bytes int64, err error) {
 	if e.handlers == nil {
 		return bytes, nil
 	}
-	size, _, err := p.state(e, rank)
+	size, _, err := p.state(e.owner(), rank)
+	if e.shares != nil {
+		size = 0
+	}
 	if err == nil {
 		_, _, err = p.handlerMemory(e, rank)
 	}
@@ -197,6 +200,8 @@ func (p *Plan) checkUse(g *programPlan, s *Step, path string) {
 		fill(&s.Atomic.Operand, path+".atomic.operand")
 	case s.Wait != nil:
 		p.checkWait(s.Wait, path+".wait")
+	case s.WriteHPU != nil, s.WaitHPU != nil:
+		p.checkHPU(s, path)
 	case s.Mark != nil:
 		g.marks[*s.Mark] = true
 	case s.Measure != nil:
@@ -282,6 +287,14 @@ func (p *Plan) checkStep(rank int, s *Step, path string, at *env) error {
 		}
 		_, err := s.Wait.amount(at)
 		return err
+	case s.WriteHPU != nil:
+		_, err := p.hpuWrites(rank, s.WriteHPU, at)
+		return err
+	case s.WaitHPU != nil:
+		if !p.entry(s.WaitHPU.Of).on[rank] {
+			return fmt.Errorf("entry %s is not on this rank", s.WaitHPU.Of)
+		}
+		return p.checkBoundsAt(&s.WaitHPU.Bounds, []int{rank}, at, nil)
 	case s.Copy != nil:
 		_, _, err := p.copy(rank, s.Copy, at)
 		return err

@@ -53,7 +53,8 @@ type entryPlan struct {
 	on         []bool         // by rank
 	handlers   *handlers.Plan // nil: none
 	layout     stateLayout
-	inBytes    string // path of a step that waits for bytes; "": none
+	shares     *entryPlan // whose HPU memory it has; nil: its own
+	inBytes    string     // path of a step that waits for bytes; "": none
 	inMessages string
 }
 
@@ -360,6 +361,12 @@ func (p *Plan) planHandlers(e *entryPlan) {
 		return
 	}
 	p.checkNeeds(e)
+	if h.Shares != "" {
+		if !p.share(e) {
+			e.handlers = nil
+		}
+		return
+	}
 	p.readFile(&h.State, path+".state")
 	e.layout.described = e.handlers.State
 	if h.State.kind == contentFields {

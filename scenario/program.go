@@ -51,6 +51,10 @@ func (r *run) step(st *rankState, s *Step, path string, at *env) error {
 		return r.each(st, &s.Atomic.Target, at, func(at *env) error { return r.doAtomic(st, s.Atomic, path, at) })
 	case s.Wait != nil:
 		return r.wait(st, s.Wait, at)
+	case s.WriteHPU != nil:
+		return r.writeHPU(st, s.WriteHPU, at)
+	case s.WaitHPU != nil:
+		return r.waitHPU(st, s.WaitHPU, at)
 	case s.Sleep != nil:
 		if err := soon(p.Now(), *s.Sleep); err != nil {
 			return err
@@ -225,7 +229,7 @@ func (r *run) wait(st *rankState, w *Wait, at *env) error {
 			what = "bytes in entry " + w.Entry
 		}
 	}
-	st.waits = waiting{c.ct, c.waited + n, what}
+	st.waits = waiting{ct: c.ct, count: c.waited + n, things: what}
 	v, err := st.proc.NI().CTWait(c.ct, c.waited+n)
 	if err == nil && v.Failure > 0 {
 		err = fmt.Errorf("%s while the program waited for %s", plural(int(v.Failure), "operation failed", "operations failed"), what)

@@ -65,6 +65,8 @@ type waiting struct {
 	ct     portals.Handle
 	count  uint64
 	things string
+	text   string // instead, of no counter
+	now    string // how that is
 }
 
 // installed is an entry on a rank.
@@ -73,6 +75,7 @@ type installed struct {
 	plan   *entryPlan
 	handle portals.Handle
 	memory *nic.Memory // nil: no handlers
+	made   *handlers.Installed
 }
 
 // latency is a measured interval.
@@ -220,12 +223,16 @@ func (r *run) whereStuck() error {
 	var errs []error
 	for rank := range r.states {
 		st := &r.states[rank]
-		if st.step == "" || st.waits.things == "" {
+		if st.step == "" || st.waits.things == "" && st.waits.text == "" {
 			continue
 		}
 		if len(errs) == keptFailures {
 			errs = append(errs, errors.New("and further ranks"))
 			break
+		}
+		if w := &st.waits; w.text != "" {
+			errs = append(errs, r.at(st.step, fmt.Errorf("rank %d waits here for %s, it is %s", rank, w.text, w.now)))
+			continue
 		}
 		v, err := st.proc.NI().CTGet(st.waits.ct)
 		if err != nil {
@@ -417,6 +424,14 @@ func (r *run) install(st *rankState, e *entryPlan, rank int) error {
 // handlers makes the handler part of an entry.
 func (r *run) handlers(st *rankState, in *installed, rank int) (*portals.Spin, error) {
 	e := in.plan
+	if e.shares != nil {
+		var err error
+		if in.made, err = e.handlers.Share(st.entries[e.shares.Name].made); err != nil {
+			return nil, err
+		}
+		in.memory = in.made.HPU
+		return in.made.Spin, nil
+	}
 	size, initial, err := r.state(e, rank)
 	if err != nil {
 		return nil, err
@@ -435,6 +450,6 @@ func (r *run) handlers(st *rankState, in *installed, rank int) (*portals.Spin, e
 	if err != nil {
 		return nil, err
 	}
-	in.memory = made.HPU
+	in.memory, in.made = made.HPU, made
 	return made.Spin, nil
 }

@@ -49,6 +49,7 @@ type Entry struct {
 // Handlers is the handler part of an entry (sPIN'17 §2).
 type Handlers struct {
 	Module     string  `yaml:"module" required:"true" help:"A built-in library (accumulate, allreduce, backupring, bcast, count, count_c, datatype, ftbcast, graph, kv, mailbox, matching, part, pingpong, raid5, rdma, replicate, rnr, scan, sum, txlog, work), or the path of a .wasm file, relative to the scenario."`
+	Shares     string  `yaml:"shares" help:"Earlier entry, with handlers of the same module, whose HPU memory and state these handlers have, too. Default: memory of their own."`
 	Header     string  `yaml:"header" help:"Export that runs when the header of a message arrives."`
 	Payload    string  `yaml:"payload" help:"Export that runs for every packet."`
 	Completion string  `yaml:"completion" help:"Export that runs when the message has been dealt with. If none of the three is given, the only handler of each kind is taken, or that called header, payload or completion."`

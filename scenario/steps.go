@@ -8,19 +8,21 @@ import (
 // Step is one thing a program does. Setting up takes no virtual time; posting takes the overhead o of the profile, a look at
 // a completion the poll time of the host.
 type Step struct {
-	_       strictyaml.OneOf `help:"One thing the program does."`
-	Put     *Put             `yaml:"put" help:"Send bytes to entries of other ranks (PtlPut)."`
-	Get     *Get             `yaml:"get" help:"Fetch bytes from entries of other ranks (PtlGet)."`
-	Atomic  *Atomic          `yaml:"atomic" help:"Combine bytes with those of an entry (PtlAtomic), or, with into, fetch the old ones as well (PtlFetchAtomic, PtlSwap)."`
-	Wait    *Wait            `yaml:"wait" help:"Wait for something to have been counted. Each wait asks for so many more than those before it."`
-	Sleep   *sim.Time        `yaml:"sleep" help:"Do nothing for a time, such as 1.5us."`
-	Until   *sim.Time        `yaml:"until" help:"Do nothing until so long after the beginning of the run, such as 10us."`
-	Compute *sim.Time        `yaml:"compute" help:"Occupy the core for a time."`
-	Copy    *Copy            `yaml:"copy" help:"Copy memory on the core."`
-	Mark    *string          `yaml:"mark" help:"Remember this moment under a name."`
-	Measure *Measure         `yaml:"measure" help:"Note the time since a mark."`
-	Expect  *Expectation     `yaml:"expect" help:"What must be true now."`
-	Repeat  *Repeat          `yaml:"repeat" help:"Do several steps many times; round is the number of the repetition, from 0."`
+	_        strictyaml.OneOf `help:"One thing the program does."`
+	Put      *Put             `yaml:"put" help:"Send bytes to entries of other ranks (PtlPut)."`
+	Get      *Get             `yaml:"get" help:"Fetch bytes from entries of other ranks (PtlGet)."`
+	Atomic   *Atomic          `yaml:"atomic" help:"Combine bytes with those of an entry (PtlAtomic), or, with into, fetch the old ones as well (PtlFetchAtomic, PtlSwap)."`
+	Wait     *Wait            `yaml:"wait" help:"Wait for something to have been counted. Each wait asks for so many more than those before it."`
+	WriteHPU *WriteHPU        `yaml:"write_hpu" help:"Write to the HPU memory of an entry, while handlers work on it: posted for the overhead o, then across the bus."`
+	WaitHPU  *WaitHPU         `yaml:"wait_hpu" help:"Read a field of HPU memory across the bus, again and again, until it is what is wanted; without bounds, until it changes."`
+	Sleep    *sim.Time        `yaml:"sleep" help:"Do nothing for a time, such as 1.5us."`
+	Until    *sim.Time        `yaml:"until" help:"Do nothing until so long after the beginning of the run, such as 10us."`
+	Compute  *sim.Time        `yaml:"compute" help:"Occupy the core for a time."`
+	Copy     *Copy            `yaml:"copy" help:"Copy memory on the core."`
+	Mark     *string          `yaml:"mark" help:"Remember this moment under a name."`
+	Measure  *Measure         `yaml:"measure" help:"Note the time since a mark."`
+	Expect   *Expectation     `yaml:"expect" help:"What must be true now."`
+	Repeat   *Repeat          `yaml:"repeat" help:"Do several steps many times; round is the number of the repetition, from 0."`
 }
 
 // Target is where an operation goes, and how often.
