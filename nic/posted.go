@@ -22,6 +22,7 @@ func (d *act) postWrite(r *run, a *hpu.Action, at sim.Time) (result int64, block
 		d.discard(o)
 		return 0, true
 	}
+	d.trace.by(r, o, at)
 	d.dmaBytes += int64(o.access.Length)
 	o.posts()
 	d.post(at, kindDMAIssue, 0, o)
