@@ -215,8 +215,8 @@ func TestMessagesAreTold(t *testing.T) {
 
 func TestBadEnds(t *testing.T) {
 	for payload, want := range map[string]string{
-		"trap":     "module actions.wasm, function trap: out of bounds memory access",
-		"forever":  "module actions.wasm, function forever: killed: budget exceeded",
+		"trap":     "module actions.wasm, function trap, offset 0x6d5: out of bounds memory access",
+		"forever":  "module actions.wasm, function forever, offset 0x6e1: killed: budget exceeded",
 		"nonsense": "returned 77, which is no return code of a payload handler",
 		"again":    "incomplete: stopped by the limit of 1 ms of virtual time, at ",
 	} {

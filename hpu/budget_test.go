@@ -73,10 +73,10 @@ func TestImportsPay(t *testing.T) {
 			round := int64(11 + 31 + 9) // call, import, branch
 			require.Equal(t, budget/(round+x.effort), calls, x.op)
 			require.Equal(t, calls*round+round-9, out.Cycles)
-			paid, place := calls*x.effort, ""
+			paid, place := calls*x.effort, fmt.Sprintf(", offset 0x%x", out.Err.Offset)
+			require.Positive(t, out.Err.Offset)
 			if out.Err.Op != OpNone { // the import itself was too much, not the instructions before it
-				require.Positive(t, out.Err.Offset)
-				paid, place = paid+x.effort, fmt.Sprintf(", offset 0x%x: %v", out.Err.Offset, x.op)
+				paid, place = paid+x.effort, fmt.Sprintf("%s: %v", place, x.op)
 			}
 			require.Equal(t, fmt.Sprintf("module test, function h%s: killed: budget exceeded: %d cycles charged and %d for the work of imports, %d allowed (hpu.max_cycles, hpu.max_cycles_per_byte)",
 				place, out.Cycles, paid, budget), out.Err.Error())

@@ -82,10 +82,15 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers
 		}
 	}
 	var codes []byte
+	var places []place // in codes
 	for i := range m.Codes {
 		body := r.function(i, facts[i].Loops > 0, &infos[len(m.Imports)+i])
 		codes = append(wasm.AppendU32(codes, uint32(len(body))), body...)
+		for _, p := range r.places {
+			places = append(places, place{uint32(len(codes)-len(r.out)) + p.at, p.offset})
+		}
 	}
+	placesEnd := len(codes)
 	for _, fn := range wrapped {
 		body := r.wrapper(fn)
 		codes = append(wasm.AppendU32(codes, uint32(len(body))), body...)
@@ -94,7 +99,9 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers
 		body := r.entry(fn)
 		codes = append(wasm.AppendU32(codes, uint32(len(body))), body...)
 	}
-	codes = append(wasm.AppendU32(nil, uint32(len(m.Codes)+len(wrapped)+len(handlers))), codes...)
+	number := wasm.AppendU32(nil, uint32(len(m.Codes)+len(wrapped)+len(handlers)))
+	codes = append(number, codes...)
+	r.settlePlaces(places, placesEnd, len(number))
 	b := []byte("\x00asm\x01\x00\x00\x00")
 	b = wasm.AppendSection(b, 1, r.types())
 	b = wasm.AppendSection(b, 2, r.imports())
@@ -110,7 +117,8 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers
 		b = wasm.AppendSection(b, 12, wasm.AppendU32(nil, uint32(len(m.Data))))
 	}
 	b = wasm.AppendSection(b, 10, codes)
-	return wasm.AppendSection(b, 11, r.data())
+	r.codeAt = len(b) - len(codes)
+	return offsetSections(wasm.AppendSection(b, 11, r.data()))
 }
 
 // wrapper is a function that charges for an import and calls it: what the table holds in place of the import, so that a call

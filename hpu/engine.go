@@ -66,8 +66,9 @@ type instance interface {
 	prepare(c *Context, fn uint32) error
 	get(c *Context, r reg) uint64
 	set(c *Context, r reg, v uint64)
-	// fault translates an error of call. kind is TrapNone if the engine does not know it, fn is -1 and offset -1 if unknown.
-	fault(err error) (kind TrapKind, fn int)
+	// fault translates an error of call. kind is TrapNone if the engine does not know it; fn is the function and at the place in the contents of
+	// the rewritten module's code section, each -1 if unknown.
+	fault(err error) (kind TrapKind, fn, at int)
 	close() error
 }
 

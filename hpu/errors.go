@@ -15,10 +15,10 @@ type LoadError struct {
 
 // Error names module, function, offset and cause.
 func (e *LoadError) Error() string {
-	return place(e.Module, e.Func, e.Offset) + ": " + e.Cause
+	return at(e.Module, e.Func, e.Offset) + ": " + e.Cause
 }
 
-func place(module, function string, offset int) string {
+func at(module, function string, offset int) string {
 	s := "module " + module
 	if function != "" {
 		s += ", function " + function
@@ -79,7 +79,8 @@ type Trap struct {
 	Module string
 	Func   string // name of the function, "" if unknown
 	Index  int    // of the function, -1 if unknown
-	Offset int    // of the instruction, bytes from the beginning of the module, -1 unless only one place can be meant
+	Offset int    // of the instruction, bytes from the beginning of the module, -1 if unknown
+	Source Source // of the instruction, if the module has debugging information
 	Op     Op     // import that was called, or OpNone
 	Detail string // "" or more about the cause
 }
@@ -89,9 +90,13 @@ var trapLimits = map[TrapKind]string{
 	TrapBudget: "hpu.max_cycles, hpu.max_cycles_per_byte", TrapCallDepth: "hpu.max_call_depth", TrapStackOverflow: "hpu.stack_bytes",
 }
 
-// Error names module, function, offset and cause, and the limit of the profile if that is the cause.
+// Error names the cause and its place: module, function and line of the source, or without debugging information the offset in the module; and
+// the limit of the profile if that is the cause.
 func (t *Trap) Error() string {
-	s := place(t.Module, t.Func, t.Offset) + ": "
+	s := at(t.Module, t.Func, t.Offset) + ": "
+	if t.Source.Line > 0 {
+		s = fmt.Sprintf("module %s, %v: ", t.Module, t.Source)
+	}
 	if t.Op != OpNone {
 		s += t.Op.String() + ": "
 	}

@@ -128,9 +128,9 @@ func TestEnds(t *testing.T) {
 		{"load", far, 0, 1e6, "code -2, 2 cycles, module test, function load, offset 0x27f: out of bounds memory access"},
 		{"div", 7, 0, 1e6, "code -1, 17 cycles, module test, function div, offset 0x289: integer divide by zero"},
 		{"div", 1 << 31, 0xFFFFFFFF, 1e6, "code -1, 17 cycles, module test, function div, offset 0x289: integer overflow"},
-		{"forever", 0, 0, 1000, "code -1, 1008 cycles, module test, function forever: killed: budget exceeded: 1008 cycles charged, 1000 allowed (hpu.max_cycles, hpu.max_cycles_per_byte)"},
-		{"deep", 0, 0, 1e6, "code -1, 1200 cycles, module test, function deep: call depth exceeded (hpu.max_call_depth)"},
-		{"deep", 0, 0, 500, "code -1, 504 cycles, module test, function deep: killed: budget exceeded: 504 cycles charged, 500 allowed (hpu.max_cycles, hpu.max_cycles_per_byte)"},
+		{"forever", 0, 0, 1000, "code -1, 1008 cycles, module test, function forever, offset 0x272: killed: budget exceeded: 1008 cycles charged, 1000 allowed (hpu.max_cycles, hpu.max_cycles_per_byte)"},
+		{"deep", 0, 0, 1e6, "code -1, 1200 cycles, module test, function deep, offset 0x28d: call depth exceeded (hpu.max_call_depth)"},
+		{"deep", 0, 0, 500, "code -1, 504 cycles, module test, function deep, offset 0x28d: killed: budget exceeded: 504 cycles charged, 500 allowed (hpu.max_cycles, hpu.max_cycles_per_byte)"},
 		{"gobble", 512, 0, 1e6, "code 0, 38 cycles"},
 		{"gobble", 516, 0, 1e6, "code -2, 38 cycles, module test, function gobble, offset 0x29e: shadow stack overflow (hpu.stack_bytes)"},
 		{"say", 0, 0xFFFFFFFF, 1e6, "code -2, 42 cycles, module test, function say, offset 0x245: log: out of bounds memory access: " +

@@ -46,6 +46,7 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 	m.binary = r.emit(facts, m.functions, distinct(slices.Clone(m.prepare)), distinct(handlers))
 	m.hash = sha256.Sum256(m.binary)
 	m.globals = r.globals
+	m.places, m.placesEnd, m.codeAt = slices.Clip(r.all), r.allEnd, r.codeAt
 }
 
 // weights returns as how many calls an active call of each function counts: what its frame on an engine's stack may take, by

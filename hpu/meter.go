@@ -17,19 +17,26 @@ type rewriter struct {
 	globals   globalSet
 	unchecked int // instructions that may run without a check of the budget
 
+	// Of the rewritten module.
+	all    []place // of the contents of its code section
+	allEnd int     // where what the module defines ends
+	codeAt int     // where the contents begin
+
 	// Of the function being rewritten.
-	out     []byte // finished blocks
-	block   []byte // the block being read
-	cost    block  // of the block
-	locals  int    // of the function, parameters included
-	first   int    // offset of the block in the file
-	loop    int    // the loop whose head the block begins with, as an index of nest, -1: none
-	again   bool   // the block ends with a branch to that head
-	head    bool   // the block begins with a check: at a loop head, at a function entry, behind an import
-	count   int    // instructions of the block
-	since   int    // instructions that may have run since the last check
-	dead    bool   // cannot be reached
-	nan     byte   // the value on top of the stack is a float whose NaN is not yet canonical: 'f' or 'F'
+	out     []byte  // finished blocks
+	block   []byte  // the block being read
+	places  []place // of out
+	marks   []place // of block
+	cost    block   // of the block
+	locals  int     // of the function, parameters included
+	first   int     // offset of the block in the file
+	loop    int     // the loop whose head the block begins with, as an index of nest, -1: none
+	again   bool    // the block ends with a branch to that head
+	head    bool    // the block begins with a check: at a loop head, at a function entry, behind an import
+	count   int     // instructions of the block
+	since   int     // instructions that may have run since the last check
+	dead    bool    // cannot be reached
+	nan     byte    // the value on top of the stack is a float whose NaN is not yet canonical: 'f' or 'F'
 	frame   frame
 	nest    []opened
 	wrapped int64  // as how many calls the function counts
@@ -94,6 +101,7 @@ func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 		locals += g.Count
 	}
 	r.out, r.block, r.nest = r.out[:0], r.block[:0], r.nest[:0]
+	r.places, r.marks = mark(r.places[:0], 0, code.Body), r.marks[:0]
 	r.head, r.dead, r.nan, r.loop, r.again = true, false, 0, -1, false
 	r.first, r.locals = code.Body, int(locals)
 	r.cost.p = r.prices
@@ -185,6 +193,7 @@ func (r *rewriter) checkBudget(b []byte) []byte {
 // flush finishes the present block: its charge, the check of the budget if it is a head or would be too long without, and its
 // instructions.
 func (r *rewriter) flush(next int) {
+	r.places = mark(r.places, len(r.out), r.first)
 	if cost := r.cost.cost(r.again); cost > 0 {
 		r.out = r.getRemaining(r.out)
 		r.out = wasm.AppendS64(append(r.out, byte(wasm.OpI64Const)), cost)
@@ -199,8 +208,11 @@ func (r *rewriter) flush(next int) {
 		r.out = r.checkBudget(r.out)
 		r.since = 0
 	}
+	for _, p := range r.marks {
+		r.places = mark(r.places, len(r.out)+int(p.at), int(p.offset))
+	}
 	r.out = append(r.out, r.block...)
-	r.block, r.head, r.count, r.first = r.block[:0], false, 0, next
+	r.block, r.marks, r.head, r.count, r.first = r.block[:0], r.marks[:0], false, 0, next
 	r.loop, r.again = -1, false
 	r.cost.begin(r.locals)
 }
@@ -210,6 +222,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		r.skip(in)
 		return
 	}
+	r.marks = mark(r.marks, len(r.block), in.Offset)
 	r.settle(in)
 	r.cost.add(in, r.backward(in))
 	r.count++

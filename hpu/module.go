@@ -27,6 +27,10 @@ type Module struct {
 	prices    *prices
 	weights   []int64 // of an active call of each function
 	manifest  *manifest.Manifest
+	places    []place // of the rewritten module
+	placesEnd int     // where they end
+	codeAt    int     // of the contents of the code section in binary
+	source    source
 }
 
 // export is an exported function with the signature of a handler.

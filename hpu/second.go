@@ -251,14 +251,15 @@ var secondTraps = [...]TrapKind{
 	second.Unreachable:  TrapUnreachable,
 }
 
-func (i *secondInstance) fault(err error) (kind TrapKind, fn int) {
+func (i *secondInstance) fault(err error) (kind TrapKind, fn, at int) {
 	fault, frames := i.image.engine.runtime.Fault(err)
+	m := i.image.module
 	for _, f := range frames {
-		if f < i.image.module.wasm.FuncCount() { // what is not a function of the module is a wrapper that the rewriter put round an import
-			return secondTraps[fault], f
+		if f.Func < m.wasm.FuncCount() { // what is not a function of the module is a wrapper that the rewriter put round an import
+			return secondTraps[fault], f.Func, f.Offset - m.codeAt
 		}
 	}
-	return secondTraps[fault], -1
+	return secondTraps[fault], -1, -1
 }
 
 func (i *secondInstance) close() error {

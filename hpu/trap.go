@@ -1,15 +1,11 @@
 package hpu
 
-import (
-	"fmt"
-
-	"github.com/spinsim/spinsim/hpu/internal/wasm"
-)
+import "fmt"
 
 // trapped turns the error of an engine into a trap with its place.
 func (c *Context) trapped(err error) *Trap {
 	p := c.program
-	kind, fn := p.inst.fault(err)
+	kind, fn, at := p.inst.fault(err)
 	t := c.abort
 	if t == nil {
 		if kind == TrapNone {
@@ -29,7 +25,8 @@ func (c *Context) trapped(err error) *Trap {
 		return t
 	}
 	t.Func = p.module.functions[fn].Name
-	t.Offset = p.module.onlyPlace(fn, t)
+	t.Offset = p.module.whence(fn, at, t)
+	t.Source = p.module.Source(t.Offset)
 	return t
 }
 
@@ -56,50 +53,4 @@ func (c *Context) unreachable() TrapKind {
 		return TrapBudget
 	}
 	return TrapUnreachable
-}
-
-// onlyPlace returns the offset of the one instruction of a function that can have caused the trap, -1 if there are several.
-func (m *Module) onlyPlace(fn int, t *Trap) int {
-	if fn < len(m.ops) {
-		return -1
-	}
-	found := -1
-	var in wasm.Instr
-	for instrs := m.wasm.Instrs(&m.wasm.Codes[fn-len(m.ops)]); instrs.More(); {
-		if err := instrs.Next(&in); err != nil {
-			return -1
-		}
-		if !m.canCause(&in, t) {
-			continue
-		}
-		if found >= 0 {
-			return -1
-		}
-		found = in.Offset
-	}
-	return found
-}
-
-func (m *Module) canCause(in *wasm.Instr, t *Trap) bool {
-	if t.Op != OpNone {
-		return in.Op == wasm.OpCallIndirect || in.Op == wasm.OpCall && int(in.Imm) < len(m.ops) && m.ops[in.Imm] == t.Op
-	}
-	class := in.Info.Class
-	switch t.Kind {
-	case TrapOutOfBounds:
-		return class == wasm.ClassLoad || class == wasm.ClassStore || class == wasm.ClassBulk
-	case TrapUnreachable:
-		return in.Op == wasm.OpUnreachable
-	case TrapDivideByZero:
-		return class == wasm.ClassIntDiv
-	case TrapIntegerOverflow:
-		return class == wasm.ClassIntDiv || class == wasm.ClassConvert
-	case TrapInvalidConversion:
-		return class == wasm.ClassConvert
-	case TrapIndirectCall:
-		return in.Op == wasm.OpCallIndirect
-	case TrapStackOverflow:
-		return m.globals.hasStack && in.Op == wasm.OpGlobalSet && in.Imm == uint64(m.globals.stack)
-	}
-	return false
 }

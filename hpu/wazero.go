@@ -41,7 +41,7 @@ var sharedWazero = sync.OnceValues(func() (*wazeroShared, error) {
 	features := api.CoreFeaturesV1 | api.CoreFeatureMultiValue | // of what the rewriter adds: Load lets modules have no multiple values
 		api.CoreFeatureMutableGlobal | api.CoreFeatureSignExtensionOps |
 		api.CoreFeatureNonTrappingFloatToIntConversion | api.CoreFeatureBulkMemoryOperations
-	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features).WithDebugInfoEnabled(false))
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features).WithDebugInfoEnabled(true))
 	b := rt.NewHostModuleBuilder(importModule)
 	for op := OpNone + 1; op < NumOps; op++ {
 		sig := op.signature()
@@ -317,7 +317,7 @@ var wazeroTraps = []struct {
 	{"stack overflow", TrapEngine},
 }
 
-func (i *wazeroInstance) fault(err error) (kind TrapKind, fn int) {
+func (i *wazeroInstance) fault(err error) (kind TrapKind, fn, at int) {
 	text := err.Error()
 	for _, t := range wazeroTraps {
 		if strings.HasPrefix(text, t.text) {
@@ -325,15 +325,22 @@ func (i *wazeroInstance) fault(err error) (kind TrapKind, fn int) {
 			break
 		}
 	}
-	// The stack trace names functions without names as .$N, innermost first. What is not a function of the module is a wrapper
-	// that the rewriter put round an import.
+	// The stack trace names functions without names as .$N, innermost first, each with its place (offsetSections) in the line below. What is not a
+	// function of the module is a wrapper that the rewriter put round an import.
 	for _, frame := range strings.Split(text, "\n\t.$")[1:] {
 		n, _, _ := strings.Cut(frame, "(")
-		if fn, err := strconv.Atoi(n); err == nil && fn < len(i.image.module.functions) {
-			return kind, fn
+		fn, err := strconv.Atoi(n)
+		if err != nil || fn >= len(i.image.module.functions) {
+			continue
 		}
+		_, hex, _ := strings.Cut(frame, "\n\t\t0x")
+		hex, _, _ = strings.Cut(hex, ":")
+		if at, err := strconv.ParseUint(hex, 16, 32); err == nil {
+			return kind, fn, int(at)
+		}
+		return kind, fn, -1
 	}
-	return kind, -1
+	return kind, -1, -1
 }
 
 func (i *wazeroInstance) close() error {

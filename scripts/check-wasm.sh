@@ -19,14 +19,19 @@ declare -A made=()
 while IFS=: read -r file line; do
 	folder=$(dirname "$file")
 	read -ra args <<<"${line#*spin/build/cmd }"
-	# The directive's form: -o MODULE SOURCE
+	# The directive's form: [-g] -o MODULE SOURCE
+	debug=()
+	if [[ ${args[0]} == -g ]]; then
+		debug=(-g)
+		args=("${args[@]:1}")
+	fi
 	if [[ ${#args[@]} -ne 3 || ${args[0]} != -o ]]; then
 		printf '%s: cannot read the directive: %s\n' "$file" "$line" >&2
 		exit 2
 	fi
 	module=$folder/${args[1]}
 	made[$module]=1
-	"$work/build" -o "$work/module.wasm" "$folder/${args[2]}"
+	"$work/build" "${debug[@]}" -o "$work/module.wasm" "$folder/${args[2]}"
 	if ! cmp -s "$work/module.wasm" "$module"; then
 		printf '%s differs from what %s/%s compiles to\n' "$module" "$folder" "${args[2]}" >&2
 		bad=1

@@ -77,8 +77,9 @@ func handlerBuildCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "build [FOLDER]",
 		Short: "Compile a handler to a WebAssembly module",
-		Long: `Build compiles the handler in FOLDER, by default this one: a Go main package with TinyGo, or all .c files with clang. Equal sources give
-equal bytes anywhere. scripts/install-tinygo.sh of the repository installs the compilers. Warnings of the compiler go to standard error.
+		Long: `Build compiles the handler in FOLDER, by default this one: a Go main package with TinyGo, or all .c files with clang. The module
+says which lines of the source its code comes from, for traps and profiles; with --strip it does not, and equal sources give equal bytes
+anywhere. scripts/install-tinygo.sh of the repository installs the compilers. Warnings of the compiler go to standard error.
 
 Handlers written for PsPIN, FPsPIN or the toolchain of the sPIN paper compile as they are: their headers are there under their names, and
 -D says which of their functions handle messages (docs/porting.md).`,
@@ -115,6 +116,7 @@ Handlers written for PsPIN, FPsPIN or the toolchain of the sPIN paper compile as
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "module to write: `FILE.wasm` (default: in FOLDER, with its name)")
 	c.Flags().StringVar((*string)(&o.Lang), "lang", "", "`LANGUAGE`: tinygo or c (default: by the files in FOLDER)")
+	c.Flags().BoolVar(&o.Strip, "strip", false, "leave out which lines of the source the code comes from: smaller, and the same bytes anywhere")
 	c.Flags().StringArrayVarP(&o.Include, "include", "I", nil, "C: look for headers in a `FOLDER`; may be repeated")
 	c.Flags().StringArrayVarP(&o.Define, "define", "D", nil, "C: define a macro, `NAME[=VALUE]`; may be repeated")
 	return c

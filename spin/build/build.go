@@ -1,7 +1,7 @@
 // Package build compiles handlers to wasm modules, with TinyGo or with clang, and writes into them what their source says of them
 // (package spin/manifest): the handlers with their kinds, the layout of their state, what they need of a device.
 //
-// Equal sources give equal bytes in any folder on any machine with the same compilers;
+// Equal sources give equal bytes in any folder on any machine with the same compilers if the modules are stripped of debugging information;
 // scripts/install-tinygo.sh installs those that the committed modules were built with.
 package build
 
@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/spin/c"
 )
 
 // Target is the TinyGo target file of handlers: wasm 1.0 with bulk memory, sign extension and
@@ -41,11 +42,14 @@ type Options struct {
 	Include  []string  // C: folders of headers, relative to the working directory; they are found before those of this package
 	Define   []string  // C: NAME or NAME=VALUE
 	Warnings io.Writer // what compilers say of sources that they accept; nil: nothing
+	// Strip leaves out what says which lines of the source the code comes from. With it equal sources give equal bytes anywhere; without, the
+	// module also holds the paths of the sources.
+	Strip bool
 }
 
-// Build compiles the handler in folder dir to the wasm module out, with [Options] of a language only.
+// Build compiles the handler in folder dir to the wasm module out, without debugging information and with no other [Options] but a language.
 func Build(dir string, lang Lang, out string) error {
-	o := Options{Lang: lang}
+	o := Options{Lang: lang, Strip: true}
 	return o.Build(dir, out)
 }
 
@@ -92,14 +96,16 @@ func (o *Options) module(dir string, lang Lang, tmp, out string) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(out)
-	if err != nil {
+	b := debug
+	if o.Strip || debug == nil {
+		if b, err = os.ReadFile(out); err != nil {
+			return nil, err
+		}
+	}
+	if b, err = keepSections(b, !o.Strip); err != nil {
 		return nil, err
 	}
-	if b, err = keepNames(b); err != nil {
-		return nil, err
-	}
-	return withManifest(b, dir, lang, debug)
+	return withManifest(b, dir, filepath.Join(tmp, c.Folder), lang, debug)
 }
 
 // warn passes on what a compiler said of a source that it has accepted.
@@ -146,7 +152,10 @@ func (o *Options) buildTinyGo(dir, tmp, out string) error {
 	if err := os.WriteFile(target, Target, 0o644); err != nil {
 		return err
 	}
-	args := []string{"build", "-target=" + target, "-opt=2", "-panic=trap", "-no-debug", "-o", out}
+	args := []string{"build", "-target=" + target, "-opt=2", "-panic=trap", "-o", out}
+	if o.Strip {
+		args = append(args, "-no-debug")
+	}
 	messages, err := run(dir, compiler, append(args, ".")...)
 	if err == nil {
 		o.warn(messages)

@@ -133,11 +133,11 @@ func FuzzKeepNames(f *testing.F) {
 	f.Add(played[:12])
 	f.Add([]byte("\x00asm\x01\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Fuzz(func(t *testing.T, module []byte) {
-		once, err := keepNames(module)
+		once, err := keepSections(module, false)
 		if err != nil {
 			return
 		}
-		twice, err := keepNames(once)
+		twice, err := keepSections(once, false)
 		require.NoError(t, err)
 		require.Equal(t, once, twice)
 	})

@@ -17,6 +17,9 @@ var clangFlags = []string{
 	"-mnontrapping-fptoint", "-msign-ext", "-std=gnu11", "-O2", "-ffreestanding",
 }
 
+// libraryName is what debugging information calls the folder of this package's C library, which lies elsewhere in every build.
+const libraryName = "/spin"
+
 // linkFlags are those of the linker.
 var linkFlags = []string{
 	"-nostdlib", "-Wl,--no-entry", "-Wl,--stack-first", "-Wl,-z,stack-size=4096", "-Wl,--export=__stack_pointer",
@@ -51,7 +54,7 @@ func (o *Options) buildC(dir, tmp, out string) (debug []byte, err error) {
 		more []string
 	}{
 		{out, nil},
-		{filepath.Join(tmp, "debug.wasm"), []string{"-gdwarf-4", "-fdebug-compilation-dir=."}},
+		{filepath.Join(tmp, "debug.wasm"), []string{"-gdwarf-4", "-fdebug-compilation-dir=.", "-fdebug-prefix-map=" + filepath.Join(tmp, c.Folder) + "=" + libraryName}},
 	} {
 		all := slices.Concat(args, linkFlags, k.more, []string{"-o", k.out}, sources, library.Sources)
 		messages, err := run(dir, compiler, all...)

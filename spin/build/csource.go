@@ -22,9 +22,9 @@ const fieldTag = "spin:"
 
 // describeC makes the manifest of a handler in C from what its compiler says in debug, the module with debugging information, and
 // from the comments of the sources.
-func describeC(dir string, debug []byte, exports []export) (*manifest.Manifest, error) {
+func describeC(dir, library string, debug []byte, exports []export) (*manifest.Manifest, error) {
 	src := &cSource{
-		dir: dir, comments: make(map[string]*comments), functions: make(map[string]*manifest.Handler),
+		dir: dir, library: library, comments: make(map[string]*comments), functions: make(map[string]*manifest.Handler),
 		states: make(map[string]*manifest.State), named: make(map[dwarf.Offset]string),
 	}
 	m := &manifest.Manifest{}
@@ -54,6 +54,7 @@ func describeC(dir string, debug []byte, exports []export) (*manifest.Manifest, 
 // cSource is the source of a handler in C.
 type cSource struct {
 	dir       string
+	library   string               // folder of the files that debugging information calls libraryName
 	comments  map[string]*comments // by file; nil: not to be read
 	data      *dwarf.Data
 	files     []*dwarf.LineFile            // of the compilation unit
@@ -159,7 +160,9 @@ func (s *cSource) place(e *dwarf.Entry) place {
 		return place{}
 	}
 	name := s.files[file].Name
-	if !filepath.IsAbs(name) {
+	if within, ours := strings.CutPrefix(name, libraryName); ours {
+		name = filepath.Join(s.library, within)
+	} else if !filepath.IsAbs(name) {
 		name = filepath.Join(s.dir, name)
 	}
 	return place{name, int(line)}

@@ -6,15 +6,16 @@ import (
 	"github.com/spinsim/spinsim/spin/manifest"
 )
 
-// withManifest adds to a compiled module what its source says of it; debug is the module of a handler in C with debugging information. A module without handlers stays as it is.
-func withManifest(module []byte, dir string, lang Lang, debug []byte) ([]byte, error) {
+// withManifest adds to a compiled module what its source says of it; debug is the module of a handler in C with debugging information,
+// library the folder of this package's C library. A module without handlers stays as it is.
+func withManifest(module []byte, dir, library string, lang Lang, debug []byte) ([]byte, error) {
 	exports, err := handlers(module)
 	if err != nil || len(exports) == 0 {
 		return module, err
 	}
 	var m *manifest.Manifest
 	if lang == C {
-		m, err = describeC(dir, debug, exports)
+		m, err = describeC(dir, library, debug, exports)
 	} else {
 		m, err = describeGo(dir, exports)
 	}

@@ -182,7 +182,7 @@ int u;
 func FuzzHandlers(f *testing.F) {
 	module, err := os.ReadFile(filepath.Join(layout, "debug.wasm"))
 	require.NoError(f, err)
-	plain, err := keepNames(module)
+	plain, err := keepSections(module, false)
 	require.NoError(f, err)
 	f.Add(plain)
 	f.Add(played)

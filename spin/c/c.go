@@ -24,9 +24,12 @@ type Library struct {
 	Sources []string // .c files; the linker leaves out what a handler does not use
 }
 
+// Folder is the name of the folder that Extract makes.
+const Folder = "spin"
+
 // Extract writes the library to a new folder in dir.
 func Extract(dir string) (*Library, error) {
-	root := filepath.Join(dir, "spin")
+	root := filepath.Join(dir, Folder)
 	l := &Library{Include: []string{root, filepath.Join(root, "include"), filepath.Join(root, "compat")}}
 	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
 		to := filepath.Join(root, filepath.FromSlash(name))

@@ -13,11 +13,14 @@ import (
 type Runtime interface {
 	// Compile makes machine code of a module that the loader has checked and rewritten.
 	Compile(binary []byte) (Code, error)
-	// Fault says what an error of Instance.Call was: what trapped, and the functions on the stack by their numbers, innermost first.
-	Fault(err error) (Fault, []int)
+	// Fault says what an error of Instance.Call was: what trapped, and the functions on the stack, innermost first.
+	Fault(err error) (Fault, []Frame)
 	// Close gives everything back; what it has compiled must be closed.
 	Close()
 }
+
+// Frame is a function that was running, by its number, and the offset of its present instruction in the module, bytes.
+type Frame struct{ Func, Offset int }
 
 // Code is a compiled module.
 type Code interface {

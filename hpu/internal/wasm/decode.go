@@ -1,6 +1,9 @@
 package wasm
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"strings"
+)
 
 // Limits bounds what Decode accepts, before anything is allocated or validated.
 type Limits struct {
@@ -41,6 +44,9 @@ const (
 )
 
 var sectionNames = [...]string{"custom", "type", "import", "function", "table", "memory", "global", "export", "start", "element", "code", "data", "data count"}
+
+// debugPrefix is how the names of sections begin that compilers write for debuggers.
+const debugPrefix = ".debug_"
 
 // sectionOrder gives the place of each section: the data count section stands before the code section.
 var sectionOrder = [...]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 10}
@@ -83,6 +89,8 @@ func Decode(b []byte, lim Limits) (*Module, error) {
 				d.fail(at, "a second custom section %s", name)
 			case name == lim.Custom && name != "" && d.err == nil:
 				d.m.Custom = &Custom{d.pos, b[d.pos:next]}
+			case strings.HasPrefix(name, debugPrefix) && d.err == nil:
+				d.m.Debug = append(d.m.Debug, Debug{name, b[d.pos:next]})
 			}
 			d.pos = next
 		} else {

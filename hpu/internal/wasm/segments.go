@@ -90,7 +90,7 @@ func (d *decoder) elements() {
 }
 
 func (d *decoder) codes(start int) {
-	d.m.CodeBytes = d.end - start
+	d.m.CodeBytes, d.m.CodeAt = d.end-start, start
 	if d.m.CodeBytes > d.lim.CodeBytes {
 		d.fail(start, "%d bytes of code, at most %d on this device (hpu.max_code_bytes)", d.m.CodeBytes, d.lim.CodeBytes)
 		return

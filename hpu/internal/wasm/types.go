@@ -145,6 +145,14 @@ type Module struct {
 	Names     map[uint32]string // of functions, from the name section
 	GlobalSP  int               // global named __stack_pointer in the name section, -1 if none
 	Custom    *Custom           // the custom section that Limits asks for, nil if there is none
+	Debug     []Debug           // custom sections with debugging information
+	CodeAt    int               // of the contents of the code section in the file
+}
+
+// Debug is a custom section for debuggers.
+type Debug struct {
+	Name  string // such as .debug_line
+	Bytes []byte
 }
 
 // Custom is a custom section.

@@ -48,7 +48,7 @@ var faults = map[wasmtime.TrapCode]second.Fault{
 	wasmtime.UnreachableCodeReached: second.Unreachable,
 }
 
-func (r *runtime) Fault(err error) (fault second.Fault, frames []int) {
+func (r *runtime) Fault(err error) (fault second.Fault, frames []second.Frame) {
 	var trap *wasmtime.Trap
 	if !errors.As(err, &trap) {
 		return second.Unknown, nil
@@ -57,7 +57,7 @@ func (r *runtime) Fault(err error) (fault second.Fault, frames []int) {
 		fault = faults[*code]
 	}
 	for _, f := range trap.Frames() {
-		frames = append(frames, int(f.FuncIndex()))
+		frames = append(frames, second.Frame{Func: int(f.FuncIndex()), Offset: int(f.ModuleOffset())})
 	}
 	return fault, frames
 }

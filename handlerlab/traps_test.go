@@ -1,0 +1,60 @@
+package handlerlab
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/hpu"
+)
+
+//go:generate go run ../spin/build/cmd -g -o testdata/traps.wasm testdata/traps
+
+// TestTrapsNameLines ends a handler with debugging information in every way: the message names file, line and function, and the calls that the
+// compiler has put the function into.
+func TestTrapsNameLines(t *testing.T) {
+	for _, x := range []struct {
+		n    int
+		want string
+	}{
+		{1, "module traps.wasm, traps.c:28 (payload): unreachable"},
+		{2, "module traps.wasm, traps.c:12 (divide), called at traps.c:30 (payload): integer divide by zero"},
+		{3, "module traps.wasm, traps.c:18 (forever), called at traps.c:32 (payload): killed: budget exceeded: "},
+		{4, "module traps.wasm, traps.c:34 (payload): out of bounds memory access"},
+		{5, "module traps.wasm, spin/spin.h:356 (PtlHandlerFAdd), called at traps.c:36 (payload): fadd: misaligned address: 0x4 is not a multiple of 8"},
+	} {
+		cfg := module(t, "traps")
+		require.NoError(t, cfg.SetState(fmt.Sprintf("n=%d", x.n)))
+		cfg.Messages = []Message{{Source: AnySource, Data: make([]byte, 8)}}
+		require.ErrorContains(t, mustRun(t, cfg).Err(), x.want)
+	}
+}
+
+// TestSourceIsForPeople looks up every instruction, also with sections that are cut off or spoilt.
+func TestSourceIsForPeople(t *testing.T) {
+	lib, err := handlers.Open("testdata/traps.wasm")
+	require.NoError(t, err)
+	spec := module(t, "traps").Profile.Device()
+	for cut := range 64 {
+		wasm := append([]byte(nil), lib.Wasm...)
+		for i := range cut {
+			wasm[len(wasm)*2/3-i*len(wasm)/128] ^= byte(cut * 37)
+		}
+		m, err := hpu.Load("traps", wasm, spec)
+		if err != nil {
+			continue
+		}
+		lines := map[int]bool{}
+		for offset := range len(wasm) {
+			lines[m.Source(offset).Line] = true
+		}
+		if cut == 0 {
+			require.True(t, m.HasSource())
+			for _, line := range []int{12, 18, 28, 34} {
+				require.Contains(t, lines, line)
+			}
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package hpu
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/spinsim/spinsim/hpu/internal/wasm"
+)
+
+// place says what a stretch of a rewritten function stands for: from at on, as far as the next place, in the contents of the code section of the
+// rewritten module, code belongs to the instruction at offset in the module as it was loaded.
+type place struct{ at, offset uint32 }
+
+// mark begins a place at the end of out or block, for the instruction at offset.
+func mark(places []place, at, offset int) []place {
+	if n := len(places); n > 0 && places[n-1].at == uint32(at) {
+		places[n-1].offset = uint32(offset)
+		return places
+	}
+	return append(places, place{uint32(at), uint32(offset)})
+}
+
+// settlePlaces keeps the places of all functions, moved by shift.
+func (r *rewriter) settlePlaces(places []place, end, shift int) {
+	for i := range places {
+		places[i].at += uint32(shift)
+	}
+	r.all, r.allEnd = places, end+shift
+}
+
+// original returns the offset, in the module as it was loaded, of the instruction that rewritten code stands for, -1 if there is none: the code
+// was added round an import or a handler. at counts from the beginning of the contents of the code section.
+func (m *Module) original(at int) int {
+	i, found := slices.BinarySearchFunc(m.places, uint32(at), func(p place, at uint32) int { return cmp.Compare(p.at, at) })
+	if !found {
+		i--
+	}
+	if at < 0 || i < 0 || at >= m.placesEnd {
+		return -1
+	}
+	return int(m.places[i].offset)
+}
+
+// whence returns the offset of the instruction of function fn that has caused a trap, which an engine has found at at: at the instruction, or
+// behind the call of an import that has asked for the handler's end.
+func (m *Module) whence(fn, at int, t *Trap) int {
+	offset := m.original(at)
+	if offset < 0 || fn < len(m.ops) {
+		return -1
+	}
+	if t.Op == OpNone && t.Kind != TrapKilled {
+		return offset
+	}
+	var in wasm.Instr
+	for instrs := m.wasm.Instrs(&m.wasm.Codes[fn-len(m.ops)]); instrs.More(); {
+		if instrs.Next(&in) != nil {
+			return offset
+		}
+		if in.Info.Class == wasm.ClassCall && (in.Offset == offset || in.End == offset) {
+			return in.Offset
+		}
+	}
+	return offset
+}
+
+// offsetSections are sections of debugging information (DWARF 4) that make wazero say in its stack traces where in the code section an
+// instruction is: one unit that covers all code, all of it one line of a file.
+func offsetSections(b []byte) []byte {
+	const low, high = 1, 1<<31 - 1 // of the unit: where code can be
+	le := binary.LittleEndian
+	lengthOf := func(b []byte) []byte { return append(le.AppendUint32(nil, uint32(len(b))), b...) }
+	abbrev := []byte{
+		1, 0x11, 0, // abbreviation 1: DW_TAG_compile_unit without children
+		0x10, 0x17, // DW_AT_stmt_list, DW_FORM_sec_offset
+		0x11, 0x01, // DW_AT_low_pc, DW_FORM_addr
+		0x12, 0x06, // DW_AT_high_pc, DW_FORM_data4
+		0, 0, 0,
+	}
+	info := []byte{4, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0} // version, abbreviations at 0, addresses of 4 bytes; abbreviation 1, lines at 0
+	info = le.AppendUint32(le.AppendUint32(info, low), high-low)
+	header := []byte{1, 1, 1, 0xFB, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 'w', 0, 0, 0, 0, 0} // of a program of lines; no folders, one file
+	line := append([]byte{4, 0}, lengthOf(header)...)
+	line = le.AppendUint32(append(line, 0, 5, 2), low)  // DW_LNE_set_address
+	line = wasm.AppendU32(append(line, 1, 2), high-low) // DW_LNS_copy, DW_LNS_advance_pc
+	line = append(line, 0, 1, 1)                        // DW_LNE_end_sequence
+	for _, s := range []struct {
+		name     string
+		contents []byte
+	}{{".debug_abbrev", abbrev}, {".debug_info", lengthOf(info)}, {".debug_line", lengthOf(line)}, {".debug_str", []byte{0}}} {
+		b = wasm.AppendSection(b, 0, append(wasm.AppendName(nil, s.name), s.contents...))
+	}
+	return b
+}
