@@ -36,6 +36,8 @@ type Config struct {
 	Nodes                       int           // besides the device, at least 1; those that send are there anyway
 	Ack                         bool          // senders ask for acknowledgements
 	Faults                      map[int]int64 // results of DMA operations of handlers by their number, from 1, in place of moving data
+	Race                        bool          // find accesses to memory that handlers share which nothing orders
+	Lines                       bool          // count cycles and instructions by lines of the source (Report.Lines)
 	Bytes                       bool          // report the bytes that handlers send or write to host memory
 	Tracer                      sim.Tracer    // records a timeline; nil: none
 	Limits                      sim.Limits    // of the run
@@ -68,11 +70,11 @@ type experiment struct {
 func Run(ctx context.Context, cfg *Config) (*Report, error) {
 	own := *cfg
 	x := &experiment{Config: &own}
-	if err := x.check(); err != nil {
+	x.record = newRecorder(x)
+	err := x.check()
+	if err != nil {
 		return nil, err
 	}
-	x.record = newRecorder(x)
-	var err error
 	x.cluster, err = runtime.NewCluster(runtime.Config{
 		Profile: cfg.Profile, Nodes: 1 + x.nodes(), Seed: 1, Engine: cfg.Engine, Tracer: cfg.Tracer,
 		Explain: x.record, Watch: x.record.watch, InjectDMA: x.record.inject, Limits: cfg.Limits,
@@ -86,7 +88,11 @@ func Run(ctx context.Context, cfg *Config) (*Report, error) {
 
 // plan loads the module and chooses its handlers.
 func (c *Config) plan() (m *hpu.Module, p *handlers.Plan, err error) {
-	if m, err = hpu.Load(c.Module.Name, c.Module.Wasm, c.Profile.Device()); err != nil {
+	return c.planOn(c.Profile.Device())
+}
+
+func (c *Config) planOn(spec *hpu.Spec) (m *hpu.Module, p *handlers.Plan, err error) {
+	if m, err = hpu.Load(c.Module.Name, c.Module.Wasm, spec); err != nil {
 		return nil, nil, err
 	}
 	wanted := handlers.Exports{c.Header, c.Payload, c.Completion}
@@ -125,11 +131,17 @@ func (c *Config) Device() *manifest.Device { return handlers.DeviceOf(c.Profile,
 
 // check resolves the handlers and checks what the cluster would not.
 func (x *experiment) check() error {
-	m, plan, err := x.plan()
+	if _, _, err := x.plan(); err != nil { // what the device would say
+		return err
+	}
+	spec := x.Profile.Device()
+	spec.Watch = hpu.Watch{Null: true, Accesses: x.Race, Blocks: x.Lines, Observer: x.record}
+	m, plan, err := x.planOn(spec)
 	if err != nil {
 		return err
 	}
 	x.chosen = plan
+	x.record.look(m)
 	if x.Format == nil {
 		x.Format = FormatOf(plan.State)
 	}

@@ -2,6 +2,7 @@ package handlerlab
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
@@ -28,6 +29,8 @@ type recorder struct {
 	actions  int            // listed
 	cycles   int64          // of all handlers
 	left     Omitted
+	races    *races // nil: not looked for
+	lines    *Lines // nil: not counted
 }
 
 func newRecorder(x *experiment) *recorder {
@@ -95,6 +98,15 @@ func (r *recorder) event(node int, e *portals.Event) {
 // watch answers runtime.Config.Watch.
 func (r *recorder) watch(s *nic.HandlerStep) {
 	r.end = max(r.end, s.At)
+	if s.What == nic.StepArrived && len(r.handlers) < listedHandlers {
+		r.messages[s.Message] = r.last
+	}
+	if r.races != nil {
+		r.races.step(s)
+	}
+	if r.lines != nil {
+		r.lines.step(s)
+	}
 	if s.What == nic.StepEnded {
 		r.cycles += s.Cycles
 	}
@@ -103,10 +115,6 @@ func (r *recorder) watch(s *nic.HandlerStep) {
 		return
 	}
 	switch s.What {
-	case nic.StepArrived:
-		if len(r.handlers) < listedHandlers {
-			r.messages[s.Message] = r.last
-		}
 	case nic.StepBegan:
 		r.began(s)
 	case nic.StepActed:
@@ -409,4 +417,42 @@ func unsigned(b []byte) (v uint64) {
 		v |= uint64(x) << (8 * i)
 	}
 	return v
+}
+
+// look prepares to look into the handlers of a module.
+func (r *recorder) look(m *hpu.Module) {
+	if r.x.Race {
+		r.races = newRaces(r)
+		r.races.module = m
+		r.races.byHPU = slices.ContainsFunc(m.Imports(), func(i hpu.ImportInfo) bool { return i.Op == hpu.OpMyHPU })
+	}
+	if r.x.Lines {
+		r.lines = newLines(m)
+	}
+}
+
+// Access implements hpu.Observer.
+func (r *recorder) Access(c *hpu.Context, offset int, addr, n uint32, store bool) {
+	r.races.access(c, offset, addr, n, store)
+}
+
+// Block implements hpu.Observer.
+func (r *recorder) Block(c *hpu.Context, b *hpu.WatchedBlock) { r.lines.block(c, b) }
+
+// Charge implements hpu.Observer.
+func (r *recorder) Charge(c *hpu.Context, offset int, cost int64) { r.lines.charge(c, offset, cost) }
+
+// Enter implements hpu.Observer.
+func (r *recorder) Enter(c *hpu.Context, offset int) { r.lines.enter(c, offset) }
+
+// Leave implements hpu.Observer.
+func (r *recorder) Leave(c *hpu.Context) { r.lines.leave(c) }
+
+// found adds to a report what looking into the handlers has given.
+func (r *recorder) found(rep *Report) {
+	rep.Lines = r.lines
+	if r.races != nil {
+		rep.Races = r.races.list
+		rep.Errors = append(rep.Errors, r.races.errors()...)
+	}
 }

@@ -15,6 +15,9 @@ type Nanoseconds sim.Time
 // MarshalJSON writes the number.
 func (n Nanoseconds) MarshalJSON() ([]byte, error) { return []byte(n.text(-1)), nil }
 
+// Whole is the number without its fraction.
+func (n Nanoseconds) Whole() int64 { return int64(n / Nanoseconds(sim.Nanosecond)) }
+
 // text has the given number of digits behind the point, at most 3; -1: as many as are necessary.
 func (n Nanoseconds) text(digits int) string {
 	whole, rest := n/Nanoseconds(sim.Nanosecond), n%Nanoseconds(sim.Nanosecond)
@@ -52,6 +55,8 @@ type Report struct {
 	Handler  MemoryReport     `json:"handler_host_memory"`
 	End      Nanoseconds      `json:"end_ns"`
 	Cycles   int64            `json:"cycles"`
+	Races    []*RaceReport    `json:"races,omitempty"`
+	Lines    *Lines           `json:"-"`                // cycles and instructions by line, if asked for
 	Errors   []string         `json:"errors,omitempty"` // of handlers, in the order of time; a run without is a good one
 	Notes    []string         `json:"notes,omitempty"`
 	Omitted  *Omitted         `json:"omitted,omitempty"` // what is not listed; nil: nothing

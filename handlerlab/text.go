@@ -48,6 +48,7 @@ func (x *experiment) report(end error) *Report {
 			rep.Errors = append(rep.Errors, fmt.Sprintf("message %d was refused: %s", m.Number, m.Refused))
 		}
 	}
+	r.found(rep)
 	if end != nil {
 		rep.Errors = append(rep.Errors, end.Error())
 	}

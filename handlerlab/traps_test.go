@@ -23,7 +23,10 @@ func TestTrapsNameLines(t *testing.T) {
 		{2, "module traps.wasm, traps.c:12 (divide), called at traps.c:30 (payload): integer divide by zero"},
 		{3, "module traps.wasm, traps.c:18 (forever), called at traps.c:32 (payload): killed: budget exceeded: "},
 		{4, "module traps.wasm, traps.c:34 (payload): out of bounds memory access"},
-		{5, "module traps.wasm, spin/spin.h:356 (PtlHandlerFAdd), called at traps.c:36 (payload): fadd: misaligned address: 0x4 is not a multiple of 8"},
+		{5, "module traps.wasm, spin/spin.h:356 (PtlHandlerFAdd), called at traps.c:36 (payload): fadd: misaligned address: 0x7d4 is not a multiple of 8"},
+		{6, "module traps.wasm, traps.c:38 (payload): NULL pointer: an access to one of the first 1024 bytes"},
+		{7, "module traps.wasm, traps.c:40 (payload): NULL pointer: an access to one of the first 1024 bytes"},
+		{8, "module traps.wasm, spin/spin.h:291 (PtlHandlerDMAToHostB), called at traps.c:43 (payload): dma_to_host: NULL pointer: local: 8 bytes at 0x0"},
 	} {
 		cfg := module(t, "traps")
 		require.NoError(t, cfg.SetState(fmt.Sprintf("n=%d", x.n)))

@@ -122,6 +122,9 @@ func (c *Context) fail(kind TrapKind, op Op, detail string) bool {
 // within checks that a range of addresses lies in the memory.
 func (c *Context) within(op Op, what string, addr uint32, n uint64) bool {
 	size := uint64(len(c.program.mem))
+	if n > 0 && addr < c.program.module.null {
+		return c.fail(TrapNull, op, fmt.Sprintf("%s: %d bytes at 0x%x", what, n, addr))
+	}
 	if n <= size && uint64(addr) <= size-n {
 		return true
 	}

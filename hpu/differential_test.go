@@ -158,18 +158,21 @@ type comparison struct {
 	want *refDevice
 	refs [4]*sim.Coro
 	ends [4]outcome
+	sums *sums
 }
 
-func newComparison(t require.TestingT, e Engine, wasm []byte, cores int, pick func(int) int) *comparison {
+func newComparison(t require.TestingT, e Engine, wasm []byte, cores int, watch Watch, pick func(int) int) *comparison {
 	spec := testSpec()
 	spec.Cores, spec.Contexts = cores, cores
 	spec.MaxCallDepth = 8
 	drawCosts(&spec.Costs, pick)
+	x := &comparison{t: t, pick: pick, got: &recorder{}, sums: &sums{watch: watch}}
+	watch.Observer = x.sums
+	spec.Watch = watch
 	m, err := Load("generated", wasm, spec)
 	require.NoError(t, err)
 	img, err := e.Compile(m, 64)
 	require.NoError(t, err)
-	x := &comparison{t: t, pick: pick, got: &recorder{}}
 	x.p, err = img.Instantiate("p", x.got)
 	require.NoError(t, err)
 	x.want = &refDevice{r: newReference(m, make([]byte, len(x.p.Memory())))}
@@ -178,6 +181,24 @@ func newComparison(t require.TestingT, e Engine, wasm []byte, cores int, pick fu
 		x.refs[i] = sim.NewCoro()
 	}
 	return x
+}
+
+// sums is an Observer that adds up what handlers are charged.
+type sums struct {
+	watch   Watch
+	charged [4]int64 // by context, parts of a cycle
+	told    int
+}
+
+func (s *sums) Access(*Context, int, uint32, uint32, bool) { s.told++ }
+func (s *sums) Enter(*Context, int)                        { s.told++ }
+func (s *sums) Leave(*Context)                             { s.told++ }
+func (s *sums) Charge(c *Context, _ int, cost int64)       { s.charged[max(c.Index(), 0)] += cost }
+
+func (s *sums) Block(c *Context, b *WatchedBlock) {
+	for _, cost := range b.Costs {
+		s.charged[max(c.Index(), 0)] += cost
+	}
 }
 
 // drawCosts makes a core of any kind of the table: one instruction after the other or wide, with and without chains and folding.
@@ -220,6 +241,7 @@ func (x *comparison) step() {
 			o := &x.ends[i]
 			o.code, o.cycles, o.kind = x.want.r.run(f.x.index, args, state, l.Args(i), run)
 		})
+		x.sums.charged[i] = 0
 		s = c.Start(f, args, state, run.budget)
 	case x.pick(12) == 0:
 		x.refs[i].Stop()
@@ -241,6 +263,9 @@ func (x *comparison) step() {
 	kind := TrapNone
 	if o.Err != nil {
 		kind = o.Err.Kind
+	}
+	if parts := x.p.Module().prices.parts; kind == TrapNone && x.sums.watch.Blocks {
+		require.Equal(x.t, o.Cycles, (x.sums.charged[i]+parts-1)/parts, "cycles that the observer was told of")
 	}
 	w := x.ends[i]
 	require.Equal(x.t, w.kind.String(), kind.String(), "%v", o.Err)
@@ -274,7 +299,7 @@ func differential(t *testing.T, engine string, modules uint64, steps, cores int)
 func compareModule(t *testing.T, e Engine, seed uint64, steps, cores int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	g := &generator{pick: rng.IntN}
-	x := newComparison(t, e, g.module(), cores, rng.IntN)
+	x := newComparison(t, e, g.module(), cores, Watch{Accesses: seed%4 == 1 || seed%4 == 3, Blocks: seed%4 >= 2}, rng.IntN)
 	for range steps {
 		x.step()
 	}
@@ -297,7 +322,7 @@ func TestDifferentialShrinking(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "choice") }
 		g := &generator{pick: pick}
-		x := newComparison(t, e, g.module(), 2, pick)
+		x := newComparison(t, e, g.module(), 2, Watch{}, pick)
 		for range 5 {
 			x.step()
 		}

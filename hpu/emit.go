@@ -76,7 +76,7 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers
 	for _, e := range m.Elems {
 		for _, fn := range e.Funcs {
 			if _, ok := wrapper[fn]; !ok && int(fn) < len(m.Imports) {
-				wrapper[fn] = uint32(m.FuncCount() + len(wrapped))
+				wrapper[fn] = r.moved(uint32(m.FuncCount() + len(wrapped)))
 				wrapped = append(wrapped, fn)
 			}
 		}
@@ -111,7 +111,7 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers
 	}
 	b = wasm.AppendSection(b, 5, wasm.AppendU32(wasm.AppendU32([]byte{1, 1}, m.Memory), maxPages))
 	b = wasm.AppendSection(b, 6, r.globalSection())
-	b = wasm.AppendSection(b, 7, r.exports(exported, handlers, uint32(m.FuncCount()+len(wrapped))))
+	b = wasm.AppendSection(b, 7, r.exports(exported, handlers, r.moved(uint32(m.FuncCount()+len(wrapped)))))
 	b = wasm.AppendSection(b, 9, r.elements(wrapper))
 	if m.HasCount {
 		b = wasm.AppendSection(b, 12, wasm.AppendU32(nil, uint32(len(m.Data))))
@@ -130,6 +130,9 @@ func (r *rewriter) wrapper(fn uint32) []byte {
 		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), cost)
 		b = append(b, byte(wasm.OpI64Sub))
 		b = wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.remaining)
+		if r.watch.Blocks {
+			b = r.tell(b, site{kind: siteImport, cost: cost}, -1, -1)
+		}
 	}
 	for i := range r.m.TypeOf(fn).Params {
 		b = wasm.AppendIndexed(b, wasm.OpLocalGet, uint32(i))
@@ -151,13 +154,13 @@ func (r *rewriter) entry(fn uint32) []byte {
 	for i := range arguments {
 		b = wasm.AppendIndexed(b, wasm.OpLocalGet, i)
 	}
-	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpCall, fn), wasm.OpGlobalGet, r.globals.remaining)
+	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpCall, r.moved(fn)), wasm.OpGlobalGet, r.globals.remaining)
 	return append(b, byte(wasm.OpEnd))
 }
 
 func (r *rewriter) types() []byte {
-	b := wasm.AppendU32(nil, uint32(len(r.m.Types))+1)
-	for _, t := range append(slices.Clip(r.m.Types), entryType) {
+	b := wasm.AppendU32(nil, uint32(len(r.m.Types))+2)
+	for _, t := range append(slices.Clip(r.m.Types), entryType, watchType) {
 		b = wasm.AppendTypes(append(b, 0x60), t.Params)
 		b = wasm.AppendTypes(b, t.Results)
 	}
@@ -165,13 +168,21 @@ func (r *rewriter) types() []byte {
 }
 
 func (r *rewriter) imports() []byte {
-	if len(r.m.Imports) == 0 {
+	n := len(r.m.Imports)
+	if r.watch.tells() {
+		n++
+	}
+	if n == 0 {
 		return nil
 	}
-	b := wasm.AppendU32(nil, uint32(len(r.m.Imports)))
+	b := wasm.AppendU32(nil, uint32(n))
 	for _, imp := range r.m.Imports {
 		b = wasm.AppendName(wasm.AppendName(b, imp.Module), imp.Name)
 		b = wasm.AppendU32(append(b, wasm.ExportFunc), imp.Type)
+	}
+	if r.watch.tells() {
+		b = wasm.AppendName(wasm.AppendName(b, importModule), watchImport)
+		b = wasm.AppendU32(append(b, wasm.ExportFunc), uint32(len(r.m.Types))+1)
 	}
 	return b
 }
@@ -255,7 +266,7 @@ func (r *rewriter) exports(exported, handlers []uint32, firstEntry uint32) []byt
 		add(globalExport(int(i)), wasm.ExportGlobal, i)
 	}
 	for _, fn := range exported {
-		add(exportOf(fn), wasm.ExportFunc, fn)
+		add(exportOf(fn), wasm.ExportFunc, r.moved(fn))
 	}
 	for i, fn := range handlers {
 		add(entryOf(fn), wasm.ExportFunc, firstEntry+uint32(i))
@@ -273,10 +284,11 @@ func (r *rewriter) elements(wrapper map[uint32]uint32) []byte {
 		b = append(wasm.AppendS64(b, int64(int32(e.At))), byte(wasm.OpEnd))
 		b = wasm.AppendU32(b, uint32(len(e.Funcs)))
 		for _, fn := range e.Funcs {
-			if w, ok := wrapper[fn]; ok {
-				fn = w
+			to, isImport := wrapper[fn]
+			if !isImport {
+				to = r.moved(fn)
 			}
-			b = wasm.AppendU32(b, fn)
+			b = wasm.AppendU32(b, to)
 		}
 	}
 	return b

@@ -49,12 +49,14 @@ const (
 	TrapForbidden                  // an action in _initialize or the start function
 	TrapEngine                     // the engine's own stack is used up
 	TrapArgument                   // an operation that atomic32 does not know
+	TrapNull                       // an access below NullBytes, where the module is watched for them
 )
 
 var trapNames = [...]string{
 	"none", "killed: budget exceeded", "killed", "out of bounds memory access", "misaligned address", "unreachable",
 	"integer divide by zero", "integer overflow", "invalid conversion to integer", "indirect call of a function that is not there",
 	"call depth exceeded", "shadow stack overflow", "action not allowed at load", "engine stack overflow", "wrong argument",
+	"NULL pointer",
 }
 
 // String describes the kind.
@@ -67,7 +69,7 @@ func (k TrapKind) String() string {
 
 // Code returns the return code that a trap counts as: SEGV for bad addresses, else FAIL (docs/abi.md, Handlers).
 func (k TrapKind) Code() Code {
-	if k == TrapOutOfBounds || k == TrapMisaligned || k == TrapStackOverflow {
+	if k == TrapOutOfBounds || k == TrapMisaligned || k == TrapStackOverflow || k == TrapNull {
 		return Segv
 	}
 	return Fail

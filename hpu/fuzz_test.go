@@ -79,7 +79,7 @@ func FuzzRewrite(f *testing.F) {
 			return (int(b[at%len(b)]) + at/len(b)*7) % n
 		}
 		g := &generator{pick: pick}
-		x := newComparison(t, e, g.module(), 2, pick)
+		x := newComparison(t, e, g.module(), 2, Watch{Accesses: true, Blocks: true}, pick)
 		for range 6 {
 			x.step()
 		}

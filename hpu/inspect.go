@@ -29,7 +29,7 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 		}
 	}
 	r := &rewriter{
-		m: w, ops: m.ops, prices: newPrices(&m.spec.Costs), bulkRate: m.spec.Costs.BulkBytesPerCycle, counted: counted, unchecked: unchecked,
+		m: w, ops: m.ops, prices: newPrices(&m.spec.Costs), bulkRate: m.spec.Costs.BulkBytesPerCycle, counted: counted, unchecked: unchecked, watch: m.spec.Watch,
 	}
 	r.callCosts = make([]int64, w.FuncCount())
 	for i, op := range m.ops {
@@ -37,6 +37,10 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 	}
 	m.prices = r.prices
 	r.globals = m.chooseGlobals(counted, facts)
+	if m.spec.Watch.Null {
+		m.null = m.nullBytes(r.globals.hasStack)
+		r.null = m.null
+	}
 	m.describe(facts, suspends, recursive)
 	var handlers []uint32
 	for _, x := range m.handlers {
@@ -46,7 +50,7 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 	m.binary = r.emit(facts, m.functions, distinct(slices.Clone(m.prepare)), distinct(handlers))
 	m.hash = sha256.Sum256(m.binary)
 	m.globals = r.globals
-	m.places, m.placesEnd, m.codeAt = slices.Clip(r.all), r.allEnd, r.codeAt
+	m.places, m.placesEnd, m.codeAt, m.sites = slices.Clip(r.all), r.allEnd, r.codeAt, r.sites
 }
 
 // weights returns as how many calls an active call of each function counts: what its frame on an engine's stack may take, by

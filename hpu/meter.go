@@ -1,10 +1,6 @@
 package hpu
 
-import (
-	"encoding/binary"
-
-	"github.com/spinsim/spinsim/hpu/internal/wasm"
-)
+import "github.com/spinsim/spinsim/hpu/internal/wasm"
 
 // rewriter turns a checked module into the one that engines compile: see README.md, "How a module is rewritten".
 type rewriter struct {
@@ -21,6 +17,12 @@ type rewriter struct {
 	all    []place // of the contents of its code section
 	allEnd int     // where what the module defines ends
 	codeAt int     // where the contents begin
+
+	watch   Watch
+	null    uint32 // where the addresses end that a NULL pointer may lead to, 0: none
+	sites   []site
+	offsets []int   // of the instructions of the present block
+	shares  []int64 // what each would cost alone
 
 	// Of the function being rewritten.
 	out     []byte  // finished blocks
@@ -194,7 +196,8 @@ func (r *rewriter) checkBudget(b []byte) []byte {
 // instructions.
 func (r *rewriter) flush(next int) {
 	r.places = mark(r.places, len(r.out), r.first)
-	if cost := r.cost.cost(r.again); cost > 0 {
+	cost := r.cost.cost(r.again)
+	if cost > 0 {
 		r.out = r.getRemaining(r.out)
 		r.out = wasm.AppendS64(append(r.out, byte(wasm.OpI64Const)), cost)
 		r.out = r.setRemaining(append(r.out, byte(wasm.OpI64Sub)))
@@ -208,6 +211,7 @@ func (r *rewriter) flush(next int) {
 		r.out = r.checkBudget(r.out)
 		r.since = 0
 	}
+	r.tellBlock(cost)
 	for _, p := range r.marks {
 		r.places = mark(r.places, len(r.out)+int(p.at), int(p.offset))
 	}
@@ -225,6 +229,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 	r.marks = mark(r.marks, len(r.block), in.Offset)
 	r.settle(in)
 	r.cost.add(in, r.backward(in))
+	r.seen(in)
 	r.count++
 	switch in.Op {
 	case wasm.OpBlock, wasm.OpLoop, wasm.OpIf, wasm.OpElse, wasm.OpEnd:
@@ -238,7 +243,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		if in.Op == wasm.OpCall && in.Imm < uint64(len(r.ops)) && r.ops[in.Imm] == OpMyHPU {
 			r.myHPU(in)
 		} else {
-			r.copy(in)
+			r.call(in)
 		}
 		r.flush(in.End)
 		if r.cached {
@@ -251,6 +256,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		r.block = wasm.AppendS64(append(r.block, byte(wasm.OpI32Const)), int64(r.m.Memory))
 	case wasm.OpMemoryCopy, wasm.OpMemoryFill, wasm.OpMemoryInit:
 		r.chargeBytes()
+		r.lookBulk(in)
 		if dropped, may := r.globals.dropped[uint32(in.Imm)]; may && in.Op == wasm.OpMemoryInit {
 			r.missDropped(dropped)
 		}
@@ -259,6 +265,9 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		r.block = append(r.block, byte(wasm.OpI32Const), 1)
 		r.block = wasm.AppendIndexed(r.block, wasm.OpGlobalSet, r.globals.dropped[uint32(in.Imm)])
 	default:
+		if in.Info.Class == wasm.ClassLoad || in.Info.Class == wasm.ClassStore {
+			r.look(in)
+		}
 		r.copy(in)
 		r.nan = in.Info.NaN
 	}
@@ -286,6 +295,7 @@ func (r *rewriter) skip(in *wasm.Instr) {
 	case wasm.OpElse, wasm.OpEnd:
 		if top := r.top(); !top.dead {
 			r.cost.add(in, false)
+			r.seen(in)
 			r.count++
 			r.structure(in)
 		} else if in.Op == wasm.OpEnd {
@@ -322,11 +332,17 @@ func (r *rewriter) structure(in *wasm.Instr) {
 	}
 }
 
+// forget leaves the present block, which cannot be reached, uncharged.
+func (r *rewriter) forget() {
+	r.cost.begin(r.locals)
+	r.offsets, r.shares = r.offsets[:0], r.shares[:0]
+}
+
 // boundary ends the present block before in, an else or end, which it writes behind it. The cost of in belongs to the block
 // that it ends; where that block cannot be reached, nobody is charged for it.
 func (r *rewriter) boundary(in *wasm.Instr) {
 	if r.dead {
-		r.cost.begin(r.locals)
+		r.forget()
 	}
 	r.flush(in.End)
 	r.out = append(r.out, byte(in.Op))
@@ -339,7 +355,7 @@ func (r *rewriter) end(in *wasm.Instr) {
 	switch {
 	case len(r.nest) == 0:
 		if r.dead {
-			r.cost.begin(r.locals)
+			r.forget()
 		}
 		r.flush(in.End)
 		if r.wrapped > 0 {
@@ -449,39 +465,4 @@ func (r *rewriter) missDropped(dropped uint32) {
 	b = append(wasm.AppendIndexed(b, wasm.OpLocalGet, n), byte(wasm.OpI32Or), byte(wasm.OpI32Const), 0, byte(wasm.OpI32Ne))
 	b = append(wasm.AppendIndexed(b, wasm.OpGlobalGet, dropped), byte(wasm.OpI32And), byte(wasm.OpSelect))
 	r.block = wasm.AppendIndexed(b, wasm.OpLocalGet, n)
-}
-
-// settle makes a NaN on top of the stack canonical unless in, the next instruction, consumes it without looking at its bits.
-func (r *rewriter) settle(in *wasm.Instr) {
-	kind := r.nan
-	r.nan = 0
-	if kind == 0 || ignoresNaN(in.Op, in.Info) {
-		return
-	}
-	typ, equal := wasm.F64, wasm.OpF64Eq
-	if kind == 'f' {
-		typ, equal = wasm.F32, wasm.OpF32Eq
-	}
-	t := r.temps.get(kind, typ)
-	b := wasm.AppendIndexed(r.block, wasm.OpLocalTee, t)
-	if kind == 'f' {
-		b = binary.LittleEndian.AppendUint32(append(b, byte(wasm.OpF32Const)), canonicalNaN32)
-	} else {
-		b = binary.LittleEndian.AppendUint64(append(b, byte(wasm.OpF64Const)), canonicalNaN64)
-	}
-	b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-	b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-	r.block = append(b, byte(equal), byte(wasm.OpSelect))
-}
-
-// The canonical NaN of the standard: sign 0, the highest bit of the payload set and no other.
-const (
-	canonicalNaN32 = 0x7FC00000
-	canonicalNaN64 = 0x7FF8000000000000
-)
-
-// ignoresNaN reports whether an instruction whose last operand is a float treats all NaNs alike.
-func ignoresNaN(op wasm.Opcode, info *wasm.OpInfo) bool {
-	comparison := op >= wasm.OpF32Eq && op < wasm.OpF64Eq+6
-	return info.NaN != 0 || comparison || info.Class == wasm.ClassConvert || op == wasm.OpDrop
 }

@@ -31,6 +31,8 @@ type Module struct {
 	placesEnd int     // where they end
 	codeAt    int     // of the contents of the code section in binary
 	source    source
+	sites     []site
+	null      uint32 // where the addresses end that a NULL pointer may lead to, if Watch.Null
 }
 
 // export is an exported function with the signature of a handler.
@@ -139,6 +141,9 @@ func load(name string, binary []byte, spec *Spec, unchecked int) (*Module, error
 // that none does. A quarter of a mebibyte of ordinary code is half of it.
 var maxEffort = wasm.Effort{Nanoseconds: 12e8, Bytes: 256 << 20}
 
+// watchEffort is as many times that for a module that is watched.
+const watchEffort = 4
+
 // checkEffort refuses a module that would take an engine long, or much memory. What counts is the module that the engine sees.
 func (m *Module) checkEffort() error {
 	everything := wasm.Limits{CodeBytes: math.MaxInt, Functions: math.MaxInt, MemoryBytes: math.MaxInt64, Rewritten: true}
@@ -147,11 +152,15 @@ func (m *Module) checkEffort() error {
 		panic(fmt.Sprintf("hpu: module %s is broken by rewriting: %v", m.name, err))
 	}
 	e := wasm.EstimateEffort(rewritten)
-	if e.Nanoseconds <= maxEffort.Nanoseconds && e.Bytes <= maxEffort.Bytes {
+	most := maxEffort
+	if w := &m.spec.Watch; w.tells() || w.Null { // which is most of the module then
+		most.Nanoseconds, most.Bytes = watchEffort*most.Nanoseconds, watchEffort*most.Bytes
+	}
+	if e.Nanoseconds <= most.Nanoseconds && e.Bytes <= most.Bytes {
 		return nil
 	}
 	return &wasm.Error{Func: min(e.Func, m.wasm.FuncCount()-1), Offset: -1, Cause: fmt.Sprintf("too much to compile: %v by estimate, at most %d ms and %d MiB",
-		e, maxEffort.Nanoseconds/1e6, maxEffort.Bytes>>20)}
+		e, most.Nanoseconds/1e6, most.Bytes>>20)}
 }
 
 func (m *Module) loadError(err error) *LoadError {

@@ -156,6 +156,12 @@ func (i *secondInstance) instantiate(index int) (*secondContext, error) {
 			return result
 		}}
 	}
+	if m.spec.Watch.tells() {
+		imports = append(imports, second.Import{Type: watchType, Call: func(args []uint64) uint64 {
+			w.c.watched(uint32(args[0]), uint32(args[1]), uint32(args[2]))
+			return 0
+		}})
+	}
 	var err error
 	if w.inst, err = i.image.compiled.Instantiate(imports); err != nil {
 		return nil, err
@@ -255,8 +261,8 @@ func (i *secondInstance) fault(err error) (kind TrapKind, fn, at int) {
 	fault, frames := i.image.engine.runtime.Fault(err)
 	m := i.image.module
 	for _, f := range frames {
-		if f.Func < m.wasm.FuncCount() { // what is not a function of the module is a wrapper that the rewriter put round an import
-			return secondTraps[fault], f.Func, f.Offset - m.codeAt
+		if fn := m.originalFunc(f.Func); fn >= 0 {
+			return secondTraps[fault], fn, f.Offset - m.codeAt
 		}
 	}
 	return secondTraps[fault], -1, -1

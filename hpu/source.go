@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/spinsim/spinsim/hpu/internal/wasm"
 )
 
 // Source is a place in the source of a module. The zero value is none.
@@ -122,6 +124,30 @@ func (m *Module) Source(offset int) (at Source) {
 		}
 	}
 	return at
+}
+
+// Place names the place of the instruction at offset of the module for people: file, line and function, or without debugging information the
+// function and the offset.
+func (m *Module) Place(offset int) string {
+	if s := m.Source(offset); s.Line > 0 {
+		return s.String()
+	}
+	if name := m.FunctionAt(offset); name != "" {
+		return fmt.Sprintf("function %s, offset 0x%x", name, offset)
+	}
+	return fmt.Sprintf("offset 0x%x", offset)
+}
+
+// FunctionAt returns the name of the function whose code is at offset of the module, "" if there is none.
+func (m *Module) FunctionAt(offset int) string {
+	i, found := slices.BinarySearchFunc(m.wasm.Codes, offset, func(c wasm.Code, at int) int { return cmp.Compare(c.Offset, at) })
+	if !found {
+		i--
+	}
+	if i < 0 || offset >= m.wasm.Codes[i].End {
+		return ""
+	}
+	return m.functions[i+len(m.ops)].Name
 }
 
 // readSource reads what compilers have written. It is for people: what cannot be read is as if it were not there.

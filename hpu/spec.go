@@ -20,6 +20,8 @@ type Spec struct {
 	Costs             CostTable // cycles by class of instruction and by import
 	// Others are processors of other kinds, pool by pool, which run the same handlers: their contexts follow those of the HPUs.
 	Others []Processors
+	// Watch is for tools that look on; a device has none.
+	Watch Watch
 }
 
 // Processors is a pool of like processors.

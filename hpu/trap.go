@@ -26,6 +26,9 @@ func (c *Context) trapped(err error) *Trap {
 	}
 	t.Func = p.module.functions[fn].Name
 	t.Offset = p.module.whence(fn, at, t)
+	if t.Kind == TrapUnreachable && p.module.refusesNull(fn, t.Offset) {
+		t.Kind, t.Detail = TrapNull, fmt.Sprintf("an access to one of the first %d bytes", p.module.null)
+	}
 	t.Source = p.module.Source(t.Offset)
 	return t
 }

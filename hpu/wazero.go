@@ -47,6 +47,9 @@ var sharedWazero = sync.OnceValues(func() (*wazeroShared, error) {
 		sig := op.signature()
 		b = b.NewFunctionBuilder().WithGoFunction(hostFunction(op), wazeroTypes(sig.Params), wazeroTypes(sig.Results)).Export(op.String())
 	}
+	b = b.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(ctx context.Context, stack []uint64) {
+		ctx.(*callContext).c.watched(uint32(stack[0]), uint32(stack[1]), uint32(stack[2]))
+	}), wazeroTypes(watchType.Params), nil).Export(watchImport)
 	if _, err := b.Instantiate(ctx); err != nil {
 		return nil, fmt.Errorf("wazero: imports: %w", err)
 	}
@@ -330,7 +333,10 @@ func (i *wazeroInstance) fault(err error) (kind TrapKind, fn, at int) {
 	for _, frame := range strings.Split(text, "\n\t.$")[1:] {
 		n, _, _ := strings.Cut(frame, "(")
 		fn, err := strconv.Atoi(n)
-		if err != nil || fn >= len(i.image.module.functions) {
+		if err != nil {
+			continue
+		}
+		if fn = i.image.module.originalFunc(fn); fn < 0 {
 			continue
 		}
 		_, hex, _ := strings.Cut(frame, "\n\t\t0x")

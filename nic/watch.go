@@ -27,6 +27,7 @@ type HandlerStep struct {
 	Number  int64    // of the handler on its rank in the order of their beginnings, from 1
 	Pool    string   // of processors that runs it: "HPU" or a name of the profile
 	HPU     int      // the processor's number in its pool
+	Context int      // hpu.Context.Index; not of StepArrived and StepLanded
 	Handler string   // "header", "payload" or "completion"
 	Message uint64   // the msg_id of its record (docs/abi.md)
 	Packet  int      // of the message, from 0
@@ -63,7 +64,7 @@ func (n *NIC) device() hpu.Device {
 // fill begins a step of a run.
 func (w *watch) fill(what StepKind, r *run) *HandlerStep {
 	w.step = HandlerStep{
-		What: what, Rank: int(w.act.rank), Number: r.number, Pool: r.core.pool.name, HPU: r.core.number,
+		What: what, Rank: int(w.act.rank), Number: r.number, Pool: r.core.pool.name, HPU: r.core.number, Context: r.ctx.Index(),
 		Handler: r.task.kind.String(), Message: r.task.in.number, Packet: int(r.task.packet), At: w.act.now(), Cycles: r.ctx.Cycles(),
 	}
 	return &w.step

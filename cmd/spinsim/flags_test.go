@@ -18,6 +18,7 @@ import (
 // whole are arguments with which commands that have flags of numbers would run.
 var whole = map[string][]string{
 	"spinsim handler run":         {"count", "--hex", "00"},
+	"spinsim handler profile":     {"count", "--hex", "00"},
 	"spinsim handler inspect":     {"count"},
 	"spinsim run":                 {"count.yaml"},
 	"spinsim sweep":               {"--slurm", "job.sh", "compare", "pingpong"},
@@ -176,20 +177,25 @@ var nonsense = map[string]string{
 
 // alone are flags that take the place of arguments in whole, or need others.
 var alone = map[string][]string{
-	"spinsim handler run --packets":           {"count"},
-	"spinsim handler run --payload-file":      {"count"},
-	"spinsim handler run --hex":               {"count"},
-	"spinsim handler run --state-file":        {"count", "--hex", "00"},
-	"spinsim goal run --engine":               {"two.goal", "--on", "nodes"},
-	"spinsim goal run --matching":             {"two.goal", "--on", "nodes"},
-	"spinsim goal run --links":                {"two.goal", "--on", "nodes", "--matching", "host"},
-	"spinsim goal run --topology":             {"two.goal", "--on", "nodes"},
-	"spinsim topology":                        {"exanest"},
-	"spinsim handler run --handler-host-file": {"count", "--hex", "00", "--handler-host-memory", "8"},
-	"spinsim handler new":                     {"folder"},
-	"spinsim handler build":                   nil,
-	"spinsim goal stat":                       {"two.goal"},
-	"spinsim goal convert":                    {"two.goal"},
+	"spinsim handler run --packets":               {"count"},
+	"spinsim handler run --payload-file":          {"count"},
+	"spinsim handler run --hex":                   {"count"},
+	"spinsim handler run --state-file":            {"count", "--hex", "00"},
+	"spinsim handler profile --packets":           {"count"},
+	"spinsim handler profile --payload-file":      {"count"},
+	"spinsim handler profile --hex":               {"count"},
+	"spinsim handler profile --state-file":        {"count", "--hex", "00"},
+	"spinsim handler profile --handler-host-file": {"count", "--hex", "00", "--handler-host-memory", "8"},
+	"spinsim goal run --engine":                   {"two.goal", "--on", "nodes"},
+	"spinsim goal run --matching":                 {"two.goal", "--on", "nodes"},
+	"spinsim goal run --links":                    {"two.goal", "--on", "nodes", "--matching", "host"},
+	"spinsim goal run --topology":                 {"two.goal", "--on", "nodes"},
+	"spinsim topology":                            {"exanest"},
+	"spinsim handler run --handler-host-file":     {"count", "--hex", "00", "--handler-host-memory", "8"},
+	"spinsim handler new":                         {"folder"},
+	"spinsim handler build":                       nil,
+	"spinsim goal stat":                           {"two.goal"},
+	"spinsim goal convert":                        {"two.goal"},
 }
 
 // A text that is none of those a flag takes, or no file that there is, is one error of one line that names the flag.

@@ -30,11 +30,12 @@ once at its end. It is written in Go (compiled by TinyGo) or C, and loaded as a 
   spinsim handler new filter                                a folder with a handler, its test, its packets
   spinsim handler build filter                              compile it to filter/filter.wasm
   spinsim handler inspect filter/filter.wasm                what a device thinks of it, and what it costs
-  spinsim handler run filter/filter.wasm --hex '01000000'   send it a message and see what it does`,
+  spinsim handler run filter/filter.wasm --hex '01000000'   send it a message and see what it does
+  spinsim handler profile count --hex '00*9000'             where its cycles go, line by line`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(handlerNewCommand(), handlerBuildCommand(), handlerInspectCommand(), handlerRunCommand())
+	c.AddCommand(handlerNewCommand(), handlerBuildCommand(), handlerInspectCommand(), handlerRunCommand(), handlerProfileCommand())
 	return c
 }
 

@@ -29,7 +29,7 @@ type handlerRunFlags struct {
 	hostFile, handlerHostFile   string
 	faults                      []string
 	node, nodes                 int
-	bytes                       bool
+	bytes, race, lines          bool
 	trace                       string
 	engine, expect              string
 	ack, plain                  bool
@@ -55,16 +55,31 @@ nothing, --state-format gives the types of its fields.
 The entry accepts every message. Handlers may send to the other nodes, at any portal table index; memory that they get from there holds
 the bytes 0, 1, 2 …
 
+Handlers that read or write the first 1,024 bytes of memory, where NULL leads to, end there with an error. With --race so do runs in which
+handlers read and write the same memory in no order (docs/handlers.md).
+
 A report lists at most 10,000 handlers, 100,000 actions and 10,000 events, and counts the others.
 
 Exit status 1 if a handler fails, a message is refused, a limit ends the run or --expect differs.`,
 		Example: `  spinsim handler run count --hex '00*9000'
   spinsim handler run filter.wasm --packets packets.txt --state messages=7
   spinsim handler run pingpong --payload stream_payload --hex '"hello"' --state pt=5,match_bits=0x99
-  spinsim handler run accumulate --hex '00*64' --fault 2=denied`,
+  spinsim handler run accumulate --hex '00*64' --fault 2=denied
+  spinsim handler run filter.wasm --packets packets.txt --race`,
 		Args: exactArguments("MODULE"),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
+	f.register(c)
+	flags := c.Flags()
+	flags.BoolVar(&f.bytes, "bytes", false, "show the bytes that handlers send or write to host memory, the first 256 of each action")
+	flags.BoolVar(&f.race, "race", false, "find loads and stores of memory that handlers share which nothing orders")
+	flags.BoolVar(&f.plain, "plain", false, "leave out times, cycles and HPUs: what does not depend on the profile and the compiler")
+	flags.StringVar(&f.expect, "expect", "", "compare with the output of --plain in a `FILE`")
+	return c
+}
+
+// register adds the flags that say what to run.
+func (f *handlerRunFlags) register(c *cobra.Command) {
 	f.deviceFlags.register(c)
 	flags := c.Flags()
 	flags.StringVar(&f.packets, "packets", "", "messages, one per line: `FILE`")
@@ -84,16 +99,12 @@ Exit status 1 if a handler fails, a message is refused, a limit ends the run or 
 	flags.StringVar(&f.handlerHostFile, "handler-host-file", "", "what the handler host memory holds at the beginning: `FILE`")
 	flags.StringSliceVar(&f.faults, "fault", nil, "let DMA operations fail: `N[=RESULT]`, the N-th of all handlers, with fault, denied, …; may be repeated")
 	flags.IntVar(&f.node, "device-node", 0, "`NODE` of the device; messages that name no source come from the first other one")
-	flags.BoolVar(&f.bytes, "bytes", false, "show the bytes that handlers send or write to host memory, the first 256 of each action")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 	flags.IntVar(&f.nodes, "nodes", 1, "`NUMBER` of nodes besides the device, for handlers to send to")
 	flags.BoolVar(&f.ack, "ack", false, "senders ask for acknowledgements")
 	flags.StringVar(&f.Until, "until", "10ms", "end the run before the first event later than this `TIME`, of the simulation")
 	f.limitFlags.Register(c, "the run", true)
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
-	flags.BoolVar(&f.plain, "plain", false, "leave out times, cycles and HPUs: what does not depend on the profile and the compiler")
-	flags.StringVar(&f.expect, "expect", "", "compare with the output of --plain in a `FILE`")
-	return c
 }
 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
@@ -106,7 +117,7 @@ func (f *handlerRunFlags) config(c *cobra.Command, name string) (*handlerlab.Con
 	}
 	cfg := &handlerlab.Config{
 		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion,
-		UserHeader: f.userHeader, Node: f.node, Nodes: f.nodes, Ack: f.ack, Bytes: f.bytes, Faults: map[int]int64{},
+		UserHeader: f.userHeader, Node: f.node, Nodes: f.nodes, Ack: f.ack, Bytes: f.bytes, Race: f.race, Lines: f.lines, Faults: map[int]int64{},
 	}
 	var errs []error
 	keep := func(flag string, err error) {
@@ -275,11 +286,8 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	ctx, cancel := f.Context(c)
 	defer cancel()
 	report, err := f.lab(ctx, c, cfg)
-	if limit := (*sim.LimitError)(nil); errors.Is(err, context.Canceled) || errors.As(err, &limit) {
-		return err
-	}
 	if err != nil {
-		return badInput(err)
+		return ended(err)
 	}
 	if f.expect != "" {
 		var plain bytes.Buffer
@@ -304,4 +312,12 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 		}
 	}
 	return errors.Join(err, report.Err())
+}
+
+// ended is the error of a run that nothing has come of: of its input, unless somebody or a limit has ended it.
+func ended(err error) error {
+	if limit := (*sim.LimitError)(nil); errors.Is(err, context.Canceled) || errors.As(err, &limit) {
+		return err
+	}
+	return badInput(err)
 }

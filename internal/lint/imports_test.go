@@ -88,7 +88,10 @@ var table = map[string]policy{
 		ours:   []string{"sim", "portals", "hpu", "spin/manifest", "nic", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
 		theirs: []string{"go.yaml.in/yaml/v3"},
 	},
-	"handlerlab":       {ours: []string{"nic", "sim", "portals", "hpu", "spin/manifest", "profile", "runtime", "handlers", "internal"}},
+	"handlerlab": {
+		ours:   []string{"nic", "sim", "portals", "hpu", "spin/manifest", "profile", "runtime", "handlers", "internal"},
+		theirs: []string{"github.com/google/pprof"}, // profiles of handlers
+	},
 	"experiment":       {ours: []string{"sim", "inet", "fabric", "host", "pinning", "portals", "datatype", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "npf", "mpi", "goal", "provenance", "report", "trace/breakdown", "trace/spc", "internal"}},
 	"trace/spc":        {ours: []string{"sim", "internal"}}, // traces of storage, which runs are made of
 	"trace/breakdown":  {ours: []string{"sim"}},             // what observers of a run do with its time: no file formats

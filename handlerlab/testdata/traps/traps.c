@@ -33,7 +33,7 @@ SPIN_HANDLER(payload)(const ptl_payload_t *p, state_t *s)
 	case 4:
 		return *(volatile uint32_t *)(0xfffffff0u + *zero);
 	case 5:
-		return PtlHandlerFAdd((uint64_t *)(uintptr_t)(*zero + 4), 1);
+		return PtlHandlerFAdd((uint64_t *)(uintptr_t)(*zero + 2004), 1);
 	case 6:
 		return ((volatile state_t *)(uintptr_t)*zero)->zero;
 	case 7:

@@ -35,7 +35,7 @@ func buffers(s *scan.State) (i uint32, rows, out spin.Ptr) {
 //go:wasmexport request
 func request(p *spin.Payload, s *scan.State) spin.Code {
 	if p.Offset != 0 || uint64(p.Length) != p.MLength || p.Length < scan.QuerySize {
-		s.Counts.Illegal++
+		spin.FAdd(&s.Counts.Illegal, 1)
 		return spin.Success
 	}
 	q := (*scan.Query)(unsafe.Pointer(unsafe.SliceData(p.Bytes())))
@@ -54,9 +54,9 @@ func request(p *spin.Payload, s *scan.State) spin.Code {
 		}
 	}
 	if status == scan.Illegal {
-		s.Counts.Illegal++
+		spin.FAdd(&s.Counts.Illegal, 1)
 	} else if slot, number := take(s); slot == nil {
-		s.Counts.Busy++
+		spin.FAdd(&s.Counts.Busy, 1)
 		status = scan.Busy
 	} else {
 		start(s, slot, number, p, q, code, width)

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/internal/file"
+)
+
+func handlerProfileCommand() *cobra.Command {
+	var f handlerRunFlags
+	var out string
+	c := &cobra.Command{
+		Use:   "profile MODULE",
+		Short: "Send messages to a handler and see which lines its cycles go to",
+		Long: `Profile runs a handler as handler run does, and counts the cycles charged and the instructions executed by line of the source. A module
+says which lines its code comes from unless it was built with --strip; without, cycles are counted by function. A block of instructions is charged
+at once; its cycles are shared out by what each instruction would cost alone. The sum is what the handlers were charged.
+
+With --output the profile is written for pprof, with the calls that led to each line; samples are labelled with the kind of handler.`,
+		Example: `  spinsim handler profile count --hex '00*9000'
+  spinsim handler profile filter.wasm --packets packets.txt -o filter.pb.gz
+  go tool pprof -top -lines filter.pb.gz`,
+		Args: exactArguments("MODULE"),
+		RunE: func(c *cobra.Command, args []string) error { return f.profileLines(c, args[0], out) },
+	}
+	f.register(c)
+	c.Flags().StringVarP(&out, "output", "o", "", "profile to write, for go tool pprof: `FILE.pb.gz`")
+	return c
+}
+
+func (f *handlerRunFlags) profileLines(c *cobra.Command, name, out string) error {
+	if f.format != "text" {
+		return badInput(fmt.Errorf("--format: %q, expected text: --output writes a profile for other programs", f.format))
+	}
+	f.lines = true
+	cfg, err := f.config(c, name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := f.Context(c)
+	defer cancel()
+	report, err := f.lab(ctx, c, cfg)
+	if err != nil {
+		return ended(err)
+	}
+	record, err := f.record(c, cfg.Profile, cfg.Module)
+	if err != nil {
+		return err
+	}
+	record.Engine = f.engine
+	if out != "" {
+		var b bytes.Buffer
+		p := report.Lines.Profile(record.Lines()...)
+		p.DurationNanos = report.End.Whole()
+		if err := errors.Join(p.CheckValid(), p.Write(&b)); err != nil {
+			return err
+		}
+		if err := file.Write(out, b.Bytes()); err != nil {
+			return badInput(fmt.Errorf("--output: %w", err))
+		}
+	}
+	w := c.OutOrStdout()
+	fmt.Fprintf(w, "%s on %s: %d cycles\n", report.Module, report.Profile, report.Cycles)
+	if err := errors.Join(report.Lines.Write(w), writeLines(w, record)); err != nil {
+		return err
+	}
+	return report.Err()
+}

@@ -1,0 +1,81 @@
+package handlerlab
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+)
+
+// lines runs a module and counts its cycles by line.
+func lines(t *testing.T, cfg *Config) *Report {
+	t.Helper()
+	cfg.Lines, cfg.Host = true, make([]byte, 1<<16)
+	cfg.Messages = []Message{{Source: AnySource, Data: make([]byte, 9000)}, {Source: AnySource, Data: make([]byte, 100)}}
+	return mustRun(t, cfg)
+}
+
+// TestLinesAddUp counts cycles by line, also of a handler that is killed, and on cores that execute several instructions in a cycle: the sum is what
+// the handlers were charged, and the profile has as many.
+func TestLinesAddUp(t *testing.T) {
+	for _, x := range []struct {
+		name, state string
+		overrides   []string
+	}{
+		{"traps", "n=0", nil},
+		{"traps", "n=3", []string{"hpu.max_cycles=1000"}},
+		{"traps", "n=2", nil},
+		{"races", "n=2", nil},
+		{"races", "n=2", []string{"hpu.costs.core.fetch=3", "hpu.costs.core.int=2", "hpu.costs.core.load=1", "hpu.costs.core.store=1", "hpu.costs.core.float=1"}},
+	} {
+		cfg := module(t, x.name, x.overrides...)
+		require.NoError(t, cfg.SetState(x.state))
+		r := lines(t, cfg)
+		require.Equal(t, r.Cycles, r.Lines.Cycles())
+		p := r.Lines.Profile()
+		require.NoError(t, p.CheckValid())
+		total := int64(0)
+		for _, s := range p.Sample {
+			total += s.Value[0]
+		}
+		require.Equal(t, r.Cycles, total)
+		require.Equal(t, "cycles", p.SampleType[0].Type)
+		require.Equal(t, "instructions", p.SampleType[1].Type)
+
+		cfg.Lines = false // looking on changes nothing
+		require.Equal(t, mustRun(t, cfg).Handlers, r.Handlers)
+	}
+}
+
+// TestPprofReads lets go tool pprof show a profile: lines with the calls that led there, and functions of a module without debugging information.
+func TestPprofReads(t *testing.T) {
+	show := func(p *profile.Profile, args ...string) string {
+		name := filepath.Join(t.TempDir(), "p.pb.gz")
+		var b bytes.Buffer
+		require.NoError(t, p.Write(&b))
+		require.NoError(t, os.WriteFile(name, b.Bytes(), 0o644))
+		out, err := exec.Command("go", append(append([]string{"tool", "pprof"}, args...), name)...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	cfg := module(t, "traps", "hpu.max_cycles=1000")
+	require.NoError(t, cfg.SetState("n=3"))
+	r := lines(t, cfg)
+	top := show(r.Lines.Profile(), "-top", "-lines")
+	require.Contains(t, top, "Type: cycles")
+	require.Regexp(t, `75\.00% .*forever .*traps\.c:18 \(inline\)`, top)
+	require.Contains(t, show(r.Lines.Profile(), "-top", "-sample_index=instructions"), "Type: instructions")
+	require.Contains(t, show(r.Lines.Profile(), "-tags"), "handler")
+
+	var text bytes.Buffer
+	require.NoError(t, r.Lines.Write(&text))
+	require.Regexp(t, `(?m)^ +cycles +share +instructions\n +\d+ +\d+\.\d % +\d+ +traps\.c:18 \(forever\)$`, text.String())
+
+	cfg = module(t, "actions")
+	cfg.Payload = "forever"
+	require.Contains(t, show(lines(t, cfg).Lines.Profile(), "-top"), "forever")
+}

@@ -1,0 +1,372 @@
+package handlerlab
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/nic"
+)
+
+// RaceReport is a pair of places in the code that read and write the same memory in handlers that nothing orders.
+type RaceReport struct {
+	Where  string     `json:"where"` // the first such bytes: a field of the state, or an address
+	First  RaceAccess `json:"first"`
+	Second RaceAccess `json:"second"`
+	Times  int        `json:"times"` // how often the second access met the first
+}
+
+// RaceAccess is one side of a race.
+type RaceAccess struct {
+	Write   bool   `json:"write"`
+	At      string `json:"at"` // file, line and function, or function and offset
+	Handler string `json:"handler"`
+	Message int    `json:"message"` // 0: one that a handler sent to its own process
+	ID      uint64 `json:"msg_id"`
+	Packet  int    `json:"packet"`
+}
+
+// String is a side of a race in words.
+func (a *RaceAccess) String() string {
+	verb := "read"
+	if a.Write {
+		verb = "written"
+	}
+	of := fmt.Sprintf("message %d", a.Message)
+	if a.Message == 0 {
+		of = fmt.Sprintf("message %#x to itself", a.ID)
+	}
+	if a.Handler == Kinds[1] {
+		of += fmt.Sprintf(", packet %d", a.Packet)
+	}
+	return fmt.Sprintf("%s at %s by the %s handler of %s", verb, a.At, a.Handler, of)
+}
+
+// String is a race in words.
+func (r *RaceReport) String() string {
+	s := fmt.Sprintf("race on %s: %v, and %v, in no order", r.Where, &r.First, &r.Second)
+	if r.Times > 1 {
+		s += fmt.Sprintf(" (%d times)", r.Times)
+	}
+	return s
+}
+
+// maxRaces is how many pairs of places a report lists.
+const maxRaces = 100
+
+// clock is a vector clock: how much of each handler, by its number, has happened before.
+type clock []uint32
+
+// join adds what has happened before o.
+func (c clock) join(o clock) clock {
+	if len(o) > len(c) {
+		c = append(c, make(clock, len(o)-len(c))...)
+	}
+	for i, v := range o {
+		c[i] = max(c[i], v)
+	}
+	return c
+}
+
+// epoch is an access: at time of the clock of its handler, by the instruction at offset.
+type epoch struct {
+	handler, time uint32
+	offset        int
+}
+
+// shadow is what is known of a byte: the last write and the reads since then that nothing orders.
+type shadow struct {
+	write epoch
+	reads []epoch
+}
+
+// raceHandler is a handler that runs.
+type raceHandler struct {
+	number uint32
+	on     processor
+	seen   clock
+	sync   uint32 // address of the atomic that it waits for
+}
+
+// racing is a handler as reports name it.
+type racing struct {
+	kind    string
+	message int
+	id      uint64
+	packet  int
+}
+
+// processor is one of a pool.
+type processor struct {
+	pool   string
+	number int
+}
+
+// races finds accesses to memory that handlers share which nothing orders, by vector clocks as FastTrack does (Flanagan and Freund, PLDI 2009).
+// What orders handlers: a header handler comes before the payload handlers of its message, these before the completion handler; a message that
+// a handler sends to its own process comes after what the handler did before; atomics on the same word of HPU memory, on any word of host memory
+// and on the same counter. Aligned plain loads and stores of a word that atomics have been used on are how locks look at and leave it: they
+// order, too, and are no race. Handlers on the only processor of a pool are never at work at the same time, a pipeline in
+// hardware sees its state in order, and so do handlers on the same processor if the module asks for its number.
+type races struct {
+	rec      *recorder
+	module   *hpu.Module
+	handlers []racing // by number, from 1
+	running  map[int]*raceHandler
+	messages map[uint64]*[3]clock // by msg_id: what has happened before the end of its handlers of each kind
+	words    map[uint32]clock     // words of HPU memory, by address/4
+	counters map[uint32]clock
+	host     clock
+	self     clock // messages to the own process
+	cores    map[processor]clock
+	byHPU    bool // the module may keep data for each processor: it asks for its number
+	bytes    map[uint32]*shadow
+	found    map[[4]int]*RaceReport
+	list     []*RaceReport
+	more     int
+}
+
+func newRaces(r *recorder) *races {
+	return &races{
+		rec: r, handlers: make([]racing, 1), running: map[int]*raceHandler{}, messages: map[uint64]*[3]clock{}, words: map[uint32]clock{},
+		counters: map[uint32]clock{}, bytes: map[uint32]*shadow{}, found: map[[4]int]*RaceReport{}, cores: map[processor]clock{},
+	}
+}
+
+// serial orders a handler with what its processor has done before, when it begins or goes on, and with what that does later, when it stops.
+func (d *races) serial(h *raceHandler, s *nic.HandlerStep, stops bool) {
+	n, k := d.rec.x.Profile.HPU.Cores, processor{s.Pool, s.HPU}
+	switch p, other := d.rec.x.Profile.Pools[s.Pool]; {
+	case other && p.Kind == nic.Hardware:
+		n, k.number = 1, 0
+	case other:
+		n = p.Cores
+	}
+	if n > 1 && !d.byHPU {
+		return
+	}
+	h.on = k
+	if !stops {
+		h.seen = h.seen.join(d.cores[k])
+		for _, o := range d.running { //lint:maporder the least upper bound of all
+			if o.on == k && o != h { // in a pipeline, it has done what it does before it ends
+				h.seen = h.seen.join(o.seen)
+				o.seen[o.number]++
+			}
+		}
+		return
+	}
+	d.cores[k] = d.cores[k].join(h.seen)
+	h.seen[h.number]++
+}
+
+// step takes part in runtime.Config.Watch.
+func (d *races) step(s *nic.HandlerStep) {
+	switch s.What {
+	case nic.StepBegan:
+		d.began(s)
+	case nic.StepActed:
+		if h := d.running[s.Context]; h != nil {
+			h.sync = s.Action.Local / 4
+			d.order(h, s.Op, s.Action)
+			if s.Suspended {
+				d.serial(h, s, true)
+			}
+		}
+	case nic.StepAnswered:
+		if h := d.running[s.Context]; h != nil {
+			d.serial(h, s, false)
+			d.order(h, s.Op, &hpu.Action{Op: s.Op, Local: 4 * h.sync})
+		}
+	case nic.StepEnded:
+		if h := d.running[s.Context]; h != nil {
+			d.serial(h, s, true)
+			of := d.messages[s.Message]
+			i := slices.Index(Kinds[:], s.Handler)
+			of[i] = of[i].join(h.seen)
+			delete(d.running, s.Context)
+		}
+		if s.Handler == Kinds[2] {
+			delete(d.messages, s.Message)
+		}
+	}
+}
+
+func (d *races) began(s *nic.HandlerStep) {
+	h := &raceHandler{number: uint32(len(d.handlers))}
+	number := d.rec.messages[s.Message]
+	d.handlers = append(d.handlers, racing{s.Handler, number, s.Message, s.Packet})
+	of := d.messages[s.Message]
+	if of == nil {
+		of = &[3]clock{}
+		d.messages[s.Message] = of
+		if number == 0 {
+			of[0] = of[0].join(d.self)
+		}
+	}
+	for _, before := range of[:slices.Index(Kinds[:], s.Handler)] {
+		h.seen = h.seen.join(before)
+	}
+	h.seen = h.seen.join(of[0])
+	h.seen = h.seen.join(make(clock, h.number+1))
+	h.seen[h.number] = 1
+	d.serial(h, s, false)
+	d.running[s.Context] = h
+}
+
+// order notes what an action of a handler comes after, and what will come after it.
+func (d *races) order(h *raceHandler, op hpu.Op, a *hpu.Action) {
+	both := func(c *clock) {
+		h.seen = h.seen.join(*c)
+		*c = c.join(h.seen)
+		h.seen[h.number]++
+	}
+	switch op {
+	case hpu.OpCAS, hpu.OpFAdd, hpu.OpAtomic32:
+		n := uint32(2)
+		if op == hpu.OpAtomic32 {
+			n = 1
+		}
+		c := d.words[a.Local/4]
+		both(&c)
+		for i := range n {
+			d.words[a.Local/4+i] = c
+		}
+	case hpu.OpDMACAS, hpu.OpDMACASNB, hpu.OpDMAFAdd, hpu.OpDMAFAddNB, hpu.OpDMATest, hpu.OpDMAWait:
+		both(&d.host)
+	case hpu.OpCTGet, hpu.OpCTSet, hpu.OpCTInc:
+		c := d.counters[a.CT]
+		both(&c)
+		d.counters[a.CT] = c
+	case hpu.OpToSelf, hpu.OpTimer, hpu.OpPutFromDevice, hpu.OpPutFromHost, hpu.OpAtomicFromDevice, hpu.OpAtomicFromHost, hpu.OpGetFromDevice, hpu.OpGetFromHost:
+		d.self = d.self.join(h.seen)
+		h.seen[h.number]++
+	}
+}
+
+// access takes part in hpu.Observer.
+func (d *races) access(c *hpu.Context, offset int, addr, n uint32, store bool) {
+	h := d.running[c.Index()]
+	l := c.Program().Layout()
+	if h == nil || addr >= l.Base || addr >= l.HPU+l.HPUBytes && addr < l.Base {
+		return // the stack, the record and the packet of a context
+	}
+	if known, isSync := d.words[addr/4]; isSync && n <= 8 && addr%n == 0 {
+		h.seen = h.seen.join(known)
+		if store {
+			for i := range (n + 3) / 4 {
+				d.words[addr/4+i] = known.join(h.seen)
+			}
+			h.seen[h.number]++
+		}
+		return
+	}
+	now := epoch{h.number, h.seen[h.number], offset}
+	told := false // one race for an access
+	for at := addr; at < addr+n; at++ {
+		s := d.bytes[at]
+		if s == nil {
+			s = &shadow{}
+			d.bytes[at] = s
+		}
+		with, conflict := s.conflict(h.seen, store)
+		if conflict && !told {
+			told = true
+			d.tell(at, with.epoch, with.write, now, store)
+		}
+		s.note(now, h.seen, store)
+	}
+}
+
+// before reports whether an access happened before what a handler has seen.
+func (e *epoch) before(seen clock) bool {
+	return e.handler == 0 || int(e.handler) < len(seen) && e.time <= seen[e.handler]
+}
+
+type sided struct {
+	epoch
+	write bool
+}
+
+// conflict is an access that an access now conflicts with and that nothing orders.
+func (s *shadow) conflict(seen clock, store bool) (with sided, is bool) {
+	if !s.write.before(seen) {
+		return sided{s.write, true}, true
+	}
+	if store {
+		for _, r := range s.reads {
+			if !r.before(seen) {
+				return sided{r, false}, true
+			}
+		}
+	}
+	return sided{}, false
+}
+
+func (s *shadow) note(now epoch, seen clock, store bool) {
+	if store {
+		s.write, s.reads = now, s.reads[:0]
+		return
+	}
+	s.reads = slices.DeleteFunc(s.reads, func(r epoch) bool { return r.before(seen) })
+	s.reads = append(s.reads, now)
+}
+
+// tell reports a race, each pair of places once.
+func (d *races) tell(addr uint32, a epoch, aWrites bool, b epoch, bWrites bool) {
+	key := [4]int{a.offset, b.offset, slices.Index(Kinds[:], d.handlers[a.handler].kind), slices.Index(Kinds[:], d.handlers[b.handler].kind)}
+	if b.offset < a.offset {
+		key = [4]int{b.offset, a.offset, key[3], key[2]}
+	}
+	if r := d.found[key]; r != nil {
+		r.Times++
+		return
+	}
+	if len(d.list) == maxRaces {
+		d.more++
+		return
+	}
+	r := &RaceReport{Where: d.where(addr), First: d.side(a, aWrites), Second: d.side(b, bWrites), Times: 1}
+	d.found[key] = r
+	d.list = append(d.list, r)
+}
+
+func (d *races) side(e epoch, write bool) RaceAccess {
+	h := &d.handlers[e.handler]
+	return RaceAccess{write, d.module.Place(e.offset), h.kind, h.message, h.id, h.packet}
+}
+
+// where names a byte of memory, by the field of the state if there is one.
+func (d *races) where(addr uint32) string {
+	l := d.rec.x.memory.Program().Layout()
+	if f := d.rec.x.Format; f != nil && addr >= l.HPU {
+		if name := f.nameAt(int64(addr - l.HPU)); name != "" {
+			return "state." + name
+		}
+	}
+	return d.rec.where(addr)
+}
+
+// errors are the races in words.
+func (d *races) errors() (list []string) {
+	for _, r := range d.list {
+		list = append(list, r.String())
+	}
+	if d.more > 0 {
+		list = append(list, fmt.Sprintf("races at %d more pairs of places", d.more))
+	}
+	return list
+}
+
+// nameAt is the name of the number of the state that has a byte, "" if none has.
+func (f *Format) nameAt(at int64) string {
+	if f.list {
+		return ""
+	}
+	for n := range f.state.Numbers() {
+		if n.Offset <= at && at < n.Offset+n.Field.Type.Size() {
+			return n.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,287 @@
+package hpu
+
+import "github.com/spinsim/spinsim/hpu/internal/wasm"
+
+// Watch says what a module does besides what it was written to do, for tools that look on. What handlers compute and what they are charged does not
+// depend on it. The zero value is nothing.
+type Watch struct {
+	// Null ends a handler that reads or writes below NullBytes, which is what a NULL pointer leads to.
+	Null bool
+	// Accesses tells Observer of every load and store, Blocks of every block of instructions and of every call within the module. The Observer
+	// must not be nil then.
+	Accesses, Blocks bool
+	Observer         Observer
+}
+
+// NullBytes is where, at most, the addresses end that no compiler gives to anything: NULL and what lies behind it. In a module with data below it
+// ends where the data begins; a module without a shadow stack pointer and without data may use all its memory, and has none.
+const NullBytes = 1024
+
+// Observer is told what handlers do while they do it. It must not touch the program.
+type Observer interface {
+	// Access tells of a load or store, not one of imports: n bytes from addr on, by the instruction at offset of the module.
+	Access(c *Context, offset int, addr, n uint32, store bool)
+	// Block tells that b begins to execute.
+	Block(c *Context, b *WatchedBlock)
+	// Charge tells what is charged besides blocks, parts of a cycle (Module.CycleParts): for the bytes of the bulk operation at offset, or with
+	// offset -1 for an import that has been called through the table, by the call entered last.
+	Charge(c *Context, offset int, cost int64)
+	// Enter tells of a call, by the instruction at offset, of a function of the module, and Leave of its return. A trap leaves nothing.
+	Enter(c *Context, offset int)
+	Leave(c *Context)
+}
+
+// WatchedBlock is a run of instructions that is charged at once.
+type WatchedBlock struct {
+	Offsets []int   // of the instructions
+	Costs   []int64 // what each is charged, parts of a cycle: the block's cost, shared out by what each would cost alone
+}
+
+// siteKind is what a site in rewritten code tells.
+type siteKind uint8
+
+const (
+	siteLoad siteKind = iota
+	siteStore
+	siteMoved
+	siteImport
+	siteEnter
+	siteLeave
+	siteBlock
+)
+
+// site is a place in rewritten code that calls the import watchImport.
+type site struct {
+	kind   siteKind
+	size   uint8  // of an access, bytes; 0: the call says
+	add    uint32 // to the address
+	offset int
+	block  *WatchedBlock
+	cost   int64 // of an import, parts of a cycle
+}
+
+// watchImport is the name of the import that tells the Observer, behind those of the module: the number of a site, an address, a number of bytes.
+const watchImport = "watch"
+
+var watchType = wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I32, wasm.I32}}
+
+// tells reports whether there is anything to tell.
+func (w *Watch) tells() bool { return w.Accesses || w.Blocks }
+
+// watched passes on what rewritten code tells.
+func (c *Context) watched(id, addr, n uint32) {
+	m := c.program.module
+	s, o := &m.sites[id], m.spec.Watch.Observer
+	switch s.kind {
+	case siteLoad, siteStore:
+		if s.size > 0 {
+			n = uint32(s.size)
+		}
+		if at := uint64(addr) + uint64(s.add); n > 0 && at+uint64(n) <= uint64(len(c.program.mem)) { // else it traps
+			o.Access(c, s.offset, uint32(at), n, s.kind == siteStore)
+		}
+	case siteMoved:
+		rate := uint64(m.spec.Costs.BulkBytesPerCycle)
+		o.Charge(c, s.offset, int64((uint64(n)+rate-1)/rate)*m.prices.parts)
+	case siteImport:
+		o.Charge(c, -1, s.cost)
+	case siteEnter:
+		o.Enter(c, s.offset)
+	case siteLeave:
+		o.Leave(c)
+	case siteBlock:
+		o.Block(c, s.block)
+	}
+}
+
+// nullBytes is where the addresses end that a NULL pointer may lead to, 0: there are none (NullBytes).
+// compiled: the module has a shadow stack pointer.
+func (m *Module) nullBytes(compiled bool) uint32 {
+	end := uint32(NullBytes)
+	for i := range m.wasm.Data {
+		if d := &m.wasm.Data[i]; !d.Passive {
+			end, compiled = min(end, d.At), true
+		}
+	}
+	if !compiled {
+		return 0
+	}
+	return end
+}
+
+// refusesNull reports whether the instruction at offset of a function reads or writes memory, so that what has ended the handler there is the check
+// of its address.
+func (m *Module) refusesNull(fn, offset int) bool {
+	if m.null == 0 || offset < 0 {
+		return false
+	}
+	var in wasm.Instr
+	for instrs := m.wasm.Instrs(&m.wasm.Codes[fn-len(m.ops)]); instrs.More(); {
+		if instrs.Next(&in) != nil {
+			return false
+		}
+		if in.Offset == offset {
+			return in.Info.Class == wasm.ClassLoad || in.Info.Class == wasm.ClassStore || in.Info.Class == wasm.ClassBulk
+		}
+	}
+	return false
+}
+
+// tell appends a call that tells of a site; operands are locals with the address and the number of bytes, -1: 0.
+func (r *rewriter) tell(b []byte, s site, addr, n int64) []byte {
+	b = wasm.AppendS64(append(b, byte(wasm.OpI32Const)), int64(len(r.sites)))
+	for _, local := range []int64{addr, n} {
+		if local < 0 {
+			b = append(b, byte(wasm.OpI32Const), 0)
+		} else {
+			b = wasm.AppendIndexed(b, wasm.OpLocalGet, uint32(local))
+		}
+	}
+	r.sites = append(r.sites, s)
+	return wasm.AppendIndexed(b, wasm.OpCall, uint32(len(r.m.Imports)))
+}
+
+// look appends what watches a load or store, whose operands are on the stack.
+func (r *rewriter) look(in *wasm.Instr) {
+	if !r.watch.Accesses && r.null == 0 {
+		return
+	}
+	addr := r.temps.get('a', wasm.I32)
+	var value uint32
+	store := in.Info.Class == wasm.ClassStore
+	if store {
+		value = r.temps.get(in.Info.Sig[1]+'0', map[byte]wasm.ValueType{'i': wasm.I32, 'I': wasm.I64, 'f': wasm.F32, 'F': wasm.F64}[in.Info.Sig[1]])
+		r.block = wasm.AppendIndexed(r.block, wasm.OpLocalSet, value)
+	}
+	r.block = wasm.AppendIndexed(r.block, wasm.OpLocalTee, addr)
+	r.block = r.refuseNull(r.block, addr, in.Imm)
+	if r.watch.Accesses {
+		s := site{kind: siteLoad, size: 1 << in.Info.Align, add: uint32(in.Imm), offset: in.Offset}
+		if store {
+			s.kind = siteStore
+		}
+		r.block = r.tell(r.block, s, int64(addr), -1)
+	}
+	if store {
+		r.block = wasm.AppendIndexed(r.block, wasm.OpLocalGet, value)
+	}
+}
+
+// refuseNull ends the handler if the address in a local, with add, is one that a NULL pointer leads to.
+func (r *rewriter) refuseNull(b []byte, addr uint32, add uint64) []byte {
+	if add >= uint64(r.null) {
+		return b
+	}
+	b = wasm.AppendS64(append(wasm.AppendIndexed(b, wasm.OpLocalGet, addr), byte(wasm.OpI32Const)), int64(r.null)-int64(add))
+	return append(append(b, byte(wasm.OpI32LtU)), trapIf...)
+}
+
+// lookBulk appends what watches a bulk operation: destination, source or value, and length are on the stack.
+func (r *rewriter) lookBulk(in *wasm.Instr) {
+	if !r.watch.tells() && r.null == 0 {
+		return
+	}
+	n, from, to := r.temps.get('n', wasm.I32), r.temps.get('b', wasm.I32), r.temps.get('a', wasm.I32)
+	b := wasm.AppendIndexed(wasm.AppendIndexed(r.block, wasm.OpLocalSet, n), wasm.OpLocalSet, from)
+	b = wasm.AppendIndexed(b, wasm.OpLocalTee, to)
+	if r.null > 0 { // nothing is moved to or from nowhere
+		b = append(wasm.AppendIndexed(b, wasm.OpLocalGet, n), byte(wasm.OpIf), 0x40)
+		b = r.refuseNull(b, to, 0)
+		if in.Op == wasm.OpMemoryCopy {
+			b = r.refuseNull(b, from, 0)
+		}
+		b = append(b, byte(wasm.OpEnd))
+	}
+	if r.watch.Blocks {
+		b = r.tell(b, site{kind: siteMoved, offset: in.Offset}, int64(to), int64(n))
+	}
+	if r.watch.Accesses {
+		if in.Op == wasm.OpMemoryCopy {
+			b = r.tell(b, site{kind: siteLoad, offset: in.Offset}, int64(from), int64(n))
+		}
+		b = r.tell(b, site{kind: siteStore, offset: in.Offset}, int64(to), int64(n))
+	}
+	r.block = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalGet, from), wasm.OpLocalGet, n)
+}
+
+// call copies a call, of a function that may have another number here, and tells of it.
+func (r *rewriter) call(in *wasm.Instr) {
+	own := in.Op == wasm.OpCallIndirect || in.Imm >= uint64(len(r.m.Imports))
+	if own && r.watch.Blocks {
+		r.block = r.tell(r.block, site{kind: siteEnter, offset: in.Offset}, -1, -1)
+	}
+	if in.Op == wasm.OpCall {
+		r.block = wasm.AppendIndexed(r.block, wasm.OpCall, r.moved(uint32(in.Imm)))
+	} else {
+		r.copy(in)
+	}
+	if own && r.watch.Blocks {
+		r.block = r.tell(r.block, site{kind: siteLeave}, -1, -1)
+	}
+}
+
+// moved is the number that a function has in the rewritten module, where the import that tells the Observer stands before those that the module
+// defines.
+func (r *rewriter) moved(fn uint32) uint32 {
+	if r.watch.tells() && int(fn) >= len(r.m.Imports) {
+		return fn + 1
+	}
+	return fn
+}
+
+// originalFunc is the number of a function of the rewritten module in the module as it was loaded, -1: it is not there.
+func (m *Module) originalFunc(fn int) int {
+	if m.spec.Watch.tells() && fn >= len(m.ops) {
+		fn--
+		if fn < len(m.ops) {
+			return -1
+		}
+	}
+	if fn >= len(m.functions) { // a wrapper that the rewriter put round an import
+		return -1
+	}
+	return fn
+}
+
+// seen notes an instruction of the present block and what it costs alone.
+func (r *rewriter) seen(in *wasm.Instr) {
+	if r.watch.Blocks {
+		r.offsets, r.shares = append(r.offsets, in.Offset), append(r.shares, r.alone(in))
+	}
+}
+
+// alone is what an instruction would cost alone, parts of a cycle.
+func (r *rewriter) alone(in *wasm.Instr) int64 {
+	p := &r.prices.ops[in.Op.Index()]
+	cost := p.cost * r.prices.worth[p.unit]
+	if in.Op == wasm.OpCall {
+		cost += r.callCosts[in.Imm] * r.prices.parts
+	}
+	return cost
+}
+
+// tellBlock appends what tells of the present block, which costs so much.
+func (r *rewriter) tellBlock(cost int64) {
+	if !r.watch.Blocks || len(r.offsets) == 0 {
+		return
+	}
+	b := &WatchedBlock{Offsets: append([]int(nil), r.offsets...), Costs: make([]int64, len(r.offsets))}
+	total := int64(0)
+	for _, s := range r.shares {
+		total += s
+	}
+	sum, given := int64(0), int64(0)
+	for i, s := range r.shares {
+		if total == 0 {
+			s = 1
+		}
+		sum += s
+		upto := cost * sum / max(total, 1)
+		if total == 0 {
+			upto = cost * sum / int64(len(r.shares))
+		}
+		b.Costs[i], given = upto-given, upto
+	}
+	r.offsets, r.shares = r.offsets[:0], r.shares[:0]
+	r.out = r.tell(r.out, site{kind: siteBlock, block: b}, -1, -1)
+}
