@@ -93,7 +93,7 @@ var besides = map[string][]string{
 // texts are flags that are no numbers: names, files, switches, values of a profile or a state. A flag of a number must not be among them.
 var texts = strings.Fields(`quiet all breakdown samples app by define durable guarded client critical-path ack engine expect experiment fault firmware format handler handler-host-file header help hex host-file hupcf include lang matching mode noise
 	noise-coscheduled on output packets payload payload-file completion plain plot links load svg topology policy pool profile type op kernel set side source spinsim state state-file state-format table to trace waterfall node rank
-	version step path benchmark transport algorithms full omb scaling shape param points resume part slurm`)
+	version step path benchmark transport algorithms full omb scaling shape param points resume part slurm strip`)
 
 // numbers calls f for every flag of a number of every command.
 func numbers(t *testing.T, c *cobra.Command, f func(c *cobra.Command, flag *pflag.Flag)) {
