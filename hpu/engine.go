@@ -66,9 +66,9 @@ type instance interface {
 	prepare(c *Context, fn uint32) error
 	get(c *Context, r reg) uint64
 	set(c *Context, r reg, v uint64)
-	// fault translates an error of call. kind is TrapNone if the engine does not know it; fn is the function and at the place in the contents of
-	// the rewritten module's code section, each -1 if unknown.
-	fault(err error) (kind TrapKind, fn, at int)
+	// fault translates an error of call. kind is TrapNone if the engine does not know it; stack are the functions of the module that were running,
+	// innermost first.
+	fault(err error) (kind TrapKind, stack []level)
 	close() error
 }
 
@@ -84,6 +84,9 @@ type fibers interface {
 	get() fiber
 	put(f fiber)
 }
+
+// level is a function that was running, and the place of its present instruction in the contents of the rewritten module's code section, -1 if unknown.
+type level struct{ fn, at int }
 
 // initCycles bounds the start function and _initialize. They take no simulated time; the bound keeps a broken module from
 // holding up the simulator.

@@ -64,6 +64,20 @@ func (m *Module) whence(fn, at int, t *Trap) int {
 	return offset
 }
 
+// maxCallers is how many calls a message names at most.
+const maxCallers = 8
+
+// callers adds to a place in the source the calls that led there from outer functions.
+func (m *Module) callers(s *Source, stack []level) {
+	for _, l := range stack {
+		at := m.Source(m.original(l.at))
+		if s.Line == 0 || at.Line == 0 || len(s.Callers) >= maxCallers {
+			return
+		}
+		s.Callers = append(append(s.Callers, Call{at.Path, at.Line, at.Func}), at.Callers...)
+	}
+}
+
 // offsetSections are sections of debugging information (DWARF 4) that make wazero say in its stack traces where in the code section an
 // instruction is: one unit that covers all code, all of it one line of a file.
 func offsetSections(b []byte) []byte {

@@ -257,15 +257,15 @@ var secondTraps = [...]TrapKind{
 	second.Unreachable:  TrapUnreachable,
 }
 
-func (i *secondInstance) fault(err error) (kind TrapKind, fn, at int) {
+func (i *secondInstance) fault(err error) (kind TrapKind, stack []level) {
 	fault, frames := i.image.engine.runtime.Fault(err)
 	m := i.image.module
 	for _, f := range frames {
 		if fn := m.originalFunc(f.Func); fn >= 0 {
-			return secondTraps[fault], fn, f.Offset - m.codeAt
+			stack = append(stack, level{fn, f.Offset - m.codeAt})
 		}
 	}
-	return secondTraps[fault], -1, -1
+	return secondTraps[fault], stack
 }
 
 func (i *secondInstance) close() error {

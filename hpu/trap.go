@@ -5,7 +5,7 @@ import "fmt"
 // trapped turns the error of an engine into a trap with its place.
 func (c *Context) trapped(err error) *Trap {
 	p := c.program
-	kind, fn, at := p.inst.fault(err)
+	kind, stack := p.inst.fault(err)
 	t := c.abort
 	if t == nil {
 		if kind == TrapNone {
@@ -16,20 +16,21 @@ func (c *Context) trapped(err error) *Trap {
 			t.Kind = c.unreachable()
 		}
 	}
-	t.Module, t.Index, t.Offset = p.module.name, fn, -1
+	t.Module, t.Index, t.Offset = p.module.name, -1, -1
 	if t.Kind == TrapBudget {
 		t.Detail = c.spent()
 	}
-	if fn < 0 || fn >= len(p.module.functions) {
-		t.Index = -1
+	if len(stack) == 0 {
 		return t
 	}
-	t.Func = p.module.functions[fn].Name
-	t.Offset = p.module.whence(fn, at, t)
+	fn := stack[0].fn
+	t.Index, t.Func = fn, p.module.functions[fn].Name
+	t.Offset = p.module.whence(fn, stack[0].at, t)
 	if t.Kind == TrapUnreachable && p.module.refusesNull(fn, t.Offset) {
 		t.Kind, t.Detail = TrapNull, fmt.Sprintf("an access to one of the first %d bytes", p.module.null)
 	}
 	t.Source = p.module.Source(t.Offset)
+	p.module.callers(&t.Source, stack[1:])
 	return t
 }
 

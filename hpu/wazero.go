@@ -320,7 +320,7 @@ var wazeroTraps = []struct {
 	{"stack overflow", TrapEngine},
 }
 
-func (i *wazeroInstance) fault(err error) (kind TrapKind, fn, at int) {
+func (i *wazeroInstance) fault(err error) (kind TrapKind, stack []level) {
 	text := err.Error()
 	for _, t := range wazeroTraps {
 		if strings.HasPrefix(text, t.text) {
@@ -341,12 +341,13 @@ func (i *wazeroInstance) fault(err error) (kind TrapKind, fn, at int) {
 		}
 		_, hex, _ := strings.Cut(frame, "\n\t\t0x")
 		hex, _, _ = strings.Cut(hex, ":")
-		if at, err := strconv.ParseUint(hex, 16, 32); err == nil {
-			return kind, fn, int(at)
+		at, err := strconv.ParseInt(hex, 16, 32)
+		if err != nil {
+			at = -1
 		}
-		return kind, fn, -1
+		stack = append(stack, level{fn, int(at)})
 	}
-	return kind, -1, -1
+	return kind, stack
 }
 
 func (i *wazeroInstance) close() error {
