@@ -48,6 +48,7 @@ func sections() []section {
 		section{Title: "topology", Columns: classColumns()},
 		section{Title: "topology path", Columns: hopColumns()},
 		section{Title: "goal stat", Columns: statColumns()},
+		section{Title: "advise", Columns: adviceColumns()},
 		section{Title: "doctor", Columns: doctorColumns()},
 		section{Title: "profile", Columns: profileColumns()},
 		section{Title: "profile costs, but for the table", Columns: costColumns()},

@@ -8,6 +8,7 @@ func commands() []*cobra.Command {
 		compareCommand(),
 		osuCommand(),
 		handlerCommand(),
+		adviseCommand(),
 		runCommand(),
 		scenarioCommand(),
 		explainCommand(),

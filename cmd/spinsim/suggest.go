@@ -75,14 +75,14 @@ func suggestArguments(root *cobra.Command) {
 	modules := func(*cobra.Command) []string { return handlers.Names() }
 	profiles := func(*cobra.Command) []string { return command.Profiles() }
 	named := map[string]func(*cobra.Command) []string{
-		"handler run": modules, "handler inspect": modules,
+		"handler run": modules, "handler inspect": modules, "advise": modules,
 		"profile": profiles, "topology": profiles,
 		"profile costs":    func(*cobra.Command) []string { return profile.CostNames() },
 		"scenario example": func(*cobra.Command) []string { return exampleNames() },
 		"storage generate": func(*cobra.Command) []string { return loadNames() },
 		"goal gen":         func(*cobra.Command) []string { return patternNames() },
 	}
-	takesFiles := []string{"handler run", "handler inspect", "profile", "topology", "goal gen"}
+	takesFiles := []string{"handler run", "handler inspect", "advise", "profile", "topology", "goal gen"}
 	for _, path := range slices.Sorted(maps.Keys(named)) {
 		command.SuggestArgument(commandOf(root, path), slices.Contains(takesFiles, path), named[path])
 	}

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/handlerlab"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// adviseFlags are those of "advise": what "handler run" takes of a module and its surroundings, and which messages come.
+type adviseFlags struct {
+	handlerRunFlags
+	size string
+	hpus int
+}
+
+// maxAdvised is the longest message, bytes.
+const maxAdvised = 1 << 20
+
+func adviseCommand() *cobra.Command {
+	var f adviseFlags
+	c := &cobra.Command{
+		Use:   "advise MODULE",
+		Short: "Say whether a handler holds line rate on a device, and what limits it",
+		Long: `Advise loads a module, a .wasm file or a built-in one, into a device and sends it messages: first some that come alone, to measure what the
+handlers of a message take of the HPUs, the bus and the link; then as many as the packet buffer holds, as fast as the link brings them. It says
+in three sentences whether handlers hold line rate, what limits them, and what would mend it: by Little's law from what was measured, and as
+simulated. Line rate is held from 95% of it on.
+
+A message is one packet of the longest length unless --size says another; its bytes are zeros, or those of --payload-file. The state of the
+handlers begins as the module says, changed by --state. docs/breakdown.md explains the table.
+
+Exit status 0 if handlers hold line rate or not, 1 if one fails.`,
+		Example: `  spinsim advise count --profile spin-int
+  spinsim advise accumulate --profile spin-dis --size 1KiB
+  spinsim advise filter/filter.wasm --set hpu.clock=1GHz --hpus 8`,
+		Args: exactArguments("MODULE"),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.profile, "profile", "spin-dis", "device and network: `NAME` or file")
+	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.clock=1GHz; may be repeated")
+	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
+	flags.StringVar(&f.size, "size", "", "`BYTES` of a message, such as 1KiB, at most 1MiB (default: fabric.mtu, one packet)")
+	flags.IntVar(&f.hpus, "hpus", 0, "`NUMBER` of HPUs in place of the profile's hpu.cores")
+	flags.StringVar(&f.payloadFile, "payload-file", "", "messages are the bytes of a `FILE`")
+	flags.StringVar(&f.header, "header", "", "`EXPORT` that handles headers (default: header if there is one, and if no handler is named the only one of its kind; - for none)")
+	flags.StringVar(&f.payload, "payload", "", "`EXPORT` that handles packets (default: likewise)")
+	flags.StringVar(&f.completion, "completion", "", "`EXPORT` that ends messages (default: likewise)")
+	flags.IntVar(&f.userHeader, "user-header", 0, "first `BYTES` of every message that are its user header (default: what the module needs)")
+	flags.StringVar(&f.state, "state", "", "the state at the beginning: `VALUES` NAME=VALUE, or hexadecimal")
+	flags.StringVar(&f.handlerHost, "handler-host-memory", "0", "handler host memory: `BYTES` (default: what the module needs)")
+	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
+	return c
+}
+
+func (f *adviseFlags) run(c *cobra.Command, name string) error {
+	if c.Flags().Changed("hpus") {
+		if f.hpus < 1 || f.hpus > 4096 {
+			return badInput(fmt.Errorf("--hpus: %d, expected 1 to 4096", f.hpus))
+		}
+		f.overrides = append(f.overrides, fmt.Sprintf("hpu.cores=%d", f.hpus))
+	}
+	format, err := report.ParseFormat(f.format)
+	if err != nil {
+		return badInput(fmt.Errorf("--format: %w", err))
+	}
+	f.format = "text" // of open
+	p, m, err := f.open(name)
+	if err != nil {
+		return err
+	}
+	cfg := &handlerlab.Config{
+		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion, UserHeader: f.userHeader, Nodes: 1,
+	}
+	message, err := f.message(int(p.Fabric.MTU))
+	errs := []error{checkEngine(f.engine), err, f.readState(cfg)}
+	if cfg.HandlerHost, err = handlerlab.HostMemory(f.handlerHost, ""); err != nil {
+		errs = append(errs, fmt.Errorf("--handler-host-memory: %w", err))
+	}
+	if f.userHeader < 0 {
+		errs = append(errs, fmt.Errorf("--user-header: %d, expected 0 or more", f.userHeader))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return badInput(err)
+	}
+	a, err := handlerlab.Advise(c.Context(), cfg, message)
+	switch failed := (*handlerlab.FailedError)(nil); {
+	case errors.As(err, &failed):
+		return fmt.Errorf("%s: %w; --state, --payload-file, --header, --payload and --completion say otherwise what runs on what", name, err)
+	case errors.Is(err, context.Canceled):
+		return err
+	case err != nil:
+		return badInput(err)
+	}
+	record, err := f.record(c, p, m)
+	if err != nil {
+		return err
+	}
+	record.Command = "advise"
+	t := adviceTable(a, m.Name, p.Name)
+	t.Title = fmt.Sprintf("advise %s: messages of %v on %s", m.Name, sim.Size(a.Size), p.Name)
+	t.Answer, t.Notes, t.Origin = adviceText(a, m.Name, p.Name), adviceNotes(a), record
+	if f.payloadFile == "" {
+		t.Notes = append(t.Notes, "The bytes of messages were zeros; a handler that looks into them may take another way with yours: --payload-file.")
+	}
+	return t.Write(c.OutOrStdout(), format)
+}
+
+// message is what is sent.
+func (f *adviseFlags) message(mtu int) ([]byte, error) {
+	if f.payloadFile != "" {
+		if f.size != "" {
+			return nil, errors.New("--size: given beside --payload-file, expected one of them")
+		}
+		b, err := file.Read(f.payloadFile, maxAdvised)
+		if err == nil && len(b) == 0 {
+			err = fmt.Errorf("%s is empty, expected a message", f.payloadFile)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--payload-file: %w", err)
+		}
+		return b, nil
+	}
+	n := int64(mtu)
+	if f.size != "" {
+		var err error
+		if n, err = parseAdvised(f.size); err != nil {
+			return nil, fmt.Errorf("--size: %w", err)
+		}
+	}
+	return make([]byte, n), nil
+}
+
+// parseAdvised reads the length of a message.
+func parseAdvised(text string) (int64, error) {
+	n, err := handlerlab.ParseMemory(text)
+	if err == nil && (n < 1 || n > maxAdvised) {
+		err = fmt.Errorf("%v, expected 1B to %v", sim.Size(n), sim.Size(maxAdvised))
+	}
+	return int64(n), err
+}
+
+// adviceText answers: whether handlers hold line rate, what limits them, what would mend it.
+func adviceText(a *handlerlab.Advice, module, profile string) []string {
+	rate := float64(sim.Second) / float64(a.Line)
+	comes := fmt.Sprintf("a message of %v every %.2f ns, %.1f GiB/s", sim.Size(a.Size), a.Line.Nanoseconds(), rate*float64(a.Size)/(1<<30))
+	needs := fmt.Sprintf("by Little's law they need %.2f of %d %ss", a.Needed, a.Processors, a.Pool)
+	first := fmt.Sprintf("%s: handlers of %s hold line rate, %s: %s%s.", profile, module, comes, needs, reached(a.Stream))
+	if !a.Holds() {
+		first = fmt.Sprintf("%s: handlers of %s do not hold line rate, %s: they need %.2f %ss by Little's law and there are %d%s.", profile, module, comes, a.Needed, a.Pool, a.Processors, reached(a.Stream))
+	}
+	return []string{first, limitText(a), mendText(a)}
+}
+
+// reached says what was simulated.
+func reached(s *handlerlab.Stream) string {
+	if s == nil {
+		return ""
+	}
+	return fmt.Sprintf(", and reach %.1f%% of it as simulated", 100*s.Share)
+}
+
+// limitText names what has the most to do.
+func limitText(a *handlerlab.Advice) string {
+	n := a.Limit()
+	verb := "is"
+	if n == &a.Needs[0] {
+		verb = "are"
+	}
+	what := "used most"
+	if !a.Holds() {
+		what = "the limit"
+	}
+	text := fmt.Sprintf("%s %s %s: line rate takes %.0f%% of what there is, a message %.2f ns", n.Resource, verb, what, 100*n.Load, n.Used.Nanoseconds())
+	switch inside := a.Inside / sim.Time(a.Contexts); {
+	case n != &a.Needs[0]:
+	case inside > a.Computes:
+		text += fmt.Sprintf(" of one (%d cycles of handlers, which are there for %.2f ns, waiting included, in one of its %d contexts)", a.Cycles, a.Inside.Nanoseconds(), a.Contexts)
+	case a.Pool == handlerlab.HPU:
+		text += fmt.Sprintf(" of one (%d cycles)", a.Cycles)
+	default:
+		text += " of one"
+	}
+	return text + "."
+}
+
+// mendText says what would hold line rate, or how much there is to spare.
+func mendText(a *handlerlab.Advice) string {
+	for _, n := range a.Needs[1:] {
+		if n.Load > 1 {
+			return fmt.Sprintf("No number of %ss mends that: %s must be %.2f times as much, or handlers must move less; --size and --set try it.", a.Pool, n.What, n.Load)
+		}
+	}
+	field, room := "hpu.cores", fmt.Sprintf("; on %d, handlers of a message may take %.0f cycles", a.Processors, float64(a.Cycles)*float64(a.Processors)/a.Needed)
+	switch {
+	case a.Pool != handlerlab.HPU:
+		field, room = "pools."+a.Pool+".cores", ""
+	case a.Inside/sim.Time(a.Contexts) > a.Computes:
+		room = fmt.Sprintf("; more of hpu.contexts, %d, help too, down to the %.2f HPUs that handlers compute on", a.Contexts, float64(a.Computes)/float64(a.Line))
+	}
+	if a.Advised > 0 {
+		return fmt.Sprintf("The least that holds it as simulated is --set %s=%d, %.1f%% of line rate%s.", field, a.Advised, 100*a.AtAdvised.Share, room)
+	}
+	return fmt.Sprintf("By Little's law it takes --set %s=%d%s.", field, int(math.Ceil(a.Needed)), room)
+}
+
+// adviceNotes say what the table does not.
+func adviceNotes(a *handlerlab.Advice) (notes []string) {
+	share := min(1, 1/a.Limit().Load)
+	if a.Stream != nil {
+		share = a.Stream.Share
+	}
+	if share < 1 && !a.Holds() {
+		notes = append(notes, fmt.Sprintf("The packet buffer of %v takes a burst of %.1f MiB at line rate; behind that packets are lost, or wait in the network where it has credits.", sim.Size(a.Buffer), float64(a.Buffer)/(1-share)/(1<<20)))
+	}
+	if a.Fails != "" {
+		return append(notes, "As simulated at line rate handlers fail: "+a.Fails+".")
+	}
+	if a.Stream == nil {
+		notes = append(notes, fmt.Sprintf("Nothing was simulated at line rate: the packet buffer of %v does not hold enough messages for a steady state.", sim.Size(a.Buffer)))
+	} else {
+		notes = append(notes, fmt.Sprintf("Simulated: %d messages; %ss computed %.0f%% of the time, and at most %.0f KiB waited in the packet buffer.", a.Stream.Messages, a.Pool, 100*a.Stream.Busy, float64(a.Stream.Waiting)/1024))
+	}
+	return notes
+}
+
+func adviceColumns() []report.Column {
+	programs := func(c report.Column) report.Column { c.ForPrograms = true; return c }
+	return []report.Column{
+		programs(report.Column{Name: "module", Kind: report.Text, Help: "Whose handlers run."}),
+		programs(report.Column{Name: "profile", Kind: report.Text, Help: "The device and network."}),
+		programs(report.Column{Name: "bytes", Kind: report.Size, Help: "Length of a message."}),
+		programs(report.Column{Name: "line", Unit: "ns", Kind: report.Duration, Help: "Time between two messages at line rate."}),
+		programs(report.Column{Name: "cycles", Kind: report.Count, Help: "Cycles of all handlers of a message."}),
+		programs(report.Column{Name: "processors", Kind: report.Count, Help: "Processors of handlers that there are."}),
+		programs(report.Column{Name: "needed", Kind: report.Number, Help: "Processors that line rate needs by Little's law."}),
+		programs(report.Column{Name: "reached", Kind: report.Share, Help: "Share of the line rate that handlers reach as simulated; empty if the packet buffer does not hold enough messages."}),
+		programs(report.Column{Name: "advised", Kind: report.Count, Help: "Least processors with which they hold line rate as simulated, 95% of it; empty if none do."}),
+		{Name: "resource", Kind: report.Text, Help: "Processors of handlers, the bus to and from host memory, the link out, and the link in if answers come on it, too."},
+		{Name: "used", Unit: "ns", Kind: report.Duration, Scale: "used", Help: "What the handlers of a message take of one of it: of a processor, what they compute or, if that is more, all from their beginnings to their ends by the contexts that share it."},
+		{Name: "at_line_rate", Kind: report.Share, Help: "Share of all there is of it that is taken if messages come at line rate; above 100% it is too little."},
+		{Name: "enough", Kind: report.Flag, Help: "Whether there is enough."},
+		{Name: "field", Kind: report.Text, Help: "Field of the profile that says how much there is."},
+	}
+}
+
+func adviceTable(a *handlerlab.Advice, module, profile string) *report.Table {
+	t := report.New(adviceColumns()...)
+	var reached, advised any
+	if a.Stream != nil {
+		reached = a.Stream.Share
+	}
+	if a.Advised > 0 {
+		advised = a.Advised
+	}
+	for _, n := range a.Needs {
+		t.Add(module, profile, a.Size, a.Line, a.Cycles, a.Processors, a.Needed, reached, advised, n.Resource, n.Used, n.Load, n.Load <= 1, n.What)
+	}
+	return t
+}

@@ -1,0 +1,119 @@
+package handlerlab
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// tally is a sim.Follower that adds up what one node does.
+type tally struct {
+	node   int32
+	fabric *fabric.Spec
+
+	packetsIn         int      // of messages that handlers saw
+	lineIn, lineOut   sim.Time // what the link needs for those, and for what the node sends
+	others            sim.Time // what it needs for what else comes in: replies, acknowledgements
+	bytesIn, bytesOut int64    // across the bus
+	computed, inside  sim.Time
+	calls, processor  int
+	cycles            int64
+	began             sim.Time              // the first handler
+	ends              []sim.Time            // of handlers
+	packets           map[sim.Task]waits    // that have come, by message and packet
+	running           map[sim.Task]sim.Time // since when handlers run
+	last              map[sim.Task]sim.Time
+	changes           []change // of the bytes that wait for payload handlers
+	mostBuffered      int64
+}
+
+// waits is a packet that has come.
+type waits struct {
+	bytes int64
+	found sim.Time
+}
+
+type change struct {
+	at sim.Time
+	by int64
+}
+
+// Track implements sim.Tracer.
+func (t *tally) Track(string, int, string) sim.TrackID { return 0 }
+
+// Span implements sim.Tracer.
+func (t *tally) Span(sim.TrackID, string, sim.Time, sim.Time, uint64, ...sim.Arg) {}
+
+// Instant implements sim.Tracer.
+func (t *tally) Instant(sim.TrackID, string, sim.Time, uint64, ...sim.Arg) {}
+
+// Counter implements sim.Tracer.
+func (t *tally) Counter(sim.TrackID, string, sim.Time, float64) {}
+
+// Step implements sim.Follower.
+func (t *tally) Step(s *sim.Step) {
+	if s.Rank != t.node {
+		return
+	}
+	switch s.Kind {
+	case sim.StepArrived:
+		t.packets[sim.Task{Flow: s.Flow, Packet: s.Packet}] = waits{bytes: s.Bytes}
+	case sim.StepFound:
+		t.packets[sim.Task{Flow: s.Flow, Packet: s.Packet}] = waits{s.Bytes, s.To}
+	case sim.StepWire:
+		t.lineOut += t.fabric.Occupied(int(s.Bytes))
+	case sim.StepTransfer:
+		if s.Out {
+			t.bytesOut += s.Bytes
+		} else {
+			t.bytesIn += s.Bytes
+		}
+	case sim.StepSegment:
+		t.segment(s)
+	}
+}
+
+// segment is a part of a handler's run.
+func (t *tally) segment(s *sim.Step) {
+	t.computed += s.To - s.From
+	if s.Why == sim.NotStopped {
+		if t.calls == 0 {
+			t.began = s.From
+		}
+		t.calls++
+		t.processor = int(s.Processor)
+		t.running[s.Task] = s.From
+		if p := t.packets[sim.Task{Flow: s.Flow, Packet: s.Packet}]; s.Handler == 1 && p.found < s.From {
+			t.changes = append(t.changes, change{p.found, p.bytes}, change{s.From, -p.bytes})
+		}
+	}
+	t.last[s.Task] = s.To
+}
+
+// finish adds up from the beginnings and the ends of handlers.
+func (t *tally) finish() {
+	handled := map[uint64]bool{}
+	for task, from := range t.running { //lint:maporder sums, and a list that is sorted
+		to := t.last[task]
+		t.inside += to - from
+		t.ends = append(t.ends, to)
+		handled[task.Flow] = true
+	}
+	for task, p := range t.packets { //lint:maporder sums
+		if line := t.fabric.Occupied(int(p.bytes)); handled[task.Flow] {
+			t.packetsIn++
+			t.lineIn += line
+		} else {
+			t.others += line
+		}
+	}
+	slices.Sort(t.ends)
+	slices.SortFunc(t.changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
+	now := int64(0)
+	for _, c := range t.changes {
+		now += c.by
+		t.mostBuffered = max(t.mostBuffered, now)
+	}
+}
