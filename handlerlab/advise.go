@@ -247,7 +247,7 @@ func (c *Config) stream(ctx context.Context, a *Advice, message []byte, processo
 
 // watched runs the messages and adds up what the device does.
 func (c *Config) watched(ctx context.Context) (*tally, error) {
-	t := &tally{node: int32(c.Node), fabric: &c.Profile.Fabric, packets: map[sim.Task]waits{}, running: map[sim.Task]sim.Time{}, last: map[sim.Task]sim.Time{}}
+	t := &tally{node: int32(c.Node), occupied: c.Profile.Fabric.Occupied, packets: map[sim.Task]waits{}, running: map[sim.Task]sim.Time{}, last: map[sim.Task]sim.Time{}}
 	own := *c
 	own.Tracer = t
 	report, err := Run(ctx, &own)

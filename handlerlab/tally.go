@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // tally is a sim.Follower that adds up what one node does.
 type tally struct {
-	node   int32
-	fabric *fabric.Spec
+	node     int32
+	occupied func(bytes int) sim.Time // how long a packet takes the link
 
 	packetsIn         int      // of messages that handlers saw
 	lineIn, lineOut   sim.Time // what the link needs for those, and for what the node sends
@@ -63,7 +62,7 @@ func (t *tally) Step(s *sim.Step) {
 	case sim.StepFound:
 		t.packets[sim.Task{Flow: s.Flow, Packet: s.Packet}] = waits{s.Bytes, s.To}
 	case sim.StepWire:
-		t.lineOut += t.fabric.Occupied(int(s.Bytes))
+		t.lineOut += t.occupied(int(s.Bytes))
 	case sim.StepTransfer:
 		if s.Out {
 			t.bytesOut += s.Bytes
@@ -102,7 +101,7 @@ func (t *tally) finish() {
 		handled[task.Flow] = true
 	}
 	for task, p := range t.packets { //lint:maporder sums
-		if line := t.fabric.Occupied(int(p.bytes)); handled[task.Flow] {
+		if line := t.occupied(int(p.bytes)); handled[task.Flow] {
 			t.packetsIn++
 			t.lineIn += line
 		} else {

@@ -17,7 +17,7 @@ import (
 
 // whole are arguments with which commands that have flags of numbers would run.
 var whole = map[string][]string{
-	"spinsim advise": {"count"},
+	"spinsim advise":              {"count"},
 	"spinsim handler run":         {"count", "--hex", "00"},
 	"spinsim handler profile":     {"count", "--hex", "00"},
 	"spinsim handler inspect":     {"count"},
