@@ -120,16 +120,5 @@ func (c *courier) serve(p *runtime.Proc, e *pinning.Export) error {
 
 // copies is what a bounce buffer of a process copies with.
 func copies(p *runtime.Proc) func(t *host.Thread, to, from, n uint64) error {
-	return func(_ *host.Thread, to, from, n uint64) error {
-		dst, err := p.View(to, int(n))
-		if err != nil {
-			return err
-		}
-		src, err := p.View(from, int(n))
-		if err != nil {
-			return err
-		}
-		p.Copy(dst, src)
-		return nil
-	}
+	return func(_ *host.Thread, to, from, n uint64) error { return p.CopyAt(to, from, n) }
 }

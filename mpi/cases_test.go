@@ -19,7 +19,12 @@ func newWorld(t testing.TB, ranks int, o mpi.Options, cfg runtime.Config, overri
 }
 
 func makeWorld(t require.TestingT, cleanup func(func()), ranks int, o mpi.Options, cfg runtime.Config, overrides ...string) *mpi.World {
-	p, err := profile.Load("spin-int", append(overrides, "fabric.mtu=512")...)
+	return worldWith(t, cleanup, "spin-int", ranks, o, cfg, append(overrides, "fabric.mtu=512")...)
+}
+
+// worldWith returns a world of ranks on nodes of a profile.
+func worldWith(t require.TestingT, cleanup func(func()), name string, ranks int, o mpi.Options, cfg runtime.Config, overrides ...string) *mpi.World {
+	p, err := profile.Load(name, overrides...)
 	require.NoError(t, err)
 	o.Ranks = ranks
 	cfg.Profile, cfg.Nodes = p, o.Nodes(ranks)

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -328,13 +327,7 @@ func switchPoints(t *testing.T, ranks int, algorithms mpi.Algorithms, list []tri
 
 // worldOf is a world on a profile as it is. The caller closes its cluster.
 func worldOf(t *testing.T, name string, o mpi.Options) *mpi.World {
-	p, err := profile.Load(name)
-	require.NoError(t, err)
-	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: o.Nodes(o.Ranks)})
-	require.NoError(t, err)
-	w, err := mpi.New(c, o)
-	require.NoError(t, err)
-	return w
+	return worldWith(t, func(func()) {}, name, o.Ranks, o, runtime.Config{}) // whoever uses it closes its cluster
 }
 
 func collectives(t *testing.T, name string, ranks, trials int, o mpi.Options) {

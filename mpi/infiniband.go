@@ -100,16 +100,7 @@ func (t *overInfiniBand) limit() int { return maxMessage }
 
 // copy copies for bounce buffers.
 func (t *overInfiniBand) copy(_ *host.Thread, to, from, n uint64) error {
-	dst, err := t.r.p.View(to, int(n))
-	if err != nil {
-		return err
-	}
-	src, err := t.r.p.View(from, int(n))
-	if err != nil {
-		return err
-	}
-	t.r.p.Copy(dst, src)
-	return nil
+	return t.r.p.CopyAt(to, from, n)
 }
 
 // message is the code of a message.

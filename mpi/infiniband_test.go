@@ -20,16 +20,7 @@ import (
 
 // infiniBandWorld returns a world of ranks with reliable connections.
 func infiniBandWorld(t require.TestingT, cleanup func(func()), ranks int, o mpi.Options, cfg runtime.Config, overrides ...string) *mpi.World {
-	p, err := profile.Load("ib-npf", append([]string{"storage.read_latency=30us", "storage.write_latency=10us", "storage.bandwidth=2GB/s"}, overrides...)...)
-	require.NoError(t, err)
-	o.Ranks = ranks
-	cfg.Profile, cfg.Nodes = p, o.Nodes(ranks)
-	c, err := runtime.NewCluster(cfg)
-	require.NoError(t, err)
-	cleanup(func() { require.NoError(t, c.Close()) })
-	w, err := mpi.New(c, o)
-	require.NoError(t, err)
-	return w
+	return worldWith(t, cleanup, "ib-npf", ranks, o, cfg, append([]string{"storage.read_latency=30us", "storage.write_latency=10us", "storage.bandwidth=2GB/s"}, overrides...)...)
 }
 
 // strategies are all of package pinning, with bounds that messages meet.
@@ -210,11 +201,14 @@ func TestInfiniBandCollectives(t *testing.T) {
 	}
 }
 
-// A synchronous send is over when its message has a receive, however short it is, to another rank and to itself.
-func TestInfiniBandSynchronous(t *testing.T) {
+// A synchronous send is over when its message has a receive, however short it is, to another rank and to itself, over InfiniBand and over ExaNet.
+func TestSynchronous(t *testing.T) {
 	const late = 50 * sim.Microsecond
-	for _, n := range []int{0, 8, 50000} {
+	for i, n := range []int{0, 8, 50000, 0, 8, 5000, 50000} {
 		w := infiniBandWorld(t, t.Cleanup, 2, mpi.DefaultInfiniBandOptions(), runtime.Config{})
+		if i > 2 {
+			w = exanetWorld(t, t.Cleanup, 2, mpi.DefaultExaNetOptions(), runtime.Config{}, allThere...)
+		}
 		for me := range 2 {
 			require.NoError(t, w.Spawn(me, func(r *mpi.Rank) error {
 				data, err := r.Alloc(2 * n)

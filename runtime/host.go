@@ -35,3 +35,17 @@ func (p *Proc) Copy(dst, src View) {
 	copy(to, from)
 	p.stream(2*int64(n), "copy")
 }
+
+// CopyAt is Copy of n bytes at addresses of the process. It is an error if they are not its own.
+func (p *Proc) CopyAt(to, from, n uint64) error {
+	dst, err := p.View(to, int(n))
+	if err != nil {
+		return err
+	}
+	src, err := p.View(from, int(n))
+	if err != nil {
+		return err
+	}
+	p.Copy(dst, src)
+	return nil
+}

@@ -151,16 +151,7 @@ func (s *session) memory(p *runtime.Proc) (err error) {
 
 // copy is of the session's own process, for bounce buffers.
 func (s *session) copy(_ *host.Thread, to, from, n uint64) error {
-	dst, err := s.p.View(to, int(n))
-	if err != nil {
-		return err
-	}
-	src, err := s.p.View(from, int(n))
-	if err != nil {
-		return err
-	}
-	s.p.Copy(dst, src)
-	return nil
+	return s.p.CopyAt(to, from, n)
 }
 
 // receive has a request come to place i.
