@@ -83,6 +83,16 @@ func (c *courier) Move(_ *host.Thread, _ int, m pinning.Move) ([]uint64, error) 
 	return at[1:], nil
 }
 
+// awaits returns when the other process serves.
+func (c *courier) awaits() error {
+	w, err := c.conn.PostReceive(c.in)
+	if err != nil {
+		return err
+	}
+	_, err = w.Wait()
+	return err
+}
+
 // bye ends serve.
 func (c *courier) bye() error { return c.say([]uint64{0}) }
 
@@ -90,6 +100,9 @@ func (c *courier) bye() error { return c.say([]uint64{0}) }
 func (c *courier) serve(p *runtime.Proc, e *pinning.Export) error {
 	next, err := c.conn.PostReceive(c.in)
 	if err != nil {
+		return err
+	}
+	if err := c.say([]uint64{0}); err != nil { // ready
 		return err
 	}
 	for {

@@ -31,7 +31,7 @@ All messages are written twice: --pass first times the first time, when nobody h
 		{Name: "strategy", Kind: report.Text, Of: pinning.Kinds(), Help: "how memory becomes ready for the interface; above it says what each is"},
 		{Name: "pass", Kind: report.Text, Of: []string{imbFirst, imbLater}, Default: imbLater, Help: "which is timed"},
 		{Name: "bound", Kind: report.Size, Least: "4KiB", Most: "64GiB", Multiple: "4KiB", Default: "1GiB", Help: "of cache and firehose: what each process pins at most"},
-		{Name: "messages", Kind: report.Count, Least: "1", Most: "1000", Default: "16", Help: "that are written"},
+		{Name: "messages", Kind: report.Count, Least: "1", Most: "256", Default: "16", Help: "that are written"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "1MiB", Default: "4KiB,64KiB,1MiB", Help: "of a message"},
 	},
 	Points: func(p *Point) (bool, error) {
@@ -164,7 +164,9 @@ func (w *pinned) initiator(p *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
-	p.SleepUntil(versusBegin)
+	if err := c.awaits(); err != nil {
+		return err
+	}
 	for _, pass := range []string{imbFirst, imbLater} {
 		begin := p.Now()
 		for i := range messages {

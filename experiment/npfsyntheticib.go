@@ -109,7 +109,9 @@ func (w *npfStream) sends(p *runtime.Proc, lib *driver.Library) (err error) {
 	}
 	v := p.Alloc(w.Int("size"))
 	pattern(v.Write(), w.Seed)
-	p.SleepUntil(npfBegin)
+	if err := begins(p, npfBegin); err != nil {
+		return err
+	}
 	w.begun = p.Now()
 	var works []*driver.Work
 	for range w.Int("messages") {

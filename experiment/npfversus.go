@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/spinsim/spinsim/handlers"
@@ -166,7 +167,9 @@ func (w *versus) source(p *runtime.Proc) error {
 		return err
 	}
 	w.conn, w.page = conn, page
-	p.SleepUntil(versusBegin)
+	if err := begins(p, versusBegin); err != nil {
+		return err
+	}
 	defer func() { w.took = p.Now() - versusBegin }()
 	if conn != nil {
 		work, err := conn.PostWrite(w.target.Addr(), v)
@@ -184,7 +187,21 @@ func (w *versus) source(p *runtime.Proc) error {
 }
 
 func (w *versus) destination(p *runtime.Proc) (err error) {
-	_, _, w.target, err = w.open(p, sideDestination)
+	if _, _, w.target, err = w.open(p, sideDestination); err != nil {
+		return err
+	}
+	if err := begins(p, versusBegin); err != nil {
+		return err
+	}
 	p.SleepUntil(versusBegin + sim.Second)
-	return err
+	return nil
+}
+
+// begins waits for a time until which all processes are to have their memory ready.
+func begins(p *runtime.Proc, at sim.Time) error {
+	if p.Now() > at {
+		return fmt.Errorf("its memory was ready at %v, expected %v at the latest: less of it, or less time for each page", p.Now(), at)
+	}
+	p.SleepUntil(at)
+	return nil
 }
