@@ -136,7 +136,12 @@ func ipv4(data ...uint32) []byte {
 
 // A message of eight packets on as many HPUs of two clusters: atomics, locks, commands, and the packets that header and tail handler see.
 func TestPsPIN(t *testing.T) {
-	cfg := module(t, "pspin", "fabric.mtu=128", "hpu.cores=32")
+	for _, clusters := range []string{"1", "2", "4"} {
+		testPsPIN(t, module(t, "pspin", "fabric.mtu=128", "hpu.cores=32", "hpu.clusters="+clusters))
+	}
+}
+
+func testPsPIN(t *testing.T, cfg *Config) {
 	var data []byte
 	for i := range uint32(8) {
 		data = append(data, ipv4(append([]uint32{10 + i}, make([]uint32, 24)...)...)...)
@@ -150,6 +155,7 @@ func TestPsPIN(t *testing.T) {
 	require.Equal(t, uint64(0x1122334455667788), binary.LittleEndian.Uint64(r.Host.After[8:]))
 	require.Equal(t, uint64(5), binary.LittleEndian.Uint64(r.Host.After[16:]))
 	require.Equal(t, data[:8], []byte(r.Host.After[:8]))
+	require.Equal(t, data[:8], []byte(r.Host.After[24:32]))
 	puts := map[string]int{}
 	for _, e := range r.Events {
 		if e.Node != 0 {

@@ -48,7 +48,7 @@ func TestStackNeeded(t *testing.T) {
 // What a run refuses inspect refuses as well, in the same words; a stack that is too small for the longest chain of calls is marked.
 func TestInspectRefusesWhatRunRefuses(t *testing.T) {
 	for _, c := range []struct{ override, run, inspect string }{
-		{"limits.max_initial_state=512", "initial state of 992 bytes, largest is 512", "state pspin_state_t of 992 bytes, at most 512 (limits.max_initial_state)"},
+		{"limits.max_initial_state=256", "initial state of 480 bytes, largest is 256", "state pspin_state_t of 480 bytes, at most 256 (limits.max_initial_state)"},
 		{"hpu.max_hpu_memory=512", "HPU memory of 512 bytes, its handlers need 992", "at most 512 on this device (hpu.max_hpu_memory)"},
 	} {
 		cfg := module(t, "pspin", c.override)

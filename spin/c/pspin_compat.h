@@ -37,13 +37,18 @@
 #define PKT_SIZE 1024
 #endif
 
-/* Bytes of the memories that the host gives a message's handlers: they are part of the state. */
+/* Bytes of the memories that the host gives a message's handlers: handler_mem is part of the state, scratchpads are the device's. */
 #ifndef SPIN_HANDLER_MEM
 #define SPIN_HANDLER_MEM 4096
 #endif
 #ifndef SPIN_SCRATCHPAD
 #define SPIN_SCRATCHPAD 4096 /* in each cluster */
 #endif
+
+/* Where the device has fewer clusters than the handler believes, the scratchpad of one has several of the handler's. */
+#define PSPIN_TEXT_OF(x) #x
+#define PSPIN_TEXT(x) PSPIN_TEXT_OF(x)
+#define PSPIN_SCRATCHPADS "scratchpad=(" PSPIN_TEXT(SPIN_SCRATCHPAD) ")*((" PSPIN_TEXT(NB_CLUSTERS) "+clusters-1)/clusters)"
 
 enum { PSPIN_COUNTERS = 16 };
 struct perf_counter {
@@ -66,7 +71,6 @@ typedef struct {
 	uint64_t send_bits;                                 /* match bits of what is sent */
 	struct host_data host_data;                         /* FPsPIN: flags of the host and counters */
 	uint8_t handler_mem[SPIN_HANDLER_MEM] __attribute__((aligned(16)));
-	uint8_t scratchpad[NB_CLUSTERS][SPIN_SCRATCHPAD] __attribute__((aligned(16)));
 } pspin_state_t;
 
 /* Addresses of host memory begin here for handlers, so that none is 0. */
@@ -109,44 +113,67 @@ typedef struct {
 	volatile uint32_t *reserved;
 	uint32_t loaded;
 	uint32_t failed;
+	int32_t commands; /* handles of commands are below */
 } pspin_call_t;
 
 __attribute__((weak)) pspin_call_t *pspin_running;
 
-static inline bool pspin_call(void (*handler)(handler_args_t *), pspin_call_t *c, uint32_t packet, uint32_t length, uint64_t message)
+/* The clusters of the device or, if it has one, those that its HPUs would form. */
+static inline uint32_t pspin_cluster(void)
+{
+	return spin_num_clusters() > 1 ? (uint32_t)spin_my_cluster() % NB_CLUSTERS : (uint32_t)spin_my_hpu() / NB_CORES % NB_CLUSTERS;
+}
+
+static inline uint32_t pspin_core(void)
+{
+	return (uint32_t)spin_my_hpu() % (spin_num_clusters() > 1 ? (uint32_t)(spin_num_hpus() / spin_num_clusters()) : NB_CORES) % NB_CORES;
+}
+
+/* A handler has ended when its commands have, as in PsPIN. */
+static inline bool pspin_settle(pspin_call_t *c)
+{
+	for (int32_t h = 0; h < c->commands; h++) {
+		int32_t r = spin_dma_wait(h);
+		c->failed |= r < 0 && r != SPIN_INVALID; /* INVALID: the handler has waited for it */
+	}
+	return !c->failed;
+}
+
+static inline bool pspin_call(void (*handler)(handler_args_t *), pspin_call_t *c, uint32_t packet, uint32_t length)
 {
 	pspin_state_t *s = c->state;
-	uint32_t hpu = (uint32_t)spin_my_hpu() % CORE_COUNT;
+	uint32_t cluster = pspin_cluster(), core = pspin_core(), clusters = (uint32_t)spin_num_clusters(), flow = (uint32_t)spin_flow_id();
 	task_t task = {
 		.handler_mem = s->handler_mem, .handler_mem_size = sizeof s->handler_mem,
 		.pkt_mem = (void *)(uintptr_t)packet, .pkt_mem_size = length, .l2_pkt_mem = (void *)(uintptr_t)packet,
 		.host_mem_high = (uint32_t)((uint64_t)PSPIN_HOST_BASE >> 32), .host_mem_low = (uint32_t)PSPIN_HOST_BASE, .host_mem_size = s->host_mem_size,
-		.home_cluster_id = (uint32_t)(message % NB_CLUSTERS), .flow_id = (uint32_t)message,
+		.home_cluster_id = flow % NB_CLUSTERS, .flow_id = flow,
 	};
-	handler_args_t args = {&task, hpu, hpu / NB_CORES, hpu % NB_CORES};
+	handler_args_t args = {&task, cluster * NB_CORES + core, cluster, core};
 #ifdef SPIN_FLAT_SCRATCHPAD
-	task.scratchpad = (void **)s->scratchpad;
+	(void)clusters;
+	task.scratchpad = spin_place(spin_scratchpad(0));
 #endif
 	for (int i = 0; i < NB_CLUSTERS; i++) {
 #ifndef SPIN_FLAT_SCRATCHPAD
-		task.scratchpad[i] = s->scratchpad[i];
+		task.scratchpad[i] = (uint8_t *)spin_place(spin_scratchpad((uint32_t)i % clusters)) + (uint32_t)i / clusters * SPIN_SCRATCHPAD;
 #endif
-		task.scratchpad_size[i] = sizeof s->scratchpad[i];
+		task.scratchpad_size[i] = SPIN_SCRATCHPAD;
 	}
 	pspin_running = c;
 	handler(&args);
-	return !c->failed;
+	return pspin_settle(c);
 }
 
 #ifdef SPIN_HEADER
 void SPIN_HEADER(handler_args_t *args);
 
 /* runs the header handler on the first packet; the message goes on. */
-SPIN_NEEDS("packets=first")
+SPIN_NEEDS("packets=first " PSPIN_SCRATCHPADS)
 __attribute__((weak, export_name("header"))) int32_t pspin_header(const ptl_header_t *h, pspin_state_t *state)
 {
 	pspin_call_t c = {.state = state, .nid = h->source_nid, .pid = h->source_pid};
-	return pspin_call(SPIN_HEADER, &c, h->packet, h->packet_len, h->msg_id) ? PTL_PROCESS_DATA : PTL_FAIL;
+	return pspin_call(SPIN_HEADER, &c, h->packet, h->packet_len) ? PTL_PROCESS_DATA : PTL_FAIL;
 }
 #endif
 
@@ -154,10 +181,11 @@ __attribute__((weak, export_name("header"))) int32_t pspin_header(const ptl_head
 void SPIN_PAYLOAD(handler_args_t *args);
 
 /* runs the packet handler. */
+SPIN_NEEDS(PSPIN_SCRATCHPADS)
 __attribute__((weak, export_name("payload"))) int32_t pspin_payload(const ptl_payload_t *p, pspin_state_t *state)
 {
 	pspin_call_t c = {.state = state, .nid = p->source_nid, .pid = p->source_pid};
-	return pspin_call(SPIN_PAYLOAD, &c, p->base, p->length, p->msg_id) ? PTL_SUCCESS : PTL_FAIL;
+	return pspin_call(SPIN_PAYLOAD, &c, p->base, p->length) ? PTL_SUCCESS : PTL_FAIL;
 }
 #endif
 
@@ -165,11 +193,11 @@ __attribute__((weak, export_name("payload"))) int32_t pspin_payload(const ptl_pa
 void SPIN_COMPLETION(handler_args_t *args);
 
 /* runs the tail handler on the last packet. */
-SPIN_NEEDS("packets=last")
+SPIN_NEEDS("packets=last " PSPIN_SCRATCHPADS)
 __attribute__((weak, export_name("completion"))) int32_t pspin_completion(const ptl_completion_t *e, pspin_state_t *state)
 {
 	pspin_call_t c = {.state = state, .nid = e->source_nid, .pid = e->source_pid};
-	return pspin_call(SPIN_COMPLETION, &c, e->packet, e->packet_len, e->msg_id) ? PTL_SUCCESS : PTL_FAIL;
+	return pspin_call(SPIN_COMPLETION, &c, e->packet, e->packet_len) ? PTL_SUCCESS : PTL_FAIL;
 }
 #endif
 

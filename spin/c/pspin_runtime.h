@@ -115,8 +115,8 @@ static inline void rt_time_wait_cycles(unsigned cycles)
 }
 
 static inline uint32_t cycles(void) { return (uint32_t)spin_cycles(); }
-static inline uint32_t rt_core_id(void) { return (uint32_t)spin_my_hpu() % NB_CORES; }
-static inline uint32_t rt_cluster_id(void) { return (uint32_t)spin_my_hpu() / NB_CORES % NB_CLUSTERS; }
+static inline uint32_t rt_core_id(void) { return pspin_core(); }
+static inline uint32_t rt_cluster_id(void) { return pspin_cluster(); }
 
 /* pspin_result keeps a failure: handlers do not look at what they are returned, so their shim returns FAIL. */
 static inline int pspin_result(int32_t result)
@@ -142,16 +142,29 @@ static inline int spin_cmd_test(spin_cmd_t command, bool *completed)
 	return pspin_result(r);
 }
 
-/* pspin_dma starts an operation on host memory; where the device has no room for one more it waits for its end. */
-static inline int pspin_dma(int to_host, uint64_t host, uint32_t nic, uint32_t length, spin_cmd_t *command)
+/* pspin_command notes the handle of a command, which the end of the handler waits for. */
+static inline void pspin_command(pspin_call_t *c, int32_t handle, spin_cmd_t *command)
+{
+	if (command)
+		*command = handle < 0 ? 0 : (spin_cmd_t)handle + 1;
+	if (handle >= c->commands)
+		c->commands = handle + 1;
+}
+
+/* pspin_dma starts an operation on host memory; where the device has no room for one more it waits for its end. A write without an event is posted. */
+static inline int pspin_dma(int to_host, uint64_t host, uint32_t nic, uint32_t length, int event, spin_cmd_t *command)
 {
 	pspin_call_t *c = pspin_running;
 	void *local = (void *)(uintptr_t)nic;
 	host -= PSPIN_HOST_BASE;
-	int32_t r = to_host ? spin_dma_to_host_nb(PTL_ME_HOST_MEM, host, local, length)
-			    : spin_dma_from_host_nb(PTL_ME_HOST_MEM, host, local, length);
-	if (command)
-		*command = r < 0 ? 0 : (spin_cmd_t)r + 1;
+	int32_t r;
+	if (to_host && !event) {
+		pspin_command(c, -1, command);
+		r = (int32_t)pspin_again(c, (uint32_t)spin_dma_to_host_posted(PTL_ME_HOST_MEM, host, local, length));
+		return pspin_result(r == SPIN_INVALID ? SPIN_DENIED : r);
+	}
+	r = to_host ? spin_dma_to_host_nb(PTL_ME_HOST_MEM, host, local, length) : spin_dma_from_host_nb(PTL_ME_HOST_MEM, host, local, length);
+	pspin_command(c, r, command);
 	if (r == SPIN_NO_SPACE)
 		r = (int32_t)pspin_again(c, (uint32_t)(to_host ? spin_dma_to_host(PTL_ME_HOST_MEM, host, local, length)
 							       : spin_dma_from_host(PTL_ME_HOST_MEM, host, local, length)));
@@ -160,13 +173,15 @@ static inline int pspin_dma(int to_host, uint64_t host, uint32_t nic, uint32_t l
 	return pspin_result(r);
 }
 
-/* pspin_write writes 8 bytes, which need not stay where they are. */
+/* pspin_write writes 8 bytes that the command carries: posted if nobody asks for its end. An address that is no multiple of 8 takes a DMA. */
 static inline int pspin_write(uint64_t host, uint64_t data, spin_cmd_t *command)
 {
 	pspin_call_t *c = pspin_running;
-	if (command)
-		*command = 0;
-	return pspin_result((int32_t)pspin_again(c, (uint32_t)spin_dma_to_host(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, &data, sizeof data)));
+	int32_t r = command ? spin_host_write_nb(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, data) : spin_host_write(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, data);
+	pspin_command(c, command ? r : -1, command);
+	if (r == SPIN_NO_SPACE || r == SPIN_INVALID)
+		r = spin_dma_to_host(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, &data, sizeof data);
+	return pspin_result((int32_t)pspin_again(c, (uint32_t)r));
 }
 
 /* pspin_send sends one packet from HPU memory, to a node or to where the state says. */
@@ -212,9 +227,9 @@ static inline int pspin_local_test(uint32_t *completed)
 
 /* Addresses may be given as pointers, and a command as false. */
 #define spin_dma_to_host(host, nic, length, event, command) \
-	((void)(event), pspin_dma(1, (host), (uint32_t)(uintptr_t)(nic), (length), (spin_cmd_t *)(uintptr_t)(command)))
+	pspin_dma(1, (host), (uint32_t)(uintptr_t)(nic), (length), (event) != 0, (spin_cmd_t *)(uintptr_t)(command))
 #define spin_dma_from_host(host, nic, length, event, command) \
-	((void)(event), pspin_dma(0, (host), (uint32_t)(uintptr_t)(nic), (length), (spin_cmd_t *)(uintptr_t)(command)))
+	pspin_dma(0, (host), (uint32_t)(uintptr_t)(nic), (length), (event) != 0, (spin_cmd_t *)(uintptr_t)(command))
 #define spin_write_to_host(host, data, command) pspin_write((host), (data), (spin_cmd_t *)(uintptr_t)(command))
 #define spin_host_write spin_write_to_host
 #define SPIN_DMA_EXT2LOC 1
@@ -278,9 +293,15 @@ static inline fpspin_flag_t fpspin_host_req(handler_args_t *args, uint32_t len)
 #ifdef FPSPIN_HOST_ANSWERS
 	answer = asked;
 #else
-	do
+	volatile uint32_t *word = (volatile uint32_t *)&pspin_running->state->host_data.flag[HPU_ID(args)];
+	for (;;) {
 		answer.data = __host_data.flag[HPU_ID(args)];
-	while (answer.dma_id != asked.dma_id);
+		if (answer.dma_id == asked.dma_id)
+			break;
+		pspin_call_t *c = pspin_running;
+		spin_wait32(word, (uint32_t)answer.data); /* its first byte is in there */
+		pspin_again(c, 0);
+	}
 #endif
 	return answer;
 }

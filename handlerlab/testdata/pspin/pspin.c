@@ -96,6 +96,8 @@ static int commands(handler_args_t *args)
 	while (!completed)
 		spin_cmd_test(c, &completed);
 	spin_cmd_wait(c); /* again: it has ended */
+	spin_dma_to_host(host(task) + 24, task->pkt_mem, 8, 0, &c); /* nobody is told */
+	spin_cmd_wait(c);
 	spin_dma_from_host(host(task), (uint32_t)packet + 96, 8, 1, &c);
 	spin_cmd_wait(c);
 	spin_write_to_host(host(task) + 8, 0x1122334455667788, &c);
@@ -117,7 +119,7 @@ __handler__ void pspin_ph(handler_args_t *args)
 	udp_hdr_t *udp = (udp_hdr_t *)((uint8_t *)task->pkt_mem + ip->ihl * 4);
 	if (memory[0] != 0xaa || task->handler_mem_size != 64 || task->scratchpad_size[3] != 128 || locks(s) || commands(args))
 		SPIN_PRINTF("packet %u: wrong", load(task->pkt_mem));
-	if (args->hpu_gid != args->cluster_id * NB_CORES + args->hpu_id || task->home_cluster_id >= NB_CLUSTERS || task->flow_id != 1 ||
+	if (args->hpu_gid != args->cluster_id * NB_CORES + args->hpu_id || task->home_cluster_id >= NB_CLUSTERS || task->flow_id != 0 ||
 	    rt_core_id() != args->hpu_id || rt_cluster_id() != args->cluster_id || udp->dst_port != 2000 || cycles() == 0)
 		printf("packet %u: wrong numbers", load(task->pkt_mem));
 }

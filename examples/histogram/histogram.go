@@ -1,0 +1,12 @@
+// Package histogram is a handler in C that counts bytes in memories of clusters, and that the host configures while messages come; the source is in the
+// folder histogram.
+package histogram
+
+import _ "embed"
+
+//go:generate go run ../../spin/build/cmd -o histogram.wasm histogram
+
+// Module is the compiled handler.
+//
+//go:embed histogram.wasm
+var Module []byte
