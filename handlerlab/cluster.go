@@ -60,6 +60,7 @@ type experiment struct {
 	memory  *nic.Memory
 	host    runtime.View
 	handler runtime.View // handler host memory
+	spin    *portals.Spin
 	ni      *runtime.NI
 	cts     []portals.Handle
 	record  *recorder
@@ -267,7 +268,7 @@ func (x *experiment) install(p *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
-	x.memory = in.HPU
+	x.memory, x.spin = in.HPU, in.Spin
 	x.host = prepared(p, x.Host)
 	eq, err := x.ni.EQAlloc(eventSlots)
 	if err != nil {

@@ -222,9 +222,9 @@ func (d *races) order(h *raceHandler, op hpu.Op, a *hpu.Action) {
 		h.seen[h.number]++
 	}
 	switch op {
-	case hpu.OpCAS, hpu.OpFAdd, hpu.OpAtomic32:
+	case hpu.OpCAS, hpu.OpFAdd, hpu.OpAtomic32, hpu.OpWait32:
 		n := uint32(2)
-		if op == hpu.OpAtomic32 {
+		if op == hpu.OpAtomic32 || op == hpu.OpWait32 {
 			n = 1
 		}
 		c := d.words[a.Local/4]

@@ -131,7 +131,7 @@ func (r *recorder) watch(s *nic.HandlerStep) {
 			h.Actions = append(h.Actions, a)
 			return
 		}
-		a.answer(s)
+		r.answer(&a, s)
 		h.Actions = append(h.Actions, a)
 	case nic.StepAnswered:
 		h := r.handlers[s.Number-1]
@@ -139,7 +139,7 @@ func (r *recorder) watch(s *nic.HandlerStep) {
 			return
 		}
 		a := &h.Actions[len(h.Actions)-1]
-		a.answer(s)
+		r.answer(a, s)
 		if done := r.since(s); done != a.At {
 			a.Done = &done
 		}
@@ -215,7 +215,7 @@ func (r *recorder) landed(s *nic.HandlerStep) {
 }
 
 // answer notes the result of an action.
-func (a *ActionReport) answer(s *nic.HandlerStep) {
+func (r *recorder) answer(a *ActionReport, s *nic.HandlerStep) {
 	a.Result = s.Result
 	switch s.Op {
 	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB, hpu.OpHostWriteNB:
@@ -241,7 +241,7 @@ func (a *ActionReport) answer(s *nic.HandlerStep) {
 		a.Answer = fmt.Sprint(s.Result)
 	case hpu.OpScratchpad, hpu.OpMessageMemory:
 		if a.Answer = "none"; s.Result != 0 {
-			a.Answer = fmt.Sprintf("%d B at 0x%x", uint64(s.Result)>>32, uint32(s.Result))
+			a.Answer = fmt.Sprintf("%d B at %s", uint64(s.Result)>>32, r.where(uint32(s.Result)))
 		}
 	default:
 		a.Answer = resultName(s.Result)
@@ -253,7 +253,7 @@ func (r *recorder) where(addr uint32) string {
 	l := r.x.memory.Program().Layout()
 	switch {
 	case addr >= l.HPU && addr < l.HPU+l.HPUBytes:
-		return fmt.Sprintf("state+%d", addr-l.HPU)
+		return r.inHPUMemory(uint64(addr - l.HPU))
 	case addr >= l.Base && addr < l.Base+uint32(l.Contexts)*l.Region:
 		i := int((addr - l.Base) / l.Region)
 		switch {
@@ -265,6 +265,18 @@ func (r *recorder) where(addr uint32) string {
 		return "stack"
 	}
 	return fmt.Sprintf("memory 0x%x", addr)
+}
+
+// inHPUMemory names an offset in HPU memory: in a memory of clusters or messages, else behind the beginning of the state.
+func (r *recorder) inHPUMemory(offset uint64) string {
+	clusters, messages := &r.x.spin.Scratchpads, &r.x.spin.PerMessage
+	if i := (offset - clusters.Offset) / max(clusters.Bytes, 1); clusters.Bytes > 0 && offset >= clusters.Offset && i < uint64(max(1, r.x.Profile.HPU.Clusters)) {
+		return fmt.Sprintf("scratchpad %d+%d", i, offset-clusters.Offset-i*clusters.Bytes)
+	}
+	if i := (offset - messages.Offset) / max(messages.Bytes, 1); messages.Bytes > 0 && offset >= messages.Offset && i < uint64(messages.Messages) {
+		return fmt.Sprintf("message memory %d+%d", i, offset-messages.Offset-i*messages.Bytes)
+	}
+	return fmt.Sprintf("state+%d", offset)
 }
 
 var spaces = [2]string{"entry", "handler host memory"}

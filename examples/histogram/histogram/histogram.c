@@ -48,11 +48,10 @@ SPIN_HANDLER(payload)(const ptl_payload_t *p, struct state *s)
 SPIN_HANDLER(completion)(const ptl_completion_t *c, struct state *s)
 {
 	(void)c;
-	for (uint32_t b = 0; b < BUCKETS; b++) {
-		uint32_t sum = 0;
-		for (int32_t k = 0; k < spin_num_clusters(); k++)
-			sum += ((uint32_t *)spin_place(spin_scratchpad(k)))[b];
-		s->sums[b] = sum;
+	for (int32_t k = 0, clusters = spin_num_clusters(); k < clusters; k++) {
+		const uint32_t *counts = spin_place(spin_scratchpad(k));
+		for (uint32_t b = 0; b < BUCKETS; b++)
+			s->sums[b] = k == 0 ? counts[b] : s->sums[b] + counts[b];
 	}
 	uint64_t messages = (uint64_t)spin_fadd(&s->messages, 1) + 1;
 	if (PtlHandlerDMAToHostPosted(s->sums, 8, sizeof s->sums, PTL_ME_HOST_MEM) != PTL_OK)
