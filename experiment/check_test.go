@@ -42,7 +42,7 @@ func TestExperimentsAreRight(t *testing.T) {
 		}
 	}
 	_, err := Find("nonsense")
-	require.EqualError(t, err, `no experiment "nonsense", expected one of pingpong, accumulate, bcast, hpus, matching, datatype, datatype-apps, raid5, replicate, ftbcast, txlog, kv, scan, graph, pagefault, isend, apps, exanet, gsas, ip, osu, osu-ranks, scaling, allreduce, credits, npf-latency, npf-cold-ring, npf-ring-size, npf-instances, npf-working-set, npf-storage, npf-imb, npf-beff, npf-pinning, npf-synthetic, npf-synthetic-ib, npf-versus-part`)
+	require.EqualError(t, err, `no experiment "nonsense", expected one of pingpong, accumulate, bcast, hpus, matching, datatype, datatype-apps, raid5, replicate, ftbcast, txlog, kv, scan, graph, pagefault, isend, apps, exanet, gsas, ip, osu, osu-ranks, scaling, allreduce, credits, npf-latency, npf-cold-ring, npf-ring-size, npf-instances, npf-working-set, npf-storage, npf-imb, npf-beff, npf-pinning, npf-synthetic, npf-line-rate, npf-synthetic-ib, npf-versus-part`)
 }
 
 // wrongDefinitions are ways to spoil a definition, with what is said of each.

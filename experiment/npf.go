@@ -15,7 +15,7 @@ import (
 
 // npfExperiments are those of NPF'17: one file for each, npf*.go. Their commands are spinsim compare npf-NAME.
 func npfExperiments() []*Experiment {
-	return []*Experiment{npfLatency, coldRing, ringSize, instances, workingSet, npfStorage, npfIMB, npfBeff, npfPinning, syntheticEthernet, syntheticInfiniBand, npfVersus}
+	return []*Experiment{npfLatency, coldRing, ringSize, instances, workingSet, npfStorage, npfIMB, npfBeff, npfPinning, syntheticEthernet, npfLineRate, syntheticInfiniBand, npfVersus}
 }
 
 const npfSource = "NPF'17"
@@ -91,6 +91,20 @@ func hasStack(p *Point) error {
 		return fmt.Errorf("profile %s: %w", p.Profile.Origin.Name, err)
 	}
 	return nil
+}
+
+// npfNetwork makes the interfaces of two nodes, each with an IOprovider whose backup ring has so many slots, for TCP/IP stacks of programs.
+func npfNetwork(c *runtime.Cluster, slots int) (n *stack.Network, providers [2]*driver.Provider, err error) {
+	lib, err := driver.Load(c)
+	if err != nil {
+		return nil, providers, err
+	}
+	for i := range providers {
+		if providers[i], err = lib.Serve(i, driver.Options{Slots: slots}); err != nil {
+			return nil, providers, err
+		}
+	}
+	return stack.New(lib), providers, nil
 }
 
 // npfOpen gives a program TCP with a set of parameters and overrides.

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -129,4 +130,39 @@ func TestSynthetic(t *testing.T) {
 		require.Less(t, major.Float("throughput"), minor.Float("throughput")/5)
 		require.Greater(t, minor.Float("hpus_needed"), best.Float("hpus_needed"))
 	}
+}
+
+// With 32 HPUs a single ring takes frames of 1,500 B at 400 Gb/s, one in a hundred of which finds its page absent: none is lost, and the kernel brings all in. With 8 it does not, and loses frames. With 4 rings it is
+// 100 Gb/s as well with 8.
+func TestRingsHoldLineRate(t *testing.T) {
+	at := func(rate float64, rings, hpus int) *Result {
+		return npf(t, npfLineRate, Values{"rate": rate, "rings": rings, "frames": 1024, "hpus": hpus}, fmt.Sprintf("hpu.cores=%d", hpus), "nic.packet_buffer=256KiB")
+	}
+	one := at(400, 1, 32)
+	require.GreaterOrEqual(t, one.Float("line_share"), lineRate)
+	require.Zero(t, one.Values["lost"])
+	require.Equal(t, []any{10, 10}, []any{one.Values["absent"], one.Values["kept"]})
+	require.Greater(t, one.Time("delivered"), 10*216*sim.Microsecond, "pages come one after the other")
+	few := at(400, 1, 8)
+	require.Less(t, few.Float("line_share"), 0.6)
+	require.Positive(t, few.Values["lost"])
+	four := at(100, 4, 8)
+	require.GreaterOrEqual(t, four.Float("line_share"), lineRate)
+	require.Zero(t, four.Values["lost"])
+	require.Equal(t, []string{
+		"400 Gb/s, 1 rings: 32 HPUs are the least of those tried that hold line rate (" + fmt.Sprintf("%.1f%% of it); Little's law has %.1f.", 100*one.Float("line_share"), one.Float("hpus_needed")),
+	}, lineAnswer([]*Result{few, one}))
+}
+
+// Datagrams: an interface that drops loses as many as come while a page is brought in, 220 us at one in 4 us; with a backup ring none is lost.
+func TestDatagrams(t *testing.T) {
+	at := func(mode string) *Result {
+		return npf(t, syntheticEthernet, Values{"transport": syntheticUDP, "mode": mode, "fault": faultMinor, "messages": 30, "every": 500})
+	}
+	drop, backup := at(npfDrop), at(npfBackup)
+	require.Equal(t, 30*45, drop.Values["datagrams"], "pieces of 1,464 bytes")
+	require.Equal(t, drop.Values["dropped"], drop.Values["lost"])
+	require.InDelta(t, 2*220/4, drop.Values["lost"], 4, "two pages")
+	require.Positive(t, backup.Values["absent"])
+	require.Equal(t, []any{0, 0, nil}, []any{backup.Values["lost"], backup.Values["dropped"], backup.Values["timeouts"]})
 }

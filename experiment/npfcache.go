@@ -120,16 +120,9 @@ func (w *cacheRun) run(ctx context.Context) (stats runtime.Stats, err error) {
 }
 
 func (w *cacheRun) spawn(c *runtime.Cluster) error {
-	lib, err := driver.Load(c)
+	network, providers, err := npfNetwork(c, w.Int("slots"))
 	if err != nil {
 		return err
-	}
-	network := stack.New(lib)
-	var providers [2]*driver.Provider
-	for i := range providers {
-		if providers[i], err = lib.Serve(i, driver.Options{Slots: w.Int("slots")}); err != nil {
-			return err
-		}
 	}
 	if err := c.SpawnService(0, "server", func(p *runtime.Proc) error {
 		s, err := npfOpen(network, p, providers[0], "lwip", stack.Options{Addr: cacheServer, Ring: npfRing(w.Point), Secret: w.Seed})

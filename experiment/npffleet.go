@@ -84,22 +84,15 @@ func (f *fleet) run(ctx context.Context) (runtime.Stats, error) {
 		return nil
 	})
 	if errors.Is(err, host.ErrNoMemory) && !f.pinned {
-		err = fmt.Errorf("what the servers store in the beginning has no room in the memory of node 0 (os.memory); the kernel swaps from then on: %w", err)
+		err = fmt.Errorf("what the servers store in the beginning has no room in the memory of node 0 (os.memory) and its swap (storage.swap): %w", err)
 	}
 	return stats, err
 }
 
 func (f *fleet) spawn(ctx context.Context, c *runtime.Cluster) error {
-	lib, err := driver.Load(c)
+	network, providers, err := npfNetwork(c, fleetSlots)
 	if err != nil {
 		return err
-	}
-	network := stack.New(lib)
-	var providers [2]*driver.Provider
-	for i := range providers {
-		if providers[i], err = lib.Serve(i, driver.Options{Slots: fleetSlots}); err != nil {
-			return err
-		}
 	}
 	if f.other > 0 {
 		if err := c.SpawnService(0, "somebody else", func(p *runtime.Proc) error {

@@ -17,28 +17,33 @@ import (
 
 var syntheticEthernet = &Experiment{
 	Name:  "npf-synthetic",
-	Short: "a stream of TCP into a receive ring of which a page is taken away every so many frames",
+	Short: "a stream of TCP, or datagrams, into a receive ring of which a page is taken away every so many frames",
 	Long: `A program of node 1 (Linux' time-outs) sends messages over one connection to one of node 0 (lwIP's), all of whose ring is there in the beginning. Behind every so many frames the page of a buffer that is
 given back is taken away (madvise, MADV_DONTNEED) by a thread on another core, so that a later frame meets it absent. Each buffer has a page of its own.
+With --transport udp messages are sent as datagrams, one every --interval, and nobody sends again what is lost.
 ` + npfModesHelp + `
 A major fault takes storage.read_latency more than a minor one.`,
 	Source:   npfSource + " §6",
 	Profiles: []string{"eth-npf"},
 	Axes: slices.Concat([]Axis{
+		{Name: "transport", Kind: report.Text, Of: []string{syntheticTCP, syntheticUDP}, Default: syntheticTCP, Help: "how messages are sent"},
 		{Name: "mode", Kind: report.Text, Of: []string{npfDrop, npfBackup}, Help: "what becomes of frames whose memory is absent; above it says what each is"},
 		{Name: "fault", Kind: report.Text, Of: []string{faultMinor, faultMajor}, Help: "whether a page has to be read from storage"},
 		{Name: "messages", Kind: report.Count, Least: "1", Most: "1000000", Default: "200", Help: "that are sent"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "16MiB", Default: "64KiB", Help: "of each"},
+		{Name: "interval", Kind: report.Duration, Unit: "us", Least: "100ns", Most: "1s", Default: "4us", Help: "of udp: between two datagrams, of at most fabric.mtu with their headers"},
 	}, npfRingAxes(Axis{Default: "1024"})[:1], npfRingAxes(Axis{})[2:], []Axis{
 		{Name: "every", Kind: report.Count, Most: "100000000", Default: "0,5000,2000,1000,500,200,100,50", Help: "so many frames a page is taken away; 0: none is"},
 	}),
 	Points: func(p *Point) (bool, error) { return true, hasStack(p) },
 	Run:    runSynthetic,
 	Columns: append([]report.Column{
-		{Name: "throughput", Unit: "Gbps", Kind: report.Number, Help: "bytes of messages by the time from the first write to the last byte that is read"},
+		{Name: "throughput", Unit: "Gbps", Kind: report.Number, Help: "bytes of messages that have come by the time from the first write to the last byte that is read"},
 		{Name: "absent", Kind: report.Count, Help: "frames whose memory was absent"},
 		{Name: "dropped", Kind: report.Count, Help: "frames that the interface has dropped"},
-		{Name: "timeouts", Kind: report.Count, Help: "time-outs of the sender"},
+		{Name: "timeouts", Kind: report.Count, Help: "of tcp: time-outs of the sender"},
+		{Name: "datagrams", Kind: report.Count, Help: "of udp: datagrams that were sent"},
+		{Name: "lost", Kind: report.Count, Help: "of them, those that never came"},
 	}, append(lineColumns(), ClusterColumns()...)...),
 	Relative: []Relative{{
 		Column: report.Column{Name: "vs_optimum", Kind: report.Change, Help: "throughput / throughput without faults - 1"},
@@ -47,23 +52,29 @@ A major fault takes storage.read_latency more than a minor one.`,
 	Modules: Always(handlers.Must("backupring")),
 	Memory:  func(p *Point) int64 { return p.Footprint(2, 1) + 64<<20 },
 	View: View{
-		Value: "throughput", Series: []string{"mode"}, X: "every", Quiet: []string{"messages", "size", "ring", "bitmap", "slots"},
+		Value: "throughput", Series: []string{"mode"}, X: "every", Quiet: []string{"transport", "messages", "size", "interval", "ring", "bitmap", "slots"},
 		Summary: []string{"fault", "every", "mode", "throughput", "vs_optimum", "absent", "dropped", "timeouts"},
 	},
 	Presets: []Preset{{
-		Name: "line", Short: "handlers of the interface that keep frames, with and without 1% of them absent: how many HPUs hold the line rate", Source: "ours",
-		Values: map[string]string{"mode": npfBackup, "fault": faultMinor, "every": "0,1000,100"},
+		Name: "udp", Short: "datagrams, which nobody sends again, in the place of TCP: how many are lost", Source: "ours",
+		Values: map[string]string{"transport": syntheticUDP, "every": "0,5000,1000,500,100"},
 		View: &View{
-			Value: "throughput", Series: []string{"mode"}, X: "every", Quiet: []string{"mode", "fault", "messages", "size", "ring", "bitmap", "slots"},
-			Summary: []string{"every", "throughput", "absent", "handler_calls", "handler_cycles", "hpus_needed", "littles_law_share"},
+			Value: "lost", Series: []string{"mode"}, X: "every", Quiet: []string{"transport", "messages", "size", "interval", "ring", "bitmap", "slots"},
+			Summary: []string{"fault", "every", "mode", "datagrams", "lost", "throughput", "absent", "dropped"},
 		},
 	}},
 	Caveats: keepingUp,
 	Notes: []string{
 		"Every byte that came was compared with what was sent.",
-		"Little's law counts HPUs as if frames were of many rings. Those of one ring wait for its lock: how many a ring takes does not grow with the HPUs (docs/npf.md).",
+		"Little's law takes frames for independent. Those of one ring are not: npf-line-rate measures how many HPUs hold line rate.",
 	},
 }
+
+// Values of the axis transport.
+const (
+	syntheticTCP = "tcp"
+	syntheticUDP = "udp"
+)
 
 const (
 	faultMinor = "minor"
@@ -77,6 +88,8 @@ type syntheticRun struct {
 	ring         *driver.Ring
 	begun, ended sim.Time
 	timeouts     int64
+	got          int // bytes that have come
+	datagrams    int // likewise
 }
 
 const syntheticPort = 5001
@@ -109,24 +122,25 @@ func runSynthetic(ctx context.Context, p *Point) (Values, error) {
 	for name, v := range ClusterValues(&stats) { //lint:maporder a map is made of a map
 		values[name] = v
 	}
-	values["timeouts"] = int(w.timeouts)
-	values["throughput"] = 8e-9 * float64(w.total()) / (w.ended - w.begun).Seconds()
+	values["throughput"], values["timeouts"], values["datagrams"], values["lost"] = 0.0, nil, nil, nil
+	if w.got > 0 {
+		values["throughput"] = 8e-9 * float64(w.got) / (w.ended - w.begun).Seconds()
+	}
+	if w.udp() {
+		sent := w.Int("messages") * w.parts()
+		values["datagrams"], values["lost"] = sent, sent-w.datagrams
+	} else {
+		values["timeouts"] = int(w.timeouts)
+	}
 	return values, nil
 }
 
 func (w *syntheticRun) total() int { return w.Int("messages") * len(w.data) }
 
 func (w *syntheticRun) spawn(c *runtime.Cluster) error {
-	lib, err := driver.Load(c)
+	network, providers, err := npfNetwork(c, w.Int("slots"))
 	if err != nil {
 		return err
-	}
-	network := stack.New(lib)
-	var providers [2]*driver.Provider
-	for i := range providers {
-		if providers[i], err = lib.Serve(i, driver.Options{Slots: w.Int("slots")}); err != nil {
-			return err
-		}
 	}
 	if err := c.SpawnService(0, "server", func(p *runtime.Proc) error {
 		o := driver.RingOptions{Size: w.Int("ring"), Buffer: host.PageBytes}
@@ -134,13 +148,16 @@ func (w *syntheticRun) spawn(c *runtime.Cluster) error {
 			o.BitmapSize = w.Int("bitmap")
 		}
 		thief := &thief{every: w.Int("every"), p: p}
-		s, err := npfOpen(network, p, providers[0], "lwip", stack.Options{Addr: cacheServer, Ring: o, Secret: w.Seed, Posts: thief.posts})
+		s, err := npfOpen(network, p, providers[0], "lwip", stack.Options{Addr: cacheServer, Ring: o, Secret: w.Seed, Posts: thief.posts}, w.room()...)
 		if err != nil {
 			return err
 		}
 		w.ring, thief.ring = s.Ring(), s.Ring()
 		s.Ring().Memory().Raw() // all of it is there
 		thief.thread = p.Node().CPU().Kthread(w.Profile.Host.Cores-1, "reclaim", thief.takes)
+		if w.udp() {
+			return w.takesDatagrams(p, s)
+		}
 		return w.serve(p, s)
 	}); err != nil {
 		return err
@@ -149,6 +166,9 @@ func (w *syntheticRun) spawn(c *runtime.Cluster) error {
 		s, err := npfOpen(network, p, providers[1], "linux", stack.Options{Addr: cacheClient, Ring: driver.RingOptions{Size: clientTCP, Pinned: true}, Secret: w.Seed, Send: 1024})
 		if err != nil {
 			return err
+		}
+		if w.udp() {
+			return w.sendsDatagrams(p, s)
 		}
 		return w.send(p, s)
 	})
@@ -196,7 +216,7 @@ func (w *syntheticRun) serve(p *runtime.Proc, s *stack.Stack) error {
 	if err != nil {
 		return err
 	}
-	buffer, got := make([]byte, 64<<10), 0
+	buffer := make([]byte, 64<<10)
 	for {
 		if err := s.Wait(runtime.Forever); err != nil {
 			return err
@@ -205,17 +225,17 @@ func (w *syntheticRun) serve(p *runtime.Proc, s *stack.Stack) error {
 		for c := s.Next(); c != nil; c = s.Next() {
 			for n := c.Read(buffer); n > 0; n = c.Read(buffer) {
 				for at := 0; at < n; {
-					k := min(n-at, len(w.data)-got%len(w.data))
-					if string(buffer[at:at+k]) != string(w.data[got%len(w.data):][:k]) {
-						return fmt.Errorf("byte %d: other bytes than were sent", got)
+					k := min(n-at, len(w.data)-w.got%len(w.data))
+					if string(buffer[at:at+k]) != string(w.data[w.got%len(w.data):][:k]) {
+						return fmt.Errorf("byte %d: other bytes than were sent", w.got)
 					}
-					at, got = at+k, got+k
+					at, w.got = at+k, w.got+k
 				}
 				w.ended = p.Now()
 			}
 			if _, ended := c.Readable(); ended {
-				if got != w.total() {
-					return errors.Join(c.Err(), fmt.Errorf("%d bytes have come, expected %d", got, w.total()))
+				if w.got != w.total() {
+					return errors.Join(c.Err(), fmt.Errorf("%d bytes have come, expected %d", w.got, w.total()))
 				}
 				c.Close()
 			}

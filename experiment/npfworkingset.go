@@ -9,6 +9,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/npf/memcached"
 	"github.com/spinsim/spinsim/npf/memcached/memaslap"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
@@ -104,7 +105,8 @@ are many of them. Times are those of the testbed: --scale 1 is full size, and ta
 const (
 	wsetValue      = 20_000     // bytes
 	wsetChunk      = 21_696     // that memcached has for such an object
-	wsetFixed      = 2 << 20    // rings, frames to be sent, hash tables, the backup ring: not divided
+	wsetFixed      = 2 << 20    // rings, frames to be sent, the least hash tables, the backup ring: not divided
+	wsetLeastHash  = 12         // memcached.Config.HashPower
 	wsetGrain      = 2 << 20    // of the memory of a node (os.memory)
 	wsetClientRing = 512        // descriptors of a load
 	wsetStep       = sim.Second // of the testbed
@@ -115,11 +117,23 @@ var workingSets timelines[*fleet]
 // wsetProfile is the profile with the memory of the servers, divided, and what it has beyond that, bytes: memory comes in grains. The paper's limit is that of a cgroup, which has no watermarks: here they are a
 // few batches of what the kernel takes away at a time.
 func wsetProfile(p *Point) (*profile.Profile, int, error) {
-	wanted := (p.Int("memory")/p.Int("scale") + wsetFixed) / host.PageBytes * host.PageBytes
+	wanted := (p.Int("memory")/p.Int("scale") + wsetFixed + wsetTables(wsetHash(p))) / host.PageBytes * host.PageBytes
 	memory := (wanted + wsetGrain - 1) / wsetGrain * wsetGrain
 	changed, err := withFields(p.Profile, []string{"os.watermark_min=128KiB", "os.watermark_low=256KiB", "os.watermark_high=384KiB", fmt.Sprintf("os.memory=%dB", memory)})
 	return changed, memory - wanted, err
 }
+
+// wsetHash is the power of the buckets of a server's hash table: as many as it could have items, all memory being its own.
+func wsetHash(p *Point) int {
+	hash := wsetLeastHash
+	for wsetChunk<<hash < p.Int("memory")/p.Int("scale") {
+		hash++
+	}
+	return hash
+}
+
+// wsetTables are the bytes of both servers' hash tables beyond those that wsetFixed has room for.
+func wsetTables(hash int) int { return 2 * memcached.BucketBytes * (1<<hash - 1<<wsetLeastHash) }
 
 // newWorkingSet is the run of a point.
 func newWorkingSet(p *Point) (*fleet, error) {
@@ -131,10 +145,7 @@ func newWorkingSet(p *Point) (*fleet, error) {
 	one.Profile = changed
 	scale, connections := p.Int("scale"), p.Int("connections")
 	objects := func(set string) int { return p.Int(set) / scale / wsetChunk / connections }
-	f := &fleet{Point: &one, other: other, pinned: p.Text("mode") == fleetPinned, hash: 12, ring: wsetClientRing, limit: int64(p.Int("memory") / scale)}
-	for int64(wsetChunk)<<f.hash < f.limit {
-		f.hash++
-	}
+	f := &fleet{Point: &one, other: other, pinned: p.Text("mode") == fleetPinned, hash: wsetHash(p), ring: wsetClientRing, limit: int64(p.Int("memory") / scale)}
 	if f.pinned {
 		f.limit /= 2
 	}

@@ -64,6 +64,20 @@ func (p *Process) Fault(t *Thread, pages Pages, write bool) error {
 	return nil
 }
 
+// prepare gives pages that are to be there, and may be written, when the program begins, as far as there is room: what was prepared before goes to storage for them, which takes no time. Its bytes may be set all
+// the same until the program begins.
+func (p *Process) prepare(addr, n uint64) error {
+	for va := pageOf(addr); va < addr+n; va += PageBytes {
+		if err := p.resolve(nil, va, want{write: true}); err != nil {
+			return err
+		}
+	}
+	if p.lent > 0 {
+		p.materialise(addr, n)
+	}
+	return nil
+}
+
 // hold keeps a page in memory until letGo.
 func (p *Process) hold(f frame) {
 	if f != zeroFrame {
@@ -255,6 +269,7 @@ func (p *Process) clear(va uint64, e pte) (last bool) {
 	}
 	p.set(va, pte{})
 	if e.flags&pteSwap != 0 {
+		p.kernel.swap.leave(p.bytes(va), e.frame)
 		p.kernel.swap.drop(e.frame)
 	}
 	if e.flags&pteMapped == 0 || e.flags&pteZero != 0 {

@@ -29,6 +29,8 @@ type IRQ struct {
 	name    string
 	handler func(t *Thread)
 	raised  bool
+	off     bool
+	missed  bool // raised while it was off
 }
 
 // RequestIRQ connects a line to a core. Its handler runs there, above all else; those of several lines one after the other in the order in which they
@@ -40,6 +42,10 @@ func (c *CPU) RequestIRQ(core int, name string, handler func(t *Thread)) *IRQ {
 // Raise interrupts the core, at the present time. A line that is up and whose handler has not begun stays up; while its handler runs it makes it run
 // once more.
 func (q *IRQ) Raise() {
+	if q.off {
+		q.missed = true
+		return
+	}
 	if q.raised {
 		return
 	}
@@ -52,6 +58,16 @@ func (q *IRQ) Raise() {
 		return
 	}
 	s.handler.Wake()
+}
+
+// Disable switches the line off: until Enable it interrupts nobody.
+func (q *IRQ) Disable() { q.off, q.missed = true, false }
+
+// Enable switches it on again. If it was raised meanwhile it interrupts now.
+func (q *IRQ) Enable() {
+	if q.off = false; q.missed {
+		q.Raise()
+	}
 }
 
 // interrupts is the code of the core's interrupts.

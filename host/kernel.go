@@ -61,6 +61,7 @@ type KernelStats struct {
 	Scanned    int64 // pages that reclaim has looked at
 	Reclaimed  int64 // pages that it has freed
 	SwapFull   int64 // pages that it could not write
+	Early      int64 // pages that were on storage when programs began, in none of the counts above
 	Migrated   int64 // pages
 	Huge       int64 // huge pages that came at a first touch
 	Collapsed  int64 // regions that became one

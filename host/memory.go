@@ -192,6 +192,30 @@ func (a *AddressSpace) touch(addr, n uint64, write bool) Pages {
 	return Pages{}
 }
 
+// Prepare gives whoever prepares a program n bytes, to be set before it first waits; that takes no time. Of what is more than there is memory the program finds a part on storage when it begins. The error says
+// why it cannot have them.
+func (a *AddressSpace) Prepare(addr, n uint64) error {
+	if _, ok := a.bytes(addr, n); !ok {
+		panic(fmt.Sprintf("host: %d bytes at %#x are to be prepared, which are none", n, addr)) // programmer's mistake
+	}
+	if a.process != nil {
+		if err := a.process.prepare(addr, n); err != nil {
+			return err
+		}
+	} else if a.pages != nil {
+		for absent := a.pages.Touch(addr, n, true); absent.Count > 0; absent = a.pages.Touch(addr, n, true) {
+			if err := a.pages.Fault(nil, absent, true); err != nil {
+				return err
+			}
+		}
+	}
+	if a.guard != nil {
+		r := &a.ranges[a.last]
+		a.guard.Open(r.piece, r.off+addr-r.start, n, true)
+	}
+	return nil
+}
+
 // Store writes bytes for a process on a thread that need not be its own, such as a driver's, which brings in what is absent (copy_to_user). What it
 // writes must lie in one range. The error says why it cannot be written, for instance because the process has ended.
 func (a *AddressSpace) Store(t *Thread, addr uint64, b []byte) error {

@@ -32,10 +32,10 @@ func (p *Process) observe(va uint64, off int, into []byte) {
 		case g.slot == 0:
 			return
 		default:
-			from = k.swap.slots[g.slot].data
+			from = k.swap.data(g.slot)
 		}
 	case e.flags&pteSwap != 0:
-		from = k.swap.slots[e.frame].data
+		from = k.swap.data(e.frame)
 	case e.flags&pteZero != 0:
 	case e.flags&pteLent != 0:
 		from = k.bytes(k.memory.page(e.frame))
@@ -58,7 +58,7 @@ func (f *File) observe(i uint32) []byte {
 		return f.bytes(i)
 	}
 	if s := f.slots[i]; s != 0 {
-		return f.kernel.swap.slots[s].data
+		return f.kernel.swap.data(s)
 	}
 	from := min(int(i)*PageBytes, len(f.disk))
 	return f.disk[from:min(from+PageBytes, len(f.disk))]

@@ -49,6 +49,13 @@ type OSSpec struct {
 	AddressBits int `yaml:"address_bits"`
 	// InterruptCore is the core of the SMMU's interrupt, and of the tasklets it schedules. T: 0.
 	InterruptCore int `yaml:"interrupt_core"`
+	// PollBudget is how many frames the kernel takes of a network device in one go before its threads have a turn, 0 to 2^20 (NAPI; Linux: net.core.netdev_budget, 300). 0, or absent: no polling, the interrupt
+	// handler takes frames as long as there are any.
+	PollBudget int `yaml:"poll_budget,omitempty"`
+	// PollWeight is how many of them at a time, 1 to 2^20 with a PollBudget, else of no consequence (Linux: NAPI_POLL_WEIGHT, 64).
+	PollWeight int `yaml:"poll_weight,omitempty"`
+	// PollRest is how long a network device that is polled does not interrupt behind a go that has taken all frames, so that frames gather (interrupt moderation; mlx4: rx-usecs, 16 us). Absent: 0.
+	PollRest sim.Time `yaml:"poll_rest,omitempty"`
 	// KernelCore is the core of kernel threads (kswapd, khugepaged) and of the storage's interrupt.
 	KernelCore int `yaml:"kernel_core"`
 
@@ -179,6 +186,8 @@ func (s *OSSpec) Validate(cores int) error {
 	fields.Between(&wrong, "collapse_min", s.CollapseMin, 0, hugePages)
 	fields.Between(&wrong, "kernel_core", s.KernelCore, 0, max(0, cores-1))
 	fields.Between(&wrong, "interrupt_core", s.InterruptCore, 0, max(0, cores-1))
+	fields.Between(&wrong, "poll_budget", s.PollBudget, 0, maxPoll)
+	fields.Between(&wrong, "poll_weight", s.PollWeight, 0, maxPoll)
 	fields.Between(&wrong, "netlink_queue", s.NetlinkQueue, 0, 1<<20)
 	fields.Between(&wrong, "invalidate_pages", s.InvalidatePages, 0, 1<<20)
 	if s.HugePages != "" {
@@ -207,10 +216,15 @@ func (s *OSSpec) consistent(wrong *fields.Errors) {
 	if s.HugePages == HugeAlways {
 		fields.Between(wrong, "collapse_min", s.CollapseMin, 1, hugePages)
 	}
+	if s.PollBudget > 0 {
+		fields.Between(wrong, "poll_weight", s.PollWeight, 1, maxPoll)
+	}
 	fields.Between(wrong, "bank_hold", s.BankHold, sim.Microsecond, maxTime)
 	fields.Between(wrong, "watermark_low", s.WatermarkLow, s.WatermarkMin, s.Memory)
 	fields.Between(wrong, "watermark_high", s.WatermarkHigh, s.WatermarkLow, s.Memory-1)
 }
+
+const maxPoll = 1 << 20
 
 type namedTime struct {
 	field string
@@ -222,6 +236,7 @@ func (s *OSSpec) times() []namedTime {
 		{"interrupt", &s.Interrupt},
 		{"softirq", &s.Softirq},
 		{"context_switch", &s.ContextSwitch},
+		{"poll_rest", &s.PollRest},
 		{"fault_absent", &s.FaultAbsent},
 		{"fault_zero", &s.FaultZero},
 		{"fault_copy", &s.FaultCopy},

@@ -130,7 +130,9 @@ func (p *Process) mapAnonymous(n int) (addr uint64, err error) {
 		return 0, err
 	}
 	p.back(addr, n)
-	p.mappings = append(p.mappings, mapping{start: addr, end: pageEnd(addr + uint64(n)), prot: ProtWrite})
+	if n > 0 { // a mapping of no bytes is none
+		p.mappings = append(p.mappings, mapping{start: addr, end: pageEnd(addr + uint64(n)), prot: ProtWrite})
+	}
 	return addr, nil
 }
 

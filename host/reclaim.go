@@ -62,7 +62,7 @@ func (k *Kernel) balance(t *Thread) {
 // reclaim has a thread free memory, or wait for those who do. It reports whether there may be some now.
 func (k *Kernel) reclaim(t *Thread) bool {
 	if t == nil {
-		return false
+		return k.early()
 	}
 	if k.shrink(t) > 0 {
 		return true
@@ -73,6 +73,15 @@ func (k *Kernel) reclaim(t *Thread) bool {
 	k.short = append(k.short, t)
 	t.Wait("memory")
 	return true
+}
+
+// early frees memory for a program that is being prepared, of what programs that have not begun were given: that is on storage when they begin. It reports whether there is some now.
+func (k *Kernel) early() bool {
+	before := k.stats
+	n := k.shrink(nil)
+	k.stats = before
+	k.stats.Early += int64(n)
+	return n > 0
 }
 
 // shrink evicts some of the pages that were not used for long, and returns how many are free because of that.
@@ -88,7 +97,7 @@ func (k *Kernel) shrink(t *Thread) int {
 			g := k.memory.page(f)
 			k.delist(f)
 			switch used, stays := k.look(g); {
-			case stays:
+			case stays, t == nil && (g.file != nil || len(g.maps) > 1):
 				k.enlist(f, onActive)
 			case used:
 				k.enlist(f, onActive)
@@ -188,6 +197,9 @@ func (k *Kernel) evict(t *Thread, victims []frame) (freed int) {
 			victims[i] = 0
 			continue
 		}
+		if t == nil {
+			continue
+		}
 		c := &command{t: t, write: true, bytes: PageBytes}
 		k.storage.submit(c)
 		writes = append(writes, c)
@@ -197,7 +209,7 @@ func (k *Kernel) evict(t *Thread, victims []frame) (freed int) {
 	}
 	for _, f := range victims {
 		if f != 0 {
-			k.farewell(f)
+			k.farewell(f, t == nil)
 			freed++
 		}
 	}
@@ -253,15 +265,18 @@ func (k *Kernel) restore(f frame) {
 	g.wake()
 }
 
-// farewell frees a page whose content is on storage.
-func (k *Kernel) farewell(f frame) {
+// farewell frees a page whose content is on storage. Early: whoever has it may still write the bytes.
+func (k *Kernel) farewell(f frame, early bool) {
 	g := k.memory.page(f)
 	k.stats.Reclaimed++
 	if g.file != nil {
 		k.farewellFile(g)
 	} else {
 		home := g.maps[g.home]
-		if g.dirty {
+		switch {
+		case early:
+			k.swap.slots[g.slot].early = home.p.bytes(home.va)
+		case g.dirty:
 			k.stats.SwappedOut++
 			k.swap.store(g.slot, home.p.bytes(home.va))
 		}
@@ -273,7 +288,9 @@ func (k *Kernel) farewell(f frame) {
 			}
 			at.p.resident--
 			at.p.set(at.va, pte{g.slot, pteSwap | e.flags&pteNone})
-			poison.Bytes(at.p.bytes(at.va))
+			if !early {
+				poison.Bytes(at.p.bytes(at.va))
+			}
 		}
 	}
 	clear(g.maps)

@@ -12,8 +12,9 @@ type swapSpace struct {
 }
 
 type slot struct {
-	refs int32
-	data []byte // nil: zeros
+	refs  int32
+	data  []byte // nil: zeros
+	early []byte // not nil: where its bytes still are, since whoever has them prepares a program, and may write them until that begins
 }
 
 // take returns a slot with one reference; false: all are in use.
@@ -38,6 +39,7 @@ func (s *swapSpace) take() (frame, bool) {
 // store fills a slot.
 func (s *swapSpace) store(i frame, data []byte) {
 	at := &s.slots[i]
+	at.early = nil
 	if bytes.Equal(data, zeros[:len(data)]) {
 		at.data = nil
 		return
@@ -50,10 +52,28 @@ func (s *swapSpace) store(i frame, data []byte) {
 
 // load brings what is in a slot.
 func (s *swapSpace) load(into []byte, i frame) {
+	if early := s.slots[i].early; early != nil {
+		s.store(i, early)
+	}
 	if data := s.slots[i].data; data != nil {
 		copy(into, data)
 	} else {
 		blank(into)
+	}
+}
+
+// data is what is in a slot; what is behind its end are zeros.
+func (s *swapSpace) data(i frame) []byte {
+	if at := &s.slots[i]; at.early != nil {
+		return at.early
+	}
+	return s.slots[i].data
+}
+
+// leave ends the stay of a slot's bytes where they were, which somebody else may want now.
+func (s *swapSpace) leave(bytes []byte, i frame) {
+	if early := s.slots[i].early; early != nil && &early[0] == &bytes[0] {
+		s.store(i, early)
 	}
 }
 
@@ -67,7 +87,7 @@ func (s *swapSpace) drop(i frame) {
 		panic("host: a slot of swap is freed twice") // a mistake of the kernel's
 	}
 	if at.refs == 0 {
-		at.data = nil
+		at.data, at.early = nil, nil
 		s.used--
 		s.free = append(s.free, i)
 	}
@@ -76,9 +96,6 @@ func (s *swapSpace) drop(i frame) {
 // swapIn brings a page that lies in a slot: a major fault.
 func (p *Process) swapIn(t *Thread, va uint64, e pte, w want) error {
 	k := p.kernel
-	if t == nil {
-		return errBusy
-	}
 	f, err := k.alloc(t, p)
 	if err != nil {
 		return err
@@ -91,10 +108,12 @@ func (p *Process) swapIn(t *Thread, va uint64, e pte, w want) error {
 	g.held++
 	g.slot = e.frame // the reference of the entry
 	p.set(va, pte{f, pteBusy})
-	run(t, k.spec.FaultMajor, w.what)
-	k.storage.transfer(t, PageBytes, false)
-	k.stats.Major++
-	k.stats.SwappedIn++
+	if t != nil { // what comes back before the program begins was never away
+		run(t, k.spec.FaultMajor, w.what)
+		k.storage.transfer(t, PageBytes, false)
+		k.stats.Major++
+		k.stats.SwappedIn++
+	}
 	k.swap.load(p.bytes(va), e.frame)
 	g.held--
 	p.set(va, pte{})

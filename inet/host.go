@@ -1,9 +1,12 @@
 package inet
 
 import (
+	"cmp"
 	"container/heap"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spinsim/spinsim/sim"
 )
@@ -143,6 +146,17 @@ func (h *Host) Dial(now sim.Time, to Addr, port uint16) (*Conn, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w: all of %d to port %d of %v", ErrInUse, ports, port, to)
+}
+
+// Close ends all: ports are given back, and connections reset, in the order in which they were made. Resets and datagrams that are still to be sent are what Output has afterwards.
+func (h *Host) Close(now sim.Time) {
+	for _, port := range slices.Sorted(maps.Keys(h.listeners)) {
+		h.listeners[port].Close(now)
+	}
+	for _, x := range slices.SortedFunc(maps.Values(h.conns), func(x, y *Conn) int { return cmp.Compare(x.hosted.number, y.hosted.number) }) {
+		x.Abort(now)
+	}
+	clear(h.sockets)
 }
 
 // Listener is a port in state LISTEN.

@@ -174,10 +174,8 @@ func (p *Proc) setUp(addr, n uint64) {
 	if p.begun {
 		panic(fmt.Sprintf("runtime: Raw in the middle of process %s of rank %d: memory is set up before it first waits", p.name, p.Rank())) //lint:panic programmer's mistake
 	}
-	for absent := p.memory.Touch(addr, n, true); absent.Count > 0; absent = p.memory.Touch(addr, n, true) {
-		if err := p.memory.Fault(nil, absent, true); err != nil {
-			panic(segfault{err}) //lint:panic main turns it into the error of the program
-		}
+	if err := p.memory.Prepare(addr, n); err != nil {
+		panic(segfault{err}) //lint:panic main turns it into the error of the program
 	}
 }
 

@@ -26,6 +26,7 @@ var others = [][]string{
 // connections are commands with reliable connections whose memory is absent.
 var connections = [][]string{
 	{"compare", "npf-latency", "--noise", "none", "--size", "4KiB"},
+	{"compare", "npf-line-rate", "--frames", "64", "--hpus", "8", "--rings", "1", "--rate", "100"},
 	{"compare", "npf-synthetic-ib", "--messages", "5"},
 	{"compare", "npf-storage", "--disk", "2MiB", "--pool", "2MiB", "--memory", "128MiB", "--requests", "4", "--depth", "1"},
 	{"compare", "npf-versus-part", "--size", "4KiB"},

@@ -90,6 +90,7 @@ var long = map[string]string{
 	"spinsim compare npf-storage":                         "spinsim compare npf-storage --disk 2MiB --pool 2MiB --memory 128MiB --requests 4",
 	"spinsim compare npf-storage --experiment initiators": "spinsim compare npf-storage --experiment initiators --disk 2MiB --pool 2MiB --memory 128MiB --initiators 1 --depth 2 --requests 4",
 	"spinsim compare npf-latency":                         "spinsim compare npf-latency --runs 5 --size 4KiB",
+	"spinsim compare npf-line-rate":                       "spinsim compare npf-line-rate --frames 256 --rate 400 --hpus 8",
 	"spinsim compare npf-synthetic-ib":                    "spinsim compare npf-synthetic-ib --messages 40",
 	"spinsim compare npf-versus-part":                     "spinsim compare npf-versus-part --size 4KiB",
 	"spinsim compare npf-beff":                            "spinsim compare npf-beff --ranks 2 --sent 4KiB --repetitions 1 --loop 0us",

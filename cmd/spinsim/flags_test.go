@@ -66,6 +66,7 @@ var whole = map[string][]string{
 	"spinsim compare datatype-apps":   {"--mode", "rdma", "--app", "NAS_LU_y"},
 
 	"spinsim compare npf-latency":      {"--noise", "none", "--size", "4KiB"},
+	"spinsim compare npf-line-rate":    {"--frames", "64", "--hpus", "8", "--rings", "1", "--rate", "100", "--every", "0"},
 	"spinsim compare npf-synthetic-ib": {"--messages", "5", "--frequency", "10%", "--mode", "rnr", "--fault", "minor"},
 	"spinsim compare npf-imb":          {"--strategy", "none", "--benchmark", "sendrecv", "--ranks", "2", "--size", "4KiB", "--iterations", "1"},
 	"spinsim compare npf-pinning":      {"--size", "4KiB", "--messages", "2", "--strategy", "cache"},

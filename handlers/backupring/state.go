@@ -34,11 +34,13 @@ type State struct {
 	Rings     [MaxRings]Ring // of IOusers
 }
 
-// Ring is that of an IOuser. Indices run free: the descriptor of one is that modulo Size.
+// Ring is that of an IOuser. Indices run free: the descriptor of one is that modulo Size, its place. Frames that come at once meet twice, each time for a few cycles: they take their descriptors one
+// after the other, with the turn, and move Head one after the other, with Lock. A frame that has taken its descriptor does not hold up those behind it.
 type Ring struct {
 	_           structs.HostLayout
 	Generation  uint64 // rings that were here and are closed
-	Lock        uint64 // 1: a handler changes what follows
+	Control     uint64 // 1: a handler carries out a message about the ring
+	Lock        uint64 // 1: a handler moves Head
 	Ticket      uint64 // frames that have come
 	Turn        uint64 // so many of them know where they go: they take their descriptors in the order in which they have come
 	Space       uint32 // of the memory that the IOuser has granted
@@ -48,18 +50,24 @@ type Ring struct {
 	Watched     uint32 // 1: TailCT counts changes of Tail
 	PID         uint32 // of the IOuser
 	PT          uint32 // where it is told of Head
+	NextPlace   uint32 // place of Next: a division takes longer than all that is done with the turn
+	HeadPlace   uint32 // place of Head
 	Spare       uint32
 	Descriptors uint64        `spin:"unit=bytes"` // where they begin in the space
 	Tail        uint64        // one past the last descriptor that was posted
+	Next        uint64        // descriptor of the next frame, head + head_offset of NPF'17: their sum is kept, so that Head moves without it
 	Head        uint64        // first descriptor that the IOuser was not told of
-	HeadOffset  uint64        // descriptors behind it that are taken
 	BitmapIndex uint64        // bit of Head
 	Told        uint64        // messages to the IOuser that Head has moved
+	Begun       uint64        // frames that were to be stored: those that are neither in Stats.Stored nor in Stats.Absent are under way
 	Stats       Stats         // what has become of frames
 	Late        [words]uint64 // frames that have left before their turn, by tickets
 	Bitmap      [words]uint64 // frames that the IOprovider has
-	Storing     [words]uint64 // frames on their way into their buffers, by descriptors: ours, since handlers of several frames run at once
+	Done        [words]uint64 // frames from Head on that are in their buffers, by places: ours, since handlers of several frames run at once
 }
+
+// HeadOffset is how many descriptors from Head on are taken.
+func (r *Ring) HeadOffset() uint64 { return r.Next - r.Head }
 
 // Stats counts frames of a ring.
 type Stats struct {

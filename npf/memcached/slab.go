@@ -19,6 +19,9 @@ const (
 // MaxKey is the longest key (KEY_MAX_LENGTH).
 const MaxKey = 250
 
+// BucketBytes is the memory of a bucket of the hash table, bytes: a pointer.
+const BucketBytes = 8
+
 // Config is the options of the server that matter here; 0: memcached's default.
 type Config struct {
 	// Limit is the memory for items in bytes (-m), at least 1 MiB. Default 64 MiB.

@@ -75,7 +75,7 @@ func NewStore(m Memory, c Config) (*Store, error) {
 	}
 	s := &Store{config: c, memory: m, classes: classes(&c), buckets: make([]ref, 1<<c.HashPower)}
 	s.base = m.Alloc(int(c.Limit))
-	s.table = m.Alloc(8 << c.HashPower)
+	s.table = m.Alloc(BucketBytes << c.HashPower)
 	s.values.other = map[ref][]byte{}
 	s.Tick(0)
 	return s, nil

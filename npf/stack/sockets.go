@@ -28,6 +28,9 @@ func (s *Stack) conn(x *inet.Conn) *Conn {
 
 // Dial begins a connection to a port of another stack.
 func (s *Stack) Dial(to inet.Addr, port uint16) (*Conn, error) {
+	if s.closed {
+		return nil, ErrClosed
+	}
 	x, err := s.host.Dial(s.p.Now(), to, port)
 	return s.conn(x), err
 }
@@ -40,6 +43,9 @@ type Listener struct {
 
 // Listen takes connections to a port: so many at most may be begun and not yet accepted.
 func (s *Stack) Listen(port uint16, backlog int) (*Listener, error) {
+	if s.closed {
+		return nil, ErrClosed
+	}
 	l, err := s.host.Listen(port, backlog)
 	if err != nil {
 		return nil, err
@@ -109,6 +115,9 @@ type UDP struct {
 
 // UDP opens a socket on a port.
 func (s *Stack) UDP(port uint16) (*UDP, error) {
+	if s.closed {
+		return nil, ErrClosed
+	}
 	u, err := s.host.UDP(port)
 	if err != nil {
 		return nil, err

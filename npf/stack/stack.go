@@ -83,6 +83,7 @@ type Stack struct {
 	emit    func(packet []byte)
 	posts   func(first uint64, n int)
 	failed  error
+	closed  bool
 	handles []portals.Handle
 	tests   []uint64
 }
@@ -126,6 +127,30 @@ func (n *Network) Open(p *runtime.Proc, provider *driver.Provider, o Options) (*
 	return s, nil
 }
 
+// ErrClosed is what a stack says that is closed.
+var ErrClosed = errors.New("stack: the stack is closed")
+
+// Close ends the stack, and gives all back that it has: its address, ring, port and memory. Listeners are closed and connections reset, those that nobody has accepted, too; what is still to be sent leaves
+// before, as far as others take it. It is for the program, and waits until the interface has let go of ring and port. Errors: ErrClosed; those of the interface and the operating system.
+func (s *Stack) Close() error {
+	if s.closed {
+		return ErrClosed
+	}
+	s.host.Close(s.p.Now())
+	err := s.Flush()
+	for err == nil && s.full {
+		err = errors.Join(s.port.Drain(), s.Flush())
+	}
+	s.closed = true
+	delete(s.network.at, s.host.Addr)
+	clear(s.conns)
+	err = errors.Join(err, s.port.Close(), s.ring.Close())
+	if os := s.p.OS(); os != nil {
+		err = errors.Join(err, os.Unmap(s.p.Thread(), s.memory.Addr(), uint64(s.memory.Len())))
+	}
+	return err
+}
+
 // Host is the state machine, for its statistics. What its own calls send leaves at the next Wait or Flush.
 func (s *Stack) Host() *inet.Host { return s.host }
 
@@ -144,6 +169,9 @@ type Other struct {
 // Wait waits until packets have come and were dealt with, a time-out was over, one of others has reached its value, or a time (runtime.Forever: without end), and sends what there is to
 // send. It takes packets as long as there are any, at most a quarter of the ring at a time. An error is one of the ring's or the interface's, and final.
 func (s *Stack) Wait(until sim.Time, others ...Other) error {
+	if s.closed {
+		return ErrClosed
+	}
 	for {
 		s.handles, s.tests = s.handles[:0], s.tests[:0]
 		counter, value, err := s.ring.Counter()
@@ -244,6 +272,9 @@ func (s *Stack) take() (taken int, err error) {
 
 // Flush sends what there is to send, as far as the interface has room.
 func (s *Stack) Flush() error {
+	if s.closed {
+		return ErrClosed
+	}
 	for more := true; more && s.failed == nil; {
 		left, _, err := s.port.Left()
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin"
 )
 
@@ -52,7 +53,7 @@ func (r *Ring) Close() error {
 		if err != nil {
 			return err
 		}
-		quiet = x.Generation > r.id/backupring.MaxRings && x.Ticket == x.Turn && x.Storing == [len(x.Storing)]uint64{} && told.Success+told.Failure == x.Told
+		quiet = x.Generation > r.id/backupring.MaxRings && x.Ticket == x.Turn && x.Begun == x.Stats.Stored+x.Stats.Absent && told.Success+told.Failure == x.Told
 	}
 	err := r.release()
 	copy(v.place(r.place()), spin.EncodeState(&backupring.Ring{Generation: r.registers().Generation}))
@@ -60,18 +61,49 @@ func (r *Ring) Close() error {
 	return err
 }
 
+// ErrPortClosed is what a port says that is closed.
+var ErrPortClosed = errors.New("backupring: the port is closed")
+
+// Drain waits until all frames that were sent have left the memory. It is for the process of the port.
+func (o *Port) Drain() error {
+	for {
+		left, _, err := o.Left()
+		if err != nil || left >= o.sent {
+			return err
+		}
+		o.proc.Thread().Run(o.library.look(), "frames that have not left")
+	}
+}
+
+// Close gives back what the port has, its descriptor and counter, when all frames have left. It is for the process of the port. Errors: ErrPortClosed.
+func (o *Port) Close() error {
+	if o.closed {
+		return ErrPortClosed
+	}
+	err := o.Drain()
+	o.closed = true
+	return errors.Join(err, release(o.proc, o.library.look(), o.md, o.ni.MDRelease), release(o.proc, o.library.look(), o.left, o.ni.CTFree))
+}
+
+// look is the time of a look at a register of the interface.
+func (l *Library) look() sim.Time { return 2 * l.cluster.Profile().DMA.Latency }
+
+// release gives a handle back, if there is one, as soon as nobody uses it. A look takes so long.
+func release(p *runtime.Proc, look sim.Time, h portals.Handle, f func(portals.Handle) error) error {
+	for h != 0 {
+		if err := f(h); !errors.Is(err, portals.ErrInUse) {
+			return err
+		}
+		p.Thread().Run(look, "a descriptor that is in use")
+	}
+	return nil
+}
+
 // release gives back what open has taken, or the part of it that it has.
 func (r *Ring) release() (err error) {
 	p, ni := r.proc, r.proc.NI()
 	free := func(h portals.Handle, f func(portals.Handle) error) {
-		for h != 0 {
-			e := f(h)
-			if !errors.Is(e, portals.ErrInUse) {
-				err = errors.Join(err, e)
-				return
-			}
-			p.Thread().Run(r.provider.load, "a descriptor that is in use")
-		}
+		err = errors.Join(err, release(p, r.provider.load, h, f))
 	}
 	if r.space != 0 {
 		err = p.Revoke(r.provider.in.HPU, r.space)

@@ -47,10 +47,12 @@ func Load(c *runtime.Cluster) (*Library, error) {
 // Port is what frames are sent with.
 type Port struct {
 	library *Library
+	proc    *runtime.Proc
 	ni      *runtime.NI
 	md      portals.Handle
 	left    portals.Handle // counts frames that have left the memory
 	sent    uint64
+	closed  bool
 }
 
 // Connect lets a process send frames that lie in memory, at most all of it at a time. It takes no virtual time.
@@ -64,7 +66,7 @@ func (l *Library) Connect(p *runtime.Proc, memory runtime.View) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Port{library: l, ni: p.NI(), md: md, left: left}, nil
+	return &Port{library: l, proc: p, ni: p.NI(), md: md, left: left}, nil
 }
 
 // Sent is how many frames Send has taken.
@@ -79,6 +81,9 @@ func (o *Port) Left() (frames uint64, counter portals.Handle, err error) {
 // Send sends a frame of n bytes at an offset of the port's memory to a ring of a node. It takes nic.overhead; nobody is told what becomes of the frame. Errors: a frame that is
 // longer than a packet, or not in the port's memory, a node without an IOprovider; then nothing was sent.
 func (o *Port) Send(offset, n, node, ring int) error {
+	if o.closed {
+		return ErrPortClosed
+	}
 	if mtu := int(o.library.cluster.Profile().Fabric.MTU); n < 1 || n > mtu {
 		return fmt.Errorf("backupring: frame of %d bytes, expected 1 to %d (fabric.mtu)", n, mtu)
 	}

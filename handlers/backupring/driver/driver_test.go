@@ -32,7 +32,8 @@ type network struct {
 	apart   sim.Time // at least, likewise
 	hog     int      // bytes that a process of the node of the rings uses all the time, so that there is too little memory
 	set     []string
-	strays  bool // frames come for a ring that is closed
+	strays  bool                  // frames come for a ring that is closed
+	watch   func(p *runtime.Proc) // what else is done on the node of the rings; nil: nothing
 	seed    uint64
 
 	lib      *driver.Library
@@ -89,6 +90,12 @@ func (n *network) run(t *testing.T) {
 	for i := range n.users {
 		u := &n.users[i]
 		require.NoError(t, c.SpawnService(0, fmt.Sprintf("IOuser %d", i), func(p *runtime.Proc) error { return n.receive(p, u) }))
+	}
+	if n.watch != nil {
+		require.NoError(t, c.Spawn(0, "watch", func(p *runtime.Proc) error {
+			n.watch(p)
+			return nil
+		}))
 	}
 	if n.hog > 0 {
 		require.NoError(t, c.Spawn(0, "hog", n.hogs))
@@ -208,7 +215,7 @@ func (n *network) check(t *testing.T) {
 			continue
 		}
 		require.Equal(t, r.Ticket, r.Turn)
-		require.Zero(t, r.HeadOffset, "seed %d: ring %d has frames that nobody was told of", n.seed, i)
+		require.Zero(t, r.HeadOffset(), "seed %d: ring %d has frames that nobody was told of", n.seed, i)
 		require.Equal(t, r.Stats.Stored+r.Stats.Backed, uint64(len(u.got)), "seed %d: ring %d", n.seed, i)
 		require.Equal(t, uint64(u.lost), r.Stats.Skipped, "seed %d: ring %d", n.seed, i)
 		require.Equal(t, uint64(u.sent), r.Stats.Stored+r.Stats.Backed+r.Stats.Dropped, "seed %d: ring %d", n.seed, i)
@@ -325,15 +332,21 @@ func storm(seed uint64) *network {
 	}
 	for range 1 + rng.IntN(3) {
 		n.users = append(n.users, user{
-			RingOptions: driver.RingOptions{Size: some(1, 2, 7, 16, 64), BitmapSize: some(0, 1, 15, 16, 17, 64, 512), Pinned: rng.IntN(5) == 0},
+			RingOptions: driver.RingOptions{Size: some(1, 2, 7, 16, 64, 1+rng.IntN(backupring.MaxSize), 4095, 4096), Pinned: rng.IntN(5) == 0},
 			slow:        sim.Time(some(0, 0, 1, 20)) * sim.Microsecond,
 			out:         some(0, 0, 4),
 		})
 		o := &n.users[len(n.users)-1].RingOptions
+		o.BitmapSize = some(0, 1, 15, 16, 17, 64, 512, o.Size-1, o.Size, min(o.Size+1, backupring.MaxSize))
 		o.Skip = o.BitmapSize == 0 && rng.IntN(2) == 0
 	}
 	if rng.IntN(2) == 0 {
 		n.hog = 5 << 19
+		for i := range n.users { // what is pinned has to fit
+			if o := &n.users[i].RingOptions; o.Pinned {
+				o.Size = min(o.Size, 64)
+			}
+		}
 		n.set = append(n.set, "os.memory=4MiB", "os.watermark_min=128KiB", "os.watermark_low=256KiB", "os.watermark_high=512KiB")
 	}
 	return n

@@ -27,6 +27,7 @@ type Provider struct {
 	load    sim.Time // of a register of the interface
 	rings   [backupring.MaxRings]*Ring
 	ready   bool
+	napi    *host.NAPI
 	thread  *host.Thread
 	taken   uint64
 	stats   ProviderStats
@@ -35,6 +36,8 @@ type Provider struct {
 // ProviderStats is what an IOprovider has done.
 type ProviderStats struct {
 	Interrupts int64
+	Polls      int64 // batches of frames, with os.poll_budget those of tasklets and of ksoftirqd
+	Late       int64 // of them, those of ksoftirqd: the budget was used up
 	Frames     int64 // that it has taken out of the backup ring
 	Resolved   int64 // of them, that are in their buffers
 	Waits      int64 // for IOusers to post descriptors
@@ -58,7 +61,7 @@ func (l *Library) Serve(node int, o Options) (*Provider, error) {
 	}
 	v := &Provider{library: l, o: o, slot: int(l.cluster.Profile().Fabric.MTU) + backupring.EntrySize}
 	v.id = portals.ID{NID: uint32(node), PID: uint32(l.cluster.Processes(node))}
-	v.load = 2 * l.cluster.Profile().DMA.Latency
+	v.load = l.look()
 	l.providers[node] = v
 	err := l.cluster.SpawnService(node, "IOprovider", func(p *runtime.Proc) error {
 		if err := v.open(p); err != nil {
@@ -120,16 +123,16 @@ func (v *Provider) open(p *runtime.Proc) (err error) {
 		core = s.InterruptCore
 	}
 	v.thread = cpu.Kthread(core, "backup ring", v.resolves)
-	ni.Interrupt(counters[0], cpu.RequestIRQ(core, "backup ring", v.frames))
+	v.napi = cpu.NewNAPI(core, "backup ring", &v.library.cluster.Profile().OS, v.frames)
+	ni.Interrupt(counters[0], v.napi.Line())
 	ni.Interrupt(counters[1], cpu.RequestIRQ(core, "tail", func(*host.Thread) { v.thread.Wake() }))
 	return nil
 }
 
-// frames is the interrupt handler: it moves frames to the queues of their rings, gives the slots back, and wakes the thread, which may sleep.
-func (v *Provider) frames(t *host.Thread) {
-	v.stats.Interrupts++
-	given := 0
-	for {
+// frames moves at most so many frames to the queues of their rings, gives the slots back, and wakes the thread, which may sleep. It returns how many there were.
+func (v *Provider) frames(t *host.Thread, most int) (done int) {
+	bytes := int64(0)
+	for ; done < most; done++ {
 		at := int(v.taken%uint64(v.o.Slots)) * v.slot
 		slot, err := v.proc.View(v.backup.Addr()+uint64(at), v.slot)
 		var e backupring.Entry
@@ -137,7 +140,6 @@ func (v *Provider) frames(t *host.Thread) {
 			break
 		}
 		v.taken++
-		given++
 		v.stats.Frames++
 		r := v.rings[e.Ring%backupring.MaxRings]
 		if r == nil || r.id != e.Ring || r.closing {
@@ -145,12 +147,14 @@ func (v *Provider) frames(t *host.Thread) {
 			continue
 		}
 		r.hold(held{e, append([]byte(nil), slot.Snapshot()[backupring.EntrySize:][:e.Length]...)})
-		v.copies(t, int64(e.Length)+backupring.EntrySize)
+		bytes += int64(e.Length) + backupring.EntrySize
 	}
-	if given > 0 {
-		v.say(t, backupring.GivenBack, 0, uint64(given))
+	if done > 0 {
+		v.copies(t, bytes)
+		v.say(t, backupring.GivenBack, 0, uint64(done))
 		v.thread.Wake()
 	}
+	return done
 }
 
 // copies charges a thread with a copy of n bytes.
@@ -270,7 +274,13 @@ func (v *Provider) resolve(t *host.Thread, r *Ring, h *held) {
 }
 
 // Stats returns what the IOprovider has done.
-func (v *Provider) Stats() ProviderStats { return v.stats }
+func (v *Provider) Stats() ProviderStats {
+	s := v.stats
+	if v.napi != nil {
+		s.Interrupts, s.Polls, s.Late = v.napi.Stats.Interrupts, v.napi.Stats.Polls, v.napi.Stats.Late
+	}
+	return s
+}
 
 // State returns the registers of the device as they are at this moment, for an observer.
 func (v *Provider) State() (s backupring.State) {

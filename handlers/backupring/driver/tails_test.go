@@ -33,7 +33,7 @@ func TestTailsAreTold(t *testing.T) {
 		n.run(t)
 		waits[n.provider.Stats().Waits]++
 		require.EqualValues(t, 1, n.provider.Stats().Resolved, "posted at %v", at)
-		require.Zero(t, n.state.Rings[0].HeadOffset)
+		require.Zero(t, n.state.Rings[0].HeadOffset())
 	}
 	require.Greater(t, waits[0], 5, "posted before the look")
 	require.Greater(t, waits[1], 5, "and after it")

@@ -48,20 +48,25 @@ var words = []said{
 
 	{
 		name: "the oldest fault", nid: 3, pid: provider, kind: backupring.Resolved, number: 6, legal: true, told: true,
-		before: func(r *backupring.Ring) { r.Bitmap[0], r.HeadOffset = 1<<(6%4)|1<<(7%4), 3 },
-		after:  func(r *backupring.Ring) { r.Bitmap[0], r.HeadOffset, r.Head, r.BitmapIndex = 1<<(7%4), 2, 6, 7 },
+		before: func(r *backupring.Ring) { r.Bitmap[0], r.Next, r.Done[0] = 1<<(6%4)|1<<(7%4), 8, 1<<(7%4) },
+		after:  func(r *backupring.Ring) { r.Bitmap[0], r.Head, r.BitmapIndex, r.HeadPlace = 1<<(7%4), 6, 7, 2 },
 	},
 	{
 		name: "a later fault", nid: 3, pid: provider, kind: backupring.Resolved, number: 7, legal: true, told: true,
-		before: func(r *backupring.Ring) { r.Bitmap[0], r.HeadOffset = 1<<(6%4)|1<<(7%4), 3 }, after: func(r *backupring.Ring) { r.Bitmap[0] = 1 << (6 % 4) },
+		before: func(r *backupring.Ring) { r.Bitmap[0], r.Next = 1<<(6%4)|1<<(7%4), 8 }, after: func(r *backupring.Ring) { r.Bitmap[0], r.Done[0] = 1<<(6%4), 1<<(6%4) },
 	},
 	{
 		name: "a fault before a frame under way", nid: 3, pid: provider, kind: backupring.Resolved, number: 6, legal: true, told: true,
-		before: func(r *backupring.Ring) { r.Bitmap[0], r.Storing[0], r.HeadOffset = 1<<(6%4), 1<<(6%4), 3 },
-		after:  func(r *backupring.Ring) { r.Bitmap[0], r.HeadOffset, r.Head, r.BitmapIndex = 0, 2, 6, 7 },
+		before: func(r *backupring.Ring) { r.Bitmap[0], r.Begun, r.Next = 1<<(6%4), 1, 8 },
+		after:  func(r *backupring.Ring) { r.Bitmap[0], r.Head, r.BitmapIndex, r.HeadPlace = 0, 6, 7, 2 },
 	},
-	{name: "the bit of another one", nid: 3, pid: provider, kind: backupring.Resolved, number: 10, before: func(r *backupring.Ring) { r.Bitmap[0], r.HeadOffset = 1<<(6%4), 3 }},
-	{name: "no fault", nid: 3, pid: provider, kind: backupring.Resolved, number: 7, before: func(r *backupring.Ring) { r.Bitmap[0], r.HeadOffset = 1<<(6%4), 3 }},
+	{
+		name: "a fault before frames that are there, over the end of the ring", nid: 3, pid: provider, kind: backupring.Resolved, number: 6, legal: true, told: true,
+		before: func(r *backupring.Ring) { r.Bitmap[0], r.Done[0], r.Next = 1<<(6%4), 1<<(6%4)|1<<(7%4), 8 },
+		after:  func(r *backupring.Ring) { r.Bitmap[0], r.Done[0], r.Head, r.BitmapIndex, r.HeadPlace = 0, 0, 8, 9, 0 },
+	},
+	{name: "the bit of another one", nid: 3, pid: provider, kind: backupring.Resolved, number: 10, before: func(r *backupring.Ring) { r.Bitmap[0], r.Next = 1<<(6%4), 8 }},
+	{name: "no fault", nid: 3, pid: provider, kind: backupring.Resolved, number: 7, before: func(r *backupring.Ring) { r.Bitmap[0], r.Next = 1<<(6%4), 8 }},
 	{name: "a fault of a ring without bits", nid: 3, pid: provider, kind: backupring.Resolved, ring: 1, number: 6},
 	{
 		name: "the end of a ring", nid: 3, pid: provider, kind: backupring.Closed, legal: true,
@@ -75,9 +80,9 @@ var words = []said{
 	{name: "a tail of a ring to come", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, generation: 2, before: func(r *backupring.Ring) { r.Generation = 1 }},
 	{
 		name: "a fault of the ring before", nid: 3, pid: provider, kind: backupring.Resolved, number: 6, legal: true,
-		before: func(r *backupring.Ring) { r.Bitmap[0], r.HeadOffset, r.Generation = 1<<(6%4), 3, 1 },
+		before: func(r *backupring.Ring) { r.Bitmap[0], r.Next, r.Generation = 1<<(6%4), 8, 1 },
 	},
-	{name: "a fault, says the IOuser", nid: 3, pid: firstPID, kind: backupring.Resolved, number: 6, before: func(r *backupring.Ring) { r.Bitmap[0], r.HeadOffset = 1<<(6%4), 3 }},
+	{name: "a fault, says the IOuser", nid: 3, pid: firstPID, kind: backupring.Resolved, number: 6, before: func(r *backupring.Ring) { r.Bitmap[0], r.Next = 1<<(6%4), 8 }},
 }
 
 // What IOusers and the IOprovider may say to the interface, who else may not, and what comes of it.
@@ -86,7 +91,7 @@ func TestControl(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, false, [][2]uint64{{4, 4}, {4, 0}}, 2)
 			first := &r.s.Rings[0]
-			first.Tail, first.Head, first.BitmapIndex = 8, 5, 6
+			first.Tail, first.Head, first.BitmapIndex, first.HeadPlace, first.Next, first.NextPlace = 8, 5, 6, 1, 5, 1
 			if c.before != nil {
 				c.before(first)
 			}
@@ -103,7 +108,7 @@ func TestControl(t *testing.T) {
 			spintest.Run(r.d, r.control.Header, &h, r.s)
 			brief := func(s *backupring.State) []uint64 { // a State is long
 				r := &s.Rings[0]
-				return []uint64{s.Foreign, s.Free, r.Generation, r.Tail, r.Head, r.HeadOffset, r.BitmapIndex, r.Bitmap[0], uint64(r.Watched)}
+				return []uint64{s.Foreign, s.Free, r.Generation, r.Tail, r.Next, r.Head, uint64(r.HeadPlace), r.BitmapIndex, r.Bitmap[0], r.Done[0], uint64(r.Watched)}
 			}
 			require.Equal(t, brief(&want), brief(r.s))
 			if want != *r.s {

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"math/bits"
 	"unsafe"
 
 	"github.com/spinsim/spinsim/handlers/backupring"
@@ -25,40 +26,41 @@ func receive(p *spin.Payload, s *backupring.State) spin.Code {
 	}
 	if !is(r, p.MatchBits) { // it was closed meanwhile
 		next(r)
-		unlock(r)
 		spin.FAdd(&s.Stray, 1)
 		return spin.Drop
 	}
-	f := frame{p: p, s: s, r: r, slot: r.Head + r.HeadOffset}
+	f := frame{p: p, s: s, r: r, slot: r.Next, place: r.NextPlace}
 	if f.slot >= r.Tail {
 		r.Stats.NoBuffer++
 		return f.keepOrDrop()
 	}
+	r.Begun++
 	if r.Skips == 0 && !f.held() { // nothing can be done about absent memory but to drop the frame, and no descriptor may be left out: those behind wait
 		return f.alone()
 	}
-	set(&r.Storing, f.slot%uint64(r.Size))
 	f.leave()
-	absent := f.store()
-	lock(r)
-	unset(&r.Storing, f.slot%uint64(r.Size))
+	return f.ends(f.store())
+}
+
+// ends is what becomes of a frame that had a descriptor, and a slot of the backup ring if it may need one.
+func (f *frame) ends(absent bool) spin.Code {
+	r := f.r
 	switch {
 	case absent && r.Skips != 0:
-		r.Stats.Absent++
-		r.Stats.Dropped++
-		r.Stats.Skipped++
-		f.tells()
+		spin.FAdd(&r.Stats.Dropped, 1)
+		spin.FAdd(&r.Stats.Skipped, 1)
+		f.done()
+		spin.FAdd(&r.Stats.Absent, 1)
 		return spin.Drop
 	case absent:
-		r.Stats.Absent++
 		bit := f.mark()
-		unlock(r)
+		spin.FAdd(&r.Stats.Absent, 1)
 		return f.keep(bit)
 	case r.Skips == 0:
-		spin.FAdd(&s.Free, 1)
+		spin.FAdd(&f.s.Free, 1)
 	}
-	r.Stats.Stored++
-	f.tells()
+	f.done()
+	spin.FAdd(&r.Stats.Stored, 1)
 	return spin.Success
 }
 
@@ -74,54 +76,63 @@ func is(r *backupring.Ring, id uint64) bool {
 	return r.Size != 0 && r.Generation == id/backupring.MaxRings
 }
 
-// turn waits until the frames that came before know where they go, and takes the lock. The longer that takes the less often it looks, since a look costs far more of the budget than it takes.
+// turn waits until the frames that came before know where they go: until next nobody else takes a descriptor. Those that wait look the less often the more are before them (Mellor-Crummey and Scott,
+// "Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors", TOCS 1991, §2.2), and the longer the line stands, since a look costs far more of the budget than it takes.
 // It reports false when so much of the budget is spent that the frame is dropped: those behind do not wait for it.
 func turn(r *backupring.Ring, patience uint64) bool {
 	ticket := spin.FAdd(&r.Ticket, 1)
-	for looks := uint64(0); r.Turn != ticket; looks++ {
-		if spin.Cycles()+looks*importWork >= patience && ticket-r.Turn < backupring.MaxSize {
+	looks, stands := uint64(0), uint64(0)
+	for at := r.Turn; at != ticket; looks++ {
+		if spin.Cycles()+looks*importWork >= patience && ticket-at < backupring.MaxSize {
 			return last(r, ticket)
 		}
-		for range min(looks, longestPause) {
+		for range min(stands+(ticket-at-1)*each, longestPause) {
 			spin.Cycles()
 		}
 		spin.Yield()
+		stands++
+		if now := r.Turn; now != at {
+			at, stands = now, 0
+		}
 	}
-	lock(r)
 	return true
 }
 
 const (
 	importWork   = 100 // that a look takes of the budget besides its cycles (docs/abi.md, metering)
+	each         = 8   // cycle counters that are read for each frame before this one: about as long as it has the turn
 	longestPause = 32  // cycle counters that are read between two looks: of them the budget counts the cycles alone
 )
 
-// last takes the lock if it is a frame's turn after all. Else it is not waited for.
+// last has a frame leave the line, unless it is its turn after all: then it is that which takes the bit back, not the frame before.
 func last(r *backupring.Ring, ticket uint64) bool {
-	lock(r)
-	if r.Turn == ticket {
+	at := ticket % backupring.MaxSize
+	set(&r.Late, at)
+	if r.Turn == ticket && unset(&r.Late, at) {
 		return true
 	}
-	set(&r.Late, ticket%backupring.MaxSize)
-	r.Stats.Late++
-	r.Stats.Dropped++
-	unlock(r)
+	spin.FAdd(&r.Stats.Late, 1)
+	spin.FAdd(&r.Stats.Dropped, 1)
 	return false
 }
 
 // next has the frame behind take its turn.
 func next(r *backupring.Ring) {
-	for r.Turn++; has(&r.Late, r.Turn%backupring.MaxSize); r.Turn++ {
-		unset(&r.Late, r.Turn%backupring.MaxSize)
+	for {
+		turn := spin.FAdd(&r.Turn, 1) + 1
+		if at := turn % backupring.MaxSize; !has(&r.Late, at) || !unset(&r.Late, at) {
+			return
+		}
 	}
 }
 
 // frame is one that has come.
 type frame struct {
-	p    *spin.Payload
-	s    *backupring.State
-	r    *backupring.Ring
-	slot uint64 // its descriptor
+	p     *spin.Payload
+	s     *backupring.State
+	r     *backupring.Ring
+	slot  uint64 // its descriptor
+	place uint32 // in the ring
 }
 
 // held takes a slot of the backup ring, if the bitmap has room, too.
@@ -139,17 +150,19 @@ func (f *frame) held() bool {
 
 // leave takes the descriptor, and lets the next frame have its own.
 func (f *frame) leave() {
-	f.r.HeadOffset++
-	next(f.r)
-	unlock(f.r)
+	r := f.r
+	r.Next++
+	if r.NextPlace++; r.NextPlace == r.Size {
+		r.NextPlace = 0
+	}
+	next(r)
 }
 
-// keepOrDrop is what becomes of a frame without a buffer.
+// keepOrDrop is what becomes of a frame without a buffer, whose turn it is.
 func (f *frame) keepOrDrop() spin.Code {
 	if !f.held() {
-		f.r.Stats.Dropped++
+		spin.FAdd(&f.r.Stats.Dropped, 1)
 		next(f.r)
-		unlock(f.r)
 		return spin.Drop
 	}
 	bit := f.mark()
@@ -159,38 +172,38 @@ func (f *frame) keepOrDrop() spin.Code {
 
 // alone stores a frame while none behind it has a descriptor.
 func (f *frame) alone() spin.Code {
-	unlock(f.r)
-	absent := f.store()
-	lock(f.r)
-	if absent {
-		f.r.Stats.Absent++
+	if f.store() {
+		spin.FAdd(&f.r.Stats.Absent, 1)
 		return f.keepOrDrop()
 	}
-	f.r.Stats.Stored++
-	f.r.HeadOffset++
-	next(f.r)
-	f.tells()
+	f.leave()
+	f.done()
+	spin.FAdd(&f.r.Stats.Stored, 1)
 	return spin.Success
 }
 
-// tells moves Head, gives the ring back, and tells the IOuser if there is something new for it.
-func (f *frame) tells() {
-	before := f.r.Head
-	advance(f.r)
-	moved := f.r.Head != before
-	if moved {
-		f.r.Told++
+// done says that the descriptor is the IOuser's, moves Head if it was the first that was not, and tells the IOuser then. If it was not, the frame that is does that when it is done.
+func (f *frame) done() {
+	r := f.r
+	set(&r.Done, uint64(f.place))
+	if !has(&r.Done, uint64(r.HeadPlace)) {
+		return
 	}
-	unlock(f.r)
+	lock(&r.Lock)
+	before := r.Head
+	advance(r)
+	moved := r.Head != before
+	unlock(&r.Lock)
 	if moved {
-		tell(f.s, f.r)
+		spin.FAdd(&r.Told, 1)
+		tell(f.s, r)
 	}
 }
 
 // store writes the frame to its buffer, and its length to its descriptor. It reports whether something was absent.
 func (f *frame) store() (absent bool) {
 	memory := spin.Space(f.r.Space) | spin.TellFaults
-	at := f.r.Descriptors + f.slot%uint64(f.r.Size)*backupring.DescriptorSize
+	at := f.r.Descriptors + uint64(f.place)*backupring.DescriptorSize
 	var d backupring.Descriptor
 	if r := spin.ReadHost(memory, at, unsafe.Pointer(&d), backupring.DescriptorSize); r.Failed() {
 		return r == spin.Fault
@@ -227,7 +240,7 @@ func (f *frame) describe(memory spin.Space, at uint64, d *backupring.Descriptor)
 func (f *frame) mark() uint64 {
 	bit := f.r.BitmapIndex + f.slot - f.r.Head
 	set(&f.r.Bitmap, bit%uint64(f.r.BitmapSize))
-	f.r.Stats.Backed++
+	spin.FAdd(&f.r.Stats.Backed, 1)
 	return bit
 }
 
@@ -262,12 +275,12 @@ func act(s *backupring.State, id uint64, pid uint32, kind, number uint64) bool {
 		return true
 	}
 	r := &s.Rings[id%backupring.MaxRings]
-	lock(r)
+	lock(&r.Control)
 	legal, told := r.Generation > id/backupring.MaxRings, false // a ring may be closed while a message about it is on its way
 	if is(r, id) {
 		legal, told = say(s, r, pid, kind, number)
 	}
-	unlock(r)
+	unlock(&r.Control)
 	if told {
 		tell(s, r)
 	}
@@ -320,24 +333,31 @@ func watch(s *backupring.State, r *backupring.Ring, number uint64) {
 
 // resolve clears a bit.
 func resolve(r *backupring.Ring, bit uint64) (legal bool) {
-	if r.BitmapSize == 0 {
+	if r.BitmapSize == 0 || bit-r.BitmapIndex >= uint64(r.BitmapSize) || !unset(&r.Bitmap, bit%uint64(r.BitmapSize)) {
 		return false
 	}
-	legal = bit-r.BitmapIndex < uint64(r.BitmapSize) && has(&r.Bitmap, bit%uint64(r.BitmapSize))
-	if legal {
-		unset(&r.Bitmap, bit%uint64(r.BitmapSize))
-		advance(r)
-		r.Told++
-	}
-	return legal
+	set(&r.Done, (r.Head+bit-r.BitmapIndex)%uint64(r.Size))
+	lock(&r.Lock)
+	advance(r)
+	unlock(&r.Lock)
+	spin.FAdd(&r.Told, 1)
+	return true
 }
 
-// advance moves Head to the oldest frame that is not in its buffer. Head and HeadOffset change together: their sum says where the next frame goes.
+// advance moves Head to the oldest frame that is not in its buffer.
 func advance(r *backupring.Ring) {
-	for r.HeadOffset > 0 && !has(&r.Storing, r.Head%uint64(r.Size)) && (r.BitmapSize == 0 || !has(&r.Bitmap, r.BitmapIndex%uint64(r.BitmapSize))) {
-		r.HeadOffset--
-		r.Head++
-		r.BitmapIndex++
+	for {
+		word, from := &r.Done[r.HeadPlace/64], r.HeadPlace%64
+		n := uint32(bits.TrailingZeros64(^(*word >> from)))
+		if n == 0 {
+			return
+		}
+		spin.FAdd(word, -(^uint64(0) >> (64 - n) << from))
+		r.Head += uint64(n)
+		r.BitmapIndex += uint64(n)
+		if r.HeadPlace += n; r.HeadPlace == r.Size {
+			r.HeadPlace = 0
+		}
 	}
 }
 
@@ -347,20 +367,32 @@ func tell(s *backupring.State, r *backupring.Ring) {
 	spin.AtomicFromDevice(&op)
 }
 
-func lock(r *backupring.Ring) {
-	for !spin.CAS(&r.Lock, 0, 1) {
+func lock(p *uint64) {
+	for !spin.CAS(p, 0, 1) {
 		spin.Yield()
 	}
 }
 
-func unlock(r *backupring.Ring) { spin.CAS(&r.Lock, 1, 0) }
+func unlock(p *uint64) { spin.CAS(p, 1, 0) }
 
-type bits = [backupring.MaxSize / 64]uint64
+type bitmap = [backupring.MaxSize / 64]uint64
 
-func has(b *bits, i uint64) bool { return b[i/64]>>(i%64)&1 != 0 }
+func has(b *bitmap, i uint64) bool { return b[i/64]>>(i%64)&1 != 0 }
 
-func set(b *bits, i uint64) { b[i/64] |= 1 << (i % 64) }
+// set sets a bit that nobody else sets.
+func set(b *bitmap, i uint64) { spin.FAdd(&b[i/64], 1<<(i%64)) }
 
-func unset(b *bits, i uint64) { b[i/64] &^= 1 << (i % 64) }
+// unset clears a bit. It reports false if it was not set, or somebody else has cleared it.
+func unset(b *bitmap, i uint64) bool {
+	for {
+		word := b[i/64]
+		if word>>(i%64)&1 == 0 {
+			return false
+		}
+		if spin.CAS(&b[i/64], word, word&^(1<<(i%64))) {
+			return true
+		}
+	}
+}
 
 func main() {}

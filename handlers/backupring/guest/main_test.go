@@ -254,7 +254,7 @@ func (r *rig) same() {
 	}
 	for i, u := range r.users {
 		x := &r.s.Rings[i]
-		want, is := [4]uint64{u.tail, u.head, u.headOffset, u.bitmapIndex}, [4]uint64{x.Tail, x.Head, x.HeadOffset, x.BitmapIndex}
+		want, is := [4]uint64{u.tail, u.head, u.headOffset, u.bitmapIndex}, [4]uint64{x.Tail, x.Head, x.HeadOffset(), x.BitmapIndex}
 		if want != is || x.Head != u.told {
 			require.FailNow(r.t, "a ring", "ring %d has %d, expected %d; the IOuser knows of %d", i, is, want, u.told)
 		}
@@ -298,6 +298,15 @@ func (r *rig) drive(rng *rand.Rand, steps int) {
 	r.same()
 }
 
+// anySize is a number of descriptors or bits: often an edge, of a word or of the range, or small, else any from 1 to 4,096.
+func anySize(rng *rand.Rand) uint64 {
+	edges := []uint64{1, 2, 3, 4, 7, 16, 63, 64, 65, 127, 128, 129, 4032, 4033, 4095, 4096}
+	if i := rng.IntN(2 * len(edges)); i < len(edges) {
+		return edges[i]
+	}
+	return 1 + rng.Uint64N(backupring.MaxSize)
+}
+
 // Random frames, descriptors, absent pages and speeds of IOusers and IOprovider against the published pseudo-code: the same is stored, kept and dropped; what is not dropped
 // arrives once, in order, whole; descriptors are skipped where the ring asks for it. Rings of 1 to 4,096, bitmaps smaller and larger than them by one, none, and backup rings that fill up.
 func TestRings(t *testing.T) {
@@ -305,13 +314,66 @@ func TestRings(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		var sizes [][2]uint64
 		for range 1 + rng.IntN(3) {
-			size := []uint64{1, 2, 3, 4, 7, 16, 64, 4096}[rng.IntN(8)]
-			bitmap := []uint64{0, 1, max(size, 2) - 1, size, min(size+1, 4096), min(2*size, 4096)}[rng.IntN(6)]
+			size := anySize(rng)
+			bitmap := []uint64{0, 1, max(size, 2) - 1, size, min(size+1, 4096), min(2*size, 4096), anySize(rng)}[rng.IntN(7)]
 			sizes = append(sizes, [2]uint64{size, bitmap})
 		}
 		wasm := seed%100 == 0
 		t.Run(fmt.Sprint(seed, sizes), func(t *testing.T) {
 			newRig(t, wasm, sizes, []uint64{1, 2, 5, 64}[rng.IntN(4)]).drive(rng, 150)
 		})
+	}
+}
+
+// Rings of sizes at edges whose every descriptor is used, several times, with bitmaps that have a bit less, as many, and one more (as far as there are any), and backup rings that are full: the same decisions as the
+// pseudo-code's, over the end of the ring and of the bitmap.
+func TestRingsGoRound(t *testing.T) {
+	for _, size := range []uint64{1, 2, 63, 64, 65, 1000, 4095, 4096} {
+		for _, bitmap := range []uint64{size - 1, size, min(size+1, backupring.MaxSize)} {
+			t.Run(fmt.Sprint(size, bitmap), func(t *testing.T) {
+				slots := min(bitmap+2, 64)
+				r := newRig(t, false, [][2]uint64{{size, bitmap}}, max(1, slots))
+				u := r.users[0]
+				rng := rand.New(rand.NewPCG(size, bitmap))
+				for u.head < 2*size+3 {
+					r.post(0, size)
+					if u.absent = map[uint64]bool{}; rng.IntN(2) == 0 {
+						for range 1 + rng.IntN(3) {
+							u.absent[rng.Uint64N(size)] = true
+						}
+					}
+					for range 1 + rng.Uint64N(min(size, 600)) {
+						r.frame(0, 8)
+					}
+					r.same()
+					r.drain()
+					for u.absent = map[uint64]bool{}; r.resolve(0, rng.IntN(1+min(2, len(u.queue)))) || r.resolve(0, 0); {
+					}
+					r.take(0)
+					r.same()
+				}
+			})
+		}
+	}
+}
+
+// A ring that holds as many frames as its bitmap has bits, with 4,096 of them, takes no more, and has them all delivered in order.
+func TestTheBitmapIsFull(t *testing.T) {
+	for _, bitmap := range []uint64{4095, 4096} {
+		r := newRig(t, false, [][2]uint64{{4096, bitmap}}, 8192)
+		u := r.users[0]
+		for range bitmap + 3 {
+			r.frame(0, 8)
+		}
+		require.Equal(t, bitmap, r.s.Rings[0].Stats.Backed)
+		require.EqualValues(t, 3, r.s.Rings[0].Stats.Dropped)
+		r.drain()
+		r.post(0, 4096)
+		for len(u.queue) > 0 {
+			require.True(t, r.resolve(0, len(u.queue)-1), "the youngest first: head moves with the last of them")
+		}
+		r.take(0)
+		require.Equal(t, bitmap, u.seen)
+		r.same()
 	}
 }
