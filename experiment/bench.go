@@ -217,7 +217,7 @@ func (p *Point) Simulate(ctx context.Context, programs ...func(*runtime.Proc) er
 func (p *Point) config(ctx context.Context, nodes int) runtime.Config {
 	return runtime.Config{
 		Profile: p.Profile, Nodes: nodes, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
-		Translator: p.Translator, Links: p.Links, Stop: func() error { return context.Cause(ctx) },
+		Translator: p.Translator, Links: p.Links, Capture: p.Capture, Stop: func() error { return context.Cause(ctx) },
 	}
 }
 

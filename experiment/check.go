@@ -14,7 +14,7 @@ import (
 
 // taken are names that an axis may not have: commands know them as flags of their own.
 var taken = []string{
-	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "links", "topology", "waterfall", "experiment", "until", "event-limit", "time-limit", "memory-limit", "quiet", "help",
+	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "links", "pcap", "pcap-at", "topology", "waterfall", "experiment", "until", "event-limit", "time-limit", "memory-limit", "quiet", "help",
 	"version", "output", "param", "points", "resume", "part", "breakdown", "samples",
 }
 

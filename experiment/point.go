@@ -23,6 +23,7 @@ type Point struct {
 	Limits  sim.Limits        // of each simulation
 
 	Links      runtime.WatchLinks     // told what links did, by every simulation of the point; nil: nobody
+	Capture    runtime.Capture        // given the network of every simulation of the point; nil: nobody
 	Translator runtime.MakeTranslator // between the buses and memory; nil: every page is present to NICs
 
 	experiment *Experiment

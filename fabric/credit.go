@@ -156,6 +156,9 @@ func (n *network) cross(at sim.ID, k int, w waiting) {
 	length, earliest := n.pace(out, from, w.at, bytes)
 	l.maxWait = max(l.maxWait, now-w.at)
 	leave := l.send(w.at, max(earliest, now), length, bytes)
+	if n.capture != nil {
+		n.capture.see(out, w.a, w.b, w.ref, leave, l.free)
+	}
 	if l.packets == 0 {
 		n.wraps[out]++
 	}

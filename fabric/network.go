@@ -30,6 +30,7 @@ type network struct {
 	slack    sim.Time // backlog at which a node is still ready
 	sourceID sim.ID   // first of the IDs in whose name ports post KindSent, before all that a node posts for the same time
 	watch    func(p Packet, from, to sim.Time)
+	capture  *capture // nil: nobody looks at links
 
 	bounded  bool
 	lanes    []lane  // with bounded buffers: of each link in order, then of each node's, one for every class and channel
@@ -244,6 +245,9 @@ func (p *port) Send(pk Packet) {
 	if pk.Notify {
 		n.eng.Post(start, p.id, n.sourceID+sim.ID(p.node), KindSent, a, b, pk.Ref)
 	}
+	if n.capture != nil {
+		n.capture.see(len(n.links)+int(p.node), a, b, pk.Ref, start, end)
+	}
 	if n.watch != nil {
 		n.watch(pk, start, start.Later(n.spec.Occupied(int(pk.Bytes))))
 	}
@@ -318,6 +322,9 @@ func (n *network) Handle(e *sim.Event) {
 		}
 		leave = l.send(e.Time, earliest, length, bytes)
 		kind = sim.Kind(n.kinds[i])
+	}
+	if n.capture != nil {
+		n.capture.see(i, a, e.B, e.P, leave, l.free)
 	}
 	if l.packets == 0 {
 		n.wraps[i]++

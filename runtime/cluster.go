@@ -50,9 +50,15 @@ type Config struct {
 	// Translator makes what stands between the bus of a node and the memory of its processes; nil: the SMMU of the profile or, without one, nothing:
 	// every page is present to the NIC.
 	Translator MakeTranslator
+	// Capture is given the network before anything is attached to it, to look at what passes its links; nil: nobody looks. Its error becomes that of
+	// NewCluster. Results do not depend on it.
+	Capture Capture
 	// Links is told at the end of every Run what the links of the network have done; nil: nobody.
 	Links WatchLinks
 }
+
+// Capture looks at a network; see fabric.Capturer.
+type Capture func(f fabric.Fabric) error
 
 // WatchLinks takes what every link that carried a packet has done from the beginning of a run to end.
 type WatchLinks func(links []fabric.LinkStats, end sim.Time)
@@ -103,6 +109,11 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	fab, err := cfg.Fabric(eng, cfg.Profile.Fabric, cfg.Nodes)
 	if err != nil {
 		return nil, errors.Join(&NetworkError{cfg.Profile.Name, err}, executor.Close())
+	}
+	if cfg.Capture != nil {
+		if err := cfg.Capture(fab); err != nil {
+			return nil, errors.Join(err, executor.Close())
+		}
 	}
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab, executor: executor,

@@ -32,6 +32,7 @@ type Options struct {
 	Read    func(name string, limit int64) (data []byte, err error) // reads a file that is not longer than limit; nil: from the disk
 	Limits  sim.Limits
 	Links   runtime.WatchLinks // told what links did; nil: nobody
+	Capture runtime.Capture    // given the network; nil: nobody
 
 	Breakdown bool // the table breakdown is shown, too
 }

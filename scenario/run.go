@@ -114,7 +114,7 @@ func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err 
 	}
 	r.rec = &recorder{run: r, ranks: make([]counts, p.ranks), wanted: p.output.Events}
 	c, err := runtime.NewCluster(runtime.Config{
-		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec, Limits: p.options.Limits, Links: p.options.Links,
+		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec, Limits: p.options.Limits, Links: p.options.Links, Capture: p.options.Capture,
 		Stop: func() error { return context.Cause(ctx) },
 		Log: func(rank int, at sim.Time, module, line string) {
 			if len(r.logs) == maxLogLines || r.logBytes+len(line) > maxLogBytes {

@@ -21,6 +21,7 @@ func commands() []*cobra.Command {
 		rerunCommand(),
 		reportCommand(),
 		reproduceCommand(),
+		pcapCommand(),
 		versionCommand(),
 		doctorCommand(),
 		manCommand(),

@@ -55,6 +55,7 @@ var whole = map[string][]string{
 	"spinsim graph run":           {"two.graph", "--ranks", "2"},
 	"spinsim compare graph":       {"--mode", "host", "--kernel", "bfs", "--scale", "4", "--ranks", "2"},
 	"spinsim storage generate":    {"oltp"},
+	"spinsim reproduce":           {"spin17", "-o", "folder"},
 
 	"spinsim compare scan":            {"--mode", "spin", "--size", "16KiB", "--selectivity", "10%"},
 	"spinsim compare npf-cold-ring":   {"--mode", "pinned", "--connections", "1", "--at", "5s"},
@@ -95,7 +96,7 @@ var besides = map[string][]string{
 // texts are flags that are no numbers: names, files, switches, values of a profile or a state. A flag of a number must not be among them.
 var texts = strings.Fields(`quiet all breakdown samples app by define durable guarded client critical-path ack engine expect experiment fault firmware format handler handler-host-file header help hex host-file hupcf include lang matching mode noise
 	noise-coscheduled on output packets payload payload-file completion plain plot links load svg topology policy pool profile type op kernel set side source spinsim state state-file state-format table to trace waterfall node rank
-	version step path benchmark transport algorithms full omb scaling shape param points resume part slurm strip`)
+	version step path benchmark transport algorithms full omb scaling shape param points resume part slurm strip title only list pcap pcap-at dissector`)
 
 // numbers calls f for every flag of a number of every command.
 func numbers(t *testing.T, c *cobra.Command, f func(c *cobra.Command, flag *pflag.Flag)) {
@@ -173,7 +174,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 // nonsense are values that flags which are no numbers do not have.
 var nonsense = map[string]string{
 	"app": "x", "by": "x", "experiment": "x", "hupcf": "x", "policy": "x", "pool": "x", "side": "x", "shape": "x", "engine": "x", "expect": "none/x", "fault": "x", "format": "x", "handler": "none.wasm", "handler-host-file": "none/x", "hex": "x", "host-file": "none/x",
-	"lang": "x", "links": "x", "load": "none/x", "svg": "x", "topology": "x", "matching": "x", "mode": "x", "noise": "none/x", "on": "x", "packets": "none/x", "payload-file": "none/x", "plot": "x", "samples": "x", "table": "x",
+	"lang": "x", "links": "x", "load": "none/x", "svg": "x", "topology": "x", "matching": "x", "mode": "x", "noise": "none/x", "on": "x", "packets": "none/x", "pcap": "x", "pcap-at": "x", "only": "x", "payload-file": "none/x", "plot": "x", "samples": "x", "table": "x",
 	"transport": "x", "algorithms": "x", "benchmark": "x", "scaling": "x", "omb": "x", "path": "x", "to": "x", "trace": "x", "waterfall": "x", "state-format": "x", "state-file": "none/x", "state": "x=y",
 }
 

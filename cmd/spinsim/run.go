@@ -26,6 +26,7 @@ type runFlags struct {
 	resume                command.ResumeFlags
 	limitFlags
 	links command.LinksFlag
+	pcap  command.CaptureFlags
 	shape command.ShapeFlag
 }
 
@@ -61,6 +62,7 @@ docs/scenarios.md describes the format.` + limitsHelp,
 	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 	flags.BoolVar(&f.breakdown, "breakdown", false, "say where the time of each measurement went, or of the whole run: the table breakdown")
 	f.links.Register(c)
+	f.pcap.Register(c)
 	f.shape.Register(c)
 	f.Register(c, "the run", false)
 	return c
@@ -82,13 +84,17 @@ func (f *runFlags) options(c *cobra.Command) (o scenario.Options, err error) {
 		return o, err
 	}
 	if o.Set, err = f.shape.Overrides(); err == nil {
-		err = f.links.Check()
+		err = errors.Join(f.links.Check(), f.pcap.Check())
 	}
+	o.Capture = f.pcap.Hook()
 	if err == nil {
 		o.Limits, err = f.Limits(c)
 	}
 	return o, err
 }
+
+// traced reports whether something of a single run is wanted.
+func (f *runFlags) traced() bool { return f.trace != "" || f.links.Wanted() || f.pcap.Wanted() }
 
 // load plans a run and says in which format its result is written.
 func (f *runFlags) load(file string, o scenario.Options) (*scenario.Plan, report.Format, error) {
@@ -115,7 +121,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	if err != nil {
 		return badInput(err)
 	}
-	if err := f.resume.Check(f.trace != "" || f.links.Wanted()); err != nil {
+	if err := f.resume.Check(f.traced()); err != nil {
 		return badInput(err)
 	}
 	s, err := newRunSweep(&o, f.params, f.overrides)
@@ -155,7 +161,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	ctx, cancel := f.Context(c)
 	defer cancel()
 	result, err := p.Run(ctx, tracer)
-	err = endTimeline(writer, err)
+	err = f.pcap.Write(record, endTimeline(writer, err))
 	if result != nil {
 		result.Origin = record
 		err = errors.Join(result.Write(c.OutOrStdout(), format), f.links.Write(record), err)

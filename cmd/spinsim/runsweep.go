@@ -205,8 +205,8 @@ func (s *runSweep) run(ctx context.Context, plans []*scenario.Plan, workers int,
 
 // sweep runs a scenario with every combination of values, and shows one long table for each of its own.
 func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *runSweep) error {
-	if f.trace != "" || f.links.Wanted() {
-		return badInput(fmt.Errorf("--trace and --links follow one run, but there are %d", len(s.variations)))
+	if f.traced() {
+		return badInput(fmt.Errorf("--trace, --links and --pcap follow one run, but there are %d", len(s.variations)))
 	}
 	plans, err := s.plans(func(_ int, v scenario.Variation) (*scenario.Plan, error) {
 		p, _, err := f.load(file, o.With(v))

@@ -46,6 +46,7 @@ type compareFlags struct {
 	all                         bool
 	waterfall                   []string
 	links                       LinksFlag
+	pcap                        CaptureFlags
 	shape                       ShapeFlag
 	inputs                      []provenance.Input
 	params                      []string
@@ -140,6 +141,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 	if !e.Untraced {
 		flags.StringVar(&f.trace, "trace", "", "write a timeline of one run for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 		f.links.Register(c)
+		f.pcap.Register(c)
 	}
 	f.resume.Register(c)
 	f.Register(c, "each measurement", false)
@@ -177,7 +179,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Profiles, s.Overrides, s.Seed, s.Engine, s.Traced = f.profiles, size, f.seed, f.engine, f.trace != "" || f.links.Wanted()
+	s.Profiles, s.Overrides, s.Seed, s.Engine, s.Traced = f.profiles, size, f.seed, f.engine, f.traced()
 	s.Build, s.Command, s.Hint, s.Inputs = f.Build, f.Command, f.Columns, f.inputs
 	var errs []error
 	keep := func(name string, err error) {
@@ -222,6 +224,9 @@ func (f *compareFlags) param(c *cobra.Command, s *experiment.Sweep, text string)
 	return nil
 }
 
+// traced reports whether something of a single run is wanted.
+func (f *compareFlags) traced() bool { return f.trace != "" || f.links.Wanted() || f.pcap.Wanted() }
+
 // checkFiles says what is wrong with the files that are to be written.
 func (f *compareFlags) checkFiles() error {
 	if f.trace != "" {
@@ -237,13 +242,13 @@ func (f *compareFlags) checkFiles() error {
 			return BadInput(fmt.Errorf("--plot: %w", err))
 		}
 	}
-	if err := f.links.Check(); err != nil {
+	if err := errors.Join(f.links.Check(), f.pcap.Check()); err != nil {
 		return BadInput(err)
 	}
 	if err := f.samples.Check(f.resume.Given()); err != nil {
 		return BadInput(err)
 	}
-	return BadInput(f.resume.Check(f.trace != "" || f.links.Wanted()))
+	return BadInput(f.resume.Check(f.traced()))
 }
 
 func (f *compareFlags) run(c *cobra.Command, args []string) error {
@@ -285,12 +290,12 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 		writer.Describe(s.Record().Args()...)
 		points[0].Tracer = writer
 	}
-	points[0].Links = f.links.Watch()
+	points[0].Links, points[0].Capture = f.links.Watch(), f.pcap.Hook()
 	ctx, cancel := f.Context(c)
 	defer cancel()
 	results, err := Measure(ctx, c.ErrOrStderr(), s, f.resume.shared(points))
 	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), s.Checkpoint)
-	err = EndTimeline(writer, err)
+	err = f.pcap.Write(s.Record(), EndTimeline(writer, err))
 	if err == nil {
 		err = errors.Join(f.links.Write(s.Record()), f.samples.Write(s, results))
 	}

@@ -92,7 +92,10 @@ var table = map[string]policy{
 		ours:   []string{"nic", "sim", "portals", "hpu", "spin/manifest", "profile", "runtime", "handlers", "internal"},
 		theirs: []string{"github.com/google/pprof"}, // profiles of handlers
 	},
-	"experiment":       {ours: []string{"sim", "inet", "fabric", "host", "pinning", "portals", "datatype", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "npf", "mpi", "goal", "provenance", "report", "trace/breakdown", "trace/spc", "internal"}},
+	"experiment": {ours: []string{"sim", "inet", "fabric", "host", "pinning", "portals", "datatype", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "npf", "mpi", "goal", "provenance", "report", "trace/breakdown", "trace/spc", "internal"}},
+	"trace/capture": { // pcapng of links: what packets are is known to NICs
+		ours: []string{"sim", "fabric", "nic", "trace"},
+	},
 	"trace/spc":        {ours: []string{"sim", "internal"}}, // traces of storage, which runs are made of
 	"trace/breakdown":  {ours: []string{"sim"}},             // what observers of a run do with its time: no file formats
 	"experiment/cores": {ours: []string{"hpu", "profile"}},  // cost tables beside the cores they describe

@@ -1,0 +1,81 @@
+//go:build tshark
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/examples/scenarios"
+	"github.com/spinsim/spinsim/trace/capture"
+)
+
+// dissected are fields of a capture as Wireshark's own program reads them, by the dissector.
+func dissected(t *testing.T, folder, file string, filter string, fields ...string) (rows []string) {
+	lua := filepath.Join(folder, "spinsim.lua")
+	require.NoError(t, os.WriteFile(lua, []byte(capture.Dissector), 0o600))
+	args := []string{"-X", "lua_script:" + lua, "-r", file, "-Y", filter, "-T", "fields"}
+	for _, f := range fields {
+		args = append(args, "-e", f)
+	}
+	out, err := exec.Command("tshark", args...).Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		rows = append(rows, strings.TrimSuffix(line, "\n"))
+	}
+	return rows
+}
+
+// What tshark reads of a capture is what the timeline of the same run says of the same packets, to the picosecond.
+func TestTsharkReadsWhatTheTimelineSays(t *testing.T) {
+	folder := t.TempDir()
+	example, err := scenarios.Find("count")
+	require.NoError(t, err)
+	file, pcap, timeline := filepath.Join(folder, "count.yaml"), filepath.Join(folder, "a.pcapng"), filepath.Join(folder, "a.json")
+	require.NoError(t, os.WriteFile(file, example.Text, 0o600))
+	output(t, "run", file, "--pcap", pcap, "--trace", timeline)
+	text, err := os.ReadFile(timeline)
+	require.NoError(t, err)
+	var events struct {
+		TraceEvents []struct {
+			Name string
+			Args map[string]any
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &events))
+	var want []string
+	for _, e := range events.TraceEvents {
+		if _, wire := e.Args["bytes"]; wire && e.Args["to"] != nil && e.Args["packet"] != nil {
+			number := func(key string) int64 { return int64(e.Args[key].(float64)) }
+			want = append(want, fmt.Sprintf("%d\t%d\t%d\t%d\t%s\t0x%016x", number("start_ps"), number("to"), number("packet"), number("bytes"), e.Name, number("match bits")))
+		}
+	}
+	require.Greater(t, len(want), 20)
+	rows := dissected(t, folder, pcap, "spinsim", "spinsim.time_ps", "spinsim.dst", "spinsim.packet", "spinsim.bytes", "spinsim.portals.op", "spinsim.portals.match_bits")
+	operations := strings.NewReplacer("\t0\t0x", "\tput\t0x", "\t5\t0x", "\tack\t0x")
+	for i := range rows {
+		rows[i] = operations.Replace(rows[i])
+	}
+	slices.Sort(want)
+	slices.Sort(rows)
+	require.Equal(t, want, rows)
+}
+
+// IP over the network is IP to tshark: real headers, with checksums that it finds right.
+func TestTsharkReadsIP(t *testing.T) {
+	folder := t.TempDir()
+	pcap := filepath.Join(folder, "a.pcapng")
+	output(t, "compare", "npf-ring-size", "--mode", "pinned", "--connections", "1", "--ring", "4", "--operations", "5", "--pcap", pcap)
+	rows := dissected(t, folder, pcap, "tcp.flags.syn == 1", "ip.src", "ip.dst", "ip.checksum.status", "tcp.dstport")
+	require.Contains(t, strings.Join(rows, "\n"), "10.0.0.2\t10.0.0.1")
+	require.NotEmpty(t, dissected(t, folder, pcap, "tcp.len > 1000", "tcp.len"))
+	require.Empty(t, dissected(t, folder, pcap, "tcp.analysis.flags && frame.time_relative < 0.5", "frame.number"), "no retransmission while both programs run")
+}

@@ -1,0 +1,83 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/trace"
+	"github.com/spinsim/spinsim/trace/capture"
+)
+
+// CaptureFlags write what passes links of the network into a capture file.
+type CaptureFlags struct {
+	name    string
+	at      []string
+	capture *capture.Capture
+}
+
+// Register adds the flags.
+func (f *CaptureFlags) Register(c *cobra.Command) {
+	c.Flags().StringVar(&f.name, "pcap", "", "write the packets of the run for Wireshark: `FILE.pcapng`; spinsim pcap --dissector explains them to it")
+	c.Flags().StringArrayVar(&f.at, "pcap-at", nil, "capture at this `PLACE` only: node=3, both directions of its link, link=NAME as --links has it, or all links; may be repeated (default: each packet once, on its node's link)")
+}
+
+// Wanted reports whether there is to be a file.
+func (f *CaptureFlags) Wanted() bool { return f.name != "" }
+
+// Check says what is wrong with the flags, before anything runs.
+func (f *CaptureFlags) Check() error {
+	places, err := capture.ParsePlaces(f.at)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--pcap-at: %w", err)
+	case !f.Wanted() && f.at != nil:
+		return errors.New("--pcap-at: says where, but --pcap is not given, which says into which file")
+	case !f.Wanted():
+		return nil
+	case !strings.HasSuffix(f.name, ".pcapng"):
+		return fmt.Errorf("--pcap: cannot write %q files, want a name that ends in .pcapng", filepath.Ext(f.name))
+	}
+	if _, err := os.Stat(filepath.Dir(f.name)); err != nil {
+		return fmt.Errorf("--pcap: %w", err)
+	}
+	f.capture = capture.New(places)
+	return nil
+}
+
+// Hook is what a run gives its network to; nil: nothing is captured. Check must have been called.
+func (f *CaptureFlags) Hook() runtime.Capture {
+	if f.capture == nil {
+		return nil
+	}
+	return f.capture.Attach
+}
+
+// Write writes the file, if it is wanted, also of a run that failed, with what made the run. err is that of the run.
+func (f *CaptureFlags) Write(of *provenance.Record, err error) error {
+	if f.capture == nil {
+		return err
+	}
+	if wrong := (*capture.PlaceError)(nil); errors.As(err, &wrong) {
+		return BadInput(fmt.Errorf("--pcap-at: %w", wrong))
+	}
+	if input := (InputError{}); errors.As(err, &input) {
+		return err
+	}
+	out, e := file.Create(f.name)
+	if e != nil {
+		return errors.Join(err, BadInput(fmt.Errorf("--pcap: %w", e)))
+	}
+	comment := of.Command + "; " + strings.Join(of.Lines(), "; ")
+	if e := f.capture.Write(trace.NewPcapng(out, "spinsim "+of.Build.String(), comment)); e != nil {
+		return errors.Join(err, e, out.Discard())
+	}
+	return errors.Join(err, out.Commit())
+}

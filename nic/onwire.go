@@ -1,0 +1,38 @@
+package nic
+
+import "github.com/spinsim/spinsim/fabric"
+
+// WirePacket is what a packet of the network is to the NICs, for a capture. It must not be kept: what it points to is used again.
+type WirePacket struct {
+	Frame    *Frame // the message; nil: an acknowledgement of the transport, or of a fabric's own program
+	Index    int    // of the packet in its message, from 0
+	Reliable bool   // the end-to-end transport has sent it
+	Number   uint64 // with Reliable: of the packet among those to its target; of an acknowledgement the lower half of the first that is missing
+}
+
+// OnWire says what a packet is.
+func OnWire(p *fabric.Packet) WirePacket {
+	switch ref := p.Ref.(type) {
+	case *Frame:
+		return WirePacket{Frame: ref, Index: int(p.Seq)}
+	case *segment:
+		return WirePacket{Frame: ref.f, Index: ref.i, Reliable: true, Number: ref.number}
+	}
+	return WirePacket{Reliable: p.Ref == any(acknowledges), Number: uint64(p.Seq)}
+}
+
+// Data is the payload of the packet: that of its message which it carries; nil if there is none.
+func (w *WirePacket) Data() []byte {
+	f := w.Frame
+	if f == nil || !f.Datagram && !f.carries(w.Index) {
+		return nil
+	}
+	from, to := f.Span(w.Index)
+	if f.Datagram {
+		from, to = 0, len(f.Data)
+	}
+	if from > to || to > len(f.Data) {
+		return nil
+	}
+	return f.Data[from:to]
+}

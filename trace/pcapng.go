@@ -1,0 +1,132 @@
+package trace
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Link types of pcapng interfaces (tcpdump.org/linktypes.html).
+const (
+	LinkRaw   uint16 = 101 // a packet of IP
+	LinkUser0 uint16 = 147 // of a layout that users agree on: see package trace/capture
+)
+
+// Pcapng writes a capture file of the version 1.0 of the pcapng format (draft-ietf-opsawg-pcapng): interfaces, then packets. Times are nanoseconds since
+// 1970, so many as of virtual time; readers show no finer ones.
+type Pcapng struct {
+	out        *bufio.Writer
+	block      []byte // scratch
+	interfaces int
+	err        error
+}
+
+// Types of blocks and options, and the byte-order magic of the format.
+const (
+	blockSection   = 0x0A0D0D0A
+	blockInterface = 1
+	blockPacket    = 6
+	orderMagic     = 0x1A2B3C4D
+
+	optionEnd        = 0
+	optionComment    = 1
+	optionName       = 2 // of an interface
+	optionUser       = 4 // of a section: the application
+	optionResolution = 9 // if_tsresol
+	optionFlags      = 2 // of a packet: its direction
+	nanoseconds      = 9 // as a resolution: 10^-9
+)
+
+// Direction of a packet at the place of capture.
+type Direction uint32
+
+// Directions as epb_flags has them.
+const (
+	Unknown Direction = iota
+	Inbound
+	Outbound
+)
+
+// NewPcapng begins a file. application names the program, comment says what the capture is of.
+func NewPcapng(out io.Writer, application, comment string) *Pcapng {
+	w := &Pcapng{out: bufio.NewWriter(out)}
+	w.begin()
+	w.block = binary.LittleEndian.AppendUint32(w.block, orderMagic)
+	w.block = binary.LittleEndian.AppendUint16(w.block, 1)
+	w.block = binary.LittleEndian.AppendUint16(w.block, 0)
+	w.block = binary.LittleEndian.AppendUint64(w.block, ^uint64(0)) // the length of the section is not said
+	w.option(optionComment, []byte(comment))
+	w.option(optionUser, []byte(application))
+	w.end(blockSection)
+	return w
+}
+
+// Interface adds an interface and returns its number.
+func (w *Pcapng) Interface(name string, linkType uint16) int {
+	w.begin()
+	w.block = binary.LittleEndian.AppendUint16(w.block, linkType)
+	w.block = binary.LittleEndian.AppendUint16(w.block, 0)
+	w.block = binary.LittleEndian.AppendUint32(w.block, 0) // packets are whole
+	w.option(optionName, []byte(name))
+	w.option(optionResolution, []byte{nanoseconds})
+	w.end(blockInterface)
+	w.interfaces++
+	return w.interfaces - 1
+}
+
+// Packet adds a packet of an interface; it panics if there is no such interface, a programmer's mistake.
+func (w *Pcapng) Packet(number int, at sim.Time, d Direction, data []byte) {
+	if number < 0 || number >= w.interfaces {
+		panic("trace: a packet of an interface that there is not") //lint:panic programmer's mistake
+	}
+	ns := uint64(max(0, at/sim.Nanosecond)) //nolint:gosec // not negative
+	w.begin()
+	w.block = binary.LittleEndian.AppendUint32(w.block, uint32(number)) //nolint:gosec // few
+	w.block = binary.LittleEndian.AppendUint32(w.block, uint32(ns>>32)) //nolint:gosec // the upper half
+	w.block = binary.LittleEndian.AppendUint32(w.block, uint32(ns))     //nolint:gosec // the lower half
+	w.block = binary.LittleEndian.AppendUint32(w.block, uint32(len(data)))
+	w.block = binary.LittleEndian.AppendUint32(w.block, uint32(len(data)))
+	w.pad(data)
+	if d != Unknown {
+		w.option(optionFlags, binary.LittleEndian.AppendUint32(nil, uint32(d)))
+	}
+	w.end(blockPacket)
+}
+
+// Close writes what is left. The writer below is the caller's.
+func (w *Pcapng) Close() error { return errors.Join(w.err, w.out.Flush()) }
+
+// begin leaves room for type and length.
+func (w *Pcapng) begin() { w.block = append(w.block[:0], 0, 0, 0, 0, 0, 0, 0, 0) }
+
+func (w *Pcapng) pad(data []byte) {
+	w.block = append(w.block, data...)
+	for len(w.block)%4 != 0 {
+		w.block = append(w.block, 0)
+	}
+}
+
+// longestOption is how long the value of an option can be.
+const longestOption = 1<<16 - 1
+
+func (w *Pcapng) option(code uint16, value []byte) {
+	value = value[:min(len(value), longestOption)]
+	w.block = binary.LittleEndian.AppendUint16(w.block, code)
+	w.block = binary.LittleEndian.AppendUint16(w.block, uint16(len(value))) //nolint:gosec // cut off above
+	w.pad(value)
+}
+
+// end closes the options, sets type and length, and writes the block.
+func (w *Pcapng) end(kind uint32) {
+	w.option(optionEnd, nil)
+	length := uint32(len(w.block) + 4) //nolint:gosec // a packet and its options
+	w.block = binary.LittleEndian.AppendUint32(w.block, length)
+	binary.LittleEndian.PutUint32(w.block, kind)
+	binary.LittleEndian.PutUint32(w.block[4:], length)
+	if _, err := w.out.Write(w.block); err != nil && w.err == nil {
+		w.err = err
+	}
+}
