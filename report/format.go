@@ -24,6 +24,7 @@ const (
 	CSVFormat      Format = "csv"      // a header of keys, then exact values
 	JSONFormat     Format = "json"     // an array of objects, keys in column order; below "rows", beside "provenance", if the table has an origin
 	NDJSONFormat   Format = "ndjson"   // one object a line
+	ParquetFormat  Format = "parquet"  // columns, for pandas and databases; not in Formats: only commands whose result is one table have it
 )
 
 // Formats lists the formats in the order of the help text.
@@ -57,6 +58,10 @@ func (t *Table) Write(w io.Writer, f Format) error {
 		out, err = t.document()
 	case NDJSONFormat:
 		out, err = t.json("", "\n", "\n")
+	case ParquetFormat:
+		if err = checkBinary(widthOf(w)); err == nil {
+			out, err = t.parquet()
+		}
 	default:
 		_, err = ParseFormat(string(f))
 	}

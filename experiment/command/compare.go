@@ -130,7 +130,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 	}
 	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` from which everything random is made, payloads too")
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
-	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
+	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
 	flags.BoolVar(&f.all, "all", false, "show all columns in the table, not only those that answer")
 	flags.StringVar(&f.plot, "plot", "", "draw the result: `FILE.svg` or FILE.png")
 	if e.Followed != "" {
@@ -252,7 +252,7 @@ func (f *compareFlags) checkFiles() error {
 }
 
 func (f *compareFlags) run(c *cobra.Command, args []string) error {
-	format, err := report.ParseFormat(f.format)
+	format, err := tableFormat(f.format)
 	if err != nil {
 		return BadInput(fmt.Errorf("--format: %w", err))
 	}
@@ -350,6 +350,14 @@ func Measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []
 // Part is what a table of a part of a sweep says first.
 func Part(u *experiment.Unfinished) string {
 	return "Ended before all was done: " + u.Progress() + "."
+}
+
+// tableFormat is a format of results that are one table.
+func tableFormat(name string) (report.Format, error) {
+	if name == string(report.ParquetFormat) {
+		return report.ParquetFormat, nil
+	}
+	return report.ParseFormat(name)
 }
 
 // show writes the table of a sweep; u: it is that of a part of it.
