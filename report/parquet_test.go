@@ -15,8 +15,14 @@ import (
 // A library that is not ours reads every value back, with name, unit and help of its column.
 func TestParquetIsReadBack(t *testing.T) {
 	columns := []Column{
-		{Name: "mode", Help: "what is compared"}, {Name: "ranks", Kind: Count}, {Name: "size", Kind: Size, Unit: "B"}, {Name: "latency", Kind: Duration, Unit: "us", Help: "half of it"},
-		{Name: "rate", Kind: Number, Unit: "GiBps"}, {Name: "durable", Kind: Flag}, {Name: "share", Kind: Share}, {Name: "seed", Kind: Count},
+		{Name: "mode", Help: "what is compared"},
+		{Name: "ranks", Kind: Count},
+		{Name: "size", Kind: Size, Unit: "B"},
+		{Name: "latency", Kind: Duration, Unit: "us", Help: "half of it"},
+		{Name: "rate", Kind: Number, Unit: "GiBps"},
+		{Name: "durable", Kind: Flag},
+		{Name: "share", Kind: Share},
+		{Name: "seed", Kind: Count},
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		table := New(columns...)
