@@ -32,7 +32,13 @@ while IFS=: read -r file line; do
 	module=$folder/${args[1]}
 	made[$module]=1
 	"$work/build" "${debug[@]}" -o "$work/module.wasm" "$folder/${args[2]}"
-	if ! cmp -s "$work/module.wasm" "$module"; then
+	committed=$module
+	if [[ ${#debug[@]} -gt 0 ]]; then # lines of spin.h move when anything is added to it: only the code counts
+		cp "$module" "$work/committed.wasm"
+		committed=$work/committed.wasm
+		llvm-strip-19 --strip-debug "$work/module.wasm" "$committed"
+	fi
+	if ! cmp -s "$work/module.wasm" "$committed"; then
 		printf '%s differs from what %s/%s compiles to\n' "$module" "$folder" "${args[2]}" >&2
 		bad=1
 	fi

@@ -52,6 +52,15 @@ func purposes() []purpose {
 		{"handlers-c", "handler new --lang c and build: handlers in C", []need{
 			{"clang", compiler(build.C), "apt-get install clang-19"}, linker,
 		}},
+		{"handlers-cpp", "handler new --lang cpp and build: handlers in C++", []need{
+			{"clang", compiler(build.Cpp), "apt-get install clang-19"}, linker,
+		}},
+		{"handlers-rust", "handler new --lang rust and build: handlers in Rust", []need{
+			{"rustc", compiler(build.Rust), "apt-get install rustc libstd-rust-dev-wasm32, or rustup target add wasm32-unknown-unknown"}, linker,
+		}},
+		{"handlers-assemblyscript", "handler new --lang assemblyscript and build: handlers in AssemblyScript", []need{
+			{"asc", compiler(build.AssemblyScript), "npm install assemblyscript, here or in a folder above"},
+		}},
 		{"captures", "a look at packets in files of links and nodes", []need{
 			{"wireshark", program("wireshark", "tshark"), "apt-get install wireshark, or tshark"},
 		}},

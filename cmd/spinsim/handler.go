@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,7 @@ func handlerCommand() *cobra.Command {
 		Use:   "handler",
 		Short: "Write, build, inspect and run packet handlers",
 		Long: `A handler is a small function that runs on the network interface when a message arrives: once for its header, once for each packet,
-once at its end. It is written in Go (compiled by TinyGo) or C, and loaded as a WebAssembly module.
+once at its end. It is written in Go (compiled by TinyGo), C, C++, Rust or AssemblyScript, and loaded as a WebAssembly module.
 
   spinsim handler new filter                                a folder with a handler, its test, its packets
   spinsim handler build filter                              compile it to filter/filter.wasm
@@ -67,7 +68,7 @@ built from one, it uses that clone; otherwise it requires the version of this sp
 			return nil
 		},
 	}
-	c.Flags().StringVar((*string)(&o.Lang), "lang", string(build.TinyGo), "`LANGUAGE`: tinygo or c")
+	c.Flags().StringVar((*string)(&o.Lang), "lang", string(build.TinyGo), "`LANGUAGE`: "+build.LangNames())
 	c.Flags().StringVar(&o.Replace, "spinsim", "", "clone of the repository of spinsim that the handler is to use: `FOLDER`")
 	return c
 }
@@ -78,7 +79,8 @@ func handlerBuildCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "build [FOLDER]",
 		Short: "Compile a handler to a WebAssembly module",
-		Long: `Build compiles the handler in FOLDER, by default this one: a Go main package with TinyGo, or all .c files with clang. The module
+		Long: `Build compiles the handler in FOLDER, by default this one: a Go main package with TinyGo, all .c and .cpp files with
+clang, a crate of Rust without its standard library (lib.rs) with rustc, or index.ts with the compiler of AssemblyScript; spinsim doctor says which are there. The module
 says which lines of the source its code comes from, for traps and profiles; with --strip it does not, and equal sources give equal bytes
 anywhere. scripts/install-tinygo.sh of the repository installs the compilers. Warnings of the compiler go to standard error.
 
@@ -116,19 +118,19 @@ Handlers written for PsPIN, FPsPIN or the toolchain of the sPIN paper compile as
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "module to write: `FILE.wasm` (default: in FOLDER, with its name)")
-	c.Flags().StringVar((*string)(&o.Lang), "lang", "", "`LANGUAGE`: tinygo or c (default: by the files in FOLDER)")
+	c.Flags().StringVar((*string)(&o.Lang), "lang", "", "`LANGUAGE`: "+build.LangNames()+" (default: by the files in FOLDER)")
 	c.Flags().BoolVar(&o.Strip, "strip", false, "leave out which lines of the source the code comes from: smaller, and the same bytes anywhere")
-	c.Flags().StringArrayVarP(&o.Include, "include", "I", nil, "C: look for headers in a `FOLDER`; may be repeated")
-	c.Flags().StringArrayVarP(&o.Define, "define", "D", nil, "C: define a macro, `NAME[=VALUE]`; may be repeated")
+	c.Flags().StringArrayVarP(&o.Include, "include", "I", nil, "C, C++: look for headers in a `FOLDER`; may be repeated")
+	c.Flags().StringArrayVarP(&o.Define, "define", "D", nil, "C, C++: define a macro, `NAME[=VALUE]`; may be repeated")
 	return c
 }
 
 // checkLang refuses a language that handlers are not written in; "" is the default.
 func checkLang(lang build.Lang) error {
-	if lang == "" || lang == build.TinyGo || lang == build.C {
+	if lang == "" || slices.Contains(build.Langs(), lang) {
 		return nil
 	}
-	return badInput(fmt.Errorf("--lang: %q, expected %s or %s", lang, build.TinyGo, build.C))
+	return badInput(fmt.Errorf("--lang: %q, expected %s", lang, build.LangNames()))
 }
 
 // atMostOne accepts one argument or none.

@@ -49,7 +49,7 @@ func TestCompletion(t *testing.T) {
 		"goal run --on ":                         "model nodes",
 		"scenario example ":                      "broadcast count sizes",
 		"storage generate o":                     "oltp",
-		"doctor handlers":                        "handlers-go handlers-c",
+		"doctor handlers":                        "handlers-go handlers-c handlers-cpp handlers-rust handlers-assemblyscript",
 		"doctor simulate ":                       "",
 		"help compare npf-v":                     "npf-versus-part",
 		"run --table l":                          "latency log",

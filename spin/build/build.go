@@ -1,4 +1,4 @@
-// Package build compiles handlers to wasm modules, with TinyGo or with clang, and writes into them what their source says of them
+// Package build compiles handlers to wasm modules, with TinyGo, clang, rustc or the compiler of AssemblyScript, and writes into them what their source says of them
 // (package spin/manifest): the handlers with their kinds, the layout of their state, what they need of a device.
 //
 // Equal sources give equal bytes in any folder on any machine with the same compilers if the modules are stripped of debugging information;
@@ -34,7 +34,42 @@ const (
 	Auto   Lang = ""       // by the files in the folder
 	TinyGo Lang = "tinygo" // a main package
 	C      Lang = "c"      // all .c files of the folder
+	Cpp    Lang = "cpp"    // all .cpp, .cc, .cxx and .c files
+
+	Rust           Lang = "rust"           // a crate: lib.rs, or the only .rs file besides spin.rs
+	AssemblyScript Lang = "assemblyscript" // index.ts, or the only .ts file besides spin.ts
 )
+
+// Langs lists the languages.
+func Langs() []Lang { return []Lang{TinyGo, C, Cpp, Rust, AssemblyScript} }
+
+// LangNames lists them in words.
+func LangNames() string { return "tinygo, c, cpp, rust or assemblyscript" }
+
+// languageOf tells a source by its name, Auto: it is none.
+func languageOf(name string) Lang {
+	if strings.HasSuffix(name, ".d.ts") {
+		return Auto
+	}
+	switch filepath.Ext(name) {
+	case ".go":
+		return TinyGo
+	case ".c":
+		return C
+	case ".cpp", ".cc", ".cxx":
+		return Cpp
+	case ".rs":
+		return Rust
+	case ".ts":
+		return AssemblyScript
+	}
+	return Auto
+}
+
+// extensions are what the names of sources end in.
+func extensions(lang Lang) string {
+	return map[Lang]string{TinyGo: ".go", C: ".c", Cpp: ".cpp, .cc, .cxx or .c", Rust: ".rs", AssemblyScript: ".ts"}[lang]
+}
 
 // Options of a build. The zero value is what [Build] does with a folder of one language.
 type Options struct {
@@ -82,16 +117,22 @@ func (o *Options) Build(dir, out string) error {
 func (o *Options) module(dir string, lang Lang, tmp, out string) ([]byte, error) {
 	var debug []byte // C: the same module with debugging information
 	var err error
+	if lang != C && lang != Cpp && len(o.Include)+len(o.Define) > 0 {
+		return nil, errors.New("folders of headers and definitions are for C and C++")
+	}
 	switch lang {
 	case TinyGo:
-		if len(o.Include)+len(o.Define) > 0 {
-			return nil, errors.New("folders of headers and definitions are for C")
-		}
 		err = o.buildTinyGo(dir, tmp, out)
+	case Cpp:
+		err = o.buildCpp(dir, tmp, out)
+	case Rust:
+		err = o.buildRust(dir, out)
+	case AssemblyScript:
+		err = o.buildAssemblyScript(dir, out)
 	case C:
 		debug, err = o.buildC(dir, tmp, out)
 	default:
-		err = fmt.Errorf("unknown language %q, expected %q or %q", lang, TinyGo, C)
+		err = fmt.Errorf("unknown language %q, expected %s", lang, LangNames())
 	}
 	if err != nil {
 		return nil, err
@@ -101,6 +142,9 @@ func (o *Options) module(dir string, lang Lang, tmp, out string) ([]byte, error)
 		if b, err = os.ReadFile(out); err != nil {
 			return nil, err
 		}
+	}
+	if lang == Cpp || lang == Rust {
+		debug = b
 	}
 	if b, err = keepSections(b, !o.Strip); err != nil {
 		return nil, err
@@ -115,6 +159,9 @@ func (o *Options) warn(messages string) {
 	}
 }
 
+// languageNames are those that people use.
+var languageNames = map[Lang]string{TinyGo: "Go", C: "C", Cpp: "C++", Rust: "Rust", AssemblyScript: "AssemblyScript"}
+
 // detect tells the language of the handler in dir.
 func detect(dir string) (Lang, error) {
 	entries, err := os.ReadDir(dir)
@@ -123,22 +170,19 @@ func detect(dir string) (Lang, error) {
 	}
 	var lang Lang
 	for _, e := range entries {
-		found := Auto
-		switch filepath.Ext(e.Name()) {
-		case ".go":
-			found = TinyGo
-		case ".c":
-			found = C
+		found := languageOf(e.Name())
+		if found == C && lang == Cpp || found == Cpp && lang == C {
+			found, lang = Cpp, Cpp
 		}
 		if found != Auto && lang != Auto && found != lang {
-			return Auto, fmt.Errorf("%s has Go and C sources: name the language", dir)
+			return Auto, fmt.Errorf("%s has %s and %s sources: name the language", dir, languageNames[lang], languageNames[found])
 		}
 		if found != Auto {
 			lang = found
 		}
 	}
 	if lang == Auto {
-		return Auto, fmt.Errorf("%s has no handler: expected .go or .c files", dir)
+		return Auto, fmt.Errorf("%s has no handler: expected .go, .c, .cpp, .rs or .ts files", dir)
 	}
 	return lang, nil
 }
@@ -210,10 +254,14 @@ func Compiler(dir string, lang Lang) (string, error) {
 	switch lang {
 	case TinyGo:
 		return findTinyGo(dir)
-	case C:
+	case C, Cpp:
 		return findClang()
+	case Rust:
+		return findRust()
+	case AssemblyScript:
+		return findAssemblyScript(dir)
 	}
-	return "", fmt.Errorf("language %q, expected %q or %q", lang, TinyGo, C)
+	return "", fmt.Errorf("language %q, expected %s", lang, LangNames())
 }
 
 func findTinyGo(dir string) (string, error) {

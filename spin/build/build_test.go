@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // The test binary plays the compiler when this variable says how.
@@ -94,8 +96,8 @@ func TestBuildErrors(t *testing.T) {
 	out := filepath.Join(dir, "out.wasm")
 	require.ErrorContains(t, Build(dir, TinyGo, out), "module.wasm")
 	require.ErrorContains(t, Build(dir, C, out), "no .c files")
-	require.ErrorContains(t, Build(dir, "rust", out), `unknown language "rust"`)
-	require.ErrorContains(t, Build(t.TempDir(), Auto, out), "expected .go or .c files")
+	require.ErrorContains(t, Build(dir, "cobol", out), `unknown language "cobol"`)
+	require.ErrorContains(t, Build(t.TempDir(), Auto, out), "expected .go, .c, .cpp, .rs or .ts files")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.c"), nil, 0o644))
 	require.ErrorContains(t, Build(dir, Auto, out), "Go and C sources")
 	t.Setenv("SPINSIM_TINYGO", filepath.Join(dir, "absent"))
@@ -141,4 +143,70 @@ func FuzzKeepNames(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, once, twice)
 	})
+}
+
+// A compiler that is missing is named with how to get it.
+func TestMissingCompilers(t *testing.T) {
+	t.Setenv("PATH", "")
+	for _, name := range []string{"SPINSIM_CLANG", "SPINSIM_RUSTC", "SPINSIM_ASC"} {
+		t.Setenv(name, "")
+	}
+	for lang, want := range map[Lang]string{Cpp: "install clang-19 and lld-19", AssemblyScript: "npm install assemblyscript"} {
+		_, err := Compiler(t.TempDir(), lang)
+		require.ErrorContains(t, err, want)
+	}
+	if _, err := Compiler(t.TempDir(), Rust); err != nil { // /usr/bin/rustc is looked at in any case
+		require.ErrorContains(t, err, "apt-get install rustc libstd-rust-dev-wasm32 lld-19, or rustup target add wasm32-unknown-unknown")
+	}
+	t.Setenv("SPINSIM_RUSTC", "none/rustc")
+	_, err := Compiler(".", Rust)
+	require.ErrorContains(t, err, "from $SPINSIM_RUSTC")
+}
+
+// Languages are told by the names of files; C and C++ go together.
+func TestDetect(t *testing.T) {
+	for files, want := range map[string]Lang{
+		"a.go": TinyGo, "a.c b.c": C, "a.c b.cpp": Cpp, "b.cc a.c": Cpp, "lib.rs spin.rs": Rust, "index.ts spin.ts x.d.ts": AssemblyScript,
+	} {
+		dir := t.TempDir()
+		for _, name := range strings.Fields(files) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+		}
+		got, err := detect(dir)
+		require.NoError(t, err)
+		require.Equal(t, want, got, files)
+	}
+}
+
+// The state of a handler in AssemblyScript is described from its source: the compiler writes down no types.
+func TestAssemblyScriptIsRead(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "index.ts"), []byte(`/** Counts. */
+//spin:library as 2.0
+@unmanaged
+class State {
+  a: u8; // first spin:"unit=bytes"
+  b: u64; // spin:"default=7"
+  c: f32;
+  d: bool;
+}
+
+/** payload counts. */
+export function payload(p: spin.Payload, s: State): i32 { return 0; }
+`), 0o600))
+	m, err := describeAssemblyScript(dir, []export{{name: "payload"}, {name: "other"}})
+	require.NoError(t, err)
+	require.Equal(t, "as", m.Name)
+	require.Equal(t, "Counts.", m.Description)
+	require.Equal(t, manifest.Handler{Export: "payload", Kind: manifest.Payload, State: "State", Description: "counts."}, m.Handlers[0])
+	require.Equal(t, manifest.Kind(""), m.Handlers[1].Kind)
+	s := m.States[0]
+	require.EqualValues(t, 24, s.Size)
+	var offsets []int64
+	for _, f := range s.Fields {
+		offsets = append(offsets, f.Offset)
+	}
+	require.Equal(t, []int64{0, 8, 16, 20}, offsets)
+	require.Equal(t, "bytes", s.Fields[0].Unit)
+	require.Equal(t, "first", s.Fields[0].Description)
 }

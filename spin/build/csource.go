@@ -17,14 +17,17 @@ var records = map[string]manifest.Kind{
 	"ptl_header_t": manifest.Header, "ptl_payload_t": manifest.Payload, "ptl_completion_t": manifest.Completion,
 }
 
+// recordsElsewhere are those in spin.rs and spin.ts.
+var recordsElsewhere = map[string]manifest.Kind{"Header": manifest.Header, "Payload": manifest.Payload, "Completion": manifest.Completion}
+
 // fieldTag begins the annotations that SPIN_FIELD of spin.h makes.
 const fieldTag = "spin:"
 
 // describeC makes the manifest of a handler in C from what its compiler says in debug, the module with debugging information, and
 // from the comments of the sources.
-func describeC(dir, library string, debug []byte, exports []export) (*manifest.Manifest, error) {
+func describeC(dir, library string, lang Lang, debug []byte, exports []export) (*manifest.Manifest, error) {
 	src := &cSource{
-		dir: dir, library: library, comments: make(map[string]*comments), functions: make(map[string]*manifest.Handler),
+		dir: dir, library: library, lang: lang, comments: make(map[string]*comments), functions: make(map[string]*manifest.Handler),
 		states: make(map[string]*manifest.State), named: make(map[dwarf.Offset]string),
 	}
 	m := &manifest.Manifest{}
@@ -48,12 +51,16 @@ func describeC(dir, library string, debug []byte, exports []export) (*manifest.M
 		}
 	}
 	arrange(m, exports, found, src.states)
+	if lang != C {
+		return m, annotateAll(m, dir, lang)
+	}
 	return m, nil
 }
 
 // cSource is the source of a handler in C.
 type cSource struct {
 	dir       string
+	lang      Lang
 	library   string               // folder of the files that debugging information calls libraryName
 	comments  map[string]*comments // by file; nil: not to be read
 	data      *dwarf.Data
@@ -66,22 +73,22 @@ type cSource struct {
 
 // directives reads the description and the directives of the sources in the folder.
 func (s *cSource) directives(m *manifest.Manifest) error {
-	sources, err := filepath.Glob(filepath.Join(s.dir, "*.c"))
+	sources, err := sourcesOf(s.dir, s.lang)
 	if err != nil {
 		return err
 	}
 	for _, name := range sources {
-		text, err := os.ReadFile(name)
+		text, err := os.ReadFile(filepath.Join(s.dir, name))
 		if err != nil {
 			return err
 		}
 		c := readComments(string(text))
 		if m.Description == "" {
-			m.Description = oneLine(c.first)
+			m.Description = oneLine(strings.TrimLeft(c.first, "!/")) // documentation of a crate begins with //!
 		}
 		for _, one := range c.all {
 			if text, is := strings.CutPrefix("//"+one.text, prefix); is {
-				if err := directive(m, text, place{filepath.Base(name), one.line}); err != nil {
+				if err := directive(m, text, place{name, one.line}); err != nil {
 					return err
 				}
 			}
@@ -131,6 +138,8 @@ func (s *cSource) read(debug []byte, wanted map[string]bool) error {
 				return err
 			}
 			continue
+		case e.Tag == dwarf.TagNamespace:
+			continue // with what is in it
 		}
 		r.SkipChildren()
 	}
@@ -212,6 +221,9 @@ func (s *cSource) function(name string, e *dwarf.Entry, r *dwarf.Reader) error {
 		return err
 	}
 	h.Kind = records[record.name]
+	if s.lang == Rust {
+		h.Kind = recordsElsewhere[record.name]
+	}
 	state, layout, err := s.pointee(parameters[1])
 	if err != nil || layout == nil || layout.Tag != dwarf.TagStructType {
 		return err

@@ -14,9 +14,12 @@ func withManifest(module []byte, dir, library string, lang Lang, debug []byte) (
 		return module, err
 	}
 	var m *manifest.Manifest
-	if lang == C {
-		m, err = describeC(dir, library, debug, exports)
-	} else {
+	switch lang {
+	case C, Cpp, Rust:
+		m, err = describeC(dir, library, lang, debug, exports)
+	case AssemblyScript:
+		m, err = describeAssemblyScript(dir, exports)
+	default:
 		m, err = describeGo(dir, exports)
 	}
 	if err != nil {

@@ -22,6 +22,7 @@ var files embed.FS
 type Library struct {
 	Include []string // folders of headers, in the order in which they are looked through
 	Sources []string // .c files; the linker leaves out what a handler does not use
+	Cpp     []string // .cpp files, for handlers in C++
 }
 
 // Folder is the name of the folder that Extract makes.
@@ -43,8 +44,11 @@ func Extract(dir string) (*Library, error) {
 		if err != nil {
 			return err
 		}
-		if strings.HasSuffix(name, ".c") {
+		switch {
+		case strings.HasSuffix(name, ".c"):
 			l.Sources = append(l.Sources, to)
+		case strings.HasSuffix(name, ".cpp"):
+			l.Cpp = append(l.Cpp, to)
 		}
 		return os.WriteFile(to, text, 0o644)
 	})

@@ -10,15 +10,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+#define _Static_assert static_assert
+#define SPIN_C extern "C"
+extern "C" {
+#else
+#define SPIN_C
+#endif
+
 #if defined(__wasm__)
 #define SPIN_IMPORT(name) __attribute__((import_module("spin"), import_name(#name)))
 /* SPIN_HANDLER(name) defines the handler `int name(args, state)` and exports it. */
-#define SPIN_HANDLER(name) __attribute__((export_name(#name))) int32_t name
+#define SPIN_HANDLER(name) SPIN_C __attribute__((export_name(#name))) int32_t name
 /* SPIN_FIELD("unit=bytes default=mtu min=1 max=65536 name=other") behind the name of a field of the state: what the manifest
  * says of it (docs/handlers.md, The manifest). Each of the words may be left out. */
+#ifdef __cplusplus
+#define SPIN_FIELD(words) /* the builder reads it in the source */
+#else
 #define SPIN_FIELD(words) __attribute__((btf_decl_tag("spin:" words)))
+#endif
 /* SPIN_NEEDS("packets=first,last") in front of a handler: what //spin:needs says in a source, from a header. */
+#ifdef __cplusplus
+#define SPIN_NEEDS(words)
+#else
 #define SPIN_NEEDS(words) __attribute__((btf_decl_tag("spin:" words)))
+#endif
 #else
 #define SPIN_IMPORT(name)
 #define SPIN_HANDLER(name) int32_t name
@@ -484,5 +500,9 @@ static inline int PtlHandlerCTInc(ptl_handle_ct_t ct, ptl_ct_event_t increment)
 {
 	return spin_ct_inc(ct, increment.success, increment.failure);
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -25,7 +25,7 @@ import (
 // Options say what to make.
 type Options struct {
 	Dir     string     // folder to make; its last part is the name of the handler
-	Lang    build.Lang // build.TinyGo (also build.Auto) or build.C
+	Lang    build.Lang // one of build.Langs, build.Auto: build.TinyGo
 	Replace string     // clone of spinsim that a handler in Go uses; "": found as New says
 }
 
@@ -55,8 +55,8 @@ func New(o Options) ([]string, error) {
 	if o.Lang == build.Auto {
 		o.Lang = build.TinyGo
 	}
-	if o.Lang != build.TinyGo && o.Lang != build.C {
-		return nil, fmt.Errorf("unknown language %q, expected %s or %s", o.Lang, build.TinyGo, build.C)
+	if !slices.Contains(build.Langs(), o.Lang) {
+		return nil, fmt.Errorf("unknown language %q, expected %s", o.Lang, build.LangNames())
 	}
 	if o.Dir == "" {
 		return nil, checkName("", o.Lang)
@@ -183,7 +183,7 @@ func render(lang build.Lang, v values) (map[string][]byte, error) {
 		name := strings.ReplaceAll(strings.TrimSuffix(e.Name(), extend), "NAME", v.Name)
 		files[name] = b.Bytes()
 	}
-	if lang == build.C {
+	if lang == build.C || lang == build.Cpp {
 		files["spin.h"] = c.Header
 	}
 	return files, nil

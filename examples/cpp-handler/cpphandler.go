@@ -1,0 +1,11 @@
+// Package cpphandler is the filter of examples/first-handler in C++; the source is in the folder filter.
+package cpphandler
+
+import _ "embed"
+
+//go:generate go run ../../spin/build/cmd -o filter.wasm filter
+
+// Module is the compiled handler.
+//
+//go:embed filter.wasm
+var Module []byte
