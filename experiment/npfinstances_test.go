@@ -57,7 +57,7 @@ func TestInstancesHaveThePublishedShape(t *testing.T) {
 // What an operation's instructions take is the reciprocal of the throughput of a server that has nothing to wait for, and adds up.
 func TestInstancesOperation(t *testing.T) {
 	with := func(d sim.Time) float64 {
-		return 1000 / onNPF(t, instances, smallInstances(fleetPinned, 1, Values{"operation": d}), smallHost...).Float("throughput") // us
+		return 1000 / onNPF(t, instances, smallInstances(fleetPinned, 1, Values{"operation": d, "time": 4 * sim.Millisecond}), smallHost...).Float("throughput") // us
 	}
 	require.InDelta(t, 2.5, with(2500*sim.Nanosecond)-with(0), 0.15)
 }
