@@ -137,9 +137,13 @@ func lock(s *raid5.State, offset uint64, length uint32) {
 	for i := range span(offset, length) {
 		l := spin.At[raid5.Lock](locks(s) + spin.Ptr(lockAt(offset, length, i)*raid5.LockSize))
 		ticket := spin.FAdd(&l.Next, 1)
+		waits := uint64(0)
 		for l.Serving != ticket {
-			s.Counts.Waits++
+			waits++
 			spin.Yield()
+		}
+		if waits != 0 {
+			spin.FAdd(&s.Counts.Waits, waits) // handlers that have other locks count at the same time
 		}
 	}
 }

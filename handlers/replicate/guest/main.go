@@ -31,9 +31,13 @@ func open(h *spin.Header, s *replicate.State) spin.Code {
 func store(p *spin.Payload, s *replicate.State) spin.Code {
 	l := lockOf(s, p.HostOffset)
 	turn := spin.FAdd(&l.Next, 1) // first of all: handlers begin in the order in which packets come
+	waits := uint64(0)
 	for l.Serving != turn {
-		s.Counts.Waits++
+		waits++
 		spin.Yield()
+	}
+	if waits != 0 {
+		spin.FAdd(&s.Counts.Waits, waits) // handlers of other blocks count at the same time
 	}
 	status := uint64(replicate.OK)
 	switch {
