@@ -119,7 +119,7 @@ func (s *Sweep) Points() ([]*Point, error) {
 		return nil, err
 	}
 	if s.Traced && len(points) > 1 {
-		return nil, fmt.Errorf("a trace follows one run, but this sweep has %d: choose one profile, %s", len(points), s.each())
+		return nil, fmt.Errorf("a trace follows one run, but this sweep has %d: choose one value for %s", len(points), s.several())
 	}
 	if s.Handler != nil {
 		if err := s.checkHandler(points); err != nil {
@@ -239,15 +239,22 @@ func (s *Sweep) check() error {
 	return errors.Join(append(errs, device.CheckEngine(s.Engine))...)
 }
 
-// each asks for one value of each axis that has several.
-func (s *Sweep) each() string {
+// several are the flags that have several values.
+func (s *Sweep) several() string {
 	var names []string
+	if len(s.Profiles) > 1 {
+		names = append(names, "--"+profileColumn)
+	}
 	for i := range s.Experiment.Axes {
-		if !s.Experiment.Axes[i].Fixed() {
-			names = append(names, s.Experiment.Axes[i].title())
+		name := "--" + s.Experiment.Axes[i].Name
+		if i >= len(s.Experiment.Axes)-s.varied {
+			name = "--set " + s.Experiment.Axes[i].Name
+		}
+		if len(s.values[i]) > 1 {
+			names = append(names, name)
 		}
 	}
-	return "and one value of each of " + strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }
 
 // chosenText is the values of all axes.

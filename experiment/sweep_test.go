@@ -253,7 +253,7 @@ func TestWrongSweeps(t *testing.T) {
 		"profile spin-int is given twice": func(s *Sweep) { s.Profiles = []string{"spin-int", "spin-dis", "spin-int"} },
 		`no profile "x"`:                  func(s *Sweep) { s.Profiles = []string{"x"} },
 		"expected wazero or wasmtime":     func(s *Sweep) { s.Engine = "v8" },
-		"a trace follows one run, but this sweep has 4: choose one profile, and one value of each of mode, size": func(s *Sweep) { s.Traced = true },
+		"a trace follows one run, but this sweep has 4: choose one value for --mode, --size": func(s *Sweep) { s.Traced = true },
 		"own runs no handlers that yours could replace":                                                          func(s *Sweep) { s.Handler = &handlers.Library{} },
 		"own has no point with these values: mode a,b; size 8B,64B": func(s *Sweep) {
 			s.Experiment.Points = func(*Point) (bool, error) { return false, nil }

@@ -24,11 +24,11 @@ const (
 	CSVFormat      Format = "csv"      // a header of keys, then exact values
 	JSONFormat     Format = "json"     // an array of objects, keys in column order; below "rows", beside "provenance", if the table has an origin
 	NDJSONFormat   Format = "ndjson"   // one object a line
-	ParquetFormat  Format = "parquet"  // columns, for pandas and databases; not in Formats: only commands whose result is one table have it
+	ParquetFormat  Format = "parquet"  // columns, for pandas and databases; bytes, no text
 )
 
 // Formats lists the formats in the order of the help text.
-var Formats = []Format{TextFormat, MarkdownFormat, CSVFormat, JSONFormat, NDJSONFormat}
+var Formats = []Format{TextFormat, MarkdownFormat, CSVFormat, JSONFormat, NDJSONFormat, ParquetFormat}
 
 // ParseFormat returns the format of that name; the error lists those there are.
 func ParseFormat(name string) (Format, error) {

@@ -80,7 +80,9 @@ type FormatName string
 func (FormatName) Choices() []string {
 	var list []string
 	for _, f := range report.Formats {
-		list = append(list, string(f))
+		if f != report.ParquetFormat { // is asked for where the output goes into a file
+			list = append(list, string(f))
+		}
 	}
 	return list
 }

@@ -337,17 +337,21 @@ func ProgramColumns() []report.Column {
 	return append([]report.Column{scenario}, provenance.Columns()...)
 }
 
-// Write writes the tables. CSV and NDJSON hold one table: it is an error if there are more. JSON is an object with all of them.
+// Write writes the tables. CSV, NDJSON and Parquet hold one table: it is an error if there are more. JSON is an object with all of them.
 func (x *Result) Write(w io.Writer, f report.Format) error {
 	switch f {
 	case report.JSONFormat:
 		return x.writeJSON(w)
-	case report.CSVFormat, report.NDJSONFormat:
+	case report.CSVFormat, report.NDJSONFormat, report.ParquetFormat:
 		if len(x.Tables) > 1 {
 			return fmt.Errorf("%s holds one table, but the scenario shows %s", f, strings.Join(x.names(), ", "))
 		}
 		for _, t := range x.Tables {
-			if err := x.withOrigin(t).Write(w, f); err != nil {
+			whole := x.withOrigin(t)
+			if x.Origin != nil {
+				whole.Origin = x.Origin
+			}
+			if err := whole.Write(w, f); err != nil {
 				return err
 			}
 		}

@@ -90,10 +90,10 @@ func (p *Plan) Show(table string) error {
 	return nil
 }
 
-// CheckFormat reports a format that cannot hold the tables of the scenario. For CSV and NDJSON, which hold one, the scenario's only
+// CheckFormat reports a format that cannot hold the tables of the scenario. For CSV, NDJSON and Parquet, which hold one, the scenario's only
 // table is chosen.
 func (p *Plan) CheckFormat(f report.Format) error {
-	if f != report.CSVFormat && f != report.NDJSONFormat {
+	if f != report.CSVFormat && f != report.NDJSONFormat && f != report.ParquetFormat {
 		return nil
 	}
 	tables := p.Tables()

@@ -47,7 +47,7 @@ Exit status 0 if handlers hold line rate or not, 1 if one fails.`,
 	flags := c.Flags()
 	flags.StringVar(&f.profile, "profile", "spin-dis", "device and network: `NAME` or file")
 	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.clock=1GHz; may be repeated")
-	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
+	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
 	flags.StringVar(&f.size, "size", "", "`BYTES` of a message, such as 1KiB, at most 1MiB (default: fabric.mtu, one packet)")
 	flags.IntVar(&f.hpus, "hpus", 0, "`NUMBER` of HPUs in place of the profile's hpu.cores")
 	flags.StringVar(&f.payloadFile, "payload-file", "", "messages are the bytes of a `FILE`")

@@ -56,7 +56,7 @@ cycles, beside a reference: the model of such a core in llvm-mca, or the user ma
 			return err
 		},
 	}
-	c.Flags().StringVar(&format, "format", "table", "of the comparison: table, csv, json, ndjson or markdown")
+	c.Flags().StringVar(&format, "format", "table", "of the comparison: table, csv, json, ndjson, markdown or parquet")
 	return c
 }
 

@@ -87,7 +87,7 @@ The exit status is 1 if spinsim itself does not work, or if something is missing
   spinsim doctor handlers-c && spinsim handler build`,
 		RunE: func(c *cobra.Command, args []string) error { return doctor(c.OutOrStdout(), format, args) },
 	}
-	c.Flags().StringVar(&format, "format", "table", "table, csv, json, ndjson or markdown")
+	c.Flags().StringVar(&format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
 	command.SuggestArgument(c, false, func(*cobra.Command) []string { return purposeNames() })
 	return c
 }

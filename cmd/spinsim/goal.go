@@ -160,7 +160,7 @@ A schedule that does not finish is reported with the operations that wait, and t
 	c.Flags().StringVar(&f.on, "on", "model", "model or nodes")
 	f.model.register(c)
 	f.nodes.register(c)
-	c.Flags().StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
+	c.Flags().StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
 	c.Flags().StringVar(&f.timeline, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 	c.Flags().BoolVar(&f.path, "critical-path", false, "model: show below the table the operations on which the last finishing time hangs")
 	f.Register(c, "each run", false)

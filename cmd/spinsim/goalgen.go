@@ -268,7 +268,7 @@ func goalStatCommand() *cobra.Command {
 			return writeStats(c.OutOrStdout(), m, st, chosen)
 		},
 	}
-	c.Flags().StringVar(&format, "format", "table", "table, csv, json, ndjson or markdown")
+	c.Flags().StringVar(&format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
 	return c
 }
 

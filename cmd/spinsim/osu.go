@@ -109,7 +109,7 @@ nothing else is asked for.`
 	flags.StringVar(&f.transport, "transport", "", "exanet (ExaNet-MPI), portals or portals-offload (default: exanet on ExaNeSt's MPSoCs, else portals)")
 	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` from which everything random is made, payloads too")
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
-	flags.StringVar(&f.format, "format", osuFormat, "osu, table, csv, json, ndjson or markdown")
+	flags.StringVar(&f.format, "format", osuFormat, "osu, table, csv, json, ndjson, markdown or parquet")
 	f.Register(c, "each measurement", false)
 	return c
 }

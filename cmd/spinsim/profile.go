@@ -82,7 +82,7 @@ values. Single values are changed with --set, such as --set hpu.cores=8.`,
 			return listProfiles(out, format)
 		},
 	}
-	c.Flags().StringVar(&format, "format", "table", "of the list: table, csv, json, ndjson or markdown")
+	c.Flags().StringVar(&format, "format", "table", "of the list: table, csv, json, ndjson, markdown or parquet")
 	c.AddCommand(costsCommand())
 	return c
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -49,6 +50,9 @@ func writeReport(c *cobra.Command, names []string, output, title string) error {
 	if output == "" {
 		return badInput(errors.New("-o: not given, expected a FILE for the page, or - for the standard output"))
 	}
+	if err := spare(output, names); err != nil {
+		return badInput(err)
+	}
 	var results []*reports.Result
 	for _, name := range names {
 		one, err := readResult(c, name)
@@ -70,7 +74,28 @@ func writePage(out io.Writer, name string, p *page.Page) error {
 		_, err := out.Write(text.Bytes())
 		return err
 	}
-	return file.Write(name, text.Bytes())
+	to, err := file.Create(name)
+	if err != nil {
+		return badInput(fmt.Errorf("-o: %w", err))
+	}
+	if _, err := to.Write(text.Bytes()); err != nil {
+		return errors.Join(err, to.Discard())
+	}
+	return to.Commit()
+}
+
+// spare refuses a page in place of a document that it is made of.
+func spare(output string, names []string) error {
+	page, err := os.Stat(output)
+	if err != nil || !page.Mode().IsRegular() {
+		return nil //nolint:nilerr // of what is not there nothing is lost
+	}
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && os.SameFile(page, info) {
+			return fmt.Errorf("-o: %s is one of the results, expected another FILE", output)
+		}
+	}
+	return nil
 }
 
 // readResult makes a section of a document.

@@ -76,8 +76,8 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return badInput(err)
 	}
-	if f.output == "" {
-		return badInput(errors.New("-o: not given, expected a FOLDER for page and documents, or a FILE.html"))
+	if err := f.checkOutput(); err != nil {
+		return badInput(err)
 	}
 	todo, err := f.plan(c, p)
 	if err != nil {
@@ -97,6 +97,20 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	return f.write(c.OutOrStdout(), r, folder)
+}
+
+// checkOutput says what is wrong with the place of the results, before anything is measured.
+func (f *reproduceFlags) checkOutput() error {
+	switch f.output {
+	case "":
+		return errors.New("-o: not given, expected a FOLDER for page and documents, or a FILE.html")
+	case "-":
+		return errors.New("-o: -, but a page and its documents are files: expected a FOLDER, or a FILE.html")
+	}
+	if info, err := os.Stat(f.output); err == nil && f.page() && info.IsDir() {
+		return fmt.Errorf("-o: %s is a folder, expected a FILE.html, or a FOLDER of another name", f.output)
+	}
+	return nil
 }
 
 // page reports whether only a page is wanted.

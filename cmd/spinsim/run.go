@@ -57,7 +57,7 @@ docs/scenarios.md describes the format.` + limitsHelp,
 	flags.IntVar(&f.ranks, "ranks", 0, "`NUMBER` of nodes in place of the scenario's")
 	flags.Uint64Var(&f.seed, "seed", 0, "`NUMBER` in place of the scenario's seed")
 	flags.StringVar(&f.engine, "engine", "", "WebAssembly engine `NAME`: wazero, or wasmtime if built in")
-	flags.StringVar(&f.format, "format", "", "format `NAME` in place of the scenario's: table, csv, json, ndjson or markdown")
+	flags.StringVar(&f.format, "format", "", "format `NAME` in place of the scenario's: table, csv, json, ndjson, markdown or parquet")
 	flags.StringVar(&f.table, "table", "", "show the table `NAME` only: latency, breakdown, stats, state, memory, events or log")
 	flags.StringVar(&f.trace, "trace", "", "write a timeline for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
 	flags.BoolVar(&f.breakdown, "breakdown", false, "say where the time of each measurement went, or of the whole run: the table breakdown")

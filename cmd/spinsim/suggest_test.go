@@ -38,7 +38,7 @@ func TestCompletion(t *testing.T) {
 		"compare bcast --set hpu.co":             "hpu.cores= hpu.contexts= hpu.costs=",
 		"compare osu --experiment l":             "latency",
 		"compare bcast --handler ":               "wasm",
-		"compare bcast --format ":                "table markdown csv json ndjson",
+		"compare bcast --format ":                "table markdown csv json ndjson parquet",
 		"osu latency --format o":                 "osu",
 		"osu allreduce --algorithms ":            "exanet mpich",
 		"version --format ":                      "text json",
@@ -100,7 +100,7 @@ func TestSuggestionsAreTaken(t *testing.T) {
 }
 
 // fileEndings are flags of files, for which endings are suggested.
-var fileEndings = map[string]bool{"plot": true, "svg": true, "trace": true, "handler": true, "links": true, "samples": true, "load": true}
+var fileEndings = map[string]bool{"plot": true, "svg": true, "trace": true, "handler": true, "links": true, "samples": true, "load": true, "pcap": true}
 
 // Each path that is suggested for --set is one of a profile: what is wrong is the value.
 func TestSuggestedOverrides(t *testing.T) {

@@ -49,7 +49,7 @@ topology path says which way a packet takes.`,
 	f.shape.Register(c)
 	flags.StringVar(&f.svg, "svg", "", "draw the network: `FILE.svg` or .png")
 	flags.StringVar(&f.load, "load", "", "loads of the links in a run: `FILE.json` that --links of compare, run or goal run has written")
-	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
+	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
 	c.AddCommand(pathCommand())
 	return c
 }

@@ -38,7 +38,7 @@ nothing is in its way. FROM and TO are names as in M3QBF4 (mezzanine 3, QFDB B, 
 	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as fabric.exanest.ties=up; may be repeated")
 	f.shape.Register(c)
 	flags.StringVar(&f.size, "size", "0", "payload of the cell, up to the profile's fabric.mtu: `SIZE`")
-	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson or markdown")
+	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
 	return c
 }
 

@@ -252,7 +252,7 @@ func (f *compareFlags) checkFiles() error {
 }
 
 func (f *compareFlags) run(c *cobra.Command, args []string) error {
-	format, err := tableFormat(f.format)
+	format, err := report.ParseFormat(f.format)
 	if err != nil {
 		return BadInput(fmt.Errorf("--format: %w", err))
 	}
@@ -350,14 +350,6 @@ func Measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []
 // Part is what a table of a part of a sweep says first.
 func Part(u *experiment.Unfinished) string {
 	return "Ended before all was done: " + u.Progress() + "."
-}
-
-// tableFormat is a format of results that are one table.
-func tableFormat(name string) (report.Format, error) {
-	if name == string(report.ParquetFormat) {
-		return report.ParquetFormat, nil
-	}
-	return report.ParseFormat(name)
 }
 
 // show writes the table of a sweep; u: it is that of a part of it.

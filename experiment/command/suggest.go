@@ -111,7 +111,7 @@ var common = map[string]Values{
 
 // fileFlags are flags of files by the endings of their names.
 var fileFlags = map[string][]string{
-	"plot": {"svg", "png"}, "svg": {"svg", "png"}, "trace": {"pftrace", "json", "gz"}, "handler": {"wasm"}, "links": {"json"}, "samples": {"csv", "json"}, "load": {"json"},
+	"plot": {"svg", "png"}, "svg": {"svg", "png"}, "trace": {"pftrace", "json", "gz"}, "handler": {"wasm"}, "links": {"json"}, "samples": {"csv", "json"}, "load": {"json"}, "pcap": {"pcapng"},
 }
 
 // Profiles are the embedded profiles with their descriptions, for completion.
