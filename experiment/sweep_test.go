@@ -254,7 +254,7 @@ func TestWrongSweeps(t *testing.T) {
 		`no profile "x"`:                  func(s *Sweep) { s.Profiles = []string{"x"} },
 		"expected wazero or wasmtime":     func(s *Sweep) { s.Engine = "v8" },
 		"a trace follows one run, but this sweep has 4: choose one value for --mode, --size": func(s *Sweep) { s.Traced = true },
-		"own runs no handlers that yours could replace":                                                          func(s *Sweep) { s.Handler = &handlers.Library{} },
+		"own runs no handlers that yours could replace":                                      func(s *Sweep) { s.Handler = &handlers.Library{} },
 		"own has no point with these values: mode a,b; size 8B,64B": func(s *Sweep) {
 			s.Experiment.Points = func(*Point) (bool, error) { return false, nil }
 		},

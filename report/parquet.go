@@ -81,7 +81,7 @@ func (t *Table) chunk(column int, at int64) chunk {
 		there = append(there, v != nil)
 		switch v := v.(type) {
 		case string:
-			v = strings.ToValidUTF8(v, "\uFFFD") // as JSON has it
+			v = strings.ToValidUTF8(v, "\uFFFD")                                            // as JSON has it
 			values = append(binary.LittleEndian.AppendUint32(values, uint32(len(v))), v...) //nolint:gosec // a text of a table
 		case bool:
 			if n%8 == 0 {

@@ -86,9 +86,9 @@ func TestBadInput(t *testing.T) {
 		"one: unknown flag: --ranks (did you mean --links?); see one --help\n": {"--ranks", "2"},
 		"one: no profile \"x\", expected a file or one of ":                    {"--profile", "x"},
 		"one: --format: ": {"--format", "xml"},
-		"one: a trace follows one run, but this sweep has 2: choose one value for --": {"--trace", "t.json"},
-		"one: rerun: expected the argument RESULTS.json, got none; see one rerun --help\n":      {"rerun"},
-		"one: columns: expected no argument, got \"x\"; see one columns --help\n":               {"columns", "x"},
+		"one: a trace follows one run, but this sweep has 2: choose one value for --":      {"--trace", "t.json"},
+		"one: rerun: expected the argument RESULTS.json, got none; see one rerun --help\n": {"rerun"},
+		"one: columns: expected no argument, got \"x\"; see one columns --help\n":          {"columns", "x"},
 	} {
 		status, out, errs := call(one, args...)
 		require.Equal(t, ExitInput, status, args)
