@@ -278,15 +278,23 @@ func (a *Axis) Parse(list string) ([]any, error) {
 		return nil, err
 	}
 	var errs []error
-	for i, v := range values {
+	seen := make(map[any]bool, len(values))
+	for _, v := range values {
 		if err := a.check(v); err != nil {
 			errs = append(errs, err)
-		} else if slices.Contains(values[:i], v) {
+		} else if seen[v] {
 			errs = append(errs, fmt.Errorf("%s is given twice", a.plain(v)))
 		}
+		seen[v] = true
+	}
+	if more := len(errs) - mostErrors; more > 0 {
+		errs = append(errs[:mostErrors], fmt.Errorf("and %d more", more))
 	}
 	return values, oneLine(errs)
 }
+
+// mostErrors is how many wrong values of a list are named.
+const mostErrors = 10
 
 // oneLine joins errors of one flag, which stands before them.
 func oneLine(errs []error) error {

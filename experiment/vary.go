@@ -151,10 +151,12 @@ func (a *Axis) values(list string) (values []any, err error) {
 
 // distinct refuses a value that stands twice in a list.
 func distinct(a *Axis, values []any) error {
-	for i, v := range values {
-		if slices.Contains(values[:i], v) {
+	seen := make(map[any]bool, len(values))
+	for _, v := range values {
+		if seen[v] {
 			return fmt.Errorf("%s is given twice", a.plain(v))
 		}
+		seen[v] = true
 	}
 	return nil
 }

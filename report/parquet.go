@@ -81,8 +81,7 @@ func (t *Table) chunk(column int, at int64) chunk {
 		there = append(there, v != nil)
 		switch v := v.(type) {
 		case string:
-			v = strings.ToValidUTF8(v, "\uFFFD")                                            // as JSON has it
-			values = append(binary.LittleEndian.AppendUint32(values, uint32(len(v))), v...) //nolint:gosec // a text of a table
+			values = appendText(values, v)
 		case bool:
 			if n%8 == 0 {
 				bits = append(bits, 0)
@@ -120,6 +119,12 @@ func (t *Table) chunk(column int, at int64) chunk {
 	h.stop()
 	k.page = append(h.out, body...)
 	return k
+}
+
+// appendText appends a text with its length; what is no UTF-8 is as JSON has it.
+func appendText(to []byte, text string) []byte {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	return append(binary.LittleEndian.AppendUint32(to, uint32(len(text))), text...) //nolint:gosec // a text of a table
 }
 
 // runLengths says in runs of levels of one bit which rows have a value (the RLE encoding of the format).

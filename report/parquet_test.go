@@ -110,3 +110,12 @@ func TestParquetIsNotForTerminals(t *testing.T) {
 type narrowBuffer struct{ bytes.Buffer }
 
 func (*narrowBuffer) Columns() int { return 80 }
+
+// A text that is no UTF-8, such as the name of a file, is one that every reader takes.
+func TestParquetTextsAreUTF8(t *testing.T) {
+	table := New(Column{Name: "file"})
+	table.Add("a\xffb")
+	var out bytes.Buffer
+	require.NoError(t, table.Write(&out, ParquetFormat))
+	require.Contains(t, out.String(), "\x05\x00\x00\x00a\uFFFDb")
+}
