@@ -142,7 +142,9 @@ func (p *Process) back(addr uint64, n int) {
 		p.space.append(addr, p.space.guard.Alloc(n), true)
 	} else {
 		data := lazy.Bytes(n)
-		p.large = append(p.large, data)
+		if lazy.Large(n) {
+			p.large = append(p.large, data)
+		}
 		p.space.append(addr, data, false)
 	}
 	p.poison(addr, addr+uint64(n))
@@ -368,6 +370,9 @@ func (p *Process) drop(t *Thread, start, end uint64) {
 // forget takes the bytes of addresses away.
 func (p *Process) forget(start, end uint64) {
 	p.poison(start, end)
+	if p.space.guard == nil && !poison.On {
+		p.parts(start, end, func(r memoryRange) { lazy.Clear(r.data) })
+	}
 	p.space.remove(start, end)
 }
 
@@ -376,12 +381,16 @@ func (p *Process) poison(start, end uint64) {
 	if !poison.On {
 		return
 	}
+	p.parts(start, end, func(r memoryRange) { poison.Bytes(r.data) })
+}
+
+// parts calls f for what the process has of its own at some addresses.
+func (p *Process) parts(start, end uint64, f func(r memoryRange)) {
 	for i := range p.space.ranges {
 		r := &p.space.ranges[i]
 		from, to := max(start, r.start), min(end, r.start+uint64(len(r.data)))
 		if from < to && !r.shared {
-			part := r.slice(from, to)
-			poison.Bytes(part.data)
+			f(r.slice(from, to))
 		}
 	}
 }

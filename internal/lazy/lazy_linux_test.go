@@ -19,3 +19,17 @@ func TestUntouchedIsFree(t *testing.T) {
 	Free(b)
 	Free(Bytes(10))
 }
+
+// What was written is zero when it is given back, but for what lies on pages with bytes that stay.
+func TestCleared(t *testing.T) {
+	b := Bytes(1 << 22)
+	for i := range b {
+		b[i] = 1
+	}
+	Clear(b[100 : 1<<21])
+	require.Equal(t, []byte{1, 1}, []byte{b[99], b[1<<21]})
+	require.Equal(t, []byte{0, 0}, []byte{b[1<<13], b[1<<21-1]})
+	Clear(b[1<<21 : 1<<21+100])
+	require.EqualValues(t, 1, b[1<<21])
+	Free(b)
+}

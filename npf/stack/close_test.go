@@ -27,9 +27,10 @@ type lodgers struct {
 
 const stays = 100 // of the client
 
-// server has stacks until the client has left.
+// server has stacks until the client has left, which takes some hundred of them.
 func (l *lodgers) server(p *runtime.Proc) error {
 	for i := 0; !l.left; i++ {
+		require.Less(l.t, i, 100*stays, "the client does not leave")
 		if err := l.stays(p, 0, "lwip", stack.Options{Addr: serverAddr, Ring: driver.RingOptions{Size: 16, BitmapSize: 64}}, func(s *stack.Stack) error {
 			listener, err := s.Listen(echoPort, 4)
 			if err != nil {

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package lazy
+
+// Clear leaves the memory to Free.
+func Clear([]byte) {}
