@@ -11,9 +11,13 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// npf measures a point of one of NPF'17's experiments.
+// npf measures a point of one of NPF'17's experiments on Ethernet.
 func npf(t *testing.T, e *Experiment, values Values, overrides ...string) *Result {
-	d, err := profile.Load("eth-npf", append(overrides, "smmu.stale=poison")...)
+	return npfAt(t, "eth-npf", e, values, overrides...)
+}
+
+func npfAt(t *testing.T, name string, e *Experiment, values Values, overrides ...string) *Result {
+	d, err := profile.Load(name, append(overrides, "smmu.stale=poison")...)
 	require.NoError(t, err)
 	p, err := e.At(d, values)
 	require.NoError(t, err)
@@ -152,6 +156,33 @@ func TestRingsHoldLineRate(t *testing.T) {
 	require.Equal(t, []string{
 		"400 Gb/s, 1 rings: 32 HPUs are the least of those tried that hold line rate (" + fmt.Sprintf("%.1f%% of it); Little's law has %.1f.", 100*one.Float("line_share"), one.Float("hpus_needed")),
 	}, lineAnswer([]*Result{few, one}))
+}
+
+// Frames that are lost behind the last that is taken count, too: where all are absent and the backup ring has one slot, one frame is kept and the others are lost, and that is no line rate.
+func TestLostFramesAreNoLineRate(t *testing.T) {
+	require.InDelta(t, 1.0, lineShare(10, 100, 100, 990), 1e-9)
+	require.InDelta(t, 0.5, lineShare(10, 100, 100, 2000), 1e-9)
+	require.InDelta(t, 0.5, lineShare(10, 100, 50, 490), 1e-9, "the first half at once, the second not at all")
+	r := npf(t, npfLineRate, Values{"rate": 100.0, "rings": 3, "frames": 77, "hpus": 5, "every": 1, "slots": 1}, "hpu.cores=5")
+	require.Equal(t, []any{1, 76}, []any{r.Values["kept"], r.Values["lost"]})
+	require.InDelta(t, 1.0/77, r.Float("line_share"), 1e-9)
+	require.Equal(t, []string{fmt.Sprintf("100 Gb/s, 3 rings: none of those tried hold line rate, 5 reach 1.3%% of it and lose 76 frames; Little's law has %.1f.", r.Float("hpus_needed"))}, lineAnswer([]*Result{r}))
+	none := npf(t, npfLineRate, Values{"rate": 100.0, "rings": 3, "frames": 77, "hpus": 5, "every": 0, "slots": 1}, "hpu.cores=5")
+	lines := lineAnswer([]*Result{r, none})
+	require.Contains(t, lines[0], "100 Gb/s, 3 rings, every 1: ")
+	require.Contains(t, lines[1], "100 Gb/s, 3 rings, every 0: ")
+}
+
+// A major fault of a reliable connection takes a read of storage, 10 ms, in pauses of 240 us, however the page went away. Without pauses it is over before the sender's time-out, as a minor one is.
+func TestMajorFaultsAreReads(t *testing.T) {
+	at := func(mode, fault string) *Result {
+		return npfAt(t, "ib-npf", syntheticInfiniBand, Values{"mode": mode, "fault": fault, "messages": npfReceives + 2, "frequency": 1.0})
+	}
+	minor, major := at("rnr", faultMinor), at("rnr", faultMajor)
+	require.Equal(t, []any{2, 2}, []any{minor.Values["faults"], major.Values["faults"]})
+	const pauses = 10_000/240 + 1 // that are begun while the page is read
+	require.InDelta(t, 2*pauses, major.Values["pauses"], 4)
+	require.Equal(t, at(npfDropped, faultMinor).Float("throughput"), at(npfDropped, faultMajor).Float("throughput"))
 }
 
 // Datagrams: an interface that drops loses as many as come while a page is brought in, 220 us at one in 4 us; with a backup ring none is lost.

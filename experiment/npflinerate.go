@@ -43,7 +43,7 @@ ring lasts. The bus has the bandwidth of the link.`,
 	},
 	Run: runLineRate,
 	Columns: append([]report.Column{
-		{Name: "line_share", Kind: report.Share, Help: "of the line rate: what the link takes for the frames / time from the first that is stored or kept to the last"},
+		{Name: "line_share", Kind: report.Share, Help: "of the line rate: what the link takes for the frames that are stored or kept / time from the first of them to the last, or what the link takes for all that are sent, if that is longer"},
 		{Name: "frame_time", Unit: "ns", Kind: report.Duration, Help: "that time for each frame"},
 		{Name: "absent", Kind: report.Count, Help: "frames whose buffer was absent"},
 		{Name: "kept", Kind: report.Count, Help: "frames that went into the backup ring"},
@@ -120,15 +120,24 @@ func (w *lineRun) results(values Values, full int, failures []error) error {
 	if frames+dropped+full != w.Int("frames") {
 		return fmt.Errorf("%d frames were sent, %d stored or kept, %d dropped by a ring and %d before: %w", w.Int("frames"), frames, dropped, full, errors.Join(failures...))
 	}
+	if frames == 0 {
+		return errors.Join(errors.New("no frame was stored or kept"), errors.Join(failures...))
+	}
 	if w.got != frames {
 		return fmt.Errorf("programs have had %d frames, of %d that were stored or kept", w.got, frames)
 	}
 	f := &w.Profile.Fabric
 	wire := max(f.Gap, f.Rate.Time(int64(w.Int("size"))+int64(f.Header)))
 	values["frame_time"] = (w.ended - w.begun) / sim.Time(frames)
-	values["line_share"] = min(1, float64(wire)*float64(frames)/float64(w.ended-w.begun))
+	values["line_share"] = lineShare(wire, w.Int("frames"), frames, w.ended-w.begun)
 	values["absent"], values["kept"], values["lost"], values["delivered"] = absent, kept, w.Int("frames")-frames, w.delivered-w.begun
 	return nil
+}
+
+// lineShare is the share of the line rate at which frames were taken that came in a time, of those that were sent. The line needs its time for those that were lost, too: if they are the last, that is not
+// between the first that was taken and the last.
+func lineShare(wire sim.Time, sent, taken int, took sim.Time) float64 {
+	return float64(wire) * float64(taken) / float64(max(took, wire*sim.Time(sent)))
 }
 
 func (w *lineRun) spawn(c *runtime.Cluster) error {
@@ -144,7 +153,7 @@ func (w *lineRun) spawn(c *runtime.Cluster) error {
 			return err
 		}
 	}
-	if err := c.Spawn(0, "watch", w.watch); err != nil {
+	if err := c.Spawn(1, "watch", w.watch); err != nil { // not on a core of node 0, for which it would wait
 		return err
 	}
 	for i := range lineSenders {
@@ -267,31 +276,43 @@ func (w *lineRun) accepted() (n int) {
 	return n
 }
 
-// lineAnswer says for each rate and number of rings how many HPUs hold the line rate, as measured and by Little's law.
+// lineAnswer says for each load how many HPUs hold the line rate, as measured and by Little's law: to hold it is to lose nothing, either.
 func lineAnswer(results []*Result) (lines []string) {
-	type series struct{ rate, rings, every, size any }
-	var order []series
-	least, most := map[series]*Result{}, map[series]*Result{}
+	type load [7]any
+	names := [...]string{"rate", "rings", "every", "size", "frames", "bitmap", "slots"}
+	var order []load
+	var varies [len(names)]bool
+	least, most := map[load]*Result{}, map[load]*Result{}
 	for _, r := range results {
-		p := r.Point
-		s := series{p.Value("rate"), p.Value("rings"), p.Value("every"), p.Value("size")}
+		var s load
+		for i, name := range names {
+			s[i] = r.Point.Value(name)
+			varies[i] = varies[i] || len(order) > 0 && order[0][i] != s[i]
+		}
 		if most[s] == nil {
 			order = append(order, s)
 		}
-		if most[s] == nil || p.Int("hpus") > most[s].Point.Int("hpus") {
+		if hpus := r.Point.Int("hpus"); most[s] == nil || hpus > most[s].Point.Int("hpus") {
 			most[s] = r
 		}
-		if r.Float("line_share") >= lineRate && (least[s] == nil || p.Int("hpus") < least[s].Point.Int("hpus")) {
+		if r.Float("line_share") >= lineRate && r.Values["lost"] == 0 && (least[s] == nil || r.Point.Int("hpus") < least[s].Point.Int("hpus")) {
 			least[s] = r
 		}
 	}
 	for _, s := range order {
-		m := most[s]
-		line := fmt.Sprintf("%v Gb/s, %v rings: ", s.rate, s.rings)
+		m, line := most[s], fmt.Sprintf("%v Gb/s, %v rings", s[0], s[1])
+		for i, name := range names[2:] {
+			if varies[2+i] {
+				line += fmt.Sprintf(", %s %v", name, s[2+i])
+			}
+		}
 		if l := least[s]; l != nil {
-			line += fmt.Sprintf("%d HPUs are the least of those tried that hold line rate (%.1f%% of it)", l.Point.Int("hpus"), 100*l.Float("line_share"))
+			line += fmt.Sprintf(": %d HPUs are the least of those tried that hold line rate (%.1f%% of it)", l.Point.Int("hpus"), 100*l.Float("line_share"))
 		} else {
-			line += fmt.Sprintf("none of those tried hold line rate, %d reach %.1f%% of it", m.Point.Int("hpus"), 100*m.Float("line_share"))
+			line += fmt.Sprintf(": none of those tried hold line rate, %d reach %.1f%% of it", m.Point.Int("hpus"), 100*m.Float("line_share"))
+			if lost := m.Values["lost"]; lost != 0 {
+				line += fmt.Sprintf(" and lose %v frames", lost)
+			}
 		}
 		lines = append(lines, line+fmt.Sprintf("; Little's law has %.1f.", m.Float("hpus_needed")))
 	}

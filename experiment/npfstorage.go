@@ -103,6 +103,9 @@ func hasStorageTarget(p *Point) (bool, error) {
 	if err := o.Validate(); err != nil {
 		return false, &NoPoint{err}
 	}
+	if p.Int("size") > o.Buffer {
+		return false, &NoPoint{fmt.Errorf("--size: %v, expected at most %v, the buffer of a request: --pool is %v for %d initiators", sim.Size(p.Int("size")), sim.Size(o.Buffer), sim.Size(o.Pool), o.Sessions)}
+	}
 	if disk, n := p.Int("disk"), p.Int("size"); disk%n != 0 {
 		return false, &NoPoint{fmt.Errorf("a disk of %v is no number of blocks of %v", sim.Size(disk), sim.Size(n))}
 	}

@@ -73,3 +73,11 @@ func TestNPFStorageInitiators(t *testing.T) {
 		require.InEpsilon(t, 4<<20, at(pinning.StaticKind, n, 64<<10), 0.1)
 	}
 }
+
+// A pool that leaves initiators less than a block each is told before anything runs.
+func TestBlocksFitTheirBuffers(t *testing.T) {
+	p, err := profile.Load("ib-npf")
+	require.NoError(t, err)
+	_, err = npfStorage.At(p, Values{"pool": 512 << 10, "initiators": 3, "disk": 2 << 20})
+	require.ErrorContains(t, err, "--size: 512 KiB, expected at most 168 KiB, the buffer of a request: --pool is 512 KiB for 3 initiators")
+}

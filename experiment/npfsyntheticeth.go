@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/handlers/backupring/driver"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/npf/stack"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -86,6 +88,7 @@ type syntheticRun struct {
 	*Point
 	data         []byte
 	ring         *driver.Ring
+	thief        *thief
 	begun, ended sim.Time
 	timeouts     int64
 	got          int // bytes that have come
@@ -96,12 +99,9 @@ const syntheticPort = 5001
 
 func runSynthetic(ctx context.Context, p *Point) (Values, error) {
 	one := *p
-	if p.Text("fault") == faultMajor {
-		os := &p.Profile.OS
-		var err error
-		if one.Profile, err = withFields(p.Profile, []string{fmt.Sprintf("os.gup_fault=%dps", int64(os.GupFault+p.Profile.Storage.ReadLatency))}); err != nil {
-			return nil, err
-		}
+	var err error
+	if one.Profile, err = majorFaults(p); err != nil {
+		return nil, err
 	}
 	w := &syntheticRun{Point: &one, data: make([]byte, p.Int("size"))}
 	pattern(w.data, p.Seed)
@@ -114,7 +114,7 @@ func runSynthetic(ctx context.Context, p *Point) (Values, error) {
 		w.atLineRate(cluster, values, nil)
 		s := w.ring.Stats()
 		values["absent"], values["dropped"] = int(s.Absent), int(s.Dropped)
-		return nil
+		return w.thief.err
 	})
 	if err != nil {
 		return nil, err
@@ -135,6 +135,14 @@ func runSynthetic(ctx context.Context, p *Point) (Values, error) {
 	return values, nil
 }
 
+// majorFaults is the point's profile, if its faults are major with a page that is brought in taking a read of storage longer.
+func majorFaults(p *Point) (*profile.Profile, error) {
+	if p.Text("fault") != faultMajor {
+		return p.Profile, nil
+	}
+	return withFields(p.Profile, []string{fmt.Sprintf("os.gup_fault=%dps", int64(p.Profile.OS.GupFault+p.Profile.Storage.ReadLatency))})
+}
+
 func (w *syntheticRun) total() int { return w.Int("messages") * len(w.data) }
 
 func (w *syntheticRun) spawn(c *runtime.Cluster) error {
@@ -147,7 +155,8 @@ func (w *syntheticRun) spawn(c *runtime.Cluster) error {
 		if w.Text("mode") == npfBackup {
 			o.BitmapSize = w.Int("bitmap")
 		}
-		thief := &thief{every: w.Int("every"), p: p}
+		thief := &thief{every: w.Int("every"), p: p, device: providers[0].State}
+		w.thief = thief
 		s, err := npfOpen(network, p, providers[0], "lwip", stack.Options{Addr: cacheServer, Ring: o, Secret: w.Seed, Posts: thief.posts}, w.room()...)
 		if err != nil {
 			return err
@@ -178,10 +187,11 @@ func (w *syntheticRun) spawn(c *runtime.Cluster) error {
 type thief struct {
 	every  int
 	p      *runtime.Proc
+	device func() backupring.State
 	ring   *driver.Ring
 	thread *host.Thread
 	frames int
-	queue  []uint64 // addresses of pages
+	queue  []uint64 // descriptors whose pages are to be taken
 	err    error
 }
 
@@ -192,8 +202,7 @@ func (x *thief) posts(first uint64, n int) {
 	}
 	for i := range n {
 		if x.frames++; x.frames%x.every == 0 {
-			at, _ := x.ring.Buffer(first + uint64(i))
-			x.queue = append(x.queue, x.ring.Memory().Addr()+uint64(at))
+			x.queue = append(x.queue, first+uint64(i))
 			x.thread.Wake()
 		}
 	}
@@ -203,12 +212,24 @@ func (x *thief) posts(first uint64, n int) {
 func (x *thief) takes(t *host.Thread) {
 	for {
 		for len(x.queue) > 0 && x.err == nil {
-			at := x.queue[0]
+			descriptor := x.queue[0]
 			x.queue = x.queue[:copy(x.queue, x.queue[1:])]
-			x.err = x.p.OS().Discard(t, at, host.PageBytes)
+			if x.stored(descriptor) {
+				continue
+			}
+			at, _ := x.ring.Buffer(descriptor)
+			x.err = x.p.OS().Discard(t, x.ring.Memory().Addr()+uint64(at), host.PageBytes)
 		}
 		t.Wait("buffers that are given back")
 	}
+}
+
+// stored tells whether the frame of a descriptor is in its buffer already, and would be lost with the page: reclaim loses nothing.
+func (x *thief) stored(descriptor uint64) bool {
+	device := x.device()
+	r := &device.Rings[x.ring.ID()%backupring.MaxRings]
+	place := descriptor % uint64(r.Size)
+	return descriptor < r.Head || r.Done[place/64]>>(place%64)&1 != 0
 }
 
 func (w *syntheticRun) serve(p *runtime.Proc, s *stack.Stack) error {
