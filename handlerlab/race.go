@@ -19,7 +19,7 @@ type RaceReport struct {
 // RaceAccess is one side of a race.
 type RaceAccess struct {
 	Write   bool   `json:"write"`
-	At      string `json:"at"` // file, line and function, or function and offset
+	At      string `json:"at"` // file, line and function, or function and offset; of what the device does, the import
 	Handler string `json:"handler"`
 	Message int    `json:"message"` // 0: one that a handler sent to its own process
 	ID      uint64 `json:"msg_id"`
@@ -85,7 +85,15 @@ type raceHandler struct {
 	number uint32
 	on     processor
 	seen   clock
-	sync   uint32 // address of the atomic that it waits for
+	sync   uint32  // address of the atomic that it waits for
+	lent   []*lent // what its message has, as far as it has asked
+}
+
+// lent is a number or a piece of memory that messages have one after another (flow_id, message_memory).
+type lent struct {
+	message uint64
+	before  clock // what has happened until messages before have given it back
+	now     clock // likewise, what the handlers of this message have done
 }
 
 // racing is a handler as reports name it.
@@ -104,7 +112,8 @@ type processor struct {
 
 // races finds accesses to memory that handlers share which nothing orders, by vector clocks as FastTrack does (Flanagan and Freund, PLDI 2009).
 // What orders handlers: a header handler comes before the payload handlers of its message, these before the completion handler; a message that
-// a handler sends to its own process comes after what the handler did before; atomics on the same word of HPU memory, on any word of host memory
+// a handler sends to its own process comes after what the handler did before; the memory or the number of a message is lent to the next one
+// when it has ended; atomics on the same word of HPU memory, on any word of host memory
 // and on the same counter. Aligned plain loads and stores of a word that atomics have been used on are how locks look at and leave it: they
 // order, too, and are no race. Handlers on the only processor of a pool are never at work at the same time, a pipeline in
 // hardware sees its state in order, and so do handlers on the same processor if the module asks for its number.
@@ -117,7 +126,8 @@ type races struct {
 	words    map[uint32]clock     // words of HPU memory, by address/4
 	counters map[uint32]clock
 	host     clock
-	self     clock // messages to the own process
+	self     clock              // messages to the own process
+	lent     map[[2]int64]*lent // by import and its result
 	cores    map[processor]clock
 	byHPU    bool // the module may keep data for each processor: it asks for its number
 	bytes    map[uint32]*shadow
@@ -130,6 +140,7 @@ func newRaces(r *recorder) *races {
 	return &races{
 		rec: r, handlers: make([]racing, 1), running: map[int]*raceHandler{}, messages: map[uint64]*[3]clock{}, words: map[uint32]clock{},
 		counters: map[uint32]clock{}, bytes: map[uint32]*shadow{}, found: map[[4]int]*RaceReport{}, cores: map[processor]clock{},
+		lent: map[[2]int64]*lent{},
 	}
 }
 
@@ -168,7 +179,13 @@ func (d *races) step(s *nic.HandlerStep) {
 	case nic.StepActed:
 		if h := d.running[s.Context]; h != nil {
 			h.sync = s.Action.Local / 4
+			if s.Suspended || s.Result >= hpu.OK {
+				d.moved(h, s)
+			}
 			d.order(h, s.Op, s.Action)
+			if s.Op == hpu.OpFlowID || s.Op == hpu.OpMessageMemory && s.Result != 0 {
+				d.lend(h, s)
+			}
 			if s.Suspended {
 				d.serial(h, s, true)
 			}
@@ -184,12 +201,30 @@ func (d *races) step(s *nic.HandlerStep) {
 			of := d.messages[s.Message]
 			i := slices.Index(Kinds[:], s.Handler)
 			of[i] = of[i].join(h.seen)
+			for _, l := range h.lent {
+				l.now = l.now.join(h.seen)
+			}
 			delete(d.running, s.Context)
 		}
 		if s.Handler == Kinds[2] {
 			delete(d.messages, s.Message)
 		}
 	}
+}
+
+// lend notes that a handler knows the number or the memory of its message: what messages did that had it before has happened.
+func (d *races) lend(h *raceHandler, s *nic.HandlerStep) {
+	key := [2]int64{int64(s.Op), s.Result}
+	l := d.lent[key]
+	if l == nil {
+		l = &lent{message: s.Message}
+		d.lent[key] = l
+	}
+	if l.message != s.Message {
+		l.message, l.before, l.now = s.Message, l.before.join(l.now), nil
+	}
+	h.seen = h.seen.join(l.before)
+	h.lent = append(h.lent, l)
 }
 
 func (d *races) began(s *nic.HandlerStep) {
@@ -261,9 +296,39 @@ func (d *races) access(c *hpu.Context, offset int, addr, n uint32, store bool) {
 		}
 		return
 	}
+	d.touch(h, offset, addr, n, store)
+}
+
+// moved notes what an action reads or writes in memory that handlers share, for the device: as of the call.
+func (d *races) moved(h *raceHandler, s *nic.HandlerStep) {
+	a := s.Action
+	addr, n, store := a.Local, uint64(a.Len), false
+	switch s.Op {
+	case hpu.OpDMAToHost, hpu.OpDMAToHostNB, hpu.OpDMAToHostPosted:
+	case hpu.OpDMAFromHost, hpu.OpDMAFromHostNB:
+		store = true
+	case hpu.OpDMACAS, hpu.OpDMACASNB, hpu.OpDMAFAdd, hpu.OpDMAFAddNB:
+		n, store = 8, true
+	case hpu.OpPutFromDevice, hpu.OpAtomicFromDevice, hpu.OpToSelf, hpu.OpTimer:
+		addr, n = a.Desc.Local, a.Desc.Length
+	case hpu.OpGetFromDevice:
+		addr, n, store = a.Desc.Local, a.Desc.Length, true
+	default:
+		return
+	}
+	if l := d.rec.x.memory.Program().Layout(); addr < l.Base && uint64(addr)+n <= uint64(l.HPU+l.HPUBytes) {
+		d.touch(h, -int(s.Op), addr, uint32(n), store)
+	}
+}
+
+// touch notes an access to bytes of memory that handlers share, by the instruction at offset or, negative, by an import.
+func (d *races) touch(h *raceHandler, offset int, addr, n uint32, store bool) {
 	now := epoch{h.number, h.seen[h.number], offset}
 	told := false // one race for an access
 	for at := addr; at < addr+n; at++ {
+		if _, isSync := d.words[at/4]; isSync && offset < 0 {
+			continue
+		}
 		s := d.bytes[at]
 		if s == nil {
 			s = &shadow{}
@@ -333,7 +398,11 @@ func (d *races) tell(addr uint32, a epoch, aWrites bool, b epoch, bWrites bool) 
 
 func (d *races) side(e epoch, write bool) RaceAccess {
 	h := &d.handlers[e.handler]
-	return RaceAccess{write, d.module.Place(e.offset), h.kind, h.message, h.id, h.packet}
+	at := hpu.Op(-e.offset).String()
+	if e.offset >= 0 {
+		at = d.module.Place(e.offset)
+	}
+	return RaceAccess{write, at, h.kind, h.message, h.id, h.packet}
 }
 
 // where names a byte of memory, by the field of the state if there is one.

@@ -23,18 +23,24 @@ func TestRaces(t *testing.T) {
 		want     []string // that the races begin with
 	}{
 		{0, 1, []string{
-			"race on state.count: written at races.c:29 (payload) " + fmt.Sprintf(payloads, "read", 29),
-			"race on state.count: written at races.c:29 (payload) " + fmt.Sprintf(payloads, "written", 29),
+			"race on state.count: written at races.c:32 (payload) " + fmt.Sprintf(payloads, "read", 32),
+			"race on state.count: written at races.c:32 (payload) " + fmt.Sprintf(payloads, "written", 32),
 		}},
 		{1, 2, nil},
 		{2, 1, nil},
 		{3, 1, nil},
 		{4, 1, nil},
 		{5, 1, nil},
-		{6, 1, []string{"race on memory 0x1000: written at races.c:56 (payload) " + fmt.Sprintf(payloads, "written", 56)}},
+		{6, 1, []string{"race on memory 0x1000: written at races.c:59 (payload) " + fmt.Sprintf(payloads, "written", 59)}},
 		{7, 2, []string{
-			"race on state.count: written at races.c:21 (header) by the header handler of message 1, and read at races.c:21 (header) by the header handler of message 2, in no order",
-			"race on state.count: written at races.c:21 (header) by the header handler of message 1, and written at races.c:21 (header) by the header handler of message 2, in no order",
+			"race on state.count: written at races.c:22 (header) by the header handler of message 1, and read at races.c:22 (header) by the header handler of message 2, in no order",
+			"race on state.count: written at races.c:22 (header) by the header handler of message 1, and written at races.c:22 (header) by the header handler of message 2, in no order",
+		}},
+		{9, 1, []string{"race on state.total: written at dma_from_host by the payload handler of message 1, packet 0, and written at dma_from_host by the payload handler of message 1, packet 1, in no order"}},
+		{10, 1, nil},
+		{11, 9, nil},
+		{12, 9, []string{
+			"race on message memory 0+0: written at races.c:75 (payload) by the payload handler of message 1, packet 0, and written at races.c:75 (payload) by the payload handler of message 1, packet 1, in no order",
 		}},
 	} {
 		t.Run(fmt.Sprint(x.n), func(t *testing.T) {
@@ -95,6 +101,20 @@ func TestLibrariesHaveNoRaces(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestExampleHasNoRaces is the example of memories of clusters and messages, many of which are handled at once and get the memory of those before them.
+func TestExampleHasNoRaces(t *testing.T) {
+	lib, err := handlers.Open("../examples/histogram/histogram.wasm")
+	require.NoError(t, err)
+	p, err := profile.Load("spin-dis", "hpu.cores=8", "hpu.clusters=2")
+	require.NoError(t, err)
+	cfg := &Config{Module: lib, Profile: p, Race: true, Host: make([]byte, 1<<16), Limits: sim.Limits{Until: sim.Millisecond}}
+	require.NoError(t, cfg.SetState("ready=1"))
+	for range 12 {
+		cfg.Messages = append(cfg.Messages, Message{Source: AnySource, Data: make([]byte, 200)})
+	}
+	require.NoError(t, mustRun(t, cfg).Err())
 }
 
 // sets are handlers of a library that serve a message together: each of a kind once, with the first of the others.

@@ -324,7 +324,7 @@ func (r *recorder) describe(a *hpu.Action, memory []byte) string {
 		return fmt.Sprintf("%s, if %#x then %#x, found to %s", hostPlace(a.Space, a.Offset), a.A, a.B, r.where(a.Local))
 	case hpu.OpDMAFAdd, hpu.OpDMAFAddNB:
 		return fmt.Sprintf("%s, add %d, found to %s", hostPlace(a.Space, a.Offset), int64(a.A), r.where(a.Local))
-	case hpu.OpDMATest, hpu.OpDMAWait:
+	case hpu.OpDMATest, hpu.OpDMAWait, hpu.OpTimerCancel:
 		return fmt.Sprintf("handle %d", int32(a.A))
 	case hpu.OpCAS:
 		return fmt.Sprintf("%s, if %#x then %#x", r.where(a.Local), a.A, a.B)

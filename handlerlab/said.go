@@ -172,6 +172,8 @@ func (in *Inspection) needTable(t io.Writer, row func(...any)) {
 		switch {
 		case s == manifest.EntryMemory:
 			spaces = append(spaces, "that of the entry")
+		case s == manifest.GrantedMemory:
+			spaces = append(spaces, "what other processes have granted")
 		case n.HostMemory.IsSet():
 			spaces = append(spaces, fmt.Sprintf("that of handlers, %d B", in.Manifest.HostMemory))
 		default:

@@ -77,7 +77,7 @@ func (x *experiment) report(end error) *Report {
 func (x *experiment) failures() (errs []string) {
 	failed, n := x.cluster.HandlerErrors()
 	for _, e := range failed {
-		errs = append(errs, fmt.Sprintf("%s handler at %s ns: %v", e.Handler, Nanoseconds(e.At).text(-1), e.Err))
+		errs = append(errs, fmt.Sprintf("%s at %s ns: %v", e.Who(), Nanoseconds(e.At).text(-1), e.Err))
 	}
 	if n > len(failed) {
 		errs = append(errs, fmt.Sprintf("%d more handlers failed", n-len(failed)))

@@ -3,12 +3,14 @@ package handlerlab
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/sim"
 )
 
 //go:generate go run ../spin/build/cmd -g -o testdata/traps.wasm testdata/traps
@@ -66,4 +68,31 @@ func TestSourceIsForPeople(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestComputingAtTheEnd is a run that ends while a handler computes: it does not wait for what a handler before it has waited for.
+func TestComputingAtTheEnd(t *testing.T) {
+	cfg := module(t, "traps")
+	require.NoError(t, cfg.SetState("n=3"))
+	cfg.Messages, cfg.Limits.Until = []Message{{Source: AnySource, Data: make([]byte, 8)}}, 2*sim.Microsecond
+	require.ErrorContains(t, mustRun(t, cfg).Err(), ": payload handler of traps.wasm waits since 712.076 ns for the end of its own cycles")
+}
+
+// TestWhoseWriteFailed is a write that fails when its handler has ended: which one it was is not known any more.
+func TestWhoseWriteFailed(t *testing.T) {
+	lib, err := handlers.Open("../examples/histogram/histogram.wasm")
+	require.NoError(t, err)
+	cfg := start(t, "")
+	cfg.Module, cfg.Host, cfg.Faults = lib, make([]byte, 4096), map[int]int64{1: hpu.Fault}
+	require.NoError(t, cfg.SetState("ready=1"))
+	require.ErrorContains(t, mustRun(t, cfg).Err(), "a handler at 1")
+}
+
+// TestGrantedMemoryIsNamed is a module that needs memory of other processes, and none of its own beside the entry's.
+func TestGrantedMemoryIsNamed(t *testing.T) {
+	lib := handlers.Must("backupring")
+	in := Inspect(lib, module(t, "traps").Profile, 0)
+	var text strings.Builder
+	require.NoError(t, in.Write(&text))
+	require.Regexp(t, `host memory +that of the entry, what other processes have granted\n`, text.String())
 }

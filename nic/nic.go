@@ -203,10 +203,14 @@ func (n *NIC) Waiting(report func(sim.Waiting)) {
 	s := &n.schedule
 	for k := range s.runs {
 		if r := &s.runs[k]; r.active {
-			report(sim.Waiting{
+			w := sim.Waiting{
 				Who:   fmt.Sprintf("rank %d %s %d: %s handler of %s", n.env.rank, r.core.pool.name, r.core.number, r.task.kind, r.task.in.handlers.memory.name),
 				Since: r.since, What: r.wait.String(),
-			})
+			}
+			if r.since < 0 { // a run that a limit has ended
+				w.Since, w.What = r.start, "the end of its own cycles"
+			}
+			report(w)
 		}
 	}
 	for _, p := range s.pools {

@@ -109,7 +109,7 @@ func (s *schedule) start(c *core, t task) {
 
 // execute runs the first segment of a handler.
 func (s *schedule) execute(r *run) {
-	r.began, r.start = s.now(), s.now()
+	r.began, r.start, r.since = s.now(), s.now(), -1
 	s.calls++
 	r.number = s.calls
 	if r.task.kind == payloadHandler {
@@ -122,7 +122,7 @@ func (s *schedule) execute(r *run) {
 // resume goes on with a suspended handler on its core, which is idle or its own.
 func (s *schedule) resume(r *run) {
 	r.core.pool.busy(r.core)
-	r.start, r.resumed = s.now(), true
+	r.start, r.since, r.resumed = s.now(), -1, true
 	s.segmentRan(r, s.act.resume(r))
 }
 

@@ -30,11 +30,15 @@ type HandlerError struct {
 
 // Error names rank, program, handler, time and cause.
 func (e HandlerError) Error() string {
-	handler := "a handler"
-	if e.Handler != "" {
-		handler = e.Handler + " handler"
+	return fmt.Sprintf("rank %d at %v: %s of %s: %v", e.Rank, e.At, e.Who(), e.Program, e.Err)
+}
+
+// Who is which handler of the program it was, such as "payload handler".
+func (e HandlerError) Who() string {
+	if e.Handler == "" {
+		return "a handler"
 	}
-	return fmt.Sprintf("rank %d at %v: %s of %s: %v", e.Rank, e.At, handler, e.Program, e.Err)
+	return e.Handler + " handler"
 }
 
 // Unwrap returns the cause.

@@ -51,7 +51,7 @@ type run struct {
 	wait   blockedOn
 	ready  int64        // result to resume with
 	failed failedAccess // the last access to host memory of which the handler was told that it has failed
-	since  sim.Time     // when it was suspended
+	since  sim.Time     // when it was suspended; -1: it computes
 	gave   sim.Time     // until when it has offered its core; -1: it never has
 }
 

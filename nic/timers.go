@@ -12,6 +12,7 @@ type timer struct {
 	owner *Memory // whose program has set it
 	round uint32  // counts its uses, so that a handle of an earlier one is known for what it is
 	index uint32
+	taken bool // a handler has taken it back, at a time of its own that may be still to come
 }
 
 // A handle of a timer has its index in the lower bits and its use above.
@@ -29,7 +30,7 @@ func (d *act) setTimer(i *issue, owner *Memory, at sim.Time) int64 {
 		t = &timer{index: uint32(len(d.timers))}
 		d.timers = append(d.timers, t)
 	}
-	t.issue, t.owner = i, owner
+	t.issue, t.owner, t.taken = i, owner, false
 	i.timer = t
 	t.Init(d.engine, d.id, kindIssue, i)
 	t.Set(at)
@@ -59,9 +60,11 @@ func (d *act) freeTimer(t *timer) {
 // cancelLater takes a timer back at the handler's own time.
 func (d *act) cancelLater(r *run, handle uint64, at sim.Time) int64 {
 	owner := r.task.in.handlers.memory
-	if d.timerOf(handle, owner) == nil {
+	t := d.timerOf(handle, owner)
+	if t == nil || t.taken {
 		return hpu.Invalid
 	}
+	t.taken = true
 	i := d.core.issue()
 	i.act, i.a, i.owner = hpu.OpTimerCancel, handle, owner
 	d.post(at, kindIssue, 0, i)

@@ -218,3 +218,21 @@ func TestPostedWritesDoNotAllocate(t *testing.T) {
 	_, failures := c.Failures()
 	require.Zero(t, failures)
 }
+
+// A timer can be taken back once: whoever tries again, or has another handle, is told, also before the handler's own time has come.
+func TestTimersAreTakenBackOnce(t *testing.T) {
+	const op = 1 << 15 // HPU memory that is zero: a message without payload to this process
+	r := (&straightRun{T: t, bytes: 64, handlers: map[string][]asked{"payload": {
+		{hpu.OpTimer, []int64{1000, op}},
+		{hpu.OpTimerCancel, []int64{0}},
+		{hpu.OpTimerCancel, []int64{0}},
+		{hpu.OpTimerCancel, []int64{1}},
+		{hpu.OpTimerCancel, []int64{-1}},
+	}}}).run()
+	require.NoError(t, r.err)
+	var results []int64
+	for _, s := range r.of(nic.StepActed, hpu.OpNone, "") {
+		results = append(results, s.Result)
+	}
+	require.Equal(t, []int64{0, hpu.OK, hpu.Invalid, hpu.Invalid, hpu.Invalid}, results)
+}

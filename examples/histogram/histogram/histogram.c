@@ -16,6 +16,7 @@ struct state {
 	uint32_t shift;    /* of a byte, to the right, before it is counted: the host may change it at any time */
 	uint64_t messages SPIN_FIELD("unit=messages"); /* counted so far; the host may set it to 0 */
 	uint32_t sums[BUCKETS]; /* of all clusters, as they were written to host memory last */
+	uint32_t lock;          /* of sums, and of the order in which they are written to host memory */
 };
 
 struct message {
@@ -48,13 +49,16 @@ SPIN_HANDLER(payload)(const ptl_payload_t *p, struct state *s)
 SPIN_HANDLER(completion)(const ptl_completion_t *c, struct state *s)
 {
 	(void)c;
+	spin_lock(&s->lock); /* other messages end at the same time */
 	for (int32_t k = 0, clusters = spin_num_clusters(); k < clusters; k++) {
 		const uint32_t *counts = spin_place(spin_scratchpad(k));
 		for (uint32_t b = 0; b < BUCKETS; b++)
 			s->sums[b] = k == 0 ? counts[b] : s->sums[b] + counts[b];
 	}
 	uint64_t messages = (uint64_t)spin_fadd(&s->messages, 1) + 1;
-	if (PtlHandlerDMAToHostPosted(s->sums, 8, sizeof s->sums, PTL_ME_HOST_MEM) != PTL_OK)
-		return PTL_FAIL;
-	return PtlHandlerHostWrite(messages, 0, PTL_ME_HOST_MEM) == PTL_OK ? PTL_SUCCESS : PTL_FAIL;
+	int written = PtlHandlerDMAToHostPosted(s->sums, 8, sizeof s->sums, PTL_ME_HOST_MEM);
+	if (written == PTL_OK)
+		written = PtlHandlerHostWrite(messages, 0, PTL_ME_HOST_MEM);
+	spin_unlock(&s->lock);
+	return written == PTL_OK ? PTL_SUCCESS : PTL_FAIL;
 }

@@ -1,5 +1,6 @@
 /* Handlers that share memory in ways that are ordered, and in ways that are not: the tests know the lines. */
 //spin:library races 1.0
+//spin:needs message_memory=4
 #include <spin.h>
 #include <spin_sync.h>
 
@@ -19,6 +20,8 @@ SPIN_HANDLER(header)(const ptl_header_t *h, volatile state_t *s)
 		s->count = (uint32_t)h->length;
 	if (s->n == 7)
 		s->count += 1;
+	if (s->n > 10)
+		*(volatile uint32_t *)spin_place(spin_message_memory()) = 1;
 	return PTL_PROCESS_DATA;
 }
 
@@ -59,6 +62,17 @@ SPIN_HANDLER(payload)(const ptl_payload_t *p, volatile state_t *s)
 		if (spin_trylock(&s->lock))
 			s->count += 1;
 		spin_unlock(&s->lock);
+		break;
+	case 9:
+		spin_dma_from_host(PTL_ME_HOST_MEM, 0, (void *)&s->total, 8);
+		break;
+	case 10:
+		spin_dma_to_host_posted(PTL_ME_HOST_MEM, 0, (void *)&s->total, 8);
+		break;
+	case 11:
+		return *(volatile uint32_t *)spin_place(spin_message_memory()) == 1 ? PTL_SUCCESS : PTL_FAIL;
+	case 12:
+		*(volatile uint32_t *)spin_place(spin_message_memory()) = 2;
 	}
 	return PTL_SUCCESS;
 }
