@@ -256,7 +256,14 @@ func (f *reproduceFlags) write(out io.Writer, r *reports.Reproduction, points st
 	if err := writePage(out, where, r.Page(thisBuild())); err != nil {
 		return err
 	}
-	if err := r.Table().Write(out, report.TextFormat); err != nil {
+	numbers := r.Table()
+	err := error(nil)
+	if numbers.Len() > 0 {
+		err = numbers.Write(out, report.TextFormat)
+	} else {
+		_, err = fmt.Fprintln(out, strings.Join(numbers.Answer, "\n"))
+	}
+	if err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintf(out, "\n%s has it all.\n", where); err != nil {

@@ -63,7 +63,11 @@ func general(r *provenance.Record, document []byte) (*Result, error) {
 		}
 		var list []json.RawMessage
 		if json.Unmarshal(m.value, &list) == nil && len(list) > 0 && members(list[0]) != nil {
-			out.Tables = append(out.Tables, page.Table{Caption: m.key, Grid: grid(list)})
+			g, err := grid(list)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", m.key, err)
+			}
+			out.Tables = append(out.Tables, page.Table{Caption: m.key, Grid: g})
 			continue
 		}
 		out.Facts = append(out.Facts, [2]string{m.key, plain(m.value)})
@@ -105,8 +109,11 @@ func summary(document []byte) (*scenario.Result, error) {
 // maxRuns is how many runs a sweep of a scenario has at most.
 const maxRuns = 100_000
 
+// maxColumns is how many different keys the objects of a list have at most: each is a cell of every row.
+const maxColumns = 500
+
 // grid lays objects out: a column for each key, in the order in which they come.
-func grid(list []json.RawMessage) *report.Grid {
+func grid(list []json.RawMessage) (*report.Grid, error) {
 	g := &report.Grid{}
 	at := map[string]int{}
 	for _, row := range list {
@@ -117,7 +124,9 @@ func grid(list []json.RawMessage) *report.Grid {
 		for _, m := range members(row) {
 			i, known := at[m.key]
 			if !known {
-				i = len(g.Headings)
+				if i = len(g.Headings); i == maxColumns {
+					return nil, fmt.Errorf("more than %d different keys", maxColumns)
+				}
 				at[m.key] = i
 				g.Headings = append(g.Headings, report.Heading{Text: m.key, Number: true})
 				for r := range g.Rows {
@@ -135,7 +144,7 @@ func grid(list []json.RawMessage) *report.Grid {
 		}
 		g.Rows = append(g.Rows, cells)
 	}
-	return g
+	return g, nil
 }
 
 // plain is a value as people read it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html"
 	"os"
 	"path/filepath"
@@ -219,6 +220,14 @@ func TestNoResults(t *testing.T) {
 		"rows[0].latency_ns: not there": change(func(x map[string]any) { delete(row(x), "latency_ns") }),
 		`rows[0].latency_ns: "x"`:       change(func(x map[string]any) { row(x)["latency_ns"] = "x" }),
 		"rows[0]: none of the points":   change(func(x map[string]any) { row(x)["bytes"] = 9 }),
+		"wide: more than 500 different keys": change(func(x map[string]any) {
+			record(x)["command"] = "goal run"
+			var list []any
+			for i := range 501 {
+				list = append(list, map[string]int{fmt.Sprint(i): i})
+			}
+			x["wide"] = list
+		}),
 		"it was changed afterwards": change(func(x map[string]any) {
 			record(x)["profiles"].([]any)[0].(map[string]any)["content"] = map[string]any{"name": "y"}
 		}),

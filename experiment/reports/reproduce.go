@@ -48,7 +48,7 @@ func (r *Reproduction) Summary() []string {
 		}
 	}
 	if len(all) == 0 {
-		return []string{r.Publication.Title + ": no published number was measured."}
+		return append([]string{r.Publication.Title + ": no published number was measured."}, r.leftOut()...)
 	}
 	lines := []string{fmt.Sprintf("%s: %d published numbers measured; parameters were set by %d of them, the other %d are predicted.", r.Publication.Title, len(all), len(all)-len(predicted), len(predicted))}
 	if median, most := Distances(predicted); !math.IsNaN(median) {
@@ -89,8 +89,9 @@ func (r *Reproduction) Page(build provenance.Build) *page.Page {
 	}
 	p := Page(title, build, r.Results)
 	p.Lead = r.Summary()
-	grid := report.DeviationGrid(r.numbers())
-	p.Overview = append([]page.Table{{Caption: "Every published number", Grid: grid, Prose: true}}, p.Overview...)
+	if all := r.numbers(); len(all) > 0 {
+		p.Overview = append([]page.Table{{Caption: "Every published number", Grid: report.DeviationGrid(all), Prose: true}}, p.Overview...)
+	}
 	return p
 }
 
