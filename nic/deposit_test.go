@@ -192,7 +192,9 @@ func TestDepositWritesMessages(t *testing.T) {
 		require.Equal(rt, x.order, order)
 		require.Len(rt, x.events, len(x.messages))
 	})
-	require.NotZero(t, lost)
+	if !testing.Short() { // which draws a fifth as often: once in a hundred times nothing is lost
+		require.NotZero(t, lost)
+	}
 }
 
 // check compares what a message has left behind with what its event and the report say, and returns how many of its packets memory did not take.
