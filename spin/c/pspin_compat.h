@@ -212,6 +212,13 @@ __attribute__((weak, export_name("completion"))) int32_t pspin_completion(const 
 #define FAST_DIV(a, log2_b) ((a) >> (log2_b))
 #define FAST_MOD(a, b) ((a) & ((b) - 1)) /* b a power of two */
 #define AND(a, b) ((a) & (b))
+#define STRINGIFY(x) #x
+#define MEM_ALIGNMENT 4
+#define ALIGN_UP(number, align) (((uint32_t)(number) + ((align)-1)) & ~((align)-1))
+#define DMA_MAX_XFER_SIZE 32768
+#define DMA_NULL 0
+#define LABEL(name)
+#define TRACING_DUMMY_INSTR()
 #define TERMINATE abort()
 #ifdef CHECK_ASSERTS
 #define ASSERT(condition) assert(condition)

@@ -92,6 +92,10 @@ static int commands(handler_args_t *args)
 	spin_dma(packet, (uint8_t *)packet + 64, 16, SPIN_DMA_EXT2LOC, 0, &d);
 	spin_dma_wait(d);
 	spin_dma_test(d, &done);
+	spin__memcpy(packet, packet + 20, ALIGN_UP(2, MEM_ALIGNMENT));
+	spin__wait_for_tf_completion(spin__public_memcpy_nonblk(packet, packet + 21, 4));
+	asm_mem_fence();
+	done = done == 1 && spin__tf_completed(0) && packet[20] == packet[0] && packet[21] == packet[0];
 	spin_dma_to_host(host(task), task->pkt_mem, 8, 1, &c);
 	while (!completed)
 		spin_cmd_test(c, &completed);
