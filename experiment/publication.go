@@ -106,7 +106,15 @@ func (s *Sweep) Numbers(points []*Point) (there, missing []report.Published) {
 			missing = append(missing, p)
 		}
 	}
+	missing = slices.DeleteFunc(missing, func(p report.Published) bool {
+		return slices.ContainsFunc(there, func(o report.Published) bool { return sameNumber(&o, &p) })
+	})
 	return there, missing
+}
+
+// sameNumber reports whether two are one number of a publication, which stands beside runs of several kinds.
+func sameNumber(a, b *report.Published) bool {
+	return a.Column == b.Column && a.Value == b.Value && slices.Equal(a.At, b.At)
 }
 
 // fits reports whether the point has the values, of axes and of the profile.

@@ -58,7 +58,7 @@ func TestSourceIsForPeople(t *testing.T) {
 			continue
 		}
 		lines := map[int]bool{}
-		for offset := range len(wasm) {
+		for offset := range wasm {
 			lines[m.Source(offset).Line] = true
 		}
 		if cut == 0 {

@@ -63,7 +63,7 @@ func TestPreparedBeyondMemory(t *testing.T) {
 				require.Equal(t, want(i), w.first(child, a+uint64(i)*page), "page %d of the child", i)
 			}
 			require.NoError(t, w.Kernel.Audit())
-			child.Exit(w.th)
+			require.NoError(t, child.Exit(w.th))
 		}, nil, preparedIn...)
 		majors[i] = k.Stats().Major
 	}

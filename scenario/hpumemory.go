@@ -63,14 +63,15 @@ func (e *entryPlan) owner() *entryPlan {
 
 // checkHPU checks the names of a step about HPU memory.
 func (p *Plan) checkHPU(s *Step, path string) {
-	of, kind := "", ".write_hpu"
+	var of string
 	if s.WriteHPU != nil {
+		path += ".write_hpu"
 		of = s.WriteHPU.Of
-		p.readFile(&s.WriteHPU.Bytes, path+".write_hpu.bytes")
+		p.readFile(&s.WriteHPU.Bytes, path+".bytes")
 	} else {
-		of, kind = s.WaitHPU.Of, ".wait_hpu"
+		path += ".wait_hpu"
+		of = s.WaitHPU.Of
 	}
-	path += kind
 	e := p.entry(of)
 	if e == nil || e.handlers == nil {
 		p.fail(path+".of", "there is no entry %s with handlers", of)
@@ -171,12 +172,12 @@ func (r *run) waitHPU(st *rankState, x *WaitHPU, at *env) error {
 	if err != nil {
 		return err
 	}
-	any := !x.Equals.IsSet() && !x.AtLeast.IsSet() && !x.AtMost.IsSet()
+	change := !x.Equals.IsSet() && !x.AtLeast.IsSet() && !x.AtMost.IsSet()
 	var first []byte
 	st.waits = waiting{text: fmt.Sprintf("%s of %s in HPU memory to be %s", f.name, x.Of, x.wanted())}
 	_, err = st.proc.HPUWait(in.memory, uint64(f.offset), int(f.typ.size), func(b []byte) bool {
 		st.waits.now = f.typ.text(b)
-		if any {
+		if change {
 			if first == nil {
 				first = bytes.Clone(b)
 			}

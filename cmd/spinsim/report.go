@@ -100,8 +100,9 @@ func spare(output string, names []string) error {
 
 // readResult makes a section of a document.
 func readResult(c *cobra.Command, name string) (*reports.Result, error) {
-	document, called := []byte(nil), name
+	var document []byte
 	var err error
+	called := name
 	if name == "-" {
 		called = "standard input"
 		document, err = file.ReadFrom(c.InOrStdin(), called, file.MaxData)

@@ -120,7 +120,7 @@ func describeAssemblyScript(dir string, exports []export) (*manifest.Manifest, e
 			return nil, err
 		}
 		notes := readComments(string(text))
-		for _, at := range asHandler.FindAllStringSubmatchIndex(string(text), -1) {
+		for _, at := range asHandler.FindAllSubmatchIndex(text, -1) {
 			part := func(i int) string { return string(text[at[2*i]:at[2*i+1]]) }
 			line := 1 + strings.Count(string(text[:at[0]]), "\n")
 			h := &manifest.Handler{Export: part(1), Kind: recordsElsewhere[part(2)], Description: withoutName(notes.of(line), part(1))}

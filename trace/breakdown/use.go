@@ -77,14 +77,14 @@ func (r *Record) queue(n *nodeRecord, s *sim.Step) {
 func (r *Record) wanted(s *sim.Step) sim.Time {
 	m := r.message(s.Flow)
 	from := m.packet(s.Packet).found
-	switch {
-	case s.Handler == completionTask:
+	switch s.Handler {
+	case completionTask:
 		for i := range m.marks {
 			if at := m.marks[i].at; at <= s.From {
 				from = max(from, at)
 			}
 		}
-	case s.Handler == payloadTask:
+	case payloadTask:
 		if h := r.tasks[sim.Task{Flow: s.Flow}]; h != nil {
 			from = max(from, h.segments[len(h.segments)-1].to)
 		}

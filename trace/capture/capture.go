@@ -152,7 +152,7 @@ func header(h []byte, p *fabric.Packet, w *nic.WirePacket, from, to sim.Time) {
 // message writes what a packet's message has.
 func message(h []byte, f *nic.Frame, w *nic.WirePacket) {
 	be := binary.BigEndian
-	offset := 0
+	var offset int
 	switch {
 	case f.Datagram:
 		h[13] |= FlagFirst | FlagLast | FlagDatagram

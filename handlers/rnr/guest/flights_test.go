@@ -144,8 +144,8 @@ func TestReadsAreAskedForAgain(t *testing.T) {
 		ops := e.goes()
 		require.Len(t, ops, 1)
 		require.Equal(t, rnr.Header{Kind: rnr.KindRead, PSN: number}, kindOf(ops[0]))
-		require.EqualValues(t, 8192+uint64(number)*mtu, ops[0].RemoteOffset)
-		require.EqualValues(t, uint64(4-number)*mtu, ops[0].HdrData)
+		require.Equal(t, 8192+uint64(number)*mtu, ops[0].RemoteOffset)
+		require.Equal(t, uint64(4-number)*mtu, ops[0].HdrData)
 	}
 	require.Len(t, e.post(rnr.KindRead, 4096, 4*mtu, 8192), 1)
 	responds(0)
