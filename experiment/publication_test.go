@@ -10,6 +10,11 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
+// firstOf is where the number stands among those of an experiment, the first of runs of several kinds.
+func firstOf(e *Experiment, number *report.Published) int {
+	return slices.IndexFunc(e.Published, func(o report.Published) bool { return sameNumber(&o, number) })
+}
+
 // Every published number of the repository is of one publication, whose full runs measure it; a quick run measures nothing else than there is.
 func TestPublicationsAreComplete(t *testing.T) {
 	of := map[string]string{} // publication by experiment
@@ -40,9 +45,7 @@ func TestPublicationsAreComplete(t *testing.T) {
 				require.NoError(t, err, r.Name(full))
 				there, _ := s.Numbers(points)
 				for _, number := range there {
-					at := slices.IndexFunc(s.Experiment.Published, func(o report.Published) bool {
-						return sameNumber(&o, &number)
-					})
+					at := firstOf(s.Experiment, &number)
 					measured[r.Experiment][at] = measured[r.Experiment][at] || full
 				}
 			}
@@ -52,8 +55,7 @@ func TestPublicationsAreComplete(t *testing.T) {
 	for _, e := range All() {
 		for i, number := range e.Published {
 			total++
-			first := slices.IndexFunc(e.Published, func(o report.Published) bool { return sameNumber(&o, &number) })
-			require.True(t, measured[e.Name][first], "%s is in no full run of a publication", Names(e, e.Published[i:i+1])[0])
+			require.True(t, measured[e.Name][firstOf(e, &number)], "%s is in no full run of a publication", Names(e, e.Published[i:i+1])[0])
 			source := number.Source
 			if source == "" {
 				source = e.Source
