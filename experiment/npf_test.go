@@ -197,3 +197,19 @@ func TestDatagrams(t *testing.T) {
 	require.Positive(t, backup.Values["absent"])
 	require.Equal(t, []any{0, 0, nil}, []any{backup.Values["lost"], backup.Values["dropped"], backup.Values["timeouts"]})
 }
+
+// BenchmarkColdRing simulates a minute behind the begin of a server with a cold ring: 20 s are promised (.ci/speed.txt).
+func BenchmarkColdRing(b *testing.B) {
+	d, err := profile.Load("eth-npf")
+	require.NoError(b, err)
+	for _, mode := range npfModes() {
+		b.Run(mode, func(b *testing.B) {
+			p, err := coldRing.At(d, Values{"mode": mode, "at": 60 * sim.Second, "horizon": 60 * sim.Second})
+			require.NoError(b, err)
+			for b.Loop() {
+				_, err := coldRing.Measure(context.Background(), p)
+				require.NoError(b, err)
+			}
+		})
+	}
+}

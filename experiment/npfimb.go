@@ -269,7 +269,11 @@ func npfIMBAnswer(results []*Result) (answer []string) {
 			}
 		}
 		if line != "" && r.Point.Int("size") == largestSize(results) {
-			answer = append(answer, fmt.Sprintf("%s of %v: %s with a pin-down cache%s.", r.Point.Text("benchmark"), sim.Size(r.Point.Int("size")).Rounded(), short(r.Time(latencyColumn)), line))
+			ranks := ""
+			if slices.ContainsFunc(results, func(o *Result) bool { return o.Point.Int("ranks") != r.Point.Int("ranks") }) {
+				ranks = fmt.Sprintf(", %d ranks", r.Point.Int("ranks"))
+			}
+			answer = append(answer, fmt.Sprintf("%s of %v%s: %s with a pin-down cache%s.", r.Point.Text("benchmark"), sim.Size(r.Point.Int("size")).Rounded(), ranks, short(r.Time(latencyColumn)), line))
 		}
 	}
 	return answer
