@@ -52,7 +52,7 @@ A handler in Go is a module of its own, which needs package spin of spinsim: wit
 built from one, it uses that clone; otherwise it requires the version of this spinsim.`,
 		Args: exactArguments("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkLang(o.Lang); err != nil {
+			if err := checkLang(&o.Lang); err != nil {
 				return err
 			}
 			o.Dir = args[0]
@@ -68,7 +68,7 @@ built from one, it uses that clone; otherwise it requires the version of this sp
 			return nil
 		},
 	}
-	c.Flags().StringVar((*string)(&o.Lang), "lang", string(build.TinyGo), "`LANGUAGE`: "+build.LangNames())
+	c.Flags().StringVar((*string)(&o.Lang), "lang", "go", "`LANGUAGE`: "+langNames)
 	c.Flags().StringVar(&o.Replace, "spinsim", "", "clone of the repository of spinsim that the handler is to use: `FOLDER`")
 	return c
 }
@@ -91,7 +91,7 @@ Handlers written for PsPIN, FPsPIN or the toolchain of the sPIN paper compile as
   spinsim handler build -D SPIN_PAYLOAD=reduce_ph -D SPIN_COMPLETION=reduce_th reduce`,
 		Args: atMostOne("FOLDER"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkLang(o.Lang); err != nil {
+			if err := checkLang(&o.Lang); err != nil {
 				return err
 			}
 			dir := "."
@@ -118,19 +118,25 @@ Handlers written for PsPIN, FPsPIN or the toolchain of the sPIN paper compile as
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "module to write: `FILE.wasm` (default: in FOLDER, with its name)")
-	c.Flags().StringVar((*string)(&o.Lang), "lang", "", "`LANGUAGE`: "+build.LangNames()+" (default: by the files in FOLDER)")
+	c.Flags().StringVar((*string)(&o.Lang), "lang", "", "`LANGUAGE`: "+langNames+" (default: by the files in FOLDER)")
 	c.Flags().BoolVar(&o.Strip, "strip", false, "leave out which lines of the source the code comes from: smaller, and the same bytes anywhere")
 	c.Flags().StringArrayVarP(&o.Include, "include", "I", nil, "C, C++: look for headers in a `FOLDER`; may be repeated")
 	c.Flags().StringArrayVarP(&o.Define, "define", "D", nil, "C, C++: define a macro, `NAME[=VALUE]`; may be repeated")
 	return c
 }
 
+// langNames are the languages of handlers in words: people write Go, with the name of its compiler or without.
+var langNames = strings.Replace(build.LangNames(), string(build.TinyGo), "go", 1)
+
 // checkLang refuses a language that handlers are not written in; "" is the default.
-func checkLang(lang build.Lang) error {
-	if lang == "" || slices.Contains(build.Langs(), lang) {
+func checkLang(lang *build.Lang) error {
+	if *lang == "go" {
+		*lang = build.TinyGo
+	}
+	if *lang == "" || slices.Contains(build.Langs(), *lang) {
 		return nil
 	}
-	return badInput(fmt.Errorf("--lang: %q, expected %s", lang, build.LangNames()))
+	return badInput(fmt.Errorf("--lang: %q, expected %s", *lang, langNames))
 }
 
 // atMostOne accepts one argument or none.
