@@ -23,7 +23,7 @@ import (
 
 // suggestFlags lets shells complete the flags whose values are those of one command.
 func suggestFlags(root *cobra.Command) {
-	texts, languages := []string{"text", "json"}, []string{string(build.TinyGo), string(build.C)}
+	texts, languages := []string{"text", "json"}, names(build.Langs())
 	for path, values := range map[string][]string{
 		"handler new --lang": languages, "handler build --lang": languages,
 		"handler inspect --format": texts, "handler run --format": texts, "explain --format": texts, "version --format": texts,

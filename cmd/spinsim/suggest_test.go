@@ -39,6 +39,7 @@ func TestCompletion(t *testing.T) {
 		"compare osu --experiment l":             "latency",
 		"compare bcast --handler ":               "wasm",
 		"compare bcast --format ":                "table markdown csv json ndjson parquet",
+		"handler new --lang ":                    "tinygo c cpp rust assemblyscript",
 		"osu latency --format o":                 "osu",
 		"osu allreduce --algorithms ":            "exanet mpich",
 		"version --format ":                      "text json",
