@@ -21,7 +21,8 @@ var syntheticEthernet = &Experiment{
 	Name:  "npf-synthetic",
 	Short: "a stream of TCP, or datagrams, into a receive ring of which a page is taken away every so many frames",
 	Long: `A program of node 1 (Linux' time-outs) sends messages over one connection to one of node 0 (lwIP's), all of whose ring is there in the beginning. Behind every so many frames the page of a buffer that is
-given back is taken away (madvise, MADV_DONTNEED) by a thread on another core, so that a later frame meets it absent. Each buffer has a page of its own.
+given back is taken away (madvise, MADV_DONTNEED) by a thread on another core, so that a later frame meets it absent. Each buffer has a page of its own. A page
+that has a frame in it already stays; in rings of one or two descriptors a frame may come while its page is being taken, and goes with it, though no interface has dropped it (lost is more than dropped then).
 With --transport udp messages are sent as datagrams, one every --interval, and nobody sends again what is lost.
 ` + npfModesHelp + `
 A major fault takes storage.read_latency more than a minor one.`,
