@@ -7,6 +7,6 @@
 #include <stdlib.h>
 #define assert(condition) ((condition) ? (void)0 : (printf("%s:%d: assertion failed: %s", __FILE__, __LINE__, #condition), abort()))
 #endif
-#ifndef static_assert
+#if !defined(static_assert) && !defined(__cplusplus)
 #define static_assert _Static_assert
 #endif

@@ -8,6 +8,10 @@
 #define EXIT_FAILURE 1
 #define RAND_MAX 0x7fffffff
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A heap of SPIN_HEAP bytes (-D SPIN_HEAP=65536; the default is 16 KiB) in the module's own memory, which all handlers of an HPU memory share.
  * Addresses are multiples of 8. A lock keeps it whole: these calls may suspend. NULL: no room. */
 void *malloc(size_t size);
@@ -20,7 +24,11 @@ int rand(void);
 void srand(unsigned seed);
 
 int abs(int n);
-_Noreturn void abort(void);          /* ends the handler: FAIL */
-_Noreturn void exit(int status);     /* likewise */
+__attribute__((noreturn)) void abort(void);      /* ends the handler: FAIL */
+__attribute__((noreturn)) void exit(int status); /* likewise */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,12 +4,20 @@
 
 #include <stddef.h>
 
-void *memcpy(void *restrict to, const void *restrict from, size_t n);
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void *memcpy(void *__restrict to, const void *__restrict from, size_t n);
 void *memmove(void *to, const void *from, size_t n);
 void *memset(void *to, int byte, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
 size_t strlen(const char *s);
 int strcmp(const char *a, const char *b);
 int strncmp(const char *a, const char *b, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
