@@ -10,7 +10,7 @@ type Effort struct {
 }
 
 // What a compiler takes for each of several things, for wazero on the machine of README.md. Some grow with products: it looks
-// for dominators along chains of blocks, merges every variable where two paths meet, resolves all arguments of a merge for each
+// for dominators along chains of blocks, looks for the value of a variable block by block back to where it was used last and notes it in each, merges every variable where two paths meet, resolves all arguments of a merge for each
 // of them, and takes what follows a loop for part of it, which adds the variables that live in the one to those of the next.
 // TestEffort searches for modules that cost more than this predicts.
 const (
@@ -19,11 +19,13 @@ const (
 	tollMerge      = 2_000 // ns for a variable that may be merged where paths meet, for each path
 	tollResolve    = 2     // ns for two such variables in the same place
 	tollLive       = 2     // ns for a variable that lives in a block behind a loop
+	tollLook       = 450   // ns for a block in which the value of a variable is looked for
 	tollBound      = 250   // ns for an address that has been checked before a block
 	tollFilled     = 3_000 // ns for a variable that may be merged in the loop of a memory.fill
 	blockBytes     = 5_000
 	mergeBytes     = 500
 	liveBytes      = 2
+	lookBytes      = 95
 	boundBytes     = 45
 	moduleBytes    = 16 << 20 // of what a compiler has without functions
 	keptPercentage = 40       // of its bytes stay behind a function: its code and tables
@@ -98,6 +100,11 @@ type effortOf struct {
 	accesses      int64 // to memory
 	checked       int64 // addresses checked before blocks, counted once for each
 	fills         int64
+
+	locals []int64 // of each the number of blocks when it was used last
+	shared []int64 // of each global, and behind them of base and size of the memory
+	called int64   // the number of blocks behind the last call, which gives all of shared new values
+	looks  int64   // blocks in which the value of a variable is looked for
 }
 
 // EstimateEffort estimates what compiling a valid module takes.
@@ -129,6 +136,8 @@ func (x *effortOf) function(i int) {
 	for _, g := range code.Locals {
 		x.variables += int64(g.Count)
 	}
+	x.locals, x.shared = make([]int64, x.variables-x.globals-2), make([]int64, len(x.m.Globals)+1)
+	x.called, x.looks = 0, 0
 	x.ns, x.bytes, x.blocks, x.loops, x.behind, x.uses = 50_000+200*x.variables, 4_000+200*x.variables, 1, 0, 0, 0
 	x.accesses, x.checked, x.fills = 0, 0, 0
 	x.scopes = append(x.scopes[:0], scope{op: OpBlock})
@@ -140,8 +149,8 @@ func (x *effortOf) function(i int) {
 		x.instr(&in)
 	}
 	live := x.behind * min(x.variables, x.uses)
-	x.ns += tollBlock*x.blocks + tollPair*x.blocks*x.blocks + tollLive*live + tollBound*x.checked + tollFilled*x.fills*min(x.variables, x.uses)
-	x.bytes += blockBytes*x.blocks + liveBytes*live + boundBytes*x.checked
+	x.ns += tollBlock*x.blocks + tollPair*x.blocks*x.blocks + tollLive*live + tollLook*x.looks + tollBound*x.checked + tollFilled*x.fills*min(x.variables, x.uses)
+	x.bytes += blockBytes*x.blocks + liveBytes*live + lookBytes*x.looks + boundBytes*x.checked
 }
 
 func (x *effortOf) instr(in *Instr) {
@@ -151,21 +160,20 @@ func (x *effortOf) instr(in *Instr) {
 	x.block(t.blocks)
 	if in.Info.Class == ClassLoad || in.Info.Class == ClassStore {
 		x.accesses++
+		x.look(&x.shared[len(x.shared)-1], x.called)
 	}
 	top := &x.scopes[len(x.scopes)-1]
 	switch in.Op {
 	case OpMemoryFill:
 		x.fills++
-	case OpBlock, OpLoop, OpIf:
+	case OpBlock:
 		x.scopes = append(x.scopes, scope{op: in.Op})
-		switch in.Op {
-		case OpBlock:
-			x.block(1) // where its end is, branch or not
-		case OpLoop:
-			x.block(3)
+		x.block(1) // where its end is, branch or not
+	case OpLoop, OpIf:
+		x.scopes = append(x.scopes, scope{op: in.Op})
+		x.block(3)
+		if in.Op == OpLoop {
 			x.loops++
-		case OpIf:
-			x.block(3)
 		}
 	case OpElse:
 		x.block(1)
@@ -181,10 +189,20 @@ func (x *effortOf) instr(in *Instr) {
 		x.block(1 + int64(len(in.Labels)+1)/2)
 	case OpReturn:
 		x.block(1)
-	case OpLocalGet, OpGlobalGet:
+	case OpLocalGet:
+		x.look(&x.locals[in.Imm], 0)
+		top.uses++
+		x.uses++
+	case OpGlobalGet:
+		x.look(&x.shared[in.Imm], x.called)
 		top.uses++
 		x.uses++
 	case OpLocalSet, OpLocalTee, OpGlobalSet:
+		if in.Op == OpGlobalSet {
+			x.shared[in.Imm] = x.blocks
+		} else {
+			x.locals[in.Imm] = x.blocks
+		}
 		top.uses++
 		top.changes++
 		x.uses++
@@ -202,6 +220,12 @@ func (x *effortOf) block(n int64) {
 	x.behind += n * x.loops
 }
 
+// look looks for the value of a variable that was used last at a number of blocks, or has been given its value at another.
+func (x *effortOf) look(used *int64, given int64) {
+	x.looks += x.blocks - max(*used, given)
+	*used = x.blocks
+}
+
 func (x *effortOf) branch(label uint64) {
 	x.scopes[len(x.scopes)-1-int(label)].branches++
 }
@@ -212,6 +236,7 @@ func (x *effortOf) call(sig FuncType) {
 	x.ns += parameterNs*n + globalNs*x.globals
 	x.bytes += parameterBytes*n + globalBytes*x.globals
 	top := &x.scopes[len(x.scopes)-1]
+	x.called = x.blocks
 	top.changes += x.globals + 2
 	top.uses += x.globals + 2
 	x.uses += x.globals + 2
