@@ -257,7 +257,7 @@ func (f *reproduceFlags) write(out io.Writer, r *reports.Reproduction, points st
 		return err
 	}
 	numbers := r.Table()
-	err := error(nil)
+	var err error
 	if numbers.Len() > 0 {
 		err = numbers.Write(out, report.TextFormat)
 	} else {
