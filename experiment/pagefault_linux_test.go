@@ -4,31 +4,18 @@ package experiment
 
 import (
 	"context"
-	"os"
-	"runtime/debug"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers/part/driver"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/internal/memory/memorytest"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 )
 
 // With the tag invariants memory that was allocated is overwritten: all of it has been touched then.
-
-// resident is the memory that this process has of the machine, bytes.
-func resident(t *testing.T) int64 {
-	debug.FreeOSMemory()
-	text, err := os.ReadFile("/proc/self/statm")
-	require.NoError(t, err)
-	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
-	require.NoError(t, err)
-	return pages * int64(os.Getpagesize())
-}
 
 // A node with an operating system, an SMMU, PART, its driver and a process that owns a gigabyte takes less than 1 MiB of the simulator's memory beside what the
 // process has touched.
@@ -71,11 +58,11 @@ func TestNodesTakeLittleMemory(t *testing.T) {
 			require.NoError(t, c.Run(context.Background()))
 			require.NotZero(t, parts.Driver(3).Stats().Pages)
 			if measured {
-				each := (resident(t) - begun) / nodes
+				each := (memorytest.Resident(t) - begun) / nodes
 				t.Logf("%d KiB a node, %d of which were touched", each>>10, touched>>10)
 				require.Less(t, each, int64(1<<20+touched))
 			}
 		}()
-		begun = resident(t)
+		begun = memorytest.Resident(t)
 	}
 }

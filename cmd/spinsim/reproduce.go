@@ -79,7 +79,7 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 	if err := f.checkOutput(); err != nil {
 		return badInput(err)
 	}
-	todo, err := f.plan(c, p)
+	chosen, err := f.plan(c, p)
 	if err != nil {
 		return badInput(err)
 	}
@@ -93,7 +93,7 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 	}
 	defer kept.Close() //nolint:errcheck // every result is in its file
 	r := &reports.Reproduction{Publication: p, Full: f.full, Only: f.only}
-	if err := f.measure(c, todo, kept, r); err != nil {
+	if err := f.measure(c, chosen, kept, r); err != nil {
 		return err
 	}
 	return f.write(c.OutOrStdout(), r, folder)
@@ -138,7 +138,7 @@ type planned struct {
 }
 
 // plan says what is measured, or what is wrong with it.
-func (f *reproduceFlags) plan(c *cobra.Command, p *experiment.Publication) (todo []*planned, err error) {
+func (f *reproduceFlags) plan(c *cobra.Command, p *experiment.Publication) (chosen []*planned, err error) {
 	known := map[string]bool{}
 	for i := range p.Runs {
 		known[p.Runs[i].Experiment] = true
@@ -172,17 +172,17 @@ func (f *reproduceFlags) plan(c *cobra.Command, p *experiment.Publication) (todo
 		} else if one.points, err = one.sweep.Points(); err != nil {
 			return nil, f.Named(err)
 		}
-		todo = append(todo, one)
+		chosen = append(chosen, one)
 	}
-	return todo, nil
+	return chosen, nil
 }
 
 // measure makes the results, one experiment after the other, the points of each in parallel.
-func (f *reproduceFlags) measure(c *cobra.Command, todo []*planned, kept *checkpoint.Folder, r *reports.Reproduction) error {
+func (f *reproduceFlags) measure(c *cobra.Command, chosen []*planned, kept *checkpoint.Folder, r *reports.Reproduction) error {
 	ctx, cancel := f.Context(c)
 	defer cancel()
 	total := 0
-	for _, one := range todo {
+	for _, one := range chosen {
 		total += len(one.points)
 		if one.falls != nil {
 			total += one.falls.Points()
@@ -192,7 +192,7 @@ func (f *reproduceFlags) measure(c *cobra.Command, todo []*planned, kept *checkp
 	defer progress.Stop()
 	numbers := map[string]bool{} // whether each of those of what is measured has been
 	var order []string
-	for _, one := range todo {
+	for _, one := range chosen {
 		result, err := one.measure(ctx, kept, progress.Step)
 		if err != nil {
 			return err

@@ -1,35 +1,10 @@
 package chandler
 
 import (
-	"os"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/spinsim/spinsim/handlerlab"
-	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/examples/internal/exampletest"
 )
 
-// The handler in C does what the one in Go does, on either device.
-func TestSameAsGo(t *testing.T) {
-	const packets = "../first-handler/packets.txt"
-	text, err := os.ReadFile(packets)
-	require.NoError(t, err)
-	messages, err := handlerlab.ParsePackets(packets, text)
-	require.NoError(t, err)
-	for _, name := range []string{"spin-dis", "spin-int"} {
-		device, err := profile.Load(name)
-		require.NoError(t, err)
-		run := &handlerlab.Config{
-			Module: handlers.New("filter.wasm", Module), Profile: device,
-			Messages: messages, Host: make([]byte, 64<<10), Limits: sim.Limits{Until: sim.Millisecond},
-		}
-		require.NoError(t, run.SetState("wanted=7"))
-		report, err := handlerlab.Run(t.Context(), run)
-		require.NoError(t, err)
-		require.NoError(t, report.Err())
-		require.NoError(t, handlerlab.CompareFile("../first-handler/expected.txt", report, handlerlab.Text{Plain: true}))
-	}
-}
+// The handler in C does what the one in Go does.
+func TestSameAsGo(t *testing.T) { exampletest.SameAsGo(t, Module) }

@@ -2,28 +2,15 @@ package stack_test
 
 import (
 	"context"
-	"os"
-	"runtime/debug"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/internal/memory/memorytest"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 )
-
-// resident is the memory that this process has of the machine, bytes.
-func resident(t *testing.T) int64 {
-	debug.FreeOSMemory()
-	text, err := os.ReadFile("/proc/self/statm")
-	require.NoError(t, err)
-	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
-	require.NoError(t, err)
-	return pages * int64(os.Getpagesize())
-}
 
 // Memory that a program maps, writes and unmaps again, as a stack does that is opened and closed, takes none of the machine that simulates behind it, be the pieces small or large: 100 MB of both.
 func TestUnmappedTakesNoMemory(t *testing.T) {
@@ -37,7 +24,7 @@ func TestUnmappedTakesNoMemory(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
 	require.NoError(t, c.Spawn(0, "program", func(p *runtime.Proc) error {
-		begun := resident(t)
+		begun := memorytest.Resident(t)
 		for i := range 400 {
 			n := 128 << 10
 			if i%10 == 0 {
@@ -58,7 +45,7 @@ func TestUnmappedTakesNoMemory(t *testing.T) {
 				return err
 			}
 		}
-		require.Less(t, resident(t)-begun, int64(16<<20))
+		require.Less(t, memorytest.Resident(t)-begun, int64(16<<20))
 		return nil
 	}))
 	require.NoError(t, c.Run(context.Background()))
