@@ -108,7 +108,7 @@ func TestParseState(t *testing.T) {
 		"0,0,ct64":      `field 2: "ct64": expected ct0 to ct63`,
 		"0,0,0,x":       `field 3: "x": there is no variable x`,
 		"1,2,3,4,5,6,7": "7 values for 6 fields",
-		"010":           "field 0: \"010\": 010 is no whole number",
+		"010":           "field 0: \"010\": 010: a decimal number does not begin with 0",
 	} {
 		_, err := ParseState(text, f, nil)
 		require.ErrorContains(t, err, want, text)

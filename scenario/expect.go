@@ -106,7 +106,7 @@ func (p *Plan) checkBoundsAt(b *Bounds, ranks []int, at *env, err error) error {
 	for _, rank := range ranks {
 		for _, e := range [3]Expr{b.Equals, b.AtLeast, b.AtMost} {
 			if err == nil && e.IsSet() {
-				_, err = e.root.eval(at.with(varRank, int64(rank)))
+				_, err = e.Value(at.with(varRank, int64(rank)).of)
 			}
 		}
 	}
@@ -262,7 +262,7 @@ func (b *Bounds) holds(v *big.Int, what string, at *env) error {
 		if !bound.e.IsSet() {
 			continue
 		}
-		want, err := bound.e.root.eval(at)
+		want, err := bound.e.Value(at.of)
 		if err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func (t *fieldType) fraction(text string) (float64, error) {
 
 // whole evaluates an expression.
 func (t *fieldType) whole(e Expr, at *env) (float64, error) {
-	v, err := e.root.eval(at)
+	v, err := e.Value(at.of)
 	if err != nil {
 		return 0, err
 	}

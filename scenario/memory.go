@@ -234,7 +234,7 @@ func putNumber(b []byte, s *manifest.State, v *NamedValue, at *env, device *mani
 		return n.Put(b, x, device)
 	}
 	n.Name = v.Value.expr.String()
-	x, err := v.Value.expr.root.eval(at)
+	x, err := v.Value.expr.Value(at.of)
 	if err != nil {
 		return fmt.Errorf("%s: %w", n.Name, err)
 	}

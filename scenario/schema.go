@@ -37,7 +37,7 @@ type schemaWriter struct{ defs map[string]any }
 
 // expression is what a number may look like in YAML.
 var expression = object{
-	"type": []string{"integer", "string"}, "description": "A whole number such as 8, 0x10 or 4KiB, or arithmetic (+ - * / % and parentheses) with " + variableNames() + ".",
+	"type": []string{"integer", "string"}, "description": "A whole number such as 8, 0x10 or 4KiB, or + - * / % << min max and parentheses with " + strings.Join(variableNames(), ", ") + ".",
 }
 
 // aParameter stands for a value of any kind.

@@ -31,7 +31,7 @@ var table = map[string]policy{
 	"portals":        {ours: []string{"internal"}},
 	"datatype":       {}, // where the bytes of MPI's types lie: for programs and for the handlers that unpack them
 	"spin":           {ours: []string{"internal"}},
-	"spin/manifest":  {}, // what a module says of itself: read by all that have to do with handlers
+	"spin/manifest":  {ours: []string{"internal"}}, // what a module says of itself: read by all that have to do with handlers
 	"hpu": {
 		ours:   []string{"sim", "spin/manifest"},
 		theirs: []string{"github.com/tetratelabs/wazero"},

@@ -83,7 +83,7 @@ func (m *Manifest) form() manifestJSON {
 	n := &m.Needs
 	out := manifestJSON{
 		Manifest: Format, Name: m.Name, Version: m.Version, Description: m.Description,
-		Needs: needsJSON{n.Memory.text, n.UserHeader, n.Spaces, n.HostMemory.text, n.Scratchpad.text, n.MessageMemory.text, n.Messages.text, n.EntryOptions, n.PTOptions, n.Packets, n.Pool},
+		Needs: needsJSON{n.Memory.String(), n.UserHeader, n.Spaces, n.HostMemory.String(), n.Scratchpad.String(), n.MessageMemory.String(), n.Messages.String(), n.EntryOptions, n.PTOptions, n.Packets, n.Pool},
 	}
 	for _, h := range m.Handlers {
 		out.Handlers = append(out.Handlers, handlerJSON(h))
@@ -98,7 +98,7 @@ func fieldForms(fields []Field) (out []fieldJSON) {
 	for i := range fields {
 		f := &fields[i]
 		out = append(out, fieldJSON{
-			f.Name, f.Offset, f.Type, f.Dims, f.Unit, f.Default.text, f.Min.text, f.Max.text, f.Size, fieldForms(f.Fields), f.Description,
+			f.Name, f.Offset, f.Type, f.Dims, f.Unit, f.Default.String(), f.Min.String(), f.Max.String(), f.Size, fieldForms(f.Fields), f.Description,
 		})
 	}
 	return out

@@ -73,7 +73,7 @@ var refused = []struct{ text, field, cause string }{
 	{`{"manifest":1,"description":⟨"\ud800"⟩}`, "description", "expected one line of at most 1000 bytes, without control characters"},
 	{`{"manifest":1}⟨ ⟩{}`, "", "text behind the end of the manifest"},
 	{`{"manifest":1⟨}⟩]`, "", "text behind the end of the manifest"},
-	{`{"manifest":1,"needs":{"memory":⟨"mtu *"⟩}}`, "needs.memory", `"mtu *": a number is missing; expected a number, or + - * / % << min max and parentheses with mtu, hpus, contexts, rank, ranks, clusters`},
+	{`{"manifest":1,"needs":{"memory":⟨"mtu *"⟩}}`, "needs.memory", `"mtu *": a number is missing; expected a whole number such as 8, 0x10 or 4KiB, or + - * / % << min max and parentheses with mtu, hpus, contexts, rank, ranks, clusters`},
 	{`{"manifest":1,"needs":{"memory":⟨"-1"⟩}}`, "needs.memory", "-1, expected 0 to 2147483648"},
 	{`{"manifest":1,"needs":{"memory":⟨"1/0"⟩}}`, "needs.memory", "1/0: division by zero"},
 	{`{"manifest":1,"needs":{"spaces":["entry",⟨"entry"⟩]}}`, "needs.spaces[1]", `"entry", expected entry, handler or granted, each once`},
