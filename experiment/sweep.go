@@ -276,11 +276,11 @@ func (a *Axis) texts(values []any) []string {
 	return list
 }
 
-// Unfinished is the error of a sweep whose context has ended before all points were measured.
+// Unfinished is the error of a sweep whose context has ended before all points were measured, or of which some points have failed and others have not.
 type Unfinished struct {
 	// Results are in the order of the points; nil: not measured.
 	Results []*Result
-	// Err is what has ended it.
+	// Err is what has ended it, or why points have failed.
 	Err error
 }
 
@@ -295,6 +295,9 @@ func (u *Unfinished) Progress() string {
 	return fmt.Sprintf("%d of %d points were measured", len(u.Measured()), len(u.Results))
 }
 
+// Shown reports whether there is something to show.
+func (u *Unfinished) Shown() bool { return len(u.Measured()) > 0 }
+
 // Measured are the results that there are.
 func (u *Unfinished) Measured() (list []*Result) {
 	for _, r := range u.Results {
@@ -306,7 +309,8 @@ func (u *Unfinished) Measured() (list []*Result) {
 }
 
 // Run makes the measurements, several at a time, and returns their results in the order of Points. done, if not nil, is called after
-// each, from any goroutine. If the context ends before, the error is *Unfinished; else, if any fails, that of the first in order.
+// each, from any goroutine. A point that fails does not end the others. If the context ends before, or some points fail, the error is *Unfinished; if all
+// fail, it says why.
 func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Result, error) {
 	keys, results, err := s.kept(points)
 	if err != nil {
@@ -326,9 +330,9 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 					if results[i], failures[i] = s.Experiment.Measure(ctx, points[i]); failures[i] == nil {
 						failures[i] = s.keep(keys, i, results[i])
 					}
-				}
-				if failures[i] != nil {
-					left.only(i)
+					if results[i] != nil && failures[i] != nil {
+						left.none() // no more can be kept
+					}
 				}
 				if done != nil {
 					done()
@@ -338,19 +342,40 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 	}
 	wg.Wait()
 	cause := context.Cause(ctx)
+	if err := Failed(failures); err != nil && cause == nil {
+		if u := (&Unfinished{results, err}); u.Shown() {
+			return nil, u
+		}
+		return nil, err
+	}
 	for _, err := range failures {
-		switch {
-		case err == nil:
-		case cause != nil:
+		if err != nil {
 			return nil, &Unfinished{results, err}
-		default:
-			return nil, err
 		}
 	}
 	if cause != nil && slices.Contains(results, nil) {
 		return nil, &Unfinished{results, cause}
 	}
 	return results, nil
+}
+
+// mostFailures is how many failures of points are told: what is wrong with many is mostly one thing.
+const mostFailures = 5
+
+// Failed joins the errors of points, of which nil are none. Of many there are the first and how many more.
+func Failed(failures []error) error {
+	var list []error
+	said := make(map[string]bool)
+	for _, err := range failures {
+		if err != nil && !said[err.Error()] {
+			said[err.Error()] = true
+			list = append(list, err)
+		}
+	}
+	if more := len(list) - mostFailures; more > 0 {
+		list = append(list[:mostFailures], fmt.Errorf("and %d more have failed", more))
+	}
+	return errors.Join(list...)
 }
 
 // remaining are the points that nobody measures yet. One worker takes them from the last on: where points grow along an axis, as with sizes of messages,
@@ -375,9 +400,9 @@ func (r *remaining) take(last bool) int {
 	return r.begin - 1
 }
 
-// only leaves those before point i: their errors would come first.
-func (r *remaining) only(i int) {
+// none leaves no points.
+func (r *remaining) none() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.end = min(r.end, i)
+	r.end = r.begin
 }

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // Set changes a field of every profile, "path=value". Of several values, "path=LIST", each is measured with every combination of the axes: the
@@ -149,16 +151,40 @@ func (a *Axis) values(list string) (values []any, err error) {
 	return values, distinct(a, values)
 }
 
-// distinct refuses a value that stands twice in a list.
+// distinct refuses a value that stands twice in a list, be it written in two ways.
 func distinct(a *Axis, values []any) error {
-	seen := make(map[any]bool, len(values))
+	seen := make(map[any]any, len(values))
 	for _, v := range values {
-		if seen[v] {
-			return fmt.Errorf("%s is given twice", a.plain(v))
+		key := v
+		if text, is := v.(string); is {
+			key = meant(text)
 		}
-		seen[v] = true
+		before, twice := seen[key]
+		switch seen[key] = v; {
+		case twice && before == v:
+			return fmt.Errorf("%s is given twice", a.plain(v))
+		case twice:
+			return fmt.Errorf("%s and %s are the same value", a.plain(before), a.plain(v))
+		}
 	}
 	return nil
+}
+
+// meant is what a text is, if it is a number, with any base and unit, else itself without spaces.
+func meant(text string) any {
+	if n, err := strconv.ParseInt(text, 0, 64); err == nil {
+		return float64(n)
+	}
+	if f, err := strconv.ParseFloat(text, 64); err == nil {
+		return f
+	}
+	if size, err := sim.ParseSize(text); err == nil {
+		return float64(size)
+	}
+	if t, err := sim.ParseTime(text); err == nil {
+		return t
+	}
+	return strings.Join(strings.Fields(text), "")
 }
 
 // own are the axes that Set has added.

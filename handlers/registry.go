@@ -120,7 +120,7 @@ func Open(name string) (*Library, error) {
 	if l, err := Builtin(name); err == nil {
 		return l, nil
 	}
-	l, err := OpenFile(name, file.Read)
+	l, err := OpenFile(name, file.ReadRegular)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsRune(name, filepath.Separator) && filepath.Ext(name) != ".wasm" {
 		return nil, fmt.Errorf("no module %q: expected a .wasm file or one of %s%s", name, strings.Join(Names(), ", "), fields.DidYouMean(name, Names()))
 	}

@@ -45,6 +45,14 @@ func (o *Options) read(name string, limit int64) ([]byte, error) {
 	return input.Read(name, limit)
 }
 
+// module returns that of a file.
+func (o *Options) module(name string) ([]byte, error) {
+	if o.Read != nil {
+		return o.Read(name, input.MaxModule)
+	}
+	return input.ReadRegular(name, input.MaxModule)
+}
+
 // readFile gives content of a file its bytes.
 func (p *Plan) readFile(c *Content, path string) {
 	if c.kind != contentFile {
@@ -74,7 +82,7 @@ func (p *Plan) loadModule(name string, lib *handlers.Library) (*hpu.Module, erro
 		handler = provenance.NewHandler(lib.Name, "", wasm)
 	} else {
 		var err error
-		if wasm, err = p.options.read(p.relative(name), input.MaxModule); err != nil {
+		if wasm, err = p.options.module(p.relative(name)); err != nil {
 			return nil, err
 		}
 		handler = provenance.NewHandler(called, p.relative(name), wasm)

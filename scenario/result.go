@@ -306,6 +306,9 @@ func (x *Result) Summary() string {
 		outcome = plural(x.Checked, "comparison holds", "comparisons hold")
 	}
 	if x.Sweep != nil {
+		if n := len(x.Sweep.Results); n < x.Sweep.planned {
+			return fmt.Sprintf("%s: %d of %d runs, %s", x.Title, n, x.Sweep.planned, outcome)
+		}
 		return fmt.Sprintf("%s: %s, %s", x.Title, plural(len(x.Sweep.Results), "run", "runs"), outcome)
 	}
 	return fmt.Sprintf("%s: %s, %s, seed %d, ended at %v, %s", x.Title, plural(x.Ranks, "rank", "ranks"), x.Profile, x.Seed, x.End, outcome)

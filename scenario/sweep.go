@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +14,9 @@ type Sweep struct {
 	Columns []report.Column // of the values
 	Values  [][]any         // of each run
 	Labels  []string        // what people call each run, such as "size 4KiB, hpu.cores 2"
-	Results []*Result       // of each run
+	Results []*Result       // of each run; nil: it has none, since the sweep was ended before, or it has failed
+
+	planned int // how many there were to be; of those with results only
 }
 
 // Variation is what one of several runs has of its own.
@@ -37,9 +40,25 @@ func (o Options) With(v Variation) Options {
 	return o
 }
 
-// Result is that of all runs: tables are joined to long ones whose first columns are Columns. The failures of a run stand behind its label.
+// there is the sweep of the runs that have results.
+func (s *Sweep) there() *Sweep {
+	some := &Sweep{Columns: s.Columns, planned: len(s.Results)}
+	for i, r := range s.Results {
+		if r != nil {
+			some.Values, some.Labels, some.Results = append(some.Values, s.Values[i]), append(some.Labels, s.Labels[i]), append(some.Results, r)
+		}
+	}
+	return some
+}
+
+// Result is that of all runs, of which one at least must have one: tables are joined to long ones whose first columns are Columns. The failures of a run stand
+// behind its label.
 func (s *Sweep) Result() *Result {
+	s = s.there()
 	x := &Result{Title: s.Results[0].Title, Sweep: s}
+	if n := len(s.Results); n < s.planned {
+		x.Notes = []string{fmt.Sprintf("Ended before all was done: %d of %d runs were measured.", n, s.planned)}
+	}
 	if last := s.Results[len(s.Results)-1].Title; last != x.Title { // it has a parameter
 		x.Title += " … " + last
 	}
@@ -62,6 +81,7 @@ func (s *Sweep) Result() *Result {
 	if x.Incomplete {
 		s.mark()
 	}
+	x.Incomplete = x.Incomplete || len(s.Results) < s.planned
 	for _, name := range TableNames {
 		t := Table{Name: name, Table: s.join(name, func(_ *Result, t Table) *report.Table { return t.Table })}
 		if t.Table == nil {

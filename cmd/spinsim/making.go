@@ -79,7 +79,13 @@ func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 	case name == "":
 		return errors.New("an empty name, expected that of a file, or - for the standard input")
 	default:
-		f, err := os.Open(command.Find(m.folder, name))
+		path := command.Find(m.folder, name)
+		if m.again != nil { // nobody has typed the name
+			if err := file.Regular(path); err != nil {
+				return err
+			}
+		}
+		f, err := os.Open(path)
 		if err != nil {
 			return err
 		}
@@ -103,7 +109,7 @@ func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 
 // read returns a file of a result that is made again.
 func (m *making) read(name string, limit int64) ([]byte, error) {
-	return file.Read(command.Find(m.folder, name), limit)
+	return file.ReadRegular(command.Find(m.folder, name), limit)
 }
 
 // otherHandlers are notes on the built-in module of matching, if it is another one than recorded.

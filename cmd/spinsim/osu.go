@@ -150,7 +150,7 @@ func (f *osuFlags) run(c *cobra.Command) error {
 	results, err := command.Measure(ctx, c.ErrOrStderr(), s, points)
 	if err != nil {
 		return command.Finished(err, func(u *experiment.Unfinished) error {
-			return f.show(c.OutOrStdout(), s, u.Measured(), format, []string{command.Part(u)})
+			return f.show(c.OutOrStdout(), s, u.Measured(), format, []string{command.PartOf(u)})
 		})
 	}
 	return f.show(c.OutOrStdout(), s, results, format, nil)

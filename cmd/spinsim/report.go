@@ -116,7 +116,7 @@ func readResult(c *cobra.Command, name string) (*reports.Result, error) {
 	s := &reports.Source{
 		Program: "spinsim",
 		Of:      func(r *provenance.Record) (*experiment.Experiment, error) { return experimentOf(c, r, folder) },
-		Read:    func(path string) ([]byte, error) { return file.Read(command.Find(folder, path), file.MaxModule) },
+		Read:    func(path string) ([]byte, error) { return file.ReadRegular(command.Find(folder, path), file.MaxModule) },
 	}
 	r, err := s.Section(called, document)
 	if err != nil {

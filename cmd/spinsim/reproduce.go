@@ -83,6 +83,9 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return badInput(err)
 	}
+	if err := f.checkFiles(chosen); err != nil {
+		return badInput(err)
+	}
 	folder := filepath.Join(f.output, "points")
 	if f.page() {
 		folder = strings.TrimSuffix(f.output, ".html") + ".points"
@@ -111,6 +114,27 @@ func (f *reproduceFlags) checkOutput() error {
 		return fmt.Errorf("-o: %s is a folder, expected a FILE.html, or a FOLDER of another name", f.output)
 	}
 	return nil
+}
+
+// checkFiles says which of the files cannot be written, before anything is measured.
+func (f *reproduceFlags) checkFiles(chosen []*planned) error {
+	files := []string{f.output}
+	if !f.page() {
+		if info, err := os.Stat(f.output); err != nil || !info.IsDir() {
+			return nil //nolint:nilerr // it is made, or cannot be, where points are kept
+		}
+		files[0] = filepath.Join(f.output, "report.html")
+		for _, one := range chosen {
+			files = append(files, filepath.Join(f.output, one.run.Name(f.full)+".json"))
+		}
+	}
+	var errs []error
+	for _, name := range files {
+		if err := file.Check(name); err != nil {
+			errs = append(errs, fmt.Errorf("-o: %w", err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // page reports whether only a page is wanted.

@@ -144,6 +144,10 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	timeline := p.TraceFile()
 	if f.trace != "" {
 		timeline = f.trace
+	} else if timeline != "" {
+		if err := command.CheckOutputs(c, command.Output{What: file + ": output.trace", Name: timeline}); err != nil {
+			return err
+		}
 	}
 	record, err := p.Record()
 	if err != nil {

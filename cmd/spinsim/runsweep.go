@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,6 @@ type runSweep struct {
 	sweep      scenario.Sweep  // Columns, Values and Labels
 	variations []scenario.Variation
 	combined   int                // how many combinations of parameters: the first of variations
-	names      []string           // of what has several values, of the columns: "--param size"
 	folder     *checkpoint.Folder // of results; nil: none are kept
 }
 
@@ -49,7 +49,6 @@ func newRunSweep(o *scenario.Options, params, set []string) (*runSweep, error) {
 	s := &runSweep{variations: []scenario.Variation{{}}}
 	s.sweep.Values, s.sweep.Labels = [][]any{nil}, []string{""}
 	base := scenario.Variation{Parameters: make(map[string]string)}
-	var single []string // as names
 	for _, param := range params {
 		name, text, given := strings.Cut(param, "=")
 		name = strings.TrimSpace(name)
@@ -60,13 +59,12 @@ func newRunSweep(o *scenario.Options, params, set []string) (*runSweep, error) {
 		case err != nil:
 			return nil, fmt.Errorf("--param: %s: %w", name, err)
 		case !several:
-			single = append(single, "--param "+name)
 			base.Parameters[name] = list.Texts[0]
 			continue
 		}
 		lists := s.several()
 		lists.Parameters = append(lists.Parameters, param)
-		if err := s.cross("--param", name, list, func(v *scenario.Variation, text string) { v.Parameters[name] = text }); err != nil {
+		if err := s.cross(name, list, func(v *scenario.Variation, text string) { v.Parameters[name] = text }); err != nil {
 			return nil, err
 		}
 	}
@@ -79,19 +77,13 @@ func newRunSweep(o *scenario.Options, params, set []string) (*runSweep, error) {
 			return nil, fmt.Errorf("--set: %s: %w", path, err)
 		}
 		if !several {
-			single = append(single, "--set "+path)
 			base.Set = append(base.Set, one)
 			continue
 		}
 		lists := s.several()
 		lists.Set = append(lists.Set, one)
-		if err := s.cross("--set", path, list, func(v *scenario.Variation, text string) { v.Set = append(v.Set, path+"="+text) }); err != nil {
+		if err := s.cross(path, list, func(v *scenario.Variation, text string) { v.Set = append(v.Set, path+"="+text) }); err != nil {
 			return nil, err
-		}
-	}
-	for _, name := range single {
-		if slices.Contains(s.names, name) {
-			return nil, fmt.Errorf("%s is given several values and a single one", name)
 		}
 	}
 	*o = o.With(base)
@@ -114,12 +106,7 @@ func (s *runSweep) several() *scenario.Lists {
 }
 
 // cross combines the runs so far with the values of one list more; its values vary slowest.
-func (s *runSweep) cross(flag, name string, list *experiment.List, give func(v *scenario.Variation, text string)) error {
-	full := flag + " " + name
-	if slices.Contains(s.names, full) {
-		return fmt.Errorf("%s is given several values twice", full)
-	}
-	s.names = append(s.names, full)
+func (s *runSweep) cross(name string, list *experiment.List, give func(v *scenario.Variation, text string)) error {
 	if len(s.variations)*len(list.Values) > maxRuns {
 		return fmt.Errorf("%s: more than %d runs", name, maxRuns)
 	}
@@ -167,7 +154,7 @@ func (s *runSweep) one(ctx context.Context, i int, p *scenario.Plan) (r *scenari
 		}
 		if s.folder != nil {
 			if err := p.Keep(s.folder, s.sweep.Labels[i], r); err != nil {
-				return nil, err
+				return nil, &notKept{err}
 			}
 		}
 	}
@@ -175,32 +162,71 @@ func (s *runSweep) one(ctx context.Context, i int, p *scenario.Plan) (r *scenari
 	return r, err
 }
 
-// run carries all plans out, several at a time. Failures of scenarios are in the result.
+// notKept is why no more results can be kept: that of a full disk.
+type notKept struct{ error }
+
+// unfinishedRuns is the error of a sweep of which some runs have no result.
+type unfinishedRuns struct {
+	have, of int
+	err      error // why
+}
+
+// Error says why, and how far it came.
+func (u *unfinishedRuns) Error() string { return fmt.Sprintf("%v\n%s", u.err, u.Progress()) }
+
+// Unwrap returns the cause.
+func (u *unfinishedRuns) Unwrap() error { return u.err }
+
+// Progress says how many runs were made.
+func (u *unfinishedRuns) Progress() string { return fmt.Sprintf("%d of %d runs were measured", u.have, u.of) }
+
+// Shown reports whether there is something to show.
+func (u *unfinishedRuns) Shown() bool { return u.have > 0 }
+
+// run carries all plans out, several at a time. Failures of scenarios are in the results; where a run has none, the error is *unfinishedRuns. A run that fails does
+// not end the others.
 func (s *runSweep) run(ctx context.Context, plans []*scenario.Plan, workers int, done func()) error {
-	s.sweep.Results = make([]*scenario.Result, len(plans))
+	results := make([]*scenario.Result, len(plans))
 	failures := make([]error, len(plans))
 	next := make(chan int, len(plans))
 	for i := range plans {
 		next <- i
 	}
 	close(next)
+	var full atomic.Bool
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
 			for i := range next {
-				if ctx.Err() != nil {
+				if ctx.Err() != nil || full.Load() {
 					return
 				}
-				s.sweep.Results[i], failures[i] = s.one(ctx, i, plans[i])
+				results[i], failures[i] = s.one(ctx, i, plans[i])
+				if disk := (*notKept)(nil); errors.As(failures[i], &disk) {
+					full.Store(true)
+				}
 				done()
 			}
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(failures...); err != nil || ctx.Err() != nil {
-		return errors.Join(context.Cause(ctx), err)
+	s.sweep.Results = results
+	u := &unfinishedRuns{of: len(plans), err: context.Cause(ctx)}
+	for i, r := range results {
+		if r != nil {
+			u.have++
+		}
+		if failures[i] != nil && u.err == nil {
+			failures[i] = fmt.Errorf("%s: %w", s.sweep.Labels[i], failures[i])
+		}
 	}
-	return nil
+	if u.have == u.of {
+		return nil
+	}
+	if u.err == nil {
+		u.err = experiment.Failed(failures)
+	}
+	return u
 }
 
 // sweep runs a scenario with every combination of values, and shows one long table for each of its own.
@@ -241,21 +267,38 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *r
 	defer cancel()
 	these := s.of(f.resume, plans)
 	bar := command.NewProgress(c.ErrOrStderr(), c.Name(), len(these))
-	err = s.run(ctx, these, workers, bar.Step)
+	later, stop := command.ShowLater(ctx)
+	defer stop()
+	err = s.run(ctx, these, workers, func() { later(); bar.Step() })
 	bar.Stop()
-	if err != nil {
+	if u := (*unfinishedRuns)(nil); errors.As(err, &u) && u.have == 0 && ctx.Err() == nil {
+		return u.err
+	} else if errors.As(err, &u) && u.have == 0 {
 		return err
 	}
 	if f.resume.Parted() {
-		ended := slices.DeleteFunc(s.sweep.Results, func(r *scenario.Result) bool { return r.Incomplete })
-		err := f.resume.SayPart(c.OutOrStdout(), len(ended), len(plans), "run", "runs")
-		if n := len(these) - len(ended); n > 0 {
-			err = errors.Join(err, fmt.Errorf("a limit has ended %d more, which are not kept", n))
-		}
-		return err
+		return errors.Join(f.sayPart(c, s, len(plans)), err)
 	}
 	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), s.folder)
 	result := s.sweep.Result()
 	result.Origin = record
-	return errors.Join(result.Write(c.OutOrStdout(), format), result.Err())
+	return errors.Join(result.Write(c.OutOrStdout(), format), result.Err(), err)
+}
+
+// sayPart says in the place of a table what of a part is kept; all is how many runs there are in all parts.
+func (f *runFlags) sayPart(c *cobra.Command, s *runSweep, all int) error {
+	ended, cut := 0, 0
+	for _, r := range s.sweep.Results {
+		switch {
+		case r != nil && r.Incomplete:
+			cut++
+		case r != nil:
+			ended++
+		}
+	}
+	err := f.resume.SayPart(c.OutOrStdout(), ended, all, "run", "runs")
+	if cut > 0 {
+		err = errors.Join(err, fmt.Errorf("a limit has ended %d more, which are not kept", cut))
+	}
+	return err
 }

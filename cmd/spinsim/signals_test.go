@@ -52,7 +52,6 @@ func TestSignalEndsReaders(t *testing.T) {
 		{"goal", "run", "in", "--on", "nodes"},
 		{"explain", "in"},
 		{"run", "in"},
-		{"handler", "inspect", "./in"},
 	} {
 		t.Run(args[0]+args[1], func(t *testing.T) {
 			dir := t.TempDir()
@@ -81,6 +80,35 @@ func TestSignalEndsReaders(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A sweep of a scenario that a signal ends shows the runs that were made, in the words of a comparison.
+func TestSignalShowsRuns(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "long.yaml"), []byte(`
+profile: spin-int
+ranks: 2
+parameters: {count: 1}
+entries: [{name: counter, ranks: 1, length: 4KiB, handlers: {module: count}}]
+programs: [{ranks: 0, steps: [put: {to: 1, entry: counter, bytes: 8, count: $count}]}]
+`), 0o600))
+	c := spinsim(t, dir, "run", "long.yaml", "--param", "count=1,1000000000", "--table", "stats", "--resume", "kept")
+	c.Stdout, c.Stderr = new(bytes.Buffer), new(bytes.Buffer)
+	require.NoError(t, c.Start())
+	deadline := time.Now().Add(time.Minute)
+	for kept := ""; kept == ""; {
+		require.True(t, time.Now().Before(deadline), "no run is kept")
+		text, _ := os.ReadFile(filepath.Join(dir, "kept", "points.ndjson"))
+		kept = string(text)
+	}
+	require.NoError(t, c.Process.Signal(os.Interrupt))
+	exit, errs := ends(t, c)
+	require.Equal(t, exitStopped, exit)
+	require.Equal(t, "spinsim: interrupted: 1 of 2 runs were measured\n", errs)
+	out := c.Stdout.(*bytes.Buffer).String()
+	require.Regexp(t, `^long.yaml: 1 of 2 runs, INCOMPLETE\n`, out)
+	require.Regexp(t, `\n +1 +0 .*\n +1 +1 `, out)
+	require.NotContains(t, out, "1000000000")
 }
 
 // A command that makes or runs a large schedule ends on the first signal, also while it writes to somebody who does not read.

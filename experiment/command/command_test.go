@@ -149,6 +149,13 @@ func TestFlagsAreNotNamesOfAxes(t *testing.T) {
 
 // Either the command says what became of it or the signal: what has finished is not ended, and what is being ended does not finish.
 func TestACommandEndsOnce(t *testing.T) {
+	if os.Getenv("ENDS_ONCE") == "" { // in a process of its own: a program that is being ended writes no more files
+		c := exec.Command(os.Args[0], "-test.run=^TestACommandEndsOnce$")
+		c.Env = append(os.Environ(), "ENDS_ONCE=1")
+		out, err := c.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return
+	}
 	var errs bytes.Buffer
 	codes := make(chan int, 1)
 	finished := &ending{over: make(chan struct{}), exit: func(code int) { codes <- code }}
@@ -232,6 +239,54 @@ func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
 	status, out, errs := call([]*experiment.Experiment{e}, "--time-limit", "1h", "--plot", filepath.Join(t.TempDir(), "x.svg"))
 	require.Equal(t, ExitStopped, status)
 	require.Contains(t, out, "3 of 6 points", errs)
+}
+
+// A point that fails does not end the others: they are shown, marked as a part, with what went wrong behind, of many failures the first, and the document of it
+// makes itself again. Where all fail there is nothing to show.
+func TestPointsThatFail(t *testing.T) {
+	e := &experiment.Experiment{
+		Name: "odd", Profiles: []string{"spin-int"},
+		Axes: []experiment.Axis{
+			{Name: "mode", Kind: report.Text, Of: []string{"quick"}, Help: "how"},
+			{Name: "turn", Kind: report.Count, Least: "1", Most: "99", Default: "1,2,3,4", Help: "which; the even ones fail"},
+		},
+		Columns: []report.Column{{Name: "took", Unit: "us", Kind: report.Duration, Help: "how long"}},
+		View:    experiment.View{Value: "took", Series: []string{"mode"}, Base: "quick"},
+		Run: func(_ context.Context, p *experiment.Point) (experiment.Values, error) {
+			if p.Int("turn")%2 == 0 {
+				return nil, errors.New("bytes differ")
+			}
+			return experiment.Values{"took": sim.Time(p.Int("turn")) * sim.Microsecond}, nil
+		},
+	}
+	list := []*experiment.Experiment{e}
+	status, out, errs := call(list)
+	require.Equal(t, ExitFailed, status)
+	require.Regexp(t, `^Ended before all was done: 2 of 4 points were measured\.\n(?s:.*)\n *spin-int +1 +1\n *spin-int +3 +3\n`, out)
+	require.Regexp(t, `^odd: odd quick, .* 2 turn: bytes differ\nodd quick, .* 4 turn: bytes differ\n2 of 4 points were measured\n$`, errs)
+
+	status, out, errs = call(list, "--turn", "1..20+1", "--format", "csv")
+	require.Equal(t, ExitFailed, status)
+	require.Equal(t, 11, strings.Count(out, "\n"))
+	require.Equal(t, 5, strings.Count(errs, "bytes differ"))
+	require.Contains(t, errs, "\nand 5 more have failed\n10 of 20 points were measured\n")
+
+	status, out, errs = call(list, "--turn", "2,4")
+	require.Equal(t, ExitFailed, status)
+	require.Empty(t, out)
+	require.NotContains(t, errs, "were measured")
+
+	folder := t.TempDir()
+	status, out, _ = call(list, "--turn", "1,2,3", "--resume", folder, "--part", "1/1")
+	require.Equal(t, ExitFailed, status)
+	require.Equal(t, "part 1/1: 2 of 3 points are in "+folder+"\n", out)
+
+	_, out, _ = call(list, "--format", "json")
+	document := filepath.Join(t.TempDir(), "odd.json")
+	require.NoError(t, os.WriteFile(document, []byte(out), 0o600))
+	status, out, errs = call(list, "rerun", document)
+	require.Equal(t, ExitOK, status, errs)
+	require.Contains(t, out, "the same")
 }
 
 // Of a waterfall that is interrupted the steps are shown that were measured.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 
@@ -203,7 +201,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 		}
 	}
 	if f.handler != "" {
-		s.Handler, err = handlers.OpenFile(f.handler, file.Read)
+		s.Handler, err = handlers.OpenFile(f.handler, file.ReadRegular)
 		keep("handler", err)
 	}
 	return s, errors.Join(errs...)
@@ -227,7 +225,7 @@ func (f *compareFlags) param(c *cobra.Command, s *experiment.Sweep, text string)
 // traced reports whether something of a single run is wanted.
 func (f *compareFlags) traced() bool { return f.trace != "" || f.links.Wanted() || f.pcap.Wanted() }
 
-// checkFiles says what is wrong with the files that are to be written.
+// checkFiles says what is wrong with the names of the files that are to be written.
 func (f *compareFlags) checkFiles() error {
 	if f.trace != "" {
 		if err := trace.CheckName(f.trace); err != nil {
@@ -236,9 +234,6 @@ func (f *compareFlags) checkFiles() error {
 	}
 	if f.plot != "" {
 		if err := report.CheckImage(f.plot); err != nil {
-			return BadInput(fmt.Errorf("--plot: %w", err))
-		}
-		if _, err := os.Stat(filepath.Dir(f.plot)); err != nil {
 			return BadInput(fmt.Errorf("--plot: %w", err))
 		}
 	}
@@ -299,16 +294,20 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	if err == nil {
 		err = errors.Join(f.links.Write(s.Record()), f.samples.Write(s, results))
 	}
+	shown := func(results []*experiment.Result, u *experiment.Unfinished) error {
+		if f.resume.Parted() {
+			return f.resume.SayPart(c.OutOrStdout(), len(results), len(points), "point", "points")
+		}
+		return f.show(c.OutOrStdout(), s, results, format, u)
+	}
 	if err != nil {
-		return Finished(err, func(u *experiment.Unfinished) error { return f.show(c.OutOrStdout(), s, u.Measured(), format, u) })
+		return Finished(err, func(u *experiment.Unfinished) error { return shown(u.Measured(), u) })
 	}
-	if f.resume.Parted() {
-		return f.resume.SayPart(c.OutOrStdout(), len(results), len(points), "point", "points")
-	}
-	return f.show(c.OutOrStdout(), s, results, format, nil)
+	return shown(results, nil)
 }
 
-// Finished shows what was measured of a sweep that a signal or a limit has ended, if that is what an error is, and returns the error.
+// Finished shows what was measured of a sweep that a signal or a limit has ended, or of which some points have failed, if that is what an error is, and returns
+// the error.
 func Finished(err error, show func(u *experiment.Unfinished) error) error {
 	u := (*experiment.Unfinished)(nil)
 	if !errors.As(err, &u) || len(u.Measured()) == 0 {
@@ -331,14 +330,10 @@ func (f *LimitFlags) Named(err error) error { return f.Memory.named(err) }
 func Measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []*experiment.Point) ([]*experiment.Result, error) {
 	progress := NewProgress(errs, s.Experiment.Name, len(points))
 	defer progress.Stop()
-	var measured atomic.Bool
-	defer context.AfterFunc(ctx, func() {
-		if measured.Load() { // large simulations take longer to end than a command has that has nothing to show
-			endingOf(ctx).shows()
-		}
-	})()
+	later, stop := ShowLater(ctx)
+	defer stop()
 	results, err := s.Run(ctx, points, func() {
-		measured.Store(true)
+		later()
 		progress.Step()
 	})
 	if u := (*experiment.Unfinished)(nil); errors.As(err, &u) {
@@ -347,8 +342,20 @@ func Measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []
 	return results, err
 }
 
-// Part is what a table of a part of a sweep says first.
-func Part(u *experiment.Unfinished) string {
+// ShowLater is for a command that shows what it has measured when a signal ends it. It calls measured when there is something to show: large simulations take
+// longer to end than a command has that has nothing to show. stop ends the care.
+func ShowLater(ctx context.Context) (measured func(), stop func() bool) {
+	var some atomic.Bool
+	stop = context.AfterFunc(ctx, func() {
+		if some.Load() {
+			endingOf(ctx).shows()
+		}
+	})
+	return func() { some.Store(true) }, stop
+}
+
+// PartOf is what a table of a part of a sweep says first.
+func PartOf(u Part) string {
 	return "Ended before all was done: " + u.Progress() + "."
 }
 
@@ -366,7 +373,7 @@ func (f *compareFlags) show(out io.Writer, s *experiment.Sweep, results []*exper
 	}
 	t.Notes = s.Notes()
 	if u != nil { // neither an answer nor a picture
-		t.Answer = []string{Part(u)}
+		t.Answer = []string{PartOf(u)}
 		return t.Write(out, format)
 	}
 	t.Answer = s.Answer(results)

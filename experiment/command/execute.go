@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
@@ -30,6 +29,13 @@ const (
 	ExitInput   = 2 // flags, files or modules are wrong; nothing was done
 	ExitStopped = 130
 )
+
+// Part is an error of a command that has measured a part of what it was to measure.
+type Part interface {
+	error
+	Progress() string // how much of how much
+	Shown() bool      // there is something of it to show
+}
 
 // InputError is an error of what the user gave: it ends a command with ExitInput.
 type InputError struct{ Err error }
@@ -79,7 +85,7 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 		taken   *outgrown
 		input   InputError
 		network *runtime.NetworkError
-		part    *experiment.Unfinished
+		part    Part
 	)
 	switch {
 	case err == nil:
@@ -93,6 +99,9 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintf(errs, "%s: interrupted\n", root.Name())
 		return ExitStopped
+	case errors.As(err, &part) && part.Shown(): // whatever ended the rest: something was done
+		fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
+		return ExitFailed
 	case errors.As(err, &input), errors.As(err, &network):
 		fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
 		return ExitInput
@@ -267,7 +276,10 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 		if *quiet {
 			root.SetErr(steady{root.ErrOrStderr()})
 		}
-		return checkEmpty(c)
+		if err := errors.Join(checkEmpty(c), checkAssignments(c)); err != nil {
+			return err
+		}
+		return CheckOutputs(c)
 	}
 	root.SetHelpCommand(helpCommand())
 	fitHelp(root)

@@ -24,7 +24,8 @@ const LimitsHelp = `
 
 A run that --until, --event-limit or --time-limit ends is incomplete: it says what was still to come and who waited, what it shows is marked,
 and the exit status is 1. The first two depend on nothing but the simulation; the last is a bound of real time and depends on the machine.
-A comparison that --time-limit or a signal ends shows the points that were measured, and says how many of how many.
+A sweep that --time-limit or a signal ends shows the points that were measured, and says how many of how many. A point that fails does
+not end the others: they are shown, what went wrong is said last, and the exit status is 1.
 
 What needs more memory than --memory-limit, by default than the machine has available, is refused before it runs, with status 2; what has
 taken more ends, with status 1. No result depends on it.`

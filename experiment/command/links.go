@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -34,15 +33,12 @@ func (f *LinksFlag) Register(c *cobra.Command) {
 // Wanted reports whether the flag was given.
 func (f *LinksFlag) Wanted() bool { return f.name != "" }
 
-// Check says why the file cannot be written, before anything runs.
+// Check says why there is no such file.
 func (f *LinksFlag) Check() error {
 	if !f.Wanted() {
 		return nil
 	}
 	if _, err := f.format(); err != nil {
-		return fmt.Errorf("--links: %w", err)
-	}
-	if _, err := os.Stat(filepath.Dir(f.name)); err != nil {
 		return fmt.Errorf("--links: %w", err)
 	}
 	return nil

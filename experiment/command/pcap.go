@@ -3,7 +3,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -44,9 +43,6 @@ func (f *CaptureFlags) Check() error {
 		return nil
 	case !strings.HasSuffix(f.name, ".pcapng"):
 		return fmt.Errorf("--pcap: cannot write %q files, want a name that ends in .pcapng", filepath.Ext(f.name))
-	}
-	if _, err := os.Stat(filepath.Dir(f.name)); err != nil {
-		return fmt.Errorf("--pcap: %w", err)
 	}
 	f.capture = capture.New(places)
 	return nil

@@ -52,7 +52,7 @@ func Of(list []*experiment.Experiment) Again {
 // OfOne makes documents of an experiment anew, such as one that is made of the record's inputs.
 func OfOne(e *experiment.Experiment) Again {
 	return func(ctx context.Context, r *provenance.Record, folder string, _ io.Reader) (document []byte, notes []string, err error) {
-		s, notes, err := experiment.Repeat(r, e, func(path string) ([]byte, error) { return file.Read(Find(folder, path), file.MaxModule) })
+		s, notes, err := experiment.Repeat(r, e, func(path string) ([]byte, error) { return file.ReadRegular(Find(folder, path), file.MaxModule) })
 		if err != nil {
 			return nil, notes, BadInput(err)
 		}
@@ -85,6 +85,9 @@ func tableOf(ctx context.Context, s *experiment.Sweep) (*report.Table, error) {
 		return nil, BadInput(err)
 	}
 	results, err := s.Run(ctx, points, nil)
+	if u := (*experiment.Unfinished)(nil); errors.As(err, &u) && ctx.Err() == nil { // the others fail as they did
+		results, err = u.Measured(), nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -22,15 +21,12 @@ func (f *SamplesFlag) Register(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "samples", "", "write the time of every operation that was measured, one by one: `FILE.csv` or .json")
 }
 
-// Check says why the file cannot be written, before anything runs. kept: there may be results whose operations are not known any more.
+// Check says why there is no such file. kept: there may be results whose operations are not known any more.
 func (f *SamplesFlag) Check(kept bool) error {
 	if f.name == "" {
 		return nil
 	}
 	_, err := f.format()
-	if err == nil {
-		_, err = os.Stat(filepath.Dir(f.name))
-	}
 	if err == nil && kept {
 		err = errors.New("--resume, --part and --points keep results and not single operations: they do not go with it")
 	}

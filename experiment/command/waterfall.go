@@ -42,7 +42,7 @@ func (f *compareFlags) fall(c *cobra.Command, s *experiment.Sweep, format report
 	progress.Stop()
 	if u := (*experiment.Unfinished)(nil); errors.As(err, &u) && len(w.Steps) > 0 {
 		endingOf(ctx).shows()
-		return errors.Join(err, f.showFall(c.OutOrStdout(), s, w, format, []string{Part(u)}))
+		return errors.Join(err, f.showFall(c.OutOrStdout(), s, w, format, []string{PartOf(u)}))
 	}
 	if err != nil {
 		return err

@@ -38,12 +38,11 @@ const maxLinks = 40
 func Create(name string) (*Writer, error) {
 	w := &Writer{name: name}
 	var err error
-	switch name {
-	case "/dev/stdout", "/proc/self/fd/1", "/dev/fd/1":
+	if Standard(name) {
 		w.out, w.stream = os.Stdout, true
-		return w, nil
-	case "/dev/stderr", "/proc/self/fd/2", "/dev/fd/2":
-		w.out, w.stream = os.Stderr, true
+		if strings.HasSuffix(name, "err") || strings.HasSuffix(name, "2") {
+			w.out = os.Stderr
+		}
 		return w, nil
 	}
 	if w.target, err = follow(name); err != nil {

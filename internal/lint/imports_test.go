@@ -83,7 +83,7 @@ var table = map[string]policy{
 	},
 	"mpi":        {ours: []string{"sim", "host", "pinning", "portals", "datatype", "hpu", "spin", "profile", "runtime", "handlers", "exanet", "internal"}},
 	"goal":       {ours: []string{"sim", "portals", "profile", "runtime", "mpi", "trace", "internal"}, theirs: []string{"github.com/klauspost/compress", "github.com/ulikunitz/xz"}},
-	"provenance": {ours: []string{"sim", "profile", "runtime", "report"}},
+	"provenance": {ours: []string{"sim", "profile", "runtime", "report", "internal"}},
 	"scenario": {
 		ours:   []string{"sim", "portals", "hpu", "spin/manifest", "nic", "profile", "runtime", "handlers", "provenance", "report", "trace", "internal"},
 		theirs: []string{"go.yaml.in/yaml/v3"},

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/provenance"
 )
 
@@ -68,7 +69,7 @@ type Folder struct {
 	mu      sync.Mutex
 	known   map[string]json.RawMessage
 	used    map[string]bool
-	file    *os.File // nil: nothing was put
+	out     *os.File // nil: nothing was put
 	failed  error    // of the first line that was not written whole: nothing may follow it
 	program string   // hash of the program that runs
 }
@@ -97,6 +98,9 @@ func Open(path string, part Part) (*Folder, error) {
 			return nil, err
 		}
 	}
+	if err := file.Check(f.own); err != nil { // which a result that took an hour would be the first to find out
+		return nil, err
+	}
 	f.program, err = program()
 	return f, err
 }
@@ -118,12 +122,12 @@ var program = sync.OnceValues(func() (string, error) {
 
 // read takes the lines of a file.
 func (f *Folder) read(name string) error {
-	file, err := os.Open(name)
+	in, err := os.Open(name)
 	if err != nil {
 		return err
 	}
-	defer file.Close() //nolint:errcheck // it was only read
-	r := bufio.NewReader(file)
+	defer in.Close() //nolint:errcheck // it was only read
+	r := bufio.NewReader(in)
 	for number := 1; ; number++ {
 		text, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
@@ -177,12 +181,12 @@ func (f *Folder) Put(key, point string, result any) error {
 	if f.failed != nil {
 		return f.failed
 	}
-	if f.file == nil {
-		if f.file, err = appendable(f.own); err != nil {
+	if f.out == nil {
+		if f.out, err = appendable(f.own); err != nil {
 			return fmt.Errorf("results cannot be kept: %w", err)
 		}
 	}
-	if _, f.failed = f.file.Write(append(text, '\n')); f.failed != nil {
+	if _, f.failed = f.out.Write(append(text, '\n')); f.failed != nil {
 		f.failed = fmt.Errorf("results cannot be kept: %w", f.failed)
 		return f.failed
 	}
@@ -218,10 +222,10 @@ func (f *Folder) Close() error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.file == nil {
+	if f.out == nil {
 		return nil
 	}
-	err := f.file.Close()
-	f.file = nil
+	err := f.out.Close()
+	f.out = nil
 	return err
 }

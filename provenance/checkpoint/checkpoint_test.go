@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,6 +80,15 @@ func TestWrongFolders(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err := Open(file, Part{})
 	require.Error(t, err)
+	empty := t.TempDir()
+	open(t, empty, Part{})
+	entries, err := os.ReadDir(empty)
+	require.NoError(t, err)
+	require.Empty(t, entries, "nothing is written before there is a result")
+	if runtime.GOOS == "linux" {
+		_, err = Open("/proc", Part{}) // a folder that takes no files, whoever asks
+		require.ErrorContains(t, err, "write /proc/points.ndjson: ", "found out before anything is measured")
+	}
 }
 
 // Each point is of exactly one part.
@@ -110,10 +120,10 @@ func TestNothingFollowsATornLine(t *testing.T) {
 	f, err := Open(t.TempDir(), Part{})
 	require.NoError(t, err)
 	require.NoError(t, f.Put("a", "a", 1))
-	require.NoError(t, f.file.Close())
+	require.NoError(t, f.out.Close())
 	torn := f.Put("b", "b", 2)
 	require.ErrorContains(t, torn, "results cannot be kept: ")
-	f.file = nil // which Put would open anew
+	f.out = nil // which Put would open anew
 	require.Equal(t, torn, f.Put("c", "c", 3))
 	_, known := f.Get("b")
 	require.False(t, known)

@@ -1,0 +1,102 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/spinsim/spinsim/internal/file"
+)
+
+// outputFlags name files that a command writes, wherever they are.
+var outputFlags = []string{"output", "slurm", "trace", "links", "pcap", "samples", "plot", "svg"}
+
+// Output is a file that a command is to write.
+type Output struct {
+	What string // where the user has named it, such as --trace
+	Name string
+}
+
+// CheckOutputs says, before anything runs, which of the files that the flags of a command name cannot be written, and which two of its outputs are one file. more are
+// those that are named elsewhere.
+func CheckOutputs(c *cobra.Command, more ...Output) error {
+	list := slices.Clone(more)
+	for _, name := range outputFlags {
+		f := c.Flags().Lookup(name)
+		if f == nil || !f.Changed || f.Value.String() == "-" || f.Value.String() == "" {
+			continue
+		}
+		if what, _ := pflag.UnquoteUsage(f); !strings.HasPrefix(what, "FOLDER") {
+			called := "--" + name
+			if f.Shorthand != "" {
+				called = "-" + f.Shorthand
+			}
+			list = append(list, Output{called, f.Value.String()})
+		}
+	}
+	var errs []error
+	for i, one := range list {
+		if err := file.Check(one.Name); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", one.What, err))
+			continue
+		}
+		if is := standardOutput(c); is != nil && is.Mode().IsRegular() {
+			if there, err := os.Stat(one.Name); err == nil && os.SameFile(is, there) && !file.Standard(one.Name) {
+				errs = append(errs, fmt.Errorf("%s: the standard output goes to %s, expected another file", one.What, one.Name))
+			}
+		}
+		for _, other := range list[:i] {
+			if file.Same(one.Name, other.Name) {
+				errs = append(errs, fmt.Errorf("%s and %s both write %s, expected two files", other.What, one.What, one.Name))
+			}
+		}
+	}
+	return BadInput(errors.Join(errs...))
+}
+
+// standardOutput is the file that a command prints to; nil: it is none.
+func standardOutput(c *cobra.Command) os.FileInfo {
+	if w, is := c.OutOrStdout().(*notedWriter); is {
+		if to, is := w.to.(*os.File); is {
+			if info, err := to.Stat(); err == nil {
+				return info
+			}
+		}
+	}
+	return nil
+}
+
+// checkAssignments refuses a name that --set or --param gives twice: which of the values counts would be for the reader to guess.
+func checkAssignments(c *cobra.Command) error {
+	var errs []error
+	for _, flag := range []string{"set", "param"} {
+		f := c.Flags().Lookup(flag)
+		if f == nil {
+			continue
+		}
+		list, is := f.Value.(pflag.SliceValue)
+		if !is {
+			continue
+		}
+		form, _ := pflag.UnquoteUsage(f)
+		given := make(map[string]string)
+		for _, one := range list.GetSlice() {
+			name, value, assigned := strings.Cut(one, "=")
+			name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+			before, twice := given[name]
+			given[name] = value
+			switch {
+			case assigned && name == "":
+				errs = append(errs, fmt.Errorf("--%s: %q, expected %s", flag, one, form))
+			case twice:
+				errs = append(errs, fmt.Errorf("--%s: %s is given twice; several values are one list, such as %s=%s,%s", flag, name, name, before, value))
+			}
+		}
+	}
+	return BadInput(errors.Join(errs...))
+}
