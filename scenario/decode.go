@@ -39,19 +39,19 @@ func parse(file string, data []byte, values map[string]string) (*Spec, error) {
 	}
 	r := strictyaml.Reader{File: file, Lines: make(map[string]int)}
 	s := &Spec{file: file, text: data, lines: r.Lines}
-	parameters, err := parametersOf(root, values)
-	if err != nil {
+	parameters := blockOf(root, file)
+	if err := parameters.give(values); err != nil {
 		return nil, &FieldError{File: file, Path: "parameters", Err: err}
 	}
 	parameters.insert(&r, root, "")
-	missing := r.Errors
+	first := slices.Concat(parameters.wrong, r.Errors) // what is wrong with parameters comes before what follows from it
 	r.Errors = nil
 	r.Read(root, s)
-	r.Errors = append(missing, slices.DeleteFunc(r.Errors, func(e *strictyaml.Error) bool {
-		return slices.ContainsFunc(missing, func(m *strictyaml.Error) bool { return m.Path == e.Path }) // said already
+	r.Errors = append(first, slices.DeleteFunc(r.Errors, func(e *strictyaml.Error) bool {
+		return slices.ContainsFunc(first, func(m *strictyaml.Error) bool { return m.Path == e.Path }) // said already
 	})...)
-	s.Parameters = parameters
-	s.wrong = r.Errors
+	s.Parameters = parameters.Parameters
+	s.wrong, s.follows = r.Errors, parameters.missing
 	return s, nil
 }
 
@@ -59,7 +59,9 @@ func parse(file string, data []byte, values map[string]string) (*Spec, error) {
 func (s *Spec) unread() error {
 	var errs []error
 	for _, e := range s.wrong {
-		errs = append(errs, (*FieldError)(e))
+		if !s.follows[e.Path] {
+			errs = append(errs, (*FieldError)(e))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -26,6 +26,10 @@ type Parameter struct {
 func (p *Parameters) ReadYAML(r *strictyaml.Reader, n *yaml.Node, path string) {
 	r.Mapping(n, path, func(key, value *yaml.Node, at string) {
 		r.Note(value, at)
+		if value.ShortTag() == "!!null" {
+			r.Fail(value, at, "no value")
+			return
+		}
 		text, ok := r.Scalar(value, at)
 		switch {
 		case ok && parameterName(key.Value) != key.Value:
@@ -63,49 +67,91 @@ func (p Parameters) find(name string) *Parameter {
 	return nil
 }
 
-// missing says that there is no parameter of a name.
-func (p Parameters) missing(name string) error {
-	if len(p) == 0 {
-		return fmt.Errorf("no parameter %q, the scenario has no parameters", name)
-	}
-	return fmt.Errorf("no parameter %q, expected one of %s%s", name, strings.Join(p.names(), ", "), fields.DidYouMean(name, p.names()))
+// unknownError says that there is no parameter of a name.
+type unknownError struct {
+	name  string
+	there []string
 }
 
-// parametersOf are those of a scenario, with the values that a caller gives them. What is wrong with those of the scenario is not said here.
-func parametersOf(root *yaml.Node, values map[string]string) (p Parameters, err error) {
-	if n := strictyaml.Child(root, "parameters"); n != nil {
-		p.ReadYAML(&strictyaml.Reader{}, n, "")
+// Error says which there are.
+func (e *unknownError) Error() string {
+	if len(e.there) == 0 {
+		return fmt.Sprintf("no parameter %q, the scenario has no parameters", e.name)
 	}
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if one := p.find(name); one != nil {
-			one.Value = values[name]
-		} else {
-			errs = append(errs, p.missing(name))
+	return fmt.Sprintf("no parameter %q, expected one of %s%s", e.name, strings.Join(e.there, ", "), fields.DidYouMean(e.name, e.there))
+}
+
+// missing says that there is no parameter of a name.
+func (p Parameters) missing(name string) error { return &unknownError{name, p.names()} }
+
+// block is the parameters of a scenario as its text has them.
+type block struct {
+	Parameters
+	wrong   strictyaml.Errors // what could not be read of it
+	unread  []string          // names that are there, but could not be read
+	missing map[string]bool   // paths of values that name what could not be read: what is wrong with them follows from that
+}
+
+// blockOf reads the parameters of a scenario.
+func blockOf(root *yaml.Node, file string) *block {
+	b := &block{missing: make(map[string]bool)}
+	n := strictyaml.Child(root, "parameters")
+	if n == nil {
+		return b
+	}
+	r := strictyaml.Reader{File: file}
+	b.ReadYAML(&r, n, "parameters")
+	b.wrong = r.Errors
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i < len(n.Content); i += 2 {
+			if name := n.Content[i].Value; b.find(name) == nil {
+				b.unread = append(b.unread, name)
+			}
 		}
 	}
-	return p, errors.Join(errs...)
+	return b
+}
+
+// lost reports whether a name may be one of those that could not be read.
+func (b *block) lost(name string) bool {
+	return b.wrong != nil && (len(b.Parameters) == 0 || slices.ContainsFunc(b.unread, func(n string) bool { return strings.EqualFold(n, name) }))
+}
+
+// give gives the parameters the values of a caller. An error is of names that there are not.
+func (b *block) give(values map[string]string) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if one := b.find(name); one != nil {
+			one.Value = values[name]
+		} else if !b.lost(name) {
+			errs = append(errs, b.Parameters.missing(name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // insert puts values in the place of names in every single value of a tree.
-func (p Parameters) insert(r *strictyaml.Reader, n *yaml.Node, path string) {
+func (b *block) insert(r *strictyaml.Reader, n *yaml.Node, path string) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			at := strings.TrimPrefix(path+"."+n.Content[i].Value, ".")
 			if at != "parameters" {
-				p.insert(r, n.Content[i+1], at)
+				b.insert(r, n.Content[i+1], at)
 			}
 		}
 	case yaml.SequenceNode:
 		for i, one := range n.Content {
-			p.insert(r, one, fmt.Sprintf("%s[%d]", path, i))
+			b.insert(r, one, fmt.Sprintf("%s[%d]", path, i))
 		}
 	case yaml.ScalarNode:
 		if !strings.Contains(n.Value, "$") {
 			return
 		}
-		text, err := p.expand(n.Value)
+		text, err := b.expand(n.Value)
+		if unknown := (*unknownError)(nil); errors.As(err, &unknown) && b.lost(unknown.name) {
+			b.missing[path] = true
+		}
 		if err != nil {
 			r.Fail(n, path, "%w", err)
 			return

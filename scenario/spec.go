@@ -23,10 +23,11 @@ type Spec struct {
 	Expect      []Expectation `yaml:"expect" help:"What must be true at the end. If it is not, the run has failed."`
 	Output      Output        `yaml:"output" help:"What to show besides latencies. By default, what the ranks counted, if nothing is measured."`
 
-	file  string
-	text  []byte            // of the file
-	lines map[string]int    // by path
-	wrong strictyaml.Errors // what could not be read
+	file    string
+	text    []byte            // of the file
+	lines   map[string]int    // by path
+	wrong   strictyaml.Errors // what could not be read
+	follows map[string]bool   // paths of wrong that follow from parameters which could not be read
 }
 
 // Entry is a match list entry on some ranks (Portals 4.x §3.12.1).
