@@ -178,7 +178,9 @@ func (u *unfinishedRuns) Error() string { return fmt.Sprintf("%v\n%s", u.err, u.
 func (u *unfinishedRuns) Unwrap() error { return u.err }
 
 // Progress says how many runs were made.
-func (u *unfinishedRuns) Progress() string { return fmt.Sprintf("%d of %d runs were measured", u.have, u.of) }
+func (u *unfinishedRuns) Progress() string {
+	return fmt.Sprintf("%d of %d runs were measured", u.have, u.of)
+}
 
 // Shown reports whether there is something to show.
 func (u *unfinishedRuns) Shown() bool { return u.have > 0 }
