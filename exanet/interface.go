@@ -259,7 +259,7 @@ type Message struct {
 
 // Poll looks for a message and copies it to the beginning of a buffer, as far as that goes; false: there is none. The look takes host.poll_cached, or host.poll without that.
 func (i *Interface) Poll(into []byte) (m Message, found bool, err error) {
-	i.proc.Compute(i.proc.Cluster().Profile().Host.LookCached())
+	i.proc.Look(i.proc.Cluster().Profile().Host.LookCached())
 	at := int(i.head&(i.depth-1)) * mailbox.EntrySize
 	b := i.queue.Slice(at, at+mailbox.EntrySize).Read()
 	le := binary.LittleEndian

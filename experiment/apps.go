@@ -53,9 +53,10 @@ and is not in it (--compute): the difference here is the most that they could no
 		Column: report.Column{Name: "vs_touch", Kind: report.Ratio, Help: "latency of touch divided by latency"},
 		Of:     latencyColumn, Axis: "mode", Base: policyTouch,
 	}},
-	Modules: Always(handlers.Must("part")),
-	View:    View{Value: latencyColumn, Series: []string{"mode"}, Base: policyTouch, X: "ranks", Quiet: []string{"compute", "rounds"}, Answer: appsAnswer},
-	Notes:   []string{compared},
+	Modules:  Always(handlers.Must("part")),
+	Followed: latencyColumn,
+	View:     View{Value: latencyColumn, Series: []string{"mode"}, Base: policyTouch, X: "ranks", Quiet: []string{"compute", "rounds"}, Answer: appsAnswer},
+	Notes:    []string{compared},
 }
 
 const appPresent = "present"
@@ -150,7 +151,8 @@ func (x *exchanging) program(c *runtime.Cluster, r *mpi.Rank, rank int) error {
 	if err != nil {
 		return err
 	}
-	var begun sim.Time
+	var begun, from sim.Time
+	var rounds []operation
 	for round := range 1 + x.Int("rounds") {
 		for side := range in {
 			if v, is := spare[[2]int{round, side}]; is {
@@ -161,6 +163,8 @@ func (x *exchanging) program(c *runtime.Cluster, r *mpi.Rank, rank int) error {
 			return err
 		}
 		if round > 0 {
+			rounds = append(rounds, operation{r.Proc().Rank(), r.Proc().Name(), from, r.Now()})
+			from = r.Now()
 			continue
 		}
 		if x.left--; x.left == 0 {
@@ -169,9 +173,12 @@ func (x *exchanging) program(c *runtime.Cluster, r *mpi.Rank, rank int) error {
 		if err := r.World().Barrier(); err != nil {
 			return err
 		}
-		begun = r.Now()
+		begun, from = r.Now(), r.Now()
 	}
-	x.took = max(x.took, r.Now()-begun)
+	if took := r.Now() - begun; took > x.took {
+		x.took = took
+		x.only(rounds)
+	}
 	return nil
 }
 

@@ -29,7 +29,7 @@ func useColumns() []report.Column {
 		}
 	}
 	return []report.Column{
-		{Name: "operations", Kind: report.Count, Help: "operations that were measured, whose mean is broken down"},
+		{Name: "op_count", Kind: report.Count, Help: "operations that were measured, whose mean is broken down"},
 		quantile(50), quantile(95), quantile(99),
 		{Name: "busy_hpus", Kind: report.Share, Help: "share of the measured time in which the processors of handlers computed, HPUs or those of another pool, at the node that had the most to do"},
 		{Name: "busy_dma_in", Kind: report.Share, Help: "share of the measured time in which data of messages and handlers crossed the bus to host memory, at such a node"},
@@ -43,22 +43,44 @@ func useColumns() []report.Column {
 	}
 }
 
-// BreakdownColumns are those that --breakdown adds to an experiment; nil: it follows nothing.
-func (e *Experiment) BreakdownColumns() []report.Column {
-	if e.Followed == "" {
-		return nil
+// meanColumn is what is divided of an experiment with Operation.
+const meanColumn = "op_mean"
+
+// divided is the column that --breakdown divides; "": none.
+func (e *Experiment) divided() string {
+	if e.Divided != nil {
+		return e.Divided().divided()
 	}
-	if len(e.Parts) > 0 {
-		return useColumns()
+	if e.Operation != "" {
+		return meanColumn
 	}
-	return append(BreakdownParts(), useColumns()...)
+	return e.Followed
 }
 
-// parts are the columns that add up to the time of an operation.
-func (e *Experiment) parts() (names []string) {
-	if len(e.Parts) > 0 {
-		return e.Parts
+// Divides reports whether there is a breakdown of the experiment.
+func (e *Experiment) Divides() bool { return e.divided() != "" }
+
+// BreakdownColumns are those that --breakdown adds to an experiment; nil: it follows nothing.
+func (e *Experiment) BreakdownColumns() (list []report.Column) {
+	if e.Divided != nil {
+		d := e.Divided()
+		return slices.Concat(d.Columns, d.BreakdownColumns())
 	}
+	if !e.Divides() {
+		return nil
+	}
+	if e.Operation != "" {
+		list = append(list, report.Column{Name: meanColumn, Unit: "ns", Kind: report.Duration, Scale: "op", Help: "what is divided: " + e.Operation + ". Empty where none has ended"})
+	}
+	parts := BreakdownParts()
+	for i := range parts {
+		parts[i].PartOf = e.divided()
+	}
+	return slices.Concat(list, parts, useColumns())
+}
+
+// breakdownParts are their names.
+func breakdownParts() (names []string) {
 	for _, c := range BreakdownParts() {
 		names = append(names, c.Name)
 	}
@@ -68,14 +90,21 @@ func (e *Experiment) parts() (names []string) {
 // Broken returns the experiment with columns that say where the time of its operations went, in which order people see them, and a Run that follows them. It
 // is an error if the experiment follows none.
 func (e *Experiment) Broken() (*Experiment, error) {
-	if e.Followed == "" {
+	if e.Divided != nil {
+		return e.Divided().Broken()
+	}
+	if !e.Divides() {
+		if e.Undivided != "" {
+			return nil, fmt.Errorf("%s is not divided: %s", e.Name, e.Undivided)
+		}
 		return nil, fmt.Errorf("%s follows no operation; those that do are %s", e.Name, strings.Join(following(), ", "))
 	}
 	one := *e
+	one.Followed = e.divided()
 	one.broken = true
 	one.Columns = slices.Concat(e.Columns, e.BreakdownColumns())
 	v := &one.View
-	v.Value, v.Parts, v.Answer, v.Place, v.Course = e.Followed, e.parts(), one.broke, nil, false
+	v.Value, v.Parts, v.Answer, v.Place, v.Course = one.Followed, breakdownParts(), one.broke, nil, false
 	if c, found := e.column(v.X); !found || e.axis(v.X) < 0 && !slices.ContainsFunc(e.Axes, func(a Axis) bool { return a.column().Key() == c.Key() }) {
 		v.X = ""
 	}
@@ -85,8 +114,12 @@ func (e *Experiment) Broken() (*Experiment, error) {
 			v.Summary = append(v.Summary, a.column().Name)
 		}
 	}
-	v.Summary = slices.Concat(v.Summary, []string{e.Followed}, v.Parts)
-	one.Notes = append(slices.Clone(e.Notes), "The parts add up to "+e.Followed+" exactly; docs/breakdown.md says what each is. Those that no row has are not shown; --all shows them, and how busy the nodes were.")
+	v.Summary = slices.Concat(v.Summary, []string{one.Followed}, v.Parts)
+	one.Notes = slices.Clone(e.Notes)
+	if e.Operation != "" {
+		one.Notes = append(one.Notes, meanColumn+" is "+e.Operation+".")
+	}
+	one.Notes = append(one.Notes, "The parts add up to "+one.Followed+" exactly; docs/breakdown.md says what each is. Those that no row has are not shown; --all shows them, and how busy the nodes were.")
 	one.Run = func(ctx context.Context, p *Point) (Values, error) { return e.follow(ctx, p) }
 	one.Published, one.Caveats = e.Published, e.Caveats
 	return &one, nil
@@ -95,7 +128,7 @@ func (e *Experiment) Broken() (*Experiment, error) {
 // following are the experiments that follow operations.
 func following() (names []string) {
 	for _, e := range All() {
-		if e.Followed != "" {
+		if e.Divides() {
 			names = append(names, e.Name)
 		}
 	}
@@ -106,35 +139,58 @@ func following() (names []string) {
 func (e *Experiment) follow(ctx context.Context, p *Point) (Values, error) {
 	record := breakdown.NewRecord()
 	watched := *p
+	watched.followed = &followed{record: record, alone: p.Tracer == nil}
 	watched.Tracer = breakdown.Follow(record, p.Tracer)
 	values, err := e.Run(ctx, &watched)
 	if err != nil {
 		return nil, err
 	}
 	if len(p.done.list) == 0 {
-		return nil, fmt.Errorf("%s has measured no operation that could be broken down", e.Name)
-	}
-	if len(e.Parts) == 0 {
-		if err := p.divide(record, e.Followed, values); err != nil {
-			return nil, err
+		if e.Operation == "" && values[e.Followed] != nil {
+			return nil, fmt.Errorf("%s has measured no operation that could be broken down", e.Name)
 		}
+		for _, c := range e.BreakdownColumns() {
+			values[c.Name] = nil
+		}
+		return values, nil
+	}
+	record = watched.followed.record
+	if err := p.divide(record, e, values); err != nil {
+		return nil, err
 	}
 	p.used(record, values)
 	return values, nil
 }
 
+// watched reports whether somebody looks at the simulation besides Broken's own follower.
+func (p *Point) watched() bool {
+	if p.Links != nil || p.Translator != nil || p.Capture != nil {
+		return true
+	}
+	return p.Tracer != nil && (p.followed == nil || !p.followed.alone)
+}
+
+// followed is what a point's simulation is followed with.
+type followed struct {
+	record *breakdown.Record
+	alone  bool // nobody else draws a timeline
+}
+
 // divide gives values the parts of the mean operation. They add up to it to the picosecond: each ends where the sum of those before and it would.
-func (p *Point) divide(record *breakdown.Record, followed string, values Values) error {
+func (p *Point) divide(record *breakdown.Record, e *Experiment, values Values) error {
 	var all breakdown.Times
 	for _, o := range p.done.list {
 		record.Path(&all, o.rank, o.process, o.from, o.to)
 	}
 	all.Divide(len(p.done.list) * int(p.done.each()))
+	if e.Operation != "" {
+		values[meanColumn] = all.Sum()
+	}
 	for i, c := range BreakdownParts() {
 		values[c.Name] = all[i]
 	}
-	if mean, _ := values[followed].(sim.Time); all.Sum() != mean {
-		return fmt.Errorf("the parts of %s add up to %v, and it is %v", followed, all.Sum(), mean)
+	if mean, _ := values[e.divided()].(sim.Time); all.Sum() != mean {
+		return fmt.Errorf("the parts of %s add up to %v, and it is %v", e.divided(), all.Sum(), mean)
 	}
 	return nil
 }
@@ -155,7 +211,7 @@ func (p *Point) used(record *breakdown.Record, values Values) {
 	values["max_hpu_queue"], values["max_packet_buffer"] = u.Waiting, u.Buffer
 	values["max_dma_queue"], values["max_egress_queue"] = u.Transfers, u.EgressPackets
 	times := p.done.times()
-	values["operations"] = int64(len(times))
+	values["op_count"] = int64(len(times))
 	for _, percent := range []int{50, 95, 99} {
 		values[fmt.Sprintf("op_p%d", percent)] = Percentile(times, percent)
 	}
@@ -175,11 +231,11 @@ func (e *Experiment) broke(results []*Result) (lines []string) {
 	named := e.told(results)
 	for _, key := range keys {
 		r := last[key]
-		total := r.Time(e.Followed)
+		total, _ := r.Values[e.Followed].(sim.Time)
 		if total == 0 {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s, %s: %s, of which %s.", r.Point.Profile.Name, r.Point.label(named), short(total), e.largest(r, total)))
+		lines = append(lines, fmt.Sprintf("%s, %s: %s, of which %s.", r.Point.Profile.Name, r.Point.label(named), short(total), largestParts(r, total)))
 	}
 	return lines
 }
@@ -202,7 +258,7 @@ func (e *Experiment) shown(t *report.Table, columns []string) (some []string) {
 		i := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.Name == name })
 		something := !slices.Contains(e.View.Parts, name)
 		for _, row := range t.Rows() {
-			something = something || row[i] != sim.Time(0)
+			something = something || row[i] != sim.Time(0) && row[i] != nil
 		}
 		if something {
 			some = append(some, name)
@@ -215,8 +271,8 @@ func (e *Experiment) shown(t *report.Table, columns []string) (some []string) {
 const mentioned = 0.05
 
 // largest names the parts of a time that are no trifle, the largest first.
-func (e *Experiment) largest(r *Result, total sim.Time) string {
-	names := slices.Clone(e.parts())
+func largestParts(r *Result, total sim.Time) string {
+	names := breakdownParts()
 	slices.SortStableFunc(names, func(a, b string) int { return int(min(1, max(-1, r.Time(b)-r.Time(a)))) })
 	var parts []string
 	for i, name := range names {

@@ -258,7 +258,6 @@ func (c *checker) view() {
 	}
 	if e := c.e; e.Followed != "" {
 		known("Followed", e.Followed)
-		known("Parts", e.Parts...)
 	}
 	known("View.Summary", v.Summary...)
 	known("View.Parts", v.Parts...)

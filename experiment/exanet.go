@@ -255,7 +255,7 @@ func (g *game) played(side int, p *runtime.Proc) func(from sim.Time) {
 	if side != 0 {
 		return nil
 	}
-	g.halves()
+	g.shares(2)
 	return func(from sim.Time) { g.Operation(p, from) }
 }
 

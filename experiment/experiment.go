@@ -57,10 +57,15 @@ type Experiment struct {
 	// Untraced says that a point takes several simulations, so that there is no timeline of it.
 	Untraced bool
 
-	// Followed is the column of a time, of Columns, that --breakdown divides: the mean of the operations that Run notes with Point.Operation. "": none.
+	// Followed is the column of a time, of Columns, that --breakdown divides: the mean of the operations that Run notes with Point.Operation. "": none, unless there is Operation.
 	Followed string
-	// Parts are columns of Columns that add up to Followed, for experiments with parts of their own; empty: those of BreakdownParts, which are found out.
-	Parts []string
+	// Operation says in a part of a sentence what Run notes with Point.Operation, of experiments none of whose columns is the time of it, such as those that measure a throughput:
+	// --breakdown adds the mean time, and divides that. It stands in the table's heading. "": there is Followed, or nothing.
+	Operation string
+	// Divided is measured in the place of the experiment by --breakdown; it has the same axes and others besides. nil: the experiment itself is.
+	Divided func() *Experiment
+	// Undivided says why --breakdown is refused, of experiments with neither.
+	Undivided string
 
 	View  View
 	Notes []string // what a reader of every table should know

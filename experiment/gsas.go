@@ -42,6 +42,7 @@ the network MPSoC (b), to another MPSoC of the board (c), and from another one, 
 		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "mean time from call to return"},
 		{Name: "rate", Unit: "M_per_s", Kind: report.Number, Help: "millions of accesses of all processes in a second that they spend on nothing else"},
 	}, ClusterColumns()...),
+	Followed: latencyColumn,
 	Modules: func(*Point) []*handlers.Library {
 		return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
 	},
@@ -159,6 +160,7 @@ func (s *sharing) program(p *runtime.Proc, node int, first bool) error {
 		}
 		if i >= exanetWarmup {
 			s.took += p.Now() - begin
+			s.Operation(p, begin)
 		}
 		if err := check(); err != nil {
 			return err

@@ -48,6 +48,7 @@ The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1: the report
 		{Name: "per_transfer", Kind: report.Number, Help: "packets in a transfer by RDMA"},
 		{Name: "asleep", Kind: report.Share, Help: "share of the time that services slept, mean of the two"},
 	}, ClusterColumns()...),
+	Operation: "of rtt the mean round trip; of tcp and udp the time from the first write to the last byte that is read, of all streams",
 	Modules: func(*Point) []*handlers.Library {
 		return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
 	},
@@ -157,6 +158,7 @@ func (w *talk) values(stats *runtime.Stats) Values {
 	if w.Text("traffic") == ipRTT {
 		v["round_trip"] = w.roundTrip
 	} else {
+		w.operation(ipPath(w.Point)[1], "program 1", w.begun, w.ended)
 		v["throughput"] = float64(8*w.got) / (w.ended - w.begun).Seconds() / 1e9
 	}
 	switch w.Text("traffic") {

@@ -220,6 +220,7 @@ func (w *talk) echo(p *runtime.Proc, s *network.Sockets, side int) error {
 			return err
 		}
 		w.roundTrip += p.Now() - begin
+		w.Operation(p, begin)
 		w.ended = p.Now()
 	}
 	if side == 0 {

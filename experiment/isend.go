@@ -46,8 +46,9 @@ drawn uniformly from 100 B to 512 MB: the sample says which. A message beyond --
 		Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "latency of touch divided by latency, of the same size"},
 		Of:     latencyColumn, Axis: "mode", Base: isendTouch,
 	}},
-	View:  View{Value: latencyColumn, Series: []string{"mode", "sample"}, X: "bytes", Quiet: []string{"eager"}, Summary: []string{profileColumn, "sample", "bytes", "mode", latencyColumn, "speedup"}},
-	Notes: []string{"Sizes are drawn: with another --seed they are others."},
+	Followed: latencyColumn,
+	View:     View{Value: latencyColumn, Series: []string{"mode", "sample"}, X: "bytes", Quiet: []string{"eager"}, Summary: []string{profileColumn, "sample", "bytes", "mode", latencyColumn, "speedup"}},
+	Notes:    []string{"Sizes are drawn: with another --seed they are others."},
 }
 
 // Modes of isend.
@@ -111,6 +112,7 @@ func runIsend(ctx context.Context, p *Point) (values Values, err error) {
 			return err
 		}
 		took := r.Now() - begun
+		p.Operation(r.Proc(), begun)
 		values = Values{
 			"bytes": n, "pages": (n + pageBytes - 1) / pageBytes, latencyColumn: took, "touching": float64(touched-begun) / float64(took),
 		}

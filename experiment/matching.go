@@ -49,7 +49,6 @@ run with matching on the host has that share. Nothing else is chosen, and the nu
 	Published: publishedMatching(),
 	Modules:   Always(handlers.Must("matching")),
 	Untraced:  true,
-	Followed:  "offload",
 	View: View{
 		Value: "gain", Series: []string{"app"}, X: "ranks",
 		Summary: []string{
@@ -58,6 +57,40 @@ run with matching on the host has that share. Nothing else is chosen, and the nu
 		},
 	},
 	Notes: []string{"gain is a prediction; the computation time gives matching on the host the published share of communication."},
+}
+
+// sideAxis is the axis of matchingSides.
+const sideAxis = "matched-by"
+
+func init() { matching.Divided = matchingSides }
+
+// matchingSides is what --breakdown measures of matching: each of its runs by itself.
+func matchingSides() *Experiment {
+	e := *matching
+	e.Divided, e.Published, e.Relative = nil, nil, nil
+	e.Axes = append([]Axis{{
+		Name: sideAxis, Column: "matched_by", Kind: report.Text, Of: []string{string(mpi.Host), string(mpi.Offload)}, Help: "who matches: the process (host) or the network interface (offload)",
+	}}, matching.Axes...)
+	e.Columns = []report.Column{
+		{Name: "time", Unit: "ns", Kind: report.Duration, Help: "of the run, at the rank that ends last"},
+		{Name: "copies", Kind: report.Count, Help: "messages copied by cores"},
+	}
+	e.Followed = "time"
+	e.Run = func(ctx context.Context, p *Point) (Values, error) {
+		r, _, err := measurePair(ctx, p, p.Text(sideAxis))
+		if err != nil {
+			return nil, err
+		}
+		one := r.Offload
+		if p.Text(sideAxis) == string(mpi.Host) {
+			one = r.Host
+		}
+		p.operation(one.MaxRank, "", 0, one.Max)
+		return Values{"time": one.Max, "copies": one.Messages.Copied}, nil
+	}
+	e.View = View{Value: "time", Series: []string{"app", sideAxis}, X: "ranks", Quiet: []string{"iterations", "eager"}}
+	e.Notes = []string{"The computation of an iteration is that with which matching on the host has the published share of communication, for both."}
+	return &e
 }
 
 // Application is a row of the table of asynchronous matching (sPIN'17 §5.1): what was traced, and what offloaded matching
@@ -153,19 +186,29 @@ const shareTolerance = 0.0002
 // maxAdjustments bounds the search for the computation time; each step divides the distance by more than ten.
 const maxAdjustments = 12
 
-// runMatching measures an application. The publication gives the share of communication and not the time of computation: the
-// computation of an iteration is chosen so that the run with matching on the host has the published share. Nothing else is
-// chosen, so the gain is a prediction.
+// runMatching measures an application.
 func runMatching(ctx context.Context, p *Point) (Values, error) {
-	a, found := application(p)
-	if !found {
-		return nil, fmt.Errorf("%s was not published for %d ranks", p.Text("app"), p.Int("ranks"))
-	}
-	app, err := proxy.Load(a.Proxy)
+	r, calc, err := measurePair(ctx, p, "")
 	if err != nil {
 		return nil, err
 	}
-	r := &pair{Application: a, iterations: p.Int("iterations")}
+	p.operation(r.Offload.MaxRank, "", 0, r.Offload.Max)
+	return r.values(sim.Time(calc) * sim.Nanosecond), nil
+}
+
+// measurePair measures an application in both forms of matching, one of which is traced. The publication gives the share of communication and not the time of computation: the
+// computation of an iteration is chosen so that the run with matching on the host has the published share. Nothing else is
+// chosen, so the gain is a prediction. It returns the computation, too, in ns.
+func measurePair(ctx context.Context, p *Point, traced string) (r *pair, calc uint64, err error) {
+	a, found := application(p)
+	if !found {
+		return nil, 0, fmt.Errorf("%s was not published for %d ranks", p.Text("app"), p.Int("ranks"))
+	}
+	app, err := proxy.Load(a.Proxy)
+	if err != nil {
+		return nil, 0, err
+	}
+	r = &pair{Application: a, iterations: p.Int("iterations")}
 	run := func(m mpi.Matching, calc uint64, tracer sim.Tracer) (*nodes.Result, error) {
 		s, err := app.Schedule(a.Ranks, r.iterations, calc)
 		if err != nil {
@@ -179,10 +222,9 @@ func runMatching(ctx context.Context, p *Point) (Values, error) {
 		}
 		return result, nil
 	}
-	calc := uint64(0)
 	for range maxAdjustments {
 		if r.Host, err = run(mpi.Host, calc, nil); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if math.Abs(r.Host.Share()-a.Share) <= shareTolerance {
 			break
@@ -190,13 +232,17 @@ func runMatching(ctx context.Context, p *Point) (Values, error) {
 		calc = r.computation()
 	}
 	if off := r.Host.Share() - a.Share; math.Abs(off) > shareTolerance {
-		return nil, fmt.Errorf("no computation time gives the published share of communication; it is off by %.2g", off)
+		return nil, 0, fmt.Errorf("no computation time gives the published share of communication; it is off by %.2g", off)
 	}
-	if r.Offload, err = run(mpi.Offload, calc, p.Tracer); err != nil {
-		return nil, err
+	switch traced {
+	case string(mpi.Host):
+		r.Host, err = run(mpi.Host, calc, p.Tracer)
+	case string(mpi.Offload):
+		r.Offload, err = run(mpi.Offload, calc, p.Tracer)
+	default:
+		r.Offload, err = run(mpi.Offload, calc, nil)
 	}
-	p.operation(r.Offload.MaxRank, "", 0, r.Offload.Max)
-	return r.values(sim.Time(calc) * sim.Nanosecond), nil
+	return r, calc, err
 }
 
 // values are those of the columns; calc is the computation of an iteration.

@@ -52,6 +52,7 @@ On a network that is the same for all nodes patterns with rings of the same size
 	}},
 	Published: publishedBeff(),
 	Modules:   Always(handlers.Must("rnr")),
+	Undivided: "b_eff is a mean of bandwidths of 21 lengths, 12 patterns and three methods, and the time of nothing; npf-imb divides messages of one length",
 	Memory:    beffMemory,
 	View: View{
 		Value: "b_eff", Series: []string{"strategy"}, X: "ranks", Quiet: []string{"bound", "eager", "longest", "sent", "repetitions", "loop"},

@@ -35,12 +35,14 @@ type cacheRun struct {
 	most   int      // operations after which the load ends; 0: it does not
 	until  sim.Time // when it ends at the latest
 	steady bool     // it ends when as many operations are done in each cacheSlice
+	each   bool     // operations are noted
 	result cacheResult
 	ends   []*memaslap.Client
 	conns  []*stack.Conn
 	ring   *driver.Ring
 	total  int64
 	last   []sim.Time // operation of each connection
+	since  []sim.Time // which the next one of each connection has begun
 	slices int        // that were simulated since the load was paused last
 	failed []bool     // connections
 	noted  int64      // operations that are in slices
@@ -179,6 +181,7 @@ func (w *cacheRun) serve(p *runtime.Proc, s *stack.Stack) error {
 // load is the client.
 func (w *cacheRun) load(p *runtime.Proc, s *stack.Stack) error {
 	p.Sleep(cacheBegin)
+	w.since = make([]sim.Time, len(w.ends))
 	w.last, w.failed, w.held = make([]sim.Time, len(w.ends)), make([]bool, len(w.ends)), make([]bool, len(w.ends))
 	buffer := make([]byte, 16<<10)
 	for next, dial := cacheSlice, p.Now(); ; {
@@ -188,6 +191,7 @@ func (w *cacheRun) load(p *runtime.Proc, s *stack.Stack) error {
 				return err
 			}
 			c.Of = len(w.conns)
+			w.since[len(w.conns)] = p.Now()
 			w.conns = append(w.conns, c)
 		}
 		until := w.until
@@ -207,6 +211,11 @@ func (w *cacheRun) load(p *runtime.Proc, s *stack.Stack) error {
 		}
 		if w.paused && w.wakes {
 			w.paused, w.slices, w.noted = false, 0, w.total
+			for i, held := range w.held {
+				if held {
+					w.since[i] = p.Now()
+				}
+			}
 			for _, c := range w.conns {
 				if err := w.advance(c, buffer, p.Now()); err != nil {
 					return err
@@ -249,6 +258,10 @@ func (w *cacheRun) advance(c *stack.Conn, buffer []byte, now sim.Time) error {
 	if done := end.Stats.Ops() - before; done > 0 {
 		w.total += done
 		w.last[c.Of.(int)] = now
+		if w.each {
+			w.operation(1, "load", w.since[c.Of.(int)], now)
+		}
+		w.since[c.Of.(int)] = now
 		w.wakes = w.wakes || !w.held[c.Of.(int)]
 	}
 	if end.Stats.Wrong > 0 {

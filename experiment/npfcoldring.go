@@ -12,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace/breakdown"
 )
 
 var coldRing = &Experiment{
@@ -53,8 +54,9 @@ simulated). While it is steady and some connections wait for their time-outs the
 		At:     []report.Is{{Column: "mode", Value: npfDrop}, {Column: "ring", Value: 64}, {Column: "at", Value: 60 * sim.Second}},
 		Column: "silent", Value: 60, Note: "nearly; checks",
 	}},
-	Modules: Always(handlers.Must("backupring")),
-	Memory:  cacheFootprint,
+	Modules:   Always(handlers.Must("backupring")),
+	Memory:    cacheFootprint,
+	Operation: "the mean of operations of connections that have ended in the window, each from the end of the one before or the begin of the connection; behind what was simulated, and where the load was paused, of those in the last 30 ms",
 	View: View{
 		Value: "throughput", Series: []string{"mode"}, X: "at", Quiet: []string{"descriptor", "ring", "buffer", "bitmap", "slots", "connections", "spacing", "client", "timeout", "window", "horizon"},
 		Course: true,
@@ -97,15 +99,22 @@ type timelineRun[T any] struct {
 	done   bool
 	result T
 	stats  runtime.Stats
+	list   []operation       // that it has noted
+	record *breakdown.Record // nil: nobody has asked
 }
 
 var coldRuns timelines[cacheResult]
 
-// of returns the run of a point, which simulate makes if there is none of its kind. Those that are watched are made anew.
+// of returns the run of a point, which simulate makes if there is none of its kind, and has the point's operations and what followed them be those of the run. Runs that are watched are made anew.
 func (l *timelines[T]) of(p *Point, key string, simulate func(*timelineRun[T]) error) (*timelineRun[T], error) {
-	if p.Tracer != nil || p.Links != nil || p.Translator != nil {
+	if p.followed != nil {
+		key += " followed"
+	}
+	if p.watched() {
 		r := &timelineRun[T]{}
-		return r, simulate(r)
+		err := simulate(r)
+		r.list = p.done.list
+		return r, err
 	}
 	l.mu.Lock()
 	if l.runs == nil {
@@ -119,13 +128,18 @@ func (l *timelines[T]) of(p *Point, key string, simulate func(*timelineRun[T]) e
 	l.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.done {
-		return r, nil
+	if !r.done {
+		if err := simulate(r); err != nil {
+			return nil, err // the next one may have more time
+		}
+		r.done, r.list = true, p.done.list
+		if p.followed != nil {
+			r.record = p.followed.record
+		}
 	}
-	if err := simulate(r); err != nil {
-		return nil, err // the next one may have more time
+	if p.followed != nil {
+		p.followed.record = r.record
 	}
-	r.done = true
 	return r, nil
 }
 
@@ -136,7 +150,7 @@ func runColdRing(ctx context.Context, p *Point) (Values, error) {
 	}
 	key := fmt.Sprint(sha256.Sum256(content), p.Seed, p.Engine, p.Text("mode"), npfRing(p), p.Int("slots"), p.Int("connections"), p.Text("client"), p.Time("timeout"), p.Time("spacing"), p.Time("horizon"))
 	r, err := coldRuns.of(p, key, func(r *timelineRun[cacheResult]) (err error) {
-		w := &cacheRun{Point: p, until: p.Time("horizon"), steady: true}
+		w := &cacheRun{Point: p, until: p.Time("horizon"), steady: true, each: true}
 		r.stats, err = w.run(ctx)
 		r.result = w.result
 		return err
@@ -145,6 +159,11 @@ func runColdRing(ctx context.Context, p *Point) (Values, error) {
 		return nil, err
 	}
 	at := p.Time("at")
+	p.during(r.list, func(o *operation) bool { return o.to > at-p.Time("window") && o.to <= at })
+	steady := at > r.result.end || len(p.done.list) == 0 && r.result.rateIn(at-p.Time("window"), at) > 0
+	if r.result.rate > 0 && steady { // nobody has simulated it: as it was last
+		p.during(r.list, func(o *operation) bool { return o.to > r.result.end-cacheSteady*cacheSlice })
+	}
 	values := ClusterValues(&r.stats)
 	values["throughput"] = r.result.rateIn(at-p.Time("window"), at)
 	values["simulated"], values["paused"], values["warm"] = r.result.end, r.result.skipped, nil
@@ -201,8 +220,9 @@ var ringSize = &Experiment{
 		{Name: "absent", Kind: report.Count, Help: "frames whose memory was absent"},
 		{Name: "dropped", Kind: report.Count, Help: "frames that the interface has dropped"},
 	}, ClusterColumns()...),
-	Modules: Always(handlers.Must("backupring")),
-	Memory:  cacheFootprint,
+	Modules:  Always(handlers.Must("backupring")),
+	Memory:   cacheFootprint,
+	Followed: "time",
 	View: View{
 		Value: "time", Series: []string{"mode"}, Base: npfPinned, X: "ring", Quiet: []string{"operations", "connections", "spacing", "client", "timeout", "descriptor", "buffer", "bitmap", "slots"},
 	},
@@ -227,6 +247,7 @@ func runRingSize(ctx context.Context, p *Point) (Values, error) {
 	values["time"], values["done"], values["gave_up"] = nil, int(w.total), r.gaveUp
 	if w.total >= int64(w.most) {
 		values["time"] = r.end - cacheBegin
+		p.operation(1, "load", cacheBegin, r.end)
 	}
 	values["absent"], values["dropped"] = int(r.ring.Absent), int(r.ring.Dropped)
 	return values, nil

@@ -67,8 +67,14 @@ type fleet struct {
 	procs    []*runtime.Proc
 }
 
+// fleetOperation is what of servers is divided.
+const fleetOperation = "the mean of operations of connections that have ended in the time in which they are counted, each from the end of the one before"
+
 // errCannotPin is why there is no run: memory is less than what would be pinned.
 var errCannotPin = errors.New("the memory of the servers cannot be pinned")
+
+// fleetLoad is what the load of a server is called.
+func fleetLoad(i int) string { return fmt.Sprintf("load %d", i) }
 
 func fleetAddr(node, i int) inet.Addr { return inet.Addr{10, 0, byte(node), byte(i + 1)} }
 
@@ -120,7 +126,7 @@ func (f *fleet) spawn(ctx context.Context, c *runtime.Cluster) error {
 		}
 	}
 	for i := range f.loads {
-		if err := c.Spawn(1, fmt.Sprintf("load %d", i), func(p *runtime.Proc) error {
+		if err := c.Spawn(1, fleetLoad(i), func(p *runtime.Proc) error {
 			s, err := npfOpen(network, p, providers[1], "linux", stack.Options{
 				Addr: fleetAddr(1, i), Ring: driver.RingOptions{Size: f.ring, Buffer: fleetBuffer, Pinned: true}, Secret: f.Seed, Send: 256,
 			})
@@ -189,14 +195,14 @@ func fleetLock(p *runtime.Proc, addr, n uint64) error {
 // load is the load of a server.
 func (f *fleet) load(p *runtime.Proc, s *stack.Stack, i int) error {
 	p.Sleep(fleetBegin)
+	buffer, since := make([]byte, 32<<10), make([]sim.Time, len(f.loads[i])) // since: the operation of a connection
 	for n := range f.loads[i] {
 		c, err := s.Dial(fleetAddr(0, i), fleetPort)
 		if err != nil {
 			return err
 		}
-		c.Of = n
+		c.Of, since[n] = n, p.Now()
 	}
-	buffer := make([]byte, 32<<10)
 	for slice, end := range f.ends {
 		if f.begins != nil {
 			f.begins(i, slice)
@@ -206,8 +212,14 @@ func (f *fleet) load(p *runtime.Proc, s *stack.Stack, i int) error {
 				return err
 			}
 			for c := s.Next(); c != nil; c = s.Next() {
-				if err := advance(c, f.loads[i][c.Of.(int)], buffer); err != nil {
-					return fmt.Errorf("load of server %d, connection %d: %w", i, c.Of, err)
+				n := c.Of.(int)
+				before := f.loads[i][n].Stats.Ops()
+				if err := advance(c, f.loads[i][n], buffer); err != nil {
+					return fmt.Errorf("load of server %d, connection %d: %w", i, n, err)
+				}
+				if f.loads[i][n].Stats.Ops() > before {
+					f.Operation(p, since[n])
+					since[n] = p.Now()
 				}
 			}
 		}

@@ -49,7 +49,8 @@ receives it has not touched.`,
 			Of:     latencyColumn, Axis: "strategy", Base: pinning.CacheKind,
 		},
 	},
-	Modules: Always(handlers.Must("rnr")),
+	Modules:  Always(handlers.Must("rnr")),
+	Followed: latencyColumn,
 	Memory: func(p *Point) int64 {
 		n := p.Int("ranks")
 		return p.Footprint(n, n*(n-1)) + int64(2*n*p.Int("iterations")*imbStride(imbBytes(p))+imbEager(p))
@@ -120,20 +121,17 @@ func imbEager(p *Point) int {
 // imb is a point under way.
 type imb struct {
 	*Point
-	took []sim.Time // of each rank
+	took    []sim.Time // of each rank
+	slowest sim.Time   // of them
 }
 
 func runNPFIMB(ctx context.Context, p *Point) (Values, error) {
-	w := &imb{p, make([]sim.Time, p.Int("ranks"))}
+	w := &imb{Point: p, took: make([]sim.Time, p.Int("ranks"))}
 	values, err := npfMPI(ctx, p, w.program)
 	if err != nil {
 		return nil, err
 	}
-	slowest := sim.Time(0)
-	for _, t := range w.took {
-		slowest = max(slowest, t)
-	}
-	each := slowest / sim.Time(p.Int("iterations"))
+	each := w.slowest / sim.Time(p.Int("iterations"))
 	values[latencyColumn], values["bandwidth"] = each, nil
 	if p.Text("benchmark") == imbSendrecv {
 		values["bandwidth"] = 2 * float64(p.Int("size")) / 1e6 / each.Seconds()
@@ -165,12 +163,19 @@ func (w *imb) program(r *mpi.Rank) error {
 			return err
 		}
 		begin := r.Now()
+		var list []operation
 		for i := range rounds {
+			from := r.Now()
 			if err := w.iterate(r, i, send.Slice(i*stride, i*stride+n), recv.Slice(i*stride, i*stride+n)); err != nil {
 				return err
 			}
+			list = append(list, operation{r.Proc().Rank(), r.Proc().Name(), from, r.Now()})
 		}
 		if w.took[r.Rank()] = r.Now() - begin; pass == passes-1 {
+			if w.took[r.Rank()] > w.slowest {
+				w.slowest = w.took[r.Rank()]
+				w.only(list)
+			}
 			return w.check(r, recv, stride)
 		}
 	}

@@ -41,6 +41,7 @@ Operations are counted behind a warm-up, in which the pages of receive rings com
 	}, ClusterColumns()...),
 	Published: publishedInstances(),
 	Modules:   Always(handlers.Must("backupring")),
+	Operation: fleetOperation,
 	Memory: func(p *Point) int64 {
 		n := int64(p.Int("instances"))
 		return p.Footprint(2, 1) + n*(int64(p.Int("working-set"))/instanceChunk*200+int64(p.Int("vm"))/host4K*160) + 256<<20
@@ -112,6 +113,7 @@ func runInstances(ctx context.Context, p *Point) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.during(p.done.list, func(o *operation) bool { return o.to > fleetBegin+p.Time("warm") })
 	ops, gets, hits := int64(0), int64(0), int64(0)
 	for _, c := range f.counts {
 		ops += c[1].Ops() - c[0].Ops()

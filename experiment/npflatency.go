@@ -58,6 +58,7 @@ What giving the memory up takes (madvise), and what of that its invalidation: th
 	}, ClusterColumns()...),
 	Published: publishedNPFLatency(),
 	Modules:   Always(handlers.Must("rnr")),
+	Operation: "the mean of messages from absent memory, from the call to the end of the send: the average above and what a message takes whose memory is there",
 	Memory:    func(p *Point) int64 { return p.Footprint(2, 1) + messages(p, 4) },
 	View: View{
 		Value: "average", Series: []string{"mode", "noise"}, X: "bytes", Quiet: []string{"runs"},
@@ -243,6 +244,7 @@ func (w *npfFaults) sends(p *runtime.Proc, lib *driver.Library, runs int) error 
 		}
 		if took := p.Now() - start; w.counting {
 			w.latencies = append(w.latencies, took-w.warm)
+			w.Operation(p, start)
 		} else {
 			w.warm = took
 		}

@@ -50,7 +50,8 @@ ring lasts. The bus has the bandwidth of the link.`,
 		{Name: "lost", Kind: report.Count, Help: "frames that were neither stored nor kept: the packet buffer of the interface was full (nic.packet_buffer), or the bitmap, or the backup ring"},
 		{Name: "delivered", Unit: "us", Kind: report.Duration, Help: "from the first that is stored or kept until programs have had all frames that were, in order: pages that are absent are brought in one after the other"},
 	}, append(lineColumns(), ClusterColumns()...)...),
-	Modules: Always(handlers.Must("backupring")),
+	Modules:  Always(handlers.Must("backupring")),
+	Followed: "delivered",
 	Memory: func(p *Point) int64 {
 		return p.Footprint(1+lineSenders, 1) + int64(p.Int("rings")+1)*int64(p.Int("frames"))*host4K + 64<<20
 	},
@@ -80,6 +81,7 @@ type lineRun struct {
 	got          int // frames that programs have had
 	begun, ended sim.Time
 	delivered    sim.Time
+	last         string // program that has had a frame
 }
 
 func runLineRate(ctx context.Context, p *Point) (Values, error) {
@@ -128,6 +130,7 @@ func (w *lineRun) results(values Values, full int, failures []error) error {
 	}
 	f := &w.Profile.Fabric
 	wire := max(f.Gap, f.Rate.Time(int64(w.Int("size"))+int64(f.Header)))
+	w.operation(0, w.last, w.begun, w.delivered)
 	values["frame_time"] = (w.ended - w.begun) / sim.Time(frames)
 	values["line_share"] = lineShare(wire, w.Int("frames"), frames, w.ended-w.begun)
 	values["absent"], values["kept"], values["lost"], values["delivered"] = absent, kept, w.Int("frames")-frames, w.delivered-w.begun
@@ -210,7 +213,7 @@ func (w *lineRun) receive(p *runtime.Proc) error {
 		}
 		last[sender] = number
 		w.got++
-		w.delivered = p.Now()
+		w.delivered, w.last = p.Now(), p.Name()
 	}
 }
 

@@ -56,7 +56,8 @@ All messages are written twice: --pass first times the first time, when nobody h
 		Column: report.Column{Name: "vs_none", Kind: report.Change, Help: "latency / latency with page faults - 1, at the same profile and other values; empty if that was not measured"},
 		Of:     latencyColumn, Axis: "strategy", Base: pinning.NoneKind,
 	}},
-	Modules: Always(handlers.Must("rnr")),
+	Modules:  Always(handlers.Must("rnr")),
+	Followed: latencyColumn,
 	Memory: func(p *Point) int64 {
 		return p.Footprint(2, 2) + 2*int64(p.Int("messages"))*int64(imbStride(p.Int("size"))) + 2*pinningBuffer
 	},
@@ -170,8 +171,12 @@ func (w *pinned) initiator(p *runtime.Proc) error {
 	for _, pass := range []string{imbFirst, imbLater} {
 		begin := p.Now()
 		for i := range messages {
+			from := p.Now()
 			if err := w.write(p, conn, here, there, source.Addr()+uint64(i*stride), w.target.Addr()+uint64(i*stride)); err != nil {
 				return err
+			}
+			if pass == w.Text("pass") {
+				w.Operation(p, from)
 			}
 		}
 		if pass == w.Text("pass") {

@@ -55,7 +55,8 @@ Before the first request the cache is warm: the disk has been read once from its
 		Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "time for each request with static by that here, at the same profile and other values; empty if static fails or was not measured"},
 		Of:     latencyColumn, Axis: "strategy", Base: pinning.StaticKind,
 	}},
-	Modules: Always(handlers.Must("rnr")),
+	Modules:   Always(handlers.Must("rnr")),
+	Operation: "the mean of requests, from the call until the initiator has seen the answer; it has as many under way as --depth says",
 	Memory: func(p *Point) int64 {
 		const pageState = 256 // bytes of ours for a page of memory that is used
 		n := p.Int("initiators")
@@ -216,8 +217,10 @@ func (r *storageRun) initiator(p *runtime.Proc, session int) error {
 	}
 	block := r.p.Int("size")
 	random := rand.New(rand.NewPCG(r.p.Seed, uint64(1+session)))
+	var asked []sim.Time // when requests were posted that are under way
 	for left := r.requests(); left > 0 || !i.Idle(); {
 		if left > 0 && !i.Full() {
+			asked = append(asked, p.Now())
 			if err := i.Post(random.IntN(r.p.Int("disk")/block)*block, block); err != nil {
 				return err
 			}
@@ -228,6 +231,8 @@ func (r *storageRun) initiator(p *runtime.Proc, session int) error {
 		if err != nil {
 			return err
 		}
+		r.p.Operation(p, asked[0])
+		asked = asked[1:]
 		if err := target.Check(a.At, a.Data.Read()); err != nil {
 			return err
 		}

@@ -52,8 +52,9 @@ A major fault takes storage.read_latency more than a minor one.`,
 		Column: report.Column{Name: "vs_optimum", Kind: report.Change, Help: "throughput / throughput without faults - 1"},
 		Of:     "throughput", Axis: "every", Base: "0",
 	}},
-	Modules: Always(handlers.Must("backupring")),
-	Memory:  func(p *Point) int64 { return p.Footprint(2, 1) + 64<<20 },
+	Modules:   Always(handlers.Must("backupring")),
+	Operation: "the time from the first write to the last byte that is read, for each message",
+	Memory:    func(p *Point) int64 { return p.Footprint(2, 1) + 64<<20 },
 	View: View{
 		Value: "throughput", Series: []string{"mode"}, X: "every", Quiet: []string{"transport", "messages", "size", "interval", "ring", "bitmap", "slots"},
 		Summary: []string{"fault", "every", "mode", "throughput", "vs_optimum", "absent", "dropped", "timeouts"},
@@ -125,6 +126,8 @@ func runSynthetic(ctx context.Context, p *Point) (Values, error) {
 	}
 	values["throughput"], values["timeouts"], values["datagrams"], values["lost"] = 0.0, nil, nil, nil
 	if w.got > 0 {
+		w.shares(p.Int("messages"))
+		w.operation(0, "server", w.begun, w.ended)
 		values["throughput"] = 8e-9 * float64(w.got) / (w.ended - w.begun).Seconds()
 	}
 	if w.udp() {

@@ -45,8 +45,9 @@ A minor fault is resolved by the kernel, a major one reads storage, too (storage
 		Column: report.Column{Name: "slower", Kind: report.Ratio, Help: "throughput with frequency 0, the optimum, divided by throughput, at the same mode, fault, pause, messages and bytes; empty if that was not measured"},
 		Of:     "throughput", Axis: "frequency", Base: "0%",
 	}},
-	Modules: Always(handlers.Must("rnr")),
-	Memory:  func(p *Point) int64 { return p.Footprint(2, 1) + messages(p, 2*npfReceives) },
+	Modules:   Always(handlers.Must("rnr")),
+	Operation: "the time from the first send to the end of the last receive, for each message",
+	Memory:    func(p *Point) int64 { return p.Footprint(2, 1) + messages(p, 2*npfReceives) },
 	View: View{
 		Value: "throughput", Series: []string{"mode", "fault"}, X: "frequency", Quiet: []string{"pause", "messages", "size"},
 		Summary: []string{"mode", "fault", "pause", "frequency", "throughput", "slower", "faults", "pauses", "again"},
@@ -101,6 +102,8 @@ func runNPFSynthetic(ctx context.Context, p *Point) (Values, error) {
 	for name, v := range ClusterValues(&stats) { //lint:maporder a map is made of a map
 		values[name] = v
 	}
+	w.shares(p.Int("messages"))
+	w.operation(1, "receiver", w.begun, w.ended)
 	values["throughput"] = 8 * float64(p.Int("messages")*p.Int("size")) / (float64(w.ended-w.begun) / float64(sim.Nanosecond))
 	return values, nil
 }

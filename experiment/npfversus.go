@@ -51,7 +51,8 @@ firmware has the block sent again.`,
 		}
 		return []*handlers.Library{handlers.Must("part")}
 	},
-	Memory: func(p *Point) int64 { return p.Footprint(2, 1) + messages(p, 4) },
+	Followed: latencyColumn,
+	Memory:   func(p *Point) int64 { return p.Footprint(2, 1) + messages(p, 4) },
 	View: View{
 		Value: latencyColumn, Series: []string{"mode"}, X: "bytes", Quiet: []string{"pause"},
 		Summary: []string{"side", "firmware", "bytes", "mode", latencyColumn, "reports", "again"},
@@ -170,7 +171,10 @@ func (w *versus) source(p *runtime.Proc) error {
 	if err := begins(p, versusBegin); err != nil {
 		return err
 	}
-	defer func() { w.took = p.Now() - versusBegin }()
+	defer func() {
+		w.took = p.Now() - versusBegin
+		w.Operation(p, versusBegin)
+	}()
 	if conn != nil {
 		work, err := conn.PostWrite(w.target.Addr(), v)
 		if err != nil {

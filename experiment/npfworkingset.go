@@ -78,7 +78,8 @@ are many of them. Times are those of the testbed: --scale 1 is full size, and ta
 		{Name: "reclaimed", Kind: report.Count, Help: "pages that the kernel has taken away, likewise"},
 		{Name: "major", Kind: report.Count, Help: "page faults that had to read storage, likewise"},
 	}, ClusterColumns()...),
-	Modules: Always(handlers.Must("backupring")),
+	Modules:   Always(handlers.Must("backupring")),
+	Operation: fleetOperation,
 	Memory: func(p *Point) int64 {
 		return p.Footprint(2, 1) + int64(p.Int("memory")+p.Int("large"))/int64(p.Int("scale"))/host4K*160 + 512<<20
 	},
@@ -196,6 +197,17 @@ func runWorkingSet(ctx context.Context, p *Point) (Values, error) {
 	}
 	to := int(p.Time("at") / wsetStep)
 	from := to - int(p.Time("window")/wsetStep)
+	slice := wsetStep / sim.Time(p.Int("scale"))
+	p.during(r.list, func(o *operation) bool {
+		loads := []string{fleetLoad(0), fleetLoad(1)}
+		switch p.Text("server") {
+		case wsetGrows:
+			loads = loads[:1]
+		case wsetShrinks:
+			loads = loads[1:]
+		}
+		return o.to > fleetBegin+sim.Time(from)*slice && o.to <= fleetBegin+sim.Time(to)*slice && slices.Contains(loads, o.process)
+	})
 	var ops, gets, hits int64
 	for i, name := range []string{wsetGrows, wsetShrinks} {
 		if s := p.Text("server"); s != name && s != wsetBoth {

@@ -19,7 +19,7 @@ type operation struct {
 // operations are those of a point, whose mean is the value of Experiment.Followed.
 type operations struct {
 	list  []operation
-	share int // so many values are in one: 2 if an operation is a round trip and the value half of one; 0: 1
+	share int // so many values are in one, see Point.shares; 0: 1
 }
 
 func (o *operations) each() sim.Time { return sim.Time(max(o.share, 1)) }
@@ -46,6 +46,24 @@ func (p *Point) operation(rank int, process string, from, to sim.Time) {
 	}
 }
 
+// only has the operations be these, of a program that took longer than those that were noted.
+func (p *Point) only(list []operation) {
+	if p.done != nil {
+		p.done.list = list
+	}
+}
+
+// during has the operations be those of a list that are of a time.
+func (p *Point) during(list []operation, of func(o *operation) bool) {
+	var some []operation
+	for i := range list {
+		if of(&list[i]) {
+			some = append(some, list[i])
+		}
+	}
+	p.only(some)
+}
+
 // last notes an operation that several programs take part in, whose end is that of the last of them.
 func (p *Point) last(proc *runtime.Proc, from sim.Time) {
 	if p.done == nil {
@@ -58,10 +76,10 @@ func (p *Point) last(proc *runtime.Proc, from sim.Time) {
 	}
 }
 
-// halves says that the value is half of an operation, a round trip.
-func (p *Point) halves() {
+// shares says that so many values are in an operation: 2 if it is a round trip and the value half of one.
+func (p *Point) shares(n int) {
 	if p.done != nil {
-		p.done.share = 2
+		p.done.share = n
 	}
 }
 

@@ -72,7 +72,8 @@ inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two
 		{At: pairAt("latency", "intra-qfdb", 4<<20), Column: latencyColumn, Value: 2689.4, Note: "checks"},
 		{At: pairAt("bw", "intra-mezz:1", 4<<20), Column: "of_link", Value: 0.643, Note: "set a parameter"},
 	},
-	Modules: transportModules,
+	Modules:   transportModules,
+	Operation: osuOperation,
 	View: View{
 		Value: latencyColumn, Summary: []string{"profile", "program", "path", "bytes", latencyColumn, "bandwidth_MBps", "of_link"},
 		Series: []string{"path"}, X: "bytes", Quiet: osuQuiet,
@@ -211,7 +212,7 @@ func runOSU(ctx context.Context, p *Point, cfg runtime.Config, place func(o *mpi
 	b := benchmarkOf(p)
 	stats, err := onWorld(cfg, o, func(w *mpi.World) (err error) {
 		row, err = osu.Run(ctx, w, b, osu.Options{
-			Bytes: p.Int("size"), Iterations: p.Int("iterations"), Warmup: p.Int("warmup"), Window: p.Int("window"), Seed: p.Seed,
+			Bytes: p.Int("size"), Iterations: p.Int("iterations"), Warmup: p.Int("warmup"), Window: p.Int("window"), Seed: p.Seed, Timed: timedOSU(p, b),
 		})
 		return err
 	})
@@ -223,6 +224,28 @@ func runOSU(ctx context.Context, p *Point, cfg runtime.Config, place func(o *mpi
 		values["bandwidth"] = row.Bandwidth
 	}
 	return row, values, err
+}
+
+// osuOperation is what of an OSU benchmark is divided.
+const osuOperation = "the mean of iterations: of latency and multi_lat half of a round trip, of bw, bibw and mbw_mr the time of a window and its answer for each of its messages, of collectives a call, over all ranks"
+
+// timedOSU notes the iterations of the ranks whose times the benchmark prints.
+func timedOSU(p *Point, b *osu.Benchmark) func(r *mpi.Rank, from sim.Time) {
+	switch {
+	case b.Windowed:
+		p.shares(p.Int("window"))
+	case b.Kind != osu.Collective:
+		p.shares(2)
+	}
+	return func(r *mpi.Rank, from sim.Time) {
+		measures := r.Rank() == 0 || b.Kind == osu.Collective
+		if b.Kind == osu.Pairs {
+			measures = b.Unit == osu.Latency || r.Rank() < r.World().Size()/2
+		}
+		if measures {
+			p.Operation(r.Proc(), from)
+		}
+	}
 }
 
 // ofLink is a bandwidth, 10^6 B/s, as a part of that of the slowest link between two nodes; nil without one, and without a bandwidth.

@@ -45,7 +45,8 @@ of a QFDB, or between neighbouring QFDBs, whichever the step is; these are measu
 		{At: ranksAt("bcast", 4, 4, 1), Column: latencyColumn, Value: 1.93, Note: "checks"},
 		{At: ranksAt("allreduce", 4, 1, 4), Column: latencyColumn, Value: 5.34, Note: "checks; the report does not say for how many bytes"},
 	},
-	Modules: transportModules,
+	Modules:   transportModules,
+	Operation: osuOperation,
 	View: View{
 		Value: latencyColumn, Series: []string{"ranks"}, X: "bytes",
 		Summary: []string{"profile", "program", "ranks", "bytes", latencyColumn, "least", "most", "bandwidth_MBps", "model", "vs_model"},
@@ -89,7 +90,8 @@ link, so small buffers make it wait for the credit of the cell before, and full 
 		{Column: report.Column{Name: "vs_4KiB", Kind: report.Change, Help: "latency / latency with buffers of 4 KiB - 1"}, Of: latencyColumn, Axis: "buffer", Base: "4KiB"},
 		{Column: report.Column{Name: "bandwidth_vs_4KiB", Kind: report.Change, Help: "likewise of the bandwidth"}, Of: "bandwidth", Axis: "buffer", Base: "4KiB"},
 	},
-	Modules: transportModules,
+	Modules:   transportModules,
+	Operation: osuOperation,
 	View: View{
 		Value: latencyColumn, Series: []string{"benchmark"}, X: "buffer",
 		Answer:  creditsAnswer,

@@ -81,7 +81,7 @@ func (w *bench) pingpongClient(p *runtime.Proc) error {
 		p.Compute(w.Profile.Host.Match)
 	}
 	w.latency = (p.Now() - start) / 2
-	w.halves()
+	w.shares(2)
 	w.Operation(p, start)
 	return same("pong", pong.Read(), sent)
 }

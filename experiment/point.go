@@ -30,6 +30,7 @@ type Point struct {
 	device     int   // which of the sweep's profiles it is of
 	values     []any // of the axes, in their order
 	done       *operations
+	followed   *followed // nil: nobody asks where the time went
 }
 
 // Value returns the value of an axis. It panics if there is no such axis: a programmer's mistake.

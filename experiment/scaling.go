@@ -60,7 +60,8 @@ An iteration is like the one before, so one is enough. Efficiency is t1 / tN, we
 		{Name: "messages", Kind: report.Count, Help: "to them in an iteration, at most"},
 		{Name: "sent", Unit: "bytes", Kind: report.Size, Help: "in these messages, at most"},
 	}, ClusterColumns()...),
-	Modules: transportModules,
+	Modules:  transportModules,
+	Followed: "time",
 	View: View{
 		Value: "efficiency", Series: []string{"app"}, X: "ranks", Quiet: []string{"ranks-per-node", "transport", "iterations", "core-rate"},
 		Answer:  scalingAnswer,
@@ -128,6 +129,8 @@ func (p *Point) iterations(ctx context.Context, ranks int) (all scaled, values V
 	if ranks != p.Int("ranks") {
 		cfg.Tracer, cfg.Links = nil, nil
 	}
+	slowest := sim.Time(0)
+	p.shares(p.Int("iterations"))
 	core := patterns.CoreOf(p.Profile, min(o.PerNode, p.Int("ranks")), p.Float("core-rate")*1e6)
 	stats, err := onWorld(cfg, o, func(w *mpi.World) error {
 		for rank := range w.Size() {
@@ -139,6 +142,10 @@ func (p *Point) iterations(ctx context.Context, ranks int) (all scaled, values V
 				own, err := plan.Run(r.World(), core, p.Int("iterations"))
 				if err != nil {
 					return err
+				}
+				if now := r.Now(); ranks == p.Int("ranks") && own.Time > slowest {
+					slowest = own.Time
+					p.only([]operation{{r.Proc().Rank(), r.Proc().Name(), now - own.Time, now}})
 				}
 				one, err := together(r.World(), own)
 				if rank == 0 {

@@ -463,8 +463,13 @@ func (s *Sweep) fastest(device int, at []any, results []*Result) []string {
 
 // short is a time for a sentence.
 func short(t sim.Time) string {
-	if t < sim.Microsecond {
+	switch {
+	case t < sim.Microsecond:
 		return fmt.Sprintf("%.0f ns", t.Nanoseconds())
+	case t < 10*sim.Millisecond:
+		return fmt.Sprintf("%.2f µs", t.Microseconds())
+	case t < 10*sim.Second:
+		return fmt.Sprintf("%.2f ms", 1e3*t.Seconds())
 	}
-	return fmt.Sprintf("%.2f µs", t.Microseconds())
+	return fmt.Sprintf("%.2f s", t.Seconds())
 }

@@ -54,7 +54,8 @@ var transactions = &Experiment{
 	Relative: []Relative{
 		{Column: report.Column{Name: "of_rdma", Kind: report.Change, Help: "rate / rate of rdma - 1: what logging costs; empty if rdma was not measured"}, Of: "rate", Axis: "mode", Base: ModeRDMA},
 	},
-	Modules: libraryIn("txlog", modeSpin),
+	Modules:   libraryIn("txlog", modeSpin),
+	Operation: "the mean of accesses of a client: the time from its first call until it has seen the last answer, for each of them; of transactions, from the first beginning to the commit",
 	View: View{
 		Value: "rate", Series: []string{"mode"}, X: "bytes", Quiet: []string{"count", "items", "reads", "writes"},
 		Summary: []string{"profile", "op", "ranks", "bytes", "mode", "rate", "throughput", "of_rdma", latencyColumn, "aborted", "host_cpu", "host_memory", "hpus_needed", "littles_law_share"},
@@ -215,6 +216,8 @@ func (w *transacting) stream(p *runtime.Proc) error {
 		err = fmt.Errorf("%d accesses failed", v.Failure)
 	}
 	w.over(begin, p.Now())
+	w.shares(w.count)
+	w.Operation(p, begin)
 	return err
 }
 
@@ -257,6 +260,7 @@ func (w *transacting) transact(p *runtime.Proc) error {
 			}
 		}
 		w.took += p.Now() - began
+		w.Operation(p, began)
 	}
 	w.over(begin, p.Now())
 	w.aborts, w.commits = w.aborts+c.Stats().Aborts, w.commits+c.Stats().Commits

@@ -41,6 +41,9 @@ type CPU struct {
 	work   []Work
 	busy   [levels]sim.Time
 	tracks []sim.TrackID
+	group  string // of its tracks
+	rank   int
+	follow sim.Follower // nil: nobody wants to know more than tracks show
 }
 
 // Core is one core of a CPU.
@@ -62,13 +65,14 @@ type Work struct {
 
 // Init makes c n idle cores of the actor id. group names them in a timeline, where they are called "CPU 0" and so on.
 func (c *CPU) Init(eng *sim.Engine, id sim.ID, n int, spec CPUSpec, group string, rank int) {
-	*c = CPU{engine: eng, owner: id, spec: spec, cores: make([]Core, n)}
+	*c = CPU{engine: eng, owner: id, spec: spec, cores: make([]Core, n), group: group, rank: rank}
 	for i := range c.cores {
 		c.cores[i].index = i
 	}
 	if !eng.Tracing() {
 		return
 	}
+	c.follow, _ = eng.Tracer().(sim.Follower)
 	for i := range c.cores {
 		c.tracks = append(c.tracks, eng.Tracer().Track(group, rank, fmt.Sprintf("CPU %d", i)))
 	}
@@ -110,7 +114,12 @@ func (c *CPU) span(t *Thread, what string, from, to sim.Time) {
 	if c.tracks == nil {
 		return
 	}
-	c.engine.Tracer().Span(c.tracks[t.core.index], what, from, to, t.flow, sim.Arg{Key: "process", Text: t.name})
+	process := sim.Arg{Key: "process", Text: t.name}
+	if t.kernel {
+		c.engine.Tracer().Span(c.tracks[t.core.index], what, from, to, t.flow, process, sim.Arg{Key: "kernel", Num: 1})
+		return
+	}
+	c.engine.Tracer().Span(c.tracks[t.core.index], what, from, to, t.flow, process)
 }
 
 // hold gives the core to t for d, as soon as what the same level was given before and all higher levels are done, and notes when that begins and

@@ -78,6 +78,8 @@ type Storage struct {
 	ended   []*command
 	irq     *IRQ
 	stats   StorageStats
+	tracer  sim.Tracer // nil: nobody draws commands
+	track   sim.TrackID
 }
 
 // StorageStats counts what a storage device has done.
@@ -92,6 +94,7 @@ type command struct {
 	t     *Thread
 	write bool
 	bytes int
+	asked sim.Time
 	done  bool
 }
 
@@ -102,6 +105,10 @@ func newStorage(eng *sim.Engine, name string, cpu *CPU, core int, spec *StorageS
 	s := &Storage{spec: spec, engine: eng, wire: Server{Rate: spec.Bandwidth}}
 	s.id = eng.Add(name, s)
 	s.irq = cpu.RequestIRQ(core, "storage", s.completions)
+	if eng.Tracing() && cpu.tracks != nil {
+		s.tracer = eng.Tracer()
+		s.track = s.tracer.Track(cpu.group, cpu.rank, "storage")
+	}
 	return s
 }
 
@@ -110,6 +117,7 @@ func (s *Storage) Stats() StorageStats { return s.stats }
 
 // submit gives a command to the device.
 func (s *Storage) submit(c *command) {
+	c.asked = s.engine.Now()
 	s.waiting = append(s.waiting, c)
 	s.begin()
 	s.stats.MostWaiting = max(s.stats.MostWaiting, len(s.waiting))
@@ -142,6 +150,19 @@ func (s *Storage) Handle(e *sim.Event) {
 	s.ended = append(s.ended, c)
 	s.begin()
 	s.irq.Raise()
+	s.draw(c)
+}
+
+// draw draws a command that has ended, from the moment at which a thread has given it to the device.
+func (s *Storage) draw(c *command) {
+	if s.tracer == nil {
+		return
+	}
+	name := "read"
+	if c.write {
+		name = "write"
+	}
+	s.tracer.Span(s.track, name, c.asked, s.engine.Now(), 0, sim.Arg{Key: "bytes", Num: int64(c.bytes)}, sim.Arg{Key: "process", Text: c.t.name})
 }
 
 // completions is the device's interrupt handler.

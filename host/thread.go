@@ -12,6 +12,7 @@ type Thread struct {
 	level   Level
 	flow    uint64 // that its work is drawn as part of
 	leaves  func() // called before it suspends itself; nil: nobody cares
+	kernel  bool   // a thread of the operating system
 	// what it holds the core for
 	start, end sim.Time
 	stolen     sim.Time // taken by higher levels since it began
@@ -39,6 +40,7 @@ func (c *CPU) Kthread(core int, name string, f func(t *Thread)) *Thread {
 func (c *CPU) kernelThread(core int, name string, l Level, f func(t *Thread)) *Thread {
 	t := new(Thread)
 	c.spawn(t, core, name, nil, func(t *Thread) error { f(t); return nil }).Background()
+	t.kernel = true
 	if t.level = l; l == Threads {
 		t.core.threads++
 	}
@@ -160,6 +162,9 @@ func (t *Thread) Spin(what string) {
 func (t *Thread) SpinUntil(what string, deadline sim.Time) bool {
 	t.suspend()
 	woken := t.process.ParkUntil(what, deadline)
+	if !woken {
+		t.due()
+	}
 	t.resume()
 	return woken
 }
@@ -169,8 +174,16 @@ func (t *Thread) Sleep(until sim.Time) {
 	before := t.cpu.engine.Handled()
 	t.suspend()
 	t.process.SleepUntil(until)
+	t.due()
 	t.resume()
 	t.switched(before)
+}
+
+// due tells a follower that the thread goes on because of the time.
+func (t *Thread) due() {
+	if f := t.cpu.follow; f != nil {
+		f.Step(&sim.Step{Kind: sim.StepTimer, Rank: int32(t.cpu.rank), To: t.Now()})
+	}
 }
 
 // Wake ends the wait of a thread, or its next one.

@@ -214,7 +214,7 @@ func (t *overExaNet) notifications() error {
 		if x.q == nil || binary.LittleEndian.Uint64(flag.Read()) == 0 {
 			continue
 		}
-		t.r.p.Compute(t.r.p.Cluster().Profile().Host.Poll)
+		t.r.p.Look(t.r.p.Cluster().Profile().Host.Poll)
 		clear(flag.Write())
 		q := x.q
 		x.q = nil

@@ -72,7 +72,7 @@ func (r *Rank) arrived() error {
 }
 
 // looked takes the time of a look at memory in vain.
-func (r *Rank) looked() { r.p.Compute(r.p.Cluster().Profile().Host.Poll) }
+func (r *Rank) looked() { r.p.Look(r.p.Cluster().Profile().Host.Poll) }
 
 // finish waits until nothing that was sent needs the rank any more.
 func (r *Rank) finish() error {

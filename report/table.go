@@ -55,6 +55,8 @@ type Column struct {
 	// Scale, if set, names the columns that are shown to people in one unit and
 	// with the same digits, because they are to be compared.
 	Scale string
+	// PartOf, if set, names the column that this one is a part of: both are shown to people in the same unit, this one with one digit more.
+	PartOf string
 	// Each, if set, is what a number of the column counts where it stands by itself, in legends and names: "cores" for 8 cores.
 	// Without it the title is taken.
 	Each string

@@ -19,6 +19,9 @@ const missing = "–"
 // significant is the number of digits the smallest value of a column is shown with.
 const significant = 3
 
+// mostDecimals is how many digits behind the point people read.
+const mostDecimals = 6
+
 // scale is how the values of a column are shown to people.
 type scale struct {
 	unit     string
@@ -37,6 +40,12 @@ var readable = []struct {
 // which the smallest value is at least 1, and digits enough for that value.
 func (t *Table) scaleOf(index int) scale {
 	c := t.Columns[index]
+	if whole := slices.IndexFunc(t.Columns, func(o Column) bool { return o.Name == c.PartOf }); whole >= 0 {
+		s := t.scaleOf(whole)
+		s.divisor *= float64(durationUnits[t.Columns[whole].Unit]) / float64(durationUnits[c.Unit])
+		s.decimals = min(s.decimals+1, mostDecimals)
+		return s
+	}
 	low := math.Inf(1)
 	whole := true
 	for i, other := range t.Columns {
@@ -70,7 +79,7 @@ func (t *Table) scaleOf(index int) scale {
 		whole = whole && s.divisor <= 1
 	}
 	if !whole {
-		s.decimals = min(max(significant-1-int(math.Floor(math.Log10(low))), 0), 6)
+		s.decimals = min(max(significant-1-int(math.Floor(math.Log10(low))), 0), mostDecimals)
 	}
 	return s
 }

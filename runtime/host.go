@@ -11,6 +11,9 @@ func (p *Proc) compute(d sim.Time, what string) { p.thread.Run(d, what) }
 // Compute occupies the process's core for d, at least 0.
 func (p *Proc) Compute(d sim.Time) { p.compute(d, "compute") }
 
+// Look is Compute of a look at memory that others write to: whether something has come. Timelines and breakdowns call it that.
+func (p *Proc) Look(d sim.Time) { p.compute(d, "poll") }
+
 // Owe is Compute of what the process does at once with what it next occupies its core for, and returns before (host.Thread.Owe). Until then the program
 // may neither look at what others change, nor change what others see, nor ask for the time.
 func (p *Proc) Owe(d sim.Time) { p.thread.Owe(d, "compute") }

@@ -50,12 +50,21 @@ type smmuTrace struct {
 
 // newSMMUTrace returns nil, the interface, if nothing is drawn.
 func newSMMUTrace(n *Node) smmu.Watcher {
-	e := n.cluster.engine
-	if !e.Tracing() {
+	t, track := n.Track("SMMU")
+	if t == nil {
 		return nil
 	}
+	return &smmuTrace{t, track}
+}
+
+// Track returns who draws the run's timeline, and a line of the node's on it; nil: nothing is drawn.
+func (n *Node) Track(name string) (sim.Tracer, sim.TrackID) {
+	e := n.cluster.engine
+	if !e.Tracing() {
+		return nil, 0
+	}
 	t := e.Tracer()
-	return &smmuTrace{t, t.Track(nic.TraceGroup, int(n.rank), "SMMU")}
+	return t, t.Track(nic.TraceGroup, int(n.rank), name)
 }
 
 func page(addr uint64) sim.Arg { return sim.Arg{Key: "address", Text: fmt.Sprintf("%#x", addr)} }

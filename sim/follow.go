@@ -22,6 +22,7 @@ const (
 	StepTransfer                 // Bytes that Flow moves cross the bus of the node, From to To; they have been asked for at Asked
 	StepLanded                   // what was asked for at From, by the task or for a packet, is in memory or at the NIC, at To
 	StepDone                     // a message, its send or a handler's count is visible to the host, at To
+	StepTimer                    // a program of the node goes on at To because that time has come
 )
 
 // Because is what made a message.

@@ -39,6 +39,7 @@ type osuFlags struct {
 	transport, algorithms, like string
 	seed                        uint64
 	engine, format              string
+	breakdown                   bool
 	limitFlags
 }
 
@@ -110,6 +111,7 @@ nothing else is asked for.`
 	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` from which everything random is made, payloads too")
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
 	flags.StringVar(&f.format, "format", osuFormat, "osu, table, csv, json, ndjson, markdown or parquet")
+	flags.BoolVar(&f.breakdown, "breakdown", false, "say where the time of the operation went, in a table or another format in the place of the original's")
 	f.Register(c, "each measurement", false)
 	return c
 }
@@ -124,7 +126,13 @@ func (f *osuFlags) defaultSizes() string {
 }
 
 func (f *osuFlags) run(c *cobra.Command) error {
+	if f.breakdown && !c.Flags().Changed("format") {
+		f.format = string(report.TextFormat)
+	}
 	format := report.Format(f.format)
+	if f.breakdown && f.format == osuFormat {
+		return badInput(errors.New("--breakdown: OSU's format has no place for it, expected --format table, csv, json, ndjson, markdown or parquet"))
+	}
 	if f.format != osuFormat {
 		var err error
 		if format, err = report.ParseFormat(f.format); err != nil {
@@ -175,6 +183,9 @@ func (f *osuFlags) show(out io.Writer, s *experiment.Sweep, results []*experimen
 			return err
 		}
 	}
+	if f.breakdown && len(first) == 0 {
+		first = s.Answer(results)
+	}
 	t.Answer, t.Notes = first, s.Notes()
 	return t.Write(out, format)
 }
@@ -184,6 +195,12 @@ func (f *osuFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	e := experiment.OSURanks
 	if f.benchmark.Kind == osu.Pair {
 		e = experiment.OSU
+	}
+	if f.breakdown {
+		var err error
+		if e, err = e.Broken(); err != nil {
+			return nil, fmt.Errorf("--breakdown: %w", err)
+		}
 	}
 	s, err := experiment.New(e)
 	if err != nil {

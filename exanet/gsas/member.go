@@ -237,7 +237,7 @@ func (m *Member) act() (acted bool, err error) {
 	}
 	if v.Success > m.seen {
 		m.seen = v.Success
-		m.p.Compute(m.p.Cluster().Profile().Host.Poll)
+		m.p.Look(m.p.Cluster().Profile().Host.Poll)
 		if binary.LittleEndian.Uint64(m.flag.Read()) == uint64(m.number) {
 			m.reply, m.replied = message{op: opRead}, true
 		}

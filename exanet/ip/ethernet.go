@@ -14,6 +14,9 @@ type ethernet struct {
 	fabric fabric.Fabric
 	nodes  []nic
 	first  sim.ID
+	engine *sim.Engine
+	tracer sim.Tracer    // nil: nobody draws frames
+	tracks []sim.TrackID // of nodes
 }
 
 // nic is a node's interface to it.
@@ -45,11 +48,12 @@ type frame struct {
 	lane int
 	from int
 	data []byte
+	sent sim.Time
 }
 
 // newEthernet builds the network of a cluster.
 func newEthernet(c *runtime.Cluster, s *EthernetSpec) (*ethernet, error) {
-	e := &ethernet{nodes: make([]nic, c.Nodes())}
+	e := &ethernet{nodes: make([]nic, c.Nodes()), engine: c.Engine()}
 	spec := fabric.Spec{
 		Kind: fabric.Crossbar, Rate: s.Rate, Wire: s.Wire, Switch: s.Switch, StoreAndForward: true, Header: int32(s.Header), MTU: int32(s.MTU),
 		InjectBuffer: int64(s.Queue),
@@ -62,6 +66,9 @@ func newEthernet(c *runtime.Cluster, s *EthernetSpec) (*ethernet, error) {
 	e.first = c.Engine().AddGroup(c.Nodes(), func(i int) string { return fmt.Sprintf("Node[%d].Management", i) }, e)
 	for i := range e.nodes {
 		e.nodes[i].port = f.Attach(i, e.first+sim.ID(i))
+		var track sim.TrackID
+		e.tracer, track = c.Node(i).Track("Ethernet")
+		e.tracks = append(e.tracks, track)
 	}
 	return e, nil
 }
@@ -80,6 +87,9 @@ func (e *ethernet) Handle(ev *sim.Event) {
 	n := &e.nodes[p.Dst]
 	n.port.Release(p)
 	f := p.Ref.(*frame)
+	if e.tracer != nil {
+		e.tracer.Span(e.tracks[p.Dst], "frame", f.sent, e.engine.Now(), 0, sim.Arg{Key: "from", Num: int64(f.from)}, sim.Arg{Key: "bytes", Num: int64(len(f.data))})
+	}
 	l := &n.lanes[f.lane]
 	if l.ni == nil || n.down {
 		return
@@ -111,6 +121,6 @@ func (e *ethernet) send(from, to, lane int, data []byte) bool {
 		return false
 	}
 	n.sent++
-	n.port.Send(fabric.Packet{Src: int32(from), Dst: int32(to), Bytes: int32(len(data)), Seq: n.sent, Ref: &frame{lane, from, data}})
+	n.port.Send(fabric.Packet{Src: int32(from), Dst: int32(to), Bytes: int32(len(data)), Seq: n.sent, Ref: &frame{lane, from, data, e.engine.Now()}})
 	return true
 }

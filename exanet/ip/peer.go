@@ -240,7 +240,7 @@ func (p *peer) take() (bool, error) {
 	if word == 0 || word>>numberShift != uint64(p.mine&0xff) || word>>batchShift&batchMask != uint64(p.taken&batchMask) {
 		return false, nil
 	}
-	s.p.Compute(s.p.Cluster().Profile().Host.Poll)
+	s.p.Look(s.p.Cluster().Profile().Host.Poll)
 	at := int(word>>offsetShift&placeMask) * granule
 	for end := at + int(word&placeMask)*granule; at < end; {
 		n := int(binary.LittleEndian.Uint32(p.rx.Slice(at, at+4).Read()))

@@ -131,10 +131,8 @@ func (f *compareFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
 	flags.BoolVar(&f.all, "all", false, "show all columns in the table, not only those that answer")
 	flags.StringVar(&f.plot, "plot", "", "draw the result: `FILE.svg` or FILE.png")
-	if e.Followed != "" {
-		flags.BoolVar(&f.breakdown, "breakdown", false, "say where the time of the operation went, how busy the nodes were, and how long single operations took")
-		f.samples.Register(c)
-	}
+	flags.BoolVar(&f.breakdown, "breakdown", false, "say where the time of the operation went, how busy the nodes were, and how long single operations took")
+	f.samples.Register(c)
 	flags.StringSliceVar(&f.waterfall, "waterfall", nil, "two profiles `FROM,TO`: change one group of parameters at a time from the first to the second, and say what each is worth")
 	if !e.Untraced {
 		flags.StringVar(&f.trace, "trace", "", "write a timeline of one run for ui.perfetto.dev: `FILE.pftrace`, .json, or either with .gz")
@@ -167,6 +165,11 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 		var err error
 		if e, err = e.Broken(); err != nil {
 			return nil, fmt.Errorf("--breakdown: %w", err)
+		}
+	}
+	if f.samples.name != "" && !f.breakdown {
+		if _, err := e.Broken(); err != nil {
+			return nil, fmt.Errorf("--samples: %w", err)
 		}
 	}
 	s, err := experiment.New(e)

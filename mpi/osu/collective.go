@@ -26,6 +26,7 @@ func (t *test) measure(call, behind func() error) (Row, error) {
 		}
 		if i >= t.Warmup {
 			total += t.r.Now() - begin
+			t.timed(begin)
 		}
 		if behind != nil {
 			if err := behind(); err != nil {

@@ -172,6 +172,9 @@ type Options struct {
 	Warmup     int    // that are not, before them; AutoWarmup: Benchmark.DefaultWarmup
 	Window     int    // messages under way at a time, where the benchmark has a window; 0: 64, OSU's
 	Seed       uint64 // of what messages contain
+
+	// Timed is told at the end of an iteration of a rank that is timed, and when it began,. nil: nobody is.
+	Timed func(r *mpi.Rank, from sim.Time)
 }
 
 // Defaults of commands: the window is OSU's; a simulation has page tables and address caches to fill, and nothing else to warm up.

@@ -53,11 +53,22 @@ func (t *test) rounds(begin, f func() error) (sim.Time, error) {
 			}
 			start = t.r.Now()
 		}
+		from := t.r.Now()
 		if err := f(); err != nil {
 			return 0, err
 		}
+		if i >= t.Warmup {
+			t.timed(from)
+		}
 	}
 	return t.r.Now() - start, nil
+}
+
+// timed tells of an iteration that has ended.
+func (t *test) timed(from sim.Time) {
+	if t.Timed != nil {
+		t.Timed(t.r, from)
+	}
 }
 
 // fill writes the message of a rank to another.

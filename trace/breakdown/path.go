@@ -22,7 +22,10 @@ const (
 	Event               // the record of the message's end becomes visible
 	Look                // a core looks at it
 	Compute             // a core does something else for the operation: matches, copies, computes
-	Other               // nobody whom one can follow: a program sleeps, a timer
+	System              // the operating system: page faults, pins, interrupts, tasklets, switches between programs
+	Disk                // storage reads or writes
+	Timer               // a program or a handler waits for a time that it has set
+	Other               // nobody whom one can follow
 	Parts               // how many there are
 )
 
@@ -39,7 +42,7 @@ func (t *Times) Sum() (sum sim.Time) {
 
 // partNames and partHelp say what the parts are called, and what each is.
 var (
-	partNames = [Parts]string{"post", "fetch", "wire", "match", "wait", "handler", "deposit", "record", "look", "compute", "other"}
+	partNames = [Parts]string{"post", "fetch", "wire", "match", "wait", "handler", "deposit", "record", "look", "compute", "os", "disk", "timer", "other"}
 	partHelp  = [Parts]string{
 		"a core posts operations on the way to the end of the operation",
 		"the NIC reads the data of a message from host memory",
@@ -50,8 +53,11 @@ var (
 		"data crosses between host memory and the NIC that receives, for a packet or for its handler, waiting for the bus included",
 		"from the last of the data and of the handlers until the record of the message's end is visible to the host",
 		"a core looks at that record, or at a counter",
-		"a core does something else that the operation waits for: matching, copying, computing, the operating system, another program",
-		"nothing that one can follow: a program sleeps, or a timer runs",
+		"a core does something else that the operation waits for: matching, copying, computing, another program",
+		"the operating system works for it: brings absent pages in, pins memory, handles interrupts, gives the core to another program; or accesses of the NIC wait for that",
+		"storage reads or writes, for a file or for pages that are not in memory; commands before it included",
+		"a program or a handler waits for a time that it has set: a time-out, the pause behind an RNR NACK, a sleep",
+		"nothing that one can follow",
 	}
 )
 
@@ -129,6 +135,9 @@ func (w *walk) host(rank int32, process string) place {
 		if e := n.latest(w.at); e >= 0 && n.ends[e].at == w.at {
 			return w.ended(rank, e)
 		}
+		if next := w.device(n); next != nil {
+			return next
+		}
 		if found, other := n.workBefore(w.at, ""); found >= 0 && other.to == w.at { // it waited for its core, or for what the system did
 			w.take(other.part, other.from)
 			return w.host(rank, other.process)
@@ -136,9 +145,57 @@ func (w *walk) host(rank int32, process string) place {
 		if before < 0 {
 			return nil
 		}
-		w.take(Other, last.to)
+		p := Other
+		if _, due := slices.BinarySearch(n.timers, w.at); due {
+			p = Timer
+		}
+		w.take(p, last.to)
 		return w.host(rank, last.process)
 	}
+}
+
+// device is what has let a program or the operating system go on at the present moment besides NIC and cores: storage, the management network, or an access that has met an absent page;
+// nil: nothing has.
+func (w *walk) device(n *nodeRecord) place {
+	if i := lastAt(n.disks, w.at, func(c *command) sim.Time { return c.to }); i >= 0 {
+		c := n.disks[i]
+		return func(w *walk) place {
+			w.take(Disk, c.from)
+			return w.host(n.rank, c.process)
+		}
+	}
+	if i := lastAt(n.frames, w.at, func(f *frame) sim.Time { return f.to }); i >= 0 {
+		f := n.frames[i]
+		return func(w *walk) place {
+			w.take(Wire, f.from)
+			return w.host(f.source, "")
+		}
+	}
+	if i := lastAt(n.faults, w.at, func(f *fault) sim.Time { return f.at }); i >= 0 {
+		m := w.messages[n.faults[i].flow]
+		switch {
+		case m == nil:
+			return nil
+		case m.source == n.rank && m.target != n.rank:
+			return w.issued(m, Fetch)
+		}
+		return w.marked(m, len(m.marks), Deposit)
+	}
+	return nil
+}
+
+// lastAt is the last of a list, which is in the order of times, at a time; -1: none.
+func lastAt[T any](list []T, at sim.Time, of func(*T) sim.Time) int {
+	i, _ := slices.BinarySearchFunc(list, at, func(x T, t sim.Time) int {
+		if of(&x) <= t {
+			return -1
+		}
+		return 1
+	})
+	if i--; i >= 0 && of(&list[i]) == at {
+		return i
+	}
+	return -1
 }
 
 // workBefore is the last work of a program that had ended at a time.
@@ -249,7 +306,7 @@ func (w *walk) held(m *message) Part {
 			}
 		}
 	}
-	return Other
+	return Timer
 }
 
 // all are the segments of a handler.
@@ -269,7 +326,7 @@ func (w *walk) task(t sim.Task, segments int) place {
 		return w.found(t)
 	}
 	s := h.segments[k]
-	w.take(Other, s.to) // what has taken effect behind its end
+	w.take(Timer, s.to) // what has taken effect behind its end
 	w.take(Handler, s.from)
 	if k == 0 {
 		return w.queued(t)

@@ -60,8 +60,13 @@ type end struct {
 
 // nodeRecord is what happened at a node.
 type nodeRecord struct {
+	rank       int32
 	ends       []end
 	work       []work // of its cores, in the order in which it ended
+	timers     []sim.Time
+	disks      []command
+	faults     []fault
+	frames     []frame
 	processors map[int32][]span
 	busy       map[string][]span // of DMA and link, see use.go
 	queues     [queueCount][]change
@@ -74,6 +79,32 @@ type work struct {
 	part    Part
 }
 
+// command is one of the storage device, and whose it was.
+type command struct {
+	span
+	process string
+}
+
+// fault is an access of a message that has met an absent page.
+type fault struct {
+	at   sim.Time
+	flow uint64
+}
+
+// frame is one of the management network that has come from another node.
+type frame struct {
+	span
+	source int32
+}
+
+// Lines of a timeline.
+const (
+	lineCore = 1 + iota
+	lineStorage
+	lineSMMU
+	lineEthernet
+)
+
 // NewRecord returns an empty one.
 func NewRecord() *Record {
 	return &Record{messages: map[uint64]*message{}, tasks: map[sim.Task]*handling{}}
@@ -81,29 +112,61 @@ func NewRecord() *Record {
 
 // Track implements Observer.
 func (r *Record) Track(t *Track) int {
-	if strings.HasPrefix(t.Name, "CPU ") {
-		return 1
+	switch {
+	case strings.HasPrefix(t.Name, "CPU "):
+		return lineCore
+	case t.Name == "storage":
+		return lineStorage
+	case t.Name == "SMMU":
+		return lineSMMU
+	case t.Name == "Ethernet":
+		return lineEthernet
 	}
 	return 0
 }
 
-// Span implements Observer: it keeps the work of cores.
+// Span implements Observer: it keeps the work of cores, of storage and of the management network, and how long an SMMU had accesses wait.
 func (r *Record) Span(t *Track, name string, from, to sim.Time, _ uint64, args []sim.Arg) {
 	if t.Kind == 0 || to == from {
 		return
 	}
-	process := ""
+	process, s := "", span{from, to}
 	for i := range args {
 		if args[i].Key == "process" {
 			process = args[i].Text
 		}
 	}
 	n := r.node(int32(t.ID))
-	n.work = append(n.work, work{span{from, to}, process, partOfWork(name)})
+	switch t.Kind {
+	case lineCore:
+		if strings.HasPrefix(name, "interrupt ") || strings.HasPrefix(name, "tasklet ") {
+			return // all of it was told by itself
+		}
+		p := partOfWork(name)
+		if _, kernel := Number(args, "kernel"); kernel {
+			p = System
+		}
+		n.work = append(n.work, work{s, process, p})
+	case lineStorage:
+		n.disks = append(n.disks, command{s, process})
+	case lineEthernet:
+		if source, known := Number(args, "from"); known {
+			n.frames = append(n.frames, frame{s, int32(source)})
+		}
+	case lineSMMU:
+		if name == "stalled" {
+			n.busy[stalled] = append(n.busy[stalled], s)
+		}
+	}
 }
 
-// Instant implements Observer.
-func (r *Record) Instant(*Track, string, sim.Time, uint64, []sim.Arg) {}
+// Instant implements Observer: it keeps faults of the SMMU.
+func (r *Record) Instant(t *Track, name string, at sim.Time, flow uint64, _ []sim.Arg) {
+	if t.Kind == lineSMMU && strings.HasPrefix(name, "fault") {
+		n := r.node(int32(t.ID))
+		n.faults = append(n.faults, fault{at, flow})
+	}
+}
 
 // partOfWork is what a core's work is a part of, by its name on the timeline.
 func partOfWork(name string) Part {
@@ -112,13 +175,16 @@ func partOfWork(name string) Part {
 		return Look
 	case "put", "get", "atomic", "fetch atomic", "swap":
 		return Post
+	case "acknowledgement", "context switch", "exit", "fork", "fsync", "get_user_pages", "invalidate", "madvise", "migrate", "mlock", "mmap", "mprotect", "munlock", "munmap", "netlink message", "page fault", "put_page",
+		"read", "reclaim", "split":
+		return System
 	}
 	return Compute
 }
 
 func (r *Record) node(rank int32) *nodeRecord {
 	for int(rank) >= len(r.nodes) {
-		r.nodes = append(r.nodes, nodeRecord{processors: map[int32][]span{}, busy: map[string][]span{}})
+		r.nodes = append(r.nodes, nodeRecord{rank: int32(len(r.nodes)), processors: map[int32][]span{}, busy: map[string][]span{}})
 	}
 	return &r.nodes[rank]
 }
@@ -177,6 +243,8 @@ func (r *Record) Step(s *sim.Step) {
 	case sim.StepLanded:
 		m := r.message(s.Flow)
 		m.marks = append(m.marks, mark{at: s.To, from: s.From, of: s.Task, landed: true})
+	case sim.StepTimer:
+		n.timers = append(n.timers, s.To)
 	case sim.StepDone:
 		n.ends = append(n.ends, end{s.To, s.Task, s.Sent})
 	}

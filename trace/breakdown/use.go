@@ -13,6 +13,7 @@ const (
 	dmaOut  = "DMA from memory"
 	egress  = "egress"
 	ingress = "ingress"
+	stalled = "stalled" // not busy: accesses to absent pages wait for the operating system
 )
 
 // Queues of a node.
