@@ -333,12 +333,13 @@ func (e *Experiment) ownState() (state *manifest.State) {
 	_ = combinations(s.values, func(values []any) error {
 		p := &Point{experiment: e, values: values}
 		list := e.Modules(p)
-		if len(list) == 0 || list[0].Manifest == nil {
+		if len(list) == 0 || list[0].Manifest() == nil {
 			return nil
 		}
+		m := list[0].Manifest()
 		for _, export := range p.role().Exports {
-			if h := list[0].Manifest.Handler(export); h != nil && h.State != "" {
-				state = list[0].Manifest.State(h.State)
+			if h := m.Handler(export); h != nil && h.State != "" {
+				state = m.State(h.State)
 			}
 		}
 		return found

@@ -117,7 +117,7 @@ func TestParseState(t *testing.T) {
 
 // By name, what is not given is what the module says, and arithmetic sees the device.
 func TestParseNamedState(t *testing.T) {
-	f := FormatOf(handlers.Must("bcast").Manifest.States[0])
+	f := FormatOf(handlers.Must("bcast").Manifest().States[0])
 	d := &manifest.Device{MTU: 2048, Rank: 3, Ranks: 8}
 	s, err := ParseState(" root=ranks - 1, match_bits = 0xff ,md=ct2", f, d)
 	require.NoError(t, err)

@@ -304,11 +304,11 @@ func TestText(t *testing.T) {
 // withoutManifest is a module that says nothing of itself.
 func withoutManifest(t *testing.T, l *handlers.Library) *handlers.Library {
 	t.Helper()
-	require.NotNil(t, l.Manifest)
+	require.NotNil(t, l.Manifest())
 	wasm, err := manifest.Keep(l.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
 	require.NoError(t, err)
 	plain := handlers.New(l.Name, wasm)
-	require.Nil(t, plain.Manifest)
+	require.Nil(t, plain.Manifest())
 	return plain
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spinsim/spinsim/handlers/accumulate"
 	"github.com/spinsim/spinsim/handlers/allreduce"
@@ -38,22 +39,28 @@ type Library struct {
 	Name     string // of a built-in library, else of the file without its folder: for messages and results
 	Path     string // of the file; "": built in, or of no file
 	Wasm     []byte
-	Manifest *manifest.Manifest // nil: the module says nothing, or nothing that can be read; loading it tells
+	once     sync.Once
+	manifest *manifest.Manifest
 }
 
 // New makes a library of a module.
-func New(name string, wasm []byte) *Library {
-	l := &Library{Name: name, Wasm: wasm}
-	if m, err := manifest.Read(wasm); err == nil {
-		l.Manifest = m
-	}
-	return l
+func New(name string, wasm []byte) *Library { return &Library{Name: name, Wasm: wasm} }
+
+// Manifest is what the module says of itself, nil if that is nothing, or nothing that can be read: loading it tells. It is read when it is asked for the
+// first time: those of all built-in libraries would take a third of the time in which spinsim starts.
+func (l *Library) Manifest() *manifest.Manifest {
+	l.once.Do(func() {
+		if m, err := manifest.Read(l.Wasm); err == nil {
+			l.manifest = m
+		}
+	})
+	return l.manifest
 }
 
 // Served is what the section serve of a profile calls the library.
 func (l *Library) Served() string {
-	if l.Manifest != nil && l.Manifest.Name != "" {
-		return l.Manifest.Name
+	if m := l.Manifest(); m != nil && m.Name != "" {
+		return m.Name
 	}
 	return l.Name
 }

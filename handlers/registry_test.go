@@ -54,7 +54,7 @@ func TestRegistry(t *testing.T) {
 		require.Equal(t, wasm, l.Wasm, name)
 		require.Empty(t, l.Path)
 
-		m := l.Manifest
+		m := l.Manifest()
 		require.NotNil(t, m, name)
 		require.Equal(t, name, m.Name, "the name in the source")
 		require.NotEmpty(t, m.Version)
@@ -83,14 +83,14 @@ func TestOpenFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "count.wasm", l.Name)
 	require.Equal(t, filepath.Join("count", "count.wasm"), l.Path)
-	require.Equal(t, "count", l.Manifest.Name)
+	require.Equal(t, "count", l.Manifest().Name)
 	_, err = handlers.Open("nix.wasm")
 	require.ErrorContains(t, err, "open nix.wasm: no such file")
 	_, err = handlers.Open("nix")
 	require.ErrorContains(t, err, `no module "nix": expected a .wasm file or one of accumulate, `)
 	_, err = handlers.Open(".")
 	require.Error(t, err)
-	require.Nil(t, handlers.New("x", []byte("no module")).Manifest, "loading it says why")
+	require.Nil(t, handlers.New("x", []byte("no module")).Manifest(), "loading it says why")
 }
 
 // Every committed module passes the loader of the devices and is small. A handler that may not suspend costs no coroutine: sum and
@@ -170,7 +170,7 @@ func TestStatesAreThoseOfManifests(t *testing.T) {
 	for _, name := range handlers.Names() {
 		v, known := states()[name]
 		require.True(t, known, "%s has no state here", name)
-		s := handlers.Must(name).Manifest.States[0]
+		s := handlers.Must(name).Manifest().States[0]
 		rapid.Check(t, func(r *rapid.T) {
 			drawn := rapid.SliceOfN(rapid.Byte(), 1, min(int(s.Size), 256)).Draw(r, "bytes")
 			raw := bytes.Repeat(drawn, int(s.Size)/len(drawn)+1)[:s.Size]
@@ -242,7 +242,7 @@ func encoded(state any) []byte {
 // An announcement is what the library matching reads of a message.
 func TestAnnouncementIsTheUserHeader(t *testing.T) {
 	require.Len(t, spin.EncodeState(&matching.Announcement{}), matching.AnnouncementSize)
-	require.Equal(t, int64(matching.AnnouncementSize), handlers.Must("matching").Manifest.Needs.UserHeader)
+	require.Equal(t, int64(matching.AnnouncementSize), handlers.Must("matching").Manifest().Needs.UserHeader)
 }
 
 // inRange sets numbers whose range does not allow everything to what they begin with.
@@ -265,7 +265,7 @@ func TestAccumulateState(t *testing.T) {
 		d := &manifest.Device{
 			MTU: 16 * rapid.Int64Range(1, 1024).Draw(r, "mtu"), HPUs: rapid.Int64Range(1, 100).Draw(r, "hpus"), Contexts: rapid.Int64Range(1, 8).Draw(r, "contexts"),
 		}
-		m := handlers.Must("accumulate").Manifest
+		m := handlers.Must("accumulate").Manifest()
 		want, memory := accumulate.NewState(int(min(d.HPUs*d.Contexts, accumulate.MaxBuffers)), int(d.MTU))
 		got, err := m.States[0].Initial(d)
 		require.NoError(r, err)

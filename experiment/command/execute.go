@@ -73,7 +73,10 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	}
 	strictCompletion(root, args)
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-		suggestValues(root)
+		asked, _, err := root.Find(args[1:max(1, len(args)-1)]) // as cobra does
+		for c := asked; err == nil && c != nil; c = c.Parent() {
+			suggestValues(c)
+		}
 	}
 	err := root.ExecuteContext(ctx)
 	undo()

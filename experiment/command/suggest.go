@@ -67,12 +67,8 @@ func complete(list bool, values Values) cobra.CompletionFunc {
 	}
 }
 
-// suggestValues tells cobra how the flags of a command and of those below it are completed: as the command has said, or as it is done wherever
-// a flag has that name.
+// suggestValues tells cobra how the flags of a command are completed: as the command has said, or as it is done wherever a flag has that name.
 func suggestValues(c *cobra.Command) {
-	for _, sub := range c.Commands() {
-		suggestValues(sub)
-	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		of := func(values []string) Values { return func(*cobra.Command) []string { return values } }
 		var how cobra.CompletionFunc

@@ -3,7 +3,7 @@
 // called Enable, it is nothing.
 //
 // Guarded memory is mapped twice. Devices use one mapping, which is always open. Programs use the other: it is closed, a touch opens the
-// pages that it names, for reading or for writing, and when the program waits all pages are closed again. So bytes that a program reaches
+// pages that it names, for reading or for writing, and when the program waits all pages are closed again (after many waits: now and then). So bytes that a program reaches
 // in any other way, or keeps for longer than it may, are a fault of the processor at the very instruction, not a wrong result later.
 package guard
 

@@ -83,6 +83,26 @@ func TestOpenAndClose(t *testing.T) {
 	require.False(t, ok)
 }
 
+// A program that keeps what it may not is found at once among its first waits, later before it has waited as often again as one closing has calls.
+func TestClosesNowAndThen(t *testing.T) {
+	Enable()
+	s := New()
+	defer s.Release()
+	cores := s.Cores(0, s.Alloc(1), 0)
+	late := 0 // calls in a row that left the page open
+	for call := range thorough + 10*every {
+		s.Open(0, 0, 1, false)
+		s.Close()
+		if _, closed := faults(func() { sink = cores[0] }); closed {
+			late = 0
+			continue
+		}
+		late++
+		require.GreaterOrEqual(t, call, thorough)
+		require.Less(t, late, every)
+	}
+}
+
 // Memory is given back, and when there is too much of it the rest is not guarded.
 func TestReleaseAndMost(t *testing.T) {
 	Enable()
