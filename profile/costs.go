@@ -36,11 +36,5 @@ func Costs(name string) (*hpu.CostTable, error) {
 	return table, nil
 }
 
-// costTree is the text of an embedded cost table as a tree.
-func costTree(name string) (*yaml.Node, error) {
-	data, err := CostSource(name)
-	if err != nil {
-		return nil, err
-	}
-	return strictyaml.Parse(name, data)
-}
+// costTree is the text of an embedded cost table as a tree, which nobody may change.
+func costTree(name string) (*yaml.Node, error) { return embedded(&costTrees, name, CostSource) }

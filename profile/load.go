@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -88,15 +89,7 @@ func tablesAndShapes(dir string) byName {
 
 // read reads the text of a profile on top of its base; nil if there is no such base. An error is one of the text as a whole.
 func read(name string) (*Profile, strictyaml.Errors, error) {
-	text := Source
-	if IsFile(name) {
-		text = func(name string) ([]byte, error) { return file.Read(name, file.MaxText) }
-	}
-	data, err := text(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	tree, err := strictyaml.Parse(name, data)
+	tree, err := treeOf(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -129,6 +122,44 @@ func read(name string) (*Profile, strictyaml.Errors, error) {
 		return at != nil
 	})
 	return p, r.Errors, nil
+}
+
+// treeOf is the text of a profile as a tree, of which the caller may remove fields.
+func treeOf(name string) (*yaml.Node, error) {
+	if IsFile(name) {
+		data, err := file.Read(name, file.MaxText)
+		if err != nil {
+			return nil, err
+		}
+		return strictyaml.Parse(name, data)
+	}
+	known, err := embedded(&profileTrees, name, Source)
+	if err != nil {
+		return nil, err
+	}
+	tree := *known
+	tree.Content = slices.Clone(tree.Content)
+	return &tree, nil
+}
+
+// profileTrees and costTrees are the embedded texts that have been read, by name: reading them is most of what loading a profile takes.
+var profileTrees, costTrees sync.Map
+
+// embedded is an embedded text as a tree, which nobody may change.
+func embedded(known *sync.Map, name string, source func(name string) ([]byte, error)) (*yaml.Node, error) {
+	if tree, is := known.Load(name); is {
+		return tree.(*yaml.Node), nil
+	}
+	data, err := source(name)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := strictyaml.Parse(name, data)
+	if err != nil {
+		return nil, err
+	}
+	known.Store(name, tree)
+	return tree, nil
 }
 
 // finish applies overrides to a profile and validates it. wrong is what is wrong with its text; p is nil if it could not be read at all.

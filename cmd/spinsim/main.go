@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/internal/memory"
 )
 
 func main() {
@@ -16,6 +17,7 @@ func main() {
 
 // run is main without the process: it returns the exit code.
 func run(args []string, out, errs io.Writer) int {
+	memory.CollectLate() // what the commands are made of lasts as long as the program: nothing is to be found among it
 	return command.Execute(rootCommand(), args, out, errs)
 }
 

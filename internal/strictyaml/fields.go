@@ -3,6 +3,7 @@ package strictyaml
 import (
 	"reflect"
 	"strings"
+	"sync"
 )
 
 // OneOf marks a struct of which exactly one field is given, those tagged `beside:"true"` apart; its help tag describes the struct.
@@ -27,8 +28,19 @@ type Fields struct {
 	Help  string // of the struct
 }
 
-// FieldsOf lists the fields of a struct that have a name in YAML.
-func FieldsOf(t reflect.Type) (all Fields) {
+// lists are the fields of the types that were asked for.
+var lists sync.Map
+
+// FieldsOf lists the fields of a struct that have a name in YAML. The list is shared: nobody may change it.
+func FieldsOf(t reflect.Type) Fields {
+	all, is := lists.Load(t)
+	if !is {
+		all, _ = lists.LoadOrStore(t, fieldsOf(t))
+	}
+	return all.(Fields)
+}
+
+func fieldsOf(t reflect.Type) (all Fields) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, option, _ := strings.Cut(f.Tag.Get("yaml"), ",")
@@ -37,7 +49,7 @@ func FieldsOf(t reflect.Type) (all Fields) {
 			all.OneOf, all.Help = true, f.Tag.Get("help")
 		case option == "inline":
 			for _, inner := range FieldsOf(f.Type).List {
-				inner.Index = append([]int{i}, inner.Index...)
+				inner.Index = append([]int{i}, inner.Index...) // of a copy
 				all.List = append(all.List, inner)
 			}
 		case name != "" && name != "-":
