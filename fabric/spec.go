@@ -282,6 +282,23 @@ func (s *Spec) checked(nodes int) (Topology, error) {
 	return topo, nil
 }
 
+// Most is how many nodes the topology has room for, of a spec that is valid.
+func (s *Spec) Most() int {
+	switch s.Kind {
+	case Torus:
+		return newTorus(s.Dims, 1).count
+	case ExaNeSt:
+		return s.qfdbs().Nodes()
+	case File:
+		n := 0
+		for i := range s.Topology.Nodes {
+			n += s.Topology.Nodes[i].count()
+		}
+		return n
+	}
+	return MaxNodes
+}
+
 func (s *Spec) topology(nodes int) (Topology, error) {
 	switch s.Kind {
 	case Torus:

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -22,6 +23,10 @@ const (
 	apart       = sim.Millisecond // between them
 	leastRounds = 12              // messages that each processor handles in a stream at least
 	mostStream  = 16384           // messages of a stream
+	mostSources = 64              // that send them
+	loops       = 16              // times as many packets as were sent are no answers any more
+	pace        = 0.98            // from which share of what comes on handlers keep up with it
+	helps       = 1.05            // by which more processors that help raise what handlers reach at least
 )
 
 // Need is what a message takes of a resource, and how much of it there is while a message comes at line rate.
@@ -41,6 +46,7 @@ type Advice struct {
 	Inside        sim.Time // from their beginnings to their ends, a sum
 	Calls         float64  // handlers of a message
 	Pool          string   // whose processors run them
+	Field         string   // of the profile, that says how many there are
 	Processors    int      // of it
 	Contexts      int
 	Needed        float64 // processors at line rate, by Little's law
@@ -50,6 +56,9 @@ type Advice struct {
 	Fails         string  // how handlers fail when messages come at line rate; "": they do not
 	Advised       int     // processors with which simulated handlers hold line rate; 0: none do, or nothing was simulated
 	AtAdvised     *Stream // simulated with that many
+	Tried         int     // most processors that were simulated and did not hold it, if none did; 0: nothing was tried
+
+	sources int // that send the messages of a stream
 }
 
 // Stream is messages at line rate, simulated.
@@ -57,6 +66,7 @@ type Stream struct {
 	Processors int
 	Messages   int
 	Share      float64 // of the line rate that handlers reach
+	Brought    float64 // share of it at which packets came; less than LineRate where senders or network are the limit, or packets wait in the network for handlers
 	Busy       float64 // share of the time in which processors computed
 	Waiting    int64   // most bytes of packets that waited for a handler
 	Computes   sim.Time
@@ -82,14 +92,17 @@ func (a *Advice) Limit() *Need {
 
 // Holds reports whether handlers hold line rate: as simulated, or where nothing was, by what they take.
 func (a *Advice) Holds() bool {
-	if a.Stream != nil {
-		return a.Stream.Share >= LineRate
-	}
-	if a.Fails != "" {
+	switch s := a.Stream; {
+	case a.Fails != "":
 		return false
+	case s != nil && (s.Share >= LineRate || !s.paced()):
+		return s.Share >= LineRate
 	}
 	return a.Limit().Load <= 1
 }
+
+// paced reports whether handlers keep up with less than the line rate, which is all that came.
+func (s *Stream) paced() bool { return s.Brought < LineRate && s.Share >= pace*s.Brought }
 
 // Advise measures what handlers take of a device for messages of a size, and whether they hold line rate. The configuration is that of Run, but for messages, host
 // memory and tracer. The error is one of the configuration, or of a handler.
@@ -108,14 +121,17 @@ func Advise(ctx context.Context, cfg *Config, message []byte) (*Advice, error) {
 	if t.calls == 0 {
 		return nil, &FailedError{"no handler has run: nothing could be measured"}
 	}
+	mtu := int(cfg.Profile.Fabric.MTU)
+	if sent := probes * max(1, (len(message)+mtu-1)/mtu); t.packetsIn > loops*sent {
+		return nil, &FailedError{fmt.Sprintf("handlers send so much to their own node that %d packets have become %d: the state says whom they send to", sent, t.packetsIn)}
+	}
 	a.measured(&own, t)
-	processors := a.Processors
-	a.Stream, err = own.stream(ctx, a, message, processors)
+	a.Stream, err = own.brought(ctx, a, message)
 	if failed := (*FailedError)(nil); errors.As(err, &failed) {
 		a.Fails = failed.What
 		return a, nil
 	}
-	if err != nil || a.Stream == nil {
+	if err != nil || a.Stream == nil || a.Stream.paced() {
 		return a, err
 	}
 	return a, own.advised(ctx, a, message)
@@ -135,13 +151,16 @@ func (a *Advice) measured(cfg *Config, t *tally) {
 	p := cfg.Profile
 	a.Packets = max(t.packetsIn/probes, 1)
 	a.Line, a.Cycles, a.Calls = t.lineIn/probes, t.cycles/probes, float64(t.calls)/probes
-	a.Pool, a.Processors, a.Contexts = HPU, p.HPU.Cores, p.HPU.Contexts
+	a.Pool, a.Field, a.Processors, a.Contexts = HPU, "hpu.cores", p.HPU.Cores, p.HPU.Contexts
 	dispatch := p.HPU.Dispatch
 	if first := p.HPU.Cores; t.processor >= first {
 		for i, name := range p.Pools.Names() {
 			of := p.Pools.Processors()[i]
 			if t.processor >= first && t.processor < first+of.Number {
 				a.Pool, a.Processors, a.Contexts, dispatch = name, of.Number, of.Contexts, 0
+				if a.Field = "pools." + name + ".cores"; p.Pools[name].Kind == nic.Hardware {
+					a.Field = "pools." + name + ".depth"
+				}
 			}
 			first += of.Number
 		}
@@ -151,12 +170,12 @@ func (a *Advice) measured(cfg *Config, t *tally) {
 	a.Needed = a.needed(a.Computes, a.Inside)
 	share := func(used sim.Time) float64 { return float64(used) / float64(a.Line) }
 	in, out := p.DMA.Bandwidth.Time(t.bytesIn)/probes, p.DMA.Bandwidth.Time(t.bytesOut)/probes
-	field := "hpu.cores"
+	processors := "HPUs"
 	if a.Pool != HPU {
-		field = "pools." + a.Pool
+		processors = "pool " + a.Pool
 	}
 	a.Needs = []Need{
-		{a.Pool + "s", max(a.Computes, a.Inside/sim.Time(a.Contexts)), a.Needed / float64(a.Processors), field},
+		{processors, max(a.Computes, a.Inside/sim.Time(a.Contexts)), a.Needed / float64(a.Processors), a.Field},
 		{"DMA to memory", in, share(in), "dma.bandwidth"},
 		{"DMA from memory", out, share(out), "dma.bandwidth"},
 		{"egress", t.lineOut / probes, share(t.lineOut / probes), "fabric.rate"},
@@ -179,20 +198,33 @@ func (c *Config) advised(ctx context.Context, a *Advice, message []byte) error {
 	if a.Pool != HPU || slices.ContainsFunc(a.Needs[1:], func(n Need) bool { return n.Load > 1 }) {
 		return nil
 	}
-	fewest, most := 1, math.MaxInt
+	fewest, most, share := 1, math.MaxInt, 0.0
 	n := max(1, int(math.Ceil(a.Needed*LineRate)))
+	if !a.Holds() && n <= a.Processors { // with which they do not
+		fewest, share, n = a.Processors+1, a.Stream.Share, 2*a.Processors
+	}
 	for range 8 {
 		s, err := c.stream(ctx, a, message, n)
 		if failed := (*FailedError)(nil); errors.As(err, &failed) {
+			a.Tried = max(a.Tried, n)
 			return nil // with these they do worse
 		}
 		if err != nil || s == nil {
 			return err
 		}
+		if s.paced() { // no more comes: nobody can tell
+			a.Tried = 0
+			return nil
+		}
 		if s.Share >= LineRate {
 			a.Advised, a.AtAdvised, most = n, s, n
 		} else {
 			fewest = n + 1
+			a.Tried = max(a.Tried, n)
+			if most == math.MaxInt && s.Share < helps*share { // they wait for each other
+				return nil
+			}
+			share = s.Share
 		}
 		if fewest >= most {
 			return nil
@@ -204,6 +236,29 @@ func (c *Config) advised(ctx context.Context, a *Advice, message []byte) error {
 		}
 	}
 	return nil
+}
+
+// brought is a stream from as many sources as it takes for the line rate, or as the network has. A host needs longer to post a message than the link for a short one, and some
+// networks bring messages of several sources at once.
+func (c *Config) brought(ctx context.Context, a *Advice, message []byte) (best *Stream, err error) {
+	p := c.Profile
+	most := min(mostSources, p.Fabric.Most()-1)
+	a.sources = min(most, 1+int(2*(p.NIC.Overhead+p.DMA.Bandwidth.Time(int64(a.Size)))/a.Line))
+	for n := a.sources; ; n = min(most, 2*n) {
+		before := a.sources
+		a.sources = n
+		s, err := c.stream(ctx, a, message, a.Processors)
+		if err != nil || s == nil {
+			return s, err
+		}
+		if best != nil && s.Brought <= best.Brought {
+			a.sources = before
+			return best, nil
+		}
+		if best = s; s.Brought >= LineRate || n == most {
+			return best, nil
+		}
+	}
 }
 
 // stream simulates messages at line rate on so many processors; nil: the packet buffer or the queue of handlers does not hold as many as it takes.
@@ -220,12 +275,9 @@ func (c *Config) stream(ctx context.Context, a *Advice, message []byte, processo
 	if n*a.Packets < leastRounds*processors || n < leastRounds || device.HPU.Cores*device.HPU.Contexts > 65536 {
 		return nil, nil //nolint:nilnil // it says so
 	}
-	// A host needs longer to post a message than the link for a short one, and some networks bring messages of several sources at once: they come in turn, as the link would
-	// bring them.
-	sources := 1 + int(2*(device.NIC.Overhead+device.DMA.Bandwidth.Time(int64(a.Size)))/a.Line)
 	own.Messages = make([]Message, n)
 	for i := range own.Messages {
-		source := i % sources
+		source := i % a.sources // in turn, as the link would bring them
 		if source >= own.Node {
 			source++
 		}
@@ -241,6 +293,7 @@ func (c *Config) stream(ctx context.Context, a *Advice, message []byte, processo
 	messages := float64(last-skip) / a.Calls
 	s := &Stream{Processors: processors, Messages: n, Computes: t.computed / sim.Time(n), Inside: t.inside / sim.Time(n), Waiting: t.mostBuffered}
 	s.Share = min(1, messages*float64(a.Line)/float64(max(took, 1)))
+	s.Brought = min(1, float64(t.packetsIn-1)*float64(a.Line)/float64(a.Packets)/float64(max(t.arrived[1]-t.arrived[0], 1)))
 	s.Busy = min(1, float64(t.computed)/float64(t.ends[len(t.ends)-1]-t.began)/float64(processors))
 	return s, nil
 }

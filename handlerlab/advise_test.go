@@ -94,6 +94,20 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, 4.0, a.Calls, "three packets, and the end")
 }
 
+// Handlers that take next to nothing hold line rate on every device: where senders or the network bring less than that, it is not for want of processors.
+func TestLessThanLineRateComes(t *testing.T) {
+	for device, brought := range map[string]bool{"spin-int": true, "ib-npf": true, "exanest": false, "eth-npf": false} { //lint:maporder each stands for itself
+		_, a := advice(t, "ftbcast", "", 256, device)
+		require.True(t, a.Holds(), device)
+		require.Equal(t, brought, a.Stream.Brought >= LineRate, "%s: %v", device, a.Stream.Brought)
+		require.GreaterOrEqual(t, a.Stream.Share, 0.98*a.Stream.Brought, device)
+		require.LessOrEqual(t, a.Limit().Load, 1.0, device)
+	}
+	_, a := advice(t, "accumulate", "", 256, "exanest-qfdb")
+	require.False(t, a.Holds(), "it keeps up with no more than it holds back")
+	require.Greater(t, a.Limit().Load, 1.0)
+}
+
 // Handlers that fail, or of which none runs, are no advice.
 func TestNoAdvice(t *testing.T) {
 	p, err := profile.Load("spin-int")
@@ -102,6 +116,9 @@ func TestNoAdvice(t *testing.T) {
 	var failed *FailedError
 	require.ErrorAs(t, err, &failed)
 	require.ErrorContains(t, err, "unreachable (and 3 more)")
+	_, err = Advise(context.Background(), &Config{Module: handlers.Must("raid5"), Profile: p, Nodes: 1, Payload: "fold"}, make([]byte, 64))
+	require.ErrorAs(t, err, &failed)
+	require.ErrorContains(t, err, "handlers send so much to their own node that 4 packets have become")
 	_, err = Advise(context.Background(), &Config{Module: handlers.Must("bcast"), Profile: p, Nodes: 1}, make([]byte, 64))
 	require.ErrorContains(t, err, "name one")
 	require.NotErrorAs(t, err, &failed)

@@ -21,6 +21,7 @@ type tally struct {
 	cycles            int64
 	began             sim.Time              // the first handler
 	ends              []sim.Time            // of handlers
+	arrived           [2]sim.Time           // the first and the last packet of packetsIn
 	packets           map[sim.Task]waits    // that have come, by message and packet
 	running           map[sim.Task]sim.Time // since when handlers run
 	last              map[sim.Task]sim.Time
@@ -31,6 +32,7 @@ type tally struct {
 // waits is a packet that has come.
 type waits struct {
 	bytes int64
+	came  sim.Time
 	found sim.Time
 }
 
@@ -58,9 +60,10 @@ func (t *tally) Step(s *sim.Step) {
 	}
 	switch s.Kind {
 	case sim.StepArrived:
-		t.packets[sim.Task{Flow: s.Flow, Packet: s.Packet}] = waits{bytes: s.Bytes}
+		t.packets[sim.Task{Flow: s.Flow, Packet: s.Packet}] = waits{bytes: s.Bytes, came: s.To}
 	case sim.StepFound:
-		t.packets[sim.Task{Flow: s.Flow, Packet: s.Packet}] = waits{s.Bytes, s.To}
+		k := sim.Task{Flow: s.Flow, Packet: s.Packet}
+		t.packets[k] = waits{s.Bytes, t.packets[k].came, s.To}
 	case sim.StepWire:
 		t.lineOut += t.occupied(int(s.Bytes))
 	case sim.StepTransfer:
@@ -102,6 +105,10 @@ func (t *tally) finish() {
 	}
 	for task, p := range t.packets { //lint:maporder sums
 		if line := t.occupied(int(p.bytes)); handled[task.Flow] {
+			if t.packetsIn == 0 || p.came < t.arrived[0] {
+				t.arrived[0] = p.came
+			}
+			t.arrived[1] = max(t.arrived[1], p.came)
 			t.packetsIn++
 			t.lineIn += line
 		} else {

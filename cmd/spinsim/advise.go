@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/handlerlab"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -77,11 +79,12 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	message, messageErr := f.message(int(p.Fabric.MTU))
+	chosen := f.preset(m, len(message))
 	cfg := &handlerlab.Config{
 		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion, UserHeader: f.userHeader, Nodes: 1,
 	}
-	message, err := f.message(int(p.Fabric.MTU))
-	errs := []error{checkEngine(f.engine), err, f.readState(cfg)}
+	errs := []error{checkEngine(f.engine), messageErr, f.readState(cfg)}
 	if cfg.HandlerHost, err = handlerlab.HostMemory(f.handlerHost, ""); err != nil {
 		errs = append(errs, fmt.Errorf("--handler-host-memory: %w", err))
 	}
@@ -94,9 +97,11 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 	a, err := handlerlab.Advise(c.Context(), cfg, message)
 	switch failed := (*handlerlab.FailedError)(nil); {
 	case errors.As(err, &failed):
-		return fmt.Errorf("%s: %w; --state, --payload-file, --header, --payload and --completion say otherwise what runs on what", name, err)
+		return fmt.Errorf("%s: %w; --size, --payload-file, --state, --header, --payload and --completion say otherwise what runs on what", name, err)
 	case errors.Is(err, context.Canceled):
 		return err
+	case err != nil && f.header+f.payload+f.completion == "":
+		return badInput(fmt.Errorf("%w (--header, --payload, --completion)", err))
 	case err != nil:
 		return badInput(err)
 	}
@@ -108,10 +113,43 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 	t := adviceTable(a, m.Name, p.Name)
 	t.Title = fmt.Sprintf("advise %s: messages of %v on %s", m.Name, sim.Size(a.Size), p.Name)
 	t.Answer, t.Notes, t.Origin = adviceText(a, m.Name, p.Name), adviceNotes(a), record
+	if chosen != "" {
+		t.Notes = append(t.Notes, chosen)
+	}
 	if f.payloadFile == "" {
 		t.Notes = append(t.Notes, "The bytes of messages were zeros; a handler that looks into them may take another way with yours: --payload-file.")
 	}
 	return t.Write(c.OutOrStdout(), format)
+}
+
+// usual are the handlers and states of libraries with several handlers of a kind, or with ones that deal with no message of zeros, where nobody says others.
+var usual = map[string]struct{ header, payload, completion, state string }{
+	"bcast":     {payload: "stream_payload", completion: "stream_completion"},
+	"pingpong":  {payload: "stream_payload", completion: "stream_completion"},
+	"datatype":  {payload: "unpack", state: "size=BYTES,block=64,stride=64"},
+	"raid5":     {header: "open", payload: "write", state: "parity=32,slots=64"}, // a data server without a parity server
+	"replicate": {header: "open", payload: "store", state: "bytes=BYTES,slots=64"},
+}
+
+// preset chooses what is usual of a built-in library where no handler is named, for messages of n bytes, and says so.
+func (f *adviseFlags) preset(m *handlers.Library, n int) string {
+	u, is := usual[m.Name]
+	if !is || m.Path != "" || f.header+f.payload+f.completion != "" {
+		return ""
+	}
+	f.header, f.payload, f.completion = u.header, u.payload, u.completion
+	var ran []string
+	for _, name := range []string{u.header, u.payload, u.completion} {
+		if name != "" {
+			ran = append(ran, name)
+		}
+	}
+	text := fmt.Sprintf("Of the handlers of %s these ran: %s; --header, --payload and --completion name others.", m.Name, strings.Join(ran, ", "))
+	if u.state != "" && f.state == "" {
+		f.state = strings.ReplaceAll(u.state, "BYTES", fmt.Sprint(n))
+		text += " The state was " + f.state + " (--state)."
+	}
+	return text
 }
 
 // message is what is sent.
@@ -152,18 +190,30 @@ func parseAdvised(text string) (int64, error) {
 func adviceText(a *handlerlab.Advice, module, profile string) []string {
 	rate := float64(sim.Second) / float64(a.Line)
 	comes := fmt.Sprintf("a message of %v every %.2f ns, %.1f GiB/s", sim.Size(a.Size), a.Line.Nanoseconds(), rate*float64(a.Size)/(1<<30))
-	needs := fmt.Sprintf("by Little's law they need %.2f of %d %ss", a.Needed, a.Processors, a.Pool)
-	first := fmt.Sprintf("%s: handlers of %s hold line rate, %s: %s%s.", profile, module, comes, needs, reached(a.Stream))
+	needs := fmt.Sprintf("by Little's law they need %.2f of %d %s", a.Needed, a.Processors, processorsOf(a))
+	first := fmt.Sprintf("%s: handlers of %s hold line rate, %s: %s%s.", profile, module, comes, needs, reached(a))
 	if !a.Holds() {
-		first = fmt.Sprintf("%s: handlers of %s do not hold line rate, %s: they need %.2f %ss by Little's law and there are %d%s.", profile, module, comes, a.Needed, a.Pool, a.Processors, reached(a.Stream))
+		first = fmt.Sprintf("%s: handlers of %s do not hold line rate, %s: they need %.2f %s by Little's law and have %d%s.", profile, module, comes, a.Needed, processorsOf(a), a.Processors, reached(a))
 	}
 	return []string{first, limitText(a), mendText(a)}
 }
 
+// processorsOf names what runs handlers.
+func processorsOf(a *handlerlab.Advice) string {
+	if a.Pool == handlerlab.HPU {
+		return "HPUs"
+	}
+	return "processors of pool " + a.Pool
+}
+
 // reached says what was simulated.
-func reached(s *handlerlab.Stream) string {
+func reached(a *handlerlab.Advice) string {
+	s := a.Stream
 	if s == nil {
 		return ""
+	}
+	if a.Holds() && s.Share < handlerlab.LineRate {
+		return fmt.Sprintf(", and keep up with the %.1f%% of it that simulated senders and network bring", 100*s.Brought)
 	}
 	return fmt.Sprintf(", and reach %.1f%% of it as simulated", 100*s.Share)
 }
@@ -171,8 +221,12 @@ func reached(s *handlerlab.Stream) string {
 // limitText names what has the most to do.
 func limitText(a *handlerlab.Advice) string {
 	n := a.Limit()
+	if !a.Holds() && n.Load <= 1 {
+		return fmt.Sprintf("None of the resources is the limit: of %s line rate takes most, %.0f%%, by what messages take that come alone; at line rate handlers wait for each other, for locks, or for room in the egress.",
+			n.Resource, 100*n.Load)
+	}
 	verb := "is"
-	if n == &a.Needs[0] {
+	if n == &a.Needs[0] && a.Pool == handlerlab.HPU {
 		verb = "are"
 	}
 	what := "used most"
@@ -196,20 +250,27 @@ func limitText(a *handlerlab.Advice) string {
 func mendText(a *handlerlab.Advice) string {
 	for _, n := range a.Needs[1:] {
 		if n.Load > 1 {
-			return fmt.Sprintf("No number of %ss mends that: %s must be %.2f times as much, or handlers must move less; --size and --set try it.", a.Pool, n.What, n.Load)
+			return fmt.Sprintf("No number of %s mends that: %s must be %.2f times as much, or handlers must move less; --size and --set try it.", processorsOf(a), n.What, n.Load)
 		}
 	}
-	field, room := "hpu.cores", fmt.Sprintf("; on %d, handlers of a message may take %.0f cycles", a.Processors, float64(a.Cycles)*float64(a.Processors)/a.Needed)
+	room := fmt.Sprintf("; on %d, handlers of a message may take %.0f cycles", a.Processors, float64(a.Cycles)*float64(a.Processors)/a.Needed)
 	switch {
 	case a.Pool != handlerlab.HPU:
-		field, room = "pools."+a.Pool+".cores", ""
+		room = ""
 	case a.Inside/sim.Time(a.Contexts) > a.Computes:
 		room = fmt.Sprintf("; more of hpu.contexts, %d, help too, down to the %.2f HPUs that handlers compute on", a.Contexts, float64(a.Computes)/float64(a.Line))
 	}
 	if a.Advised > 0 {
-		return fmt.Sprintf("The least that holds it as simulated is --set %s=%d, %.1f%% of line rate%s.", field, a.Advised, 100*a.AtAdvised.Share, room)
+		return fmt.Sprintf("The least that holds it as simulated is --set %s=%d, %.1f%% of line rate%s.", a.Field, a.Advised, 100*a.AtAdvised.Share, room)
 	}
-	return fmt.Sprintf("By Little's law it takes --set %s=%d%s.", field, int(math.Ceil(a.Needed)), room)
+	if a.Tried > 0 {
+		return fmt.Sprintf("No number of %s that was simulated holds it, up to %d: handlers take longer then than alone, by which Little's law has %d.", processorsOf(a), a.Tried, max(1, int(math.Ceil(a.Needed))))
+	}
+	takes := "takes"
+	if a.Holds() {
+		takes = "needs no more than"
+	}
+	return fmt.Sprintf("By Little's law it %s --set %s=%d%s.", takes, a.Field, max(1, int(math.Ceil(a.Needed))), room)
 }
 
 // adviceNotes say what the table does not.
@@ -227,7 +288,7 @@ func adviceNotes(a *handlerlab.Advice) (notes []string) {
 	if a.Stream == nil {
 		notes = append(notes, fmt.Sprintf("Nothing was simulated at line rate: the packet buffer of %v does not hold enough messages for a steady state.", sim.Size(a.Buffer)))
 	} else {
-		notes = append(notes, fmt.Sprintf("Simulated: %d messages; %ss computed %.0f%% of the time, and at most %.0f KiB waited in the packet buffer.", a.Stream.Messages, a.Pool, 100*a.Stream.Busy, float64(a.Stream.Waiting)/1024))
+		notes = append(notes, fmt.Sprintf("Simulated: %d messages; %s computed %.0f%% of the time, and at most %.0f KiB waited in the packet buffer.", a.Stream.Messages, processorsOf(a), 100*a.Stream.Busy, float64(a.Stream.Waiting)/1024))
 	}
 	return notes
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,5 +39,34 @@ func TestAdviceIsWhatHPUsMeasures(t *testing.T) {
 		if hpus == a.Advised {
 			require.InEpsilon(t, share, a.AtAdvised.Share, 0.02)
 		}
+	}
+}
+
+// Every library can be asked about, on devices of every kind: three sentences that do not contradict each other, and a note of what ran if it was chosen.
+func TestAdviceOnEveryLibrary(t *testing.T) {
+	devices := []string{"spin-int", "exanest-qfdb", "ib-npf"}
+	for i, library := range handlers.Names() {
+		device := devices[(i+1)%len(devices)]
+		t.Run(library+" "+device, func(t *testing.T) {
+			text := strings.Split(string(output(t, "advise", library, "--profile", device)), "\n")
+			require.Contains(t, text[0], device+": handlers of "+library)
+			holds := !strings.Contains(text[0], "do not hold line rate")
+			require.Equal(t, holds, strings.Contains(text[1], "used most"), text)
+			require.Regexp(t, `^(The least that holds it as simulated is|By Little's law it (takes|needs no more than)) --set [a-z0-9.]+=[1-9][0-9]*|^No number of `, text[2])
+			require.Empty(t, text[3])
+			_, several := usual[library]
+			require.Equal(t, several, strings.Contains(strings.Join(text, "\n"), "Of the handlers of "+library+" these ran"))
+			var table struct {
+				Rows []struct {
+					Load   float64 `json:"at_line_rate"`
+					Enough bool    `json:"enough"`
+				} `json:"rows"`
+			}
+			require.NoError(t, json.Unmarshal(output(t, "advise", library, "--profile", device, "--format", "json"), &table))
+			for _, r := range table.Rows {
+				require.Equal(t, r.Load <= 1, r.Enough)
+				require.True(t, !holds || r.Enough || r.Load < 1/handlerlab.LineRate, "what does not suffice does not hold line rate: %v", text)
+			}
+		})
 	}
 }
