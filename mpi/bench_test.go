@@ -143,3 +143,51 @@ func BenchmarkModules(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkNear: as many cells, in all, of messages that stay on their MPSoCs, on 1 to 128 of those at once. What a cell takes longer on many is the time in
+// which the state of its node comes back into the cache.
+func BenchmarkNear(b *testing.B) {
+	const bytes, perNode = 16 << 20, 4
+	p, err := profile.Load("exanest")
+	require.NoError(b, err)
+	for _, nodes := range []int{1, 16, 128} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			ranks, cells, events := nodes*perNode, 0.0, 0.0
+			for range b.N {
+				b.StopTimer()
+				o := mpi.DefaultExaNetOptions()
+				o.Ranks, o.PerNode = ranks, perNode
+				c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: nodes})
+				require.NoError(b, err)
+				w, err := mpi.New(c, o)
+				require.NoError(b, err)
+				for rank := range ranks {
+					require.NoError(b, w.Spawn(rank, func(r *mpi.Rank) error { return toNeighbour(r, bytes/(ranks/2)) }))
+				}
+				b.StartTimer()
+				require.NoError(b, w.Run(context.Background()))
+				b.StopTimer()
+				cells += float64(bytes / p.Fabric.MTU)
+				events += float64(c.Engine().Handled())
+				require.NoError(b, c.Close())
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/cells, "ns/cell")
+			b.ReportMetric(events/cells, "events/cell")
+		})
+	}
+}
+
+// toNeighbour sends n bytes from a rank of even number to the next, from and to pages that are there.
+func toNeighbour(r *mpi.Rank, n int) error {
+	v, err := r.Alloc(n)
+	if err != nil {
+		return err
+	}
+	v.Write()
+	if r.World().Rank()%2 == 0 {
+		return r.World().Send(v, r.World().Rank()+1, 0)
+	}
+	_, err = r.World().Recv(v, r.World().Rank()-1, 0)
+	return err
+}
