@@ -231,7 +231,7 @@ func (r *storageRun) initiator(p *runtime.Proc, session int) error {
 		if err != nil {
 			return err
 		}
-		r.p.Operation(p, asked[0])
+		r.p.Operation(p, max(asked[0], r.start)) // the first were asked for while the cache was being warmed
 		asked = asked[1:]
 		if err := target.Check(a.At, a.Data.Read()); err != nil {
 			return err
