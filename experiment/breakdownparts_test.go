@@ -172,7 +172,7 @@ func TestMeanOperationIsLittlesLaw(t *testing.T) {
 	require.InEpsilon(t, 3/cold.Float("throughput"), cold.Time(meanColumn).Seconds(), 0.01)
 	one := broken(t, "npf-instances", "eth-npf", Values{"mode": fleetNPF, "instances": 1, "vm": 16 << 20, "working-set": 8 << 20, "connections": 2, "warm": 30 * sim.Millisecond, "time": 2 * sim.Millisecond})
 	require.InEpsilon(t, 2/(1000*one.Float("throughput")), one.Time(meanColumn).Seconds(), 0.02)
-	set := broken(t, "npf-working-set", "eth-npf", Values{"mode": fleetNPF, "server": wsetShrinks, "horizon": 6 * sim.Second, "change": 5 * sim.Second, "window": 2 * sim.Second, "at": 4 * sim.Second})
+	set := broken(t, "npf-working-set", "eth-npf", Values{"mode": fleetNPF, "server": wsetShrinks, "horizon": 10 * sim.Second, "change": 10 * sim.Second, "window": sim.Second, "at": 10 * sim.Second})
 	require.InEpsilon(t, 4/(1000*set.Float("operations")), set.Time(meanColumn).Seconds(), 0.02)
 }
 
