@@ -270,8 +270,8 @@ func appsAnswer(results []*Result) (lines []string) {
 	}
 	for _, g := range order {
 		all := ratios[g]
-		lines = append(lines, fmt.Sprintf("%s, %d ranks, %g%% of the receive buffers new memory: %s is %.2f to %.2f times as fast as touching.",
-			g.profile, ranks, 100*g.fresh, g.mode, slices.Min(all), slices.Max(all)))
+		lines = append(lines, fmt.Sprintf("%s, %s, %g%% of the receive buffers new memory: %s is %.2f to %.2f times as fast as touching.",
+			g.profile, counted(ranks, "rank"), 100*g.fresh, g.mode, slices.Min(all), slices.Max(all)))
 	}
 	return lines
 }

@@ -3,6 +3,7 @@ package experiment
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,6 +95,9 @@ func (a *Axis) write(v any) string {
 	case sim.Time:
 		return strings.ReplaceAll(v.String(), " ", "")
 	case float64:
+		if size := math.Abs(v); v == 0 || size >= 1e-6 && size < 1e21 {
+			return strconv.FormatFloat(v, 'f', -1, 64) // as people write it
+		}
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case int:
 		if a.Kind == report.Size {
@@ -121,7 +125,7 @@ func (a *Axis) show(v any) string {
 		if what == "" {
 			what = a.title()
 		}
-		return fmt.Sprintf("%d %s", v, what)
+		return fmt.Sprintf("%d %s", v, report.Counted(v, what))
 	}
 	return a.plain(v) + " " + a.title()
 }

@@ -200,6 +200,22 @@ func requireForPeople(t *rapid.T, s *Sweep, table *report.Table, results []*Resu
 	}
 }
 
+// A plot of one number along nothing but names has the names side by side; two of several kinds are told apart by lines.
+func TestPlotAlongNames(t *testing.T) {
+	s, err := New(pingpong)
+	require.NoError(t, err)
+	s.Profiles = []string{"spin-int"}
+	require.Equal(t, []string{"bytes", "mode"}, []string{s.Plot().X, s.Plot().Series})
+	require.NoError(t, s.Choose("size", "8"))
+	require.Equal(t, []string{"mode", "", "profile,bytes"}, []string{s.Plot().X, s.Plot().Series, s.Plot().Facet})
+	require.NoError(t, s.Set("hpu.costs=a15,scalar"))
+	require.Equal(t, []string{"hpu_costs", "mode", "profile,bytes"}, []string{s.Plot().X, s.Plot().Series, s.Plot().Facet})
+	require.NoError(t, s.Set("hpu.cores=1,2"))
+	require.Equal(t, []string{"hpu_cores", "mode"}, []string{s.Plot().X, s.Plot().Series}, "numbers, where there are several")
+	require.Equal(t, "1 HPU", hpus.Axis("hpus").show(1))
+	require.Equal(t, "1000000", s.Experiment.Axis("size").write(1e6))
+}
+
 // requireAgain makes the sweep again from its record.
 func requireAgain(t *rapid.T, s *Sweep, table *report.Table) {
 	var was, is strings.Builder

@@ -47,18 +47,28 @@ type List struct {
 }
 
 // NewList reads a list of values of something that has a name: those of Sweep.Set. several says whether the text is a list of more than one value, and not
-// itself the value.
+// itself the value. Texts are as they stand in the list, but those of a range.
 func NewList(name, text string) (list *List, several bool, err error) {
-	if !isSeveral(text) {
-		text = strings.TrimSpace(text)
-		return &List{report.Column{Name: columnName(name)}, []any{text}, []string{text}}, false, nil
-	}
 	a := Axis{Name: name, Column: columnName(name)}
+	parts := split(text)
+	for i, part := range parts {
+		parts[i] = strings.TrimSpace(part)
+	}
+	several = isSeveral(text)
+	if !several && parts[0] == "" {
+		return nil, false, errors.New("no value")
+	}
 	values, err := a.values(text)
-	if err != nil {
+	switch {
+	case err != nil && !several: // a text that begins like something else
+		a.Kind, values = report.Text, []any{parts[0]}
+	case err != nil:
 		return nil, true, err
 	}
-	return &List{a.column(), values, a.texts(values)}, true, nil
+	if len(parts) != len(values) || slices.ContainsFunc(parts, isRange) {
+		parts = a.texts(values)
+	}
+	return &List{a.column(), values, parts}, several, nil
 }
 
 // ofAxis is the axis of the definition that sets a field, nil if none does.

@@ -216,7 +216,15 @@ func (f *figure) legendRows() [][]*curve {
 	return rows
 }
 
-func legendWidth(c *curve) vg.Length { return thumbWidth + 5 + labelStyle.Width(c.name) + 14 }
+func legendWidth(c *curve) vg.Length { return thumbWidth + 5 + labelStyle.Width(c.called()) + 14 }
+
+// called is the name of a curve in the legend, which there is for others if it has none.
+func (c *curve) called() string {
+	if c.name == "" {
+		return "here"
+	}
+	return c.name
+}
 
 // draw draws title, legend, panels and caption from top to bottom.
 func (f *figure) draw(on vg.CanvasSizer) {
@@ -397,7 +405,7 @@ func (c *curve) Plot(on draw.Canvas, p *plot.Plot) {
 			}
 		}
 	}
-	if !c.published {
+	if !c.published && !c.axes[0].named {
 		for i := 0; i+1 < len(points); i++ {
 			if c.axes[0].broken(c.points[i].x) || c.axes[1].broken(c.points[i].y) || c.axes[1].broken(c.points[i+1].y) {
 				continue // the axis is broken there
@@ -447,5 +455,5 @@ func (c *curve) thumbnail(on *draw.Canvas, at vg.Point) {
 	default:
 		c.mark(on, vg.Point{X: at.X + thumbWidth/2, Y: middle}, markerRadius)
 	}
-	on.FillText(labelStyle, vg.Point{X: at.X + thumbWidth + 5, Y: at.Y + labelStyle.Font.Size*0.18}, c.name)
+	on.FillText(labelStyle, vg.Point{X: at.X + thumbWidth + 5, Y: at.Y + labelStyle.Font.Size*0.18}, c.called())
 }

@@ -24,7 +24,7 @@ import (
 type Plot struct {
 	Title   string
 	Caption string // below the picture: where the numbers come from
-	X, Y    string // columns of numbers
+	X, Y    string // columns of numbers; X may be one of texts: names side by side, points without lines
 	Series  string // "": one line
 	Facet   string // "": one panel
 	LogX    bool
@@ -160,7 +160,8 @@ func (t *Table) figure(p Plot) (*figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.x = axis{column: t.Columns[x], log: p.LogX}
+	kind := t.Columns[x].Kind
+	f.x = axis{column: t.Columns[x], log: p.LogX, named: kind == Text || kind == Flag}
 	f.y = axis{column: t.Columns[y], log: p.LogY, upright: true}
 	add := func(row int) (bool, error) { return f.add(t, row, x, y, t.name(row, series), t.name(row, facet)) }
 	if len(stack) > 0 {
@@ -184,7 +185,7 @@ func (t *Table) figure(p Plot) (*figure, error) {
 		return nil, err
 	}
 	if len(stack) == 0 {
-		f.mark(t, series, facet)
+		f.mark(t, x, series, facet)
 	}
 	return f, f.finish(t, left)
 }
@@ -220,7 +221,7 @@ func (f *figure) finish(t *Table, left int) error {
 }
 
 // mark adds a curve of hollow markers for each column with published numbers and each series that has them.
-func (f *figure) mark(t *Table, series, facet []int) {
+func (f *figure) mark(t *Table, x int, series, facet []int) {
 	t.eachPublished(func(row int, p *Published, column int) {
 		place := f.Place[t.Columns[column].Name]
 		if place == nil && t.Columns[column].Key() == f.y.column.Key() {
@@ -231,10 +232,13 @@ func (f *figure) mark(t *Table, series, facet []int) {
 		if place == nil {
 			return
 		}
-		x, y := place(func(name string) float64 {
+		atX, y := place(func(name string) float64 {
 			c, err := t.column(name)
 			if err != nil {
 				return math.NaN()
+			}
+			if f.x.named && c == x {
+				return f.x.place(alone(t.Columns[c], t.rows[row][c]))
 			}
 			v, ok := float(t.Columns[c], t.rows[row][c])
 			if !ok {
@@ -242,15 +246,15 @@ func (f *figure) mark(t *Table, series, facet []int) {
 			}
 			return v
 		}, p.Value)
-		if bad := x + y; math.IsNaN(bad) || math.IsInf(bad, 0) || f.x.log && x < 0 || f.y.log && y < 0 {
+		if bad := atX + y; math.IsNaN(bad) || math.IsInf(bad, 0) || f.x.log && atX < 0 || f.y.log && y < 0 {
 			return
 		}
 		of := f.style(t.name(row, series))
 		like := f.style(strings.TrimPrefix(of.name+", published: "+t.Columns[column].title(), ", "))
 		like.published, like.colour = true, of.colour
 		c := f.panel(t.name(row, facet)).curve(like)
-		if pt := (point{x, y}); !slices.Contains(c.points, pt) {
-			f.x.include(x)
+		if pt := (point{atX, y}); !slices.Contains(c.points, pt) {
+			f.x.include(atX)
 			f.y.include(y)
 			c.points = append(c.points, pt)
 		}
@@ -342,8 +346,8 @@ func (f *figure) sort() error {
 			sort.SliceStable(c.points, func(i, j int) bool { return c.points[i].x < c.points[j].x })
 			for i := 1; i < len(c.points); i++ {
 				if c.points[i].x == c.points[i-1].x {
-					return fmt.Errorf("two values of %s for %s %g%s: choose a series or facet that keeps them apart",
-						f.y.column.Key(), f.x.column.Key(), c.points[i].x, whose(p.name, c.name))
+					return fmt.Errorf("two values of %s for %s %s%s: choose a series or facet that keeps them apart",
+						f.y.column.Key(), f.x.column.Key(), f.x.said(c.points[i].x), whose(p.name, c.name))
 				}
 			}
 		}
@@ -366,6 +370,8 @@ type axis struct {
 	column  Column
 	log     bool
 	upright bool
+	named   bool     // of texts
+	names   []string // which stand at 0, 1, 2, ...
 	low     float64
 	high    float64
 	any     bool
@@ -385,6 +391,9 @@ const fewValues = 3
 func (a *axis) value(v any) (float64, error) {
 	if v == nil {
 		return 0, nil
+	}
+	if a.named {
+		return a.place(alone(a.column, v)), nil
 	}
 	f, ok := float(a.column, v)
 	if !ok {
@@ -426,6 +435,10 @@ func (a *axis) at(f float64) float64 {
 
 // fit chooses the unit and the range shown.
 func (a *axis) fit() {
+	if a.named {
+		a.log, a.divisor, a.low, a.high = false, 1, -0.5, float64(len(a.names))-0.5
+		return
+	}
 	if !a.any { // nothing but zeros
 		a.log, a.any = false, true
 	}

@@ -53,6 +53,47 @@ func TestZeroOnLogarithmicAxis(t *testing.T) {
 	drawn(t, sizesTable("a", 4, 0, sim.Time(0)), p) // nothing else
 }
 
+// Texts stand side by side in their order, without lines between; what is published stands at the same place. Of many every second is a line lower.
+func TestNamesAlongAnAxis(t *testing.T) {
+	table := sizesTable("b", 1, 8, 5*sim.Nanosecond, "a", 1, 8, 6*sim.Nanosecond)
+	require.NoError(t, table.SetPublished([]Published{{At: []Is{{Column: "mode", Value: "a"}}, Column: "time", Value: 7, Source: "X"}}))
+	f, err := table.figure(Plot{X: "mode", Y: "time", LogX: true, Facet: "cores"})
+	require.NoError(t, err)
+	require.Equal(t, []point{{0, 5}, {1, 6}}, f.panels[0].curves[0].points)
+	require.Equal(t, []point{{1, 7}}, f.panels[0].curves[1].points)
+	picture := drawn(t, table, Plot{X: "mode", Y: "time", Facet: "cores"})
+	require.Regexp(t, `(?s)>b<.*>a<`, picture)
+	require.Contains(t, picture, ">1 HPU<")
+	require.Contains(t, picture, ">here<", "beside what was published")
+	_, err = sizesTable("a", 1, 8, 5*sim.Nanosecond, "a", 2, 8, 6*sim.Nanosecond).figure(Plot{X: "mode", Y: "time"})
+	require.ErrorContains(t, err, "two values of time_ns for mode a:")
+
+	var rows []any
+	for _, name := range []string{"a quite long name", "another quite long name", "one more quite long name", "the last quite long name"} {
+		rows = append(rows, name, 1, 8, 5*sim.Nanosecond)
+	}
+	f, err = sizesTable(rows...).figure(Plot{X: "mode", Y: "time"})
+	require.NoError(t, err)
+	var labels []string
+	for _, tick := range f.x.Ticks(f.x.low, f.x.high) {
+		labels = append(labels, tick.Label)
+	}
+	require.Equal(t, []string{"a quite long name", "\nanother quite long name", "one more quite long name", "\nthe last quite long name"}, labels)
+}
+
+// What one thing is called of which there may be several.
+func TestCounted(t *testing.T) {
+	for many, one := range map[string]string{
+		"ranks": "rank", "HPUs": "HPU", "hpu cores": "hpu core", "ranks per node": "rank per node", "processes": "process", "loss": "loss", "turn": "turn", "clients": "client",
+	} {
+		require.Equal(t, one, Counted(1, many))
+		require.Equal(t, many, Counted(2, many))
+	}
+	for f, text := range map[float64]string{1e20: "1e20", 1.5e6: "1.5e6", 1e-7: "1e-7", 5: "5"} {
+		require.Equal(t, text, shortNumber(f))
+	}
+}
+
 // Legends and panels say what a number counts.
 func TestNamesOfNumbers(t *testing.T) {
 	table := sizesTable("a", 4, 8, 5*sim.Nanosecond, "a", 8, 8, 6*sim.Nanosecond)

@@ -272,10 +272,10 @@ func (t *Table) named(column int, v any) string {
 		if c.Each != "" {
 			what = c.Each
 		}
-		return alone(c, v) + " " + what
+		return alone(c, v) + " " + Counted(v, what)
 	}
 	if f, is := v.(float64); is { // values that differ have different names
-		number := strings.TrimSpace(strconv.FormatFloat(f, 'g', nameDigits, 64) + " " + c.Unit)
+		number := strings.TrimSpace(compact(strconv.FormatFloat(f, 'g', nameDigits, 64)) + " " + c.Unit)
 		if c.Kind == Share || c.Kind == Change {
 			number = strconv.FormatFloat(100*f, 'g', nameDigits, 64) + "%"
 		}
@@ -286,6 +286,26 @@ func (t *Table) named(column int, v any) string {
 
 // nameDigits are the digits of a number in a name: decimal fractions as people write them.
 const nameDigits = 12
+
+// Counted is what a number counts, behind it: "ranks per node" is "rank per node" of one.
+func Counted(n any, what string) string {
+	if fmt.Sprint(n) != "1" {
+		return what
+	}
+	thing, of, _ := strings.Cut(what, " per ")
+	thing, plural := strings.CutSuffix(thing, "s")
+	switch {
+	case !plural:
+	case strings.HasSuffix(thing, "s"): // a loss, but one of several processes
+		thing += "s"
+	case strings.HasSuffix(thing, "sse"):
+		thing = strings.TrimSuffix(thing, "e")
+	}
+	if of != "" {
+		thing += " per " + of
+	}
+	return thing
+}
 
 // alone is a value as people read it outside of a column.
 func alone(c Column, v any) string {

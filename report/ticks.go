@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -18,6 +19,9 @@ const fewest = 3
 
 // Ticks implements gonum's Ticker.
 func (a *axis) Ticks(low, high float64) []plot.Tick {
+	if a.named {
+		return a.nameTicks()
+	}
 	least := low
 	if a.zero > 0 {
 		least = a.zero * breakRatio / 1.001 // nothing is marked between 0 and the smallest number
@@ -189,13 +193,26 @@ func (a *axis) evenTicks(low, high float64) []plot.Tick {
 	return ticks
 }
 
+// compact is a number without what its exponent can do without: 1e6, not 1e+06.
+func compact(number string) string {
+	digits, exponent, has := strings.Cut(number, "e")
+	if !has {
+		return number
+	}
+	sign := ""
+	if exponent[0] == '-' {
+		sign = "-"
+	}
+	return digits + "e" + sign + strings.TrimLeft(exponent[1:], "0")
+}
+
 // shortNumber prints a tick's value without the noise of its arithmetic.
 func shortNumber(f float64) string {
 	if f == 0 {
 		return "0" // not -0
 	}
 	if math.Abs(f) >= 1e6 || math.Abs(f) < 1e-4 {
-		return strconv.FormatFloat(f, 'g', 4, 64)
+		return compact(strconv.FormatFloat(f, 'g', 4, 64))
 	}
 	s := strconv.FormatFloat(f, 'f', 6, 64)
 	for s[len(s)-1] == '0' {

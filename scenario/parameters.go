@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/spinsim/spinsim/internal/fields"
+	input "github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
@@ -110,6 +111,19 @@ func blockOf(root *yaml.Node, file string) *block {
 		}
 	}
 	return b
+}
+
+// ParametersIn are the names of the parameters of a scenario, for completion: none of a file that cannot be read.
+func ParametersIn(file string) []string {
+	data, err := input.ReadRegular(file, input.MaxText)
+	if err != nil {
+		return nil
+	}
+	root, err := strictyaml.Parse(file, data)
+	if err != nil {
+		return nil
+	}
+	return blockOf(root, file).names()
 }
 
 // lost reports whether a name may be one of those that could not be read.

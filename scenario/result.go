@@ -36,6 +36,7 @@ type Result struct {
 	Tables   []Table  // those that the scenario asks for
 	Notes    []string
 	Origin   *provenance.Record // what produced it; nil: not known
+	Given    []Given            // columns of CSV, NDJSON and Parquet, besides
 	// Incomplete: a limit has ended the run, and all that is shown is of what came before.
 	Incomplete bool
 	// Sweep, if not nil, says that the result is of several runs.
@@ -323,7 +324,16 @@ func (x *Result) withOrigin(t Table) *report.Table {
 		return t.Table
 	}
 	made := append([]any{provenance.Short(x.Origin.Inputs[0].SHA256)}, x.Origin.Row(&x.Origin.Profiles[0], x.Origin.Handlers)...)
-	return t.With(ProgramColumns(), made)
+	columns := ProgramColumns()
+	for i := len(x.Given) - 1; i >= 0; i-- {
+		c := x.Given[i].Column
+		c.ForPrograms = true
+		for slices.ContainsFunc(t.Columns, func(other report.Column) bool { return other.Key() == c.Key() }) {
+			c.Name = parameterPrefix + c.Name
+		}
+		columns, made = slices.Insert(columns, 0, c), slices.Insert(made, 0, x.Given[i].Value)
+	}
+	return t.With(columns, made)
 }
 
 // plural is a number with its noun.

@@ -25,6 +25,15 @@ type Variation struct {
 	Parameters map[string]string // values by name
 }
 
+// Given is a value of a parameter that all runs have in place of the scenario's.
+type Given struct {
+	Column report.Column
+	Value  any
+}
+
+// parameterPrefix begins the name of a parameter's column whose own name the table has already.
+const parameterPrefix = "param_"
+
 // And is a variation with what another has in addition.
 func (v Variation) And(more Variation) Variation {
 	all := Variation{Set: slices.Concat(v.Set, more.Set), Parameters: make(map[string]string)}
@@ -144,7 +153,7 @@ func (s *Sweep) join(name string, of func(x *Result, t Table) *report.Table) *re
 	columns := slices.Clone(s.Columns)
 	for i := range columns {
 		for slices.ContainsFunc(tables[0].Columns, func(c report.Column) bool { return c.Key() == columns[i].Key() }) {
-			columns[i].Name = "param_" + columns[i].Name
+			columns[i].Name = parameterPrefix + columns[i].Name
 		}
 	}
 	return report.Join(columns, values, tables)

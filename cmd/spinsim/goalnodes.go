@@ -253,7 +253,7 @@ func (f *nodeFlags) differs() (text string) {
 func writeNodesTable(out io.Writer, m *making, f *nodeFlags, results []*nodes.Result, format report.Format) error {
 	t := report.New(nodeColumns()...)
 	first := results[0]
-	t.Title = fmt.Sprintf("%d ranks on nodes of %s%s", first.Ranks, m.Profiles[0].Name, f.differs())
+	t.Title = fmt.Sprintf("%d %s on nodes of %s%s", first.Ranks, report.Counted(first.Ranks, "ranks"), m.Profiles[0].Name, f.differs())
 	t.Origin = &m.Record
 	for _, r := range results {
 		n := r.Messages

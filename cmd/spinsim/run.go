@@ -53,6 +53,12 @@ docs/scenarios.md describes the format.` + limitsHelp,
 	flags := c.Flags()
 	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.cores=8; PATH=LIST runs with each; may be repeated")
 	flags.StringArrayVar(&f.params, "param", nil, "give a parameter of the scenario a value: `NAME=VALUE`; NAME=LIST, such as size=8..64KiB*2, runs with each; may be repeated")
+	command.SuggestParameters(c, func(args []string) []string {
+		if len(args) == 0 {
+			return nil
+		}
+		return scenario.ParametersIn(args[0])
+	})
 	f.resume.Register(c)
 	flags.IntVar(&f.ranks, "ranks", 0, "`NUMBER` of nodes in place of the scenario's")
 	flags.Uint64Var(&f.seed, "seed", 0, "`NUMBER` in place of the scenario's seed")
@@ -167,7 +173,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	result, err := p.Run(ctx, tracer)
 	err = f.pcap.Write(record, endTimeline(writer, err))
 	if result != nil {
-		result.Origin = record
+		result.Origin, result.Given = record, s.given
 		err = errors.Join(result.Write(c.OutOrStdout(), format), f.links.Write(record), err)
 	}
 	return err

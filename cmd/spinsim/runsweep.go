@@ -25,6 +25,7 @@ type runSweep struct {
 	sweep      scenario.Sweep  // Columns, Values and Labels
 	variations []scenario.Variation
 	combined   int                // how many combinations of parameters: the first of variations
+	given      []scenario.Given   // parameters with one value
 	folder     *checkpoint.Folder // of results; nil: none are kept
 }
 
@@ -60,6 +61,7 @@ func newRunSweep(o *scenario.Options, params, set []string) (*runSweep, error) {
 			return nil, fmt.Errorf("--param: %s: %w", name, err)
 		case !several:
 			base.Parameters[name] = list.Texts[0]
+			s.given = append(s.given, scenario.Given{Column: list.Column, Value: list.Values[0]})
 			continue
 		}
 		lists := s.several()
@@ -158,6 +160,7 @@ func (s *runSweep) one(ctx context.Context, i int, p *scenario.Plan) (r *scenari
 			}
 		}
 	}
+	r.Given = s.given
 	r.Origin, err = p.Record()
 	return r, err
 }

@@ -23,7 +23,7 @@ import (
 
 // suggestFlags lets shells complete the flags whose values are those of one command.
 func suggestFlags(root *cobra.Command) {
-	texts, languages := []string{"text", "json"}, names(build.Langs())
+	texts, languages := []string{"text", "json"}, langs()
 	for path, values := range map[string][]string{
 		"handler new --lang": languages, "handler build --lang": languages,
 		"handler inspect --format": texts, "handler run --format": texts, "explain --format": texts, "version --format": texts,
@@ -46,6 +46,17 @@ func suggestFlags(root *cobra.Command) {
 			suggest(root, of+" --algorithms", names(mpi.AlgorithmChoices())...)
 		}
 	}
+}
+
+// langs are the languages of handlers as --help has them: people write go, and tinygo is taken, too.
+func langs() (list []string) {
+	for _, l := range build.Langs() {
+		if l == build.TinyGo {
+			l = "go"
+		}
+		list = append(list, string(l))
+	}
+	return list
 }
 
 // suggest lets shells complete the flag that stands behind a command.

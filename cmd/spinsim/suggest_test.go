@@ -29,33 +29,44 @@ func suggested(t *testing.T, line ...string) (values []string) {
 // Shells complete values of flags, lists behind their last comma, overrides section by section, and arguments.
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
-		"compare bcast --profile spin-i":         "spin-int spin-int-sc17",
-		"compare bcast --profile spin-int,exa":   "spin-int,exanest spin-int,exanest-qfdb",
-		"compare bcast --waterfall eth":          "eth-npf",
-		"compare bcast --mode rdma,spin":         "rdma,spin-store rdma,spin-stream",
-		"compare bcast --engine ":                "wazero",
-		"compare bcast --set h":                  "hpu. host.",
-		"compare bcast --set hpu.co":             "hpu.cores= hpu.contexts= hpu.costs=",
-		"compare osu --experiment l":             "latency",
-		"compare bcast --handler ":               "wasm",
-		"compare bcast --format ":                "table markdown csv json ndjson parquet",
-		"handler new --lang ":                    "tinygo c cpp rust assemblyscript",
-		"osu latency --format o":                 "osu",
-		"osu allreduce --algorithms ":            "exanet mpich",
-		"version --format ":                      "text json",
-		"compare npf-v":                          "npf-versus-part",
-		"handler run count":                      "count count_c",
-		"profile ib":                             "ib-npf",
-		"goal gen halo":                          "halo2d halo3d",
-		"goal run --on ":                         "model nodes",
-		"scenario example ":                      "broadcast count sizes",
-		"storage generate o":                     "oltp",
-		"doctor handlers":                        "handlers-go handlers-c handlers-cpp handlers-rust handlers-assemblyscript",
-		"doctor simulate ":                       "",
-		"help compare npf-v":                     "npf-versus-part",
-		"run --table l":                          "latency log",
-		"compare bcast --set pools":              "pools=",
-		"compare bcast --set fabric.exanest.z_l": "fabric.exanest.z_links=",
+		"compare bcast --profile spin-i":                    "spin-int spin-int-sc17",
+		"compare bcast --profile spin-int,exa":              "spin-int,exanest spin-int,exanest-qfdb",
+		"compare bcast --waterfall eth":                     "eth-npf",
+		"compare bcast --mode rdma,spin":                    "rdma,spin-store rdma,spin-stream",
+		"compare bcast --engine ":                           "wazero",
+		"compare bcast --set h":                             "hpu. host.",
+		"compare bcast --set hpu.co":                        "hpu.cores= hpu.contexts= hpu.costs=",
+		"compare osu --experiment l":                        "latency",
+		"compare bcast --handler ":                          "wasm",
+		"compare bcast --format ":                           "table markdown csv json ndjson parquet",
+		"compare bcast --mode rdma,":                        "rdma,p4 rdma,spin-store rdma,spin-stream",
+		"compare bcast --profile spin-int,spin-i":           "spin-int,spin-int-sc17",
+		"compare bcast --param s":                           "size=",
+		"compare bcast --param ":                            "mode= ranks= size=",
+		"compare bcast --param mode=":                       "mode=rdma mode=p4 mode=spin-store mode=spin-stream",
+		"compare bcast --param mode=p4,spin":                "mode=p4,spin-store mode=p4,spin-stream",
+		"compare bcast --param size=":                       "",
+		"run ../../examples/scenarios/sizes.yaml --param ":  "size= count=",
+		"run ../../examples/scenarios/sizes.yaml --param c": "count=",
+		"run nowhere.yaml --param ":                         "",
+		"run --param ":                                      "",
+		"handler new --lang ":                               "go c cpp rust assemblyscript",
+		"osu latency --format o":                            "osu",
+		"osu allreduce --algorithms ":                       "exanet mpich",
+		"version --format ":                                 "text json",
+		"compare npf-v":                                     "npf-versus-part",
+		"handler run count":                                 "count count_c",
+		"profile ib":                                        "ib-npf",
+		"goal gen halo":                                     "halo2d halo3d",
+		"goal run --on ":                                    "model nodes",
+		"scenario example ":                                 "broadcast count sizes",
+		"storage generate o":                                "oltp",
+		"doctor handlers":                                   "handlers-go handlers-c handlers-cpp handlers-rust handlers-assemblyscript",
+		"doctor simulate ":                                  "",
+		"help compare npf-v":                                "npf-versus-part",
+		"run --table l":                                     "latency log",
+		"compare bcast --set pools":                         "pools=",
+		"compare bcast --set fabric.exanest.z_l":            "fabric.exanest.z_links=",
 	} {
 		words := strings.Split(line, " ")
 		require.Equal(t, want, strings.Join(suggested(t, words...), " "), line)
@@ -78,7 +89,7 @@ func TestSuggestionsAreTaken(t *testing.T) {
 		}
 		words := strings.Fields(c.CommandPath())[1:]
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if f.Name == "set" || fileEndings[f.Name] || f.Value.Type() == "bool" {
+			if f.Name == "set" || f.Name == "param" || fileEndings[f.Name] || f.Value.Type() == "bool" {
 				return
 			}
 			values := suggested(t, append(words[:len(words):len(words)], "--"+f.Name+"=")...)

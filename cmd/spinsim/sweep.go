@@ -14,6 +14,7 @@ import (
 
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/provenance/checkpoint"
+	"github.com/spinsim/spinsim/report"
 )
 
 // sweepFlags are the flags of sweep.
@@ -84,8 +85,8 @@ func (f *sweepFlags) run(c *cobra.Command, args []string) error {
 	if err := file.Write(f.slurm, []byte(text)); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d points in %d jobs. Submit it with\n  sbatch %s\nand when all have ended, put the parts together with\n  sh %s merge\n",
-		f.slurm, points, f.parts, quoted(f.slurm), quoted(f.slurm))
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d %s in %d %s. Submit it with\n  sbatch %s\nand when all have ended, put the parts together with\n  sh %s merge\n",
+		f.slurm, points, report.Counted(points, "points"), f.parts, report.Counted(f.parts, "jobs"), operand(f.slurm), operand(f.slurm))
 	return err
 }
 
@@ -123,8 +124,8 @@ func (f *sweepFlags) script(args []string, points int) (string, error) {
 	}
 	parts := strconv.Itoa(f.parts)
 	return `#!/bin/sh
-# ` + strconv.Itoa(points) + ` points in ` + parts + ` jobs. Submit with: sbatch ` + quoted(f.slurm) + `
-# When all have ended, put the parts together with: sh ` + quoted(f.slurm) + ` merge
+# ` + strconv.Itoa(points) + ` ` + report.Counted(points, "points") + ` in ` + parts + ` ` + report.Counted(f.parts, "jobs") + `. Submit with: sbatch ` + operand(f.slurm) + `
+# When all have ended, put the parts together with: sh ` + operand(f.slurm) + ` merge
 #SBATCH --job-name=spinsim
 #SBATCH --array=1-` + parts + `
 #SBATCH --ntasks=1
@@ -139,6 +140,14 @@ merge) exec "$spinsim" "$@" ;;
 *) echo "$0: $what: expected merge, or nothing" >&2 && exit 2 ;;
 esac
 `, nil
+}
+
+// operand is the name of a file as a word of a shell's command that is no option.
+func operand(name string) string {
+	if strings.HasPrefix(name, "-") {
+		name = "./" + name
+	}
+	return quoted(name)
 }
 
 // quoted is a text as a word of a shell's command.

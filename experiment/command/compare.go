@@ -139,6 +139,14 @@ func (f *compareFlags) register(c *cobra.Command) {
 		f.links.Register(c)
 		f.pcap.Register(c)
 	}
+	SuggestParameters(c, func([]string) (names []string) {
+		for i := range e.Axes {
+			if !e.Axes[i].Fixed() {
+				names = append(names, e.Axes[i].Name)
+			}
+		}
+		return names
+	})
 	f.resume.Register(c)
 	f.Register(c, "each measurement", false)
 }

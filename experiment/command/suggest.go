@@ -58,8 +58,10 @@ func complete(list bool, values Values) cobra.CompletionFunc {
 		if list {
 			before = begun[:strings.LastIndexByte(begun, ',')+1]
 		}
+		there := strings.Split(before, ",")
 		for _, value := range values(c) {
-			if strings.HasPrefix(before+value, begun) {
+			name, _, _ := strings.Cut(value, "\t")
+			if strings.HasPrefix(before+value, begun) && !slices.Contains(there, name) { // a list has each once
 				found = append(found, before+value)
 			}
 		}
@@ -79,6 +81,8 @@ func suggestValues(c *cobra.Command) {
 			how = complete(true, of(f.Annotations[listOf]))
 		case f.Name == "set":
 			how = completeOverride
+		case f.Name == "param":
+			how = completeParameter
 		case values != nil:
 			how = complete(f.Value.Type() == "stringSlice", values)
 		case endings != nil:
@@ -128,6 +132,47 @@ func engines() (names []string) {
 		}
 	}
 	return names
+}
+
+// knowing is the value of --param, which knows the names that may stand in it. args are the command's.
+type knowing struct {
+	pflag.Value
+	pflag.SliceValue
+	names func(args []string) []string
+}
+
+// SuggestParameters lets shells complete the names in --param of a command, whose arguments are args. It panics if the command has no such flag: a programmer's mistake.
+func SuggestParameters(c *cobra.Command, names func(args []string) []string) {
+	f := c.Flags().Lookup("param")
+	list, is := f.Value.(pflag.SliceValue)
+	if !is {
+		panic("command: --param is no list") //lint:panic programmer's mistake
+	}
+	f.Value = knowing{f.Value, list, names}
+}
+
+// completeParameter completes the name of a parameter, or the value behind it if that is one of those of a flag.
+func completeParameter(c *cobra.Command, args []string, begun string) (found []cobra.Completion, directive cobra.ShellCompDirective) {
+	name, value, assigned := strings.Cut(begun, "=")
+	if assigned {
+		f := c.Flags().Lookup(name)
+		if f == nil || f.Annotations[listOf] == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		values, _ := complete(true, func(*cobra.Command) []string { return f.Annotations[listOf] })(c, args, value)
+		for _, one := range values {
+			found = append(found, name+"="+one)
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+	if list, is := c.Flags().Lookup("param").Value.(knowing); is {
+		for _, one := range list.names(args) {
+			if strings.HasPrefix(one, name) {
+				found = append(found, one+"=")
+			}
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // completeOverride completes the path of an override, section by section.

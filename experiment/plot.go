@@ -1,0 +1,130 @@
+package experiment
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/report"
+)
+
+// Plot says how to draw a sweep: the value that answers against the axis that varies most. A published value relative to another point
+// is drawn as the value that it would be next to ours there.
+func (s *Sweep) Plot() report.Plot {
+	e := s.Experiment
+	value := e.value()
+	p := report.Plot{Title: s.title(), Caption: s.everywhere(), Y: value.Key(), LogY: !e.View.Course && value.Kind != report.Share && value.Kind != report.Change}
+	x, lines := s.along(), -1
+	if len(e.View.Series) > 0 && len(e.View.Parts) == 0 {
+		lines = e.axis(e.View.Series[0])
+	}
+	by := s.byName(x)
+	if by >= 0 && by == lines {
+		lines = -1 // each has its own place
+	}
+	p.Stack = e.View.Parts
+	p.X = e.View.X
+	if by >= 0 {
+		x, p.X = by, ""
+	}
+	if p.X == "" && x >= 0 {
+		p.X = e.Axes[x].column().Key()
+	}
+	c, _ := e.column(p.X)
+	p.LogX = !e.View.Course && c.Kind != report.Share && c.Kind != report.Change && (x < 0 || !anyNegative(s.values[x]))
+	panels := []string{profileColumn}
+	for i := range e.Axes {
+		a := &e.Axes[i]
+		switch {
+		case a.Fixed() || i == x || i == lines || s.quiet(i) || slices.Contains(e.View.Series, a.Name) && e.View.X != "" && len(e.View.Parts) == 0:
+		case lines < 0 && len(s.values[i]) > 1 && len(e.View.Parts) == 0:
+			lines = i
+		default:
+			panels = append(panels, a.column().Name)
+		}
+	}
+	if lines >= 0 {
+		p.Series = e.Axes[lines].column().Name
+	}
+	p.Facet = strings.Join(panels, ",")
+	p.Place = e.places(p.X)
+	for column := range e.View.Place { //lint:maporder each by itself
+		if by >= 0 { // it is a place along numbers
+			delete(p.Place, column)
+		}
+	}
+	return p
+}
+
+// anyNegative reports whether one of the values is below 0.
+func anyNegative(values []any) bool {
+	return slices.ContainsFunc(values, func(v any) bool {
+		x, _ := number(v)
+		return x < 0
+	})
+}
+
+// along is the axis that a plot goes along: that of View.X, or the one of numbers with the most values; -1 if there is none.
+func (s *Sweep) along() int {
+	e := s.Experiment
+	best := -1
+	for i := range e.Axes {
+		a := &e.Axes[i]
+		if e.View.X == a.column().Name && e.View.X != "" {
+			return i
+		}
+		_, isNumber := number(a.zero())
+		if !isNumber || a.Fixed() || e.View.X != "" || slices.Contains(e.View.Series, a.Name) {
+			continue
+		}
+		if best < 0 || len(s.values[i]) > len(s.values[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// byName is the axis of texts along which a plot has points side by side, in place of one of numbers that has one value: one that Set has added, then others, then that
+// of the series. -1: there is none.
+func (s *Sweep) byName(numbers int) int {
+	e := s.Experiment
+	if e.View.Course || e.View.X != "" && numbers < 0 || len(e.View.Parts) > 0 || numbers >= 0 && len(s.values[numbers]) > 1 {
+		return -1
+	}
+	best := -1
+	for i := range e.Axes {
+		a := &e.Axes[i]
+		if _, isNumber := number(a.zero()); isNumber || len(s.values[i]) < 2 {
+			continue
+		}
+		if series := slices.Contains(e.View.Series, a.Name); best < 0 || !series {
+			best = i
+		}
+	}
+	return best
+}
+
+// places say where published numbers are drawn in a plot along x.
+func (e *Experiment) places(x string) map[string]func(value func(string) float64, published float64) (x, y float64) {
+	all := make(map[string]func(value func(string) float64, published float64) (x, y float64))
+	for i := range e.Relative {
+		r := &e.Relative[i]
+		if r.Of != e.value().Name {
+			continue
+		}
+		own := e.value().Key()
+		all[r.Column.Name] = func(value func(string) float64, published float64) (float64, float64) {
+			ours := value(r.Column.Key())
+			switch r.Column.Kind {
+			case report.Ratio:
+				return value(x), value(own) * ours / published
+			case report.Share:
+				return value(x), value(own) * (1 - published) / (1 - ours)
+			}
+			return value(x), value(own) * (1 + published) / (1 + ours)
+		}
+	}
+	for column, place := range e.View.Place { //lint:maporder a map is made of a map
+		all[column] = place
+	}
+	return all
+}
