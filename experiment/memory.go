@@ -37,8 +37,8 @@ func (p *Point) Footprint(nodes, instances int) int64 {
 	return device.Footprint(p.Profile, nodes, nodes, instances)
 }
 
-// need is what the point takes, bytes; 0: not known.
-func (p *Point) need() int64 {
+// Need is what the point takes of memory, bytes, about; 0: not known.
+func (p *Point) Need() int64 {
 	if p.experiment.Memory == nil {
 		return 0
 	}
@@ -47,7 +47,7 @@ func (p *Point) need() int64 {
 
 // large lists the axes without whose values the point would take less than most of what it does.
 func (p *Point) large() (axes []string) {
-	need := p.need()
+	need := p.Need()
 	for i := range p.experiment.Axes {
 		a := &p.experiment.Axes[i]
 		least, err := a.parse(a.Least)
@@ -60,7 +60,7 @@ func (p *Point) large() (axes []string) {
 		small := *p
 		small.values = slices.Clone(p.values)
 		small.values[i] = least
-		if small.need() < need/8*7 {
+		if small.Need() < need/8*7 {
 			axes = append(axes, a.Name)
 		}
 	}
@@ -72,8 +72,8 @@ func (s *Sweep) checkMemory(points []*Point) error {
 	if s.MemoryLimit <= 0 || len(points) == 0 {
 		return nil
 	}
-	worst := slices.MaxFunc(points, func(a, b *Point) int { return int(min(1, max(-1, a.need()-b.need()))) })
-	if need := worst.need(); need > s.MemoryLimit {
+	worst := slices.MaxFunc(points, func(a, b *Point) int { return int(min(1, max(-1, a.Need()-b.Need()))) })
+	if need := worst.Need() + s.Held; need > s.MemoryLimit {
 		return &MemoryError{Point: worst.place(), Axes: worst.large(), Need: need, Limit: s.MemoryLimit}
 	}
 	return nil
@@ -91,7 +91,7 @@ func (s *Sweep) atOnce(points []*Point) int {
 	}
 	needs := make([]int64, len(points))
 	for i, p := range points {
-		needs[i] = p.need()
+		needs[i] = p.Need()
 	}
 	slices.Sort(needs)
 	slices.Reverse(needs)

@@ -76,7 +76,7 @@ func TestPointsThatRunAtOnce(t *testing.T) {
 				total, members := int64(0), 0
 				for i, p := range points {
 					if set>>i&1 != 0 {
-						total, members = total+p.need(), members+1
+						total, members = total+p.Need(), members+1
 					}
 				}
 				if members == n {
@@ -102,7 +102,7 @@ func TestExperimentsSayWhatTheyNeed(t *testing.T) {
 		points, err := s.Points()
 		require.NoError(t, err)
 		for _, p := range points {
-			require.Positive(t, p.need(), p)
+			require.Positive(t, p.Need(), p)
 		}
 	}
 }

@@ -14,6 +14,7 @@ type Publication struct {
 	Name    string   // what commands call it
 	Title   string   // what people do
 	Sources []string // how the sources of its numbers begin
+	Minutes int      // how long all of it took on one processor, which other programs used as well; most of it is simulation and depends on no disk or network
 	Runs    []PublicationRun
 }
 
@@ -149,7 +150,7 @@ func Names(e *Experiment, list []report.Published) (names []string) {
 }
 
 var spin17Publication = &Publication{
-	Name: "spin17", Title: "sPIN: high-performance streaming processing in the network (SC'17)", Sources: []string{"sPIN'17"},
+	Name: "spin17", Title: "sPIN: high-performance streaming processing in the network (SC'17)", Sources: []string{"sPIN'17"}, Minutes: 3,
 	Runs: []PublicationRun{
 		{Experiment: "pingpong", Quick: Choice{Values: "size=8,512,4KiB,64KiB"}},
 		{Experiment: "accumulate", Quick: Choice{Values: "size=64,4KiB,64KiB"}},
@@ -174,7 +175,7 @@ var spin17Publication = &Publication{
 }
 
 var exanestPublication = &Publication{
-	Name: "exanest", Title: "ExaNeSt prototype (FORTH-ICS TR-488)", Sources: []string{"TR-488"},
+	Name: "exanest", Title: "ExaNeSt prototype (FORTH-ICS TR-488)", Sources: []string{"TR-488"}, Minutes: 14,
 	Runs: []PublicationRun{
 		{Experiment: "exanet", Full: Choice{Values: "path=intra-fpga,intra-qfdb,d"}, Quick: Choice{Values: "path=intra-fpga,intra-qfdb size=0,64,4KiB,4MiB mode=mailbox,mpi"}},
 		{Experiment: "gsas", Quick: Choice{Values: "size=8,64,4KiB path=intra-qfdb"}},
@@ -197,7 +198,7 @@ var exanestPublication = &Publication{
 }
 
 var partPublication = &Publication{
-	Name: "part", Title: "PART: page faults of RDMA in the ExaNeSt prototype (PART'22, Psistakis'19)", Sources: []string{"PART'22", "Psistakis'19"},
+	Name: "part", Title: "PART: page faults of RDMA in the ExaNeSt prototype (PART'22, Psistakis'19)", Sources: []string{"PART'22", "Psistakis'19"}, Minutes: 1,
 	Runs: []PublicationRun{
 		{
 			Experiment: "pagefault", Full: Choice{Values: "policy=transfer,touch,touch-present,pin,pin-present,pio,pi4,pia size=16,4KiB,16KiB,32KiB,64KiB,1MiB,4MiB"},
@@ -217,7 +218,7 @@ var partPublication = &Publication{
 }
 
 var npfPublication = &Publication{
-	Name: "npf", Title: "Page fault support for network controllers (ASPLOS'17)", Sources: []string{"NPF'17"},
+	Name: "npf", Title: "Page fault support for network controllers (ASPLOS'17)", Sources: []string{"NPF'17"}, Minutes: 5,
 	Runs: []PublicationRun{
 		{Experiment: "npf-latency", Quick: Choice{Values: "runs=200"}, Without: "300 of 500 runs, of which the largest is published"},
 		{Experiment: "npf-cold-ring", Quick: Choice{Values: "at=5s,60s"}},

@@ -30,6 +30,7 @@ type Sweep struct {
 	// MemoryLimit is what points may take of the machine's memory, bytes; 0: any. Points refuses one that needs more by itself, and Run
 	// runs no more at the same time than fit. No result depends on it.
 	MemoryLimit int64
+	Held        int64 // bytes that what follows a run takes besides, such as a timeline
 	// Checkpoint keeps what is measured as it comes, and what it has is not measured again; nil: nothing is kept.
 	Checkpoint *checkpoint.Folder
 

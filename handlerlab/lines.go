@@ -233,13 +233,29 @@ func (b *pprofBuilder) line(function, file string, line int) profile.Line {
 // topLines is how many lines Write lists.
 const topLines = 20
 
+// placeRow is a line of source, or a function without lines.
+type placeRow struct {
+	place               string
+	parts, instructions int64
+}
+
+// wholeCycles are the cycles of rows, whose sum is that of all parts: rounded down, and one more for those of which most was left, until it is.
+func wholeCycles(rows []*placeRow, parts int64) []int64 {
+	cycles, order, sum, given := make([]int64, len(rows)), make([]int, len(rows)), int64(0), int64(0)
+	for i, r := range rows {
+		cycles[i], order[i] = r.parts/parts, i
+		sum, given = sum+r.parts, given+cycles[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rows[b].parts%parts, rows[a].parts%parts) })
+	for _, i := range order[:sum/parts-given] {
+		cycles[i]++
+	}
+	return cycles
+}
+
 // Write writes the lines that took most cycles.
 func (l *Lines) Write(w io.Writer) error {
-	type row struct {
-		place               string
-		parts, instructions int64
-	}
-	byPlace := make(map[string]*row)
+	byPlace := make(map[string]*placeRow)
 	total := int64(0)
 	for _, s := range l.spent() {
 		place := l.module.FunctionAt(s.offset)
@@ -249,29 +265,30 @@ func (l *Lines) Write(w io.Writer) error {
 		}
 		r := byPlace[place]
 		if r == nil {
-			r = &row{place: place}
+			r = &placeRow{place: place}
 			byPlace[place] = r
 		}
 		r.parts += s.parts
 		r.instructions += s.instructions
 		total += s.parts
 	}
-	rows := slices.SortedFunc(maps.Values(byPlace), func(a, b *row) int { return cmp.Or(cmp.Compare(b.parts, a.parts), cmp.Compare(a.place, b.place)) })
+	rows := slices.SortedFunc(maps.Values(byPlace), func(a, b *placeRow) int { return cmp.Or(cmp.Compare(b.parts, a.parts), cmp.Compare(a.place, b.place)) })
 	var out strings.Builder
 	t := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "cycles\tshare\tinstructions\t\n")
-	parts := l.module.CycleParts()
+	cycles, others := wholeCycles(rows, l.module.CycleParts()), int64(0)
 	for i, r := range rows {
-		if i == topLines {
-			break
+		if i >= topLines {
+			others += cycles[i]
+			continue
 		}
-		fmt.Fprintf(t, "%.0f\t%.1f %%\t%d\t  %s\n", float64(r.parts)/float64(parts), 100*float64(r.parts)/float64(max(total, 1)), r.instructions, r.place)
+		fmt.Fprintf(t, "%d\t%.1f %%\t%d\t  %s\n", cycles[i], 100*float64(r.parts)/float64(max(total, 1)), r.instructions, r.place)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	if len(rows) > topLines {
-		fmt.Fprintf(&out, "and %s\n", plural(len(rows)-topLines, "line"))
+		fmt.Fprintf(&out, "and %s with %s\n", plural(len(rows)-topLines, "line"), plural(int(others), "cycle"))
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -46,9 +48,26 @@ func TestLinesAddUp(t *testing.T) {
 		require.Equal(t, "cycles", p.SampleType[0].Type)
 		require.Equal(t, "instructions", p.SampleType[1].Type)
 
+		var shown bytes.Buffer
+		require.NoError(t, r.Lines.Write(&shown))
+		total = 0
+		for _, cycles := range regexp.MustCompile(`(?m)^ *(\d+) +[\d.]+ % |with (\d+) cycles?$`).FindAllStringSubmatch(shown.String(), -1) {
+			n, err := strconv.ParseInt(cycles[1]+cycles[2], 10, 64)
+			require.NoError(t, err)
+			total += n
+		}
+		require.Equal(t, r.Cycles, total, "the lines add up: %s", &shown)
+
 		cfg.Lines = false // looking on changes nothing
 		require.Equal(t, mustRun(t, cfg).Handlers, r.Handlers)
 	}
+}
+
+// TestWholeCycles rounds so that what is left of lines is in the sum.
+func TestWholeCycles(t *testing.T) {
+	rows := []*placeRow{{parts: 24}, {parts: 7}, {parts: 6}, {parts: 5}, {}}
+	require.Equal(t, []int64{2, 1, 1, 0, 0}, wholeCycles(rows, 10), "42 tenths; one by one they were 2, 1, 1 and 1")
+	require.Empty(t, wholeCycles(nil, 10))
 }
 
 // TestPprofReads lets go tool pprof show a profile: lines with the calls that led there, and functions of a module without debugging information.

@@ -71,7 +71,7 @@ func (t *Table) Deviations() (list []Deviation) {
 		ours, _ := float(c, t.rows[row][at])
 		off := far(c, ours, p.Value)
 		d := Deviation{
-			At: t.where(p), Quantity: c.title(), Here: alone(c, t.rows[row][at]), Published: alone(c, valueOf(c, p.Value)),
+			At: t.where(p), Quantity: c.title(), Here: alone(c, legible(t.rows[row][at])), Published: alone(c, valueOf(c, p.Value)),
 			Text: alone(distance, off), Off: math.NaN(), Source: p.source(), Calibrated: p.Calibrated(),
 		}
 		if f, known := off.(float64); known {

@@ -195,7 +195,7 @@ func (t *Table) listPublished(names []string, list []Published) {
 				}
 				ours, _ := float(c, row[at])
 				off := far(c, ours, p.Value)
-				line := []any{t.where(p), c.title(), alone(c, row[at]), alone(c, valueOf(c, p.Value)), alone(distance, off), p.source()}
+				line := []any{t.where(p), c.title(), alone(c, legible(row[at])), alone(c, valueOf(c, p.Value)), alone(distance, off), p.source()}
 				if n := out.Len(); n == 0 || !slices.Equal(out.rows[n-1], line) { // rows may differ in what the number does not depend on
 					out.Add(line...)
 				}
@@ -215,7 +215,7 @@ func (t *Table) Comparisons() (lines []string) {
 		c := t.Columns[at]
 		_, distance := companions(c)
 		ours, _ := float(c, t.rows[row][at])
-		line := fmt.Sprintf("%s: %s %s, published %s (%s), %s.", t.where(p), c.title(), alone(c, t.rows[row][at]), alone(c, valueOf(c, p.Value)),
+		line := fmt.Sprintf("%s: %s %s, published %s (%s), %s.", t.where(p), c.title(), alone(c, legible(t.rows[row][at])), alone(c, valueOf(c, p.Value)),
 			p.source(), alone(distance, far(c, ours, p.Value)))
 		if !slices.Contains(lines, line) {
 			lines = append(lines, line)
@@ -282,6 +282,30 @@ func (t *Table) named(column int, v any) string {
 		return number + " " + c.title()
 	}
 	return alone(c, v)
+}
+
+// legibleDigits are those of our number beside one of a publication, which has three or four.
+const legibleDigits = 5
+
+// legible is a value with no more digits than people read.
+func legible(v any) any {
+	round := func(f float64) float64 {
+		if f == 0 || math.IsInf(f, 0) || math.IsNaN(f) {
+			return f
+		}
+		unit := math.Pow10(int(math.Floor(math.Log10(math.Abs(f)))) + 1 - legibleDigits)
+		if unit < 1 { // which is no exact number, other than its inverse
+			return math.Round(f*math.Round(1/unit)) / math.Round(1/unit)
+		}
+		return math.Round(f/unit) * unit
+	}
+	switch v := v.(type) {
+	case sim.Time:
+		return sim.Time(round(float64(v)))
+	case float64:
+		return round(v)
+	}
+	return v
 }
 
 // nameDigits are the digits of a number in a name: decimal fractions as people write them.

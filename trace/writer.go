@@ -34,6 +34,9 @@ const (
 // DefaultWindow is the number of events held back to be put in order.
 const DefaultWindow = 1 << 16
 
+// Memory is what a timeline takes while it is written, bytes, about: the events that are held back, whatever is measured. The rest is in its file.
+const Memory = DefaultWindow * 256
+
 // Options change how a timeline is written. The zero value is the default.
 type Options struct {
 	Scale  Scale

@@ -34,7 +34,7 @@ func reproduceCommand() *cobra.Command {
 		Use:   "reproduce PUBLICATION -o FOLDER",
 		Short: "Measure again what a publication has, and make a page of it beside the published numbers",
 		Long: `Reproduce runs the experiments of a publication, and puts every published number beside ours, with the deviation: those by which parameters were set, and
-those that are predicted. Without --full it takes a minute or a few, and says what it leaves out.
+those that are predicted. Without --full it takes a minute or two, and says what it leaves out; --list says how many with it.
 
   spinsim reproduce --list
   spinsim reproduce spin17 -o spin17
@@ -142,14 +142,15 @@ func (f *reproduceFlags) page() bool { return filepath.Ext(f.output) == ".html" 
 
 // listPublications shows what there is.
 func listPublications(out io.Writer) error {
-	t := report.New(report.Column{Name: "publication"}, report.Column{Name: "experiments"}, report.Column{Name: "title"})
+	t := report.New(report.Column{Name: "publication"}, report.Column{Name: "minutes", Kind: report.Count}, report.Column{Name: "experiments"}, report.Column{Name: "title"})
 	for _, p := range experiment.Publications() {
 		var names []string
 		for i := range p.Runs {
 			names = append(names, p.Runs[i].Name(true))
 		}
-		t.Add(p.Name, strings.Join(names, " "), p.Title)
+		t.Add(p.Name, p.Minutes, strings.Join(names, " "), p.Title)
 	}
+	t.Notes = []string{"The minutes are about those of --full on one processor; without it, it is one or two."}
 	return t.Write(out, report.TextFormat)
 }
 

@@ -144,7 +144,11 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	if err != nil {
 		return badInput(err)
 	}
-	if err := f.Memory.Check(fmt.Sprintf("%s: ranks: %d with their memories", file, p.Ranks()), p.Memory()); err != nil {
+	need := p.Memory()
+	if f.trace != "" || p.TraceFile() != "" {
+		need += trace.Memory
+	}
+	if err := f.Memory.Check(fmt.Sprintf("%s: ranks: %d with their memories", file, p.Ranks()), need); err != nil {
 		return err
 	}
 	timeline := p.TraceFile()
@@ -170,7 +174,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	}
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	result, err := p.Run(ctx, tracer)
+	result, err := p.Run(f.pcap.Bound(ctx, &f.Memory, need), tracer)
 	err = f.pcap.Write(record, endTimeline(writer, err))
 	if result != nil {
 		result.Origin, result.Given = record, s.given

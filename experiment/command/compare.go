@@ -189,6 +189,9 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 		return nil, err
 	}
 	s.Profiles, s.Overrides, s.Seed, s.Engine, s.Traced = f.profiles, size, f.seed, f.engine, f.traced()
+	if f.trace != "" {
+		s.Held = trace.Memory
+	}
 	s.Build, s.Command, s.Hint, s.Inputs = f.Build, f.Command, f.Columns, f.inputs
 	var errs []error
 	keep := func(name string, err error) {
@@ -299,7 +302,7 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	points[0].Links, points[0].Capture = f.links.Watch(), f.pcap.Hook()
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	results, err := Measure(ctx, c.ErrOrStderr(), s, f.resume.shared(points))
+	results, err := Measure(f.pcap.Bound(ctx, &f.Memory, points[0].Need()), c.ErrOrStderr(), s, f.resume.shared(points))
 	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), s.Checkpoint)
 	err = f.pcap.Write(s.Record(), EndTimeline(writer, err))
 	if err == nil {

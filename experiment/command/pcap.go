@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
 	"github.com/spinsim/spinsim/trace/capture"
 )
@@ -56,6 +58,31 @@ func (f *CaptureFlags) Hook() runtime.Capture {
 	return f.capture.Attach
 }
 
+// FullError says that packets took more memory than there is beside a run.
+type FullError struct {
+	Left int64 // bytes, for packets
+}
+
+// Error says what can be done.
+func (e *FullError) Error() string {
+	return fmt.Sprintf("--pcap: its packets are held until the run ends, and take more than %s, which is what the memory limit leaves for them: capture at fewer places (--pcap-at), or end the run before (--until)",
+		sim.Size(e.Left).Rounded())
+}
+
+// leastPackets is the memory that packets may take in any case, bytes.
+const leastPackets = 16 << 20
+
+// Bound returns a context that ends a run whose packets take more memory than a limit leaves beside what it needs itself, bytes.
+func (f *CaptureFlags) Bound(ctx context.Context, limit *MemoryFlag, need int64) context.Context {
+	if f.capture == nil || limit.bytes <= 0 {
+		return ctx
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	left := max(leastPackets, (limit.bytes-need-int64(leastMemory))/2) // half: the garbage collector takes as much
+	f.capture.Limit(left, func() { end(&FullError{left}) })
+	return ctx
+}
+
 // Write writes the file, if it is wanted, also of a run that failed, with what made the run. err is that of the run.
 func (f *CaptureFlags) Write(of *provenance.Record, err error) error {
 	if f.capture == nil {
@@ -64,7 +91,8 @@ func (f *CaptureFlags) Write(of *provenance.Record, err error) error {
 	if wrong := (*capture.PlaceError)(nil); errors.As(err, &wrong) {
 		return BadInput(fmt.Errorf("--pcap-at: %w", wrong))
 	}
-	if input := (InputError{}); errors.As(err, &input) {
+	input, full := InputError{}, (*FullError)(nil)
+	if errors.As(err, &input) || errors.As(err, &full) {
 		return err
 	}
 	out, e := file.Create(f.name)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
 
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
@@ -32,9 +34,12 @@ func EndTimeline(w *trace.Writer, err error) error {
 // Progress shows on a terminal how many measurements are done, and how long the others will take if they are like those. What ends within
 // two seconds shows nothing.
 type Progress struct {
-	p   *mpb.Progress
-	bar *mpb.Bar
-	end chan struct{} // closed by Stop
+	end, ended chan struct{} // closed by Stop, and when nothing more begins; nil: no terminal
+
+	mu   sync.Mutex
+	done int
+	p    *mpb.Progress
+	bar  *mpb.Bar // nil: not shown yet
 }
 
 // quick is how long a command may take without saying how far it is.
@@ -49,23 +54,45 @@ func NewProgress(w io.Writer, name string, total int) *Progress {
 	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return &Progress{}
 	}
-	g := &Progress{end: make(chan struct{})}
-	begin := make(chan struct{})
+	return newProgress(f, name, total, time.After(quick))
+}
+
+// newProgress shows nothing before begin.
+func newProgress(f *os.File, name string, total int, begin <-chan time.Time) *Progress {
+	g := &Progress{end: make(chan struct{}), ended: make(chan struct{})}
+	start := time.Now()
 	go func() {
-		defer close(begin)
+		defer close(g.ended)
 		select {
-		case <-time.After(quick):
+		case <-begin:
+			g.show(f, name, total, start)
 		case <-g.end:
 		}
 	}()
-	g.p = mpb.New(mpb.WithOutput(f), mpb.WithWidth(40), mpb.WithRenderDelay(begin))
-	g.bar = g.p.AddBar(int64(total), mpb.PrependDecorators(decor.Name(name+" ")),
-		mpb.AppendDecorators(decor.CountersNoUnit("%d/%d"), decor.Name(", about "), decor.AverageETA(decor.ET_STYLE_GO), decor.Name(" left")), mpb.BarRemoveOnComplete())
 	return g
+}
+
+// unknownWidth is how wide a terminal is taken to be that says it has no columns, as those of some containers do.
+const unknownWidth = 80
+
+func (g *Progress) show(f *os.File, name string, total int, start time.Time) {
+	options := []mpb.ContainerOption{mpb.WithOutput(f), mpb.WithWidth(40)}
+	if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns == 0 {
+		options = []mpb.ContainerOption{mpb.WithOutput(struct{ io.Writer }{f}), mpb.WithWidth(unknownWidth), mpb.WithAutoRefresh()}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.p = mpb.New(options...)
+	g.bar = g.p.AddBar(int64(total), mpb.PrependDecorators(decor.Name(name+" ")),
+		mpb.AppendDecorators(decor.CountersNoUnit("%d/%d"), decor.Name(", about "), decor.NewAverageETA(decor.ET_STYLE_GO, start, nil), decor.Name(" left")), mpb.BarRemoveOnComplete())
+	g.bar.IncrBy(g.done)
 }
 
 // Step counts one measurement; it may be called from any goroutine.
 func (g *Progress) Step() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.done++
 	if g.bar != nil {
 		g.bar.Increment()
 	}
@@ -73,8 +100,12 @@ func (g *Progress) Step() {
 
 // Stop removes what is shown.
 func (g *Progress) Stop() {
+	if g.end == nil {
+		return
+	}
+	close(g.end)
+	<-g.ended
 	if g.bar != nil {
-		close(g.end)
 		g.bar.Abort(true)
 		g.p.Wait()
 	}

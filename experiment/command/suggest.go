@@ -148,7 +148,7 @@ func SuggestParameters(c *cobra.Command, names func(args []string) []string) {
 	if !is {
 		panic("command: --param is no list") //lint:panic programmer's mistake
 	}
-	f.Value = knowing{f.Value, list, names}
+	f.Value, f.DefValue = knowing{f.Value, list, names}, "" // which the help would else show
 }
 
 // completeParameter completes the name of a parameter, or the value behind it if that is one of those of a flag.

@@ -205,6 +205,10 @@ func (o *Options) buildTinyGo(dir, tmp, out string) error {
 		o.warn(messages)
 		return nil
 	}
+	if strings.Contains(messages, "undefined: structs.HostLayout") || strings.Contains(messages, "package structs is not in") {
+		return fmt.Errorf("%s: this TinyGo has no structs.HostLayout, which says that the fields of a state lie as in C: expected TinyGo 0.33 or later with Go 1.23 or later; "+
+			"scripts/install-tinygo.sh of spinsim builds one: %w\n%s", compiler, err, messages)
+	}
 	if !strings.Contains(messages, "undefined symbol: runtime.alloc") {
 		return fmt.Errorf("%s: %w\n%s", compiler, err, messages)
 	}

@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 		check(err)
 		fmt.Printf("mode: set\n%s:2.1,2.9 1 0\nwasm-ld: error\n", filepath.Join(wd, "main.go"))
 		os.Exit(1)
+	case strings.HasPrefix(how, "says "):
+		fmt.Println(strings.TrimPrefix(how, "says "))
+		os.Exit(1)
 	default:
 		fmt.Println("wasm-ld: error: lto.tmp: undefined symbol: " + how)
 		os.Exit(1)
@@ -89,6 +92,17 @@ func TestBuildPassesMessagesOn(t *testing.T) {
 	dir := handler(t, "main.go", "", "something.else")
 	err := Build(dir, TinyGo, filepath.Join(dir, "out.wasm"))
 	require.ErrorContains(t, err, "undefined symbol: something.else")
+}
+
+// A TinyGo, or the Go that it uses, from before structs.HostLayout.
+func TestBuildNamesTheCompilerThatIsTooOld(t *testing.T) {
+	for _, says := range []string{"main.go:8:4: undefined: structs.HostLayout", `main.go:3:8: package structs is not in std (/usr/lib/go-1.22/src/structs)`} {
+		dir := handler(t, "main.go", "", "says "+says)
+		err := Build(dir, TinyGo, filepath.Join(dir, "out.wasm"))
+		require.ErrorContains(t, err, "this TinyGo has no structs.HostLayout")
+		require.ErrorContains(t, err, "scripts/install-tinygo.sh")
+		require.ErrorContains(t, err, says)
+	}
 }
 
 func TestBuildErrors(t *testing.T) {

@@ -73,6 +73,9 @@ const (
 type Capture struct {
 	where   Places
 	packets []captured
+	held    int64  // memory of packets, bytes, about
+	limit   int64  // of held; 0: none
+	full    func() // told once when it is more
 }
 
 // captured is a packet on a link.
@@ -92,7 +95,7 @@ func (c *Capture) Attach(f fabric.Fabric) error {
 	if shows == nil {
 		return &PlaceError{"this network shows nothing of its links"}
 	}
-	c.packets = nil
+	c.packets, c.held = nil, 0
 	left := c.where.list()
 	shows.Capture(func(l fabric.Line) bool {
 		for place := range left { //lint:maporder each by itself
@@ -108,13 +111,27 @@ func (c *Capture) Attach(f fabric.Fabric) error {
 	return nil
 }
 
+// Limit lets packets take so much memory, bytes, more than 0. When they take more nothing is kept, and full is called, once.
+func (c *Capture) Limit(bytes int64, full func()) { c.limit, c.full = bytes, full }
+
+// overhead is what a packet takes besides its bytes, about: its place in a list that doubles, and the list's copy of it.
+const overhead = 96
+
 // Packets is how many there are.
 func (c *Capture) Packets() int { return len(c.packets) }
 
 // see keeps a packet: what it refers to is used again.
 func (c *Capture) see(l *fabric.Line, p fabric.Packet, from, to sim.Time) {
+	if c.limit > 0 && c.held > c.limit {
+		return
+	}
 	w := nic.OnWire(&p)
 	payload := w.Data()
+	if c.held += int64(HeaderBytes + len(payload) + overhead); c.limit > 0 && c.held > c.limit {
+		c.packets = nil
+		c.full()
+		return
+	}
 	data := make([]byte, HeaderBytes, HeaderBytes+len(payload))
 	header(data, &p, &w, from, to)
 	c.packets = append(c.packets, captured{l, from, append(data, payload...)})
