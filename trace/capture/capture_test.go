@@ -40,6 +40,34 @@ func (o *observer) Arrived(at sim.Time, p fabric.Packet, _ bool) {
 	o.arrived = append(o.arrived, observed{p.Src, p.Dst, p.Bytes, at})
 }
 
+// Of more packets than may be held none is kept, and who asked is told once; another run begins anew.
+func TestLimit(t *testing.T) {
+	f, err := fabric.New(sim.New(1), profileOf(t).Fabric, 2)
+	require.NoError(t, err)
+	c := New(Places{})
+	require.NoError(t, c.Attach(f))
+	told := 0
+	c.Limit(3*(HeaderBytes+overhead), func() { told++ })
+	one := func() { c.see(&fabric.Line{}, fabric.Packet{}, 0, 0) }
+	for range 3 {
+		one()
+	}
+	require.Equal(t, 3, c.Packets())
+	one()
+	one()
+	require.Zero(t, c.Packets())
+	require.Equal(t, 1, told)
+	require.NoError(t, c.Attach(f))
+	one()
+	require.Equal(t, 1, c.Packets())
+}
+
+func profileOf(t *testing.T) *profile.Profile {
+	p, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	return p
+}
+
 // exchange sends puts from rank 0 to rank 1 and captures them.
 func exchange(t *testing.T, where []string, overrides ...string) (file []byte, seen *observer, links []fabric.LinkStats, err error) {
 	t.Helper()
