@@ -1,0 +1,25 @@
+package scenario
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is measured is in the estimate of memory: so many times as repeats say, on every rank, also where they depend on the round and the rank.
+func TestMemoryOfSamples(t *testing.T) {
+	memory := func(steps string, breakdown bool) int64 {
+		s, err := Parse("s.yaml", []byte("profile: spin-int\nranks: 3\nprograms: [{ranks: all, steps: [{mark: a}, "+steps+"]}]\n"))
+		require.NoError(t, err)
+		p, err := s.Plan(Options{Breakdown: breakdown})
+		require.NoError(t, err)
+		return p.Memory()
+	}
+	const one = "{measure: {name: x, since: a}}"
+	none := memory("{sleep: 1ns}", false)
+	require.Equal(t, none+3*sampleBytes, memory(one, false))
+	require.Equal(t, none+3*1_000_000*sampleBytes, memory("{repeat: {times: 1000000, steps: ["+one+"]}}", false))
+	require.Equal(t, none+3*1_000_000*(sampleBytes+measuredBytes), memory("{repeat: {times: 1000000, steps: ["+one+"]}}", true))
+	require.Equal(t, none+3*(100+100*99/2)*sampleBytes, memory("{repeat: {times: 100, steps: [{repeat: {times: round, steps: ["+one+"]}}, "+one+"]}}", false))
+	require.Greater(t, memory("{repeat: {times: 1000000000, steps: [{repeat: {times: 1000000000, steps: ["+one+"]}}]}}", false), int64(1)<<60)
+}
