@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // Source is a place in the source of a module. The zero value is none.
@@ -164,6 +165,10 @@ func (m *Module) readSource() {
 	for _, s := range m.wasm.Debug {
 		sections[s.Name] = s.Bytes
 	}
+	if lines := sections[manifest.LinesSection]; lines != nil {
+		m.readLines(lines)
+		return
+	}
 	data, err := dwarf.New(sections[".debug_abbrev"], nil, nil, sections[".debug_info"], sections[".debug_line"], nil, sections[".debug_ranges"], sections[".debug_str"])
 	if err != nil {
 		return
@@ -177,6 +182,24 @@ func (m *Module) readSource() {
 	u.units()
 	slices.SortStableFunc(m.source.rows, func(a, b row) int { return cmp.Compare(a.addr, b.addr) })
 	slices.SortStableFunc(m.source.scopes, func(a, b scope) int { return cmp.Compare(a.depth, b.depth) })
+}
+
+// readLines reads what spin/build has made of a source map: lines, but not which functions were put into others.
+func (m *Module) readLines(section []byte) {
+	files, lines, err := manifest.DecodeLines(section)
+	if err != nil {
+		return
+	}
+	for _, l := range lines {
+		m.source.rows = append(m.source.rows, row{addr: l.At, file: files[l.File], line: l.Line})
+	}
+	for i := range m.wasm.Codes {
+		c := &m.wasm.Codes[i]
+		from, to := uint64(c.Offset-m.wasm.CodeAt), uint64(c.End-m.wasm.CodeAt)
+		m.source.scopes = append(m.source.scopes, scope{from: from, to: to, name: m.functions[i+len(m.ops)].Name})
+		m.source.rows = append(m.source.rows, row{addr: from}) // what lies before the first line of a function is of none
+	}
+	slices.SortStableFunc(m.source.rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.line, b.line)) })
 }
 
 // unitReader reads compilation units.

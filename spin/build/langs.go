@@ -1,6 +1,7 @@
 package build
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -164,12 +165,26 @@ func (o *Options) buildAssemblyScript(dir, out string) error {
 		return err
 	}
 	// Names of functions are debugging information there; keepSections leaves out the rest.
-	messages, err := run(dir, compiler, source, "--outFile", out, "--runtime", "stub", "-O3", "--debug", "--use", "abort=", "--memoryBase", "1024", "--noColors")
+	messages, err := run(dir, compiler, source, "--outFile", out, "--runtime", "stub", "-O3", "--debug", "--use", "abort=", "--memoryBase", "1024", "--sourceMap", "--noColors")
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", compiler, err, messages)
 	}
 	o.warn(messages)
-	return nil
+	module, err := os.ReadFile(out)
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(module, []byte("~lib/rt/stub/__new")) { // in the names: what nothing calls is not there
+		return errors.New("a handler has no heap, but this one allocates: arrays, strings, closures and managed classes need one; put data into the state, and mark classes @unmanaged")
+	}
+	sourceMap, err := os.ReadFile(out + ".map")
+	if err != nil {
+		return err
+	}
+	if module, err = withLines(module, sourceMap); err != nil {
+		return err
+	}
+	return os.WriteFile(out, module, 0o644)
 }
 
 func findAssemblyScript(dir string) (string, error) {
