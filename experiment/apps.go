@@ -163,7 +163,7 @@ func (x *exchanging) program(c *runtime.Cluster, r *mpi.Rank, rank int) error {
 			return err
 		}
 		if round > 0 {
-			rounds = append(rounds, operation{r.Proc().Rank(), r.Proc().Name(), from, r.Now()})
+			rounds = append(rounds, operation{rank: r.Proc().Rank(), process: r.Proc().Name(), from: from, to: r.Now()})
 			from = r.Now()
 			continue
 		}

@@ -179,8 +179,8 @@ type followed struct {
 // divide gives values the parts of the mean operation. They add up to it to the picosecond: each ends where the sum of those before and it would.
 func (p *Point) divide(record *breakdown.Record, e *Experiment, values Values) error {
 	var all breakdown.Times
-	for _, o := range p.done.list {
-		record.Path(&all, o.rank, o.process, o.from, o.to)
+	for i := range p.done.list {
+		p.done.list[i].divide(record, &all)
 	}
 	all.Divide(len(p.done.list) * int(p.done.each()))
 	if e.Operation != "" {
@@ -193,6 +193,15 @@ func (p *Point) divide(record *breakdown.Record, e *Experiment, values Values) e
 		return fmt.Errorf("the parts of %s add up to %v, and it is %v", e.divided(), all.Sum(), mean)
 	}
 	return nil
+}
+
+// divide adds where the time of an operation went.
+func (o *operation) divide(record *breakdown.Record, all *breakdown.Times) {
+	if o.parts != nil {
+		all.Add(o.parts)
+		return
+	}
+	record.Path(all, o.rank, o.process, o.from, o.to)
 }
 
 // used gives values how busy the nodes were, and the times of the operations.

@@ -135,6 +135,12 @@ func (l *timelines[T]) of(p *Point, key string, simulate func(*timelineRun[T]) e
 		r.done, r.list = true, p.done.list
 		if p.followed != nil {
 			r.record = p.followed.record
+			for i := range r.list { // several points have it: what it takes to divide them is much
+				parts := &breakdown.Times{}
+				r.list[i].divide(r.record, parts)
+				r.list[i].parts = parts
+			}
+			r.record.Forget()
 		}
 	}
 	if p.followed != nil {

@@ -169,7 +169,7 @@ func (w *imb) program(r *mpi.Rank) error {
 			if err := w.iterate(r, i, send.Slice(i*stride, i*stride+n), recv.Slice(i*stride, i*stride+n)); err != nil {
 				return err
 			}
-			list = append(list, operation{r.Proc().Rank(), r.Proc().Name(), from, r.Now()})
+			list = append(list, operation{rank: r.Proc().Rank(), process: r.Proc().Name(), from: from, to: r.Now()})
 		}
 		if w.took[r.Rank()] = r.Now() - begin; pass == passes-1 {
 			if w.took[r.Rank()] > w.slowest {

@@ -7,6 +7,7 @@ import (
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace/breakdown"
 )
 
 // operation is one that was measured: a program of a node has called at from and gone on at to.
@@ -14,6 +15,7 @@ type operation struct {
 	rank     int
 	process  string // "": any program of the node
 	from, to sim.Time
+	parts    *breakdown.Times // of it, if they were found before its record was dropped
 }
 
 // operations are those of a point, whose mean is the value of Experiment.Followed.
@@ -42,7 +44,7 @@ func (p *Point) Operation(proc *runtime.Proc, from sim.Time) {
 // operation is Operation of a program that has ended it at a time.
 func (p *Point) operation(rank int, process string, from, to sim.Time) {
 	if p.done != nil {
-		p.done.list = append(p.done.list, operation{rank, process, from, to})
+		p.done.list = append(p.done.list, operation{rank: rank, process: process, from: from, to: to})
 	}
 }
 
@@ -69,7 +71,7 @@ func (p *Point) last(proc *runtime.Proc, from sim.Time) {
 	if p.done == nil {
 		return
 	}
-	if one := (operation{proc.Rank(), proc.Name(), from, proc.Now()}); len(p.done.list) == 0 {
+	if one := (operation{rank: proc.Rank(), process: proc.Name(), from: from, to: proc.Now()}); len(p.done.list) == 0 {
 		p.done.list = append(p.done.list, one)
 	} else if one.to > p.done.list[0].to {
 		p.done.list[0] = one

@@ -145,7 +145,7 @@ func (p *Point) iterations(ctx context.Context, ranks int) (all scaled, values V
 				}
 				if now := r.Now(); ranks == p.Int("ranks") && own.Time > slowest {
 					slowest = own.Time
-					p.only([]operation{{r.Proc().Rank(), r.Proc().Name(), now - own.Time, now}})
+					p.only([]operation{{rank: r.Proc().Rank(), process: r.Proc().Name(), from: now - own.Time, to: now}})
 				}
 				one, err := together(r.World(), own)
 				if rank == 0 {

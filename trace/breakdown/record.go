@@ -110,6 +110,16 @@ func NewRecord() *Record {
 	return &Record{messages: map[uint64]*message{}, tasks: map[sim.Task]*handling{}}
 }
 
+// Forget drops what Path needs. Use stays as it is.
+func (r *Record) Forget() {
+	clear(r.messages)
+	clear(r.tasks)
+	for i := range r.nodes {
+		n := &r.nodes[i]
+		n.ends, n.work, n.timers, n.disks, n.faults, n.frames = nil, nil, nil, nil, nil, nil
+	}
+}
+
 // Track implements Observer.
 func (r *Record) Track(t *Track) int {
 	switch {
@@ -218,7 +228,7 @@ func (r *Record) Step(s *sim.Step) {
 		m.packet(s.Packet).ready = s.To
 		m.sent = max(m.sent, s.To)
 	case sim.StepWire:
-		n.busy[egress] = append(n.busy[egress], span{s.From, s.To})
+		n.busied(egress, span{s.From, s.To})
 		r.message(s.Flow).packet(s.Packet).wired = s.To - s.From
 	case sim.StepArrived:
 		m := r.message(s.Flow)
@@ -226,7 +236,7 @@ func (r *Record) Step(s *sim.Step) {
 		p := m.packet(s.Packet)
 		p.arrived = s.To
 		if p.wired > 0 {
-			n.busy[ingress] = append(n.busy[ingress], span{s.To - p.wired, s.To})
+			n.busied(ingress, span{s.To - p.wired, s.To})
 		}
 	case sim.StepFound:
 		m := r.message(s.Flow)
@@ -239,7 +249,7 @@ func (r *Record) Step(s *sim.Step) {
 		if s.Out {
 			name = dmaOut
 		}
-		n.busy[name] = append(n.busy[name], span{s.From, s.To})
+		n.busied(name, span{s.From, s.To})
 	case sim.StepLanded:
 		m := r.message(s.Flow)
 		m.marks = append(m.marks, mark{at: s.To, from: s.From, of: s.Task, landed: true})
@@ -248,6 +258,16 @@ func (r *Record) Step(s *sim.Step) {
 	case sim.StepDone:
 		n.ends = append(n.ends, end{s.To, s.Task, s.Sent})
 	}
+}
+
+// busied notes that something was busy; what goes on where it was is one span.
+func (n *nodeRecord) busied(name string, s span) {
+	list := n.busy[name]
+	if k := len(list) - 1; k >= 0 && s.from >= list[k].from && s.from <= list[k].to {
+		list[k].to = max(list[k].to, s.to)
+		return
+	}
+	n.busy[name] = append(list, s)
 }
 
 func (r *Record) made(n *nodeRecord, s *sim.Step) {
