@@ -55,6 +55,20 @@ var long = map[string]string{
 
 	"spinsim compare ip": "spinsim compare ip --traffic rtt",
 
+	"spinsim compare bcast": "spinsim compare bcast --ranks 4,16",
+
+	"spinsim compare isend": "spinsim compare isend --sample 1",
+
+	"spinsim compare ftbcast": "spinsim compare ftbcast --ranks 8 --size 8",
+
+	"spinsim goal proxies --app milc": "spinsim goal proxies --app milc --iterations 1",
+
+	"spinsim compare npf-imb --experiment first": "spinsim compare npf-imb --experiment first --ranks 2 --size 16KiB",
+
+	"spinsim osu latency --path inter-mezz:3,1,2": "spinsim osu latency --path inter-mezz:3,1,2 -m 8:64",
+
+	"spinsim osu bw -m 64:65536 -W 16 --breakdown": "spinsim osu bw -m 64:256 -W 16 --breakdown",
+
 	"spinsim compare osu": "spinsim compare osu --path intra-qfdb --size 8",
 
 	"spinsim compare gsas": "spinsim compare gsas --size 8",
