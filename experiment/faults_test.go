@@ -17,7 +17,7 @@ import (
 )
 
 // seeds is how many seeds every point runs with.
-var seeds = flag.Int("faults.seeds", 1, "seeds of TestExperimentsOnFaultyMemory")
+var seeds = flag.Int("faults.seeds", 1, "seeds of TestExperimentsOnFaultyMemory; above 1 TestExperimentsOnMemoryThatIsNotThere tries all it has")
 
 // faulty are the ways in which memory fails: now and then, at nearly every access, late, and all of it.
 var faulty = map[string]hosttest.Chances{

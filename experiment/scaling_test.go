@@ -16,12 +16,12 @@ func TestScalingEfficiency(t *testing.T) {
 		for _, how := range []string{"weak", "strong"} {
 			one := measured(t, scaling, "exanest", Values{"app": app, "scaling": how, "ranks": 1})
 			require.InDelta(t, 1, one.Float("efficiency"), 1e-12)
-			r := measured(t, scaling, "exanest", Values{"app": app, "scaling": how, "ranks": 64})
+			r := measured(t, scaling, "exanest", Values{"app": app, "scaling": how, "ranks": 27})
 			efficiency[how] = r.Float("efficiency")
 			require.Less(t, efficiency[how], 1.0)
 			want := one.Time("time").Seconds() / r.Time("time").Seconds()
 			if how == "strong" {
-				want /= 64
+				want /= 27
 			}
 			require.InEpsilon(t, want, efficiency[how], 1e-9)
 			require.InDelta(t, 1, r.Float("compute")+r.Float("exchange")+r.Float("reduce"), 1e-9)

@@ -13,8 +13,9 @@ import (
 )
 
 // With an operating system that gives out a page when it is first touched, by a core or by the NIC, every experiment gives the same bytes in every mode, and no
-// translation is stale, whatever the SMMU does about a fault.
+// translation is stale, whatever the SMMU does about a fault. With more than one seed each mode meets all that an SMMU may do, else two of five, in turn.
 func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
+	turn := 0
 	for _, e := range All() {
 		if strings.HasPrefix(e.Name, "npf-") {
 			continue // are of nothing else
@@ -51,13 +52,16 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		}
 		for _, mode := range modes {
 			values[axis] = mode
-			for _, overrides := range [][]string{
+			for i, overrides := range [][]string{
 				nil,
 				{"smmu.hit_under_fault=false"},
 				{"smmu.on_fault=stall"},
 				{"smmu.on_fault=stall", "smmu.hit_under_fault=false"},
 				{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "nic.fault_pause=100ns", "nic.fault_tries=100000"},
 			} {
+				if *seeds == 1 && (i+turn)%5 > 1 {
+					continue
+				}
 				if axis == "policy" { // it says that itself
 					values["hupcf"] = !slices.Contains(overrides, "smmu.hit_under_fault=false")
 				}
@@ -68,6 +72,7 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 				_, err = e.Measure(context.Background(), p)
 				require.NoError(t, err, "%s %s", p, overrides)
 			}
+			turn++
 		}
 	}
 }

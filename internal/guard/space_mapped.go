@@ -15,7 +15,15 @@ type Space struct {
 	mappings []mapping
 	opened   []int // mappings with open pages
 	closings int   // calls of Close
+	chunks   []chunk
+	rest     chunk // of the last small one, for the next pieces
 }
+
+// chunk is memory that is mapped twice, of which pieces are made: to map each small piece by itself takes longer than what is done with it.
+type chunk struct{ devices, cores []byte }
+
+// chunkBytes is the length of a chunk for small pieces, a multiple of a page; a piece of more than a quarter has its own.
+const chunkBytes = 256 << 10
 
 // mapping is one piece of memory.
 type mapping struct {
@@ -28,7 +36,7 @@ type mapping struct {
 const most = 20_000
 
 // thorough is how many times Close closes whatever is open, before it does so every so many times only.
-const thorough = 1000
+const thorough = 100
 
 var live atomic.Int64
 
@@ -46,8 +54,9 @@ func New() *Space {
 func (s *Space) Alloc(n int) []byte {
 	m := mapping{}
 	if n > 0 && live.Add(1) <= most {
-		m = twice((n + pageSize - 1) / pageSize * pageSize)
-	} else if n > 0 {
+		m = s.piece((n + pageSize - 1) / pageSize * pageSize)
+	}
+	if n > 0 && m.devices == nil {
 		live.Add(-1)
 	}
 	s.mappings = append(s.mappings, m)
@@ -57,23 +66,40 @@ func (s *Space) Alloc(n int) []byte {
 	return m.devices[:n:n]
 }
 
-// twice maps n bytes of memory two times, the second time closed. Without memory to map it returns the zero mapping.
-func twice(n int) mapping {
+// piece makes n bytes, whole pages, of a chunk. Without memory to map it returns the zero mapping.
+func (s *Space) piece(n int) mapping {
+	from, length := &s.rest, chunkBytes
+	if n > chunkBytes/4 {
+		from, length = new(chunk), n
+	}
+	if len(from.devices) < n {
+		c, ok := twice(length)
+		if !ok {
+			return mapping{}
+		}
+		s.chunks = append(s.chunks, c)
+		*from = c
+	}
+	m := mapping{devices: from.devices[:n:n], cores: from.cores[:n:n], open: make([]byte, n/pageSize)}
+	from.devices, from.cores = from.devices[n:], from.cores[n:]
+	return m
+}
+
+// twice maps n bytes of memory two times, the second time closed; false without memory to map.
+func twice(n int) (c chunk, ok bool) {
 	devices, errno := call(syscall.SYS_MMAP, 0, uintptr(n), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_ANON, ^uintptr(0))
 	if errno != 0 {
-		live.Add(-1)
-		return mapping{}
+		return chunk{}, false
 	}
 	const mayMove = 1
 	cores, errno := call(syscall.SYS_MREMAP, devices, 0, uintptr(n), mayMove, 0) // of no bytes: a second mapping
 	if errno != 0 {
 		unmap(bytesAt(devices, n))
-		live.Add(-1)
-		return mapping{}
+		return chunk{}, false
 	}
-	m := mapping{devices: bytesAt(devices, n), cores: bytesAt(cores, n), open: make([]byte, n/pageSize)}
-	protect(m.cores, syscall.PROT_NONE)
-	return m
+	c = chunk{devices: bytesAt(devices, n), cores: bytesAt(cores, n)}
+	protect(c.cores, syscall.PROT_NONE)
+	return c, true
 }
 
 // Cores returns bytes of piece i of memory, at offset off, as programs reach them; b is those bytes as devices do.
@@ -113,7 +139,7 @@ func (s *Space) Open(i int, off, n uint64, write bool) {
 	}
 }
 
-// Close takes back what Open has allowed. After the first thousand calls, in which a program has done most of what it does, it may leave it allowed
+// Close takes back what Open has allowed. After the first hundred calls, in which a program has done most of what it does, it may leave it allowed
 // until a later one: the kernel takes as long for one page as the simulator for all the rest between two calls. With the tag invariants no call does.
 func (s *Space) Close() {
 	if s.closings++; s.closings > thorough && s.closings%every != 0 {
@@ -143,14 +169,15 @@ func (s *Space) Find(addr uintptr) (i int, off uint64, ok bool) {
 // Release gives the memory back. Nobody may use it any more.
 func (s *Space) Release() {
 	for i := range s.mappings {
-		if m := &s.mappings[i]; m.devices != nil {
-			unmap(m.cores)
-			unmap(m.devices)
-			*m = mapping{}
+		if s.mappings[i].devices != nil {
 			live.Add(-1)
 		}
 	}
-	s.mappings, s.opened = nil, nil
+	for _, c := range s.chunks {
+		unmap(c.cores)
+		unmap(c.devices)
+	}
+	*s = Space{}
 }
 
 func call(number, a, b, c, d, e uintptr) (uintptr, syscall.Errno) {
