@@ -12,6 +12,15 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
+// faultChoices are what an SMMU and a NIC may do about a page that is absent.
+var faultChoices = [][]string{
+	nil,
+	{"smmu.hit_under_fault=false"},
+	{"smmu.on_fault=stall"},
+	{"smmu.on_fault=stall", "smmu.hit_under_fault=false"},
+	{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "nic.fault_pause=100ns", "nic.fault_tries=100000"},
+}
+
 // With an operating system that gives out a page when it is first touched, by a core or by the NIC, every experiment gives the same bytes in every mode, and no
 // translation is stale, whatever the SMMU does about a fault. With more than one seed each mode meets all that an SMMU may do, else two of five, in turn.
 func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
@@ -52,14 +61,8 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		}
 		for _, mode := range modes {
 			values[axis] = mode
-			for i, overrides := range [][]string{
-				nil,
-				{"smmu.hit_under_fault=false"},
-				{"smmu.on_fault=stall"},
-				{"smmu.on_fault=stall", "smmu.hit_under_fault=false"},
-				{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "nic.fault_pause=100ns", "nic.fault_tries=100000"},
-			} {
-				if *seeds == 1 && (i+turn)%5 > 1 {
+			for i, overrides := range faultChoices {
+				if *seeds == 1 && (i+turn)%len(faultChoices) > 1 {
 					continue
 				}
 				if axis == "policy" { // it says that itself
