@@ -32,9 +32,12 @@ func (s *Sweep) Plot() report.Plot {
 	c, _ := e.column(p.X)
 	p.LogX = !e.View.Course && c.Kind != report.Share && c.Kind != report.Change && (x < 0 || !anyNegative(s.values[x]))
 	panels := []string{profileColumn}
+	var besides []string // series that tell lines apart besides the first
 	for i := range e.Axes {
 		a := &e.Axes[i]
 		switch {
+		case x >= 0 && lines >= 0 && i != x && i != lines && len(s.values[i]) > 1 && slices.Contains(e.View.Series, a.Name) && e.View.X != "" && len(e.View.Parts) == 0:
+			besides = append(besides, a.column().Name)
 		case a.Fixed() || i == x || i == lines || s.quiet(i) || slices.Contains(e.View.Series, a.Name) && e.View.X != "" && len(e.View.Parts) == 0:
 		case lines < 0 && len(s.values[i]) > 1 && len(e.View.Parts) == 0:
 			lines = i
@@ -43,7 +46,7 @@ func (s *Sweep) Plot() report.Plot {
 		}
 	}
 	if lines >= 0 {
-		p.Series = e.Axes[lines].column().Name
+		p.Series = strings.Join(append([]string{e.Axes[lines].column().Name}, besides...), ",")
 	}
 	p.Facet = strings.Join(panels, ",")
 	p.Place = e.places(p.X)

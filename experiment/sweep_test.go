@@ -212,6 +212,7 @@ func TestPlotAlongNames(t *testing.T) {
 	require.Equal(t, []string{"hpu_costs", "mode", "profile,bytes"}, []string{s.Plot().X, s.Plot().Series, s.Plot().Facet})
 	require.NoError(t, s.Set("hpu.cores=1,2"))
 	require.Equal(t, []string{"hpu_cores", "mode"}, []string{s.Plot().X, s.Plot().Series}, "numbers, where there are several")
+	require.Equal(t, "mode,noise", sweepOf(t, npfLatency, nil).Plot().Series, "lines of several series are told apart by all of them")
 	require.Equal(t, "1 HPU", hpus.Axis("hpus").show(1))
 	require.Equal(t, "1000000", s.Experiment.Axis("size").write(1e6))
 }

@@ -81,6 +81,21 @@ func TestNamesAlongAnAxis(t *testing.T) {
 	require.Equal(t, []string{"a quite long name", "\nanother quite long name", "one more quite long name", "\nthe last quite long name"}, labels)
 }
 
+// Sizes that are no powers of two have even labels in binary units.
+func TestEvenSizes(t *testing.T) {
+	var rows []any
+	for _, gib := range []int{3, 5, 6, 7} {
+		rows = append(rows, "a", 1, gib<<30, 5*sim.Nanosecond)
+	}
+	f, err := sizesTable(rows...).figure(Plot{X: "bytes", Y: "time"})
+	require.NoError(t, err)
+	var labels []string
+	for _, tick := range f.x.Ticks(f.x.low, f.x.high) {
+		labels = append(labels, tick.Label)
+	}
+	require.Equal(t, []string{"3Gi", "4Gi", "5Gi", "6Gi", "7Gi"}, labels)
+}
+
 // What one thing is called of which there may be several.
 func TestCounted(t *testing.T) {
 	for many, one := range map[string]string{

@@ -174,7 +174,15 @@ func (a *axis) decadeTicks(low, high float64) []plot.Tick {
 
 // evenTicks labels multiples of 1, 2 or 5 times a power of ten.
 func (a *axis) evenTicks(low, high float64) []plot.Tick {
-	low, high = low/a.divisor, high/a.divisor
+	divisor, prefix := a.divisor, ""
+	if a.column.Kind == Size { // in the largest unit that the axis has one of
+		for p := len(prefixes) - 1; p > 0 && prefix == ""; p-- {
+			if unit := math.Ldexp(1, 10*p); high >= unit {
+				divisor, prefix = unit, prefixes[p]
+			}
+		}
+	}
+	low, high = low/divisor, high/divisor
 	step := math.Pow10(int(math.Floor(math.Log10(high - low))))
 	for _, f := range []float64{0.1, 0.2, 0.5, 1, 2} {
 		if (high-low)/(step*f) <= maxLabels-3 {
@@ -184,11 +192,11 @@ func (a *axis) evenTicks(low, high float64) []plot.Tick {
 	}
 	var ticks []plot.Tick
 	for i := math.Ceil(low/step - 1e-9); i*step <= high*(1+1e-9); i++ {
-		label := shortNumber(i * step)
+		label := shortNumber(i*step) + prefix
 		if a.column.Kind == Share {
 			label = shortNumber(100*i*step) + "%"
 		}
-		ticks = append(ticks, plot.Tick{Value: i * step * a.divisor, Label: label})
+		ticks = append(ticks, plot.Tick{Value: i * step * divisor, Label: label})
 	}
 	return ticks
 }
