@@ -29,6 +29,7 @@ type Axis struct {
 
 	Default string // list of values unless others are asked for; "": Of, or Least
 	Field   string // of the profile, which the axis sets to its value, such as "hpu.cores"; "": none
+	Terms   []Term // of Of, one each in that order: what a value changes elsewhere; nil: nothing
 	State   string // number of the handlers' state that makes the difference: a user's module without it runs at one value of the axis; "": none
 }
 

@@ -34,6 +34,11 @@ func (e *Experiment) examine() error {
 	for i := range e.Axes {
 		c.axis(&e.Axes[i], i)
 	}
+	if len(c.errs) == 0 {
+		for i := range e.Axes {
+			c.terms(&e.Axes[i])
+		}
+	}
 	for i := range e.Roles {
 		c.role(&e.Roles[i], i)
 	}

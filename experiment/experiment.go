@@ -307,6 +307,7 @@ func (e *Experiment) At(device *profile.Profile, values Values) (*Point, error) 
 			return nil, fmt.Errorf("experiment %s: no axis %q, there are %s", e.Name, name, strings.Join(e.axisNames(), ", "))
 		}
 	}
+	p.values, _ = e.stepped(p.values, nil)
 	if p.Profile, err = withFields(device, p.fields()); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,15 @@ import (
 	"github.com/spinsim/spinsim/trace/breakdown"
 )
 
+// coldTerms are the way to a published time of drop: each changes one of the choices that the paper leaves open.
+func coldTerms(spacing string) Axis {
+	return Axis{
+		Name: "term", Kind: report.Text, Of: []string{"ours", "page-buffers", "spaced"}, Default: "ours",
+		Help:  "a way from our choices to the published time: page-buffers has buffers of a page each, spaced begins a connection every " + spacing + ", too",
+		Terms: []Term{{}, {Values: map[string]string{"buffer": "4KiB"}}, {Values: map[string]string{"spacing": spacing}}},
+	}
+}
+
 var coldRing = &Experiment{
 	Name:  "npf-cold-ring",
 	Short: "a key-value server begins with a receive ring none of whose pages is there: throughput over time",
@@ -27,7 +36,7 @@ simulated). While it is steady and some connections wait for their time-outs the
 	Profiles: []string{"eth-npf"},
 	Axes: slices.Concat([]Axis{
 		{Name: "mode", Kind: report.Text, Of: npfModes(), Help: "what becomes of frames whose memory is absent; above it says what each is"},
-		npfDescriptorAxis(),
+		npfDescriptorAxis(), coldTerms("32us"),
 	}, npfRingAxes(Axis{Default: "64"}), npfLoadAxes(), []Axis{
 		{Name: "window", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "1000s", Multiple: "10ms", Default: "5s", Help: "in which operations are counted"},
 		{Name: "horizon", Kind: report.Duration, Unit: "s", Least: "10ms", Most: "10000s", Default: "200s", Help: "a run is simulated no longer"},
@@ -58,22 +67,29 @@ simulated). While it is steady and some connections wait for their time-outs the
 	Memory:    cacheFootprint,
 	Operation: "the mean of operations of connections that have ended in the window, each from the end of the one before or the begin of the connection; behind what was simulated, and where the load was paused, of those in the last 30 ms",
 	View: View{
-		Value: "throughput", Series: []string{"mode"}, X: "at", Quiet: []string{"descriptor", "ring", "buffer", "bitmap", "slots", "connections", "spacing", "client", "timeout", "window", "horizon"},
+		Value: "throughput", Series: []string{"mode"}, X: "at", Quiet: []string{"descriptor", "term", "ring", "buffer", "bitmap", "slots", "connections", "spacing", "client", "timeout", "window", "horizon"},
 		Course: true,
 		Answer: coldRingAnswer,
 	},
 	Presets: []Preset{{
+		Name: "waterfall", Short: "from what drop makes of our choices to the published time, one of them at a time",
+		Values: map[string]string{"mode": npfDrop, "term": "ours,page-buffers,spaced", "at": "60s"},
+		View: &View{
+			Value: "silent", X: "connections", Quiet: []string{"mode", "descriptor", "ring", "bitmap", "slots", "connections", "client", "timeout", "window", "at", "horizon"},
+			Summary: []string{"term", "buffer", "spacing", "silent", "warm", "gave_up", "dropped"}, Answer: coldRingQuiet,
+		},
+	}, {
 		Name: "choices", Short: "what drop makes of other choices than ours, which the paper leaves open", Source: "ours",
 		Values: map[string]string{"mode": npfDrop, "descriptor": npfStays + "," + npfSkips, "buffer": "2KiB,4KiB", "connections": "1,16", "spacing": "0us,1ms", "at": "100s"},
 		View: &View{
-			Value: "silent", X: "connections", Quiet: []string{"mode", "ring", "bitmap", "slots", "client", "timeout", "window", "at", "horizon"},
+			Value: "silent", X: "connections", Quiet: []string{"mode", "term", "ring", "bitmap", "slots", "client", "timeout", "window", "at", "horizon"},
 			Summary: []string{"descriptor", "buffer", "connections", "spacing", "throughput", "silent", "warm", "paused", "gave_up", "dropped"}, Answer: coldRingQuiet,
 		},
 	}, {
 		Name: "gives-up", Short: "from which size of the ring on TCP gives up when absent memory drops frames, with its time-outs and with short ones", Source: npfSource + " §5",
 		Values: map[string]string{"mode": npfDrop, "descriptor": npfStays + "," + npfSkips, "ring": "32,64,128,256", "timeout": "0ms,100ms", "at": "100s"},
 		View: &View{
-			Value: "silent", Series: []string{"descriptor"}, X: "ring", Quiet: []string{"mode", "buffer", "connections", "spacing", "bitmap", "slots", "client", "window", "at", "horizon"},
+			Value: "silent", Series: []string{"descriptor"}, X: "ring", Quiet: []string{"mode", "term", "buffer", "connections", "spacing", "bitmap", "slots", "client", "window", "at", "horizon"},
 			Summary: []string{"descriptor", "timeout", "ring", "throughput", "silent", "warm", "gave_up", "dropped"}, Answer: coldRingQuiet,
 		},
 	}},
@@ -214,7 +230,7 @@ var ringSize = &Experiment{
 	Profiles: []string{"eth-npf"},
 	Axes: slices.Concat([]Axis{
 		{Name: "mode", Kind: report.Text, Of: npfModes(), Help: "what becomes of frames whose memory is absent; above it says what each is"},
-		npfDescriptorAxis(),
+		npfDescriptorAxis(), coldTerms("20us"),
 		{Name: "operations", Kind: report.Count, Least: "1", Most: "10000000", Default: "10000", Help: "of all connections together"},
 	}, npfLoadAxes(), npfRingAxes(Axis{Default: "16,32,..,4096"})),
 	Points: func(p *Point) (bool, error) { return true, hasStack(p) },
@@ -230,8 +246,16 @@ var ringSize = &Experiment{
 	Memory:   cacheFootprint,
 	Followed: "time",
 	View: View{
-		Value: "time", Series: []string{"mode"}, Base: npfPinned, X: "ring", Quiet: []string{"operations", "connections", "spacing", "client", "timeout", "descriptor", "buffer", "bitmap", "slots"},
+		Value: "time", Series: []string{"mode"}, Base: npfPinned, X: "ring", Quiet: []string{"operations", "term", "connections", "spacing", "client", "timeout", "descriptor", "buffer", "bitmap", "slots"},
 	},
+	Presets: []Preset{{
+		Name: "waterfall", Short: "from what drop makes of our choices with a ring of 16 to the published time, one of them at a time",
+		Values: map[string]string{"mode": npfDrop, "term": "ours,page-buffers,spaced", "ring": "16"},
+		View: &View{
+			Value: "time", X: "ring", Quiet: []string{"mode", "descriptor", "operations", "ring", "connections", "bitmap", "slots", "client", "timeout"},
+			Summary: []string{"term", "buffer", "spacing", "time", "gave_up", "dropped"}, Answer: coldRingQuiet,
+		},
+	}},
 	Published: []report.Published{{
 		At:     []report.Is{{Column: "mode", Value: npfDrop}, {Column: "ring", Value: 16}, {Column: "operations", Value: 10000}},
 		Column: "time", Value: 10, Note: "over; checks",

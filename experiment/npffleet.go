@@ -49,15 +49,16 @@ func fleetAxes(connections string) []Axis {
 // fleet is a run.
 type fleet struct {
 	*Point
-	pinned bool
-	other  int   // bytes of the memory of node 0 that somebody else has locked
-	vm     int64 // memory of a server that is pinned, if it is
-	limit  int64 // of its items
-	hash   int   // memcached.Config.HashPower
-	ring   int   // descriptors of a load
-	loads  [][]*memaslap.Client
-	ends   []sim.Time              // of slices in which operations are counted, from fleetBegin on
-	begins func(server, slice int) // of a slice; nil: nothing is to be done then
+	operation sim.Time // memcached.Server.Operation
+	pinned    bool
+	other     int   // bytes of the memory of node 0 that somebody else has locked
+	vm        int64 // memory of a server that is pinned, if it is
+	limit     int64 // of its items
+	hash      int   // memcached.Config.HashPower
+	ring      int   // descriptors of a load
+	loads     [][]*memaslap.Client
+	ends      []sim.Time              // of slices in which operations are counted, from fleetBegin on
+	begins    func(server, slice int) // of a slice; nil: nothing is to be done then
 
 	counts   [][]memaslap.Stats // of each server until the end of each slice
 	kernel   host.KernelStats
@@ -147,7 +148,7 @@ func (f *fleet) serve(ctx context.Context, p *runtime.Proc, s *stack.Stack, i in
 	if err != nil {
 		return err
 	}
-	server.Operation = f.Time("operation")
+	server.Operation = f.operation
 	if f.pinned {
 		if err := fleetPin(p, f.vm); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/rnr/driver"
@@ -25,17 +26,24 @@ than one whose memory is there.
 Parts of the average, which add up to it: firmware, until the interrupt; handler, until the kernel begins with the fault; addresses, until it has the pages; tables, until the interface's tables have them; resume.
 What giving the memory up takes (madvise), and what of that its invalidation: the notifier asks the driver, which changes tables and tells the interface (os.invalidate); the interface acknowledges that (os.acknowledge) when nothing that uses the pages is on its way any more; the driver says that they may be used again.
   noise none   each part takes what the profile says
-  noise linux  and the core has interrupts off when the interrupt comes, for a time that is drawn from a histogram of Linux (C. Hallinan, Embedded Linux Primer, listing 17-6: 60 million samples, 92% below 4 us, at most 97 us; how those between are spread is not given: evenly by their logarithm, ours)`,
+  noise linux  the core has interrupts off when the interrupt comes, for a time that is drawn from a histogram of Linux (C. Hallinan, Embedded Linux Primer, listing 17-6: 60 million samples, 92% below 4 us, at most 97 us; how those between are spread is not given: evenly by their logarithm, ours)
+What-ifs, each with what those before it have, say how the parts would have to vary for table 4 to come out. They were made for that, explain nothing else, and no profile has them:
+  noise steep     those between 4 and 97 us are fewer the longer they are: by the inverse of its square
+  noise firmware  the firmware takes 189 us in 92% of faults, up to 31 us longer in 5%, about 40 us in nearly all others, and in 0.3% up to 250 us longer: 192 us on average
+  noise pages     and the kernel's pages take 0.07 us each longer in 6% of faults, in 0.3% up to 0.33 us`,
 	Source:   "NPF'17 §4, table 4, figure 3",
 	Profiles: []string{"ib-npf"},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{npfBatched, npfOnePage}, Help: "how many pages a report is about; above it says what each is"},
-		{Name: "noise", Kind: report.Text, Of: []string{"none", "linux"}, Help: "what varies; above it says what each is. With one-page nothing does"},
+		{
+			Name: "noise", Kind: report.Text, Of: []string{noiseNone, noiseLinux, noiseSteep, noiseFirmware, noisePages}, Default: noiseNone + "," + noiseLinux, Help: "what varies; above it says what each is. With one-page nothing does",
+			Terms: []Term{{}, {}, {}, {Set: []string{"pools.firmware.invocation=189us"}}, {}},
+		},
 		{Name: "runs", Kind: report.Count, Least: "1", Most: "100000", Default: "500", Help: "messages, with noise; without it 2"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "4KiB", Most: "64MiB", Multiple: "4KiB", Default: "4KiB,4MiB", Help: "of the message"},
 	},
 	Points: func(p *Point) (bool, error) {
-		return p.Text("mode") == npfBatched || p.Text("noise") == "none", hasNPF(p)
+		return p.Text("mode") == npfBatched || p.Text("noise") == noiseNone, hasNPF(p)
 	},
 	Run: runNPFLatency,
 	Columns: append([]report.Column{
@@ -65,6 +73,13 @@ What giving the memory up takes (madvise), and what of that its invalidation: th
 		Summary: []string{"mode", "noise", "bytes", "average", "p50", "p95", "p99", "most", "firmware", "handler", "addresses", "tables", "resume", "reports"},
 	},
 	Presets: []Preset{{
+		Name: "waterfall", Short: "from the percentiles here to table 4, one part's variation at a time: how it would have to be, and not how it is known to be",
+		Values: map[string]string{"mode": npfBatched, "noise": strings.Join([]string{noiseNone, noiseLinux, noiseSteep, noiseFirmware, noisePages}, ","), "runs": "2000"},
+		View: &View{
+			Value: "p95", Series: []string{"noise"}, X: "bytes", Quiet: []string{"mode", "runs"},
+			Summary: []string{"bytes", "noise", "average", "p50", "p95", "p99", "most", "firmware", "handler", "addresses"},
+		},
+	}, {
 		Name: "invalidation", Short: "memory that was sent from is given up: the way from the operating system through its driver to the interface, and back, by parts",
 		Values: map[string]string{"mode": npfBatched, "noise": "none", "size": "4KiB,64KiB,1MiB,4MiB"},
 		View: &View{
@@ -84,14 +99,25 @@ const (
 	npfOnePage = "one-page"
 )
 
+// Values of the axis noise.
+const (
+	noiseNone     = "none"
+	noiseLinux    = "linux"
+	noiseSteep    = "steep"
+	noiseFirmware = "firmware"
+	noisePages    = "pages"
+)
+
 func publishedNPFLatency() (list []report.Published) {
 	for bytes, values := range map[int][]float64{4 << 10: {220, 215, 250, 261, 464}, 4 << 20: {350, 352, 431, 440, 687}} { //lint:maporder each stands for itself
 		at := func(noise string) []report.Is {
 			return []report.Is{{Column: "mode", Value: npfBatched}, {Column: "noise", Value: noise}, {Column: "bytes", Value: bytes}}
 		}
 		list = append(list, report.Published{At: at("none"), Column: "average", Value: values[0], Note: "set a parameter"})
-		for i, column := range []string{"p50", "p95", "p99", "most"} {
-			list = append(list, report.Published{At: at("linux"), Column: column, Value: values[1+i], Note: "checks"})
+		for _, noise := range []string{noiseLinux, noiseSteep, noiseFirmware, noisePages} {
+			for i, column := range []string{"p50", "p95", "p99", "most"} {
+				list = append(list, report.Published{At: at(noise), Column: column, Value: values[1+i], Note: map[bool]string{true: "checks", false: "made for it"}[noise == noiseLinux]})
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b report.Published) int { return a.At[2].Value.(int) - b.At[2].Value.(int) })
@@ -101,14 +127,51 @@ func publishedNPFLatency() (list []report.Published) {
 	})
 }
 
-// interruptsOff draws for how long a core has interrupts off: samples of 0 to 3 us by the microsecond (Hallinan), and the others, of which only the longest is given, evenly by their logarithm (ours).
-func interruptsOff(r *rand.Rand) sim.Time {
+// What-ifs that table 4 was looked for with: how much longer, us, a part takes by the share of faults that take no longer, linear between.
+var (
+	firmwareLonger = [][2]float64{{0, 0}, {0.92, 0}, {0.95, 31}, {0.988, 38}, {0.997, 42}, {0.999, 230}, {1, 250}}
+	pageLonger     = [][2]float64{{0, 0}, {0.93, 0}, {0.94, 0.075}, {0.997, 0.078}, {0.999, 0.3}, {1, 0.33}}
+)
+
+// faultNoise draws how much longer the parts of a fault take.
+func faultNoise(p *Point) func(part driver.Part, pages int) sim.Time {
+	rng := rand.New(rand.NewPCG(p.Seed, 0x6e7066))
+	noise := slices.Index(p.experiment.Axis("noise").Of, p.Text("noise"))
+	return func(part driver.Part, pages int) sim.Time {
+		switch {
+		case part == driver.Handler:
+			return interruptsOff(rng, noise >= 2)
+		case part == driver.Firmware && noise >= 3:
+			return longer(rng, firmwareLonger)
+		case part == driver.Addresses && noise >= 4:
+			return sim.Time(pages-1) * longer(rng, pageLonger)
+		}
+		return 0
+	}
+}
+
+// longer draws of a table.
+func longer(r *rand.Rand, table [][2]float64) sim.Time {
+	u := r.Float64()
+	i := 1
+	for ; u > table[i][0]; i++ {
+	}
+	from, to := table[i-1], table[i]
+	return sim.Time((from[1] + (to[1]-from[1])*(u-from[0])/(to[0]-from[0])) * float64(sim.Microsecond))
+}
+
+// interruptsOff draws for how long a core has interrupts off: samples of 0 to 3 us by the microsecond (Hallinan), and the others, of which only the longest is given, evenly by their logarithm (ours), or steep: by
+// the inverse of its square.
+func interruptsOff(r *rand.Rand, steep bool) sim.Time {
 	at := r.Float64() * 60097595
 	for us, n := range []float64{13475417, 38914907, 2714349, 442308} {
 		if at < n {
 			return sim.Time((float64(us) + at/n) * float64(sim.Microsecond))
 		}
 		at -= n
+	}
+	if steep {
+		return sim.Time(float64(sim.Microsecond) / (1.0/4 - r.Float64()*(1.0/4-1.0/97)))
 	}
 	return sim.Time(4 * math.Pow(97.0/4, r.Float64()) * float64(sim.Microsecond))
 }
@@ -176,10 +239,9 @@ func runNPFLatency(ctx context.Context, p *Point) (Values, error) {
 	w := &npfFaults{Point: p}
 	o := driver.Options{OnePage: p.Text("mode") == npfOnePage, Served: func(_ int, s *driver.Served) { w.served(s) }}
 	runs := 2
-	if p.Text("noise") != "none" {
+	if p.Text("noise") != noiseNone {
 		runs = p.Int("runs")
-		rng := rand.New(rand.NewPCG(p.Seed, 0x6e7066))
-		o.Delay = func() sim.Time { return interruptsOff(rng) }
+		o.Delay = faultNoise(p)
 	}
 	stats, err := simulate(ctx, p.config(ctx, 2), func(c *runtime.Cluster) error {
 		lib, err := driver.Load(c, o)

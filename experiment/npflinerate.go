@@ -184,7 +184,6 @@ func (w *lineRun) receive(p *runtime.Proc) error {
 		return err
 	}
 	w.rings = append(w.rings, r)
-	r.Memory().Slice(0, r.Buffers()).Raw() // descriptors are there
 	for i := range frames {
 		if every == 0 || i%every != every-1 {
 			at, n := r.Buffer(uint64(i))
@@ -279,7 +278,7 @@ func (w *lineRun) accepted() (n int) {
 	return n
 }
 
-// lineAnswer says for each load how many HPUs hold the line rate, as measured and by Little's law: to hold it is to lose nothing, either.
+// lineAnswer says for each load how many HPUs hold the line rate, as measured, and how many were busy in that row by Little's law (hpus_needed): to hold it is to lose nothing, either.
 func lineAnswer(results []*Result) (lines []string) {
 	type load [7]any
 	names := [...]string{"rate", "rings", "every", "size", "frames", "bitmap", "slots"}
@@ -311,13 +310,14 @@ func lineAnswer(results []*Result) (lines []string) {
 		}
 		if l := least[s]; l != nil {
 			line += fmt.Sprintf(": %d HPUs are the least of those tried that hold line rate (%.1f%% of it)", l.Point.Int("hpus"), 100*l.Float("line_share"))
+			m = l
 		} else {
 			line += fmt.Sprintf(": none of those tried hold line rate, %d reach %.1f%% of it", m.Point.Int("hpus"), 100*m.Float("line_share"))
 			if lost := m.Values["lost"]; lost != 0 {
 				line += fmt.Sprintf(" and lose %v frames", lost)
 			}
 		}
-		lines = append(lines, line+fmt.Sprintf("; Little's law has %.1f.", m.Float("hpus_needed")))
+		lines = append(lines, line+fmt.Sprintf("; by Little's law frames keep %.1f of them busy there.", m.Float("hpus_needed")))
 	}
 	return lines
 }

@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/rnr/driver"
@@ -38,14 +39,12 @@ All messages are written twice: --pass first times the first time, when nobody h
 		if err := hasNPF(p); err != nil {
 			return false, err
 		}
-		if most := p.Int("size") + 2*pinningPage; bounded(p.Text("strategy")) && p.Int("bound") < most {
-			return false, &NoPoint{errors.New("--bound: less than a message, and what it begins and ends in")}
-		}
 		return true, nil
 	},
 	Run: runNPFPinning,
 	Columns: append([]report.Column{
-		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "of a message, on average: until the memory has been made ready, written, and given back"},
+		{Name: "state", Kind: report.Text, Help: "runs, or no room: a message, and the pages in which it begins and ends, are more than --bound, so that the strategy can never have it pinned"},
+		{Name: latencyColumn, Unit: "us", Kind: report.Duration, Help: "of a message, on average: until the memory has been made ready, written, and given back; empty: no room"},
 		{Name: "asked", Kind: report.Number, Help: "requests to the other process for a message, on average of all"},
 		{Name: "faults", Kind: report.Count, Help: "page faults of interfaces, all of the run"},
 		{Name: "pinned", Kind: report.Count, Help: "pages that were pinned by both, all of the run; again counts"},
@@ -63,8 +62,9 @@ All messages are written twice: --pass first times the first time, when nobody h
 	},
 	View: View{
 		Value: latencyColumn, Series: []string{"strategy"}, X: "bytes", Quiet: []string{"pass", "bound", "messages"},
-		Summary: []string{profileColumn, "pass", "bytes", "strategy", latencyColumn, "vs_none", "asked", "faults", "pinned", "most_pinned", "copied"},
+		Summary: []string{profileColumn, "pass", "bytes", "strategy", "state", latencyColumn, "vs_none", "asked", "faults", "pinned", "most_pinned", "copied"},
 	},
+	Caveats: pinningCaveats,
 	Presets: []Preset{{Name: "first", Short: "the first use of all memory", Source: "ours", Values: map[string]string{"pass": imbFirst}}},
 	Notes:   []string{compared, "No point of a publication stands beside these: NPF'17 compares copying, a cache and page faults, of MPI (npf-imb, npf-beff)."},
 }
@@ -75,8 +75,20 @@ const (
 	pinningWords  = 64 << 10
 )
 
-func bounded(strategy string) bool {
-	return strategy == pinning.CacheKind || strategy == pinning.FirehoseKind
+// pinningFits reports whether a strategy with a bound can have a message pinned, with the pages in which it begins and ends.
+func pinningFits(p *Point) bool {
+	bounded := p.Text("strategy") == pinning.CacheKind || p.Text("strategy") == pinning.FirehoseKind
+	return !bounded || p.Int("bound") >= p.Int("size")+2*pinningPage
+}
+
+// pinningCaveats says what has no room.
+func pinningCaveats(results []*Result) (lines []string) {
+	for _, r := range results {
+		if p := r.Point; !pinningFits(p) {
+			lines = append(lines, fmt.Sprintf("%s, %v: a message, and the pages in which it begins and ends, take %v, for which --bound %v has no room.", p.Text("strategy"), sim.Size(p.Int("size")), sim.Size(p.Int("size")+2*pinningPage), sim.Size(p.Int("bound"))))
+		}
+	}
+	return lines
 }
 
 // pinned is a point under way.
@@ -90,6 +102,14 @@ type pinned struct {
 }
 
 func runNPFPinning(ctx context.Context, p *Point) (Values, error) {
+	if !pinningFits(p) {
+		values := Values{}
+		for _, c := range p.experiment.Columns {
+			values[c.Name] = nil
+		}
+		values["state"] = "no room"
+		return values, nil
+	}
 	w := &pinned{Point: p}
 	faults := 0
 	stride := imbStride(p.Int("size"))
@@ -113,6 +133,7 @@ func runNPFPinning(ctx context.Context, p *Point) (Values, error) {
 	}
 	values := ClusterValues(&stats)
 	here, there := &w.stats[0], &w.stats[1]
+	values["state"] = "runs"
 	values[latencyColumn] = w.took / sim.Time(p.Int("messages"))
 	values["asked"] = float64(w.asked) / float64(2*p.Int("messages"))
 	values["faults"], values["pinned"], values["copied"] = faults, int(here.Pins+there.Pins), int(here.CopiedBytes+there.CopiedBytes)

@@ -54,3 +54,22 @@ func TestNPFPinning(t *testing.T) {
 	require.LessOrEqual(t, small.Values["most_pinned"].(int), 2*(128<<10))
 	require.InDelta(t, 0, at(pinning.FirehoseKind, imbLater, 1<<30, 4096).Float("asked"), 1, "for memory that nobody has reached before only")
 }
+
+// A bound that a message does not fit into is a row that says so, of the strategies that have one, and a sentence; the others run.
+func TestNPFPinningHasNoRoom(t *testing.T) {
+	var results []*Result
+	for _, strategy := range pinning.Kinds() {
+		v := Values{"strategy": strategy, "bound": 64 << 10, "messages": 1, "size": 56<<10 + 1}
+		bounded := strategy == pinning.CacheKind || strategy == pinning.FirehoseKind
+		r := overIB(t, npfPinning, v)
+		require.Equal(t, map[bool]string{true: "no room", false: "runs"}[bounded], r.Values["state"], strategy)
+		require.Equal(t, bounded, r.Values[latencyColumn] == nil, strategy)
+		results = append(results, r)
+		v["size"] = 56 << 10
+		require.Equal(t, "runs", overIB(t, npfPinning, v).Values["state"], strategy)
+	}
+	require.Equal(t, []string{
+		"cache, 57345 B: a message, and the pages in which it begins and ends, take 65537 B, for which --bound 64 KiB has no room.",
+		"firehose, 57345 B: a message, and the pages in which it begins and ends, take 65537 B, for which --bound 64 KiB has no room.",
+	}, npfPinning.Caveats(results))
+}

@@ -44,7 +44,7 @@ func TestNPFStorageHasItsShape(t *testing.T) {
 			require.Greater(t, b.Float("bandwidth"), 2*a.Float("bandwidth"))
 		}
 		if memory == 24<<20 {
-			require.InEpsilon(t, a.Float("bandwidth"), b.Float("bandwidth"), 0.1)
+			require.InEpsilon(t, a.Float("bandwidth"), b.Float("bandwidth"), 0.15, "but for a page fault of each buffer that is used")
 			require.EqualValues(t, disk, b.Values["cached"])
 		}
 	}

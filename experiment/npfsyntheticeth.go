@@ -166,7 +166,8 @@ func (w *syntheticRun) spawn(c *runtime.Cluster) error {
 			return err
 		}
 		w.ring, thief.ring = s.Ring(), s.Ring()
-		s.Ring().Memory().Raw() // all of it is there
+		s.Ring().Memory().Raw() // all of it is there, and what is sent from
+		s.Memory().Raw()
 		thief.thread = p.Node().CPU().Kthread(w.Profile.Host.Cores-1, "reclaim", thief.takes)
 		if w.udp() {
 			return w.takesDatagrams(p, s)

@@ -108,7 +108,7 @@ func runNPFSynthetic(ctx context.Context, p *Point) (Values, error) {
 	return values, nil
 }
 
-// npfBegin is when all buffers are there.
+// npfBegin is when both are there.
 const npfBegin = 100 * sim.Millisecond
 
 func (w *npfStream) sends(p *runtime.Proc, lib *driver.Library) (err error) {
@@ -116,10 +116,8 @@ func (w *npfStream) sends(p *runtime.Proc, lib *driver.Library) (err error) {
 		return err
 	}
 	v := p.Alloc(w.Int("size"))
-	pattern(v.Write(), w.Seed)
-	if err := begins(p, npfBegin); err != nil {
-		return err
-	}
+	pattern(v.Raw(), w.Seed)
+	p.SleepUntil(npfBegin)
 	w.begun = p.Now()
 	var works []*driver.Work
 	for range w.Int("messages") {
@@ -145,7 +143,7 @@ func (w *npfStream) receives(p *runtime.Proc, lib *driver.Library) (err error) {
 	}
 	size, rng := w.Int("size"), rand.New(rand.NewPCG(w.Seed, 0x73796e))
 	ring := p.Alloc(npfReceives * size)
-	ring.Write()
+	ring.Raw()
 	want := make([]byte, size)
 	pattern(want, w.Seed)
 	var works [npfReceives]*driver.Work

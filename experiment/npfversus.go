@@ -3,7 +3,6 @@ package experiment
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/spinsim/spinsim/handlers"
@@ -154,12 +153,12 @@ func (w *versus) open(p *runtime.Proc, side string) (conn *connections.Conn, pag
 	}
 	v = p.Alloc(w.Int("size"))
 	if w.Text("side") != side {
-		pattern(v.Write(), w.Seed)
+		pattern(v.Raw(), w.Seed)
 	}
 	return conn, page, v, nil
 }
 
-// versusBegin is when both have their memory.
+// versusBegin is when both are there.
 const versusBegin = 100 * sim.Millisecond
 
 func (w *versus) source(p *runtime.Proc) error {
@@ -168,9 +167,7 @@ func (w *versus) source(p *runtime.Proc) error {
 		return err
 	}
 	w.conn, w.page = conn, page
-	if err := begins(p, versusBegin); err != nil {
-		return err
-	}
+	p.SleepUntil(versusBegin)
 	defer func() {
 		w.took = p.Now() - versusBegin
 		w.Operation(p, versusBegin)
@@ -194,18 +191,7 @@ func (w *versus) destination(p *runtime.Proc) (err error) {
 	if _, _, w.target, err = w.open(p, sideDestination); err != nil {
 		return err
 	}
-	if err := begins(p, versusBegin); err != nil {
-		return err
-	}
+	p.SleepUntil(versusBegin)
 	p.SleepUntil(versusBegin + sim.Second)
-	return nil
-}
-
-// begins waits for a time until which all processes are to have their memory ready.
-func begins(p *runtime.Proc, at sim.Time) error {
-	if p.Now() > at {
-		return fmt.Errorf("its memory was ready at %v, expected %v at the latest: less of it, or less time for each page", p.Now(), at)
-	}
-	p.SleepUntil(at)
 	return nil
 }

@@ -1,12 +1,10 @@
 package experiment
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -57,18 +55,4 @@ func TestVersusByHand(t *testing.T) {
 	require.Less(t, batch.Values["again"], 64<<10, "what is under way in some us")
 	require.Equal(t, one, at(versusNPF, sideDestination, "hpu", one).Values["again"])
 	require.Equal(t, one, at(versusPIA, sideDestination, "hpu", one).Values["again"])
-}
-
-// Memory that takes too long to be made ready is an error that says so.
-func TestMemoryThatIsLate(t *testing.T) {
-	d, err := profile.Load("ib-npf", "os.fault_absent=200ms")
-	require.NoError(t, err)
-	for e, values := range map[*Experiment]Values{ //lint:maporder each by itself
-		npfVersus: {"side": sideNone, "firmware": "hpu", "size": 4096}, syntheticInfiniBand: {"size": 4096, "messages": 2},
-	} {
-		p, err := e.At(d, values)
-		require.NoError(t, err)
-		_, err = e.Measure(context.Background(), p)
-		require.ErrorContains(t, err, "expected 100 ms at the latest")
-	}
 }

@@ -146,7 +146,7 @@ func newWorkingSet(p *Point) (*fleet, error) {
 	one.Profile = changed
 	scale, connections := p.Int("scale"), p.Int("connections")
 	objects := func(set string) int { return p.Int(set) / scale / wsetChunk / connections }
-	f := &fleet{Point: &one, other: other, pinned: p.Text("mode") == fleetPinned, hash: wsetHash(p), ring: wsetClientRing, limit: int64(p.Int("memory") / scale)}
+	f := &fleet{Point: &one, operation: p.Time("operation"), other: other, pinned: p.Text("mode") == fleetPinned, hash: wsetHash(p), ring: wsetClientRing, limit: int64(p.Int("memory") / scale)}
 	if f.pinned {
 		f.limit /= 2
 	}

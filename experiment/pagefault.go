@@ -147,6 +147,9 @@ func canFault(p *Point) (bool, error) {
 	if absent(p) && (!p.Profile.OS.On() || !p.Profile.SMMU.On()) {
 		return false, fmt.Errorf("profile %s: no pages that could be absent (os.kind, smmu.kind)", p.Profile.Origin.Name)
 	}
+	if _, resolves := pagefaultPlans[p.Text("policy")]; resolves && p.Text("by") == byTouch && p.Profile.OS.DeviceTables == host.OwnTables {
+		return false, fmt.Errorf("--by %s: profile %s has os.device_tables %s: a page that is touched would not be in them", byTouch, p.Profile.Origin.Name, host.OwnTables)
+	}
 	if f := p.Float("frequency"); absent(p) && f < 1 && p.Int("size") >= host.HugeBytes && p.Profile.OS.HugePages == host.HugeAlways {
 		return false, fmt.Errorf("--frequency %g%%, --size %v: the first write brings 2 MiB, so that no page beside it is absent; expected 100%%, or --set os.huge_pages=never",
 			100*f, sim.Size(p.Int("size")))

@@ -106,6 +106,9 @@ func (p *Point) fields() (overrides []string) {
 		if one := p.field(i); one != "" {
 			overrides = append(overrides, one)
 		}
+		for _, t := range p.experiment.Axes[i].terms(p.values[i]) {
+			overrides = append(overrides, t.Set...)
+		}
 	}
 	return overrides
 }

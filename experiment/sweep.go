@@ -166,6 +166,10 @@ func running(points []*Point) (libraries []string) {
 func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (points []*Point, err error) {
 	made := map[string]*profile.Profile{"": base}
 	err = combinations(s.values, func(values []any) error {
+		values, first := s.Experiment.stepped(values, s.values)
+		if !first {
+			return nil
+		}
 		p := &Point{
 			Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Limits: s.Limits, experiment: s.Experiment, device: number,
 			values: values,
@@ -228,6 +232,7 @@ func (s *Sweep) check() error {
 			}
 		}
 	}
+	errs = append(errs, s.changed()...)
 	if s.Handler != nil && !s.Experiment.Replaceable {
 		fail("%s runs no handlers that yours could replace", s.Experiment.Name)
 	}

@@ -59,18 +59,22 @@ func (p *Process) Fault(t *Thread, pages Pages, write bool) error {
 			p.letGo()
 			return err
 		}
+		if t == nil { // prepared
+			p.admit(va)
+		}
 		p.hold(p.pte(va).frame)
 	}
 	return nil
 }
 
 // prepare gives pages that are to be there, and may be written, when the program begins, as far as there is room: what was prepared before goes to storage for them, which takes no time. Its bytes may be set all
-// the same until the program begins.
+// the same until the program begins. Devices have them.
 func (p *Process) prepare(addr, n uint64) error {
 	for va := pageOf(addr); va < addr+n; va += PageBytes {
 		if err := p.resolve(nil, va, want{write: true}); err != nil {
 			return err
 		}
+		p.admit(va)
 	}
 	if p.lent > 0 {
 		p.materialise(addr, n)

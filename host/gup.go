@@ -27,7 +27,7 @@ func (n *Pin) Split(pages int, into *Pin) {
 
 // GetUserPages brings the pages of n bytes at addr into memory, one after the other, and pins each when it is there; with write they can be written
 // (get_user_pages). An error ends it at the first page that cannot be had; those before stay pinned in pin. Absent pages of anonymous memory that
-// are only read are not pinned: they are the page of zeros.
+// are only read are not pinned: they are the page of zeros. Devices have the pages from then on: this is what drivers call for them.
 func (p *Process) GetUserPages(t *Thread, addr, n uint64, write bool, pin *Pin) error {
 	if _, _, err := p.span("get_user_pages", addr, n); err != nil {
 		return err
@@ -40,13 +40,15 @@ func (p *Process) GetUserPages(t *Thread, addr, n uint64, write bool, pin *Pin) 
 	for va := pageOf(addr); va < addr+n; va += PageBytes {
 		if p.pte(va).allows(write) {
 			run(t, s.GupPresent, w.what)
-		} else if !told {
+		}
+		if !told && !p.Present(va, write) {
 			told = true
 			run(t, s.GupFault, w.what)
 		}
 		if err := p.resolve(t, va, w); err != nil {
 			return err
 		}
+		p.admit(va)
 		f := p.pte(va).frame
 		if f != zeroFrame {
 			p.kernel.memory.page(f).pins++
@@ -76,7 +78,7 @@ func (n *Pin) Put(t *Thread) {
 	n.frames = n.frames[:0]
 }
 
-// Lock brings n bytes at addr into memory and keeps them there until Unlock (mlock). Pages may still move. An error leaves locked what was there
+// Lock brings n bytes at addr into memory and keeps them there until Unlock (mlock), for devices, too. Pages may still move. An error leaves locked what was there
 // before the page that cannot be had.
 func (p *Process) Lock(t *Thread, addr, n uint64) error {
 	first, end, err := p.span("mlock", addr, n)
@@ -101,6 +103,7 @@ func (p *Process) Lock(t *Thread, addr, n uint64) error {
 		if err := p.resolve(t, va, w); err != nil {
 			return err
 		}
+		p.admit(va)
 	}
 	return nil
 }

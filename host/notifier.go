@@ -44,6 +44,9 @@ func (p *Process) drain(t *Thread, ranges int) {
 	if len(p.notifiers) == 0 {
 		return
 	}
+	if p.kernel.spec.ownTables() { // a range of which they had nothing costs nothing (NPF'17 §4)
+		ranges, p.expelled = min(ranges, p.expelled), 0
+	}
 	run(t, p.kernel.spec.Invalidate*sim.Time(ranges), "invalidate")
 	run(t, p.kernel.spec.Acknowledge*sim.Time(ranges), "acknowledgement")
 	for _, n := range p.notifiers {

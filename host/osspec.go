@@ -19,6 +19,12 @@ const (
 	ClearLate  = "tasklet" // when the page has come
 )
 
+// Values of OSSpec.DeviceTables.
+const (
+	ProcessTables = "process"
+	OwnTables     = "own"
+)
+
 // Sizes of pages: granules of 4 KiB, as the SMMU's.
 const (
 	PageBytes = 1 << pageBits
@@ -79,6 +85,9 @@ type OSSpec struct {
 	GupFault sim.Time `yaml:"gup_fault,omitempty"`
 	// GupPresent is what it needs for a page that is there.
 	GupPresent sim.Time `yaml:"gup_present"`
+	// DeviceTables says what devices find pages by: ProcessTables, as is an empty text, walks the tables of the process, so that what a program has touched is there for them; OwnTables are the device's own, into
+	// which a page comes by get_user_pages for a fault or to be pinned, by mlock, or because it was prepared before the program began, and out of which it goes with an invalidation, which costs nothing for others.
+	DeviceTables string `yaml:"device_tables,omitempty"`
 	// PutPage is put_page, for each page.
 	PutPage sim.Time `yaml:"put_page"`
 	// DeviceMapCall is what the driver needs to give pinned pages to a device that has tables of its own, for each call; absent: the device walks those of the
@@ -169,6 +178,9 @@ type OSSpec struct {
 	Acknowledge sim.Time `yaml:"acknowledge,omitempty"`
 }
 
+// ownTables reports whether devices have tables of their own.
+func (s *OSSpec) ownTables() bool { return s.DeviceTables == OwnTables }
+
 // On reports whether there is an operating system.
 func (s *OSSpec) On() bool { return s.Kind != "" && s.Kind != NoOS }
 
@@ -192,6 +204,9 @@ func (s *OSSpec) Validate(cores int) error {
 	fields.Between(&wrong, "invalidate_pages", s.InvalidatePages, 0, 1<<20)
 	if s.HugePages != "" {
 		wrong.OneOf("huge_pages", s.HugePages, HugeNever, HugeAlways)
+	}
+	if s.DeviceTables != "" {
+		wrong.OneOf("device_tables", s.DeviceTables, ProcessTables, OwnTables)
 	}
 	if s.On() || s.ClearFault != "" {
 		wrong.OneOf("clear_fault", s.ClearFault, ClearEarly, ClearLate)

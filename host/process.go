@@ -22,6 +22,7 @@ type Process struct {
 	notifiers   []Notifier
 	lock        Mutex   // of mappings
 	lent        int     // entries whose bytes are elsewhere
+	expelled    int     // pages that devices with tables of their own have lost, and nobody has paid for
 	resident    int     // entries with a page of their own or shared
 	held        []frame // of the fault that is being resolved
 	large       [][]byte
@@ -189,7 +190,10 @@ func (p *Process) Mapping(addr uint64) (start, end uint64, ok bool) {
 }
 
 // Present reports whether a device may use the page of an address as it is. It takes no time.
-func (p *Process) Present(addr uint64, write bool) bool { return p.pte(pageOf(addr)).allows(write) }
+func (p *Process) Present(addr uint64, write bool) bool {
+	e := p.pte(pageOf(addr))
+	return e.allows(write) && p.admitted(e)
+}
 
 // split makes an address the beginning of a mapping, if it is in one.
 func (p *Process) split(va uint64) {

@@ -20,6 +20,7 @@ const (
 	pteNone                        // its mapping allows no access
 	pteBusy                        // it is on its way out or elsewhere: who wants it waits
 	pteSwap                        // its content is in a slot
+	pteDevice                      // devices with tables of their own (OSSpec.DeviceTables) have it; see Process.admit
 )
 
 // there reports whether programs and devices can read the page.
@@ -82,14 +83,14 @@ func (p *Process) Entry(table uint64, level int, va uint64) smmu.Entry {
 	}
 	switch level {
 	case 3:
-		return leaf(p.kernel.tables[i].r.pte[va>>pageBits%hugePages])
+		return p.leaf(p.kernel.tables[i].r.pte[va>>pageBits%hugePages])
 	case 2:
 		r := p.region(va)
 		switch {
 		case r == nil:
 			return smmu.Entry{}
 		case r.huge:
-			return leaf(r.pte[0])
+			return p.leaf(r.pte[0])
 		case r.table == 0:
 			return smmu.Entry{}
 		}
@@ -104,11 +105,38 @@ func (p *Process) Entry(table uint64, level int, va uint64) smmu.Entry {
 // dirBits is the logarithm of what an entry of a table of a level stands for.
 func dirBits(level int) uint { return uint(pageBits + 9*(3-level)) }
 
-func leaf(e pte) smmu.Entry {
-	if !e.there() {
+func (p *Process) leaf(e pte) smmu.Entry {
+	if !e.there() || !p.admitted(e) {
 		return smmu.Entry{}
 	}
 	return smmu.Entry{Kind: smmu.Page, Write: e.flags&pteWrite != 0, Addr: uint64(e.frame) * PageBytes}
+}
+
+// admitted reports whether devices have a page that is there.
+func (p *Process) admitted(e pte) bool { return !p.kernel.spec.ownTables() || e.flags&pteDevice != 0 }
+
+// admit gives devices a page that is there: what has tables of its own gets an entry.
+func (p *Process) admit(va uint64) {
+	if !p.kernel.spec.ownTables() {
+		return
+	}
+	r := p.region(va)
+	if r.huge {
+		va = r.base
+	}
+	r.pte[va>>pageBits%hugePages].flags |= pteDevice
+}
+
+// expel is what is left of a new entry in the place of an old one: devices keep a page that stays where it is, and loses no rights. Others are no longer theirs, which drain pays for.
+func (p *Process) expel(old, e pte) pte {
+	if old.flags&pteDevice != 0 && e.there() && e.frame == old.frame && old.flags&^e.flags&(pteDevice|pteWrite) == 0 {
+		return e
+	}
+	if old.flags&pteDevice != 0 {
+		p.expelled++
+	}
+	e.flags &^= pteDevice
+	return e
 }
 
 // region returns the region of an address, nil if nobody has used it.
@@ -188,6 +216,7 @@ func (p *Process) set(va uint64, e pte) {
 		p.splitHuge(r)
 	}
 	at := &r.pte[va>>pageBits%hugePages]
+	e = p.expel(*at, e)
 	if *at == (pte{}) {
 		r.used++
 	}

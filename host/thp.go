@@ -173,7 +173,7 @@ func (p *Process) collapse(t *Thread, base uint64) {
 		if e.flags&(pteMapped|pteZero) == pteMapped {
 			k.delist(e.frame)
 			k.memory.page(e.frame).locked = true
-			e.flags |= pteBusy
+			*e = p.expel(*e, pte{e.frame, e.flags | pteBusy})
 		} else {
 			*e = pte{f, pteBusy}
 		}

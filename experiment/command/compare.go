@@ -84,6 +84,9 @@ func New(e *experiment.Experiment, o Options) *cobra.Command {
 			}
 		}
 	}
+	for i := range e.Axes {
+		long += e.Axes[i].TermsHelp()
+	}
 	if help := e.HandlersHelp(); help != "" {
 		long += "\n\n" + help
 	}

@@ -96,7 +96,7 @@ func CheckMTU(mtu int) error {
 	return nil
 }
 
-// Open gives a program of the provider's node its stack. It takes no virtual time.
+// Open gives a program of the provider's node its stack. Before the program first waits it takes no virtual time.
 func (n *Network) Open(p *runtime.Proc, provider *driver.Provider, o Options) (*Stack, error) {
 	if o.Send == 0 {
 		o.Send = defaultSend
@@ -119,12 +119,28 @@ func (n *Network) Open(p *runtime.Proc, provider *driver.Provider, o Options) (*
 		network: n, p: p, ring: ring, node: p.Rank(), slot: mtu, slots: uint64(o.Send), conns: map[*inet.Conn]*Conn{}, batch: max(1, o.Ring.Size/4),
 		host: inet.NewHost(o.Addr, inet.HostConfig{Spec: o.Spec, MTU: mtu, Secret: o.Secret}), memory: p.Alloc(o.Send * mtu), unused: o.Ring.Size,
 	}
+	if err := s.pin(o.Ring.Pinned); err != nil {
+		return nil, err
+	}
 	if s.port, err = n.library.Connect(p, s.memory); err != nil {
 		return nil, err
 	}
 	s.emit, s.posts = s.send, o.Posts
 	n.at[o.Addr] = s
 	return s, nil
+}
+
+// pin keeps what frames are sent from in memory, with a ring that is pinned.
+func (s *Stack) pin(pinned bool) error {
+	switch os := s.p.OS(); {
+	case !pinned || os == nil:
+		return nil
+	case s.p.SettingUp() == nil:
+		s.memory.Lock()
+		return nil
+	default:
+		return os.Lock(s.p.Thread(), s.memory.Addr(), uint64(s.memory.Len()))
+	}
 }
 
 // ErrClosed is what a stack says that is closed.
@@ -153,6 +169,9 @@ func (s *Stack) Close() error {
 
 // Host is the state machine, for its statistics. What its own calls send leaves at the next Wait or Flush.
 func (s *Stack) Host() *inet.Host { return s.host }
+
+// Memory is where frames lie that are on their way to the interface. It is pinned with the ring; else the interface may find a page of it absent: it waits with that frame until the page has come (NPF'17 §4).
+func (s *Stack) Memory() runtime.View { return s.memory }
 
 // Ring is the receive ring.
 func (s *Stack) Ring() *driver.Ring { return s.ring }

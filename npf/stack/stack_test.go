@@ -35,6 +35,7 @@ type pair struct {
 
 	stacks [2]*stack.Stack
 	stats  backupring.Stats // of the server's ring, in the end
+	faults int64            // of its interface
 	end    sim.Time
 }
 
@@ -82,7 +83,7 @@ func (w *pair) run(t *testing.T) {
 		require.Positive(t, count)
 	}
 	require.NoError(t, c.Node(0).Kernel().Audit())
-	w.stats = w.stacks[0].Ring().Stats()
+	w.stats, w.faults = w.stacks[0].Ring().Stats(), c.Node(0).Driver().Stats().Faults
 }
 
 // echo sends back what comes.
@@ -210,6 +211,31 @@ func TestEcho(t *testing.T) {
 	require.Less(t, ends["backup"], sim.Second, "no time-out that a connection begins with")
 	require.Less(t, ends["pinned"], sim.Second)
 	require.Greater(t, ends["drop"], sim.Second, "a lost SYN waits a second")
+}
+
+// Pages that are sent from are not in the interface's tables until it has met them: each frame of a new page waits for the kernel, 220 us, once, and nothing is lost for it. With a pinned ring they are pinned, too.
+func TestWhatIsSentFromComesByFaults(t *testing.T) {
+	var ends [2]sim.Time
+	for i, pinned := range []bool{true, false} {
+		w := pair{send: 8, ring: driver.RingOptions{Size: 64, BitmapSize: 64, Buffer: 2048, Pinned: pinned}, client: calls(1, 400), seed: 5}
+		w.server = func(p *runtime.Proc, s *stack.Stack) error {
+			if !pinned {
+				s.Ring().Memory().Raw() // only what is sent from comes by faults
+			}
+			return echo(p, s)
+		}
+		w.run(t)
+		faults := w.faults
+		require.Zero(t, w.stats.Absent)
+		if ends[i] = w.end; pinned {
+			require.Zero(t, faults)
+			continue
+		}
+		pages := int64(8*1500+4095) / 4096
+		require.Positive(t, faults)
+		require.LessOrEqual(t, faults, pages)
+		require.InDelta(t, float64(sim.Time(faults)*220*sim.Microsecond), float64(ends[1]-ends[0]), float64(sim.Time(faults)*20*sim.Microsecond))
+	}
 }
 
 // An interface with room for one frame has them leave one after the other; nothing is lost or overwritten.

@@ -235,6 +235,7 @@ func (s *session) data(r *request) error {
 	if err != nil {
 		return err
 	}
+	s.p.Compute(o.Work)
 	buffer := s.pool.Slice(r.buffer*o.Buffer, r.buffer*o.Buffer+r.length)
 	s.p.Stream(int64(r.length), int64(r.length))
 	b := buffer.Write()

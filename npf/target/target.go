@@ -18,6 +18,7 @@ import (
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/pinning"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // Options say what a target is like. Sizes are bytes and multiples of 4 KiB.
@@ -32,6 +33,8 @@ type Options struct {
 	Sessions int
 	// Depth is how many requests of a session may be under way, 1 to MaxDepth.
 	Depth int
+	// Work is what the target's own instructions take for a request, beside its accesses to memory, copies and calls of the kernel; at least 0.
+	Work sim.Time
 	// Held says that requests wait until Begin.
 	Held bool
 	// Pinning says how the buffers become ready for the interface. static pins all of them before the target begins. Copy is the target's own.
@@ -61,6 +64,9 @@ func (o *Options) Validate() error {
 	size("disk", o.Disk, max(o.Buffer, host.PageBytes))
 	count("sessions", o.Sessions, MaxSessions)
 	count("depth", o.Depth, MaxDepth)
+	if o.Work < 0 {
+		wrong = append(wrong, fmt.Errorf("target: work is %v, expected at least 0", o.Work))
+	}
 	if len(wrong) == 0 {
 		size("pool", o.Pool, o.Sessions*o.Buffer)
 	}

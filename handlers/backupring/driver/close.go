@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/spinsim/spinsim/handlers/backupring"
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -28,6 +29,19 @@ func (r *Ring) alloc(n int, stay bool) (v runtime.View, err error) {
 		return v, err
 	}
 	return v, errors.Join(p.OS().Lock(p.Thread(), addr, uint64(n)), p.OS().DontFork(p.Thread(), addr, uint64(n)))
+}
+
+// introduce has the interface know the descriptors when the ring is made, as the drivers of such interfaces do with queues. They may go away again, and buffers come when they are used.
+func (r *Ring) introduce() error {
+	switch {
+	case r.proc.SettingUp() == nil:
+		r.memory.Slice(0, r.buffers).Raw()
+	case r.proc.OS() != nil:
+		var pin host.Pin
+		defer pin.Put(r.proc.Thread())
+		return r.proc.OS().GetUserPages(r.proc.Thread(), r.memory.Addr(), uint64(r.buffers), true, &pin)
+	}
+	return nil
 }
 
 // Close gives back all that the ring has: its place in the interface, the counter, descriptors and entries of Portals, the grant, and, where there is an operating system, its memory. Frames that

@@ -89,6 +89,9 @@ func (r *Ring) open() (err error) {
 	if r.memory, err = r.alloc(r.buffers+r.o.Size*r.o.Buffer, r.o.Pinned); err != nil {
 		return err
 	}
+	if err = r.introduce(); err != nil {
+		return err
+	}
 	if r.head, err = r.alloc(8, true); err != nil {
 		return err
 	}

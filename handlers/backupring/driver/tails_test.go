@@ -17,7 +17,7 @@ import (
 // The IOprovider has a frame, and looks for a descriptor; it finds none and asks to be told of one. Whenever the IOuser posts it, also while that message is on its way, the frame gets there.
 func TestTailsAreTold(t *testing.T) {
 	waits := map[int64]int{}
-	for at := 8500 * sim.Nanosecond; at < 9300*sim.Nanosecond; at += 20 * sim.Nanosecond {
+	for at := 11500 * sim.Nanosecond; at < 12300*sim.Nanosecond; at += 20 * sim.Nanosecond {
 		n := network{
 			users: []user{{RingOptions: driver.RingOptions{Size: 1, BitmapSize: 4}}}, slots: 4, senders: 1, frames: 1, longest: 64,
 			set: []string{"dma.latency=1ns"}, // a look at a register takes less than a message

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/part/faults"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -64,6 +65,9 @@ func Load(c *runtime.Cluster, o Options) (*Part, error) {
 	}
 	if o.By < 0 || int(o.By) >= len(methodNames) {
 		return nil, fmt.Errorf("part: %v, expected one of %s", o.By, strings.Join(methodNames, ", "))
+	}
+	if o.By == Touch && prof.OS.DeviceTables == host.OwnTables {
+		return nil, fmt.Errorf("part: profile %s has os.device_tables %s: a page that is touched would not be in them", prof.Name, host.OwnTables)
 	}
 	if o.Policy == nil {
 		o.Policy = PIO

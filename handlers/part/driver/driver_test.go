@@ -460,3 +460,11 @@ func TestNoSuchMethod(t *testing.T) {
 	_, err := driver.Load(c, driver.Options{By: 7})
 	require.EqualError(t, err, "part: method 7, expected one of get_user_pages, touch, in-kernel")
 }
+
+// Pages that are touched are not in tables of the device's own.
+func TestTouchNeedsTablesOfTheProcess(t *testing.T) {
+	c := must(runtime.NewCluster(runtime.Config{Profile: must(profile.Load("exanest-qfdb", "os.device_tables=own")), Nodes: 1}))
+	defer func() { require.NoError(t, c.Close()) }()
+	_, err := driver.Load(c, driver.Options{By: driver.Touch})
+	require.EqualError(t, err, "part: profile exanest-qfdb has os.device_tables own: a page that is touched would not be in them")
+}

@@ -46,11 +46,21 @@ type Options struct {
 	Pause int
 	// Timeout is how long a requester waits for an answer; 0: 67.1 ms (code 14 of InfiniBand: 4.096 us * 2^14).
 	Timeout sim.Time
-	// Delay is how long the kernel of a node does something else, each time that the firmware interrupts it; nil: it does not.
-	Delay func() sim.Time
+	// Delay is how much longer a part of a fault takes than the profile says, at least 0, for so many pages; nil: nothing does.
+	Delay func(part Part, pages int) sim.Time
 	// Served is told of each fault that the kernel of a node has served, for an observer.
 	Served func(node int, s *Served)
 }
+
+// Part is a part of what a fault takes.
+type Part int
+
+// Parts of a fault that may take longer.
+const (
+	Firmware  Part = iota // until it interrupts
+	Handler               // until the kernel begins with the fault: it does something else
+	Addresses             // until it has the pages
+)
 
 // Library is the connections of a cluster.
 type Library struct {

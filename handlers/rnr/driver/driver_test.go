@@ -93,7 +93,7 @@ func (r *pair) transfer(t testing.TB, n int, there func(side int) bool) (arrived
 	memory := func(p *runtime.Proc, side int) runtime.View {
 		v := p.Alloc(n)
 		if there(side) {
-			fill(v.Write(), side)
+			fill(v.Raw(), side)
 		}
 		p.SleepUntil(start)
 		return v
@@ -111,7 +111,7 @@ func (r *pair) transfer(t testing.TB, n int, there func(side int) bool) (arrived
 		func(p *runtime.Proc, c *driver.Conn) error {
 			v := p.Alloc(n)
 			if there(1) {
-				v.Write()
+				v.Raw()
 			}
 			w, err := c.PostReceive(v)
 			if err != nil {
@@ -197,7 +197,7 @@ func TestReaderRewinds(t *testing.T) {
 	r.main = [2]func(p *runtime.Proc, c *driver.Conn) error{
 		func(p *runtime.Proc, c *driver.Conn) error {
 			v := p.Alloc(n)
-			v.Slice(0, 4096).Write()
+			v.Slice(0, 4096).Raw()
 			p.SleepUntil(10 * sim.Millisecond)
 			w, err := c.PostRead(<-source, v)
 			if err != nil {
@@ -211,7 +211,7 @@ func TestReaderRewinds(t *testing.T) {
 		},
 		func(p *runtime.Proc, _ *driver.Conn) error {
 			v := p.Alloc(n)
-			fill(v.Write(), 5)
+			fill(v.Raw(), 5)
 			source <- v.Addr()
 			p.Sleep(20 * sim.Millisecond)
 			return nil
@@ -285,7 +285,7 @@ func TestTimesOut(t *testing.T) {
 	r.main = [2]func(p *runtime.Proc, c *driver.Conn) error{
 		func(p *runtime.Proc, c *driver.Conn) error {
 			v := p.Alloc(100)
-			v.Write()
+			v.Raw()
 			w, err := c.PostSend(v)
 			if err != nil {
 				return err

@@ -42,8 +42,8 @@ func besideFaults(t *testing.T, four bool) (took [2]sim.Time, most int, reported
 				return err
 			}
 			v, mine := p.Alloc(6*page), p.Alloc(n)
-			v.Write()
-			mine.Write()
+			v.Raw()
+			mine.Raw()
 			if at[side] = v.Addr(); four { // 0: memory for a read; 1: what is read; 2: what is written to; 3: what is written; 4, 5 are there
 				if err := p.OS().PageOut(p.Thread(), v.Addr(), 4*page); err != nil {
 					return err
@@ -161,7 +161,7 @@ func TestFirmwareLearnsLater(t *testing.T) {
 			},
 			func(p *runtime.Proc, c *driver.Conn) error {
 				v := p.Alloc(2 * page)
-				v.Write()
+				v.Raw()
 				for i := range 2 {
 					w, err := c.PostReceive(v.Slice(i*page, (i+1)*page))
 					if err != nil {
@@ -212,11 +212,11 @@ func TestBatchIsAWorkRequest(t *testing.T) {
 				}
 				for i := range 12 {
 					if side != faulty {
-						list[i/3].Slice(i%3*page, i%3*page+1).Write()
+						list[i/3].Slice(i%3*page, i%3*page+1).Raw()
 					}
 				}
 				for _, i := range c.there {
-					list[i/3].Slice(i%3*page, i%3*page+1).Write()
+					list[i/3].Slice(i%3*page, i%3*page+1).Raw()
 				}
 				p.SleepUntil(10 * sim.Millisecond)
 				post := conn.PostSend
@@ -253,7 +253,7 @@ func TestProtectedMemoryIsRefused(t *testing.T) {
 	r.main = [2]func(p *runtime.Proc, c *driver.Conn) error{
 		func(p *runtime.Proc, c *driver.Conn) error {
 			v := p.Alloc(page)
-			v.Write()
+			v.Raw()
 			w, err := c.PostSend(v)
 			if err != nil {
 				return err
@@ -289,7 +289,7 @@ func TestInvalidationRacesTheInterface(t *testing.T) {
 			for i := range r.main {
 				r.main[i] = func(p *runtime.Proc, c *driver.Conn) error {
 					v := p.Alloc(page)
-					fill(v.Write(), 0)
+					fill(v.Raw(), 0)
 					p.SleepUntil(start)
 					post := []func(...runtime.View) (*driver.Work, error){c.PostSend, c.PostReceive}[i]
 					w, err := post(v)
@@ -329,7 +329,7 @@ func TestDriverAsksForWhatIsDone(t *testing.T) {
 	r.main = [2]func(p *runtime.Proc, c *driver.Conn) error{
 		func(p *runtime.Proc, c *driver.Conn) error {
 			v := p.Alloc(page)
-			fill(v.Write(), 0)
+			fill(v.Raw(), 0)
 			err := p.OS().PageOut(p.Thread(), v.Addr(), page)
 			if err = errors.Join(err, p.OS().Protect(p.Thread(), v.Addr(), page, host.ProtRead)); err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -24,6 +25,10 @@ type forged struct {
 func forge(p *runtime.Proc, c *driver.Conn, to uint32, packets ...forged) error {
 	v := p.Alloc(4096)
 	fill(v.Write(), 66)
+	var pin host.Pin // it is no memory of a connection
+	if err := p.OS().GetUserPages(p.Thread(), v.Addr(), uint64(v.Len()), true, &pin); err != nil {
+		return err
+	}
 	md, err := c.NI().MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len())})
 	if err != nil {
 		return err
@@ -81,7 +86,7 @@ func TestForgedPacketsBreakTheConnection(t *testing.T) {
 				},
 				func(p *runtime.Proc, c *driver.Conn) error {
 					v := p.Alloc(100)
-					fill(v.Write(), 1)
+					fill(v.Raw(), 1)
 					w, err := c.PostSend(v)
 					if err != nil {
 						return err
@@ -115,7 +120,7 @@ func TestForgedAnswers(t *testing.T) {
 			r.main = [2]func(p *runtime.Proc, c *driver.Conn) error{
 				func(p *runtime.Proc, conn *driver.Conn) error {
 					v := p.Alloc(size)
-					v.Write()
+					v.Raw()
 					p.SleepUntil(sim.Millisecond)
 					post := conn.PostWrite
 					if c.read {
@@ -133,7 +138,7 @@ func TestForgedAnswers(t *testing.T) {
 				func(p *runtime.Proc, conn *driver.Conn) error {
 					v := p.Alloc(size)
 					if to = v.Addr(); !c.read { // else it is absent: there is time
-						v.Write()
+						v.Raw()
 					}
 					p.SleepUntil(sim.Millisecond + 5*sim.Microsecond)
 					return forge(p, conn, 0, c.f)
@@ -150,7 +155,7 @@ func TestNoRoomBreaksTheConnection(t *testing.T) {
 	r.main = [2]func(p *runtime.Proc, c *driver.Conn) error{
 		func(p *runtime.Proc, c *driver.Conn) error {
 			v := p.Alloc(64 << 10)
-			v.Write()
+			v.Raw()
 			w, err := c.PostSend(v)
 			if err != nil {
 				return err

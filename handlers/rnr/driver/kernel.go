@@ -80,6 +80,13 @@ func (c *Conn) attach() {
 	c.ni.Interrupt(c.faults, n.CPU().RequestIRQ(k.spec.InterruptCore, "NPF", c.interrupt))
 }
 
+// delay has a part of a fault take longer.
+func (l *Library) delay(t *host.Thread, part Part, pages int) {
+	if l.o.Delay != nil {
+		t.Run(l.o.Delay(part, pages), "delay")
+	}
+}
+
 // Fault implements host.FaultHandler. The firmware of connections reports their faults, so that there is nothing to do here: the unit of the NIC that translates has no
 // interrupt of its own. Other processes get their page.
 func (k *kernel) Fault(t *host.Thread, f host.DeviceFault) {
@@ -110,10 +117,9 @@ func (k *kernel) bring(t *host.Thread) {
 // interrupt is the interrupt handler: it reads what the firmware has written.
 func (c *Conn) interrupt(t *host.Thread) {
 	c.kernel.stats.Interrupts++
+	c.library.delay(t, Firmware, 0)
 	raised := t.Now() - c.kernel.spec.Interrupt
-	if d := c.library.o.Delay; d != nil {
-		t.Run(d(), "interrupts off")
-	}
+	c.library.delay(t, Handler, 0)
 	all := c.host.Snapshot()[rnr.FaultsAt:]
 	for i := range c.fault.last {
 		f := &c.fault.last[i]
@@ -165,6 +171,7 @@ func (k *kernel) pages(t *host.Thread, p *host.Process, r rnr.Range, write bool)
 	err := p.GetUserPages(t, r.Address, r.Length, write, &pin)
 	pages := pin.Pages()
 	pin.Put(t)
+	k.library.delay(t, Addresses, pages)
 	if err != nil && pages > 0 && !errors.Is(err, host.ErrNoMemory) {
 		return errRest
 	}

@@ -1,0 +1,134 @@
+package experiment
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// stepping is an experiment with an axis of terms.
+func stepping() *Experiment {
+	return &Experiment{
+		Name: "stepping",
+		Axes: []Axis{
+			{Name: "term", Kind: report.Text, Of: []string{"ours", "one", "two"}, Default: "ours", Help: "a way", Terms: []Term{{}, {Values: map[string]string{"a": "7"}}, {Values: map[string]string{"b": "9"}, Set: []string{"host.message=77ns"}}}},
+			{Name: "a", Kind: report.Count, Default: "1,2", Most: "10", Help: "a number"},
+			{Name: "b", Kind: report.Count, Default: "3", Most: "10", Help: "another"},
+		},
+		Run: func(_ context.Context, p *Point) (Values, error) {
+			return Values{"sum": p.Int("a") + p.Int("b"), "message": p.Profile.Host.Message.Nanoseconds()}, nil
+		},
+		Columns: []report.Column{{Name: "sum", Kind: report.Count, Help: "of both"}, {Name: "message", Kind: report.Number, Help: "of the profile"}},
+	}
+}
+
+// Each term changes what it names besides what the terms before it change, values of axes and fields of the profile; of several values that one replaces one point is left. A point by itself and a sweep that is done
+// again from its record have the same.
+func TestTermsComeOnTopOfEachOther(t *testing.T) {
+	s, err := New(stepping())
+	require.NoError(t, err)
+	s.Profiles = []string{"spin-int"}
+	require.NoError(t, s.Choose("term", "ours,one,two"))
+	points, err := s.Points()
+	require.NoError(t, err)
+	results, err := s.Run(context.Background(), points, nil)
+	require.NoError(t, err)
+	var got [][]any
+	for _, r := range results {
+		got = append(got, []any{r.Point.Text("term"), r.Point.Int("a"), r.Point.Int("b"), r.Values["sum"]})
+	}
+	require.Equal(t, [][]any{{"ours", 1, 3, 4}, {"one", 7, 3, 10}, {"two", 7, 9, 16}, {"ours", 2, 3, 5}}, got)
+	require.Equal(t, []any{77.0, false}, []any{results[2].Values["message"], results[1].Values["message"] == 77.0})
+
+	one, err := stepping().At(points[0].Profile, Values{"term": "two"})
+	require.NoError(t, err)
+	require.Equal(t, []int{7, 9}, []int{one.Int("a"), one.Int("b")})
+
+	again, _, err := Repeat(s.Record(), stepping(), nil)
+	require.NoError(t, err)
+	repeated, err := again.Points()
+	require.NoError(t, err)
+	require.Len(t, repeated, len(points))
+}
+
+// Whoever chooses a value that a term changes is told.
+func TestTermsAreNotOverruled(t *testing.T) {
+	for want, choose := range map[string]func(s *Sweep) error{ //lint:maporder each by itself
+		"--a: one of --term changes it to 7":                   func(s *Sweep) error { return s.Choose("a", "5") },
+		"--set host.message: two of --term changes it to 77ns": func(s *Sweep) error { return s.Set("host.message=1us") },
+		"--b: two of --term changes it to 9":                   func(s *Sweep) error { return s.Choose("b", "9") },
+	} {
+		s, err := New(stepping())
+		require.NoError(t, err)
+		s.Profiles = []string{"spin-int"}
+		require.NoError(t, choose(s))
+		_, err = s.Points()
+		require.NoError(t, err, "ours changes nothing")
+		require.NoError(t, s.Choose("term", "ours,two"))
+		_, err = s.Points()
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// What terms change is there: a definition with others is wrong.
+func TestWrongTerms(t *testing.T) {
+	for want, change := range map[string]func(a *Axis){ //lint:maporder each by itself
+		"2 terms for 3 values":                            func(a *Axis) { a.Terms = a.Terms[:2] },
+		"the first value, ours, changes something":        func(a *Axis) { a.Terms[0].Values = map[string]string{"a": "1"} },
+		`one changes "c", which is no other axis`:         func(a *Axis) { a.Terms[1].Values = map[string]string{"c": "1"} },
+		`one changes axis a to "11", which is none of it`: func(a *Axis) { a.Terms[1].Values = map[string]string{"a": "11"} },
+		`two sets "host.message", expected path=value`:    func(a *Axis) { a.Terms[2].Set = []string{"host.message"} },
+	} {
+		e := stepping()
+		change(&e.Axes[0])
+		require.ErrorContains(t, e.Check(), want)
+	}
+}
+
+// The ways that npf publishes meet what they go to: at the last term a published number is met to 6%, that of a tail to 10%, and before it is not. (That of the storage target, and that of 4 MiB, take minutes of a core: docs/npf.md.)
+func TestWaysOfNPFMeet(t *testing.T) {
+	for _, way := range []struct {
+		of     *Experiment
+		values map[string]string
+		column string
+	}{
+		{coldRing, nil, "silent"},
+		{ringSize, nil, "time"},
+		{instances, map[string]string{"instances": "4", "time": "2ms"}, "throughput"},
+		{npfLatency, map[string]string{"size": "4KiB", "runs": "500"}, "p95"},
+	} {
+		e, err := way.of.Preset("waterfall")
+		require.NoError(t, err)
+		s, err := New(e)
+		require.NoError(t, err)
+		for axis, list := range way.values { //lint:maporder each by itself
+			require.NoError(t, s.Choose(axis, list))
+		}
+		points, err := s.Points()
+		require.NoError(t, err)
+		results, err := s.Run(context.Background(), points, nil)
+		require.NoError(t, err)
+		numbers, _ := s.Numbers(points)
+		off := func(r *Result) float64 {
+			for _, n := range numbers {
+				if n.Column == way.column && r.Point.fits(n.At) && r.Point.fits(n.With) {
+					is, _ := magnitude(r.Values[way.column])
+					if c, _ := e.column(way.column); c.Kind == report.Duration {
+						is /= float64(map[string]sim.Time{"us": sim.Microsecond, "s": sim.Second}[c.Unit])
+					}
+					return math.Abs(is/n.Value - 1)
+				}
+			}
+			t.Fatalf("%s: nothing is published of %v", e.Name, r.Point)
+			return 0
+		}
+		first, last := off(results[1]), off(results[len(results)-1])
+		require.Less(t, last, 0.06, "%s %v", e.Name, way.values)
+		require.Greater(t, first, last, e.Name)
+	}
+}
