@@ -104,7 +104,9 @@ func (e *Experiment) Broken() (*Experiment, error) {
 	one.broken = true
 	one.Columns = slices.Concat(e.Columns, e.BreakdownColumns())
 	v := &one.View
-	v.Value, v.Parts, v.Answer, v.Place, v.Course = one.Followed, breakdownParts(), one.broke, nil, false
+	course := e.View.Course
+	v.Answer = func(results []*Result) []string { return one.broke(results, course) }
+	v.Value, v.Parts, v.Place, v.Course = one.Followed, breakdownParts(), nil, false
 	if c, found := e.column(v.X); !found || e.axis(v.X) < 0 && !slices.ContainsFunc(e.Axes, func(a Axis) bool { return a.column().Key() == c.Key() }) {
 		v.X = ""
 	}
@@ -226,8 +228,8 @@ func (p *Point) used(record *breakdown.Record, values Values) {
 	}
 }
 
-// broke says for each profile and each of the values that stand side by side, where the most has gone at the last point of them.
-func (e *Experiment) broke(results []*Result) (lines []string) {
+// broke says for each profile and each of the values that stand side by side, where the most has gone at the last point of them; in the course of a time, at the point where it was most.
+func (e *Experiment) broke(results []*Result, course bool) (lines []string) {
 	last := map[string]*Result{}
 	var keys []string
 	for _, r := range results {
@@ -235,7 +237,10 @@ func (e *Experiment) broke(results []*Result) (lines []string) {
 		if last[key] == nil {
 			keys = append(keys, key)
 		}
-		last[key] = r
+		took, _ := r.Values[e.Followed].(sim.Time)
+		if before := last[key]; !course || before == nil || before.Values[e.Followed] == nil || took > before.Time(e.Followed) {
+			last[key] = r
+		}
 	}
 	named := e.told(results)
 	for _, key := range keys {

@@ -7,6 +7,7 @@ import (
 
 	network "github.com/spinsim/spinsim/exanet/ip"
 	"github.com/spinsim/spinsim/pinning"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -164,6 +165,40 @@ func TestPartsOfTimeouts(t *testing.T) {
 	calm := broken(t, "npf-synthetic", "eth-npf", Values{"mode": npfDrop, "messages": 3, "size": 30000, "every": 0})
 	zero(t, calm, "timer", "other")
 	require.InEpsilon(t, 8*30000/calm.Float("throughput"), calm.Time(meanColumn).Nanoseconds(), 1e-6)
+}
+
+// The answer is about the last size, and in the course of a time about when it took longest: that is what one wants to know of a server that begins.
+func TestAnswerOfBreakdown(t *testing.T) {
+	answer := func(name, axis string, list ...sim.Time) string {
+		e, err := Find(name)
+		require.NoError(t, err)
+		b, err := e.Broken()
+		require.NoError(t, err)
+		device, err := profile.Load(e.DefaultProfiles()[0])
+		require.NoError(t, err)
+		var results []*Result
+		for i, took := range list {
+			value := any(i + 1)
+			if axis == "at" {
+				value = sim.Time(i+1) * 5 * sim.Second
+			}
+			p, err := b.At(device, Values{axis: value})
+			require.NoError(t, err)
+			r := &Result{p, Values{}}
+			for _, part := range breakdownParts() {
+				r.Values[part] = sim.Time(0)
+			}
+			if r.Values[b.Followed] = nil; took > 0 {
+				r.Values[b.Followed], r.Values["in_timer"] = took, took
+			}
+			results = append(results, r)
+		}
+		lines := b.View.Answer(results)
+		require.Len(t, lines, 1)
+		return lines[0]
+	}
+	require.Contains(t, answer("pingpong", "size", 30*sim.Second, 20*sim.Second, 10*sim.Second), ": 10.00 s, of which 100% timer.")
+	require.Contains(t, answer("npf-cold-ring", "at", 0, 30*sim.Second, 10*sim.Second), "10 s: 30.00 s, of which 100% timer.")
 }
 
 // With c connections that have one operation under way each, an operation takes c / throughput: Little's law.
