@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	histories   = flag.Int("linearizable.histories", 10_000, "histories of TestLinearizable")
+	histories   = flag.Int("linearizable.histories", 2000, "histories of TestLinearizable")
 	historySeed = flag.Uint64("linearizable.seed", 1, "seed of the first system of TestLinearizable")
 )
 
@@ -241,12 +241,8 @@ func (r *recorded) check() (n int, wrong string) {
 
 // Whatever processes do at the same time, and whatever happens to their messages, it is as if they had done it one after the other, each thing as a whole and within its time.
 func TestLinearizable(t *testing.T) {
-	want := *histories
-	if testing.Short() {
-		want = min(want, 2000)
-	}
 	var large, held, full, again, twice, damaged uint64
-	for n, seed := 0, *historySeed; n < want; seed++ {
+	for n, seed := 0, *historySeed; n < *histories; seed++ {
 		r := newRecorded(t, seed)
 		r.play(r.Nodes())
 		done, wrong := r.check()
