@@ -39,7 +39,8 @@ var long = map[string]string{
 
 	"spinsim compare npf-synthetic": "spinsim compare npf-synthetic --messages 10 --every 100",
 
-	"spinsim compare npf-working-set": "spinsim compare npf-working-set --scale 256 --horizon 1s --at 1s --window 1s",
+	"spinsim compare npf-working-set":            "spinsim compare npf-working-set --scale 256 --horizon 1s --at 1s --window 1s",
+	"spinsim compare npf-working-set --scale 16": "spinsim compare npf-working-set --scale 256 --horizon 1s --at 1s --window 1s",
 
 	"spinsim compare npf-working-set --experiment swap": "spinsim compare npf-working-set --experiment swap --scale 256 --horizon 1s --at 1s --window 1s",
 

@@ -92,7 +92,7 @@ var shown = map[string]string{
 	"compare allreduce --experiment scale --topology 8x8x4":               "compare allreduce --experiment scale --topology 8x8x4 --ranks 4,16",
 	"compare graph --scale 12 --ranks 64":                                 "compare graph --scale 12 --ranks 64 --profile spin-int --kernel bfs --mode spin,host",
 	"compare graph --experiment nodes --kernel bfs":                       "compare graph --experiment nodes --kernel bfs --profile spin-int --ranks 1,2",
-	"compare npf-cold-ring":                                               "compare npf-cold-ring --at 15s",
+	"compare npf-cold-ring":                                               "compare npf-cold-ring --at 5s,80s",
 	"compare npf-cold-ring --experiment choices":                          inDeep,
 	"compare npf-cold-ring --experiment gives-up":                         "compare npf-cold-ring --experiment gives-up --timeout 100ms --descriptor skips --ring 32,128",
 	"compare npf-synthetic":                                               "compare npf-synthetic --fault minor --every 0,50",
