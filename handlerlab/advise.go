@@ -24,7 +24,7 @@ const (
 	leastRounds = 12              // messages that each processor handles in a stream at least
 	mostStream  = 16384           // messages of a stream
 	mostSources = 64              // that send them
-	loops       = 16              // times as many packets as were sent are no answers any more
+	loops       = 48              // calls for each packet that was sent are no answers any more
 	pace        = 0.98            // from which share of what comes on handlers keep up with it
 	helps       = 1.05            // by which more processors that help raise what handlers reach at least
 )
@@ -120,10 +120,6 @@ func Advise(ctx context.Context, cfg *Config, message []byte) (*Advice, error) {
 	}
 	if t.calls == 0 {
 		return nil, &FailedError{"no handler has run: nothing could be measured"}
-	}
-	mtu := int(cfg.Profile.Fabric.MTU)
-	if sent := probes * max(1, (len(message)+mtu-1)/mtu); t.packetsIn > loops*sent {
-		return nil, &FailedError{fmt.Sprintf("handlers send so much to their own node that %d packets have become %d: the state says whom they send to", sent, t.packetsIn)}
 	}
 	a.measured(&own, t)
 	a.Stream, err = own.brought(ctx, a, message)
@@ -301,9 +297,19 @@ func (c *Config) stream(ctx context.Context, a *Advice, message []byte, processo
 // watched runs the messages and adds up what the device does.
 func (c *Config) watched(ctx context.Context) (*tally, error) {
 	t := &tally{node: int32(c.Node), occupied: c.Profile.Fabric.Occupied, packets: map[sim.Task]waits{}, running: map[sim.Task]sim.Time{}, last: map[sim.Task]sim.Time{}}
+	sent, mtu := 0, int(c.Profile.Fabric.MTU)
+	for _, m := range c.Messages {
+		sent += max(1, (len(m.Data)+mtu-1)/mtu)
+	}
+	ctx, t.stop = context.WithCancel(ctx)
+	defer t.stop()
+	t.most = loops * sent
 	own := *c
 	own.Tracer = t
 	report, err := Run(ctx, &own)
+	if len(t.running) > t.most {
+		return nil, &FailedError{fmt.Sprintf("handlers send so much to their own node that %d packets have become more than %d calls: the state says whom they send to", sent, t.most)}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func TestNoAdvice(t *testing.T) {
 	require.ErrorContains(t, err, "unreachable (and 3 more)")
 	_, err = Advise(context.Background(), &Config{Module: handlers.Must("raid5"), Profile: p, Nodes: 1, Payload: "fold"}, make([]byte, 64))
 	require.ErrorAs(t, err, &failed)
-	require.ErrorContains(t, err, "handlers send so much to their own node that 4 packets have become")
+	require.ErrorContains(t, err, "handlers send so much to their own node that 4 packets have become more than 192 calls")
 	_, err = Advise(context.Background(), &Config{Module: handlers.Must("bcast"), Profile: p, Nodes: 1}, make([]byte, 64))
 	require.ErrorContains(t, err, "name one")
 	require.NotErrorAs(t, err, &failed)

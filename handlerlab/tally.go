@@ -27,6 +27,9 @@ type tally struct {
 	last              map[sim.Task]sim.Time
 	changes           []change // of the bytes that wait for payload handlers
 	mostBuffered      int64
+
+	most int // calls, beyond which the run is stopped
+	stop func()
 }
 
 // waits is a packet that has come.
@@ -87,6 +90,9 @@ func (t *tally) segment(s *sim.Step) {
 		t.calls++
 		t.processor = int(s.Processor)
 		t.running[s.Task] = s.From
+		if len(t.running) > t.most {
+			t.stop()
+		}
 		if p := t.packets[sim.Task{Flow: s.Flow, Packet: s.Packet}]; s.Handler == 1 && p.found < s.From {
 			t.changes = append(t.changes, change{p.found, p.bytes}, change{s.From, -p.bytes})
 		}
