@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,7 +144,13 @@ func (e *Experiment) follow(ctx context.Context, p *Point) (Values, error) {
 	watched := *p
 	watched.followed = &followed{record: record, alone: p.Tracer == nil}
 	watched.Tracer = breakdown.Follow(record, p.Tracer)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	record.Limit(p.room, func() { end(&breakdown.FullError{Left: p.room}) })
 	values, err := e.Run(ctx, &watched)
+	if full := (*breakdown.FullError)(nil); errors.As(context.Cause(ctx), &full) {
+		return nil, full // also of a run that was over before it was told
+	}
 	if err != nil {
 		return nil, err
 	}

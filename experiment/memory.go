@@ -79,6 +79,37 @@ func (s *Sweep) checkMemory(points []*Point) error {
 	return nil
 }
 
+// leastRoom is the memory that the steps of a point may take in any case, bytes, and programMemory what the program takes itself.
+const (
+	leastRoom     = 16 << 20
+	programMemory = 64 << 20
+)
+
+// share gives each of the points, of which so many run at once, its part of the memory that is left beside them: that of what Broken follows.
+func (s *Sweep) share(points []*Point, workers int) {
+	if s.MemoryLimit <= 0 || !s.Experiment.broken {
+		return
+	}
+	left := s.MemoryLimit - s.Held - programMemory
+	for _, need := range needs(points)[:workers] {
+		left -= need
+	}
+	for _, p := range points {
+		p.room = max(leastRoom, left/int64(2*workers)) // half: the garbage collector takes as much
+	}
+}
+
+// needs are those of points, the largest first.
+func needs(points []*Point) []int64 {
+	list := make([]int64, len(points))
+	for i, p := range points {
+		list[i] = p.Need()
+	}
+	slices.Sort(list)
+	slices.Reverse(list)
+	return list
+}
+
 // atOnce is how many of the points run at the same time, at least one: as many as Workers says, if there is memory for any so many.
 func (s *Sweep) atOnce(points []*Point) int {
 	n := s.Workers
@@ -89,14 +120,8 @@ func (s *Sweep) atOnce(points []*Point) int {
 	if s.MemoryLimit <= 0 {
 		return n
 	}
-	needs := make([]int64, len(points))
-	for i, p := range points {
-		needs[i] = p.Need()
-	}
-	slices.Sort(needs)
-	slices.Reverse(needs)
 	total := int64(0)
-	for i, need := range needs[:n] {
+	for i, need := range needs(points)[:n] {
 		if total += need; total > s.MemoryLimit {
 			return max(1, i)
 		}

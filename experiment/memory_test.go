@@ -106,3 +106,32 @@ func TestExperimentsSayWhatTheyNeed(t *testing.T) {
 		}
 	}
 }
+
+// A point whose steps take more than the memory limit leaves for them says so; the others of the sweep are measured, and without a limit all are.
+func TestStepsThatTakeTooMuch(t *testing.T) {
+	e, err := pingpong.Broken()
+	require.NoError(t, err)
+	s, err := New(e)
+	require.NoError(t, err)
+	s.Profiles = []string{"spin-int"}
+	require.NoError(t, s.Choose("mode", "rdma"))
+	require.NoError(t, s.Choose("size", "8,32MiB"))
+	points, err := s.Points()
+	require.NoError(t, err)
+	for _, p := range points {
+		p.room = 4 << 20
+	}
+	_, err = s.Run(context.Background(), points, nil)
+	var some *Unfinished
+	require.ErrorAs(t, err, &some)
+	require.Len(t, some.Measured(), 1)
+	require.EqualError(t, some.Err, "pingpong rdma, profile spin-int, 2 ranks, 32 MiB: --breakdown: its steps are held until the run ends, and take more than 4 MiB, which is what the memory limit leaves for them: measure fewer or shorter messages, or raise --memory-limit")
+
+	s.MemoryLimit = 1 << 30
+	s.share(points, 2)
+	need := points[0].Need() + points[1].Need()
+	require.Equal(t, (s.MemoryLimit-programMemory-need)/4, points[0].room, "half of what two leave, for each")
+	s.MemoryLimit = 64 << 20
+	s.share(points, 2)
+	require.EqualValues(t, leastRoom, points[1].room)
+}

@@ -31,6 +31,7 @@ type Point struct {
 	values     []any // of the axes, in their order
 	done       *operations
 	followed   *followed // nil: nobody asks where the time went
+	room       int64     // bytes that followed may take; 0: any
 }
 
 // Value returns the value of an axis. It panics if there is no such axis: a programmer's mistake.

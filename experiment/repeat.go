@@ -29,6 +29,26 @@ func (s *Sweep) profile(name string, more ...string) (*profile.Profile, error) {
 	return profile.Load(name, append(append([]string(nil), s.Overrides...), more...)...)
 }
 
+// base loads a profile as it is but for Overrides. Where it is none without the fields that have several values, such as the lengths of a torus, it has the first
+// of each, and so has every point before its own.
+func (s *Sweep) base(name string) (*profile.Profile, error) {
+	p, err := s.profile(name)
+	if err == nil || s.varied == 0 {
+		return p, err
+	}
+	first := &Point{experiment: s.Experiment, values: make([]any, len(s.values))}
+	before := s.more
+	s.more = slices.Clone(before)
+	for _, i := range s.own() {
+		first.values[i] = s.values[i][0]
+		s.more = append(s.more, first.field(i))
+	}
+	if p, err = s.profile(name); err != nil {
+		s.more = before
+	}
+	return p, err
+}
+
 // remember notes what the results are made from. It refuses profiles whose rows could not be told apart.
 func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 	r := &provenance.Record{Build: s.Build, Command: s.Command, Seed: &s.Seed, Engine: s.Engine, Inputs: s.Inputs}

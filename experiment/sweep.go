@@ -102,7 +102,7 @@ func (s *Sweep) Points() ([]*Point, error) {
 	var profiles []*profile.Profile
 	missing := make(passedOver, len(s.values))
 	for i, name := range s.Profiles {
-		base, err := s.profile(name)
+		base, err := s.base(name)
 		if err != nil {
 			return nil, err
 		}
@@ -225,6 +225,7 @@ func (s *Sweep) check() error {
 		for i := range s.Experiment.Axes {
 			switch a := &s.Experiment.Axes[i]; {
 			case field == "" || a.Field != field:
+			case s.Recorded != nil: // base had given it one
 			case i >= len(s.Experiment.Axes)-s.varied:
 				fail("%s is given several values and a single one", field)
 			default:
@@ -324,8 +325,10 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 	}
 	failures := make([]error, len(points))
 	left := remaining{end: len(points)}
+	workers := s.atOnce(points)
+	s.share(points, workers)
 	var wg sync.WaitGroup
-	for worker := range s.atOnce(points) {
+	for worker := range workers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				i := left.take(worker == 1)

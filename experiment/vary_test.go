@@ -118,6 +118,31 @@ func TestListsOfFields(t *testing.T) {
 	require.ErrorContains(t, s.Set("hpu.cores=4,8"), "hpu.cores is given several values twice")
 }
 
+// A profile that is none without one of the values of a field, such as a torus without lengths, is measured with each, and again from its document.
+func TestValuesThatAProfileNeeds(t *testing.T) {
+	var runs int
+	s := tallying(t, &runs, "fabric.kind=torus", "fabric.dims=[4,2],[2,2,2]")
+	s.Profiles = []string{"spin-int", "exanest"} // the second is a torus anyway
+	points, err := s.Points()
+	require.NoError(t, err)
+	var dims [][]int
+	for _, p := range points {
+		dims = append(dims, p.Profile.Fabric.Dims)
+	}
+	require.Contains(t, dims, []int{4, 2})
+	require.Contains(t, dims, []int{2, 2, 2})
+	document := written(t, s, report.JSONFormat)
+	record, err := provenance.Read([]byte(document))
+	require.NoError(t, err)
+	again, _, err := Repeat(record, tallying(t, &runs).Experiment, nil)
+	require.NoError(t, err)
+	require.Equal(t, document, written(t, again, report.JSONFormat))
+
+	s = tallying(t, &runs, "fabric.kind=torus", "fabric.dims=[0],[2,2,2]")
+	_, err = s.Points()
+	require.ErrorContains(t, err, "got [0]")
+}
+
 // A sweep that goes on with what is kept measures what is missing only, and its table is the same, whatever was measured before and in which parts.
 func TestCheckpoint(t *testing.T) {
 	var runs int

@@ -32,6 +32,9 @@ func (p *Plan) Memory() int64 {
 	return runtime.Footprint(p.profile, p.ranks, p.ranks, instances) + p.memory + p.memory/2 + int64(min(each*samples, math.MaxInt64/4))
 }
 
+// Bound lets what a breakdown follows take so much memory, bytes; 0: any. A run that takes more ends with a *breakdown.FullError.
+func (p *Plan) Bound(bytes int64) { p.room = bytes }
+
 // What a run keeps of each measurement, bytes: a time, and with a breakdown when it was; three times as much while a list grows.
 const (
 	sampleBytes   = 3 * 8

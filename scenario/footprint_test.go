@@ -23,3 +23,25 @@ func TestMemoryOfSamples(t *testing.T) {
 	require.Equal(t, none+3*(100+100*99/2)*sampleBytes, memory("{repeat: {times: 100, steps: [{repeat: {times: round, steps: ["+one+"]}}, "+one+"]}}", false))
 	require.Greater(t, memory("{repeat: {times: 1000000000, steps: [{repeat: {times: 1000000000, steps: ["+one+"]}}]}}", false), int64(1)<<60)
 }
+
+// A run whose breakdown takes more than there is for it ends with an error that says so, and one without a breakdown does not.
+func TestStepsThatTakeTooMuch(t *testing.T) {
+	run := func(breakdown bool, room int64) error {
+		s, err := Parse("s.yaml", []byte(`
+profile: spin-int
+ranks: 2
+entries: [{name: there, ranks: 1, length: 1MiB}]
+programs: [{ranks: 0, steps: [{put: {to: 1, entry: there, bytes: 1MiB, ack: ack}}, {wait: {acks: 1}}]}]
+`))
+		require.NoError(t, err)
+		p, err := s.Plan(Options{Breakdown: breakdown})
+		require.NoError(t, err)
+		p.Bound(room)
+		_, err = p.Run(t.Context(), nil)
+		return err
+	}
+	require.NoError(t, run(true, 0))
+	require.NoError(t, run(true, 1<<20))
+	require.NoError(t, run(false, 10<<10))
+	require.ErrorContains(t, run(true, 10<<10), "--breakdown: its steps are held until the run ends, and take more than 10 KiB")
+}

@@ -21,27 +21,27 @@ import (
 // Plan is a scenario that has been checked: every name, file and module is there and every range fits. It can be run any
 // number of times.
 type Plan struct {
-	spec      *Spec
-	output    Output // of the spec, or as Show has changed it
-	only      string // table to show, "": all
-	profile   *profile.Profile
-	ranks     int
-	seed      uint64
-	engine    string
-	env       *env
-	entries   []*entryPlan
-	programs  []*programPlan
-	programOf []*programPlan // by rank; nil: none
-	modules   map[string]*hpu.Module
-	stepPaths []string
-	stepID    map[string]int  // place in stepPaths
-	failed    map[string]bool // paths of steps and buffers that are wrong on a rank
-	errs      []error
-	options   Options
-	memory    int64 // of all entries and buffers of all ranks, bytes
-	inputs    []provenance.Input
-	used      []provenance.Handler // modules
-	explain   func(*ExplainStep)   // nil: nobody
+	spec         *Spec
+	output       Output // of the spec, or as Show has changed it
+	only         string // table to show, "": all
+	profile      *profile.Profile
+	ranks        int
+	seed         uint64
+	engine       string
+	env          *env
+	entries      []*entryPlan
+	programs     []*programPlan
+	programOf    []*programPlan // by rank; nil: none
+	modules      map[string]*hpu.Module
+	stepPaths    []string
+	stepID       map[string]int  // place in stepPaths
+	failed       map[string]bool // paths of steps and buffers that are wrong on a rank
+	errs         []error
+	options      Options
+	memory, room int64 // bytes: of all entries and buffers of all ranks; that what a breakdown follows may take, 0: any
+	inputs       []provenance.Input
+	used         []provenance.Handler // modules
+	explain      func(*ExplainStep)   // nil: nobody
 }
 
 // entryPlan is an entry with what was found out about it.

@@ -107,11 +107,16 @@ type logLine struct {
 // Run carries the scenario out. The tracer, if not nil, records a timeline. A result is returned whenever the simulation began,
 // also with an error: one says what has failed, the other what was seen.
 func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err error) {
-	r := &run{Plan: p, ctx: ctx, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
+	r := &run{Plan: p, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
 	if p.options.Breakdown {
 		r.followed = breakdown.NewRecord()
+		var end context.CancelCauseFunc
+		ctx, end = context.WithCancelCause(ctx)
+		defer end(nil)
+		r.followed.Limit(p.room, func() { end(&breakdown.FullError{Left: p.room}) })
 		tracer = breakdown.Follow(r.followed, tracer)
 	}
+	r.ctx = ctx
 	r.rec = &recorder{run: r, ranks: make([]counts, p.ranks), wanted: p.output.Events}
 	c, err := runtime.NewCluster(runtime.Config{
 		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec, Limits: p.options.Limits, Links: p.options.Links, Capture: p.options.Capture,
@@ -140,6 +145,9 @@ func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err 
 		}
 	}
 	err = c.Run(ctx)
+	if full := (*breakdown.FullError)(nil); errors.As(context.Cause(ctx), &full) {
+		return nil, full // also of a run that was over before it was told
+	}
 	var limit *sim.LimitError
 	if err != nil && ctx.Err() != nil && !errors.As(err, &limit) {
 		return nil, err

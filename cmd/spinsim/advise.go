@@ -11,6 +11,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlerlab"
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/accumulate"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -50,7 +51,7 @@ Exit status 0 if handlers hold line rate or not, 1 if one fails.`,
 	flags.StringVar(&f.profile, "profile", "spin-dis", "device and network: `NAME` or file")
 	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.clock=1GHz; may be repeated")
 	flags.StringVar(&f.format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
-	flags.StringVar(&f.size, "size", "", "`BYTES` of a message, such as 1KiB, at most 1MiB (default: fabric.mtu, one packet)")
+	flags.StringVar(&f.size, "size", "", "`BYTES` of a message, such as 1KiB, at most 1MiB (default: fabric.mtu, one packet; of accumulate, whole elements)")
 	flags.IntVar(&f.hpus, "hpus", 0, "`NUMBER` of HPUs in place of the profile's hpu.cores")
 	flags.StringVar(&f.payloadFile, "payload-file", "", "messages are the bytes of a `FILE`")
 	flags.StringVar(&f.header, "header", "", "`EXPORT` that handles headers (default: header if there is one, and if no handler is named the only one of its kind; - for none)")
@@ -79,7 +80,7 @@ func (f *adviseFlags) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	message, messageErr := f.message(int(p.Fabric.MTU))
+	message, messageErr := f.message(longest(m, int(p.Fabric.MTU)))
 	chosen := f.preset(m, len(message))
 	cfg := &handlerlab.Config{
 		Module: m, Profile: p, Engine: f.engine, Header: f.header, Payload: f.payload, Completion: f.completion, UserHeader: f.userHeader, Nodes: 1,
@@ -152,8 +153,16 @@ func (f *adviseFlags) preset(m *handlers.Library, n int) string {
 	return text
 }
 
-// message is what is sent.
-func (f *adviseFlags) message(mtu int) ([]byte, error) {
+// longest is the length of a packet that a library deals with, of so many bytes at most.
+func longest(m *handlers.Library, mtu int) int {
+	if m.Name == "accumulate" && m.Path == "" {
+		mtu -= mtu % accumulate.ElementSize // its handler fails packets with parts of elements
+	}
+	return mtu
+}
+
+// message is what is sent, by default a packet of the longest length, bytes.
+func (f *adviseFlags) message(longest int) ([]byte, error) {
 	if f.payloadFile != "" {
 		if f.size != "" {
 			return nil, errors.New("--size: given beside --payload-file, expected one of them")
@@ -167,7 +176,7 @@ func (f *adviseFlags) message(mtu int) ([]byte, error) {
 		}
 		return b, nil
 	}
-	n := int64(mtu)
+	n := int64(longest)
 	if f.size != "" {
 		var err error
 		if n, err = parseAdvised(f.size); err != nil {

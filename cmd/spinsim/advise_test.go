@@ -70,3 +70,9 @@ func TestAdviceOnEveryLibrary(t *testing.T) {
 		})
 	}
 }
+
+// A packet of a length that no whole elements fill is not what a library is asked about by default.
+func TestAdviceOnElementsOfAnOddLength(t *testing.T) {
+	require.Contains(t, string(output(t, "advise", "accumulate", "--profile", "eth-npf")), "messages of 1488 B on eth-npf")
+	require.Contains(t, string(output(t, "advise", "count", "--profile", "eth-npf")), "messages of 1500 B on eth-npf")
+}

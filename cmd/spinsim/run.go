@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -144,17 +145,15 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	if err != nil {
 		return badInput(err)
 	}
-	need := p.Memory()
-	if f.trace != "" || p.TraceFile() != "" {
+	need, timeline := p.Memory(), cmp.Or(f.trace, p.TraceFile())
+	if timeline != "" {
 		need += trace.Memory
 	}
 	if err := f.Memory.Check(fmt.Sprintf("%s: ranks: %d with their memories", file, p.Ranks()), need); err != nil {
 		return err
 	}
-	timeline := p.TraceFile()
-	if f.trace != "" {
-		timeline = f.trace
-	} else if timeline != "" {
+	p.Bound(f.Memory.Beside(need, 1))
+	if f.trace == "" && timeline != "" {
 		if err := command.CheckOutputs(c, command.Output{What: file + ": output.trace", Name: timeline}); err != nil {
 			return err
 		}

@@ -239,6 +239,7 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *r
 	if f.traced() {
 		return badInput(fmt.Errorf("--trace, --links and --pcap follow one run, but there are %d", len(s.variations)))
 	}
+	o = f.needed(file, o, s)
 	plans, err := s.plans(func(_ int, v scenario.Variation) (*scenario.Plan, error) {
 		p, _, err := f.load(file, o.With(v))
 		return p, err
@@ -248,9 +249,12 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *r
 	}
 	workers := command.Workers()
 	for i, p := range plans {
-		if err := f.Memory.Check(fmt.Sprintf("%s: %s: ranks: %d with their memories", file, s.sweep.Labels[i], p.Ranks()), p.Memory()*int64(min(workers, len(plans)))); err != nil {
+		runs := min(workers, len(plans))
+		need := p.Memory() * int64(runs)
+		if err := f.Memory.Check(fmt.Sprintf("%s: %s: ranks: %d with their memories", file, s.sweep.Labels[i], p.Ranks()), need); err != nil {
 			return err
 		}
+		p.Bound(f.Memory.Beside(need, runs))
 	}
 	if f.resume.List {
 		_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n%d runs\n", strings.Join(s.sweep.Labels, "\n"), len(plans))
@@ -288,6 +292,20 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *r
 	result := s.sweep.Result()
 	result.Origin = record
 	return errors.Join(result.Write(c.OutOrStdout(), format), result.Err(), err)
+}
+
+// needed are options with the first value of each field that has several, if the profile is none without them, such as a torus without lengths: all runs have these
+// before their own.
+func (f *runFlags) needed(file string, o scenario.Options, s *runSweep) scenario.Options {
+	first := s.variations[0]
+	if _, _, err := f.load(file, o.With(scenario.Variation{Parameters: first.Parameters})); err == nil {
+		return o
+	}
+	if _, _, err := f.load(file, o.With(first)); err != nil {
+		return o // it is said of the run
+	}
+	o.Set = slices.Concat(o.Set, first.Set)
+	return o
 }
 
 // sayPart says in the place of a table what of a part is kept; all is how many runs there are in all parts.

@@ -60,6 +60,17 @@ func (f *MemoryFlag) Check(what string, need int64) error {
 	return BadInput(fmt.Errorf("%s needs about %s of memory, %s", what, sim.Size(need).Rounded(), f.there()))
 }
 
+// leastLeft is the memory that what is held of a run may take in any case, bytes.
+const leastLeft = 16 << 20
+
+// Beside is how much of the limit each of several runs at once, which need so much themselves, may take for what it holds until its end, bytes; 0: any.
+func (f *MemoryFlag) Beside(need int64, runs int) int64 {
+	if f.bytes <= 0 {
+		return 0
+	}
+	return max(leastLeft, (f.bytes-need-int64(leastMemory))/int64(2*runs)) // half: the garbage collector takes as much
+}
+
 // named says of a *experiment.MemoryError where the limit comes from.
 func (f *MemoryFlag) named(err error) error {
 	var e *experiment.MemoryError

@@ -69,16 +69,13 @@ func (e *FullError) Error() string {
 		sim.Size(e.Left).Rounded())
 }
 
-// leastPackets is the memory that packets may take in any case, bytes.
-const leastPackets = 16 << 20
-
 // Bound returns a context that ends a run whose packets take more memory than a limit leaves beside what it needs itself, bytes.
 func (f *CaptureFlags) Bound(ctx context.Context, limit *MemoryFlag, need int64) context.Context {
-	if f.capture == nil || limit.bytes <= 0 {
+	left := limit.Beside(need, 1)
+	if f.capture == nil || left == 0 {
 		return ctx
 	}
 	ctx, end := context.WithCancelCause(ctx)
-	left := max(leastPackets, (limit.bytes-need-int64(leastMemory))/2) // half: the garbage collector takes as much
 	f.capture.Limit(left, func() { end(&FullError{left}) })
 	return ctx
 }

@@ -1,6 +1,7 @@
 package breakdown
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,6 +14,40 @@ type Record struct {
 	messages map[uint64]*message
 	tasks    map[sim.Task]*handling
 	nodes    []nodeRecord
+	held     int64  // memory of what is kept, bytes, about
+	limit    int64  // of held; 0: none
+	full     func() // told once when it is more
+}
+
+// FullError says that what a run did took more memory than there is beside it.
+type FullError struct {
+	Left int64 // bytes, for what it did
+}
+
+// Error says what can be done.
+func (e *FullError) Error() string {
+	return fmt.Sprintf("--breakdown: its steps are held until the run ends, and take more than %s, which is what the memory limit leaves for them: measure fewer or shorter messages, or raise --memory-limit", sim.Size(e.Left).Rounded())
+}
+
+// stepBytes is what a step takes, about: 26 to 57 of pingpong and of osu's bw and allreduce, measured, and something for what is not in these.
+const stepBytes = 64
+
+// Limit lets what is kept take so much memory, bytes; 0: any. When it takes more nothing further is kept, so that neither Path nor Use say anything, and full is called, once.
+func (r *Record) Limit(bytes int64, full func()) { r.limit, r.full = bytes, full }
+
+// keeps reports whether there is room for a step more.
+func (r *Record) keeps() bool {
+	if r.limit == 0 {
+		return true
+	}
+	if r.held > r.limit {
+		return false
+	}
+	if r.held += stepBytes; r.held > r.limit {
+		r.full()
+		return false
+	}
+	return true
 }
 
 // message is what was seen of a message, in the order in which it was seen.
@@ -137,7 +172,7 @@ func (r *Record) Track(t *Track) int {
 
 // Span implements Observer: it keeps the work of cores, of storage and of the management network, and how long an SMMU had accesses wait.
 func (r *Record) Span(t *Track, name string, from, to sim.Time, _ uint64, args []sim.Arg) {
-	if t.Kind == 0 || to == from {
+	if t.Kind == 0 || to == from || !r.keeps() {
 		return
 	}
 	process, s := "", span{from, to}
@@ -218,6 +253,9 @@ func (m *message) packet(i int32) *passage {
 
 // Step implements Stepped.
 func (r *Record) Step(s *sim.Step) {
+	if !r.keeps() {
+		return
+	}
 	n := r.node(s.Rank)
 	r.queue(n, s)
 	switch s.Kind {
