@@ -19,8 +19,12 @@ import (
 func coldTerms(spacing string) Axis {
 	return Axis{
 		Name: "term", Kind: report.Text, Of: []string{"ours", "page-buffers", "spaced"}, Default: "ours",
-		Help:  "a way from our choices to the published time: page-buffers has buffers of a page each, spaced begins a connection every " + spacing + ", too",
-		Terms: []Term{{}, {Values: map[string]string{"buffer": "4KiB"}}, {Values: map[string]string{"spacing": spacing}}},
+		Help: "a way from our choices to the published time; above it says what each is",
+		Terms: []Term{
+			{},
+			{Help: "each buffer is a page", Values: map[string]string{"buffer": "4KiB"}, WhatIf: true},
+			{Help: "connections begin one behind the other", Values: map[string]string{"spacing": spacing}, WhatIf: true},
+		},
 	}
 }
 
@@ -76,7 +80,7 @@ simulated). While it is steady and some connections wait for their time-outs the
 		Values: map[string]string{"mode": npfDrop, "term": "ours,page-buffers,spaced", "at": "60s"},
 		View: &View{
 			Value: "silent", X: "connections", Quiet: []string{"mode", "descriptor", "ring", "bitmap", "slots", "connections", "client", "timeout", "window", "at", "horizon"},
-			Summary: []string{"term", "buffer", "spacing", "silent", "warm", "gave_up", "dropped"}, Answer: coldRingQuiet,
+			Summary: []string{"term", "buffer", "spacing", "silent", "warm", "gave_up", "dropped"}, Answer: coldRingEnded,
 		},
 	}, {
 		Name: "choices", Short: "what drop makes of other choices than ours, which the paper leaves open", Source: "ours",
@@ -213,6 +217,16 @@ func coldRingAnswer(results []*Result) (lines []string) {
 			lines = append(lines, fmt.Sprintf("%s: next to nothing for %.2f s; all connections are served from %.2f s on.", what, r.Time("silent").Seconds(), warm.Seconds()))
 		default:
 			lines = append(lines, fmt.Sprintf("%s: no steady throughput in %v; of the connections %d have given up.", what, r.Time("simulated"), r.Values["gave_up"]))
+		}
+	}
+	return lines
+}
+
+// coldRingEnded says where the run ended before the silence did.
+func coldRingEnded(results []*Result) (lines []string) {
+	for _, r := range results {
+		if p := r.Point; r.Values["warm"] == nil && r.Time("simulated")-r.Time("silent") < cacheSlice {
+			lines = append(lines, fmt.Sprintf("%s, %s, %d descriptors: silent until the run ended, after %.0f s; of the connections %d have given up.", p.Text("mode"), p.Text("term"), p.Int("ring"), r.Time("simulated").Seconds(), r.Values["gave_up"]))
 		}
 	}
 	return lines

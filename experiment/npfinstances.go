@@ -15,8 +15,12 @@ import (
 // instanceTerms are the way to the published throughput. Both times are what is missing there: nothing else says so.
 var instanceTerms = Axis{
 	Name: "term", Kind: report.Text, Of: []string{"ours", "alone", "together"}, Default: "ours",
-	Help:  "a way to the published throughput: alone has an operation take what is missing of that of one server, together besides what is missing of that of several, for each other server the same",
-	Terms: []Term{{}, {Values: map[string]string{"operation": "2.5us"}}, {Values: map[string]string{"shared": "0.96us"}}},
+	Help: "a way to the published throughput; above it says what each is",
+	Terms: []Term{
+		{},
+		{Help: "an operation takes longer by what is missing of that of one server", Values: map[string]string{"operation": "2.5us"}, WhatIf: true},
+		{Help: "and longer by what is missing of that of several, for each other server the same", Values: map[string]string{"shared": "0.96us"}, WhatIf: true},
+	},
 }
 
 var instances = &Experiment{

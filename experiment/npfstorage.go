@@ -103,8 +103,12 @@ Before the first request the cache is warm: the disk has been read once from its
 // storageTerms are the way to the published speedup at every memory that the paper's pinned target runs with.
 var storageTerms = Axis{
 	Name: "term", Kind: report.Text, Of: []string{"ours", "others-memory", "slow-target"}, Default: "ours",
-	Help:  "a way to the published speedup: others-memory has 2 GiB of the node's memory locked by somebody else, slow-target besides has a request take a target as long as makes 1.9 of what is left",
-	Terms: []Term{{}, {Values: map[string]string{"other": "2GiB"}}, {Values: map[string]string{"work": "3.1ms"}}},
+	Help: "a way to the published speedup; above it says what each is",
+	Terms: []Term{
+		{},
+		{Help: "somebody else has locked a part of the node's memory", Values: map[string]string{"other": "2GiB"}, WhatIf: true},
+		{Help: "a request takes the target's own instructions as long as makes 1.9 of what is left", Values: map[string]string{"work": "3.1ms"}, WhatIf: true},
+	},
 }
 
 // storageSpeedup is what NPF'17 §6 has as text: up to so many times faster.

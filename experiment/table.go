@@ -127,7 +127,7 @@ func (s *Sweep) published() (list []report.Published) {
 		}
 		for _, is := range s.asPublished(at[of].Value) {
 			p.At = slices.Concat(at[:of], is, at[of+1:])
-			list = append(list, p)
+			list = append(list, s.ofTerms(p)...)
 		}
 	}
 	return list
@@ -266,6 +266,7 @@ func (s *Sweep) Notes() []string {
 	if all := s.everywhere(); all != "" {
 		notes = append(notes, all)
 	}
+	notes = append(notes, s.told()...)
 	notes = append(notes, s.Experiment.Notes...)
 	if s.Hint == "" {
 		return notes

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/spinsim/spinsim/report"
 )
 
 // Term is a step of the way from what is measured to a published number: a value of an axis that changes values of other axes, and fields of the profile, besides what the terms before it in Axis.Terms change.
@@ -12,6 +14,8 @@ import (
 type Term struct {
 	Values map[string]string // one value each, by the name of the axis
 	Set    []string          // "path=value"
+	Help   string            // what that is, a part of a line; of all but the first
+	WhatIf bool              // it was made for the published number, and nothing else says so
 }
 
 // terms are those of an axis up to a value.
@@ -28,21 +32,76 @@ func (a *Axis) TermsHelp() (text string) {
 		if i == 0 {
 			text = "\n\nValues of --" + a.Name + ", each with what those before it change:"
 		}
-		var parts []string
-		for _, name := range slices.Sorted(maps.Keys(t.Values)) {
-			parts = append(parts, "--"+name+" "+t.Values[name])
+		line := "nothing is changed"
+		if i > 0 {
+			line = t.said()
 		}
-		for _, set := range t.Set {
-			parts = append(parts, "--set "+set)
-		}
-		if i == 0 {
-			parts = []string{"nothing is changed"}
-		} else if parts == nil {
-			parts = []string{"as said above"}
-		}
-		text += fmt.Sprintf("\n  %-13s %s", a.Of[i], strings.Join(parts, ", "))
+		text += fmt.Sprintf("\n  %-13s %s", a.Of[i], line)
 	}
 	return text
+}
+
+// said is what a term is, and what it changes.
+func (t *Term) said() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(t.Values)) {
+		parts = append(parts, "--"+name+" "+t.Values[name])
+	}
+	for _, set := range t.Set {
+		parts = append(parts, "--set "+set)
+	}
+	if parts == nil {
+		return t.Help
+	}
+	return t.Help + " (" + strings.Join(parts, ", ") + ")"
+}
+
+// told are notes that say what the terms are that were measured, if there are what-ifs among them.
+func (s *Sweep) told() (notes []string) {
+	for i := range s.Experiment.Axes {
+		a := &s.Experiment.Axes[i]
+		var terms []string
+		whatIf := false
+		for k := range a.Terms {
+			t := &a.Terms[k]
+			if k == 0 || !slices.ContainsFunc(s.values[i], func(v any) bool { return slices.Index(a.Of, v.(string)) >= k }) {
+				continue
+			}
+			name := a.Of[k]
+			if t.WhatIf {
+				name, whatIf = name+", a what-if", true
+			}
+			terms = append(terms, name+": "+t.said())
+		}
+		if whatIf {
+			notes = append(notes, "Values of "+a.Name+", each with what those before it change: "+strings.Join(terms, "; ")+". A what-if was made for the published number and predicts nothing; no profile has it.")
+		}
+	}
+	return notes
+}
+
+// ofTerms are the rows of a published number among those of terms, where some were measured: for what-ifs it was made for them.
+func (s *Sweep) ofTerms(p report.Published) (list []report.Published) {
+	list = []report.Published{p}
+	for i := range s.Experiment.Axes {
+		a := &s.Experiment.Axes[i]
+		named := func(is report.Is) bool { return is.Column == a.column().Name }
+		if a.Terms == nil || slices.ContainsFunc(p.At, named) || slices.Equal(s.values[i], []any{a.Of[0]}) {
+			continue
+		}
+		var all []report.Published
+		for _, of := range list {
+			for k, value := range a.Of {
+				one := of
+				if one.At = append([]report.Is{{Column: a.column().Name, Value: value}}, of.At...); a.Terms[k].WhatIf {
+					one.Note = "made for it"
+				}
+				all = append(all, one)
+			}
+		}
+		list = all
+	}
+	return list
 }
 
 // stepped returns a combination of values as its terms change them. lists are the values of each axis, nil: one each; of several values that a term replaces the first stands for all, and first says whether it is
@@ -107,6 +166,9 @@ func (c *checker) terms(a *Axis) {
 	for i, t := range a.Terms {
 		if i == 0 && len(t.Values)+len(t.Set) > 0 {
 			fail("the first value, %s, changes something", a.Of[0])
+		}
+		if i > 0 && t.Help == "" {
+			fail("nothing says what %s is", a.Of[i])
 		}
 		for name, text := range t.Values { //lint:maporder any of several errors is as good
 			other := c.e.Axis(name)

@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,9 @@ func stepping() *Experiment {
 	return &Experiment{
 		Name: "stepping",
 		Axes: []Axis{
-			{Name: "term", Kind: report.Text, Of: []string{"ours", "one", "two"}, Default: "ours", Help: "a way", Terms: []Term{{}, {Values: map[string]string{"a": "7"}}, {Values: map[string]string{"b": "9"}, Set: []string{"host.message=77ns"}}}},
+			{Name: "term", Kind: report.Text, Of: []string{"ours", "one", "two"}, Default: "ours", Help: "a way", Terms: []Term{
+				{}, {Help: "seven", Values: map[string]string{"a": "7"}}, {Help: "nine", Values: map[string]string{"b": "9"}, Set: []string{"host.message=77ns"}, WhatIf: true},
+			}},
 			{Name: "a", Kind: report.Count, Default: "1,2", Most: "10", Help: "a number"},
 			{Name: "b", Kind: report.Count, Default: "3", Most: "10", Help: "another"},
 		},
@@ -78,6 +81,7 @@ func TestTermsAreNotOverruled(t *testing.T) {
 // What terms change is there: a definition with others is wrong.
 func TestWrongTerms(t *testing.T) {
 	for want, change := range map[string]func(a *Axis){ //lint:maporder each by itself
+		"nothing says what one is":                        func(a *Axis) { a.Terms[1].Help = "" },
 		"2 terms for 3 values":                            func(a *Axis) { a.Terms = a.Terms[:2] },
 		"the first value, ours, changes something":        func(a *Axis) { a.Terms[0].Values = map[string]string{"a": "1"} },
 		`one changes "c", which is no other axis`:         func(a *Axis) { a.Terms[1].Values = map[string]string{"c": "1"} },
@@ -131,4 +135,33 @@ func TestWaysOfNPFMeet(t *testing.T) {
 		require.Less(t, last, 0.06, "%s %v", e.Name, way.values)
 		require.Greater(t, first, last, e.Name)
 	}
+}
+
+// A table says what the terms are that it has, which of them are what-ifs, and of which term a number stands beside the published one; nothing of that where no term was chosen.
+func TestTermsAreExplained(t *testing.T) {
+	e := stepping()
+	e.Published = []report.Published{{At: []report.Is{{Column: "b", Value: 9}}, Column: "sum", Value: 16, Source: "Nobody'01", Note: "checks"}, {At: []report.Is{{Column: "b", Value: 3}}, Column: "sum", Value: 4, Source: "Nobody'01", Note: "checks"}}
+	sweep := func(terms string) (*Sweep, *report.Table) {
+		s, err := New(e)
+		require.NoError(t, err)
+		s.Profiles = []string{"spin-int"}
+		require.NoError(t, s.Choose("term", terms))
+		points, err := s.Points()
+		require.NoError(t, err)
+		results, err := s.Run(context.Background(), points, nil)
+		require.NoError(t, err)
+		table, err := s.Table(results)
+		require.NoError(t, err)
+		return s, table
+	}
+	s, table := sweep("ours,two")
+	require.Contains(t, s.Notes(), "Values of term, each with what those before it change: one: seven (--a 7); two, a what-if: nine (--b 9, --set host.message=77ns). A what-if was made for the published number and predicts nothing; no profile has it.")
+	require.Equal(t, []string{
+		"two, 9 b, spin-int: sum 16, published 16 (Nobody'01 (made for it)), 0.0%.",
+		"ours, 3 b, spin-int: sum 4, published 4 (Nobody'01 (checks)), 0.0%.", "ours, 3 b, spin-int: sum 5, published 4 (Nobody'01 (checks)), +25.0%.",
+	}, table.Comparisons())
+
+	s, table = sweep("ours")
+	require.NotContains(t, strings.Join(s.Notes(), "\n"), "what-if")
+	require.Equal(t, "3 b, spin-int: sum 4, published 4 (Nobody'01 (checks)), 0.0%.", table.Comparisons()[0])
 }

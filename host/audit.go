@@ -107,6 +107,12 @@ func (p *Process) audit(used map[frame]int) error {
 			if e.flags&pteLent != 0 {
 				lent++
 			}
+			if e.flags&pteDevice != 0 && (!e.there() || !p.kernel.spec.ownTables()) {
+				return fmt.Errorf("%#x is a device's, with entry %+v", va, e)
+			}
+			if r.huge && e.flags&pteDevice != r.pte[0].flags&pteDevice {
+				return fmt.Errorf("devices have a part of the huge page of %#x", va)
+			}
 			if e.flags&pteMapped == 0 || e.flags&pteZero != 0 {
 				continue
 			}

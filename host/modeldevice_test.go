@@ -80,6 +80,10 @@ func (d *nicModel) try(f *flight) {
 		return
 	}
 	tlb := d.tlbs[f.g.p]
+	for _, w := range []bool{false, true} {
+		_, is := hosttest.Walk(f.g.p, m.Kernel.Spec().AddressBits, f.va, w)
+		m.check(f.g.p.Present(f.va, w) == is, "%#x of %s is in the tables: %v, and the kernel knows %v", f.va, f.g.p.Name(), is, !is)
+	}
 	frame, ok := hosttest.Walk(f.g.p, m.Kernel.Spec().AddressBits, f.va, false)
 	_, write := hosttest.Walk(f.g.p, m.Kernel.Spec().AddressBits, f.va, true)
 	if had, known := tlb[f.va]; known {

@@ -34,6 +34,7 @@ func (p *Process) invalidate(start, end uint64, tables bool) {
 // drain pays for ranges that have been told, and waits until no device uses what was there. Without a thread there are no devices yet.
 func (p *Process) drain(t *Thread, ranges int) {
 	if t == nil {
+		p.expelled = 0
 		return
 	}
 	if p.splits > 0 {
@@ -41,11 +42,11 @@ func (p *Process) drain(t *Thread, ranges int) {
 		p.splits = 0
 		run(t, p.kernel.spec.SplitHuge*sim.Time(n), "split")
 	}
-	if len(p.notifiers) == 0 {
-		return
-	}
 	if p.kernel.spec.ownTables() { // a range of which they had nothing costs nothing (NPF'17 §4)
 		ranges, p.expelled = min(ranges, p.expelled), 0
+	}
+	if len(p.notifiers) == 0 {
+		return
 	}
 	run(t, p.kernel.spec.Invalidate*sim.Time(ranges), "invalidate")
 	run(t, p.kernel.spec.Acknowledge*sim.Time(ranges), "acknowledgement")

@@ -69,3 +69,44 @@ type told struct{}
 func (told) InvalidateRange(_, _ uint64, _ bool) {}
 
 func (told) Sync(*host.Thread) {}
+
+// A huge page is one entry: a device that a part of it was brought for has all of it, and loses what goes away of it, which costs what an invalidation costs. The rest it keeps, a page each.
+func TestOwnTablesOfHugePages(t *testing.T) {
+	program(t, func(w *world) {
+		w.p.Register(told{})
+		a := w.mmap(host.HugeBytes)
+		w.touch(a, 1, true)
+		require.False(t, w.p.Present(a+9*page, true))
+		var pin host.Pin
+		require.NoError(t, w.p.GetUserPages(w.th, a+7*page, page, true, &pin))
+		pin.Put(w.th)
+		for _, i := range []uint64{0, 7, 9, 511} {
+			require.True(t, w.walk(a+i*page, true))
+			require.True(t, w.p.Present(a+i*page, true), "page %d", i)
+		}
+		w.last = w.th.Now()
+		require.NoError(t, w.p.Discard(w.th, a+9*page, page))
+		spec := w.Kernel.Spec()
+		w.took(spec.UnmapCall + spec.UnmapPage + spec.SplitHuge + spec.Invalidate + spec.Acknowledge)
+		for i := range uint64(512) {
+			require.Equal(t, i != 9, w.walk(a+i*page, true), "page %d", i)
+		}
+	}, "device_tables=own", "huge_pages=always", "memory=256MiB", "gup_fault=50us", "put_page=0ns", "invalidate=3us", "acknowledge=4us")
+}
+
+// What went away before anybody was to be told, or before the program began, is nobody's debt: the next that a device has nothing of costs nothing.
+func TestOwnTablesOweNothing(t *testing.T) {
+	program(t, func(w *world) {
+		a := w.mmap(2 * page)
+		var pin host.Pin
+		require.NoError(t, w.p.GetUserPages(w.th, a, page, true, &pin))
+		pin.Put(w.th)
+		require.NoError(t, w.p.Discard(w.th, a, page))
+		w.p.Register(told{})
+		w.touch(a+page, page, true)
+		w.last = w.th.Now()
+		require.NoError(t, w.p.Discard(w.th, a+page, page))
+		spec := w.Kernel.Spec()
+		w.took(spec.UnmapCall + spec.UnmapPage)
+	}, "device_tables=own", "invalidate=3us", "acknowledge=4us")
+}

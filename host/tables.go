@@ -115,16 +115,19 @@ func (p *Process) leaf(e pte) smmu.Entry {
 // admitted reports whether devices have a page that is there.
 func (p *Process) admitted(e pte) bool { return !p.kernel.spec.ownTables() || e.flags&pteDevice != 0 }
 
-// admit gives devices a page that is there: what has tables of its own gets an entry.
+// admit gives devices a page that is there: what has tables of its own gets an entry. It is one for all of a huge page; the pages of one that is split later keep it.
 func (p *Process) admit(va uint64) {
-	if !p.kernel.spec.ownTables() {
-		return
-	}
 	r := p.region(va)
-	if r.huge {
-		va = r.base
+	e := &r.pte[va>>pageBits%hugePages]
+	switch {
+	case p.admitted(*e):
+	case r.huge:
+		for i := range r.pte {
+			r.pte[i].flags |= pteDevice
+		}
+	default:
+		e.flags |= pteDevice
 	}
-	r.pte[va>>pageBits%hugePages].flags |= pteDevice
 }
 
 // expel is what is left of a new entry in the place of an old one: devices keep a page that stays where it is, and loses no rights. Others are no longer theirs, which drain pays for.

@@ -175,7 +175,7 @@ func (p *Process) collapse(t *Thread, base uint64) {
 			k.memory.page(e.frame).locked = true
 			*e = p.expel(*e, pte{e.frame, e.flags | pteBusy})
 		} else {
-			*e = pte{f, pteBusy}
+			*e = p.expel(*e, pte{f, pteBusy})
 		}
 	}
 	r.used = hugePages
