@@ -192,7 +192,7 @@ func (s *Sweep) named() []string {
 		switch known := slices.Index(names, name); {
 		case known >= 0 && s.quiet(i):
 			names = slices.Delete(names, known, known+1)
-		case known < 0 && len(s.values[i]) > 1:
+		case known < 0 && (len(s.values[i]) > 1 || s.stepping(i)):
 			names = slices.Insert(names, at, name)
 			at++
 		}
@@ -202,7 +202,7 @@ func (s *Sweep) named() []string {
 
 // quiet reports whether people need not see the axis in every row, since it has one value.
 func (s *Sweep) quiet(axis int) bool {
-	return len(s.values[axis]) == 1 && slices.Contains(s.Experiment.View.Quiet, s.Experiment.Axes[axis].Name)
+	return len(s.values[axis]) == 1 && slices.Contains(s.Experiment.View.Quiet, s.Experiment.Axes[axis].Name) && !s.stepping(axis)
 }
 
 // everywhere says which values axes have that no row shows; "": there are none.

@@ -56,6 +56,20 @@ func (t *Term) said() string {
 	return t.Help + " (" + strings.Join(parts, ", ") + ")"
 }
 
+// stepping reports whether a term that was chosen changes the axis, so that its value is not that of every row.
+func (s *Sweep) stepping(axis int) bool {
+	name := s.Experiment.Axes[axis].Name
+	for i := range s.Experiment.Axes {
+		a := &s.Experiment.Axes[i]
+		for _, v := range s.values[i] {
+			if slices.ContainsFunc(a.terms(v), func(t Term) bool { return t.Values[name] != "" }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // told are notes that say what the terms are that were measured, if there are what-ifs among them.
 func (s *Sweep) told() (notes []string) {
 	for i := range s.Experiment.Axes {

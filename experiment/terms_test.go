@@ -161,6 +161,21 @@ func TestTermsAreExplained(t *testing.T) {
 		"ours, 3 b, spin-int: sum 4, published 4 (Nobody'01 (checks)), 0.0%.", "ours, 3 b, spin-int: sum 5, published 4 (Nobody'01 (checks)), +25.0%.",
 	}, table.Comparisons())
 
+	e.View.Quiet, e.View.Summary = []string{"term", "a", "b"}, []string{"sum"}
+	for _, of := range []struct{ terms, everywhere, columns string }{{"two", "Everywhere: term two.", "a b sum"}, {"one", "Everywhere: term one, b 3.", "a sum"}, {"ours,one", "Everywhere: b 3.", "term a sum"}, {"ours", "Everywhere: term ours, b 3.", "a sum"}} {
+		s, table = sweep(of.terms)
+		summary, err := s.Summary(table)
+		require.NoError(t, err)
+		var names []string
+		for _, c := range summary.Columns {
+			if !strings.HasPrefix(c.Name, "sum_") {
+				names = append(names, c.Name)
+			}
+		}
+		require.Equal(t, of.columns, strings.Join(names, " "), of.terms)
+		require.Equal(t, of.everywhere, s.Notes()[0])
+	}
+
 	s, table = sweep("ours")
 	require.NotContains(t, strings.Join(s.Notes(), "\n"), "what-if")
 	require.Equal(t, "3 b, spin-int: sum 4, published 4 (Nobody'01 (checks)), 0.0%.", table.Comparisons()[0])
