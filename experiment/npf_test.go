@@ -214,3 +214,22 @@ func BenchmarkColdRing(b *testing.B) {
 		})
 	}
 }
+
+// The answer speaks of every choice that was measured, and names what differs between them; it says where a run ended before its silence.
+func TestColdRingAnswersForEachChoice(t *testing.T) {
+	d, err := profile.Load("eth-npf")
+	require.NoError(t, err)
+	result := func(term string, warm any, silent sim.Time) *Result {
+		p, err := coldRing.At(d, Values{"mode": npfDrop, "term": term})
+		require.NoError(t, err)
+		return &Result{Point: p, Values: Values{"warm": warm, "silent": silent, "simulated": 200*sim.Second + 80*sim.Nanosecond, "gave_up": 14}}
+	}
+	ours, pages := result("ours", 15*sim.Second, 8*sim.Second), result("page-buffers", nil, 200*sim.Second)
+	const what = "eth-npf, drop, 64 descriptors, 16 connections, linux"
+	require.Equal(t, []string{what + ": next to nothing for 8.00 s; all connections are served from 15.00 s on."}, coldRingAnswer([]*Result{ours, ours}))
+	require.Equal(t, []string{
+		what + ", term ours, buffer 2 KiB: next to nothing for 8.00 s; all connections are served from 15.00 s on.",
+		what + ", term page-buffers, buffer 4 KiB: no steady throughput in 200 s; of the connections 14 have given up.",
+	}, coldRingAnswer([]*Result{ours, pages}))
+	require.Equal(t, []string{"drop, page-buffers, 64 descriptors: silent until the run ended, after 200 s; of the connections 14 have given up."}, coldRingEnded([]*Result{ours, pages}))
+}

@@ -201,12 +201,18 @@ func runColdRing(ctx context.Context, p *Point) (Values, error) {
 	return values, nil
 }
 
-// coldRingAnswer says when each mode has come to its throughput.
+// coldRingAnswer says when each mode has come to its throughput, of all choices that were measured.
 func coldRingAnswer(results []*Result) (lines []string) {
 	said := map[string]bool{}
+	others := slices.DeleteFunc([]string{"descriptor", "term", "buffer", "bitmap", "slots", "spacing", "timeout", "horizon"}, func(name string) bool {
+		return !slices.ContainsFunc(results, func(r *Result) bool { return r.Point.Value(name) != results[0].Point.Value(name) })
+	})
 	for _, r := range results {
 		p := r.Point
 		what := fmt.Sprintf("%s, %s, %d descriptors, %d connections, %s", p.Profile.Name, p.Text("mode"), p.Int("ring"), p.Int("connections"), p.Text("client"))
+		for _, name := range others {
+			what += ", " + name + " " + p.experiment.Axis(name).plain(p.Value(name))
+		}
 		if said[what] {
 			continue
 		}
@@ -216,7 +222,7 @@ func coldRingAnswer(results []*Result) (lines []string) {
 		case is:
 			lines = append(lines, fmt.Sprintf("%s: next to nothing for %.2f s; all connections are served from %.2f s on.", what, r.Time("silent").Seconds(), warm.Seconds()))
 		default:
-			lines = append(lines, fmt.Sprintf("%s: no steady throughput in %v; of the connections %d have given up.", what, r.Time("simulated"), r.Values["gave_up"]))
+			lines = append(lines, fmt.Sprintf("%s: no steady throughput in %.0f s; of the connections %d have given up.", what, r.Time("simulated").Seconds(), r.Values["gave_up"]))
 		}
 	}
 	return lines
