@@ -18,22 +18,37 @@ const (
 	MaxLogBytes = 1024
 )
 
-// endsHandler in the register of the cycles left makes the rewritten module end the handler where the import returns: there both
+// endsHandler as what is left of the budget makes the rewritten module end the handler where the import returns: there both
 // engines know the function. It is -2^62: nothing that a block costs makes it positive.
 const endsHandler uint64 = 0xC000_0000_0000_0000
 
-// host carries out the import call op of the handler that runs in c, with the arguments as the module gave them, and returns the
-// result. If the handler has to end, c.abort says why, and the module ends it when the import returns.
-func (c *Context) host(op Op, args []uint64) (result uint64) {
-	p := c.program
-	c.left = int64(p.inst.get(c, regRemaining))
-	result, ok := c.carryOut(op, args)
+// host carries out the import call op of the handler that runs in c. In stack are the arguments as the module gave them, and behind them the cycles
+// left; instead, result and cycles left are there afterwards. If the handler has to end, c.abort says why, and the module ends it when the import
+// returns.
+func (c *Context) host(op *hostOp, stack []uint64) {
+	c.left = int64(stack[op.params])
+	result, ok := c.carryOut(op.Op, stack)
+	left := uint64(c.left)
 	if !ok {
-		p.inst.set(c, regRemaining, endsHandler)
-		return 0
+		left = endsHandler
 	}
-	return result
+	stack[0] = result
+	stack[op.results] = left
 }
+
+// hostOp is an import as engines call it.
+type hostOp struct {
+	Op
+	params, results int // without the cycles left
+}
+
+var hostOps = func() (ops [NumOps]hostOp) {
+	for op := OpNone + 1; op < NumOps; op++ {
+		t := op.signature()
+		ops[op] = hostOp{op, len(t.Params), len(t.Results)}
+	}
+	return ops
+}()
 
 func (c *Context) carryOut(op Op, args []uint64) (result uint64, ok bool) {
 	p := c.program
@@ -96,7 +111,6 @@ func (c *Context) pay(a *Action) bool {
 	if c.left < 0 {
 		return c.fail(TrapBudget, a.Op, "")
 	}
-	c.program.inst.set(c, regRemaining, uint64(c.left))
 	return true
 }
 

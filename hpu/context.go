@@ -44,8 +44,6 @@ type Context struct {
 	budget            int64 // that the handler was given, without effort, parts of a cycle (Module.CycleParts)
 	effort            int64 // of the budget, that imports took besides their cycles, cycles
 	left              int64 // of the budget, as of the last import call, suspension or end
-	stack             uint64
-	depth             uint64
 	fiber             fiber
 	body              func() // runs the handler; made once, so that starting allocates nothing
 	result            int64
@@ -117,8 +115,6 @@ func (c *Context) Start(f Func, args, state uint32, budget int64) Status {
 	c.fn, c.args, c.state = f.x, args, state
 	c.allow(budget)
 	c.effort, c.killed, c.abort, c.outcome = 0, false, nil, Outcome{}
-	c.unload()
-	p.loaded = c
 	c.status, p.running = Running, c
 	if !f.x.suspends {
 		c.run()
@@ -137,10 +133,6 @@ func (c *Context) Resume(result int64) Status {
 	p := c.program
 	if c.status != Blocked || p.running != nil {
 		panic(fmt.Sprintf("hpu: Resume of context %d, which is %v, of program %s (executing: %t)", c.index, c.status, p.owner, p.running != nil))
-	}
-	if p.loaded != c {
-		c.unload()
-		c.restore()
 	}
 	c.result = result
 	c.status, p.running = Running, c
@@ -196,7 +188,7 @@ func (c *Context) prepare(fn uint32) *Trap {
 	if p.module.globals.hasHPU {
 		p.inst.set(c, regHPU, math.MaxUint32)
 	}
-	p.running, p.loaded = c, c
+	p.running = c
 	err := p.inst.prepare(c, fn)
 	p.running = nil
 	if err == nil {
@@ -215,38 +207,4 @@ func (c *Context) begin() registers {
 		regRemaining: uint64(c.budget), regStack: uint64(p.layout.Args(c.index)), regLimit: uint64(p.layout.StackLimit(c.index)),
 		regDepth: uint64(p.module.spec.MaxCallDepth), regHPU: uint64(c.number),
 	}
-}
-
-// unload keeps the registers of the context that is suspended with them, so that c may have the instance.
-func (c *Context) unload() {
-	p := c.program
-	l := p.loaded
-	if l == nil || l == c || l.status != Blocked {
-		return
-	}
-	g := &p.module.globals
-	if g.hasStack {
-		l.stack = p.inst.get(l, regStack)
-	}
-	if g.hasDepth {
-		l.depth = p.inst.get(l, regDepth)
-	}
-}
-
-// restore gives the instance the registers of a suspended handler back.
-func (c *Context) restore() {
-	p := c.program
-	p.inst.set(c, regRemaining, uint64(c.left))
-	g := &p.module.globals
-	if g.hasStack {
-		p.inst.set(c, regStack, c.stack)
-		p.inst.set(c, regLimit, uint64(p.layout.StackLimit(c.index)))
-	}
-	if g.hasDepth {
-		p.inst.set(c, regDepth, c.depth)
-	}
-	if g.hasHPU {
-		p.inst.set(c, regHPU, uint64(c.number))
-	}
-	p.loaded = c
 }

@@ -124,7 +124,9 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers
 // wrapper is a function that charges for an import and calls it: what the table holds in place of the import, so that a call
 // through the table costs the same.
 func (r *rewriter) wrapper(fn uint32) []byte {
-	b := []byte{0}
+	params := uint32(len(r.m.TypeOf(fn).Params))
+	r.temps, r.cached = temporaries{next: params}, false
+	var b []byte
 	if cost := r.callCosts[fn] * r.prices.parts; cost > 0 {
 		b = wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.remaining)
 		b = wasm.AppendS64(append(b, byte(wasm.OpI64Const)), cost)
@@ -134,11 +136,33 @@ func (r *rewriter) wrapper(fn uint32) []byte {
 			b = r.tell(b, site{kind: siteImport, cost: cost}, -1, -1)
 		}
 	}
-	for i := range r.m.TypeOf(fn).Params {
-		b = wasm.AppendIndexed(b, wasm.OpLocalGet, uint32(i))
+	for i := range params {
+		b = wasm.AppendIndexed(b, wasm.OpLocalGet, i)
 	}
-	r.cached = false
-	return append(r.checkBudget(wasm.AppendIndexed(b, wasm.OpCall, fn)), byte(wasm.OpEnd))
+	b = append(r.checkBudget(r.callImport(b, fn)), byte(wasm.OpEnd))
+	return append(r.temps.declare(nil, nil), b...)
+}
+
+// callImport calls an import, whose arguments are on the stack, with the cycles left, which it gives back behind its own result. Where another
+// handler may run meanwhile the other registers are kept: so nobody reaches them from outside, which costs an engine more than all of this.
+func (r *rewriter) callImport(b []byte, fn uint32) []byte {
+	registers := r.globals.registers()
+	var kept []reg
+	for reg := regRemaining + 1; reg < numRegs && r.ops[fn].MayBlock(); reg++ {
+		if registers[reg] >= 0 {
+			kept = append(kept, reg)
+		}
+	}
+	in := func(reg reg) uint32 { return r.temps.get('0'+byte(reg), reg.valueType()) }
+	for _, reg := range kept {
+		b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpGlobalGet, uint32(registers[reg])), wasm.OpLocalSet, in(reg))
+	}
+	b = wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.remaining)
+	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpCall, fn), wasm.OpGlobalSet, r.globals.remaining)
+	for _, reg := range kept {
+		b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalGet, in(reg)), wasm.OpGlobalSet, uint32(registers[reg]))
+	}
+	return b
 }
 
 // entry is a function that fills the registers and calls a handler: for an engine that costs less than to reach globals from outside, each by
@@ -159,8 +183,12 @@ func (r *rewriter) entry(fn uint32) []byte {
 }
 
 func (r *rewriter) types() []byte {
-	b := wasm.AppendU32(nil, uint32(len(r.m.Types))+2)
-	for _, t := range append(slices.Clip(r.m.Types), entryType, watchType) {
+	types := append(slices.Clip(r.m.Types), entryType, watchType)
+	for _, op := range r.ops {
+		types = append(types, op.imported())
+	}
+	b := wasm.AppendU32(nil, uint32(len(types)))
+	for _, t := range types {
 		b = wasm.AppendTypes(append(b, 0x60), t.Params)
 		b = wasm.AppendTypes(b, t.Results)
 	}
@@ -176,9 +204,9 @@ func (r *rewriter) imports() []byte {
 		return nil
 	}
 	b := wasm.AppendU32(nil, uint32(n))
-	for _, imp := range r.m.Imports {
+	for i, imp := range r.m.Imports {
 		b = wasm.AppendName(wasm.AppendName(b, imp.Module), imp.Name)
-		b = wasm.AppendU32(append(b, wasm.ExportFunc), imp.Type)
+		b = wasm.AppendU32(append(b, wasm.ExportFunc), uint32(len(r.m.Types)+2+i))
 	}
 	if r.watch.tells() {
 		b = wasm.AppendName(wasm.AppendName(b, importModule), watchImport)

@@ -103,7 +103,6 @@ type Program struct {
 	mem      []byte
 	contexts []*Context
 	running  *Context // the context whose handler is executing now
-	loaded   *Context // the context whose registers the instance holds
 	action   Action
 	closed   bool
 	image    Image
@@ -126,7 +125,6 @@ func newProgram(owner string, img Image, dev Device, inst instance, f fibers, on
 			return nil, trap
 		}
 	}
-	p.loaded = nil
 	return p, nil
 }
 

@@ -93,6 +93,18 @@ func (t *temporaries) get(letter byte, typ wasm.ValueType) uint32 {
 	return i
 }
 
+// declare appends the declarations of a function's own locals and the temporaries.
+func (t *temporaries) declare(b []byte, own []wasm.LocalGroup) []byte {
+	b = wasm.AppendU32(b, uint32(len(own)+len(t.types)))
+	for _, g := range own {
+		b = append(wasm.AppendU32(b, g.Count), byte(g.Type))
+	}
+	for _, typ := range t.types {
+		b = append(b, 1, byte(typ))
+	}
+	return b
+}
+
 // function rewrites function i of those that the module defines and returns its new body, local declarations included. A
 // function with loops keeps the cycles left in a local as well as in the global: the processor then need not wait for what the
 // round before has stored.
@@ -127,14 +139,7 @@ func (r *rewriter) function(i int, loops bool, info *FuncInfo) []byte {
 		}
 		r.instr(&in)
 	}
-	body := wasm.AppendU32(nil, uint32(len(code.Locals)+len(r.temps.types)))
-	for _, g := range code.Locals {
-		body = append(wasm.AppendU32(body, g.Count), byte(g.Type))
-	}
-	for _, t := range r.temps.types {
-		body = append(body, 1, byte(t))
-	}
-	return append(body, r.out...)
+	return append(r.temps.declare(nil, code.Locals), r.out...)
 }
 
 // enter counts a call and puts the body into a block, so that it has one end, where leave counts the return.
@@ -278,7 +283,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 func (r *rewriter) myHPU(call *wasm.Instr) {
 	r.block = wasm.AppendIndexed(r.block, wasm.OpGlobalGet, r.globals.hpu)
 	r.block = append(r.block, byte(wasm.OpI32Const), 0, byte(wasm.OpI32LtS), byte(wasm.OpIf), byte(wasm.I32))
-	r.copy(call)
+	r.block = r.callImport(r.block, uint32(call.Imm))
 	r.block = wasm.AppendIndexed(append(r.block, byte(wasm.OpElse)), wasm.OpGlobalGet, r.globals.hpu)
 	r.block = append(r.block, byte(wasm.OpEnd))
 }

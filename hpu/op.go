@@ -86,6 +86,12 @@ func (op Op) signature() wasm.FuncType {
 	return wasm.FuncType{Params: valueTypes(info.params), Results: valueTypes(info.result)}
 }
 
+// imported returns its type in a rewritten module: the cycles left come and go behind everything else.
+func (op Op) imported() wasm.FuncType {
+	t := op.signature()
+	return wasm.FuncType{Params: append(t.Params, wasm.I64), Results: append(t.Results, wasm.I64)}
+}
+
 func valueTypes(letters string) []wasm.ValueType {
 	types := make([]wasm.ValueType, len(letters))
 	for i, l := range letters {

@@ -149,17 +149,15 @@ func (i *secondInstance) instantiate(index int) (*secondContext, error) {
 	w := &secondContext{}
 	imports := make([]second.Import, len(m.ops))
 	for k, op := range m.ops {
-		imports[k] = second.Import{Type: op.signature(), Call: func(args []uint64) uint64 {
+		imports[k] = second.Import{Type: op.imported(), Call: func(stack []uint64) {
 			i.out(w)
-			result := w.c.host(op, args)
+			w.c.host(&hostOps[op], stack)
 			i.in(w)
-			return result
 		}}
 	}
 	if m.spec.Watch.tells() {
-		imports = append(imports, second.Import{Type: watchType, Call: func(args []uint64) uint64 {
-			w.c.watched(uint32(args[0]), uint32(args[1]), uint32(args[2]))
-			return 0
+		imports = append(imports, second.Import{Type: watchType, Call: func(stack []uint64) {
+			w.c.watched(uint32(stack[0]), uint32(stack[1]), uint32(stack[2]))
 		}})
 	}
 	var err error

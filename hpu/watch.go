@@ -210,9 +210,12 @@ func (r *rewriter) call(in *wasm.Instr) {
 	if own && r.watch.Blocks {
 		r.block = r.tell(r.block, site{kind: siteEnter, offset: in.Offset}, -1, -1)
 	}
-	if in.Op == wasm.OpCall {
+	switch {
+	case !own:
+		r.block = r.callImport(r.block, uint32(in.Imm))
+	case in.Op == wasm.OpCall:
 		r.block = wasm.AppendIndexed(r.block, wasm.OpCall, r.moved(uint32(in.Imm)))
-	} else {
+	default:
 		r.copy(in)
 	}
 	if own && r.watch.Blocks {

@@ -44,8 +44,8 @@ var sharedWazero = sync.OnceValues(func() (*wazeroShared, error) {
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features).WithDebugInfoEnabled(true))
 	b := rt.NewHostModuleBuilder(importModule)
 	for op := OpNone + 1; op < NumOps; op++ {
-		sig := op.signature()
-		b = b.NewFunctionBuilder().WithGoFunction(hostFunction(op), wazeroTypes(sig.Params), wazeroTypes(sig.Results)).Export(op.String())
+		t := op.imported()
+		b = b.NewFunctionBuilder().WithGoFunction(&hostOps[op], wazeroTypes(t.Params), wazeroTypes(t.Results)).Export(op.String())
 	}
 	b = b.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(ctx context.Context, stack []uint64) {
 		ctx.(*callContext).c.watched(uint32(stack[0]), uint32(stack[1]), uint32(stack[2]))
@@ -64,15 +64,8 @@ func wazeroTypes(types []wasm.ValueType) []api.ValueType {
 	return out
 }
 
-// hostFunction is the import op.
-func hostFunction(op Op) api.GoFunc {
-	return func(ctx context.Context, stack []uint64) {
-		result := ctx.(*callContext).c.host(op, stack)
-		if len(stack) > 0 {
-			stack[0] = result
-		}
-	}
-}
+// Call implements api.GoFunction.
+func (op *hostOp) Call(ctx context.Context, stack []uint64) { ctx.(*callContext).c.host(op, stack) }
 
 // callContext tells imports, without a look-up, which context calls them.
 type callContext struct {

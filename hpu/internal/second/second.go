@@ -29,10 +29,10 @@ type Code interface {
 	Close()
 }
 
-// Import is a function of the host. Values are the bits of an i32 or an i64; without a result it returns 0.
+// Import is a function of the host. Call finds its arguments in stack, the bits of each i32 or i64, and leaves its results there.
 type Import struct {
 	Type wasm.FuncType
-	Call func(args []uint64) uint64
+	Call func(stack []uint64)
 }
 
 // Instance is an instance of a module with its memory.

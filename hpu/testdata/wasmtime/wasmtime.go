@@ -87,15 +87,16 @@ func (c *code) Instantiate(imports []second.Import) (second.Instance, error) {
 func function(store *wasmtime.Store, i *second.Import) *wasmtime.Func {
 	typ := wasmtime.NewFuncType(types(i.Type.Params), types(i.Type.Results))
 	return wasmtime.NewFunc(store, typ, func(_ *wasmtime.Caller, vals []wasmtime.Val) ([]wasmtime.Val, *wasmtime.Trap) {
-		args := make([]uint64, len(vals))
+		stack := make([]uint64, max(len(vals), len(i.Type.Results)))
 		for k, v := range vals {
-			args[k] = bits(v)
+			stack[k] = bits(v)
 		}
-		result := i.Call(args)
-		if len(i.Type.Results) == 0 {
-			return nil, nil
+		i.Call(stack)
+		results := make([]wasmtime.Val, len(i.Type.Results))
+		for k, t := range i.Type.Results {
+			results[k] = value(kind(t), stack[k])
 		}
-		return []wasmtime.Val{value(kind(i.Type.Results[0]), result)}, nil
+		return results, nil
 	})
 }
 
