@@ -64,7 +64,7 @@ type queue struct {
 	spare []rank // room to sort the batch
 	head  int
 	first Event  // the batch points to it
-	spent *chunk // and into these
+	spent *chunk // and into these, which are given back after its last event
 	late  []Event
 }
 
@@ -164,6 +164,9 @@ func (q *queue) lowest() uint {
 // The event is in buf or, until the next pop, where it was: what is pushed
 // meanwhile goes to other slots.
 func (q *queue) pop(limit Time, buf *Event) *Event {
+	if q.spent != nil && q.head == len(q.batch) {
+		q.giveSpent()
+	}
 	for q.due == 0 {
 		if q.summary == 0 {
 			return nil
@@ -203,8 +206,7 @@ func (q *queue) pop(limit Time, buf *Event) *Event {
 	if q.last > limit {
 		return nil
 	}
-	q.popPresent(buf)
-	return buf
+	return q.popPresent(buf)
 }
 
 // deal pushes the events of a slot again, nearer to last.
@@ -259,23 +261,22 @@ func (q *queue) load(i uint) {
 	}
 }
 
-// popPresent moves the first event of time last into out; there must be one.
-func (q *queue) popPresent(out *Event) {
+// popPresent takes out the first event of time last; there must be one.
+func (q *queue) popPresent(buf *Event) *Event {
 	q.pending--
 	q.due--
 	if len(q.late) > 0 {
 		if q.head == len(q.batch) || compareRanks(q.rankOf(&q.late[0]), q.batch[q.head]) < 0 {
-			q.popLate(out)
-			return
+			q.popLate(buf)
+			return buf
 		}
 	}
-	e := q.batch[q.head].ev
-	*out = *e
-	e.P = nil
 	q.head++
-	if q.head < len(q.batch) {
-		return
-	}
+	return q.batch[q.head-1].ev
+}
+
+// giveSpent takes back the chunks of a batch that has been handled.
+func (q *queue) giveSpent() {
 	for c := q.spent; c != nil; {
 		next := c.next
 		q.give(c)
