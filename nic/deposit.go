@@ -78,7 +78,7 @@ func (d *deposit) packet(in *inbound, i int) {
 			d.write(in, i, to-from)
 		}
 	case phaseAnswer:
-		d.waiters.answered(in.d.Cookie, from, in.frame.Data[from:to], in.d.MLength)
+		d.waiters.answered(in.d.Cookie(), from, in.frame.Data[from:to], in.d.MLength)
 	case phaseSearch, phaseHeader, phaseHandlers, phaseDiscard, phaseComplete:
 	}
 	d.handed(in)
@@ -111,8 +111,7 @@ func (d *deposit) write(in *inbound, i, n int) {
 // Place says where a packet lies in host memory; it implements host.Places.
 func (in *inbound) Place(a *host.Access, off int) (addr uint64, n int) {
 	from, to := in.clip(in.frame.Span(a.Index))
-	it := in.d.Segments(uint64(from-in.skip+off), uint64(to-from-off))
-	addr, k, _ := it.Next()
+	addr, k := in.d.Piece(uint64(from-in.skip+off), uint64(to-from-off))
 	return addr, int(k)
 }
 
@@ -224,7 +223,7 @@ func (d *deposit) complete(in *inbound) {
 		d.core.releaseInbound(in)
 		return
 	}
-	if cookie := in.d.Cookie; cookie != 0 {
+	if cookie := in.d.Cookie(); cookie != 0 {
 		d.trace.done(in.frame)
 		d.waiters.answerThere(cookie, in.failure())
 	}
@@ -268,7 +267,7 @@ func (d *deposit) finish(in *inbound) {
 			At: in.lost.at, Number: in.frame.Number, Packets: in.lost.packets, Of: in.frame.Packets, Bytes: in.lost.bytes, Length: in.d.MLength, Cause: d.describe(&in.lost),
 		})
 	}
-	cookie, fail := in.d.Cookie, in.failure()
+	cookie, fail := in.d.Cookie(), in.failure()
 	if in.handlers.memory != nil {
 		d.handled(in)
 	}

@@ -65,7 +65,7 @@ func (m *match) matched(in *inbound) {
 		in.order = &in.line
 		in.phase = phaseDeposit
 		switch {
-		case in.d.Cookie != 0 && m.answers.awaited(in.d.Cookie):
+		case in.d.Cookie() != 0 && m.answers.awaited(in.d.Cookie()):
 			in.phase = phaseAnswer
 		case in.d.Region().Length == 0: // of a swap whose initiator does not want the values before it
 			in.phase = phaseDiscard

@@ -15,6 +15,7 @@ type pair struct {
 	eq, ct Handle // at a
 	md     Handle
 	bq     Handle
+	h      Header // of the message on the wire
 	buf    [4096]byte
 }
 
@@ -52,22 +53,22 @@ func (p *pair) flush(t testing.TB) {
 			}
 			for op := from.Port().NextOp(); op != nil; op = from.Port().NextOp() {
 				busy = true
-				h := op.Header
+				p.h = op.Header
 				data := p.buf[:op.Length()]
 				if !from.Port().Read(op, 0, data) && len(data) > 0 {
 					t.Fatal("payload is not accessible")
 				}
 				from.Port().Sent(op, NIOK)
 				from.Port().Release(op)
-				switch h.Kind {
+				switch p.h.Kind {
 				case OpAck:
-					to.Port().Acked(&h)
+					to.Port().Acked(&p.h)
 				case OpReply:
-					d := to.Port().ReplyTo(&h)
+					d := to.Port().ReplyTo(&p.h)
 					to.Port().Write(d, 0, data)
 					to.Port().Finish(d, d.Done())
 				default:
-					d := to.Port().Receive(&h)
+					d := to.Port().Receive(&p.h)
 					to.Port().Write(d, 0, data)
 					to.Port().Finish(d, d.Done())
 				}

@@ -9,24 +9,37 @@ import (
 // acknowledged or are answered with data.
 func (port *Port) Acknowledge(d *Delivery, fail FailType) {
 	d.mark.Live("portals: a delivery")
-	if !d.open || d.Header.Kind.fetches() || d.Header.AckReq == NoAck {
+	if !d.is(deliveryOpen) || d.kind.fetches() || !d.is(deliveryDue) {
 		return
 	}
 	d.outcome, d.landed = fail, d.MLength
 	port.answer(d)
-	d.Header.AckReq = NoAck
+	d.flags &^= deliveryDue
 }
 
 func (port *Port) newDelivery(h *Header) *Delivery {
 	d := port.delivPool.get()
-	*d = Delivery{Header: *h, owner: port, open: true, buf: d.buf}
+	d.Header, d.kind, d.flags, d.Fail, d.List, d.outcome = h, h.Kind, deliveryOpen, NIOK, PriorityList, NIOK
+	d.Offset, d.MLength, d.landed = 0, 0, 0
+	if h.Kind.request() && (h.Kind.fetches() || h.AckReq != NoAck && h.AckReq < ackCount) {
+		d.flags |= deliveryDue
+	}
 	return d
 }
 
+// freeDelivery gives a delivery back. What only some messages have is cleared where it is in use.
 func (port *Port) freeDelivery(d *Delivery) {
-	d.open, d.matched = false, false
-	d.entry, d.pt, d.header, d.Spin, d.old = nil, nil, nil, nil, nil
-	d.region.IOVec = nil
+	d.flags = 0
+	d.Header, d.entry, d.pt, d.Spin = nil, nil, nil, nil
+	switch d.kind {
+	case OpReply:
+		d.reply = reply{}
+	case OpFetchAtomic, OpSwap:
+		d.old = d.old[:0]
+	}
+	if d.List == OverflowList {
+		d.header = nil
+	}
 	if d.mark.Release("portals: a delivery"); poison.On {
 		*d = Delivery{mark: d.mark}
 	}
@@ -36,17 +49,17 @@ func (port *Port) freeDelivery(d *Delivery) {
 // Receive matches the header of a request and decides everything about its
 // delivery: entry, list, offset, truncation, unlinking, unexpected header, flow
 // control, violations (Portals 4.x §2.2). It never fails: a message that is not
-// delivered is a Delivery that is not Matched. Every Delivery must be finished.
+// delivered is a Delivery that is not Matched. Every Delivery must be finished, and
+// the header stay as it is until Finish.
 func (port *Port) Receive(h *Header) *Delivery {
 	d := port.newDelivery(h)
 	if port.tracer != nil {
-		port.trace(TraceRecord{What: TraceRequest, Header: &d.Header, PT: h.PT})
+		port.trace(TraceRecord{What: TraceRequest, Header: h, PT: h.PT})
 	}
-	d.Fail = port.match(d)
-	if d.Fail != NIOK {
+	if d.Fail = port.match(d); d.Fail != NIOK {
 		port.refuse(d)
 	} else if port.tracer != nil {
-		port.trace(TraceRecord{What: TraceMatched, PT: h.PT, Delivery: d, Handle: d.Handle})
+		port.trace(TraceRecord{What: TraceMatched, PT: h.PT, Delivery: d, Handle: d.Handle()})
 	}
 	return d
 }
@@ -67,11 +80,18 @@ func (port *Port) refuse(d *Delivery) {
 }
 
 func (port *Port) match(d *Delivery) FailType {
-	h := &d.Header
-	if port.dead || h.PT >= uint32(len(port.pts)) || port.pts[h.PT] == nil || !h.Kind.request() {
+	h := d.Header
+	if port.dead || !h.Kind.request() {
 		return NIDropped
 	}
-	p := port.pts[h.PT]
+	p := port.recent
+	if p == nil || p.index != h.PT {
+		if h.PT >= uint32(len(port.pts)) || port.pts[h.PT] == nil {
+			return NIDropped
+		}
+		p = port.pts[h.PT]
+		port.recent = p
+	}
 	if p.disabled {
 		return NIPTDisabled
 	}
@@ -122,7 +142,7 @@ func (port *Port) exhausted(p *pt, opts EntryOptions) FailType {
 
 // accept commits a message to an entry, if the event queue has room.
 func (port *Port) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader bool) FailType {
-	h := &d.Header
+	h := d.Header
 	off := e.offsetFor(h)
 	mlength := uint64(0)
 	if off < e.region.Length {
@@ -136,14 +156,14 @@ func (port *Port) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader b
 	if p.opts&OptPTFlowCtrl != 0 && !port.promise(p, e, d, unlinks) {
 		return port.exhausted(p, e.opts)
 	}
-	d.matched, d.pt, d.entry, d.List = true, p, e, list
-	d.Handle, d.UserPtr, d.Spin = e.handle, e.userPtr, e.spin
-	d.Offset, d.MLength, d.region = off, mlength, e.region
+	d.flags |= deliveryMatched
+	d.pt, d.entry, d.List, d.Spin, d.Offset, d.MLength = p, e, list, e.spin, off, mlength
 	e.open++
 	p.open++
 	if local {
 		e.offset = off + mlength
-		d.ordered, d.older = true, e.lastOpen
+		d.flags |= deliveryOrdered
+		d.older = e.lastOpen
 		if e.lastOpen == nil {
 			e.firstOpen = d
 		} else {
@@ -158,10 +178,10 @@ func (port *Port) accept(p *pt, e *entry, d *Delivery, list List, leavesHeader b
 		e.autoUnlink()
 	}
 	if h.Kind == OpFetchAtomic || h.Kind == OpSwap {
-		if uint64(cap(d.buf)) < mlength {
-			d.buf = make([]byte, mlength)
+		if uint64(cap(d.old)) < mlength {
+			d.old = make([]byte, mlength)
 		}
-		d.old = d.buf[:mlength]
+		d.old = d.old[:mlength]
 		clear(d.old) // handlers may take the data and leave the memory alone: nobody gets values of another message
 	}
 	return NIOK
@@ -188,7 +208,9 @@ func (port *Port) promise(p *pt, e *entry, d *Delivery, unlinks bool) bool {
 		return false
 	}
 	q.promised += comm + unlink
-	d.slot = comm > 0
+	if comm > 0 {
+		d.flags |= deliverySlot
+	}
 	e.slots += int32(unlink)
 	return true
 }
@@ -200,20 +222,20 @@ func (port *Port) promise(p *pt, e *entry, d *Delivery, unlinks bool) bool {
 // SEGV.
 func (port *Port) Write(d *Delivery, off uint64, data []byte) {
 	d.mark.Live("portals: a delivery")
-	if !d.matched || off >= d.MLength {
+	if !d.is(deliveryMatched) || off >= d.MLength {
 		return
 	}
 	data = data[:min(uint64(len(data)), d.MLength-off)]
 	ok := true
-	switch d.Header.Kind {
+	switch d.kind {
 	case OpPut, OpReply:
-		ok = writeMem(port.proc.cfg.Memory, &d.region, d.Offset+off, data)
+		ok = writeMem(port.memory, d.Region(), d.Offset+off, data)
 	case OpAtomic, OpFetchAtomic, OpSwap:
-		ok = d.applyAtomic(port.proc.cfg.Memory, off, data)
+		ok = d.applyAtomic(port.memory, off, data)
 	case OpGet, OpAck:
 	}
 	if !ok {
-		d.segv = true
+		d.flags |= deliverySegv
 	}
 }
 
@@ -226,27 +248,30 @@ func (port *Port) Write(d *Delivery, off uint64, data []byte) {
 // Delivery must not be used afterwards.
 func (port *Port) Finish(d *Delivery, o Outcome) {
 	d.mark.Live("portals: a delivery")
-	if !d.open {
+	if !d.is(deliveryOpen) {
 		panic("portals: Finish of a Delivery that is finished")
 	}
 	if o.Pending {
+		d.keepHeader()
 		port.setAside(d)
 		port.drain()
 		return
 	}
-	if d.Header.Kind == OpReply {
+	if d.kind == OpReply {
 		port.finishReply(d, o)
 		return
 	}
 	d.outcome, d.landed = d.failure(o), o.Delivered
-	if port.dead && d.matched {
-		d.matched, d.outcome, d.landed = false, NIDropped, 0
+	if port.dead && d.Matched() {
+		d.flags &^= deliveryMatched
+		d.outcome, d.landed = NIDropped, 0
 	}
 	switch {
-	case !d.matched:
+	case !d.Matched():
 		port.answer(d)
 		port.freeDelivery(d)
-	case d.Header.Kind == OpGet:
+	case d.kind == OpGet:
+		d.keepHeader()
 		if d.outcome == NIOK && !port.readable(d) {
 			d.outcome, d.landed = NISegv, 0
 		}
@@ -263,13 +288,13 @@ func (port *Port) readable(d *Delivery) bool {
 	if port.limits.Features&FeatureTargetBindInaccessible == 0 || d.entry.opts&OptMEIsAccessible != 0 {
 		return true
 	}
-	return accessible(port.proc.cfg.Memory, &d.region, d.Offset, d.MLength)
+	return accessible(port.memory, d.Region(), d.Offset, d.MLength)
 }
 
 // setAside takes a pending delivery out of the order of its entry, so that the
 // messages after it are not held up.
 func (port *Port) setAside(d *Delivery) {
-	if !d.ordered || port.dead {
+	if !d.is(deliveryOrdered) || port.dead {
 		return
 	}
 	d.leaveOrder()
@@ -283,8 +308,11 @@ func (port *Port) complete(d *Delivery) {
 		port.freeDelivery(d)
 		return
 	}
-	if d.ordered {
-		d.finished = true
+	if d.is(deliveryOrdered) {
+		d.flags |= deliveryFinished
+		if d.older != nil {
+			d.keepHeader()
+		}
 		port.completeReady(d.entry)
 		return
 	}
@@ -294,7 +322,7 @@ func (port *Port) complete(d *Delivery) {
 // completeReady completes the oldest deliveries of a locally managed entry as
 // far as they are finished.
 func (port *Port) completeReady(e *entry) {
-	for d := e.firstOpen; d != nil && d.finished; {
+	for d := e.firstOpen; d != nil && d.is(deliveryFinished); {
 		next := d.newer
 		d.leaveOrder()
 		port.completeNow(d)
@@ -306,13 +334,15 @@ func (port *Port) completeNow(d *Delivery) {
 	e, p := d.entry, d.pt
 	e.mark.Live("portals: an entry")
 	port.commEvent(d)
-	port.countEntry(e.opts, e.ct, OptMEEventCTComm, d.outcome, d.landed)
-	if d.header != nil {
+	if e.opts&OptMEEventCTComm != 0 {
+		port.countEntry(e.opts, e.ct, OptMEEventCTComm, d.outcome, d.landed)
+	}
+	if d.List == OverflowList && d.header != nil {
 		port.headerDone(p, d.header, d.outcome, d.landed)
 	}
 	e.open--
 	port.settle(e)
-	if d.Header.Kind != OpGet {
+	if d.kind != OpGet {
 		port.answer(d)
 	}
 	port.freeDelivery(d)
@@ -322,15 +352,15 @@ func (port *Port) completeNow(d *Delivery) {
 func (port *Port) commEvent(d *Delivery) {
 	e := d.entry
 	if e.opts&OptMEEventCommDisable != 0 || d.outcome == NIOK && e.opts&OptMEEventSuccessDisable != 0 {
-		if d.slot {
+		if d.is(deliverySlot) {
 			port.unpromise(d.pt.eq, 1)
 		}
 		return
 	}
-	ev := eventOf(&d.Header, deliveredEvent[d.Header.Kind])
+	ev := eventOf(d.Header, deliveredEvent[d.kind])
 	ev.Fail, ev.List, ev.UserPtr, ev.MLength = d.outcome, d.List, e.userPtr, d.landed
-	ev.Start = d.region.Addr(d.Offset)
-	if d.slot {
+	ev.Start = e.region.Addr(d.Offset)
+	if d.is(deliverySlot) {
 		port.postPromised(d.pt.eq, &ev)
 	} else {
 		port.postEvent(d.pt.eq, &ev)
@@ -351,10 +381,10 @@ func eventOf(h *Header, t EventType) Event {
 
 // answer queues the acknowledgement or reply of a delivery, if one is due.
 func (port *Port) answer(d *Delivery) {
-	h := &d.Header
-	if !h.Kind.request() || !h.Kind.fetches() && (h.AckReq == NoAck || h.AckReq >= ackCount) {
+	if !d.is(deliveryDue) {
 		return
 	}
+	h := d.Header
 	op := port.outbox.make()
 	op.Header = *h
 	r := &op.Header
@@ -370,9 +400,9 @@ func (port *Port) answer(d *Delivery) {
 		}
 		op.length = r.MLength
 		switch {
-		case h.Kind == OpGet && d.matched:
-			op.source, op.offset, op.delivery = d.region, d.Offset, d
-		case d.old != nil && op.length > 0:
+		case h.Kind == OpGet && d.Matched():
+			op.source, op.offset, op.delivery = d.entry.region, d.Offset, d
+		case len(d.old) > 0 && op.length > 0:
 			copy(op.keep(int(op.length)), d.old)
 		}
 	}

@@ -7,47 +7,84 @@ import (
 // Delivery is a message under delivery: a request between Receive and the final
 // Finish, or a reply between ReplyTo and Finish. Deliveries of one interface
 // may be open at the same time and finish in any order.
+//
+// A message passes through many visits of its node, between which its delivery
+// leaves the caches of the simulating machine. So what every put needs is side
+// by side in 64 bytes, and of what is behind it most messages touch nothing.
 type Delivery struct {
 	mark    poison.Mark
-	Header  Header   // the message's header
+	Header  *Header // the message's header
+	Spin    *Spin   // handlers of the entry, nil for none
+	Offset  uint64  // where it lands in the entry or descriptor
+	MLength uint64  // bytes to land, after truncation
+	entry   *entry  // it matched; nil: none, or a reply
+	pt      *pt
+	landed  uint64
 	Fail    FailType // why it is not delivered; NIOK when it is
 	List    List     // list it matched in
-	Handle  Handle   // entry it matched; reply: the get's descriptor
-	UserPtr uint64   // user pointer of the entry; reply: of the operation
-	Offset  uint64   // where it lands in the entry or descriptor
-	MLength uint64   // bytes to land, after truncation
-	Spin    *Spin    // handlers of the entry, nil for none
-	Cookie  uint64   // reply: HandlerOp.Cookie of the operation, 0 for host operations
+	outcome FailType
+	kind    OpKind // of the header
+	flags   deliveryFlags
 
-	owner    *Port
-	matched  bool
-	reply    bool
-	open     bool
-	pt       *pt
-	entry    *entry
-	region   Region
-	header   *unexpected
-	old      []byte // previous values, fetching atomics
-	buf      []byte // recycled storage of old
-	segv     bool
-	slot     bool // an event queue slot is promised
-	ordered  bool // locally managed: in the entry's order of matching
-	finished bool // and waiting for older deliveries
-	outcome  FailType
-	landed   uint64
-	older    *Delivery
-	newer    *Delivery
+	reply  reply
+	header *unexpected
+	old    []byte // previous values, fetching atomics; its storage is used again
+	older  *Delivery
+	newer  *Delivery
+	kept   Header // where the header is when the transport need not have it any more
 }
+
+// reply is what a delivery of a reply has in place of an entry.
+type reply struct {
+	region     Region // where it lands
+	descriptor Handle // the get's
+	cookie     uint64
+}
+
+// deliveryFlags are bits of a Delivery.
+type deliveryFlags uint16
+
+const (
+	deliveryOpen     deliveryFlags = 1 << iota // not finished
+	deliveryMatched                            // it has a place to go
+	deliveryReply                              // of a reply that somebody waits for
+	deliveryDue                                // an acknowledgement or reply is to be sent
+	deliverySegv                               // memory was not accessible
+	deliverySlot                               // an event queue slot is promised
+	deliveryOrdered                            // locally managed: in the entry's order of matching
+	deliveryFinished                           // and waiting for older deliveries
+)
+
+func (d *Delivery) is(f deliveryFlags) bool { return d.flags&f != 0 }
 
 // Matched reports whether the message has a place to go. If not, Fail says why,
 // and Finish answers the initiator.
-func (d *Delivery) Matched() bool { return d.matched }
+func (d *Delivery) Matched() bool { return d.is(deliveryMatched) }
+
+// Handle returns that of the entry the message matched; reply: of the get's descriptor.
+func (d *Delivery) Handle() Handle {
+	if d.entry != nil {
+		return d.entry.handle
+	}
+	return d.reply.descriptor
+}
+
+// Cookie returns, of a reply, HandlerOp.Cookie of the operation, and 0 for host operations and requests.
+func (d *Delivery) Cookie() uint64 {
+	if d.kind != OpReply {
+		return 0
+	}
+	return d.reply.cookie
+}
 
 // Region returns the memory of the entry (reply: of the descriptor), whole.
 // Offsets of handlers count from its beginning.
 func (d *Delivery) Region() *Region {
 	d.mark.Live("portals: a delivery")
-	return &d.region
+	if d.entry != nil {
+		return &d.entry.region
+	}
+	return &d.reply.region
 }
 
 // Segments iterates over the host memory of n bytes of the message from offset
@@ -56,7 +93,26 @@ func (d *Delivery) Segments(off, n uint64) SegIter {
 	if off >= d.MLength {
 		return SegIter{}
 	}
-	return d.region.Segments(d.Offset+off, min(n, d.MLength-off))
+	return d.Region().Segments(d.Offset+off, min(n, d.MLength-off))
+}
+
+// Piece is the first that Segments gives: n may be less than what was asked for, and is 0 past the end.
+func (d *Delivery) Piece(off, n uint64) (addr, length uint64) {
+	r := d.Region()
+	if r.IOVec == nil && off < d.MLength {
+		return r.Start + d.Offset + off, min(n, d.MLength-off)
+	}
+	it := d.Segments(off, n)
+	addr, length, _ = it.Next()
+	return addr, length
+}
+
+// keepHeader makes the delivery independent of the transport's header, which need not live longer than Finish.
+func (d *Delivery) keepHeader() {
+	if d.Header != &d.kept {
+		d.kept = *d.Header
+		d.Header = &d.kept
+	}
 }
 
 // Done is the outcome of a message delivered as its header says: MLength bytes,
@@ -78,7 +134,7 @@ func (d *Delivery) failure(o Outcome) FailType {
 	switch {
 	case o.Fail != NIOK:
 		return o.Fail
-	case d.segv:
+	case d.is(deliverySegv):
 		return NISegv
 	}
 	return d.Fail
@@ -97,20 +153,21 @@ func (d *Delivery) leaveOrder() {
 	} else {
 		d.newer.older = d.older
 	}
-	d.older, d.newer, d.ordered = nil, nil, false
+	d.older, d.newer = nil, nil
+	d.flags &^= deliveryOrdered
 }
 
 // applyAtomic applies the elements in data, at offset off of the message, to
 // the target's memory in place and keeps the old values of fetching operations.
 // It reports whether the memory was accessible.
 func (d *Delivery) applyAtomic(mem Memory, off uint64, data []byte) bool {
-	h := &d.Header
+	h, r := d.Header, d.Region()
 	size := uint64(h.Type.Size())
 	if off%size != 0 {
 		panic("portals: Write of an atomic at an offset that is no multiple of the datatype")
 	}
 	for uint64(len(data)) >= size {
-		it := d.region.Segments(d.Offset+off, uint64(len(data)))
+		it := r.Segments(d.Offset+off, uint64(len(data)))
 		addr, n, _ := it.Next()
 		b, ok := bytesAt(mem, addr, n)
 		if !ok {
@@ -118,7 +175,7 @@ func (d *Delivery) applyAtomic(mem Memory, off uint64, data []byte) bool {
 		}
 		whole := uint64(len(b)) / size * size
 		if whole > 0 {
-			if d.old != nil {
+			if len(d.old) > 0 {
 				copy(d.old[off:], b[:whole])
 			}
 			combine(h.Op, h.Type, b[:whole], data[:whole], h.Operand[:])
@@ -126,14 +183,14 @@ func (d *Delivery) applyAtomic(mem Memory, off uint64, data []byte) bool {
 			// The element lies in more than one piece of memory.
 			whole = size
 			var tmp [MaxOperand]byte
-			if !readMem(mem, &d.region, d.Offset+off, tmp[:size]) {
+			if !readMem(mem, r, d.Offset+off, tmp[:size]) {
 				return false
 			}
-			if d.old != nil {
+			if len(d.old) > 0 {
 				copy(d.old[off:], tmp[:size])
 			}
 			combine(h.Op, h.Type, tmp[:size], data[:size], h.Operand[:])
-			if !writeMem(mem, &d.region, d.Offset+off, tmp[:size]) {
+			if !writeMem(mem, r, d.Offset+off, tmp[:size]) {
 				return false
 			}
 		}

@@ -28,31 +28,32 @@ const (
 )
 
 // entry is a list entry or match list entry. The fields are in the order of
-// their use: a long list lies in slow memory, and a delivery should touch few
-// cache lines of it.
+// their use: a long list lies in slow memory, and a message should touch few
+// cache lines of it. A put without events, found by its bits, needs the first
+// 64 bytes.
 type entry struct {
 	mark poison.Mark
-	node node
 
-	opts   EntryOptions
-	uid    uint32
-	region Region
-	pt     *pt
-	ct     Handle
-	handle Handle
-
-	offset   uint64 // locally managed offset
-	userPtr  uint64
+	region   Region
 	spin     *Spin
+	opts     EntryOptions
+	uid      uint32
 	open     int32 // deliveries not finished
-	headers  int32 // unexpected headers of messages delivered here
-	claims   int32 // unexpected headers taken whose message is not finished
-	slots    int32 // event queue slots promised for AUTO_UNLINK and AUTO_FREE
 	list     List
 	state    entryState
 	announce bool // LINK is due when claims is 0
 	unlinked bool // AUTO_UNLINK has been posted
-	ptIndex  uint32
+
+	pt      *pt
+	userPtr uint64
+	offset  uint64 // locally managed offset
+	node    node
+	ct      Handle
+	handle  Handle
+	headers int32 // unexpected headers of messages delivered here
+	claims  int32 // unexpected headers taken whose message is not finished
+	slots   int32 // event queue slots promised for AUTO_UNLINK and AUTO_FREE
+	ptIndex uint32
 
 	firstOpen, lastOpen *Delivery // locally managed: deliveries in order of matching
 
@@ -61,6 +62,8 @@ type entry struct {
 	ignoreBits uint64
 	idMask     uint64
 	idKey      uint64
+
+	_ [24]byte // 256 bytes in all: every entry begins a cache line
 }
 
 // asME is the match list entry that accepts everything.
@@ -141,7 +144,7 @@ func (st *state) checkEntry(fn string, m *ME, kind Kind) (Region, error) {
 		return Region{}, err
 	}
 	mayBeInaccessible := st.limits.Features&FeatureTargetBindInaccessible != 0 && m.Options&OptMEIsAccessible == 0
-	if !mayBeInaccessible && !accessible(st.proc.cfg.Memory, &r, 0, r.Length) {
+	if !mayBeInaccessible && !accessible(st.memory, &r, 0, r.Length) {
 		return Region{}, invalid(fn, "memory of %d bytes at %#x is not accessible", r.Length, r.Addr(0))
 	}
 	return r, nil
@@ -244,7 +247,7 @@ func (st *state) unlinkTriggered(h Handle) {
 // nothing refers to it any more.
 func (st *state) settle(e *entry) {
 	e.mark.Live("portals: an entry")
-	if e.claims > 0 {
+	if e.state == entryLinked && !e.announce || e.claims > 0 {
 		return
 	}
 	if e.announce {

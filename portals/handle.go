@@ -124,29 +124,17 @@ type Spare struct {
 	deliveries pool[Delivery]
 }
 
-// pool recycles objects; addresses are stable.
-type pool[T any] struct {
-	free  []*T
-	chunk []T
-	made  int // so far
-}
-
-// A pool begins small, since there are interfaces of many thousand nodes with
-// little to do, and doubles what it has.
-const leastPoolChunk, mostPoolChunk = 2, 64
+// pool recycles objects. They are made one by one: objects of 256 or 320 bytes
+// begin cache lines, which pieces of an array need not.
+type pool[T any] struct{ free []*T }
 
 func (p *pool[T]) get() *T {
-	if n := len(p.free); n > 0 {
-		x := p.free[n-1]
-		p.free = p.free[:n-1]
-		return x
+	n := len(p.free)
+	if n == 0 {
+		return new(T)
 	}
-	if len(p.chunk) == 0 {
-		p.chunk = make([]T, min(max(leastPoolChunk, p.made), mostPoolChunk))
-		p.made += len(p.chunk)
-	}
-	x := &p.chunk[0]
-	p.chunk = p.chunk[1:]
+	x := p.free[n-1]
+	p.free = p.free[:n-1]
 	return x
 }
 

@@ -16,7 +16,7 @@ func (port *Port) Sent(op *Op, fail FailType) {
 		if fail != NIOK {
 			d.outcome, d.landed = fail, 0
 		}
-		d.owner.complete(d)
+		port.complete(d)
 	case op.Header.Kind.request():
 		port.requestSent(op.Header.Ref, fail)
 	}
@@ -124,7 +124,8 @@ func (port *Port) acked(p *pendingOp, fail FailType, mlength, offset uint64, lis
 
 // ReplyTo takes the header of a reply and says where its data goes: Write lands
 // it and Finish posts REPLY. The delivery of a reply nobody waits for any more
-// is not Matched and takes no data; it must be finished like any other.
+// is not Matched and takes no data; it must be finished like any other. The header
+// stays as it is until Finish.
 func (port *Port) ReplyTo(h *Header) *Delivery {
 	d := port.newDelivery(h)
 	p := port.pending.at(h.Ref)
@@ -133,25 +134,24 @@ func (port *Port) ReplyTo(h *Header) *Delivery {
 		return d
 	}
 	port.postSend(p, NIOK)
-	d.Offset, d.Cookie, d.UserPtr = p.getOff, p.cookie, p.userPtr
-	d.Fail, d.List = h.Fail, h.List
-	d.region = p.dest
+	d.Offset, d.Fail, d.List = p.getOff, h.Fail, h.List
+	d.reply = reply{region: p.dest, descriptor: p.getMD, cookie: p.cookie}
 	if m := port.mds.get(p.getMD); m != nil && !p.issued {
-		d.region = m.region
+		d.reply.region = m.region
 	}
+	d.flags |= deliveryReply
 	if h.Fail == NIOK {
-		d.matched = true
+		d.flags |= deliveryMatched
 		d.MLength = min(h.MLength, p.length)
 	}
-	d.Handle = p.getMD
-	p.replying, d.reply = true, true
+	p.replying = true
 	port.drain()
 	return d
 }
 
 // finishReply posts REPLY.
 func (port *Port) finishReply(d *Delivery, o Outcome) {
-	if p := port.pending.at(d.Header.Ref); p != nil && d.reply {
+	if p := port.pending.at(d.Header.Ref); p != nil && d.is(deliveryReply) {
 		fail := d.failure(o)
 		ev := Event{
 			Type: EventReply, Fail: fail, List: d.List, UserPtr: p.userPtr, RLength: p.length,

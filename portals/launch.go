@@ -131,7 +131,7 @@ func (st *state) launch(x *transfer, triggered bool) {
 			pend.ack, op.Header.AckReq = NoAck, NoAck
 		}
 		if m.opts&OptMDVolatile != 0 && x.length <= st.limits.MaxVolatileSize &&
-			readMem(st.proc.cfg.Memory, &m.region, x.putOff, op.keep(int(x.length))) {
+			readMem(st.memory, &m.region, x.putOff, op.keep(int(x.length))) {
 			op.source = Region{}
 		} else {
 			op.inline = nil

@@ -188,13 +188,27 @@ const maxClasses = 8
 
 // entryList is a priority or overflow list.
 type entryList struct {
+	recent  found
+	fitting int // entries that take only what fits into them
 	chain
 	classes []*class
 	spare   []*class
 	loose   group
 }
 
+// found is what a list answered last: as long as it does not change, requests
+// with the same bits of the same initiator, one packet of a long put after the
+// other, need no search. It is nothing where what matches depends on lengths.
+type found struct {
+	bits, id uint64
+	entry    *entry
+}
+
 func (l *entryList) add(st *state, e *entry) {
+	l.recent.entry = nil
+	if e.opts&OptMENoTruncate != 0 {
+		l.fitting++
+	}
 	st.sequence++
 	e.node.seq = st.sequence
 	l.push(&e.node)
@@ -228,6 +242,10 @@ func (l *entryList) classFor(e *entry) *class {
 }
 
 func (l *entryList) remove(e *entry) {
+	l.recent.entry = nil
+	if e.opts&OptMENoTruncate != 0 {
+		l.fitting--
+	}
 	l.cut(&e.node)
 	if e.node.loose {
 		l.loose.cut(&e.node)
@@ -250,10 +268,21 @@ func (l *entryList) remove(e *entry) {
 
 // find returns the first entry in list order that matches the request.
 func (l *entryList) find(h *Header) *entry {
+	id := initiatorKey(h)
+	if r := &l.recent; r.entry != nil && r.bits == h.MatchBits && r.id == id {
+		return r.entry
+	}
 	if l.n == 0 {
 		return nil
 	}
-	id := initiatorKey(h)
+	best := l.search(h, id)
+	if l.fitting == 0 {
+		l.recent = found{h.MatchBits, id, best}
+	}
+	return best
+}
+
+func (l *entryList) search(h *Header, id uint64) *entry {
 	var best *entry
 	for _, c := range l.classes {
 		g := c.index.find(h.MatchBits&^c.ignore, id&c.idMask)

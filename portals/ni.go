@@ -50,7 +50,7 @@ func (ni *NI) shutdown() {
 	ni.dead = true
 	ni.refs = 0
 	ni.pending.clear()
-	ni.ready = nil
+	ni.ready, ni.fired = nil, false
 	ni.proc.closed(ni)
 	ni.interrupted(InvalidHandle)
 }

@@ -7,19 +7,22 @@ import (
 // Op is an operation to transmit: a request, an acknowledgement or a reply. It
 // belongs to the transport from NextOp to Release.
 type Op struct {
-	mark      poison.Mark
+	mark poison.Mark
+
+	// What reading a packet of the payload needs, side by side:
+	inline []byte // payload kept in the operation; nil: in source
+	offset uint64 // of the payload in source
+	length uint64
+	source Region
+
 	Header    Header
 	Triggered bool // fired by a counter
 	Issued    bool // issued by a handler
+	state     opState
 	// Cause is the transport's own, for timelines: what the operation is a part of. It is 0, or that of the interface (NI.SetCause) when it was called.
 	Cause    uint64
-	source   Region
-	offset   uint64 // of the payload in source
-	length   uint64
-	inline   []byte // payload kept in the operation; nil: in source
 	buf      []byte // recycled storage of inline
 	delivery *Delivery
-	state    opState
 }
 
 type opState uint8

@@ -36,7 +36,7 @@ func (port *Port) Read(op *Op, off uint64, dst []byte) bool {
 	if off > op.length || uint64(len(dst)) > op.length-off {
 		return false
 	}
-	return readMem(port.proc.cfg.Memory, &op.source, op.offset+off, dst)
+	return readMem(port.memory, &op.source, op.offset+off, dst)
 }
 
 // NextOp returns the next operation to transmit, in order, or nil. An interface

@@ -7,7 +7,17 @@ import (
 // state is the objects and books of an interface. Both faces work on it; its
 // methods are what they have in common: names, entries, events, counters,
 // triggered operations and what is queued to leave.
+//
+// What every message needs is side by side at the beginning.
 type state struct {
+	dead      bool
+	draining  bool
+	fired     bool // ready has something
+	recent    *pt  // the entry of the latest request
+	delivPool *pool[Delivery]
+	memory    Memory // of the process
+	tracer    Tracer
+
 	ni      *NI
 	port    *Port
 	proc    *Process
@@ -15,9 +25,7 @@ type state struct {
 	handle  Handle
 	refs    int
 	bundles int
-	dead    bool
 	limits  Limits
-	tracer  Tracer
 	self    ID // physical identifier, and rank on logical interfaces
 	rankMap []ID
 	mapped  bool
@@ -34,14 +42,12 @@ type state struct {
 	headerPool pool[unexpected]
 	claimPool  pool[claim]
 	trigPool   pool[triggered]
-	delivPool  *pool[Delivery]
 	pending    pendingTable
 
 	unexpectedCount int
 	triggeredCount  int
 	outbox          outbox
 	ready           []*triggered // fired, waiting for their turn
-	draining        bool
 	sequence        uint64
 	status          [srCount]uint64
 }
@@ -56,7 +62,8 @@ func newNI(p *Process, kind NIKind, limits Limits) *NI {
 	both.ni.state = st
 	st.ni, st.port = &both.ni, &both.port
 	st.delivPool, st.outbox.spare = &p.cfg.Spare.deliveries, &p.cfg.Spare.ops
-	st.proc, st.kind, st.refs, st.limits, st.tracer, st.self = p, kind, 1, limits, p.cfg.Tracer, p.id
+	st.proc, st.kind, st.refs, st.limits, st.self = p, kind, 1, limits, p.id
+	st.memory, st.tracer = p.cfg.Memory, p.cfg.Tracer
 	st.handle = makeHandle(KindNI, kind, p.serials[kind])
 	p.serials[kind]++
 	salt := uint32(mix(uint64(p.id.NID)<<32|uint64(p.id.PID), uint64(p.serials[kind]))) & serialMask

@@ -112,12 +112,13 @@ func (st *state) fire(t *triggered) {
 	t.mark.Live("portals: a triggered operation")
 	st.triggeredCount--
 	st.ready = append(st.ready, t)
+	st.fired = true
 }
 
 // drain performs what has fired, in the order of firing, including what that
 // fires in turn.
 func (st *state) drain() {
-	if st.draining || len(st.ready) == 0 {
+	if st.draining || !st.fired {
 		return
 	}
 	st.draining = true
@@ -130,7 +131,7 @@ func (st *state) drain() {
 	}
 	clear(st.ready)
 	st.ready = st.ready[:0]
-	st.draining = false
+	st.draining, st.fired = false, false
 }
 
 func (st *state) perform(t *triggered) {

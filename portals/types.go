@@ -209,7 +209,7 @@ const (
 const MaxOperand = 32
 
 // Header is everything of a message that travels, payload apart. The fields
-// down to RemoteOffset are those of a request; acknowledgements and replies
+// down to HdrData are those of a request; acknowledgements and replies
 // repeat them as far as noted.
 type Header struct {
 	Kind   OpKind
@@ -224,11 +224,11 @@ type Header struct {
 	UID       uint32
 	PT        uint32
 	MatchBits uint64
-	HdrData   uint64
 	RLength   uint64 // bytes requested
 	// RemoteOffset is the offset requested; in an ack or reply the offset the
 	// operation used at the target.
-	RemoteOffset uint64
+	RemoteOffset uint64 // the last that matching looks at: the first 64 bytes
+	HdrData      uint64
 	Ref          uint64 // initiator's reference, returned in the ack or reply; 0 none
 
 	Fail    FailType // ack, reply: what happened at the target

@@ -72,7 +72,7 @@ func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
 	case portals.TraceRefused:
 		c.refused++
 		if len(r.refused) < keptRefusals {
-			r.refused = append(r.refused, refusal{now, rank, t.Delivery.Header, t.Delivery.Fail})
+			r.refused = append(r.refused, refusal{now, rank, *t.Delivery.Header, t.Delivery.Fail})
 		}
 	case portals.TraceMatched:
 		if t.Delivery.MLength < t.Delivery.Header.RLength {

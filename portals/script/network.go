@@ -126,11 +126,11 @@ func cmdReceive(w *world, c *command, f *iface) error {
 		spin = fmt.Sprintf(", handlers %d %d %d", d.Spin.Handlers.Header, d.Spin.Handlers.Payload, d.Spin.Handlers.Completion)
 	}
 	cookie := ""
-	if d.Cookie != 0 {
-		cookie = fmt.Sprintf(", cookie %d", d.Cookie)
+	if d.Cookie() != 0 {
+		cookie = fmt.Sprintf(", cookie %d", d.Cookie())
 	}
 	return w.printf("%d: %s: %v into %s (%v) at offset %d, %d of %d bytes%s%s", c.proc, name, m.hdr.Kind,
-		f.nameOf(d.Handle), d.List, d.Offset, d.MLength, d.Header.RLength, spin, cookie)
+		f.nameOf(d.Handle()), d.List, d.Offset, d.MLength, d.Header.RLength, spin, cookie)
 }
 
 func (f *iface) delivery(c *command) (*portals.Delivery, error) {
