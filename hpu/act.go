@@ -27,10 +27,20 @@ const endsHandler uint64 = 0xC000_0000_0000_0000
 // returns.
 func (c *Context) host(op *hostOp, stack []uint64) {
 	c.left = int64(stack[op.params])
-	result, ok := c.carryOut(op.Op, stack)
+	result, blocked, ok := c.carryOut(op.Op, stack)
+	if blocked {
+		c.suspend(op.Op)
+		result, ok = uint64(c.result), !c.killed || c.fail(TrapKilled, OpNone, "")
+	}
+	switch op.Op {
+	case OpCAS, OpFAdd, OpAtomic32:
+		if ok {
+			result = c.atomic(op.Op, stack)
+		}
+	}
 	left := uint64(c.left)
 	if !ok {
-		left = endsHandler
+		result, left = 0, endsHandler
 	}
 	stack[0] = result
 	stack[op.results] = left
@@ -50,45 +60,46 @@ var hostOps = func() (ops [NumOps]hostOp) {
 	return ops
 }()
 
-func (c *Context) carryOut(op Op, args []uint64) (result uint64, ok bool) {
-	p := c.program
+// carryOut asks the device for what an import does, unless the answer is at hand.
+func (c *Context) carryOut(op Op, args []uint64) (result uint64, blocked, ok bool) {
 	switch op {
 	case OpNumHPUs:
-		return uint64(c.of), true
+		return uint64(c.of), false, true
 	case OpNumClusters:
-		return uint64(c.clusters), true
+		return uint64(c.clusters), false, true
 	case OpCycles:
-		return uint64(c.Cycles()), true
+		return uint64(c.Cycles()), false, true
 	}
 	if c.index < 0 {
-		return 0, c.fail(TrapForbidden, op, "")
+		return 0, false, c.fail(TrapForbidden, op, "")
 	}
 	switch op {
 	case OpMyHPU:
-		return uint64(c.HPU()), true
+		return uint64(c.number), false, true
 	case OpMyCluster:
-		return uint64(c.cluster), true
+		return uint64(c.cluster), false, true
 	}
-	a := &p.action
-	*a = Action{Op: op, Cycles: c.Cycles()}
-	if !c.decode(a, args) || !c.pay(a) {
-		return 0, false
+	p := c.program
+	a := p.workers.action()
+	a.Op, a.Cycles = op, c.Cycles()
+	if ok = c.decode(a, args) && c.pay(a); ok {
+		var r int64
+		r, blocked = p.dev.Act(c, a)
+		result = uint64(r)
 	}
-	r, blocked := p.dev.Act(c, a)
-	if blocked {
-		if r, ok = c.suspend(op); !ok {
-			return 0, false
-		}
-	}
+	p.workers.give(a)
+	return result, blocked, ok
+}
+
+// atomic executes an atomic operation on the program's memory.
+func (c *Context) atomic(op Op, args []uint64) (result uint64) {
 	switch op {
 	case OpCAS:
-		return c.compareAndSwap(uint32(args[0]), args[1], args[2]), true
+		return c.compareAndSwap(uint32(args[0]), args[1], args[2])
 	case OpFAdd:
-		return c.fetchAndAdd(uint32(args[0]), args[1]), true
-	case OpAtomic32:
-		return c.atomic32(Atomic32(args[0]), uint32(args[1]), uint32(args[2]), uint32(args[3])), true
+		return c.fetchAndAdd(uint32(args[0]), args[1])
 	}
-	return uint64(r), true
+	return c.atomic32(Atomic32(args[0]), uint32(args[1]), uint32(args[2]), uint32(args[3]))
 }
 
 // pay takes from the budget what the simulator does for an action, and reports whether there was enough.
@@ -115,16 +126,12 @@ func (c *Context) pay(a *Action) bool {
 }
 
 // suspend gives control back to whoever called Start or Resume until the next Resume.
-func (c *Context) suspend(op Op) (result int64, ok bool) {
-	if c.fiber == nil || !op.MayBlock() {
+func (c *Context) suspend(op Op) {
+	if c.worker == nil || !op.MayBlock() {
 		panic(fmt.Sprintf("hpu: the device blocks %v, which may not block", op))
 	}
 	c.status, c.program.running = Blocked, nil
-	c.fiber.Yield()
-	if c.killed {
-		return 0, c.fail(TrapKilled, OpNone, "")
-	}
-	return c.result, true
+	c.worker.Yield()
 }
 
 // fail notes why the handler has to end and returns false.

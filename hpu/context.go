@@ -32,41 +32,44 @@ type Outcome struct {
 type Context struct {
 	User any // for the caller, who may keep here what Device.Act needs
 
-	program           *Program
-	index             int // -1: start function and _initialize
-	number            int // of its processor
-	of                int // processors of the pool
-	cluster, clusters int // of its processor, and how many the pool has
-	status            Status
-	fn                *export
-	args              uint32
-	state             uint32
-	budget            int64 // that the handler was given, without effort, parts of a cycle (Module.CycleParts)
-	effort            int64 // of the budget, that imports took besides their cycles, cycles
-	left              int64 // of the budget, as of the last import call, suspension or end
-	fiber             fiber
-	body              func() // runs the handler; made once, so that starting allocates nothing
-	result            int64
-	killed            bool
-	abort             *Trap // why the import call in progress must end the handler
-	outcome           Outcome
-	engine            any // what the engine keeps for the context
+	// What a call needs, and a suspension: a line of the processor's cache, and another one.
+	program     *Program
+	worker      *worker // of the handler, if it may be suspended
+	status      Status
+	killed      bool
+	index       int32 // -1: start function and _initialize
+	number      int32 // of its processor
+	args, state uint32
+	record      uint32 // address of its argument record, where its empty shadow stack begins
+	limit       uint32 // lowest address of that
+
+	fn      *export
+	budget  int64 // that the handler was given, without effort, parts of a cycle (Module.CycleParts)
+	effort  int64 // of the budget, that imports took besides their cycles, cycles
+	left    int64 // of the budget, as of the last import call, suspension or end
+	result  int64
+	outcome Outcome
+
+	abort             *Trap    // why the import call in progress must end the handler
+	of                int32    // processors of the pool
+	cluster, clusters int32    // of its processor, and how many the pool has
+	_                 [40]byte // three lines, and so does it begin with one
 }
 
 // Program returns the program the context belongs to.
 func (c *Context) Program() *Program { return c.program }
 
 // Index returns the number of the context in its program.
-func (c *Context) Index() int { return c.index }
+func (c *Context) Index() int { return int(c.index) }
 
 // HPU returns the number of the processor that the context belongs to, among those of its pool.
-func (c *Context) HPU() int { return c.number }
+func (c *Context) HPU() int { return int(c.number) }
 
 // ArgsAddr returns the address of the context's argument record, 256 bytes, 16-byte aligned.
-func (c *Context) ArgsAddr() uint32 { return c.program.layout.Args(c.index) }
+func (c *Context) ArgsAddr() uint32 { return c.record }
 
 // PacketAddr returns the address of the context's packet buffer, Spec.PacketBytes long, 16-byte aligned.
-func (c *Context) PacketAddr() uint32 { return c.program.layout.Packet(c.index) }
+func (c *Context) PacketAddr() uint32 { return c.record + argsBytes }
 
 // Status returns what the context is doing.
 func (c *Context) Status() Status { return c.status }
@@ -114,17 +117,14 @@ func (c *Context) Start(f Func, args, state uint32, budget int64) Status {
 	}
 	c.fn, c.args, c.state = f.x, args, state
 	c.allow(budget)
-	c.effort, c.killed, c.abort, c.outcome = 0, false, nil, Outcome{}
+	c.effort, c.killed, c.outcome = 0, false, Outcome{}
 	c.status, p.running = Running, c
 	if !f.x.suspends {
 		c.run()
 		return c.status
 	}
-	if c.body == nil {
-		c.body = c.run
-	}
-	c.fiber = p.fibers.get()
-	c.settle(c.fiber.Start(c.body))
+	c.worker = p.workers.get(c)
+	c.settle(c.worker.Start(c.worker.run))
 	return c.status
 }
 
@@ -136,7 +136,7 @@ func (c *Context) Resume(result int64) Status {
 	}
 	c.result = result
 	c.status, p.running = Running, c
-	c.settle(c.fiber.Resume())
+	c.settle(c.worker.Resume())
 	return c.status
 }
 
@@ -149,16 +149,15 @@ func (c *Context) Kill() {
 	c.Resume(0)
 }
 
-// settle takes the fiber back when the handler has ended.
+// settle takes the worker back when the handler has ended.
 func (c *Context) settle(done bool) {
-	if !done {
-		return
+	if done {
+		c.worker.put()
+		c.worker = nil
 	}
-	c.program.fibers.put(c.fiber)
-	c.fiber = nil
 }
 
-// run executes the handler. It is the body of the fiber, if there is one.
+// run executes the handler.
 func (c *Context) run() {
 	p := c.program
 	code, left, err := p.inst.call(c, c.fn, c.args, c.state)
@@ -202,9 +201,8 @@ func (c *Context) prepare(fn uint32) *Trap {
 
 // begin is the registers of a handler that begins.
 func (c *Context) begin() registers {
-	p := c.program
 	return registers{
-		regRemaining: uint64(c.budget), regStack: uint64(p.layout.Args(c.index)), regLimit: uint64(p.layout.StackLimit(c.index)),
-		regDepth: uint64(p.module.spec.MaxCallDepth), regHPU: uint64(c.number),
+		regRemaining: uint64(c.budget), regStack: uint64(c.record), regLimit: uint64(c.limit),
+		regDepth: uint64(c.program.module.spec.MaxCallDepth), regHPU: uint64(c.number),
 	}
 }

@@ -72,19 +72,6 @@ type instance interface {
 	close() error
 }
 
-// fiber runs a function that may suspend itself. *sim.Coro is one.
-type fiber interface {
-	Start(f func()) (done bool)
-	Yield()
-	Resume() (done bool)
-}
-
-// fibers hands out idle fibers.
-type fibers interface {
-	get() fiber
-	put(f fiber)
-}
-
 // level is a function that was running, and the place of its present instruction in the contents of the rewritten module's code section, -1 if unknown.
 type level struct{ fn, at int }
 
@@ -94,32 +81,33 @@ const initCycles = 1 << 24
 
 // Program is an instance of a module with its memory: what PtlHPUAllocMem gives out. Several match entries may share it.
 type Program struct {
-	owner    string
-	module   *Module
-	layout   Layout
-	dev      Device
-	inst     instance
-	fibers   fibers
-	mem      []byte
-	contexts []*Context
+	// What every call of a handler needs, side by side: first what its end needs as well.
 	running  *Context // the context whose handler is executing now
-	action   Action
+	module   *Module
+	inst     instance
+	mem      []byte
 	closed   bool
-	image    Image
-	onClose  func(*Program)
-	place    int // in the list of its image
+	workers  *workers
+	dev      Device
+	contexts []*Context
+
+	owner   string
+	layout  Layout
+	image   Image
+	onClose func(*Program)
+	place   int // in the list of its image
 }
 
 // newProgram runs what the module wants to run before its first handler.
-func newProgram(owner string, img Image, dev Device, inst instance, f fibers, onClose func(*Program)) (*Program, error) {
+func newProgram(owner string, img Image, dev Device, inst instance, w *workers, onClose func(*Program)) (*Program, error) {
 	m, l := img.Module(), img.Layout()
 	p := &Program{
-		owner: owner, image: img, module: m, layout: l, dev: dev, inst: inst, fibers: f, mem: inst.memory(), onClose: onClose,
+		owner: owner, image: img, module: m, layout: l, dev: dev, inst: inst, workers: w, mem: inst.memory(), onClose: onClose,
 	}
 	if len(p.mem) != int(l.Total) {
 		return nil, fmt.Errorf("module %s: memory of %d bytes, expected %d", m.name, len(p.mem), l.Total)
 	}
-	c := &Context{program: p, index: -1, of: m.spec.Cores, clusters: m.spec.clusters()}
+	c := &Context{program: p, index: -1, of: int32(m.spec.Cores), clusters: int32(m.spec.clusters())}
 	for _, fn := range m.prepare {
 		if trap := c.prepare(fn); trap != nil {
 			return nil, trap
@@ -181,12 +169,19 @@ func (p *Program) Context(i int) *Context {
 	}
 	c := p.contexts[i]
 	if c == nil {
-		c = &Context{program: p, index: i}
-		c.number, c.of = p.module.spec.processor(i)
-		c.cluster, c.clusters = p.module.spec.cluster(i)
+		c = p.newContext(i)
 		p.contexts[i] = c
 	}
 	return c
+}
+
+func (p *Program) newContext(i int) *Context {
+	number, of := p.module.spec.processor(i)
+	cluster, clusters := p.module.spec.cluster(i)
+	return &Context{
+		program: p, index: int32(i), record: p.layout.Args(i), limit: p.layout.StackLimit(i),
+		number: int32(number), of: int32(of), cluster: int32(cluster), clusters: int32(clusters),
+	}
 }
 
 // Close kills suspended handlers and gives the memory back. Closing twice is allowed.

@@ -16,7 +16,7 @@ import (
 type secondEngine struct {
 	name    string
 	runtime second.Runtime
-	idle    []*thread
+	workers workers
 	images  []*secondImage
 	closed  bool
 }
@@ -30,21 +30,10 @@ func newSecondEngine(name string) (Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wasm engine %s: %w", name, err)
 	}
-	return &secondEngine{name: name, runtime: r}, nil
+	return &secondEngine{name: name, runtime: r, workers: workers{fiber: func() fiber { return newThread() }}}, nil
 }
 
 func (e *secondEngine) Name() string { return e.name }
-
-func (e *secondEngine) get() fiber {
-	if n := len(e.idle); n > 0 {
-		t := e.idle[n-1]
-		e.idle = e.idle[:n-1]
-		return t
-	}
-	return newThread()
-}
-
-func (e *secondEngine) put(f fiber) { e.idle = append(e.idle, f.(*thread)) }
 
 func (e *secondEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
 	if e.closed {
@@ -72,9 +61,7 @@ func (e *secondEngine) Close() error {
 	for _, img := range e.images {
 		errs = append(errs, img.Close())
 	}
-	for _, t := range e.idle {
-		close(t.jobs)
-	}
+	e.workers.close()
 	e.runtime.Close()
 	return errors.Join(errs...)
 }
@@ -99,7 +86,7 @@ func (img *secondImage) Instantiate(owner string, dev Device) (*Program, error) 
 	if err := inst.first(); err != nil {
 		return nil, fmt.Errorf("module %s, program %s: %w", img.module.name, owner, errors.Join(err, inst.close()))
 	}
-	p, err := newProgram(owner, img, dev, inst, img.engine, img.programs.remove)
+	p, err := newProgram(owner, img, dev, inst, &img.engine.workers, img.programs.remove)
 	if err != nil {
 		return nil, errors.Join(err, inst.close())
 	}
@@ -205,7 +192,7 @@ func (i *secondInstance) of(c *Context) *secondContext {
 	w := i.contexts[c.index+1]
 	if w == nil {
 		var err error
-		if w, err = i.instantiate(c.index); err != nil {
+		if w, err = i.instantiate(int(c.index)); err != nil {
 			panic(fmt.Sprintf("hpu: %s: context %d of program %s: %v", i.image.engine.name, c.index, c.program.owner, err))
 		}
 	}
@@ -315,6 +302,8 @@ func (t *thread) Resume() (done bool) {
 	t.resume <- struct{}{}
 	return t.wait()
 }
+
+func (t *thread) Close() { close(t.jobs) }
 
 func (t *thread) wait() (done bool) {
 	done = <-t.back

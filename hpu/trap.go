@@ -7,6 +7,7 @@ func (c *Context) trapped(err error) *Trap {
 	p := c.program
 	kind, stack := p.inst.fault(err)
 	t := c.abort
+	c.abort = nil
 	if t == nil {
 		if kind == TrapNone {
 			panic(fmt.Sprintf("hpu: %s, program %s: %v", p.module.name, p.owner, err))

@@ -48,7 +48,7 @@ var sharedWazero = sync.OnceValues(func() (*wazeroShared, error) {
 		b = b.NewFunctionBuilder().WithGoFunction(&hostOps[op], wazeroTypes(t.Params), wazeroTypes(t.Results)).Export(op.String())
 	}
 	b = b.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(ctx context.Context, stack []uint64) {
-		ctx.(*callContext).c.watched(uint32(stack[0]), uint32(stack[1]), uint32(stack[2]))
+		ctx.(*wazeroCall).c.watched(uint32(stack[0]), uint32(stack[1]), uint32(stack[2]))
 	}), wazeroTypes(watchType.Params), nil).Export(watchImport)
 	if _, err := b.Instantiate(ctx); err != nil {
 		return nil, fmt.Errorf("wazero: imports: %w", err)
@@ -65,16 +65,7 @@ func wazeroTypes(types []wasm.ValueType) []api.ValueType {
 }
 
 // Call implements api.GoFunction.
-func (op *hostOp) Call(ctx context.Context, stack []uint64) { ctx.(*callContext).c.host(op, stack) }
-
-// callContext tells imports, without a look-up, which context calls them.
-type callContext struct {
-	context.Context
-	c *Context
-}
-
-// Value implements context.Context: it holds nothing, which is what wazero asks with every call.
-func (*callContext) Value(any) any { return nil }
+func (op *hostOp) Call(ctx context.Context, stack []uint64) { ctx.(*wazeroCall).c.host(op, stack) }
 
 // compile returns machine code for m, new or shared.
 func (w *wazeroShared) compile(m *Module) (code *sharedCode, err error) {
@@ -129,11 +120,11 @@ func (w *wazeroShared) release(s *sharedCode) error {
 }
 
 type wazeroEngine struct {
-	shared *wazeroShared
-	arena  arena
-	coros  sim.CoroPool
-	images []*wazeroImage
-	closed bool
+	shared  *wazeroShared
+	arena   arena
+	workers workers
+	images  []*wazeroImage
+	closed  bool
 }
 
 func newWazeroEngine() (Engine, error) {
@@ -141,13 +132,10 @@ func newWazeroEngine() (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wazeroEngine{shared: shared}, nil
+	return &wazeroEngine{shared: shared, workers: workers{fiber: func() fiber { return sim.NewCoro() }}}, nil
 }
 
 func (e *wazeroEngine) Name() string { return "wazero" }
-
-func (e *wazeroEngine) get() fiber  { return e.coros.Get() }
-func (e *wazeroEngine) put(f fiber) { e.coros.Put(f.(*sim.Coro)) }
 
 func (e *wazeroEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
 	if e.closed {
@@ -175,7 +163,7 @@ func (e *wazeroEngine) Close() error {
 		errs = append(errs, c.Close())
 	}
 	e.closed = true
-	e.coros.Close()
+	e.workers.close()
 	return errors.Join(append(errs, e.arena.close())...)
 }
 
@@ -199,7 +187,7 @@ func (c *wazeroImage) Instantiate(owner string, dev Device) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("module %s, program %s: %w", c.module.name, owner, err)
 	}
-	p, err := newProgram(owner, c, dev, inst, c.engine, c.programs.remove)
+	p, err := newProgram(owner, c, dev, inst, &c.engine.workers, c.programs.remove)
 	if err != nil {
 		return nil, errors.Join(err, inst.close())
 	}
@@ -215,15 +203,29 @@ func (c *wazeroImage) Close() error {
 	return errors.Join(c.programs.close(), c.engine.shared.release(c.shared))
 }
 
-// wazeroInstance is a module instance. The functions of a handler that can be suspended are taken from a list, because each
-// suspended call needs its own machine stack; other handlers have one.
+// wazeroInstance is a module instance.
 type wazeroInstance struct {
-	image *wazeroImage
+	idle  []*wazeroCall  // of each handler
+	few   [4]*wazeroCall // idle of a module with no more handlers, beside it
 	mod   api.Module
+	image *wazeroImage
 	mem   []byte
 	regs  [numRegs]api.MutableGlobal
-	funcs [][]api.Function // idle functions of each handler
 }
+
+// wazeroCall is what a call of a handler needs: a function, which has a machine stack, so that each suspended call has its own, and room for
+// parameters and results. It is the context that tells imports, without a look-up, whose handler calls them.
+type wazeroCall struct {
+	context.Context
+	c     *Context
+	fn    api.Function
+	next  *wazeroCall
+	stack [2 + numRegs]uint64
+	_     [16]byte // two lines of the processor's cache, the first of which is all that the end of a call needs
+}
+
+// Value implements context.Context: it holds nothing, which is what wazero asks with every call.
+func (*wazeroCall) Value(any) any { return nil }
 
 func newWazeroInstance(c *wazeroImage) (*wazeroInstance, error) {
 	mem, err := c.engine.arena.take(int(c.layout.Total))
@@ -241,7 +243,9 @@ func newWazeroInstance(c *wazeroImage) (*wazeroInstance, error) {
 	if _, ok := i.mod.Memory().Grow(c.layout.Total/wasm.PageSize - own); !ok {
 		return nil, errors.Join(fmt.Errorf("cannot enlarge the memory to %d bytes", c.layout.Total), i.close())
 	}
-	i.funcs = make([][]api.Function, len(c.module.handlers))
+	if i.idle = i.few[:]; len(c.module.handlers) > len(i.few) {
+		i.idle = make([]*wazeroCall, len(c.module.handlers))
+	}
 	for r, name := range c.module.globals.exports() {
 		if name != "" {
 			i.regs[r] = i.mod.ExportedGlobal(name).(api.MutableGlobal)
@@ -264,38 +268,22 @@ func (i *wazeroInstance) memory() []byte { return i.mem }
 func (i *wazeroInstance) get(_ *Context, r reg) uint64    { return i.regs[r].Get() }
 func (i *wazeroInstance) set(_ *Context, r reg, v uint64) { i.regs[r].Set(v) }
 
-// wazeroCall is what a context keeps between calls, so that they allocate nothing.
-type wazeroCall struct {
-	callContext
-	stack [2 + numRegs]uint64
-}
-
 func (i *wazeroInstance) call(c *Context, fn *export, args, state uint32) (code int32, remaining int64, err error) {
-	call, ok := c.engine.(*wazeroCall)
-	if !ok {
-		call = &wazeroCall{callContext: callContext{context.Background(), c}}
-		c.engine = call
+	call := i.idle[fn.slot]
+	if call == nil {
+		call = &wazeroCall{Context: context.Background(), fn: i.mod.ExportedFunction(entryOf(fn.index))}
 	}
-	idle := &i.funcs[fn.slot]
-	if len(*idle) == 0 {
-		*idle = append(*idle, i.mod.ExportedFunction(entryOf(fn.index)))
-	}
-	top := len(*idle) - 1
-	f := (*idle)[top]
-	if fn.suspends {
-		*idle = (*idle)[:top]
-	}
+	i.idle[fn.slot] = call.next
+	call.c = c
 	call.stack[0], call.stack[1] = uint64(args), uint64(state)
 	*(*registers)(call.stack[2:]) = c.begin()
-	err = f.CallWithStack(&call.callContext, call.stack[:])
-	if fn.suspends {
-		*idle = append(*idle, f)
-	}
+	err = call.fn.CallWithStack(call, call.stack[:])
+	call.next, i.idle[fn.slot] = i.idle[fn.slot], call
 	return int32(uint32(call.stack[0])), int64(call.stack[1]), err
 }
 
 func (i *wazeroInstance) prepare(c *Context, fn uint32) error {
-	return i.mod.ExportedFunction(exportOf(fn)).CallWithStack(&callContext{context.Background(), c}, nil)
+	return i.mod.ExportedFunction(exportOf(fn)).CallWithStack(&wazeroCall{Context: context.Background(), c: c}, nil)
 }
 
 // wazeroTraps are the texts of wazero's errors, which it does not export.

@@ -1,0 +1,63 @@
+package hpu
+
+// fiber runs a function that may suspend itself. *sim.Coro is one.
+type fiber interface {
+	Start(f func()) (done bool)
+	Yield()
+	Resume() (done bool)
+	Close()
+}
+
+// worker runs handlers that may suspend themselves, one at a time.
+type worker struct {
+	fiber
+	of  *workers
+	c   *Context // whose handler it runs
+	run func()   // runs that; made once, so that starting allocates nothing
+}
+
+// workers are shared by all programs of an engine, and so is what a call of an import is decoded into. What was used last is used next: then the
+// processor still has it at hand, which of a thousand programs it may have been.
+type workers struct {
+	idle    []*worker
+	actions []*Action // that no call uses
+	fiber   func() fiber
+}
+
+// get returns an idle worker for c.
+func (w *workers) get(c *Context) *worker {
+	n := len(w.idle)
+	if n == 0 {
+		x := &worker{fiber: w.fiber(), of: w, c: c}
+		x.run = func() { x.c.run() }
+		return x
+	}
+	x := w.idle[n-1]
+	w.idle = w.idle[:n-1]
+	x.c = c
+	return x
+}
+
+// put takes a worker back whose handler has ended.
+func (x *worker) put() { x.of.idle = append(x.of.idle, x) }
+
+// action returns an empty action, which give takes back.
+func (w *workers) action() *Action {
+	n := len(w.actions)
+	if n == 0 {
+		return &Action{}
+	}
+	a := w.actions[n-1]
+	w.actions = w.actions[:n-1]
+	*a = Action{}
+	return a
+}
+
+func (w *workers) give(a *Action) { w.actions = append(w.actions, a) }
+
+func (w *workers) close() {
+	for _, x := range w.idle {
+		x.Close()
+	}
+	*w = workers{}
+}
