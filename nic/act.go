@@ -63,13 +63,12 @@ type landing interface {
 
 // blockedOn is what a suspended handler waits for.
 type blockedOn struct {
-	op     hpu.Op
-	space  uint32
 	offset uint64
+	a, b   uint64
+	space  uint32
 	local  uint32
 	length uint32
-	a, b   uint64
-	desc   hpu.Operation
+	op     hpu.Op
 }
 
 // String says what is waited for, for the diagnosis of a stuck run.
@@ -140,9 +139,12 @@ func (d *act) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 			return 0, false
 		}
 	}
-	r.wait = blockedOn{op: a.Op, space: a.Space, offset: a.Offset, local: a.Local, length: a.Len, a: a.A, b: a.B, desc: a.Desc}
-	if a.Op == hpu.OpCTGet || a.Op == hpu.OpCTSet {
+	r.wait = blockedOn{op: a.Op, space: a.Space, offset: a.Offset, local: a.Local, length: a.Len, a: a.A, b: a.B}
+	switch a.Op {
+	case hpu.OpCTGet:
 		r.wait.a = uint64(a.CT)
+	case hpu.OpPutFromDevice, hpu.OpAtomicFromDevice, hpu.OpGetFromDevice:
+		r.desc = a.Desc
 	}
 	return 0, true
 }
@@ -164,9 +166,9 @@ func (d *act) egressRoom() bool { return d.room.egressRoom(d.promised) }
 // suspended carries out what a handler waits for, at the moment at which it has used up the cycles before the call.
 func (d *act) suspended(r *run) (result int64, ready bool) {
 	w := &r.wait
-	if sends(w.op, &w.desc) {
+	if sends(w.op, &r.desc) {
 		if d.egressRoom() {
-			return d.issueLater(r, w.op, &w.desc, 0, d.now()), true
+			return d.issueLater(r, w.op, &r.desc, 0, d.now()), true
 		}
 		d.egress.push(r)
 		return 0, false
@@ -192,7 +194,7 @@ func (d *act) suspended(r *run) (result int64, ready bool) {
 func (d *act) egressSpace() {
 	for d.egress.len() > 0 && d.egressRoom() {
 		r := d.egress.pop()
-		d.sched.resumable(r, d.issueLater(r, r.wait.op, &r.wait.desc, 0, d.now()))
+		d.sched.resumable(r, d.issueLater(r, r.wait.op, &r.desc, 0, d.now()))
 	}
 }
 

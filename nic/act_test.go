@@ -92,7 +92,7 @@ func (x *actStage) begin(at sim.Time, order *host.Order, actions ...hpu.Action) 
 	f := x.frame(portals.Header{Kind: portals.OpPut, MatchBits: uint64(k), AckReq: portals.Ack, Ref: 1}, 2, 8, 512)
 	h.in = x.free.inbound(f)
 	h.in.iface, h.in.d, h.in.order, h.in.phase = x.iface, x.iface.Port.Receive(&f.Header), order, phaseHandlers
-	h.in.handlers.memory = x.memory
+	h.in.handlers = &installed{memory: x.memory}
 	r := h.r
 	r.active, r.ctx, r.task, r.number, r.generation = true, x.program.Context(k), task{in: h.in, kind: payloadHandler}, int64(k+1), 1
 	x.hands = append(x.hands, h)
@@ -206,7 +206,7 @@ func (x *actStage) egressRoom(promised int) bool { return x.inside+promised < x.
 
 func (x *actStage) wrote(in *inbound, _ int) {
 	in.underway--
-	require.GreaterOrEqual(x.t, in.underway, 0)
+	require.GreaterOrEqual(x.t, int(in.underway), 0)
 }
 
 // finish ends the run and looks whether everything has been given back.
@@ -401,7 +401,7 @@ func TestActTakesEffectAtTheHandlersTime(t *testing.T) {
 			x.post(look.at*sim.Nanosecond, kindWaiting, 0, func() { require.Equal(t, look.want, success(), "at %d ns", look.at) })
 		}
 		x.post(750*sim.Nanosecond, kindWaiting, 0, func() { require.NoError(t, x.ni.CTInc(ct, portals.CTEvent{Success: 10})) })
-		x.post(1600*sim.Nanosecond, kindWaiting, 0, func() { h.in.lost.add(loss{cause: packetBufferFull}, 1, 8) })
+		x.post(1600*sim.Nanosecond, kindWaiting, 0, func() { h.in.lost.add(loss{cause: packetBufferFull}, 1, 8); h.in.dropped = 8 })
 		require.NoError(t, x.engine.Run())
 		require.Equal(t, []int64{0, 0, hpu.Invalid, hpu.Invalid, 0, 0, hpu.Invalid}, h.results)
 		require.Equal(t, uint64(13), binary.LittleEndian.Uint64(h.bytes(0, 8)), "the counter of that time")

@@ -19,18 +19,18 @@ type answer struct {
 // issueWaiting sends a get or a fetching atomic from the device, whose handler waits until the reply is in HPU memory.
 func (d *act) issueWaiting(r *run) (result int64, ready bool) {
 	w := &r.wait
-	ho, result := d.handlerOp(r, w.op, &w.desc)
+	ho, result := d.handlerOp(r, w.op, &r.desc)
 	if result != hpu.OK {
 		return result, true
 	}
-	local := w.desc.Local
+	local := r.desc.Local
 	if w.op == hpu.OpAtomicFromDevice {
-		local = w.desc.Fetch
+		local = r.desc.Fetch
 	}
 	ho.Cookie = d.remember(answer{
-		run: r, generation: r.generation, program: r.ctx.Program(), local: local, length: w.desc.Length,
+		run: r, generation: r.generation, program: r.ctx.Program(), local: local, length: r.desc.Length,
 	})
-	result = d.issueOp(r, w.op, &w.desc, &ho, d.now())
+	result = d.issueOp(r, w.op, &r.desc, &ho, d.now())
 	return result, result != hpu.OK
 }
 

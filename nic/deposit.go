@@ -25,18 +25,18 @@ type waiters interface {
 
 // writes counts the writes to host memory of a message: those of its packets and those that its handlers make.
 type writes struct {
-	begun    int
-	underway int
-	data     int       // packets underway
-	barriers []barrier // what waits for writes
-	reply    bool      // the reply to a get is among it
-	over     bool      // the message has ended, but for writes of its handlers
+	begun    int32
+	underway int32
+	data     int32 // packets underway
+	barred   bool  // there are barriers
+	reply    bool  // the reply to a get is among it
+	over     bool  // the message has ended, but for writes of its handlers
 }
 
 // barrier is an operation that waits for the writes made before it.
 type barrier struct {
-	upTo  int // writes with lower numbers
-	left  int // of them
+	upTo  int32 // writes with lower numbers
+	left  int32 // of them
 	issue *issue
 }
 
@@ -44,11 +44,14 @@ type barrier struct {
 func (w *writes) begin() int {
 	w.underway++
 	w.begun++
-	return w.begun - 1
+	return int(w.begun - 1)
 }
 
 // await makes an operation wait for the writes underway.
-func (w *writes) await(i *issue) { w.barriers = append(w.barriers, barrier{w.begun, w.underway, i}) }
+func (in *inbound) await(i *issue) {
+	in.barriers = append(in.barriers, barrier{in.begun, in.underway, i})
+	in.barred = true
+}
 
 // The accesses of deposit.
 const (
@@ -194,9 +197,23 @@ func (d *deposit) resume(a *host.Access, s host.Status) {
 // wrote is the end of a write of a message: what has waited for it goes on.
 func (d *deposit) wrote(in *inbound, write int) {
 	in.underway--
+	if in.barred {
+		d.pass(in, write)
+	}
+	switch {
+	case in.underway > 0:
+	case in.reply:
+		d.finish(in)
+	case in.over:
+		d.core.releaseInbound(in)
+	}
+}
+
+// pass lets go on what has waited for a write.
+func (d *deposit) pass(in *inbound, write int) {
 	kept := in.barriers[:0]
 	for _, b := range in.barriers {
-		if write < b.upTo {
+		if write < int(b.upTo) {
 			b.left--
 		}
 		if b.left > 0 {
@@ -206,14 +223,7 @@ func (d *deposit) wrote(in *inbound, write int) {
 			d.post(d.now(), kindIssue, 0, b.issue)
 		}
 	}
-	in.barriers = kept
-	switch {
-	case in.underway > 0:
-	case in.reply:
-		d.finish(in)
-	case in.over:
-		d.core.releaseInbound(in)
-	}
+	in.barriers, in.barred = kept, len(kept) > 0
 }
 
 // complete sends the record of the message's end to host memory, behind its data.
@@ -257,18 +267,17 @@ func (in *inbound) failure() portals.FailType {
 // finish makes events and counters follow, and what they set off.
 func (d *deposit) finish(in *inbound) {
 	out := portals.Outcome{Delivered: in.d.MLength - min(in.dropped, in.d.MLength), Fail: in.fail, Pending: in.pending}
-	if in.damaged() {
-		if out.Fail == portals.NIOK {
-			out.Fail = in.lost.failure()
-		}
+	damaged := in.damaged()
+	if damaged && out.Fail == portals.NIOK {
+		out.Fail = in.lost.failure()
 	}
-	if in.damaged() && !in.frame.Datagram {
+	if damaged && !in.frame.Datagram {
 		d.report.lost(d.env, &in.frame.Header, &LostMessage{
 			At: in.lost.at, Number: in.frame.Number, Packets: in.lost.packets, Of: in.frame.Packets, Bytes: in.lost.bytes, Length: in.d.MLength, Cause: d.describe(&in.lost),
 		})
 	}
 	cookie, fail := in.d.Cookie(), in.failure()
-	if in.handlers.memory != nil {
+	if in.handlers != nil {
 		d.handled(in)
 	}
 	in.iface.Port.Finish(in.d, out)

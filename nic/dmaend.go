@@ -18,11 +18,11 @@ type dmaHandle struct {
 
 // failedAccess is an access of a handler to host memory that has failed, if the result says so.
 type failedAccess struct {
-	op      hpu.Op
+	result  int64 // first: it says whether there is more to see
 	address uint64
 	bytes   int
 	tries   int
-	result  int64
+	op      hpu.Op
 }
 
 // Ended implements host.Client: the data of an operation has landed, or its answer is at the NIC, or it has failed. What faults is tried again, unless

@@ -203,19 +203,19 @@ func (t *timeline) computes(r *run, end sim.Time) {
 	}
 	s := sim.Step{Kind: sim.StepSegment, Task: taskOf(r), Processor: int32(r.core.index), From: r.start, To: end}
 	if r.resumed {
-		s.Why = whyStopped(&r.wait)
+		s.Why = whyStopped(r)
 	}
 	f.tell(s)
 }
 
 // whyStopped says what a handler has waited for.
-func whyStopped(w *blockedOn) sim.Stopped {
-	switch {
-	case sends(w.op, &w.desc):
+func whyStopped(r *run) sim.Stopped {
+	switch op := r.wait.op; {
+	case sends(op, &r.desc):
 		return sim.ForEgress
-	case w.op == hpu.OpGetFromDevice || w.op == hpu.OpAtomicFromDevice:
+	case op == hpu.OpGetFromDevice || op == hpu.OpAtomicFromDevice:
 		return sim.ForReply
-	case w.op == hpu.OpYield:
+	case op == hpu.OpYield:
 		return sim.ForOthers
 	}
 	return sim.ForMemory

@@ -195,7 +195,7 @@ func (c *Core) releaseSegment(s *segment) {
 
 func (c *Core) inbound(f *Frame) *inbound {
 	in := c.incoming.take()
-	*in = inbound{held: in.held[:0], waiting: in.waiting[:0], writes: writes{barriers: in.barriers[:0]}, frame: f, left: f.Packets}
+	in.delivered = delivered{frame: f, left: int32(f.Packets)}
 	return in
 }
 
@@ -205,7 +205,10 @@ func (c *Core) releaseInbound(in *inbound) {
 		c.releaseFrame(in.frame)
 	}
 	if poison.On {
-		*in = inbound{mark: in.mark, left: -1}
+		if len(in.held)+len(in.waiting)+len(in.barriers) > 0 {
+			panic("nic: a message has ended for which something waits") //lint:panic a bug
+		}
+		*in = inbound{mark: in.mark, delivered: delivered{left: -1}}
 	}
 	in.frame = nil
 	c.incoming.give(in)

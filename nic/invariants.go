@@ -26,7 +26,8 @@ func (n *NIC) check() {
 		wrong("%d puts promised, %d packets from HPU memory in the egress", d.promised, n.link.device)
 	}
 	waiting := 0
-	for _, p := range s.pools {
+	for i := range s.pools {
+		p := &s.pools[i]
 		waiting += p.tasks.len()
 		for i := range p.cores {
 			p.cores[i].check(wrong)
@@ -49,7 +50,7 @@ func (c *core) check(wrong func(format string, args ...any)) {
 			active++
 		}
 	}
-	idle := c.pool.idle[c.number/64]>>(c.number%64)&1 != 0
+	idle := *c.pool.idleOf(c)>>(c.number%64)&1 != 0
 	switch {
 	case idle != (!c.running && active < len(c.runs)):
 		wrong("%s %d: running %t, %d contexts in use of %d, noted as idle %t", c.pool.name, c.number, c.running, active, len(c.runs), idle)

@@ -62,6 +62,7 @@ func (m *match) matched(in *inbound) {
 		return
 	case h.Kind == portals.OpReply:
 		in.d = in.iface.Port.ReplyTo(h)
+		in.line = host.Order{}
 		in.order = &in.line
 		in.phase = phaseDeposit
 		switch {

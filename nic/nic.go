@@ -213,7 +213,8 @@ func (n *NIC) Waiting(report func(sim.Waiting)) {
 			report(w)
 		}
 	}
-	for _, p := range s.pools {
+	for i := range s.pools {
+		p := &s.pools[i]
 		if k := p.tasks.len(); k > 0 {
 			report(sim.Waiting{
 				Who: fmt.Sprintf("rank %d", n.env.rank), Since: p.tasks.front().in.started, What: fmt.Sprintf("an %s for %d handlers", p.name, k),

@@ -10,15 +10,18 @@ import (
 
 // pool is a group of processors of one kind.
 type pool struct {
-	name     string
+	// What every segment needs, side by side:
+	idle     uint64 // a bit for each of the first 64 cores: it executes nothing and has a free context
+	cores    []core
 	hpu      *HPUSpec // of a pool of HPUs
-	dispatch sim.Time
 	fixed    sim.Time // of another pool: what a handler takes
 	interval sim.Time // of a hardware pool: between two beginnings
 	next     sim.Time // of a hardware pool: when the next invocation may begin
-	cores    []core
-	idle     []uint64 // a bit for each core: it executes nothing and has a free context
-	tasks    ring[task]
+
+	tasks  ring[task]
+	beyond []uint64 // as idle, of the cores behind the first 64
+	name   string
+	_      [56]byte // of the next pool begins in a line of the cache of its own
 }
 
 // time is how long so many cycles of a segment take.
@@ -32,6 +35,19 @@ func (p *pool) time(cycles int64, resumed bool) sim.Time {
 	return p.fixed
 }
 
+// begins is when a handler begins that is given to a core now.
+func (p *pool) begins(now sim.Time) sim.Time {
+	switch {
+	case p.hpu != nil:
+		return now + p.hpu.Dispatch
+	case p.interval == 0:
+		return now
+	}
+	at := max(now, p.next)
+	p.next = at + p.interval
+	return at
+}
+
 // round is after what time a handler looks again that waits in a loop whose rounds take no time: what the pool takes for a handler, and no less
 // than the round's cycles would take on an HPU that charges them.
 func (s *schedule) round(p *pool, cycles int64) sim.Time {
@@ -39,7 +55,7 @@ func (s *schedule) round(p *pool, cycles int64) sim.Time {
 }
 
 // poolOf is where a handler runs.
-func (s *schedule) poolOf(t task) *pool { return s.pools[t.in.handlers.pools[t.kind]] }
+func (s *schedule) poolOf(t task) *pool { return &s.pools[t.in.handlers.pools[t.kind]] }
 
 // queue starts a handler on the idle core with the fewest contexts in use, or makes it wait for one.
 func (s *schedule) queue(t task) {
@@ -54,25 +70,40 @@ func (s *schedule) queue(t task) {
 }
 
 // choose returns the idle core with the fewest contexts in use, the lowest number first; nil: no core can take a task.
-func (p *pool) choose() (best *core) {
-	for w, set := range p.idle {
-		for ; set != 0; set &= set - 1 {
-			c := &p.cores[64*w+bits.TrailingZeros64(set)]
-			if best == nil || c.active < best.active {
-				best = c
-			}
-			if c.active == 0 {
-				return best
-			}
+func (p *pool) choose() *core {
+	best := fewest(nil, p.cores, p.idle)
+	for w := 0; (best == nil || best.active > 0) && w < len(p.beyond); w++ {
+		best = fewest(best, p.cores[64*(w+1):], p.beyond[w])
+	}
+	return best
+}
+
+// fewest returns the core with the fewest contexts in use, the first of them: best, or one of a set of others.
+func fewest(best *core, cores []core, set uint64) *core {
+	for ; set != 0; set &= set - 1 {
+		c := &cores[bits.TrailingZeros64(set)]
+		if best == nil || c.active < best.active {
+			best = c
+		}
+		if c.active == 0 {
+			break
 		}
 	}
 	return best
 }
 
+// idleOf is the word of idle with the bit of a core.
+func (p *pool) idleOf(c *core) *uint64 {
+	if c.number < 64 {
+		return &p.idle
+	}
+	return &p.beyond[c.number/64-1]
+}
+
 // busy notes that a core executes a handler.
 func (p *pool) busy(c *core) {
 	c.running = true
-	p.idle[c.number/64] &^= 1 << (c.number % 64)
+	*p.idleOf(c) &^= 1 << (c.number % 64)
 }
 
 func (s *schedule) nextTask(p *pool) task {
@@ -91,16 +122,10 @@ func (s *schedule) start(c *core, t task) {
 	r.active = true
 	r.task = t
 	r.charged = 0
-	r.resumed, r.landed, r.failed, r.gave = false, false, failedAccess{}, -1
+	r.resumed, r.landed, r.failed.result, r.gave = false, false, hpu.OK, -1
 	r.handles = r.handles[:0]
 	r.generation++
-	p := c.pool
-	at := s.now() + p.dispatch
-	if p.interval > 0 {
-		at = max(at, p.next)
-		p.next = at + p.interval
-	}
-	if at > s.now() {
+	if at := c.pool.begins(s.now()); at > s.now() {
 		s.post(at, kindDispatched, uint64(r.index), nil)
 		return
 	}
@@ -141,10 +166,10 @@ func (s *schedule) idle(c *core) {
 	case c.resume.len() > 0:
 		s.resume(c.resume.pop())
 	case c.active == len(c.runs):
-	case p.tasks.len() > 0:
+	case s.waiting > 0 && p.tasks.len() > 0:
 		s.start(c, s.nextTask(p))
 	default:
-		p.idle[c.number/64] |= 1 << (c.number % 64)
+		*p.idleOf(c) |= 1 << (c.number % 64)
 	}
 }
 
@@ -164,10 +189,10 @@ func (s *schedule) resumable(r *run, result int64) {
 // build makes the processors: the HPUs, then the other pools by name.
 func (s *schedule) build(pools Pools) {
 	spec := s.hpu
-	s.pools = []*pool{{name: "HPU", hpu: spec, dispatch: spec.Dispatch}}
+	s.pools = []pool{{name: "HPU", hpu: spec}}
 	for _, name := range pools.Names() {
 		o := pools[name]
-		p := &pool{name: name, fixed: o.Invocation}
+		p := pool{name: name, fixed: o.Invocation}
 		if o.Kind == Hardware {
 			p.fixed, p.interval = o.Latency, o.Latency/sim.Time(o.Depth)
 		}
@@ -183,13 +208,14 @@ func (s *schedule) build(pools Pools) {
 	for i := range rest {
 		rest[i].index = i
 	}
-	for i, p := range s.pools {
+	for i := range s.pools {
+		p := &s.pools[i]
 		p.cores = make([]core, sizes[i].Number)
-		p.idle = make([]uint64, (len(p.cores)+63)/64)
+		p.beyond = make([]uint64, (len(p.cores)-1)/64)
 		for k := range p.cores {
-			p.idle[k/64] |= 1 << (k % 64)
 			c := &p.cores[k]
 			c.pool, c.index, c.number = p, processors, k
+			*p.idleOf(c) |= 1 << (k % 64)
 			c.runs, rest = rest[:sizes[i].Contexts], rest[sizes[i].Contexts:]
 			for r := range c.runs {
 				c.runs[r].core = c
@@ -203,8 +229,8 @@ func (s *schedule) build(pools Pools) {
 func (s *schedule) serving(serve Serve, library string) (pools [3]uint8) {
 	for kind, name := range handlerKindNames {
 		pool := serve.Pool(library, name)
-		for i, p := range s.pools {
-			if i > 0 && p.name == pool {
+		for i := range s.pools {
+			if i > 0 && s.pools[i].name == pool {
 				pools[kind] = uint8(i)
 			}
 		}

@@ -13,23 +13,25 @@ import (
 // Memory is memory of the NIC that handlers share, with the program that works on it (PtlHPUAllocMem, sPIN'17 §2). Several match entries of
 // its process may use it; it lives until it is freed.
 type Memory struct {
-	nic     *NIC
-	owner   any // process
-	name    string
-	handle  uint32
-	module  *hpu.Module
+	// What every message needs, side by side:
 	program *hpu.Program
-	addr    uint32
-	bytes   uint32
-	taken   int64      // of the node's memory
-	funcs   []hpu.Func // handlers given out; the identifier of one is its index + 1
-	names   []string
-	pools   [3]uint8  // where its handlers run, by their kinds
-	grants  []grant   // of other processes, by their spaces
-	uses    int       // messages whose handlers work on it, and their DMA operations on the way
-	pieces  []*pieces // of messages
+	freed   bool
+	uses    int // messages whose handlers work on it, and their DMA operations on the way
 	watchers
-	freed bool
+
+	nic    *NIC
+	owner  any // process
+	name   string
+	handle uint32
+	module *hpu.Module
+	addr   uint32
+	bytes  uint32
+	taken  int64      // of the node's memory
+	funcs  []hpu.Func // handlers given out; the identifier of one is its index + 1
+	names  []string
+	pools  [3]uint8  // where its handlers run, by their kinds
+	grants []grant   // of other processes, by their spaces
+	pieces []*pieces // of messages
 }
 
 // Allocate makes a program of a compiled module, whose HPU memory is the image's, for a process; owner tells it from others.
@@ -176,6 +178,7 @@ func (n *NIC) Install(owner any, s *portals.Spin, appendEntry func() (portals.Ha
 	if err := n.checkHandlers(owner, s); err != nil {
 		return portals.InvalidHandle, err
 	}
+	n.note(s)
 	entry, err := appendEntry()
 	if err == nil {
 		h := n.memories[s.HPUMem-1]
@@ -203,21 +206,42 @@ func (n *NIC) checkHandlers(owner any, s *portals.Spin) error {
 	return h.checkMemories(s, max(1, n.env.hpu.Clusters))
 }
 
-// memory returns the memory that an entry names; it was checked by Install.
-func (n *NIC) memory(handle uint32) *Memory { return n.memories[handle-1] }
-
-// installed are the handlers of a matched entry.
+// installed are the handlers of an entry.
 type installed struct {
-	memory                      *Memory  // nil: the entry has no handlers
+	memory                      *Memory
 	header, payload, completion hpu.Func // invalid where the entry has none
+	nic                         *NIC
+	userHeader                  uint64   // bytes
 	state                       uint32   // address in the program's memory
 	pools                       [3]uint8 // where each kind runs
+	pieces                      bool     // its messages have memory of their own
 }
 
-// handlers resolves the handler part of an entry that was checked by Install.
-func (h *Memory) handlers(s *portals.Spin) (in installed) {
-	in.memory, in.pools = h, h.pools
-	in.state = h.addr + uint32(s.HPUMemOffset)
+// note resolves the handler part of an entry. Messages on their way keep the handlers that it had when they came.
+func (n *NIC) note(s *portals.Spin) {
+	in := n.handlers(s)
+	if known, is := s.Device.(*installed); is && *known == in {
+		return
+	}
+	kept := in
+	s.Device = &kept
+}
+
+// installed are the handlers of an entry that was checked by Install, which has noted them in the entry.
+func (n *NIC) installed(s *portals.Spin) *installed {
+	if in, is := s.Device.(*installed); is && in.nic == n {
+		return in
+	}
+	in := n.handlers(s) // of an entry that another NIC has, too
+	return &in
+}
+
+// handlers resolves the handler part of an entry.
+func (n *NIC) handlers(s *portals.Spin) installed {
+	h := n.memories[s.HPUMem-1]
+	in := installed{
+		memory: h, nic: n, userHeader: s.UserHdrLen, state: h.addr + uint32(s.HPUMemOffset), pools: h.pools, pieces: s.PerMessage.Messages > 0,
+	}
 	if id := s.Handlers.Header; id != 0 {
 		in.header = h.funcs[id-1]
 	}

@@ -13,42 +13,48 @@ import (
 // inbound is what the receiver knows of a message, from its first packet to its end.
 type inbound struct {
 	mark poison.Mark
+	delivered
 
+	// These are empty when a message begins and when it ends.
+	held     []int32    // packets that came before the header packet
+	waiting  []int32    // packets that wait for the end of the header handler
+	barriers []barrier  // what waits for writes
+	line     host.Order // its own line, of a reply
+}
+
+// delivered is what begins anew with each message.
+type delivered struct {
 	// What every packet needs, side by side:
-	frame     *Frame
-	number    uint64   // of the message among those that have come to the node, from 1: the msg_id of handlers' records (docs/abi.md)
-	arrived   int      // packets
-	matchAt   sim.Time // when the search for the header ends
-	d         *portals.Delivery
-	left      int  // packets that have not been dealt with, or are not on their way to host memory
-	skip      int  // bytes of the user header that are not deposited
-	header    bool // the header packet has arrived
-	phase     phase
-	completes bool      // a completion handler is to run
-	landed    bool      // the handler that ended last has waited for its data to land, and for nothing since
-	handlers  installed // of the matched entry
-	iface     *Interface
-	order     *host.Order // the line of its accesses to memory; nil where none is ever late
-
-	spoiled bool     // a datagram: its payload is damaged
-	cut     bool     // the rest of it will never come; its source may still be writing the frame
-	held    []int32  // packets that came before the header packet
-	started sim.Time // when the header packet came
-	waiting []int32  // packets that wait for the end of the header handler
+	frame    *Frame
+	number   uint64   // of the message among those that have come to the node, from 1: the msg_id of handlers' records (docs/abi.md)
+	matchAt  sim.Time // when the search for the header ends
+	started  sim.Time // when the header packet came
+	d        *portals.Delivery
+	iface    *Interface
+	order    *host.Order // the line of its accesses to memory; nil where none is ever late
+	handlers *installed  // of the matched entry; nil: it has none
+	skip     int         // bytes of the user header that are not deposited
+	dropped  uint64      // bytes
+	arrived  int32       // packets
+	left     int32       // packets that have not been dealt with, or are not on their way to host memory
 	writes
-
-	line         host.Order // its own line, of a reply
-	dropped      uint64     // bytes
+	flow         int32 // its number among the messages that handlers see at the same time
+	piece        int32 // of memory of its own
+	phase        phase
+	header       bool // the header packet has arrived
+	completes    bool // a completion handler is to run
+	landed       bool // the handler that ended last has waited for its data to land, and for nothing since
+	spoiled      bool // a datagram: its payload is damaged
+	cut          bool // the rest of it will never come; its source may still be writing the frame
 	flowCtl      bool
 	lostFirst    bool // the header packet's payload was dropped for want of room
 	lostLast     bool // the last packet was dropped, or will never come
 	pending      bool // the entry is not completed by this message
 	acknowledged bool // a handler has
-	lost         loss
 	fail         portals.FailType
-	open         *pending // an operation of a handler completes the message
-	flow         int      // its number among the messages that handlers see at the same time
-	piece        int      // of memory of its own
+
+	lost loss
+	open *pending // an operation of a handler completes the message
 }
 
 // phase is what happens to the packets of a message.
@@ -106,25 +112,31 @@ func (r *receive) handle(e *sim.Event) {
 
 // inboundOf finds what is known of a packet's message.
 func (r *receive) inboundOf(f *Frame) *inbound {
+	if f.Packets == 1 {
+		return r.begin(f)
+	}
 	in := r.latest
 	if in != nil && in.frame == f {
 		in.arrived++
 	} else if in = r.open[f.Flow()]; in != nil {
 		in.arrived++
 	} else {
-		in = r.core.inbound(f)
-		r.begun++
-		in.number, in.arrived = r.begun, 1
-		if f.Packets == 1 {
-			return in
-		}
+		in = r.begin(f)
 		r.open[f.Flow()] = in
 	}
 	r.latest = in
-	if in.arrived == f.Packets {
+	if int(in.arrived) == f.Packets {
 		delete(r.open, f.Flow())
 		r.latest = nil
 	}
+	return in
+}
+
+// begin is the first packet of a message.
+func (r *receive) begin(f *Frame) *inbound {
+	in := r.core.inbound(f)
+	r.begun++
+	in.number, in.arrived = r.begun, 1
 	return in
 }
 
@@ -155,10 +167,12 @@ func (r *receive) packetArrived(f *Frame, i int, damaged bool) {
 		in.matchAt = max(in.matchAt, r.found)
 	}
 	r.post(in.matchAt, kindMatched, 0, in)
-	for _, k := range in.held {
-		r.post(in.matchAt, kindPacket, uint64(k), in)
+	if in.arrived > 1 {
+		for _, k := range in.held {
+			r.post(in.matchAt, kindPacket, uint64(k), in)
+		}
+		in.held = in.held[:0]
 	}
-	in.held = in.held[:0]
 }
 
 // taken is when packet i, which has just arrived, has been found.

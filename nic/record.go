@@ -11,7 +11,7 @@ import (
 // execute starts the handler of a context: it writes the record the handler reads and runs its first segment.
 func (d *act) execute(r *run) hpu.Status {
 	in := r.task.in
-	h := &in.handlers
+	h := in.handlers
 	r.ctx = h.memory.program.Context(r.index)
 	var fn hpu.Func
 	bytes, record := 0, 0

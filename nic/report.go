@@ -208,6 +208,9 @@ func (l *loss) add(why loss, packets int, bytes uint64) {
 
 // damaged reports whether the message has lost what it was to deliver: bytes, or all of a message that has none.
 func (in *inbound) damaged() bool {
+	if in.dropped == 0 && in.d.MLength > 0 { // what was lost, which lies elsewhere, need not be looked at
+		return false
+	}
 	return in.lost.cause != noShortage && (in.lost.bytes > 0 || in.d.MLength == 0)
 }
 

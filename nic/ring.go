@@ -2,21 +2,20 @@ package nic
 
 // ring is a first-in first-out queue that allocates only to grow.
 type ring[T any] struct {
-	items []T
-	head  int
-	n     int
+	n, head int32 // n first: most who look find nothing, and need no more
+	items   []T
 }
 
-func (r *ring[T]) len() int { return r.n }
+func (r *ring[T]) len() int { return int(r.n) }
 
 func (r *ring[T]) push(v T) {
-	if r.n == len(r.items) {
+	if len(r.items) == int(r.n) {
 		grown := make([]T, max(8, 2*len(r.items)))
 		k := copy(grown, r.items[r.head:])
 		copy(grown[k:], r.items[:r.head])
 		r.items, r.head = grown, 0
 	}
-	r.items[(r.head+r.n)&(len(r.items)-1)] = v
+	r.items[(r.head+r.n)&int32(len(r.items)-1)] = v
 	r.n++
 }
 
@@ -25,7 +24,7 @@ func (r *ring[T]) pop() T {
 	v := r.items[r.head]
 	var zero T
 	r.items[r.head] = zero
-	r.head = (r.head + 1) & (len(r.items) - 1)
+	r.head = (r.head + 1) & int32(len(r.items)-1)
 	r.n--
 	return v
 }

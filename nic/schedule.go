@@ -32,27 +32,30 @@ type task struct {
 // run is what a context of a processor is doing. A handler runs in segments: from its start, or from a suspension, to the next suspension or
 // its end. A segment is executed at its first instant and occupies the core for the cycles it was charged.
 type run struct {
-	index      int // of the context on the node
+	// What every segment needs, side by side:
 	core       *core
-	active     bool
-	generation uint32 // counts tasks
-	number     int64  // of the handler on its node, from 1
 	ctx        *hpu.Context
 	task       task
-	began      sim.Time // when the handler did
 	start      sim.Time // when the present segment began
 	cycles     int64    // that the handler has been charged, the present segment included
 	charged    int64    // cycles charged before the present segment
-	resumed    bool     // the present segment is not the first
-	landed     bool     // it was suspended last until data of it had landed
+	ready      int64    // result to resume with
+	index      int      // of the context on the node
+	generation uint32   // counts tasks
+	active     bool
+	resumed    bool // the present segment is not the first
+	landed     bool // it was suspended last until data of it had landed
 	status     hpu.Status
+	since      sim.Time // when it was suspended; -1: it computes
+	gave       sim.Time // until when it has offered its core; -1: it never has
+	began      sim.Time // when the handler did
+	number     int64    // of the handler on its node, from 1
+	wait       blockedOn
 	handles    []dmaHandle
+	failed     failedAccess // the last access to host memory of which the handler was told that it has failed
 
-	wait   blockedOn
-	ready  int64        // result to resume with
-	failed failedAccess // the last access to host memory of which the handler was told that it has failed
-	since  sim.Time     // when it was suspended; -1: it computes
-	gave   sim.Time     // until when it has offered its core; -1: it never has
+	desc hpu.Operation // of a wait that has one
+	_    [56]byte      // of the next run begins in a line of the cache of its own
 }
 
 // at is the handler's own time when it has been charged so many cycles.
@@ -63,12 +66,13 @@ func (r *run) at(cycles int64) sim.Time {
 // core is one processor: it executes one segment at a time, of any of its contexts.
 type core struct {
 	pool    *pool
-	index   int // on the node
+	runs    []run
+	active  int // contexts in use
 	number  int // in the pool
 	running bool
-	active  int        // contexts in use
 	resume  ring[*run] // contexts whose suspension has ended, in that order
-	runs    []run
+	index   int        // on the node
+	_       [32]byte   // of the next core begins in a line of the cache of its own
 }
 
 // schedule runs the handlers of a node on its processors (sPIN'17 §3.1): tasks of a pool in order of arrival, each on the idle core with the
@@ -77,7 +81,7 @@ type schedule struct {
 	*env
 	act       acting
 	next      delivery
-	pools     []*pool
+	pools     []pool
 	runs      []run // contexts of all pools
 	programs  programs
 	waiting   int   // handlers that wait for a processor
@@ -105,9 +109,9 @@ type acting interface {
 	changed(m *Memory)
 }
 
-// programs finds the memory of handlers.
+// programs finds the handlers of an entry.
 type programs interface {
-	memory(handle uint32) *Memory
+	installed(s *portals.Spin) *installed
 }
 
 // The events of schedule.
@@ -136,9 +140,10 @@ func (s *schedule) handle(e *sim.Event) {
 // begin chooses what becomes of the packets of a message to an entry with handlers.
 func (s *schedule) begin(in *inbound) {
 	d := in.d
-	if h := s.programs.memory(d.Spin.HPUMem); h.freed {
+	h := s.programs.installed(d.Spin)
+	if h.memory.freed {
 		s.report.handlerFailed(HandlerError{
-			Rank: int(s.rank), At: s.now(), Program: h.name, Handler: headerHandler.String(), Err: errors.New("its HPU memory was freed"),
+			Rank: int(s.rank), At: s.now(), Program: h.memory.name, Handler: headerHandler.String(), Err: errors.New("its HPU memory was freed"),
 		})
 		in.phase, in.dropped, in.fail = phaseDiscard, d.MLength, portals.NIDropped
 		return
@@ -153,23 +158,23 @@ func (s *schedule) begin(in *inbound) {
 		in.phase = phaseDiscard
 		return
 	}
-	in.handlers = s.programs.memory(d.Spin.HPUMem).handlers(d.Spin)
-	if in.spoiled && (in.handlers.header.Valid() || !in.handlers.payload.Valid()) {
-		in.handlers = installed{}
+	in.handlers = h
+	if in.spoiled && (h.header.Valid() || !h.payload.Valid()) {
+		in.handlers = nil
 		in.discard()
 		return
 	}
 	if !s.admitted(in) {
-		in.handlers = installed{}
+		in.handlers = nil
 		s.lose(in, messageMemoryFull, in.frame.Packets, d.MLength)
 		s.triggerFlowControl(in)
 		in.phase = phaseDiscard
 		return
 	}
-	in.handlers.memory.uses++
+	h.memory.uses++
 	s.watch.arrived(in)
-	in.skip = int(min(d.Spin.UserHdrLen, d.MLength))
-	if in.handlers.header.Valid() {
+	in.skip = int(min(h.userHeader, d.MLength))
+	if h.header.Valid() {
 		in.phase = phaseHeader
 		s.queue(task{in: in, kind: headerHandler})
 		return
@@ -290,12 +295,12 @@ func (s *schedule) segmentEnd(r *run) {
 	if s.firstEnd == 0 {
 		s.firstEnd = s.now()
 	}
-	c, t, failed, out := r.core, r.task, r.failed, s.act.ended(r)
+	c, t, out := r.core, r.task, s.act.ended(r)
 	t.in.landed = r.landed
 	r.active = false
 	r.task = task{}
 	c.active--
-	s.ended(t, out, &failed)
+	s.ended(t, &out, &r.failed)
 	s.idle(c)
 	s.act.changed(m)
 }
@@ -343,9 +348,9 @@ func (s *schedule) yield(r *run, took int64) {
 }
 
 // ended acts on the result of a handler (sPIN'17 §3.2, return codes).
-func (s *schedule) ended(t task, out hpu.Outcome, failed *failedAccess) {
+func (s *schedule) ended(t task, out *hpu.Outcome, failed *failedAccess) {
 	in := t.in
-	fail := s.judge(t, &out, failed)
+	fail := s.judge(t, out, failed)
 	if fail != portals.NIOK && in.fail == portals.NIOK {
 		in.fail = fail
 	}

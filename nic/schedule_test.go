@@ -62,10 +62,10 @@ func newStage(t rapid.TB, spec HPUSpec, pools Pools) *stage {
 
 // message is one of so many packets of 64 B whose payload handlers, and perhaps its completion handler, are to run.
 func (x *stage) message(packets int, completes bool) *inbound {
-	return &inbound{
+	return &inbound{delivered: delivered{
 		frame: &Frame{Data: make([]byte, 64*packets), MTU: 64, Packets: packets}, d: &portals.Delivery{MLength: uint64(64 * packets)},
-		phase: phaseHandlers, left: packets, completes: completes, handlers: installed{memory: &Memory{name: "script"}},
-	}
+		phase: phaseHandlers, left: int32(packets), completes: completes, handlers: &installed{memory: &Memory{name: "script"}},
+	}}
 }
 
 func (x *stage) comes(at sim.Time, in *inbound, i int) { x.s.post(at, kindPacketComes, uint64(i), in) }
@@ -182,12 +182,12 @@ func TestScheduleLosesNothing(t *testing.T) {
 				in.handlers.pools[kind] = uint8(rapid.IntRange(0, 2).Draw(t, "pool"))
 			}
 			messages = append(messages, in)
-			handlers += in.left
+			handlers += int(in.left)
 			if in.completes {
 				scripts[fmt.Sprintf("%p %v %d", in, completionHandler, 0)] = drawParts(t)
 				handlers++
 			}
-			for i := range in.left {
+			for i := range int(in.left) {
 				scripts[fmt.Sprintf("%p %v %d", in, payloadHandler, i)] = drawParts(t)
 				x.comes(sim.Time(rapid.IntRange(0, 60).Draw(t, "ns"))*sim.Nanosecond, in, i)
 			}

@@ -51,11 +51,8 @@ const maxPieces = 1 << 16
 // aligned is what memories of clusters and messages are a multiple of, bytes.
 const aligned = 16
 
-// piecesOf are those of an entry that was installed; nil: it has none.
+// piecesOf are those of an entry; nil: it has none.
 func (h *Memory) piecesOf(s *portals.Spin) *pieces {
-	if s.PerMessage.Messages == 0 {
-		return nil
-	}
 	for _, p := range h.pieces {
 		if p.MessageMemory == s.PerMessage {
 			return p
@@ -120,21 +117,22 @@ func (d *act) memoryOf(in *inbound, a *hpu.Action) int64 {
 
 // admitted gives a message that handlers will see its number among those, and its piece of memory; false: none is free.
 func (s *schedule) admitted(in *inbound) bool {
-	if p := in.handlers.memory.piecesOf(in.d.Spin); p != nil {
-		if in.piece = p.take(int(p.Messages)); in.piece < 0 {
+	if h := in.handlers; h.pieces {
+		p := h.memory.piecesOf(in.d.Spin)
+		if in.piece = int32(p.take(int(p.Messages))); in.piece < 0 {
 			return false
 		}
 	}
-	in.flow = s.flows.take(0)
+	in.flow = int32(s.flows.take(0))
 	return true
 }
 
 // handled is the end of a message that handlers have seen.
 func (e *env) handled(in *inbound) {
-	h := in.handlers.memory
-	h.uses--
-	if p := h.piecesOf(in.d.Spin); p != nil {
-		p.give(in.piece)
+	h := in.handlers
+	h.memory.uses--
+	if h.pieces {
+		h.memory.piecesOf(in.d.Spin).give(int(in.piece))
 	}
-	e.flows.give(in.flow)
+	e.flows.give(int(in.flow))
 }

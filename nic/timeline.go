@@ -30,7 +30,8 @@ func newTimeline(e *env, s *schedule) *timeline {
 	rank := int(e.rank)
 	tr := &timeline{t: t, rank: rank}
 	tr.nic = t.Track(TraceGroup, rank, "NIC match")
-	for _, p := range s.pools {
+	for k := range s.pools {
+		p := &s.pools[k]
 		for i := range p.cores {
 			tr.processors = append(tr.processors, t.Track(TraceGroup, rank, fmt.Sprintf("%s %d", p.name, i)))
 		}

@@ -308,6 +308,7 @@ type Handlers struct {
 // Spin is what P4sPIN adds to an entry (sPIN'17 §2), opaque to this package
 // apart from the limits.
 type Spin struct {
+	Device       any // what the device has found out about it; the device's own
 	Handlers     Handlers
 	HPUMem       uint32 // handle of the HPU memory, given out by the device
 	HPUMemOffset uint64 // bytes into the HPU memory where the state of this entry begins
