@@ -16,12 +16,14 @@ import (
 type act struct {
 	*env
 	sched    resuming
+	runs     []run        // contexts, by their index
+	dmaBytes int64        // of DMA operations of handlers on their way
+	dmaWaits ring[*dmaOp] // blocking ones that hpu.dma_bytes has no room for
+	inject   func(rank int, op hpu.Op) int64
+	deposits landing
 	out      origin
 	room     roomy
-	deposits landing
-	runs     []run // contexts, by their index
 	log      func(rank int, at sim.Time, program, line string)
-	inject   func(rank int, op hpu.Op) int64
 	nodes    uint32
 
 	answers    []answer     // who waits for a reply
@@ -32,11 +34,10 @@ type act struct {
 	timers     []*timer     // messages to self of a later moment
 	idleTimers []*timer     // those that nobody uses
 	egress     ring[*run]   // handlers that wait for room in it
-	dmaBytes   int64        // of DMA operations of handlers on their way
-	dmaWaits   ring[*dmaOp] // blocking ones that hpu.dma_bytes has no room for
 	woken      ring[*run]   // of changed
 	idleWrites []*hostWrite // that nobody uses
 	lost       int64        // actions on counters that were freed meanwhile
+	_          [56]byte
 }
 
 // resuming lets suspended handlers go on.

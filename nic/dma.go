@@ -12,29 +12,36 @@ import (
 
 // dmaOp is a DMA operation of a handler on its way.
 type dmaOp struct {
-	mark       poison.Mark
-	access     host.Access
-	op         hpu.Op // the blocking form
-	run        *run
-	generation uint32 // of the run that made it: the handler may end before the operation does
-	handle     int    // index of its handle, noHandle if the run is suspended for it, released if it no longer is
-	program    *hpu.Program
+	mark   poison.Mark
+	access host.Access
+	dmaState
+	host [][]byte  // the range in host memory
+	one  [1][]byte // of it, where it is in one piece
+
+	// These are filled in for those that look at them only:
+	region  portals.Region // of a range in several pieces
+	offset  uint64         // in it
+	a, b    uint64         // of an atomic
+	number  int64          // of the handler, for Watch
+	message uint64         // its msg_id
+}
+
+// dmaState is what begins anew with each operation.
+type dmaState struct {
 	memory     *Memory
 	in         *inbound // the handler's message; it is there as long as a write is on its way
-	write      int      // its number among the writes of the message
-	space      uint32   // as the handler has named it
-	region     portals.Region
-	offset     uint64   // in the region
-	host       [][]byte // the range in host memory
-	local      uint32
+	run        *run
 	data       []byte // towards host memory: the bytes as they were at the call
-	a, b       uint64
 	result     int64
+	handle     int // index of its handle, noHandle if the run is suspended for it, released if it no longer is
+	write      int // its number among the writes of the message
 	tries      int
+	generation uint32 // of the run that made it: the handler may end before the operation does
+	space      uint32 // as the handler has named it
+	local      uint32
+	op         hpu.Op // the blocking form
 	posted     bool   // nobody waits for it
 	told       bool   // its handler wants to know of a fault, and not that it is tried again
-	number     int64  // of the handler, for Watch
-	message    uint64 // its msg_id
 }
 
 const (
@@ -42,15 +49,18 @@ const (
 	released = -2
 )
 
+// dma returns an operation that is the caller's to fill in.
 func (c *Core) dma() *dmaOp {
 	o := c.dmas.take()
-	*o = dmaOp{host: o.host[:0]}
+	if o.host = o.host[:0]; cap(o.host) == 0 {
+		o.host = o.one[:0]
+	}
 	return o
 }
 
 func (c *Core) releaseDMA(o *dmaOp) {
 	if o.mark.Release("a DMA operation"); poison.On {
-		*o = dmaOp{mark: o.mark, handle: noHandle - 1}
+		*o = dmaOp{mark: o.mark, dmaState: dmaState{handle: released - 1}}
 	}
 	c.dmas.give(o)
 }
@@ -82,7 +92,7 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 	}
 	in := r.task.in
 	o := d.core.dma()
-	o.told, space = space&hpu.TellFaults != 0, space&^hpu.TellFaults
+	told, space := space&hpu.TellFaults != 0, space&^hpu.TellFaults
 	region, memory, ok := in.hostMemory(space)
 	if ok {
 		o.host, ok = hostRange(o.host, memory, &region, offset, uint64(length))
@@ -94,11 +104,22 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 		}
 		return nil, hpu.Denied
 	}
-	o.op, o.run, o.generation, o.handle, o.program = op, r, r.generation, noHandle, r.ctx.Program()
-	o.memory, o.in, o.space = in.handlers.memory, in, space
+	o.dmaState = dmaState{
+		memory: in.handlers.memory, in: in, run: r, handle: noHandle, generation: r.generation, space: space, local: local, op: op, told: told,
+	}
 	o.memory.use(space, 1)
-	o.region, o.offset, o.local, o.a, o.b, o.number, o.message = region, offset, local, a, b, r.number, in.number
-	o.access = host.Access{Space: memory, Places: o, Length: int(length), Order: in.order, Flow: in.frame.Flow(), Client: d, Ref: o}
+	o.access = host.Access{Space: memory, Length: int(length), Order: in.order, Flow: in.frame.Flow(), Client: d, Ref: o}
+	if len(o.host) == 1 {
+		o.access.Addr = region.Addr(offset)
+	} else {
+		o.access.Places, o.region, o.offset = o, region, offset
+	}
+	if word {
+		o.a, o.b = a, b
+	}
+	if d.watch != nil {
+		o.number, o.message = r.number, in.number
+	}
 	if d.inject != nil {
 		o.result = min(d.inject(int(d.rank), op), hpu.OK)
 	}
@@ -108,7 +129,7 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 		binary.LittleEndian.PutUint64(o.data, a)
 	case op == hpu.OpDMAToHost && length > 0:
 		o.data = d.core.buffer(int(length))
-		copy(o.data, o.program.Memory()[local:])
+		copy(o.data, o.memory.program.Memory()[local:])
 	}
 	d.trace.by(r, o, d.now())
 	return o, hpu.OK
@@ -244,7 +265,6 @@ func (d *act) Reached(a *host.Access) {
 
 // move delivers the bytes of an operation.
 func (d *act) move(o *dmaOp) {
-	memory := o.program.Memory()
 	failed := o.result < hpu.OK
 	switch {
 	case o.op == hpu.OpDMAToHost:
@@ -257,11 +277,11 @@ func (d *act) move(o *dmaOp) {
 		d.core.releaseBuffer(o.data)
 	case failed:
 	case o.op == hpu.OpDMAFromHost:
-		to := memory[o.local:]
+		to := o.memory.program.Memory()[o.local:]
 		for _, seg := range o.host {
 			to = to[copy(to, seg):]
 		}
 	default:
-		binary.LittleEndian.PutUint64(memory[o.local:], o.a)
+		binary.LittleEndian.PutUint64(o.memory.program.Memory()[o.local:], o.a)
 	}
 }

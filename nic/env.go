@@ -10,20 +10,24 @@ import (
 
 // env is what every stage of a NIC has at hand: the clock, a way to send itself events, its device's numbers, and where it reports.
 type env struct {
-	engine  *sim.Engine
-	id      sim.ID
-	rank    int32
-	spec    *Spec
+	// What every event needs, side by side, then what most do:
+	engine   *sim.Engine
+	core     *Core
+	bus      *host.Bus
+	trace    *timeline
+	watch    *watch
+	spec     *Spec
+	id       sim.ID
+	rank     int32
+	queued   bool // an interface has operations to send
+	handling bool // an event of the node is being handled, after which the interfaces are drained
+
 	hpu     *HPUSpec
 	fabric  *fabric.Spec
-	bus     *host.Bus
-	record  int // bytes of the record of an event
-	ordered int // bytes of the longest message whose data keeps its order
-	core    *Core
-	report  *Report
-	trace   *timeline
-	watch   *watch
+	record  int       // bytes of the record of an event
 	flows   numberSet // of messages that handlers see
+	ordered int       // bytes of the longest message whose data keeps its order
+	report  *Report
 }
 
 func (e *env) now() sim.Time { return e.engine.Now() }

@@ -14,19 +14,23 @@ import (
 // not change once it has been sent; the bytes of a packet are there before the packet is. What the receiver knows of the message it keeps by
 // itself, under Source and Number.
 type Frame struct {
-	mark           poison.Mark
-	Header         portals.Header
+	mark poison.Mark
+
+	// What every packet needs, side by side:
 	Data           []byte
 	Packets        int    // at least 1
 	MTU            int    // bytes of every packet but the last
 	Unread         int    // so many packets, the last, come without their data: the source could not read it
 	Source, Target int32  // nodes
 	Number         uint64 // of the message at its source, from 1
-	Nth            uint64 // of the message among those from its source to its target, from 1; only where the network may bring a packet twice
 	Self           bool   // a timer of a handler, or its message to the own process
 	Datagram       bool   // a packet of a put that is a message of its own: what is lost of it is its handlers' business
 	At, Whole      int    // a datagram: the place of its data in the put, and the length of that, bytes
 	cause          uint64 // of its operation
+	Header         portals.Header
+
+	Nth uint64 // of the message among those from its source to its target, from 1; only where the network may bring a packet twice
+	_   [24]byte
 }
 
 // Span returns where packet i lies in the payload.
@@ -107,10 +111,10 @@ func (l *freeList[T]) give(x *T) {
 
 const bufferClasses = 48 // powers of two
 
-// frame returns a frame with a payload of n bytes, whose content is arbitrary.
+// frame returns a frame with a payload of n bytes. What that is, the header and the numbers are the caller's to fill in.
 func (c *Core) frame(n, mtu int) *Frame {
 	f := c.frames.take()
-	*f = Frame{MTU: mtu, Packets: max(1, (n+mtu-1)/mtu)}
+	f.MTU, f.Packets, f.Unread, f.Self, f.Datagram, f.At, f.Whole, f.cause = mtu, max(1, (n+mtu-1)/mtu), 0, false, false, 0, 0, 0
 	if n > 0 {
 		f.Data = c.buffer(n)
 	}

@@ -1,22 +1,28 @@
 package nic
 
 import (
-	"slices"
-
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/portals"
 )
 
 // Interface is a Portals interface of a process as the NIC sees it.
 type Interface struct {
-	NI    *portals.NI        // its counters
 	Port  *portals.Port      // its transport's side
 	Space *host.AddressSpace // the process's memory
-	Own   portals.ID         // physical
+	env   *env
+	found [lineKinds]foundLine // the latest
 
-	env     *env
+	NI      *portals.NI // its counters
+	Own     portals.ID  // physical
 	waiters waiters
 	lines   [lineKinds]map[int32]*host.Order // by the other node
+	_       [56]byte
+}
+
+// foundLine is a line that was looked for.
+type foundLine struct {
+	node int32
+	line *host.Order // nil: none was
 }
 
 // lineKind is what the accesses of a line are made for.
@@ -52,6 +58,10 @@ func (i *Interface) lineOf(kind lineKind, node int32) *host.Order {
 
 // line is a line.
 func (i *Interface) line(kind lineKind, node int32) *host.Order {
+	found := &i.found[kind]
+	if found.line != nil && found.node == node {
+		return found.line
+	}
 	line := i.lines[kind][node]
 	if line == nil {
 		if i.lines[kind] == nil {
@@ -60,15 +70,16 @@ func (i *Interface) line(kind lineKind, node int32) *host.Order {
 		line = &host.Order{}
 		i.lines[kind][node] = line
 	}
+	*found = foundLine{node, line}
 	return line
 }
 
 // interfaceOf is the interface that a header is for, nil if the process or the interface does not exist. The newest is meant where a process
 // has closed an interface and opened it again.
 func (t *transmit) interfaceOf(h *portals.Header) *Interface {
-	for i, name := range slices.Backward(t.names) {
-		if name.pid == h.Target.PID && name.kind == h.NI {
-			return t.interfaces[i]
+	for i := len(t.names) - 1; i >= 0; i-- {
+		if name := &t.names[i]; name.pid == h.Target.PID && name.kind == h.NI {
+			return name.of
 		}
 	}
 	return nil
@@ -78,13 +89,14 @@ func (t *transmit) interfaceOf(h *portals.Header) *Interface {
 type interfaceName struct {
 	pid  uint32
 	kind portals.NIKind
+	of   *Interface
 }
 
 // attach adds an interface of the node.
 func (t *transmit) attach(i *Interface) {
 	i.Port.Index = len(t.interfaces)
 	t.interfaces = append(t.interfaces, i)
-	t.names = append(t.names, interfaceName{i.Own.PID, i.NI.Kind()})
+	t.names = append(t.names, interfaceName{i.Own.PID, i.NI.Kind(), i})
 	if len(t.ready)*64 < len(t.interfaces) {
 		t.ready = append(t.ready, 0)
 	}

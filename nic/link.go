@@ -12,15 +12,16 @@ type link struct {
 	*env
 	port      fabric.Port
 	next      arrivals
-	transport transport // nil: kind none
-	room      egress
-	classes   bool                            // buffers are bounded: answers have a class of their own
-	waiting   [fabric.Classes]ring[departure] // packets that the fabric does not take yet
-	device    int                             // packets from HPU memory that are not on the wire yet
-	known     map[int32]*arrivedOf            // of a network with faults, by source: packets that have arrived; nil: none comes twice
-	numbers   map[int32]uint64                // likewise, by target: messages sent
 	sent      int64
 	arrived   int64
+	known     map[int32]*arrivedOf            // of a network with faults, by source: packets that have arrived; nil: none comes twice
+	numbers   map[int32]uint64                // likewise, by target: messages sent
+	transport transport                       // nil: kind none
+	classes   bool                            // buffers are bounded: answers have a class of their own
+	waiting   [fabric.Classes]ring[departure] // packets that the fabric does not take yet
+	room      egress
+	device    int // packets from HPU memory that are not on the wire yet
+	_         [8]byte
 }
 
 // arrivals is what takes packets that have arrived.

@@ -12,10 +12,11 @@ type match struct {
 	*env
 	handlers handling
 	next     delivery
-	answers  answering
 	own      owners
+	answers  answering
 	out      answerer
 	dropped  int64 // packets for processes that do not exist
+	_        [32]byte
 }
 
 // handling takes messages to entries with handlers.

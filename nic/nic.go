@@ -39,22 +39,25 @@ type Config struct {
 	InjectDMA func(rank int, op hpu.Op) int64
 }
 
-// NIC is a programmable network interface: the stages of the package, one after the other.
+// NIC is a programmable network interface: the stages of the package, one after the other. Between two events of a node the others' have taken its
+// place in the cache of the simulating machine, and the lines of it that an event needs are most of what it costs: each stage is whole lines, in the
+// first of which is what every packet needs.
 type NIC struct {
 	env      env
-	transmit transmit
-	link     link
-	reliable *reliable // nil: the network is taken for lossless
+	deposit  deposit
 	receive  receive
 	match    match
+	link     link
+	transmit transmit
 	schedule schedule
 	act      act
-	deposit  deposit
+	reliable *reliable // nil: the network is taken for lossless
 
 	report     Report
 	serve      Serve
 	memories   []*Memory
 	memoryUsed int64 // bytes that the programs have, of hpu.node_memory
+	_          [16]byte
 }
 
 // Init makes n a NIC. Connect it before the first event.
@@ -106,12 +109,12 @@ func (n *NIC) Queued(port *portals.Port) { n.transmit.opQueued(port) }
 
 // Handle carries out one event of the node.
 func (n *NIC) Handle(e *sim.Event) {
-	n.transmit.handling = true
+	n.env.handling = true
 	n.handle(e)
-	if n.transmit.queued {
+	if n.env.queued {
 		n.transmit.drain()
 	}
-	n.transmit.handling = false
+	n.env.handling = false
 	if poison.On {
 		n.check()
 	}

@@ -75,11 +75,11 @@ const (
 type receive struct {
 	*env
 	next   matching
-	free   sim.Time            // when the packets that have arrived have been taken, if they are taken one at a time
+	begun  uint64              // messages so far
 	found  sim.Time            // when those that are looked up in the CAM have been found
+	free   sim.Time            // when the packets that have arrived have been taken, if they are taken one at a time
 	open   map[uint64]*inbound // messages of which more packets are to come, by Frame.Flow
 	latest *inbound            // of them
-	begun  uint64              // messages so far
 }
 
 // matching is what receive gives packets to when they have been found.

@@ -81,9 +81,7 @@ type schedule struct {
 	*env
 	act       acting
 	next      delivery
-	pools     []pool
 	runs      []run // contexts of all pools
-	programs  programs
 	waiting   int   // handlers that wait for a processor
 	buffered  int64 // bytes of packets that wait for one
 	calls     int64
@@ -91,8 +89,11 @@ type schedule struct {
 	inside    sim.Time // of handlers, from their beginnings to their ends
 	firstEnd  sim.Time
 	lastEnd   sim.Time
+	programs  programs
+	pools     []pool
 	triggered int64 // messages in which flow control was
 	dropped   int64 // packets
+	_         [16]byte
 }
 
 // acting executes handlers and what they ask for.

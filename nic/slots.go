@@ -10,32 +10,42 @@ import (
 
 // numberSet hands out the lowest number that is free.
 type numberSet struct {
-	taken []uint64 // a bit for each
+	first uint64   // a bit for each of the first 64 that is taken
 	full  int      // words before this one have no number left
+	more  []uint64 // as first, of the others
+}
+
+// word has the bits of 64 numbers.
+func (s *numberSet) word(w int) *uint64 {
+	if w == 0 {
+		return &s.first
+	}
+	return &s.more[w-1]
 }
 
 // take returns the lowest free number, and makes room for more if most is 0; -1: none of most is free.
 func (s *numberSet) take(most int) int {
-	for ; s.full < len(s.taken); s.full++ {
-		if free := ^s.taken[s.full]; free != 0 {
+	for ; s.full == 0 || s.full <= len(s.more); s.full++ {
+		word := s.word(s.full)
+		if free := ^*word; free != 0 {
 			n := s.full*64 + bits.TrailingZeros64(free)
 			if most > 0 && n >= most {
 				return -1
 			}
-			s.taken[s.full] |= free & -free
+			*word |= free & -free
 			return n
 		}
 	}
 	if most > 0 && s.full*64 >= most {
 		return -1
 	}
-	s.taken = append(s.taken, 1)
+	s.more = append(s.more, 1)
 	return s.full * 64
 }
 
 // give takes a number back.
 func (s *numberSet) give(n int) {
-	s.taken[n/64] &^= 1 << (n % 64)
+	*s.word(n / 64) &^= 1 << (n % 64)
 	s.full = min(s.full, n/64)
 }
 

@@ -14,23 +14,22 @@ import (
 type transmit struct {
 	*env
 	next       sender
+	sent       uint64          // messages so far
+	names      []interfaceName // of the interfaces, side by side
 	handlers   issuer
 	interfaces []*Interface
-	names      []interfaceName // of them, side by side
-	ready      []uint64        // a bit for each: it may have operations to send
-	nodes      uint32          // of the network
-	sent       uint64          // messages so far
-	behind     map[int32]int   // messages to each node whose data is not all there: later ones must not overtake them
-	fetched    int             // those to all nodes
-	queued     bool            // an interface has operations to send
-	handling   bool            // an event of the node is being handled, after which the interfaces are drained
-	unread     int64           // packets whose data could not be read
+	ready      []uint64      // a bit for each: it may have operations to send
+	nodes      uint32        // of the network
+	behind     map[int32]int // messages to each node whose data is not all there: later ones must not overtake them
+	fetched    int           // those to all nodes
+	unread     int64         // packets whose data could not be read
 
 	// With a reliable transport:
 	undelivered map[uint64]*outgoing       // messages whose end it will tell, by their number
 	answers     map[uint64]portals.Header  // likewise, of headers that no operation stands for
 	owed        map[int32][]portals.Header // to nodes: that an answer could not be delivered, which could not be delivered either
 	reason      func(target int32) string  // why a message to a node could not be delivered
+	_           [8]byte
 }
 
 // sender is what transmit gives packets to, and others that have a message without data.
@@ -53,12 +52,12 @@ type outgoing struct {
 	frame     *Frame
 	op        *portals.Op
 	iface     *Interface
+	tries     int32            // to read the present piece
 	fail      portals.FailType // of reading the data
-	tries     int              // to read the present piece
-	completes *pending         // put: message whose entry it completes
-	command   bool             // a handler's: it counts against the command queue until its data has been read
 	single    bool             // each packet is a message of its own
 	device    bool             // the data comes from HPU memory
+	command   bool             // a handler's: it counts against the command queue until its data has been read
+	completes *pending         // put: message whose entry it completes
 	packets   int
 	mtu       int
 	lost      loss // what could not be read
@@ -182,13 +181,19 @@ func (t *transmit) fetch(o *outgoing) {
 	t.behind[o.frame.Target]++
 	t.fetched++
 	a := &o.access
-	if o.op.Inline() == nil {
-		a.Space, a.Places = o.iface.Space, o
+	fetched := o.op.Inline() == nil
+	if fetched {
+		a.Space = o.iface.Space
+		if addr, n := o.Place(nil, 0); n == len(o.frame.Data) {
+			a.Addr = addr
+		} else {
+			a.Places = o
+		}
 	}
 	a.Length, a.Piece, a.Order = len(o.frame.Data), o.frame.MTU, o.iface.lineOf(forRequests, o.frame.Target)
 	if o.frame.Header.Kind == portals.OpReply {
 		a.Order = o.iface.lineOf(forAnswers, o.frame.Target)
-		if a.Places != nil && a.Length <= t.ordered {
+		if fetched && a.Length <= t.ordered {
 			a.Among = o.iface.line(forArrivals, o.frame.Target)
 		}
 	}
@@ -215,7 +220,7 @@ func (t *transmit) Ended(a *host.Access, i int, s host.Status) {
 	switch {
 	case s == host.OK:
 		t.pieceRead(o, i)
-	case s == host.Fault && !o.frame.Datagram && o.tries < t.spec.FaultTries:
+	case s == host.Fault && !o.frame.Datagram && int(o.tries) < t.spec.FaultTries:
 		o.tries++
 		t.post(t.now()+t.spec.FaultPause, kindAgain, uint64(i), o)
 	default:
@@ -270,7 +275,7 @@ func (t *transmit) missing(o *outgoing, i int, why loss) {
 // unreadable goes on without memory that the bus does not let be read, from packet i to the end.
 func (t *transmit) unreadable(o *outgoing, i int, s host.Status) {
 	f := o.frame
-	t.missing(o, i, loss{cause: unreadable, status: s, tries: o.tries})
+	t.missing(o, i, loss{cause: unreadable, status: s, tries: int(o.tries)})
 	t.bus.Drop(&o.access)
 	device := o.device
 	for ; i < f.Packets && !f.Datagram; i++ {

@@ -9,21 +9,22 @@ import (
 
 // Node is one endpoint: a host with its processes and a programmable NIC. It owns its state; nodes meet in the fabric only.
 type Node struct {
+	nic nic.NIC  // first, in whole lines of the cache of the simulating machine
+	bus host.Bus // the NIC's way to memory
+
 	cluster *Cluster
 	rank    int32
 	id      sim.ID
-	nic     nic.NIC
-
 	cpu     host.CPU
 	memory  host.Server  // the memory controller
-	bus     host.Bus     // the NIC's way to memory
 	iommu   *host.IOMMU  // between bus and memory; nil: there is none
 	kernel  *host.Kernel // nil: there is no operating system
 	driver  *host.SMMUDriver
 	storage *host.Storage
 	ids     *portals.Node // process identifiers
 	procs   []*Proc
-	moved   int64 // bytes of streams of the cores
+	moved   int64    // bytes of streams of the cores
+	_       [48]byte // of the next node begins in a line of its own: 2,112 bytes
 }
 
 // Bus is the NIC's way to the memory of the node's processes.
