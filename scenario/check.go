@@ -11,6 +11,15 @@ import (
 	"github.com/spinsim/spinsim/trace"
 )
 
+// checkRanks checks that the network, if it is known, has places for the ranks.
+func (p *Plan) checkRanks() {
+	if p.ranks < 1 || p.ranks > maxRanks {
+		p.fail("ranks", "%d, expected 1 to %d", p.ranks, maxRanks)
+	} else if p.profile != nil && p.ranks > p.profile.Fabric.Most() {
+		p.fail("ranks", "%d, but the network of profile %s has places for %d", p.ranks, p.profile.Name, p.profile.Fabric.Most())
+	}
+}
+
 // checkMemory evaluates what every rank is to allocate and append.
 func (p *Plan) checkMemory() {
 	total := int64(0)

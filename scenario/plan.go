@@ -106,9 +106,6 @@ func (s *Spec) Plan(o Options) (*Plan, error) {
 	if o.Engine != "" {
 		p.engine = o.Engine
 	}
-	if p.ranks < 1 || p.ranks > maxRanks {
-		p.fail("ranks", "%d, expected 1 to %d", p.ranks, maxRanks)
-	}
 	if p.engine != "" {
 		if err := checkEngine(p.engine); err != nil && o.Engine != "" {
 			p.errs = append(p.errs, err)
@@ -119,6 +116,7 @@ func (s *Spec) Plan(o Options) (*Plan, error) {
 	if !s.wrong.Damaged("profile") && !s.wrong.Damaged("set") && !s.wrong.Damaged("topology") {
 		p.loadProfile(o.Set)
 	}
+	p.checkRanks()
 	if p.profile != nil && p.ranks > 0 && p.ranks <= maxRanks && (o.Ranks != 0 || !s.wrong.Damaged("ranks")) {
 		p.env = newEnv(p.profile, p.ranks)
 		p.programOf = make([]*programPlan, p.ranks)
