@@ -1,6 +1,11 @@
 package host
 
-import "github.com/spinsim/spinsim/sim"
+import (
+	"math"
+
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/smmu"
+)
 
 // Status is how an access to memory ended.
 type Status uint8
@@ -22,48 +27,68 @@ func (s Status) String() string { return [...]string{"OK", "FAULT", "DENIED", "I
 // (of the end of its last piece), and may be given to the bus again from then on. One that has not ended well is settled by Bus.Again or
 // Bus.Drop.
 type Access struct {
+	// What is needed when it ends is side by side, in one line of the processor's cache if the access begins on one; what is needed when it is made is
+	// in the next.
+
 	// Space is whose memory it is; nil: memory that the driver holds for the device, such as event queues, which is always present.
 	Space *AddressSpace
-	// Addr and Length are the range, in bytes. Places, if not nil, says where the bytes lie if they are not contiguous; Addr then means
-	// nothing. An access of no bytes reaches no memory and ends well.
-	Addr   uint64
+	// Length is the bytes of the range. An access of none reaches no memory and ends well.
 	Length int
-	Places Places
-	// Piece is the length of the pieces in which a Stream comes; the last may be shorter.
-	Piece int
+	Client Client
+	// Ref is the client's, as are Op, Index, Serial and Tries.
+	Ref any
+	// Among, of a stream: the line of writes and atomics between which it reads, those made before it and those made after; nil: it does not matter.
+	Among *Order
+	Op    uint8
 	// Begin asks for Client.Begun if the bus does not take the first byte of a write at once.
 	Begin bool
 	// Together: a record of what has just crossed, such as the event behind a handler's write that has landed; it is there as soon as the bus
 	// has had room for it.
 	Together bool
+	way      way
+	state    state
+	let      bool        // a Translator has let it pass, of a stream its next piece
+	flight   smmu.Flight // what an IOMMU has let pass last; 0: Translator.Done finds it; lost: it does not reach memory
+
+	// Addr is where the range begins. Places, if not nil, says where the bytes lie if they are not contiguous; Addr then means nothing.
+	Addr   uint64
+	Places Places
 	// Order is the line of accesses in which it keeps its place when the translation of one of them is late or fails; nil: in none.
 	Order *Order
-	// Among, of a stream: the line of writes and atomics between which it reads, those made before it and those made after; nil: it does not matter.
-	Among *Order
-	// Flow is the message it belongs to, for timelines; 0: it is not drawn.
-	Flow uint64
+	// Piece is the length of the pieces in which a Stream comes; the last may be shorter.
+	Piece int
+	piece int32   // a stream: the next one
+	got   int32   // a stream Among others: pieces of it at the device
+	next  *Access // in its Order; a stream: among those that want a turn
+	age   uint64  // a stream: its number
 
-	Client Client
-	// These are the client's.
-	Op     uint8
+	// Flow is the message it belongs to, for timelines; 0: it is not drawn.
+	Flow   uint64
 	Index  int
 	Serial int
 	Tries  int
-	Ref    any
 
-	dir      Direction
-	state    state
-	let      bool     // a Translator has let it pass, of a stream its next piece
-	piece    int      // a stream: the next one; else whole
 	follows  sim.Time // an atomic: when the last of the writes made before it lands
-	age      uint64   // a stream: its number
-	next     *Access  // in its Order; a stream: among those that want a turn
 	behind   *Access  // a stream: the next of its Order
-	ignored  bool     // what its translator has let pass last does not reach memory
-	passages *passage // what an IOMMU has let pass
-	got      int      // a stream Among others: bytes of it at the device
-	other    *Access  // likewise: the next that is to be read
+	other    *Access  // a stream Among others: the next that is to be read
+	passages *passage // what an IOMMU has let pass that is no single flight
 }
+
+// lost is the flight of what a Translator has Ignored.
+const lost smmu.Flight = math.MaxUint16
+
+// way is what the bus was asked for.
+type way uint8
+
+const (
+	aWrite way = iota
+	anAtomic
+	aRead
+	aStream // a read in pieces
+)
+
+// changes reports whether memory is changed.
+func (w way) changes() bool { return w <= anAtomic }
 
 // Direction is what an access does to memory.
 type Direction uint8
@@ -76,7 +101,9 @@ const (
 )
 
 // Direction is what the bus was asked for.
-func (a *Access) Direction() Direction { return a.dir }
+func (a *Access) Direction() Direction {
+	return [...]Direction{aWrite: ToMemory, anAtomic: AtMemory, aRead: FromMemory, aStream: FromMemory}[a.way]
+}
 
 // At returns the address of byte off of the access, 0 <= off < Length, and how many of its bytes from there on are contiguous.
 func (a *Access) At(off int) (addr uint64, n int) {
@@ -91,6 +118,14 @@ func (a *Access) At(off int) (addr uint64, n int) {
 func (a *Access) Span(i int) (from, to int) {
 	from = i * a.Piece
 	return from, min(from+a.Piece, a.Length)
+}
+
+// part returns where what ends at a time lies in the access: all of it, of a stream piece i.
+func (a *Access) part(i int) (from, to int) {
+	if a.way == aStream {
+		return a.Span(i)
+	}
+	return 0, a.Length
 }
 
 // Places says where bytes that are not contiguous lie.

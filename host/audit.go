@@ -133,8 +133,8 @@ func (p *Process) audit(used map[frame]int) error {
 			return fmt.Errorf("region %#x has %d entries, counted %d", base, n, r.used)
 		}
 	}
-	if resident != p.resident || lent != p.lent {
-		return fmt.Errorf("%d pages in memory and %d lent, counted %d and %d", resident, lent, p.resident, p.lent)
+	if resident != p.resident || lent != p.space.lent {
+		return fmt.Errorf("%d pages in memory and %d lent, counted %d and %d", resident, lent, p.resident, p.space.lent)
 	}
 	return nil
 }

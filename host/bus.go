@@ -1,25 +1,33 @@
 package host
 
-import "github.com/spinsim/spinsim/sim"
+import (
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/smmu"
+)
 
 // Bus is the path between a device and the memory of its host (sPIN'17 §4): transfers share the bandwidth of one bus, or of one in each
 // direction, and every crossing takes the latency. Its events go to the actor that owns it, which passes those of kinds from KindBus up
 // to KindBusEnd to Handle. Nobody but the bus computes when an access will have ended.
 type Bus struct {
-	engine  *sim.Engine
-	id      sim.ID
-	latency sim.Time
-	rate    sim.Rate
-	bare    bool    // ChargeLatency
-	reads   *Server // the resource that data towards the device takes
-	writes  *Server // the resource that data towards memory takes
-	own     [2]Server
-	landed  sim.Time // when the last write lands
-	bytes   int64    // moved so far, both directions
+	// What a transfer touches is in three lines of the processor's cache, what the end of one touches in the first.
 
-	streams    streams
+	engine     *sim.Engine
+	iommu      *IOMMU // the translator, if it is one
 	translator Translator
-	watch      func(a *Access, toMemory bool, from, to sim.Time, bytes int)
+	id         sim.ID
+	bare       bool // ChargeLatency
+	latency    sim.Time
+	rate       sim.Rate
+
+	bytes   int64    // moved so far, both directions
+	landed  sim.Time // when the last write lands
+	reads   *Server  // the resource that data towards the device takes
+	writes  *Server  // the resource that data towards memory takes
+	streams streams
+	watch   func(a *Access, toMemory bool, from, to sim.Time, bytes int)
+
+	own   [2]Server
+	begun uint64 // streams
 }
 
 // Kinds of events of a bus.
@@ -49,7 +57,10 @@ func (b *Bus) Init(eng *sim.Engine, id sim.ID, spec *BusSpec, memory *Server) {
 }
 
 // Translate puts t between the bus and memory; nil: every page is present, at no cost. It is for the time before the first access.
-func (b *Bus) Translate(t Translator) { b.translator = t }
+func (b *Bus) Translate(t Translator) {
+	b.translator = t
+	b.iommu, _ = t.(*IOMMU)
+}
 
 // Paged reports whether accesses may fail or be late: there is a Translator.
 func (b *Bus) Paged() bool { return b.translator != nil }
@@ -68,7 +79,7 @@ func (b *Bus) post(at sim.Time, kind sim.Kind, x, y uint64, a *Access) {
 // translator says, others when their translation is known. It reports whether the bus has taken the first byte; if not, Client.Begun is told
 // when it does.
 func (b *Bus) Write(a *Access) (begun bool) {
-	a.dir, a.piece, a.state, a.let = ToMemory, whole, launched, false
+	a.way, a.state, a.let = aWrite, launched, false
 	s := b.ask(a, 0, a.Length)
 	switch o := a.Order; {
 	case s == OK && (o == nil || o.first == nil && !o.keeps(a)):
@@ -100,7 +111,7 @@ func (b *Bus) write(a *Access, tell bool) (begun bool) {
 	if a.Together {
 		at = max(now, before, at-b.latency)
 	}
-	b.post(at, KindBus, a.void(), 0, a)
+	b.post(at, KindBus, uint64(a.flight), 0, a)
 	return begun
 }
 
@@ -115,19 +126,19 @@ func (b *Bus) request() sim.Time {
 
 // Read asks for the bytes of an access, which ends when they are at the device.
 func (b *Bus) Read(a *Access) {
-	a.dir = FromMemory
+	a.way = aRead
 	b.fetchLater(a)
 }
 
 // Atomic has Client.Reached change the bytes of an access at memory; the access ends when the answer, of as many bytes, is at the device.
 func (b *Bus) Atomic(a *Access) {
-	a.dir = AtMemory
+	a.way = anAtomic
 	b.fetchLater(a)
 }
 
 // fetchLater sends the request of a read or an atomic, behind the writes of its Order.
 func (b *Bus) fetchLater(a *Access) {
-	a.piece, a.state = whole, launched
+	a.state = launched
 	if o := a.Order; o != nil && (o.first != nil || o.keeps(a)) {
 		o.push(a)
 		a.state = ready
@@ -138,25 +149,23 @@ func (b *Bus) fetchLater(a *Access) {
 
 // launch lets an access whose turn has come cross the bus.
 func (b *Bus) launch(a *Access) {
-	switch a.dir {
-	case ToMemory:
+	switch a.way {
+	case aWrite:
 		b.write(a, true)
-	case AtMemory:
+	case anAtomic:
 		a.follows = b.landed
 		b.post(b.request(), kindMemory, 0, 0, a)
-	case FromMemory:
-		if a.piece != whole {
-			b.stream(a)
-			return
-		}
+	case aRead:
 		b.post(b.request(), kindMemory, 0, 0, a)
+	case aStream:
+		b.stream(a)
 	}
 }
 
 // reached is a read or an atomic at memory.
 func (b *Bus) reached(a *Access) {
 	now := b.engine.Now()
-	if a.dir == AtMemory && now < a.follows {
+	if a.way == anAtomic && now < a.follows {
 		// Where reads share the bus with writes, the request is at memory before the writes it follows. The answer of an atomic cannot leave
 		// before they have landed.
 		b.post(a.follows, kindMemory, 0, 0, a)
@@ -167,7 +176,7 @@ func (b *Bus) reached(a *Access) {
 
 // answer is the data phase of a read.
 func (b *Bus) answer(a *Access) {
-	if a.dir == AtMemory {
+	if a.way == anAtomic {
 		b.reach(a)
 	}
 	n := int64(a.Length)
@@ -179,21 +188,20 @@ func (b *Bus) answer(a *Access) {
 		_, sent = b.reads.Hold(sent, b.rate.Time(n))
 	}
 	b.draw(a, false, sent, a.Length)
-	b.post(sent+b.latency, KindBus, a.void(), 0, a)
+	b.post(sent+b.latency, KindBus, uint64(a.flight), 0, a)
 }
-
-// whole is the piece of an access that is no stream.
-const whole = -1
 
 // asked reports whether a translator is to be asked about an access: there is one, and the memory is that of a process.
 func (b *Bus) asked(a *Access) bool { return b.translator != nil && a.Space != nil && a.Length > 0 }
 
 // ask asks the translator about n bytes of an access.
 func (b *Bus) ask(a *Access, off, n int) Status {
+	a.flight = 0
 	if !b.asked(a) {
 		return OK
 	}
-	a.state, a.ignored = waits, false
+	a.state = waits
+	a.Space.asked = b.engine.Now()
 	if s, answered := b.translator.Translate(a, off, n); answered {
 		return s
 	}
@@ -213,24 +221,34 @@ func (b *Bus) Translated(a *Access, s Status) {
 // known is the translation of an access or of a piece of a stream: it goes on, waits, or the device learns that it has failed. The answer crosses
 // the bus; in front of a write its question has done so, too.
 func (b *Bus) known(a *Access, s Status) {
-	a.ignored = s == Ignored
+	if s == Ignored {
+		a.flight = lost
+	}
 	switch {
 	case s == pending:
 	case s != OK && s != Ignored:
-		d := b.latency
-		if a.dir == ToMemory {
-			d += b.latency
-		}
-		a.state = failed
-		b.post(b.engine.Now()+d, kindFailed, uint64(s), uint64(max(0, a.piece)), a)
-	case a.dir == ToMemory:
+		b.refuse(a, s)
+	case a.way == aWrite:
 		b.admit(a)
-	case a.piece == whole:
+	case a.way == aStream:
+		b.letPass(a)
+	default:
 		a.state = launched
 		b.answer(a)
-	default:
-		b.letPass(a)
 	}
+}
+
+// refuse tells the device that an access has failed.
+func (b *Bus) refuse(a *Access, s Status) {
+	d, i := b.latency, uint64(0)
+	switch a.way {
+	case aWrite:
+		d += b.latency
+	case aStream:
+		i = uint64(a.piece)
+	}
+	a.state = failed
+	b.post(b.engine.Now()+d, kindFailed, uint64(s), i, a)
 }
 
 // Handle carries out an event of a kind from KindBus up to KindBusEnd.
@@ -238,7 +256,7 @@ func (b *Bus) Handle(e *sim.Event) {
 	a, _ := e.P.(*Access)
 	switch e.Kind {
 	case KindBus:
-		b.ended(a, int(e.B), e.A != 0)
+		b.ended(a, int(e.B), smmu.Flight(e.A))
 	case kindBegun:
 		a.Client.Begun(a)
 	case kindMemory:
@@ -258,25 +276,33 @@ func (b *Bus) Handle(e *sim.Event) {
 }
 
 // ended is the moment at which the bytes of an access, or of piece i of a stream, move.
-func (b *Bus) ended(a *Access, i int, ignored bool) {
-	if b.asked(a) {
-		b.done(a, i)
-	}
+func (b *Bus) ended(a *Access, i int, f smmu.Flight) {
+	b.done(a, i, f)
 	o := a.Among
-	if a.piece == whole {
+	if a.way != aStream {
 		o = nil
 	}
 	if o != nil {
-		_, to := a.Span(i)
-		o.read(a, to)
+		o.read(a, i)
 	}
-	if ignored {
+	if f == lost {
 		b.pretend(a, i)
 	} else {
 		a.Client.Ended(a, i, OK)
 	}
 	if o != nil { // a may be its client's again
 		b.proceed(o)
+	}
+}
+
+// done tells the translator of the end of what it has let pass.
+func (b *Bus) done(a *Access, i int, f smmu.Flight) {
+	switch {
+	case f != 0 && f != lost:
+		b.iommu.smmu.Landed(f)
+	case b.asked(a):
+		from, to := a.part(i)
+		b.translator.Done(a, from, to-from)
 	}
 }
 

@@ -40,7 +40,7 @@ func (p *Process) Touch(addr, n uint64, write bool) (absent Pages) {
 		absent.Count++
 	}
 	if absent.Count == 0 {
-		if p.lent > 0 {
+		if p.space.lent > 0 {
 			p.materialise(addr, n)
 		}
 		p.letGo()
@@ -76,7 +76,7 @@ func (p *Process) prepare(addr, n uint64) error {
 		}
 		p.admit(va)
 	}
-	if p.lent > 0 {
+	if p.space.lent > 0 {
 		p.materialise(addr, n)
 	}
 	return nil
@@ -348,7 +348,7 @@ func (p *Process) borrow(va uint64, from []byte) {
 		return
 	}
 	e.flags &^= pteLent
-	p.lent--
+	p.space.lent--
 	to := p.bytes(va)
 	copy(to, from)
 	if poison.On && len(to) != len(from) {

@@ -113,7 +113,7 @@ func (p *Process) share(t *Thread, c *Process, base uint64) error {
 			p.set(va, e)
 			p.kernel.memory.page(e.frame).add(c, va)
 			c.resident++
-			c.lent++
+			c.space.lent++
 			c.set(va, pte{e.frame, e.flags&^pteYoung | pteLent})
 		}
 	})

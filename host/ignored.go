@@ -1,16 +1,8 @@
 package host
 
-// void is 1 if what the translator has let pass does not reach memory.
-func (a *Access) void() uint64 {
-	if a.ignored {
-		return 1
-	}
-	return 0
-}
-
 // reach has the client change the bytes of an atomic.
 func (b *Bus) reach(a *Access) {
-	if !a.ignored {
+	if a.flight != lost {
 		a.Client.Reached(a)
 		return
 	}
@@ -19,11 +11,8 @@ func (b *Bus) reach(a *Access) {
 
 // pretend is the end of an access, or of piece i of a stream, that is Ignored: the device finds zeros, and leaves nothing behind.
 func (b *Bus) pretend(a *Access, i int) {
-	from, to := 0, a.Length
-	if a.piece != whole {
-		from, to = a.Span(i)
-	}
-	if a.dir == AtMemory { // its bytes have moved at memory
+	from, to := a.part(i)
+	if a.way == anAtomic { // its bytes have moved at memory
 		a.Client.Ended(a, i, OK)
 		return
 	}

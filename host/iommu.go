@@ -10,7 +10,7 @@ import (
 // IOMMU binds an SMMU to the bus of a node: it is the Translator there, and gives processes PDIDs and banks. What a fault means is its driver's
 // matter; without one a page that the tables have not is Denied.
 type IOMMU struct {
-	smmu   *smmu.SMMU
+	smmu   smmu.SMMU // what it needs for a hit comes first
 	engine *sim.Engine
 	bus    *Bus
 	driver IOMMUDriver
@@ -75,7 +75,7 @@ type IOMMUConfig struct {
 func NewIOMMU(c *IOMMUConfig) *IOMMU {
 	m := &IOMMU{engine: c.Engine, bus: c.Bus, spaces: make([]*AddressSpace, 1), banks: make([]*AddressSpace, c.Spec.Banks), since: make([]sim.Time, c.Spec.Banks)}
 	id := c.Engine.Add(fmt.Sprintf("SMMU[%d]", c.Rank), m)
-	m.smmu = smmu.New(c.Engine, id, &smmu.Config{
+	m.smmu.Init(c.Engine, id, &smmu.Config{
 		Spec: c.Spec, Memory: &walker{c.Engine, c.Memory, c.Latency}, Interrupts: m, Watcher: &staleWatcher{m, c.Rank, c.Watcher},
 	})
 	c.Bus.Translate(m)
@@ -83,7 +83,7 @@ func NewIOMMU(c *IOMMUConfig) *IOMMU {
 }
 
 // SMMU is the device: its registers and counters are for drivers and reports.
-func (m *IOMMU) SMMU() *smmu.SMMU { return m.smmu }
+func (m *IOMMU) SMMU() *smmu.SMMU { return &m.smmu }
 
 // Drive gives the IOMMU its driver.
 func (m *IOMMU) Drive(d IOMMUDriver) { m.driver = d }

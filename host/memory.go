@@ -18,18 +18,24 @@ import (
 // portals.Memory asks: what a page fault of theirs means is decided before. Programs touch what they read or write (Touch), and reach
 // the bytes by Cores until they wait (Settle).
 type AddressSpace struct {
+	// What the access of a device touches, in one line of the processor's cache.
+	latest []byte   // the range found by the latest access: they come in runs
+	start  uint64   // where it begins
+	lent   int      // pages whose bytes are in another process's backing
+	asked  sim.Time // when a device last wanted some of it
+	pdid   uint16   // how devices name it; 0: they cannot
+
+	asks    bool // there is a page table or a guard
 	ranges  []memoryRange
+	last    int // of latest
 	next    uint64
-	last    int // the range found by the latest access: they come in runs
 	pages   PageTable
 	process *Process     // whose it is, if there is an operating system
 	guard   *guard.Space // nil: no test watches programs
 	pieces  int          // of the guard
-	asks    bool         // there is a page table or a guard
-	pdid    uint16       // how devices name it; 0: they cannot
 	tables  smmu.Tables  // of its pages
-	asked   sim.Time     // when a device last wanted some of it
 	parked  []*passage   // what devices wait for until it has a bank
+	_       [16]byte     // it is a multiple of a line
 }
 
 type memoryRange struct {
@@ -105,7 +111,7 @@ func (a *AddressSpace) remove(start, end uint64) {
 			kept = append(kept, r.slice(end, stop))
 		}
 	}
-	a.ranges, a.last = kept, 0
+	a.ranges, a.latest = kept, nil
 }
 
 // slice is a part of a range.
@@ -117,43 +123,32 @@ func (r *memoryRange) slice(from, to uint64) memoryRange {
 // Bytes returns the n bytes at addr for a device, or false if they do not lie within one range. A length of 0 is valid at any
 // address of a range and just behind its end.
 func (a *AddressSpace) Bytes(addr, n uint64) ([]byte, bool) {
-	if a.process != nil && a.process.lent > 0 {
+	if a.lent > 0 {
 		a.process.materialise(addr, n)
 	}
 	return a.bytes(addr, n)
 }
 
 func (a *AddressSpace) bytes(addr, n uint64) ([]byte, bool) {
-	if a.last < len(a.ranges) {
-		if b, ok := a.ranges[a.last].bytes(addr, n); ok {
-			return b, true
+	off, size := addr-a.start, uint64(len(a.latest))
+	if a.latest == nil || off > size || n > size-off {
+		i := a.rangeOf(addr)
+		if i < 0 {
+			return nil, false
 		}
+		r := &a.ranges[i]
+		off, size = addr-r.start, uint64(len(r.data))
+		if off > size || n > size-off {
+			return nil, false
+		}
+		a.latest, a.start, a.last = r.data, r.start, i
 	}
-	i := a.rangeOf(addr)
-	if i < 0 {
-		return nil, false
-	}
-	b, ok := a.ranges[i].bytes(addr, n)
-	if ok {
-		a.last = i
-	}
-	return b, ok
+	return a.latest[off : off+n : off+n], true
 }
 
 // rangeOf returns the last range that begins at an address or before, -1 if there is none.
 func (a *AddressSpace) rangeOf(addr uint64) int {
 	return sort.Search(len(a.ranges), func(i int) bool { return a.ranges[i].start > addr }) - 1
-}
-
-func (r *memoryRange) bytes(addr, n uint64) ([]byte, bool) {
-	if addr < r.start {
-		return nil, false
-	}
-	off := addr - r.start
-	if size := uint64(len(r.data)); off > size || n > size-off {
-		return nil, false
-	}
-	return r.data[off : off+n : off+n], true
 }
 
 // Cores returns the n bytes at addr for a program, or false as Bytes does. The program may use what it has touched, until it waits.
@@ -275,5 +270,5 @@ func (a *AddressSpace) Release() {
 	if a.process != nil {
 		a.process.release()
 	}
-	a.ranges = nil
+	a.ranges, a.latest = nil, nil
 }

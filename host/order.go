@@ -24,11 +24,11 @@ func (o *Order) Idle() bool { return o.first == nil && o.reading == nil }
 
 // keeps reports whether the line keeps bytes as they are which an access would change.
 func (o *Order) keeps(a *Access) bool {
-	if a.dir == FromMemory {
+	if !a.way.changes() {
 		return false
 	}
 	for r := o.reading; r != nil; r = r.other {
-		if r.Space == a.Space && r.overlaps(r.got, a) {
+		if r.Space == a.Space && r.overlaps(int(r.got)*r.Piece, a) {
 			return true
 		}
 	}
@@ -51,9 +51,10 @@ func (a *Access) overlaps(off int, b *Access) bool {
 	return false
 }
 
-// read notes that a stream is at the device up to an offset.
-func (o *Order) read(a *Access, to int) {
-	if a.got = to; to == a.Length {
+// read notes that piece i of a stream is at the device, and those before it.
+func (o *Order) read(a *Access, i int) {
+	a.got = int32(i) + 1
+	if _, to := a.Span(i); to == a.Length {
 		o.forget(a)
 	}
 }
@@ -121,15 +122,15 @@ func (b *Bus) admit(a *Access) {
 	case o.first == a && !o.keeps(a):
 		a.let = true
 		b.proceed(o)
-	case b.asked(a):
-		b.translator.Done(a, 0, a.Length)
+	default:
+		b.done(a, 0, a.flight)
 	}
 }
 
 // proceed launches what nothing holds up any more.
 func (b *Bus) proceed(o *Order) {
 	for a := o.first; a != nil && a.state == ready && !o.keeps(a); a = o.first {
-		if a.dir == ToMemory && !a.let {
+		if a.way == aWrite && !a.let {
 			if s := b.ask(a, 0, a.Length); s != OK {
 				b.known(a, s)
 				return
@@ -141,23 +142,14 @@ func (b *Bus) proceed(o *Order) {
 	}
 }
 
-// done tells the translator of the end of what it has let pass.
-func (b *Bus) done(a *Access, i int) {
-	from, to := 0, a.Length
-	if a.piece != whole {
-		from, to = a.Span(i)
-	}
-	b.translator.Done(a, from, to-from)
-}
-
 // Again makes an access, or a stream from piece i on, that has failed be tried once more: the device asks again. It keeps its place in its Order
 // and, by its age, among the streams.
 func (b *Bus) Again(a *Access, i int) {
 	switch {
-	case a.piece != whole:
-		a.piece, a.state = i, launched
+	case a.way == aStream:
+		a.piece, a.state = int32(i), launched
 		b.post(b.request(), kindRequest, 0, 0, a)
-	case a.dir == ToMemory:
+	case a.way == aWrite:
 		b.known(a, b.ask(a, 0, a.Length))
 	default:
 		b.fetchLater(a)
@@ -167,14 +159,14 @@ func (b *Bus) Again(a *Access, i int) {
 // Drop gives up an access that has failed, or the rest of a stream: what it has held up goes on.
 func (b *Bus) Drop(a *Access) {
 	switch {
-	case a.piece != whole:
+	case a.way == aStream:
 		b.streamEnded(a)
 		b.turn()
 		if o := a.Among; o != nil {
 			o.forget(a)
 			b.proceed(o)
 		}
-	case a.Order != nil && a.dir == ToMemory:
+	case a.Order != nil && a.way == aWrite:
 		a.Order.remove(a)
 		b.proceed(a.Order)
 	}

@@ -2,7 +2,8 @@ package host
 
 import "github.com/spinsim/spinsim/smmu"
 
-// passage is what a bus has asked an IOMMU at a time: an access, or a piece of a stream, as one request for each contiguous range.
+// passage is what a bus has asked an IOMMU at a time: an access, or a piece of a stream, as one request for each contiguous range. What most
+// are, one range that hits, needs none.
 type passage struct {
 	iommu    *IOMMU
 	access   *Access
@@ -30,7 +31,16 @@ func (m *IOMMU) release(p *passage) {
 
 // Translate implements Translator.
 func (m *IOMMU) Translate(a *Access, off, n int) (Status, bool) {
-	a.Space.asked = m.engine.Now()
+	if addr, k := a.At(off); k >= n {
+		if a.flight = m.smmu.Hit(a.Space.pdid, addr, n, a.way.changes()); a.flight != 0 {
+			return OK, true
+		}
+	}
+	return m.ask(a, off, n)
+}
+
+// ask is Translate with a passage.
+func (m *IOMMU) ask(a *Access, off, n int) (Status, bool) {
 	if a.Space.pdid == 0 {
 		return Denied, true
 	}
@@ -79,7 +89,8 @@ func (m *IOMMU) again(p *passage) {
 		n += p.requests[i].Length
 	}
 	m.release(p)
-	if s, answered := m.Translate(a, off, n); answered {
+	a.Space.asked = m.engine.Now()
+	if s, answered := m.ask(a, off, n); answered {
 		m.bus.Translated(a, s)
 	}
 }
@@ -90,7 +101,7 @@ func (p *passage) divide(a *Access, off, n int) {
 		addr, k := a.At(off)
 		k = min(k, end-off)
 		p.requests = append(p.requests, smmu.Request{
-			Addr: addr, Length: k, Flow: a.Flow, Client: p, Write: a.dir != FromMemory, PDID: a.Space.pdid,
+			Addr: addr, Length: k, Flow: a.Flow, Client: p, Write: a.way.changes(), PDID: a.Space.pdid,
 		})
 		off += k
 	}

@@ -21,7 +21,6 @@ type Process struct {
 	root        uint64  // physical address of the first table
 	notifiers   []Notifier
 	lock        Mutex   // of mappings
-	lent        int     // entries whose bytes are elsewhere
 	expelled    int     // pages that devices with tables of their own have lost, and nobody has paid for
 	resident    int     // entries with a page of their own or shared
 	held        []frame // of the fault that is being resolved

@@ -284,7 +284,7 @@ func (k *Kernel) farewell(f frame, early bool) {
 			e := at.p.pte(at.va)
 			k.swap.use(g.slot)
 			if e.flags&pteLent != 0 {
-				at.p.lent--
+				at.p.space.lent--
 			}
 			at.p.resident--
 			at.p.set(at.va, pte{g.slot, pteSwap | e.flags&pteNone})

@@ -5,12 +5,12 @@ import "github.com/spinsim/spinsim/sim"
 // Server is a resource that serves one request at a time in the order they come: a bus, a memory controller, a core.
 // The zero value is idle and has no bandwidth limit.
 type Server struct {
-	// Rate is how fast bytes are served; 0: they take no time.
-	Rate sim.Rate
-
 	free  sim.Time
 	busy  sim.Time
 	bytes int64
+
+	// Rate is how fast bytes are served; 0: they take no time.
+	Rate sim.Rate
 }
 
 // Reserve takes the server for n bytes as soon after now as it is free and returns when service begins and ends.

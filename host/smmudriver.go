@@ -96,7 +96,7 @@ func (d *SMMUDriver) Interrupt(bank int) {
 // contextFaults is the interrupt handler: it reads the registers of each bank that has a fault, and clears FSR, as that of Linux does
 // (arm_smmu_context_fault).
 func (d *SMMUDriver) contextFaults(t *Thread) {
-	s := d.iommu.smmu
+	s := &d.iommu.smmu
 	if len(d.risen) > 0 {
 		t.Follow(s.Flow(d.risen[0]))
 	}
@@ -127,7 +127,7 @@ func (d *SMMUDriver) contextFaults(t *Thread) {
 
 // Clear clears FSR of a bank. With HUPCF 0 its other accesses are processed from then on.
 func (d *SMMUDriver) Clear(bank int) {
-	s := d.iommu.smmu
+	s := &d.iommu.smmu
 	s.Write(bank, smmu.FSR, s.Read(bank, smmu.FSR))
 }
 
@@ -153,7 +153,7 @@ func (d *SMMUDriver) resume(f *DeviceFault, how uint64) {
 	if !d.early || f.Stalled { // while something is stalled, FSR.SS, others are noted in FSR.MULTI only, and try again with it
 		d.Clear(f.Bank)
 	}
-	s := d.iommu.smmu
+	s := &d.iommu.smmu
 	if f.Stalled || uint32(s.Read(f.Bank, smmu.FSR))&smmu.FSRSS != 0 {
 		s.Write(f.Bank, smmu.RESUME, how)
 	}
@@ -249,7 +249,7 @@ func (w *watch) InvalidateRange(start, end uint64, tables bool) {
 		return // whoever gets one is invalidated then
 	}
 	d.stats.Invalidations++
-	s := d.iommu.smmu
+	s := &d.iommu.smmu
 	if (end-start)/PageBytes > uint64(d.spec.InvalidatePages) {
 		s.InvalidateBank(bank)
 		return

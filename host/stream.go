@@ -5,16 +5,15 @@ package host
 // younger ones of other lines use the bus, and it goes on with the next turn.
 type streams struct {
 	first, last *Access // that want a turn, by age
-	passing     bool    // a piece is passing the bus, and the next turn comes when it has
-	unfinished  int
-	begun       uint64
+	unfinished  int32
+	passing     bool // a piece is passing the bus, and the next turn comes when it has
 }
 
 // Stream asks for the bytes of an access in pieces. Streams come one after the other, in the order in which they were asked for. One that waits for
 // a translation, or that has failed and is not settled, lets others go past, but none of its Order. One that waits for the writes Among which it is
 // counts as asked for when they have gone.
 func (b *Bus) Stream(a *Access) {
-	a.dir, a.piece = FromMemory, 0
+	a.way, a.piece = aStream, 0
 	if o := a.Among; o != nil && o.first != nil {
 		o.push(a)
 		a.state = ready
@@ -26,9 +25,9 @@ func (b *Bus) Stream(a *Access) {
 // stream is a stream that nothing Among which it is holds up.
 func (b *Bus) stream(a *Access) {
 	s := &b.streams
-	s.begun++
+	b.begun++
 	s.unfinished++
-	a.state, a.let, a.age, a.behind = launched, false, s.begun, nil
+	a.state, a.let, a.age, a.behind = launched, false, b.begun, nil
 	if o := a.Among; o != nil && a.Length > 0 {
 		a.got, a.other, o.reading = 0, o.reading, a
 	}
@@ -52,9 +51,13 @@ func (b *Bus) streamRequested(a *Access) {
 
 // wants puts a stream among those that want a turn, unless it waits for an older one of its Order.
 func (b *Bus) wants(a *Access) {
-	if a.Order != nil && a.Order.firstStream != a {
-		return
+	if a.Order == nil || a.Order.firstStream == a {
+		b.queue(a)
 	}
+}
+
+// queue puts a stream that has its turn in its Order among those that want one of the bus.
+func (b *Bus) queue(a *Access) {
 	s := &b.streams
 	switch {
 	case s.first == nil:
@@ -88,7 +91,7 @@ func (b *Bus) turn() {
 			b.fetch(a)
 			continue
 		}
-		from, to := a.Span(a.piece)
+		from, to := a.Span(int(a.piece))
 		if answer := b.ask(a, from, to-from); answer == OK {
 			b.fetch(a)
 		} else {
@@ -106,7 +109,7 @@ func (b *Bus) letPass(a *Access) {
 
 // fetch sends the next piece of a stream, whose turn it is; the next turn comes when it has passed.
 func (b *Bus) fetch(a *Access) {
-	i := a.piece
+	i := int(a.piece)
 	from, to := a.Span(i)
 	n := int64(to - from)
 	b.bytes += n
@@ -117,11 +120,12 @@ func (b *Bus) fetch(a *Access) {
 		done = sent + b.latency
 	}
 	b.draw(a, false, sent, to-from)
-	b.post(done, KindBus, a.void(), uint64(i), a)
+	b.post(done, KindBus, uint64(a.flight), uint64(i), a)
 	a.let = false
 	if to < a.Length {
-		a.piece, a.state = i+1, ready
-		b.wants(a)
+		a.piece++
+		a.state = ready
+		b.queue(a)
 	} else { // a may be its client's again before the next turn
 		a.state = launched
 		b.streamEnded(a)

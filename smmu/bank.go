@@ -8,27 +8,31 @@ import (
 
 // bank is a context bank: what the SMMU knows of a process.
 type bank struct {
+	// What a hit touches, side by side.
+	inFlight [2]int32 // accesses that have been answered with OK and are not done, by epoch
+	hits     uint64   // see SMMU.Hit
+	epoch    uint8
+	syncing  bool
+
+	plain    bool // it translates, and no fault is in the way
+	waking   bool // an event is on its way
+	asserted bool // its interrupt line
+	asking   bool // TLBSYNC has been written: as sync
+	asked    bool // as later
+	index    uint8
 	tables   Tables
 	far      uint64
 	flow     uint64 // of the recorded fault
 	sctlr    uint32
 	fsr      uint32
 	fsynr    uint32
-	gen      uint32 // counts assignments and releases
-	inFlight [2]int // accesses that have been answered with OK and are not done, by epoch
-	held     list   // stalled slots, in order
-	stalled  int    // of these, how many because of their own fault
-	inv      uint32 // counts invalidations
-	index    uint8
-	epoch    uint8
-	plain    bool // it translates, and no fault is in the way
-	waking   bool // an event is on its way
-	asserted bool // its interrupt line
-	syncing  bool
-	sync     *Sync // this one and those behind it are answered when no access of the other epoch is in flight
-	later    *Sync // these wait for a turn
-	asking   bool  // TLBSYNC has been written: as sync
-	asked    bool  // as later
+	gen      uint32   // counts assignments and releases
+	held     list     // stalled slots, in order
+	stalled  int      // of these, how many because of their own fault
+	sync     *Sync    // this one and those behind it are answered when no access of the other epoch is in flight
+	later    *Sync    // these wait for a turn
+	inv      uint32   // counts invalidations
+	_        [20]byte // two lines of the processor's cache
 }
 
 // why says why a slot is held, and how it goes on.
@@ -54,6 +58,7 @@ func (s *SMMU) blocked(b *bank) bool {
 
 // changed is called when something has changed that decides about the way of a transaction.
 func (s *SMMU) changed(b *bank) {
+	s.l1.forget()
 	b.plain = b.tables != nil && b.sctlr&SCTLRM != 0 && !s.blocked(b)
 	up := b.fsr != 0 && b.sctlr&SCTLRCFIE != 0
 	if up && !b.asserted {
@@ -319,8 +324,11 @@ func (s *SMMU) Done(r *Request) {
 	if poison.On {
 		r.land()
 	}
-	b := &s.banks[r.bank]
-	b.inFlight[r.epoch]--
+	s.Landed(r.flight)
+}
+
+// synced tells those who wait that no access of their epoch is in flight any more, and goes on to the next.
+func (s *SMMU) synced(b *bank) {
 	for b.syncing && b.inFlight[b.epoch^1] == 0 {
 		y := b.sync
 		b.sync = nil
@@ -337,5 +345,5 @@ func (s *SMMU) Done(r *Request) {
 // InFlight is how many accesses of a bank have been answered with OK and are not done.
 func (s *SMMU) InFlight(bank int) int {
 	b := &s.banks[bank]
-	return b.inFlight[0] + b.inFlight[1]
+	return int(b.inFlight[0] + b.inFlight[1])
 }

@@ -139,7 +139,7 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// A hit of one of 64 pages in turn: no guess is right.
+// A hit of one of 64 pages in turn: none is in front.
 func BenchmarkHitScattered(b *testing.B) {
 	l := newLoad(b, 64)
 	l.ask(b)
@@ -181,7 +181,8 @@ func TestMemoryOfTheSimulator(t *testing.T) {
 	eng := sim.New(1)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	s := smmu.New(eng, 0, &smmu.Config{Spec: spec})
+	s := new(smmu.SMMU)
+	s.Init(eng, 0, &smmu.Config{Spec: spec})
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
 	runtime.KeepAlive(s)

@@ -50,7 +50,7 @@ type Request struct {
 
 	result Result
 	bank   uint8
-	epoch  uint8
+	flight Flight
 	known  bool // a piece has been translated
 	state  state
 	open   int32  // pieces that wait for their translation

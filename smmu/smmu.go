@@ -26,35 +26,33 @@ type Config struct {
 // SMMU is the memory management unit between the devices of a node and its memory. It belongs to one actor: its events go there, and that
 // actor's clients ask it. Its driver may call it from any actor's event of the same node.
 type SMMU struct {
-	engine *sim.Engine
-	id     sim.ID
+	// What a hit touches, in one line of the processor's cache.
+	banks []bank
+	l1    full
 
-	// What a hit touches.
-	streams  []uint32  // of each bank: PDID + 1, 0: none
-	latest   int       // the bank found last
-	guess    [2]uint16 // where reads, writes were found last in l1
-	instant  bool      // a hit in l1 answers at once
+	engine   *sim.Engine
+	id       sim.ID
+	streams  []uint32 // of each bank: PDID + 1, 0: none
+	latest   int      // the bank found last
+	instant  bool     // a hit in l1 answers at once
 	poison   bool
-	channels [2]channel
 	both     bool // there is one channel
-	l1       full
+	channels [2]channel
 	count    Counters
-
-	spec    Spec
-	memory  Memory
-	lines   Interrupts
-	watch   Watcher
-	top     int
-	banks   []bank
-	l2      assoc
-	tables  assoc // the walk cache
-	slots   []slot
-	walks   []walk
-	walking int
-	waiting list // slots that wait for a walk
-	first   *Request
-	last    *Request // answers to be told
-	rising  []int    // banks whose interrupt line has risen
+	spec     Spec
+	memory   Memory
+	lines    Interrupts
+	watch    Watcher
+	top      int
+	l2       assoc
+	tables   assoc // the walk cache
+	slots    []slot
+	walks    []walk
+	walking  int
+	waiting  list // slots that wait for a walk
+	first    *Request
+	last     *Request // answers to be told
+	rising   []int    // banks whose interrupt line has risen
 }
 
 // channel is the way in for reads, for writes or for both.
@@ -102,10 +100,10 @@ func (s *SMMU) pop(l *list) int32 {
 	return i
 }
 
-// New returns an SMMU without a process, all its TLBs empty. Spec must be valid and On. Its events go to the actor id.
-func New(eng *sim.Engine, id sim.ID, cfg *Config) *SMMU {
+// Init makes s an SMMU without a process, all its TLBs empty. Spec must be valid and On. Its events go to the actor id.
+func (s *SMMU) Init(eng *sim.Engine, id sim.ID, cfg *Config) {
 	spec := *cfg.Spec
-	s := &SMMU{
+	*s = SMMU{
 		engine: eng, id: id, spec: spec, memory: cfg.Memory, lines: cfg.Interrupts, watch: cfg.Watcher,
 		streams: make([]uint32, spec.Banks), banks: make([]bank, spec.Banks),
 		slots: make([]slot, spec.Channels*spec.Outstanding), walks: make([]walk, spec.Walks),
@@ -129,7 +127,6 @@ func New(eng *sim.Engine, id sim.ID, cfg *Config) *SMMU {
 	s.l1.init(spec.L1Entries)
 	s.l2.init(spec.L2Entries, spec.L2Ways)
 	s.tables.init(spec.WalkCache, spec.WalkCacheWays)
-	return s
 }
 
 func (s *SMMU) post(at sim.Time, kind sim.Kind, a uint64, r *Request) {
@@ -143,31 +140,22 @@ func (s *SMMU) post(at sim.Time, kind sim.Kind, a uint64, r *Request) {
 // Translate asks for a translation. With answered true res is the answer; else Client.Translated is told later. An answer OK lets the client
 // do the access; it says Done when that has reached memory.
 func (s *SMMU) Translate(r *Request) (res Result, answered bool) {
-	s.count.Requests++
 	if poison.On {
 		r.mayAsk()
 	}
+	if f := s.Hit(r.PDID, r.Addr, r.Length, r.Write); f != 0 {
+		s.hit(r, f)
+		return OK, true
+	}
+	s.count.Requests++
 	bank := s.bankOf(r.PDID)
 	if bank < 0 {
 		s.count.Denied++
 		r.result, r.failed = Denied, r.Addr
 		return Denied, true
 	}
-	b := &s.banks[bank]
-	c := s.channelOf(r.Write)
 	r.bank = uint8(bank)
-	if b.plain && s.instant && !s.poison && r.Addr&pageMask+uint64(r.Length) <= pageSize && r.Length > 0 && c.first == nil && c.open() {
-		if i := s.l1.look(bank, r.Addr, &s.guess[b2i(r.Write)]); i != 0 && s.l1.lines[i].leaf.allows(r.Write) {
-			s.count.L1Hits++
-			if len(r.Frames) > 0 {
-				l := &s.l1.lines[i]
-				r.Frames[0] = l.leaf.frame(l.tag.level(), r.Addr)
-			}
-			s.fly(r, b)
-			return OK, true
-		}
-	}
-	return s.ask(r, c)
+	return s.ask(r, s.channelOf(r.Write))
 }
 
 func b2i(b bool) int {
@@ -302,7 +290,7 @@ func (s *SMMU) quick(r *Request, b *bank) (res Result, done bool) {
 
 // lookL1 returns what the first TLB knows of va.
 func (s *SMMU) lookL1(r *Request, va uint64) (l leaf, level int, hit bool) {
-	i := s.l1.look(int(r.bank), va, &s.guess[b2i(r.Write)])
+	i := s.l1.look(int(r.bank), va)
 	line := &s.l1.lines[i]
 	return line.leaf, line.tag.level(), i != 0
 }
@@ -319,6 +307,7 @@ func (r *Request) lies(b *bank, va, frame uint64) {
 
 // take makes a slot of the piece at r.at.
 func (s *SMMU) take(c *channel, r *Request) int32 {
+	s.l1.forget()
 	i := c.free
 	t := &s.slots[i]
 	c.free = t.next
@@ -399,16 +388,10 @@ func (s *SMMU) answer(r *Request) {
 		r.state = idle
 	}
 	if r.result == OK {
-		s.fly(r, &s.banks[r.bank])
-	}
-}
-
-// fly counts an access as under way until Done.
-func (s *SMMU) fly(r *Request, b *bank) {
-	r.epoch = b.epoch
-	b.inFlight[b.epoch]++
-	if poison.On {
-		r.state = flying
+		r.flight = s.fly(r.bank)
+		if poison.On {
+			r.state = flying
+		}
 	}
 }
 

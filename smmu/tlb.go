@@ -32,11 +32,6 @@ func (t tag) bank() int  { return int(t >> 3 & (maxBanks - 1)) }
 // spans is how many bytes a descriptor of a level stands for.
 var spans = [lastLevel + 1]uint64{1 << bits39, 1 << (bits39 - levelBits), 1 << (bits39 - 2*levelBits), pageSize}
 
-// covers reports whether an entry is for va. It is tagOf, and a comparison, with less to compute.
-func (t tag) covers(bank int, va uint64) bool {
-	return t != 0 && t.bank() == bank && va-uint64(t)&^pageMask < spans[t.level()&lastLevel]
-}
-
 // leaf is what is known of a page or block: its physical address and, in bit 0, whether it may be written.
 type leaf uint64
 
@@ -58,15 +53,36 @@ func (l leaf) frame(level int, va uint64) uint64 {
 // allows reports whether an access is permitted.
 func (l leaf) allows(write bool) bool { return !write || l&writable != 0 }
 
-// full is a fully associative TLB with true LRU replacement. Entries are found by a hash; a ring through entry 0 has them in order of use.
+// full is a fully associative TLB with true LRU replacement. Entries are found by a hash; a ring through entry 0 has them in order of use. In front
+// of it stands what was found last, see SMMU.Hit.
 type full struct {
-	lines []line
-	heads []uint16 // of the chains of equal hashes
-	shift uint
-	count [lastLevel + 1]int // of each level
-	least int                // the level of the smallest pages that there are
-	free  uint16             // a chain
+	fronts [2]front // of reads and of writes
+	lines  []line
+	heads  []uint16 // of the chains of equal hashes
+	shift  uint
+	count  [lastLevel + 1]int // of each level
+	least  int                // the level of the smallest pages that there are
+	free   uint16             // a chain
 }
+
+// front is an entry that was found last, with all that a hit needs to know. The ring learns of its use when something else is looked up.
+type front struct {
+	base  uint64 // the first address
+	pdid  uint16
+	line  uint16
+	bank  uint8
+	level uint8 // of a page of its size; 0: there is no front
+	used  use
+}
+
+// use is how a front was used since the ring has learnt of it.
+type use uint8
+
+const (
+	unused use = iota
+	used       // before the other one
+	newest     // after the other one
+)
 
 type line struct {
 	tag          tag
@@ -85,6 +101,7 @@ func (f *full) init(entries int) {
 func (f *full) clear() {
 	clear(f.heads)
 	f.count, f.least = [lastLevel + 1]int{}, 0
+	f.fronts = [2]front{}
 	f.free = 0
 	f.lines[0] = line{}
 	for i := len(f.lines) - 1; i > 0; i-- {
@@ -105,23 +122,40 @@ func (f *full) find(t tag) uint16 {
 }
 
 // look returns the entry for va, 0 if there is none, and makes it the newest. Where a page and a block are both known, which takes a forgotten
-// invalidation, it is that of the page. guess is where the last one was found.
-func (f *full) look(bank int, va uint64, guess *uint16) uint16 {
-	if t := f.lines[*guess].tag; t.covers(bank, va) && t.level() >= f.least {
-		f.touch(*guess)
-		return *guess
-	}
+// invalidation, it is that of the page.
+func (f *full) look(bank int, va uint64) uint16 {
+	f.settle()
 	for level := f.least; level > 0; level-- {
 		if f.count[level] == 0 {
 			continue
 		}
 		if i := f.find(tagOf(bank, va, level)); i != 0 {
 			f.touch(i)
-			*guess = i
 			return i
 		}
 	}
 	return 0
+}
+
+// settle tells the ring of the use of the fronts.
+func (f *full) settle() {
+	first, last := &f.fronts[0], &f.fronts[1]
+	if first.used > last.used {
+		first, last = last, first
+	}
+	if first.used != unused {
+		f.touch(first.line)
+	}
+	if last.used != unused {
+		f.touch(last.line)
+	}
+	first.used, last.used = unused, unused
+}
+
+// forget takes the fronts away: something has changed that decides about a hit.
+func (f *full) forget() {
+	f.settle()
+	f.fronts = [2]front{}
 }
 
 // touch makes i the newest.
@@ -147,6 +181,7 @@ func (f *full) link(i uint16) {
 
 // insert notes a translation as the newest; the oldest makes room.
 func (f *full) insert(t tag, l leaf) {
+	f.forget()
 	i := f.find(t)
 	if i != 0 {
 		f.lines[i].leaf = l
@@ -185,6 +220,7 @@ func (f *full) drop(i uint16) {
 
 // invalidate forgets what there is for va, in any size.
 func (f *full) invalidate(bank int, va uint64) {
+	f.forget()
 	for level := lastLevel; level > 0; level-- {
 		if i := f.find(tagOf(bank, va, level)); i != 0 {
 			f.drop(i)
@@ -193,6 +229,7 @@ func (f *full) invalidate(bank int, va uint64) {
 }
 
 func (f *full) invalidateBank(bank int) {
+	f.forget()
 	for i := 1; i < len(f.lines); i++ {
 		if t := f.lines[i].tag; t != 0 && t.bank() == bank {
 			f.drop(uint16(i))

@@ -70,6 +70,7 @@ func (s *SMMU) miss(i int32) {
 		s.count.WalksFull++
 		s.append(&s.waiting, i)
 		if s.spec.WalksFull == Block {
+			s.l1.forget()
 			s.channels[t.channel].stuck++
 		}
 		return

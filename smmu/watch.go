@@ -32,7 +32,14 @@ type Counters struct {
 }
 
 // Counters returns what has been done so far.
-func (s *SMMU) Counters() Counters { return s.count }
+func (s *SMMU) Counters() Counters {
+	c := s.count
+	for i := range s.banks {
+		c.Requests += s.banks[i].hits
+		c.L1Hits += s.banks[i].hits
+	}
+	return c
+}
 
 // Walking is how many walks are under way.
 func (s *SMMU) Walking() int { return s.walking }

@@ -58,10 +58,10 @@ type Node struct {
 
 // NewNode returns an SMMU with a memory of a latency and without limit of bandwidth, and no process.
 func NewNode(spec *smmu.Spec, latency sim.Time, w smmu.Watcher) *Node {
-	n := &Node{Engine: sim.New(1)}
+	n := &Node{Engine: sim.New(1), SMMU: new(smmu.SMMU)}
 	n.ID = n.Engine.Add("Node[0]", n)
 	n.Memory = Memory{Engine: n.Engine, Latency: latency}
-	n.SMMU = smmu.New(n.Engine, n.ID, &smmu.Config{Spec: spec, Memory: &n.Memory, Interrupts: &n.Lines, Watcher: w})
+	n.SMMU.Init(n.Engine, n.ID, &smmu.Config{Spec: spec, Memory: &n.Memory, Interrupts: &n.Lines, Watcher: w})
 	return n
 }
 

@@ -1,0 +1,207 @@
+package smmu_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/smmu"
+	"github.com/spinsim/spinsim/smmu/smmutest"
+)
+
+// twin is an SMMU, with what it has answered.
+type twin struct {
+	*smmutest.Node
+	plain  bool // nothing stays in front of its TLB
+	told   []string
+	flying []*smmu.Request
+}
+
+// Translated implements smmu.Client.
+func (w *twin) Translated(r *smmu.Request, res smmu.Result) {
+	w.told = append(w.told, fmt.Sprint(w.Engine.Now(), r.PDID, r.Addr, r.Write, res, r.Frames))
+	if res == smmu.OK {
+		w.flying = append(w.flying, r)
+	}
+}
+
+func (w *twin) ask(r smmu.Request) {
+	if w.plain {
+		w.SMMU.Forget()
+	}
+	r.Client, r.Frames = w, make([]uint64, 3)
+	if res, answered := w.SMMU.Translate(&r); answered {
+		w.Translated(&r, res)
+	}
+}
+
+// twins are two SMMUs that are asked the same, one without what stays in front of its TLB.
+type twins struct {
+	t      *rapid.T
+	world  *world
+	all    [2]*twin
+	pdids  [2]uint16    // of each bank
+	off    [2]bool      // SCTLR.M of each bank
+	latest [2][2]uint64 // of each bank: what was read, and what was written
+}
+
+func newTwins(t *rapid.T) *twins {
+	spec := randomSpec(
+		t, fmt.Sprintf("outstanding=%d", 1+below(t, "outstanding", 8)), fmt.Sprintf("channels=%d", 1+below(t, "channels", 2)),
+		fmt.Sprintf("walks=%d", 1+below(t, "walks", 2)), "walks_full="+rapid.SampledFrom([]string{smmu.Block, smmu.Queue}).Draw(t, "full"),
+		"on_fault="+rapid.SampledFrom([]string{smmu.Terminate, smmu.Stall}).Draw(t, "fault"), fmt.Sprintf("hit_under_fault=%v", rapid.Bool().Draw(t, "hupcf")),
+	)
+	w := &twins{t: t, world: newWorld(spec, 2), all: [2]*twin{{}, {plain: true}}, pdids: [2]uint16{0, 1}}
+	for _, x := range w.all {
+		x.Node = smmutest.NewNode(spec, 70*sim.Nanosecond, nil)
+	}
+	w.both(w.assign)
+	for _, tables := range w.world.tables {
+		for i := range uint64(12) {
+			tables.Map(i*4096, 3, w.world.frame(3), true)
+			tables.Map(2<<20+i*4096, 3, w.world.frame(3), true)
+		}
+		tables.Map(1<<30, 2, w.world.frame(2), true)
+	}
+	return w
+}
+
+// both does something to both: they have said and counted the same.
+func (w *twins) both(f func(x *twin)) {
+	for _, x := range w.all {
+		f(x)
+	}
+	require.Equal(w.t, w.all[1].told, w.all[0].told)
+	require.Equal(w.t, w.all[1].SMMU.Counters(), w.all[0].SMMU.Counters())
+	for _, x := range w.all {
+		x.told = x.told[:0]
+	}
+}
+
+func (w *twins) assign(x *twin) {
+	for bank, pdid := range w.pdids {
+		if x.SMMU.BankOf(pdid) < 0 {
+			require.NoError(w.t, x.SMMU.Assign(bank, pdid, w.world.tables[pdid%2]))
+		}
+	}
+}
+
+// request asks about what was asked for last, or something else.
+func (w *twins) request(bank int) {
+	way := below(w.t, "way", 2)
+	if below(w.t, "elsewhere", 3) == 0 {
+		w.latest[bank][way] = address(w.t)
+	}
+	r := smmu.Request{
+		PDID: w.pdids[bank], Addr: w.latest[bank][way] + uint64(below(w.t, "offset", 64)), Write: way == 1,
+		Length: rapid.SampledFrom([]int{1, 64, 64, 64, 5000}).Draw(w.t, "length"),
+	}
+	w.both(func(x *twin) { x.ask(r) })
+}
+
+// rare is what seldom happens to a bank, so that there are hits between.
+func (w *twins) rare(bank int) {
+	switch below(w.t, "rare", 6) {
+	case 0:
+		w.both(func(x *twin) { x.SMMU.InvalidateBank(bank) })
+	case 1:
+		w.both(func(x *twin) { x.SMMU.InvalidateAll() })
+	case 2:
+		w.pdids[bank] += 2
+		w.both(func(x *twin) {
+			x.SMMU.Release(bank)
+			w.assign(x)
+		})
+	default:
+		m := uint64(smmu.SCTLRM)
+		if w.off[bank] = !w.off[bank] && below(w.t, "off", 4) == 0; w.off[bank] {
+			m = 0
+		}
+		w.both(func(x *twin) { x.SMMU.Write(bank, smmu.SCTLR, x.SMMU.Read(bank, smmu.SCTLR)&^uint64(smmu.SCTLRM)|m) })
+	}
+}
+
+// What was found last and is in front of the TLB changes nothing: results, their times, frames and counters are those of an SMMU that looks up everything,
+// while other requests walk, wait for their channel or are stalled, entries make room, and banks fault, stop and get other processes.
+func TestFrontsChangeNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newTwins(t)
+		for range rapid.SampledFrom([]int{30, 1000}).Draw(t, "steps") {
+			bank := below(t, "bank", 2)
+			switch below(t, "op", 30) {
+			case 0, 1:
+				va := address(t)
+				needed, way := w.world.change(t, bank, va)
+				if needed && below(t, "forget", 4) > 0 {
+					w.both(func(x *twin) { x.SMMU.Invalidate(bank, va, !way) })
+				}
+			case 2, 3, 4, 5, 6, 7, 8:
+				wait := rapid.SampledFrom([]sim.Time{10, 40, 100, 300, 700, 1000, 2000}).Draw(t, "wait") * sim.Nanosecond
+				w.both(func(x *twin) { require.NoError(t, x.Engine.RunUntil(x.Engine.Now()+wait)) })
+			case 9:
+				w.both(func(x *twin) {
+					for _, r := range x.flying {
+						x.SMMU.Done(r)
+					}
+					x.flying = x.flying[:0]
+				})
+			case 10:
+				how := uint64(below(t, "how", 2))
+				w.both(func(x *twin) {
+					x.SMMU.Write(bank, smmu.FSR, 1<<32-1)
+					x.SMMU.Write(bank, smmu.RESUME, how)
+				})
+			case 11, 12:
+				w.rare(bank)
+			default:
+				w.request(bank)
+			}
+		}
+	})
+}
+
+// What takes a hit from the front of the TLB: an entry that makes room while others are walked for, a channel that a miss blocks.
+func TestFrontsAreForgotten(t *testing.T) {
+	ask := func(n *smmutest.Node, page uint64, write bool) *smmutest.Answer {
+		a := &smmutest.Answer{Request: smmu.Request{PDID: pdid, Addr: base + page*4096, Length: 8, Write: write}}
+		n.Ask(a)
+		return a
+	}
+	start := func(overrides ...string) (*smmutest.Node, *smmu.Spec) {
+		n, tables, spec := node(t, overrides...)
+		for i := range uint64(8) {
+			tables.Map(base+i*4096, 3, i*4096, true)
+		}
+		return n, spec
+	}
+	n, _ := start("l1_entries=1")
+	n.Access(pdid, base, 8, false)
+	ask(n, 1, false)
+	require.False(t, ask(n, 0, false).Open)
+	drain(t, n)
+	require.True(t, ask(n, 0, false).Open, "page 1 has taken its place")
+
+	for first := range uint64(2) { // the page that is read is used before the one that is written, or behind it
+		n, _ = start("l1_entries=2")
+		n.Access(pdid, base, 8, false)
+		n.Access(pdid, base+4096, 8, true)
+		for range 2 {
+			ask(n, first, first == 1)
+			ask(n, 1-first, first == 0)
+		}
+		n.Access(pdid, base+2*4096, 8, false)
+		require.False(t, ask(n, 1-first, first == 0).Open)
+		require.True(t, ask(n, first, first == 1).Open, "the page used longest ago makes room")
+	}
+
+	n, spec := start("walks=1", "walks_full=block")
+	n.Access(pdid, base, 8, false)
+	ask(n, 1, false)
+	ask(n, 2, false)
+	require.False(t, ask(n, 0, false).Open)
+	require.NoError(t, n.Engine.RunUntil(n.Engine.Now()+spec.L2Latency))
+	require.True(t, ask(n, 0, false).Open, "page 2 waits for a walk")
+}
