@@ -110,8 +110,9 @@ func (r *rewriter) emit(facts []wasm.Facts, infos []FuncInfo, exported, handlers
 		b = wasm.AppendSection(b, 4, wasm.AppendU32(wasm.AppendU32([]byte{1, 0x70, 1}, m.Table), m.Table))
 	}
 	b = wasm.AppendSection(b, 5, wasm.AppendU32(wasm.AppendU32([]byte{1, 1}, m.Memory), maxPages))
-	b = wasm.AppendSection(b, 6, r.globalSection())
-	b = wasm.AppendSection(b, 7, r.exports(exported, handlers, r.moved(uint32(m.FuncCount()+len(wrapped)))))
+	firstEntry := r.moved(uint32(m.FuncCount() + len(wrapped)))
+	b = wasm.AppendSection(b, 6, r.globalSection(len(handlers), firstEntry))
+	b = wasm.AppendSection(b, 7, r.exports(exported, handlers, firstEntry))
 	b = wasm.AppendSection(b, 9, r.elements(wrapper))
 	if m.HasCount {
 		b = wasm.AppendSection(b, 12, wasm.AppendU32(nil, uint32(len(m.Data))))
@@ -229,7 +230,8 @@ func (r *rewriter) functions(wrapped []uint32, entries int) []byte {
 	return b
 }
 
-func (r *rewriter) globalSection() []byte {
+// variables is how many globals a rewritten module has without the references to entries.
+func (r *rewriter) variables() uint32 {
 	g := &r.globals
 	n := uint32(len(r.m.Globals)) + 1
 	if g.hasStack {
@@ -241,14 +243,22 @@ func (r *rewriter) globalSection() []byte {
 	if g.hasHPU {
 		n++
 	}
-	n += uint32(len(g.dropped))
-	b := wasm.AppendU32(nil, n)
+	return n + uint32(len(g.dropped))
+}
+
+func (r *rewriter) globalSection(entries int, firstEntry uint32) []byte {
+	n := r.variables()
+	b := wasm.AppendU32(nil, n+uint32(entries))
 	for _, x := range r.m.Globals {
 		b = appendGlobal(b, x)
 	}
 	b = appendGlobal(b, wasm.Global{Type: wasm.I64, Mutable: true}) // regRemaining
 	for range n - uint32(len(r.m.Globals)) - 1 {
 		b = appendGlobal(b, wasm.Global{Type: wasm.I32, Mutable: true})
+	}
+	for i := range uint32(entries) {
+		b = wasm.AppendIndexed(append(b, byte(wasm.FuncRef), 0), wasm.OpRefFunc, firstEntry+i)
+		b = append(b, byte(wasm.OpEnd))
 	}
 	return b
 }
@@ -298,6 +308,7 @@ func (r *rewriter) exports(exported, handlers []uint32, firstEntry uint32) []byt
 	}
 	for i, fn := range handlers {
 		add(entryOf(fn), wasm.ExportFunc, firstEntry+uint32(i))
+		add(entryGlobal(fn), wasm.ExportGlobal, r.variables()+uint32(i))
 	}
 	return append(wasm.AppendU32(nil, n), b...)
 }

@@ -20,10 +20,11 @@ import (
 
 // wazeroShared is the part of wazero that all engines of the process use: the runtime with the imports, and machine code.
 type wazeroShared struct {
-	runtime wazero.Runtime
-	mu      sync.Mutex
-	codes   map[[sha256.Size]byte]*sharedCode
-	idle    []*sharedCode // without users, the one released last at the end
+	runtime  wazero.Runtime
+	dispatch wazero.CompiledModule // see there
+	mu       sync.Mutex
+	codes    map[[sha256.Size]byte]*sharedCode
+	idle     []*sharedCode // without users, the one released last at the end
 }
 
 // sharedCode is machine code with the number of its users.
@@ -39,6 +40,7 @@ const idleCodes = 64
 var sharedWazero = sync.OnceValues(func() (*wazeroShared, error) {
 	ctx := context.Background()
 	features := api.CoreFeaturesV1 | api.CoreFeatureMultiValue | // of what the rewriter adds: Load lets modules have no multiple values
+		api.CoreFeatureReferenceTypes | // likewise
 		api.CoreFeatureMutableGlobal | api.CoreFeatureSignExtensionOps |
 		api.CoreFeatureNonTrappingFloatToIntConversion | api.CoreFeatureBulkMemoryOperations
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features).WithDebugInfoEnabled(true))
@@ -53,7 +55,11 @@ var sharedWazero = sync.OnceValues(func() (*wazeroShared, error) {
 	if _, err := b.Instantiate(ctx); err != nil {
 		return nil, fmt.Errorf("wazero: imports: %w", err)
 	}
-	return &wazeroShared{runtime: rt, codes: make(map[[sha256.Size]byte]*sharedCode)}, nil
+	d, err := rt.CompileModule(ctx, dispatch)
+	if err != nil {
+		return nil, fmt.Errorf("wazero: dispatch: %w", err)
+	}
+	return &wazeroShared{runtime: rt, dispatch: d, codes: make(map[[sha256.Size]byte]*sharedCode)}, nil
 })
 
 func wazeroTypes(types []wasm.ValueType) []api.ValueType {
@@ -120,11 +126,13 @@ func (w *wazeroShared) release(s *sharedCode) error {
 }
 
 type wazeroEngine struct {
-	shared  *wazeroShared
-	arena   arena
-	workers workers
-	images  []*wazeroImage
-	closed  bool
+	shared   *wazeroShared
+	arena    arena
+	workers  workers
+	dispatch api.Module
+	idle     *wazeroCall // the first; the one used last is the next
+	images   []*wazeroImage
+	closed   bool
 }
 
 func newWazeroEngine() (Engine, error) {
@@ -132,7 +140,11 @@ func newWazeroEngine() (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wazeroEngine{shared: shared, workers: workers{fiber: func() fiber { return sim.NewCoro() }}}, nil
+	d, err := shared.runtime.InstantiateModule(context.Background(), shared.dispatch, anonymous)
+	if err != nil {
+		return nil, fmt.Errorf("wazero: dispatch: %w", err)
+	}
+	return &wazeroEngine{shared: shared, dispatch: d, workers: workers{fiber: func() fiber { return sim.NewCoro() }}}, nil
 }
 
 func (e *wazeroEngine) Name() string { return "wazero" }
@@ -164,7 +176,7 @@ func (e *wazeroEngine) Close() error {
 	}
 	e.closed = true
 	e.workers.close()
-	return errors.Join(append(errs, e.arena.close())...)
+	return errors.Join(append(errs, e.dispatch.Close(context.Background()), e.arena.close())...)
 }
 
 type wazeroImage struct {
@@ -205,23 +217,23 @@ func (c *wazeroImage) Close() error {
 
 // wazeroInstance is a module instance.
 type wazeroInstance struct {
-	idle  []*wazeroCall  // of each handler
-	few   [4]*wazeroCall // idle of a module with no more handlers, beside it
-	mod   api.Module
-	image *wazeroImage
-	mem   []byte
-	regs  [numRegs]api.MutableGlobal
+	entries []uint64  // references to those of handlers, 0: not yet asked for
+	few     [4]uint64 // entries of a module with no more handlers, beside it
+	engine  *wazeroEngine
+	mod     api.Module
+	image   *wazeroImage
+	mem     []byte
+	regs    [numRegs]api.MutableGlobal
 }
 
-// wazeroCall is what a call of a handler needs: a function, which has a machine stack, so that each suspended call has its own, and room for
-// parameters and results. It is the context that tells imports, without a look-up, whose handler calls them.
+// wazeroCall is what a call of a handler needs: the function of dispatch, which has a machine stack, so that each suspended call has its own, and
+// room for parameters and results. It is the context that tells imports, without a look-up, whose handler calls them.
 type wazeroCall struct {
 	context.Context
 	c     *Context
 	fn    api.Function
 	next  *wazeroCall
-	stack [2 + numRegs]uint64
-	_     [16]byte // two lines of the processor's cache, the first of which is all that the end of a call needs
+	stack [3 + numRegs]uint64
 }
 
 // Value implements context.Context: it holds nothing, which is what wazero asks with every call.
@@ -232,7 +244,7 @@ func newWazeroInstance(c *wazeroImage) (*wazeroInstance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &wazeroInstance{image: c, mem: mem}
+	i := &wazeroInstance{engine: c.engine, image: c, mem: mem}
 	allocate := experimental.MemoryAllocatorFunc(func(_, _ uint64) experimental.LinearMemory { return &slot{mem} })
 	ctx := experimental.WithMemoryAllocator(context.Background(), allocate)
 	i.mod, err = c.engine.shared.runtime.InstantiateModule(ctx, c.shared.compiled, anonymous)
@@ -243,8 +255,8 @@ func newWazeroInstance(c *wazeroImage) (*wazeroInstance, error) {
 	if _, ok := i.mod.Memory().Grow(c.layout.Total/wasm.PageSize - own); !ok {
 		return nil, errors.Join(fmt.Errorf("cannot enlarge the memory to %d bytes", c.layout.Total), i.close())
 	}
-	if i.idle = i.few[:]; len(c.module.handlers) > len(i.few) {
-		i.idle = make([]*wazeroCall, len(c.module.handlers))
+	if i.entries = i.few[:]; len(c.module.handlers) > len(i.few) {
+		i.entries = make([]uint64, len(c.module.handlers))
 	}
 	for r, name := range c.module.globals.exports() {
 		if name != "" {
@@ -269,16 +281,20 @@ func (i *wazeroInstance) get(_ *Context, r reg) uint64    { return i.regs[r].Get
 func (i *wazeroInstance) set(_ *Context, r reg, v uint64) { i.regs[r].Set(v) }
 
 func (i *wazeroInstance) call(c *Context, fn *export, args, state uint32) (code int32, remaining int64, err error) {
-	call := i.idle[fn.slot]
-	if call == nil {
-		call = &wazeroCall{Context: context.Background(), fn: i.mod.ExportedFunction(entryOf(fn.index))}
+	if i.entries[fn.slot] == 0 {
+		i.entries[fn.slot] = i.mod.ExportedGlobal(entryGlobal(fn.index)).Get()
 	}
-	i.idle[fn.slot] = call.next
+	e := i.engine
+	call := e.idle
+	if call == nil {
+		call = &wazeroCall{Context: context.Background(), fn: e.dispatch.ExportedFunction(dispatchFunc)}
+	}
+	e.idle = call.next
 	call.c = c
-	call.stack[0], call.stack[1] = uint64(args), uint64(state)
-	*(*registers)(call.stack[2:]) = c.begin()
+	call.stack[0], call.stack[1], call.stack[2] = i.entries[fn.slot], uint64(args), uint64(state)
+	*(*registers)(call.stack[3:]) = c.begin()
 	err = call.fn.CallWithStack(call, call.stack[:])
-	call.next, i.idle[fn.slot] = i.idle[fn.slot], call
+	call.next, e.idle = e.idle, call
 	return int32(uint32(call.stack[0])), int64(call.stack[1]), err
 }
 

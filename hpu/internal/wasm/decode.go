@@ -345,6 +345,10 @@ func (d *decoder) globals() {
 	d.m.Globals = make([]Global, n)
 	for i := range d.m.Globals {
 		g := &d.m.Globals[i]
+		if d.lim.Rewritten && d.rest() > 0 && d.b[d.pos] == byte(FuncRef) {
+			d.reference(g)
+			continue
+		}
 		g.Type = d.valueType()
 		at := d.pos
 		mut := d.byte()
@@ -354,6 +358,14 @@ func (d *decoder) globals() {
 		g.Mutable = mut == 1
 		g.Value = d.constant(g.Type)
 	}
+}
+
+// reference reads a global that refers to a function, which package hpu has written.
+func (d *decoder) reference(g *Global) {
+	g.Type = ValueType(d.byte())
+	d.pos += 2 // constant, ref.func
+	g.Value = uint64(d.u32())
+	d.pos++ // end
 }
 
 // constant reads a constant expression of type t.

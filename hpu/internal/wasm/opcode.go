@@ -27,6 +27,8 @@ const (
 	OpLocalTee     Opcode = 0x22
 	OpGlobalGet    Opcode = 0x23
 	OpGlobalSet    Opcode = 0x24
+	OpTableSet     Opcode = 0x26 // as FuncRef
+	OpRefFunc      Opcode = 0xD2 // likewise
 	OpMemorySize   Opcode = 0x3F
 	OpMemoryGrow   Opcode = 0x40
 	OpI32Const     Opcode = 0x41

@@ -14,6 +14,8 @@ const (
 	I64 ValueType = 0x7E
 	F32 ValueType = 0x7D
 	F64 ValueType = 0x7C
+
+	FuncRef ValueType = 0x70 // in modules that package hpu has written only
 )
 
 // String returns the name of the type in the text format.
