@@ -6,11 +6,13 @@ import (
 
 // ct is a counting event with the triggered operations that wait for it.
 type ct struct {
-	handle Handle
-	title  title
-	passed int // polls that preferred a counter of lower index
 	value  CTEvent
 	heap   []trigRef
+	passed int // polls that preferred a counter of lower index
+	handle Handle
+	title  title
+
+	_ [48]byte // 128 bytes in all: it begins a cache line
 }
 
 // total is what thresholds are compared with; a sum past 2^64-1 stays there.

@@ -53,12 +53,12 @@ func (port *Port) freeDelivery(d *Delivery) {
 // the header stay as it is until Finish.
 func (port *Port) Receive(h *Header) *Delivery {
 	d := port.newDelivery(h)
-	if port.tracer != nil {
+	if port.traced {
 		port.trace(TraceRecord{What: TraceRequest, Header: h, PT: h.PT})
 	}
 	if d.Fail = port.match(d); d.Fail != NIOK {
 		port.refuse(d)
-	} else if port.tracer != nil {
+	} else if port.traced {
 		port.trace(TraceRecord{What: TraceMatched, PT: h.PT, Delivery: d, Handle: d.Handle()})
 	}
 	return d
@@ -74,7 +74,7 @@ func (port *Port) refuse(d *Delivery) {
 	default:
 		port.status[SRDropCount]++
 	}
-	if port.tracer != nil {
+	if port.traced {
 		port.trace(TraceRecord{What: TraceRefused, PT: d.Header.PT, Delivery: d})
 	}
 }
@@ -84,13 +84,13 @@ func (port *Port) match(d *Delivery) FailType {
 	if port.dead || !h.Kind.request() {
 		return NIDropped
 	}
-	p := port.recent
+	p := port.recent[h.PT&1]
 	if p == nil || p.index != h.PT {
 		if h.PT >= uint32(len(port.pts)) || port.pts[h.PT] == nil {
 			return NIDropped
 		}
 		p = port.pts[h.PT]
-		port.recent = p
+		port.recent[h.PT&1] = p
 	}
 	if p.disabled {
 		return NIPTDisabled
@@ -98,7 +98,7 @@ func (port *Port) match(d *Delivery) FailType {
 	if h.Kind.isAtomic() && (h.RLength > port.atomicLimit(h.Kind) || checkAtomic(h.Kind, h.Op, h.Type, h.RLength) != "") {
 		return NIOpViolation
 	}
-	if port.tracer != nil {
+	if port.traced {
 		port.explain(p, h)
 	}
 	list, e := PriorityList, p.priority.find(h)

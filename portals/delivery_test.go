@@ -14,7 +14,7 @@ func TestHotObjectsBeginCacheLines(t *testing.T) {
 	if poison.On { // marked objects are larger
 		return
 	}
-	for _, x := range []any{entry{}, pt{}, Op{}} {
+	for _, x := range []any{entry{}, pt{}, ct{}, Op{}} {
 		require.Zero(t, reflect.TypeOf(x).Size()%64, "%T", x)
 	}
 	field, _ := reflect.TypeFor[Delivery]().FieldByName("reply")

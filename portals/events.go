@@ -14,7 +14,7 @@ func (st *state) count(h Handle, success, failure uint64) {
 // setCT changes a value and moves what it fires to the ready queue.
 func (st *state) setCT(c *ct, value CTEvent) {
 	c.value = value
-	if st.tracer != nil {
+	if st.traced {
 		st.trace(TraceRecord{What: TraceCounter, Handle: c.handle, Counter: value})
 	}
 	if f := st.proc.cfg.Hooks.CounterChanged; f != nil {

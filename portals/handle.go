@@ -54,11 +54,11 @@ func HandleIsEqual(a, b Handle) bool { return a == b }
 // table maps handles of one kind to objects: a direct-mapped table indexed by
 // the low bits of the serial number. At most half of it is in use.
 type table[T any] struct {
+	ids  []tableSlot[T]
 	kind Kind
 	ni   NIKind
 	next uint32
 	live int
-	ids  []tableSlot[T]
 }
 
 type tableSlot[T any] struct {

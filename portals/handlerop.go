@@ -50,7 +50,10 @@ func (port *Port) Issue(o *HandlerOp) error {
 	op.Issued = true
 	pend, ref := port.pending.add()
 	pend.kind, pend.length, pend.userPtr = x.kind, x.length, x.userPtr
-	pend.issued, pend.dest, pend.getOff, pend.cookie = true, o.Dest, o.DestOffset, o.Cookie
+	pend.issued, pend.cookie = true, o.Cookie
+	if x.kind.fetches() {
+		pend.dest, pend.getOff = o.Dest, o.DestOffset
+	}
 	port.fillHeader(&op.Header, &x, ref)
 	op.Header.AckReq = NoAck
 	if x.kind.carries() {

@@ -135,8 +135,10 @@ func (port *Port) ReplyTo(h *Header) *Delivery {
 	}
 	port.postSend(p, NIOK)
 	d.Offset, d.Fail, d.List = p.getOff, h.Fail, h.List
-	d.reply = reply{region: p.dest, descriptor: p.getMD, cookie: p.cookie}
-	if m := port.mds.get(p.getMD); m != nil && !p.issued {
+	d.reply = reply{descriptor: p.getMD, cookie: p.cookie}
+	if p.issued {
+		d.reply.region = p.dest
+	} else if m := port.mds.get(p.getMD); m != nil {
 		d.reply.region = m.region
 	}
 	d.flags |= deliveryReply

@@ -36,7 +36,7 @@ type transfer struct {
 
 func (st *state) queue(op *Op) {
 	st.outbox.push(op)
-	if st.tracer != nil {
+	if st.traced {
 		st.trace(TraceRecord{What: TraceOpQueued, Header: &op.Header, PT: op.Header.PT})
 	}
 	if f := st.proc.cfg.Hooks.OpQueued; f != nil {
@@ -151,7 +151,7 @@ func (st *state) launch(x *transfer, triggered bool) {
 func (st *state) fillHeader(h *Header, x *transfer, ref uint64) {
 	*h = Header{
 		Kind: x.kind, NI: st.kind, AckReq: x.ack, Op: x.op, Type: x.typ, Initiator: st.self,
-		UID: st.proc.cfg.UID, PT: x.pt, MatchBits: x.matchBits, HdrData: x.hdrData, RLength: x.length,
+		UID: st.uid, PT: x.pt, MatchBits: x.matchBits, HdrData: x.hdrData, RLength: x.length,
 		RemoteOffset: x.remoteOffset, Ref: ref, Operand: x.operand,
 	}
 	var ok bool

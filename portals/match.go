@@ -198,10 +198,18 @@ type entryList struct {
 
 // found is what a list answered last: as long as it does not change, requests
 // with the same bits of the same initiator, one packet of a long put after the
-// other, need no search. It is nothing where what matches depends on lengths.
+// other, need no search, and where all entries are of one class, none that
+// differ only in what the class ignores. It is nothing where what matches
+// depends on lengths.
 type found struct {
-	bits, id uint64
-	entry    *entry
+	bits, id       uint64
+	ignore, idMask uint64
+	entry          *entry
+}
+
+// answers reports whether a request would find the same again.
+func (f *found) answers(h *Header, id uint64) bool {
+	return f.entry != nil && (f.bits^h.MatchBits)&^f.ignore == 0 && (f.id^id)&f.idMask == 0
 }
 
 func (l *entryList) add(st *state, e *entry) {
@@ -269,15 +277,18 @@ func (l *entryList) remove(e *entry) {
 // find returns the first entry in list order that matches the request.
 func (l *entryList) find(h *Header) *entry {
 	id := initiatorKey(h)
-	if r := &l.recent; r.entry != nil && r.bits == h.MatchBits && r.id == id {
-		return r.entry
+	if l.recent.answers(h, id) {
+		return l.recent.entry
 	}
 	if l.n == 0 {
 		return nil
 	}
 	best := l.search(h, id)
 	if l.fitting == 0 {
-		l.recent = found{h.MatchBits, id, best}
+		l.recent = found{h.MatchBits, id, 0, ^uint64(0), best}
+		if len(l.classes) == 1 && l.loose.head == nil {
+			l.recent.ignore, l.recent.idMask = l.classes[0].ignore, l.classes[0].idMask
+		}
 	}
 	return best
 }

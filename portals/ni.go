@@ -72,7 +72,7 @@ func (ni *NI) UID() (uint32, error) {
 	if ni.dead {
 		return 0, ErrNoInit
 	}
-	return ni.proc.cfg.UID, nil
+	return ni.uid, nil
 }
 
 // ID (PtlGetId) returns the name of the process on this interface: NID and PID,

@@ -48,10 +48,10 @@ type Hooks struct {
 
 // ProcessConfig describes a process.
 type ProcessConfig struct {
+	Hooks  Hooks
 	UID    uint32 // user id, part of every request
 	Memory Memory
 	Device Limits // what the device has; every limit granted stays within. Those below the floors of §3.6.1 count as these
-	Hooks  Hooks
 	// Map, when not nil, is the logical map set by the run-time system;
 	// SetMap then returns ErrIgnored.
 	Map    []ID
@@ -62,10 +62,10 @@ type ProcessConfig struct {
 // Process is a user of the library: what PtlInit initialises. Its interfaces
 // share one physical identifier.
 type Process struct {
-	node    *Node
-	cfg     ProcessConfig
-	inits   int
 	aborted bool
+	cfg     ProcessConfig // its hooks are called often
+	node    *Node
+	inits   int
 	id      ID
 	hasPID  bool
 	nis     [niKinds]*NI

@@ -2,20 +2,25 @@ package portals
 
 // pendingOp is what the initiator remembers of a request until it is complete.
 type pendingOp struct {
+	pendingState
+	dest Region // issued by a handler: where the reply goes
+}
+
+// pendingState is what every request needs of it.
+type pendingState struct {
 	gen      uint32
 	used     bool
 	sent     bool // SEND is done or there is none
 	waiting  bool // an acknowledgement or reply is due
 	replying bool // the reply is arriving
+	issued   bool // by a handler: replies go to dest, not to a descriptor
 	kind     OpKind
 	ack      AckReq
 	putMD    Handle
 	getMD    Handle
 	length   uint64
-	getOff   uint64
 	userPtr  uint64
-	issued   bool // by a handler: replies go to dest, not to a descriptor
-	dest     Region
+	getOff   uint64
 	cookie   uint64
 }
 
@@ -33,10 +38,10 @@ func (t *pendingTable) add() (*pendingOp, uint64) {
 		t.free = t.free[:n-1]
 	} else {
 		i = uint32(len(t.ops))
-		t.ops = append(t.ops, pendingOp{gen: 1})
+		t.ops = append(t.ops, pendingOp{pendingState: pendingState{gen: 1}})
 	}
 	p := &t.ops[i]
-	*p = pendingOp{gen: p.gen, used: true}
+	p.pendingState = pendingState{gen: p.gen, used: true}
 	return p, uint64(p.gen)<<32 | uint64(i)
 }
 
@@ -55,7 +60,9 @@ func (t *pendingTable) at(ref uint64) *pendingOp {
 
 func (t *pendingTable) remove(p *pendingOp, ref uint64) {
 	p.used = false
-	p.dest.IOVec = nil
+	if p.issued && p.kind.fetches() {
+		p.dest = Region{}
+	}
 	if p.gen++; p.gen == 0 {
 		p.gen = 1
 	}

@@ -11,7 +11,7 @@ type pt struct {
 	overflow entryList
 	headers  headerList
 
-	_ [48]byte // 448 bytes in all: it begins a cache line
+	_ [16]byte // 448 bytes in all: it begins a cache line
 }
 
 func (p *pt) list(l List) *entryList {
@@ -73,7 +73,7 @@ func (ni *NI) PTFree(index uint32) error {
 	if q := ni.eqs.get(p.eq); q != nil && p.opts&OptPTFlowCtrl != 0 {
 		q.flowPTs--
 	}
-	ni.pts[index], ni.recent = nil, nil
+	ni.pts[index], ni.recent[index&1] = nil, nil
 	return nil
 }
 

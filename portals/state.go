@@ -8,33 +8,38 @@ import (
 // methods are what they have in common: names, entries, events, counters,
 // triggered operations and what is queued to leave.
 //
-// What every message needs is side by side at the beginning.
+// What every message needs at its target is side by side at the beginning; what
+// counters and what leaves need follows.
 type state struct {
 	dead      bool
 	draining  bool
-	fired     bool // ready has something
-	recent    *pt  // the entry of the latest request
+	fired     bool   // ready has something
+	traced    bool   // there is a tracer
+	recent    [2]*pt // the entries of the latest requests, of even and of odd index
 	delivPool *pool[Delivery]
-	memory    Memory // of the process
-	tracer    Tracer
+	cts       table[ct]
 
+	memory  Memory // of the process
+	proc    *Process
 	ni      *NI
 	port    *Port
-	proc    *Process
 	kind    NIKind
+	uid     uint32
+	self    ID // physical identifier, and rank on logical interfaces
+	outbox  outbox
+	pending pendingTable
+	mds     table[md]
+
+	limits  Limits
+	tracer  Tracer
+	pts     []*pt
+	rankMap []ID
+	mapped  bool
 	handle  Handle
 	refs    int
 	bundles int
-	limits  Limits
-	self    ID // physical identifier, and rank on logical interfaces
-	rankMap []ID
-	mapped  bool
-
-	pts     []*pt
 	entries table[entry]
-	mds     table[md]
 	eqs     table[eq]
-	cts     table[ct]
 	eqsMade int
 	ctsMade int
 
@@ -42,11 +47,9 @@ type state struct {
 	headerPool pool[unexpected]
 	claimPool  pool[claim]
 	trigPool   pool[triggered]
-	pending    pendingTable
 
 	unexpectedCount int
 	triggeredCount  int
-	outbox          outbox
 	ready           []*triggered // fired, waiting for their turn
 	sequence        uint64
 	status          [srCount]uint64
@@ -63,7 +66,8 @@ func newNI(p *Process, kind NIKind, limits Limits) *NI {
 	st.ni, st.port = &both.ni, &both.port
 	st.delivPool, st.outbox.spare = &p.cfg.Spare.deliveries, &p.cfg.Spare.ops
 	st.proc, st.kind, st.refs, st.limits, st.self = p, kind, 1, limits, p.id
-	st.memory, st.tracer = p.cfg.Memory, p.cfg.Tracer
+	st.memory, st.uid = p.cfg.Memory, p.cfg.UID
+	st.tracer, st.traced = p.cfg.Tracer, p.cfg.Tracer != nil
 	st.handle = makeHandle(KindNI, kind, p.serials[kind])
 	p.serials[kind]++
 	salt := uint32(mix(uint64(p.id.NID)<<32|uint64(p.id.PID), uint64(p.serials[kind]))) & serialMask

@@ -63,7 +63,7 @@ type Tracer interface {
 }
 
 func (st *state) trace(r TraceRecord) {
-	if st.tracer != nil {
+	if st.traced {
 		st.emit(r)
 	}
 }
@@ -71,7 +71,7 @@ func (st *state) trace(r TraceRecord) {
 func (st *state) emit(r TraceRecord) { st.tracer.Trace(st.ni, &r) }
 
 func (st *state) traceEvent(k TraceKind, q Handle, ev *Event) {
-	if st.tracer != nil {
+	if st.traced {
 		st.emitEvent(k, q, *ev)
 	}
 }

@@ -136,7 +136,7 @@ func (st *state) drain() {
 
 func (st *state) perform(t *triggered) {
 	t.mark.Live("portals: a triggered operation")
-	if st.tracer != nil {
+	if st.traced {
 		st.trace(TraceRecord{What: TraceTriggered, Text: t.describe()})
 	}
 	switch t.kind {

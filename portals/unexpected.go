@@ -135,7 +135,7 @@ func (st *state) newHeader(p *pt, e *entry, h *Header, off, mlength uint64) *une
 	p.headers.add(u)
 	e.headers++
 	st.unexpectedCount++
-	if st.tracer != nil {
+	if st.traced {
 		st.trace(TraceRecord{What: TraceHeaderQueued, PT: p.index, Header: &u.hdr})
 	}
 	return u
@@ -231,7 +231,7 @@ func (st *state) claimHeader(p *pt, u *unexpected, criteria, appended *entry, ty
 	if take {
 		p.headers.remove(u)
 		u.listed = false
-		if st.tracer != nil {
+		if st.traced {
 			st.trace(TraceRecord{What: TraceHeaderTaken, PT: p.index, Header: &u.hdr})
 		}
 	}
