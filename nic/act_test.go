@@ -401,7 +401,7 @@ func TestActTakesEffectAtTheHandlersTime(t *testing.T) {
 			x.post(look.at*sim.Nanosecond, kindWaiting, 0, func() { require.Equal(t, look.want, success(), "at %d ns", look.at) })
 		}
 		x.post(750*sim.Nanosecond, kindWaiting, 0, func() { require.NoError(t, x.ni.CTInc(ct, portals.CTEvent{Success: 10})) })
-		x.post(1600*sim.Nanosecond, kindWaiting, 0, func() { h.in.lost.add(loss{cause: packetBufferFull}, 1, 8); h.in.dropped = 8 })
+		x.post(1600*sim.Nanosecond, kindWaiting, 0, func() { h.in.lose(loss{cause: packetBufferFull}, 1, 8) })
 		require.NoError(t, x.engine.Run())
 		require.Equal(t, []int64{0, 0, hpu.Invalid, hpu.Invalid, 0, 0, hpu.Invalid}, h.results)
 		require.Equal(t, uint64(13), binary.LittleEndian.Uint64(h.bytes(0, 8)), "the counter of that time")
@@ -409,4 +409,31 @@ func TestActTakesEffectAtTheHandlersTime(t *testing.T) {
 		require.Equal(t, []any{portals.OpAck, portals.NIDropped}, []any{ack.Header.Kind, ack.Header.Fail})
 		require.Nil(t, x.iface.Port.NextOp())
 	})
+}
+
+// The bytes of a write are those of the call, wherever somebody may change them before it lands: they stay where they are only if they are in the packet
+// of the handler, which waits until they have landed and has asked for nothing else.
+func TestWritesInPlace(t *testing.T) {
+	for _, c := range []struct {
+		op            hpu.Op
+		local, length uint32
+		looks         bool
+		how           string
+		want          bool
+	}{
+		{hpu.OpDMAToHost, 1000, 100, false, Landed, true},
+		{hpu.OpDMAToHost, 1050, 50, false, Landed, true},
+		{hpu.OpDMAToHost, 1050, 51, false, Landed, false},
+		{hpu.OpDMAToHost, 999, 10, false, Landed, false},
+		{hpu.OpDMAToHost, 1050, 1<<32 - 1, false, Landed, false},
+		{hpu.OpDMAToHost, 1000, 100, true, Landed, false},
+		{hpu.OpDMAToHost, 1000, 100, false, Initiated, false},
+		{hpu.OpDMAToHostNB, 1000, 100, false, Landed, false},
+		{hpu.OpDMAToHostPosted, 1000, 100, false, Landed, false},
+		{hpu.OpDMAFromHost, 1000, 100, false, Landed, false},
+		{hpu.OpHostWrite, 1000, 8, false, Landed, false},
+	} {
+		d := act{env: &env{hpu: &HPUSpec{DMAWrite: c.how}}}
+		require.Equal(t, c.want, d.inPlace(&run{packet: 1000, filled: 100, looks: c.looks}, c.op, c.local, c.length), "%+v", c)
+	}
 }

@@ -18,9 +18,8 @@ func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
 	f := o.frame
 	last := i+1 == f.Packets
 	g := t.newFrame(to-from, f.MTU)
-	g.Header, g.Target, g.Datagram, g.At, g.Whole, g.cause = f.Header, f.Target, true, from, f.Whole, f.cause
-	g.Header.RemoteOffset += uint64(from)
-	g.Header.RLength = uint64(to - from)
+	g.Header.PartOf(&f.Header, uint64(from), uint64(to-from))
+	g.Target, g.Datagram, g.At, g.Whole, g.cause = f.Target, true, from, f.Whole, f.cause
 	t.trace.part(g, o.op)
 	if o.iface.Port.Read(o.op, uint64(from), g.Data) {
 		t.next.send(packet{f: g})

@@ -163,7 +163,7 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 		in.iface.Port.Write(in.d, uint64(from-in.skip), in.frame.Data[from:to])
 	} else {
 		address, _ := a.At(0)
-		in.lost.add(loss{cause: unwritable, at: d.now(), address: address, status: s, tries: a.Tries}, 1, uint64(to-from))
+		in.lose(loss{cause: unwritable, at: d.now(), address: address, status: s, tries: a.Tries}, 1, uint64(to-from))
 		in.dropped += uint64(to - from)
 		in.failed(portals.NISegv)
 		d.dropped++
@@ -205,6 +205,9 @@ func (d *deposit) wrote(in *inbound, write int) {
 	case in.reply:
 		d.finish(in)
 	case in.over:
+		if in.handlers != nil {
+			in.handlers.memory.uses--
+		}
 		d.core.releaseInbound(in)
 	}
 }
@@ -237,7 +240,7 @@ func (d *deposit) complete(in *inbound) {
 		d.trace.done(in.frame)
 		d.waiters.answerThere(cookie, in.failure())
 	}
-	if in.frame.Header.Kind == portals.OpGet || !in.d.Matched() { // nothing to land: the reply or the refusal leaves at once
+	if in.kind == portals.OpGet || !in.d.Matched() { // nothing to land: the reply or the refusal leaves at once
 		if in.underway > 0 && d.bus.Paged() {
 			in.reply = true // its request cannot follow writes that the bus has not taken
 			return
@@ -281,7 +284,7 @@ func (d *deposit) finish(in *inbound) {
 		d.handled(in)
 	}
 	in.iface.Port.Finish(in.d, out)
-	if in.pending && in.open != nil {
+	if in.pending && in.opened {
 		in.open.messageEnded(out)
 	}
 	if cookie != 0 {

@@ -15,11 +15,11 @@ type dmaOp struct {
 	mark   poison.Mark
 	access host.Access
 	dmaState
-	host [][]byte  // the range in host memory
-	one  [1][]byte // of it, where it is in one piece
+	one [1][]byte // the range in host memory, but for a region of vectors
 
 	// These are filled in for those that look at them only:
-	region  portals.Region // of a range in several pieces
+	host    [][]byte       // the range of a region of vectors
+	region  portals.Region // if it is in several pieces
 	offset  uint64         // in it
 	a, b    uint64         // of an atomic
 	number  int64          // of the handler, for Watch
@@ -31,15 +31,17 @@ type dmaState struct {
 	memory     *Memory
 	in         *inbound // the handler's message; it is there as long as a write is on its way
 	run        *run
-	data       []byte // towards host memory: the bytes as they were at the call
+	data       []byte // towards host memory: the bytes as they were at the call, if they are kept
 	result     int64
-	handle     int // index of its handle, noHandle if the run is suspended for it, released if it no longer is
-	write      int // its number among the writes of the message
-	tries      int
 	generation uint32 // of the run that made it: the handler may end before the operation does
+	handle     int32  // index of its handle, noHandle if the run is suspended for it, released if it no longer is
+	write      int32  // its number among the writes of the message
+	tries      int32
 	space      uint32 // as the handler has named it
 	local      uint32
 	op         hpu.Op // the blocking form
+	vectors    bool   // the range is host's
+	inPlace    bool   // towards host memory: the bytes are not kept
 	posted     bool   // nobody waits for it
 	told       bool   // its handler wants to know of a fault, and not that it is tried again
 }
@@ -50,13 +52,7 @@ const (
 )
 
 // dma returns an operation that is the caller's to fill in.
-func (c *Core) dma() *dmaOp {
-	o := c.dmas.take()
-	if o.host = o.host[:0]; cap(o.host) == 0 {
-		o.host = o.one[:0]
-	}
-	return o
-}
+func (c *Core) dma() *dmaOp { return c.dmas.take() }
 
 func (c *Core) releaseDMA(o *dmaOp) {
 	if o.mark.Release("a DMA operation"); poison.On {
@@ -84,7 +80,7 @@ const atomicBytes = 8
 
 // newDMA prepares an operation; a negative result is the error of the call.
 func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, length uint32, a, b uint64) (*dmaOp, int64) {
-	value := immediate(op)
+	value, inPlace := immediate(op), d.inPlace(r, op, local, length)
 	op = blockingForm(op)
 	word := value || op == hpu.OpDMACAS || op == hpu.OpDMAFAdd
 	if word {
@@ -92,28 +88,16 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 	}
 	in := r.task.in
 	o := d.core.dma()
-	told, space := space&hpu.TellFaults != 0, space&^hpu.TellFaults
-	region, memory, ok := in.hostMemory(space)
-	if ok {
-		o.host, ok = hostRange(o.host, memory, &region, offset, uint64(length))
-	}
-	if !ok || word && (len(o.host) != 1 || region.Addr(offset)%atomicBytes != 0) {
-		d.core.releaseDMA(o)
-		if ok {
-			return nil, hpu.Invalid
-		}
-		return nil, hpu.Denied
-	}
 	o.dmaState = dmaState{
-		memory: in.handlers.memory, in: in, run: r, handle: noHandle, generation: r.generation, space: space, local: local, op: op, told: told,
+		memory: in.handlers.memory, in: in, run: r, generation: r.generation, handle: noHandle, space: space &^ hpu.TellFaults, local: local, op: op,
+		inPlace: inPlace, told: space&hpu.TellFaults != 0,
 	}
-	o.memory.use(space, 1)
-	o.access = host.Access{Space: memory, Length: int(length), Order: in.order, Flow: in.frame.Flow(), Client: d, Ref: o}
-	if len(o.host) == 1 {
-		o.access.Addr = region.Addr(offset)
-	} else {
-		o.access.Places, o.region, o.offset = o, region, offset
+	o.access = host.Access{Order: in.order, Flow: in.frame.Flow(), Client: d, Ref: o}
+	if result := o.reach(offset, int(length), word); result != hpu.OK {
+		d.core.releaseDMA(o)
+		return nil, result
 	}
+	o.use(1)
 	if word {
 		o.a, o.b = a, b
 	}
@@ -127,12 +111,65 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 	case value:
 		o.data = d.core.buffer(atomicBytes)
 		binary.LittleEndian.PutUint64(o.data, a)
-	case op == hpu.OpDMAToHost && length > 0:
+	case op == hpu.OpDMAToHost && length > 0 && !inPlace:
 		o.data = d.core.buffer(int(length))
-		copy(o.data, o.memory.program.Memory()[local:])
+		copy(o.data, r.ctx.Program().Memory()[local:])
 	}
 	d.trace.by(r, o, d.now())
 	return o, hpu.OK
+}
+
+// inPlace reports whether the bytes of a write towards host memory can be taken when it lands: its handler waits for that, nothing else that it has
+// asked for is on its way, and they are in the packet that its context has been given, which is nobody else's.
+func (d *act) inPlace(r *run, op hpu.Op, local, length uint32) bool {
+	return op == hpu.OpDMAToHost && d.hpu.DMAWrite != Initiated && !r.looks && local >= r.packet && uint64(local)+uint64(length) <= uint64(r.packet)+uint64(r.filled)
+}
+
+// reach finds the range of an operation in host memory; a negative result is the error of the call.
+func (o *dmaOp) reach(offset uint64, length int, word bool) int64 {
+	region, memory := o.in.hostMemory(o.space)
+	if region == nil {
+		return hpu.Denied
+	}
+	o.vectors = region.IOVec != nil
+	pieces := o.one[:0]
+	if o.vectors {
+		pieces = o.host[:0]
+	}
+	pieces, ok := hostRange(pieces, memory, region, offset, uint64(length))
+	switch {
+	case !ok:
+		return hpu.Denied
+	case word && (len(pieces) != 1 || region.Addr(offset)%atomicBytes != 0):
+		return hpu.Invalid
+	case o.vectors:
+		o.host = pieces
+	case len(pieces) == 0:
+		o.one[0] = nil
+	}
+	o.access.Space, o.access.Length = memory, length
+	if len(pieces) == 1 {
+		o.access.Addr = region.Addr(offset)
+	} else {
+		o.access.Places, o.region, o.offset = o, *region, offset
+	}
+	return hpu.OK
+}
+
+// pieces are the range of an operation in host memory.
+func (o *dmaOp) pieces() [][]byte {
+	if o.vectors {
+		return o.host
+	}
+	return o.one[:]
+}
+
+// use counts an operation that begins (1) or has ended (-1) among those that work on its memories. A write to memory of its message's process is on its
+// way no longer than the message is there, which is counted.
+func (o *dmaOp) use(n int) {
+	if o.op != hpu.OpDMAToHost || o.space >= granted {
+		o.memory.use(o.space, n)
+	}
 }
 
 // Place says where the bytes of an operation lie; it implements host.Places.
@@ -156,7 +193,7 @@ func (d *act) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
 			return hpu.NoSpace
 		}
 		free = len(r.handles)
-		r.handles = append(r.handles, dmaHandle{})
+		r.looks, r.handles = true, append(r.handles, dmaHandle{})
 	}
 	o, result := d.newDMA(r, a.Op, a.Space, a.Offset, a.Local, a.Len, a.A, a.B)
 	if o == nil {
@@ -169,7 +206,7 @@ func (d *act) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
 	d.trace.by(r, o, at)
 	d.dmaBytes += int64(o.access.Length)
 	r.handles[free] = dmaHandle{used: true}
-	o.handle = free
+	o.handle = int32(free)
 	d.post(at, kindDMAIssue, 0, o)
 	return int64(free)
 }
@@ -219,7 +256,7 @@ func (d *act) issueDMA(o *dmaOp) {
 	a := &o.access
 	switch o.op {
 	case hpu.OpDMAToHost:
-		o.write = o.in.begin()
+		o.write = int32(o.in.begin())
 		a.Begin = o.handle == noHandle && d.hpu.DMAWrite == Initiated
 		if d.bus.Write(a) && a.Begin {
 			o.handle = released
@@ -252,7 +289,7 @@ func (d *act) Reached(a *host.Access) {
 	if o.result != hpu.OK {
 		return
 	}
-	word := o.host[0]
+	word := o.pieces()[0]
 	found := binary.LittleEndian.Uint64(word)
 	if o.op == hpu.OpDMAFAdd {
 		binary.LittleEndian.PutUint64(word, found+o.a)
@@ -269,7 +306,10 @@ func (d *act) move(o *dmaOp) {
 	switch {
 	case o.op == hpu.OpDMAToHost:
 		rest := o.data
-		for _, seg := range o.host {
+		if o.inPlace {
+			rest = o.run.ctx.Program().Memory()[o.local:][:o.access.Length]
+		}
+		for _, seg := range o.pieces() {
 			if !failed {
 				rest = rest[copy(seg, rest):]
 			}
@@ -278,7 +318,7 @@ func (d *act) move(o *dmaOp) {
 	case failed:
 	case o.op == hpu.OpDMAFromHost:
 		to := o.memory.program.Memory()[o.local:]
-		for _, seg := range o.host {
+		for _, seg := range o.pieces() {
 			to = to[copy(to, seg):]
 		}
 	default:

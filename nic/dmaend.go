@@ -29,7 +29,7 @@ type failedAccess struct {
 // its handler wants to know.
 func (d *act) Ended(a *host.Access, _ int, s host.Status) {
 	o := a.Ref.(*dmaOp)
-	if s == host.Fault && !o.told && o.result >= hpu.OK && o.tries < d.spec.FaultTries {
+	if s == host.Fault && !o.told && o.result >= hpu.OK && int(o.tries) < d.spec.FaultTries {
 		o.tries++
 		d.post(d.now()+d.spec.FaultPause, kindDMAAgain, 0, o)
 		return
@@ -62,7 +62,7 @@ func (d *act) end(o *dmaOp, s host.Status) {
 	}
 	d.move(o)
 	d.watch.landed(o)
-	o.memory.use(o.space, -1)
+	o.use(-1)
 	if o.result < hpu.OK && (o.posted || o.handle >= 0) && o.look() == nil {
 		d.unheard(o.in, HandlerError{Program: o.memory.name}, o.failure())
 	}
@@ -70,7 +70,7 @@ func (d *act) end(o *dmaOp, s host.Status) {
 		d.postedEnded(o.in)
 	}
 	if o.op == hpu.OpDMAToHost {
-		d.deposits.wrote(o.in, o.write)
+		d.deposits.wrote(o.in, int(o.write))
 	}
 	d.dmaEnded(o.access.Length)
 	switch h := o.look(); {
@@ -107,11 +107,14 @@ func (r *run) take(h *dmaHandle) int64 {
 
 func (o *dmaOp) failure() failedAccess {
 	address, _ := o.access.At(0)
-	return failedAccess{op: o.op, address: address, bytes: o.access.Length, tries: o.tries, result: o.result}
+	return failedAccess{op: o.op, address: address, bytes: o.access.Length, tries: int(o.tries), result: o.result}
 }
 
 // unlooked reports operations that have failed without the handler's having looked at their ends; it has ended.
 func (d *act) unlooked(r *run) {
+	if !r.looks {
+		return
+	}
 	for i := range r.handles {
 		if h := &r.handles[i]; h.done && h.result < hpu.OK {
 			d.unheard(r.task.in, HandlerError{Program: r.task.in.handlers.memory.name, Handler: r.task.kind.String()}, h.failed)

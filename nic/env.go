@@ -19,8 +19,9 @@ type env struct {
 	spec     *Spec
 	id       sim.ID
 	rank     int32
-	queued   bool // an interface has operations to send
-	handling bool // an event of the node is being handled, after which the interfaces are drained
+	queued   bool  // an interface has operations to send
+	handling bool  // an event of the node is being handled, after which the interfaces are drained
+	lookers  int32 // handlers and processes that wait for a change of HPU memory
 
 	hpu     *HPUSpec
 	fabric  *fabric.Spec

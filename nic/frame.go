@@ -199,7 +199,7 @@ func (c *Core) releaseSegment(s *segment) {
 
 func (c *Core) inbound(f *Frame) *inbound {
 	in := c.incoming.take()
-	in.delivered = delivered{frame: f, left: int32(f.Packets)}
+	in.delivered = delivered{frame: f, left: int32(f.Packets), kind: f.Header.Kind}
 	return in
 }
 

@@ -86,7 +86,7 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 	d.trace.by(r, i.op, at)
 	if completes != nil {
 		completes.operations++
-		in.open = completes
+		in.open, in.opened = completes, true
 		if !answered { // else its reply completes the entry
 			i.completes = completes
 		}
@@ -170,16 +170,16 @@ func (in *inbound) hostPlaces(ho *portals.HandlerOp, act hpu.Op, rec *hpu.Operat
 	if !takes && !puts {
 		return hpu.OK
 	}
-	region, ok := in.hostRegion(rec.Space)
+	region := in.hostRegion(rec.Space)
 	within := func(off uint64) bool { return off <= region.Length && rec.Length <= region.Length-off }
-	if !ok || takes && !within(rec.Offset) || puts && !within(at) {
+	if region == nil || takes && !within(rec.Offset) || puts && !within(at) {
 		return hpu.Denied
 	}
 	if takes {
-		ho.Source, ho.SourceOffset = region, rec.Offset
+		ho.Source, ho.SourceOffset = *region, rec.Offset
 	}
 	if puts {
-		ho.Dest, ho.DestOffset = region, at
+		ho.Dest, ho.DestOffset = *region, at
 	}
 	return hpu.OK
 }

@@ -18,7 +18,7 @@ type pending struct {
 
 // unfinish is what operations that complete the message note themselves in.
 func (in *inbound) unfinish() *pending {
-	if in.open == nil {
+	if !in.opened {
 		return &pending{port: in.iface.Port, d: in.d}
 	}
 	return in.open
@@ -50,15 +50,15 @@ func (p *pending) finish() {
 	}
 }
 
-// hostRegion is the host memory that handlers of a message reach as space; false if there is no such space.
-func (in *inbound) hostRegion(space uint32) (portals.Region, bool) {
+// hostRegion is the host memory that handlers of a message reach as space; nil if there is no such space.
+func (in *inbound) hostRegion(space uint32) *portals.Region {
 	switch space {
 	case meHostMem:
-		return *in.d.Region(), true
+		return in.d.Region()
 	case handlerHostMem:
-		return in.d.Spin.HostMem, true
+		return &in.d.Spin.HostMem
 	}
-	return portals.Region{}, false
+	return nil
 }
 
 // The spaces of host memory (docs/abi.md).
@@ -70,16 +70,16 @@ const (
 )
 
 // hostMemory is hostRegion, or memory of another process that it has granted (Memory.Grant), and whose it is.
-func (in *inbound) hostMemory(space uint32) (portals.Region, *host.AddressSpace, bool) {
-	if space >= granted {
-		if grants := in.handlers.memory.grants; space-granted < uint32(len(grants)) {
-			g := &grants[space-granted]
-			return g.region, g.space, g.space != nil
-		}
-		return portals.Region{}, nil, false
+func (in *inbound) hostMemory(space uint32) (*portals.Region, *host.AddressSpace) {
+	if space < granted {
+		return in.hostRegion(space), in.iface.Space
 	}
-	region, ok := in.hostRegion(space)
-	return region, in.iface.Space, ok
+	if grants := in.handlers.memory.grants; space-granted < uint32(len(grants)) {
+		if g := &grants[space-granted]; g.space != nil {
+			return &g.region, g.space
+		}
+	}
+	return nil, nil
 }
 
 // hostRange appends the pieces of host memory that n bytes at offset of a region cover. It reports whether all of them exist.

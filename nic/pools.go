@@ -121,9 +121,6 @@ func (s *schedule) start(c *core, t task) {
 	c.active++
 	r.active = true
 	r.task = t
-	r.charged = 0
-	r.resumed, r.landed, r.failed.result, r.gave = false, false, hpu.OK, -1
-	r.handles = r.handles[:0]
 	r.generation++
 	if at := c.pool.begins(s.now()); at > s.now() {
 		s.post(at, kindDispatched, uint64(r.index), nil)
@@ -134,7 +131,11 @@ func (s *schedule) start(c *core, t task) {
 
 // execute runs the first segment of a handler.
 func (s *schedule) execute(r *run) {
-	r.began, r.start, r.since = s.now(), s.now(), -1
+	r.began, r.start, r.since, r.gave = s.now(), s.now(), -1, -1
+	r.charged, r.resumed, r.landed, r.failed.result = 0, false, false, hpu.OK
+	if r.looks {
+		r.looks, r.handles = false, r.handles[:0]
+	}
 	s.calls++
 	r.number = s.calls
 	if r.task.kind == payloadHandler {

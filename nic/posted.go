@@ -32,7 +32,7 @@ func (d *act) postWrite(r *run, a *hpu.Action, at sim.Time) (result int64, block
 // discard gives an operation back that does not begin.
 func (d *act) discard(o *dmaOp) {
 	d.core.releaseBuffer(o.data)
-	o.memory.use(o.space, -1)
+	o.use(-1)
 	d.trace.forget(o)
 	d.core.releaseDMA(o)
 }

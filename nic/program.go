@@ -16,7 +16,7 @@ type Memory struct {
 	// What every message needs, side by side:
 	program *hpu.Program
 	freed   bool
-	uses    int // messages whose handlers work on it, and their DMA operations on the way
+	uses    int // messages whose handlers work on it or have writes on the way, and other DMA operations of theirs
 	watchers
 
 	nic    *NIC
@@ -211,10 +211,11 @@ type installed struct {
 	memory                      *Memory
 	header, payload, completion hpu.Func // invalid where the entry has none
 	nic                         *NIC
-	userHeader                  uint64   // bytes
-	state                       uint32   // address in the program's memory
-	pools                       [3]uint8 // where each kind runs
-	pieces                      bool     // its messages have memory of their own
+	program                     *hpu.Program // the memory's
+	userHeader                  uint64       // bytes
+	state                       uint32       // address in the program's memory
+	pools                       [3]uint8     // where each kind runs
+	pieces                      bool         // its messages have memory of their own
 }
 
 // note resolves the handler part of an entry. Messages on their way keep the handlers that it had when they came.
@@ -240,7 +241,7 @@ func (n *NIC) installed(s *portals.Spin) *installed {
 func (n *NIC) handlers(s *portals.Spin) installed {
 	h := n.memories[s.HPUMem-1]
 	in := installed{
-		memory: h, nic: n, userHeader: s.UserHdrLen, state: h.addr + uint32(s.HPUMemOffset), pools: h.pools, pieces: s.PerMessage.Messages > 0,
+		memory: h, nic: n, program: h.program, userHeader: s.UserHdrLen, state: h.addr + uint32(s.HPUMemOffset), pools: h.pools, pieces: s.PerMessage.Messages > 0,
 	}
 	if id := s.Handlers.Header; id != 0 {
 		in.header = h.funcs[id-1]

@@ -20,6 +20,10 @@ type inbound struct {
 	waiting  []int32    // packets that wait for the end of the header handler
 	barriers []barrier  // what waits for writes
 	line     host.Order // its own line, of a reply
+
+	// Of few messages:
+	lost loss
+	open *pending // an operation of a handler completes the message
 }
 
 // delivered is what begins anew with each message.
@@ -52,9 +56,9 @@ type delivered struct {
 	pending      bool // the entry is not completed by this message
 	acknowledged bool // a handler has
 	fail         portals.FailType
-
-	lost loss
-	open *pending // an operation of a handler completes the message
+	kind         portals.OpKind
+	lossy        bool // lost says what the message has lost
+	opened       bool // open is set
 }
 
 // phase is what happens to the packets of a message.

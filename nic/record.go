@@ -12,8 +12,9 @@ import (
 func (d *act) execute(r *run) hpu.Status {
 	in := r.task.in
 	h := in.handlers
-	r.ctx = h.memory.program.Context(r.index)
+	r.ctx = h.program.Context(r.index)
 	var fn hpu.Func
+	r.packet = r.ctx.PacketAddr()
 	bytes, record := 0, 0
 	switch r.task.kind {
 	case headerHandler:
@@ -26,6 +27,7 @@ func (d *act) execute(r *run) hpu.Status {
 		fn, record = h.completion, hpu.CompletionSize
 		bytes = writeCompletion(r, in)
 	}
+	r.filled = uint32(bytes)
 	d.watch.began(r, record)
 	s := r.ctx.Start(fn, r.ctx.ArgsAddr(), h.state, d.hpu.MaxCycles+d.hpu.MaxCyclesPerByte*int64(bytes))
 	r.cycles = r.ctx.Cycles()

@@ -206,12 +206,17 @@ func (l *loss) add(why loss, packets int, bytes uint64) {
 	l.bytes += bytes
 }
 
+// lose notes that packets of the message were lost, and with them bytes that would have been delivered; why is kept for the first.
+func (in *inbound) lose(why loss, packets int, bytes uint64) {
+	if !in.lossy {
+		in.lost, in.lossy = loss{}, true
+	}
+	in.lost.add(why, packets, bytes)
+}
+
 // damaged reports whether the message has lost what it was to deliver: bytes, or all of a message that has none.
 func (in *inbound) damaged() bool {
-	if in.dropped == 0 && in.d.MLength > 0 { // what was lost, which lies elsewhere, need not be looked at
-		return false
-	}
-	return in.lost.cause != noShortage && (in.lost.bytes > 0 || in.d.MLength == 0)
+	return in.lossy && (in.lost.bytes > 0 || in.d.MLength == 0)
 }
 
 // failure is the fail type of a message that is damaged.

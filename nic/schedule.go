@@ -32,30 +32,35 @@ type task struct {
 // run is what a context of a processor is doing. A handler runs in segments: from its start, or from a suspension, to the next suspension or
 // its end. A segment is executed at its first instant and occupies the core for the cycles it was charged.
 type run struct {
-	// What every segment needs, side by side:
+	// What every event of it needs, side by side:
 	core       *core
-	ctx        *hpu.Context
 	task       task
-	start      sim.Time // when the present segment began
-	cycles     int64    // that the handler has been charged, the present segment included
-	charged    int64    // cycles charged before the present segment
-	ready      int64    // result to resume with
-	index      int      // of the context on the node
-	generation uint32   // counts tasks
+	generation uint32 // counts tasks
 	active     bool
 	resumed    bool // the present segment is not the first
 	landed     bool // it was suspended last until data of it had landed
 	status     hpu.Status
-	since      sim.Time // when it was suspended; -1: it computes
-	gave       sim.Time // until when it has offered its core; -1: it never has
-	began      sim.Time // when the handler did
-	number     int64    // of the handler on its node, from 1
-	wait       blockedOn
-	handles    []dmaHandle
-	failed     failedAccess // the last access to host memory of which the handler was told that it has failed
+	index      int // of the context on the node
+	ctx        *hpu.Context
+	cycles     int64 // that the handler has been charged, the present segment included
 
-	desc hpu.Operation // of a wait that has one
-	_    [56]byte      // of the next run begins in a line of the cache of its own
+	// What segments need:
+	charged int64    // cycles charged before the present segment
+	start   sim.Time // when the present segment began
+	ready   int64    // result to resume with
+	since   sim.Time // when it was suspended; -1: it computes
+	gave    sim.Time // until when it has offered its core; -1: it never has
+	began   sim.Time // when the handler did
+	number  int64    // of the handler on its node, from 1
+	looks   bool     // there are handles
+
+	// What actions need:
+	wait           blockedOn
+	packet, filled uint32       // address of the context's buffer, and how many bytes the device has put there for the handler
+	failed         failedAccess // the last access to host memory of which the handler was told that it has failed
+	handles        []dmaHandle
+	desc           hpu.Operation // of a wait that has one
+	_              [40]byte
 }
 
 // at is the handler's own time when it has been charged so many cycles.
@@ -261,7 +266,7 @@ func (s *schedule) overflow(in *inbound, i int, cause shortage) {
 
 // lose notes that packets of a message were dropped, and with them bytes that would have been delivered.
 func (s *schedule) lose(in *inbound, cause shortage, packets int, bytes uint64) {
-	in.lost.add(loss{cause: cause, at: s.now()}, packets, bytes)
+	in.lose(loss{cause: cause, at: s.now()}, packets, bytes)
 	in.dropped += bytes
 	s.dropped += int64(packets)
 }
@@ -285,12 +290,19 @@ func (s *schedule) segmentEnd(r *run) {
 	took := r.cycles - r.charged
 	s.cycles += took
 	r.charged = r.cycles
-	m := r.task.in.handlers.memory
+	h := r.task.in.handlers
 	if r.status == hpu.Blocked {
 		s.suspended(r, took)
-		s.act.changed(m)
-		return
+	} else {
+		s.done(r)
 	}
+	if s.lookers > 0 {
+		s.act.changed(h.memory)
+	}
+}
+
+// done is the end of a handler.
+func (s *schedule) done(r *run) {
 	s.inside += s.now() - r.began
 	s.lastEnd = s.now()
 	if s.firstEnd == 0 {
@@ -303,7 +315,6 @@ func (s *schedule) segmentEnd(r *run) {
 	c.active--
 	s.ended(t, &out, &r.failed)
 	s.idle(c)
-	s.act.changed(m)
 }
 
 // suspended is a handler that has used up the cycles before a call that waits: the call takes effect now. Its last segment took so many.
@@ -433,7 +444,7 @@ func (s *schedule) headerEnded(in *inbound, code hpu.Code) {
 		in.phase = phaseDeposit
 	default:
 		in.phase = phaseDiscard
-		in.dropped, in.lost = in.d.MLength, loss{} // what was lost would have been discarded now
+		in.dropped, in.lossy = in.d.MLength, false // what was lost would have been discarded now
 	}
 	waiting := in.waiting
 	in.waiting = in.waiting[len(in.waiting):]

@@ -140,7 +140,9 @@ func (s *schedule) admitted(in *inbound) bool {
 // handled is the end of a message that handlers have seen.
 func (e *env) handled(in *inbound) {
 	h := in.handlers
-	h.memory.uses--
+	if in.underway == 0 {
+		h.memory.uses--
+	}
 	if h.pieces {
 		h.memory.piecesOf(in.d.Spin).give(int(in.piece))
 	}

@@ -140,7 +140,7 @@ func (w *watch) landed(o *dmaOp) {
 		return
 	}
 	w.step = HandlerStep{
-		What: StepLanded, Rank: int(w.act.rank), Number: o.number, Message: o.message, At: w.act.now(), Op: o.op, Handle: max(o.handle, noHandle), Result: o.result,
+		What: StepLanded, Rank: int(w.act.rank), Number: o.number, Message: o.message, At: w.act.now(), Op: o.op, Handle: int(max(o.handle, noHandle)), Result: o.result,
 	}
 	w.tell(&w.step)
 }

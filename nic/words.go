@@ -25,6 +25,7 @@ func (d *act) waitWord(r *run) (result int64, ready bool) {
 	}
 	m := r.task.in.handlers.memory
 	m.waiting = append(m.waiting, r)
+	d.lookers++
 	return 0, false
 }
 
@@ -43,6 +44,7 @@ func (d *act) changed(m *Memory) {
 	for _, r := range w.waiting {
 		if r.wordChanged() {
 			d.woken.push(r)
+			d.lookers--
 		} else {
 			kept = append(kept, r)
 		}
@@ -80,12 +82,16 @@ type HostWatch struct{ look func() }
 func (h *Memory) Watch(look func()) *HostWatch {
 	w := &HostWatch{look}
 	h.hosts = append(h.hosts, w)
+	h.nic.env.lookers++
 	return w
 }
 
 // Unwatch ends a watch.
 func (h *Memory) Unwatch(w *HostWatch) {
-	h.hosts = slices.DeleteFunc(h.hosts, func(o *HostWatch) bool { return o == w })
+	if i := slices.Index(h.hosts, w); i >= 0 {
+		h.hosts = slices.Delete(h.hosts, i, i+1)
+		h.nic.env.lookers--
+	}
 }
 
 // Write lets bytes of the host reach the memory at a later moment, at an offset from its beginning. They are taken now.

@@ -238,6 +238,16 @@ type Header struct {
 	Operand [MaxOperand]byte // swaps: the operand, one element of Type
 }
 
+// PartOf makes h the header of a message of its own with n bytes, from offset on, of the data of the put o. The operand, which only
+// swaps have, is not looked at.
+func (h *Header) PartOf(o *Header, offset, n uint64) {
+	h.Kind, h.NI, h.AckReq, h.Op, h.Type, h.Flags = o.Kind, o.NI, o.AckReq, o.Op, o.Type, o.Flags
+	h.Initiator, h.Target, h.UID, h.PT = o.Initiator, o.Target, o.UID, o.PT
+	h.MatchBits, h.HdrData, h.Ref = o.MatchBits, o.HdrData, o.Ref
+	h.RLength, h.RemoteOffset = n, o.RemoteOffset+offset
+	h.Fail, h.List, h.MLength = o.Fail, o.List, o.MLength
+}
+
 // Event is a full event (ptl_event_t, Portals 4.x §3.13.2).
 type Event struct {
 	Type         EventType
