@@ -11,9 +11,10 @@ package host
 // none made after. It waits for those that wait. One made after it, of bytes of it that are not at the device yet, waits until they are, and holds up
 // what is made after it: where there is no Translator nothing else ever waits in an Order.
 type Order struct {
-	first, last             *Access
-	firstStream, lastStream *Access // that have not ended
+	first                   *Access
 	reading                 *Access // streams Among these accesses of which not all is at the device
+	last                    *Access // from first on
+	firstStream, lastStream *Access // that have not ended
 }
 
 // Empty reports whether nothing waits in the line.

@@ -205,3 +205,28 @@ func TestFrontsAreForgotten(t *testing.T) {
 	require.NoError(t, n.Engine.RunUntil(n.Engine.Now()+spec.L2Latency))
 	require.True(t, ask(n, 0, false).Open, "page 2 waits for a walk")
 }
+
+// A block becomes pages between the reads of two walks for it, and nobody invalidates it: a page of its own comes before the block.
+func TestFrontOfABlock(t *testing.T) {
+	n, tables, _ := node(t)
+	block := uint64(2 << 20)
+	tables.Map(block, 2, block, true)
+	ask := func(page uint64) *smmutest.Answer {
+		a := &smmutest.Answer{Request: smmu.Request{PDID: pdid, Addr: block + page*4096, Length: 8, Frames: make([]uint64, 1)}}
+		n.Ask(a)
+		return a
+	}
+	first := ask(0)
+	require.NoError(t, n.Engine.RunUntil(50*sim.Nanosecond))
+	second := ask(1)
+	for first.Open {
+		at, _ := n.Engine.Next()
+		require.NoError(t, n.Engine.RunUntil(at))
+	}
+	require.True(t, second.Open)
+	tables.Map(block+4096, 3, 7*4096, true)
+	require.Equal(t, block+2*4096, ask(2).Frames[0])
+	drain(t, n)
+	require.Equal(t, block+2*4096, ask(2).Frames[0])
+	require.Equal(t, uint64(7*4096), ask(1).Frames[0])
+}

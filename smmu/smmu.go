@@ -307,10 +307,11 @@ func (r *Request) lies(b *bank, va, frame uint64) {
 
 // take makes a slot of the piece at r.at.
 func (s *SMMU) take(c *channel, r *Request) int32 {
-	s.l1.forget()
 	i := c.free
 	t := &s.slots[i]
-	c.free = t.next
+	if c.free = t.next; !c.open() {
+		s.l1.forget()
+	}
 	c.used++
 	s.count.MostOutstanding = max(s.count.MostOutstanding, c.used)
 	t.r, t.va, t.bank, t.gen = r, r.at, r.bank, r.gen

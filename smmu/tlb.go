@@ -75,6 +75,12 @@ type front struct {
 	used  use
 }
 
+// overlaps reports whether a front and an entry have addresses in common.
+func (x *front) overlaps(t tag) bool {
+	va := uint64(t) &^ pageMask
+	return x.level != 0 && int(x.bank) == t.bank() && (va-x.base < spans[x.level&lastLevel] || x.base-va < spans[t.level()&lastLevel])
+}
+
 // use is how a front was used since the ring has learnt of it.
 type use uint8
 
@@ -181,7 +187,12 @@ func (f *full) link(i uint16) {
 
 // insert notes a translation as the newest; the oldest makes room.
 func (f *full) insert(t tag, l leaf) {
-	f.forget()
+	f.settle()
+	for k := range f.fronts {
+		if f.fronts[k].overlaps(t) {
+			f.fronts[k] = front{}
+		}
+	}
 	i := f.find(t)
 	if i != 0 {
 		f.lines[i].leaf = l
@@ -216,11 +227,16 @@ func (f *full) drop(i uint16) {
 	}
 	*l = line{chain: f.free}
 	f.free = i
+	for k := range f.fronts {
+		if f.fronts[k].line == i {
+			f.fronts[k] = front{}
+		}
+	}
 }
 
 // invalidate forgets what there is for va, in any size.
 func (f *full) invalidate(bank int, va uint64) {
-	f.forget()
+	f.settle()
 	for level := lastLevel; level > 0; level-- {
 		if i := f.find(tagOf(bank, va, level)); i != 0 {
 			f.drop(i)
@@ -229,7 +245,7 @@ func (f *full) invalidate(bank int, va uint64) {
 }
 
 func (f *full) invalidateBank(bank int) {
-	f.forget()
+	f.settle()
 	for i := 1; i < len(f.lines); i++ {
 		if t := f.lines[i].tag; t != 0 && t.bank() == bank {
 			f.drop(uint16(i))

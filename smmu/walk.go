@@ -53,8 +53,11 @@ func (s *SMMU) lookup(i int32) {
 func (s *SMMU) miss(i int32) {
 	t := &s.slots[i]
 	free := -1
-	for k := range s.walks {
+	for k, left := 0, s.walking; k < len(s.walks) && (left > 0 || free < 0); k++ {
 		w := &s.walks[k]
+		if w.first >= 0 {
+			left--
+		}
 		switch {
 		case w.first < 0:
 			if free < 0 {
