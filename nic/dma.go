@@ -24,6 +24,7 @@ type dmaOp struct {
 	a, b    uint64         // of an atomic
 	number  int64          // of the handler, for Watch
 	message uint64         // its msg_id
+	_       [40]byte       // whole lines of the cache: the access begins one, and what follows it the fourth
 }
 
 // dmaState is what begins anew with each operation.
