@@ -29,7 +29,11 @@ func (c *Context) host(op *hostOp, stack []uint64) {
 	c.left = int64(stack[op.params])
 	result, blocked, ok := c.carryOut(op.Op, stack)
 	if blocked {
-		c.suspend(op.Op)
+		if c.worker == nil || !op.MayBlock() {
+			panic(fmt.Sprintf("hpu: the device blocks %v, which may not block", op.Op))
+		}
+		c.status, c.program.running = Blocked, nil
+		c.worker.Yield() // to whoever called Start or Resume, until the next Resume
 		result, ok = uint64(c.result), !c.killed || c.fail(TrapKilled, OpNone, "")
 	}
 	switch op.Op {
@@ -125,15 +129,6 @@ func (c *Context) pay(a *Action) bool {
 	return true
 }
 
-// suspend gives control back to whoever called Start or Resume until the next Resume.
-func (c *Context) suspend(op Op) {
-	if c.worker == nil || !op.MayBlock() {
-		panic(fmt.Sprintf("hpu: the device blocks %v, which may not block", op))
-	}
-	c.status, c.program.running = Blocked, nil
-	c.worker.Yield()
-}
-
 // fail notes why the handler has to end and returns false.
 func (c *Context) fail(kind TrapKind, op Op, detail string) bool {
 	c.abort = &Trap{Kind: kind, Op: op, Detail: detail}
@@ -142,6 +137,15 @@ func (c *Context) fail(kind TrapKind, op Op, detail string) bool {
 
 // within checks that a range of addresses lies in the memory.
 func (c *Context) within(op Op, what string, addr uint32, n uint64) bool {
+	p := c.program
+	if uint64(addr) >= uint64(p.module.null) && uint64(addr) <= uint64(len(p.mem)) && n <= uint64(len(p.mem))-uint64(addr) {
+		return true
+	}
+	return c.outside(op, what, addr, n)
+}
+
+// outside says what is wrong with a range of addresses, unless it is an empty one near NULL.
+func (c *Context) outside(op Op, what string, addr uint32, n uint64) bool {
 	size := uint64(len(c.program.mem))
 	if n > 0 && addr < c.program.module.null {
 		return c.fail(TrapNull, op, fmt.Sprintf("%s: %d bytes at 0x%x", what, n, addr))

@@ -81,21 +81,22 @@ const initCycles = 1 << 24
 
 // Program is an instance of a module with its memory: what PtlHPUAllocMem gives out. Several match entries may share it.
 type Program struct {
-	// What every call of a handler needs, side by side: first what its end needs as well.
-	running  *Context // the context whose handler is executing now
-	module   *Module
-	inst     instance
-	mem      []byte
-	closed   bool
+	// What every call of a handler needs, in two lines of the processor's cache: in the first what its suspension and its end need as well.
+	running *Context // the context whose handler is executing now
+	module  *Module
+	inst    instance
+	mem     []byte
+	closed  bool
+	place   int32 // in the list of its image
+
 	workers  *workers
 	dev      Device
 	contexts []*Context
+	onClose  func(*Program)
 
-	owner   string
-	layout  Layout
-	image   Image
-	onClose func(*Program)
-	place   int // in the list of its image
+	owner  string
+	image  Image
+	layout Layout
 }
 
 // newProgram runs what the module wants to run before its first handler.
@@ -120,7 +121,7 @@ func newProgram(owner string, img Image, dev Device, inst instance, w *workers, 
 type programs []*Program
 
 func (ps *programs) add(p *Program) {
-	p.place = len(*ps)
+	p.place = int32(len(*ps))
 	*ps = append(*ps, p)
 }
 
