@@ -146,11 +146,11 @@ func (b *Bus) proceed(o *Order) {
 // Again makes an access, or a stream from piece i on, that has failed be tried once more: the device asks again. It keeps its place in its Order
 // and, by its age, among the streams.
 func (b *Bus) Again(a *Access, i int) {
-	switch {
-	case a.way == aStream:
+	switch a.way {
+	case aStream:
 		a.piece, a.state = int32(i), launched
 		b.post(b.request(), kindRequest, 0, 0, a)
-	case a.way == aWrite:
+	case aWrite:
 		b.known(a, b.ask(a, 0, a.Length))
 	default:
 		b.fetchLater(a)
