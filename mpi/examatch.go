@@ -43,9 +43,16 @@ func (t *overExaNet) take() error {
 		t.r.complete(q)
 		return nil
 	}
-	t.early = append(t.early, p)
 	peer := t.peer(p.env.source)
-	for {
+	if p.sequence != peer.next {
+		t.early = append(t.early, p)
+		return nil
+	}
+	peer.next++
+	if err := t.arrives(p); err != nil {
+		return err
+	}
+	for len(t.early) > 0 { // what has waited for it
 		i := slices.IndexFunc(t.early, func(e packet) bool { return e.env.source == p.env.source && e.sequence == peer.next })
 		if i < 0 {
 			return nil
@@ -57,6 +64,7 @@ func (t *overExaNet) take() error {
 			return err
 		}
 	}
+	return nil
 }
 
 // searched charges the process for the elements of a list that it has looked at; more: a copy follows at once.

@@ -82,31 +82,33 @@ const maxTransfers = rdma.Reads
 
 // overExaNet is the transport of a rank.
 type overExaNet struct {
-	r      *Rank
-	o      *Options
-	page   *exanet.Interface
-	rdma   *channels.Page
-	memory extents
-
-	queue    []outgoing // messages that wait for a channel, in order
-	channels [exanet.Channels]exaChannel
-	sends    map[uint32]*Request // that wait for an acknowledgement of their receiver, by their numbers
-	writes   []*channels.Pending // of a sender that starts transfers
-	clear    []packet            // CTSs that wait for a channel for writes
-	gone     int                 // messages that were refused for good
-
-	lists                                  matcher[packet]
-	early                                  []packet // messages that wait for earlier ones of their source
-	peers                                  map[int]*exaPeer
-	flags                                  runtime.View // notifications, one for each transfer
-	transfers                              [maxTransfers]exaTransfer
-	moving                                 int // of them, those in use
-	matched                                []exaMatch
-	observe                                func(envelope, Status) // tests: each message, as its turn comes; nil: nobody does
+	// What every look at what has happened needs, side by side:
+	r                                      *Rank
+	page                                   *exanet.Interface
 	arrived, answered, completed, notified portals.Handle
 	seen                                   struct{ answered, completed, notified uint64 } // what the program has looked after
-	handles                                [5]portals.Handle
 	tests                                  [5]uint64
+	handles                                [5]portals.Handle
+	queue                                  []outgoing // messages that wait for a channel, in order
+
+	// And every message:
+	lists    matcher[packet]
+	peers    map[int]*exaPeer
+	early    []packet               // messages that wait for earlier ones of their source
+	observe  func(envelope, Status) // tests: each message, as its turn comes; nil: nobody does
+	o        *Options
+	sends    map[uint32]*Request // that wait for an acknowledgement of their receiver, by their numbers
+	channels [exanet.Channels]exaChannel
+
+	rdma      *channels.Page
+	memory    extents
+	writes    []*channels.Pending // of a sender that starts transfers
+	clear     []packet            // CTSs that wait for a channel for writes
+	gone      int                 // messages that were refused for good
+	flags     runtime.View        // notifications, one for each transfer
+	moving    int                 // transfers in use
+	matched   []exaMatch
+	transfers [maxTransfers]exaTransfer
 }
 
 // exaPeer is another rank.

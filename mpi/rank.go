@@ -10,29 +10,31 @@ import (
 
 // Rank is a process with its end of the library. Its methods are for the program given to World.Spawn only.
 type Rank struct {
+	// What messages need, side by side:
+	transport transport
+	p         *runtime.Proc
+	free      requestList
+	active    int         // requests that are not done
+	runnable  []*schedule // of those below whose requests are over
+	modules   moduleSet
 	world     *World
 	rank      int
-	p         *runtime.Proc
-	transport transport
-	requests  []*Request
-	free      requestList
-	over      requestList // requests that are done and were not handed out
-	active    int         // requests that are not done
-	sequence  []uint32    // messages sent to each rank
 	stats     Stats
-	world0    Comm                  // the communicator of all ranks
-	contexts  [maxComms / 64]uint64 // a bit for each communicator that the rank has not
-	comms     []*Comm
+	over      requestList // requests that are done and were not handed out
+	sequence  []uint32    // messages sent to each rank
 	running   []*schedule // whose steps are not all done
-	runnable  []*schedule // of them, those whose requests are over
 	idle      []*schedule // to be used again
 	temporary pool
-	disjoint  map[times]bool // elements that may be received into
-	modules   moduleSet
-	attached  attached // memory for buffered sends
-	call      string   // what the program waits in, beside requests
-	blocked   *Request // what it waits for
-	ended     bool     // the program has returned
+
+	requests []*Request
+	world0   Comm // the communicator of all ranks
+	comms    []*Comm
+	disjoint map[times]bool        // elements that may be received into
+	attached attached              // memory for buffered sends
+	call     string                // what the program waits in, beside requests
+	blocked  *Request              // what it waits for
+	ended    bool                  // the program has returned
+	contexts [maxComms / 64]uint64 // a bit for each communicator that the rank has not
 }
 
 func newRank(w *World, p *runtime.Proc, rank int) (*Rank, error) {
