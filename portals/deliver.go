@@ -29,6 +29,9 @@ func (port *Port) newDelivery(h *Header) *Delivery {
 
 // freeDelivery gives a delivery back. What only some messages have is cleared where it is in use.
 func (port *Port) freeDelivery(d *Delivery) {
+	if d.is(deliveryOrdered) { // the interface was closed before its turn came
+		d.older, d.newer = nil, nil
+	}
 	d.flags = 0
 	d.Header, d.entry, d.pt, d.Spin = nil, nil, nil, nil
 	switch d.kind {

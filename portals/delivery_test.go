@@ -128,3 +128,40 @@ func TestLatestPortalTableEntryIsForgotten(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, NIOK, put())
 }
+
+// A delivery that was open in an entry's order when its interface was closed is used again, by whichever interface has the same spare objects: of that
+// order nothing is left.
+func TestDeliveriesOfAClosedInterfaceAreInNoOrder(t *testing.T) {
+	p := newPair(t, 0)
+	ni := p.b
+	put := func(n uint64) *Delivery {
+		d := ni.Port().Receive(&Header{Kind: OpPut, NI: ni.Kind(), HdrData: n, RLength: 8, Target: PhysID(1, 0)})
+		require.True(t, d.Matched())
+		return d
+	}
+	local := &ME{Length: 64, UID: UIDAny, MatchID: AnyID, Options: OptMEOpPut | OptMEManageLocal | OptMEEventLinkDisable}
+	_, err := ni.MEAppend(0, local, PriorityList, 0)
+	require.NoError(t, err)
+	former := []*Delivery{put(1), put(2), put(3)}
+	require.NoError(t, ni.NIFini())
+	for _, d := range former {
+		ni.Port().Finish(d, d.Done())
+	}
+
+	ni, _, err = ni.Process().NIInit(IfaceDefault, OptNIMatching|OptNIPhysical, 0, nil)
+	require.NoError(t, err)
+	q, err := ni.EQAlloc(8)
+	require.NoError(t, err)
+	_, err = ni.PTAlloc(0, q, 0)
+	require.NoError(t, err)
+	_, err = ni.MEAppend(0, local, PriorityList, 0)
+	require.NoError(t, err)
+	for round := range uint64(2) {
+		for n, d := range []*Delivery{put(1), put(2), put(3)} {
+			ni.Port().Finish(d, d.Done())
+			ev, err := ni.EQGet(q)
+			require.NoError(t, err)
+			require.Equal(t, []uint64{uint64(n) + 1, 8 * (3*round + uint64(n))}, []uint64{ev.HdrData, ev.Start})
+		}
+	}
+}
