@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"bytes"
 	"encoding/binary"
 	"os"
 	"testing"
@@ -436,4 +437,33 @@ func TestWritesInPlace(t *testing.T) {
 		d := act{env: &env{hpu: &HPUSpec{DMAWrite: c.how}}}
 		require.Equal(t, c.want, d.inPlace(&run{packet: 1000, filled: 100, looks: c.looks}, c.op, c.local, c.length), "%+v", c)
 	}
+}
+
+// What a handler has asked for and not waited for may change the packet of the next one in its context. The bytes of that one's write are those of the call.
+func TestWriteWhileAnEarlierHandlersReadIsOnItsWay(t *testing.T) {
+	withEngine(t, func(e hpu.Engine, module []byte) {
+		x := newActStage(t, e, module, 1)
+		h := x.begin(0, nil, hpu.Action{Op: hpu.OpDMAFromHostNB, Len: 64})
+		h.actions[0].Local = h.local(0)
+		next := func(op hpu.Op, offset uint64) {
+			require.False(t, h.r.active)
+			r := h.r
+			r.active, r.looks, r.handles, r.packet, r.filled = true, false, r.handles[:0], h.local(0), 64
+			r.generation++
+			for i := range h.bytes(0, 64) {
+				h.bytes(0, 64)[i] = 7
+			}
+			h.actions = append(h.actions, hpu.Action{Op: op, Local: h.local(0), Len: 64, Offset: offset})
+			h.act()
+		}
+		x.post(300*sim.Nanosecond, kindWaiting, 0, func() { next(hpu.OpDMAToHost, 1024) })
+		x.post(490*sim.Nanosecond, kindWaiting, 0, func() { require.Equal(t, int32(1), h.r.late) })
+		x.post(900*sim.Nanosecond, kindWaiting, 0, func() {
+			require.Zero(t, h.r.late)
+			next(hpu.OpDMAToHost, 2048)
+		})
+		x.finish()
+		require.Equal(t, bytes.Repeat([]byte{7}, 64), x.hostMemory(h)[1024:][:64])
+		require.Equal(t, bytes.Repeat([]byte{7}, 64), x.hostMemory(h)[2048:][:64])
+	})
 }

@@ -121,9 +121,10 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 }
 
 // inPlace reports whether the bytes of a write towards host memory can be taken when it lands: its handler waits for that, nothing else that it has
-// asked for is on its way, and they are in the packet that its context has been given, which is nobody else's.
+// asked for is on its way, nor what the handlers before it in its context have left behind, and they are in the packet that the context has been given,
+// which is nobody else's.
 func (d *act) inPlace(r *run, op hpu.Op, local, length uint32) bool {
-	return op == hpu.OpDMAToHost && d.hpu.DMAWrite != Initiated && !r.looks && local >= r.packet && uint64(local)+uint64(length) <= uint64(r.packet)+uint64(r.filled)
+	return op == hpu.OpDMAToHost && d.hpu.DMAWrite != Initiated && !r.looks && r.late == 0 && local >= r.packet && uint64(local)+uint64(length) <= uint64(r.packet)+uint64(r.filled)
 }
 
 // reach finds the range of an operation in host memory; a negative result is the error of the call.

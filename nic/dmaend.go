@@ -89,6 +89,8 @@ func (d *act) end(o *dmaOp, s host.Status) {
 			o.run.failed = o.failure()
 		}
 		d.sched.resumable(o.run, o.result)
+	case o.handle >= 0:
+		o.run.late--
 	}
 	if o.op != hpu.OpDMAToHost {
 		d.changed(o.memory)
@@ -110,13 +112,17 @@ func (o *dmaOp) failure() failedAccess {
 	return failedAccess{op: o.op, address: address, bytes: o.access.Length, tries: int(o.tries), result: o.result}
 }
 
-// unlooked reports operations that have failed without the handler's having looked at their ends; it has ended.
+// unlooked reports operations that have failed without the handler's having looked at their ends, and counts those that are still on their way; it has
+// ended.
 func (d *act) unlooked(r *run) {
 	if !r.looks {
 		return
 	}
 	for i := range r.handles {
-		if h := &r.handles[i]; h.done && h.result < hpu.OK {
+		switch h := &r.handles[i]; {
+		case h.used && !h.done:
+			r.late++
+		case h.done && h.result < hpu.OK:
 			d.unheard(r.task.in, HandlerError{Program: r.task.in.handlers.memory.name, Handler: r.task.kind.String()}, h.failed)
 		}
 	}

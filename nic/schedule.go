@@ -53,6 +53,7 @@ type run struct {
 	began   sim.Time // when the handler did
 	number  int64    // of the handler on its node, from 1
 	looks   bool     // there are handles
+	late    int32    // operations of handlers before it that are still on their way
 
 	// What actions need:
 	wait           blockedOn
