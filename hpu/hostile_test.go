@@ -294,3 +294,48 @@ func TestLongChain(t *testing.T) {
 		require.Equal(t, TrapCallDepth, end(t, c, "h", 0, 0, 1e6).Err.Kind)
 	})
 }
+
+// References to functions are for what the rewriter adds: engines have them switched on, and so Load has to refuse them wherever a module could have one.
+func TestReferencesAreRefused(t *testing.T) {
+	global := func(g ...byte) func(m *moduleOf) {
+		return func(m *moduleOf) { m.globals = append([]byte{1}, g...) }
+	}
+	body := func(b ...byte) func(m *moduleOf) {
+		return func(m *moduleOf) { m.table, m.bodies[0] = []byte{1, 0x70, 0, 4}, append(b, 0x41, 0) }
+	}
+	element := func(e ...byte) func(m *moduleOf) {
+		return func(m *moduleOf) { m.table, m.elements = []byte{1, 0x70, 0, 4}, append([]byte{1}, e...) }
+	}
+	typ := func(ts wasm.FuncType) func(m *moduleOf) { return func(m *moduleOf) { m.types = append(m.types, ts) } }
+	for name, change := range map[string]func(m *moduleOf){
+		"global that is null":          global(0x70, 0, 0xD0, 0x70, 0x0B),
+		"global that is a function":    global(0x70, 1, 0xD2, 0, 0x0B),
+		"global of the host":           global(0x6F, 0, 0xD0, 0x6F, 0x0B),
+		"number that is a reference":   global(0x7F, 0, 0xD2, 0, 0x0B),
+		"parameter":                    typ(wasm.FuncType{Params: []wasm.ValueType{wasm.FuncRef}}),
+		"result":                       typ(wasm.FuncType{Results: []wasm.ValueType{wasm.FuncRef}}),
+		"local":                        body(1, 1, 0x70),
+		"block":                        body(0, 0x02, 0x70, 0x00, 0x0B, 0x1A),
+		"ref.func":                     body(0, 0xD2, 0, 0x1A),
+		"ref.is_null":                  body(0, 0x41, 0, 0xD1, 0x1A),
+		"table.get":                    body(0, 0x41, 0, 0x25, 0, 0x1A),
+		"table.set":                    body(0, 0x41, 0, 0x41, 0, 0x26, 0),
+		"table.size":                   body(0, 0xFC, 0x10, 0, 0x1A),
+		"table.init":                   body(0, 0x41, 0, 0x41, 0, 0x41, 0, 0xFC, 0x0C, 0, 0),
+		"table.copy":                   body(0, 0x41, 0, 0x41, 0, 0x41, 0, 0xFC, 0x0E, 0, 0),
+		"select with a type":           body(0, 0x41, 0, 0x41, 0, 0x41, 0, 0x1C, 1, 0x7F, 0x1A),
+		"call through another table":   body(0, 0x41, 0, 0x41, 0, 0x41, 0, 0x11, 0, 1, 0x1A),
+		"two tables":                   func(m *moduleOf) { m.table = []byte{2, 0x70, 0, 1, 0x70, 0, 1} },
+		"table of the host":            func(m *moduleOf) { m.table = []byte{1, 0x6F, 0, 1} },
+		"table with a first value":     func(m *moduleOf) { m.table = []byte{1, 0x40, 0, 0x70, 0, 1, 0xD2, 0, 0x0B} },
+		"elements that are passive":    element(1, 0, 1, 0),
+		"elements that are declared":   element(3, 0, 1, 0),
+		"elements of another table":    element(2, 1, 0x41, 0, 0x0B, 0, 1, 0),
+		"elements that are of no kind": element(2, 0, 0x41, 0, 0x0B, 0x70, 1, 0),
+		"elements by expressions":      element(4, 0x41, 0, 0x0B, 1, 0xD2, 0, 0x0B),
+	} {
+		_, err := Load("evil", with(change), testSpec())
+		var e *LoadError
+		require.ErrorAs(t, err, &e, name)
+	}
+}

@@ -230,3 +230,86 @@ func TestFrontOfABlock(t *testing.T) {
 	require.Equal(t, block+2*4096, ask(2).Frames[0])
 	require.Equal(t, uint64(7*4096), ask(1).Frames[0])
 }
+
+// Whatever takes an entry away takes it from the front of the TLB as well, be it a page or a block, seen as a page of it or whole, by whichever of its
+// addresses; what is left of another bank stays a hit.
+func TestFrontsAreInvalidated(t *testing.T) {
+	const other = pdid + 1
+	for _, x := range []struct {
+		name   string
+		forget func(n *smmutest.Node, tables *smmutest.Tables, last uint64)
+		all    bool
+	}{
+		{"by its address", func(n *smmutest.Node, _ *smmutest.Tables, _ uint64) { n.SMMU.Invalidate(0, base, true) }, false},
+		{"by its last address", func(n *smmutest.Node, _ *smmutest.Tables, last uint64) { n.SMMU.Invalidate(0, last, false) }, false},
+		{"bank", func(n *smmutest.Node, _ *smmutest.Tables, _ uint64) { n.SMMU.InvalidateBank(0) }, false},
+		{"all", func(n *smmutest.Node, _ *smmutest.Tables, _ uint64) { n.SMMU.InvalidateAll() }, true},
+		{"process", func(n *smmutest.Node, tables *smmutest.Tables, _ uint64) {
+			n.SMMU.Release(0)
+			n.SMMU.InvalidateBank(0)
+			require.NoError(t, n.SMMU.Assign(0, pdid, tables))
+		}, false},
+	} {
+		for level := 1; level <= 3; level++ {
+			for _, whole := range []bool{false, true} {
+				n, tables, _ := node(t)
+				require.NoError(t, n.SMMU.Assign(1, other, tables))
+				size := smmutest.Size(level)
+				tables.Map(base, level, size, true)
+				tables.Map(base+1<<30, 3, 4096, true)
+				if !whole { // then a block is looked at as pages
+					n.Access(pdid, base+1<<30, 8, false)
+				}
+				ask := func(pdid uint16, write bool) bool {
+					a := &smmutest.Answer{Request: smmu.Request{PDID: pdid, Addr: base, Length: 8, Write: write}}
+					n.Ask(a)
+					return !a.Open
+				}
+				n.Access(pdid, base, 8, false)
+				n.Access(other, base, 8, false)
+				for _, write := range []bool{false, true} {
+					require.True(t, ask(other, write))
+					require.True(t, ask(pdid, write))
+				}
+				x.forget(n, tables, base+size-1)
+				for _, write := range []bool{false, true} {
+					require.False(t, ask(pdid, write), "%s, level %d, whole %v, write %v", x.name, level, whole, write)
+					require.Equal(t, !x.all, ask(other, write), "%s, level %d, whole %v, write %v", x.name, level, whole, write)
+				}
+			}
+		}
+	}
+}
+
+// A block is made read-only between the reads of two walks for it: the second has its page no longer written, although the page stands in front.
+func TestFrontOfABlockThatChanges(t *testing.T) {
+	n, tables, _ := node(t)
+	block := uint64(2 << 20)
+	tables.Map(base, 3, 0, true)
+	tables.Map(block, 2, block, true)
+	n.Access(pdid, base, 8, false) // blocks are looked at as pages
+	ask := func(page uint64, write bool) *smmutest.Answer {
+		a := &smmutest.Answer{Request: smmu.Request{PDID: pdid, Addr: block + page*4096, Length: 8, Write: write}}
+		n.Ask(a)
+		return a
+	}
+	first := ask(0, false)
+	require.NoError(t, n.Engine.RunUntil(n.Engine.Now()+50*sim.Nanosecond))
+	second := ask(1, false)
+	for first.Open {
+		at, _ := n.Engine.Next()
+		require.NoError(t, n.Engine.RunUntil(at))
+	}
+	require.True(t, second.Open)
+	for range 2 {
+		require.False(t, ask(2, true).Open)
+	}
+	tables.Protect(block, false)
+	require.False(t, ask(2, true).Open, "nobody has told the TLB")
+	drain(t, n)
+	require.False(t, second.Open)
+	late := ask(2, true)
+	require.False(t, late.Open)
+	require.Equal(t, smmu.Permission, late.Result)
+	require.Equal(t, smmu.OK, ask(2, false).Result)
+}

@@ -1,0 +1,129 @@
+package hpu
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/hpu/internal/wasm"
+)
+
+// climber returns a module whose handler recurses args deep, yields there through the table or directly, comes back, recurses state deep.
+// extra makes it another module.
+func climber(indirect bool, extra byte) []byte {
+	m := handlerModule(0x20, 0, 0x10, 2, 0x20, 1, 0x10, 3, 0x6A)
+	m.imports = []Op{OpYield}
+	up := wasm.FuncType{Params: []wasm.ValueType{wasm.I32}, Results: []wasm.ValueType{wasm.I32}}
+	m.types = append(m.types, up, wasm.FuncType{})
+	yield := []byte{0x10, 0}
+	if indirect {
+		yield = []byte{0x41, 1, 0x11, 2, 0}
+		m.table = []byte{1, 0x70, 0, 2}
+		m.elements = []byte{1, 0, 0x41, 1, 0x0B, 1, 0}
+	}
+	deep := func(self byte, end ...byte) []byte {
+		b := []byte{0, 0x20, 0, 0x45, 0x04, 0x7F} // if n == 0
+		return append(append(b, end...), 0x41, extra, 0x05, 0x20, 0, 0x41, 1, 0x6B, 0x10, self, 0x20, 0, 0x6A, 0x0B)
+	}
+	m.funcs = append(m.funcs, 1, 1)
+	m.bodies = append(m.bodies, deep(2, yield...), deep(3))
+	return m.bytes()
+}
+
+// ending is how a handler ends that was not killed.
+type ending struct {
+	code   Code
+	cycles int64
+	err    string
+}
+
+func endingOf(o Outcome) ending {
+	e := ending{o.Code, o.Cycles, ""}
+	if o.Err != nil {
+		e.err = o.Err.Error()
+	}
+	return e
+}
+
+// Programs of different modules take turns on the machine stacks, workers and the function that calls their handlers: how each handler ends is how it
+// ends alone, while others are suspended deep in their recursion, trap, are killed or closed, and what is closed is garbage.
+func TestProgramsTakeTurns(t *testing.T) {
+	onEngines(t, func(t *testing.T, e Engine) {
+		codes := [][]byte{climber(false, 1), climber(true, 2), climber(true, 3)}
+		cases := [][2]uint32{{0, 0}, {5, 3}, {90, 90}, {90, 200}, {200, 0}, {40, 99}, {98, 98}, {99, 0}}
+		images, alone, waiting := make([]Image, len(codes)), map[[3]uint32]ending{}, map[[3]uint32]int64{}
+		for i, code := range codes {
+			m, err := Load("climber", code, testSpec())
+			require.NoError(t, err)
+			images[i], err = e.Compile(m, 64)
+			require.NoError(t, err)
+			for _, x := range cases {
+				p, err := images[i].Instantiate("alone", blocking)
+				require.NoError(t, err)
+				c, key := p.Context(0), [3]uint32{uint32(i), x[0], x[1]}
+				if c.Start(handler(t, p, "h"), x[0], x[1], 1e6) == Blocked {
+					waiting[key] = c.Cycles()
+					require.Equal(t, Done, c.Resume(0))
+				}
+				alone[key] = endingOf(c.Outcome())
+				require.NoError(t, p.Close())
+			}
+		}
+		traps := map[string]int{}
+		for _, x := range alone {
+			traps[x.err]++
+		}
+		require.Greater(t, len(traps), 3)
+
+		r := rand.New(rand.NewPCG(1, 2))
+		all := make([]*Program, 6)
+		what := map[*Context][3]uint32{}
+		for step := range 4000 {
+			k := r.IntN(len(all))
+			if all[k] == nil {
+				var err error
+				all[k], err = images[k%len(images)].Instantiate("turns", blocking)
+				require.NoError(t, err)
+			}
+			p := all[k]
+			c := p.Context(r.IntN(4))
+			key := what[c]
+			switch n := r.IntN(60); {
+			case n == 0:
+				var killed []*Context
+				for i := range 4 {
+					if x := p.Context(i); x.Status() == Blocked {
+						killed = append(killed, x)
+					}
+				}
+				require.NoError(t, p.Close())
+				for _, x := range killed {
+					require.Equal(t, TrapKilled, x.Outcome().Err.Kind)
+					require.Equal(t, waiting[what[x]], x.Outcome().Cycles)
+				}
+				if all[k] = nil; step%5 == 0 {
+					runtime.GC()
+				}
+			case n < 8 && c.Status() == Blocked:
+				c.Kill()
+				require.Equal(t, TrapKilled, c.Outcome().Err.Kind)
+				require.Equal(t, waiting[key], c.Outcome().Cycles)
+			case c.Status() == Blocked:
+				require.Equal(t, waiting[key], c.Cycles())
+				require.Equal(t, Done, c.Resume(0))
+				require.Equal(t, alone[key], endingOf(c.Outcome()), key)
+			default:
+				x := cases[r.IntN(len(cases))]
+				key = [3]uint32{uint32(k % len(images)), x[0], x[1]}
+				if what[c] = key; c.Start(handler(t, p, "h"), x[0], x[1], 1e6) == Done {
+					require.Equal(t, alone[key], endingOf(c.Outcome()), key)
+				}
+			}
+		}
+	})
+}
+
+// blocking suspends whoever yields.
+var blocking = &testDevice{act: func(*Context, *Action) (int64, bool) { return 0, true }}
