@@ -202,6 +202,9 @@ func (b *Bus) ask(a *Access, off, n int) Status {
 	}
 	a.state = waits
 	a.Space.asked = b.engine.Now()
+	if b.iommu != nil && b.iommu.hit(a, off, n) {
+		return OK
+	}
 	if s, answered := b.translator.Translate(a, off, n); answered {
 		return s
 	}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/host/hosttest"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/smmu"
 	"github.com/spinsim/spinsim/smmu/smmutest"
@@ -395,4 +396,30 @@ func TestAForgottenInvalidationIsSeen(t *testing.T) {
 			require.EqualError(t, stale[0], fmt.Sprintf("rank 0 at 2 µs: the SMMU used a stale translation of %#x of PDID 1 (bank 0): it had 0x40000000 (writable), the tables have 0x50000000 (writable); nobody has invalidated it", addr))
 		}
 	}
+}
+
+// A translator may have an IOMMU behind it: what that lets pass is its own until it is told of the end, be it a hit or not.
+func TestAnIOMMUBehindAnotherTranslator(t *testing.T) {
+	p := newPaged(t, pause)
+	space, addr := p.process(t, 2*4096)
+	p.tables[space].Map(addr, 3, 1<<20, true)
+	p.tables[space].Map(addr+4096, 3, 2<<20, true)
+	r := &hosttest.Recorder{Engine: p.engine, Then: p.iommu}
+	p.bus.Translate(r)
+	c := &counter{}
+	for range 3 {
+		for _, x := range []struct {
+			addr uint64
+			n    int
+		}{{addr, 64}, {addr + 4096 - 8, 64}} {
+			p.bus.Write(&host.Access{Space: space, Addr: x.addr, Length: x.n, Client: c})
+			p.bus.Read(&host.Access{Space: space, Addr: x.addr, Length: x.n, Client: c})
+			p.bus.Stream(&host.Access{Space: space, Addr: x.addr, Length: x.n, Piece: 32, Client: c})
+		}
+		require.NoError(t, p.engine.RunUntil(p.engine.Now()+sim.Millisecond))
+		require.Zero(t, p.iommu.SMMU().InFlight(0))
+	}
+	require.Equal(t, 3*2*4, c.ends)
+	require.Len(t, r.Passed, c.ends)
+	require.Positive(t, p.iommu.SMMU().Counters().L1Hits)
 }

@@ -29,18 +29,18 @@ func (m *IOMMU) release(p *passage) {
 	p.next, m.free = m.free, p
 }
 
-// Translate implements Translator.
-func (m *IOMMU) Translate(a *Access, off, n int) (Status, bool) {
-	if addr, k := a.At(off); k >= n {
-		if a.flight = m.smmu.Hit(a.Space.pdid, addr, n, a.way.changes()); a.flight != 0 {
-			return OK, true
-		}
+// hit is Translate without a passage. It is for the bus only, which keeps the flight until the end; not so, nothing has happened.
+func (m *IOMMU) hit(a *Access, off, n int) bool {
+	addr, k := a.At(off)
+	if k < n {
+		return false
 	}
-	return m.ask(a, off, n)
+	a.flight = m.smmu.Hit(a.Space.pdid, addr, n, a.way.changes())
+	return a.flight != 0
 }
 
-// ask is Translate with a passage.
-func (m *IOMMU) ask(a *Access, off, n int) (Status, bool) {
+// Translate implements Translator.
+func (m *IOMMU) Translate(a *Access, off, n int) (Status, bool) {
 	if a.Space.pdid == 0 {
 		return Denied, true
 	}
@@ -90,7 +90,7 @@ func (m *IOMMU) again(p *passage) {
 	}
 	m.release(p)
 	a.Space.asked = m.engine.Now()
-	if s, answered := m.ask(a, off, n); answered {
+	if s, answered := m.Translate(a, off, n); answered {
 		m.bus.Translated(a, s)
 	}
 }
