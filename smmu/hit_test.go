@@ -97,7 +97,7 @@ func (w *twins) request(bank int) {
 	}
 	r := smmu.Request{
 		PDID: w.pdids[bank], Addr: w.latest[bank][way] + uint64(below(w.t, "offset", 64)), Write: way == 1,
-		Length: rapid.SampledFrom([]int{1, 64, 64, 64, 5000}).Draw(w.t, "length"),
+		Length: rapid.SampledFrom([]int{0, 1, 64, 64, 64, 4096, 5000}).Draw(w.t, "length"),
 	}
 	w.both(func(x *twin) { x.ask(r) })
 }
@@ -313,3 +313,51 @@ func TestFrontOfABlockThatChanges(t *testing.T) {
 	require.Equal(t, smmu.Permission, late.Result)
 	require.Equal(t, smmu.OK, ask(2, false).Result)
 }
+
+// A hit is of bytes of one page, be the entry a block, and of one process; it is in flight until it has landed, and what waits for those in flight waits
+// for those before it only.
+func TestHitIsOfOnePage(t *testing.T) {
+	n, tables, _ := node(t)
+	tables.Map(base, 2, 0, true)
+	n.Access(pdid, base, 8, false)
+	for _, x := range []struct {
+		pdid uint16
+		at   uint64
+		n    int
+		hit  bool
+	}{
+		{pdid, 0, 4096, true}, {pdid, 0, 4097, false}, {pdid, 4095, 1, true}, {pdid, 4095, 2, false}, {pdid, 4096, 4096, true}, {pdid, 8, 0, false}, {pdid, 0, 0, false},
+		{pdid, 8, -1, false}, {pdid, 2<<20 - 1, 1, true}, {pdid, 2<<20 - 1, 2, false}, {pdid, 2 << 20, 1, false}, {pdid, 1 << 48, 1, false}, {pdid, 1<<64 - base, 1, false},
+		{pdid, 1<<64 - 1, 1, false}, {0, 0, 1, false}, {pdid + 1, 0, 1, false}, {pdid - 1, 0, 1, false},
+	} {
+		for _, write := range []bool{false, true, false} {
+			f := n.SMMU.Hit(x.pdid, base+x.at, x.n, write)
+			require.Equal(t, x.hit, f != 0, x)
+			if f != 0 {
+				require.Equal(t, 1, n.SMMU.InFlight(0))
+				n.SMMU.Landed(f)
+			}
+			require.Zero(t, n.SMMU.InFlight(0))
+		}
+	}
+
+	var told synced
+	before := n.SMMU.Hit(pdid, base, 8, true)
+	a, b := &smmu.Sync{Client: &told, Ref: "first"}, &smmu.Sync{Client: &told, Ref: "second"}
+	require.False(t, n.SMMU.Sync(0, a))
+	behind := n.SMMU.Hit(pdid, base, 8, true)
+	require.False(t, n.SMMU.Sync(0, b))
+	last := n.SMMU.Hit(pdid, base, 8, false)
+	n.SMMU.Landed(last)
+	require.Empty(t, told)
+	n.SMMU.Landed(before)
+	require.Equal(t, synced{"first"}, told)
+	n.SMMU.Landed(behind)
+	require.Equal(t, synced{"first", "second"}, told)
+}
+
+// synced is who waits for accesses in flight, with what has been told.
+type synced []any
+
+// Synced implements smmu.SyncClient.
+func (s *synced) Synced(y *smmu.Sync) { *s = append(*s, y.Ref) }
