@@ -127,3 +127,52 @@ func TestProgramsTakeTurns(t *testing.T) {
 
 // blocking suspends whoever yields.
 var blocking = &testDevice{act: func(*Context, *Action) (int64, bool) { return 0, true }}
+
+// While a device carries out what one handler asks for it may start, resume, kill and close those of other programs: an action, a worker or a machine
+// stack that is in use is nobody else's.
+func TestDevicesNestHandlers(t *testing.T) {
+	onEngines(t, func(t *testing.T, e Engine) {
+		var all []*Program
+		var ends []ending
+		dev := &testDevice{}
+		dev.act = func(c *Context, a *Action) (int64, bool) {
+			at, level := *a, c.User.(int)
+			if level+1 < len(all) {
+				p := all[level+1]
+				h := handler(t, p, "h")
+				for i := range 4 {
+					p.Context(i).User = level + 1
+				}
+				require.Equal(t, Blocked, p.Context(0).Start(h, 20, 5, 1e6))
+				require.Equal(t, Blocked, p.Context(1).Start(h, 30, 200, 1e6))
+				require.Equal(t, Blocked, p.Context(2).Start(h, 40, 0, 1e6))
+				for i := range 2 {
+					require.Equal(t, Done, p.Context(i).Resume(0))
+					ends = append(ends, endingOf(p.Context(i).Outcome()))
+				}
+				if level == 1 {
+					require.NoError(t, p.Close())
+					all = all[:level+1]
+				} else {
+					p.Context(2).Kill()
+				}
+				require.Equal(t, TrapKilled, p.Context(2).Outcome().Err.Kind)
+			}
+			require.Equal(t, at, *a)
+			return 0, true
+		}
+		for i := range byte(3) {
+			all = append(all, programOn(t, e, climber(i == 1, 1), testSpec(), dev))
+		}
+		c := all[0].Context(0)
+		c.User = 0
+		require.Equal(t, Blocked, c.Start(handler(t, all[0], "h"), 50, 2, 1e6))
+		require.Equal(t, Done, c.Resume(0))
+		require.Equal(t, Code(50*51/2+1+3+1), c.Outcome().Code)
+		require.Len(t, ends, 4)
+		require.Equal(t, ends[0].code, ends[2].code)
+		require.Equal(t, Code(20*21/2+1+15+1), ends[0].code)
+		require.Contains(t, ends[1].err, "call depth")
+		require.Contains(t, ends[3].err, "call depth")
+	})
+}
