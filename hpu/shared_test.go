@@ -1,6 +1,7 @@
 package hpu
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -174,5 +175,37 @@ func TestDevicesNestHandlers(t *testing.T) {
 		require.Equal(t, Code(20*21/2+1+15+1), ends[0].code)
 		require.Contains(t, ends[1].err, "call depth")
 		require.Contains(t, ends[3].err, "call depth")
+	})
+}
+
+// A module may have hundreds of handlers, some under several names, in any order of use, and next to imports that are exported or in the table twice: each
+// name enters its own.
+func TestManyHandlers(t *testing.T) {
+	const number = 300
+	m := handlerModule(0x41, 0)
+	m.imports = []Op{OpNumHPUs, OpYield}
+	m.table, m.elements = []byte{1, 0x70, 0, 4}, []byte{1, 0, 0x41, 0, 0x0B, 4, 0, 1, 0, 2}
+	m.exports = append(wasm.AppendName(nil, "d"), wasm.ExportFunc, 2)
+	m.exports = append(wasm.AppendName(m.exports, "xe3"), wasm.ExportFunc, 4)
+	m.exports = append(wasm.AppendName(m.exports, "e3"), wasm.ExportFunc, 5)
+	m.exports = append(wasm.AppendName(m.exports, "g0"), wasm.ExportTable, 0)
+	m.exports = append(wasm.AppendName(m.exports, "f2"), wasm.ExportFunc, 0)
+	m.nexports = 5
+	for i := 1; i < number; i++ {
+		m.funcs = append(m.funcs, 0)
+		m.bodies = append(m.bodies, wasm.AppendS64([]byte{0, 0x41}, int64(i)))
+		if i%3 == 0 {
+			m.exports = wasm.AppendU32(append(wasm.AppendName(m.exports, fmt.Sprint("h", i)), wasm.ExportFunc), uint32(i+2))
+			m.nexports++
+		}
+	}
+	onEngines(t, func(t *testing.T, e Engine) {
+		p := programOn(t, e, m.bytes(), testSpec(), blocking)
+		for i := number - 3; i > 0; i -= 3 {
+			require.Equal(t, Code(i), end(t, p.Context(i%4), fmt.Sprint("h", i), 0, 0, 1e6).Code)
+		}
+		for name, want := range map[string]Code{"h": 0, "d": 0, "xe3": 2, "e3": 3} {
+			require.Equal(t, want, end(t, p.Context(0), name, 0, 0, 1e6).Code, name)
+		}
 	})
 }
