@@ -48,36 +48,43 @@ func endingOf(o Outcome) ending {
 	return e
 }
 
+// climbs are arguments and states of climbers.
+var climbs = [][2]uint32{{0, 0}, {5, 3}, {90, 90}, {90, 200}, {200, 0}, {40, 99}, {98, 98}, {99, 0}}
+
+// climbAlone returns images of climbers, how the handlers of each end, and what they have taken when they wait: by image and climb.
+func climbAlone(t *testing.T, e Engine) (images []Image, alone map[[3]uint32]ending, waiting map[[3]uint32]int64) {
+	alone, waiting = map[[3]uint32]ending{}, map[[3]uint32]int64{}
+	for i, code := range [][]byte{climber(false, 1), climber(true, 2), climber(true, 3)} {
+		m, err := Load("climber", code, testSpec())
+		require.NoError(t, err)
+		img, err := e.Compile(m, 64)
+		require.NoError(t, err)
+		images = append(images, img)
+		for _, x := range climbs {
+			p, err := img.Instantiate("alone", blocking)
+			require.NoError(t, err)
+			c, key := p.Context(0), [3]uint32{uint32(i), x[0], x[1]}
+			if c.Start(handler(t, p, "h"), x[0], x[1], 1e6) == Blocked {
+				waiting[key] = c.Cycles()
+				require.Equal(t, Done, c.Resume(0))
+			}
+			alone[key] = endingOf(c.Outcome())
+			require.NoError(t, p.Close())
+		}
+	}
+	traps := map[string]int{}
+	for _, x := range alone {
+		traps[x.err]++
+	}
+	require.Greater(t, len(traps), 3)
+	return images, alone, waiting
+}
+
 // Programs of different modules take turns on the machine stacks, workers and the function that calls their handlers: how each handler ends is how it
 // ends alone, while others are suspended deep in their recursion, trap, are killed or closed, and what is closed is garbage.
 func TestProgramsTakeTurns(t *testing.T) {
 	onEngines(t, func(t *testing.T, e Engine) {
-		codes := [][]byte{climber(false, 1), climber(true, 2), climber(true, 3)}
-		cases := [][2]uint32{{0, 0}, {5, 3}, {90, 90}, {90, 200}, {200, 0}, {40, 99}, {98, 98}, {99, 0}}
-		images, alone, waiting := make([]Image, len(codes)), map[[3]uint32]ending{}, map[[3]uint32]int64{}
-		for i, code := range codes {
-			m, err := Load("climber", code, testSpec())
-			require.NoError(t, err)
-			images[i], err = e.Compile(m, 64)
-			require.NoError(t, err)
-			for _, x := range cases {
-				p, err := images[i].Instantiate("alone", blocking)
-				require.NoError(t, err)
-				c, key := p.Context(0), [3]uint32{uint32(i), x[0], x[1]}
-				if c.Start(handler(t, p, "h"), x[0], x[1], 1e6) == Blocked {
-					waiting[key] = c.Cycles()
-					require.Equal(t, Done, c.Resume(0))
-				}
-				alone[key] = endingOf(c.Outcome())
-				require.NoError(t, p.Close())
-			}
-		}
-		traps := map[string]int{}
-		for _, x := range alone {
-			traps[x.err]++
-		}
-		require.Greater(t, len(traps), 3)
-
+		images, alone, waiting := climbAlone(t, e)
 		r := rand.New(rand.NewPCG(1, 2))
 		all := make([]*Program, 6)
 		what := map[*Context][3]uint32{}
@@ -116,7 +123,7 @@ func TestProgramsTakeTurns(t *testing.T) {
 				require.Equal(t, Done, c.Resume(0))
 				require.Equal(t, alone[key], endingOf(c.Outcome()), key)
 			default:
-				x := cases[r.IntN(len(cases))]
+				x := climbs[r.IntN(len(climbs))]
 				key = [3]uint32{uint32(k % len(images)), x[0], x[1]}
 				if what[c] = key; c.Start(handler(t, p, "h"), x[0], x[1], 1e6) == Done {
 					require.Equal(t, alone[key], endingOf(c.Outcome()), key)

@@ -326,9 +326,23 @@ func TestHitIsOfOnePage(t *testing.T) {
 		n    int
 		hit  bool
 	}{
-		{pdid, 0, 4096, true}, {pdid, 0, 4097, false}, {pdid, 4095, 1, true}, {pdid, 4095, 2, false}, {pdid, 4096, 4096, true}, {pdid, 8, 0, false}, {pdid, 0, 0, false},
-		{pdid, 8, -1, false}, {pdid, 2<<20 - 1, 1, true}, {pdid, 2<<20 - 1, 2, false}, {pdid, 2 << 20, 1, false}, {pdid, 1 << 48, 1, false}, {pdid, 1<<64 - base, 1, false},
-		{pdid, 1<<64 - 1, 1, false}, {0, 0, 1, false}, {pdid + 1, 0, 1, false}, {pdid - 1, 0, 1, false},
+		{pdid, 0, 4096, true},
+		{pdid, 0, 4097, false},
+		{pdid, 4095, 1, true},
+		{pdid, 4095, 2, false},
+		{pdid, 4096, 4096, true},
+		{pdid, 8, 0, false},
+		{pdid, 0, 0, false},
+		{pdid, 8, -1, false},
+		{pdid, 2<<20 - 1, 1, true},
+		{pdid, 2<<20 - 1, 2, false},
+		{pdid, 2 << 20, 1, false},
+		{pdid, 1 << 48, 1, false},
+		{pdid, 1<<64 - base, 1, false},
+		{pdid, 1<<64 - 1, 1, false},
+		{0, 0, 1, false},
+		{pdid + 1, 0, 1, false},
+		{pdid - 1, 0, 1, false},
 	} {
 		for _, write := range []bool{false, true, false} {
 			f := n.SMMU.Hit(x.pdid, base+x.at, x.n, write)
