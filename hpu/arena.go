@@ -3,7 +3,8 @@ package hpu
 import "github.com/tetratelabs/wazero/experimental"
 
 // arena gives out the linear memories of an engine. Memory is reserved in large pieces of address space and backed by the
-// operating system page by page when it is first touched; a memory that is given back is handed out again as zeros.
+// operating system page by page when it is first touched; a memory that is given back is handed out again as zeros, and made so only then:
+// most engines end with all their programs.
 // It implements experimental.MemoryAllocator for programs of one size.
 type arena struct {
 	space []byte           // not yet given out
@@ -19,7 +20,7 @@ func (a *arena) take(n int) ([]byte, error) {
 	if list := a.free[n]; len(list) > 0 {
 		b := list[len(list)-1]
 		a.free[n] = list[:len(list)-1]
-		return b, nil
+		return b, discard(b)
 	}
 	if n > len(a.space) {
 		piece, err := reserve(max(n, arenaBytes))
@@ -35,12 +36,11 @@ func (a *arena) take(n int) ([]byte, error) {
 }
 
 // give takes a memory back.
-func (a *arena) give(b []byte) error {
+func (a *arena) give(b []byte) {
 	if a.free == nil {
 		a.free = make(map[int][][]byte)
 	}
 	a.free[len(b)] = append(a.free[len(b)], b)
-	return discard(b)
 }
 
 func (a *arena) close() error {

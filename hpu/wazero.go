@@ -250,7 +250,8 @@ func newWazeroInstance(c *wazeroImage) (*wazeroInstance, error) {
 	ctx := experimental.WithMemoryAllocator(context.Background(), allocate)
 	i.mod, err = c.engine.shared.runtime.InstantiateModule(ctx, c.shared.compiled, anonymous)
 	if err != nil {
-		return nil, errors.Join(err, c.engine.arena.give(mem))
+		c.engine.arena.give(mem)
+		return nil, err
 	}
 	own := c.layout.Own / wasm.PageSize
 	if _, ok := i.mod.Memory().Grow(c.layout.Total/wasm.PageSize - own); !ok {
@@ -349,5 +350,6 @@ func (i *wazeroInstance) fault(err error) (kind TrapKind, stack []level) {
 }
 
 func (i *wazeroInstance) close() error {
-	return errors.Join(i.mod.Close(context.Background()), i.image.engine.arena.give(i.mem))
+	i.image.engine.arena.give(i.mem)
+	return i.mod.Close(context.Background())
 }
