@@ -56,6 +56,7 @@ type hole struct {
 
 // hollow clears entries. Who wants a page where one was waits: the next would have the same bytes, to which a device may still be writing.
 func (p *Process) hollow(start, end uint64) (holes []hole) {
+	p.hollowed = true
 	p.each(start, end, func(va uint64, e pte) {
 		p.kernel.stats.Unmapped++
 		there := e.flags&(pteMapped|pteZero) == pteMapped

@@ -170,7 +170,7 @@ func (p *Process) first(t *Thread, va uint64, w want) error {
 		if p.same(va, pte{}, false) {
 			k.stats.Zero++
 			k.stats.Minor++
-			blank(p.bytes(va))
+			p.blank(va)
 			p.set(va, pte{zeroFrame, pteMapped | pteZero | pteYoung})
 		}
 		return nil
@@ -189,7 +189,7 @@ func (p *Process) first(t *Thread, va uint64, w want) error {
 	}
 	k.stats.Absent++
 	k.stats.Minor++
-	blank(p.bytes(va))
+	p.blank(va)
 	p.attach(va, f, pteWrite|pteYoung)
 	k.memory.page(f).dirty = true
 	return nil
@@ -197,6 +197,14 @@ func (p *Process) first(t *Thread, va uint64, w want) error {
 
 // zeros is a page that nobody has written to.
 var zeros [PageBytes]byte
+
+// blank makes the bytes of a page that comes for the first time zeros. As long as the process has not given pages back they are: nobody writes to a
+// page before it is there. Not to look saves the computer that simulates two page faults of its own: one for the look, and one when the page is written after it.
+func (p *Process) blank(va uint64) {
+	if p.hollowed || poison.On {
+		blank(p.bytes(va))
+	}
+}
 
 // blank makes bytes zeros. Those that are, as those of memory that nobody has written to, it leaves alone: they take none of the computer that simulates.
 func blank(b []byte) {

@@ -103,7 +103,7 @@ func (p *Process) share(t *Thread, c *Process, base uint64) error {
 			p.kernel.swap.use(e.frame)
 			c.set(va, e)
 		case e.flags&pteZero != 0:
-			blank(c.bytes(va))
+			c.blank(va)
 			c.set(va, e)
 		case p.kernel.memory.page(e.frame).file != nil: // it comes when it is touched
 		case p.kernel.memory.page(e.frame).pins > 0:

@@ -27,6 +27,7 @@ type Process struct {
 	large       [][]byte
 	splits      int // of huge pages that nobody has paid for
 	gone        bool
+	hollowed    bool // pages were given back whose addresses remain: they have bytes
 }
 
 // mapping is neighbouring pages that were mapped together and are alike (vm_area_struct).

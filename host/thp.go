@@ -60,7 +60,7 @@ func (p *Process) firstHuge(t *Thread, va uint64, w want) bool {
 	k.stats.Minor++
 	r := p.regionFor(base)
 	for a := base; a < base+HugeBytes; a += PageBytes {
-		blank(p.bytes(a))
+		p.blank(a)
 	}
 	k.freeTable(r.table)
 	p.fillHuge(r, f)
@@ -188,7 +188,7 @@ func (p *Process) collapse(t *Thread, base uint64) {
 	for i, e := range old {
 		va := base + uint64(i)*PageBytes
 		if e.flags&(pteMapped|pteZero) != pteMapped {
-			blank(p.bytes(va))
+			p.blank(va)
 			continue
 		}
 		k.detach(e.frame, p, va)
