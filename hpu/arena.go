@@ -4,7 +4,7 @@ import "github.com/tetratelabs/wazero/experimental"
 
 // arena gives out the linear memories of an engine. Memory is reserved in large pieces of address space and backed by the
 // operating system page by page when it is first touched; a memory that is given back is handed out again as zeros, and made so only then:
-// most engines end with all their programs.
+// most engines end with all their programs. Until then its pages stay.
 // It implements experimental.MemoryAllocator for programs of one size.
 type arena struct {
 	space []byte           // not yet given out
