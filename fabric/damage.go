@@ -18,6 +18,7 @@ type damage struct {
 type record struct {
 	losses        []Loss // the first keptLosses
 	lost, damaged int64
+	bytes         int64 // that were lost
 	repeated      int64 // of both: packets that their sources repeat, of which nothing is remembered
 }
 
@@ -27,19 +28,20 @@ const keptLosses = 100
 func newDamage(links int) *damage { return &damage{make([]record, links), make(map[int][]Down)} }
 
 func (d *damage) record(link int, l Loss) {
-	if d.counts(link, l.Damaged, l.Packet.Repeated) {
+	if d.counts(link, l.Damaged, l.Packet.Repeated, int64(l.Packet.Bytes)) {
 		r := &d.links[link]
 		r.losses = append(r.losses, l)
 	}
 }
 
-// counts counts a loss and reports whether it is among the first, which are remembered.
-func (d *damage) counts(link int, damaged, repeated bool) bool {
+// counts counts a loss of so many bytes and reports whether it is among the first, which are remembered.
+func (d *damage) counts(link int, damaged, repeated bool, bytes int64) bool {
 	r := &d.links[link]
 	if damaged {
 		r.damaged++
 	} else {
 		r.lost++
+		r.bytes += bytes
 	}
 	if repeated {
 		r.repeated++
@@ -119,7 +121,7 @@ func (d *damage) pass(n *network, link int, a, b uint64, ref any, start, end sim
 		return a, false
 	}
 	note := func(cause string, damaged bool) {
-		if d.counts(link, damaged, b&repeatBit != 0) {
+		if d.counts(link, damaged, b&repeatBit != 0, int64(b>>32&lengthMask)) {
 			p, r := Unpack(&sim.Event{A: a &^ fateMask, B: b, P: ref}), &d.links[link]
 			r.losses = append(r.losses, Loss{start, n.lineName(link), cause, damaged, p})
 		}

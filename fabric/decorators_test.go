@@ -104,6 +104,7 @@ func TestFaults(t *testing.T) {
 			seen.Lost++
 		case len(a) == 2:
 			seen.Duplicated++
+			seen.DuplicatedBytes += int64(a[1].p.Bytes)
 			require.Equal(t, at, a[0].at)
 			require.True(t, at < a[1].at && a[1].at <= at+late)
 			require.Equal(t, KindArrive, a[1].kind)

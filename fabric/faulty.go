@@ -77,7 +77,10 @@ func (s *FaultSpec) Validate() error {
 }
 
 // FaultCounts is how many packets suffered what.
-type FaultCounts struct{ Lost, Corrupted, Duplicated, Delayed int64 }
+type FaultCounts struct {
+	Lost, Corrupted, Duplicated, Delayed int64
+	DuplicatedBytes                      int64 // of the second copies
+}
 
 // Faulty is a fabric that spoils packets. What becomes of a packet follows from the engine's seed and, for each node, from the packets
 // that it sends and that arrive there: nodes share nothing. A lost packet has taken its time on every link before the one on which it is
@@ -150,6 +153,7 @@ func networkOf(f Fabric) *network {
 func (f *Faulty) Counts() (all FaultCounts) {
 	for _, c := range f.counts {
 		all.Duplicated += c.Duplicated
+		all.DuplicatedBytes += c.DuplicatedBytes
 		all.Delayed += c.Delayed
 		all.Corrupted += c.Corrupted
 		all.Lost += c.Lost
@@ -287,6 +291,7 @@ func (s *spoiler) Handle(e *sim.Event) {
 		s.event.Kind = KindCorrupt
 	case fateDuplicate:
 		counts.Duplicated++
+		counts.DuplicatedBytes += int64(e.B >> 32 & lengthMask)
 		s.again(e, s.event.A|fateCopy.word())
 	case fateDelay:
 		counts.Delayed++

@@ -114,6 +114,9 @@ func (a *Access) At(off int) (addr uint64, n int) {
 	return addr, min(n, a.Length-off)
 }
 
+// Ignored reports whether a Translator has let the access end well without memory: of a write nothing is there.
+func (a *Access) Ignored() bool { return a.flight == lost }
+
 // Span returns where piece i of a stream lies in the access.
 func (a *Access) Span(i int) (from, to int) {
 	from = i * a.Piece

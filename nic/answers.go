@@ -65,12 +65,15 @@ func (d *act) forget(cookie uint64) {
 // awaited reports whether a handler waits for the reply of a cookie.
 func (d *act) awaited(cookie uint64) bool { return d.answers[cookie-1].run != nil }
 
-// answered puts bytes of a reply into HPU memory: data from offset from on, of length bytes at most.
-func (d *act) answered(cookie uint64, from int, data []byte, length uint64) {
+// answered puts bytes of a reply into HPU memory: data from offset from on, of length bytes at most. It returns how many it
+// has put there, and how many lie beyond.
+func (d *act) answered(cookie uint64, from int, data []byte, length uint64) (taken, beyond int) {
 	a := &d.answers[cookie-1]
-	if k := int(min(a.length, length)) - from; k > 0 {
-		copy(a.program.Memory()[uint64(a.local)+uint64(from):], data[:min(k, len(data))])
+	k := min(int(min(a.length, length))-from, len(data))
+	if k <= 0 {
+		return 0, len(data)
 	}
+	return copy(a.program.Memory()[uint64(a.local)+uint64(from):], data[:k]), len(data) - k
 }
 
 // answerThere lets the handler that waits for a reply go on: all of it is in HPU memory, or it was refused.

@@ -25,6 +25,7 @@ func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
 		t.next.send(packet{f: g})
 	} else {
 		t.missing(o, i, loss{cause: noMemory})
+		t.unsent(unreadable, to-from)
 		t.core.releaseFrame(g)
 	}
 	if last {
@@ -34,6 +35,7 @@ func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
 
 // discard ends a damaged datagram whose entry could not tell.
 func (in *inbound) discard() {
-	in.phase, in.dropped = phaseDiscard, in.d.MLength
+	in.discards(damaged)
+	in.dropped = in.d.MLength
 	in.failed(portals.NIDropped)
 }

@@ -12,13 +12,14 @@ import (
 type deposit struct {
 	*env
 	waiters waiters
-	dropped int64 // packets that host memory did not take
+	landing int64 // bytes on their way to host memory
 	absent  absentPages
 }
 
 // waiters knows the handlers and messages that wait for replies.
 type waiters interface {
-	answered(cookie uint64, from int, data []byte, length uint64)
+	// answered returns how many bytes it has taken, and how many nobody wants.
+	answered(cookie uint64, from int, data []byte, length uint64) (taken, beyond int)
 	answerThere(cookie uint64, fail portals.FailType)
 	replied(cookie, bytes uint64, fail portals.FailType)
 }
@@ -77,12 +78,17 @@ func (d *deposit) packet(in *inbound, i int) {
 	from, to := in.frame.Span(i)
 	switch in.phase {
 	case phaseDeposit:
+		d.settleRest(in, i)
 		if from, to = in.clip(from, to); from < to {
 			d.write(in, i, to-from)
 		}
 	case phaseAnswer:
-		d.waiters.answered(in.d.Cookie(), from, in.frame.Data[from:to], in.d.MLength)
-	case phaseSearch, phaseHeader, phaseHandlers, phaseDiscard, phaseComplete:
+		taken, beyond := d.waiters.answered(in.d.Cookie(), from, in.frame.Data[from:to], in.d.MLength)
+		d.settle(in, answered, taken)
+		d.settle(in, truncated, beyond)
+	case phaseDiscard:
+		d.settle(in, in.fate, in.undealt(i))
+	case phaseSearch, phaseHeader, phaseHandlers, phaseComplete:
 	}
 	d.handed(in)
 }
@@ -99,7 +105,7 @@ func (d *deposit) missing(in *inbound, i int) {
 
 // clip cuts a range of the payload down to what is deposited: without the user header and what was truncated.
 func (in *inbound) clip(from, to int) (int, int) {
-	return max(from, in.skip), min(to, int(in.d.MLength))
+	return max(from, int(in.skip)), min(to, int(in.d.MLength))
 }
 
 func (d *deposit) write(in *inbound, i, n int) {
@@ -108,13 +114,14 @@ func (d *deposit) write(in *inbound, i, n int) {
 	a.Client, a.Op, a.Index, a.Ref = d, depositData, i, in
 	a.Serial = in.begin()
 	in.data++
+	d.landing += int64(n)
 	d.bus.Write(a)
 }
 
 // Place says where a packet lies in host memory; it implements host.Places.
 func (in *inbound) Place(a *host.Access, off int) (addr uint64, n int) {
 	from, to := in.clip(in.frame.Span(a.Index))
-	addr, k := in.d.Piece(uint64(from-in.skip+off), uint64(to-from-off))
+	addr, k := in.d.Piece(uint64(from-int(in.skip)+off), uint64(to-from-off))
 	return addr, int(k)
 }
 
@@ -159,14 +166,24 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 		d.resume(a, s)
 	}
 	from, to := in.clip(in.frame.Span(a.Index))
+	d.landing -= int64(to - from)
 	if s == host.OK {
-		in.iface.Port.Write(in.d, uint64(from-in.skip), in.frame.Data[from:to])
+		n, whole := in.iface.Port.Write(in.d, uint64(from-int(in.skip)), in.frame.Data[from:to])
+		where := deposited
+		if a.Ignored() {
+			where = ignored
+		}
+		d.settle(in, where, n)
+		if !whole {
+			d.settle(in, in.notWritten(), to-from-n)
+		}
 	} else {
+		d.settle(in, unwritable, to-from)
 		address, _ := a.At(0)
 		in.lose(loss{cause: unwritable, at: d.now(), address: address, status: s, tries: a.Tries}, 1, uint64(to-from))
 		in.dropped += uint64(to - from)
 		in.failed(portals.NISegv)
-		d.dropped++
+		d.account.dropped++
 		d.bus.Drop(a)
 	}
 	d.trace.landed(in, a.Index)
@@ -208,7 +225,7 @@ func (d *deposit) wrote(in *inbound, write int) {
 		if in.handlers != nil {
 			in.handlers.memory.uses--
 		}
-		d.core.releaseInbound(in)
+		d.over(in)
 	}
 }
 
@@ -233,7 +250,7 @@ func (d *deposit) pass(in *inbound, write int) {
 func (d *deposit) complete(in *inbound) {
 	in.phase = phaseComplete
 	if in.d == nil {
-		d.core.releaseInbound(in)
+		d.over(in)
 		return
 	}
 	if cookie := in.d.Cookie(); cookie != 0 {
@@ -295,5 +312,5 @@ func (d *deposit) finish(in *inbound) {
 		in.over = true
 		return
 	}
-	d.core.releaseInbound(in)
+	d.over(in)
 }

@@ -20,13 +20,13 @@ type depositStage struct {
 	*alone
 	d        deposit
 	lines    map[int32]*host.Order
-	messages []*deposited
+	messages []*toMemory
 	order    map[int32][]uint64 // of each source: match bits in the order in which its messages were through
 	log      []string           // what waiters are told
 }
 
-// deposited is a message to memory.
-type deposited struct {
+// toMemory is a message to memory.
+type toMemory struct {
 	in        *inbound
 	frame     *Frame
 	sent      Frame  // what it was, with a copy of its bytes
@@ -42,8 +42,8 @@ type deposited struct {
 
 // The events of the neighbours.
 const (
-	kindArrives sim.Kind = kindsOfReceive + 0x80 + iota // packet, *deposited
-	kindHandled                                         // *deposited: its completion handler has ended
+	kindArrives sim.Kind = kindsOfReceive + 0x80 + iota // packet, *toMemory
+	kindHandled                                         // *toMemory: its completion handler has ended
 	kindDoes                                            // func(): anything
 )
 
@@ -57,7 +57,7 @@ func newDepositStage(t require.TestingT) *depositStage {
 func (x *depositStage) other(e *sim.Event) {
 	switch e.Kind {
 	case kindArrives:
-		x.arrives(e.P.(*deposited), int(e.A))
+		x.arrives(e.P.(*toMemory), int(e.A))
 	case kindDelivered:
 		m := x.messages[e.P.(*inbound).frame.Header.MatchBits]
 		m.delivered++
@@ -67,8 +67,8 @@ func (x *depositStage) other(e *sim.Event) {
 		m.in.completes = false
 		x.post(x.now()+100*sim.Nanosecond, kindHandled, 0, m)
 	case kindHandled:
-		x.through(e.P.(*deposited))
-		x.d.complete(e.P.(*deposited).in)
+		x.through(e.P.(*toMemory))
+		x.d.complete(e.P.(*toMemory).in)
 	case kindDoes:
 		e.P.(func())()
 	default:
@@ -76,21 +76,21 @@ func (x *depositStage) other(e *sim.Event) {
 	}
 }
 
-func (x *depositStage) through(m *deposited) {
+func (x *depositStage) through(m *toMemory) {
 	x.order[m.sent.Source] = append(x.order[m.sent.Source], m.sent.Header.MatchBits)
 }
 
 // match does what match does for the header of a message.
-func (x *depositStage) match(m *deposited) {
+func (x *depositStage) match(m *toMemory) {
 	m.in = x.free.inbound(m.frame)
 	m.in.iface, m.in.d, m.in.phase = x.iface, x.iface.Port.Receive(&m.frame.Header), phaseDeposit
-	m.in.order, m.in.skip, m.in.completes = x.lines[m.frame.Source], m.skip, m.completes
+	m.in.order, m.in.skip, m.in.completes = x.lines[m.frame.Source], int32(m.skip), m.completes
 	require.True(x.t, m.in.d.Matched())
 	require.Equal(x.t, uint64(m.mlength), m.in.d.MLength)
 }
 
-// arrives does what match and schedule do for a packet of a message whose header handler wants its data deposited.
-func (x *depositStage) arrives(m *deposited, i int) {
+// arrives does what match and schedule do for a packet of a message whose header handler wants its data toMemory.
+func (x *depositStage) arrives(m *toMemory, i int) {
 	if m.in == nil {
 		x.match(m)
 	}
@@ -105,8 +105,9 @@ func (x *depositStage) arrives(m *deposited, i int) {
 	x.d.packet(m.in, i)
 }
 
-func (x *depositStage) answered(cookie uint64, from int, data []byte, length uint64) {
+func (x *depositStage) answered(cookie uint64, from int, data []byte, length uint64) (taken, beyond int) {
 	x.log = append(x.log, fmt.Sprintf("answered %d: %d B from %d of %d", cookie, len(data), from, length))
+	return len(data), 0
 }
 
 func (x *depositStage) answerThere(cookie uint64, fail portals.FailType) {
@@ -143,7 +144,7 @@ func (l landings) Done(a *host.Access, off, n int) {
 func (x *depositStage) draw(rt *rapid.T, bits uint64) {
 	length, fits := rapid.IntRange(0, 300).Draw(rt, "length"), rapid.IntRange(0, 300).Draw(rt, "fits")
 	h := portals.Header{Kind: portals.OpPut, MatchBits: bits, AckReq: portals.NoAck}
-	m := &deposited{frame: x.frame(h, rapid.SampledFrom([]int32{2, 3}).Draw(rt, "source"), length, 64), completes: rapid.Bool().Draw(rt, "completion handler")}
+	m := &toMemory{frame: x.frame(h, rapid.SampledFrom([]int32{2, 3}).Draw(rt, "source"), length, 64), completes: rapid.Bool().Draw(rt, "completion handler")}
 	m.addr, m.mlength = x.entry(bits, uint64(fits), 0, nil), min(length, fits)
 	m.skip = min(rapid.SampledFrom([]int{0, 0, 1, 64, 100}).Draw(rt, "user header"), m.mlength)
 	m.left, m.sent = m.frame.Packets, *m.frame
@@ -198,7 +199,7 @@ func TestDepositWritesMessages(t *testing.T) {
 }
 
 // check compares what a message has left behind with what its event and the report say, and returns how many of its packets memory did not take.
-func (x *depositStage) check(m *deposited, e *portals.Event) (lost int) {
+func (x *depositStage) check(m *toMemory, e *portals.Event) (lost int) {
 	memory := x.memory(m.addr, aloneEntry)
 	nothing, there := make([]byte, aloneEntry), m.skip // the user header is dealt with by handlers
 	for i := range m.sent.Packets {
@@ -252,7 +253,7 @@ func drawWrites(rt *rapid.T) (writes []handlersWrite, waits []sim.Time, end sim.
 func TestDepositBarriers(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		x := newDepositStage(rt)
-		m := &deposited{frame: x.frame(portals.Header{Kind: portals.OpGet, Ref: 1}, 2, 0, 64), left: 1}
+		m := &toMemory{frame: x.frame(portals.Header{Kind: portals.OpGet, Ref: 1}, 2, 0, 64), left: 1}
 		m.addr = x.entry(0, 64, 0, nil)
 		x.messages = append(x.messages, m)
 		x.match(m)
@@ -307,7 +308,7 @@ func TestDepositAnswersGets(t *testing.T) {
 		if paged {
 			x.buses.Translate(hosttest.Func(func(*host.Access, int, int) host.Status { return host.OK }))
 		}
-		m := &deposited{frame: x.frame(portals.Header{Kind: portals.OpGet, Ref: 1}, 2, 0, 64), left: 1, addr: x.entry(0, 64, 0, nil)}
+		m := &toMemory{frame: x.frame(portals.Header{Kind: portals.OpGet, Ref: 1}, 2, 0, 64), left: 1, addr: x.entry(0, 64, 0, nil)}
 		m.frame.Header.RLength, m.mlength = 64, 64
 		x.messages = append(x.messages, m)
 		x.match(m)

@@ -2,6 +2,7 @@ package nic
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
@@ -304,26 +305,37 @@ func (d *act) Reached(a *host.Access) {
 
 // move delivers the bytes of an operation.
 func (d *act) move(o *dmaOp) {
-	failed := o.result < hpu.OK
+	failed, moved := o.result < hpu.OK, o.access.Length
 	switch {
 	case o.op == hpu.OpDMAToHost:
 		rest := o.data
 		if o.inPlace {
 			rest = o.run.ctx.Program().Memory()[o.local:][:o.access.Length]
 		}
+		moved = 0
 		for _, seg := range o.pieces() {
 			if !failed {
-				rest = rest[copy(seg, rest):]
+				n := copy(seg, rest)
+				rest = rest[n:]
+				moved += n
 			}
 		}
 		d.core.releaseBuffer(o.data)
 	case failed:
 	case o.op == hpu.OpDMAFromHost:
 		to := o.memory.program.Memory()[o.local:]
+		moved = 0
 		for _, seg := range o.pieces() {
-			to = to[copy(to, seg):]
+			n := copy(to, seg)
+			to = to[n:]
+			moved += n
 		}
 	default:
 		binary.LittleEndian.PutUint64(o.memory.program.Memory()[o.local:], o.a)
+	}
+	if moved != o.access.Length && !failed && d.report.first == nil {
+		d.report.first = &VanishedError{
+			Message: LostMessage{Rank: int(d.rank), At: d.now(), Bytes: uint64(moved), Length: uint64(o.access.Length)}, DMA: fmt.Sprintf("%v of %s", o.op, o.memory.name),
+		}
 	}
 }

@@ -23,6 +23,8 @@ type env struct {
 	handling bool  // an event of the node is being handled, after which the interfaces are drained
 	lookers  int32 // handlers and processes that wait for a change of HPU memory
 
+	account account // begins a line of the cache
+
 	hpu     *HPUSpec
 	fabric  *fabric.Spec
 	record  int       // bytes of the record of an event

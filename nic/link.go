@@ -80,22 +80,29 @@ func (l *link) handle(e *sim.Event) {
 		}
 	case kindLoopback:
 		l.arrived++
-		l.next.packetArrived(e.P.(*Frame), int(e.A), false)
+		f, i := e.P.(*Frame), int(e.A)
+		from, to := f.Span(i)
+		l.account.takes(to - from)
+		l.next.packetArrived(f, i, false)
 	case kindEgressSpace:
 		l.room.egressSpace()
 	case fabric.KindCorrupt: // the check fails; the fabric has it among its losses
 		p := fabric.Unpack(e)
 		l.port.Release(p)
+		l.account.takes(int(p.Bytes))
 		if f, plain := p.Ref.(*Frame); plain && f.Datagram {
 			l.arrived++
 			l.next.packetArrived(f, int(p.Seq), true)
+			return
 		}
+		l.account.again += int64(p.Bytes)
 	default:
 		unknown("link", e)
 	}
 }
 
 func (l *link) arrive(p fabric.Packet) {
+	l.account.takes(int(p.Bytes))
 	f, plain := p.Ref.(*Frame)
 	if !plain {
 		l.arrived++
@@ -105,7 +112,9 @@ func (l *link) arrive(p fabric.Packet) {
 	if l.known == nil || f.Datagram || l.firstTime(f, int(p.Seq)) {
 		l.arrived++
 		l.next.packetArrived(f, int(p.Seq), false)
+		return
 	}
+	l.account.again += int64(p.Bytes)
 }
 
 // firstTime notes that a packet has arrived and reports whether it had not yet.
@@ -174,6 +183,10 @@ func (l *link) launch(d *departure) {
 		return
 	}
 	l.sent++
+	l.account.gives(int(d.bytes))
+	if l.transport == nil || d.target == l.rank {
+		l.account.sent += int64(d.bytes)
+	}
 	if d.target == l.rank {
 		l.post(l.now()+l.spec.Loopback, kindLoopback, uint64(d.seq), d.ref)
 		if d.device {

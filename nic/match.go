@@ -56,7 +56,7 @@ func (m *match) matched(in *inbound) {
 	m.trace.found(in, 0)
 	switch {
 	case in.iface == nil:
-		in.phase = phaseDiscard
+		in.discards(nobody)
 		m.unknownProcess(in.frame)
 	case h.Kind == portals.OpAck:
 		m.writeRecord(m, 0, 0, in, nil, false)
@@ -70,13 +70,13 @@ func (m *match) matched(in *inbound) {
 		case in.d.Cookie() != 0 && m.answers.awaited(in.d.Cookie()):
 			in.phase = phaseAnswer
 		case in.d.Region().Length == 0: // of a swap whose initiator does not want the values before it
-			in.phase = phaseDiscard
+			in.discards(unwanted)
 		}
 	default:
 		in.d, in.order = in.iface.Port.Receive(h), in.iface.lineOf(forArrivals, in.frame.Source)
 		switch {
 		case !in.d.Matched():
-			in.phase = phaseDiscard
+			in.discards(refused)
 		case in.d.Spin == nil && in.spoiled:
 			in.discard()
 		case in.d.Spin == nil:
@@ -95,7 +95,7 @@ func (m *match) packet(in *inbound, i int) {
 	}
 	if !in.frame.carries(i) { // its source could not read it, and has said why
 		in.failed(portals.NISegv)
-		m.without(in, i)
+		m.without(in, i, unreadable)
 		return
 	}
 	if in.phase == phaseHeader || in.phase == phaseHandlers {
@@ -109,12 +109,15 @@ func (m *match) packet(in *inbound, i int) {
 func (m *match) missing(in *inbound, i int) {
 	in.failed(portals.NIUndeliverable)
 	for rest := in.frame.Packets; i < rest; i++ { // after the last one the message may be gone
-		m.without(in, i)
+		from, to := in.frame.Span(i)
+		m.account.absent += int64(to - from)
+		m.without(in, i, undelivered)
 	}
 }
 
-// without deals with packet i of a message whose data is not there.
-func (m *match) without(in *inbound, i int) {
+// without deals with packet i of a message whose data is not there, and why.
+func (m *match) without(in *inbound, i int, why fate) {
+	m.settle(in, why, in.undealt(i))
 	if in.phase == phaseHeader || in.phase == phaseHandlers {
 		m.handlers.missing(in, i)
 	} else {
@@ -134,7 +137,7 @@ func (m *match) Ended(a *host.Access, _ int, _ host.Status) {
 	m.core.releaseAccess(a)
 	in.iface.Port.Acked(&in.frame.Header)
 	m.trace.done(in.frame)
-	m.core.releaseInbound(in)
+	m.over(in)
 }
 
 // unknownProcess drops a message for a process or an interface that is not here, and tells the initiator of a request, if it waits for an

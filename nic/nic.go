@@ -57,7 +57,7 @@ type NIC struct {
 	serve      Serve
 	memories   []*Memory
 	memoryUsed int64 // bytes that the programs have, of hpu.node_memory
-	_          [16]byte
+	_          [8]byte
 }
 
 // Init makes n a NIC. Connect it before the first event.
@@ -172,7 +172,7 @@ type Stats struct {
 func (n *NIC) Stats() Stats {
 	s := Stats{
 		PacketsSent: n.link.sent, PacketsReceived: n.link.arrived,
-		PacketsDropped: n.schedule.dropped + n.match.dropped + n.deposit.dropped + n.transmit.unread, MessagesLost: int64(n.report.Messages()),
+		PacketsDropped: n.schedule.dropped + n.match.dropped + n.env.account.dropped + n.transmit.unread, MessagesLost: int64(n.report.Messages()),
 		HandlerCalls: n.schedule.calls, HandlerCycles: n.schedule.cycles, HandlerTime: n.schedule.inside, FirstHandler: n.schedule.firstEnd, LastHandler: n.schedule.lastEnd,
 		LostActions: n.act.lost, FlowControl: n.schedule.triggered,
 	}

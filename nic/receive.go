@@ -37,7 +37,8 @@ type delivered struct {
 	iface    *Interface
 	order    *host.Order // the line of its accesses to memory; nil where none is ever late
 	handlers *installed  // of the matched entry; nil: it has none
-	skip     int         // bytes of the user header that are not deposited
+	skip     int32       // bytes of the user header that are not deposited
+	settled  uint32      // bytes that have a fate, modulo 2^32
 	dropped  uint64      // bytes
 	arrived  int32       // packets
 	left     int32       // packets that have not been dealt with, or are not on their way to host memory
@@ -45,6 +46,7 @@ type delivered struct {
 	flow         int32 // its number among the messages that handlers see at the same time
 	piece        int32 // of memory of its own
 	phase        phase
+	fate         fate // why packets are dropped, in phaseDiscard
 	header       bool // the header packet has arrived
 	completes    bool // a completion handler is to run
 	landed       bool // the handler that ended last has waited for its data to land, and for nothing since
@@ -73,6 +75,9 @@ const (
 	phaseDiscard               // packets are dropped
 	phaseComplete              // all packets are dealt with
 )
+
+// discards has the packets of a message dropped.
+func (in *inbound) discards(why fate) { in.phase, in.fate = phaseDiscard, why }
 
 // receive is where packets become messages: a header packet is searched for in the match lists, any other is found in the CAM, but not before
 // its header (sPIN'17 §4.1).
@@ -147,6 +152,8 @@ func (r *receive) begin(f *Frame) *inbound {
 // packetArrived is the last byte of packet i at the NIC.
 func (r *receive) packetArrived(f *Frame, i int, damaged bool) {
 	r.trace.arrived(f, i)
+	from, to := f.Span(i)
+	r.account.came += int64(to - from)
 	in := r.inboundOf(f)
 	in.spoiled = damaged
 	now := r.now()

@@ -15,14 +15,16 @@ func (d *act) execute(r *run) hpu.Status {
 	r.ctx = h.program.Context(r.index)
 	var fn hpu.Func
 	r.packet = r.ctx.PacketAddr()
-	bytes, record := 0, 0
+	user, bytes, record := 0, 0, 0
 	switch r.task.kind {
 	case headerHandler:
 		fn, record = h.header, hpu.HeaderSize
-		bytes = writeHeader(r, in)
+		user, bytes = writeHeader(r, in)
+		d.settle(in, offered, user)
 	case payloadHandler:
 		fn, record = h.payload, hpu.PayloadSize
 		bytes = writePayload(r, in)
+		d.settleOffered(in, int(r.task.packet), bytes)
 	case completionHandler:
 		fn, record = h.completion, hpu.CompletionSize
 		bytes = writeCompletion(r, in)
@@ -54,11 +56,10 @@ func (d *act) ended(r *run) hpu.Outcome {
 }
 
 // writeHeader writes the header record (docs/abi.md) and the user header.
-func writeHeader(r *run, in *inbound) (bytes int) {
+func writeHeader(r *run, in *inbound) (user, bytes int) {
 	f, h, d := in.frame, &in.frame.Header, in.d
 	base, mem := r.ctx.ArgsAddr(), r.ctx.Program().Memory()
-	user := min(in.skip, len(f.Data), f.MTU)
-	copy(mem[r.ctx.PacketAddr():], f.Data[:user])
+	user = copy(mem[r.ctx.PacketAddr():], f.Data[:in.userHeader()])
 	rec := mem[base : base+hpu.HeaderSize]
 	le := binary.LittleEndian
 	le.PutUint32(rec[0:], recordType(f))
@@ -80,7 +81,7 @@ func writeHeader(r *run, in *inbound) (bytes int) {
 		whole = writeWhole(r, in, 0)
 	}
 	putRange(rec[88:], r.ctx.PacketAddr(), whole)
-	return max(user, whole)
+	return user, max(user, whole)
 }
 
 // lastPacket is the last packet of which the entry takes data.
@@ -105,28 +106,28 @@ func recordType(f *Frame) uint32 {
 func writePayload(r *run, in *inbound) (bytes int) {
 	h := &in.frame.Header
 	from, to := in.frame.Span(int(r.task.packet))
-	from, to = max(from, in.skip), min(to, int(in.d.MLength))
+	from, to = in.clip(from, to)
 	if to = max(from, to); in.spoiled {
 		to = from
 	}
 	base, packet, mem := r.ctx.ArgsAddr(), r.ctx.PacketAddr(), r.ctx.Program().Memory()
-	copy(mem[packet:], in.frame.Data[from:to])
+	bytes = copy(mem[packet:], in.frame.Data[from:to])
 	rec := mem[base : base+hpu.PayloadSize]
 	le := binary.LittleEndian
 	le.PutUint32(rec[0:], packet)
 	le.PutUint32(rec[4:], uint32(to-from))
-	le.PutUint64(rec[8:], uint64(in.frame.At+from-in.skip))
+	le.PutUint64(rec[8:], uint64(in.frame.At+from-int(in.skip)))
 	le.PutUint64(rec[16:], in.number)
 	putProcess(rec[24:], h.Initiator, h.NI.Logical())
 	le.PutUint64(rec[32:], h.HdrData)
 	le.PutUint64(rec[40:], h.MatchBits)
-	le.PutUint64(rec[48:], in.d.Offset+uint64(from-in.skip))
+	le.PutUint64(rec[48:], in.d.Offset+uint64(from-int(in.skip)))
 	whole := in.d.MLength
 	if in.frame.Datagram {
 		whole = uint64(in.frame.Whole)
 	}
 	le.PutUint64(rec[56:], whole)
-	return to - from
+	return bytes
 }
 
 // writeCompletion writes the completion record (docs/abi.md).

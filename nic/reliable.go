@@ -146,6 +146,8 @@ func (t *reliable) discard(k packet) bool {
 		left = k.f.Packets - k.i
 		t.failed[k.f.Number] = left
 	}
+	from, to := k.f.Span(k.i)
+	t.unsent(undelivered, to-from)
 	if k.last() {
 		delete(t.failed, k.f.Number)
 		t.ended(k.f.Number, portals.NIUndeliverable, left)
@@ -185,10 +187,17 @@ func (t *reliable) leaves(ref any, seq uint32) bool {
 	switch {
 	case !is:
 		return true
-	case s.over || uint32(s.number) != seq:
+	case uint32(s.number) != seq:
+		return false
+	case s.over:
+		if s.tries == 0 { // given up before its turn came
+			t.unsent(undelivered, int(s.bytes))
+		}
 		return false
 	case s.tries > 0:
 		t.again++
+	default:
+		t.account.sent += int64(s.bytes)
 	}
 	return true
 }
@@ -275,6 +284,7 @@ func (t *reliable) giveUp(p *peer) {
 	for p.window.len() > 0 {
 		s := p.window.pop()
 		s.over = true // and not released: a copy of it may still arrive, and be the first
+		t.account.givenUp += int64(s.bytes)
 		note(s.message, s.left)
 	}
 	for p.backlog.len() > 0 {
@@ -282,6 +292,8 @@ func (t *reliable) giveUp(p *peer) {
 		if k.device {
 			t.below.hold(-1)
 		}
+		from, to := k.f.Span(k.i)
+		t.unsent(undelivered, to-from)
 		note(k.f.Number, k.f.Packets-k.i)
 	}
 	for _, message := range p.partial {
@@ -307,11 +319,13 @@ func (t *reliable) arrived(pk fabric.Packet) {
 		t.post(t.now(), kindHeard, uint64(p.node), nil)
 	}
 	if pk.Ref == any(acknowledges) {
+		t.account.again += int64(pk.Bytes)
 		t.acknowledged(p, pk.Seq)
 		return
 	}
 	if int32(pk.Seq-uint32(p.missing)) < 0 {
 		t.twice++
+		t.account.again += int64(pk.Bytes)
 	} else {
 		t.take(p, pk.Ref.(*segment))
 	}
@@ -331,6 +345,7 @@ func (t *reliable) take(p *peer, s *segment) {
 	if s.number > p.missing {
 		if p.early[s.number] != nil {
 			t.twice++
+			t.account.again += int64(s.bytes)
 		}
 		p.early[s.number] = s
 		return
@@ -349,7 +364,10 @@ func (t *reliable) take(p *peer, s *segment) {
 // skip goes on with the first packet after those that the source has given up.
 func (t *reliable) skip(p *peer, base uint64) {
 	for ; p.missing < base && len(p.early) > 0; p.missing++ {
-		delete(p.early, p.missing)
+		if s := p.early[p.missing]; s != nil {
+			t.account.again += int64(s.bytes)
+			delete(p.early, p.missing)
+		}
 	}
 	p.missing = base
 	t.next.abandoned(p.node)

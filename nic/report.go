@@ -14,6 +14,8 @@ type Report struct {
 	ErrorsBeyond int            // how many more
 	Losses       []LostMessage  // the first 100 messages that the node has lost, in the order of time; those given up at once are one
 	LossesBeyond int
+
+	first *VanishedError // of the messages of which bytes have no fate
 }
 
 // Kept is how many failures of a kind a Report keeps; the others are counted.
@@ -146,19 +148,6 @@ func (r *Report) undeliverable(e *env, h *portals.Header, l *LostMessage) {
 // Messages is how many messages the node has lost.
 func (r *Report) Messages() int { return Messages(r.Losses) + r.LossesBeyond }
 
-// shortage is what a packet found no room in, or what kept it from or out of memory.
-type shortage uint8
-
-const (
-	noShortage shortage = iota
-	packetBufferFull
-	handlersWaiting
-	messageMemoryFull
-	unreadable // the bus has refused to read host memory
-	unwritable // or to write it
-	noMemory   // there is none where the descriptor or entry says
-)
-
 func (e *env) describe(l *loss) string {
 	switch l.cause {
 	case packetBufferFull:
@@ -186,7 +175,7 @@ func (e *env) refusal(s host.Status, tries int) string {
 
 // loss is what a message has lost at the end of it that notes it.
 type loss struct {
-	cause   shortage // of the first packet
+	cause   fate // of the first packet
 	at      sim.Time
 	packets int
 	bytes   uint64
@@ -199,7 +188,7 @@ type loss struct {
 
 // add notes that packets were lost, and with them bytes that would have been delivered; why is kept for the first.
 func (l *loss) add(why loss, packets int, bytes uint64) {
-	if l.cause == noShortage {
+	if l.cause == noFate {
 		*l = why
 	}
 	l.packets += packets

@@ -29,5 +29,12 @@ func (r *ring[T]) pop() T {
 	return v
 }
 
+// each calls f with every item, the oldest first.
+func (r *ring[T]) each(f func(v *T)) {
+	for i := range r.n {
+		f(&r.items[(r.head+i)&int32(len(r.items)-1)])
+	}
+}
+
 // front is the oldest item; the ring must not be empty.
 func (r *ring[T]) front() T { return r.items[r.head] }

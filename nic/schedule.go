@@ -152,7 +152,8 @@ func (s *schedule) begin(in *inbound) {
 		s.report.handlerFailed(HandlerError{
 			Rank: int(s.rank), At: s.now(), Program: h.memory.name, Handler: headerHandler.String(), Err: errors.New("its HPU memory was freed"),
 		})
-		in.phase, in.dropped, in.fail = phaseDiscard, d.MLength, portals.NIDropped
+		in.dropped, in.fail = d.MLength, portals.NIDropped
+		in.discards(failed)
 		return
 	}
 	if !in.frame.carries(0) { // no handler can judge a message by what is not there
@@ -162,7 +163,7 @@ func (s *schedule) begin(in *inbound) {
 	if s.queueFull() {
 		s.lose(in, handlersWaiting, in.frame.Packets, d.MLength)
 		s.triggerFlowControl(in)
-		in.phase = phaseDiscard
+		in.discards(handlersWaiting)
 		return
 	}
 	in.handlers = h
@@ -175,12 +176,12 @@ func (s *schedule) begin(in *inbound) {
 		in.handlers = nil
 		s.lose(in, messageMemoryFull, in.frame.Packets, d.MLength)
 		s.triggerFlowControl(in)
-		in.phase = phaseDiscard
+		in.discards(messageMemoryFull)
 		return
 	}
 	h.memory.uses++
 	s.watch.arrived(in)
-	in.skip = int(min(h.userHeader, d.MLength))
+	in.skip = int32(min(h.userHeader, d.MLength))
 	if h.header.Valid() {
 		in.phase = phaseHeader
 		s.queue(task{in: in, kind: headerHandler})
@@ -198,6 +199,7 @@ func (s *schedule) packet(in *inbound, i int) {
 		}
 	case phaseHandlers:
 		if in.payloadBytes(i) == 0 && !in.spoiled {
+			s.settleRest(in, i)
 			s.dealt(in)
 		} else if s.admit(in, i) {
 			s.queue(task{in: in, kind: payloadHandler, packet: int32(i)})
@@ -257,8 +259,11 @@ func (s *schedule) admit(in *inbound, i int) bool {
 func (s *schedule) queueFull() bool { return s.waiting >= s.hpu.WaitingHandlers }
 
 // overflow drops packet i for want of room and disables the portal table entry.
-func (s *schedule) overflow(in *inbound, i int, cause shortage) {
-	s.lose(in, cause, 1, uint64(in.payloadBytes(i)))
+func (s *schedule) overflow(in *inbound, i int, cause fate) {
+	n := in.payloadBytes(i)
+	s.lose(in, cause, 1, uint64(n))
+	s.settle(in, cause, n)
+	s.settleRest(in, i)
 	in.lostFirst = in.lostFirst || i == 0
 	in.lostLast = in.lostLast || i == in.lastPacket()
 	s.triggerFlowControl(in)
@@ -266,7 +271,7 @@ func (s *schedule) overflow(in *inbound, i int, cause shortage) {
 }
 
 // lose notes that packets of a message were dropped, and with them bytes that would have been delivered.
-func (s *schedule) lose(in *inbound, cause shortage, packets int, bytes uint64) {
+func (s *schedule) lose(in *inbound, cause fate, packets int, bytes uint64) {
 	in.lose(loss{cause: cause, at: s.now()}, packets, bytes)
 	in.dropped += bytes
 	s.dropped += int64(packets)
@@ -283,7 +288,7 @@ func (s *schedule) triggerFlowControl(in *inbound) {
 // payloadBytes is how many bytes of packet i a payload handler would see: without the user header and what was truncated.
 func (in *inbound) payloadBytes(i int) int {
 	from, to := in.frame.Span(i)
-	return max(0, min(to, int(in.d.MLength))-max(from, in.skip))
+	return max(0, min(to, int(in.d.MLength))-max(from, int(in.skip)))
 }
 
 // segmentEnd is the moment at which a segment has used up its cycles.
@@ -439,12 +444,17 @@ func (s *schedule) headerEnded(in *inbound, code hpu.Code) {
 		s.processData(in)
 	case hpu.Proceed, hpu.ProceedPending:
 		if in.lostFirst { // the user header was not counted, but would have been deposited now
-			s.lose(in, in.lost.cause, 0, uint64(min(in.skip, int(in.d.MLength))))
+			s.lose(in, in.lost.cause, 0, min(uint64(in.skip), in.d.MLength))
+		} else {
+			s.offeredTwice(in)
 		}
 		in.skip = 0
 		in.phase = phaseDeposit
 	default:
-		in.phase = phaseDiscard
+		in.discards(declined)
+		if code != hpu.Drop && code != hpu.DropPending {
+			in.fate = failed
+		}
 		in.dropped, in.lossy = in.d.MLength, false // what was lost would have been discarded now
 	}
 	waiting := in.waiting
@@ -469,8 +479,8 @@ func (s *schedule) processData(in *inbound) {
 	switch {
 	case in.handlers.payload.Valid():
 		in.phase = phaseHandlers
-	case atomic(in.frame.Header.Kind) && in.skip%in.frame.Header.Type.Size() != 0:
-		in.phase = phaseDiscard
+	case atomic(in.frame.Header.Kind) && int(in.skip)%in.frame.Header.Type.Size() != 0:
+		in.discards(unaligned)
 		in.dropped = in.d.MLength
 		if in.fail == portals.NIOK {
 			in.fail = portals.NIOpViolation

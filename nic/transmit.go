@@ -29,7 +29,7 @@ type transmit struct {
 	answers     map[uint64]portals.Header  // likewise, of headers that no operation stands for
 	owed        map[int32][]portals.Header // to nodes: that an answer could not be delivered, which could not be delivered either
 	reason      func(target int32) string  // why a message to a node could not be delivered
-	_           [8]byte
+	fetching    int64                      // bytes of messages behind that have not been handed on
 }
 
 // sender is what transmit gives packets to, and others that have a message without data.
@@ -117,6 +117,8 @@ func (t *transmit) drain() {
 // transmit starts an operation of an interface; one for a node that does not exist ends here.
 func (t *transmit) transmit(ni *Interface, op *portals.Op) {
 	if op.Header.Target.NID >= t.nodes {
+		t.account.posted += int64(op.Length())
+		t.unsent(nobody, int(op.Length()))
 		t.reportSent(ni, op, portals.NIUndeliverable)
 		return
 	}
@@ -131,6 +133,7 @@ func (t *transmit) reportSent(ni *Interface, op *portals.Op, fail portals.FailTy
 // prepare makes the message of an operation.
 func (t *transmit) prepare(ni *Interface, op *portals.Op) *outgoing {
 	length, mtu := int(op.Length()), int(t.fabric.MTU)
+	t.account.posted += int64(length)
 	if atomic(op.Header.Kind) {
 		mtu -= mtu % op.Header.Type.Size() // no element lies in two packets
 	}
@@ -180,6 +183,7 @@ func (t *transmit) start(o *outgoing) {
 func (t *transmit) fetch(o *outgoing) {
 	t.behind[o.frame.Target]++
 	t.fetched++
+	t.fetching += int64(len(o.frame.Data))
 	a := &o.access
 	fetched := o.op.Inline() == nil
 	if fetched {
@@ -233,6 +237,7 @@ func (t *transmit) pieceRead(o *outgoing, i int) {
 	f := o.frame
 	o.tries = 0
 	from, to := f.Span(i)
+	t.fetching -= int64(to - from)
 	if o.single {
 		t.pieceAlone(o, i, from, to)
 		return
@@ -243,6 +248,8 @@ func (t *transmit) pieceRead(o *outgoing, i int) {
 	last, device := i+1 == f.Packets, o.device
 	if !f.Datagram || o.fail == portals.NIOK {
 		t.next.send(packet{f, i, device})
+	} else {
+		t.unsent(unreadable, to-from)
 	}
 	if last {
 		t.fetchedAll(o)
@@ -278,6 +285,11 @@ func (t *transmit) unreadable(o *outgoing, i int, s host.Status) {
 	t.missing(o, i, loss{cause: unreadable, status: s, tries: int(o.tries)})
 	t.bus.Drop(&o.access)
 	device := o.device
+	from, _ := f.Span(i)
+	t.fetching -= int64(len(f.Data) - from)
+	if f.Datagram {
+		t.unsent(unreadable, len(f.Data)-from)
+	}
 	for ; i < f.Packets && !f.Datagram; i++ {
 		t.next.send(packet{f, i, device})
 	}

@@ -222,24 +222,26 @@ func (port *Port) promise(p *pt, e *entry, d *Delivery, unlinks bool) bool {
 // reply is copied, an atomic is applied in place. Packets may come in any
 // order; those of an atomic must begin at multiples of the datatype. What lies
 // past MLength is ignored. Inaccessible memory makes the message fail with
-// SEGV.
-func (port *Port) Write(d *Delivery, off uint64, data []byte) {
+// SEGV. Write returns how many bytes have landed, and whether that is all of
+// those before MLength.
+func (port *Port) Write(d *Delivery, off uint64, data []byte) (landed int, ok bool) {
 	d.mark.Live("portals: a delivery")
 	if !d.is(deliveryMatched) || off >= d.MLength {
-		return
+		return 0, false
 	}
 	data = data[:min(uint64(len(data)), d.MLength-off)]
-	ok := true
+	landed = len(data)
 	switch d.kind {
 	case OpPut, OpReply:
-		ok = writeMem(port.memory, d.Region(), d.Offset+off, data)
+		landed = writeMem(port.memory, d.Region(), d.Offset+off, data)
 	case OpAtomic, OpFetchAtomic, OpSwap:
-		ok = d.applyAtomic(port.memory, off, data)
+		landed = d.applyAtomic(port.memory, off, data)
 	case OpGet, OpAck:
 	}
-	if !ok {
+	if landed < len(data) {
 		d.flags |= deliverySegv
 	}
+	return landed, landed == len(data)
 }
 
 // Finish completes a delivery: communication event, counters, AUTO_UNLINK, then

@@ -159,8 +159,9 @@ func (d *Delivery) leaveOrder() {
 
 // applyAtomic applies the elements in data, at offset off of the message, to
 // the target's memory in place and keeps the old values of fetching operations.
-// It reports whether the memory was accessible.
-func (d *Delivery) applyAtomic(mem Memory, off uint64, data []byte) bool {
+// It returns how many bytes it has applied: fewer where memory is not
+// accessible.
+func (d *Delivery) applyAtomic(mem Memory, off uint64, data []byte) (applied int) {
 	h, r := d.Header, d.Region()
 	size := uint64(h.Type.Size())
 	if off%size != 0 {
@@ -171,7 +172,7 @@ func (d *Delivery) applyAtomic(mem Memory, off uint64, data []byte) bool {
 		addr, n, _ := it.Next()
 		b, ok := bytesAt(mem, addr, n)
 		if !ok {
-			return false
+			return applied
 		}
 		whole := uint64(len(b)) / size * size
 		if whole > 0 {
@@ -184,18 +185,19 @@ func (d *Delivery) applyAtomic(mem Memory, off uint64, data []byte) bool {
 			whole = size
 			var tmp [MaxOperand]byte
 			if !readMem(mem, r, d.Offset+off, tmp[:size]) {
-				return false
+				return applied
 			}
 			if len(d.old) > 0 {
 				copy(d.old[off:], tmp[:size])
 			}
 			combine(h.Op, h.Type, tmp[:size], data[:size], h.Operand[:])
-			if !writeMem(mem, r, d.Offset+off, tmp[:size]) {
-				return false
+			if writeMem(mem, r, d.Offset+off, tmp[:size]) < int(size) {
+				return applied
 			}
 		}
+		applied += int(whole)
 		off += whole
 		data = data[whole:]
 	}
-	return true
+	return applied
 }

@@ -148,27 +148,27 @@ func (r *Region) whole(m Memory, off, n uint64) []byte {
 	return b
 }
 
-// writeMem copies data to the region at off and reports whether all of it was
-// accessible.
-func writeMem(m Memory, r *Region, off uint64, data []byte) bool {
+// writeMem copies data to the region at off and returns how many bytes: fewer
+// where memory is not accessible, or the region ends.
+func writeMem(m Memory, r *Region, off uint64, data []byte) (written int) {
 	if b := r.whole(m, off, uint64(len(data))); b != nil {
-		copy(b, data)
-		return true
+		return copy(b, data)
 	}
 	it := r.Segments(off, uint64(len(data)))
 	for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
 		for n > 0 {
 			b, ok := bytesAt(m, addr, n)
 			if !ok {
-				return false
+				return written
 			}
-			copy(b, data)
-			data = data[len(b):]
-			addr += uint64(len(b))
-			n -= uint64(len(b))
+			k := copy(b, data)
+			written += k
+			data = data[k:]
+			addr += uint64(k)
+			n -= uint64(k)
 		}
 	}
-	return true
+	return written
 }
 
 // readMem copies from the region at off into dst and reports whether all of it

@@ -64,7 +64,7 @@ func TestPatchyMemory(t *testing.T) {
 	m := make(patchyMemory, 64)
 	r, _ := contiguous(0, 64)
 	text := []byte("the quick brown fox jumps")
-	require.True(t, writeMem(m, &r, 5, text))
+	require.Equal(t, len(text), writeMem(m, &r, 5, text))
 	back := make([]byte, len(text))
 	require.True(t, readMem(m, &r, 5, back))
 	require.Equal(t, text, back)

@@ -206,10 +206,31 @@ func (c *Cluster) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { c.engine.Interrupt(context.Cause(ctx)) })
 	defer stop()
 	err := c.engine.Run()
+	err = errors.Join(err, c.vanished(err))
 	if c.links != nil {
 		c.links(c.fabric.Links(), c.engine.Now())
 	}
 	return err
+}
+
+// vanished holds the books of all nodes against each other at the end of a run, which has ended with err: every byte that was posted was deposited,
+// offered to a handler, or lost under a name, or it waits for what the run has ended without. An error names what is missing; nil: nothing.
+func (c *Cluster) vanished(err error) error {
+	var stuck *sim.StuckError
+	books := c.Books(c.engine.Pending() == 0)
+	if err := books.Close(c.fabric, errors.As(err, &stuck)); err != nil {
+		return fmt.Errorf("runtime: bytes have vanished, which is a mistake of spinsim or of the fabric that it was given: %w", err)
+	}
+	return nil
+}
+
+// Books are the books of all nodes as they are now; drained: nothing is on its way.
+func (c *Cluster) Books(drained bool) *nic.Books {
+	books := nic.NewBooks(drained)
+	for i := range c.nodes {
+		books.Add(&c.nodes[i].nic)
+	}
+	return books
 }
 
 // RunUntil simulates up to and including time t.
