@@ -131,7 +131,7 @@ func (p *Point) iterations(ctx context.Context, ranks int) (all scaled, values V
 	}
 	slowest := sim.Time(0)
 	p.shares(p.Int("iterations"))
-	core := patterns.CoreOf(p.Profile, min(o.PerNode, p.Int("ranks")), p.Float("core-rate")*1e6)
+	core := patterns.CoreOf(p.Profile, min(o.PerNode, ranks), p.Float("core-rate")*1e6)
 	stats, err := onWorld(cfg, o, func(w *mpi.World) error {
 		for rank := range w.Size() {
 			if err := w.Spawn(rank, func(r *mpi.Rank) error {

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/mpi/patterns"
 	"github.com/spinsim/spinsim/profile"
 )
 
@@ -33,6 +34,34 @@ func TestScalingEfficiency(t *testing.T) {
 	slow := measured(t, scaling, "exanest", Values{"app": "lammps", "ranks": 8})
 	fast := measured(t, scaling, "exanest", Values{"app": "lammps", "ranks": 8, "core-rate": 6500.0})
 	require.Less(t, fast.Float("efficiency"), slow.Float("efficiency"))
+}
+
+// The table's own times say what its efficiency is, where the cores of a node share its memory as well: a rank alone has all of the channel. With 24
+// Gb/s for cores of 19.2 each, a rank of HPCG alone computes as long as bytes take it at 19.2 Gb/s, two have 12 each, four 6.
+func TestScalingSharesMemory(t *testing.T) {
+	for _, app := range patterns.Apps() {
+		for _, how := range []string{"weak", "strong"} {
+			contended := func(ranks int) *Result {
+				return measured(t, scaling, "exanest", Values{"app": string(app), "scaling": how, "ranks": ranks}, "host.memory_bandwidth=24Gb/s")
+			}
+			one := contended(1)
+			for _, ranks := range []int{2, 4} {
+				r := contended(ranks)
+				want := one.Time("time").Seconds() / r.Time("time").Seconds()
+				if how == "strong" {
+					want /= float64(ranks)
+				}
+				require.InEpsilon(t, want, r.Float("efficiency"), 1e-9, "%s, %s, %d ranks", app, how, ranks)
+				if app == "hpcg" && how == "weak" {
+					device, err := profile.Load("exanest")
+					require.NoError(t, err)
+					own := device.Host.CoreBandwidth
+					share := 24e9 / 8 / float64(ranks) * own.Time(1e9).Seconds() / 1e9
+					require.InDelta(t, min(1, share), r.Float("efficiency"), 0.05)
+				}
+			}
+		}
+	}
 }
 
 // Other devices and transports run the same programs, and memory that tarries changes nothing but times.
