@@ -30,8 +30,8 @@ type ReadOptions struct {
 }
 
 // ReadText reads a schedule in text form. Beyond the grammar it accepts white space anywhere between words, comments
-// anywhere, and a closing brace at the end of a statement. A cpu or nic index is cut to its low 8 bits, as the binary
-// format does. Every rank must have its block; the blocks may come in any order.
+// anywhere, and a closing brace at the end of a statement. A cpu or nic index is at most 255, which is what the binary
+// format has room for: LogGOPSim's converter keeps the low 8 bits of a larger one and says nothing. Every rank must have its block; the blocks may come in any order.
 //
 // What is not a schedule gives a *SyntaxError. Memory grows with what was read, not with what the text announces.
 func ReadText(r io.Reader, opt ReadOptions) (*Schedule, error) { return readText(r, opt, MaxText) }

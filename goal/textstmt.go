@@ -135,10 +135,10 @@ func (t *textReader) attributes(op *Op) error {
 			v, err = t.number("a tag", uint64(Any)-1)
 			op.Tag = uint32(v)
 		case which > last && string(word) == "cpu":
-			v, err = t.number("the index of a cpu", math.MaxUint64)
+			v, err = t.number("the index of a cpu", math.MaxUint8)
 			op.CPU = uint8(v)
 		case which > last && string(word) == "nic" && !calc:
-			v, err = t.number("the index of a nic", math.MaxUint64)
+			v, err = t.number("the index of a nic", math.MaxUint8)
 			op.NIC = uint8(v)
 		default:
 			t.pos = from

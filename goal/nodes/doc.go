@@ -6,8 +6,7 @@
 // receives first. It looks for messages that have come when it has neither to receive nor to send, so before every
 // computation, and waits when it has nothing else to do. In particular:
 //
-//   - The processors of a rank (cpu indices) are one: the program has one thread. Its network interfaces (nic indices)
-//     are that of the node.
+//   - A rank has one processor and one network interface. A schedule whose rank uses two cpu or two nic indices is refused.
 //   - A send has started when it is given to the NIC and is done when its data may change. A receive has started when it
 //     is posted.
 //   - A receive must not be smaller than its message. The endpoint model of package goal ignores sizes there.

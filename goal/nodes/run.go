@@ -145,7 +145,11 @@ func runnable(s *goal.Schedule, o mpi.Options) error {
 		return InputError{err}
 	}
 	for rank, ops := range s.All() {
+		one := only{nic: -1}
 		for i := range ops.Len() {
+			if err := one.check(s, rank, i); err != nil {
+				return err
+			}
 			switch op := ops.Op(i); {
 			case op.Kind == goal.Send && op.Tag == goal.Any:
 				return InputError{fmt.Errorf("nodes: %v: a send needs a tag", s.Ref(rank, i))}
@@ -161,6 +165,27 @@ func runnable(s *goal.Schedule, o mpi.Options) error {
 		err = InputError{fmt.Errorf("nodes: the schedule takes %d ns in the endpoint model, expected at most %d", r.MaxNS, longestNS)}
 	}
 	return err
+}
+
+// only is the core and the network interface of a rank: a node here has one of each for it, whatever their index. What would run side by side in
+// the endpoint model would come one after the other.
+type only struct{ first, nic int } // operations that use them first; nic -1: none does
+
+func (o *only) check(s *goal.Schedule, rank, i int) error {
+	ops := s.Rank(rank)
+	what, index, first := "cpu", ops.Op(i).CPU, o.first
+	other := ops.Op(first).CPU
+	if index == other && ops.Op(i).Kind != goal.Calc {
+		if o.nic < 0 {
+			o.nic = i
+		}
+		what, index, first = "nic", ops.Op(i).NIC, o.nic
+		other = ops.Op(first).NIC
+	}
+	if index == other {
+		return nil
+	}
+	return InputError{fmt.Errorf("nodes: %v: expected %s %d, as in %v: a rank on nodes has one %s, in the endpoint model it has all", s.Ref(rank, i), what, other, s.Ref(rank, first), what)}
 }
 
 // longestNS is the longest schedule; the nodes may take longer than the model, and their time ends at 2^63 ps.

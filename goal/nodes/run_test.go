@@ -3,6 +3,7 @@ package nodes_test
 import (
 	"bytes"
 	"context"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,12 +46,12 @@ func copyTime(t *testing.T, n int64) sim.Time {
 	return max(h.StreamTime(2*n), h.MemoryBandwidth.Time(2*n))
 }
 
-// irequires waits for the start, requires for the end; computations of a rank come one after the other, whatever their cpu.
+// irequires waits for the start, requires for the end; computations of a rank come one after the other.
 func TestDependencies(t *testing.T) {
 	const text = `num_ranks 2
 rank 0 {
 a: calc 1000
-b: calc 500 cpu 1
+b: calc 500
 c: send 100000b to 1
 d: calc 30
 d irequires c
@@ -127,6 +128,14 @@ func TestInputErrors(t *testing.T) {
 		{"num_ranks 2\nrank 0 {\na: send 8b to 1 tag -1\n}\nrank 1 {\nrecv 8b from 0\n}\n", config(t, mpi.Host), "rank 0 a (line 3)"},
 		{"num_ranks 2\nrank 0 {\nsend 8000000000b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n", config(t, mpi.Host), "expected at most 2147483647 bytes"},
 		{"num_ranks 1\nrank 0 {\ncalc 3000000000000000\n}\n", config(t, mpi.Host), "takes 3000000000000000 ns"},
+		{
+			"num_ranks 1\nrank 0 {\na: calc 1000 cpu 3\nb: calc 500 cpu 4\n}\n", config(t, mpi.Host),
+			"nodes: rank 0 b (line 4): calc 500 cpu 4: expected cpu 3, as in rank 0 a (line 3): calc 1000 cpu 3: a rank on nodes has one cpu",
+		},
+		{
+			"num_ranks 2\nrank 0 {\ncalc 5\nsend 8b to 1\nsend 8b to 1 nic 1\n}\nrank 1 {\nrecv 8b from 0\nrecv 8b from 0\n}\n", config(t, mpi.Host),
+			"(line 5): send 8b to 1 nic 1: expected nic 0, as in rank 0 operation 1 (line 4): send 8b to 1: a rank on nodes has one nic",
+		},
 		{fine, bad, "eager: -1 B"},
 		{fine, tiny, "packets of 8 B do not hold an announcement"},
 	} {
@@ -134,6 +143,41 @@ func TestInputErrors(t *testing.T) {
 		var input nodes.InputError
 		require.ErrorAs(t, err, &input, test.want)
 		require.ErrorContains(t, err, test.want)
+	}
+}
+
+// Whatever a schedule says of an operation either counts or is refused: another value in any field of one gives another result, or an error.
+func TestNothingOfAnOperationIsIgnored(t *testing.T) {
+	build := func(change func(op *goal.Op)) (*nodes.Result, error) {
+		b := goal.NewBuilder()
+		for rank := range 3 {
+			b.Rank(rank)
+			ops := [3][]goal.Op{
+				{{Kind: goal.Calc, Size: 1000}, {Kind: goal.Send, Size: 8, Peer: 1}, {Kind: goal.Send, Size: 8, Peer: 1}},
+				{{Kind: goal.Recv, Size: 8, Peer: 0}, {Kind: goal.Recv, Size: 8, Peer: 0}},
+				{{Kind: goal.Calc, Size: 5}},
+			}[rank]
+			for i := range ops {
+				if rank == 0 && i == 2 {
+					change(&ops[i])
+				}
+				b.Add(ops[i])
+			}
+		}
+		s, err := b.Schedule()
+		if err != nil {
+			return nil, err
+		}
+		return nodes.Run(context.Background(), s, config(t, mpi.Offload))
+	}
+	want, err := build(func(*goal.Op) {})
+	require.NoError(t, err)
+	fields := reflect.TypeFor[goal.Op]()
+	for i := range fields.NumField() {
+		got, err := build(func(op *goal.Op) { reflect.ValueOf(op).Elem().Field(i).SetUint(2) })
+		if err == nil {
+			require.NotEqual(t, want, got, fields.Field(i).Name)
+		}
 	}
 }
 
