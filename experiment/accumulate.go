@@ -21,7 +21,7 @@ element by element. The latency is the time from posting the put to the moment a
 target array is complete.
   rdma         deposited into a temporary array; the host reads two arrays and writes one
   spin-stream  each packet's handler reads its part of the array by DMA, multiplies, and writes it back`,
-	Source: "sPIN'17 §4.2",
+	Source: "sPIN'17 §4.4.2",
 	Axes: []Axis{
 		modeAxis(ModeRDMA, ModeSpinStream),
 		twoRanks(),

@@ -19,7 +19,7 @@ at which the last rank's host has seen the whole message in its memory.
   p4           the puts to the children are triggered operations; their data is fetched from host memory
   spin-store   a single packet is put to the children from the device; a larger message by the completion handler from host memory
   spin-stream  the payload handler puts each packet to the children from the device and deposits it meanwhile`,
-	Source: "sPIN'17 §4.4",
+	Source: "sPIN'17 §4.4.3",
 	Axes: []Axis{
 		modeAxis(ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream),
 		ranksAxis(maxRanks, "4,16,..,1024"),
@@ -140,7 +140,7 @@ func (w *bench) bcastPuts(p *runtime.Proc, tree *handler.State, buffer runtime.V
 	return nil
 }
 
-// publishedBcast are the gains that sPIN'17 §4.4 gives for the integrated NIC at 1,024 processes. The text names no size; it cannot
+// publishedBcast are the gains that sPIN'17 §4.4.3 gives for the integrated NIC at 1,024 processes. The text names no size; it cannot
 // be 8 B, where even a handler without cost would not give the two numbers together.
 func publishedBcast() (list []report.Published) {
 	for _, profile := range []string{"spin-int", "spin-int-sc17"} {

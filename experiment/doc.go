@@ -2,7 +2,8 @@
 // point of them, columns, published numbers. Each file builds the cluster of one published experiment, runs it, checks every byte that
 // arrives, and returns what was measured.
 //
-// Numbers are predicted from a profile. Nothing here is fitted to a published result; published values are printed beside.
+// Numbers are predicted from a profile. Fields of a profile that were set to meet a published figure say so in their comments, and terms that
+// were made for one are what-ifs of an experiment. Published values are printed beside.
 //
 //	experiment.go      an Experiment, and the list of all
 //	axis.go, list.go   what varies: kinds, units, ranges, lists of values

@@ -19,7 +19,7 @@ type Experiment struct {
 	Name   string // what commands call it: a-z, 0-9 and -, a letter first
 	Short  string // what is measured, a part of a line
 	Long   string // what is measured and how, for a manual; lines are kept
-	Source string // publication and section, such as "sPIN'17 §4.1"; "": nothing was published of it
+	Source string // publication and section, such as "sPIN'17 §4.4.1"; "": nothing was published of it
 
 	// Profiles are the devices and networks that it runs on unless others are asked for, by name or file; empty: those of sPIN'17.
 	Profiles []string

@@ -151,7 +151,7 @@ func TestUsersColumnsAreMarked(t *testing.T) {
 	require.NoError(t, err)
 	all, err := s.Table(results)
 	require.NoError(t, err)
-	require.Equal(t, "pingpong: half of a round trip between two ranks (sPIN'17 §4.1), handlers of mine.wasm", all.Title)
+	require.Equal(t, "pingpong: half of a round trip between two ranks (sPIN'17 §4.4.1), handlers of mine.wasm", all.Title)
 	summary, err := s.Summary(all)
 	require.NoError(t, err)
 	var out bytes.Buffer

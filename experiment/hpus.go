@@ -25,7 +25,7 @@ var hpus = &Experiment{
 first and the last; what each handler is given is compared with what was sent. Little's law predicts it: P HPUs handle P packets
 per handler time, and packets arrive at most every max(g, G*s) for packets of s bytes. The latency is the time until the host knows
 that the last packet has been handled.`,
-	Source:   "sPIN'17 §4.3",
+	Source:   "sPIN'17 §4.4.2",
 	Profiles: []string{"spin-int"},
 	Axes: []Axis{
 		{Name: "handler-time", Kind: report.Duration, Most: "1s", Default: "50ns,200ns,800ns", State: "iterations", Help: "time that a payload handler should take"}, // a thousand times what handlers may take
@@ -70,7 +70,7 @@ that the last packet has been handled.`,
 // handlerLimit is the column that the publication gives numbers for.
 const handlerLimit = "handler_limit"
 
-// workPoint is where sPIN'17 §4.3 gives numbers: 8 HPUs, packets of so many bytes.
+// workPoint is where sPIN'17 §4.4.2 gives numbers: 8 HPUs, packets of so many bytes.
 func workPoint(bytes int) []report.Is {
 	return []report.Is{{Column: profileColumn, Value: "spin-int"}, {Column: "hpus", Value: 8}, {Column: "bytes", Value: bytes}}
 }

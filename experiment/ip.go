@@ -18,7 +18,7 @@ import (
 var ipExperiment = &Experiment{
 	Name:  "ip",
 	Short: "IP over ExaNet, beside the management Ethernet",
-	Long: `Programs of two MPSoCs talk by sockets (TR-488 §5.3, §6; the report measures iperf3 and the mean round trip, and prints no figures). Each MPSoC has the
+	Long: `Programs of two MPSoCs talk by sockets (TR-488 §5.3, §6; the report measures iperf3 and the mean round trip, and prints five figures, which are not compared here). Each MPSoC has the
 service that carries packets, and the programs.
   tcp   streams of TCP in one direction, each of size bytes; the throughput is from the first write to the last byte that is read
   udp   datagrams as large as packets may be, as fast as the program sends, size bytes from each stream; what was lost is missing from the throughput
@@ -59,7 +59,7 @@ The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1: the report
 	},
 	Notes: []string{
 		"Every byte of a stream that arrived was compared with what was sent.",
-		"The report prints no figures. Sizes of rings, the rule for sleeping and the times of the kernel are ours: exanet/ip/ip.yaml.",
+		"The report prints five figures (§5.3); they are not compared here. Sizes of rings, the rule for sleeping and the times of the kernel are ours: exanet/ip/ip.yaml.",
 	},
 }
 

@@ -15,7 +15,7 @@ the moment at which rank 0 has seen the whole pong in its memory.
   p4           the pong is a triggered operation of rank 1's NIC; its data is fetched from host memory
   spin-store   a single packet is answered from the device; a larger message is deposited and sent by the completion handler
   spin-stream  every packet is answered from the device; the data never reaches rank 1's host memory`,
-	Source: "sPIN'17 §4.1",
+	Source: "sPIN'17 §4.4.1",
 	Axes: []Axis{
 		modeAxis(ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream),
 		twoRanks(),

@@ -14,7 +14,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// What the authors' own simulator prints for the broadcast of sPIN'17 §4.4 (LogGOPSim2, commit 25d2286, free handlers, ns). In its terms: the path
+// What the authors' own simulator prints for the broadcast of sPIN'17 §4.4.3 (LogGOPSim2, commit 25d2286, free handlers, ns). In its terms: the path
 // to rank 1,023 has 10 hops over 38 links of 83.4 ns; a hop takes an MTU of G, the G of its bytes once more and 30 ns; the root pays
 // o + L, the end L; a hop on the host L + o + L besides, a triggered one L + L. At 64 KiB 15 packets wait 2 ns + (s-1)G each at every hop
 // that receives whole messages, and 15·9 packets of g + (s-1)G go before the last one where each is put to nine children.
@@ -48,7 +48,7 @@ func TestProfileOfTheAuthorsSimulator(t *testing.T) {
 	}
 }
 
-// sPIN'17 §4.4: store-and-forward is always within 5% of streaming for single packets and of Portals 4 for longer messages.
+// sPIN'17 §4.4.3: store-and-forward is always within 5% of streaming for single packets and of Portals 4 for longer messages.
 func TestStoreAndForwardIsWithinFivePercent(t *testing.T) {
 	for _, name := range []string{"spin-dis", "spin-int", "spin-dis-sc17", "spin-int-sc17"} {
 		for _, ranks := range []int{4, 64, 256} {

@@ -16,7 +16,7 @@ type Published struct {
 	With   []Is    // and others by which it need not be named
 	Column string  // name or key of the column that holds our number
 	Value  float64 // in the unit of the column
-	Source string  // such as "sPIN'17 §4.4"
+	Source string  // such as "sPIN'17 §4.4.3"
 	Note   string  // what a reader has to know of it; may be empty; "set " and a parameter begin that of a number from which the parameter comes
 }
 

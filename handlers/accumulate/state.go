@@ -1,5 +1,5 @@
 // Package accumulate multiplies an array of complex numbers into one in the target's memory,
-// element by element, on the network interface (sPIN'17 §4.2).
+// element by element, on the network interface (sPIN'17 §4.4.2).
 //
 // Each packet's handler reads its part of the target array into HPU memory, multiplies and writes it
 // back. Both transfers block, so that an HPU works on another packet meanwhile. A buffer belongs to

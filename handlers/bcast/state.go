@@ -1,5 +1,5 @@
 // Package bcast forwards a broadcast down a binomial tree from the network interface
-// (sPIN'17 §4.4). Ranks are node ids; the tree is relative to the root, and the child with the
+// (sPIN'17 §4.4.3). Ranks are node ids; the tree is relative to the root, and the child with the
 // largest subtree is served first.
 //
 // Two variants differ in when a message is passed on:

@@ -1,4 +1,4 @@
-// Package pingpong answers messages from the network interface (sPIN'17 §4.1).
+// Package pingpong answers messages from the network interface (sPIN'17 §4.4.1).
 //
 // Two variants differ in when the answer, the pong, leaves:
 //   - store: a message of one packet is answered from the device. Of a larger one the payload

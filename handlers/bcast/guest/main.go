@@ -1,4 +1,4 @@
-// Forwards a broadcast down a binomial tree of ranks from the network interface (sPIN'17 §4.4).
+// Forwards a broadcast down a binomial tree of ranks from the network interface (sPIN'17 §4.4.3).
 //
 //spin:library bcast 1.0
 //spin:needs spaces=entry entry_options=op_put

@@ -1,4 +1,4 @@
-// Answers messages from the network interface (sPIN'17 §4.1): the whole when it has been deposited, or packet by packet.
+// Answers messages from the network interface (sPIN'17 §4.4.1): the whole when it has been deposited, or packet by packet.
 //
 //spin:library pingpong 1.0
 //spin:needs spaces=entry entry_options=op_put

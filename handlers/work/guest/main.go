@@ -1,4 +1,4 @@
-// Spends a chosen time per packet (sPIN'17 §4.3); nothing is deposited.
+// Spends a chosen time per packet (sPIN'17 §4.4.2); nothing is deposited.
 //
 //spin:library work 1.0
 package main
