@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
@@ -12,7 +13,7 @@ import (
 	"github.com/spinsim/spinsim/spin/manifest"
 )
 
-// Said is what a module says of itself, with what its needs come to on the device: as one of two nodes, where they depend on that.
+// Said is what a module says of itself, with what its needs, and those of all its handlers, come to on the device: as one of two nodes, where they depend on that.
 type Said struct {
 	*manifest.Manifest
 	HPUMemory  int64 `json:"hpu_memory_bytes"`  // of its largest state and what lies behind it
@@ -37,35 +38,39 @@ func (in *Inspection) needs(m *hpu.Module, p *profile.Profile, hpuMemory int) in
 	for _, state := range s.States {
 		s.HPUMemory = max(s.HPUMemory, state.Size)
 	}
+	all := s.Needs
+	for i := range s.Handlers {
+		all = all.And(&s.Handlers[i].Needs)
+	}
 	for _, x := range []struct {
 		what string
 		e    manifest.Expr
 		sum  *int64
-	}{{"needs.memory", s.Needs.Memory, &s.HPUMemory}, {"needs.host_memory", s.Needs.HostMemory, &s.HostMemory}} {
+	}{{"needs.memory", all.Memory, &s.HPUMemory}, {"needs.host_memory", all.HostMemory, &s.HostMemory}} {
 		n, err := x.e.Between(d, 0, math.MaxUint32)
 		if err != nil {
 			in.Reasons = append(in.Reasons, Reason{Offset: -1, Cause: fmt.Sprintf("manifest: %s: %v", x.what, err)})
 		}
 		*x.sum += n
 	}
-	if m, err := s.Needs.Memories(d, s.HPUMemory); err != nil {
+	if m, err := all.Memories(d, s.HPUMemory); err != nil {
 		in.Reasons = append(in.Reasons, Reason{Offset: -1, Cause: fmt.Sprintf("manifest: needs.%v", err)})
 	} else {
 		s.HPUMemory = m.End
 	}
-	in.refused(s, p)
+	in.refused(s, all.UserHeader, p)
 	return int(max(int64(hpuMemory), min(s.HPUMemory, math.MaxUint32)))
 }
 
 // refused gives the reasons for which the module is refused where it is installed.
-func (in *Inspection) refused(s *Said, p *profile.Profile) {
+func (in *Inspection) refused(s *Said, userHeader int64, p *profile.Profile) {
 	for _, state := range s.States {
 		if most := int64(p.Limits.MaxInitialState); state.Size > most {
 			in.Reasons = append(in.Reasons, Reason{Offset: -1, Cause: fmt.Sprintf("state %s of %d bytes, at most %d (limits.max_initial_state)", state.Name, state.Size, most)})
 		}
 	}
-	if most := min(int64(p.Limits.MaxUserHdrSize), int64(p.Fabric.MTU)); s.Needs.UserHeader > most {
-		in.Reasons = append(in.Reasons, Reason{Offset: -1, Cause: fmt.Sprintf("user header of %d bytes, at most %d (limits.max_user_hdr_size, fabric.mtu)", s.Needs.UserHeader, most)})
+	if most := min(int64(p.Limits.MaxUserHdrSize), int64(p.Fabric.MTU)); userHeader > most {
+		in.Reasons = append(in.Reasons, Reason{Offset: -1, Cause: fmt.Sprintf("user header of %d bytes, at most %d (limits.max_user_hdr_size, fabric.mtu)", userHeader, most)})
 	}
 }
 
@@ -147,7 +152,7 @@ func rangeText(f *manifest.Field) string {
 	return ""
 }
 
-// needTable writes what the library needs.
+// needTable writes what the library needs, and what each handler does besides.
 func (in *Inspection) needTable(t io.Writer, row func(...any)) {
 	n := &in.Manifest.Needs
 	fmt.Fprintln(t, "\nneeds")
@@ -156,6 +161,22 @@ func (in *Inspection) needTable(t io.Writer, row func(...any)) {
 		memory += fmt.Sprintf(", of them %v behind the state", n.Memory)
 	}
 	row("HPU memory", memory)
+	in.needRows(n, row)
+	for i := range in.Manifest.Handlers {
+		h := &in.Manifest.Handlers[i]
+		if reflect.ValueOf(h.Needs).IsZero() {
+			continue
+		}
+		fmt.Fprintf(t, "\nneeds of %s\n", h.Export)
+		if h.Needs.Memory.IsSet() {
+			row("HPU memory", fmt.Sprintf("%v behind the state", h.Needs.Memory))
+		}
+		in.needRows(&h.Needs, row)
+	}
+}
+
+// needRows writes needs but HPU memory.
+func (in *Inspection) needRows(n *manifest.Needs, row func(...any)) {
 	for _, x := range []struct {
 		what string
 		e    manifest.Expr

@@ -13,6 +13,11 @@ import (
 // Exports are the names of the exports that handle header, packets and end of a message; "": none.
 type Exports [3]string
 
+// String lists the handlers that there are.
+func (e Exports) String() string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(e[:]), func(name string) bool { return name == "" }), ", ")
+}
+
 // None as the name of an export stands for no handler where an empty one asks for a choice.
 const None = "-"
 

@@ -25,7 +25,7 @@ type Options struct {
 	Memory int64
 	// HostMemory is handler host memory, of the process; the zero value: allocated, if the manifest needs any.
 	HostMemory portals.Region
-	// UserHeader is how many bytes of a message are its user header; 0: what the manifest says.
+	// UserHeader is how many bytes of a message are its user header, which only a header handler sees; 0: what the manifest says.
 	UserHeader int64
 	// Shared: several entries share the state, which is written once, by Install, and not again with every entry.
 	Shared bool
@@ -54,7 +54,9 @@ func PlanOf(m *hpu.Module, wanted Exports) (*Plan, error) {
 		return nil, err
 	}
 	if m.Manifest() != nil {
-		p.needs = m.Manifest().Needs
+		if p.needs, err = m.Manifest().NeedsOf(chosen); err != nil {
+			return nil, fmt.Errorf("module %s: %w", m.Name(), err)
+		}
 		p.UserHeader = p.needs.UserHeader
 	}
 	entry, wrong := bits(p.needs.EntryOptions, portals.EntryNames)
@@ -73,6 +75,17 @@ func DeviceOf(p *profile.Profile, rank, ranks int) *manifest.Device {
 
 // maxMemory bounds what a manifest may ask for, bytes; the limits of devices are lower.
 const maxMemory = 1 << 32
+
+// CheckUserHeader says why the user header of messages cannot have so many bytes.
+func (p *Plan) CheckUserHeader(n int64) error {
+	switch {
+	case n < p.UserHeader:
+		return fmt.Errorf("user header of %d bytes, its handlers read %d", n, p.UserHeader)
+	case n > 0 && p.Exports[0] == "":
+		return fmt.Errorf("user header of %d bytes, but the entry has no header handler, and no other sees them", n)
+	}
+	return nil
+}
 
 // Memory returns the HPU memory that the handlers need on a device, bytes: the state, what lies behind it, and the memories of clusters and messages.
 func (p *Plan) Memory(d *manifest.Device) (int64, error) {
@@ -187,8 +200,10 @@ func (m *Module) Install(p *runtime.Proc, o Options) (*Installed, error) {
 func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 	c := proc.Cluster()
 	in := &Installed{Plan: *p, device: DeviceOf(c.Profile(), proc.Rank(), c.Nodes())}
-	if o.UserHeader != 0 && o.UserHeader < p.UserHeader {
-		return nil, fmt.Errorf("module %s: user header of %d bytes, its handlers read %d", p.module.Name(), o.UserHeader, p.UserHeader)
+	if o.UserHeader != 0 {
+		if err := p.CheckUserHeader(o.UserHeader); err != nil {
+			return nil, fmt.Errorf("module %s: %w", p.module.Name(), err)
+		}
 	}
 	size, err := in.size(o.Memory, c.Profile().HPU.MaxHPUMemory)
 	if err != nil {
@@ -205,8 +220,7 @@ func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 		in.UserHeader = o.UserHeader
 	}
 	in.Spin.UserHdrLen = uint64(in.UserHeader)
-	in.Spin.FirstPacket = slices.Contains(p.needs.Packets, manifest.FirstPacket)
-	in.Spin.LastPacket = slices.Contains(p.needs.Packets, manifest.LastPacket)
+	in.showPackets()
 	if in.Spin.HostMem, err = in.hostMemory(proc, o.HostMemory); err != nil {
 		return nil, err
 	}
@@ -219,7 +233,7 @@ func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 }
 
 // Share makes another set of handlers of the module for an entry that has the HPU memory, the state and the handler host memory of one that was
-// installed before.
+// installed before, which must have as much of each as they need.
 func (p *Plan) Share(with *Installed) (*Installed, error) {
 	if with.module != p.module {
 		return nil, fmt.Errorf("module %s cannot share HPU memory of module %s", p.module.Name(), with.module.Name())
@@ -232,7 +246,59 @@ func (p *Plan) Share(with *Installed) (*Installed, error) {
 	shared := *with.Spin
 	shared.Handlers, shared.InitialState, shared.UserHdrLen = spin.Handlers, nil, uint64(in.UserHeader)
 	in.Spin = &shared
-	return in, nil
+	in.showPackets()
+	return in, in.fits()
+}
+
+// fits checks that what handlers share is enough for them.
+func (in *Installed) fits() error {
+	own, err := in.own(in.device)
+	if err != nil {
+		return err
+	}
+	needed, err := in.memories(in.device, 0)
+	if err != nil {
+		return err
+	}
+	host, err := in.HostMemory(in.device)
+	if err != nil {
+		return err
+	}
+	s := in.Spin
+	if s.HostMem.IOVec != nil {
+		host = 0 // its pieces are who gave them's business
+	}
+	room := uint64(len(in.HPU.Bytes()))
+	if s.PerMessage.Bytes > 0 {
+		room = s.PerMessage.Offset
+	}
+	if s.Scratchpads.Bytes > 0 {
+		room = s.Scratchpads.Offset
+	}
+	if needed.Message == 0 {
+		s.PerMessage = portals.MessageMemory{} // it is the other entry's
+	}
+	for _, x := range []struct {
+		what         string
+		needed, have uint64
+	}{
+		{"bytes of HPU memory", uint64(own), room},
+		{"bytes of scratchpad", uint64(needed.Cluster), s.Scratchpads.Bytes},
+		{"bytes of memory of a message", uint64(needed.Message), s.PerMessage.Bytes},
+		{"memories of messages", uint64(needed.Messages), uint64(s.PerMessage.Messages)},
+		{"bytes of handler host memory", uint64(host), s.HostMem.Length},
+	} {
+		if x.needed > x.have {
+			return fmt.Errorf("module %s: its handlers, %s, need %d %s; the entry that they share with has %d", in.module.Name(), in.Exports, x.needed, x.what, x.have)
+		}
+	}
+	return nil
+}
+
+// showPackets asks for the packets that the handlers see whole.
+func (in *Installed) showPackets() {
+	in.Spin.FirstPacket = slices.Contains(in.needs.Packets, manifest.FirstPacket)
+	in.Spin.LastPacket = slices.Contains(in.needs.Packets, manifest.LastPacket)
 }
 
 // Store writes a number of the state while handlers work on it, as the process that has installed them does (runtime.Proc.HPUWrite).

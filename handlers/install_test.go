@@ -72,17 +72,82 @@ func TestInstallState(t *testing.T) {
 
 // An installed library runs: what it needs of memory, user header and options comes from its manifest.
 func TestInstallRuns(t *testing.T) {
+	require.Equal(t, count.State{Messages: 1, Packets: 103, Bytes: 9000}, counted(t, handlers.Must("count"), handlers.Options{State: map[string]any{"packets": 100}}))
+}
+
+// A user header that a whole library needs, as all were once, is one of entries with a header handler: an entry without one has none, and
+// its handlers see all bytes.
+func TestNoUserHeaderForNobody(t *testing.T) {
+	l := with(t, handlers.Must("count"), func(m *manifest.Manifest) { m.Needs.UserHeader = 64 })
+	require.Equal(t, count.State{Messages: 1, Packets: 3, Bytes: 9000}, counted(t, l, handlers.Options{}))
+	for _, l := range []*handlers.Library{l, handlers.Must("count")} {
+		onNode(t, func(p *runtime.Proc) {
+			_, err := load(t, p, l).Install(p, handlers.Options{UserHeader: 64})
+			require.EqualError(t, err, "module count: user header of 64 bytes, but the entry has no header handler, and no other sees them")
+		})
+	}
+	l = with(t, handlers.Must("count"), func(m *manifest.Manifest) {
+		m.Handlers[0].Kind, m.Handlers[0].Needs.UserHeader = "", 64
+	})
+	onNode(t, func(p *runtime.Proc) {
+		m := load(t, p, l)
+		_, err := m.Install(p, handlers.Options{Payload: "payload"})
+		require.EqualError(t, err, "module count: handler payload needs a user header of 64 bytes, which only a header handler sees: it cannot be the payload handler of an entry")
+		in, err := m.Install(p, handlers.Options{Header: "payload"})
+		require.NoError(t, err)
+		require.Equal(t, uint64(64), in.Spin.UserHdrLen)
+	})
+}
+
+// Handlers of another entry with the same HPU memory have needs of their own, and no more room than there is.
+func TestShareNeeds(t *testing.T) {
+	l := with(t, handlers.Must("matching"), func(m *manifest.Manifest) {
+		m.Needs = manifest.Needs{Spaces: []manifest.Space{manifest.HandlerMemory}, HostMemory: manifest.Const(8), Scratchpad: manifest.Const(16)}
+		m.Handlers[0].Needs.Packets = []manifest.Packet{manifest.FirstPacket}
+		m.Handlers[0].Needs.MessageMemory = manifest.Const(32)
+		m.Handlers[0].Needs.Memory = manifest.Const(64)
+	})
+	onNode(t, func(p *runtime.Proc) {
+		m := load(t, p, l)
+		all, err := m.Install(p, handlers.Options{})
+		require.NoError(t, err)
+		require.True(t, all.Spin.FirstPacket)
+		require.NotZero(t, all.Spin.PerMessage)
+		payload, err := m.Plan("", "payload", "")
+		require.NoError(t, err)
+		in, err := payload.Share(all)
+		require.NoError(t, err)
+		require.Zero(t, in.Spin.UserHdrLen)
+		require.False(t, in.Spin.FirstPacket)
+		require.Zero(t, in.Spin.PerMessage)
+		require.Equal(t, all.Spin.Scratchpads, in.Spin.Scratchpads)
+		header, err := m.Plan("header", "", "")
+		require.NoError(t, err)
+		in, err = header.Share(all)
+		require.NoError(t, err)
+		require.Equal(t, all.Spin.PerMessage, in.Spin.PerMessage)
+
+		small, err := m.Install(p, handlers.Options{Payload: "payload"})
+		require.NoError(t, err)
+		_, err = header.Share(small)
+		require.EqualError(t, err, "module matching: its handlers, header, need 72 bytes of HPU memory; the entry that they share with has 16")
+	})
+}
+
+// counted is the state of handlers that have counted a message of 9000 bytes.
+func counted(t *testing.T, l *handlers.Library, o handlers.Options) (state count.State) {
+	t.Helper()
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	c, err := runtime.NewCluster(runtime.Config{Profile: device, Nodes: 2})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
-	m, err := handlers.Must("count").Load(c)
+	m, err := l.Load(c)
 	require.NoError(t, err)
 	var in *handlers.Installed
 	require.NoError(t, c.Spawn(0, "target", func(p *runtime.Proc) error {
 		var err error
-		in, err = m.Install(p, handlers.Options{State: map[string]any{"packets": 100}})
+		in, err = m.Install(p, o)
 		require.NoError(t, err)
 		me := portals.ME{Start: p.Alloc(9000).Addr(), Length: 9000, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut}
 		in.Attach(&me)
@@ -97,9 +162,8 @@ func TestInstallRuns(t *testing.T) {
 		return p.NI().Put(md, 0, 9000, portals.NoAck, portals.PhysID(0, 0), 0, 0, 0, 0, 0)
 	}))
 	require.NoError(t, c.Run(t.Context()))
-	var state count.State
 	require.NoError(t, in.Read(&state))
-	require.Equal(t, count.State{Messages: 1, Packets: 103, Bytes: 9000}, state)
+	return state
 }
 
 func TestInstallNeeds(t *testing.T) {

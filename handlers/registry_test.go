@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -242,7 +243,29 @@ func encoded(state any) []byte {
 // An announcement is what the library matching reads of a message.
 func TestAnnouncementIsTheUserHeader(t *testing.T) {
 	require.Len(t, spin.EncodeState(&matching.Announcement{}), matching.AnnouncementSize)
-	require.Equal(t, int64(matching.AnnouncementSize), handlers.Must("matching").Manifest().Needs.UserHeader)
+	require.Equal(t, int64(matching.AnnouncementSize), handlers.Must("matching").Manifest().Handler(matching.Header).Needs.UserHeader)
+}
+
+// What only handlers of one kind see is a need of those that read it, and not of the library: else each entry with one of its header
+// handlers loses bytes.
+func TestUserHeadersAreNeedsOfHandlers(t *testing.T) {
+	reads := 0
+	for _, name := range handlers.Names() {
+		m := handlers.Must(name).Manifest()
+		require.Zero(t, m.Needs.UserHeader, name)
+		require.Empty(t, m.Needs.Packets, name)
+		for _, h := range m.Handlers {
+			if h.Needs.UserHeader > 0 {
+				reads++
+			}
+			var entry [3]string
+			entry[slices.Index(manifest.Kinds(), h.Kind)] = h.Export
+			n, err := m.NeedsOf(entry)
+			require.NoError(t, err, name)
+			require.Equal(t, h.Needs.UserHeader, n.UserHeader, "%s of %s", h.Export, name)
+		}
+	}
+	require.NotZero(t, reads)
 }
 
 // inRange sets numbers whose range does not allow everything to what they begin with.

@@ -203,6 +203,9 @@ func (n *NIC) checkHandlers(owner any, s *portals.Spin) error {
 			return fmt.Errorf("%w: no handler %d in %s", ErrHandlers, id, h.name)
 		}
 	}
+	if s.UserHdrLen > 0 && s.Handlers.Header == 0 {
+		return fmt.Errorf("%w: user header of %d bytes without a header handler, which would see it", ErrHandlers, s.UserHdrLen)
+	}
 	return h.checkMemories(s, max(1, n.env.hpu.Clusters))
 }
 

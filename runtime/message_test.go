@@ -55,7 +55,7 @@ func solid(n int) []byte {
 }
 
 // What becomes of a message of three packets for every return code of the header handler, with and without the other handlers
-// (spec: sPIN'17 §2). The user header has 16 bytes.
+// (spec: sPIN'17 §2). The user header has 16 bytes where a header handler sees it.
 func TestReturnCodes(t *testing.T) {
 	const size, skip = 600, 16 // packets of 256, 256, 88
 	success := []rec{end(hpu.Success)}
@@ -77,16 +77,21 @@ func TestReturnCodes(t *testing.T) {
 		{"PROCESS_DATA alone", []rec{end(hpu.ProcessData)}, nil, nil, [3]int{1, 0, 0}, skip, "[0,584)", 600, portals.NIOK},
 		{"PROCESS_DATA without completion handler", []rec{end(hpu.ProcessData)}, success, nil, [3]int{1, 3, 0}, 0, "", 600, portals.NIOK},
 		{"payload handler alone", nil, success, nil, [3]int{0, 3, 0}, 0, "", 600, portals.NIOK},
-		{"completion handler alone", nil, nil, success, [3]int{0, 0, 1}, skip, "[0,584)", 600, portals.NIOK},
-		{"all packets dropped", nil, []rec{end(hpu.Drop)}, success, [3]int{0, 3, 1}, 0, "", skip, portals.NIOK},
+		{"completion handler alone", nil, nil, success, [3]int{0, 0, 1}, 0, "[0,600)", 600, portals.NIOK},
+		{"all packets dropped", []rec{end(hpu.ProcessData)}, []rec{end(hpu.Drop)}, success, [3]int{1, 3, 1}, 0, "", skip, portals.NIOK},
+		{"all packets dropped, no header handler", nil, []rec{end(hpu.Drop)}, success, [3]int{0, 3, 1}, 0, "", 0, portals.NIOK},
 		{"header FAIL", []rec{end(hpu.Fail)}, success, success, [3]int{1, 0, 0}, 0, "", 0, portals.NIDropped},
 		{"header SEGV", []rec{end(hpu.Segv)}, success, success, [3]int{1, 0, 0}, 0, "", 0, portals.NISegv},
-		{"payload SEGV", nil, []rec{end(hpu.Segv)}, success, [3]int{0, 3, 1}, 0, "", skip, portals.NISegv},
+		{"payload SEGV", []rec{end(hpu.ProcessData)}, []rec{end(hpu.Segv)}, success, [3]int{1, 3, 1}, 0, "", skip, portals.NISegv},
 		{"completion FAIL", nil, success, []rec{end(hpu.Fail)}, [3]int{0, 3, 1}, 0, "", 600, portals.NIDropped},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			userHdr := uint64(skip)
+			if c.header == nil {
+				userHdr = 0
+			}
 			r := conduct(t, setup{
-				overrides: []string{"fabric.mtu=256"}, message: solid(size), userHdr: skip,
+				overrides: []string{"fabric.mtu=256"}, message: solid(size), userHdr: userHdr,
 				header: c.header, payload: c.payload, completion: c.completion,
 			})
 			header, payload, completion := r.handlersRun()

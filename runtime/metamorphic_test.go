@@ -155,13 +155,16 @@ func TestPacketSizeChangesTimesOnly(t *testing.T) {
 		header := rapid.SampledFrom([]uint64{0, 16, 64, 256}).Draw(rt, "user header")
 		var first *rig
 		for _, mtu := range []int{256, 512, 1024, 4096} {
+			var sees []rec
+			if header > 0 { // which its handler leaves, and the rest is deposited
+				multiply, sees = false, []rec{end(hpu.ProcessData)}
+			}
 			r := conduct(t, setup{
-				overrides: []string{fmt.Sprintf("fabric.mtu=%d", mtu)}, length: size,
+				overrides: []string{fmt.Sprintf("fabric.mtu=%d", mtu)}, length: size, header: sees, userHdr: header,
 				entry: func(me *portals.ME, r *rig) {
 					me.Length = uint64(room)
 					if multiply {
 						me.Spin = r.multiplier
-						me.Spin.UserHdrLen = header
 					}
 				},
 				target: func(_ *runtime.Proc, r *rig) error { copy(r.memory.host.Raw(), pattern(hostBytes, 3)); return nil },

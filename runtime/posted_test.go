@@ -145,7 +145,7 @@ func TestMemoriesOfClustersAndMessages(t *testing.T) {
 	require.Equal(t, there, ends[0].At)
 }
 
-// Who says that memories of clusters and messages are where they cannot be is told when the entry is appended.
+// Who says that memories of clusters and messages are where they cannot be, or has bytes cut off for no handler, is told when the entry is appended.
 func TestMemoriesThatDoNotFit(t *testing.T) {
 	for want, setup := range map[string]func(s *portals.Spin){
 		"scratchpads: 128 bytes at offset 8, expected multiples of 16": func(s *portals.Spin) { s.Scratchpads = portals.Scratchpads{Offset: 8, Bytes: 128} },
@@ -158,6 +158,7 @@ func TestMemoriesThatDoNotFit(t *testing.T) {
 			s.Handlers.Header = 0
 			s.PerMessage = portals.MessageMemory{Bytes: 16, Messages: 1}
 		},
+		"user header of 8 bytes without a header handler": func(s *portals.Spin) { s.Handlers.Header, s.UserHdrLen = 0, 8 },
 	} {
 		r := (&straightRun{
 			T: t, bytes: 8, handlers: map[string][]asked{"header": {{hpu.OpFlowID, nil}}, "payload": {{hpu.OpFlowID, nil}}},

@@ -137,6 +137,9 @@ func (p *Plan) handlerMemory(e *entryPlan, rank int) (userHeader, hostMemory int
 	if userHeader, err = e.Handlers.UserHeader.int(at, read, 0, most); err == nil && (userHeader < read || read > most) {
 		err = fmt.Errorf("%d, but the handlers of %s read %d, at most %d on this device", userHeader, e.Handlers.Module, read, most)
 	}
+	if err == nil {
+		err = e.handlers.CheckUserHeader(userHeader)
+	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("user_header: %w", err)
 	}

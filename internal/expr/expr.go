@@ -42,6 +42,11 @@ func (e Expr) Value(at Values) (*big.Int, error) { return e.root.value(at) }
 // Const returns the expression of a number.
 func Const(v int64) Expr { return Expr{strconv.FormatInt(v, 10), literal{big.NewInt(v)}} }
 
+// Max returns the expression of the larger of two that are set. Its text may be longer than one that Parse takes.
+func Max(a, b Expr) Expr {
+	return Expr{"max(" + a.text + ", " + b.text + ")", operation{"max", a.root, b.root}}
+}
+
 // Parse reads an expression with variables of the given names.
 func Parse(text string, names []string) (Expr, error) {
 	if len(text) > Longest {

@@ -30,8 +30,7 @@ func describeC(dir, library string, lang Lang, debug []byte, exports []export) (
 		dir: dir, library: library, lang: lang, comments: make(map[string]*comments), functions: make(map[string]*manifest.Handler),
 		states: make(map[string]*manifest.State), named: make(map[dwarf.Offset]string),
 	}
-	m := &manifest.Manifest{}
-	src.needs = &m.Needs
+	m := &described{}
 	if err := src.directives(m); err != nil {
 		return nil, err
 	}
@@ -50,11 +49,11 @@ func describeC(dir, library string, lang Lang, debug []byte, exports []export) (
 			found[e.name] = &h
 		}
 	}
-	arrange(m, exports, found, src.states)
-	if lang != C {
-		return m, annotateAll(m, dir, lang)
+	err := m.arrange(exports, found, src.states)
+	if lang != C && err == nil {
+		err = annotateAll(&m.Manifest, dir, lang)
 	}
-	return m, nil
+	return &m.Manifest, err
 }
 
 // cSource is the source of a handler in C.
@@ -68,11 +67,10 @@ type cSource struct {
 	functions map[string]*manifest.Handler // by symbol
 	states    map[string]*manifest.State
 	named     map[dwarf.Offset]string // names of states
-	needs     *manifest.Needs
 }
 
 // directives reads the description and the directives of the sources in the folder.
-func (s *cSource) directives(m *manifest.Manifest) error {
+func (s *cSource) directives(m *described) error {
 	sources, err := sourcesOf(s.dir, s.lang)
 	if err != nil {
 		return err
@@ -88,7 +86,7 @@ func (s *cSource) directives(m *manifest.Manifest) error {
 		}
 		for _, one := range c.all {
 			if text, is := strings.CutPrefix("//"+one.text, prefix); is {
-				if err := directive(m, text, place{name, one.line}); err != nil {
+				if err := m.directive(text, place{name, one.line}); err != nil {
 					return err
 				}
 			}
@@ -204,7 +202,7 @@ func (s *cSource) function(name string, e *dwarf.Entry, r *dwarf.Reader) error {
 		case dwarf.TagFormalParameter:
 			parameters = append(parameters, child)
 		case tagAnnotation:
-			if err := s.needed(child); err != nil {
+			if err := needed(h, child); err != nil {
 				return s.shown(e).errorf("function %s: %w", name, err)
 			}
 		}
@@ -232,8 +230,8 @@ func (s *cSource) function(name string, e *dwarf.Entry, r *dwarf.Reader) error {
 	return err
 }
 
-// needed carries out what SPIN_NEEDS says of a function. Two functions may say the same.
-func (s *cSource) needed(e *dwarf.Entry) error {
+// needed carries out what SPIN_NEEDS says of a handler.
+func needed(h *manifest.Handler, e *dwarf.Entry) error {
 	value, _ := e.Val(dwarf.AttrConstValue).(string)
 	words, is := strings.CutPrefix(value, fieldTag)
 	if !is {
@@ -244,7 +242,7 @@ func (s *cSource) needed(e *dwarf.Entry) error {
 		if !given {
 			return fmt.Errorf("%q, expected words KEY=VALUE", word)
 		}
-		if err := need(s.needs, key, value); err != nil {
+		if err := need(&h.Needs, key, value); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 	}

@@ -22,11 +22,24 @@ func (p place) errorf(format string, args ...any) error {
 // prefix begins the comments that are directives to the builder.
 const prefix = "//spin:"
 
+// described is a manifest in the making.
+type described struct {
+	manifest.Manifest
+	needs []handlerNeeds
+}
+
+// handlerNeeds are what a directive says that one handler needs.
+type handlerNeeds struct {
+	manifest.Needs
+	export string
+	at     place
+}
+
 // directive carries out a comment that begins with the prefix, behind it:
 //
 //	//spin:library NAME [VERSION]
-//	//spin:needs KEY=VALUE ...
-func directive(m *manifest.Manifest, text string, at place) error {
+//	//spin:needs [handler=EXPORT] KEY=VALUE ...
+func (d *described) directive(text string, at place) error {
 	word, rest, _ := strings.Cut(text, " ")
 	args := strings.Fields(rest)
 	switch word {
@@ -34,29 +47,40 @@ func directive(m *manifest.Manifest, text string, at place) error {
 		if len(args) < 1 || len(args) > 2 {
 			return at.errorf("%slibrary: expected a name and perhaps a version", prefix)
 		}
-		if m.Name != "" {
-			return at.errorf("%slibrary: the library is called %s already", prefix, m.Name)
+		if d.Name != "" {
+			return at.errorf("%slibrary: the library is called %s already", prefix, d.Name)
 		}
-		m.Name = args[0]
+		d.Name = args[0]
 		if len(args) == 2 {
-			m.Version = args[1]
+			d.Version = args[1]
 		}
 		return nil
 	case "needs":
-		seen := map[string]bool{}
-		for _, arg := range args {
-			key, value, given := strings.Cut(arg, "=")
-			if !given || seen[key] {
-				return at.errorf("%sneeds: %q, expected KEY=VALUE, each key once", prefix, arg)
-			}
-			seen[key] = true
-			if err := need(&m.Needs, key, value); err != nil {
-				return at.errorf("%sneeds %s: %w", prefix, key, err)
-			}
-		}
-		return nil
+		return d.needed(args, at)
 	}
 	return at.errorf("%s%s: unknown directive, expected library or needs", prefix, word)
+}
+
+// needed notes needs of the library, or of the handler that comes first.
+func (d *described) needed(args []string, at place) error {
+	n := &d.Needs
+	seen := map[string]bool{}
+	for i, arg := range args {
+		key, value, given := strings.Cut(arg, "=")
+		if !given || seen[key] {
+			return at.errorf("%sneeds: %q, expected KEY=VALUE, each key once", prefix, arg)
+		}
+		seen[key] = true
+		if key == "handler" && i == 0 {
+			d.needs = append(d.needs, handlerNeeds{export: value, at: at})
+			n = &d.needs[len(d.needs)-1].Needs
+			continue
+		}
+		if err := need(n, key, value); err != nil {
+			return at.errorf("%sneeds %s: %w", prefix, key, err)
+		}
+	}
+	return nil
 }
 
 // need sets one of the needs.
@@ -90,7 +114,7 @@ func need(n *manifest.Needs, key, value string) (err error) {
 	case "pool":
 		n.Pool = manifest.Pool(value)
 	default:
-		return fmt.Errorf("unknown, expected memory, user_header, spaces, host_memory, scratchpad, message_memory, messages, entry_options, pt_options, packets or pool")
+		return fmt.Errorf("unknown, expected handler in the first place, memory, user_header, spaces, host_memory, scratchpad, message_memory, messages, entry_options, pt_options, packets or pool")
 	}
 	return err
 }
@@ -152,16 +176,27 @@ func oneLine(comment string) string {
 // withoutName cuts the name of a function with which its comment begins: an export has a name of its own.
 func withoutName(comment, name string) string { return strings.TrimPrefix(comment, name+" ") }
 
-// arrange puts handlers in the order in which they are exported and drops layouts that no handler names.
-func arrange(m *manifest.Manifest, exports []export, found map[string]*manifest.Handler, states map[string]*manifest.State) {
+// arrange puts handlers in the order in which they are exported, gives them what they need, and drops layouts that no handler names.
+func (d *described) arrange(exports []export, found map[string]*manifest.Handler, states map[string]*manifest.State) error {
+	var names []string
 	for _, e := range exports {
 		h := found[e.name]
 		if h == nil {
 			h = &manifest.Handler{Export: e.name}
 		}
-		m.Handlers = append(m.Handlers, *h)
-		if s := states[h.State]; s != nil && !slices.Contains(m.States, s) {
-			m.States = append(m.States, s)
+		names = append(names, e.name)
+		d.Handlers = append(d.Handlers, *h)
+		if s := states[h.State]; s != nil && !slices.Contains(d.States, s) {
+			d.States = append(d.States, s)
 		}
 	}
+	for i := range d.needs {
+		n := &d.needs[i]
+		h := d.Handler(n.export)
+		if h == nil {
+			return n.at.errorf("%sneeds: there is no handler %q, expected one of %s", prefix, n.export, strings.Join(names, ", "))
+		}
+		h.Needs = h.Needs.And(&n.Needs)
+	}
+	return nil
 }

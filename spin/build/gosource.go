@@ -31,7 +31,7 @@ func describeGo(dir string, exports []export) (*manifest.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &manifest.Manifest{}
+	m := &described{}
 	main := src.packages[src.main]
 	for _, file := range main.files {
 		if file.Doc != nil && m.Description == "" {
@@ -40,7 +40,7 @@ func describeGo(dir string, exports []export) (*manifest.Manifest, error) {
 		for _, group := range file.Comments {
 			for _, c := range group.List {
 				if text, is := strings.CutPrefix(c.Text, prefix); is {
-					if err := directive(m, text, src.at(c.Pos())); err != nil {
+					if err := m.directive(text, src.at(c.Pos())); err != nil {
 						return nil, err
 					}
 				}
@@ -51,18 +51,17 @@ func describeGo(dir string, exports []export) (*manifest.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	described := make(map[string]*manifest.Handler)
+	made := make(map[string]*manifest.Handler)
 	for _, own := range []bool{true, false} { // states of the handler's own package have names without that of the package
 		for _, e := range exports {
 			if f := found[e.name]; f != nil && src.ownState(f) == own {
-				if described[e.name], err = src.handler(e.name, f); err != nil {
+				if made[e.name], err = src.handler(e.name, f); err != nil {
 					return nil, err
 				}
 			}
 		}
 	}
-	arrange(m, exports, described, src.states)
-	return m, nil
+	return &m.Manifest, m.arrange(exports, made, src.states)
 }
 
 // goSource is the source of a handler and of all that it imports.

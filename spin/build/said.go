@@ -101,7 +101,7 @@ var asHandler = regexp.MustCompile(`(?m)^export\s+function\s+(\w+)\s*\(\s*\w+\s*
 // describeAssemblyScript makes the manifest of a handler in AssemblyScript from its source: the compiler writes down no types.
 func describeAssemblyScript(dir string, exports []export) (*manifest.Manifest, error) {
 	src := &cSource{dir: dir, lang: AssemblyScript}
-	m := &manifest.Manifest{}
+	m := &described{}
 	if err := src.directives(m); err != nil {
 		return nil, err
 	}
@@ -133,8 +133,10 @@ func describeAssemblyScript(dir string, exports []export) (*manifest.Manifest, e
 			found[h.Export] = h
 		}
 	}
-	arrange(m, exports, found, states)
-	return m, annotateAll(m, dir, AssemblyScript)
+	if err := m.arrange(exports, found, states); err != nil {
+		return nil, err
+	}
+	return &m.Manifest, annotateAll(&m.Manifest, dir, AssemblyScript)
 }
 
 // asTypes are the number types of AssemblyScript that have other names here.

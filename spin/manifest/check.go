@@ -61,6 +61,12 @@ func (m *Manifest) checkHandler(i int) *Error {
 	case h.State != "" && m.State(h.State) == nil:
 		return wrong(at+".state", "there is no state %q", clip(h.State))
 	}
+	if err := h.Needs.check(at + ".needs"); err != nil {
+		return err
+	}
+	if field, what := h.Needs.notFor(h.Kind); h.Kind != "" && what != "" {
+		return wrong(at+".needs."+field, "%s, this is a %s handler", what, h.Kind)
+	}
 	return checkText(at+".description", h.Description)
 }
 

@@ -18,10 +18,11 @@ type (
 		Needs       needsJSON     `json:"needs,omitzero"`
 	}
 	handlerJSON struct {
-		Export      string `json:"export"`
-		Kind        Kind   `json:"kind,omitempty"`
-		State       string `json:"state,omitempty"`
-		Description string `json:"description,omitempty"`
+		Export      string    `json:"export"`
+		Kind        Kind      `json:"kind,omitempty"`
+		State       string    `json:"state,omitempty"`
+		Description string    `json:"description,omitempty"`
+		Needs       needsJSON `json:"needs,omitzero"`
 	}
 	stateJSON struct {
 		Name        string      `json:"name"`
@@ -80,18 +81,22 @@ func (m *Manifest) Encode() ([]byte, error) {
 func (m *Manifest) MarshalJSON() ([]byte, error) { return m.Encode() }
 
 func (m *Manifest) form() manifestJSON {
-	n := &m.Needs
-	out := manifestJSON{
-		Manifest: Format, Name: m.Name, Version: m.Version, Description: m.Description,
-		Needs: needsJSON{n.Memory.String(), n.UserHeader, n.Spaces, n.HostMemory.String(), n.Scratchpad.String(), n.MessageMemory.String(), n.Messages.String(), n.EntryOptions, n.PTOptions, n.Packets, n.Pool},
-	}
-	for _, h := range m.Handlers {
-		out.Handlers = append(out.Handlers, handlerJSON(h))
+	out := manifestJSON{Manifest: Format, Name: m.Name, Version: m.Version, Description: m.Description, Needs: m.Needs.form()}
+	for i := range m.Handlers {
+		h := &m.Handlers[i]
+		out.Handlers = append(out.Handlers, handlerJSON{h.Export, h.Kind, h.State, h.Description, h.Needs.form()})
 	}
 	for _, s := range m.States {
 		out.States = append(out.States, stateJSON{s.Name, s.Description, s.Size, fieldForms(s.Fields)})
 	}
 	return out
+}
+
+func (n *Needs) form() needsJSON {
+	return needsJSON{
+		n.Memory.String(), n.UserHeader, n.Spaces, n.HostMemory.String(), n.Scratchpad.String(), n.MessageMemory.String(), n.Messages.String(),
+		n.EntryOptions, n.PTOptions, n.Packets, n.Pool,
+	}
 }
 
 func fieldForms(fields []Field) (out []fieldJSON) {

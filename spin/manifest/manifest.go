@@ -10,6 +10,7 @@
 //	parse.go     JSON, read strictly: the error names offset and field
 //	encode.go    the one form in which a manifest is written
 //	check.go     what must be true of a manifest, wherever it comes from
+//	needs.go     what handlers need, and what an entry with some of them does
 //	expr.go      numbers that depend on the device
 //	state.go     numbers in the bytes of a state, by name
 //	convert.go   Go structs and maps as states
@@ -37,7 +38,7 @@ type Manifest struct {
 	Description string // one line
 	Handlers    []Handler
 	States      []*State // layouts, of different names
-	Needs       Needs
+	Needs       Needs    // of all handlers
 }
 
 // Handler is an exported handler.
@@ -46,6 +47,7 @@ type Handler struct {
 	Kind        Kind   // "": not known, so it may be used as any
 	State       string // name of the layout of its state; "": not described
 	Description string
+	Needs       Needs // of this handler, besides those of the library
 }
 
 // Kind is when a handler runs.
@@ -126,53 +128,6 @@ func (t Type) Float() bool { return t == F32 || t == F64 }
 
 // Signed reports whether numbers of the type may be negative.
 func (t Type) Signed() bool { return t.Float() || strings.HasPrefix(string(t), "i") }
-
-// Needs is what a library needs of a device and of the entries that it is installed at.
-type Needs struct {
-	Memory       Expr     // bytes of HPU memory behind the state; not set: none
-	UserHeader   int64    // bytes at the head of a message that its header handler reads as user header
-	Spaces       []Space  // host memories that its handlers reach
-	HostMemory   Expr     // bytes of handler host memory at least; not set: 0
-	EntryOptions []string // of the match entry, C names without PTL_ME_, in lower case
-	PTOptions    []string // of the portal table entry, C names without PTL_PT_, in lower case
-	// Scratchpad is bytes of memory in each cluster of HPUs; not set: none.
-	Scratchpad Expr
-	// MessageMemory is bytes of memory for each message that is being handled; not set: none. Messages is for how many at once; not set:
-	// for each context of the HPUs one.
-	MessageMemory Expr
-	Messages      Expr
-	Packets       []Packet // whole packets that its header and completion handlers see
-	Pool          Pool     // of processors that it is meant for; "": any
-}
-
-// Space is a host memory that handlers reach.
-type Space string
-
-// The host memories (sPIN'17 §2).
-const (
-	EntryMemory   Space = "entry"   // ME_HOST_MEM: the memory of the match entry
-	HandlerMemory Space = "handler" // HANDLER_HOST_MEM
-	GrantedMemory Space = "granted" // memory that other processes have granted
-)
-
-// Packet is a packet that a handler other than a payload handler sees (docs/abi.md, Whole packets).
-type Packet string
-
-// The packets.
-const (
-	FirstPacket Packet = "first" // of the message, in the header handler
-	LastPacket  Packet = "last"  // of the message, in the completion handler
-)
-
-// Pool is a kind of processors on which handlers run.
-type Pool string
-
-// The kinds of processors.
-const (
-	HPUs     Pool = "hpu"      // cores that are metered
-	Firmware Pool = "firmware" // few cores, a fixed cost for each handler
-	Hardware Pool = "hardware" // a fixed latency, pipelined
-)
 
 // Handler returns the handler of that export, nil if the manifest has none.
 func (m *Manifest) Handler(export string) *Handler {

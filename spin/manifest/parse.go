@@ -303,6 +303,7 @@ func (p *reader) manifest(m *Manifest) {
 				var h Handler
 				p.object(field, []string{"export"}, map[string]func(string){
 					"export": text(p, &h.Export), "kind": text(p, &h.Kind), "state": text(p, &h.State), "description": text(p, &h.Description),
+					"needs": func(field string) { p.needs(field, &h.Needs) },
 				})
 				m.Handlers = append(m.Handlers, h)
 			})

@@ -15,7 +15,7 @@ import (
 
 // sample is a manifest with everything in it.
 const sample = `{"manifest":1,"name":"kv-store","version":"2.1","description":"Keeps values on the device.",` +
-	`"handlers":[{"export":"put it","kind":"payload","state":"Table","description":"stores"},{"export":"any"}],` +
+	`"handlers":[{"export":"put it","kind":"payload","state":"Table","description":"stores"},{"export":"any","needs":{"memory":"mtu","user_header":8,"packets":["first"]}}],` +
 	`"states":[{"name":"Table","description":"the table","size":96,"fields":[` +
 	`{"name":"used","offset":0,"type":"u32","unit":"slots","default":"min(hpus * contexts, 4)","max":"4","description":"so far"},` +
 	`{"name":"ratio","offset":8,"type":"f64","default":"0.5","min":"0","max":"1"},` +
@@ -38,7 +38,8 @@ func TestParse(t *testing.T) {
 
 	require.Equal(t, "2.1", m.Version)
 	require.Equal(t, []string{"put it"}, m.OfKind(Payload))
-	require.Equal(t, Handler{Export: "any"}, *m.Handler("any"))
+	require.Equal(t, int64(8), m.Handler("any").Needs.UserHeader)
+	require.Equal(t, []Packet{FirstPacket}, m.Handler("any").Needs.Packets)
 	require.Nil(t, m.Handler("none"))
 	require.Equal(t, int64(96), m.State("Table").Size)
 	require.Nil(t, m.State("none"))
@@ -84,6 +85,9 @@ var refused = []struct{ text, field, cause string }{
 	{`{"manifest":1,"handlers":[{"export":"x","kind":⟨"body"⟩}]}`, "handlers[0].kind", `"body", expected one of header, payload, completion`},
 	{`{"manifest":1,"handlers":[{"export":"x"},{"export":⟨"x"⟩}]}`, "handlers[1].export", "x is listed twice"},
 	{`{"manifest":1,"handlers":[{"export":"x","state":⟨"T"⟩}]}`, "handlers[0].state", `there is no state "T"`},
+	{`{"manifest":1,"handlers":[{"export":"x","kind":"payload","needs":{"user_header":⟨8⟩}}]}`, "handlers[0].needs.user_header", "a user header of 8 bytes, which only a header handler sees, this is a payload handler"},
+	{`{"manifest":1,"handlers":[{"export":"x","kind":"header","needs":{"packets":["first",⟨"last"⟩]}}]}`, "handlers[0].needs.packets[1]", "the whole last packet, which only a completion handler sees, this is a header handler"},
+	{`{"manifest":1,"handlers":[{"export":"x","needs":{"messages":⟨"2"⟩}}]}`, "handlers[0].needs.messages", "needs message_memory"},
 	{`{"manifest":1,"states":[{"name":"S","size":⟨4294967296⟩}]}`, "states[0].size", "4294967296, expected 0 to 2147483648 bytes"},
 	{`{"manifest":1,"states":[{"name":"S","size":1},{"name":⟨"S"⟩,"size":1}]}`, "states[1].name", "S is the name of another state"},
 	{inState(`{"name":"a","offset":0,"type":⟨"int"⟩}`), "states[0].fields[0].type", `"int", expected one of u8, u16, u32, u64, i8, i16, i32, i64, f32, f64`},

@@ -102,13 +102,14 @@ static int see(uint64_t at, uint32_t packet, uint32_t length)
 	       PtlHandlerDMAToHostB((const void *)(uintptr_t)packet, at + sizeof n, length, PTL_HANDLER_HOST_MEM) < 0;
 }
 
-SPIN_NEEDS("packets=first,last")
+SPIN_NEEDS("packets=first")
 SPIN_HANDLER(first)(const ptl_header_t *h, void *state)
 {
 	(void)state;
 	return see(0, h->packet, h->packet_len) ? PTL_FAIL : PTL_PROCESS_DATA;
 }
 
+SPIN_NEEDS("packets=last")
 SPIN_HANDLER(last)(const ptl_completion_t *e, void *state)
 {
 	(void)state;

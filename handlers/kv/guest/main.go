@@ -1,7 +1,8 @@
 // Keeps a hash table in host memory: inserts, looks up, deletes and swaps by walking its buckets by DMA, and hands over to the host what takes longer (sPIN'17 §5.4).
 //
 //spin:library kv 1.0
-//spin:needs user_header=256 spaces=entry entry_options=op_put
+//spin:needs spaces=entry entry_options=op_put
+//spin:needs handler=header user_header=256
 package main
 
 import (

@@ -1,7 +1,9 @@
 // ExaNeSt's packetizer and mailbox (TR-488 §4.4): messages of up to 64 bytes from a channel of one process to the queue of another, each of which is answered.
 //
 //spin:library mailbox 1.0
-//spin:needs memory=min(64*ranks,1024)*48 user_header=64 spaces=handler host_memory=256*80 entry_options=op_put
+//spin:needs memory=min(64*ranks,1024)*48 entry_options=op_put
+//spin:needs handler=packetizer user_header=64
+//spin:needs handler=mailbox spaces=handler host_memory=256*80
 package main
 
 import (

@@ -1,7 +1,8 @@
 // Completes large messages from the network interface: asynchronous matching (sPIN'17 §5.1).
 //
 //spin:library matching 1.0
-//spin:needs user_header=16 spaces=entry entry_options=op_put
+//spin:needs spaces=entry entry_options=op_put
+//spin:needs handler=header user_header=16
 package main
 
 import (

@@ -6,6 +6,7 @@
 //spin:needs memory=hpus*mtu+8 user_header=0x20 spaces=entry,handler host_memory=4096
 #include <spin.h>
 //spin:needs entry_options=op_put,manage_local pt_options=flowctrl pool=hpu
+//spin:needs handler=completion packets=last
 
 #include <stdbool.h>
 
@@ -64,6 +65,7 @@ __attribute__((export_name("take_packet"))) int32_t payload(const ptl_payload_t 
 	return PTL_SUCCESS;
 }
 
+SPIN_NEEDS("user_header=0x40 scratchpad=8*hpus") SPIN_NEEDS("packets=first")
 SPIN_HANDLER(header)(const ptl_header_t *h, struct shared_State *s)
 {
 	(void)h;

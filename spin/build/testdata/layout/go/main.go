@@ -15,6 +15,8 @@ import (
 )
 
 //spin:needs entry_options=op_put,manage_local pt_options=flowctrl pool=hpu
+//spin:needs handler=completion packets=last
+//spin:needs handler=header user_header=0x40 scratchpad=8*hpus packets=first
 
 const rows = 2
 

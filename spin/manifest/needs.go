@@ -1,0 +1,155 @@
+package manifest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/internal/expr"
+)
+
+// Needs is what a library needs of a device and of the entries that it is installed at.
+type Needs struct {
+	Memory       Expr     // bytes of HPU memory behind the state; not set: none
+	UserHeader   int64    // bytes at the head of a message that its header handler reads as user header
+	Spaces       []Space  // host memories that its handlers reach
+	HostMemory   Expr     // bytes of handler host memory at least; not set: 0
+	EntryOptions []string // of the match entry, C names without PTL_ME_, in lower case
+	PTOptions    []string // of the portal table entry, C names without PTL_PT_, in lower case
+	// Scratchpad is bytes of memory in each cluster of HPUs; not set: none.
+	Scratchpad Expr
+	// MessageMemory is bytes of memory for each message that is being handled; not set: none. Messages is for how many at once; not set:
+	// for each context of the HPUs one.
+	MessageMemory Expr
+	Messages      Expr
+	Packets       []Packet // whole packets that its header and completion handlers see
+	Pool          Pool     // of processors that it is meant for; "": any
+}
+
+// Space is a host memory that handlers reach.
+type Space string
+
+// The host memories (sPIN'17 §2).
+const (
+	EntryMemory   Space = "entry"   // ME_HOST_MEM: the memory of the match entry
+	HandlerMemory Space = "handler" // HANDLER_HOST_MEM
+	GrantedMemory Space = "granted" // memory that other processes have granted
+)
+
+// Packet is a packet that a handler other than a payload handler sees (docs/abi.md, Whole packets).
+type Packet string
+
+// The packets.
+const (
+	FirstPacket Packet = "first" // of the message, in the header handler
+	LastPacket  Packet = "last"  // of the message, in the completion handler
+)
+
+// Pool is a kind of processors on which handlers run.
+type Pool string
+
+// The kinds of processors.
+const (
+	HPUs     Pool = "hpu"      // cores that are metered
+	Firmware Pool = "firmware" // few cores, a fixed cost for each handler
+	Hardware Pool = "hardware" // a fixed latency, pipelined
+)
+
+// NeedsOf returns what a match entry with these handlers needs: what the library needs, and what each
+// of them does. exports are its header, payload and completion handler, "": none.
+//
+// A user header, and a whole packet, is cut off or copied for the handler that sees it. So that need
+// of the library is one of an entry with such a handler only: no byte is kept from the others for
+// nobody. A handler that has the need itself, and is installed as one of another kind, is an error.
+func (m *Manifest) NeedsOf(exports [3]string) (Needs, error) {
+	n := m.Needs
+	for i, kind := range Kinds() {
+		if exports[i] == "" {
+			n = n.unseen(kind)
+		}
+	}
+	for i, kind := range Kinds() {
+		h := m.Handler(exports[i])
+		if h == nil {
+			continue
+		}
+		if _, what := h.Needs.notFor(kind); what != "" {
+			return Needs{}, fmt.Errorf("handler %s needs %s: it cannot be the %s handler of an entry", h.Export, what, kind)
+		}
+		n = n.And(&h.Needs)
+	}
+	return n, nil
+}
+
+// seen is which packet the handlers of a kind may see whole, "": none.
+func seen(k Kind) Packet { return map[Kind]Packet{Header: FirstPacket, Completion: LastPacket}[k] }
+
+// unseen are the needs without those that only handlers of a kind have.
+func (n Needs) unseen(k Kind) Needs {
+	if k == Header {
+		n.UserHeader = 0
+	}
+	n.Packets = slices.DeleteFunc(slices.Clone(n.Packets), func(p Packet) bool { return p == seen(k) })
+	return n
+}
+
+// notFor names a need, and its field, that handlers of a kind cannot have: another kind sees it. "": there is none.
+func (n *Needs) notFor(k Kind) (field, what string) {
+	if n.UserHeader > 0 && k != Header {
+		return "user_header", fmt.Sprintf("a user header of %d bytes, which only a header handler sees", n.UserHeader)
+	}
+	for i, p := range n.Packets {
+		if p != seen(k) {
+			return fmt.Sprintf("packets[%d]", i), fmt.Sprintf("the whole %s packet, which only a %s handler sees", p, map[Packet]Kind{FirstPacket: Header, LastPacket: Completion}[p])
+		}
+	}
+	return "", ""
+}
+
+// And joins the needs of several handlers of an entry: of two numbers it has the larger.
+func (n Needs) And(o *Needs) Needs {
+	n.Messages = n.atOnce(o)
+	n.MessageMemory = larger(n.MessageMemory, o.MessageMemory)
+	n.Memory, n.HostMemory, n.Scratchpad = larger(n.Memory, o.Memory), larger(n.HostMemory, o.HostMemory), larger(n.Scratchpad, o.Scratchpad)
+	n.UserHeader = max(n.UserHeader, o.UserHeader)
+	n.Spaces, n.Packets = joined(n.Spaces, o.Spaces), joined(n.Packets, o.Packets)
+	n.EntryOptions, n.PTOptions = joined(n.EntryOptions, o.EntryOptions), joined(n.PTOptions, o.PTOptions)
+	if n.Pool == "" {
+		n.Pool = o.Pool
+	} else if o.Pool != "" && o.Pool != n.Pool {
+		n.Pool = "" // each kind of handler has processors of its own
+	}
+	return n
+}
+
+// atOnce is for how many messages there must be memory.
+func (n *Needs) atOnce(o *Needs) Expr {
+	a, b := n.Messages, o.Messages
+	if n.MessageMemory.IsSet() && o.MessageMemory.IsSet() && a.IsSet() != b.IsSet() {
+		a, b = larger(a, b), perContext
+	}
+	return larger(a, b)
+}
+
+// perContext is for how many messages there is memory if nobody says it.
+var perContext, _ = ParseExpr("hpus * contexts")
+
+// larger is the larger of two whole numbers; one that is not set is none.
+func larger(a, b Expr) Expr {
+	switch {
+	case !b.IsSet() || a.String() == b.String():
+		return a
+	case !a.IsSet():
+		return b
+	}
+	return Expr{whole: expr.Max(a.whole, b.whole)}
+}
+
+func joined[T comparable](a, b []T) []T {
+	all := slices.Clone(a)
+	for _, x := range b {
+		if !slices.Contains(all, x) {
+			all = append(all, x)
+		}
+	}
+	return all
+}
