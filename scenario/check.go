@@ -90,10 +90,29 @@ func (p *Plan) checkEntry(e *entryPlan, rank int) (bytes int64, err error) {
 	if err == nil {
 		_, _, err = p.handlerMemory(e, rank)
 	}
+	if err == nil {
+		err = p.checkLayout(e, rank)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("handlers.%w", err)
 	}
 	return bytes + size, nil
+}
+
+// checkLayout reports a state whose list has its fields elsewhere than on the first of the ranks: names and numbers of fields mean the same on all of them.
+func (p *Plan) checkLayout(e *entryPlan, rank int) error {
+	if e.Handlers.State.kind != contentFields {
+		return nil
+	}
+	l := stateLayout{described: e.layout.described}
+	i, err := l.list(e.Handlers.State.fields, 0, p.on(rank))
+	if err != nil {
+		return fmt.Errorf("state[%d].%w", i, err)
+	}
+	if !slices.Equal(l.listed, e.layout.listed) {
+		return fmt.Errorf("state: its fields lie elsewhere than on rank %d", e.ranks[0])
+	}
+	return nil
 }
 
 // matchEntry evaluates the criteria and options of an entry.

@@ -54,7 +54,7 @@ type Field struct {
 	Hex     Hex              `yaml:"hex" help:"Bytes in hexadecimal; spaces do not count."`
 	Zero    Expr             `yaml:"zero" help:"So many bytes of zero."`
 	Pattern Expr             `yaml:"pattern" help:"So many bytes that depend on seed and place."`
-	Name    string           `yaml:"name" beside:"true" help:"Name of the field, for expectations and output."`
+	Name    string           `yaml:"name" beside:"true" help:"Name of the field, for expectations and output. In a state that the module describes, the name that it has for what lies there."`
 	Count   Expr             `yaml:"count" beside:"true" help:"How many such values. Default 1."`
 }
 

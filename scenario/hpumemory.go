@@ -121,6 +121,9 @@ func (p *Plan) hpuWrites(rank int, x *WriteHPU, at *env) (writes []hpuWrite, err
 		if w.bytes, err = x.Bytes.make(at, p.stream(rank, "write to "+x.Of)); err != nil {
 			return nil, fmt.Errorf("bytes%w", err)
 		}
+		if i, err := (&stateLayout{described: e.layout.described}).list(x.Bytes.fields, w.offset, at); err != nil {
+			return nil, fmt.Errorf("bytes[%d].%w", i, err)
+		}
 		if len(w.bytes) == 0 {
 			return nil, errors.New("bytes: none; expected hex, a file, a list of typed values or values")
 		}
@@ -142,10 +145,12 @@ func (p *Plan) hpuNumber(e *entryPlan, rank int, v *NamedValue, at *env) (w hpuW
 	}
 	w.offset = f.offset
 	if described := e.layout.described; described != nil {
-		state := make([]byte, f.offset+f.typ.size)
-		err = putNumber(state, described, v, at, p.device(rank))
-		w.bytes = state[f.offset:]
-		return w, err
+		if _, err := described.Lookup(v.Name); err == nil { // else a field of a list without a name
+			state := make([]byte, f.offset+f.typ.size)
+			err = putNumber(state, described, v, at, p.device(rank))
+			w.bytes = state[f.offset:]
+			return w, err
+		}
 	}
 	if f.typ.float || !v.Value.expr.IsSet() {
 		return w, fmt.Errorf("%s, expected a whole number for %s: write its bytes with an offset", v.Value.text, f.typ.name)

@@ -8,12 +8,11 @@ import (
 	"github.com/spinsim/spinsim/spin/manifest"
 )
 
-// stateLayout is what is known of the HPU memory of an entry: the fields that the module describes, or those that the scenario lists in
-// their place. The zero value is nothing.
+// stateLayout is what is known of the HPU memory of an entry: the fields that the module describes, and those that the scenario lists. Where
+// both have a name it is the same number. The zero value is nothing.
 type stateLayout struct {
 	described *manifest.State
 	listed    []stateField
-	size      int64 // of the listed fields
 }
 
 // stateField is a number in HPU memory.
@@ -28,22 +27,22 @@ func (l *stateLayout) known() bool { return l.described != nil || l.listed != ni
 
 // field returns the number of that name. The error says what there is.
 func (l *stateLayout) field(name string) (*stateField, error) {
-	if l.described != nil {
-		n, err := l.described.Lookup(name)
-		if err != nil {
-			return nil, err
-		}
-		return fieldOf(n), nil
-	}
 	for i := range l.listed {
 		if l.listed[i].name == name {
 			return &l.listed[i], nil
 		}
 	}
-	return nil, fmt.Errorf("no field %s, expected one of %s", name, l.names())
+	if l.described == nil {
+		return nil, fmt.Errorf("no field %s, expected one of %s", name, l.names())
+	}
+	n, err := l.described.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	return fieldOf(n), nil
 }
 
-// fields are all numbers.
+// fields are all numbers: those of a list, if there is one.
 func (l *stateLayout) fields() iter.Seq[*stateField] {
 	return func(yield func(*stateField) bool) {
 		for i := range l.listed {
@@ -51,7 +50,7 @@ func (l *stateLayout) fields() iter.Seq[*stateField] {
 				return
 			}
 		}
-		if l.described == nil {
+		if l.described == nil || l.listed != nil {
 			return
 		}
 		for n := range l.described.Numbers() {
@@ -79,11 +78,8 @@ func typeOf(t manifest.Type) *fieldType {
 // maxNames is how many fields an error message names.
 const maxNames = 12
 
-// names lists the fields for a message.
+// names lists the fields of a list for a message.
 func (l *stateLayout) names() string {
-	if l.described != nil {
-		return l.described.FieldNames()
-	}
 	var names []string
 	for i := range l.listed {
 		if i == maxNames {
@@ -98,32 +94,85 @@ func (l *stateLayout) names() string {
 	return strings.Join(names, ", ")
 }
 
-// listedLayout is the layout that a list of typed values describes. Fields without a name are called by their number.
-func listedLayout(list []Field, at *env) (l stateLayout, err error) {
-	for i := range list {
-		f := &list[i]
+// list notes the typed values of a list, which begins so many bytes into the state. Fields without a name are called by their number. A name that
+// says something else than the module, or than the list has said before, is an error, with the place of the field in the list.
+func (l *stateLayout) list(fields []Field, offset int64, at *env) (place int, err error) {
+	named := make(map[string]bool)
+	for i := range fields {
+		f := &fields[i]
 		count, err := f.Count.int(at, 1, 0, maxContent)
 		if err != nil {
-			return l, err
+			return i, err
 		}
 		one, err := f.one(at, source{})
 		if err != nil {
-			return l, err
+			return i, err
 		}
 		name := f.Name
 		if name == "" {
 			name = fmt.Sprint(i)
+		} else if l.described != nil {
+			if err := agrees(l.described, f, offset, count); err != nil {
+				return i, fmt.Errorf("name: %w", err)
+			}
 		}
+		if named[name] {
+			return i, fmt.Errorf("name: %s is listed twice", name)
+		}
+		named[name] = true
 		if typ := f.typed(); typ != nil {
 			for k := range count {
 				each := name
 				if f.Count.IsSet() {
 					each = fmt.Sprintf("%s[%d]", name, k)
 				}
-				l.listed = append(l.listed, stateField{each, typ, l.size + k*typ.size})
+				l.listed = append(l.listed, stateField{each, typ, offset + k*typ.size})
 			}
 		}
-		l.size += count * int64(len(one))
+		offset += count * int64(len(one))
 	}
-	return l, nil
+	return 0, nil
+}
+
+// agrees holds a field of a list, at an offset of the state, against what the module says of the name.
+func agrees(s *manifest.State, f *Field, offset, count int64) error {
+	typ := f.typed()
+	if typ == nil {
+		at, err := offsetOf(s, f.Name)
+		if err == nil && at != offset {
+			err = misplaced(f.Name, at, offset)
+		}
+		return err
+	}
+	for k := range count {
+		name := f.Name
+		if f.Count.IsSet() {
+			name = fmt.Sprintf("%s[%d]", name, k)
+		}
+		n, err := s.Lookup(name)
+		switch {
+		case err != nil:
+			return err
+		case n.Offset != offset+k*typ.size:
+			return misplaced(name, n.Offset, offset+k*typ.size)
+		case string(n.Field.Type) != typ.name:
+			return fmt.Errorf("%s is a %s, but the module has a %s there", name, typ.name, n.Field.Type)
+		}
+	}
+	return nil
+}
+
+// offsetOf is where bytes of a name begin: a number, or an array or struct as a whole.
+func offsetOf(s *manifest.State, name string) (int64, error) {
+	for i := range s.Fields {
+		if s.Fields[i].Name == name {
+			return s.Fields[i].Offset, nil
+		}
+	}
+	n, err := s.Lookup(name)
+	return n.Offset, err
+}
+
+func misplaced(name string, is, listed int64) error {
+	return fmt.Errorf("%s is at offset %d of the state, but the list has it at %d, behind what it lists before; {values: {%s: ...}} finds it by its name", name, is, listed, name)
 }

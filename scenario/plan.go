@@ -368,8 +368,8 @@ func (p *Plan) planHandlers(e *entryPlan) {
 	p.readFile(&h.State, path+".state")
 	e.layout.described = e.handlers.State
 	if h.State.kind == contentFields {
-		if e.layout, err = listedLayout(h.State.fields, p.anyRank(e.ranks)); err != nil {
-			p.fail(path+".state", "%w", err)
+		if i, err := e.layout.list(h.State.fields, 0, p.anyRank(e.ranks)); err != nil {
+			p.fail(fmt.Sprintf("%s.state[%d]", path, i), "%w", err)
 		}
 	}
 	if h.State.kind == contentValues && !e.layout.known() {
