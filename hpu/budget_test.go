@@ -134,7 +134,7 @@ func TestCheckPlacement(t *testing.T) {
 		b := (&generator{pick: rng.IntN}).module()
 		var ends [2][]Outcome
 		for i, unchecked := range []int{MaxUnchecked, 3} {
-			m, err := load("m", b, testSpec(), unchecked)
+			m, err := load("m", b, testSpec(), unchecked, remByDivision)
 			require.NoError(t, err)
 			img, err := e.Compile(m, 64)
 			require.NoError(t, err)

@@ -169,7 +169,7 @@ func newComparison(t require.TestingT, e Engine, wasm []byte, cores int, watch W
 	x := &comparison{t: t, pick: pick, got: &recorder{}, sums: &sums{watch: watch}}
 	watch.Observer = x.sums
 	spec.Watch = watch
-	m, err := Load("generated", wasm, spec)
+	m, err := load("generated", wasm, spec, MaxUnchecked, remByDivision || len(wasm)%2 == 0)
 	require.NoError(t, err)
 	img, err := e.Compile(m, 64)
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 )
 
 // rewrite analyses who calls whom, adds the metering and fills in what is known about each function.
-func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
+func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	w := m.wasm
 	graph := newCallGraph(w, facts)
 	var blocking []uint32
@@ -29,7 +29,7 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int) {
 		}
 	}
 	r := &rewriter{
-		m: w, ops: m.ops, prices: newPrices(&m.spec.Costs), bulkRate: m.spec.Costs.BulkBytesPerCycle, counted: counted, unchecked: unchecked, watch: m.spec.Watch,
+		m: w, ops: m.ops, prices: newPrices(&m.spec.Costs), bulkRate: m.spec.Costs.BulkBytesPerCycle, counted: counted, unchecked: unchecked, divide: divide, watch: m.spec.Watch,
 	}
 	r.callCosts = make([]int64, w.FuncCount())
 	for i, op := range m.ops {

@@ -11,7 +11,8 @@ type rewriter struct {
 	callCosts []int64 // of each function: its import's own cost, cycles, 0 if the module defines it
 	counted   []int64 // as how many calls an active call of each function counts, 0: it is not counted
 	globals   globalSet
-	unchecked int // instructions that may run without a check of the budget
+	unchecked int  // instructions that may run without a check of the budget
+	divide    bool // remainders are written as divisions
 
 	// Of the rewritten module.
 	all    []place // of the contents of its code section
@@ -269,6 +270,8 @@ func (r *rewriter) instr(in *wasm.Instr) {
 	case wasm.OpDataDrop:
 		r.block = append(r.block, byte(wasm.OpI32Const), 1)
 		r.block = wasm.AppendIndexed(r.block, wasm.OpGlobalSet, r.globals.dropped[uint32(in.Imm)])
+	case wasm.OpI32RemS, wasm.OpI32RemU, wasm.OpI64RemS, wasm.OpI64RemU:
+		r.remainder(in)
 	default:
 		if in.Info.Class == wasm.ClassLoad || in.Info.Class == wasm.ClassStore {
 			r.look(in)

@@ -104,10 +104,10 @@ var handlerType = wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I32}, Re
 // is for messages. The error, a *LoadError, names module, function, offset and cause. Load is safe for hostile input: time
 // and memory are linear in the length of the module. The module keeps no reference to binary.
 func Load(name string, binary []byte, spec *Spec) (*Module, error) {
-	return load(name, binary, spec, MaxUnchecked)
+	return load(name, binary, spec, MaxUnchecked, remByDivision)
 }
 
-func load(name string, binary []byte, spec *Spec, unchecked int) (*Module, error) {
+func load(name string, binary []byte, spec *Spec, unchecked int, divide bool) (*Module, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, &LoadError{Module: name, Offset: -1, Cause: "device: " + err.Error()}
 	}
@@ -130,7 +130,7 @@ func load(name string, binary []byte, spec *Spec, unchecked int) (*Module, error
 	if err := m.readManifest(); err != nil {
 		return nil, m.loadError(err)
 	}
-	m.rewrite(facts, unchecked)
+	m.rewrite(facts, unchecked, divide)
 	if err := m.checkEffort(); err != nil {
 		return nil, m.loadError(err)
 	}

@@ -47,9 +47,14 @@ const (
 	OpF64Eq        Opcode = 0x61
 	OpI32LtS       Opcode = 0x48
 	OpI32Ne        Opcode = 0x47
+	OpI32Eq        Opcode = 0x46
 	OpI32Add       Opcode = 0x6A
 	OpI32Or        Opcode = 0x72
 	OpI32Sub       Opcode = 0x6B
+	OpI32Mul       Opcode = 0x6C
+	OpI32DivS      Opcode = 0x6D
+	OpI32RemS      Opcode = 0x6F
+	OpI32RemU      Opcode = 0x70
 	OpI32And       Opcode = 0x71
 	OpI32Xor       Opcode = 0x73
 	OpI32Shl       Opcode = 0x74
@@ -58,6 +63,9 @@ const (
 	OpI64Sub       Opcode = 0x7D
 	OpI64Mul       Opcode = 0x7E
 	OpI64DivU      Opcode = 0x80
+	OpI64RemS      Opcode = 0x81
+	OpI64RemU      Opcode = 0x82
+	OpI64Eq        Opcode = 0x51
 	OpF32Add       Opcode = 0x92
 	OpF32Sub       Opcode = 0x93
 	OpF32Mul       Opcode = 0x94

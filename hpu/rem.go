@@ -1,0 +1,41 @@
+package hpu
+
+import (
+	"runtime"
+
+	"github.com/spinsim/spinsim/hpu/internal/wasm"
+)
+
+// remByDivision has remainders rewritten as divisions where the engine needs it: on arm64, wazero
+// v1.12.0 takes the quotient of a remainder from a place where it has not been stored if registers
+// are short (tetratelabs/wazero #2508, mended after the release by 89079b916). Elsewhere the
+// instruction is right, and faster. Goes when a release has the mend.
+const remByDivision = runtime.GOARCH == "arm64"
+
+// remainder writes an integer remainder, for engines that cannot be trusted with it as a - a/b*b.
+// Its cost stays that of the instruction.
+func (r *rewriter) remainder(in *wasm.Instr) {
+	if !r.divide {
+		r.copy(in)
+		return
+	}
+	letters, typ := "pq", wasm.I32
+	constant, equal, multiply, subtract := wasm.OpI32Const, wasm.OpI32Eq, wasm.OpI32Mul, wasm.OpI32Sub
+	if in.Op >= wasm.OpI64RemS {
+		letters, typ = "PQ", wasm.I64
+		constant, equal, multiply, subtract = wasm.OpI64Const, wasm.OpI64Eq, wasm.OpI64Mul, wasm.OpI64Sub
+	}
+	x, y := r.temps.get(letters[0], typ), r.temps.get(letters[1], typ)
+	divide := in.Op - (wasm.OpI32RemS - wasm.OpI32DivS)
+	b := wasm.AppendIndexed(r.block, wasm.OpLocalSet, y)
+	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalTee, x), wasm.OpLocalGet, x)
+	if in.Op == wasm.OpI32RemS || in.Op == wasm.OpI64RemS { // by 1 instead of -1: 0 as well, and no overflow
+		b = wasm.AppendIndexed(append(b, byte(constant), 1), wasm.OpLocalGet, y)
+		b = append(wasm.AppendIndexed(b, wasm.OpLocalGet, y), byte(constant), 0x7F, byte(equal), byte(wasm.OpSelect))
+		b = wasm.AppendIndexed(b, wasm.OpLocalTee, y)
+	} else {
+		b = wasm.AppendIndexed(b, wasm.OpLocalGet, y)
+	}
+	b = wasm.AppendIndexed(append(b, byte(divide)), wasm.OpLocalGet, y)
+	r.block = append(b, byte(multiply), byte(subtract))
+}
