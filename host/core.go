@@ -27,6 +27,14 @@ type CPUSpec struct {
 	Interrupt sim.Time `yaml:"interrupt"`
 	// Softirq is what a core needs to get to a tasklet, at most 1 s.
 	Softirq sim.Time `yaml:"softirq"`
+	// SoftirqRounds is how often a core goes through tasklets that were scheduled meanwhile before
+	// its thread for them, ksoftirqd, goes on in turn with others, 0 to 2^20. It ends sooner if a
+	// thread waits for a core on which none was interrupted. Linux: 10 (MAX_SOFTIRQ_RESTART,
+	// kernel/softirq.c). 0, or absent: no thread, threads wait until no tasklet is left.
+	SoftirqRounds int `yaml:"softirq_rounds,omitempty"`
+	// SoftirqTime is how long it does so at most, a round that has begun not counted, up to 1 s; of
+	// no consequence without SoftirqRounds. Linux: 2 ms (MAX_SOFTIRQ_TIME).
+	SoftirqTime sim.Time `yaml:"softirq_time,omitempty"`
 	// ContextSwitch is what a thread that was woken needs to be on its core again, at most 1 s. One that waits busily pays none.
 	ContextSwitch sim.Time `yaml:"context_switch"`
 }

@@ -13,6 +13,7 @@ type system struct {
 	ready    []*Thread // tasklets that have waited and go on when the core is theirs again
 	idle     []*Thread // contexts for tasklets that have none
 	owner    *Thread   // that of the tasklet that runs; nil: none
+	pass     pass
 }
 
 func (c *CPU) systemOf(core int) *system {
@@ -94,7 +95,8 @@ func (s *system) interrupts(t *Thread) {
 }
 
 // Tasklet is work that an interrupt handler leaves for later: it runs on the core on which it was scheduled when no interrupt is handled there,
-// before all threads. It never runs twice at once.
+// before all threads, but for what CPUSpec.SoftirqRounds and SoftirqTime bound. It never runs twice at once. What has much to do does a part of it
+// and schedules itself.
 type Tasklet struct {
 	cpu       *CPU
 	name      string
@@ -137,6 +139,9 @@ func (s *system) next(self *Thread) {
 		s.owner = s.ready[0]
 		s.ready = slices.Delete(s.ready, 0, 1)
 	case len(s.pending) == 0:
+		s.pass.on = false
+		return
+	case !s.begins():
 		return
 	case len(s.idle) > 0:
 		last := len(s.idle) - 1

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/sim"
@@ -157,6 +158,10 @@ type OSSpec struct {
 	// FaultTasklet is what a tasklet that resolves faults of devices needs for each run, beside what it reads from the device, brings in and sends. P: "other
 	// tasks", 4 us with up to 16 reads of the FIFO.
 	FaultTasklet sim.Time `yaml:"fault_tasklet"`
+	// FaultBatch is how many absent pages such a tasklet deals with in a run, 0 to 2^20; if there are
+	// more it schedules itself. P: it reads the FIFO up to 16 times, two reads for each page. 0, or
+	// absent: as many as come while it runs.
+	FaultBatch int `yaml:"fault_batch,omitempty"`
 	// NetlinkSend is what the kernel needs to give a message to a process (netlink). P: 7 us.
 	NetlinkSend sim.Time `yaml:"netlink_send"`
 	// NetlinkReceive is what a thread that waits for it busily needs to read and decode a message. P: the explicit request to send again, in user space,
@@ -181,6 +186,14 @@ type OSSpec struct {
 // ownTables reports whether devices have tables of their own.
 func (s *OSSpec) ownTables() bool { return s.DeviceTables == OwnTables }
 
+// Batch is FaultBatch, or how many pages are more than there are if it has no bound.
+func (s *OSSpec) Batch() int {
+	if s.FaultBatch == 0 {
+		return math.MaxInt
+	}
+	return s.FaultBatch
+}
+
 // On reports whether there is an operating system.
 func (s *OSSpec) On() bool { return s.Kind != "" && s.Kind != NoOS }
 
@@ -201,6 +214,8 @@ func (s *OSSpec) Validate(cores int) error {
 	fields.Between(&wrong, "poll_budget", s.PollBudget, 0, maxPoll)
 	fields.Between(&wrong, "poll_weight", s.PollWeight, 0, maxPoll)
 	fields.Between(&wrong, "netlink_queue", s.NetlinkQueue, 0, 1<<20)
+	fields.Between(&wrong, "softirq_rounds", s.SoftirqRounds, 0, 1<<20)
+	fields.Between(&wrong, "fault_batch", s.FaultBatch, 0, 1<<20)
 	fields.Between(&wrong, "invalidate_pages", s.InvalidatePages, 0, 1<<20)
 	if s.HugePages != "" {
 		wrong.OneOf("huge_pages", s.HugePages, HugeNever, HugeAlways)
@@ -250,6 +265,7 @@ func (s *OSSpec) times() []namedTime {
 	return []namedTime{
 		{"interrupt", &s.Interrupt},
 		{"softirq", &s.Softirq},
+		{"softirq_time", &s.SoftirqTime},
 		{"context_switch", &s.ContextSwitch},
 		{"poll_rest", &s.PollRest},
 		{"fault_absent", &s.FaultAbsent},

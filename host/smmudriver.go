@@ -221,7 +221,11 @@ func (h *pageIn) Fault(t *Thread, f DeviceFault) {
 
 func (h *pageIn) serve(t *Thread) {
 	var pin Pin
-	for len(h.queue) > 0 {
+	for left := h.driver.spec.Batch(); len(h.queue) > 0; left-- {
+		if left == 0 {
+			h.work.Schedule(t.Core())
+			return
+		}
 		f := h.queue[0]
 		h.queue = append(h.queue[:0], h.queue[1:]...)
 		t.Follow(f.Flow)

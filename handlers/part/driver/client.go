@@ -21,7 +21,7 @@ type client struct {
 	blocks  []block       // that have faulted, in the order of the FIFO
 	recent  [recent]block // those asked for last
 	later   []Range       // to be brought in when all blocks are asked for
-	brought []Range       // since the tasklet began with the process
+	brought []Range       // since there was nothing to do for the process
 	// netlink
 	thread *host.Thread
 	inbox  []message
@@ -51,24 +51,29 @@ func (d *Driver) attach(p *runtime.Proc, g *channels.Page) {
 	}
 }
 
-// serve deals with what is in the FIFO; with a part of it if the send tasklet waits.
-func (c *client) serve(t *host.Thread) {
+// serve deals with what is in the FIFO, up to so many pages; with a part of it if the send tasklet
+// waits. It returns how many more the run may deal with.
+func (c *client) serve(t *host.Thread, left int) int {
 	t.Follow(c.flow)
-	c.brought = c.brought[:0]
+	if len(c.blocks)+len(c.later) == 0 {
+		c.brought = c.brought[:0]
+	}
 	c.collect(t)
 	for len(c.blocks)+len(c.later) > 0 {
 		if len(c.blocks) > 0 {
-			c.resolve(t)
+			left = c.resolve(t, left)
 		} else {
 			c.ahead(t)
 			c.collect(t)
+			left--
 		}
-		if len(c.driver.others) > 0 && len(c.blocks)+len(c.later) > 0 {
+		if (left == 0 || len(c.driver.others) > 0) && len(c.blocks)+len(c.later) > 0 {
 			c.pending = true
-			return
+			return left
 		}
 	}
 	c.flow = 0
+	return left
 }
 
 // ahead brings in a piece of what nobody has asked for yet: whoever asks meanwhile comes first.
@@ -129,8 +134,8 @@ func (c *client) add(b *block, page uint64) {
 }
 
 // resolve brings in the pages of the oldest block, with those that are in the FIFO only then, and has it sent again: once for all of its pages (P: they "fault in
-// the same pass").
-func (c *client) resolve(t *host.Thread) {
+// the same pass"). It stops within the block after so many pages, and returns how many more the run may deal with.
+func (c *client) resolve(t *host.Thread, left int) int {
 	for {
 		b := &c.blocks[0]
 		page := b.pages[b.done]
@@ -140,8 +145,12 @@ func (c *client) resolve(t *host.Thread) {
 		}
 		last := b.done == len(b.pages)
 		c.page(t, page, last && !b.late)
+		left--
 		if last {
 			break
+		}
+		if left == 0 {
+			return 0
 		}
 	}
 	b := c.blocks[0]
@@ -150,6 +159,7 @@ func (c *client) resolve(t *host.Thread) {
 		copy(c.recent[1:], c.recent[:])
 		c.recent[0] = b
 	}
+	return left
 }
 
 // page brings in a page of the oldest block, with what the policy wants besides; with ask it has the block sent again.

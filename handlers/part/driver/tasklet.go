@@ -16,6 +16,7 @@ type Driver struct {
 	receive *host.Tasklet
 	send    *host.Tasklet
 	clients []*client
+	turn    int                // of the client whose FIFO is next
 	writes  []host.DeviceFault // for the receive tasklet: what they are about is in the FIFO
 	others  []host.DeviceFault // for the send tasklet: all is in the registers
 	stats   Stats
@@ -66,7 +67,11 @@ func (d *Driver) sends(t *host.Thread) {
 		t.Follow(d.others[0].Flow)
 	}
 	t.Run(d.spec.FaultTasklet, "tasklet")
-	for len(d.others) > 0 {
+	for left := d.spec.Batch(); len(d.others) > 0; left-- {
+		if left == 0 {
+			d.send.Schedule(t.Core())
+			break
+		}
 		f := d.others[0]
 		d.others = append(d.others[:0], d.others[1:]...)
 		t.Follow(f.Flow)
@@ -100,36 +105,45 @@ func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
 	_ = d.bring(t, f.Process, plan.Then, f.Write) // what nobody has asked for may be missing
 }
 
-// receives is the receive tasklet. It goes on as long as there is something in a FIFO, but not while the send tasklet waits for its turn, which
+// receives is the receive tasklet. A run deals with a batch of pages (P: what the FIFO has when it begins), in turn for the processes of the node, and schedules
+// itself if there are more: else one transfer would keep the core from its programs. It ends sooner if the send tasklet waits for its turn, which
 // has it go on then: without HUPCF the faults at sources that are open end the writes of blocks, which come again and again.
 func (d *Driver) receives(t *host.Thread) {
 	d.stats.Receives++
-	for _, c := range d.clients {
-		if c.pending {
-			t.Follow(c.flow)
+	next := d.waiting()
+	if next != nil {
+		t.Follow(next.flow)
+	}
+	t.Run(d.spec.FaultTasklet, "tasklet")
+	left := d.spec.Batch()
+	for next = d.waiting(); next != nil && left > 0; next = d.waiting() {
+		next.pending = false
+		left = next.serve(t, left)
+		d.turn++
+		if len(d.others) > 0 {
 			break
 		}
 	}
-	t.Run(d.spec.FaultTasklet, "tasklet")
-	for again := true; again; {
-		again = false
-		for _, c := range d.clients {
-			if c.pending {
-				c.pending, again = false, true
-				c.serve(t)
-			}
-			if len(d.others) > 0 {
-				again = false
-				break
-			}
-		}
-	}
 	d.release()
-	for len(d.writes) > 0 { // of another library of a process, or the FIFO was full
+	for ; len(d.writes) > 0 && left > 0; left-- { // of another library of a process, or the FIFO was full
 		f := d.writes[0]
 		d.writes = append(d.writes[:0], d.writes[1:]...)
 		d.serve(t, nil, &f)
 	}
+	if left == 0 && (d.waiting() != nil || len(d.writes) > 0) {
+		d.receive.Schedule(t.Core())
+	}
+}
+
+// waiting returns the next process whose FIFO may have entries; nil: none has.
+func (d *Driver) waiting() *client {
+	for range d.clients {
+		if c := d.clients[d.turn%len(d.clients)]; c.pending {
+			return c
+		}
+		d.turn++
+	}
+	return nil
 }
 
 // release lets the SMMU forget faults whose pages are dealt with.

@@ -100,7 +100,11 @@ func (k *kernel) Fault(t *host.Thread, f host.DeviceFault) {
 }
 
 func (k *kernel) bring(t *host.Thread) {
-	for len(k.others) > 0 {
+	for left := k.spec.Batch(); len(k.others) > 0; left-- {
+		if left == 0 {
+			k.work.Schedule(t.Core())
+			return
+		}
 		f := k.others[0]
 		k.others = append(k.others[:0], k.others[1:]...)
 		var pin host.Pin

@@ -1,0 +1,86 @@
+package host
+
+import "github.com/spinsim/spinsim/sim"
+
+// pass is one go of a core through its tasklets (Linux: __do_softirq). What is scheduled meanwhile
+// is the next round of it, until a bound is met: then the rest waits for a thread, ksoftirqd, so
+// that the core's programs have their turn.
+type pass struct {
+	on       bool
+	since    sim.Time
+	rounds   int
+	left     int  // tasklets of the round that have not begun
+	deferred bool // the thread has to begin the next pass
+	daemon   *Thread
+}
+
+// begins reports whether the core's next tasklet may begin. If not, ksoftirqd begins it later.
+func (s *system) begins() bool {
+	p := &s.pass
+	switch {
+	case p.deferred: // Linux 4.9: what interrupts schedule meanwhile is left to the thread, too
+		return false
+	case p.left > 0:
+		p.left--
+		return true
+	case !p.on:
+		p.on, p.since, p.rounds = true, s.cpu.engine.Now(), 0
+	case s.exceeded():
+		s.postpone()
+		return false
+	}
+	p.rounds++
+	p.left = len(s.pending) - 1
+	return true
+}
+
+// exceeded reports whether a pass ends although tasklets wait.
+func (s *system) exceeded() bool {
+	p, spec := &s.pass, &s.cpu.spec
+	if spec.SoftirqRounds == 0 {
+		return false
+	}
+	now := s.cpu.engine.Now()
+	return p.rounds >= spec.SoftirqRounds || now-p.since >= spec.SoftirqTime || s.core.wanted(now)
+}
+
+// postpone leaves the core's tasklets to its thread.
+func (s *system) postpone() {
+	p := &s.pass
+	p.on, p.deferred = false, true
+	if p.daemon == nil {
+		p.daemon = s.cpu.Kthread(s.core.index, "ksoftirqd", s.ksoftirqd)
+		return
+	}
+	p.daemon.Wake()
+}
+
+// ksoftirqd is the code of the thread. It has the core in turn with other threads, and when its
+// turn has come there is another pass.
+func (s *system) ksoftirqd(t *Thread) {
+	for {
+		for !s.pass.deferred {
+			t.Spin("tasklets beyond the bounds of a pass")
+		}
+		t.Run(s.cpu.spec.ContextSwitch, "context switch")
+		s.pass.deferred = false
+		s.next(nil)
+	}
+}
+
+// wanted reports whether a thread waits for the core and none was interrupted in its work there:
+// then the one that waits is next (Linux: need_resched). Threads behind one that was interrupted
+// have to wait in any case.
+func (c *Core) wanted(now sim.Time) bool {
+	waits := false
+	for _, q := range c.queue {
+		if q.level != Threads {
+			continue
+		}
+		if q.start < now {
+			return false
+		}
+		waits = true
+	}
+	return waits
+}
