@@ -151,7 +151,7 @@ func (w *versus) open(p *runtime.Proc, side string) (conn *connections.Conn, pag
 	if err != nil {
 		return nil, nil, v, err
 	}
-	v = p.Alloc(w.Int("size"))
+	v = p.AllocAligned(w.Int("size"), rdma.MaxBlock) // of 16 KiB, one block
 	if w.Text("side") != side {
 		pattern(v.Raw(), w.Seed)
 	}

@@ -26,6 +26,9 @@ the transfer, touching and pinning included, until the receiving process has see
   pin            mlock before; pin-present: of pages that are there
   pio, pi4, pia  PART: the page that has failed comes, its block of four, or all to the end of the transfer, and an explicit request has the
                  block sent again
+  touch-a-page, touch-ahead
+                 PART as Psistakis'19 has it: a thread of the process touches the page that has failed (--by touch), or the
+                 kernel brings it and the three behind it (--by get_user_pages)
   timeout        the kernel brings the page that has failed, and the block comes again after its time-out: no PART, and no point with time-out nto
   naive          a put of Portals, without a library: the NIC looks at the page again every nic.fault_pause
 Ten columns say where the time went. They add up to the latency: each moment is that of the first that is going on, in the order request,
@@ -59,9 +62,9 @@ median latency.`,
 	Notes:     []string{compared},
 }
 
-// PageFault is the experiment pagefault with page-in policies of one's own beside those of the publications, by their names. It is an error if one has the name of
-// those, or one that is no value of a flag's list, or is nil.
-func PageFault(own map[string]driver.Policy) (*Experiment, error) {
+// PageFault is the experiment pagefault with page-in policies of one's own beside those of the publications, by their names. Each run of a point makes its own, so
+// that a policy may remember faults. It is an error if one has the name of those, or one that is no value of a flag's list, or is nil.
+func PageFault(own map[string]func() driver.Policy) (*Experiment, error) {
 	e := *pagefault
 	policy := e.Axes[0]
 	names := slices.Sorted(maps.Keys(own))
@@ -97,13 +100,15 @@ const (
 	policyPIO          = "pio"
 	policyPI4          = "pi4"
 	policyPIA          = "pia"
+	policyTouchAPage   = "touch-a-page"
+	policyTouchAhead   = "touch-ahead"
 	policyTimeout      = "timeout"
 	policyNaive        = "naive"
 )
 
 func policyNames() []string {
 	return []string{
-		policyTransfer, policyTouch, policyTouchPresent, policyPin, policyPinPresent, policyPIO, policyPI4, policyPIA, policyTimeout, policyNaive,
+		policyTransfer, policyTouch, policyTouchPresent, policyPin, policyPinPresent, policyPIO, policyPI4, policyPIA, policyTouchAPage, policyTouchAhead, policyTimeout, policyNaive,
 	}
 }
 
@@ -149,6 +154,9 @@ func canFault(p *Point) (bool, error) {
 	}
 	if _, resolves := pagefaultPlans[p.Text("policy")]; resolves && p.Text("by") == byTouch && p.Profile.OS.DeviceTables == host.OwnTables {
 		return false, fmt.Errorf("--by %s: profile %s has os.device_tables %s: a page that is touched would not be in them", byTouch, p.Profile.Origin.Name, host.OwnTables)
+	}
+	if by := thesisBy[p.Text("policy")]; by != "" && by != p.Text("by") {
+		return false, &NoPoint{fmt.Errorf("Psistakis'19 has %s --by %s", p.Text("policy"), by)}
 	}
 	if f := p.Float("frequency"); absent(p) && f < 1 && p.Int("size") >= host.HugeBytes && p.Profile.OS.HugePages == host.HugeAlways {
 		return false, fmt.Errorf("--frequency %g%%, --size %v: the first write brings 2 MiB, so that no page beside it is absent; expected 100%%, or --set os.huge_pages=never",

@@ -42,6 +42,9 @@ func drawFaulted(r *rapid.T) *Point {
 	if values["policy"] == policyTimeout && values["timeout"] == noTimeout {
 		values["timeout"] = "1ms"
 	}
+	if by := thesisBy[values["policy"].(string)]; by != "" {
+		values["by"] = by
+	}
 	if values["side"] == sideNone {
 		values["policy"] = policyTransfer
 	}
@@ -314,15 +317,16 @@ func TestPagefaultOfNoSide(t *testing.T) {
 
 // Policies of one's own whose names are taken, or can be no value of a list, are an error that names all of them.
 func TestPoliciesOfOnesOwn(t *testing.T) {
-	e, err := PageFault(map[string]driver.Policy{"early": driver.PIA})
+	pia := func() driver.Policy { return driver.PIA }
+	e, err := PageFault(map[string]func() driver.Policy{"early": pia})
 	require.NoError(t, err)
 	require.Contains(t, e.Axes[0].Of, "early")
 	require.NotContains(t, pagefault.Axes[0].Of, "early")
 	require.NoError(t, e.Check())
-	_, err = PageFault(map[string]driver.Policy{"pio": driver.PIO, "a,b": driver.PIO, "": driver.PIO, "a b": driver.PIO, "mine": nil, "early": driver.PIA})
+	_, err = PageFault(map[string]func() driver.Policy{"pio": pia, "a,b": pia, "": pia, "a b": pia, "mine": nil, "early": pia})
 	require.EqualError(t, err, `experiment: policy "", expected a name without commas and spaces
 policy "a b", expected a name without commas and spaces
 policy "a,b", expected a name without commas and spaces
 policy "mine" is nil
-pagefault has a policy "pio", expected another name than transfer, touch, touch-present, pin, pin-present, pio, pi4, pia, timeout, naive`)
+pagefault has a policy "pio", expected another name than transfer, touch, touch-present, pin, pin-present, pio, pi4, pia, touch-a-page, touch-ahead, timeout, naive`)
 }

@@ -41,11 +41,15 @@ func pagefaultPresets() []Preset {
 		},
 		{
 			Name: "sides", Short: "absent pages at the destination, at the source, and at both", Source: "Psistakis'19 §4",
-			Values: map[string]string{"policy": "pio,pi4", "by": byTouch, "side": "destination,source,both", "nodes": "1", "size": "16,64,256,1KiB,4KiB,16KiB,32KiB,64KiB"},
+			Values: map[string]string{"policy": "touch-a-page,touch-ahead", "by": "touch,get_user_pages", "side": "destination,source,both", "nodes": "1", "size": "16,64,256,1KiB,4KiB,16KiB,32KiB,64KiB"},
+			View: &View{
+				Value: latencyColumn, Series: []string{"policy"}, X: "bytes", Quiet: pagefaultQuiet, Answer: pagefaultAnswer,
+				Summary: []string{profileColumn, "policy", "by", "side", "bytes", latencyColumn, driverColumn, "timeouts", "resent"},
+			},
 		},
 		{
 			Name: "hupcf", Short: "the SMMU without HUPCF: pages that are there fault while another's fault is open", Source: "Psistakis'19 §4",
-			Values: map[string]string{"policy": "pio,pi4", "by": byTouch, "side": "source", "hupcf": "true,false", "nodes": "1", "size": "4KiB,16KiB,64KiB"},
+			Values: map[string]string{"policy": "touch-a-page,touch-ahead", "by": "touch,get_user_pages", "side": "source", "hupcf": "true,false", "nodes": "1", "size": "4KiB,16KiB,64KiB"},
 			View: &View{
 				Value: latencyColumn, Series: []string{"policy"}, X: "bytes", Quiet: pagefaultQuiet,
 				Summary: []string{profileColumn, "policy", "hupcf", "bytes", latencyColumn, driverColumn, "faults", "terminated", "timeouts", "resent"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -17,7 +18,7 @@ import (
 type faulting struct {
 	*Point
 	policy, side string
-	own          map[string]driver.Policy // of the program
+	own          map[string]func() driver.Policy // of the program
 	bytes        int
 	c            *runtime.Cluster
 	watch        *pagefaultWatch
@@ -68,7 +69,7 @@ type pagefaultCounts struct {
 const pageBytes = host.PageBytes
 
 // runPagefault measures a point.
-func runPagefault(ctx context.Context, p *Point, own map[string]driver.Policy) (values Values, err error) {
+func runPagefault(ctx context.Context, p *Point, own map[string]func() driver.Policy) (values Values, err error) {
 	w := newFaulting(p)
 	w.own = own
 	err = w.run(ctx, breakdown.Watch(w.watch, p.Tracer), func() error {
@@ -173,14 +174,15 @@ func (w *faulting) spawn() error {
 }
 
 // ready reserves the buffers of a process, whose pages come when they are touched, and opens its way. Exchanges share the buffer of a side whose pages are
-// there, so that the SMMU knows them.
+// there, so that the SMMU knows them. Buffers begin where blocks may, so that one of 16 KiB is one
+// block (P: "transfers up to 16KB (1 block, 4 pages)").
 func (w *faulting) ready(p *runtime.Proc, source, destination bool) error {
 	buffer := func(side int, fresh bool) runtime.View {
 		if fresh {
-			return p.Alloc(w.bytes)
+			return p.AllocAligned(w.bytes, rdma.MaxBlock)
 		}
 		if w.kept[side].Len() == 0 {
-			w.kept[side] = p.Alloc(w.bytes)
+			w.kept[side] = p.AllocAligned(w.bytes, rdma.MaxBlock)
 		}
 		return w.kept[side]
 	}

@@ -26,8 +26,8 @@ func (w *faulting) makeWay() (pagefaultWay, error) {
 		e.options.State["rdma.timeout"] = int64(timeout.Nanoseconds())
 	}
 	plan, is := pagefaultPlans[w.policy]
-	if !is {
-		plan, is = w.own[w.policy]
+	if own := w.own[w.policy]; own != nil {
+		plan, is = own(), true // what one remembers it remembers of this run
 	}
 	if !is { // nothing is absent, or the kernel deals with it alone
 		e.opener, err = faults.Load(w.c)
@@ -38,7 +38,12 @@ func (w *faulting) makeWay() (pagefaultWay, error) {
 	return e, err
 }
 
-var pagefaultPlans = map[string]driver.Policy{policyPIO: driver.PIO, policyPI4: driver.PI4, policyPIA: driver.PIA}
+var pagefaultPlans = map[string]driver.Policy{
+	policyPIO: driver.PIO, policyPI4: driver.PI4, policyPIA: driver.PIA, policyTouchAPage: driver.PIO, policyTouchAhead: driver.TouchAhead,
+}
+
+// thesisBy is who brings pages with the methods of Psistakis'19 (§3.2.1).
+var thesisBy = map[string]string{policyTouchAPage: byTouch, policyTouchAhead: byKernel}
 
 var pagefaultMethods = map[string]driver.Method{byKernel: driver.GetUserPages, byTouch: driver.Touch, byKernelOnly: driver.InKernel}
 

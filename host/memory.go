@@ -79,6 +79,16 @@ func (a *AddressSpace) Alloc(n int) (addr uint64) {
 	return addr
 }
 
+// AllocAligned is Alloc at a multiple of align, a power of two; another is a programmer's mistake and
+// panics.
+func (a *AddressSpace) AllocAligned(n, align int) (addr uint64) {
+	if align < 1 || align&(align-1) != 0 {
+		panic(fmt.Sprintf("host: allocation at a multiple of %d, expected a power of two", align)) // programmer's mistake
+	}
+	a.next = (a.next + uint64(align) - 1) &^ (uint64(align) - 1)
+	return a.Alloc(n)
+}
+
 // append makes bytes a range at an address behind all others. guarded says that they are the guard's next piece.
 func (a *AddressSpace) append(addr uint64, data []byte, guarded bool) {
 	if a.guard != nil && !guarded {

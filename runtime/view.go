@@ -17,9 +17,13 @@ type View struct {
 }
 
 // Alloc returns n zeroed bytes of the process's memory. n below 0 is a programmer's mistake and panics.
-func (p *Proc) Alloc(n int) View {
+func (p *Proc) Alloc(n int) View { return p.AllocAligned(n, 1) }
+
+// AllocAligned is Alloc at an address that is a multiple of align, a power of two (posix_memalign).
+// Those of Alloc begin on pages, and large ones on huge pages.
+func (p *Proc) AllocAligned(n, align int) View {
 	p.alive()
-	v, err := p.View(p.memory.Alloc(n), n)
+	v, err := p.View(p.memory.AllocAligned(n, align), n)
 	if err != nil {
 		panic(err) //lint:panic it was allocated a moment ago
 	}

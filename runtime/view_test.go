@@ -261,3 +261,26 @@ func BenchmarkView(b *testing.B) {
 	}))
 	require.NoError(b, c.Run(context.Background()))
 }
+
+// Memory begins where it is asked to, with pages and without.
+func TestAllocAligned(t *testing.T) {
+	for _, name := range []string{"spin-int", "exanest-qfdb"} {
+		prof, err := profile.Load(name)
+		require.NoError(t, err)
+		c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 1})
+		require.NoError(t, err)
+		require.NoError(t, c.Spawn(0, "program", func(p *runtime.Proc) error {
+			for _, align := range []int{1, 64, 4096, 16384, 1 << 20} {
+				for _, n := range []int{0, 1, 5000, 70000} {
+					v := p.AllocAligned(n, align)
+					require.Zero(t, v.Addr()%uint64(align), "%d B at a multiple of %d", n, align)
+					require.Equal(t, n, v.Len())
+				}
+			}
+			require.Panics(t, func() { p.AllocAligned(1, 3) })
+			return nil
+		}))
+		require.NoError(t, c.Run(t.Context()))
+		require.NoError(t, c.Close())
+	}
+}

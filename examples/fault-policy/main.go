@@ -9,8 +9,11 @@ import (
 )
 
 func main() {
-	command.Main(command.Must(experiment.PageFault(map[string]driver.Policy{"early": early})))
+	command.Main(command.Must(experiment.PageFault(map[string]func() driver.Policy{"early": newEarly})))
 }
+
+// newEarly makes the policy of a run: early remembers nothing.
+func newEarly() driver.Policy { return early }
 
 // early is driver.PIA in two steps.
 func early(f driver.Fault) driver.Plan {

@@ -9,6 +9,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/profile"
 )
 
 // The README shows what the program prints, and the policy of the program.
@@ -31,5 +36,40 @@ func TestReadme(t *testing.T) {
 	_, function, found := strings.Cut(string(source), "// early is driver.PIA in two steps.\n")
 	require.True(t, found)
 	require.Contains(t, string(text), "```go\n"+function+"```\n")
+	source, err = os.ReadFile("main_test.go")
+	require.NoError(t, err)
+	_, function, found = strings.Cut(string(source), "// newTwice is README's policy with memory.\n")
+	require.True(t, found)
+	require.Contains(t, string(text), "```go\n"+function+"```\n")
+	source, err = os.ReadFile("main.go")
+	require.NoError(t, err)
 	require.LessOrEqual(t, len(regexp.MustCompile(`(?m)^\s*[^\s/]`).FindAllString(string(source), -1)), 20)
+}
+
+// README's policy with memory gives a point the same numbers twice.
+func TestTwice(t *testing.T) {
+	e, err := experiment.PageFault(map[string]func() driver.Policy{"twice": newTwice})
+	require.NoError(t, err)
+	device, err := profile.Load("exanest-qfdb")
+	require.NoError(t, err)
+	p, err := e.At(device, experiment.Values{"policy": "twice", "size": 64 << 10})
+	require.NoError(t, err)
+	first, err := e.Measure(t.Context(), p)
+	require.NoError(t, err)
+	second, err := e.Measure(t.Context(), p)
+	require.NoError(t, err)
+	require.Equal(t, first.Values, second.Values)
+}
+
+// newTwice is README's policy with memory.
+func newTwice() driver.Policy { // PIO; PIA for whoever faults once more
+	met := map[*host.Process]bool{}
+	return func(f driver.Fault) driver.Plan {
+		again := met[f.Process]
+		met[f.Process] = true
+		if again {
+			return driver.PIA(f)
+		}
+		return driver.PIO(f)
+	}
 }

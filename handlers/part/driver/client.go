@@ -167,7 +167,8 @@ func (c *client) page(t *host.Thread, page uint64, ask bool) {
 	d := c.driver
 	m := message{block: c.blocks[0].Fault, ask: ask, fault: host.DeviceFault{Process: c.process, Addr: page, Write: true, Flow: t.Flow()}}
 	if !c.has(page) {
-		m.plan = d.plan(c.process, page, false)
+		b := &m.block
+		m.plan = d.plan(t, c.process, page, false, Block{Known: true, Node: b.NID, PID: b.PID, Transaction: b.Slot, Sequence: b.Sequence})
 		c.brought = append(c.brought, m.plan.First)
 		if d.part.options.By == Touch {
 			d.release()

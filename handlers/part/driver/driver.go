@@ -88,7 +88,7 @@ func (s *Part) Open(p *runtime.Proc, o channels.Options) (*channels.Page, error)
 	}
 	d := s.nodes[p.Rank()]
 	if d == nil {
-		d = newDriver(s, p.Node())
+		d = newDriver(s, p.Rank(), p.Node())
 		s.nodes[p.Rank()] = d
 	}
 	d.attach(p, g)

@@ -11,6 +11,7 @@ import (
 // Driver is what a node's kernel does about page faults of its RDMA engine.
 type Driver struct {
 	part    *Part
+	node    int
 	smmu    *host.SMMUDriver
 	spec    *host.OSSpec
 	receive *host.Tasklet
@@ -22,8 +23,8 @@ type Driver struct {
 	stats   Stats
 }
 
-func newDriver(s *Part, n *runtime.Node) *Driver {
-	d := &Driver{part: s, smmu: n.Driver(), spec: n.Kernel().Spec()}
+func newDriver(s *Part, node int, n *runtime.Node) *Driver {
+	d := &Driver{part: s, node: node, smmu: n.Driver(), spec: n.Kernel().Spec()}
 	d.receive = n.CPU().NewTasklet("PART receive", d.receives)
 	d.send = n.CPU().NewTasklet("PART send", d.sends)
 	d.smmu.Serve(d)
@@ -84,7 +85,7 @@ func (d *Driver) sends(t *host.Thread) {
 
 // serve deals with a fault of which only the SMMU knows. c is nil for a process without a page of channels.
 func (d *Driver) serve(t *host.Thread, c *client, f *host.DeviceFault) {
-	plan := d.plan(f.Process, f.Addr, !f.Write)
+	plan := d.plan(t, f.Process, f.Addr, !f.Write, Block{})
 	if c != nil && d.part.options.By == Touch && !f.Stalled {
 		c.deliver(t, message{fault: *f, plan: plan})
 		d.smmu.Resolved(f)
@@ -158,8 +159,8 @@ func (d *Driver) release() {
 }
 
 // plan asks the policy. What it says is cut to the mapping of the address.
-func (d *Driver) plan(p *host.Process, addr uint64, source bool) Plan {
-	f := Fault{Page: addr &^ (host.PageBytes - 1), Source: source}
+func (d *Driver) plan(t *host.Thread, p *host.Process, addr uint64, source bool, b Block) Plan {
+	f := Fault{Page: addr &^ (host.PageBytes - 1), Source: source, Node: d.node, Process: p, Block: b, At: t.Now()}
 	start, end, ok := p.Mapping(addr)
 	if !ok {
 		return Plan{First: Range{f.Page, f.Page + host.PageBytes}}
