@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -22,7 +23,7 @@ const (
 	TextFormat     Format = "table"    // aligned, for a terminal
 	MarkdownFormat Format = "markdown" // the same numbers, for a document
 	CSVFormat      Format = "csv"      // a header of keys, then exact values
-	JSONFormat     Format = "json"     // an array of objects, keys in column order; below "rows", beside "provenance", if the table has an origin
+	JSONFormat     Format = "json"     // an array of objects, keys in column order; below "rows", between "provenance" and a digest, if the table has an origin
 	NDJSONFormat   Format = "ndjson"   // one object a line
 	ParquetFormat  Format = "parquet"  // columns, for pandas and databases; bytes, no text
 )
@@ -116,7 +117,7 @@ func (t *Table) document() ([]byte, error) {
 	out.WriteString(",\n  \"rows\": ")
 	out.Write(rows)
 	out.WriteString("}\n")
-	return out.Bytes(), nil
+	return digest.Add(out.Bytes())
 }
 
 // json writes the rows as objects between the given brackets.

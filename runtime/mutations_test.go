@@ -22,7 +22,6 @@ var (
 var mutations = [][3]string{
 	{"nic/frame.go", "return from, min(from+f.MTU, len(f.Data))", "return from, min(from+f.MTU, len(f.Data)-len(f.Data)%2)"},
 	{"nic/transmit.go", "if !f.Datagram || o.fail == portals.NIOK {", "if last && i > 0 {\n} else if !f.Datagram || o.fail == portals.NIOK {"},
-	{"nic/transmit.go", "\t\tt.next.send(packet{f, 0, device})\n", ""},
 	{"nic/link.go", "Bytes: d.bytes, Seq: d.seq,", "Bytes: d.bytes - d.bytes&1, Seq: d.seq,"},
 	{"nic/link.go", "if l.known == nil ||", "if p.Seq == 2 {\nreturn\n}\nif l.known == nil ||"},
 	{"nic/link.go", "\t\tl.launch(d)\n\t\treturn\n", "if d.seq == 1 {\nreturn\n}\nl.launch(d)\nreturn\n"},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
@@ -446,10 +447,19 @@ func (x *Result) writeJSON(w io.Writer) error {
 		}
 		out[t.Name] = json.RawMessage(rows.Bytes())
 	}
-	e := json.NewEncoder(w)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(out)
+	if err := e.Encode(out); err != nil {
+		return err
+	}
+	sealed, err := digest.Add(text.Bytes())
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(sealed)
+	return err
 }
 
 // SetEnd gives a result the time at which its run ended, as JSON has it: nanoseconds.

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/provenance"
 )
 
@@ -83,7 +84,7 @@ func (f *goalRunFlags) restore(r *provenance.Record) (schedule string, err error
 	return a.Schedule, nil
 }
 
-// writeWithOrigin writes an object as JSON in a line, with what produced it as its first field.
+// writeWithOrigin writes an object as JSON in a line, with what produced it as its first field and a digest as its last.
 func writeWithOrigin(out io.Writer, r *provenance.Record, v any) error {
 	var b bytes.Buffer
 	b.WriteString(`{"provenance":`)
@@ -100,6 +101,10 @@ func writeWithOrigin(out io.Writer, r *provenance.Record, v any) error {
 		}
 		b.Bytes()[at] = ',' // in place of the bracket that opens the object
 	}
-	_, err := out.Write(b.Bytes())
+	sealed, err := digest.Add(b.Bytes())
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(sealed)
 	return err
 }

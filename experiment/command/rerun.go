@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
@@ -128,6 +129,9 @@ func rerun(c *cobra.Command, name, output string, build provenance.Build, again 
 			notes = append([]string{changed.Error() + ", and taken"}, notes...)
 		}
 	}
+	if changed := (*digest.ChangedError)(nil); errors.As(digest.Check(was), &changed) {
+		notes = append([]string{name + ": " + changed.Error()}, notes...)
+	}
 	if !build.Same(r.Build) {
 		notes = append([]string{fmt.Sprintf("%s is by spinsim %s; this is %s", name, r.Build, build)}, notes...)
 	}
@@ -170,6 +174,10 @@ func compareDocuments(out io.Writer, name string, was, is []byte) error {
 	list, err := provenance.Differences(was, is)
 	if err != nil {
 		return BadInput(fmt.Errorf("%s: %w", name, err))
+	}
+	if len(list) == 1 && list[0].Where == digest.Field && list[0].Was == "" {
+		fmt.Fprintf(out, "%s: the same values; it has no digest (%s), the document of --output has\n", name, digest.Field)
+		return nil
 	}
 	if len(list) == 0 {
 		fmt.Fprintf(out, "%s: the same values, laid out differently\n", name)

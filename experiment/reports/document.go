@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
@@ -42,6 +43,9 @@ func (s *Source) Section(name string, document []byte) (*Result, error) {
 	if err := known(r); err != nil {
 		return nil, err
 	}
+	if err := s.genuine(r, name, document); err != nil {
+		return nil, err
+	}
 	e, err := s.Of(r)
 	if err != nil {
 		return nil, err
@@ -58,6 +62,16 @@ func (s *Source) Section(name string, document []byte) (*Result, error) {
 	out.From = name
 	out.Commands = append(out.Commands, page.Command{Line: s.Program + " rerun " + quoted(name), Help: "From the file, byte for byte:"})
 	return out, describe(&out.Section, r)
+}
+
+// genuine reports a document that is not as it was written, or that nobody can say this of. Its numbers would stand above genuine hashes.
+func (s *Source) genuine(r *provenance.Record, name string, document []byte) error {
+	err := digest.Check(document)
+	if errors.Is(err, digest.ErrNone) {
+		return fmt.Errorf("%w: spinsim %s wrote it without one, or it was changed; %s rerun %s -o NEW.json makes it again with one, and says what differs",
+			err, r.Build, s.Program, quoted(name))
+	}
+	return err
 }
 
 // known says what the profiles of a result lack, if another version wrote it.

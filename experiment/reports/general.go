@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/report/page"
@@ -58,7 +59,7 @@ func general(r *provenance.Record, document []byte) (*Result, error) {
 		}
 	}
 	for _, m := range all {
-		if m.key == "provenance" {
+		if m.key == "provenance" || m.key == digest.Field {
 			continue
 		}
 		var list []json.RawMessage

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/reports"
+	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/report/page"
@@ -72,7 +73,17 @@ func opened(t *testing.T, document []byte) (x map[string]any) {
 	for i, p := range x["provenance"].(map[string]any)["profiles"].([]any) {
 		p.(map[string]any)["content"] = r.Profiles[i].Content
 	}
+	delete(x, digest.Field)
 	return x
+}
+
+// sealed writes a document that was changed with a digest of its own.
+func sealed(t *testing.T, x map[string]any) []byte {
+	document, err := json.Marshal(x)
+	require.NoError(t, err)
+	document, err = digest.Add(document)
+	require.NoError(t, err)
+	return document
 }
 
 func written(t *testing.T, results ...*reports.Result) string {
@@ -149,9 +160,7 @@ func TestUnfinished(t *testing.T) {
 	x := opened(t, document)
 	rows := x["rows"].([]any)
 	x["rows"] = rows[1:3]
-	document, err := json.Marshal(x)
-	require.NoError(t, err)
-	r, err := source.Section("a.json", document)
+	r, err := source.Section("a.json", sealed(t, x))
 	require.NoError(t, err)
 	require.Regexp(t, `^Ended before all was done: 2 of \d+ points were measured\.$`, r.Answer[0])
 	require.Empty(t, r.Plots)
@@ -176,15 +185,12 @@ func TestHostileDocuments(t *testing.T) {
 	record["spinsim"].(map[string]any)["version"] = enemy
 	record["handlers"] = []any{map[string]any{"name": enemy, "sha256": enemy}}
 	record["inputs"] = []any{map[string]any{"name": enemy, "sha256": enemy, "bytes": 1, "text": enemy}}
-	whole, err := json.Marshal(x)
-	require.NoError(t, err)
+	whole := sealed(t, x)
 	record["command"] = "run"
 	delete(x, "rows")
 	x["title"], x["end_ns"], x[enemy] = enemy, 1, []any{map[string]any{enemy: enemy}, map[string]any{"b": []any{enemy}}}
 	x["failures"], x["notes"], x["ranks"] = []any{enemy}, []any{enemy}, 1
-	scenario, err := json.Marshal(x)
-	require.NoError(t, err)
-	for _, d := range [][]byte{whole, scenario} {
+	for _, d := range [][]byte{whole, sealed(t, x)} {
 		r, err := source.Section(enemy, d)
 		require.NoError(t, err)
 		text := written(t, r)
@@ -204,9 +210,7 @@ func TestNoResults(t *testing.T) {
 	change := func(f func(x map[string]any)) []byte {
 		x := opened(t, document)
 		f(x)
-		out, err := json.Marshal(x)
-		require.NoError(t, err)
-		return out
+		return sealed(t, x)
 	}
 	record := func(x map[string]any) map[string]any { return x["provenance"].(map[string]any) }
 	row := func(x map[string]any) map[string]any { return x["rows"].([]any)[0].(map[string]any) }
@@ -238,6 +242,39 @@ func TestNoResults(t *testing.T) {
 	}
 }
 
+// No byte of a document can be another one and the page still be made: every digit of the rows and of the digest is tried here, and some of the rest, since
+// package digest tries all. What changes the layout alone is no edit.
+func TestEveryEditIsRefused(t *testing.T) {
+	document, _ := measured(t, sweepOf(t, "pingpong", []string{"spin-int"}, "size=8", "mode=rdma,spin-stream"))
+	was, err := source.Section("a.json", document)
+	require.NoError(t, err)
+	rows := bytes.Index(document, []byte(`"rows"`))
+	for i, b := range document {
+		if (i < rows || b < '0' || b > '9') && i%50 > 0 {
+			continue
+		}
+		is := bytes.Clone(document)
+		if is[i]++; b == '9' {
+			is[i] = '1'
+		}
+		_, err := source.Section("a.json", is)
+		require.Error(t, err, "byte %d of %s", i, is[max(0, i-20):min(len(is), i+20)])
+	}
+	spaced := bytes.ReplaceAll(document, []byte("\n"), []byte("\r\n\t"))
+	now, err := source.Section("a.json", spaced)
+	require.NoError(t, err)
+	require.Equal(t, was.Answer, now.Answer)
+}
+
+// A document of the time before digests says how to go on: nobody can say whether it was changed.
+func TestDocumentsWithoutDigest(t *testing.T) {
+	document, _ := measured(t, sweepOf(t, "pingpong", []string{"spin-int"}, "size=8", "mode=rdma"))
+	old, err := json.Marshal(opened(t, document))
+	require.NoError(t, err)
+	_, err = source.Section("a b.json", old)
+	require.EqualError(t, err, "no digest (sha256): spinsim devel wrote it without one, or it was changed; spinsim rerun 'a b.json' -o NEW.json makes it again with one, and says what differs")
+}
+
 // Answers compute with measured values: a document that has others is refused.
 func TestValuesThatNobodyMeasures(t *testing.T) {
 	s := sweepOf(t, "hpus", nil, "hpus=8", "size=64")
@@ -248,9 +285,7 @@ func TestValuesThatNobodyMeasures(t *testing.T) {
 			row.(map[string]any)[c.Key()] = nil
 		}
 	}
-	wrong, err := json.Marshal(x)
-	require.NoError(t, err)
-	_, err = source.Section("a.json", wrong)
+	_, err := source.Section("a.json", sealed(t, x))
 	require.ErrorContains(t, err, "rows: no values that compare hpus measures")
 }
 

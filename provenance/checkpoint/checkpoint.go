@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/provenance"
 )
@@ -67,11 +68,17 @@ type Folder struct {
 	own string // the file that Put writes
 
 	mu      sync.Mutex
-	known   map[string]json.RawMessage
+	known   map[string]kept
 	used    map[string]bool
 	out     *os.File // nil: nothing was put
 	failed  error    // of the first line that was not written whole: nothing may follow it
 	program string   // hash of the program that runs
+}
+
+// kept is a result that is known.
+type kept struct {
+	result json.RawMessage
+	where  string // file and line; "": this program has put it
 }
 
 // line is a result in a file.
@@ -79,12 +86,14 @@ type line struct {
 	Key    string          `json:"key"`   // SHA-256 of what it was made from
 	Point  string          `json:"point"` // what people call it
 	Result json.RawMessage `json:"result"`
+	Digest string          `json:"sha256,omitempty"` // of the others: package digest
 }
 
 // Open reads the results in a folder, which is made if there is none. What Put adds is of a part. An incomplete last line of a file, of a program
-// that was killed, is left out; every other line that is wrong is an error with its place.
+// that was killed, is left out; every other line that is wrong, was changed since it was written, or has another result than a line of the same key is
+// an error with its place.
 func Open(path string, part Part) (*Folder, error) {
-	f := &Folder{own: filepath.Join(path, part.file()), known: make(map[string]json.RawMessage), used: make(map[string]bool)}
+	f := &Folder{own: filepath.Join(path, part.file()), known: make(map[string]kept), used: make(map[string]bool)}
 	if err := os.MkdirAll(path, 0o777); err != nil { //nolint:gosec // as the user's umask says
 		return nil, err
 	}
@@ -127,6 +136,11 @@ func (f *Folder) read(name string) error {
 		return err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
+	return f.lines(in, name)
+}
+
+// lines takes the lines of a file of that name.
+func (f *Folder) lines(in io.Reader, name string) error {
 	r := bufio.NewReader(in)
 	for number := 1; ; number++ {
 		text, err := r.ReadBytes('\n')
@@ -136,14 +150,32 @@ func (f *Folder) read(name string) error {
 		if err != nil {
 			return err
 		}
-		var l line
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&l); err != nil || l.Key == "" || l.Result == nil {
-			return fmt.Errorf("%s:%d: no result of spinsim: expected a line of JSON with key, point and result", name, number)
+		where := fmt.Sprintf("%s:%d", name, number)
+		l, err := parse(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", where, err)
 		}
-		f.known[l.Key] = l.Result
+		if was, twice := f.known[l.Key]; twice && !bytes.Equal(was.result, l.Result) {
+			return fmt.Errorf("%s: %s: another result than in %s, made from the same: one is wrong; remove both lines, and it is measured again", where, l.Point, was.where)
+		}
+		f.known[l.Key] = kept{l.Result, where}
 	}
+}
+
+// parse reads a line and checks its digest.
+func parse(text []byte) (l line, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil || l.Key == "" || l.Result == nil {
+		return l, errors.New("no result of spinsim: expected a line of JSON with key, point, result and " + digest.Field)
+	}
+	if err = digest.Check(text); errors.Is(err, digest.ErrNone) {
+		return l, fmt.Errorf("%s: %w: an older spinsim kept it, or it was changed; name another folder, or remove the file, and its points are measured again", l.Point, err)
+	}
+	if err != nil {
+		return l, fmt.Errorf("%s: %w; remove the line, and it is measured again", l.Point, err)
+	}
+	return l, nil
 }
 
 // Key is what a result is kept under: the hash of what it is made from, as JSON, and of the program that makes it.
@@ -159,11 +191,11 @@ func (f *Folder) Key(from any) (string, error) {
 func (f *Folder) Get(key string) (result json.RawMessage, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	result, ok = f.known[key]
+	one, ok := f.known[key]
 	if ok {
 		f.used[key] = true
 	}
-	return result, ok
+	return one.result, ok
 }
 
 // Put keeps a result under a key; point is what people call it. It is in the file when Put returns.
@@ -172,7 +204,10 @@ func (f *Folder) Put(key, point string, result any) error {
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", f.own, point, err)
 	}
-	text, err := json.Marshal(line{key, point, value})
+	text, err := json.Marshal(line{Key: key, Point: point, Result: value})
+	if err == nil {
+		text, err = digest.Add(text)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", f.own, point, err)
 	}
@@ -190,7 +225,7 @@ func (f *Folder) Put(key, point string, result any) error {
 		f.failed = fmt.Errorf("results cannot be kept: %w", f.failed)
 		return f.failed
 	}
-	f.known[key], f.used[key] = value, true
+	f.known[key], f.used[key] = kept{result: value}, true
 	return nil
 }
 

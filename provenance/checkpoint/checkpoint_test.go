@@ -4,9 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/internal/digest"
 )
 
 func open(t *testing.T, path string, part Part) *Folder {
@@ -46,10 +49,10 @@ func TestResultsStay(t *testing.T) {
 	require.NoError(t, f.Put("e", "point e", 5))
 	text, err = os.ReadFile(name)
 	require.NoError(t, err)
-	require.Regexp(t, `"d".*\n\{"key":"e","point":"point e","result":5\}\n$`, string(text))
+	require.Regexp(t, `"d".*\n\{"key":"e","point":"point e","result":5,"sha256":"[0-9a-f]{64}"\}\n$`, string(text))
 	text, err = os.ReadFile(filepath.Join(path, "part-2-of-3.ndjson"))
 	require.NoError(t, err)
-	require.JSONEq(t, `{"key":"b","point":"point b","result":2}`, string(text))
+	require.Equal(t, kepts(t, `{"key":"b","point":"point b","result":2}`), string(text))
 }
 
 // Others counts what nobody has asked for.
@@ -65,11 +68,70 @@ func TestOthers(t *testing.T) {
 	require.Equal(t, 1, f.Others())
 }
 
+// kepts are lines as Put writes them.
+func kepts(t *testing.T, objects ...string) (lines string) {
+	for _, o := range objects {
+		text, err := digest.Add([]byte(o))
+		require.NoError(t, err)
+		lines += string(text) + "\n"
+	}
+	return lines
+}
+
+// A kept result comes back as it was, or not at all, whichever byte of its file is another one, is missing or comes twice: the folder cannot be opened, or the
+// result is measured again.
+func TestEveryEditIsNoticed(t *testing.T) {
+	was := kepts(t, `{"key":"a1","point":"pingpong, 8 B","result":{"latency":{"ps":"464060"},"mode":"µs"}}`, `{"key":"b","point":"","result":[1,2.5]}`)
+	original := map[string]string{"a1": `{"latency":{"ps":"464060"},"mode":"µs"}`, "b": `[1,2.5]`}
+	check := func(is string) {
+		f := &Folder{known: make(map[string]kept), used: make(map[string]bool)}
+		if err := f.lines(strings.NewReader(is), "x.ndjson"); err != nil { // which Open returns
+			require.ErrorContains(t, err, "x.ndjson:")
+			return
+		}
+		for key, want := range original {
+			if got, there := f.Get(key); there {
+				require.Equal(t, want, string(got), is)
+			}
+		}
+		require.Zero(t, f.Others(), is)
+	}
+	check(was)
+	for i := range len(was) {
+		for _, b := range "0189 \n\":,{}x" {
+			check(was[:i] + string(b) + was[i+1:])
+		}
+		check(was[:i] + was[i+1:])
+		check(was[:i+1] + was[i:])
+		check(was[:i])
+	}
+}
+
+// Two lines of one key have the same result, or it is an error that names both.
+func TestTwoResultsOfOneKey(t *testing.T) {
+	for _, tc := range []struct{ first, second, want string }{
+		{`{"key":"a","point":"p","result":1}`, `{"key":"a","point":"p","result":1}`, ""},
+		{`{"key":"a","point":"p","result":1}`, `{"key":"a","point":"p","result":2}`, "/y.ndjson:1: p: another result than in "},
+	} {
+		path := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(path, "x.ndjson"), []byte(kepts(t, tc.first)), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(path, "y.ndjson"), []byte(kepts(t, tc.second)), 0o600))
+		_, err := Open(path, Part{})
+		if tc.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, tc.want+filepath.Join(path, "x.ndjson")+":1, made from the same: one is wrong; remove both lines, and it is measured again")
+	}
+}
+
 // A line that is none of ours is named.
 func TestWrongFolders(t *testing.T) {
 	for text, where := range map[string]string{
-		"{\n": ":1: no result", "{\"key\":\"a\",\"point\":\"\",\"result\":1}\nx\n": ":2: no result", "{\"key\":\"a\"}\n": ":1: no result",
-		"{\"key\":\"a\",\"result\":1,\"more\":2}\n": ":1: no result",
+		"{\n": ":1: no result", kepts(t, `{"key":"a","point":"","result":1}`) + "x\n": ":2: no result", "{\"key\":\"a\"}\n": ":1: no result",
+		kepts(t, `{"key":"a","result":1,"more":2}`):                                      ":1: no result",
+		`{"key":"a","point":"p","result":1}` + "\n":                                      ":1: p: no digest (sha256): an older spinsim kept it, or it was changed; name another folder, or remove the file",
+		strings.Replace(kepts(t, `{"key":"a","point":"p","result":1}`), ":1,", ":2,", 1): ":1: p: changed after it was written: the digest of its content is ",
 	} {
 		path := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(path, "x.ndjson"), []byte(text), 0o600))
