@@ -267,7 +267,7 @@ func (d *races) order(h *raceHandler, op hpu.Op, a *hpu.Action) {
 		for i := range n {
 			d.words[a.Local/4+i] = c
 		}
-	case hpu.OpDMACAS, hpu.OpDMACASNB, hpu.OpDMAFAdd, hpu.OpDMAFAddNB, hpu.OpDMATest, hpu.OpDMAWait:
+	case hpu.OpDMACAS, hpu.OpDMACASNB, hpu.OpDMAFAdd, hpu.OpDMAFAddNB, hpu.OpDMAFAddTyped, hpu.OpDMAFAddTypedNB, hpu.OpDMATest, hpu.OpDMAWait:
 		both(&d.host)
 	case hpu.OpCTGet, hpu.OpCTSet, hpu.OpCTInc:
 		c := d.counters[a.CT]
@@ -305,7 +305,7 @@ func (d *races) moved(h *raceHandler, s *nic.HandlerStep) {
 	addr, n, store := a.Local, uint64(a.Len), false
 	switch s.Op {
 	case hpu.OpDMAToHost, hpu.OpDMAToHostNB, hpu.OpDMAToHostPosted:
-	case hpu.OpDMAFromHost, hpu.OpDMAFromHostNB:
+	case hpu.OpDMAFromHost, hpu.OpDMAFromHostNB, hpu.OpDMAFAddTyped, hpu.OpDMAFAddTypedNB:
 		store = true
 	case hpu.OpDMACAS, hpu.OpDMACASNB, hpu.OpDMAFAdd, hpu.OpDMAFAddNB:
 		n, store = 8, true

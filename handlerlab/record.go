@@ -218,7 +218,7 @@ func (r *recorder) landed(s *nic.HandlerStep) {
 func (r *recorder) answer(a *ActionReport, s *nic.HandlerStep) {
 	a.Result = s.Result
 	switch s.Op {
-	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB, hpu.OpHostWriteNB:
+	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB, hpu.OpDMAFAddTypedNB, hpu.OpHostWriteNB:
 		a.Answer = resultName(s.Result)
 		if s.Result >= 0 {
 			a.handle = int(s.Result)
@@ -324,6 +324,8 @@ func (r *recorder) describe(a *hpu.Action, memory []byte) string {
 		return fmt.Sprintf("%s, if %#x then %#x, found to %s", hostPlace(a.Space, a.Offset), a.A, a.B, r.where(a.Local))
 	case hpu.OpDMAFAdd, hpu.OpDMAFAddNB:
 		return fmt.Sprintf("%s, add %d, found to %s", hostPlace(a.Space, a.Offset), int64(a.A), r.where(a.Local))
+	case hpu.OpDMAFAddTyped, hpu.OpDMAFAddTypedNB:
+		return fmt.Sprintf("%s, add %s of %v, found to %s", hostPlace(a.Space, a.Offset), numberText(portals.Datatype(a.B), a.A), portals.Datatype(a.B), r.where(a.Local))
 	case hpu.OpDMATest, hpu.OpDMAWait, hpu.OpTimerCancel:
 		return fmt.Sprintf("handle %d", int32(a.A))
 	case hpu.OpCAS:

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/portals"
 )
 
 // report collects what the run gave.
@@ -333,4 +335,23 @@ func (p *printer) event(i int) {
 		s += ", fail type " + e.Fail
 	}
 	p.line("  %s  %s", p.run.text(e.At, ""), s)
+}
+
+// numberText writes the bits of a number of a type.
+func numberText(t portals.Datatype, bits uint64) string {
+	switch t {
+	case portals.Int8:
+		return fmt.Sprint(int8(bits))
+	case portals.Int16:
+		return fmt.Sprint(int16(bits))
+	case portals.Int32:
+		return fmt.Sprint(int32(bits))
+	case portals.Int64:
+		return fmt.Sprint(int64(bits))
+	case portals.Float:
+		return fmt.Sprint(math.Float32frombits(uint32(bits)))
+	case portals.Double:
+		return fmt.Sprint(math.Float64frombits(bits))
+	}
+	return fmt.Sprint(bits & (1<<(8*min(t.Size(), 8)) - 1))
 }

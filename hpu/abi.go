@@ -46,6 +46,8 @@ const (
 	OpFlowID
 	OpScratchpad
 	OpMessageMemory
+	OpDMAFAddTyped
+	OpDMAFAddTypedNB
 	NumOps
 )
 
@@ -120,9 +122,9 @@ type Action struct {
 	Space  uint32 // DMA: host memory, and TellFaults; atomic32: the operation
 	Offset uint64 // DMA: bytes in the host memory
 	Local  uint32 // DMA, cas, fadd, atomic32, wait32, ct_get, log: HPU memory address (dma_cas, dma_fadd: where the value found goes)
-	Len    uint32 // DMA: bytes; log: bytes of the line, at most MaxLogBytes
+	Len    uint32 // DMA: bytes, of dma_fadd_typed 0 if there is no such number; log: bytes of the line, at most MaxLogBytes
 	A      uint64 // compare (cas, dma_cas); increment (fadd, dma_fadd); operand (atomic32); value (host_write) or not yet another (wait32); cluster (scratchpad); success (ct_set, ct_inc); delay in ns (timer); status (ack); handle (dma_test, dma_wait, timer_cancel); bytes before the line was cut (log)
-	B      uint64 // swap (cas, dma_cas); compare (atomic32); failure (ct_set, ct_inc)
+	B      uint64 // swap (cas, dma_cas); compare (atomic32); failure (ct_set, ct_inc); datatype (dma_fadd_typed)
 	CT     uint32 // counter handle
 	Desc   Operation
 }

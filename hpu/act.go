@@ -163,6 +163,9 @@ func (c *Context) aligned(op Op, addr, size uint32) bool {
 	return c.fail(TrapMisaligned, op, fmt.Sprintf("0x%x is not a multiple of %d", addr, size))
 }
 
+// numberBytes are the sizes of the datatypes that are one number of at most 64 bits, bytes (docs/abi.md, Atomic operations and types).
+var numberBytes = [...]uint32{1, 1, 2, 2, 4, 4, 4, 8, 8, 8}
+
 // decode fills in the action from the arguments (docs/abi.md, Imports) and checks every address.
 func (c *Context) decode(a *Action, args []uint64) bool {
 	switch a.Op {
@@ -175,6 +178,12 @@ func (c *Context) decode(a *Action, args []uint64) bool {
 	case OpDMAFAdd, OpDMAFAddNB:
 		a.Space, a.Offset, a.A, a.Local = uint32(args[0]), args[1], args[2], uint32(args[3])
 		return c.within(a.Op, "found", a.Local, 8)
+	case OpDMAFAddTyped, OpDMAFAddTypedNB:
+		a.Space, a.Offset, a.B, a.A, a.Local = uint32(args[0]), args[1], uint64(uint32(args[2])), args[3], uint32(args[4])
+		if a.B < uint64(len(numberBytes)) {
+			a.Len = numberBytes[a.B]
+		}
+		return c.within(a.Op, "found", a.Local, uint64(a.Len))
 	case OpHostWrite, OpHostWriteNB:
 		a.Space, a.Offset, a.A = uint32(args[0]), args[1], args[2]
 	case OpWait32:

@@ -53,6 +53,8 @@ var opTable = [NumOps]opInfo{
 	OpFlowID:           {"flow_id", "", "i", false},
 	OpScratchpad:       {"scratchpad", "i", "I", false},
 	OpMessageMemory:    {"message_memory", "", "I", false},
+	OpDMAFAddTyped:     {"dma_fadd_typed", "iIiIi", "i", true},
+	OpDMAFAddTypedNB:   {"dma_fadd_typed_nb", "iIiIi", "i", false},
 }
 
 var opByName = func() map[string]Op {

@@ -108,7 +108,7 @@ func (d *act) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 	r := &d.runs[c.Index()]
 	at := r.at(a.Cycles)
 	switch a.Op {
-	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB, hpu.OpHostWriteNB:
+	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB, hpu.OpDMAFAddTypedNB, hpu.OpHostWriteNB:
 		return d.startDMA(r, a, at), false
 	case hpu.OpDMAToHostPosted, hpu.OpHostWrite:
 		if result, blocked = d.postWrite(r, a, at); !blocked {

@@ -71,22 +71,29 @@ func blockingForm(op hpu.Op) hpu.Op {
 		return hpu.OpDMAFromHost
 	case hpu.OpDMACASNB:
 		return hpu.OpDMACAS
-	case hpu.OpDMAFAddNB:
+	case hpu.OpDMAFAddNB, hpu.OpDMAFAddTyped, hpu.OpDMAFAddTypedNB:
 		return hpu.OpDMAFAdd
 	}
 	return op
 }
 
-// atomicBytes is the width of DMA atomics (docs/abi.md).
+// atomicBytes is the width of DMA atomics without a type (docs/abi.md).
 const atomicBytes = 8
 
 // newDMA prepares an operation; a negative result is the error of the call.
 func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, length uint32, a, b uint64) (*dmaOp, int64) {
 	value, inPlace := immediate(op), d.inPlace(r, op, local, length)
+	typed := op == hpu.OpDMAFAddTyped || op == hpu.OpDMAFAddTypedNB
 	op = blockingForm(op)
 	word := value || op == hpu.OpDMACAS || op == hpu.OpDMAFAdd
-	if word {
+	switch {
+	case typed && length == 0:
+		return nil, hpu.Invalid
+	case word && !typed:
 		length = atomicBytes
+		if op == hpu.OpDMAFAdd {
+			b = uint64(portals.Uint64)
+		}
 	}
 	in := r.task.in
 	o := d.core.dma()
@@ -143,7 +150,7 @@ func (o *dmaOp) reach(offset uint64, length int, word bool) int64 {
 	switch {
 	case !ok:
 		return hpu.Denied
-	case word && (len(pieces) != 1 || region.Addr(offset)%atomicBytes != 0):
+	case word && (len(pieces) != 1 || region.Addr(offset)%uint64(length) != 0):
 		return hpu.Invalid
 	case o.vectors:
 		o.host = pieces
@@ -293,10 +300,16 @@ func (d *act) Reached(a *host.Access) {
 		return
 	}
 	word := o.pieces()[0]
-	found := binary.LittleEndian.Uint64(word)
 	if o.op == hpu.OpDMAFAdd {
-		binary.LittleEndian.PutUint64(word, found+o.a)
-	} else if found == o.a {
+		var before, inc [atomicBytes]byte
+		copy(before[:], word)
+		binary.LittleEndian.PutUint64(inc[:], o.a)
+		portals.Add(portals.Datatype(o.b), word, inc[:len(word)])
+		o.a = binary.LittleEndian.Uint64(before[:])
+		return
+	}
+	found := binary.LittleEndian.Uint64(word)
+	if found == o.a {
 		binary.LittleEndian.PutUint64(word, o.b)
 		o.result = 1
 	}
@@ -331,7 +344,9 @@ func (d *act) move(o *dmaOp) {
 			moved += n
 		}
 	default:
-		binary.LittleEndian.PutUint64(o.memory.program.Memory()[o.local:], o.a)
+		var found [atomicBytes]byte
+		binary.LittleEndian.PutUint64(found[:], o.a)
+		copy(o.memory.program.Memory()[o.local:], found[:o.access.Length])
 	}
 	if moved != o.access.Length && !failed && d.report.first == nil {
 		d.report.first = &VanishedError{

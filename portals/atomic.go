@@ -150,6 +150,9 @@ func checkAtomic(kind OpKind, op AtomicOp, t Datatype, length uint64) string {
 	return ""
 }
 
+// Add adds src to dst, elements of a type, as OpSUM does.
+func Add(t Datatype, dst, src []byte) { combine(OpSUM, t, dst, src, nil) }
+
 // combine applies an operation to all elements of dst.
 func combine(op AtomicOp, t Datatype, dst, src, operand []byte) {
 	if op == OpSWAP {

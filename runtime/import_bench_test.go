@@ -81,6 +81,8 @@ var importCalls = []struct {
 	{hpu.OpDMACASNB, "iIIIi", "i", []int64{0, 0, 0, 1, 4096}, 100},
 	{hpu.OpDMAFAdd, "iIIi", "i", []int64{0, 0, 1, 4096}, 100},
 	{hpu.OpDMAFAddNB, "iIIi", "i", []int64{0, 0, 1, 4096}, 100},
+	{hpu.OpDMAFAddTyped, "iIiIi", "i", []int64{0, 0, 5, 1, 4096}, 100},
+	{hpu.OpDMAFAddTypedNB, "iIiIi", "i", []int64{0, 0, 5, 1, 4096}, 100},
 	{hpu.OpDMATest, "i", "i", []int64{0}, 100},
 	{hpu.OpDMAWait, "i", "i", []int64{0}, 100},
 	{hpu.OpCAS, "iII", "i", []int64{4096, 0, 1}, 100},

@@ -176,7 +176,7 @@ func documentedImports(t *testing.T) map[string]string {
 		}
 		imports[m[1]] = last
 	}
-	require.Len(t, imports, 40)
+	require.Len(t, imports, 42)
 	return imports
 }
 
@@ -349,7 +349,7 @@ func TestActionsCoverImports(t *testing.T) {
 	require.Equal(t, sorted(documented), sorted(covered))
 }
 
-// placeActions are those of posted writes, and of what a handler asks about its place.
+// placeActions are those of posted writes and typed atomics, and of what a handler asks about its place.
 func placeActions() map[string]func() {
 	var (
 		b   [8]byte
@@ -361,13 +361,15 @@ func placeActions() map[string]func() {
 			spin.DMAToHostPosted(0, 0, b[:])
 			spin.WriteHostPosted(0, 0, unsafe.Pointer(&w), unsafe.Sizeof(w))
 		},
-		"host_write":     func() { spin.HostWrite(0, 0, 0) },
-		"host_write_nb":  func() { spin.HostWriteNB(0, 0, 0) },
-		"wait32":         func() { spin.Wait32(&w32, 0) },
-		"my_cluster":     func() { spin.MyCluster() },
-		"num_clusters":   func() { spin.NumClusters() },
-		"flow_id":        func() { spin.FlowID() },
-		"scratchpad":     func() { spin.Scratchpad(0); spin.ScratchpadOf[uint64](0) },
-		"message_memory": func() { spin.MessageMemory(); spin.OfMessage[uint64]() },
+		"dma_fadd_typed":    func() { spin.DMAFAdd32(0, 0, 0, &w32) },
+		"dma_fadd_typed_nb": func() { spin.DMAFAdd32NB(0, 0, 0, &w32) },
+		"host_write":        func() { spin.HostWrite(0, 0, 0) },
+		"host_write_nb":     func() { spin.HostWriteNB(0, 0, 0) },
+		"wait32":            func() { spin.Wait32(&w32, 0) },
+		"my_cluster":        func() { spin.MyCluster() },
+		"num_clusters":      func() { spin.NumClusters() },
+		"flow_id":           func() { spin.FlowID() },
+		"scratchpad":        func() { spin.Scratchpad(0); spin.ScratchpadOf[uint64](0) },
+		"message_memory":    func() { spin.MessageMemory(); spin.OfMessage[uint64]() },
 	}
 }

@@ -98,6 +98,16 @@ func DMAFAddNB(space Space, offset, inc uint64, found *uint64) Handle {
 	return dmaFAddNB(space, offset, inc, found)
 }
 
+// DMAFAdd32 is [DMAFAdd] of 4 bytes at a multiple of 4. Suspends.
+func DMAFAdd32(space Space, offset uint64, inc uint32, found *uint32) Result {
+	return dmaFAdd32(space, offset, inc, found)
+}
+
+// DMAFAdd32NB starts a DMAFAdd32.
+func DMAFAdd32NB(space Space, offset uint64, inc uint32, found *uint32) Handle {
+	return dmaFAdd32NB(space, offset, inc, found)
+}
+
 // CAS replaces *p by swap if it equals compare, atomically between HPUs, and tells whether it did.
 // p is in HPU memory. Suspends.
 func CAS(p *uint64, compare, swap uint64) bool { return cas(p, compare, swap) > 0 }

@@ -49,6 +49,20 @@ func dmaFAddNB(space Space, offset, inc uint64, found *uint64) Handle {
 	return startDMAFAdd(space, offset, inc, AddrOf(found))
 }
 
+//go:wasmimport spin dma_fadd_typed
+func dmaFAddTyped(space Space, offset uint64, t uint32, inc uint64, found *uint32) Result
+
+//go:wasmimport spin dma_fadd_typed_nb
+func startDMAFAddTyped(space Space, offset uint64, t uint32, inc uint64, found Ptr) Handle
+
+func dmaFAdd32(space Space, offset uint64, inc uint32, found *uint32) Result {
+	return dmaFAddTyped(space, offset, uint32(TypeUint32), uint64(inc), found)
+}
+
+func dmaFAdd32NB(space Space, offset uint64, inc uint32, found *uint32) Handle {
+	return startDMAFAddTyped(space, offset, uint32(TypeUint32), uint64(inc), AddrOf(found))
+}
+
 //go:wasmimport spin dma_test
 func dmaTest(h Handle) Result
 

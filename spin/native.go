@@ -26,7 +26,7 @@ type Action struct {
 	Offset   uint64     // DMA: bytes in the host memory
 	Mem      []byte     // DMA: local memory; log: the line
 	Word     *uint64    // cas, fadd: the word; dma_cas, dma_fadd: where the value found goes
-	Word32   *uint32    // atomic32, wait32: the word
+	Word32   *uint32    // atomic32, wait32: the word; dma_fadd_typed: where the value found goes
 	Atomic32 Atomic32   // atomic32: the operation; A is the operand, B what is compared
 	Pair     *[2]uint64 // ct_get: where success and failure go
 	A        uint64     // compare; increment; success; delay, ns; status; value of host_write; what wait32 waits for another than; cluster
@@ -104,6 +104,14 @@ func dmaWait(h Handle) Result { return act(&Action{Name: "dma_wait", Handle: h})
 
 func cas(p *uint64, compare, swap uint64) Result {
 	return act(&Action{Name: "cas", Word: p, A: compare, B: swap})
+}
+
+func dmaFAdd32(space Space, offset uint64, inc uint32, found *uint32) Result {
+	return act(&Action{Name: "dma_fadd_typed", Space: space, Offset: offset, A: uint64(inc), Word32: found})
+}
+
+func dmaFAdd32NB(space Space, offset uint64, inc uint32, found *uint32) Handle {
+	return Handle(act(&Action{Name: "dma_fadd_typed_nb", Space: space, Offset: offset, A: uint64(inc), Word32: found}))
 }
 
 func fadd(p *uint64, inc uint64) uint64 {

@@ -125,6 +125,10 @@ export declare function dma_cas_nb(space: u32, offset: u64, compare: u64, swap: 
 export declare function dma_fadd(space: u32, offset: u64, inc: u64, found: usize): i32;
 @external("spin", "dma_fadd_nb")
 export declare function dma_fadd_nb(space: u32, offset: u64, inc: u64, found: usize): i32;
+@external("spin", "dma_fadd_typed")
+export declare function dma_fadd_typed(space: u32, offset: u64, datatype: u32, inc: u64, found: usize): i32;
+@external("spin", "dma_fadd_typed_nb")
+export declare function dma_fadd_typed_nb(space: u32, offset: u64, datatype: u32, inc: u64, found: usize): i32;
 @external("spin", "dma_test")
 export declare function dma_test(handle: i32): i32;
 @external("spin", "dma_wait")

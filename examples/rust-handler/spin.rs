@@ -125,6 +125,8 @@ extern "C" {
     pub fn dma_cas_nb(space: u32, offset: u64, compare: u64, swap: u64, found: *mut u64) -> i32;
     pub fn dma_fadd(space: u32, offset: u64, inc: u64, found: *mut u64) -> i32;
     pub fn dma_fadd_nb(space: u32, offset: u64, inc: u64, found: *mut u64) -> i32;
+    pub fn dma_fadd_typed(space: u32, offset: u64, datatype: u32, inc: u64, found: *mut u8) -> i32;
+    pub fn dma_fadd_typed_nb(space: u32, offset: u64, datatype: u32, inc: u64, found: *mut u8) -> i32;
     pub fn dma_test(handle: i32) -> i32;
     pub fn dma_wait(handle: i32) -> i32;
     pub fn cas(addr: *mut u64, compare: u64, swap: u64) -> i32;

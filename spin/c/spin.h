@@ -273,6 +273,8 @@ SPIN_IMPORT(dma_cas) int32_t spin_dma_cas(uint32_t space, uint64_t offset, uint6
 SPIN_IMPORT(dma_cas_nb) int32_t spin_dma_cas_nb(uint32_t space, uint64_t offset, uint64_t compare, uint64_t swap, uint64_t *found);
 SPIN_IMPORT(dma_fadd) int32_t spin_dma_fadd(uint32_t space, uint64_t offset, uint64_t inc, uint64_t *found);
 SPIN_IMPORT(dma_fadd_nb) int32_t spin_dma_fadd_nb(uint32_t space, uint64_t offset, uint64_t inc, uint64_t *found);
+SPIN_IMPORT(dma_fadd_typed) int32_t spin_dma_fadd_typed(uint32_t space, uint64_t offset, uint32_t datatype, uint64_t inc, void *found);
+SPIN_IMPORT(dma_fadd_typed_nb) int32_t spin_dma_fadd_typed_nb(uint32_t space, uint64_t offset, uint32_t datatype, uint64_t inc, void *found);
 SPIN_IMPORT(dma_test) int32_t spin_dma_test(int32_t handle);
 SPIN_IMPORT(dma_wait) int32_t spin_dma_wait(int32_t handle);
 SPIN_IMPORT(cas) int32_t spin_cas(uint64_t *addr, uint64_t compare, uint64_t swap);

@@ -128,12 +128,15 @@ func (d *Device) host(space spin.Space, offset, n uint64) ([]byte, spin.Result) 
 
 // dma performs a DMA operation now and returns its result and the data that moved.
 func (d *Device) dma(operation string, a *spin.Action) (int64, []byte) {
-	const word = 8
-	n := uint64(len(a.Mem))
-	if a.Word != nil || strings.HasPrefix(operation, "host_write") {
-		if n = word; a.Offset%word != 0 {
-			return int64(spin.Invalid), nil
-		}
+	n, word := uint64(len(a.Mem)), uint64(1)
+	switch {
+	case a.Word != nil || strings.HasPrefix(operation, "host_write"):
+		n, word = 8, 8
+	case a.Word32 != nil:
+		n, word = 4, 4
+	}
+	if a.Offset%word != 0 {
+		return int64(spin.Invalid), nil
 	}
 	space := a.Space &^ spin.TellFaults
 	host, r := d.host(space, a.Offset, n)
@@ -163,6 +166,10 @@ func (d *Device) dma(operation string, a *spin.Action) (int64, []byte) {
 	case "dma_fadd":
 		*a.Word = binary.LittleEndian.Uint64(host)
 		binary.LittleEndian.PutUint64(host, *a.Word+a.A)
+		return 0, nil
+	case "dma_fadd_typed":
+		*a.Word32 = binary.LittleEndian.Uint32(host)
+		binary.LittleEndian.PutUint32(host, *a.Word32+uint32(a.A))
 		return 0, nil
 	}
 	panic("spintest: unknown action " + operation)

@@ -58,8 +58,15 @@ func TestResultsOfDMA(t *testing.T) {
 		require.Equal(t, spin.OK, spin.DMAFAdd(spin.HandlerHostMem, 0, 5, &s.found))
 		require.Equal(t, spin.OK, spin.DMAFAdd(spin.HandlerHostMem, 0, 5, &s.found))
 		require.Equal(t, uint64(5), s.found)
+		var found uint32
+		require.Equal(t, spin.OK, spin.DMAFAdd32(spin.HandlerHostMem, 4, 1, &found))
+		require.Equal(t, spin.OK, spin.DMAFAdd32NB(spin.HandlerHostMem, 4, 1<<31, &found).Wait())
+		require.Equal(t, uint32(1), found)
+		require.Equal(t, spin.Invalid, spin.DMAFAdd32(spin.HandlerHostMem, 2, 1, &found))
+		require.Equal(t, spin.OK, spin.DMAFAdd(spin.HandlerHostMem, 0, 0, &s.found))
+		require.Equal(t, uint64(10+(1+1<<31)<<32), s.found)
 		require.Equal(t, spin.Result(0), spin.DMACAS(spin.HandlerHostMem, 0, 1, 2, &s.found))
-		require.Equal(t, uint64(10), s.found)
+		require.Equal(t, uint64(10+(1+1<<31)<<32), s.found)
 		require.Equal(t, spin.Invalid, spin.DMAFAdd(spin.MEHostMem, 4, 1, &s.found), "not aligned")
 		d.Fail("dma_from_host", spin.Fault, 2)
 		for _, want := range []spin.Result{spin.Fault, spin.Fault, spin.OK} {
