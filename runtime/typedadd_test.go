@@ -27,7 +27,7 @@ func added(t portals.Datatype, a, b uint64) uint64 {
 // TestTypedFetchAdds adds to a number of each type in host memory, which its neighbours do not notice, nor those of the number found (sPIN'17 B.6:
 // "increments the value of type t").
 func TestTypedFetchAdds(t *testing.T) {
-	const found, start = 32768, 0xfff0_f1f2_c1f3_f4ff
+	const found = 32768
 	increments := map[portals.Datatype]int64{portals.Float: int64(math.Float32bits(2.5)), portals.Double: int64(math.Float64bits(-1e10))}
 	var calls, after []asked
 	at := func(typ portals.Datatype, k int) int64 { return 64*int64(typ) + 32*int64(k) + 8 }
@@ -38,9 +38,8 @@ func TestTypedFetchAdds(t *testing.T) {
 		return 0x7fff_ffff_ffff_fff3
 	}
 	for typ := portals.Int8; typ <= portals.Double; typ++ {
-		place := func(k int) int64 { return found + at(typ, k) }
-		calls = append(calls, asked{hpu.OpDMAFAddTyped, []int64{0, at(typ, 0), int64(typ), inc(typ), place(0)}},
-			asked{hpu.OpDMAFAddTypedNB, []int64{0, at(typ, 1), int64(typ), inc(typ), place(1)}}, asked{hpu.OpDMAWait, []int64{0}})
+		calls = append(calls, asked{hpu.OpDMAFAddTyped, []int64{0, at(typ, 0), int64(typ), inc(typ), found + at(typ, 0)}},
+			asked{hpu.OpDMAFAddTypedNB, []int64{0, at(typ, 1), int64(typ), inc(typ), found + at(typ, 1)}}, asked{hpu.OpDMAWait, []int64{0}})
 	}
 	wrong := [][]int64{
 		{0, 2, int64(portals.Uint32), 1, found},
@@ -53,29 +52,22 @@ func TestTypedFetchAdds(t *testing.T) {
 	for _, args := range wrong {
 		after = append(after, asked{hpu.OpDMAFAddTyped, args})
 	}
+	r := &straightRun{T: t, bytes: 8, handlers: map[string][]asked{"payload": append(calls, after...)}}
 	var before []byte
-	r := (&straightRun{T: t, bytes: 8, handlers: map[string][]asked{"payload": append(calls, after...)}}).with(func(r *straightRun) {
-		r.target = func(*runtime.Proc, *nic.Memory) error {
-			host := r.host.Raw()
-			copy(host, solid(len(host)))
-			for typ := portals.Int8; typ <= portals.Double; typ++ {
-				for k := range 2 {
-					v := uint64(start)
-					switch typ {
-					case portals.Float:
-						v = uint64(math.Float32bits(0.25))
-					case portals.Double:
-						v = math.Float64bits(math.Pi)
-					}
-					var b [8]byte
-					binary.LittleEndian.PutUint64(b[:], v)
-					copy(host[at(typ, k):], b[:typ.Size()])
-				}
+	r.target = func(*runtime.Proc, *nic.Memory) error {
+		host := r.host.Raw()
+		copy(host, solid(len(host)))
+		for typ := portals.Int8; typ <= portals.Double; typ++ {
+			var b [8]byte
+			binary.LittleEndian.PutUint64(b[:], first(typ))
+			for k := range 2 {
+				copy(host[at(typ, k):], b[:typ.Size()])
 			}
-			before = append([]byte(nil), host...)
-			return nil
 		}
-	}).run()
+		before = append([]byte(nil), host...)
+		return nil
+	}
+	r.run()
 	require.NoError(t, r.err)
 	memory, want := r.memory.Program().Memory(), append([]byte(nil), before...)
 	for typ := portals.Int8; typ <= portals.Double; typ++ {
@@ -88,15 +80,20 @@ func TestTypedFetchAdds(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, r.host.Snapshot())
-	var results []int64
+	results := []int64(nil)
 	for _, s := range r.of(nic.StepAnswered, hpu.OpDMAFAddTyped, "") {
 		results = append(results, s.Result)
 	}
 	require.Equal(t, append(make([]int64, portals.Double+1), hpu.Invalid, hpu.Invalid, hpu.Invalid, hpu.Invalid, hpu.Invalid, hpu.Denied), results)
 }
 
-// with lets a test change a run that it names.
-func (r *straightRun) with(change func(*straightRun)) *straightRun {
-	change(r)
-	return r
+// first is a number of a type, its bits.
+func first(t portals.Datatype) uint64 {
+	switch t {
+	case portals.Float:
+		return uint64(math.Float32bits(0.25))
+	case portals.Double:
+		return math.Float64bits(math.Pi)
+	}
+	return 0xfff0_f1f2_c1f3_f4ff
 }
