@@ -49,7 +49,7 @@ func newAlone(t require.TestingT, kinds sim.Kind) *alone {
 		MaxMsgSize: 1 << 20, MaxAtomicSize: 1 << 20, MaxFetchAtomicSize: 1 << 20, MaxWAWOrderedSize: 64, MaxWAROrderedSize: 64, MaxPayloadSize: 512,
 	}
 	ni, _, err := portals.NewNI(portals.NIConfig{
-		NID: 1, Options: portals.OptNIMatching | portals.OptNIPhysical, Device: limits, Memory: x.space,
+		NID: 1, Options: portals.OptNIMatching | portals.OptNIPhysical, Device: limits, Memory: anyDirection{x.space},
 		Hooks: portals.Hooks{EventPosted: func(*portals.NI, portals.Handle) { x.at = append(x.at, x.now()) }},
 	})
 	require.NoError(t, err)
@@ -121,4 +121,12 @@ func (x *alone) run() {
 	require.NoError(x.t, x.engine.Run())
 	x.collect()
 	require.NoError(x.t, x.free.Balanced())
+}
+
+// anyDirection is an address space all of which may be read and written.
+type anyDirection struct{ *host.AddressSpace }
+
+// Bytes implements portals.Memory.
+func (m anyDirection) Bytes(addr, n uint64, _ bool) ([]byte, bool) {
+	return m.AddressSpace.Bytes(addr, n)
 }

@@ -19,7 +19,7 @@ var deviceLimits = Limits{
 // flatMemory is memory from address 0.
 type flatMemory []byte
 
-func (m flatMemory) Bytes(addr, n uint64) ([]byte, bool) {
+func (m flatMemory) Bytes(addr, n uint64, _ bool) ([]byte, bool) {
 	if addr >= uint64(len(m)) || n > uint64(len(m))-addr {
 		return nil, false
 	}

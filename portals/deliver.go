@@ -293,7 +293,7 @@ func (port *Port) readable(d *Delivery) bool {
 	if port.limits.Features&FeatureTargetBindInaccessible == 0 || d.entry.opts&OptMEIsAccessible != 0 {
 		return true
 	}
-	return accessible(port.memory, d.Region(), d.Offset, d.MLength)
+	return accessible(port.memory, d.Region(), d.Offset, d.MLength, false)
 }
 
 // setAside takes a pending delivery out of the order of its entry, so that the

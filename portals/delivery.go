@@ -170,7 +170,7 @@ func (d *Delivery) applyAtomic(mem Memory, off uint64, data []byte) (applied int
 	for uint64(len(data)) >= size {
 		it := r.Segments(d.Offset+off, uint64(len(data)))
 		addr, n, _ := it.Next()
-		b, ok := bytesAt(mem, addr, n)
+		b, ok := bytesAt(mem, addr, n, true)
 		if !ok {
 			return applied
 		}

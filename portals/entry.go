@@ -144,7 +144,7 @@ func (st *state) checkEntry(fn string, m *ME, kind Kind) (Region, error) {
 		return Region{}, err
 	}
 	mayBeInaccessible := st.limits.Features&FeatureTargetBindInaccessible != 0 && m.Options&OptMEIsAccessible == 0
-	if !mayBeInaccessible && !accessible(st.memory, &r, 0, r.Length) {
+	if !mayBeInaccessible && !accessible(st.memory, &r, 0, r.Length, m.Options&OptMEOpPut != 0) {
 		return Region{}, invalid(fn, "memory of %d bytes at %#x is not accessible", r.Length, r.Addr(0))
 	}
 	return r, nil

@@ -32,8 +32,10 @@ type Memory interface {
 	// Bytes returns the memory at addr: between 1 and n bytes, fewer than n
 	// where the backing store is not contiguous, and false when addr is not
 	// accessible. The caller asks again for the rest. n is at least 1.
+	// With write the memory must take what is stored in the slice: false where
+	// it may only be read. Without, nothing is stored in it.
 	// The slice is used before the next call into the Memory and not kept.
-	Bytes(addr, n uint64) ([]byte, bool)
+	Bytes(addr, n uint64, write bool) ([]byte, bool)
 }
 
 // IOVec is one element of a scatter/gather list (ptl_iovec_t, Portals 4.x §3.10.2).
@@ -137,11 +139,11 @@ func (it *SegIter) Next() (addr, n uint64, ok bool) {
 
 // whole returns n bytes of the region from offset off if they are in one piece,
 // as most are; nil: they may be all the same.
-func (r *Region) whole(m Memory, off, n uint64) []byte {
+func (r *Region) whole(m Memory, off, n uint64, write bool) []byte {
 	if r.IOVec != nil || off >= r.Length || n > r.Length-off || m == nil {
 		return nil
 	}
-	b, ok := m.Bytes(r.Start+off, n)
+	b, ok := m.Bytes(r.Start+off, n, write)
 	if !ok || uint64(len(b)) != n {
 		return nil
 	}
@@ -151,13 +153,13 @@ func (r *Region) whole(m Memory, off, n uint64) []byte {
 // writeMem copies data to the region at off and returns how many bytes: fewer
 // where memory is not accessible, or the region ends.
 func writeMem(m Memory, r *Region, off uint64, data []byte) (written int) {
-	if b := r.whole(m, off, uint64(len(data))); b != nil {
+	if b := r.whole(m, off, uint64(len(data)), true); b != nil {
 		return copy(b, data)
 	}
 	it := r.Segments(off, uint64(len(data)))
 	for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
 		for n > 0 {
-			b, ok := bytesAt(m, addr, n)
+			b, ok := bytesAt(m, addr, n, true)
 			if !ok {
 				return written
 			}
@@ -174,14 +176,14 @@ func writeMem(m Memory, r *Region, off uint64, data []byte) (written int) {
 // readMem copies from the region at off into dst and reports whether all of it
 // was accessible. Bytes past the end of the region are left alone.
 func readMem(m Memory, r *Region, off uint64, dst []byte) bool {
-	if b := r.whole(m, off, uint64(len(dst))); b != nil {
+	if b := r.whole(m, off, uint64(len(dst)), false); b != nil {
 		copy(dst, b)
 		return true
 	}
 	it := r.Segments(off, uint64(len(dst)))
 	for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
 		for n > 0 {
-			b, ok := bytesAt(m, addr, n)
+			b, ok := bytesAt(m, addr, n, false)
 			if !ok {
 				return false
 			}
@@ -195,11 +197,11 @@ func readMem(m Memory, r *Region, off uint64, dst []byte) bool {
 }
 
 // bytesAt guards against a Memory that breaks its contract.
-func bytesAt(m Memory, addr, n uint64) ([]byte, bool) {
+func bytesAt(m Memory, addr, n uint64, write bool) ([]byte, bool) {
 	if m == nil {
 		return nil, false
 	}
-	b, ok := m.Bytes(addr, n)
+	b, ok := m.Bytes(addr, n, write)
 	if !ok || len(b) == 0 {
 		return nil, false
 	}
@@ -210,12 +212,12 @@ func bytesAt(m Memory, addr, n uint64) ([]byte, bool) {
 }
 
 // accessible reports whether n bytes of the region from offset off can be
-// accessed.
-func accessible(m Memory, r *Region, off, n uint64) bool {
+// read, or written.
+func accessible(m Memory, r *Region, off, n uint64, write bool) bool {
 	it := r.Segments(off, n)
 	for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
 		for n > 0 {
-			b, ok := bytesAt(m, addr, n)
+			b, ok := bytesAt(m, addr, n, write)
 			if !ok {
 				return false
 			}

@@ -49,7 +49,8 @@ func (ni *NI) NIFini() error {
 func (ni *NI) shutdown() {
 	ni.dead = true
 	ni.refs = 0
-	ni.pending.clear()
+	generation := &ni.proc.node.generations[ni.kind]
+	*generation = max(*generation, ni.pending.clear())
 	ni.ready, ni.fired = nil, false
 	ni.proc.closed(ni)
 	ni.interrupted(InvalidHandle)

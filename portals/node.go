@@ -5,6 +5,9 @@ type Node struct {
 	nid    uint32
 	pidMax uint32
 	taken  map[uint32]bool
+	// generations are where interfaces of each kind begin to count those of their pending operations. An answer for an interface that is closed may
+	// still come when the process, or another that has its identifier now, has opened the next: it must not find an operation there.
+	generations [niKinds]uint32
 }
 
 // NewNode makes a node with identifiers 0 to pidMax.

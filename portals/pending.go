@@ -27,8 +27,9 @@ type pendingState struct {
 // pendingTable is the requests under way. A reference is a position and the
 // generation of what is kept there, so that a late answer finds nothing.
 type pendingTable struct {
-	ops  []pendingOp
-	free []uint32
+	ops   []pendingOp
+	free  []uint32
+	first uint32 // generation of a new place
 }
 
 func (t *pendingTable) add() (*pendingOp, uint64) {
@@ -38,7 +39,7 @@ func (t *pendingTable) add() (*pendingOp, uint64) {
 		t.free = t.free[:n-1]
 	} else {
 		i = uint32(len(t.ops))
-		t.ops = append(t.ops, pendingOp{pendingState: pendingState{gen: 1}})
+		t.ops = append(t.ops, pendingOp{pendingState: pendingState{gen: t.first}})
 	}
 	p := &t.ops[i]
 	p.pendingState = pendingState{gen: p.gen, used: true}
@@ -69,10 +70,13 @@ func (t *pendingTable) remove(p *pendingOp, ref uint64) {
 	t.free = append(t.free, uint32(ref))
 }
 
-// clear makes every reference stale.
-func (t *pendingTable) clear() {
+// clear makes every reference stale, and returns a generation that none has had.
+func (t *pendingTable) clear() (next uint32) {
+	next = t.first
 	for i := range t.ops {
 		t.ops[i].used = false
 		t.ops[i].gen++
+		next = max(next, t.ops[i].gen)
 	}
+	return next
 }

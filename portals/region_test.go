@@ -53,7 +53,7 @@ func TestSegments(t *testing.T) {
 // needs contiguous backing.
 type patchyMemory []byte
 
-func (m patchyMemory) Bytes(addr, n uint64) ([]byte, bool) {
+func (m patchyMemory) Bytes(addr, n uint64, _ bool) ([]byte, bool) {
 	if addr >= uint64(len(m)) {
 		return nil, false
 	}
@@ -68,7 +68,7 @@ func TestPatchyMemory(t *testing.T) {
 	back := make([]byte, len(text))
 	require.True(t, readMem(m, &r, 5, back))
 	require.Equal(t, text, back)
-	require.True(t, accessible(m, &r, 0, r.Length))
+	require.True(t, accessible(m, &r, 0, r.Length, true))
 
 	ni, _, err := NewNI(NIConfig{Options: OptNIMatching | OptNIPhysical, Device: deviceLimits, Memory: m})
 	require.NoError(t, err)

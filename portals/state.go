@@ -66,6 +66,7 @@ func newNI(p *Process, kind NIKind, limits Limits) *NI {
 	st.ni, st.port = &both.ni, &both.port
 	st.delivPool, st.outbox.spare = &p.cfg.Spare.deliveries, &p.cfg.Spare.ops
 	st.proc, st.kind, st.refs, st.limits, st.self = p, kind, 1, limits, p.id
+	st.pending.first = max(1, p.node.generations[kind])
 	st.memory, st.uid = p.cfg.Memory, p.cfg.UID
 	st.tracer, st.traced = p.cfg.Tracer, p.cfg.Tracer != nil
 	st.handle = makeHandle(KindNI, kind, p.serials[kind])

@@ -59,7 +59,7 @@ func (c *Cluster) spawn(rank int, name string, f func(p *Proc) error) (*sim.Proc
 		n.ids = portals.NewNode(uint32(rank), maxPID)
 	}
 	p.portals = n.ids.NewProcess(portals.ProcessConfig{
-		Memory: p.memory, Device: c.profile.PortalsLimits(), Tracer: c.explain, Spare: &c.spare,
+		Memory: deviceMemory{p.memory}, Device: c.profile.PortalsLimits(), Tracer: c.explain, Spare: &c.spare,
 		Hooks: portals.Hooks{
 			EventPosted: p.changed, CounterChanged: p.changed, OpQueued: p.queued, PTIdle: p.idle, Interrupted: p.interrupted,
 		},
@@ -163,3 +163,11 @@ func (p *Proc) idle(*portals.NI, uint32) {
 }
 
 func (p *Proc) interrupted(*portals.NI, portals.Handle) { p.thread.Wake() }
+
+// deviceMemory is the memory of a process as its interfaces reach it. Whether a device may write there, or read, is decided before: by the bus, page by page.
+type deviceMemory struct{ *host.AddressSpace }
+
+// Bytes implements portals.Memory.
+func (m deviceMemory) Bytes(addr, n uint64, _ bool) ([]byte, bool) {
+	return m.AddressSpace.Bytes(addr, n)
+}

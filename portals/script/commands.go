@@ -96,7 +96,7 @@ var specs = map[string]spec{
 	"mem":   {pos: 2, most: 2, run: cmdMem},
 	"store": {pos: 2, most: 64, keys: "type", run: cmdStore},
 	"load":  {pos: 1, most: 2, keys: "type", run: cmdLoad},
-	"hole":  {pos: 2, most: 2, run: cmdHole},
+	"hole":  {pos: 2, most: 3, run: cmdHole},
 
 	"send":        {most: 1, keys: "fail late", run: cmdSend},
 	"sent":        {pos: 1, most: 1, keys: "fail", run: cmdSent},

@@ -137,7 +137,10 @@ func cmdHole(w *world, c *command, f *iface) error {
 	if err1 != nil || err2 != nil {
 		return c.errorf("%s %s, want two addresses", c.pos[0], c.pos[1])
 	}
-	f.owner.mem.from, f.owner.mem.to = from, to
+	if len(c.pos) > 2 && c.pos[2] != "readable" {
+		return c.errorf("%s, want readable or nothing", c.pos[2])
+	}
+	f.owner.mem.from, f.owner.mem.to, f.owner.mem.readable = from, to, len(c.pos) > 2
 	return nil
 }
 

@@ -28,19 +28,22 @@ const (
 	maxProcs    = 256
 )
 
-// memory is flat memory from address 0; a hole in it is not accessible.
+// memory is flat memory from address 0; a hole in it is not accessible, or may
+// be read only.
 type memory struct {
 	bytes    []byte
 	from, to uint64 // hole
+	readable bool   // the hole
 }
 
 // Bytes implements portals.Memory.
-func (m *memory) Bytes(addr, n uint64) ([]byte, bool) {
-	if addr >= uint64(len(m.bytes)) || addr >= m.from && addr < m.to {
+func (m *memory) Bytes(addr, n uint64, write bool) ([]byte, bool) {
+	hole := m.from < m.to && (write || !m.readable)
+	if addr >= uint64(len(m.bytes)) || hole && addr >= m.from && addr < m.to {
 		return nil, false
 	}
 	end := uint64(len(m.bytes))
-	if addr < m.from && m.from < m.to {
+	if hole && addr < m.from {
 		end = m.from
 	}
 	n = min(n, end-addr)
