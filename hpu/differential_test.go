@@ -146,6 +146,7 @@ type outcome struct {
 	code   int32
 	cycles int64
 	kind   TrapKind
+	at     refPlace // of a trap
 }
 
 // comparison runs the handlers of a generated module on an engine and on the reference, several contexts at a time, and
@@ -239,7 +240,7 @@ func (x *comparison) step() {
 		run := refRun{limit: l.StackLimit(i), budget: []int64{100, 5000, 50000}[x.pick(3)], hpu: c.HPU(), yield: x.refs[i].Yield}
 		done = x.refs[i].Start(func() {
 			o := &x.ends[i]
-			o.code, o.cycles, o.kind = x.want.r.run(f.x.index, args, state, l.Args(i), run)
+			o.code, o.cycles, o.kind, o.at = x.want.r.run(f.x.index, args, state, l.Args(i), run)
 		})
 		x.sums.charged[i] = 0
 		s = c.Start(f, args, state, run.budget)
@@ -260,16 +261,16 @@ func (x *comparison) step() {
 		return
 	}
 	o := c.Outcome()
-	kind := TrapNone
+	kind, at := TrapNone, refPlace{}
 	if o.Err != nil {
-		kind = o.Err.Kind
+		kind, at = o.Err.Kind, refPlace{o.Err.Index, o.Err.Offset}
 	}
 	if parts := x.p.Module().prices.parts; kind == TrapNone && x.sums.watch.Blocks {
 		require.Equal(x.t, o.Cycles, (x.sums.charged[i]+parts-1)/parts, "cycles that the observer was told of")
 	}
 	w := x.ends[i]
 	require.Equal(x.t, w.kind.String(), kind.String(), "%v", o.Err)
-	require.Equal(x.t, outcome{w.code, w.cycles, kind}, outcome{int32(o.Code), o.Cycles, kind}, "%v", o.Err)
+	require.Equal(x.t, w, outcome{int32(o.Code), o.Cycles, kind, at}, "%v", o.Err)
 }
 
 func (x *comparison) close() {

@@ -31,7 +31,11 @@ type refRun struct {
 	budget int64 // cycles
 	hpu    int
 	yield  func()
+	at     refPlace // of what is being executed, the calls that lead there included
 }
+
+// refPlace is a place in the module.
+type refPlace struct{ fn, offset int }
 
 // suspended lets others run and then puts the state of this handler back.
 func (r *reference) suspended() {
@@ -58,7 +62,7 @@ type refInstr struct {
 	labelled bool // of block, if: a branch that can be reached leads to its end
 }
 
-// refTrap ends an execution.
+// refTrap ends an execution, at the place of r.at.
 type refTrap struct{ kind TrapKind }
 
 func newReference(m *Module, mem []byte) *reference {
@@ -220,7 +224,7 @@ func (f *refFunc) blocks() {
 }
 
 // run executes a handler and returns its result, cycles and how it ended.
-func (r *reference) run(fn, args, state, sp uint32, run refRun) (code int32, cycles int64, kind TrapKind) {
+func (r *reference) run(fn, args, state, sp uint32, run refRun) (code int32, cycles int64, kind TrapKind, at refPlace) {
 	r.refRun = run
 	r.depth = r.spec.MaxCallDepth
 	if r.hasSP {
@@ -231,14 +235,14 @@ func (r *reference) run(fn, args, state, sp uint32, run refRun) (code int32, cyc
 		switch t := recover().(type) {
 		case nil:
 		case refTrap:
-			kind = t.kind
+			kind, at = t.kind, r.at
 			code = int32(kind.Code())
 		default:
 			panic(t)
 		}
 	}()
 	out := r.call(int(fn), []uint64{uint64(args), uint64(state)})
-	return int32(uint32(out)), r.cycles(), TrapNone
+	return int32(uint32(out)), r.cycles(), TrapNone, refPlace{}
 }
 
 func (r *reference) call(fn int, args []uint64) uint64 {
@@ -249,16 +253,17 @@ func (r *reference) call(fn int, args []uint64) uint64 {
 		}
 		return v
 	}
+	f := &r.funcs[fn-len(r.ops)]
 	if r.counted[fn] {
 		weight := int(r.weights[fn])
 		r.depth -= weight
 		if r.depth < 0 {
+			r.at = refPlace{fn, f.code[0].Offset}
 			panic(refTrap{TrapCallDepth})
 		}
 		defer func() { r.depth += weight }()
 	}
-	f := &r.funcs[fn-len(r.ops)]
-	x := &refFrame{r: r, f: f, locals: append(append([]uint64(nil), args...), make([]uint64, len(f.locals))...)}
+	x := &refFrame{r: r, fn: fn, f: f, locals: append(append([]uint64(nil), args...), make([]uint64, len(f.locals))...)}
 	x.head(-1)
 	x.run()
 	if len(r.m.TypeOf(uint32(fn)).Results) == 0 {
@@ -270,6 +275,7 @@ func (r *reference) call(fn int, args []uint64) uint64 {
 // refFrame is an active call.
 type refFrame struct {
 	r      *reference
+	fn     int
 	f      *refFunc
 	locals []uint64
 	stack  []uint64
@@ -287,6 +293,7 @@ func (x *refFrame) head(pc int) {
 	}
 	if x.r.used+sum > x.r.budget*x.r.parts {
 		x.r.used += sum
+		x.r.at = refPlace{x.fn, x.f.code[min(pc+1, len(x.f.code)-1)].Offset}
 		panic(refTrap{TrapBudget})
 	}
 }
@@ -317,6 +324,7 @@ func (x *refFrame) load(addr uint64, n int) []byte {
 func (x *refFrame) run() {
 	for x.pc = 0; x.pc < len(x.f.code); x.pc++ {
 		in := &x.f.code[x.pc]
+		x.r.at = refPlace{x.fn, in.Offset}
 		x.r.used += in.cost
 		switch in.Info.Class {
 		case wasm.ClassMove, wasm.ClassBranch, wasm.ClassSelect, wasm.ClassGlobal:
@@ -366,6 +374,7 @@ func (x *refFrame) invoke(in *refInstr) {
 	args := append([]uint64(nil), x.stack[len(x.stack)-n:]...)
 	x.stack = x.stack[:len(x.stack)-n]
 	v := x.r.call(fn, args)
+	x.r.at = refPlace{x.fn, in.Offset}
 	if fn < len(x.r.ops) { // the budget is checked behind imports: of a direct call, with the block that follows
 		if in.Op == wasm.OpCall {
 			x.head(x.pc)

@@ -2,9 +2,16 @@
 // of its own, because it takes 237 MB and cgo. scripts/with-wasmtime.sh builds programs and tests of spinsim with it.
 package wasmtime
 
+// #cgo linux LDFLAGS: -Wl,--unresolved-symbols=ignore-all
+// #cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup
+// #include <stdbool.h>
+// void wasmtime_config_signals_based_traps_set(void *config, bool on); // of wasmtime-go's library
+import "C"
+
 import (
 	"errors"
 	"math"
+	"unsafe"
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
@@ -23,7 +30,15 @@ func open() (second.Runtime, error) {
 	cfg := wasmtime.NewConfig()
 	cfg.SetMaxWasmStack(stack)
 	cfg.SetCraneliftOptLevel(wasmtime.OptLevelNone) // the time goes into copying memory
+	trapWhereItHappens(cfg)
 	return &runtime{wasmtime.NewEngineWithConfig(cfg)}, nil
+}
+
+// trapWhereItHappens has accesses compared with the size of the memory instead of faulting. An
+// access that faults may be a part of the instruction that takes its value, and the trap would be
+// there. wasmtime-go has no method for it; its Config is nothing but the pointer of the library.
+func trapWhereItHappens(cfg *wasmtime.Config) {
+	C.wasmtime_config_signals_based_traps_set(*(*unsafe.Pointer)(unsafe.Pointer(cfg)), false)
 }
 
 func (r *runtime) Compile(binary []byte) (second.Code, error) {
