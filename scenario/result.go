@@ -215,6 +215,9 @@ func (r *run) stateTable() *report.Table {
 	for i := range r.output.State {
 		o := &r.output.State[i]
 		for _, rank := range r.must(r.holders(o.Of, o.Ranks, nil, r.env)) {
+			if !r.states[rank].ready { // the run has failed before it had an entry
+				continue
+			}
 			in := r.states[rank].entries[o.Of]
 			b := in.memory.Bytes()
 			for f := range in.plan.layout.fields() {
@@ -252,6 +255,9 @@ func (r *run) memoryTable() *report.Table {
 	for i := range r.output.Memory {
 		o := &r.output.Memory[i]
 		for _, rank := range r.must(r.holders(o.Of, o.Ranks, nil, r.env)) {
+			if !r.states[rank].ready {
+				continue
+			}
 			s, err := r.spanOf(rank, o.Of, o.Offset, o.Bytes, r.on(rank))
 			if err != nil {
 				panic("scenario: a range that was checked: " + err.Error())

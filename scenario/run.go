@@ -52,6 +52,7 @@ type rankState struct {
 	waits          waiting
 	handlersFailed int64
 	ended          sim.Time // when its program had done all
+	ready          bool     // its entries and buffers are there
 }
 
 // waitable is a counter with what was waited for so far.
@@ -345,6 +346,7 @@ func (r *run) setup(st *rankState, rank int) (err error) {
 			}
 		}
 	}
+	st.ready = true
 	return nil
 }
 
