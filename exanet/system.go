@@ -62,13 +62,18 @@ func Load(c *runtime.Cluster) (*System, error) {
 	return &System{c, m, make([]node, c.Nodes())}, nil
 }
 
-// Admit puts a process into a protection domain, in which it stays. It takes no virtual time: the system does it when it starts the process.
+// Admit puts a process into a protection domain, 1 to 65535, in which it stays: all its messages carry
+// it, by whichever way the process sends them. It takes no virtual time: the system does it when it starts the process.
 func (s *System) Admit(p *runtime.Proc, pdid gvas.PDID) error {
+	if pdid == 0 {
+		return fmt.Errorf("exanet: process %s of rank %d: protection domain 0 is nobody's, expected 1 to %d", p, p.Rank(), gvas.PDIDs-1)
+	}
 	if d := s.domain(p); d != nil {
 		return fmt.Errorf("exanet: process %s of rank %d is in protection domain %d", p, p.Rank(), d.pdid)
 	}
 	n := &s.nodes[p.Rank()]
 	n.domains = append(n.domains, domain{proc: p, pdid: pdid})
+	p.SetUID(uint32(pdid))
 	return nil
 }
 
@@ -215,6 +220,9 @@ func (i *Interface) entry(pt uint32, header, payload string) error {
 		return err
 	}
 	le.Spin.HostMem = i.in.Spin.HostMem
+	if payload != "" { // cells, whoever has made them
+		le.Spin.Stamp = portals.Stamp{Shift: mailbox.PDIDShift, Bits: gvas.PDIDBits}
+	}
 	if header != "" {
 		le.Spin.UserHdrLen = mailbox.MaxPayload
 	}

@@ -1,10 +1,12 @@
 package mpi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/spinsim/spinsim/exanet"
+	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
@@ -50,7 +52,8 @@ const defaultPeers = 1024
 func (c *exanetCarrier) attach(r *Rank) (transport, error) {
 	x := &c.o.ExaNet
 	t := &overExaNet{r: r, o: &c.o, sends: map[uint32]*Request{}, peers: map[int]*exaPeer{}}
-	if err := c.system.Admit(r.p, x.PDID); err != nil {
+	pdid := cmp.Or(x.PDID, gvas.DefaultPDID)
+	if err := c.system.Admit(r.p, pdid); err != nil {
 		return nil, err
 	}
 	mail := exanet.Options{Depth: x.Depth, State: map[string]any{}}
@@ -66,7 +69,7 @@ func (c *exanetCarrier) attach(r *Rank) (transport, error) {
 		return nil, err
 	}
 	o := x.RDMA
-	o.PDID = uint16(x.PDID)
+	o.PDID = uint16(pdid)
 	if t.rdma, err = c.pages.Open(r.p, o); err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type ExaNetOptions struct {
 	// Touch has both sides touch each page of a large message's buffer before its transfer, so that it meets no page fault (the baseline of Psistakis et al.,
 	// IEEE TPDS 2022): a page that is there takes a look at memory.
 	Touch bool
-	// PDID is the protection domain of the ranks.
+	// PDID is the protection domain of the ranks; 0: gvas.DefaultPDID.
 	PDID gvas.PDID
 	// Depth is how many messages a mailbox holds, a power of two up to 65,536; 0: 256.
 	Depth int

@@ -68,7 +68,7 @@ func writeHeader(r *run, in *inbound) (user, bytes int) {
 	le.PutUint64(rec[16:], d.MLength)
 	putProcess(rec[24:], h.Initiator, h.NI.Logical())
 	putProcess(rec[32:], h.Target, h.NI.Logical())
-	le.PutUint64(rec[40:], h.MatchBits)
+	le.PutUint64(rec[40:], in.d.Spin.Stamp.On(h.MatchBits, h.UID))
 	le.PutUint64(rec[48:], d.Offset)
 	le.PutUint64(rec[56:], h.HdrData)
 	le.PutUint64(rec[64:], in.number)
@@ -120,7 +120,7 @@ func writePayload(r *run, in *inbound) (bytes int) {
 	le.PutUint64(rec[16:], in.number)
 	putProcess(rec[24:], h.Initiator, h.NI.Logical())
 	le.PutUint64(rec[32:], h.HdrData)
-	le.PutUint64(rec[40:], h.MatchBits)
+	le.PutUint64(rec[40:], in.d.Spin.Stamp.On(h.MatchBits, h.UID))
 	le.PutUint64(rec[48:], in.d.Offset+uint64(from-int(in.skip)))
 	whole := in.d.MLength
 	if in.frame.Datagram {
@@ -142,7 +142,7 @@ func writeCompletion(r *run, in *inbound) (bytes int) {
 	le.PutUint64(rec[16:], in.number)
 	putProcess(rec[24:], h.Initiator, h.NI.Logical())
 	le.PutUint64(rec[32:], h.HdrData)
-	le.PutUint64(rec[40:], h.MatchBits)
+	le.PutUint64(rec[40:], in.d.Spin.Stamp.On(h.MatchBits, h.UID))
 	le.PutUint64(rec[48:], in.d.Offset)
 	le.PutUint64(rec[56:], in.d.MLength)
 	if last := in.lastPacket(); in.d.Spin.LastPacket && !in.lostLast && in.frame.carries(last) {

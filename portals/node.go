@@ -84,6 +84,17 @@ func (n *Node) NewProcess(cfg ProcessConfig) *Process {
 	return &Process{node: n, cfg: cfg}
 }
 
+// SetUID gives the process another user id, which its messages have from now on, as the system does
+// when it starts one: programs have no such call.
+func (p *Process) SetUID(uid uint32) {
+	p.cfg.UID = uid
+	for _, ni := range p.nis {
+		if ni != nil {
+			ni.uid = uid
+		}
+	}
+}
+
 // Init (PtlInit) initialises the library for the process; calls are counted.
 func (p *Process) Init() error {
 	p.inits++

@@ -329,6 +329,21 @@ type Spin struct {
 	HostMem      Region // second host range of the handlers
 	Scratchpads  Scratchpads
 	PerMessage   MessageMemory
+	Stamp        Stamp // the initiator's user id, where handlers see it
+}
+
+// Stamp is where in the match bits of a request its handlers see the initiator's user id instead of
+// what the initiator has written there: a program cannot choose that. Matching comes before. The
+// zero value is nowhere.
+type Stamp struct {
+	Shift uint8 // the lowest of the bits
+	Bits  uint8 // how many; Shift+Bits is at most 64
+}
+
+// On returns match bits with the user id.
+func (s Stamp) On(matchBits uint64, uid uint32) uint64 {
+	mask := (uint64(1)<<s.Bits - 1) << s.Shift
+	return matchBits&^mask | uint64(uid)<<s.Shift&mask
 }
 
 // Scratchpads are HPU memory of an entry's handlers for each cluster of HPUs (docs/abi.md, Memories of clusters and messages): that of cluster i begins at

@@ -139,6 +139,10 @@ func (p *Proc) NIInit(options portals.NIOptions, desired *portals.Limits) (*NI, 
 	return ni, nil
 }
 
+// SetUID gives the process a user id, which the device writes into its messages from now on (PtlGetUid
+// returns it), as system software does. Processes have 0 until then.
+func (p *Proc) SetUID(uid uint32) { p.portals.SetUID(uid) }
+
 // Abort (PtlAbort, Portals 4.x §3.4.3) makes every blocked and every later blocking call of the process return ErrAborted.
 func (p *Proc) Abort() { p.portals.Abort() }
 

@@ -1,6 +1,7 @@
 package gsas
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,7 +42,7 @@ type PageOpener interface {
 
 // Options say what a space is like.
 type Options struct {
-	// PDID is the protection domain of the homes.
+	// PDID is the protection domain of the homes; 0: gvas.DefaultPDID.
 	PDID gvas.PDID
 	// Heap is how many bytes each home has, 1 to 2^30.
 	Heap int
@@ -120,7 +121,7 @@ func (s *Space) System() *exanet.System { return s.system }
 func (s *Space) join(p *runtime.Proc, mail exanet.Options, o channels.Options) (*exanet.Interface, *channels.Page, error) {
 	pdid, admitted := s.system.Domain(p)
 	if !admitted {
-		pdid = s.o.PDID
+		pdid = cmp.Or(s.o.PDID, gvas.DefaultPDID)
 		if err := s.system.Admit(p, pdid); err != nil {
 			return nil, nil, err
 		}

@@ -28,8 +28,11 @@ const (
 // Size is the bytes of an address in a cell.
 const Size = (PDIDBits + NodeBits + NodeVABits) / 8
 
-// PDID is a protection domain.
+// PDID is a protection domain. 0 is nobody's: a process that the system has put into none is in it.
 type PDID uint16
+
+// DefaultPDID is the domain of options that name none.
+const DefaultPDID PDID = 1
 
 // Target is what a program may say of an address: node, rank and virtual address. Its value is the lower 64 bits of the address.
 type Target uint64

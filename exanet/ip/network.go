@@ -1,6 +1,7 @@
 package ip
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -35,7 +36,7 @@ type PageOpener interface {
 type Options struct {
 	Spec  *Spec // nil: the defaults
 	Idle  Idle
-	PDID  gvas.PDID // protection domain of the services
+	PDID  gvas.PDID // protection domain of the services; 0: gvas.DefaultPDID
 	Nodes []int     // that have a service, each once; nil: all
 	// Device makes the device of a node; nil: a simulated TUN.
 	Device func(node int) Device
@@ -213,7 +214,8 @@ func (n *Network) service(node int) *service {
 
 // join gives a service its interfaces.
 func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *channels.Page, error) {
-	if err := n.system.Admit(p, n.o.PDID); err != nil {
+	pdid := cmp.Or(n.o.PDID, gvas.DefaultPDID)
+	if err := n.system.Admit(p, pdid); err != nil {
 		return nil, nil, err
 	}
 	page, err := n.system.Open(p, n.o.Mail)
@@ -221,7 +223,7 @@ func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *channels.Page, erro
 		return nil, nil, err
 	}
 	o := n.o.Channels
-	o.PDID = uint16(n.o.PDID)
+	o.PDID = uint16(pdid)
 	if _, given := o.State["peers"]; !given && len(n.nodes) > defaultPeers {
 		state := map[string]any{"peers": len(n.nodes)}
 		for name, v := range n.o.Channels.State { //lint:maporder they are set by name

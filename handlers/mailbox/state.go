@@ -162,16 +162,20 @@ type Header struct {
 	Attempt uint32
 }
 
+// PDIDShift is where in the match bits the 16 bits of the PDID begin. In cells the device writes them:
+// the entry of a mailbox has them stamped with the user id of the process that the message is from.
+const PDIDShift = 4
+
 // Bits encodes a header: kind 4 bits, PDID 16, channel 4, portal table entry 8, length 8, code 8, attempt 16.
 func (h *Header) Bits() uint64 {
-	return uint64(h.Kind) | uint64(h.PDID&0xffff)<<4 | uint64(h.Channel&0xf)<<20 | uint64(h.PT&0xff)<<24 | uint64(h.Length&0xff)<<32 |
+	return uint64(h.Kind) | uint64(h.PDID&0xffff)<<PDIDShift | uint64(h.Channel&0xf)<<20 | uint64(h.PT&0xff)<<24 | uint64(h.Length&0xff)<<32 |
 		uint64(h.Code&0xff)<<40 | uint64(h.Attempt&0xffff)<<48
 }
 
 // HeaderOf decodes match bits.
 func HeaderOf(b uint64) Header {
 	return Header{
-		Kind: uint32(b & 0xf), PDID: uint32(b >> 4 & 0xffff), Channel: uint32(b >> 20 & 0xf), PT: uint32(b >> 24 & 0xff), Length: uint32(b >> 32 & 0xff),
+		Kind: uint32(b & 0xf), PDID: uint32(b >> PDIDShift & 0xffff), Channel: uint32(b >> 20 & 0xf), PT: uint32(b >> 24 & 0xff), Length: uint32(b >> 32 & 0xff),
 		Code: uint32(b >> 40 & 0xff), Attempt: uint32(b >> 48),
 	}
 }
