@@ -62,7 +62,8 @@ type Report struct {
 	Omitted  *Omitted         `json:"omitted,omitempty"` // what is not listed; nil: nothing
 
 	format        *Format
-	same, outside int // numbers of the state that Fields does not list
+	same, outside int   // numbers of the state that Fields does not list
+	end           error // of the run; nil: it came to its end
 }
 
 // Omitted counts what a report does not list, because it would be too long.

@@ -3,7 +3,6 @@ package handlerlab
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -52,7 +51,7 @@ func (x *experiment) report(end error) *Report {
 	}
 	r.found(rep)
 	if end != nil {
-		rep.Errors = append(rep.Errors, end.Error())
+		rep.Errors, rep.end = append(rep.Errors, end.Error()), end
 	}
 	if left := r.left; left != (Omitted{}) {
 		rep.Omitted = &left
@@ -102,13 +101,22 @@ func (r *Report) handlers() int {
 	return len(r.Handlers) + r.Omitted.Handlers
 }
 
-// Err is nil if no handler failed, every message was taken, none was lost and the run came to its end.
+// Err is nil if no handler failed, every message was taken, none was lost and the run came to its end. It wraps a *sim.LimitError that has ended the run.
 func (r *Report) Err() error {
 	if len(r.Errors) == 0 {
 		return nil
 	}
-	return errors.New(strings.Join(r.Errors, "\n"))
+	return &reportError{strings.Join(r.Errors, "\n"), r.end}
 }
+
+// reportError is what went wrong in a run.
+type reportError struct {
+	text string
+	end  error // of the run; nil: it came to its end
+}
+
+func (e *reportError) Error() string { return e.text }
+func (e *reportError) Unwrap() error { return e.end }
 
 // Text says how to write a report for people.
 type Text struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
@@ -221,7 +222,7 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file string, format 
 		}
 		return writeNodesTable(out, m, &f.nodes, results, format)
 	}
-	r, steps, err := runModel(m, s, &f.model, f.timeline, f.path, goal.WithContext(ctx), goal.WithLimits(f.bounds))
+	r, steps, err := runModel(ctx, m, s, &f.model, f.timeline, f.path, goal.WithLimits(f.bounds))
 	if err != nil {
 		return err
 	}
@@ -243,22 +244,22 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file string, format 
 }
 
 // runModel runs a schedule on the LogGOPS model and draws it if a timeline is asked for. The path is empty if none is.
-func runModel(of *making, s *goal.Schedule, model *modelFlags, timeline string, path bool, limits ...goal.Option) (r goal.Result, cp goal.CriticalPath, err error) {
+func runModel(ctx context.Context, of *making, s *goal.Schedule, model *modelFlags, timeline string, path bool, limits ...goal.Option) (r goal.Result, cp goal.CriticalPath, err error) {
 	options, err := model.options(of, s)
 	if err != nil {
 		return r, cp, err
 	}
-	options = append(options, limits...)
+	options = append(append(options, goal.WithContext(ctx)), limits...)
 	m := goal.NewSimulator(s)
 	if timeline != "" {
-		w, err := trace.Create(timeline, trace.Options{})
+		var files command.RunFiles
+		w, err := files.Trace("--"+model.drawn(), timeline, of.Args())
 		if err != nil {
-			return r, cp, badInput(fmt.Errorf("--%s: %w", model.drawn(), err))
+			return r, cp, err
 		}
-		w.Describe(of.Args()...)
 		d := newDrawing(w, s)
 		r, err = m.Run(model.params, append(options, goal.WithTrace(d.span))...)
-		if err = endTimeline(w, err); err != nil || !path {
+		if err = files.End(ctx, err); err != nil || !path {
 			return r, cp, err
 		}
 	}
@@ -274,7 +275,7 @@ func runModel(of *making, s *goal.Schedule, model *modelFlags, timeline string, 
 
 // drawing puts the spans of a run on a timeline: a line for each processor and each direction of a network interface.
 type drawing struct {
-	w      *trace.Writer
+	w      sim.Tracer
 	s      *goal.Schedule
 	tracks map[unitKey]sim.TrackID
 }
@@ -285,7 +286,7 @@ type unitKey struct {
 	index uint8
 }
 
-func newDrawing(w *trace.Writer, s *goal.Schedule) *drawing {
+func newDrawing(w sim.Tracer, s *goal.Schedule) *drawing {
 	return &drawing{w: w, s: s, tracks: make(map[unitKey]sim.TrackID)}
 }
 
@@ -362,7 +363,7 @@ network interface, and an arrow for each message. ui.perfetto.dev opens it.`,
 			if err != nil {
 				return err
 			}
-			_, _, err = runModel(m, s, &model, output, false, goal.WithContext(c.Context()))
+			_, _, err = runModel(c.Context(), m, s, &model, output, false)
 			return err
 		},
 	}

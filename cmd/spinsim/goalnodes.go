@@ -22,7 +22,6 @@ import (
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace"
 )
 
 // nodeFlags say on which nodes a schedule runs and who matches.
@@ -152,18 +151,15 @@ func runNodes(ctx context.Context, m *making, s *goal.Schedule, f *nodeFlags) (r
 			return nil, err
 		}
 	}
-	var w *trace.Writer
-	if f.timeline != "" {
-		if w, err = trace.Create(f.timeline, trace.Options{}); err != nil {
-			return nil, badInput(fmt.Errorf("--trace: %w", err))
-		}
-		w.Describe(m.Args()...)
-		defer func() { err = endTimeline(w, err) }()
+	var files command.RunFiles
+	tracer, err := files.Trace("--trace", f.timeline, m.Args())
+	if err != nil {
+		return nil, err
 	}
+	files.Network(&f.links, nil, &m.Record)
+	defer func() { err = files.End(ctx, err) }()
 	for _, cfg := range configs {
-		if w != nil {
-			cfg.Tracer = w
-		}
+		cfg.Tracer = tracer
 		r, err := nodes.Run(ctx, s, cfg)
 		if input := (nodes.InputError{}); errors.As(err, &input) {
 			return nil, badInput(err)
@@ -173,7 +169,7 @@ func runNodes(ctx context.Context, m *making, s *goal.Schedule, f *nodeFlags) (r
 		}
 		results = append(results, r)
 	}
-	return results, f.links.Write(&m.Record)
+	return results, nil
 }
 
 // writeNodesJSON writes one object for each form of matching, in an array.

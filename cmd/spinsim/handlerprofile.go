@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/handlerlab"
 	"github.com/spinsim/spinsim/internal/file"
 )
 
@@ -43,30 +45,30 @@ func (f *handlerRunFlags) profileLines(c *cobra.Command, name, out string) error
 	}
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	report, err := f.lab(ctx, c, cfg)
-	if err != nil {
-		return ended(err)
-	}
 	record, err := f.record(c, cfg.Profile, cfg.Module)
 	if err != nil {
 		return err
 	}
 	record.Engine = f.engine
-	if out != "" {
+	var files command.RunFiles
+	var report *handlerlab.Report
+	files.Add("-o", out, func() error {
 		var b bytes.Buffer
 		p := report.Lines.Profile(record.Lines()...)
 		p.DurationNanos = report.End.Whole()
 		if err := errors.Join(p.CheckValid(), p.Write(&b)); err != nil {
 			return err
 		}
-		if err := file.Write(out, b.Bytes()); err != nil {
-			return badInput(fmt.Errorf("--output: %w", err))
-		}
+		return file.Write(out, b.Bytes())
+	})
+	if report, err = f.lab(ctx, c, cfg, &files); err != nil {
+		return files.End(ctx, ended(err))
 	}
+	failed := files.End(ctx, report.Err())
 	w := c.OutOrStdout()
 	fmt.Fprintf(w, "%s on %s: %d cycles\n", report.Module, report.Profile, report.Cycles)
 	if err := errors.Join(report.Lines.Write(w), writeLines(w, record)); err != nil {
 		return err
 	}
-	return report.Err()
+	return failed
 }

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/handlerlab"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace"
 )
 
 // handlerRunFlags are those of "handler run".
@@ -253,8 +253,8 @@ func parseFault(faults map[int]int64, text string) error {
 	return err
 }
 
-// lab runs the handlers, with a timeline if one is asked for.
-func (f *handlerRunFlags) lab(ctx context.Context, c *cobra.Command, cfg *handlerlab.Config) (*handlerlab.Report, error) {
+// lab runs the handlers, with a timeline if one is asked for: the caller ends the files.
+func (f *handlerRunFlags) lab(ctx context.Context, c *cobra.Command, cfg *handlerlab.Config, files *command.RunFiles) (*handlerlab.Report, error) {
 	if f.trace == "" {
 		return handlerlab.Run(ctx, cfg)
 	}
@@ -262,14 +262,10 @@ func (f *handlerRunFlags) lab(ctx context.Context, c *cobra.Command, cfg *handle
 	if err != nil {
 		return nil, err
 	}
-	w, err := trace.Create(f.trace, trace.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("--trace: %w", err)
+	if cfg.Tracer, err = files.Trace("--trace", f.trace, record.Args()); err != nil {
+		return nil, err
 	}
-	w.Describe(record.Args()...)
-	cfg.Tracer = w
-	report, err := handlerlab.Run(ctx, cfg)
-	return report, endTimeline(w, err)
+	return handlerlab.Run(ctx, cfg)
 }
 
 func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
@@ -285,10 +281,12 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	}
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	report, err := f.lab(ctx, c, cfg)
+	var files command.RunFiles
+	report, err := f.lab(ctx, c, cfg, &files)
 	if err != nil {
-		return ended(err)
+		return files.End(ctx, ended(err))
 	}
+	failed := files.End(ctx, report.Err())
 	if f.expect != "" {
 		var plain bytes.Buffer
 		text := handlerlab.Text{Plain: true}
@@ -311,7 +309,7 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 			err = errors.Join(err, writeLines(c.OutOrStdout(), record))
 		}
 	}
-	return errors.Join(err, report.Err())
+	return errors.Join(err, failed)
 }
 
 // ended is the error of a run that nothing has come of: of its input, unless somebody or a limit has ended it.

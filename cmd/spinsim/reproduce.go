@@ -96,7 +96,11 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 	}
 	defer kept.Close() //nolint:errcheck // every result is in its file
 	r := &reports.Reproduction{Publication: p, Full: f.full, Only: f.only}
-	if err := f.measure(c, chosen, kept, r); err != nil {
+	ctx, cancel := f.Context(c)
+	defer cancel()
+	var files command.RunFiles
+	files.Result("-o", f.output, nil) // write writes it
+	if err := files.End(ctx, f.measure(ctx, c, chosen, kept, r)); err != nil {
 		return err
 	}
 	return f.write(c.OutOrStdout(), r, folder)
@@ -203,9 +207,7 @@ func (f *reproduceFlags) plan(c *cobra.Command, p *experiment.Publication) (chos
 }
 
 // measure makes the results, one experiment after the other, the points of each in parallel.
-func (f *reproduceFlags) measure(c *cobra.Command, chosen []*planned, kept *checkpoint.Folder, r *reports.Reproduction) error {
-	ctx, cancel := f.Context(c)
-	defer cancel()
+func (f *reproduceFlags) measure(ctx context.Context, c *cobra.Command, chosen []*planned, kept *checkpoint.Folder, r *reports.Reproduction) error {
 	total := 0
 	for _, one := range chosen {
 		total += len(one.points)

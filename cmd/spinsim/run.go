@@ -10,7 +10,6 @@ import (
 	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/scenario"
-	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
 )
 
@@ -162,22 +161,20 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	var tracer sim.Tracer
-	var writer *trace.Writer
-	if timeline != "" {
-		if writer, err = trace.Create(timeline, trace.Options{}); err != nil {
-			return badInput(fmt.Errorf("--trace: %w", err))
-		}
-		writer.Describe(record.Args()...)
-		tracer = writer
+	var files command.RunFiles
+	tracer, err := files.Trace("--trace", timeline, record.Args())
+	if err != nil {
+		return err
 	}
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	result, err := p.Run(f.pcap.Bound(ctx, &f.Memory, need), tracer)
-	err = f.pcap.Write(record, endTimeline(writer, err))
+	ctx = f.pcap.Bound(ctx, &f.Memory, need)
+	result, err := p.Run(ctx, tracer)
+	files.Network(&f.links, &f.pcap, record)
+	err = files.End(ctx, err)
 	if result != nil {
 		result.Origin, result.Given = record, s.given
-		err = errors.Join(result.Write(c.OutOrStdout(), format), f.links.Write(record), err)
+		err = errors.Join(result.Write(c.OutOrStdout(), format), err)
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/trace"
 )
 
 // What the commands here share with programs of a user's own experiments, by shorter names.
@@ -34,6 +33,5 @@ func checkEngine(name string) error {
 }
 
 func badInput(err error) error                            { return command.BadInput(err) }
-func endTimeline(w *trace.Writer, err error) error        { return command.EndTimeline(w, err) }
 func noArguments(c *cobra.Command, args []string) error   { return command.NoArguments(c, args) }
 func exactArguments(names ...string) cobra.PositionalArgs { return command.ExactArguments(names...) }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -109,6 +110,35 @@ programs: [{ranks: 0, steps: [put: {to: 1, entry: counter, bytes: 8, count: $cou
 	require.Regexp(t, `^long.yaml: 1 of 2 runs, INCOMPLETE\n`, out)
 	require.Regexp(t, `\n +1 +0 .*\n +1 +1 `, out)
 	require.NotContains(t, out, "1000000000")
+}
+
+// The files of a run that a signal ends stay as they were, of every kind, and nothing else is left.
+func TestSignalLeavesOldFiles(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "long.yaml"), []byte(strings.ReplaceAll(ring, "times: 100", "times: 1000000000")), 0o600))
+	names := []string{"l.json", "long.yaml", "p.pcapng", "t.json"}
+	for _, name := range names {
+		if name != "long.yaml" {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o600))
+		}
+	}
+	c := spinsim(t, dir, "run", "long.yaml", "--pcap", "p.pcapng", "--links", "l.json", "--trace", "t.json")
+	c.Stderr = new(bytes.Buffer)
+	require.NoError(t, c.Start())
+	deadline := time.Now().Add(time.Minute)
+	for len(folder(t, dir)) == len(names) {
+		require.True(t, time.Now().Before(deadline), "no timeline is begun")
+	}
+	require.NoError(t, c.Process.Signal(os.Interrupt))
+	exit, errs := ends(t, c)
+	require.Equal(t, exitStopped, exit)
+	require.Contains(t, errs, "spinsim: interrupted")
+	require.Equal(t, names, folder(t, dir))
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.True(t, name == "long.yaml" || string(text) == "old", name)
+	}
 }
 
 // A command that makes or runs a large schedule ends on the first signal, also while it writes to somebody who does not read.

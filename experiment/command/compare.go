@@ -294,23 +294,20 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	defer s.Checkpoint.Close() //nolint:errcheck // every result is in its file
-	var writer *trace.Writer
-	if f.trace != "" {
-		if writer, err = trace.Create(f.trace, trace.Options{}); err != nil {
-			return BadInput(fmt.Errorf("--trace: %w", err))
-		}
-		writer.Describe(s.Record().Args()...)
-		points[0].Tracer = writer
+	var files RunFiles
+	if points[0].Tracer, err = files.Trace("--trace", f.trace, s.Record().Args()); err != nil {
+		return err
 	}
 	points[0].Links, points[0].Capture = f.links.Watch(), f.pcap.Hook()
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	results, err := Measure(f.pcap.Bound(ctx, &f.Memory, points[0].Need()), c.ErrOrStderr(), s, f.resume.shared(points))
+	ctx = f.pcap.Bound(ctx, &f.Memory, points[0].Need())
+	results, err := Measure(ctx, c.ErrOrStderr(), s, f.resume.shared(points))
 	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), s.Checkpoint)
-	err = f.pcap.Write(s.Record(), EndTimeline(writer, err))
-	if err == nil {
-		err = errors.Join(f.links.Write(s.Record()), f.samples.Write(s, results))
-	}
+	files.Network(&f.links, &f.pcap, s.Record())
+	files.Result("--samples", f.samples.name, func() error { return f.samples.write(s, results) })
+	files.Result("--plot", f.plot, nil) // show draws it
+	err = files.End(ctx, err)
 	shown := func(results []*experiment.Result, u *experiment.Unfinished) error {
 		if f.resume.Parted() {
 			return f.resume.SayPart(c.OutOrStdout(), len(results), len(points), "point", "points")

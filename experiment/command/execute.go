@@ -94,13 +94,13 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	case err == nil:
 		return ExitOK
 	case errors.As(context.Cause(ctx), &taken):
-		fmt.Fprintf(errs, "%s: %v\n", root.Name(), taken)
+		fmt.Fprintf(errs, "%s: %v%s\n", root.Name(), taken, leftOf(err, "\n"))
 		return ExitFailed
 	case errors.Is(err, context.Canceled) && errors.As(err, &part):
-		fmt.Fprintf(errs, "%s: interrupted: %s\n", root.Name(), part.Progress())
+		fmt.Fprintf(errs, "%s: interrupted: %s%s\n", root.Name(), part.Progress(), leftOf(err, "; "))
 		return ExitStopped
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintf(errs, "%s: interrupted\n", root.Name())
+		fmt.Fprintf(errs, "%s: interrupted%s\n", root.Name(), leftOf(err, ": "))
 		return ExitStopped
 	case errors.As(err, &part) && part.Shown(): // whatever ended the rest: something was done
 		fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)

@@ -23,7 +23,9 @@ type LimitFlags struct {
 const LimitsHelp = `
 
 A run that --until, --event-limit or --time-limit ends is incomplete: it says what was still to come and who waited, what it shows is marked,
-and the exit status is 1. The first two depend on nothing but the simulation; the last is a bound of real time and depends on the machine.
+and the exit status is 1. Of the files beside the result a timeline holds the limit; captures, loads of links, samples and pictures of a run
+that did not end are not written, and older ones stay. The first two limits depend on nothing but the simulation; the last is a bound of
+real time and depends on the machine.
 A sweep that --time-limit or a signal ends shows the points that were measured, and says how many of how many. A point that fails does
 not end the others: they are shown, what went wrong is said last, and the exit status is 1.
 

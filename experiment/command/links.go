@@ -63,8 +63,8 @@ func (f *LinksFlag) Watch() runtime.WatchLinks {
 	return func(links []fabric.LinkStats, end sim.Time) { f.links, f.end = links, end }
 }
 
-// Write writes the file, if it is wanted, with what made the run.
-func (f *LinksFlag) Write(of *provenance.Record) error {
+// write writes the file, if it is wanted, with what made the run.
+func (f *LinksFlag) write(of *provenance.Record) error {
 	if !f.Wanted() {
 		return nil
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 )
 
-// outputFlags name files that a command writes, wherever they are.
-var outputFlags = []string{"output", "slurm", "trace", "links", "pcap", "samples", "plot", "svg"}
+// OutputFlags name files that a command writes, wherever they are.
+var OutputFlags = []string{"output", "slurm", "trace", "links", "pcap", "samples", "plot", "svg"}
 
 // Output is a file that a command is to write.
 type Output struct {
@@ -26,7 +26,7 @@ type Output struct {
 // those that are named elsewhere.
 func CheckOutputs(c *cobra.Command, more ...Output) error {
 	list := slices.Clone(more)
-	for _, name := range outputFlags {
+	for _, name := range OutputFlags {
 		f := c.Flags().Lookup(name)
 		if f == nil || !f.Changed || f.Value.String() == "-" || f.Value.String() == "" {
 			continue

@@ -65,7 +65,7 @@ type FullError struct {
 
 // Error says what can be done.
 func (e *FullError) Error() string {
-	return fmt.Sprintf("--pcap: its packets are held until the run ends, and take more than %s, which is what the memory limit leaves for them: capture at fewer places (--pcap-at), or end the run before (--until)",
+	return fmt.Sprintf("--pcap: its packets are held until the run ends, and take more than %s, which is what the memory limit leaves for them: capture at fewer places (--pcap-at), or make the run shorter",
 		sim.Size(e.Left).Rounded())
 }
 
@@ -80,25 +80,18 @@ func (f *CaptureFlags) Bound(ctx context.Context, limit *MemoryFlag, need int64)
 	return ctx
 }
 
-// Write writes the file, if it is wanted, also of a run that failed, with what made the run. err is that of the run.
-func (f *CaptureFlags) Write(of *provenance.Record, err error) error {
+// write writes the file, if it is wanted, with what made the run.
+func (f *CaptureFlags) write(of *provenance.Record) error {
 	if f.capture == nil {
-		return err
-	}
-	if wrong := (*capture.PlaceError)(nil); errors.As(err, &wrong) {
-		return BadInput(fmt.Errorf("--pcap-at: %w", wrong))
-	}
-	input, full := InputError{}, (*FullError)(nil)
-	if errors.As(err, &input) || errors.As(err, &full) {
-		return err
-	}
-	out, e := file.Create(f.name)
-	if e != nil {
-		return errors.Join(err, BadInput(fmt.Errorf("--pcap: %w", e)))
+		return nil
 	}
 	comment := of.Command + "; " + strings.Join(of.Lines(), "; ")
-	if e := f.capture.Write(trace.NewPcapng(out, "spinsim "+of.Build.String(), comment)); e != nil {
-		return errors.Join(err, e, out.Discard())
+	out, err := file.Create(f.name)
+	if err != nil {
+		return BadInput(fmt.Errorf("--pcap: %w", err))
 	}
-	return errors.Join(err, out.Commit())
+	if err := f.capture.Write(trace.NewPcapng(out, "spinsim "+of.Build.String(), comment)); err != nil {
+		return errors.Join(err, out.Discard())
+	}
+	return out.Commit()
 }

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"context"
-	"errors"
 	"io"
 	"os"
 	"sync"
@@ -11,25 +9,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
-
-	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace"
 )
-
-// EndTimeline gives a timeline its file, also that of a run which failed, but not of one that was interrupted. A nil writer is none.
-func EndTimeline(w *trace.Writer, err error) error {
-	switch {
-	case w == nil:
-		return err
-	case errors.Is(err, context.Canceled):
-		w.Discard()
-		return err
-	}
-	if limit := (*sim.LimitError)(nil); errors.As(err, &limit) {
-		w.Instant(w.Track("run", 0, "limit"), "incomplete: stopped by the limit of "+limit.Limit, limit.At, 0)
-	}
-	return errors.Join(err, w.Close())
-}
 
 // Progress shows on a terminal how many measurements are done, and how long the others will take if they are like those. What ends within
 // two seconds shows nothing.

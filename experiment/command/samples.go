@@ -47,11 +47,8 @@ func (f *SamplesFlag) format() (report.Format, error) {
 	}
 }
 
-// Write writes the file, if it is wanted.
-func (f *SamplesFlag) Write(s *experiment.Sweep, results []*experiment.Result) error {
-	if f.name == "" {
-		return nil
-	}
+// write writes the file.
+func (f *SamplesFlag) write(s *experiment.Sweep, results []*experiment.Result) error {
 	format, err := f.format()
 	if err != nil {
 		return err

@@ -153,6 +153,7 @@ var rules = map[string]func(*report){
 	"guest":    guests,
 	"skip":     skips,
 	"paths":    paths,
+	"files":    files,
 }
 
 func TestRepository(t *testing.T) {

@@ -291,5 +291,5 @@ func writeFile(name string, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return err
 	}
-	return os.WriteFile(name, b, 0o666)
+	return os.WriteFile(name, b, 0o666) //lint:files pages of a folder that is made anew
 }

@@ -184,7 +184,7 @@ func (o *Options) buildAssemblyScript(dir, out string) error {
 	if module, err = withLines(module, sourceMap); err != nil {
 		return err
 	}
-	return os.WriteFile(out, module, 0o644)
+	return os.WriteFile(out, module, 0o644) //lint:files scratch of a build
 }
 
 func findAssemblyScript(dir string) (string, error) {

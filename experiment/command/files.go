@@ -1,0 +1,134 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/trace"
+	"github.com/spinsim/spinsim/trace/capture"
+)
+
+// RunFiles are the files that a run writes beside its result. They get their names together, in End, when the run has come to its end. Of a run that a
+// signal, a limit or the want of memory has cut off they would look whole: older files of the names stay, and the error of the run names them. Only a
+// timeline of a run that a limit has cut off is written, since the limit stands in it.
+type RunFiles struct {
+	timeline *trace.Writer // nil: none
+	drawn    string        // flag and name of the timeline
+	list     []runFile
+}
+
+// runFile is a file that is written when the run has ended.
+type runFile struct {
+	called string // flag and name
+	failed bool   // it is written of a run that has failed, too: it shows why
+	write  func() error
+}
+
+// Trace begins a timeline in a file, which a flag has named, with facts of what produces it. The tracer is nil if there is no name.
+func (f *RunFiles) Trace(flag, name string, facts []sim.Arg) (sim.Tracer, error) {
+	if name == "" {
+		return nil, nil //nolint:nilnil // nobody draws
+	}
+	w, err := trace.Create(name, trace.Options{})
+	if err != nil {
+		return nil, BadInput(fmt.Errorf("%s: %w", flag, err))
+	}
+	w.Describe(facts...)
+	f.timeline, f.drawn = w, flag+" "+name
+	return w, nil
+}
+
+// Add adds a file that shows what happened in the run, also in one that has failed, if it has a name; write writes it.
+func (f *RunFiles) Add(flag, name string, write func() error) {
+	if name != "" {
+		f.list = append(f.list, runFile{flag + " " + name, true, write})
+	}
+}
+
+// Network adds what was captured in a run, and what its links did; of is what made it.
+func (f *RunFiles) Network(links *LinksFlag, captured *CaptureFlags, of *provenance.Record) {
+	if captured != nil {
+		f.Add("--pcap", captured.name, func() error { return captured.write(of) })
+	}
+	f.Add("--links", links.name, func() error { return links.write(of) })
+}
+
+// Result adds a file that is made of the result of the run, if it has a name; write writes it, nil: others do. Of a run that has failed there is none.
+func (f *RunFiles) Result(flag, name string, write func() error) {
+	if name != "" {
+		f.list = append(f.list, runFile{flag + " " + name, false, write})
+	}
+}
+
+// End ends the files: ran is the error of the run, ctx the context that it had. It returns ran, with the names of what is not written, and what went wrong
+// with the files.
+func (f *RunFiles) End(ctx context.Context, ran error) error {
+	var (
+		limit   *sim.LimitError
+		place   *capture.PlaceError
+		input   InputError
+		network *runtime.NetworkError
+	)
+	limited := errors.As(ran, &limit)
+	cut := limited || ran != nil && ctx.Err() != nil
+	var left []string
+	errs := []error{nil}
+	switch {
+	case f.timeline == nil:
+	case cut && !limited:
+		f.timeline.Discard()
+		left = append(left, f.drawn)
+	case limited:
+		f.timeline.Instant(f.timeline.Track("run", 0, "limit"), "incomplete: stopped by the limit of "+limit.Limit, limit.At, 0)
+		fallthrough
+	default:
+		errs = append(errs, f.timeline.Close())
+	}
+	switch {
+	case errors.As(ran, &place):
+		return BadInput(errors.Join(append(errs, fmt.Errorf("--pcap-at: %w", place))...))
+	case errors.As(ran, &input), errors.As(ran, &network): // nothing ran: there is nothing to miss
+		return errors.Join(append(errs, ran)...)
+	}
+	for _, one := range f.list {
+		switch {
+		case cut || ran != nil && !one.failed:
+			left = append(left, one.called)
+		case one.write != nil:
+			errs = append(errs, one.write())
+		}
+	}
+	if errs[0] = ran; len(left) > 0 {
+		errs[0] = &leftError{ran, left}
+	}
+	return errors.Join(errs...)
+}
+
+// leftError is the error of a run of which files are not written.
+type leftError struct {
+	err   error
+	files []string
+}
+
+// Error says which.
+func (l *leftError) Error() string { return l.err.Error() + "\n" + l.note() }
+
+// Unwrap returns the error of the run.
+func (l *leftError) Unwrap() error { return l.err }
+
+func (l *leftError) note() string {
+	return "not written, what older files of the names hold stays: " + strings.Join(l.files, ", ")
+}
+
+// leftOf is what an error says of files that are not written, behind a separator; "": nothing.
+func leftOf(err error, separator string) string {
+	if left := (*leftError)(nil); errors.As(err, &left) {
+		return separator + left.note()
+	}
+	return ""
+}
