@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -20,21 +21,60 @@ func (r *run) steps(st *rankState, steps []Step, path string, at *env) error {
 		s := &steps[i]
 		st.step, st.waits = fmt.Sprintf("%s[%d]", path, i), waiting{}
 		if s.Repeat != nil {
-			times, err := s.Repeat.Times.int(at, 1, 0, maxCount)
-			if err != nil {
-				return r.at(st.step, err)
-			}
-			inner := st.step + ".repeat.steps"
-			for round := range times {
-				if err := r.steps(st, s.Repeat.Steps, inner, at.with(varRound, round)); err != nil {
-					return err
-				}
+			if err := r.repeat(st, s.Repeat, at); err != nil {
+				return err
 			}
 			continue
 		}
 		if err := r.step(st, s, st.step, at); err != nil {
 			return r.at(st.step, err)
 		}
+	}
+	return nil
+}
+
+// repeat does steps many times.
+func (r *run) repeat(st *rankState, x *Repeat, at *env) error {
+	times, err := x.Times.int(at, 1, 0, maxCount)
+	if err != nil {
+		return r.at(st.step, err)
+	}
+	if !acts(x.Steps) { // a billion rounds of nothing
+		return nil
+	}
+	inner := st.step + ".repeat.steps"
+	for round := range times {
+		if err := r.turn(st); err != nil {
+			return err
+		}
+		if err := r.steps(st, x.Steps, inner, at.with(varRound, round)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// acts reports whether there is a step that does something.
+func acts(steps []Step) bool {
+	return slices.ContainsFunc(steps, func(s Step) bool { return s.Repeat == nil || acts(s.Repeat.Steps) })
+}
+
+// idleRounds is how many rounds without an event pass before the engine has its turn.
+const idleRounds = 1024
+
+// turn stands before each of many repetitions and says why no more follow. Rounds that take no time and send nothing, such as marks, would keep the engine
+// from its limits: now and then it gets an event.
+func (r *run) turn(st *rankState) error {
+	if err := context.Cause(r.ctx); err != nil {
+		return err
+	}
+	if handled := r.cluster.Engine().Handled(); handled != st.handled {
+		st.handled, st.idle = handled, 0
+		return nil
+	}
+	if st.idle++; st.idle == idleRounds {
+		st.idle = 0
+		st.proc.Sleep(0)
 	}
 	return nil
 }
@@ -110,7 +150,7 @@ func (r *run) each(st *rankState, t *Target, at *env, post func(*env) error) err
 	}
 	start := st.proc.Now()
 	for i := range n {
-		if err := context.Cause(r.ctx); err != nil {
+		if err := r.turn(st); err != nil {
 			return err
 		}
 		if t.Interval != nil {

@@ -53,6 +53,8 @@ type rankState struct {
 	handlersFailed int64
 	ended          sim.Time // when its program had done all
 	ready          bool     // its entries and buffers are there
+	handled        uint64   // events, when a repetition began
+	idle           int      // repetitions since then
 }
 
 // waitable is a counter with what was waited for so far.
