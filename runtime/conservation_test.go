@@ -178,6 +178,7 @@ func TestTheNetworkAccountsForItsLosses(t *testing.T) {
 		{fabric.FaultSpec{Delay: 0.5, MaxDelay: sim.Microsecond}, nil},
 		{fabric.FaultSpec{Duplicate: 0.5, MaxDelay: sim.Microsecond}, nil},
 		{fabric.FaultSpec{Loss: 0.1, Corrupt: 0.1, Duplicate: 0.2, Delay: 0.2, MaxDelay: 30 * sim.Microsecond}, []string{"transport.kind=reliable"}},
+		{fabric.FaultSpec{Loss: 0.1}, []string{"transport.kind=reliable", "transport.window=2"}},
 		{fabric.FaultSpec{Loss: 1}, []string{"transport.kind=reliable", "transport.retries=2"}},
 	} {
 		r := conduct(t, setup{
