@@ -34,6 +34,7 @@ type Server struct {
 	overruns uint64
 	commits  uint64
 	stats    ServerStats
+	broken   error // a record that no handler of the library writes
 }
 
 // ServerStats are what a home's host has done.
@@ -180,7 +181,11 @@ func (s *Server) request(ev *portals.Event) error {
 		return s.read(ev.Initiator, tag, second, at, end)
 	}
 	places, legal := s.places(at+requestSize, end, kind)
-	if !legal || !s.valid(ev.Initiator.NID, tag, second) {
+	legal = legal && s.valid(ev.Initiator.NID, tag, second)
+	if s.broken != nil {
+		return s.broken
+	}
+	if !legal {
 		delete(s.running, ev.Initiator.NID)
 		s.stats.Aborts++
 		return s.answer(ev.Initiator, aborted)
@@ -316,6 +321,10 @@ func (s *Server) advance() {
 		}
 		s.next = r.Number
 		s.stats.Records++
+		if size := uint64(s.o.Region); r.Kind != txlog.Read && r.Kind != txlog.Write || r.Spare != 0 || r.Length > 0 && (r.Offset > size || r.Length > size-r.Offset) {
+			s.broken = fmt.Errorf("txlog: record %d of the log is %+v, expected an access to a region of %d bytes", r.Number, r, size)
+			return
+		}
 		one := span{r.Number, r.Offset, r.Length}
 		switch {
 		case r.Kind == txlog.Write:
