@@ -60,6 +60,11 @@ func TestRaces(t *testing.T) {
 				require.Contains(t, got[i], want)
 			}
 			require.Equal(t, len(x.want) == 0, r.Err() == nil, "%v", r.Err())
+			var note []string // that it has looked, if there is no race to tell of
+			if len(x.want) == 0 {
+				note = []string{fmt.Sprintf("no race found: looked at %d handlers", len(r.Handlers))}
+			}
+			require.Equal(t, note, r.Notes)
 
 			plain := *cfg
 			plain.Race = false // looking on changes nothing

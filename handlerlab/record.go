@@ -468,5 +468,8 @@ func (r *recorder) found(rep *Report) {
 	if r.races != nil {
 		rep.Races = r.races.list
 		rep.Errors = append(rep.Errors, r.races.errors()...)
+		if len(r.races.list) == 0 {
+			rep.Notes = append(rep.Notes, "no race found: looked at "+plural(len(r.races.handlers)-1, "handler"))
+		}
 	}
 }

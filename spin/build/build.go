@@ -275,24 +275,8 @@ func findTinyGo(dir string) (string, error) {
 	if tools := os.Getenv("SPINSIM_TOOLS"); tools != "" {
 		return executable("SPINSIM_TOOLS", filepath.Join(tools, "tinygo", "bin", "tinygo"))
 	}
-	at, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	for {
-		if path, ok := installedIn(at); ok {
-			return path, nil
-		}
-		parent := filepath.Dir(at)
-		if parent == at {
-			break
-		}
-		at = parent
-	}
-	if clone, err := exec.Command("go", "-C", dir, "list", "-m", "-f", "{{.Dir}}", "github.com/spinsim/spinsim").Output(); err == nil {
-		if path, ok := installedIn(strings.TrimSpace(string(clone))); ok {
-			return path, nil
-		}
+	if path, ok := installed(dir, filepath.Join(".tools", "tinygo", "bin", "tinygo")); ok {
+		return path, nil
 	}
 	path, err := exec.LookPath("tinygo")
 	if err != nil {
@@ -301,11 +285,28 @@ func findTinyGo(dir string) (string, error) {
 	return path, nil
 }
 
-// installedIn returns the compiler that scripts/install-tinygo.sh has put into a clone of this module.
-func installedIn(clone string) (string, bool) {
-	path := filepath.Join(clone, ".tools", "tinygo", "bin", "tinygo")
-	_, err := os.Stat(path)
-	return path, err == nil
+// installed returns the first of programs that is in the folder or one above it, or in a clone of this
+// module that the folder's own module uses: where scripts/install-*.sh have put it.
+func installed(dir string, programs ...string) (string, bool) {
+	in := func(folder string) (string, bool) {
+		for _, p := range programs {
+			if path, err := exec.LookPath(filepath.Join(folder, p)); err == nil {
+				return path, true
+			}
+		}
+		return "", false
+	}
+	at, err := filepath.Abs(dir)
+	for before := ""; err == nil && at != before; before, at = at, filepath.Dir(at) {
+		if path, ok := in(at); ok {
+			return path, true
+		}
+	}
+	clone, err := exec.Command("go", "-C", dir, "list", "-m", "-f", "{{.Dir}}", "github.com/spinsim/spinsim").Output()
+	if err != nil {
+		return "", false
+	}
+	return in(strings.TrimSpace(string(clone)))
 }
 
 // executable returns path if it can be run; else the error names the variable it came from.

@@ -127,21 +127,29 @@ func TestBuildNamesInstallerWhenCompilerIsMissing(t *testing.T) {
 	require.ErrorContains(t, Build(dir, C, "out"), "scripts/install-tinygo.sh")
 }
 
-// A compiler of the folder's own project comes before one on the PATH.
+// What the scripts of this repository install is found from every folder below, before what is on the PATH.
 func TestBuildFindsToolsAbove(t *testing.T) {
-	dir := handler(t, "main.go", "", "builds")
-	t.Setenv("SPINSIM_TINYGO", "")
-	t.Setenv("SPINSIM_TOOLS", "")
-	self, err := os.Executable()
-	require.NoError(t, err)
-	bin := filepath.Join(dir, ".tools", "tinygo", "bin")
-	require.NoError(t, os.MkdirAll(bin, 0o755))
-	require.NoError(t, os.Symlink(self, filepath.Join(bin, "tinygo")))
-	nested := filepath.Join(dir, "a", "b")
-	require.NoError(t, os.MkdirAll(nested, 0o755))
-	path, err := findTinyGo(nested)
-	require.NoError(t, err)
-	require.Equal(t, filepath.Join(bin, "tinygo"), path)
+	for lang, places := range map[Lang][]string{
+		TinyGo:         {".tools/tinygo/bin/tinygo"},
+		AssemblyScript: {"node_modules/.bin/asc", ".tools/node_modules/.bin/asc"},
+	} {
+		for _, place := range places {
+			dir := handler(t, "main.go", "", "builds")
+			for _, name := range []string{"SPINSIM_TINYGO", "SPINSIM_ASC", "SPINSIM_TOOLS"} {
+				t.Setenv(name, "")
+			}
+			self, err := os.Executable()
+			require.NoError(t, err)
+			program := filepath.Join(dir, filepath.FromSlash(place))
+			require.NoError(t, os.MkdirAll(filepath.Dir(program), 0o755))
+			require.NoError(t, os.Symlink(self, program))
+			nested := filepath.Join(dir, "a", "b")
+			require.NoError(t, os.MkdirAll(nested, 0o755))
+			path, err := Compiler(nested, lang)
+			require.NoError(t, err)
+			require.Equal(t, program, path)
+		}
+	}
 }
 
 func FuzzKeepNames(f *testing.F) {

@@ -191,20 +191,14 @@ func findAssemblyScript(dir string) (string, error) {
 	if path := os.Getenv("SPINSIM_ASC"); path != "" {
 		return executable("SPINSIM_ASC", path)
 	}
-	at, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	for {
-		path := filepath.Join(at, "node_modules", ".bin", "asc")
-		if _, err := exec.LookPath(path); err == nil {
+	asc := filepath.Join("node_modules", ".bin", "asc")
+	if tools := os.Getenv("SPINSIM_TOOLS"); tools != "" {
+		if path, err := exec.LookPath(filepath.Join(tools, asc)); err == nil {
 			return path, nil
 		}
-		parent := filepath.Dir(at)
-		if parent == at {
-			break
-		}
-		at = parent
+	}
+	if path, ok := installed(dir, asc, filepath.Join(".tools", asc)); ok {
+		return path, nil
 	}
 	return findProgram("the compiler of AssemblyScript", getAssemblyScript+", or set SPINSIM_ASC to the compiler", "asc")
 }
