@@ -27,6 +27,7 @@ type Process struct {
 	large       [][]byte
 	splits      int // of huge pages that nobody has paid for
 	gone        bool
+	exits       []func() // what drivers do when it ends
 	hollowed    bool // pages were given back whose addresses remain: they have bytes
 }
 
@@ -245,6 +246,10 @@ func (p *Process) Unmap(t *Thread, addr, n uint64) error {
 	return nil
 }
 
+// AtExit has f called when the process ends, behind all else: drivers close what they have opened for
+// it (Linux: release of a file). A child of Fork has nothing of it.
+func (p *Process) AtExit(f func()) { p.exits = append(p.exits, f) }
+
 // Exit ends the process: all its memory is given back.
 func (p *Process) Exit(t *Thread) error {
 	p.lock.Lock(t, mmapLock)
@@ -257,6 +262,10 @@ func (p *Process) Exit(t *Thread) error {
 	p.drop(t, 0, last)
 	p.notifiers = nil
 	p.leave()
+	for _, f := range p.exits {
+		f()
+	}
+	p.exits = nil
 	return nil
 }
 

@@ -81,6 +81,7 @@ type Cluster struct {
 	waits    knownLosses   // likewise
 	links    WatchLinks
 	codes    map[codeKey]hpu.Image
+	closed   bool
 }
 
 type codeKey struct {
@@ -190,6 +191,7 @@ func CheckEngine(name string) error {
 
 // Close ends all programs and frees the memory of handlers and processes.
 func (c *Cluster) Close() error {
+	c.closed = true
 	c.engine.Close()
 	for i := range c.nodes {
 		for _, p := range c.nodes[i].procs {

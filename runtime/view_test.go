@@ -213,6 +213,27 @@ func TestDevicesAndProgramsShareMemory(t *testing.T) {
 	}))
 }
 
+// Memory that the process has given back, or that has gone with it, has no bytes.
+func TestSnapshotOfNothing(t *testing.T) {
+	prof, err := profile.Load("exanest-qfdb")
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 1})
+	require.NoError(t, err)
+	require.NoError(t, c.Spawn(0, "program", func(p *runtime.Proc) error {
+		kept, given := p.Alloc(2*pageBytes), p.Alloc(2*pageBytes)
+		kept.Write()[pageBytes] = 7
+		require.NoError(t, p.OS().Unmap(p.Thread(), given.Addr(), pageBytes))
+		require.Nil(t, given.Snapshot())
+		require.Len(t, given.Slice(pageBytes, 2*pageBytes).Snapshot(), pageBytes)
+		require.Equal(t, byte(7), kept.Snapshot()[pageBytes])
+		require.NoError(t, p.OS().Exit(p.Thread()))
+		require.Nil(t, kept.Snapshot())
+		return nil
+	}))
+	require.NoError(t, c.Run(context.Background()))
+	require.NoError(t, c.Close())
+}
+
 // Memory is gone when the cluster is closed, and who looks too late is told.
 func TestSnapshotAfterClose(t *testing.T) {
 	prof, err := profile.Load("spin-int")

@@ -42,7 +42,9 @@ func TestExitDuringATransfer(t *testing.T) {
 	for _, by := range []driver.Method{driver.GetUserPages, driver.Touch, driver.InKernel} {
 		for at := 95 * sim.Microsecond; at < 300*sim.Microsecond; at += 15*sim.Microsecond + 300*sim.Nanosecond {
 			for side := range 2 {
-				ends[exits(t, by, side, at)]++
+				for _, read := range []bool{false, true} {
+					ends[exits(t, by, side, at, read)]++
+				}
 			}
 		}
 	}
@@ -51,8 +53,8 @@ func TestExitDuringATransfer(t *testing.T) {
 	require.Zero(t, ends["well"])
 }
 
-// exits has a process of a rank end at a time, and returns how the transfer has ended.
-func exits(t *testing.T, by driver.Method, side int, at sim.Time) (end string) {
+// exits has a process of a rank end at a time during a write to rank 1, or a read from there, and returns how the transfer has ended.
+func exits(t *testing.T, by driver.Method, side int, at sim.Time, read bool) (end string) {
 	prof := must(profile.Load("exanest-qfdb", "os.interrupt_core=2")) // so that tasklets do not keep the program from ending
 	c := must(runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2}))
 	defer func() { require.NoError(t, c.Close()) }()
@@ -69,7 +71,11 @@ func exits(t *testing.T, by driver.Method, side int, at sim.Time) (end string) {
 			return err
 		}
 		p.SleepUntil(90 * sim.Microsecond)
-		w, err := g.Write(channels.Transfer{NID: 1, Source: src.Addr(), Destination: dst.Addr(), Length: length})
+		post, of := g.Write, channels.Transfer{NID: 1, Source: src.Addr(), Destination: dst.Addr(), Length: length}
+		if read {
+			post, of.Source, of.Destination = g.Read, of.Destination, of.Source
+		}
+		w, err := post(of)
 		if err != nil {
 			return err
 		}
@@ -107,6 +113,10 @@ func exits(t *testing.T, by driver.Method, side int, at sim.Time) (end string) {
 	require.NoError(t, c.Run(context.Background()))
 	for i := range 2 {
 		require.NoError(t, c.Node(i).Kernel().Audit())
+	}
+	require.Less(t, c.Engine().Now(), 5*sim.Millisecond, "%v, side %d at %v: nobody goes on for a process that has ended", by, side, at)
+	for i, v := range []runtime.View{src, dst} {
+		require.Equal(t, i == side, v.Snapshot() == nil, "memory goes with its process, and who looks is told so")
 	}
 	return end
 }

@@ -126,7 +126,25 @@ func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 		return nil, err
 	}
 	e.pages[p.Rank()]++
+	if os := p.OS(); os != nil {
+		os.AtExit(g.abandon)
+	}
 	return g, nil
+}
+
+// abandon has the firmware give up what the process has under way when that has ended: each block and
+// request at its next time-out, instead of all its retries, a minute for a program that is not there.
+func (g *Page) abandon() {
+	b := g.in.HPU.Bytes()
+	var s rdma.State
+	if err := spin.DecodeState(b, &s); err != nil {
+		panic(err) //lint:panic the state is as long as the library's
+	}
+	s.Retries = 0
+	for i := range s.Blocks {
+		s.Blocks[i].Attempt = 0
+	}
+	copy(b, spin.EncodeState(&s))
 }
 
 // install makes the two entries.
