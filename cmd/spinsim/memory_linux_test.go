@@ -109,3 +109,22 @@ func TestServersInMemory(t *testing.T) {
 	t.Log(sim.Size(is).Rounded())
 	require.Less(t, is, most)
 }
+
+// What the process may reserve counts as memory that there is: a command ends in one line when the system refuses it more, and before Go would be refused
+// some, which ends with a list of all goroutines.
+func TestLimitsOfTheProcess(t *testing.T) {
+	for _, tc := range []struct{ limit, line, want string }{
+		{"-v 4000000", "compare npf-instances --mode npf --instances 2 --time 1us", "ended: the system has refused it .* that ulimit -v allows"},
+		{"-v 1900000", "compare bcast --profile spin-int --mode rdma --ranks 60000 --size 8", "ended: it has reserved .* of memory, and ulimit -v allows 1.81 GiB"},
+		{"-d 800000", "compare bcast --profile spin-int --mode rdma --ranks 60000 --size 8", "ended: it has reserved .* of memory, and ulimit -d allows 781 MiB"},
+	} {
+		c := exec.Command("sh", "-c", "ulimit "+tc.limit+"; exec spinsim "+tc.line)
+		var out, errs bytes.Buffer
+		c.Stdout, c.Stderr = &out, &errs
+		var status *exec.ExitError
+		require.ErrorAs(t, c.Run(), &status, "%s: %s", tc.line, &out)
+		require.Equal(t, exitFailed, status.ExitCode(), "%s: %s", tc.line, &errs)
+		require.Regexp(t, `^spinsim: `+tc.want+`.*\n$`, errs.String(), tc.line)
+		require.Empty(t, out.String(), tc.line)
+	}
+}

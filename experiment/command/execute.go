@@ -18,6 +18,7 @@ import (
 
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -64,6 +65,10 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	ctx = context.WithValue(ctx, endingKey{}, e)
 	undo := onSignals(func() { cancel(nil) }, e, root.Name(), errs)
 	go watch.start(cancel, e, root.Name(), errs)
+	before := memory.OnExhausted(func(n int64) {
+		e.end(ExitFailed, errs, fmt.Sprintf("%s: %v", root.Name(), &refusedError{n, memory.Bounds()}))
+	})
+	defer memory.OnExhausted(before)
 	root.SetArgs(args)
 	noted := &notedWriter{to: out}
 	root.SetOut(noted)

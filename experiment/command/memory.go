@@ -143,15 +143,49 @@ func (w *memoryWatch) close() {
 type outgrown struct {
 	taken, limit int64
 	given        bool
+	bound        string // of the process, in place of the command's; "": none
 }
 
 // Error says how much.
 func (e *outgrown) Error() string {
+	if e.bound != "" {
+		return fmt.Sprintf("ended: it has reserved %s of memory, and %s allows %s", sim.Size(e.taken).Rounded(), e.bound, sim.Size(e.limit).Rounded())
+	}
 	return fmt.Sprintf("ended: it has taken %s of memory, %s", sim.Size(e.taken).Rounded(), thereIs(e.limit, e.given))
+}
+
+// refusedError says that the system has refused a command memory.
+type refusedError struct {
+	asked  int64 // bytes
+	bounds []memory.Bound
+}
+
+// Error says how much, and how much there was.
+func (e *refusedError) Error() string {
+	text := fmt.Sprintf("ended: the system has refused it %s of memory", sim.Size(e.asked).Rounded())
+	for _, b := range e.bounds {
+		text += fmt.Sprintf("; of the %s that %s allows it has reserved %s", sim.Size(b.Limit).Rounded(), b.Name, sim.Size(b.Taken).Rounded())
+	}
+	return text
 }
 
 // looksEvery is how much real time passes between looks at the memory: little enough for what a program can take meanwhile.
 const looksEvery = 20 * time.Millisecond
+
+// look returns why the command has to end; nil: it has not.
+func (w *memoryWatch) look() *outgrown {
+	if limit := w.limit.Load(); limit > 0 {
+		if taken := memory.Resident(); taken > limit {
+			return &outgrown{taken: taken, limit: limit, given: w.given.Load()}
+		}
+	}
+	for _, b := range memory.Bounds() {
+		if b.Left() < b.Limit/margin {
+			return &outgrown{taken: b.Taken, limit: b.Limit, bound: b.Name}
+		}
+	}
+	return nil
+}
 
 // start looks at the memory until the command has finished. If it is too much it cancels the command, and ends the program if that does not
 // end by itself soon, since it may go on taking.
@@ -164,12 +198,10 @@ func (w *memoryWatch) start(cancel context.CancelCauseFunc, e *ending, name stri
 			return
 		case <-ticker.C:
 		}
-		limit := w.limit.Load()
-		taken := memory.Resident()
-		if limit <= 0 || taken <= limit {
+		cause := w.look()
+		if cause == nil {
 			continue
 		}
-		cause := &outgrown{taken, limit, w.given.Load()}
 		cancel(cause)
 		select {
 		case <-e.over:

@@ -2,7 +2,11 @@
 
 package lazy
 
-import "syscall"
+import (
+	"syscall"
+
+	"github.com/spinsim/spinsim/internal/memory"
+)
 
 // Bytes returns n zeroed bytes. A large piece is given back by Free and by nothing else.
 func Bytes(n int) []byte {
@@ -11,6 +15,7 @@ func Bytes(n int) []byte {
 	}
 	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 	if err != nil { // as with a limit of addresses
+		memory.Exhausted(n)
 		return make([]byte, n)
 	}
 	return b

@@ -13,7 +13,7 @@ import (
 )
 
 // Available returns how many bytes the program can still take without pushing out others: what the system has, or what a control group
-// leaves, if that is less. 0: it cannot be known here. Tests replace it, so that they do not depend on the machine.
+// or a bound of the process leaves, if that is less. 0: it cannot be known here. Tests replace it, so that they do not depend on the machine.
 var Available = func() int64 { return available(os.DirFS("/")) }
 
 // Resident returns how many bytes of the machine's memory the program has. 0: it cannot be known here.
@@ -47,7 +47,7 @@ func available(root fs.FS) int64 {
 		used -= max(0, value(root, g.dir+"/memory.stat", g.cache))
 		least = min(least, max(1, limit-max(0, used)))
 	}
-	if least == math.MaxInt64 {
+	if least = min(least, bounded(root)); least == math.MaxInt64 {
 		return 0
 	}
 	return least

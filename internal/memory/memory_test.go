@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 	"testing/fstest"
@@ -34,6 +35,15 @@ func TestAvailable(t *testing.T) {
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "4000\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "3500\n",
 			"sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 100\n",
 		}, 600},
+		"limits of the process": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/limits": limits("8192000000", "2000000000"), "proc/self/status": "VmPeak:\t 9 kB\nVmSize:\t 1000000 kB\nVmData:\t 500000 kB\n",
+		}, 2000000000 - 500000<<10},
+		"a limit of addresses": {map[string]string{
+			"proc/self/limits": limits("1024000001", "unlimited"), "proc/self/status": "VmSize:\t 1000000 kB\nVmData:\t 500000 kB\n",
+		}, 1},
+		"no limits of the process": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/limits": limits("unlimited", "unlimited"), "proc/self/status": "VmSize:\t 1000000 kB\nVmData:\t 500000 kB\n",
+		}, 2000000 << 10},
 		"a group that is full": {map[string]string{
 			"proc/meminfo": meminfo, "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "3000\n", "sys/fs/cgroup/memory.current": "5000\n",
 		}, 1},
@@ -44,6 +54,23 @@ func TestAvailable(t *testing.T) {
 		}
 		require.Equal(t, x.want, available(files), name)
 	}
+}
+
+// limits are those of a process as the kernel shows them.
+func limits(addresses, data string) string {
+	return fmt.Sprintf("Limit                     Soft Limit           Hard Limit           Units     \n"+
+		"Max data size             %-20s unlimited            bytes     \nMax address space         %-20s unlimited            bytes     \n", data, addresses)
+}
+
+// Who is refused memory ends the program by what was set last.
+func TestExhausted(t *testing.T) {
+	Exhausted(5)
+	var asked []int64
+	require.Nil(t, OnExhausted(func(n int64) { asked = append(asked, n) }))
+	Exhausted(7)
+	require.NotNil(t, OnExhausted(nil))
+	Exhausted(9)
+	require.Equal(t, []int64{7}, asked)
 }
 
 // Bytes that were touched are resident, where that can be known.

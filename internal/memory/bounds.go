@@ -1,0 +1,78 @@
+package memory
+
+import (
+	"io/fs"
+	"math"
+	"os"
+	"strings"
+	"sync/atomic"
+)
+
+// Bound is a limit that the process was started with, as ulimit sets it. It counts what is reserved, whether it is used or not, and what would exceed it is
+// refused: Go's own memory then ends the program with a list of all goroutines.
+type Bound struct {
+	Name         string // such as "ulimit -v"
+	Limit, Taken int64  // bytes
+}
+
+// Left is how much of the bound there is, at least 1 byte.
+func (b Bound) Left() int64 { return max(1, b.Limit-b.Taken) }
+
+// Bounds are those of the process, without those that are not set, or that cannot be known here.
+func Bounds() []Bound { return boundsOf(os.DirFS("/")) }
+
+// boundsOf is Bounds of a system whose files are below root: those of Linux.
+func boundsOf(root fs.FS) (list []Bound) {
+	text, err := fs.ReadFile(root, "proc/self/limits")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		for _, k := range []struct{ line, name, taken string }{
+			{"Max address space", "ulimit -v", "VmSize:"},
+			{"Max data size", "ulimit -d", "VmData:"},
+		} {
+			rest, is := strings.CutPrefix(line, k.line)
+			words := strings.Fields(rest)
+			if !is || len(words) == 0 {
+				continue
+			}
+			limit, taken := number(words[0]), value(root, "proc/self/status", k.taken)
+			if limit != unknown && taken != unknown { // "unlimited" is no number
+				list = append(list, Bound{k.name, limit, taken << 10}) // kB, which are KiB
+			}
+		}
+	}
+	return list
+}
+
+// bounded is the least that the bounds of the process leave.
+func bounded(root fs.FS) int64 {
+	least := int64(math.MaxInt64)
+	for _, b := range boundsOf(root) {
+		least = min(least, b.Left())
+	}
+	return least
+}
+
+// exhausted is what OnExhausted has set.
+var exhausted atomic.Pointer[func(n int64)]
+
+// OnExhausted sets what Exhausted calls, which ends the program; nil: nothing. It returns what was set before.
+func OnExhausted(end func(n int64)) (before func(n int64)) {
+	var now *func(n int64)
+	if end != nil {
+		now = &end
+	}
+	if was := exhausted.Swap(now); was != nil {
+		return *was
+	}
+	return nil
+}
+
+// Exhausted is called by those whom the system has refused n bytes, before they ask Go for them, which cannot be refused.
+func Exhausted(n int) {
+	if end := exhausted.Load(); end != nil {
+		(*end)(int64(n))
+	}
+}
