@@ -197,6 +197,14 @@ func TestTheNetworkAccountsForItsLosses(t *testing.T) {
 	}
 }
 
+// Links with buffers that end, which make packets wait for credit, lose nothing either.
+func TestTheNetworkLosesNothingForWantOfRoom(t *testing.T) {
+	r := conduct(t, setup{profile: "exanest", message: solid(size), messages: 20})
+	good, other, posted := fates(r.c)
+	require.Empty(t, other)
+	require.Equal(t, posted, good)
+}
+
 // A run that a limit ends has bytes on their way, and no book says that they have vanished.
 func TestEarlyEndsAreNoLosses(t *testing.T) {
 	for _, at := range []sim.Time{1, 700, 900, 1100, 1300} {
