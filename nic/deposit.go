@@ -286,7 +286,10 @@ func (in *inbound) failure() portals.FailType {
 
 // finish makes events and counters follow, and what they set off.
 func (d *deposit) finish(in *inbound) {
-	out := portals.Outcome{Delivered: in.d.MLength - min(in.dropped, in.d.MLength), Fail: in.fail, Pending: in.pending}
+	out := portals.Outcome{Delivered: in.d.MLength - min(in.dropped, in.d.MLength), Fail: in.fail, Pending: in.pending && in.opened}
+	if in.pending && !in.opened { // of nothing that would complete the entry: another message will
+		out.Waits, out.Note = true, uint64(d.now())
+	}
 	damaged := in.damaged()
 	if damaged && out.Fail == portals.NIOK {
 		out.Fail = in.lost.failure()
@@ -301,7 +304,7 @@ func (d *deposit) finish(in *inbound) {
 		d.handled(in)
 	}
 	in.iface.Port.Finish(in.d, out)
-	if in.pending && in.opened {
+	if out.Pending {
 		in.open.messageEnded(out)
 	}
 	if cookie != 0 {

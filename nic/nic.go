@@ -201,7 +201,7 @@ func FrameOf(p *fabric.Packet) *Frame {
 	return f
 }
 
-// Waiting reports handlers that are suspended, and those that wait for a processor.
+// Waiting reports handlers that are suspended, those that wait for a processor, and entries that wait for another message.
 func (n *NIC) Waiting(report func(sim.Waiting)) {
 	s := &n.schedule
 	for k := range s.runs {
@@ -223,6 +223,14 @@ func (n *NIC) Waiting(report func(sim.Waiting)) {
 				Who: fmt.Sprintf("rank %d", n.env.rank), Since: p.tasks.front().in.started, What: fmt.Sprintf("an %s for %d handlers", p.name, k),
 			})
 		}
+	}
+	for _, i := range n.transmit.interfaces {
+		i.Port.WaitingEntries(func(e portals.WaitingEntry) {
+			report(sim.Waiting{
+				Who:   fmt.Sprintf("rank %d: an entry of portal table entry %d, user pointer %d,", n.env.rank, e.PT, e.UserPtr),
+				Since: sim.Time(e.Note), What: "another message: the handlers of the one before have returned PENDING",
+			})
+		})
 	}
 }
 

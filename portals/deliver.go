@@ -271,6 +271,10 @@ func (port *Port) Finish(d *Delivery, o Outcome) {
 		d.flags &^= deliveryMatched
 		d.outcome, d.landed = NIDropped, 0
 	}
+	if o.Waits && d.Matched() && d.outcome == NIOK {
+		d.flags |= deliveryWaits
+		d.entry.note = o.Note
+	}
 	switch {
 	case !d.Matched():
 		port.answer(d)
@@ -338,20 +342,73 @@ func (port *Port) completeReady(e *entry) {
 func (port *Port) completeNow(d *Delivery) {
 	e, p := d.entry, d.pt
 	e.mark.Live("portals: an entry")
-	port.commEvent(d)
-	if e.opts&OptMEEventCTComm != 0 {
-		port.countEntry(e.opts, e.ct, OptMEEventCTComm, d.outcome, d.landed)
+	waits := d.is(deliveryWaits) && d.outcome == NIOK
+	if !waits {
+		port.commEvent(d)
+		if e.opts&OptMEEventCTComm != 0 {
+			port.countEntry(e.opts, e.ct, OptMEEventCTComm, d.outcome, d.landed)
+		}
+	} else if d.is(deliverySlot) {
+		port.unpromise(p.eq, 1)
 	}
 	if d.List == OverflowList && d.header != nil {
 		port.headerDone(p, d.header, d.outcome, d.landed)
 	}
 	e.open--
+	if e.waits = waits && e.opts&OptMEUseOnce != 0; e.waits {
+		port.relink(p, e)
+	}
 	port.settle(e)
 	if d.kind != OpGet {
 		port.answer(d)
 	}
 	port.freeDelivery(d)
 	port.messageOver(p)
+}
+
+// relink puts an entry that a message has used up, and not completed, back into
+// its place, for another message: one that has left a header meanwhile, or the
+// next.
+func (port *Port) relink(p *pt, e *entry) {
+	if e.state != entryUnlinked {
+		return
+	}
+	port.unpromise(p.eq, int(e.slots))
+	e.slots = 0
+	if e.list == PriorityList && p.headers.nextMatch(e, nil) != nil && port.roomForMatches(p, e) && port.takeMatches(p, e) {
+		e.waits = false
+		if e.claims > 0 && e.opts&OptMEEventUnlinkDisable == 0 && port.promiseSlot(p) {
+			e.slots++
+		}
+		return
+	}
+	e.state = entryLinked
+	p.list(e.list).add(&port.state, e)
+}
+
+// WaitingEntry is an entry that is used once and waits for another message, as
+// handlers of the one before have asked (Outcome.Waits).
+type WaitingEntry struct {
+	PT      uint32
+	UserPtr uint64
+	Note    uint64 // of the message before
+}
+
+// WaitingEntries reports all of them, in the order of the portal table and the
+// lists.
+func (port *Port) WaitingEntries(report func(WaitingEntry)) {
+	for _, p := range port.pts {
+		for _, list := range []List{PriorityList, OverflowList} {
+			if p == nil || port.dead {
+				continue
+			}
+			for n := p.list(list).head; n != nil; n = n.next {
+				if n.entry.waits {
+					report(WaitingEntry{p.index, n.entry.userPtr, n.entry.note})
+				}
+			}
+		}
+	}
 }
 
 func (port *Port) commEvent(d *Delivery) {

@@ -53,6 +53,7 @@ const (
 	deliverySlot                               // an event queue slot is promised
 	deliveryOrdered                            // locally managed: in the entry's order of matching
 	deliveryFinished                           // and waiting for older deliveries
+	deliveryWaits                              // the entry waits for another message
 )
 
 func (d *Delivery) is(f deliveryFlags) bool { return d.flags&f != 0 }
@@ -127,6 +128,12 @@ type Outcome struct {
 	// event, the counters and the answer wait for a second Finish of the same
 	// delivery (sPIN'17 §2, the _PENDING return codes).
 	Pending bool
+	// Waits: the entry is not completed by this message, which is through: it
+	// is answered, but there is no event and no count, and an entry that is
+	// used once is back in its place for another message. One that has failed
+	// completes its entry.
+	Waits bool
+	Note  uint64 // with Waits: the transport's, for WaitingEntry
 }
 
 // failure is the fail type to report.

@@ -63,7 +63,10 @@ type entry struct {
 	idMask     uint64
 	idKey      uint64
 
-	_ [24]byte // 256 bytes in all: every entry begins a cache line
+	note  uint64 // Outcome.Note
+	waits bool   // used once: messages have come, and it waits for another
+
+	_ [8]byte // 256 bytes in all: every entry begins a cache line
 }
 
 // asME is the match list entry that accepts everything.

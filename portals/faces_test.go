@@ -12,7 +12,7 @@ import (
 // portMethods are what a transport may do with an interface, and all of it.
 var portMethods = []string{
 	"Acked", "Acknowledge", "Bundling", "Cancel", "Cookie", "DisableForFlowControl", "Finish", "ID", "Issue", "Kind", "Limits", "Lost", "NI", "NextOp",
-	"QueuedOps", "Read", "Receive", "Release", "ReplyTo", "Sent", "Write",
+	"QueuedOps", "Read", "Receive", "Release", "ReplyTo", "Sent", "WaitingEntries", "Write",
 }
 
 // TestFaces holds the two sides of an interface apart: what the transport calls

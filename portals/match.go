@@ -24,14 +24,25 @@ type chain struct {
 	n          int
 }
 
+// push adds an element behind all that are older: at the end, unless it was in
+// the list before.
 func (c *chain) push(n *node) {
-	n.prev, n.next = c.tail, nil
-	if c.tail == nil {
-		c.head = n
-	} else {
-		c.tail.next = n
+	older := c.tail
+	for older != nil && older.seq > n.seq {
+		older = older.prev
 	}
-	c.tail = n
+	n.prev, n.next = older, c.head
+	if older != nil {
+		n.next = older.next
+		older.next = n
+	} else {
+		c.head = n
+	}
+	if n.next != nil {
+		n.next.prev = n
+	} else {
+		c.tail = n
+	}
 	c.n++
 }
 
@@ -65,14 +76,24 @@ func (g *group) oldest() *node {
 	return g.head
 }
 
+// push is that of chain.
 func (g *group) push(n *node) {
-	n.gprev, n.gnext = g.tail, nil
-	if g.tail == nil {
-		g.head, g.entry = n, n.entry
-	} else {
-		g.tail.gnext = n
+	older := g.tail
+	for older != nil && older.seq > n.seq {
+		older = older.gprev
 	}
-	g.tail = n
+	n.gprev, n.gnext = older, g.head
+	if older != nil {
+		n.gnext = older.gnext
+		older.gnext = n
+	} else {
+		g.head, g.entry = n, n.entry
+	}
+	if n.gnext != nil {
+		n.gnext.gprev = n
+	} else {
+		g.tail = n
+	}
 }
 
 func (g *group) cut(n *node) {
@@ -217,8 +238,10 @@ func (l *entryList) add(st *state, e *entry) {
 	if e.opts&OptMENoTruncate != 0 {
 		l.fitting++
 	}
-	st.sequence++
-	e.node.seq = st.sequence
+	if e.node.seq == 0 { // else it was in the list before
+		st.sequence++
+		e.node.seq = st.sequence
+	}
 	l.push(&e.node)
 	if c := l.classFor(e); c != nil {
 		c.n++

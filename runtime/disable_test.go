@@ -115,9 +115,13 @@ func TestPTDisableOfIdleEntry(t *testing.T) {
 	})
 }
 
-// A message that nobody completes is waited for until the end of the run, which says so, or until Abort.
+// A message that nothing completes, because the request that would is lost, is waited for until the end of the run, which says so, or until Abort.
 func TestPTDisableWaitsForEver(t *testing.T) {
-	pending := setup{header: []rec{end(hpu.ProceedPending)}, length: 100, stuck: true}
+	pending := setup{
+		overrides: []string{"fabric.faults.down=[{link: 'Switch[0][0].Down[2]', from: 0ps, to: 1s}]"},
+		header:    []rec{do(hpu.OpGetFromHost, opAt(0)), end(hpu.ProceedPending)}, ops: []hpu.Operation{{Offset: 4096, Length: 100, TargetNID: 2, Options: 1}},
+		length: 100, stuck: true,
+	}
 	var d disabling
 	pending.target = d.disable
 	r := conduct(t, pending)

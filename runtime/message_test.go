@@ -11,6 +11,7 @@ import (
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // handlersRun counts the handlers of each kind that began.
@@ -245,7 +246,7 @@ func TestPending(t *testing.T) {
 		{"refused operation", hpu.ProceedPending, []hpu.Operation{refused}, []hpu.Op{hpu.OpPutFromHost}, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := conduct(t, setup{length: 100, ops: c.ops, build: func(r *rig) {
+			r := conduct(t, setup{length: 100, ops: c.ops, stuck: c.bytes < 0, build: func(r *rig) {
 				for i, act := range c.acts {
 					r.header = append(r.header, do(act, opAt(i)))
 				}
@@ -254,7 +255,9 @@ func TestPending(t *testing.T) {
 			r.noHandlerErrors()
 			if c.bytes < 0 {
 				require.Empty(t, r.targets)
-				require.Empty(t, all(r.inits, portals.EventAck))
+				require.Equal(t, uint64(100), only(t, r.inits, portals.EventAck).MLength)
+				require.ErrorContains(t, r.err, "rank 1: an entry of portal table entry 0, user pointer 77, waits since ")
+				require.ErrorContains(t, r.err, "for another message: the handlers of the one before have returned PENDING")
 				return
 			}
 			done := only(t, r.targets, portals.EventPut)
@@ -267,6 +270,57 @@ func TestPending(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Without such an operation the entry waits for another message, which completes it (sPIN'17 B.2), used once or not: the one before has an answer,
+// and neither event nor count.
+func TestPendingWaitsForAnotherMessage(t *testing.T) {
+	again := func(pending, through hpu.Code) []rec { // the first time, and from then on
+		return []rec{also(opSkip, scratch2, 2), also(opStore, scratch2, 1), end(pending), end(through)}
+	}
+	for name, s := range map[string]setup{ //lint:maporder each by itself
+		"header":     {header: again(hpu.ProceedPending, hpu.Proceed)},
+		"completion": {completion: again(hpu.SuccessPending, hpu.Success)},
+	} {
+		for _, once := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s once=%v", name, once), func(t *testing.T) {
+				s.length = 100
+				s.initiator = func(p *runtime.Proc, md portals.Handle, _ *rig) error {
+					for i := range uint64(3) {
+						if err := p.NI().Put(md, 0, 100, portals.Ack, portals.PhysID(1, 0), 0, 0, 200*i, i, i); err != nil {
+							return err
+						}
+						p.Sleep(20 * sim.Microsecond)
+					}
+					return nil
+				}
+				s.entry = func(me *portals.ME, r *rig) {
+					me.CT = r.ct
+					me.Options |= portals.OptMEEventCTComm
+					if once {
+						me.Options |= portals.OptMEUseOnce
+					}
+				}
+				r := conduct(t, s)
+				r.noHandlerErrors()
+				puts, unlinked, fails := []uint64{1}, 1, []portals.FailType{portals.NIOK, portals.NIOK, portals.NIPTDisabled}
+				if !once {
+					puts, unlinked, fails[2] = []uint64{1, 2}, 0, portals.NIOK
+				}
+				var got []uint64
+				for _, e := range all(r.targets, portals.EventPut) {
+					got = append(got, e.HdrData)
+				}
+				require.Equal(t, puts, got)
+				require.Len(t, all(r.targets, portals.EventAutoUnlink), unlinked)
+				for i, e := range all(r.inits, portals.EventAck) {
+					require.Equal(t, fails[i], e.Fail)
+				}
+				require.Equal(t, r.message[:100], r.host[:100])
+				require.Equal(t, r.message[:100], r.host[200:300])
+			})
+		}
 	}
 }
 
