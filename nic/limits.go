@@ -104,9 +104,16 @@ func (l *LimitsSpec) Limits(mtu int32, hpus *HPUSpec) portals.Limits {
 		MaxWAROrderedSize: uint64(l.MaxWAROrderedSize), MaxVolatileSize: uint64(l.MaxVolatileSize),
 		MaxUserHdrSize: uint64(min(l.MaxUserHdrSize, sim.Size(mtu))), MaxPayloadSize: uint64(mtu),
 		MaxHandlerMem: uint64(hpus.MaxHPUMemory), MaxInitialState: uint64(l.MaxInitialState),
-		MinFragmentationLimit: uint64(mtu), MaxCyclesPerByte: uint64(hpus.MaxCyclesPerByte),
+		MinFragmentationLimit: fragment(mtu), MaxCyclesPerByte: uint64(hpus.MaxCyclesPerByte),
 		// Atomics change host memory in place, at one moment. Data is not totally ordered: what a get that is longer than the ordered sizes
 		// reads may be what a put behind it has written.
 		Features: portals.FeatureTargetBindInaccessible | portals.FeatureCoherentAtomics,
 	}
+}
+
+// fragment is what payload comes in multiples of, bytes: the packets of a message are whole ones but for the last, and a user header at its beginning,
+// which may be of any number of such units, moves all ends of what handlers see. As large as user headers allow: what holds the largest number.
+func fragment(mtu int32) uint64 {
+	const number = 8
+	return uint64(min(mtu&-mtu, number))
 }

@@ -41,7 +41,7 @@ func TestEveryLimitArrives(t *testing.T) {
 		require.Equal(t, given.Field(i).Int(), field.Convert(reflect.TypeFor[int64]()).Int(), name)
 	}
 	rest := map[string]uint64{
-		"MaxPayloadSize": mtu, "MaxHandlerMem": 7, "MinFragmentationLimit": mtu, "MaxCyclesPerByte": 9,
+		"MaxPayloadSize": mtu, "MaxHandlerMem": 7, "MinFragmentationLimit": 8, "MaxCyclesPerByte": 9,
 		"Features": uint64(portals.FeatureTargetBindInaccessible | portals.FeatureCoherentAtomics),
 	}
 	for i := range got.NumField() {

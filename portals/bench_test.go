@@ -13,7 +13,7 @@ var deviceLimits = Limits{
 	MaxIOVecs: 16, MaxListSize: 1 << 18, MaxTriggeredOps: 1 << 16, MaxMsgSize: 1 << 20, MaxAtomicSize: 4096,
 	MaxFetchAtomicSize: 4096, MaxWAWOrderedSize: 64, MaxWAROrderedSize: 64, MaxVolatileSize: 256,
 	Features: FeatureTargetBindInaccessible | FeatureCoherentAtomics, MaxUserHdrSize: 64, MaxPayloadSize: 4096,
-	MaxHandlerMem: 1 << 16, MaxInitialState: 1024, MinFragmentationLimit: 64,
+	MaxHandlerMem: 1 << 16, MaxInitialState: 1024, MinFragmentationLimit: 8,
 }
 
 // flatMemory is memory from address 0.

@@ -141,6 +141,9 @@ func (st *state) checkEntry(fn string, m *ME, kind Kind) (Region, error) {
 		if int(s.Stamp.Shift)+int(s.Stamp.Bits) > 64 {
 			return Region{}, invalid(fn, "user id in %d bits from %d on, match bits have 64", s.Stamp.Bits, s.Stamp.Shift)
 		}
+		if unit := st.limits.MinFragmentationLimit; unit > 1 && s.UserHdrLen%unit != 0 {
+			return Region{}, invalid(fn, "user header of %d bytes, want a multiple of %d (min_fragmentation_limit)", s.UserHdrLen, unit)
+		}
 		if n := uint64(len(s.InitialState)); n > st.limits.MaxInitialState {
 			return Region{}, invalid(fn, "initial state of %d bytes, largest is %d", n, st.limits.MaxInitialState)
 		}

@@ -1,5 +1,7 @@
 package portals
 
+import "math/bits"
+
 // Limits of an interface (ptl_ni_limits_t, Portals 4.x §3.6.1, and the fields
 // sPIN adds, sPIN'17 §2). Counts are numbers of objects, sizes are bytes.
 type Limits struct {
@@ -22,11 +24,14 @@ type Limits struct {
 
 	Features Features // device: what it has; desired: what is asked for; granted: what is both
 
-	MaxUserHdrSize        uint64 // bytes of a message declared as user header (sPIN)
-	MaxPayloadSize        uint64 // bytes of one packet's payload, and of one put from the device (sPIN)
-	MaxHandlerMem         uint64 // bytes of HPU memory (sPIN)
-	MaxInitialState       uint64 // bytes copied to HPU memory at installation (sPIN)
-	MinFragmentationLimit uint64 // alignment in bytes of the payload a handler sees (sPIN)
+	MaxUserHdrSize  uint64 // bytes of a message declared as user header (sPIN)
+	MaxPayloadSize  uint64 // bytes of one packet's payload, and of one put from the device (sPIN)
+	MaxHandlerMem   uint64 // bytes of HPU memory (sPIN)
+	MaxInitialState uint64 // bytes copied to HPU memory at installation (sPIN)
+	// MinFragmentationLimit is bytes that the payload a handler sees begins at a
+	// multiple of and, but for the last of a message, is a multiple of (sPIN'17
+	// B.2.1): a power of two. So is a user header, which comes before it.
+	MinFragmentationLimit uint64
 	MaxCyclesPerByte      uint64 // handler budget in cycles per payload byte, 0 unlimited (sPIN)
 }
 
@@ -50,7 +55,8 @@ func (device Limits) provided() Limits {
 // more than the device provides. A nil wish means the device's limits. A count
 // below zero means as many as there are; so does a desired MaxTriggeredOps of 0.
 // Of the sizes, 0 for one of the ordered sizes or for MaxVolatileSize means the
-// device's, 0 for MaxFetchAtomicSize the MaxAtomicSize granted, as far as the
+// device's, 0 for MinFragmentationLimit likewise, and else no more than the power
+// of two that it contains; 0 for MaxFetchAtomicSize the MaxAtomicSize granted, as far as the
 // device has it. A feature is granted when it is desired and the device has it.
 func (device Limits) grant(desired *Limits) Limits {
 	got := device.provided()
@@ -91,6 +97,9 @@ func (device Limits) grant(desired *Limits) Limits {
 		if *s.want != 0 || !s.zero {
 			*s.got = min(*s.got, *s.want)
 		}
+	}
+	if want := desired.MinFragmentationLimit; want > 0 {
+		got.MinFragmentationLimit = min(got.MinFragmentationLimit, 1<<(bits.Len64(want)-1))
 	}
 	if desired.MaxFetchAtomicSize == 0 {
 		got.MaxFetchAtomicSize = min(got.MaxFetchAtomicSize, got.MaxAtomicSize)

@@ -113,3 +113,26 @@ func TestStaleAnswer(t *testing.T) {
 	require.Equal(t, CTEvent{Success: 3}, v)
 	require.NoError(t, p.a.MDRelease(p.md))
 }
+
+// Who desires pieces that are aligned to less may have other user headers; what is granted is a power of two.
+func TestDesiredFragmentation(t *testing.T) {
+	device := deviceLimits
+	device.MinFragmentationLimit = 8
+	for want, granted := range map[uint64]uint64{0: 8, 1: 1, 3: 2, 4: 4, 7: 4, 8: 8, 100: 8} { //lint:maporder each by itself
+		desired := device
+		desired.MinFragmentationLimit = want
+		ni, got, err := NewNI(NIConfig{Options: OptNIMatching | OptNIPhysical, Device: device, Desired: &desired, Memory: make(flatMemory, 64)})
+		require.NoError(t, err)
+		require.Equal(t, granted, got.MinFragmentationLimit, want)
+		_, err = ni.PTAlloc(0, EQNone, 0)
+		require.NoError(t, err)
+		for header := range uint64(17) {
+			_, err = ni.MEAppend(0, &ME{Length: 64, UID: UIDAny, MatchID: AnyID, Options: OptMEOpPut, Spin: &Spin{UserHdrLen: header}}, PriorityList, 0)
+			if header%granted == 0 {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, ErrArgInvalid)
+			}
+		}
+	}
+}

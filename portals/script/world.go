@@ -18,7 +18,7 @@ var Device = portals.Limits{
 	MaxFetchAtomicSize: 512, MaxWAWOrderedSize: 64, MaxWAROrderedSize: 8, MaxVolatileSize: 64,
 	Features:       portals.FeatureTargetBindInaccessible | portals.FeatureCoherentAtomics,
 	MaxUserHdrSize: 64, MaxPayloadSize: 4096, MaxHandlerMem: 1 << 16, MaxInitialState: 256,
-	MinFragmentationLimit: 64,
+	MinFragmentationLimit: 8,
 }
 
 const (
