@@ -97,6 +97,7 @@ func TestP4spinActions(t *testing.T) {
 		cfg.UserHeader = 32
 		cfg.Host, cfg.HandlerHost = append([]byte("ABCDEFGH"), make([]byte, 248)...), []byte("abcdefgh........")
 		cfg.State.Bytes = append(words(2, 0, 0, act), make([]byte, 48)...)
+		cfg.State.Counters = []CounterRef{{Offset: 24}}
 		cfg.Messages = []Message{{Source: 2, Data: append(words(77, 0, 0, 0, 0, 0, 0, 0), "payload!"...), MatchBits: 5, HdrData: 6}}
 		r := mustRun(t, cfg)
 		require.NoError(t, r.Err())
@@ -110,17 +111,27 @@ func TestP4spinActions(t *testing.T) {
 	r = run(2)
 	require.Equal(t, uint64(7), binary.LittleEndian.Uint64(r.Host.After[40:]))
 	require.Equal(t, words(0, 2), []byte(r.Host.After[56:64]), "32 bits: the neighbour stays as it was")
+	require.Equal(t, uint64(1<<40+1), binary.LittleEndian.Uint64(r.Host.After[64:]), "64 bits")
 	require.Equal(t, []uint64{42, 2}, []uint64{binary.LittleEndian.Uint64(r.State.After[16:]), binary.LittleEndian.Uint64(r.State.After[24:])})
 
-	var sent []string
-	for _, e := range run(3).Events {
-		if e.Node == 1 {
-			sent = append(sent, fmt.Sprintf("%s %d B, bits %#x, offset %d, data %d", e.Type, e.Length, e.MatchBits, e.Offset, e.HdrData))
+	run(4)
+
+	sent := func(act uint32) (sent []string) {
+		for _, e := range run(act).Events {
+			if e.Node == 1 {
+				sent = append(sent, fmt.Sprintf("%s %d B, bits %#x, offset %d, data %d", e.Type, e.Length, e.MatchBits, e.Offset, e.HdrData))
+			}
 		}
+		return sent
 	}
 	require.ElementsMatch(t, []string{
 		"PUT 8 B, bits 0x11, offset 64, data 1", "PUT 4 B, bits 0x12, offset 0, data 2", "PUT 8 B, bits 0x13, offset 0, data 3", "GET 4 B, bits 0x14, offset 5, data 0",
-	}, sent)
+	}, sent(3))
+	require.ElementsMatch(t, []string{
+		"ATOMIC 8 B, bits 0x15, offset 16, data 4", "ATOMIC 8 B, bits 0x16, offset 24, data 5", "ATOMIC 4 B, bits 0x17, offset 0, data 6",
+		"GET 4 B, bits 0x19, offset 8, data 0", "GET 4 B, bits 0x1a, offset 12, data 0", "GET 4 B, bits 0x1b, offset 5, data 0",
+	}, sent(5))
+	require.Equal(t, []string{"PUT 4 B, bits 0x18, offset 0, data 7"}, sent(6), "an answer of a completion handler, from NULL")
 }
 
 // ipv4 is a packet as PsPIN's handlers see it: the first byte is not as on the wire.
@@ -156,6 +167,15 @@ func testPsPIN(t *testing.T, cfg *Config) {
 	require.Equal(t, uint64(5), binary.LittleEndian.Uint64(r.Host.After[16:]))
 	require.Equal(t, data[:8], []byte(r.Host.After[:8]))
 	require.Equal(t, data[:8], []byte(r.Host.After[24:32]))
+	for _, h := range r.Handlers {
+		waits := 0
+		for _, a := range h.Actions {
+			if a.Name == "dma_wait" {
+				waits++
+			}
+		}
+		require.Equal(t, h.Kind == "payload", waits == 3, "%d waits of a %s handler: its end waits for nothing again", waits, h.Kind)
+	}
 	puts := map[string]int{}
 	for _, e := range r.Events {
 		if e.Node != 0 {

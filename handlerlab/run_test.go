@@ -91,7 +91,7 @@ func TestTimes(t *testing.T) {
 		{"dma_to_host_nb", 0, write, "handle 2"},
 		{"dma_wait", sim.Time(a[1].At) + read - sim.Time(a[4].At), 0, "OK"},
 		{"dma_cas", 2*L + D(8), 0, "swapped"},
-		{"dma_fadd", 2*L + D(8), 0, "OK"},
+		{"dma_fadd_typed", 2*L + D(8), 0, "OK"},
 	})
 	// Up to the first suspension the handler's time is that of its cycles.
 	for i := range 3 {
@@ -215,8 +215,8 @@ func TestMessagesAreTold(t *testing.T) {
 
 func TestBadEnds(t *testing.T) {
 	for payload, want := range map[string]string{
-		"trap":     "module actions.wasm, function trap, offset 0x6d5: out of bounds memory access",
-		"forever":  "module actions.wasm, function forever, offset 0x6e1: killed: budget exceeded",
+		"trap":     "module actions.wasm, function trap, offset 0x6de: out of bounds memory access",
+		"forever":  "module actions.wasm, function forever, offset 0x6ea: killed: budget exceeded",
 		"nonsense": "returned 77, which is no return code of a payload handler",
 		"again":    "incomplete: stopped by the limit of 1 ms of virtual time, at ",
 	} {

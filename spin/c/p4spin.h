@@ -57,11 +57,12 @@ typedef struct {
 /* What a handler that is running has said and been given. Handlers take turns where they suspend, so each function that may suspend sets it again. */
 typedef struct {
 	uint32_t code;
-	uint8_t *packet; /* what NULL stands for as the source of data: the packet's payload, or the user header */
+	uint8_t *packet; /* what NULL stands for as the source of data: the packet's payload, or the user header, or zeros */
 } p4spin_call_t;
 
 __attribute__((weak)) p4spin_call_t *p4spin_running;
 __attribute__((weak)) uint8_t p4spin_unread[PACKET_SIZE]; /* what is read to NULL, which nobody looks at */
+__attribute__((weak)) uint8_t p4spin_zeros[PACKET_SIZE];  /* what is sent from NULL by a handler that has seen no data */
 
 static inline int p4spin_again(p4spin_call_t *c, int result)
 {
@@ -107,7 +108,7 @@ __attribute__((weak, export_name("header"))) int32_t p4spin_header(const ptl_hea
 	p4spin_header_t m = {h->type, (uint32_t)h->length, h->target_nid, h->source_nid, (uint32_t)h->match_bits, (uint32_t)h->offset,
 			     (uint32_t)h->hdr_data, {{0}}};
 	uint32_t user = h->user_hdr_len < sizeof m.user_hdr ? h->user_hdr_len : sizeof m.user_hdr;
-	p4spin_call_t c = {P4SPIN_SUCCESS, (uint8_t *)(uintptr_t)h->user_hdr};
+	p4spin_call_t c = {P4SPIN_SUCCESS, user ? (uint8_t *)(uintptr_t)h->user_hdr : p4spin_zeros};
 	__builtin_memcpy(&m.user_hdr, c.packet, user);
 	p4spin_running = &c;
 	SPIN_HEADER(&m, state);
@@ -133,7 +134,7 @@ void SPIN_COMPLETION(void *message, void *state);
 
 __attribute__((weak, export_name("completion"))) int32_t p4spin_completion(const ptl_completion_t *e, void *state)
 {
-	p4spin_payload_t m = {0, (uint32_t)e->mlength, (uint8_t *)(uintptr_t)e->packet};
+	p4spin_payload_t m = {0, (uint32_t)e->mlength, e->packet ? (uint8_t *)(uintptr_t)e->packet : p4spin_zeros};
 	p4spin_call_t c = {P4SPIN_SUCCESS, m.base};
 	p4spin_running = &c;
 	SPIN_COMPLETION(&m, state);
@@ -203,32 +204,16 @@ static inline int p4spin_DMACASNB(uint32_t offset, uint64_t *cmpval, uint64_t sw
 	return p4spin_dma_started(spin_dma_cas_nb(p4spin_space(options), offset, *cmpval, swapval, cmpval), handle);
 }
 
-/* Their numbers have 32 bits, host atomics 64: the word around the number is exchanged until nobody else has changed it meanwhile. */
-static inline int p4spin_DMAFetchAddB(uint32_t offset, uint32_t inc, uint32_t *before, uint32_t type, unsigned int options)
+/* before has as many bytes as a number of the type: PTL_INT, theirs, or one of spin.h of at most 64 bits. */
+static inline int p4spin_DMAFetchAddB(uint32_t offset, uint64_t inc, void *before, uint32_t type, unsigned int options)
 {
-	uint32_t space = p4spin_space(options), at = offset & ~7u, shift = offset & 4 ? 32 : 0;
-	uint64_t word, found;
 	p4spin_call_t *c = p4spin_running;
-	if (type != 1 || offset % 4)
-		return SPIN_INVALID;
-	int r = spin_dma_from_host(space, at, &word, sizeof word);
-	while (r == PTL_OK) {
-		uint32_t now = (uint32_t)(word >> shift);
-		uint64_t next = (word & ~(0xffffffffull << shift)) | (uint64_t)(now + inc) << shift;
-		r = spin_dma_cas(space, at, word, next, &found);
-		if (r == 1) {
-			*before = now;
-			return p4spin_again(c, PTL_OK);
-		}
-		word = found;
-	}
-	return p4spin_again(c, r);
+	return p4spin_again(c, spin_dma_fadd_typed(p4spin_space(options), offset, type, inc, before));
 }
 
-static inline int p4spin_DMAFetchAddNB(uint32_t offset, uint32_t inc, uint32_t *before, uint32_t type, unsigned int options, uint64_t *handle)
+static inline int p4spin_DMAFetchAddNB(uint32_t offset, uint64_t inc, void *before, uint32_t type, unsigned int options, uint64_t *handle)
 {
-	*handle = 0;
-	return p4spin_DMAFetchAddB(offset, inc, before, type, options);
+	return p4spin_dma_started(spin_dma_fadd_typed_nb(p4spin_space(options), offset, type, inc, before), handle);
 }
 
 static inline int p4spin_CAS(uint64_t *value, uint64_t cmpval, uint64_t swapval)
@@ -241,6 +226,13 @@ static inline int p4spin_FAdd(uint64_t *value, uint64_t *before, uint64_t inc)
 {
 	p4spin_call_t *c = p4spin_running;
 	*before = (uint64_t)spin_fadd(value, inc);
+	return p4spin_again(c, PTL_OK);
+}
+
+static inline int p4spin_Yield(void)
+{
+	p4spin_call_t *c = p4spin_running;
+	spin_yield();
 	return p4spin_again(c, PTL_OK);
 }
 
@@ -281,6 +273,71 @@ static inline int p4spin_GetToHost(uint32_t offset, uint32_t len, uint32_t ct, u
 	return spin_get_from_host(&op);
 }
 
+static inline int p4spin_GetToDevice(void *local, uint32_t len, uint32_t ct, uint32_t ack_req, uint32_t target, uint32_t match_bits,
+				     uint32_t remote_offset, void *user_ptr, uint32_t hdr_data)
+{
+	p4spin_call_t *c = p4spin_running;
+	ptl_op_t op = p4spin_op(len, PTL_NO_ACK_REQ, target, match_bits, remote_offset, user_ptr, hdr_data);
+	(void)ct;
+	(void)ack_req;
+	op.local = (uint32_t)(uintptr_t)(local ? local : p4spin_unread);
+	return p4spin_again(c, spin_get_from_device(&op));
+}
+
+/* Atomics: the operation and the type stand last, as in PtlAtomic. */
+static inline int p4spin_AtomicFromHost(uint32_t offset, uint32_t len, uint32_t ct, uint32_t ack_req, uint32_t target, uint32_t match_bits,
+					uint32_t remote_offset, void *user_ptr, uint32_t hdr_data, uint32_t operation, uint32_t type)
+{
+	ptl_op_t op = p4spin_op(len, ack_req, target, match_bits, remote_offset, user_ptr, hdr_data);
+	(void)ct;
+	op.offset = offset;
+	op.atomic_op = operation;
+	op.datatype = type;
+	op.fetch_offset = UINT64_MAX; /* fetch nothing */
+	return spin_atomic_from_host(&op);
+}
+
+static inline int p4spin_AtomicFromDevice(const void *local, uint32_t len, uint32_t ct, uint32_t ack_req, uint32_t target,
+					  uint32_t match_bits, uint32_t remote_offset, void *user_ptr, uint32_t hdr_data,
+					  uint32_t operation, uint32_t type)
+{
+	p4spin_call_t *c = p4spin_running;
+	ptl_op_t op = p4spin_op(len, ack_req, target, match_bits, remote_offset, user_ptr, hdr_data);
+	(void)ct;
+	op.local = (uint32_t)(uintptr_t)p4spin_source(local);
+	op.atomic_op = operation;
+	op.datatype = type;
+	return p4spin_again(c, spin_atomic_from_device(&op));
+}
+
+/* Counters: with both numbers of one, or with its successes alone. */
+static inline int p4spin_CTGetEvent(uint32_t ct, ptl_ct_event_t *event)
+{
+	p4spin_call_t *c = p4spin_running;
+	return p4spin_again(c, spin_ct_get(ct, event));
+}
+
+static inline int p4spin_CTGetCount64(uint32_t ct, uint64_t *success)
+{
+	ptl_ct_event_t event;
+	int r = p4spin_CTGetEvent(ct, &event);
+	*success = r == PTL_OK ? event.success : *success;
+	return r;
+}
+
+static inline int p4spin_CTGetCount(uint32_t ct, uint32_t *success)
+{
+	uint64_t now = *success;
+	int r = p4spin_CTGetCount64(ct, &now);
+	*success = (uint32_t)now;
+	return r;
+}
+
+static inline int p4spin_CTSetEvent(uint32_t ct, ptl_ct_event_t event) { return spin_ct_set(ct, event.success, event.failure); }
+static inline int p4spin_CTSetCount(uint32_t ct, uint64_t success) { return spin_ct_set(ct, success, 0); }
+static inline int p4spin_CTIncEvent(uint32_t ct, ptl_ct_event_t by) { return spin_ct_inc(ct, by.success, by.failure); }
+static inline int p4spin_CTIncCount(uint32_t ct, uint64_t by) { return spin_ct_inc(ct, by, 0); }
+
 /* PtlReturn says what the handler returns; it does not end it. */
 static inline void PtlReturn(uint32_t code)
 {
@@ -304,7 +361,7 @@ static inline int libmain(void) { return 0; }
 #define PTL_ME_HOST_MEM P4SPIN_ME_HOST_MEM
 #define PTL_HANDLER_HOST_MEM P4SPIN_HANDLER_HOST_MEM
 #define PTL_LOCAL_ME_CT 1
-#define PTL_INT 1
+#define PTL_INT PTL_INT32_T
 #define ptl_header_t p4spin_header_t
 #define ptl_payload_t p4spin_payload_t
 #define ptl_match_bits_t uint32_t
@@ -316,6 +373,9 @@ static inline int libmain(void) { return 0; }
 #define ptl_request_type_t uint32_t
 #define ptl_ack_req_t uint32_t
 #define ptl_type_t uint32_t
+#define ptl_datatype_t uint32_t
+#define ptl_op_t uint32_t
+#define ptl_ct_h uint32_t
 #define PtlHandlerDMAToHostNB p4spin_DMAToHostNB
 #define PtlHandlerDMAToHostB p4spin_DMAToHostB
 #define PtlHandlerDMAFromHostNB p4spin_DMAFromHostNB
@@ -331,5 +391,15 @@ static inline int libmain(void) { return 0; }
 #define PtlHandlerPutFromHost p4spin_PutFromHost
 #define PtlHandlerPutFromDevice p4spin_PutFromDevice
 #define PtlHandlerGetToHost p4spin_GetToHost
+#define PtlHandlerGetFromHost p4spin_GetToHost
+#define PtlHandlerGetToDevice p4spin_GetToDevice
+#define PtlHandlerGetFromDevice p4spin_GetToDevice
+#define PtlHandlerAtomicFromHost p4spin_AtomicFromHost
+#define PtlHandlerAtomicFromDevice p4spin_AtomicFromDevice
+#define PtlHandlerYield p4spin_Yield
+#define PtlHandlerCTGet(ct, out) \
+	_Generic((out), ptl_ct_event_t *: p4spin_CTGetEvent, uint32_t *: p4spin_CTGetCount, default: p4spin_CTGetCount64)(ct, out)
+#define PtlHandlerCTSet(ct, to) _Generic((to), ptl_ct_event_t: p4spin_CTSetEvent, default: p4spin_CTSetCount)(ct, to)
+#define PtlHandlerCTInc(ct, by) _Generic((by), ptl_ct_event_t: p4spin_CTIncEvent, default: p4spin_CTIncCount)(ct, by)
 
 #endif

@@ -114,6 +114,7 @@ typedef struct {
 	uint32_t loaded;
 	uint32_t failed;
 	int32_t commands; /* handles of commands are below */
+	uint64_t ended;   /* those of the first 64 whose end the handler has seen */
 } pspin_call_t;
 
 __attribute__((weak)) pspin_call_t *pspin_running;
@@ -129,10 +130,12 @@ static inline uint32_t pspin_core(void)
 	return (uint32_t)spin_my_hpu() % (spin_num_clusters() > 1 ? (uint32_t)(spin_num_hpus() / spin_num_clusters()) : NB_CORES) % NB_CORES;
 }
 
-/* A handler has ended when its commands have, as in PsPIN. */
+/* A handler has ended when its commands have, as in PsPIN: those that it has not waited for itself. */
 static inline bool pspin_settle(pspin_call_t *c)
 {
 	for (int32_t h = 0; h < c->commands; h++) {
+		if (h < 64 && c->ended >> h & 1)
+			continue;
 		int32_t r = spin_dma_wait(h);
 		c->failed |= r < 0 && r != SPIN_INVALID; /* INVALID: the handler has waited for it */
 	}

@@ -127,11 +127,22 @@ static inline int pspin_result(int32_t result)
 	return SPIN_FAIL;
 }
 
+/* pspin_ended notes whether the handler has seen the end of a command, so that its own end need not wait for it. */
+static inline void pspin_ended(pspin_call_t *c, int32_t handle, bool ended)
+{
+	if (handle >= 0 && handle < 64)
+		c->ended = (c->ended & ~(1ull << handle)) | (uint64_t)ended << handle;
+}
+
 /* Commands. One may ask for the end of one as often as one likes: INVALID says that its handle is free, so it has ended. */
 static inline int spin_cmd_wait(spin_cmd_t command)
 {
 	pspin_call_t *c = pspin_running;
-	return command == 0 ? SPIN_OK : pspin_result((int32_t)pspin_again(c, (uint32_t)spin_dma_wait((int32_t)command - 1)));
+	if (command == 0)
+		return SPIN_OK;
+	int32_t r = spin_dma_wait((int32_t)command - 1);
+	pspin_ended(c, (int32_t)command - 1, true);
+	return pspin_result((int32_t)pspin_again(c, (uint32_t)r));
 }
 
 static inline int spin_cmd_test(spin_cmd_t command, bool *completed)
@@ -139,6 +150,7 @@ static inline int spin_cmd_test(spin_cmd_t command, bool *completed)
 	pspin_call_t *c = pspin_running;
 	int32_t r = command == 0 ? 1 : (int32_t)pspin_again(c, (uint32_t)spin_dma_test((int32_t)command - 1));
 	*completed = r != 0;
+	pspin_ended(c, (int32_t)command - 1, *completed);
 	return pspin_result(r);
 }
 
@@ -147,6 +159,7 @@ static inline void pspin_command(pspin_call_t *c, int32_t handle, spin_cmd_t *co
 {
 	if (command)
 		*command = handle < 0 ? 0 : (spin_cmd_t)handle + 1;
+	pspin_ended(c, handle, false);
 	if (handle >= c->commands)
 		c->commands = handle + 1;
 }

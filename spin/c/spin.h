@@ -374,14 +374,15 @@ static inline int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t *cmpval, uint64
 	return spin_started(spin_dma_cas_nb(options, offset, *cmpval, swapval, cmpval), handle);
 }
 
-static inline int PtlHandlerDMAFetchAddB(ptl_size_t offset, uint64_t inc, uint64_t *before, uint32_t options)
+/* type: PTL_INT8_T to PTL_DOUBLE; before has as many bytes as a number of it. */
+static inline int PtlHandlerDMAFetchAddB(ptl_size_t offset, uint64_t inc, void *before, uint32_t type, uint32_t options)
 {
-	return spin_dma_fadd(options, offset, inc, before);
+	return spin_dma_fadd_typed(options, offset, type, inc, before);
 }
 
-static inline int PtlHandlerDMAFetchAddNB(ptl_size_t offset, uint64_t inc, uint64_t *before, uint32_t options, ptl_dma_h *handle)
+static inline int PtlHandlerDMAFetchAddNB(ptl_size_t offset, uint64_t inc, void *before, uint32_t type, uint32_t options, ptl_dma_h *handle)
 {
-	return spin_started(spin_dma_fadd_nb(options, offset, inc, before), handle);
+	return spin_started(spin_dma_fadd_typed_nb(options, offset, type, inc, before), handle);
 }
 
 /* 1: done, the handle is free; 0: not yet; negative: how the operation failed. */

@@ -32,7 +32,7 @@ SPIN_HANDLER(dma)(const ptl_payload_t *p, state_t *s)
 	s->found = 0;
 	if (PtlHandlerDMACASB(64, &s->found, 7, PTL_ME_HOST_MEM) != 1)
 		return PTL_FAIL;
-	return PtlHandlerDMAFetchAddB(64, 5, &s->found, PTL_ME_HOST_MEM) < 0 ? PTL_FAIL : PTL_SUCCESS;
+	return PtlHandlerDMAFetchAddB(64, 5, &s->found, PTL_UINT64_T, PTL_ME_HOST_MEM) < 0 ? PTL_FAIL : PTL_SUCCESS;
 }
 
 /* Retries a write that meets a page that is not present. */

@@ -1,17 +1,5 @@
 /* Handlers under the names of the sPIN paper's toolchain: each name once. */
-#define SPIN_HEADER choose
-#define SPIN_PAYLOAD act
-#define SPIN_COMPLETION finish
-#define PACKET_SIZE 64
-#include "smp.h"
-
-typedef struct {
-	uint32_t header_code, payload_code, completion_code;
-	uint32_t act;
-	uint64_t word;
-	uint64_t before;
-	uint32_t seen[8];
-} state_t;
+#include "p4spin_state.h"
 
 static void note(state_t *s, const ptl_header_t *h)
 {
@@ -56,8 +44,13 @@ static int atomics(state_t *s)
 	bad = bad || PtlHandlerDMACASB(40, &word, 7, PTL_ME_HOST_MEM) != 1;
 	bad = bad || PtlHandlerDMACASNB(48, &other, 1, PTL_ME_HOST_MEM, &h) || PtlHandlerDMAWait(h) < 0 || other != 0;
 	bad = bad || PtlHandlerDMAFetchAddB(60, 0xffffffff, &before[0], PTL_INT, PTL_ME_HOST_MEM);
-	bad = bad || PtlHandlerDMAFetchAddNB(60, 3, &before[1], PTL_INT, PTL_ME_HOST_MEM, &h) || PtlHandlerDMATest(h) != 1;
+	bad = bad || PtlHandlerDMAFetchAddNB(60, 3, &before[1], PTL_INT, PTL_ME_HOST_MEM, &h) || PtlHandlerDMAWait(h);
 	bad = bad || before[0] != 0 || before[1] != 0xffffffff;
+	bad = bad || PtlHandlerDMAFetchAddB(64, 1ull << 40, &other, PTL_UINT64_T, PTL_ME_HOST_MEM) || other != 0;
+	bad = bad || PtlHandlerDMAFetchAddNB(64, 1, &other, PTL_INT64_T, PTL_ME_HOST_MEM, &h);
+	while (!bad && PtlHandlerDMATest(h) == 0)
+		PtlHandlerYield();
+	bad = bad || other != 1ull << 40 || PtlHandlerDMAFetchAddB(62, 1, &before[0], PTL_INT, PTL_ME_HOST_MEM) == 0; /* not aligned */
 	bad = bad || PtlHandlerCAS(&s->word, 1, 2) != 0 || PtlHandlerCAS(&s->word, 0, 2) != 1;
 	return bad || PtlHandlerFAdd(&s->word, &s->before, 40);
 }
@@ -70,18 +63,32 @@ static int messages(ptl_payload_t *p)
 	       PtlHandlerGetToHost(56, 4, PTL_LOCAL_ME_CT, 0, 1, 0x14, 5, NULL, 0);
 }
 
+/* counters are read and changed as a whole, and by their successes. */
+static int counters(state_t *s)
+{
+	ptl_ct_h ct = (ptl_ct_h)s->before;
+	ptl_ct_event_t two = {2, 0}, failure = {0, 1}, now;
+	uint32_t n = 0;
+	uint64_t wide = 0;
+	int bad = PtlHandlerCTInc(ct, 3) || PtlHandlerCTInc(ct, two) || PtlHandlerCTGet(ct, &n) || n != 5;
+	bad = bad || PtlHandlerCTSet(ct, 7) || PtlHandlerCTInc(ct, failure) || PtlHandlerCTGet(ct, &now) || now.success != 7 || now.failure != 1;
+	return bad || PtlHandlerCTSet(ct, two) || PtlHandlerCTGet(ct, &wide) || wide != 2;
+}
+
 void act(void *message, void *state)
 {
 	ptl_payload_t p = *(ptl_payload_t *)message;
 	state_t *s = state;
-	int bad = s->act == 1 ? memory(&p) : s->act == 2 ? atomics(s) : s->act == 3 ? messages(&p) : 0;
+	int bad = s->act == 1 ? memory(&p) : s->act == 2 ? atomics(s) : s->act == 3 ? messages(&p) : s->act == 4 ? counters(s) : s->act == 5 ? exchanges(&p) : 0;
 	PtlReturn(bad ? 99 : s->payload_code);
 }
 
 void finish(void *message, void *state)
 {
-	(void)message;
-	PtlReturn(((state_t *)state)->completion_code);
+	state_t *s = state;
+	ptl_payload_t p = *(ptl_payload_t *)message;
+	int bad = s->act == 6 && (p.length || PtlHandlerPutFromDevice(NULL, 4, PTL_LOCAL_ME_CT, 0, 1, 0x18, 0, NULL, 7));
+	PtlReturn(bad ? 99 : s->completion_code);
 }
 
 int main(void)

@@ -1,10 +1,5 @@
 /* Handlers under the names of PsPIN's runtime: each name once. */
-#define SPIN_HEADER pspin_hh
-#define SPIN_PAYLOAD pspin_ph
-#define SPIN_COMPLETION pspin_th
-#define SPIN_HANDLER_MEM 64
-#define SPIN_SCRATCHPAD 128
-#include <handler.h>
+#include "pspin_memory.h"
 #include <packets.h>
 #include <pspin.h>
 #include <pspin_rt.h>
@@ -24,11 +19,6 @@ typedef struct {
 } shared_t;
 
 _Static_assert(sizeof(shared_t) <= SPIN_SCRATCHPAD, "shared_t");
-
-static uint64_t host(task_t *task)
-{
-	return (uint64_t)task->host_mem_high << 32 | task->host_mem_low;
-}
 
 /* load is the first word of the data of a packet. */
 static uint32_t load(void *packet)
