@@ -3,7 +3,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,4 +28,18 @@ func TestToolchain(t *testing.T) {
 			return setRepository(env)
 		},
 	})
+}
+
+// TestToolchainPorting types the commands of docs/porting.md, one after the other, in a folder with
+// handlers of our own under the names and in the places of those that the document speaks of.
+func TestToolchainPorting(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", porting))
+	require.NoError(t, err)
+	commands := documentedCommands(string(text))
+	require.Greater(t, len(commands), 20)
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "porting"))))
+	clang, err := exec.LookPath("clang-19")
+	require.NoError(t, err)
+	runDocumented(t, dir, "", clang, commands)
 }
