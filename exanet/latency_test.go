@@ -67,7 +67,7 @@ func TestLatencyIsTheSumOfItsParts(t *testing.T) {
 		stores := 120 + 2*cycle + 2*cycle
 		crossing := (words+32)/link + 2*6.667 + 106.667 + 4*cycle
 		enqueue := 2*cycle + cycle + (16+words)/axi + memory
-		local := stores + 2*cycle + enqueue + 15.333
+		local := stores + (words+32)/axi + 2*6.667 + 2*cycle + enqueue + 15.333 // the switch with its two wires, at the rate of paths in the MPSoC
 		require.InDelta(t, stores+crossing+enqueue+15.333, oneWay(t, n, 1).Seconds()*1e9, 0.02, "%d bytes", n)
 		require.InDelta(t, local, oneWay(t, n, 0).Seconds()*1e9, 0.02, "%d bytes in an MPSoC", n)
 	}

@@ -31,7 +31,7 @@ func TestExanetBesidePublished(t *testing.T) {
 	}{
 		{exanetMailbox, "intra-qfdb", 64, 470, 0.001},
 		{exanetMPI, "intra-qfdb", 0, 1293, 0.001},
-		{exanetMPI, "intra-fpga", 0, 1170, 0.04},
+		{exanetMPI, "intra-fpga", 0, 1170, 0.002},
 		{exanetMPI, "intra-qfdb", 64, 5157, 0.12},
 		{exanetMPI, "intra-qfdb", 4 << 20, 2689.4e3, 0.125},
 	} {

@@ -20,8 +20,8 @@ type link struct {
 	classes   bool                            // buffers are bounded: answers have a class of their own
 	waiting   [fabric.Classes]ring[departure] // packets that the fabric does not take yet
 	room      egress
-	device    int // packets from HPU memory that are not on the wire yet
-	_         [8]byte
+	device    int      // packets from HPU memory that are not on the wire yet
+	turning   sim.Time // the path to the own node is taken until then
 }
 
 // arrivals is what takes packets that have arrived.
@@ -188,7 +188,7 @@ func (l *link) launch(d *departure) {
 		l.account.sent += int64(d.bytes)
 	}
 	if d.target == l.rank {
-		l.post(l.now()+l.spec.Loopback, kindLoopback, uint64(d.seq), d.ref)
+		l.post(l.turned(d), kindLoopback, uint64(d.seq), d.ref)
 		if d.device {
 			l.device--
 			l.post(l.now(), kindEgressSpace, 0, nil)
@@ -203,6 +203,21 @@ func (l *link) launch(d *departure) {
 	if d.device && !notify {
 		l.device--
 	}
+}
+
+// turned is when a packet to the own node arrives there. Packets take the path one after the other. What
+// a program puts to its own process is none: it stands for stores into the interface's registers.
+func (l *link) turned(d *departure) sim.Time {
+	s := l.spec
+	at := l.now() + s.Loopback
+	if s.LoopbackRate.IsZero() {
+		return at
+	}
+	if f, plain := d.ref.(*Frame); plain && !d.device && !d.repeat && f.Header.Initiator == f.Header.Target {
+		return at
+	}
+	l.turning = max(l.now(), l.turning) + s.LoopbackRate.Time(int64(d.bytes)+int64(l.fabric.Header))
+	return l.turning + s.Loopback + s.LoopbackWire
 }
 
 // onWire frees the place in the egress of a packet from HPU memory whose turn on the wire has come.

@@ -33,6 +33,12 @@ type Spec struct {
 	HandlerCommands int `yaml:"handler_commands"`
 	// Loopback is the time from the egress to the receive side of the same node.
 	Loopback sim.Time `yaml:"loopback"`
+	// LoopbackRate is how fast that path is, one packet after the other, each with the header that it
+	// has on links (fabric.header); absent: without limit, and loopback_wire means nothing. A program's put to its own process, which stands for stores into
+	// registers of the interface, is no packet there.
+	LoopbackRate sim.Rate `yaml:"loopback_rate,omitempty"`
+	// LoopbackWire is the time on the wires from the NIC into that path and back, at most 1 s.
+	LoopbackWire sim.Time `yaml:"loopback_wire,omitempty"`
 	// Receive is Pipelined or Serial.
 	Receive string `yaml:"receive"`
 	// FaultPause is the time after which an access to host memory that ended with FAULT is tried again, at most 1 s. It is the policy of the
@@ -61,6 +67,12 @@ func (s *Spec) Validate(mtu int32) error {
 	fields.Between(&wrong, "egress_packets", s.EgressPackets, 1, maxPackets)
 	fields.Between(&wrong, "handler_commands", s.HandlerCommands, 1, maxCommands)
 	fields.Between(&wrong, "loopback", s.Loopback, 0, MaxTime)
+	if !s.LoopbackRate.IsZero() {
+		if err := s.LoopbackRate.Check(); err != nil {
+			wrong.Add("loopback_rate", err)
+		}
+	}
+	fields.Between(&wrong, "loopback_wire", s.LoopbackWire, 0, MaxTime)
 	fields.Between(&wrong, "fault_pause", s.FaultPause, 0, MaxTime)
 	fields.Between(&wrong, "fault_tries", s.FaultTries, 0, maxTries)
 	wrong.OneOf("receive", s.Receive, Pipelined, Serial)

@@ -42,7 +42,7 @@ func message(n, node int) float64 {
 		cycle = 20.0 / 3
 	)
 	words := float64(max(16, (n+15)/16*16))
-	crossing := 2 * cycle
+	crossing := (words+32)/axi + 2*6.667 + 2*cycle
 	if node != 0 {
 		crossing = (words+32)/2 + 2*6.667 + 106.667 + 4*cycle
 	}
