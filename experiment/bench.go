@@ -231,6 +231,16 @@ func simulate(ctx context.Context, cfg runtime.Config, setup func(*runtime.Clust
 	})
 }
 
+// simulateTCP is simulate of runs whose programs answer what the network loses or damages, as TCP does.
+func simulateTCP(ctx context.Context, cfg runtime.Config, setup func(*runtime.Cluster) error, finish func() error) (runtime.Stats, error) {
+	return carryOut(ctx, cfg, setup, func(c *runtime.Cluster) error {
+		if list, n := c.FailuresOfNodes(); n > 0 {
+			return fmt.Errorf("%d failures, the first: %w", n, list[0])
+		}
+		return finish()
+	})
+}
+
 // carryOut is simulate of runs in which messages may be lost: finish looks at that, too.
 func carryOut(ctx context.Context, cfg runtime.Config, setup func(*runtime.Cluster) error, finish func(*runtime.Cluster) error) (stats runtime.Stats, err error) {
 	c, err := runtime.NewCluster(cfg)

@@ -115,7 +115,7 @@ func (w *cacheRun) run(ctx context.Context) (stats runtime.Stats, err error) {
 		}
 		w.ends = append(w.ends, end)
 	}
-	return simulate(ctx, w.config(ctx, 2), w.spawn, func() error {
+	return simulateTCP(ctx, w.config(ctx, 2), w.spawn, func() error {
 		w.result.ring = w.ring.Stats()
 		return nil
 	})

@@ -82,7 +82,7 @@ func fleetAddr(node, i int) inet.Addr { return inet.Addr{10, 0, byte(node), byte
 // run simulates.
 func (f *fleet) run(ctx context.Context) (runtime.Stats, error) {
 	f.counts = make([][]memaslap.Stats, len(f.loads))
-	stats, err := simulate(ctx, f.config(ctx, 2), func(c *runtime.Cluster) error { return f.spawn(ctx, c) }, func() error {
+	stats, err := simulateTCP(ctx, f.config(ctx, 2), func(c *runtime.Cluster) error { return f.spawn(ctx, c) }, func() error {
 		f.kernel = f.procs[0].Node().Kernel().Stats()
 		for i, p := range f.procs {
 			f.resident += int64(p.OS().Resident()) * host.PageBytes

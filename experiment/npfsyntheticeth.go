@@ -109,7 +109,7 @@ func runSynthetic(ctx context.Context, p *Point) (Values, error) {
 	pattern(w.data, p.Seed)
 	values := Values{}
 	var cluster *runtime.Cluster
-	stats, err := simulate(ctx, w.config(ctx, 2), func(c *runtime.Cluster) error {
+	stats, err := simulateTCP(ctx, w.config(ctx, 2), func(c *runtime.Cluster) error {
 		cluster = c
 		return w.spawn(c)
 	}, func() error {

@@ -132,12 +132,17 @@ func (c *Cluster) HandlerErrors() ([]nic.HandlerError, int) {
 // Failures returns an error for everything in the run so far that makes its result doubtful although the run went on: handlers
 // that failed, messages that were lost, and stale translations. Of more than 100 of a kind the first 100 are returned; all counts them all, also
 // those that are told of together.
-func (c *Cluster) Failures() (list []error, all int) {
+func (c *Cluster) Failures() (list []error, all int) { return c.failures(c.LostMessages()) }
+
+// FailuresOfNodes is Failures but for what the network has lost or damaged: of runs whose programs send
+// that again, as TCP does.
+func (c *Cluster) FailuresOfNodes() (list []error, all int) { return c.failures(c.lostByNodes()) }
+
+func (c *Cluster) failures(lost []nic.LostMessage, n int) (list []error, all int) {
 	errs, failed := c.HandlerErrors()
 	for _, e := range errs {
 		list = append(list, e)
 	}
-	lost, n := c.LostMessages()
 	for _, l := range lost {
 		list = append(list, l)
 	}
