@@ -12,6 +12,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// Scripts install packages of npm from a lock file, and none of their install scripts runs.
+func TestPackagesAreLocked(t *testing.T) {
+	root := filepath.Join("..", "..")
+	scripts, err := filepath.Glob(filepath.Join(root, "scripts", "*.sh"))
+	require.NoError(t, err)
+	found := 0
+	for _, name := range append(scripts, filepath.Join(root, ".ci", "run")) {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for _, line := range regexp.MustCompile(`\bnpm (ci|i|install|add|exec|update)\b.*|\bnpx .*`).FindAllString(string(text), -1) {
+			found++
+			require.Regexp(t, `^npm ci (.* )?--ignore-scripts\b`, line, name)
+		}
+	}
+	require.Equal(t, 2, found, "the compiler of AssemblyScript, and the driver of the browser")
+}
+
 // GoReleaser makes programs for the systems for which scripts/release.sh does.
 func TestReleases(t *testing.T) {
 	script, err := os.ReadFile(filepath.Join("..", "..", "scripts", "release.sh"))
