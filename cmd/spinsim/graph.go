@@ -19,7 +19,8 @@ func graphCommand() *cobra.Command {
 		Use:   "graph",
 		Short: "Search graphs of yours by handlers and by hosts",
 		Long: `A graph is text: a line for each edge, two vertices, which are numbers from 0, and the weight, a whole number from 1, which is 1 if it is not there. Empty lines and those that begin
-with # or % count for nothing, so lists of edges of SNAP and the like are graphs as they are. Edges go both ways.
+with # or % count for nothing, so lists of edges of SNAP and the like are graphs as they are. Edges go both ways. A file that begins with %%MatrixMarket is read as a matrix of that format: square, of kind
+coordinate, its values whole numbers from 1, or none (pattern); vertices are from 1 there, and one less in what is shown.
 
   spinsim graph run roads.txt
 

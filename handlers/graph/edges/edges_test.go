@@ -191,9 +191,60 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A matrix is the graph of its entries, and what is no graph is refused, with its line.
+func TestReadMatrixMarket(t *testing.T) {
+	for text, want := range map[string]*Graph{
+		"%%MatrixMarket matrix coordinate pattern general\n% by hand\n\n4 4 3\n1 2\n% in between\n2 3\n 3\t1 \r\n\n": New(4, []Edge{{0, 1, 1}, {1, 2, 1}, {2, 0, 1}}),
+		"%%matrixmarket MATRIX Coordinate Integer Symmetric\n3 3 2\n2 1 7\n3 3 1\n":                                  New(3, []Edge{{1, 0, 7}, {2, 2, 1}}),
+		"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 3.0e1":                                            New(2, []Edge{{0, 1, 30}}),
+		"%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 2\n2 1 -4\n3 1 5.0\n":                             New(3, []Edge{{1, 0, 4}, {2, 0, 5}}),
+		"%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n":                                            New(2, []Edge{{1, 0, 1}}),
+		"% MatrixMarketing is no banner\n2 2 1\n":                                                                    New(3, []Edge{{2, 2, 1}}),
+	} {
+		g, err := Read("g.mtx", strings.NewReader(text))
+		require.NoError(t, err, text)
+		require.Equal(t, want, g, text)
+	}
+	const general, symmetric = "%%MatrixMarket matrix coordinate integer general\n", "%%MatrixMarket matrix coordinate pattern symmetric\n"
+	for text, want := range map[string]string{
+		"%%MatrixMarket matrix coordinate real\n":                               "1: 4 words, expected %%MatrixMarket matrix coordinate, then pattern, integer or real, then general, symmetric or skew-symmetric",
+		"%%MatrixMarket matrix array real general\n2 2\n":                       `1: "array" is no graph, expected`,
+		"%%MatrixMarket matrix coordinate complex general\n":                    `1: "complex" is no graph, expected`,
+		"%%MatrixMarket matrix coordinate real hermitian\n":                     `1: "hermitian" is no graph, expected`,
+		"%%MatrixMarket vector coordinate real general\n":                       `1: "vector" is no graph, expected`,
+		"%%MatrixMarket matrix coordinate pattern skew-symmetric\n2 2 1\n2 1\n": "1: pattern and skew-symmetric: entries without a value have no sign",
+		general:                                  "2: the file ends, expected the size: rows, columns and entries",
+		general + "% c\n3 3\n":                   "3: 2 fields, expected the size: rows, columns and entries",
+		general + "3 x 1\n":                      `2: "x" in the size, expected a number`,
+		general + "3 4 1\n1 1 1\n":               "2: 3 rows and 4 columns, expected as many",
+		general + "0 0 0\n":                      "2: 0 rows, expected 1 to 67108864 vertices",
+		general + "67108865 67108865 1\n1 1 1\n": "2: 67108865 rows, expected 1 to 67108864 vertices",
+		general + "3 3 0\n":                      "2: no entries, expected an edge at least",
+		general + "3 3 2\n1 2 1\n":               "4: the file ends, expected 2 entries, as the size has it, and there are 1",
+		general + "3 3 1\n1 2 1\n\n2 3 1\n":      `5: "2 3 1", expected the end: the size has 1 entries`,
+		general + "3 3 1\n0 2 1\n":               `3: vertex "0", expected a number from 1 to 3`,
+		general + "3 3 1\n1 4 1\n":               `3: vertex "4", expected a number from 1 to 3`,
+		general + "3 3 1\n1 2\n":                 "3: 2 fields, expected row and column and value",
+		general + "3 3 1\n1 2 0\n":               `3: weight "0", expected a whole number from 1 to 1048576`,
+		general + "3 3 1\n1 2 -1\n":              `3: weight "-1", expected a whole number`,
+		general + "3 3 1\n1 2 1.5\n":             `3: weight "1.5", expected a whole number`,
+		general + "3 3 1\n1 2 nan\n":             `3: weight "nan", expected a whole number`,
+		symmetric + "3 3 1\n2 1 1\n":             "3: 3 fields, expected row and column, without a value",
+		symmetric + "3 3 1\n1 2\n":               "3: row 1 and column 2, expected an entry on or below the diagonal: the matrix is symmetric",
+		"%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 1\n2 2 1\n": "3: row 2 and column 2, expected an entry below the diagonal",
+		general + "3 3 1\n" + strings.Repeat("1", 1<<17):                       "3: a line of more than 65536 bytes",
+	} {
+		_, err := Read("g.mtx", strings.NewReader(text))
+		require.ErrorContains(t, err, "g.mtx:"+want, text)
+	}
+}
+
 // Whatever is in a file, reading it ends with a graph or with an error that names the file.
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{"", "0 1\n", "0 1 5\n1 2 3\n# x\n", "a b\n", "0 1 2 3", "5 5 1048576"} {
+	for _, text := range []string{
+		"", "0 1\n", "0 1 5\n1 2 3\n# x\n", "a b\n", "0 1 2 3", "5 5 1048576",
+		"%%MatrixMarket matrix coordinate pattern symmetric\n% c\n3 3 2\n2 1\n3 3\n", "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 -3.0\n",
+	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -15,33 +15,72 @@ const (
 )
 
 // Read reads a graph: a line for each edge, two vertices from 0 and, if it is not 1, the weight, with blanks between; empty lines and those that begin with
-// # or % count for nothing. The vertices are those up to the largest that is named. Errors name the file and the line.
+// # or % count for nothing. The vertices are those up to the largest that is named. A file that begins with the banner of MatrixMarket is read as its format
+// has it (R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats", NISTIR 5935, 1996). Errors name the file and the line.
 func Read(name string, r io.Reader) (*Graph, error) {
+	l := &lines{scanner: bufio.NewScanner(r)}
+	l.scanner.Buffer(make([]byte, 0, maxLine), maxLine)
+	var g *Graph
+	text, err := l.next()
+	switch {
+	case errors.Is(err, io.EOF):
+		err = errNoEdge
+	case err == nil && isBanner(text):
+		g, err = readMatrix(l, text)
+	case err == nil:
+		g, err = readList(l, text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", name, l.number, err)
+	}
+	return g, nil
+}
+
+// lines reads a file by its lines.
+type lines struct {
+	scanner *bufio.Scanner
+	number  int // of the line that was read, from 1
+}
+
+// next returns a line without the blanks around it, io.EOF behind the last.
+func (l *lines) next() (string, error) {
+	l.number++
+	if l.scanner.Scan() {
+		return strings.TrimSpace(l.scanner.Text()), nil
+	}
+	switch err := l.scanner.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return "", fmt.Errorf("a line of more than %d bytes, %s", maxLine, expected)
+	case err != nil:
+		return "", err
+	}
+	return "", io.EOF
+}
+
+// errNoEdge is the error of a list that has none.
+var errNoEdge = errors.New("the file ends without an edge, expected lines of two vertices and perhaps a weight")
+
+// readList reads lines of edges; text is the first line.
+func readList(l *lines, text string) (*Graph, error) {
 	var list []Edge
 	most := uint32(0)
-	scanner := bufio.NewScanner(r)
-	scanner.Buffer(make([]byte, 0, maxLine), maxLine)
-	line := 1
-	for ; scanner.Scan(); line++ {
-		text := strings.TrimSpace(scanner.Text())
+	var err error
+	for ; err == nil; text, err = l.next() {
 		if text == "" || text[0] == '#' || text[0] == '%' {
 			continue
 		}
 		e, err := edge(strings.Fields(text))
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
+			return nil, err
 		}
 		most = max(most, e.From, e.To)
 		list = append(list, e)
 	}
-	err := scanner.Err()
 	switch {
-	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf("%s:%d: a line of more than %d bytes, %s", name, line, maxLine, expected)
-	case err != nil:
-		return nil, fmt.Errorf("%s:%d: %w", name, line, err)
+	case !errors.Is(err, io.EOF):
+		return nil, err
 	case len(list) == 0:
-		return nil, fmt.Errorf("%s:%d: the file ends without an edge, expected lines of two vertices and perhaps a weight", name, line)
+		return nil, errNoEdge
 	}
 	return New(int(most)+1, list), nil
 }
