@@ -54,97 +54,104 @@ func putTo(pid uint32, bits uint64) func(*runtime.Proc, portals.Handle, *rig) er
 	}
 }
 
+// success is a handler that takes what it sees.
+var success = []rec{end(hpu.Success)}
+
+// refuses is a bus that ends all accesses for data in one direction so: to the memory of rank 1, or from that of rank 0.
+func refuses(s host.Status, d host.Direction) func(*runtime.Config) {
+	return onRank(map[host.Direction]int{host.FromMemory: 0, host.ToMemory: 1}[d], forGood(s, func(a *host.Access, off int) bool {
+		return a.Direction() == d && a.Length > 64
+	}))
+}
+
+// runsOfFates are runs of a message of size bytes, and what becomes of those that are neither deposited nor offered to a handler.
+var runsOfFates = []struct {
+	name  string
+	s     setup
+	other map[string]int64
+}{
+	{"deposited", setup{}, nil},
+	{"by DMA of handlers", setup{
+		header: []rec{do(hpu.OpDMAFromHost, 0, 0, scratch2, 257), end(hpu.ProcessData)}, payload: []rec{do(hpu.OpDMAToHost, 1, 0, scratch, 257), end(hpu.Success)},
+	}, nil},
+	{"combined", setup{initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
+		return p.NI().Atomic(md, 0, size, portals.Ack, portals.PhysID(1, 0), 0, 5, 0, 9, 0, portals.OpSUM, portals.Uint8)
+	}}, nil},
+	{"offered", setup{header: []rec{end(hpu.ProcessData)}, payload: success, completion: success, userHdr: 16}, nil},
+	{"offered, then deposited", setup{header: []rec{end(hpu.Proceed)}, userHdr: 16}, nil},
+	{"dropped", setup{header: []rec{end(hpu.Drop)}, userHdr: 16}, map[string]int64{"dropped by a header handler": size - 16}},
+	{"failed", setup{header: []rec{end(hpu.Fail)}}, map[string]int64{"dropped: the handler failed": size}},
+	{"payload dropped", setup{payload: []rec{end(hpu.Drop)}}, nil},
+	{"truncated", setup{entry: func(me *portals.ME, _ *rig) { me.Length = 100 }}, map[string]int64{"truncated": size - 100}},
+	{"truncated before handlers", setup{payload: success, entry: func(me *portals.ME, _ *rig) { me.Length = 300 }}, map[string]int64{"truncated": size - 300}},
+	{"no entry", setup{entry: func(me *portals.ME, _ *rig) { me.IgnoreBits = 0 }}, map[string]int64{"refused: no entry": size}},
+	{"no process", setup{initiator: putTo(3, 5)}, map[string]int64{"refused: no such process": size}},
+	{
+		"an answer for a handler",
+		setup{header: []rec{do(hpu.OpGetFromDevice, opAt(0)), end(hpu.Proceed)}, ops: []hpu.Operation{{Local: scratch, Length: 48, TargetNID: 2}}},
+		map[string]int64{"answers for a handler": 48},
+	},
+	{
+		"unaligned",
+		setup{header: []rec{end(hpu.ProcessData)}, userHdr: 8, initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
+			return p.NI().Atomic(md, 0, 512, portals.Ack, portals.PhysID(1, 0), 0, 5, 0, 9, 0, portals.OpSUM, portals.DoubleComplex)
+		}},
+		map[string]int64{"dropped: an atomic behind an odd user header": 504},
+	},
+	{
+		"no room for packets",
+		setup{payload: []rec{also(opSpin, 1000), end(hpu.Success)}, overrides: []string{"nic.packet_buffer=256", "hpu.cores=1", "hpu.contexts=1"}},
+		map[string]int64{"dropped: packet buffer full": 1},
+	},
+	{
+		"no room for handlers",
+		setup{
+			payload:   []rec{also(opSpin, 1000), end(hpu.Success)},
+			overrides: []string{"hpu.waiting_handlers=1", "hpu.cores=1", "hpu.contexts=1"},
+		},
+		map[string]int64{"dropped: too many handlers wait": 1},
+	},
+	{
+		"no memory of messages",
+		setup{header: []rec{also(opSpin, 1000), end(hpu.ProcessData)}, payload: success, messages: 2, entry: func(me *portals.ME, _ *rig) {
+			me.Spin.PerMessage = portals.MessageMemory{Offset: 1 << 15, Bytes: 16, Messages: 1}
+		}},
+		map[string]int64{"dropped: memory of messages full": size},
+	},
+	{
+		"a swap without an answer",
+		setup{header: []rec{do(hpu.OpAtomicFromHost, opAt(0)), end(hpu.Proceed)}, ops: []hpu.Operation{
+			{Length: 8, TargetNID: 2, FetchOffset: 1<<64 - 1, AtomicOp: uint32(portals.OpSWAP), Datatype: uint32(portals.Uint64)},
+		}},
+		map[string]int64{"answers that nobody wants": 8},
+	},
+	{
+		"a descriptor of nothing",
+		setup{initiator: func(p *runtime.Proc, _ portals.Handle, _ *rig) error {
+			md, err := p.NI().MDBind(&portals.MD{Start: 1 << 40, Length: 4096})
+			if err != nil {
+				return err
+			}
+			return putTo(0, 5)(p, md, nil)
+		}},
+		map[string]int64{"unreadable at the source": size},
+	},
+	{"datagrams", datagrams(2, &setup{cfg: broken(fabric.FaultSpec{Corrupt: 1, Only: func(p fabric.Packet) bool { return p.Dst == 2 && p.Bytes == 232 }})}), map[string]int64{"damaged on the way": 232}},
+	{
+		"nobody acknowledges",
+		setup{overrides: []string{"transport.kind=reliable", "transport.retries=0", "transport.window=1"}, cfg: broken(fabric.FaultSpec{Loss: 1})},
+		map[string]int64{"given up by the transport": size - 256},
+	},
+	{"ignored", setup{cfg: refuses(host.Ignored, host.ToMemory)}, map[string]int64{"ignored by the SMMU": 512}},
+	{"unreadable", setup{cfg: refuses(host.Denied, host.FromMemory)}, map[string]int64{"unreadable at the source": size}},
+	{"unwritable", setup{cfg: refuses(host.Denied, host.ToMemory)}, map[string]int64{"unwritable": 512}},
+}
+
 // Every byte has one fate, whatever happens to its message, and every name of a fate occurs: the sum over all names is what was posted, and the
 // run itself ends without an error (Cluster.Run holds the books against each other).
 func TestEveryByteHasAFate(t *testing.T) {
-	success := []rec{end(hpu.Success)}
-	refuses := func(s host.Status, d host.Direction) func(*runtime.Config) {
-		return onRank(map[host.Direction]int{host.FromMemory: 0, host.ToMemory: 1}[d], forGood(s, func(a *host.Access, off int) bool {
-			return a.Direction() == d && a.Length > 64
-		}))
-	}
 	seen := map[string]bool{"deposited": true, "offered to a handler": true}
-	for _, c := range []struct {
-		name  string
-		s     setup
-		other map[string]int64
-	}{
-		{"deposited", setup{}, nil},
-		{"by DMA of handlers", setup{
-			header: []rec{do(hpu.OpDMAFromHost, 0, 0, scratch2, 257), end(hpu.ProcessData)}, payload: []rec{do(hpu.OpDMAToHost, 1, 0, scratch, 257), end(hpu.Success)},
-		}, nil},
-		{"combined", setup{initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
-			return p.NI().Atomic(md, 0, size, portals.Ack, portals.PhysID(1, 0), 0, 5, 0, 9, 0, portals.OpSUM, portals.Uint8)
-		}}, nil},
-		{"offered", setup{header: []rec{end(hpu.ProcessData)}, payload: success, completion: success, userHdr: 16}, nil},
-		{"offered, then deposited", setup{header: []rec{end(hpu.Proceed)}, userHdr: 16}, nil},
-		{"dropped", setup{header: []rec{end(hpu.Drop)}, userHdr: 16}, map[string]int64{"dropped by a header handler": size - 16}},
-		{"failed", setup{header: []rec{end(hpu.Fail)}}, map[string]int64{"dropped: the handler failed": size}},
-		{"payload dropped", setup{payload: []rec{end(hpu.Drop)}}, nil},
-		{"truncated", setup{entry: func(me *portals.ME, _ *rig) { me.Length = 100 }}, map[string]int64{"truncated": size - 100}},
-		{"truncated before handlers", setup{payload: success, entry: func(me *portals.ME, _ *rig) { me.Length = 300 }}, map[string]int64{"truncated": size - 300}},
-		{"no entry", setup{entry: func(me *portals.ME, _ *rig) { me.IgnoreBits = 0 }}, map[string]int64{"refused: no entry": size}},
-		{"no process", setup{initiator: putTo(3, 5)}, map[string]int64{"refused: no such process": size}},
-		{
-			"an answer for a handler",
-			setup{header: []rec{do(hpu.OpGetFromDevice, opAt(0)), end(hpu.Proceed)}, ops: []hpu.Operation{{Local: scratch, Length: 48, TargetNID: 2}}},
-			map[string]int64{"answers for a handler": 48},
-		},
-		{
-			"unaligned",
-			setup{header: []rec{end(hpu.ProcessData)}, userHdr: 12, initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
-				return p.NI().Atomic(md, 0, 512, portals.Ack, portals.PhysID(1, 0), 0, 5, 0, 9, 0, portals.OpSUM, portals.Uint64)
-			}},
-			map[string]int64{"dropped: an atomic behind an odd user header": 500},
-		},
-		{
-			"no room for packets",
-			setup{payload: []rec{also(opSpin, 1000), end(hpu.Success)}, overrides: []string{"nic.packet_buffer=256", "hpu.cores=1", "hpu.contexts=1"}},
-			map[string]int64{"dropped: packet buffer full": 1},
-		},
-		{
-			"no room for handlers",
-			setup{
-				payload:   []rec{also(opSpin, 1000), end(hpu.Success)},
-				overrides: []string{"hpu.waiting_handlers=1", "hpu.cores=1", "hpu.contexts=1"},
-			},
-			map[string]int64{"dropped: too many handlers wait": 1},
-		},
-		{
-			"no memory of messages",
-			setup{header: []rec{also(opSpin, 1000), end(hpu.ProcessData)}, payload: success, messages: 2, entry: func(me *portals.ME, _ *rig) {
-				me.Spin.PerMessage = portals.MessageMemory{Offset: 1 << 15, Bytes: 16, Messages: 1}
-			}},
-			map[string]int64{"dropped: memory of messages full": size},
-		},
-		{
-			"a swap without an answer",
-			setup{header: []rec{do(hpu.OpAtomicFromHost, opAt(0)), end(hpu.Proceed)}, ops: []hpu.Operation{
-				{Length: 8, TargetNID: 2, FetchOffset: 1<<64 - 1, AtomicOp: uint32(portals.OpSWAP), Datatype: uint32(portals.Uint64)},
-			}},
-			map[string]int64{"answers that nobody wants": 8},
-		},
-		{
-			"a descriptor of nothing",
-			setup{initiator: func(p *runtime.Proc, _ portals.Handle, _ *rig) error {
-				md, err := p.NI().MDBind(&portals.MD{Start: 1 << 40, Length: 4096})
-				if err != nil {
-					return err
-				}
-				return putTo(0, 5)(p, md, nil)
-			}},
-			map[string]int64{"unreadable at the source": size},
-		},
-		{"datagrams", datagrams(2, &setup{cfg: broken(fabric.FaultSpec{Corrupt: 1, Only: func(p fabric.Packet) bool { return p.Dst == 2 && p.Bytes == 232 }})}), map[string]int64{"damaged on the way": 232}},
-		{
-			"nobody acknowledges",
-			setup{overrides: []string{"transport.kind=reliable", "transport.retries=0", "transport.window=1"}, cfg: broken(fabric.FaultSpec{Loss: 1})},
-			map[string]int64{"given up by the transport": size - 256},
-		},
-		{"ignored", setup{cfg: refuses(host.Ignored, host.ToMemory)}, map[string]int64{"ignored by the SMMU": 512}},
-		{"unreadable", setup{cfg: refuses(host.Denied, host.FromMemory)}, map[string]int64{"unreadable at the source": size}},
-		{"unwritable", setup{cfg: refuses(host.Denied, host.ToMemory)}, map[string]int64{"unwritable": 512}},
-	} {
+	for _, c := range runsOfFates {
 		t.Run(c.name, func(t *testing.T) {
 			c.s.overrides = append(c.s.overrides, "fabric.mtu=256")
 			c.s.message = solid(size)
