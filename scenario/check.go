@@ -156,6 +156,9 @@ func (p *Plan) handlerMemory(e *entryPlan, rank int) (userHeader, hostMemory int
 	if userHeader, err = e.Handlers.UserHeader.int(at, read, 0, most); err == nil && (userHeader < read || read > most) {
 		err = fmt.Errorf("%d, but the handlers of %s read %d, at most %d on this device", userHeader, e.Handlers.Module, read, most)
 	}
+	if unit := p.profile.PortalsLimits().MinFragmentationLimit; err == nil && uint64(userHeader)%unit != 0 {
+		err = fmt.Errorf("%d, expected a multiple of %d (min_fragmentation_limit)", userHeader, unit)
+	}
 	if err == nil {
 		err = e.handlers.CheckUserHeader(userHeader)
 	}
