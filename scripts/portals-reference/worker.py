@@ -5,6 +5,7 @@ import json
 import mmap
 import os
 import sys
+import threading
 import time
 import traceback
 
@@ -20,6 +21,7 @@ class Worker:
         self.memory = mmap.mmap(-1, self.size)
         self.base = C.addressof(C.c_char.from_buffer(self.memory))
         self.handles, self.list_entries, self.kept, self.ids, self.ni = {}, set(), [], [], U32()
+        self.aborted = False
 
     def serve(self):
         for line in sys.stdin:
@@ -181,7 +183,7 @@ class Worker:
 
     def do_eqpoll(self, pos, _):
         queues, e, which = (U32 * len(pos))(*map(self.handle, pos)), Event(), C.c_uint()
-        code = self.lib.PtlEQPoll(queues, len(pos), C.c_uint(50), C.byref(e), C.byref(which))
+        code = self.poll(lambda timeout: self.lib.PtlEQPoll(queues, len(pos), timeout, C.byref(e), C.byref(which)))
         if self.result(code) or CODES[code] == "EQ_DROPPED":
             self.say("queue %d: %s" % (which.value, self.event(e)))
 
@@ -205,9 +207,9 @@ class Worker:
     def do_ctpoll(self, pos, _):
         counters, tests = list(map(self.handle, pos[::2])), list(map(number, pos[1::2]))
         v, which = Count(), C.c_uint()
-        code = self.lib.PtlCTPoll(
-            (U32 * len(counters))(*counters), (U64 * len(tests))(*tests), len(counters), C.c_uint(50), C.byref(v), C.byref(which)
-        )
+        code = self.poll(lambda timeout: self.lib.PtlCTPoll(
+            (U32 * len(counters))(*counters), (U64 * len(tests))(*tests), len(counters), timeout, C.byref(v), C.byref(which)
+        ))
         if self.result(code):
             self.say("counter %d: success %d, failure %d" % (which.value, v.success, v.failure))
 
@@ -339,6 +341,22 @@ class Worker:
             self.lib.PtlNIStatus(self.ni, register, C.byref(v))
             values.append(v.value)
         self.say("drops %d, permission violations %d, operation violations %d" % tuple(values))
+
+    def do_abort(self, _, __):
+        self.aborted = True
+        self.lib.PtlAbort()
+
+    def poll(self, call):
+        """Polls; once the process is aborted, so that the call is under way when that is said again: what is there already is found first."""
+        if not self.aborted:
+            return call(C.c_uint(50))
+        codes = []
+        waits = threading.Thread(target=lambda: codes.append(call(C.c_uint(3000))))
+        waits.start()
+        waits.join(0.1)
+        self.lib.PtlAbort()
+        waits.join()
+        return codes[0]
 
     def do_atomicsync(self, _, __):
         self.result(self.lib.PtlAtomicSync())
