@@ -1,6 +1,7 @@
 package handlerlab
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -171,20 +172,11 @@ func (h HexString) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%x", []byte(h[:n])), nil
 }
 
-var codeNames = map[hpu.Code]string{
-	hpu.Success: "SUCCESS", hpu.SuccessPending: "SUCCESS_PENDING", hpu.Drop: "DROP", hpu.DropPending: "DROP_PENDING",
-	hpu.ProcessData: "PROCESS_DATA", hpu.ProcessDataPending: "PROCESS_DATA_PENDING", hpu.Proceed: "PROCEED",
-	hpu.ProceedPending: "PROCEED_PENDING", hpu.Fail: "FAIL", hpu.Segv: "SEGV",
-}
-
 // invalidCode is what a code is called that handlers of the kind may not return: 0 is SUCCESS, but not of a header handler.
 const invalidCode = "INVALID"
 
 func codeName(c hpu.Code) string {
-	if name, ok := codeNames[c]; ok {
-		return name
-	}
-	return strconv.Itoa(int(c))
+	return cmp.Or(c.Name(), strconv.Itoa(int(c)))
 }
 
 var resultNames = map[int64]string{

@@ -269,7 +269,7 @@ func (p *printer) handler(h *HandlerReport) {
 		p.action(&h.Actions[i])
 	}
 	end := "returned " + h.Return
-	if _, named := codeNames[hpu.Code(h.Code)]; named || h.Return == invalidCode {
+	if hpu.Code(h.Code).Name() != "" || h.Return == invalidCode {
 		end += fmt.Sprintf(" (%d)", h.Code)
 	}
 	if h.Trap != "" {

@@ -78,6 +78,14 @@ const (
 	Segv               Code = -2
 )
 
+var codeNames = map[Code]string{
+	Success: "SUCCESS", SuccessPending: "SUCCESS_PENDING", Drop: "DROP", DropPending: "DROP_PENDING", ProcessData: "PROCESS_DATA",
+	ProcessDataPending: "PROCESS_DATA_PENDING", Proceed: "PROCEED", ProceedPending: "PROCEED_PENDING", Fail: "FAIL", Segv: "SEGV",
+}
+
+// Name is what docs/abi.md calls the code, "" if it is none of these.
+func (c Code) Name() string { return codeNames[c] }
+
 // TellFaults in the space of a DMA call asks for a FAULT at once; without it the device tries again by itself.
 const TellFaults uint32 = 1 << 8
 

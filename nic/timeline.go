@@ -5,6 +5,7 @@ import (
 
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -100,14 +101,21 @@ func (t *timeline) transfer(a *host.Access, toHost bool, from, to sim.Time, byte
 	t.crosses(a, toHost, from, to, bytes)
 }
 
-// segment draws what a handler runs without being suspended.
+// segment draws what a handler runs without being suspended, and with the last of it what the handler has returned.
 func (t *timeline) segment(r *run, end sim.Time) {
 	if t == nil {
 		return
 	}
 	in := r.task.in
-	t.t.Span(t.processors[r.core.index], in.handlers.memory.name+" "+r.task.kind.String(), r.start, end, in.frame.Flow(),
-		sim.Arg{Key: "context", Num: int64(r.index - r.core.runs[0].index)}, sim.Arg{Key: "packet", Num: int64(r.task.packet)},
-		sim.Arg{Key: "cycles", Num: r.cycles - r.charged}, matchBits(in.frame), cause(in.frame))
+	args := []sim.Arg{
+		{Key: "context", Num: int64(r.index - r.core.runs[0].index)}, {Key: "packet", Num: int64(r.task.packet)},
+		{Key: "cycles", Num: r.cycles - r.charged}, matchBits(in.frame), cause(in.frame),
+		{Key: "message", Num: int64(in.number)}, {Key: "source", Num: int64(in.frame.Header.Initiator.NID)},
+	}
+	if r.status != hpu.Blocked {
+		code := r.ctx.Outcome().Code
+		args = append(args, sim.Arg{Key: "returned", Num: int64(code), Text: code.Name()})
+	}
+	t.t.Span(t.processors[r.core.index], in.handlers.memory.name+" "+r.task.kind.String(), r.start, end, in.frame.Flow(), args...)
 	t.computes(r, end)
 }
