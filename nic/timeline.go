@@ -108,9 +108,12 @@ func (t *timeline) segment(r *run, end sim.Time) {
 	}
 	in := r.task.in
 	args := []sim.Arg{
-		{Key: "context", Num: int64(r.index - r.core.runs[0].index)}, {Key: "packet", Num: int64(r.task.packet)},
-		{Key: "cycles", Num: r.cycles - r.charged}, matchBits(in.frame), cause(in.frame),
-		{Key: "message", Num: int64(in.number)}, {Key: "source", Num: int64(in.frame.Header.Initiator.NID)},
+		{Key: "context", Num: int64(r.index - r.core.runs[0].index)},
+		{Key: "packet", Num: int64(r.task.packet)},
+		{Key: "cycles", Num: r.cycles - r.charged},
+		matchBits(in.frame), cause(in.frame),
+		{Key: "message", Num: int64(in.number)},
+		{Key: "source", Num: int64(in.frame.Header.Initiator.NID)},
 	}
 	if r.status != hpu.Blocked {
 		code := r.ctx.Outcome().Code
