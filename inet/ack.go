@@ -27,6 +27,10 @@ func (x *Conn) acknowledged(now sim.Time, s *Segment) bool {
 	case news, !x.sack.on && len(s.Data) == 0 && s.Flags&FIN == 0 && wnd == x.wnd && x.top != x.una && x.persist == 0:
 		x.duplicate()
 	}
+	x.probeAnswered(s, uint32(max(age, 0)), news)
+	if age > 0 {
+		x.expectProbe(now)
+	}
 	if d := after(s.Seq, x.wl1); d > 0 || d == 0 && after(s.Ack, x.wl2) >= 0 {
 		x.wl1, x.wl2 = s.Seq, s.Ack
 		if x.persist > 0 && wnd > x.wnd { // it was asked about: what asked is sent with what follows
@@ -68,7 +72,7 @@ func (x *Conn) advance(now sim.Time, ack, n uint32) {
 		if !x.sack.on {
 			x.cwnd = min(x.ssthresh, max(x.top-x.una, mss)+mss) // RFC 6582 §3.2, step 3, full
 		}
-		x.recovering, x.duplicates = false, 0
+		x.recovering, x.duplicates, x.sack.late = false, 0, false
 	case x.recovering && x.sack.on:
 	case x.recovering: // partial: the next hole
 		x.again = true
@@ -97,10 +101,7 @@ func (x *Conn) duplicate() {
 		}
 	case after(x.una, x.recover) < 0, x.una == x.recover && !x.sack.on: // losses before the last recovery or time-out (RFC 6675 §5.1), or what was sent twice (RFC 6582 §4.1)
 	case x.sack.on && (x.duplicates >= duplicateThreshold || x.sack.lost(x.una, mss)):
-		x.ssthresh = max((x.top-x.una)/2, 2*mss)
-		x.cwnd = x.ssthresh
-		x.recovers()
-		x.sack.begin(x.una)
+		x.loses()
 	case !x.sack.on && x.duplicates == duplicateThreshold:
 		flight := x.top - x.una
 		if x.c.LimitedTransmit { // RFC 5681 §3.2, step 2: what that has sent does not count
@@ -112,8 +113,17 @@ func (x *Conn) duplicate() {
 	}
 }
 
+// loses begins a recovery by blocks (RFC 6675 §5, (4)).
+func (x *Conn) loses() {
+	x.ssthresh = max((x.top-x.una)/2, uint32(2*x.mss))
+	x.cwnd = x.ssthresh
+	x.recovers()
+	x.sack.begin(x.una)
+}
+
 // recovers begins a recovery: the first segment is sent once more.
 func (x *Conn) recovers() {
+	x.tail.at = Never
 	x.recovering, x.recover, x.again = true, x.top, true
 	x.Stats.Fast++
 }

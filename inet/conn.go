@@ -27,6 +27,7 @@ type Stats struct {
 	Reordered     int64 // segments that came before others of the stream
 	Crowded       int64 // of them, those that there was no memory for
 	Probes        int64 // of a closed window
+	TailProbes    int64 // of the last segments (RFC 8985 §7)
 	Challenges    int64 // acknowledgements that RFC 5961 has sent instead of believing a segment
 	Dropped       int64 // segments that came and were not acceptable (RFC 9293 §3.10.7.4, first)
 	Unanswered    int64 // of them, those that another had been answered shortly before (Spec.LimitUnacceptable)
@@ -60,6 +61,7 @@ type Conn struct {
 	closed             bool // the program writes no more: a FIN follows the data
 	congestion
 	sack scoreboard
+	tail tail
 	timers
 
 	irs    uint32
@@ -113,7 +115,7 @@ type timers struct {
 func newConn(c *Config, iss uint32) *Conn {
 	x := &Conn{c: *c, iss: iss, una: iss, nxt: iss, top: iss, base: iss + 1, mss: defaultMSS}
 	x.recover, x.ssthresh = iss, 1<<30
-	x.rto, x.expires, x.ackAt, x.linger = c.RTOInitial, Never, Never, Never
+	x.rto, x.expires, x.ackAt, x.linger, x.tail.at = c.RTOInitial, Never, Never, Never, Never
 	if c.Tick > 0 {
 		x.sv = int64(c.RTOInitial / c.Tick)
 	}

@@ -28,6 +28,9 @@ func (x *Conn) Output(now sim.Time, most int, emit func(*Segment)) (more bool) {
 		x.again = false
 		x.repeat(now, emit)
 	}
+	if x.tail.due && x.Stats.Segments < last {
+		x.probeTail(now, emit)
+	}
 	for x.Stats.Segments < last && x.next(now, emit) {
 	}
 	if x.Stats.Segments >= last {
@@ -266,6 +269,10 @@ func (x *Conn) sent(now sim.Time, seq uint32, n int) {
 	}
 	if x.expires == Never {
 		x.arm(now)
+	}
+	if fresh {
+		x.tail.segment = seq
+		x.expectProbe(now)
 	}
 }
 

@@ -14,6 +14,8 @@ type scoreboard struct {
 	got    []Block // in order, apart, beyond una
 	again  uint32  // HighRxt + 1: what lies before was sent again in this recovery
 	rescue bool    // (4) of NextSeg was used in this recovery
+	late   bool    // a probe has come that was sent much later than all before it:
+	before uint32  // what was not told before this is lost (RFC 8985 §6.2)
 }
 
 // update takes the blocks of an acknowledgement and reports whether they have told anything new. Blocks of what was never sent are passed over.
@@ -73,10 +75,13 @@ func (b *scoreboard) forget(una uint32) {
 }
 
 // begin begins a recovery, whose first segment is sent again at una.
-func (b *scoreboard) begin(una uint32) { b.again, b.rescue = una, false }
+func (b *scoreboard) begin(una uint32) { b.again, b.rescue, b.late = una, false, false }
 
 // lost is IsLost: so much came beyond a sequence number that it will not come any more.
 func (b *scoreboard) lost(seq, mss uint32) bool {
+	if b.late && after(b.before, seq) > 0 {
+		return true
+	}
 	ranges, bytes := 0, uint32(0)
 	for _, k := range b.got {
 		if after(k.To, seq) > 0 {
@@ -95,7 +100,7 @@ func (b *scoreboard) pipe(una, top, mss uint32) (bytes uint32) {
 		if i > 0 {
 			from = b.got[i-1].To
 		}
-		if ranges < duplicateThreshold && told <= (duplicateThreshold-1)*mss { // it is not lost
+		if ranges < duplicateThreshold && told <= (duplicateThreshold-1)*mss && !(b.late && after(b.before, from) > 0) { // it is not lost
 			bytes += to - from
 		}
 		if after(b.again, from) > 0 {

@@ -50,6 +50,13 @@ type Spec struct {
 	LimitedTransmit bool `yaml:"limited_transmit"`
 	// SACK: selective acknowledgements are offered (RFC 2018), and used for recovery (RFC 6675).
 	SACK bool `yaml:"sack"`
+	// TailLossProbe: when nothing comes, a segment is sent before the time-out, so that something does (RFC 8985 §7, and of §6 what follows from a
+	// probe that has come). It needs SACK.
+	TailLossProbe bool `yaml:"tail_loss_probe,omitempty"`
+	// TailLossLeast is the least time until then, which else is two round trips, at most 100 s.
+	TailLossLeast sim.Time `yaml:"tail_loss_least,omitempty"`
+	// TailLossAckDelay is what a flight of one segment waits beside it, since its acknowledgement may be held back (RFC 8985 §7.2, TLP.max_ack_delay), at most 100 s.
+	TailLossAckDelay sim.Time `yaml:"tail_loss_ack_delay,omitempty"`
 	// WindowScale is offered (RFC 7323 §2).
 	WindowScale bool `yaml:"window_scale"`
 	// Nagle: what does not fill a segment waits for acknowledgements (RFC 9293 §3.7.4).
@@ -160,6 +167,8 @@ func (s *Spec) Validate() error {
 		{"rto_after_syn", s.RTOAfterSYN, longest},
 		{"tick", s.Tick, mostTick},
 		{"delayed_ack_tick", s.DelayedAckTick, mostTick},
+		{"tail_loss_least", s.TailLossLeast, longest},
+		{"tail_loss_ack_delay", s.TailLossAckDelay, longest},
 		{"challenge_interval", s.ChallengeInterval, longest},
 		{"syn_received_most", s.SynReceivedMost, longestAll},
 		{"last_wait", s.LastWait, longestAll},

@@ -117,7 +117,7 @@ func (x *Conn) gaveUp(now sim.Time) {
 // end enters CLOSED.
 func (x *Conn) end() {
 	x.state = Closed
-	x.expires, x.ackAt, x.linger = Never, Never, Never
+	x.expires, x.ackAt, x.linger, x.tail.at = Never, Never, Never, Never
 	x.ackNow, x.again, x.probe, x.persist = false, false, false, 0
 	x.early, x.held = nil, 0
 }

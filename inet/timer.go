@@ -3,7 +3,7 @@ package inet
 import "github.com/spinsim/spinsim/sim"
 
 // Deadline is when Expire should be called at the latest; Never: there is no need.
-func (x *Conn) Deadline() sim.Time { return min(x.expires, x.ackAt, x.linger) }
+func (x *Conn) Deadline() sim.Time { return min(x.expires, x.ackAt, x.linger, x.tail.at) }
 
 // Expire deals with timers that are over. Output follows.
 func (x *Conn) Expire(now sim.Time) {
@@ -12,6 +12,9 @@ func (x *Conn) Expire(now sim.Time) {
 	}
 	if now >= x.ackAt {
 		x.ackNow, x.ackAt = true, Never
+	}
+	if now >= x.tail.at {
+		x.probeTimedOut(now)
 	}
 	if now < x.expires {
 		return
@@ -59,6 +62,7 @@ func (x *Conn) timedOut(now sim.Time) {
 	}
 	x.nxt = x.una
 	x.duplicates, x.recovering, x.recover, x.again = 0, false, x.top, false
+	x.sack.late, x.tail = false, tail{at: Never, segment: x.tail.segment}
 	x.sack.got = x.sack.got[:0] // RFC 2018 §8: who told may have changed his mind
 }
 
@@ -119,6 +123,7 @@ func (x *Conn) later(now, d sim.Time) sim.Time {
 
 // askLater starts the timer of probes: the window is closed, or too small for a segment that would not be silly (RFC 9293 §3.8.6.1, §3.8.6.2.1).
 func (x *Conn) askLater(now sim.Time) {
+	x.tail.at = Never
 	switch {
 	case x.persist == 0 && x.c.PersistFirst > 0:
 		x.persist, x.since, x.probes = x.c.PersistFirst, now, 0

@@ -21,7 +21,7 @@
 //	write n     writes n bytes          read n      reads as many
 //	close       CLOSE: a FIN            release     close(2)
 //	abort       ABORT: a reset          wait        time passes
-//	? names     prints facts in a line "=": state cwnd ssthresh rto srtt retransmitted timeouts fast probes challenges dropped received readable room mss error
+//	? names     prints facts in a line "=": state cwnd ssthresh rto srtt retransmitted timeouts fast probes tail challenges dropped received readable room mss error
 //
 // Lines ">", "=" and "!" (how the connection has failed) are what happens; Run writes them anew, so that "go test -rewrite" makes them of a script that has none.
 package script

@@ -308,6 +308,8 @@ func (w *world) facts(l *line) error {
 			v = n.Fast
 		case "probes":
 			v = n.Probes
+		case "tail":
+			v = n.TailProbes
 		case "challenges":
 			v = n.Challenges
 		case "dropped":

@@ -110,8 +110,8 @@ func TestRules(t *testing.T) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		lines := strings.Split(strings.ReplaceAll(string(text), "<mss 1000,sackOK>\n", "<mss 1036,sackOK>\n"), "\n")
-		if !strings.Contains(string(text), " dial\n") || strings.HasPrefix(name, "limits/") || name == "rfc9293/refused" || name == "rfc9293/closed" || name == "rfc9293/fin-beyond-window" {
-			continue // gVisor's limits are its own, and its buffers; of resets that it passes over it says nothing, so nobody knows when it has
+		if !strings.Contains(string(text), " dial\n") || strings.HasPrefix(name, "limits/") || strings.HasPrefix(name, "rfc8985/") || name == "rfc9293/refused" || name == "rfc9293/closed" || name == "rfc9293/fin-beyond-window" {
+			continue // gVisor's limits are its own, and its buffers; RACK and its probes are off, since they would change all that SACK does; of resets that it passes over it says nothing, so nobody knows when it has
 		}
 		for i := range lines {
 			if strings.HasPrefix(lines[i], "set ") {
