@@ -50,36 +50,19 @@ func TestForgedCells(t *testing.T) {
 				}
 			})
 			require.NoError(t, c.Spawn(a.rank, "attacker", func(p *runtime.Proc) error {
-				admit := func() {
-					if a.domain != 0 {
+				admit := func(now bool) {
+					if now && a.domain != 0 {
 						require.NoError(t, c.system.Admit(p, a.domain))
 					}
 				}
-				if !a.late {
-					admit()
-				}
+				admit(!a.late)
 				ni, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, nil)
 				if err != nil {
 					return err
 				}
-				buffer := p.Alloc(exanet.MaxPayload)
-				md, err := ni.MDBind(&portals.MD{Start: buffer.Addr(), Length: exanet.MaxPayload})
-				if err != nil {
-					return err
-				}
-				if a.late {
-					admit()
-				}
+				admit(a.late)
 				p.SleepUntil(10 * sim.Microsecond)
-				to := victim.Address()
-				for k := range uint64(forged) {
-					h := mailbox.Header{Kind: mailbox.KindCell, PDID: 7, PT: 200, Length: exanet.MaxPayload}
-					if err := ni.Put(md, 0, exanet.MaxPayload, portals.NoAck, portals.PhysID(to.NID, to.PID), to.PT, h.Bits(), 0, 0, k); err != nil {
-						return err
-					}
-					p.SleepUntil(p.Now() + 10*sim.Microsecond)
-				}
-				return nil
+				return forge(p, ni, victim.Address(), 7, forged)
 			}))
 			require.NoError(t, c.Run(t.Context()))
 			counts := victim.Counts().Received
@@ -90,6 +73,23 @@ func TestForgedCells(t *testing.T) {
 			require.Equal(t, []any{0, uint64(0), uint64(forged)}, []any{received, counts.Messages, counts.Foreign})
 		})
 	}
+}
+
+// forge puts n cells by hand into a mailbox, which say that they are from a domain.
+func forge(p *runtime.Proc, ni *runtime.NI, to exanet.Address, domain uint32, n int) error {
+	buffer := p.Alloc(exanet.MaxPayload)
+	md, err := ni.MDBind(&portals.MD{Start: buffer.Addr(), Length: exanet.MaxPayload})
+	if err != nil {
+		return err
+	}
+	h := mailbox.Header{Kind: mailbox.KindCell, PDID: domain, PT: 200, Length: exanet.MaxPayload}
+	for k := range uint64(n) {
+		if err := ni.Put(md, 0, exanet.MaxPayload, portals.NoAck, portals.PhysID(to.NID, to.PID), to.PT, h.Bits(), 0, 0, k); err != nil {
+			return err
+		}
+		p.SleepUntil(p.Now() + 10*sim.Microsecond)
+	}
+	return nil
 }
 
 // Nobody's domain is no domain to be in.

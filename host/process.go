@@ -28,7 +28,7 @@ type Process struct {
 	splits      int // of huge pages that nobody has paid for
 	gone        bool
 	exits       []func() // what drivers do when it ends
-	hollowed    bool // pages were given back whose addresses remain: they have bytes
+	hollowed    bool     // pages were given back whose addresses remain: they have bytes
 }
 
 // mapping is neighbouring pages that were mapped together and are alike (vm_area_struct).

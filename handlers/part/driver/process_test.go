@@ -87,17 +87,8 @@ func exits(t *testing.T, by driver.Method, side int, at sim.Time, read bool) (en
 			end = "initiator"
 			return nil
 		}
-		switch err := w.Wait(); {
-		case err == nil:
-			end = "well"
-		case errors.Is(err, channels.ErrDenied):
-			end = "denied"
-		case errors.Is(err, channels.ErrTimedOut):
-			end = "timed out"
-		default:
-			return err
-		}
-		return nil
+		end, err = ended(w.Wait())
+		return err
 	}))
 	require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) error {
 		dst = p.Alloc(length)
@@ -119,6 +110,19 @@ func exits(t *testing.T, by driver.Method, side int, at sim.Time, read bool) (en
 		require.Equal(t, i == side, v.Snapshot() == nil, "memory goes with its process, and who looks is told so")
 	}
 	return end
+}
+
+// ended names the end of a transfer; an error of another kind is one of the test.
+func ended(err error) (string, error) {
+	switch {
+	case err == nil:
+		return "well", nil
+	case errors.Is(err, channels.ErrDenied):
+		return "denied", nil
+	case errors.Is(err, channels.ErrTimedOut):
+		return "timed out", nil
+	}
+	return "", err
 }
 
 // A program that goes on when it has ended its process ends with an error.
