@@ -82,6 +82,17 @@ func (s *Sweep) kept(points []*Point) (keys []string, results []*Result, err err
 	return keys, results, nil
 }
 
+// Missing names the points of which the checkpoint has no result.
+func (s *Sweep) Missing(points []*Point) (names []string, err error) {
+	_, results, err := s.kept(points)
+	for i, r := range results {
+		if r == nil {
+			names = append(names, points[i].String())
+		}
+	}
+	return names, err
+}
+
 // keep keeps what was measured.
 func (s *Sweep) keep(keys []string, i int, r *Result) error {
 	if s.Checkpoint == nil {

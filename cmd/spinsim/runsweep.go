@@ -165,6 +165,24 @@ func (s *runSweep) one(ctx context.Context, i int, p *scenario.Plan) (r *scenari
 	return r, err
 }
 
+// missing is the error of a sweep that is to measure nothing, if a run is not kept.
+func (s *runSweep) missing(f command.ResumeFlags, plans []*scenario.Plan) error {
+	if f.MeasuresMissing() {
+		return nil
+	}
+	var names []string
+	for i, p := range plans {
+		r, err := p.Kept(s.folder)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			names = append(names, s.sweep.Labels[i])
+		}
+	}
+	return f.Missing(names, len(plans), "run", "runs")
+}
+
 // notKept is why no more results can be kept: that of a full disk.
 type notKept struct{ error }
 
@@ -272,6 +290,9 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *r
 		return err
 	}
 	defer s.folder.Close() //nolint:errcheck // every result is in its file
+	if err := s.missing(f.resume, plans); err != nil {
+		return err
+	}
 	ctx, cancel := f.Context(c)
 	defer cancel()
 	these := s.of(f.resume, plans)

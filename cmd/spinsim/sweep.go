@@ -37,6 +37,8 @@ command shows, or writes with --format and --plot, has the same bytes as without
   sbatch job.sh
   sh job.sh merge > bcast.csv
 
+Merge measures nothing: it names what is missing and ends with status 1. sh job.sh merge --measure-missing measures it, where it is called.
+
 Every job runs the program that has written the script, or that of the environment variable SPINSIM: it must be the same in all of them.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -60,7 +62,7 @@ func (f *sweepFlags) run(c *cobra.Command, args []string) error {
 	if f.parts < 1 || f.parts > checkpoint.MaxParts {
 		return badInput(fmt.Errorf("--parts: %d, expected 1 to %d", f.parts, checkpoint.MaxParts))
 	}
-	for _, own := range []string{"--resume", "--part", "--points"} {
+	for _, own := range []string{"--resume", "--part", "--points", "--measure-missing"} {
 		if slices.ContainsFunc(args, func(a string) bool { return a == own || strings.HasPrefix(a, own+"=") }) {
 			return badInput(fmt.Errorf("%s belongs to the array job, which gives it to the command itself", own))
 		}
@@ -131,13 +133,13 @@ func (f *sweepFlags) script(args []string, points int) (string, error) {
 #SBATCH --ntasks=1
 set -eu
 spinsim=${SPINSIM:-` + quoted(program) + `}
-set -- "${1-}" ` + strings.Join(command, " ") + ` --resume ` + quoted(f.resume) + `
-what=$1
-shift
+what=$*
+set -- ` + strings.Join(command, " ") + ` --resume ` + quoted(f.resume) + `
 case $what in
-merge) exec "$spinsim" "$@" ;;
+merge) exec "$spinsim" "$@" --measure-missing=false ;;
+'merge --measure-missing') exec "$spinsim" "$@" ;;
 '') exec "$spinsim" "$@" --part "${SLURM_ARRAY_TASK_ID:?not in an array job: submit with sbatch}/` + parts + `" ;;
-*) echo "$0: $what: expected merge, or nothing" >&2 && exit 2 ;;
+*) echo "$0: $what: expected merge, merge --measure-missing, or nothing" >&2 && exit 2 ;;
 esac
 `, nil
 }

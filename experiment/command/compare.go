@@ -294,6 +294,15 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	defer s.Checkpoint.Close() //nolint:errcheck // every result is in its file
+	if !f.resume.measure {
+		missing, err := s.Missing(points)
+		if err == nil {
+			err = f.resume.Missing(missing, len(points), "point", "points")
+		}
+		if err != nil {
+			return err
+		}
+	}
 	var files RunFiles
 	if points[0].Tracer, err = files.Trace("--trace", f.trace, s.Record().Args()); err != nil {
 		return err

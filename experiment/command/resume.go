@@ -16,6 +16,7 @@ type ResumeFlags struct {
 	List bool // what would be measured, and measure nothing
 
 	resume, part string
+	measure      bool // what the folder lacks
 	share        checkpoint.Part
 }
 
@@ -24,6 +25,7 @@ func (f *ResumeFlags) Register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.resume, "resume", "", "keep each result in a `FOLDER` as soon as it is there, and do not measure again what it has")
 	flags.StringVar(&f.part, "part", "", "measure one of several `PARTS` of the points only, such as 3/16, into the folder of --resume: no table is shown")
+	flags.BoolVar(&f.measure, "measure-missing", true, "with --resume, measure what the folder lacks; =false names it, and ends with status 1")
 	flags.BoolVar(&f.List, "points", false, "list the points, and measure nothing")
 }
 
@@ -37,6 +39,8 @@ func (f *ResumeFlags) Check(traced bool) (err error) {
 	switch {
 	case f.part != "" && f.resume == "":
 		return errors.New("--part: its results are kept in the folder of --resume, which is not given")
+	case !f.measure && (f.resume == "" || f.part != ""):
+		return errors.New("--measure-missing=false: shows what the folder of --resume has: expected --resume, and no --part")
 	case f.resume != "" && traced:
 		return errors.New("--resume: timelines and loads of links are of what is measured now; expected --trace and --links without it")
 	}
@@ -54,6 +58,27 @@ func (f *ResumeFlags) Open() (*checkpoint.Folder, error) {
 	}
 	return folder, nil
 }
+
+// shownMissing is how many missing points are named; the others are counted.
+const shownMissing = 20
+
+// Missing is the error of a command that is to measure nothing: what of all the folder lacks, by name; nil: nothing, or it is measured.
+func (f *ResumeFlags) Missing(names []string, all int, one, many string) error {
+	if f.measure || len(names) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%d of %s are not in %s:", len(names), plural(all, one, many), f.resume)
+	for _, name := range names[:min(len(names), shownMissing)] {
+		text += "\n  " + name
+	}
+	if more := len(names) - shownMissing; more > 0 {
+		text += fmt.Sprintf("\n  and %d more", more)
+	}
+	return errors.New(text + "\nmeasure them by their parts, or here with --measure-missing")
+}
+
+// MeasuresMissing reports whether what the folder lacks is measured.
+func (f *ResumeFlags) MeasuresMissing() bool { return f.measure }
 
 // Given reports whether any of the flags is.
 func (f *ResumeFlags) Given() bool { return f.List || f.resume != "" || f.part != "" }

@@ -22,8 +22,8 @@ func (f *compareFlags) fall(c *cobra.Command, s *experiment.Sweep, format report
 		return BadInput(errors.New("--waterfall: its steps are of the value that answers: neither --breakdown nor --samples goes with it"))
 	case f.plot != "":
 		return BadInput(errors.New("--plot: a waterfall has no picture"))
-	case f.resume.Parted() || f.resume.List:
-		return BadInput(errors.New("--waterfall: its points belong together: neither --part nor --points goes with it"))
+	case f.resume.Parted() || f.resume.List || !f.resume.measure:
+		return BadInput(errors.New("--waterfall: its points belong together: none of --part, --points and --measure-missing=false goes with it"))
 	}
 	w, err := s.Waterfall(f.waterfall[0], f.waterfall[1])
 	if err != nil {
