@@ -16,6 +16,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/strictyaml"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin/manifest"
 )
@@ -44,6 +45,20 @@ func TestManualListsTheLibraries(t *testing.T) {
 	if list := "A built-in library (" + strings.Join(handlers.Names(), ", ") + ")"; !strings.Contains(string(text), list) {
 		t.Errorf("the manual does not say %q", list)
 	}
+}
+
+// The manual lists the profiles that there are.
+func TestManualListsTheProfiles(t *testing.T) {
+	text, err := Schema()
+	require.NoError(t, err)
+	if list := "a built-in profile (" + strings.Join(profile.Names(), ", ") + ")"; !strings.Contains(string(text), list) {
+		t.Errorf("the manual does not say %q", list)
+	}
+}
+
+// The reference has no table without a field: what has a form of its own is described by it.
+func TestReferenceHasNoEmptyTable(t *testing.T) {
+	require.NotRegexp(t, `\| --- \|\n\n`, reference())
 }
 
 // The schema holds together: every reference has its definition, every definition is used, every field says what it is.
@@ -156,7 +171,7 @@ func words(typ reflect.Type) string {
 func form(typ reflect.Type) (string, reflect.Type) {
 	special := map[reflect.Type]string{
 		reflect.TypeFor[Expr](): "number", reflect.TypeFor[Float](): "number with a fraction", reflect.TypeFor[sim.Time](): "time",
-		reflect.TypeFor[Hex](): "digits", reflect.TypeFor[RankSet](): "ranks", reflect.TypeFor[Settings](): "values by path",
+		reflect.TypeFor[Hex](): "digits", reflect.TypeFor[RankSet](): "ranks", reflect.TypeFor[Settings](): "values by path", reflect.TypeFor[Parameters](): "values by name",
 		reflect.TypeFor[EventSet](): "`all` or list of event", reflect.TypeFor[Content](): "[bytes](#bytes)",
 	}
 	if typ.Kind() == reflect.Pointer {

@@ -11,7 +11,7 @@ type Spec struct {
 	Title       string        `yaml:"title" help:"One line for the head of the report."`
 	Description string        `yaml:"description" help:"What the experiment is about, for people who read the file."`
 	Parameters  Parameters    `yaml:"parameters" help:"Values with names. In all other values $name stands for one, and spinsim run --param changes them; $$ is a $."`
-	Profile     string        `yaml:"profile" required:"true" help:"The device and the network: the name of a built-in profile (spin-dis, spin-int), or a profile file, relative to the scenario."`
+	Profile     string        `yaml:"profile" required:"true" help:"The device and the network: the name of a built-in profile (eth-npf, exanest, exanest-qfdb, ib-npf, spin-dis, spin-dis-sc17, spin-int, spin-int-sc17), or a profile file, relative to the scenario."`
 	Set         Settings      `yaml:"set" help:"Values of the profile to replace: paths such as hpu.cores, or the profile's own nesting."`
 	Topology    Settings      `yaml:"topology" help:"Values of the profile's fabric section to replace, such as kind: crossbar."`
 	Ranks       int           `yaml:"ranks" required:"true" help:"Number of nodes, each with one process."`

@@ -10,12 +10,12 @@ import (
 	"github.com/spinsim/spinsim/report"
 )
 
-// printProfile writes the source of an embedded profile, or all values of one in a file, those of its base too.
-func printProfile(out io.Writer, name string) error {
+// printProfile writes the source of an embedded profile, or all values of one in a file, those of its base too, and of one with overrides.
+func printProfile(out io.Writer, name string, overrides []string) error {
 	text, err := profile.Source(name)
-	if profile.IsFile(name) {
+	if profile.IsFile(name) || len(overrides) > 0 {
 		var p *profile.Profile
-		if p, err = profile.Load(name); err == nil {
+		if p, err = profile.Load(name, overrides...); err == nil {
 			text, err = p.YAML()
 		}
 	}
@@ -58,13 +58,14 @@ func listProfiles(out io.Writer, name string) error {
 // profileCommand lists the embedded profiles and prints one with the sources of its values.
 func profileCommand() *cobra.Command {
 	var format string
+	var overrides []string
 	c := &cobra.Command{
 		Use:   "profile [NAME]",
 		Short: "List the embedded profiles, or print one with the source of every value, or one of your own",
 		Long: `Without an argument profile lists the devices and networks that spinsim knows. With a name it prints the profile: every latency, width
 and count of the simulation, each with its unit and its source. A file of your own may name one in the key "base" and then holds only
 what differs; without a base it says everything. Give it as --profile my.yaml; spinsim profile my.yaml checks it and prints all its
-values. Single values are changed with --set, such as --set hpu.cores=8.`,
+values. Single values are changed with --set, such as --set hpu.cores=8; spinsim profile NAME --set hpu.cores=8 prints all values with the change.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exactArguments("NAME")(c, args)
@@ -77,12 +78,16 @@ values. Single values are changed with --set, such as --set hpu.cores=8.`,
 				if err := noFormat(c); err != nil {
 					return err
 				}
-				return printProfile(out, args[0])
+				return printProfile(out, args[0], overrides)
+			}
+			if len(overrides) > 0 {
+				return badInput(errors.New("--set: changes a value of a profile, expected its NAME"))
 			}
 			return listProfiles(out, format)
 		},
 	}
 	c.Flags().StringVar(&format, "format", "table", "of the list: table, csv, json, ndjson, markdown or parquet")
+	c.Flags().StringArrayVar(&overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.cores=8; may be repeated")
 	c.AddCommand(costsCommand())
 	return c
 }

@@ -95,7 +95,12 @@ func (f *sweepFlags) run(c *cobra.Command, args []string) error {
 // pointsOf is how many points a command has; every error in it is one of the user's input.
 func pointsOf(args []string) (int, error) {
 	root := rootCommand()
-	target, _, err := root.Find(args)
+	target, left, err := root.Find(args)
+	if err == nil && target.HasSubCommands() && len(left) > 0 && !strings.HasPrefix(left[0], "-") {
+		if err := target.ValidateArgs(left); err != nil { // no such experiment
+			return 0, err
+		}
+	}
 	if err != nil || target.Flags().Lookup("points") == nil {
 		return 0, badInput(fmt.Errorf("%q has no points to share out; spinsim compare, and spinsim run with lists, have", strings.Join(args, " ")))
 	}
