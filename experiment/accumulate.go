@@ -27,7 +27,7 @@ target array is complete.
 		twoRanks(),
 		{
 			Name: "size", Column: "bytes", Kind: report.Size, Least: elementSize, Most: maxBytes, Multiple: elementSize,
-			Default: "16,..,256KiB", Help: "size of the message",
+			Default: "16,..,256KiB", Help: "size of the message; packets that come faster than handlers take them wait in nic.packet_buffer, and a run that loses some fails: spin-stream at 16 MiB with the 4 MiB of spin-dis and spin-int",
 		},
 	},
 	Points:   wholeElements,

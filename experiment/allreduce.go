@@ -32,7 +32,7 @@ var allreduce = &Experiment{
 		{Name: "calls", Kind: report.Count, Least: "1", Most: "10000", Default: "5", Help: "that are measured, behind two that are not"},
 		{Name: "window", Kind: report.Count, Most: "4096", Default: "0", Help: "runs of a vector that handlers have under way; 0: 8, of a ring as many as there are ranks, from 8 to 128"},
 		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: "64", Default: "1", Help: "ranks on a node; the accelerator takes one"},
-		{Name: "ranks", Kind: report.Count, Least: "1", Most: "65536", Default: "16,32,64,128", Each: "ranks", Help: "processes"},
+		{Name: "ranks", Kind: report.Count, Least: "1", Most: "65536", Default: "16,32,64,128", Each: "ranks", Help: "processes; as many nodes as the network has at most, 128 of exanest as it is (--topology), times --ranks-per-node"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "4", Most: "64MiB", Default: "4,16,64,256,1KiB,4KiB", Help: "size of the vector"},
 	},
 	Points: canAllreduce,
