@@ -286,13 +286,10 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *r
 	if err != nil {
 		return badInput(err)
 	}
-	if s.folder, err = f.resume.Open(); err != nil {
+	if err = s.open(f.resume, plans); err != nil {
 		return err
 	}
 	defer s.folder.Close() //nolint:errcheck // every result is in its file
-	if err := s.missing(f.resume, plans); err != nil {
-		return err
-	}
 	ctx, cancel := f.Context(c)
 	defer cancel()
 	these := s.of(f.resume, plans)
@@ -313,6 +310,17 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *r
 	result := s.sweep.Result()
 	result.Origin = record
 	return errors.Join(result.Write(c.OutOrStdout(), format), result.Err(), err)
+}
+
+// open opens the folder of results. It is an error if runs are missing there and none is to be made.
+func (s *runSweep) open(f command.ResumeFlags, plans []*scenario.Plan) (err error) {
+	if s.folder, err = f.Open(); err != nil {
+		return err
+	}
+	if err = s.missing(f, plans); err != nil {
+		err = errors.Join(err, s.folder.Close())
+	}
+	return err
 }
 
 // needed are options with the first value of each field that has several, if the profile is none without them, such as a torus without lengths: all runs have these

@@ -18,13 +18,13 @@ func Example_run() {
 	}
 	// Output:
 	// matching: host
-	//      408.810 µs  50 steps of 16 ranks, heat 1000.000
-	//       57.080 µs  of rank 0 in the exchange of ends
-	//      151.731 µs  in the sums
+	//      412.151 µs  50 steps of 16 ranks, heat 1000.000
+	//       61.186 µs  of rank 0 in the exchange of ends
+	//      150.965 µs  in the sums
 	// matching: offload
-	//      406.370 µs  50 steps of 16 ranks, heat 1000.000
-	//       54.333 µs  of rank 0 in the exchange of ends
-	//      152.037 µs  in the sums
+	//      409.430 µs  50 steps of 16 ranks, heat 1000.000
+	//       55.820 µs  of rank 0 in the exchange of ends
+	//      153.610 µs  in the sums
 }
 
 // docs/mpi.md shows what the program prints.

@@ -294,14 +294,8 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	defer s.Checkpoint.Close() //nolint:errcheck // every result is in its file
-	if !f.resume.measure {
-		missing, err := s.Missing(points)
-		if err == nil {
-			err = f.resume.Missing(missing, len(points), "point", "points")
-		}
-		if err != nil {
-			return err
-		}
+	if err := f.missing(s, points); err != nil {
+		return err
 	}
 	var files RunFiles
 	if points[0].Tracer, err = files.Trace("--trace", f.trace, s.Record().Args()); err != nil {
@@ -327,6 +321,18 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 		return Finished(err, func(u *experiment.Unfinished) error { return shown(u.Measured(), u) })
 	}
 	return shown(results, nil)
+}
+
+// missing is the error of a sweep that is to measure nothing, if the folder lacks a point.
+func (f *compareFlags) missing(s *experiment.Sweep, points []*experiment.Point) error {
+	if f.resume.measure {
+		return nil
+	}
+	names, err := s.Missing(points)
+	if err != nil {
+		return err
+	}
+	return f.resume.Missing(names, len(points), "point", "points")
 }
 
 // Finished shows what was measured of a sweep that a signal or a limit has ended, or of which some points have failed, if that is what an error is, and returns
