@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
@@ -116,6 +118,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 			return nil, errors.Join(err, executor.Close())
 		}
 	}
+	memory.Ask(int64(cfg.Nodes) * int64(unsafe.Sizeof(Node{})))
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab, executor: executor,
 		nodes: make([]Node, cfg.Nodes), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, codes: make(map[codeKey]hpu.Image),

@@ -115,8 +115,8 @@ func TestServersInMemory(t *testing.T) {
 func TestLimitsOfTheProcess(t *testing.T) {
 	for _, tc := range []struct{ limit, line, want string }{
 		{"-v 4000000", "compare npf-instances --mode npf --instances 2 --time 1us", "ended: the system has refused it .* that ulimit -v allows"},
-		{"-v 1900000", "compare bcast --profile spin-int --mode rdma --ranks 60000 --size 8", "ended: it has reserved .* of memory, and ulimit -v allows 1.81 GiB"},
-		{"-d 800000", "compare bcast --profile spin-int --mode rdma --ranks 60000 --size 8", "ended: it has reserved .* of memory, and ulimit -d allows 781 MiB"},
+		{"-v 1900000", "compare bcast --profile spin-int --mode rdma --ranks 60000 --size 8", "ended: .* ulimit -v"},
+		{"-d 800000", "compare bcast --profile spin-int --mode rdma --ranks 60000 --size 8", "ended: .* ulimit -d"},
 	} {
 		c := exec.Command("sh", "-c", "ulimit "+tc.limit+"; exec spinsim "+tc.line)
 		var out, errs bytes.Buffer

@@ -76,3 +76,14 @@ func Exhausted(n int) {
 		(*end)(int64(n))
 	}
 }
+
+// large is what is worth a look before it is allocated, bytes.
+const large = 32 << 20
+
+// Ask is for those who are about to allocate n bytes in one piece. If the process may not reserve so much, nor as much again for the garbage collector's
+// own tables, Exhausted is told first: Go could not be refused it.
+func Ask(n int64) {
+	if n >= large && bounded(os.DirFS("/")) < n+large {
+		Exhausted(int(n))
+	}
+}
