@@ -270,7 +270,8 @@ func (x *comparison) step() {
 	}
 	w := x.ends[i]
 	require.Equal(x.t, w.kind.String(), kind.String(), "%v", o.Err)
-	require.Equal(x.t, w, outcome{int32(o.Code), o.Cycles, kind, at}, "%v", o.Err)
+	is := outcome{int32(o.Code), o.Cycles, kind, at}
+	require.Equal(x.t, w, is, "%v", o.Err)
 }
 
 func (x *comparison) close() {

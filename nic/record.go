@@ -15,10 +15,11 @@ func (d *act) execute(r *run) hpu.Status {
 	r.ctx = h.program.Context(r.index)
 	var fn hpu.Func
 	r.packet = r.ctx.PacketAddr()
-	user, bytes, record := 0, 0, 0
+	bytes, record := 0, 0
 	switch r.task.kind {
 	case headerHandler:
 		fn, record = h.header, hpu.HeaderSize
+		var user int
 		user, bytes = writeHeader(r, in)
 		d.settle(in, offered, user)
 	case payloadHandler:

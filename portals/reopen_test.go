@@ -26,7 +26,8 @@ func TestNoAnswerForTheNext(t *testing.T) {
 			for range rapid.IntRange(0, 20).Draw(r, "operations") {
 				switch what := rapid.IntRange(0, 3).Draw(r, "what"); {
 				case what < 2:
-					kind, err := OpAck, error(nil)
+					kind := OpAck
+					var err error
 					if what == 0 {
 						err = ni.Put(md, 0, 8, CTAck, PhysID(2, 0), 0, 0, 0, 0, 0)
 					} else {

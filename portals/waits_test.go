@@ -43,10 +43,12 @@ func TestEntriesThatWait(t *testing.T) {
 		}
 		var puts, gone []uint64
 		for e, err := r.b.EQGet(r.bq); err == nil; e, err = r.b.EQGet(r.bq) {
-			if e.Type == EventPut {
+			switch e.Type {
+			case EventPut:
 				puts = append(puts, e.UserPtr)
-			} else if e.Type == EventAutoUnlink {
+			case EventAutoUnlink:
 				gone = append(gone, e.UserPtr)
+			default:
 			}
 		}
 		require.Equal(r, r.completed, puts)

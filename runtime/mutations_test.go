@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -68,7 +67,7 @@ func TestMutationsAreNoticed(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(overlay, list, 0o600))
 		out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-overlay", overlay, "-run", "TestEveryByte|TestTheNetwork", ".").CombinedOutput()
-		assert.Error(t, err, "%s: %s: nothing was noticed", m[0], m[2])
-		assert.Contains(t, string(out), "bytes have vanished", "%s: %s", m[0], m[2])
+		require.Error(t, err, "%s: %s: nothing was noticed", m[0], m[2])
+		require.Contains(t, string(out), "bytes have vanished", "%s: %s", m[0], m[2])
 	}
 }

@@ -68,7 +68,7 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	before := memory.OnExhausted(func(n int64) {
 		e.end(ExitFailed, errs, fmt.Sprintf("%s: %v", root.Name(), &refusedError{n, memory.Bounds()}))
 	})
-	defer memory.OnExhausted(before)
+	defer func() { memory.OnExhausted(before) }()
 	root.SetArgs(args)
 	noted := &notedWriter{to: out}
 	root.SetOut(noted)
