@@ -15,7 +15,7 @@ import (
 // taken are names that an axis may not have: commands know them as flags of their own.
 var taken = []string{
 	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "links", "pcap", "pcap-at", "topology", "waterfall", "experiment", "until", "event-limit", "time-limit", "memory-limit", "quiet", "help",
-	"version", "output", "param", "points", "resume", "part", "breakdown", "samples",
+	"version", "output", "param", "points", "resume", "measure-missing", "part", "breakdown", "samples",
 }
 
 // Check says everything that is wrong with the definition of an experiment. Those of spinsim are right, and must not be changed but in a copy: every command asks, and

@@ -61,6 +61,11 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		}
 		for _, mode := range modes {
 			values[axis] = mode
+			if by := thesisBy[mode]; by != "" {
+				values["by"] = by
+			} else {
+				delete(values, "by")
+			}
 			for i, overrides := range faultChoices {
 				if *seeds == 1 && (i+turn)%len(faultChoices) > 1 {
 					continue

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -381,36 +382,39 @@ func TestSharedHPUMemory(t *testing.T) {
 	require.Equal(t, uint64(302), r.word(scratch2))
 }
 
+// real16 is a PTL_DOUBLE_COMPLEX without an imaginary part.
+func real16(v float64) []byte { return append(word64(math.Float64bits(v)), make([]byte, 8)...) }
+
 // A get, and atomics, have handlers too: DROP answers with nothing, PROCEED takes the default action.
 func TestHandlersOfGetsAndAtomics(t *testing.T) {
 	for _, code := range []hpu.Code{hpu.Proceed, hpu.Drop, hpu.ProcessData, hpu.Fail} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			r := conduct(t, setup{
-				header: []rec{end(code)}, completion: []rec{end(hpu.Success)}, userHdr: 4,
-				target: func(_ *runtime.Proc, r *rig) error { copy(r.memory.host.Raw(), word64(1000)); return nil },
+				header: []rec{end(code)}, completion: []rec{end(hpu.Success)}, userHdr: 8,
+				target: func(_ *runtime.Proc, r *rig) error { copy(r.memory.host.Raw(), real16(1000)); return nil },
 				initiator: func(p *runtime.Proc, md portals.Handle, r *rig) error {
 					ni, to := p.NI(), portals.PhysID(1, 0)
-					if err := ni.Get(md, 1024, 8, to, 0, 0, 0, 1); err != nil {
+					if err := ni.Get(md, 1024, 16, to, 0, 0, 0, 1); err != nil {
 						return err
 					}
 					p.Sleep(10_000_000)
-					if err := ni.FetchAtomic(md, 2048, md, 0, 8, to, 0, 0, 0, 2, 0, portals.OpSUM, portals.Uint64); err != nil {
+					if err := ni.FetchAtomic(md, 2048, md, 0, 16, to, 0, 0, 0, 2, 0, portals.OpSUM, portals.DoubleComplex); err != nil {
 						return err
 					}
 					p.Sleep(10_000_000)
-					return ni.Atomic(md, 0, 8, portals.Ack, to, 0, 0, 0, 3, 0, portals.OpSUM, portals.Uint64)
+					return ni.Atomic(md, 0, 16, portals.Ack, to, 0, 0, 0, 3, 0, portals.OpSUM, portals.DoubleComplex)
 				},
-				message: word64(7),
+				message: real16(7),
 			})
 			want := map[hpu.Code][]uint64{ // bytes of both replies and the acknowledgement, value
-				hpu.Proceed: {8, 8, 8, 1014}, hpu.Drop: {0, 0, 0, 1000},
-				hpu.ProcessData: {8, 0, 0, 1000}, // 4 bytes of user header are no element: OP_VIOLATION
+				hpu.Proceed: {16, 16, 16, 1014}, hpu.Drop: {0, 0, 0, 1000},
+				hpu.ProcessData: {16, 0, 0, 1000}, // 8 bytes of user header are half an element: OP_VIOLATION
 				hpu.Fail:        {0, 0, 0, 1000},
 			}[code]
 			replies := all(r.inits, portals.EventReply)
 			require.Len(t, replies, 2)
 			ack := only(t, r.inits, portals.EventAck)
-			got := []uint64{replies[0].MLength, replies[1].MLength, ack.MLength, binary.LittleEndian.Uint64(r.host)}
+			got := []uint64{replies[0].MLength, replies[1].MLength, ack.MLength, uint64(math.Float64frombits(binary.LittleEndian.Uint64(r.host)))}
 			require.Equal(t, want, got)
 			if code == hpu.ProcessData {
 				require.Equal(t, portals.NIOpViolation, ack.Fail)

@@ -2,7 +2,7 @@
 
 package guard
 
-// every is how often Close closes after many calls: always.
-const every = 1
+// always is whether each call of Close closes.
+const always = true
 
 func init() { Enable() }
