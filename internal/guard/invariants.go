@@ -2,7 +2,4 @@
 
 package guard
 
-// always is whether each call of Close closes.
-const always = true
-
 func init() { Enable() }

@@ -39,6 +39,9 @@ const most = 20_000
 // thorough is how many times Close closes before it does so less often: as often again in each doubling of the number of calls.
 const thorough = 20
 
+// mostAtOnce is how many pages are opened together at most, 256 KiB of a computer with pages of 4 KiB.
+const mostAtOnce = 64
+
 var live atomic.Int64
 
 var pageSize = os.Getpagesize()
@@ -111,7 +114,17 @@ func (s *Space) Cores(i int, b []byte, off uint64) []byte {
 	return b
 }
 
-// Open lets the program read, and with write also write, n bytes, at least 1, from offset off of piece i until Close.
+// rarely is how many calls of Close there are to one that closes. A program does most of what it does in its first calls, and the kernel
+// takes as long for one page as the simulator for all between two calls: 1 for calls 1 to 39, 2 for 40 to 79, 4 for 80 to 159, and so on.
+func (s *Space) rarely() int {
+	if pause := uint(s.closings) / thorough; pause > 1 {
+		return 1 << (bits.Len(pause) - 1)
+	}
+	return 1
+}
+
+// Open lets the program read, and with write also write, n bytes, at least 1, from offset off of piece i until Close. As many pages are
+// opened together as there are calls to one that closes: what is open for long may as well be open around.
 func (s *Space) Open(i int, off, n uint64, write bool) {
 	m := &s.mappings[i]
 	if m.cores == nil {
@@ -121,7 +134,8 @@ func (s *Space) Open(i int, off, n uint64, write bool) {
 	if write {
 		want |= syscall.PROT_WRITE
 	}
-	from, to := int(off)/pageSize, int(off+n-1)/pageSize+1
+	block := min(s.rarely(), mostAtOnce)
+	from, to := int(off)/pageSize/block*block, min((int(off+n-1)/pageSize/block+1)*block, len(m.open))
 	if m.from == m.to {
 		s.opened = append(s.opened, i)
 		m.from, m.to = from, to
@@ -140,12 +154,9 @@ func (s *Space) Open(i int, off, n uint64, write bool) {
 	}
 }
 
-// Close takes back what Open has allowed. A program does most of what it does in its first calls, and the kernel takes as long for
-// one page as the simulator for all between two calls: calls 1 to 39 close, of 40 to 79 every second, of
-// 80 to 159 every fourth, and so on. With the tag invariants all do.
+// Close takes back what Open has allowed, or leaves that to a later call, see rarely.
 func (s *Space) Close() {
-	s.closings++
-	if pause := uint(s.closings) / thorough; !always && pause > 1 && s.closings&(1<<(bits.Len(pause)-1)-1) != 0 {
+	if s.closings++; s.closings%s.rarely() != 0 {
 		return
 	}
 	for _, i := range s.opened {

@@ -1,6 +1,0 @@
-//go:build !invariants
-
-package guard
-
-// always is whether each call of Close closes.
-const always = false
