@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -61,17 +62,12 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		}
 		for _, mode := range modes {
 			values[axis] = mode
-			if by := thesisBy[mode]; by != "" {
-				values["by"] = by
-			} else {
-				delete(values, "by")
-			}
 			for i, overrides := range faultChoices {
 				if *seeds == 1 && (i+turn)%len(faultChoices) > 1 {
 					continue
 				}
 				if axis == "policy" { // it says that itself
-					values["hupcf"] = !slices.Contains(overrides, "smmu.hit_under_fault=false")
+					values["hupcf"], values["by"] = !slices.Contains(overrides, "smmu.hit_under_fault=false"), cmp.Or(thesisBy[mode], byKernel)
 				}
 				device, err := profile.Load("exanest-qfdb", append(overrides, "smmu.stale=poison")...)
 				require.NoError(t, err)
