@@ -265,9 +265,6 @@ func (in *Installed) fits() error {
 		return err
 	}
 	s := in.Spin
-	if s.HostMem.IOVec != nil {
-		host = 0 // its pieces are who gave them's business
-	}
 	room := uint64(len(in.HPU.Bytes()))
 	if s.PerMessage.Bytes > 0 {
 		room = s.PerMessage.Offset
@@ -388,6 +385,9 @@ func (in *Installed) hostMemory(p *runtime.Proc, given portals.Region) (portals.
 func (in *Installed) Attach(me *portals.ME) {
 	me.Spin = in.Spin
 	me.Options |= in.EntryOptions
+	if in.Spin.HostMem.IOVec != nil {
+		me.Options |= portals.OptMEHandlerIOVec
+	}
 }
 
 // Read sets a struct from the state as it is now, by the names of its fields.

@@ -1,6 +1,8 @@
 package portals
 
 import (
+	"fmt"
+
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
@@ -134,19 +136,8 @@ func (st *state) checkEntry(fn string, m *ME, kind Kind) (Region, error) {
 	if m.CT != CTNone && st.cts.get(m.CT) == nil {
 		return Region{}, invalid(fn, "counter handle %#x names nothing", uint32(m.CT))
 	}
-	if s := m.Spin; s != nil {
-		if s.UserHdrLen > st.limits.MaxUserHdrSize {
-			return Region{}, invalid(fn, "user header of %d bytes, largest is %d", s.UserHdrLen, st.limits.MaxUserHdrSize)
-		}
-		if int(s.Stamp.Shift)+int(s.Stamp.Bits) > 64 {
-			return Region{}, invalid(fn, "user id in %d bits from %d on, match bits have 64", s.Stamp.Bits, s.Stamp.Shift)
-		}
-		if unit := st.limits.MinFragmentationLimit; unit > 1 && s.UserHdrLen%unit != 0 {
-			return Region{}, invalid(fn, "user header of %d bytes, want a multiple of %d (min_fragmentation_limit)", s.UserHdrLen, unit)
-		}
-		if n := uint64(len(s.InitialState)); n > st.limits.MaxInitialState {
-			return Region{}, invalid(fn, "initial state of %d bytes, largest is %d", n, st.limits.MaxInitialState)
-		}
+	if err := st.checkSpin(fn, m); err != nil {
+		return Region{}, err
 	}
 	r, err := st.region(fn, m.Start, m.Length, m.IOVec, m.Options&OptMEIOVec != 0)
 	if err != nil {
@@ -157,6 +148,37 @@ func (st *state) checkEntry(fn string, m *ME, kind Kind) (Region, error) {
 		return Region{}, invalid(fn, "memory of %d bytes at %#x is not accessible", r.Length, r.Addr(0))
 	}
 	return r, nil
+}
+
+// checkSpin checks what an entry says of its handlers.
+func (st *state) checkSpin(fn string, m *ME) error {
+	s, vector := m.Spin, m.Options&OptMEHandlerIOVec != 0
+	if s == nil {
+		if vector {
+			return invalid(fn, "HANDLER_IOVEC without handlers")
+		}
+		return nil
+	}
+	if s.UserHdrLen > st.limits.MaxUserHdrSize {
+		return invalid(fn, "user header of %d bytes, largest is %d", s.UserHdrLen, st.limits.MaxUserHdrSize)
+	}
+	if int(s.Stamp.Shift)+int(s.Stamp.Bits) > 64 {
+		return invalid(fn, "user id in %d bits from %d on, match bits have 64", s.Stamp.Bits, s.Stamp.Shift)
+	}
+	if unit := st.limits.MinFragmentationLimit; unit > 1 && s.UserHdrLen%unit != 0 {
+		return invalid(fn, "user header of %d bytes, want a multiple of %d (min_fragmentation_limit)", s.UserHdrLen, unit)
+	}
+	if n := uint64(len(s.InitialState)); n > st.limits.MaxInitialState {
+		return invalid(fn, "initial state of %d bytes, largest is %d", n, st.limits.MaxInitialState)
+	}
+	h, err := st.region(fn, s.HostMem.Start, s.HostMem.Length, s.HostMem.IOVec, vector)
+	if err != nil {
+		return fmt.Errorf("%w, of the handlers' host memory (HANDLER_IOVEC)", err)
+	}
+	if h.Length != s.HostMem.Length {
+		return invalid(fn, "host memory of the handlers of %d bytes, its vectors have %d", s.HostMem.Length, h.Length)
+	}
+	return nil
 }
 
 func (st *state) fillEntry(fn string, e *entry, m *ME, kind Kind) error {

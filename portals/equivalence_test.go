@@ -98,7 +98,7 @@ func (d *duel) randomME() (ME, List) {
 		Start: uint64(r.IntN(duelMemory - 64)), Length: uint64(r.IntN(64)), UID: pick(r, UIDAny, UIDAny, 1, 2),
 		MatchBits: uint64(r.IntN(8)), MinFree: uint64(r.IntN(12)), MatchID: ID{NID: pick(r, NIDAny, 0, 1), PID: pick(r, PIDAny, 0)},
 		IgnoreBits: pick[uint64](r, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, ^uint64(0)),
-		Options:    EntryOptions(r.Uint32()) & (optMEAll &^ (OptMEIOVec | OptMEIsAccessible)),
+		Options:    EntryOptions(r.Uint32()) & (optMEAll &^ (OptMEIOVec | OptMEIsAccessible | OptMEHandlerIOVec)),
 	}
 	if r.IntN(4) > 0 {
 		me.Options |= OptMEOpPut | OptMEOpGet

@@ -56,7 +56,7 @@ func (g *garbage) me() *ME {
 		MinFree: g.size(),
 	}
 	if g.r.IntN(4) > 0 {
-		me.Options &= optMEAll
+		me.Options &= optMEAll &^ OptMEHandlerIOVec
 		me.IOVec, me.Options = nil, me.Options&^OptMEIOVec
 		me.Start, me.Length, me.CT = uint64(g.r.IntN(5000)), uint64(g.r.IntN(5000)), CTNone
 		me.MatchID, me.UID, me.IgnoreBits, me.Options = AnyID, UIDAny, pick(g.r, 0, SizeMax), me.Options|OptMEOpPut|OptMEOpGet

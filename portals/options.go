@@ -79,8 +79,9 @@ const (
 	OptMENoTruncate                                    // PTL_ME_NO_TRUNCATE: a request that does not fit does not match
 	OptMEMayAlign                                      // PTL_ME_MAY_ALIGN: a locally managed offset may be aligned (it is not)
 	OptMELocalIncUHRLength                             // PTL_ME_LOCAL_INC_UH_RLENGTH: an overflow match advances the local offset by the requested length
-	optMEAll                  = OptMELocalIncUHRLength<<1 - 1
-	optLEAll                  = OptMEManageLocal - 1
+	OptMEHandlerIOVec                                  // PTL_ME_HANDLER_IOVEC (sPIN'17, appendix B.2): the second memory of the handlers is Spin.HostMem.IOVec
+	optMEAll                  = OptMEHandlerIOVec<<1 - 1
+	optLEAll                  = OptMEManageLocal - 1 | OptMEHandlerIOVec
 	optMEOnlyLocal            = OptMEMayAlign | OptMELocalIncUHRLength
 	optMESpecific             = optMEAll &^ optLEAll
 	optEntryEventCT           = OptMEEventCTComm | OptMEEventCTOverflow
@@ -104,6 +105,7 @@ const (
 	OptLEEventCTComm          = OptMEEventCTComm          // PTL_LE_EVENT_CT_COMM
 	OptLEEventCTOverflow      = OptMEEventCTOverflow      // PTL_LE_EVENT_CT_OVERFLOW
 	OptLEEventCTBytes         = OptMEEventCTBytes         // PTL_LE_EVENT_CT_BYTES
+	OptLEHandlerIOVec         = OptMEHandlerIOVec         // PTL_LE_HANDLER_IOVEC
 )
 
 // Option names without their prefix, in bit order; the script language and the
@@ -119,7 +121,7 @@ var (
 		"IOVEC", "OP_PUT", "OP_GET", "USE_ONCE", "UNEXPECTED_HDR_DISABLE", "IS_ACCESSIBLE", "EVENT_LINK_DISABLE",
 		"EVENT_COMM_DISABLE", "EVENT_FLOWCTRL_DISABLE", "EVENT_SUCCESS_DISABLE", "EVENT_OVER_DISABLE",
 		"EVENT_UNLINK_DISABLE", "EVENT_CT_COMM", "EVENT_CT_OVERFLOW", "EVENT_CT_BYTES", "MANAGE_LOCAL",
-		"NO_TRUNCATE", "MAY_ALIGN", "LOCAL_INC_UH_RLENGTH",
+		"NO_TRUNCATE", "MAY_ALIGN", "LOCAL_INC_UH_RLENGTH", "HANDLER_IOVEC",
 	}
 	FeatureNames = []string{"TARGET_BIND_INACCESSIBLE", "TOTAL_DATA_ORDERING", "COHERENT_ATOMICS"}
 )

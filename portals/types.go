@@ -326,7 +326,7 @@ type Spin struct {
 	FirstPacket  bool   // the header handler sees the whole first packet (docs/abi.md, Header record)
 	LastPacket   bool   // the completion handler sees the last packet (docs/abi.md, Completion record)
 	InitialState []byte // copied into HPU memory at installation
-	HostMem      Region // second host range of the handlers
+	HostMem      Region // second host range of the handlers; with OptMEHandlerIOVec its vectors, of Length bytes in all
 	Scratchpads  Scratchpads
 	PerMessage   MessageMemory
 	Stamp        Stamp // the initiator's user id, where handlers see it

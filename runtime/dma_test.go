@@ -313,6 +313,7 @@ func TestDMAOfScatteredMemory(t *testing.T) {
 			me.Spin.HostMem = portals.Region{Length: 64, IOVec: []portals.IOVec{
 				{Base: r.addr + 4096, Length: 16}, {Base: r.addr + 20, Length: 20}, {Base: r.addr + 8, Length: 0}, {Base: r.addr + 512, Length: 28},
 			}}
+			me.Options |= portals.OptMEHandlerIOVec
 		},
 	})
 	r.noHandlerErrors()

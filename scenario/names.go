@@ -24,7 +24,7 @@ func (ListName) Choices() []string { return []string{"priority", "overflow"} }
 type EntryOption string
 
 // ownOptions are chosen by the scenario itself: memory is contiguous, and how an entry counts follows from how it is waited for.
-const ownOptions = portals.OptMEIOVec | portals.OptMEEventCTComm | portals.OptMEEventCTBytes
+const ownOptions = portals.OptMEIOVec | portals.OptMEHandlerIOVec | portals.OptMEEventCTComm | portals.OptMEEventCTBytes
 
 // Choices lists the names.
 func (EntryOption) Choices() []string {

@@ -22,7 +22,7 @@ type spec struct {
 
 const (
 	entryKeys = "pt bits ignore start len iov ct uid from nid pid minfree list user options trig threshold " +
-		"hh ph ch hpumem hpuoff uhdr state"
+		"hh ph ch hpumem hpuoff uhdr state hstart hlen hiov"
 	transferKeys = "off len ack to nid pid pt bits roff user hdr trig threshold "
 )
 

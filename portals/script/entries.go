@@ -25,7 +25,7 @@ func (w *world) entry(c *command, f *iface) (m portals.ME, pt uint32, list porta
 	if err != nil {
 		return
 	}
-	if m.IOVec, err = c.iovec(); err != nil {
+	if m.IOVec, err = c.iovec("iov"); err != nil {
 		return
 	}
 	if m.CT, err = w.arg(c, f, "ct"); err != nil {
@@ -81,7 +81,11 @@ func (c *command) spin() (*portals.Spin, error) {
 		*a.p = v
 		given = given || c.args[a.key] != ""
 	}
-	if err := c.nums([]numArg{{"hpuoff", &s.HPUMemOffset}, {"uhdr", &s.UserHdrLen}}); err != nil {
+	err := c.nums([]numArg{{"hpuoff", &s.HPUMemOffset}, {"uhdr", &s.UserHdrLen}, {"hstart", &s.HostMem.Start}, {"hlen", &s.HostMem.Length}})
+	if err != nil {
+		return nil, err
+	}
+	if s.HostMem.IOVec, err = c.iovec("hiov"); err != nil {
 		return nil, err
 	}
 	if n, err := c.num("state", 0); err != nil || n > 1<<16 {

@@ -250,8 +250,8 @@ func cmdCTInc(w *world, c *command, f *iface) error {
 }
 
 // iovec reads "base:len,base:len".
-func (c *command) iovec() ([]portals.IOVec, error) {
-	s, ok := c.args["iov"]
+func (c *command) iovec(key string) ([]portals.IOVec, error) {
+	s, ok := c.args[key]
 	if !ok {
 		return nil, nil
 	}
@@ -264,7 +264,7 @@ func (c *command) iovec() ([]portals.IOVec, error) {
 		b, err1 := number(base)
 		n, err2 := number(length)
 		if !ok || err1 != nil || err2 != nil {
-			return nil, c.errorf("iov: %q is no vector, want address:length", part)
+			return nil, c.errorf("%s: %q is no vector, want address:length", key, part)
 		}
 		iov = append(iov, portals.IOVec{Base: b, Length: n})
 	}
@@ -281,7 +281,7 @@ func cmdMD(w *world, c *command, f *iface) error {
 	if err := c.nums([]numArg{{"start", &m.Start}, {"len", &m.Length}}); err != nil {
 		return err
 	}
-	if m.IOVec, err = c.iovec(); err != nil {
+	if m.IOVec, err = c.iovec("iov"); err != nil {
 		return err
 	}
 	if m.EQ, err = w.arg(c, f, "eq"); err != nil {
