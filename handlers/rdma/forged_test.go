@@ -59,6 +59,10 @@ func TestForgedDomain(t *testing.T) {
 		put(1, rdma.PTControl, rdma.Header{Kind: rdma.KindWrite, PDID: theirs}, &write, 0) // by the victim's
 		put(1, rdma.PTCells, rdma.Header{Kind: rdma.KindAsk, PDID: theirs}, &read, 0)
 		seen(20, 3)
+		put(1, rdma.PTCells, rdma.Header{Kind: rdma.KindData, PDID: theirs, Last: true}, &write, secret.Addr()) // by hand, with match bits of the victim's domain
+		seen(21, 3)
+		put(1, rdma.PTControl, rdma.Header{Kind: rdma.KindRead, PDID: theirs}, &read, 0)
+		seen(22, 3)
 		require.Equal(t, make([]byte, 4096), loot.Snapshot())
 		return nil
 	})
@@ -68,6 +72,19 @@ func TestForgedDomain(t *testing.T) {
 	fill(want, 3)
 	require.Equal(t, want, secret.Snapshot())
 	require.Zero(t, victim.Counts().Received.Cells)
+}
+
+// A process that the system has put into one domain opens no page in another.
+func TestPageInAnotherDomain(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	c.spawn(0, func(p *runtime.Proc) error {
+		p.SetUID(4)
+		_, err := c.engine.Open(p, channels.Options{PDID: 5})
+		require.ErrorContains(t, err, "is in protection domain 4, not 5")
+		_, err = c.engine.Open(p, channels.Options{PDID: 4})
+		return err
+	})
+	c.run()
 }
 
 // A process serves as many reads at once as its page has channels for them; more wait until one is free, and come again.

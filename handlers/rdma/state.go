@@ -284,9 +284,12 @@ type Header struct {
 	Last     bool
 }
 
+// PDIDShift is where the 16 bits of the protection domain begin in match bits.
+const PDIDShift = 4
+
 // Bits encodes a header: kind 4 bits, PDID 16, transaction 14, sequence 14, attempt 14, last 1.
 func (h *Header) Bits() uint64 {
-	b := uint64(h.Kind) | uint64(h.PDID&0xffff)<<4 | uint64(h.Slot&SequenceMask)<<20 | uint64(h.Sequence&SequenceMask)<<34 | uint64(h.Attempt&SequenceMask)<<48
+	b := uint64(h.Kind) | uint64(h.PDID&0xffff)<<PDIDShift | uint64(h.Slot&SequenceMask)<<20 | uint64(h.Sequence&SequenceMask)<<34 | uint64(h.Attempt&SequenceMask)<<48
 	if h.Last {
 		b |= 1 << 62
 	}
@@ -296,7 +299,7 @@ func (h *Header) Bits() uint64 {
 // HeaderOf decodes match bits.
 func HeaderOf(b uint64) Header {
 	return Header{
-		Kind: uint32(b & 15), PDID: uint32(b >> 4 & 0xffff), Slot: uint32(b >> 20 & SequenceMask), Sequence: uint32(b >> 34 & SequenceMask),
+		Kind: uint32(b & 15), PDID: uint32(b >> PDIDShift & 0xffff), Slot: uint32(b >> 20 & SequenceMask), Sequence: uint32(b >> 34 & SequenceMask),
 		Attempt: uint32(b >> 48 & SequenceMask), Last: b>>62&1 != 0,
 	}
 }

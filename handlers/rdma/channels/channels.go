@@ -104,6 +104,14 @@ func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 		return nil, err
 	}
 	g := &Page{proc: p, ni: ni, pdid: uint32(o.PDID)}
+	switch uid, err := ni.UID(); {
+	case err != nil:
+		return nil, err
+	case uid == 0: // in no domain yet
+		p.SetUID(g.pdid)
+	case uid != g.pdid:
+		return nil, fmt.Errorf("rdma: process %s of rank %d is in protection domain %d, not %d", p, p.Rank(), uid, g.pdid)
+	}
 	if g.self, err = ni.PhysID(); err != nil {
 		return nil, err
 	}
@@ -185,6 +193,7 @@ func (g *Page) install(e *Engine, o Options) error {
 			return err
 		}
 		le.Spin.HostMem = g.in.Spin.HostMem
+		le.Spin.Stamp = portals.Stamp{Shift: rdma.PDIDShift, Bits: 16} // whoever has put it
 		if pt == rdma.PTControl {
 			le.Spin.UserHdrLen = descriptorBytes
 		}
