@@ -93,10 +93,7 @@ func reductions(t *testing.T, name string, ranks, trials int, o mpi.Options) *mp
 
 // Allreduce by modules of the NIC leaves at every rank what a loop over all ranks says, for any number of ranks, on any device, and among other messages; what modules do not take processes compute, and it is counted why.
 func TestModules(t *testing.T) {
-	ranks := []int{1, 3, 8, 13, 16, 36}
-	if testing.Short() {
-		ranks = []int{3, 8, 16}
-	}
+	ranks := []int{1, 3, 8, 16}
 	if *stormRanks {
 		ranks = []int{64, 128, 512}
 		for n := 1; n <= 40; n++ {
