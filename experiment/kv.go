@@ -77,7 +77,11 @@ records are called. The write of a read-modify-write is a swap of the version th
 			},
 		},
 	},
-	Caveats: keepingUp,
+	Caveats: both(keepingUp, mostlyRetries("requests", func(r *Result) float64 {
+		again, _ := magnitude(r.Values["again"])
+		once, _ := magnitude(r.Values["requests"])
+		return again / max(1, again+once)
+	})),
 	Notes: []string{
 		"Every value that was read was compared with what its key can have. Nothing was published of a store's speed; all figures are predicted.",
 	},

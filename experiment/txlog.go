@@ -61,8 +61,11 @@ var transactions = &Experiment{
 		Summary: []string{"profile", "op", "ranks", "bytes", "mode", "rate", "throughput", "of_rdma", latencyColumn, "aborted", "host_cpu", "host_memory", "hpus_needed", "littles_law_share"},
 		Answer:  answerTransactions,
 	},
-	Caveats: keepingUp,
-	Notes:   []string{"Transactions that commit are compared with their running one after the other: each adds to what it has read, and nothing that was added is lost."},
+	Caveats: both(keepingUp, mostlyRetries("transactions", func(r *Result) float64 {
+		aborted, _ := magnitude(r.Values["aborted"])
+		return aborted
+	})),
+	Notes: []string{"Transactions that commit are compared with their running one after the other: each adds to what it has read, and nothing that was added is lost."},
 }
 
 // Ways and operations of txlog, beside rdma and spin.
