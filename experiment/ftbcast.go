@@ -74,10 +74,13 @@ func hasFTBcast(p *Point) (bool, error) {
 	if reliable := p.Profile.Transport.Kind; failed > 0 && reliable == "reliable" {
 		return false, fmt.Errorf("profile %s: transport.kind: %s, expected none: what a reliable transport cannot deliver to nodes that have failed counts as a failure of the run", p.Profile.Origin.Name, reliable)
 	}
-	if p.Text("mode") == ModeRDMA {
-		return failed == 0, nil
+	switch most := max(1, len(graph.Graph(uint32(p.Int("ranks"))))) - 1; {
+	case failed > 0 && p.Text("mode") == ModeRDMA:
+		return false, &NoPoint{fmt.Errorf("--failed %d: --mode %s has no remedy for nodes that fail", failed, ModeRDMA)}
+	case failed > most:
+		return false, &NoPoint{fmt.Errorf("--failed %d: the graph of --ranks %d holds together without %d nodes at most", failed, p.Int("ranks"), most)}
 	}
-	return failed < max(1, len(graph.Graph(uint32(p.Int("ranks"))))), nil
+	return true, nil
 }
 
 func runFTBcast(ctx context.Context, p *Point) (Values, error) {

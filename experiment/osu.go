@@ -40,7 +40,7 @@ inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two
 			return false, fmt.Errorf("--path: %w", err)
 		}
 		if err := benchmarkOf(p).Check(p.Int("size"), 2); err != nil {
-			return false, &NoPoint{err}
+			return false, &NoPoint{fmt.Errorf("--size: %w", err)}
 		}
 		return true, nil
 	},

@@ -129,7 +129,7 @@ func hasOSURanks(p *Point) (bool, error) {
 		return false, err
 	}
 	if err := benchmarkOf(p).Check(p.Int("size"), ranks); err != nil {
-		return false, &NoPoint{err}
+		return false, &NoPoint{fmt.Errorf("--size, --ranks: %w", err)}
 	}
 	return true, nil
 }

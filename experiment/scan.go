@@ -29,13 +29,13 @@ What a core reckons for a row is not charged, only the memory that it reads and 
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{modeSpin, modeHost, ModeRDMA}, Help: "who evaluates the predicate; above it says what each is"},
 		{Name: "terms", Kind: report.Count, Least: "1", Most: "16", Default: "1", Help: "comparisons of the predicate, all of which are made for each row"},
-		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "256MiB", Default: "4MiB", Help: "size of the table, whole rows of it"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "8", Most: "256MiB", Default: "4MiB", Help: "size of the table, whole rows of it"},
 		{Name: "row", Kind: report.Size, Least: "8", Most: "2048", Default: "256", Help: "size of a row"},
 		{Name: "selectivity", Kind: report.Share, Least: "0", Most: "1", Default: "0.1%,1%,10%,50%,100%", Help: "share of the rows that match"},
 	},
 	Points: func(p *Point) (bool, error) {
 		if p.Int("size") < p.Int("row") {
-			return false, fmt.Errorf("a table of %d B with rows of %d B, expected at least one row", p.Int("size"), p.Int("row"))
+			return false, fmt.Errorf("--size %d B with --row %d B, expected at least one row", p.Int("size"), p.Int("row"))
 		}
 		return true, longPackets(p, scan.HeadSize+scan.MaxRow)
 	},
