@@ -19,11 +19,15 @@ func TestRetriesAreSaid(t *testing.T) {
 		said       string
 	}{
 		{
-			keyValue, Values{"mode": modeSpin, "clients": 2, "ops": 5, "records": 100}, Values{"mode": modeSpin, "workload": "A", "clients": 300, "ops": 5},
+			keyValue,
+			Values{"mode": modeSpin, "clients": 2, "ops": 5, "records": 100},
+			Values{"mode": modeSpin, "workload": "A", "clients": 300, "ops": 5},
 			`^Retries dominate in 1 of 2 results: most of all spin-int, .*300 clients, .* of the requests had to come again\.$`,
 		},
 		{
-			transactions, Values{"mode": modeSpin, "op": opTransaction, "ranks": 2, "size": 8, "count": 5}, Values{"mode": modeSpin, "op": opTransaction, "ranks": 17, "size": 8, "count": 20, "items": 5},
+			transactions,
+			Values{"mode": modeSpin, "op": opTransaction, "ranks": 2, "size": 8, "count": 5},
+			Values{"mode": modeSpin, "op": opTransaction, "ranks": 17, "size": 8, "count": 20, "items": 5},
 			`^Retries dominate in 1 of 2 results: most of all spin-int, .*17 ranks, .* of the transactions had to come again\.$`,
 		},
 	} {

@@ -310,9 +310,7 @@ func TestHandlersAskForTheirMemory(t *testing.T) {
 			var r recorders
 			rig := conduct(t, setup{
 				header: []rec{c.act, end(hpu.Drop)}, length: 8, ops: []hpu.Operation{c.op}, cfg: func(cfg *runtime.Config) { cfg.Translator = r.make },
-				entry: func(me *portals.ME, r *rig) {
-					me.Spin.HostMem, me.Options = portals.Region{Length: 64, IOVec: pieces(r)}, me.Options|portals.OptMEHandlerIOVec
-				},
+				entry: func(me *portals.ME, r *rig) { scatter(me, 64, pieces(r)) },
 			})
 			rig.noHandlerErrors()
 			var want []touched

@@ -295,6 +295,12 @@ func TestDMAKeepsOrder(t *testing.T) {
 	})
 }
 
+// scatter gives the handlers of an entry host memory in pieces, of so many bytes in all.
+func scatter(me *portals.ME, bytes uint64, pieces []portals.IOVec) {
+	me.Spin.HostMem = portals.Region{Length: bytes, IOVec: pieces}
+	me.Options |= portals.OptMEHandlerIOVec
+}
+
 // The entry's memory and the handler host memory may be scattered: offsets run over the concatenation. An atomic must lie within
 // one piece, at an address that is a multiple of 8.
 func TestDMAOfScatteredMemory(t *testing.T) {
@@ -310,10 +316,9 @@ func TestDMAOfScatteredMemory(t *testing.T) {
 			end(hpu.Proceed),
 		},
 		entry: func(me *portals.ME, r *rig) {
-			me.Spin.HostMem = portals.Region{Length: 64, IOVec: []portals.IOVec{
+			scatter(me, 64, []portals.IOVec{
 				{Base: r.addr + 4096, Length: 16}, {Base: r.addr + 20, Length: 20}, {Base: r.addr + 8, Length: 0}, {Base: r.addr + 512, Length: 28},
-			}}
-			me.Options |= portals.OptMEHandlerIOVec
+			})
 		},
 	})
 	r.noHandlerErrors()
