@@ -12,8 +12,9 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-// What the help of an axis says its values are, from least to most or of a list, there are points of: with the values that other axes have by default, or with what the
-// error names, a flag or a field of the profile. Otherwise a user types what help has promised, and is refused for good.
+// Help promises values of each axis: a list, or a least and a most. Each must have a point, with the other
+// axes at their defaults or one of them changed; or its error must name the flag or the profile field
+// to change. Otherwise a user types what help promises and is refused for good.
 func TestHelpPromisesWhatThereIs(t *testing.T) {
 	for _, e := range All() {
 		device, err := profile.Load(e.DefaultProfiles()[0])
@@ -38,7 +39,7 @@ func TestHelpPromisesWhatThereIs(t *testing.T) {
 	}
 }
 
-// wayOut is of an error that names what else would have to be another value.
+// wayOut matches an error that names what else to change.
 var wayOut = regexp.MustCompile(`--[a-z]|profile .* [a-z]+\.[a-z_]+`)
 
 // hasOther reports whether there is a point with a value of an axis and some value of another one.

@@ -2,8 +2,9 @@ package experiment
 
 import "fmt"
 
-// mostlyRetries says which results are those of what had to be tried again: more often than not. share is that part of what was tried, 0 to 1; what says what
-// was tried, in the plural. Such a result measures how much clients are in each other's way, and no latency or rate of what they do.
+// mostlyRetries returns a caveat for results in which more than half of all attempts were retries. Such a
+// result shows how clients get in each other's way, not how fast their work is. share returns the part
+// of the attempts that were retries, 0 to 1. what names the attempts, such as "requests".
 func mostlyRetries(what string, share func(*Result) float64) func(results []*Result) []string {
 	return func(results []*Result) []string {
 		var worst *Result
@@ -23,7 +24,7 @@ func mostlyRetries(what string, share func(*Result) float64) func(results []*Res
 	}
 }
 
-// both are the caveats of two kinds.
+// both joins two kinds of caveats.
 func both(a, b func([]*Result) []string) func([]*Result) []string {
 	return func(results []*Result) []string { return append(a(results), b(results)...) }
 }

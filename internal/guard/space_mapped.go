@@ -36,10 +36,10 @@ type mapping struct {
 // most is how many pieces of memory are guarded at a time. The kernel allows a process 65,530 mappings; those beyond are ordinary memory.
 const most = 20_000
 
-// thorough is how many times Close closes before it does so less often: as often again in each doubling of the number of calls.
+// thorough is how many calls of Close all close, before they do so less and less often, see rarely.
 const thorough = 20
 
-// mostAtOnce is how many pages are opened together at most, 256 KiB of a computer with pages of 4 KiB.
+// mostAtOnce is the most pages that are opened together: 256 KiB if a page has 4 KiB.
 const mostAtOnce = 64
 
 var live atomic.Int64
@@ -114,8 +114,9 @@ func (s *Space) Cores(i int, b []byte, off uint64) []byte {
 	return b
 }
 
-// rarely is how many calls of Close there are to one that closes. A program does most of what it does in its first calls, and the kernel
-// takes as long for one page as the simulator for all between two calls: 1 for calls 1 to 39, 2 for 40 to 79, 4 for 80 to 159, and so on.
+// rarely returns n if one in n calls of Close closes: 1 for calls 1 to 39, 2 for 40 to 79, 4 for 80 to
+// 159, and so on. Closing a page costs the kernel as much time as the simulator needs between two calls,
+// and most mistakes of a program show in its first calls.
 func (s *Space) rarely() int {
 	if pause := uint(s.closings) / thorough; pause > 1 {
 		return 1 << (bits.Len(pause) - 1)
@@ -123,8 +124,9 @@ func (s *Space) rarely() int {
 	return 1
 }
 
-// Open lets the program read, and with write also write, n bytes, at least 1, from offset off of piece i until Close. As many pages are
-// opened together as there are calls to one that closes: what is open for long may as well be open around.
+// Open lets the program read, and with write also write, n bytes, at least 1, from offset off of piece i
+// until Close. It opens whole blocks of rarely() pages: what stays open for long is opened with fewer
+// calls of the kernel.
 func (s *Space) Open(i int, off, n uint64, write bool) {
 	m := &s.mappings[i]
 	if m.cores == nil {

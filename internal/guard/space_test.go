@@ -83,7 +83,8 @@ func TestOpenAndClose(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A program that keeps what it may not is found at once among its first waits, later before it has waited a twentieth as often again.
+// A program that keeps what it may not is found at once among its first waits, later
+// before it has waited a twentieth as often again.
 func TestClosesNowAndThen(t *testing.T) {
 	Enable()
 	s := New()
