@@ -6,7 +6,9 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 )
 
-func (e *entry) allowsUser(h *Header) bool { return e.uid == UIDAny || e.uid == h.UID }
+func (e *entry) allowsUser(h *Header) bool {
+	return (e.uid == UIDAny || e.uid == h.UID) && (e.spin == nil || e.spin.Stamp.fits(h.UID))
+}
 
 func (e *entry) allowsOp(h *Header) bool {
 	need := OptMEOpPut

@@ -333,8 +333,8 @@ type Spin struct {
 }
 
 // Stamp is where in the match bits of a request its handlers see the initiator's user id instead of
-// what the initiator has written there: a program cannot choose that. Matching comes before. The
-// zero value is nowhere.
+// what the initiator has written there: a program cannot choose that. Matching comes before. A user
+// id that the bits cannot hold is not allowed at the entry. The zero value is nowhere.
 type Stamp struct {
 	Shift uint8 // the lowest of the bits
 	Bits  uint8 // how many; Shift+Bits is at most 64
@@ -345,6 +345,9 @@ func (s Stamp) On(matchBits uint64, uid uint32) uint64 {
 	mask := (uint64(1)<<s.Bits - 1) << s.Shift
 	return matchBits&^mask | uint64(uid)<<s.Shift&mask
 }
+
+// fits says that no bit of a user id is lost in the stamp.
+func (s Stamp) fits(uid uint32) bool { return s.Bits == 0 || uint64(uid)>>s.Bits == 0 }
 
 // Scratchpads are HPU memory of an entry's handlers for each cluster of HPUs (docs/abi.md, Memories of clusters and messages): that of cluster i begins at
 // Offset + i*Bytes. The zero value is none.

@@ -63,6 +63,12 @@ func TestForgedDomain(t *testing.T) {
 		seen(21, 3)
 		put(1, rdma.PTControl, rdma.Header{Kind: rdma.KindRead, PDID: theirs}, &read, 0)
 		seen(22, 3)
+		p.SetUID(1<<16 | theirs) // more bits than cells have for it
+		put(1, rdma.PTCells, rdma.Header{Kind: rdma.KindData, PDID: theirs, Last: true}, &write, secret.Addr())
+		seen(22, 3)
+		refused, err := victim.NI().NIStatus(portals.SRPermissionViolations)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, refused)
 		require.Equal(t, make([]byte, 4096), loot.Snapshot())
 		return nil
 	})
@@ -82,6 +88,22 @@ func TestPageInAnotherDomain(t *testing.T) {
 		_, err := c.engine.Open(p, channels.Options{PDID: 5})
 		require.ErrorContains(t, err, "is in protection domain 4, not 5")
 		_, err = c.engine.Open(p, channels.Options{PDID: 4})
+		return err
+	})
+	c.run()
+}
+
+// A page that cannot be made leaves its process in no domain.
+func TestPageThatFailsLeavesNoDomain(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	c.spawn(0, func(p *runtime.Proc) error {
+		_, err := c.engine.Open(p, channels.Options{PDID: 4, State: map[string]any{"nosuch": 1}})
+		require.ErrorContains(t, err, "nosuch")
+		limits := c.Profile().PortalsLimits()
+		ni, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, &limits)
+		require.NoError(t, err)
+		uid, err := ni.UID()
+		require.Zero(t, uid)
 		return err
 	})
 	c.run()

@@ -104,12 +104,9 @@ func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 		return nil, err
 	}
 	g := &Page{proc: p, ni: ni, pdid: uint32(o.PDID)}
-	switch uid, err := ni.UID(); {
-	case err != nil:
+	if uid, err := ni.UID(); err != nil {
 		return nil, err
-	case uid == 0: // in no domain yet
-		p.SetUID(g.pdid)
-	case uid != g.pdid:
+	} else if uid != 0 && uid != g.pdid { // 0: in no domain yet
 		return nil, fmt.Errorf("rdma: process %s of rank %d is in protection domain %d, not %d", p, p.Rank(), uid, g.pdid)
 	}
 	if g.self, err = ni.PhysID(); err != nil {
@@ -133,6 +130,7 @@ func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.SetUID(g.pdid)
 	e.pages[p.Rank()]++
 	if os := p.OS(); os != nil {
 		os.AtExit(g.abandon)
