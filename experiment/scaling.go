@@ -131,7 +131,6 @@ func (p *Point) iterations(ctx context.Context, ranks int) (all scaled, values V
 	}
 	slowest := sim.Time(0)
 	p.shares(p.Int("iterations"))
-	core := patterns.CoreOf(p.Profile, min(o.PerNode, ranks), p.Float("core-rate")*1e6)
 	stats, err := onWorld(cfg, o, func(w *mpi.World) error {
 		for rank := range w.Size() {
 			if err := w.Spawn(rank, func(r *mpi.Rank) error {
@@ -139,6 +138,8 @@ func (p *Point) iterations(ctx context.Context, ranks int) (all scaled, values V
 				if err != nil {
 					return err
 				}
+				onNode := min(o.PerNode, ranks-rank/o.PerNode*o.PerNode) // the last node may have fewer
+				core := patterns.CoreOf(p.Profile, onNode, p.Float("core-rate")*1e6)
 				own, err := plan.Run(r.World(), core, p.Int("iterations"))
 				if err != nil {
 					return err

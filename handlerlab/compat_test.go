@@ -92,14 +92,17 @@ func TestP4spinCodes(t *testing.T) {
 
 // What handlers of the paper's toolchain ask of the device is what it gets, in its own numbers.
 func TestP4spinActions(t *testing.T) {
-	run := func(act uint32) *Report {
+	act := func(act uint32) *Report {
 		cfg := module(t, "p4spin")
 		cfg.UserHeader = 32
 		cfg.Host, cfg.HandlerHost = append([]byte("ABCDEFGH"), make([]byte, 248)...), []byte("abcdefgh........")
 		cfg.State.Bytes = append(words(2, 0, 0, act), make([]byte, 48)...)
 		cfg.State.Counters = []CounterRef{{Offset: 24}}
 		cfg.Messages = []Message{{Source: 2, Data: append(words(77, 0, 0, 0, 0, 0, 0, 0), "payload!"...), MatchBits: 5, HdrData: 6}}
-		r := mustRun(t, cfg)
+		return mustRun(t, cfg)
+	}
+	run := func(number uint32) *Report {
+		r := act(number)
 		require.NoError(t, r.Err())
 		return r
 	}
@@ -132,6 +135,11 @@ func TestP4spinActions(t *testing.T) {
 		"GET 4 B, bits 0x19, offset 8, data 0", "GET 4 B, bits 0x1a, offset 12, data 0", "GET 4 B, bits 0x1b, offset 5, data 0",
 	}, sent(5))
 	require.Equal(t, []string{"PUT 4 B, bits 0x18, offset 0, data 7"}, sent(6), "an answer of a completion handler, from NULL")
+
+	// NULL stands for no more memory than it has: what lies behind is the handler's own.
+	for _, number := range []uint32{7, 8} {
+		require.ErrorContains(t, act(number).Err(), "out of bounds memory access: local: 65 bytes at 0xffffffff")
+	}
 }
 
 // ipv4 is a packet as PsPIN's handlers see it: the first byte is not as on the wire.

@@ -205,15 +205,15 @@ func (l *link) launch(d *departure) {
 	}
 }
 
-// turned is when a packet to the own node arrives there. Packets take the path one after the other. What
-// a program puts to its own process is none: it stands for stores into the interface's registers.
+// turned is when a packet to the own node arrives there. Packets take the path one after the other. A message
+// of one packet from a program to its own process is none: it stands for stores into the interface's registers.
 func (l *link) turned(d *departure) sim.Time {
 	s := l.spec
 	at := l.now() + s.Loopback
 	if s.LoopbackRate.IsZero() {
 		return at
 	}
-	if f, plain := d.ref.(*Frame); plain && !d.device && !d.repeat && f.Header.Initiator == f.Header.Target {
+	if f, plain := d.ref.(*Frame); plain && f.Packets == 1 && !d.device && !d.repeat && f.Header.Initiator == f.Header.Target {
 		return at
 	}
 	l.turning = max(l.now(), l.turning) + s.LoopbackRate.Time(int64(d.bytes)+int64(l.fabric.Header))

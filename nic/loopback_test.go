@@ -11,8 +11,8 @@ import (
 )
 
 // Packets to the own node share a path: each has its bytes and its header there, behind those before,
-// and then the switch and the wires. A put to the own process is a store into registers and has none
-// of it, unless a handler has made it. Without a rate all of them turn round at once.
+// and then the switch and the wires. A put of one packet to the own process is a store into registers
+// and has none of it, unless a handler has made it. Without a rate all of them turn round at once.
 func TestPathToTheOwnNode(t *testing.T) {
 	own, other := portals.PhysID(0, 1), portals.PhysID(0, 2)
 	rate := sim.NewRate(100, 1) // ps a byte
@@ -26,17 +26,20 @@ func TestPathToTheOwnNode(t *testing.T) {
 			spec Spec
 			want []sim.Time
 		}{
-			{spec, []sim.Time{50, 57 + a, 57 + a + b, 57 + a + b + c}},
-			{plain, []sim.Time{50, 50, 50, 50}},
+			{spec, []sim.Time{50, 57 + a, 57 + a + b, 57 + a + b + c, 57 + a + b + 2*c}},
+			{plain, []sim.Time{50, 50, 50, 50, 50}},
 		} {
 			x := newLinkAlone(t, k.spec, false)
 			x.l.fabric.Header = 32
 			var at []sim.Time
 			x.l.next = arrived(func() { at = append(at, x.l.now()) })
-			for i, d := range []departure{{bytes: 256}, {bytes: cell, repeat: true}, {bytes: device, device: true}, {}} {
+			for i, d := range []departure{{bytes: 256}, {bytes: cell, repeat: true}, {bytes: device, device: true}, {}, {}} {
 				f := &Frame{Header: portals.Header{Kind: portals.OpPut, Initiator: own, Target: own}, Packets: 1, MTU: 256, Number: uint64(i) + 1}
-				if i == 3 {
+				switch i {
+				case 3:
 					f.Header.Target = other
+				case 4:
+					f.Packets = 2
 				}
 				d.ref = f
 				x.l.post(0, kindDepart, 0, &d)

@@ -34,8 +34,8 @@ type Spec struct {
 	// Loopback is the time from the egress to the receive side of the same node.
 	Loopback sim.Time `yaml:"loopback"`
 	// LoopbackRate is how fast that path is, one packet after the other, each with the header that it
-	// has on links (fabric.header); absent: without limit, and loopback_wire means nothing. A program's put to its own process, which stands for stores into
-	// registers of the interface, is no packet there.
+	// has on links (fabric.header); absent: without limit, and loopback_wire means nothing. A program's message of one packet to its own process stands
+	// for stores into registers of the interface, such as a descriptor, and does not take that path.
 	LoopbackRate sim.Rate `yaml:"loopback_rate,omitempty"`
 	// LoopbackWire is the time on the wires from the NIC into that path and back, at most 1 s.
 	LoopbackWire sim.Time `yaml:"loopback_wire,omitempty"`

@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -214,13 +215,18 @@ func TestTheNetworkLosesNothingForWantOfRoom(t *testing.T) {
 
 // A run that a limit ends has bytes on their way, and no book says that they have vanished.
 func TestEarlyEndsAreNoLosses(t *testing.T) {
-	for _, at := range []sim.Time{1, 700, 900, 1100, 1300} {
-		r := conduct(t, setup{message: solid(60000), stuck: true, cfg: func(cfg *runtime.Config) {
-			cfg.Limits = sim.Limits{Until: at * sim.Nanosecond}
-		}})
-		var limit *sim.LimitError
-		require.ErrorAs(t, r.err, &limit)
-		require.NotContains(t, r.err.Error(), "vanished")
+	for _, message := range []int{8, 60000} { // of one packet mostly a single event is to come
+		for events := uint64(1); ; events++ {
+			r := conduct(t, setup{message: solid(message), stuck: true, cfg: func(cfg *runtime.Config) {
+				cfg.Limits = sim.Limits{Events: events}
+			}})
+			var limit *sim.LimitError
+			if !errors.As(r.err, &limit) {
+				require.Greater(t, events, uint64(10))
+				break
+			}
+			require.NotContains(t, r.err.Error(), "vanished")
+		}
 	}
 }
 

@@ -218,11 +218,15 @@ func (w *await) any() string {
 	return text
 }
 
-// progress says how far a counter is that has not reached a test: it has no failures, which would end the wait.
+// progress says how far a counter is: it has no failures, which would end the wait. One that has reached its test is still waited for where a limit
+// has ended the run before the program could see it.
 func (ni *NI) progress(ct portals.Handle, test uint64) string {
 	v, err := ni.CTGet(ct)
 	if err != nil {
 		return ""
+	}
+	if v.Success >= test {
+		return fmt.Sprintf(" (threshold %d, reached, but the program has not gone on yet)", test)
 	}
 	return fmt.Sprintf(" (threshold %d, at %d)", test, v.Success)
 }

@@ -249,6 +249,9 @@ func (r *run) whereStuck() error {
 		if err != nil {
 			return err
 		}
+		if v.Success >= st.waits.count { // a limit has ended the run before the program could see it
+			continue
+		}
 		errs = append(errs, r.at(st.step, fmt.Errorf("rank %d waits here for %d %s, %d have come", rank, st.waits.count, st.waits.things, v.Success)))
 	}
 	return errors.Join(errs...)

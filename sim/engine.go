@@ -228,11 +228,12 @@ func (e *Engine) Fail(err error) {
 // goroutine. A later Run returns err at once.
 func (e *Engine) Interrupt(err error) { e.interrupt.CompareAndSwap(nil, &err) }
 
-// interrupted ends the run before event ev.
+// interrupted ends the run before event ev, which is still to come.
 func (e *Engine) interrupted(err error, ev *Event) {
+	e.q.pending++
 	var limit *LimitError
 	if errors.As(err, &limit) {
-		err = e.cut(limit, ev)
+		err = &LimitError{limit.Limit, e.now, e.handled, e.q.pending, ev.Time, e.waiting()}
 	}
 	e.Fail(err)
 }

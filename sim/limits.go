@@ -69,11 +69,6 @@ func (e *Engine) exceeds(ev *Event) bool {
 	if ev.Time > e.until {
 		limit = fmt.Sprintf("%v of virtual time", e.until)
 	}
-	e.Fail(e.cut(&LimitError{Limit: limit}, ev))
+	e.interrupted(&LimitError{Limit: limit}, ev)
 	return true
-}
-
-// cut describes the state of a run that a limit ends; ev is the next event.
-func (e *Engine) cut(l *LimitError, ev *Event) error {
-	return &LimitError{l.Limit, e.now, e.handled, e.q.pending + 1, ev.Time, e.waiting()}
 }

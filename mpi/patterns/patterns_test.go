@@ -120,13 +120,15 @@ func TestGrids(t *testing.T) {
 	require.Equal(t, patterns.Grid{8, 8, 4}, patterns.NewGrid(256, [3]float64{256, 256, 128}))
 }
 
-// A core is bound by its own bandwidth, 2.2 GB/s, as four of them take less than the memory's 20 GB/s; twenty would not.
+// A core is bound by its own bandwidth, 2.2 GB/s, as four of them take less than the memory's 20 GB/s; twenty cores would not, but twenty ranks on four do.
 func TestCores(t *testing.T) {
 	p, err := profile.Load("exanest")
 	require.NoError(t, err)
 	c := patterns.CoreOf(p, 4, 1e9)
 	require.InDelta(t, 1e9/2.2e9, c.Time(patterns.Work{Bytes: 1e9}).Seconds(), 1e-6)
 	require.Equal(t, sim.Second, c.Time(patterns.Work{Operations: 1e9, Bytes: 1e9}))
+	require.Equal(t, c, patterns.CoreOf(p, 20, 1e9)) // sixteen of them wait for a core
+	p.Host.Cores = 20
 	require.InDelta(t, 1, patterns.CoreOf(p, 20, 1e9).Time(patterns.Work{Bytes: 1e9}).Seconds(), 1e-3)
 }
 

@@ -41,11 +41,12 @@ type Core struct {
 	Bytes      sim.Rate // of memory
 }
 
-// CoreOf is a core of a profile's host of which so many compute on a node: its own bandwidth, or its part of the memory's. Operations are in a second.
+// CoreOf is the core of a rank on a node of a profile, on which so many ranks compute: its own bandwidth, or its part of the
+// memory's. Ranks beyond the cores take turns on them, so no more than all cores read memory at once. Operations are in a second.
 func CoreOf(p *profile.Profile, onNode int, operations float64) Core {
 	const probe = 1 << 20
 	own, shared := p.Host.CoreBandwidth, p.Host.MemoryBandwidth
-	if all := shared.Time(probe) * sim.Time(max(1, onNode)); all > own.Time(probe) {
+	if all := shared.Time(probe) * sim.Time(max(1, min(onNode, p.Host.Cores))); all > own.Time(probe) {
 		own = sim.NewRate(all, probe)
 	}
 	return Core{Operations: operations, Bytes: own}

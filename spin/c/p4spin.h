@@ -148,9 +148,18 @@ static inline uint32_t p4spin_space(unsigned int options)
 	return options == P4SPIN_ME_HOST_MEM ? PTL_ME_HOST_MEM : options == P4SPIN_HANDLER_HOST_MEM ? PTL_HANDLER_HOST_MEM : 0xff;
 }
 
-static inline const void *p4spin_source(const void *local)
+/* What NULL stands for has PACKET_SIZE bytes. More would be the handler's other memory: the device finds none at this address. */
+#define P4SPIN_BEYOND ((void *)UINTPTR_MAX)
+
+static inline const void *p4spin_source(const void *local, uint32_t len)
 {
-	return local ? local : p4spin_running->packet;
+	const uint8_t *packet = p4spin_running->packet;
+	return local ? local : packet == p4spin_zeros && len > PACKET_SIZE ? P4SPIN_BEYOND : packet;
+}
+
+static inline void *p4spin_destination(void *local, uint32_t len)
+{
+	return local ? local : len > PACKET_SIZE ? P4SPIN_BEYOND : p4spin_unread;
 }
 
 static inline int p4spin_dma_started(int32_t result, uint64_t *handle)
@@ -161,24 +170,24 @@ static inline int p4spin_dma_started(int32_t result, uint64_t *handle)
 
 static inline int p4spin_DMAToHostNB(const void *local, uint32_t offset, uint32_t len, unsigned int options, uint64_t *handle)
 {
-	return p4spin_dma_started(spin_dma_to_host_nb(p4spin_space(options), offset, p4spin_source(local), len), handle);
+	return p4spin_dma_started(spin_dma_to_host_nb(p4spin_space(options), offset, p4spin_source(local, len), len), handle);
 }
 
 static inline int p4spin_DMAToHostB(const void *local, uint32_t offset, uint32_t len, unsigned int options)
 {
 	p4spin_call_t *c = p4spin_running;
-	return p4spin_again(c, spin_dma_to_host(p4spin_space(options), offset, p4spin_source(local), len));
+	return p4spin_again(c, spin_dma_to_host(p4spin_space(options), offset, p4spin_source(local, len), len));
 }
 
 static inline int p4spin_DMAFromHostNB(uint32_t offset, void *local, uint32_t len, unsigned int options, uint64_t *handle)
 {
-	return p4spin_dma_started(spin_dma_from_host_nb(p4spin_space(options), offset, local ? local : p4spin_unread, len), handle);
+	return p4spin_dma_started(spin_dma_from_host_nb(p4spin_space(options), offset, p4spin_destination(local, len), len), handle);
 }
 
 static inline int p4spin_DMAFromHostB(uint32_t offset, void *local, uint32_t len, unsigned int options)
 {
 	p4spin_call_t *c = p4spin_running;
-	return p4spin_again(c, spin_dma_from_host(p4spin_space(options), offset, local ? local : p4spin_unread, len));
+	return p4spin_again(c, spin_dma_from_host(p4spin_space(options), offset, p4spin_destination(local, len), len));
 }
 
 static inline int p4spin_DMATest(uint64_t handle)
@@ -259,7 +268,7 @@ static inline int p4spin_PutFromDevice(const void *local, uint32_t len, uint32_t
 	p4spin_call_t *c = p4spin_running;
 	ptl_op_t op = p4spin_op(len, ack_req, target, match_bits, remote_offset, user_ptr, hdr_data);
 	(void)ct;
-	op.local = (uint32_t)(uintptr_t)p4spin_source(local);
+	op.local = (uint32_t)(uintptr_t)p4spin_source(local, len);
 	return p4spin_again(c, spin_put_from_device(&op));
 }
 
@@ -280,7 +289,7 @@ static inline int p4spin_GetToDevice(void *local, uint32_t len, uint32_t ct, uin
 	ptl_op_t op = p4spin_op(len, PTL_NO_ACK_REQ, target, match_bits, remote_offset, user_ptr, hdr_data);
 	(void)ct;
 	(void)ack_req;
-	op.local = (uint32_t)(uintptr_t)(local ? local : p4spin_unread);
+	op.local = (uint32_t)(uintptr_t)p4spin_destination(local, len);
 	return p4spin_again(c, spin_get_from_device(&op));
 }
 
@@ -304,7 +313,7 @@ static inline int p4spin_AtomicFromDevice(const void *local, uint32_t len, uint3
 	p4spin_call_t *c = p4spin_running;
 	ptl_op_t op = p4spin_op(len, ack_req, target, match_bits, remote_offset, user_ptr, hdr_data);
 	(void)ct;
-	op.local = (uint32_t)(uintptr_t)p4spin_source(local);
+	op.local = (uint32_t)(uintptr_t)p4spin_source(local, len);
 	op.atomic_op = operation;
 	op.datatype = type;
 	return p4spin_again(c, spin_atomic_from_device(&op));

@@ -80,6 +80,7 @@ void act(void *message, void *state)
 	ptl_payload_t p = *(ptl_payload_t *)message;
 	state_t *s = state;
 	int bad = s->act == 1 ? memory(&p) : s->act == 2 ? atomics(s) : s->act == 3 ? messages(&p) : s->act == 4 ? counters(s) : s->act == 5 ? exchanges(&p) : 0;
+	bad = bad || (s->act == 7 && PtlHandlerDMAFromHostB(0, NULL, PACKET_SIZE + 1, PTL_ME_HOST_MEM));
 	PtlReturn(bad ? 99 : s->payload_code);
 }
 
@@ -88,6 +89,7 @@ void finish(void *message, void *state)
 	state_t *s = state;
 	ptl_payload_t p = *(ptl_payload_t *)message;
 	int bad = s->act == 6 && (p.length || PtlHandlerPutFromDevice(NULL, 4, PTL_LOCAL_ME_CT, 0, 1, 0x18, 0, NULL, 7));
+	bad = bad || (s->act == 8 && PtlHandlerDMAToHostB(NULL, 0, PACKET_SIZE + 1, PTL_ME_HOST_MEM));
 	PtlReturn(bad ? 99 : s->completion_code);
 }
 
