@@ -8,6 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -256,6 +257,7 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 		return nil, fmt.Errorf("experiment %s: the point is of %s", e.Name, p.experiment.Name)
 	}
 	p.done = &operations{}
+	memory.Room(p.Need())
 	values, err := e.Run(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.place(), err)

@@ -105,7 +105,7 @@ func (p *Plan) checkLayout(e *entryPlan, rank int) error {
 		return nil
 	}
 	l := stateLayout{described: e.layout.described}
-	i, err := l.list(e.Handlers.State.fields, 0, p.on(rank))
+	i, err := l.list(e.Handlers.State.fields, 0, p.on(rank), p.device(rank))
 	if err != nil {
 		return fmt.Errorf("state[%d].%w", i, err)
 	}

@@ -121,7 +121,7 @@ func (p *Plan) hpuWrites(rank int, x *WriteHPU, at *env) (writes []hpuWrite, err
 		if w.bytes, err = x.Bytes.make(at, p.stream(rank, "write to "+x.Of)); err != nil {
 			return nil, fmt.Errorf("bytes%w", err)
 		}
-		if i, err := (&stateLayout{described: e.layout.described}).list(x.Bytes.fields, w.offset, at); err != nil {
+		if i, err := (&stateLayout{described: e.layout.described}).list(x.Bytes.fields, w.offset, at, p.device(rank)); err != nil {
 			return nil, fmt.Errorf("bytes[%d].%w", i, err)
 		}
 		if len(w.bytes) == 0 {

@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/spin/manifest"
@@ -95,8 +96,9 @@ func (l *stateLayout) names() string {
 }
 
 // list notes the typed values of a list, which begins so many bytes into the state. Fields without a name are called by their number. A name that
-// says something else than the module, or than the list has said before, is an error, with the place of the field in the list.
-func (l *stateLayout) list(fields []Field, offset int64, at *env) (place int, err error) {
+// says something else than the module, or than the list has said before, is an error, with the place of the field in the list; so is a number with a
+// name that the module does not allow on the device. What has no name is bytes, and may be anything, as those of hex.
+func (l *stateLayout) list(fields []Field, offset int64, at *env, d *manifest.Device) (place int, err error) {
 	named := make(map[string]bool)
 	for i := range fields {
 		f := &fields[i]
@@ -112,7 +114,7 @@ func (l *stateLayout) list(fields []Field, offset int64, at *env) (place int, er
 		if name == "" {
 			name = fmt.Sprint(i)
 		} else if l.described != nil {
-			if err := agrees(l.described, f, offset, count); err != nil {
+			if err := agrees(l.described, f, offset, count, one, d); err != nil {
 				return i, fmt.Errorf("name: %w", err)
 			}
 		}
@@ -134,8 +136,8 @@ func (l *stateLayout) list(fields []Field, offset int64, at *env) (place int, er
 	return 0, nil
 }
 
-// agrees holds a field of a list, at an offset of the state, against what the module says of the name.
-func agrees(s *manifest.State, f *Field, offset, count int64) error {
+// agrees holds a field of a list, at an offset of the state, against what the module says of the name; one are the bytes of a number.
+func agrees(s *manifest.State, f *Field, offset, count int64, one []byte, d *manifest.Device) error {
 	typ := f.typed()
 	if typ == nil {
 		at, err := offsetOf(s, f.Name)
@@ -157,6 +159,10 @@ func agrees(s *manifest.State, f *Field, offset, count int64) error {
 			return misplaced(name, n.Offset, offset+k*typ.size)
 		case string(n.Field.Type) != typ.name:
 			return fmt.Errorf("%s is a %s, but the module has a %s there", name, typ.name, n.Field.Type)
+		}
+		alone := manifest.Number{Name: name, Field: n.Field}
+		if err := alone.Put(slices.Clone(one), alone.Get(one), d); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -22,7 +22,11 @@ func TestListedNames(t *testing.T) {
 		for i := range rapid.IntRange(1, 5).Draw(r, "fields") {
 			typ := rapid.SampledFrom(types).Draw(r, "type")
 			s.Size = (s.Size + typ.Size() - 1) / typ.Size() * typ.Size()
-			s.Fields = append(s.Fields, manifest.Field{Name: fmt.Sprintf("f%d", i), Type: typ, Offset: s.Size})
+			f := manifest.Field{Name: fmt.Sprintf("f%d", i), Type: typ, Offset: s.Size}
+			if rapid.Bool().Draw(r, "bounded") {
+				f.Max = manifest.Const(102)
+			}
+			s.Fields = append(s.Fields, f)
 			s.Size += typ.Size()
 		}
 		require.NoError(r, (&manifest.Manifest{States: []*manifest.State{s}}).Check())
@@ -46,7 +50,7 @@ func TestListedNames(t *testing.T) {
 		require.NoError(r, spec.unread())
 		c := &spec.Entries[0].Handlers.State
 		l := stateLayout{described: s}
-		if _, err := l.list(c.fields, 0, &env{}); err != nil {
+		if _, err := l.list(c.fields, 0, &env{}, &manifest.Device{}); err != nil {
 			refused++
 			return
 		}
@@ -62,6 +66,7 @@ func TestListedNames(t *testing.T) {
 			n, err := s.Lookup(name)
 			require.NoError(r, err)
 			require.EqualValues(r, 100+i, n.Get(b), "%s of %s", name, file)
+			require.True(r, !n.Field.Max.IsSet() || i <= 2, "%s of %s: beyond its range", name, file)
 			f, err := l.field(name)
 			require.NoError(r, err)
 			var word [8]byte

@@ -368,7 +368,11 @@ func (p *Plan) planHandlers(e *entryPlan) {
 	p.readFile(&h.State, path+".state")
 	e.layout.described = e.handlers.State
 	if h.State.kind == contentFields {
-		if i, err := e.layout.list(h.State.fields, 0, p.anyRank(e.ranks)); err != nil {
+		rank := 0
+		if len(e.ranks) > 0 {
+			rank = e.ranks[0]
+		}
+		if i, err := e.layout.list(h.State.fields, 0, p.anyRank(e.ranks), p.device(rank)); err != nil {
 			p.fail(fmt.Sprintf("%s.state[%d]", path, i), "%w", err)
 		}
 	}

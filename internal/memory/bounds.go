@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 )
@@ -85,5 +86,13 @@ const large = 32 << 20
 func Ask(n int64) {
 	if n >= large && bounded(os.DirFS("/")) < n+large {
 		Exhausted(int(n))
+	}
+}
+
+// Room is for those who are about to allocate n bytes piece by piece, as a measurement does, and have left garbage behind that the collector has not seen yet.
+// It is collected now if the process may not reserve n bytes beside it: Go asks the system first, and ends when that refuses.
+func Room(n int64) {
+	if n >= 8*large && bounded(os.DirFS("/")) < n+8*large {
+		debug.FreeOSMemory()
 	}
 }

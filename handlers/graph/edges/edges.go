@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/spinsim/spinsim/internal/memory"
 )
 
 // MaxVertices is the most that a graph has, MaxWeight the largest weight of an edge.
@@ -31,6 +33,7 @@ type Edge struct{ From, To, Weight uint32 }
 
 // New makes a graph of edges between vertices below a number, of weights from 1.
 func New(vertices int, list []Edge) *Graph {
+	memory.Ask(16 * int64(vertices)) // two words of each: a file of ten bytes can name the last vertex
 	g := &Graph{Vertices: vertices, Start: make([]uint64, vertices+1)}
 	for _, e := range list {
 		if e.From == e.To {
@@ -44,6 +47,7 @@ func New(vertices int, list []Edge) *Graph {
 		g.Start[v+1] += g.Start[v]
 	}
 	n := g.Start[vertices]
+	memory.Ask(8 * int64(n))
 	g.Target, g.Weight = make([]uint32, n), make([]uint32, n)
 	next := append([]uint64(nil), g.Start[:vertices]...)
 	put := func(from, to, weight uint32) {

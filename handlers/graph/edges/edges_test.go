@@ -199,6 +199,7 @@ func TestReadMatrixMarket(t *testing.T) {
 		"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 3.0e1":                                            New(2, []Edge{{0, 1, 30}}),
 		"%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 2\n2 1 -4\n3 1 5.0\n":                             New(3, []Edge{{1, 0, 4}, {2, 0, 5}}),
 		"%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n":                                            New(2, []Edge{{1, 0, 1}}),
+		"%%MatrixMarket\tmatrix\tcoordinate\tinteger\tgeneral\n3 3 1\n1 2 5\n":                                       New(3, []Edge{{0, 1, 5}}),
 		"% MatrixMarketing is no banner\n2 2 1\n":                                                                    New(3, []Edge{{2, 2, 1}}),
 	} {
 		g, err := Read("g.mtx", strings.NewReader(text))
@@ -229,6 +230,10 @@ func TestReadMatrixMarket(t *testing.T) {
 		general + "3 3 1\n1 2 -1\n":              `3: weight "-1", expected a whole number`,
 		general + "3 3 1\n1 2 1.5\n":             `3: weight "1.5", expected a whole number`,
 		general + "3 3 1\n1 2 nan\n":             `3: weight "nan", expected a whole number`,
+		general + "3 3 1\n1 2 1e2\n":             `3: weight "1e2", expected a whole number`,
+		"\n" + general + "3 3 1\n1 2 1\n":        "2: the banner of MatrixMarket, expected on the first line",
+		"% mine\n" + general + "3 3 1\n1 2 1\n":  "2: the banner of MatrixMarket, expected on the first line",
+		"1 2 3\n" + general + "3 3 1\n1 2 1\n":   "2: the banner of MatrixMarket, expected on the first line",
 		symmetric + "3 3 1\n2 1 1\n":             "3: 3 fields, expected row and column, without a value",
 		symmetric + "3 3 1\n1 2\n":               "3: row 1 and column 2, expected an entry on or below the diagonal: the matrix is symmetric",
 		"%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 1\n2 2 1\n": "3: row 2 and column 2, expected an entry below the diagonal",

@@ -16,15 +16,16 @@ const (
 	expectedBanner = "expected " + banner + " matrix coordinate, then pattern, integer or real, then general, symmetric or skew-symmetric"
 )
 
-// isBanner reports whether a file that begins with a line is one of MatrixMarket.
+// isBanner reports whether a line is the banner of MatrixMarket.
 func isBanner(line string) bool {
-	word, _, _ := strings.Cut(strings.TrimLeft(line, "% \t"), " ")
-	return strings.HasPrefix(line, "%") && strings.EqualFold(strings.TrimSpace(word), banner[2:])
+	words := strings.Fields(strings.TrimLeft(line, "% \t"))
+	return strings.HasPrefix(line, "%") && len(words) > 0 && strings.EqualFold(words[0], banner[2:])
 }
 
 // matrix is the adjacency matrix of a graph in a file.
 type matrix struct {
 	pattern         bool // entries have no value: the weights are 1
+	integer         bool // values are whole numbers, also in how they are written
 	symmetric, skew bool // entries above the diagonal are those below, in skew with the other sign
 	rows, entries   uint64
 }
@@ -90,7 +91,7 @@ func parseBanner(line string) (*matrix, error) {
 			return nil, fmt.Errorf("%.40q is no graph, %s", words[i], expectedBanner)
 		}
 	}
-	m := &matrix{pattern: words[3] == "pattern", symmetric: words[4] == "symmetric", skew: words[4] == "skew-symmetric"}
+	m := &matrix{pattern: words[3] == "pattern", integer: words[3] == "integer", symmetric: words[4] == "symmetric", skew: words[4] == "skew-symmetric"}
 	if m.pattern && m.skew {
 		return nil, errors.New("pattern and skew-symmetric: entries without a value have no sign, expected general or symmetric")
 	}
@@ -144,7 +145,7 @@ func (m *matrix) entry(fields []string) (e Edge, err error) {
 	}
 	e = Edge{uint32(at[0] - 1), uint32(at[1] - 1), 1}
 	if !m.pattern {
-		x, err := strconv.ParseFloat(fields[2], 64)
+		x, err := m.value(fields[2])
 		if m.skew { // there and back have different signs, and one length
 			x = math.Abs(x)
 		}
@@ -154,6 +155,15 @@ func (m *matrix) entry(fields []string) (e Edge, err error) {
 		e.Weight = uint32(x)
 	}
 	return e, nil
+}
+
+// value reads the value of an entry.
+func (m *matrix) value(text string) (float64, error) {
+	if m.integer {
+		n, err := strconv.ParseInt(text, 10, 64)
+		return float64(n), err
+	}
+	return strconv.ParseFloat(text, 64)
 }
 
 // counted is a number of fields.

@@ -66,6 +66,9 @@ func readList(l *lines, text string) (*Graph, error) {
 	most := uint32(0)
 	var err error
 	for ; err == nil; text, err = l.next() {
+		if isBanner(text) {
+			return nil, errors.New("the banner of MatrixMarket, expected on the first line")
+		}
 		if text == "" || text[0] == '#' || text[0] == '%' {
 			continue
 		}
