@@ -55,14 +55,14 @@ func (p Params) Validate() error {
 // fits reports whether the costs of the largest message and computation stay below maxCost.
 func (p Params) fits(bytes, calc uint64) error {
 	if calc > uint64(maxCost) {
-		return fmt.Errorf("goal: a computation of %d ns: %w", calc, ErrOverflow)
+		return fmt.Errorf("a computation of %d ns: %w", calc, ErrOverflow)
 	}
 	if bytes == 0 {
 		return nil
 	}
 	for _, perByte := range []int64{p.ByteGap, p.ByteOverhead} {
 		if hi, lo := bits.Mul64(bytes-1, uint64(perByte)); hi != 0 || lo > uint64(maxCost) {
-			return fmt.Errorf("goal: a message of %d bytes at %d ns a byte: %w", bytes, perByte, ErrOverflow)
+			return fmt.Errorf("a message of %d bytes at %d ns a byte: %w", bytes, perByte, ErrOverflow)
 		}
 	}
 	return nil

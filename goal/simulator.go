@@ -219,7 +219,7 @@ func (m *Simulator) Run(p Params, options ...Option) (Result, error) {
 		}
 	}
 	if err := p.fits(bytes, calc); err != nil {
-		return Result{}, err
+		return Result{}, fmt.Errorf("goal: %v: %w", m.s.tooLarge(p), err)
 	}
 	m.p, m.noise, m.watch = p, nil, nil
 	m.limits, m.ctx = sim.Limits{}, context.Background()
@@ -236,6 +236,23 @@ func (m *Simulator) Run(p Params, options ...Option) (Result, error) {
 		return Result{}, err
 	}
 	return m.finish()
+}
+
+// tooLarge is the first operation whose costs do not fit; there is one.
+func (s *Schedule) tooLarge(p Params) (r OpRef) {
+	for rank := range s.Ranks() {
+		for i := range s.Rank(rank).Len() {
+			r = s.Ref(rank, i)
+			bytes, calc := r.Op.Size, uint64(0)
+			if r.Op.Kind == Calc {
+				bytes, calc = calc, bytes
+			}
+			if p.fits(bytes, calc) != nil {
+				return r
+			}
+		}
+	}
+	return r
 }
 
 // start sets the state of time 0 and releases the roots.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -223,7 +224,10 @@ func (f *goalRunFlags) make(ctx context.Context, m *making, file string, format 
 		return writeNodesTable(out, m, &f.nodes, results, format)
 	}
 	r, steps, err := runModel(ctx, m, s, &f.model, f.timeline, f.path, goal.WithLimits(f.bounds))
-	if err != nil {
+	switch {
+	case errors.Is(err, goal.ErrOverflow):
+		return badInput(err)
+	case err != nil:
 		return err
 	}
 	switch {

@@ -135,7 +135,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 		return badInput(err)
 	}
 	if s.lists == nil && f.resume.Given() {
-		return badInput(errors.New("--resume, --part and --points are for several runs: expected a list of values in --param or --set"))
+		return badInput(errors.New("one run has no points to keep or share out (--resume, --part, --points, sweep): expected a list of values in --param or --set"))
 	}
 	if s.lists != nil {
 		return f.sweep(c, file, o, s)

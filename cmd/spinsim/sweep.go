@@ -102,7 +102,10 @@ func pointsOf(args []string) (int, error) {
 		}
 	}
 	if err != nil || target.Flags().Lookup("points") == nil {
-		return 0, badInput(fmt.Errorf("%q has no points to share out; spinsim compare, and spinsim run with lists, have", strings.Join(args, " ")))
+		return 0, badInput(fmt.Errorf("%q has no points to share out; spinsim compare, graph run, and run with lists, have", strings.Join(args, " ")))
+	}
+	if slices.Contains(left, "-") {
+		return 0, badInput(errors.New("-: an array job has no standard input, expected a file"))
 	}
 	var out bytes.Buffer
 	root.SetOut(&out)

@@ -42,7 +42,7 @@ func (f *ResumeFlags) Check(traced bool) (err error) {
 	case !f.measure && (f.resume == "" || f.part != ""):
 		return errors.New("--measure-missing=false: shows what the folder of --resume has: expected --resume, and no --part")
 	case f.resume != "" && traced:
-		return errors.New("--resume: timelines and loads of links are of what is measured now; expected --trace and --links without it")
+		return errors.New("--resume: timelines, captures and loads of links are of what is measured now: expected it without --trace, --pcap and --links")
 	}
 	return nil
 }
