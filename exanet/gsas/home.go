@@ -89,7 +89,7 @@ func (h *home) pageOptions() channels.Options {
 	if _, given := o.State["peers"]; given {
 		return o
 	}
-	peers := min(rdma.Pages*len(h.space.homes), maxPeers)
+	peers := min(rdma.Pages*rdma.Channels*len(h.space.homes), maxPeers)
 	o.State = maps.Clone(o.State)
 	if o.State == nil {
 		o.State = map[string]any{}
@@ -99,9 +99,9 @@ func (h *home) pageOptions() channels.Options {
 	return o
 }
 
-// maxPeers is how many processes a home reads from and writes to by RDMA, unless Options.Channels says otherwise; minMemory is what the library takes without them.
+// maxPeers is how many channels of processes a home reads from and writes to by RDMA, unless Options.Channels says otherwise; minMemory is what the library takes without them.
 const (
-	maxPeers  = 1024
+	maxPeers  = 1 << 16
 	minMemory = 64 << 10
 )
 

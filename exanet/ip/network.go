@@ -224,20 +224,20 @@ func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *channels.Page, erro
 	}
 	o := n.o.Channels
 	o.PDID = uint16(pdid)
-	if _, given := o.State["peers"]; !given && len(n.nodes) > defaultPeers {
-		state := map[string]any{"peers": len(n.nodes)}
+	if peers := rdma.Writes * len(n.nodes); o.State["peers"] == nil && peers > defaultPeers {
+		state := map[string]any{"peers": peers}
 		for name, v := range n.o.Channels.State { //lint:maporder they are set by name
 			state[name] = v
 		}
 		o.State = state
-		o.Memory += int64(len(n.nodes)+defaultPeers) * rdma.PeerSize
+		o.Memory += int64(peers) * rdma.PeerSize
 	}
 	page2, err := n.rdma.Open(p, o)
 	return page, page2, err
 }
 
-// defaultPeers is the most processes that a page knows unless it is told otherwise.
-const defaultPeers = 1024
+// defaultPeers is the most channels of others that a page knows unless it is told otherwise.
+const defaultPeers = 1 << 16
 
 // ring counts something that has happened on a counter of the service, for which it wakes.
 func (s *service) ring(ct portals.Handle) {

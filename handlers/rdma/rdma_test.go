@@ -374,3 +374,39 @@ func TestLimits(t *testing.T) {
 	}
 	c.run()
 }
+
+// A process may get RDMA from as many others as there are, one after the other: what it remembers of each is a channel, not all that the other could have.
+func TestFromManyProcesses(t *testing.T) {
+	const others, n = 1100, 64
+	c := newCluster(t, 1+others, nil, "fabric.kind=crossbar", "fabric.radix=0")
+	var data runtime.View
+	var served *channels.Page
+	c.spawn(0, func(p *runtime.Proc) (err error) {
+		data = p.Alloc(n * others)
+		served, err = c.engine.Open(p, channels.Options{PDID: 1})
+		return err
+	})
+	for rank := 1; rank <= others; rank++ {
+		c.spawn(rank, func(p *runtime.Proc) error {
+			g, err := c.engine.Open(p, channels.Options{PDID: 1})
+			if err != nil {
+				return err
+			}
+			v := p.Alloc(n)
+			fill(v.Raw(), byte(rank))
+			p.Sleep(sim.Time(rank) * 10 * sim.Microsecond)
+			w, err := g.Write(channels.Transfer{Source: v.Addr(), Destination: data.Addr() + uint64(n*(rank-1)), Length: n})
+			if err != nil {
+				return err
+			}
+			return w.Wait()
+		})
+	}
+	c.run()
+	require.EqualValues(t, others, served.Counts().Received.Transfers)
+	want := make([]byte, n)
+	for rank := 1; rank <= others; rank++ {
+		fill(want, byte(rank))
+		require.Equal(t, want, data.Snapshot()[n*(rank-1):n*rank], "of rank %d", rank)
+	}
+}

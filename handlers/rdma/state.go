@@ -46,7 +46,7 @@ type State struct {
 	BackOff      uint32 `spin:"default=4"`                                            // retries after which time-outs double, up to 64 times
 	InFlight     uint32 `spin:"default=16 min=1 max=128"`                             // blocks of the page that the hardware has at once
 	Contexts     uint32 `spin:"default=256 max=65535"`                                // blocks that may be arriving at once
-	Peers        uint32 `spin:"default=min(4*ranks,1024) max=65535"`                  // processes from which blocks may come
+	Peers        uint32 `spin:"default=min(256*ranks,65536) max=1048576"`             // channels of other processes that it may ever have to do with
 	Sequence     uint32 `spin:"max=16383"`                                            // the number before the first of every slot
 	Timeout      uint64 `spin:"unit=ns default=1000000 min=1 max=1000000000"`         // of a block, from its start
 	CompletedCT  uint32 `spin:"unit=counter"`                                         // counts transfers of the process that have ended; 0: none
@@ -200,26 +200,26 @@ const (
 	Ready                  // all of the last block is there, and waits for the others
 )
 
-// Peer is a process that has sent blocks.
+// Peer is a channel of this process to another one, that channel of the other one to this process, and the request to read of that number both ways. It
+// is never forgotten: what has been seen last tells a copy that comes late from what is new.
 type Peer struct {
 	_          structs.HostLayout
 	NID        uint32
 	PID        uint32
-	Used       uint32
-	Reserved   uint32
-	Sequence   [Slots]uint16 // of what was sent to it last
-	Active     [Slots]uint16 // context of the block that is arriving, counted from 1
-	Done       [Slots]uint16 // 1 + Base of the last whole block
-	Again      [Slots]uint16 // 1 + the sequence number that was acknowledged last
-	Incoming   [Channels]Incoming
-	Generation [Channels]uint16 // of the last transfer to it
-	Asked      [Reads]uint16    // 1 + the sequence number of the last request to read that was taken
-	Reader     [Reads]uint16    // 1 + the channel that serves it
-	Answer     [Reads]uint16    // how it has ended; 0: it has not
-	Ask        [Reads]uint16    // sequence number of the last request to read from it
+	Used       uint16 // 1
+	Channel    uint16
+	Generation uint16              // of the last transfer to it
+	Asked      uint16              // 1 + the sequence number of the last request to read that was taken
+	Sequence   [Outstanding]uint16 // of what was sent to it last
+	Active     [Outstanding]uint16 // context of the block that is arriving, counted from 1
+	Done       [Outstanding]uint16 // 1 + Base of the last whole block
+	Again      [Outstanding]uint16 // 1 + the sequence number that was acknowledged last
+	Incoming   Incoming
+	Answer     uint16 // how the request to read has ended; 0: it has not
+	Ask        uint16 // sequence number of the last request to read from it
 }
 
-// Incoming is the transfer of a peer's channel that is arriving.
+// Incoming is the transfer that is arriving by a channel.
 type Incoming struct {
 	_          structs.HostLayout
 	Whole      uint32 // blocks
@@ -230,7 +230,7 @@ type Incoming struct {
 // Sizes of what lies behind the state, bytes.
 const (
 	ContextSize = 80
-	PeerSize    = 16 + 8*Slots + 10*Channels + 8*Reads
+	PeerSize    = 28 + 8*Outstanding
 )
 
 // PageBytes is the granule of memory: no write crosses its borders.
@@ -270,7 +270,7 @@ const (
 	TimedOut // nobody has answered in so many retries
 	Denied   // memory that is not there, or not to be written
 	Foreign  // the other side has another protection domain
-	NoSpace  // a limit of the device: handler_commands, or the other side's table of peers
+	NoSpace  // a limit of the device: handler_commands, or the table of peers, here or there
 	Illegal  // a descriptor that cannot be
 )
 

@@ -1,7 +1,7 @@
 // The RDMA engine with PART: page faults at the destination go into a FIFO, and blocks wait until they are asked for again (Psistakis et al., IEEE TPDS 2022).
 //
 //spin:library part 1.0
-//spin:needs memory=256*80+min(4*ranks,1024)*1936 spaces=entry,handler host_memory=768 entry_options=op_put
+//spin:needs memory=256*80+min(256*ranks,65536)*44 spaces=entry,handler host_memory=768 entry_options=op_put
 //spin:needs handler=control user_header=64
 package main
 

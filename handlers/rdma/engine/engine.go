@@ -51,19 +51,19 @@ func peer[X Extension](s *rdma.State, i uint32) *rdma.Peer {
 	return spin.At[rdma.Peer](x.Behind(s) + spin.Ptr(s.Contexts*rdma.ContextSize+(i-1)*rdma.PeerSize))
 }
 
-// peerOf finds the peer of a process, counted from 1, and makes one if there is none; 0: the table is full.
-func peerOf[X Extension](s *rdma.State, nid, pid uint32) uint32 {
+// peerOf finds a channel of a process, counted from 1, and makes one if there is none; 0: the table is full.
+func peerOf[X Extension](s *rdma.State, nid, pid, channel uint32) uint32 {
 	if s.Peers == 0 {
 		return 0
 	}
-	at := (nid*2654435761 ^ pid*40503) % s.Peers
+	at := (nid*2654435761 ^ pid*40503 ^ channel*2246822519) % s.Peers
 	for range s.Peers {
 		p := peer[X](s, at+1)
 		if p.Used == 0 {
-			p.Used, p.NID, p.PID = 1, nid, pid
+			p.Used, p.NID, p.PID, p.Channel = 1, nid, pid, uint16(channel)
 			return at + 1
 		}
-		if p.NID == nid && p.PID == pid {
+		if p.NID == nid && p.PID == pid && p.Channel == uint16(channel) {
 			return at + 1
 		}
 		if at++; at == s.Peers {

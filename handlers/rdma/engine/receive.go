@@ -131,7 +131,7 @@ func contextOf[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) uint
 		s.Received.Strange++
 		return 0
 	}
-	who := peerOf[X](s, p.SourceNID, p.SourcePID)
+	who := peerOf[X](s, p.SourceNID, p.SourcePID, m.Slot/rdma.Outstanding)
 	if who == 0 {
 		s.Received.NoPeer++
 		refuse(s, p, m, rdma.NackNoPeer)
@@ -142,7 +142,7 @@ func contextOf[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) uint
 	if over(s, from, p, m, base) {
 		return 0
 	}
-	i := uint32(from.Active[m.Slot])
+	i := uint32(from.Active[m.Slot%rdma.Outstanding])
 	if i == 0 {
 		return newContext[X](s, p, m, who)
 	}
@@ -170,7 +170,7 @@ func cellsOf(s *rdma.State, p *spin.Payload, m *rdma.Header) uint32 {
 
 // over reports whether the block of a cell was whole before. If it was sent again its acknowledgement was lost, and there is another one.
 func over(s *rdma.State, from *rdma.Peer, p *spin.Payload, m *rdma.Header, base uint32) bool {
-	done := uint32(from.Done[m.Slot])
+	done := uint32(from.Done[m.Slot%rdma.Outstanding])
 	if done == 0 {
 		return false
 	}
@@ -179,8 +179,8 @@ func over(s *rdma.State, from *rdma.Peer, p *spin.Payload, m *rdma.Header, base 
 		return false
 	}
 	s.Received.Duplicates++
-	if again := uint32(from.Again[m.Slot]); age == 0 && rdma.After(m.Sequence, again-1) > 0 {
-		from.Again[m.Slot] = uint16(m.Sequence + 1)
+	if again := uint32(from.Again[m.Slot%rdma.Outstanding]); age == 0 && rdma.After(m.Sequence, again-1) > 0 {
+		from.Again[m.Slot%rdma.Outstanding] = uint16(m.Sequence + 1)
 		acknowledge(s, p.SourceNID, p.SourcePID, m.Slot, base, m.Sequence)
 	}
 	return true
@@ -190,7 +190,7 @@ func over(s *rdma.State, from *rdma.Peer, p *spin.Payload, m *rdma.Header, base 
 func newContext[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header, who uint32) uint32 {
 	from := peer[X](s, who)
 	generation := uint32(p.HdrData>>32) & 0xffff
-	in := &from.Incoming[m.Slot/rdma.Outstanding]
+	in := &from.Incoming
 	if age := int16(uint16(generation) - in.Generation); age < 0 {
 		s.Received.Outdated++
 		return 0
@@ -216,7 +216,7 @@ func newContext[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header, who
 	if m.Last {
 		c.Flags = rdma.LastBlock
 	}
-	from.Active[m.Slot] = uint16(i)
+	from.Active[m.Slot%rdma.Outstanding] = uint16(i)
 	return i
 }
 
@@ -228,7 +228,7 @@ func whole[X Extension](s *rdma.State, i uint32, p *spin.Payload) {
 		return
 	}
 	from := peer[X](s, c.Peer)
-	in := &from.Incoming[c.Slot/rdma.Outstanding]
+	in := &from.Incoming
 	last, present := c.Flags&rdma.LastBlock != 0, uint32(in.Generation) == c.Generation
 	if last {
 		if c.Flags&rdma.Notified == 0 {
@@ -247,7 +247,8 @@ func whole[X Extension](s *rdma.State, i uint32, p *spin.Payload) {
 		in.Whole++
 	}
 	s.Received.Blocks++
-	from.Done[c.Slot], from.Again[c.Slot], from.Active[c.Slot] = uint16(c.Base+1), uint16(c.Sequence+1), 0
+	at := c.Slot % rdma.Outstanding
+	from.Done[at], from.Again[at], from.Active[at] = uint16(c.Base+1), uint16(c.Sequence+1), 0
 	asker, sequence := c.Notify.Asker, c.Notify.AskSequence
 	acknowledge(s, from.NID, from.PID, c.Slot, c.Base, c.Sequence)
 	giveContext[X](s, i)
@@ -300,21 +301,25 @@ func reclaim[X Extension](s *rdma.State) uint32 {
 func release[X Extension](s *rdma.State, i uint32) {
 	c := context[X](s, i)
 	from := peer[X](s, c.Peer)
-	if in := &from.Incoming[c.Slot/rdma.Outstanding]; uint32(in.Last) == i {
+	if in := &from.Incoming; uint32(in.Last) == i {
 		in.Last = 0
 	}
-	from.Active[c.Slot] = 0
+	from.Active[c.Slot%rdma.Outstanding] = 0
 	giveContext[X](s, i)
 }
 
 // givenUp is the end of a block whose transfer has failed at its source.
 func givenUp[X Extension](s *rdma.State, p *spin.Payload, m *rdma.Header) {
-	who := peerOf[X](s, p.SourceNID, p.SourcePID)
-	if who == 0 || m.Slot >= rdma.Slots || m.PDID != s.PDID {
+	if m.Slot >= rdma.Slots || m.PDID != s.PDID {
 		s.Received.Strange++
 		return
 	}
-	if i := uint32(peer[X](s, who).Active[m.Slot]); i != 0 && context[X](s, i).Base == (m.Sequence-m.Attempt)&rdma.SequenceMask {
+	who := peerOf[X](s, p.SourceNID, p.SourcePID, m.Slot/rdma.Outstanding)
+	if who == 0 {
+		s.Received.NoPeer++
+		return
+	}
+	if i := uint32(peer[X](s, who).Active[m.Slot%rdma.Outstanding]); i != 0 && context[X](s, i).Base == (m.Sequence-m.Attempt)&rdma.SequenceMask {
 		release[X](s, i)
 	}
 }

@@ -18,12 +18,12 @@ func ask[X Extension](s *rdma.State, d *rdma.Descriptor) {
 	}
 	q := &s.Requests[d.Channel]
 	q.Descriptor, q.Attempt, q.Status, q.Timer, q.Taken = *d, 0, rdma.Ongoing, -1, 0
-	who := peerOf[X](s, d.NID, d.PID)
+	who := peerOf[X](s, d.NID, d.PID, d.Channel)
 	if who == 0 {
 		answered(s, d.Channel, rdma.NoSpace)
 		return
 	}
-	q.Sequence = number(s, &peer[X](s, who).Ask[d.Channel])
+	q.Sequence = number(s, &peer[X](s, who).Ask)
 	request(s, d.Channel)
 }
 

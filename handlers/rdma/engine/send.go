@@ -75,12 +75,12 @@ func begin[X Extension](s *rdma.State, channel uint32, d *rdma.Descriptor) (stat
 	t.Notify = rdma.Notification{Address: d.Notify, Value: d.Value}
 	t.NID, t.PID, t.Tag = d.NID, d.PID, d.Tag
 	t.Next, t.Done, t.Outstanding, t.Asker = 0, 0, 0, 0
-	if t.Peer = peerOf[X](s, d.NID, d.PID); t.Peer == 0 {
+	if t.Peer = peerOf[X](s, d.NID, d.PID, channel); t.Peer == 0 {
 		t.Status = rdma.Ongoing
 		s.Sent.Transfers++
 		return rdma.NoSpace
 	}
-	g := &peer[X](s, t.Peer).Generation[channel]
+	g := &peer[X](s, t.Peer).Generation
 	*g++
 	t.Generation = uint32(*g)
 	t.Status = rdma.Ongoing
@@ -136,7 +136,7 @@ func next[X Extension](s *rdma.State, channel uint32) {
 	size := uint64(s.Block)
 	b.Offset, b.Attempt, b.State, b.Last = t.Offset, 0, 1, 0
 	b.Length = uint32(min(size-(border(s, t)+t.Offset)%size, t.Length-t.Offset))
-	b.Sequence = number(s, &peer[X](s, t.Peer).Sequence[slot])
+	b.Sequence = number(s, &peer[X](s, t.Peer).Sequence[slot%rdma.Outstanding])
 	t.Offset += uint64(b.Length)
 	if t.Next++; t.Next == t.Blocks {
 		b.Last = 1
@@ -202,7 +202,7 @@ func Again[X Extension](s *rdma.State, slot uint32) {
 		return
 	}
 	b.Attempt++
-	b.Sequence = number(s, &peer[X](s, s.Transfers[slot/rdma.Outstanding].Peer).Sequence[slot])
+	b.Sequence = number(s, &peer[X](s, s.Transfers[slot/rdma.Outstanding].Peer).Sequence[slot%rdma.Outstanding])
 	s.Sent.Retransmitted++
 	launch[X](s, slot)
 }
@@ -308,7 +308,9 @@ func told[X Extension](s *rdma.State, channel uint32) {
 		report(s, channel, t.Status, t.Tag)
 		return
 	}
-	peer[X](s, t.Peer).Answer[t.Asker-1] = uint16(t.Status)
+	if who := peerOf[X](s, t.NID, t.PID, t.Asker-1); who != 0 { // it is there since the request was taken
+		peer[X](s, who).Answer = uint16(t.Status)
+	}
 	m := rdma.Header{Kind: rdma.KindTaken, Slot: t.Asker - 1, Sequence: t.AskSequence}
 	Tell(s, t.NID, t.PID, rdma.PTCells, &m, uint64(t.Status))
 }
@@ -321,21 +323,24 @@ func read[X Extension](s *rdma.State, h *spin.Header, m *rdma.Header, d *rdma.De
 		Tell(s, h.SourceNID, h.SourcePID, rdma.PTCells, &answer, rdma.Foreign)
 		return
 	}
-	who := peerOf[X](s, h.SourceNID, h.SourcePID)
-	if who == 0 || m.Slot >= rdma.Reads {
+	who := uint32(0)
+	if m.Slot < rdma.Reads {
+		who = peerOf[X](s, h.SourceNID, h.SourcePID, m.Slot)
+	}
+	if who == 0 {
 		s.Received.NoPeer++
 		Tell(s, h.SourceNID, h.SourcePID, rdma.PTCells, &answer, rdma.NoSpace)
 		return
 	}
 	p := peer[X](s, who)
-	if before := p.Asked[m.Slot]; before != 0 {
+	if before := p.Asked; before != 0 {
 		age := rdma.After(m.Sequence, uint32(before-1))
 		if age < 0 {
 			s.Sent.Outdated++
 			return
 		}
 		if age == 0 {
-			status := uint32(p.Answer[m.Slot])
+			status := uint32(p.Answer)
 			if status == 0 {
 				status = rdma.Ongoing
 			}
@@ -350,8 +355,8 @@ func read[X Extension](s *rdma.State, h *spin.Header, m *rdma.Header, d *rdma.De
 			return
 		}
 	}
-	p.Asked[m.Slot], p.Reader[m.Slot] = uint16(m.Sequence+1), uint16(channel+1)
-	p.Answer[m.Slot] = 0
+	p.Asked = uint16(m.Sequence + 1)
+	p.Answer = 0
 	d.NID, d.PID = h.SourceNID, h.SourcePID
 	status := begin[X](s, channel, d)
 	t := &s.Transfers[channel]

@@ -1,7 +1,7 @@
 // The transport of ExaNeSt's RDMA engine (TR-488 §4.5): reliable writes and reads between virtual addresses, blocks of 16 KB with acknowledgements and retransmission.
 //
 //spin:library rdma 1.0
-//spin:needs memory=256*80+min(4*ranks,1024)*1936 spaces=entry,handler host_memory=768 entry_options=op_put
+//spin:needs memory=256*80+min(256*ranks,65536)*44 spaces=entry,handler host_memory=768 entry_options=op_put
 //spin:needs handler=control user_header=64
 package main //lint:guest issue 9: its engine is both sides of the whole protocol of TR-488 §4.5
 
