@@ -12,27 +12,34 @@ import (
 	"github.com/spinsim/spinsim/spin/manifest"
 )
 
+var listedTypes = []manifest.Type{manifest.U8, manifest.U16, manifest.U32, manifest.U64}
+
+// someState has up to five numbers, f0 and so on, some of which are at most 102.
+func someState(r *rapid.T) *manifest.State {
+	s := &manifest.State{Name: "S"}
+	for i := range rapid.IntRange(1, 5).Draw(r, "fields") {
+		typ := rapid.SampledFrom(listedTypes).Draw(r, "type")
+		s.Size = (s.Size + typ.Size() - 1) / typ.Size() * typ.Size()
+		f := manifest.Field{Name: fmt.Sprintf("f%d", i), Type: typ, Offset: s.Size}
+		if rapid.Bool().Draw(r, "bounded") {
+			f.Max = manifest.Const(102)
+		}
+		s.Fields = append(s.Fields, f)
+		s.Size += typ.Size()
+	}
+	require.NoError(r, (&manifest.Manifest{States: []*manifest.State{s}}).Check())
+	return s
+}
+
 // TestListedNames: whatever a list says, with names in any order and of any type, either it is an error, or each number that has a name in the
 // list is the one of that name in the state that the module describes, and an expectation finds it there.
 func TestListedNames(t *testing.T) {
-	types := []manifest.Type{manifest.U8, manifest.U16, manifest.U32, manifest.U64}
 	taken, refused := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
-		s := &manifest.State{Name: "S"}
-		for i := range rapid.IntRange(1, 5).Draw(r, "fields") {
-			typ := rapid.SampledFrom(types).Draw(r, "type")
-			s.Size = (s.Size + typ.Size() - 1) / typ.Size() * typ.Size()
-			f := manifest.Field{Name: fmt.Sprintf("f%d", i), Type: typ, Offset: s.Size}
-			if rapid.Bool().Draw(r, "bounded") {
-				f.Max = manifest.Const(102)
-			}
-			s.Fields = append(s.Fields, f)
-			s.Size += typ.Size()
-		}
-		require.NoError(r, (&manifest.Manifest{States: []*manifest.State{s}}).Check())
+		s := someState(r)
 		var list []string
 		for i := range rapid.IntRange(1, 7).Draw(r, "listed") {
-			name, typ := "", rapid.SampledFrom(types).Draw(r, "listed type")
+			name, typ := "", rapid.SampledFrom(listedTypes).Draw(r, "listed type")
 			if rapid.Bool().Draw(r, "as it should be") && i < len(s.Fields) {
 				name, typ = s.Fields[i].Name, s.Fields[i].Type
 			} else if rapid.Bool().Draw(r, "named") {

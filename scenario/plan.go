@@ -368,11 +368,8 @@ func (p *Plan) planHandlers(e *entryPlan) {
 	p.readFile(&h.State, path+".state")
 	e.layout.described = e.handlers.State
 	if h.State.kind == contentFields {
-		rank := 0
-		if len(e.ranks) > 0 {
-			rank = e.ranks[0]
-		}
-		if i, err := e.layout.list(h.State.fields, 0, p.anyRank(e.ranks), p.device(rank)); err != nil {
+		at, device := p.anyRank(e.ranks)
+		if i, err := e.layout.list(h.State.fields, 0, at, device); err != nil {
 			p.fail(fmt.Sprintf("%s.state[%d]", path, i), "%w", err)
 		}
 	}
@@ -422,12 +419,12 @@ func (p *Plan) checkNeeds(e *entryPlan) {
 	}
 }
 
-// anyRank is an environment for what does not depend on which of the ranks it is.
-func (p *Plan) anyRank(ranks []int) *env {
+// anyRank are an environment and a device for what does not depend on which of the ranks it is.
+func (p *Plan) anyRank(ranks []int) (*env, *manifest.Device) {
 	if len(ranks) == 0 {
-		return p.env
+		return p.env, p.device(0)
 	}
-	return p.env.with(varRank, int64(ranks[0]))
+	return p.env.with(varRank, int64(ranks[0])), p.device(ranks[0])
 }
 
 // running are the libraries whose handlers run, as the section serve of a profile calls them.
