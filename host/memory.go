@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/spinsim/spinsim/internal/guard"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/smmu"
 )
@@ -74,6 +75,7 @@ func (a *AddressSpace) Alloc(n int) (addr uint64) {
 	if a.guard != nil {
 		a.append(addr, a.guard.Alloc(n), true)
 	} else {
+		memory.Ask(int64(n))
 		a.append(addr, make([]byte, n), false)
 	}
 	return addr

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 )
@@ -142,6 +143,7 @@ func (c *Core) buffer(n int) []byte {
 		c.buffers[class] = s[:len(s)-1]
 		return b[:n]
 	}
+	memory.Ask(1 << class)
 	b := make([]byte, n, 1<<class)
 	c.inUse.Taken(b)
 	return b

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -82,9 +83,15 @@ func Exhausted(n int) {
 const large = 32 << 20
 
 // Ask is for those who are about to allocate n bytes in one piece. If the process may not reserve so much, nor as much again for the garbage collector's
-// own tables, Exhausted is told first: Go could not be refused it.
+// own tables, and garbage has no place for it either, Exhausted is told first: Go could not be refused it.
 func Ask(n int64) {
-	if n >= large && bounded(os.DirFS("/")) < n+large {
+	if n < large || bounded(os.DirFS("/")) >= n+2*large {
+		return
+	}
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if int64(m.HeapIdle) < n+2*large {
 		Exhausted(int(n))
 	}
 }
