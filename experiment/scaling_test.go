@@ -79,3 +79,12 @@ func TestScalingElsewhere(t *testing.T) {
 	_, err = scaling.At(device, Values{"app": "hpcg", "scaling": "strong", "ranks": 3, "transport": overPortals})
 	require.ErrorContains(t, err, "--ranks: patterns: hpcg: [256 256 128] points for 3 ranks")
 }
+
+// The fifth rank has the last node, and its memory, to itself: it computes as one rank does and then waits for the four others.
+func TestScalingOnALastNodeWithRoom(t *testing.T) {
+	contended := func(ranks int) *Result {
+		return measured(t, scaling, "exanest", Values{"app": "minife", "ranks": ranks}, "host.memory_bandwidth=24Gb/s")
+	}
+	alone, crowded := contended(1).Time("time").Seconds(), contended(4).Time("time").Seconds()
+	require.InDelta(t, (4*crowded+alone)/(5*crowded), contended(5).Float("compute"), 0.02) // times have exchanges in them
+}
