@@ -218,8 +218,8 @@ func (w *await) any() string {
 	return text
 }
 
-// progress says how far a counter is: it has no failures, which would end the wait. One that has reached its test is still waited for where a limit
-// has ended the run before the program could see it.
+// progress says how far a counter is: it has no failures, which would end the wait. If it has reached its
+// test, a limit has ended the run before the program could see it.
 func (ni *NI) progress(ct portals.Handle, test uint64) string {
 	v, err := ni.CTGet(ct)
 	if err != nil {

@@ -99,7 +99,8 @@ func (h *home) pageOptions() channels.Options {
 	return o
 }
 
-// maxPeers is how many channels of processes a home reads from and writes to by RDMA, unless Options.Channels says otherwise; minMemory is what the library takes without them.
+// maxPeers is how many channels of processes a home reads from and writes to by RDMA, unless
+// Options.Channels says otherwise; minMemory is what the library takes without them.
 const (
 	maxPeers  = 1 << 16
 	minMemory = 64 << 10

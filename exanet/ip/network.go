@@ -230,7 +230,8 @@ func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *channels.Page, erro
 			state[name] = v
 		}
 		o.State = state
-		o.Memory += int64(peers+defaultPeers) * rdma.PeerSize // those of the default are worth more than all else that the library needs
+		// State and contexts take less than the peers of the default.
+		o.Memory += int64(peers+defaultPeers) * rdma.PeerSize
 	}
 	page2, err := n.rdma.Open(p, o)
 	return page, page2, err

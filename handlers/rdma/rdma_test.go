@@ -375,7 +375,8 @@ func TestLimits(t *testing.T) {
 	c.run()
 }
 
-// A process may get RDMA from as many others as there are, one after the other: what it remembers of each is a channel, not all that the other could have.
+// A process may get RDMA from many others, one after the other: it remembers the channel that each has
+// used, not all that each could have.
 func TestFromManyProcesses(t *testing.T) {
 	const others, n = 1100, 64
 	c := newCluster(t, 1+others, nil, "fabric.kind=crossbar", "fabric.radix=0")

@@ -200,8 +200,9 @@ const (
 	Ready                  // all of the last block is there, and waits for the others
 )
 
-// Peer is a channel of this process to another one, that channel of the other one to this process, and the request to read of that number both ways. It
-// is never forgotten: what has been seen last tells a copy that comes late from what is new.
+// Peer is what a process remembers of one channel number and one other process: the channel to it, the
+// channel from it, and the requests to read of that number in both directions. It is never forgotten:
+// what was seen last tells a copy that comes late from what is new.
 type Peer struct {
 	_          structs.HostLayout
 	NID        uint32

@@ -82,8 +82,9 @@ func Exhausted(n int) {
 // large is what is worth a look before it is allocated, bytes.
 const large = 32 << 20
 
-// Ask is for those who are about to allocate n bytes in one piece. If the process may not reserve so much, nor as much again for the garbage collector's
-// own tables, and garbage has no place for it either, Exhausted is told first: Go could not be refused it.
+// Ask is called before n bytes are allocated in one piece. Go asks the system for them, and ends the program
+// with a list of all goroutines when that refuses. So if the process may not reserve n bytes more, Ask
+// collects garbage, and if what is then free is too little, it calls Exhausted.
 func Ask(n int64) {
 	if n < large || bounded(os.DirFS("/")) >= n+2*large {
 		return
@@ -96,8 +97,8 @@ func Ask(n int64) {
 	}
 }
 
-// Room is for those who are about to allocate n bytes piece by piece, as a measurement does, and have left garbage behind that the collector has not seen yet.
-// It is collected now if the process may not reserve n bytes beside it: Go asks the system first, and ends when that refuses.
+// Room is called before n bytes are allocated piece by piece, as a measurement does. If the process may not
+// reserve n bytes more, it collects what the last measurement has left, so that this one can use it.
 func Room(n int64) {
 	if n >= 8*large && bounded(os.DirFS("/")) < n+8*large {
 		debug.FreeOSMemory()
