@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -51,6 +52,11 @@ func (f *ResumeFlags) Check(traced bool) (err error) {
 func (f *ResumeFlags) Open() (*checkpoint.Folder, error) {
 	if f.resume == "" {
 		return nil, nil //nolint:nilnil // nothing is kept
+	}
+	if !f.measure { // makes nothing
+		if _, err := os.Stat(f.resume); err != nil {
+			return nil, BadInput(fmt.Errorf("--resume: %w", err))
+		}
 	}
 	folder, err := checkpoint.Open(f.resume, f.share)
 	if err != nil {

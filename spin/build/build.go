@@ -164,6 +164,9 @@ var languageNames = map[Lang]string{TinyGo: "Go", C: "C", Cpp: "C++", Rust: "Rus
 
 // detect tells the language of the handler in dir.
 func detect(dir string) (Lang, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return Auto, fmt.Errorf("%s is a file, expected the folder of a handler's sources", dir)
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return Auto, err

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/spinsim/spinsim/spin/c"
@@ -24,6 +25,9 @@ const libraryName = "/spin"
 var linkFlags = []string{
 	"-nostdlib", "-Wl,--no-entry", "-Wl,--stack-first", "-Wl,-z,stack-size=4096", "-Wl,--export=__stack_pointer",
 }
+
+// macro is what -D takes, as NAME or NAME=VALUE; a macro with arguments, too.
+var macro = regexp.MustCompile(`^[A-Za-z_]\w*(\([^)]*\))?(=|$)`)
 
 // buildC compiles all .c files of a folder to a module. It returns the same module with debugging information.
 func (o *Options) buildC(dir, tmp, out string) (debug []byte, err error) {
@@ -72,6 +76,9 @@ func (o *Options) buildC(dir, tmp, out string) (debug []byte, err error) {
 func (o *Options) clangArgs(library *c.Library) ([]string, error) {
 	args := slices.Concat(clangFlags, []string{"-Wall", "-Wextra", "-Wno-unused-parameter"})
 	for _, name := range o.Define {
+		if !macro.MatchString(name) {
+			return nil, fmt.Errorf("-D %s: expected NAME or NAME=VALUE", name) // once: the compiler says it for each file
+		}
 		args = append(args, "-D", name)
 	}
 	for _, folder := range o.Include {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/spin/c"
 )
 
 // A listing as clang writes it: a call is named with the last line before it that is one of the source.
@@ -29,4 +31,12 @@ other:                                  # @other
 		"m.c:9: function payload calls elsewhere, which is nowhere\n",
 		"function other calls __floattidf, which is nowhere\n",
 	}, callsIn(listing, map[string]bool{"elsewhere": true, "__floattidf": true}))
+}
+
+// The compiler says what is wrong with a definition once for each of its files.
+func TestDefinitions(t *testing.T) {
+	for name, right := range map[string]bool{"A": true, "_a1=": true, "F(x)=x+1": true, "": false, "1x": false, "a-b": false, "a b=1": false, "=1": false} {
+		_, err := (&Options{Define: []string{name}}).clangArgs(&c.Library{})
+		require.Equal(t, right, err == nil, "%q: %v", name, err)
+	}
 }
