@@ -96,6 +96,46 @@ func TestColdRingPauses(t *testing.T) {
 	}
 }
 
+// Between two losses every connection is at full speed: a run that took that for
+// steady printed three to eight times the throughput.
+func TestColdRingWithLosses(t *testing.T) {
+	run := func(until sim.Time, steady bool) *cacheResult {
+		d, err := profile.Load("eth-npf", "host.message=100us", "fabric.faults.loss=0.003")
+		require.NoError(t, err)
+		p, err := coldRing.At(d, Values{"mode": npfPinned})
+		require.NoError(t, err)
+		w := &cacheRun{Point: p, until: until, steady: steady}
+		_, err = w.run(context.Background())
+		require.NoError(t, err)
+		return &w.result
+	}
+	found, whole := run(200*sim.Second, true), run(40*sim.Second, false)
+	require.Positive(t, found.rate)
+	require.GreaterOrEqual(t, found.end, 16*sim.Second)
+	require.InEpsilon(t, whole.rateIn(0, 40*sim.Second), found.rate, 0.3) // three standard errors
+}
+
+// What is counted in less time than a time-out is either full speed or nothing.
+func TestLossesNeedTime(t *testing.T) {
+	for _, e := range []*Experiment{instances, workingSet} {
+		d, err := profile.Load("eth-npf")
+		require.NoError(t, err)
+		p, err := e.At(d, nil)
+		require.NoError(t, err)
+		_, err = e.Points(p)
+		require.NoError(t, err)
+		for _, fault := range []string{"loss=0.001", "corrupt=0.001", "down=[{node: 1, from: 1ms, to: 2ms}]"} {
+			lossy, err := profile.Load("eth-npf", "fabric.faults."+fault)
+			require.NoError(t, err)
+			p, err := e.At(lossy, nil)
+			if err == nil {
+				_, err = e.Points(p)
+			}
+			require.ErrorContains(t, err, "fabric.faults loses frames", e.Name)
+		}
+	}
+}
+
 // The time of some operations grows with the pages of a ring that are brought in, a little with a backup ring and by time-outs without.
 func TestRingSize(t *testing.T) {
 	took := func(mode string, ring int) sim.Time {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/handlers/backupring/driver"
 	"github.com/spinsim/spinsim/inet"
@@ -32,32 +34,47 @@ func npfLoadAxes() []Axis {
 // cacheRun is a run of the server and its load.
 type cacheRun struct {
 	*Point
-	most   int      // operations after which the load ends; 0: it does not
-	until  sim.Time // when it ends at the latest
-	steady bool     // it ends when as many operations are done in each cacheSlice
-	each   bool     // operations are noted
-	result cacheResult
-	ends   []*memaslap.Client
-	conns  []*stack.Conn
-	ring   *driver.Ring
-	total  int64
-	last   []sim.Time // operation of each connection
-	since  []sim.Time // which the next one of each connection has begun
-	slices int        // that were simulated since the load was paused last
-	failed []bool     // connections
-	noted  int64      // operations that are in slices
-	rate   float64    // operations in a second, the last that was constant
-	paused bool       // connections that are held begin no operation
-	held   []bool
-	wakes  bool // one that is not has been answered
+	most               int      // operations after which the load ends; 0: it does not
+	until              sim.Time // when it ends at the latest
+	steady             bool     // it ends when as many operations are done in each cacheSlice
+	each               bool     // operations are noted
+	result             cacheResult
+	ends               []*memaslap.Client
+	conns              []*stack.Conn
+	ring               *driver.Ring
+	total              int64
+	last               []sim.Time // operation of each connection
+	since              []sim.Time // which the next one of each connection has begun
+	slices             int        // that were simulated since the load was paused last
+	failed             []bool     // connections
+	noted              int64      // operations that are in slices
+	rate               float64    // operations in a second, the last that was constant
+	paused             bool       // connections that are held begin no operation
+	held               []bool
+	wakes              bool     // one that is not has been answered
+	lossy              bool     // the network loses frames
+	judged             int      // slices, when they were compared last
+	stretch, stretches int      // slices in what is compared, and how many of these are
+	quiet              sim.Time // before this something is yet to go down, or to come up
 }
 
-// cacheSlice is the time in which operations are counted; cacheSteady of them that are the same but for cacheAlike are steady. While they are, and some connections wait for their time-outs, the
-// load is paused until one of these has been answered: the time between counts as if it had gone on.
+// cacheSlice is the time in which operations are counted; cacheSteady of them
+// that are the same but for cacheAlike are steady. While they are, and some
+// connections wait for their time-outs, the load is paused until one of these has
+// been answered: the time between counts as if it had gone on.
+//
+// A network that loses frames is another matter: a time-out is far longer than a
+// slice, so that slices between two losses are alike, and none of them has what
+// decides the throughput. There lossyStretches of lossyTimeouts each are looked
+// at, and they are steady if the standard error of their mean is below lossyError.
 const (
 	cacheSlice  = 5 * sim.Millisecond
 	cacheSteady = 6
 	cacheAlike  = 0.03
+
+	lossyStretches = 8
+	lossyTimeouts  = 4
+	lossyError     = 0.1
 )
 
 // cacheResult is what became of a run.
@@ -65,6 +82,7 @@ type cacheResult struct {
 	slices  []float64 // operations in each cacheSlice from the beginning on
 	end     sim.Time  // of the run
 	skipped sim.Time  // of it, while the load was paused
+	looked  sim.Time  // at its end, in which it was found steady
 	rate    float64   // operations in a second behind it; 0 if all connections have failed
 	gaveUp  int       // connections that have failed
 	ring    backupring.Stats
@@ -99,15 +117,19 @@ var (
 )
 
 const (
-	cachePort   = 11211
-	cacheWindow = 1000                  // objects of each connection, all of them stored before
-	cacheMemory = 2048                  // of each object: its chunk, and what is left of slabs
-	cacheBegin  = 100 * sim.Microsecond // the server listens by then
-	clientTCP   = 4096                  // descriptors of the client's ring, which is pinned: ours
+	cachePort      = 11211
+	cacheServerTCP = "lwip"
+	cacheWindow    = 1000                  // objects of each connection, all of them stored before
+	cacheMemory    = 2048                  // of each object: its chunk, and what is left of slabs
+	cacheBegin     = 100 * sim.Microsecond // the server listens by then
+	clientTCP      = 4096                  // descriptors of the client's ring, which is pinned: ours
 )
 
 // run simulates.
 func (w *cacheRun) run(ctx context.Context) (stats runtime.Stats, err error) {
+	if err := w.looks(); err != nil {
+		return stats, err
+	}
 	for i := range w.Int("connections") {
 		end, err := memaslap.New(memaslap.Config{Window: cacheWindow, Seed: w.Seed}, i)
 		if err != nil {
@@ -127,7 +149,7 @@ func (w *cacheRun) spawn(c *runtime.Cluster) error {
 		return err
 	}
 	if err := c.SpawnService(0, "server", func(p *runtime.Proc) error {
-		s, err := npfOpen(network, p, providers[0], "lwip", stack.Options{Addr: cacheServer, Ring: npfRing(w.Point), Secret: w.Seed})
+		s, err := npfOpen(network, p, providers[0], cacheServerTCP, stack.Options{Addr: cacheServer, Ring: npfRing(w.Point), Secret: w.Seed})
 		if err != nil {
 			return err
 		}
@@ -229,9 +251,43 @@ func (w *cacheRun) load(p *runtime.Proc, s *stack.Stack) error {
 	}
 }
 
-// waits tells whether a connection has had no answer while the others were steady.
+// looks decides what is compared to find out whether the load is steady.
+func (w *cacheRun) looks() error {
+	faults := &w.Profile.Fabric.Faults
+	w.stretch, w.stretches, w.lossy = 1, cacheSteady, faults.Loses()
+	if w.lossy {
+		longest, err := w.longestTimeout()
+		if err != nil {
+			return err
+		}
+		w.stretch, w.stretches = int((lossyTimeouts*longest+cacheSlice-1)/cacheSlice), lossyStretches
+	}
+	for _, d := range faults.Down {
+		w.quiet = max(w.quiet, d.From)
+		if d.To < w.until {
+			w.quiet = max(w.quiet, d.To)
+		}
+	}
+	w.result.looked = sim.Time(w.stretch*w.stretches) * cacheSlice
+	return nil
+}
+
+// longestTimeout is the longer one of both ends' first time-outs of a loss.
+func (w *cacheRun) longestTimeout() (sim.Time, error) {
+	client, err := inet.Load(w.Text("client"), w.timeouts()...)
+	if err != nil {
+		return 0, err
+	}
+	server, err := inet.Load(cacheServerTCP)
+	if err != nil {
+		return 0, err
+	}
+	return max(client.RTOLeast, server.RTOLeast), nil
+}
+
+// waits reports whether a connection has had no answer while the others were steady.
 func (w *cacheRun) waits(i int, now sim.Time) bool {
-	return w.conns[i].Err() == nil && w.last[i] < now-min(now, cacheSteady*cacheSlice)
+	return w.conns[i].Err() == nil && w.last[i] < now-min(now, w.result.looked)
 }
 
 // advance deals with a connection of the load on which something has happened.
@@ -282,36 +338,45 @@ func (w *cacheRun) note() {
 	w.slices++
 }
 
-// over tells whether the load ends, and pauses it if nothing is ahead but time-outs.
+// over reports whether the load ends, and pauses it if nothing is ahead but time-outs.
 func (w *cacheRun) over(now sim.Time) bool {
 	switch {
 	case w.result.gaveUp == len(w.ends), w.most > 0 && w.total >= int64(w.most), now >= w.until:
 		return true
-	case !w.steady || w.paused || w.slices < cacheSteady || !w.constant():
+	case !w.steady || w.paused || w.slices < w.stretch*w.stretches || len(w.conns) < len(w.ends) || now < w.quiet:
+		return false
+	case w.lossy && w.judged == w.slices:
 		return false
 	}
-	if len(w.conns) < len(w.ends) {
+	if w.judged = w.slices; !w.constant() {
 		return false
 	}
 	w.wakes = false
+	waiting := false
 	for i := range w.held {
 		w.held[i] = !w.waits(i, now)
-		w.paused = w.paused || !w.held[i]
+		waiting = waiting || !w.held[i]
 	}
-	if !w.paused {
-		w.result.rate = w.rate
+	if waiting {
+		w.paused = !w.lossy // what is lost meanwhile would have been lost at another time
+		return false
 	}
-	return !w.paused
+	w.result.rate = w.rate
+	return true
 }
 
-// constant tells whether the last slices have about as many operations, and notes how many that is in a second.
+// constant reports whether the last stretches have about as many operations, and
+// notes how many that is in a second.
 func (w *cacheRun) constant() bool {
-	last := w.result.slices[len(w.result.slices)-cacheSteady:]
-	sum := 0.0
-	for _, n := range last {
-		sum += n
+	n := w.stretches
+	last := make([]float64, n)
+	for i, ops := range w.result.slices[len(w.result.slices)-n*w.stretch:] {
+		last[i/w.stretch] += ops
 	}
-	mean := sum / cacheSteady
-	w.rate = mean / cacheSlice.Seconds()
+	mean, deviation := stat.MeanStdDev(last, nil)
+	w.rate = mean / (sim.Time(w.stretch) * cacheSlice).Seconds()
+	if w.lossy {
+		return stat.StdErr(deviation, float64(n)) < lossyError*mean
+	}
 	return slices.Min(last) > (1-cacheAlike)*mean && slices.Max(last) < (1+cacheAlike)*mean
 }

@@ -35,6 +35,8 @@ const (
 	fleetSlots      = 512
 	fleetClientRing = 1024
 	fleetPort       = 11211
+	fleetServerTCP  = "lwip"
+	leastTimeouts   = 10                    // of a server's TCP in the time in which operations are counted, if frames get lost
 	fleetBegin      = 100 * sim.Microsecond // servers listen by then
 )
 
@@ -70,6 +72,24 @@ type fleet struct {
 
 // fleetOperation is what of servers is divided.
 const fleetOperation = "the mean of operations of connections that have ended in the time in which they are counted, each from the end of the one before"
+
+// outlastsLosses returns an error if frames get lost and the time in which
+// operations are counted is too short to see what comes of it: a time-out of TCP
+// is 0.2 to 0.5 s, and between two of them every connection is at full speed.
+func outlastsLosses(p *Point, counted sim.Time, flag string) error {
+	if !p.Profile.Fabric.Faults.Loses() {
+		return nil
+	}
+	s, err := inet.Load(fleetServerTCP)
+	if err != nil {
+		return err
+	}
+	if least := leastTimeouts * s.RTOLeast; counted < least {
+		return fmt.Errorf("profile %s: fabric.faults loses frames, and TCP waits %v or longer for each: %s is %v, expected at least %v",
+			p.Profile.Origin.Name, s.RTOLeast, flag, counted, least)
+	}
+	return nil
+}
 
 // errCannotPin is why there is no run: memory is less than what would be pinned.
 var errCannotPin = errors.New("the memory of the servers cannot be pinned")
@@ -116,7 +136,7 @@ func (f *fleet) spawn(ctx context.Context, c *runtime.Cluster) error {
 			if !f.pinned {
 				ring.BitmapSize = fleetBitmap
 			}
-			s, err := npfOpen(network, p, providers[0], "lwip", stack.Options{Addr: fleetAddr(0, i), Ring: ring, Secret: f.Seed})
+			s, err := npfOpen(network, p, providers[0], fleetServerTCP, stack.Options{Addr: fleetAddr(0, i), Ring: ring, Secret: f.Seed})
 			if err != nil {
 				return err
 			}

@@ -43,8 +43,10 @@ Operations are counted behind a warm-up, in which the pages of receive rings com
 		{Name: "warm", Kind: report.Duration, Unit: "ms", Least: "1us", Most: "100s", Default: "80ms", Help: "warm-up: in it the pages of rings and of what is sent come, one behind the other"},
 		{Name: "time", Kind: report.Duration, Unit: "ms", Least: "1us", Most: "100s", Default: "10ms", Help: "in which operations are counted"},
 	}),
-	Points: func(p *Point) (bool, error) { return true, hasStack(p) },
-	Run:    runInstances,
+	Points: func(p *Point) (bool, error) {
+		return true, errors.Join(hasStack(p), outlastsLosses(p, p.Time("time"), "--time"))
+	},
+	Run: runInstances,
 	Columns: append([]report.Column{
 		{Name: "throughput", Unit: "kops", Kind: report.Number, Help: "operations in a second of all servers, thousands; empty: their memory cannot be pinned"},
 		{Name: "per_operation", Unit: "us", Kind: report.Number, Help: "of a server's time: servers / throughput"},

@@ -66,7 +66,7 @@ are many of them. Times are those of the testbed: --scale 1 is full size, and ta
 				return false, &NoPoint{fmt.Errorf("--%s: %d B divided by --scale hold %d values, expected one for each of --connections, %d", set, p.Int(set), n, p.Int("connections"))}
 			}
 		}
-		return true, hasStack(p)
+		return true, errors.Join(hasStack(p), outlastsLosses(p, p.Time("window")/sim.Time(p.Int("scale")), "--window, divided by --scale as TCP's time-outs are not,"))
 	},
 	Run: runWorkingSet,
 	Columns: append([]report.Column{

@@ -41,6 +41,9 @@ func (s *FaultSpec) none() bool {
 	return s.Loss == 0 && s.Corrupt == 0 && s.Duplicate == 0 && s.Delay == 0 && len(s.Down) == 0
 }
 
+// Loses reports whether packets may be lost, or damaged, which comes to the same.
+func (s *FaultSpec) Loses() bool { return s.Loss > 0 || s.Corrupt > 0 || len(s.Down) > 0 }
+
 // Validate reports everything wrong with s, each with the field's name in the
 // profile.
 func (s *FaultSpec) Validate() error {

@@ -92,7 +92,7 @@ var table = map[string]policy{
 		ours:   []string{"nic", "sim", "portals", "hpu", "spin/manifest", "profile", "runtime", "handlers", "internal"},
 		theirs: []string{"github.com/google/pprof"}, // profiles of handlers
 	},
-	"experiment": {ours: []string{"sim", "inet", "fabric", "host", "pinning", "portals", "datatype", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "npf", "mpi", "goal", "provenance", "report", "trace/breakdown", "trace/spc", "internal"}},
+	"experiment": {ours: []string{"sim", "inet", "fabric", "host", "pinning", "portals", "datatype", "hpu", "spin", "nic", "profile", "runtime", "handlers", "exanet", "npf", "mpi", "goal", "provenance", "report", "trace/breakdown", "trace/spc", "internal"}, theirs: []string{"gonum.org/v1/gonum/stat"}},
 	"trace/capture": { // pcapng of links: what packets are is known to NICs
 		ours: []string{"sim", "fabric", "nic", "trace"},
 	},
