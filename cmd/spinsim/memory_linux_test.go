@@ -114,8 +114,10 @@ func TestServersInMemory(t *testing.T) {
 // some, which ends with a list of all goroutines.
 func TestLimitsOfTheProcess(t *testing.T) {
 	for _, tc := range []struct{ limit, line, want string }{
-		{"-v 4000000", "compare npf-instances --mode npf --instances 2 --time 1us", "ended: the system has refused it .* that ulimit -v allows"},
-		{"-v 1900000", "compare bcast --profile spin-int --mode rdma --ranks 60000 --size 8", "ended: .* ulimit -v"},
+		{"-v 4000000", "compare npf-instances --mode npf --instances 2 --time 1us", "ended: .* ulimit -v allows"},
+		{"-v 2500000", "compare bcast --profile spin-int --mode rdma --ranks 60000 --size 8", "ended: .* ulimit -v"},
+		{"-v 3000000", "compare osu-ranks -q --profile exanest", "ended: .* ulimit -v"}, // many nodes reserve a little each
+		{"-v 1900000", "version", "ulimit -v allows 1.81 GiB, of which the program has reserved .*: expected at least"},
 		{"-d 800000", "compare bcast --profile spin-int --mode rdma --ranks 60000 --size 8", "ended: .* ulimit -d"},
 	} {
 		c := exec.Command("sh", "-c", "ulimit "+tc.limit+"; exec spinsim "+tc.line)
@@ -125,6 +127,8 @@ func TestLimitsOfTheProcess(t *testing.T) {
 		require.ErrorAs(t, c.Run(), &status, "%s: %s", tc.line, &out)
 		require.Equal(t, exitFailed, status.ExitCode(), "%s: %s", tc.line, &errs)
 		require.Regexp(t, `^spinsim: `+tc.want+`.*\n$`, errs.String(), tc.line)
-		require.Empty(t, out.String(), tc.line)
+		if !strings.HasPrefix(out.String(), "Ended before all was done: ") {
+			require.Empty(t, out.String(), tc.line)
+		}
 	}
 }

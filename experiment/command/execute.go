@@ -58,6 +58,10 @@ func BadInput(err error) error {
 // Execute runs a command with arguments and returns its exit code: the first signal cancels its context, errors are printed behind the name
 // of the program.
 func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
+	if err := cramped(memory.Bounds()); err != nil {
+		fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
+		return ExitFailed
+	}
 	watch := newMemoryWatch()
 	defer watch.close()
 	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), watchKey{}, watch))

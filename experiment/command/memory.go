@@ -169,18 +169,31 @@ func (e *refusedError) Error() string {
 	return text
 }
 
+// cramped is the error of a process that may reserve so little that Go could end
+// it at any moment, with a list of all goroutines.
+func cramped(bounds []memory.Bound) error {
+	for _, b := range bounds {
+		if least := b.Taken + 2*memory.Spare; b.Limit < least {
+			return fmt.Errorf("%s allows %s, of which the program has reserved %s as it began: expected at least %s",
+				b.Name, sim.Size(b.Limit).Rounded(), sim.Size(b.Taken).Rounded(), sim.Size(least).Rounded())
+		}
+	}
+	return nil
+}
+
 // looksEvery is how much real time passes between looks at the memory: little enough for what a program can take meanwhile.
 const looksEvery = 20 * time.Millisecond
 
-// look returns why the command has to end; nil: it has not.
-func (w *memoryWatch) look() *outgrown {
+// look returns why the command has to end; nil: it has not. Least is what the
+// bounds of the process must leave at least, bytes.
+func (w *memoryWatch) look(least int64) *outgrown {
 	if limit := w.limit.Load(); limit > 0 {
 		if taken := memory.Resident(); taken > limit {
 			return &outgrown{taken: taken, limit: limit, given: w.given.Load()}
 		}
 	}
 	for _, b := range memory.Bounds() {
-		if b.Left() < b.Limit/margin {
+		if b.Left() < max(b.Limit/margin, least) {
 			return &outgrown{taken: b.Taken, limit: b.Limit, bound: b.Name}
 		}
 	}
@@ -192,22 +205,42 @@ func (w *memoryWatch) look() *outgrown {
 func (w *memoryWatch) start(cancel context.CancelCauseFunc, e *ending, name string, errs io.Writer) {
 	ticker := time.NewTicker(looksEvery)
 	defer ticker.Stop()
+	least := int64(0)
 	for {
 		select {
 		case <-e.over:
 			return
+		case <-memory.Low():
+			least = 2 * memory.Spare
 		case <-ticker.C:
 		}
-		cause := w.look()
+		cause := w.look(least)
 		if cause == nil {
 			continue
 		}
 		cancel(cause)
+		w.wait(ticker, e)
+		e.end(ExitFailed, errs, fmt.Sprintf("%s: %v", name, cause))
+		return
+	}
+}
+
+// wait gives the command the time to end by itself, unless it goes on reserving: for example, one that makes a
+// large cluster is not interrupted, and Go would end it where the bounds of the process are reached.
+func (w *memoryWatch) wait(ticker *time.Ticker, e *ending) {
+	enough := time.After(patience / 3)
+	for {
 		select {
 		case <-e.over:
-		case <-time.After(patience / 3):
-			e.end(ExitFailed, errs, fmt.Sprintf("%s: %v", name, cause))
+			return
+		case <-enough:
+			return
+		case <-ticker.C:
 		}
-		return
+		for _, b := range memory.Bounds() {
+			if b.Left() < memory.Spare/4 {
+				return
+			}
+		}
 	}
 }

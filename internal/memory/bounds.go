@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -95,6 +96,41 @@ func Ask(n int64) {
 	if int64(m.HeapIdle) < n+2*large {
 		Exhausted(int(n))
 	}
+}
+
+// Spare is how much of its bounds a process leaves to Go: the heap, and the
+// stacks of threads. Go cannot be refused memory, so others must be in time.
+const Spare = 8 * large
+
+var (
+	mapped atomic.Int64 // how much Reserve was asked for, bytes
+	low    = make(chan struct{}, 1)
+)
+
+// Low has a value after Reserve has found that the bounds of the process leave
+// less than Spare: the command should end soon.
+func Low() <-chan struct{} { return low }
+
+// Reserve is called before n bytes are reserved outside of Go's heap. It looks
+// at the bounds of the process after each 16 MiB. If they leave less than Spare
+// it says so to Low; if they leave next to nothing, that is an error. For example, a thousand nodes reserve a megabyte each: without it the last megabyte
+// would be theirs, and Go's next page, of which it needs few, would end the program.
+func Reserve(n int) error {
+	const step = large / 2
+	now := mapped.Add(int64(n))
+	if now/step == (now-int64(n))/step {
+		return nil
+	}
+	switch left := bounded(os.DirFS("/")); {
+	case left < int64(n)+large:
+		return fmt.Errorf("the limits of the process (ulimit) leave %d bytes", left)
+	case left < int64(n)+Spare:
+		select {
+		case low <- struct{}{}:
+		default:
+		}
+	}
+	return nil
 }
 
 // Room is called before n bytes are allocated piece by piece, as a measurement does. If the process may not
