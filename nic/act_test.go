@@ -341,9 +341,15 @@ func TestActWaitsForReplies(t *testing.T) {
 	withEngine(t, func(e hpu.Engine, module []byte) {
 		for _, c := range []struct {
 			fail portals.FailType
+			came uint64
 			gone bool
 			want []int64
-		}{{portals.NIOK, false, []int64{hpu.OK}}, {portals.NISegv, false, []int64{hpu.Denied}}, {portals.NIOK, true, nil}} {
+		}{
+			{portals.NIOK, 100, false, []int64{hpu.OK}},
+			{portals.NISegv, 100, false, []int64{hpu.Denied}},
+			{portals.NIOK, 99, false, []int64{hpu.Denied}}, // the entry had no more
+			{portals.NIOK, 100, true, nil},
+		} {
 			x := newActStage(t, e, module, 1)
 			get := hpu.Action{Op: hpu.OpGetFromDevice, Cycles: 7, Desc: hpu.Operation{Local: x.state + 64, Length: 100, TargetNID: 2, Options: optCompleteEntry}}
 			h := x.begin(0, nil, get)
@@ -358,7 +364,7 @@ func TestActWaitsForReplies(t *testing.T) {
 				x.d.answered(1, 90, append(data, data...), 200)
 				x.d.answered(1, 0, data, 100)
 				require.Empty(t, h.results)
-				x.d.answerThere(1, c.fail)
+				x.d.answerThere(1, c.came, c.fail)
 				require.Equal(t, c.want, h.results)
 				require.False(t, x.d.awaited(1))
 				require.Equal(t, 1, h.in.open.operations)

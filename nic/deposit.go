@@ -20,7 +20,7 @@ type deposit struct {
 type waiters interface {
 	// answered returns how many bytes it has taken, and how many nobody wants.
 	answered(cookie uint64, from int, data []byte, length uint64) (taken, beyond int)
-	answerThere(cookie uint64, fail portals.FailType)
+	answerThere(cookie, bytes uint64, fail portals.FailType)
 	replied(cookie, bytes uint64, fail portals.FailType)
 }
 
@@ -255,7 +255,7 @@ func (d *deposit) complete(in *inbound) {
 	}
 	if cookie := in.d.Cookie(); cookie != 0 {
 		d.trace.done(in.frame)
-		d.waiters.answerThere(cookie, in.failure())
+		d.waiters.answerThere(cookie, in.d.MLength, in.failure())
 	}
 	if in.kind == portals.OpGet || !in.d.Matched() { // nothing to land: the reply or the refusal leaves at once
 		if in.underway > 0 && d.bus.Paged() {

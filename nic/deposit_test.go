@@ -110,7 +110,7 @@ func (x *depositStage) answered(cookie uint64, from int, data []byte, length uin
 	return len(data), 0
 }
 
-func (x *depositStage) answerThere(cookie uint64, fail portals.FailType) {
+func (x *depositStage) answerThere(cookie, _ uint64, fail portals.FailType) {
 	x.log = append(x.log, fmt.Sprintf("there %d: %v at %v", cookie, fail, x.now()))
 }
 

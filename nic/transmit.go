@@ -42,7 +42,7 @@ type issuer interface {
 	// commandRead is an operation of a handler whose data has been read.
 	commandRead()
 	// answerThere lets the handler that waits for a reply go on.
-	answerThere(cookie uint64, fail portals.FailType)
+	answerThere(cookie, bytes uint64, fail portals.FailType)
 }
 
 // outgoing is a message at its source until its data is at the NIC or, if the transport tells when it has arrived, until then.
@@ -369,7 +369,7 @@ func (t *transmit) end(o *outgoing) {
 	t.core.releaseOutgoing(o)
 	if fail != portals.NIOK {
 		if cookie := ni.Port.Cookie(op); cookie != 0 {
-			t.handlers.answerThere(cookie, fail)
+			t.handlers.answerThere(cookie, 0, fail)
 		}
 	}
 	if completes != nil {

@@ -92,7 +92,11 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	if err == nil {
 		err = noted.err
 	}
-	err = once(err)
+	return exitCode(ctx, once(err), root.Name(), errs)
+}
+
+// exitCode is what a command ends with that has returned err, which is printed behind its name.
+func exitCode(ctx context.Context, err error, name string, errs io.Writer) int {
 	var (
 		taken   *outgrown
 		input   InputError
@@ -103,22 +107,22 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	case err == nil:
 		return ExitOK
 	case errors.As(context.Cause(ctx), &taken):
-		fmt.Fprintf(errs, "%s: %v%s\n", root.Name(), taken, leftOf(err, "\n"))
+		fmt.Fprintf(errs, "%s: %v%s\n", name, taken, leftOf(err, "\n"))
 		return ExitFailed
 	case errors.Is(err, context.Canceled) && errors.As(err, &part):
-		fmt.Fprintf(errs, "%s: interrupted: %s%s\n", root.Name(), part.Progress(), leftOf(err, "; "))
+		fmt.Fprintf(errs, "%s: interrupted: %s%s\n", name, part.Progress(), leftOf(err, "; "))
 		return ExitStopped
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintf(errs, "%s: interrupted%s\n", root.Name(), leftOf(err, ": "))
+		fmt.Fprintf(errs, "%s: interrupted%s\n", name, leftOf(err, ": "))
 		return ExitStopped
 	case errors.As(err, &part) && part.Shown(): // whatever ended the rest: something was done
-		fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
+		fmt.Fprintf(errs, "%s: %v\n", name, err)
 		return ExitFailed
 	case errors.As(err, &input), errors.As(err, &network):
-		fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
+		fmt.Fprintf(errs, "%s: %v\n", name, err)
 		return ExitInput
 	}
-	fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
+	fmt.Fprintf(errs, "%s: %v\n", name, err)
 	return ExitFailed
 }
 

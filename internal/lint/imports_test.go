@@ -33,7 +33,7 @@ var table = map[string]policy{
 	"spin":           {ours: []string{"internal"}},
 	"spin/manifest":  {ours: []string{"internal"}}, // what a module says of itself: read by all that have to do with handlers
 	"hpu": {
-		ours:   []string{"sim", "spin/manifest"},
+		ours:   []string{"sim", "spin/manifest", "internal"},
 		theirs: []string{"github.com/tetratelabs/wazero"},
 	},
 	"nic": {ours: []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "internal"}},
