@@ -89,6 +89,9 @@ func (p *Plan) checkEntry(e *entryPlan, rank int) (bytes int64, err error) {
 	}
 	if err == nil {
 		_, _, err = p.handlerMemory(e, rank)
+		if err == nil {
+			_, err = p.stamp(e, rank)
+		}
 	}
 	if err == nil {
 		err = p.checkLayout(e, rank)
@@ -146,6 +149,32 @@ func (p *Plan) matchEntry(e *entryPlan, rank int) (*portals.ME, error) {
 		me.Options |= portals.OptMEEventCTBytes
 	}
 	return me, nil
+}
+
+// userID evaluates a step that sets the user id of a process.
+func userID(s *Step, at *env) (uint32, error) {
+	uid, err := s.UserID.int(at, 0, 0, int64(portals.UIDAny)-1)
+	if err != nil {
+		return 0, fmt.Errorf("user_id: %w", err)
+	}
+	return uint32(uid), nil
+}
+
+// stamp evaluates where handlers of an entry see the user id of a message.
+func (p *Plan) stamp(e *entryPlan, rank int) (s portals.Stamp, err error) {
+	if e.Handlers.Stamp == nil {
+		return s, nil
+	}
+	at := p.on(rank)
+	shift, err := e.Handlers.Stamp.Shift.int(at, 0, 0, 63)
+	if err != nil {
+		return s, fmt.Errorf("stamp.shift: %w", err)
+	}
+	bits, err := e.Handlers.Stamp.Bits.int(at, 0, 1, min(32, 64-shift))
+	if err != nil {
+		return s, fmt.Errorf("stamp.bits: %w", err)
+	}
+	return portals.Stamp{Shift: uint8(shift), Bits: uint8(bits)}, nil
 }
 
 // handlerMemory evaluates user header and host memory of an entry's handlers.
@@ -329,6 +358,9 @@ func (p *Plan) checkStep(rank int, s *Step, path string, at *env) error {
 			return fmt.Errorf("entry %s is not on this rank", s.WaitHPU.Of)
 		}
 		return p.checkBoundsAt(&s.WaitHPU.Bounds, []int{rank}, at, nil)
+	case s.UserID != nil:
+		_, err := userID(s, at)
+		return err
 	case s.Copy != nil:
 		_, _, err := p.copy(rank, s.Copy, at)
 		return err

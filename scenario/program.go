@@ -107,6 +107,12 @@ func (r *run) step(st *rankState, s *Step, path string, at *env) error {
 			return err
 		}
 		p.Compute(*s.Compute)
+	case s.UserID != nil:
+		uid, err := userID(s, at)
+		if err != nil {
+			return err
+		}
+		p.SetUID(uid)
 	case s.Copy != nil:
 		from, into, err := r.copy(p.Rank(), s.Copy, at)
 		if err != nil {

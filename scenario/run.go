@@ -445,7 +445,8 @@ func (r *run) handlers(st *rankState, in *installed, rank int) (*portals.Spin, e
 			return nil, err
 		}
 		in.memory = in.made.HPU
-		return in.made.Spin, nil
+		in.made.Spin.Stamp, err = r.stamp(e, rank)
+		return in.made.Spin, err
 	}
 	size, initial, err := r.state(e, rank)
 	if err != nil {
@@ -466,5 +467,6 @@ func (r *run) handlers(st *rankState, in *installed, rank int) (*portals.Spin, e
 		return nil, err
 	}
 	in.memory, in.made = made.HPU, made
-	return made.Spin, nil
+	made.Spin.Stamp, err = r.stamp(e, rank)
+	return made.Spin, err
 }

@@ -58,6 +58,13 @@ type Handlers struct {
 	HPUMemory  Expr    `yaml:"hpu_memory" help:"Bytes of HPU memory. Default: what state and module need."`
 	State      Content `yaml:"state" help:"What the HPU memory holds at the beginning. Default: what the module says, else zero."`
 	HostMemory Expr    `yaml:"host_memory" help:"Bytes of handler host memory, the second range that handlers reach (HANDLER_HOST_MEM). Default: what the module needs."`
+	Stamp      *Stamp  `yaml:"stamp" help:"Where handlers see the user id of the process that sends, whatever it has written there: for protection domains. Default: nowhere."`
+}
+
+// Stamp is portals.Stamp.
+type Stamp struct {
+	Shift Expr `yaml:"shift" help:"Lowest of the match bits that show it. Default 0."`
+	Bits  Expr `yaml:"bits" required:"true" help:"How many; a process whose user id has more is refused."`
 }
 
 // Program is what the process of each of some ranks does.

@@ -18,6 +18,7 @@ type Step struct {
 	Sleep    *sim.Time        `yaml:"sleep" help:"Do nothing for a time, such as 1.5us."`
 	Until    *sim.Time        `yaml:"until" help:"Do nothing until so long after the beginning of the run, such as 10us."`
 	Compute  *sim.Time        `yaml:"compute" help:"Occupy the core for a time."`
+	UserID   *Expr            `yaml:"user_id" help:"Have the system give the process this user id, which its messages carry from now on (PtlGetUid). It is 0 until then."`
 	Copy     *Copy            `yaml:"copy" help:"Copy memory on the core."`
 	Mark     *string          `yaml:"mark" help:"Remember this moment under a name."`
 	Measure  *Measure         `yaml:"measure" help:"Note the time since a mark."`
