@@ -43,20 +43,21 @@ const (
 	TrapDivideByZero               // integer division or remainder
 	TrapIntegerOverflow            // integer division or conversion
 	TrapInvalidConversion          // NaN to integer
-	TrapIndirectCall               // no function, or one of another type, at the index of the table
+	TrapIndirectCall               // no function at the index of the table
 	TrapCallDepth                  // more active calls than Spec.MaxCallDepth, or fewer with large frames
 	TrapStackOverflow              // the shadow stack is used up
 	TrapForbidden                  // an action in _initialize or the start function
 	TrapEngine                     // the engine's own stack is used up
 	TrapArgument                   // an operation that atomic32 does not know
 	TrapNull                       // an access below NullBytes, where the module is watched for them
+	TrapSignature                  // a function of another type at the index of the table
 )
 
 var trapNames = [...]string{
 	"none", "killed: budget exceeded", "killed", "out of bounds memory access", "misaligned address", "unreachable",
 	"integer divide by zero", "integer overflow", "invalid conversion to integer", "indirect call of a function that is not there",
 	"call depth exceeded", "shadow stack overflow", "action not allowed at load", "engine stack overflow", "wrong argument",
-	"NULL pointer",
+	"NULL pointer", "indirect call with another signature than the function's",
 }
 
 // String describes the kind.

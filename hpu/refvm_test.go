@@ -362,8 +362,11 @@ func (x *refFrame) invoke(in *refInstr) {
 	fn := int(in.Imm)
 	if in.Op == wasm.OpCallIndirect {
 		i := uint32(x.pop())
-		if i >= uint32(len(x.r.table)) || x.r.table[i] < 0 || !x.r.m.TypeOf(uint32(x.r.table[i])).Equal(x.r.m.Types[in.Imm]) {
+		if i >= uint32(len(x.r.table)) || x.r.table[i] < 0 {
 			x.trap(TrapIndirectCall)
+		}
+		if !x.r.m.TypeOf(uint32(x.r.table[i])).Equal(x.r.m.Types[in.Imm]) {
+			x.trap(TrapSignature)
 		}
 		fn = x.r.table[i]
 		if fn < len(x.r.ops) {

@@ -236,6 +236,7 @@ var secondTraps = [...]TrapKind{
 	second.Stack:        TrapEngine,
 	second.Memory:       TrapOutOfBounds,
 	second.Table:        TrapIndirectCall,
+	second.Signature:    TrapSignature,
 	second.Overflow:     TrapIntegerOverflow,
 	second.DivideByZero: TrapDivideByZero,
 	second.Conversion:   TrapInvalidConversion,

@@ -101,3 +101,23 @@ func TestPlaceOfTrap(t *testing.T) {
 		require.Greater(t, tried, 500)
 	})
 }
+
+// An indirect call that finds no function, behind the end of the table, too, and one that finds a function of another type
+// are told apart, in the same words on all engines.
+func TestIndirectCallsThatFail(t *testing.T) {
+	m := handlerModule(0x20, 0, 0x11, 1, 0) // the element args, called with no argument
+	m.types = append(m.types, wasm.FuncType{Results: []wasm.ValueType{wasm.I32}})
+	m.funcs, m.bodies = append(m.funcs, 1), append(m.bodies, []byte{0, 0x41, 7})
+	m.table, m.elements = []byte{1, 0x70, 0, 3}, []byte{1, 0, 0x41, 0, 0x0B, 2, 1, 0} // the function of no argument, the handler, nothing
+	onEngines(t, func(t *testing.T, e Engine) {
+		p := programOn(t, e, m.bytes(), testSpec(), answering)
+		require.Equal(t, Code(7), end(t, p.Context(0), "h", 0, 0, 1e6).Code)
+		for element, want := range map[uint32]string{
+			1: "indirect call with another signature than the function's", 2: "indirect call of a function that is not there", 99: "indirect call of a function that is not there",
+		} {
+			out := end(t, p.Context(0), "h", element, 0, 1e6)
+			require.ErrorContains(t, out.Err, ": "+want)
+			require.Equal(t, Fail, out.Code)
+		}
+	})
+}

@@ -315,7 +315,7 @@ var wazeroTraps = []struct {
 	{"wasm error: integer overflow", TrapIntegerOverflow},
 	{"wasm error: invalid conversion to integer", TrapInvalidConversion},
 	{"wasm error: invalid table access", TrapIndirectCall},
-	{"wasm error: indirect call type mismatch", TrapIndirectCall},
+	{"wasm error: indirect call type mismatch", TrapSignature},
 	{"stack overflow", TrapEngine},
 }
 

@@ -59,10 +59,11 @@ type Fault uint8
 
 // Faults that runtimes tell apart.
 const (
-	Unknown Fault = iota // none of these
-	Stack                // the runtime's own stack is used up
-	Memory               // an access out of bounds
-	Table                // an indirect call to nothing, or of another type
+	Unknown   Fault = iota // none of these
+	Stack                  // the runtime's own stack is used up
+	Memory                 // an access out of bounds
+	Table                  // an indirect call to nothing
+	Signature              // an indirect call of a function of another type
 	Overflow
 	DivideByZero
 	Conversion // of a floating-point number that is no integer

@@ -56,7 +56,7 @@ var faults = map[wasmtime.TrapCode]second.Fault{
 	wasmtime.MemoryOutOfBounds:      second.Memory,
 	wasmtime.TableOutOfBounds:       second.Table,
 	wasmtime.IndirectCallToNull:     second.Table,
-	wasmtime.BadSignature:           second.Table,
+	wasmtime.BadSignature:           second.Signature,
 	wasmtime.IntegerOverflow:        second.Overflow,
 	wasmtime.IntegerDivisionByZero:  second.DivideByZero,
 	wasmtime.BadConversionToInteger: second.Conversion,
