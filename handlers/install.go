@@ -62,11 +62,17 @@ func PlanOf(m *hpu.Module, wanted Exports) (*Plan, error) {
 	entry, wrong := bits(p.needs.EntryOptions, portals.EntryNames)
 	table, also := bits(p.needs.PTOptions, portals.PTNames)
 	p.EntryOptions, p.PTOptions = portals.EntryOptions(entry), portals.PTOptions(table)
+	if own := p.EntryOptions & memoryOptions; own != 0 && wrong == nil {
+		wrong = fmt.Errorf("entry option %s, which no module can ask for: whether memory is in one piece is for who makes the entry to say", strings.ToLower(own.String()))
+	}
 	if err := errors.Join(wrong, also); err != nil {
 		return nil, fmt.Errorf("module %s needs %w", m.Name(), err)
 	}
 	return p, nil
 }
+
+// memoryOptions say what the memory of an entry is. A module that asked for them would have a piece of memory read as a list of vectors.
+const memoryOptions = portals.OptMEIOVec | portals.OptMEHandlerIOVec
 
 // DeviceOf is what expressions of a manifest see of the device of a node.
 func DeviceOf(p *profile.Profile, rank, ranks int) *manifest.Device {
@@ -368,15 +374,21 @@ func (in *Installed) size(wanted, limit int64) (int64, error) {
 // hostMemory is the handler host memory: that which was given, if it is enough, else what the manifest needs.
 func (in *Installed) hostMemory(p *runtime.Proc, given portals.Region) (portals.Region, error) {
 	needed, err := in.HostMemory(in.device)
+	have := given.Length
+	if given.IOVec != nil {
+		have = 0
+		for _, piece := range given.IOVec {
+			have += piece.Length
+		}
+	}
 	switch {
 	case err != nil:
 		return given, err
-	case given.IOVec != nil:
-	case given.Length == 0 && needed > 0:
+	case have == 0 && given.IOVec == nil && needed > 0:
 		in.Host = p.Alloc(int(needed))
 		given.Start, given.Length = in.Host.Addr(), uint64(needed)
-	case given.Length < uint64(needed):
-		return given, fmt.Errorf("module %s: handler host memory of %d bytes, its handlers need %d", in.module.Name(), given.Length, needed)
+	case have < uint64(needed):
+		return given, fmt.Errorf("module %s: handler host memory of %d bytes, its handlers need %d", in.module.Name(), have, needed)
 	}
 	return given, nil
 }

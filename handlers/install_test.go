@@ -202,6 +202,26 @@ func TestInstallNeeds(t *testing.T) {
 	}, "hpu.cores=3", "hpu.contexts=2")
 }
 
+// Host memory in pieces is as large as all of them.
+func TestInstallPieces(t *testing.T) {
+	needy := with(t, handlers.Must("count"), func(m *manifest.Manifest) {
+		m.Needs = manifest.Needs{Spaces: []manifest.Space{manifest.HandlerMemory}, HostMemory: manifest.Const(64)}
+	})
+	onNode(t, func(p *runtime.Proc) {
+		addr := p.Alloc(100).Addr()
+		for room, want := range map[uint64]string{16: "module count: handler host memory of 56 bytes, its handlers need 64", 24: ""} { // beside the 40 of the first piece
+			pieces := []portals.IOVec{{Base: addr, Length: 40}, {Base: addr + 50, Length: room}}
+			in, err := load(t, p, needy).Install(p, handlers.Options{HostMemory: portals.Region{Length: 40 + room, IOVec: pieces}})
+			if want != "" {
+				require.EqualError(t, err, want)
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, pieces, in.Spin.HostMem.IOVec)
+		}
+	})
+}
+
 // with is a library that says something else of itself.
 func with(t *testing.T, l *handlers.Library, change func(*manifest.Manifest)) *handlers.Library {
 	t.Helper()
@@ -270,6 +290,13 @@ func TestInstallRefuses(t *testing.T) {
 		_, err := load(t, p, odd).Install(p, handlers.Options{})
 		require.ErrorContains(t, err, "module count needs option op_fly, expected one of iovec, op_put, op_get, ")
 	})
+	for _, name := range []string{"iovec", "handler_iovec"} {
+		vectors := with(t, handlers.Must("count"), func(m *manifest.Manifest) { m.Needs.EntryOptions = []string{"op_put", name} })
+		onNode(t, func(p *runtime.Proc) {
+			_, err := load(t, p, vectors).Install(p, handlers.Options{})
+			require.EqualError(t, err, "module count needs entry option "+name+", which no module can ask for: whether memory is in one piece is for who makes the entry to say")
+		})
+	}
 }
 
 func expr(t *testing.T, text string) manifest.Expr {

@@ -177,6 +177,20 @@ func (p *Plan) stamp(e *entryPlan, rank int) (s portals.Stamp, err error) {
 	return portals.Stamp{Shift: uint8(shift), Bits: uint8(bits)}, nil
 }
 
+// checkNeeds checks options that are given against those that the handlers need; options that are not given have them.
+func (p *Plan) checkNeeds(e *entryPlan) {
+	const always = portals.OptMEEventCTComm // of every entry of a scenario
+	if own := e.handlers.EntryOptions & ownOptions &^ always; own != 0 {
+		p.fail(e.path+".handlers.module", "module %s needs entry option %s, which a scenario chooses itself", e.Handlers.Module, strings.ToLower(own.String()))
+	}
+	if missing := e.handlers.EntryOptions &^ (portals.EntryOptions(optionBits(e.Options, portals.EntryNames)) | ownOptions); e.Options != nil && missing != 0 {
+		p.fail(e.path+".options", "module %s needs %v as well", e.Handlers.Module, strings.ToLower(missing.String()))
+	}
+	if missing := e.handlers.PTOptions &^ portals.PTOptions(optionBits(e.PTOptions, portals.PTNames)); e.PTOptions != nil && missing != 0 {
+		p.fail(e.path+".pt_options", "module %s needs %v as well", e.Handlers.Module, strings.ToLower(missing.String()))
+	}
+}
+
 // handlerMemory evaluates user header and host memory of an entry's handlers.
 func (p *Plan) handlerMemory(e *entryPlan, rank int) (userHeader, hostMemory int64, err error) {
 	at := p.on(rank)

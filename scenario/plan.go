@@ -12,7 +12,6 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
 	input "github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/spin/manifest"
@@ -407,16 +406,6 @@ func (p *Plan) choose(h *Handlers, m *hpu.Module, path string) *handlers.Plan {
 		return nil
 	}
 	return chosen
-}
-
-// checkNeeds checks options that are given against those that the handlers need; options that are not given have them.
-func (p *Plan) checkNeeds(e *entryPlan) {
-	if missing := e.handlers.EntryOptions &^ portals.EntryOptions(optionBits(e.Options, portals.EntryNames)); e.Options != nil && missing != 0 {
-		p.fail(e.path+".options", "module %s needs %v as well", e.Handlers.Module, strings.ToLower(missing.String()))
-	}
-	if missing := e.handlers.PTOptions &^ portals.PTOptions(optionBits(e.PTOptions, portals.PTNames)); e.PTOptions != nil && missing != 0 {
-		p.fail(e.path+".pt_options", "module %s needs %v as well", e.Handlers.Module, strings.ToLower(missing.String()))
-	}
 }
 
 // anyRank are an environment and a device for what does not depend on which of the ranks it is.

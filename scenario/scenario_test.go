@@ -14,8 +14,11 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // plan reads the scenario of a test case, as if it stood in a file s.yaml.
@@ -175,6 +178,33 @@ output: {memory: [{of: a}]}
 	require.ErrorContains(t, err, "s.yaml:3: entries[0].handlers.module: module bad")
 	_, err = Load(filepath.Join(dir, "none.yaml"), Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// A module cannot have of an entry what a scenario chooses itself: its needs are refused as options in the scenario are.
+func TestNeedsAgainstTheScenario(t *testing.T) {
+	dir := t.TempDir()
+	m, err := manifest.Read(count.Module)
+	require.NoError(t, err)
+	for i, name := range portals.EntryNames {
+		m.Needs.EntryOptions = []string{strings.ToLower(name)}
+		wasm, err := manifest.Write(count.Module, m)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "m.wasm"), wasm, 0o600))
+		for _, given := range []string{"", ", options: [op_get]"} {
+			s := "profile: spin-int\nranks: 2\nentries:\n  - {name: e, ranks: 0, length: 64, handlers: {module: m.wasm}" + given + "}\nprograms: []\n"
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(s), 0o600))
+			_, err = Load(filepath.Join(dir, "s.yaml"), Options{})
+			switch bit := portals.EntryOptions(1) << i; {
+			case bit == portals.OptMEEventCTComm: // a scenario always has it
+				require.NoError(t, err)
+			case ownOptions&bit != 0:
+				require.ErrorContains(t, err, "s.yaml:4: entries[0].handlers")
+				require.ErrorContains(t, err, " needs entry option "+strings.ToLower(name)+", which ")
+			case given != "" && name != "OP_GET":
+				require.ErrorContains(t, err, "s.yaml:4: entries[0].options: module m.wasm needs "+strings.ToLower(name)+" as well")
+			}
+		}
+	}
 }
 
 // An interrupted run has no result.
