@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"slices"
 	"strconv"
@@ -70,7 +72,7 @@ func (f *topologyFlags) run(c *cobra.Command, name string) error {
 	}
 	if f.svg != "" {
 		if err := n.draw(f.svg); err != nil {
-			return badInput(fmt.Errorf("--svg: %w", err))
+			return err
 		}
 	}
 	return n.write(c.OutOrStdout(), format)
@@ -161,7 +163,7 @@ func (n *boards) draw(name string) error {
 	}
 	d, err := diagram.ExaNeSt(n.p.Fabric, load)
 	if err != nil {
-		return err
+		return badInput(fmt.Errorf("--svg: %w", err))
 	}
 	d.Title = n.title()
 	if n.loads != nil {
@@ -173,7 +175,13 @@ func (n *boards) draw(name string) error {
 	} else {
 		d.Caption = n.Lines()
 	}
-	return d.DrawFile(name)
+	if err = d.DrawFile(name); err == nil {
+		return nil
+	}
+	if disk := (*fs.PathError)(nil); errors.As(err, &disk) { // a full disk is no wrong input
+		return fmt.Errorf("--svg: %w", err)
+	}
+	return badInput(fmt.Errorf("--svg: %w", err))
 }
 
 // linkClass is a kind of links of the network.

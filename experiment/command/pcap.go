@@ -88,7 +88,7 @@ func (f *CaptureFlags) write(of *provenance.Record) error {
 	comment := of.Command + "; " + strings.Join(of.Lines(), "; ")
 	out, err := file.Create(f.name)
 	if err != nil {
-		return BadInput(fmt.Errorf("--pcap: %w", err))
+		return fmt.Errorf("--pcap: %w", err)
 	}
 	if err := f.capture.Write(trace.NewPcapng(out, "spinsim "+of.Build.String(), comment)); err != nil {
 		return errors.Join(err, out.Discard())

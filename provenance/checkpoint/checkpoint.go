@@ -102,6 +102,11 @@ func Open(path string, part Part) (*Folder, error) {
 		return nil, err
 	}
 	slices.Sort(files)
+	for _, name := range append(files, f.own) { // which a link may lead to what is not there
+		if err := file.Regular(name); err != nil { // a device may have no end
+			return nil, err
+		}
+	}
 	for _, name := range files {
 		if err := f.read(name); err != nil {
 			return nil, err
