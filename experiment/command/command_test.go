@@ -20,6 +20,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -165,8 +166,20 @@ func TestACommandEndsOnce(t *testing.T) {
 	require.Empty(t, codes)
 
 	ended := &ending{over: make(chan struct{}), exit: func(code int) { codes <- code }}
+	t.Chdir(t.TempDir())
+	var outputs []Output
+	for _, name := range []string{"old", "replaced", "overwritten", "new", "missing"} {
+		outputs = append(outputs, Output{"--" + name, name})
+	}
+	for _, one := range outputs[:3] {
+		require.NoError(t, os.WriteFile(one.Name, []byte("was"), 0o600))
+	}
+	ended.writes(append(outputs, Output{"--device", os.DevNull}))
+	require.NoError(t, file.Write("replaced", []byte("is")))
+	require.NoError(t, os.WriteFile("overwritten", []byte("is"), 0o600))
+	require.NoError(t, file.Write("new", nil))
 	ended.end(ExitStopped, &errs, "x: interrupted")
-	require.Equal(t, "x: interrupted\n", errs.String())
+	require.Equal(t, "x: interrupted: not written, what older files of the names hold stays: --old old, --missing missing\n", errs.String())
 	require.Equal(t, ExitStopped, <-codes)
 	require.False(t, ended.mu.TryLock(), "finish would return")
 }

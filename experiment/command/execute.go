@@ -92,11 +92,11 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	if err == nil {
 		err = noted.err
 	}
-	return exitCode(ctx, once(err), root.Name(), errs)
+	return exitCode(ctx, e, once(err), root.Name(), errs)
 }
 
 // exitCode is what a command ends with that has returned err, which is printed behind its name.
-func exitCode(ctx context.Context, err error, name string, errs io.Writer) int {
+func exitCode(ctx context.Context, e *ending, err error, name string, errs io.Writer) int {
 	var (
 		taken   *outgrown
 		input   InputError
@@ -107,13 +107,13 @@ func exitCode(ctx context.Context, err error, name string, errs io.Writer) int {
 	case err == nil:
 		return ExitOK
 	case errors.As(context.Cause(ctx), &taken):
-		fmt.Fprintf(errs, "%s: %v%s\n", name, taken, leftOf(err, "\n"))
+		fmt.Fprintf(errs, "%s: %v%s\n", name, taken, leftOf(err, e, "\n"))
 		return ExitFailed
 	case errors.Is(err, context.Canceled) && errors.As(err, &part):
-		fmt.Fprintf(errs, "%s: interrupted: %s%s\n", name, part.Progress(), leftOf(err, "; "))
+		fmt.Fprintf(errs, "%s: interrupted: %s%s\n", name, part.Progress(), leftOf(err, e, "; "))
 		return ExitStopped
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintf(errs, "%s: interrupted%s\n", name, leftOf(err, ": "))
+		fmt.Fprintf(errs, "%s: interrupted%s\n", name, leftOf(err, e, ": "))
 		return ExitStopped
 	case errors.As(err, &part) && part.Shown(): // whatever ended the rest: something was done
 		fmt.Fprintf(errs, "%s: %v\n", name, err)
@@ -242,6 +242,8 @@ type ending struct {
 	over chan struct{} // closed when the command has finished
 	exit func(code int)
 
+	outputs []awaited // files that it is to write, from when that is known
+
 	showing chan struct{} // closed when it shows what it has measured until a signal came
 	shown   sync.Once
 }
@@ -271,7 +273,11 @@ func (e *ending) end(code int, errs io.Writer, why string) {
 	default:
 	}
 	file.Abandon()
-	fmt.Fprintln(errs, why)
+	separator := "\n"
+	if code == ExitStopped {
+		separator = ": "
+	}
+	fmt.Fprintln(errs, why+e.left(separator))
 	e.exit(code)
 }
 

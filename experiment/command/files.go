@@ -125,10 +125,10 @@ func (l *leftError) note() string {
 	return "not written, what older files of the names hold stays: " + strings.Join(l.files, ", ")
 }
 
-// leftOf is what an error says of files that are not written, behind a separator; "": nothing.
-func leftOf(err error, separator string) string {
+// leftOf is what an error of a command that was cut off says of files that are not written, behind a separator; else what can be seen of them; "": nothing.
+func leftOf(err error, e *ending, separator string) string {
 	if left := (*leftError)(nil); errors.As(err, &left) {
 		return separator + left.note()
 	}
-	return ""
+	return e.left(separator)
 }

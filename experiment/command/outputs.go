@@ -56,7 +56,51 @@ func CheckOutputs(c *cobra.Command, more ...Output) error {
 			}
 		}
 	}
+	if ctx := c.Context(); ctx != nil && len(errs) == 0 {
+		endingOf(ctx).writes(list)
+	}
 	return BadInput(errors.Join(errs...))
+}
+
+// awaited is an output of a command that runs.
+type awaited struct {
+	Output
+	before os.FileInfo // the file of that name when the command began; nil: none
+}
+
+// writes tells which files the command is to write.
+func (e *ending) writes(list []Output) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.outputs = nil
+	for _, one := range list {
+		before, err := os.Stat(one.Name)
+		if err == nil && !before.Mode().IsRegular() {
+			continue // what came of it is not there to be looked at
+		}
+		e.outputs = append(e.outputs, awaited{one, before})
+	}
+}
+
+// left says, behind a separator, which files have not been written until now; "": all. Old files of the names are replaced, or have
+// another time when they are overwritten.
+func (e *ending) left(separator string) string {
+	var names []string
+	for _, one := range e.outputs {
+		is, err := os.Stat(one.Name)
+		there := err == nil
+		if there != (one.before != nil) || there && (!os.SameFile(is, one.before) || !is.ModTime().Equal(one.before.ModTime()) || is.Size() != one.before.Size()) {
+			continue
+		}
+		names = append(names, one.What+" "+one.Name)
+	}
+	if names == nil {
+		return ""
+	}
+	return separator + (&leftError{files: names}).note()
 }
 
 // standardOutput is the file that a command prints to; nil: it is none.
