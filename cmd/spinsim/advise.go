@@ -58,7 +58,7 @@ Exit status 0 if handlers hold line rate or not, 1 if one fails.`,
 	flags.StringVar(&f.payload, "payload", "", "`EXPORT` that handles packets (default: likewise)")
 	flags.StringVar(&f.completion, "completion", "", "`EXPORT` that ends messages (default: likewise)")
 	flags.IntVar(&f.userHeader, "user-header", 0, "first `BYTES` of every message that are its user header (default: what the module needs)")
-	flags.StringVar(&f.state, "state", "", "the state at the beginning: `VALUES` NAME=VALUE, or hexadecimal")
+	flags.StringArrayVar(&f.state, "state", nil, "the state at the beginning: `VALUES` NAME=VALUE, or hexadecimal; may be repeated")
 	flags.StringVar(&f.handlerHost, "handler-host-memory", "0", "handler host memory: `BYTES` (default: what the module needs)")
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
 	return c
@@ -146,9 +146,9 @@ func (f *adviseFlags) preset(m *handlers.Library, n int) string {
 		}
 	}
 	text := fmt.Sprintf("Of the handlers of %s these ran: %s; --header, --payload and --completion name others.", m.Name, strings.Join(ran, ", "))
-	if u.state != "" && f.state == "" {
-		f.state = strings.ReplaceAll(u.state, "BYTES", fmt.Sprint(n))
-		text += " The state was " + f.state + " (--state)."
+	if u.state != "" && f.state == nil {
+		f.state = []string{strings.ReplaceAll(u.state, "BYTES", fmt.Sprint(n))}
+		text += " The state was " + f.state[0] + " (--state)."
 	}
 	return text
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,6 +139,9 @@ func TestEveryNumberIsChecked(t *testing.T) {
 		}
 		args, known := whole[path]
 		require.True(t, known, "--%s of %s: name it among texts, or the command in whole", flag.Name, path)
+		if i := slices.Index(args, "--"+flag.Name); i >= 0 { // it is given below
+			args = slices.Delete(slices.Clone(args), i, i+2)
+		}
 		more := besides[path+" --"+flag.Name]
 		if path == "spinsim goal gen" && more != nil {
 			args, more = append([]string{}, args...), nil
@@ -239,4 +244,40 @@ func TestEveryTextIsChecked(t *testing.T) {
 	}
 	visit(rootCommand())
 	require.Len(t, tried, len(nonsense), "flags that no command has: %v", nonsense)
+}
+
+// A flag of one value that is given twice is refused by every command, before anything else is looked at.
+func TestEveryFlagIsGivenOnce(t *testing.T) {
+	t.Chdir(t.TempDir())
+	values := map[string]string{"bool": "true", "string": "x", "duration": "1s"}
+	tried := 0
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+		if !c.Runnable() {
+			return // a text that help shows
+		}
+		var some []string // arguments that the command could have
+		for c.ValidateArgs(some) != nil {
+			require.Less(t, len(some), 4, c.CommandPath())
+			some = append(some, "x")
+		}
+		c.InheritedFlags() // also those of the commands above
+		c.Flags().VisitAll(func(flag *pflag.Flag) {
+			if _, list := flag.Value.(pflag.SliceValue); list {
+				return
+			}
+			one := "--" + flag.Name + "=" + cmp.Or(values[flag.Value.Type()], "1")
+			all := slices.Concat(strings.Fields(c.CommandPath())[1:], []string{one, one}, some)
+			var out, errs bytes.Buffer
+			require.Equal(t, exitInput, run(all, &out, &errs), "%q: %s", all, &errs)
+			require.Regexp(t, `^spinsim: --`+flag.Name+`: given twice, expected once(; several values are one list, such as .*)?\n$`, errs.String(), "%q", all)
+			require.Empty(t, out.String(), "%q", all)
+			tried++
+		})
+	}
+	visit(rootCommand())
+	require.Greater(t, tried, 500)
 }

@@ -23,8 +23,8 @@ type handlerRunFlags struct {
 	packets, payloadFile        string
 	header, payload, completion string
 	userHeader                  int
-	stateFormat, state          string
-	stateFile                   string
+	stateFormat, stateFile      string
+	state                       []string
 	memory, host, handlerHost   string
 	hostFile, handlerHostFile   string
 	faults                      []string
@@ -90,7 +90,7 @@ func (f *handlerRunFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.completion, "completion", "", "`EXPORT` that ends messages (default: likewise)")
 	flags.IntVar(&f.userHeader, "user-header", 0, "first `BYTES` of every message that are its user header (default: what the module needs)")
 	flags.StringVar(&f.stateFormat, "state-format", "", "`TYPES` of the fields of the state, such as u64,u32*2,f64 (default: the fields that the module names)")
-	flags.StringVar(&f.state, "state", "", "the state at the beginning: `VALUES` NAME=VALUE, or values in the order of --state-format (ct0: a counter of the host), or hexadecimal")
+	flags.StringArrayVar(&f.state, "state", nil, "the state at the beginning: `VALUES` NAME=VALUE, or values in the order of --state-format (ct0: a counter of the host), or hexadecimal; may be repeated")
 	flags.StringVar(&f.stateFile, "state-file", "", "the state at the beginning: the bytes of a `FILE`")
 	flags.StringVar(&f.memory, "memory", "", "HPU memory: `BYTES`, such as 64KiB (default: 64KiB, or what the module needs)")
 	flags.StringVar(&f.host, "host-memory", "64KiB", "host memory of the entry: `BYTES`")
@@ -177,14 +177,14 @@ func (f *handlerRunFlags) readState(cfg *handlerlab.Config) (err error) {
 	}
 	switch {
 	case err != nil:
-	case f.stateFile != "" && f.state != "":
+	case f.stateFile != "" && f.state != nil:
 		flag, err = "state-file", errors.New("given beside --state, expected one of them")
 	case f.stateFile != "":
 		flag = "state-file"
 		cfg.State.Bytes, err = file.Read(f.stateFile, file.MaxData)
-	case f.state != "" || f.stateFormat != "":
+	case f.state != nil || f.stateFormat != "":
 		flag = "state"
-		cfg.State, err = handlerlab.ParseState(f.state, cfg.Format, cfg.Device())
+		cfg.State, err = handlerlab.ParseState(strings.Join(f.state, ","), cfg.Format, cfg.Device())
 	}
 	if err != nil {
 		err = fmt.Errorf("--%s: %w", flag, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/provenance/checkpoint"
 	"github.com/spinsim/spinsim/report"
@@ -110,8 +112,9 @@ func pointsOf(args []string) (int, error) {
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&out)
-	root.SetArgs(append(slices.Clone(args), "--points"))
-	if err := root.Execute(); err != nil {
+	all := append(slices.Clone(args), "--points")
+	root.SetArgs(all)
+	if err := root.ExecuteContext(command.WithArguments(context.Background(), all)); err != nil {
 		return 0, badInput(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

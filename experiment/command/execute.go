@@ -74,6 +74,7 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	})
 	defer func() { memory.OnExhausted(before) }()
 	root.SetArgs(args)
+	ctx = WithArguments(ctx, args)
 	noted := &notedWriter{to: out}
 	root.SetOut(noted)
 	root.SetErr(errs)
@@ -298,7 +299,7 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 		if *quiet {
 			root.SetErr(steady{root.ErrOrStderr()})
 		}
-		if err := errors.Join(checkEmpty(c), checkAssignments(c)); err != nil {
+		if err := errors.Join(checkTwice(c), checkEmpty(c), checkAssignments(c)); err != nil {
 			return err
 		}
 		return CheckOutputs(c)

@@ -1,11 +1,13 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -53,6 +55,55 @@ func expected(wrong *pflag.InvalidValueError) string {
 		return "values separated by commas, quotes in pairs"
 	}
 	return wrong.Unwrap().Error()
+}
+
+// argumentsKey is that of the arguments in the context of a command.
+type argumentsKey struct{}
+
+// WithArguments is a context for a command that Root has prepared, with its arguments, in which flags are then looked for that are given twice. Execute
+// makes one itself.
+func WithArguments(ctx context.Context, args []string) context.Context {
+	return context.WithValue(ctx, argumentsKey{}, args)
+}
+
+// checkTwice refuses a flag of one value that is given several times: which of them counts would be for the reader to guess.
+func checkTwice(c *cobra.Command) error {
+	all, _ := c.Context().Value(argumentsKey{}).([]string)
+	_, args, err := c.Root().Find(all) // as cobra does
+	if err != nil || c.DisableFlagParsing {
+		return nil //nolint:nilerr // cobra has found it
+	}
+	var names []string
+	given := make(map[string][]string)
+	err = c.Flags().ParseAll(args, func(f *pflag.Flag, value string) error { // sets nothing
+		if _, list := f.Value.(pflag.SliceValue); !list {
+			if given[f.Name] == nil {
+				names = append(names, f.Name)
+			}
+			given[f.Name] = append(given[f.Name], value)
+		}
+		return nil
+	})
+	errs := []error{err}
+	for _, name := range names {
+		if len(given[name]) < 2 {
+			continue
+		}
+		text := fmt.Sprintf("--%s: given %s, expected once", name, times(len(given[name])))
+		if form, _ := pflag.UnquoteUsage(c.Flags().Lookup(name)); form == "LIST" {
+			text += fmt.Sprintf("; several values are one list, such as --%s=%s", name, strings.Join(given[name], ","))
+		}
+		errs = append(errs, errors.New(text))
+	}
+	return BadInput(errors.Join(errs...))
+}
+
+// times says how often, from 2.
+func times(n int) string {
+	if n == 2 {
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // mayBeEmpty are flags of which an empty text is a value: a message without bytes.
