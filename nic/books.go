@@ -7,7 +7,7 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 )
 
-// Books are the accounts of all NICs of a network, added up (architecture.md, law 9). When a run has no event left, every byte that was posted
+// Books are the accounts of all NICs of a network, added up: no byte is lost without a word. When a run has no event left, every byte that was posted
 // must have a fate or be seen to wait for something:
 //
 //	at a source       posted   = sent + fates of what has never left + what waits to leave

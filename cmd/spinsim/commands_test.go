@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/examples/scenarios"
@@ -201,6 +203,39 @@ func TestDocumentedCommands(t *testing.T) {
 	for _, m := range mentions {
 		require.True(t, used[m], "%q is mentioned nowhere", m)
 	}
+}
+
+// foreignFlags are those that documents name of other programs.
+var foreignFlags = map[string]bool{"--array": true} // of sbatch
+
+// Every flag that a document names, in whatever sentence, is one of some command.
+func TestDocumentedFlags(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{"--help": true, "--version": true}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
+		c.PersistentFlags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
+	}
+	visit(rootCommand())
+	named, total := regexp.MustCompile(`(?m)(?:^|[^-\w])(--[a-z][\w-]*)`), 0
+	for _, pattern := range []string{"README.md", "RATIONALE.md", "docs/*.md", "examples/*/*.md"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+				require.True(t, known[m[1]] || foreignFlags[m[1]], "%s: %s is a flag of no command", file, m[1])
+				total++
+			}
+		}
+	}
+	require.Greater(t, total, 500)
 }
 
 // documentedFiles makes a folder with the files that commands speak of without making them; those of an example are its own.

@@ -20,7 +20,7 @@ import (
 const module = "github.com/spinsim/spinsim"
 
 // simulation lists the packages whose behaviour must depend on inputs and seed
-// alone (law 2 of the architecture).
+// alone.
 var simulation = []string{"sim", "fabric", "smmu", "host", "portals", "hpu", "runtime", "handlers", "mpi", "goal"}
 
 // source is one Go file, whatever its build tags.
