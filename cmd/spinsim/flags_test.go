@@ -83,6 +83,14 @@ func init() {
 	}
 }
 
+// without are arguments without a flag and its value, which is given otherwise.
+func without(flag string, args []string) []string {
+	if i := slices.Index(args, "--"+flag); i >= 0 {
+		return slices.Delete(slices.Clone(args), i, i+2)
+	}
+	return args
+}
+
 // besides are arguments without which a flag has no meaning.
 var besides = map[string][]string{
 	"spinsim goal run --eager":          {"--on", "nodes"},
@@ -139,9 +147,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 		}
 		args, known := whole[path]
 		require.True(t, known, "--%s of %s: name it among texts, or the command in whole", flag.Name, path)
-		if i := slices.Index(args, "--"+flag.Name); i >= 0 { // it is given below
-			args = slices.Delete(slices.Clone(args), i, i+2)
-		}
+		args = without(flag.Name, args)
 		more := besides[path+" --"+flag.Name]
 		if path == "spinsim goal gen" && more != nil {
 			args, more = append([]string{}, args...), nil
