@@ -175,7 +175,7 @@ func (w *faulting) spawn() error {
 
 // ready reserves the buffers of a process, whose pages come when they are touched, and opens its way. Exchanges share the buffer of a side whose pages are
 // there, so that the SMMU knows them. Buffers begin where blocks may, so that one of 16 KiB is one
-// block (P: "transfers up to 16KB (1 block, 4 pages)").
+// block (P: transfers of up to 16 KB are one block, of 4 pages).
 func (w *faulting) ready(p *runtime.Proc, source, destination bool) error {
 	buffer := func(side int, fresh bool) runtime.View {
 		if fresh {

@@ -34,7 +34,7 @@ func latencies(t *testing.T, e *Experiment, name string, ranks, bytes int, modes
 	return times
 }
 
-// sPIN'17 §4.4.1: "sPIN below P4 below RDMA for small; stream wins for large; the gap is larger for dis".
+// sPIN'17 §4.4.1: small messages take least with sPIN and most with RDMA, large ones least with a stream, and the gap is larger for dis.
 func TestPingpongShape(t *testing.T) {
 	for _, bytes := range []int{4, 64, 1024, 4096} {
 		gap := map[string]sim.Time{}
@@ -55,7 +55,7 @@ func TestPingpongShape(t *testing.T) {
 	}
 }
 
-// sPIN'17 §4.4.2: "Small messages: sPIN slower than RDMA, most of all for dis; large messages: sPIN faster".
+// sPIN'17 §4.4.2: small messages are slower with sPIN than with RDMA, most of all for dis, and large ones faster.
 func TestAccumulateShape(t *testing.T) {
 	loss := map[string]sim.Time{}
 	for _, name := range []string{"spin-dis", "spin-int"} {
@@ -68,7 +68,7 @@ func TestAccumulateShape(t *testing.T) {
 	require.Greater(t, loss["spin-dis"], loss["spin-int"])
 }
 
-// sPIN'17 §4.4.3: the handlers are the fastest and "dis gains more". The table of README.md has the same for 64 KiB on 1,024 ranks.
+// sPIN'17 §4.4.3: the handlers are the fastest, and dis gains more. The table of README.md has the same for 64 KiB on 1,024 ranks.
 func TestBroadcastShape(t *testing.T) {
 	for _, ranks := range []int{4, 16, 64, 256, 1024} {
 		for _, bytes := range []int{8, 64 << 10} {

@@ -155,8 +155,8 @@ type OSSpec struct {
 	CopyPage sim.Time `yaml:"copy_page"`
 	// FaultInterrupt is the handler of the SMMU's interrupt, beside Interrupt. P: 1 us in all.
 	FaultInterrupt sim.Time `yaml:"fault_interrupt"`
-	// FaultTasklet is what a tasklet that resolves faults of devices needs for each run, beside what it reads from the device, brings in and sends. P: "other
-	// tasks", 4 us with up to 16 reads of the FIFO.
+	// FaultTasklet is what a tasklet that resolves faults of devices needs for each run, beside what it reads from the device, brings in and sends. P: 4 us
+	// with up to 16 reads of the FIFO.
 	FaultTasklet sim.Time `yaml:"fault_tasklet"`
 	// FaultBatch is how many absent pages such a tasklet deals with in a run, 0 to 2^20; if there are
 	// more it schedules itself. P: it reads the FIFO up to 16 times, two reads for each page. 0, or

@@ -142,9 +142,9 @@ func (st *state) newHeader(p *pt, e *entry, h *Header, off, mlength uint64) *une
 }
 
 // matchesHeader is the criterion for an appended or searching entry against an
-// unexpected header. The message has been let in by the overflow entry: "no
-// permissions checking is performed on a matching message in the unexpected
-// list" (Portals 4.x §3.12.2), neither of its user nor of its operation.
+// unexpected header. The message has been let in by the overflow entry: permissions
+// of what the unexpected list holds are not checked again (Portals 4.x §3.12.2),
+// neither of its user nor of its operation.
 func (e *entry) matchesHeader(u *unexpected) bool {
 	return e.accepts(&u.hdr, initiatorKey(&u.hdr))
 }

@@ -27,7 +27,7 @@ type client struct {
 	inbox  []message
 }
 
-// recent is for how many blocks the driver remembers the pages it has dealt with (T: "the last two transactions").
+// recent is for how many blocks the driver remembers the pages it has dealt with (T: those of two transactions).
 const recent = 2
 
 // block is an attempt to send a block, some of whose pages were absent.
@@ -133,8 +133,8 @@ func (c *client) add(b *block, page uint64) {
 	b.pages = append(b.pages, page)
 }
 
-// resolve brings in the pages of the oldest block, with those that are in the FIFO only then, and has it sent again: once for all of its pages (P: they "fault in
-// the same pass"). It stops within the block after so many pages, and returns how many more the run may deal with.
+// resolve brings in the pages of the oldest block, with those that are in the FIFO only then, and has it sent again: once for all of its pages (P: they fault in
+// one pass). It stops within the block after so many pages, and returns how many more the run may deal with.
 func (c *client) resolve(t *host.Thread, left int) int {
 	for {
 		b := &c.blocks[0]

@@ -159,7 +159,7 @@ func TestPolicies(t *testing.T) {
 	}{
 		{"pio", driver.PIO, 16, 4, 0},
 		{"pi4", driver.PI4, 4, 4, 0},
-		{"pia", driver.PIA, 1, 2, 0}, // P: "only the first two blocks fault"
+		{"pia", driver.PIA, 1, 2, 0}, // P: no block faults but the first two
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := run{Options: driver.Options{Policy: c.policy}, bytes: 1 << 16, dest: true}.do(t)
