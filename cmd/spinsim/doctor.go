@@ -59,7 +59,7 @@ func purposes() []purpose {
 			{"rustc", compiler(build.Rust), "apt-get install rustc libstd-rust-dev-wasm32, or rustup target add wasm32-unknown-unknown"}, linker,
 		}},
 		{"handlers-assemblyscript", "handler new --lang assemblyscript and build: handlers in AssemblyScript", []need{
-			{"asc", compiler(build.AssemblyScript), "npm install assemblyscript, here or in a folder above"},
+			{"asc", compiler(build.AssemblyScript), "npm install assemblyscript, here or in a folder above, or scripts/install-languages.sh of the repository"},
 		}},
 		{"captures", "a look at packets in files of links and nodes", []need{
 			{"wireshark", program("wireshark", "tshark"), "apt-get install wireshark, or tshark"},

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/file"
@@ -90,7 +91,7 @@ func Build(dir string, lang Lang, out string) error {
 
 // Build compiles the handler in folder dir to the wasm module out. The TinyGo compiler is
 // $SPINSIM_TINYGO, or the one scripts/install-tinygo.sh put into $SPINSIM_TOOLS or into .tools of a
-// folder above dir or of the clone of this module that the handler's module uses, or the one on the PATH; clang is $SPINSIM_CLANG, or clang-19 or clang on the
+// folder above dir or the working directory, or of the clone of this module that the handler's module uses, or the one on the PATH; clang is $SPINSIM_CLANG, or clang-19 or clang on the
 // PATH. The error of a compiler that rejects the source carries its messages.
 func (o *Options) Build(dir, out string) error {
 	lang := o.Lang
@@ -288,28 +289,42 @@ func findTinyGo(dir string) (string, error) {
 	return path, nil
 }
 
-// installed returns the first of programs that is in the folder or one above it, or in a clone of this
-// module that the folder's own module uses: where scripts/install-*.sh have put it.
+// installed returns the first of programs that is in the folder or one above it, or where scripts/install-*.sh have put it: in a clone of this
+// module in which the user stands, or that the folder's own module uses.
 func installed(dir string, programs ...string) (string, bool) {
-	in := func(folder string) (string, bool) {
-		for _, p := range programs {
-			if path, err := exec.LookPath(filepath.Join(folder, p)); err == nil {
-				return path, true
-			}
-		}
-		return "", false
+	if path, ok := above(dir, programs); ok {
+		return path, true
 	}
-	at, err := filepath.Abs(dir)
-	for before := ""; err == nil && at != before; before, at = at, filepath.Dir(at) {
-		if path, ok := in(at); ok {
-			return path, true
-		}
+	scripts := slices.DeleteFunc(slices.Clone(programs), func(p string) bool { return !strings.HasPrefix(p, ".tools") })
+	if path, ok := above(".", scripts); ok {
+		return path, true
 	}
 	clone, err := exec.Command("go", "-C", dir, "list", "-m", "-f", "{{.Dir}}", "github.com/spinsim/spinsim").Output()
 	if err != nil {
 		return "", false
 	}
-	return in(strings.TrimSpace(string(clone)))
+	return oneIn(strings.TrimSpace(string(clone)), programs)
+}
+
+// above returns the first of programs that is in a folder or one above it.
+func above(dir string, programs []string) (string, bool) {
+	at, err := filepath.Abs(dir)
+	for before := ""; err == nil && at != before; before, at = at, filepath.Dir(at) {
+		if path, ok := oneIn(at, programs); ok {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// oneIn returns the first of programs that is in a folder.
+func oneIn(folder string, programs []string) (string, bool) {
+	for _, p := range programs {
+		if path, err := exec.LookPath(filepath.Join(folder, p)); err == nil {
+			return path, true
+		}
+	}
+	return "", false
 }
 
 // executable returns path if it can be run; else the error names the variable it came from.

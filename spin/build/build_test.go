@@ -120,6 +120,7 @@ func TestBuildErrors(t *testing.T) {
 
 func TestBuildNamesInstallerWhenCompilerIsMissing(t *testing.T) {
 	dir := handler(t, "main.go", "", "builds")
+	t.Chdir(dir) // not in a clone that has them
 	for _, name := range []string{"SPINSIM_TINYGO", "SPINSIM_TOOLS", "SPINSIM_CLANG", "PATH"} {
 		t.Setenv(name, "")
 	}
@@ -148,6 +149,17 @@ func TestBuildFindsToolsAbove(t *testing.T) {
 			path, err := Compiler(nested, lang)
 			require.NoError(t, err)
 			require.Equal(t, program, path)
+
+			// Of the clone in which the user stands what its scripts have installed, also for a folder elsewhere.
+			t.Chdir(nested)
+			t.Setenv("PATH", "")
+			path, err = Compiler(t.TempDir(), lang)
+			if strings.HasPrefix(place, ".tools") {
+				require.NoError(t, err)
+				require.Equal(t, program, path)
+			} else {
+				require.ErrorContains(t, err, "or run scripts/install-languages.sh of spinsim")
+			}
 		}
 	}
 }
@@ -169,11 +181,12 @@ func FuzzKeepNames(f *testing.F) {
 
 // A compiler that is missing is named with how to get it.
 func TestMissingCompilers(t *testing.T) {
+	t.Chdir(t.TempDir()) // not in a clone that has them
 	t.Setenv("PATH", "")
 	for _, name := range []string{"SPINSIM_CLANG", "SPINSIM_RUSTC", "SPINSIM_ASC"} {
 		t.Setenv(name, "")
 	}
-	for lang, want := range map[Lang]string{Cpp: "install clang-19 and lld-19", AssemblyScript: "npm install assemblyscript"} {
+	for lang, want := range map[Lang]string{Cpp: "install clang-19 and lld-19", AssemblyScript: "npm install assemblyscript in the handler's folder or one above it, or run scripts/install-languages.sh of spinsim"} {
 		_, err := Compiler(t.TempDir(), lang)
 		require.ErrorContains(t, err, want)
 	}

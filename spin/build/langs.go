@@ -151,7 +151,7 @@ func findRust() (string, error) {
 // getRust and getAssemblyScript are how to get compilers.
 const (
 	getRust           = "apt-get install rustc libstd-rust-dev-wasm32 lld-19, or rustup target add " + rustTarget
-	getAssemblyScript = "npm install assemblyscript in the handler's folder or one above it"
+	getAssemblyScript = "npm install assemblyscript in the handler's folder or one above it, or run scripts/install-languages.sh of spinsim"
 )
 
 // buildAssemblyScript compiles the module of a folder.
