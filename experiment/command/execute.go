@@ -66,7 +66,7 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	defer watch.close()
 	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), watchKey{}, watch))
 	e := &ending{over: make(chan struct{}), showing: make(chan struct{}), exit: os.Exit}
-	ctx = context.WithValue(ctx, endingKey{}, e)
+	ctx = WithArguments(context.WithValue(ctx, endingKey{}, e), args)
 	undo := onSignals(func() { cancel(nil) }, e, root.Name(), errs)
 	go watch.start(cancel, e, root.Name(), errs)
 	before := memory.OnExhausted(func(n int64) {
@@ -74,7 +74,6 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	})
 	defer func() { memory.OnExhausted(before) }()
 	root.SetArgs(args)
-	ctx = WithArguments(ctx, args)
 	noted := &notedWriter{to: out}
 	root.SetOut(noted)
 	root.SetErr(errs)

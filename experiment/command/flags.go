@@ -68,10 +68,13 @@ func WithArguments(ctx context.Context, args []string) context.Context {
 
 // checkTwice refuses a flag of one value that is given several times: which of them counts would be for the reader to guess.
 func checkTwice(c *cobra.Command) error {
-	all, _ := c.Context().Value(argumentsKey{}).([]string)
-	_, args, err := c.Root().Find(all) // as cobra does
-	if err != nil || c.DisableFlagParsing {
-		return nil //nolint:nilerr // cobra has found it
+	all, known := c.Context().Value(argumentsKey{}).([]string)
+	if !known || c.DisableFlagParsing {
+		return nil
+	}
+	_, args, err := c.Root().Find(all) // as cobra has found the command
+	if err != nil {
+		return err
 	}
 	var names []string
 	given := make(map[string][]string)

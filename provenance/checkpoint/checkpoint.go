@@ -102,11 +102,6 @@ func Open(path string, part Part) (*Folder, error) {
 		return nil, err
 	}
 	slices.Sort(files)
-	for _, name := range append(files, f.own) { // which a link may lead to what is not there
-		if err := file.Regular(name); err != nil { // a device may have no end
-			return nil, err
-		}
-	}
 	for _, name := range files {
 		if err := f.read(name); err != nil {
 			return nil, err
@@ -136,6 +131,9 @@ var program = sync.OnceValues(func() (string, error) {
 
 // read takes the lines of a file.
 func (f *Folder) read(name string) error {
+	if err := file.Regular(name); err != nil { // a device may have no end
+		return err
+	}
 	in, err := os.Open(name)
 	if err != nil {
 		return err
