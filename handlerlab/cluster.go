@@ -150,8 +150,8 @@ func (x *experiment) check() error {
 	if most := min(int(limits.MaxUserHdrSize), int(x.Profile.Fabric.MTU)); max(x.UserHeader, int(plan.UserHeader)) > most {
 		return fmt.Errorf("user header of %d bytes, at most %d in profile %s (limits.max_user_hdr_size, fabric.mtu)", max(x.UserHeader, int(plan.UserHeader)), most, x.Profile.Name)
 	}
-	if unit := x.Profile.PortalsLimits().MinFragmentationLimit; uint64(x.UserHeader)%unit != 0 {
-		return fmt.Errorf("user header of %d bytes, expected a multiple of %d in profile %s (min_fragmentation_limit)", x.UserHeader, unit, x.Profile.Name)
+	if unit := x.Profile.PortalsLimits().MinFragmentationLimit; uint64(max(x.UserHeader, int(plan.UserHeader)))%unit != 0 {
+		return fmt.Errorf("user header of %d bytes, expected a multiple of %d in profile %s (min_fragmentation_limit)", max(x.UserHeader, int(plan.UserHeader)), unit, x.Profile.Name)
 	}
 	if err := plan.CheckUserHeader(max(int64(x.UserHeader), plan.UserHeader)); err != nil {
 		return fmt.Errorf("module %s: %w", x.Module.Name, err)

@@ -140,6 +140,25 @@ func TestP4spinActions(t *testing.T) {
 	for _, number := range []uint32{7, 8} {
 		require.ErrorContains(t, act(number).Err(), "out of bounds memory access: local: 65 bytes at 0xffffffff")
 	}
+	require.ErrorContains(t, act(10).Err(), "out of bounds memory access: local: 9 bytes at 0xffffffff", "more than the packet has")
+}
+
+// What a handler has said is its own, however often it lets others run: here the heap, of which the port knows nothing.
+func TestP4spinHandlersTakeTurns(t *testing.T) {
+	cfg := module(t, "p4spin", "fabric.mtu=64")
+	cfg.State.Bytes = append(words(2, 0, 0, 9), make([]byte, 48)...)
+	var data []byte
+	var want []hpu.Code
+	for i := range 4 {
+		data = append(data, byte(i))
+		data = append(data, make([]byte, 63)...)
+		want = append(want, []hpu.Code{hpu.Success, hpu.Drop}[i%2])
+	}
+	cfg.Messages = []Message{{Source: 1, Data: data}}
+	cfg.Race = true
+	r := mustRun(t, cfg)
+	require.NoError(t, r.Err(), "no race, either: the port shares nothing")
+	require.ElementsMatch(t, want, returns(r, Kinds[1]))
 }
 
 // ipv4 is a packet as PsPIN's handlers see it: the first byte is not as on the wire.

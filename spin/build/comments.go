@@ -79,7 +79,7 @@ func quoted(s string) int {
 // add notes a comment that begins and ends in the lines given. Directives describe nothing.
 func (c *comments) add(text string, from, to int, behindCode, behindAny bool) {
 	c.all = append(c.all, comment{text, from})
-	if strings.HasPrefix("//"+text, prefix) {
+	if _, is := directiveOf(text); is {
 		return
 	}
 	if !behindAny && (c.first == "" || c.head == from) {

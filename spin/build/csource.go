@@ -85,7 +85,7 @@ func (s *cSource) directives(m *described) error {
 			m.Description = oneLine(strings.TrimLeft(c.first, "!/")) // documentation of a crate begins with //!
 		}
 		for _, one := range c.all {
-			if text, is := strings.CutPrefix("//"+one.text, prefix); is {
+			if text, is := directiveOf(one.text); is {
 				if err := m.directive(text, place{name, one.line}); err != nil {
 					return err
 				}
@@ -138,6 +138,15 @@ func (s *cSource) read(debug []byte, wanted map[string]bool) error {
 			continue
 		case e.Tag == dwarf.TagNamespace:
 			continue // with what is in it
+		case (e.Tag == dwarf.TagSubprogram || e.Tag == dwarf.TagVariable) && e.Children:
+			text, err := annotation(e, r)
+			if err != nil {
+				return err
+			}
+			if text != "" {
+				return s.shown(e).errorf("SPIN_NEEDS(%q) stands in front of %s, which is no handler that the module exports", strings.TrimSpace(text), name)
+			}
+			continue
 		}
 		r.SkipChildren()
 	}

@@ -22,6 +22,11 @@ func (p place) errorf(format string, args ...any) error {
 // prefix begins the comments that are directives to the builder.
 const prefix = "//spin:"
 
+// directiveOf is what the text of a comment in C says to the builder. Unlike in Go a blank may stand before it: formatters put one there.
+func directiveOf(text string) (directive string, is bool) {
+	return strings.CutPrefix("//"+strings.TrimLeft(text, " \t"), prefix)
+}
+
 // described is a manifest in the making.
 type described struct {
 	manifest.Manifest
@@ -90,7 +95,9 @@ func need(n *manifest.Needs, key, value string) (err error) {
 	case "memory":
 		n.Memory, err = manifest.ParseExpr(value)
 	case "user_header":
-		n.UserHeader, err = strconv.ParseInt(value, 0, 64)
+		var bytes uint64
+		bytes, err = strconv.ParseUint(value, 0, 63)
+		n.UserHeader = int64(bytes)
 	case "spaces":
 		for _, s := range list() {
 			n.Spaces = append(n.Spaces, manifest.Space(s))

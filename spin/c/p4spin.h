@@ -54,21 +54,17 @@ typedef struct {
 	uint8_t *base;
 } p4spin_payload_t;
 
-/* What a handler that is running has said and been given. Handlers take turns where they suspend, so each function that may suspend sets it again. */
+/* What a handler that is running has said and been given: spin_running of spin.h points to it. */
 typedef struct {
 	uint32_t code;
 	uint8_t *packet; /* what NULL stands for as the source of data: the packet's payload, or the user header, or zeros */
+	uint32_t bytes;  /* of it */
 } p4spin_call_t;
 
-__attribute__((weak)) p4spin_call_t *p4spin_running;
 __attribute__((weak)) uint8_t p4spin_unread[PACKET_SIZE]; /* what is read to NULL, which nobody looks at */
 __attribute__((weak)) uint8_t p4spin_zeros[PACKET_SIZE];  /* what is sent from NULL by a handler that has seen no data */
 
-static inline int p4spin_again(p4spin_call_t *c, int result)
-{
-	p4spin_running = c;
-	return result;
-}
+static inline p4spin_call_t *p4spin_running(void) { return (p4spin_call_t *)spin_running(); }
 
 /* Header handlers that return SUCCESS go on with the payload handlers. */
 static inline int32_t p4spin_header_code(uint32_t code)
@@ -108,9 +104,9 @@ __attribute__((weak, export_name("header"))) int32_t p4spin_header(const ptl_hea
 	p4spin_header_t m = {h->type, (uint32_t)h->length, h->target_nid, h->source_nid, (uint32_t)h->match_bits, (uint32_t)h->offset,
 			     (uint32_t)h->hdr_data, {{0}}};
 	uint32_t user = h->user_hdr_len < sizeof m.user_hdr ? h->user_hdr_len : sizeof m.user_hdr;
-	p4spin_call_t c = {P4SPIN_SUCCESS, user ? (uint8_t *)(uintptr_t)h->user_hdr : p4spin_zeros};
+	p4spin_call_t c = {P4SPIN_SUCCESS, user ? (uint8_t *)(uintptr_t)h->user_hdr : p4spin_zeros, user ? h->user_hdr_len : PACKET_SIZE};
 	__builtin_memcpy(&m.user_hdr, c.packet, user);
-	p4spin_running = &c;
+	spin_runs(&c);
 	SPIN_HEADER(&m, state);
 	return p4spin_header_code(c.code);
 }
@@ -122,8 +118,8 @@ void SPIN_PAYLOAD(void *message, void *state);
 __attribute__((weak, export_name("payload"))) int32_t p4spin_payload(const ptl_payload_t *p, void *state)
 {
 	p4spin_payload_t m = {p->length, (uint32_t)p->offset, (uint8_t *)(uintptr_t)p->base};
-	p4spin_call_t c = {P4SPIN_SUCCESS, m.base};
-	p4spin_running = &c;
+	p4spin_call_t c = {P4SPIN_SUCCESS, m.base, p->length};
+	spin_runs(&c);
 	SPIN_PAYLOAD(&m, state);
 	return p4spin_payload_code(c.code);
 }
@@ -135,8 +131,8 @@ void SPIN_COMPLETION(void *message, void *state);
 __attribute__((weak, export_name("completion"))) int32_t p4spin_completion(const ptl_completion_t *e, void *state)
 {
 	p4spin_payload_t m = {0, (uint32_t)e->mlength, e->packet ? (uint8_t *)(uintptr_t)e->packet : p4spin_zeros};
-	p4spin_call_t c = {P4SPIN_SUCCESS, m.base};
-	p4spin_running = &c;
+	p4spin_call_t c = {P4SPIN_SUCCESS, m.base, e->packet ? e->packet_len : PACKET_SIZE};
+	spin_runs(&c);
 	SPIN_COMPLETION(&m, state);
 	return p4spin_completion_code(c.code);
 }
@@ -148,13 +144,13 @@ static inline uint32_t p4spin_space(unsigned int options)
 	return options == P4SPIN_ME_HOST_MEM ? PTL_ME_HOST_MEM : options == P4SPIN_HANDLER_HOST_MEM ? PTL_HANDLER_HOST_MEM : 0xff;
 }
 
-/* What NULL stands for has PACKET_SIZE bytes. More would be the handler's other memory: the device finds none at this address. */
+/* More than what NULL stands for would be other memory, such as that of an earlier message: the device finds none at this address. */
 #define P4SPIN_BEYOND ((void *)UINTPTR_MAX)
 
 static inline const void *p4spin_source(const void *local, uint32_t len)
 {
-	const uint8_t *packet = p4spin_running->packet;
-	return local ? local : packet == p4spin_zeros && len > PACKET_SIZE ? P4SPIN_BEYOND : packet;
+	p4spin_call_t *c = p4spin_running();
+	return local ? local : len > c->bytes ? P4SPIN_BEYOND : c->packet;
 }
 
 static inline void *p4spin_destination(void *local, uint32_t len)
@@ -175,8 +171,7 @@ static inline int p4spin_DMAToHostNB(const void *local, uint32_t offset, uint32_
 
 static inline int p4spin_DMAToHostB(const void *local, uint32_t offset, uint32_t len, unsigned int options)
 {
-	p4spin_call_t *c = p4spin_running;
-	return p4spin_again(c, spin_dma_to_host(p4spin_space(options), offset, p4spin_source(local, len), len));
+	return spin_dma_to_host(p4spin_space(options), offset, p4spin_source(local, len), len);
 }
 
 static inline int p4spin_DMAFromHostNB(uint32_t offset, void *local, uint32_t len, unsigned int options, uint64_t *handle)
@@ -186,26 +181,22 @@ static inline int p4spin_DMAFromHostNB(uint32_t offset, void *local, uint32_t le
 
 static inline int p4spin_DMAFromHostB(uint32_t offset, void *local, uint32_t len, unsigned int options)
 {
-	p4spin_call_t *c = p4spin_running;
-	return p4spin_again(c, spin_dma_from_host(p4spin_space(options), offset, p4spin_destination(local, len), len));
+	return spin_dma_from_host(p4spin_space(options), offset, p4spin_destination(local, len), len);
 }
 
 static inline int p4spin_DMATest(uint64_t handle)
 {
-	p4spin_call_t *c = p4spin_running;
-	return handle == 0 ? 1 : p4spin_again(c, spin_dma_test((int32_t)(handle - 1)));
+	return handle == 0 ? 1 : spin_dma_test((int32_t)(handle - 1));
 }
 
 static inline int p4spin_DMAWait(uint64_t handle)
 {
-	p4spin_call_t *c = p4spin_running;
-	return handle == 0 ? PTL_OK : p4spin_again(c, spin_dma_wait((int32_t)(handle - 1)));
+	return handle == 0 ? PTL_OK : spin_dma_wait((int32_t)(handle - 1));
 }
 
 static inline int p4spin_DMACASB(uint32_t offset, uint64_t *cmpval, uint64_t swapval, unsigned int options)
 {
-	p4spin_call_t *c = p4spin_running;
-	return p4spin_again(c, spin_dma_cas(p4spin_space(options), offset, *cmpval, swapval, cmpval));
+	return spin_dma_cas(p4spin_space(options), offset, *cmpval, swapval, cmpval);
 }
 
 static inline int p4spin_DMACASNB(uint32_t offset, uint64_t *cmpval, uint64_t swapval, unsigned int options, uint64_t *handle)
@@ -213,11 +204,32 @@ static inline int p4spin_DMACASNB(uint32_t offset, uint64_t *cmpval, uint64_t sw
 	return p4spin_dma_started(spin_dma_cas_nb(p4spin_space(options), offset, *cmpval, swapval, cmpval), handle);
 }
 
+/* What is added, as a number of the type: 2.0 and 2 are the same of PTL_DOUBLE. A number that the type does not hold wraps, as in C. */
+static inline uint64_t p4spin_real(uint32_t type, double value)
+{
+	union {
+		float f;
+		double d;
+		uint64_t bits;
+	} number = {.bits = 0};
+	if (type == PTL_FLOAT)
+		number.f = (float)value;
+	else if (type == PTL_DOUBLE)
+		number.d = value;
+	else
+		number.bits = (uint64_t)(int64_t)value;
+	return number.bits;
+}
+
+static inline uint64_t p4spin_whole(uint32_t type, uint64_t value)
+{
+	return type == PTL_FLOAT || type == PTL_DOUBLE ? p4spin_real(type, (double)(int64_t)value) : value;
+}
+
 /* before has as many bytes as a number of the type: PTL_INT, theirs, or one of spin.h of at most 64 bits. */
 static inline int p4spin_DMAFetchAddB(uint32_t offset, uint64_t inc, void *before, uint32_t type, unsigned int options)
 {
-	p4spin_call_t *c = p4spin_running;
-	return p4spin_again(c, spin_dma_fadd_typed(p4spin_space(options), offset, type, inc, before));
+	return spin_dma_fadd_typed(p4spin_space(options), offset, type, inc, before);
 }
 
 static inline int p4spin_DMAFetchAddNB(uint32_t offset, uint64_t inc, void *before, uint32_t type, unsigned int options, uint64_t *handle)
@@ -227,22 +239,19 @@ static inline int p4spin_DMAFetchAddNB(uint32_t offset, uint64_t inc, void *befo
 
 static inline int p4spin_CAS(uint64_t *value, uint64_t cmpval, uint64_t swapval)
 {
-	p4spin_call_t *c = p4spin_running;
-	return p4spin_again(c, spin_cas(value, cmpval, swapval));
+	return spin_cas(value, cmpval, swapval);
 }
 
 static inline int p4spin_FAdd(uint64_t *value, uint64_t *before, uint64_t inc)
 {
-	p4spin_call_t *c = p4spin_running;
 	*before = (uint64_t)spin_fadd(value, inc);
-	return p4spin_again(c, PTL_OK);
+	return PTL_OK;
 }
 
 static inline int p4spin_Yield(void)
 {
-	p4spin_call_t *c = p4spin_running;
 	spin_yield();
-	return p4spin_again(c, PTL_OK);
+	return PTL_OK;
 }
 
 static inline ptl_op_t p4spin_op(uint32_t len, uint32_t ack_req, uint32_t target, uint32_t match_bits, uint32_t remote_offset,
@@ -265,11 +274,10 @@ static inline int p4spin_PutFromHost(uint32_t offset, uint32_t len, uint32_t ct,
 static inline int p4spin_PutFromDevice(const void *local, uint32_t len, uint32_t ct, uint32_t ack_req, uint32_t target,
 				       uint32_t match_bits, uint32_t remote_offset, void *user_ptr, uint32_t hdr_data)
 {
-	p4spin_call_t *c = p4spin_running;
 	ptl_op_t op = p4spin_op(len, ack_req, target, match_bits, remote_offset, user_ptr, hdr_data);
 	(void)ct;
 	op.local = (uint32_t)(uintptr_t)p4spin_source(local, len);
-	return p4spin_again(c, spin_put_from_device(&op));
+	return spin_put_from_device(&op);
 }
 
 static inline int p4spin_GetToHost(uint32_t offset, uint32_t len, uint32_t ct, uint32_t ack_req, uint32_t target, uint32_t match_bits,
@@ -285,12 +293,11 @@ static inline int p4spin_GetToHost(uint32_t offset, uint32_t len, uint32_t ct, u
 static inline int p4spin_GetToDevice(void *local, uint32_t len, uint32_t ct, uint32_t ack_req, uint32_t target, uint32_t match_bits,
 				     uint32_t remote_offset, void *user_ptr, uint32_t hdr_data)
 {
-	p4spin_call_t *c = p4spin_running;
 	ptl_op_t op = p4spin_op(len, PTL_NO_ACK_REQ, target, match_bits, remote_offset, user_ptr, hdr_data);
 	(void)ct;
 	(void)ack_req;
 	op.local = (uint32_t)(uintptr_t)p4spin_destination(local, len);
-	return p4spin_again(c, spin_get_from_device(&op));
+	return spin_get_from_device(&op);
 }
 
 /* Atomics: the operation and the type stand last, as in PtlAtomic. */
@@ -310,20 +317,18 @@ static inline int p4spin_AtomicFromDevice(const void *local, uint32_t len, uint3
 					  uint32_t match_bits, uint32_t remote_offset, void *user_ptr, uint32_t hdr_data,
 					  uint32_t operation, uint32_t type)
 {
-	p4spin_call_t *c = p4spin_running;
 	ptl_op_t op = p4spin_op(len, ack_req, target, match_bits, remote_offset, user_ptr, hdr_data);
 	(void)ct;
 	op.local = (uint32_t)(uintptr_t)p4spin_source(local, len);
 	op.atomic_op = operation;
 	op.datatype = type;
-	return p4spin_again(c, spin_atomic_from_device(&op));
+	return spin_atomic_from_device(&op);
 }
 
 /* Counters: with both numbers of one, or with its successes alone. */
 static inline int p4spin_CTGetEvent(uint32_t ct, ptl_ct_event_t *event)
 {
-	p4spin_call_t *c = p4spin_running;
-	return p4spin_again(c, spin_ct_get(ct, event));
+	return spin_ct_get(ct, event);
 }
 
 static inline int p4spin_CTGetCount64(uint32_t ct, uint64_t *success)
@@ -338,19 +343,27 @@ static inline int p4spin_CTGetCount(uint32_t ct, uint32_t *success)
 {
 	uint64_t now = *success;
 	int r = p4spin_CTGetCount64(ct, &now);
+	if (now >> 32)
+		return SPIN_INVALID; /* it has no room for the count */
 	*success = (uint32_t)now;
 	return r;
 }
 
 static inline int p4spin_CTSetEvent(uint32_t ct, ptl_ct_event_t event) { return spin_ct_set(ct, event.success, event.failure); }
-static inline int p4spin_CTSetCount(uint32_t ct, uint64_t success) { return spin_ct_set(ct, success, 0); }
+static inline int p4spin_CTSetCount(uint32_t ct, uint64_t success)
+{
+	ptl_ct_event_t now;
+	int r = spin_ct_get(ct, &now);
+	return r == PTL_OK ? spin_ct_set(ct, success, now.failure) : r;
+}
+
 static inline int p4spin_CTIncEvent(uint32_t ct, ptl_ct_event_t by) { return spin_ct_inc(ct, by.success, by.failure); }
 static inline int p4spin_CTIncCount(uint32_t ct, uint64_t by) { return spin_ct_inc(ct, by, 0); }
 
 /* PtlReturn says what the handler returns; it does not end it. */
 static inline void PtlReturn(uint32_t code)
 {
-	p4spin_running->code = code;
+	p4spin_running()->code = code;
 }
 
 /* Their program is a loop on the simulated core, which main starts. Here the device calls the handlers. */
@@ -393,8 +406,10 @@ static inline int libmain(void) { return 0; }
 #define PtlHandlerDMAWait p4spin_DMAWait
 #define PtlHandlerDMACASNB p4spin_DMACASNB
 #define PtlHandlerDMACASB p4spin_DMACASB
-#define PtlHandlerDMAFetchAddNB p4spin_DMAFetchAddNB
-#define PtlHandlerDMAFetchAddB p4spin_DMAFetchAddB
+#define P4SPIN_NUMBER(type, value) _Generic((value), float: p4spin_real, double: p4spin_real, default: p4spin_whole)(type, value)
+#define PtlHandlerDMAFetchAddNB(offset, inc, before, type, options, handle) \
+	p4spin_DMAFetchAddNB(offset, P4SPIN_NUMBER(type, inc), before, type, options, handle)
+#define PtlHandlerDMAFetchAddB(offset, inc, before, type, options) p4spin_DMAFetchAddB(offset, P4SPIN_NUMBER(type, inc), before, type, options)
 #define PtlHandlerCAS p4spin_CAS
 #define PtlHandlerFAdd p4spin_FAdd
 #define PtlHandlerPutFromHost p4spin_PutFromHost

@@ -106,7 +106,7 @@ typedef struct handler_args {
 
 typedef void (*handler_fn)(handler_args_t *);
 
-/* What belongs to a handler that is running. Handlers take turns where they suspend, so each function that may suspend sets it again. */
+/* What belongs to a handler that is running: spin_running of spin.h points to it. */
 typedef struct {
 	pspin_state_t *state;
 	uint32_t nid, pid; /* of who sent the message */
@@ -117,7 +117,7 @@ typedef struct {
 	uint64_t ended;   /* those of the first 64 whose end the handler has seen */
 } pspin_call_t;
 
-__attribute__((weak)) pspin_call_t *pspin_running;
+static inline pspin_call_t *pspin_running(void) { return (pspin_call_t *)spin_running(); }
 
 /* The clusters of the device or, if it has one, those that its HPUs would form. */
 static inline uint32_t pspin_cluster(void)
@@ -163,7 +163,7 @@ static inline bool pspin_call(void (*handler)(handler_args_t *), pspin_call_t *c
 #endif
 		task.scratchpad_size[i] = SPIN_SCRATCHPAD;
 	}
-	pspin_running = c;
+	spin_runs(c);
 	handler(&args);
 	return pspin_settle(c);
 }

@@ -1,4 +1,4 @@
-/* pspin_runtime.h: the functions of PsPIN's runtime, for pspin_compat.h. Those that may suspend the handler say so to it with pspin_again. */
+/* pspin_runtime.h: the functions of PsPIN's runtime, for pspin_compat.h. */
 #ifndef PSPIN_RUNTIME_H
 #define PSPIN_RUNTIME_H
 
@@ -16,24 +16,10 @@ typedef struct spin_rw_lock {
 	volatile int32_t num_readers;
 } spin_rw_lock_t;
 
-static inline uint32_t pspin_again(pspin_call_t *c, uint32_t result)
-{
-	pspin_running = c;
-	return result;
-}
-
-static inline void pspin_yield(void)
-{
-	pspin_call_t *c = pspin_running;
-	spin_yield();
-	pspin_again(c, 0);
-}
-
 /* Atomics on 32 bits. */
 static inline uint32_t pspin_atomic(uint32_t operation, volatile void *at, uint32_t operand, uint32_t compare)
 {
-	pspin_call_t *c = pspin_running;
-	return pspin_again(c, (uint32_t)spin_atomic32(operation, at, operand, compare));
+	return (uint32_t)spin_atomic32(operation, at, operand, compare);
 }
 
 #define amo_swap(at, v) pspin_atomic(SPIN_SWAP32, at, (uint32_t)(v), 0)
@@ -50,7 +36,7 @@ static inline uint32_t pspin_atomic(uint32_t operation, volatile void *at, uint3
 /* Load-reserved and store-conditional: the store happens if the word holds what was loaded. 0: stored; 1: not. */
 static inline uint32_t load_reserved(volatile const uint32_t *at)
 {
-	pspin_call_t *c = pspin_running;
+	pspin_call_t *c = pspin_running();
 	c->reserved = (volatile uint32_t *)at;
 	c->loaded = pspin_atomic(SPIN_OR32, c->reserved, 0, 0);
 	return c->loaded;
@@ -58,7 +44,7 @@ static inline uint32_t load_reserved(volatile const uint32_t *at)
 
 static inline unsigned store_conditional(volatile uint32_t *at, uint32_t value)
 {
-	pspin_call_t *c = pspin_running;
+	pspin_call_t *c = pspin_running();
 	if (c->reserved != at)
 		return 1;
 	c->reserved = NULL;
@@ -79,7 +65,7 @@ static inline int futex_try_lock(futex_t *f) { return amo_or(f, 1) == 0; }
 static inline int futex_lock_s(futex_t *f)
 {
 	while (amo_or(f, 1))
-		pspin_yield();
+		spin_yield();
 	return 1;
 }
 
@@ -123,7 +109,7 @@ static inline int pspin_result(int32_t result)
 {
 	if (result >= 0 || result == SPIN_INVALID)
 		return SPIN_OK;
-	pspin_running->failed = 1;
+	pspin_running()->failed = 1;
 	return SPIN_FAIL;
 }
 
@@ -137,18 +123,18 @@ static inline void pspin_ended(pspin_call_t *c, int32_t handle, bool ended)
 /* Commands. One may ask for the end of one as often as one likes: INVALID says that its handle is free, so it has ended. */
 static inline int spin_cmd_wait(spin_cmd_t command)
 {
-	pspin_call_t *c = pspin_running;
+	pspin_call_t *c = pspin_running();
 	if (command == 0)
 		return SPIN_OK;
 	int32_t r = spin_dma_wait((int32_t)command - 1);
 	pspin_ended(c, (int32_t)command - 1, true);
-	return pspin_result((int32_t)pspin_again(c, (uint32_t)r));
+	return pspin_result(r);
 }
 
 static inline int spin_cmd_test(spin_cmd_t command, bool *completed)
 {
-	pspin_call_t *c = pspin_running;
-	int32_t r = command == 0 ? 1 : (int32_t)pspin_again(c, (uint32_t)spin_dma_test((int32_t)command - 1));
+	pspin_call_t *c = pspin_running();
+	int32_t r = command == 0 ? 1 : spin_dma_test((int32_t)command - 1);
 	*completed = r != 0;
 	pspin_ended(c, (int32_t)command - 1, *completed);
 	return pspin_result(r);
@@ -167,20 +153,19 @@ static inline void pspin_command(pspin_call_t *c, int32_t handle, spin_cmd_t *co
 /* pspin_dma starts an operation on host memory; where the device has no room for one more it waits for its end. A write without an event is posted. */
 static inline int pspin_dma(int to_host, uint64_t host, uint32_t nic, uint32_t length, int event, spin_cmd_t *command)
 {
-	pspin_call_t *c = pspin_running;
+	pspin_call_t *c = pspin_running();
 	void *local = (void *)(uintptr_t)nic;
 	host -= PSPIN_HOST_BASE;
 	int32_t r;
 	if (to_host && !event) {
 		pspin_command(c, -1, command);
-		r = (int32_t)pspin_again(c, (uint32_t)spin_dma_to_host_posted(PTL_ME_HOST_MEM, host, local, length));
+		r = spin_dma_to_host_posted(PTL_ME_HOST_MEM, host, local, length);
 		return pspin_result(r == SPIN_INVALID ? SPIN_DENIED : r);
 	}
 	r = to_host ? spin_dma_to_host_nb(PTL_ME_HOST_MEM, host, local, length) : spin_dma_from_host_nb(PTL_ME_HOST_MEM, host, local, length);
 	pspin_command(c, r, command);
 	if (r == SPIN_NO_SPACE)
-		r = (int32_t)pspin_again(c, (uint32_t)(to_host ? spin_dma_to_host(PTL_ME_HOST_MEM, host, local, length)
-							       : spin_dma_from_host(PTL_ME_HOST_MEM, host, local, length)));
+		r = to_host ? spin_dma_to_host(PTL_ME_HOST_MEM, host, local, length) : spin_dma_from_host(PTL_ME_HOST_MEM, host, local, length);
 	if (r == SPIN_INVALID)
 		r = SPIN_DENIED;
 	return pspin_result(r);
@@ -189,30 +174,30 @@ static inline int pspin_dma(int to_host, uint64_t host, uint32_t nic, uint32_t l
 /* pspin_write writes 8 bytes that the command carries: posted if nobody asks for its end. An address that is no multiple of 8 takes a DMA. */
 static inline int pspin_write(uint64_t host, uint64_t data, spin_cmd_t *command)
 {
-	pspin_call_t *c = pspin_running;
+	pspin_call_t *c = pspin_running();
 	int32_t r = command ? spin_host_write_nb(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, data) : spin_host_write(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, data);
 	pspin_command(c, command ? r : -1, command);
 	if (r == SPIN_NO_SPACE || r == SPIN_INVALID)
 		r = spin_dma_to_host(PTL_ME_HOST_MEM, host - PSPIN_HOST_BASE, &data, sizeof data);
-	return pspin_result((int32_t)pspin_again(c, (uint32_t)r));
+	return pspin_result(r);
 }
 
 /* pspin_send sends one packet from HPU memory, to a node or to where the state says. */
 static inline int pspin_send(uint32_t nid, const void *data, uint32_t length, spin_cmd_t *command)
 {
-	pspin_call_t *c = pspin_running;
+	pspin_call_t *c = pspin_running();
 	ptl_process_t to = {nid, nid == c->nid ? c->pid : c->state->send_pid};
 	ptl_op_t op = spin_op(length, PTL_NO_ACK_REQ, to, c->state->send_pt, c->state->send_bits, 0, 0, 0);
 	op.local = (uint32_t)(uintptr_t)data;
 	if (command)
 		*command = 0;
-	int32_t r = (int32_t)pspin_again(c, (uint32_t)spin_put_from_device(&op));
+	int32_t r = spin_put_from_device(&op);
 	return pspin_result(r == SPIN_INVALID ? SPIN_DENIED : r);
 }
 
 static inline int spin_send_packet(void *data, uint32_t length, spin_cmd_t *command)
 {
-	pspin_call_t *c = pspin_running;
+	pspin_call_t *c = pspin_running();
 	return pspin_send(c->state->send_nid == UINT32_MAX ? c->nid : c->state->send_nid, data, length, command);
 }
 
@@ -299,8 +284,8 @@ __attribute__((weak)) volatile uint8_t dma_idx[CORE_COUNT];
 /* The host's flags are looked at through a function that lets others run: they change meanwhile. */
 static inline volatile struct host_data *pspin_host_data(void)
 {
-	pspin_yield();
-	return &pspin_running->state->host_data;
+	spin_yield();
+	return &pspin_running()->state->host_data;
 }
 
 #define __host_data (*pspin_host_data())
@@ -323,14 +308,12 @@ static inline fpspin_flag_t fpspin_host_req(handler_args_t *args, uint32_t len)
 #ifdef FPSPIN_HOST_ANSWERS
 	answer = asked;
 #else
-	volatile uint32_t *word = (volatile uint32_t *)&pspin_running->state->host_data.flag[HPU_ID(args)];
+	volatile uint32_t *word = (volatile uint32_t *)&pspin_running()->state->host_data.flag[HPU_ID(args)];
 	for (;;) {
 		answer.data = __host_data.flag[HPU_ID(args)];
 		if (answer.dma_id == asked.dma_id)
 			break;
-		pspin_call_t *c = pspin_running;
 		spin_wait32(word, (uint32_t)answer.data); /* its first byte is in there */
-		pspin_again(c, 0);
 	}
 #endif
 	return answer;

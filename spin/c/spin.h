@@ -31,7 +31,7 @@ extern "C" {
 #endif
 /* SPIN_NEEDS("packets=first,last") in front of a handler: what //spin:needs says in a source, from a header. */
 #ifdef __cplusplus
-#define SPIN_NEEDS(words)
+#define SPIN_NEEDS(words) static_assert(false, "SPIN_NEEDS is for C; in C++ write //spin:needs handler=NAME " words);
 #else
 #define SPIN_NEEDS(words) __attribute__((btf_decl_tag("spin:" words)))
 #endif
@@ -264,40 +264,82 @@ _Static_assert(offsetof(ptl_op_t, fetch_offset) == 96, "ptl_op_t.fetch_offset");
 _Static_assert(offsetof(ptl_op_t, user_hdr) == 104, "ptl_op_t.user_hdr");
 _Static_assert(offsetof(ptl_op_t, user_hdr_len) == 108, "ptl_op_t.user_hdr_len");
 
+/* Handlers take turns where they suspend. Those of other toolchains are told what belongs to them by functions without a parameter for it
+ * (p4spin.h, pspin_compat.h): there spin_running is the record of the handler that runs, and every import that suspends sets it again. It is
+ * a global of the module and not memory, which handlers would share. */
+#if defined(SPIN_HEADER) || defined(SPIN_PAYLOAD) || defined(SPIN_COMPLETION)
+#define SPIN_TAKES_TURNS
+#endif
+#if defined(SPIN_TAKES_TURNS) && defined(__wasm__)
+__asm__(".globaltype spin_record, i32\n\t.weak spin_record\n\t.section .data.spin_record,\"\",@\nspin_record:\n");
+static inline void *spin_running(void)
+{
+	void *record;
+	__asm__ volatile("global.get spin_record\n\tlocal.set %0" : "=r"(record));
+	return record;
+}
+
+static inline void spin_runs(void *record)
+{
+	__asm__ volatile("local.get %0\n\tglobal.set spin_record" ::"r"(record));
+}
+
+#define SPIN_SUSPENDS(type, name, parameters, arguments)      \
+	SPIN_IMPORT(name) type spin_import_##name parameters; \
+	static inline type spin_##name parameters             \
+	{                                                     \
+		void *record = spin_running();                \
+		type result = spin_import_##name arguments;   \
+		spin_runs(record);                            \
+		return result;                                \
+	}
+#define SPIN_WAITS(name, parameters, arguments)               \
+	SPIN_IMPORT(name) void spin_import_##name parameters; \
+	static inline void spin_##name parameters             \
+	{                                                     \
+		void *record = spin_running();                \
+		spin_import_##name arguments;                 \
+		spin_runs(record);                            \
+	}
+#else
+#define SPIN_SUSPENDS(type, name, parameters, arguments) SPIN_IMPORT(name) type spin_##name parameters;
+#define SPIN_WAITS(name, parameters, arguments) SPIN_IMPORT(name) void spin_##name parameters;
+#endif
+
 /* The imports, as the device offers them. Pointers are 32 bits wide. */
-SPIN_IMPORT(dma_to_host) int32_t spin_dma_to_host(uint32_t space, uint64_t offset, const void *local, uint32_t len);
-SPIN_IMPORT(dma_from_host) int32_t spin_dma_from_host(uint32_t space, uint64_t offset, void *local, uint32_t len);
+SPIN_SUSPENDS(int32_t, dma_to_host, (uint32_t space, uint64_t offset, const void *local, uint32_t len), (space, offset, local, len))
+SPIN_SUSPENDS(int32_t, dma_from_host, (uint32_t space, uint64_t offset, void *local, uint32_t len), (space, offset, local, len))
 SPIN_IMPORT(dma_to_host_nb) int32_t spin_dma_to_host_nb(uint32_t space, uint64_t offset, const void *local, uint32_t len);
 SPIN_IMPORT(dma_from_host_nb) int32_t spin_dma_from_host_nb(uint32_t space, uint64_t offset, void *local, uint32_t len);
-SPIN_IMPORT(dma_cas) int32_t spin_dma_cas(uint32_t space, uint64_t offset, uint64_t compare, uint64_t swap, uint64_t *found);
+SPIN_SUSPENDS(int32_t, dma_cas, (uint32_t space, uint64_t offset, uint64_t compare, uint64_t swap, uint64_t *found), (space, offset, compare, swap, found))
 SPIN_IMPORT(dma_cas_nb) int32_t spin_dma_cas_nb(uint32_t space, uint64_t offset, uint64_t compare, uint64_t swap, uint64_t *found);
-SPIN_IMPORT(dma_fadd) int32_t spin_dma_fadd(uint32_t space, uint64_t offset, uint64_t inc, uint64_t *found);
+SPIN_SUSPENDS(int32_t, dma_fadd, (uint32_t space, uint64_t offset, uint64_t inc, uint64_t *found), (space, offset, inc, found))
 SPIN_IMPORT(dma_fadd_nb) int32_t spin_dma_fadd_nb(uint32_t space, uint64_t offset, uint64_t inc, uint64_t *found);
-SPIN_IMPORT(dma_fadd_typed) int32_t spin_dma_fadd_typed(uint32_t space, uint64_t offset, uint32_t datatype, uint64_t inc, void *found);
+SPIN_SUSPENDS(int32_t, dma_fadd_typed, (uint32_t space, uint64_t offset, uint32_t datatype, uint64_t inc, void *found), (space, offset, datatype, inc, found))
 SPIN_IMPORT(dma_fadd_typed_nb) int32_t spin_dma_fadd_typed_nb(uint32_t space, uint64_t offset, uint32_t datatype, uint64_t inc, void *found);
-SPIN_IMPORT(dma_test) int32_t spin_dma_test(int32_t handle);
-SPIN_IMPORT(dma_wait) int32_t spin_dma_wait(int32_t handle);
-SPIN_IMPORT(cas) int32_t spin_cas(uint64_t *addr, uint64_t compare, uint64_t swap);
-SPIN_IMPORT(fadd) int64_t spin_fadd(uint64_t *addr, uint64_t inc);
-SPIN_IMPORT(yield) void spin_yield(void);
+SPIN_SUSPENDS(int32_t, dma_test, (int32_t handle), (handle))
+SPIN_SUSPENDS(int32_t, dma_wait, (int32_t handle), (handle))
+SPIN_SUSPENDS(int32_t, cas, (uint64_t *addr, uint64_t compare, uint64_t swap), (addr, compare, swap))
+SPIN_SUSPENDS(int64_t, fadd, (uint64_t *addr, uint64_t inc), (addr, inc))
+SPIN_WAITS(yield, (void), ())
 SPIN_IMPORT(put_from_host) int32_t spin_put_from_host(const ptl_op_t *op);
-SPIN_IMPORT(put_from_device) int32_t spin_put_from_device(const ptl_op_t *op);
+SPIN_SUSPENDS(int32_t, put_from_device, (const ptl_op_t *op), (op))
 SPIN_IMPORT(get_from_host) int32_t spin_get_from_host(const ptl_op_t *op);
-SPIN_IMPORT(get_from_device) int32_t spin_get_from_device(const ptl_op_t *op);
+SPIN_SUSPENDS(int32_t, get_from_device, (const ptl_op_t *op), (op))
 SPIN_IMPORT(atomic_from_host) int32_t spin_atomic_from_host(const ptl_op_t *op);
-SPIN_IMPORT(atomic_from_device) int32_t spin_atomic_from_device(const ptl_op_t *op);
-SPIN_IMPORT(ct_get) int32_t spin_ct_get(uint32_t ct, ptl_ct_event_t *out);
+SPIN_SUSPENDS(int32_t, atomic_from_device, (const ptl_op_t *op), (op))
+SPIN_SUSPENDS(int32_t, ct_get, (uint32_t ct, ptl_ct_event_t *out), (ct, out))
 SPIN_IMPORT(ct_set) int32_t spin_ct_set(uint32_t ct, uint64_t success, uint64_t failure);
 SPIN_IMPORT(ct_inc) int32_t spin_ct_inc(uint32_t ct, uint64_t success, uint64_t failure);
 SPIN_IMPORT(ack) int32_t spin_ack(int32_t status);
 SPIN_IMPORT(timer) int32_t spin_timer(uint64_t delay_ns, const ptl_op_t *op);
 SPIN_IMPORT(to_self) int32_t spin_to_self(const ptl_op_t *op);
 SPIN_IMPORT(timer_cancel) int32_t spin_timer_cancel(int32_t handle);
-SPIN_IMPORT(atomic32) int32_t spin_atomic32(uint32_t operation, volatile uint32_t *addr, uint32_t operand, uint32_t compare);
-SPIN_IMPORT(dma_to_host_posted) int32_t spin_dma_to_host_posted(uint32_t space, uint64_t offset, const void *local, uint32_t len);
-SPIN_IMPORT(host_write) int32_t spin_host_write(uint32_t space, uint64_t offset, uint64_t value);
+SPIN_SUSPENDS(int32_t, atomic32, (uint32_t operation, volatile uint32_t *addr, uint32_t operand, uint32_t compare), (operation, addr, operand, compare))
+SPIN_SUSPENDS(int32_t, dma_to_host_posted, (uint32_t space, uint64_t offset, const void *local, uint32_t len), (space, offset, local, len))
+SPIN_SUSPENDS(int32_t, host_write, (uint32_t space, uint64_t offset, uint64_t value), (space, offset, value))
 SPIN_IMPORT(host_write_nb) int32_t spin_host_write_nb(uint32_t space, uint64_t offset, uint64_t value);
-SPIN_IMPORT(wait32) void spin_wait32(const volatile uint32_t *addr, uint32_t expected);
+SPIN_WAITS(wait32, (const volatile uint32_t *addr, uint32_t expected), (addr, expected))
 SPIN_IMPORT(my_cluster) int32_t spin_my_cluster(void);
 SPIN_IMPORT(num_clusters) int32_t spin_num_clusters(void);
 SPIN_IMPORT(flow_id) int32_t spin_flow_id(void);

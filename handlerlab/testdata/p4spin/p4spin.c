@@ -1,5 +1,6 @@
 /* Handlers under the names of the sPIN paper's toolchain: each name once. */
 #include "p4spin_state.h"
+#include <stdlib.h>
 
 static void note(state_t *s, const ptl_header_t *h)
 {
@@ -35,6 +36,17 @@ static int memory(ptl_payload_t *p)
 	       PtlHandlerDMAFromHostB(0, local, 8, 0) == 0; /* no memory of theirs: spin.h's PTL_ME_HOST_MEM */
 }
 
+/* reals adds to numbers of floating point, whatever the C type of what is added. */
+static int reals(void)
+{
+	double d[3];
+	float f[2];
+	return PtlHandlerDMAFetchAddB(80, 2.0, &d[0], PTL_DOUBLE, PTL_ME_HOST_MEM) || PtlHandlerDMAFetchAddB(80, 1.5f, &d[1], PTL_DOUBLE, PTL_ME_HOST_MEM) ||
+	       PtlHandlerDMAFetchAddB(80, -3, &d[2], PTL_DOUBLE, PTL_ME_HOST_MEM) || d[0] != 0 || d[1] != 2 || d[2] != 3.5 ||
+	       PtlHandlerDMAFetchAddB(88, 0.25, &f[0], PTL_FLOAT, PTL_ME_HOST_MEM) || PtlHandlerDMAFetchAddB(88, 1, &f[1], PTL_FLOAT, PTL_ME_HOST_MEM) ||
+	       f[0] != 0 || f[1] != 0.25f;
+}
+
 static int atomics(state_t *s)
 {
 	ptl_dma_h h;
@@ -52,7 +64,7 @@ static int atomics(state_t *s)
 		PtlHandlerYield();
 	bad = bad || other != 1ull << 40 || PtlHandlerDMAFetchAddB(62, 1, &before[0], PTL_INT, PTL_ME_HOST_MEM) == 0; /* not aligned */
 	bad = bad || PtlHandlerCAS(&s->word, 1, 2) != 0 || PtlHandlerCAS(&s->word, 0, 2) != 1;
-	return bad || PtlHandlerFAdd(&s->word, &s->before, 40);
+	return bad || PtlHandlerFAdd(&s->word, &s->before, 40) || reals();
 }
 
 static int messages(ptl_payload_t *p)
@@ -72,6 +84,8 @@ static int counters(state_t *s)
 	uint64_t wide = 0;
 	int bad = PtlHandlerCTInc(ct, 3) || PtlHandlerCTInc(ct, two) || PtlHandlerCTGet(ct, &n) || n != 5;
 	bad = bad || PtlHandlerCTSet(ct, 7) || PtlHandlerCTInc(ct, failure) || PtlHandlerCTGet(ct, &now) || now.success != 7 || now.failure != 1;
+	bad = bad || PtlHandlerCTSet(ct, 8) || PtlHandlerCTGet(ct, &now) || now.success != 8 || now.failure != 1;
+	bad = bad || PtlHandlerCTSet(ct, 1ull << 32) || PtlHandlerCTGet(ct, &n) == 0 || n != 5;
 	return bad || PtlHandlerCTSet(ct, two) || PtlHandlerCTGet(ct, &wide) || wide != 2;
 }
 
@@ -79,8 +93,14 @@ void act(void *message, void *state)
 {
 	ptl_payload_t p = *(ptl_payload_t *)message;
 	state_t *s = state;
+	if (s->act == 9) { /* the heap's lock lets others run */
+		free(malloc(16));
+		PtlReturn(p.base[0] % 2 ? DROP : SUCCESS);
+		return;
+	}
 	int bad = s->act == 1 ? memory(&p) : s->act == 2 ? atomics(s) : s->act == 3 ? messages(&p) : s->act == 4 ? counters(s) : s->act == 5 ? exchanges(&p) : 0;
 	bad = bad || (s->act == 7 && PtlHandlerDMAFromHostB(0, NULL, PACKET_SIZE + 1, PTL_ME_HOST_MEM));
+	bad = bad || (s->act == 10 && PtlHandlerDMAToHostB(NULL, 0, p.length + 1, PTL_ME_HOST_MEM));
 	PtlReturn(bad ? 99 : s->payload_code);
 }
 

@@ -1,4 +1,5 @@
 /* Bytes, which clang turns into memory.copy and memory.fill, and a heap. */
+#define SPIN_TAKES_TURNS /* the lock of the heap, in the modules of other toolchains */
 #include <spin_sync.h>
 #include <stdlib.h>
 #include <string.h>
