@@ -228,10 +228,18 @@ func TestGoImportsMatchDocument(t *testing.T) {
 	require.Equal(t, documentedImports(t), got)
 }
 
+// Imports that suspend are declared as such: the ports of other toolchains need to know.
 func TestHeaderImportsMatchDocument(t *testing.T) {
 	got := make(map[string]string)
+	waits := regexp.MustCompile(`(?m)^SPIN_WAITS\((\w+), `).ReplaceAllString(string(c.Header), "SPIN_SUSPENDS(void, $1, ")
+	suspends := regexp.MustCompile(`(?m)^SPIN_SUSPENDS\((\w+), (\w+), \((.*)\), \(.*\)\)$`)
+	names := map[string]bool{}
+	for _, m := range suspends.FindAllStringSubmatch(waits, -1) {
+		names[m[2]] = true
+	}
+	header := suspends.ReplaceAllString(waits, "SPIN_IMPORT($2) $1 spin_$2($3);")
 	declaration := regexp.MustCompile(`(?m)^SPIN_IMPORT\((\w+)\) (\w+) spin_(\w+)\((.*)\);$`)
-	for _, m := range declaration.FindAllStringSubmatch(string(c.Header), -1) {
+	for _, m := range declaration.FindAllStringSubmatch(header, -1) {
 		require.Equal(t, m[1], m[3])
 		var types []string
 		for p := range strings.SplitSeq(m[4], ",") {
@@ -255,6 +263,10 @@ func TestHeaderImportsMatchDocument(t *testing.T) {
 		got[m[1]] = strings.Join(types, " ")
 	}
 	require.Equal(t, documentedImports(t), got)
+	document := abi(t)
+	for name := range got {
+		require.Equal(t, names[name], regexp.MustCompile(`(?m)^\| `+name+` \| [^|]+ \| S \|`).MatchString(document), name)
+	}
 }
 
 // paperNames are the functions of P4sPIN, as listed in sPIN'17 §2.

@@ -24,7 +24,8 @@ const prefix = "//spin:"
 
 // directiveOf is what the text of a comment in C says to the builder. Unlike in Go a blank may stand before it: formatters put one there.
 func directiveOf(text string) (directive string, is bool) {
-	return strings.CutPrefix("//"+strings.TrimLeft(text, " \t"), prefix)
+	directive, is = strings.CutPrefix("//"+strings.TrimLeft(text, " \t"), prefix)
+	return directive, is && !strings.HasPrefix(directive, `"`) // those are words about a field
 }
 
 // described is a manifest in the making.
