@@ -115,6 +115,21 @@ func TestColdRingWithLosses(t *testing.T) {
 	require.InEpsilon(t, whole.rateIn(0, 40*sim.Second), found.rate, 0.3) // three standard errors
 }
 
+// While something is yet to go down, or to come up again, nothing is steady; afterwards it is as without.
+func TestColdRingWithADownTime(t *testing.T) {
+	d, err := profile.Load("eth-npf", "host.message=100us", "fabric.faults.down=[{node: 1, from: 300ms, to: 500ms}]")
+	require.NoError(t, err)
+	p, err := coldRing.At(d, Values{"mode": npfPinned})
+	require.NoError(t, err)
+	w := &cacheRun{Point: p, until: 20 * sim.Second, steady: true}
+	_, err = w.run(context.Background())
+	require.NoError(t, err)
+	require.Greater(t, w.result.end, 500*sim.Millisecond)
+	require.Less(t, w.result.end, 10*sim.Second)
+	require.Zero(t, w.result.rateIn(400*sim.Millisecond, 500*sim.Millisecond))
+	require.InEpsilon(t, w.result.rateIn(100*sim.Millisecond, 300*sim.Millisecond), w.result.rate, 0.05)
+}
+
 // What is counted in less time than a time-out is either full speed or nothing.
 func TestLossesNeedTime(t *testing.T) {
 	for _, e := range []*Experiment{instances, workingSet} {

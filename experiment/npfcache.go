@@ -251,10 +251,17 @@ func (w *cacheRun) load(p *runtime.Proc, s *stack.Stack) error {
 	}
 }
 
+// losesByChance reports whether frames get lost at any time, and not only while something is down. One that
+// is late by more than a slice is as good as lost.
+func losesByChance(p *Point) bool {
+	f := &p.Profile.Fabric.Faults
+	return f.Loss > 0 || f.Corrupt > 0 || f.Delay > 0 && f.MaxDelay >= cacheSlice
+}
+
 // looks decides what is compared to find out whether the load is steady.
 func (w *cacheRun) looks() error {
 	faults := &w.Profile.Fabric.Faults
-	w.stretch, w.stretches, w.lossy = 1, cacheSteady, faults.Loses()
+	w.stretch, w.stretches, w.lossy = 1, cacheSteady, losesByChance(w.Point)
 	if w.lossy {
 		longest, err := w.longestTimeout()
 		if err != nil {

@@ -173,7 +173,7 @@ func (l *timelines[T]) of(p *Point, key string, simulate func(*timelineRun[T]) e
 // coldRingCaveats say how well a throughput is known that was not simulated.
 func coldRingCaveats(results []*Result) []string {
 	for _, r := range results {
-		if r.Point.Profile.Fabric.Faults.Loses() && r.Values["warm"] != nil && r.Point.Time("at") > r.Time("simulated") {
+		if losesByChance(r.Point) && r.Values["warm"] != nil && r.Point.Time("at") > r.Time("simulated") {
 			return []string{"Frames get lost: behind what was simulated a throughput is a mean with a standard error of up to 10%."}
 		}
 	}
