@@ -251,8 +251,8 @@ func (w *cacheRun) load(p *runtime.Proc, s *stack.Stack) error {
 	}
 }
 
-// losesByChance reports whether frames get lost at any time, and not only while something is down. One that
-// is late by more than a slice is as good as lost.
+// losesByChance reports whether frames get lost at any time, and not only while
+// something is down. One that is late by more than a slice is as good as lost.
 func losesByChance(p *Point) bool {
 	f := &p.Profile.Fabric.Faults
 	return f.Loss > 0 || f.Corrupt > 0 || f.Delay > 0 && f.MaxDelay >= cacheSlice
@@ -270,9 +270,10 @@ func (w *cacheRun) looks() error {
 		w.stretch, w.stretches = int((lossyTimeouts*longest+cacheSlice-1)/cacheSlice), lossyStretches
 	}
 	for _, d := range faults.Down {
-		w.quiet = max(w.quiet, d.From)
-		if d.To < w.until {
-			w.quiet = max(w.quiet, d.To)
+		for _, at := range []sim.Time{d.From, d.To} {
+			if at < w.until {
+				w.quiet = max(w.quiet, at)
+			}
 		}
 	}
 	w.result.looked = sim.Time(w.stretch*w.stretches) * cacheSlice

@@ -143,7 +143,8 @@ func TestP4spinActions(t *testing.T) {
 	require.ErrorContains(t, act(10).Err(), "out of bounds memory access: local: 9 bytes at 0xffffffff", "more than the packet has")
 }
 
-// What a handler has said is its own, however often it lets others run: here the heap, of which the port knows nothing.
+// Handlers let each other run where they suspend, as in the heap, of which the port knows nothing. Each of
+// them still returns its own code.
 func TestP4spinHandlersTakeTurns(t *testing.T) {
 	cfg := module(t, "p4spin", "fabric.mtu=64")
 	cfg.State.Bytes = append(words(2, 0, 0, 9), make([]byte, 48)...)

@@ -58,6 +58,9 @@ func (in *Inspection) needs(m *hpu.Module, p *profile.Profile, hpuMemory int) in
 	} else {
 		s.HPUMemory = m.End
 	}
+	if _, _, err := handlers.OptionsOf(&all); err != nil {
+		in.Reasons = append(in.Reasons, Reason{Offset: -1, Cause: fmt.Sprintf("manifest: needs %v", err)})
+	}
 	in.refused(s, all.UserHeader, p)
 	return int(max(int64(hpuMemory), min(s.HPUMemory, math.MaxUint32)))
 }

@@ -59,19 +59,25 @@ func PlanOf(m *hpu.Module, wanted Exports) (*Plan, error) {
 		}
 		p.UserHeader = p.needs.UserHeader
 	}
-	entry, wrong := bits(p.needs.EntryOptions, portals.EntryNames)
-	table, also := bits(p.needs.PTOptions, portals.PTNames)
-	p.EntryOptions, p.PTOptions = portals.EntryOptions(entry), portals.PTOptions(table)
-	if own := p.EntryOptions & memoryOptions; own != 0 && wrong == nil {
-		wrong = fmt.Errorf("entry option %s, which no module can ask for: whether memory is in one piece is for who makes the entry to say", strings.ToLower(own.String()))
-	}
-	if err := errors.Join(wrong, also); err != nil {
+	if p.EntryOptions, p.PTOptions, err = OptionsOf(&p.needs); err != nil {
 		return nil, fmt.Errorf("module %s needs %w", m.Name(), err)
 	}
 	return p, nil
 }
 
-// memoryOptions say what the memory of an entry is. A module that asked for them would have a piece of memory read as a list of vectors.
+// OptionsOf returns the options that needs name. The error names one that there is not, or that no module
+// can ask for.
+func OptionsOf(n *manifest.Needs) (portals.EntryOptions, portals.PTOptions, error) {
+	entry, wrong := bits(n.EntryOptions, portals.EntryNames)
+	table, also := bits(n.PTOptions, portals.PTNames)
+	if own := portals.EntryOptions(entry) & memoryOptions; own != 0 && wrong == nil {
+		wrong = fmt.Errorf("entry option %s, which no module can ask for: whoever makes the entry decides whether its memory is in one piece", strings.ToLower(own.String()))
+	}
+	return portals.EntryOptions(entry), portals.PTOptions(table), errors.Join(wrong, also)
+}
+
+// memoryOptions describe the memory of an entry. If a module asked for them, the device would read a piece of
+// memory as a list of vectors.
 const memoryOptions = portals.OptMEIOVec | portals.OptMEHandlerIOVec
 
 // DeviceOf is what expressions of a manifest see of the device of a node.

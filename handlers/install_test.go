@@ -294,7 +294,7 @@ func TestInstallRefuses(t *testing.T) {
 		vectors := with(t, handlers.Must("count"), func(m *manifest.Manifest) { m.Needs.EntryOptions = []string{"op_put", name} })
 		onNode(t, func(p *runtime.Proc) {
 			_, err := load(t, p, vectors).Install(p, handlers.Options{})
-			require.EqualError(t, err, "module count needs entry option "+name+", which no module can ask for: whether memory is in one piece is for who makes the entry to say")
+			require.EqualError(t, err, "module count needs entry option "+name+", which no module can ask for: whoever makes the entry decides whether its memory is in one piece")
 		})
 	}
 }

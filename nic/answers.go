@@ -76,9 +76,10 @@ func (d *act) answered(cookie uint64, from int, data []byte, length uint64) (tak
 	return copy(a.program.Memory()[uint64(a.local)+uint64(from):], data[:k]), len(data) - k
 }
 
-// answerThere lets the handler that waits for a reply go on: its bytes are in HPU memory, or it was refused. A
-// reply of fewer bytes than the handler has asked for, as of an entry that ends before, is no success: the
-// handler could not know how many came.
+// answerThere lets the handler that waits for a reply go on: its bytes are in HPU
+// memory, or it was refused. A reply of fewer bytes than the handler has asked
+// for, such as a get beyond the end of an entry, is DENIED: the handler could not
+// know how many came.
 func (d *act) answerThere(cookie, bytes uint64, fail portals.FailType) {
 	a := &d.answers[cookie-1]
 	r := a.run

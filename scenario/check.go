@@ -177,7 +177,8 @@ func (p *Plan) stamp(e *entryPlan, rank int) (s portals.Stamp, err error) {
 	return portals.Stamp{Shift: uint8(shift), Bits: uint8(bits)}, nil
 }
 
-// checkNeeds checks options that are given against those that the handlers need; options that are not given have them.
+// checkNeeds checks options that are given against those that the handlers need. An entry without options
+// gets what they need.
 func (p *Plan) checkNeeds(e *entryPlan) {
 	const always = portals.OptMEEventCTComm // of every entry of a scenario
 	if own := e.handlers.EntryOptions & ownOptions &^ always; own != 0 {

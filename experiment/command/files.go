@@ -125,7 +125,8 @@ func (l *leftError) note() string {
 	return "not written, what older files of the names hold stays: " + strings.Join(l.files, ", ")
 }
 
-// leftOf is what an error of a command that was cut off says of files that are not written, behind a separator; else what can be seen of them; "": nothing.
+// leftOf names, behind a separator, the files that a command that was cut off has not written: as its error
+// has them, else by a look at them; "": none.
 func leftOf(err error, e *ending, separator string) string {
 	if left := (*leftError)(nil); errors.As(err, &left) {
 		return separator + left.note()

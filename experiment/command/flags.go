@@ -57,16 +57,17 @@ func expected(wrong *pflag.InvalidValueError) string {
 	return wrong.Unwrap().Error()
 }
 
-// argumentsKey is that of the arguments in the context of a command.
+// argumentsKey finds the arguments in the context of a command.
 type argumentsKey struct{}
 
-// WithArguments is a context for a command that Root has prepared, with its arguments, in which flags are then looked for that are given twice. Execute
-// makes one itself.
+// WithArguments returns a context that carries the arguments of a command, so that the command refuses flags
+// that are given twice. Execute makes one itself.
 func WithArguments(ctx context.Context, args []string) context.Context {
 	return context.WithValue(ctx, argumentsKey{}, args)
 }
 
-// checkTwice refuses a flag of one value that is given several times: which of them counts would be for the reader to guess.
+// checkTwice refuses a flag of one value that is given several times: the reader would have to guess which of
+// them counts.
 func checkTwice(c *cobra.Command) error {
 	all, known := c.Context().Value(argumentsKey{}).([]string)
 	if !known || c.DisableFlagParsing {

@@ -225,8 +225,9 @@ func (w *memoryWatch) start(cancel context.CancelCauseFunc, e *ending, name stri
 	}
 }
 
-// wait gives the command the time to end by itself, unless it goes on reserving: for example, one that makes a
-// large cluster is not interrupted, and Go would end it where the bounds of the process are reached.
+// wait gives the command the time to end by itself, unless it goes on reserving.
+// For example, nothing interrupts a command while it makes a large cluster, and
+// Go would end it where the bounds of the process are reached.
 func (w *memoryWatch) wait(ticker *time.Ticker, e *ending) {
 	enough := time.After(patience / 3)
 	for {

@@ -85,8 +85,8 @@ func (e *ending) writes(list []Output) {
 	}
 }
 
-// left says, behind a separator, which files have not been written until now; "": all. Old files of the names are replaced, or have
-// another time when they are overwritten.
+// left names, behind a separator, the files that have not been written until now; "": none. An old file of the
+// name is replaced when it is written, or has another time.
 func (e *ending) left(separator string) string {
 	var names []string
 	for _, one := range e.outputs {

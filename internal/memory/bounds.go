@@ -113,7 +113,8 @@ func Low() <-chan struct{} { return low }
 
 // Reserve is called before n bytes are reserved outside of Go's heap. It looks
 // at the bounds of the process after each 16 MiB. If they leave less than Spare
-// it says so to Low; if they leave next to nothing, that is an error. For example, a thousand nodes reserve a megabyte each: without it the last megabyte
+// it says so to Low; if they leave next to nothing, that is an error. For
+// example, a thousand nodes reserve a megabyte each: without it the last megabyte
 // would be theirs, and Go's next page, of which it needs few, would end the program.
 func Reserve(n int) error {
 	const step = large / 2

@@ -22,7 +22,8 @@ func (p place) errorf(format string, args ...any) error {
 // prefix begins the comments that are directives to the builder.
 const prefix = "//spin:"
 
-// directiveOf is what the text of a comment in C says to the builder. Unlike in Go a blank may stand before it: formatters put one there.
+// directiveOf cuts the directive to the builder out of the text of a comment in C. Unlike in Go a blank may stand
+// before it: formatters put one there.
 func directiveOf(text string) (directive string, is bool) {
 	directive, is = strings.CutPrefix("//"+strings.TrimLeft(text, " \t"), prefix)
 	return directive, is && !strings.HasPrefix(directive, `"`) // those are words about a field

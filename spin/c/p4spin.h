@@ -144,7 +144,8 @@ static inline uint32_t p4spin_space(unsigned int options)
 	return options == P4SPIN_ME_HOST_MEM ? PTL_ME_HOST_MEM : options == P4SPIN_HANDLER_HOST_MEM ? PTL_HANDLER_HOST_MEM : 0xff;
 }
 
-/* More than what NULL stands for would be other memory, such as that of an earlier message: the device finds none at this address. */
+/* More than what NULL stands for would be other memory, such as an earlier message: the device finds none at
+ * this address. */
 #define P4SPIN_BEYOND ((void *)UINTPTR_MAX)
 
 static inline const void *p4spin_source(const void *local, uint32_t len)
@@ -204,7 +205,8 @@ static inline int p4spin_DMACASNB(uint32_t offset, uint64_t *cmpval, uint64_t sw
 	return p4spin_dma_started(spin_dma_cas_nb(p4spin_space(options), offset, *cmpval, swapval, cmpval), handle);
 }
 
-/* What is added, as a number of the type: 2.0 and 2 are the same of PTL_DOUBLE. A number that the type does not hold wraps, as in C. */
+/* Converts what is added to the type: for example, 2.0 and 2 are the same PTL_DOUBLE. A number that the type
+ * does not hold wraps, as in C. */
 static inline uint64_t p4spin_real(uint32_t type, double value)
 {
 	union {

@@ -264,9 +264,9 @@ _Static_assert(offsetof(ptl_op_t, fetch_offset) == 96, "ptl_op_t.fetch_offset");
 _Static_assert(offsetof(ptl_op_t, user_hdr) == 104, "ptl_op_t.user_hdr");
 _Static_assert(offsetof(ptl_op_t, user_hdr_len) == 108, "ptl_op_t.user_hdr_len");
 
-/* Handlers take turns where they suspend. Those of other toolchains are told what belongs to them by functions without a parameter for it
- * (p4spin.h, pspin_compat.h): there spin_running is the record of the handler that runs, and every import that suspends sets it again. It is
- * a global of the module and not memory, which handlers would share. */
+/* Handlers take turns where they suspend. The functions of other toolchains (p4spin.h, pspin_compat.h) have no
+ * parameter for the handler that calls them: there spin_running finds its record, and every import that suspends
+ * sets it again. It is a global of the module and not memory, which handlers would share. */
 #if defined(SPIN_HEADER) || defined(SPIN_PAYLOAD) || defined(SPIN_COMPLETION)
 #define SPIN_TAKES_TURNS
 #endif
