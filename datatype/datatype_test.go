@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/datatype"
-	"github.com/spinsim/spinsim/datatype/typetest"
+	"github.com/spinsim/spinsim/internal/typetest"
 )
 
 // Sizes, bounds, packing, unpacking, any part of the stream, and overlap are those of MPI's definition taken literally.

@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/datatype"
-	"github.com/spinsim/spinsim/datatype/typetest"
+	"github.com/spinsim/spinsim/internal/typetest"
 )
 
 // program is types in the language of scripts/mpi-datatypes/reference.c.

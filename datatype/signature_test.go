@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/datatype"
-	"github.com/spinsim/spinsim/datatype/typetest"
+	"github.com/spinsim/spinsim/internal/typetest"
 )
 
 // basics lists the basic types of an element by the definition of each constructor, one after the other.

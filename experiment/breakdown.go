@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/breakdown"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace/breakdown"
 )
 
 // BreakdownParts are the columns that add up to the time of an operation.

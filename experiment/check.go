@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/spin/manifest"
 )
 
 // taken are names that an axis may not have: commands know them as flags of their own.

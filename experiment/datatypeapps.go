@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	mpi "github.com/spinsim/spinsim/datatype"
-	"github.com/spinsim/spinsim/datatype/ddtbench"
+	"github.com/spinsim/spinsim/internal/ddtbench"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -15,7 +15,7 @@ var datatypeApps = &Experiment{
 	Long: `Rank 0 sends to rank 1 what an application of DDTBench sends to a neighbour, once; at the target, the source or both it lies apart as it does in the application.
 Modes and latency are those of compare datatype; above the table stands which strategy the loader has chosen, and why. A core goes through the elements in the
 order of the type; each cache line that it comes to is read and written whole.
---input says which of the suite's sizes, 1 the largest; package datatype/ddtbench has all dimensions.`,
+--input says which of the suite's sizes, 1 the largest; package internal/ddtbench has all dimensions.`,
 	Source: "DDTBench, EuroMPI'12; SC'19",
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: datatypeModes(), Default: "rdma,iovec,spin", Help: "who unpacks: see compare datatype"},

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	mpi "github.com/spinsim/spinsim/datatype"
-	"github.com/spinsim/spinsim/datatype/ddtbench"
 	"github.com/spinsim/spinsim/handlers/datatype"
+	"github.com/spinsim/spinsim/internal/ddtbench"
 	"github.com/spinsim/spinsim/profile"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/goal/nodes"
-	"github.com/spinsim/spinsim/goal/proxy"
-	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/internal/goal/nodes"
+	"github.com/spinsim/spinsim/internal/goal/proxy"
+	"github.com/spinsim/spinsim/internal/hosttest"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"

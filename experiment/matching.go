@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/spinsim/spinsim/goal/nodes"
-	"github.com/spinsim/spinsim/goal/proxy"
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/goal/nodes"
+	"github.com/spinsim/spinsim/internal/goal/proxy"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -96,7 +96,7 @@ func matchingSides() *Experiment {
 // Application is a row of the table of asynchronous matching (sPIN'17 §5.1): what was traced, and what offloaded matching
 // was worth.
 type Application struct {
-	Proxy     string  // of package goal/proxy
+	Proxy     string  // of package internal/goal/proxy
 	Ranks     int     // of the trace
 	Messages  int64   // in the trace; of the larger runs the publication gives hundreds of thousands
 	Share     float64 // of point-to-point communication in the run time

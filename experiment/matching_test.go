@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/goal"
-	"github.com/spinsim/spinsim/goal/nodes"
-	"github.com/spinsim/spinsim/goal/proxy"
+	"github.com/spinsim/spinsim/internal/goal/nodes"
+	"github.com/spinsim/spinsim/internal/goal/proxy"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"

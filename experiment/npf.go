@@ -6,9 +6,9 @@ import (
 	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/handlers/backupring/driver"
 	"github.com/spinsim/spinsim/inet"
+	"github.com/spinsim/spinsim/internal/npf/memcached"
+	"github.com/spinsim/spinsim/internal/npf/stack"
 	"github.com/spinsim/spinsim/nic"
-	"github.com/spinsim/spinsim/npf/memcached"
-	"github.com/spinsim/spinsim/npf/stack"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 )

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/host/pinning"
+	"github.com/spinsim/spinsim/internal/beff"
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/mpi/beff"
-	"github.com/spinsim/spinsim/pinning"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -17,7 +17,7 @@ import (
 var npfBeff = &Experiment{
 	Name:  "npf-beff",
 	Short: "effective bandwidth (b_eff) of MPI processes whose memory is copied, pinned or absent",
-	Long: `Processes of MPI on nodes of their own run b_eff (Rabenseifner, Koniges; package mpi/beff has the definition): 21 lengths of messages to both neighbours in rings, three methods, 12 patterns. Memory
+	Long: `Processes of MPI on nodes of their own run b_eff (Rabenseifner, Koniges; package internal/beff has the definition): 21 lengths of messages to both neighbours in rings, three methods, 12 patterns. Memory
 of messages becomes ready for the interface in several ways:
 ` + npfMPIStrategies + `
 On a network that is the same for all nodes patterns with rings of the same sizes are measured once. Messages longer than --sent are not sent: their bandwidth is that of the longest that is.`,

@@ -9,10 +9,10 @@ import (
 	"sync"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/breakdown"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace/breakdown"
 )
 
 // coldTerms are the way to a published time of drop: each changes one of the choices that the paper leaves open.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/rnr/driver"
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/pinning"
+	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/runtime"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/inet"
-	"github.com/spinsim/spinsim/npf/stack"
+	"github.com/spinsim/spinsim/internal/npf/stack"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )

@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/pinning"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/npf/memcached/memaslap"
+	"github.com/spinsim/spinsim/internal/npf/memcached/memaslap"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	connections "github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/pinning"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 )

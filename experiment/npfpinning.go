@@ -7,7 +7,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/rnr/driver"
-	"github.com/spinsim/spinsim/pinning"
+	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

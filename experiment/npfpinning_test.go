@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/pinning"
+	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/sim"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/handlers/backupring/driver"
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/npf/stack"
+	"github.com/spinsim/spinsim/internal/npf/stack"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/npf/memcached"
-	"github.com/spinsim/spinsim/npf/memcached/memaslap"
+	"github.com/spinsim/spinsim/internal/npf/memcached"
+	"github.com/spinsim/spinsim/internal/npf/memcached/memaslap"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"

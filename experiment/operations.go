@@ -3,11 +3,11 @@ package experiment
 import (
 	"slices"
 
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/breakdown"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace/breakdown"
 )
 
 // operation is one that was measured: a program of a node has called at from and gone on at to.

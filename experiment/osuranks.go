@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spinsim/spinsim/internal/osu"
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/mpi/osu"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -14,7 +14,7 @@ import (
 var OSURanks = &Experiment{
 	Name:  "osu-ranks",
 	Short: "OSU micro-benchmarks of many ranks: collectives, and pairs at the same time",
-	Long: `The collective programs of the OSU micro-benchmarks, with a barrier behind each call, and those of pairs, multi_lat and mbw_mr (package mpi/osu). spinsim osu
+	Long: `The collective programs of the OSU micro-benchmarks, with a barrier behind each call, and those of pairs, multi_lat and mbw_mr (package internal/osu). spinsim osu
 prints what they print; here they are beside what was published. Consecutive ranks fill MPSoCs, then QFDBs.
 Beside bcast on boards of ExaNeSt stands TR-488's model: the sum, over the steps of a binomial tree, of what a message takes one way within an MPSoC, between two
 of a QFDB, or between neighbouring QFDBs, whichever the step is; these are measured while one side only sends.`,

@@ -9,9 +9,9 @@ import (
 	"github.com/spinsim/spinsim/handlers/part/driver"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/breakdown"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace/breakdown"
 )
 
 // faulting is a measurement under way.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/internal/breakdown"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace/breakdown"
 )
 
 // pagefaultWatch makes an account of what goes on while a transfer meets absent pages: categories are pagefaultParts. It looks at the timeline: at what cores

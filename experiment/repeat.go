@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/provenance"
 )
 
 // sweepArguments are what a sweep is made from besides profiles, seed and handlers.

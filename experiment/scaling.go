@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/spinsim/spinsim/internal/patterns"
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/mpi/patterns"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -14,7 +14,7 @@ import (
 var scaling = &Experiment{
 	Name:  "scaling",
 	Short: "iterations of HPCG, LAMMPS and miniFE, weak and strong",
-	Long: `Ranks do what applications do in an iteration (package mpi/patterns): exchanges with neighbours in three dimensions, whose sizes follow from the problem and its
+	Long: `Ranks do what applications do in an iteration (package internal/patterns): exchanges with neighbours in three dimensions, whose sizes follow from the problem and its
 decomposition, sums of all ranks, and computing as long as operations and bytes of memory take a core.
   hpcg    a conjugate gradient step with multigrid: weak 104^3 points a rank, strong 256 x 256 x 128
   lammps  a step of the rhodopsin benchmark: weak 32,000 atoms a rank, strong 32,000 in all (the report does not say how many)

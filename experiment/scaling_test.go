@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/host/hosttest"
-	"github.com/spinsim/spinsim/mpi/patterns"
+	"github.com/spinsim/spinsim/internal/hosttest"
+	"github.com/spinsim/spinsim/internal/patterns"
 	"github.com/spinsim/spinsim/profile"
 )
 

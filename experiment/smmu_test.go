@@ -35,7 +35,7 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 		case "pagefault":
 			axis, modes = "policy", e.Axis("policy").Of
 		case "matching", "datatype-apps", "kv", "scan", "isend", "apps", "osu", "osu-ranks", "scaling", "credits":
-			continue // their worlds are those of package goal/nodes and mpi; the tables of kv and scan are always there
+			continue // their worlds are those of package internal/goal/nodes and mpi; the tables of kv and scan are always there
 		case "hpus":
 			values = Values{"hpus": 4, "size": 256}
 		case "ip":
@@ -87,7 +87,7 @@ func TestExperimentsBehindAnSMMU(t *testing.T) {
 	small := []string{"smmu.l1_entries=1", "smmu.l2_entries=1", "smmu.l2_ways=1", "smmu.walk_cache=0", "smmu.walks=1", "smmu.outstanding=2", "smmu.channels=1"}
 	for _, e := range All() {
 		if slices.Contains([]string{"matching", "datatype-apps", "pagefault", "isend", "apps", "exanet", "gsas", "ip", "osu", "osu-ranks", "scaling", "allreduce", "credits"}, e.Name) || strings.HasPrefix(e.Name, "npf-") {
-			continue // its worlds are those of package goal/nodes; it is datatype with other types; they need an operating system; the queue of a mailbox is in the first TLB, and what a call uses was used by the ones before
+			continue // its worlds are those of package internal/goal/nodes; it is datatype with other types; they need an operating system; the queue of a mailbox is in the first TLB, and what a call uses was used by the ones before
 		}
 		values, modes, column := Values{"size": 40000}, e.Axis("mode").Of, "latency"
 		if e.Name == "hpus" {

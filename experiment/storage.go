@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/handlers/raid5/driver"
+	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace/spc"
 )
 
 // Storage plays a trace on an array of servers with parity, that of raid5. name is what tables call the trace, whose requests must not change afterwards.

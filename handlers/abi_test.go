@@ -11,13 +11,12 @@ import (
 
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/spin"
-	"github.com/spinsim/spinsim/spin/c"
 )
 
 // enumerators returns the names that spin.h lists from first to last, without PTL_ and _T.
 func enumerators(t *testing.T, first, last string) []string {
 	t.Helper()
-	text := string(c.Header)
+	text := string(spin.CHeader)
 	from := strings.Index(text, "\t"+first+", ")
 	to := strings.Index(text, " "+last+",\n")
 	require.Positive(t, from)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // Exports are the names of the exports that handle header, packets and end of a message; "": none.

@@ -1,6 +1,6 @@
 // Package handlers knows the built-in handler libraries and installs handlers, theirs and a user's own.
 //
-// A library is a module with a manifest (package spin/manifest): its handlers, the layout of its state and what it needs of a
+// A library is a module with a manifest (package internal/manifest): its handlers, the layout of its state and what it needs of a
 // device. Whoever installs one names fields of the state, not bytes, and what is not said the manifest knows:
 //
 //	count, err := handlers.Open("count")                  // or a file, or handlers.New(name, wasm)

@@ -31,7 +31,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // Library is a handler module with what it says of itself. It is read-only.

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/internal/hosttest"
 )
 
 // Of four pages a child gets the first and the last: fork pays for those two, the parent writes to the others as before, and its device uses the frames that

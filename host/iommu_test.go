@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/internal/hosttest"
+	"github.com/spinsim/spinsim/internal/smmutest"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/smmu"
-	"github.com/spinsim/spinsim/smmu/smmutest"
 )
 
 // paged is a device behind an SMMU, with an operating system that maps what faults a while later.

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/internal/hosttest"
 )
 
 var modelOps = flag.Int("model.ops", 40_000, "operations of the seeded run against the model of memory")

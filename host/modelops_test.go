@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/internal/hosttest"
 	"github.com/spinsim/spinsim/sim"
 )
 

@@ -38,7 +38,7 @@ func (m *Module) rewrite(facts []wasm.Facts, unchecked int, divide bool) {
 	m.prices = r.prices
 	r.globals = m.chooseGlobals(counted, facts)
 	if m.spec.Watch.Null {
-		m.null = m.nullBytes(r.globals.hasStack || m.manifest != nil) // what spin/build has compiled begins its data at NullBytes
+		m.null = m.nullBytes(r.globals.hasStack || m.manifest != nil) // what internal/build has compiled begins its data at NullBytes
 		r.null = m.null
 	}
 	m.describe(facts, suspends, recursive)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // Module is a handler module that has been checked for a device and rewritten. It is read-only.

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/spinsim/spinsim/hpu/internal/wasm"
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // Source is a place in the source of a module. The zero value is none.
@@ -184,7 +184,7 @@ func (m *Module) readSource() {
 	slices.SortStableFunc(m.source.scopes, func(a, b scope) int { return cmp.Compare(a.depth, b.depth) })
 }
 
-// readLines reads what spin/build has made of a source map: lines, but not which functions were put into others.
+// readLines reads what internal/build has made of a source map: lines, but not which functions were put into others.
 func (m *Module) readLines(section []byte) {
 	files, lines, err := manifest.DecodeLines(section)
 	if err != nil {

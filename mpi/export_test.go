@@ -2,7 +2,7 @@ package mpi
 
 import (
 	"github.com/spinsim/spinsim/handlers/rnr/driver"
-	"github.com/spinsim/spinsim/pinning"
+	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/runtime"
 )
 

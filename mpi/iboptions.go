@@ -8,7 +8,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/handlers/rnr/driver"
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/pinning"
+	"github.com/spinsim/spinsim/host/pinning"
 )
 
 // InfiniBandOptions are the options of transport InfiniBand. With the zero value no memory of programs is pinned: the interface has page faults.

@@ -11,8 +11,8 @@ import (
 
 	connections "github.com/spinsim/spinsim/handlers/rnr/driver"
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/pinning"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

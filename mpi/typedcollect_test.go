@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/datatype"
-	"github.com/spinsim/spinsim/datatype/typetest"
+	"github.com/spinsim/spinsim/internal/typetest"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/runtime"
 )

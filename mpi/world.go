@@ -8,7 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/allreduce/driver"
 	"github.com/spinsim/spinsim/handlers/matching"
-	"github.com/spinsim/spinsim/pinning"
+	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

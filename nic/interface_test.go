@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/internal/hosttest"
 )
 
 // What an absent page holds up is a line, and each is by itself: of one process, one other node, and what arrives from it, what is sent to it, what it is

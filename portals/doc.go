@@ -5,7 +5,7 @@
 // The package decides what happens: which entry a request matches, where its
 // bytes land, which full events and counting events follow, which operations
 // leave. It does not decide when: there is no time, no goroutine and no I/O in
-// it. A transport (package runtime, or the instant loop-back of portals/script)
+// it. A transport (package runtime, or the instant loop-back of internal/portalscript)
 // moves headers and bytes between interfaces and calls back at the times it
 // computed.
 //

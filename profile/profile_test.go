@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/host/hosttest"
 	"github.com/spinsim/spinsim/hpu"
-	"github.com/spinsim/spinsim/smmu/smmutest"
+	"github.com/spinsim/spinsim/internal/hosttest"
+	"github.com/spinsim/spinsim/internal/smmutest"
 )
 
 // A profile with one and a half HPUs, or with 010 of them, is refused: nothing is cut off or read in another base in silence.

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/host/hosttest"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/hosttest"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/internal/hosttest"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

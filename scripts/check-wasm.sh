@@ -4,21 +4,21 @@
 #   scripts/check-wasm.sh
 #
 # Needs the compilers of scripts/install-tinygo.sh. Exit status 1 if a module differs, or is not
-# made by a go:generate directive of its folder; go generate ./handlers/... ./examples/... ./experiment/... ./handlerlab/... brings them up to date.
+# made by a go:generate directive of its folder; go generate ./handlers/... ./examples/... ./internal/... brings them up to date.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-readonly directive='//go:generate go run (\.\./)+spin/build/cmd '
-go build -o "$work/build" ./spin/build/cmd
+readonly directive='//go:generate go run (\.\./)+internal/build/cmd '
+go build -o "$work/build" ./internal/build/cmd
 
 checked=0 bad=0
 declare -A made=()
 while IFS=: read -r file line; do
 	folder=$(dirname "$file")
-	read -ra args <<<"${line#*spin/build/cmd }"
+	read -ra args <<<"${line#*internal/build/cmd }"
 	# The directive's form: [-g] -o MODULE SOURCE
 	debug=()
 	if [[ ${args[0]} == -g ]]; then
@@ -43,14 +43,14 @@ while IFS=: read -r file line; do
 		bad=1
 	fi
 	checked=$((checked + 1))
-done < <(grep -rE --include='*.go' "$directive" handlers examples experiment handlerlab | sort)
+done < <(grep -rE --include='*.go' "$directive" handlers examples internal | sort)
 
 while IFS= read -r module; do
 	if [[ -z ${made[$module]-} ]]; then
 		printf '%s has no go:generate directive\n' "$module" >&2
 		bad=1
 	fi
-done < <(git ls-files 'handlers/**.wasm' 'examples/**.wasm' 'experiment/**.wasm' 'handlerlab/**.wasm' | sort -u)
+done < <(git ls-files 'handlers/**.wasm' 'examples/**.wasm' 'internal/lab/**.wasm' 'internal/cores/**.wasm' | sort -u)
 
 if [[ $checked -eq 0 ]]; then
 	echo 'check-wasm: no go:generate directive found' >&2

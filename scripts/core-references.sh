@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Asks what the loops of experiment/cores take on the cores that the cost tables describe, and writes experiment/cores/references.csv.
+# Asks what the loops of internal/cores take on the cores that the cost tables describe, and writes internal/cores/references.csv.
 #
 #   scripts/core-references.sh            write the file
 #   scripts/core-references.sh --check    only compare with it; exit status 1 if it differs
 #   scripts/core-references.sh --loops    print the machine instructions of the loops instead
 #
-# Needs clang-19 and llvm-mca-19 (Debian: apt-get install clang-19 llvm-19). The loops are those of experiment/cores/guest/kernels.c,
+# Needs clang-19 and llvm-mca-19 (Debian: apt-get install clang-19 llvm-19). The loops are those of internal/cores/guest/kernels.c,
 # compiled for the core as handlers would be: -O2, scalar, not unrolled. The innermost loop of each function then goes to
 #
 #   scalar       llvm-mca with the model of Rocket (rocket-rv64): 64 bits, in order, one instruction at a time
@@ -17,7 +17,7 @@ set -euo pipefail
 export LC_ALL=C
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-readonly source=experiment/cores/guest/kernels.c out=experiment/cores/references.csv rounds=1200
+readonly source=internal/cores/guest/kernels.c out=internal/cores/references.csv rounds=1200
 readonly clang=${CLANG:-clang-19} mca=${LLVM_MCA:-llvm-mca-19}
 readonly flags=(-O2 -std=c11 -ffreestanding -ffp-contract=off -fno-math-errno -fno-vectorize -fno-slp-vectorize -fno-unroll-loops)
 readonly loops=(copy sum8 sum64 xor32 cmul cmulf hash crc chase histogram filter normf)

@@ -3,7 +3,7 @@
 #
 #   scripts/portals-reference.sh [WORD]     all scripts, or those whose file or name contains WORD
 #
-# Exit status 1 if a script differs for no reason that portals/script/testdata/reference.csv gives, if it agrees although that file says why it does
+# Exit status 1 if a script differs for no reason that internal/portalscript/testdata/reference.csv gives, if it agrees although that file says why it does
 # not, and if the library does not begin. What is left out is counted by what it asks for: scripts that say when messages move ("manual"), and those
 # that need what only our device has.
 #
@@ -31,4 +31,4 @@ if [[ ! -e $library ]]; then
 	make -C "$home/build" -j"$(nproc)" install
 fi >&2
 
-exec python3 -B scripts/portals-reference/compare.py "$library" portals/script/testdata "$@"
+exec python3 -B scripts/portals-reference/compare.py "$library" internal/portalscript/testdata "$@"

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/internal/smmutest"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/smmu"
-	"github.com/spinsim/spinsim/smmu/smmutest"
 )
 
 // many has many requests under way in an SMMU, a driver that changes tables, invalidates what it must, and handles faults some time later, and the rules

@@ -3,9 +3,9 @@ package smmu_test
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/internal/smmutest"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/smmu"
-	"github.com/spinsim/spinsim/smmu/smmutest"
 )
 
 // A device writes to a page that is not there. The driver reads what the registers have, brings the page and clears them; the device tries again.

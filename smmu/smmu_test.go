@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/internal/smmutest"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/smmu"
-	"github.com/spinsim/spinsim/smmu/smmutest"
 )
 
 const (

@@ -19,7 +19,6 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/spin"
-	"github.com/spinsim/spinsim/spin/c"
 )
 
 // The ABI is written down three times: in docs/abi.md, in this package and in spin.h. These tests
@@ -98,7 +97,7 @@ func TestHeaderRecordsMatchDocument(t *testing.T) {
 	types := map[string]string{
 		"Header": "ptl_header_t", "Payload": "ptl_payload_t", "Completion": "ptl_completion_t", "Operation": "ptl_op_t",
 	}
-	text := string(c.Header)
+	text := string(spin.CHeader)
 	for name, want := range documentedRecords(t) {
 		ctype := types[name]
 		end := strings.Index(text, "} "+ctype+";")
@@ -132,7 +131,7 @@ func TestCodesMatchDocument(t *testing.T) {
 	require.Len(t, rows, len(codes))
 	for _, m := range rows {
 		require.Equal(t, number(t, m[1]), int(codes[m[2]]), m[2])
-		require.Contains(t, string(c.Header), "\tPTL_"+m[2]+" = "+m[1]+",")
+		require.Contains(t, string(spin.CHeader), "\tPTL_"+m[2]+" = "+m[1]+",")
 	}
 }
 
@@ -146,7 +145,7 @@ func TestResultsMatchDocument(t *testing.T) {
 	require.Len(t, rows, len(results))
 	for _, m := range rows {
 		require.Equal(t, number(t, m[1]), int(results[m[2]]), m[2])
-		require.Contains(t, string(c.Header), "\tSPIN_"+m[2]+" = "+m[1]+",")
+		require.Contains(t, string(spin.CHeader), "\tSPIN_"+m[2]+" = "+m[1]+",")
 	}
 }
 
@@ -156,7 +155,7 @@ func TestTellFaultsMatchesDocument(t *testing.T) {
 	require.NotNil(t, m)
 	bit := number(t, m[1])
 	require.Equal(t, []int{bit, bit}, []int{int(spin.TellFaults), int(hpu.TellFaults)})
-	require.Contains(t, string(c.Header), "enum { SPIN_TELL_FAULTS = 0x"+strconv.FormatInt(int64(bit), 16)+" };")
+	require.Contains(t, string(spin.CHeader), "enum { SPIN_TELL_FAULTS = 0x"+strconv.FormatInt(int64(bit), 16)+" };")
 }
 
 // documentedImports returns the wasm type of each import: "i32 i64 -> i32".
@@ -231,7 +230,7 @@ func TestGoImportsMatchDocument(t *testing.T) {
 // Imports that suspend are declared as such: the ports of other toolchains need to know.
 func TestHeaderImportsMatchDocument(t *testing.T) {
 	got := make(map[string]string)
-	waits := regexp.MustCompile(`(?m)^SPIN_WAITS\((\w+), `).ReplaceAllString(string(c.Header), "SPIN_SUSPENDS(void, $1, ")
+	waits := regexp.MustCompile(`(?m)^SPIN_WAITS\((\w+), `).ReplaceAllString(string(spin.CHeader), "SPIN_SUSPENDS(void, $1, ")
 	suspends := regexp.MustCompile(`(?m)^SPIN_SUSPENDS\((\w+), (\w+), \((.*)\), \(.*\)\)$`)
 	names := map[string]bool{}
 	for _, m := range suspends.FindAllStringSubmatch(waits, -1) {
@@ -283,9 +282,7 @@ var paperNames = []string{
 // lists, and none is left as spin.h has it. What it defines, the handlers of package handlerlab's
 // tests use, which are compiled and run.
 func TestPaperToolchainHasPaperNames(t *testing.T) {
-	library, err := c.Extract(t.TempDir())
-	require.NoError(t, err)
-	header, err := os.ReadFile(filepath.Join(library.Include[0], "p4spin.h"))
+	header, err := os.ReadFile("c/p4spin.h")
 	require.NoError(t, err)
 	defined := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^#define (Ptl\w+)`).FindAllSubmatch(header, -1) {
@@ -294,7 +291,7 @@ func TestPaperToolchainHasPaperNames(t *testing.T) {
 	for _, name := range paperNames {
 		require.True(t, defined[name], name)
 	}
-	sources, err := filepath.Glob("../handlerlab/testdata/p4spin/*.c")
+	sources, err := filepath.Glob("../internal/lab/handlerlab/testdata/p4spin/*.c")
 	require.NoError(t, err)
 	var used []byte
 	for _, s := range sources {
@@ -309,10 +306,10 @@ func TestPaperToolchainHasPaperNames(t *testing.T) {
 
 func TestHeaderHasPaperNames(t *testing.T) {
 	for _, name := range paperNames {
-		require.Regexp(t, `static inline \w+ `+name+`\(`, string(c.Header))
+		require.Regexp(t, `static inline \w+ `+name+`\(`, string(spin.CHeader))
 	}
 	for _, name := range []string{"PTL_NUM_HPUS", "PTL_MY_HPU", "PTL_ME_HOST_MEM", "PTL_HANDLER_HOST_MEM"} {
-		require.Contains(t, string(c.Header), name)
+		require.Contains(t, string(spin.CHeader), name)
 	}
 }
 

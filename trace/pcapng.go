@@ -12,7 +12,7 @@ import (
 // Link types of pcapng interfaces (tcpdump.org/linktypes.html).
 const (
 	LinkRaw   uint16 = 101 // a packet of IP
-	LinkUser0 uint16 = 147 // of a layout that users agree on: see package trace/capture
+	LinkUser0 uint16 = 147 // of a layout that users agree on: see package internal/capture
 )
 
 // Pcapng writes a capture file of the version 1.0 of the pcapng format (draft-ietf-opsawg-pcapng): interfaces, then packets. Times are nanoseconds since

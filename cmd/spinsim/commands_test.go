@@ -251,7 +251,7 @@ func documentedFiles(t *testing.T, of string) string {
 	}
 	example, err := scenarios.Find("count")
 	require.NoError(t, err)
-	stencil, err := os.ReadFile(filepath.Join("..", "..", "goal", "proxy", "apps", "milc.yaml"))
+	stencil, err := os.ReadFile(filepath.Join("..", "..", "internal", "goal", "proxy", "apps", "milc.yaml"))
 	require.NoError(t, err)
 	for name, content := range map[string][]byte{
 		"my.wasm": count.Module, "scenario.yaml": example.Text, "experiment.yaml": example.Text, "stencil.yaml": stencil,

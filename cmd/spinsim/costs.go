@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/cores"
+	"github.com/spinsim/spinsim/internal/cores"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 )

@@ -15,11 +15,11 @@ import (
 
 	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/build"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/spin/build"
 )
 
 // need is something that a purpose takes besides spinsim.

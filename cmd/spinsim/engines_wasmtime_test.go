@@ -19,7 +19,7 @@ import (
 
 	"github.com/spinsim/spinsim/examples/scenarios"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/spin/manifest"
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 var (
@@ -38,7 +38,7 @@ func TestScenariosOnBothEngines(t *testing.T) {
 		require.NotEqual(t, exitInput, sameOnBothEngines(t, e.Name, t.TempDir(), e.Text, nil))
 	}
 	ran := 0
-	datadriven.Walk(t, "../../scenario/testdata/run", func(t *testing.T, path string) {
+	datadriven.Walk(t, "../../internal/lab/scenario/testdata/run", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var args []string
 			for _, a := range d.CmdArgs {
@@ -117,7 +117,7 @@ func newScenarioGenerator(t *testing.T, seed uint64) *scenarioGenerator {
 		require.NoError(t, err)
 		g.modules = append(g.modules, l)
 	}
-	files, err := filepath.Glob("../../handlerlab/testdata/*.wasm")
+	files, err := filepath.Glob("../../internal/lab/handlerlab/testdata/*.wasm")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, f := range files {

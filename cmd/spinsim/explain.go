@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	input "github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/lab/scenario"
+	"github.com/spinsim/spinsim/internal/portalscript"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/portals/script"
-	"github.com/spinsim/spinsim/provenance"
-	"github.com/spinsim/spinsim/scenario"
 )
 
 // explainCommand says what became of every request and why.
@@ -53,10 +53,10 @@ func explain(c *cobra.Command, file, format string) error {
 		return badInput(err)
 	}
 	if format == "text" {
-		return scriptError(file, script.Explain(text, c.OutOrStdout(), nil))
+		return scriptError(file, portalscript.Explain(text, c.OutOrStdout(), nil))
 	}
 	x := explanation{Requests: []*explainedRequest{}}
-	err = script.Explain(text, printed{&x}, func(s *script.Step) { x.add(nil, s.Process, s.Text, s.Record, s.Name) })
+	err = portalscript.Explain(text, printed{&x}, func(s *portalscript.Step) { x.add(nil, s.Process, s.Text, s.Record, s.Name) })
 	record := provenance.Record{Build: thisBuild(), Command: "explain", Inputs: []provenance.Input{provenance.NewInput(file, []byte(text))}}
 	return errors.Join(writeIndented(c.OutOrStdout(), &record, x), scriptError(file, err))
 }
@@ -72,7 +72,7 @@ func readText(c *cobra.Command, file string) (string, error) {
 
 // scriptError names the file of a mistake.
 func scriptError(file string, err error) error {
-	var mistake *script.Error
+	var mistake *portalscript.Error
 	if errors.As(err, &mistake) {
 		return badInput(fmt.Errorf("%s:%d: %s", file, mistake.Line, mistake.Why))
 	}
@@ -88,7 +88,7 @@ func explainScenario(c *cobra.Command, file, format string) error {
 	var failed error
 	x := explanation{Requests: []*explainedRequest{}}
 	p.Explain(func(s *scenario.ExplainStep) {
-		text := script.StepText(s.NI, s.Name, s.Record)
+		text := portalscript.StepText(s.NI, s.Name, s.Record)
 		switch {
 		case text == "":
 		case format == "json":

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/mpi/osu"
+	"github.com/spinsim/spinsim/internal/osu"
 )
 
 // whole are arguments with which commands that have flags of numbers would run.

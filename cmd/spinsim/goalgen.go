@@ -14,9 +14,9 @@ import (
 
 	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/goal"
-	"github.com/spinsim/spinsim/goal/proxy"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/goal/proxy"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )

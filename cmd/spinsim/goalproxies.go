@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/goal/proxy"
+	"github.com/spinsim/spinsim/internal/goal/proxy"
 )
 
 // goalProxiesCommand is the experiment of the applications, which can also say where its schedules come from.

@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/handlers/graph/edges"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/provenance"
 )
 
 func graphCommand() *cobra.Command {

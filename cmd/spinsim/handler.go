@@ -13,12 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/handlerlab"
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/build"
+	"github.com/spinsim/spinsim/internal/lab/handlerlab"
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/scaffold"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/provenance"
-	"github.com/spinsim/spinsim/spin/build"
-	"github.com/spinsim/spinsim/spin/scaffold"
 )
 
 func handlerCommand() *cobra.Command {

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment/command"
-	"github.com/spinsim/spinsim/handlerlab"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/lab/handlerlab"
 )
 
 func handlerProfileCommand() *cobra.Command {

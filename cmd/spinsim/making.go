@@ -14,8 +14,8 @@ import (
 	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/provenance"
 )
 
 // making is what a result is being made from. Of a result that is made again, the profiles and the inputs come from its record.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/mpi/osu"
+	"github.com/spinsim/spinsim/internal/osu"
 )
 
 // Of a run that has ended early nothing is printed for numbers of ranks that it has not come to: a header without lines would look like a result.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/mpi/osu"
+	"github.com/spinsim/spinsim/internal/osu"
 )
 
 // print writes results as the OSU micro-benchmarks do: an output for each path or number of ranks, with what produced it before the header.

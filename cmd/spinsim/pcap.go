@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/trace/capture"
+	"github.com/spinsim/spinsim/internal/capture"
 )
 
 // pcapCommand has what captures need besides.

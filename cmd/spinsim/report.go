@@ -15,8 +15,8 @@ import (
 	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/experiment/reports"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/provenance"
-	"github.com/spinsim/spinsim/report/page"
+	"github.com/spinsim/spinsim/internal/page"
+	"github.com/spinsim/spinsim/internal/provenance"
 )
 
 // reportCommand makes a page of results.

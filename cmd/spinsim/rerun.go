@@ -11,9 +11,9 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/command"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/lab/scenario"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/scenario"
 )
 
 func rerunCommand() *cobra.Command {

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/scenario"
 	"github.com/spinsim/spinsim/trace"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/examples/scenarios"
-	"github.com/spinsim/spinsim/scenario"
+	"github.com/spinsim/spinsim/internal/lab/scenario"
 )
 
 // scenarioCommand has what goes with run: check, schema, example.

@@ -12,7 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/spinsim/spinsim/internal/memory"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/provenance"
 )
 
 // peakFile is an environment variable with the name of a file for what the kernel says of the process at its end: the most memory that it had is

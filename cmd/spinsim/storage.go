@@ -13,9 +13,9 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/internal/file"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/sim"
-	"github.com/spinsim/spinsim/trace/spc"
 )
 
 func storageCommand() *cobra.Command {

@@ -10,15 +10,15 @@ import (
 	"github.com/spinsim/spinsim/examples/scenarios"
 	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/goal"
-	"github.com/spinsim/spinsim/goal/proxy"
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/build"
+	"github.com/spinsim/spinsim/internal/goal/proxy"
+	"github.com/spinsim/spinsim/internal/lab/scenario"
+	"github.com/spinsim/spinsim/internal/osu"
+	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/mpi/osu"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/scenario"
-	"github.com/spinsim/spinsim/spin/build"
-	"github.com/spinsim/spinsim/trace/spc"
 )
 
 // suggestFlags lets shells complete the flags whose values are those of one command.

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/examples/scenarios"
-	"github.com/spinsim/spinsim/trace/capture"
+	"github.com/spinsim/spinsim/internal/capture"
 )
 
 // dissected are fields of a capture as Wireshark's own program reads them, by the dissector.

@@ -3,7 +3,7 @@ package cpphandler
 
 import _ "embed"
 
-//go:generate go run ../../spin/build/cmd -o filter.wasm filter
+//go:generate go run ../../internal/build/cmd -o filter.wasm filter
 
 // Module is the compiled handler.
 //

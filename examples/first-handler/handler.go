@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-//go:generate go run ../../spin/build/cmd -o first-handler.wasm .
+//go:generate go run ../../internal/build/cmd -o first-handler.wasm .
 
 // State lies in HPU memory. The host sets Wanted, the handlers count.
 type State struct {

@@ -4,7 +4,7 @@ package histogram
 
 import _ "embed"
 
-//go:generate go run ../../spin/build/cmd -o histogram.wasm histogram
+//go:generate go run ../../internal/build/cmd -o histogram.wasm histogram
 
 // Module is the compiled handler.
 //

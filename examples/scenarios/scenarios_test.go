@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/examples/scenarios"
+	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/scenario"
 )
 
 // Every example holds what it expects, on its own profile and on the other.

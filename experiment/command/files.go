@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/capture"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
-	"github.com/spinsim/spinsim/trace/capture"
 )
 
 // RunFiles are the files that a run writes beside its result. They get their names together, in End, when the run has come to its end. Of a run that a

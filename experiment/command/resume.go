@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/provenance/checkpoint"
+	"github.com/spinsim/spinsim/internal/checkpoint"
 )
 
 // ResumeFlags are the flags of commands whose points can be kept, and shared out.

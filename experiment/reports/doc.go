@@ -1,4 +1,4 @@
-// Package reports makes pages (package report/page) of results: of the documents that commands write with --format json, and of sweeps that have just
+// Package reports makes pages (package internal/page) of results: of the documents that commands write with --format json, and of sweeps that have just
 // run.
 //
 // A document of an experiment is more than its rows: the sweep is made again from its provenance, without measuring anything, so that the answer, the

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/digest"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/lab/scenario"
+	"github.com/spinsim/spinsim/internal/page"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/report/page"
-	"github.com/spinsim/spinsim/scenario"
 )
 
 // member is a field of a JSON object.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/page"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/report/page"
 )
 
 // Page puts results together. title may be empty: then it is that of the only result, or says how many there are.

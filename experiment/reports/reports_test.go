@@ -19,9 +19,9 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/reports"
 	"github.com/spinsim/spinsim/internal/digest"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/page"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/report/page"
 )
 
 // source is that of experiments.

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/page"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/report/page"
 )
 
 // Reproduction is what was measured of a publication.

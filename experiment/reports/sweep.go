@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/provenance"
+	"github.com/spinsim/spinsim/internal/page"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/report/page"
 )
 
 // Sweep makes a section of what a sweep has measured; points is how many there are.

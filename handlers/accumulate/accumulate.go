@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-//go:generate go run ../../spin/build/cmd -o accumulate.wasm guest
+//go:generate go run ../../internal/build/cmd -o accumulate.wasm guest
 
 // Module is the handler library, compiled from the Go source in guest.
 //

@@ -4,7 +4,7 @@ package allreduce
 
 import _ "embed"
 
-//go:generate go run ../../spin/build/cmd -o allreduce.wasm guest
+//go:generate go run ../../internal/build/cmd -o allreduce.wasm guest
 
 // Module is the handler library, compiled from the Go source in guest.
 //

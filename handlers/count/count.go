@@ -4,8 +4,8 @@ package count
 
 import _ "embed"
 
-//go:generate go run ../../spin/build/cmd -o count.wasm guest
-//go:generate go run ../../spin/build/cmd -o count_c.wasm c
+//go:generate go run ../../internal/build/cmd -o count.wasm guest
+//go:generate go run ../../internal/build/cmd -o count_c.wasm c
 
 // Module is the handler library, compiled from the Go source in guest.
 //

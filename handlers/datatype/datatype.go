@@ -4,7 +4,7 @@ package datatype
 
 import _ "embed"
 
-//go:generate go run ../../spin/build/cmd -o datatype.wasm guest
+//go:generate go run ../../internal/build/cmd -o datatype.wasm guest
 
 // Module is the handler library, compiled from the Go source in guest.
 //

@@ -4,7 +4,7 @@ package mailbox
 
 import _ "embed"
 
-//go:generate go run ../../spin/build/cmd -o mailbox.wasm guest
+//go:generate go run ../../internal/build/cmd -o mailbox.wasm guest
 
 // Module is the handler library, compiled from the Go source in guest.
 //

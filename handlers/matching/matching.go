@@ -4,7 +4,7 @@ package matching
 
 import _ "embed"
 
-//go:generate go run ../../spin/build/cmd -o matching.wasm guest
+//go:generate go run ../../internal/build/cmd -o matching.wasm guest
 
 // Module is the handler library, compiled from the Go source in guest.
 //

@@ -4,7 +4,7 @@ package part
 
 import _ "embed"
 
-//go:generate go run ../../spin/build/cmd -o part.wasm guest
+//go:generate go run ../../internal/build/cmd -o part.wasm guest
 
 // Module is the handler library, compiled from the Go source in guest and the engine of package rdma.
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/part/faults"
 	"github.com/spinsim/spinsim/handlers/rdma/channels"
 	"github.com/spinsim/spinsim/host"
-	"github.com/spinsim/spinsim/host/hosttest"
+	"github.com/spinsim/spinsim/internal/hosttest"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"

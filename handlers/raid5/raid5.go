@@ -4,7 +4,7 @@ package raid5
 
 import _ "embed"
 
-//go:generate go run ../../spin/build/cmd -o raid5.wasm guest
+//go:generate go run ../../internal/build/cmd -o raid5.wasm guest
 
 // Module is the handler library, compiled from the Go source in guest.
 //

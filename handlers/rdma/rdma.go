@@ -4,7 +4,7 @@ package rdma
 
 import _ "embed"
 
-//go:generate go run ../../spin/build/cmd -o rdma.wasm guest
+//go:generate go run ../../internal/build/cmd -o rdma.wasm guest
 
 // Module is the handler library, compiled from the Go source in guest and engine.
 //

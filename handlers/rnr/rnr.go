@@ -4,7 +4,7 @@ package rnr
 
 import _ "embed"
 
-//go:generate go run ../../spin/build/cmd -o rnr.wasm guest
+//go:generate go run ../../internal/build/cmd -o rnr.wasm guest
 
 // Module is the handler library, compiled from the Go source in guest.
 //

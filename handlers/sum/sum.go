@@ -4,7 +4,7 @@ package sum
 
 import _ "embed"
 
-//go:generate go run ../../spin/build/cmd -o sum.wasm guest
+//go:generate go run ../../internal/build/cmd -o sum.wasm guest
 
 // Module is the handler library, compiled from the Go source in guest.
 //

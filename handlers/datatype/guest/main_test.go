@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	mpi "github.com/spinsim/spinsim/datatype"
-	"github.com/spinsim/spinsim/datatype/typetest"
 	"github.com/spinsim/spinsim/handlers/datatype"
 	"github.com/spinsim/spinsim/handlers/internal/wasmtest"
+	"github.com/spinsim/spinsim/internal/typetest"
 	"github.com/spinsim/spinsim/spin"
 	"github.com/spinsim/spinsim/spin/spintest"
 )

@@ -1,0 +1,339 @@
+// Package build compiles handlers to wasm modules, with TinyGo, clang, rustc or the compiler of AssemblyScript, and writes into them what their source says of them
+// (package internal/manifest): the handlers with their kinds, the layout of their state, what they need of a device.
+//
+// Equal sources give equal bytes in any folder on any machine with the same compilers if the modules are stripped of debugging information;
+// scripts/install-tinygo.sh installs those that the committed modules were built with.
+package build
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/internal/file"
+)
+
+// Target is the TinyGo target file of handlers: wasm 1.0 with bulk memory, sign extension and
+// non-trapping conversion, without heap, scheduler or C library, a stack of 4 KiB placed first.
+//
+//go:embed target.json
+var Target []byte
+
+// Lang is the language of a handler's source.
+type Lang string
+
+// Languages that Build knows.
+const (
+	Auto   Lang = ""       // by the files in the folder
+	TinyGo Lang = "tinygo" // a main package
+	C      Lang = "c"      // all .c files of the folder
+	Cpp    Lang = "cpp"    // all .cpp, .cc, .cxx and .c files
+
+	Rust           Lang = "rust"           // a crate: lib.rs, or the only .rs file besides spin.rs
+	AssemblyScript Lang = "assemblyscript" // index.ts, or the only .ts file besides spin.ts
+)
+
+// Langs lists the languages.
+func Langs() []Lang { return []Lang{TinyGo, C, Cpp, Rust, AssemblyScript} }
+
+// LangNames lists them in words.
+func LangNames() string { return "tinygo, c, cpp, rust or assemblyscript" }
+
+// languageOf tells a source by its name, Auto: it is none.
+func languageOf(name string) Lang {
+	if strings.HasSuffix(name, ".d.ts") {
+		return Auto
+	}
+	switch filepath.Ext(name) {
+	case ".go":
+		return TinyGo
+	case ".c":
+		return C
+	case ".cpp", ".cc", ".cxx":
+		return Cpp
+	case ".rs":
+		return Rust
+	case ".ts":
+		return AssemblyScript
+	}
+	return Auto
+}
+
+// extensions are what the names of sources end in.
+func extensions(lang Lang) string {
+	return map[Lang]string{TinyGo: ".go", C: ".c", Cpp: ".cpp, .cc, .cxx or .c", Rust: ".rs", AssemblyScript: ".ts"}[lang]
+}
+
+// Options of a build. The zero value is what [Build] does with a folder of one language.
+type Options struct {
+	Lang     Lang
+	Include  []string  // C: folders of headers, relative to the working directory; they are found before those of this package
+	Define   []string  // C: NAME or NAME=VALUE
+	Warnings io.Writer // what compilers say of sources that they accept; nil: nothing
+	// Strip leaves out what says which lines of the source the code comes from. With it equal sources give equal bytes anywhere; without, the
+	// module also holds the paths of the sources.
+	Strip bool
+}
+
+// Build compiles the handler in folder dir to the wasm module out, without debugging information and with no other [Options] but a language.
+func Build(dir string, lang Lang, out string) error {
+	o := Options{Lang: lang, Strip: true}
+	return o.Build(dir, out)
+}
+
+// Build compiles the handler in folder dir to the wasm module out. The TinyGo compiler is
+// $SPINSIM_TINYGO, or the one scripts/install-tinygo.sh put into $SPINSIM_TOOLS or into .tools of a
+// folder above dir or the working directory, or of the clone of this module that the handler's module uses, or the one on the PATH; clang is $SPINSIM_CLANG, or clang-19 or clang on the
+// PATH. The error of a compiler that rejects the source carries its messages.
+func (o *Options) Build(dir, out string) error {
+	lang := o.Lang
+	if lang == Auto {
+		var err error
+		if lang, err = detect(dir); err != nil {
+			return err
+		}
+	}
+	tmp, remove, err := file.Scratch("spinsim-build")
+	if err != nil {
+		return err
+	}
+	defer remove()
+	module := filepath.Join(tmp, "module.wasm")
+	b, err := o.module(dir, lang, tmp, module)
+	if err != nil {
+		return fmt.Errorf("build %s: %w", dir, err)
+	}
+	return file.Write(out, b)
+}
+
+// module compiles a handler and adds its manifest.
+func (o *Options) module(dir string, lang Lang, tmp, out string) ([]byte, error) {
+	var debug []byte // C: the same module with debugging information
+	var err error
+	if lang != C && lang != Cpp && len(o.Include)+len(o.Define) > 0 {
+		return nil, errors.New("folders of headers and definitions are for C and C++")
+	}
+	switch lang {
+	case TinyGo:
+		err = o.buildTinyGo(dir, tmp, out)
+	case Cpp:
+		err = o.buildCpp(dir, tmp, out)
+	case Rust:
+		err = o.buildRust(dir, out)
+	case AssemblyScript:
+		err = o.buildAssemblyScript(dir, out)
+	case C:
+		debug, err = o.buildC(dir, tmp, out)
+	default:
+		err = fmt.Errorf("unknown language %q, expected %s", lang, LangNames())
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := debug
+	if o.Strip || debug == nil {
+		if b, err = os.ReadFile(out); err != nil {
+			return nil, err
+		}
+	}
+	if lang == Cpp || lang == Rust {
+		debug = b
+	}
+	if b, err = keepSections(b, !o.Strip); err != nil {
+		return nil, err
+	}
+	return withManifest(b, dir, filepath.Join(tmp, cFolder), lang, debug)
+}
+
+// warn passes on what a compiler said of a source that it has accepted.
+func (o *Options) warn(messages string) {
+	if o.Warnings != nil && messages != "" {
+		fmt.Fprint(o.Warnings, messages)
+	}
+}
+
+// languageNames are those that people use.
+var languageNames = map[Lang]string{TinyGo: "Go", C: "C", Cpp: "C++", Rust: "Rust", AssemblyScript: "AssemblyScript"}
+
+// detect tells the language of the handler in dir.
+func detect(dir string) (Lang, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return Auto, fmt.Errorf("%s is a file, expected the folder of a handler's sources", dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return Auto, err
+	}
+	var lang Lang
+	for _, e := range entries {
+		found := languageOf(e.Name())
+		if found == C && lang == Cpp || found == Cpp && lang == C {
+			found, lang = Cpp, Cpp
+		}
+		if found != Auto && lang != Auto && found != lang {
+			return Auto, fmt.Errorf("%s has %s and %s sources: name the language", dir, languageNames[lang], languageNames[found])
+		}
+		if found != Auto {
+			lang = found
+		}
+	}
+	if lang == Auto {
+		return Auto, fmt.Errorf("%s has no handler: expected .go, .c, .cpp, .rs or .ts files", dir)
+	}
+	return lang, nil
+}
+
+func (o *Options) buildTinyGo(dir, tmp, out string) error {
+	compiler, err := findTinyGo(dir)
+	if err != nil {
+		return err
+	}
+	target := filepath.Join(tmp, "spin.json")
+	if err := os.WriteFile(target, Target, 0o644); err != nil { //lint:files scratch of a build
+		return err
+	}
+	args := []string{"build", "-target=" + target, "-opt=2", "-panic=trap", "-o", out}
+	if o.Strip {
+		args = append(args, "-no-debug")
+	}
+	messages, err := run(dir, compiler, append(args, ".")...)
+	if err == nil {
+		o.warn(messages)
+		return nil
+	}
+	if strings.Contains(messages, "undefined: structs.HostLayout") || strings.Contains(messages, "package structs is not in") {
+		return fmt.Errorf("%s: this TinyGo has no structs.HostLayout, which says that the fields of a state lie as in C: expected TinyGo 0.33 or later with Go 1.23 or later; "+
+			"scripts/install-tinygo.sh of spinsim builds one: %w\n%s", compiler, err, messages)
+	}
+	if !strings.Contains(messages, "undefined symbol: runtime.alloc") {
+		return fmt.Errorf("%s: %w\n%s", compiler, err, messages)
+	}
+	// The linker knows only that something allocates; the compiler knows where.
+	places, _ := run(dir, compiler, append(args, `-print-allocs=^main\.`, ".")...)
+	return fmt.Errorf("a handler has no heap, but this one allocates:\n%s"+
+		"Variables of more than 256 bytes, or whose address is kept, cannot live on the stack:"+
+		" put them into the state", allocations(dir, places))
+}
+
+var allocation = regexp.MustCompile(`(?m)^(.+):(\d+)\.\d+,\d+\.\d+ \d+ \d+$`)
+
+// allocations rewrites what -print-allocs says as one place and source line per line.
+func allocations(dir, messages string) string {
+	var b strings.Builder
+	for _, m := range allocation.FindAllStringSubmatch(messages, -1) {
+		file, line := m[1], 0
+		if _, err := fmt.Sscan(m[2], &line); err != nil {
+			continue // the expression matches digits: only a number too large
+		}
+		text := ""
+		if src, err := os.ReadFile(file); err == nil {
+			if lines := strings.Split(string(src), "\n"); line <= len(lines) {
+				text = strings.TrimSpace(lines[line-1])
+			}
+		}
+		if abs, err := filepath.Abs(dir); err == nil {
+			if rel, err := filepath.Rel(abs, file); err == nil {
+				file = rel
+			}
+		}
+		fmt.Fprintf(&b, "%s:%d: %s\n", file, line, text)
+	}
+	return b.String()
+}
+
+// run runs a compiler in dir and returns what it wrote.
+func run(dir, compiler string, args ...string) (string, error) {
+	cmd := exec.Command(compiler, args...)
+	cmd.Dir = dir
+	messages, err := cmd.CombinedOutput()
+	return string(messages), err
+}
+
+// Compiler is the path of the compiler that Build would use for the sources of a language in a folder. The error says how to get it.
+func Compiler(dir string, lang Lang) (string, error) {
+	switch lang {
+	case TinyGo:
+		return findTinyGo(dir)
+	case C, Cpp:
+		return findClang()
+	case Rust:
+		return findRust()
+	case AssemblyScript:
+		return findAssemblyScript(dir)
+	}
+	return "", fmt.Errorf("language %q, expected %s", lang, LangNames())
+}
+
+func findTinyGo(dir string) (string, error) {
+	if path := os.Getenv("SPINSIM_TINYGO"); path != "" {
+		return executable("SPINSIM_TINYGO", path)
+	}
+	if tools := os.Getenv("SPINSIM_TOOLS"); tools != "" {
+		return executable("SPINSIM_TOOLS", filepath.Join(tools, "tinygo", "bin", "tinygo"))
+	}
+	if path, ok := installed(dir, filepath.Join(".tools", "tinygo", "bin", "tinygo")); ok {
+		return path, nil
+	}
+	path, err := exec.LookPath("tinygo")
+	if err != nil {
+		return "", errors.New("TinyGo not found: run scripts/install-tinygo.sh of spinsim, or set SPINSIM_TINYGO to the compiler")
+	}
+	return path, nil
+}
+
+// installed returns the first of programs that is in the folder or one above it, or where scripts/install-*.sh have put it: in a clone of this
+// module in which the user stands, or that the folder's own module uses.
+func installed(dir string, programs ...string) (string, bool) {
+	if path, ok := above(dir, programs); ok {
+		return path, true
+	}
+	scripts := slices.DeleteFunc(slices.Clone(programs), func(p string) bool { return !strings.HasPrefix(p, ".tools") })
+	if path, ok := above(".", scripts); ok {
+		return path, true
+	}
+	clone, err := exec.Command("go", "-C", dir, "list", "-m", "-f", "{{.Dir}}", "github.com/spinsim/spinsim").Output()
+	if err != nil {
+		return "", false
+	}
+	return oneIn(strings.TrimSpace(string(clone)), programs)
+}
+
+// above returns the first of programs that is in a folder or one above it.
+func above(dir string, programs []string) (string, bool) {
+	at, err := filepath.Abs(dir)
+	for before := ""; err == nil && at != before; before, at = at, filepath.Dir(at) {
+		if path, ok := oneIn(at, programs); ok {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// oneIn returns the first of programs that is in a folder.
+func oneIn(folder string, programs []string) (string, bool) {
+	for _, p := range programs {
+		if path, err := exec.LookPath(filepath.Join(folder, p)); err == nil {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// executable returns path if it can be run; else the error names the variable it came from.
+func executable(variable, path string) (string, error) {
+	abs, err := filepath.Abs(path) // compilers run in the handler's folder
+	if err != nil {
+		return "", err
+	}
+	if _, err := exec.LookPath(abs); err != nil {
+		return "", fmt.Errorf("from $%s: %w", variable, err)
+	}
+	return abs, nil
+}

@@ -1,0 +1,29 @@
+package build
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/internal/manifest"
+)
+
+// withManifest adds to a compiled module what its source says of it; debug is the module of a handler in C with debugging information,
+// library the folder of this package's C library. A module without handlers stays as it is.
+func withManifest(module []byte, dir, library string, lang Lang, debug []byte) ([]byte, error) {
+	exports, err := handlers(module)
+	if err != nil || len(exports) == 0 {
+		return module, err
+	}
+	var m *manifest.Manifest
+	switch lang {
+	case C, Cpp, Rust:
+		m, err = describeC(dir, library, lang, debug, exports)
+	case AssemblyScript:
+		m, err = describeAssemblyScript(dir, exports)
+	default:
+		m, err = describeGo(dir, exports)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	return manifest.Write(module, m)
+}

@@ -1,0 +1,212 @@
+package build
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// cppFlags are those of handlers in C++, in place of the dialect of C: no exceptions, no types at run time, no library.
+var cppFlags = []string{"-std=gnu++20", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-nostdinc++", "-Wno-missing-field-initializers"}
+
+// buildCpp compiles all .cpp and .c files of a folder to a module with debugging information.
+func (o *Options) buildCpp(dir, tmp, out string) error {
+	compiler, err := findClang()
+	if err != nil {
+		return err
+	}
+	sources, err := sourcesOf(dir, Cpp)
+	if err != nil {
+		return err
+	}
+	library, err := extractC(tmp)
+	if err != nil {
+		return err
+	}
+	args, err := o.clangArgs(library)
+	if err != nil {
+		return err
+	}
+	args = append(args, "-gdwarf-4", "-fdebug-compilation-dir=.", "-fdebug-prefix-map="+filepath.Join(tmp, cFolder)+"="+libraryName)
+	plus := slices.Concat(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "-std=gnu11" }), cppFlags)
+	var objects []string
+	for i, source := range slices.Concat(sources, library.sources, library.cpp) {
+		with := args
+		if filepath.Ext(source) != ".c" {
+			with = plus
+		}
+		object := filepath.Join(tmp, fmt.Sprintf("object%d.o", i))
+		messages, err := run(dir, compiler, slices.Concat(with, []string{"-c", "-o", object, source})...)
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", compiler, err, messages)
+		}
+		o.warn(messages)
+		objects = append(objects, object)
+	}
+	messages, err := run(dir, compiler, slices.Concat(clangFlags, linkFlags, []string{"-o", out}, objects)...)
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s%s", compiler, err, messages, callers(dir, compiler, tmp, plus, sources, messages))
+	}
+	return nil
+}
+
+// sourcesOf lists the sources of a language in a folder, by their names there.
+func sourcesOf(dir string, lang Lang) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if of := languageOf(e.Name()); of == lang || of == C && lang == Cpp {
+			names = append(names, e.Name())
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("no %s files", extensions(lang))
+	}
+	return names, nil
+}
+
+// root is the file of a folder that the compiler begins with: of that name, else the only one besides the library's.
+func root(dir string, lang Lang, name, library string) (string, error) {
+	names, err := sourcesOf(dir, lang)
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(names, name) {
+		return name, nil
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return n == library })
+	if len(names) != 1 {
+		return "", fmt.Errorf("which of %s is the first? Call it %s", strings.Join(names, ", "), name)
+	}
+	return names[0], nil
+}
+
+// rustTarget is what Rust calls WebAssembly without an operating system.
+const rustTarget = "wasm32-unknown-unknown"
+
+// buildRust compiles the crate of a folder to a module with debugging information.
+func (o *Options) buildRust(dir, out string) error {
+	compiler, err := findRust()
+	if err != nil {
+		return err
+	}
+	source, err := root(dir, Rust, "lib.rs", "spin.rs")
+	if err != nil {
+		return err
+	}
+	linker, err := findProgram("wasm-ld", "apt-get install lld-19", "wasm-ld-19", "wasm-ld", "rust-lld")
+	if err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	args := []string{
+		"--edition=2021", "--target=" + rustTarget, "--crate-type=cdylib", "--crate-name=handler", "-Copt-level=2", "-Cpanic=abort", "-Cdebuginfo=2",
+		"-Ccodegen-units=1", "-Clinker=" + linker, "-Clinker-flavor=wasm-ld", "-Ctarget-cpu=mvp",
+		"-Ctarget-feature=+bulk-memory,+mutable-globals,+nontrapping-fptoint", "--remap-path-prefix=" + abs + "=.",
+	}
+	for _, link := range []string{"--stack-first", "-zstack-size=4096", "--export=__stack_pointer", "--no-fatal-warnings"} {
+		args = append(args, "-Clink-arg="+link)
+	}
+	messages, err := run(dir, compiler, append(args, "-o", out, source)...)
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", compiler, err, messages)
+	}
+	o.warn(messages)
+	return nil
+}
+
+// findRust finds a compiler that has the target: the first on the PATH need not be one.
+func findRust() (string, error) {
+	if path := os.Getenv("SPINSIM_RUSTC"); path != "" {
+		return executable("SPINSIM_RUSTC", path)
+	}
+	for _, folder := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/bin") {
+		path := filepath.Join(folder, "rustc")
+		if _, err := exec.LookPath(path); err != nil {
+			continue
+		}
+		lib, err := exec.Command(path, "--print=target-libdir", "--target="+rustTarget).Output()
+		if err != nil {
+			continue
+		}
+		if _, err := os.Stat(strings.TrimSpace(string(lib))); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("no Rust compiler with the target " + rustTarget + ": " + getRust + ", or set SPINSIM_RUSTC to the compiler")
+}
+
+// getRust and getAssemblyScript are how to get compilers.
+const (
+	getRust           = "apt-get install rustc libstd-rust-dev-wasm32 lld-19, or rustup target add " + rustTarget
+	getAssemblyScript = "npm install assemblyscript in the handler's folder or one above it, or run scripts/install-languages.sh of spinsim"
+)
+
+// buildAssemblyScript compiles the module of a folder.
+func (o *Options) buildAssemblyScript(dir, out string) error {
+	compiler, err := findAssemblyScript(dir)
+	if err != nil {
+		return err
+	}
+	source, err := root(dir, AssemblyScript, "index.ts", "spin.ts")
+	if err != nil {
+		return err
+	}
+	// Names of functions are debugging information there; keepSections leaves out the rest.
+	messages, err := run(dir, compiler, source, "--outFile", out, "--runtime", "stub", "-O3", "--debug", "--use", "abort=", "--memoryBase", "1024", "--sourceMap", "--noColors")
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", compiler, err, messages)
+	}
+	o.warn(messages)
+	module, err := os.ReadFile(out)
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(module, []byte("~lib/rt/stub/__new")) { // in the names: what nothing calls is not there
+		return errors.New("a handler has no heap, but this one allocates: arrays, strings, closures and managed classes need one; put data into the state, and mark classes @unmanaged")
+	}
+	sourceMap, err := os.ReadFile(out + ".map")
+	if err != nil {
+		return err
+	}
+	if module, err = withLines(module, sourceMap); err != nil {
+		return err
+	}
+	return os.WriteFile(out, module, 0o644) //lint:files scratch of a build
+}
+
+func findAssemblyScript(dir string) (string, error) {
+	if path := os.Getenv("SPINSIM_ASC"); path != "" {
+		return executable("SPINSIM_ASC", path)
+	}
+	asc := filepath.Join("node_modules", ".bin", "asc")
+	if tools := os.Getenv("SPINSIM_TOOLS"); tools != "" {
+		if path, err := exec.LookPath(filepath.Join(tools, asc)); err == nil {
+			return path, nil
+		}
+	}
+	if path, ok := installed(dir, asc, filepath.Join(".tools", asc)); ok {
+		return path, nil
+	}
+	return findProgram("the compiler of AssemblyScript", getAssemblyScript+", or set SPINSIM_ASC to the compiler", "asc")
+}
+
+// findProgram finds the first of programs that may be on the PATH; get is how to get it.
+func findProgram(what, get string, names ...string) (string, error) {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s not found: %s", what, get)
+}

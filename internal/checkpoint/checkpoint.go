@@ -1,0 +1,270 @@
+// Package checkpoint keeps results in a folder as they come, each under what it was made from: a sweep that was interrupted goes on with what it
+// has, and one whose parts ran on several machines is put together from their files.
+//
+// A folder has files of lines of JSON, one for each result: points.ndjson of what ran here, part-3-of-16.ndjson of a part. Several programs may write
+// into the same file: a line is written at once.
+package checkpoint
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spinsim/spinsim/internal/digest"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/provenance"
+)
+
+// Part is a share of the points of a sweep: those whose number, from 0, is Index-1 modulo Of. The zero value is all of them.
+type Part struct{ Index, Of int }
+
+// MaxParts is how many parts a sweep may have.
+const MaxParts = 100_000
+
+// ParsePart reads "3/16", the third of sixteen parts.
+func ParsePart(text string) (Part, error) {
+	index, of, _ := strings.Cut(text, "/")
+	i, err := strconv.Atoi(index)
+	n, also := strconv.Atoi(of)
+	if err != nil || also != nil || i < 1 || i > n || n > MaxParts {
+		return Part{}, fmt.Errorf("%q, expected a part and how many there are, such as 3/16, at most %d", text, MaxParts)
+	}
+	return Part{i, n}, nil
+}
+
+// String is the part as ParsePart reads it; "" of the zero value.
+func (p Part) String() string {
+	if p.Of == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", p.Index, p.Of)
+}
+
+// Has reports whether the point with a number, from 0, is of the part.
+func (p Part) Has(number int) bool { return p.Of == 0 || number%p.Of == p.Index-1 }
+
+// file is where the results of the part are kept.
+func (p Part) file() string {
+	if p.Of == 0 {
+		return "points" + extension
+	}
+	return fmt.Sprintf("part-%d-of-%d%s", p.Index, p.Of, extension)
+}
+
+const extension = ".ndjson"
+
+// Folder is where results are kept. Its methods may be called from several goroutines.
+type Folder struct {
+	own string // the file that Put writes
+
+	mu      sync.Mutex
+	known   map[string]kept
+	used    map[string]bool
+	out     *os.File // nil: nothing was put
+	failed  error    // of the first line that was not written whole: nothing may follow it
+	program string   // hash of the program that runs
+}
+
+// kept is a result that is known.
+type kept struct {
+	result json.RawMessage
+	where  string // file and line; "": this program has put it
+}
+
+// line is a result in a file.
+type line struct {
+	Key    string          `json:"key"`   // SHA-256 of what it was made from
+	Point  string          `json:"point"` // what people call it
+	Result json.RawMessage `json:"result"`
+	Digest string          `json:"sha256,omitempty"` // of the others: package digest
+}
+
+// Open reads the results in a folder, which is made if there is none. What Put adds is of a part. An incomplete last line of a file, of a program
+// that was killed, is left out; every other line that is wrong, was changed since it was written, or has another result than a line of the same key is
+// an error with its place.
+func Open(path string, part Part) (*Folder, error) {
+	f := &Folder{own: filepath.Join(path, part.file()), known: make(map[string]kept), used: make(map[string]bool)}
+	if err := os.MkdirAll(path, 0o777); err != nil { //nolint:gosec // as the user's umask says
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(escaped(path), "*"+extension))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(files)
+	for _, name := range files {
+		if err := f.read(name); err != nil {
+			return nil, err
+		}
+	}
+	if err := file.Check(f.own); err != nil { // which a result that took an hour would be the first to find out
+		return nil, err
+	}
+	f.program, err = program()
+	return f, err
+}
+
+// escaped is a path in which Glob sees no pattern.
+func escaped(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+// program is the hash of the program that runs: a version says little of what is being developed.
+var program = sync.OnceValues(func() (string, error) {
+	name, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile(name)
+	return provenance.Hash(data), err
+})
+
+// read takes the lines of a file.
+func (f *Folder) read(name string) error {
+	if err := file.Regular(name); err != nil { // a device may have no end
+		return err
+	}
+	in, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	return f.lines(in, name)
+}
+
+// lines takes the lines of a file of that name.
+func (f *Folder) lines(in io.Reader, name string) error {
+	r := bufio.NewReader(in)
+	for number := 1; ; number++ {
+		text, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // what is left is no line
+		}
+		if err != nil {
+			return err
+		}
+		where := fmt.Sprintf("%s:%d", name, number)
+		l, err := parse(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", where, err)
+		}
+		if was, twice := f.known[l.Key]; twice && !bytes.Equal(was.result, l.Result) {
+			return fmt.Errorf("%s: %s: another result than in %s, made from the same: one is wrong; remove both lines, and it is measured again", where, l.Point, was.where)
+		}
+		f.known[l.Key] = kept{l.Result, where}
+	}
+}
+
+// parse reads a line and checks its digest.
+func parse(text []byte) (l line, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil || l.Key == "" || l.Result == nil {
+		return l, errors.New("no result of spinsim: expected a line of JSON with key, point, result and " + digest.Field)
+	}
+	if err = digest.Check(text); errors.Is(err, digest.ErrNone) {
+		return l, fmt.Errorf("%s: %w: an older spinsim kept it, or it was changed; name another folder, or remove the file, and its points are measured again", l.Point, err)
+	}
+	if err != nil {
+		return l, fmt.Errorf("%s: %w; remove the line, and it is measured again", l.Point, err)
+	}
+	return l, nil
+}
+
+// Key is what a result is kept under: the hash of what it is made from, as JSON, and of the program that makes it.
+func (f *Folder) Key(from any) (string, error) {
+	text, err := json.Marshal(struct {
+		Program string `json:"program"`
+		From    any    `json:"from"`
+	}{f.program, from})
+	return provenance.Hash(text), err
+}
+
+// Get returns the result that is kept under a key.
+func (f *Folder) Get(key string) (result json.RawMessage, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one, ok := f.known[key]
+	if ok {
+		f.used[key] = true
+	}
+	return one.result, ok
+}
+
+// Put keeps a result under a key; point is what people call it. It is in the file when Put returns.
+func (f *Folder) Put(key, point string, result any) error {
+	value, err := json.Marshal(result)
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", f.own, point, err)
+	}
+	text, err := json.Marshal(line{Key: key, Point: point, Result: value})
+	if err == nil {
+		text, err = digest.Add(text)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", f.own, point, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed != nil {
+		return f.failed
+	}
+	if f.out == nil {
+		if f.out, err = appendable(f.own); err != nil {
+			return fmt.Errorf("results cannot be kept: %w", err)
+		}
+	}
+	if _, f.failed = f.out.Write(append(text, '\n')); f.failed != nil {
+		f.failed = fmt.Errorf("results cannot be kept: %w", f.failed)
+		return f.failed
+	}
+	f.known[key], f.used[key] = kept{result: value}, true
+	return nil
+}
+
+// appendable opens a file for more lines. What follows its last line is cut off.
+func appendable(name string) (*os.File, error) {
+	data, err := os.ReadFile(name) //nolint:gosec // the user has named it
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if whole := bytes.LastIndexByte(data, '\n') + 1; whole < len(data) {
+		if err := os.Truncate(name, int64(whole)); err != nil { //lint:files a line that was not written whole
+			return nil, err
+		}
+	}
+	//lint:files each line has its digest, and counts from its end
+	return os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // as the user's umask says
+}
+
+// Others is how many results in the folder nobody has asked for: of other parameters, another input, or another spinsim.
+func (f *Folder) Others() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.known) - len(f.used)
+}
+
+// Close ends writing. A nil folder has none.
+func (f *Folder) Close() error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.out == nil {
+		return nil
+	}
+	err := f.out.Close()
+	f.out = nil
+	return err
+}

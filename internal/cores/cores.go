@@ -1,0 +1,206 @@
+package cores
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/binary"
+	"encoding/csv"
+	"fmt"
+	"strconv"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/profile"
+)
+
+//go:generate go run ../build/cmd -o kernels.wasm guest
+
+//go:embed kernels.wasm
+var kernels []byte
+
+//go:embed references.csv
+var references []byte
+
+//go:embed deviations.csv
+var deviations []byte
+
+// Tolerance is how far the cost of a round may be from its reference, as a part of the reference, without a reason in
+// deviations.csv.
+const Tolerance = 0.2
+
+// Loop is one of those that are compared.
+type Loop struct {
+	Name string // export of kernels.wasm
+	What string // a round
+}
+
+// Loops returns the loops, in the order in which they are shown.
+func Loops() []Loop {
+	return []Loop{
+		{"copy", "copies a 32-bit word"},
+		{"sum8", "adds a byte"},
+		{"sum64", "adds a 64-bit word"},
+		{"xor32", "xor of two words"},
+		{"cmul", "product of complex doubles"},
+		{"cmulf", "product of complex floats"},
+		{"hash", "MurmurHash3 of a word"},
+		{"crc", "CRC-32 of a byte, table"},
+		{"chase", "item of a linked list"},
+		{"histogram", "counts a byte"},
+		{"filter", "keeps every second word"},
+		{"normf", "length of a vector, inverse"},
+	}
+}
+
+// Source says where the references of a cost table come from.
+func Source(table string) string {
+	return map[string]string{
+		"a15":        "llvm-mca's Cortex-A57, as wide as the A15, on code for the A15",
+		"rv32-pspin": "the cycle counts of the CV32E40P user manual, on code for RV32IMFC",
+		"scalar":     "llvm-mca's Rocket, in order, on code for RV64GC",
+	}[table]
+}
+
+// Comparison is a loop on a core.
+type Comparison struct {
+	Table        string
+	Loop         Loop
+	Cycles       float64 // of a round, by the cost table
+	Reference    float64 // of a round; 0: none
+	Instructions int     // of the round in the core's own machine code
+	Reason       string  // why it deviates by more than Tolerance, or has no reference
+}
+
+// Deviation returns how far the cost is from the reference, as a part of the reference; 0 without one.
+func (c *Comparison) Deviation() float64 {
+	if c.Reference == 0 {
+		return 0
+	}
+	return c.Cycles/c.Reference - 1
+}
+
+// Compare measures all loops on the embedded cost table of that name.
+func Compare(table string) ([]Comparison, error) {
+	costs, err := profile.Costs(table)
+	if err != nil {
+		return nil, err
+	}
+	cycles, err := Measure(costs)
+	if err != nil {
+		return nil, fmt.Errorf("cost table %s: %w", table, err)
+	}
+	known, err := readCSV("references.csv", references, 4)
+	if err != nil {
+		return nil, err
+	}
+	reasons, err := readCSV("deviations.csv", deviations, 3)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Comparison, len(cycles))
+	for i, loop := range Loops() {
+		out[i] = Comparison{Table: table, Loop: loop, Cycles: cycles[i]}
+		for _, r := range known {
+			if r[0] != table || r[1] != loop.Name {
+				continue
+			}
+			if r[2] != "" {
+				if out[i].Reference, err = strconv.ParseFloat(r[2], 64); err != nil {
+					return nil, fmt.Errorf("references.csv: %s of %s: %w", loop.Name, table, err)
+				}
+			}
+			if out[i].Instructions, err = strconv.Atoi(r[3]); err != nil {
+				return nil, fmt.Errorf("references.csv: %s of %s: %w", loop.Name, table, err)
+			}
+		}
+		for _, r := range reasons {
+			if r[0] == table && r[1] == loop.Name {
+				out[i].Reason = r[2]
+			}
+		}
+	}
+	return out, nil
+}
+
+// readCSV reads a table with a heading.
+func readCSV(name string, data []byte, columns int) ([][]string, error) {
+	r := csv.NewReader(bytes.NewReader(data))
+	r.Comment, r.FieldsPerRecord = '#', columns
+	rows, err := r.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return rows[1:], nil
+}
+
+// rounds is a number that the fractions of cycles of all tables divide: a round's cost is exact.
+const rounds = 240
+
+// Measure returns what a round of each loop costs on a table, cycles: the difference between rounds and twice as many, so that what
+// leads to the loop and out of it does not count.
+func Measure(table *hpu.CostTable) (cycles []float64, err error) {
+	spec := &hpu.Spec{
+		Cores: 1, Contexts: 1, PacketBytes: 2 * rounds * 16, StackBytes: 4096, MaxCodeBytes: 1 << 16, MaxFunctions: 100,
+		MaxMemoryBytes: 1 << 20, MaxCallDepth: 10, Costs: *table,
+	}
+	module, err := hpu.Load("kernels", kernels, spec)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := hpu.NewEngine("wazero")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if e := engine.Close(); err == nil {
+			err = e
+		}
+	}()
+	image, err := engine.Compile(module, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, loop := range Loops() {
+		var took [2]int64
+		for i := range took {
+			if took[i], err = run(image, loop.Name, (i+1)*rounds); err != nil {
+				return nil, err
+			}
+		}
+		cycles = append(cycles, float64(took[1]-took[0])/rounds)
+	}
+	return cycles, nil
+}
+
+// run returns the cycles of a call of a loop with n rounds.
+func run(image hpu.Image, name string, n int) (int64, error) {
+	program, err := image.Instantiate(name, silent{})
+	if err != nil {
+		return 0, err
+	}
+	f, err := image.Module().Export(name)
+	if err != nil {
+		return 0, err
+	}
+	c := program.Context(0)
+	le := binary.LittleEndian
+	packet := program.Memory()[c.PacketAddr():]
+	for i := range 2 * rounds { // what loops look at: words on both sides of a limit in turn, bytes, small numbers
+		word := uint32(i) * 0x9E3779B1 >> 1
+		le.PutUint32(packet[4*i:], word|uint32(i%2)<<31)
+	}
+	args := program.Memory()[c.ArgsAddr():]
+	le.PutUint32(args, c.PacketAddr())
+	le.PutUint32(args[4:], uint32(n))
+	const budget = 1 << 40
+	c.Start(f, c.ArgsAddr(), 0, budget)
+	if o := c.Outcome(); o.Err != nil {
+		return 0, o.Err
+	}
+	cycles := c.Outcome().Cycles
+	return cycles, program.Close()
+}
+
+// silent is a device that no loop asks for anything.
+type silent struct{}
+
+func (silent) Act(*hpu.Context, *hpu.Action) (result int64, blocked bool) { return 0, false }

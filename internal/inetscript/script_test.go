@@ -1,0 +1,34 @@
+package inetscript
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what happens into the scripts")
+
+// TestScripts runs the scripts of testdata, one for each rule of an RFC: the first line names the rule. What the end sends, and when, is what stands there. "go test -rewrite" writes
+// what happens now.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "testdata/"), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Regexp(t, `^# (RFC \d+ §|Linux|lwIP)`, string(text), "which rule?")
+			got, err := Run(string(text))
+			require.NoError(t, err, file)
+			if *rewrite {
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+			}
+			require.Equal(t, string(text), got)
+		})
+	}
+}

@@ -1,0 +1,376 @@
+package handlerlab
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Config says what to run.
+type Config struct {
+	Module  *handlers.Library
+	Profile *profile.Profile
+	Engine  string // "wazero" (also the empty string) or "wasmtime"
+	// Header, Payload and Completion are the exports that handle messages; "": the export of that name if there is one, and if all are empty
+	// the only one of its kind; "-": none.
+	Header, Payload, Completion string
+	Messages                    []Message
+	UserHeader                  int // bytes of each message that are its user header; 0: what the module needs
+	State                       State
+	Format                      *Format       // of the state, for the report; nil: what the module says
+	HPUMemory                   int           // bytes, at least as many as the module needs; 0: that, DefaultHPUMemory at least
+	Host                        []byte        // content of the entry's host memory; its length is the size of the entry
+	HandlerHost                 []byte        // content of the handler host memory; none: as much zero as the module needs
+	Node                        int           // of the device, 0 to MaxNode
+	Nodes                       int           // besides the device, at least 1; those that send are there anyway
+	Ack                         bool          // senders ask for acknowledgements
+	Faults                      map[int]int64 // results of DMA operations of handlers by their number, from 1, in place of moving data
+	Race                        bool          // find accesses to memory that handlers share which nothing orders
+	Lines                       bool          // count cycles and instructions by lines of the source (Report.Lines)
+	Bytes                       bool          // report the bytes that handlers send or write to host memory
+	Tracer                      sim.Tracer    // records a timeline; nil: none
+	Limits                      sim.Limits    // of the run
+}
+
+// DefaultHPUMemory is the HPU memory of a run that does not ask for more, bytes.
+const DefaultHPUMemory = 64 << 10
+
+const (
+	peerMemory = 64 << 10 // bytes that handlers reach at every other node, through any portal table index
+	peerPTs    = 256
+	eventSlots = 1 << 20 // of the queues, which nobody empties: more than a run has
+)
+
+// experiment is a run under way.
+type experiment struct {
+	*Config
+	cluster *runtime.Cluster
+	chosen  *handlers.Plan
+	memory  *nic.Memory
+	host    runtime.View
+	handler runtime.View // handler host memory
+	spin    *portals.Spin
+	ni      *runtime.NI
+	cts     []portals.Handle
+	record  *recorder
+}
+
+// Run sends the messages and reports what the handlers did. The error is one of the configuration, for which nothing was run;
+// what goes wrong with handlers stands in the report.
+func Run(ctx context.Context, cfg *Config) (*Report, error) {
+	own := *cfg
+	x := &experiment{Config: &own}
+	x.record = newRecorder(x)
+	err := x.check()
+	if err != nil {
+		return nil, err
+	}
+	x.cluster, err = runtime.NewCluster(runtime.Config{
+		Profile: cfg.Profile, Nodes: 1 + x.nodes(), Seed: 1, Engine: cfg.Engine, Tracer: cfg.Tracer,
+		Explain: x.record, Watch: x.record.watch, InjectDMA: x.record.inject, Limits: cfg.Limits,
+	})
+	if err != nil {
+		return nil, err
+	}
+	report, err := x.run(ctx)
+	return report, errors.Join(err, x.cluster.Close())
+}
+
+// plan loads the module and chooses its handlers.
+func (c *Config) plan() (m *hpu.Module, p *handlers.Plan, err error) {
+	return c.planOn(c.Profile.Device())
+}
+
+func (c *Config) planOn(spec *hpu.Spec) (m *hpu.Module, p *handlers.Plan, err error) {
+	if m, err = hpu.Load(c.Module.Name, c.Module.Wasm, spec); err != nil {
+		return nil, nil, err
+	}
+	wanted := handlers.Exports{c.Header, c.Payload, c.Completion}
+	if wanted == (handlers.Exports{}) {
+		p, err = handlers.PlanOf(m, wanted)
+		return m, p, err
+	}
+	for i, kind := range manifest.Kinds() {
+		if wanted[i] == "" {
+			wanted[i] = handlers.Named(m, kind)
+		}
+	}
+	p, err = handlers.PlanOf(m, wanted)
+	return m, p, err
+}
+
+// Layout is the layout of the state of the handlers that will run, nil if the module does not say.
+func (c *Config) Layout() (*Format, error) {
+	_, p, err := c.plan()
+	if err != nil {
+		return nil, err
+	}
+	return FormatOf(p.State), nil
+}
+
+// SetState sets the state from text such as "wanted=7", by the names that the module gives to its fields.
+func (c *Config) SetState(text string) (err error) {
+	if c.Format, err = c.Layout(); err == nil {
+		c.State, err = ParseState(text, c.Format, c.Device())
+	}
+	return err
+}
+
+// Device is what the manifest of the module sees of the device.
+func (c *Config) Device() *manifest.Device { return handlers.DeviceOf(c.Profile, c.Node, 1+c.nodes()) }
+
+// check resolves the handlers and checks what the cluster would not.
+func (x *experiment) check() error {
+	if _, _, err := x.plan(); err != nil { // what the device would say
+		return err
+	}
+	spec := x.Profile.Device()
+	spec.Watch = hpu.Watch{Null: true, Accesses: x.Race, Blocks: x.Lines, Observer: x.record}
+	m, plan, err := x.planOn(spec)
+	if err != nil {
+		return err
+	}
+	x.chosen = plan
+	x.record.look(m)
+	if x.Format == nil {
+		x.Format = FormatOf(plan.State)
+	}
+	limits := &x.Profile.Limits
+	if most := min(int(limits.MaxUserHdrSize), int(x.Profile.Fabric.MTU)); max(x.UserHeader, int(plan.UserHeader)) > most {
+		return fmt.Errorf("user header of %d bytes, at most %d in profile %s (limits.max_user_hdr_size, fabric.mtu)", max(x.UserHeader, int(plan.UserHeader)), most, x.Profile.Name)
+	}
+	if unit := x.Profile.PortalsLimits().MinFragmentationLimit; uint64(max(x.UserHeader, int(plan.UserHeader)))%unit != 0 {
+		return fmt.Errorf("user header of %d bytes, expected a multiple of %d in profile %s (min_fragmentation_limit)", max(x.UserHeader, int(plan.UserHeader)), unit, x.Profile.Name)
+	}
+	if err := plan.CheckUserHeader(max(int64(x.UserHeader), plan.UserHeader)); err != nil {
+		return fmt.Errorf("module %s: %w", x.Module.Name, err)
+	}
+	if err := x.memorySizes(plan); err != nil {
+		return err
+	}
+	if err := x.sources(); err != nil {
+		return err
+	}
+	if _, err := m.Layout(uint32(min(int64(x.HPUMemory), 1<<32-1))); err != nil {
+		return err
+	}
+	for i := range x.Messages {
+		if n := len(x.Messages[i].Data); n > int(limits.MaxMsgSize) {
+			return fmt.Errorf("message %d of %d bytes, at most %d in profile %s (limits.max_msg_size)", i+1, n, limits.MaxMsgSize, x.Profile.Name)
+		}
+	}
+	return nil
+}
+
+// sources completes who sends the messages: somebody else than the device.
+func (x *experiment) sources() error {
+	if x.Node < 0 || x.Node > MaxNode {
+		return fmt.Errorf("the device at node %d, expected 0 to %d", x.Node, MaxNode)
+	}
+	first := 0
+	if x.Node == first {
+		first = 1
+	}
+	x.Messages = slices.Clone(x.Messages)
+	for i := range x.Messages {
+		switch m := &x.Messages[i]; m.Source {
+		case AnySource:
+			m.Source = first
+		case x.Node:
+			return fmt.Errorf("message %d comes from node %d, which is the device", i+1, m.Source)
+		}
+	}
+	return nil
+}
+
+// memorySizes completes what the configuration leaves to the handlers: how much memory they need.
+func (x *experiment) memorySizes(plan *handlers.Plan) error {
+	needed, err := plan.Memory(x.Device())
+	if err != nil {
+		return err
+	}
+	if x.HPUMemory == 0 {
+		x.HPUMemory = min(int(max(DefaultHPUMemory, needed, int64(len(x.State.Bytes)))), int(x.Profile.HPU.MaxHPUMemory))
+	}
+	if len(x.State.Bytes) > x.HPUMemory {
+		return fmt.Errorf("state of %d bytes in HPU memory of %d", len(x.State.Bytes), x.HPUMemory)
+	}
+	host, err := plan.HostMemory(x.Device())
+	if err == nil && host > maxHostMemory {
+		err = fmt.Errorf("module %s needs %d bytes of handler host memory, expected at most %v", x.Module.Name, host, sim.Size(maxHostMemory))
+	}
+	if err == nil && len(x.HandlerHost) == 0 {
+		x.HandlerHost = make([]byte, host)
+	}
+	return err
+}
+
+// Kinds are the kinds of handlers, and the names of the exports that are taken if no others are given.
+var Kinds = [3]string{"header", "payload", "completion"}
+
+// nodes is the number of nodes besides the device.
+func (c *Config) nodes() int {
+	n := max(c.Nodes, 1, c.Node)
+	for i := range c.Messages {
+		n = max(n, c.Messages[i].Source)
+	}
+	return n
+}
+
+func (x *experiment) run(ctx context.Context) (*Report, error) {
+	ready := error(nil)
+	if err := x.cluster.Spawn(x.Node, "device", func(p *runtime.Proc) error {
+		ready = x.install(p)
+		return ready
+	}); err != nil {
+		return nil, err
+	}
+	for node := range 1 + x.nodes() {
+		if node == x.Node {
+			continue
+		}
+		if err := x.cluster.Spawn(node, "peer", func(p *runtime.Proc) error { return x.peer(p) }); err != nil {
+			return nil, err
+		}
+	}
+	err := x.cluster.Run(ctx)
+	if ready != nil {
+		return nil, ready
+	}
+	var stuck *sim.StuckError
+	var limit *sim.LimitError
+	if err != nil && !errors.As(err, &stuck) && !errors.As(err, &limit) {
+		return nil, err
+	}
+	if x.memory == nil { // a limit has ended the run before it began
+		return nil, err
+	}
+	return x.report(err), nil
+}
+
+// install makes the entry with the handlers.
+func (x *experiment) install(p *runtime.Proc) error {
+	x.ni = p.NI()
+	state, err := x.initialState()
+	if err != nil {
+		return err
+	}
+	x.handler = prepared(p, x.HandlerHost)
+	in, err := x.chosen.Install(p, handlers.Options{
+		State: state, Memory: int64(x.HPUMemory), UserHeader: int64(x.UserHeader),
+		HostMemory: portals.Region{Start: x.handler.Addr(), Length: uint64(x.handler.Len())},
+	})
+	if err != nil {
+		return err
+	}
+	x.memory, x.spin = in.HPU, in.Spin
+	x.host = prepared(p, x.Host)
+	eq, err := x.ni.EQAlloc(eventSlots)
+	if err != nil {
+		return err
+	}
+	pt, err := x.ni.PTAlloc(portals.OptPTFlowCtrl|in.PTOptions, eq, 0) // a handler that is killed disables it
+	if err != nil {
+		return err
+	}
+	entry := portals.ME{
+		Start: x.host.Addr(), Length: uint64(x.host.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
+		Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable,
+	}
+	in.Attach(&entry)
+	_, err = x.ni.MEAppend(pt, &entry, portals.PriorityList, 0)
+	return err
+}
+
+// prepared is memory of a process that has its content from the beginning.
+func prepared(p *runtime.Proc, content []byte) runtime.View {
+	v := p.Alloc(len(content))
+	copy(v.Raw(), content)
+	return v
+}
+
+// initialState is the state with the handles of the counters that it names.
+func (x *experiment) initialState() (state []byte, err error) {
+	if x.State.Bytes != nil {
+		state = append([]byte(nil), x.State.Bytes...)
+	} else if state, err = x.chosen.Initial(nil, x.Device()); err != nil {
+		return nil, err
+	}
+	for _, c := range x.State.Counters {
+		for len(x.cts) <= c.Counter {
+			ct, err := x.ni.CTAlloc()
+			if err != nil {
+				return nil, err
+			}
+			x.ni.Label(ct, fmt.Sprintf("state counter %d", len(x.cts)))
+			x.cts = append(x.cts, ct)
+		}
+		binary.LittleEndian.PutUint32(state[c.Offset:], uint32(x.cts[c.Counter]))
+	}
+	x.record.before = make([]byte, x.HPUMemory)
+	copy(x.record.before, state)
+	return state, nil
+}
+
+// peer is the program of every other node: it offers memory to the handlers' operations and sends the node's messages.
+func (x *experiment) peer(p *runtime.Proc) error {
+	ni := p.NI()
+	memory := p.Alloc(peerMemory)
+	for i, b := 0, memory.Raw(); i < len(b); i++ {
+		b[i] = byte(i)
+	}
+	eq, err := ni.EQAlloc(eventSlots)
+	if err != nil {
+		return err
+	}
+	for pt := range uint32(min(peerPTs, x.Profile.Limits.MaxPTIndex+1)) {
+		if _, err := ni.PTAlloc(0, eq, pt); err != nil {
+			return err
+		}
+		if _, err := ni.MEAppend(pt, &portals.ME{
+			Start: memory.Addr(), Length: peerMemory, UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
+			Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable,
+		}, portals.PriorityList, 0); err != nil {
+			return err
+		}
+	}
+	ack := portals.NoAck
+	if x.Ack {
+		ack = portals.Ack
+	}
+	type message struct {
+		*Message
+		md portals.Handle
+	}
+	var own []message
+	for i := range x.Messages {
+		m := &x.Messages[i]
+		if m.Source != p.Rank() {
+			continue
+		}
+		data := prepared(p, m.Data)
+		md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: uint64(data.Len()), EQ: eq})
+		if err != nil {
+			return err
+		}
+		own = append(own, message{m, md})
+	}
+	for _, m := range own {
+		p.SleepUntil(max(m.At, p.Now()))
+		if err := ni.Put(m.md, 0, uint64(len(m.Data)), ack, portals.PhysID(uint32(x.Node), 0), 0, m.MatchBits, m.Offset, 0, m.HdrData); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package handlerlab
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+//go:generate go run ../../build/cmd -g -o testdata/races.wasm testdata/races
+
+// TestRaces finds what is not ordered, by name of both places, and nothing else: not what atomics, locks, or the order of a message's handlers order.
+func TestRaces(t *testing.T) {
+	const payloads = "by the payload handler of message 1, packet 0, and %s at races.c:%d (payload) by the payload handler of message 1, packet 1, in no order"
+	for _, x := range []struct {
+		n        int
+		messages int
+		want     []string // that the races begin with
+	}{
+		{0, 1, []string{
+			"race on state.count: written at races.c:32 (payload) " + fmt.Sprintf(payloads, "read", 32),
+			"race on state.count: written at races.c:32 (payload) " + fmt.Sprintf(payloads, "written", 32),
+		}},
+		{1, 2, nil},
+		{2, 1, nil},
+		{3, 1, nil},
+		{4, 1, nil},
+		{5, 1, nil},
+		{6, 1, []string{"race on memory 0x1000: written at races.c:59 (payload) " + fmt.Sprintf(payloads, "written", 59)}},
+		{7, 2, []string{
+			"race on state.count: written at races.c:22 (header) by the header handler of message 1, and read at races.c:22 (header) by the header handler of message 2, in no order",
+			"race on state.count: written at races.c:22 (header) by the header handler of message 1, and written at races.c:22 (header) by the header handler of message 2, in no order",
+		}},
+		{9, 1, []string{"race on state.total: written at dma_from_host by the payload handler of message 1, packet 0, and written at dma_from_host by the payload handler of message 1, packet 1, in no order"}},
+		{10, 1, nil},
+		{11, 9, nil},
+		{12, 9, []string{
+			"race on message memory 0+0: written at races.c:75 (payload) by the payload handler of message 1, packet 0, and written at races.c:75 (payload) by the payload handler of message 1, packet 1, in no order",
+		}},
+	} {
+		t.Run(fmt.Sprint(x.n), func(t *testing.T) {
+			cfg := module(t, "races")
+			cfg.Race, cfg.Host = true, make([]byte, 1<<16)
+			require.NoError(t, cfg.SetState(fmt.Sprintf("n=%d", x.n)))
+			for range x.messages {
+				cfg.Messages = append(cfg.Messages, Message{Source: AnySource, Data: make([]byte, 30_000)})
+			}
+			r := mustRun(t, cfg)
+			var got []string
+			for _, race := range r.Races {
+				got = append(got, race.String())
+			}
+			require.Len(t, got, len(x.want), "%q", got)
+			for i, want := range x.want {
+				require.Contains(t, got[i], want)
+			}
+			require.Equal(t, len(x.want) == 0, r.Err() == nil, "%v", r.Err())
+			var note []string // that it has looked, if there is no race to tell of
+			if len(x.want) == 0 {
+				note = []string{fmt.Sprintf("no race found: looked at %d handlers", len(r.Handlers))}
+			}
+			require.Equal(t, note, r.Notes)
+
+			plain := *cfg
+			plain.Race = false // looking on changes nothing
+			other := mustRun(t, &plain)
+			require.Equal(t, other.Handlers, r.Handlers)
+			require.Equal(t, other.End, r.End)
+		})
+	}
+}
+
+// TestLibrariesHaveNoRaces runs the handlers of all built-in libraries on the device that they are made for, with messages of many packets, at once.
+func TestLibrariesHaveNoRaces(t *testing.T) {
+	device := map[string]string{"mailbox": "exanest-qfdb", "rdma": "exanest-qfdb", "part": "exanest-qfdb", "allreduce": "exanest-qfdb", "rnr": "ib-npf", "backupring": "eth-npf"}
+	for _, library := range handlers.Names() {
+		t.Run(library, func(t *testing.T) {
+			l := handlers.Must(library)
+			name := device[l.Name]
+			if name == "" {
+				name = "spin-dis"
+			}
+			p, err := profile.Load(name)
+			require.NoError(t, err)
+			for _, set := range sets(t, l, p) {
+				cfg := &Config{
+					Module: l, Profile: p, Header: set[0], Payload: set[1], Completion: set[2], Race: true, Host: make([]byte, 1<<16),
+					Limits: sim.Limits{Until: 20 * sim.Microsecond, Events: 20_000},
+				}
+				for i := range 6 {
+					data := make([]byte, 9000)
+					for k := range data {
+						data[k] = byte(k * i)
+					}
+					cfg.Messages = append(cfg.Messages, Message{Source: AnySource, Data: data})
+				}
+				r := mustRun(t, cfg)
+				for _, race := range r.Races {
+					t.Error(set, race)
+				}
+			}
+		})
+	}
+}
+
+// TestExampleHasNoRaces is the example of memories of clusters and messages, many of which are handled at once and get the memory of those before them.
+func TestExampleHasNoRaces(t *testing.T) {
+	lib, err := handlers.Open("../../../examples/histogram/histogram.wasm")
+	require.NoError(t, err)
+	p, err := profile.Load("spin-dis", "hpu.cores=8", "hpu.clusters=2")
+	require.NoError(t, err)
+	cfg := &Config{Module: lib, Profile: p, Race: true, Host: make([]byte, 1<<16), Limits: sim.Limits{Until: sim.Millisecond}}
+	require.NoError(t, cfg.SetState("ready=1"))
+	for range 12 {
+		cfg.Messages = append(cfg.Messages, Message{Source: AnySource, Data: make([]byte, 200)})
+	}
+	require.NoError(t, mustRun(t, cfg).Err())
+}
+
+// sets are handlers of a library that serve a message together: each of a kind once, with the first of the others.
+func sets(t *testing.T, l *handlers.Library, p *profile.Profile) (list []handlers.Exports) {
+	t.Helper()
+	cfg := &Config{Module: l, Profile: p}
+	said, err := manifest.Read(l.Wasm)
+	require.NoError(t, err)
+	for i, kind := range Kinds {
+		for _, h := range said.Handlers {
+			if string(h.Kind) == kind {
+				e := handlers.Exports{"-", "-", "-"}
+				e[i] = h.Export
+				cfg.Header, cfg.Payload, cfg.Completion = e[0], e[1], e[2]
+				if _, _, err := cfg.plan(); err == nil {
+					list = append(list, e)
+				}
+			}
+		}
+	}
+	require.NotEmpty(t, list)
+	return list
+}

@@ -1,0 +1,92 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spinsim/spinsim/internal/checkpoint"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// keptResult is a result as a checkpoint has it.
+type keptResult struct {
+	End      sim.Time    `json:"end_ps"`
+	Checked  int         `json:"checked"`
+	Failures []string    `json:"failures"`
+	Notes    []string    `json:"notes"`
+	Tables   []keptTable `json:"tables"`
+}
+
+// keptTable is one of its tables.
+type keptTable struct {
+	Name string               `json:"name"`
+	Idle []string             `json:"idle"`
+	Rows [][]checkpoint.Value `json:"rows"`
+}
+
+// Keep keeps the result of a run of the plan in a folder; label is what people call the run. One that a limit has ended is not kept.
+func (p *Plan) Keep(folder *checkpoint.Folder, label string, x *Result) error {
+	if x.Incomplete {
+		return nil
+	}
+	key, err := p.key(folder)
+	if err != nil {
+		return err
+	}
+	kept := keptResult{End: x.End, Checked: x.Checked, Failures: x.Failures, Notes: x.Notes}
+	for _, t := range x.Tables {
+		one := keptTable{Name: t.Name, Idle: t.idle}
+		for _, row := range t.Rows() {
+			values := make([]checkpoint.Value, len(row))
+			for i, v := range row {
+				values[i].V = v
+			}
+			one.Rows = append(one.Rows, values)
+		}
+		kept.Tables = append(kept.Tables, one)
+	}
+	return folder.Put(key, label, kept)
+}
+
+// Kept is the result of the plan that a folder has, nil if it has none.
+func (p *Plan) Kept(folder *checkpoint.Folder) (*Result, error) {
+	key, err := p.key(folder)
+	if err != nil {
+		return nil, err
+	}
+	text, known := folder.Get(key)
+	if !known {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	var kept keptResult
+	if err := json.Unmarshal(text, &kept); err != nil {
+		return nil, fmt.Errorf("what is kept of %s: %w", p.spec.file, err)
+	}
+	x := p.newResult(kept.End)
+	x.Checked, x.Failures, x.Notes = kept.Checked, kept.Failures, kept.Notes
+	for _, one := range kept.Tables {
+		t := Table{Name: one.Name, Table: report.New(TableColumns(one.Name)...), idle: one.Idle}
+		t.Title = tableTitles[one.Name]
+		for _, row := range one.Rows {
+			values := make([]any, len(row))
+			for i, v := range row {
+				if values[i] = v.V; i >= len(t.Columns) || !t.Columns[i].Holds(v.V) {
+					return nil, fmt.Errorf("what is kept of %s: table %s: %v is no value of column %d", p.spec.file, one.Name, v.V, i+1)
+				}
+			}
+			t.Add(values...)
+		}
+		x.Tables = append(x.Tables, t)
+	}
+	return x, nil
+}
+
+// key is what the result of the plan is kept under.
+func (p *Plan) key(folder *checkpoint.Folder) (string, error) {
+	record, err := p.Record()
+	if err != nil {
+		return "", err
+	}
+	return folder.Key(record)
+}

@@ -1,0 +1,488 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/hpu"
+	input "github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/profile"
+)
+
+// Plan is a scenario that has been checked: every name, file and module is there and every range fits. It can be run any
+// number of times.
+type Plan struct {
+	spec         *Spec
+	output       Output // of the spec, or as Show has changed it
+	only         string // table to show, "": all
+	profile      *profile.Profile
+	ranks        int
+	seed         uint64
+	engine       string
+	env          *env
+	entries      []*entryPlan
+	programs     []*programPlan
+	programOf    []*programPlan // by rank; nil: none
+	modules      map[string]*hpu.Module
+	stepPaths    []string
+	stepID       map[string]int  // place in stepPaths
+	failed       map[string]bool // paths of steps and buffers that are wrong on a rank
+	errs         []error
+	options      Options
+	memory, room int64 // bytes: of all entries and buffers of all ranks; that what a breakdown follows may take, 0: any
+	inputs       []provenance.Input
+	used         []provenance.Handler // modules
+	explain      func(*ExplainStep)   // nil: nobody
+}
+
+// entryPlan is an entry with what was found out about it.
+type entryPlan struct {
+	*Entry
+	index      int
+	path       string
+	ranks      []int
+	on         []bool         // by rank
+	handlers   *handlers.Plan // nil: none
+	layout     stateLayout
+	shares     *entryPlan // whose HPU memory it has; nil: its own
+	inBytes    string     // path of a step that waits for bytes; "": none
+	inMessages string
+}
+
+type programPlan struct {
+	*Program
+	path     string
+	ranks    []int
+	marks    map[string]bool
+	measures map[string]bool
+}
+
+// Bounds of a scenario; more is taken for a slip.
+const (
+	maxRanks  = 1 << 20
+	maxCount  = 1 << 30
+	maxMemory = 1 << 36 // of all regions of all ranks
+	maxNested = 8       // repeats within each other
+)
+
+// Load reads and plans the scenario in a file. All errors are joined: those of reading it, and all others that can be told without what
+// could not be read.
+func Load(file string, o Options) (*Plan, error) {
+	data, err := o.read(file, input.MaxText)
+	if err != nil {
+		return nil, err
+	}
+	s, err := parse(file, data, o.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	return s.Plan(o)
+}
+
+// Plan checks the scenario. All errors, of type *FieldError, are joined, those of reading it included.
+func (s *Spec) Plan(o Options) (*Plan, error) {
+	p := &Plan{
+		spec: s, output: s.Output, ranks: s.Ranks, seed: 1, engine: string(s.Engine), modules: make(map[string]*hpu.Module), stepID: make(map[string]int), failed: make(map[string]bool),
+		options: o, inputs: []provenance.Input{provenance.NewInput(s.file, s.text)},
+	}
+	if o.Ranks != 0 {
+		p.ranks = o.Ranks
+	}
+	if s.Seed != nil {
+		p.seed = *s.Seed
+	}
+	if o.Seed != nil {
+		p.seed = *o.Seed
+	}
+	if o.Engine != "" {
+		p.engine = o.Engine
+	}
+	if p.engine != "" {
+		if err := checkEngine(p.engine); err != nil && o.Engine != "" {
+			p.errs = append(p.errs, err)
+		} else if err != nil {
+			p.fail("engine", "%w", err)
+		}
+	}
+	if !s.wrong.Damaged("profile") && !s.wrong.Damaged("set") && !s.wrong.Damaged("topology") {
+		p.loadProfile(o.Set)
+	}
+	p.checkRanks()
+	if p.profile != nil && p.ranks > 0 && p.ranks <= maxRanks && (o.Ranks != 0 || !s.wrong.Damaged("ranks")) {
+		p.env = newEnv(p.profile, p.ranks)
+		p.programOf = make([]*programPlan, p.ranks)
+		p.planEntries()
+		p.planPrograms()
+		p.checkServe()
+		p.checkRest()
+	}
+	if err := errors.Join(append([]error{s.unread()}, p.errs...)...); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// checkEngine reports an engine that is not there.
+func checkEngine(name string) error {
+	e, err := hpu.NewEngine(name)
+	if err != nil {
+		return err
+	}
+	return e.Close()
+}
+
+// fail notes that the value at a path of the scenario is wrong. The line is that of the longest part of the path which is in
+// the file.
+func (p *Plan) fail(path, format string, args ...any) {
+	if p.spec.wrong.Damaged(path) {
+		return
+	}
+	p.errs = append(p.errs, p.at(path, fmt.Errorf(format, args...)))
+}
+
+// at says where an error comes from.
+func (p *Plan) at(path string, err error) error {
+	e := &FieldError{File: p.spec.file, Path: path, Err: err}
+	for part := path; part != ""; {
+		if line, ok := p.spec.lines[part]; ok {
+			e.Line = line
+			break
+		}
+		part = part[:max(0, strings.LastIndexAny(part, ".["))]
+	}
+	return e
+}
+
+// relative returns the path of a file that the scenario names.
+func (p *Plan) relative(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(p.spec.file), name)
+}
+
+// value is a value of the profile as the scenario means it: the file of a topology is relative to the scenario's, as its profile is.
+func (p *Plan) value(path, text string) string {
+	if path != "fabric.topology" || text == "" || strings.ContainsAny(text, "{}[]\n") { // a topology that stands there itself
+		return text
+	}
+	return p.relative(text)
+}
+
+// override is a value of the profile to replace.
+type override struct {
+	text  string // path=value
+	where string // path in the scenario
+}
+
+// loadProfile reads the profile with all replacements; more are those of the caller.
+func (p *Plan) loadProfile(more []string) {
+	if p.options.Profile != nil {
+		p.profile = p.options.Profile
+		return
+	}
+	s := p.spec
+	name := s.Profile
+	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, '/') {
+		if name = p.relative(name); !strings.ContainsRune(name, os.PathSeparator) {
+			name = "." + string(os.PathSeparator) + name
+		}
+	}
+	var own []override
+	for _, x := range s.Set {
+		own = append(own, override{x.Path + "=" + p.value(x.Path, x.Value), x.where})
+	}
+	for _, x := range s.Topology {
+		path := "fabric." + x.Path
+		own = append(own, override{path + "=" + p.value(path, x.Value), x.where})
+	}
+	var all []string
+	for _, o := range own {
+		all = append(all, o.text)
+	}
+	asSaid, err := profile.Load(name, all...)
+	if err != nil {
+		p.blame(name, own, err)
+		return
+	}
+	if otherKind(asSaid, more) {
+		all = slices.DeleteFunc(all, ofShape)
+	}
+	if p.profile, err = profile.Load(name, append(all, more...)...); err != nil {
+		p.errs = append(p.errs, err)
+		p.profile = asSaid // for what else is to be checked
+	}
+}
+
+// otherKind reports whether overrides choose another kind of network than that of a profile. What a scenario says of the shape of its own
+// kind is then without meaning.
+func otherKind(p *profile.Profile, overrides []string) bool {
+	kind := p.Fabric.Kind
+	for _, o := range overrides {
+		if path, value, _ := strings.Cut(o, "="); strings.TrimSpace(path) == "fabric.kind" {
+			kind = strings.TrimSpace(value)
+		}
+	}
+	return kind != p.Fabric.Kind
+}
+
+// ofShape reports whether an override says what kind of network it is, or describes one of a kind.
+func ofShape(override string) bool {
+	path, _, _ := strings.Cut(override, "=")
+	path = strings.TrimSpace(path)
+	return slices.ContainsFunc([]string{"fabric.kind", "fabric.radix", "fabric.dims", "fabric.topology", "fabric.exanest"}, func(field string) bool {
+		return path == field || strings.HasPrefix(path, field+".")
+	})
+}
+
+// blame says which replacements of the scenario the errors of a profile come from.
+func (p *Plan) blame(name string, own []override, err error) {
+	all := []error{err}
+	if several, are := err.(interface{ Unwrap() []error }); are {
+		all = several.Unwrap()
+	}
+	for _, err := range all {
+		where := ""
+		for _, o := range own {
+			field, _, _ := strings.Cut(o.text, "=")
+			if strings.Contains(err.Error(), fmt.Sprintf("override %q", o.text)) || strings.Contains(err.Error(), ": "+field+": ") {
+				where = o.where
+			}
+		}
+		if where == "" {
+			where = guilty(name, own)
+		}
+		p.fail(where, "%w", err)
+	}
+	if p.profile, err = profile.Load(name); err != nil {
+		p.profile = nil // nothing else can be checked
+	}
+}
+
+// guilty is the path of the replacement without which a profile would be right, else that of the profile.
+func guilty(name string, own []override) string {
+	for i := range own {
+		var others []string
+		for k, o := range own {
+			if k != i {
+				others = append(others, o.text)
+			}
+		}
+		if _, err := profile.Load(name, others...); err == nil {
+			return own[i].where
+		}
+	}
+	return "profile"
+}
+
+// planEntries resolves ranks, modules and states.
+func (p *Plan) planEntries() {
+	for i := range p.spec.Entries {
+		e := &entryPlan{Entry: &p.spec.Entries[i], index: i, path: fmt.Sprintf("entries[%d]", i)}
+		if err := checkName(e.Name); err != nil {
+			p.fail(e.path+".name", "%w", err)
+		}
+		if other := p.entry(e.Name); other != nil {
+			p.fail(e.path+".name", "%s is the name of %s", e.Name, other.path)
+		}
+		e.on = make([]bool, p.ranks)
+		var err error
+		if e.ranks, err = e.Ranks.list(p.env); err != nil {
+			p.fail(e.path+".ranks", "%w", err)
+		}
+		for _, r := range e.ranks {
+			e.on[r] = true
+		}
+		p.readFile(&e.Fill, e.path+".fill")
+		if e.Fill.kind == contentValues {
+			p.fail(e.path+".fill", "only a state has fields with names")
+		}
+		if e.Handlers != nil {
+			p.planHandlers(e)
+		}
+		p.entries = append(p.entries, e)
+	}
+}
+
+func checkName(name string) error {
+	for _, r := range name {
+		if r != '_' && r != '-' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			return fmt.Errorf("%q, expected letters, digits, and _ - . only", name)
+		}
+	}
+	if strings.HasSuffix(name, hostMemory) {
+		return fmt.Errorf("%q ends like the name of the handlers' host memory of an entry", name)
+	}
+	if name == "" {
+		return errors.New("empty, expected a name")
+	}
+	return nil
+}
+
+// entry returns the entry of that name, nil if there is none.
+func (p *Plan) entry(name string) *entryPlan {
+	for _, e := range p.entries {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// planHandlers loads the module, finds the handlers and the layout of the state.
+func (p *Plan) planHandlers(e *entryPlan) {
+	h := e.Handlers
+	path := e.path + ".handlers"
+	var lib *handlers.Library
+	if filepath.Ext(h.Module) != ".wasm" {
+		var err error
+		if lib, err = handlers.Builtin(h.Module); err != nil {
+			p.fail(path+".module", "%w or the path of a .wasm file", err)
+			return
+		}
+	}
+	module, err := p.loadModule(h.Module, lib)
+	if err != nil {
+		p.fail(path+".module", "%w", err)
+		return
+	}
+	if e.handlers = p.choose(h, module, path); e.handlers == nil {
+		return
+	}
+	p.checkNeeds(e)
+	if h.Shares != "" {
+		if !p.share(e) {
+			e.handlers = nil
+		}
+		return
+	}
+	p.readFile(&h.State, path+".state")
+	e.layout.described = e.handlers.State
+	if h.State.kind == contentFields {
+		at, device := p.anyRank(e.ranks)
+		if i, err := e.layout.list(h.State.fields, 0, at, device); err != nil {
+			p.fail(fmt.Sprintf("%s.state[%d]", path, i), "%w", err)
+		}
+	}
+	if h.State.kind == contentValues && !e.layout.known() {
+		p.fail(path+".state.values", "the module does not describe its state: give a list of typed values")
+		return
+	}
+	for i := range h.State.values {
+		v := &h.State.values[i]
+		if n, err := e.layout.described.Lookup(v.Name); err != nil {
+			p.fail(path+".state.values."+v.Name, "%w", err)
+		} else if !n.Field.Type.Float() && !v.Value.expr.IsSet() {
+			p.fail(path+".state.values."+v.Name, "%s, expected a whole number for %s", v.Value.text, n.Field.Type)
+		}
+	}
+}
+
+// choose checks the names of the handlers, or takes those that speak for themselves; nil: an error has been noted.
+func (p *Plan) choose(h *Handlers, m *hpu.Module, path string) *handlers.Plan {
+	before := len(p.errs)
+	wanted := handlers.Exports{h.Header, h.Payload, h.Completion}
+	for i, kind := range manifest.Kinds() {
+		if wanted[i] != "" {
+			if err := handlers.Check(m, kind, wanted[i]); err != nil {
+				p.fail(path+"."+string(kind), "%w", err)
+			}
+		}
+	}
+	if len(p.errs) > before {
+		return nil
+	}
+	chosen, err := handlers.PlanOf(m, wanted)
+	if err != nil {
+		p.fail(path, "%w", err)
+		return nil
+	}
+	return chosen
+}
+
+// anyRank are an environment and a device for what does not depend on which of the ranks it is.
+func (p *Plan) anyRank(ranks []int) (*env, *manifest.Device) {
+	if len(ranks) == 0 {
+		return p.env, p.device(0)
+	}
+	return p.env.with(varRank, int64(ranks[0])), p.device(ranks[0])
+}
+
+// running are the libraries whose handlers run, as the section serve of a profile calls them.
+func (p *Plan) running() (libraries []string) {
+	for _, m := range p.modules { //lint:maporder sorted below
+		libraries = append(libraries, m.Library())
+	}
+	slices.Sort(libraries)
+	return slices.Compact(libraries)
+}
+
+// checkServe refuses replacements that choose processors for handlers which do not run.
+func (p *Plan) checkServe() {
+	if p.options.Profile != nil || p.errs != nil || p.spec.wrong != nil {
+		return // it has run; or a module could not be read
+	}
+	for _, x := range p.spec.Set {
+		if err := profile.CheckServe([]string{x.Path + "=" + x.Value}, p.running()); err != nil {
+			p.fail(x.where, "%w", err)
+		}
+	}
+	if err := profile.CheckServe(p.options.Set, p.running()); err != nil {
+		p.errs = append(p.errs, err)
+	}
+}
+
+// planPrograms resolves which rank runs what.
+func (p *Plan) planPrograms() {
+	for i := range p.spec.Programs {
+		g := &programPlan{
+			Program: &p.spec.Programs[i], path: fmt.Sprintf("programs[%d]", i),
+			marks: make(map[string]bool), measures: make(map[string]bool),
+		}
+		if g.Name == "" {
+			g.Name = "program"
+		}
+		var err error
+		if g.ranks, err = g.Ranks.list(p.env); err != nil {
+			p.fail(g.path+".ranks", "%w", err)
+		}
+		for _, r := range g.ranks {
+			if other := p.programOf[r]; other != nil {
+				p.fail(g.path+".ranks", "rank %d already runs %s", r, other.path)
+				break
+			}
+			p.programOf[r] = g
+		}
+		names := make(map[string]bool)
+		for k := range g.Buffers {
+			b := &g.Buffers[k]
+			path := fmt.Sprintf("%s.buffers[%d]", g.path, k)
+			if err := checkName(b.Name); err != nil {
+				p.fail(path+".name", "%w", err)
+			} else if names[b.Name] || p.entry(b.Name) != nil {
+				p.fail(path+".name", "%s is the name of something else", b.Name)
+			}
+			names[b.Name] = true
+			p.readFile(&b.Fill, path+".fill")
+			if b.Fill.kind == contentValues {
+				p.fail(path+".fill", "only a state has fields with names")
+			}
+		}
+		p.programs = append(p.programs, g)
+	}
+}
+
+// stream is where the pattern of a memory comes from: it depends on seed, rank and name only.
+func (p *Plan) stream(rank int, name string) source {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s", rank, name)
+	return source{p.seed, h.Sum64()}
+}

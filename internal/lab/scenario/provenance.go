@@ -1,0 +1,253 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/hpu"
+	input "github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Options replace what a scenario says about itself.
+type Options struct {
+	Set    []string // of the profile, "path=value", after those of the scenario
+	Ranks  int      // 0: as the scenario says
+	Seed   *uint64  // nil: as the scenario says
+	Engine string   // "": as the scenario says
+
+	Parameters map[string]string // values in place of the scenario's, by name
+
+	Build   provenance.Build                                        // whose results these are
+	Profile *profile.Profile                                        // in place of the scenario's with its Set; nil: as the scenario says
+	Read    func(name string, limit int64) (data []byte, err error) // reads a file that is not longer than limit; nil: from the disk
+	Limits  sim.Limits
+	Links   runtime.WatchLinks // told what links did; nil: nobody
+	Capture runtime.Capture    // given the network; nil: nobody
+
+	Breakdown bool // the table breakdown is shown, too
+}
+
+// read returns a file that a scenario needs.
+func (o *Options) read(name string, limit int64) ([]byte, error) {
+	if o.Read != nil {
+		return o.Read(name, limit)
+	}
+	return input.Read(name, limit)
+}
+
+// module returns that of a file.
+func (o *Options) module(name string) ([]byte, error) {
+	if o.Read != nil {
+		return o.Read(name, input.MaxModule)
+	}
+	return input.ReadRegular(name, input.MaxModule)
+}
+
+// readFile gives content of a file its bytes.
+func (p *Plan) readFile(c *Content, path string) {
+	if c.kind != contentFile {
+		return
+	}
+	name := p.relative(c.file)
+	var err error
+	if c.bytes, err = p.options.read(name, input.MaxData); err != nil {
+		p.fail(path+".file", "%w", err)
+		return
+	}
+	if !slices.ContainsFunc(p.inputs, func(in provenance.Input) bool { return in.Name == name }) {
+		p.inputs = append(p.inputs, provenance.NewInput(name, c.bytes))
+	}
+}
+
+// loadModule loads a module once and remembers its hash.
+func (p *Plan) loadModule(name string, lib *handlers.Library) (*hpu.Module, error) {
+	if m := p.modules[name]; m != nil {
+		return m, nil
+	}
+	var handler provenance.Handler
+	var wasm []byte
+	called := strings.TrimSuffix(filepath.Base(name), ".wasm")
+	if lib != nil {
+		wasm = lib.Wasm
+		handler = provenance.NewHandler(lib.Name, "", wasm)
+	} else {
+		var err error
+		if wasm, err = p.options.module(p.relative(name)); err != nil {
+			return nil, err
+		}
+		handler = provenance.NewHandler(called, p.relative(name), wasm)
+	}
+	m, err := hpu.Load(called, wasm, p.profile.Device())
+	p.modules[name] = m
+	p.used = append(p.used, handler)
+	return m, err
+}
+
+// command is what the record of a scenario's results calls it.
+const command = "run"
+
+// runArguments are what a result is made from besides the scenario, its profile and its seed.
+type runArguments struct {
+	Ranks      int      `json:"ranks"`
+	Table      string   `json:"table,omitempty"` // the only one shown
+	Until      sim.Time `json:"until,omitempty"`
+	EventLimit uint64   `json:"event_limit,omitempty"`
+	Breakdown  bool     `json:"breakdown,omitempty"`
+
+	Parameters map[string]string `json:"parameters,omitempty"` // in place of the scenario's
+	Sweep      *Lists            `json:"sweep,omitempty"`      // nil: one run
+}
+
+// Lists are what the runs of a sweep differ in, as a user writes it.
+type Lists struct {
+	Parameters []string `json:"parameters,omitempty"` // "name=LIST"
+	Set        []string `json:"set,omitempty"`        // of the profile, "path=LIST"
+
+	// Of every combination of parameters, whose first varies fastest; none: they change nothing of it.
+	Runs []RunOf `json:"runs,omitempty"`
+}
+
+// RunOf is what the values of parameters make of the device and the network.
+type RunOf struct {
+	Profile int    `json:"profile"` // its place among the profiles of the record, from 0; values of Set come in addition
+	Ranks   int    `json:"ranks"`
+	Seed    uint64 `json:"seed"`
+}
+
+// ListsOf are those that a record has; nil: it is of one run.
+func ListsOf(r *provenance.Record) (*Lists, error) {
+	var a runArguments
+	err := r.Parse(&a)
+	return a.Sweep, err
+}
+
+// Record says what the results of the plan are made from.
+func (p *Plan) Record() (*provenance.Record, error) { return p.record(nil) }
+
+// record is that of one run, or with lists that of a sweep of which the plan is the first run.
+func (p *Plan) record(sweep *Lists) (*provenance.Record, error) {
+	profile, err := provenance.NewProfile(p.profile)
+	if err != nil {
+		return nil, err
+	}
+	r := &provenance.Record{
+		Build: p.options.Build, Command: command, Profiles: []provenance.Profile{profile}, Seed: &p.seed, Engine: p.engine,
+		Handlers: p.used, Inputs: p.inputs,
+	}
+	return r, r.WithArguments(runArguments{p.ranks, p.only, p.options.Limits.Until, p.options.Limits.Events, p.options.Breakdown, p.options.Parameters, sweep})
+}
+
+// RecordSweep says what the results of a sweep are made from. plan makes the plan of each of its combinations of parameters, without values of fields.
+func RecordSweep(lists Lists, combinations int, plan func(i int) (*Plan, error)) (*provenance.Record, error) {
+	lists.Runs = nil
+	var all provenance.Record
+	var first *Plan
+	for i := range combinations {
+		p, err := plan(i)
+		if err != nil {
+			return nil, err
+		}
+		if first == nil {
+			first = p
+		}
+		one, err := p.record(nil)
+		if err != nil {
+			return nil, err
+		}
+		same := func(o provenance.Profile) bool { return reflect.DeepEqual(o, one.Profiles[0]) }
+		k := slices.IndexFunc(all.Profiles, same)
+		if k < 0 {
+			k, all.Profiles = len(all.Profiles), append(all.Profiles, one.Profiles[0])
+		}
+		lists.Runs = append(lists.Runs, RunOf{k, p.ranks, p.seed})
+		for _, h := range one.Handlers {
+			all.AddHandler(h)
+		}
+		for _, in := range one.Inputs {
+			if all.Input(in.Name) == nil {
+				all.Inputs = append(all.Inputs, in)
+			}
+		}
+	}
+	if len(slices.Compact(slices.Clone(lists.Runs))) == 1 {
+		lists.Runs = nil
+	}
+	r, err := first.record(&lists)
+	if err == nil {
+		r.Profiles, r.Handlers, r.Inputs = all.Profiles, all.Handlers, all.Inputs
+	}
+	return r, err
+}
+
+// PlanOf makes the plan that a record is of, for a run of a sweep, from 0, with what it has of its own. read looks up files that the record has the hash of only. A built-in module that is another
+// one now is a note, any other file that is not the one recorded is an error.
+func PlanOf(r *provenance.Record, read func(name string, limit int64) ([]byte, error), run int, own Variation) (p *Plan, notes []string, err error) {
+	if len(r.Inputs) == 0 || len(r.Profiles) == 0 || r.Seed == nil {
+		return nil, nil, errors.New("provenance: expected a scenario as the first of inputs, a profile and a seed")
+	}
+	var a runArguments
+	if err := r.Parse(&a); err != nil {
+		return nil, nil, err
+	}
+	of := RunOf{0, a.Ranks, *r.Seed}
+	if a.Sweep != nil && len(a.Sweep.Runs) > 0 {
+		of = a.Sweep.Runs[run%len(a.Sweep.Runs)]
+	}
+	if of.Profile < 0 || of.Profile >= len(r.Profiles) {
+		return nil, nil, fmt.Errorf("provenance.arguments.sweep.runs: profile %d, but there are %d", of.Profile, len(r.Profiles))
+	}
+	o := Options{Ranks: of.Ranks, Seed: &of.Seed, Engine: r.Engine, Build: r.Build, Limits: sim.Limits{Until: a.Until, Events: a.EventLimit}, Breakdown: a.Breakdown}
+	o.Parameters = maps.Clone(a.Parameters)
+	o = o.With(Variation{Parameters: own.Parameters})
+	if o.Profile, err = r.Profiles[of.Profile].Load(own.Set...); err != nil {
+		return nil, nil, err
+	}
+	for i := range r.Handlers {
+		h := &r.Handlers[i]
+		if h.Path != "" {
+			continue
+		}
+		lib, err := handlers.Builtin(h.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := h.Verify(lib.Wasm); err != nil {
+			notes = append(notes, err.Error())
+		}
+	}
+	o.Read = func(name string, limit int64) ([]byte, error) { return recorded(r, name, limit, read) }
+	if p, err = Load(r.Inputs[0].Name, o); err != nil {
+		return nil, nil, err
+	}
+	if a.Table != "" {
+		err = p.Show(a.Table)
+	}
+	return p, notes, err
+}
+
+// recorded is a file that a record knows.
+func recorded(r *provenance.Record, name string, limit int64, read func(name string, limit int64) ([]byte, error)) ([]byte, error) {
+	if in := r.Input(name); in != nil {
+		return in.Data(func(name string) ([]byte, error) { return read(name, limit) })
+	}
+	for i := range r.Handlers {
+		if h := &r.Handlers[i]; h.Path == name && name != "" {
+			wasm, err := read(name, limit)
+			if err == nil {
+				err = h.Verify(wasm)
+			}
+			return wasm, err
+		}
+	}
+	return nil, fmt.Errorf("%s is not among the recorded files", name)
+}

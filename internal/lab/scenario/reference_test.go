@@ -1,0 +1,203 @@
+package scenario
+
+import (
+	"encoding"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/internal/strictyaml"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// current compares a file made of the types with what it should be; go test -rewrite writes it.
+func current(t *testing.T, file, want string) {
+	t.Helper()
+	if flag.Lookup("rewrite").Value.String() == "true" {
+		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
+	}
+	have, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, want, string(have), "%s is not current: run go test ./scenario -rewrite", file)
+}
+
+func TestSchemaIsCurrent(t *testing.T) {
+	text, err := Schema()
+	require.NoError(t, err)
+	current(t, "../../../docs/scenario.schema.json", string(text))
+}
+
+// The manual lists the libraries that there are.
+func TestManualListsTheLibraries(t *testing.T) {
+	text, err := Schema()
+	require.NoError(t, err)
+	if list := "A built-in library (" + strings.Join(handlers.Names(), ", ") + ")"; !strings.Contains(string(text), list) {
+		t.Errorf("the manual does not say %q", list)
+	}
+}
+
+// The manual lists the profiles that there are.
+func TestManualListsTheProfiles(t *testing.T) {
+	text, err := Schema()
+	require.NoError(t, err)
+	if list := "a built-in profile (" + strings.Join(profile.Names(), ", ") + ")"; !strings.Contains(string(text), list) {
+		t.Errorf("the manual does not say %q", list)
+	}
+}
+
+// The reference has no table without a field: what has a form of its own is described by it.
+func TestReferenceHasNoEmptyTable(t *testing.T) {
+	require.NotRegexp(t, `\| --- \|\n\n`, reference())
+}
+
+// The schema holds together: every reference has its definition, every definition is used, every field says what it is.
+func TestSchemaIsWhole(t *testing.T) {
+	text, err := Schema()
+	require.NoError(t, err)
+	var schema map[string]any
+	require.NoError(t, json.Unmarshal(text, &schema))
+	require.Equal(t, schemaDialect, schema["$schema"])
+	used := make(map[string]bool)
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for i, x := range v {
+				walk(fmt.Sprintf("%s[%d]", path, i), x)
+			}
+		case map[string]any:
+			if ref, ok := v["$ref"].(string); ok {
+				used[strings.TrimPrefix(ref, "#/$defs/")] = true
+			}
+			if properties, ok := v["properties"].(map[string]any); ok {
+				for name, p := range properties {
+					require.NotEmpty(t, p.(map[string]any)["description"], "%s.%s", path, name)
+				}
+			}
+			for key, x := range v {
+				walk(path+"."+key, x)
+			}
+		}
+	}
+	walk("", schema)
+	defs := schema["$defs"].(map[string]any)
+	require.Equal(t, slices.Sorted(maps.Keys(defs)), slices.Sorted(maps.Keys(used)))
+}
+
+// The reference of docs/scenarios.md is that of the types.
+func TestReferenceIsCurrent(t *testing.T) {
+	const file, begin, end = "../../../docs/scenarios.md", "<!-- reference: made by go test -rewrite -->\n", "<!-- end of reference -->\n"
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(text), begin)
+	require.True(t, ok)
+	_, after, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	current(t, file, before+begin+reference()+end+after)
+}
+
+// reference is a table for each struct, in the order in which they are met.
+func reference() string {
+	var out strings.Builder
+	seen := map[reflect.Type]bool{}
+	queue := []reflect.Type{reflect.TypeFor[Spec]()}
+	for len(queue) > 0 {
+		typ := queue[0]
+		queue = queue[1:]
+		if seen[typ] {
+			continue
+		}
+		seen[typ] = true
+		fields := strictyaml.FieldsOf(typ)
+		fmt.Fprintf(&out, "\n### %s\n\n", title(typ))
+		if fields.OneOf {
+			fmt.Fprintf(&out, "%s Exactly one of:\n\n", fields.Help)
+		}
+		out.WriteString("| field | value | meaning |\n| --- | --- | --- |\n")
+		for _, f := range fields.List {
+			value, inner := form(f.Type)
+			if inner != nil {
+				queue = append(queue, inner)
+			}
+			name := "`" + f.Name + "`"
+			if f.Required {
+				name += " *"
+			}
+			if f.Beside {
+				name += ", beside one of them"
+			}
+			fmt.Fprintf(&out, "| %s | %s | %s |\n", name, value, strings.ReplaceAll(f.Help, "|", "\\|"))
+		}
+	}
+	fmt.Fprintf(&out, "\n### Names\n\n| choice | names |\n| --- | --- |\n")
+	for _, n := range []strictyaml.Choice{
+		EventName(""), EntryOption(""), PTOption(""), AckName(""), AtomicName(""), TypeName(""), StatName(""),
+	} {
+		typ := reflect.TypeOf(n)
+		fmt.Fprintf(&out, "| %s | %s |\n", words(typ), strings.Join(n.Choices(), ", "))
+	}
+	fmt.Fprintf(&out, "\n### Variables\n\n| name | meaning |\n| --- | --- |\n")
+	for _, v := range variables {
+		fmt.Fprintf(&out, "| `%s` | %s |\n", v.name, v.help)
+	}
+	out.WriteByte('\n')
+	return out.String()
+}
+
+func title(typ reflect.Type) string {
+	if typ == reflect.TypeFor[Spec]() {
+		return "Scenario"
+	}
+	return strings.ToUpper(words(typ)[:1]) + words(typ)[1:]
+}
+
+func words(typ reflect.Type) string {
+	name := strings.TrimSuffix(strings.ReplaceAll(manifest.FieldName(typ.Name()), "_", " "), " name")
+	return strings.NewReplacer("state out", "state to show", "memory out", "memory to show", "pt option", "portal table option").Replace(name)
+}
+
+// form says in words what a value of a type looks like, and returns the struct to describe next.
+func form(typ reflect.Type) (string, reflect.Type) {
+	special := map[reflect.Type]string{
+		reflect.TypeFor[Expr](): "number", reflect.TypeFor[Float](): "number with a fraction", reflect.TypeFor[sim.Time](): "time",
+		reflect.TypeFor[Hex](): "digits", reflect.TypeFor[RankSet](): "ranks", reflect.TypeFor[Settings](): "values by path", reflect.TypeFor[Parameters](): "values by name",
+		reflect.TypeFor[EventSet](): "`all` or list of event", reflect.TypeFor[Content](): "[bytes](#bytes)",
+	}
+	if typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	if words, ok := special[typ]; ok {
+		if typ == reflect.TypeFor[Content]() {
+			return words, reflect.TypeFor[Field]()
+		}
+		return words, nil
+	}
+	if n, ok := reflect.Zero(typ).Interface().(strictyaml.Choice); ok {
+		if len(n.Choices()) > 4 {
+			return words(typ), nil
+		}
+		return strings.Join(n.Choices(), ", "), nil
+	}
+	switch {
+	case typ.Kind() == reflect.Slice:
+		words, inner := form(typ.Elem())
+		return "list of " + words, inner
+	case typ.Kind() == reflect.Struct && !typ.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		anchor := strings.ReplaceAll(strings.ToLower(title(typ)), " ", "-")
+		return "[" + words(typ) + "](#" + anchor + ")", typ
+	case typ.Kind() == reflect.String:
+		return "text", nil
+	}
+	return "whole number", nil
+}

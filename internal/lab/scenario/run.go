@@ -1,0 +1,472 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/breakdown"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// run is a scenario under way.
+type run struct {
+	*Plan
+	ctx      context.Context // looked at between steps
+	cluster  *runtime.Cluster
+	rec      *recorder
+	states   []rankState
+	logs     []logLine
+	logBytes int               // of their text
+	unlogged int               // lines left out
+	followed *breakdown.Record // nil: nobody asks where the time went
+	failures []error
+	more     int // failures beyond those kept
+	checked  int // comparisons made
+	excused  map[excuse]bool
+	// incomplete: a limit has ended the run.
+	incomplete bool
+}
+
+// excuse is a number that an expectation has looked at: a failed handler, a lost or a refused message is then no surprise.
+type excuse struct {
+	stat StatName
+	rank int
+}
+
+// rankState is what a process of a run has.
+type rankState struct {
+	proc           *runtime.Proc
+	regions        map[string]runtime.View
+	entries        map[string]*installed
+	eq             portals.Handle
+	puts, gets     portals.Handle // descriptors of all memory
+	acks, replies  waitable
+	marks          map[string]sim.Time
+	latencies      []*latency // in the order of their first samples
+	step           string     // path of the step under way; "": none
+	waits          waiting
+	handlersFailed int64
+	ended          sim.Time // when its program had done all
+	ready          bool     // its entries and buffers are there
+	handled        uint64   // events, when a repetition began
+	idle           int      // repetitions since then
+}
+
+// waitable is a counter with what was waited for so far.
+type waitable struct {
+	ct     portals.Handle
+	waited uint64
+}
+
+// waiting is what a step waits for. The zero value is nothing.
+type waiting struct {
+	ct     portals.Handle
+	count  uint64
+	things string
+	text   string // instead, of no counter
+	now    string // how that is
+}
+
+// installed is an entry on a rank.
+type installed struct {
+	waitable
+	plan   *entryPlan
+	handle portals.Handle
+	memory *nic.Memory // nil: no handlers
+	made   *handlers.Installed
+}
+
+// latency is a measured interval.
+type latency struct {
+	name     string
+	samples  []sim.Time
+	measured []measured // likewise, if the run is followed
+}
+
+// measured is when a sample began and ended, and by what it was divided.
+type measured struct {
+	from, to sim.Time
+	divide   int
+}
+
+// What a run keeps of what handlers log; further lines are counted.
+const (
+	maxLogLines = 10_000
+	maxLogBytes = 1 << 20
+)
+
+type logLine struct {
+	at     sim.Time
+	rank   int
+	module string
+	text   string
+}
+
+// Run carries the scenario out. The tracer, if not nil, records a timeline. A result is returned whenever the simulation began,
+// also with an error: one says what has failed, the other what was seen.
+func (p *Plan) Run(ctx context.Context, tracer sim.Tracer) (result *Result, err error) {
+	r := &run{Plan: p, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
+	if p.options.Breakdown {
+		r.followed = breakdown.NewRecord()
+		var end context.CancelCauseFunc
+		ctx, end = context.WithCancelCause(ctx)
+		defer end(nil)
+		r.followed.Limit(p.room, func() { end(&breakdown.FullError{Left: p.room}) })
+		tracer = breakdown.Follow(r.followed, tracer)
+	}
+	r.ctx = ctx
+	r.rec = &recorder{run: r, ranks: make([]counts, p.ranks), wanted: p.output.Events}
+	c, err := runtime.NewCluster(runtime.Config{
+		Profile: p.profile, Nodes: p.ranks, Seed: p.seed, Engine: p.engine, Tracer: tracer, Explain: r.rec, Limits: p.options.Limits, Links: p.options.Links, Capture: p.options.Capture,
+		Stop: func() error { return context.Cause(ctx) },
+		Log: func(rank int, at sim.Time, module, line string) {
+			if len(r.logs) == maxLogLines || r.logBytes+len(line) > maxLogBytes {
+				r.unlogged++
+				return
+			}
+			r.logBytes += len(line)
+			r.logs = append(r.logs, logLine{at, rank, module, line})
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	r.cluster = c
+	for rank := range p.ranks {
+		name := "host"
+		if g := p.programOf[rank]; g != nil {
+			name = g.Name
+		}
+		if err := c.Spawn(rank, name, r.main); err != nil {
+			return nil, err
+		}
+	}
+	err = c.Run(ctx)
+	if full := (*breakdown.FullError)(nil); errors.As(context.Cause(ctx), &full) {
+		return nil, full // also of a run that was over before it was told
+	}
+	var limit *sim.LimitError
+	if err != nil && ctx.Err() != nil && !errors.As(err, &limit) {
+		return nil, err
+	}
+	return r.finish(err)
+}
+
+// finish checks the end of the run and collects its result.
+func (r *run) finish(err error) (*Result, error) {
+	failed, total := r.cluster.HandlerErrors()
+	for _, f := range failed {
+		r.states[f.Rank].handlersFailed++
+	}
+	for rank := range r.states {
+		if r.states[rank].proc == nil { // the run ended before time began
+			return nil, err
+		}
+	}
+	if err != nil {
+		var stuck *sim.StuckError
+		var limit *sim.LimitError
+		if errors.As(err, &limit) {
+			r.incomplete = true
+		}
+		if r.incomplete || errors.As(err, &stuck) {
+			err = errors.Join(err, r.whereStuck())
+		}
+		err = errors.Join(err, r.whatWentWrong(failed))
+	} else {
+		for i := range r.spec.Expect {
+			r.expect(&r.spec.Expect[i], fmt.Sprintf("expect[%d]", i), nil, r.env)
+		}
+		r.surprises(failed, total)
+	}
+	if r.more > 0 {
+		r.failures = append(r.failures, fmt.Errorf("and %d more failures", r.more))
+	}
+	err = errors.Join(append([]error{err}, r.failures...)...)
+	return r.result(err), err
+}
+
+// surprises makes failed handlers, lost and refused messages failures of the run, unless an expectation has looked at their number.
+func (r *run) surprises(failed []nic.HandlerError, total int) {
+	for _, f := range failed {
+		if !r.excused[excuse{"handler_errors", f.Rank}] {
+			r.fail(f)
+		}
+	}
+	if total > len(failed) {
+		r.fail(fmt.Errorf("%d handlers failed, of which %d are known", total, len(failed)))
+	}
+	lost, all := r.cluster.LostMessages()
+	for _, l := range lost {
+		if !r.excused[excuse{"messages_lost", l.Rank}] {
+			r.fail(l)
+		}
+	}
+	if known := nic.Messages(lost); all > known {
+		r.fail(fmt.Errorf("%d messages were lost, of which %d are known", all, known))
+	}
+	for _, m := range r.rec.refused {
+		if !r.excused[excuse{"messages_refused", m.rank}] {
+			r.fail(m)
+		}
+	}
+}
+
+// keptFailures is how many failures a run lists; the others are counted.
+const keptFailures = 20
+
+func (r *run) fail(err error) {
+	if len(r.failures) == keptFailures {
+		r.more++
+		return
+	}
+	r.failures = append(r.failures, err)
+}
+
+// whereStuck names the steps at which programs wait.
+func (r *run) whereStuck() error {
+	var errs []error
+	for rank := range r.states {
+		st := &r.states[rank]
+		if st.step == "" || st.waits.things == "" && st.waits.text == "" {
+			continue
+		}
+		if len(errs) == keptFailures {
+			errs = append(errs, errors.New("and further ranks"))
+			break
+		}
+		if w := &st.waits; w.text != "" {
+			errs = append(errs, r.at(st.step, fmt.Errorf("rank %d waits here for %s, it is %s", rank, w.text, w.now)))
+			continue
+		}
+		v, err := st.proc.NI().CTGet(st.waits.ct)
+		if err != nil {
+			return err
+		}
+		if v.Success >= st.waits.count { // a limit has ended the run before the program could see it
+			continue
+		}
+		errs = append(errs, r.at(st.step, fmt.Errorf("rank %d waits here for %d %s, %d have come", rank, st.waits.count, st.waits.things, v.Success)))
+	}
+	return errors.Join(errs...)
+}
+
+// whatWentWrong lists what may be the reason why a run ended early.
+func (r *run) whatWentWrong(failed []nic.HandlerError) error {
+	var errs []error
+	for i, f := range failed {
+		if i == keptFailures {
+			errs = append(errs, fmt.Errorf("and %d more handlers failed", len(failed)-i))
+			break
+		}
+		errs = append(errs, f)
+	}
+	lost, all := r.cluster.LostMessages()
+	for i, l := range lost {
+		if i == keptFailures {
+			errs = append(errs, fmt.Errorf("and %d more messages were lost", all-nic.Messages(lost[:i])))
+			break
+		}
+		errs = append(errs, l)
+	}
+	for _, m := range r.rec.refused {
+		errs = append(errs, m)
+	}
+	return errors.Join(errs...)
+}
+
+// main is the process of a rank.
+func (r *run) main(p *runtime.Proc) error {
+	rank := p.Rank()
+	st := &r.states[rank]
+	st.proc = p
+	if err := r.setup(st, rank); err != nil {
+		return err
+	}
+	g := r.programOf[rank]
+	if g == nil {
+		return nil
+	}
+	err := r.steps(st, g.Steps, g.path+".steps", r.on(rank))
+	if err == nil {
+		st.step = ""
+		st.ended = p.Now()
+	}
+	return err
+}
+
+// setup allocates memory, descriptors and counters, and appends the entries.
+func (r *run) setup(st *rankState, rank int) (err error) {
+	ni := st.proc.NI()
+	st.regions, st.entries, st.marks = make(map[string]runtime.View), make(map[string]*installed), make(map[string]sim.Time)
+	slots, err := r.spec.EventQueue.int(r.env, defaultEventQueue, 1, maxCount)
+	if err != nil {
+		return r.at("event_queue", err)
+	}
+	if st.eq, err = ni.EQAlloc(uint64(slots)); err != nil {
+		return r.at("event_queue", err)
+	}
+	if st.acks.ct, err = ni.CTAlloc(); err != nil {
+		return err
+	}
+	if st.replies.ct, err = ni.CTAlloc(); err != nil {
+		return err
+	}
+	ni.Label(st.eq, "events")
+	ni.Label(st.acks.ct, "acks")
+	ni.Label(st.replies.ct, "replies")
+	all := portals.MD{Length: portals.SizeMax, EQ: st.eq, CT: st.acks.ct, Options: portals.OptMDEventCTAck}
+	if st.puts, err = ni.MDBind(&all); err != nil {
+		return err
+	}
+	all.CT, all.Options = st.replies.ct, portals.OptMDEventCTReply
+	if st.gets, err = ni.MDBind(&all); err != nil {
+		return err
+	}
+	if err := r.portalTable(st, rank); err != nil {
+		return err
+	}
+	for _, e := range r.entries {
+		if e.on[rank] {
+			if err := r.install(st, e, rank); err != nil {
+				return r.at(e.path, fmt.Errorf("on rank %d: %w", rank, err))
+			}
+		}
+	}
+	if g := r.programOf[rank]; g != nil {
+		for i := range g.Buffers {
+			b := &g.Buffers[i]
+			n, err := r.bufferSize(b, rank)
+			if err == nil {
+				err = r.allocate(st, rank, b.Name, n, &b.Fill, runtime.View.Raw)
+			}
+			if err != nil {
+				return r.at(fmt.Sprintf("%s.buffers[%d]", g.path, i), err)
+			}
+		}
+	}
+	st.ready = true
+	return nil
+}
+
+// defaultEventQueue is how many slots an event queue has if the scenario does not say.
+const defaultEventQueue = 4096
+
+// allocate gives a rank memory with a name; access is how its content is written.
+func (r *run) allocate(st *rankState, rank int, name string, n int64, fill *Content, access func(runtime.View) []byte) error {
+	v := st.proc.Alloc(int(n))
+	st.regions[name] = v
+	if !fill.IsSet() {
+		return nil
+	}
+	return fill.fill(access(v), r.on(rank), r.stream(rank, name))
+}
+
+// portalTable allocates every portal table entry that the entries of a rank use, with the options of all of them.
+func (r *run) portalTable(st *rankState, rank int) error {
+	done := make(map[int64]bool)
+	for i, e := range r.entries {
+		if !e.on[rank] {
+			continue
+		}
+		pt, _, err := r.criteria(e, rank)
+		if err != nil {
+			return r.at(e.path, err)
+		}
+		if done[pt] {
+			continue
+		}
+		done[pt] = true
+		var options portals.PTOptions
+		for _, other := range r.entries[i:] {
+			if !other.on[rank] {
+				continue
+			}
+			if n, _, err := r.criteria(other, rank); err == nil && n == pt {
+				options |= portals.PTOptions(optionBits(other.PTOptions, portals.PTNames))
+				if other.handlers != nil {
+					options |= other.handlers.PTOptions
+				}
+			}
+		}
+		if _, err := st.proc.NI().PTAlloc(options, st.eq, uint32(pt)); err != nil {
+			return r.at(e.path, fmt.Errorf("on rank %d: portal table entry %d: %w", rank, pt, err))
+		}
+	}
+	return nil
+}
+
+// install appends an entry.
+func (r *run) install(st *rankState, e *entryPlan, rank int) error {
+	ni := st.proc.NI()
+	n, err := r.entrySize(e, rank)
+	if err != nil {
+		return err
+	}
+	if err := r.allocate(st, rank, e.Name, n, &e.Fill, runtime.View.Raw); err != nil {
+		return err
+	}
+	me, err := r.matchEntry(e, rank)
+	if err != nil {
+		return err
+	}
+	in := &installed{plan: e}
+	if in.ct, err = ni.CTAlloc(); err != nil {
+		return err
+	}
+	ni.Label(in.ct, "entry "+e.Name)
+	me.CT, me.Start, me.Length = in.ct, st.regions[e.Name].Addr(), uint64(n)
+	if e.handlers != nil {
+		if me.Spin, err = r.handlers(st, in, rank); err != nil {
+			return err
+		}
+	}
+	pt, _, err := r.criteria(e, rank)
+	if err != nil {
+		return err
+	}
+	st.entries[e.Name] = in
+	in.handle, err = ni.MEAppend(uint32(pt), me, portals.List(indexOf(e.List)), uint64(e.index+1))
+	return err
+}
+
+// handlers makes the handler part of an entry.
+func (r *run) handlers(st *rankState, in *installed, rank int) (*portals.Spin, error) {
+	e := in.plan
+	if e.shares != nil {
+		var err error
+		if in.made, err = e.handlers.Share(st.entries[e.shares.Name].made); err != nil {
+			return nil, err
+		}
+		in.memory = in.made.HPU
+		in.made.Spin.Stamp, err = r.stamp(e, rank)
+		return in.made.Spin, err
+	}
+	size, initial, err := r.state(e, rank)
+	if err != nil {
+		return nil, err
+	}
+	userHeader, hostBytes, err := r.handlerMemory(e, rank)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.allocate(st, rank, e.Name+hostMemory, hostBytes, &Content{}, runtime.View.Raw); err != nil {
+		return nil, err
+	}
+	made, err := e.handlers.Install(st.proc, handlers.Options{
+		State: initial, Memory: size, UserHeader: userHeader,
+		HostMemory: portals.Region{Start: st.regions[e.Name+hostMemory].Addr(), Length: uint64(hostBytes)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	in.memory, in.made = made.HPU, made
+	made.Spin.Stamp, err = r.stamp(e, rank)
+	return made.Spin, err
+}

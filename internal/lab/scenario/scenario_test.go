@@ -1,0 +1,258 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// plan reads the scenario of a test case, as if it stood in a file s.yaml.
+func plan(d *datadriven.TestData) (*Plan, error) {
+	s, err := parse("s.yaml", []byte(d.Input), nil)
+	if err != nil {
+		return nil, err
+	}
+	var o Options
+	for _, a := range d.CmdArgs {
+		switch a.Key {
+		case "set":
+			o.Set = a.Vals
+		case "engine":
+			o.Engine = a.Vals[0]
+		}
+	}
+	p, err := s.Plan(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range d.CmdArgs {
+		if a.Key == "table" {
+			err = p.Show(a.Vals[0])
+		}
+	}
+	return p, err
+}
+
+// TestScripts runs the scenarios of testdata: "run" prints what spinsim run would, "check" what is wrong with one.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		if filepath.Ext(path) != "" {
+			return
+		}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			p, err := plan(d)
+			switch {
+			case err != nil:
+				return err.Error() + "\n"
+			case d.Cmd == "check":
+				return "ok\n"
+			}
+			var out bytes.Buffer
+			require.NoError(t, p.CheckFormat(p.Format()))
+			result, err := p.Run(context.Background(), nil)
+			require.NoError(t, result.Write(&out, p.Format()))
+			if err != nil {
+				text := err.Error()
+				if stuck := new(sim.StuckError); errors.As(err, &stuck) { // package runtime says who waits: its words are its own
+					text = strings.Replace(text, stuck.Error(), "nothing left to happen ...", 1)
+				}
+				fmt.Fprintln(&out, "error:", text)
+			}
+			return out.String()
+		})
+	})
+}
+
+// quiet is a tracer that records nothing: tracing must not change a result.
+type quiet struct{}
+
+func (quiet) Track(string, int, string) sim.TrackID                            { return 0 }
+func (quiet) Span(sim.TrackID, string, sim.Time, sim.Time, uint64, ...sim.Arg) {}
+func (quiet) Instant(sim.TrackID, string, sim.Time, uint64, ...sim.Arg)        {}
+func (quiet) Counter(t sim.TrackID, name string, at sim.Time, value float64)   {}
+
+const ring = `
+profile: spin-dis
+ranks: 6
+seed: 3
+entries:
+  - {name: inbox, ranks: all, length: 10000, handlers: {module: count}}
+  - {name: data, ranks: all, pt: 1, length: 10000}
+programs:
+  - ranks: all
+    buffers: [{name: out, bytes: 10000, fill: pattern}]
+    steps:
+      - put: {to: (rank + 1) % ranks, entry: inbox, from: out, ack: ack, count: 3}
+      - put: {to: (rank + 2) % ranks, entry: data, from: out, ack: ack}
+      - wait: {acks: 4}
+expect:
+  - memory: {of: data, ranks: 2..last, same_as: {of: out, rank: rank - 2}}
+output: {events: all, stats: all, state: [{of: inbox}], memory: [{of: data, bytes: 64}]}
+`
+
+// Law 2 of the house: the same seed gives the same bytes, with a tracer and without, the first time and the second.
+func TestSameSeedSameBytes(t *testing.T) {
+	s, err := Parse("ring.yaml", []byte(ring))
+	require.NoError(t, err)
+	p, err := s.Plan(Options{})
+	require.NoError(t, err)
+	var outputs []string
+	for _, tracer := range []sim.Tracer{nil, nil, quiet{}} {
+		result, err := p.Run(context.Background(), tracer)
+		require.NoError(t, err)
+		var out bytes.Buffer
+		require.NoError(t, result.Write(&out, report.JSONFormat))
+		outputs = append(outputs, out.String())
+	}
+	require.Equal(t, outputs[0], outputs[1])
+	require.Equal(t, outputs[0], outputs[2])
+
+	seed := uint64(4)
+	p, err = s.Plan(Options{Seed: &seed})
+	require.NoError(t, err)
+	result, err := p.Run(context.Background(), nil)
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, result.Write(&out, report.JSONFormat))
+	require.NotEqual(t, outputs[0], out.String(), "the pattern must depend on the seed")
+}
+
+// The scenario's ranks and the caller's: expressions see the number that counts.
+func TestOptionsReplace(t *testing.T) {
+	s, err := Parse("ring.yaml", []byte(ring))
+	require.NoError(t, err)
+	p, err := s.Plan(Options{Ranks: 3, Set: []string{"fabric.kind=crossbar", "hpu.cores=1"}})
+	require.NoError(t, err)
+	require.Equal(t, 3, p.ranks)
+	require.Equal(t, 1, p.profile.HPU.Cores)
+	require.Equal(t, "crossbar", p.profile.Fabric.Kind)
+	result, err := p.Run(context.Background(), nil)
+	require.NoError(t, err)
+	require.Equal(t, 3, result.Ranks)
+	require.Equal(t, 1, result.Checked)
+}
+
+// Files named in a scenario are relative to it, whatever the working directory.
+func TestFilesAreRelative(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	write("mine.yaml", "base: spin-int\nname: mine\nhpu: {cores: 3}\n")
+	write("hello.bin", "hello")
+	write("bad.wasm", "not a module")
+	write("one.yaml", "switches: [{name: a}]\nnodes: [{at: a, count: 7}]\n")
+	write("s.yaml", `
+profile: mine.yaml
+topology: {kind: file, topology: one.yaml}
+ranks: 1
+entries: [{name: a, ranks: 0, fill: {file: hello.bin}}]
+expect: [{memory: {of: a, equals: {hex: 68656c6c6f}}}]
+output: {memory: [{of: a}]}
+`)
+	p, err := Load(filepath.Join(dir, "s.yaml"), Options{})
+	require.NoError(t, err)
+	require.Equal(t, 3, p.profile.HPU.Cores)
+	require.Equal(t, 7, p.profile.Fabric.Topology.Nodes[0].Count)
+	result, err := p.Run(context.Background(), nil)
+	require.NoError(t, err)
+	require.Equal(t, 1, result.Checked)
+
+	write("s.yaml", "profile: mine.yaml\nranks: 1\nentries: [{name: a, ranks: 0, handlers: {module: bad.wasm}}]\n")
+	_, err = Load(filepath.Join(dir, "s.yaml"), Options{})
+	require.ErrorContains(t, err, "s.yaml:3: entries[0].handlers.module: module bad")
+	_, err = Load(filepath.Join(dir, "none.yaml"), Options{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// A module cannot have of an entry what a scenario chooses itself: its needs are refused as options in the scenario are.
+func TestNeedsAgainstTheScenario(t *testing.T) {
+	dir := t.TempDir()
+	m, err := manifest.Read(count.Module)
+	require.NoError(t, err)
+	for i, name := range portals.EntryNames {
+		m.Needs.EntryOptions = []string{strings.ToLower(name)}
+		wasm, err := manifest.Write(count.Module, m)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "m.wasm"), wasm, 0o600))
+		for _, given := range []string{"", ", options: [op_get]"} {
+			s := "profile: spin-int\nranks: 2\nentries:\n  - {name: e, ranks: 0, length: 64, handlers: {module: m.wasm}" + given + "}\nprograms: []\n"
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(s), 0o600))
+			_, err = Load(filepath.Join(dir, "s.yaml"), Options{})
+			switch bit := portals.EntryOptions(1) << i; {
+			case bit == portals.OptMEEventCTComm: // a scenario always has it
+				require.NoError(t, err)
+			case ownOptions&bit != 0:
+				require.ErrorContains(t, err, "s.yaml:4: entries[0].handlers")
+				require.ErrorContains(t, err, " needs entry option "+strings.ToLower(name)+", which ")
+			case given != "" && name != "OP_GET":
+				require.ErrorContains(t, err, "s.yaml:4: entries[0].options: module m.wasm needs "+strings.ToLower(name)+" as well")
+			}
+		}
+	}
+}
+
+// An interrupted run has no result.
+func TestInterrupt(t *testing.T) {
+	s, err := Parse("s.yaml", []byte("profile: spin-int\nranks: 2\nprograms: [{ranks: 0, steps: [{repeat: {times: 1000000000, steps: [{compute: 1ns}]}}]}]\n"))
+	require.NoError(t, err)
+	p, err := s.Plan(Options{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	result, err := p.Run(ctx, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Nil(t, result)
+}
+
+// Aliases are values; many of them are an error, not a wait.
+func TestAliases(t *testing.T) {
+	s, err := Parse("s.yaml", []byte("profile: spin-int\nranks: 2\nentries:\n  - &e {name: a, ranks: 0}\nprograms: []\nexpect: []\noutput: {}\n"))
+	require.NoError(t, err)
+	require.Len(t, s.Entries, 1)
+	bomb := "profile: spin-int\nranks: 1\nprograms:\n- ranks: 0\n  steps:\n  - &a0 {mark: x}\n"
+	for i := 1; i < 12; i++ {
+		bomb += fmt.Sprintf("  - &a%d {repeat: {times: 2, steps: [%s]}}\n", i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), ","))
+	}
+	_, err = Parse("bomb.yaml", []byte(bomb))
+	require.ErrorContains(t, err, "more than 131072 values")
+}
+
+// FuzzPlan feeds files to reader and checker: they must answer, whatever is in them.
+func FuzzPlan(f *testing.F) {
+	f.Add([]byte(ring))
+	for _, name := range []string{"run/steps", "run/failures", "check/errors"} {
+		data, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(f, err)
+		for part := range strings.SplitSeq(string(data), "----\n") {
+			if m := regexp.MustCompile(`(?s)(?:^|\n)(?:run|check)[^\n]*\n(.*)`).FindStringSubmatch(part); m != nil {
+				f.Add([]byte(m[1]))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := parse("f.yaml", data, nil)
+		if err == nil { // also if something could not be read
+			_, err = s.Plan(Options{Ranks: 2})
+		}
+		var field *FieldError
+		if err != nil && !errors.As(err, &field) {
+			t.Fatalf("an error without a place: %v", err)
+		}
+	})
+}

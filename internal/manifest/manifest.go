@@ -1,0 +1,160 @@
+// Package manifest is what a handler library says of itself: its handlers, the layout of its state
+// and what it needs of a device (docs/abi.md, Manifest).
+//
+// It stands as JSON in a custom section of the module, named [Section]. The builder (internal/build)
+// writes it from the source of the handlers; package hpu reads it when it loads a module, and
+// whoever installs handlers or shows their state finds the fields there, by name. So no layout is
+// written twice. A module without a manifest is legal: whoever uses it must know its state.
+//
+//	section.go   the custom section of a module
+//	parse.go     JSON, read strictly: the error names offset and field
+//	encode.go    the one form in which a manifest is written
+//	check.go     what must be true of a manifest, wherever it comes from
+//	needs.go     what handlers need, and what an entry with some of them does
+//	expr.go      numbers that depend on the device
+//	state.go     numbers in the bytes of a state, by name
+//	convert.go   Go structs and maps as states
+package manifest
+
+import "strings"
+
+// Format is the version of the manifest's own form. A manifest of another version is refused.
+const Format = 1
+
+// Bounds of a manifest: more is refused before anything is made of it.
+const (
+	MaxBytes = 1 << 16 // of the JSON
+	maxDepth = 8       // fields within fields
+	maxDims  = 4       // dimensions of an array
+	maxName  = 64      // bytes of a name
+	maxText  = 1000    // bytes of a description
+	maxState = 1 << 31 // bytes of a state
+)
+
+// Manifest describes a handler library. The zero value describes nothing.
+type Manifest struct {
+	Name        string // of the library; "": it is called like its module
+	Version     string // of the library, the author's own; "": none
+	Description string // one line
+	Handlers    []Handler
+	States      []*State // layouts, of different names
+	Needs       Needs    // of all handlers
+}
+
+// Handler is an exported handler.
+type Handler struct {
+	Export      string // its name in the module
+	Kind        Kind   // "": not known, so it may be used as any
+	State       string // name of the layout of its state; "": not described
+	Description string
+	Needs       Needs // of this handler, besides those of the library
+}
+
+// Kind is when a handler runs.
+type Kind string
+
+// The kinds of handlers.
+const (
+	Header     Kind = "header"     // when the header of a message has arrived
+	Payload    Kind = "payload"    // for every packet
+	Completion Kind = "completion" // when all of a message has been dealt with
+)
+
+// Kinds lists the kinds in the order in which handlers of a message run.
+func Kinds() []Kind { return []Kind{Header, Payload, Completion} }
+
+// State is the layout of the HPU memory of a match entry.
+type State struct {
+	Name        string
+	Description string
+	Size        int64 // bytes
+	Fields      []Field
+}
+
+// Field is a number, an array of numbers, or a struct or an array of structs of such fields.
+// Numbers are little-endian. The elements of an array follow each other without gaps, those of the
+// last dimension first.
+type Field struct {
+	Name        string
+	Description string
+	Offset      int64   // in the state or in the struct that the field belongs to, bytes
+	Dims        []int64 // of an array, each at least 1; nil: not an array
+
+	Type    Type   // of a number; "" of a struct
+	Unit    string // of a number; "": none, or not known
+	Default Expr   // of a number, of each element of an array; not set: 0
+	Min     Expr   // least value of a number; not set: that of the type
+	Max     Expr   // largest value of a number; not set: that of the type
+
+	Size   int64   // of a struct, bytes
+	Fields []Field // of a struct
+}
+
+// Type is a type of numbers.
+type Type string
+
+// The types of numbers.
+const (
+	U8  Type = "u8"
+	U16 Type = "u16"
+	U32 Type = "u32"
+	U64 Type = "u64"
+	I8  Type = "i8"
+	I16 Type = "i16"
+	I32 Type = "i32"
+	I64 Type = "i64"
+	F32 Type = "f32" // IEEE 754
+	F64 Type = "f64" // IEEE 754
+)
+
+// Types lists the types of numbers.
+func Types() []Type { return []Type{U8, U16, U32, U64, I8, I16, I32, I64, F32, F64} }
+
+// Size is the size of a number of the type, bytes.
+func (t Type) Size() int64 {
+	switch t {
+	case U8, I8:
+		return 1
+	case U16, I16:
+		return 2
+	case U32, I32, F32:
+		return 4
+	}
+	return 8
+}
+
+// Float reports whether numbers of the type have fractions.
+func (t Type) Float() bool { return t == F32 || t == F64 }
+
+// Signed reports whether numbers of the type may be negative.
+func (t Type) Signed() bool { return t.Float() || strings.HasPrefix(string(t), "i") }
+
+// Handler returns the handler of that export, nil if the manifest has none.
+func (m *Manifest) Handler(export string) *Handler {
+	for i := range m.Handlers {
+		if m.Handlers[i].Export == export {
+			return &m.Handlers[i]
+		}
+	}
+	return nil
+}
+
+// State returns the layout of that name, nil if there is none.
+func (m *Manifest) State(name string) *State {
+	for _, s := range m.States {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// OfKind returns the exports of a kind, in the order of the manifest.
+func (m *Manifest) OfKind(k Kind) (exports []string) {
+	for i := range m.Handlers {
+		if m.Handlers[i].Kind == k {
+			exports = append(exports, m.Handlers[i].Export)
+		}
+	}
+	return exports
+}

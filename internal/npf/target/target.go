@@ -1,0 +1,190 @@
+// Package target is a storage target as tgt is over iSER: initiators ask for blocks of a disk, and the target writes them into their memory (NPF'17: Lesokhin et al., "Page Fault Support for Network
+// Controllers", ASPLOS'17, §6, storage). What it reads comes by the page cache of its node, and is copied to a communication buffer, from which the interface sends it. Each transaction has a communication
+// buffer of its own of a fixed size, however few bytes it is for. Cache and buffers share the node's memory: what of the buffers is pinned is not there for the cache.
+//
+//	t, err := target.New(cluster, connections, target.Options{...})   // its processes on node 0, before the run begins
+//	i, err := t.Connect(proc, 3)                                      // session 3, by its initiator, before that first waits
+//	err = i.Post(at, n)                                               // up to Options.Depth at a time
+//	answer, err := i.Next()                                           // in the order of the requests
+package target
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers/rnr"
+	"github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/host/pinning"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Options say what a target is like. Sizes are bytes and multiples of 4 KiB.
+type Options struct {
+	// Disk is the size of its disk (the LUN), at least one Buffer.
+	Disk int
+	// Buffer is that of a communication buffer, which is also the most that a request may be for.
+	Buffer int
+	// Pool is all communication buffers, at least one for each session. Sessions have equal parts of it.
+	Pool int
+	// Sessions is how many initiators it serves, 1 to 1024: a process each.
+	Sessions int
+	// Depth is how many requests of a session may be under way, 1 to MaxDepth.
+	Depth int
+	// Work is what the target's own instructions take for a request, beside its accesses to memory, copies and calls of the kernel; at least 0.
+	Work sim.Time
+	// Held says that requests wait until Begin.
+	Held bool
+	// Pinning says how the buffers become ready for the interface. static pins all of them before the target begins. Copy is the target's own.
+	Pinning pinning.Options
+}
+
+// Bounds of Options.
+const (
+	MaxSessions = 1024
+	MaxDepth    = rnr.MaxWork / 2 // a request ends with a write and an answer, which are two work requests
+)
+
+// Validate returns every violation, each with the field's name.
+func (o *Options) Validate() error {
+	var wrong []error
+	size := func(field string, n, least int) {
+		if n < least || n%host.PageBytes != 0 {
+			wrong = append(wrong, fmt.Errorf("target: %s is %d, expected a multiple of %d from %d", field, n, host.PageBytes, least))
+		}
+	}
+	count := func(field string, n, most int) {
+		if n < 1 || n > most {
+			wrong = append(wrong, fmt.Errorf("target: %s is %d, expected 1 to %d", field, n, most))
+		}
+	}
+	size("buffer", o.Buffer, host.PageBytes)
+	size("disk", o.Disk, max(o.Buffer, host.PageBytes))
+	count("sessions", o.Sessions, MaxSessions)
+	count("depth", o.Depth, MaxDepth)
+	if o.Work < 0 {
+		wrong = append(wrong, fmt.Errorf("target: work is %v, expected at least 0", o.Work))
+	}
+	if len(wrong) == 0 {
+		size("pool", o.Pool, o.Sessions*o.Buffer)
+	}
+	return errors.Join(wrong...)
+}
+
+// stride is how far apart the numbers are that a disk consists of.
+const stride = 64 << 10
+
+// Content is what is on the disk of a target: every 64 KiB a number that follows from the place, and zeros. It fills into with the bytes of a page from at on, or says that they are zeros.
+func Content(at int, into []byte) (zeros bool) {
+	if at%stride != 0 || len(into) < 8 {
+		return true
+	}
+	clear(into)
+	binary.LittleEndian.PutUint64(into, uint64(at)^0x5ca1ab1e0ddba115)
+	return false
+}
+
+// Check compares bytes with those of the disk from at on, a multiple of 4 KiB.
+func Check(at int, got []byte) error {
+	var want [host.PageBytes]byte
+	for off := 0; off < len(got); off += host.PageBytes {
+		page := got[off:min(off+host.PageBytes, len(got))]
+		w := want[:len(page)]
+		if Content(at+off, w) {
+			clear(w)
+		}
+		for i := range page {
+			if page[i] != w[i] {
+				return fmt.Errorf("target: byte %d of the disk came as %d, expected %d", at+off+i, page[i], w[i])
+			}
+		}
+	}
+	return nil
+}
+
+// Target is a storage target.
+type Target struct {
+	o        Options
+	lib      *driver.Library
+	node     *runtime.Node
+	disk     *host.File
+	sessions []*session
+	held     bool
+}
+
+// New makes a target, whose processes are on node 0. It is for the time before the run begins. The node needs an operating system and storage.
+func New(c *runtime.Cluster, lib *driver.Library, o Options) (*Target, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	t := &Target{o: o, lib: lib, node: c.Node(0), held: o.Held}
+	if t.node.Kernel() == nil {
+		return nil, fmt.Errorf("target: profile %s has no operating system (os.kind), and so no page cache", c.Profile().Name)
+	}
+	var err error
+	if t.disk, err = t.node.Kernel().Generate("LUN", o.Disk, Content); err != nil {
+		return nil, err
+	}
+	for n := range o.Sessions {
+		s := &session{target: t}
+		t.sessions = append(t.sessions, s)
+		if err := c.SpawnService(0, fmt.Sprintf("tgt %d", n), func(p *runtime.Proc) error { return s.main(p, t.name(n)) }); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+func (t *Target) name(session int) string { return fmt.Sprintf("session %d", session) }
+
+// Begin has a target that was Held serve its requests. It is for processes of its node.
+func (t *Target) Begin() {
+	t.held = false
+	for _, s := range t.sessions {
+		s.p.Thread().Wake()
+	}
+}
+
+// Disk is the disk, to be read by others of the node.
+func (t *Target) Disk() *host.File { return t.disk }
+
+// Stats is what a target has done, and what it has.
+type Stats struct {
+	Requests int64
+	Bytes    int64
+	Refused  int64 // requests that were none
+	Broken   int   // sessions whose connection was broken, which are over
+	Resident int64 // bytes of memory that the target's processes have: buffers that were used, and little more
+	Cached   int64 // bytes of the disk that are in memory
+	Pinning  pinning.Stats
+}
+
+// Stats returns the counts. Those of pinning are sums over the sessions.
+func (t *Target) Stats() (all Stats) {
+	all.Cached = int64(t.disk.Cached()) * host.PageBytes
+	for _, s := range t.sessions {
+		all.Requests += s.requests
+		all.Bytes += s.bytes
+		all.Refused += s.refused
+		if s.broken {
+			all.Broken++
+		}
+		if s.p == nil || s.strategy == nil {
+			continue
+		}
+		all.Resident += int64(s.p.OS().Resident()) * host.PageBytes
+		n := s.strategy.Stats()
+		all.Pinning.Leases += n.Leases
+		all.Pinning.Hits += n.Hits
+		all.Pinning.PinCalls += n.PinCalls
+		all.Pinning.Pins += n.Pins
+		all.Pinning.Unpins += n.Unpins
+		all.Pinning.Copies += n.Copies
+		all.Pinning.CopiedBytes += n.CopiedBytes
+		all.Pinning.Pinned += n.Pinned
+		all.Pinning.MostPinned += n.MostPinned
+	}
+	return all
+}

@@ -1,0 +1,128 @@
+package scaffold
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/internal/build"
+	"github.com/spinsim/spinsim/spin"
+)
+
+// The first thing a user does must work: the new module compiles, is clean and passes its test, without the network.
+func TestNewHandlerPassesItsTest(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my filters", "drop-all")
+	require.NoError(t, os.Mkdir(filepath.Dir(dir), 0o777))
+	files, err := New(Options{Dir: dir})
+	require.NoError(t, err)
+	var names []string
+	for _, f := range files {
+		require.FileExists(t, f)
+		names = append(names, filepath.Base(f))
+	}
+	require.Equal(t, []string{"README.md", "expected.txt", "go.mod", "handler.go", "handler_test.go", "packets.txt", "scenario.yaml"}, names)
+	for _, args := range [][]string{{"vet", "."}, {"test", "."}} {
+		command := exec.Command("go", args...)
+		command.Dir = dir
+		command.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOPROXY=off")
+		out, err := command.CombinedOutput()
+		require.NoError(t, err, "go %v: %s", args, out)
+	}
+	out, err := exec.Command("gofmt", "-l", dir).CombinedOutput()
+	require.NoError(t, err)
+	require.Empty(t, string(out))
+}
+
+func TestNewHandlerInC(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "filter")
+	files, err := New(Options{Dir: dir, Lang: build.C})
+	require.NoError(t, err)
+	require.Len(t, files, 6)
+	require.FileExists(t, filepath.Join(dir, "filter.c"))
+	header, err := os.ReadFile(filepath.Join(dir, "spin.h"))
+	require.NoError(t, err)
+	require.Equal(t, spin.CHeader, header)
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		require.NoError(t, err)
+		require.NotContains(t, string(b), "{{", f)
+		require.NotContains(t, string(b), "<no value>", f)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for name, want := range map[string]string{
+		"":             "", // the folder itself, which exists
+		"1st":          `"1st" is no name for a handler: expected a letter, then`,
+		"naïve":        "is no name for a handler",
+		"a b":          "is no name for a handler",
+		".hidden":      "is no name for a handler",
+		"sort":         `"sort" is no name for a handler: Go's standard library has a package of that name`,
+		"there/is/not": "no such file or directory",
+	} {
+		_, err := New(Options{Dir: filepath.Join(dir, name)})
+		require.ErrorContains(t, err, want, name)
+	}
+	full := filepath.Join(dir, "full")
+	require.NoError(t, os.Mkdir(full, 0o777))
+	_, err := New(Options{Dir: full})
+	require.ErrorContains(t, err, "full exists already")
+	_, err = New(Options{})
+	require.EqualError(t, err, `"" is no name for a handler: expected a letter, then letters, digits, - or _`)
+	_, err = New(Options{Dir: filepath.Join(dir, "x"), Lang: "cobol"})
+	require.EqualError(t, err, `unknown language "cobol", expected tinygo, c, cpp, rust or assemblyscript`)
+	_, err = New(Options{Dir: filepath.Join(dir, "x"), Replace: dir})
+	require.ErrorContains(t, err, "is no clone of spinsim")
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "nothing is left behind")
+}
+
+// A folder within a clone uses that clone, wherever both are moved.
+func TestRequired(t *testing.T) {
+	clone := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(clone, "go.mod"), []byte("module "+module+"\n\ngo 1.26\n"), 0o666))
+	require.NoError(t, os.Mkdir(filepath.Join(clone, "mine"), 0o777))
+	version, replace, err := required(filepath.Join(clone, "mine", "filter"), "")
+	require.NoError(t, err)
+	require.Equal(t, []string{release, "../.."}, []string{version, replace})
+
+	version, replace, err = required(filepath.Join(t.TempDir(), "filter"), clone)
+	require.NoError(t, err)
+	require.Equal(t, []string{release, quote(clone)}, []string{version, replace})
+
+	_, replace, err = required(filepath.Join(t.TempDir(), "filter"), "")
+	require.NoError(t, err)
+	require.True(t, isClone(replace), "this test was built from a clone: %s", replace)
+}
+
+func TestVersionOf(t *testing.T) {
+	of := func(version string) string {
+		return versionOf(&debug.BuildInfo{Main: debug.Module{Path: module, Version: version}})
+	}
+	require.Equal(t, "v1.2.3", of("v1.2.3"))
+	require.Empty(t, of("(devel)"))
+	require.Empty(t, of("v0.0.0-20260101000000-0123456789ab+dirty"), "nobody can fetch it")
+	require.Equal(t, "v1.0.0", versionOf(&debug.BuildInfo{
+		Main: debug.Module{Path: "example.com/x", Version: "v9.9.9"}, Deps: []*debug.Module{{Path: module, Version: "v1.0.0"}},
+	}))
+}
+
+// A new package of the standard library would make its name unusable, with an error that nobody understands.
+func TestStandardIsComplete(t *testing.T) {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	require.NoError(t, err)
+	entries, err := os.ReadDir(filepath.Join(strings.TrimSpace(string(out)), "src"))
+	require.NoError(t, err)
+	for _, e := range entries {
+		if e.IsDir() {
+			require.Contains(t, standard, e.Name())
+		}
+	}
+}
