@@ -154,6 +154,7 @@ var rules = map[string]func(*report){
 	"skip":     skips,
 	"paths":    paths,
 	"files":    files,
+	"english":  english,
 }
 
 func TestRepository(t *testing.T) {

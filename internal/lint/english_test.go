@@ -1,0 +1,52 @@
+package lint
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxComment is how wide a line with a comment may be, in characters; a tab
+// counts as one. Comments are best at 80 columns.
+const maxComment = 100
+
+// banned are phrases that make the reader go back: say the noun, or the verb.
+// For example "the size is that of the page" is "it is as large as the page", and
+// "the field says what is sent" is "the field is the data to send".
+var banned = []*regexp.Regexp{
+	regexp.MustCompile(`\b(is|are|was|were|be|has|have|as|like) (that|those) (of|for|in|on|at|from)\b`),
+	regexp.MustCompile(`\b([Ss]ays?|[Kk]nows?|[Tt]ells?) what\b`),
+}
+
+// foreign rooms have not been read since this rule began. The list only shrinks.
+var foreign = []string{
+	"cmd", "datatype", "examples", "exanet", "experiment", "fabric", "goal", "handlers", "host", "hpu", "inet", "internal", "mpi", "nic",
+	"portals", "profile", "report", "runtime", "sim", "smmu", "spin", "trace",
+}
+
+// english keeps comments narrow and plain.
+func english(r *report) {
+	for _, s := range r.tree.sources {
+		if s.generated() || slices.ContainsFunc(foreign, func(room string) bool { return within(s.dir, room) }) {
+			continue
+		}
+		lines := bytes.Split(s.text, []byte("\n"))
+		for _, group := range s.ast.Comments {
+			for _, comment := range group.List {
+				line := lines[r.tree.line(comment.Pos())-1]
+				directive := strings.HasPrefix(comment.Text, "//go:") || strings.HasPrefix(comment.Text, "//lint:")
+				if n := utf8.RuneCount(line); n > maxComment && !directive && !bytes.Contains(line, []byte("://")) {
+					r.at(s, comment.Pos(), "%d columns, at most %d", n, maxComment)
+				}
+			}
+			text := strings.Join(strings.Fields(group.Text()), " ")
+			for _, phrase := range banned {
+				if found := phrase.FindString(text); found != "" {
+					r.at(s, group.Pos(), "%q: say it plainly", found)
+				}
+			}
+		}
+	}
+}
