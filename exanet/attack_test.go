@@ -78,13 +78,13 @@ func TestForgedCells(t *testing.T) {
 // forge puts n cells by hand into a mailbox, which say that they are from a domain.
 func forge(p *runtime.Proc, ni *runtime.NI, to exanet.Address, domain uint32, n int) error {
 	buffer := p.Alloc(exanet.MaxPayload)
-	md, err := ni.MDBind(&portals.MD{Start: buffer.Addr(), Length: exanet.MaxPayload})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: buffer.Addr(), Length: exanet.MaxPayload})
 	if err != nil {
 		return err
 	}
 	h := mailbox.Header{Kind: mailbox.KindCell, PDID: domain, PT: 200, Length: exanet.MaxPayload}
 	for k := range uint64(n) {
-		if err := ni.Put(md, 0, exanet.MaxPayload, portals.NoAck, portals.PhysID(to.NID, to.PID), to.PT, h.Bits(), 0, 0, k); err != nil {
+		if err := ni.Put(portals.Put{MD: md, Length: exanet.MaxPayload, Target: portals.PhysID(to.NID, to.PID), PT: to.PT, MatchBits: h.Bits(), HdrData: k}); err != nil {
 			return err
 		}
 		p.SleepUntil(p.Now() + 10*sim.Microsecond)

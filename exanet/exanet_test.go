@@ -77,7 +77,7 @@ func TestForgedDomain(t *testing.T) {
 		if forger, err = c.system.Open(p, exanet.Options{}); err != nil {
 			return err
 		}
-		md, err := forger.NI().MDBind(&portals.MD{Start: p.Alloc(64).Addr(), Length: 64})
+		md, err := forger.NI().Objects().MDBind(&portals.MD{Start: p.Alloc(64).Addr(), Length: 64})
 		if err != nil {
 			return err
 		}
@@ -85,8 +85,7 @@ func TestForgedDomain(t *testing.T) {
 		to := (*victim).Address()
 		h := mailbox.Header{Kind: mailbox.KindLaunch, PDID: 7, Length: 64}
 		for _, packetizer := range []exanet.Address{forger.Address(), to} { // by its own, and by the victim's
-			if err := forger.NI().Put(md, 0, 64, portals.NoAck, portals.PhysID(packetizer.NID, packetizer.PID), packetizer.PT-1, h.Bits(), 0, 0,
-				mailbox.Destination(to.NID, to.PID, to.PT)); err != nil {
+			if err := forger.NI().Put(portals.Put{MD: md, Length: 64, Target: portals.PhysID(packetizer.NID, packetizer.PID), PT: packetizer.PT - 1, MatchBits: h.Bits(), HdrData: mailbox.Destination(to.NID, to.PID, to.PT)}); err != nil {
 				return err
 			}
 		}

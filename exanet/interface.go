@@ -101,7 +101,7 @@ func (i *Interface) Again(channel int) error {
 
 func (i *Interface) store(channel int, h *mailbox.Header, at, n, destination uint64) error {
 	self := portals.PhysID(i.self.NID, i.self.PID)
-	if err := i.ni.Put(i.md, at, n, portals.NoAck, self, i.pt, h.Bits(), 0, 0, destination); err != nil {
+	if err := i.ni.Put(portals.Put{MD: i.md, Offset: at, Length: n, Target: self, PT: i.pt, MatchBits: h.Bits(), HdrData: destination}); err != nil {
 		return err
 	}
 	i.state[channel] = Ongoing
@@ -181,7 +181,7 @@ func (i *Interface) Await(channel int) (State, error) {
 		return Idle, err
 	}
 	for i.state[channel] == Ongoing {
-		seen, err := i.ni.CTGet(i.changed)
+		seen, err := i.ni.Objects().CTGet(i.changed)
 		if err != nil {
 			return 0, err
 		}
@@ -281,7 +281,7 @@ const deniedOffset = unsafe.Offsetof(mailbox.State{}.Received) + unsafe.Offsetof
 // Receive waits for a message.
 func (i *Interface) Receive(into []byte) (Message, error) {
 	for {
-		seen, err := i.ni.CTGet(i.arrived)
+		seen, err := i.ni.Objects().CTGet(i.arrived)
 		if err != nil {
 			return Message{}, err
 		}

@@ -88,7 +88,7 @@ func (o *Outbox) Act() (acted bool, err error) {
 }
 
 func (o *Outbox) answered() (uint64, error) {
-	v, err := o.i.ni.CTGet(o.i.changed)
+	v, err := o.i.ni.Objects().CTGet(o.i.changed)
 	return v.Success, err
 }
 

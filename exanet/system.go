@@ -138,7 +138,7 @@ func (s *System) Open(p *runtime.Proc, o Options) (*Interface, error) {
 		return nil, err
 	}
 	i := &Interface{proc: p, ni: ni, pt: firstPT + 2*d.used, depth: uint32(o.Depth)}
-	id, err := ni.PhysID()
+	id, err := ni.Objects().PhysID()
 	if err != nil {
 		return nil, err
 	}
@@ -156,16 +156,16 @@ func (s *System) Open(p *runtime.Proc, o Options) (*Interface, error) {
 
 // prepare makes the interface's counters and the page of its channels.
 func (i *Interface) prepare() (err error) {
-	if i.changed, err = i.ni.CTAlloc(); err != nil {
+	if i.changed, err = i.ni.Objects().CTAlloc(); err != nil {
 		return err
 	}
-	if i.arrived, err = i.ni.CTAlloc(); err != nil {
+	if i.arrived, err = i.ni.Objects().CTAlloc(); err != nil {
 		return err
 	}
-	i.ni.Label(i.changed, "answers to messages")
-	i.ni.Label(i.arrived, "messages in the mailbox")
+	i.ni.Objects().Label(i.changed, "answers to messages")
+	i.ni.Objects().Label(i.arrived, "messages in the mailbox")
 	i.registers = i.proc.Alloc(mailbox.Channels * mailbox.MaxPayload)
-	i.md, err = i.ni.MDBind(&portals.MD{Start: i.registers.Addr(), Length: uint64(i.registers.Len()), Options: portals.OptMDVolatile})
+	i.md, err = i.ni.Objects().MDBind(&portals.MD{Start: i.registers.Addr(), Length: uint64(i.registers.Len()), Options: portals.OptMDVolatile})
 	return err
 }
 
@@ -208,7 +208,7 @@ func (i *Interface) install(s *System, pdid gvas.PDID, o Options) error {
 
 // entry appends an entry whose messages handlers deal with.
 func (i *Interface) entry(pt uint32, header, payload string) error {
-	if _, err := i.ni.PTAlloc(0, portals.EQNone, pt); err != nil {
+	if _, err := i.ni.Objects().PTAlloc(0, portals.EQNone, pt); err != nil {
 		return fmt.Errorf("exanet: portal table entry %d, of interface %d of the process: %w", pt, (pt-firstPT)/2+1, err)
 	}
 	le := portals.LE{

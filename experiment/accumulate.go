@@ -67,11 +67,11 @@ func runAccumulate(w *bench) error {
 	return w.spawn(0, "source", func(p *runtime.Proc) error {
 		factors := p.Alloc(w.Bytes)
 		numbers(factors.Raw(), w.Seed)
-		md, err := p.NI().MDBind(&portals.MD{Start: factors.Addr(), Length: uint64(w.Bytes)})
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: factors.Addr(), Length: uint64(w.Bytes)})
 		if err != nil {
 			return err
 		}
-		return p.NI().Put(md, 0, uint64(w.Bytes), portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
+		return p.NI().Put(portals.Put{MD: md, Length: uint64(w.Bytes), Target: peer(1), PT: requestPT, MatchBits: requestBits})
 	})
 }
 

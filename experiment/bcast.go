@@ -111,12 +111,12 @@ func (w *bench) bcastEntry(p *runtime.Proc, tree *handler.State, buffer runtime.
 		return arrived, err
 	}
 	size := uint64(w.Bytes)
-	md, err := ni.MDBind(&portals.MD{Start: buffer.Addr(), Length: size})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: buffer.Addr(), Length: size})
 	if err != nil {
 		return nil, err
 	}
 	for _, child := range tree.Children() {
-		err := ni.TriggeredPut(md, 0, size, portals.NoAck, peer(int(child)), requestPT, requestBits, 0, 0, 0, arrived.ct, arrived.target(w.Bytes))
+		err := ni.Objects().Triggered(portals.Put{MD: md, Length: size, Target: peer(int(child)), PT: requestPT, MatchBits: requestBits}, arrived.ct, arrived.target(w.Bytes))
 		if err != nil {
 			return nil, err
 		}
@@ -128,12 +128,12 @@ func (w *bench) bcastEntry(p *runtime.Proc, tree *handler.State, buffer runtime.
 func (w *bench) bcastPuts(p *runtime.Proc, tree *handler.State, buffer runtime.View) error {
 	ni := p.NI()
 	size := uint64(w.Bytes)
-	md, err := ni.MDBind(&portals.MD{Start: buffer.Addr(), Length: size})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: buffer.Addr(), Length: size})
 	if err != nil {
 		return err
 	}
 	for _, child := range tree.Children() {
-		if err := ni.Put(md, 0, size, portals.NoAck, peer(int(child)), requestPT, requestBits, 0, 0, 0); err != nil {
+		if err := ni.Put(portals.Put{MD: md, Length: size, Target: peer(int(child)), PT: requestPT, MatchBits: requestBits}); err != nil {
 			return err
 		}
 	}

@@ -173,11 +173,11 @@ func (v *vectors) source(p *runtime.Proc) error {
 
 // put sends all of a descriptor.
 func (v *vectors) put(p *runtime.Proc, d *portals.MD) error {
-	md, err := p.NI().MDBind(d)
+	md, err := p.NI().Objects().MDBind(d)
 	if err != nil {
 		return err
 	}
-	return p.NI().Put(md, 0, uint64(v.Bytes), portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
+	return p.NI().Put(portals.Put{MD: md, Length: uint64(v.Bytes), Target: peer(1), PT: requestPT, MatchBits: requestBits})
 }
 
 // packBatch is how many packets a worker packs before it lets others in: with blocks of a byte more would take hpu.max_cycles.
@@ -214,11 +214,11 @@ func (v *vectors) pack(p *runtime.Proc, memory runtime.View) error {
 	if _, err := receive(p.NI(), requestPT, requestBits, memory, installed); err != nil {
 		return err
 	}
-	md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr()})
+	md, err := p.NI().Objects().MDBind(&portals.MD{Start: memory.Addr()})
 	if err != nil {
 		return err
 	}
-	return p.NI().Put(md, 0, 0, portals.NoAck, peer(0), requestPT, requestBits, 0, 0, 0)
+	return p.NI().Put(portals.Put{MD: md, Target: peer(0), PT: requestPT, MatchBits: requestBits})
 }
 
 func (v *vectors) install(p *runtime.Proc, program *datatype.Program, o handlers.Options) (*handlers.Installed, error) {
@@ -304,11 +304,11 @@ func vectorLines(lineBytes int, size, block int64) int64 {
 // vectorEntry is receive with a list of vectors.
 func (v *vectors) vectorEntry(p *runtime.Proc, list []portals.IOVec) (*inbox, error) {
 	ni := p.NI()
-	ct, err := ni.CTAlloc()
+	ct, err := ni.Objects().CTAlloc()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := ni.PTAlloc(0, portals.EQNone, requestPT); err != nil {
+	if _, err := ni.Objects().PTAlloc(0, portals.EQNone, requestPT); err != nil {
 		return nil, err
 	}
 	_, err = ni.MEAppend(requestPT, &portals.ME{

@@ -17,16 +17,16 @@ type inbox struct {
 
 // receive appends a persistent entry that accepts puts with the given match bits into memory, with handlers if installed is not nil.
 func receive(ni *runtime.NI, pt uint32, bits uint64, memory runtime.View, installed *handlers.Installed) (*inbox, error) {
-	ct, err := ni.CTAlloc()
+	ct, err := ni.Objects().CTAlloc()
 	if err != nil {
 		return nil, err
 	}
-	ni.Label(ct, "inbox")
+	ni.Objects().Label(ct, "inbox")
 	var table portals.PTOptions
 	if installed != nil {
 		table = installed.PTOptions
 	}
-	if _, err := ni.PTAlloc(table, portals.EQNone, pt); err != nil {
+	if _, err := ni.Objects().PTAlloc(table, portals.EQNone, pt); err != nil {
 		return nil, err
 	}
 	options := portals.OptMEOpPut | portals.OptMEEventCTComm

@@ -21,7 +21,7 @@ func (f *failing) spawnGraph(rank int) error {
 			if n == from {
 				continue
 			}
-			if err := p.NI().Put(md, 0, uint64(f.Bytes), portals.NoAck, peer(int(n)), requestPT, requestBits, 0, 0, 0); err != nil {
+			if err := p.NI().Put(portals.Put{MD: md, Length: uint64(f.Bytes), Target: peer(int(n)), PT: requestPT, MatchBits: requestBits}); err != nil {
 				return err
 			}
 		}
@@ -31,7 +31,7 @@ func (f *failing) spawnGraph(rank int) error {
 		return f.spawn(rank, "broadcast", func(p *runtime.Proc) error {
 			memory := p.Alloc(f.Bytes)
 			copy(memory.Raw(), f.message)
-			md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(f.Bytes)})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(f.Bytes)})
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func (f *failing) spawnGraph(rank int) error {
 		if err != nil {
 			return err
 		}
-		md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(f.Bytes)})
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(f.Bytes)})
 		if err != nil {
 			return err
 		}
@@ -70,10 +70,10 @@ func (f *failing) spawnGraph(rank int) error {
 func (f *failing) graphEntries(p *runtime.Proc) (eq portals.Handle, memory runtime.View, err error) {
 	ni := p.NI()
 	copies := len(graph.Graph(uint32(f.Ranks)))
-	if eq, err = ni.EQAlloc(uint64(2*copies + 2)); err != nil {
+	if eq, err = ni.Objects().EQAlloc(uint64(2*copies + 2)); err != nil {
 		return eq, memory, err
 	}
-	if _, err = ni.PTAlloc(0, eq, requestPT); err != nil {
+	if _, err = ni.Objects().PTAlloc(0, eq, requestPT); err != nil {
 		return eq, memory, err
 	}
 	for i := range copies {
@@ -132,13 +132,13 @@ func (f *failing) spawnDetector(rank int) error {
 func (d *detector) open() (err error) {
 	ni := d.p.NI()
 	d.memory = d.p.Alloc(d.attempts() * d.place())
-	if d.eq, err = ni.EQAlloc(uint64(8*d.Ranks + 64)); err != nil {
+	if d.eq, err = ni.Objects().EQAlloc(uint64(8*d.Ranks + 64)); err != nil {
 		return err
 	}
-	if _, err = ni.PTAlloc(0, d.eq, requestPT); err != nil {
+	if _, err = ni.Objects().PTAlloc(0, d.eq, requestPT); err != nil {
 		return err
 	}
-	d.md, err = ni.MDBind(&portals.MD{Start: d.memory.Addr(), Length: uint64(d.memory.Len()), EQ: d.eq, Options: portals.OptMDEventSendDisable})
+	d.md, err = ni.Objects().MDBind(&portals.MD{Start: d.memory.Addr(), Length: uint64(d.memory.Len()), EQ: d.eq, Options: portals.OptMDEventSendDisable})
 	if err != nil {
 		return err
 	}
@@ -257,8 +257,10 @@ func (d *detector) pass() error {
 	d.unheard = len(children)
 	from, to := d.at(len(d.failed))
 	for _, child := range children {
-		err := d.p.NI().Put(d.md, uint64(from), uint64(to-from), portals.Ack, peer(child), requestPT, detectorData, uint64(from),
-			uint64(d.attempt)<<32|uint64(child), uint64(d.attempt)<<32|uint64(len(d.failed)))
+		err := d.p.NI().Put(portals.Put{
+			MD: d.md, Offset: uint64(from), Length: uint64(to - from), Ack: portals.Ack, Target: peer(child), PT: requestPT, MatchBits: detectorData, RemoteOffset: uint64(from),
+			UserPtr: uint64(d.attempt)<<32 | uint64(child), HdrData: uint64(d.attempt)<<32 | uint64(len(d.failed)),
+		})
 		if err != nil {
 			return err
 		}
@@ -305,7 +307,7 @@ func (d *detector) done() error {
 }
 
 func (d *detector) tell(rank int, what uint64, which uint32) error {
-	return d.p.NI().Put(d.md, 0, 0, portals.NoAck, peer(rank), requestPT, what, 0, 0, uint64(d.attempt)<<32|uint64(which))
+	return d.p.NI().Put(portals.Put{MD: d.md, Target: peer(rank), PT: requestPT, MatchBits: what, HdrData: uint64(d.attempt)<<32 | uint64(which)})
 }
 
 // overdue takes the children whose time is over for failed.

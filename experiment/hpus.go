@@ -193,11 +193,11 @@ func work(w *bench) error {
 		w.packets.expect(sent)
 		data := p.Alloc(total)
 		copy(data.Raw(), sent)
-		md, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(total)})
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(total)})
 		if err != nil {
 			return err
 		}
-		return p.NI().Put(md, 0, uint64(total), portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
+		return p.NI().Put(portals.Put{MD: md, Length: uint64(total), Target: peer(1), PT: requestPT, MatchBits: requestBits})
 	})
 }
 
@@ -290,11 +290,11 @@ func (w *bench) cyclesOf(iterations uint64) (cycles int64, err error) {
 	}
 	err = c.Spawn(0, "source", func(p *runtime.Proc) error {
 		data := p.Alloc(w.Bytes)
-		md, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(w.Bytes)})
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(w.Bytes)})
 		if err != nil {
 			return err
 		}
-		return p.NI().Put(md, 0, uint64(w.Bytes), portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
+		return p.NI().Put(portals.Put{MD: md, Length: uint64(w.Bytes), Target: peer(1), PT: requestPT, MatchBits: requestBits})
 	})
 	if err != nil {
 		return 0, err

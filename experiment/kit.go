@@ -54,11 +54,11 @@ func Send(proc *runtime.Proc, rank int, message []byte) error {
 	memory := proc.Alloc(len(message))
 	memory.CopyFrom(message)
 	size := uint64(len(message))
-	md, err := proc.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: size})
+	md, err := proc.NI().Objects().MDBind(&portals.MD{Start: memory.Addr(), Length: size})
 	if err != nil {
 		return err
 	}
-	return proc.NI().Put(md, 0, size, portals.NoAck, peer(rank), requestPT, requestBits, 0, 0, 0)
+	return proc.NI().Put(portals.Put{MD: md, Length: size, Target: peer(rank), PT: requestPT, MatchBits: requestBits})
 }
 
 // longPackets is an error for handlers that need longer packets than the device has.

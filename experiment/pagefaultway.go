@@ -143,24 +143,24 @@ func (u *putWay) open(p *runtime.Proc) (err error) {
 			return err
 		}
 		u.acked = &inbox{ni: ni}
-		if u.acked.ct, err = ni.CTAlloc(); err != nil {
+		if u.acked.ct, err = ni.Objects().CTAlloc(); err != nil {
 			return err
 		}
-		ni.Label(u.acked.ct, "acknowledgements")
+		ni.Objects().Label(u.acked.ct, "acknowledgements")
 	}
 	if p.Rank() != u.target() {
 		return nil
 	}
-	if _, err := ni.PTAlloc(0, portals.EQNone, requestPT); err != nil {
+	if _, err := ni.Objects().PTAlloc(0, portals.EQNone, requestPT); err != nil {
 		return err
 	}
 	for i := range u.w.exchanges {
 		x := &u.w.exchanges[i]
 		in := &inbox{ni: ni}
-		if in.ct, err = ni.CTAlloc(); err != nil {
+		if in.ct, err = ni.Objects().CTAlloc(); err != nil {
 			return err
 		}
-		ni.Label(in.ct, fmt.Sprintf("transfer %d", i))
+		ni.Objects().Label(in.ct, fmt.Sprintf("transfer %d", i))
 		_, err = ni.MEAppend(requestPT, &portals.ME{
 			Start: x.dst.Addr(), Length: uint64(x.dst.Len()), CT: in.ct, UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: requestBits + uint64(i),
 			Options: portals.OptMEOpPut | portals.OptMEEventCTComm | portals.OptMEEventCTBytes,
@@ -174,11 +174,11 @@ func (u *putWay) open(p *runtime.Proc) (err error) {
 }
 
 func (u *putWay) invite(p *runtime.Proc, _ int) error {
-	md, err := p.NI().MDBind(&portals.MD{})
+	md, err := p.NI().Objects().MDBind(&portals.MD{})
 	if err != nil {
 		return err
 	}
-	return p.NI().Put(md, 0, 0, portals.NoAck, peer(0), replyPT, replyBits, 0, 0, 0)
+	return p.NI().Put(portals.Put{MD: md, Target: peer(0), PT: replyPT, MatchBits: replyBits})
 }
 
 func (u *putWay) invited(_ *runtime.Proc, i int) error { return u.ready.wait(i + 1) }
@@ -186,14 +186,14 @@ func (u *putWay) invited(_ *runtime.Proc, i int) error { return u.ready.wait(i +
 func (u *putWay) begin(p *runtime.Proc, i int) error {
 	x := &u.w.exchanges[i]
 	size := uint64(x.src.Len())
-	md, err := p.NI().MDBind(&portals.MD{
+	md, err := p.NI().Objects().MDBind(&portals.MD{
 		Start: x.src.Addr(), Length: size, CT: u.acked.ct, Options: portals.OptMDEventCTAck | portals.OptMDEventCTBytes,
 	})
 	if err != nil {
 		return err
 	}
 	u.sent += size
-	return p.NI().Put(md, 0, size, portals.Ack, peer(u.target()), requestPT, requestBits+uint64(i), 0, 0, 0)
+	return p.NI().Put(portals.Put{MD: md, Length: size, Ack: portals.Ack, Target: peer(u.target()), PT: requestPT, MatchBits: requestBits + uint64(i)})
 }
 
 func (u *putWay) end(*runtime.Proc, int) error { return u.acked.wait(int(u.sent)) }

@@ -66,12 +66,12 @@ func (w *bench) pingpongClient(p *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
-	md, err := ni.MDBind(&portals.MD{Start: ping.Addr(), Length: uint64(w.Bytes)})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: ping.Addr(), Length: uint64(w.Bytes)})
 	if err != nil {
 		return err
 	}
 	start := p.Now()
-	if err := ni.Put(md, 0, uint64(w.Bytes), portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0); err != nil {
+	if err := ni.Put(portals.Put{MD: md, Length: uint64(w.Bytes), Target: peer(1), PT: requestPT, MatchBits: requestBits}); err != nil {
 		return err
 	}
 	if err := arrived.wait(w.Bytes); err != nil {
@@ -97,18 +97,18 @@ func (w *bench) pingpongServer(p *runtime.Proc) error {
 	if err != nil {
 		return err
 	}
-	md, err := ni.MDBind(&portals.MD{Start: buffer.Addr(), Length: size})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: buffer.Addr(), Length: size})
 	if err != nil {
 		return err
 	}
 	if w.Mode == ModeP4 {
-		return ni.TriggeredPut(md, 0, size, portals.NoAck, peer(0), replyPT, replyBits, 0, 0, 0, arrived.ct, arrived.target(w.Bytes))
+		return ni.Objects().Triggered(portals.Put{MD: md, Length: size, Target: peer(0), PT: replyPT, MatchBits: replyBits}, arrived.ct, arrived.target(w.Bytes))
 	}
 	if err := arrived.wait(w.Bytes); err != nil {
 		return err
 	}
 	p.Compute(w.Profile.Host.Match)
-	return ni.Put(md, 0, size, portals.NoAck, peer(0), replyPT, replyBits, 0, 0, 0)
+	return ni.Put(portals.Put{MD: md, Length: size, Target: peer(0), PT: replyPT, MatchBits: replyBits})
 }
 
 // pingpongHandlers installs the handlers that answer; the process is then done.

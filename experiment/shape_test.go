@@ -143,10 +143,10 @@ func TestLongMessagesReachTheLinkRate(t *testing.T) {
 		}))
 		require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
 			data := p.Alloc(bytes)
-			md, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: bytes})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: data.Addr(), Length: bytes})
 			for range window {
 				if err == nil {
-					err = p.NI().Put(md, 0, bytes, portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
+					err = p.NI().Put(portals.Put{MD: md, Length: bytes, Target: peer(1), PT: requestPT, MatchBits: requestBits})
 				}
 			}
 			return err

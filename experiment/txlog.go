@@ -178,7 +178,7 @@ func (w *transacting) home(p *runtime.Proc, library *driver.Library) (err error)
 func (w *transacting) plain(p *runtime.Proc, _ *driver.Library) error {
 	memory := p.Alloc(w.o.Region)
 	for i, does := range []portals.EntryOptions{portals.OptMEOpGet, portals.OptMEOpPut} {
-		if _, err := p.NI().PTAlloc(0, portals.EQNone, w.o.PT+uint32(i)); err != nil {
+		if _, err := p.NI().Objects().PTAlloc(0, portals.EQNone, w.o.PT+uint32(i)); err != nil {
 			return err
 		}
 		if _, err := p.NI().MEAppend(w.o.PT+uint32(i), &portals.ME{
@@ -193,12 +193,12 @@ func (w *transacting) plain(p *runtime.Proc, _ *driver.Library) error {
 // stream posts accesses and waits for all of them: gets for their data, puts for their acknowledgements.
 func (w *transacting) stream(p *runtime.Proc) error {
 	ni := p.NI()
-	ct, err := ni.CTAlloc()
+	ct, err := ni.Objects().CTAlloc()
 	if err != nil {
 		return err
 	}
 	memory := p.Alloc(w.size)
-	md, err := ni.MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(w.size), CT: ct, Options: portals.OptMDEventCTReply | portals.OptMDEventCTAck})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(w.size), CT: ct, Options: portals.OptMDEventCTReply | portals.OptMDEventCTAck})
 	if err != nil {
 		return err
 	}
@@ -206,9 +206,9 @@ func (w *transacting) stream(p *runtime.Proc) error {
 	begin := p.Now()
 	for range w.count {
 		if w.Text("op") == opRead {
-			err = ni.Get(md, 0, uint64(w.size), peer(0), w.o.PT, driver.Bits, 0, 0)
+			err = ni.Get(portals.Get{MD: md, Length: uint64(w.size), Target: peer(0), PT: w.o.PT, MatchBits: driver.Bits})
 		} else {
-			err = ni.Put(md, 0, uint64(w.size), portals.CTAck, peer(0), w.o.PT+1, driver.Bits, 0, 0, 0)
+			err = ni.Put(portals.Put{MD: md, Length: uint64(w.size), Ack: portals.CTAck, Target: peer(0), PT: w.o.PT + 1, MatchBits: driver.Bits})
 		}
 		if err != nil {
 			return err

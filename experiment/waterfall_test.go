@@ -87,11 +87,11 @@ func TestCopyRateGivesThePublishedUnpacking(t *testing.T) {
 		}))
 		require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
 			data := p.Alloc(bytes)
-			md, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: bytes})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: data.Addr(), Length: bytes})
 			if err != nil {
 				return err
 			}
-			return p.NI().Put(md, 0, bytes, portals.NoAck, peer(1), requestPT, requestBits, 0, 0, 0)
+			return p.NI().Put(portals.Put{MD: md, Length: bytes, Target: peer(1), PT: requestPT, MatchBits: requestBits})
 		}))
 		require.NoError(t, c.Run(context.Background()))
 		require.NoError(t, c.Close())

@@ -151,15 +151,15 @@ func counted(t *testing.T, l *handlers.Library, o handlers.Options) (state count
 		require.NoError(t, err)
 		me := portals.ME{Start: p.Alloc(9000).Addr(), Length: 9000, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut}
 		in.Attach(&me)
-		_, err = p.NI().PTAlloc(0, portals.EQNone, 0)
+		_, err = p.NI().Objects().PTAlloc(0, portals.EQNone, 0)
 		require.NoError(t, err)
 		_, err = p.NI().MEAppend(0, &me, portals.PriorityList, 0)
 		return err
 	}))
 	require.NoError(t, c.Spawn(1, "source", func(p *runtime.Proc) error {
-		md, err := p.NI().MDBind(&portals.MD{Start: p.Alloc(9000).Addr(), Length: 9000})
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: p.Alloc(9000).Addr(), Length: 9000})
 		require.NoError(t, err)
-		return p.NI().Put(md, 0, 9000, portals.NoAck, portals.PhysID(0, 0), 0, 0, 0, 0, 0)
+		return p.NI().Put(portals.Put{MD: md, Length: 9000, Target: portals.PhysID(0, 0)})
 	}))
 	require.NoError(t, c.Run(t.Context()))
 	require.NoError(t, in.Read(&state))

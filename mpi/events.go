@@ -176,8 +176,10 @@ func (t *overPortals) fetch(q *Request, announced uint64) error {
 		return err
 	}
 	t.r.stats.Large++
-	return t.ni.Get(m.md, q.addr-m.addr+uint64(first), uint64(q.status.Bytes-first),
-		t.r.world.places[q.status.Source], exposedPT, tag, uint64(first), ptrRequest|uint64(q.id))
+	return t.ni.Get(portals.Get{
+		MD: m.md, Offset: q.addr - m.addr + uint64(first), Length: uint64(q.status.Bytes - first),
+		Target: t.r.world.places[q.status.Source], PT: exposedPT, MatchBits: tag, RemoteOffset: uint64(first), UserPtr: ptrRequest | uint64(q.id),
+	})
 }
 
 // link appends the entry of a buffer: behind all receives with Offload, for every message with Host.

@@ -265,7 +265,7 @@ func (t *overExaNet) ready() bool {
 
 // count is the value of a counter of the interface.
 func (t *overExaNet) count(ct portals.Handle) uint64 {
-	v, err := t.page.NI().CTGet(ct)
+	v, err := t.page.NI().Objects().CTGet(ct)
 	if err != nil {
 		panic(err) //lint:panic the transport has allocated it
 	}

@@ -124,7 +124,7 @@ func (t *overPortals) delivered(l *letter) error {
 	if !l.large || t.c.first == 0 {
 		return nil
 	}
-	return t.ni.MDRelease(l.md)
+	return t.ni.Objects().MDRelease(l.md)
 }
 
 // read ends the send of an eager message, whose memory the NIC has read. The announcement of a large one ends nothing.
@@ -160,8 +160,7 @@ func (t *overPortals) matched(target, sequence int) {
 
 // control sends a control message.
 func (t *overPortals) control(target int, what, n int) error {
-	return t.ni.Put(t.controls, 0, controlAckBytes, portals.NoAck, t.r.world.places[target], controlPT, 0, 0, 0,
-		uint64(what)<<controlShift|uint64(n))
+	return t.ni.Put(portals.Put{MD: t.controls, Length: controlAckBytes, Target: t.r.world.places[target], PT: controlPT, HdrData: uint64(what)<<controlShift | uint64(n)})
 }
 
 // controlled acts on a control message.
@@ -215,7 +214,7 @@ func (t *overPortals) recover() error {
 		}
 	}
 	t.disabled, t.enabledAt = false, t.progress
-	if err := t.ni.PTEnable(messagePT); err != nil {
+	if err := t.ni.Objects().PTEnable(messagePT); err != nil {
 		return err
 	}
 	callers := t.callers
@@ -230,7 +229,7 @@ func (t *overPortals) recover() error {
 
 // allKnown reports whether senders have told of all messages that were refused.
 func (t *overPortals) allKnown() (bool, error) {
-	refused, err := t.ni.NIStatus(portals.SRDropCount)
+	refused, err := t.ni.Objects().NIStatus(portals.SRDropCount)
 	return refused == t.known, err
 }
 

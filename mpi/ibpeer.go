@@ -63,7 +63,7 @@ func (p *ibPeer) post(i int) (err error) {
 
 // count is the value of the connection's counter.
 func (p *ibPeer) count() uint64 {
-	v, err := p.conn.NI().CTGet(p.conn.Signal())
+	v, err := p.conn.NI().Objects().CTGet(p.conn.Signal())
 	if err != nil {
 		panic(err) //lint:panic the connection has allocated it
 	}

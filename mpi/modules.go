@@ -256,7 +256,7 @@ func (m *module) next() error {
 
 // modulesCount is how many calls of modules are over.
 func (r *Rank) modulesCount() uint64 {
-	v, err := r.modules.any.unit.NI().CTGet(r.modules.any.unit.Signal())
+	v, err := r.modules.any.unit.NI().Objects().CTGet(r.modules.any.unit.Signal())
 	if err != nil {
 		panic(err) //lint:panic the driver has allocated it
 	}

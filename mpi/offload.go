@@ -129,7 +129,7 @@ func (o *offload) unload() (some bool, err error) {
 	for {
 		t.overhead()
 		o.me = portals.ME{UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0), Options: portals.OptMEOpPut | portals.OptMEUseOnce}
-		if err := t.ni.MESearch(messagePT, &o.me, portals.SearchDelete, ptrKept); err != nil {
+		if err := t.ni.Objects().MESearch(messagePT, &o.me, portals.SearchDelete, ptrKept); err != nil {
 			return some, err
 		}
 		for o.came, o.none = false, false; !o.came; {
@@ -174,7 +174,7 @@ func (o *offload) probe(env envelope) (Status, bool, error) {
 	if a := o.find(env); a != nil {
 		return statusOf(a.env, a.data), true, nil
 	}
-	count, err := t.ni.CTGet(t.count)
+	count, err := t.ni.Objects().CTGet(t.count)
 	if err != nil {
 		return Status{}, false, err
 	}
@@ -184,7 +184,7 @@ func (o *offload) probe(env envelope) (Status, bool, error) {
 	o.me = portals.ME{
 		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits, IgnoreBits: ignore, Options: portals.OptMEOpPut | portals.OptMEUseOnce,
 	}
-	if err := t.ni.MESearch(messagePT, &o.me, portals.SearchOnly, ptrSearch); err != nil {
+	if err := t.ni.Objects().MESearch(messagePT, &o.me, portals.SearchOnly, ptrSearch); err != nil {
 		return Status{}, false, err
 	}
 	for !t.searched {

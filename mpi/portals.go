@@ -141,12 +141,12 @@ type announced struct {
 func (c *portalsCarrier) attach(r *Rank) (transport, error) {
 	t := &overPortals{r: r, c: c, ni: r.p.NI()}
 	var err error
-	if t.eq, err = t.ni.EQAlloc(queueLength); err != nil {
+	if t.eq, err = t.ni.Objects().EQAlloc(queueLength); err != nil {
 		return nil, err
 	}
-	t.ni.Label(t.eq, "messages")
+	t.ni.Objects().Label(t.eq, "messages")
 	for pt, options := range []portals.PTOptions{messagePT: portals.OptPTFlowCtrl, exposedPT: 0, controlPT: 0} {
-		if _, err := t.ni.PTAlloc(options, t.eq, uint32(pt)); err != nil {
+		if _, err := t.ni.Objects().PTAlloc(options, t.eq, uint32(pt)); err != nil {
 			return nil, err
 		}
 	}
@@ -155,12 +155,12 @@ func (c *portalsCarrier) attach(r *Rank) (transport, error) {
 	}, portals.PriorityList, 0); err != nil {
 		return nil, err
 	}
-	if t.controls, err = t.ni.MDBind(&portals.MD{}); err != nil {
+	if t.controls, err = t.ni.Objects().MDBind(&portals.MD{}); err != nil {
 		return nil, err
 	}
 	t.count = portals.CTNone
 	if c.o.Matching == Offload {
-		if t.count, err = t.ni.CTAlloc(); err != nil {
+		if t.count, err = t.ni.Objects().CTAlloc(); err != nil {
 			return nil, err
 		}
 		t.form, err = newOffload(t)
@@ -183,7 +183,7 @@ func (t *overPortals) alloc(n int) (runtime.View, error) { return t.register(n, 
 // register allocates memory with a descriptor.
 func (t *overPortals) register(n int, o portals.MDOptions) (runtime.View, error) {
 	v := t.r.p.Alloc(n)
-	md, err := t.ni.MDBind(&portals.MD{Start: v.Addr(), Length: uint64(n), EQ: t.eq, Options: o})
+	md, err := t.ni.Objects().MDBind(&portals.MD{Start: v.Addr(), Length: uint64(n), EQ: t.eq, Options: o})
 	if err != nil {
 		return runtime.View{}, err
 	}
@@ -211,9 +211,9 @@ func (t *overPortals) own(v runtime.View) error {
 	return err
 }
 
-func (t *overPortals) limit() int { return int(min(maxMessage, t.ni.Limits().MaxMsgSize)) }
+func (t *overPortals) limit() int { return int(min(maxMessage, t.ni.Objects().Limits().MaxMsgSize)) }
 
-func (t *overPortals) ready() bool { return t.ni.EQLen(t.eq) > 0 || t.r.computed() }
+func (t *overPortals) ready() bool { return t.ni.Objects().EQLen(t.eq) > 0 || t.r.computed() }
 
 func (t *overPortals) quiet() bool { return len(t.paper) == len(t.letters) }
 
@@ -223,7 +223,7 @@ func (t *overPortals) ended() error { return nil }
 func (t *overPortals) leave() error { return nil }
 
 func (t *overPortals) lost() error {
-	dropped, err := t.ni.NIStatus(portals.SRDropCount)
+	dropped, err := t.ni.Objects().NIStatus(portals.SRDropCount)
 	if err != nil {
 		return err
 	}
@@ -283,8 +283,10 @@ func (t *overPortals) put(l *letter) error {
 		md, local = m.md, addr-m.addr
 	}
 	l.underway = true
-	return t.ni.Put(md, local, uint64(n), portals.Ack, t.r.world.places[l.target], messagePT,
-		matchBits(l.env), 0, ptrLetter|uint64(l.id), headerData(l.status.Bytes, l.status.Sequence, l.large, l.wait))
+	return t.ni.Put(portals.Put{
+		MD: md, Offset: local, Length: uint64(n), Ack: portals.Ack, Target: t.r.world.places[l.target], PT: messagePT,
+		MatchBits: matchBits(l.env), UserPtr: ptrLetter | uint64(l.id), HdrData: headerData(l.status.Bytes, l.status.Sequence, l.large, l.wait),
+	})
 }
 
 // place is where the bytes of a letter are: in the memory of its send, or, when that is over and has other bytes, in the letter's own.
@@ -319,7 +321,7 @@ func (t *overPortals) expose(q *Request) error {
 	if err != nil || t.c.first == 0 {
 		return err
 	}
-	a.md, err = t.ni.MDBind(&portals.MD{EQ: t.eq, Options: portals.OptMDIOVec | portals.OptMDEventSendDisable, IOVec: []portals.IOVec{
+	a.md, err = t.ni.Objects().MDBind(&portals.MD{EQ: t.eq, Options: portals.OptMDIOVec | portals.OptMDEventSendDisable, IOVec: []portals.IOVec{
 		{Base: a.slot, Length: matching.AnnouncementSize}, {Base: q.addr, Length: uint64(t.c.first)},
 	}})
 	return err

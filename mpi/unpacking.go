@@ -83,7 +83,7 @@ func (t *overPortals) toSelf(q *Request) (bool, error) {
 		return false, err
 	}
 	if !t.unpackers.opened {
-		if _, err := t.ni.PTAlloc(0, t.eq, unpackPT); err != nil {
+		if _, err := t.ni.Objects().PTAlloc(0, t.eq, unpackPT); err != nil {
 			return false, err
 		}
 		t.unpackers.opened = true
@@ -102,7 +102,7 @@ func (t *overPortals) toSelf(q *Request) (bool, error) {
 	if _, err := t.ni.MEAppend(unpackPT, &me, portals.PriorityList, ptrRequest|uint64(q.id)); err != nil {
 		return false, err
 	}
-	return true, t.ni.Put(m.md, q.addr-m.addr, uint64(q.status.Bytes), portals.NoAck, t.r.world.places[t.r.rank], unpackPT, uint64(q.id), 0, ptrUnpack, 0)
+	return true, t.ni.Put(portals.Put{MD: m.md, Offset: q.addr - m.addr, Length: uint64(q.status.Bytes), Target: t.r.world.places[t.r.rank], PT: unpackPT, MatchBits: uint64(q.id), UserPtr: ptrUnpack})
 }
 
 // received ends a receive whose bytes are where the entry had them.

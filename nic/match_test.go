@@ -223,7 +223,7 @@ func TestMatchOfAcknowledgements(t *testing.T) {
 	x := newMatchStage(t)
 	md, err := x.ni.MDBind(&portals.MD{Start: x.base, Length: 64, EQ: x.eq})
 	require.NoError(t, err)
-	require.NoError(t, x.ni.Put(md, 0, 64, portals.Ack, portals.PhysID(2, 0), 0, 0, 0, 5, 0))
+	require.NoError(t, x.ni.Put(portals.Put{MD: md, Length: 64, Ack: portals.Ack, Target: portals.PhysID(2, 0), UserPtr: 5}))
 	op := x.iface.Port.NextOp()
 	h := op.Header
 	x.iface.Port.Sent(op, portals.NIOK)

@@ -55,7 +55,7 @@ func payloads(t *testing.T, packets int, overrides ...string) (spans []span) {
 		if err != nil {
 			return err
 		}
-		if _, err := p.NI().PTAlloc(0, portals.EQNone, 0); err != nil {
+		if _, err := p.NI().Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
 			return err
 		}
 		to := p.Alloc(int(length)).Addr()
@@ -67,11 +67,11 @@ func payloads(t *testing.T, packets int, overrides ...string) (spans []span) {
 	require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
 		p.Sleep(sim.Microsecond)
 		from := p.Alloc(int(length)).Addr()
-		md, err := p.NI().MDBind(&portals.MD{Start: from, Length: length})
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: from, Length: length})
 		if err != nil {
 			return err
 		}
-		return p.NI().Put(md, 0, length, portals.NoAck, portals.PhysID(1, 0), 0, 0, 0, 0, 0)
+		return p.NI().Put(portals.Put{MD: md, Length: length, Target: portals.PhysID(1, 0)})
 	}))
 	require.NoError(t, c.Run(context.Background()))
 	_, failures := c.Failures()

@@ -106,11 +106,11 @@ func (x *transmitAlone) draw(t *rapid.T, now sim.Time, user uint64) drawnOp {
 	x.call(now, func() error {
 		switch o.kind {
 		case portals.OpPut:
-			return x.ni.Put(x.md, o.at, n, portals.Ack, to, 0, 0, 0, user, user)
+			return x.ni.Put(portals.Put{MD: x.md, Offset: o.at, Length: n, Ack: portals.Ack, Target: to, UserPtr: user, HdrData: user})
 		case portals.OpGet:
-			return x.ni.Get(x.md, o.at, n, to, 0, 0, 0, user)
+			return x.ni.Get(portals.Get{MD: x.md, Offset: o.at, Length: n, Target: to, UserPtr: user})
 		default:
-			return x.ni.Atomic(x.md, o.at, n, portals.Ack, to, 0, 0, 0, user, user, portals.OpSUM, portals.Uint64)
+			return x.ni.Atomic(portals.Atomic{MD: x.md, Offset: o.at, Length: n, Ack: portals.Ack, Target: to, UserPtr: user, HdrData: user, Op: portals.OpSUM, Type: portals.Uint64})
 		}
 	})
 	return o
@@ -212,7 +212,7 @@ func TestTransmitCutsPackets(t *testing.T) {
 func TestTransmitReadsAtTheSpeedOfTheBus(t *testing.T) {
 	for _, n := range []int{1, 100, 101, 950} {
 		x := newTransmitAlone(t, 100)
-		x.call(sim.Microsecond, func() error { return x.ni.Put(x.md, 0, uint64(n), portals.NoAck, portals.PhysID(2, 0), 0, 0, 0, 0, 0) })
+		x.call(sim.Microsecond, func() error { return x.ni.Put(portals.Put{MD: x.md, Length: uint64(n), Target: portals.PhysID(2, 0)}) })
 		x.finish()
 		require.Len(t, x.sent, (n+99)/100)
 		rate := sim.NewRate(64, 1)

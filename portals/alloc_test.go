@@ -105,24 +105,24 @@ func allocCases(t *testing.T) []allocCase {
 	}
 	operand := make([]byte, 8)
 	return []allocCase{
-		{"put", OptMDEventCTAck, persistent, func(p *pair) error { return p.a.Put(p.md, 0, 512, Ack, to, 0, 0, 0, 0, 0) }},
-		{"volatile put", OptMDVolatile, persistent, func(p *pair) error { return p.a.Put(p.md, 0, 128, Ack, to, 0, 0, 0, 0, 0) }},
-		{"get", OptMDEventCTReply, persistent, func(p *pair) error { return p.a.Get(p.md, 0, 512, to, 0, 0, 0, 0) }},
+		{"put", OptMDEventCTAck, persistent, func(p *pair) error { return p.a.Put(Put{MD: p.md, Length: 512, Ack: Ack, Target: to}) }},
+		{"volatile put", OptMDVolatile, persistent, func(p *pair) error { return p.a.Put(Put{MD: p.md, Length: 128, Ack: Ack, Target: to}) }},
+		{"get", OptMDEventCTReply, persistent, func(p *pair) error { return p.a.Get(Get{MD: p.md, Length: 512, Target: to}) }},
 		{"atomic", 0, persistent, func(p *pair) error {
-			return p.a.Atomic(p.md, 0, 512, Ack, to, 0, 0, 0, 0, 0, OpPROD, LongDoubleComplex)
+			return p.a.Atomic(Atomic{MD: p.md, Length: 512, Ack: Ack, Target: to, Op: OpPROD, Type: LongDoubleComplex})
 		}},
 		{"fetch", 0, persistent, func(p *pair) error {
-			return p.a.FetchAtomic(p.md, 0, p.md, 1024, 512, to, 0, 0, 0, 0, 0, OpSUM, Int32)
+			return p.a.FetchAtomic(FetchAtomic{GetMD: p.md, MD: p.md, Offset: 1024, Length: 512, Target: to, Op: OpSUM, Type: Int32})
 		}},
 		{"swap", 0, persistent, func(p *pair) error {
-			return p.a.Swap(p.md, 0, p.md, 1024, 8, to, 0, 0, 0, 0, 0, operand, OpCSWAP, Uint64)
+			return p.a.Swap(Swap{GetMD: p.md, MD: p.md, Offset: 1024, Length: 8, Target: to, Operand: operand, Op: OpCSWAP, Type: Uint64})
 		}},
 		{"triggered put", 0, persistent, func(p *pair) error {
 			v, err := p.a.CTGet(p.ct)
 			if err != nil {
 				return err
 			}
-			if err := p.a.TriggeredPut(p.md, 0, 64, NoAck, to, 0, 0, 0, 0, 0, p.ct, v.Success+1); err != nil {
+			if err := p.a.Triggered(Put{MD: p.md, Length: 64, Target: to}, p.ct, v.Success+1); err != nil {
 				return err
 			}
 			return p.a.CTInc(p.ct, CTEvent{Success: 1})
@@ -133,13 +133,13 @@ func allocCases(t *testing.T) []allocCase {
 			if _, err := p.b.MEAppend(0, &once, PriorityList, 0); err != nil {
 				return err
 			}
-			return p.a.Put(p.md, 0, 64, Ack, to, 0, 0, 0, 0, 0)
+			return p.a.Put(Put{MD: p.md, Length: 64, Ack: Ack, Target: to})
 		}},
 		{"unexpected", 0, func(p *pair) error {
 			_, err := p.b.MEAppend(0, entry, OverflowList, 0)
 			return err
 		}, func(p *pair) error {
-			if err := p.a.Put(p.md, 0, 64, Ack, to, 0, 0, 0, 0, 0); err != nil {
+			if err := p.a.Put(Put{MD: p.md, Length: 64, Ack: Ack, Target: to}); err != nil {
 				return err
 			}
 			p.flush(t)
@@ -153,7 +153,7 @@ func allocCases(t *testing.T) []allocCase {
 		}},
 		{"refused", OptMDEventSuccessDisable, func(p *pair) error {
 			return errors.Join(persistent(p), p.b.PTDisable(0))
-		}, func(p *pair) error { return p.a.Put(p.md, 0, 64, NoAck, to, 0, 0, 0, 0, 0) }},
+		}, func(p *pair) error { return p.a.Put(Put{MD: p.md, Length: 64, Target: to}) }},
 	}
 }
 

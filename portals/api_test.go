@@ -119,7 +119,7 @@ func TestHooks(t *testing.T) {
 	require.NoError(t, err)
 	m, err := ni.MDBind(&MD{Length: 8, EQ: q, CT: c, Options: OptMDEventCTSend})
 	require.NoError(t, err)
-	require.NoError(t, ni.Put(m, 0, 8, NoAck, PhysID(0, 0), 0, 0, 0, 0, 0))
+	require.NoError(t, ni.Put(Put{MD: m, Length: 8, Target: PhysID(0, 0)}))
 	require.Equal(t, 1, ni.Port().QueuedOps())
 	op := ni.Port().NextOp()
 	require.Nil(t, op.Inline())

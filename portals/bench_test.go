@@ -144,7 +144,7 @@ func BenchmarkTriggered(b *testing.B) {
 	for b.Loop() {
 		round++
 		for i := range chain {
-			if err := ni.TriggeredCTInc(cts[i+1], CTEvent{Success: 1}, cts[i], round); err != nil {
+			if err := ni.Triggered(CTInc{CT: cts[i+1], Increment: CTEvent{Success: 1}}, cts[i], round); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -166,7 +166,7 @@ func BenchmarkMessage(b *testing.B) {
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := p.a.Put(p.md, 0, 64, Ack, PhysID(1, 0), 0, 0, 0, 0, 0); err != nil {
+		if err := p.a.Put(Put{MD: p.md, Length: 64, Ack: Ack, Target: PhysID(1, 0)}); err != nil {
 			b.Fatal(err)
 		}
 		p.flush(b)

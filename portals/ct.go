@@ -26,7 +26,7 @@ func (c *ct) total() uint64 {
 
 // CTAlloc (PtlCTAlloc) makes a counting event of value zero. Errors:
 // ErrNoInit; ErrNoSpace with max_cts counters.
-func (ni *NI) CTAlloc() (Handle, error) {
+func (ni *Objects) CTAlloc() (Handle, error) {
 	if ni.dead {
 		return InvalidHandle, ErrNoInit
 	}
@@ -42,7 +42,7 @@ func (ni *NI) CTAlloc() (Handle, error) {
 // CTFree (PtlCTFree) releases a counting event and drops the triggered
 // operations that wait for it. What still counts on it counts nothing; whoever
 // waits for it is interrupted. Errors: ErrNoInit, ErrArgInvalid.
-func (ni *NI) CTFree(h Handle) error {
+func (ni *Objects) CTFree(h Handle) error {
 	c, err := ni.ctOf("CTFree", h)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (ni *NI) CTFree(h Handle) error {
 
 // CTCancelTriggered (PtlCTCancelTriggered) drops the triggered operations that
 // wait for a counting event. Errors: ErrNoInit, ErrArgInvalid.
-func (ni *NI) CTCancelTriggered(h Handle) error {
+func (ni *Objects) CTCancelTriggered(h Handle) error {
 	c, err := ni.ctOf("CTCancelTriggered", h)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (ni *NI) CTCancelTriggered(h Handle) error {
 
 // CTGet (PtlCTGet) returns the value of a counting event. Errors: ErrNoInit,
 // ErrArgInvalid.
-func (ni *NI) CTGet(h Handle) (CTEvent, error) {
+func (ni *Objects) CTGet(h Handle) (CTEvent, error) {
 	c, err := ni.ctOf("CTGet", h)
 	if err != nil {
 		return CTEvent{}, err
@@ -130,7 +130,7 @@ func (c *ct) reached(test uint64) bool { return c.value.Success >= test || c.val
 
 // CTSet (PtlCTSet) sets a counting event; triggered operations whose threshold
 // the new value has reached fire. Errors: ErrNoInit, ErrArgInvalid.
-func (ni *NI) CTSet(h Handle, value CTEvent) error {
+func (ni *Objects) CTSet(h Handle, value CTEvent) error {
 	c, err := ni.ctOf("CTSet", h)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (ni *NI) CTSet(h Handle, value CTEvent) error {
 // CTInc (PtlCTInc) adds to a counting event: to the successes or to the
 // failures, not to both. Triggered operations whose threshold is reached fire.
 // Errors: ErrNoInit, ErrArgInvalid.
-func (ni *NI) CTInc(h Handle, increment CTEvent) error {
+func (ni *Objects) CTInc(h Handle, increment CTEvent) error {
 	c, err := ni.ctOf("CTInc", h)
 	if err != nil {
 		return err

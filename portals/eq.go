@@ -40,7 +40,7 @@ const (
 // EQAlloc (PtlEQAlloc) makes an event queue of at least count events; a count
 // of 0 gives one. Errors: ErrNoInit; ErrNoSpace with max_eqs queues, or for a
 // count that no machine holds.
-func (ni *NI) EQAlloc(count uint64) (Handle, error) {
+func (ni *Objects) EQAlloc(count uint64) (Handle, error) {
 	if ni.dead {
 		return InvalidHandle, ErrNoInit
 	}
@@ -59,7 +59,7 @@ func (ni *NI) EQAlloc(count uint64) (Handle, error) {
 // EQFree (PtlEQFree) releases an event queue. Events of descriptors and portal
 // table entries that still name it are discarded from then on; whoever waits
 // for it is interrupted. Errors: ErrNoInit, ErrArgInvalid.
-func (ni *NI) EQFree(h Handle) error {
+func (ni *Objects) EQFree(h Handle) error {
 	if _, err := ni.eqOf("EQFree", h); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (ni *NI) EQFree(h Handle) error {
 // EQGet (PtlEQGet) takes the oldest event. Errors: ErrNoInit, ErrArgInvalid,
 // ErrEQEmpty; ErrEQDropped together with an event when events before it were
 // lost.
-func (ni *NI) EQGet(h Handle) (Event, error) {
+func (ni *Objects) EQGet(h Handle) (Event, error) {
 	q, err := ni.eqOf("EQGet", h)
 	if err != nil {
 		return Event{}, err
@@ -129,7 +129,7 @@ func (ni *NI) EQPoll(hs []Handle) (Event, int, error) {
 
 // EQLen returns the number of events waiting in a queue, 0 for a handle that
 // names none.
-func (ni *NI) EQLen(h Handle) int {
+func (ni *Objects) EQLen(h Handle) int {
 	if q := ni.eqs.get(h); q != nil {
 		return q.n
 	}

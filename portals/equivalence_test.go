@@ -218,7 +218,7 @@ func (d *duel) triggeredUnlink() {
 	h := d.known[d.rng.IntN(len(d.known))]
 	c := d.rng.IntN(len(d.cts))
 	threshold := uint64(d.rng.IntN(6)) + d.m.cts[c].value.Success
-	err := d.ni.TriggeredMEUnlink(h, d.cts[c], threshold)
+	err := d.ni.Triggered(MEUnlink{ME: h}, d.cts[c], threshold)
 	if d.m.alive[h] == nil {
 		require.ErrorIs(d.t, err, ErrArgInvalid)
 		return
@@ -262,9 +262,9 @@ func (d *duel) counters() {
 		set := r.IntN(2) == 0
 		var err error
 		if set {
-			err = d.ni.TriggeredCTSet(d.cts[target], v, d.cts[c], threshold)
+			err = d.ni.Triggered(CTSet{CT: d.cts[target], Value: v}, d.cts[c], threshold)
 		} else {
-			err = d.ni.TriggeredCTInc(d.cts[target], v, d.cts[c], threshold)
+			err = d.ni.Triggered(CTInc{CT: d.cts[target], Increment: v}, d.cts[c], threshold)
 		}
 		if m.pending >= m.limits.MaxTriggeredOps {
 			require.ErrorIs(d.t, err, ErrNoSpace)

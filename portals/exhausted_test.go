@@ -17,7 +17,7 @@ func TestExhaustedLimitsAreNamed(t *testing.T) {
 			return err
 		},
 		"max_triggered_ops": func(ni *NI, ct Handle) error {
-			return ni.TriggeredCTInc(ct, CTEvent{Success: 1}, ct, 5)
+			return ni.Triggered(CTInc{CT: ct, Increment: CTEvent{Success: 1}}, ct, 5)
 		},
 	} {
 		ni := testNI(t, OptNIMatching|OptNIPhysical)

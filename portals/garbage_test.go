@@ -220,7 +220,7 @@ func (g *garbage) callObjects(ni *NI, n int, trig bool) {
 	case 6:
 		_ = ni.MEUnlink(g.handle())
 		_ = ni.LEUnlink(g.handle())
-		_ = ni.TriggeredMEUnlink(g.handle(), g.handle(), g.size())
+		_ = ni.Triggered(MEUnlink{ME: g.handle()}, g.handle(), g.size())
 	case 7:
 		_ = ni.MESearch(g.small(), g.me(), SearchOp(r.IntN(3)), 0)
 		_ = ni.LESearch(g.small(), &LE{}, SearchOnly, 0)
@@ -252,8 +252,8 @@ func (g *garbage) callMore(ni *NI, n int, op AtomicOp, typ Datatype, trig bool) 
 		_ = ni.CTInc(g.handle(), CTEvent{g.size(), 0})
 		_ = ni.CTCancelTriggered(g.handle())
 	case 14:
-		_ = ni.TriggeredCTInc(g.handle(), CTEvent{g.size(), 0}, g.handle(), g.size())
-		_ = ni.TriggeredCTSet(g.handle(), CTEvent{g.size(), g.size()}, g.handle(), g.size())
+		_ = ni.Triggered(CTInc{CT: g.handle(), Increment: CTEvent{g.size(), 0}}, g.handle(), g.size())
+		_ = ni.Triggered(CTSet{CT: g.handle(), Value: CTEvent{g.size(), g.size()}}, g.handle(), g.size())
 	case 15:
 		_ = ni.Port().Issue(&HandlerOp{
 			Kind: OpKind(r.IntN(8)), Data: make([]byte, r.IntN(9000)), Source: Region{Start: g.size(), Length: g.size()},
@@ -281,24 +281,24 @@ func (g *garbage) move(ni *NI, op AtomicOp, typ Datatype, trig bool) {
 	to, ack := g.id(), AckReq(r.IntN(6))
 	switch k := r.IntN(5); {
 	case k == 0 && trig:
-		_ = ni.TriggeredPut(a, off, n, ack, to, g.small(), 0, g.size(), 0, 0, c, g.size())
+		_ = ni.Triggered(Put{MD: a, Offset: off, Length: n, Ack: ack, Target: to, PT: g.small(), RemoteOffset: g.size()}, c, g.size())
 	case k == 0:
-		_ = ni.Put(a, off, n, ack, to, g.small(), 0, g.size(), 0, 0)
+		_ = ni.Put(Put{MD: a, Offset: off, Length: n, Ack: ack, Target: to, PT: g.small(), RemoteOffset: g.size()})
 	case k == 1 && trig:
-		_ = ni.TriggeredGet(a, off, n, to, g.small(), 0, g.size(), 0, c, g.size())
+		_ = ni.Triggered(Get{MD: a, Offset: off, Length: n, Target: to, PT: g.small(), RemoteOffset: g.size()}, c, g.size())
 	case k == 1:
-		_ = ni.Get(a, off, n, to, g.small(), 0, g.size(), 0)
+		_ = ni.Get(Get{MD: a, Offset: off, Length: n, Target: to, PT: g.small(), RemoteOffset: g.size()})
 	case k == 2 && trig:
-		_ = ni.TriggeredAtomic(a, off, n, ack, to, g.small(), 0, g.size(), 0, 0, op, typ, c, g.size())
+		_ = ni.Triggered(Atomic{MD: a, Offset: off, Length: n, Ack: ack, Target: to, PT: g.small(), RemoteOffset: g.size(), Op: op, Type: typ}, c, g.size())
 	case k == 2:
-		_ = ni.Atomic(a, off, n, ack, to, g.small(), 0, g.size(), 0, 0, op, typ)
+		_ = ni.Atomic(Atomic{MD: a, Offset: off, Length: n, Ack: ack, Target: to, PT: g.small(), RemoteOffset: g.size(), Op: op, Type: typ})
 	case k == 3 && trig:
-		_ = ni.TriggeredFetchAtomic(a, off, b, off, n, to, g.small(), 0, g.size(), 0, 0, op, typ, c, g.size())
+		_ = ni.Triggered(FetchAtomic{GetMD: a, GetOffset: off, MD: b, Offset: off, Length: n, Target: to, PT: g.small(), RemoteOffset: g.size(), Op: op, Type: typ}, c, g.size())
 	case k == 3:
-		_ = ni.FetchAtomic(a, off, b, off, n, to, g.small(), 0, g.size(), 0, 0, op, typ)
+		_ = ni.FetchAtomic(FetchAtomic{GetMD: a, GetOffset: off, MD: b, Offset: off, Length: n, Target: to, PT: g.small(), RemoteOffset: g.size(), Op: op, Type: typ})
 	case trig:
-		_ = ni.TriggeredSwap(a, off, b, off, n, to, g.small(), 0, g.size(), 0, 0, operand, op, typ, c, g.size())
+		_ = ni.Triggered(Swap{GetMD: a, GetOffset: off, MD: b, Offset: off, Length: n, Target: to, PT: g.small(), RemoteOffset: g.size(), Operand: operand, Op: op, Type: typ}, c, g.size())
 	default:
-		_ = ni.Swap(a, off, b, off, n, to, g.small(), 0, g.size(), 0, 0, operand, op, typ)
+		_ = ni.Swap(Swap{GetMD: a, GetOffset: off, MD: b, Offset: off, Length: n, Target: to, PT: g.small(), RemoteOffset: g.size(), Operand: operand, Op: op, Type: typ})
 	}
 }

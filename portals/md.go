@@ -12,7 +12,7 @@ type md struct {
 // MDBind (PtlMDBind) makes a memory descriptor. The memory is not touched: a
 // descriptor may cover all of the address space. Errors: ErrNoInit,
 // ErrArgInvalid; ErrNoSpace with max_mds descriptors bound.
-func (ni *NI) MDBind(d *MD) (Handle, error) {
+func (ni *Objects) MDBind(d *MD) (Handle, error) {
 	if ni.dead {
 		return InvalidHandle, ErrNoInit
 	}
@@ -39,7 +39,7 @@ func (ni *NI) MDBind(d *MD) (Handle, error) {
 
 // MDRelease (PtlMDRelease) releases a memory descriptor. Errors: ErrNoInit,
 // ErrArgInvalid; ErrInUse while an operation, triggered ones included, needs it.
-func (ni *NI) MDRelease(h Handle) error {
+func (ni *Objects) MDRelease(h Handle) error {
 	if ni.dead {
 		return ErrNoInit
 	}

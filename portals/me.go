@@ -23,7 +23,7 @@ func (ni *NI) LEAppend(ptIndex uint32, l *LE, list List, userPtr uint64) (Handle
 // MEUnlink (PtlMEUnlink) removes a match list entry. Errors: ErrNoInit,
 // ErrArgInvalid; ErrInUse while a message is being delivered to it, unexpected
 // headers of its messages exist, or its triggered append has not fired.
-func (ni *NI) MEUnlink(h Handle) error { return ni.unlinkEntry("MEUnlink", h, KindME) }
+func (ni *Objects) MEUnlink(h Handle) error { return ni.unlinkEntry("MEUnlink", h, KindME) }
 
 // LEUnlink (PtlLEUnlink) removes a list entry; errors as MEUnlink.
-func (ni *NI) LEUnlink(h Handle) error { return ni.unlinkEntry("LEUnlink", h, KindLE) }
+func (ni *Objects) LEUnlink(h Handle) error { return ni.unlinkEntry("LEUnlink", h, KindLE) }

@@ -3,7 +3,12 @@ package portals
 // NI is a network interface (Portals 4.x §3.6) as programs see it: the API of
 // the standard. After the last NIFini its methods return ErrNoInit, and what
 // still arrives for it is dropped.
-type NI struct{ *state }
+type NI struct{ Objects }
+
+// Objects are an interface and its objects: portal table entries, descriptors,
+// list entries, counters and queues. No call of it takes part in a transfer, so
+// none takes the time of a device: package runtime hands it out as it is.
+type Objects struct{ *state }
 
 // Port returns the interface's other face, for the transport.
 func (ni *NI) Port() *Port { return ni.port }
@@ -12,10 +17,10 @@ func (ni *NI) Port() *Port { return ni.port }
 func (ni *NI) Process() *Process { return ni.proc }
 
 // Kind returns which of the four interfaces it is.
-func (ni *NI) Kind() NIKind { return ni.kind }
+func (ni *Objects) Kind() NIKind { return ni.kind }
 
 // Options returns the options that NIInit opens it with.
-func (ni *NI) Options() NIOptions {
+func (ni *Objects) Options() NIOptions {
 	o := OptNINoMatching
 	if ni.kind.Matching() {
 		o = OptNIMatching
@@ -28,14 +33,14 @@ func (ni *NI) Options() NIOptions {
 
 // Handle returns the interface's handle, the same number in every process that
 // opened its interfaces equally often.
-func (ni *NI) Handle() Handle { return ni.handle }
+func (ni *Objects) Handle() Handle { return ni.handle }
 
 // Limits returns the limits granted.
-func (ni *NI) Limits() Limits { return ni.limits }
+func (ni *Objects) Limits() Limits { return ni.limits }
 
 // NIFini (PtlNIFini) undoes one NIInit; the last one releases every object.
 // Errors: ErrNoInit.
-func (ni *NI) NIFini() error {
+func (ni *Objects) NIFini() error {
 	if ni.dead {
 		return ErrNoInit
 	}
@@ -46,19 +51,19 @@ func (ni *NI) NIFini() error {
 }
 
 // shutdown forgets every object. Operations already in the outbox still leave.
-func (ni *NI) shutdown() {
+func (ni *Objects) shutdown() {
 	ni.dead = true
 	ni.refs = 0
 	generation := &ni.proc.node.generations[ni.kind]
 	*generation = max(*generation, ni.pending.clear())
 	ni.ready, ni.fired = nil, false
-	ni.proc.closed(ni)
+	ni.proc.closed(ni.kind)
 	ni.interrupted(InvalidHandle)
 }
 
 // NIStatus (PtlNIStatus) reads a status register.
 // Errors: ErrNoInit, ErrArgInvalid.
-func (ni *NI) NIStatus(r StatusRegister) (uint64, error) {
+func (ni *Objects) NIStatus(r StatusRegister) (uint64, error) {
 	if ni.dead {
 		return 0, ErrNoInit
 	}
@@ -69,7 +74,7 @@ func (ni *NI) NIStatus(r StatusRegister) (uint64, error) {
 }
 
 // UID (PtlGetUid) returns the user id of the process. Errors: ErrNoInit.
-func (ni *NI) UID() (uint32, error) {
+func (ni *Objects) UID() (uint32, error) {
 	if ni.dead {
 		return 0, ErrNoInit
 	}
@@ -79,7 +84,7 @@ func (ni *NI) UID() (uint32, error) {
 // ID (PtlGetId) returns the name of the process on this interface: NID and PID,
 // or the rank. Errors: ErrNoInit; ErrArgInvalid on a logical interface whose map
 // does not contain the process.
-func (ni *NI) ID() (ID, error) {
+func (ni *Objects) ID() (ID, error) {
 	if ni.dead {
 		return ID{}, ErrNoInit
 	}
@@ -93,7 +98,7 @@ func (ni *NI) ID() (ID, error) {
 }
 
 // PhysID (PtlGetPhysId) returns NID and PID on any interface. Errors: ErrNoInit.
-func (ni *NI) PhysID() (ID, error) {
+func (ni *Objects) PhysID() (ID, error) {
 	if ni.dead {
 		return ID{}, ErrNoInit
 	}
@@ -122,7 +127,7 @@ func (ni *NI) SetMap(mapping []ID) error {
 
 // GetMap (PtlGetMap) copies the map into dst as far as it fits and returns its
 // full size. Errors: ErrNoInit; ErrArgInvalid on a physical interface.
-func (ni *NI) GetMap(dst []ID) (int, error) {
+func (ni *Objects) GetMap(dst []ID) (int, error) {
 	if ni.dead {
 		return 0, ErrNoInit
 	}
@@ -137,7 +142,7 @@ func (ni *NI) GetMap(dst []ID) (int, error) {
 
 // StartBundle (PtlStartBundle) hints that a group of operations begins; calls
 // nest. Errors: ErrNoInit.
-func (ni *NI) StartBundle() error {
+func (ni *Objects) StartBundle() error {
 	if ni.dead {
 		return ErrNoInit
 	}
@@ -147,7 +152,7 @@ func (ni *NI) StartBundle() error {
 
 // EndBundle (PtlEndBundle) ends one StartBundle. Errors: ErrNoInit;
 // ErrArgInvalid without a matching StartBundle.
-func (ni *NI) EndBundle() error {
+func (ni *Objects) EndBundle() error {
 	if ni.dead {
 		return ErrNoInit
 	}
@@ -161,7 +166,7 @@ func (ni *NI) EndBundle() error {
 // AtomicSync (PtlAtomicSync) makes host accesses to memory touched by atomics
 // safe. Atomics are applied in place, so there is nothing to wait for here.
 // Errors: ErrNoInit.
-func (ni *NI) AtomicSync() error {
+func (ni *Objects) AtomicSync() error {
 	if ni.dead {
 		return ErrNoInit
 	}

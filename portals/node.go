@@ -198,8 +198,8 @@ func (p *Process) identify(pid uint32) error {
 	return nil
 }
 
-func (p *Process) closed(ni *NI) {
-	p.nis[ni.kind] = nil
+func (p *Process) closed(kind NIKind) {
+	p.nis[kind] = nil
 	for _, other := range p.nis {
 		if other != nil {
 			return

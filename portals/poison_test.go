@@ -13,7 +13,7 @@ func TestUseAfterReleaseIsFound(t *testing.T) {
 	p := newPair(t, 0)
 	_, err := p.b.MEAppend(0, &ME{Length: 64, UID: UIDAny, MatchID: AnyID, Options: OptMEOpPut | OptMEUseOnce}, PriorityList, 0)
 	require.NoError(t, err)
-	require.NoError(t, p.a.Put(p.md, 0, 8, NoAck, PhysID(1, 0), 0, 0, 0, 0, 0))
+	require.NoError(t, p.a.Put(Put{MD: p.md, Length: 8, Target: PhysID(1, 0)}))
 	op := p.a.Port().NextOp()
 	require.Equal(t, uint64(8), op.Length())
 	h := op.Header

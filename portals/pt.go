@@ -24,7 +24,7 @@ func (p *pt) list(l List) *entryList {
 // PTAlloc (PtlPTAlloc) allocates a portal table entry: the one asked for, or
 // with PTAny the free one of lowest index. Errors: ErrNoInit, ErrArgInvalid,
 // ErrPTFull, ErrPTInUse, ErrPTEQNeeded.
-func (ni *NI) PTAlloc(options PTOptions, eq Handle, index uint32) (uint32, error) {
+func (ni *Objects) PTAlloc(options PTOptions, eq Handle, index uint32) (uint32, error) {
 	if ni.dead {
 		return 0, ErrNoInit
 	}
@@ -62,7 +62,7 @@ func (ni *NI) PTAlloc(options PTOptions, eq Handle, index uint32) (uint32, error
 // PTFree (PtlPTFree) releases a portal table entry. Errors: ErrNoInit,
 // ErrArgInvalid; ErrInUse while entries, unexpected headers or messages in
 // delivery are attached to it.
-func (ni *NI) PTFree(index uint32) error {
+func (ni *Objects) PTFree(index uint32) error {
 	p, err := ni.ptAt("PTFree", index)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (ni *NI) PTFree(index uint32) error {
 
 // PTEnable (PtlPTEnable) makes a portal table entry accept messages. Errors:
 // ErrNoInit, ErrArgInvalid.
-func (ni *NI) PTEnable(index uint32) error {
+func (ni *Objects) PTEnable(index uint32) error {
 	p, err := ni.ptAt("PTEnable", index)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (ni *NI) PTIdle(index uint32) error {
 
 // PTBusy returns how many messages are being delivered through a portal table
 // entry; 0 for an index that is not allocated.
-func (ni *NI) PTBusy(index uint32) int {
+func (ni *Objects) PTBusy(index uint32) int {
 	if index >= uint32(len(ni.pts)) || ni.pts[index] == nil {
 		return 0
 	}
@@ -131,13 +131,13 @@ func (ni *NI) PTBusy(index uint32) int {
 
 // PTEnabled reports whether a portal table entry is allocated and accepts
 // messages.
-func (ni *NI) PTEnabled(index uint32) bool {
+func (ni *Objects) PTEnabled(index uint32) bool {
 	return index < uint32(len(ni.pts)) && ni.pts[index] != nil && !ni.pts[index].disabled
 }
 
 // PTOptions returns the options a portal table entry was allocated with, 0 when
 // it is not allocated.
-func (ni *NI) PTOptions(index uint32) PTOptions {
+func (ni *Objects) PTOptions(index uint32) PTOptions {
 	if index >= uint32(len(ni.pts)) || ni.pts[index] == nil {
 		return 0
 	}

@@ -92,7 +92,7 @@ func TestStaleAnswer(t *testing.T) {
 	p := newPair(t, OptMDEventCTAck)
 	var old Header
 	for i := range 3 {
-		require.NoError(t, p.a.Put(p.md, 0, 8, CTAck, PhysID(1, 0), 0, 0, 0, 0, 0))
+		require.NoError(t, p.a.Put(Put{MD: p.md, Length: 8, Ack: CTAck, Target: PhysID(1, 0)}))
 		op := p.a.Port().NextOp()
 		ack := op.Header
 		ack.Kind = OpAck

@@ -29,9 +29,9 @@ func TestNoAnswerForTheNext(t *testing.T) {
 					kind := OpAck
 					var err error
 					if what == 0 {
-						err = ni.Put(md, 0, 8, CTAck, PhysID(2, 0), 0, 0, 0, 0, 0)
+						err = ni.Put(Put{MD: md, Length: 8, Ack: CTAck, Target: PhysID(2, 0)})
 					} else {
-						kind, err = OpReply, ni.Get(md, 0, 8, PhysID(2, 0), 0, 0, 0, 0)
+						kind, err = OpReply, ni.Get(Get{MD: md, Length: 8, Target: PhysID(2, 0)})
 					}
 					require.NoError(r, err)
 					op := ni.Port().NextOp()

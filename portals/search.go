@@ -12,13 +12,13 @@ package portals
 // change. Errors: ErrNoInit, ErrArgInvalid; ErrNoSpace when the events of a
 // SearchDelete have no room in the queue of a flow-controlled portal table
 // entry (nothing is done then).
-func (ni *NI) MESearch(ptIndex uint32, m *ME, op SearchOp, userPtr uint64) error {
+func (ni *Objects) MESearch(ptIndex uint32, m *ME, op SearchOp, userPtr uint64) error {
 	return ni.search("MESearch", ptIndex, m, op, userPtr, KindME)
 }
 
 // LESearch (PtlLESearch) searches the unexpected list of a non-matching
 // interface; see MESearch.
-func (ni *NI) LESearch(ptIndex uint32, l *LE, op SearchOp, userPtr uint64) error {
+func (ni *Objects) LESearch(ptIndex uint32, l *LE, op SearchOp, userPtr uint64) error {
 	m := l.asME()
 	return ni.search("LESearch", ptIndex, &m, op, userPtr, KindLE)
 }

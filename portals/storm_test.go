@@ -90,7 +90,7 @@ func (s *storm) sender() *stormSender { return s.senders[s.rng.IntN(len(s.sender
 
 func (s *storm) put(x *stormSender) {
 	s.attempts++
-	err := x.ni.Put(x.md, 0, uint64(1+s.rng.IntN(8)), Ack, PhysID(99, 99), 0, uint64(s.rng.IntN(3)), 0, 0, uint64(s.attempts))
+	err := x.ni.Put(Put{MD: x.md, Length: uint64(1 + s.rng.IntN(8)), Ack: Ack, Target: PhysID(99, 99), MatchBits: uint64(s.rng.IntN(3)), HdrData: uint64(s.attempts)})
 	require.NoError(s.t, err)
 }
 

@@ -19,7 +19,7 @@ func (t *title) text(kind string) string {
 
 // Label notes what an event queue or counter is for; reports of what is waited
 // for say it. A handle that names neither is left alone.
-func (ni *NI) Label(h Handle, label string) {
+func (ni *Objects) Label(h Handle, label string) {
 	if q := ni.eqs.get(h); q != nil {
 		q.title.label = label
 	} else if c := ni.cts.get(h); c != nil {
@@ -33,7 +33,7 @@ func (ni *NI) SetCause(cause uint64) { ni.outbox.cause = cause }
 // Title is what people know an event queue or counter by: its kind, its number
 // in the order of allocation on the interface, from 0, and its label. Example:
 // counter 3 "acks".
-func (ni *NI) Title(h Handle) string {
+func (ni *Objects) Title(h Handle) string {
 	if q := ni.eqs.get(h); q != nil {
 		return q.title.text("event queue")
 	}

@@ -1,86 +1,58 @@
 package portals
 
-// TriggeredPut (PtlTriggeredPut) is Put once the counter's successes and
-// failures together reach threshold. The buffer is read then. Errors: those of
-// Put; ErrNoSpace with max_triggered_ops pending.
-func (ni *NI) TriggeredPut(mdh Handle, localOffset, length uint64, ack AckReq, target ID, ptIndex uint32,
-	matchBits, remoteOffset, userPtr, hdrData uint64, trigCT Handle, threshold uint64,
-) error {
-	x := transfer{
-		kind: OpPut, putMD: mdh, putOff: localOffset, length: length, ack: ack, target: target, pt: ptIndex,
-		matchBits: matchBits, remoteOffset: remoteOffset, userPtr: userPtr, hdrData: hdrData,
+// Triggered is an operation (Portals 4.x §3.16: PtlTriggeredPut,
+// PtlTriggeredGet, PtlTriggeredAtomic, PtlTriggeredFetchAtomic,
+// PtlTriggeredSwap, PtlTriggeredCTInc, PtlTriggeredCTSet and
+// PtlTriggeredMEUnlink) that begins once the counter's successes and failures together reach
+// threshold. A put reads its buffer then; a swap takes its operand at the call.
+// An entry to unlink that is in use then takes no further messages and goes when
+// its last message and unexpected header have gone; if it no longer exists,
+// nothing happens. Errors: those of the operation, but ErrInUse for an entry;
+// ErrNoSpace with max_triggered_ops pending.
+func (o *Objects) Triggered(op Operation, ct Handle, threshold uint64) error {
+	switch op := op.(type) {
+	case Put:
+		x := op.transfer()
+		return o.trigger("TriggeredPut", &x, ct, threshold)
+	case Get:
+		x := op.transfer()
+		return o.trigger("TriggeredGet", &x, ct, threshold)
+	case Atomic:
+		x := op.transfer()
+		return o.trigger("TriggeredAtomic", &x, ct, threshold)
+	case FetchAtomic:
+		x := op.transfer()
+		return o.trigger("TriggeredFetchAtomic", &x, ct, threshold)
+	case Swap:
+		x := op.transfer()
+		return o.trigger("TriggeredSwap", &x, ct, threshold)
+	case CTInc:
+		if op.Increment.Success != 0 && op.Increment.Failure != 0 {
+			return invalid("TriggeredCTInc", "increment of both success and failure")
+		}
+		return o.triggerCT("TriggeredCTInc", trigCTInc, op.CT, op.Increment, ct, threshold)
+	case CTSet:
+		return o.triggerCT("TriggeredCTSet", trigCTSet, op.CT, op.Value, ct, threshold)
+	case MEUnlink:
+		return o.triggerUnlink(op.ME, ct, threshold)
 	}
-	return ni.trigger("TriggeredPut", &x, trigCT, threshold)
+	return invalid("Triggered", "no operation")
 }
 
-// TriggeredGet (PtlTriggeredGet) is Get once the counter reaches threshold.
-// Errors: those of Get; ErrNoSpace with max_triggered_ops pending.
-func (ni *NI) TriggeredGet(mdh Handle, localOffset, length uint64, target ID, ptIndex uint32,
-	matchBits, remoteOffset, userPtr uint64, trigCT Handle, threshold uint64,
-) error {
-	x := transfer{
-		kind: OpGet, getMD: mdh, getOff: localOffset, length: length, target: target, pt: ptIndex,
-		matchBits: matchBits, remoteOffset: remoteOffset, userPtr: userPtr,
+func (o *Objects) triggerUnlink(h, trigCT Handle, threshold uint64) error {
+	if o.dead {
+		return ErrNoInit
 	}
-	return ni.trigger("TriggeredGet", &x, trigCT, threshold)
-}
-
-// TriggeredAtomic (PtlTriggeredAtomic) is Atomic once the counter reaches
-// threshold. Errors: those of Atomic; ErrNoSpace with max_triggered_ops pending.
-func (ni *NI) TriggeredAtomic(mdh Handle, localOffset, length uint64, ack AckReq, target ID, ptIndex uint32,
-	matchBits, remoteOffset, userPtr, hdrData uint64, op AtomicOp, typ Datatype, trigCT Handle, threshold uint64,
-) error {
-	x := transfer{
-		kind: OpAtomic, putMD: mdh, putOff: localOffset, length: length, ack: ack, target: target, pt: ptIndex,
-		matchBits: matchBits, remoteOffset: remoteOffset, userPtr: userPtr, hdrData: hdrData, op: op, typ: typ,
+	if o.entries.get(h) == nil || h.Kind() != KindME {
+		return invalid("TriggeredMEUnlink", "match list entry handle %#x names nothing", uint32(h))
 	}
-	return ni.trigger("TriggeredAtomic", &x, trigCT, threshold)
-}
-
-// TriggeredFetchAtomic (PtlTriggeredFetchAtomic) is FetchAtomic once the
-// counter reaches threshold. Errors: those of FetchAtomic; ErrNoSpace with
-// max_triggered_ops pending.
-func (ni *NI) TriggeredFetchAtomic(getMD Handle, getOffset uint64, putMD Handle, putOffset, length uint64,
-	target ID, ptIndex uint32, matchBits, remoteOffset, userPtr, hdrData uint64, op AtomicOp, typ Datatype,
-	trigCT Handle, threshold uint64,
-) error {
-	x := transfer{
-		kind: OpFetchAtomic, getMD: getMD, getOff: getOffset, putMD: putMD, putOff: putOffset, length: length,
-		target: target, pt: ptIndex, matchBits: matchBits, remoteOffset: remoteOffset, userPtr: userPtr,
-		hdrData: hdrData, op: op, typ: typ,
+	c, t, err := o.newTriggered("TriggeredMEUnlink", trigCT, trigUnlink)
+	if err != nil {
+		return err
 	}
-	return ni.trigger("TriggeredFetchAtomic", &x, trigCT, threshold)
-}
-
-// TriggeredSwap (PtlTriggeredSwap) is Swap once the counter reaches threshold;
-// the operand is taken at the call. Errors: those of Swap; ErrNoSpace with
-// max_triggered_ops pending.
-func (ni *NI) TriggeredSwap(getMD Handle, getOffset uint64, putMD Handle, putOffset, length uint64,
-	target ID, ptIndex uint32, matchBits, remoteOffset, userPtr, hdrData uint64, operand []byte, op AtomicOp,
-	typ Datatype, trigCT Handle, threshold uint64,
-) error {
-	x := transfer{
-		kind: OpSwap, getMD: getMD, getOff: getOffset, putMD: putMD, putOff: putOffset, length: length,
-		target: target, pt: ptIndex, matchBits: matchBits, remoteOffset: remoteOffset, userPtr: userPtr,
-		hdrData: hdrData, op: op, typ: typ, operandLen: len(operand),
-	}
-	copy(x.operand[:], operand)
-	return ni.trigger("TriggeredSwap", &x, trigCT, threshold)
-}
-
-// TriggeredCTInc (PtlTriggeredCTInc) is CTInc once the counter trigCT reaches
-// threshold. Errors: those of CTInc; ErrNoSpace with max_triggered_ops pending.
-func (ni *NI) TriggeredCTInc(h Handle, increment CTEvent, trigCT Handle, threshold uint64) error {
-	if increment.Success != 0 && increment.Failure != 0 {
-		return invalid("TriggeredCTInc", "increment of both success and failure")
-	}
-	return ni.triggerCT("TriggeredCTInc", trigCTInc, h, increment, trigCT, threshold)
-}
-
-// TriggeredCTSet (PtlTriggeredCTSet) is CTSet once the counter trigCT reaches
-// threshold. Errors: those of CTSet; ErrNoSpace with max_triggered_ops pending.
-func (ni *NI) TriggeredCTSet(h Handle, value CTEvent, trigCT Handle, threshold uint64) error {
-	return ni.triggerCT("TriggeredCTSet", trigCTSet, h, value, trigCT, threshold)
+	t.me = h
+	o.wait(c, t, threshold)
+	return nil
 }
 
 // TriggeredMEAppend (PtlTriggeredMEAppend) is MEAppend once the counter reaches
@@ -110,25 +82,4 @@ func (ni *NI) TriggeredMEAppend(ptIndex uint32, m *ME, list List, userPtr uint64
 	t.entry = e
 	ni.wait(c, t, threshold)
 	return h, nil
-}
-
-// TriggeredMEUnlink (PtlTriggeredMEUnlink) is MEUnlink once the counter reaches
-// threshold. An entry that is in use then takes no further messages and goes
-// when its last message and unexpected header have gone; an entry that no
-// longer exists is left alone. Errors: those of MEUnlink but ErrInUse;
-// ErrNoSpace with max_triggered_ops pending.
-func (ni *NI) TriggeredMEUnlink(h Handle, trigCT Handle, threshold uint64) error {
-	if ni.dead {
-		return ErrNoInit
-	}
-	if ni.entries.get(h) == nil || h.Kind() != KindME {
-		return invalid("TriggeredMEUnlink", "match list entry handle %#x names nothing", uint32(h))
-	}
-	c, t, err := ni.newTriggered("TriggeredMEUnlink", trigCT, trigUnlink)
-	if err != nil {
-		return err
-	}
-	t.me = h
-	ni.wait(c, t, threshold)
-	return nil
 }

@@ -19,7 +19,7 @@ func heldUp(t *testing.T, cfg func(*runtime.Config)) *rig {
 		overrides: []string{"fabric.mtu=2048", "nic.fault_pause=10us"}, message: solid(heldPackets * heldMTU), cfg: cfg,
 		initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
 			ni := p.NI()
-			if _, err := ni.PTAlloc(0, portals.EQNone, 0); err != nil {
+			if _, err := ni.Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
 				return err
 			}
 			mine := p.Alloc(heldMTU)
@@ -30,7 +30,7 @@ func heldUp(t *testing.T, cfg func(*runtime.Config)) *rig {
 				bytes uint64
 				to    uint32
 			}{{heldPackets * heldMTU, 1}, {heldPackets * heldMTU, 2}, {0, 1}, {heldMTU, 1}, {0, 2}} {
-				if err := ni.Put(md, 0, put.bytes, portals.NoAck, portals.PhysID(put.to, 0), 0, uint64(i+1), 0, 0, 0); err != nil {
+				if err := ni.Put(portals.Put{MD: md, Length: put.bytes, Target: portals.PhysID(put.to, 0), MatchBits: uint64(i + 1)}); err != nil {
 					return err
 				}
 			}
@@ -39,11 +39,11 @@ func heldUp(t *testing.T, cfg func(*runtime.Config)) *rig {
 		target: func(p *runtime.Proc, r *rig) error { // the reply to the same node is read while the puts are held up
 			p.Sleep(2 * sim.Microsecond)
 			into := p.Alloc(heldMTU)
-			md, err := p.NI().MDBind(&portals.MD{Start: into.Addr(), Length: heldMTU, EQ: r.eq})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: into.Addr(), Length: heldMTU, EQ: r.eq})
 			if err != nil {
 				return err
 			}
-			return p.NI().Get(md, 0, heldMTU, portals.PhysID(0, 0), 0, 0, 0, 0)
+			return p.NI().Get(portals.Get{MD: md, Length: heldMTU, Target: portals.PhysID(0, 0)})
 		},
 	})
 }

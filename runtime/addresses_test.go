@@ -75,24 +75,34 @@ var there = portals.PhysID(1, 0)
 
 var askings = []asking{
 	{
-		"put", func(c *call) error { return c.ni.Put(c.plain, 7, 3000, portals.Ack, there, plain, 0, 100, 0, 0) },
+		"put", func(c *call) error {
+			return c.ni.Put(portals.Put{MD: c.plain, Offset: 7, Length: 3000, Ack: portals.Ack, Target: there, PT: plain, RemoteOffset: 100})
+		},
 		func(a uint64) []touched { return []touched{reading(a+7, 3000)} },
 		func(b uint64) []touched { return []touched{writing(b+100, 3000)} },
 	},
 	{
-		"put of nothing", func(c *call) error { return c.ni.Put(c.plain, 7, 0, portals.Ack, there, plain, 0, 100, 0, 0) }, nil, nil,
+		"put of nothing", func(c *call) error {
+			return c.ni.Put(portals.Put{MD: c.plain, Offset: 7, Ack: portals.Ack, Target: there, PT: plain, RemoteOffset: 100})
+		}, nil, nil,
 	},
 	{
-		"truncated put", func(c *call) error { return c.ni.Put(c.plain, 0, 3000, portals.Ack, there, plain, 0, 16000, 0, 0) },
+		"truncated put", func(c *call) error {
+			return c.ni.Put(portals.Put{MD: c.plain, Length: 3000, Ack: portals.Ack, Target: there, PT: plain, RemoteOffset: 16000})
+		},
 		func(a uint64) []touched { return []touched{reading(a, 3000)} },
 		func(b uint64) []touched { return []touched{writing(b+16000, 384)} },
 	},
 	{
-		"put to where there is nothing", func(c *call) error { return c.ni.Put(c.plain, 0, 100, portals.Ack, there, plain, 0, 20000, 0, 0) },
+		"put to where there is nothing", func(c *call) error {
+			return c.ni.Put(portals.Put{MD: c.plain, Length: 100, Ack: portals.Ack, Target: there, PT: plain, RemoteOffset: 20000})
+		},
 		func(a uint64) []touched { return []touched{reading(a, 100)} }, nil,
 	},
 	{
-		"put from pieces to pieces", func(c *call) error { return c.ni.Put(c.vector, 90, 2000, portals.Ack, there, vector, 0, 40, 0, 0) },
+		"put from pieces to pieces", func(c *call) error {
+			return c.ni.Put(portals.Put{MD: c.vector, Offset: 90, Length: 2000, Ack: portals.Ack, Target: there, PT: vector, RemoteOffset: 40})
+		},
 		func(a uint64) []touched {
 			return []touched{reading(a+10090, 10), reading(a+20001, 1), reading(a+30000, 1989)}
 		},
@@ -101,12 +111,16 @@ var askings = []asking{
 		},
 	},
 	{
-		"get", func(c *call) error { return c.ni.Get(c.fetched, 5, 3000, there, plain, 0, 100, 0) },
+		"get", func(c *call) error {
+			return c.ni.Get(portals.Get{MD: c.fetched, Offset: 5, Length: 3000, Target: there, PT: plain, RemoteOffset: 100})
+		},
 		func(a uint64) []touched { return []touched{writing(a+fetchedAt+5, 3000)} },
 		func(b uint64) []touched { return []touched{reading(b+100, 3000)} },
 	},
 	{
-		"get from pieces to pieces", func(c *call) error { return c.ni.Get(c.vector, 100, 300, there, vector, 0, 99, 0) },
+		"get from pieces to pieces", func(c *call) error {
+			return c.ni.Get(portals.Get{MD: c.vector, Offset: 100, Length: 300, Target: there, PT: vector, RemoteOffset: 99})
+		},
 		func(a uint64) []touched { return []touched{writing(a+20001, 1), writing(a+30000, 299)} },
 		func(b uint64) []touched {
 			return []touched{reading(b+10099, 1), reading(b+20001, 1), reading(b+30000, 298)}
@@ -114,21 +128,21 @@ var askings = []asking{
 	},
 	{
 		"atomic", func(c *call) error {
-			return c.ni.Atomic(c.plain, 8, 2048, portals.Ack, there, plain, 0, 16, 0, 0, portals.OpSUM, portals.Uint64)
+			return c.ni.Atomic(portals.Atomic{MD: c.plain, Offset: 8, Length: 2048, Ack: portals.Ack, Target: there, PT: plain, RemoteOffset: 16, Op: portals.OpSUM, Type: portals.Uint64})
 		},
 		func(a uint64) []touched { return []touched{reading(a+8, 2048)} },
 		func(b uint64) []touched { return []touched{writing(b+16, 2048)} },
 	},
 	{
 		"fetching atomic", func(c *call) error {
-			return c.ni.FetchAtomic(c.fetched, 24, c.plain, 8, 512, there, plain, 0, 16, 0, 0, portals.OpSUM, portals.Uint64)
+			return c.ni.FetchAtomic(portals.FetchAtomic{GetMD: c.fetched, GetOffset: 24, MD: c.plain, Offset: 8, Length: 512, Target: there, PT: plain, RemoteOffset: 16, Op: portals.OpSUM, Type: portals.Uint64})
 		},
 		func(a uint64) []touched { return []touched{reading(a+8, 512), writing(a+fetchedAt+24, 512)} },
 		func(b uint64) []touched { return []touched{writing(b+16, 512)} },
 	},
 	{
 		"atomic on pieces", func(c *call) error {
-			return c.ni.Atomic(c.vector, 98, 16, portals.Ack, there, vector, 0, 96, 0, 0, portals.OpSUM, portals.Uint16)
+			return c.ni.Atomic(portals.Atomic{MD: c.vector, Offset: 98, Length: 16, Ack: portals.Ack, Target: there, PT: vector, RemoteOffset: 96, Op: portals.OpSUM, Type: portals.Uint16})
 		},
 		func(a uint64) []touched {
 			return []touched{reading(a+10098, 2), reading(a+20001, 1), reading(a+30000, 13)}
@@ -139,7 +153,7 @@ var askings = []asking{
 	},
 	{
 		"swap", func(c *call) error {
-			return c.ni.Swap(c.fetched, 0, c.plain, 64, 8, there, plain, 0, 32, 0, 0, make([]byte, 8), portals.OpCSWAP, portals.Uint64)
+			return c.ni.Swap(portals.Swap{GetMD: c.fetched, MD: c.plain, Offset: 64, Length: 8, Target: there, PT: plain, RemoteOffset: 32, Operand: make([]byte, 8), Op: portals.OpCSWAP, Type: portals.Uint64})
 		},
 		func(a uint64) []touched { return []touched{reading(a+64, 8), writing(a+fetchedAt, 8)} },
 		func(b uint64) []touched { return []touched{writing(b+32, 8)} },
@@ -188,7 +202,7 @@ func offer(ni *runtime.NI, b uint64) error {
 	options := portals.OptMEOpPut | portals.OptMEOpGet
 	for pt, me := range []portals.ME{{Start: b, Length: 16384, Options: options}, {IOVec: places(b), Options: options | portals.OptMEIOVec}} {
 		me.UID, me.MatchID = portals.UIDAny, portals.AnyID
-		if _, err := ni.PTAlloc(0, portals.EQNone, uint32(pt)); err != nil {
+		if _, err := ni.Objects().PTAlloc(0, portals.EQNone, uint32(pt)); err != nil {
 			return err
 		}
 		if _, err := ni.MEAppend(uint32(pt), &me, portals.PriorityList, 0); err != nil {
@@ -201,13 +215,13 @@ func offer(ni *runtime.NI, b uint64) error {
 // describe binds the descriptors of the initiator.
 func describe(ni *runtime.NI, a uint64) (x *call, err error) {
 	x = &call{ni: ni}
-	if x.plain, err = ni.MDBind(&portals.MD{Start: a, Length: 8192}); err != nil {
+	if x.plain, err = ni.Objects().MDBind(&portals.MD{Start: a, Length: 8192}); err != nil {
 		return nil, err
 	}
-	if x.fetched, err = ni.MDBind(&portals.MD{Start: a + fetchedAt, Length: 8192}); err != nil {
+	if x.fetched, err = ni.Objects().MDBind(&portals.MD{Start: a + fetchedAt, Length: 8192}); err != nil {
 		return nil, err
 	}
-	x.vector, err = ni.MDBind(&portals.MD{IOVec: places(a), Options: portals.OptMDIOVec})
+	x.vector, err = ni.Objects().MDBind(&portals.MD{IOVec: places(a), Options: portals.OptMDIOVec})
 	return x, err
 }
 
@@ -222,21 +236,21 @@ func TestWhatTheNICHasIsNotAskedFor(t *testing.T) {
 			ni := p.NI()
 			m := p.Alloc(1 << 15)
 			first = m.Addr()
-			long, err := ni.MDBind(&portals.MD{Start: first, Length: 1 << 15})
+			long, err := ni.Objects().MDBind(&portals.MD{Start: first, Length: 1 << 15})
 			if err != nil {
 				return err
 			}
-			brief, err := ni.MDBind(&portals.MD{Start: first, Length: 64, Options: portals.OptMDVolatile})
+			brief, err := ni.Objects().MDBind(&portals.MD{Start: first, Length: 64, Options: portals.OptMDVolatile})
 			if err != nil {
 				return err
 			}
-			if err := ni.Put(long, 0, 1<<15, portals.NoAck, portals.PhysID(1, 0), 0, 0, 0, 0, 0); err != nil {
+			if err := ni.Put(portals.Put{MD: long, Length: 1 << 15, Target: portals.PhysID(1, 0)}); err != nil {
 				return err
 			}
-			if err := ni.Put(brief, 0, 64, portals.NoAck, portals.PhysID(1, 0), 0, 0, 0, 0, 0); err != nil {
+			if err := ni.Put(portals.Put{MD: brief, Length: 64, Target: portals.PhysID(1, 0)}); err != nil {
 				return err
 			}
-			return ni.Put(long, 0, 0, portals.NoAck, portals.PhysID(1, 0), 0, 0, 0, 0, 0)
+			return ni.Put(portals.Put{MD: long, Target: portals.PhysID(1, 0)})
 		},
 	})
 	require.Equal(t, []touched{reading(first, 1<<15)}, r.ranges(0))

@@ -47,7 +47,7 @@ func newStreamOf(tb testing.TB, library string, translator runtime.MakeTranslato
 
 // target appends the entry with the handler.
 func (s *stream) target(p *runtime.Proc, module *handlers.Module) error {
-	if _, err := p.NI().PTAlloc(0, portals.EQNone, 0); err != nil {
+	if _, err := p.NI().Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
 		return err
 	}
 	me := portals.ME{
@@ -72,11 +72,11 @@ func (s *stream) source(p *runtime.Proc) error {
 	for i, data := 0, memory.Raw(); i < len(data); i++ {
 		data[i] = byte(i)
 	}
-	eq, err := ni.EQAlloc(16)
+	eq, err := ni.Objects().EQAlloc(16)
 	if err != nil {
 		return err
 	}
-	md, err := ni.MDBind(&portals.MD{Start: memory.Addr(), Length: bytes, EQ: eq})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: memory.Addr(), Length: bytes, EQ: eq})
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *stream) source(p *runtime.Proc) error {
 		for s.done == s.rounds {
 			p.Sleep(sim.Microsecond)
 		}
-		if err := ni.Put(md, 0, bytes, portals.Ack, portals.PhysID(1, 0), 0, 0, 0, 0, 0); err != nil {
+		if err := ni.Put(portals.Put{MD: md, Length: bytes, Ack: portals.Ack, Target: portals.PhysID(1, 0)}); err != nil {
 			return err
 		}
 		for range 2 { // SEND and ACK

@@ -51,7 +51,7 @@ func broken(spec fabric.FaultSpec) func(*runtime.Config) {
 // putTo puts a message to a process, with match bits.
 func putTo(pid uint32, bits uint64) func(*runtime.Proc, portals.Handle, *rig) error {
 	return func(p *runtime.Proc, md portals.Handle, _ *rig) error {
-		return p.NI().Put(md, 0, size, portals.Ack, portals.PhysID(1, pid), 0, bits, 0, 9, 0)
+		return p.NI().Put(portals.Put{MD: md, Length: size, Ack: portals.Ack, Target: portals.PhysID(1, pid), MatchBits: bits, UserPtr: 9})
 	}
 }
 
@@ -76,7 +76,7 @@ var runsOfFates = []struct {
 		header: []rec{do(hpu.OpDMAFromHost, 0, 0, scratch2, 257), end(hpu.ProcessData)}, payload: []rec{do(hpu.OpDMAToHost, 1, 0, scratch, 257), end(hpu.Success)},
 	}, nil},
 	{"combined", setup{initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
-		return p.NI().Atomic(md, 0, size, portals.Ack, portals.PhysID(1, 0), 0, 5, 0, 9, 0, portals.OpSUM, portals.Uint8)
+		return p.NI().Atomic(portals.Atomic{MD: md, Length: size, Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: 5, UserPtr: 9, Op: portals.OpSUM, Type: portals.Uint8})
 	}}, nil},
 	{"offered", setup{header: []rec{end(hpu.ProcessData)}, payload: success, completion: success, userHdr: 16}, nil},
 	{"offered, then deposited", setup{header: []rec{end(hpu.Proceed)}, userHdr: 16}, nil},
@@ -95,7 +95,7 @@ var runsOfFates = []struct {
 	{
 		"unaligned",
 		setup{header: []rec{end(hpu.ProcessData)}, userHdr: 8, initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
-			return p.NI().Atomic(md, 0, 512, portals.Ack, portals.PhysID(1, 0), 0, 5, 0, 9, 0, portals.OpSUM, portals.DoubleComplex)
+			return p.NI().Atomic(portals.Atomic{MD: md, Length: 512, Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: 5, UserPtr: 9, Op: portals.OpSUM, Type: portals.DoubleComplex})
 		}},
 		map[string]int64{"dropped: an atomic behind an odd user header": 504},
 	},
@@ -129,7 +129,7 @@ var runsOfFates = []struct {
 	{
 		"a descriptor of nothing",
 		setup{initiator: func(p *runtime.Proc, _ portals.Handle, _ *rig) error {
-			md, err := p.NI().MDBind(&portals.MD{Start: 1 << 40, Length: 4096})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: 1 << 40, Length: 4096})
 			if err != nil {
 				return err
 			}
@@ -243,11 +243,11 @@ func TestAFabricThatLosesInSilence(t *testing.T) {
 	require.NoError(t, c.Spawn(1, "target", func(*runtime.Proc) error { return nil }))
 	require.NoError(t, c.Spawn(0, "initiator", func(p *runtime.Proc) error {
 		data := p.Alloc(100)
-		md, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: 100})
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: data.Addr(), Length: 100})
 		if err != nil {
 			return err
 		}
-		return p.NI().Put(md, 0, 100, portals.NoAck, portals.PhysID(1, 0), 0, 5, 0, 9, 0)
+		return p.NI().Put(portals.Put{MD: md, Length: 100, Target: portals.PhysID(1, 0), MatchBits: 5, UserPtr: 9})
 	}))
 	require.ErrorContains(t, c.Run(context.Background()), "the network has brought 1 packets and 100 B less than it was given, and knows of 0 packets and 0 B")
 }

@@ -96,22 +96,22 @@ func (o *orderedOp) start(p *runtime.Proc, md portals.Handle, i, rank int) error
 	n, remote, user := uint64(o.n), uint64(orderedBytes*rank+o.at), uint64(i)
 	switch o.kind {
 	case orderedPut:
-		return ni.Put(md, out, n, portals.Ack, to, 0, 0, remote, user, 0)
+		return ni.Put(portals.Put{MD: md, Offset: out, Length: n, Ack: portals.Ack, Target: to, RemoteOffset: remote, UserPtr: user})
 	case orderedGet:
-		return ni.Get(md, in, n, to, 0, 0, remote, user)
+		return ni.Get(portals.Get{MD: md, Offset: in, Length: n, Target: to, RemoteOffset: remote, UserPtr: user})
 	case orderedSum:
-		return ni.Atomic(md, out, n, portals.Ack, to, 0, 0, remote, user, 0, portals.OpSUM, portals.Uint64)
+		return ni.Atomic(portals.Atomic{MD: md, Offset: out, Length: n, Ack: portals.Ack, Target: to, RemoteOffset: remote, UserPtr: user, Op: portals.OpSUM, Type: portals.Uint64})
 	case orderedFetch:
-		return ni.FetchAtomic(md, in, md, out, n, to, 0, 0, remote, user, 0, portals.OpSUM, portals.Uint64)
+		return ni.FetchAtomic(portals.FetchAtomic{GetMD: md, GetOffset: in, MD: md, Offset: out, Length: n, Target: to, RemoteOffset: remote, UserPtr: user, Op: portals.OpSUM, Type: portals.Uint64})
 	default:
-		return ni.Swap(md, in, md, out, n, to, 0, 0, remote, user, 0, nil, portals.OpSWAP, portals.Uint64)
+		return ni.Swap(portals.Swap{GetMD: md, GetOffset: in, MD: md, Offset: out, Length: n, Target: to, RemoteOffset: remote, UserPtr: user, Op: portals.OpSWAP, Type: portals.Uint64})
 	}
 }
 
 // initiate is the program of a rank.
 func (x *dataOrder) initiate(p *runtime.Proc) error {
 	ops := x.ops[p.Rank()]
-	eq, err := p.NI().EQAlloc(256)
+	eq, err := p.NI().Objects().EQAlloc(256)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (x *dataOrder) initiate(p *runtime.Proc) error {
 	for i := range ops {
 		copy(mem[2*i*orderedBytes:], ops[i].data)
 	}
-	md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: uint64(len(mem)), EQ: eq, Options: portals.OptMDEventSendDisable})
+	md, err := p.NI().Objects().MDBind(&portals.MD{Start: addr, Length: uint64(len(mem)), EQ: eq, Options: portals.OptMDEventSendDisable})
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (x *dataOrder) initiate(p *runtime.Proc) error {
 // target is the program of rank 0.
 func (x *dataOrder) target(mem *[]byte) func(p *runtime.Proc) error {
 	return func(p *runtime.Proc) (err error) {
-		if _, err := p.NI().PTAlloc(0, portals.EQNone, 0); err != nil {
+		if _, err := p.NI().Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
 			return err
 		}
 		var addr uint64

@@ -90,12 +90,12 @@ func millOn(t *testing.T, cfg runtime.Config, interleave uint32, overrides ...st
 
 func member(p *runtime.Proc) error {
 	ni := p.NI()
-	eq, err := ni.EQAlloc(1024)
+	eq, err := ni.Objects().EQAlloc(1024)
 	if err != nil {
 		return err
 	}
 	for pt := range uint32(2) {
-		if _, err := ni.PTAlloc(portals.OptPTFlowCtrl, eq, pt); err != nil {
+		if _, err := ni.Objects().PTAlloc(portals.OptPTFlowCtrl, eq, pt); err != nil {
 			return err
 		}
 	}
@@ -126,17 +126,17 @@ func member(p *runtime.Proc) error {
 	if _, err := ni.MEAppend(0, &me, portals.PriorityList, 0); err != nil {
 		return err
 	}
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: hostBytes, EQ: eq})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: addr, Length: hostBytes, EQ: eq})
 	if err != nil {
 		return err
 	}
 	for i := range uint32(12) {
 		to := portals.PhysID((uint32(p.Rank())+i)%crowd, 0)
-		if err := ni.Put(md, 0, uint64(100+300*i), portals.Ack, to, 0, 0, 1024, uint64(i), 0); err != nil {
+		if err := ni.Put(portals.Put{MD: md, Length: uint64(100 + 300*i), Ack: portals.Ack, Target: to, RemoteOffset: 1024, UserPtr: uint64(i)}); err != nil {
 			return err
 		}
 		if i%4 == 3 {
-			if err := ni.PTEnable(0); err != nil {
+			if err := ni.Objects().PTEnable(0); err != nil {
 				return err
 			}
 			p.Compute(3 * sim.Microsecond)

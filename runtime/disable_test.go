@@ -20,16 +20,16 @@ type disabling struct {
 // disable waits until a message is under way, disables the entry, and enables it again later.
 func (d *disabling) disable(p *runtime.Proc, r *rig) error {
 	ni := p.NI()
-	for ni.PTBusy(0) == 0 {
+	for ni.Objects().PTBusy(0) == 0 {
 		p.Sleep(sim.Nanosecond)
 	}
 	d.called = p.Now()
 	if err := ni.PTDisable(0); err != nil {
 		return err
 	}
-	d.returned, d.events = p.Now(), ni.EQLen(r.eq)
+	d.returned, d.events = p.Now(), ni.Objects().EQLen(r.eq)
 	p.SleepUntil(50 * sim.Microsecond)
-	return ni.PTEnable(0)
+	return ni.Objects().PTEnable(0)
 }
 
 // threeTimes sends while nothing is there, while the entry is disabled, and when it is enabled again.
@@ -39,9 +39,9 @@ func threeTimes(get bool, length uint64) func(p *runtime.Proc, md portals.Handle
 			p.SleepUntil(at)
 			var err error
 			if get {
-				err = p.NI().Get(md, 0, length, portals.PhysID(1, 0), 0, 0, 0, uint64(user))
+				err = p.NI().Get(portals.Get{MD: md, Length: length, Target: portals.PhysID(1, 0), UserPtr: uint64(user)})
 			} else {
-				err = p.NI().Put(md, 0, length, portals.Ack, portals.PhysID(1, 0), 0, 0, 0, uint64(user), uint64(user))
+				err = p.NI().Put(portals.Put{MD: md, Length: length, Ack: portals.Ack, Target: portals.PhysID(1, 0), UserPtr: uint64(user), HdrData: uint64(user)})
 			}
 			if err != nil {
 				return err
@@ -105,11 +105,11 @@ func TestPTDisableWaitsForMessagesUnderWay(t *testing.T) {
 func TestPTDisableOfIdleEntry(t *testing.T) {
 	onOneNode(t, func(p *runtime.Proc) error {
 		ni := p.NI()
-		_, err := ni.PTAlloc(0, portals.EQNone, 3)
+		_, err := ni.Objects().PTAlloc(0, portals.EQNone, 3)
 		require.NoError(t, err)
 		require.NoError(t, ni.PTDisable(3))
 		require.Zero(t, p.Now())
-		require.False(t, ni.PTEnabled(3))
+		require.False(t, ni.Objects().PTEnabled(3))
 		require.ErrorIs(t, ni.PTDisable(4), portals.ErrArgInvalid)
 		return nil
 	})
@@ -137,7 +137,7 @@ func TestPTDisableWaitsForEver(t *testing.T) {
 		})
 		require.ErrorIs(t, d.disable(p, r), portals.ErrAborted)
 		require.Equal(t, 30*sim.Microsecond+r.prof.Host.Poll, p.Now())
-		require.False(t, p.NI().PTEnabled(0), "it stays disabled")
+		require.False(t, p.NI().Objects().PTEnabled(0), "it stays disabled")
 		return nil
 	}
 	conduct(t, pending)

@@ -19,7 +19,7 @@ func flooded(s setup) setup {
 	const bytes = 1 << 16
 	s.target = func(p *runtime.Proc, _ *rig) error {
 		addr := p.Alloc(bytes).Addr()
-		if _, err := p.NI().PTAlloc(0, 0, 1); err != nil {
+		if _, err := p.NI().Objects().PTAlloc(0, 0, 1); err != nil {
 			return err
 		}
 		_, err := p.NI().MEAppend(1, &portals.ME{
@@ -29,12 +29,12 @@ func flooded(s setup) setup {
 	}
 	s.peer = func(p *runtime.Proc, _ *rig) error {
 		addr := p.Alloc(bytes).Addr()
-		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: bytes})
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: addr, Length: bytes})
 		if err != nil {
 			return err
 		}
 		for range 20 {
-			if err := p.NI().Put(md, 0, bytes, portals.NoAck, portals.PhysID(1, 0), 1, 0, 0, 0, 0); err != nil {
+			if err := p.NI().Put(portals.Put{MD: md, Length: bytes, Target: portals.PhysID(1, 0), PT: 1}); err != nil {
 				return err
 			}
 		}

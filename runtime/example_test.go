@@ -18,9 +18,9 @@ func ExampleCluster() {
 	check(err)
 	check(cluster.Spawn(1, "receiver", func(p *runtime.Proc) error {
 		ni, inbox := p.NI(), p.Alloc(length)
-		queue, err := ni.EQAlloc(4)
+		queue, err := ni.Objects().EQAlloc(4)
 		check(err)
-		_, err = ni.PTAlloc(0, queue, index)
+		_, err = ni.Objects().PTAlloc(0, queue, index)
 		check(err)
 		_, err = ni.MEAppend(index, &portals.ME{
 			Start: inbox.Addr(), Length: length, UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits,
@@ -35,9 +35,9 @@ func ExampleCluster() {
 	check(cluster.Spawn(0, "sender", func(p *runtime.Proc) error {
 		data := p.Alloc(length)
 		copy(data.Write(), "spinsim!")
-		md, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: length})
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: data.Addr(), Length: length})
 		check(err)
-		return p.NI().Put(md, 0, length, portals.NoAck, portals.PhysID(1, 0), index, bits, 0, 0, 0)
+		return p.NI().Put(portals.Put{MD: md, Length: length, Target: portals.PhysID(1, 0), PT: index, MatchBits: bits})
 	}))
 	check(cluster.Run(context.Background()))
 	check(cluster.Close())

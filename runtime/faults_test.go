@@ -33,7 +33,7 @@ func TestUnwritableMemory(t *testing.T) {
 	for _, s := range []host.Status{host.Fault, host.Denied} {
 		var x *rig
 		initiator, counts := counted(func(ni *runtime.NI, md portals.Handle) error {
-			return ni.Put(md, 0, n, portals.Ack, portals.PhysID(1, 0), 0, 5, 0, 0, 0)
+			return ni.Put(portals.Put{MD: md, Length: n, Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: 5})
 		})
 		r := conduct(t, setup{
 			overrides: []string{"fabric.mtu=256", "nic.fault_tries=3"}, message: solid(n), target: filled, initiator: initiator,
@@ -106,7 +106,7 @@ func TestWaitingForLateMemory(t *testing.T) {
 	r = conduct(t, setup{
 		length: 8, build: func(r *rig) { x = r }, cfg: lateBy(5, &x, 64), header: []rec{do(hpu.OpDMAToHostNB, 0, 64, scratch, 8), end(hpu.Proceed)},
 		target: func(p *runtime.Proc, r *rig) error {
-			for p.Node().Stats().HandlerCalls == 0 || p.NI().PTBusy(0) > 0 {
+			for p.Node().Stats().HandlerCalls == 0 || p.NI().Objects().PTBusy(0) > 0 {
 				if p.Node().Stats().LastHandler > 0 {
 					require.ErrorIs(r, r.hpu.Free(), portals.ErrInUse)
 					inUse++
@@ -128,17 +128,17 @@ func TestLateMessageOfALocallyManagedEntry(t *testing.T) {
 		build: func(r *rig) { x = r }, cfg: lateBy(9, &x, 0),
 		entry: func(me *portals.ME, _ *rig) { me.Options |= portals.OptMEManageLocal },
 		initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
-			return p.NI().Put(md, 0, 64, portals.NoAck, portals.PhysID(1, 0), 0, 1, 0, 0, 0)
+			return p.NI().Put(portals.Put{MD: md, Length: 64, Target: portals.PhysID(1, 0), MatchBits: 1})
 		},
 		peer: func(p *runtime.Proc, _ *rig) error {
 			p.Sleep(2 * sim.Microsecond)
 			m := p.Alloc(64)
 			m.CopyFrom(solid(64))
-			md, err := p.NI().MDBind(&portals.MD{Start: m.Addr(), Length: 64})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: m.Addr(), Length: 64})
 			if err != nil {
 				return err
 			}
-			return p.NI().Put(md, 0, 64, portals.NoAck, portals.PhysID(1, 0), 0, 2, 0, 0, 0)
+			return p.NI().Put(portals.Put{MD: md, Length: 64, Target: portals.PhysID(1, 0), MatchBits: 2})
 		},
 	})
 	puts := all(r.targets, portals.EventPut)
@@ -156,20 +156,20 @@ func TestLateMessagesKeepTheirOrder(t *testing.T) {
 		build: func(r *rig) { x = r }, cfg: lateBy(9, &x, 0), message: solid(64),
 		initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
 			for i := range uint64(4) {
-				if err := p.NI().Put(md, i, 8, portals.NoAck, portals.PhysID(1, 0), 0, 1+i, i%2*4, 0, 0); err != nil { // the second overlaps the first, and so on
+				if err := p.NI().Put(portals.Put{MD: md, Offset: i, Length: 8, Target: portals.PhysID(1, 0), MatchBits: 1 + i, RemoteOffset: i % 2 * 4}); err != nil { // the second overlaps the first, and so on
 					return err
 				}
 			}
-			return p.NI().Put(md, 0, 0, portals.NoAck, portals.PhysID(1, 0), 0, 5, 0, 0, 0)
+			return p.NI().Put(portals.Put{MD: md, Target: portals.PhysID(1, 0), MatchBits: 5})
 		},
 		peer: func(p *runtime.Proc, r *rig) error {
 			p.Sleep(2 * sim.Microsecond)
-			md, err := p.NI().MDBind(&portals.MD{Start: p.Alloc(64).Addr(), Length: 64})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: p.Alloc(64).Addr(), Length: 64})
 			if err != nil {
 				return err
 			}
 			seen = p.Now()
-			return p.NI().Put(md, 0, 64, portals.NoAck, portals.PhysID(1, 0), 0, 99, 1024, 0, 0)
+			return p.NI().Put(portals.Put{MD: md, Length: 64, Target: portals.PhysID(1, 0), MatchBits: 99, RemoteOffset: 1024})
 		},
 	})
 	want := make([]byte, 12)
@@ -194,10 +194,10 @@ func TestLateAtomicIsAppliedOnce(t *testing.T) {
 		overrides: []string{"fabric.mtu=256"}, build: func(r *rig) { x = r }, message: solid(1024), cfg: lateBy(3, &x, 256),
 		initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
 			to := portals.PhysID(1, 0)
-			if err := p.NI().Atomic(md, 0, 1024, portals.Ack, to, 0, 0, 0, 0, 0, portals.OpSUM, portals.Uint8); err != nil {
+			if err := p.NI().Atomic(portals.Atomic{MD: md, Length: 1024, Ack: portals.Ack, Target: to, Op: portals.OpSUM, Type: portals.Uint8}); err != nil {
 				return err
 			}
-			return p.NI().FetchAtomic(md, 2048, md, 0, 1024, to, 0, 0, 0, 0, 0, portals.OpSUM, portals.Uint8)
+			return p.NI().FetchAtomic(portals.FetchAtomic{GetMD: md, GetOffset: 2048, MD: md, Length: 1024, Target: to, Op: portals.OpSUM, Type: portals.Uint8})
 		},
 		target: func(*runtime.Proc, *rig) error { return nil },
 	})
@@ -217,11 +217,11 @@ func TestReplyFollowsLateWrites(t *testing.T) {
 			header: []rec{do(hpu.OpDMAToHostNB, 0, 128, scratch, 64), end(hpu.Proceed)},
 			initiator: func(p *runtime.Proc, _ portals.Handle, r *rig) error {
 				got = p.Alloc(256)
-				md, err := p.NI().MDBind(&portals.MD{Start: got.Addr(), Length: 256, EQ: r.initEQ})
+				md, err := p.NI().Objects().MDBind(&portals.MD{Start: got.Addr(), Length: 256, EQ: r.initEQ})
 				if err != nil {
 					return err
 				}
-				return p.NI().Get(md, 0, 256, portals.PhysID(1, 0), 0, 0, 0, 0)
+				return p.NI().Get(portals.Get{MD: md, Length: 256, Target: portals.PhysID(1, 0)})
 			},
 		})
 		r.noHandlerErrors()

@@ -30,11 +30,11 @@ func TestFlowControlWithinMessage(t *testing.T) {
 		target: func(p *runtime.Proc, r *rig) error {
 			p.Sleep(20 * sim.Microsecond)
 			enabled = true
-			return p.NI().PTEnable(0)
+			return p.NI().Objects().PTEnable(0)
 		},
 		initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
 			for _, size := range []uint64{2560, 100, 100} { // the second comes while the entry is disabled
-				if err := p.NI().Put(md, 0, size, portals.Ack, portals.PhysID(1, 0), 0, 0, 0, size, 0); err != nil {
+				if err := p.NI().Put(portals.Put{MD: md, Length: size, Ack: portals.Ack, Target: portals.PhysID(1, 0), UserPtr: size}); err != nil {
 					return err
 				}
 				p.Sleep(15 * sim.Microsecond)
@@ -87,11 +87,11 @@ func TestFlowControlBehindHeaderHandler(t *testing.T) {
 				header: []rec{also(opSpin, 3000), end(hpu.Proceed)},
 				initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
 					if busy { // a first message just fills the buffer, so that the second loses its header packet too
-						if err := p.NI().Put(md, 0, uint64(buffer), portals.NoAck, portals.PhysID(1, 0), 0, 0, 8192, 0, 0); err != nil {
+						if err := p.NI().Put(portals.Put{MD: md, Length: uint64(buffer), Target: portals.PhysID(1, 0), RemoteOffset: 8192}); err != nil {
 							return err
 						}
 					}
-					return p.NI().Put(md, 0, 900, portals.Ack, portals.PhysID(1, 0), 0, 0, 0, 1, 0)
+					return p.NI().Put(portals.Put{MD: md, Length: 900, Ack: portals.Ack, Target: portals.PhysID(1, 0), UserPtr: 1})
 				},
 				entry: func(me *portals.ME, _ *rig) { me.Options |= portals.OptMEEventFlowCtrlDisable },
 			})
@@ -146,11 +146,11 @@ func (s *storm) run(t require.TestingT) {
 
 func (s *storm) target(p *runtime.Proc) error {
 	ni := p.NI()
-	eq, err := ni.EQAlloc(s.queue)
+	eq, err := ni.Objects().EQAlloc(s.queue)
 	if err != nil {
 		return err
 	}
-	if _, err := ni.PTAlloc(portals.OptPTFlowCtrl, eq, 0); err != nil {
+	if _, err := ni.Objects().PTAlloc(portals.OptPTFlowCtrl, eq, 0); err != nil {
 		return err
 	}
 	addr := p.Alloc(hostBytes).Addr()
@@ -178,7 +178,7 @@ func (s *storm) target(p *runtime.Proc) error {
 		case err != nil:
 			return err
 		case ev.Type == portals.EventPTDisabled:
-			if err := ni.PTEnable(0); err != nil {
+			if err := ni.Objects().PTEnable(0); err != nil {
 				return err
 			}
 		case ev.Fail == portals.NIOK:
@@ -196,17 +196,17 @@ func (s *storm) target(p *runtime.Proc) error {
 // sender sends all its messages at once, each again until it was taken.
 func (s *storm) sender(p *runtime.Proc) error {
 	ni := p.NI()
-	eq, err := ni.EQAlloc(1024)
+	eq, err := ni.Objects().EQAlloc(1024)
 	if err != nil {
 		return err
 	}
 	addr := p.Alloc(s.size).Addr()
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: uint64(s.size), EQ: eq, Options: portals.OptMDEventSendDisable})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: addr, Length: uint64(s.size), EQ: eq, Options: portals.OptMDEventSendDisable})
 	if err != nil {
 		return err
 	}
 	send := func(number uint64) error {
-		return ni.Put(md, 0, uint64(s.size), portals.Ack, portals.PhysID(0, 0), 0, 0, 0, number, number)
+		return ni.Put(portals.Put{MD: md, Length: uint64(s.size), Ack: portals.Ack, Target: portals.PhysID(0, 0), UserPtr: number, HdrData: number})
 	}
 	for i := range s.messages {
 		if err := send(uint64(p.Rank()*1000 + i)); err != nil {

@@ -28,10 +28,10 @@ func TestFreeHPUMemory(t *testing.T) {
 // sendTwice puts a message now and one 10 µs later.
 func sendTwice(p *runtime.Proc) error {
 	addr := p.Alloc(64).Addr()
-	md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: 64})
+	md, err := p.NI().Objects().MDBind(&portals.MD{Start: addr, Length: 64})
 	for range 2 {
 		if err == nil {
-			err = p.NI().Put(md, 0, 64, portals.NoAck, portals.PhysID(1, 0), 0, 0, 0, 0, 0)
+			err = p.NI().Put(portals.Put{MD: md, Length: 64, Target: portals.PhysID(1, 0)})
 		}
 		p.Sleep(10 * sim.Microsecond)
 	}
@@ -47,9 +47,9 @@ func freeBetween(t *testing.T, p *runtime.Proc) error {
 	require.NoError(t, err)
 	handlers, err := mem.Spin("", count.Payload, count.Completion)
 	require.NoError(t, err)
-	eq, err := ni.EQAlloc(8)
+	eq, err := ni.Objects().EQAlloc(8)
 	require.NoError(t, err)
-	_, err = ni.PTAlloc(0, eq, 0)
+	_, err = ni.Objects().PTAlloc(0, eq, 0)
 	require.NoError(t, err)
 	addr := p.Alloc(64).Addr()
 	_, err = ni.MEAppend(0, &portals.ME{

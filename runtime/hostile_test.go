@@ -118,12 +118,12 @@ func commit(t *testing.T, s suspect) *crime {
 
 func (k *crime) owner(p *runtime.Proc, s suspect) error {
 	ni := p.NI()
-	eq, err := ni.EQAlloc(64)
+	eq, err := ni.Objects().EQAlloc(64)
 	if err != nil {
 		return err
 	}
 	for pt := range uint32(2) {
-		if _, err := ni.PTAlloc(portals.OptPTFlowCtrl, eq, pt); err != nil {
+		if _, err := ni.Objects().PTAlloc(portals.OptPTFlowCtrl, eq, pt); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func (k *crime) owner(p *runtime.Proc, s suspect) error {
 		}
 		k.events = append(k.events, ev)
 		if ev.Type == portals.EventPTDisabled {
-			if err := ni.PTEnable(ev.PTIndex); err != nil {
+			if err := ni.Objects().PTEnable(ev.PTIndex); err != nil {
 				return err
 			}
 		}
@@ -175,18 +175,18 @@ func (k *crime) owner(p *runtime.Proc, s suspect) error {
 // sender sends a message, waits for its fate, and sends another.
 func (k *crime) sender(p *runtime.Proc) error {
 	ni := p.NI()
-	eq, err := ni.EQAlloc(64)
+	eq, err := ni.Objects().EQAlloc(64)
 	if err != nil {
 		return err
 	}
 	data := p.Alloc(6000)
 	copy(data.Raw(), pattern(6000, 1))
-	md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: 6000, EQ: eq, Options: portals.OptMDEventSendDisable})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: data.Addr(), Length: 6000, EQ: eq, Options: portals.OptMDEventSendDisable})
 	if err != nil {
 		return err
 	}
 	for range 2 {
-		if err := ni.Put(md, 0, 6000, portals.Ack, portals.PhysID(1, 0), 0, 0, 0, 0, 0); err != nil {
+		if err := ni.Put(portals.Put{MD: md, Length: 6000, Ack: portals.Ack, Target: portals.PhysID(1, 0)}); err != nil {
 			return err
 		}
 		ev, err := ni.EQWait(eq)
@@ -201,11 +201,11 @@ func (k *crime) sender(p *runtime.Proc) error {
 // exchange sends messages to a peer and checks what it sends, in turn.
 func (k *crime) exchange(p *runtime.Proc, peer uint32) error {
 	ni := p.NI()
-	eq, err := ni.EQAlloc(64)
+	eq, err := ni.Objects().EQAlloc(64)
 	if err != nil {
 		return err
 	}
-	if _, err := ni.PTAlloc(0, eq, 0); err != nil {
+	if _, err := ni.Objects().PTAlloc(0, eq, 0); err != nil {
 		return err
 	}
 	inbox := p.Alloc(witnessBytes)
@@ -216,14 +216,14 @@ func (k *crime) exchange(p *runtime.Proc, peer uint32) error {
 		return err
 	}
 	data := p.Alloc(witnessBytes)
-	md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: witnessBytes, EQ: portals.EQNone})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: data.Addr(), Length: witnessBytes, EQ: portals.EQNone})
 	if err != nil {
 		return err
 	}
 	for i := range witnessRounds {
 		if p.Rank() == 2 || i > 0 {
 			data.CopyFrom(pattern(witnessBytes, byte(i)))
-			if err := ni.Put(md, 0, witnessBytes, portals.NoAck, portals.PhysID(peer, 0), 0, 0, 0, 0, 0); err != nil {
+			if err := ni.Put(portals.Put{MD: md, Length: witnessBytes, Target: portals.PhysID(peer, 0)}); err != nil {
 				return err
 			}
 		}
@@ -246,12 +246,12 @@ func (k *crime) visitor(p *runtime.Proc) error {
 	ni := p.NI()
 	data := p.Alloc(visitBytes)
 	copy(data.Raw(), pattern(visitBytes, 9))
-	md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: visitBytes, EQ: portals.EQNone})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: data.Addr(), Length: visitBytes, EQ: portals.EQNone})
 	if err != nil {
 		return err
 	}
 	for range 3 {
-		if err := ni.Put(md, 0, visitBytes, portals.NoAck, portals.PhysID(1, 0), 1, 0, 0, 0, 0); err != nil {
+		if err := ni.Put(portals.Put{MD: md, Length: visitBytes, Target: portals.PhysID(1, 0), PT: 1}); err != nil {
 			return err
 		}
 		p.Sleep(sim.Microsecond)

@@ -272,11 +272,11 @@ func (m *memoryRun) runTarget(p *runtime.Proc, r *rig) error {
 		f(r.hpu.Bytes())
 	}
 	ni := p.NI()
-	eq, err := ni.EQAlloc(64)
+	eq, err := ni.Objects().EQAlloc(64)
 	if err != nil {
 		return err
 	}
-	if _, err := ni.PTAlloc(0, eq, 1); err != nil {
+	if _, err := ni.Objects().PTAlloc(0, eq, 1); err != nil {
 		return err
 	}
 	if _, err := ni.MEAppend(1, &portals.ME{
@@ -303,12 +303,12 @@ func (m *memoryRun) runTarget(p *runtime.Proc, r *rig) error {
 // runPeer is the program of rank 2.
 func (m *memoryRun) runPeer(p *runtime.Proc, _ *rig) error {
 	ni := p.NI()
-	eq, err := ni.EQAlloc(64)
+	eq, err := ni.Objects().EQAlloc(64)
 	if err != nil {
 		return err
 	}
 	mem := p.Alloc(1 << 16)
-	md, err := ni.MDBind(&portals.MD{Start: mem.Addr(), Length: 1 << 16, EQ: eq})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: mem.Addr(), Length: 1 << 16, EQ: eq})
 	if err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func (m *memoryRun) runPeer(p *runtime.Proc, _ *rig) error {
 		p.Sleep(msg.wait)
 		a := msg.access
 		if a == nil {
-			if err := ni.Put(md, 0, uint64(msg.length), portals.NoAck, to, 1, 0, 8192, 0, 0); err != nil {
+			if err := ni.Put(portals.Put{MD: md, Length: uint64(msg.length), Target: to, PT: 1, RemoteOffset: 8192}); err != nil {
 				return err
 			}
 			continue
@@ -331,22 +331,22 @@ func (m *memoryRun) runPeer(p *runtime.Proc, _ *rig) error {
 		switch a.kind {
 		case reads:
 			fetched()
-			err = ni.Get(md, back, n, to, 1, msg.bits, at, msg.bits)
+			err = ni.Get(portals.Get{MD: md, Offset: back, Length: n, Target: to, PT: 1, MatchBits: msg.bits, RemoteOffset: at, UserPtr: msg.bits})
 		case writes:
 			write(a.data)
-			err = ni.Put(md, out, n, portals.NoAck, to, 1, msg.bits, at, msg.bits, 0)
+			err = ni.Put(portals.Put{MD: md, Offset: out, Length: n, Target: to, PT: 1, MatchBits: msg.bits, RemoteOffset: at, UserPtr: msg.bits})
 		case adds:
 			write(a.data)
 			if msg.bits%2 == 0 {
-				err = ni.Atomic(md, out, n, portals.NoAck, to, 1, msg.bits, at, msg.bits, 0, portals.OpSUM, portals.Uint64)
+				err = ni.Atomic(portals.Atomic{MD: md, Offset: out, Length: n, Target: to, PT: 1, MatchBits: msg.bits, RemoteOffset: at, UserPtr: msg.bits, Op: portals.OpSUM, Type: portals.Uint64})
 				break
 			}
 			fetched()
-			err = ni.FetchAtomic(md, back, md, out, n, to, 1, msg.bits, at, msg.bits, 0, portals.OpSUM, portals.Uint64)
+			err = ni.FetchAtomic(portals.FetchAtomic{GetMD: md, GetOffset: back, MD: md, Offset: out, Length: n, Target: to, PT: 1, MatchBits: msg.bits, RemoteOffset: at, UserPtr: msg.bits, Op: portals.OpSUM, Type: portals.Uint64})
 		case swaps:
 			write(a.data[8:])
 			fetched()
-			err = ni.Swap(md, back, md, out, n, to, 1, msg.bits, at, msg.bits, 0, a.data[:8], portals.OpCSWAP, portals.Uint64)
+			err = ni.Swap(portals.Swap{GetMD: md, GetOffset: back, MD: md, Offset: out, Length: n, Target: to, PT: 1, MatchBits: msg.bits, RemoteOffset: at, UserPtr: msg.bits, Operand: a.data[:8], Op: portals.OpCSWAP, Type: portals.Uint64})
 		}
 		if err != nil {
 			return err

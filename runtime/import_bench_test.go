@@ -159,12 +159,12 @@ func callImports(b *testing.B, binary []byte) (time.Duration, int64) {
 	defer func() { require.NoError(b, c.Close()) }()
 	entry := func(p *runtime.Proc, spin *portals.Spin) error {
 		ni := p.NI()
-		if _, err := ni.CTAlloc(); err != nil {
+		if _, err := ni.Objects().CTAlloc(); err != nil {
 			return err
 		}
 		addr := p.Alloc(1 << 16).Addr()
 		for pt := range uint32(2) { // handlers at 0, what they send arrives at 1
-			if _, err := ni.PTAlloc(0, portals.EQNone, pt); err != nil {
+			if _, err := ni.Objects().PTAlloc(0, portals.EQNone, pt); err != nil {
 				return err
 			}
 			if _, err := ni.MEAppend(pt, &portals.ME{
@@ -194,12 +194,12 @@ func callImports(b *testing.B, binary []byte) (time.Duration, int64) {
 			return err
 		}
 		addr := p.Alloc(8).Addr()
-		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: 8})
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: addr, Length: 8})
 		if err != nil {
 			return err
 		}
 		p.Sleep(10 * sim.Microsecond)
-		return p.NI().Put(md, 0, 8, portals.NoAck, portals.PhysID(1, 0), 0, 0, 0, 0, 0)
+		return p.NI().Put(portals.Put{MD: md, Length: 8, Target: portals.PhysID(1, 0)})
 	}))
 	require.NoError(b, c.RunUntil(5*sim.Microsecond))
 	start := time.Now()

@@ -15,21 +15,21 @@ func TestFeaturesOfTheDevice(t *testing.T) {
 	onOneNode(t, func(p *runtime.Proc) error {
 		const nowhere = 1 << 40
 		own := p.NI()
-		require.Equal(t, portals.FeatureCoherentAtomics, own.Limits().Features)
-		_, err := own.PTAlloc(0, portals.EQNone, 0)
+		require.Equal(t, portals.FeatureCoherentAtomics, own.Objects().Limits().Features)
+		_, err := own.Objects().PTAlloc(0, portals.EQNone, 0)
 		require.NoError(t, err)
 		_, err = own.MEAppend(0, &portals.ME{Start: nowhere, Length: 8, UID: portals.UIDAny, MatchID: portals.AnyID}, portals.PriorityList, 0)
 		require.ErrorIs(t, err, portals.ErrArgInvalid)
 		require.ErrorContains(t, err, "memory of 8 bytes at 0x10000000000 is not accessible")
 
-		desired := own.Limits()
+		desired := own.Objects().Limits()
 		desired.Features = ^portals.Features(0)
 		ni, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, &desired)
 		require.NoError(t, err)
-		require.Equal(t, portals.FeatureTargetBindInaccessible|portals.FeatureCoherentAtomics, ni.Limits().Features)
-		eq, err := ni.EQAlloc(16)
+		require.Equal(t, portals.FeatureTargetBindInaccessible|portals.FeatureCoherentAtomics, ni.Objects().Limits().Features)
+		eq, err := ni.Objects().EQAlloc(16)
 		require.NoError(t, err)
-		_, err = ni.PTAlloc(0, eq, 0)
+		_, err = ni.Objects().PTAlloc(0, eq, 0)
 		require.NoError(t, err)
 		_, err = ni.LEAppend(0, &portals.LE{
 			Start: nowhere, Length: 8, UID: portals.UIDAny,
@@ -38,10 +38,10 @@ func TestFeaturesOfTheDevice(t *testing.T) {
 		require.NoError(t, err)
 		data := p.Alloc(8)
 		copy(data.Raw(), "unharmed")
-		md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: 8, EQ: eq, Options: portals.OptMDEventSendDisable})
+		md, err := ni.Objects().MDBind(&portals.MD{Start: data.Addr(), Length: 8, EQ: eq, Options: portals.OptMDEventSendDisable})
 		require.NoError(t, err)
-		require.NoError(t, ni.Put(md, 0, 8, portals.Ack, portals.PhysID(0, 0), 0, 0, 0, 0, 0))
-		require.NoError(t, ni.Get(md, 0, 8, portals.PhysID(0, 0), 0, 0, 0, 0))
+		require.NoError(t, ni.Put(portals.Put{MD: md, Length: 8, Ack: portals.Ack, Target: portals.PhysID(0, 0)}))
+		require.NoError(t, ni.Get(portals.Get{MD: md, Length: 8, Target: portals.PhysID(0, 0)}))
 		seen := map[portals.EventType]portals.FailType{}
 		for range 4 {
 			ev, err := ni.EQWait(eq)

@@ -219,22 +219,22 @@ func (r *rig) runTarget(p *runtime.Proc) error {
 	addr, size := r.hpu.Program().HPUMemory()
 	require.Equal(r, [2]uint32{hpuBase, hpuBytes}, [2]uint32{addr, size})
 	ni := p.NI()
-	if r.eq, err = ni.EQAlloc(256); err != nil {
+	if r.eq, err = ni.Objects().EQAlloc(256); err != nil {
 		return err
 	}
-	if r.ct, err = ni.CTAlloc(); err != nil {
+	if r.ct, err = ni.Objects().CTAlloc(); err != nil {
 		return err
 	}
 	options := r.ptOptions | portals.OptPTFlowCtrl
 	if r.noFlow {
 		options = r.ptOptions
 	}
-	if _, err := ni.PTAlloc(options, r.eq, 0); err != nil {
+	if _, err := ni.Objects().PTAlloc(options, r.eq, 0); err != nil {
 		return err
 	}
 	r.memory.host, r.memory.extra = p.Alloc(hostBytes), p.Alloc(extraBytes)
 	r.addr = r.memory.host.Addr()
-	if r.md, err = ni.MDBind(&portals.MD{Start: r.addr, Length: hostBytes, EQ: r.eq}); err != nil {
+	if r.md, err = ni.Objects().MDBind(&portals.MD{Start: r.addr, Length: hostBytes, EQ: r.eq}); err != nil {
 		return err
 	}
 	if r.build != nil {
@@ -294,13 +294,13 @@ func (r *rig) entryOf() (me portals.ME, err error) {
 
 func (r *rig) runInitiator(p *runtime.Proc) error {
 	ni := p.NI()
-	eq, err := ni.EQAlloc(256)
+	eq, err := ni.Objects().EQAlloc(256)
 	if r.initEQ = eq; err != nil {
 		return err
 	}
 	data := p.Alloc(max(len(r.message), 4096))
 	copy(data.Raw(), r.message)
-	md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: uint64(data.Len()), EQ: eq})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(data.Len()), EQ: eq})
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (r *rig) runInitiator(p *runtime.Proc) error {
 		return r.initiator(p, md, r)
 	}
 	for range max(1, r.messages) {
-		err := ni.Put(md, 0, uint64(len(r.message)), portals.Ack, portals.PhysID(1, 0), 0, 5, 0, 9, 0xabc)
+		err := ni.Put(portals.Put{MD: md, Length: uint64(len(r.message)), Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: 5, UserPtr: 9, HdrData: 0xabc})
 		if err != nil {
 			return err
 		}
@@ -319,11 +319,11 @@ func (r *rig) runInitiator(p *runtime.Proc) error {
 // runPeer offers a plain entry, for what handlers send.
 func (r *rig) runPeer(p *runtime.Proc) error {
 	ni := p.NI()
-	eq, err := ni.EQAlloc(256)
+	eq, err := ni.Objects().EQAlloc(256)
 	if err != nil {
 		return err
 	}
-	if _, err := ni.PTAlloc(0, eq, 0); err != nil {
+	if _, err := ni.Objects().PTAlloc(0, eq, 0); err != nil {
 		return err
 	}
 	r.memory.peer = p.Alloc(peerBytes)

@@ -20,17 +20,17 @@ func counted(op func(ni *runtime.NI, md portals.Handle) error) (initiator func(*
 	counts = new(portals.CTEvent)
 	return func(p *runtime.Proc, _ portals.Handle, r *rig) error {
 		ni := p.NI()
-		eq, err := ni.EQAlloc(16)
+		eq, err := ni.Objects().EQAlloc(16)
 		if err != nil {
 			return err
 		}
-		ct, err := ni.CTAlloc()
+		ct, err := ni.Objects().CTAlloc()
 		if err != nil {
 			return err
 		}
 		data := p.Alloc(1 << 16)
 		copy(data.Raw(), r.message)
-		md, err := ni.MDBind(&portals.MD{
+		md, err := ni.Objects().MDBind(&portals.MD{
 			Start: data.Addr(), Length: 1 << 16, EQ: eq, CT: ct, Options: portals.OptMDEventCTAck | portals.OptMDEventCTReply,
 		})
 		if err != nil {
@@ -42,7 +42,7 @@ func counted(op func(ni *runtime.NI, md portals.Handle) error) (initiator func(*
 		if _, err := ni.CTWait(ct, 1); err != nil {
 			return err
 		}
-		*counts, err = ni.CTGet(ct)
+		*counts, err = ni.Objects().CTGet(ct)
 		return err
 	}, counts
 }
@@ -62,13 +62,13 @@ var lossy = []struct {
 	partial uint64            // bytes that the answer reports
 }{
 	{"put", func(ni *runtime.NI, md portals.Handle) error {
-		return ni.Put(md, 0, lossyPackets*lossyMTU, portals.Ack, portals.PhysID(1, 0), 0, 5, 0, 0, 0)
+		return ni.Put(portals.Put{MD: md, Length: lossyPackets * lossyMTU, Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: 5})
 	}, lossyPackets * lossyMTU, portals.EventPut, portals.EventAck, lossyKept * lossyMTU},
 	{"atomic", func(ni *runtime.NI, md portals.Handle) error {
-		return ni.Atomic(md, 0, lossyPackets*lossyMTU, portals.Ack, portals.PhysID(1, 0), 0, 5, 0, 0, 0, portals.OpSUM, portals.Uint64)
+		return ni.Atomic(portals.Atomic{MD: md, Length: lossyPackets * lossyMTU, Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: 5, Op: portals.OpSUM, Type: portals.Uint64})
 	}, lossyPackets * lossyMTU, portals.EventAtomic, portals.EventAck, lossyKept * lossyMTU},
 	{"fetching atomic", func(ni *runtime.NI, md portals.Handle) error {
-		return ni.FetchAtomic(md, 0, md, 0, lossyPackets*lossyMTU, portals.PhysID(1, 0), 0, 5, 0, 0, 0, portals.OpSUM, portals.Uint64)
+		return ni.FetchAtomic(portals.FetchAtomic{GetMD: md, MD: md, Length: lossyPackets * lossyMTU, Target: portals.PhysID(1, 0), MatchBits: 5, Op: portals.OpSUM, Type: portals.Uint64})
 	}, lossyPackets * lossyMTU, portals.EventFetchAtomic, portals.EventReply, 0},
 }
 
@@ -142,16 +142,16 @@ func TestIncastLosesNothingInSilence(t *testing.T) {
 	require.NoError(t, c.Spawn(0, "target", slowTarget(size)))
 	for rank := 1; rank <= senders; rank++ {
 		require.NoError(t, c.Spawn(rank, "sender", func(p *runtime.Proc) error {
-			eq, err := p.NI().EQAlloc(8)
+			eq, err := p.NI().Objects().EQAlloc(8)
 			if err != nil {
 				return err
 			}
 			addr := p.Alloc(size).Addr()
-			md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: size, EQ: eq})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: addr, Length: size, EQ: eq})
 			if err != nil {
 				return err
 			}
-			return p.NI().Put(md, 0, size, portals.Ack, portals.PhysID(0, 0), 0, 0, 0, 0, 0)
+			return p.NI().Put(portals.Put{MD: md, Length: size, Ack: portals.Ack, Target: portals.PhysID(0, 0)})
 		}))
 	}
 	require.NoError(t, c.Run(context.Background()))
@@ -170,11 +170,11 @@ func TestIncastLosesNothingInSilence(t *testing.T) {
 // slowTarget offers an entry of size bytes whose payload handler takes 3,000 cycles.
 func slowTarget(size int) func(p *runtime.Proc) error {
 	return func(p *runtime.Proc) error {
-		eq, err := p.NI().EQAlloc(64)
+		eq, err := p.NI().Objects().EQAlloc(64)
 		if err != nil {
 			return err
 		}
-		if _, err := p.NI().PTAlloc(0, eq, 0); err != nil {
+		if _, err := p.NI().Objects().PTAlloc(0, eq, 0); err != nil {
 			return err
 		}
 		spin, _, err := scripts(p, nil, []rec{also(opSpin, 3000), end(hpu.Success)}, nil)
@@ -232,7 +232,7 @@ func TestHandlerCannotAcknowledgeWhatWasLost(t *testing.T) {
 func TestUnknownProcessIsALoss(t *testing.T) {
 	for _, ack := range []portals.AckReq{portals.NoAck, portals.Ack} {
 		r := conduct(t, setup{initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
-			return p.NI().Put(md, 0, 100, ack, portals.PhysID(1, 7), 0, 5, 0, 0, 0)
+			return p.NI().Put(portals.Put{MD: md, Length: 100, Ack: ack, Target: portals.PhysID(1, 7), MatchBits: 5})
 		}})
 		failures, n := r.c.Failures()
 		require.Equal(t, 1, n)
@@ -268,9 +268,9 @@ func TestWaitingHandlersAreLimited(t *testing.T) {
 					for range messages {
 						var err error
 						if c.get {
-							err = p.NI().Get(md, 0, 64, portals.PhysID(1, 0), 0, 5, 0, 0)
+							err = p.NI().Get(portals.Get{MD: md, Length: 64, Target: portals.PhysID(1, 0), MatchBits: 5})
 						} else {
-							err = p.NI().Put(md, 0, 0, portals.Ack, portals.PhysID(1, 0), 0, 5, 0, 0, 0)
+							err = p.NI().Put(portals.Put{MD: md, Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: 5})
 						}
 						if err != nil {
 							return err

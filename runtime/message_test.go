@@ -120,7 +120,7 @@ func TestRecords(t *testing.T) {
 		completion: ok,
 		entry:      func(me *portals.ME, _ *rig) { me.Length = offset + fits },
 		initiator: func(p *runtime.Proc, md portals.Handle, r *rig) error {
-			return p.NI().Put(md, 0, length, portals.Ack, portals.PhysID(1, 0), 0, 5, offset, 9, 0xabc)
+			return p.NI().Put(portals.Put{MD: md, Length: length, Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: 5, RemoteOffset: offset, UserPtr: 9, HdrData: 0xabc})
 		},
 	})
 	r.noHandlerErrors()
@@ -180,7 +180,7 @@ func TestMessagesWithoutPayload(t *testing.T) {
 				length: int(c.length), userHdr: 32,
 				header: []rec{end(hpu.ProcessData)}, payload: []rec{end(hpu.Success)}, completion: []rec{end(hpu.Success)},
 				initiator: func(p *runtime.Proc, md portals.Handle, r *rig) error {
-					return p.NI().Put(md, 0, c.length, portals.Ack, portals.PhysID(1, 0), 0, 5, c.remote, 9, 0xabc)
+					return p.NI().Put(portals.Put{MD: md, Length: c.length, Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: 5, RemoteOffset: c.remote, UserPtr: 9, HdrData: 0xabc})
 				},
 			})
 			r.noHandlerErrors()
@@ -289,7 +289,7 @@ func TestPendingWaitsForAnotherMessage(t *testing.T) {
 				s.length = 100
 				s.initiator = func(p *runtime.Proc, md portals.Handle, _ *rig) error {
 					for i := range uint64(3) {
-						if err := p.NI().Put(md, 0, 100, portals.Ack, portals.PhysID(1, 0), 0, 0, 200*i, i, i); err != nil {
+						if err := p.NI().Put(portals.Put{MD: md, Length: 100, Ack: portals.Ack, Target: portals.PhysID(1, 0), RemoteOffset: 200 * i, UserPtr: i, HdrData: i}); err != nil {
 							return err
 						}
 						p.Sleep(20 * sim.Microsecond)
@@ -371,7 +371,7 @@ func TestSharedHPUMemory(t *testing.T) {
 		},
 		initiator: func(p *runtime.Proc, md portals.Handle, r *rig) error {
 			for _, bits := range []uint64{1, 2, 2, 1, 2} {
-				if err := p.NI().Put(md, 0, 0, portals.NoAck, portals.PhysID(1, 0), 0, bits, 0, 0, 0); err != nil {
+				if err := p.NI().Put(portals.Put{MD: md, Target: portals.PhysID(1, 0), MatchBits: bits}); err != nil {
 					return err
 				}
 			}
@@ -394,15 +394,15 @@ func TestHandlersOfGetsAndAtomics(t *testing.T) {
 				target: func(_ *runtime.Proc, r *rig) error { copy(r.memory.host.Raw(), real16(1000)); return nil },
 				initiator: func(p *runtime.Proc, md portals.Handle, r *rig) error {
 					ni, to := p.NI(), portals.PhysID(1, 0)
-					if err := ni.Get(md, 1024, 16, to, 0, 0, 0, 1); err != nil {
+					if err := ni.Get(portals.Get{MD: md, Offset: 1024, Length: 16, Target: to, UserPtr: 1}); err != nil {
 						return err
 					}
 					p.Sleep(10_000_000)
-					if err := ni.FetchAtomic(md, 2048, md, 0, 16, to, 0, 0, 0, 2, 0, portals.OpSUM, portals.DoubleComplex); err != nil {
+					if err := ni.FetchAtomic(portals.FetchAtomic{GetMD: md, GetOffset: 2048, MD: md, Length: 16, Target: to, UserPtr: 2, Op: portals.OpSUM, Type: portals.DoubleComplex}); err != nil {
 						return err
 					}
 					p.Sleep(10_000_000)
-					return ni.Atomic(md, 0, 16, portals.Ack, to, 0, 0, 0, 3, 0, portals.OpSUM, portals.DoubleComplex)
+					return ni.Atomic(portals.Atomic{MD: md, Length: 16, Ack: portals.Ack, Target: to, UserPtr: 3, Op: portals.OpSUM, Type: portals.DoubleComplex})
 				},
 				message: real16(7),
 			})
@@ -430,7 +430,7 @@ func TestAtomicsOverPackets(t *testing.T) {
 		r := conduct(t, setup{
 			overrides: []string{fmt.Sprintf("fabric.mtu=%d", mtu)}, message: message,
 			initiator: func(p *runtime.Proc, md portals.Handle, r *rig) error {
-				return p.NI().Atomic(md, 0, 2048, portals.Ack, portals.PhysID(1, 0), 0, 0, 0, 3, 0, portals.OpBXOR, portals.Uint64)
+				return p.NI().Atomic(portals.Atomic{MD: md, Length: 2048, Ack: portals.Ack, Target: portals.PhysID(1, 0), UserPtr: 3, Op: portals.OpBXOR, Type: portals.Uint64})
 			},
 		})
 		require.Equal(t, message, r.host[:2048])
@@ -451,18 +451,18 @@ func TestNoLeakInReplies(t *testing.T) {
 			return err
 		},
 		initiator: func(p *runtime.Proc, md portals.Handle, r *rig) error {
-			eq, err := p.NI().EQAlloc(8)
+			eq, err := p.NI().Objects().EQAlloc(8)
 			if err != nil {
 				return err
 			}
 			data := p.Alloc(8)
-			get, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: 8, EQ: eq})
+			get, err := p.NI().Objects().MDBind(&portals.MD{Start: data.Addr(), Length: 8, EQ: eq})
 			if err != nil {
 				return err
 			}
 			for bits, want := range []uint64{0x5ec2e7, 0} {
 				data.CopyFrom(word64(1))
-				if err := p.NI().FetchAtomic(get, 0, md, 0, 8, portals.PhysID(1, 0), 0, uint64(bits), 0, 0, 0, portals.OpSUM, portals.Uint64); err != nil {
+				if err := p.NI().FetchAtomic(portals.FetchAtomic{GetMD: get, MD: md, Length: 8, Target: portals.PhysID(1, 0), MatchBits: uint64(bits), Op: portals.OpSUM, Type: portals.Uint64}); err != nil {
 					return err
 				}
 				if _, err := p.NI().EQWait(eq); err != nil {

@@ -56,27 +56,27 @@ func (q *request) host(ni *runtime.NI, md, ct portals.Handle) error {
 	if ct != 0 {
 		switch q.kind {
 		case portals.OpPut:
-			return ni.TriggeredPut(md, q.offset, q.length, q.ack, to, 0, q.bits, q.remote, q.ptr, q.data, ct, 1)
+			return ni.Objects().Triggered(portals.Put{MD: md, Offset: q.offset, Length: q.length, Ack: q.ack, Target: to, MatchBits: q.bits, RemoteOffset: q.remote, UserPtr: q.ptr, HdrData: q.data}, ct, 1)
 		case portals.OpGet:
-			return ni.TriggeredGet(md, q.offset, q.length, to, 0, q.bits, q.remote, q.ptr, ct, 1)
+			return ni.Objects().Triggered(portals.Get{MD: md, Offset: q.offset, Length: q.length, Target: to, MatchBits: q.bits, RemoteOffset: q.remote, UserPtr: q.ptr}, ct, 1)
 		case portals.OpAtomic:
-			return ni.TriggeredAtomic(md, q.offset, q.length, q.ack, to, 0, q.bits, q.remote, q.ptr, q.data, q.op, portals.Uint64, ct, 1)
+			return ni.Objects().Triggered(portals.Atomic{MD: md, Offset: q.offset, Length: q.length, Ack: q.ack, Target: to, MatchBits: q.bits, RemoteOffset: q.remote, UserPtr: q.ptr, HdrData: q.data, Op: q.op, Type: portals.Uint64}, ct, 1)
 		case portals.OpFetchAtomic:
-			return ni.TriggeredFetchAtomic(md, q.fetchInto, md, q.offset, q.length, to, 0, q.bits, q.remote, q.ptr, q.data, q.op, portals.Uint64, ct, 1)
+			return ni.Objects().Triggered(portals.FetchAtomic{GetMD: md, GetOffset: q.fetchInto, MD: md, Offset: q.offset, Length: q.length, Target: to, MatchBits: q.bits, RemoteOffset: q.remote, UserPtr: q.ptr, HdrData: q.data, Op: q.op, Type: portals.Uint64}, ct, 1)
 		}
-		return ni.TriggeredSwap(md, q.fetchInto, md, q.offset, q.length, to, 0, q.bits, q.remote, q.ptr, q.data, operand, q.op, portals.Uint64, ct, 1)
+		return ni.Objects().Triggered(portals.Swap{GetMD: md, GetOffset: q.fetchInto, MD: md, Offset: q.offset, Length: q.length, Target: to, MatchBits: q.bits, RemoteOffset: q.remote, UserPtr: q.ptr, HdrData: q.data, Operand: operand, Op: q.op, Type: portals.Uint64}, ct, 1)
 	}
 	switch q.kind {
 	case portals.OpPut:
-		return ni.Put(md, q.offset, q.length, q.ack, to, 0, q.bits, q.remote, q.ptr, q.data)
+		return ni.Put(portals.Put{MD: md, Offset: q.offset, Length: q.length, Ack: q.ack, Target: to, MatchBits: q.bits, RemoteOffset: q.remote, UserPtr: q.ptr, HdrData: q.data})
 	case portals.OpGet:
-		return ni.Get(md, q.offset, q.length, to, 0, q.bits, q.remote, q.ptr)
+		return ni.Get(portals.Get{MD: md, Offset: q.offset, Length: q.length, Target: to, MatchBits: q.bits, RemoteOffset: q.remote, UserPtr: q.ptr})
 	case portals.OpAtomic:
-		return ni.Atomic(md, q.offset, q.length, q.ack, to, 0, q.bits, q.remote, q.ptr, q.data, q.op, portals.Uint64)
+		return ni.Atomic(portals.Atomic{MD: md, Offset: q.offset, Length: q.length, Ack: q.ack, Target: to, MatchBits: q.bits, RemoteOffset: q.remote, UserPtr: q.ptr, HdrData: q.data, Op: q.op, Type: portals.Uint64})
 	case portals.OpFetchAtomic:
-		return ni.FetchAtomic(md, q.fetchInto, md, q.offset, q.length, to, 0, q.bits, q.remote, q.ptr, q.data, q.op, portals.Uint64)
+		return ni.FetchAtomic(portals.FetchAtomic{GetMD: md, GetOffset: q.fetchInto, MD: md, Offset: q.offset, Length: q.length, Target: to, MatchBits: q.bits, RemoteOffset: q.remote, UserPtr: q.ptr, HdrData: q.data, Op: q.op, Type: portals.Uint64})
 	}
-	return ni.Swap(md, q.fetchInto, md, q.offset, q.length, to, 0, q.bits, q.remote, q.ptr, q.data, operand, q.op, portals.Uint64)
+	return ni.Swap(portals.Swap{GetMD: md, GetOffset: q.fetchInto, MD: md, Offset: q.offset, Length: q.length, Target: to, MatchBits: q.bits, RemoteOffset: q.remote, UserPtr: q.ptr, HdrData: q.data, Operand: operand, Op: q.op, Type: portals.Uint64})
 }
 
 // handler is the operation record and the import that ask for the same.
@@ -125,7 +125,7 @@ func TestFormsOfOperations(t *testing.T) {
 			if err := q.host(p.NI(), r.md, r.ct); err != nil {
 				return err
 			}
-			return p.NI().CTInc(r.ct, portals.CTEvent{Success: 1})
+			return p.NI().Objects().CTInc(r.ct, portals.CTEvent{Success: 1})
 		}})
 		issued := conduct(t, setup{build: func(r *rig) {
 			act, d := q.handler(r.md)

@@ -65,28 +65,28 @@ func TestMisuseOfInterface(t *testing.T) {
 	onOneNode(t, func(p *runtime.Proc) error {
 		ni := p.NI()
 		addr := p.Alloc(100).Addr()
-		eq, err := ni.EQAlloc(4)
+		eq, err := ni.Objects().EQAlloc(4)
 		require.NoError(t, err)
-		ct, err := ni.CTAlloc()
+		ct, err := ni.Objects().CTAlloc()
 		require.NoError(t, err)
-		md, err := ni.MDBind(&portals.MD{Start: addr, Length: 100, EQ: eq})
+		md, err := ni.Objects().MDBind(&portals.MD{Start: addr, Length: 100, EQ: eq})
 		require.NoError(t, err)
 		to := portals.PhysID(0, 0)
 		for _, bad := range []struct{ offset, length uint64 }{
 			{0, 101}, {100, 1}, {math.MaxUint64, 1}, {1, math.MaxUint64}, {math.MaxUint64, math.MaxUint64}, {101, 0},
 		} {
-			require.ErrorIs(t, ni.Put(md, bad.offset, bad.length, portals.NoAck, to, 0, 0, 0, 0, 0), portals.ErrArgInvalid)
-			require.ErrorIs(t, ni.Get(md, bad.offset, bad.length, to, 0, 0, 0, 0), portals.ErrArgInvalid)
-			require.ErrorIs(t, ni.Atomic(md, bad.offset, bad.length, portals.NoAck, to, 0, 0, 0, 0, 0, portals.OpSUM, portals.Int8), portals.ErrArgInvalid)
+			require.ErrorIs(t, ni.Put(portals.Put{MD: md, Offset: bad.offset, Length: bad.length, Target: to}), portals.ErrArgInvalid)
+			require.ErrorIs(t, ni.Get(portals.Get{MD: md, Offset: bad.offset, Length: bad.length, Target: to}), portals.ErrArgInvalid)
+			require.ErrorIs(t, ni.Atomic(portals.Atomic{MD: md, Offset: bad.offset, Length: bad.length, Target: to, Op: portals.OpSUM, Type: portals.Int8}), portals.ErrArgInvalid)
 		}
-		require.NoError(t, ni.MDRelease(md))
+		require.NoError(t, ni.Objects().MDRelease(md))
 		for _, h := range []portals.Handle{md, eq, ct, 0, math.MaxUint32} {
-			require.ErrorIs(t, ni.Put(h, 0, 1, portals.NoAck, to, 0, 0, 0, 0, 0), portals.ErrArgInvalid)
-			require.ErrorIs(t, ni.FetchAtomic(h, 0, h, 0, 1, to, 0, 0, 0, 0, 0, portals.OpSUM, portals.Int8), portals.ErrArgInvalid)
-			require.ErrorIs(t, ni.Swap(h, 0, h, 0, 1, to, 0, 0, 0, 0, 0, nil, portals.OpSWAP, portals.Int8), portals.ErrArgInvalid)
+			require.ErrorIs(t, ni.Put(portals.Put{MD: h, Length: 1, Target: to}), portals.ErrArgInvalid)
+			require.ErrorIs(t, ni.FetchAtomic(portals.FetchAtomic{GetMD: h, MD: h, Length: 1, Target: to, Op: portals.OpSUM, Type: portals.Int8}), portals.ErrArgInvalid)
+			require.ErrorIs(t, ni.Swap(portals.Swap{GetMD: h, MD: h, Length: 1, Target: to, Op: portals.OpSWAP, Type: portals.Int8}), portals.ErrArgInvalid)
 		}
-		require.NoError(t, ni.EQFree(eq))
-		require.NoError(t, ni.CTFree(ct))
+		require.NoError(t, ni.Objects().EQFree(eq))
+		require.NoError(t, ni.Objects().CTFree(ct))
 		for _, h := range []portals.Handle{md, eq, ct, 0, math.MaxUint32} {
 			_, err = ni.EQWait(h)
 			require.ErrorIs(t, err, portals.ErrArgInvalid)
@@ -129,7 +129,7 @@ func TestMisuseOfHPUMemory(t *testing.T) {
 		},
 		func(p *runtime.Proc) error {
 			p.Sleep(sim.Microsecond)
-			_, err := p.NI().PTAlloc(0, portals.EQNone, 0)
+			_, err := p.NI().Objects().PTAlloc(0, portals.EQNone, 0)
 			require.NoError(t, err)
 			_, err = p.NI().MEAppend(0, &portals.ME{Spin: first}, portals.PriorityList, 0)
 			require.ErrorContains(t, err, "HPU memory 2 was not given out to process program of rank 0", "of the other process")
@@ -142,13 +142,13 @@ func TestMisuseOfHPUMemory(t *testing.T) {
 // refused tries entries with bad handler parts, in every way to append one.
 func refused(t *testing.T, p *runtime.Proc, good *portals.Spin, memory int) {
 	ni := p.NI()
-	pt, err := ni.PTAlloc(0, portals.EQNone, portals.PTAny)
+	pt, err := ni.Objects().PTAlloc(0, portals.EQNone, portals.PTAny)
 	require.NoError(t, err)
 	plain, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, nil)
 	require.NoError(t, err)
-	plainPT, err := plain.PTAlloc(0, portals.EQNone, portals.PTAny)
+	plainPT, err := plain.Objects().PTAlloc(0, portals.EQNone, portals.PTAny)
 	require.NoError(t, err)
-	ct, err := ni.CTAlloc()
+	ct, err := ni.Objects().CTAlloc()
 	require.NoError(t, err)
 	for _, change := range []func(s *portals.Spin){
 		func(s *portals.Spin) { s.HPUMem = 0 },
@@ -183,20 +183,20 @@ func TestNobodyThere(t *testing.T) {
 	_, err := program(t, 2, map[int][]func(p *runtime.Proc) error{0: {func(p *runtime.Proc) error {
 		ni := p.NI()
 		addr := p.Alloc(10000).Addr()
-		eq, err := ni.EQAlloc(64)
+		eq, err := ni.Objects().EQAlloc(64)
 		if err != nil {
 			return err
 		}
-		md, err := ni.MDBind(&portals.MD{Start: addr, Length: 10000, EQ: eq})
+		md, err := ni.Objects().MDBind(&portals.MD{Start: addr, Length: 10000, EQ: eq})
 		if err != nil {
 			return err
 		}
 		left := 0
 		for i, to := range []portals.ID{portals.PhysID(2, 0), portals.PhysID(1<<31, 0), portals.PhysID(math.MaxUint32-1, 0), portals.PhysID(1, 5), portals.PhysID(0, 5)} {
 			user := uint64(10 * i)
-			require.NoError(t, ni.Put(md, 0, 10000, portals.Ack, to, 0, 0, 0, user, 0))
-			require.NoError(t, ni.Get(md, 0, 10000, to, 0, 0, 0, user+1))
-			require.NoError(t, ni.Put(md, 0, 0, portals.NoAck, to, 0, 0, 0, user+2, 0))
+			require.NoError(t, ni.Put(portals.Put{MD: md, Length: 10000, Ack: portals.Ack, Target: to, UserPtr: user}))
+			require.NoError(t, ni.Get(portals.Get{MD: md, Length: 10000, Target: to, UserPtr: user + 1}))
+			require.NoError(t, ni.Put(portals.Put{MD: md, Target: to, UserPtr: user + 2}))
 			left += 4
 		}
 		for range left {
@@ -206,7 +206,7 @@ func TestNobodyThere(t *testing.T) {
 			}
 			got[ev.UserPtr] = append(got[ev.UserPtr], end{ev.Type, ev.Fail})
 		}
-		require.NoError(t, ni.MDRelease(md), "nothing is under way any more")
+		require.NoError(t, ni.Objects().MDRelease(md), "nothing is under way any more")
 		return nil
 	}}})
 	require.NoError(t, err)
@@ -236,9 +236,9 @@ func openInbox(t *testing.T, p *runtime.Proc, options portals.NIOptions, again b
 	ni, err := p.NIInit(options, nil)
 	require.NoError(t, err)
 	if again {
-		require.NoError(t, ni.NIFini())
+		require.NoError(t, ni.Objects().NIFini())
 		if ni == p.NI() {
-			require.NoError(t, ni.NIFini(), "Spawn opened it before")
+			require.NoError(t, ni.Objects().NIFini(), "Spawn opened it before")
 		}
 		second, err := p.NIInit(options, nil)
 		require.NoError(t, err)
@@ -249,9 +249,9 @@ func openInbox(t *testing.T, p *runtime.Proc, options portals.NIOptions, again b
 		require.ErrorIs(t, ni.SetMap([]portals.ID{portals.PhysID(2, 0)}), portals.ErrArgInvalid)
 		require.NoError(t, ni.SetMap(fourRanks))
 	}
-	eq, err := ni.EQAlloc(16)
+	eq, err := ni.Objects().EQAlloc(16)
 	require.NoError(t, err)
-	_, err = ni.PTAlloc(0, eq, 0)
+	_, err = ni.Objects().PTAlloc(0, eq, 0)
 	require.NoError(t, err)
 	addr := p.Alloc(64).Addr()
 	entry := portals.OptMEOpPut | portals.OptMEEventLinkDisable
@@ -270,7 +270,7 @@ func TestProcessesAndInterfaces(t *testing.T) {
 	const processes = 3
 	var got [processes][]uint64
 	receiver := func(p *runtime.Proc) error {
-		me, err := p.NI().PhysID()
+		me, err := p.NI().Objects().PhysID()
 		require.NoError(t, err)
 		var open []*runtime.NI
 		var eqs []portals.Handle
@@ -298,9 +298,9 @@ func TestProcessesAndInterfaces(t *testing.T) {
 					require.NoError(t, ni.SetMap(fourRanks))
 					to = portals.RankID(1 + pid)
 				}
-				md, err := ni.MDBind(&portals.MD{})
+				md, err := ni.Objects().MDBind(&portals.MD{})
 				require.NoError(t, err)
-				require.NoError(t, ni.Put(md, 0, 0, portals.NoAck, to, 0, 0, 0, 0, uint64(pid)*10+uint64(i)))
+				require.NoError(t, ni.Put(portals.Put{MD: md, Target: to, HdrData: uint64(pid)*10 + uint64(i)}))
 			}
 		}
 		return nil

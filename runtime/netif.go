@@ -8,8 +8,9 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// NI is a network interface of a process: package portals decides what its calls mean, and the calls that the NIC takes part
-// in take their time here. It has every call of the standard; what the transport does with the interface is not among them.
+// NI is a network interface of a process. Package portals decides what its calls
+// mean. The calls that the NIC takes part in are here, and take their time; the
+// others belong to Objects.
 type NI struct {
 	core *portals.NI
 	proc *Proc
@@ -47,43 +48,34 @@ func (ni *NI) post(what string, operation func() error) error {
 // for that (PART: command, request, the block again).
 const causeHops = 3
 
+// Objects are the interface's objects, with the calls that take no virtual time.
+func (ni *NI) Objects() *portals.Objects { return &ni.core.Objects }
+
 // Put (PtlPut, Portals 4.x §3.15.2) posts a put after the overhead o.
-func (ni *NI) Put(md portals.Handle, local, length uint64, ack portals.AckReq, target portals.ID, pt uint32, bits, remote, userPtr, hdrData uint64) error {
-	return ni.post("put", func() error {
-		return ni.core.Put(md, local, length, ack, target, pt, bits, remote, userPtr, hdrData)
-	})
+func (ni *NI) Put(o portals.Put) error {
+	return ni.post("put", func() error { return ni.core.Put(o) })
 }
 
 // Get (PtlGet, Portals 4.x §3.15.3) posts a get after the overhead o.
-func (ni *NI) Get(md portals.Handle, local, length uint64, target portals.ID, pt uint32, bits, remote, userPtr uint64) error {
-	return ni.post("get", func() error { return ni.core.Get(md, local, length, target, pt, bits, remote, userPtr) })
+func (ni *NI) Get(o portals.Get) error {
+	return ni.post("get", func() error { return ni.core.Get(o) })
 }
 
-// Atomic (PtlAtomic, Portals 4.x §3.15.4) posts an atomic operation after the overhead o.
-func (ni *NI) Atomic(md portals.Handle, local, length uint64, ack portals.AckReq, target portals.ID, pt uint32,
-	bits, remote, userPtr, hdrData uint64, op portals.AtomicOp, typ portals.Datatype,
-) error {
-	return ni.post("atomic", func() error {
-		return ni.core.Atomic(md, local, length, ack, target, pt, bits, remote, userPtr, hdrData, op, typ)
-	})
+// Atomic (PtlAtomic, Portals 4.x §3.15.4) posts an atomic operation after the
+// overhead o.
+func (ni *NI) Atomic(o portals.Atomic) error {
+	return ni.post("atomic", func() error { return ni.core.Atomic(o) })
 }
 
-// FetchAtomic (PtlFetchAtomic, Portals 4.x §3.15.4) posts a fetching atomic operation after the overhead o.
-func (ni *NI) FetchAtomic(getMD portals.Handle, getLocal uint64, putMD portals.Handle, putLocal, length uint64, target portals.ID, pt uint32,
-	bits, remote, userPtr, hdrData uint64, op portals.AtomicOp, typ portals.Datatype,
-) error {
-	return ni.post("fetch-atomic", func() error {
-		return ni.core.FetchAtomic(getMD, getLocal, putMD, putLocal, length, target, pt, bits, remote, userPtr, hdrData, op, typ)
-	})
+// FetchAtomic (PtlFetchAtomic, Portals 4.x §3.15.4) posts a fetching atomic
+// operation after the overhead o.
+func (ni *NI) FetchAtomic(o portals.FetchAtomic) error {
+	return ni.post("fetch-atomic", func() error { return ni.core.FetchAtomic(o) })
 }
 
 // Swap (PtlSwap, Portals 4.x §3.15.4) posts a swap after the overhead o.
-func (ni *NI) Swap(getMD portals.Handle, getLocal uint64, putMD portals.Handle, putLocal, length uint64, target portals.ID, pt uint32,
-	bits, remote, userPtr, hdrData uint64, operand []byte, op portals.AtomicOp, typ portals.Datatype,
-) error {
-	return ni.post("swap", func() error {
-		return ni.core.Swap(getMD, getLocal, putMD, putLocal, length, target, pt, bits, remote, userPtr, hdrData, operand, op, typ)
-	})
+func (ni *NI) Swap(o portals.Swap) error {
+	return ni.post("swap", func() error { return ni.core.Swap(o) })
 }
 
 // SetMap (PtlSetMap, Portals 4.x §3.6.6) names the processes by rank. The nodes in it must exist.

@@ -68,7 +68,7 @@ func exchange(t *testing.T, nodes, count int, network func(*sim.Engine, fabric.S
 	for rank := range nodes {
 		require.NoError(t, c.Spawn(rank, "adder", func(p *runtime.Proc) error {
 			ni := p.NI()
-			if _, err := ni.PTAlloc(0, portals.EQNone, 0); err != nil {
+			if _, err := ni.Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
 				return err
 			}
 			buffer := p.Alloc(size)
@@ -83,13 +83,13 @@ func exchange(t *testing.T, nodes, count int, network func(*sim.Engine, fabric.S
 			for i, b := 0, ones.Write(); i < size; i += 8 {
 				binary.LittleEndian.PutUint64(b[i:], 1)
 			}
-			md, err := ni.MDBind(&portals.MD{Start: ones.Addr(), Length: size})
+			md, err := ni.Objects().MDBind(&portals.MD{Start: ones.Addr(), Length: size})
 			if err != nil {
 				return err
 			}
 			for other := range nodes {
 				for range count {
-					if err := ni.Atomic(md, 0, size, portals.NoAck, portals.PhysID(uint32(other), 0), 0, 0, 0, 0, 0, portals.OpSUM, portals.Uint64); err != nil {
+					if err := ni.Atomic(portals.Atomic{MD: md, Length: size, Target: portals.PhysID(uint32(other), 0), Op: portals.OpSUM, Type: portals.Uint64}); err != nil {
 						return err
 					}
 				}

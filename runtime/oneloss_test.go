@@ -44,7 +44,7 @@ func putLosing(t *testing.T, device string, packets int, lost [2][]int, override
 	var bytes uint64
 	r := runPairOn(t, losing(lost), device, [2]func(*pairRank) error{func(k *pairRank) error {
 		bytes = uint64(packets) * uint64(k.p.Cluster().Profile().Fabric.MTU)
-		return k.ni.Put(k.md, 0, bytes, portals.NoAck, k.other(), 0, 0, 0, 7, 0)
+		return k.ni.Put(portals.Put{MD: k.md, Length: bytes, Target: k.other(), UserPtr: 7})
 	}}, append([]string{"transport.kind=reliable", fmt.Sprintf("transport.timeout=%dps", lossTimeout)}, overrides...)...)
 	require.NoError(t, r.err)
 	r.left()

@@ -27,12 +27,12 @@ func TestPutWithoutDataKeepsItsPlace(t *testing.T) {
 			}))
 			require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
 				addr := p.Alloc(9000).Addr()
-				md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: 9000})
+				md, err := p.NI().Objects().MDBind(&portals.MD{Start: addr, Length: 9000})
 				if err != nil {
 					return err
 				}
 				for i, n := range []uint64{9000, 0, 8} {
-					if err := p.NI().Put(md, 0, n, portals.NoAck, portals.PhysID(1, 0), 0, 0, 0, 0, uint64(i)); err != nil {
+					if err := p.NI().Put(portals.Put{MD: md, Length: n, Target: portals.PhysID(1, 0), HdrData: uint64(i)}); err != nil {
 						return err
 					}
 					p.Compute(pause)
@@ -49,11 +49,11 @@ func TestPutWithoutDataKeepsItsPlace(t *testing.T) {
 // receiveInto waits for n puts into a persistent entry.
 func receiveInto(p *runtime.Proc, n int, f func(portals.Event)) error {
 	ni := p.NI()
-	eq, err := ni.EQAlloc(16)
+	eq, err := ni.Objects().EQAlloc(16)
 	if err != nil {
 		return err
 	}
-	if _, err := ni.PTAlloc(0, eq, 0); err != nil {
+	if _, err := ni.Objects().PTAlloc(0, eq, 0); err != nil {
 		return err
 	}
 	addr := p.Alloc(1 << 16).Addr()

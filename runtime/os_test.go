@@ -36,10 +36,10 @@ func onLinux(t require.TestingT, source, target func(p *runtime.Proc) error, ove
 // entry makes an entry of the target for all of a view, and returns its queue.
 func entry(p *runtime.Proc, v runtime.View) (eq portals.Handle, err error) {
 	ni := p.NI()
-	if eq, err = ni.EQAlloc(64); err != nil {
+	if eq, err = ni.Objects().EQAlloc(64); err != nil {
 		return eq, err
 	}
-	if _, err = ni.PTAlloc(0, eq, 0); err != nil {
+	if _, err = ni.Objects().PTAlloc(0, eq, 0); err != nil {
 		return eq, err
 	}
 	_, err = ni.MEAppend(0, &portals.ME{Start: v.Addr(), Length: uint64(v.Len()), Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable, IgnoreBits: ^uint64(0), MatchID: portals.ID{NID: portals.NIDAny, PID: portals.PIDAny}}, portals.PriorityList, 0)
@@ -49,15 +49,15 @@ func entry(p *runtime.Proc, v runtime.View) (eq portals.Handle, err error) {
 // transfer puts the bytes of a view to rank 1 and waits for the acknowledgement.
 func transfer(p *runtime.Proc, v runtime.View, length int) (portals.Event, error) {
 	ni := p.NI()
-	eq, err := ni.EQAlloc(16)
+	eq, err := ni.Objects().EQAlloc(16)
 	if err != nil {
 		return portals.Event{}, err
 	}
-	md, err := ni.MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len()), EQ: eq})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len()), EQ: eq})
 	if err != nil {
 		return portals.Event{}, err
 	}
-	if err := ni.Put(md, 0, uint64(length), portals.Ack, portals.ID{NID: 1}, 0, 0, 0, 0, 0); err != nil {
+	if err := ni.Put(portals.Put{MD: md, Length: uint64(length), Ack: portals.Ack, Target: portals.ID{NID: 1}}); err != nil {
 		return portals.Event{}, err
 	}
 	for {
@@ -260,10 +260,10 @@ func TestMoreProcessesThanBanksTakeTurns(t *testing.T) {
 			v.CopyFrom(bytes.Repeat([]byte{byte(i + 1)}, 10_000))
 			p.SleepUntil(sim.Millisecond)
 			ni := p.NI()
-			md, err := ni.MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len())})
+			md, err := ni.Objects().MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len())})
 			for range 3 {
 				if err == nil {
-					err = ni.Put(md, 0, 10_000, portals.NoAck, portals.ID{NID: 1, PID: uint32(i)}, 0, 0, 0, 0, 0)
+					err = ni.Put(portals.Put{MD: md, Length: 10_000, Target: portals.ID{NID: 1, PID: uint32(i)}})
 				}
 			}
 			return err

@@ -53,11 +53,11 @@ func carry(t *testing.T, device string, overrides []string, flows []*flow, besid
 
 func (x *traffic) endpoint(p *runtime.Proc) error {
 	ni := p.NI()
-	eq, err := ni.EQAlloc(64)
+	eq, err := ni.Objects().EQAlloc(64)
 	if err != nil {
 		return err
 	}
-	if _, err := ni.PTAlloc(0, eq, 0); err != nil {
+	if _, err := ni.Objects().PTAlloc(0, eq, 0); err != nil {
 		return err
 	}
 	addr := p.Alloc(large).Addr()
@@ -66,13 +66,13 @@ func (x *traffic) endpoint(p *runtime.Proc) error {
 	}, portals.PriorityList, 0); err != nil {
 		return err
 	}
-	md, err := ni.MDBind(&portals.MD{Start: addr, Length: large})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: addr, Length: large})
 	if err != nil {
 		return err
 	}
 	for i, f := range x.flows {
 		if f.from == p.Rank() {
-			if err := ni.Put(md, 0, uint64(f.bytes), portals.NoAck, portals.PhysID(uint32(f.to), 0), 0, 0, 0, 0, uint64(i)); err != nil {
+			if err := ni.Put(portals.Put{MD: md, Length: uint64(f.bytes), Target: portals.PhysID(uint32(f.to), 0), HdrData: uint64(i)}); err != nil {
 				return err
 			}
 		}
@@ -175,17 +175,17 @@ func TestGapLimitsSmallPackets(t *testing.T) {
 	r := conduct(t, setup{
 		initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
 			ni := p.NI()
-			ct, err := ni.CTAlloc()
+			ct, err := ni.Objects().CTAlloc()
 			if err != nil {
 				return err
 			}
 			for i := range uint64(n) {
-				err := ni.TriggeredPut(md, 0, 8, portals.NoAck, portals.PhysID(1, 0), 0, 0, 0, 0, i, ct, 1)
+				err := ni.Objects().Triggered(portals.Put{MD: md, Length: 8, Target: portals.PhysID(1, 0), HdrData: i}, ct, 1)
 				if err != nil {
 					return err
 				}
 			}
-			return ni.CTInc(ct, portals.CTEvent{Success: 1})
+			return ni.Objects().CTInc(ct, portals.CTEvent{Success: 1})
 		},
 	})
 	puts := all(r.targets, portals.EventPut)

@@ -183,15 +183,15 @@ func (p *Proc) parkedFor() string {
 	case p.waits == memoryHandle:
 		return fmt.Sprintf("a change of %d bytes at offset %d of HPU memory of %s of rank %d", w.bytes, w.offset, w.memory.Name(), p.Rank())
 	case p.waits == idleHandle:
-		return fmt.Sprintf("portal table entry %d of %s (messages under way: %d)", w.index, w.ni.owner(), w.ni.PTBusy(w.index))
+		return fmt.Sprintf("portal table entry %d of %s (messages under way: %d)", w.index, w.ni.owner(), w.ni.Objects().PTBusy(w.index))
 	case p.waits == anyHandle && len(w.handles) == 0:
 		return "nothing: it polls no queue and no counter"
 	case p.waits == anyHandle:
 		return w.any() + " of " + w.ni.owner()
 	case p.waits.Kind() == portals.KindCT:
-		return w.ni.Title(p.waits) + " of " + w.ni.owner() + w.ni.progress(p.waits, w.test)
+		return w.ni.Objects().Title(p.waits) + " of " + w.ni.owner() + w.ni.progress(p.waits, w.test)
 	}
-	return "an event on " + w.ni.Title(p.waits) + " of " + w.ni.owner()
+	return "an event on " + w.ni.Objects().Title(p.waits) + " of " + w.ni.owner()
 }
 
 // anyShown is how many of the objects of a poll a report names.
@@ -205,7 +205,7 @@ func (w *await) any() string {
 			all = append(all, fmt.Sprintf("%d more", len(w.handles)-i))
 			break
 		}
-		text := w.ni.Title(h)
+		text := w.ni.Objects().Title(h)
 		if w.tests != nil {
 			text += w.ni.progress(h, w.tests[i])
 		}
@@ -221,7 +221,7 @@ func (w *await) any() string {
 // progress says how far a counter is: it has no failures, which would end the wait. If it has reached its
 // test, a limit has ended the run before the program could see it.
 func (ni *NI) progress(ct portals.Handle, test uint64) string {
-	v, err := ni.CTGet(ct)
+	v, err := ni.Objects().CTGet(ct)
 	if err != nil {
 		return ""
 	}
@@ -239,7 +239,7 @@ func (ni *NI) owner() string {
 		text += " " + p.name
 	}
 	if len(p.nis) > 1 {
-		text = ni.Options().String() + " interface of " + text
+		text = ni.Objects().Options().String() + " interface of " + text
 	}
 	return text
 }

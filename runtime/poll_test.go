@@ -28,9 +28,9 @@ func TestPollsTimeOut(t *testing.T) {
 	require.NoError(t, one(t, func(p *runtime.Proc) error {
 		ni := p.NI()
 		look := p.Cluster().Profile().Host.Poll
-		eq, err := ni.EQAlloc(4)
+		eq, err := ni.Objects().EQAlloc(4)
 		require.NoError(t, err)
-		ct, err := ni.CTAlloc()
+		ct, err := ni.Objects().CTAlloc()
 		require.NoError(t, err)
 
 		_, _, err = ni.EQPoll([]portals.Handle{eq}, 3*sim.Microsecond)
@@ -41,7 +41,7 @@ func TestPollsTimeOut(t *testing.T) {
 		require.ErrorIs(t, err, portals.ErrCTNoneReached)
 		require.Equal(t, 3*sim.Microsecond+2*look, p.Now())
 
-		require.NoError(t, ni.CTInc(ct, portals.CTEvent{Success: 2}))
+		require.NoError(t, ni.Objects().CTInc(ct, portals.CTEvent{Success: 2}))
 		v, which, err := ni.CTPoll([]portals.Handle{ct}, []uint64{2}, runtime.Forever)
 		require.NoError(t, err)
 		require.Zero(t, which)
@@ -56,11 +56,11 @@ func TestPollWakesForAnyQueue(t *testing.T) {
 		ni := p.NI()
 		var eqs []portals.Handle
 		for range 3 {
-			eq, err := ni.EQAlloc(4)
+			eq, err := ni.Objects().EQAlloc(4)
 			require.NoError(t, err)
 			eqs = append(eqs, eq)
 		}
-		pt, err := ni.PTAlloc(0, eqs[2], portals.PTAny)
+		pt, err := ni.Objects().PTAlloc(0, eqs[2], portals.PTAny)
 		require.NoError(t, err)
 		data := p.Alloc(16)
 		copy(data.Raw(), "to myself")
@@ -69,9 +69,9 @@ func TestPollWakesForAnyQueue(t *testing.T) {
 			Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
 		}, portals.PriorityList, 7)
 		require.NoError(t, err)
-		md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: 8, EQ: eqs[0], Options: portals.OptMDEventSendDisable})
+		md, err := ni.Objects().MDBind(&portals.MD{Start: data.Addr(), Length: 8, EQ: eqs[0], Options: portals.OptMDEventSendDisable})
 		require.NoError(t, err)
-		require.NoError(t, ni.Put(md, 0, 8, portals.NoAck, portals.PhysID(0, 0), pt, 0, 0, 0, 0))
+		require.NoError(t, ni.Put(portals.Put{MD: md, Length: 8, Target: portals.PhysID(0, 0), PT: pt}))
 		ev, which, err := ni.EQPoll(eqs, runtime.Forever)
 		require.NoError(t, err)
 		require.Equal(t, 2, which)
@@ -85,9 +85,9 @@ func TestPollWakesForAnyQueue(t *testing.T) {
 // A run that ends with somebody waiting says who, since when and for what.
 func TestStuckRunNamesTheCounter(t *testing.T) {
 	err := one(t, func(p *runtime.Proc) error {
-		ct, err := p.NI().CTAlloc()
+		ct, err := p.NI().Objects().CTAlloc()
 		require.NoError(t, err)
-		require.NoError(t, p.NI().CTInc(ct, portals.CTEvent{Success: 3}))
+		require.NoError(t, p.NI().Objects().CTInc(ct, portals.CTEvent{Success: 3}))
 		p.Sleep(2 * sim.Microsecond)
 		_, err = p.NI().CTWait(ct, 5)
 		return err
@@ -111,10 +111,10 @@ func TestStuckRunNamesWhatIsWaitedFor(t *testing.T) {
 		0: {
 			func(p *runtime.Proc) error {
 				ni := p.NI()
-				must(ni.CTAlloc())
-				require.NoError(t, ni.CTFree(must(ni.CTAlloc())))
-				ct, late = must(ni.CTAlloc()), ni
-				ni.Label(ct, "halo")
+				must(ni.Objects().CTAlloc())
+				require.NoError(t, ni.Objects().CTFree(must(ni.Objects().CTAlloc())))
+				ct, late = must(ni.Objects().CTAlloc()), ni
+				ni.Objects().Label(ct, "halo")
 				_, err := ni.CTWait(ct, 5)
 				return err
 			},
@@ -123,24 +123,24 @@ func TestStuckRunNamesWhatIsWaitedFor(t *testing.T) {
 				require.NoError(t, err)
 				var cts []portals.Handle
 				for range 6 {
-					cts = append(cts, must(ni.CTAlloc()))
+					cts = append(cts, must(ni.Objects().CTAlloc()))
 				}
-				ni.Label(cts[0], "in")
+				ni.Objects().Label(cts[0], "in")
 				_, _, err = ni.CTPoll(cts, []uint64{1, 2, 3, 4, 5, 6}, runtime.Forever)
 				return err
 			},
 		},
 		1: {
 			func(p *runtime.Proc) error {
-				eq := must(p.NI().EQAlloc(1))
-				p.NI().Label(eq, "completions")
+				eq := must(p.NI().Objects().EQAlloc(1))
+				p.NI().Objects().Label(eq, "completions")
 				_, err := p.NI().EQWait(eq)
 				return err
 			},
 			func(p *runtime.Proc) error {
 				p.Sleep(sim.Microsecond)
-				require.NoError(t, late.CTInc(ct, portals.CTEvent{Success: 3}))
-				_, _, err := p.NI().EQPoll([]portals.Handle{must(p.NI().EQAlloc(1)), must(p.NI().EQAlloc(1))}, runtime.Forever)
+				require.NoError(t, late.Objects().CTInc(ct, portals.CTEvent{Success: 3}))
+				_, _, err := p.NI().EQPoll([]portals.Handle{must(p.NI().Objects().EQAlloc(1)), must(p.NI().Objects().EQAlloc(1))}, runtime.Forever)
 				return err
 			},
 		},
@@ -182,20 +182,20 @@ func TestWaitingForWhatGoesAway(t *testing.T) {
 			cause func(ni *runtime.NI, eq, ct portals.Handle) error
 		}{
 			{portals.ErrArgInvalid, func(ni *runtime.NI, eq, ct portals.Handle) error {
-				require.NoError(t, ni.EQFree(eq))
-				return ni.CTFree(ct)
+				require.NoError(t, ni.Objects().EQFree(eq))
+				return ni.Objects().CTFree(ct)
 			}},
 			{portals.ErrAborted, func(ni *runtime.NI, _, _ portals.Handle) error { ni.Proc().Abort(); return nil }},
-			{portals.ErrNoInit, func(ni *runtime.NI, _, _ portals.Handle) error { return ni.NIFini() }},
+			{portals.ErrNoInit, func(ni *runtime.NI, _, _ portals.Handle) error { return ni.Objects().NIFini() }},
 		} {
 			var ni *runtime.NI
 			var eq, ct portals.Handle
 			_, err := program(t, 1, map[int][]func(p *runtime.Proc) error{0: {
 				func(p *runtime.Proc) (err error) {
 					ni = p.NI()
-					eq, err = ni.EQAlloc(1)
+					eq, err = ni.Objects().EQAlloc(1)
 					require.NoError(t, err)
-					ct, err = ni.CTAlloc()
+					ct, err = ni.Objects().CTAlloc()
 					require.NoError(t, err)
 					require.ErrorIs(t, w(ni, eq, ct), c.want)
 					require.Equal(t, 2*sim.Microsecond+p.Cluster().Profile().Host.Poll, p.Now())

@@ -202,7 +202,7 @@ func TestPostedWritesDoNotAllocate(t *testing.T) {
 		}
 		spin.Scratchpads = portals.Scratchpads{Bytes: 64}
 		spin.PerMessage = portals.MessageMemory{Offset: 1024, Bytes: 16, Messages: 100}
-		if _, err := p.NI().PTAlloc(0, portals.EQNone, 0); err != nil {
+		if _, err := p.NI().Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
 			return err
 		}
 		_, err = p.NI().MEAppend(0, &portals.ME{

@@ -25,16 +25,16 @@ func TestReachedButNotSeen(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.Spawn(0, "putter", func(p *runtime.Proc) error {
 			data := p.Alloc(8)
-			ct, err := p.NI().CTAlloc()
+			ct, err := p.NI().Objects().CTAlloc()
 			if err != nil {
 				return err
 			}
-			md, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: 8, CT: ct, Options: portals.OptMDEventCTAck})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: data.Addr(), Length: 8, CT: ct, Options: portals.OptMDEventCTAck})
 			if err != nil {
 				return err
 			}
 			for n := range uint64(3) {
-				if err := p.NI().Put(md, 0, 8, portals.Ack, portals.PhysID(1, 0), 0, 5, 0, 9, 0); err != nil {
+				if err := p.NI().Put(portals.Put{MD: md, Length: 8, Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: 5, UserPtr: 9}); err != nil {
 					return err
 				}
 				if _, err := p.NI().CTWait(ct, n+1); err != nil {
@@ -44,7 +44,7 @@ func TestReachedButNotSeen(t *testing.T) {
 			return nil
 		}))
 		require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) error {
-			if _, err := p.NI().PTAlloc(0, portals.EQNone, 0); err != nil {
+			if _, err := p.NI().Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
 				return err
 			}
 			inbox := p.Alloc(8)

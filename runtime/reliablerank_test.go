@@ -46,7 +46,7 @@ func (r *stormRank) run(p *runtime.Proc) error {
 		}
 	}
 	p.Sleep(sim.Millisecond) // what comes twice would have come by now
-	if _, err := r.ni.EQGet(r.eq); !errors.Is(err, portals.ErrEQEmpty) {
+	if _, err := r.ni.Objects().EQGet(r.eq); !errors.Is(err, portals.ErrEQEmpty) {
 		return fmt.Errorf("rank %d: one event too many: %w", r.rank, err)
 	}
 	return nil
@@ -54,18 +54,18 @@ func (r *stormRank) run(p *runtime.Proc) error {
 
 // prepare makes the memory and the entries of a rank.
 func (r *stormRank) prepare() (err error) {
-	if r.eq, err = r.ni.EQAlloc(4096); err != nil {
+	if r.eq, err = r.ni.Objects().EQAlloc(4096); err != nil {
 		return err
 	}
-	if _, err := r.ni.PTAlloc(0, portals.EQNone, 0); err != nil {
+	if _, err := r.ni.Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
 		return err
 	}
-	if _, err := r.ni.PTAlloc(0, r.eq, 1); err != nil { // for answers of handlers, which are awaited
+	if _, err := r.ni.Objects().PTAlloc(0, r.eq, 1); err != nil { // for answers of handlers, which are awaited
 		return err
 	}
 	var at [6]uint64
 	at[0], r.local = r.p.Observed(2 * laneSpace)
-	if r.md, err = r.ni.MDBind(&portals.MD{Start: at[0], Length: 2 * laneSpace, EQ: r.eq}); err != nil {
+	if r.md, err = r.ni.Objects().MDBind(&portals.MD{Start: at[0], Length: 2 * laneSpace, EQ: r.eq}); err != nil {
 		return err
 	}
 	at[1], r.lanes = r.p.Observed(len(r.ranks) * laneSpace)
@@ -192,18 +192,18 @@ func (r *stormRank) post(o *stormOp, lane int) error {
 	case stormPut:
 		r.fill(out[:o.length])
 		o.wantAck = true
-		return r.ni.Put(r.md, local, n, portals.Ack, to, 0, plainEntry, remote, user, user)
+		return r.ni.Put(portals.Put{MD: r.md, Offset: local, Length: n, Ack: portals.Ack, Target: to, MatchBits: plainEntry, RemoteOffset: remote, UserPtr: user, HdrData: user})
 	case stormMultiply:
 		o.wantAck = true
-		return r.ni.Put(r.md, local, n, portals.Ack, to, 0, multiplyEntry, remote, user, user)
+		return r.ni.Put(portals.Put{MD: r.md, Offset: local, Length: n, Ack: portals.Ack, Target: to, MatchBits: multiplyEntry, RemoteOffset: remote, UserPtr: user, HdrData: user})
 	case stormPong:
 		r.fill(out[:o.length])
 		clear(r.pongs[:o.length])
-		return r.ni.Put(r.md, local, n, portals.NoAck, to, 0, pongEntry, 0, user, user)
+		return r.ni.Put(portals.Put{MD: r.md, Offset: local, Length: n, Target: to, MatchBits: pongEntry, UserPtr: user, HdrData: user})
 	case stormGet:
 		clear(in[:o.length])
 		o.sent = true
-		return r.ni.Get(r.md, back, n, to, 0, getEntry, uint64(lane), user)
+		return r.ni.Get(portals.Get{MD: r.md, Offset: back, Length: n, Target: to, MatchBits: getEntry, RemoteOffset: uint64(lane), UserPtr: user})
 	case stormAtomic:
 		o.wantAck = r.rng.IntN(2) == 0
 		o.done = !o.wantAck
@@ -216,13 +216,13 @@ func (r *stormRank) post(o *stormOp, lane int) error {
 		if o.wantAck {
 			ack = portals.Ack
 		}
-		return r.ni.Atomic(r.md, local, n, ack, to, 0, atomicEntry, uint64(8*o.word), user, user, portals.OpSUM, portals.Uint64)
+		return r.ni.Atomic(portals.Atomic{MD: r.md, Offset: local, Length: n, Ack: ack, Target: to, MatchBits: atomicEntry, RemoteOffset: uint64(8 * o.word), UserPtr: user, HdrData: user, Op: portals.OpSUM, Type: portals.Uint64})
 	default:
 		for k := range o.length / 8 {
 			binary.LittleEndian.PutUint64(out[8*k:], 1)
 			binary.LittleEndian.PutUint64(in[8*k:], math.MaxUint64)
 		}
-		return r.ni.FetchAtomic(r.md, back, r.md, local, n, to, 0, ticketEntry, uint64(8*o.word), user, user, portals.OpSUM, portals.Uint64)
+		return r.ni.FetchAtomic(portals.FetchAtomic{GetMD: r.md, GetOffset: back, MD: r.md, Offset: local, Length: n, Target: to, MatchBits: ticketEntry, RemoteOffset: uint64(8 * o.word), UserPtr: user, HdrData: user, Op: portals.OpSUM, Type: portals.Uint64})
 	}
 }
 

@@ -132,10 +132,10 @@ func (r *straightRun) run() *straightRun {
 		ni := p.NI()
 		data := p.Alloc(max(r.bytes, 1))
 		copy(data.Raw(), pattern(r.bytes, 1))
-		md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: uint64(data.Len())})
+		md, err := ni.Objects().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(data.Len())})
 		for range max(1, r.messages) {
 			if err == nil {
-				err = ni.Put(md, 0, uint64(r.bytes), portals.NoAck, portals.PhysID(1, 0), 0, 0, 0, 0, 0)
+				err = ni.Put(portals.Put{MD: md, Length: uint64(r.bytes), Target: portals.PhysID(1, 0)})
 			}
 		}
 		return err
@@ -166,11 +166,11 @@ func (r *straightRun) install(p *runtime.Proc) error {
 		r.setup(r.memory, spin)
 	}
 	ni := p.NI()
-	eq, err := ni.EQAlloc(64)
+	eq, err := ni.Objects().EQAlloc(64)
 	if err != nil {
 		return err
 	}
-	if _, err := ni.PTAlloc(portals.OptPTFlowCtrl, eq, 0); err != nil {
+	if _, err := ni.Objects().PTAlloc(portals.OptPTFlowCtrl, eq, 0); err != nil {
 		return err
 	}
 	r.host = p.Alloc(1 << 16)

@@ -86,23 +86,23 @@ func runPairOn(t testing.TB, network network, name string, programs [2]func(*pai
 
 func (k *pairRank) prepare(p *runtime.Proc) (err error) {
 	k.p, k.ni = p, p.NI()
-	if k.eq, err = k.ni.EQAlloc(256); err != nil {
+	if k.eq, err = k.ni.Objects().EQAlloc(256); err != nil {
 		return err
 	}
-	if k.ct, err = k.ni.CTAlloc(); err != nil {
+	if k.ct, err = k.ni.Objects().CTAlloc(); err != nil {
 		return err
 	}
-	if k.mdCT, err = k.ni.CTAlloc(); err != nil {
+	if k.mdCT, err = k.ni.Objects().CTAlloc(); err != nil {
 		return err
 	}
-	if _, err := k.ni.PTAlloc(0, k.eq, 0); err != nil {
+	if _, err := k.ni.Objects().PTAlloc(0, k.eq, 0); err != nil {
 		return err
 	}
 	var addr uint64
 	addr, k.mem = p.Observed(pairBytes)
 	k.ownAddr, k.own = p.Observed(pairBytes)
 	copy(k.own, pattern(pairBytes, byte(p.Rank()+1)))
-	if k.md, err = k.ni.MDBind(&portals.MD{
+	if k.md, err = k.ni.Objects().MDBind(&portals.MD{
 		Start: k.ownAddr, Length: pairBytes, EQ: k.eq, CT: k.mdCT, Options: portals.OptMDEventCTSend | portals.OptMDEventCTAck | portals.OptMDEventCTReply,
 	}); err != nil {
 		return err
@@ -117,7 +117,11 @@ func (k *pairRank) prepare(p *runtime.Proc) (err error) {
 func (k *pairRank) other() portals.ID { return portals.PhysID(uint32(1-k.p.Rank()), 0) }
 
 func (k *pairRank) put(n, remote uint64) error {
-	return k.ni.Put(k.md, 0, n, portals.Ack, k.other(), 0, 0, remote, 7, 0)
+	return k.ni.Put(portals.Put{MD: k.md, Length: n, Ack: portals.Ack, Target: k.other(), RemoteOffset: remote, UserPtr: 7})
+}
+
+func (k *pairRank) get(n uint64) error {
+	return k.ni.Get(portals.Get{MD: k.md, Length: n, Target: k.other(), UserPtr: 7})
 }
 
 // told is what a queue has said: types and how they ended.
@@ -152,12 +156,12 @@ func TestUndeliverable(t *testing.T) {
 	}{
 		{"put", func(k *pairRank) error { return k.put(3000, 0) }, []string{"SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0"}, 2, 3000},
 		{"nothing", func(k *pairRank) error { return k.put(0, 0) }, []string{"SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0"}, 2, 0},
-		{"get", func(k *pairRank) error { return k.ni.Get(k.md, 0, 3000, k.other(), 0, 0, 0, 7) }, []string{"REPLY UNDELIVERABLE 0"}, 1, 0},
+		{"get", func(k *pairRank) error { return k.get(3000) }, []string{"REPLY UNDELIVERABLE 0"}, 1, 0},
 		{"atomic", func(k *pairRank) error {
-			return k.ni.Atomic(k.md, 0, 64, portals.Ack, k.other(), 0, 0, 0, 7, 0, portals.OpSUM, portals.Uint64)
+			return k.ni.Atomic(portals.Atomic{MD: k.md, Length: 64, Ack: portals.Ack, Target: k.other(), UserPtr: 7, Op: portals.OpSUM, Type: portals.Uint64})
 		}, []string{"SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0"}, 2, 64},
 		{"fetching atomic", func(k *pairRank) error {
-			return k.ni.FetchAtomic(k.md, 0, k.md, 64, 64, k.other(), 0, 0, 0, 7, 0, portals.OpSUM, portals.Uint64)
+			return k.ni.FetchAtomic(portals.FetchAtomic{GetMD: k.md, MD: k.md, Offset: 64, Length: 64, Target: k.other(), UserPtr: 7, Op: portals.OpSUM, Type: portals.Uint64})
 		}, []string{"SEND UNDELIVERABLE 0", "REPLY UNDELIVERABLE 0"}, 2, 64},
 		{"two puts", func(k *pairRank) error {
 			if err := k.put(3000, 0); err != nil {
@@ -180,7 +184,7 @@ func TestUndeliverable(t *testing.T) {
 			require.NoError(t, r.err)
 			require.Equal(t, c.events, told(r.ranks[0].events))
 			require.Empty(t, r.ranks[1].events)
-			v, err := r.ranks[0].ni.CTGet(r.ranks[0].mdCT)
+			v, err := r.ranks[0].ni.Objects().CTGet(r.ranks[0].mdCT)
 			require.NoError(t, err)
 			require.Equal(t, portals.CTEvent{Failure: c.fails}, v)
 			r.left()
@@ -208,7 +212,7 @@ func TestAcknowledgementsFail(t *testing.T) {
 		for _, queue := range []bool{false, true} {
 			var counted portals.CTEvent
 			r := runPair(t, fmt.Sprintf(toSwitch, 0, always), [2]func(*pairRank) error{func(k *pairRank) error {
-				ct, err := k.ni.CTAlloc()
+				ct, err := k.ni.Objects().CTAlloc()
 				if err != nil {
 					return err
 				}
@@ -216,12 +220,12 @@ func TestAcknowledgementsFail(t *testing.T) {
 				if queue {
 					md.EQ = k.eq
 				}
-				h, err := k.ni.MDBind(&md)
+				h, err := k.ni.Objects().MDBind(&md)
 				if err != nil {
 					return err
 				}
 				for range 2 {
-					if err := k.ni.Put(h, 0, 2000, ack, k.other(), 0, 0, 0, 7, 0); err != nil {
+					if err := k.ni.Put(portals.Put{MD: h, Length: 2000, Ack: ack, Target: k.other(), UserPtr: 7}); err != nil {
 						return err
 					}
 				}
@@ -233,7 +237,7 @@ func TestAcknowledgementsFail(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, []any{portals.EventAck, portals.NIUndeliverable, uint64(7)}, []any{ev.Type, ev.Fail, ev.UserPtr})
 				}
-				return k.ni.MDRelease(h) // nothing holds it
+				return k.ni.Objects().MDRelease(h) // nothing holds it
 			}})
 			require.NoError(t, r.err)
 			require.Equal(t, portals.CTEvent{Failure: 2}, counted, "%v, queue %t", ack, queue)
@@ -300,7 +304,7 @@ func TestLinkComesBack(t *testing.T) {
 			func() error { return k.put(8, 20000) }, // behind it: it shares its fate
 			func() error { k.p.SleepUntil(up); return nil },
 			func() error { return k.put(5000, 30000) },
-			func() error { return k.ni.Get(k.md, 40000, 3000, k.other(), 0, 0, 0, 0) },
+			func() error { return k.ni.Get(portals.Get{MD: k.md, Offset: 40000, Length: 3000, Target: k.other()}) },
 		} {
 			if err := op(); err != nil {
 				return err
@@ -320,7 +324,7 @@ func TestLinkComesBack(t *testing.T) {
 	require.Equal(t, make([]byte, 20000), r.ranks[1].mem[2048:22048])
 	require.Equal(t, r.ranks[0].own[:5000], r.ranks[1].mem[30000:35000])
 	require.Equal(t, r.ranks[1].mem[:3000], r.ranks[0].own[40000:43000])
-	v, err := r.ranks[1].ni.CTGet(r.ranks[1].ct)
+	v, err := r.ranks[1].ni.Objects().CTGet(r.ranks[1].ct)
 	require.NoError(t, err)
 	require.Equal(t, portals.CTEvent{Success: 2, Failure: 1}, v)
 	_, n := r.c.Failures()
@@ -339,13 +343,17 @@ func TestLostAnswers(t *testing.T) {
 	}{
 		{"acknowledgement", func(k *pairRank) error { return k.put(500, 0) }, []string{"SEND OK 500", "ACK UNDELIVERABLE 0"}, []string{"PUT OK 500"}, 150 * sim.Nanosecond},
 		{
-			"reply", func(k *pairRank) error { return k.ni.Get(k.md, 0, 3000, k.other(), 0, 0, 0, 7) },
+			"reply", func(k *pairRank) error {
+				return k.ni.Get(portals.Get{MD: k.md, Length: 3000, Target: k.other(), UserPtr: 7})
+			},
 			[]string{"REPLY UNDELIVERABLE 0"},
 			[]string{"GET UNDELIVERABLE 0"},
 			200 * sim.Nanosecond,
 		},
 		{
-			"part of reply", func(k *pairRank) error { return k.ni.Get(k.md, 0, 30000, k.other(), 0, 0, 0, 7) },
+			"part of reply", func(k *pairRank) error {
+				return k.ni.Get(portals.Get{MD: k.md, Length: 30000, Target: k.other(), UserPtr: 7})
+			},
 			[]string{"REPLY UNDELIVERABLE 15360"},
 			[]string{"GET UNDELIVERABLE 0"},
 			370 * sim.Nanosecond,
@@ -359,7 +367,7 @@ func TestLostAnswers(t *testing.T) {
 					}
 					if name == "late" { // the news is lost, too; it comes when something else is heard
 						k.p.Sleep(5*patience + pairTimeout)
-						return k.ni.Put(k.md, 0, 8, portals.NoAck, k.other(), 0, 0, 60000, 1, 0)
+						return k.ni.Put(portals.Put{MD: k.md, Length: 8, Target: k.other(), RemoteOffset: 60000, UserPtr: 1})
 					}
 					return nil
 				}
@@ -395,9 +403,11 @@ func TestAnswersThatNeverCome(t *testing.T) {
 		before sim.Time
 	}{
 		{"acknowledgement", func(k *pairRank) error { return k.put(500, 0) }, "an ack", 150 * sim.Nanosecond},
-		{"reply", func(k *pairRank) error { return k.ni.Get(k.md, 0, 3000, k.other(), 0, 0, 0, 7) }, "a reply", 200 * sim.Nanosecond},
+		{"reply", func(k *pairRank) error {
+			return k.ni.Get(portals.Get{MD: k.md, Length: 3000, Target: k.other(), UserPtr: 7})
+		}, "a reply", 200 * sim.Nanosecond},
 		{"values of an atomic", func(k *pairRank) error {
-			return k.ni.FetchAtomic(k.md, 0, k.md, 64, 64, k.other(), 0, 0, 0, 7, 0, portals.OpSUM, portals.Uint64)
+			return k.ni.FetchAtomic(portals.FetchAtomic{GetMD: k.md, MD: k.md, Offset: 64, Length: 64, Target: k.other(), UserPtr: 7, Op: portals.OpSUM, Type: portals.Uint64})
 		}, "a reply", 150 * sim.Nanosecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -440,7 +450,9 @@ func TestAnswerAfterGivingUp(t *testing.T) {
 	}{
 		{"put", func(k *pairRank) error { return k.put(500, 0) }, []string{"SEND UNDELIVERABLE 0", "ACK UNDELIVERABLE 0"}, []string{"PUT OK 500"}, 90 * sim.Microsecond},
 		{
-			"get", func(k *pairRank) error { return k.ni.Get(k.md, 0, 3000, k.other(), 0, 0, 0, 7) },
+			"get", func(k *pairRank) error {
+				return k.ni.Get(portals.Get{MD: k.md, Length: 3000, Target: k.other(), UserPtr: 7})
+			},
 			[]string{"REPLY UNDELIVERABLE 0"},
 			[]string{"GET OK 3000"},
 			60 * sim.Microsecond,
@@ -485,10 +497,10 @@ func TestGivingUpWhileReading(t *testing.T) {
 func TestReliableToSelf(t *testing.T) {
 	r := runPair(t, fmt.Sprintf(toSwitch, 0, always), [2]func(*pairRank) error{func(k *pairRank) error {
 		self := portals.PhysID(0, 0)
-		if err := k.ni.Put(k.md, 0, 5000, portals.Ack, self, 0, 0, 0, 7, 0); err != nil {
+		if err := k.ni.Put(portals.Put{MD: k.md, Length: 5000, Ack: portals.Ack, Target: self, UserPtr: 7}); err != nil {
 			return err
 		}
-		return k.ni.Get(k.md, 10000, 5000, self, 0, 0, 0, 7)
+		return k.ni.Get(portals.Get{MD: k.md, Offset: 10000, Length: 5000, Target: self, UserPtr: 7})
 	}})
 	require.NoError(t, r.err)
 	require.ElementsMatch(t, []string{"SEND OK 5000", "PUT OK 5000", "ACK OK 5000", "GET OK 5000", "REPLY OK 5000"}, told(r.ranks[0].events))

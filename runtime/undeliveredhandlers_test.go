@@ -108,7 +108,7 @@ func TestHandlersOfAbandonedMessages(t *testing.T) {
 		again := func(up sim.Time) func(p *runtime.Proc, md portals.Handle, r *rig) error {
 			return func(p *runtime.Proc, md portals.Handle, r *rig) error {
 				for i := range 2 {
-					if err := p.NI().Put(md, 0, []uint64{uint64(r.length), 4096}[i], portals.Ack, portals.PhysID(1, 0), 0, 5, 0, uint64(i), 0); err != nil {
+					if err := p.NI().Put(portals.Put{MD: md, Length: []uint64{uint64(r.length), 4096}[i], Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: 5, UserPtr: uint64(i)}); err != nil {
 						return err
 					}
 					p.SleepUntil(max(p.Now(), up))

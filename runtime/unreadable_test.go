@@ -49,9 +49,11 @@ func TestUnreadableDataIsNotDelivered(t *testing.T) {
 		send func(ni *runtime.NI, md portals.Handle) error
 		at   portals.EventType
 	}{
-		{"put", func(ni *runtime.NI, md portals.Handle) error { return ni.Put(md, 0, n, portals.Ack, to, 0, 5, 0, 9, 0) }, portals.EventPut},
+		{"put", func(ni *runtime.NI, md portals.Handle) error {
+			return ni.Put(portals.Put{MD: md, Length: n, Ack: portals.Ack, Target: to, MatchBits: 5, UserPtr: 9})
+		}, portals.EventPut},
 		{"atomic", func(ni *runtime.NI, md portals.Handle) error {
-			return ni.Atomic(md, 0, n, portals.Ack, to, 0, 5, 0, 9, 0, portals.OpBXOR, portals.Uint64)
+			return ni.Atomic(portals.Atomic{MD: md, Length: n, Ack: portals.Ack, Target: to, MatchBits: 5, UserPtr: 9, Op: portals.OpBXOR, Type: portals.Uint64})
 		}, portals.EventAtomic},
 	} {
 		for k := range 5 {
@@ -92,11 +94,11 @@ func TestUnreadableAnswers(t *testing.T) {
 			initiator: func(p *runtime.Proc, md portals.Handle, r *rig) error {
 				got = p.Alloc(n)
 				got.CopyFrom(bytes.Repeat([]byte{0x11}, n))
-				into, err := p.NI().MDBind(&portals.MD{Start: got.Addr(), Length: n, EQ: r.initEQ})
+				into, err := p.NI().Objects().MDBind(&portals.MD{Start: got.Addr(), Length: n, EQ: r.initEQ})
 				if err != nil {
 					return err
 				}
-				return p.NI().Get(into, 0, n, portals.PhysID(1, 0), 0, 0, 0, 0)
+				return p.NI().Get(portals.Get{MD: into, Length: n, Target: portals.PhysID(1, 0)})
 			},
 		})
 		require.Equal(t, append(bytes.Repeat([]byte{0xee}, 256*k), bytes.Repeat([]byte{0x11}, n-256*k)...), got.Snapshot())
@@ -109,7 +111,7 @@ func TestUnreadableAnswers(t *testing.T) {
 	r := conduct(t, setup{
 		overrides: []string{"fabric.mtu=256"}, message: solid(n), target: filled, cfg: onRank(0, forGood(host.Denied, packet256(1))),
 		initiator: func(p *runtime.Proc, md portals.Handle, _ *rig) error {
-			return p.NI().FetchAtomic(md, 0, md, 0, n, portals.PhysID(1, 0), 0, 0, 0, 0, 0, portals.OpBXOR, portals.Uint64)
+			return p.NI().FetchAtomic(portals.FetchAtomic{GetMD: md, MD: md, Length: n, Target: portals.PhysID(1, 0), Op: portals.OpBXOR, Type: portals.Uint64})
 		},
 	})
 	require.Equal(t, bytes.Repeat([]byte{0xee}, n-256), r.host[256:n])
@@ -161,11 +163,11 @@ func TestDescriptorOfNoMemory(t *testing.T) {
 	r := conduct(t, setup{
 		length: 64, target: filled,
 		initiator: func(p *runtime.Proc, _ portals.Handle, r *rig) error {
-			md, err := p.NI().MDBind(&portals.MD{Start: 1 << 40, Length: 4096, EQ: r.initEQ})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: 1 << 40, Length: 4096, EQ: r.initEQ})
 			if err != nil {
 				return err
 			}
-			return p.NI().Put(md, 16, 64, portals.NoAck, portals.PhysID(1, 0), 0, 5, 0, 0, 0)
+			return p.NI().Put(portals.Put{MD: md, Offset: 16, Length: 64, Target: portals.PhysID(1, 0), MatchBits: 5})
 		},
 	})
 	require.Equal(t, bytes.Repeat([]byte{0xee}, 64), r.host[:64])

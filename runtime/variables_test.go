@@ -34,7 +34,7 @@ func TestPackageVariables(t *testing.T) {
 				return err
 			}
 		}
-		if _, err := p.NI().PTAlloc(0, portals.EQNone, 0); err != nil {
+		if _, err := p.NI().Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
 			return err
 		}
 		addr := p.Alloc(8).Addr()
@@ -54,13 +54,13 @@ func TestPackageVariables(t *testing.T) {
 	}))
 	require.NoError(t, c.Spawn(0, "source", func(p *runtime.Proc) error {
 		addr := p.Alloc(8).Addr()
-		md, err := p.NI().MDBind(&portals.MD{Start: addr, Length: 8})
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: addr, Length: 8})
 		if err != nil {
 			return err
 		}
 		p.Sleep(10 * sim.Microsecond)
 		for _, bits := range []uint64{0, 1, 1, 2, 2, 2, 2} {
-			if err := p.NI().Put(md, 0, 8, portals.NoAck, portals.PhysID(1, 0), 0, bits, 0, 0, 0); err != nil {
+			if err := p.NI().Put(portals.Put{MD: md, Length: 8, Target: portals.PhysID(1, 0), MatchBits: bits}); err != nil {
 				return err
 			}
 		}

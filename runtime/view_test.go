@@ -192,19 +192,19 @@ func TestViewOfAnAddress(t *testing.T) {
 func TestDevicesAndProgramsShareMemory(t *testing.T) {
 	require.NoError(t, paged(t, newDemand(sim.Nanosecond), func(p *runtime.Proc) error {
 		ni, from, to := p.NI(), p.Alloc(10_000), p.Alloc(10_000)
-		eq, err := ni.EQAlloc(8)
+		eq, err := ni.Objects().EQAlloc(8)
 		require.NoError(t, err)
-		_, err = ni.PTAlloc(0, eq, 0)
+		_, err = ni.Objects().PTAlloc(0, eq, 0)
 		require.NoError(t, err)
 		_, err = ni.MEAppend(0, &portals.ME{
 			Start: to.Addr(), Length: 10_000, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
 		}, portals.PriorityList, 0)
 		require.NoError(t, err)
-		md, err := ni.MDBind(&portals.MD{Start: from.Addr(), Length: 10_000})
+		md, err := ni.Objects().MDBind(&portals.MD{Start: from.Addr(), Length: 10_000})
 		require.NoError(t, err)
 		for i := range byte(3) {
 			from.CopyFrom(pattern(10_000, i))
-			require.NoError(t, ni.Put(md, 0, 10_000, portals.NoAck, portals.PhysID(0, 0), 0, 0, 0, 0, 0))
+			require.NoError(t, ni.Put(portals.Put{MD: md, Length: 10_000, Target: portals.PhysID(0, 0)}))
 			_, err := ni.EQWait(eq)
 			require.NoError(t, err)
 			require.True(t, bytes.Equal(pattern(10_000, i), to.Read()))

@@ -43,7 +43,7 @@ func TestHost(t *testing.T) {
 		memory := p.Alloc(4096)
 		entry := portals.ME{Start: memory.Addr(), Length: 4096, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut}
 		in.Attach(&entry)
-		if _, err := p.NI().PTAlloc(0, portals.EQNone, 0); err != nil {
+		if _, err := p.NI().Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
 			return err
 		}
 		if _, err := p.NI().MEAppend(0, &entry, portals.PriorityList, 0); err != nil {
@@ -73,10 +73,10 @@ func TestHost(t *testing.T) {
 		for i, b := 0, data.Raw(); i < len(b); i++ {
 			b[i] = 0x21
 		}
-		md, err := p.NI().MDBind(&portals.MD{Start: data.Addr(), Length: 6000})
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: data.Addr(), Length: 6000})
 		for range 3 {
 			if err == nil {
-				err = p.NI().Put(md, 0, 4096, portals.NoAck, portals.PhysID(1, 0), 0, 0, 0, 0, 0)
+				err = p.NI().Put(portals.Put{MD: md, Length: 4096, Target: portals.PhysID(1, 0)})
 			}
 		}
 		return err

@@ -84,11 +84,11 @@ func (x *example) receive(p *runtime.Proc) error {
 	}
 	ni := p.NI()
 	inbox := p.Alloc(length)
-	queue, err := ni.EQAlloc(16)
+	queue, err := ni.Objects().EQAlloc(16)
 	if err != nil {
 		return err
 	}
-	if _, err := ni.PTAlloc(0, queue, index); err != nil {
+	if _, err := ni.Objects().PTAlloc(0, queue, index); err != nil {
 		return err
 	}
 	entry := portals.ME{
@@ -119,15 +119,15 @@ func (x *example) send(p *runtime.Proc) error {
 	for i, bytes := 0, data.Write(); i < length; i++ {
 		bytes[i] = byte(i)
 	}
-	queue, err := ni.EQAlloc(16)
+	queue, err := ni.Objects().EQAlloc(16)
 	if err != nil {
 		return err
 	}
-	md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: length, EQ: queue})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: data.Addr(), Length: length, EQ: queue})
 	if err != nil {
 		return err
 	}
-	if err := ni.Put(md, 0, length, portals.Ack, portals.PhysID(receiver, 0), index, bits, 0, 0, 0); err != nil {
+	if err := ni.Put(portals.Put{MD: md, Length: length, Ack: portals.Ack, Target: portals.PhysID(receiver, 0), PT: index, MatchBits: bits}); err != nil {
 		return err
 	}
 	x.say("sender", p.Now(), "posted a put of %d bytes", length)

@@ -108,7 +108,7 @@ const (
 
 // act deals with one thing that has happened, if there is any.
 func (h *home) act() (acted bool, err error) {
-	v, err := h.page.NI().CTGet(h.completed)
+	v, err := h.page.NI().Objects().CTGet(h.completed)
 	if err != nil {
 		return false, err
 	}
@@ -116,7 +116,7 @@ func (h *home) act() (acted bool, err error) {
 		h.seen = v.Success
 		return true, h.ended()
 	}
-	if v, err = h.page.NI().CTGet(h.arrived); err != nil {
+	if v, err = h.page.NI().Objects().CTGet(h.arrived); err != nil {
 		return false, err
 	}
 	if v.Success > uint64(h.page.Taken()) {

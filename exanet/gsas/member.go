@@ -231,7 +231,7 @@ func (m *Member) call(home portals.ID, q *message) (message, error) {
 
 // act deals with one thing that has happened, if there is any.
 func (m *Member) act() (acted bool, err error) {
-	v, err := m.page.NI().CTGet(m.notified)
+	v, err := m.page.NI().Objects().CTGet(m.notified)
 	if err != nil {
 		return false, err
 	}
@@ -243,7 +243,7 @@ func (m *Member) act() (acted bool, err error) {
 		}
 		return true, nil
 	}
-	if v, err = m.page.NI().CTGet(m.arrived); err != nil {
+	if v, err = m.page.NI().Objects().CTGet(m.arrived); err != nil {
 		return false, err
 	}
 	if v.Success > uint64(m.page.Taken()) {

@@ -96,7 +96,7 @@ func (e *ethernet) Handle(ev *sim.Event) {
 	}
 	l.frames = append(l.frames, f)
 	l.came++
-	if err := l.ni.CTInc(l.ct, portals.CTEvent{Success: 1}); err != nil {
+	if err := l.ni.Objects().CTInc(l.ct, portals.CTEvent{Success: 1}); err != nil {
 		l.ni = nil // its process has ended
 	}
 }

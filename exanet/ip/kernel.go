@@ -179,11 +179,11 @@ func (k *kernel) datagram(packet *inet.Packet) error {
 
 // driver is the Ethernet's: it gives frames to the kernel.
 func (k *kernel) driver(p *runtime.Proc) error {
-	ct, err := p.NI().CTAlloc()
+	ct, err := p.NI().Objects().CTAlloc()
 	if err != nil {
 		return err
 	}
-	p.NI().Label(ct, "frames of the management Ethernet")
+	p.NI().Objects().Label(ct, "frames of the management Ethernet")
 	l := &k.net.ethernet.nodes[k.node].lanes[laneIP]
 	l.ni, l.ct = p.NI(), ct
 	for {

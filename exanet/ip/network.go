@@ -242,7 +242,7 @@ const defaultPeers = 1 << 16
 
 // ring counts something that has happened on a counter of the service, for which it wakes.
 func (s *service) ring(ct portals.Handle) {
-	if err := s.ni.CTInc(ct, portals.CTEvent{Success: 1}); err != nil {
+	if err := s.ni.Objects().CTInc(ct, portals.CTEvent{Success: 1}); err != nil {
 		s.stop = true // its interface is closed: it has ended
 	}
 }

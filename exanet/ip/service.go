@@ -79,12 +79,12 @@ func (s *service) run(p *runtime.Proc) (err error) {
 	s.ni = s.page.NI()
 	s.completed, s.notified = s.rdma.Signals()
 	for _, ct := range []*portals.Handle{&s.readable, &s.heardCT} {
-		if *ct, err = s.ni.CTAlloc(); err != nil {
+		if *ct, err = s.ni.Objects().CTAlloc(); err != nil {
 			return err
 		}
 	}
-	s.ni.Label(s.readable, "packets of the device")
-	s.ni.Label(s.heardCT, "heartbeats")
+	s.ni.Objects().Label(s.readable, "packets of the device")
+	s.ni.Objects().Label(s.heardCT, "heartbeats")
 	s.device.Ready(func() { s.ring(s.readable) })
 	l := &s.net.ethernet.nodes[s.node].lanes[laneBeat]
 	l.ni, l.ct = s.ni, s.heardCT
@@ -110,7 +110,7 @@ func (s *service) run(p *runtime.Proc) (err error) {
 func (s *service) round() error {
 	s.handles = [...]portals.Handle{s.notified, s.completed, s.readable, s.heardCT}
 	for i, ct := range s.handles {
-		v, err := s.ni.CTGet(ct)
+		v, err := s.ni.Objects().CTGet(ct)
 		if err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func (s *service) mail() (did bool, err error) {
 	for {
 		var b [exanet.MaxPayload]byte
 		arrived, _ := s.page.Signals()
-		v, err := s.ni.CTGet(arrived)
+		v, err := s.ni.Objects().CTGet(arrived)
 		if err != nil || v.Success <= uint64(s.page.Taken()) {
 			return did, err
 		}

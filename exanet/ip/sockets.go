@@ -29,11 +29,11 @@ func (n *Network) Open(p *runtime.Proc) (*Sockets, error) {
 	if k == nil {
 		return nil, fmt.Errorf("ip: node %d has no IP", p.Rank())
 	}
-	ct, err := p.NI().CTAlloc()
+	ct, err := p.NI().Objects().CTAlloc()
 	if err != nil {
 		return nil, err
 	}
-	p.NI().Label(ct, "something on a socket")
+	p.NI().Objects().Label(ct, "something on a socket")
 	s := &Sockets{k: k, p: p, ct: ct}
 	k.sockets = append(k.sockets, s)
 	return s, nil
@@ -41,7 +41,7 @@ func (n *Network) Open(p *runtime.Proc) (*Sockets, error) {
 
 // wake has the program look.
 func (s *Sockets) wake() {
-	if err := s.p.NI().CTInc(s.ct, portals.CTEvent{Success: 1}); err != nil {
+	if err := s.p.NI().Objects().CTInc(s.ct, portals.CTEvent{Success: 1}); err != nil {
 		s.k.strange++ // its process has ended
 	}
 }
@@ -49,7 +49,7 @@ func (s *Sockets) wake() {
 // Wait waits until something has happened on a socket since Wait returned last, or until a time (runtime.Forever: without end). It looks after the timers of connections.
 func (s *Sockets) Wait(until sim.Time) error {
 	for {
-		v, err := s.p.NI().CTGet(s.ct)
+		v, err := s.p.NI().Objects().CTGet(s.ct)
 		if err != nil {
 			return err
 		}

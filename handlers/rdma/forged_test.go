@@ -32,14 +32,14 @@ func TestForgedDomain(t *testing.T) {
 			return err
 		}
 		ni := forger.NI()
-		md, err := ni.MDBind(&portals.MD{Start: d.Addr(), Length: 64})
+		md, err := ni.Objects().MDBind(&portals.MD{Start: d.Addr(), Length: 64})
 		if err != nil {
 			return err
 		}
 		p.Sleep(sim.Microsecond)
 		put := func(to, pt uint32, h rdma.Header, from *rdma.Descriptor, remote uint64) {
 			d.CopyFrom(spin.EncodeState(from))
-			require.NoError(t, ni.Put(md, 0, 64, portals.NoAck, portals.PhysID(to, 0), pt, h.Bits(), remote, 0, 1))
+			require.NoError(t, ni.Put(portals.Put{MD: md, Length: 64, Target: portals.PhysID(to, 0), PT: pt, MatchBits: h.Bits(), RemoteOffset: remote, HdrData: 1}))
 			p.Sleep(100 * sim.Microsecond)
 		}
 		write := rdma.Descriptor{Source: loot.Addr(), Destination: secret.Addr(), Length: 4096, NID: 1}
@@ -98,7 +98,7 @@ func TestPageThatFailsLeavesNoDomain(t *testing.T) {
 		limits := c.Profile().PortalsLimits()
 		ni, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, &limits)
 		require.NoError(t, err)
-		uid, err := ni.UID()
+		uid, err := ni.Objects().UID()
 		require.Zero(t, uid)
 		return err
 	})

@@ -108,15 +108,15 @@ func exchange(t *testing.T, where []string, overrides ...string) (file []byte, s
 func send(p *runtime.Proc, content []byte) error {
 	ni, data := p.NI(), p.Alloc(len(content))
 	copy(data.Write(), content)
-	queue, err := ni.EQAlloc(4)
+	queue, err := ni.Objects().EQAlloc(4)
 	if err != nil {
 		return err
 	}
-	md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: uint64(len(content)), EQ: queue})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(len(content)), EQ: queue})
 	if err != nil {
 		return err
 	}
-	if err := ni.Put(md, 0, uint64(len(content)), portals.Ack, portals.PhysID(1, 0), 0, 0x1234, 0, 0, 0); err != nil {
+	if err := ni.Put(portals.Put{MD: md, Length: uint64(len(content)), Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: 0x1234}); err != nil {
 		return err
 	}
 	for range 2 { // sent, acknowledged
@@ -130,11 +130,11 @@ func send(p *runtime.Proc, content []byte) error {
 // receive takes one message.
 func receive(p *runtime.Proc, length int) error {
 	ni, inbox := p.NI(), p.Alloc(length)
-	queue, err := ni.EQAlloc(4)
+	queue, err := ni.Objects().EQAlloc(4)
 	if err != nil {
 		return err
 	}
-	if _, err = ni.PTAlloc(0, queue, 0); err != nil {
+	if _, err = ni.Objects().PTAlloc(0, queue, 0); err != nil {
 		return err
 	}
 	if _, err = ni.MEAppend(0, &portals.ME{

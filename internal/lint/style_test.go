@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,10 +15,12 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what one can read at a time.
+// Bounds of what one can read at a time. Lines are those with code: a comment
+// makes nothing harder to read.
 const (
 	maxFileLines     = 500
 	maxFunctionLines = 60
+	maxMethods       = 40 // of one type
 )
 
 // panics wants a reason for each: a comment at the call, a message that begins
@@ -120,26 +123,7 @@ func documented(r *report) {
 	}
 }
 
-func exportedReceiver(f *ast.FuncDecl) bool {
-	if f.Recv == nil {
-		return true
-	}
-	e := f.Recv.List[0].Type
-	for {
-		switch t := e.(type) {
-		case *ast.StarExpr:
-			e = t.X
-		case *ast.IndexExpr:
-			e = t.X
-		case *ast.IndexListExpr:
-			e = t.X
-		case *ast.Ident:
-			return t.IsExported()
-		default:
-			return false
-		}
-	}
-}
+func exportedReceiver(f *ast.FuncDecl) bool { return f.Recv == nil || ast.IsExported(receiver(f)) }
 
 // documentedSpec checks one name of a declaration; a comment on a group of
 // constants or variables, or at the end of the line, is enough for them.
@@ -172,21 +156,60 @@ func documentedFields(r *report, s *source, spec *ast.TypeSpec) {
 	}
 }
 
-// sizes bounds files and functions.
+// grown are types with more methods than maxMethods. The list only shrinks.
+var grown = []string{
+	"experiment.Point", "experiment.Sweep", "goal.Simulator", "host.Bus", "host.Kernel", "host.Process", "hpu.rewriter", "inet.Conn",
+	"mpi.Comm", "mpi.Rank", "mpi.overPortals", "mpi.schedule", "nic.act", "portals.Port", "portals.state", "report.Table", "runtime.Proc",
+	"scenario.Plan", "scenario.run", "smmu.SMMU",
+}
+
+// sizes bounds files, functions and types.
 func sizes(r *report) {
+	methods := map[string]int{}
 	for _, s := range r.tree.sources {
 		if s.generated() {
 			continue
 		}
-		if n := bytes.Count(s.text, []byte("\n")); n > maxFileLines {
-			r.at(s, s.ast.Package, "%d lines, at most %d", n, maxFileLines)
+		if n := codeLines(s.text); n > maxFileLines {
+			r.at(s, s.ast.Package, "%d lines of code, at most %d", n, maxFileLines)
 		}
 		for _, decl := range s.ast.Decls {
-			if f, is := decl.(*ast.FuncDecl); is {
-				if n := r.tree.line(f.End()) - r.tree.line(f.Pos()) + 1; n > maxFunctionLines {
-					r.at(s, f.Pos(), "%s has %d lines, at most %d", f.Name.Name, n, maxFunctionLines)
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			from, to := r.tree.fset.Position(f.Pos()).Offset, r.tree.fset.Position(f.End()).Offset
+			if n := codeLines(s.text[from:to]); n > maxFunctionLines {
+				r.at(s, f.Pos(), "%s has %d lines of code, at most %d", f.Name.Name, n, maxFunctionLines)
+			}
+			if name := receiver(f); name != "" && !s.test {
+				name = s.dir + "." + name
+				if methods[name]++; methods[name] == maxMethods+1 && !slices.Contains(grown, path.Base(name)) {
+					r.at(s, f.Pos(), "%s has more than %d methods", name, maxMethods)
 				}
 			}
+		}
+	}
+}
+
+// receiver is the name of the type that a method belongs to; "" for a function.
+func receiver(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	e := f.Recv.List[0].Type
+	for {
+		switch t := e.(type) {
+		case *ast.StarExpr:
+			e = t.X
+		case *ast.IndexExpr:
+			e = t.X
+		case *ast.IndexListExpr:
+			e = t.X
+		case *ast.Ident:
+			return t.Name
+		default:
+			return ""
 		}
 	}
 }

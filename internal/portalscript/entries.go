@@ -190,7 +190,7 @@ func cmdUnlink(w *world, c *command, f *iface) error {
 	if err != nil {
 		return err
 	}
-	return w.result(c, f.ni.TriggeredMEUnlink(h, trig, threshold))
+	return w.result(c, f.ni.Triggered(portals.MEUnlink{ME: h}, trig, threshold))
 }
 
 func cmdSearch(w *world, c *command, f *iface) error {

@@ -233,7 +233,7 @@ func cmdCTSet(w *world, c *command, f *iface) error {
 		return err
 	}
 	if _, ok := c.args["trig"]; ok {
-		return w.result(c, f.ni.TriggeredCTSet(h, v, trig, threshold))
+		return w.result(c, f.ni.Triggered(portals.CTSet{CT: h, Value: v}, trig, threshold))
 	}
 	return w.result(c, f.ni.CTSet(h, v))
 }
@@ -244,7 +244,7 @@ func cmdCTInc(w *world, c *command, f *iface) error {
 		return err
 	}
 	if _, ok := c.args["trig"]; ok {
-		return w.result(c, f.ni.TriggeredCTInc(h, v, trig, threshold))
+		return w.result(c, f.ni.Triggered(portals.CTInc{CT: h, Increment: v}, trig, threshold))
 	}
 	return w.result(c, f.ni.CTInc(h, v))
 }

@@ -130,29 +130,29 @@ func cmdTransfer(w *world, c *command, f *iface) error {
 	if x.triggered {
 		switch c.verb {
 		case "put":
-			err = ni.TriggeredPut(x.md, x.off, x.n, x.ack, x.to, x.pt, x.bits, x.roff, x.user, x.hdr, x.trig, x.th)
+			err = ni.Triggered(portals.Put{MD: x.md, Offset: x.off, Length: x.n, Ack: x.ack, Target: x.to, PT: x.pt, MatchBits: x.bits, RemoteOffset: x.roff, UserPtr: x.user, HdrData: x.hdr}, x.trig, x.th)
 		case "get":
-			err = ni.TriggeredGet(x.md, x.off, x.n, x.to, x.pt, x.bits, x.roff, x.user, x.trig, x.th)
+			err = ni.Triggered(portals.Get{MD: x.md, Offset: x.off, Length: x.n, Target: x.to, PT: x.pt, MatchBits: x.bits, RemoteOffset: x.roff, UserPtr: x.user}, x.trig, x.th)
 		case "atomic":
-			err = ni.TriggeredAtomic(x.md, x.off, x.n, x.ack, x.to, x.pt, x.bits, x.roff, x.user, x.hdr, x.op, x.typ, x.trig, x.th)
+			err = ni.Triggered(portals.Atomic{MD: x.md, Offset: x.off, Length: x.n, Ack: x.ack, Target: x.to, PT: x.pt, MatchBits: x.bits, RemoteOffset: x.roff, UserPtr: x.user, HdrData: x.hdr, Op: x.op, Type: x.typ}, x.trig, x.th)
 		case "fetch":
-			err = ni.TriggeredFetchAtomic(x.get, x.goff, x.md, x.off, x.n, x.to, x.pt, x.bits, x.roff, x.user, x.hdr, x.op, x.typ, x.trig, x.th)
+			err = ni.Triggered(portals.FetchAtomic{GetMD: x.get, GetOffset: x.goff, MD: x.md, Offset: x.off, Length: x.n, Target: x.to, PT: x.pt, MatchBits: x.bits, RemoteOffset: x.roff, UserPtr: x.user, HdrData: x.hdr, Op: x.op, Type: x.typ}, x.trig, x.th)
 		default:
-			err = ni.TriggeredSwap(x.get, x.goff, x.md, x.off, x.n, x.to, x.pt, x.bits, x.roff, x.user, x.hdr, x.operand, x.op, x.typ, x.trig, x.th)
+			err = ni.Triggered(portals.Swap{GetMD: x.get, GetOffset: x.goff, MD: x.md, Offset: x.off, Length: x.n, Target: x.to, PT: x.pt, MatchBits: x.bits, RemoteOffset: x.roff, UserPtr: x.user, HdrData: x.hdr, Operand: x.operand, Op: x.op, Type: x.typ}, x.trig, x.th)
 		}
 		return w.result(c, err)
 	}
 	switch c.verb {
 	case "put":
-		err = ni.Put(x.md, x.off, x.n, x.ack, x.to, x.pt, x.bits, x.roff, x.user, x.hdr)
+		err = ni.Put(portals.Put{MD: x.md, Offset: x.off, Length: x.n, Ack: x.ack, Target: x.to, PT: x.pt, MatchBits: x.bits, RemoteOffset: x.roff, UserPtr: x.user, HdrData: x.hdr})
 	case "get":
-		err = ni.Get(x.md, x.off, x.n, x.to, x.pt, x.bits, x.roff, x.user)
+		err = ni.Get(portals.Get{MD: x.md, Offset: x.off, Length: x.n, Target: x.to, PT: x.pt, MatchBits: x.bits, RemoteOffset: x.roff, UserPtr: x.user})
 	case "atomic":
-		err = ni.Atomic(x.md, x.off, x.n, x.ack, x.to, x.pt, x.bits, x.roff, x.user, x.hdr, x.op, x.typ)
+		err = ni.Atomic(portals.Atomic{MD: x.md, Offset: x.off, Length: x.n, Ack: x.ack, Target: x.to, PT: x.pt, MatchBits: x.bits, RemoteOffset: x.roff, UserPtr: x.user, HdrData: x.hdr, Op: x.op, Type: x.typ})
 	case "fetch":
-		err = ni.FetchAtomic(x.get, x.goff, x.md, x.off, x.n, x.to, x.pt, x.bits, x.roff, x.user, x.hdr, x.op, x.typ)
+		err = ni.FetchAtomic(portals.FetchAtomic{GetMD: x.get, GetOffset: x.goff, MD: x.md, Offset: x.off, Length: x.n, Target: x.to, PT: x.pt, MatchBits: x.bits, RemoteOffset: x.roff, UserPtr: x.user, HdrData: x.hdr, Op: x.op, Type: x.typ})
 	default:
-		err = ni.Swap(x.get, x.goff, x.md, x.off, x.n, x.to, x.pt, x.bits, x.roff, x.user, x.hdr, x.operand, x.op, x.typ)
+		err = ni.Swap(portals.Swap{GetMD: x.get, GetOffset: x.goff, MD: x.md, Offset: x.off, Length: x.n, Target: x.to, PT: x.pt, MatchBits: x.bits, RemoteOffset: x.roff, UserPtr: x.user, HdrData: x.hdr, Operand: x.operand, Op: x.op, Type: x.typ})
 	}
 	return w.result(c, err)
 }

@@ -119,7 +119,7 @@ func (l *Library) Open(p *runtime.Proc, o Options) (*Module, error) {
 	}
 	m := &Module{proc: p, ni: ni, pt: firstPT - uint32(o.Group), block: uint32(o.Block), bits: uint64(o.PDID) << pdidShift}
 	m.call.Rank, m.call.Ranks, m.call.Algorithm = uint32(o.Rank), uint32(len(o.Members)), o.Algorithm
-	if m.self, err = m.ni.PhysID(); err != nil {
+	if m.self, err = m.ni.Objects().PhysID(); err != nil {
 		return nil, err
 	}
 	if m.self != o.Members[o.Rank] {
@@ -128,16 +128,16 @@ func (l *Library) Open(p *runtime.Proc, o Options) (*Module, error) {
 	if o.Beside != nil {
 		m.done = o.Beside.done
 	} else {
-		if m.done, err = m.ni.CTAlloc(); err != nil {
+		if m.done, err = m.ni.Objects().CTAlloc(); err != nil {
 			return nil, err
 		}
-		m.ni.Label(m.done, "results of allreduce")
+		m.ni.Objects().Label(m.done, "results of allreduce")
 	}
 	m.page = p.Alloc(descriptor)
 	if err = m.lock(m.page, o.Late); err != nil {
 		return nil, err
 	}
-	if m.md, err = m.ni.MDBind(&portals.MD{Start: m.page.Addr(), Length: descriptor, Options: portals.OptMDVolatile}); err != nil {
+	if m.md, err = m.ni.Objects().MDBind(&portals.MD{Start: m.page.Addr(), Length: descriptor, Options: portals.OptMDVolatile}); err != nil {
 		return nil, err
 	}
 	m.table = p.Alloc(entryBytes * len(o.Members))
@@ -218,7 +218,7 @@ func (m *Module) install(l *Library, o *Options) error {
 	if err = m.lock(m.status, o.Late); err != nil {
 		return err
 	}
-	if _, err := m.ni.PTAlloc(0, portals.EQNone, m.pt); err != nil {
+	if _, err := m.ni.Objects().PTAlloc(0, portals.EQNone, m.pt); err != nil {
 		return fmt.Errorf("allreduce: portal table entry %d of group %d: %w", m.pt, o.Group, err)
 	}
 	le := portals.LE{
@@ -257,7 +257,7 @@ func (m *Module) Begin(c Call) error {
 	d.Source, d.Result, d.Bytes, d.Op, d.Type = c.Source.Addr(), c.Result.Addr(), uint32(n), c.Op, c.Type
 	d.Tag++
 	encode(m.page.Write(), d)
-	if err := m.ni.Put(m.md, 0, descriptor, portals.NoAck, m.self, m.pt, m.bits|allreduce.KindBegin, 0, 0, 0); err != nil {
+	if err := m.ni.Put(portals.Put{MD: m.md, Length: descriptor, Target: m.self, PT: m.pt, MatchBits: m.bits | allreduce.KindBegin}); err != nil {
 		return err
 	}
 	d.First += (d.Bytes + m.block - 1) / m.block
@@ -295,7 +295,7 @@ func (m *Module) Done() (bool, error) {
 // Wait waits until the call is over and says why it has failed; the core then has looked at the result for the poll time.
 func (m *Module) Wait() error {
 	for test := uint64(0); ; {
-		v, err := m.ni.CTGet(m.done)
+		v, err := m.ni.Objects().CTGet(m.done)
 		if err != nil {
 			return err
 		}
@@ -322,7 +322,7 @@ func (m *Module) Close() error {
 	if err := m.ni.PTDisable(m.pt); err != nil {
 		return err
 	}
-	return errors.Join(m.ni.LEUnlink(m.entry), m.ni.PTFree(m.pt), m.ni.MDRelease(m.md), m.in.HPU.Free())
+	return errors.Join(m.ni.Objects().LEUnlink(m.entry), m.ni.Objects().PTFree(m.pt), m.ni.Objects().MDRelease(m.md), m.in.HPU.Free())
 }
 
 // NI is the interface of the module, and Signal its counter of calls that are over, for programs that wait for several things.

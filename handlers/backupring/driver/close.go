@@ -63,7 +63,7 @@ func (r *Ring) Close() error {
 		t.Run(v.load, "registers of a ring")
 		x := r.registers()
 		r.stats = x.Stats
-		told, err := r.proc.NI().CTGet(r.changed)
+		told, err := r.proc.NI().Objects().CTGet(r.changed)
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (o *Port) Close() error {
 	}
 	err := o.Drain()
 	o.closed = true
-	return errors.Join(err, release(o.proc, o.library.look(), o.md, o.ni.MDRelease), release(o.proc, o.library.look(), o.left, o.ni.CTFree))
+	return errors.Join(err, release(o.proc, o.library.look(), o.md, o.ni.Objects().MDRelease), release(o.proc, o.library.look(), o.left, o.ni.Objects().CTFree))
 }
 
 // look is the time of a look at a register of the interface.
@@ -122,12 +122,12 @@ func (r *Ring) release() (err error) {
 	if r.space != 0 {
 		err = p.Revoke(r.provider.in.HPU, r.space)
 	}
-	free(r.md, ni.MDRelease)
-	free(r.entry, ni.MEUnlink)
+	free(r.md, ni.Objects().MDRelease)
+	free(r.entry, ni.Objects().MEUnlink)
 	if r.told {
-		err = errors.Join(err, ni.PTFree(ptHead))
+		err = errors.Join(err, ni.Objects().PTFree(ptHead))
 	}
-	free(r.changed, ni.CTFree)
+	free(r.changed, ni.Objects().CTFree)
 	for _, memory := range [...]runtime.View{r.memory, r.head} {
 		if p.OS() != nil && memory.Len() > 0 {
 			err = errors.Join(err, p.OS().Unmap(p.Thread(), memory.Addr(), uint64(memory.Len())))

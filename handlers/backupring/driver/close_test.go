@@ -203,7 +203,7 @@ func TestARingThatCannotBeOpened(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.Spawn(0, "IOuser", func(p *runtime.Proc) error {
 		ni, v := p.NI(), p.Alloc(8)
-		pt, err := ni.PTAlloc(0, portals.EQNone, portals.PTAny)
+		pt, err := ni.Objects().PTAlloc(0, portals.EQNone, portals.PTAny)
 		if err != nil {
 			return err
 		}
@@ -212,9 +212,9 @@ func TestARingThatCannotBeOpened(t *testing.T) {
 			take func() (portals.Handle, error)
 			give func(portals.Handle) error
 		}{
-			"counters":    {ni.CTAlloc, ni.CTFree},
-			"descriptors": {func() (portals.Handle, error) { return ni.MDBind(&portals.MD{Start: v.Addr(), Length: 8}) }, ni.MDRelease},
-			"entries":     {func() (portals.Handle, error) { return ni.MEAppend(pt, &me, portals.PriorityList, 0) }, ni.MEUnlink},
+			"counters":    {ni.Objects().CTAlloc, ni.Objects().CTFree},
+			"descriptors": {func() (portals.Handle, error) { return ni.Objects().MDBind(&portals.MD{Start: v.Addr(), Length: 8}) }, ni.Objects().MDRelease},
+			"entries":     {func() (portals.Handle, error) { return ni.MEAppend(pt, &me, portals.PriorityList, 0) }, ni.Objects().MEUnlink},
 		} {
 			var taken []portals.Handle
 			h, err := limit.take()

@@ -57,12 +57,12 @@ type Port struct {
 
 // Connect lets a process send frames that lie in memory, at most all of it at a time. It takes no virtual time.
 func (l *Library) Connect(p *runtime.Proc, memory runtime.View) (*Port, error) {
-	left, err := p.NI().CTAlloc()
+	left, err := p.NI().Objects().CTAlloc()
 	if err != nil {
 		return nil, err
 	}
-	p.NI().Label(left, "frames that have left")
-	md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len()), CT: left, Options: portals.OptMDEventCTSend})
+	p.NI().Objects().Label(left, "frames that have left")
+	md, err := p.NI().Objects().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len()), CT: left, Options: portals.OptMDEventCTSend})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (o *Port) Sent() uint64 { return o.sent }
 
 // Left is how many of them have left the memory, which may be written again: they leave in the order of Send. A look takes no time; the counter is for those who wait.
 func (o *Port) Left() (frames uint64, counter portals.Handle, err error) {
-	v, err := o.ni.CTGet(o.left)
+	v, err := o.ni.Objects().CTGet(o.left)
 	return v.Success + v.Failure, o.left, err
 }
 
@@ -90,7 +90,7 @@ func (o *Port) Send(offset, n, node, ring int) error {
 	if node < 0 || node >= len(o.library.providers) || o.library.providers[node] == nil {
 		return fmt.Errorf("backupring: node %d has no IOprovider", node)
 	}
-	err := o.ni.Put(o.md, uint64(offset), uint64(n), portals.NoAck, o.library.providers[node].id, ptFrames, uint64(ring), 0, 0, 0)
+	err := o.ni.Put(portals.Put{MD: o.md, Offset: uint64(offset), Length: uint64(n), Target: o.library.providers[node].id, PT: ptFrames, MatchBits: uint64(ring)})
 	if err == nil {
 		o.sent++
 	}

@@ -379,12 +379,12 @@ func TestHostileIOusers(t *testing.T) {
 			return p.OS().Exit(p.Thread())
 		}, nil},
 		{"words that are not its to say", func(t *testing.T, n *network, p *runtime.Proc, r *driver.Ring) error {
-			md, err := p.NI().MDBind(&portals.MD{Start: r.Memory().Addr(), Length: 8})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: r.Memory().Addr(), Length: 8})
 			require.NoError(t, err)
 			for _, m := range [][3]uint64{
 				{backupring.GivenBack, 0, 1000}, {backupring.Resolved, 0, 0}, {backupring.Watch, 0, 1}, {backupring.Posted, 1, 5}, {backupring.Posted, 0, 1 << 40}, {backupring.Posted, 0, 17}, {9, 0, 0}, {backupring.Posted, 200, 1},
 			} {
-				require.NoError(t, p.NI().Put(md, 0, 0, portals.NoAck, portals.ID{}, 1, backupring.Bits(uint32(m[0]), m[1]), 0, 0, m[2]))
+				require.NoError(t, p.NI().Put(portals.Put{MD: md, Target: portals.ID{}, PT: 1, MatchBits: backupring.Bits(uint32(m[0]), m[1]), HdrData: m[2]}))
 			}
 			return nil
 		}, func(t *testing.T, s *backupring.State) { require.Equal(t, uint64(8), s.Foreign) }},

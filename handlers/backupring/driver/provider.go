@@ -82,10 +82,10 @@ func (v *Provider) open(p *runtime.Proc) (err error) {
 	v.backup.Lock()
 	var counters [2]portals.Handle
 	for i, label := range []string{"frames in the backup ring", "tails"} {
-		if counters[i], err = ni.CTAlloc(); err != nil {
+		if counters[i], err = ni.Objects().CTAlloc(); err != nil {
 			return err
 		}
-		ni.Label(counters[i], label)
+		ni.Objects().Label(counters[i], label)
 	}
 	v.in, err = v.library.module.Install(p, handlers.Options{
 		Header: backupring.Control, Payload: backupring.Receive, Shared: true,
@@ -99,7 +99,7 @@ func (v *Provider) open(p *runtime.Proc) (err error) {
 		return fmt.Errorf("backupring: %w", err)
 	}
 	for pt, names := range [2][3]string{ptFrames: {"", backupring.Receive, ""}, ptControl: {backupring.Control, "", ""}} {
-		if _, err = ni.PTAlloc(v.in.PTOptions, portals.EQNone, uint32(pt)); err != nil {
+		if _, err = ni.Objects().PTAlloc(v.in.PTOptions, portals.EQNone, uint32(pt)); err != nil {
 			return err
 		}
 		me := portals.ME{
@@ -114,7 +114,7 @@ func (v *Provider) open(p *runtime.Proc) (err error) {
 			return err
 		}
 	}
-	if v.md, err = ni.MDBind(&portals.MD{Start: v.backup.Addr(), Length: uint64(v.backup.Len())}); err != nil {
+	if v.md, err = ni.Objects().MDBind(&portals.MD{Start: v.backup.Addr(), Length: uint64(v.backup.Len())}); err != nil {
 		return err
 	}
 	cpu := p.Node().CPU()
@@ -164,7 +164,7 @@ func (v *Provider) copies(t *host.Thread, n int64) {
 
 // say sends a message to the device.
 func (v *Provider) say(t *host.Thread, kind uint32, ring, number uint64) {
-	_ = v.proc.NI().By(t).Put(v.md, 0, 0, portals.NoAck, v.id, ptControl, backupring.Bits(kind, ring), 0, 0, number) // the interface is there as long as the kernel is
+	_ = v.proc.NI().By(t).Put(portals.Put{MD: v.md, Target: v.id, PT: ptControl, MatchBits: backupring.Bits(kind, ring), HdrData: number}) // the interface is there as long as the kernel is
 }
 
 // held is a frame that the IOprovider has.

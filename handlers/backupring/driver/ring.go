@@ -95,11 +95,11 @@ func (r *Ring) open() (err error) {
 	if r.head, err = r.alloc(8, true); err != nil {
 		return err
 	}
-	if r.changed, err = ni.CTAlloc(); err != nil {
+	if r.changed, err = ni.Objects().CTAlloc(); err != nil {
 		return err
 	}
-	ni.Label(r.changed, "frames")
-	if _, err = ni.PTAlloc(0, portals.EQNone, ptHead); err != nil {
+	ni.Objects().Label(r.changed, "frames")
+	if _, err = ni.Objects().PTAlloc(0, portals.EQNone, ptHead); err != nil {
 		return err
 	}
 	r.told = true
@@ -109,13 +109,13 @@ func (r *Ring) open() (err error) {
 	}, portals.PriorityList, 0); err != nil {
 		return err
 	}
-	if r.md, err = ni.MDBind(&portals.MD{Start: r.head.Addr(), Length: 8}); err != nil {
+	if r.md, err = ni.Objects().MDBind(&portals.MD{Start: r.head.Addr(), Length: 8}); err != nil {
 		return err
 	}
 	if r.space, err = r.proc.Grant(r.provider.in.HPU, r.memory); err != nil {
 		return err
 	}
-	id, err := ni.PhysID()
+	id, err := ni.Objects().PhysID()
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (r *Ring) Post(n int) error {
 		copy(r.memory.Slice(place*backupring.DescriptorSize, (place+1)*backupring.DescriptorSize).Write(), spin.EncodeState(&d))
 		r.tail++
 	}
-	return r.proc.NI().Put(r.md, 0, 0, portals.NoAck, r.provider.id, ptControl, backupring.Bits(backupring.Posted, r.id), 0, 0, r.tail)
+	return r.proc.NI().Put(portals.Put{MD: r.md, Target: r.provider.id, PT: ptControl, MatchBits: backupring.Bits(backupring.Posted, r.id), HdrData: r.tail})
 }
 
 var le = binary.LittleEndian
@@ -208,7 +208,7 @@ var ErrClosed = errors.New("backupring: the ring is closed")
 
 // Counter is a counter of the process's interface, for those who wait for several things, and its value at this moment: when it is larger, there may be a frame.
 func (r *Ring) Counter() (counter portals.Handle, value uint64, err error) {
-	v, err := r.proc.NI().CTGet(r.changed)
+	v, err := r.proc.NI().Objects().CTGet(r.changed)
 	return r.changed, v.Success, err
 }
 

@@ -65,18 +65,18 @@ func (l *Library) Join(p *runtime.Proc, o Options) (*Member, error) {
 		return nil, fmt.Errorf("ftbcast: %w", err)
 	}
 	m := &Member{ni: p.NI(), o: o}
-	self, err := m.ni.PhysID()
+	self, err := m.ni.Objects().PhysID()
 	if err != nil {
 		return nil, err
 	}
 	if self.PID != 0 {
 		return nil, fmt.Errorf("ftbcast: process %d of node %d, expected the first: a node is a rank", self.PID, self.NID)
 	}
-	if m.ct, err = m.ni.CTAlloc(); err != nil {
+	if m.ct, err = m.ni.Objects().CTAlloc(); err != nil {
 		return nil, err
 	}
-	m.ni.Label(m.ct, "broadcast")
-	if _, err := m.ni.PTAlloc(installed.PTOptions, portals.EQNone, o.PT); err != nil {
+	m.ni.Objects().Label(m.ct, "broadcast")
+	if _, err := m.ni.Objects().PTAlloc(installed.PTOptions, portals.EQNone, o.PT); err != nil {
 		return nil, err
 	}
 	entry := portals.ME{
@@ -118,11 +118,11 @@ func (m *Member) Send() error {
 		return fmt.Errorf("ftbcast: rank %d sends a broadcast of rank %d", rank, m.o.Root)
 	}
 	size := uint64(m.o.Memory.Len())
-	md, err := m.ni.MDBind(&portals.MD{Start: m.o.Memory.Addr(), Length: size})
+	md, err := m.ni.Objects().MDBind(&portals.MD{Start: m.o.Memory.Addr(), Length: size})
 	if err != nil {
 		return err
 	}
-	return m.ni.Put(md, 0, size, portals.NoAck, portals.PhysID(uint32(m.o.Root), 0), m.o.PT, m.o.MatchBits, 0, 0, 0)
+	return m.ni.Put(portals.Put{MD: md, Length: size, Target: portals.PhysID(uint32(m.o.Root), 0), PT: m.o.PT, MatchBits: m.o.MatchBits})
 }
 
 // ErrFailed says that a handler failed, or that memory could not be read or written.
@@ -139,11 +139,11 @@ func (m *Member) Wait() error {
 
 // Arrived returns how many bytes are in the process's memory, of a broadcast without payload how many broadcasts. It takes no virtual time.
 func (m *Member) Arrived() (int, error) {
-	v, err := m.ni.CTGet(m.ct)
+	v, err := m.ni.Objects().CTGet(m.ct)
 	return int(v.Success), err
 }
 
 // Leave ends the process's part. Copies that come later find no entry.
 func (m *Member) Leave() error {
-	return errors.Join(m.ni.MEUnlink(m.entry), m.ni.CTFree(m.ct), m.ni.PTFree(m.o.PT))
+	return errors.Join(m.ni.Objects().MEUnlink(m.entry), m.ni.Objects().CTFree(m.ct), m.ni.Objects().PTFree(m.o.PT))
 }

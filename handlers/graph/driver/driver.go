@@ -155,7 +155,7 @@ func (l *Library) Join(p *runtime.Proc, o Options) (*Member, error) {
 		return nil, err
 	}
 	m := &Member{p: p, ni: p.NI(), o: o, rank: p.Rank(), nodes: nodes, shift: uint32(bits.Len(uint(nodes - 1)))}
-	self, err := m.ni.PhysID()
+	self, err := m.ni.Objects().PhysID()
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +168,10 @@ func (l *Library) Join(p *runtime.Proc, o Options) (*Member, error) {
 	if o.ByHost {
 		return m, m.listen()
 	}
-	if m.done, err = m.ni.CTAlloc(); err != nil {
+	if m.done, err = m.ni.Objects().CTAlloc(); err != nil {
 		return nil, err
 	}
-	m.ni.Label(m.done, "end of the search")
+	m.ni.Objects().Label(m.done, "end of the search")
 	return m, m.install(l)
 }
 
@@ -246,7 +246,7 @@ func (m *Member) install(l *Library) error {
 	if err != nil {
 		return fmt.Errorf("graph: %w", err)
 	}
-	if _, err = m.ni.PTAlloc(m.on.PTOptions, portals.EQNone, m.o.PT); err != nil {
+	if _, err = m.ni.Objects().PTAlloc(m.on.PTOptions, portals.EQNone, m.o.PT); err != nil {
 		return err
 	}
 	packet := m.p.Alloc(m.o.Updates * graph.UpdateSize) // what an entry must have; handlers take all that comes
@@ -279,12 +279,12 @@ func (m *Member) Run() error {
 	if m.rank == m.o.Root%m.nodes {
 		first := m.p.Alloc(graph.UpdateSize)
 		m.first(first.Write())
-		md, err := m.ni.MDBind(&portals.MD{Start: first.Addr(), Length: graph.UpdateSize})
+		md, err := m.ni.Objects().MDBind(&portals.MD{Start: first.Addr(), Length: graph.UpdateSize})
 		if err != nil {
 			return err
 		}
 		self := portals.PhysID(uint32(m.rank), 0)
-		if err := m.ni.Put(md, 0, graph.UpdateSize, portals.NoAck, self, m.o.PT, graph.UpdateBits, 0, 0, graph.NoWorker); err != nil {
+		if err := m.ni.Put(portals.Put{MD: md, Length: graph.UpdateSize, Target: self, PT: m.o.PT, MatchBits: graph.UpdateBits, HdrData: graph.NoWorker}); err != nil {
 			return err
 		}
 	}

@@ -56,13 +56,13 @@ func (m *Member) listen() error {
 		}
 	}
 	var err error
-	if h.eq, err = m.ni.EQAlloc(uint64(2*m.nodes*h.slots + 2*m.nodes + 8)); err != nil {
+	if h.eq, err = m.ni.Objects().EQAlloc(uint64(2*m.nodes*h.slots + 2*m.nodes + 8)); err != nil {
 		return err
 	}
-	if h.md, err = m.ni.MDBind(&portals.MD{Start: h.out.Addr(), Length: uint64(size)}); err != nil {
+	if h.md, err = m.ni.Objects().MDBind(&portals.MD{Start: h.out.Addr(), Length: uint64(size)}); err != nil {
 		return err
 	}
-	if _, err = m.ni.PTAlloc(0, h.eq, m.o.PT); err != nil {
+	if _, err = m.ni.Objects().PTAlloc(0, h.eq, m.o.PT); err != nil {
 		return err
 	}
 	_, err = m.ni.MEAppend(m.o.PT, &portals.ME{
@@ -88,7 +88,7 @@ func (h *host) run() error {
 	for !h.over {
 		var err error
 		switch v, found := h.take(); {
-		case h.ni.EQLen(h.eq) > 0:
+		case h.ni.Objects().EQLen(h.eq) > 0:
 			if found {
 				h.wait(v)
 			}
@@ -298,11 +298,11 @@ func (h *host) send(to uint32) error {
 	h.deficit++
 	h.counts.Sent += n / graph.UpdateSize
 	there := uint64(h.slot(uint32(h.rank), slot))
-	return h.ni.Put(h.md, uint64(h.slot(to, slot)), n, portals.NoAck, portals.PhysID(to, 0), h.o.PT, graph.UpdateBits, there, 0, uint64(slot))
+	return h.ni.Put(portals.Put{MD: h.md, Offset: uint64(h.slot(to, slot)), Length: n, Target: portals.PhysID(to, 0), PT: h.o.PT, MatchBits: graph.UpdateBits, RemoteOffset: there, HdrData: uint64(slot)})
 }
 
 func (h *host) tell(to uint32, what, data uint64) error {
-	return h.ni.Put(h.md, 0, 0, portals.NoAck, portals.PhysID(to, 0), h.o.PT, what, 0, 0, data)
+	return h.ni.Put(portals.Put{MD: h.md, Target: portals.PhysID(to, 0), PT: h.o.PT, MatchBits: what, HdrData: data})
 }
 
 // end passes the end of the search on, as handlers do.

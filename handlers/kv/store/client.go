@@ -42,11 +42,11 @@ func Dial(p *runtime.Proc, servers []Address, o Options) (*Client, error) {
 	if c.out, err = newOutbox(p, 2, kv.RequestSize+o.MaxKey+o.MaxValue); err != nil {
 		return nil, err
 	}
-	if c.eq, err = c.ni.EQAlloc(uint64(o.MaxValue/int(p.Cluster().Profile().Fabric.MTU)) + 8); err != nil {
+	if c.eq, err = c.ni.Objects().EQAlloc(uint64(o.MaxValue/int(p.Cluster().Profile().Fabric.MTU)) + 8); err != nil {
 		return nil, err
 	}
-	c.ni.Label(c.eq, "answers of the key-value store")
-	if c.pt, err = c.ni.PTAlloc(0, c.eq, portals.PTAny); err != nil {
+	c.ni.Objects().Label(c.eq, "answers of the key-value store")
+	if c.pt, err = c.ni.Objects().PTAlloc(0, c.eq, portals.PTAny); err != nil {
 		return nil, err
 	}
 	_, err = c.ni.MEAppend(c.pt, &portals.ME{

@@ -23,17 +23,17 @@ func newOutbox(p *runtime.Proc, slots, size int) (o *outbox, err error) {
 	}
 	o.all = p.Alloc(slots * o.size)
 	o.all.Lock()
-	if o.eq, err = o.ni.EQAlloc(uint64(2 * slots)); err != nil {
+	if o.eq, err = o.ni.Objects().EQAlloc(uint64(2 * slots)); err != nil {
 		return nil, err
 	}
-	o.ni.Label(o.eq, "messages that have left")
-	o.md, err = o.ni.MDBind(&portals.MD{Start: o.all.Addr(), Length: uint64(o.all.Len()), EQ: o.eq})
+	o.ni.Objects().Label(o.eq, "messages that have left")
+	o.md, err = o.ni.Objects().MDBind(&portals.MD{Start: o.all.Addr(), Length: uint64(o.all.Len()), EQ: o.eq})
 	return o, err
 }
 
 // take returns a buffer, when there is one.
 func (o *outbox) take() (slot int, b runtime.View, err error) {
-	for o.ni.EQLen(o.eq) > 0 || len(o.free) == 0 {
+	for o.ni.Objects().EQLen(o.eq) > 0 || len(o.free) == 0 {
 		ev, err := o.ni.EQWait(o.eq)
 		if err != nil {
 			return 0, b, err
@@ -49,5 +49,5 @@ func (o *outbox) take() (slot int, b runtime.View, err error) {
 
 // send puts the first bytes of a buffer.
 func (o *outbox) send(slot, length int, to portals.ID, pt uint32, bits, hdrData uint64) error {
-	return o.ni.Put(o.md, uint64(slot*o.size), uint64(length), portals.NoAck, to, pt, bits, 0, uint64(slot), hdrData)
+	return o.ni.Put(portals.Put{MD: o.md, Offset: uint64(slot * o.size), Length: uint64(length), Target: to, PT: pt, MatchBits: bits, UserPtr: uint64(slot), HdrData: hdrData})
 }

@@ -29,11 +29,11 @@ func newReader(c *Client) (r *reader, err error) {
 	r = &reader{c: c}
 	r.memory = c.p.Alloc(64 << kv.ClassOf(uint64(kv.RequestSize+c.o.MaxKey+c.o.MaxValue)))
 	r.memory.Lock()
-	if r.eq, err = c.ni.EQAlloc(8); err != nil {
+	if r.eq, err = c.ni.Objects().EQAlloc(8); err != nil {
 		return nil, err
 	}
-	c.ni.Label(r.eq, "reads of the key-value store")
-	if r.md, err = c.ni.MDBind(&portals.MD{Start: r.memory.Addr(), Length: uint64(r.memory.Len()), EQ: r.eq}); err != nil {
+	c.ni.Objects().Label(r.eq, "reads of the key-value store")
+	if r.md, err = c.ni.Objects().MDBind(&portals.MD{Start: r.memory.Addr(), Length: uint64(r.memory.Len()), EQ: r.eq}); err != nil {
 		return nil, err
 	}
 	for range c.servers {
@@ -45,7 +45,7 @@ func newReader(c *Client) (r *reader, err error) {
 // read reads memory of a server. The bytes are valid until the program next waits.
 func (r *reader) read(server int, at uint64, n int) ([]byte, error) {
 	c := r.c
-	if err := c.ni.Get(r.md, 0, uint64(n), c.id(server), uint32(c.o.PT+memoryEntry), requestBits, at, 0); err != nil {
+	if err := c.ni.Get(portals.Get{MD: r.md, Length: uint64(n), Target: c.id(server), PT: uint32(c.o.PT + memoryEntry), MatchBits: requestBits, RemoteOffset: at}); err != nil {
 		return nil, err
 	}
 	ev, err := c.ni.EQWait(r.eq)

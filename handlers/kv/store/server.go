@@ -64,7 +64,7 @@ func (l *Library) Open(p *runtime.Proc, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{o: o, p: p, ni: p.NI()}
-	if s.self, err = s.ni.PhysID(); err != nil {
+	if s.self, err = s.ni.Objects().PhysID(); err != nil {
 		return nil, err
 	}
 	if s.t, err = newTable(p, &s.o); err != nil {
@@ -73,10 +73,10 @@ func (l *Library) Open(p *runtime.Proc, o Options) (*Server, error) {
 	if s.out, err = newOutbox(p, 16, max(kv.UserHeader, kv.AnswerSize+o.MaxValue)); err != nil {
 		return nil, err
 	}
-	if s.eq, err = s.ni.EQAlloc(uint64(4*(o.Clients+o.Limit) + 64)); err != nil {
+	if s.eq, err = s.ni.Objects().EQAlloc(uint64(4*(o.Clients+o.Limit) + 64)); err != nil {
 		return nil, err
 	}
-	s.ni.Label(s.eq, "requests of the key-value store")
+	s.ni.Objects().Label(s.eq, "requests of the key-value store")
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (l *Library) Open(p *runtime.Proc, o Options) (*Server, error) {
 // expose lets clients read the memory.
 func (s *Server) expose() error {
 	pt := uint32(s.o.PT + memoryEntry)
-	if _, err := s.ni.PTAlloc(0, portals.EQNone, pt); err != nil {
+	if _, err := s.ni.Objects().PTAlloc(0, portals.EQNone, pt); err != nil {
 		return err
 	}
 	_, err := s.ni.MEAppend(pt, &portals.ME{
@@ -112,7 +112,7 @@ func (s *Server) listen() error {
 		longest, most = kv.HandoffSize+max(kv.UserHeader, 8*s.o.Depth), 2*s.o.Limit+4*kv.MaxClass
 		entry = s.o.PT + hostEntry
 	}
-	if _, err := s.ni.PTAlloc(0, s.eq, uint32(entry)); err != nil {
+	if _, err := s.ni.Objects().PTAlloc(0, s.eq, uint32(entry)); err != nil {
 		return err
 	}
 	for i := range number {
@@ -164,7 +164,7 @@ func (s *Server) install(l *Library) error {
 		return err
 	}
 	s.in, s.stripes = in, in.HPU.Bytes()[len(b)-len(behind)+int(state.StripesAt):]
-	if _, err := s.ni.PTAlloc(0, portals.EQNone, uint32(o.PT+requestEntry)); err != nil {
+	if _, err := s.ni.Objects().PTAlloc(0, portals.EQNone, uint32(o.PT+requestEntry)); err != nil {
 		return err
 	}
 	me := portals.ME{

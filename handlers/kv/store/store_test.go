@@ -238,11 +238,11 @@ func TestStrangers(t *testing.T) {
 		defer s.close()
 		require.NoError(t, s.c.Spawn(2, "stranger", func(p *runtime.Proc) error {
 			memory := p.Alloc(2 << 20)
-			md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len())})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len())})
 			require.NoError(t, err)
 			send := func(r kv.Request, n int) {
 				memory.CopyFrom(spin.EncodeState(&r))
-				require.NoError(t, p.NI().Put(md, 0, uint64(n), portals.NoAck, portals.PhysID(0, 0), 40, 0x6b76, 0, 0, 0))
+				require.NoError(t, p.NI().Put(portals.Put{MD: md, Length: uint64(n), Target: portals.PhysID(0, 0), PT: 40, MatchBits: 0x6b76}))
 				p.Sleep(20 * sim.Microsecond)
 			}
 			answer := kv.Request{PT: 200, Bits: 1} // to an entry that there is not

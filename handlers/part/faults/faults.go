@@ -36,11 +36,11 @@ func Of(g *channels.Page) *Queue {
 
 // Open returns the FIFO of a page of an engine of Load. It is for the time before the process first waits.
 func Open(g *channels.Page) (*Queue, error) {
-	ct, err := g.NI().CTAlloc()
+	ct, err := g.NI().Objects().CTAlloc()
 	if err != nil {
 		return nil, err
 	}
-	g.NI().Label(ct, "page faults")
+	g.NI().Objects().Label(ct, "page faults")
 	if err := g.Installed().Set("fault_ct", uint64(ct)); err != nil {
 		return nil, err
 	}

@@ -59,24 +59,24 @@ func (a *Array) Open(p *runtime.Proc, number int) (*Client, error) {
 	c := &Client{Array: a, p: p, ni: p.NI(), slot: uint32(number) * clientSlots}
 	c.last = c.slot + clientSlots - 1
 	var err error
-	if c.id, err = c.ni.PhysID(); err != nil {
+	if c.id, err = c.ni.Objects().PhysID(); err != nil {
 		return nil, err
 	}
 	if c.id.PID > raid5.MaxPID || c.id.NID > raid5.MaxNID {
 		return nil, fmt.Errorf("raid5: the client is %v, expected nodes up to %d and processes up to %d", c.id, raid5.MaxNID, raid5.MaxPID)
 	}
-	if c.eq, err = c.ni.EQAlloc(c.answersAtOnce()); err != nil {
+	if c.eq, err = c.ni.Objects().EQAlloc(c.answersAtOnce()); err != nil {
 		return nil, err
 	}
-	c.ni.Label(c.eq, "answers of the array")
+	c.ni.Objects().Label(c.eq, "answers of the array")
 	for i := range c.rounds {
 		r := &c.rounds[i]
-		if r.ct, err = c.ni.CTAlloc(); err != nil {
+		if r.ct, err = c.ni.Objects().CTAlloc(); err != nil {
 			return nil, err
 		}
 		r.word = p.Alloc(16 + raid5.RangeSize)
 		r.word.Lock()
-		r.md, err = c.ni.MDBind(&portals.MD{Start: r.word.Addr(), Length: uint64(r.word.Len()), CT: r.ct, Options: portals.OptMDEventCTReply | portals.OptMDVolatile})
+		r.md, err = c.ni.Objects().MDBind(&portals.MD{Start: r.word.Addr(), Length: uint64(r.word.Len()), CT: r.ct, Options: portals.OptMDEventCTReply | portals.OptMDVolatile})
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func (a *Array) Open(p *runtime.Proc, number int) (*Client, error) {
 		{a.replyPT(), raid5.ReplyBits, raid5.MaxSlots - 1},
 		{a.o.PT, raid5.DoneBits, raid5.DoneBits ^ raid5.FailedBits}, // of the parity server
 	} {
-		if _, err = c.ni.PTAlloc(0, c.eq, e.pt); err != nil {
+		if _, err = c.ni.Objects().PTAlloc(0, c.eq, e.pt); err != nil {
 			return nil, fmt.Errorf("raid5: portal table entry %d: %w", e.pt, err)
 		}
 		me := portals.ME{
@@ -156,7 +156,7 @@ func (c *Client) own(v runtime.View) error {
 func (c *Client) release() (err error) {
 	used := c.mds[:0]
 	for _, md := range c.mds {
-		switch e := c.ni.MDRelease(md); {
+		switch e := c.ni.Objects().MDRelease(md); {
 		case errors.Is(e, portals.ErrInUse):
 			used = append(used, md)
 		default:
@@ -283,7 +283,7 @@ func (c *Client) put(from runtime.View, offset int64, p Piece, id portals.ID, at
 	} else {
 		match |= down << raid5.ChainShift
 	}
-	return c.ni.Put(md, 0, uint64(p.Length), portals.NoAck, id, c.o.PT, match, at, 0, header)
+	return c.ni.Put(portals.Put{MD: md, Length: uint64(p.Length), Target: id, PT: c.o.PT, MatchBits: match, RemoteOffset: at, HdrData: header})
 }
 
 // bind describes where a piece lies in a view that has the array from offset on.
@@ -299,7 +299,7 @@ func (c *Client) bind(v runtime.View, offset int64, p Piece, ct portals.Handle) 
 		md.IOVec, md.Length = list, uint64(len(list))
 		md.Options |= portals.OptMDIOVec
 	}
-	h, err := c.ni.MDBind(&md)
+	h, err := c.ni.Objects().MDBind(&md)
 	if err == nil {
 		c.mds = append(c.mds, h)
 	}
@@ -333,7 +333,7 @@ func (c *Client) readOthers(offset int64, into runtime.View) error {
 			}
 			n++
 			id, at := c.target(p.Server, p.At)
-			return c.ni.Get(md, 0, uint64(p.Length), id, c.o.PT, raid5.ReadBits, at, 0)
+			return c.ni.Get(portals.Get{MD: md, Length: uint64(p.Length), Target: id, PT: c.o.PT, MatchBits: raid5.ReadBits, RemoteOffset: at})
 		})
 		return n, err
 	})
@@ -341,7 +341,7 @@ func (c *Client) readOthers(offset int64, into runtime.View) error {
 
 // counted waits for as many replies as f says.
 func (c *Client) counted(f func(ct portals.Handle) (int, error)) error {
-	ct, err := c.ni.CTAlloc()
+	ct, err := c.ni.Objects().CTAlloc()
 	if err != nil {
 		return err
 	}
@@ -349,7 +349,7 @@ func (c *Client) counted(f func(ct portals.Handle) (int, error)) error {
 	if err == nil {
 		err = c.count(ct, uint64(n))
 	}
-	return errors.Join(err, c.ni.CTFree(ct))
+	return errors.Join(err, c.ni.Objects().CTFree(ct))
 }
 
 // count waits for a counter.

@@ -124,7 +124,7 @@ func (c *Client) swap(word int64, from, to uint64) (found uint64, err error) {
 	binary.LittleEndian.PutUint64(operand[:], from)
 	s := c.servers[c.o.Data+bits.TrailingZeros32(c.told())]
 	r.swaps++
-	err = c.ni.Swap(r.md, 8, r.md, 0, 8, portals.PhysID(uint32(s.node), s.pid), c.o.PT, raid5.LockBits, uint64(8*word), 0, 0, operand[:], portals.OpCSWAP, portals.Uint64)
+	err = c.ni.Swap(portals.Swap{GetMD: r.md, GetOffset: 8, MD: r.md, Length: 8, Target: portals.PhysID(uint32(s.node), s.pid), PT: c.o.PT, MatchBits: raid5.LockBits, RemoteOffset: uint64(8 * word), Operand: operand[:], Op: portals.OpCSWAP, Type: portals.Uint64})
 	if err != nil {
 		return 0, err
 	}
@@ -141,7 +141,7 @@ func (c *Client) free(f func() error) error {
 	}
 	zeros := c.p.Alloc(8 * rowLocks)
 	return c.counted(func(ct portals.Handle) (n int, err error) {
-		md, err := c.ni.MDBind(&portals.MD{Start: zeros.Addr(), Length: uint64(zeros.Len()), CT: ct, Options: portals.OptMDEventCTAck})
+		md, err := c.ni.Objects().MDBind(&portals.MD{Start: zeros.Addr(), Length: uint64(zeros.Len()), CT: ct, Options: portals.OptMDEventCTAck})
 		if err != nil {
 			return 0, err
 		}
@@ -149,7 +149,7 @@ func (c *Client) free(f func() error) error {
 		err = each(c.told(), func(i int) error {
 			n++
 			s := c.servers[c.o.Data+i]
-			return c.ni.Put(md, 0, uint64(zeros.Len()), portals.CTAck, portals.PhysID(uint32(s.node), s.pid), c.o.PT, raid5.LockBits, 0, 0, 0)
+			return c.ni.Put(portals.Put{MD: md, Length: uint64(zeros.Len()), Ack: portals.CTAck, Target: portals.PhysID(uint32(s.node), s.pid), PT: c.o.PT, MatchBits: raid5.LockBits})
 		})
 		return n, errors.Join(err, f())
 	})
@@ -187,7 +187,7 @@ func (c *Client) reconstruct(p Piece, view runtime.View, into []portals.IOVec) e
 
 // gather has servers send the sum, one after the other.
 func (c *Client) gather(p Piece, into []portals.IOVec) error {
-	ct, err := c.ni.CTAlloc()
+	ct, err := c.ni.Objects().CTAlloc()
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (c *Client) gather(p Piece, into []portals.IOVec) error {
 		return err
 	}
 	err = c.count(ct, uint64(p.Length))
-	return errors.Join(err, c.ni.MEUnlink(entry), c.ni.CTFree(ct))
+	return errors.Join(err, c.ni.Objects().MEUnlink(entry), c.ni.Objects().CTFree(ct))
 }
 
 // ask begins a chain of servers that say what one has had that has failed.
@@ -227,7 +227,7 @@ func (c *Client) ask(p Piece, last int, header uint64) error {
 	} else {
 		match |= uint64(p.Server)<<raid5.LostShift | raid5.CollectBits
 	}
-	return c.ni.Put(r.md, 16, raid5.RangeSize, portals.NoAck, portals.PhysID(uint32(s.node), s.pid), c.o.PT, match, 0, 0, header)
+	return c.ni.Put(portals.Put{MD: r.md, Offset: 16, Length: raid5.RangeSize, Target: portals.PhysID(uint32(s.node), s.pid), PT: c.o.PT, MatchBits: match, HdrData: header})
 }
 
 // sum gets what others have and adds it, on the client's core, where vectors say.
@@ -238,7 +238,7 @@ func (c *Client) sum(p Piece, view runtime.View, into []portals.IOVec) error {
 		place := 0
 		err = each(set, func(i int) error {
 			part := parts.Slice(place*length, (place+1)*length)
-			md, err := c.ni.MDBind(&portals.MD{Start: part.Addr(), Length: uint64(part.Len()), CT: ct, Options: portals.OptMDEventCTReply})
+			md, err := c.ni.Objects().MDBind(&portals.MD{Start: part.Addr(), Length: uint64(part.Len()), CT: ct, Options: portals.OptMDEventCTReply})
 			if err != nil {
 				return err
 			}
@@ -246,7 +246,7 @@ func (c *Client) sum(p Piece, view runtime.View, into []portals.IOVec) error {
 			for at := p.At; at < p.At+p.Length; {
 				length := min(Chunk-at%Chunk, p.At+p.Length-at)
 				id, remote := c.target(i, at)
-				if err := c.ni.Get(md, uint64(at-p.At), uint64(length), id, c.o.PT, raid5.ReadBits, remote, 0); err != nil {
+				if err := c.ni.Get(portals.Get{MD: md, Offset: uint64(at - p.At), Length: uint64(length), Target: id, PT: c.o.PT, MatchBits: raid5.ReadBits, RemoteOffset: remote}); err != nil {
 					return err
 				}
 				at += length
@@ -314,7 +314,7 @@ func (c *Client) changeParity(p Piece, changes runtime.View) error {
 			add(into, from, by)
 			c.p.Stream(p.Length, p.Length)
 		}
-		md, err := c.ni.MDBind(&portals.MD{Start: product.Addr(), Length: uint64(product.Len())})
+		md, err := c.ni.Objects().MDBind(&portals.MD{Start: product.Addr(), Length: uint64(product.Len())})
 		if err != nil {
 			return err
 		}
@@ -327,7 +327,7 @@ func (c *Client) changeParity(p Piece, changes runtime.View) error {
 		} else {
 			answers += (p.Length + c.mtu - 1) / c.mtu
 		}
-		return c.ni.Put(md, 0, uint64(p.Length), portals.NoAck, id, c.o.PT, raid5.DeltaBits, at, 0, header)
+		return c.ni.Put(portals.Put{MD: md, Length: uint64(p.Length), Target: id, PT: c.o.PT, MatchBits: raid5.DeltaBits, RemoteOffset: at, HdrData: header})
 	})
 	for err == nil && answers > 0 {
 		var e portals.Event

@@ -228,7 +228,7 @@ func (a *Array) install(p *runtime.Proc, s *server) error {
 		return err
 	}
 	ni := p.NI()
-	if _, err := ni.PTAlloc(0, portals.EQNone, a.o.PT); err != nil {
+	if _, err := ni.Objects().PTAlloc(0, portals.EQNone, a.o.PT); err != nil {
 		return fmt.Errorf("raid5: portal table entry %d: %w", a.o.PT, err)
 	}
 	for _, e := range a.entries() {

@@ -48,14 +48,14 @@ func (a *Array) flusher(s *server) error {
 
 func (f *flusher) open() (err error) {
 	ni := f.p.NI()
-	if f.eq, err = ni.EQAlloc(uint64(f.o.Clients*clientSlots + 1)); err != nil {
+	if f.eq, err = ni.Objects().EQAlloc(uint64(f.o.Clients*clientSlots + 1)); err != nil {
 		return err
 	}
-	ni.Label(f.eq, "writes for the storage device")
-	if _, err = ni.PTAlloc(0, f.eq, f.o.PT); err != nil {
+	ni.Objects().Label(f.eq, "writes for the storage device")
+	if _, err = ni.Objects().PTAlloc(0, f.eq, f.o.PT); err != nil {
 		return fmt.Errorf("raid5: portal table entry %d: %w", f.o.PT, err)
 	}
-	if f.md, err = ni.MDBind(&portals.MD{}); err != nil {
+	if f.md, err = ni.Objects().MDBind(&portals.MD{}); err != nil {
 		return err
 	}
 	_, err = ni.MEAppend(f.o.PT, &portals.ME{
@@ -81,7 +81,7 @@ func (f *flusher) loop() error {
 				list = append(list, host.Extent{At: int(low), Length: int(n)})
 				clients = append(clients, e)
 			}
-			e, err = f.p.NI().EQGet(f.eq)
+			e, err = f.p.NI().Objects().EQGet(f.eq)
 		}
 		if !errors.Is(err, portals.ErrEQEmpty) {
 			return err
@@ -89,7 +89,7 @@ func (f *flusher) loop() error {
 		f.s.disk.Store(f.p.Thread(), list, f.take)
 		for i := range clients {
 			bits := raid5.ReplyBits | clients[i].HdrData>>rangeBits
-			if err := f.p.NI().Put(f.md, 0, 0, portals.NoAck, clients[i].Initiator, f.replyPT(), bits, 0, 0, raid5.OK); err != nil {
+			if err := f.p.NI().Put(portals.Put{MD: f.md, Target: clients[i].Initiator, PT: f.replyPT(), MatchBits: bits, HdrData: raid5.OK}); err != nil {
 				return err
 			}
 		}
@@ -139,7 +139,7 @@ func (c *Client) persist(list []span) error {
 		for _, r := range list {
 			s := c.servers[r.server]
 			header := uint64(slot)<<rangeBits | uint64(r.high-r.low)
-			if err := c.ni.Put(c.round().md, 0, 0, portals.NoAck, portals.PhysID(uint32(s.node), s.flusher), c.o.PT, raid5.SyncBits, uint64(r.low), 0, header); err != nil {
+			if err := c.ni.Put(portals.Put{MD: c.round().md, Target: portals.PhysID(uint32(s.node), s.flusher), PT: c.o.PT, MatchBits: raid5.SyncBits, RemoteOffset: uint64(r.low), HdrData: header}); err != nil {
 				return 0, err
 			}
 		}

@@ -58,18 +58,18 @@ func (a *Array) host(p *runtime.Proc, s *server, core int) error {
 	h.buffer.Lock()
 	ni := p.NI()
 	var err error
-	if h.eq, err = ni.EQAlloc(uint64((1+sides)*rooms + 1)); err != nil {
+	if h.eq, err = ni.Objects().EQAlloc(uint64((1+sides)*rooms + 1)); err != nil {
 		return err
 	}
-	if h.ct, err = ni.CTAlloc(); err != nil {
+	if h.ct, err = ni.Objects().CTAlloc(); err != nil {
 		return err
 	}
-	ni.Label(h.eq, "requests to the array")
-	ni.Label(h.ct, "answers of the parity server")
-	if _, err := ni.PTAlloc(0, h.eq, a.o.PT); err != nil {
+	ni.Objects().Label(h.eq, "requests to the array")
+	ni.Objects().Label(h.ct, "answers of the parity server")
+	if _, err := ni.Objects().PTAlloc(0, h.eq, a.o.PT); err != nil {
 		return fmt.Errorf("raid5: portal table entry %d: %w", a.o.PT, err)
 	}
-	if h.md, err = ni.MDBind(&portals.MD{Start: h.buffer.Addr(), Length: uint64(h.buffer.Len())}); err != nil {
+	if h.md, err = ni.Objects().MDBind(&portals.MD{Start: h.buffer.Addr(), Length: uint64(h.buffer.Len())}); err != nil {
 		return err
 	}
 	bits, ignore := uint64(raid5.WriteBits), uint64(raid5.WriteBits^raid5.AloneBits)
@@ -172,7 +172,7 @@ func (h *hostServer) write(e *portals.Event) error {
 	return each(told, func(i int) error {
 		s, from := h.servers[h.o.Data+i], h.product(t.room(), n, i)
 		target := portals.PhysID(uint32(s.node), s.pid+uint32(h.core))
-		return h.p.NI().Put(h.md, uint64(from), uint64(n), portals.NoAck, target, h.o.PT, raid5.DeltaBits, remote, 0, e.HdrData)
+		return h.p.NI().Put(portals.Put{MD: h.md, Offset: uint64(from), Length: uint64(n), Target: target, PT: h.o.PT, MatchBits: raid5.DeltaBits, RemoteOffset: remote, HdrData: e.HdrData})
 	})
 }
 
@@ -199,10 +199,10 @@ func (h *hostServer) product(room, n, parity int) int {
 // forget gives up what the parity server has not answered, since it has failed, or this server had: clients have heard nothing, and write again.
 func (h *hostServer) forget() error {
 	clear(h.waiting)
-	if err := h.p.NI().CTCancelTriggered(h.ct); err != nil {
+	if err := h.p.NI().Objects().CTCancelTriggered(h.ct); err != nil {
 		return err
 	}
-	v, err := h.p.NI().CTGet(h.ct)
+	v, err := h.p.NI().Objects().CTGet(h.ct)
 	h.answers = v.Success
 	return err
 }
@@ -210,7 +210,7 @@ func (h *hostServer) forget() error {
 // prepare has the network interface tell the client when the parity server has answered: answers come in the order of the differences.
 func (h *hostServer) prepare(client portals.ID, t hostTicket) error {
 	h.answers++
-	return h.p.NI().TriggeredPut(h.md, 0, 0, portals.NoAck, client, h.replyPT(), raid5.ReplyBits|uint64(t.slot()), 0, 0, raid5.OK, h.ct, h.answers)
+	return h.p.NI().Objects().Triggered(portals.Put{MD: h.md, Target: client, PT: h.replyPT(), MatchBits: raid5.ReplyBits | uint64(t.slot()), HdrData: raid5.OK}, h.ct, h.answers)
 }
 
 // apply changes parity: it and the difference are read, it is written.
@@ -223,7 +223,7 @@ func (h *hostServer) apply(e *portals.Event) error {
 	parity, difference := h.memory.Slice(t.at(), t.at()+n).WriteFrom(h.buffer.Slice(from, from+n))
 	xor(parity, difference)
 	h.p.Stream(2*int64(n), int64(n))
-	return h.p.NI().Put(h.md, 0, 0, portals.NoAck, e.Initiator, h.o.PT, raid5.DoneBits, 0, 0, e.HdrData)
+	return h.p.NI().Put(portals.Put{MD: h.md, Target: e.Initiator, PT: h.o.PT, MatchBits: raid5.DoneBits, HdrData: e.HdrData})
 }
 
 // has reports whether the core has the bytes of a ticket, and its buffer those from a place on: whoever sends what is no piece does no harm.
@@ -233,7 +233,7 @@ func (h *hostServer) has(t hostTicket, from, n int) bool {
 
 // answer tells a client.
 func (h *hostServer) answer(client portals.ID, t hostTicket, status uint64) error {
-	return h.p.NI().Put(h.md, 0, 0, portals.NoAck, client, h.replyPT(), raid5.ReplyBits|uint64(t.slot()), 0, 0, status)
+	return h.p.NI().Put(portals.Put{MD: h.md, Target: client, PT: h.replyPT(), MatchBits: raid5.ReplyBits | uint64(t.slot()), HdrData: status})
 }
 
 // exchange writes new data over old, and what changes over the new.
@@ -272,10 +272,10 @@ func (h *hostServer) rebuild(e *portals.Event) error {
 	for i := range rooms {
 		rooms[i] = h.p.Alloc(others * Chunk)
 		var err error
-		if cts[i], err = ni.CTAlloc(); err != nil {
+		if cts[i], err = ni.Objects().CTAlloc(); err != nil {
 			return err
 		}
-		mds[i], err = ni.MDBind(&portals.MD{Start: rooms[i].Addr(), Length: uint64(rooms[i].Len()), CT: cts[i], Options: portals.OptMDEventCTReply})
+		mds[i], err = ni.Objects().MDBind(&portals.MD{Start: rooms[i].Addr(), Length: uint64(rooms[i].Len()), CT: cts[i], Options: portals.OptMDEventCTReply})
 		if err != nil {
 			return err
 		}
@@ -309,7 +309,7 @@ func (h *hostServer) rebuild(e *portals.Event) error {
 		h.p.Stream(int64(others*len(total)), int64(len(total)))
 	}
 	for i := range rooms {
-		if err := errors.Join(ni.MDRelease(mds[i]), ni.CTFree(cts[i])); err != nil {
+		if err := errors.Join(ni.Objects().MDRelease(mds[i]), ni.Objects().CTFree(cts[i])); err != nil {
 			return err
 		}
 	}
@@ -323,7 +323,7 @@ func (h *hostServer) fetch(md portals.Handle, chunk int, set uint32) error {
 		s := h.servers[i]
 		n := min(Chunk, h.memory.Len()-chunk*Chunk)
 		id := portals.PhysID(uint32(s.node), s.pid+uint32(h.core))
-		if err := h.p.NI().Get(md, uint64(place*Chunk), uint64(n), id, h.o.PT, raid5.ReadBits, uint64(chunk*Chunk), 0); err != nil {
+		if err := h.p.NI().Get(portals.Get{MD: md, Offset: uint64(place * Chunk), Length: uint64(n), Target: id, PT: h.o.PT, MatchBits: raid5.ReadBits, RemoteOffset: uint64(chunk * Chunk)}); err != nil {
 			return err
 		}
 		place++
@@ -337,7 +337,7 @@ func (c *Client) rebuildHosts(server int) error {
 	match := uint64(c.rebuilding(c.failed))<<raid5.ChainShift | raid5.FillBits
 	for core := range c.o.Cores {
 		id := portals.PhysID(uint32(s.node), s.pid+uint32(core))
-		if err := c.ni.Put(c.round().md, 0, 0, portals.NoAck, id, c.o.PT, match, 0, 0, uint64(newHostTicket(c.slot, 0, 0))); err != nil {
+		if err := c.ni.Put(portals.Put{MD: c.round().md, Target: id, PT: c.o.PT, MatchBits: match, HdrData: uint64(newHostTicket(c.slot, 0, 0))}); err != nil {
 			return err
 		}
 	}

@@ -26,7 +26,7 @@ func TestStrangers(t *testing.T) {
 		c, a := cluster(t, t.Cleanup, "spin-int", 2, o, runtime.Config{Seed: 1, Limits: sim.Limits{Events: 2_000_000}})
 		require.NoError(t, c.Spawn(0, "stranger", func(p *runtime.Proc) error {
 			memory := p.Alloc(100_000)
-			md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len())})
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len())})
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func TestStrangers(t *testing.T) {
 				for i, b := 0, memory.Write(); i < 32; i++ {
 					b[i] = byte(odd())
 				}
-				if err := p.NI().Put(md, 0, n, portals.NoAck, portals.PhysID(uint32(2+rng.IntN(len(o.Servers))), 0), 0, bits, odd(), 0, odd()); err != nil {
+				if err := p.NI().Put(portals.Put{MD: md, Length: n, Target: portals.PhysID(uint32(2+rng.IntN(len(o.Servers))), 0), MatchBits: bits, RemoteOffset: odd(), HdrData: odd()}); err != nil {
 					return err
 				}
 				p.Sleep(sim.Microsecond)
@@ -80,12 +80,12 @@ func TestForgedAnswers(t *testing.T) {
 		o := driver.Options{Layout: driver.Layout{Data: 1, Unit: 512, Rows: 90}, Timeout: sim.Millisecond, Servers: servers(2, 1+parity)}
 		c, a := cluster(t, t.Cleanup, "spin-int", 2, o, runtime.Config{Seed: 1})
 		require.NoError(t, c.Spawn(0, "stranger", func(p *runtime.Proc) error {
-			md, err := p.NI().MDBind(&portals.MD{})
+			md, err := p.NI().Objects().MDBind(&portals.MD{})
 			if err != nil {
 				return err
 			}
 			ticket := uint64(raid5.NewTicket(1, 0, 0, 99)) // the client's first slot, and more packets than it sends
-			return p.NI().Put(md, 0, 0, portals.NoAck, portals.PhysID(2, 0), 0, raid5.DoneBits, 0, 0, ticket)
+			return p.NI().Put(portals.Put{MD: md, Target: portals.PhysID(2, 0), MatchBits: raid5.DoneBits, HdrData: ticket})
 		}))
 		require.NoError(t, c.Spawn(1, "client", func(p *runtime.Proc) error {
 			client, err := a.Open(p, 0)

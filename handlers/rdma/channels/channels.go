@@ -104,29 +104,29 @@ func (e *Engine) Open(p *runtime.Proc, o Options) (*Page, error) {
 		return nil, err
 	}
 	g := &Page{proc: p, ni: ni, pdid: uint32(o.PDID)}
-	if uid, err := ni.UID(); err != nil {
+	if uid, err := ni.Objects().UID(); err != nil {
 		return nil, err
 	} else if uid != 0 && uid != g.pdid { // 0: in no domain yet
 		return nil, fmt.Errorf("rdma: process %s of rank %d is in protection domain %d, not %d", p, p.Rank(), uid, g.pdid)
 	}
-	if g.self, err = ni.PhysID(); err != nil {
+	if g.self, err = ni.Objects().PhysID(); err != nil {
 		return nil, err
 	}
-	if g.completed, err = ni.CTAlloc(); err != nil {
+	if g.completed, err = ni.Objects().CTAlloc(); err != nil {
 		return nil, err
 	}
-	if g.notified, err = ni.CTAlloc(); err != nil {
+	if g.notified, err = ni.Objects().CTAlloc(); err != nil {
 		return nil, err
 	}
-	ni.Label(g.completed, "transfers that have ended")
-	ni.Label(g.notified, "notifications of transfers")
+	ni.Objects().Label(g.completed, "transfers that have ended")
+	ni.Objects().Label(g.notified, "notifications of transfers")
 	if err := g.install(e, o); err != nil {
 		return nil, err
 	}
 	g.descriptors = p.Alloc((len(g.busy) + commandSlots) * descriptorBytes)
 	g.descriptors.Lock()
 	g.status.Lock()
-	g.md, err = ni.MDBind(&portals.MD{Start: g.descriptors.Addr(), Length: uint64(g.descriptors.Len())})
+	g.md, err = ni.Objects().MDBind(&portals.MD{Start: g.descriptors.Addr(), Length: uint64(g.descriptors.Len())})
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (g *Page) install(e *Engine, o Options) error {
 	}
 	g.status = g.in.Host
 	for pt, names := range [][2]string{rdma.PTControl: {rdma.Control, ""}, rdma.PTCells: {"", rdma.Cells}} {
-		if _, err := g.ni.PTAlloc(0, portals.EQNone, uint32(pt)); err != nil {
+		if _, err := g.ni.Objects().PTAlloc(0, portals.EQNone, uint32(pt)); err != nil {
 			return fmt.Errorf("rdma: portal table entry %d, of the page of channels that a process has: %w", pt, err)
 		}
 		le := portals.LE{
@@ -281,7 +281,7 @@ func (g *Page) begin(first, count int, pt uint32, kind uint32, t Transfer) (*Pen
 	}
 	g.descriptors.Slice(place*descriptorBytes, (place+1)*descriptorBytes).CopyFrom(spin.EncodeState(&d))
 	h := rdma.Header{Kind: kind, PDID: g.pdid}
-	if err := g.ni.Put(g.md, uint64(place*descriptorBytes), descriptorBytes, portals.NoAck, g.self, pt, h.Bits(), 0, 0, 0); err != nil {
+	if err := g.ni.Put(portals.Put{MD: g.md, Offset: uint64(place * descriptorBytes), Length: descriptorBytes, Target: g.self, PT: pt, MatchBits: h.Bits()}); err != nil {
 		return nil, err
 	}
 	g.busy[place] = true
@@ -344,7 +344,7 @@ func (t *Pending) Wait() error {
 func (g *Page) await(ct portals.Handle, is func() bool) error {
 	test := uint64(0)
 	for !is() {
-		v, err := g.ni.CTGet(ct)
+		v, err := g.ni.Objects().CTGet(ct)
 		if err != nil {
 			return err
 		}
@@ -398,7 +398,7 @@ func (g *Page) Command(t *host.Thread, kind uint32, data []byte) error {
 		return err
 	}
 	h := rdma.Header{Kind: kind, PDID: g.pdid}
-	return g.ni.By(t).Put(g.md, uint64(at), uint64(len(data)), portals.NoAck, g.self, rdma.PTCells, h.Bits(), 0, 0, 0)
+	return g.ni.By(t).Put(portals.Put{MD: g.md, Offset: uint64(at), Length: uint64(len(data)), Target: g.self, PT: rdma.PTCells, MatchBits: h.Bits()})
 }
 
 // Number returns a number of the state of the process's engine as it is now, by its name (handlers.Installed.Number).

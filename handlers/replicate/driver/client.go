@@ -56,20 +56,20 @@ func (g *Group) Open(p *runtime.Proc, number int) (*Caller, error) {
 	c := &Caller{Group: g, p: p, ni: p.NI(), number: number, slot: uint32(number) * clientSlots, live: 1<<len(g.servers) - 1}
 	c.last = c.slot + clientSlots - 1
 	var err error
-	if c.id, err = c.ni.PhysID(); err != nil {
+	if c.id, err = c.ni.Objects().PhysID(); err != nil {
 		return nil, err
 	}
 	if c.id.PID > raid5.MaxPID || c.id.NID > raid5.MaxNID {
 		return nil, fmt.Errorf("replicate: the client is %v, expected nodes up to %d and processes up to %d", c.id, raid5.MaxNID, raid5.MaxPID)
 	}
 	answers := int(replicate.Last(replicate.MaxServers, true)) * (flights*(hostChunks+1) + clientSlots)
-	if c.eq, err = c.ni.EQAlloc(uint64(answers)); err != nil {
+	if c.eq, err = c.ni.Objects().EQAlloc(uint64(answers)); err != nil {
 		return nil, err
 	}
-	c.ni.Label(c.eq, "answers of servers with copies")
+	c.ni.Objects().Label(c.eq, "answers of servers with copies")
 	c.header = p.Alloc(replicate.FetchSize)
 	c.header.Lock()
-	if _, err = c.ni.PTAlloc(0, c.eq, g.replyPT()); err != nil {
+	if _, err = c.ni.Objects().PTAlloc(0, c.eq, g.replyPT()); err != nil {
 		return nil, fmt.Errorf("replicate: portal table entry %d: %w", g.replyPT(), err)
 	}
 	_, err = c.ni.MEAppend(g.replyPT(), &portals.ME{
@@ -138,7 +138,7 @@ func (c *Caller) Write(offset int64, from runtime.View) error {
 	if err := c.show(offset, n); err != nil {
 		return err
 	}
-	md, err := c.ni.MDBind(&portals.MD{Start: from.Addr(), Length: uint64(n)})
+	md, err := c.ni.Objects().MDBind(&portals.MD{Start: from.Addr(), Length: uint64(n)})
 	if err != nil {
 		return err
 	}
@@ -171,13 +171,13 @@ func (c *Caller) send(md portals.Handle, from runtime.View, offset, low, high in
 	if c.o.Key != nil {
 		match ^= replicate.StoreBits ^ replicate.AdmitBits
 		list := []portals.IOVec{{Base: c.header.Addr(), Length: replicate.CapabilitySize}, {Base: from.Addr() + at, Length: size}}
-		if md, err = c.ni.MDBind(&portals.MD{IOVec: list, Length: uint64(len(list)), Options: portals.OptMDIOVec}); err != nil {
+		if md, err = c.ni.Objects().MDBind(&portals.MD{IOVec: list, Length: uint64(len(list)), Options: portals.OptMDIOVec}); err != nil {
 			return err
 		}
 		c.mds = append(c.mds, md)
 		at, size = 0, size+replicate.CapabilitySize
 	}
-	return c.ni.Put(md, at, size, portals.NoAck, to, c.o.PT, match, uint64(low), 0, ticket)
+	return c.ni.Put(portals.Put{MD: md, Offset: at, Length: size, Target: to, PT: c.o.PT, MatchBits: match, RemoteOffset: uint64(low), HdrData: ticket})
 }
 
 // burst is how many bytes of a client may be on the way to handlers in each flight: what others send at the same time has room in a server's network interface, too.
@@ -281,7 +281,7 @@ func (c *Caller) sendAll(offset int64, from runtime.View) error {
 	return c.counted(from, portals.OptMDEventCTAck, func(md portals.Handle) (n int, err error) {
 		for live := c.live; live != 0; live &= live - 1 {
 			to := c.Group.id(replicate.Of(live, 0))
-			if err := c.ni.Put(md, 0, uint64(from.Len()), portals.Ack, to, c.o.PT, replicate.StoreBits, uint64(offset), 0, 0); err != nil {
+			if err := c.ni.Put(portals.Put{MD: md, Length: uint64(from.Len()), Ack: portals.Ack, Target: to, PT: c.o.PT, MatchBits: replicate.StoreBits, RemoteOffset: uint64(offset)}); err != nil {
 				return n, err
 			}
 			n++
@@ -301,7 +301,7 @@ func (c *Caller) Read(offset int64, into runtime.View) error {
 		return errors.Join(c.fetch(offset, into), c.release())
 	}
 	return errors.Join(c.counted(into, portals.OptMDEventCTReply, func(md portals.Handle) (int, error) {
-		return 1, c.ni.Get(md, 0, uint64(n), c.reads(), c.o.PT, replicate.ReadBits, uint64(offset), 0)
+		return 1, c.ni.Get(portals.Get{MD: md, Length: uint64(n), Target: c.reads(), PT: c.o.PT, MatchBits: replicate.ReadBits, RemoteOffset: uint64(offset)})
 	}), c.release())
 }
 
@@ -312,11 +312,11 @@ func (c *Caller) reads() portals.ID {
 
 // counted waits for as many answers as f says.
 func (c *Caller) counted(v runtime.View, options portals.MDOptions, f func(md portals.Handle) (int, error)) error {
-	ct, err := c.ni.CTAlloc()
+	ct, err := c.ni.Objects().CTAlloc()
 	if err != nil {
 		return err
 	}
-	md, err := c.ni.MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len()), CT: ct, Options: options})
+	md, err := c.ni.Objects().MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len()), CT: ct, Options: options})
 	if err != nil {
 		return err
 	}
@@ -325,7 +325,7 @@ func (c *Caller) counted(v runtime.View, options portals.MDOptions, f func(md po
 	if err == nil {
 		err = c.count(ct, uint64(n))
 	}
-	return errors.Join(err, c.ni.CTFree(ct))
+	return errors.Join(err, c.ni.Objects().CTFree(ct))
 }
 
 // count waits for a counter.
@@ -349,7 +349,7 @@ func (c *Caller) count(ct portals.Handle, n uint64) error {
 func (c *Caller) release() (err error) {
 	used := c.mds[:0]
 	for _, md := range c.mds {
-		switch e := c.ni.MDRelease(md); {
+		switch e := c.ni.Objects().MDRelease(md); {
 		case errors.Is(e, portals.ErrInUse):
 			used = append(used, md)
 		default:

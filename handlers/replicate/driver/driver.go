@@ -145,12 +145,12 @@ func (g *Group) serve(p *runtime.Proc, s *server) error {
 	var err error
 	eq := portals.EQNone
 	if g.o.By == Hosts {
-		if eq, err = p.NI().EQAlloc(uint64(g.o.Clients*flights*(hostChunks+1) + 1)); err != nil {
+		if eq, err = p.NI().Objects().EQAlloc(uint64(g.o.Clients*flights*(hostChunks+1) + 1)); err != nil {
 			return err
 		}
-		p.NI().Label(eq, "writes to copies")
+		p.NI().Objects().Label(eq, "writes to copies")
 	}
-	if _, err := p.NI().PTAlloc(0, eq, g.o.PT); err != nil {
+	if _, err := p.NI().Objects().PTAlloc(0, eq, g.o.PT); err != nil {
 		return fmt.Errorf("replicate: portal table entry %d: %w", g.o.PT, err)
 	}
 	if g.o.Key == nil {

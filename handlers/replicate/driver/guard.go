@@ -74,13 +74,13 @@ func (c *Caller) fetch(offset int64, into runtime.View) error {
 	if err != nil {
 		return err
 	}
-	md, err := c.ni.MDBind(&portals.MD{Start: c.header.Addr(), Length: replicate.FetchSize})
+	md, err := c.ni.Objects().MDBind(&portals.MD{Start: c.header.Addr(), Length: replicate.FetchSize})
 	if err != nil {
 		return err
 	}
 	c.mds = append(c.mds, md)
 	ticket := uint64(raid5.NewTicket(c.id.NID, c.id.PID, c.slot, 0))
-	if err := c.ni.Put(md, 0, replicate.FetchSize, portals.NoAck, c.reads(), c.o.PT, replicate.FetchBits, 0, 0, ticket); err != nil {
+	if err := c.ni.Put(portals.Put{MD: md, Length: replicate.FetchSize, Target: c.reads(), PT: c.o.PT, MatchBits: replicate.FetchBits, HdrData: ticket}); err != nil {
 		return err
 	}
 	for {
@@ -94,6 +94,6 @@ func (c *Caller) fetch(offset int64, into runtime.View) error {
 		case e.Fail != portals.NIOK:
 			err = ErrMemory
 		}
-		return errors.Join(err, c.ni.MEUnlink(me))
+		return errors.Join(err, c.ni.Objects().MEUnlink(me))
 	}
 }

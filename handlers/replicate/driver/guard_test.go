@@ -132,26 +132,26 @@ func TestGuardedServersHaveNoOtherWay(t *testing.T) {
 		for i, b := 0, v.Write(); i < len(b); i++ {
 			b[i] = 1
 		}
-		ct, err := ni.CTAlloc()
+		ct, err := ni.Objects().CTAlloc()
 		if err != nil {
 			return err
 		}
-		md, err := ni.MDBind(&portals.MD{Start: v.Addr(), Length: 100, CT: ct, Options: portals.OptMDEventCTAck | portals.OptMDEventCTReply})
+		md, err := ni.Objects().MDBind(&portals.MD{Start: v.Addr(), Length: 100, CT: ct, Options: portals.OptMDEventCTAck | portals.OptMDEventCTReply})
 		if err != nil {
 			return err
 		}
 		tried := uint64(0)
 		for _, bits := range []uint64{replicate.StoreBits, replicate.PassBits, 3<<replicate.LiveShift | replicate.PassBits, 3<<replicate.LiveShift | replicate.StoreBits} {
-			if err := ni.Put(md, 0, 100, portals.Ack, portals.PhysID(1, 0), 0, bits, 0, 0, 0); err != nil {
+			if err := ni.Put(portals.Put{MD: md, Length: 100, Ack: portals.Ack, Target: portals.PhysID(1, 0), MatchBits: bits}); err != nil {
 				return err
 			}
 			tried++
 		}
-		if err := ni.Get(md, 0, 100, portals.PhysID(1, 0), 0, replicate.ReadBits, 0, 0); err != nil {
+		if err := ni.Get(portals.Get{MD: md, Length: 100, Target: portals.PhysID(1, 0), MatchBits: replicate.ReadBits}); err != nil {
 			return err
 		}
 		p.Sleep(100 * sim.Microsecond)
-		v2, err := ni.CTGet(ct)
+		v2, err := ni.Objects().CTGet(ct)
 		require.Zero(t, v2.Success)
 		require.Equal(t, tried+1, v2.Failure)
 		return err

@@ -21,7 +21,7 @@ const (
 // host is a server's program.
 func (g *Group) host(p *runtime.Proc, s *server, eq portals.Handle) error {
 	ni := p.NI()
-	md, err := ni.MDBind(&portals.MD{Start: s.memory.Addr(), Length: uint64(s.memory.Len())})
+	md, err := ni.Objects().MDBind(&portals.MD{Start: s.memory.Addr(), Length: uint64(s.memory.Len())})
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (g *Group) host(p *runtime.Proc, s *server, eq portals.Handle) error {
 		for i := range n {
 			to := g.id(replicate.Of(live, rank+i))
 			pass := e.MatchBits&^replicate.KindMask | replicate.PassBits
-			if err := ni.Put(md, e.RemoteOffset, e.MLength, portals.NoAck, to, g.o.PT, pass, e.RemoteOffset, 0, e.HdrData); err != nil {
+			if err := ni.Put(portals.Put{MD: md, Offset: e.RemoteOffset, Length: e.MLength, Target: to, PT: g.o.PT, MatchBits: pass, RemoteOffset: e.RemoteOffset, HdrData: e.HdrData}); err != nil {
 				return err
 			}
 		}
@@ -61,5 +61,5 @@ func (g *Group) host(p *runtime.Proc, s *server, eq portals.Handle) error {
 
 // tell answers a client.
 func (g *Group) tell(ni *runtime.NI, md portals.Handle, t raid5.Ticket, status uint64) error {
-	return ni.Put(md, 0, 0, portals.NoAck, portals.PhysID(t.NID(), t.PID()), g.replyPT(), replicate.ReplyBits|uint64(t.Slot()), 0, 0, status)
+	return ni.Put(portals.Put{MD: md, Target: portals.PhysID(t.NID(), t.PID()), PT: g.replyPT(), MatchBits: replicate.ReplyBits | uint64(t.Slot()), HdrData: status})
 }

@@ -95,7 +95,7 @@ func (c *Conn) post(kind uint32, remote uint64, views []runtime.View) (*Work, er
 	list[place] = w
 	at := (queue*rnr.MaxWork + place) * rnr.WorkSize
 	c.work.Slice(at, at+rnr.WorkSize).CopyFrom(spin.EncodeState(&w))
-	if err := c.ni.Put(c.md, uint64(at), rnr.WorkSize, portals.NoAck, c.self, c.pt, uint64(told), 0, 0, 0); err != nil {
+	if err := c.ni.Put(portals.Put{MD: c.md, Offset: uint64(at), Length: rnr.WorkSize, Target: c.self, PT: c.pt, MatchBits: uint64(told)}); err != nil {
 		return nil, err
 	}
 	c.posted[queue]++
@@ -158,7 +158,7 @@ func (w *Work) Done() bool {
 func (w *Work) Wait() (int, error) {
 	ni, ct, test := w.conn.ni, w.conn.done, uint64(0)
 	for !w.Done() {
-		v, err := ni.CTGet(ct)
+		v, err := ni.Objects().CTGet(ct)
 		if err != nil {
 			return 0, err
 		}

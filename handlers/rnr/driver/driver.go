@@ -138,14 +138,14 @@ func (l *Library) Connect(p *runtime.Proc, name string) (*Conn, error) {
 
 // install makes the two entries of an end.
 func (c *Conn) install() (err error) {
-	if c.self, err = c.ni.PhysID(); err != nil {
+	if c.self, err = c.ni.Objects().PhysID(); err != nil {
 		return err
 	}
 	for ct, label := range map[*portals.Handle]string{&c.done: "work requests that have ended", &c.faults: "page faults"} { //lint:maporder each is set by itself
-		if *ct, err = c.ni.CTAlloc(); err != nil {
+		if *ct, err = c.ni.Objects().CTAlloc(); err != nil {
 			return err
 		}
-		c.ni.Label(*ct, label)
+		c.ni.Objects().Label(*ct, label)
 	}
 	o := &c.library.o
 	state := map[string]any{
@@ -169,7 +169,7 @@ func (c *Conn) install() (err error) {
 	}
 	for i, names := range [][2]string{{"", rnr.Hardware}, {rnr.Firmware, ""}} {
 		pt := c.pt + uint32(i)
-		if _, err = c.ni.PTAlloc(0, portals.EQNone, pt); err != nil {
+		if _, err = c.ni.Objects().PTAlloc(0, portals.EQNone, pt); err != nil {
 			return fmt.Errorf("portal table entry %d: %w", pt, err)
 		}
 		le := portals.LE{
@@ -187,7 +187,7 @@ func (c *Conn) install() (err error) {
 	c.host.Lock()
 	c.work = c.proc.Alloc(2 * rnr.MaxWork * rnr.WorkSize)
 	c.work.Lock()
-	c.md, err = c.ni.MDBind(&portals.MD{Start: c.work.Addr(), Length: uint64(c.work.Len())})
+	c.md, err = c.ni.Objects().MDBind(&portals.MD{Start: c.work.Addr(), Length: uint64(c.work.Len())})
 	return err
 }
 

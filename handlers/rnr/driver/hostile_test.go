@@ -29,12 +29,12 @@ func forge(p *runtime.Proc, c *driver.Conn, to uint32, packets ...forged) error 
 	if err := p.OS().GetUserPages(p.Thread(), v.Addr(), uint64(v.Len()), true, &pin); err != nil {
 		return err
 	}
-	md, err := c.NI().MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len())})
+	md, err := c.NI().Objects().MDBind(&portals.MD{Start: v.Addr(), Length: uint64(v.Len())})
 	if err != nil {
 		return err
 	}
 	for _, f := range packets {
-		if err := c.NI().Put(md, 0, f.size, portals.NoAck, portals.ID{NID: to}, 0, f.h.Bits(), f.at, 0, f.left); err != nil {
+		if err := c.NI().Put(portals.Put{MD: md, Length: f.size, Target: portals.ID{NID: to}, MatchBits: f.h.Bits(), RemoteOffset: f.at, HdrData: f.left}); err != nil {
 			return err
 		}
 	}

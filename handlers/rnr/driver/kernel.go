@@ -213,7 +213,7 @@ func (c *Conn) ranges(f *rnr.Fault) []rnr.Range {
 
 // say tells the device, unless the process has ended.
 func (c *Conn) say(t *host.Thread, pt uint32, kind uint64) {
-	_ = c.ni.By(t).Put(c.md, 0, 8, portals.NoAck, c.self, pt, rnr.KindResume, 0, 0, kind)
+	_ = c.ni.By(t).Put(portals.Put{MD: c.md, Length: 8, Target: c.self, PT: pt, MatchBits: rnr.KindResume, HdrData: kind})
 }
 
 // Proc is the process of an end.

@@ -150,7 +150,7 @@ func (s *side) main(p *runtime.Proc, c *driver.Conn) error {
 		}
 	}
 	for turn := 0; ; turn++ {
-		v, err := c.NI().CTGet(c.Signal())
+		v, err := c.NI().Objects().CTGet(c.Signal())
 		if err != nil {
 			return err
 		}

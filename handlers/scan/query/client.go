@@ -48,17 +48,17 @@ func Dial(p *runtime.Proc, to Address, schema *scan.Schema, n int, o Options) (*
 	c.out.Lock()
 	c.in = p.Alloc(scan.TotalSize + n*(schema.Size()+scan.HeadSize)) // each row may come by itself
 	c.in.Lock()
-	if c.eq, err = c.ni.EQAlloc(uint64(n*schema.Size()/scan.MaxRow + n/64 + 4096)); err != nil {
+	if c.eq, err = c.ni.Objects().EQAlloc(uint64(n*schema.Size()/scan.MaxRow + n/64 + 4096)); err != nil {
 		return nil, err
 	}
-	c.ni.Label(c.eq, "rows")
-	if c.replies, err = c.ni.EQAlloc(8); err != nil {
+	c.ni.Objects().Label(c.eq, "rows")
+	if c.replies, err = c.ni.Objects().EQAlloc(8); err != nil {
 		return nil, err
 	}
-	if c.md, err = c.ni.MDBind(&portals.MD{Start: c.out.Addr(), Length: uint64(c.out.Len())}); err != nil {
+	if c.md, err = c.ni.Objects().MDBind(&portals.MD{Start: c.out.Addr(), Length: uint64(c.out.Len())}); err != nil {
 		return nil, err
 	}
-	c.pt, err = c.ni.PTAlloc(0, c.eq, portals.PTAny)
+	c.pt, err = c.ni.Objects().PTAlloc(0, c.eq, portals.PTAny)
 	return c, err
 }
 
@@ -122,14 +122,14 @@ func (c *Client) ask(q *scan.Query, code []scan.Instruction) (*Result, error) {
 			b = append(b, spin.EncodeState(&code[i])...)
 		}
 		c.out.CopyFrom(b)
-		if err := c.ni.Put(c.md, 0, uint64(len(b)), portals.NoAck, c.to, uint32(c.o.PT+queryEntry), tableBits, 0, 0, 0); err != nil {
+		if err := c.ni.Put(portals.Put{MD: c.md, Length: uint64(len(b)), Target: c.to, PT: uint32(c.o.PT + queryEntry), MatchBits: tableBits}); err != nil {
 			return nil, err
 		}
 		r, err := c.await()
 		if err != nil {
 			return nil, err
 		}
-		if err := c.ni.MEUnlink(me); err != nil || r != nil {
+		if err := c.ni.Objects().MEUnlink(me); err != nil || r != nil {
 			return r, err
 		}
 	}
@@ -197,7 +197,7 @@ func (c *Client) await() (*Result, error) {
 func (c *Client) readAll(q *scan.Query, code []scan.Instruction) (*Result, error) {
 	size := c.schema.Size()
 	all := c.in.Slice(0, c.n*size)
-	md, err := c.ni.MDBind(&portals.MD{Start: all.Addr(), Length: uint64(all.Len()), EQ: c.replies})
+	md, err := c.ni.Objects().MDBind(&portals.MD{Start: all.Addr(), Length: uint64(all.Len()), EQ: c.replies})
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (c *Client) readAll(q *scan.Query, code []scan.Instruction) (*Result, error
 	for next := 0; next < all.Len(); {
 		for ; asked < min(next+window*step, all.Len()); asked += step {
 			n := min(step, all.Len()-asked)
-			if err := c.ni.Get(md, uint64(asked), uint64(n), c.to, uint32(c.o.PT+memoryEntry), tableBits, uint64(asked), uint64(asked)); err != nil {
+			if err := c.ni.Get(portals.Get{MD: md, Offset: uint64(asked), Length: uint64(n), Target: c.to, PT: uint32(c.o.PT + memoryEntry), MatchBits: tableBits, RemoteOffset: uint64(asked), UserPtr: uint64(asked)}); err != nil {
 				return nil, err
 			}
 		}
@@ -222,7 +222,7 @@ func (c *Client) readAll(q *scan.Query, code []scan.Instruction) (*Result, error
 			c.filter(r, q, code, all.Slice(next, min(next+step, all.Len())))
 		}
 	}
-	return r, c.ni.MDRelease(md)
+	return r, c.ni.Objects().MDRelease(md)
 }
 
 // filter adds the rows that match.

@@ -111,7 +111,7 @@ func Open(p *runtime.Proc, schema *scan.Schema, rows []byte, o Options) (*Table,
 // append makes a portal table entry with an entry for everybody.
 func (t *Table) append(entry int, eq portals.Handle, me *portals.ME, userPtr uint64) error {
 	pt := uint32(t.o.PT + entry)
-	if _, err := t.ni.PTAlloc(0, eq, pt); err != nil {
+	if _, err := t.ni.Objects().PTAlloc(0, eq, pt); err != nil {
 		return err
 	}
 	me.UID, me.MatchID, me.MatchBits = portals.UIDAny, portals.AnyID, tableBits
@@ -166,16 +166,16 @@ func (t *Table) Counts() (scan.Counts, error) {
 
 // listen makes the buffers of a host that serves by itself.
 func (t *Table) listen() (err error) {
-	if t.eq, err = t.ni.EQAlloc(4 * queryBuffers); err != nil {
+	if t.eq, err = t.ni.Objects().EQAlloc(4 * queryBuffers); err != nil {
 		return err
 	}
-	t.ni.Label(t.eq, "queries")
-	if t.sent, err = t.ni.CTAlloc(); err != nil {
+	t.ni.Objects().Label(t.eq, "queries")
+	if t.sent, err = t.ni.Objects().CTAlloc(); err != nil {
 		return err
 	}
 	t.out = t.p.Alloc(scan.TotalSize + t.rows.Len() + (t.rows.Len()/piece+1)*scan.HeadSize)
 	t.out.Lock()
-	if t.md, err = t.ni.MDBind(&portals.MD{Start: t.out.Addr(), Length: uint64(t.out.Len()), CT: t.sent, Options: portals.OptMDEventCTSend}); err != nil {
+	if t.md, err = t.ni.Objects().MDBind(&portals.MD{Start: t.out.Addr(), Length: uint64(t.out.Len()), CT: t.sent, Options: portals.OptMDEventCTSend}); err != nil {
 		return err
 	}
 	b := t.p.Alloc(queryBuffers * longestQuery)
@@ -267,7 +267,7 @@ func (t *Table) send(to portals.ID, q *scan.Query, kind uint32, at int, head, ro
 	t.puts++
 	n := t.out.Slice(at, t.out.Len()).CopyFrom(head)
 	n += t.out.Slice(at+n, t.out.Len()).CopyFrom(rows)
-	return t.ni.Put(t.md, uint64(at), uint64(n), portals.NoAck, to, q.PT, q.Bits, 0, 0, scan.Data(q.Tag, kind))
+	return t.ni.Put(portals.Put{MD: t.md, Offset: uint64(at), Length: uint64(n), Target: to, PT: q.PT, MatchBits: q.Bits, HdrData: scan.Data(q.Tag, kind)})
 }
 
 // decode reads a query and its program.

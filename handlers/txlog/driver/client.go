@@ -40,22 +40,22 @@ func Join(p *runtime.Proc, home portals.ID, o Options) (*Client, error) {
 	}
 	c := &Client{p: p, ni: p.NI(), o: o, home: home}
 	var err error
-	if c.replies, err = c.ni.CTAlloc(); err != nil {
+	if c.replies, err = c.ni.Objects().CTAlloc(); err != nil {
 		return nil, err
 	}
-	if c.answers, err = c.ni.EQAlloc(8); err != nil {
+	if c.answers, err = c.ni.Objects().EQAlloc(8); err != nil {
 		return nil, err
 	}
 	c.landing, c.request = p.Alloc(o.Region), p.Alloc(o.slot())
-	if c.get, err = c.ni.MDBind(&portals.MD{
+	if c.get, err = c.ni.Objects().MDBind(&portals.MD{
 		Start: c.landing.Addr(), Length: uint64(o.Region), CT: c.replies, Options: portals.OptMDEventCTReply,
 	}); err != nil {
 		return nil, err
 	}
-	if c.put, err = c.ni.MDBind(&portals.MD{Start: c.request.Addr(), Length: uint64(c.request.Len())}); err != nil {
+	if c.put, err = c.ni.Objects().MDBind(&portals.MD{Start: c.request.Addr(), Length: uint64(c.request.Len())}); err != nil {
 		return nil, err
 	}
-	if _, err = c.ni.PTAlloc(0, c.answers, o.PT+readEntry); err != nil {
+	if _, err = c.ni.Objects().PTAlloc(0, c.answers, o.PT+readEntry); err != nil {
 		return nil, err
 	}
 	_, err = c.ni.MEAppend(o.PT+readEntry, &portals.ME{
@@ -121,7 +121,7 @@ func (c *Client) fetch(t *Tx, offset, n int) error {
 		}
 		return err
 	}
-	if err := c.ni.Get(c.get, uint64(offset), uint64(n), c.home, c.o.PT+readEntry, Bits|t.tag, uint64(offset), 0); err != nil {
+	if err := c.ni.Get(portals.Get{MD: c.get, Offset: uint64(offset), Length: uint64(n), Target: c.home, PT: c.o.PT + readEntry, MatchBits: Bits | t.tag, RemoteOffset: uint64(offset)}); err != nil {
 		return err
 	}
 	c.got++
@@ -190,7 +190,7 @@ func (c *Client) head(t *Tx, kind, more uint64) {
 // ask sends the request to the home's host and waits for the answer.
 func (c *Client) ask(n int) (uint64, error) {
 	slot := uint64(c.p.Rank()) * uint64(c.o.slot())
-	if err := c.ni.Put(c.put, 0, uint64(n), portals.NoAck, c.home, c.o.PT+requestEntry, Bits, slot, 0, 0); err != nil {
+	if err := c.ni.Put(portals.Put{MD: c.put, Length: uint64(n), Target: c.home, PT: c.o.PT + requestEntry, MatchBits: Bits, RemoteOffset: slot}); err != nil {
 		return 0, err
 	}
 	ev, err := c.ni.EQWait(c.answers)

@@ -70,23 +70,23 @@ func (l *Library) Open(p *runtime.Proc, o Options) (*Server, error) {
 	nodes := p.Cluster().Nodes()
 	s.region, s.inbox = p.Alloc(o.Region), p.Alloc(nodes*o.slot())
 	var err error
-	if s.self, err = s.ni.PhysID(); err != nil {
+	if s.self, err = s.ni.Objects().PhysID(); err != nil {
 		return nil, err
 	}
-	if s.eq, err = s.ni.EQAlloc(uint64(4*nodes + 16)); err != nil {
+	if s.eq, err = s.ni.Objects().EQAlloc(uint64(4*nodes + 16)); err != nil {
 		return nil, err
 	}
-	if s.landed, err = s.ni.CTAlloc(); err != nil {
+	if s.landed, err = s.ni.Objects().CTAlloc(); err != nil {
 		return nil, err
 	}
-	s.ni.Label(s.landed, "writes of commits")
-	if s.out, err = s.ni.MDBind(&portals.MD{Start: s.inbox.Addr(), Length: uint64(s.inbox.Len())}); err != nil {
+	s.ni.Objects().Label(s.landed, "writes of commits")
+	if s.out, err = s.ni.Objects().MDBind(&portals.MD{Start: s.inbox.Addr(), Length: uint64(s.inbox.Len())}); err != nil {
 		return nil, err
 	}
-	if s.reply, err = s.ni.MDBind(&portals.MD{Start: s.region.Addr(), Length: uint64(o.Region)}); err != nil {
+	if s.reply, err = s.ni.Objects().MDBind(&portals.MD{Start: s.region.Addr(), Length: uint64(o.Region)}); err != nil {
 		return nil, err
 	}
-	if _, err = s.ni.PTAlloc(0, s.eq, o.PT+requestEntry); err != nil {
+	if _, err = s.ni.Objects().PTAlloc(0, s.eq, o.PT+requestEntry); err != nil {
 		return nil, err
 	}
 	if _, err = s.ni.MEAppend(o.PT+requestEntry, &portals.ME{
@@ -124,7 +124,7 @@ func (s *Server) install(l *Library) error {
 		{s.o.PT + readEntry, portals.AnyID, portals.OptMEOpGet},
 		{s.o.PT + writeEntry, writer, portals.OptMEOpPut},
 	} {
-		if _, err := s.ni.PTAlloc(in.PTOptions, portals.EQNone, e.pt); err != nil {
+		if _, err := s.ni.Objects().PTAlloc(in.PTOptions, portals.EQNone, e.pt); err != nil {
 			return err
 		}
 		entry := portals.ME{
@@ -258,7 +258,7 @@ func (s *Server) apply(tag uint64, list []target) error {
 			s.wrote(s.record(uint64(w.offset), uint64(w.length)))
 			continue
 		}
-		if err := s.ni.Put(s.out, uint64(w.from), uint64(w.length), portals.NoAck, s.self, s.o.PT+writeEntry, Bits|tag, uint64(w.offset), 0, 0); err != nil {
+		if err := s.ni.Put(portals.Put{MD: s.out, Offset: uint64(w.from), Length: uint64(w.length), Target: s.self, PT: s.o.PT + writeEntry, MatchBits: Bits | tag, RemoteOffset: uint64(w.offset)}); err != nil {
 			return err
 		}
 		s.written++
@@ -287,11 +287,11 @@ func (s *Server) read(client portals.ID, tag, offset uint64, at, end int) error 
 		return s.answer(client, aborted)
 	}
 	s.readBy(client.NID, tag, s.record(offset, length))
-	return s.ni.Put(s.reply, offset, length, portals.NoAck, client, s.o.PT+readEntry, Bits, offset, 0, served)
+	return s.ni.Put(portals.Put{MD: s.reply, Offset: offset, Length: length, Target: client, PT: s.o.PT + readEntry, MatchBits: Bits, RemoteOffset: offset, HdrData: served})
 }
 
 func (s *Server) answer(client portals.ID, what uint64) error {
-	return s.ni.Put(s.reply, 0, 0, portals.NoAck, client, s.o.PT+readEntry, Bits, 0, 0, what)
+	return s.ni.Put(portals.Put{MD: s.reply, Target: client, PT: s.o.PT + readEntry, MatchBits: Bits, HdrData: what})
 }
 
 // record is the host's own record of an access.

@@ -16,7 +16,7 @@ import (
 // nonsense sends it.
 func nonsense(p *runtime.Proc, o *Options) error {
 	memory := p.Alloc(8192)
-	md, err := p.NI().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len())})
+	md, err := p.NI().Objects().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(memory.Len())})
 	if err != nil {
 		return err
 	}
@@ -33,9 +33,9 @@ func nonsense(p *runtime.Proc, o *Options) error {
 		at := []uint64{own, own, own, 0, own + 8, odd()}[rng.IntN(6)]
 		n := uint64([]int{0, 7, 16, 24, 32, 100, 200, 399, 5000}[rng.IntN(9)])
 		if i%4 == 0 {
-			err = p.NI().Get(md, 0, n, portals.PhysID(0, 0), 3+uint32(rng.IntN(4)), Bits|odd()&TagBits, odd(), 0)
+			err = p.NI().Get(portals.Get{MD: md, Length: n, Target: portals.PhysID(0, 0), PT: 3 + uint32(rng.IntN(4)), MatchBits: Bits | odd()&TagBits, RemoteOffset: odd()})
 		} else {
-			err = p.NI().Put(md, 0, n, portals.NoAck, portals.PhysID(0, 0), 3+uint32(rng.IntN(4)), Bits|odd()&TagBits, at, 0, odd())
+			err = p.NI().Put(portals.Put{MD: md, Length: n, Target: portals.PhysID(0, 0), PT: 3 + uint32(rng.IntN(4)), MatchBits: Bits | odd()&TagBits, RemoteOffset: at, HdrData: odd()})
 		}
 		if err != nil {
 			return err

@@ -276,11 +276,11 @@ func (x *experiment) install(p *runtime.Proc) error {
 	}
 	x.memory, x.spin = in.HPU, in.Spin
 	x.host = prepared(p, x.Host)
-	eq, err := x.ni.EQAlloc(eventSlots)
+	eq, err := x.ni.Objects().EQAlloc(eventSlots)
 	if err != nil {
 		return err
 	}
-	pt, err := x.ni.PTAlloc(portals.OptPTFlowCtrl|in.PTOptions, eq, 0) // a handler that is killed disables it
+	pt, err := x.ni.Objects().PTAlloc(portals.OptPTFlowCtrl|in.PTOptions, eq, 0) // a handler that is killed disables it
 	if err != nil {
 		return err
 	}
@@ -309,11 +309,11 @@ func (x *experiment) initialState() (state []byte, err error) {
 	}
 	for _, c := range x.State.Counters {
 		for len(x.cts) <= c.Counter {
-			ct, err := x.ni.CTAlloc()
+			ct, err := x.ni.Objects().CTAlloc()
 			if err != nil {
 				return nil, err
 			}
-			x.ni.Label(ct, fmt.Sprintf("state counter %d", len(x.cts)))
+			x.ni.Objects().Label(ct, fmt.Sprintf("state counter %d", len(x.cts)))
 			x.cts = append(x.cts, ct)
 		}
 		binary.LittleEndian.PutUint32(state[c.Offset:], uint32(x.cts[c.Counter]))
@@ -330,12 +330,12 @@ func (x *experiment) peer(p *runtime.Proc) error {
 	for i, b := 0, memory.Raw(); i < len(b); i++ {
 		b[i] = byte(i)
 	}
-	eq, err := ni.EQAlloc(eventSlots)
+	eq, err := ni.Objects().EQAlloc(eventSlots)
 	if err != nil {
 		return err
 	}
 	for pt := range uint32(min(peerPTs, x.Profile.Limits.MaxPTIndex+1)) {
-		if _, err := ni.PTAlloc(0, eq, pt); err != nil {
+		if _, err := ni.Objects().PTAlloc(0, eq, pt); err != nil {
 			return err
 		}
 		if _, err := ni.MEAppend(pt, &portals.ME{
@@ -360,7 +360,7 @@ func (x *experiment) peer(p *runtime.Proc) error {
 			continue
 		}
 		data := prepared(p, m.Data)
-		md, err := ni.MDBind(&portals.MD{Start: data.Addr(), Length: uint64(data.Len()), EQ: eq})
+		md, err := ni.Objects().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(data.Len()), EQ: eq})
 		if err != nil {
 			return err
 		}
@@ -368,7 +368,7 @@ func (x *experiment) peer(p *runtime.Proc) error {
 	}
 	for _, m := range own {
 		p.SleepUntil(max(m.At, p.Now()))
-		if err := ni.Put(m.md, 0, uint64(len(m.Data)), ack, portals.PhysID(uint32(x.Node), 0), 0, m.MatchBits, m.Offset, 0, m.HdrData); err != nil {
+		if err := ni.Put(portals.Put{MD: m.md, Length: uint64(len(m.Data)), Ack: ack, Target: portals.PhysID(uint32(x.Node), 0), MatchBits: m.MatchBits, RemoteOffset: m.Offset, HdrData: m.HdrData}); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func (x *experiment) report(end error) *Report {
 		})
 	}
 	for i, ct := range x.cts {
-		if v, err := x.ni.CTGet(ct); err == nil {
+		if v, err := x.ni.Objects().CTGet(ct); err == nil {
 			rep.Counters = append(rep.Counters, CounterReport{fmt.Sprintf("ct%d", i), v.Success, v.Failure})
 		}
 	}

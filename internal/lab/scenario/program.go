@@ -202,7 +202,7 @@ func (r *run) doPut(st *rankState, x *Put, path string, at *env) error {
 	}
 	for i := range g.to {
 		a := &g.to[i]
-		err := st.proc.NI().Put(st.puts, st.addr(g.src), uint64(g.src.len), portals.AckReq(indexOf(x.Ack)), a.id(), a.pt, a.bits, a.remote, r.userPtr(path), g.hdr)
+		err := st.proc.NI().Put(portals.Put{MD: st.puts, Offset: st.addr(g.src), Length: uint64(g.src.len), Ack: portals.AckReq(indexOf(x.Ack)), Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: r.userPtr(path), HdrData: g.hdr})
 		if err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func (r *run) doGet(st *rankState, x *Get, path string, at *env) error {
 	}
 	for i := range g.to {
 		a := &g.to[i]
-		err := st.proc.NI().Get(st.gets, st.addr(g.dst), uint64(g.dst.len), a.id(), a.pt, a.bits, a.remote, r.userPtr(path))
+		err := st.proc.NI().Get(portals.Get{MD: st.gets, Offset: st.addr(g.dst), Length: uint64(g.dst.len), Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: r.userPtr(path)})
 		if err != nil {
 			return err
 		}
@@ -243,11 +243,11 @@ func (r *run) doAtomic(st *rankState, x *Atomic, path string, at *env) error {
 		a := &g.to[i]
 		switch {
 		case !g.fetches:
-			err = ni.Atomic(st.puts, src, n, portals.AckReq(indexOf(x.Ack)), a.id(), a.pt, a.bits, a.remote, ptr, g.hdr, g.op, g.typ)
+			err = ni.Atomic(portals.Atomic{MD: st.puts, Offset: src, Length: n, Ack: portals.AckReq(indexOf(x.Ack)), Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: ptr, HdrData: g.hdr, Op: g.op, Type: g.typ})
 		case g.op < portals.OpSWAP:
-			err = ni.FetchAtomic(st.gets, st.addr(g.dst), st.puts, src, n, a.id(), a.pt, a.bits, a.remote, ptr, g.hdr, g.op, g.typ)
+			err = ni.FetchAtomic(portals.FetchAtomic{GetMD: st.gets, GetOffset: st.addr(g.dst), MD: st.puts, Offset: src, Length: n, Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: ptr, HdrData: g.hdr, Op: g.op, Type: g.typ})
 		default:
-			err = ni.Swap(st.gets, st.addr(g.dst), st.puts, src, n, a.id(), a.pt, a.bits, a.remote, ptr, g.hdr, g.operand, g.op, g.typ)
+			err = ni.Swap(portals.Swap{GetMD: st.gets, GetOffset: st.addr(g.dst), MD: st.puts, Offset: src, Length: n, Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: ptr, HdrData: g.hdr, Operand: g.operand, Op: g.op, Type: g.typ})
 		}
 		if err != nil {
 			return err

@@ -245,7 +245,7 @@ func (r *run) whereStuck() error {
 			errs = append(errs, r.at(st.step, fmt.Errorf("rank %d waits here for %s, it is %s", rank, w.text, w.now)))
 			continue
 		}
-		v, err := st.proc.NI().CTGet(st.waits.ct)
+		v, err := st.proc.NI().Objects().CTGet(st.waits.ct)
 		if err != nil {
 			return err
 		}
@@ -309,24 +309,24 @@ func (r *run) setup(st *rankState, rank int) (err error) {
 	if err != nil {
 		return r.at("event_queue", err)
 	}
-	if st.eq, err = ni.EQAlloc(uint64(slots)); err != nil {
+	if st.eq, err = ni.Objects().EQAlloc(uint64(slots)); err != nil {
 		return r.at("event_queue", err)
 	}
-	if st.acks.ct, err = ni.CTAlloc(); err != nil {
+	if st.acks.ct, err = ni.Objects().CTAlloc(); err != nil {
 		return err
 	}
-	if st.replies.ct, err = ni.CTAlloc(); err != nil {
+	if st.replies.ct, err = ni.Objects().CTAlloc(); err != nil {
 		return err
 	}
-	ni.Label(st.eq, "events")
-	ni.Label(st.acks.ct, "acks")
-	ni.Label(st.replies.ct, "replies")
+	ni.Objects().Label(st.eq, "events")
+	ni.Objects().Label(st.acks.ct, "acks")
+	ni.Objects().Label(st.replies.ct, "replies")
 	all := portals.MD{Length: portals.SizeMax, EQ: st.eq, CT: st.acks.ct, Options: portals.OptMDEventCTAck}
-	if st.puts, err = ni.MDBind(&all); err != nil {
+	if st.puts, err = ni.Objects().MDBind(&all); err != nil {
 		return err
 	}
 	all.CT, all.Options = st.replies.ct, portals.OptMDEventCTReply
-	if st.gets, err = ni.MDBind(&all); err != nil {
+	if st.gets, err = ni.Objects().MDBind(&all); err != nil {
 		return err
 	}
 	if err := r.portalTable(st, rank); err != nil {
@@ -395,7 +395,7 @@ func (r *run) portalTable(st *rankState, rank int) error {
 				}
 			}
 		}
-		if _, err := st.proc.NI().PTAlloc(options, st.eq, uint32(pt)); err != nil {
+		if _, err := st.proc.NI().Objects().PTAlloc(options, st.eq, uint32(pt)); err != nil {
 			return r.at(e.path, fmt.Errorf("on rank %d: portal table entry %d: %w", rank, pt, err))
 		}
 	}
@@ -417,10 +417,10 @@ func (r *run) install(st *rankState, e *entryPlan, rank int) error {
 		return err
 	}
 	in := &installed{plan: e}
-	if in.ct, err = ni.CTAlloc(); err != nil {
+	if in.ct, err = ni.Objects().CTAlloc(); err != nil {
 		return err
 	}
-	ni.Label(in.ct, "entry "+e.Name)
+	ni.Objects().Label(in.ct, "entry "+e.Name)
 	me.CT, me.Start, me.Length = in.ct, st.regions[e.Name].Addr(), uint64(n)
 	if e.handlers != nil {
 		if me.Spin, err = r.handlers(st, in, rank); err != nil {

@@ -219,7 +219,7 @@ func (s *Stack) Wait(until sim.Time, others ...Other) error {
 // reached tells whether one of the others has its value, and else waits for them, too.
 func (s *Stack) reached(others []Other) bool {
 	for _, o := range others {
-		if v, err := s.p.NI().CTGet(o.Counter); err != nil || v.Success >= o.Value || v.Failure > 0 {
+		if v, err := s.p.NI().Objects().CTGet(o.Counter); err != nil || v.Success >= o.Value || v.Failure > 0 {
 			return true
 		}
 		s.handles, s.tests = append(s.handles, o.Counter), append(s.tests, o.Value)
