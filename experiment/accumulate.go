@@ -22,6 +22,7 @@ target array is complete.
   rdma         deposited into a temporary array; the host reads two arrays and writes one
   spin-stream  each packet's handler reads its part of the array by DMA, multiplies, and writes it back`,
 	Source: "sPIN'17 §4.4.2",
+	Smoke:  []Values{{"size": 4800}},
 	Axes: []Axis{
 		modeAxis(ModeRDMA, ModeSpinStream),
 		twoRanks(),

@@ -22,6 +22,7 @@ var allreduce = &Experiment{
 --pool says who runs the modules of the NIC: the processors that the profile has for them (profile), the R5 of ExaNeSt, or HPUs: hpu with the profile's clock, or 150MHz, 1GHz, 2.5GHz.
 --transport exanet is ExaNet-MPI, portals is MPI over Portals with matching by the process, which any device has.`,
 	Source:   "TR-488 §4.7, §6",
+	Smoke:    []Values{{"ranks": 16, "calls": 2, "size": 256}},
 	Profiles: []string{"exanest"},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: allreduceModes(), Default: "host,accelerator", Help: "who computes; above it says what each is"},

@@ -28,6 +28,7 @@ of that and half as much again, drawn from the seed. Send buffers have been writ
 Applications and the mean size of their messages at 16 processes: lammps 15.1 KB, hpl 42.9 KB, hpcg 23.1 KB. What they compute takes most of their time
 and is not in it (--compute): the difference here is the most that they could notice.`,
 	Source:   "PART'22 §6",
+	Smoke:    []Values{{"ranks": 3, "rounds": 2, "fresh": 0.5, "mode": policyPIA}},
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []Axis{
 		{Name: "app", Kind: report.Text, Of: []string{"lammps", "hpl", "hpcg"}, Help: "whose messages: lammps, hpl, hpcg"},
@@ -261,7 +262,7 @@ func appsAnswer(results []*Result) (lines []string) {
 			continue
 		}
 		g := group{p.Profile.Name, p.Text("mode"), p.Float("fresh")}
-		if touch := besideTouch(r, results); touch != nil {
+		if touch := Beside(results, r, "mode", policyTouch); touch != nil {
 			if ratios[g] == nil {
 				order = append(order, g)
 			}
@@ -274,17 +275,4 @@ func appsAnswer(results []*Result) (lines []string) {
 			g.profile, counted(ranks, "rank"), 100*g.fresh, g.mode, slices.Min(all), slices.Max(all)))
 	}
 	return lines
-}
-
-// besideTouch is the result of touching that differs from another one in nothing else; nil: there is none.
-func besideTouch(r *Result, results []*Result) *Result {
-	p := r.Point
-	for _, other := range results {
-		q := other.Point
-		if q.Text("mode") == policyTouch && q.Profile.Name == p.Profile.Name && q.Text("app") == p.Text("app") && q.Float("fresh") == p.Float("fresh") &&
-			q.Time("compute") == p.Time("compute") && q.Int("rounds") == p.Int("rounds") && q.Int("ranks") == p.Int("ranks") {
-			return other
-		}
-	}
-	return nil
 }

@@ -20,6 +20,7 @@ at which the last rank's host has seen the whole message in its memory.
   spin-store   a single packet is put to the children from the device; a larger message by the completion handler from host memory
   spin-stream  the payload handler puts each packet to the children from the device and deposits it meanwhile`,
 	Source: "sPIN'17 §4.4.3",
+	Smoke:  []Values{{"ranks": 13, "size": 3000}},
 	Axes: []Axis{
 		modeAxis(ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream),
 		ranksAxis(maxRanks, "4,16,..,1024"),

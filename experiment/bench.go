@@ -9,6 +9,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -20,6 +21,8 @@ const (
 	ModeP4         = "p4"          // pre-posted Portals 4 triggered operations
 	ModeSpinStore  = "spin-store"  // handlers act when a message is complete
 	ModeSpinStream = "spin-stream" // handlers act on every packet as it arrives
+	modeHost       = "host"        // a server's host does the work
+	modeSpin       = "spin"        // its handlers do
 )
 
 // Columns that publications give numbers for.
@@ -317,3 +320,14 @@ func same(what string, got, want []byte) error {
 	}
 	return nil
 }
+
+// Portal table indices and match bits of the benchmarks.
+const (
+	requestPT   = 0
+	replyPT     = 1
+	requestBits = 0x5049
+	replyBits   = 0x504f
+)
+
+// peer names the first process of a node.
+func peer(rank int) portals.ID { return portals.PhysID(uint32(rank), 0) }

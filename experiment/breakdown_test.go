@@ -235,22 +235,6 @@ func TestOwnExperimentIsFollowed(t *testing.T) {
 	require.ErrorContains(t, err, "none follows no operation; those that do are pingpong, accumulate")
 }
 
-// smallPoints are points of all experiments that are divided which are quickly measured.
-var smallPoints = map[string]Values{
-	"pingpong": {"size": 5000}, "accumulate": {"size": 4800}, "bcast": {"ranks": 13, "size": 3000}, "hpus": {"size": 256, "hpus": 4}, "matching": {"ranks": 64, "app": "milc", "iterations": 1},
-	"datatype": {"size": 64 << 10}, "datatype-apps": {}, "raid5": {"size": 20000}, "replicate": {"size": 3000}, "ftbcast": {"ranks": 8}, "txlog": {"op": opTransaction, "mode": modeSpin, "ranks": 3, "count": 4, "size": 64},
-	"kv": {"clients": 3, "ops": 6, "records": 50}, "scan": {}, "graph": {"scale": 4, "ranks": 3, "kernel": kernelSSSP}, "pagefault": {"size": 9000, "runs": 2, "policy": policyPIA}, "isend": {"sample": 1, "mode": isendNever},
-	"apps": {"ranks": 3, "rounds": 2, "fresh": 0.5, "mode": policyPIA}, "exanet": {"rounds": 2, "size": 5000, "mode": exanetMPI}, "gsas": {"op": gsasCompare, "size": 8, "rounds": 2, "processes": 3},
-	"ip": {"traffic": ipTCP, "over": "sleeping", "size": 20000, "streams": 2, "mtu": 1500}, "osu": {"benchmark": "bibw", "size": 5000, "path": "intra-qfdb", "window": 4},
-	"osu-ranks": {"benchmark": "allreduce", "ranks": 7, "size": 5000}, "scaling": {"ranks": 2, "app": "minife"}, "allreduce": {"ranks": 16, "calls": 2, "size": 256}, "credits": {"benchmark": "mbw_mr", "ranks": 8, "size": 3000},
-	"npf-latency": {"mode": npfBatched, "noise": "linux", "runs": 3, "size": 8192}, "npf-cold-ring": {"mode": npfBackup, "connections": 2, "ring": 8, "at": sim.Second, "window": sim.Second},
-	"npf-ring-size": {"mode": npfBackup, "ring": 16, "operations": 60, "connections": 3}, "npf-instances": {"instances": 2, "vm": 16 << 20, "working-set": 8 << 20, "connections": 2, "warm": sim.Millisecond, "time": sim.Millisecond},
-	"npf-working-set": {"horizon": 2 * sim.Second, "change": sim.Second, "window": sim.Second, "at": 2 * sim.Second}, "npf-storage": {"requests": 20, "depth": 2, "pool": 4 << 20, "disk": 16 << 20, "memory": 256 << 20, "strategy": "none"},
-	"npf-imb": {"ranks": 3, "iterations": 2, "size": 20000, "benchmark": imbBcast, "pass": imbFirst, "strategy": "none"}, "npf-pinning": {"messages": 3, "size": 5000, "strategy": "fine"},
-	"npf-synthetic": {"messages": 4, "size": 30000, "every": 20, "mode": npfDrop}, "npf-synthetic-ib": {"messages": 40, "frequency": 0.5, "size": 8192, "fault": faultMajor}, "npf-line-rate": {"frames": 400, "hpus": 4, "rate": 100.0, "rings": 2},
-	"npf-versus-part": {"mode": versusPIA, "side": sideSource, "firmware": "hpu", "size": 40000},
-}
-
 // Every experiment of spinsim is divided, or says why not. At a point of each the parts add up to the picosecond, nearly all of it is known, and what is measured is the same as without.
 func TestEveryExperimentAddsUp(t *testing.T) {
 	for _, e := range All() {
@@ -262,8 +246,8 @@ func TestEveryExperimentAddsUp(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.NoError(t, b.Check())
-			values, there := smallPoints[e.Name]
-			require.True(t, there)
+			require.NotEmpty(t, e.Smoke)
+			values := e.Smoke[0]
 			with := broken(t, e.Name, e.DefaultProfiles()[0], values)
 			whole := with.Time(b.Followed)
 			require.Positive(t, whole)
@@ -279,7 +263,7 @@ func TestEveryExperimentAddsUp(t *testing.T) {
 			for column, v := range without.Values {
 				require.Equal(t, v, with.Values[column], column)
 			}
-			require.NotEmpty(t, p.done.list, "--samples has them without a breakdown")
+			require.NotEmpty(t, p.Operations(), "--samples has them without a breakdown")
 		})
 	}
 }

@@ -25,9 +25,10 @@ the time from the first thing that the source does for it to the moment at which
   mpi-host        SendTyped and RecvTyped of package mpi: cores match, pack and unpack
   mpi-offload     the same calls with matching by the NIC, where handlers unpack; a message above 16 KiB, which the receiver gets, goes to itself for that`,
 	Source: "sPIN'17 §5.2",
+	Smoke:  []Values{{"size": 64 << 10}},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: datatypeModes(), Default: "rdma,iovec,spin", Help: "who unpacks; above it says what each is"},
-		{Name: "side", Kind: report.Text, Of: []string{sideDestination, sideSource, sideBoth}, Default: sideDestination, Help: "where the blocks lie apart"},
+		{Name: "side", Kind: report.Text, Of: []string{typeDestination, typeSource, typeBoth}, Default: typeDestination, Help: "where the blocks lie apart"},
 		twoRanks(),
 		sizeAxis("4MiB"),
 		{Name: "block", Kind: report.Size, Least: "1", Most: "64MiB", Default: "4,..,256KiB", Help: "size of a block"},
@@ -56,10 +57,13 @@ the time from the first thing that the source does for it to the moment at which
 // Values of the axes.
 const (
 	modeIOVec       = "iovec"
-	modeSpin        = "spin"
 	modeSpinGeneral = "spin-general"
 	modeSpinRead    = "spin-read-only"
 	modeSpinOn      = "spin-progress"
+
+	typeSource      = "source"
+	typeDestination = "destination"
+	typeBoth        = "both"
 )
 
 // datatypeModules is the library of the modes with handlers.
@@ -83,7 +87,7 @@ func hasDatatype(p *Point) (bool, error) {
 	if size == 0 || size%block != 0 {
 		return false, fmt.Errorf("a message of %d B in blocks of %d B, expected a whole number of them, at least one", size, block)
 	}
-	if _, chosen := strategies[p.Text("mode")]; chosen && p.Text("side") == sideSource {
+	if _, chosen := strategies[p.Text("mode")]; chosen && p.Text("side") == typeSource {
 		return false, nil
 	}
 	if p.Text("mode") == modeIOVec {
@@ -107,7 +111,7 @@ func runDatatype(w *bench) error {
 
 // run has the processes send the message, with bytes apart where --side says.
 func (v *vectors) run() error {
-	v.stream, v.sends, v.receives = make([]byte, v.Bytes), v.Text("side") != sideDestination, v.Text("side") != sideSource
+	v.stream, v.sends, v.receives = make([]byte, v.Bytes), v.Text("side") != typeDestination, v.Text("side") != typeSource
 	v.finish = v.costs
 	pattern(v.stream, v.Seed)
 	if form, called := mpiForms[v.Mode]; called {
@@ -330,7 +334,7 @@ func publishedDatatype() (list []report.Published) {
 	} {
 		list = append(list, report.Published{
 			At: []report.Is{
-				{Column: "profile", Value: "spin-int"}, {Column: "mode", Value: p.mode}, {Column: "side", Value: sideDestination}, {Column: "bytes", Value: 4 << 20}, {Column: "block", Value: 64 << 10},
+				{Column: "profile", Value: "spin-int"}, {Column: "mode", Value: p.mode}, {Column: "side", Value: typeDestination}, {Column: "bytes", Value: 4 << 20}, {Column: "block", Value: 64 << 10},
 			},
 			Column: "throughput", Value: p.value, Note: p.note,
 		})

@@ -55,11 +55,11 @@ func TestPackingIsNearLineRate(t *testing.T) {
 		require.NoError(t, err)
 		return r.Float("throughput")
 	}
-	for _, side := range []string{sideSource, sideBoth} {
+	for _, side := range []string{typeSource, typeBoth} {
 		require.Greater(t, at(modeSpin, side, 512), 0.95*line)
-		require.Less(t, at(modeSpin, side, 64), 0.5*at(modeSpin, sideDestination, 64))
+		require.Less(t, at(modeSpin, side, 64), 0.5*at(modeSpin, typeDestination, 64))
 	}
-	require.InEpsilon(t, at(ModeRDMA, sideDestination, 4096), at(ModeRDMA, sideSource, 4096), 0.01)
+	require.InEpsilon(t, at(ModeRDMA, typeDestination, 4096), at(ModeRDMA, typeSource, 4096), 0.01)
 }
 
 // A list of vectors is not longer than the device allows.

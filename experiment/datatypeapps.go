@@ -17,9 +17,10 @@ Modes and latency are those of compare datatype; above the table stands which st
 order of the type; each cache line that it comes to is read and written whole.
 --input says which of the suite's sizes, 1 the largest; package internal/ddtbench has all dimensions.`,
 	Source: "DDTBench, EuroMPI'12; SC'19",
+	Smoke:  []Values{{}},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: datatypeModes(), Default: "rdma,iovec,spin", Help: "who unpacks: see compare datatype"},
-		{Name: "side", Kind: report.Text, Of: []string{sideDestination, sideSource, sideBoth}, Default: sideDestination, Help: "where the elements lie apart"},
+		{Name: "side", Kind: report.Text, Of: []string{typeDestination, typeSource, typeBoth}, Default: typeDestination, Help: "where the elements lie apart"},
 		twoRanks(),
 		{Name: "input", Kind: report.Count, Least: "1", Most: strconv.Itoa(ddtbench.MostInputs), Default: "1", Help: "size of the suite, 1 the largest; applications have 3 to 7"},
 		{Name: "app", Kind: report.Text, Of: ddtbench.Names(), Help: "communication of the suite"},
@@ -59,7 +60,7 @@ func hasApplication(p *Point) (bool, error) {
 	if err != nil || p.Int("input") > len(a.Inputs) {
 		return false, err
 	}
-	if _, chosen := strategies[p.Text("mode")]; chosen && p.Text("side") == sideSource {
+	if _, chosen := strategies[p.Text("mode")]; chosen && p.Text("side") == typeSource {
 		return false, nil
 	}
 	t, err := applicationType(p)

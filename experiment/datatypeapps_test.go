@@ -140,7 +140,7 @@ func TestApplicationPoints(t *testing.T) {
 		{Values{"app": "NAS_LU_y", "input": 7}, true},
 		{Values{"app": "NAS_MG_z", "mode": modeIOVec}, true},
 		{Values{"app": "NAS_MG_x", "mode": modeIOVec}, false},
-		{Values{"app": "NAS_MG_x", "mode": modeSpinGeneral, "side": sideSource}, false},
+		{Values{"app": "NAS_MG_x", "mode": modeSpinGeneral, "side": typeSource}, false},
 	} {
 		_, err := datatypeApps.At(p, test.values)
 		require.Equal(t, test.there, err == nil, "%v: %v", test.values, err)
@@ -148,7 +148,7 @@ func TestApplicationPoints(t *testing.T) {
 	// A type that does not fit into HPU memory is refused before anything runs.
 	small, err := profile.Load("spin-int", "hpu.max_hpu_memory=100000")
 	require.NoError(t, err)
-	for _, side := range []string{sideDestination, sideSource} {
+	for _, side := range []string{typeDestination, typeSource} {
 		_, err = datatypeApps.At(small, Values{"app": "SPECFEM3D_cm", "mode": modeSpin, "side": side})
 		require.ErrorContains(t, err, "profile spin-int: hpu.max_hpu_memory: 100000 B: the type does not fit into HPU memory")
 	}

@@ -61,7 +61,7 @@ func behindLineRate(results []*Result) (lines []string) {
 			continue
 		}
 		what := r.Point.Text("mode")
-		if r.Point.experiment.axis("block") >= 0 {
+		if r.Point.Experiment().Axis("block") != nil {
 			what += fmt.Sprintf(", %d B in blocks of %d B", r.Point.Int("size"), r.Point.Int("block"))
 		} else {
 			what = applicationOf(r) + ", " + what
@@ -77,7 +77,7 @@ func fitsHPUs(p *Point, t *mpi.Type) error {
 	if _, called := mpiForms[p.Text("mode")]; called || p.Text("mode") == ModeRDMA {
 		return nil
 	}
-	v := &vectors{bench: &bench{Point: p, Mode: p.Text("mode")}, of: t, sends: p.Text("side") != sideDestination, receives: p.Text("side") != sideSource}
+	v := &vectors{bench: &bench{Point: p, Mode: p.Text("mode")}, of: t, sends: p.Text("side") != typeDestination, receives: p.Text("side") != typeSource}
 	var err error
 	if v.sends {
 		_, err = v.packer()

@@ -29,6 +29,7 @@ Paths are those of TR-488's Table 1: within an MPSoC (intra-fpga), to another on
 the network MPSoC (b), to another MPSoC of the board (c), and from another one, too (d).
 The firmware of the RDMA engine is code that runs on the R5, which takes its time for every invocation (pools.r5.invocation); --firmware has it run on HPUs.`,
 	Source:   "TR-488",
+	Smoke:    []Values{{"rounds": 2, "size": 5000, "mode": exanetMPI}},
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: exanetModes(), Default: "mailbox,mpi,mpi-process,mpi-portals", Help: "what carries the messages; above it says what each is"},

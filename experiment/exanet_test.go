@@ -81,7 +81,7 @@ func TestExanetModes(t *testing.T) {
 func TestExanetOnFaultyMemory(t *testing.T) {
 	faults, late := 0, 0
 	for _, mode := range []string{exanetMailbox, exanetMPI, exanetProcess, exanetTouch, exanetPortals} {
-		for _, chances := range faulty { //lint:maporder each by itself
+		for _, chances := range hosttest.Kinds { //lint:maporder each by itself
 			for _, size := range []int{32, 600} { // three cells: a block begins anew where its source is absent
 				if mode == exanetMailbox && size > 64 {
 					continue

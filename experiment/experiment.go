@@ -34,6 +34,11 @@ type Experiment struct {
 	// value for which there is no point at all.
 	Points func(p *Point) (measured bool, err error)
 
+	// Smoke are points that are measured in a second or less. Tests and CI run
+	// them in every way there is: with a breakdown, on memory that fails, on other
+	// engines. Axes that are left out have the first of their values by default.
+	Smoke []Values
+
 	// Run measures a point: it returns a value for each of Columns, by its name. Points run several at a time, each in a goroutine: Run
 	// must not change what they share, and what it returns must depend on the point alone. It ends soon after ctx is done.
 	Run func(ctx context.Context, p *Point) (Values, error)
@@ -171,9 +176,12 @@ func (r *Result) Time(column string) sim.Time { return r.Values[column].(sim.Tim
 // Float returns a value of a column of numbers other than counts. It panics if there is none: a programmer's mistake.
 func (r *Result) Float(column string) float64 { return r.Values[column].(float64) }
 
-// All lists the experiments of spinsim, in the order of the publications.
-func All() []*Experiment {
-	return append([]*Experiment{pingpong, accumulate, bcast, hpus, matching, datatypes, datatypeApps, raid5, replication, ftbcast, transactions, keyValue, conditionalRead, graphs, pagefault, isend, apps, exanet, gsas, ipExperiment, OSU, OSURanks, scaling, allreduce, credits}, npfExperiments()...)
+// All lists the experiments that were registered with their publications.
+func All() (list []*Experiment) {
+	for _, p := range publications {
+		list = append(list, p.Experiments...)
+	}
+	return list
 }
 
 // Find returns the experiment of that name.

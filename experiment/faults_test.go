@@ -8,24 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/internal/goal/nodes"
-	"github.com/spinsim/spinsim/internal/goal/proxy"
 	"github.com/spinsim/spinsim/internal/hosttest"
-	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // seeds is how many seeds every point runs with.
 var seeds = flag.Int("faults.seeds", 1, "seeds of TestExperimentsOnFaultyMemory; above 1 TestExperimentsOnMemoryThatIsNotThere tries all it has")
-
-// faulty are the ways in which memory fails: now and then, at nearly every access, late, and all of it.
-var faulty = map[string]hosttest.Chances{
-	"now and then": {Fault: 0.01, Most: 3},
-	"everywhere":   {Fault: 0.5, Most: 5},
-	"late":         {Late: 0.5, Delay: 2 * sim.Microsecond},
-	"all":          {Fault: 0.2, Most: 4, Late: 0.2, Delay: 700 * sim.Nanosecond},
-}
 
 // campaign is what faulty memory has done to experiments.
 type campaign struct {
@@ -50,7 +39,7 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 		case "datatype":
 			for _, mode := range e.Axis("mode").Of {
 				c.measure(t, e, Values{"mode": mode, "size": 40000, "block": 40})
-				if _, chosen := strategies[mode]; !chosen {
+				if !strings.HasPrefix(mode, "spin-") {
 					c.measure(t, e, Values{"mode": mode, "side": sideBoth, "size": 40000, "block": 40})
 				}
 			}
@@ -68,7 +57,7 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 			for _, mode := range e.Axis("mode").Of {
 				c.measure(t, e, Values{"mode": mode, "size": 40000})
 			}
-			for _, op := range raid5Ops()[1:] {
+			for _, op := range e.Axis("op").Of[1:] {
 				c.measure(t, e, Values{"mode": modeSpin, "op": op, "size": 40000, "unit": 1000})
 			}
 		case "replicate":
@@ -118,7 +107,7 @@ func (c *campaign) measure(t *testing.T, e *Experiment, values Values) {
 	for _, name := range []string{"spin-dis", "spin-int"} {
 		device, err := profile.Load(name)
 		require.NoError(t, err)
-		for how, chances := range faulty { //lint:maporder each by itself
+		for how, chances := range hosttest.Kinds { //lint:maporder each by itself
 			for seed := range *seeds {
 				p, err := e.At(device, values)
 				require.NoError(t, err)
@@ -164,31 +153,4 @@ func TestExperimentsReportWhatFails(t *testing.T) {
 	}
 	require.NotZero(t, failed)
 	require.NotZero(t, ended)
-}
-
-// The applications of the experiment of matching, in both forms: every message comes with its bytes.
-func TestApplicationsOnFaultyMemory(t *testing.T) {
-	device, err := profile.Load("spin-int")
-	require.NoError(t, err)
-	for _, a := range PublishedApplications() {
-		if a.Ranks > 72 {
-			continue
-		}
-		app, err := proxy.Load(a.Proxy)
-		require.NoError(t, err)
-		s, err := app.Schedule(a.Ranks, 1, 1000)
-		require.NoError(t, err)
-		for _, m := range mpi.Forms() {
-			cfg := nodes.Config{Profile: device, MPI: matchingOptions(m, 1024), Seed: 1}
-			right, err := nodes.Run(context.Background(), s, cfg)
-			require.NoError(t, err)
-			f := hosttest.Nodes{Chances: faulty["all"]}
-			cfg.Translator = f.Make
-			r, err := nodes.Run(context.Background(), s, cfg)
-			require.NoError(t, err, "%s, %s", a.Proxy, m)
-			require.Greater(t, f.Faults, 100)
-			require.Equal(t, right.Messages.Received, r.Messages.Received)
-			require.Greater(t, r.Max, right.Max)
-		}
-	}
 }

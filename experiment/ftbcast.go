@@ -24,6 +24,7 @@ the moment at which the host of the last rank that is up has the whole message.
   spin      likewise by handlers (library ftbcast), which deliver the first copy of each packet only and pass it on from the device
 A graph of n ranks stays connected if fewer fail than a rank has neighbours; points with more are left out. Which nodes fail follows from the seed.`,
 	Source: "sPIN'17, Fault-tolerant Broadcast",
+	Smoke:  []Values{{"ranks": 8}},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{ModeRDMA, modeDetector, modeGraph, modeSpin}, Help: "how it is broadcast; above it says what each is"},
 		{Name: "failed", Kind: report.Count, Most: "61", Default: "0,1,3", Help: "nodes that have failed"},

@@ -53,7 +53,7 @@ func GraphOf(name string, g *edges.Graph) *Experiment {
 		{Name: "root", Kind: report.Count, Least: "0", Most: fmt.Sprint(edges.MaxVertices - 1), Default: fmt.Sprint(first), Help: "vertex at which the search begins; the first that has an edge to another one, unless it is said"},
 	})
 	made := func(axis string) bool { return axis == "scale" || axis == "factor" || axis == "search" }
-	e.Presets = nil
+	e.Presets, e.Smoke = nil, nil
 	e.View.Answer = func(results []*Result) []string { return answerGraph(g, results) }
 	e.View.X, e.View.Quiet, e.View.Summary = "ranks", append(slices.DeleteFunc(e.View.Quiet, made), "root"), slices.DeleteFunc(e.View.Summary, made)
 	return e
@@ -65,6 +65,7 @@ func graphExperiment(s *graphSearch, of []Axis) *Experiment {
 		Short:  "breadth-first search and shortest paths in a graph that is spread over nodes",
 		Long:   graphHelp,
 		Source: "sPIN'17, Simple Graph Kernels",
+		Smoke:  []Values{{"scale": 4, "ranks": 3, "kernel": kernelSSSP}},
 		Axes: append([]Axis{
 			{Name: "mode", Kind: report.Text, Of: []string{modeSpin, modeSpinUncached, modeHost}, Help: "who searches; above it says what each is"},
 			{Name: "kernel", Kind: report.Text, Of: []string{kernelBFS, kernelSSSP}, Help: "bfs: edges from the root; sssp: the sum of their weights, whole numbers from 1 to 255"},
@@ -324,14 +325,7 @@ func (w *searching) finish() error {
 
 // answerGraphs says, for each profile and kernel, what handlers gain at the largest point that was measured with both, and whether they keep up with the links.
 func answerGraphs(results []*Result) (lines []string) {
-	at := func(r *Result, mode string) *Result {
-		for _, o := range results {
-			if o.Point.Text("mode") == mode && o.Point.Profile.Name == r.Point.Profile.Name && samePoint(o.Point, r.Point, "mode") {
-				return o
-			}
-		}
-		return nil
-	}
+	at := func(r *Result, mode string) *Result { return Beside(results, r, "mode", mode) }
 	of := func(r *Result, column string) float64 {
 		if n, whole := r.Values[column].(int64); whole {
 			return float64(n)
@@ -391,18 +385,8 @@ func answerGraph(g *edges.Graph, results []*Result) (lines []string) {
 
 // graphNodes names the graph and the nodes of a point.
 func graphNodes(p *Point) string {
-	if p.experiment.axis("scale") < 0 {
+	if p.Experiment().Axis("scale") == nil {
 		return counted(p.Int("ranks"), "node")
 	}
 	return fmt.Sprintf("2^%d vertices, %s", p.Int("scale"), counted(p.Int("ranks"), "node"))
-}
-
-// samePoint tells whether points have the same values but for one axis.
-func samePoint(a, b *Point, but string) bool {
-	for i := range a.experiment.Axes {
-		if a.experiment.Axes[i].Name != but && a.values[i] != b.values[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -25,6 +25,7 @@ call to return. Reads and writes of up to ` + fmt.Sprint(memory.Inline) + ` B go
 Paths are those of TR-488's Table 1: memory of the own MPSoC (intra-fpga), of another one of the board (intra-qfdb, a), and of the next board: from and to
 the network MPSoC (b), to another MPSoC of the board (c), and from another one, too (d).`,
 	Source:   "TR-488 §5.2.2",
+	Smoke:    []Values{{"op": gsasCompare, "size": 8, "rounds": 2, "processes": 3}},
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []Axis{
 		{Name: "op", Kind: report.Text, Of: gsasOps(), Default: "read,write,fetch-add,compare-swap", Help: "what is done; above it says what each is"},

@@ -57,7 +57,7 @@ func TestGSASPoints(t *testing.T) {
 func TestGSASOnFaultyMemory(t *testing.T) {
 	faults, late := 0, 0
 	for _, op := range []string{gsasRead, gsasWrite, gsasAdd} {
-		for _, chances := range faulty { //lint:maporder each by itself
+		for _, chances := range hosttest.Kinds { //lint:maporder each by itself
 			for _, size := range []int{8, 600} {
 				if op == gsasAdd && size > 8 {
 					continue

@@ -26,6 +26,7 @@ first and the last; what each handler is given is compared with what was sent. L
 per handler time, and packets arrive at most every max(g, G*s) for packets of s bytes. The latency is the time until the host knows
 that the last packet has been handled.`,
 	Source:   "sPIN'17 §4.4.2",
+	Smoke:    []Values{{"size": 256, "hpus": 4}},
 	Profiles: []string{"spin-int"},
 	Axes: []Axis{
 		{Name: "handler-time", Kind: report.Duration, Most: "1s", Default: "50ns,200ns,800ns", State: "iterations", Help: "time that a payload handler should take"}, // a thousand times what handlers may take

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	network "github.com/spinsim/spinsim/exanet/ip"
 	"github.com/spinsim/spinsim/handlers"
@@ -26,6 +27,7 @@ service that carries packets, and the programs.
   over  polling: services look for something to do without end; sleeping: they sleep, longer and longer; ethernet: 10 Gb/s management Ethernet
 The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1: the report does not say which its are), neighbours on a ring (1-hop), or on one board (intra-qfdb).`,
 	Source:   "TR-488 §6",
+	Smoke:    []Values{{"traffic": ipTCP, "over": "sleeping", "size": 20000, "streams": 2, "mtu": 1500}},
 	Profiles: []string{"exanest"},
 	Axes: []Axis{
 		{Name: "over", Kind: report.Text, Of: ipOvers(), Default: "polling,sleeping,ethernet", Help: "what carries the packets; above it says what each is"},
@@ -207,4 +209,36 @@ func (w *talk) program(p *runtime.Proc, side, node int) error {
 		}
 	}
 	return err
+}
+
+// ipAnswer says what services carry beside the Ethernet, with the largest packets and numbers of streams that were measured.
+func ipAnswer(results []*Result) (lines []string) {
+	if !apart(results, "over", "traffic", "mtu", "streams") {
+		return nil
+	}
+	for _, traffic := range ipTraffics() {
+		most := &Result{}
+		var parts []string
+		for _, r := range results {
+			p := r.Point
+			if p.Text("traffic") != traffic {
+				continue
+			}
+			if q := most.Point; q == nil || p.Int("mtu") > q.Int("mtu") || p.Int("mtu") == q.Int("mtu") && p.Int("streams") > q.Int("streams") {
+				most, parts = r, nil
+			}
+			if q := most.Point; p.Int("mtu") != q.Int("mtu") || p.Int("streams") != q.Int("streams") {
+				continue
+			}
+			if traffic == ipRTT {
+				parts = append(parts, fmt.Sprintf("%s %s", p.Text("over"), short(r.Time("round_trip"))))
+			} else {
+				parts = append(parts, fmt.Sprintf("%s %.2f Gb/s", p.Text("over"), r.Float("throughput")))
+			}
+		}
+		if len(parts) > 0 {
+			lines = append(lines, fmt.Sprintf("%s, packets of %d B, %s: %s.", traffic, most.Point.Int("mtu"), counted(most.Point.Int("streams"), "stream"), strings.Join(parts, ", ")))
+		}
+	}
+	return lines
 }

@@ -62,7 +62,7 @@ func TestIPRoundTrip(t *testing.T) {
 // Where memory that interfaces reach for is absent now and then, or late, whatever arrives is what was sent. (A peer may die of that, and datagrams with it.)
 func TestIPOnFaultyMemory(t *testing.T) {
 	faults, late := 0, 0
-	for _, chances := range faulty { //lint:maporder each by itself
+	for _, chances := range hosttest.Kinds { //lint:maporder each by itself
 		d, err := profile.Load("exanest-qfdb", "os.kind=none", "smmu.kind=none")
 		require.NoError(t, err)
 		p, err := ipExperiment.At(d, Values{"over": "polling", "traffic": ipUDP, "mtu": 1500, "path": "intra-qfdb", "streams": 1, "size": 30000})

@@ -20,6 +20,7 @@ drawn uniformly from 100 B to 512 MB: the sample says which. A message beyond --
   touch  the pages were touched before, and the program touches them in the measurement once more, as an MPI does that must be sure of them
   never  nobody has touched or touches them: the NIC's faults are dealt with`,
 	Source:   "PART'22 §6",
+	Smoke:    []Values{{"sample": 1, "mode": isendNever}},
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{isendTouch, isendNever}, Help: "touch (pages are touched before and in the measurement) or never"},
@@ -70,7 +71,10 @@ func isendSize(p *Point) int {
 }
 
 func isendOptions(p *Point) mpi.Options {
-	return matchingOptions(mpi.Host, p.Int("eager"))
+	o := mpi.DefaultOptions(mpi.Host)
+	o.Eager = p.Int("eager")
+	o.BufferBytes = max(o.BufferBytes, 2*o.Eager)
+	return o
 }
 
 // errMeasured ends a run whose rest nobody wants to know.

@@ -18,6 +18,7 @@ Workloads are YCSB's A (half updates), B (5% updates), C (reads), D (reads of th
 zipfian keys of theta 0.99 except in D. A value is read and written as a whole. A hash table has no order, so a scan of n records is n gets, one after the other, by a client that knows what the
 records are called. The write of a read-modify-write is a swap of the version that was read, which begins anew when another client was first.`,
 	Source: "sPIN'17 §5.4",
+	Smoke:  []Values{{"clients": 3, "ops": 6, "records": 50}},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{modeSpin, modeHost, ModeRDMA}, Help: "who serves; above it says what each is"},
 		{Name: "workload", Kind: report.Text, Of: []string{"A", "B", "C", "D", "E", "F"}, Help: "YCSB's core workloads; above it says what each is"},

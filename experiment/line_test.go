@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"math"
 	"slices"
 	"testing"
@@ -35,7 +36,7 @@ func TestTablesHaveLineRate(t *testing.T) {
 		require.True(t, said, name)
 		require.NotNil(t, e.Caveats, name)
 		for _, device := range []string{"spin-int", "spin-dis"} {
-			r := measured(t, e, device, short)
+			r := measuredOn(t, e, device, short)
 			needed := r.Float("hpus_needed")
 			require.Positive(t, needed, name)
 			require.Equal(t, min(1, float64(r.Point.Profile.HPU.Cores)/needed), r.Float("littles_law_share"), name)
@@ -70,7 +71,7 @@ func TestHPUsNeeded(t *testing.T) {
 // What Little's law says of a store is what it reaches when enough clients ask: of answers of 1024 B, one every 20.5 ns at line rate.
 func TestLittlesLawIsRight(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
-		r := measured(t, keyValue, device, Values{"mode": modeSpin, "workload": "C", "clients": 32, "ops": 40, "records": 1000, "size": 1000})
+		r := measuredOn(t, keyValue, device, Values{"mode": modeSpin, "workload": "C", "clients": 32, "ops": 40, "records": 1000, "size": 1000})
 		line := r.Point.Profile.Fabric.Rate.Time(1024)
 		share := r.Float("throughput") * float64(line) / float64(sim.Microsecond)
 		law := r.Float("littles_law_share")
@@ -78,4 +79,14 @@ func TestLittlesLawIsRight(t *testing.T) {
 		require.LessOrEqual(t, share, law, device)
 		require.Less(t, math.Abs(share-law)/law, 0.12, "%s: %v, %v", device, share, law)
 	}
+}
+
+func measuredOn(t *testing.T, e *Experiment, device string, values Values, overrides ...string) *Result {
+	d, err := profile.Load(device, overrides...)
+	require.NoError(t, err)
+	p, err := e.At(d, values)
+	require.NoError(t, err)
+	r, err := e.Measure(context.Background(), p)
+	require.NoError(t, err)
+	return r
 }

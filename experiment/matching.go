@@ -24,6 +24,7 @@ Message sizes and counts come from the applications (spinsim goal proxies --sour
 point-to-point communication in the run time but no computation time: the computation of an iteration is chosen so that the
 run with matching on the host has that share. Nothing else is chosen, and the number of iterations is smaller than in the traces.`,
 	Source:   "sPIN'17 §5.1",
+	Smoke:    []Values{{"ranks": 64, "app": "milc", "iterations": 1}},
 	Profiles: []string{"spin-int"},
 	Axes: []Axis{
 		{Name: "ranks", Kind: report.Count, Of: []string{"64", "72", "360"}, Help: "as published"},

@@ -11,6 +11,8 @@ import (
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/internal/goal/nodes"
 	"github.com/spinsim/spinsim/internal/goal/proxy"
+	"github.com/spinsim/spinsim/internal/hosttest"
+	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -73,7 +75,7 @@ func TestMatchingTableBesidePublished(t *testing.T) {
 		}
 		table, err := s.Table([]*Result{{points[0], milc.values(0)}})
 		require.NoError(t, err)
-		row := rowsOf(t, table)[0]
+		row := rowsOfTable(t, table)[0]
 		require.Equal(t, []string{"0.25", "5743212"}, []string{row["gain"], row["trace_messages"]})
 		if overrides != nil {
 			require.Equal(t, []string{"", "", ""}, []string{row["gain_published"], row["gain_difference"], row["published_source"]})
@@ -83,8 +85,8 @@ func TestMatchingTableBesidePublished(t *testing.T) {
 	}
 }
 
-// rowsOf are the rows of a table as its CSV has them, by the keys of the columns.
-func rowsOf(t require.TestingT, table *report.Table) (rows []map[string]string) {
+// rowsOfTable are the rows of a table as its CSV has them, by the keys of the columns.
+func rowsOfTable(t require.TestingT, table *report.Table) (rows []map[string]string) {
 	var out bytes.Buffer
 	require.NoError(t, table.Write(&out, report.CSVFormat))
 	records, err := csv.NewReader(&out).ReadAll()
@@ -98,4 +100,31 @@ func rowsOf(t require.TestingT, table *report.Table) (rows []map[string]string) 
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// The applications of the experiment of matching, in both forms: every message comes with its bytes.
+func TestApplicationsOnFaultyMemory(t *testing.T) {
+	device, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	for _, a := range PublishedApplications() {
+		if a.Ranks > 72 {
+			continue
+		}
+		app, err := proxy.Load(a.Proxy)
+		require.NoError(t, err)
+		s, err := app.Schedule(a.Ranks, 1, 1000)
+		require.NoError(t, err)
+		for _, m := range mpi.Forms() {
+			cfg := nodes.Config{Profile: device, MPI: matchingOptions(m, 1024), Seed: 1}
+			right, err := nodes.Run(context.Background(), s, cfg)
+			require.NoError(t, err)
+			f := hosttest.Nodes{Chances: hosttest.Kinds["all"]}
+			cfg.Translator = f.Make
+			r, err := nodes.Run(context.Background(), s, cfg)
+			require.NoError(t, err, "%s, %s", a.Proxy, m)
+			require.Greater(t, f.Faults, 100)
+			require.Equal(t, right.Messages.Received, r.Messages.Received)
+			require.Greater(t, r.Max, right.Max)
+		}
+	}
 }

@@ -13,9 +13,41 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// npfExperiments are those of NPF'17: one file for each, npf*.go. Their commands are spinsim compare npf-NAME.
-func npfExperiments() []*Experiment {
-	return []*Experiment{npfLatency, coldRing, ringSize, instances, workingSet, npfStorage, npfIMB, npfBeff, npfPinning, syntheticEthernet, npfLineRate, syntheticInfiniBand, npfVersus}
+// npfPublication is the publication with the experiments of this package, one in each file.
+var npfPublication = &Publication{
+	Name: "npf", Title: "Page fault support for network controllers (ASPLOS'17)", Sources: []string{"NPF'17"}, Minutes: 5,
+	Experiments: []*Experiment{
+		npfLatency,
+		coldRing,
+		ringSize,
+		instances,
+		workingSet,
+		npfStorage,
+		npfIMB,
+		npfBeff,
+		npfPinning,
+		syntheticEthernet,
+		npfLineRate,
+		syntheticInfiniBand,
+		npfVersus,
+	},
+	Runs: []PublicationRun{
+		{Experiment: "npf-latency", Quick: Choice{Values: "runs=200"}, Without: "300 of 500 runs, of which the largest is published"},
+		{Experiment: "npf-latency", Preset: "waterfall", Quick: Choice{Values: "runs=200"}, Without: "1,800 of 2,000 runs of how parts of a fault would have to vary"},
+		{Experiment: "npf-cold-ring", Quick: Choice{Values: "at=5s,60s"}},
+		{Experiment: "npf-cold-ring", Preset: "waterfall"},
+		{Experiment: "npf-ring-size", Quick: Choice{Values: "ring=16 mode=drop,backup"}, Without: "rings of more than 16 buffers"},
+		{Experiment: "npf-ring-size", Preset: "waterfall"},
+		{Experiment: "npf-instances", Quick: Choice{Values: "instances=1"}, Without: "2, 3 and 4 servers"},
+		{Experiment: "npf-instances", Preset: "waterfall", Quick: Choice{Values: "instances=1"}, Without: "what an operation takes of 2, 3 and 4 servers"},
+		{Experiment: "npf-working-set", Quick: Choice{Skip: true}, Without: "working sets that change"},
+		{Experiment: "npf-storage", Quick: Choice{Skip: true}, Without: "the storage target"},
+		{Experiment: "npf-storage", Preset: "waterfall", Quick: Choice{Skip: true}, Without: "the way to its published speedup"},
+		{Experiment: "npf-imb", Quick: Choice{Values: "benchmark=sendrecv size=4KiB iterations=1"}, Without: "bcast, alltoall, and messages of more than 4 KiB"},
+		{Experiment: "npf-beff", Quick: Choice{Skip: true}, Without: "effective bandwidth"},
+		{Experiment: "npf-synthetic", Quick: Choice{Skip: true}, Without: "a stream of TCP into a ring"},
+		{Experiment: "npf-synthetic-ib", Quick: Choice{Values: "messages=100 frequency=0%,1%,100%"}, Without: "400 of 500 messages"},
+	},
 }
 
 const npfSource = "NPF'17"

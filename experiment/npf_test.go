@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -69,7 +70,12 @@ func TestColdRingGivesUp(t *testing.T) {
 
 // A course of time is drawn on linear axes, the time of rings of many sizes is not.
 func TestCoursesAreLinear(t *testing.T) {
-	course, sizes := sweepOf(t, coldRing, nil).Plot(), sweepOf(t, ringSize, nil).Plot()
+	plot := func(e *Experiment) report.Plot {
+		s, err := New(e)
+		require.NoError(t, err)
+		return s.Plot()
+	}
+	course, sizes := plot(coldRing), plot(ringSize)
 	require.Equal(t, "at", course.X)
 	require.False(t, course.LogX || course.LogY)
 	require.True(t, sizes.LogX && sizes.LogY)

@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/internal/breakdown"
 	"github.com/spinsim/spinsim/report"
-	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -37,6 +34,7 @@ throughput at a time is that of the window before it.
 A run is simulated until all connections that have not given up are answered, and each of six slices of 5 ms has had as many operations, to 3%; from there on the throughput is taken to stay so (column
 simulated). If the network loses frames (fabric.faults), it is simulated until the mean of eight stretches of four time-outs each is known to 10%, its standard error: minutes. While it is steady and some connections wait for their time-outs the load is paused until the next of these has been answered, and its throughput counts on (column paused).`,
 	Source:   npfSource + " §5, figure 4(a)",
+	Smoke:    []Values{{"mode": npfBackup, "connections": 2, "ring": 8, "at": sim.Second, "window": sim.Second}},
 	Profiles: []string{"eth-npf"},
 	Axes: slices.Concat([]Axis{
 		{Name: "mode", Kind: report.Text, Of: npfModes(), Help: "what becomes of frames whose memory is absent; above it says what each is"},
@@ -109,66 +107,7 @@ func cacheFootprint(p *Point) int64 {
 	return p.Footprint(2, 1) + int64(p.Int("connections"))*cacheWindow*1024 + 256<<20
 }
 
-// timelines are runs that several points are moments of: a run is simulated once.
-type timelines[T any] struct {
-	mu   sync.Mutex
-	runs map[string]*timelineRun[T]
-}
-
-type timelineRun[T any] struct {
-	mu     sync.Mutex
-	done   bool
-	result T
-	stats  runtime.Stats
-	list   []operation       // that it has noted
-	record *breakdown.Record // nil: nobody has asked
-}
-
 var coldRuns timelines[cacheResult]
-
-// of returns the run of a point, which simulate makes if there is none of its kind, and has the point's operations and what followed them be those of the run. Runs that are watched are made anew.
-func (l *timelines[T]) of(p *Point, key string, simulate func(*timelineRun[T]) error) (*timelineRun[T], error) {
-	if p.followed != nil {
-		key += " followed"
-	}
-	if p.watched() {
-		r := &timelineRun[T]{}
-		err := simulate(r)
-		r.list = p.done.list
-		return r, err
-	}
-	l.mu.Lock()
-	if l.runs == nil {
-		l.runs = map[string]*timelineRun[T]{}
-	}
-	r := l.runs[key]
-	if r == nil {
-		r = &timelineRun[T]{}
-		l.runs[key] = r
-	}
-	l.mu.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.done {
-		if err := simulate(r); err != nil {
-			return nil, err // the next one may have more time
-		}
-		r.done, r.list = true, p.done.list
-		if p.followed != nil {
-			r.record = p.followed.record
-			for i := range r.list { // several points have it: what it takes to divide them is much
-				parts := &breakdown.Times{}
-				r.list[i].divide(r.record, parts)
-				r.list[i].parts = parts
-			}
-			r.record.Forget()
-		}
-	}
-	if p.followed != nil {
-		p.followed.record = r.record
-	}
-	return r, nil
-}
 
 // coldRingCaveats say how well a throughput is known that was not simulated.
 func coldRingCaveats(results []*Result) []string {
@@ -197,7 +136,7 @@ func runColdRing(ctx context.Context, p *Point) (Values, error) {
 	}
 	at := p.Time("at")
 	p.during(r.list, func(o *operation) bool { return o.to > at-p.Time("window") && o.to <= at })
-	steady := at > r.result.end || len(p.done.list) == 0 && r.result.rateIn(at-p.Time("window"), at) > 0
+	steady := at > r.result.end || len(p.Operations()) == 0 && r.result.rateIn(at-p.Time("window"), at) > 0
 	if r.result.rate > 0 && steady { // nobody has simulated it: as it was last
 		p.during(r.list, func(o *operation) bool { return o.to > r.result.end-r.result.looked })
 	}
@@ -222,7 +161,7 @@ func coldRingAnswer(results []*Result) (lines []string) {
 		p := r.Point
 		what := fmt.Sprintf("%s, %s, %d descriptors, %d connections, %s", p.Profile.Name, p.Text("mode"), p.Int("ring"), p.Int("connections"), p.Text("client"))
 		for _, name := range others {
-			what += ", " + name + " " + p.experiment.Axis(name).plain(p.Value(name))
+			what += ", " + name + " " + p.Experiment().Axis(name).plain(p.Value(name))
 		}
 		if said[what] {
 			continue
@@ -258,6 +197,7 @@ var ringSize = &Experiment{
 	Long: `Server and load of npf-cold-ring, until so many operations are done. The time is from the first connection's SYN to the end of the last operation; where all connections have given up there is none.
 ` + npfModesHelp,
 	Source:   npfSource + " §5, figure 4(b)",
+	Smoke:    []Values{{"mode": npfBackup, "ring": 16, "operations": 60, "connections": 3}},
 	Profiles: []string{"eth-npf"},
 	Axes: slices.Concat([]Axis{
 		{Name: "mode", Kind: report.Text, Of: npfModes(), Help: "what becomes of frames whose memory is absent; above it says what each is"},

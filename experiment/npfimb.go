@@ -25,6 +25,7 @@ cyclically. Memory of messages becomes ready for the interface in several ways:
 The region has --iterations messages and is passed twice: --pass first times the first pass, in which the interface meets all memory for the first time, later the second. What a program sends it has written before; what it
 receives it has not touched.`,
 	Source:   npfSource + " §6",
+	Smoke:    []Values{{"ranks": 3, "iterations": 2, "size": 20000, "benchmark": imbBcast, "pass": imbFirst, "strategy": "none"}},
 	Profiles: []string{"ib-npf"},
 	Axes: append(npfMPIAxes(), []Axis{
 		{Name: "benchmark", Column: "program", Kind: report.Text, Of: []string{imbSendrecv, imbBcast, imbAlltoall, imbAllreduce}, Help: "sendrecv: to the next rank and from the one before; bcast: the root is the next rank each time; alltoall: size is that for each rank; allreduce: sums of float32, as many as size has room for"},
@@ -269,7 +270,7 @@ func npfIMBAnswer(results []*Result) (answer []string) {
 		}
 		line := ""
 		for _, o := range results {
-			if kind := o.Point.Text("strategy"); sameBut(r.Point, o.Point, "strategy") && (kind == pinning.BounceKind || kind == pinning.NoneKind) {
+			if kind := o.Point.Text("strategy"); (kind == pinning.BounceKind || kind == pinning.NoneKind) && Beside(results, r, "strategy", kind) == o {
 				line += fmt.Sprintf(", %.2f times with %s", float64(o.Time(latencyColumn))/float64(r.Time(latencyColumn)), map[string]string{pinning.BounceKind: "copies", pinning.NoneKind: "page faults"}[kind])
 			}
 		}
@@ -289,14 +290,4 @@ func largestSize(results []*Result) (n int) {
 		n = max(n, r.Point.Int("size"))
 	}
 	return n
-}
-
-// sameBut reports whether points differ in the value of one axis at most.
-func sameBut(a, b *Point, axis string) bool {
-	for i := range a.values {
-		if a.experiment.Axes[i].Name != axis && a.values[i] != b.values[i] {
-			return false
-		}
-	}
-	return a.Profile.Name == b.Profile.Name
 }

@@ -31,6 +31,7 @@ store is there in the beginning.
 ` + fleetModesHelp + `
 Operations are counted behind a warm-up, in which the pages of receive rings come.`,
 	Source:   "NPF'17 §6",
+	Smoke:    []Values{{"instances": 2, "vm": 16 << 20, "working-set": 8 << 20, "connections": 2, "warm": sim.Millisecond, "time": sim.Millisecond}},
 	Profiles: []string{"eth-npf"},
 	Axes: slices.Concat([]Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{fleetNPF, fleetPinned}, Help: "what becomes of absent memory; above it says what each is"},
@@ -129,7 +130,7 @@ func runInstances(ctx context.Context, p *Point) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.during(p.done.list, func(o *operation) bool { return o.to > fleetBegin+p.Time("warm") })
+	p.during(p.Operations(), func(o *operation) bool { return o.to > fleetBegin+p.Time("warm") })
 	ops, gets, hits := int64(0), int64(0), int64(0)
 	for _, c := range f.counts {
 		ops += c[1].Ops() - c[0].Ops()

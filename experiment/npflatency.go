@@ -32,6 +32,7 @@ What-ifs, each with what those before it have, say how the parts would have to v
   noise firmware  the firmware takes 189 us in 92% of faults, up to 31 us longer in 5%, about 40 us in nearly all others, and in 0.3% up to 250 us longer: 192 us on average
   noise pages     and the kernel's pages take 0.07 us each longer in 6% of faults, in 0.3% up to 0.33 us`,
 	Source:   "NPF'17 §4, table 4, figure 3",
+	Smoke:    []Values{{"mode": npfBatched, "noise": "linux", "runs": 3, "size": 8192}},
 	Profiles: []string{"ib-npf"},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{npfBatched, npfOnePage}, Help: "how many pages a report is about; above it says what each is"},
@@ -142,7 +143,7 @@ var (
 // faultNoise draws how much longer the parts of a fault take.
 func faultNoise(p *Point) func(part driver.Part, pages int) sim.Time {
 	rng := rand.New(rand.NewPCG(p.Seed, 0x6e7066))
-	noise := slices.Index(p.experiment.Axis("noise").Of, p.Text("noise"))
+	noise := slices.Index(p.Experiment().Axis("noise").Of, p.Text("noise"))
 	return func(part driver.Part, pages int) sim.Time {
 		switch {
 		case part == driver.Handler:

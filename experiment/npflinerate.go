@@ -25,6 +25,7 @@ in the profile). What node 0 does not keep up with waits in its packet buffer (n
 ring, as receive side scaling does. Each ring has as many descriptors as there are frames, all posted before the first comes, each with a page of its own: what is measured is the interface, for as long as a
 ring lasts. The bus has the bandwidth of the link.`,
 	Source:   "ours, of " + npfSource + " §5",
+	Smoke:    []Values{{"frames": 400, "hpus": 4, "rate": 100.0, "rings": 2}},
 	Profiles: []string{"eth-npf"},
 	Axes: []Axis{
 		{Name: "rate", Kind: report.Number, Unit: "Gbps", Least: "1", Most: "1600", Default: "100,400", Help: "of the links, Gb/s, and of the bus"},

@@ -27,6 +27,7 @@ write, as one program for all strategies (package pinning):
   none        nothing is pinned, and nobody asked: the interface has page faults (NPF)
 All messages are written twice: --pass first times the first time, when nobody has touched the memory of the other process, later the second.`,
 	Source:   "ours, of NPF'17 §2.2",
+	Smoke:    []Values{{"messages": 3, "size": 5000, "strategy": "fine"}},
 	Profiles: []string{"ib-npf"},
 	Axes: []Axis{
 		{Name: "strategy", Kind: report.Text, Of: pinning.Kinds(), Help: "how memory becomes ready for the interface; above it says what each is"},
@@ -104,7 +105,7 @@ type pinned struct {
 func runNPFPinning(ctx context.Context, p *Point) (Values, error) {
 	if !pinningFits(p) {
 		values := Values{}
-		for _, c := range p.experiment.Columns {
+		for _, c := range p.Experiment().Columns {
 			values[c.Name] = nil
 		}
 		values["state"] = "no room"

@@ -29,6 +29,7 @@ initiator's memory. Each request has a buffer of its own of 512 KiB, however sma
   none    nothing is pinned: the interface has page faults (NPF)
 Before the first request the cache is warm: the disk has been read once from its beginning on, and then as many random blocks as it has. A target that cannot pin its buffers fails.`,
 	Source:   npfSource + " §6",
+	Smoke:    []Values{{"requests": 20, "depth": 2, "pool": 4 << 20, "disk": 16 << 20, "memory": 256 << 20, "strategy": "none"}},
 	Profiles: []string{"ib-npf"},
 	Axes: []Axis{
 		{Name: "strategy", Kind: report.Text, Of: []string{pinning.StaticKind, pinning.FineKind, pinning.NoneKind}, Default: "static,none", Help: "what of the buffers is pinned; above it says what each is"},
@@ -177,7 +178,7 @@ func runNPFStorage(ctx context.Context, p *Point) (Values, error) {
 	stats, err := simulate(ctx, p.config(ctx, 1+min(n, npfNodes)), r.setUp, func() error { return nil })
 	values := Values{"state": "runs"}
 	if errors.Is(err, host.ErrNoMemory) && r.start == 0 {
-		for _, c := range p.experiment.Columns {
+		for _, c := range p.Experiment().Columns {
 			values[c.Name] = nil
 		}
 		values["state"] = "fails"

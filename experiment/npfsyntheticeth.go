@@ -27,6 +27,7 @@ With --transport udp messages are sent as datagrams, one every --interval, and n
 ` + npfModesHelp + `
 A major fault takes storage.read_latency more than a minor one.`,
 	Source:   npfSource + " §6",
+	Smoke:    []Values{{"messages": 4, "size": 30000, "every": 20, "mode": npfDrop}},
 	Profiles: []string{"eth-npf"},
 	Axes: slices.Concat([]Axis{
 		{Name: "transport", Kind: report.Text, Of: []string{syntheticTCP, syntheticUDP}, Default: syntheticTCP, Help: "how messages are sent"},

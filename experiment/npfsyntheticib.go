@@ -24,6 +24,7 @@ buffers that frequency says, by chance; the throughput is that of all messages, 
   drop  it drops the packet, which comes again after the sender's time-out: what the paper's Ethernet does without a backup ring
 A minor fault is resolved by the kernel, a major one reads storage, too (storage.read_latency). Taking the page away is no part of it: that takes what an invalidation takes.`,
 	Source:   "NPF'17 §6",
+	Smoke:    []Values{{"messages": 40, "frequency": 0.5, "size": 8192, "fault": faultMajor}},
 	Profiles: []string{"ib-npf"},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{"rnr", npfDropped}, Help: "what becomes of packets whose memory is absent; above it says what each is"},

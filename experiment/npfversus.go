@@ -26,6 +26,7 @@ var npfVersus = &Experiment{
 Network, bus, kernel and what it takes for a page are the profile's, and the same for all; packets carry as much. What differs is the engine: a connection acknowledges a message, and waits 67 ms for that; PART's engine has blocks of 16 KiB, each of which is acknowledged, or sent again after 1 ms. NPF's faults are reported by firmware (--firmware firmware) or, as a what-if, by HPUs. PART's run on HPUs: its faults interrupt the kernel at once, and its
 firmware has the block sent again.`,
 	Source:   npfVersusSource,
+	Smoke:    []Values{{"mode": versusPIA, "side": sideSource, "firmware": "hpu", "size": 40000}},
 	Profiles: []string{"ib-npf"},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{versusNPF, versusOnePage, versusPIO, versusPIA}, Help: "what is done about absent pages; above it says what each is"},

@@ -34,6 +34,7 @@ Memory and time are divided by --scale, which leaves rates as they are (operatio
 what part of the run. What is not divided: rings and frames under way, which have 2 MiB beside the memory, slabs of 1 MiB, and the latency of one operation or fault, small against the run as long as there
 are many of them. Times are those of the testbed: --scale 1 is full size, and takes half an hour of a core for each mode.`,
 	Source:   "NPF'17 §6",
+	Smoke:    []Values{{"horizon": 2 * sim.Second, "change": sim.Second, "window": sim.Second, "at": 2 * sim.Second}},
 	Profiles: []string{"eth-npf"},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{fleetNPF, fleetPinned}, Help: "what becomes of absent memory; above it says what each is"},
@@ -181,7 +182,7 @@ func runWorkingSet(ctx context.Context, p *Point) (Values, error) {
 		return nil, err
 	}
 	key := fmt.Sprint(sha256.Sum256(content), p.Seed, p.Engine)
-	for _, a := range p.experiment.Axes {
+	for _, a := range p.Experiment().Axes {
 		if !slices.Contains([]string{"server", "window", "at"}, a.Name) {
 			key += fmt.Sprint(" ", p.Value(a.Name))
 		}

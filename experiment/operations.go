@@ -36,6 +36,14 @@ func (o *operations) times() []sim.Time {
 	return list
 }
 
+// Operations are those that Run has noted.
+func (p *Point) Operations() []operation {
+	if p.done == nil {
+		return nil
+	}
+	return p.done.list
+}
+
 // Operation notes that an operation of a program, which began at a time, has just ended: Run calls it for each that it measures, for --breakdown and --samples.
 func (p *Point) Operation(proc *runtime.Proc, from sim.Time) {
 	p.operation(proc.Rank(), proc.Name(), from, proc.Now())

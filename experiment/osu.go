@@ -24,6 +24,7 @@ var OSU = &Experiment{
 Paths are those of TR-488's Table 1, with any number of links: intra-fpga (within an MPSoC), intra-qfdb (a), intra-mezz:1, :2 and :3 (b, c, d), and
 inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two nodes such as 0-5.`,
 	Source:   "TR-488",
+	Smoke:    []Values{{"benchmark": "bibw", "size": 5000, "path": "intra-qfdb", "window": 4}},
 	Profiles: []string{"exanest"},
 	Axes: []Axis{
 		{Name: "path", Kind: report.Text, Default: table1, Help: "where the ranks are; above it says which paths there are"},
@@ -152,7 +153,7 @@ func OSURow(r *Result) (row osu.Row) {
 	row.Bytes, row.Iterations = r.Point.Int("size"), r.Point.Int("iterations")
 	if row.Iterations == 0 {
 		ranks := 2
-		if r.Point.experiment.Axis("ranks") != nil {
+		if r.Point.Experiment().Axis("ranks") != nil {
 			ranks = r.Point.Int("ranks")
 		}
 		row.Iterations = osu.DefaultIterations(row.Bytes, ranks)

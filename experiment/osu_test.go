@@ -86,7 +86,7 @@ func TestOSUOnFaultyMemory(t *testing.T) {
 		{OSURanks, "exanest", Values{"benchmark": "alltoall", "ranks": 6, "size": 600, "iterations": 3}},
 		{OSURanks, "spin-dis", Values{"benchmark": "allreduce", "transport": overPortals, "ranks": 8, "size": 600, "iterations": 3}},
 	} {
-		for _, chances := range faulty { //lint:maporder each by itself
+		for _, chances := range hosttest.Kinds { //lint:maporder each by itself
 			overrides := []string{"os.kind=none", "smmu.kind=none"}
 			if c.device != "exanest" {
 				overrides = nil

@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/internal/osu"
 	"github.com/spinsim/spinsim/mpi"
@@ -19,6 +20,7 @@ prints what they print; here they are beside what was published. Consecutive ran
 Beside bcast on boards of ExaNeSt stands TR-488's model: the sum, over the steps of a binomial tree, of what a message takes one way within an MPSoC, between two
 of a QFDB, or between neighbouring QFDBs, whichever the step is; these are measured while one side only sends.`,
 	Source:   "TR-488",
+	Smoke:    []Values{{"benchmark": "allreduce", "ranks": 7, "size": 5000}},
 	Profiles: []string{"exanest"},
 	Axes: []Axis{
 		{Name: "ranks", Kind: report.Count, Least: "2", Most: maxRanks, Default: "4,16,64,128,512", Help: "ranks of the world"},
@@ -77,6 +79,7 @@ var credits = &Experiment{
 meet everywhere, and mbw_mr, in which the first half of the ranks sends to the second, half way through the machine. A cell leaves when there is room for it behind the
 link, so small buffers make it wait for the credit of the cell before, and full ones keep cells of other ways waiting.`,
 	Source:   "TR-488",
+	Smoke:    []Values{{"benchmark": "mbw_mr", "ranks": 8, "size": 3000}},
 	Profiles: []string{"exanest"},
 	Axes: append([]Axis{
 		{Name: "buffer", Kind: report.Size, Least: "512B", Most: "1GiB", Default: "1KiB,4KiB,16KiB", Field: "fabric.buffer", Help: "room at the end of every link, for each class and virtual channel"},
@@ -236,4 +239,31 @@ func (p *Point) oneWay(ctx context.Context, path string) (took sim.Time, err err
 		return w.Run(ctx)
 	})
 	return took, err
+}
+
+// creditsAnswer says what the other buffers make of each program, beside those of 4 KiB.
+func creditsAnswer(results []*Result) (lines []string) {
+	if !apart(results, "buffer", "benchmark", "ranks", "size") {
+		return nil
+	}
+	for _, r := range results {
+		p := r.Point
+		base := slices.IndexFunc(results, func(b *Result) bool {
+			q := b.Point
+			return q.Int("buffer") == 4<<10 && q.Text("benchmark") == p.Text("benchmark") && q.Int("ranks") == p.Int("ranks") && q.Int("size") == p.Int("size")
+		})
+		if base < 0 || results[base] == r {
+			continue
+		}
+		var what string
+		var change float64
+		if r.Values[latencyColumn] != nil {
+			what, change = "takes", float64(r.Time(latencyColumn))/float64(results[base].Time(latencyColumn))-1
+		} else {
+			what, change = "carries", r.Float("bandwidth")/results[base].Float("bandwidth")-1
+		}
+		lines = append(lines, fmt.Sprintf("%s, %s, %s: with buffers of %s it %s %.1f%% %s than with 4 KiB.", p.Text("benchmark"), counted(p.Int("ranks"), "rank"),
+			sim.Size(p.Int("size")), sim.Size(p.Int("buffer")), what, 100*max(change, -change), map[bool]string{true: "less", false: "more"}[change < 0]))
+	}
+	return lines
 }

@@ -36,6 +36,7 @@ retransmission, interrupt, get_user_pages, netlink, tasklet, context_switch, tou
 --experiment gives the axes the values of a published experiment. Where pages fail by chance the row is that of the run with the
 median latency.`,
 	Source:   "PART'22 §5, §6",
+	Smoke:    []Values{{"size": 9000, "runs": 2, "policy": policyPIA}},
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []Axis{
 		{Name: "policy", Kind: report.Text, Of: policyNames(), Default: "transfer,touch,pin,pio,pia", Help: "what is done about absent pages; above it says what each is"},

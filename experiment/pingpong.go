@@ -16,6 +16,7 @@ the moment at which rank 0 has seen the whole pong in its memory.
   spin-store   a single packet is answered from the device; a larger message is deposited and sent by the completion handler
   spin-stream  every packet is answered from the device; the data never reaches rank 1's host memory`,
 	Source: "sPIN'17 §4.4.1",
+	Smoke:  []Values{{"size": 5000}},
 	Axes: []Axis{
 		modeAxis(ModeRDMA, ModeP4, ModeSpinStore, ModeSpinStream),
 		twoRanks(),
@@ -35,14 +36,6 @@ the moment at which rank 0 has seen the whole pong in its memory.
 	View:     modeView,
 	Notes:    []string{compared},
 }
-
-// Portal table indices and match bits of the benchmarks.
-const (
-	requestPT   = 0
-	replyPT     = 1
-	requestBits = 0x5049
-	replyBits   = 0x504f
-)
 
 func runPingpong(w *bench) error {
 	if w.Mode == ModeSpinStore || w.Mode == ModeSpinStream {
@@ -120,6 +113,3 @@ func (w *bench) pingpongHandlers(p *runtime.Proc, buffer runtime.View) error {
 	_, err = receive(p.NI(), requestPT, requestBits, buffer, in)
 	return err
 }
-
-// peer names the first process of a node.
-func peer(rank int) portals.ID { return portals.PhysID(uint32(rank), 0) }

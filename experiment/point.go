@@ -70,6 +70,9 @@ func (p *Point) Flag(axis string) bool { return valueOf[bool](p, axis) }
 // String names the point: profile and values.
 func (p *Point) String() string { return p.Profile.Name + ", " + p.label(p.axes()) }
 
+// Experiment is what the point is of.
+func (p *Point) Experiment() *Experiment { return p.experiment }
+
 // axes are the indices of all axes.
 func (p *Point) axes() []int {
 	list := make([]int, len(p.values))

@@ -32,6 +32,7 @@ Modes say who does that:
   spin            handlers, packet by packet; sums of what all servers have are collected along a chain of their NICs
 With --durable each server has a storage device; a write ends when the devices of all servers that it changes have it.`,
 	Source: "sPIN'17 §5.3",
+	Smoke:  []Values{{"size": 20000}},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{ModeRDMA, ModeP4, modeSpin}, Default: "rdma,p4,spin", Help: "who serves; above it says what each is"},
 		{Name: "op", Kind: report.Text, Of: raid5Ops(), Default: raid5Write, Help: "what rank 0 does"},

@@ -28,6 +28,7 @@ Shapes say to whom a server passes it on:
   tree    to two others, so that the last one is as far as the logarithm of their number
 Where rank 0 sends to all there is no shape: such a point is shown as ring.`,
 	Source: replicateSource,
+	Smoke:  []Values{{"size": 3000}},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{modeClient, modeHost, modeSpin}, Help: "who sends the copies; above it says what each is"},
 		{Name: "shape", Kind: report.Text, Of: []string{shapeRing, shapeTree}, Help: "to whom a server passes a write on"},

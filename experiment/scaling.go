@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"github.com/spinsim/spinsim/internal/patterns"
 	"github.com/spinsim/spinsim/mpi"
@@ -21,6 +22,7 @@ decomposition, sums of all ranks, and computing as long as operations and bytes 
   minife  a conjugate gradient step: weak 64^3 elements a rank (512^3 on 512), strong 264^3
 An iteration is like the one before, so one is enough. Efficiency is t1 / tN, weak, and t1 / (N tN), strong. No collective runs on an accelerator.`,
 	Source:   "TR-488",
+	Smoke:    []Values{{"ranks": 2, "app": "minife"}},
 	Profiles: []string{"exanest"},
 	Axes: []Axis{
 		{Name: "ranks", Kind: report.Count, Least: "1", Most: maxRanks, Default: "1,8,64", Help: "ranks, one on a core"},
@@ -191,4 +193,27 @@ func together(c *mpi.Comm, own patterns.Result) (all scaled, err error) {
 		return all, err
 	}
 	return scaled{most[0], sums[0], sums[1], sums[2]}, nil
+}
+
+// scalingAnswer says how efficient the most ranks are that were measured.
+func scalingAnswer(results []*Result) (lines []string) {
+	if !apart(results, "app", "scaling", "ranks") {
+		return nil
+	}
+	most := 0
+	for _, r := range results {
+		most = max(most, r.Point.Int("ranks"))
+	}
+	for _, how := range []string{"weak", "strong"} {
+		var parts []string
+		for _, r := range results {
+			if r.Point.Int("ranks") == most && r.Point.Text("scaling") == how {
+				parts = append(parts, fmt.Sprintf("%s %.1f%%", r.Point.Text("app"), 100*r.Float("efficiency")))
+			}
+		}
+		if len(parts) > 0 {
+			lines = append(lines, fmt.Sprintf("Efficiency of %s, %s: %s.", counted(most, "rank"), how, strings.Join(parts, ", ")))
+		}
+	}
+	return lines
 }

@@ -71,7 +71,7 @@ func TestScalingElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	p, err := scaling.At(device, Values{"app": "minife", "ranks": 12, "transport": overPortals})
 	require.NoError(t, err)
-	f := hosttest.Nodes{Chances: faulty["late"]}
+	f := hosttest.Nodes{Chances: hosttest.Kinds["late"]}
 	p.Translator = f.Make
 	_, err = scaling.Measure(t.Context(), p)
 	require.NoError(t, err)

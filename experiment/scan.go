@@ -26,6 +26,7 @@ of them. The latency is the time from the call of the client until it has the ro
   rdma  the client reads the whole table, by pieces of 64 KiB, and its core filters one while the next ones come
 What a core reckons for a row is not charged, only the memory that it reads and writes.`,
 	Source: "sPIN'17 §5.4",
+	Smoke:  []Values{{}},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{modeSpin, modeHost, ModeRDMA}, Help: "who evaluates the predicate; above it says what each is"},
 		{Name: "terms", Kind: report.Count, Least: "1", Most: "16", Default: "1", Help: "comparisons of the predicate, all of which are made for each row"},

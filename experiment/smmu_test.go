@@ -67,7 +67,7 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 					continue
 				}
 				if axis == "policy" { // it says that itself
-					values["hupcf"], values["by"] = !slices.Contains(overrides, "smmu.hit_under_fault=false"), cmp.Or(thesisBy[mode], byKernel)
+					values["hupcf"], values["by"] = !slices.Contains(overrides, "smmu.hit_under_fault=false"), cmp.Or(map[string]string{policyTouchAPage: byTouch, policyTouchAhead: byKernel}[mode], byKernel)
 				}
 				device, err := profile.Load("exanest-qfdb", append(overrides, "smmu.stale=poison")...)
 				require.NoError(t, err)

@@ -1,7 +1,9 @@
 package experiment
 
 import (
+	"bytes"
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"os"
@@ -454,4 +456,21 @@ func TestDevicesOfShortPackets(t *testing.T) {
 		_, err = s.Points()
 		require.NoError(t, err)
 	}
+}
+
+// rowsOf are the rows of a table as its CSV has them, by the keys of the columns.
+func rowsOf(t require.TestingT, table *report.Table) (rows []map[string]string) {
+	var out bytes.Buffer
+	require.NoError(t, table.Write(&out, report.CSVFormat))
+	records, err := csv.NewReader(&out).ReadAll()
+	require.NoError(t, err)
+	for _, record := range records[1:] {
+		row := map[string]string{}
+		for i, key := range records[0] {
+			require.NotContains(t, row, key, "two columns")
+			row[key] = record[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }

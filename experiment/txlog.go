@@ -27,6 +27,7 @@ var transactions = &Experiment{
   host  the host of rank 0 answers reads and logs them
   spin  handlers log accesses in host memory (library txlog), and the host looks at the log when a transaction commits`,
 	Source: "sPIN'17, Distributed Transactions",
+	Smoke:  []Values{{"op": opTransaction, "mode": modeSpin, "ranks": 3, "count": 4, "size": 64}},
 	Axes: []Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{ModeRDMA, modeHost, modeSpin}, Help: "who logs; above it says what each is"},
 		{Name: "op", Kind: report.Text, Of: []string{opRead, opWrite, opTransaction}, Help: "what clients do"},
@@ -70,7 +71,6 @@ var transactions = &Experiment{
 
 // Ways and operations of txlog, beside rdma and spin.
 const (
-	modeHost      = "host"
 	opRead        = "read"
 	opWrite       = "write"
 	opTransaction = "transaction"
@@ -304,11 +304,7 @@ func (w *transacting) finish() error {
 
 // answerTransactions says, for each profile, what logging costs at most, and how much more transactions it gives than the host.
 func answerTransactions(results []*Result) (lines []string) {
-	there := map[string]*Result{}
-	for _, r := range results {
-		there[r.Point.key(-1, nil)] = r
-	}
-	at := func(r *Result, mode string) *Result { return there[r.Point.key(r.Point.experiment.axis("mode"), mode)] }
+	at := func(r *Result, mode string) *Result { return Beside(results, r, "mode", mode) }
 	worst, best := map[string]*Result{}, map[string]*Result{}
 	var profiles []string
 	ratio := func(r *Result, mode string) float64 { return r.Float("rate") / at(r, mode).Float("rate") }

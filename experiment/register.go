@@ -1,0 +1,3 @@
+package experiment
+
+func init() { Register(spin17Publication, partPublication, exanestPublication, npfPublication) }
