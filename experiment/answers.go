@@ -4,8 +4,9 @@ import (
 	"fmt"
 )
 
-// apart reports whether axes tell all results apart, so that a sentence that names their values alone means one of them.
-func apart(results []*Result, axes ...string) bool {
+// Apart reports whether the axes tell all results apart, so that a sentence with
+// their values alone means one of them.
+func Apart(results []*Result, axes ...string) bool {
 	seen := make(map[string]bool)
 	for _, r := range results {
 		key := ""
@@ -20,8 +21,8 @@ func apart(results []*Result, axes ...string) bool {
 	return true
 }
 
-// counted is a number of things.
-func counted(n int, thing string) string {
+// Counted is a number of things: "1 rank", "2 ranks".
+func Counted(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}

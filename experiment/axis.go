@@ -111,7 +111,7 @@ func (a *Axis) write(v any) string {
 // show is a value as people read it by itself: numbers say what they are.
 func (a *Axis) show(v any) string {
 	if a.Field != "" && a.Name == a.Field { // of Sweep.Set
-		return a.Name + " " + a.plain(v)
+		return a.Name + " " + a.Plain(v)
 	}
 	switch v := v.(type) {
 	case string:
@@ -128,7 +128,7 @@ func (a *Axis) show(v any) string {
 		}
 		return fmt.Sprintf("%d %s", v, report.Counted(v, what))
 	}
-	return a.plain(v) + " " + a.title()
+	return a.Plain(v) + " " + a.title()
 }
 
 // title is what people call the axis.
@@ -173,12 +173,12 @@ func (a *Axis) check(v any) error {
 	}
 	least, most, _ := a.bounds()
 	if below := least != nil && x < least.(float64); below || most != nil && x > most.(float64) {
-		return fmt.Errorf("%s, expected %s", a.plain(v), a.span())
+		return fmt.Errorf("%s, expected %s", a.Plain(v), a.span())
 	}
 	if a.Multiple != "" {
 		unit, err := a.parse(a.Multiple)
 		if m, _ := number(unit); err == nil && remainder(v, unit, x, m) != 0 {
-			return fmt.Errorf("%s, expected a multiple of %s", a.plain(v), a.plain(unit))
+			return fmt.Errorf("%s, expected a multiple of %s", a.Plain(v), a.Plain(unit))
 		}
 	}
 	return nil
@@ -196,7 +196,7 @@ func remainder(v, unit any, x, m float64) float64 {
 	return n - float64(int64(n+0.5))
 }
 
-// number is a value as one that can be compared.
+// number is a value of an axis as a number; ok is false for text and flags.
 func number(v any) (x float64, ok bool) {
 	switch v := v.(type) {
 	case int:
@@ -234,8 +234,8 @@ func (a *Axis) bounds() (least, most any, err error) {
 	return least, most, nil
 }
 
-// plain is a value in an error or a range, with its unit.
-func (a *Axis) plain(v any) string {
+// Plain writes a value with its unit, for an error or a range.
+func (a *Axis) Plain(v any) string {
 	switch v := v.(type) {
 	case sim.Time:
 		return v.String()
@@ -259,7 +259,7 @@ func (a *Axis) span() string {
 		if err != nil {
 			return text
 		}
-		return a.plain(v)
+		return a.Plain(v)
 	}
 	switch least, most, _ := a.bounds(); {
 	case least == nil && most == nil:
@@ -288,7 +288,7 @@ func (a *Axis) Parse(list string) ([]any, error) {
 		if err := a.check(v); err != nil {
 			errs = append(errs, err)
 		} else if seen[v] {
-			errs = append(errs, fmt.Errorf("%s is given twice", a.plain(v)))
+			errs = append(errs, fmt.Errorf("%s is given twice", a.Plain(v)))
 		}
 		seen[v] = true
 	}

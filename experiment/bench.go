@@ -2,8 +2,6 @@ package experiment
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -15,59 +13,61 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// The ways a benchmark can be carried out: values of the axis "mode".
+// Ways to carry a benchmark out: values of the axis "mode".
 const (
 	ModeRDMA       = "rdma"        // host programs drive every step
 	ModeP4         = "p4"          // pre-posted Portals 4 triggered operations
 	ModeSpinStore  = "spin-store"  // handlers act when a message is complete
 	ModeSpinStream = "spin-stream" // handlers act on every packet as it arrives
-	modeHost       = "host"        // a server's host does the work
-	modeSpin       = "spin"        // its handlers do
+	ModeHost       = "host"        // a server's host does the work
+	ModeSpin       = "spin"        // its handlers do
 )
 
-// Columns that publications give numbers for.
+// Names of columns that publications give numbers for.
 const (
-	latencyColumn = "latency"
-	savedRDMA     = "saved_vs_rdma"
-	savedP4       = "saved_vs_p4"
+	LatencyColumn = "latency"
+	SavedRDMA     = "saved_vs_rdma"
+	SavedP4       = "saved_vs_p4"
 )
 
+// The largest values of the axes ranks and size. A rank with handlers takes some
+// 70 KB.
 const (
-	maxRanks = "131072" // some 70 KB each with handlers
-	maxBytes = "1GiB"
+	MaxRanks = "131072" // some 70 KB each with handlers
+	MaxBytes = "1GiB"
 )
 
-// compared is what readers of a benchmark should know.
-const compared = "Every byte that arrived was compared with what was sent."
+// Compared is a note for Experiment.Notes of runs that fail if a byte differs.
+const Compared = "Every byte that arrived was compared with what was sent."
 
-// modeAxis is who does the work.
-func modeAxis(modes ...string) Axis {
+// ModeAxis is the axis "mode" with some of the ways above.
+func ModeAxis(modes ...string) Axis {
 	return Axis{
 		Name: "mode", Kind: report.Text, Of: modes,
 		Help: "who does the work: rdma (the host), p4 (triggered operations of the NIC), spin-store (handlers, when a message is complete), spin-stream (handlers, packet by packet)",
 	}
 }
 
-// ranksAxis is how many nodes take part.
-func ranksAxis(most, list string) Axis {
+// RanksAxis is the axis "ranks", from 2 nodes to most. list is its default.
+func RanksAxis(most, list string) Axis {
 	return Axis{Name: "ranks", Kind: report.Count, Least: "2", Most: most, Default: list, Help: "nodes taking part"}
 }
 
-// twoRanks is the axis of benchmarks between two nodes.
-func twoRanks() Axis { return ranksAxis("2", "2") }
+// TwoRanks is RanksAxis of an experiment between two nodes.
+func TwoRanks() Axis { return RanksAxis("2", "2") }
 
-// sizeAxis is how long the message is.
-func sizeAxis(list string) Axis {
-	return Axis{Name: "size", Column: "bytes", Kind: report.Size, Most: maxBytes, Default: list, Help: "size of the message"}
+// SizeAxis is the axis "size" of a message. list is its default.
+func SizeAxis(list string) Axis {
+	return Axis{Name: "size", Column: "bytes", Kind: report.Size, Most: MaxBytes, Default: list, Help: "size of the message"}
 }
 
-// benchColumns are what every benchmark of the host interface measures.
-func benchColumns(more ...report.Column) []report.Column {
-	latency := report.Column{Name: latencyColumn, Unit: "ns", Kind: report.Duration, Help: "what the benchmark defines: half a round trip for pingpong, else from the call to the last host that has seen the result"}
+// BenchColumns are the columns of a Bench: the latency, ClusterColumns and more.
+func BenchColumns(more ...report.Column) []report.Column {
+	latency := report.Column{Name: LatencyColumn, Unit: "ns", Kind: report.Duration, Help: "what the benchmark defines: half a round trip for pingpong, else from the call to the last host that has seen the result"}
 	return append(append([]report.Column{latency}, ClusterColumns()...), more...)
 }
 
-// ClusterColumns are columns of what a cluster has done, for Experiment.Columns; ClusterValues has their values.
+// ClusterColumns count what a cluster has done. ClusterValues has their values.
 func ClusterColumns() []report.Column {
 	return []report.Column{
 		{Name: "host_cpu", Unit: "ns", Kind: report.Duration, Help: "time that cores of all ranks were busy: posting, matching, copying, and looking at completions that were there; spinning while there are none is not counted"},
@@ -82,7 +82,7 @@ func ClusterColumns() []report.Column {
 	}
 }
 
-// ClusterValues are the values of ClusterColumns.
+// ClusterValues returns the values of ClusterColumns.
 func ClusterValues(s *runtime.Stats) Values {
 	return Values{
 		"host_cpu": s.CPUBusy, "host_memory": s.HostMemoryBytes, "handler_calls": s.HandlerCalls, "handler_cycles": s.HandlerCycles,
@@ -91,32 +91,33 @@ func ClusterValues(s *runtime.Stats) Values {
 	}
 }
 
-// againstModes are the columns that compare latencies with those of other modes.
-func againstModes(bases ...string) (list []Relative) {
+// AgainstModes compares the latency with the latency of other modes, for
+// Experiment.Relative.
+func AgainstModes(bases ...string) (list []Relative) {
 	for _, base := range bases {
 		if base == ModeRDMA {
 			speedup := report.Column{Name: "speedup", Kind: report.Ratio, Help: "latency of rdma divided by latency, at the same profile, ranks and bytes; empty if rdma was not measured"}
-			list = append(list, Relative{Column: speedup, Of: latencyColumn, Axis: "mode", Base: base})
+			list = append(list, Relative{Column: speedup, Of: LatencyColumn, Axis: "mode", Base: base})
 		}
 		saved := report.Column{Name: "saved_vs_" + base, Kind: report.Share, Help: "1 - latency / latency of " + base + ", likewise"}
-		list = append(list, Relative{Column: saved, Of: latencyColumn, Axis: "mode", Base: base})
+		list = append(list, Relative{Column: saved, Of: LatencyColumn, Axis: "mode", Base: base})
 	}
 	return list
 }
 
-// againstHost is the column that compares latencies with those of a server whose host serves.
-func againstHost() []Relative {
+// AgainstHost compares the latency with the latency of mode host.
+func AgainstHost() []Relative {
 	return []Relative{{
 		Column: report.Column{Name: "speedup_vs_host", Kind: report.Ratio, Help: "latency of host divided by latency"},
-		Of:     latencyColumn, Axis: "mode", Base: modeHost,
+		Of:     LatencyColumn, Axis: "mode", Base: ModeHost,
 	}}
 }
 
-// modeView lets modes stand side by side.
-var modeView = View{Value: latencyColumn, Series: []string{"mode"}, Base: ModeRDMA}
+// ModeView shows the latencies of all modes side by side.
+var ModeView = View{Value: LatencyColumn, Series: []string{"mode"}, Base: ModeRDMA}
 
-// libraryIn is the library of an experiment whose handlers run in some of its modes.
-func libraryIn(library string, modes ...string) func(p *Point) []*handlers.Library {
+// LibraryIn is an Experiment.Modules with a library that runs in some modes only.
+func LibraryIn(library string, modes ...string) func(p *Point) []*handlers.Library {
 	list := []*handlers.Library{handlers.Must(library)}
 	return func(p *Point) []*handlers.Library {
 		if slices.Contains(modes, p.Text("mode")) {
@@ -126,208 +127,119 @@ func libraryIn(library string, modes ...string) func(p *Point) []*handlers.Libra
 	}
 }
 
-// inSpinModes is libraryIn of a benchmark with handlers that act on messages or on packets.
-func inSpinModes(library string) func(p *Point) []*handlers.Library {
-	return libraryIn(library, ModeSpinStore, ModeSpinStream)
+// InSpinModes is LibraryIn for the modes spin-store and spin-stream.
+func InSpinModes(library string) func(p *Point) []*handlers.Library {
+	return LibraryIn(library, ModeSpinStore, ModeSpinStream)
 }
 
-// storeRole and streamRole are what the handlers of the two modes do. A handler that acts when a message is complete handles its
-// completion, one that acts on every packet its payload.
-func storeRole(payload, completion string, sets, may []string) Role {
+// StoreRole describes the handlers of mode spin-store. They act when the message
+// is complete, so a module must have a completion handler. sets and may are
+// Role.Sets and Role.May.
+func StoreRole(payload, completion string, sets, may []string) Role {
 	return Role{Axis: "mode", Is: ModeSpinStore, Exports: handlers.Exports{"", payload, completion}, Needs: []manifest.Kind{manifest.Completion}, Sets: sets, May: may}
 }
 
-func streamRole(payload, completion string, sets, may []string) Role {
+// StreamRole describes the handlers of mode spin-stream. They act on every packet,
+// so a module must have a payload handler.
+func StreamRole(payload, completion string, sets, may []string) Role {
 	return Role{Axis: "mode", Is: ModeSpinStream, Exports: handlers.Exports{"", payload, completion}, Needs: []manifest.Kind{manifest.Payload}, Sets: sets, May: may}
 }
 
-// bench is a measurement of a benchmark under way.
-type bench struct {
+// Bench is a measurement under way of an experiment with the axes mode, ranks and
+// size. Its host programs set Latency, and the values of other columns in More.
+type Bench struct {
 	*Point
-	Mode    string
-	Ranks   int
-	Bytes   int // of the message
-	c       *runtime.Cluster
-	runs    *Handlers // nil: none
-	latency sim.Time
-	more    Values       // of columns besides benchColumns
-	finish  func() error // after the run: what is known only then
-	losing  bool         // messages may be lost: finish looks whether that does harm
-	watched bool         // what payload handlers are given is compared with what was sent
-	packets packetCheck  // where watched
+	Mode         string
+	Ranks        int
+	Bytes        int // of the message
+	Cluster      *runtime.Cluster
+	Handlers     *Handlers // nil: none
+	Latency      sim.Time
+	More         Values       // of columns besides benchColumns
+	Finish       func() error // after the run: what is known only then
+	MayLose      bool         // messages may be lost: finish looks whether that does harm
+	CheckPackets bool         // what payload handlers are given is compared with what was sent
+	Packets      PacketCheck  // where watched
 }
 
-// benchmark makes a function for Experiment.Run of one that spawns the host programs.
-func benchmark(run func(*bench) error) func(context.Context, *Point) (Values, error) {
+// Benchmark makes an Experiment.Run of a function that spawns the host programs.
+func Benchmark(run func(*Bench) error) func(context.Context, *Point) (Values, error) {
 	return func(ctx context.Context, p *Point) (Values, error) {
-		return newBench(p).run(ctx, run)
+		return NewBench(p).Run(ctx, run)
 	}
 }
 
-// benchmarkSized is benchmark for one whose point says otherwise how long the message is.
-func benchmarkSized(run func(*bench) error) func(context.Context, *Point) (Values, error) {
+// BenchmarkSized is Benchmark without the axis size: run sets Bench.Bytes.
+func BenchmarkSized(run func(*Bench) error) func(context.Context, *Point) (Values, error) {
 	return func(ctx context.Context, p *Point) (Values, error) {
-		return (&bench{Point: p, Mode: p.Text("mode"), Ranks: p.Int("ranks"), more: Values{}}).run(ctx, run)
+		return (&Bench{Point: p, Mode: p.Text("mode"), Ranks: p.Int("ranks"), More: Values{}}).Run(ctx, run)
 	}
 }
 
-// newBench begins a measurement.
-func newBench(p *Point) *bench {
-	return &bench{Point: p, Mode: p.Text("mode"), Ranks: p.Int("ranks"), Bytes: p.Int("size"), more: Values{}}
+// NewBench begins the measurement of a point.
+func NewBench(p *Point) *Bench {
+	return &Bench{Point: p, Mode: p.Text("mode"), Ranks: p.Int("ranks"), Bytes: p.Int("size"), More: Values{}}
 }
 
-// run carries the measurement out.
-func (w *bench) run(ctx context.Context, run func(*bench) error) (Values, error) {
-	cfg := w.config(ctx, w.Ranks)
-	if w.watched {
-		cfg.Watch = w.packets.watch
+// Run builds the cluster, calls run, simulates to the end, and returns the values.
+// A lost message is an error unless MayLose is set.
+func (w *Bench) Run(ctx context.Context, run func(*Bench) error) (Values, error) {
+	cfg := w.Config(ctx, w.Ranks)
+	if w.CheckPackets {
+		cfg.Watch = w.Packets.Watch
 	}
-	stats, err := carryOut(ctx, cfg, func(c *runtime.Cluster) error {
-		w.c = c
+	stats, err := SimulateLossy(ctx, cfg, func(c *runtime.Cluster) error {
+		w.Cluster = c
 		return run(w)
 	}, func(c *runtime.Cluster) error {
-		if _, n := c.Failures(); n > 0 && !w.losing {
+		if _, n := c.Failures(); n > 0 && !w.MayLose {
 			return failed(c, nil)
 		}
-		if w.finish == nil {
+		if w.Finish == nil {
 			return nil
 		}
-		return w.finish()
+		return w.Finish()
 	})
 	if err != nil {
 		return nil, err
 	}
 	values := ClusterValues(&stats)
-	values[latencyColumn] = w.latency
-	maps.Copy(values, w.more)
+	values[LatencyColumn] = w.Latency
+	maps.Copy(values, w.More)
 	return values, nil
 }
 
-// Simulate builds a cluster of the point's device with a node for each of the host programs, and runs them to their end. It returns what the
-// nodes have done. A program that waits for ever or fails, a message that is lost and a handler that fails are errors.
-func (p *Point) Simulate(ctx context.Context, programs ...func(*runtime.Proc) error) (runtime.Stats, error) {
-	return simulate(ctx, p.config(ctx, len(programs)), func(c *runtime.Cluster) error {
-		for rank, program := range programs {
-			if err := c.Spawn(rank, p.experiment.Name, program); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, func() error { return nil })
-}
-
-// config is that of a cluster of the point's device.
-func (p *Point) config(ctx context.Context, nodes int) runtime.Config {
-	return runtime.Config{
-		Profile: p.Profile, Nodes: nodes, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
-		Translator: p.Translator, Links: p.Links, Capture: p.Capture, Stop: func() error { return context.Cause(ctx) },
-	}
-}
-
-// simulate is Simulate of any configuration; after the run it calls finish while the cluster is still there.
-func simulate(ctx context.Context, cfg runtime.Config, setup func(*runtime.Cluster) error, finish func() error) (runtime.Stats, error) {
-	return carryOut(ctx, cfg, setup, func(c *runtime.Cluster) error {
-		if _, n := c.Failures(); n > 0 {
-			return failed(c, nil)
-		}
-		return finish()
-	})
-}
-
-// simulateTCP is simulate of runs whose programs answer what the network loses or damages, as TCP does.
-func simulateTCP(ctx context.Context, cfg runtime.Config, setup func(*runtime.Cluster) error, finish func() error) (runtime.Stats, error) {
-	return carryOut(ctx, cfg, setup, func(c *runtime.Cluster) error {
-		if list, n := c.FailuresOfNodes(); n > 0 {
-			return fmt.Errorf("%d failures, the first: %w", n, list[0])
-		}
-		return finish()
-	})
-}
-
-// carryOut is simulate of runs in which messages may be lost: finish looks at that, too.
-func carryOut(ctx context.Context, cfg runtime.Config, setup func(*runtime.Cluster) error, finish func(*runtime.Cluster) error) (stats runtime.Stats, err error) {
-	c, err := runtime.NewCluster(cfg)
-	if err != nil {
-		return stats, err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := setup(c); err != nil {
-		return stats, failed(c, err)
-	}
-	if err := c.Run(ctx); err != nil {
-		return stats, failed(c, err)
-	}
-	if err := finish(c); err != nil {
-		return stats, err
-	}
-	return c.Stats(), nil
-}
-
-// failed says what a run failed of: err, if it is not nil, the messages that were lost and the handlers that failed. These stand before who waits for
-// ever, as the causes that they are.
-func failed(c *runtime.Cluster, err error) error {
-	var stuck *sim.StuckError
-	if errors.As(err, &stuck) {
-		return errors.Join(c.Broken(), err)
-	}
-	return errors.Join(err, c.Broken())
-}
-
-// load makes the handlers ready: the user's if there are any, else the built-in ones.
-func (w *bench) load() (err error) {
-	w.runs, err = w.Load(w.c)
+// LoadHandlers sets Handlers to the module of the point.
+func (w *Bench) LoadHandlers() (err error) {
+	w.Handlers, err = w.Load(w.Cluster)
 	return err
 }
 
-func (w *bench) spawn(rank int, name string, f func(*runtime.Proc) error) error {
-	return w.c.Spawn(rank, name, f)
+// Spawn starts a host program on a node.
+func (w *Bench) Spawn(rank int, name string, f func(*runtime.Proc) error) error {
+	return w.Cluster.Spawn(rank, name, f)
 }
 
-// benchMemory is what the nodes of a benchmark take; handlers run on all or on none.
-func benchMemory(p *Point, nodes int) int64 {
+// BenchMemory estimates the memory of the nodes of a Bench, in bytes. Handlers run
+// on all of them or on none.
+func BenchMemory(p *Point, nodes int) int64 {
 	instances := 0
-	if len(p.modules()) > 0 {
+	if len(p.Modules()) > 0 {
 		instances = nodes
 	}
 	return p.Footprint(nodes, instances)
 }
 
-// messages is what so many copies of the message of a benchmark take.
-func messages(p *Point, copies float64) int64 { return int64(copies * float64(p.Int("size"))) }
+// MessageMemory is the memory of some copies of the message, in bytes.
+func MessageMemory(p *Point, copies float64) int64 { return int64(copies * float64(p.Int("size"))) }
 
-// pattern fills b with bytes that depend on the seed and on every position, so that a misplaced or missing byte shows.
-func pattern(b []byte, seed uint64) {
-	x := seed*0x9e3779b97f4a7c15 + 0x632be59bd9b4e019
-	for i := range b {
-		if i%8 == 0 {
-			x ^= x >> 12
-			x ^= x << 25
-			x ^= x >> 27
-		}
-		b[i] = byte(x * 0x2545f4914f6cdd1d >> (56 - 8*(i%8)))
-	}
-}
-
-// same compares what arrived with what was sent.
-func same(what string, got, want []byte) error {
-	if len(got) != len(want) {
-		return fmt.Errorf("%s: %d bytes arrived, %d were sent", what, len(got), len(want))
-	}
-	for i := range got {
-		if got[i] != want[i] {
-			return fmt.Errorf("%s: byte %d of %d is %#02x, %#02x was sent", what, i, len(want), got[i], want[i])
-		}
-	}
-	return nil
-}
-
-// Portal table indices and match bits of the benchmarks.
+// Portal table indices and match bits of requests and of replies to them.
 const (
-	requestPT   = 0
-	replyPT     = 1
-	requestBits = 0x5049
-	replyBits   = 0x504f
+	RequestPT   = 0
+	ReplyPT     = 1
+	RequestBits = 0x5049
+	ReplyBits   = 0x504f
 )
 
-// peer names the first process of a node.
-func peer(rank int) portals.ID { return portals.PhysID(uint32(rank), 0) }
+// Peer names the first process of a node.
+func Peer(rank int) portals.ID { return portals.PhysID(uint32(rank), 0) }

@@ -111,7 +111,7 @@ func (e *Experiment) Broken() (*Experiment, error) {
 	if c, found := e.column(v.X); !found || e.axis(v.X) < 0 && !slices.ContainsFunc(e.Axes, func(a Axis) bool { return a.column().Key() == c.Key() }) {
 		v.X = ""
 	}
-	v.Summary = []string{profileColumn}
+	v.Summary = []string{ProfileColumn}
 	for i := range e.Axes {
 		if a := &e.Axes[i]; !a.Fixed() {
 			v.Summary = append(v.Summary, a.column().Name)
@@ -205,19 +205,19 @@ func (p *Point) divide(record *breakdown.Record, e *Experiment, values Values) e
 }
 
 // divide adds where the time of an operation went.
-func (o *operation) divide(record *breakdown.Record, all *breakdown.Times) {
+func (o *Operation) divide(record *breakdown.Record, all *breakdown.Times) {
 	if o.parts != nil {
 		all.Add(o.parts)
 		return
 	}
-	record.Path(all, o.rank, o.process, o.from, o.to)
+	record.Path(all, o.Rank, o.Process, o.From, o.To)
 }
 
 // used gives values how busy the nodes were, and the times of the operations.
 func (p *Point) used(record *breakdown.Record, values Values) {
 	intervals := make([]breakdown.Interval, len(p.done.list))
 	for i, o := range p.done.list {
-		intervals[i] = breakdown.Interval{From: o.from, To: o.to}
+		intervals[i] = breakdown.Interval{From: o.From, To: o.To}
 	}
 	pools := []int{p.Profile.HPU.Cores}
 	for _, o := range p.Profile.Pools.Processors() {
@@ -256,7 +256,7 @@ func (e *Experiment) broke(results []*Result, course bool) (lines []string) {
 		if total == 0 {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s, %s: %s, of which %s.", r.Point.Profile.Name, r.Point.label(named), short(total), largestParts(r, total)))
+		lines = append(lines, fmt.Sprintf("%s, %s: %s, of which %s.", r.Point.Profile.Name, r.Point.label(named), ShortTime(total), largestParts(r, total)))
 	}
 	return lines
 }

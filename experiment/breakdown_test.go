@@ -111,7 +111,7 @@ func TestPartsOfPingpong(t *testing.T) {
 	require.Equal(t, p.Host.Poll, r.Time("in_look"))
 	require.Equal(t, p.Host.Match, r.Time("in_compute"))
 	require.Zero(t, r.Time("in_wait")+r.Time("in_handler")+r.Time("in_record")+r.Time("in_other"))
-	require.Equal(t, r.Time(latencyColumn)-p.NIC.Overhead-dma-p.DMA.Latency-p.DMA.Bandwidth.Time(size)-p.NIC.MatchHeader-p.Host.Poll-p.Host.Match, r.Time("in_wire"))
+	require.Equal(t, r.Time(LatencyColumn)-p.NIC.Overhead-dma-p.DMA.Latency-p.DMA.Bandwidth.Time(size)-p.NIC.MatchHeader-p.Host.Poll-p.Host.Match, r.Time("in_wire"))
 }
 
 // In a broadcast down a binomial tree over 8 ranks the last of them is three messages from the root: its path has three of each.
@@ -137,7 +137,7 @@ func TestUseOfBusyHPUs(t *testing.T) {
 	require.InDelta(t, share, r.Float("busy_ingress"), 0.02)
 	require.Greater(t, r.Values["max_hpu_queue"], int64(100))
 	require.Equal(t, r.Values["max_hpu_queue"].(int64)*2048, r.Values["max_packet_buffer"])
-	require.Greater(t, r.Time("in_wait"), r.Time(latencyColumn)/3)
+	require.Greater(t, r.Time("in_wait"), r.Time(LatencyColumn)/3)
 }
 
 // Percentiles are nearest ranks.
@@ -172,7 +172,7 @@ func TestSamplesAndRepetition(t *testing.T) {
 	for _, row := range samples.Rows()[:14] {
 		sum += row[last].(sim.Time)
 	}
-	require.Equal(t, results[0].Time(latencyColumn), sum/14)
+	require.Equal(t, results[0].Time(LatencyColumn), sum/14)
 	require.Equal(t, int64(14), results[0].Values["op_count"])
 	require.Equal(t, results[0].Time("p99"), results[0].Time("op_p99"), "the same estimator as the store's")
 

@@ -23,7 +23,7 @@ func zero(t *testing.T, r *Result, parts ...string) {
 
 // ExaNeSt: a message of the mailbox is posted once, matched as a store to the packetizer and as a cell, and takes the mailbox its latency; a look finds it in the cache.
 func TestPartsOfExaNeStMessages(t *testing.T) {
-	add := broken(t, "gsas", "exanest-qfdb", Values{"op": gsasAdd, "path": "intra-fpga", "size": 8})
+	add := broken(t, "gsas", "exanest-qfdb", Values{"op": "fetch-add", "path": "intra-fpga", "size": 8})
 	p := add.Point.Profile
 	require.Equal(t, 2*p.NIC.Overhead, add.Time("in_post"), "a request and an answer")
 	require.Equal(t, 4*p.NIC.MatchHeader, add.Time("in_match"))
@@ -31,7 +31,7 @@ func TestPartsOfExaNeStMessages(t *testing.T) {
 	zero(t, add, "fetch", "wait", "os", "disk", "timer", "other")
 
 	latency := broken(t, "osu", "exanest", Values{"benchmark": "latency", "path": "intra-qfdb", "size": 0, "iterations": 4})
-	require.Equal(t, latency.Time(latencyColumn), latency.Time(meanColumn))
+	require.Equal(t, latency.Time(LatencyColumn), latency.Time(meanColumn))
 	require.Equal(t, p.NIC.Overhead, latency.Time("in_post"))
 	require.InDelta(t, float64(2*p.NIC.MatchHeader), float64(latency.Time("in_match")), 1)
 	require.InDelta(t, float64(p.Pools["mailbox"].Latency), float64(latency.Time("in_handler")), 1)
@@ -40,7 +40,7 @@ func TestPartsOfExaNeStMessages(t *testing.T) {
 
 	all := broken(t, "osu-ranks", "exanest", Values{"benchmark": "allreduce", "ranks": 4, "size": 4, "iterations": 3})
 	require.Equal(t, 2*p.NIC.Overhead, all.Time("in_post"), "recursive doubling of 4 ranks: each sends twice")
-	require.InDelta(t, float64(all.Time(latencyColumn)), float64(all.Time(meanColumn)), 2, "a mean of means, rounded")
+	require.InDelta(t, float64(all.Time(LatencyColumn)), float64(all.Time(meanColumn)), 2, "a mean of means, rounded")
 }
 
 // Of a bandwidth the time of a message is what the others leave it.
@@ -60,7 +60,7 @@ func TestMeanIsOfBandwidth(t *testing.T) {
 
 // An MPI_Isend posts once. To touch pages takes a look at memory for each.
 func TestPartsOfIsend(t *testing.T) {
-	never, touch := broken(t, "isend", "exanest-qfdb", Values{"mode": isendNever, "sample": 3}), broken(t, "isend", "exanest-qfdb", Values{"mode": isendTouch, "sample": 3})
+	never, touch := broken(t, "isend", "exanest-qfdb", Values{"mode": "never", "sample": 3}), broken(t, "isend", "exanest-qfdb", Values{"mode": "touch", "sample": 3})
 	p := never.Point.Profile
 	require.Equal(t, p.NIC.Overhead, never.Time("in_post"))
 	require.Equal(t, never.Time("in_post"), touch.Time("in_post"))
@@ -70,11 +70,11 @@ func TestPartsOfIsend(t *testing.T) {
 
 // What applications compute is in no other part, whoever waits for whom.
 func TestPartsOfApplications(t *testing.T) {
-	values := Values{"app": "hpl", "mode": appPresent, "ranks": 3, "rounds": 2, "fresh": 0.0}
+	values := Values{"app": "hpl", "mode": "present", "ranks": 3, "rounds": 2, "fresh": 0.0}
 	without := broken(t, "apps", "exanest-qfdb", values)
 	values["compute"] = sim.Millisecond
 	with := broken(t, "apps", "exanest-qfdb", values)
-	require.InDelta(t, float64(sim.Millisecond), float64(with.Time("in_compute")-without.Time("in_compute")), float64(without.Time(latencyColumn)))
+	require.InDelta(t, float64(sim.Millisecond), float64(with.Time("in_compute")-without.Time("in_compute")), float64(without.Time(LatencyColumn)))
 	zero(t, with, "os", "disk", "timer", "other")
 
 	alone := broken(t, "scaling", "exanest", Values{"ranks": 1, "app": "minife"})
@@ -84,24 +84,24 @@ func TestPartsOfApplications(t *testing.T) {
 
 // A frame of the management Ethernet takes two links and a switch that stores it, there and back.
 func TestPartsOfEthernet(t *testing.T) {
-	r := broken(t, "ip", "exanest", Values{"over": ipEthernet, "traffic": ipRTT, "path": "1-hop", "streams": 1, "mtu": 1500, "rounds": 5})
+	r := broken(t, "ip", "exanest", Values{"over": "ethernet", "traffic": "rtt", "path": "1-hop", "streams": 1, "mtu": 1500, "rounds": 5})
 	s, err := network.Load()
 	require.NoError(t, err)
 	m := &s.Management
-	const datagram = ipEcho + 8 + 20 // headers of UDP and IPv4
+	const datagram = 64 + 8 + 20 // headers of UDP and IPv4
 	link := m.Rate.Time(datagram+int64(m.Header)) + m.Wire
 	require.Equal(t, 2*(2*link+m.Switch), r.Time("in_wire"))
 	zero(t, r, "post", "handler", "timer", "other")
-	sleeps := broken(t, "ip", "exanest", Values{"over": "sleeping", "traffic": ipRTT, "path": "1-hop", "streams": 1, "mtu": 1500, "rounds": 5})
+	sleeps := broken(t, "ip", "exanest", Values{"over": "sleeping", "traffic": "rtt", "path": "1-hop", "streams": 1, "mtu": 1500, "rounds": 5})
 	require.Greater(t, sleeps.Time("in_timer"), sleeps.Time(meanColumn)/2)
 }
 
 // Accesses one behind the other take what posting takes. A search begins with one message of the root's host, whose end every host sees.
 func TestPartsOfTransactionsAndGraphs(t *testing.T) {
-	r := broken(t, "txlog", "spin-int", Values{"mode": ModeRDMA, "op": opRead, "ranks": 2, "size": 8, "count": 50})
+	r := broken(t, "txlog", "spin-int", Values{"mode": ModeRDMA, "op": "read", "ranks": 2, "size": 8, "count": 50})
 	require.Equal(t, r.Point.Profile.NIC.Overhead, r.Time("in_post"))
 	require.Greater(t, r.Time("in_post"), r.Time(meanColumn)*8/10)
-	g := broken(t, "graph", "spin-int", Values{"mode": modeSpin, "scale": 5, "ranks": 3})
+	g := broken(t, "graph", "spin-int", Values{"mode": ModeSpin, "scale": 5, "ranks": 3})
 	require.Equal(t, g.Point.Profile.NIC.Overhead, g.Time("in_post"))
 	require.Equal(t, g.Point.Profile.Host.Poll, g.Time("in_look"))
 	zero(t, g, "compute", "os", "disk", "timer")
@@ -110,7 +110,7 @@ func TestPartsOfTransactionsAndGraphs(t *testing.T) {
 // A run whose rank waits for nobody is what its core does: both sides of matching post and look whole numbers of times, and copy with one of them only.
 func TestPartsOfMatching(t *testing.T) {
 	for _, side := range []string{"host", "offload"} {
-		r := broken(t, "matching", "spin-int", Values{"ranks": 64, "app": "milc", "iterations": 1, sideAxis: side})
+		r := broken(t, "matching", "spin-int", Values{"ranks": 64, "app": "milc", "iterations": 1, "matched-by": side})
 		p := r.Point.Profile
 		require.Zero(t, r.Time("in_post")%p.NIC.Overhead)
 		require.Zero(t, r.Time("in_look")%p.Host.Poll)
@@ -123,7 +123,7 @@ func TestPartsOfPageFaults(t *testing.T) {
 	at := func(mode string, size int) *Result {
 		return broken(t, "npf-latency", "ib-npf", Values{"mode": mode, "noise": "none", "size": size})
 	}
-	one, many, batched := at(npfOnePage, 4096), at(npfOnePage, 64*4096), at(npfBatched, 64*4096)
+	one, many, batched := at("one-page", 4096), at("one-page", 64*4096), at("batched", 64*4096)
 	require.Equal(t, 64*one.Time("in_os"), many.Time("in_os"))
 	fault := one.Point.Profile.Pools["firmware"].Invocation
 	require.InDelta(t, float64(63*fault), float64(many.Time("in_handler")-one.Time("in_handler")), float64(64*5*sim.Microsecond), "and a few steps of hardware")
@@ -135,22 +135,22 @@ func TestPartsOfPageFaults(t *testing.T) {
 // waits for its time-out of 1 ms.
 func TestPartsOfPauses(t *testing.T) {
 	const pause = 240 * sim.Microsecond
-	for mode, times := range map[string]sim.Time{versusNPF: 1, versusOnePage: 16} { //lint:maporder each stands for itself
-		r := broken(t, "npf-versus-part", "ib-npf", Values{"mode": mode, "side": sideDestination, "firmware": "firmware", "size": 64 << 10})
+	for mode, times := range map[string]sim.Time{"npf": 1, "npf-one-page": 16} { //lint:maporder each stands for itself
+		r := broken(t, "npf-versus-part", "ib-npf", Values{"mode": mode, "side": "destination", "firmware": "firmware", "size": 64 << 10})
 		require.Equal(t, times*pause, r.Time("in_timer"), mode)
 	}
-	r := broken(t, "npf-versus-part", "ib-npf", Values{"mode": versusPIA, "side": sideSource, "firmware": "hpu", "size": 64 << 10})
+	r := broken(t, "npf-versus-part", "ib-npf", Values{"mode": "part-pia", "side": "source", "firmware": "hpu", "size": 64 << 10})
 	require.InEpsilon(t, float64(sim.Millisecond), float64(r.Time("in_timer")), 0.001)
 
-	pins := broken(t, "npf-pinning", "ib-npf", Values{"strategy": pinning.NoneKind, "pass": imbFirst, "messages": 4, "size": 8192})
+	pins := broken(t, "npf-pinning", "ib-npf", Values{"strategy": pinning.NoneKind, "pass": "first", "messages": 4, "size": 8192})
 	require.Zero(t, 4*pins.Time("in_timer")%pause, "whole pauses: %v", pins.Time("in_timer"))
 	require.Positive(t, pins.Time("in_timer"))
-	later := broken(t, "npf-pinning", "ib-npf", Values{"strategy": pinning.NoneKind, "pass": imbLater, "messages": 4, "size": 8192})
+	later := broken(t, "npf-pinning", "ib-npf", Values{"strategy": pinning.NoneKind, "pass": "later", "messages": 4, "size": 8192})
 	zero(t, later, "os", "timer", "other")
-	cached := broken(t, "npf-imb", "ib-npf", Values{"strategy": pinning.CacheKind, "benchmark": imbSendrecv, "ranks": 2, "iterations": 2, "size": 20000})
+	cached := broken(t, "npf-imb", "ib-npf", Values{"strategy": pinning.CacheKind, "benchmark": "sendrecv", "ranks": 2, "iterations": 2, "size": 20000})
 	zero(t, cached, "os", "timer", "other")
 
-	stream := broken(t, "npf-synthetic-ib", "ib-npf", Values{"mode": "rnr", "fault": faultMinor, "messages": 50, "frequency": 0.2, "size": 8192})
+	stream := broken(t, "npf-synthetic-ib", "ib-npf", Values{"mode": "rnr", "fault": "minor", "messages": 50, "frequency": 0.2, "size": 8192})
 	pauses := stream.Values["pauses"].(int)
 	require.Positive(t, pauses)
 	require.InEpsilon(t, float64(pauses)*float64(pause)/50, float64(stream.Time("in_timer")), 0.02)
@@ -158,11 +158,11 @@ func TestPartsOfPauses(t *testing.T) {
 
 // A lost SYN is sent again behind 1 s, and what is lost of the connection that it opens behind 3 s (RFC 6298 §5.7), less what the kernel works for pages meanwhile.
 func TestPartsOfTimeouts(t *testing.T) {
-	drop := broken(t, "npf-ring-size", "eth-npf", Values{"mode": npfDrop, "ring": 16, "operations": 1000})
+	drop := broken(t, "npf-ring-size", "eth-npf", Values{"mode": "drop", "ring": 16, "operations": 1000})
 	require.InEpsilon(t, (4 * sim.Second).Seconds(), drop.Time("in_timer").Seconds(), 1e-3)
-	pinned := broken(t, "npf-ring-size", "eth-npf", Values{"mode": npfPinned, "ring": 16, "operations": 100, "connections": 2})
+	pinned := broken(t, "npf-ring-size", "eth-npf", Values{"mode": "pinned", "ring": 16, "operations": 100, "connections": 2})
 	zero(t, pinned, "disk", "timer", "other")
-	calm := broken(t, "npf-synthetic", "eth-npf", Values{"mode": npfDrop, "messages": 3, "size": 30000, "every": 0})
+	calm := broken(t, "npf-synthetic", "eth-npf", Values{"mode": "drop", "messages": 3, "size": 30000, "every": 0})
 	zero(t, calm, "timer", "other")
 	require.InEpsilon(t, 8*30000/calm.Float("throughput"), calm.Time(meanColumn).Nanoseconds(), 1e-6)
 }
@@ -203,11 +203,11 @@ func TestAnswerOfBreakdown(t *testing.T) {
 
 // With c connections that have one operation under way each, an operation takes c / throughput: Little's law.
 func TestMeanOperationIsLittlesLaw(t *testing.T) {
-	cold := broken(t, "npf-cold-ring", "eth-npf", Values{"mode": npfPinned, "connections": 3, "ring": 16, "at": sim.Second, "window": sim.Second})
+	cold := broken(t, "npf-cold-ring", "eth-npf", Values{"mode": "pinned", "connections": 3, "ring": 16, "at": sim.Second, "window": sim.Second})
 	require.InEpsilon(t, 3/cold.Float("throughput"), cold.Time(meanColumn).Seconds(), 0.01)
-	one := broken(t, "npf-instances", "eth-npf", Values{"mode": fleetNPF, "instances": 1, "vm": 16 << 20, "working-set": 8 << 20, "connections": 2, "warm": 30 * sim.Millisecond, "time": 2 * sim.Millisecond})
+	one := broken(t, "npf-instances", "eth-npf", Values{"mode": "npf", "instances": 1, "vm": 16 << 20, "working-set": 8 << 20, "connections": 2, "warm": 30 * sim.Millisecond, "time": 2 * sim.Millisecond})
 	require.InEpsilon(t, 2/(1000*one.Float("throughput")), one.Time(meanColumn).Seconds(), 0.02)
-	set := broken(t, "npf-working-set", "eth-npf", Values{"mode": fleetNPF, "server": wsetShrinks, "horizon": 10 * sim.Second, "change": 10 * sim.Second, "window": sim.Second, "at": 10 * sim.Second})
+	set := broken(t, "npf-working-set", "eth-npf", Values{"mode": "npf", "server": "shrinks", "horizon": 10 * sim.Second, "change": 10 * sim.Second, "window": sim.Second, "at": 10 * sim.Second})
 	require.InEpsilon(t, 4/(1000*set.Float("operations")), set.Time(meanColumn).Seconds(), 0.02)
 }
 

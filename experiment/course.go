@@ -7,39 +7,43 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// timelines are runs that several points are moments of: a run is simulated once.
-type timelines[T any] struct {
+// SharedRuns are simulations that several points look at, each at another time.
+// Each is run once. The zero value has none.
+type SharedRuns[T any] struct {
 	mu   sync.Mutex
-	runs map[string]*timelineRun[T]
+	runs map[string]*SharedRun[T]
 }
 
-type timelineRun[T any] struct {
-	mu     sync.Mutex
-	done   bool
-	result T
-	stats  runtime.Stats
-	list   []operation       // that it has noted
-	record *breakdown.Record // nil: nobody has asked
+// SharedRun is one of SharedRuns.
+type SharedRun[T any] struct {
+	mu         sync.Mutex
+	done       bool
+	Result     T
+	Stats      runtime.Stats
+	Operations []Operation       // that it has noted
+	record     *breakdown.Record // nil: nobody has asked
 }
 
-// of returns the run of a point, which simulate makes if there is none of its kind, and has the point's operations and what followed them be those of the run. Runs that are watched are made anew.
-func (l *timelines[T]) of(p *Point, key string, simulate func(*timelineRun[T]) error) (*timelineRun[T], error) {
+// Of returns the run that key names, and has simulate run it if there is none yet.
+// The operations of the point become those of the run. A run with a tracer or taps
+// is not shared.
+func (l *SharedRuns[T]) Of(p *Point, key string, simulate func(*SharedRun[T]) error) (*SharedRun[T], error) {
 	if p.followed != nil {
 		key += " followed"
 	}
 	if p.watched() {
-		r := &timelineRun[T]{}
+		r := &SharedRun[T]{}
 		err := simulate(r)
-		r.list = p.done.list
+		r.Operations = p.done.list
 		return r, err
 	}
 	l.mu.Lock()
 	if l.runs == nil {
-		l.runs = map[string]*timelineRun[T]{}
+		l.runs = map[string]*SharedRun[T]{}
 	}
 	r := l.runs[key]
 	if r == nil {
-		r = &timelineRun[T]{}
+		r = &SharedRun[T]{}
 		l.runs[key] = r
 	}
 	l.mu.Unlock()
@@ -49,13 +53,13 @@ func (l *timelines[T]) of(p *Point, key string, simulate func(*timelineRun[T]) e
 		if err := simulate(r); err != nil {
 			return nil, err // the next one may have more time
 		}
-		r.done, r.list = true, p.done.list
+		r.done, r.Operations = true, p.done.list
 		if p.followed != nil {
 			r.record = p.followed.record
-			for i := range r.list { // several points have it: what it takes to divide them is much
+			for i := range r.Operations { // several points have it: what it takes to divide them is much
 				parts := &breakdown.Times{}
-				r.list[i].divide(r.record, parts)
-				r.list[i].parts = parts
+				r.Operations[i].divide(r.record, parts)
+				r.Operations[i].parts = parts
 			}
 			r.record.Forget()
 		}

@@ -9,14 +9,16 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// inbox is a match entry for puts with a counter that its process, or triggered operations, wait for.
-type inbox struct {
-	ni *runtime.NI
-	ct portals.Handle // counts bytes, since a message may arrive in parts; for an empty one, messages
+// Entry is a match entry for puts, with a counter that its process or triggered
+// operations wait for.
+type Entry struct {
+	NI *runtime.NI
+	CT portals.Handle // counts bytes, since a message may arrive in parts; for an empty one, messages
 }
 
-// receive appends a persistent entry that accepts puts with the given match bits into memory, with handlers if installed is not nil.
-func receive(ni *runtime.NI, pt uint32, bits uint64, memory runtime.View, installed *handlers.Installed) (*inbox, error) {
+// AppendEntry appends a persistent entry that accepts puts with the match bits into
+// memory, with handlers unless installed is nil.
+func AppendEntry(ni *runtime.NI, pt uint32, bits uint64, memory runtime.View, installed *handlers.Installed) (*Entry, error) {
 	ct, err := ni.Objects().CTAlloc()
 	if err != nil {
 		return nil, err
@@ -41,15 +43,16 @@ func receive(ni *runtime.NI, pt uint32, bits uint64, memory runtime.View, instal
 		installed.Attach(&entry)
 	}
 	_, err = ni.MEAppend(pt, &entry, portals.PriorityList, 0)
-	return &inbox{ni: ni, ct: ct}, err
+	return &Entry{NI: ni, CT: ct}, err
 }
 
-// target is the count at which length bytes, or an empty message, have arrived.
-func (in *inbox) target(length int) uint64 { return uint64(max(length, 1)) }
+// Target is the count of the counter when a message of length bytes has arrived.
+// An empty message counts 1.
+func (in *Entry) Target(length int) uint64 { return uint64(max(length, 1)) }
 
-// wait returns when a message of length bytes has arrived, in whatever parts.
-func (in *inbox) wait(length int) error {
-	v, err := in.ni.CTWait(in.ct, in.target(length))
+// Wait returns when a message of length bytes has arrived, in one or more parts.
+func (in *Entry) Wait(length int) error {
+	v, err := in.NI.CTWait(in.CT, in.Target(length))
 	if err == nil && v.Failure > 0 {
 		err = fmt.Errorf("%d operations failed", v.Failure)
 		if v.Failure == 1 {

@@ -318,7 +318,7 @@ func (e *Experiment) At(device *profile.Profile, values Values) (*Point, error) 
 		}
 	}
 	p.values, _ = e.stepped(p.values, nil)
-	if p.Profile, err = withFields(device, p.fields()); err != nil {
+	if p.Profile, err = WithFields(device, p.fields()); err != nil {
 		return nil, err
 	}
 	return p, p.check()

@@ -40,31 +40,31 @@ func TestExperimentsOnFaultyMemory(t *testing.T) {
 			for _, mode := range e.Axis("mode").Of {
 				c.measure(t, e, Values{"mode": mode, "size": 40000, "block": 40})
 				if !strings.HasPrefix(mode, "spin-") {
-					c.measure(t, e, Values{"mode": mode, "side": sideBoth, "size": 40000, "block": 40})
+					c.measure(t, e, Values{"mode": mode, "side": "both", "size": 40000, "block": 40})
 				}
 			}
 		case "datatype-apps":
-			c.measure(t, e, Values{"mode": modeSpin, "app": "LAMMPS_atomic", "input": 3}) // the rest is that of datatype
+			c.measure(t, e, Values{"mode": ModeSpin, "app": "LAMMPS_atomic", "input": 3}) // the rest is that of datatype
 		case "txlog":
-			for _, mode := range []string{modeHost, modeSpin} {
-				c.measure(t, e, Values{"mode": mode, "op": opTransaction, "ranks": 4, "size": 9000, "count": 5, "items": 6})
+			for _, mode := range []string{ModeHost, ModeSpin} {
+				c.measure(t, e, Values{"mode": mode, "op": "transaction", "ranks": 4, "size": 9000, "count": 5, "items": 6})
 			}
 		case "graph":
 			for _, mode := range e.Axis("mode").Of {
-				c.measure(t, e, Values{"mode": mode, "ranks": 3, "scale": 6, "kernel": kernelSSSP})
+				c.measure(t, e, Values{"mode": mode, "ranks": 3, "scale": 6, "kernel": "sssp"})
 			}
 		case "raid5":
 			for _, mode := range e.Axis("mode").Of {
 				c.measure(t, e, Values{"mode": mode, "size": 40000})
 			}
 			for _, op := range e.Axis("op").Of[1:] {
-				c.measure(t, e, Values{"mode": modeSpin, "op": op, "size": 40000, "unit": 1000})
+				c.measure(t, e, Values{"mode": ModeSpin, "op": op, "size": 40000, "unit": 1000})
 			}
 		case "replicate":
 			for _, mode := range e.Axis("mode").Of {
 				c.measure(t, e, Values{"mode": mode, "copies": 4, "size": 40000})
 			}
-			c.measure(t, e, Values{"mode": modeSpin, "shape": shapeTree, "copies": 6, "size": 40000})
+			c.measure(t, e, Values{"mode": ModeSpin, "shape": "tree", "copies": 6, "size": 40000})
 		case "scaling": // TestScalingElsewhere
 		case "scan":
 			for _, mode := range e.Axis("mode").Of {
@@ -125,7 +125,7 @@ func (c *campaign) measure(t *testing.T, e *Experiment, values Values) {
 // Memory that is denied, or absent for good, is reported: with the rank, the message, the address and the cause, in one line.
 func TestExperimentsReportWhatFails(t *testing.T) {
 	failed, ended := 0, 0
-	for _, e := range []*Experiment{pingpong, accumulate, bcast} {
+	for _, e := range []*Experiment{builtin("pingpong"), builtin("accumulate"), builtin("bcast")} {
 		for _, mode := range e.Axis("mode").Of {
 			for seed := range 8 * *seeds {
 				for _, chances := range []hosttest.Chances{{Deny: 0.05}, {Fault: 0.05, Most: 1000}} {

@@ -138,7 +138,7 @@ const spare = 16 << 10
 
 // Load makes the module of the point, the user's or the experiment's, ready for a cluster of the point's device; nil if no module runs.
 func (p *Point) Load(c *runtime.Cluster) (*Handlers, error) {
-	list := p.modules()
+	list := p.Modules()
 	if len(list) == 0 {
 		return nil, nil //nolint:nilnil // there are no handlers
 	}
@@ -225,7 +225,7 @@ func (s *Sweep) checkHandler(points []*Point) error {
 	runs := false
 	var errs []error
 	for _, p := range points {
-		if len(p.modules()) == 0 {
+		if len(p.Modules()) == 0 {
 			continue
 		}
 		runs = true

@@ -62,14 +62,14 @@ func TestUsersModule(t *testing.T) {
 		module  *handlers.Library
 		choices []string
 	}{
-		{pingpong, handlers.New("mine.wasm", handlers.Must("pingpong").Wasm), []string{"size", "8,8KiB", "mode", "spin-store,spin-stream"}},
-		{pingpong, silent(t, "pingpong"), []string{"size", "8,8KiB", "mode", "spin-store,spin-stream"}},
-		{pingpong, renamed, []string{"size", "8,8KiB", "mode", "spin-stream"}},
-		{bcast, handlers.New("mine.wasm", handlers.Must("bcast").Wasm), []string{"size", "8KiB", "ranks", "7", "mode", "spin-store,spin-stream"}},
-		{bcast, silent(t, "bcast"), []string{"size", "8KiB", "ranks", "7", "mode", "spin-store,spin-stream"}},
-		{accumulate, handlers.New("mine.wasm", handlers.Must("accumulate").Wasm), []string{"size", "16KiB", "mode", "spin-stream"}},
-		{accumulate, silent(t, "accumulate"), []string{"size", "16KiB", "mode", "spin-stream"}},
-		{hpus, silent(t, "work"), []string{"size", "512", "hpus", "2", "handler-time", "100ns"}},
+		{builtin("pingpong"), handlers.New("mine.wasm", handlers.Must("pingpong").Wasm), []string{"size", "8,8KiB", "mode", "spin-store,spin-stream"}},
+		{builtin("pingpong"), silent(t, "pingpong"), []string{"size", "8,8KiB", "mode", "spin-store,spin-stream"}},
+		{builtin("pingpong"), renamed, []string{"size", "8,8KiB", "mode", "spin-stream"}},
+		{builtin("bcast"), handlers.New("mine.wasm", handlers.Must("bcast").Wasm), []string{"size", "8KiB", "ranks", "7", "mode", "spin-store,spin-stream"}},
+		{builtin("bcast"), silent(t, "bcast"), []string{"size", "8KiB", "ranks", "7", "mode", "spin-store,spin-stream"}},
+		{builtin("accumulate"), handlers.New("mine.wasm", handlers.Must("accumulate").Wasm), []string{"size", "16KiB", "mode", "spin-stream"}},
+		{builtin("accumulate"), silent(t, "accumulate"), []string{"size", "16KiB", "mode", "spin-stream"}},
+		{builtin("hpus"), silent(t, "work"), []string{"size", "512", "hpus", "2", "handler-time", "100ns"}},
 	} {
 		var values [2][]Values
 		for i, module := range []*handlers.Library{nil, x.module} {
@@ -98,7 +98,7 @@ func TestUsersState(t *testing.T) {
 	})
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
-	p, err := pingpong.At(device, Values{"mode": ModeSpinStream})
+	p, err := builtin("pingpong").At(device, Values{"mode": ModeSpinStream})
 	require.NoError(t, err)
 	p.Handler = moved
 	_, err = p.Simulate(t.Context(), func(proc *runtime.Proc) error {
@@ -122,17 +122,17 @@ func TestUsersModuleRefused(t *testing.T) {
 	})
 	for want, s := range map[string]*Sweep{
 		"mine.wasm cannot take the place of the handlers of pingpong, mode spin-store: no completion handler, expected an export store_completion or completion," +
-			" or the only one that its manifest calls a completion handler; it has payload (payload)": sweepOf(t, pingpong, saying(t, "work", func(*manifest.Manifest) {}), "mode", "spin-store"),
-		"mode spin-stream: no match_bits in its state State; it has pt, max_payload": sweepOf(t, pingpong, partly),
-		"mode spin-store: no match_bits in its state State; it has pt, max_payload":  sweepOf(t, pingpong, partly, "mode", "rdma,spin-store"),
+			" or the only one that its manifest calls a completion handler; it has payload (payload)": sweepOf(t, builtin("pingpong"), saying(t, "work", func(*manifest.Manifest) {}), "mode", "spin-store"),
+		"mode spin-stream: no match_bits in its state State; it has pt, max_payload": sweepOf(t, builtin("pingpong"), partly),
+		"mode spin-store: no match_bits in its state State; it has pt, max_payload":  sweepOf(t, builtin("pingpong"), partly, "mode", "rdma,spin-store"),
 		"of bcast, mode spin-stream: no rank, ranks, root in its state State; it has match_bits, pt, max_payload": sweepOf(
-			t, bcast, saying(t, "pingpong", func(*manifest.Manifest) {}), "ranks", "4"),
+			t, builtin("bcast"), saying(t, "pingpong", func(*manifest.Manifest) {}), "ranks", "4"),
 		"of hpus, every point: no payload handler, expected an export payload, or the only one that its manifest calls a payload handler; it has stream_payload (payload)," +
-			" stream_completion (completion), store_payload (payload), store_completion (completion)": sweepOf(t, hpus, saying(t, "pingpong", func(*manifest.Manifest) {})),
+			" stream_completion (completion), store_payload (payload), store_completion (completion)": sweepOf(t, builtin("hpus"), saying(t, "pingpong", func(*manifest.Manifest) {})),
 		"mode spin-stream: no payload handler, expected an export payload, or the only one that its manifest calls a payload handler; it has stream_payload, stream_completion": sweepOf(
-			t, accumulate, silent(t, "pingpong")),
-		"mine.wasm runs at no point of this sweep: no handlers run there": sweepOf(t, pingpong, silent(t, "pingpong"), "mode", "rdma"),
-		"module bad.wasm, offset 0x0: not a WebAssembly module":           sweepOf(t, pingpong, handlers.New("bad.wasm", []byte("nothing"))),
+			t, builtin("accumulate"), silent(t, "pingpong")),
+		"mine.wasm runs at no point of this sweep: no handlers run there": sweepOf(t, builtin("pingpong"), silent(t, "pingpong"), "mode", "rdma"),
+		"module bad.wasm, offset 0x0: not a WebAssembly module":           sweepOf(t, builtin("pingpong"), handlers.New("bad.wasm", []byte("nothing"))),
 	} {
 		_, err := s.Points()
 		require.ErrorContains(t, err, want)
@@ -144,7 +144,7 @@ func TestUsersModuleRefused(t *testing.T) {
 
 // Where the user's handlers run, the columns say so.
 func TestUsersColumnsAreMarked(t *testing.T) {
-	s := sweepOf(t, pingpong, handlers.New("mine.wasm", handlers.Must("pingpong").Wasm), "size", "8", "mode", "rdma,spin-stream")
+	s := sweepOf(t, builtin("pingpong"), handlers.New("mine.wasm", handlers.Must("pingpong").Wasm), "size", "8", "mode", "rdma,spin-stream")
 	points, err := s.Points()
 	require.NoError(t, err)
 	results, err := s.Run(t.Context(), points, nil)
@@ -162,7 +162,7 @@ func TestUsersColumnsAreMarked(t *testing.T) {
 
 // The help of a benchmark is what the test above is about, in words, with types and meanings from the library's manifest.
 func TestHandlersHelp(t *testing.T) {
-	help := pingpong.HandlersHelp()
+	help := builtin("pingpong").HandlersHelp()
 	for _, want := range []string{
 		"\n  mode spin-store: completion (store_completion, completion); if they are there, header (header), payload (store_payload, payload)\n",
 		"\n  mode spin-stream: payload (stream_payload, payload); if they are there, ",
@@ -171,8 +171,8 @@ func TestHandlersHelp(t *testing.T) {
 	} {
 		require.Contains(t, help, want)
 	}
-	require.Contains(t, hpus.HandlersHelp(), "\n  every point: payload (payload)\n")
-	require.Empty(t, matching.HandlersHelp())
+	require.Contains(t, builtin("hpus").HandlersHelp(), "\n  every point: payload (payload)\n")
+	require.Empty(t, builtin("matching").HandlersHelp())
 	anything := &Experiment{Replaceable: true}
 	require.Contains(t, anything.HandlersHelp(), "its handlers are the exports header,\npayload and completion")
 	for _, e := range All() { // what a role names is in the experiment's own module
@@ -188,12 +188,12 @@ func TestHandlersHelp(t *testing.T) {
 // An axis that a user's module cannot follow has one point: its rows would be the same. Who asks for several values is told.
 func TestUsersModuleThatKnowsNoAxis(t *testing.T) {
 	for module, points := range map[*handlers.Library]int{handlers.Must("count"): 1, silent(t, "work"): 3, handlers.Must("work"): 3} {
-		s := sweepOf(t, hpus, handlers.New("mine.wasm", module.Wasm), "size", "512", "hpus", "2")
+		s := sweepOf(t, builtin("hpus"), handlers.New("mine.wasm", module.Wasm), "size", "512", "hpus", "2")
 		list, err := s.Points()
 		require.NoError(t, err)
 		require.Len(t, list, points, module.Name)
 	}
-	s := sweepOf(t, hpus, handlers.New("mine.wasm", handlers.Must("count").Wasm), "handler-time", "50ns,100ns")
+	s := sweepOf(t, builtin("hpus"), handlers.New("mine.wasm", handlers.Must("count").Wasm), "handler-time", "50ns,100ns")
 	_, err := s.Points()
 	require.EqualError(t, err, "--handler-time: 2 values, but they make no difference to mine.wasm, whose state has no iterations: choose one")
 }

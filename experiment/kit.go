@@ -14,7 +14,7 @@ import (
 // Inbox is an entry that accepts messages of Send.
 type Inbox struct {
 	proc      *runtime.Proc
-	in        *inbox
+	in        *Entry
 	memory    runtime.View
 	installed *handlers.Installed
 }
@@ -32,14 +32,14 @@ func (p *Point) Receive(proc *runtime.Proc, length int) (*Inbox, error) {
 		return nil, err
 	}
 	memory := proc.Alloc(length)
-	in, err := receive(proc.NI(), requestPT, requestBits, memory, installed)
+	in, err := AppendEntry(proc.NI(), RequestPT, RequestBits, memory, installed)
 	return &Inbox{proc, in, memory, installed}, err
 }
 
 // Wait returns when the host has seen that a message of the whole length has been dealt with, and the time: its bytes are in the memory, if its
 // handlers leave them there, and its handlers are done.
 func (in *Inbox) Wait() (sim.Time, error) {
-	err := in.in.wait(in.memory.Len())
+	err := in.in.Wait(in.memory.Len())
 	return in.proc.Now(), err
 }
 
@@ -58,12 +58,12 @@ func Send(proc *runtime.Proc, rank int, message []byte) error {
 	if err != nil {
 		return err
 	}
-	return proc.NI().Put(portals.Put{MD: md, Length: size, Target: peer(rank), PT: requestPT, MatchBits: requestBits})
+	return proc.NI().Put(portals.Put{MD: md, Length: size, Target: Peer(rank), PT: RequestPT, MatchBits: RequestBits})
 }
 
-// longPackets is an error for handlers that need longer packets than the device has.
-func longPackets(p *Point, least int) error {
-	if mtu := int(p.Profile.Fabric.MTU); p.Text("mode") == modeSpin && mtu < least {
+// LongPackets is an error if handlers run and packets are shorter than least bytes.
+func LongPackets(p *Point, least int) error {
+	if mtu := int(p.Profile.Fabric.MTU); p.Text("mode") == ModeSpin && mtu < least {
 		return fmt.Errorf("profile %s: fabric.mtu: %d B, expected at least %d for handlers of %s; other values of --mode need no handlers", p.Profile.Origin.Name, mtu, least, p.experiment.Name)
 	}
 	return nil

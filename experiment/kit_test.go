@@ -23,7 +23,7 @@ func kit(modules func(*Point) []*handlers.Library, check func(in *Inbox) error) 
 		Modules: modules,
 		Run: func(ctx context.Context, p *Point) (Values, error) {
 			message := make([]byte, p.Int("size"))
-			pattern(message, p.Seed)
+			Pattern(message, p.Seed)
 			var latency sim.Time
 			stats, err := p.Simulate(ctx, func(proc *runtime.Proc) error {
 				return Send(proc, 1, message)
@@ -34,7 +34,7 @@ func kit(modules func(*Point) []*handlers.Library, check func(in *Inbox) error) 
 				}
 				latency, err = in.Wait()
 				if err == nil && modules == nil { // handlers may leave something else
-					err = same("message", in.Memory().Read(), message)
+					err = SameBytes("message", in.Memory().Read(), message)
 				}
 				if err == nil && check != nil {
 					err = check(in)

@@ -10,8 +10,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// lineColumns say whether handlers keep up with line rate; atLineRate has their values.
-func lineColumns() []report.Column {
+// LineColumns tell whether handlers keep up with line rate. AtLineRate sets them.
+func LineColumns() []report.Column {
 	return []report.Column{
 		{
 			Name: "hpus_needed", Kind: report.Number,
@@ -21,16 +21,17 @@ func lineColumns() []report.Column {
 	}
 }
 
-// hpusNeeded is Little's law: handlers that are under way on average, in units of HPUs, if all that a node's have done is to be done in a time.
-func (p *Point) hpusNeeded(s *runtime.Stats, line sim.Time) float64 {
+// HPUsNeeded is Little's law: the mean number of HPUs that handlers occupy if all
+// that a node has done takes the time line.
+func (p *Point) HPUsNeeded(s *runtime.Stats, line sim.Time) float64 {
 	computing := p.Profile.HPU.Clock.Cycles(s.HandlerCycles)
 	inside := float64(s.HandlerTime) / float64(p.Profile.HPU.Contexts)
 	return max(float64(computing), inside) / float64(line)
 }
 
-// atLineRate sets lineColumns for the node whose handlers need the most HPUs. What line returns is how long a node would take at line rate; nil: as long as its
-// link needs.
-func (p *Point) atLineRate(c *runtime.Cluster, values Values, line func(node int) sim.Time) {
+// AtLineRate sets LineColumns for the node whose handlers need the most HPUs. line
+// returns the time that a node takes at line rate; nil: as long as its link needs.
+func (p *Point) AtLineRate(c *runtime.Cluster, values Values, line func(node int) sim.Time) {
 	values["hpus_needed"], values["littles_law_share"] = nil, nil
 	if line == nil {
 		line = linkTimes(c)
@@ -42,7 +43,7 @@ func (p *Point) atLineRate(c *runtime.Cluster, values Values, line func(node int
 			continue
 		}
 		if t := line(i); t > 0 {
-			most = max(most, p.hpusNeeded(&s, t))
+			most = max(most, p.HPUsNeeded(&s, t))
 		}
 	}
 	if most > 0 {
@@ -71,11 +72,13 @@ func linkTimes(c *runtime.Cluster) func(node int) sim.Time {
 	}
 }
 
-// lineRate is from which share of it on throughput is said to be the line rate.
-const lineRate = 0.95
+// LineRate is the share of the line rate from which a throughput is called line
+// rate.
+const LineRate = 0.95
 
-// keepingUp says for each profile whether handlers keep up with line rate in all rows, and of the row that is furthest from it by how much they do not.
-func keepingUp(results []*Result) (lines []string) {
+// KeepingUp is a View.Answer: for each profile, whether handlers keep up with line
+// rate in all rows, else the row that is furthest from it.
+func KeepingUp(results []*Result) (lines []string) {
 	worst := map[string]*Result{}
 	var profiles []string
 	for _, r := range results {

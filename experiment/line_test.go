@@ -17,13 +17,13 @@ import (
 // Tables of what libraries gain say, for both devices, what hosts are spared, and whether handlers keep up with line rate.
 func TestTablesHaveLineRate(t *testing.T) {
 	for name, short := range map[string]Values{
-		"datatype":      {"mode": modeSpin, "size": 65536, "block": 256},
-		"datatype-apps": {"mode": modeSpin, "app": "NAS_MG_x"},
-		"raid5":         {"mode": modeSpin, "size": 65536},
-		"kv":            {"mode": modeSpin, "ops": 2, "records": 10, "clients": 2},
-		"scan":          {"mode": modeSpin, "size": 65536},
-		"txlog":         {"mode": modeSpin, "op": opRead, "ranks": 2, "count": 10, "size": 512},
-		"ftbcast":       {"mode": modeSpin, "failed": 0, "ranks": 4, "size": 8},
+		"datatype":      {"mode": ModeSpin, "size": 65536, "block": 256},
+		"datatype-apps": {"mode": ModeSpin, "app": "NAS_MG_x"},
+		"raid5":         {"mode": ModeSpin, "size": 65536},
+		"kv":            {"mode": ModeSpin, "ops": 2, "records": 10, "clients": 2},
+		"scan":          {"mode": ModeSpin, "size": 65536},
+		"txlog":         {"mode": ModeSpin, "op": "read", "ranks": 2, "count": 10, "size": 512},
+		"ftbcast":       {"mode": ModeSpin, "failed": 0, "ranks": 4, "size": 8},
 	} {
 		e, err := Find(name)
 		require.NoError(t, err)
@@ -64,14 +64,14 @@ func TestHPUsNeeded(t *testing.T) {
 	p := &Point{Profile: device}
 	for inside, want := range map[sim.Time]float64{400 * sim.Nanosecond: 4, 800 * sim.Nanosecond: 4, 1600 * sim.Nanosecond: 8} {
 		s := runtime.Stats{Stats: nic.Stats{HandlerCycles: 1000, HandlerTime: inside}}
-		require.InDelta(t, want, p.hpusNeeded(&s, 100*sim.Nanosecond), 1e-9)
+		require.InDelta(t, want, p.HPUsNeeded(&s, 100*sim.Nanosecond), 1e-9)
 	}
 }
 
 // What Little's law says of a store is what it reaches when enough clients ask: of answers of 1024 B, one every 20.5 ns at line rate.
 func TestLittlesLawIsRight(t *testing.T) {
 	for _, device := range []string{"spin-int", "spin-dis"} {
-		r := measuredOn(t, keyValue, device, Values{"mode": modeSpin, "workload": "C", "clients": 32, "ops": 40, "records": 1000, "size": 1000})
+		r := measuredOn(t, builtin("kv"), device, Values{"mode": ModeSpin, "workload": "C", "clients": 32, "ops": 40, "records": 1000, "size": 1000})
 		line := r.Point.Profile.Fabric.Rate.Time(1024)
 		share := r.Float("throughput") * float64(line) / float64(sim.Microsecond)
 		law := r.Float("littles_law_share")

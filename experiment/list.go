@@ -8,11 +8,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// maxList is how many values a list may have: more is taken for a slip.
-const maxList = 10_000
+// MaxList is how many values a list may have: more are taken for a slip.
+const MaxList = 10_000
 
 // errLong is of a list of more values.
-var errLong = fmt.Errorf("more than %d values", maxList)
+var errLong = fmt.Errorf("more than %d values", MaxList)
 
 // listed is what lists can go on with.
 type listed interface{ int | sim.Time | float64 }
@@ -103,7 +103,7 @@ func fill[T listed](list []T, last T) ([]T, error) {
 		if v >= last || v <= 0 || alike(v, last) {
 			return append(list, last), nil
 		}
-		if list = append(list, v); len(list) > maxList {
+		if list = append(list, v); len(list) > MaxList {
 			return nil, errLong
 		}
 	}
@@ -159,7 +159,7 @@ func stepped[T listed](s, first, last, by string, parse func(string) (T, error))
 		if v = next; v > end || alike(v, end) {
 			v = end // which belongs to the list whatever the steps
 		}
-		if len(list) == maxList {
+		if len(list) == MaxList {
 			return nil, fmt.Errorf("list %q: %w", s, errLong)
 		}
 	}

@@ -109,7 +109,7 @@ func TestExperimentsSayWhatTheyNeed(t *testing.T) {
 
 // A point whose steps take more than the memory limit leaves for them says so; the others of the sweep are measured, and without a limit all are.
 func TestStepsThatTakeTooMuch(t *testing.T) {
-	e, err := pingpong.Broken()
+	e, err := builtin("pingpong").Broken()
 	require.NoError(t, err)
 	s, err := New(e)
 	require.NoError(t, err)

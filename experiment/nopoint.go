@@ -87,7 +87,7 @@ func (s *Sweep) unmeasured(points []*Point, missing passedOver) error {
 				continue
 			}
 			a := &s.Experiment.Axes[i]
-			err := fmt.Errorf("--%s: %s has no point of %s with the values of the other flags", a.Name, s.Experiment.Name, a.plain(v))
+			err := fmt.Errorf("--%s: %s has no point of %s with the values of the other flags", a.Name, s.Experiment.Name, a.Plain(v))
 			if why := missing[i][v]; why != nil {
 				err = fmt.Errorf("%w: %w", err, why)
 			}

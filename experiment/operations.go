@@ -10,84 +10,91 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// operation is one that was measured: a program of a node has called at from and gone on at to.
-type operation struct {
-	rank     int
-	process  string // "": any program of the node
-	from, to sim.Time
+// Operation is a measured operation: a program of a node has begun it at From and
+// seen its end at To.
+type Operation struct {
+	Rank     int
+	Process  string // "": any program of the node
+	From, To sim.Time
 	parts    *breakdown.Times // of it, if they were found before its record was dropped
 }
 
-// operations are those of a point, whose mean is the value of Experiment.Followed.
+// operations are the operations of a point. Their mean is the value of
+// Experiment.Followed.
 type operations struct {
-	list  []operation
+	list  []Operation
 	share int // so many values are in one, see Point.shares; 0: 1
 }
 
 func (o *operations) each() sim.Time { return sim.Time(max(o.share, 1)) }
 
-// times are those of the operations as the value has them, sorted.
+// times are the times of the operations, sorted.
 func (o *operations) times() []sim.Time {
 	list := make([]sim.Time, len(o.list))
 	for i, one := range o.list {
-		list[i] = (one.to - one.from) / o.each()
+		list[i] = (one.To - one.From) / o.each()
 	}
 	slices.Sort(list)
 	return list
 }
 
-// Operations are those that Run has noted.
-func (p *Point) Operations() []operation {
+// Operations are the operations that Run has noted.
+func (p *Point) Operations() []Operation {
 	if p.done == nil {
 		return nil
 	}
 	return p.done.list
 }
 
-// Operation notes that an operation of a program, which began at a time, has just ended: Run calls it for each that it measures, for --breakdown and --samples.
+// Operation notes that an operation of a program, which began at a time, has just
+// ended. Run calls it for each that it measures, for --breakdown and --samples.
 func (p *Point) Operation(proc *runtime.Proc, from sim.Time) {
-	p.operation(proc.Rank(), proc.Name(), from, proc.Now())
+	p.NoteOperation(proc.Rank(), proc.Name(), from, proc.Now())
 }
 
-// operation is Operation of a program that has ended it at a time.
-func (p *Point) operation(rank int, process string, from, to sim.Time) {
+// NoteOperation is Operation with both times given. process may be "" for any
+// program of the node.
+func (p *Point) NoteOperation(rank int, process string, from, to sim.Time) {
 	if p.done != nil {
-		p.done.list = append(p.done.list, operation{rank: rank, process: process, from: from, to: to})
+		p.done.list = append(p.done.list, Operation{Rank: rank, Process: process, From: from, To: to})
 	}
 }
 
-// only has the operations be these, of a program that took longer than those that were noted.
-func (p *Point) only(list []operation) {
+// OnlyOperations replaces the operations by some of them, for example those of the
+// slowest program.
+func (p *Point) OnlyOperations(list []Operation) {
 	if p.done != nil {
 		p.done.list = list
 	}
 }
 
-// during has the operations be those of a list that are of a time.
-func (p *Point) during(list []operation, of func(o *operation) bool) {
-	var some []operation
+// OnlyDuring replaces the operations by those of a list that of accepts.
+func (p *Point) OnlyDuring(list []Operation, of func(o *Operation) bool) {
+	var some []Operation
 	for i := range list {
 		if of(&list[i]) {
 			some = append(some, list[i])
 		}
 	}
-	p.only(some)
+	p.OnlyOperations(some)
 }
 
-// last notes an operation that several programs take part in, whose end is that of the last of them.
-func (p *Point) last(proc *runtime.Proc, from sim.Time) {
+// LastOperation notes an operation that several programs take part in. It ends
+// when the last of them has.
+func (p *Point) LastOperation(proc *runtime.Proc, from sim.Time) {
 	if p.done == nil {
 		return
 	}
-	if one := (operation{rank: proc.Rank(), process: proc.Name(), from: from, to: proc.Now()}); len(p.done.list) == 0 {
+	if one := (Operation{Rank: proc.Rank(), Process: proc.Name(), From: from, To: proc.Now()}); len(p.done.list) == 0 {
 		p.done.list = append(p.done.list, one)
-	} else if one.to > p.done.list[0].to {
+	} else if one.To > p.done.list[0].To {
 		p.done.list[0] = one
 	}
 }
 
-// shares says that so many values are in an operation: 2 if it is a round trip and the value half of one.
-func (p *Point) shares(n int) {
+// OperationOf says how many values an operation has. For example, an operation is
+// a round trip and the value half of it: 2.
+func (p *Point) OperationOf(n int) {
 	if p.done != nil {
 		p.done.share = n
 	}
@@ -117,7 +124,7 @@ func (s *Sweep) Samples(results []*Result) *report.Table {
 	e := s.Experiment
 	columns := []report.Column{
 		{Name: nameColumn, Help: "the experiment: what was measured; its manual says how"},
-		{Name: profileColumn, Help: "the device and network simulated"},
+		{Name: ProfileColumn, Help: "the device and network simulated"},
 	}
 	for i := range e.Axes {
 		columns = append(columns, e.Axes[i].column())
@@ -137,7 +144,7 @@ func (s *Sweep) Samples(results []*Result) *report.Table {
 		}
 		for i, o := range p.done.list {
 			row := append([]any{e.Name, p.Profile.Name}, p.values...)
-			t.Add(append(row, i+1, o.rank, o.process, o.from, (o.to-o.from)/p.done.each())...)
+			t.Add(append(row, i+1, o.Rank, o.Process, o.From, (o.To-o.From)/p.done.each())...)
 		}
 	}
 	return t

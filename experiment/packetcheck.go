@@ -7,29 +7,30 @@ import (
 	"github.com/spinsim/spinsim/nic"
 )
 
-// packetCheck compares what payload handlers are given with what was sent, where nothing of it reaches a host.
-type packetCheck struct {
+// PacketCheck compares the bytes that payload handlers see with the message that
+// was sent, where no byte of it reaches a host.
+type PacketCheck struct {
 	sent []byte // one message
 	seen []bool // by the offset of a packet's first byte
-	left int    // bytes that no handler was given
+	Left int    // bytes that no handler was given
 	err  error  // the first difference
 }
 
-// expect begins to watch for the packets of a message.
-func (k *packetCheck) expect(sent []byte) {
-	*k = packetCheck{sent: sent, seen: make([]bool, len(sent)), left: len(sent)}
+// Expect begins to watch for the packets of a message.
+func (k *PacketCheck) Expect(sent []byte) {
+	*k = PacketCheck{sent: sent, seen: make([]bool, len(sent)), Left: len(sent)}
 }
 
 // watch answers runtime.Config.Watch.
-func (k *packetCheck) watch(s *nic.HandlerStep) {
+func (k *PacketCheck) Watch(s *nic.HandlerStep) {
 	if s.What != nic.StepBegan || s.Handler != "payload" || k.err != nil {
 		return
 	}
 	k.err = k.packet(s)
 }
 
-// packet checks one packet; its record is that of a payload handler (docs/abi.md).
-func (k *packetCheck) packet(s *nic.HandlerStep) error {
+// packet checks one packet. Its record belongs to a payload handler (docs/abi.md).
+func (k *PacketCheck) packet(s *nic.HandlerStep) error {
 	base, n := uint64(binary.LittleEndian.Uint32(s.Record)), uint64(binary.LittleEndian.Uint32(s.Record[4:]))
 	at := binary.LittleEndian.Uint64(s.Record[8:])
 	switch all := uint64(len(k.sent)); {
@@ -39,14 +40,14 @@ func (k *packetCheck) packet(s *nic.HandlerStep) error {
 		return fmt.Errorf("packet %d: the bytes at offset %d came twice", s.Packet, at)
 	}
 	k.seen[at] = true
-	k.left -= int(n)
-	return same(fmt.Sprintf("packet %d", s.Packet), s.Memory[base:base+n], k.sent[at:at+n])
+	k.Left -= int(n)
+	return SameBytes(fmt.Sprintf("packet %d", s.Packet), s.Memory[base:base+n], k.sent[at:at+n])
 }
 
-// complete says what is wrong with the packets that handlers were given; nil: they were the whole message.
-func (k *packetCheck) complete() error {
-	if k.err == nil && k.left != 0 {
-		return fmt.Errorf("handlers were given all but %d of %d bytes", k.left, len(k.sent))
+// Complete is an error unless handlers have seen the whole message.
+func (k *PacketCheck) Complete() error {
+	if k.err == nil && k.Left != 0 {
+		return fmt.Errorf("handlers were given all but %d of %d bytes", k.Left, len(k.sent))
 	}
 	return k.err
 }

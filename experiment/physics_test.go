@@ -95,20 +95,20 @@ func TestPingpongIsTheClosedForm(t *testing.T) {
 			ping := q.o + q.delivered(packet, n)
 
 			// The host of rank 1 looks, matches and posts; so does that of rank 0, save for posting.
-			require.Equal(q, ping+q.poll+q.scan, q.measure(pingpong, ModeRDMA, 2, bytes), "rdma %d B", bytes)
+			require.Equal(q, ping+q.poll+q.scan, q.measure(builtin("pingpong"), ModeRDMA, 2, bytes), "rdma %d B", bytes)
 
 			// The counter reaches the threshold when the ping has landed; nobody at rank 1 does anything.
-			require.Equal(q, (ping+q.delivered(packet, n)+q.poll)/2, q.measure(pingpong, ModeP4, 2, bytes), "p4 %d B", bytes)
+			require.Equal(q, (ping+q.delivered(packet, n)+q.poll)/2, q.measure(builtin("pingpong"), ModeP4, 2, bytes), "p4 %d B", bytes)
 
 			// Every packet is put as soon as the handler has come to it. The first waits longest, for the search of the list; by
 			// then the others catch up, so they follow at the pace of the wire. Each pong is a message of one packet.
-			state := pphandler.State{MatchBits: replyBits, PT: replyPT, MaxPayload: uint32(q.mtu)}
+			state := pphandler.State{MatchBits: ReplyBits, PT: ReplyPT, MaxPayload: uint32(q.mtu)}
 			put := q.handler(pphandler.Module, pphandler.StreamPayload, spin.EncodeState(&state), packet, bytes).at(hpu.OpPutFromDevice)
 			arrived := q.o + q.fetched(packet) + q.across(packet, 1)
 			pong := q.mH + put + q.across(packet, n) + q.mH + q.landed(packet)
-			require.Equal(q, (arrived+pong+q.poll)/2, q.measure(pingpong, ModeSpinStream, 2, bytes), "spin-stream %d B", bytes)
+			require.Equal(q, (arrived+pong+q.poll)/2, q.measure(builtin("pingpong"), ModeSpinStream, 2, bytes), "spin-stream %d B", bytes)
 
-			require.Equal(q, q.storePingpong(&state, packet, n), q.measure(pingpong, ModeSpinStore, 2, bytes), "spin-store %d B", bytes)
+			require.Equal(q, q.storePingpong(&state, packet, n), q.measure(builtin("pingpong"), ModeSpinStore, 2, bytes), "spin-store %d B", bytes)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func TestAccumulateIsTheClosedForm(t *testing.T) {
 				lines := (piece + int64(q.p.Host.LineBytes) - 1) / int64(q.p.Host.LineBytes)
 				host += max(q.p.Host.MemoryBandwidth.Time(piece), q.p.Host.CoreBandwidth.Time(lines*int64(q.p.Host.LineBytes)))
 			}
-			require.Equal(q, q.o+q.delivered(packet, n)+q.poll+q.scan+host, q.measure(accumulate, ModeRDMA, 2, bytes), "rdma %d B", bytes)
+			require.Equal(q, q.o+q.delivered(packet, n)+q.poll+q.scan+host, q.measure(builtin("accumulate"), ModeRDMA, 2, bytes), "rdma %d B", bytes)
 
 			// Three packets run on three HPUs; the last to arrive ends last. Its record crosses the bus behind its data, which the handler
 			// has only waited to begin.
@@ -150,7 +150,7 @@ func TestAccumulateIsTheClosedForm(t *testing.T) {
 			read := 2*q.L + q.D(packet)
 			took := read + max(work.at(hpu.OpDMAToHost)+q.landed(packet), work.end+q.L)
 			want := q.o + q.fetched(packet) + q.across(packet, n) + q.found(packet, n) + took + q.poll
-			require.Equal(q, want, q.measure(accumulate, ModeSpinStream, 2, bytes), "spin %d B", bytes)
+			require.Equal(q, want, q.measure(builtin("accumulate"), ModeSpinStream, 2, bytes), "spin %d B", bytes)
 		}
 	})
 }
@@ -160,16 +160,16 @@ func TestBroadcastIsTheClosedForm(t *testing.T) {
 		for bytes, n := range q.shapes() {
 			packet := bytes / n
 			hop := q.o + q.delivered(packet, n) + q.poll + q.scan
-			require.Equal(q, hop, q.measure(bcast, ModeRDMA, 2, bytes), "rdma %d B", bytes)
-			require.Equal(q, q.o+q.delivered(packet, n)+q.poll, q.measure(bcast, ModeP4, 2, bytes), "p4 %d B", bytes)
+			require.Equal(q, hop, q.measure(builtin("bcast"), ModeRDMA, 2, bytes), "rdma %d B", bytes)
+			require.Equal(q, q.o+q.delivered(packet, n)+q.poll, q.measure(builtin("bcast"), ModeP4, 2, bytes), "p4 %d B", bytes)
 			if n > 1 {
 				continue // further down, parts of one message meet those of another
 			}
 			// Four ranks: the root puts to rank 2 first, which puts to rank 3.
-			require.Equal(q, 2*hop, q.measure(bcast, ModeRDMA, 4, bytes), "rdma %d B", bytes)
-			require.Equal(q, q.o+2*q.delivered(packet, 1)+q.poll, q.measure(bcast, ModeP4, 4, bytes), "p4 %d B", bytes)
+			require.Equal(q, 2*hop, q.measure(builtin("bcast"), ModeRDMA, 4, bytes), "rdma %d B", bytes)
+			require.Equal(q, q.o+2*q.delivered(packet, 1)+q.poll, q.measure(builtin("bcast"), ModeP4, 4, bytes), "p4 %d B", bytes)
 
-			state := bcasthandler.State{MatchBits: requestBits, PT: requestPT, Rank: 2, Ranks: 4}
+			state := bcasthandler.State{MatchBits: RequestBits, PT: RequestPT, Rank: 2, Ranks: 4}
 			stream := q.handler(bcasthandler.Module, bcasthandler.StreamPayload, spin.EncodeState(&state), packet, bytes)
 			done := q.completion(bcasthandler.Module, bcasthandler.StreamCompletion, spin.EncodeState(&state), bytes)
 			arrived := q.o + q.fetched(packet) + q.across(packet, 1) + q.mH
@@ -179,7 +179,7 @@ func TestBroadcastIsTheClosedForm(t *testing.T) {
 			written := last.at(hpu.OpDMAToHostNB) + q.landed(packet)
 			ended := last.end + done.end + q.L // the record of the message's end follows the data
 			want := arrived + stream.at(hpu.OpPutFromDevice) + q.across(packet, 1) + q.mH + max(written, ended) + q.poll
-			require.Equal(q, want, q.measure(bcast, ModeSpinStream, 4, bytes), "spin-stream %d B", bytes)
+			require.Equal(q, want, q.measure(builtin("bcast"), ModeSpinStream, 4, bytes), "spin-stream %d B", bytes)
 		}
 	})
 }

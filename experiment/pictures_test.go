@@ -21,18 +21,18 @@ func TestAnswersAndPictures(t *testing.T) {
 		says    []string // of each answer: text, then columns of rows behind it
 		drawn   []string
 	}{
-		{ipExperiment, "", nil, []string{"size", "16KiB", "rounds", "2", "mtu", "1500,9000", "streams", "1"}, []string{
+		{builtin("ip"), "", nil, []string{"size", "16KiB", "rounds", "2", "mtu", "1500,9000", "streams", "1"}, []string{
 			"tcp, packets of 9000 B, 1 stream: polling ", "udp, packets of 9000 B, 1 stream: polling ", "rtt, packets of 1500 B, 1 stream: polling ",
 		}, []string{"polling", "sleeping", "ethernet", "throughput (Gbps)", "mtu"}},
-		{scaling, "", nil, []string{"ranks", "1,8", "app", "minife,lammps"}, []string{
+		{builtin("scaling"), "", nil, []string{"ranks", "1,8", "app", "minife,lammps"}, []string{
 			"Efficiency of 8 ranks, weak: minife 99", "Efficiency of 8 ranks, strong: minife 98",
 		}, []string{"minife", "lammps", "efficiency", "ranks", "weak", "strong"}},
-		{credits, "", []string{"fabric.dims=[2,1,1]"}, []string{"ranks", "8", "size", "4KiB"}, []string{
+		{builtin("credits"), "", []string{"fabric.dims=[2,1,1]"}, []string{"ranks", "8", "size", "4KiB"}, []string{
 			"alltoall, 8 ranks, 4 KiB: with buffers of 1 KiB it takes ", "alltoall, 8 ranks, 4 KiB: with buffers of 16 KiB it takes ",
 			"mbw_mr, 8 ranks, 4 KiB: with buffers of 1 KiB it carries ", "mbw_mr, 8 ranks, 4 KiB: with buffers of 16 KiB it carries ",
 		}, []string{"alltoall", "latency (", "buffer", "3 of 6 rows have no latency"}},
-		{OSURanks, "torus", []string{"fabric.dims=[2,2,1]"}, []string{"ranks", "4,16", "size", "4"}, nil, []string{"bcast", "allreduce", "latency (", "ranks"}},
-		{OSU, "latency", nil, []string{"size", "0,64", "path", "intra-qfdb,inter-mezz:3,1,2"}, nil, []string{"intra-qfdb", "inter-mezz:3,1,2", "latency (", "bytes"}},
+		{builtin("osu-ranks"), "torus", []string{"fabric.dims=[2,2,1]"}, []string{"ranks", "4,16", "size", "4"}, nil, []string{"bcast", "allreduce", "latency (", "ranks"}},
+		{builtin("osu"), "latency", nil, []string{"size", "0,64", "path", "intra-qfdb,inter-mezz:3,1,2"}, nil, []string{"intra-qfdb", "inter-mezz:3,1,2", "latency (", "bytes"}},
 	} {
 		e := x.e
 		if x.preset != "" {
@@ -51,11 +51,11 @@ func TestAnswersAndPictures(t *testing.T) {
 		for i, says := range x.says {
 			require.True(t, strings.HasPrefix(answer[i], says), answer[i])
 		}
-		if e == ipExperiment {
+		if e == builtin("ip") {
 			require.Contains(t, answer[1], fmt.Sprintf("sleeping %.2f Gb/s", resultAt(t, results, "over", "sleeping", "traffic", "udp", "mtu", 9000).Float("throughput")))
-			require.Contains(t, answer[2], "ethernet "+short(resultAt(t, results, "over", "ethernet", "traffic", "rtt").Time("round_trip")))
+			require.Contains(t, answer[2], "ethernet "+ShortTime(resultAt(t, results, "over", "ethernet", "traffic", "rtt").Time("round_trip")))
 		}
-		if e == credits {
+		if e == builtin("credits") {
 			one, four := resultAt(t, results, "buffer", 1024, "benchmark", "alltoall"), resultAt(t, results, "buffer", 4096, "benchmark", "alltoall")
 			change := 100 * (one.Time("latency").Seconds()/four.Time("latency").Seconds() - 1)
 			require.Contains(t, answer[0], fmt.Sprintf(" %.1f%% %s than with 4 KiB.", max(change, -change), map[bool]string{true: "less", false: "more"}[change < 0]))

@@ -31,7 +31,7 @@ func (s *Sweep) Plot() report.Plot {
 	}
 	c, _ := e.column(p.X)
 	p.LogX = !e.View.Course && c.Kind != report.Share && c.Kind != report.Change && (x < 0 || !anyNegative(s.values[x]))
-	panels := []string{profileColumn}
+	panels := []string{ProfileColumn}
 	var besides []string // series that tell lines apart besides the first
 	for i := range e.Axes {
 		a := &e.Axes[i]

@@ -142,8 +142,8 @@ func (p *Point) check() error {
 	return err
 }
 
-// modules are the handler modules that run at the point.
-func (p *Point) modules() []*handlers.Library {
+// Modules are the handler modules that run at the point.
+func (p *Point) Modules() []*handlers.Library {
 	if p.experiment.Modules == nil {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (p *Point) modules() []*handlers.Library {
 // Module returns the handler library that runs at the point: the user's, or the first of the experiment's. It panics if none does: a
 // programmer's mistake.
 func (p *Point) Module() *handlers.Library {
-	list := p.modules()
+	list := p.Modules()
 	if len(list) == 0 {
 		panic("experiment: " + p.experiment.Name + ": no module runs at " + p.String()) //lint:panic programmer's mistake
 	}
@@ -166,7 +166,7 @@ func (p *Point) Module() *handlers.Library {
 
 // handlers are the modules of the point as provenance has them.
 func (p *Point) handlers() (list []provenance.Handler) {
-	for _, m := range p.modules() {
+	for _, m := range p.Modules() {
 		list = append(list, provenance.NewHandler(m.Name, m.Path, m.Wasm))
 	}
 	return list
@@ -185,8 +185,8 @@ func (p *Point) key(other int, value any) string {
 	return strings.Join(parts, "\x00")
 }
 
-// withFields is a profile with more overrides.
-func withFields(p *profile.Profile, overrides []string) (*profile.Profile, error) {
+// WithFields is a profile with more overrides, "path=value".
+func WithFields(p *profile.Profile, overrides []string) (*profile.Profile, error) {
 	if len(overrides) == 0 {
 		return p, nil
 	}

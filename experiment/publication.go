@@ -138,7 +138,7 @@ func sameNumber(a, b *report.Published) bool {
 // fits reports whether the point has the values, of axes and of the profile.
 func (p *Point) fits(values []report.Is) bool {
 	for _, is := range values {
-		if is.Column == profileColumn {
+		if is.Column == ProfileColumn {
 			if is.Value != p.Profile.Name {
 				return false
 			}

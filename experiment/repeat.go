@@ -144,7 +144,7 @@ func (s *Sweep) others(recorded []provenance.Handler) (notes []string, err error
 		h := &recorded[i]
 		var changed error
 		for _, p := range points {
-			for _, m := range p.modules() {
+			for _, m := range p.Modules() {
 				if h.Path == "" && m.Name == h.Name {
 					changed = h.Verify(m.Wasm)
 				}

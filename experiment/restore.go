@@ -43,7 +43,7 @@ func (s *Sweep) Restore(rows []Row) (results []*Result, points int, err error) {
 
 // is reports whether a row is that of the point.
 func (p *Point) is(row Row) bool {
-	if v, err := row.value(report.Column{Name: profileColumn}); err != nil || v != p.Profile.Name {
+	if v, err := row.value(report.Column{Name: ProfileColumn}); err != nil || v != p.Profile.Name {
 		return false
 	}
 	for i := range p.values {

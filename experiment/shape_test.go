@@ -39,7 +39,7 @@ func TestPingpongShape(t *testing.T) {
 	for _, bytes := range []int{4, 64, 1024, 4096} {
 		gap := map[string]sim.Time{}
 		for _, name := range []string{"spin-dis", "spin-int"} {
-			l := latencies(t, pingpong, name, 2, bytes)
+			l := latencies(t, builtin("pingpong"), name, 2, bytes)
 			require.Less(t, l[ModeSpinStore], l[ModeP4], "%s %d B", name, bytes)
 			require.Less(t, l[ModeSpinStream], l[ModeP4], "%s %d B", name, bytes)
 			require.Less(t, l[ModeP4], l[ModeRDMA], "%s %d B", name, bytes)
@@ -48,7 +48,7 @@ func TestPingpongShape(t *testing.T) {
 		require.Greater(t, gap["spin-dis"], gap["spin-int"], "%d B", bytes)
 	}
 	for _, name := range []string{"spin-dis", "spin-int"} {
-		l := latencies(t, pingpong, name, 2, 256<<10)
+		l := latencies(t, builtin("pingpong"), name, 2, 256<<10)
 		for _, mode := range []string{ModeRDMA, ModeP4, ModeSpinStore} {
 			require.Less(t, l[ModeSpinStream], l[mode], "%s", name)
 		}
@@ -59,10 +59,10 @@ func TestPingpongShape(t *testing.T) {
 func TestAccumulateShape(t *testing.T) {
 	loss := map[string]sim.Time{}
 	for _, name := range []string{"spin-dis", "spin-int"} {
-		small := latencies(t, accumulate, name, 2, 64)
+		small := latencies(t, builtin("accumulate"), name, 2, 64)
 		loss[name] = small[ModeSpinStream] - small[ModeRDMA]
 		require.Positive(t, loss[name])
-		large := latencies(t, accumulate, name, 2, 256<<10)
+		large := latencies(t, builtin("accumulate"), name, 2, 256<<10)
 		require.Less(t, large[ModeSpinStream], large[ModeRDMA], name)
 	}
 	require.Greater(t, loss["spin-dis"], loss["spin-int"])
@@ -77,7 +77,7 @@ func TestBroadcastShape(t *testing.T) {
 			}
 			gain := map[string]float64{}
 			for _, profile := range []string{"spin-dis", "spin-int"} {
-				l := latencies(t, bcast, profile, ranks, bytes, ModeRDMA, ModeP4, ModeSpinStream)
+				l := latencies(t, builtin("bcast"), profile, ranks, bytes, ModeRDMA, ModeP4, ModeSpinStream)
 				require.Less(t, l[ModeSpinStream], l[ModeP4], "%s %d ranks %d B", profile, ranks, bytes)
 				require.Less(t, l[ModeP4], l[ModeRDMA], "%s %d ranks %d B", profile, ranks, bytes)
 				gain[profile] = 1 - float64(l[ModeSpinStream])/float64(l[ModeRDMA])
@@ -93,10 +93,10 @@ func TestHPUsShape(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	run := func(cores, bytes int, handler sim.Time) *Result {
-		p, err := hpus.At(device, Values{"hpus": cores, "size": bytes, "handler-time": handler})
+		p, err := builtin("hpus").At(device, Values{"hpus": cores, "size": bytes, "handler-time": handler})
 		require.NoError(t, err)
 		require.Equal(t, []int{cores, bytes}, []int{p.Profile.HPU.Cores, int(p.Profile.Fabric.MTU)})
-		r, err := hpus.Measure(context.Background(), p)
+		r, err := builtin("hpus").Measure(context.Background(), p)
 		require.NoError(t, err)
 		require.InDelta(t, 0, r.Float("littles_law_deviation"), 0.02, "%d HPUs, %d B, %v", cores, bytes, handler)
 		return r
@@ -133,11 +133,11 @@ func TestLongMessagesReachTheLinkRate(t *testing.T) {
 		require.NoError(t, err)
 		var took sim.Time
 		require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) error {
-			in, err := receive(p.NI(), requestPT, requestBits, p.Alloc(bytes), nil)
+			in, err := AppendEntry(p.NI(), RequestPT, RequestBits, p.Alloc(bytes), nil)
 			if err != nil {
 				return err
 			}
-			err = in.wait(window * bytes)
+			err = in.Wait(window * bytes)
 			took = p.Now()
 			return err
 		}))
@@ -146,7 +146,7 @@ func TestLongMessagesReachTheLinkRate(t *testing.T) {
 			md, err := p.NI().Objects().MDBind(&portals.MD{Start: data.Addr(), Length: bytes})
 			for range window {
 				if err == nil {
-					err = p.NI().Put(portals.Put{MD: md, Length: bytes, Target: peer(1), PT: requestPT, MatchBits: requestBits})
+					err = p.NI().Put(portals.Put{MD: md, Length: bytes, Target: Peer(1), PT: RequestPT, MatchBits: RequestBits})
 				}
 			}
 			return err

@@ -40,17 +40,17 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 			values = Values{"hpus": 4, "size": 256}
 		case "ip":
 			axis, modes = "over", e.Axis("over").Of
-			values = Values{"traffic": ipTCP, "path": "intra-qfdb", "mtu": 1500, "size": 40000}
+			values = Values{"traffic": "tcp", "path": "intra-qfdb", "mtu": 1500, "size": 40000}
 		case "gsas":
-			axis, modes = "op", []string{gsasRead, gsasWrite}
+			axis, modes = "op", []string{"read", "write"}
 		case "datatype":
 			values["block"], modes = 40, e.Axis("mode").Of
 		case "exanet":
 			modes = e.Axis("mode").Of[1:] // the queue of a mailbox is always there
 		case "txlog":
-			values, modes = Values{"op": opTransaction, "ranks": 4, "size": 9000, "count": 5, "items": 6}, []string{modeHost, modeSpin}
+			values, modes = Values{"op": "transaction", "ranks": 4, "size": 9000, "count": 5, "items": 6}, []string{ModeHost, ModeSpin}
 		case "graph":
-			values, modes = Values{"ranks": 3, "scale": 6, "kernel": kernelSSSP}, e.Axis("mode").Of
+			values, modes = Values{"ranks": 3, "scale": 6, "kernel": "sssp"}, e.Axis("mode").Of
 		case "ftbcast":
 			values["timeout"] = 10 * sim.Millisecond // a message is acknowledged when it is in memory
 			fallthrough
@@ -67,7 +67,7 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 					continue
 				}
 				if axis == "policy" { // it says that itself
-					values["hupcf"], values["by"] = !slices.Contains(overrides, "smmu.hit_under_fault=false"), cmp.Or(map[string]string{policyTouchAPage: byTouch, policyTouchAhead: byKernel}[mode], byKernel)
+					values["hupcf"], values["by"] = !slices.Contains(overrides, "smmu.hit_under_fault=false"), cmp.Or(map[string]string{"touch-a-page": "touch", "touch-ahead": "get_user_pages"}[mode], "get_user_pages")
 				}
 				device, err := profile.Load("exanest-qfdb", append(overrides, "smmu.stale=poison")...)
 				require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestExperimentsBehindAnSMMU(t *testing.T) {
 		}
 		switch e.Name {
 		case "txlog":
-			values, modes = Values{"op": opTransaction, "ranks": 2, "size": 9000, "count": 5, "items": 6}, []string{modeSpin}
+			values, modes = Values{"op": "transaction", "ranks": 2, "size": 9000, "count": 5, "items": 6}, []string{ModeSpin}
 		case "bcast", "ftbcast":
 			values["ranks"] = 8
 		case "datatype":
@@ -103,7 +103,7 @@ func TestExperimentsBehindAnSMMU(t *testing.T) {
 		case "scan":
 			values["selectivity"] = 0.5
 		case "graph":
-			values, column = Values{"ranks": 2, "scale": 6, "kernel": kernelBFS}, "time"
+			values, column = Values{"ranks": 2, "scale": 6, "kernel": "bfs"}, "time"
 		case "kv":
 			values["clients"], values["ops"], values["records"] = 1, 20, 100
 		}

@@ -154,7 +154,7 @@ func (s *Sweep) checkServe(profiles []*profile.Profile, points []*Point) error {
 // running are the libraries whose handlers run at points, as the section serve of a profile calls them.
 func running(points []*Point) (libraries []string) {
 	for _, p := range points {
-		for _, l := range p.modules() {
+		for _, l := range p.Modules() {
 			libraries = append(libraries, l.Served())
 		}
 	}
@@ -250,7 +250,7 @@ func (s *Sweep) check() error {
 func (s *Sweep) several() string {
 	var names []string
 	if len(s.Profiles) > 1 {
-		names = append(names, "--"+profileColumn)
+		names = append(names, "--"+ProfileColumn)
 	}
 	for i := range s.Experiment.Axes {
 		name := "--" + s.Experiment.Axes[i].Name

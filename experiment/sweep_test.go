@@ -172,7 +172,7 @@ func requireProvenance(t *rapid.T, s *Sweep, p *Point, row map[string]string) {
 	require.Equal(t, fmt.Sprint(s.Seed), row["seed"])
 	require.NotEmpty(t, row["version"])
 	var names, hashes []string
-	for _, m := range p.modules() {
+	for _, m := range p.Modules() {
 		names, hashes = append(names, m.Name), append(hashes, provenance.Short(provenance.Hash(m.Wasm)))
 	}
 	if s.Handler != nil && len(names) > 0 {
@@ -204,7 +204,7 @@ func requireForPeople(t *rapid.T, s *Sweep, table *report.Table, results []*Resu
 
 // A plot of one number along nothing but names has the names side by side; two of several kinds are told apart by lines.
 func TestPlotAlongNames(t *testing.T) {
-	s, err := New(pingpong)
+	s, err := New(builtin("pingpong"))
 	require.NoError(t, err)
 	s.Profiles = []string{"spin-int"}
 	require.Equal(t, []string{"bytes", "mode"}, []string{s.Plot().X, s.Plot().Series})
@@ -214,8 +214,8 @@ func TestPlotAlongNames(t *testing.T) {
 	require.Equal(t, []string{"hpu_costs", "mode", "profile,bytes"}, []string{s.Plot().X, s.Plot().Series, s.Plot().Facet})
 	require.NoError(t, s.Set("hpu.cores=1,2"))
 	require.Equal(t, []string{"hpu_cores", "mode"}, []string{s.Plot().X, s.Plot().Series}, "numbers, where there are several")
-	require.Equal(t, "mode,noise", sweepOf(t, npfLatency, nil).Plot().Series, "lines of several series are told apart by all of them")
-	require.Equal(t, "1 HPU", hpus.Axis("hpus").show(1))
+	require.Equal(t, "mode,noise", sweepOf(t, builtin("npf-latency"), nil).Plot().Series, "lines of several series are told apart by all of them")
+	require.Equal(t, "1 HPU", builtin("hpus").Axis("hpus").show(1))
 	require.Equal(t, "1000000", s.Experiment.Axis("size").write(1e6))
 }
 
@@ -243,7 +243,7 @@ func requireAgain(t *rapid.T, s *Sweep, table *report.Table) {
 
 // Points come in the order of the axes, the first fastest, and what an axis sets is set.
 func TestOrderOfPoints(t *testing.T) {
-	s, err := New(hpus)
+	s, err := New(builtin("hpus"))
 	require.NoError(t, err)
 	for axis, list := range map[string]string{"size": "4KiB,64", "hpus": "4,2", "handler-time": "1us,50ns"} {
 		require.NoError(t, s.Choose(axis, list))
@@ -402,7 +402,7 @@ func TestRelativeValues(t *testing.T) {
 func TestAxesSetFields(t *testing.T) {
 	device, err := profile.Load("spin-int", "hpu.contexts=1")
 	require.NoError(t, err)
-	p, err := hpus.At(device, Values{"hpus": 16, "size": "512"})
+	p, err := builtin("hpus").At(device, Values{"hpus": 16, "size": "512"})
 	require.NoError(t, err)
 	want, err := profile.Load("spin-int", "hpu.contexts=1", "hpu.cores=16", "fabric.mtu=512")
 	require.NoError(t, err)

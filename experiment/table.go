@@ -15,14 +15,14 @@ import (
 // Columns that every table begins with.
 const (
 	nameColumn    = "benchmark"
-	profileColumn = "profile"
+	ProfileColumn = "profile"
 )
 
 // TableColumns are the columns of a table of the experiment, but for published numbers and what produced it.
 func (e *Experiment) TableColumns() []report.Column {
 	columns := []report.Column{
 		{Name: nameColumn, Help: "the experiment: what was measured; its manual says how"},
-		{Name: profileColumn, Help: "the device and network simulated"},
+		{Name: ProfileColumn, Help: "the device and network simulated"},
 	}
 	for i := range e.Axes {
 		columns = append(columns, e.Axes[i].column())
@@ -78,8 +78,8 @@ func (e *Experiment) relative(c *Relative, r *Result, at map[string]*Result) any
 	if there == nil || there == r && c.Column.Kind != report.Ratio {
 		return nil
 	}
-	own, ok := magnitude(r.Values[c.Of])
-	other, known := magnitude(there.Values[c.Of])
+	own, ok := Magnitude(r.Values[c.Of])
+	other, known := Magnitude(there.Values[c.Of])
 	switch {
 	case !ok || !known:
 		return nil
@@ -99,8 +99,9 @@ func divided(a, b float64, f func(float64) float64) any {
 	return f(a / b)
 }
 
-// magnitude is a measured value as a number.
-func magnitude(v any) (float64, bool) {
+// Magnitude is a value of a column as a number; ok is false for text, flags and
+// nil.
+func Magnitude(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int64:
 		return float64(v), true
@@ -119,11 +120,11 @@ func (s *Sweep) published() (list []report.Published) {
 		if p.Source == "" {
 			p.Source = s.Experiment.Source
 		}
-		of := slices.IndexFunc(p.At, func(is report.Is) bool { return is.Column == profileColumn })
+		of := slices.IndexFunc(p.At, func(is report.Is) bool { return is.Column == ProfileColumn })
 		at := slices.Clone(p.At)
 		if of < 0 {
 			of = len(at)
-			at = append(at, report.Is{Column: profileColumn})
+			at = append(at, report.Is{Column: ProfileColumn})
 		}
 		for _, is := range s.asPublished(at[of].Value) {
 			p.At = slices.Concat(at[:of], is, at[of+1:])
@@ -138,11 +139,11 @@ func (s *Sweep) asPublished(name any) (rows [][]report.Is) {
 	for i := range s.record.Profiles {
 		p := &s.record.Profiles[i]
 		if at, as := s.unchanged(p); as && s.Handler == nil && p.Embedded && len(p.Overrides) == 0 && (name == nil || p.Name == name) {
-			rows = append(rows, append(at, report.Is{Column: profileColumn, Value: p.Name}))
+			rows = append(rows, append(at, report.Is{Column: ProfileColumn, Value: p.Name}))
 		}
 	}
 	if rows == nil {
-		rows = [][]report.Is{{{Column: profileColumn, Value: notMeasured}}}
+		rows = [][]report.Is{{{Column: ProfileColumn, Value: notMeasured}}}
 	}
 	return rows
 }
@@ -158,7 +159,7 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 		}
 		return t.Select(beside(t, names)...)
 	}
-	rows := []string{profileColumn}
+	rows := []string{ProfileColumn}
 	for i := range e.Axes {
 		if a := &e.Axes[i]; !a.Fixed() && !slices.Contains(e.View.Series, a.Name) && !s.quiet(i) {
 			rows = append(rows, a.column().Name)
@@ -186,7 +187,7 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 func (s *Sweep) named() []string {
 	e := s.Experiment
 	names := slices.Clone(e.View.Summary)
-	at := slices.Index(names, profileColumn) + 1
+	at := slices.Index(names, ProfileColumn) + 1
 	for i := range e.Axes {
 		name := e.Axes[i].column().Name
 		switch known := slices.Index(names, name); {
@@ -210,7 +211,7 @@ func (s *Sweep) everywhere() string {
 	var parts []string
 	for i := range s.Experiment.Axes {
 		if a := &s.Experiment.Axes[i]; s.quiet(i) && !a.Fixed() {
-			parts = append(parts, a.Name+" "+a.plain(s.values[i][0]))
+			parts = append(parts, a.Name+" "+a.Plain(s.values[i][0]))
 		}
 	}
 	if parts == nil {
@@ -367,13 +368,13 @@ func (s *Sweep) fastest(device int, at []any, results []*Result) []string {
 	mode := func(r *Result) string { return e.Axes[series].show(r.Point.values[series]) }
 	ours, theirs := best.Time(e.value().Name), base.Time(e.value().Name)
 	if best == base {
-		return []string{fmt.Sprintf("%s: %s is the fastest, %s.", where, mode(base), short(theirs))}
+		return []string{fmt.Sprintf("%s: %s is the fastest, %s.", where, mode(base), ShortTime(theirs))}
 	}
-	return []string{fmt.Sprintf("%s: %s takes %s, %s %s: %.2f times as fast.", where, mode(best), short(ours), mode(base), short(theirs), float64(theirs)/float64(ours))}
+	return []string{fmt.Sprintf("%s: %s takes %s, %s %s: %.2f times as fast.", where, mode(best), ShortTime(ours), mode(base), ShortTime(theirs), float64(theirs)/float64(ours))}
 }
 
-// short is a time for a sentence.
-func short(t sim.Time) string {
+// ShortTime writes a time with three digits or so, for a sentence.
+func ShortTime(t sim.Time) string {
 	switch {
 	case t < sim.Microsecond:
 		return fmt.Sprintf("%.0f ns", t.Nanoseconds())

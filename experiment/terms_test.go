@@ -101,10 +101,10 @@ func TestWaysOfNPFMeet(t *testing.T) {
 		values map[string]string
 		column string
 	}{
-		{coldRing, nil, "silent"},
-		{ringSize, nil, "time"},
-		{instances, map[string]string{"instances": "4", "time": "2ms"}, "throughput"},
-		{npfLatency, map[string]string{"size": "4KiB", "runs": "500"}, "p95"},
+		{builtin("npf-cold-ring"), nil, "silent"},
+		{builtin("npf-ring-size"), nil, "time"},
+		{builtin("npf-instances"), map[string]string{"instances": "4", "time": "2ms"}, "throughput"},
+		{builtin("npf-latency"), map[string]string{"size": "4KiB", "runs": "500"}, "p95"},
 	} {
 		e, err := way.of.Preset("waterfall")
 		require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestWaysOfNPFMeet(t *testing.T) {
 		off := func(r *Result) float64 {
 			for _, n := range numbers {
 				if n.Column == way.column && r.Point.fits(n.At) && r.Point.fits(n.With) {
-					is, _ := magnitude(r.Values[way.column])
+					is, _ := Magnitude(r.Values[way.column])
 					if c, _ := e.column(way.column); c.Kind == report.Duration {
 						is /= float64(map[string]sim.Time{"us": sim.Microsecond, "s": sim.Second}[c.Unit])
 					}

@@ -172,9 +172,9 @@ func distinct(a *Axis, values []any) error {
 		before, twice := seen[key]
 		switch seen[key] = v; {
 		case twice && before == v:
-			return fmt.Errorf("%s is given twice", a.plain(v))
+			return fmt.Errorf("%s is given twice", a.Plain(v))
 		case twice:
-			return fmt.Errorf("%s and %s are the same value", a.plain(before), a.plain(v))
+			return fmt.Errorf("%s and %s are the same value", a.Plain(before), a.Plain(v))
 		}
 	}
 	return nil
@@ -254,7 +254,7 @@ func (s *Sweep) parts(results []*Result, each func(of *Sweep, where string, resu
 		var where []string
 		for i, axis := range own {
 			of.values[axis] = one[i : i+1]
-			where = append(where, s.Experiment.Axes[axis].Name+" "+s.Experiment.Axes[axis].plain(one[i]))
+			where = append(where, s.Experiment.Axes[axis].Name+" "+s.Experiment.Axes[axis].Plain(one[i]))
 		}
 		these := slices.DeleteFunc(slices.Clone(results), func(r *Result) bool {
 			return !slices.Equal(r.Point.values[len(r.Point.values)-s.varied:], one)

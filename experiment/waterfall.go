@@ -260,8 +260,8 @@ func less(a, b any) any {
 			return a - b
 		}
 	}
-	x, ok := magnitude(a)
-	if y, known := magnitude(b); ok && known {
+	x, ok := Magnitude(a)
+	if y, known := Magnitude(b); ok && known {
 		return int64(x - y)
 	}
 	return nil
@@ -429,8 +429,8 @@ func (w *Waterfall) line(step int, rows, place []int, saved bool) (line []any) {
 	for _, i := range place[:len(place)-1] {
 		var share any
 		if i >= 0 && last >= 0 {
-			base, _ := magnitude(s.Results[i].Values[name])
-			own, _ := magnitude(s.Results[last].Values[name])
+			base, _ := Magnitude(s.Results[i].Values[name])
+			own, _ := Magnitude(s.Results[last].Values[name])
 			share = divided(own, base, func(q float64) float64 { return 1 - q })
 		}
 		line = append(line, share)

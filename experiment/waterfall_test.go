@@ -39,7 +39,7 @@ func TestProfileOfTheAuthorsSimulator(t *testing.T) {
 		if testing.Short() && bytes > 8 {
 			continue
 		}
-		got := latencies(t, bcast, "spin-int-sc17", 1024, bytes)
+		got := latencies(t, builtin("bcast"), "spin-int-sc17", 1024, bytes)
 		require.Equal(t, want, got)
 		printed := map[int][]int64{8: {5940, 5355, 4455}, 64 << 10: {19342, 18757, 17233}}[bytes]
 		for i, mode := range []string{ModeRDMA, ModeP4, ModeSpinStream} {
@@ -53,11 +53,11 @@ func TestStoreAndForwardIsWithinFivePercent(t *testing.T) {
 	for _, name := range []string{"spin-dis", "spin-int", "spin-dis-sc17", "spin-int-sc17"} {
 		for _, ranks := range []int{4, 64, 256} {
 			for _, bytes := range []int{1, 8, 4096} {
-				l := latencies(t, bcast, name, ranks, bytes, ModeSpinStream, ModeSpinStore)
+				l := latencies(t, builtin("bcast"), name, ranks, bytes, ModeSpinStream, ModeSpinStore)
 				require.InEpsilon(t, l[ModeSpinStream].Nanoseconds(), l[ModeSpinStore].Nanoseconds(), 0.05, "%s, %d ranks, %d B", name, ranks, bytes)
 			}
 			for _, bytes := range []int{8192, 64 << 10} {
-				l := latencies(t, bcast, name, ranks, bytes, ModeP4, ModeSpinStore)
+				l := latencies(t, builtin("bcast"), name, ranks, bytes, ModeP4, ModeSpinStore)
 				require.InEpsilon(t, l[ModeP4].Nanoseconds(), l[ModeSpinStore].Nanoseconds(), 0.05, "%s, %d ranks, %d B", name, ranks, bytes)
 			}
 		}
@@ -76,11 +76,11 @@ func TestCopyRateGivesThePublishedUnpacking(t *testing.T) {
 		var took sim.Time
 		require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) error {
 			packed, unpacked := p.Alloc(bytes), p.Alloc(bytes)
-			in, err := receive(p.NI(), requestPT, requestBits, packed, nil)
+			in, err := AppendEntry(p.NI(), RequestPT, RequestBits, packed, nil)
 			if err != nil {
 				return err
 			}
-			err = in.wait(bytes)
+			err = in.Wait(bytes)
 			p.Copy(unpacked, packed)
 			took = p.Now()
 			return err
@@ -91,7 +91,7 @@ func TestCopyRateGivesThePublishedUnpacking(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return p.NI().Put(portals.Put{MD: md, Length: bytes, Target: peer(1), PT: requestPT, MatchBits: requestBits})
+			return p.NI().Put(portals.Put{MD: md, Length: bytes, Target: Peer(1), PT: RequestPT, MatchBits: RequestBits})
 		}))
 		require.NoError(t, c.Run(context.Background()))
 		require.NoError(t, c.Close())
@@ -114,7 +114,7 @@ func TestWaterfallLeadsFromOneProfileToTheOther(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	require.NoError(t, os.WriteFile(own, []byte(ownDevice), 0o600))
 	ways := [][2]string{{"spin-int-sc17", "spin-int"}, {"spin-dis", "spin-int"}, {"spin-int", "spin-dis-sc17"}, {"spin-int", own}, {own, "spin-dis-sc17"}}
-	for _, e := range []*Experiment{pingpong, accumulate, bcast, hpus} {
+	for _, e := range []*Experiment{builtin("pingpong"), builtin("accumulate"), builtin("bcast"), builtin("hpus")} {
 		for _, way := range ways {
 			s := small(t, e)
 			w, err := s.Waterfall(way[0], way[1])
@@ -133,15 +133,15 @@ func TestWaterfallLeadsFromOneProfileToTheOther(t *testing.T) {
 				require.Equal(t, results[i].Values, w.Steps[0].Results[i].Values, "%s %v", e.Name, way)
 				require.Equal(t, results[n+i].Values, last.Results[i].Values, "%s %v", e.Name, way)
 				value, _ := w.measured(0, i)
-				sum, _ := magnitude(value)
+				sum, _ := Magnitude(value)
 				for k := 1; k < len(w.Steps); k++ {
 					_, change := w.measured(k, i)
-					x, ok := magnitude(change)
+					x, ok := Magnitude(change)
 					require.True(t, ok)
 					sum += x
 				}
 				end, _ := w.measured(len(w.Steps)-1, i)
-				x, _ := magnitude(end)
+				x, _ := Magnitude(end)
 				require.InDelta(t, x, sum, 1e-9*x)
 			}
 			left, err := profile.Diff(last.Points[0].Profile, points[n].Profile)
@@ -167,10 +167,10 @@ func small(t *testing.T, e *Experiment) *Sweep {
 	s, err := New(e)
 	require.NoError(t, err)
 	require.NoError(t, s.Choose("size", "512"))
-	if e == bcast {
+	if e == builtin("bcast") {
 		require.NoError(t, s.Choose("ranks", "2"))
 	}
-	if e == hpus {
+	if e == builtin("hpus") {
 		require.NoError(t, s.Choose("hpus", "2"))
 		require.NoError(t, s.Choose("handler-time", "400ns"))
 		s.Overrides = []string{"hpu.charge=cycles"}

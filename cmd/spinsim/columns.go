@@ -7,6 +7,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/experiment/spin17"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
@@ -29,8 +30,8 @@ type section = command.Section
 // sections are all that spinsim writes as columns.
 func sections() []section {
 	list := command.ColumnSections("compare: ", experiment.All())
-	list = append(list, command.ColumnSections("graph run: ", []*experiment.Experiment{experiment.GraphOf("FILE", nil)})...)
-	list = append(list, command.ColumnSections("storage run: ", []*experiment.Experiment{experiment.Storage("TRACE", nil)})...)
+	list = append(list, command.ColumnSections("graph run: ", []*experiment.Experiment{spin17.GraphOf("FILE", nil)})...)
+	list = append(list, command.ColumnSections("storage run: ", []*experiment.Experiment{spin17.Storage("TRACE", nil)})...)
 	for _, name := range scenario.TableNames {
 		list = append(list, section{Title: "run, table " + name, Columns: scenario.TableColumns(name)})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/experiment/spin17"
 	"github.com/spinsim/spinsim/handlers/graph/edges"
 	"github.com/spinsim/spinsim/internal/provenance"
 )
@@ -36,7 +37,7 @@ compare graph searches graphs that spinsim makes.`,
 const graphRunName = "graph run"
 
 func graphRunCommand() *cobra.Command {
-	c := command.New(experiment.GraphOf("FILE", nil), command.Options{
+	c := command.New(spin17.GraphOf("FILE", nil), command.Options{
 		Build: thisBuild(), Command: graphRunName, Columns: "spinsim help columns", Use: "run FILE",
 		Input: func(c *cobra.Command, name string) (*experiment.Experiment, []provenance.Input, error) {
 			m := newMaking(c, graphRunName)
@@ -64,7 +65,7 @@ func readGraph(m *making, name string) (*experiment.Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return experiment.GraphOf(filepath.Base(name), g), nil
+	return spin17.GraphOf(filepath.Base(name), g), nil
 }
 
 // graphAgain makes the document of a result of graph run anew.

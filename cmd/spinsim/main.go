@@ -9,6 +9,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/internal/memory"
+	_ "github.com/spinsim/spinsim/internal/wings" // the experiments of spinsim
 )
 
 func main() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/experiment/exanest"
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/internal/osu"
 	"github.com/spinsim/spinsim/mpi"
@@ -192,9 +193,9 @@ func (f *osuFlags) show(out io.Writer, s *experiment.Sweep, results []*experimen
 
 // sweep turns the flags into a sweep of one of the two experiments; everything wrong with them is reported before anything runs.
 func (f *osuFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
-	e := experiment.OSURanks
+	e := exanest.OSURanks
 	if f.benchmark.Kind == osu.Pair {
-		e = experiment.OSU
+		e = exanest.OSU
 	}
 	if f.breakdown {
 		var err error
@@ -257,7 +258,7 @@ func (f *osuFlags) choose(s *experiment.Sweep, p *profile.Profile, perNode int) 
 		keep("omb", fmt.Errorf("%q, expected one of %v", f.like, osu.Styles()))
 	}
 	keep("benchmark", s.Choose("benchmark", f.benchmark.Name))
-	keep("transport", s.Choose("transport", cmp.Or(f.transport, experiment.DefaultTransport(p))))
+	keep("transport", s.Choose("transport", cmp.Or(f.transport, exanest.DefaultTransport(p))))
 	keep("iterations", s.Choose("iterations", strconv.Itoa(f.iterations)))
 	if err := s.Choose("warmup", strconv.Itoa(f.warmup)); f.warmup < 0 { // some axes have a number for each benchmark's own
 		keep("warmup", fmt.Errorf("%d, expected at least 0", f.warmup))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/exanest"
 	"github.com/spinsim/spinsim/internal/osu"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestOSUPrintsWhatThereIs(t *testing.T) {
 	b, err := osu.Find("bcast")
 	require.NoError(t, err)
-	s, err := experiment.New(experiment.OSURanks)
+	s, err := experiment.New(exanest.OSURanks)
 	require.NoError(t, err)
 	for axis, list := range map[string]string{"ranks": "2,4,8", "benchmark": b.Name, "size": "4"} {
 		require.NoError(t, s.Choose(axis, list))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/exanest"
 	"github.com/spinsim/spinsim/internal/osu"
 )
 
@@ -37,7 +38,7 @@ func (f *osuFlags) print(out io.Writer, s *experiment.Sweep, results []*experime
 			if r.Point.Value(axis) != v {
 				continue
 			}
-			row := experiment.OSURow(r)
+			row := exanest.OSURow(r)
 			if err := f.benchmark.WriteRow(out, l, &row); err != nil {
 				return err
 			}

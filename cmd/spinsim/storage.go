@@ -12,6 +12,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/experiment/spin17"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/spc"
@@ -38,7 +39,7 @@ time stamp in seconds. Those of the University of Massachusetts have it; none co
 const storageRunName = "storage run"
 
 func storageRunCommand() *cobra.Command {
-	c := command.New(experiment.Storage("TRACE", nil), command.Options{
+	c := command.New(spin17.Storage("TRACE", nil), command.Options{
 		Build: thisBuild(), Command: storageRunName, Columns: "spinsim help columns", Use: "run TRACE",
 		Input: func(c *cobra.Command, name string) (*experiment.Experiment, []provenance.Input, error) {
 			m := newMaking(c, storageRunName)
@@ -69,7 +70,7 @@ func readStorage(m *making, name string) (*experiment.Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return experiment.Storage(filepath.Base(name), trace), nil
+	return spin17.Storage(filepath.Base(name), trace), nil
 }
 
 // storageAgain makes the document of a result of storage run anew.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/part"
 	"github.com/spinsim/spinsim/handlers/part/driver"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/profile"
@@ -48,7 +49,7 @@ func TestReadme(t *testing.T) {
 
 // README's policy with memory gives a point the same numbers twice.
 func TestTwice(t *testing.T) {
-	e, err := experiment.PageFault(map[string]func() driver.Policy{"twice": newTwice})
+	e, err := part.PageFault(map[string]func() driver.Policy{"twice": newTwice})
 	require.NoError(t, err)
 	device, err := profile.Load("exanest-qfdb")
 	require.NoError(t, err)

@@ -21,6 +21,7 @@ import (
 	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/page"
 	"github.com/spinsim/spinsim/internal/provenance"
+	_ "github.com/spinsim/spinsim/internal/wings"
 	"github.com/spinsim/spinsim/report"
 )
 

@@ -69,13 +69,15 @@ var table = map[string]policy{
 		rooms:   []string{"handlers", "internal/provenance", "internal/checkpoint", "internal/breakdown", "report", "trace"},
 		modules: []string{"go.yaml.in/yaml/v3", "github.com/google/pprof"},
 	},
-	"experiment": {
-		rooms: []string{
-			"goal", "report", "internal/provenance", "internal/checkpoint", "internal/breakdown", "internal/spc", "internal/osu", "internal/beff",
-			"internal/patterns", "internal/ddtbench", "internal/npf", "internal/goal",
-		},
+	"experiment": {rooms: []string{"handlers", "report", "internal/checkpoint", "internal/breakdown"}},
+	"experiment/spin17": {
+		rooms:   []string{"experiment", "goal", "internal/goal", "internal/ddtbench", "internal/spc"},
 		modules: []string{"gonum.org/v1/gonum/stat"},
 	},
+	"experiment/exanest": {rooms: []string{"experiment", "exanet", "internal/osu", "internal/patterns"}, modules: []string{"gonum.org/v1/gonum/stat"}},
+	"experiment/part":    {rooms: []string{"experiment", "mpi"}, modules: []string{"gonum.org/v1/gonum/stat"}},
+	"experiment/npf":     {rooms: []string{"experiment/part", "internal/npf", "internal/osu", "internal/beff"}, modules: []string{"gonum.org/v1/gonum/stat"}},
+	"internal/wings":     {rooms: []string{"experiment/spin17", "experiment/exanest", "experiment/npf"}},
 	"experiment/command": {
 		rooms:   []string{"experiment", "trace", "internal/capture", "internal/page"},
 		modules: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term"},

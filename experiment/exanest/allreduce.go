@@ -1,0 +1,149 @@
+package exanest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/report"
+)
+
+var allreduce = &experiment.Experiment{
+	Name:  "allreduce",
+	Short: "MPI_Allreduce by processes, accelerator and handlers",
+	Long: `Ranks call MPI_Allreduce some times, with a barrier before each call. The latency is the time of a call, its mean over ranks and calls, as osu_allreduce has it.
+  host              processes, by messages: recursive doubling (TR-488 §5.2.1)
+  accelerator       ExaNeSt's hardware (TR-488 §4.7): runs of 256 B, one after the other; what it does not take processes compute, and column fallback says why
+  offload-boards    the accelerator's algorithm as handlers: any multiple of 4 ranks, several runs under way
+  offload-doubling  recursive doubling by handlers
+  offload-ring      a ring by handlers
+--pool says who runs the modules of the NIC: the processors that the profile has for them (profile), the R5 of ExaNeSt, or HPUs: hpu with the profile's clock, or 150MHz, 1GHz, 2.5GHz.
+--transport exanet is ExaNet-MPI, portals is MPI over Portals with matching by the process, which any device has.`,
+	Source:   "TR-488 §4.7, §6",
+	Smoke:    []experiment.Values{{"ranks": 16, "calls": 2, "size": 256}},
+	Profiles: []string{"exanest"},
+	Axes: []experiment.Axis{
+		{Name: "mode", Kind: report.Text, Of: allreduceModes(), Default: "host,accelerator", Help: "who computes; above it says what each is"},
+		{Name: "pool", Kind: report.Text, Of: []string{poolOfProfile, "r5", "hpu", "150MHz", "1GHz", "2.5GHz"}, Default: poolOfProfile, Help: "processors that run the modules; above it says which"},
+		{Name: "transport", Kind: report.Text, Of: []string{string(mpi.ExaNet), string(mpi.Portals)}, Default: string(mpi.ExaNet), Help: "what carries the messages of processes"},
+		{Name: "op", Kind: report.Text, Of: []string{"sum", "min", "max"}, Default: "sum", Help: "operation"},
+		{Name: "type", Kind: report.Text, Of: []string{"float32", "float64", "int32", "int64"}, Default: "float32", Help: "type of the elements"},
+		{Name: "calls", Kind: report.Count, Least: "1", Most: "10000", Default: "5", Help: "that are measured, behind two that are not"},
+		{Name: "window", Kind: report.Count, Most: "4096", Default: "0", Help: "runs of a vector that handlers have under way; 0: 8, of a ring as many as there are ranks, from 8 to 128"},
+		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: "64", Default: "1", Help: "ranks on a node; the accelerator takes one"},
+		{Name: "ranks", Kind: report.Count, Least: "1", Most: "65536", Default: "16,32,64,128", Each: "ranks", Help: "processes; as many nodes as the network has at most, 128 of exanest as it is (--topology), times --ranks-per-node"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "4", Most: "64MiB", Default: "4,16,64,256,1KiB,4KiB", Help: "size of the vector"},
+	},
+	Points: canAllreduce,
+	Run:    runAllreduce,
+	Memory: func(p *experiment.Point) int64 {
+		ranks, instances := p.Int("ranks"), 2
+		if p.Text("mode") == string(mpi.ByHost) && p.Text("transport") == string(mpi.Portals) {
+			instances = 0
+		}
+		return p.Footprint(allreduceOptions(p).Nodes(ranks), instances*p.Int("ranks-per-node")) + int64(ranks)*experiment.MessageMemory(p, 4)
+	},
+	Columns: append([]report.Column{
+		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "mean time of a call, over ranks and calls"},
+		{Name: "last_rank", Unit: "us", Kind: report.Duration, Help: "from the first rank's call until the last rank has the result, mean over calls"},
+		{Name: "offloaded", Kind: report.Share, Help: "share of the calls that modules of the NIC computed"},
+		{Name: "fallback", Kind: report.Text, Help: "why processes computed what modules were to; several reasons with ;"},
+	}, experiment.ClusterColumns()...),
+	Relative: experiment.AgainstHost(),
+	Published: []report.Published{
+		{
+			At:     []report.Is{{Column: "mode", Value: string(mpi.ByAccelerator)}, {Column: "pool", Value: poolOfProfile}, {Column: "ranks", Value: 16}, {Column: "bytes", Value: 256}},
+			Column: experiment.LatencyColumn, Value: 6.79, Source: "TR-488 §4.7", Note: "set a parameter",
+		},
+		{
+			At:     []report.Is{{Column: "mode", Value: string(mpi.ByHost)}, {Column: "transport", Value: string(mpi.ExaNet)}, {Column: "ranks_per_node", Value: 1}, {Column: "ranks", Value: 4}, {Column: "bytes", Value: 4}},
+			Column: experiment.LatencyColumn, Value: 5.34, Source: "TR-488 §6", Note: "checks; the report does not say for how many bytes",
+		},
+	},
+	Modules:  allreduceModules,
+	Followed: experiment.LatencyColumn,
+	View: experiment.View{
+		Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: string(mpi.ByHost), X: "bytes",
+		Quiet: []string{"pool", "transport", "op", "type", "calls", "window", "ranks-per-node"},
+	},
+	Presets: allreducePresets(),
+	Caveats: allreduceFallbacks,
+	Notes: []string{
+		"Every byte of every rank's result was compared with what it must be.",
+		"pools.allreduce.latency was set so that the accelerator takes 6.79 µs with 16 ranks and 256 B; other figures are predicted.",
+	},
+}
+
+const poolOfProfile = "profile"
+
+// allreduceFallbacks says what processes computed that modules were to.
+func allreduceFallbacks(results []*experiment.Result) (lines []string) {
+	for _, r := range results {
+		if why, fell := r.Values["fallback"].(string); fell {
+			lines = append(lines, fmt.Sprintf("%s of %d B on %d ranks was computed by processes, all of it or in part: %s.", r.Point.Text("mode"), r.Point.Int("size"), r.Point.Int("ranks"), why))
+		}
+	}
+	return lines
+}
+
+func allreduceModes() (list []string) {
+	for _, by := range mpi.AllreduceChoices() {
+		list = append(list, string(by))
+	}
+	return list
+}
+
+func allreducePresets() []experiment.Preset {
+	quiet := []string{"transport", "op", "type", "calls", "window", "ranks-per-node"}
+	return []experiment.Preset{
+		{
+			Name: "pools", Short: "the accelerator's modules on its hardware, on R5 firmware and on HPUs", Source: "ours",
+			Values: map[string]string{"mode": "accelerator", "pool": "profile,r5,150MHz,1GHz,2.5GHz", "ranks": "16,128"},
+			View: &experiment.View{
+				Value: experiment.LatencyColumn, Series: []string{"pool"}, Base: poolOfProfile, X: "bytes", Quiet: append([]string{"mode"}, quiet...),
+			},
+		},
+		{
+			Name: "offload", Short: "MPI_Allreduce by processes and by handlers", Source: "ours",
+			Values: map[string]string{"mode": "host,offload-boards,offload-doubling,offload-ring", "transport": "portals", "ranks": "16,64", "size": "8,256,4KiB,64KiB,256KiB"},
+		},
+		{
+			Name: "scale", Short: "more ranks than the hardware has: modules on a torus of any size", Source: "ours",
+			Values: map[string]string{"mode": "offload-boards,offload-doubling", "pool": "profile", "ranks": "4,16,64,256,1024", "size": "256", "calls": "1"},
+			View: &experiment.View{
+				Value: experiment.LatencyColumn, Series: []string{"mode"}, X: "ranks", Quiet: append([]string{"pool"}, quiet...),
+			},
+		},
+	}
+}
+
+// canAllreduce says which points there are: vectors of whole elements, and ExaNet-MPI where the device acknowledges what has landed.
+func canAllreduce(p *experiment.Point) (bool, error) {
+	if p.Text("transport") == string(mpi.ExaNet) && p.Profile.HPU.DMAWrite != nic.Landed {
+		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, ExaNet-MPI needs %s; --transport %s goes everywhere", p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed, mpi.Portals)
+	}
+	if pool := p.Text("pool"); pool == "r5" && p.Profile.Pools["r5"] == (nic.PoolSpec{}) {
+		return false, fmt.Errorf("profile %s has no pool r5", p.Profile.Origin.Name)
+	}
+	if p.Text("mode") == string(mpi.ByHost) && p.Text("pool") != poolOfProfile {
+		return false, &experiment.NoPoint{Why: errors.New("no module runs with mode host: it has pool profile alone")}
+	}
+	if bytes := allreduceType(p).Size(); p.Int("size")%bytes != 0 {
+		return false, &experiment.NoPoint{Why: fmt.Errorf("vectors of %s take multiples of %d B", p.Text("type"), bytes)}
+	}
+	return true, nil
+}
+
+// allreduceModules are the libraries of the transport, and that of modules.
+func allreduceModules(p *experiment.Point) (list []*handlers.Library) {
+	if p.Text("mode") != string(mpi.ByHost) {
+		list = append(list, handlers.Must("allreduce"))
+	}
+	if p.Text("transport") == string(mpi.ExaNet) {
+		list = append(list, handlers.Must("mailbox"), handlers.Must("rdma"))
+	}
+	return list
+}

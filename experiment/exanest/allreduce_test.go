@@ -1,0 +1,84 @@
+package exanest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+func reduced(t *testing.T, device string, values experiment.Values, set ...string) *experiment.Result {
+	p, err := profile.Load(device, set...)
+	require.NoError(t, err)
+	at, err := allreduce.At(p, values)
+	require.NoError(t, err)
+	r, err := allreduce.Measure(context.Background(), at)
+	require.NoError(t, err)
+	return r
+}
+
+// The accelerator takes 6.79 µs with 16 ranks and 256 B, for which its latency was set; each vector that a server takes costs it, so it is 7 times on the longest way: the call, three clients, two other servers, and the result. A longer vector takes a run
+// for each 256 B, and up to 4 KiB is as fast as processes, as TR-488 says; a short one takes hardly less than a whole run.
+func TestAllreduceAccelerator(t *testing.T) {
+	accelerated := func(ranks, n int, set ...string) sim.Time {
+		r := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ByAccelerator), "ranks": ranks, "size": n}, set...)
+		require.InDelta(t, 1, r.Float("offloaded"), 1e-9)
+		require.Nil(t, r.Values["fallback"])
+		return r.Time(experiment.LatencyColumn)
+	}
+	ns := func(d sim.Time) float64 { return d.Seconds() * 1e9 }
+	run := accelerated(16, 256)
+	require.InEpsilon(t, 6790, ns(run), 0.005)
+	const more, cycles = 100.0, 520.0
+	slower := accelerated(16, 256, "pools.allreduce.latency=620ns")
+	require.InDelta(t, 7*more, ns(slower-run), 1.2*more, "calls are not at once: a barrier leaves ranks apart")
+	require.Greater(t, ns(run-accelerated(16, 256, "pools.allreduce.latency=0ns")), 5*cycles)
+	require.Less(t, run, accelerated(32, 256))
+	require.InEpsilon(t, 16*ns(run), ns(accelerated(16, 4096)), 0.08)
+	host := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ByHost), "ranks": 16, "size": 4096}).Time(experiment.LatencyColumn)
+	require.InEpsilon(t, ns(host), ns(accelerated(16, 4096)), 0.15)
+	require.InEpsilon(t, ns(run), ns(accelerated(16, 4)), 0.2)
+}
+
+// Who has no accelerator, or asks it for what it does not do, gets the processes' result and is told why.
+func TestAllreduceFallback(t *testing.T) {
+	r := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ByAccelerator), "ranks": 6, "size": 8})
+	require.Equal(t, "no whole QFDBs: 6 ranks", r.Values["fallback"])
+	require.Zero(t, r.Float("offloaded"))
+	require.Equal(t, []string{"accelerator of 8 B on 6 ranks was computed by processes, all of it or in part: no whole QFDBs: 6 ranks."}, allreduceFallbacks([]*experiment.Result{r}))
+	r = reduced(t, "spin-int", experiment.Values{"mode": string(mpi.ByAccelerator), "transport": "portals", "ranks": 8, "size": 8})
+	require.Equal(t, "the device has no accelerator (serve.allreduce)", r.Values["fallback"])
+	host := reduced(t, "spin-int", experiment.Values{"mode": string(mpi.ByHost), "transport": "portals", "ranks": 8, "size": 8})
+	require.Equal(t, host.Time(experiment.LatencyColumn), r.Time(experiment.LatencyColumn))
+}
+
+// The same modules are the faster the faster the processors that run them. R5 firmware, which takes its time for every invocation and none for numbers, is between HPUs of 150 MHz and of 1 GHz.
+func TestAllreducePools(t *testing.T) {
+	var before sim.Time
+	for _, pool := range []string{"2.5GHz", "1GHz", "r5", "150MHz"} {
+		r := reduced(t, "exanest", experiment.Values{"mode": string(mpi.ByAccelerator), "pool": pool, "ranks": 16, "size": 256})
+		require.Less(t, before, r.Time(experiment.LatencyColumn), pool)
+		before = r.Time(experiment.LatencyColumn)
+	}
+}
+
+// All types, operations and modes give every rank the result of a loop, which Run checks.
+func TestAllreduceResults(t *testing.T) {
+	for _, mode := range allreduceModes() {
+		for _, kind := range allreduce.Axis("type").Of {
+			for _, op := range allreduce.Axis("op").Of {
+				for device, transport := range map[string]string{"exanest": "exanet", "spin-dis": "portals"} {
+					r := reduced(t, device, experiment.Values{"mode": mode, "type": kind, "op": op, "transport": transport, "ranks": 12, "size": 520, "calls": 1})
+					if mode != string(mpi.ByHost) && mode != string(mpi.ByAccelerator) {
+						require.InDelta(t, 1, r.Float("offloaded"), 1e-9)
+					}
+				}
+			}
+		}
+	}
+}

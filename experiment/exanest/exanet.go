@@ -1,0 +1,336 @@
+package exanest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/experiment"
+
+	interfaces "github.com/spinsim/spinsim/exanet"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var exanet = &experiment.Experiment{
+	Name:  "exanet",
+	Short: "half of a round trip between two processes of the ExaNeSt prototype",
+	Long: `Two processes send a message back and forth, some rounds that are not measured and then others. The latency is half of the mean round trip.
+  mailbox      packetizer and mailbox alone, up to 64 B
+  mpi          ExaNet-MPI: up to 32 B by packetizer and mailbox, above by RDMA, which the unit where the data is starts
+  mpi-process  likewise, but the process that sends starts the transfer
+  mpi-touch    as mpi, and both sides touch each page of the buffer before a transfer (PART'22's baseline)
+  mpi-part     as mpi, with PART's driver for page faults
+  mpi-portals  MPI over Portals on the same network, matching by the process; it charges no library code (host.message)
+Paths are those of TR-488's Table 1: within an MPSoC (intra-fpga), to another one of the board (intra-qfdb, a), and to the next board: from and to
+the network MPSoC (b), to another MPSoC of the board (c), and from another one, too (d).
+The firmware of the RDMA engine is code that runs on the R5, which takes its time for every invocation (pools.r5.invocation); --firmware has it run on HPUs.`,
+	Source:   "TR-488",
+	Smoke:    []experiment.Values{{"rounds": 2, "size": 5000, "mode": exanetMPI}},
+	Profiles: []string{"exanest-qfdb"},
+	Axes: []experiment.Axis{
+		{Name: "mode", Kind: report.Text, Of: exanetModes(), Default: "mailbox,mpi,mpi-process,mpi-portals", Help: "what carries the messages; above it says what each is"},
+		{Name: "path", Kind: report.Text, Of: exanetPaths(), Default: "intra-qfdb", Help: "where the processes are"},
+		{Name: "firmware", Kind: report.Text, Of: []string{poolOfProfile, "hpu", "150MHz", "1GHz", "2.5GHz"}, Default: poolOfProfile, Help: "processors that run the RDMA engine's firmware: those of the profile (the R5), or HPUs with the profile's clock or another"},
+		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "10", Help: "that are measured, behind two that are not"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Most: "64MiB", Default: "0,1,32,33,64,256,4KiB,64KiB,4MiB", Help: "size of the message"},
+	},
+	Points: hasExanet,
+	Run:    runExanet,
+	Memory: func(p *experiment.Point) int64 {
+		return p.Footprint(1+slices.Max(exanetPath(p)), 4) + experiment.MessageMemory(p, 8)
+	},
+	Columns: append([]report.Column{
+		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "half of the mean round trip"},
+	}, experiment.ClusterColumns()...),
+	Published: publishedExanet(),
+	Modules: func(p *experiment.Point) []*handlers.Library {
+		switch p.Text("mode") {
+		case exanetMailbox:
+			return []*handlers.Library{handlers.Must("mailbox")}
+		case exanetPART:
+			return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("part")}
+		case exanetPortals:
+			return nil
+		}
+		return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
+	},
+	Followed: experiment.LatencyColumn,
+	View:     experiment.View{Value: experiment.LatencyColumn, Series: []string{"mode"}, X: "bytes", Quiet: []string{"path", "firmware", "rounds"}},
+	Presets: []experiment.Preset{{
+		Name: "firmware", Short: "MPI with the RDMA engine's firmware on the R5, and on HPUs", Source: "ours",
+		Values: map[string]string{"mode": exanetMPI, "firmware": "profile,150MHz,1GHz,2.5GHz", "size": "64,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB"},
+		View:   &experiment.View{Value: experiment.LatencyColumn, Series: []string{"firmware"}, Base: poolOfProfile, X: "bytes", Quiet: []string{"mode", "path", "rounds"}},
+	}},
+	Notes: []string{
+		experiment.Compared,
+		"host.poll_cached was set so that mailbox takes 470 ns with 64 B, host.message so that mpi takes 1.293 µs with 0 B; other figures of TR-488 are checks.",
+	},
+}
+
+// Modes: values of the axis.
+const (
+	exanetMailbox = "mailbox"
+	exanetMPI     = "mpi"
+	exanetProcess = "mpi-process"
+	exanetTouch   = "mpi-touch"
+	exanetPART    = "mpi-part"
+	exanetPortals = "mpi-portals"
+)
+
+func exanetModes() []string {
+	return []string{exanetMailbox, exanetMPI, exanetProcess, exanetTouch, exanetPART, exanetPortals}
+}
+
+func exanetPaths() []string { return []string{"intra-fpga", "intra-qfdb", "b", "c", "d"} }
+
+// exanetPath returns the nodes of the two processes: node 4q + i is MPSoC F(i+1) of board q.
+func exanetPath(p *experiment.Point) []int {
+	return [][]int{{0, 0}, {0, 1}, {0, 4}, {0, 5}, {1, 6}}[slices.Index(exanetPaths(), p.Text("path"))]
+}
+
+// hasExanet says which points there are: packets hold 64 B, and PART's driver needs pages that can be absent.
+func hasExanet(p *experiment.Point) (bool, error) {
+	mode := p.Text("mode")
+	if mode != exanetPortals && p.Profile.HPU.DMAWrite != nic.Landed {
+		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, expected %s: what is acknowledged must be in the mailbox", p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed)
+	}
+	if mode == exanetPART && (!p.Profile.OS.On() || !p.Profile.SMMU.On()) {
+		return false, fmt.Errorf("profile %s: no pages that could be absent (os.kind, smmu.kind)", p.Profile.Origin.Name)
+	}
+	if mode == exanetMailbox && p.Int("size") > interfaces.MaxPayload {
+		return false, &experiment.NoPoint{Why: fmt.Errorf("a message of the mailbox has up to %d B", interfaces.MaxPayload)}
+	}
+	if p.Text("firmware") != poolOfProfile && (mode == exanetMailbox || mode == exanetPortals) {
+		return false, &experiment.NoPoint{Why: fmt.Errorf("with mode %s no firmware runs", mode)}
+	}
+	return true, nil
+}
+
+// publishedExanet are the figures of TR-488.
+func publishedExanet() (list []report.Published) {
+	for _, f := range []struct {
+		mode, path string
+		bytes      int
+		value      float64
+		note       string
+	}{
+		{exanetMailbox, "intra-qfdb", 64, 0.470, "set a parameter; the report does not say for how many bytes"},
+		{exanetMPI, "intra-qfdb", 0, 1.293, "set a parameter"},
+		{exanetMPI, "intra-fpga", 0, 1.17, "checks"},
+		{exanetMPI, "intra-qfdb", 64, 5.157, "checks"},
+		{exanetMPI, "intra-qfdb", 4 << 20, 2689.4, "checks"},
+	} {
+		list = append(list, report.Published{
+			At:     []report.Is{{Column: "mode", Value: f.mode}, {Column: "path", Value: f.path}, {Column: "firmware", Value: poolOfProfile}, {Column: "bytes", Value: f.bytes}},
+			Column: experiment.LatencyColumn, Value: f.value, Source: "TR-488", Note: f.note,
+		})
+	}
+	return list
+}
+
+// player is a side of the game: how it sends and receives the message.
+type player struct {
+	send, receive func() error
+	now           func() sim.Time
+	round         func(from sim.Time) // is told of each that is measured when it has ended; nil: nobody is
+}
+
+// exanetWarmup is how many rounds are not measured.
+const exanetWarmup = 2
+
+// play sends the message back and forth, first of all from side 0, whose half of the mean round trip it returns.
+func (s *player) play(side, rounds int) (sim.Time, error) {
+	var begin sim.Time
+	for i := range rounds + exanetWarmup {
+		if i == exanetWarmup {
+			begin = s.now()
+		}
+		from := s.now()
+		turns := []func() error{s.send, s.receive}
+		for k := range turns {
+			if err := turns[(k+side)%2](); err != nil {
+				return 0, err
+			}
+		}
+		if i >= exanetWarmup && s.round != nil {
+			s.round(from)
+		}
+	}
+	return (s.now() - begin) / sim.Time(2*rounds), nil
+}
+
+// game is a point under way.
+type game struct {
+	*experiment.Point
+	nodes   []int
+	bytes   int
+	rounds  int
+	sent    []byte
+	latency sim.Time
+}
+
+func runExanet(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	library := "rdma"
+	if p.Text("mode") == exanetPART {
+		library = "part"
+	}
+	p, err := served(p, "serve."+library+".header", p.Text("firmware"))
+	if err != nil {
+		return nil, err
+	}
+	g := &game{Point: p, nodes: exanetPath(p), bytes: p.Int("size"), rounds: p.Int("rounds")}
+	g.sent = make([]byte, g.bytes)
+	experiment.Pattern(g.sent, p.Seed)
+	setup := g.ranks
+	if p.Text("mode") == exanetMailbox {
+		setup = g.mailboxes
+	}
+	stats, err := experiment.Simulate(ctx, p.Config(ctx, 1+slices.Max(g.nodes)), setup, func() error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	values := experiment.ClusterValues(&stats)
+	values[experiment.LatencyColumn] = g.latency
+	return values, nil
+}
+
+// mailboxes spawns the two processes with nothing but their interfaces.
+func (g *game) mailboxes(c *runtime.Cluster) error {
+	system, err := interfaces.Load(c)
+	if err != nil {
+		return err
+	}
+	var pages [2]*interfaces.Interface
+	for side, node := range g.nodes {
+		program := func(p *runtime.Proc) (err error) {
+			if err := system.Admit(p, 1); err != nil {
+				return err
+			}
+			if pages[side], err = system.Open(p, interfaces.Options{}); err != nil {
+				return err
+			}
+			p.Compute(sim.Nanosecond) // the other one opens its own
+			message, got := slices.Clone(g.sent), make([]byte, interfaces.MaxPayload)
+			s := player{
+				now: p.Now,
+				send: func() error {
+					channel, free := pages[side].Free()
+					for !free {
+						pages[side].Look()
+						channel, free = pages[side].Free()
+					}
+					if err := pages[side].Launch(channel, pages[1-side].Address(), message); err != nil {
+						return err
+					}
+					pages[side].Look() // at the messages before, while this one is under way
+					return nil
+				},
+				receive: func() error {
+					m, err := pages[side].Receive(got)
+					if err != nil {
+						return err
+					}
+					return experiment.SameBytes("message", got[:m.Bytes], g.sent)
+				},
+			}
+			s.round = g.played(side, p)
+			latency, err := s.play(side, g.rounds)
+			if side == 0 {
+				g.latency = latency
+			}
+			return err
+		}
+		if err := c.Spawn(node, fmt.Sprintf("side %d", side), program); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// played notes the rounds of the first side.
+func (g *game) played(side int, p *runtime.Proc) func(from sim.Time) {
+	if side != 0 {
+		return nil
+	}
+	g.OperationOf(2)
+	return func(from sim.Time) { g.Operation(p, from) }
+}
+
+// mpiOptions are those of the mode.
+func (g *game) mpiOptions() mpi.Options {
+	o := mpi.DefaultExaNetOptions()
+	switch g.Text("mode") {
+	case exanetProcess:
+		o.ExaNet.Start = mpi.StartByProcess
+	case exanetTouch:
+		o.ExaNet.Touch = true
+	case exanetPART:
+		o.ExaNet.Load = func(c *runtime.Cluster) (mpi.PageOpener, error) { return driver.Load(c, driver.Options{}) }
+	case exanetPortals:
+		o = mpi.DefaultOptions(mpi.Host)
+	}
+	if g.nodes[0] == g.nodes[1] {
+		o.PerNode = 2
+	}
+	return o
+}
+
+// ranks spawns the ranks of a world, two of which play.
+func (g *game) ranks(c *runtime.Cluster) error {
+	o := g.mpiOptions()
+	w, err := mpi.New(c, o)
+	if err != nil {
+		return err
+	}
+	players := g.nodes
+	if o.PerNode == 2 {
+		players = []int{0, 1}
+	}
+	for rank := range w.Size() {
+		side := slices.Index(players, rank)
+		if err := w.Spawn(rank, func(r *mpi.Rank) error {
+			if side < 0 {
+				return nil
+			}
+			return g.rank(r, side, players[1-side])
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *game) rank(r *mpi.Rank, side, other int) error {
+	message, err := r.Alloc(g.bytes)
+	if err != nil {
+		return err
+	}
+	got, err := r.Alloc(g.bytes)
+	if err != nil {
+		return err
+	}
+	message.CopyFrom(g.sent)
+	s := player{
+		now:  r.Now,
+		send: func() error { return r.World().Send(message, other, 0) },
+		receive: func() error {
+			_, err := r.World().Recv(got, other, 0)
+			return err
+		},
+	}
+	s.round = g.played(side, r.Proc())
+	latency, err := s.play(side, g.rounds)
+	if err != nil {
+		return err
+	}
+	if side == 0 {
+		g.latency = latency
+	}
+	return experiment.SameBytes("message", got.Read(), g.sent)
+}

@@ -1,0 +1,284 @@
+package exanest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/osu"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// OSU is the experiment of OSU benchmarks between two ranks.
+var OSU = &experiment.Experiment{
+	Name:  "osu",
+	Short: "OSU micro-benchmarks between two ranks along a path",
+	Long: `The programs latency, bw and bibw of the OSU micro-benchmarks (package internal/osu). spinsim osu prints what they print; here they are beside what was published.
+Paths are those of TR-488's Table 1, with any number of links: intra-fpga (within an MPSoC), intra-qfdb (a), intra-mezz:1, :2 and :3 (b, c, d), and
+inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two nodes such as 0-5.`,
+	Source:   "TR-488",
+	Smoke:    []experiment.Values{{"benchmark": "bibw", "size": 5000, "path": "intra-qfdb", "window": 4}},
+	Profiles: []string{"exanest"},
+	Axes: []experiment.Axis{
+		{Name: "path", Kind: report.Text, Default: table1, Help: "where the ranks are; above it says which paths there are"},
+		{Name: "benchmark", Column: "program", Kind: report.Text, Of: osu.Names(osu.Pair), Default: "latency", Help: "program of the OSU micro-benchmarks"},
+		transportAxis(),
+		windowAxis(), iterationsAxis(), warmupAxis(),
+		{Name: "size", Column: "bytes", Kind: report.Size, Most: experiment.MaxBytes, Default: "0,1,8,32,64,256,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB", Help: "size of a message"},
+	},
+	Points: func(p *experiment.Point) (bool, error) {
+		if err := transport(p); err != nil {
+			return false, err
+		}
+		if _, _, err := p.Profile.Fabric.Path(p.Text("path")); err != nil {
+			return false, fmt.Errorf("--path: %w", err)
+		}
+		if err := benchmarkOf(p).Check(p.Int("size"), 2); err != nil {
+			return false, &experiment.NoPoint{Why: fmt.Errorf("--size: %w", err)}
+		}
+		return true, nil
+	},
+	Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+		src, dst, err := p.Profile.Fabric.Path(p.Text("path"))
+		if err != nil {
+			return nil, err
+		}
+		row, values, err := runOSU(ctx, p, p.Config(ctx, 1+max(src, dst)), func(o *mpi.Options) { o.Places = []int{src, dst} })
+		if err != nil {
+			return nil, err
+		}
+		values["of_link"] = ofLink(p, row.Bandwidth, src, dst)
+		return values, nil
+	},
+	Memory: func(p *experiment.Point) int64 {
+		src, dst, _ := p.Profile.Fabric.Path(p.Text("path"))
+		return p.Footprint(1+max(src, dst), 4) + benchmarkOf(p).Memory(p.Int("size"), 2)
+	},
+	Columns: append([]report.Column{
+		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "of latency: half of the mean round trip"},
+		bandwidthColumn,
+		{Name: "of_link", Kind: report.Share, Help: "bandwidth as a part of what the slowest link of the path carries, of bibw in both directions"},
+	}, experiment.ClusterColumns()...),
+	Published: []report.Published{
+		{At: pairAt("latency", "intra-qfdb", 0), Column: experiment.LatencyColumn, Value: 1.293, Note: "set a parameter"},
+		{At: pairAt("latency", "intra-fpga", 0), Column: experiment.LatencyColumn, Value: 1.17, Note: "checks"},
+		{At: pairAt("latency", "intra-qfdb", 64), Column: experiment.LatencyColumn, Value: 5.157, Note: "checks"},
+		{At: pairAt("latency", "intra-qfdb", 4<<20), Column: experiment.LatencyColumn, Value: 2689.4, Note: "checks"},
+		{At: pairAt("bw", "intra-mezz:1", 4<<20), Column: "of_link", Value: 0.643, Note: "set a parameter"},
+	},
+	Modules:   transportModules,
+	Operation: osuOperation,
+	View: experiment.View{
+		Value: experiment.LatencyColumn, Summary: []string{"profile", "program", "path", "bytes", experiment.LatencyColumn, "bandwidth_MBps", "of_link"},
+		Series: []string{"path"}, X: "bytes", Quiet: osuQuiet,
+	},
+	Notes: []string{experiment.Compared},
+	Presets: []experiment.Preset{
+		{
+			Name: "latency", Short: "osu_latency on the paths of Table 1, 0 B to 4 MB",
+			Values: map[string]string{"benchmark": "latency", "size": "0,1,2,4,..,4MiB"},
+			View:   &experiment.View{Value: experiment.LatencyColumn, Series: []string{"path"}, X: "bytes", Quiet: append(osuQuiet, "benchmark")},
+		},
+		{
+			Name: "bandwidth", Short: "osu_bw and osu_bibw on the paths of Table 1",
+			Values: map[string]string{"benchmark": "bw,bibw", "size": "1,32,64,256,1KiB,4KiB,16KiB,64KiB,256KiB"},
+			View:   &experiment.View{Value: "bandwidth", Series: []string{"path"}, X: "bytes", Quiet: osuQuiet},
+		},
+	},
+}
+
+// table1 are the paths of TR-488's Table 1, the last the longest that the report uses.
+const table1 = "intra-fpga,intra-qfdb,intra-mezz:1,intra-mezz:2,intra-mezz:3,inter-mezz:3,1,2"
+
+var (
+	bandwidthColumn = report.Column{Name: "bandwidth", Unit: "MBps", Kind: report.Number, Help: "of bw, bibw and mbw_mr: 10^6 bytes of messages in a second, of all ranks that send"}
+	osuQuiet        = []string{"transport", "window", "iterations", "warmup"}
+)
+
+func pairAt(benchmark, path string, bytes int) []report.Is {
+	return []report.Is{{Column: "program", Value: benchmark}, {Column: "path", Value: path}, {Column: "bytes", Value: bytes}}
+}
+
+// Transports: values of the axis.
+const (
+	overExaNet  = "exanet"
+	overPortals = "portals"
+	overOffload = "portals-offload"
+)
+
+func transportAxis() experiment.Axis {
+	return experiment.Axis{
+		Name: "transport", Kind: report.Text, Of: []string{overExaNet, overPortals, overOffload}, Default: overExaNet,
+		Help: "what carries the messages: exanet (ExaNet-MPI), portals (the process matches) or portals-offload (the NIC and its handlers do)",
+	}
+}
+
+func windowAxis() experiment.Axis {
+	return experiment.Axis{Name: "window", Kind: report.Count, Least: "1", Most: "4096", Default: fmt.Sprint(osu.DefaultWindow), Help: "messages under way at a time, of bw, bibw and mbw_mr"}
+}
+
+func iterationsAxis() experiment.Axis {
+	return experiment.Axis{Name: "iterations", Kind: report.Count, Least: "0", Most: "100000", Default: "0", Help: "that are timed; 0: up to 8 KiB 30 on up to 34 ranks, 1024/ranks on more, and 1 above 8 KiB or 256 ranks"}
+}
+
+func warmupAxis() experiment.Axis {
+	return experiment.Axis{Name: "warmup", Kind: report.Count, Least: "0", Most: "100000", Default: fmt.Sprint(osu.DefaultWarmup), Help: "iterations before them that are not timed"}
+}
+
+// ranksWarmupAxis has a value for each benchmark's own.
+func ranksWarmupAxis() experiment.Axis {
+	a := warmupAxis()
+	a.Least = fmt.Sprint(osu.AutoWarmup)
+	a.Help += "; -1: 1, and none for bcast above 32 KiB on more than 256 ranks, where the first call takes as long as the second: on exanest within 0.6%"
+	return a
+}
+
+// DefaultTransport is the value of the axis transport that suits a device: ExaNet-MPI if it has packetizers and mailboxes that say what has landed.
+func DefaultTransport(p *profile.Profile) string {
+	if p.HPU.DMAWrite == nic.Landed {
+		return overExaNet
+	}
+	return overPortals
+}
+
+// OSURow is a result of OSU or OSURanks as package osu has it.
+func OSURow(r *experiment.Result) (row osu.Row) {
+	row.Bytes, row.Iterations = r.Point.Int("size"), r.Point.Int("iterations")
+	if row.Iterations == 0 {
+		ranks := 2
+		if r.Point.Experiment().Axis("ranks") != nil {
+			ranks = r.Point.Int("ranks")
+		}
+		row.Iterations = osu.DefaultIterations(row.Bytes, ranks)
+	}
+	row.Latency, _ = r.Values[experiment.LatencyColumn].(sim.Time)
+	row.Least, _ = r.Values["least"].(sim.Time)
+	row.Most, _ = r.Values["most"].(sim.Time)
+	row.Bandwidth, _ = r.Values["bandwidth"].(float64)
+	row.MessageRate, _ = r.Values["message_rate"].(float64)
+	return row
+}
+
+// transport says why the device does not have the transport of the point.
+func transport(p *experiment.Point) error {
+	if p.Text("transport") == overExaNet && p.Profile.HPU.DMAWrite != nic.Landed {
+		return fmt.Errorf("profile %s: hpu.dma_write: %s, expected %s for transport %s: what is acknowledged must be in the mailbox; there are transports %s and %s",
+			p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed, overExaNet, overPortals, overOffload)
+	}
+	return nil
+}
+
+// transportOptions are those of package mpi for the transport of a point.
+func transportOptions(p *experiment.Point) mpi.Options {
+	switch p.Text("transport") {
+	case overPortals:
+		return mpi.DefaultOptions(mpi.Host)
+	case overOffload:
+		return mpi.DefaultOptions(mpi.Offload)
+	}
+	return mpi.DefaultExaNetOptions()
+}
+
+// transportModules are the libraries that run for it.
+func transportModules(p *experiment.Point) []*handlers.Library {
+	switch p.Text("transport") {
+	case overPortals:
+		return nil
+	case overOffload:
+		return []*handlers.Library{handlers.Must("matching")}
+	}
+	return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
+}
+
+// benchmarkOf is the program of a point; its axis has no others.
+func benchmarkOf(p *experiment.Point) *osu.Benchmark {
+	b, err := osu.Find(p.Text("benchmark"))
+	if err != nil {
+		panic("experiment: " + err.Error()) //lint:panic programmer's mistake
+	}
+	return b
+}
+
+// runOSU runs the program of a point on a cluster.
+func runOSU(ctx context.Context, p *experiment.Point, cfg runtime.Config, place func(o *mpi.Options)) (row osu.Row, values experiment.Values, err error) {
+	o := transportOptions(p)
+	place(&o)
+	b := benchmarkOf(p)
+	stats, err := onWorld(cfg, o, func(w *mpi.World) (err error) {
+		row, err = osu.Run(ctx, w, b, osu.Options{
+			Bytes: p.Int("size"), Iterations: p.Int("iterations"), Warmup: p.Int("warmup"), Window: p.Int("window"), Seed: p.Seed, Timed: timedOSU(p, b),
+		})
+		return err
+	})
+	values = experiment.ClusterValues(&stats)
+	values[experiment.LatencyColumn], values["bandwidth"] = nil, nil
+	if b.Unit == osu.Latency {
+		values[experiment.LatencyColumn] = row.Latency
+	} else {
+		values["bandwidth"] = row.Bandwidth
+	}
+	return row, values, err
+}
+
+// osuOperation is what of an OSU benchmark is divided.
+const osuOperation = "the mean of iterations: of latency and multi_lat half of a round trip, of bw, bibw and mbw_mr the time of a window and its answer for each of its messages, of collectives a call, over all ranks"
+
+// timedOSU notes the iterations of the ranks whose times the benchmark prints.
+func timedOSU(p *experiment.Point, b *osu.Benchmark) func(r *mpi.Rank, from sim.Time) {
+	switch {
+	case b.Windowed:
+		p.OperationOf(p.Int("window"))
+	case b.Kind != osu.Collective:
+		p.OperationOf(2)
+	}
+	return func(r *mpi.Rank, from sim.Time) {
+		measures := r.Rank() == 0 || b.Kind == osu.Collective
+		if b.Kind == osu.Pairs {
+			measures = b.Unit == osu.Latency || r.Rank() < r.World().Size()/2
+		}
+		if measures {
+			p.Operation(r.Proc(), from)
+		}
+	}
+}
+
+// ofLink is a bandwidth, 10^6 B/s, as a part of that of the slowest link between two nodes; nil without one, and without a bandwidth.
+func ofLink(p *experiment.Point, bandwidth float64, src, dst int) any {
+	if bandwidth == 0 || src == dst {
+		return nil
+	}
+	path, _, err := fabric.Way(p.Profile.Fabric, 1+max(src, dst), src, dst, 0)
+	if err != nil {
+		return nil // the run has found it out
+	}
+	slowest := 0.0
+	for _, h := range path {
+		slowest = max(slowest, h.Rate.Time(1e6).Seconds()) // a megabyte
+	}
+	if p.Text("benchmark") == "bibw" {
+		bandwidth /= 2
+	}
+	return bandwidth * slowest
+}
+
+// onWorld runs ranks on a cluster of their own, and returns what its nodes did.
+func onWorld(cfg runtime.Config, o mpi.Options, run func(w *mpi.World) error) (stats runtime.Stats, err error) {
+	c, err := runtime.NewCluster(cfg)
+	if err != nil {
+		return stats, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	w, err := mpi.New(c, o)
+	if err == nil {
+		err = run(w)
+	}
+	return c.Stats(), err
+}

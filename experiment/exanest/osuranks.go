@@ -1,0 +1,270 @@
+package exanest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/osu"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// OSURanks is the experiment of OSU benchmarks of many ranks.
+var OSURanks = &experiment.Experiment{
+	Name:  "osu-ranks",
+	Short: "OSU micro-benchmarks of many ranks: collectives, and pairs at the same time",
+	Long: `The collective programs of the OSU micro-benchmarks, with a barrier behind each call, and those of pairs, multi_lat and mbw_mr (package internal/osu). spinsim osu
+prints what they print; here they are beside what was published. Consecutive ranks fill MPSoCs, then QFDBs.
+Beside bcast on boards of ExaNeSt stands TR-488's model: the sum, over the steps of a binomial tree, of what a message takes one way within an MPSoC, between two
+of a QFDB, or between neighbouring QFDBs, whichever the step is; these are measured while one side only sends.`,
+	Source:   "TR-488",
+	Smoke:    []experiment.Values{{"benchmark": "allreduce", "ranks": 7, "size": 5000}},
+	Profiles: []string{"exanest"},
+	Axes: []experiment.Axis{
+		{Name: "ranks", Kind: report.Count, Least: "2", Most: experiment.MaxRanks, Default: "4,16,64,128,512", Help: "ranks of the world"},
+		{Name: "benchmark", Column: "program", Kind: report.Text, Of: osu.Names(osu.Collective, osu.Pairs), Default: "bcast", Help: "program of the OSU micro-benchmarks"},
+		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: "4096", Default: "4", Help: "ranks on an MPSoC, or another node"},
+		algorithmsAxis(),
+		transportAxis(),
+		windowAxis(), iterationsAxis(), ranksWarmupAxis(),
+		{Name: "size", Column: "bytes", Kind: report.Size, Most: experiment.MaxBytes, Default: "4,32,64,256,1KiB,4KiB,16KiB", Help: "size of a message as OSU counts it"},
+	},
+	Points: hasOSURanks,
+	Run:    runOSURanks,
+	Memory: osuRanksMemory,
+	Columns: append([]report.Column{
+		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "of an operation: the mean of iterations and ranks"},
+		{Name: "least", Unit: "us", Kind: report.Duration, Help: "of a collective: the mean of iterations at the rank for which it is least"},
+		{Name: "most", Unit: "us", Kind: report.Duration, Help: "likewise at the rank for which it is most: when all have it"},
+		bandwidthColumn,
+		{Name: "message_rate", Unit: "Hz", Kind: report.Number, Help: "of mbw_mr: messages in a second, of all ranks that send"},
+		{Name: "model", Unit: "us", Kind: report.Duration, Help: "of bcast on ExaNeSt's boards: the sum over steps of what a message takes one way"},
+		{Name: "vs_model", Kind: report.Change, Help: "most / model - 1"},
+	}, experiment.ClusterColumns()...),
+	Published: []report.Published{
+		{At: ranksAt("bcast", 4, 4, 1), Column: experiment.LatencyColumn, Value: 1.93, Note: "checks"},
+		{At: ranksAt("allreduce", 4, 1, 4), Column: experiment.LatencyColumn, Value: 5.34, Note: "checks; the report does not say for how many bytes"},
+	},
+	Modules:   transportModules,
+	Operation: osuOperation,
+	View: experiment.View{
+		Value: experiment.LatencyColumn, Series: []string{"ranks"}, X: "bytes",
+		Summary: []string{"profile", "program", "ranks", "bytes", experiment.LatencyColumn, "least", "most", "bandwidth_MBps", "model", "vs_model"},
+		Quiet:   append(osuQuiet, "ranks-per-node", "algorithms"),
+	},
+	Notes: []string{experiment.Compared},
+	Presets: []experiment.Preset{
+		{
+			Name: "collectives", Short: "osu_bcast and osu_allreduce, 4 to 512 ranks, four on an MPSoC",
+			Values: map[string]string{"benchmark": "bcast,allreduce", "ranks": "4..512", "size": "4,64,1KiB"},
+		},
+		{
+			Name: "torus", Short: "systems that were never built: bcast and allreduce of one rank on each of up to 4,096 MPSoCs, with --topology 16x16x4",
+			Values: map[string]string{"benchmark": "bcast,allreduce", "ranks": "16,128,1024,4096", "ranks-per-node": "1", "size": "4,256", "iterations": "1"},
+			View: &experiment.View{
+				Value: experiment.LatencyColumn, Series: []string{"benchmark"}, X: "ranks", Quiet: append(osuQuiet, "ranks-per-node", "algorithms"),
+				Summary: []string{"profile", "program", "ranks", "bytes", experiment.LatencyColumn, "least", "most", "model", "vs_model"},
+			},
+		},
+	},
+}
+
+// credits is OSURanks where the buffers of links decide.
+var credits = &experiment.Experiment{
+	Name:  "credits",
+	Short: "traffic that waits for buffers of links, which may be smaller or larger than the prototype's",
+	Long: `OSU benchmarks of 128 ranks, one on each MPSoC, with buffers of 1, 4 and 16 KiB at every link (for each class and virtual channel): alltoall, where messages
+meet everywhere, and mbw_mr, in which the first half of the ranks sends to the second, half way through the machine. A cell leaves when there is room for it behind the
+link, so small buffers make it wait for the credit of the cell before, and full ones keep cells of other ways waiting.`,
+	Source:   "TR-488",
+	Smoke:    []experiment.Values{{"benchmark": "mbw_mr", "ranks": 8, "size": 3000}},
+	Profiles: []string{"exanest"},
+	Axes: append([]experiment.Axis{
+		{Name: "buffer", Kind: report.Size, Least: "512B", Most: "1GiB", Default: "1KiB,4KiB,16KiB", Field: "fabric.buffer", Help: "room at the end of every link, for each class and virtual channel"},
+		{Name: "benchmark", Column: "program", Kind: report.Text, Of: []string{"alltoall", "mbw_mr", "allgather", "gather"}, Default: "alltoall,mbw_mr", Help: "program of the OSU micro-benchmarks"},
+		{Name: "ranks", Kind: report.Count, Least: "2", Most: experiment.MaxRanks, Default: "128", Help: "ranks of the world"},
+	}, creditAxes()...),
+	Points: hasOSURanks,
+	Run:    runOSURanks,
+	Memory: osuRanksMemory,
+	Relative: []experiment.Relative{
+		{Column: report.Column{Name: "vs_4KiB", Kind: report.Change, Help: "latency / latency with buffers of 4 KiB - 1"}, Of: experiment.LatencyColumn, Axis: "buffer", Base: "4KiB"},
+		{Column: report.Column{Name: "bandwidth_vs_4KiB", Kind: report.Change, Help: "likewise of the bandwidth"}, Of: "bandwidth", Axis: "buffer", Base: "4KiB"},
+	},
+	Modules:   transportModules,
+	Operation: osuOperation,
+	View: experiment.View{
+		Value: experiment.LatencyColumn, Series: []string{"benchmark"}, X: "buffer",
+		Answer:  creditsAnswer,
+		Summary: []string{"profile", "program", "buffer", "bytes", experiment.LatencyColumn, "vs_4KiB", "bandwidth_MBps", "bandwidth_vs_4KiB"},
+		Quiet:   append(osuQuiet, "ranks", "ranks-per-node", "algorithms"),
+	},
+	Notes: []string{experiment.Compared},
+}
+
+func init() { credits.Columns = OSURanks.Columns }
+
+// creditAxes are those of OSURanks that credits has, too, with one rank on a node and one iteration.
+func creditAxes() []experiment.Axis {
+	axes := []experiment.Axis{
+		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: "4096", Default: "1", Help: "ranks on an MPSoC, or another node"},
+		algorithmsAxis(), transportAxis(), windowAxis(), iterationsAxis(), warmupAxis(),
+		{Name: "size", Column: "bytes", Kind: report.Size, Most: experiment.MaxBytes, Default: "16KiB", Help: "size of a message as OSU counts it"},
+	}
+	axes[4].Default, axes[5].Default = "1", "0"
+	return axes
+}
+
+func algorithmsAxis() experiment.Axis {
+	return experiment.Axis{Name: "algorithms", Kind: report.Text, Of: named(mpi.AlgorithmChoices()), Default: string(mpi.ExaNetMPI), Help: "of collectives: ExaNet-MPI's, or those that MPICH 3.2.1 chooses by size"}
+}
+
+// hasOSURanks says which points there are.
+func hasOSURanks(p *experiment.Point) (bool, error) {
+	ranks, nodes := p.Int("ranks"), nodesOf(p)
+	if q, is := p.Profile.Fabric.QFDBs(); is && nodes > q.Nodes() {
+		return false, fmt.Errorf("--ranks: %d, %d on a node, expected at most %d on the %d MPSoCs of %v (--topology)",
+			ranks, p.Int("ranks-per-node"), q.Nodes()*p.Int("ranks-per-node"), q.Nodes(), q)
+	}
+	if err := transport(p); err != nil {
+		return false, err
+	}
+	if err := benchmarkOf(p).Check(p.Int("size"), ranks); err != nil {
+		return false, &experiment.NoPoint{Why: fmt.Errorf("--size, --ranks: %w", err)}
+	}
+	return true, nil
+}
+
+func osuRanksMemory(p *experiment.Point) int64 {
+	nodes := nodesOf(p)
+	return p.Footprint(nodes, 2*nodes) + benchmarkOf(p).Memory(p.Int("size"), p.Int("ranks"))
+}
+
+func ranksAt(benchmark string, ranks, perNode, bytes int) []report.Is {
+	return []report.Is{
+		{Column: "program", Value: benchmark}, {Column: "ranks", Value: ranks}, {Column: "ranks_per_node", Value: perNode}, {Column: "bytes", Value: bytes},
+	}
+}
+
+// nodesOf is how many nodes the ranks of a point take.
+func nodesOf(p *experiment.Point) int {
+	return mpi.Options{PerNode: p.Int("ranks-per-node")}.Nodes(p.Int("ranks"))
+}
+
+func runOSURanks(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	ranks, perNode := p.Int("ranks"), p.Int("ranks-per-node")
+	row, values, err := runOSU(ctx, p, p.Config(ctx, nodesOf(p)), func(o *mpi.Options) {
+		o.Ranks, o.PerNode, o.Algorithms = ranks, perNode, mpi.Algorithms(p.Text("algorithms"))
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range []string{"least", "most", "message_rate", "model", "vs_model"} {
+		values[c] = nil
+	}
+	b := benchmarkOf(p)
+	if b.Kind == osu.Collective {
+		values["least"], values["most"] = row.Least, row.Most
+	}
+	if b.Unit == osu.Rate {
+		values["message_rate"] = row.MessageRate
+	}
+	if _, boards := p.Profile.Fabric.QFDBs(); boards && b.Name == "bcast" {
+		model, err := bcastModel(ctx, p, ranks, perNode)
+		if err != nil {
+			return nil, fmt.Errorf("the model: %w", err)
+		}
+		values["model"], values["vs_model"] = model, float64(row.Most)/float64(model)-1
+	}
+	return values, nil
+}
+
+// perQFDB is how many MPSoCs a board has.
+const perQFDB = 4
+
+// bcastModel is the sum over the steps of a binomial tree: a step is within an MPSoC while its ranks are nearer to each other than an MPSoC has ranks, then
+// within a board while they are nearer than a board has, else between boards. Steps between boards count as those between neighbours.
+func bcastModel(ctx context.Context, p *experiment.Point, ranks, perNode int) (total sim.Time, err error) {
+	q, _ := p.Profile.Fabric.QFDBs()
+	steps := map[string]int{}
+	var classes []string
+	for apart := 1; apart < ranks; apart *= 2 {
+		class := "inter-mezz:1,0,0"
+		switch {
+		case apart < perNode:
+			class = "intra-fpga"
+		case apart < perNode*perQFDB:
+			class = "intra-qfdb"
+		case q.X > 1:
+			class = "intra-mezz:1"
+		}
+		if steps[class]++; steps[class] == 1 {
+			classes = append(classes, class)
+		}
+	}
+	for _, class := range classes {
+		one, err := oneWay(ctx, p, class)
+		if err != nil {
+			return 0, err
+		}
+		total += one * sim.Time(steps[class])
+	}
+	return total, nil
+}
+
+// oneWay is what a message of the point takes along a path while one side only sends.
+func oneWay(ctx context.Context, p *experiment.Point, path string) (took sim.Time, err error) {
+	src, dst, err := p.Profile.Fabric.Path(path)
+	if err != nil {
+		return 0, err
+	}
+	cfg := p.Config(ctx, 1+max(src, dst))
+	cfg.Tracer, cfg.Links = nil, nil // those of the broadcast
+	o := transportOptions(p)
+	o.Places = []int{src, dst}
+	_, err = onWorld(cfg, o, func(w *mpi.World) error {
+		for rank := range w.Size() {
+			if err := w.Spawn(rank, func(r *mpi.Rank) error {
+				one, err := osu.OneWay(r.World(), osu.Options{Bytes: p.Int("size"), Iterations: 1, Warmup: 1, Seed: p.Seed})
+				if rank == 0 {
+					took = one
+				}
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		return w.Run(ctx)
+	})
+	return took, err
+}
+
+// creditsAnswer says what the other buffers make of each program, beside those of 4 KiB.
+func creditsAnswer(results []*experiment.Result) (lines []string) {
+	if !experiment.Apart(results, "buffer", "benchmark", "ranks", "size") {
+		return nil
+	}
+	for _, r := range results {
+		p := r.Point
+		base := slices.IndexFunc(results, func(b *experiment.Result) bool {
+			q := b.Point
+			return q.Int("buffer") == 4<<10 && q.Text("benchmark") == p.Text("benchmark") && q.Int("ranks") == p.Int("ranks") && q.Int("size") == p.Int("size")
+		})
+		if base < 0 || results[base] == r {
+			continue
+		}
+		var what string
+		var change float64
+		if r.Values[experiment.LatencyColumn] != nil {
+			what, change = "takes", float64(r.Time(experiment.LatencyColumn))/float64(results[base].Time(experiment.LatencyColumn))-1
+		} else {
+			what, change = "carries", r.Float("bandwidth")/results[base].Float("bandwidth")-1
+		}
+		lines = append(lines, fmt.Sprintf("%s, %s, %s: with buffers of %s it %s %.1f%% %s than with 4 KiB.", p.Text("benchmark"), experiment.Counted(p.Int("ranks"), "rank"),
+			sim.Size(p.Int("size")), sim.Size(p.Int("buffer")), what, 100*max(change, -change), map[bool]string{true: "less", false: "more"}[change < 0]))
+	}
+	return lines
+}

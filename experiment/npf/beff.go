@@ -1,0 +1,128 @@
+package npf
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/host/pinning"
+	"github.com/spinsim/spinsim/internal/beff"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var npfBeff = &experiment.Experiment{
+	Name:  "npf-beff",
+	Short: "effective bandwidth (b_eff) of MPI processes whose memory is copied, pinned or absent",
+	Long: `Processes of MPI on nodes of their own run b_eff (Rabenseifner, Koniges; package internal/beff has the definition): 21 lengths of messages to both neighbours in rings, three methods, 12 patterns. Memory
+of messages becomes ready for the interface in several ways:
+` + npfMPIStrategies + `
+On a network that is the same for all nodes patterns with rings of the same sizes are measured once. Messages longer than --sent are not sent: their bandwidth is that of the longest that is.`,
+	Source:   npfSource + " §6",
+	Profiles: []string{"ib-npf"},
+	Axes: append(npfMPIAxes(), []experiment.Axis{
+		{Name: "longest", Kind: report.Size, Least: "8KiB", Most: "128MiB", Default: "128MiB", Help: "Lmax: 128 MiB, or a 128th of a processor's memory if that is less"},
+		{Name: "sent", Kind: report.Size, Least: "4KiB", Most: "128MiB", Default: "1MiB", Help: "the longest message that is sent"},
+		{Name: "repetitions", Kind: report.Count, Least: "1", Most: "3", Default: "3", Help: "of everything, of which the best counts: 3 in the definition. The first finds memory that nobody has used"},
+		{Name: "loop", Kind: report.Duration, Unit: "us", Most: "5ms", Default: "50us", Help: "how long a loop takes at least: 2.5 to 5 ms in the definition, whose clocks have noise"},
+	}...),
+	Points: func(p *experiment.Point) (bool, error) {
+		if err := hasNPF(p); err != nil {
+			return false, err
+		}
+		if p.Int("sent") > p.Int("longest") {
+			return false, &experiment.NoPoint{Why: fmt.Errorf("--sent: messages of %d B, where the longest has %d B", p.Int("sent"), p.Int("longest"))}
+		}
+		return true, nil
+	},
+	Run: runNPFBeff,
+	Columns: append([]report.Column{
+		{Name: "b_eff", Unit: "MBps", Kind: report.Number, Help: "effective bandwidth of all processes together, 10^6 B/s"},
+		{Name: "rings", Unit: "MBps", Kind: report.Number, Help: "mean of ring patterns"},
+		{Name: "random", Unit: "MBps", Kind: report.Number, Help: "mean of random patterns"},
+		{Name: "at_4KiB", Unit: "MBps", Kind: report.Number, Help: "mean of all patterns with messages of 4 KiB"},
+		{Name: "at_longest", Unit: "MBps", Kind: report.Number, Help: "likewise with the longest that were sent"},
+	}, npfMPIColumns()...),
+	Relative: []experiment.Relative{{
+		Column: report.Column{Name: "vs_cache", Kind: report.Change, Help: "b_eff / b_eff with the pin-down cache - 1, at the same profile and other values; empty if that was not measured"},
+		Of:     "b_eff", Axis: "strategy", Base: pinning.CacheKind,
+	}},
+	Published: publishedBeff(),
+	Modules:   experiment.Always(handlers.Must("rnr")),
+	Undivided: "b_eff is a mean of bandwidths of 21 lengths, 12 patterns and three methods, and the time of nothing; npf-imb divides messages of one length",
+	Memory:    beffMemory,
+	View: experiment.View{
+		Value: "b_eff", Series: []string{"strategy"}, X: "ranks", Quiet: []string{"bound", "eager", "longest", "sent", "repetitions", "loop"},
+		Summary: []string{experiment.ProfileColumn, "ranks", "strategy", "b_eff", "vs_cache", "rings", "random", "at_4KiB", "at_longest", "faults", "pinned", "copied"},
+	},
+	Notes: []string{
+		"The first and the last byte of every message were compared.",
+		"Nothing was set by these figures. The paper names neither versions nor parameters of Open MPI and b_eff; ours are those of the definition, but for what a simulation without noise need not repeat.",
+	},
+}
+
+// publishedBeff are the figures, beside runs as the definition has them, and as ours are shortened. Everything else that the paper does not give is as where it is not asked for.
+func publishedBeff() (list []report.Published) {
+	for _, run := range []struct {
+		sent int
+		loop sim.Time
+	}{{1 << 20, 50 * sim.Microsecond}, {128 << 20, 2500 * sim.Microsecond}} {
+		for _, of := range []struct {
+			strategy, note string
+			value          float64
+		}{{pinning.BounceKind, "± 20", 8020}, {pinning.CacheKind, "± 45", 16410}, {pinning.NoneKind, "± 10", 16440}} {
+			list = append(list, report.Published{
+				At: []report.Is{{Column: "strategy", Value: of.strategy}},
+				With: []report.Is{
+					{Column: "ranks", Value: 8},
+					{Column: "longest", Value: 128 << 20},
+					{Column: "sent", Value: run.sent},
+					{Column: "loop", Value: run.loop},
+					{Column: "repetitions", Value: 3},
+					{Column: "bound", Value: 1 << 30},
+					{Column: "eager", Value: 12 << 10},
+				},
+				Column: "b_eff", Value: of.value, Note: of.note + "; checks",
+			})
+		}
+	}
+	return list
+}
+
+func newBeff(p *experiment.Point) (*beff.Benchmark, error) {
+	return beff.New(beff.Options{
+		Longest: p.Int("longest"), Sent: p.Int("sent"), Repetitions: p.Int("repetitions"), Loop: p.Time("loop"), Seed: p.Seed,
+		Alike: p.Profile.Fabric.Kind == fabric.Crossbar,
+	}, p.Int("ranks"))
+}
+
+// beffMemory is what a point takes, bytes: the buffers of messages, and of connections what eager messages are copied to and from, at both ends. Each goes through the next one.
+func beffMemory(p *experiment.Point) int64 {
+	n := p.Int("ranks")
+	b, err := newBeff(p)
+	if err != nil {
+		return 0 // the run says so
+	}
+	eager := int64(2*b.Pairs()*mpi.DefaultInfiniBandOptions().Buffers) * int64(min(p.Int("eager"), p.Int("sent")))
+	return p.Footprint(n, n*(n-1)) + int64(n*b.Memory()) + eager
+}
+
+func runNPFBeff(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	b, err := newBeff(p)
+	if err != nil {
+		return nil, err
+	}
+	values, err := npfMPI(ctx, p, b.Program)
+	if err != nil {
+		return nil, err
+	}
+	const mega = 1e6
+	r := &b.Result
+	values["b_eff"], values["rings"], values["random"] = r.Effective()/mega, r.Rings()/mega, r.Random()/mega
+	values["at_4KiB"], values["at_longest"] = r.At(int(math.Log2(4096)))/mega, r.At(beff.LengthsOf-1)/mega
+	return values, nil
+}

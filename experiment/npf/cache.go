@@ -1,0 +1,391 @@
+package npf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers/backupring"
+	"github.com/spinsim/spinsim/handlers/backupring/driver"
+	"github.com/spinsim/spinsim/inet"
+	"github.com/spinsim/spinsim/internal/npf/memcached"
+	"github.com/spinsim/spinsim/internal/npf/memcached/memaslap"
+	"github.com/spinsim/spinsim/internal/npf/stack"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// A key-value server of NPF'17 on node 0, whose pages may be absent, and its load on node 1.
+
+// npfLoadAxes say what the load is like.
+func npfLoadAxes() []experiment.Axis {
+	return []experiment.Axis{
+		{Name: "connections", Kind: report.Count, Least: "1", Most: "1024", Default: "16", Help: "of the load, each with one operation under way; the paper does not say, memaslap's default is 16"},
+		{Name: "spacing", Kind: report.Duration, Unit: "us", Most: "1s", Default: "0us", Help: "between the beginnings of connections; the paper does not say"},
+		{Name: "client", Kind: report.Text, Of: inet.Sets(), Default: "linux", Help: "time-outs and retries of the load's TCP: a set of inet; the server has lwip"},
+		{Name: "timeout", Kind: report.Duration, Unit: "ms", Most: "10s", Default: "0ms", Help: "first and least time-out of the load's TCP; 0: those of its set"},
+	}
+}
+
+// cacheRun is a run of the server and its load.
+type cacheRun struct {
+	*experiment.Point
+	most               int      // operations after which the load ends; 0: it does not
+	until              sim.Time // when it ends at the latest
+	steady             bool     // it ends when as many operations are done in each cacheSlice
+	each               bool     // operations are noted
+	result             cacheResult
+	ends               []*memaslap.Client
+	conns              []*stack.Conn
+	ring               *driver.Ring
+	total              int64
+	last               []sim.Time // operation of each connection
+	since              []sim.Time // which the next one of each connection has begun
+	slices             int        // that were simulated since the load was paused last
+	failed             []bool     // connections
+	noted              int64      // operations that are in slices
+	rate               float64    // operations in a second, the last that was constant
+	paused             bool       // connections that are held begin no operation
+	held               []bool
+	wakes              bool     // one that is not has been answered
+	lossy              bool     // the network loses frames
+	judged             int      // slices, when they were compared last
+	stretch, stretches int      // slices in what is compared, and how many of these are
+	quiet              sim.Time // before this something is yet to go down, or to come up
+}
+
+// cacheSlice is the time in which operations are counted; cacheSteady of them
+// that are the same but for cacheAlike are steady. While they are, and some
+// connections wait for their time-outs, the load is paused until one of these has
+// been answered: the time between counts as if it had gone on.
+//
+// A network that loses frames is another matter: a time-out is far longer than a
+// slice, so that slices between two losses are alike, and none of them has what
+// decides the throughput. There lossyStretches of lossyTimeouts each are looked
+// at, and they are steady if the standard error of their mean is below lossyError.
+const (
+	cacheSlice  = 5 * sim.Millisecond
+	cacheSteady = 6
+	cacheAlike  = 0.03
+
+	lossyStretches = 8
+	lossyTimeouts  = 4
+	lossyError     = 0.1
+)
+
+// cacheResult is what became of a run.
+type cacheResult struct {
+	slices  []float64 // operations in each cacheSlice from the beginning on
+	end     sim.Time  // of the run
+	skipped sim.Time  // of it, while the load was paused
+	looked  sim.Time  // at its end, in which it was found steady
+	rate    float64   // operations in a second behind it; 0 if all connections have failed
+	gaveUp  int       // connections that have failed
+	ring    backupring.Stats
+}
+
+// rateIn is operations in a second from one time to another, whole slices.
+func (r *cacheResult) rateIn(from, to sim.Time) float64 {
+	ops := 0.0
+	for at := from; at < to; at += cacheSlice {
+		if i := int(at / cacheSlice); i < len(r.slices) {
+			ops += r.slices[i]
+		} else {
+			ops += r.rate * cacheSlice.Seconds()
+		}
+	}
+	return ops / (to - from).Seconds()
+}
+
+// silence is the time of slices with less than 1% of the operations of the end.
+func (r *cacheResult) silence() (d sim.Time) {
+	for _, n := range r.slices {
+		if n < 0.01*r.rate*cacheSlice.Seconds() || r.rate == 0 {
+			d += cacheSlice
+		}
+	}
+	return d
+}
+
+var (
+	cacheServer = inet.Addr{10, 0, 0, 1}
+	cacheClient = inet.Addr{10, 0, 0, 2}
+)
+
+const (
+	cachePort      = 11211
+	cacheServerTCP = "lwip"
+	cacheWindow    = 1000                  // objects of each connection, all of them stored before
+	cacheMemory    = 2048                  // of each object: its chunk, and what is left of slabs
+	cacheBegin     = 100 * sim.Microsecond // the server listens by then
+	clientTCP      = 4096                  // descriptors of the client's ring, which is pinned: ours
+)
+
+// run simulates.
+func (w *cacheRun) run(ctx context.Context) (stats runtime.Stats, err error) {
+	if err := w.looks(); err != nil {
+		return stats, err
+	}
+	for i := range w.Int("connections") {
+		end, err := memaslap.New(memaslap.Config{Window: cacheWindow, Seed: w.Seed}, i)
+		if err != nil {
+			return stats, err
+		}
+		w.ends = append(w.ends, end)
+	}
+	return experiment.SimulateTCP(ctx, w.Config(ctx, 2), w.spawn, func() error {
+		w.result.ring = w.ring.Stats()
+		return nil
+	})
+}
+
+func (w *cacheRun) spawn(c *runtime.Cluster) error {
+	network, providers, err := npfNetwork(c, w.Int("slots"))
+	if err != nil {
+		return err
+	}
+	if err := c.SpawnService(0, "server", func(p *runtime.Proc) error {
+		s, err := npfOpen(network, p, providers[0], cacheServerTCP, stack.Options{Addr: cacheServer, Ring: npfRing(w.Point), Secret: w.Seed})
+		if err != nil {
+			return err
+		}
+		w.ring = s.Ring()
+		return w.serve(p, s)
+	}); err != nil {
+		return err
+	}
+	return c.Spawn(1, "load", func(p *runtime.Proc) error {
+		s, err := npfOpen(network, p, providers[1], w.Text("client"), stack.Options{
+			Addr: cacheClient, Ring: driver.RingOptions{Size: clientTCP, Pinned: true}, Secret: w.Seed, Send: 1024,
+		}, w.timeouts()...)
+		if err != nil {
+			return err
+		}
+		return w.load(p, s)
+	})
+}
+
+// timeouts are the overrides of the load's TCP.
+func (w *cacheRun) timeouts() (overrides []string) {
+	d := w.Time("timeout")
+	if d == 0 {
+		return nil
+	}
+	for _, name := range []string{"rto_initial", "rto_after_syn", "rto_least"} {
+		overrides = append(overrides, fmt.Sprintf("%s=%dps", name, int64(d)))
+	}
+	return overrides
+}
+
+// serve is the server.
+func (w *cacheRun) serve(p *runtime.Proc, s *stack.Stack) error {
+	server, err := memcached.NewServer(p, memcached.Config{Limit: int64(16<<20 + len(w.ends)*cacheWindow*cacheMemory)})
+	if err != nil {
+		return err
+	}
+	for _, end := range w.ends {
+		if err := end.Each(func(key, value []byte) error {
+			if !server.Store.Set(key, value) {
+				return errors.New("the server has no room for what is there in the beginning")
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return npfServe(s, server, cachePort, len(w.ends))
+}
+
+// load is the client.
+func (w *cacheRun) load(p *runtime.Proc, s *stack.Stack) error {
+	p.Sleep(cacheBegin)
+	w.since = make([]sim.Time, len(w.ends))
+	w.last, w.failed, w.held = make([]sim.Time, len(w.ends)), make([]bool, len(w.ends)), make([]bool, len(w.ends))
+	buffer := make([]byte, 16<<10)
+	for next, dial := cacheSlice, p.Now(); ; {
+		for ; len(w.conns) < len(w.ends) && p.Now() >= dial; dial += w.Time("spacing") {
+			c, err := s.Dial(cacheServer, cachePort)
+			if err != nil {
+				return err
+			}
+			c.Of = len(w.conns)
+			w.since[len(w.conns)] = p.Now()
+			w.conns = append(w.conns, c)
+		}
+		until := w.until
+		if len(w.conns) < len(w.ends) {
+			until = min(until, dial)
+		}
+		if err := s.Wait(until); err != nil {
+			return err
+		}
+		for ; p.Now() >= next; next += cacheSlice {
+			w.note()
+		}
+		for c := s.Next(); c != nil; c = s.Next() {
+			if err := w.advance(c, buffer, p.Now()); err != nil {
+				return err
+			}
+		}
+		if w.paused && w.wakes {
+			w.paused, w.slices, w.noted = false, 0, w.total
+			for i, held := range w.held {
+				if held {
+					w.since[i] = p.Now()
+				}
+			}
+			for _, c := range w.conns {
+				if err := w.advance(c, buffer, p.Now()); err != nil {
+					return err
+				}
+			}
+		}
+		if w.over(p.Now()) {
+			w.result.end = p.Now()
+			return nil
+		}
+	}
+}
+
+// losesByChance reports whether frames get lost at any time, and not only while
+// something is down. One that is late by more than a slice is as good as lost.
+func losesByChance(p *experiment.Point) bool {
+	f := &p.Profile.Fabric.Faults
+	return f.Loss > 0 || f.Corrupt > 0 || f.Delay > 0 && f.MaxDelay >= cacheSlice
+}
+
+// looks decides what is compared to find out whether the load is steady.
+func (w *cacheRun) looks() error {
+	faults := &w.Profile.Fabric.Faults
+	w.stretch, w.stretches, w.lossy = 1, cacheSteady, losesByChance(w.Point)
+	if w.lossy {
+		longest, err := w.longestTimeout()
+		if err != nil {
+			return err
+		}
+		w.stretch, w.stretches = int((lossyTimeouts*longest+cacheSlice-1)/cacheSlice), lossyStretches
+	}
+	for _, d := range faults.Down {
+		for _, at := range []sim.Time{d.From, d.To} {
+			if at < w.until {
+				w.quiet = max(w.quiet, at)
+			}
+		}
+	}
+	w.result.looked = sim.Time(w.stretch*w.stretches) * cacheSlice
+	return nil
+}
+
+// longestTimeout is the longer one of both ends' first time-outs of a loss.
+func (w *cacheRun) longestTimeout() (sim.Time, error) {
+	client, err := inet.Load(w.Text("client"), w.timeouts()...)
+	if err != nil {
+		return 0, err
+	}
+	server, err := inet.Load(cacheServerTCP)
+	if err != nil {
+		return 0, err
+	}
+	return max(client.RTOLeast, server.RTOLeast), nil
+}
+
+// waits reports whether a connection has had no answer while the others were steady.
+func (w *cacheRun) waits(i int, now sim.Time) bool {
+	return w.conns[i].Err() == nil && w.last[i] < now-min(now, w.result.looked)
+}
+
+// advance deals with a connection of the load on which something has happened.
+func (w *cacheRun) advance(c *stack.Conn, buffer []byte, now sim.Time) error {
+	end := w.ends[c.Of.(int)]
+	before := end.Stats.Ops()
+	if c.Err() != nil {
+		if !w.failed[c.Of.(int)] {
+			w.failed[c.Of.(int)] = true
+			w.result.gaveUp++
+		}
+		return nil
+	}
+	for n := c.Read(buffer); n > 0; n = c.Read(buffer) {
+		end.Feed(buffer[:n])
+	}
+	for out := end.Output(); (!w.paused || !w.held[c.Of.(int)]) && c.Established() && len(out) > 0; out = end.Output() {
+		n := c.Write(out)
+		if n == 0 {
+			break
+		}
+		end.Sent(n)
+	}
+	if done := end.Stats.Ops() - before; done > 0 {
+		w.total += done
+		w.last[c.Of.(int)] = now
+		if w.each {
+			w.NoteOperation(1, "load", w.since[c.Of.(int)], now)
+		}
+		w.since[c.Of.(int)] = now
+		w.wakes = w.wakes || !w.held[c.Of.(int)]
+	}
+	if end.Stats.Wrong > 0 {
+		return fmt.Errorf("connection %d: %d values are not those that were stored", c.Of, end.Stats.Wrong)
+	}
+	return end.Err()
+}
+
+// note ends a slice.
+func (w *cacheRun) note() {
+	if w.paused {
+		w.result.slices = append(w.result.slices, w.rate*cacheSlice.Seconds())
+		w.result.skipped += cacheSlice
+		return
+	}
+	w.result.slices = append(w.result.slices, float64(w.total-w.noted))
+	w.noted = w.total
+	w.slices++
+}
+
+// over reports whether the load ends, and pauses it if nothing is ahead but time-outs.
+func (w *cacheRun) over(now sim.Time) bool {
+	switch {
+	case w.result.gaveUp == len(w.ends), w.most > 0 && w.total >= int64(w.most), now >= w.until:
+		return true
+	case !w.steady || w.paused || w.slices < w.stretch*w.stretches || len(w.conns) < len(w.ends) || now < w.quiet:
+		return false
+	case w.lossy && w.judged == w.slices:
+		return false
+	}
+	if w.judged = w.slices; !w.constant() {
+		return false
+	}
+	w.wakes = false
+	waiting := false
+	for i := range w.held {
+		w.held[i] = !w.waits(i, now)
+		waiting = waiting || !w.held[i]
+	}
+	if waiting {
+		w.paused = !w.lossy // what is lost meanwhile would have been lost at another time
+		return false
+	}
+	w.result.rate = w.rate
+	return true
+}
+
+// constant reports whether the last stretches have about as many operations, and
+// notes how many that is in a second.
+func (w *cacheRun) constant() bool {
+	n := w.stretches
+	last := make([]float64, n)
+	for i, ops := range w.result.slices[len(w.result.slices)-n*w.stretch:] {
+		last[i/w.stretch] += ops
+	}
+	mean, deviation := stat.MeanStdDev(last, nil)
+	w.rate = mean / (sim.Time(w.stretch) * cacheSlice).Seconds()
+	if w.lossy {
+		return stat.StdErr(deviation, float64(n)) < lossyError*mean
+	}
+	return slices.Min(last) > (1-cacheAlike)*mean && slices.Max(last) < (1+cacheAlike)*mean
+}

@@ -1,0 +1,276 @@
+package npf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers/backupring/driver"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/inet"
+	"github.com/spinsim/spinsim/internal/npf/memcached"
+	"github.com/spinsim/spinsim/internal/npf/memcached/memaslap"
+	"github.com/spinsim/spinsim/internal/npf/stack"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Several key-value servers of NPF'17 on node 0, each with memory and a ring of its own, and a load for each on node 1.
+
+// Values of the axis mode: what becomes of memory that is absent.
+const (
+	fleetNPF    = "npf"
+	fleetPinned = "pinned"
+)
+
+const fleetModesHelp = `  npf     nothing is pinned: what an interface finds absent goes to the backup ring (handlers/backupring), what a program touches the kernel brings in
+  pinned  all memory of a server is pinned from the beginning, as interfaces without page faults need it`
+
+// What the paper does not say of rings and loads: ours.
+const (
+	fleetRing       = 64
+	fleetBuffer     = 2 << 10
+	fleetBitmap     = 4096
+	fleetSlots      = 512
+	fleetClientRing = 1024
+	fleetPort       = 11211
+	fleetServerTCP  = "lwip"
+	leastTimeouts   = 10                    // of a server's TCP in the time in which operations are counted, if frames get lost
+	fleetBegin      = 100 * sim.Microsecond // servers listen by then
+)
+
+// fleetAxes are those of what the paper does not say.
+func fleetAxes(connections string) []experiment.Axis {
+	return []experiment.Axis{
+		{Name: "connections", Kind: report.Count, Least: "1", Most: "256", Default: connections, Help: "of the load of a server, each with one operation under way; the paper does not say, memaslap's default is 16"},
+		{Name: "operation", Kind: report.Duration, Unit: "us", Least: "0ns", Most: "1ms", Default: "0ns", Help: "what the instructions of a server take for an operation, beside packets (host.message), copies and accesses to memory"},
+	}
+}
+
+// fleet is a run.
+type fleet struct {
+	*experiment.Point
+	operation sim.Time // memcached.Server.Operation
+	pinned    bool
+	other     int   // bytes of the memory of node 0 that somebody else has locked
+	vm        int64 // memory of a server that is pinned, if it is
+	limit     int64 // of its items
+	hash      int   // memcached.Config.HashPower
+	ring      int   // descriptors of a load
+	loads     [][]*memaslap.Client
+	ends      []sim.Time              // of slices in which operations are counted, from fleetBegin on
+	begins    func(server, slice int) // of a slice; nil: nothing is to be done then
+
+	counts   [][]memaslap.Stats // of each server until the end of each slice
+	kernel   host.KernelStats
+	resident int64 // bytes of the servers, in the end
+	absent   int64 // frames
+	rings    []*driver.Ring
+	procs    []*runtime.Proc
+}
+
+// fleetOperation is what of servers is divided.
+const fleetOperation = "the mean of operations of connections that have ended in the time in which they are counted, each from the end of the one before"
+
+// outlastsLosses returns an error if frames get lost and the time in which
+// operations are counted is too short to see what comes of it: a time-out of TCP
+// is 0.2 to 0.5 s, and between two of them every connection is at full speed.
+func outlastsLosses(p *experiment.Point, counted sim.Time, flag string) error {
+	if !p.Profile.Fabric.Faults.Loses() {
+		return nil
+	}
+	s, err := inet.Load(fleetServerTCP)
+	if err != nil {
+		return err
+	}
+	if least := leastTimeouts * s.RTOLeast; counted < least {
+		return fmt.Errorf("profile %s: fabric.faults loses frames, and TCP waits %v or longer for each: %s is %v, expected at least %v",
+			p.Profile.Origin.Name, s.RTOLeast, flag, counted, least)
+	}
+	return nil
+}
+
+// errCannotPin is why there is no run: memory is less than what would be pinned.
+var errCannotPin = errors.New("the memory of the servers cannot be pinned")
+
+// fleetLoad is what the load of a server is called.
+func fleetLoad(i int) string { return fmt.Sprintf("load %d", i) }
+
+func fleetAddr(node, i int) inet.Addr { return inet.Addr{10, 0, byte(node), byte(i + 1)} }
+
+// run simulates.
+func (f *fleet) run(ctx context.Context) (runtime.Stats, error) {
+	f.counts = make([][]memaslap.Stats, len(f.loads))
+	stats, err := experiment.SimulateTCP(ctx, f.Config(ctx, 2), func(c *runtime.Cluster) error { return f.spawn(ctx, c) }, func() error {
+		f.kernel = f.procs[0].Node().Kernel().Stats()
+		for i, p := range f.procs {
+			f.resident += int64(p.OS().Resident()) * host.PageBytes
+			f.absent += int64(f.rings[i].Stats().Absent)
+		}
+		return nil
+	})
+	if errors.Is(err, host.ErrNoMemory) && !f.pinned {
+		err = fmt.Errorf("what the servers store in the beginning has no room in the memory of node 0 (os.memory) and its swap (storage.swap): %w", err)
+	}
+	return stats, err
+}
+
+func (f *fleet) spawn(ctx context.Context, c *runtime.Cluster) error {
+	network, providers, err := npfNetwork(c, fleetSlots)
+	if err != nil {
+		return err
+	}
+	if f.other > 0 {
+		if err := c.SpawnService(0, "somebody else", func(p *runtime.Proc) error {
+			p.Alloc(f.other).Lock()
+			p.Thread().Wait("the end")
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	for i := range f.loads {
+		if err := c.SpawnService(0, fmt.Sprintf("server %d", i), func(p *runtime.Proc) error {
+			ring := driver.RingOptions{Size: fleetRing, Buffer: fleetBuffer, Pinned: f.pinned}
+			if !f.pinned {
+				ring.BitmapSize = fleetBitmap
+			}
+			s, err := npfOpen(network, p, providers[0], fleetServerTCP, stack.Options{Addr: fleetAddr(0, i), Ring: ring, Secret: f.Seed})
+			if err != nil {
+				return err
+			}
+			f.rings, f.procs = append(f.rings, s.Ring()), append(f.procs, p)
+			return f.serve(ctx, p, s, i)
+		}); err != nil {
+			return err
+		}
+	}
+	for i := range f.loads {
+		if err := c.Spawn(1, fleetLoad(i), func(p *runtime.Proc) error {
+			s, err := npfOpen(network, p, providers[1], "linux", stack.Options{
+				Addr: fleetAddr(1, i), Ring: driver.RingOptions{Size: f.ring, Buffer: fleetBuffer, Pinned: true}, Secret: f.Seed, Send: 256,
+			})
+			if err != nil {
+				return err
+			}
+			return f.load(p, s, i)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve is a server. Storing what is there in the beginning takes seconds in which nothing happens that could be interrupted: it asks.
+func (f *fleet) serve(ctx context.Context, p *runtime.Proc, s *stack.Stack, i int) error {
+	server, err := memcached.NewServer(p, memcached.Config{Limit: f.limit, HashPower: f.hash})
+	if err != nil {
+		return err
+	}
+	server.Operation = f.operation
+	if f.pinned {
+		if err := fleetPin(p, f.vm); err != nil {
+			return err
+		}
+	}
+	for _, x := range f.loads[i] {
+		if x.Each(func(key, value []byte) error {
+			server.Store.Set(key, value) // what it has no room for is evicted, as if it had been stored by somebody
+			return ctx.Err()
+		}) != nil {
+			break // the run ends at its next event
+		}
+	}
+	return npfServe(s, server, fleetPort, len(f.loads[i]))
+}
+
+// fleetPin pins all memory of a process, and as much as is missing to that of its virtual machine.
+func fleetPin(p *runtime.Proc, vm int64) error {
+	own := p.Alloc(host.PageBytes)
+	top, have := own.Addr(), int64(0)
+	for at := uint64(0); at < top; at += host.PageBytes {
+		if start, end, ok := p.OS().Mapping(at); ok {
+			have += int64(end - start)
+			if err := fleetLock(p, start, end-start); err != nil {
+				return err
+			}
+			at = end - host.PageBytes
+		}
+	}
+	if have >= vm {
+		return nil
+	}
+	rest := p.Alloc(int(vm - have))
+	return fleetLock(p, rest.Addr(), uint64(rest.Len()))
+}
+
+func fleetLock(p *runtime.Proc, addr, n uint64) error {
+	err := p.OS().Lock(nil, addr, n)
+	if errors.Is(err, host.ErrNoMemory) {
+		return fmt.Errorf("%w: %w", errCannotPin, err)
+	}
+	return err
+}
+
+// load is the load of a server.
+func (f *fleet) load(p *runtime.Proc, s *stack.Stack, i int) error {
+	p.Sleep(fleetBegin)
+	buffer, since := make([]byte, 32<<10), make([]sim.Time, len(f.loads[i])) // since: the operation of a connection
+	for n := range f.loads[i] {
+		c, err := s.Dial(fleetAddr(0, i), fleetPort)
+		if err != nil {
+			return err
+		}
+		c.Of, since[n] = n, p.Now()
+	}
+	for slice, end := range f.ends {
+		if f.begins != nil {
+			f.begins(i, slice)
+		}
+		for end += fleetBegin; p.Now() < end; {
+			if err := s.Wait(end); err != nil {
+				return err
+			}
+			for c := s.Next(); c != nil; c = s.Next() {
+				n := c.Of.(int)
+				before := f.loads[i][n].Stats.Ops()
+				if err := advance(c, f.loads[i][n], buffer); err != nil {
+					return fmt.Errorf("load of server %d, connection %d: %w", i, n, err)
+				}
+				if f.loads[i][n].Stats.Ops() > before {
+					f.Operation(p, since[n])
+					since[n] = p.Now()
+				}
+			}
+		}
+		var all memaslap.Stats
+		for _, x := range f.loads[i] {
+			all.Add(&x.Stats)
+		}
+		f.counts[i] = append(f.counts[i], all)
+	}
+	return nil
+}
+
+// advance deals with a connection of the load on which something has happened.
+func advance(c *stack.Conn, x *memaslap.Client, buffer []byte) error {
+	if err := c.Err(); err != nil {
+		return err
+	}
+	for n := c.Read(buffer); n > 0; n = c.Read(buffer) {
+		x.Feed(buffer[:n])
+	}
+	for out := x.Output(); c.Established() && len(out) > 0; out = x.Output() {
+		n := c.Write(out)
+		if n == 0 {
+			break
+		}
+		x.Sent(n)
+	}
+	if x.Stats.Wrong > 0 {
+		return fmt.Errorf("%d values are not those that were stored", x.Stats.Wrong)
+	}
+	return x.Err()
+}

@@ -1,0 +1,160 @@
+package npf
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/npf/memcached/memaslap"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// instanceTerms are the way to the published throughput. Both times are what is missing there: nothing else says so.
+var instanceTerms = experiment.Axis{
+	Name: "term", Kind: report.Text, Of: []string{"ours", "alone", "together"}, Default: "ours",
+	Help: "a way to the published throughput; above it says what each is",
+	Terms: []experiment.Term{
+		{},
+		{Help: "an operation takes longer by what is missing of that of one server", Values: map[string]string{"operation": "2.5us"}, WhatIf: true},
+		{Help: "and longer by what is missing of that of several, for each other server the same", Values: map[string]string{"shared": "0.96us"}, WhatIf: true},
+	},
+}
+
+var instances = &experiment.Experiment{
+	Name:  "npf-instances",
+	Short: "key-value servers with memory for more than there is: operations in a second of all of them",
+	Long: `Key-value servers (memcached's protocol, 90% gets, values of 1 KiB, keys of 64 B) on node 0, each in a virtual machine with so much memory, of which it uses the working set; a load for each on node 1. What they
+store is there in the beginning.
+` + fleetModesHelp + `
+Operations are counted behind a warm-up, in which the pages of receive rings come.`,
+	Source:   "NPF'17 §6",
+	Smoke:    []experiment.Values{{"instances": 2, "vm": 16 << 20, "working-set": 8 << 20, "connections": 2, "warm": sim.Millisecond, "time": sim.Millisecond}},
+	Profiles: []string{"eth-npf"},
+	Axes: slices.Concat([]experiment.Axis{
+		{Name: "mode", Kind: report.Text, Of: []string{fleetNPF, fleetPinned}, Help: "what becomes of absent memory; above it says what each is"},
+		{Name: "instances", Kind: report.Count, Least: "1", Most: "16", Default: "1,2,3,4", Help: "servers, each with a core; the kernel's interrupts are on that of the fourth"},
+		{Name: "vm", Kind: report.Size, Least: "4MiB", Most: "1TiB", Default: "3GB", Help: "memory of each; items may take seven eighths of it"},
+		{Name: "working-set", Column: "working_set", Kind: report.Size, Least: "1MiB", Most: "1TiB", Default: "1.8GB", Help: "memory of what is stored and asked for; the paper says under 2 GB"},
+	}, fleetAxes("16"), []experiment.Axis{
+		{Name: "shared", Kind: report.Duration, Unit: "us", Most: "1ms", Default: "0ns", Help: "what an operation takes besides for each other server there is, of something that they share"},
+		instanceTerms,
+		{Name: "warm", Kind: report.Duration, Unit: "ms", Least: "1us", Most: "100s", Default: "80ms", Help: "warm-up: in it the pages of rings and of what is sent come, one behind the other"},
+		{Name: "time", Kind: report.Duration, Unit: "ms", Least: "1us", Most: "100s", Default: "10ms", Help: "in which operations are counted"},
+	}),
+	Points: func(p *experiment.Point) (bool, error) {
+		return true, errors.Join(hasStack(p), outlastsLosses(p, p.Time("time"), "--time"))
+	},
+	Run: runInstances,
+	Columns: append([]report.Column{
+		{Name: "throughput", Unit: "kops", Kind: report.Number, Help: "operations in a second of all servers, thousands; empty: their memory cannot be pinned"},
+		{Name: "per_operation", Unit: "us", Kind: report.Number, Help: "of a server's time: servers / throughput"},
+		{Name: "hits", Kind: report.Share, Help: "part of the gets that found something"},
+		{Name: "resident", Unit: "bytes", Kind: report.Size, Help: "memory that the servers have in the end"},
+		{Name: "absent", Kind: report.Count, Help: "frames whose memory was absent, warm-up included"},
+		{Name: "major", Kind: report.Count, Help: "page faults that had to read storage"},
+	}, experiment.ClusterColumns()...),
+	Published: publishedInstances(),
+	Modules:   experiment.Always(handlers.Must("backupring")),
+	Operation: fleetOperation,
+	Memory: func(p *experiment.Point) int64 {
+		n := int64(p.Int("instances"))
+		return p.Footprint(2, 1) + n*(int64(p.Int("working-set"))/instanceChunk*200+int64(p.Int("vm"))/host4K*160) + 256<<20
+	},
+	View: experiment.View{
+		Value: "throughput", Series: []string{"mode"}, X: "instances",
+		Quiet:   []string{"term", "vm", "working-set", "connections", "operation", "shared", "warm", "time"},
+		Summary: []string{experiment.ProfileColumn, "mode", "instances", "throughput", "hits", "resident", "absent", "major"},
+	},
+	Presets: []experiment.Preset{{
+		Name: "waterfall", Short: "from the throughput here to the published one, one term of what an operation takes at a time", Source: "NPF'17 §6",
+		Values: map[string]string{"mode": fleetNPF, "instances": "1,2,3,4", "term": strings.Join(instanceTerms.Of, ","), "vm": "100MB", "working-set": "60MB"},
+		View: &experiment.View{
+			Value: "per_operation", X: "instances", Quiet: []string{"mode", "vm", "working-set", "connections", "warm", "time"},
+			Summary: []string{"term", "operation", "shared", "instances", "throughput", "per_operation"},
+		},
+	}},
+	Notes: []string{
+		"Every value that came was compared with the one that was stored.",
+		"No parameter was set by these figures. What a packet takes in a user-level stack (host.message) is ours; --operation asks what else an operation would have to take.",
+	},
+}
+
+const (
+	instanceChunk = 1184 // that memcached has for an object of 64 B and 1 KiB
+	host4K        = 4 << 10
+)
+
+func publishedInstances() (list []report.Published) {
+	for _, of := range []struct{ vm, set int }{{3e9, 1.8e9}, {100e6, 60e6}} { // the second with everything in memory as well, which terms has
+		for mode, values := range map[string][]float64{fleetNPF: {186, 311, 407, 484}, fleetPinned: {185, 310}} {
+			for i, v := range values {
+				list = append(list, report.Published{
+					At:     []report.Is{{Column: "mode", Value: mode}, {Column: "instances", Value: i + 1}},
+					With:   []report.Is{{Column: "vm", Value: of.vm}, {Column: "working_set", Value: of.set}, {Column: "connections", Value: 16}},
+					Column: "throughput", Value: v, Note: "checks: nothing was set by it",
+				})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b report.Published) int { return int(a.Value - b.Value) })
+	return list
+}
+
+func runInstances(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	f := &fleet{
+		Point: p, operation: p.Time("operation") + p.Time("shared")*sim.Time(p.Int("instances")-1), pinned: p.Text("mode") == fleetPinned, vm: int64(p.Int("vm")), ring: fleetClientRing, ends: []sim.Time{p.Time("warm"), p.Time("warm") + p.Time("time")},
+	}
+	if f.pinned && int64(p.Int("instances")) > int64(p.Profile.OS.Memory)/f.vm {
+		return impossible(), nil // more than there is: nobody needs to try
+	}
+	f.limit = max(f.vm*7/8>>20<<20, 1<<20)
+	connections := p.Int("connections")
+	for i := range p.Int("instances") {
+		var load []*memaslap.Client
+		for n := range connections {
+			x, err := memaslap.New(memaslap.Config{Window: max(p.Int("working-set")/instanceChunk/connections, 1), Overwrite: 1, Seed: p.Seed}, i*connections+n)
+			if err != nil {
+				return nil, err
+			}
+			load = append(load, x)
+		}
+		f.loads = append(f.loads, load)
+	}
+	stats, err := f.run(ctx)
+	if errors.Is(err, errCannotPin) {
+		return impossible(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.OnlyDuring(p.Operations(), func(o *experiment.Operation) bool { return o.To > fleetBegin+p.Time("warm") })
+	ops, gets, hits := int64(0), int64(0), int64(0)
+	for _, c := range f.counts {
+		ops += c[1].Ops() - c[0].Ops()
+		gets, hits = gets+c[1].Gets, hits+c[1].Hits
+	}
+	values := experiment.ClusterValues(&stats)
+	values["throughput"] = float64(ops) / p.Time("time").Seconds() / 1000
+	values["per_operation"], values["hits"] = nil, nil
+	if ops > 0 {
+		values["per_operation"] = float64(len(f.loads)) * p.Time("time").Seconds() * 1e6 / float64(ops)
+	}
+	if gets > 0 {
+		values["hits"] = float64(hits) / float64(gets)
+	}
+	values["resident"], values["absent"], values["major"] = int(f.resident), int(f.absent), int(f.kernel.Major)
+	return values, nil
+}
+
+// impossible is a point that has no values.
+func impossible() experiment.Values {
+	values := experiment.Values{"throughput": nil, "per_operation": nil, "hits": nil, "resident": nil, "absent": nil, "major": nil}
+	for _, c := range experiment.ClusterColumns() {
+		values[c.Name] = nil
+	}
+	return values
+}

@@ -1,0 +1,325 @@
+package npf
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/backupring"
+	"github.com/spinsim/spinsim/handlers/backupring/driver"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var npfLineRate = &experiment.Experiment{
+	Name:  "npf-line-rate",
+	Short: "receive rings that are loaded at line rate, with frames whose memory is absent: how many HPUs hold it",
+	Long: `Eight nodes send frames of one size to node 0 as fast as they can; the link that they share has the rate, and is the bottleneck: it paces who sends (link flow control, as
+in the profile). What node 0 does not keep up with waits in its packet buffer (nic.packet_buffer), and is lost when that is full. Handlers of node 0 decide for each frame whether its buffer is there, and put it into the backup ring if not (handlers/backupring). A frame is of one of 256 flows, and the flow decides its
+ring, as receive side scaling does. Each ring has as many descriptors as there are frames, all posted before the first comes, each with a page of its own: what is measured is the interface, for as long as a
+ring lasts. The bus has the bandwidth of the link.`,
+	Source:   "ours, of " + npfSource + " §5",
+	Smoke:    []experiment.Values{{"frames": 400, "hpus": 4, "rate": 100.0, "rings": 2}},
+	Profiles: []string{"eth-npf"},
+	Axes: []experiment.Axis{
+		{Name: "rate", Kind: report.Number, Unit: "Gbps", Least: "1", Most: "1600", Default: "100,400", Help: "of the links, Gb/s, and of the bus"},
+		{Name: "rings", Kind: report.Count, Least: "1", Most: fmt.Sprint(backupring.MaxRings), Default: "1,4", Each: "rings", Help: "among which flows are spread"},
+		{Name: "every", Kind: report.Count, Most: fmt.Sprint(backupring.MaxSize), Default: "100", Help: "so many buffers of a ring one is absent; 0: none is"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: fmt.Sprint(lineHead), Most: "64KiB", Default: "1500", Help: "of a frame, at most fabric.mtu"},
+		{Name: "frames", Kind: report.Count, Least: "64", Most: fmt.Sprint(backupring.MaxSize), Default: fmt.Sprint(backupring.MaxSize), Help: "that are sent, and descriptors of each ring"},
+		npfRingAxes(experiment.Axis{})[2], npfRingAxes(experiment.Axis{})[3],
+		{Name: "hpus", Kind: report.Count, Least: "1", Most: "4096", Default: "4,8,12,16,20,24,28,32", Each: "HPUs", Field: "hpu.cores", Help: "handler processing units of the interface"},
+	},
+	Points: func(p *experiment.Point) (bool, error) {
+		if mtu := int(p.Profile.Fabric.MTU); p.Int("size") > mtu {
+			return false, &experiment.NoPoint{Why: fmt.Errorf("--size: %d B, profile %s has fabric.mtu %d", p.Int("size"), p.Profile.Origin.Name, mtu)}
+		}
+		return true, hasNPF(p)
+	},
+	Run: runLineRate,
+	Columns: append([]report.Column{
+		{Name: "line_share", Kind: report.Share, Help: "of the line rate: what the link takes for the frames that are stored or kept / time from the first of them to the last, or what the link takes for all that are sent, if that is longer"},
+		{Name: "frame_time", Unit: "ns", Kind: report.Duration, Help: "that time for each frame"},
+		{Name: "absent", Kind: report.Count, Help: "frames whose buffer was absent"},
+		{Name: "kept", Kind: report.Count, Help: "frames that went into the backup ring"},
+		{Name: "lost", Kind: report.Count, Help: "frames that were neither stored nor kept: the packet buffer of the interface was full (nic.packet_buffer), or the bitmap, or the backup ring"},
+		{Name: "delivered", Unit: "us", Kind: report.Duration, Help: "from the first that is stored or kept until programs have had all frames that were, in order: pages that are absent are brought in one after the other"},
+	}, append(experiment.LineColumns(), experiment.ClusterColumns()...)...),
+	Modules:  experiment.Always(handlers.Must("backupring")),
+	Followed: "delivered",
+	Memory: func(p *experiment.Point) int64 {
+		return p.Footprint(1+lineSenders, 1) + int64(p.Int("rings")+1)*int64(p.Int("frames"))*host4K + 64<<20
+	},
+	View: experiment.View{
+		Value: "line_share", Series: []string{"rate", "rings"}, X: "hpus", Quiet: []string{"every", "size", "frames", "bitmap", "slots"},
+		Summary: []string{"rate", "rings", "hpus", "line_share", "frame_time", "absent", "lost", "delivered", "hpus_needed"},
+		Answer:  lineAnswer,
+	},
+	Notes: []string{
+		"Every frame that programs had was compared with the one that was sent, and came behind those of its sender that were sent before.",
+		"As long as a ring lasts: the kernel brings absent pages in one after the other, and frames behind them wait for that, so that no ring takes 1% of absent buffers at these rates for long (delivered).",
+	},
+}
+
+const (
+	lineSenders = 8   // so that the time a core takes to send a frame (nic.overhead) is no bottleneck
+	lineFlows   = 256 // of all of them
+	lineHead    = 16  // bytes of a frame that say whose it is
+	lineIdle    = sim.Second
+)
+
+// lineRun is a run under way.
+type lineRun struct {
+	*experiment.Point
+	rings        []*driver.Ring
+	provider     *driver.Provider
+	got          int // frames that programs have had
+	begun, ended sim.Time
+	delivered    sim.Time
+	last         string // program that has had a frame
+}
+
+func runLineRate(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	one := *p
+	rate := fmt.Sprintf("%vGb/s", p.Float("rate"))
+	at := strings.Repeat(", {at: client}", lineSenders)
+	var err error
+	if one.Profile, err = experiment.WithFields(p.Profile, []string{
+		"fabric.rate=" + rate, "dma.bandwidth=" + rate,
+		fmt.Sprintf("fabric.topology={switches: [{name: server}, {name: client}], nodes: [{at: server}%s], links: [{from: client, to: server, rate: %s}]}", at, rate),
+	}); err != nil {
+		return nil, err
+	}
+	w := &lineRun{Point: &one}
+	values := experiment.Values{}
+	stats, err := experiment.SimulateLossy(ctx, w.Config(ctx, 1+lineSenders), w.spawn, func(c *runtime.Cluster) error {
+		w.AtLineRate(c, values, nil)
+		failures, full := c.Failures() // frames for which the packet buffer had no room
+		return w.results(values, full, failures)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range experiment.ClusterValues(&stats) { //lint:maporder a map is made of a map
+		values[name] = v
+	}
+	return values, nil
+}
+
+// results are what the rings say in the end. Frames that never came to one are among the failures of the run.
+func (w *lineRun) results(values experiment.Values, full int, failures []error) error {
+	absent, kept, dropped := 0, 0, 0
+	for _, r := range w.rings {
+		s := r.Stats()
+		absent, kept, dropped = absent+int(s.Absent), kept+int(s.Backed), dropped+int(s.Dropped)
+	}
+	frames := w.accepted()
+	if frames+dropped+full != w.Int("frames") {
+		return fmt.Errorf("%d frames were sent, %d stored or kept, %d dropped by a ring and %d before: %w", w.Int("frames"), frames, dropped, full, errors.Join(failures...))
+	}
+	if frames == 0 {
+		return errors.Join(errors.New("no frame was stored or kept"), errors.Join(failures...))
+	}
+	if w.got != frames {
+		return fmt.Errorf("programs have had %d frames, of %d that were stored or kept", w.got, frames)
+	}
+	f := &w.Profile.Fabric
+	wire := max(f.Gap, f.Rate.Time(int64(w.Int("size"))+int64(f.Header)))
+	w.NoteOperation(0, w.last, w.begun, w.delivered)
+	values["frame_time"] = (w.ended - w.begun) / sim.Time(frames)
+	values["line_share"] = lineShare(wire, w.Int("frames"), frames, w.ended-w.begun)
+	values["absent"], values["kept"], values["lost"], values["delivered"] = absent, kept, w.Int("frames")-frames, w.delivered-w.begun
+	return nil
+}
+
+// lineShare is the share of the line rate at which frames were taken that came in a time, of those that were sent. The line needs its time for those that were lost, too: if they are the last, that is not
+// between the first that was taken and the last.
+func lineShare(wire sim.Time, sent, taken int, took sim.Time) float64 {
+	return float64(wire) * float64(taken) / float64(max(took, wire*sim.Time(sent)))
+}
+
+func (w *lineRun) spawn(c *runtime.Cluster) error {
+	lib, err := driver.Load(c)
+	if err != nil {
+		return err
+	}
+	if w.provider, err = lib.Serve(0, driver.Options{Slots: w.Int("slots")}); err != nil {
+		return err
+	}
+	for i := range w.Int("rings") {
+		if err := c.SpawnService(0, fmt.Sprintf("IOuser %d", i), w.receive); err != nil {
+			return err
+		}
+	}
+	if err := c.Spawn(1, "watch", w.watch); err != nil { // not on a core of node 0, for which it would wait
+		return err
+	}
+	for i := range lineSenders {
+		if err := c.Spawn(1+i, "sender", func(p *runtime.Proc) error { return w.send(p, lib, i) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frame writes the frame of a number of a sender.
+func (w *lineRun) frame(b []byte, sender, number int) {
+	binary.LittleEndian.PutUint64(b, uint64(sender))
+	binary.LittleEndian.PutUint64(b[8:], uint64(number))
+	for i := lineHead; i < len(b); i++ {
+		b[i] = byte(sender*31 + number*7 + i)
+	}
+}
+
+// receive is the program of a ring, all of whose descriptors are posted in the beginning.
+func (w *lineRun) receive(p *runtime.Proc) error {
+	frames, every := w.Int("frames"), w.Int("every")
+	r, err := w.provider.Open(p, driver.RingOptions{Size: frames, BitmapSize: w.Int("bitmap"), Buffer: host.PageBytes})
+	if err != nil {
+		return err
+	}
+	w.rings = append(w.rings, r)
+	for i := range frames {
+		if every == 0 || i%every != every-1 {
+			at, n := r.Buffer(uint64(i))
+			r.Memory().Slice(at, at+n).Raw()
+		}
+	}
+	if err := r.Post(frames); err != nil {
+		return err
+	}
+	last, want := map[int]int{}, make([]byte, w.Int("size"))
+	for {
+		f, err := r.Receive()
+		if err != nil {
+			return err
+		}
+		if f.Err != nil {
+			return f.Err
+		}
+		b := f.Memory.Read()
+		sender, number := int(binary.LittleEndian.Uint64(b)), int(binary.LittleEndian.Uint64(b[8:]))
+		if w.frame(want, sender, number); string(want) != string(b) {
+			return fmt.Errorf("frame %d of sender %d has other bytes than were sent", number, sender)
+		}
+		if before, is := last[sender]; is && number <= before {
+			return fmt.Errorf("frame %d of sender %d comes behind its frame %d", number, sender, before)
+		}
+		last[sender] = number
+		w.got++
+		w.delivered, w.last = p.Now(), p.Name()
+	}
+}
+
+// lineRing is the ring of a flow.
+func lineRing(flow, rings int) int {
+	return int(rand.New(rand.NewPCG(uint64(flow), 0)).Uint64() % uint64(rings))
+}
+
+// send sends a sender's part of the frames, one behind the other.
+func (w *lineRun) send(p *runtime.Proc, lib *driver.Library, sender int) error {
+	size, flows := w.Int("size"), lineFlows/lineSenders
+	n := w.Int("frames") / lineSenders
+	if sender < w.Int("frames")%lineSenders {
+		n++
+	}
+	memory := p.Alloc(n * size)
+	for i, b := 0, memory.Raw(); i < n; i++ {
+		w.frame(b[i*size:][:size], sender, i)
+	}
+	port, err := lib.Connect(p, memory)
+	if err != nil {
+		return err
+	}
+	rng := rand.New(rand.NewPCG(w.Seed, uint64(sender)))
+	p.Sleep(cacheBegin)
+	for i := range n {
+		if err := port.Send(i*size, size, 0, lineRing(sender*flows+rng.IntN(flows), len(w.rings))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch looks when frames are stored or kept, about as often as they come, and ends when programs have had all of those, and no more come.
+func (w *lineRun) watch(p *runtime.Proc) error {
+	f := &w.Profile.Fabric
+	look := max(1, f.Rate.Time(int64(w.Int("size"))))
+	p.Sleep(cacheBegin)
+	for seen := 0; ; p.Sleep(look) {
+		now := w.accepted()
+		switch {
+		case now > seen && seen == 0:
+			w.begun, w.ended = p.Now(), p.Now()
+		case now > seen:
+			w.ended = p.Now()
+		}
+		seen = now
+		if seen == w.Int("frames") || p.Now()-max(w.ended, cacheBegin) > cacheBegin { // what is lost does not come any more
+			break
+		}
+	}
+	for last := p.Now(); w.got < w.accepted() && p.Now()-max(last, w.delivered) < lineIdle; {
+		p.Sleep(cacheBegin)
+	}
+	return nil
+}
+
+func (w *lineRun) accepted() (n int) {
+	for _, r := range w.rings {
+		s := r.Stats()
+		n += int(s.Stored + s.Backed)
+	}
+	return n
+}
+
+// lineAnswer says for each load how many HPUs hold the line rate, as measured, and how many were busy in that row by Little's law (hpus_needed): to hold it is to lose nothing, either.
+func lineAnswer(results []*experiment.Result) (lines []string) {
+	type load [7]any
+	names := [...]string{"rate", "rings", "every", "size", "frames", "bitmap", "slots"}
+	var order []load
+	var varies [len(names)]bool
+	least, most := map[load]*experiment.Result{}, map[load]*experiment.Result{}
+	for _, r := range results {
+		var s load
+		for i, name := range names {
+			s[i] = r.Point.Value(name)
+			varies[i] = varies[i] || len(order) > 0 && order[0][i] != s[i]
+		}
+		if most[s] == nil {
+			order = append(order, s)
+		}
+		if hpus := r.Point.Int("hpus"); most[s] == nil || hpus > most[s].Point.Int("hpus") {
+			most[s] = r
+		}
+		if r.Float("line_share") >= experiment.LineRate && r.Values["lost"] == 0 && (least[s] == nil || r.Point.Int("hpus") < least[s].Point.Int("hpus")) {
+			least[s] = r
+		}
+	}
+	for _, s := range order {
+		m, line := most[s], fmt.Sprintf("%v Gb/s, %v rings", s[0], s[1])
+		for i, name := range names[2:] {
+			if varies[2+i] {
+				line += fmt.Sprintf(", %s %v", name, s[2+i])
+			}
+		}
+		if l := least[s]; l != nil {
+			line += fmt.Sprintf(": %d HPUs are the least of those tried that hold line rate (%.1f%% of it)", l.Point.Int("hpus"), 100*l.Float("line_share"))
+			m = l
+		} else {
+			line += fmt.Sprintf(": none of those tried hold line rate, %d reach %.1f%% of it", m.Point.Int("hpus"), 100*m.Float("line_share"))
+			if lost := m.Values["lost"]; lost != 0 {
+				line += fmt.Sprintf(" and lose %v frames", lost)
+			}
+		}
+		lines = append(lines, line+fmt.Sprintf("; by Little's law frames keep %.1f of them busy there.", m.Float("hpus_needed")))
+	}
+	return lines
+}

@@ -1,0 +1,177 @@
+package npf
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers/backupring"
+	"github.com/spinsim/spinsim/handlers/backupring/driver"
+	"github.com/spinsim/spinsim/inet"
+	"github.com/spinsim/spinsim/internal/npf/memcached"
+	"github.com/spinsim/spinsim/internal/npf/stack"
+	"github.com/spinsim/spinsim/nic"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Publication is the publication with the experiments of this package, one in each file.
+var Publication = &experiment.Publication{
+	Name: "npf", Title: "Page fault support for network controllers (ASPLOS'17)", Sources: []string{"NPF'17"}, Minutes: 5,
+	Experiments: []*experiment.Experiment{
+		npfLatency,
+		coldRing,
+		ringSize,
+		instances,
+		workingSet,
+		npfStorage,
+		npfIMB,
+		npfBeff,
+		npfPinning,
+		syntheticEthernet,
+		npfLineRate,
+		syntheticInfiniBand,
+		npfVersus,
+	},
+	Runs: []experiment.PublicationRun{
+		{Experiment: "npf-latency", Quick: experiment.Choice{Values: "runs=200"}, Without: "300 of 500 runs, of which the largest is published"},
+		{Experiment: "npf-latency", Preset: "waterfall", Quick: experiment.Choice{Values: "runs=200"}, Without: "1,800 of 2,000 runs of how parts of a fault would have to vary"},
+		{Experiment: "npf-cold-ring", Quick: experiment.Choice{Values: "at=5s,60s"}},
+		{Experiment: "npf-cold-ring", Preset: "waterfall"},
+		{Experiment: "npf-ring-size", Quick: experiment.Choice{Values: "ring=16 mode=drop,backup"}, Without: "rings of more than 16 buffers"},
+		{Experiment: "npf-ring-size", Preset: "waterfall"},
+		{Experiment: "npf-instances", Quick: experiment.Choice{Values: "instances=1"}, Without: "2, 3 and 4 servers"},
+		{Experiment: "npf-instances", Preset: "waterfall", Quick: experiment.Choice{Values: "instances=1"}, Without: "what an operation takes of 2, 3 and 4 servers"},
+		{Experiment: "npf-working-set", Quick: experiment.Choice{Skip: true}, Without: "working sets that change"},
+		{Experiment: "npf-storage", Quick: experiment.Choice{Skip: true}, Without: "the storage target"},
+		{Experiment: "npf-storage", Preset: "waterfall", Quick: experiment.Choice{Skip: true}, Without: "the way to its published speedup"},
+		{Experiment: "npf-imb", Quick: experiment.Choice{Values: "benchmark=sendrecv size=4KiB iterations=1"}, Without: "bcast, alltoall, and messages of more than 4 KiB"},
+		{Experiment: "npf-beff", Quick: experiment.Choice{Skip: true}, Without: "effective bandwidth"},
+		{Experiment: "npf-synthetic", Quick: experiment.Choice{Skip: true}, Without: "a stream of TCP into a ring"},
+		{Experiment: "npf-synthetic-ib", Quick: experiment.Choice{Values: "messages=100 frequency=0%,1%,100%"}, Without: "400 of 500 messages"},
+	},
+}
+
+const npfSource = "NPF'17"
+
+// What an interface does with a frame whose memory is absent: values of the axis mode.
+const (
+	npfDrop   = "drop"
+	npfBackup = "backup"
+	npfPinned = "pinned"
+)
+
+func npfModes() []string { return []string{npfDrop, npfBackup, npfPinned} }
+
+const npfModesHelp = `  drop    a frame whose descriptor or buffer is absent is dropped, and the page brought in; the descriptor is used by the next frame that finds the page there, unless it is skipped
+  backup  it goes to a pinned ring of the kernel, which brings the page in and copies it (handlers/backupring)
+  pinned  descriptors and buffers are there from the beginning, and stay`
+
+// npfRingAxes say what the server's ring is like.
+func npfRingAxes(ring experiment.Axis) []experiment.Axis {
+	ring.Name, ring.Kind, ring.Least, ring.Most = "ring", report.Count, "1", fmt.Sprint(backupring.MaxSize)
+	ring.Help = "descriptors of the server's receive ring"
+	return []experiment.Axis{
+		ring,
+		{Name: "buffer", Kind: report.Size, Least: "1500", Most: "1MiB", Default: "2KiB", Help: "size of each of its buffers, one behind the other; a frame has up to 1,500 B. The paper does not say; 2 KiB is the least power of two with room for one"},
+		{Name: "bitmap", Kind: report.Count, Least: "1", Most: fmt.Sprint(backupring.MaxSize), Default: "4096", Help: "of backup: frames that the kernel holds at most for the ring (bm_size)"},
+		{Name: "slots", Kind: report.Count, Least: "1", Most: "65536", Default: "512", Help: "of backup: frames that the backup ring holds"},
+	}
+}
+
+// What an interface that drops a frame does with its descriptor: values of the axis descriptor.
+const (
+	npfStays = "stays"
+	npfSkips = "skips"
+)
+
+// npfDescriptorAxis is of experiments with mode drop.
+func npfDescriptorAxis() experiment.Axis {
+	return experiment.Axis{
+		Name: "descriptor", Kind: report.Text, Of: []string{npfStays, npfSkips}, Default: npfStays,
+		Help: "of drop: the interface stays at the descriptor whose frame it has dropped, or skips it: the server is told of an empty one. The paper's prototype skips none (§5)",
+	}
+}
+
+// npfRing is the server's ring at a point.
+func npfRing(p *experiment.Point) driver.RingOptions {
+	o := driver.RingOptions{Size: p.Int("ring"), Buffer: p.Int("buffer"), Pinned: p.Text("mode") == npfPinned}
+	switch p.Text("mode") {
+	case npfBackup:
+		o.BitmapSize = p.Int("bitmap")
+	case npfDrop:
+		o.Skip = p.Text("descriptor") == npfSkips
+	}
+	return o
+}
+
+// hasNPF says what is wrong with a profile for interfaces whose memory may be absent.
+func hasNPF(p *experiment.Point) error {
+	switch d := p.Profile; {
+	case d.HPU.DMAWrite != nic.Landed:
+		return fmt.Errorf("profile %s: hpu.dma_write: %s, expected %s: a handler must know that a page was absent", d.Origin.Name, d.HPU.DMAWrite, nic.Landed)
+	case !d.OS.On() || !d.SMMU.On():
+		return fmt.Errorf("profile %s: no pages that could be absent (os.kind, smmu.kind)", d.Origin.Name)
+	}
+	return nil
+}
+
+// hasStack says what is wrong with a profile for TCP on such interfaces.
+func hasStack(p *experiment.Point) error {
+	if err := hasNPF(p); err != nil {
+		return err
+	}
+	if err := stack.CheckMTU(int(p.Profile.Fabric.MTU)); err != nil {
+		return fmt.Errorf("profile %s: %w", p.Profile.Origin.Name, err)
+	}
+	return nil
+}
+
+// npfNetwork makes the interfaces of two nodes, each with an IOprovider whose backup ring has so many slots, for TCP/IP stacks of programs.
+func npfNetwork(c *runtime.Cluster, slots int) (n *stack.Network, providers [2]*driver.Provider, err error) {
+	lib, err := driver.Load(c)
+	if err != nil {
+		return nil, providers, err
+	}
+	for i := range providers {
+		if providers[i], err = lib.Serve(i, driver.Options{Slots: slots}); err != nil {
+			return nil, providers, err
+		}
+	}
+	return stack.New(lib), providers, nil
+}
+
+// npfOpen gives a program TCP with a set of parameters and overrides.
+func npfOpen(n *stack.Network, p *runtime.Proc, provider *driver.Provider, set string, o stack.Options, overrides ...string) (*stack.Stack, error) {
+	spec, err := inet.Load(set, append(overrides, "nagle=false")...) // memcached and its clients set TCP_NODELAY
+	if err != nil {
+		return nil, err
+	}
+	o.Spec = *spec
+	return n.Open(p, provider, o)
+}
+
+// npfServe serves the connections to a port, without end.
+func npfServe(s *stack.Stack, server *memcached.Server, port uint16, backlog int) error {
+	server.Begin()
+	l, err := s.Listen(port, backlog)
+	if err != nil {
+		return err
+	}
+	for {
+		if err := s.Wait(runtime.Forever); err != nil {
+			return err
+		}
+		for c := l.Accept(); c != nil; c = l.Accept() {
+			c.Of = memcached.NewSession(server.Store)
+		}
+		for c := s.Next(); c != nil; c = s.Next() {
+			x, is := c.Of.(*memcached.Session)
+			switch {
+			case c.Err() != nil:
+				c.Forget()
+			case is && server.Advance(x, c):
+				c.Of = nil
+			}
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package part
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var apps = &experiment.Experiment{
+	Name:  "apps",
+	Short: "exchanges like those of applications, with an MPI that touches pages or leaves them to PART",
+	Long: `Ranks, one for each node, exchange messages with their neighbours in a ring, each as long as an application's on average: a message is between half
+of that and half as much again, drawn from the seed. Send buffers have been written. A receive buffer is the one of the round before, but for a share of
+--fresh, which is new memory that nobody has touched: what the allocator of a program gives back and gets again.
+  present  all of that is there, by magic: what communication takes by itself
+  touch    both sides touch each page of a message before its transfer, as an MPI does that must be sure of them
+  pio, pi4, pia  nobody does: PART deals with page faults
+Applications and the mean size of their messages at 16 processes: lammps 15.1 KB, hpl 42.9 KB, hpcg 23.1 KB. What they compute takes most of their time
+and is not in it (--compute): the difference here is the most that they could notice.`,
+	Source:   "PART'22 §6",
+	Smoke:    []experiment.Values{{"ranks": 3, "rounds": 2, "fresh": 0.5, "mode": policyPIA}},
+	Profiles: []string{"exanest-qfdb"},
+	Axes: []experiment.Axis{
+		{Name: "app", Kind: report.Text, Of: []string{"lammps", "hpl", "hpcg"}, Help: "whose messages: lammps, hpl, hpcg"},
+		{Name: "mode", Kind: report.Text, Of: appModes(), Default: "present,touch,pia", Help: "what is done about absent pages; above it says what each is"},
+		{Name: "fresh", Kind: report.Share, Least: "0", Most: "1", Default: "0%,5%", Help: "share of receive buffers that are new memory"},
+		{Name: "compute", Kind: report.Duration, Unit: "us", Least: "0us", Most: "1s", Default: "0us", Help: "computing of a rank in a round"},
+		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "20", Help: "rounds, each a message to each neighbour; one more warms up"},
+		{Name: "ranks", Kind: report.Count, Least: "1", Most: "16", Default: "1,4,16", Help: "processes, one for each node"},
+	},
+	Points: func(p *experiment.Point) (bool, error) {
+		if !p.Profile.OS.On() || !p.Profile.SMMU.On() {
+			return false, fmt.Errorf("profile %s: no pages that could be absent (os.kind, smmu.kind)", p.Profile.Origin.Name)
+		}
+		return true, nil
+	},
+	Run:    runApps,
+	Memory: func(p *experiment.Point) int64 { return p.Footprint(p.Int("ranks"), 0) + 4*appBytes(p) },
+	Columns: append([]report.Column{
+		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "mean time of a round, of the rank that took longest, from the barrier behind the first"},
+		{Name: "faults", Kind: report.Count, Help: "pages that came while devices or programs waited for them, of all ranks, the first round left out"},
+	}, experiment.ClusterColumns()...),
+	Relative: []experiment.Relative{{
+		Column: report.Column{Name: "vs_touch", Kind: report.Ratio, Help: "latency of touch divided by latency"},
+		Of:     experiment.LatencyColumn, Axis: "mode", Base: policyTouch,
+	}},
+	Modules:  experiment.Always(handlers.Must("part")),
+	Followed: experiment.LatencyColumn,
+	View:     experiment.View{Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: policyTouch, X: "ranks", Quiet: []string{"compute", "rounds"}, Answer: appsAnswer},
+	Notes:    []string{experiment.Compared},
+}
+
+const appPresent = "present"
+
+func appModes() []string {
+	return []string{appPresent, policyTouch, policyPIO, policyPI4, policyPIA}
+}
+
+// appMean is the mean size of a message, bytes: PART'22's counts of MPI_Send at 16 processes.
+var appMean = map[string]int{"lammps": 15_100, "hpl": 42_900, "hpcg": 23_100}
+
+// appBytes is what the buffers of a point take at most.
+func appBytes(p *experiment.Point) int64 {
+	return int64(p.Int("ranks")) * int64(2*(1+p.Int("rounds"))) * int64(2*appMean[p.Text("app")])
+}
+
+// exchanging is a run.
+type exchanging struct {
+	*experiment.Point
+	ranks  int
+	left   int      // ranks that are still in their first round
+	faults int64    // until the last of them has ended
+	took   sim.Time // of the rank that took longest, from its start behind the barrier
+}
+
+func runApps(ctx context.Context, p *experiment.Point) (values experiment.Values, err error) {
+	x := &exchanging{Point: p, ranks: p.Int("ranks"), left: p.Int("ranks")}
+	o := mpi.DefaultExaNetOptions()
+	o.Ranks = x.ranks
+	mode := p.Text("mode")
+	o.ExaNet.Touch = mode == policyTouch
+	if policy, is := pagefaultPlans[mode]; is {
+		o.ExaNet.Load = func(c *runtime.Cluster) (mpi.PageOpener, error) {
+			return driver.Load(c, driver.Options{Policy: policy})
+		}
+	}
+	c, err := runtime.NewCluster(p.Config(ctx, x.ranks))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	w, err := mpi.New(c, o)
+	if err != nil {
+		return nil, err
+	}
+	for rank := range x.ranks {
+		if err := w.Spawn(rank, func(r *mpi.Rank) error { return x.program(c, r, rank) }); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Run(ctx); err != nil {
+		return nil, err
+	}
+	stats := c.Stats()
+	values = experiment.ClusterValues(&stats)
+	values[experiment.LatencyColumn] = x.took / sim.Time(p.Int("rounds"))
+	values["faults"] = pagesCome(c) - x.faults
+	return values, nil
+}
+
+// pagesCome is how many pages have come so far because somebody met their absence.
+func pagesCome(c *runtime.Cluster) (n int64) {
+	for i := range c.Nodes() {
+		s := c.Node(i).Kernel().Stats()
+		n += s.Minor + s.Major
+	}
+	return n
+}
+
+// length is how long the message of a rank in a round is, to its neighbour on a side, 0 or 1.
+func (x *exchanging) length(rank, round, side int) int {
+	mean := appMean[x.Text("app")]
+	rng := rand.New(rand.NewPCG(x.Seed, uint64(rank)<<40|uint64(round)<<1|uint64(side)))
+	return mean/2 + rng.IntN(mean+1)
+}
+
+// program is a rank: a round warms up, the others are measured.
+func (x *exchanging) program(c *runtime.Cluster, r *mpi.Rank, rank int) error {
+	most := 2 * appMean[x.Text("app")]
+	var out, in [2]runtime.View
+	for side := range out {
+		var err error
+		if out[side], err = r.Alloc(most); err != nil {
+			return err
+		}
+		experiment.Pattern(out[side].Raw(), x.Seed+uint64(rank)<<1+uint64(side))
+		if in[side], err = x.buffer(r, most, true); err != nil {
+			return err
+		}
+	}
+	spare, err := x.spares(r, rank, most)
+	if err != nil {
+		return err
+	}
+	var begun, from sim.Time
+	var rounds []experiment.Operation
+	for round := range 1 + x.Int("rounds") {
+		for side := range in {
+			if v, is := spare[[2]int{round, side}]; is {
+				in[side] = v
+			}
+		}
+		if err := x.round(r, rank, round, out, in); err != nil {
+			return err
+		}
+		if round > 0 {
+			rounds = append(rounds, experiment.Operation{Rank: r.Proc().Rank(), Process: r.Proc().Name(), From: from, To: r.Now()})
+			from = r.Now()
+			continue
+		}
+		if x.left--; x.left == 0 {
+			x.faults = pagesCome(c)
+		}
+		if err := r.World().Barrier(); err != nil {
+			return err
+		}
+		begun, from = r.Now(), r.Now()
+	}
+	if took := r.Now() - begun; took > x.took {
+		x.took = took
+		x.OnlyOperations(rounds)
+	}
+	return nil
+}
+
+// spares allocates the receive buffers that are new memory, by round and side.
+func (x *exchanging) spares(r *mpi.Rank, rank, most int) (map[[2]int]runtime.View, error) {
+	spare := map[[2]int]runtime.View{}
+	rng := rand.New(rand.NewPCG(x.Seed^0xf5e5, uint64(rank)))
+	for round := 1; round <= x.Int("rounds"); round++ {
+		for side := range 2 {
+			if rng.Float64() >= x.Float("fresh") {
+				continue
+			}
+			v, err := x.buffer(r, most, x.Text("mode") == appPresent)
+			if err != nil {
+				return nil, err
+			}
+			spare[[2]int{round, side}] = v
+		}
+	}
+	return spare, nil
+}
+
+// buffer allocates memory that is there or not.
+func (x *exchanging) buffer(r *mpi.Rank, n int, there bool) (runtime.View, error) {
+	v, err := r.Alloc(n)
+	if err == nil && there {
+		v.Raw()
+	}
+	return v, err
+}
+
+// round sends a message to each neighbour, computes, and looks at every byte that has come.
+func (x *exchanging) round(r *mpi.Rank, rank, round int, out, in [2]runtime.View) error {
+	var all []*mpi.Request
+	other := [2]int{(rank + x.ranks - 1) % x.ranks, (rank + 1) % x.ranks}
+	for side, from := range other {
+		q, err := r.Irecv(in[side].Slice(0, x.length(from, round, 1-side)), from, uint32(1-side))
+		if err != nil {
+			return err
+		}
+		all = append(all, q)
+	}
+	for side, to := range other {
+		q, err := r.Isend(out[side].Slice(0, x.length(rank, round, side)), to, uint32(side))
+		if err != nil {
+			return err
+		}
+		all = append(all, q)
+	}
+	if err := r.WaitAll(all, nil); err != nil {
+		return err
+	}
+	for side, from := range other {
+		got := in[side].Slice(0, x.length(from, round, 1-side)).Snapshot()
+		want := make([]byte, 2*appMean[x.Text("app")])
+		experiment.Pattern(want, x.Seed+uint64(from)<<1+uint64(1-side))
+		if !bytes.Equal(got, want[:len(got)]) {
+			return fmt.Errorf("rank %d, round %d: not what rank %d has sent", rank, round, from)
+		}
+	}
+	if d := x.Time("compute"); d > 0 {
+		r.Compute(d)
+	}
+	return nil
+}
+
+// appsAnswer says, for the largest number of ranks and each share of new memory, what PART gains or loses.
+func appsAnswer(results []*experiment.Result) (lines []string) {
+	type group struct {
+		profile, mode string
+		fresh         float64
+	}
+	ranks, order, ratios := 0, []group(nil), map[group][]float64{}
+	for _, r := range results {
+		ranks = max(ranks, r.Point.Int("ranks"))
+	}
+	for _, r := range results {
+		p := r.Point
+		if _, policy := pagefaultPlans[p.Text("mode")]; !policy || p.Int("ranks") != ranks {
+			continue
+		}
+		g := group{p.Profile.Name, p.Text("mode"), p.Float("fresh")}
+		if touch := experiment.Beside(results, r, "mode", policyTouch); touch != nil {
+			if ratios[g] == nil {
+				order = append(order, g)
+			}
+			ratios[g] = append(ratios[g], float64(touch.Time(experiment.LatencyColumn))/float64(r.Time(experiment.LatencyColumn)))
+		}
+	}
+	for _, g := range order {
+		all := ratios[g]
+		lines = append(lines, fmt.Sprintf("%s, %s, %g%% of the receive buffers new memory: %s is %.2f to %.2f times as fast as touching.",
+			g.profile, experiment.Counted(ranks, "rank"), 100*g.fresh, g.mode, slices.Min(all), slices.Max(all)))
+	}
+	return lines
+}

@@ -1,0 +1,133 @@
+package part
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+var isend = &experiment.Experiment{
+	Name:  "isend",
+	Short: "MPI_Isend until it returns, with and without touching the buffer",
+	Long: `Rank 0 sends a buffer to rank 1 by MPI_Isend. The latency is from the call until it returns; what it has begun is not waited for. Sizes are
+drawn uniformly from 100 B to 512 MB: the sample says which. A message beyond --eager is announced.
+  touch  the pages were touched before, and the program touches them in the measurement once more, as an MPI does that must be sure of them
+  never  nobody has touched or touches them: the NIC's faults are dealt with`,
+	Source:   "PART'22 §6",
+	Smoke:    []experiment.Values{{"sample": 1, "mode": isendNever}},
+	Profiles: []string{"exanest-qfdb"},
+	Axes: []experiment.Axis{
+		{Name: "mode", Kind: report.Text, Of: []string{isendTouch, isendNever}, Help: "touch (pages are touched before and in the measurement) or never"},
+		{Name: "eager", Kind: report.Size, Most: "512MiB", Default: "16KiB", Help: "largest message that does not wait for its receive"},
+		{Name: "sample", Kind: report.Count, Least: "1", Most: strconv.Itoa(experiment.MaxList), Default: "1,2,3,..,16", Help: "number of a size that was drawn from the seed"},
+	},
+	Points: func(p *experiment.Point) (bool, error) {
+		if !p.Profile.OS.On() {
+			return false, fmt.Errorf("profile %s: no pages that could be absent (os.kind)", p.Profile.Origin.Name)
+		}
+		return true, isendOptions(p).Validate()
+	},
+	Run: runIsend,
+	Memory: func(p *experiment.Point) int64 {
+		return p.Footprint(2, 0) + int64(isendSize(p)) + int64(isendSize(p))/pageBytes*64
+	},
+	Columns: []report.Column{
+		{Name: "bytes", Kind: report.Size, Help: "size of the message"},
+		{Name: "pages", Kind: report.Count, Help: "pages that the message has a part of"},
+		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "from the call until it returns, touching included"},
+		{Name: "touching", Kind: report.Share, Help: "share of touching"},
+	},
+	Relative: []experiment.Relative{{
+		Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "latency of touch divided by latency, of the same size"},
+		Of:     experiment.LatencyColumn, Axis: "mode", Base: isendTouch,
+	}},
+	Followed: experiment.LatencyColumn,
+	View:     experiment.View{Value: experiment.LatencyColumn, Series: []string{"mode", "sample"}, X: "bytes", Quiet: []string{"eager"}, Summary: []string{experiment.ProfileColumn, "sample", "bytes", "mode", experiment.LatencyColumn, "speedup"}},
+	Notes:    []string{"Sizes are drawn: with another --seed they are others."},
+}
+
+// Modes of isend.
+const (
+	isendTouch = "touch"
+	isendNever = "never"
+)
+
+// Sizes of PART'22.
+const (
+	isendLeast = 100
+	isendMost  = 512_000_000
+)
+
+// isendSize is the size that a sample has.
+func isendSize(p *experiment.Point) int {
+	r := rand.New(rand.NewPCG(p.Seed, uint64(p.Int("sample"))))
+	return isendLeast + r.IntN(isendMost-isendLeast+1)
+}
+
+func isendOptions(p *experiment.Point) mpi.Options {
+	o := mpi.DefaultOptions(mpi.Host)
+	o.Eager = p.Int("eager")
+	o.BufferBytes = max(o.BufferBytes, 2*o.Eager)
+	return o
+}
+
+// errMeasured ends a run whose rest nobody wants to know.
+var errMeasured = errors.New("the measurement is over")
+
+// runIsend measures a point.
+func runIsend(ctx context.Context, p *experiment.Point) (values experiment.Values, err error) {
+	c, err := runtime.NewCluster(p.Config(ctx, 2))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	w, err := mpi.New(c, isendOptions(p))
+	if err != nil {
+		return nil, err
+	}
+	n := isendSize(p)
+	err = errors.Join(w.Spawn(1, func(*mpi.Rank) error { return nil }), w.Spawn(0, func(r *mpi.Rank) error {
+		before, err := r.Alloc(p.Int("eager") + 1)
+		if err != nil {
+			return err
+		}
+		buffer, err := r.Alloc(n)
+		if err != nil {
+			return err
+		}
+		if p.Text("mode") == isendTouch {
+			buffer.Raw()
+		}
+		if _, err := r.Isend(before, 1, 0); err != nil { // the library has its own memory then
+			return err
+		}
+		begun := r.Now()
+		if p.Text("mode") == isendTouch {
+			touchPages(buffer.Proc(), buffer)
+		}
+		touched := r.Now()
+		if _, err := r.Isend(buffer, 1, 0); err != nil {
+			return err
+		}
+		took := r.Now() - begun
+		p.Operation(r.Proc(), begun)
+		values = experiment.Values{
+			"bytes": n, "pages": (n + pageBytes - 1) / pageBytes, experiment.LatencyColumn: took, "touching": float64(touched-begun) / float64(took),
+		}
+		return errMeasured
+	}))
+	if err == nil {
+		err = c.Run(ctx)
+	}
+	if errors.Is(err, errMeasured) {
+		err = nil
+	}
+	return values, err
+}

@@ -1,0 +1,199 @@
+package part
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var pagefault = &experiment.Experiment{
+	Name:  "pagefault",
+	Short: "RDMA between buffers whose pages are absent",
+	Long: `A process writes a buffer to another by RDMA, and pages of either buffer are absent. The latency is from the first thing that is done for
+the transfer, touching and pinning included, until the receiving process has seen the notification behind the data.
+  transfer       all pages are there: the transfer only
+  touch          the process reads and writes a byte of each page before; touch-present: of pages that are there
+  pin            mlock before; pin-present: of pages that are there
+  pio, pi4, pia  PART: the page that has failed comes, its block of four, or all to the end of the transfer, and an explicit request has the
+                 block sent again
+  touch-a-page, touch-ahead
+                 PART as Psistakis'19 has it: a thread of the process touches the page that has failed (--by touch), or the
+                 kernel brings it and the three behind it (--by get_user_pages)
+  timeout        the kernel brings the page that has failed, and the block comes again after its time-out: no PART, and no point with time-out nto
+  naive          a put of Portals, without a library: the NIC looks at the page again every nic.fault_pause
+Ten columns say where the time went. They add up to the latency: each moment is that of the first that is going on, in the order request,
+retransmission, interrupt, get_user_pages, netlink, tasklet, context_switch, touch, wire, idle.
+--experiment gives the axes the values of a published experiment. Where pages fail by chance the row is that of the run with the
+median latency.`,
+	Source:   "PART'22 §5, §6",
+	Smoke:    []experiment.Values{{"size": 9000, "runs": 2, "policy": policyPIA}},
+	Profiles: []string{"exanest-qfdb"},
+	Axes: []experiment.Axis{
+		{Name: "policy", Kind: report.Text, Of: policyNames(), Default: "transfer,touch,pin,pio,pia", Help: "what is done about absent pages; above it says what each is"},
+		{Name: "side", Kind: report.Text, Of: []string{SideNone, SideDestination, SideSource, sideBoth}, Default: SideDestination, Help: "where pages are absent; none has points for transfer only"},
+		{Name: "timeout", Kind: report.Text, Default: "1ms", Help: "time-out of a block, or nto: the page-fault NACK takes it back"},
+		{Name: "frequency", Kind: report.Share, Least: "0", Most: "1", Default: "100%", Help: "share of the pages that are absent; below one page of the transfer none is (PART'22)"},
+		{Name: "by", Kind: report.Text, Of: []string{byKernel, byTouch, byKernelOnly}, Default: byKernel, Help: "who brings pages of pio, pi4 and pia: get_user_pages (PART'22), touch (a thread of the process, Psistakis'19), in-kernel (no netlink: a what-if)"},
+		{Name: "hupcf", Kind: report.Flag, Default: "true", Field: "smmu.hit_under_fault", Help: "the SMMU goes on with other accesses while a fault is open (HUPCF)"},
+		{Name: "pool", Kind: report.Text, Default: "r5", Field: "serve.part.header", Help: "processors of the profile that run the engine's firmware, hpu for sPIN's"},
+		{Name: "nodes", Kind: report.Count, Least: "1", Most: "2", Default: "2", Help: "2: a write to another node; 1: within a process (Psistakis'19)"},
+		{Name: "runs", Kind: report.Count, Least: "1", Most: "1000", Default: "5", Help: "transfers of a row where pages are absent by chance; else one"},
+		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "64MiB", Default: "16,4KiB,64KiB,1MiB,4MiB", Help: "size of the transfer"},
+	},
+	Points: canFault,
+	Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+		return runPagefault(ctx, p, nil)
+	},
+	Memory:    pagefaultMemory,
+	Columns:   pagefaultColumns(),
+	Relative:  pagefaultRelative(),
+	Published: publishedPagefault(),
+	Modules:   pagefaultModules,
+	Followed:  experiment.LatencyColumn,
+	View:      experiment.View{Value: experiment.LatencyColumn, Series: []string{"policy"}, Base: policyTransfer, X: "bytes", Quiet: pagefaultQuiet, Answer: pagefaultAnswer},
+	Presets:   pagefaultPresets(),
+	Notes:     []string{experiment.Compared},
+}
+
+// PageFault is the experiment pagefault with page-in policies of one's own beside those of the publications, by their names. Each run of a point makes its own, so
+// that a policy may remember faults. It is an error if one has the name of those, or one that is no value of a flag's list, or is nil.
+func PageFault(own map[string]func() driver.Policy) (*experiment.Experiment, error) {
+	e := *pagefault
+	policy := e.Axes[0]
+	names := slices.Sorted(maps.Keys(own))
+	var wrong []error
+	for _, name := range names {
+		switch {
+		case slices.Contains(policy.Of, name):
+			wrong = append(wrong, fmt.Errorf("pagefault has a policy %q, expected another name than %s", name, strings.Join(policy.Of, ", ")))
+		case name == "" || strings.ContainsFunc(name, func(r rune) bool { return r == ',' || unicode.IsSpace(r) || !unicode.IsPrint(r) }):
+			wrong = append(wrong, fmt.Errorf("policy %q, expected a name without commas and spaces", name))
+		case own[name] == nil:
+			wrong = append(wrong, fmt.Errorf("policy %q is nil", name))
+		}
+	}
+	if wrong != nil {
+		return nil, fmt.Errorf("experiment: %w", errors.Join(wrong...))
+	}
+	policy.Of = slices.Concat(policy.Of, names)
+	policy.Default = strings.Join(slices.Concat([]string{policyTransfer, policyPIO, policyPIA}, names), ",")
+	e.Axes = slices.Clone(e.Axes)
+	e.Axes[0] = policy
+	e.Run = func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+		return runPagefault(ctx, p, own)
+	}
+	return &e, nil
+}
+
+// Policies: values of the axis.
+const (
+	policyTransfer     = "transfer"
+	policyTouch        = "touch"
+	policyTouchPresent = "touch-present"
+	policyPin          = "pin"
+	policyPinPresent   = "pin-present"
+	policyPIO          = "pio"
+	policyPI4          = "pi4"
+	policyPIA          = "pia"
+	policyTouchAPage   = "touch-a-page"
+	policyTouchAhead   = "touch-ahead"
+	policyTimeout      = "timeout"
+	policyNaive        = "naive"
+)
+
+func policyNames() []string {
+	return []string{
+		policyTransfer, policyTouch, policyTouchPresent, policyPin, policyPinPresent, policyPIO, policyPI4, policyPIA, policyTouchAPage, policyTouchAhead, policyTimeout, policyNaive,
+	}
+}
+
+// Sides: values of the axis.
+const (
+	SideNone        = "none"
+	SideDestination = "destination"
+	SideSource      = "source"
+	sideBoth        = "both"
+)
+
+// Ways in which pages are brought in.
+const (
+	byKernel     = "get_user_pages"
+	byTouch      = "touch"
+	byKernelOnly = "in-kernel"
+)
+
+// noTimeout is the value of the axis for transfers whose blocks are sent again only when they are asked for.
+const noTimeout = "nto"
+
+// pagefaultQuiet are axes that people see where they vary.
+var pagefaultQuiet = []string{"side", "timeout", "frequency", "by", "hupcf", "pool", "nodes", "runs"}
+
+// absent reports whether pages are absent where a transfer meets them, so that it matters which.
+func absent(p *experiment.Point) bool {
+	return !unaffected(p.Text("policy")) && p.Text("side") != SideNone && p.Float("frequency") > 0
+}
+
+// unaffected reports whether a policy is about pages that are there.
+func unaffected(policy string) bool {
+	return policy == policyTransfer || policy == policyTouchPresent || policy == policyPinPresent
+}
+
+// canFault says which points there are, and what is wrong with values that only the experiment knows.
+func canFault(p *experiment.Point) (bool, error) {
+	nto, _, err := blockTimeout(p)
+	if err != nil {
+		return false, fmt.Errorf("--timeout: %w", err)
+	}
+	if absent(p) && (!p.Profile.OS.On() || !p.Profile.SMMU.On()) {
+		return false, fmt.Errorf("profile %s: no pages that could be absent (os.kind, smmu.kind)", p.Profile.Origin.Name)
+	}
+	if _, resolves := pagefaultPlans[p.Text("policy")]; resolves && p.Text("by") == byTouch && p.Profile.OS.DeviceTables == host.OwnTables {
+		return false, fmt.Errorf("--by %s: profile %s has os.device_tables %s: a page that is touched would not be in them", byTouch, p.Profile.Origin.Name, host.OwnTables)
+	}
+	if by := thesisBy[p.Text("policy")]; by != "" && by != p.Text("by") {
+		return false, &experiment.NoPoint{Why: fmt.Errorf("Psistakis'19 has %s --by %s", p.Text("policy"), by)}
+	}
+	if f := p.Float("frequency"); absent(p) && f < 1 && p.Int("size") >= host.HugeBytes && p.Profile.OS.HugePages == host.HugeAlways {
+		return false, fmt.Errorf("--frequency %g%%, --size %v: the first write brings 2 MiB, so that no page beside it is absent; expected 100%%, or --set os.huge_pages=never",
+			100*f, sim.Size(p.Int("size")))
+	}
+	if p.Text("side") == SideNone && p.Text("policy") != policyTransfer { // no buffer that something is done to
+		return false, nil
+	}
+	return !nto || p.Text("policy") != policyTimeout, nil
+}
+
+// pagefaultModules is the engine, but for a put of Portals.
+func pagefaultModules(p *experiment.Point) []*handlers.Library {
+	if p.Text("policy") == policyNaive {
+		return nil
+	}
+	return []*handlers.Library{handlers.Must("part")}
+}
+
+// leastTimeout is how soon a block may come again: sooner, and nothing of it has arrived.
+const leastTimeout = 10 * sim.Microsecond
+
+// blockTimeout is the value of the axis.
+func blockTimeout(p *experiment.Point) (nto bool, t sim.Time, err error) {
+	text := p.Text("timeout")
+	if text == noTimeout {
+		return true, 0, nil
+	}
+	t, err = sim.ParseTime(text)
+	if err == nil && (t < leastTimeout || t > sim.Second) {
+		err = fmt.Errorf("%v, expected 10 µs to 1 s, or %s", t, noTimeout)
+	}
+	return false, t, err
+}

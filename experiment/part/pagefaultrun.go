@@ -1,0 +1,453 @@
+package part
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/breakdown"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// faulting is a measurement under way.
+type faulting struct {
+	*experiment.Point
+	policy, side string
+	own          map[string]func() driver.Policy // of the program
+	bytes        int
+	c            *runtime.Cluster
+	watch        *pagefaultWatch
+	way          pagefaultWay
+	exchanges    []exchange      // one to warm up, one with all pages there, then those that are measured
+	kept         [2]runtime.View // source and destination that all exchanges use whose pages are there
+}
+
+// pagefaultWay is what carries the data.
+type pagefaultWay interface {
+	// open makes a process ready; it is for the time before it first waits.
+	open(p *runtime.Proc) error
+	// invite tells the source, from the destination, that exchange i may begin; invited waits for that.
+	invite(p *runtime.Proc, i int) error
+	invited(p *runtime.Proc, i int) error
+	// begin posts the data of exchange i, end waits until the source knows that it has arrived; arrived waits at the destination.
+	begin(p *runtime.Proc, i int) error
+	end(p *runtime.Proc, i int) error
+	arrived(p *runtime.Proc, i int) error
+	// settled waits, behind arrived, until the destination's own part of inviting is over.
+	settled() error
+	// count adds to the counts of columns what was done so far.
+	count(into *pagefaultCounts)
+}
+
+// exchange is one transfer between buffers of its own.
+type exchange struct {
+	src, dst runtime.View
+	holes    [2][]bool // pages that are absent at its beginning: of the source, of the destination; nil: none
+	prepared [2]sim.Time
+	begun    sim.Time // the source begins, with touching if it has to
+	seen     sim.Time
+	before   pagefaultCounts
+	after    pagefaultCounts
+	parts    [partCount]sim.Time
+}
+
+// latency is what the exchange took.
+func (x *exchange) latency() sim.Time { return x.prepared[1] - x.prepared[0] + x.seen - x.begun }
+
+// pagefaultCounts are what was counted so far.
+type pagefaultCounts struct {
+	driver                                                                      sim.Time
+	pageIn                                                                      sim.Time
+	faults, terminated, pagedIn, tasklets, messages, requests, timeouts, resent int64
+}
+
+const pageBytes = host.PageBytes
+
+// runPagefault measures a point.
+func runPagefault(ctx context.Context, p *experiment.Point, own map[string]func() driver.Policy) (values experiment.Values, err error) {
+	w := newFaulting(p)
+	w.own = own
+	err = w.run(ctx, breakdown.Watch(w.watch, p.Tracer), func() error {
+		var err error
+		values, err = w.values()
+		return err
+	})
+	return values, err
+}
+
+// newFaulting begins a measurement.
+func newFaulting(p *experiment.Point) *faulting {
+	w := &faulting{Point: p, policy: p.Text("policy"), side: p.Text("side"), bytes: p.Int("size")}
+	w.watch = newPagefaultWatch(w.policy != policyNaive)
+	w.plan()
+	return w
+}
+
+// run simulates the exchanges.
+func (w *faulting) run(ctx context.Context, tracer sim.Tracer, finish func() error) error {
+	cfg := w.Config(ctx, w.Int("nodes"))
+	cfg.Tracer = tracer
+	_, err := experiment.Simulate(ctx, cfg, func(c *runtime.Cluster) error {
+		w.c = c
+		return w.spawn()
+	}, finish)
+	return err
+}
+
+// plan draws which pages are absent in which exchange.
+func (w *faulting) plan() {
+	runs := 1
+	f := w.Float("frequency")
+	if absent(w.Point) && f < 1 {
+		runs = w.Int("runs")
+	}
+	w.exchanges = make([]exchange, 2+runs)
+	if !absent(w.Point) {
+		return
+	}
+	pages := (w.bytes + pageBytes - 1) / pageBytes
+	r := rand.New(rand.NewPCG(w.Seed, 0x7061676566617565))
+	for i := 2; i < len(w.exchanges); i++ {
+		for side, name := range []string{SideSource, SideDestination} {
+			if w.side != name && w.side != sideBoth {
+				continue
+			}
+			holes := make([]bool, pages)
+			for k := range holes {
+				holes[k] = r.Float64() < f && float64(pages)*f >= 1
+			}
+			w.exchanges[i].holes[side] = holes
+		}
+	}
+}
+
+// spawn makes the programs: source and destination, or both in one process.
+func (w *faulting) spawn() error {
+	way, err := w.makeWay()
+	if err != nil {
+		return err
+	}
+	w.way = way
+	if w.Int("nodes") == 1 {
+		return w.c.Spawn(0, "process", func(p *runtime.Proc) error {
+			if err := w.ready(p, true, true); err != nil {
+				return err
+			}
+			for i := range w.exchanges {
+				if err := w.within(p, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	err = w.c.Spawn(0, "source", func(p *runtime.Proc) error {
+		if err := w.ready(p, true, false); err != nil {
+			return err
+		}
+		for i := range w.exchanges {
+			if err := w.source(p, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return w.c.Spawn(1, "destination", func(p *runtime.Proc) error {
+		if err := w.ready(p, false, true); err != nil {
+			return err
+		}
+		for i := range w.exchanges {
+			if err := w.destination(p, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ready reserves the buffers of a process, whose pages come when they are touched, and opens its way. Exchanges share the buffer of a side whose pages are
+// there, so that the SMMU knows them. Buffers begin where blocks may, so that one of 16 KiB is one
+// block (P: transfers of up to 16 KB are one block, of 4 pages).
+func (w *faulting) ready(p *runtime.Proc, source, destination bool) error {
+	buffer := func(side int, fresh bool) runtime.View {
+		if fresh {
+			return p.AllocAligned(w.bytes, rdma.MaxBlock)
+		}
+		if w.kept[side].Len() == 0 {
+			w.kept[side] = p.AllocAligned(w.bytes, rdma.MaxBlock)
+		}
+		return w.kept[side]
+	}
+	for i := range w.exchanges {
+		x := &w.exchanges[i]
+		if source {
+			x.src = buffer(0, x.holes[0] != nil)
+		}
+		if destination {
+			x.dst = buffer(1, x.holes[1] != nil)
+		}
+	}
+	return w.way.open(p)
+}
+
+// within is an exchange between buffers of one process.
+func (w *faulting) within(p *runtime.Proc, i int) error {
+	x := &w.exchanges[i]
+	if err := w.forget(p, i, true, true); err != nil {
+		return err
+	}
+	w.fill(x, i)
+	w.lay(x)
+	if err := w.prepare(p, x, x.dst, SideDestination, x.prepared[:]); err != nil {
+		return err
+	}
+	if err := w.send(p, i); err != nil {
+		return err
+	}
+	if err := w.look(p, i); err != nil {
+		return err
+	}
+	return w.way.end(p, i)
+}
+
+// source is an exchange at the source.
+func (w *faulting) source(p *runtime.Proc, i int) error {
+	if err := w.way.invited(p, i); err != nil {
+		return err
+	}
+	if err := w.forget(p, i, true, false); err != nil { // now, while nothing is measured at the other end
+		return err
+	}
+	w.fill(&w.exchanges[i], i)
+	if err := w.send(p, i); err != nil {
+		return err
+	}
+	return w.way.end(p, i)
+}
+
+// destination is an exchange at the other end.
+func (w *faulting) destination(p *runtime.Proc, i int) error {
+	x := &w.exchanges[i]
+	if err := w.forget(p, i, false, true); err != nil {
+		return err
+	}
+	w.lay(x)
+	if err := w.prepare(p, x, x.dst, SideDestination, x.prepared[:]); err != nil {
+		return err
+	}
+	if err := w.way.invite(p, i); err != nil {
+		return err
+	}
+	if err := w.look(p, i); err != nil {
+		return err
+	}
+	return w.way.settled()
+}
+
+// send touches what the policy says at the source, and posts the data.
+func (w *faulting) send(p *runtime.Proc, i int) error {
+	x := &w.exchanges[i]
+	var took [2]sim.Time
+	w.count(&x.before)
+	x.begun = p.Now()
+	if err := w.prepare(p, x, x.src, SideSource, took[:]); err != nil {
+		return err
+	}
+	return w.way.begin(p, i)
+}
+
+// look waits for the data and compares it.
+func (w *faulting) look(p *runtime.Proc, i int) error {
+	if err := w.way.arrived(p, i); err != nil {
+		return err
+	}
+	x := &w.exchanges[i]
+	x.seen = p.Now()
+	w.count(&x.after)
+	return experiment.SameBytes(fmt.Sprintf("transfer %d", i), x.dst.Snapshot(), w.expected(x.dst.Len(), x, i))
+}
+
+func (w *faulting) count(into *pagefaultCounts) {
+	*into = pagefaultCounts{}
+	for i := range w.c.Nodes() {
+		n := w.c.Node(i)
+		into.driver += n.CPU().BusyAt(host.Interrupt) + n.CPU().BusyAt(host.Softirq)
+		for _, k := range n.CPU().Work() {
+			if k.What == "get_user_pages" && k.Level == host.Softirq {
+				into.pageIn += k.Time
+			}
+		}
+		if d := n.Driver(); d != nil {
+			into.faults += d.Stats().Faults
+		}
+		if m := n.IOMMU(); m != nil {
+			into.terminated += int64(m.SMMU().Counters().Terminated)
+		}
+		s := n.Stats()
+		into.pagedIn += s.PageFaults
+	}
+	w.way.count(into)
+}
+
+// expected are the bytes that a transfer brings: an absent page of the source is zeros.
+func (w *faulting) expected(n int, x *exchange, i int) []byte {
+	b := make([]byte, n)
+	experiment.Pattern(b, w.Seed+uint64(i))
+	for k, hole := range x.holes[0] {
+		if hole {
+			clear(b[k*pageBytes : min(len(b), (k+1)*pageBytes)])
+		}
+	}
+	return b
+}
+
+// fill writes the source's pages that are to be there.
+func (w *faulting) fill(x *exchange, i int) {
+	b := w.expected(x.src.Len(), x, i)
+	each(x.src, x.holes[0], func(v runtime.View, from int) { v.CopyFrom(b[from : from+v.Len()]) })
+}
+
+// lay writes the destination's pages that are to be there: other bytes than will come.
+func (w *faulting) lay(x *exchange) {
+	each(x.dst, x.holes[1], func(v runtime.View, _ int) {
+		b := v.Write()
+		for i := range b {
+			b[i] = 0xee
+		}
+	})
+}
+
+// each calls f for the ranges of a buffer that are no holes.
+func each(v runtime.View, holes []bool, f func(v runtime.View, from int)) {
+	for from := 0; from < v.Len(); {
+		page := from / pageBytes
+		to := min(v.Len(), (page+1)*pageBytes)
+		if holes != nil && holes[page] {
+			from = to
+			continue
+		}
+		for to < v.Len() && (holes == nil || !holes[to/pageBytes]) {
+			to = min(v.Len(), to+pageBytes)
+		}
+		f(v.Slice(from, to), from)
+		from = to
+	}
+}
+
+// prepare does what the policy does before a transfer, and notes from when to when. Pages that are there are touched or pinned too: who does it
+// does not know.
+func (w *faulting) prepare(p *runtime.Proc, x *exchange, v runtime.View, side string, took []sim.Time) error {
+	took[0] = p.Now()
+	defer func() { took[1] = p.Now() }()
+	if w.quiet(x) || w.side != side && w.side != sideBoth {
+		return nil
+	}
+	switch w.policy {
+	case policyTouch, policyTouchPresent:
+		touchPages(p, v)
+	case policyPin, policyPinPresent:
+		return p.OS().Lock(p.Thread(), v.Addr(), uint64(v.Len()))
+	}
+	return nil
+}
+
+// quiet reports whether an exchange is one before those that are measured.
+func (w *faulting) quiet(x *exchange) bool {
+	return len(w.exchanges) > 2 && (x == &w.exchanges[0] || x == &w.exchanges[1])
+}
+
+// touchPages reads and writes a byte of every page. The program has not looked at any for long: each is a line of memory that no cache has.
+func touchPages(p *runtime.Proc, v runtime.View) {
+	memory := p.Cluster().Profile().Host.MemoryLatency
+	for from := 0; from < v.Len(); from += pageBytes {
+		b := v.Slice(from, from+1).Write()
+		b[0] = b[0] + 0
+		p.Thread().Run(memory, "touch")
+	}
+}
+
+// forget gives the buffers of the exchange before i back, in a time that nobody measures.
+func (w *faulting) forget(p *runtime.Proc, i int, source, destination bool) error {
+	if i == 0 {
+		return nil
+	}
+	x := &w.exchanges[i-1]
+	for side, v := range []runtime.View{x.src, x.dst} {
+		if x.holes[side] == nil || side == 0 && !source || side == 1 && !destination {
+			continue
+		}
+		if err := p.OS().Unmap(p.Thread(), v.Addr(), uint64(v.Len())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// values are those of the run with the median latency.
+func (w *faulting) values() (experiment.Values, error) {
+	w.watch.finish()
+	measured := w.exchanges[2:]
+	order := make([]int, len(measured))
+	sum := sim.Time(0)
+	for i := range measured {
+		order[i] = i
+		sum += measured[i].latency()
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(min(1, max(-1, measured[a].latency()-measured[b].latency()))) })
+	x := &measured[order[(len(order)-1)/2]]
+	w.NoteOperation(1%w.c.Nodes(), "", x.seen-x.latency(), x.seen)
+	w.watch.attribute(&x.parts, x.prepared[0], x.prepared[1])
+	w.watch.attribute(&x.parts, x.begun, x.seen)
+	v := experiment.Values{
+		experiment.LatencyColumn: x.latency(), "latency_least": measured[order[0]].latency(), "latency_most": measured[order[len(order)-1]].latency(),
+		"latency_mean": sum / sim.Time(len(order)), "present": w.exchanges[1].latency(),
+	}
+	total := sim.Time(0)
+	for i, c := range pagefaultParts {
+		v[c.Name] = x.parts[i]
+		total += x.parts[i]
+	}
+	if total != x.latency() {
+		return nil, fmt.Errorf("the parts of the latency are %v, and it is %v", total, x.latency())
+	}
+	a, b := &x.after, &x.before
+	v[driverColumn] = a.driver - b.driver
+	v["absent"] = int64(holes(x))
+	v["faults"], v["paged_in"], v["tasklets"] = a.faults-b.faults, a.pagedIn-b.pagedIn, a.tasklets-b.tasklets
+	v["terminated"] = a.terminated - b.terminated
+	v["messages"], v["requests"], v["timeouts"], v["resent"] = a.messages-b.messages, a.requests-b.requests, a.timeouts-b.timeouts, a.resent-b.resent
+	v[overlapColumn] = nil
+	if nto, timeout, err := blockTimeout(w.Point); err == nil && !nto && w.policy == policyPIA && absent(w.Point) {
+		if g := a.pageIn - b.pageIn; g > timeout { // else the request comes first, and nothing overlaps
+			v[overlapColumn] = overlap(g, w.exchanges[1].latency(), timeout)
+		}
+	}
+	return v, nil
+}
+
+// holes counts the pages of an exchange that were absent.
+func holes(x *exchange) (n int) {
+	for _, side := range x.holes {
+		for _, hole := range side {
+			if hole {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// pagefaultMemory is what a point takes.
+func pagefaultMemory(p *experiment.Point) int64 {
+	nodes := p.Int("nodes")
+	return p.Footprint(nodes, nodes) + 6*int64(p.Int("size"))
+}

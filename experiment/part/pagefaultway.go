@@ -1,0 +1,208 @@
+package part
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/part/faults"
+	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// makeWay makes what carries the data of a policy.
+func (w *faulting) makeWay() (pagefaultWay, error) {
+	if w.policy == policyNaive {
+		return &putWay{w: w}, nil
+	}
+	nto, timeout, err := blockTimeout(w.Point)
+	if err != nil {
+		return nil, err
+	}
+	e := &engineWay{w: w, options: channels.Options{PDID: 1, State: map[string]any{}}}
+	if nto {
+		e.options.State["nto"] = 1
+	} else {
+		e.options.State["rdma.timeout"] = int64(timeout.Nanoseconds())
+	}
+	plan, is := pagefaultPlans[w.policy]
+	if own := w.own[w.policy]; own != nil {
+		plan, is = own(), true // what one remembers it remembers of this run
+	}
+	if !is { // nothing is absent, or the kernel deals with it alone
+		e.opener, err = faults.Load(w.c)
+		return e, err
+	}
+	e.parts, err = driver.Load(w.c, driver.Options{Policy: plan, By: pagefaultMethods[w.Text("by")]})
+	e.opener = e.parts
+	return e, err
+}
+
+var pagefaultPlans = map[string]driver.Policy{
+	policyPIO: driver.PIO, policyPI4: driver.PI4, policyPIA: driver.PIA, policyTouchAPage: driver.PIO, policyTouchAhead: driver.TouchAhead,
+}
+
+// thesisBy is who brings pages with the methods of Psistakis'19 (§3.2.1).
+var thesisBy = map[string]string{policyTouchAPage: byTouch, policyTouchAhead: byKernel}
+
+var pagefaultMethods = map[string]driver.Method{byKernel: driver.GetUserPages, byTouch: driver.Touch, byKernelOnly: driver.InKernel}
+
+// engineWay is the RDMA engine with PART, or with what else resolves faults.
+type engineWay struct {
+	w       *faulting
+	options channels.Options
+	parts   *driver.Part // nil: without PART
+	opener  interface {
+		Open(p *runtime.Proc, o channels.Options) (*channels.Page, error)
+	}
+	pages   [2]*channels.Page // by node
+	ready   runtime.View      // of the source: which exchange may begin
+	flag    runtime.View      // of the destination: which has arrived
+	pending *channels.Pending
+	asked   *channels.Pending // of the destination: its invitation
+}
+
+func (e *engineWay) target() int { return e.w.Int("nodes") - 1 }
+
+func (e *engineWay) open(p *runtime.Proc) (err error) {
+	words := []*runtime.View{}
+	if p.Rank() == 0 {
+		words = append(words, &e.ready)
+	}
+	if p.Rank() == e.target() {
+		words = append(words, &e.flag)
+	}
+	for _, word := range words {
+		*word = p.Alloc(8)
+		clear(word.Raw())
+	}
+	e.pages[p.Rank()], err = e.opener.Open(p, e.options)
+	return err
+}
+
+func (e *engineWay) invite(p *runtime.Proc, i int) (err error) {
+	e.asked, err = e.pages[p.Rank()].Write(channels.Transfer{NID: 0, Notify: e.ready.Addr(), Value: uint64(i + 1)})
+	return err
+}
+
+func (e *engineWay) invited(p *runtime.Proc, i int) error {
+	return e.pages[p.Rank()].AwaitNotification(e.ready, uint64(i+1))
+}
+
+func (e *engineWay) begin(p *runtime.Proc, i int) (err error) {
+	x := &e.w.exchanges[i]
+	e.pending, err = e.pages[p.Rank()].Write(channels.Transfer{
+		NID: uint32(e.target()), Source: x.src.Addr(), Destination: x.dst.Addr(), Length: uint64(x.src.Len()), Notify: e.flag.Addr(), Value: uint64(i + 1),
+	})
+	return err
+}
+
+func (e *engineWay) end(*runtime.Proc, int) error { return e.pending.Wait() }
+
+func (e *engineWay) arrived(p *runtime.Proc, i int) error {
+	return e.pages[p.Rank()].AwaitNotification(e.flag, uint64(i+1))
+}
+
+// settled waits for the acknowledgement of the invitation: with a fast pool the data may be there before it.
+func (e *engineWay) settled() error { return e.asked.Wait() }
+
+func (e *engineWay) count(into *pagefaultCounts) {
+	for _, g := range e.pages {
+		if g != nil {
+			c := g.Counts()
+			into.timeouts += int64(c.Sent.Timeouts)
+			into.resent += int64(c.Sent.Retransmitted)
+		}
+	}
+	for i := range e.w.c.Nodes() {
+		if e.parts == nil || e.parts.Driver(i) == nil {
+			continue
+		}
+		s := e.parts.Driver(i).Stats()
+		into.tasklets += s.Receives + s.Sends
+		into.messages += s.Messages
+		into.requests += s.Requests
+	}
+}
+
+// putWay is a put of Portals: the NIC repeats what memory does not take.
+type putWay struct {
+	w     *faulting
+	ready *experiment.Entry // of the source
+	data  []*experiment.Entry
+	acked *experiment.Entry // of the source: bytes that the destination has acknowledged
+	sent  uint64
+}
+
+func (u *putWay) target() int { return u.w.Int("nodes") - 1 }
+
+func (u *putWay) open(p *runtime.Proc) (err error) {
+	ni := p.NI()
+	if p.Rank() == 0 {
+		if u.ready, err = experiment.AppendEntry(ni, experiment.ReplyPT, experiment.ReplyBits, runtime.View{}, nil); err != nil {
+			return err
+		}
+		u.acked = &experiment.Entry{NI: ni}
+		if u.acked.CT, err = ni.Objects().CTAlloc(); err != nil {
+			return err
+		}
+		ni.Objects().Label(u.acked.CT, "acknowledgements")
+	}
+	if p.Rank() != u.target() {
+		return nil
+	}
+	if _, err := ni.Objects().PTAlloc(0, portals.EQNone, experiment.RequestPT); err != nil {
+		return err
+	}
+	for i := range u.w.exchanges {
+		x := &u.w.exchanges[i]
+		in := &experiment.Entry{NI: ni}
+		if in.CT, err = ni.Objects().CTAlloc(); err != nil {
+			return err
+		}
+		ni.Objects().Label(in.CT, fmt.Sprintf("transfer %d", i))
+		_, err = ni.MEAppend(experiment.RequestPT, &portals.ME{
+			Start: x.dst.Addr(), Length: uint64(x.dst.Len()), CT: in.CT, UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: experiment.RequestBits + uint64(i),
+			Options: portals.OptMEOpPut | portals.OptMEEventCTComm | portals.OptMEEventCTBytes,
+		}, portals.PriorityList, 0)
+		if err != nil {
+			return err
+		}
+		u.data = append(u.data, in)
+	}
+	return nil
+}
+
+func (u *putWay) invite(p *runtime.Proc, _ int) error {
+	md, err := p.NI().Objects().MDBind(&portals.MD{})
+	if err != nil {
+		return err
+	}
+	return p.NI().Put(portals.Put{MD: md, Target: experiment.Peer(0), PT: experiment.ReplyPT, MatchBits: experiment.ReplyBits})
+}
+
+func (u *putWay) invited(_ *runtime.Proc, i int) error { return u.ready.Wait(i + 1) }
+
+func (u *putWay) begin(p *runtime.Proc, i int) error {
+	x := &u.w.exchanges[i]
+	size := uint64(x.src.Len())
+	md, err := p.NI().Objects().MDBind(&portals.MD{
+		Start: x.src.Addr(), Length: size, CT: u.acked.CT, Options: portals.OptMDEventCTAck | portals.OptMDEventCTBytes,
+	})
+	if err != nil {
+		return err
+	}
+	u.sent += size
+	return p.NI().Put(portals.Put{MD: md, Length: size, Ack: portals.Ack, Target: experiment.Peer(u.target()), PT: experiment.RequestPT, MatchBits: experiment.RequestBits + uint64(i)})
+}
+
+func (u *putWay) end(*runtime.Proc, int) error { return u.acked.Wait(int(u.sent)) }
+
+func (u *putWay) arrived(_ *runtime.Proc, i int) error {
+	return u.data[i].Wait(u.w.exchanges[i].dst.Len())
+}
+
+func (u *putWay) settled() error { return nil }
+
+func (u *putWay) count(*pagefaultCounts) {}

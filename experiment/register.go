@@ -1,3 +1,0 @@
-package experiment
-
-func init() { Register(spin17Publication, partPublication, exanestPublication, npfPublication) }

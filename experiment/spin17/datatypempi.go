@@ -1,0 +1,96 @@
+package spin17
+
+import (
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Modes that are MPI's calls, and who matches in each.
+const (
+	modeMPIHost    = "mpi-host"
+	modeMPIOffload = "mpi-offload"
+)
+
+var mpiForms = map[string]mpi.Matching{modeMPIHost: mpi.Host, modeMPIOffload: mpi.Offload}
+
+// called is a measurement by MPI's calls. Each rank has its own field, and what they come to is computed when the run is over.
+type called struct {
+	*vectors
+	began, ended sim.Time
+}
+
+// runMPI has two ranks send and receive.
+func (v *vectors) runMPI(form mpi.Matching) error {
+	world, err := mpi.New(v.Cluster, mpi.DefaultOptions(form))
+	if err != nil {
+		return err
+	}
+	m := &called{vectors: v}
+	v.Finish = m.finished
+	if err := world.Spawn(0, m.send); err != nil {
+		return err
+	}
+	return world.Spawn(1, m.receive)
+}
+
+// elements are those of a rank, in memory of their own: the vector, or its packed bytes.
+func (m *called) elements(r *mpi.Rank, apart bool) (mpi.Typed, error) {
+	t := mpi.Typed{Count: 1, Type: m.of}
+	n := int(reach(m.of))
+	if !apart {
+		t.Count, t.Type, n = m.Bytes, packedByte, m.Bytes
+	}
+	var err error
+	t.Memory, err = r.Alloc(n)
+	return t, err
+}
+
+func (m *called) send(r *mpi.Rank) error {
+	t, err := m.elements(r, m.sends)
+	if err != nil {
+		return err
+	}
+	if err := t.Type.Unpack(t.Memory.Raw(), 0, m.stream, t.Count); err != nil {
+		return err
+	}
+	m.began = r.Now()
+	return r.World().SendTyped(t, 1, 0)
+}
+
+func (m *called) receive(r *mpi.Rank) error {
+	t, err := m.elements(r, m.receives)
+	if err != nil {
+		return err
+	}
+	if _, err := r.World().RecvTyped(t, 0, 0); err != nil {
+		return err
+	}
+	m.ended = r.Now()
+	return m.compare(t.Memory)
+}
+
+func (m *called) finished() error {
+	m.took(m.ended - m.began)
+	m.NoteOperation(1, "", m.began, m.ended)
+	return m.costs()
+}
+
+// took keeps how long the message took.
+func (v *vectors) took(latency sim.Time) {
+	v.Latency = latency
+	v.More["throughput"] = float64(v.Bytes) / (1 << 30) * float64(sim.Second) / float64(latency)
+}
+
+// compare holds what arrived against what was sent.
+func (v *vectors) compare(memory runtime.View) error {
+	want := v.stream
+	if v.receives {
+		want = make([]byte, memory.Len())
+		if err := v.of.Unpack(want, 0, v.stream, 1); err != nil {
+			return err
+		}
+	}
+	return experiment.SameBytes("vector", memory.Read(), want)
+}

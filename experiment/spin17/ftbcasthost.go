@@ -1,0 +1,350 @@
+package spin17
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/bits"
+	"slices"
+
+	"github.com/spinsim/spinsim/experiment"
+
+	graph "github.com/spinsim/spinsim/handlers/ftbcast"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// spawnGraph starts a rank whose host passes what comes first on to all neighbours. The entry of the user's memory is the first in the list, so that
+// the first copy is that which needs no copying; the others come to host memory, too.
+func (f *failing) spawnGraph(rank int) error {
+	list, _ := graph.NeighboursOf(uint32(rank), 0, uint32(f.Ranks))
+	pass := func(p *runtime.Proc, md portals.Handle, from uint32) error {
+		for _, n := range list {
+			if n == from {
+				continue
+			}
+			if err := p.NI().Put(portals.Put{MD: md, Length: uint64(f.Bytes), Target: experiment.Peer(int(n)), PT: experiment.RequestPT, MatchBits: experiment.RequestBits}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if rank == 0 {
+		return f.Spawn(rank, "broadcast", func(p *runtime.Proc) error {
+			memory := p.Alloc(f.Bytes)
+			copy(memory.Raw(), f.message)
+			md, err := p.NI().Objects().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(f.Bytes)})
+			if err != nil {
+				return err
+			}
+			return pass(p, md, 0)
+		})
+	}
+	return f.Cluster.SpawnService(rank, "broadcast", func(p *runtime.Proc) error {
+		eq, memory, err := f.graphEntries(p)
+		if err != nil {
+			return err
+		}
+		md, err := p.NI().Objects().MDBind(&portals.MD{Start: memory.Addr(), Length: uint64(f.Bytes)})
+		if err != nil {
+			return err
+		}
+		for {
+			ev, err := p.NI().EQWait(eq)
+			if err != nil {
+				return err
+			}
+			p.Compute(f.Profile.Host.Match)
+			if ev.Type != portals.EventPut || ev.UserPtr != 0 {
+				continue
+			}
+			if err := f.arrived(p, memory); err != nil {
+				return err
+			}
+			if err := pass(p, md, ev.Initiator.NID); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// graphEntries are an entry for each copy that may come, the user's memory first.
+func (f *failing) graphEntries(p *runtime.Proc) (eq portals.Handle, memory runtime.View, err error) {
+	ni := p.NI()
+	copies := len(graph.Graph(uint32(f.Ranks)))
+	if eq, err = ni.Objects().EQAlloc(uint64(2*copies + 2)); err != nil {
+		return eq, memory, err
+	}
+	if _, err = ni.Objects().PTAlloc(0, eq, experiment.RequestPT); err != nil {
+		return eq, memory, err
+	}
+	for i := range copies {
+		into := p.Alloc(f.Bytes)
+		if i == 0 {
+			memory = into
+		}
+		_, err = ni.MEAppend(experiment.RequestPT, &portals.ME{
+			Start: into.Addr(), Length: uint64(f.Bytes), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: experiment.RequestBits,
+			Options: portals.OptMEOpPut | portals.OptMEUseOnce | portals.OptMEEventLinkDisable | portals.OptMEEventUnlinkDisable,
+		}, portals.PriorityList, uint64(i))
+		if err != nil {
+			return eq, memory, err
+		}
+	}
+	return eq, memory, nil
+}
+
+// Messages of detectors, by their match bits; the header data have the attempt, and behind it how many ranks have failed, or which.
+const (
+	detectorData = experiment.RequestBits // the message, behind it 4 B for each rank that has failed; each attempt has a place of its own
+	detectorDone = experiment.RequestBits + 1
+	detectorNak  = experiment.RequestBits + 2
+)
+
+// detector is a rank of a broadcast that is begun anew when somebody finds that a rank has failed.
+type detector struct {
+	*failing
+	p        *runtime.Proc
+	eq, md   portals.Handle
+	memory   runtime.View
+	attempt  uint32
+	failed   []int // as the root has said, sorted
+	parent   int
+	waiting  map[int]sim.Time // children whose NICs have not acknowledged, and until when they may
+	unheard  int              // children of which not all below have the message
+	finished bool
+}
+
+// spawnDetector starts a rank.
+func (f *failing) spawnDetector(rank int) error {
+	run := func(p *runtime.Proc) error {
+		d := &detector{failing: f, p: p, waiting: map[int]sim.Time{}}
+		if err := d.open(); err != nil {
+			return err
+		}
+		return d.serve()
+	}
+	if rank == 0 {
+		return f.Spawn(rank, "broadcast", run)
+	}
+	return f.Cluster.SpawnService(rank, "broadcast", run)
+}
+
+// open makes the rank ready.
+func (d *detector) open() (err error) {
+	ni := d.p.NI()
+	d.memory = d.p.Alloc(d.attempts() * d.place())
+	if d.eq, err = ni.Objects().EQAlloc(uint64(8*d.Ranks + 64)); err != nil {
+		return err
+	}
+	if _, err = ni.Objects().PTAlloc(0, d.eq, experiment.RequestPT); err != nil {
+		return err
+	}
+	d.md, err = ni.Objects().MDBind(&portals.MD{Start: d.memory.Addr(), Length: uint64(d.memory.Len()), EQ: d.eq, Options: portals.OptMDEventSendDisable})
+	if err != nil {
+		return err
+	}
+	for _, b := range []uint64{detectorData, detectorDone, detectorNak} {
+		entry := portals.ME{
+			UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: b, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+		}
+		if b == detectorData {
+			entry.Start, entry.Length = d.memory.Addr(), uint64(d.memory.Len())
+		}
+		if _, err = ni.MEAppend(experiment.RequestPT, &entry, portals.PriorityList, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attempts is how many there can be: before each but the first somebody has been found that has failed.
+func (d *detector) attempts() int { return d.Int("failed") + 1 }
+
+// place is the memory of an attempt, bytes.
+func (d *detector) place() int { return d.Bytes + 4*d.Int("failed") }
+
+// at is the place of the attempt, of which the message and a list of so many ranks are used.
+func (d *detector) at(ranks int) (from, to int) {
+	from = int(d.attempt-1) * d.place()
+	return from, from + d.Bytes + 4*ranks
+}
+
+// parts are the message and the list of an attempt.
+func (d *detector) parts(ranks int) (message, list runtime.View) {
+	from, to := d.at(ranks)
+	return d.memory.Slice(from, from+d.Bytes), d.memory.Slice(from+d.Bytes, to)
+}
+
+// serve is the rank's program: that of the root ends when all have the message.
+func (d *detector) serve() error {
+	if d.p.Rank() == 0 {
+		for i := range d.attempts() { // a library would send the user's memory again and again
+			copy(d.memory.Raw()[i*d.place():], d.message)
+		}
+		if err := d.begin(); err != nil {
+			return err
+		}
+	}
+	for !d.finished {
+		timeout := runtime.Forever
+		for _, until := range d.waiting { //lint:maporder the least is the same in any order
+			if left := max(until-d.p.Now(), 0); timeout == runtime.Forever || left < timeout {
+				timeout = left
+			}
+		}
+		ev, _, err := d.p.NI().EQPoll([]portals.Handle{d.eq}, timeout)
+		if errors.Is(err, portals.ErrEQEmpty) {
+			err = d.overdue()
+		} else if err == nil {
+			d.p.Compute(d.Profile.Host.Match)
+			err = d.event(&ev)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	d.More["known"], d.More["attempts"] = d.p.Now(), int(d.attempt)
+	return nil
+}
+
+func (d *detector) event(ev *portals.Event) error {
+	attempt, what := uint32(ev.HdrData>>32), uint32(ev.HdrData)
+	switch {
+	case ev.Type == portals.EventAck:
+		if uint32(ev.UserPtr>>32) == d.attempt {
+			delete(d.waiting, int(uint32(ev.UserPtr)))
+		}
+		return nil
+	case ev.Type != portals.EventPut:
+		return nil
+	case ev.UserPtr == detectorNak:
+		return d.haveFailed([]int{int(what)})
+	case ev.UserPtr == detectorDone:
+		if attempt != d.attempt {
+			return nil
+		}
+		d.unheard--
+		return d.done()
+	case attempt <= d.attempt:
+		return nil // of a broadcast that was given up
+	}
+	d.attempt, d.failed = attempt, d.failed[:0]
+	message, ranks := d.parts(int(what))
+	if err := d.arrived(d.p, message); err != nil {
+		return err
+	}
+	for list := ranks.Read(); len(list) > 0; list = list[4:] {
+		d.failed = append(d.failed, int(binary.LittleEndian.Uint32(list)))
+	}
+	d.parent = int(ev.Initiator.NID)
+	return d.pass()
+}
+
+// begin is the root's next attempt.
+func (d *detector) begin() error {
+	d.attempt++
+	_, ranks := d.parts(len(d.failed))
+	list := ranks.Write()
+	for i, rank := range d.failed {
+		binary.LittleEndian.PutUint32(list[4*i:], uint32(rank))
+	}
+	return d.pass()
+}
+
+// pass puts the message to the children in the tree of those that have not failed.
+func (d *detector) pass() error {
+	clear(d.waiting)
+	children := d.children()
+	d.unheard = len(children)
+	from, to := d.at(len(d.failed))
+	for _, child := range children {
+		err := d.p.NI().Put(portals.Put{
+			MD: d.md, Offset: uint64(from), Length: uint64(to - from), Ack: portals.Ack, Target: experiment.Peer(child), PT: experiment.RequestPT, MatchBits: detectorData, RemoteOffset: uint64(from),
+			UserPtr: uint64(d.attempt)<<32 | uint64(child), HdrData: uint64(d.attempt)<<32 | uint64(len(d.failed)),
+		})
+		if err != nil {
+			return err
+		}
+		d.waiting[child] = d.p.Now() + d.Time("timeout")
+	}
+	return d.done()
+}
+
+// children are those of the binomial tree of the ranks that have not failed, the largest subtree first.
+func (d *detector) children() (list []int) {
+	up := make([]int, 0, d.Ranks)
+	place := 0
+	for rank := range d.Ranks {
+		if _, failed := slices.BinarySearch(d.failed, rank); failed {
+			continue
+		}
+		if rank == d.p.Rank() {
+			place = len(up)
+		}
+		up = append(up, rank)
+	}
+	distance := 1 << bits.Len(uint(len(up)-1)) >> 1
+	if place > 0 {
+		distance = place & -place >> 1
+	}
+	for ; distance > 0; distance >>= 1 {
+		if place+distance < len(up) {
+			list = append(list, up[place+distance])
+		}
+	}
+	return list
+}
+
+// done tells the parent that all below have the message, if they have.
+func (d *detector) done() error {
+	if d.unheard > 0 {
+		return nil
+	}
+	if d.p.Rank() == 0 {
+		d.finished = true
+		return nil
+	}
+	return d.tell(d.parent, detectorDone, 0)
+}
+
+func (d *detector) tell(rank int, what uint64, which uint32) error {
+	return d.p.NI().Put(portals.Put{MD: d.md, Target: experiment.Peer(rank), PT: experiment.RequestPT, MatchBits: what, HdrData: uint64(d.attempt)<<32 | uint64(which)})
+}
+
+// overdue takes the children whose time is over for failed.
+func (d *detector) overdue() error {
+	var late []int
+	for child, until := range d.waiting { //lint:maporder they are sorted
+		if until <= d.p.Now() {
+			late = append(late, child)
+		}
+	}
+	slices.Sort(late)
+	for _, child := range late {
+		delete(d.waiting, child)
+	}
+	return d.haveFailed(late)
+}
+
+// haveFailed tells the root, which begins anew.
+func (d *detector) haveFailed(ranks []int) error {
+	before := len(d.failed)
+	for _, rank := range ranks {
+		if d.p.Rank() != 0 {
+			if err := d.tell(d.parent, detectorNak, uint32(rank)); err != nil {
+				return err
+			}
+		} else if at, known := slices.BinarySearch(d.failed, rank); !known {
+			d.failed = slices.Insert(d.failed, at, rank)
+		}
+	}
+	if d.p.Rank() != 0 || len(d.failed) == before {
+		return nil
+	}
+	if d.suspected = d.failed; len(d.failed) >= d.attempts() { // not all of them have: finish says who
+		d.finished = true
+		return nil
+	}
+	return d.begin()
+}

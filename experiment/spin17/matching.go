@@ -1,0 +1,269 @@
+package spin17
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/goal/nodes"
+	"github.com/spinsim/spinsim/internal/goal/proxy"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var matching = &experiment.Experiment{
+	Name:  "matching",
+	Short: "applications with matching on the host and on the network interface",
+	Long: `Matching runs the halo exchanges of the applications of sPIN'17 §5.1 at the published numbers of ranks, with matching on the host
+and on the network interface, and sets the gains beside the published ones.
+
+Message sizes and counts come from the applications (spinsim goal proxies --source). The publication gives the share of
+point-to-point communication in the run time but no computation time: the computation of an iteration is chosen so that the
+run with matching on the host has that share. Nothing else is chosen, and the number of iterations is smaller than in the traces.`,
+	Source:   "sPIN'17 §5.1",
+	Smoke:    []experiment.Values{{"ranks": 64, "app": "milc", "iterations": 1}},
+	Profiles: []string{"spin-int"},
+	Axes: []experiment.Axis{
+		{Name: "ranks", Kind: report.Count, Of: []string{"64", "72", "360"}, Help: "as published"},
+		{Name: "app", Column: "application", Kind: report.Text, Of: []string{"milc", "pop", "comd", "cloverleaf"}, Help: "see spinsim goal gen --help"},
+		{Name: "iterations", Kind: report.Count, Least: "1", Default: "5", Help: "iterations of each application; its trace had more"},
+		{Name: "eager", Kind: report.Size, Default: "16KiB", Help: "largest message that does not wait for its receive"},
+	},
+	Points: isPublished,
+	Run:    runMatching,
+	Memory: matchingMemory,
+	Columns: []report.Column{
+		{Name: "messages", Kind: report.Count, Help: "received in the run"},
+		{Name: "trace_messages", Kind: report.Count, Help: "in the published trace"},
+		{Name: "p2p_share", Kind: report.Share, Help: "published share of point-to-point communication in the run time; that of the run with matching on the host"},
+		{Name: "computation", Unit: "ns", Kind: report.Duration, Help: "computation of an iteration that gives this share"},
+		{Name: "host", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "time of the run with matching on the host"},
+		{Name: "offload", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "time of the run with matching on the network interface"},
+		{Name: "gain", Kind: report.Share, Help: "how much faster the run is with matching on the network interface, host/offload - 1"},
+		{Name: "copies_host", Kind: report.Count, Help: "messages copied by cores, with matching on the host"},
+		{Name: "copies_offload", Kind: report.Count, Help: "messages copied by cores, with matching on the network interface"},
+		{Name: "memory_saved", Unit: "bytes", Kind: report.Size, Help: "bytes that did not go through host memories with offloaded matching"},
+	},
+	Published: publishedMatching(),
+	Modules:   experiment.Always(handlers.Must("matching")),
+	Untraced:  true,
+	View: experiment.View{
+		Value: "gain", Series: []string{"app"}, X: "ranks",
+		Summary: []string{
+			experiment.ProfileColumn, "application", "ranks", "messages", "trace_messages", "p2p_share", "computation", "host", "offload", "gain",
+			"copies_host", "copies_offload", "memory_saved",
+		},
+	},
+	Notes: []string{"gain is a prediction; the computation time gives matching on the host the published share of communication."},
+}
+
+// sideAxis is the axis of matchingSides.
+const sideAxis = "matched-by"
+
+func init() { matching.Divided = matchingSides }
+
+// matchingSides is what --breakdown measures of matching: each of its runs by itself.
+func matchingSides() *experiment.Experiment {
+	e := *matching
+	e.Divided, e.Published, e.Relative = nil, nil, nil
+	e.Axes = append([]experiment.Axis{{
+		Name: sideAxis, Column: "matched_by", Kind: report.Text, Of: []string{string(mpi.Host), string(mpi.Offload)}, Help: "who matches: the process (host) or the network interface (offload)",
+	}}, matching.Axes...)
+	e.Columns = []report.Column{
+		{Name: "time", Unit: "ns", Kind: report.Duration, Help: "of the run, at the rank that ends last"},
+		{Name: "copies", Kind: report.Count, Help: "messages copied by cores"},
+	}
+	e.Followed = "time"
+	e.Run = func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+		r, _, err := measurePair(ctx, p, p.Text(sideAxis))
+		if err != nil {
+			return nil, err
+		}
+		one := r.Offload
+		if p.Text(sideAxis) == string(mpi.Host) {
+			one = r.Host
+		}
+		p.NoteOperation(one.MaxRank, "", 0, one.Max)
+		return experiment.Values{"time": one.Max, "copies": one.Messages.Copied}, nil
+	}
+	e.View = experiment.View{Value: "time", Series: []string{"app", sideAxis}, X: "ranks", Quiet: []string{"iterations", "eager"}}
+	e.Notes = []string{"The computation of an iteration is that with which matching on the host has the published share of communication, for both."}
+	return &e
+}
+
+// Application is a row of the table of asynchronous matching (sPIN'17 §5.1): what was traced, and what offloaded matching
+// was worth.
+type Application struct {
+	Proxy     string  // of package internal/goal/proxy
+	Ranks     int     // of the trace
+	Messages  int64   // in the trace; of the larger runs the publication gives hundreds of thousands
+	Share     float64 // of point-to-point communication in the run time
+	Published float64 // gain: how much faster the application was: 0.036 is 3.6 %
+}
+
+// PublishedApplications is the table of sPIN'17 §5.1.
+func PublishedApplications() []Application {
+	return []Application{
+		{"milc", 64, 5_743_212, 0.055, 0.036},
+		{"pop", 64, 772_063_149, 0.031, 0.007},
+		{"comd", 72, 5_337_575, 0.061, 0.037},
+		{"comd", 360, 28_100_000, 0.065, 0.038},
+		{"cloverleaf", 72, 2_677_705, 0.052, 0.028},
+		{"cloverleaf", 360, 15_300_000, 0.056, 0.024},
+	}
+}
+
+// publishedMatching are the gains of the table of sPIN'17 §5.1.
+func publishedMatching() (list []report.Published) {
+	for _, a := range PublishedApplications() {
+		at := []report.Is{{Column: "application", Value: a.Proxy}, {Column: "ranks", Value: a.Ranks}}
+		list = append(list, report.Published{At: at, Column: "gain", Value: a.Published})
+	}
+	return list
+}
+
+// application is the published one of a point.
+func application(p *experiment.Point) (a Application, found bool) {
+	all := PublishedApplications()
+	i := slices.IndexFunc(all, func(a Application) bool { return a.Proxy == p.Text("app") && a.Ranks == p.Int("ranks") })
+	if i < 0 {
+		return a, false
+	}
+	return all[i], true
+}
+
+// isPublished leaves the applications and numbers of ranks that were published, and refuses what cannot be run.
+func isPublished(p *experiment.Point) (bool, error) {
+	a, found := application(p)
+	if !found {
+		return false, nil
+	}
+	app, err := proxy.Load(a.Proxy)
+	if err == nil {
+		err = app.Check(a.Ranks, p.Int("iterations"))
+	}
+	if err == nil {
+		err = matchingOptions(mpi.Offload, p.Int("eager")).Validate()
+	}
+	return true, err
+}
+
+// matchingOptions are those of the message passing library.
+func matchingOptions(m mpi.Matching, eager int) mpi.Options {
+	o := mpi.DefaultOptions(m)
+	o.Eager = eager
+	o.BufferBytes = max(o.BufferBytes, 2*eager)
+	return o
+}
+
+// matchingMemory is what the larger of the two runs of a point takes. Half of the buffers are used at most, the applications being what they are.
+func matchingMemory(p *experiment.Point) int64 {
+	a, found := application(p)
+	app, err := proxy.Load(a.Proxy)
+	if !found || err != nil {
+		return 0 // Points refuses it
+	}
+	o := matchingOptions(mpi.Offload, p.Int("eager"))
+	o.Buffers /= 2
+	return nodes.MostMemory(nodes.Config{Profile: p.Profile, MPI: o}, a.Ranks, app.Operations(a.Ranks, p.Int("iterations")))
+}
+
+// pair is an application measured in both forms of matching.
+type pair struct {
+	Application
+	iterations    int
+	Host, Offload *nodes.Result
+}
+
+// gain is how much faster the application is with offloaded matching: 0.036 is 3.6 %.
+func (r *pair) gain() float64 { return float64(r.Host.Max)/float64(r.Offload.Max) - 1 }
+
+// shareTolerance is how near the share of communication must come to the published one.
+const shareTolerance = 0.0002
+
+// maxAdjustments bounds the search for the computation time; each step divides the distance by more than ten.
+const maxAdjustments = 12
+
+// runMatching measures an application.
+func runMatching(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	r, calc, err := measurePair(ctx, p, "")
+	if err != nil {
+		return nil, err
+	}
+	p.NoteOperation(r.Offload.MaxRank, "", 0, r.Offload.Max)
+	return r.values(sim.Time(calc) * sim.Nanosecond), nil
+}
+
+// measurePair measures an application in both forms of matching, one of which is traced. The publication gives the share of communication and not the time of computation: the
+// computation of an iteration is chosen so that the run with matching on the host has the published share. Nothing else is
+// chosen, so the gain is a prediction. It returns the computation, too, in ns.
+func measurePair(ctx context.Context, p *experiment.Point, traced string) (r *pair, calc uint64, err error) {
+	a, found := application(p)
+	if !found {
+		return nil, 0, fmt.Errorf("%s was not published for %d ranks", p.Text("app"), p.Int("ranks"))
+	}
+	app, err := proxy.Load(a.Proxy)
+	if err != nil {
+		return nil, 0, err
+	}
+	r = &pair{Application: a, iterations: p.Int("iterations")}
+	run := func(m mpi.Matching, calc uint64, tracer sim.Tracer) (*nodes.Result, error) {
+		s, err := app.Schedule(a.Ranks, r.iterations, calc)
+		if err != nil {
+			return nil, err
+		}
+		result, err := nodes.Run(ctx, s, nodes.Config{
+			Profile: p.Profile, MPI: matchingOptions(m, p.Int("eager")), Seed: p.Seed, Engine: p.Engine, Limits: p.Limits, Translator: p.Translator, Tracer: tracer,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("matching by %s: %w", m, err)
+		}
+		return result, nil
+	}
+	for range maxAdjustments {
+		if r.Host, err = run(mpi.Host, calc, nil); err != nil {
+			return nil, 0, err
+		}
+		if math.Abs(r.Host.Share()-a.Share) <= shareTolerance {
+			break
+		}
+		calc = r.computation()
+	}
+	if off := r.Host.Share() - a.Share; math.Abs(off) > shareTolerance {
+		return nil, 0, fmt.Errorf("no computation time gives the published share of communication; it is off by %.2g", off)
+	}
+	switch traced {
+	case string(mpi.Host):
+		r.Host, err = run(mpi.Host, calc, p.Tracer)
+	case string(mpi.Offload):
+		r.Offload, err = run(mpi.Offload, calc, p.Tracer)
+	default:
+		r.Offload, err = run(mpi.Offload, calc, nil)
+	}
+	return r, calc, err
+}
+
+// values are those of the columns; calc is the computation of an iteration.
+func (r *pair) values(calc sim.Time) experiment.Values {
+	return experiment.Values{
+		"messages": r.Host.Messages.Received, "trace_messages": r.Messages, "p2p_share": r.Share, "computation": calc,
+		"host": r.Host.Max, "offload": r.Offload.Max, "gain": r.gain(),
+		"copies_host": r.Host.Messages.Copied, "copies_offload": r.Offload.Messages.Copied,
+		"memory_saved": r.Host.Nodes.HostMemoryBytes - r.Offload.Nodes.HostMemoryBytes,
+	}
+}
+
+// computation is the computation of an iteration, in ns, at which the time that the last run did not compute would be the
+// published share.
+func (r *pair) computation() uint64 {
+	total := sim.Time(0)
+	for _, t := range r.Host.Finish {
+		total = total.Plus(t)
+	}
+	communication := (total - r.Host.Computing).Nanoseconds()
+	return uint64(communication * (1 - r.Share) / r.Share / float64(r.Ranks*r.iterations))
+}

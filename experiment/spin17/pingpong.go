@@ -1,0 +1,118 @@
+package spin17
+
+import (
+	"github.com/spinsim/spinsim/experiment"
+
+	handler "github.com/spinsim/spinsim/handlers/pingpong"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+var pingpong = &experiment.Experiment{
+	Name:  "pingpong",
+	Short: "half of a round trip between two ranks",
+	Long: `Rank 0 puts a message to rank 1, which puts it back. The latency is half the time from posting the ping to
+the moment at which rank 0 has seen the whole pong in its memory.
+  rdma         the host of rank 1 polls, matches and posts the pong
+  p4           the pong is a triggered operation of rank 1's NIC; its data is fetched from host memory
+  spin-store   a single packet is answered from the device; a larger message is deposited and sent by the completion handler
+  spin-stream  every packet is answered from the device; the data never reaches rank 1's host memory`,
+	Source: "sPIN'17 §4.4.1",
+	Smoke:  []experiment.Values{{"size": 5000}},
+	Axes: []experiment.Axis{
+		experiment.ModeAxis(experiment.ModeRDMA, experiment.ModeP4, experiment.ModeSpinStore, experiment.ModeSpinStream),
+		experiment.TwoRanks(),
+		experiment.SizeAxis("4,..,256KiB"),
+	},
+	Run:         experiment.Benchmark(runPingpong),
+	Memory:      func(p *experiment.Point) int64 { return experiment.BenchMemory(p, 2) + experiment.MessageMemory(p, 5) }, // what was sent, three buffers, the message under way
+	Columns:     experiment.BenchColumns(),
+	Relative:    experiment.AgainstModes(experiment.ModeRDMA, experiment.ModeP4),
+	Modules:     experiment.InSpinModes("pingpong"),
+	Replaceable: true,
+	Roles: []experiment.Role{
+		experiment.StoreRole(handler.StorePayload, handler.StoreCompletion, []string{"match_bits", "pt"}, []string{"max_payload"}),
+		experiment.StreamRole(handler.StreamPayload, handler.StreamCompletion, []string{"match_bits", "pt"}, []string{"max_payload"}),
+	},
+	Followed: experiment.LatencyColumn,
+	View:     experiment.ModeView,
+	Notes:    []string{experiment.Compared},
+}
+
+func runPingpong(b *experiment.Bench) error {
+	w := bench{b}
+	if w.Mode == experiment.ModeSpinStore || w.Mode == experiment.ModeSpinStream {
+		if err := w.LoadHandlers(); err != nil {
+			return err
+		}
+	}
+	if err := w.Spawn(1, "server", w.pingpongServer); err != nil {
+		return err
+	}
+	return w.Spawn(0, "client", w.pingpongClient)
+}
+
+func (w bench) pingpongClient(p *runtime.Proc) error {
+	ni := p.NI()
+	sent := make([]byte, w.Bytes)
+	experiment.Pattern(sent, w.Seed)
+	ping, pong := p.Alloc(w.Bytes), p.Alloc(w.Bytes)
+	copy(ping.Raw(), sent)
+	arrived, err := experiment.AppendEntry(ni, experiment.ReplyPT, experiment.ReplyBits, pong, nil)
+	if err != nil {
+		return err
+	}
+	md, err := ni.Objects().MDBind(&portals.MD{Start: ping.Addr(), Length: uint64(w.Bytes)})
+	if err != nil {
+		return err
+	}
+	start := p.Now()
+	if err := ni.Put(portals.Put{MD: md, Length: uint64(w.Bytes), Target: experiment.Peer(1), PT: experiment.RequestPT, MatchBits: experiment.RequestBits}); err != nil {
+		return err
+	}
+	if err := arrived.Wait(w.Bytes); err != nil {
+		return err
+	}
+	if w.Mode == experiment.ModeRDMA {
+		p.Compute(w.Profile.Host.Match)
+	}
+	w.Latency = (p.Now() - start) / 2
+	w.OperationOf(2)
+	w.Operation(p, start)
+	return experiment.SameBytes("pong", pong.Read(), sent)
+}
+
+func (w bench) pingpongServer(p *runtime.Proc) error {
+	ni := p.NI()
+	buffer := p.Alloc(w.Bytes)
+	size := uint64(w.Bytes)
+	if w.Mode == experiment.ModeSpinStore || w.Mode == experiment.ModeSpinStream {
+		return w.pingpongHandlers(p, buffer)
+	}
+	arrived, err := experiment.AppendEntry(ni, experiment.RequestPT, experiment.RequestBits, buffer, nil)
+	if err != nil {
+		return err
+	}
+	md, err := ni.Objects().MDBind(&portals.MD{Start: buffer.Addr(), Length: size})
+	if err != nil {
+		return err
+	}
+	if w.Mode == experiment.ModeP4 {
+		return ni.Objects().Triggered(portals.Put{MD: md, Length: size, Target: experiment.Peer(0), PT: experiment.ReplyPT, MatchBits: experiment.ReplyBits}, arrived.CT, arrived.Target(w.Bytes))
+	}
+	if err := arrived.Wait(w.Bytes); err != nil {
+		return err
+	}
+	p.Compute(w.Profile.Host.Match)
+	return ni.Put(portals.Put{MD: md, Length: size, Target: experiment.Peer(0), PT: experiment.ReplyPT, MatchBits: experiment.ReplyBits})
+}
+
+// pingpongHandlers installs the handlers that answer; the process is then done.
+func (w bench) pingpongHandlers(p *runtime.Proc, buffer runtime.View) error {
+	in, err := w.Handlers.Install(p, experiment.Values{"match_bits": experiment.ReplyBits, "pt": experiment.ReplyPT, "max_payload": int64(w.Profile.Fabric.MTU)})
+	if err != nil {
+		return err
+	}
+	_, err = experiment.AppendEntry(p.NI(), experiment.RequestPT, experiment.RequestBits, buffer, in)
+	return err
+}

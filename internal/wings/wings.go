@@ -1,0 +1,15 @@
+// Package wings registers the publications of spinsim with their experiments. A
+// program imports it for that alone.
+package wings
+
+import (
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/exanest"
+	"github.com/spinsim/spinsim/experiment/npf"
+	"github.com/spinsim/spinsim/experiment/part"
+	"github.com/spinsim/spinsim/experiment/spin17"
+)
+
+func init() {
+	experiment.Register(spin17.Publication, exanest.Publication, part.Publication, npf.Publication)
+}
