@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spinsim/spinsim/experiment"
-
 	interfaces "github.com/spinsim/spinsim/exanet"
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/part/driver"
 	"github.com/spinsim/spinsim/mpi"

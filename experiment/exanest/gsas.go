@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spinsim/spinsim/experiment"
-
 	memory "github.com/spinsim/spinsim/exanet/gsas"
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/report"

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/experiment"
-
 	network "github.com/spinsim/spinsim/exanet/ip"
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/nic"

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spinsim/spinsim/experiment"
-
 	network "github.com/spinsim/spinsim/exanet/ip"
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/spinsim/spinsim/experiment"
-
 	connections "github.com/spinsim/spinsim/handlers/rnr/driver"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/mpi"

@@ -3,9 +3,8 @@ package spin17
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/experiment"
-
 	mpi "github.com/spinsim/spinsim/datatype"
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/datatype"
 	"github.com/spinsim/spinsim/portals"

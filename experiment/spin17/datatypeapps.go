@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/spinsim/spinsim/experiment"
-
 	mpi "github.com/spinsim/spinsim/datatype"
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/ddtbench"
 	"github.com/spinsim/spinsim/report"
 )

@@ -7,9 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/experiment"
-
 	mpi "github.com/spinsim/spinsim/datatype"
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/datatype"
 	"github.com/spinsim/spinsim/internal/ddtbench"
 	"github.com/spinsim/spinsim/profile"

@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/experiment"
-
 	graph "github.com/spinsim/spinsim/handlers/ftbcast"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
-
 	graph "github.com/spinsim/spinsim/handlers/ftbcast"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/experiment"
-
 	handler "github.com/spinsim/spinsim/handlers/work"
 )
 

@@ -2,7 +2,6 @@ package spin17
 
 import (
 	"github.com/spinsim/spinsim/experiment"
-
 	handler "github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"

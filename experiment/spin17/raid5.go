@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
-
 	raid5lib "github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/handlers/raid5/driver"
 	"github.com/spinsim/spinsim/report"
