@@ -9,13 +9,13 @@ import (
 )
 
 // Section is columns that several experiments have in common, for a help text.
-type Section struct {
+type commonColumns struct {
 	Experiments []string // by name
 	Columns     []report.Column
 }
 
 // Sections sort columns of experiments by which of them have them with the same meaning. Which columns of an experiment, of tells.
-func Sections(list []*Experiment, of func(e *Experiment) []report.Column) []Section {
+func commonSections(list []*Experiment, of func(e *Experiment) []report.Column) []commonColumns {
 	type known struct {
 		column report.Column
 		of     []string
@@ -31,12 +31,12 @@ func Sections(list []*Experiment, of func(e *Experiment) []report.Column) []Sect
 			columns[i].of = append(columns[i].of, e.Name)
 		}
 	}
-	var sections []Section
+	var sections []commonColumns
 	for _, k := range columns {
-		i := slices.IndexFunc(sections, func(s Section) bool { return fmt.Sprint(s.Experiments) == fmt.Sprint(k.of) })
+		i := slices.IndexFunc(sections, func(s commonColumns) bool { return fmt.Sprint(s.Experiments) == fmt.Sprint(k.of) })
 		if i < 0 {
 			i = len(sections)
-			sections = append(sections, Section{Experiments: k.of})
+			sections = append(sections, commonColumns{Experiments: k.of})
 		}
 		sections[i].Columns = append(sections[i].Columns, k.column)
 	}
@@ -49,7 +49,7 @@ func sameColumn(a, b report.Column) bool {
 }
 
 // Title names the experiments of the section, given how many there are in all.
-func (s *Section) Title(all int) string {
+func (s *commonColumns) Title(all int) string {
 	if len(s.Experiments) == all && all > 1 {
 		return "all experiments"
 	}

@@ -72,5 +72,5 @@ func TestPublicationsAreComplete(t *testing.T) {
 	}
 	require.Greater(t, total, 60)
 	_, err := FindPublication("spin18")
-	require.EqualError(t, err, `no publication "spin18", expected one of spin17, exanest, part, npf (did you mean spin17?)`)
+	require.EqualError(t, err, `no publication "spin18", expected one of spin17, part, exanest, npf (did you mean spin17?)`)
 }

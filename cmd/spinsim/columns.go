@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/experiment/spin17"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
@@ -20,18 +20,18 @@ func columnsTopic() *cobra.Command {
 		Short: "What the columns of tables, CSV and JSON mean, for every command",
 	}
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		command.Fit(c.OutOrStdout(), func(to io.Writer) { _ = command.WriteSections(to, sections()) }) // the writer notes what went wrong
+		cli.Fit(c.OutOrStdout(), func(to io.Writer) { _ = experiment.WriteSections(to, sections()) }) // the writer notes what went wrong
 	})
 	return c
 }
 
-type section = command.Section
+type section = experiment.HelpSection
 
 // sections are all that spinsim writes as columns.
 func sections() []section {
-	list := command.ColumnSections("compare: ", experiment.All())
-	list = append(list, command.ColumnSections("graph run: ", []*experiment.Experiment{spin17.GraphOf("FILE", nil)})...)
-	list = append(list, command.ColumnSections("storage run: ", []*experiment.Experiment{spin17.Storage("TRACE", nil)})...)
+	list := experiment.ColumnSections("compare: ", experiment.All())
+	list = append(list, experiment.ColumnSections("graph run: ", []*experiment.Experiment{spin17.GraphOf("FILE", nil)})...)
+	list = append(list, experiment.ColumnSections("storage run: ", []*experiment.Experiment{spin17.Storage("TRACE", nil)})...)
 	for _, name := range scenario.TableNames {
 		list = append(list, section{Title: "run, table " + name, Columns: scenario.TableColumns(name)})
 	}
@@ -45,7 +45,7 @@ func sections() []section {
 		section{Title: "goal run --on nodes", Columns: nodeColumns()},
 		section{Title: "goal run --on nodes, JSON besides", Columns: nodeFields()},
 		section{Title: "--samples of compare, behind experiment, profile and axes", Columns: experiment.SampleColumns()},
-		section{Title: "--links of compare, run and goal run", Columns: command.LinkColumns()},
+		section{Title: "--links of compare, run and goal run", Columns: cli.LinkColumns()},
 		section{Title: "topology", Columns: classColumns()},
 		section{Title: "topology path", Columns: hopColumns()},
 		section{Title: "goal stat", Columns: statColumns()},

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/command"
 )
 
 // compareCommand has a command for every experiment.
@@ -24,5 +23,5 @@ func compareCommand() *cobra.Command {
 
 // experimentCommand is that of an experiment.
 func experimentCommand(e *experiment.Experiment) *cobra.Command {
-	return command.New(e, command.Options{Build: thisBuild(), Command: experiment.CommandPrefix + e.Name, Columns: "spinsim help columns"})
+	return experiment.Command(e, experiment.CommandOptions{Build: thisBuild(), Command: experiment.CommandPrefix + e.Name, Columns: "spinsim help columns"})
 }

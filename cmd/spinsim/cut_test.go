@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/internal/cli"
 )
 
 // ring is a scenario of thousands of events.
@@ -53,7 +53,7 @@ var cutRuns = map[string][]cutRun{
 
 // outputsOf are the flags of a command for files that it writes.
 func outputsOf(c *cobra.Command) (flags []*pflag.Flag) {
-	for _, name := range command.OutputFlags {
+	for _, name := range cli.OutputFlags {
 		if f := c.Flags().Lookup(name); f != nil {
 			flags = append(flags, f)
 		}

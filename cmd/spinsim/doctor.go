@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/build"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
@@ -88,7 +88,7 @@ The exit status is 1 if spinsim itself does not work, or if something is missing
 		RunE: func(c *cobra.Command, args []string) error { return doctor(c.OutOrStdout(), format, args) },
 	}
 	c.Flags().StringVar(&format, "format", "table", "table, csv, json, ndjson, markdown or parquet")
-	command.SuggestArgument(c, false, func(*cobra.Command) []string { return purposeNames() })
+	cli.SuggestArgument(c, false, func(*cobra.Command) []string { return purposeNames() })
 	return c
 }
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
@@ -256,7 +256,7 @@ func runModel(ctx context.Context, of *making, s *goal.Schedule, model *modelFla
 	options = append(append(options, goal.WithContext(ctx)), limits...)
 	m := goal.NewSimulator(s)
 	if timeline != "" {
-		var files command.RunFiles
+		var files cli.RunFiles
 		w, err := files.Trace("--"+model.drawn(), timeline, of.Args())
 		if err != nil {
 			return r, cp, err

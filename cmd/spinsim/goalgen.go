@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/goal/proxy"
@@ -92,7 +92,7 @@ func goalGenCommand() *cobra.Command {
 	var out outputFlags
 	p := goal.GenParams{}
 	var size, segment string
-	var memory command.MemoryFlag
+	var memory cli.MemoryFlag
 	c := &cobra.Command{
 		Use:   "gen PATTERN",
 		Short: "Make the schedule of a pattern of communication",
@@ -176,7 +176,7 @@ func checkGenerator(c *cobra.Command, name string, p *goal.GenParams) error {
 }
 
 // checkSize refuses a schedule for which there is no memory.
-func checkSize(c *cobra.Command, name string, p goal.GenParams, memory *command.MemoryFlag) (err error) {
+func checkSize(c *cobra.Command, name string, p goal.GenParams, memory *cli.MemoryFlag) (err error) {
 	var operations int
 	if isApplication(name) {
 		var app *proxy.Proxy

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/goal/nodes"
 	"github.com/spinsim/spinsim/internal/provenance"
@@ -36,9 +36,9 @@ type nodeFlags struct {
 	engine    string
 	timeline  string
 	limits    sim.Limits
-	memory    command.MemoryFlag
-	links     command.LinksFlag
-	shape     command.ShapeFlag
+	memory    cli.MemoryFlag
+	links     cli.LinksFlag
+	shape     cli.ShapeFlag
 	idle      string // a note on processors that were chosen for handlers which did not run; configs sets it
 }
 
@@ -151,7 +151,7 @@ func runNodes(ctx context.Context, m *making, s *goal.Schedule, f *nodeFlags) (r
 			return nil, err
 		}
 	}
-	var files command.RunFiles
+	var files cli.RunFiles
 	tracer, err := files.Trace("--trace", f.timeline, m.Args())
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/experiment/spin17"
 	"github.com/spinsim/spinsim/handlers/graph/edges"
 	"github.com/spinsim/spinsim/internal/provenance"
@@ -37,7 +36,7 @@ compare graph searches graphs that spinsim makes.`,
 const graphRunName = "graph run"
 
 func graphRunCommand() *cobra.Command {
-	c := command.New(spin17.GraphOf("FILE", nil), command.Options{
+	c := experiment.Command(spin17.GraphOf("FILE", nil), experiment.CommandOptions{
 		Build: thisBuild(), Command: graphRunName, Columns: "spinsim help columns", Use: "run FILE",
 		Input: func(c *cobra.Command, name string) (*experiment.Experiment, []provenance.Input, error) {
 			m := newMaking(c, graphRunName)
@@ -77,5 +76,5 @@ func graphAgain(ctx context.Context, r *provenance.Record, m *making, folder str
 	if err != nil {
 		return nil, nil, badInput(err)
 	}
-	return command.OfOne(e)(ctx, r, folder, stdin)
+	return experiment.AgainOne(e)(ctx, r, folder, stdin)
 }

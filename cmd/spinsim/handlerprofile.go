@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
 )
@@ -50,7 +50,7 @@ func (f *handlerRunFlags) profileLines(c *cobra.Command, name, out string) error
 		return err
 	}
 	record.Engine = f.engine
-	var files command.RunFiles
+	var files cli.RunFiles
 	var report *handlerlab.Report
 	files.Add("-o", out, func() error {
 		var b bytes.Buffer

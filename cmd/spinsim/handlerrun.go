@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
 	"github.com/spinsim/spinsim/sim"
@@ -254,7 +254,7 @@ func parseFault(faults map[int]int64, text string) error {
 }
 
 // lab runs the handlers, with a timeline if one is asked for: the caller ends the files.
-func (f *handlerRunFlags) lab(ctx context.Context, c *cobra.Command, cfg *handlerlab.Config, files *command.RunFiles) (*handlerlab.Report, error) {
+func (f *handlerRunFlags) lab(ctx context.Context, c *cobra.Command, cfg *handlerlab.Config, files *cli.RunFiles) (*handlerlab.Report, error) {
 	if f.trace == "" {
 		return handlerlab.Run(ctx, cfg)
 	}
@@ -281,7 +281,7 @@ func (f *handlerRunFlags) run(c *cobra.Command, name string) error {
 	}
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	var files command.RunFiles
+	var files cli.RunFiles
 	report, err := f.lab(ctx, c, cfg, &files)
 	if err != nil {
 		return files.End(ctx, ended(err))

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/memory"
-	_ "github.com/spinsim/spinsim/internal/wings" // the experiments of spinsim
-)
+	_ "github.com/spinsim/spinsim/internal/wings"
+) // the experiments of spinsim
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
@@ -19,7 +19,7 @@ func main() {
 // run is main without the process: it returns the exit code.
 func run(args []string, out, errs io.Writer) int {
 	memory.CollectLate() // what the commands are made of lasts as long as the program: nothing is to be found among it
-	return command.Execute(rootCommand(), args, out, errs)
+	return cli.Execute(rootCommand(), args, out, errs)
 }
 
 func rootCommand() *cobra.Command {
@@ -39,5 +39,5 @@ Begin with:
 	root.AddCommand(commands()...)
 	suggestFlags(root)
 	suggestArguments(root)
-	return command.Root(root, thisBuild().Line())
+	return cli.Root(root, thisBuild().Line())
 }

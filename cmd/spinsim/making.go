@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
@@ -79,7 +79,7 @@ func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 	case name == "":
 		return errors.New("an empty name, expected that of a file, or - for the standard input")
 	default:
-		path := command.Find(m.folder, name)
+		path := experiment.FileBeside(m.folder, name)
 		if m.again != nil { // nobody has typed the name
 			if err := file.Regular(path); err != nil {
 				return err
@@ -109,7 +109,7 @@ func (m *making) input(name string, parse func(io.Reader) error) (err error) {
 
 // read returns a file of a result that is made again.
 func (m *making) read(name string, limit int64) ([]byte, error) {
-	return file.ReadRegular(command.Find(m.folder, name), limit)
+	return file.ReadRegular(experiment.FileBeside(m.folder, name), limit)
 }
 
 // otherHandlers are notes on the built-in module of matching, if it is another one than recorded.

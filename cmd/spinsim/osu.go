@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/experiment/exanest"
 	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/osu"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
@@ -31,7 +31,7 @@ type osuFlags struct {
 	benchmark                   *osu.Benchmark
 	profile                     string
 	overrides                   []string
-	shape                       command.ShapeFlag
+	shape                       cli.ShapeFlag
 	path, ranks                 string
 	perNode                     int
 	sizes                       string
@@ -152,14 +152,14 @@ func (f *osuFlags) run(c *cobra.Command) error {
 				memory.Axes[i] = "message-size"
 			}
 		}
-		return badInput(f.Named(err))
+		return badInput(experiment.LimitError(&f.limitFlags, err))
 	}
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	results, err := command.Measure(ctx, c.ErrOrStderr(), s, points)
+	results, err := experiment.RunWithProgress(ctx, c.ErrOrStderr(), s, points)
 	if err != nil {
-		return command.Finished(err, func(u *experiment.Unfinished) error {
-			return f.show(c.OutOrStdout(), s, u.Measured(), format, []string{command.PartOf(u)})
+		return experiment.Finished(err, func(u *experiment.Unfinished) error {
+			return f.show(c.OutOrStdout(), s, u.Measured(), format, []string{cli.PartOf(u)})
 		})
 	}
 	return f.show(c.OutOrStdout(), s, results, format, nil)
@@ -224,7 +224,7 @@ func (f *osuFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	if c.Flags().Changed("ranks-per-node") {
 		ranksOn = f.perNode
 	}
-	if err := errors.Join(f.Bound(c, s), f.choose(s, p, ranksOn)); err != nil {
+	if err := errors.Join(experiment.Bound(c, &f.limitFlags, s), f.choose(s, p, ranksOn)); err != nil {
 		return nil, err
 	}
 	ranks, err := f.places(s)

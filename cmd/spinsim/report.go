@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/command"
-	"github.com/spinsim/spinsim/experiment/reports"
+	"github.com/spinsim/spinsim/internal/reports"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/page"
 	"github.com/spinsim/spinsim/internal/provenance"
@@ -116,7 +115,9 @@ func readResult(c *cobra.Command, name string) (*reports.Result, error) {
 	s := &reports.Source{
 		Program: "spinsim",
 		Of:      func(r *provenance.Record) (*experiment.Experiment, error) { return experimentOf(c, r, folder) },
-		Read:    func(path string) ([]byte, error) { return file.ReadRegular(command.Find(folder, path), file.MaxModule) },
+		Read: func(path string) ([]byte, error) {
+			return file.ReadRegular(experiment.FileBeside(folder, path), file.MaxModule)
+		},
 	}
 	r, err := s.Section(called, document)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/command"
-	"github.com/spinsim/spinsim/experiment/reports"
+	"github.com/spinsim/spinsim/internal/reports"
 	"github.com/spinsim/spinsim/internal/checkpoint"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
 )
@@ -24,7 +24,7 @@ type reproduceFlags struct {
 	full, list bool
 	output     string
 	only       []string
-	command.LimitFlags
+	cli.LimitFlags
 }
 
 // reproduceCommand measures what a publication has.
@@ -98,7 +98,7 @@ func (f *reproduceFlags) run(c *cobra.Command, args []string) error {
 	r := &reports.Reproduction{Publication: p, Full: f.full, Only: f.only}
 	ctx, cancel := f.Context(c)
 	defer cancel()
-	var files command.RunFiles
+	var files cli.RunFiles
 	files.Result("-o", f.output, nil) // write writes it
 	if err := files.End(ctx, f.measure(ctx, c, chosen, kept, r)); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (f *reproduceFlags) plan(c *cobra.Command, p *experiment.Publication) (chos
 			return nil, err
 		}
 		one.sweep.Build = thisBuild()
-		if err := f.Bound(c, one.sweep); err != nil {
+		if err := experiment.Bound(c, &f.LimitFlags, one.sweep); err != nil {
 			return nil, err
 		}
 		if choice.Waterfall != "" {
@@ -199,7 +199,7 @@ func (f *reproduceFlags) plan(c *cobra.Command, p *experiment.Publication) (chos
 				return nil, err
 			}
 		} else if one.points, err = one.sweep.Points(); err != nil {
-			return nil, f.Named(err)
+			return nil, experiment.LimitError(&f.LimitFlags, err)
 		}
 		chosen = append(chosen, one)
 	}
@@ -215,7 +215,7 @@ func (f *reproduceFlags) measure(ctx context.Context, c *cobra.Command, chosen [
 			total += one.falls.Points()
 		}
 	}
-	progress := command.NewProgress(c.ErrOrStderr(), r.Publication.Name, total)
+	progress := cli.NewProgress(c.ErrOrStderr(), r.Publication.Name, total)
 	defer progress.Stop()
 	numbers := map[string]bool{} // whether each of those of what is measured has been
 	var order []string

@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 )
 
 func rerunCommand() *cobra.Command {
-	return command.Rerun(`Rerun reads a document that compare, run, goal run, storage run or graph run wrote with --format json, makes the result again from its
+	return experiment.Rerun(`Rerun reads a document that compare, run, goal run, storage run or graph run wrote with --format json, makes the result again from its
 "provenance", and compares: the bytes must be the same. If they are not, it names every value that differs by row and column, and the
 exit status is 1.
 
@@ -33,7 +33,7 @@ func again(ctx context.Context, r *provenance.Record, folder string, stdin io.Re
 	var out bytes.Buffer
 	switch {
 	case strings.HasPrefix(r.Command, experiment.CommandPrefix):
-		return command.Of(experiment.All())(ctx, r, folder, stdin)
+		return experiment.AgainAny(experiment.All())(ctx, r, folder, stdin)
 	case r.Command == "run":
 		notes, err = runAgain(ctx, r, m, &out)
 	case r.Command == graphRunName:
@@ -98,7 +98,7 @@ func sweepAgain(ctx context.Context, r *provenance.Record, lists *scenario.Lists
 	if err != nil {
 		return notes, badInput(err)
 	}
-	if err := s.run(ctx, plans, command.Workers(), func() {}); err != nil {
+	if err := s.run(ctx, plans, cli.Workers(), func() {}); err != nil {
 		return notes, err
 	}
 	result := s.sweep.Result()

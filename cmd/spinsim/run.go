@@ -7,7 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/trace"
@@ -23,11 +24,11 @@ type runFlags struct {
 	params                []string
 	ranksGiven, seedGiven bool
 	breakdown             bool
-	resume                command.ResumeFlags
+	resume                experiment.ResumeFlags
 	limitFlags
-	links command.LinksFlag
-	pcap  command.CaptureFlags
-	shape command.ShapeFlag
+	links cli.LinksFlag
+	pcap  cli.CaptureFlags
+	shape cli.ShapeFlag
 }
 
 // runCommand carries out a scenario.
@@ -53,7 +54,7 @@ docs/scenarios.md describes the format.` + limitsHelp,
 	flags := c.Flags()
 	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profile: `PATH=VALUE`, such as hpu.cores=8; PATH=LIST runs with each; may be repeated")
 	flags.StringArrayVar(&f.params, "param", nil, "give a parameter of the scenario a value: `NAME=VALUE`; NAME=LIST, such as size=8..64KiB*2, runs with each; may be repeated")
-	command.SuggestParameters(c, func(args []string) []string {
+	cli.SuggestParameters(c, func(args []string) []string {
 		if len(args) == 0 {
 			return nil
 		}
@@ -153,7 +154,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	}
 	p.Bound(f.Memory.Beside(need, 1))
 	if f.trace == "" && timeline != "" {
-		if err := command.CheckOutputs(c, command.Output{What: file + ": output.trace", Name: timeline}); err != nil {
+		if err := cli.CheckOutputs(c, cli.Output{What: file + ": output.trace", Name: timeline}); err != nil {
 			return err
 		}
 	}
@@ -161,7 +162,7 @@ func (f *runFlags) run(c *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	var files command.RunFiles
+	var files cli.RunFiles
 	tracer, err := files.Trace("--trace", timeline, record.Args())
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/internal/checkpoint"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
@@ -30,7 +30,7 @@ type runSweep struct {
 }
 
 // of leaves the runs of a part.
-func (s *runSweep) of(part command.ResumeFlags, plans []*scenario.Plan) (these []*scenario.Plan) {
+func (s *runSweep) of(part experiment.ResumeFlags, plans []*scenario.Plan) (these []*scenario.Plan) {
 	all := s.sweep
 	s.sweep = scenario.Sweep{Columns: all.Columns}
 	for i, p := range plans {
@@ -166,7 +166,7 @@ func (s *runSweep) one(ctx context.Context, i int, p *scenario.Plan) (r *scenari
 }
 
 // missing is the error of a sweep that is to measure nothing, if a run is not kept.
-func (s *runSweep) missing(f command.ResumeFlags, plans []*scenario.Plan) error {
+func (s *runSweep) missing(f experiment.ResumeFlags, plans []*scenario.Plan) error {
 	if f.MeasuresMissing() {
 		return nil
 	}
@@ -265,7 +265,7 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *r
 	if err != nil {
 		return badInput(err)
 	}
-	workers := command.Workers()
+	workers := cli.Workers()
 	for i, p := range plans {
 		runs := min(workers, len(plans))
 		need := p.Memory() * int64(runs)
@@ -293,8 +293,8 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *r
 	ctx, cancel := f.Context(c)
 	defer cancel()
 	these := s.of(f.resume, plans)
-	bar := command.NewProgress(c.ErrOrStderr(), c.Name(), len(these))
-	later, stop := command.ShowLater(ctx)
+	bar := cli.NewProgress(c.ErrOrStderr(), c.Name(), len(these))
+	later, stop := cli.ShowLater(ctx)
 	defer stop()
 	err = s.run(ctx, these, workers, func() { later(); bar.Step() })
 	bar.Stop()
@@ -313,7 +313,7 @@ func (f *runFlags) sweep(c *cobra.Command, file string, o scenario.Options, s *r
 }
 
 // open opens the folder of results. It is an error if runs are missing there and none is to be made.
-func (s *runSweep) open(f command.ResumeFlags, plans []*scenario.Plan) (err error) {
+func (s *runSweep) open(f experiment.ResumeFlags, plans []*scenario.Plan) (err error) {
 	if s.folder, err = f.Open(); err != nil {
 		return err
 	}

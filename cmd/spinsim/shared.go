@@ -5,21 +5,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/runtime"
 )
 
 // What the commands here share with programs of a user's own experiments, by shorter names.
 const (
-	exitOK      = command.ExitOK
-	exitFailed  = command.ExitFailed
-	exitInput   = command.ExitInput
-	exitStopped = command.ExitStopped
+	exitOK      = cli.ExitOK
+	exitFailed  = cli.ExitFailed
+	exitInput   = cli.ExitInput
+	exitStopped = cli.ExitStopped
 
-	limitsHelp = command.LimitsHelp
+	limitsHelp = cli.LimitsHelp
 )
 
-type limitFlags = command.LimitFlags
+type limitFlags = cli.LimitFlags
 
 // checkEngine says why there is no engine of the name that --engine gives; "" is the default.
 func checkEngine(name string) error {
@@ -32,6 +32,6 @@ func checkEngine(name string) error {
 	return nil
 }
 
-func badInput(err error) error                            { return command.BadInput(err) }
-func noArguments(c *cobra.Command, args []string) error   { return command.NoArguments(c, args) }
-func exactArguments(names ...string) cobra.PositionalArgs { return command.ExactArguments(names...) }
+func badInput(err error) error                            { return cli.BadInput(err) }
+func noArguments(c *cobra.Command, args []string) error   { return cli.NoArguments(c, args) }
+func exactArguments(names ...string) cobra.PositionalArgs { return cli.ExactArguments(names...) }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/experiment/spin17"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
@@ -39,7 +38,7 @@ time stamp in seconds. Those of the University of Massachusetts have it; none co
 const storageRunName = "storage run"
 
 func storageRunCommand() *cobra.Command {
-	c := command.New(spin17.Storage("TRACE", nil), command.Options{
+	c := experiment.Command(spin17.Storage("TRACE", nil), experiment.CommandOptions{
 		Build: thisBuild(), Command: storageRunName, Columns: "spinsim help columns", Use: "run TRACE",
 		Input: func(c *cobra.Command, name string) (*experiment.Experiment, []provenance.Input, error) {
 			m := newMaking(c, storageRunName)
@@ -82,7 +81,7 @@ func storageAgain(ctx context.Context, r *provenance.Record, m *making, folder s
 	if err != nil {
 		return nil, nil, badInput(err)
 	}
-	return command.OfOne(e)(ctx, r, folder, stdin)
+	return experiment.AgainOne(e)(ctx, r, folder, stdin)
 }
 
 // generateFlags are those of storage generate.

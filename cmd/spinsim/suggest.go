@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/examples/scenarios"
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/build"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/goal/proxy"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/osu"
@@ -62,7 +62,7 @@ func langs() (list []string) {
 // suggest lets shells complete the flag that stands behind a command.
 func suggest(root *cobra.Command, path string, values ...string) {
 	of, flag, _ := strings.Cut(path, " --")
-	command.Suggest(commandOf(root, of), flag, values...)
+	cli.Suggest(commandOf(root, of), flag, values...)
 }
 
 func commandOf(root *cobra.Command, path string) *cobra.Command {
@@ -84,7 +84,7 @@ func names[T ~string](list []T) (texts []string) {
 // suggestArguments lets shells complete arguments that are names, and says of which commands they are those of files.
 func suggestArguments(root *cobra.Command) {
 	modules := func(*cobra.Command) []string { return handlers.Names() }
-	profiles := func(*cobra.Command) []string { return command.Profiles() }
+	profiles := func(*cobra.Command) []string { return cli.Profiles() }
 	named := map[string]func(*cobra.Command) []string{
 		"handler run": modules, "handler inspect": modules, "advise": modules,
 		"profile": profiles, "topology": profiles,
@@ -95,7 +95,7 @@ func suggestArguments(root *cobra.Command) {
 	}
 	takesFiles := []string{"handler run", "handler inspect", "advise", "profile", "topology", "goal gen"}
 	for _, path := range slices.Sorted(maps.Keys(named)) {
-		command.SuggestArgument(commandOf(root, path), slices.Contains(takesFiles, path), named[path])
+		cli.SuggestArgument(commandOf(root, path), slices.Contains(takesFiles, path), named[path])
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/internal/checkpoint"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
 )
@@ -114,7 +114,7 @@ func pointsOf(args []string) (int, error) {
 	root.SetErr(&out)
 	all := append(slices.Clone(args), "--points")
 	root.SetArgs(all)
-	if err := root.ExecuteContext(command.WithArguments(context.Background(), all)); err != nil {
+	if err := root.ExecuteContext(cli.WithArguments(context.Background(), all)); err != nil {
 		return 0, badInput(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

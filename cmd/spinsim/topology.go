@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/diagram"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
@@ -25,7 +25,7 @@ import (
 // topologyFlags are the flags of topology.
 type topologyFlags struct {
 	overrides         []string
-	shape             command.ShapeFlag
+	shape             cli.ShapeFlag
 	svg, load, format string
 }
 
@@ -83,8 +83,8 @@ type boards struct {
 	fabric.QFDBs
 	*making
 	p     *profile.Profile
-	loads map[string]command.LinkLoad // nil: of no run
-	of    *provenance.Record          // the run
+	loads map[string]cli.LinkLoad // nil: of no run
+	of    *provenance.Record      // the run
 }
 
 // network reads what the flags name: a run's network is that of its own profile.
@@ -95,9 +95,9 @@ func (f *topologyFlags) network(c *cobra.Command, name string) (*boards, error) 
 	}
 	overrides = append(overrides, f.overrides...)
 	n := &boards{making: newMaking(c, "topology")}
-	var list []command.LinkLoad
+	var list []cli.LinkLoad
 	if f.load != "" {
-		if list, n.of, err = command.ReadLinks(f.load); err != nil {
+		if list, n.of, err = cli.ReadLinks(f.load); err != nil {
 			return nil, fmt.Errorf("--load: %w", err)
 		}
 		if len(n.of.Profiles) != 1 || n.of.Profiles[0].Name != name && n.of.Profiles[0].From != name {
@@ -122,7 +122,7 @@ func (f *topologyFlags) network(c *cobra.Command, name string) (*boards, error) 
 }
 
 // take checks the loads of a run: each is of a link that there is.
-func (n *boards) take(file string, list []command.LinkLoad) error {
+func (n *boards) take(file string, list []cli.LinkLoad) error {
 	if n.of == nil {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (n *boards) take(file string, list []command.LinkLoad) error {
 		known[fmt.Sprintf("%s->Node[%d]", n.Name(node), node)] = true
 		known[fmt.Sprintf("Node[%d].Tx", node)] = true
 	}
-	n.loads = map[string]command.LinkLoad{}
+	n.loads = map[string]cli.LinkLoad{}
 	for _, l := range list {
 		if !known[l.Link] {
 			return fmt.Errorf("--load: %s: %v QFDBs have no link %q", file, n.QFDBs, l.Link)
@@ -193,11 +193,11 @@ type linkClass struct {
 	packets int64
 	bytes   int64
 	sum     float64 // of loads
-	busiest command.LinkLoad
+	busiest cli.LinkLoad
 }
 
 // add counts a link; without loads of a run nobody asks for its name, of which there may be many millions.
-func (k *linkClass) add(loads map[string]command.LinkLoad, name func() string) {
+func (k *linkClass) add(loads map[string]cli.LinkLoad, name func() string) {
 	k.count++
 	if loads == nil {
 		return
@@ -302,11 +302,11 @@ func (n *boards) notes() (notes []string) {
 	if n.loads == nil {
 		return notes
 	}
-	var list []command.LinkLoad
+	var list []cli.LinkLoad
 	for _, l := range n.loads { //lint:maporder sorted below
 		list = append(list, l)
 	}
-	slices.SortFunc(list, func(a, b command.LinkLoad) int {
+	slices.SortFunc(list, func(a, b cli.LinkLoad) int {
 		return cmp.Or(cmp.Compare(b.Load, a.Load), cmp.Compare(a.Link, b.Link))
 	})
 	var names []string

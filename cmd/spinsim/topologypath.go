@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -16,7 +16,7 @@ import (
 type pathFlags struct {
 	profile      string
 	overrides    []string
-	shape        command.ShapeFlag
+	shape        cli.ShapeFlag
 	size, format string
 }
 

@@ -3,13 +3,13 @@
 package main
 
 import (
-	"github.com/spinsim/spinsim/experiment/command"
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/part"
 	"github.com/spinsim/spinsim/handlers/part/driver"
 )
 
 func main() {
-	command.Main(command.Must(part.PageFault(map[string]func() driver.Policy{"early": newEarly})))
+	experiment.Main(experiment.Must(part.PageFault(map[string]func() driver.Policy{"early": newEarly})))
 }
 
 // newEarly makes the policy of a run: early remembers nothing.

@@ -6,14 +6,13 @@ import (
 	"context"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/command"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 )
 
 func main() {
-	command.Main(&experiment.Experiment{
+	experiment.Main(&experiment.Experiment{
 		Name: "oneway", Short: "a message and its handlers, from the put to the host that knows of their end", Replaceable: true,
 		Axes:    []experiment.Axis{{Name: "size", Kind: report.Size, Least: "1", Most: "1MiB", Default: "8,64,..,64KiB", Help: "size of the message"}},
 		Columns: []report.Column{{Name: "latency", Unit: "ns", Kind: report.Duration, Help: "from the put to the host that knows the message has been handled"}},

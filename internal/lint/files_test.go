@@ -11,7 +11,7 @@ var writers = []string{"Create", "CreateTemp", "WriteFile", "OpenFile", "Rename"
 // fileRoom is the package that writes files aside and names them when they are whole; runFiles ends those of runs together.
 const (
 	fileRoom = "internal/file"
-	runFiles = "experiment/command/files.go"
+	runFiles = "internal/cli/files.go"
 )
 
 // files keeps one way to write a file: a file of the user appears whole or not at all, and a file of a run that was cut off does not look like a whole one.

@@ -69,7 +69,14 @@ var table = map[string]policy{
 		rooms:   []string{"handlers", "internal/provenance", "internal/checkpoint", "internal/breakdown", "report", "trace"},
 		modules: []string{"go.yaml.in/yaml/v3", "github.com/google/pprof"},
 	},
-	"experiment": {rooms: []string{"handlers", "report", "internal/checkpoint", "internal/breakdown"}},
+	"internal/cli": {
+		rooms:   []string{"runtime", "internal/provenance", "internal/capture"},
+		modules: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term"},
+	},
+	"experiment": {
+		rooms:   []string{"handlers", "report", "internal/checkpoint", "internal/breakdown", "internal/cli"},
+		modules: []string{"github.com/spf13/cobra"},
+	},
 	"experiment/spin17": {
 		rooms:   []string{"experiment", "goal", "internal/goal", "internal/ddtbench", "internal/spc"},
 		modules: []string{"gonum.org/v1/gonum/stat"},
@@ -78,11 +85,7 @@ var table = map[string]policy{
 	"experiment/part":    {rooms: []string{"experiment", "mpi"}, modules: []string{"gonum.org/v1/gonum/stat"}},
 	"experiment/npf":     {rooms: []string{"experiment/part", "internal/npf", "internal/osu", "internal/beff"}, modules: []string{"gonum.org/v1/gonum/stat"}},
 	"internal/wings":     {rooms: []string{"experiment/spin17", "experiment/exanest", "experiment/npf"}},
-	"experiment/command": {
-		rooms:   []string{"experiment", "trace", "internal/capture", "internal/page"},
-		modules: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/vbauerster/mpb/v8", "golang.org/x/term"},
-	},
-	"experiment/reports": {rooms: []string{"experiment", "internal/lab", "internal/page"}},
+	"internal/reports":   {rooms: []string{"experiment", "internal/lab", "internal/page"}},
 	"internal/build":     {rooms: []string{"spin", "internal/manifest"}},
 	"internal/scaffold":  {rooms: []string{"internal/build"}},
 	"internal/site":      {modules: []string{"github.com/yuin/goldmark"}},

@@ -11,5 +11,5 @@ import (
 )
 
 func init() {
-	experiment.Register(spin17.Publication, exanest.Publication, part.Publication, npf.Publication)
+	experiment.Register(spin17.Publication, part.Publication, exanest.Publication, npf.Publication)
 }

@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/report"
 )
@@ -48,7 +47,7 @@ func (f *SamplesFlag) format() (report.Format, error) {
 }
 
 // write writes the file.
-func (f *SamplesFlag) write(s *experiment.Sweep, results []*experiment.Result) error {
+func (f *SamplesFlag) write(s *Sweep, results []*Result) error {
 	format, err := f.format()
 	if err != nil {
 		return err

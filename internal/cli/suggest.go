@@ -1,4 +1,4 @@
-package command
+package cli
 
 import (
 	"slices"
@@ -31,9 +31,12 @@ func Suggest(c *cobra.Command, flag string, values ...string) {
 	suggest(c, flag, key, values)
 }
 
+// SuggestList is Suggest for a flag with a list of values in one text.
+func SuggestList(c *cobra.Command, flag string, values ...string) { suggest(c, flag, listOf, values) }
+
 func suggest(c *cobra.Command, flag, key string, values []string) {
 	if err := c.Flags().SetAnnotation(flag, key, values); err != nil {
-		panic("command: " + err.Error()) //lint:panic programmer's mistake
+		panic("cli: " + err.Error()) //lint:panic programmer's mistake
 	}
 }
 
@@ -91,7 +94,7 @@ func suggestValues(c *cobra.Command) {
 			return
 		}
 		if err := c.RegisterFlagCompletionFunc(f.Name, how); err != nil {
-			panic("command: " + err.Error()) //lint:panic a root is completed twice: a programmer's mistake
+			panic("cli: " + err.Error()) //lint:panic a root is completed twice: a programmer's mistake
 		}
 	})
 }
@@ -146,7 +149,7 @@ func SuggestParameters(c *cobra.Command, names func(args []string) []string) {
 	f := c.Flags().Lookup("param")
 	list, is := f.Value.(pflag.SliceValue)
 	if !is {
-		panic("command: --param is no list") //lint:panic programmer's mistake
+		panic("cli: --param is no list") //lint:panic programmer's mistake
 	}
 	f.Value, f.DefValue = knowing{f.Value, list, names}, "" // which the help would else show
 }

@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"errors"
@@ -8,37 +8,37 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 )
 
 // Main is the function main of a program with experiments of its own: it runs the one that there is, or that the first argument names, with
 // the flags of spinsim compare. "rerun RESULTS.json" makes a result again, "columns" explains the columns of tables. It does not return.
-func Main(list ...*experiment.Experiment) {
-	os.Exit(Run(list, provenance.ReadBuild(), os.Args[1:], os.Stdout, os.Stderr))
+func Main(list ...*Experiment) {
+	os.Exit(RunMain(list, provenance.ReadBuild(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // Must is the experiment that a function has made. If there is none it says why on standard error and ends the program, as Main does about a definition that is wrong.
-func Must(e *experiment.Experiment, err error) *experiment.Experiment {
+func Must(e *Experiment, err error) *Experiment {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(ExitFailed)
+		os.Exit(cli.ExitFailed)
 	}
 	return e
 }
 
 // Run is Main without the process: it returns the exit code. A definition that is wrong is an error on errs.
-func Run(list []*experiment.Experiment, build provenance.Build, args []string, out, errs io.Writer) int {
+func RunMain(list []*Experiment, build provenance.Build, args []string, out, errs io.Writer) int {
 	if err := check(list); err != nil {
 		fmt.Fprintln(errs, err)
-		return ExitFailed
+		return cli.ExitFailed
 	}
-	return Execute(program(list, build), args, out, errs)
+	return cli.Execute(program(list, build), args, out, errs)
 }
 
 // check says what is wrong with experiments that are to be one program.
-func check(list []*experiment.Experiment) error {
+func check(list []*Experiment) error {
 	if len(list) == 0 {
 		return errors.New("no experiment")
 	}
@@ -59,64 +59,64 @@ func check(list []*experiment.Experiment) error {
 const programName = "experiments"
 
 // program is the command of a program.
-func program(list []*experiment.Experiment, build provenance.Build) *cobra.Command {
+func program(list []*Experiment, build provenance.Build) *cobra.Command {
 	name := programName
 	if len(list) == 1 {
 		name = list[0].Name
 	}
-	options := Options{Build: build, Columns: "the command columns of this program"}
-	root := &cobra.Command{Use: name, Args: NoArguments, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	options := CommandOptions{Build: build, Columns: "the command columns of this program"}
+	root := &cobra.Command{Use: name, Args: cli.NoArguments, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	for _, e := range list {
 		options.Command = e.Name
-		c := New(e, options)
+		c := Command(e, options)
 		if len(list) == 1 {
 			root = c
-			c.Args = NoArguments
+			c.Args = cli.NoArguments
 			continue
 		}
 		root.AddCommand(c)
 	}
 	rerunLong := "Rerun reads a document written with --format json, makes the result again from its \"provenance\", and compares: the bytes must be the same."
-	root.AddCommand(Rerun(rerunLong, build, Of(list)), columnsCommand(list))
-	return Root(root, build.Line())
+	root.AddCommand(Rerun(rerunLong, build, AgainAny(list)), columnsCommand(list))
+	return cli.Root(root, build.Line())
 }
 
 // columnsCommand explains the columns of experiments.
-func columnsCommand(list []*experiment.Experiment) *cobra.Command {
+func columnsCommand(list []*Experiment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "columns",
 		Short: "What the columns of tables, CSV and JSON mean",
-		Args:  ExactArguments(),
+		Args:  cli.ExactArguments(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			sections := append(ColumnSections("", list), Section{"every row of CSV and NDJSON, and of JSON where rows differ in it", provenance.Columns()})
+			sections := append(ColumnSections("", list), HelpSection{"every row of CSV and NDJSON, and of JSON where rows differ in it", provenance.Columns()})
 			return WriteSections(c.OutOrStdout(), sections)
 		},
 	}
 }
 
 // Section is the columns of a table, or the fields of a JSON object, for a help text.
-type Section struct {
+type HelpSection struct {
 	Title   string
 	Columns []report.Column
 }
 
 // ColumnSections are the columns of experiments, those that several have in common together; each title begins with prefix.
-func ColumnSections(prefix string, list []*experiment.Experiment) (sections []Section) {
+func ColumnSections(prefix string, list []*Experiment) (sections []HelpSection) {
 	published := false
 	for _, e := range list {
 		published = published || len(e.Published) > 0
 	}
-	for _, s := range experiment.Sections(list, (*experiment.Experiment).TableColumns) {
-		sections = append(sections, Section{prefix + s.Title(len(list)), s.Columns})
+	for _, s := range commonSections(list, (*Experiment).TableColumns) {
+		sections = append(sections, HelpSection{prefix + s.Title(len(list)), s.Columns})
 	}
 	if published {
-		sections = append(sections, Section{prefix + "columns with published numbers, besides", publishedColumns()})
+		sections = append(sections, HelpSection{prefix + "columns with published numbers, besides", publishedColumns()})
 	}
-	for _, s := range experiment.Sections(list, (*experiment.Experiment).BreakdownColumns) {
-		sections = append(sections, Section{prefix + s.Title(len(list)) + ", --breakdown", s.Columns})
+	for _, s := range commonSections(list, (*Experiment).BreakdownColumns) {
+		sections = append(sections, HelpSection{prefix + s.Title(len(list)) + ", --breakdown", s.Columns})
 	}
-	for _, s := range experiment.Sections(list, (*experiment.Experiment).WaterfallColumns) {
-		sections = append(sections, Section{prefix + s.Title(len(list)) + ", --waterfall", s.Columns})
+	for _, s := range commonSections(list, (*Experiment).WaterfallColumns) {
+		sections = append(sections, HelpSection{prefix + s.Title(len(list)) + ", --waterfall", s.Columns})
 	}
 	return sections
 }
@@ -128,7 +128,7 @@ func publishedColumns() []report.Column {
 }
 
 // WriteSections writes sections one below the other.
-func WriteSections(out io.Writer, sections []Section) error {
+func WriteSections(out io.Writer, sections []HelpSection) error {
 	for i, s := range sections {
 		gap := "\n"
 		if i == 0 {

@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
@@ -32,7 +32,7 @@ func Rerun(long string, build provenance.Build, again Again) *cobra.Command {
 		Use:   "rerun RESULTS.json",
 		Short: "Make a result again from what it says of itself, and compare",
 		Long:  long,
-		Args:  ExactArguments("RESULTS.json"),
+		Args:  cli.ExactArguments("RESULTS.json"),
 		RunE:  func(c *cobra.Command, args []string) error { return rerun(c, args[0], output, build, again) },
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "write the new document to a `FILE`, also if it differs")
@@ -40,25 +40,25 @@ func Rerun(long string, build provenance.Build, again Again) *cobra.Command {
 }
 
 // Of makes documents of experiments anew: those of the list.
-func Of(list []*experiment.Experiment) Again {
+func AgainAny(list []*Experiment) Again {
 	return func(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error) {
-		e, err := experiment.FindIn(list, strings.TrimPrefix(r.Command, experiment.CommandPrefix))
+		e, err := FindIn(list, strings.TrimPrefix(r.Command, CommandPrefix))
 		if err != nil {
-			return nil, nil, BadInput(fmt.Errorf("provenance.command: %w", err))
+			return nil, nil, cli.BadInput(fmt.Errorf("provenance.command: %w", err))
 		}
-		return OfOne(e)(ctx, r, folder, stdin)
+		return AgainOne(e)(ctx, r, folder, stdin)
 	}
 }
 
 // OfOne makes documents of an experiment anew, such as one that is made of the record's inputs.
-func OfOne(e *experiment.Experiment) Again {
+func AgainOne(e *Experiment) Again {
 	return func(ctx context.Context, r *provenance.Record, folder string, _ io.Reader) (document []byte, notes []string, err error) {
-		s, notes, err := experiment.Repeat(r, e, func(path string) ([]byte, error) { return file.ReadRegular(Find(folder, path), file.MaxModule) })
+		s, notes, err := Repeat(r, e, func(path string) ([]byte, error) { return file.ReadRegular(FileBeside(folder, path), file.MaxModule) })
 		if err != nil {
-			return nil, notes, BadInput(err)
+			return nil, notes, cli.BadInput(err)
 		}
-		s.Workers = Workers()
-		s.MemoryLimit = watchOf(ctx).limit.Load()
+		s.Workers = cli.Workers()
+		s.MemoryLimit = cli.MemoryLimit(ctx)
 		t, err := tableOf(ctx, s)
 		if err != nil {
 			return nil, notes, err
@@ -70,11 +70,11 @@ func OfOne(e *experiment.Experiment) Again {
 }
 
 // tableOf runs a sweep or a waterfall.
-func tableOf(ctx context.Context, s *experiment.Sweep) (*report.Table, error) {
+func tableOf(ctx context.Context, s *Sweep) (*report.Table, error) {
 	if s.Falls() {
 		w, err := s.Waterfall(s.Profiles[0], s.Profiles[1])
 		if err != nil {
-			return nil, BadInput(err)
+			return nil, cli.BadInput(err)
 		}
 		if err := w.Run(ctx, nil); err != nil {
 			return nil, err
@@ -83,10 +83,10 @@ func tableOf(ctx context.Context, s *experiment.Sweep) (*report.Table, error) {
 	}
 	points, err := s.Points()
 	if err != nil {
-		return nil, BadInput(err)
+		return nil, cli.BadInput(err)
 	}
 	results, err := s.Run(ctx, points, nil)
-	if u := (*experiment.Unfinished)(nil); errors.As(err, &u) && ctx.Err() == nil { // the others fail as they did
+	if u := (*Unfinished)(nil); errors.As(err, &u) && ctx.Err() == nil { // the others fail as they did
 		results, err = u.Measured(), nil
 	}
 	if err != nil {
@@ -96,7 +96,7 @@ func tableOf(ctx context.Context, s *experiment.Sweep) (*report.Table, error) {
 }
 
 // Find returns where a file is: where it was, or in a folder.
-func Find(folder, name string) string {
+func FileBeside(folder, name string) string {
 	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && folder != "" && !filepath.IsAbs(name) {
 		if beside := filepath.Join(folder, name); beside != name {
 			if _, err := os.Stat(beside); err == nil {
@@ -113,14 +113,14 @@ const shownDifferences = 20
 func rerun(c *cobra.Command, name, output string, build provenance.Build, again Again) error {
 	was, err := file.Read(name, file.MaxData)
 	if err != nil {
-		return BadInput(err)
+		return cli.BadInput(err)
 	}
 	r, err := provenance.Read(was)
 	if err != nil {
-		return BadInput(fmt.Errorf("%s: %w", name, err))
+		return cli.BadInput(fmt.Errorf("%s: %w", name, err))
 	}
 	if err := older(r, build); err != nil {
-		return BadInput(fmt.Errorf("%s: %w", name, err))
+		return cli.BadInput(fmt.Errorf("%s: %w", name, err))
 	}
 	out := c.OutOrStdout()
 	is, notes, err := again(c.Context(), r, filepath.Dir(name), c.InOrStdin())
@@ -173,7 +173,7 @@ func compareDocuments(out io.Writer, name string, was, is []byte) error {
 	}
 	list, err := provenance.Differences(was, is)
 	if err != nil {
-		return BadInput(fmt.Errorf("%s: %w", name, err))
+		return cli.BadInput(fmt.Errorf("%s: %w", name, err))
 	}
 	if len(list) == 1 && list[0].Where == digest.Field && list[0].Was == "" {
 		fmt.Fprintf(out, "%s: the same values; it has no digest (%s), the document of --output has\n", name, digest.Field)

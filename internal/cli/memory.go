@@ -1,8 +1,7 @@
-package command
+package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -52,12 +50,15 @@ func (f *MemoryFlag) Read(c *cobra.Command) error {
 	return nil
 }
 
+// Bytes is the limit, 0: any.
+func (f *MemoryFlag) Bytes() int64 { return f.bytes }
+
 // Check refuses what needs more than the limit, bytes; what says which it is, and of which flags.
 func (f *MemoryFlag) Check(what string, need int64) error {
 	if f.bytes <= 0 || need <= f.bytes {
 		return nil
 	}
-	return BadInput(fmt.Errorf("%s needs about %s of memory, %s", what, sim.Size(need).Rounded(), f.there()))
+	return BadInput(fmt.Errorf("%s needs about %s of memory, %s", what, sim.Size(need).Rounded(), f.There()))
 }
 
 // leastLeft is the memory that what is held of a run may take in any case, bytes.
@@ -71,17 +72,8 @@ func (f *MemoryFlag) Beside(need int64, runs int) int64 {
 	return max(leastLeft, (f.bytes-need-int64(leastMemory))/int64(2*runs)) // half: the garbage collector takes as much
 }
 
-// named says of a *experiment.MemoryError where the limit comes from.
-func (f *MemoryFlag) named(err error) error {
-	var e *experiment.MemoryError
-	if !errors.As(err, &e) {
-		return err
-	}
-	return fmt.Errorf("%s needs about %s of memory, %s", e.What(), sim.Size(e.Need).Rounded(), f.there())
-}
-
-// there is how much there may be.
-func (f *MemoryFlag) there() string { return thereIs(f.bytes, f.given) }
+// There says how much memory there may be, and who said so.
+func (f *MemoryFlag) There() string { return thereIs(f.bytes, f.given) }
 
 func thereIs(limit int64, given bool) string {
 	if given {
@@ -106,6 +98,9 @@ func watchOf(ctx context.Context) *memoryWatch {
 	}
 	return &memoryWatch{} // of a command without Execute
 }
+
+// MemoryLimit is how much memory the command of a context may take, bytes; 0: any.
+func MemoryLimit(ctx context.Context) int64 { return watchOf(ctx).limit.Load() }
 
 // margin is the part of what is available that is left to others, and to what is taken between two looks: one of so many.
 const margin = 16

@@ -1,10 +1,9 @@
-package command
+package experiment
 
 import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,69 +17,68 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // named is an experiment with an axis of two values and one of one.
-func named(name string) *experiment.Experiment {
-	return &experiment.Experiment{
+func named(name string) *Experiment {
+	return &Experiment{
 		Name: name, Profiles: []string{"spin-int"},
-		Axes: []experiment.Axis{
+		Axes: []Axis{
 			{Name: "loss-rate", Kind: report.Share, Least: "0", Most: "1", Default: "0,1%", Help: "packets that are lost"},
 			{Name: "ranks", Kind: report.Count, Least: "2", Most: "2", Help: "nodes"},
 		},
 		Columns: []report.Column{{Name: "took", Unit: "us", Kind: report.Duration, Help: "how long"}},
-		Run: func(_ context.Context, p *experiment.Point) (experiment.Values, error) {
-			return experiment.Values{"took": sim.Microsecond + sim.Time(1e6*p.Float("loss-rate"))*sim.Nanosecond}, nil
+		Run: func(_ context.Context, p *Point) (Values, error) {
+			return Values{"took": sim.Microsecond + sim.Time(1e6*p.Float("loss-rate"))*sim.Nanosecond}, nil
 		},
 	}
 }
 
 // call runs a program of experiments.
-func call(list []*experiment.Experiment, args ...string) (status int, out, errs string) {
+func call(list []*Experiment, args ...string) (status int, out, errs string) {
 	var o, e bytes.Buffer
-	status = Run(list, provenance.Build{Version: "v1"}, args, &o, &e)
+	status = RunMain(list, provenance.Build{Version: "v1"}, args, &o, &e)
 	return status, o.String(), e.String()
 }
 
 // A program of several experiments has a command for each; with one it is that command.
 func TestPrograms(t *testing.T) {
 	one, two := named("one"), named("two")
-	status, out, errs := call([]*experiment.Experiment{one, two}, "two", "--loss-rate", "5%,0.1", "--format", "csv")
-	require.Equal(t, ExitOK, status, errs)
+	status, out, errs := call([]*Experiment{one, two}, "two", "--loss-rate", "5%,0.1", "--format", "csv")
+	require.Equal(t, cli.ExitOK, status, errs)
 	rows := strings.Split(strings.TrimSpace(out), "\n")
 	require.Equal(t, "benchmark,profile,loss_rate,ranks,took_us,profile_hash,overrides,seed,handler,handler_hash,version", rows[0])
 	require.Len(t, rows, 3)
 	require.Regexp(t, `^two,spin-int,0\.05,2,51,[0-9a-f]{12},,1,,,v1$`, rows[1])
 	require.Regexp(t, `^two,spin-int,0\.1,2,101,`, rows[2])
 
-	status, single, errs := call([]*experiment.Experiment{two}, "--loss-rate", "5%,0.1", "--format", "csv")
-	require.Equal(t, ExitOK, status, errs)
+	status, single, errs := call([]*Experiment{two}, "--loss-rate", "5%,0.1", "--format", "csv")
+	require.Equal(t, cli.ExitOK, status, errs)
 	require.Equal(t, out, single)
 
-	status, out, _ = call([]*experiment.Experiment{one, two})
-	require.Equal(t, ExitOK, status)
+	status, out, _ = call([]*Experiment{one, two})
+	require.Equal(t, cli.ExitOK, status)
 	for _, name := range []string{"one", "two", "rerun", "columns"} {
 		require.Contains(t, out, "\n  "+name)
 	}
-	_, out, _ = call([]*experiment.Experiment{one}, "--loss-rate", "5%")
+	_, out, _ = call([]*Experiment{one}, "--loss-rate", "5%")
 	require.Contains(t, out, "\nColumns: the command columns of this program.\n", "whatever the file of the program is called")
-	_, out, _ = call([]*experiment.Experiment{one}, "--help")
+	_, out, _ = call([]*Experiment{one}, "--help")
 	require.Contains(t, out, `--loss-rate LIST        packets that are lost: LIST of values, 0% to 100% (default "0,1%")`)
 	require.NotContains(t, out, "--ranks", "there is nothing to choose")
 	require.NotContains(t, out, "--handler", "none runs")
-	_, out, _ = call([]*experiment.Experiment{one}, "columns")
+	_, out, _ = call([]*Experiment{one}, "columns")
 	require.Contains(t, out, "\ntook_us    time   how long\n")
 }
 
 // What is wrong is one message, exit status 2, and nothing on standard output.
 func TestBadInput(t *testing.T) {
-	one := []*experiment.Experiment{named("one")}
+	one := []*Experiment{named("one")}
 	for want, args := range map[string][]string{
 		"one: --loss-rate: 200%, expected 0% to 100%\n":                        {"--loss-rate", "2"},
 		"one: --loss-rate: 1% is given twice\n":                                {"--loss-rate", "1%,0.01"},
@@ -92,14 +90,14 @@ func TestBadInput(t *testing.T) {
 		"one: columns: expected no argument, got \"x\"; see one columns --help\n":          {"columns", "x"},
 	} {
 		status, out, errs := call(one, args...)
-		require.Equal(t, ExitInput, status, args)
+		require.Equal(t, cli.ExitInput, status, args)
 		require.Empty(t, out)
 		require.Contains(t, errs, want)
 	}
 	document := filepath.Join(t.TempDir(), "a.json")
 	require.NoError(t, os.WriteFile(document, []byte(`{"provenance": {"command": "two", "arguments": {"axes": {}}}}`), 0o600))
 	status, _, errs := call(one, "rerun", document)
-	require.Equal(t, ExitInput, status)
+	require.Equal(t, cli.ExitInput, status)
 	require.Contains(t, errs, document+`: provenance.command: no experiment "two", expected one of one`)
 }
 
@@ -107,26 +105,26 @@ func TestBadInput(t *testing.T) {
 func TestWrongPrograms(t *testing.T) {
 	noAxes := named("one")
 	noAxes.Axes = nil
-	for want, list := range map[string][]*experiment.Experiment{
+	for want, list := range map[string][]*Experiment{
 		"no experiment\n": nil,
 		"experiment one: no axes: what varies from point to point?\n": {noAxes},
 		"experiment one: the name is taken\n":                         {named("one"), named("one")},
 		"experiment rerun: the name is taken\n":                       {named("rerun")},
 	} {
 		status, out, errs := call(list, "--help")
-		require.Equal(t, ExitFailed, status)
+		require.Equal(t, cli.ExitFailed, status)
 		require.Empty(t, out)
 		require.Equal(t, want, errs)
 	}
-	require.Panics(t, func() { New(noAxes, Options{}) })
+	require.Panics(t, func() { Command(noAxes, CommandOptions{}) })
 }
 
 // The flags of commands, whatever the experiment, are names that no axis may have.
 func TestFlagsAreNotNamesOfAxes(t *testing.T) {
 	full := named("one")
 	full.Replaceable = true
-	full.Modules = experiment.Always(handlers.New("x", nil))
-	root := program([]*experiment.Experiment{full}, provenance.Build{})
+	full.Modules = Always(handlers.New("x", nil))
+	root := program([]*Experiment{full}, provenance.Build{})
 	root.InitDefaultHelpFlag()
 	root.InitDefaultVersionFlag()
 	var names []string
@@ -148,42 +146,6 @@ func TestFlagsAreNotNamesOfAxes(t *testing.T) {
 	require.True(t, slices.Contains(names, "waterfall"))
 }
 
-// Either the command says what became of it or the signal: what has finished is not ended, and what is being ended does not finish.
-func TestACommandEndsOnce(t *testing.T) {
-	if os.Getenv("ENDS_ONCE") == "" { // in a process of its own: a program that is being ended writes no more files
-		c := exec.Command(os.Args[0], "-test.run=^TestACommandEndsOnce$")
-		c.Env = append(os.Environ(), "ENDS_ONCE=1")
-		out, err := c.CombinedOutput()
-		require.NoError(t, err, string(out))
-		return
-	}
-	var errs bytes.Buffer
-	codes := make(chan int, 1)
-	finished := &ending{over: make(chan struct{}), exit: func(code int) { codes <- code }}
-	finished.finish()
-	finished.end(ExitStopped, &errs, "x: interrupted")
-	require.Empty(t, errs.String())
-	require.Empty(t, codes)
-
-	ended := &ending{over: make(chan struct{}), exit: func(code int) { codes <- code }}
-	t.Chdir(t.TempDir())
-	var outputs []Output
-	for _, name := range []string{"old", "replaced", "overwritten", "new", "missing"} {
-		outputs = append(outputs, Output{"--" + name, name})
-	}
-	for _, one := range outputs[:3] {
-		require.NoError(t, os.WriteFile(one.Name, []byte("was"), 0o600))
-	}
-	ended.writes(append(outputs, Output{"--device", os.DevNull}))
-	require.NoError(t, file.Write("replaced", []byte("is")))
-	require.NoError(t, os.WriteFile("overwritten", []byte("is"), 0o600))
-	require.NoError(t, file.Write("new", nil))
-	ended.end(ExitStopped, &errs, "x: interrupted")
-	require.Equal(t, "x: interrupted: not written, what older files of the names hold stays: --old old, --missing missing\n", errs.String())
-	require.Equal(t, ExitStopped, <-codes)
-	require.False(t, ended.mu.TryLock(), "finish would return")
-}
-
 // An experiment that could not be made ends the program with one line that says why.
 func TestMust(t *testing.T) {
 	if os.Getenv("MUST_END") != "" {
@@ -198,25 +160,25 @@ func TestMust(t *testing.T) {
 	c.Stderr = &errs
 	var ended *exec.ExitError
 	require.ErrorAs(t, c.Run(), &ended)
-	require.Equal(t, ExitFailed, ended.ExitCode())
+	require.Equal(t, cli.ExitFailed, ended.ExitCode())
 	require.Equal(t, "no such policy\n", errs.String())
 }
 
 // A sweep that a signal ends shows what it has measured, in every format, says how much of all that is, and ends as an interrupted command does.
 func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
 	var measured atomic.Int32
-	e := &experiment.Experiment{
+	e := &Experiment{
 		Name: "slow", Profiles: []string{"spin-int"},
-		Axes: []experiment.Axis{
+		Axes: []Axis{
 			{Name: "mode", Kind: report.Text, Of: []string{"quick"}, Help: "how"},
 			{Name: "turn", Kind: report.Count, Least: "1", Most: "9", Default: "1,2,3,4,5,6", Help: "which; the fourth and what is behind it do not end"},
 		},
 		Columns: []report.Column{{Name: "took", Unit: "us", Kind: report.Duration, Help: "how long"}},
-		View:    experiment.View{Value: "took", Series: []string{"mode"}, Base: "quick"},
-		Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+		View:    View{Value: "took", Series: []string{"mode"}, Base: "quick"},
+		Run: func(ctx context.Context, p *Point) (Values, error) {
 			if p.Int("turn") <= 3 {
 				measured.Add(1)
-				return experiment.Values{"took": sim.Time(p.Int("turn")) * sim.Microsecond}, nil
+				return Values{"took": sim.Time(p.Int("turn")) * sim.Microsecond}, nil
 			}
 			for measured.Load() < 3 && ctx.Err() == nil { // the others run beside it
 				runtime.Gosched()
@@ -225,7 +187,7 @@ func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
 				require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
 			}
 			<-ctx.Done()
-			<-endingOf(ctx).showing // a simulation may take longer to end than a command has that has nothing to show: it is not ended before
+			<-cli.Showing(ctx) // a simulation may take longer to end than a command has that has nothing to show: it is not ended before
 			return nil, context.Cause(ctx)
 		},
 	}
@@ -241,76 +203,76 @@ func TestInterruptedSweepShowsWhatItHas(t *testing.T) {
 		{[]string{"--format", "markdown"}, []string{"3 of 6 points", `\| quick \| 3 \|`}},
 	} {
 		measured.Store(0)
-		status, out, errs := call([]*experiment.Experiment{e}, c.args...)
-		require.Equal(t, ExitStopped, status, errs)
+		status, out, errs := call([]*Experiment{e}, c.args...)
+		require.Equal(t, cli.ExitStopped, status, errs)
 		require.Equal(t, "slow: interrupted: 3 of 6 points were measured\n", errs)
 		for _, says := range c.says {
 			require.Regexp(t, says, out, c.args)
 		}
 	}
 	measured.Store(0)
-	status, out, errs := call([]*experiment.Experiment{e}, "--time-limit", "1h", "--plot", filepath.Join(t.TempDir(), "x.svg"))
-	require.Equal(t, ExitStopped, status)
+	status, out, errs := call([]*Experiment{e}, "--time-limit", "1h", "--plot", filepath.Join(t.TempDir(), "x.svg"))
+	require.Equal(t, cli.ExitStopped, status)
 	require.Contains(t, out, "3 of 6 points", errs)
 }
 
 // A point that fails does not end the others: they are shown, marked as a part, with what went wrong behind, of many failures the first, and the document of it
 // makes itself again. Where all fail there is nothing to show.
 func TestPointsThatFail(t *testing.T) {
-	e := &experiment.Experiment{
+	e := &Experiment{
 		Name: "odd", Profiles: []string{"spin-int"},
-		Axes: []experiment.Axis{
+		Axes: []Axis{
 			{Name: "mode", Kind: report.Text, Of: []string{"quick"}, Help: "how"},
 			{Name: "turn", Kind: report.Count, Least: "1", Most: "99", Default: "1,2,3,4", Help: "which; the even ones fail"},
 		},
 		Columns: []report.Column{{Name: "took", Unit: "us", Kind: report.Duration, Help: "how long"}},
-		View:    experiment.View{Value: "took", Series: []string{"mode"}, Base: "quick"},
-		Run: func(_ context.Context, p *experiment.Point) (experiment.Values, error) {
+		View:    View{Value: "took", Series: []string{"mode"}, Base: "quick"},
+		Run: func(_ context.Context, p *Point) (Values, error) {
 			if p.Int("turn")%2 == 0 {
 				return nil, errors.New("bytes differ")
 			}
-			return experiment.Values{"took": sim.Time(p.Int("turn")) * sim.Microsecond}, nil
+			return Values{"took": sim.Time(p.Int("turn")) * sim.Microsecond}, nil
 		},
 	}
-	list := []*experiment.Experiment{e}
+	list := []*Experiment{e}
 	status, out, errs := call(list)
-	require.Equal(t, ExitFailed, status)
+	require.Equal(t, cli.ExitFailed, status)
 	require.Regexp(t, `^Ended before all was done: 2 of 4 points were measured\.\n(?s:.*)\n *spin-int +1 +1\n *spin-int +3 +3\n`, out)
 	require.Regexp(t, `^odd: odd quick, .* 2 turn: bytes differ\nodd quick, .* 4 turn: bytes differ\n2 of 4 points were measured\n$`, errs)
 
 	status, out, errs = call(list, "--turn", "1..20+1", "--format", "csv")
-	require.Equal(t, ExitFailed, status)
+	require.Equal(t, cli.ExitFailed, status)
 	require.Equal(t, 11, strings.Count(out, "\n"))
 	require.Equal(t, 5, strings.Count(errs, "bytes differ"))
 	require.Contains(t, errs, "\nand 5 more have failed\n10 of 20 points were measured\n")
 
 	status, out, errs = call(list, "--turn", "2,4")
-	require.Equal(t, ExitFailed, status)
+	require.Equal(t, cli.ExitFailed, status)
 	require.Empty(t, out)
 	require.NotContains(t, errs, "were measured")
 
 	folder := t.TempDir()
 	status, out, _ = call(list, "--turn", "1,2,3", "--resume", folder, "--part", "1/1")
-	require.Equal(t, ExitFailed, status)
+	require.Equal(t, cli.ExitFailed, status)
 	require.Equal(t, "part 1/1: 2 of 3 points are in "+folder+"\n", out)
 
 	_, out, _ = call(list, "--format", "json")
 	document := filepath.Join(t.TempDir(), "odd.json")
 	require.NoError(t, os.WriteFile(document, []byte(out), 0o600))
 	status, out, errs = call(list, "rerun", document)
-	require.Equal(t, ExitOK, status, errs)
+	require.Equal(t, cli.ExitOK, status, errs)
 	require.Contains(t, out, "the same")
 }
 
 // Of a waterfall that is interrupted the steps are shown that were measured.
 func TestInterruptedWaterfall(t *testing.T) {
 	var measured atomic.Int64
-	e := &experiment.Experiment{
+	e := &Experiment{
 		Name: "falls", Profiles: []string{"spin-int"},
-		Axes:    []experiment.Axis{{Name: "turn", Kind: report.Count, Least: "1", Most: "9", Default: "1", Help: "which"}},
+		Axes:    []Axis{{Name: "turn", Kind: report.Count, Least: "1", Most: "9", Default: "1", Help: "which"}},
 		Columns: []report.Column{{Name: "took", Unit: "us", Kind: report.Duration, Help: "how long"}},
-		View:    experiment.View{Value: "took"},
-		Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+		View:    View{Value: "took"},
+		Run: func(ctx context.Context, p *Point) (Values, error) {
 			if p.Profile.DMA.Latency > 100*sim.Nanosecond { // behind the step "host memory"
 				for measured.Load() == 0 && ctx.Err() == nil { // one worker begins with the last point
 					runtime.Gosched()
@@ -320,11 +282,11 @@ func TestInterruptedWaterfall(t *testing.T) {
 				return nil, context.Cause(ctx)
 			}
 			measured.Add(1)
-			return experiment.Values{"took": sim.Microsecond}, nil
+			return Values{"took": sim.Microsecond}, nil
 		},
 	}
-	status, out, errs := call([]*experiment.Experiment{e}, "--waterfall", "spin-int,spin-dis")
-	require.Equal(t, ExitStopped, status, errs)
+	status, out, errs := call([]*Experiment{e}, "--waterfall", "spin-int,spin-dis")
+	require.Equal(t, cli.ExitStopped, status, errs)
 	require.Regexp(t, `^falls: interrupted: \d+ of \d+ points were measured\n$`, errs)
 	require.Regexp(t, `^Ended before all was done: `, out)
 	require.Regexp(t, `(?m)^ +1 +spin-int +1000 +–`, out)
@@ -339,10 +301,10 @@ func (*narrow) Columns() int { return 40 }
 // On a terminal a table is folded to its width, with all that it says. What programs read does not depend on it.
 func TestTablesFitTheTerminal(t *testing.T) {
 	shown := func(args ...string) (pipe, terminal string) {
-		_, pipe, _ = call([]*experiment.Experiment{named("one")}, args...)
+		_, pipe, _ = call([]*Experiment{named("one")}, args...)
 		var out narrow
 		var errs bytes.Buffer
-		require.Equal(t, ExitOK, Run([]*experiment.Experiment{named("one")}, provenance.Build{Version: "v1"}, args, &out, &errs), &errs)
+		require.Equal(t, cli.ExitOK, RunMain([]*Experiment{named("one")}, provenance.Build{Version: "v1"}, args, &out, &errs), &errs)
 		require.Empty(t, errs.String())
 		return pipe, out.String()
 	}
@@ -366,34 +328,14 @@ func TestTablesFitTheTerminal(t *testing.T) {
 
 // On a terminal help has lines that fit, with the same words in the same order; into a pipe goes what was written.
 func TestHelpFitsTheTerminal(t *testing.T) {
-	for _, list := range [][]*experiment.Experiment{{named("one")}, {named("one"), named("two")}} {
+	for _, list := range [][]*Experiment{{named("one")}, {named("one"), named("two")}} {
 		_, pipe, _ := call(list, "--help")
 		var out narrow
-		require.Equal(t, ExitOK, Run(list, provenance.Build{Version: "v1"}, []string{"--help"}, &out, os.Stderr))
+		require.Equal(t, cli.ExitOK, RunMain(list, provenance.Build{Version: "v1"}, []string{"--help"}, &out, os.Stderr))
 		require.Equal(t, strings.Fields(pipe), strings.Fields(out.String()))
 		for line := range strings.Lines(out.String()) {
 			require.True(t, utf8.RuneCountInString(line) <= 41 || len(strings.Fields(line)) == 1, line)
 		}
 		require.Equal(t, strings.Count(pipe, "\n\n"), strings.Count(out.String(), "\n\n"), "paragraphs")
 	}
-}
-
-// What goes on in the next line goes on below what it explains; lines of a paragraph are one, those of a list are not.
-func TestFit(t *testing.T) {
-	var out narrow
-	Fit(&out, func(to io.Writer) {
-		_, err := io.WriteString(to, "A paragraph of a help text with lines that are long,\nand short.\n\n  name    what it is, in more words than fit\n  other   it\n\nFlags:\n      --set PATH=VALUE-of-a-profile   change one\n")
-		require.NoError(t, err)
-	})
-	require.Equal(t, `A paragraph of a help text with lines
-that are long, and short.
-
-  name    what it is, in more words than
-          fit
-  other   it
-
-Flags:
-      --set PATH=VALUE-of-a-profile
-     change one
-`, out.String())
 }

@@ -1,4 +1,4 @@
-package command
+package cli
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	goruntime "runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -263,6 +264,14 @@ func (e *ending) shows() {
 	}
 }
 
+// Showing is closed when the command of a context begins to show what it has
+// measured until a signal came.
+func Showing(ctx context.Context) <-chan struct{} { return endingOf(ctx).showing }
+
+// Shows tells the command of a context that has ended its simulations and shows
+// what they have measured: it is given the time for that.
+func Shows(ctx context.Context) { endingOf(ctx).shows() }
+
 // end ends the program and says why, unless the command has finished.
 func (e *ending) end(code int, errs io.Writer, why string) {
 	e.mu.Lock() // for ever
@@ -421,4 +430,21 @@ func helpCommand() *cobra.Command {
 			return of.Help()
 		},
 	}
+}
+
+// ShowLater is for a command that shows what it has measured when a signal ends it. It calls measured when there is something to show: large simulations take
+// longer to end than a command has that has nothing to show. stop ends the care.
+func ShowLater(ctx context.Context) (measured func(), stop func() bool) {
+	var some atomic.Bool
+	stop = context.AfterFunc(ctx, func() {
+		if some.Load() {
+			endingOf(ctx).shows()
+		}
+	})
+	return func() { some.Store(true) }, stop
+}
+
+// PartOf is what a table of a part of a sweep says first.
+func PartOf(u Part) string {
+	return "Ended before all was done: " + u.Progress() + "."
 }

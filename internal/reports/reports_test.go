@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/reports"
+	"github.com/spinsim/spinsim/internal/reports"
 	"github.com/spinsim/spinsim/internal/digest"
 	"github.com/spinsim/spinsim/internal/page"
 	"github.com/spinsim/spinsim/internal/provenance"

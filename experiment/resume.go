@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/checkpoint"
+	"github.com/spinsim/spinsim/internal/cli"
 )
 
 // ResumeFlags are the flags of commands whose points can be kept, and shared out.
@@ -55,12 +55,12 @@ func (f *ResumeFlags) Open() (*checkpoint.Folder, error) {
 	}
 	if !f.measure { // makes nothing
 		if _, err := os.Stat(f.resume); err != nil {
-			return nil, BadInput(fmt.Errorf("--resume: %w", err))
+			return nil, cli.BadInput(fmt.Errorf("--resume: %w", err))
 		}
 	}
 	folder, err := checkpoint.Open(f.resume, f.share)
 	if err != nil {
-		return nil, BadInput(fmt.Errorf("--resume: %w", err))
+		return nil, cli.BadInput(fmt.Errorf("--resume: %w", err))
 	}
 	return folder, nil
 }
@@ -102,7 +102,7 @@ func (f *ResumeFlags) SayPart(out io.Writer, these, all int, one, many string) e
 }
 
 // listPoints shows what a sweep would measure.
-func listPoints(out io.Writer, points []*experiment.Point) error {
+func listPoints(out io.Writer, points []*Point) error {
 	for _, p := range points {
 		if _, err := fmt.Fprintln(out, p); err != nil {
 			return err
@@ -113,7 +113,7 @@ func listPoints(out io.Writer, points []*experiment.Point) error {
 }
 
 // shared are the points of the part.
-func (f *ResumeFlags) shared(points []*experiment.Point) (these []*experiment.Point) {
+func (f *ResumeFlags) shared(points []*Point) (these []*Point) {
 	for i, p := range points {
 		if f.Has(i) {
 			these = append(these, p)

@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"context"
@@ -6,36 +6,36 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
 )
 
 // Options say of which program the command of an experiment is a part.
-type Options struct {
+type CommandOptions struct {
 	Build   provenance.Build // whose results these are
 	Command string           // what makes them, for their record
 	Columns string           // what explains the columns, for the notes of tables: a command
 
 	// Input makes the experiment of a file that the command has as its argument: one with the axes of that which the command was made of. nil: the command has no
 	// argument.
-	Input func(c *cobra.Command, name string) (*experiment.Experiment, []provenance.Input, error)
+	Input func(c *cobra.Command, name string) (*Experiment, []provenance.Input, error)
 	// Use is the command with its argument, if it has one, instead of the name of the experiment.
 	Use string
 }
 
 // compareFlags are the flags that every experiment has.
 type compareFlags struct {
-	Options
-	experiment                  *experiment.Experiment
+	CommandOptions
+	experiment                  *Experiment
 	axes                        map[string]*string // by their names
 	profiles, overrides         []string
 	handler, preset             string
@@ -43,15 +43,15 @@ type compareFlags struct {
 	engine, format, plot, trace string
 	all                         bool
 	waterfall                   []string
-	links                       LinksFlag
-	pcap                        CaptureFlags
-	shape                       ShapeFlag
+	links                       cli.LinksFlag
+	pcap                        cli.CaptureFlags
+	shape                       cli.ShapeFlag
 	inputs                      []provenance.Input
 	params                      []string
 	breakdown                   bool
 	samples                     SamplesFlag
 	resume                      ResumeFlags
-	LimitFlags
+	cli.LimitFlags
 }
 
 // listHelp explains the values of the flags of axes.
@@ -62,11 +62,11 @@ A LIST is values separated by commas. 2,4,..,1024 goes on as it began, 8,..,64Ki
 
 // New makes the command that runs an experiment, with a flag for each of its axes. It panics if the definition of the experiment is
 // wrong, which Check says: a programmer's mistake.
-func New(e *experiment.Experiment, o Options) *cobra.Command {
+func Command(e *Experiment, o CommandOptions) *cobra.Command {
 	if err := e.Check(); err != nil {
-		panic("command: " + err.Error()) //lint:panic programmer's mistake
+		panic("experiment: " + err.Error()) //lint:panic programmer's mistake
 	}
-	f := &compareFlags{Options: o, experiment: e, axes: make(map[string]*string)}
+	f := &compareFlags{CommandOptions: o, experiment: e, axes: make(map[string]*string)}
 	short := e.Short
 	if e.Source != "" {
 		short += " (" + e.Source + ")"
@@ -93,13 +93,13 @@ func New(e *experiment.Experiment, o Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   e.Name,
 		Short: short,
-		Long:  long + listHelp + LimitsHelp,
-		Args:  ExactArguments(),
+		Long:  long + listHelp + cli.LimitsHelp,
+		Args:  cli.ExactArguments(),
 		RunE:  f.run,
 	}
 	if o.Input != nil {
 		_, argument, _ := strings.Cut(o.Use, " ")
-		c.Use, c.Args = o.Use, ExactArguments(argument)
+		c.Use, c.Args = o.Use, cli.ExactArguments(argument)
 	}
 	f.register(c)
 	return c
@@ -115,7 +115,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 	for i := range e.Axes {
 		if a := &e.Axes[i]; !a.Fixed() {
 			f.axes[a.Name] = flags.String(a.Name, a.DefaultList(), a.Usage())
-			suggest(c, a.Name, listOf, a.Of)
+			cli.SuggestList(c, a.Name, a.Of...)
 		}
 	}
 	if len(e.Presets) > 0 {
@@ -124,7 +124,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 		for _, p := range e.Presets {
 			names = append(names, p.Name+"\t"+p.Short)
 		}
-		suggest(c, "experiment", oneOf, names)
+		cli.Suggest(c, "experiment", names...)
 	}
 	if e.Replaceable {
 		flags.StringVar(&f.handler, "handler", "", "your handler module in place of the built-in one; above it says what it must have: `FILE.wasm`")
@@ -142,7 +142,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 		f.links.Register(c)
 		f.pcap.Register(c)
 	}
-	SuggestParameters(c, func([]string) (names []string) {
+	cli.SuggestParameters(c, func([]string) (names []string) {
 		for i := range e.Axes {
 			if !e.Axes[i].Fixed() {
 				names = append(names, e.Axes[i].Name)
@@ -155,7 +155,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 }
 
 // presetNames lists the presets of an experiment.
-func presetNames(e *experiment.Experiment) string {
+func presetNames(e *Experiment) string {
 	var names []string
 	for _, p := range e.Presets {
 		names = append(names, p.Name)
@@ -164,7 +164,7 @@ func presetNames(e *experiment.Experiment) string {
 }
 
 // sweep turns the flags into a sweep; everything wrong with them is reported before anything runs.
-func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
+func (f *compareFlags) sweep(c *cobra.Command) (*Sweep, error) {
 	e := f.experiment
 	if f.preset != "" {
 		var err error
@@ -183,7 +183,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 			return nil, fmt.Errorf("--samples: %w", err)
 		}
 	}
-	s, err := experiment.New(e)
+	s, err := New(e)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 			errs = append(errs, fmt.Errorf("--%s: %w", name, err))
 		}
 	}
-	if err := f.Bound(c, s); err != nil {
+	if err := Bound(c, &f.LimitFlags, s); err != nil {
 		errs = append(errs, err)
 	}
 	for _, set := range f.overrides {
@@ -225,7 +225,7 @@ func (f *compareFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 }
 
 // param gives an axis the values that --param has for it.
-func (f *compareFlags) param(c *cobra.Command, s *experiment.Sweep, text string) error {
+func (f *compareFlags) param(c *cobra.Command, s *Sweep, text string) error {
 	name, list, given := strings.Cut(text, "=")
 	if name = strings.TrimSpace(name); !given {
 		return fmt.Errorf("%q, expected NAME=LIST", text)
@@ -246,46 +246,46 @@ func (f *compareFlags) traced() bool { return f.trace != "" || f.links.Wanted() 
 func (f *compareFlags) checkFiles() error {
 	if f.trace != "" {
 		if err := trace.CheckName(f.trace); err != nil {
-			return BadInput(fmt.Errorf("--trace: %w", err))
+			return cli.BadInput(fmt.Errorf("--trace: %w", err))
 		}
 	}
 	if f.plot != "" {
 		if err := report.CheckImage(f.plot); err != nil {
-			return BadInput(fmt.Errorf("--plot: %w", err))
+			return cli.BadInput(fmt.Errorf("--plot: %w", err))
 		}
 	}
 	if err := errors.Join(f.links.Check(), f.pcap.Check()); err != nil {
-		return BadInput(err)
+		return cli.BadInput(err)
 	}
 	if err := f.samples.Check(f.resume.Given()); err != nil {
-		return BadInput(err)
+		return cli.BadInput(err)
 	}
-	return BadInput(f.resume.Check(f.traced()))
+	return cli.BadInput(f.resume.Check(f.traced()))
 }
 
 func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	format, err := report.ParseFormat(f.format)
 	if err != nil {
-		return BadInput(fmt.Errorf("--format: %w", err))
+		return cli.BadInput(fmt.Errorf("--format: %w", err))
 	}
 	if err := f.checkFiles(); err != nil {
 		return err
 	}
 	if f.Input != nil {
 		if f.experiment, f.inputs, err = f.Input(c, args[0]); err != nil {
-			return BadInput(err)
+			return cli.BadInput(err)
 		}
 	}
 	s, err := f.sweep(c)
 	if err != nil {
-		return BadInput(err)
+		return cli.BadInput(err)
 	}
 	if len(f.waterfall) > 0 {
 		return f.fall(c, s, format)
 	}
 	points, err := s.Points()
 	if err != nil {
-		return BadInput(f.Named(err))
+		return cli.BadInput(LimitError(&f.LimitFlags, err))
 	}
 	if f.resume.List {
 		return listPoints(c.OutOrStdout(), points)
@@ -297,7 +297,7 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	if err := f.missing(s, points); err != nil {
 		return err
 	}
-	var files RunFiles
+	var files cli.RunFiles
 	if points[0].Tracer, err = files.Trace("--trace", f.trace, s.Record().Args()); err != nil {
 		return err
 	}
@@ -305,26 +305,26 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 	ctx, cancel := f.Context(c)
 	defer cancel()
 	ctx = f.pcap.Bound(ctx, &f.Memory, points[0].Need())
-	results, err := Measure(ctx, c.ErrOrStderr(), s, f.resume.shared(points))
+	results, err := RunWithProgress(ctx, c.ErrOrStderr(), s, f.resume.shared(points))
 	f.resume.NoteOthers(c.ErrOrStderr(), c.Root().Name(), s.Checkpoint)
 	files.Network(&f.links, &f.pcap, s.Record())
 	files.Result("--samples", f.samples.name, func() error { return f.samples.write(s, results) })
 	files.Result("--plot", f.plot, nil) // show draws it
 	err = files.End(ctx, err)
-	shown := func(results []*experiment.Result, u *experiment.Unfinished) error {
+	shown := func(results []*Result, u *Unfinished) error {
 		if f.resume.Parted() {
 			return f.resume.SayPart(c.OutOrStdout(), len(results), len(points), "point", "points")
 		}
 		return f.show(c.OutOrStdout(), s, results, format, u)
 	}
 	if err != nil {
-		return Finished(err, func(u *experiment.Unfinished) error { return shown(u.Measured(), u) })
+		return Finished(err, func(u *Unfinished) error { return shown(u.Measured(), u) })
 	}
 	return shown(results, nil)
 }
 
 // missing is the error of a sweep that is to measure nothing, if the folder lacks a point.
-func (f *compareFlags) missing(s *experiment.Sweep, points []*experiment.Point) error {
+func (f *compareFlags) missing(s *Sweep, points []*Point) error {
 	if f.resume.measure {
 		return nil
 	}
@@ -337,59 +337,32 @@ func (f *compareFlags) missing(s *experiment.Sweep, points []*experiment.Point) 
 
 // Finished shows what was measured of a sweep that a signal or a limit has ended, or of which some points have failed, if that is what an error is, and returns
 // the error.
-func Finished(err error, show func(u *experiment.Unfinished) error) error {
-	u := (*experiment.Unfinished)(nil)
+func Finished(err error, show func(u *Unfinished) error) error {
+	u := (*Unfinished)(nil)
 	if !errors.As(err, &u) || len(u.Measured()) == 0 {
 		return err
 	}
 	return errors.Join(err, show(u))
 }
 
-// Bound gives a sweep what the flags say, and as many workers as a command has.
-func (f *LimitFlags) Bound(c *cobra.Command, s *experiment.Sweep) (err error) {
-	s.Limits, err = f.Limits(c)
-	s.MemoryLimit, s.Workers = f.Memory.bytes, Workers()
-	return err
-}
-
-// Named says of an error of Sweep.Points where the limit of memory comes from.
-func (f *LimitFlags) Named(err error) error { return f.Memory.named(err) }
-
 // Measure runs the points of a sweep and says on a terminal how far it is.
-func Measure(ctx context.Context, errs io.Writer, s *experiment.Sweep, points []*experiment.Point) ([]*experiment.Result, error) {
-	progress := NewProgress(errs, s.Experiment.Name, len(points))
+func RunWithProgress(ctx context.Context, errs io.Writer, s *Sweep, points []*Point) ([]*Result, error) {
+	progress := cli.NewProgress(errs, s.Experiment.Name, len(points))
 	defer progress.Stop()
-	later, stop := ShowLater(ctx)
+	later, stop := cli.ShowLater(ctx)
 	defer stop()
 	results, err := s.Run(ctx, points, func() {
 		later()
 		progress.Step()
 	})
-	if u := (*experiment.Unfinished)(nil); errors.As(err, &u) {
-		endingOf(ctx).shows()
+	if u := (*Unfinished)(nil); errors.As(err, &u) {
+		cli.Shows(ctx)
 	}
 	return results, err
 }
 
-// ShowLater is for a command that shows what it has measured when a signal ends it. It calls measured when there is something to show: large simulations take
-// longer to end than a command has that has nothing to show. stop ends the care.
-func ShowLater(ctx context.Context) (measured func(), stop func() bool) {
-	var some atomic.Bool
-	stop = context.AfterFunc(ctx, func() {
-		if some.Load() {
-			endingOf(ctx).shows()
-		}
-	})
-	return func() { some.Store(true) }, stop
-}
-
-// PartOf is what a table of a part of a sweep says first.
-func PartOf(u Part) string {
-	return "Ended before all was done: " + u.Progress() + "."
-}
-
 // show writes the table of a sweep; u: it is that of a part of it.
-func (f *compareFlags) show(out io.Writer, s *experiment.Sweep, results []*experiment.Result, format report.Format, u *experiment.Unfinished) error {
+func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format report.Format, u *Unfinished) error {
 	all, err := s.Table(results)
 	if err != nil {
 		return err
@@ -402,7 +375,7 @@ func (f *compareFlags) show(out io.Writer, s *experiment.Sweep, results []*exper
 	}
 	t.Notes = s.Notes()
 	if u != nil { // neither an answer nor a picture
-		t.Answer = []string{PartOf(u)}
+		t.Answer = []string{cli.PartOf(u)}
 		return t.Write(out, format)
 	}
 	t.Answer = s.Answer(results)
@@ -410,4 +383,22 @@ func (f *compareFlags) show(out io.Writer, s *experiment.Sweep, results []*exper
 		return err
 	}
 	return all.PlotFile(f.plot, s.Plot())
+}
+
+// Bound gives a sweep the limits of the flags, and as many workers as a command
+// has.
+func Bound(c *cobra.Command, f *cli.LimitFlags, s *Sweep) (err error) {
+	s.Limits, err = f.Limits(c)
+	s.MemoryLimit, s.Workers = f.Memory.Bytes(), cli.Workers()
+	return err
+}
+
+// LimitError adds to a *experiment.MemoryError of Sweep.Points where the limit
+// comes from.
+func LimitError(f *cli.LimitFlags, err error) error {
+	var e *MemoryError
+	if !errors.As(err, &e) {
+		return err
+	}
+	return fmt.Errorf("%s needs about %s of memory, %s", e.What(), sim.Size(e.Need).Rounded(), f.Memory.There())
 }

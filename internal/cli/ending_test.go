@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/internal/file"
+)
+
+// Either the command says what became of it or the signal: what has finished is not ended, and what is being ended does not finish.
+func TestACommandEndsOnce(t *testing.T) {
+	if os.Getenv("ENDS_ONCE") == "" { // in a process of its own: a program that is being ended writes no more files
+		c := exec.Command(os.Args[0], "-test.run=^TestACommandEndsOnce$")
+		c.Env = append(os.Environ(), "ENDS_ONCE=1")
+		out, err := c.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return
+	}
+	var errs bytes.Buffer
+	codes := make(chan int, 1)
+	finished := &ending{over: make(chan struct{}), exit: func(code int) { codes <- code }}
+	finished.finish()
+	finished.end(ExitStopped, &errs, "x: interrupted")
+	require.Empty(t, errs.String())
+	require.Empty(t, codes)
+
+	ended := &ending{over: make(chan struct{}), exit: func(code int) { codes <- code }}
+	t.Chdir(t.TempDir())
+	var outputs []Output
+	for _, name := range []string{"old", "replaced", "overwritten", "new", "missing"} {
+		outputs = append(outputs, Output{"--" + name, name})
+	}
+	for _, one := range outputs[:3] {
+		require.NoError(t, os.WriteFile(one.Name, []byte("was"), 0o600))
+	}
+	ended.writes(append(outputs, Output{"--device", os.DevNull}))
+	require.NoError(t, file.Write("replaced", []byte("is")))
+	require.NoError(t, os.WriteFile("overwritten", []byte("is"), 0o600))
+	require.NoError(t, file.Write("new", nil))
+	ended.end(ExitStopped, &errs, "x: interrupted")
+	require.Equal(t, "x: interrupted: not written, what older files of the names hold stays: --old old, --missing missing\n", errs.String())
+	require.Equal(t, ExitStopped, <-codes)
+	require.False(t, ended.mu.TryLock(), "finish would return")
+}
+
+// What goes on in the next line goes on below what it explains; lines of a paragraph are one, those of a list are not.
+func TestFit(t *testing.T) {
+	var out slender
+	Fit(&out, func(to io.Writer) {
+		_, err := io.WriteString(to, "A paragraph of a help text with lines that are long,\nand short.\n\n  name    what it is, in more words than fit\n  other   it\n\nFlags:\n      --set PATH=VALUE-of-a-profile   change one\n")
+		require.NoError(t, err)
+	})
+	require.Equal(t, `A paragraph of a help text with lines
+that are long, and short.
+
+  name    what it is, in more words than
+          fit
+  other   it
+
+Flags:
+      --set PATH=VALUE-of-a-profile
+     change one
+`, out.String())
+}
+
+// slender is a terminal of 40 columns.
+type slender struct{ bytes.Buffer }
+
+func (*slender) Columns() int { return 40 }
