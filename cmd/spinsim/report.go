@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/internal/reports"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/page"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/internal/reports"
 )
 
 // reportCommand makes a page of results.
