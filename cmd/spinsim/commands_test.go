@@ -243,7 +243,7 @@ func documentedFiles(t *testing.T, of string) string {
 	dir := t.TempDir()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module documented\n\ngo 1.26\n\n"+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module documented\n\ngo 1.26.0\n\n"+
 		"require github.com/spinsim/spinsim v0.0.0\n\nreplace github.com/spinsim/spinsim => "+root+"\n"), 0o666))
 	if filepath.Base(filepath.Dir(of)) == "examples" {
 		require.NoError(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Dir(of))))

@@ -63,7 +63,7 @@ func goHandler(t *testing.T, source string) string {
 	dir := t.TempDir()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	module := "module x\n\ngo 1.26\n\nrequire github.com/spinsim/spinsim v0.0.0\n\nreplace github.com/spinsim/spinsim => " + root + "\n"
+	module := "module x\n\ngo 1.26.0\n\nrequire github.com/spinsim/spinsim v0.0.0\n\nreplace github.com/spinsim/spinsim => " + root + "\n"
 	for name, text := range map[string]string{"go.mod": module, "main.go": source} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}

@@ -1,6 +1,6 @@
 module github.com/spinsim/spinsim/hpu/testdata/wasmtime
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/bytecodealliance/wasmtime-go/v44 v44.0.0

@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-const paged = "../../docs/profiles/spin-int-os.yaml"
+const paged = "../../../docs/profiles/spin-int-os.yaml"
 
 // Several connections with several operations under way read what they have stored; where there is room for all of it, all that was stored is found.
 func TestServer(t *testing.T) {
