@@ -103,7 +103,7 @@ func TestPingpongIsTheClosedForm(t *testing.T) {
 			// Every packet is put as soon as the handler has come to it. The first waits longest, for the search of the list; by
 			// then the others catch up, so they follow at the pace of the wire. Each pong is a message of one packet.
 			state := pphandler.State{MatchBits: ReplyBits, PT: ReplyPT, MaxPayload: uint32(q.mtu)}
-			put := q.handler(pphandler.Module, pphandler.StreamPayload, spin.EncodeState(&state), packet, bytes).at(hpu.OpPutFromDevice)
+			put := q.handler(pphandler.Library.Wasm, pphandler.StreamPayload, spin.EncodeState(&state), packet, bytes).at(hpu.OpPutFromDevice)
 			arrived := q.o + q.fetched(packet) + q.across(packet, 1)
 			pong := q.mH + put + q.across(packet, n) + q.mH + q.landed(packet)
 			require.Equal(q, (arrived+pong+q.poll)/2, q.measure(builtin("pingpong"), ModeSpinStream, 2, bytes), "spin-stream %d B", bytes)
@@ -117,12 +117,12 @@ func TestPingpongIsTheClosedForm(t *testing.T) {
 // has deposited it and the completion handler has run.
 func (q *params) storePingpong(state *pphandler.State, packet, n int) sim.Time {
 	bytes := packet * n
-	payload := q.handler(pphandler.Module, pphandler.StorePayload, spin.EncodeState(state), packet, bytes)
+	payload := q.handler(pphandler.Library.Wasm, pphandler.StorePayload, spin.EncodeState(state), packet, bytes)
 	arrived := q.o + q.fetched(packet) + q.across(packet, n) + q.found(packet, n)
 	if n == 1 {
 		return (arrived + payload.at(hpu.OpPutFromDevice) + q.across(packet, 1) + q.mH + q.landed(packet) + q.poll) / 2
 	}
-	completion := q.completion(pphandler.Module, pphandler.StoreCompletion, spin.EncodeState(state), bytes)
+	completion := q.completion(pphandler.Library.Wasm, pphandler.StoreCompletion, spin.EncodeState(state), bytes)
 	// The handler goes on when its write has begun; the put waits until the data is in host memory.
 	landed := arrived + payload.at(hpu.OpDMAToHost) + q.landed(packet)
 	answered := max(landed, arrived+payload.end+completion.at(hpu.OpPutFromHost))
@@ -146,7 +146,7 @@ func TestAccumulateIsTheClosedForm(t *testing.T) {
 			buffers := min(q.p.HPU.Cores*q.p.HPU.Contexts, acchandler.MaxBuffers)
 			state, memory := acchandler.NewState(buffers, q.mtu)
 			initial := append(spin.EncodeState(&state), make([]byte, memory-16)...)
-			work := q.handler(acchandler.Module, acchandler.Payload, initial, packet, bytes)
+			work := q.handler(acchandler.Library.Wasm, acchandler.Payload, initial, packet, bytes)
 			read := 2*q.L + q.D(packet)
 			took := read + max(work.at(hpu.OpDMAToHost)+q.landed(packet), work.end+q.L)
 			want := q.o + q.fetched(packet) + q.across(packet, n) + q.found(packet, n) + took + q.poll
@@ -170,12 +170,12 @@ func TestBroadcastIsTheClosedForm(t *testing.T) {
 			require.Equal(q, q.o+2*q.delivered(packet, 1)+q.poll, q.measure(builtin("bcast"), ModeP4, 4, bytes), "p4 %d B", bytes)
 
 			state := bcasthandler.State{MatchBits: RequestBits, PT: RequestPT, Rank: 2, Ranks: 4}
-			stream := q.handler(bcasthandler.Module, bcasthandler.StreamPayload, spin.EncodeState(&state), packet, bytes)
-			done := q.completion(bcasthandler.Module, bcasthandler.StreamCompletion, spin.EncodeState(&state), bytes)
+			stream := q.handler(bcasthandler.Library.Wasm, bcasthandler.StreamPayload, spin.EncodeState(&state), packet, bytes)
+			done := q.completion(bcasthandler.Library.Wasm, bcasthandler.StreamCompletion, spin.EncodeState(&state), bytes)
 			arrived := q.o + q.fetched(packet) + q.across(packet, 1) + q.mH
 			leaf := state
 			leaf.Rank = 3
-			last := q.handler(bcasthandler.Module, bcasthandler.StreamPayload, spin.EncodeState(&leaf), packet, bytes)
+			last := q.handler(bcasthandler.Library.Wasm, bcasthandler.StreamPayload, spin.EncodeState(&leaf), packet, bytes)
 			written := last.at(hpu.OpDMAToHostNB) + q.landed(packet)
 			ended := last.end + done.end + q.L // the record of the message's end follows the data
 			want := arrived + stream.at(hpu.OpPutFromDevice) + q.across(packet, 1) + q.mH + max(written, ended) + q.poll

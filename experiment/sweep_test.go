@@ -120,7 +120,7 @@ func TestAnyExperiment(t *testing.T) {
 		s.Overrides = rapid.SampledFrom([][]string{nil, {"dma.latency=1ns"}}).Draw(t, "overrides")
 		s.Seed = rapid.Uint64().Draw(t, "seed")
 		if rapid.Bool().Draw(t, "mine") {
-			s.Handler = &handlers.Library{Name: "mine.wasm", Path: "mine.wasm", Wasm: count.Module}
+			s.Handler = &handlers.Library{Name: "mine.wasm", Path: "mine.wasm", Wasm: count.Library.Wasm}
 		}
 		points, err := s.Points()
 		if err != nil {
@@ -225,7 +225,7 @@ func requireAgain(t *rapid.T, s *Sweep, table *report.Table) {
 	require.NoError(t, table.Write(&was, report.JSONFormat))
 	record, err := provenance.Read([]byte(was.String()))
 	require.NoError(t, err)
-	again, notes, err := Repeat(record, s.Experiment, func(path string) ([]byte, error) { return count.Module, nil })
+	again, notes, err := Repeat(record, s.Experiment, func(path string) ([]byte, error) { return count.Library.Wasm, nil })
 	require.NoError(t, err)
 	require.Empty(t, notes)
 	points, err := again.Points()

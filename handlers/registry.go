@@ -5,30 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
-	"github.com/spinsim/spinsim/handlers/accumulate"
-	"github.com/spinsim/spinsim/handlers/allreduce"
-	"github.com/spinsim/spinsim/handlers/backupring"
-	"github.com/spinsim/spinsim/handlers/bcast"
-	"github.com/spinsim/spinsim/handlers/count"
-	"github.com/spinsim/spinsim/handlers/datatype"
-	"github.com/spinsim/spinsim/handlers/ftbcast"
-	"github.com/spinsim/spinsim/handlers/graph"
-	"github.com/spinsim/spinsim/handlers/kv"
-	"github.com/spinsim/spinsim/handlers/mailbox"
-	"github.com/spinsim/spinsim/handlers/matching"
-	"github.com/spinsim/spinsim/handlers/part"
-	"github.com/spinsim/spinsim/handlers/pingpong"
-	"github.com/spinsim/spinsim/handlers/raid5"
-	"github.com/spinsim/spinsim/handlers/rdma"
-	"github.com/spinsim/spinsim/handlers/replicate"
-	"github.com/spinsim/spinsim/handlers/rnr"
-	"github.com/spinsim/spinsim/handlers/scan"
-	"github.com/spinsim/spinsim/handlers/sum"
-	"github.com/spinsim/spinsim/handlers/txlog"
-	"github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/manifest"
@@ -65,30 +45,20 @@ func (l *Library) Served() string {
 	return l.Name
 }
 
-// builtins are the built-in libraries in alphabetical order.
-var builtins = []*Library{
-	New("accumulate", accumulate.Module),
-	New("allreduce", allreduce.Module),
-	New("backupring", backupring.Module),
-	New("bcast", bcast.Module),
-	New("count", count.Module),
-	New("count_c", count.ModuleC),
-	New("datatype", datatype.Module),
-	New("ftbcast", ftbcast.Module),
-	New("graph", graph.Module),
-	New("kv", kv.Module),
-	New("mailbox", mailbox.Module),
-	New("matching", matching.Module),
-	New("part", part.Module),
-	New("pingpong", pingpong.Module),
-	New("raid5", raid5.Module),
-	New("rdma", rdma.Module),
-	New("replicate", replicate.Module),
-	New("rnr", rnr.Module),
-	New("scan", scan.Module),
-	New("sum", sum.Module),
-	New("txlog", txlog.Module),
-	New("work", work.Module),
+// builtins are the libraries that were registered, in alphabetical order.
+var builtins []*Library
+
+// Register adds a library to those that a name finds, and returns it. A library
+// calls it as its package begins. It panics if the name is taken: a programmer's
+// mistake.
+func Register(name string, wasm []byte) *Library {
+	i, taken := slices.BinarySearchFunc(builtins, name, func(l *Library, name string) int { return strings.Compare(l.Name, name) })
+	if taken {
+		panic("handlers: there are two libraries " + name)
+	}
+	l := New(name, wasm)
+	builtins = slices.Insert(builtins, i, l)
+	return l
 }
 
 // Names lists the built-in libraries in alphabetical order.

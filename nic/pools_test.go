@@ -43,7 +43,7 @@ func payloads(t *testing.T, packets int, overrides ...string) (spans []span) {
 	}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
-	module, err := c.LoadModule("sum", sum.Module)
+	module, err := c.LoadModule("sum", sum.Library.Wasm)
 	require.NoError(t, err)
 	length := uint64(64 * packets)
 	require.NoError(t, c.Spawn(1, "target", func(p *runtime.Proc) error {

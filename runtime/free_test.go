@@ -41,7 +41,7 @@ func sendTwice(p *runtime.Proc) error {
 // freeBetween frees the memory of the handlers as soon as it can after the first message has come.
 func freeBetween(t *testing.T, p *runtime.Proc) error {
 	ni := p.NI()
-	module, err := p.Cluster().LoadModule("count", count.Module)
+	module, err := p.Cluster().LoadModule("count", count.Library.Wasm)
 	require.NoError(t, err)
 	mem, err := p.HPUAllocMem(module, 64)
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 func TestGrant(t *testing.T) {
 	var memory *nic.Memory
 	owner := func(p *runtime.Proc) error {
-		module, err := p.Cluster().LoadModule("count", count.Module)
+		module, err := p.Cluster().LoadModule("count", count.Library.Wasm)
 		require.NoError(t, err)
 		memory, err = p.HPUAllocMem(module, 64)
 		require.NoError(t, err)

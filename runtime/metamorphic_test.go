@@ -193,7 +193,7 @@ func (r *rig) events() (text string) {
 
 // multiplying is the handler of package accumulate, for an entry of rank 1.
 func multiplying(p *runtime.Proc) (*portals.Spin, error) {
-	module, err := p.Cluster().LoadModule("accumulate", accumulate.Module)
+	module, err := p.Cluster().LoadModule("accumulate", accumulate.Library.Wasm)
 	if err != nil {
 		return nil, err
 	}

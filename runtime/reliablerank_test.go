@@ -122,11 +122,11 @@ func (r *stormRank) handlers() (multiply, pong *portals.Spin, err error) {
 	}
 	mtu := int(r.prof.Fabric.MTU)
 	buffers := r.prof.HPU.Cores * r.prof.HPU.Contexts
-	multiply, err = load("accumulate", accumulate.Module, spin.EncodeState(&accumulate.State{Free: 1<<buffers - 1, BufferSize: uint32(mtu)}), buffers*mtu, accumulate.Payload, "")
+	multiply, err = load("accumulate", accumulate.Library.Wasm, spin.EncodeState(&accumulate.State{Free: 1<<buffers - 1, BufferSize: uint32(mtu)}), buffers*mtu, accumulate.Payload, "")
 	if err != nil {
 		return nil, nil, err
 	}
-	pong, err = load("pingpong", pingpong.Module, spin.EncodeState(&pingpong.State{MatchBits: pongs, PT: 1, MaxPayload: uint32(mtu)}), 0, pingpong.StreamPayload, pingpong.StreamCompletion)
+	pong, err = load("pingpong", pingpong.Library.Wasm, spin.EncodeState(&pingpong.State{MatchBits: pongs, PT: 1, MaxPayload: uint32(mtu)}), 0, pingpong.StreamPayload, pingpong.StreamCompletion)
 	return multiply, pong, err
 }
 

@@ -254,7 +254,7 @@ func documentedFiles(t *testing.T, of string) string {
 	stencil, err := os.ReadFile(filepath.Join("..", "..", "internal", "goal", "proxy", "apps", "milc.yaml"))
 	require.NoError(t, err)
 	for name, content := range map[string][]byte{
-		"my.wasm": count.Module, "scenario.yaml": example.Text, "experiment.yaml": example.Text, "stencil.yaml": stencil,
+		"my.wasm": count.Library.Wasm, "scenario.yaml": example.Text, "experiment.yaml": example.Text, "stencil.yaml": stencil,
 		"script.txt":    []byte("procs 2\n1: pt 0\n1: me a pt=0 bits=7 start=0 len=8 OP_PUT\n0: md m len=8\n0: put m len=8 to=1 bits=7\n"),
 		"file.goal":     []byte("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"),
 		"guest/main.go": []byte("package main\n"),

@@ -122,7 +122,7 @@ func (f *nodeFlags) configs(m *making) ([]nodes.Config, error) {
 			return nil, badInput(fields.Renamed(err, "--", mpiFlags))
 		}
 		if o.Matching == mpi.Offload {
-			m.AddHandler(provenance.NewHandler("matching", "", matching.Module))
+			m.AddHandler(provenance.NewHandler("matching", "", matching.Library.Wasm))
 			running = []string{handlers.Must("matching").Served()}
 		}
 		list = append(list, nodes.Config{Profile: p, MPI: o, Seed: f.seed, Engine: f.engine, Limits: f.limits, Links: f.links.Watch()})

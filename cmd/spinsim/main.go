@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/internal/cli"
+	_ "github.com/spinsim/spinsim/internal/libraries" // the handlers of spinsim
 	"github.com/spinsim/spinsim/internal/memory"
-	_ "github.com/spinsim/spinsim/internal/wings"
-) // the experiments of spinsim
+	_ "github.com/spinsim/spinsim/internal/wings" // the experiments of spinsim
+)
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))

@@ -115,7 +115,7 @@ func (m *making) read(name string, limit int64) ([]byte, error) {
 // otherHandlers are notes on the built-in module of matching, if it is another one than recorded.
 func (m *making) otherHandlers() (notes []string) {
 	for i := range m.again.Handlers {
-		if err := m.again.Handlers[i].Verify(matching.Module); err != nil {
+		if err := m.again.Handlers[i].Verify(matching.Library.Wasm); err != nil {
 			notes = append(notes, err.Error())
 		}
 	}

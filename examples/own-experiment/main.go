@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -16,7 +16,7 @@ func main() {
 		Name: "oneway", Short: "a message and its handlers, from the put to the host that knows of their end", Replaceable: true,
 		Axes:    []experiment.Axis{{Name: "size", Kind: report.Size, Least: "1", Most: "1MiB", Default: "8,64,..,64KiB", Help: "size of the message"}},
 		Columns: []report.Column{{Name: "latency", Unit: "ns", Kind: report.Duration, Help: "from the put to the host that knows the message has been handled"}},
-		Modules: experiment.Always(handlers.Must("count")),
+		Modules: experiment.Always(count.Library),
 		Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 			v := experiment.Values{}
 			source := func(s *runtime.Proc) error { return experiment.Send(s, 1, make([]byte, p.Int("size"))) }

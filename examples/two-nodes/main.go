@@ -74,7 +74,7 @@ func run(ctx context.Context, out io.Writer, watch func(*nic.HandlerStep)) (err 
 
 // receive installs the handlers of package count, waits for the event of a message and reads what they have counted.
 func (x *example) receive(p *runtime.Proc) error {
-	module, err := handlers.Must("count").Load(x.cluster)
+	module, err := count.Library.Load(x.cluster)
 	if err != nil {
 		return err
 	}

@@ -84,6 +84,7 @@ var table = map[string]policy{
 	"experiment/exanest": {rooms: []string{"experiment", "exanet", "internal/osu", "internal/patterns"}, modules: []string{"gonum.org/v1/gonum/stat"}},
 	"experiment/part":    {rooms: []string{"experiment", "mpi"}, modules: []string{"gonum.org/v1/gonum/stat"}},
 	"experiment/npf":     {rooms: []string{"experiment/part", "internal/npf", "internal/osu", "internal/beff"}, modules: []string{"gonum.org/v1/gonum/stat"}},
+	"internal/libraries": {rooms: []string{"handlers"}},
 	"internal/wings":     {rooms: []string{"experiment/spin17", "experiment/exanest", "experiment/npf"}},
 	"internal/reports":   {rooms: []string{"experiment", "internal/lab", "internal/page"}},
 	"internal/build":     {rooms: []string{"spin", "internal/manifest"}},

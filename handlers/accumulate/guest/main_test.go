@@ -30,7 +30,7 @@ func each(t *testing.T, f func(*testing.T, *spintest.Device, entry, *accumulate.
 			d := spintest.New(t, spintest.Config{HostMem: 1024, MTU: mtu})
 			h := entry{Payload: payload}
 			if name == "tinygo" {
-				h = wasmtest.Handlers[accumulate.State](t, d, accumulate.Module, wasmtest.Names{Payload: accumulate.Payload}, behind)
+				h = wasmtest.Handlers[accumulate.State](t, d, accumulate.Library.Wasm, wasmtest.Names{Payload: accumulate.Payload}, behind)
 			}
 			s := spintest.NewState[accumulate.State](d, behind)
 			*s = start

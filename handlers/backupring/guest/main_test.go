@@ -98,7 +98,7 @@ func newRig(t *testing.T, wasm bool, sizes [][2]uint64, slots uint64) *rig {
 	r.frames = spintest.Handlers[backupring.State]{Payload: receive}
 	r.control = spintest.Handlers[backupring.State]{Header: control}
 	if wasm {
-		e := wasmtest.Entries[backupring.State](t, r.d, backupring.Module, map[string]wasmtest.Names{
+		e := wasmtest.Entries[backupring.State](t, r.d, backupring.Library.Wasm, map[string]wasmtest.Names{
 			"frames": {Payload: backupring.Receive}, "control": {Header: backupring.Control},
 		}, 0)
 		r.frames, r.control = e["frames"], e["control"]

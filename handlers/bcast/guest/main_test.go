@@ -53,7 +53,7 @@ func newNodes(t *testing.T, v variant, wasm bool) []*node {
 			state:    bcast.State{MatchBits: 77, PT: 6, Rank: uint32(i), Ranks: ranks, Root: root, MD: 2, MaxPayload: mtu},
 		}
 		if wasm {
-			n.handlers = wasmtest.Handlers[bcast.State](t, n.device, bcast.Module, v.names, 0)
+			n.handlers = wasmtest.Handlers[bcast.State](t, n.device, bcast.Library.Wasm, v.names, 0)
 		}
 		nodes[i] = n
 	}

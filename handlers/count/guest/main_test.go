@@ -18,10 +18,10 @@ func TestCount(t *testing.T) {
 			return spintest.Handlers[count.State]{Payload: payload, Completion: completion}
 		},
 		"tinygo": func(d *spintest.Device) spintest.Handlers[count.State] {
-			return wasmtest.Handlers[count.State](t, d, count.Module, names, 0)
+			return wasmtest.Handlers[count.State](t, d, count.Library.Wasm, names, 0)
 		},
 		"c": func(d *spintest.Device) spintest.Handlers[count.State] {
-			return wasmtest.Handlers[count.State](t, d, count.ModuleC, names, 0)
+			return wasmtest.Handlers[count.State](t, d, count.LibraryC.Wasm, names, 0)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func deliver(t *testing.T, d *mpi.Type, count int, p *datatype.Program, wasm boo
 	copy(unsafe.Slice((*byte)(behind(s, 0)), len(p.Behind)), p.Behind)
 	handler := spintest.Handlers[datatype.State]{Payload: unpack}
 	if wasm {
-		handler = wasmtest.Handlers[datatype.State](t, device, datatype.Module, wasmtest.Names{Payload: datatype.Unpack}, len(p.Behind))
+		handler = wasmtest.Handlers[datatype.State](t, device, datatype.Library.Wasm, wasmtest.Names{Payload: datatype.Unpack}, len(p.Behind))
 	}
 	order := make([]int, (len(stream)+step-1)/step)
 	for i := range order {
@@ -138,7 +138,7 @@ func packRandom(t *testing.T, rt *rapid.T, wasm bool) {
 	copy(unsafe.Slice((*byte)(behind(s, 0)), len(p.Behind)), p.Behind)
 	handler := spintest.Handlers[datatype.State]{Header: pack}
 	if wasm {
-		handler = wasmtest.Handlers[datatype.State](t, device, datatype.Module, wasmtest.Names{Header: datatype.Pack}, len(p.Behind))
+		handler = wasmtest.Handlers[datatype.State](t, device, datatype.Library.Wasm, wasmtest.Names{Header: datatype.Pack}, len(p.Behind))
 	}
 	start := spin.Header{MatchBits: 4}
 	require.Equal(rt, spin.Drop, spintest.Run(device, handler.Header, &start, s))

@@ -34,7 +34,7 @@ func each(t *testing.T, f func(*testing.T, *rig)) {
 			*r.state = ftbcast.State{MatchBits: 77, Size: size, PT: 6, Rank: 3, Packet: mtu, Packets: 71, Neighbours: 3, Children: 2}
 			copy(r.state.Neighbour[:], []uint32{4, 5, 9})
 			if wasm {
-				r.handlers = wasmtest.Handlers[ftbcast.State](t, d, ftbcast.Module, wasmtest.Names{Payload: ftbcast.Payload}, bitmap)
+				r.handlers = wasmtest.Handlers[ftbcast.State](t, d, ftbcast.Library.Wasm, wasmtest.Names{Payload: ftbcast.Payload}, bitmap)
 			}
 			f(t, r)
 		})
@@ -147,7 +147,7 @@ func TestWithoutPayload(t *testing.T) {
 		copy(s.Neighbour[:], []uint32{4, 5})
 		h := spintest.Handlers[ftbcast.State]{Header: firstHeader}
 		if wasm {
-			h = wasmtest.Handlers[ftbcast.State](t, d, ftbcast.Module, wasmtest.Names{Header: ftbcast.Header}, 0)
+			h = wasmtest.Handlers[ftbcast.State](t, d, ftbcast.Library.Wasm, wasmtest.Names{Header: ftbcast.Header}, 0)
 		}
 		require.Equal(t, spin.Proceed, spintest.Deliver(d, h, &s, spintest.Message{SourceNID: 4}).Header)
 		require.Len(t, d.Puts(), 1)

@@ -61,7 +61,7 @@ func newRig(t *testing.T, wasm, cached bool) *rig {
 	}
 	r.update, r.control = spintest.Handlers[graph.State]{Payload: graphUpdate}, spintest.Handlers[graph.State]{Header: graphControl}
 	if wasm {
-		both := wasmtest.Entries[graph.State](t, d, graph.Module, map[string]wasmtest.Names{"u": {Payload: graph.UpdateHandler}, "c": {Header: graph.ControlHandler}}, extra)
+		both := wasmtest.Entries[graph.State](t, d, graph.Library.Wasm, map[string]wasmtest.Names{"u": {Payload: graph.UpdateHandler}, "c": {Header: graph.ControlHandler}}, extra)
 		r.update, r.control = both["u"], both["c"]
 	}
 	return r

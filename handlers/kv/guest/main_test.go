@@ -56,7 +56,7 @@ func newBench(t *testing.T, wasm bool, change func(*kv.State)) *bench {
 	}
 	b.h = spintest.Handlers[kv.State]{Header: header, Payload: payload, Completion: completion}
 	if wasm {
-		b.h = wasmtest.Handlers[kv.State](t, b.d, kv.Module, wasmtest.Names{Header: kv.Header, Payload: kv.Payload, Completion: kv.Completion}, behind)
+		b.h = wasmtest.Handlers[kv.State](t, b.d, kv.Library.Wasm, wasmtest.Names{Header: kv.Header, Payload: kv.Payload, Completion: kv.Completion}, behind)
 	}
 	return b
 }

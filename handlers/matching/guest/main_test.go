@@ -22,7 +22,7 @@ func each(t *testing.T, f func(*testing.T, *spintest.Device, entry)) {
 			d := spintest.New(t, spintest.Config{HostMem: 4096, MTU: mtu, NID: 9})
 			h := entry{Header: header, Payload: payload}
 			if name == "tinygo" {
-				h = wasmtest.Handlers[matching.State](t, d, matching.Module, wasmtest.Names{Header: matching.Header, Payload: matching.Payload}, 0)
+				h = wasmtest.Handlers[matching.State](t, d, matching.Library.Wasm, wasmtest.Names{Header: matching.Header, Payload: matching.Payload}, 0)
 			}
 			f(t, d, h)
 		})

@@ -24,7 +24,7 @@ func each(t *testing.T, native entry, names wasmtest.Names, f func(*testing.T, *
 	t.Run("native", func(t *testing.T) { f(t, newDevice(t), native) })
 	t.Run("tinygo", func(t *testing.T) {
 		d := newDevice(t)
-		f(t, d, wasmtest.Handlers[pingpong.State](t, d, pingpong.Module, names, 0))
+		f(t, d, wasmtest.Handlers[pingpong.State](t, d, pingpong.Library.Wasm, names, 0))
 	})
 }
 

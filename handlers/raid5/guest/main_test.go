@@ -87,7 +87,7 @@ func newArrayOf(t *testing.T, data, parity int, wasm bool, seed uint64) *array {
 		s.state = spintest.NewState[raid5.State](s.Device, behind)
 		*s.state = state
 		if wasm {
-			s.run = wasmtest.Entries[raid5.State](t, s.Device, raid5.Module, modules, behind)
+			s.run = wasmtest.Entries[raid5.State](t, s.Device, raid5.Library.Wasm, modules, behind)
 		}
 		a.servers = append(a.servers, s)
 	}

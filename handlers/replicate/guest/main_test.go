@@ -62,7 +62,7 @@ func newGroup(t *testing.T, n int, tree, wasm bool) *group {
 		s.state = spintest.NewState[replicate.State](s.Device, int(state.Memory()))
 		*s.state = state
 		if wasm {
-			s.run = wasmtest.Entries[replicate.State](t, s.Device, replicate.Module, modules, int(state.Memory()))
+			s.run = wasmtest.Entries[replicate.State](t, s.Device, replicate.Library.Wasm, modules, int(state.Memory()))
 		}
 		g.servers = append(g.servers, s)
 	}

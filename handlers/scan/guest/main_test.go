@@ -33,7 +33,7 @@ func newBench(t *testing.T, wasm bool, rows int) *bench {
 	*b.s = state
 	b.h = spintest.Handlers[scan.State]{Header: worker, Payload: request}
 	if wasm {
-		b.h = wasmtest.Handlers[scan.State](t, b.d, scan.Module, wasmtest.Names{Header: scan.Worker, Payload: scan.Request}, behind)
+		b.h = wasmtest.Handlers[scan.State](t, b.d, scan.Library.Wasm, wasmtest.Names{Header: scan.Worker, Payload: scan.Request}, behind)
 	}
 	return b
 }

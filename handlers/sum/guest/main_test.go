@@ -15,7 +15,7 @@ import (
 // Lengths around the unrolled loop's stride matter: the compiler treats the rest apart.
 func TestSum(t *testing.T) {
 	d := spintest.New(t, spintest.Config{HPUs: sum.MaxHPUs + 2})
-	wasm := wasmtest.Handlers[sum.State](t, d, sum.Module, wasmtest.Names{Payload: sum.Payload}, 0)
+	wasm := wasmtest.Handlers[sum.State](t, d, sum.Library.Wasm, wasmtest.Names{Payload: sum.Payload}, 0)
 	native := spintest.Handlers[sum.State]{Payload: payload}
 	rapid.Check(t, func(r *rapid.T) {
 		data := rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(r, "data")

@@ -26,7 +26,7 @@ func each(t *testing.T, f func(*testing.T, *rig)) {
 			d := spintest.New(t, spintest.Config{HostMem: 256, HandlerHostMem: records * txlog.RecordSize, MTU: 64, NID: 3})
 			r := &rig{d, spintest.Handlers[txlog.State]{Header: logHeader, Completion: logCompletion}, &txlog.State{Last: records - 1}}
 			if wasm {
-				r.handlers = wasmtest.Handlers[txlog.State](t, d, txlog.Module, wasmtest.Names{Header: txlog.Header, Completion: txlog.Completion}, 0)
+				r.handlers = wasmtest.Handlers[txlog.State](t, d, txlog.Library.Wasm, wasmtest.Names{Header: txlog.Header, Completion: txlog.Completion}, 0)
 			}
 			f(t, r)
 		})

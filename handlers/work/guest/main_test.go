@@ -15,7 +15,7 @@ func TestWork(t *testing.T) {
 	d := spintest.New(t, spintest.Config{HPUs: 2, MTU: 64})
 	for name, h := range map[string]spintest.Handlers[work.State]{
 		"native": {Payload: payload},
-		"tinygo": wasmtest.Handlers[work.State](t, d, work.Module, wasmtest.Names{Payload: work.Payload}, 0),
+		"tinygo": wasmtest.Handlers[work.State](t, d, work.Library.Wasm, wasmtest.Names{Payload: work.Payload}, 0),
 	} {
 		t.Run(name, func(t *testing.T) {
 			d.HPU = 0

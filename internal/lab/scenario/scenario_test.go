@@ -183,11 +183,11 @@ output: {memory: [{of: a}]}
 // A module cannot have of an entry what a scenario chooses itself: its needs are refused as options in the scenario are.
 func TestNeedsAgainstTheScenario(t *testing.T) {
 	dir := t.TempDir()
-	m, err := manifest.Read(count.Module)
+	m, err := manifest.Read(count.Library.Wasm)
 	require.NoError(t, err)
 	for i, name := range portals.EntryNames {
 		m.Needs.EntryOptions = []string{strings.ToLower(name)}
-		wasm, err := manifest.Write(count.Module, m)
+		wasm, err := manifest.Write(count.Library.Wasm, m)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "m.wasm"), wasm, 0o600))
 		for _, given := range []string{"", ", options: [op_get]"} {

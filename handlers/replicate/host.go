@@ -2,16 +2,21 @@
 
 package replicate
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/spinsim/spinsim/handlers"
+)
 
 //go:generate go run ../../internal/build/cmd -o replicate.wasm guest
 
-// Module is the handler library, compiled from the Go source in guest.
-//
 //go:embed replicate.wasm
-var Module []byte
+var wasm []byte
 
-// Names of the handlers in Module.
+// Library is the handler library, compiled from the Go source in guest.
+var Library = handlers.Register("replicate", wasm)
+
+// Names of its handlers.
 const (
 	Open  = "open"  // header, of a write
 	Store = "store" // payload

@@ -2,16 +2,21 @@
 
 package mailbox
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/spinsim/spinsim/handlers"
+)
 
 //go:generate go run ../../internal/build/cmd -o mailbox.wasm guest
 
-// Module is the handler library, compiled from the Go source in guest.
-//
 //go:embed mailbox.wasm
-var Module []byte
+var wasm []byte
 
-// Names of the handlers in Module.
+// Library is the handler library, compiled from the Go source in guest.
+var Library = handlers.Register("mailbox", wasm)
+
+// Names of its handlers.
 const (
 	Packetizer = "packetizer" // header handler of the packetizer's entry
 	Mailbox    = "mailbox"    // payload handler of the mailbox's entry

@@ -2,16 +2,21 @@
 
 package kv
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/spinsim/spinsim/handlers"
+)
 
 //go:generate go run ../../internal/build/cmd -o kv.wasm guest
 
-// Module is the handler library, compiled from the Go source in guest.
-//
 //go:embed kv.wasm
-var Module []byte
+var wasm []byte
 
-// Names of the handlers in Module.
+// Library is the handler library, compiled from the Go source in guest.
+var Library = handlers.Register("kv", wasm)
+
+// Names of its handlers.
 const (
 	Header     = "header"
 	Payload    = "payload"

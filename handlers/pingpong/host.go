@@ -2,16 +2,21 @@
 
 package pingpong
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/spinsim/spinsim/handlers"
+)
 
 //go:generate go run ../../internal/build/cmd -o pingpong.wasm guest
 
-// Module is the handler library, compiled from the Go source in guest.
-//
 //go:embed pingpong.wasm
-var Module []byte
+var wasm []byte
 
-// Names of the handlers in Module.
+// Library is the handler library, compiled from the Go source in guest.
+var Library = handlers.Register("pingpong", wasm)
+
+// Names of its handlers.
 const (
 	StorePayload     = "store_payload"
 	StoreCompletion  = "store_completion"

@@ -6,16 +6,19 @@ import (
 	_ "embed"
 	"fmt"
 	"unsafe"
+
+	"github.com/spinsim/spinsim/handlers"
 )
 
 //go:generate go run ../../internal/build/cmd -o accumulate.wasm guest
 
-// Module is the handler library, compiled from the Go source in guest.
-//
 //go:embed accumulate.wasm
-var Module []byte
+var wasm []byte
 
-// Payload is the name of the handler in Module.
+// Library is the handler library, compiled from the Go source in guest.
+var Library = handlers.Register("accumulate", wasm)
+
+// Payload is the name of its handler.
 const Payload = "payload"
 
 // MaxBuffers is the largest number of buffers.

@@ -2,16 +2,21 @@
 
 package bcast
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/spinsim/spinsim/handlers"
+)
 
 //go:generate go run ../../internal/build/cmd -o bcast.wasm guest
 
-// Module is the handler library, compiled from the Go source in guest.
-//
 //go:embed bcast.wasm
-var Module []byte
+var wasm []byte
 
-// Names of the handlers in Module.
+// Library is the handler library, compiled from the Go source in guest.
+var Library = handlers.Register("bcast", wasm)
+
+// Names of its handlers.
 const (
 	StorePayload     = "store_payload"
 	StoreCompletion  = "store_completion"

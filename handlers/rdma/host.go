@@ -2,16 +2,21 @@
 
 package rdma
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/spinsim/spinsim/handlers"
+)
 
 //go:generate go run ../../internal/build/cmd -o rdma.wasm guest
 
-// Module is the handler library, compiled from the Go source in guest and engine.
-//
 //go:embed rdma.wasm
-var Module []byte
+var wasm []byte
 
-// Names of the handlers in Module.
+// Library is the handler library, compiled from the Go source in guest and engine.
+var Library = handlers.Register("rdma", wasm)
+
+// Names of its handlers.
 const (
 	Control = "control" // header handler of PTControl
 	Cells   = "cells"   // payload handler of PTCells

@@ -2,16 +2,21 @@
 
 package rnr
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/spinsim/spinsim/handlers"
+)
 
 //go:generate go run ../../internal/build/cmd -o rnr.wasm guest
 
-// Module is the handler library, compiled from the Go source in guest.
-//
 //go:embed rnr.wasm
-var Module []byte
+var wasm []byte
 
-// Names of the handlers in Module.
+// Library is the handler library, compiled from the Go source in guest.
+var Library = handlers.Register("rnr", wasm)
+
+// Names of its handlers.
 const (
 	Hardware = "hardware" // payload: packets, work requests, timers
 	Firmware = "firmware" // header: page faults

@@ -1,0 +1,3 @@
+package scenarios_test
+
+import _ "github.com/spinsim/spinsim/internal/libraries" // whose handlers tests load by name

@@ -1,0 +1,3 @@
+package scenario
+
+import _ "github.com/spinsim/spinsim/internal/libraries" // whose handlers tests load by name
