@@ -14,5 +14,5 @@
 // A message that was acknowledged is in the mailbox, once; one that was negatively acknowledged is not and will not be. One that has timed out
 // may be: if it is sent again by Again it is there once, too. Messages of one channel come in the order in which they were launched.
 //
-// Bulk data goes by RDMA: handlers/rdma/channels, on the same interface of Portals.
+// Bulk data goes by RDMA: handlers/rdma, on the same interface of Portals.
 package exanet

@@ -10,7 +10,7 @@ import (
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/mailbox"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -189,14 +189,14 @@ func TestSystem(t *testing.T) {
 // What a program does with channels that there are not, or opens too late or twice, is an error or nothing.
 func TestMisuse(t *testing.T) {
 	c := newCluster(t, 1, nil)
-	engine, err := channels.Load(c.Cluster)
+	engine, err := rdma.Load(c.Cluster)
 	require.NoError(t, err)
 	c.spawn(0, 1, func(p *runtime.Proc) error {
 		page, err := c.system.Open(p, exanet.Options{})
 		require.NoError(t, err)
-		_, err = engine.Open(p, channels.Options{PDID: 1})
+		_, err = engine.Open(p, rdma.Options{PDID: 1})
 		require.NoError(t, err)
-		_, err = engine.Open(p, channels.Options{PDID: 1})
+		_, err = engine.Open(p, rdma.Options{PDID: 1})
 		require.ErrorContains(t, err, "rdma: portal table entry 0, of the page of channels that a process has: ")
 		for _, channel := range []int{-1, exanet.Channels, 1 << 40} {
 			want := fmt.Sprintf("exanet: channel %d, expected 0 to 3", channel)
@@ -212,7 +212,7 @@ func TestMisuse(t *testing.T) {
 		const late = "runtime: process p0 of rank 0 has waited already: this is to be opened before it first waits"
 		_, err = c.system.Open(p, exanet.Options{})
 		require.EqualError(t, err, "exanet: "+late)
-		_, err = engine.Open(p, channels.Options{PDID: 1})
+		_, err = engine.Open(p, rdma.Options{PDID: 1})
 		require.EqualError(t, err, "rdma: "+late)
 		return nil
 	})

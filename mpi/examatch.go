@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/handlers/rdma"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -21,7 +20,7 @@ type exaMatch struct {
 type exaTransfer struct {
 	q    *Request // nil: nobody uses the place, or the data is there and read is not over
 	p    packet
-	read *channels.Pending
+	read *rdma.Pending
 }
 
 // take takes a message out of the mailbox.
@@ -208,7 +207,7 @@ func (t *overExaNet) clearToSend(i int) (err error) {
 		return t.post(outgoing{to: x.p.env.source, p: cts})
 	}
 	place := t.r.world.places[x.p.env.source]
-	x.read, err = t.rdma.Read(channels.Transfer{
+	x.read, err = t.rdma.Read(rdma.Transfer{
 		NID: place.NID, PID: place.PID, Source: x.p.address, Destination: x.q.addr, Length: uint64(x.p.length), Notify: flag, Value: 1,
 	})
 	return err
@@ -283,7 +282,7 @@ func (t *overExaNet) write() error {
 		t.clear = t.clear[:copy(t.clear, t.clear[1:])]
 		q := t.sends[p.id]
 		place := t.r.world.places[q.peer]
-		w, err := t.rdma.Write(channels.Transfer{
+		w, err := t.rdma.Write(rdma.Transfer{
 			NID: place.NID, PID: place.PID, Source: q.addr, Destination: p.address, Length: uint64(q.length), Notify: p.notify, Value: 1,
 		})
 		if err != nil {

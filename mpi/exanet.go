@@ -9,7 +9,6 @@ import (
 	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/rdma"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -103,13 +102,13 @@ type overExaNet struct {
 	sends    map[uint32]*Request // that wait for an acknowledgement of their receiver, by their numbers
 	channels [exanet.Channels]exaChannel
 
-	rdma      *channels.Page
+	rdma      *rdma.Page
 	memory    extents
-	writes    []*channels.Pending // of a sender that starts transfers
-	clear     []packet            // CTSs that wait for a channel for writes
-	gone      int                 // messages that were refused for good
-	flags     runtime.View        // notifications, one for each transfer
-	moving    int                 // transfers in use
+	writes    []*rdma.Pending // of a sender that starts transfers
+	clear     []packet        // CTSs that wait for a channel for writes
+	gone      int             // messages that were refused for good
+	flags     runtime.View    // notifications, one for each transfer
+	moving    int             // transfers in use
 	matched   []exaMatch
 	transfers [maxTransfers]exaTransfer
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	partdriver "github.com/spinsim/spinsim/handlers/part/driver"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	faulting "github.com/spinsim/spinsim/handlers/part"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/runtime"
@@ -26,7 +26,7 @@ var allThere = []string{"os.kind=none", "smmu.kind=none"} // all memory is there
 
 // withPART has page faults of transfers resolved by PART's driver.
 func withPART(c *runtime.Cluster) (mpi.PageOpener, error) {
-	return partdriver.Load(c, partdriver.Options{})
+	return faulting.Load(c, faulting.Options{})
 }
 
 // pingPong is half of the mean round trip of messages of n bytes between ranks 0 and 1 behind one of warm-up, as osu_latency measures it.
@@ -122,7 +122,7 @@ func drawExaNet(rt *rapid.T, ranks int) *mpi.World {
 		Start: rapid.SampledFrom(mpi.Starters()).Draw(rt, "starter"), Touch: rapid.Bool().Draw(rt, "touch"), PDID: 77,
 		Depth: rapid.SampledFrom([]int{1, 2, 256}).Draw(rt, "depth"),
 		State: map[string]any{"timeout": rapid.IntRange(5000, 100000).Draw(rt, "timeout"), "retries": 200},
-		RDMA:  channels.Options{},
+		RDMA:  rdma.Options{},
 	}
 	cfg := runtime.Config{Seed: rapid.Uint64().Draw(rt, "seed")}
 	chance := rapid.SampledFrom([]float64{0, 0.01, 0.1}).Draw(rt, "chance")

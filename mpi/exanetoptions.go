@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/exanet/gvas"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -22,9 +22,9 @@ const (
 // Starters lists them; the first is that of options that name none.
 func Starters() []Starter { return []Starter{StartByUnit, StartByProcess} }
 
-// PageOpener gives a process its page of RDMA channels: channels.Engine, or a driver that deals with page faults (handlers/part/driver).
+// PageOpener gives a process its page of RDMA channels: channels.Engine, or a driver that deals with page faults (handlers/part).
 type PageOpener interface {
-	Open(p *runtime.Proc, o channels.Options) (*channels.Page, error)
+	Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
 }
 
 // ExaNetOptions are the options of transport ExaNet. The zero value has TR-488's, as far as it has any.
@@ -40,7 +40,7 @@ type ExaNetOptions struct {
 	Depth int
 	// State and RDMA are options of the libraries mailbox (exanet.Options.State) and rdma (all but the PDID).
 	State map[string]any
-	RDMA  channels.Options
+	RDMA  rdma.Options
 	// Load makes the RDMA engine ready; nil: that of handlers/rdma, for which memory is there or comes by time-outs.
 	Load func(c *runtime.Cluster) (PageOpener, error)
 }
@@ -71,7 +71,7 @@ func (o *ExaNetOptions) validate(all *Options, wrong func(option, format string,
 
 // loadRDMA is the default of ExaNetOptions.Load.
 func loadRDMA(c *runtime.Cluster) (PageOpener, error) {
-	e, err := channels.Load(c)
+	e, err := rdma.Load(c)
 	if err != nil {
 		return nil, fmt.Errorf("mpi: %w", err)
 	}

@@ -1,7 +1,7 @@
 package mpi
 
 import (
-	"github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -27,7 +27,7 @@ func Observe(r *Rank, f func(s Status, context int)) {
 func StrategyOf(r *Rank) *pinning.Strategy { return &r.transport.(*overInfiniBand).strategy }
 
 // ConnectionsOf are what connects the ranks of a world.
-func ConnectionsOf(w *World) *driver.Library { return w.carrier.(*infiniBandCarrier).library }
+func ConnectionsOf(w *World) *rnr.Loaded { return w.carrier.(*infiniBandCarrier).library }
 
 // ContextOf is the context of a message on the wire.
 func ContextOf(match uint64) int { return int(envelopeOf(match).context) }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers/rnr"
-	"github.com/spinsim/spinsim/handlers/rnr/driver"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/host/pinning"
 )
@@ -20,7 +19,7 @@ type InfiniBandOptions struct {
 	// bounce buffers, so that copies and transfers overlap (Open MPI 1.x: btl_openib_max_send_size).
 	Piece int
 	// Connections are the options of handlers/rnr.
-	Connections driver.Options
+	Connections rnr.Options
 }
 
 // Defaults of InfiniBandOptions.

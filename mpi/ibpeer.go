@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers/rnr"
-	"github.com/spinsim/spinsim/handlers/rnr/driver"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -13,14 +12,14 @@ import (
 type ibPeer struct {
 	t        *overInfiniBand
 	rank     int
-	conn     *driver.Conn
+	conn     *rnr.Conn
 	seen     uint64 // of the connection's counter
 	in, out  runtime.View
-	receives []*driver.Work // one for each buffer
-	first    int            // of them, the one that ends next
-	slots    uint64         // buffers of out that were used
-	freed    uint64         // of them, those that may be used again
-	sending  []ibSending    // work requests that have not ended, in order
+	receives []*rnr.Work // one for each buffer
+	first    int         // of them, the one that ends next
+	slots    uint64      // buffers of out that were used
+	freed    uint64      // of them, those that may be used again
+	sending  []ibSending // work requests that have not ended, in order
 	queue    []ibOutgoing
 	bye      bool // its program has ended
 }
@@ -34,13 +33,13 @@ type ibOutgoing struct {
 
 // ibSending is a work request: a frame, or a piece of a message that is written.
 type ibSending struct {
-	work  *driver.Work
+	work  *rnr.Work
 	piece *ibSent // nil: a frame
 }
 
 // connect makes the rank's end of the connection to another.
-func (t *overInfiniBand) connect(lib *driver.Library, rank int) (*ibPeer, error) {
-	p := &ibPeer{t: t, rank: rank, receives: make([]*driver.Work, t.o.Buffers)}
+func (t *overInfiniBand) connect(lib *rnr.Loaded, rank int) (*ibPeer, error) {
+	p := &ibPeer{t: t, rank: rank, receives: make([]*rnr.Work, t.o.Buffers)}
 	var err error
 	if p.conn, err = lib.Connect(t.r.p, fmt.Sprintf("MPI ranks %d and %d", min(rank, t.r.rank), max(rank, t.r.rank))); err != nil {
 		return nil, err

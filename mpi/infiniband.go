@@ -3,7 +3,7 @@ package mpi
 import (
 	"fmt"
 
-	"github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/portals"
@@ -23,14 +23,14 @@ import (
 // infiniBandCarrier is what the ranks have in common.
 type infiniBandCarrier struct {
 	o       Options
-	library *driver.Library
+	library *rnr.Loaded
 }
 
 func newInfiniBandCarrier(w *World) (carrier, error) {
 	if kind := w.o.InfiniBand.kind(); kind != pinning.NoneKind && !w.c.Profile().OS.On() {
 		return nil, fmt.Errorf("mpi: pinning %q, expected %s: profile %s has no operating system (os.kind)", kind, pinning.NoneKind, w.c.Profile().Name)
 	}
-	lib, err := driver.Load(w.c, w.o.InfiniBand.Connections)
+	lib, err := rnr.Load(w.c, w.o.InfiniBand.Connections)
 	if err != nil {
 		return nil, fmt.Errorf("mpi: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	connections "github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/mpi"
@@ -46,7 +46,7 @@ func drawInfiniBand(rt *rapid.T, ranks int) *mpi.World {
 	if o.InfiniBand.Piece = rapid.SampledFrom([]int{0, pageBytes}).Draw(rt, "piece"); o.InfiniBand.Pinning.Kind == pinning.BounceKind {
 		o.InfiniBand.Piece = pageBytes
 	}
-	o.InfiniBand.Connections = connections.Options{OnePage: rapid.Bool().Draw(rt, "a page at a time"), Pause: 1, Timeout: 5 * sim.Millisecond}
+	o.InfiniBand.Connections = rnr.Options{OnePage: rapid.Bool().Draw(rt, "a page at a time"), Pause: 1, Timeout: 5 * sim.Millisecond}
 	cfg := runtime.Config{Seed: rapid.Uint64().Draw(rt, "seed")}
 	overrides := []string{fmt.Sprintf("fabric.mtu=%d", rapid.SampledFrom([]int{256, 4096}).Draw(rt, "mtu")), "pools.firmware.invocation=5us"}
 	if rapid.IntRange(0, 3).Draw(rt, "faults of the network") == 0 {

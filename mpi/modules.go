@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/handlers/allreduce"
-	"github.com/spinsim/spinsim/handlers/allreduce/driver"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -79,11 +78,11 @@ func moduleOp(op *Op) uint16 {
 // module is that of a communicator at a rank.
 type module struct {
 	comm   *Comm
-	unit   *driver.Module // nil: there is none
-	why    string         // and why not
-	most   int            // bytes that the process gives it at a time; 0: all
-	jobs   []job          // calls, in order, the first of which is under way
-	begun  int            // bytes of the first that it was given
+	unit   *allreduce.Module // nil: there is none
+	why    string            // and why not
+	most   int               // bytes that the process gives it at a time; 0: all
+	jobs   []job             // calls, in order, the first of which is under way
+	begun  int               // bytes of the first that it was given
 	active bool
 }
 
@@ -105,7 +104,7 @@ type moduleSet struct {
 // loadModules makes the library ready, if it is asked for.
 func (w *World) loadModules() (err error) {
 	if w.o.allreduce() != ByHost {
-		w.modules, err = driver.Load(w.c)
+		w.modules, err = allreduce.Load(w.c)
 	}
 	return err
 }
@@ -116,8 +115,8 @@ func (w *World) unfit(c *Comm) string {
 	if by := w.o.allreduce(); n%allreduce.Board != 0 && (by == ByAccelerator || by == ByBoards) {
 		return fmt.Sprintf("no whole QFDBs: %d ranks", n)
 	}
-	if int(c.id) >= driver.Groups {
-		return fmt.Sprintf("no more than %d communicators have modules", driver.Groups)
+	if int(c.id) >= allreduce.Groups {
+		return fmt.Sprintf("no more than %d communicators have modules", allreduce.Groups)
 	}
 	if w.o.allreduce() != ByAccelerator {
 		return ""
@@ -148,7 +147,7 @@ func (c *Comm) openModule(late bool) error {
 	if m.why = w.unfit(c); m.why != "" {
 		return nil
 	}
-	o := driver.Options{
+	o := allreduce.Options{
 		Members: make([]portals.ID, c.Size()), Rank: c.rank, Group: c.id, PDID: uint16(w.o.ExaNet.PDID),
 		Algorithm: moduleAlgorithms[w.o.Allreduce], Window: w.o.window(c.Size()), Late: late,
 	}
@@ -248,7 +247,7 @@ func (m *module) next() error {
 		r.modules.active = append(r.modules.active, m)
 	}
 	t := j.s.call.t
-	if err := m.unit.Begin(driver.Call{Source: j.from.Slice(from, to), Result: j.to.Slice(from, to), Op: moduleOp(j.s.call.op), Type: moduleTypes[t.kind]}); err != nil {
+	if err := m.unit.Begin(allreduce.Call{Source: j.from.Slice(from, to), Result: j.to.Slice(from, to), Op: moduleOp(j.s.call.op), Type: moduleTypes[t.kind]}); err != nil {
 		return fmt.Errorf("mpi: rank %d: %s: %w", r.rank, j.s.call.describe(m.comm), err)
 	}
 	return nil

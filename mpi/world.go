@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spinsim/spinsim/handlers/allreduce/driver"
+	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/portals"
@@ -24,7 +24,7 @@ type World struct {
 	places  []portals.ID       // of the ranks' processes, as far as they have been spawned
 	at      map[portals.ID]int // the rank of a process
 	bounds  map[int]int64
-	modules *driver.Library // nil: processes compute everything
+	modules *allreduce.Loaded // nil: processes compute everything
 }
 
 // New prepares a cluster for ranks. Errors: options that make no sense or do not fit the cluster.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/spin17"
-	"github.com/spinsim/spinsim/handlers/graph/edges"
+	"github.com/spinsim/spinsim/handlers/graph"
 	"github.com/spinsim/spinsim/internal/provenance"
 )
 
@@ -52,13 +52,13 @@ func graphRunCommand() *cobra.Command {
 
 // readGraph makes the experiment of a graph.
 func readGraph(m *making, name string) (*experiment.Experiment, error) {
-	var g *edges.Graph
+	var g *graph.Graph
 	err := m.input(name, func(r io.Reader) (err error) {
 		called := name
 		if name == "-" {
 			called = "standard input"
 		}
-		g, err = edges.Read(called, r)
+		g, err = graph.Read(called, r)
 		return err
 	})
 	if err != nil {

@@ -4,22 +4,22 @@ package main
 
 import (
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/part"
-	"github.com/spinsim/spinsim/handlers/part/driver"
+	pagefault "github.com/spinsim/spinsim/experiment/part"
+	"github.com/spinsim/spinsim/handlers/part"
 )
 
 func main() {
-	experiment.Main(experiment.Must(part.PageFault(map[string]func() driver.Policy{"early": newEarly})))
+	experiment.Main(experiment.Must(pagefault.PageFault(map[string]func() part.Policy{"early": newEarly})))
 }
 
 // newEarly makes the policy of a run: early remembers nothing.
-func newEarly() driver.Policy { return early }
+func newEarly() part.Policy { return early }
 
-// early is driver.PIA in two steps.
-func early(f driver.Fault) driver.Plan {
+// early is part.PIA in two steps.
+func early(f part.Fault) part.Plan {
 	middle := f.Page + 64<<10
-	return driver.Plan{
-		First: driver.Range{Start: f.Page, End: middle},        // then the block is asked for,
-		Then:  driver.Range{Start: middle, End: f.Mapping.End}, // and this comes while that does
+	return part.Plan{
+		First: part.Range{Start: f.Page, End: middle},        // then the block is asked for,
+		Then:  part.Range{Start: middle, End: f.Mapping.End}, // and this comes while that does
 	}
 }

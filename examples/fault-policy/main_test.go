@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/part"
-	"github.com/spinsim/spinsim/handlers/part/driver"
+	pagefault "github.com/spinsim/spinsim/experiment/part"
+	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/profile"
 )
@@ -34,7 +34,7 @@ func TestReadme(t *testing.T) {
 	}
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)
-	_, function, found := strings.Cut(string(source), "// early is driver.PIA in two steps.\n")
+	_, function, found := strings.Cut(string(source), "// early is part.PIA in two steps.\n")
 	require.True(t, found)
 	require.Contains(t, string(text), "```go\n"+function+"```\n")
 	source, err = os.ReadFile("main_test.go")
@@ -49,7 +49,7 @@ func TestReadme(t *testing.T) {
 
 // README's policy with memory gives a point the same numbers twice.
 func TestTwice(t *testing.T) {
-	e, err := part.PageFault(map[string]func() driver.Policy{"twice": newTwice})
+	e, err := pagefault.PageFault(map[string]func() part.Policy{"twice": newTwice})
 	require.NoError(t, err)
 	device, err := profile.Load("exanest-qfdb")
 	require.NoError(t, err)
@@ -63,14 +63,14 @@ func TestTwice(t *testing.T) {
 }
 
 // newTwice is README's policy with memory.
-func newTwice() driver.Policy { // PIO; PIA for whoever faults once more
+func newTwice() part.Policy { // PIO; PIA for whoever faults once more
 	met := map[*host.Process]bool{}
-	return func(f driver.Fault) driver.Plan {
+	return func(f part.Fault) part.Plan {
 		again := met[f.Process]
 		met[f.Process] = true
 		if again {
-			return driver.PIA(f)
+			return part.PIA(f)
 		}
-		return driver.PIO(f)
+		return part.PIO(f)
 	}
 }

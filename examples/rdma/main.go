@@ -10,7 +10,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -36,7 +36,7 @@ func main() {
 // example is a run, with what the two processes tell each other beforehand.
 type example struct {
 	out     io.Writer
-	engine  *channels.Engine
+	engine  *rdma.Engine
 	buffer  runtime.View // of the target
 	arrived runtime.View // its notification
 }
@@ -51,7 +51,7 @@ func run(ctx context.Context, out io.Writer, faults string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
-	engine, err := channels.Load(cluster)
+	engine, err := rdma.Load(cluster)
 	if err != nil {
 		return err
 	}
@@ -76,12 +76,12 @@ func run(ctx context.Context, out io.Writer, faults string) (err error) {
 func (x *example) write(p *runtime.Proc) error {
 	data := p.Alloc(length)
 	copy(data.Raw(), bytes.Repeat([]byte("ExaNeSt "), length/8))
-	page, err := x.engine.Open(p, channels.Options{PDID: domain})
+	page, err := x.engine.Open(p, rdma.Options{PDID: domain})
 	if err != nil {
 		return err
 	}
 	p.Sleep(sim.Microsecond) // the target has told us its addresses meanwhile
-	w, err := page.Write(channels.Transfer{
+	w, err := page.Write(rdma.Transfer{
 		NID: target, Source: data.Addr(), Destination: x.buffer.Addr(), Length: length, Notify: x.arrived.Addr(), Value: 1,
 	})
 	if err != nil {
@@ -98,7 +98,7 @@ func (x *example) write(p *runtime.Proc) error {
 // receive waits for the notification: then all of the data is there.
 func (x *example) receive(p *runtime.Proc) error {
 	x.buffer, x.arrived = p.Alloc(length), p.Alloc(8)
-	page, err := x.engine.Open(p, channels.Options{PDID: domain})
+	page, err := x.engine.Open(p, rdma.Options{PDID: domain})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/rdma"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -21,7 +20,7 @@ type home struct {
 	pid       uint32
 	p         *runtime.Proc
 	page      *exanet.Interface
-	rdma      *channels.Page
+	rdma      *rdma.Page
 	out       *exanet.Outbox
 	memory    runtime.View
 	base      Pointer // of the heap
@@ -43,7 +42,7 @@ type request struct {
 // transfer is a request whose bytes RDMA moves.
 type transfer struct {
 	request
-	t *channels.Pending
+	t *rdma.Pending
 }
 
 // barrier is where processes wait for each other.
@@ -84,7 +83,7 @@ func (h *home) run(p *runtime.Proc) (err error) {
 }
 
 // pageOptions are the options of the home's page: it knows the processes of all pages of all nodes, as far as there is memory for so many.
-func (h *home) pageOptions() channels.Options {
+func (h *home) pageOptions() rdma.Options {
 	o := h.space.o.Channels
 	if _, given := o.State["peers"]; given {
 		return o
@@ -415,8 +414,8 @@ func (h *home) arrive(r *request) error {
 // move begins a transfer.
 func (h *home) move(r *request) error {
 	v := h.view(r.target, int(r.a))
-	x := channels.Transfer{NID: r.from.NID, PID: r.from.PID, Length: r.a}
-	var t *channels.Pending
+	x := rdma.Transfer{NID: r.from.NID, PID: r.from.PID, Length: r.a}
+	var t *rdma.Pending
 	var err error
 	if r.op == opRead {
 		v.Read() // its pages come in, if they are not there
@@ -427,7 +426,7 @@ func (h *home) move(r *request) error {
 		x.Source, x.Destination = r.b, v.Addr()
 		t, err = h.rdma.Read(x)
 	}
-	if err == channels.ErrNoChannel { //nolint:errorlint // it is what begins to move that says so
+	if err == rdma.ErrNoChannel { //nolint:errorlint // it is what begins to move that says so
 		h.counts.Requests--
 		h.held = append(h.held, *r)
 		return nil

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/exanet/gsas"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -109,7 +109,7 @@ func newRecorded(t *testing.T, seed uint64) *recorded {
 	depth := []int{1, 2, 256}[rng.IntN(3)]
 	o := gsas.Options{
 		PDID: 3, Heap: 16 << 10, Home: exanet.Options{Depth: depth, State: state}, Member: exanet.Options{State: state},
-		Channels: channels.Options{State: map[string]any{"timeout": 30000}},
+		Channels: rdma.Options{State: map[string]any{"timeout": 30000}},
 	}
 	return &recorded{cluster: newCluster(t, "exanest", nodes, seed, o, set...), rng: rng, members: 2 + rng.IntN(4), ops: 3 + rng.IntN(3)}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -16,7 +16,7 @@ type Member struct {
 	space    *Space
 	p        *runtime.Proc
 	page     *exanet.Interface
-	rdma     *channels.Page
+	rdma     *rdma.Page
 	out      *exanet.Outbox
 	flag     runtime.View // notification of a large read
 	arrived  portals.Handle

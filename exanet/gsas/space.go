@@ -8,7 +8,7 @@ import (
 
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/exanet/gvas"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -33,11 +33,11 @@ var statusErrors = map[status]error{
 }
 
 // transferErrors are why a transfer has failed, as a home says it: 1 + the place.
-var transferErrors = [...]error{channels.ErrTimedOut, channels.ErrDenied, channels.ErrForeign, channels.ErrNoSpace, channels.ErrIllegal}
+var transferErrors = [...]error{rdma.ErrTimedOut, rdma.ErrDenied, rdma.ErrForeign, rdma.ErrNoSpace, rdma.ErrIllegal}
 
-// PageOpener gives a process its page of RDMA channels: channels.Engine, or PART's driver, for which pages may be absent.
+// PageOpener gives a process its page of RDMA channels: rdma.Engine, or PART's driver, for which pages may be absent.
 type PageOpener interface {
-	Open(p *runtime.Proc, o channels.Options) (*channels.Page, error)
+	Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
 }
 
 // Options say what a space is like.
@@ -54,7 +54,7 @@ type Options struct {
 	// Home and Member are the mailboxes of homes and of the other processes; the zero value has the library's defaults.
 	Home, Member exanet.Options
 	// Channels are the options of pages of RDMA channels but for the PDID.
-	Channels channels.Options
+	Channels rdma.Options
 }
 
 // MaxHeap is the most that a home has, bytes.
@@ -82,7 +82,7 @@ func New(c *runtime.Cluster, o Options) (*Space, error) {
 		}
 	}
 	if s.rdma == nil {
-		if s.rdma, err = channels.Load(c); err != nil {
+		if s.rdma, err = rdma.Load(c); err != nil {
 			return nil, fmt.Errorf("gsas: %w", err)
 		}
 	}
@@ -118,7 +118,7 @@ func (s *Space) start(c *runtime.Cluster, node int) error {
 func (s *Space) System() *exanet.System { return s.system }
 
 // join gives a process its interfaces.
-func (s *Space) join(p *runtime.Proc, mail exanet.Options, o channels.Options) (*exanet.Interface, *channels.Page, error) {
+func (s *Space) join(p *runtime.Proc, mail exanet.Options, o rdma.Options) (*exanet.Interface, *rdma.Page, error) {
 	pdid, admitted := s.system.Domain(p)
 	if !admitted {
 		pdid = cmp.Or(s.o.PDID, gvas.DefaultPDID)

@@ -9,7 +9,6 @@ import (
 	"github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/exanet/gvas"
 	"github.com/spinsim/spinsim/handlers/rdma"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -27,9 +26,9 @@ const (
 // Idles lists them; the first is that of options that name none.
 func Idles() []Idle { return []Idle{Polling, Sleeping} }
 
-// PageOpener gives a process its page of RDMA channels: channels.Engine, or PART's driver.
+// PageOpener gives a process its page of RDMA channels: rdma.Engine, or PART's driver.
 type PageOpener interface {
-	Open(p *runtime.Proc, o channels.Options) (*channels.Page, error)
+	Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
 }
 
 // Options say what a network is like.
@@ -45,7 +44,7 @@ type Options struct {
 	RDMA   PageOpener
 	// Mail and Channels are options of the libraries below.
 	Mail     exanet.Options
-	Channels channels.Options
+	Channels rdma.Options
 }
 
 // Network is IP over ExaNet on a cluster, and the management Ethernet beside it.
@@ -122,7 +121,7 @@ func New(c *runtime.Cluster, o Options) (*Network, error) {
 		}
 	}
 	if n.rdma == nil {
-		if n.rdma, err = channels.Load(c); err != nil {
+		if n.rdma, err = rdma.Load(c); err != nil {
 			return nil, fmt.Errorf("ip: %w", err)
 		}
 	}
@@ -213,7 +212,7 @@ func (n *Network) service(node int) *service {
 }
 
 // join gives a service its interfaces.
-func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *channels.Page, error) {
+func (n *Network) join(p *runtime.Proc) (*exanet.Interface, *rdma.Page, error) {
 	pdid := cmp.Or(n.o.PDID, gvas.DefaultPDID)
 	if err := n.system.Admit(p, pdid); err != nil {
 		return nil, nil, err

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -213,12 +213,12 @@ func (p *peer) launch() (bool, error) {
 	}
 	at, n := p.open%uint64(p.tx.Len()), p.tail-p.open
 	slot := p.sent % uint32(len(p.batches))
-	t, err := p.s.rdma.Write(channels.Transfer{
+	t, err := p.s.rdma.Write(rdma.Transfer{
 		NID: p.mailbox.NID, PID: p.mailbox.PID, Source: p.tx.Addr() + at, Destination: p.ring + at, Length: n,
 		Notify: p.notify + 8*uint64(slot),
 		Value:  uint64(p.theirs)<<numberShift | uint64(p.sent&batchMask)<<batchShift | at/granule<<offsetShift | n/granule,
 	})
-	if errors.Is(err, channels.ErrNoChannel) {
+	if errors.Is(err, rdma.ErrNoChannel) {
 		return false, nil
 	}
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/exanet/ip"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -157,7 +157,7 @@ func TestStreamsThroughSmallRings(t *testing.T) {
 			fmt.Sprintf("batch_packets=%d", 1+rng.IntN(4)), "rto_least=50ms", "rto_initial=50ms", "dead_after=100ms")
 		require.NoError(t, err)
 		chance := []float64{0, 0.01, 0.05}[rng.IntN(3)]
-		o := ip.Options{Spec: spec, Idle: ip.Idles()[rng.IntN(2)], Channels: channels.Options{State: map[string]any{"timeout": 50000, "sequence": 16380}}}
+		o := ip.Options{Spec: spec, Idle: ip.Idles()[rng.IntN(2)], Channels: rdma.Options{State: map[string]any{"timeout": 50000, "sequence": 16380}}}
 		c := newCluster(t, nodes, seed, o,
 			fmt.Sprintf("fabric.faults={loss: %g, corrupt: %g, duplicate: %g, delay: %g, max_delay: 20us}", chance, chance/2, chance, chance))
 		const bytes = 40_000

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/spinsim/spinsim/exanet"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -22,7 +22,7 @@ type service struct {
 
 	p         *runtime.Proc
 	page      *exanet.Interface
-	rdma      *channels.Page
+	rdma      *rdma.Page
 	out       *exanet.Outbox
 	ni        *runtime.NI
 	completed portals.Handle
@@ -63,7 +63,7 @@ type Counts struct {
 type movement struct {
 	peer  *peer
 	epoch uint32
-	t     *channels.Pending
+	t     *rdma.Pending
 }
 
 // never is a time that has not come.

@@ -8,7 +8,7 @@ import (
 	interfaces "github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/report"
@@ -270,7 +270,7 @@ func (g *game) mpiOptions() mpi.Options {
 	case exanetTouch:
 		o.ExaNet.Touch = true
 	case exanetPART:
-		o.ExaNet.Load = func(c *runtime.Cluster) (mpi.PageOpener, error) { return driver.Load(c, driver.Options{}) }
+		o.ExaNet.Load = func(c *runtime.Cluster) (mpi.PageOpener, error) { return part.Load(c, part.Options{}) }
 	case exanetPortals:
 		o = mpi.DefaultOptions(mpi.Host)
 	}

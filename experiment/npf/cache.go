@@ -10,7 +10,6 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/backupring"
-	"github.com/spinsim/spinsim/handlers/backupring/driver"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/internal/npf/memcached"
 	"github.com/spinsim/spinsim/internal/npf/memcached/memaslap"
@@ -42,7 +41,7 @@ type cacheRun struct {
 	result             cacheResult
 	ends               []*memaslap.Client
 	conns              []*stack.Conn
-	ring               *driver.Ring
+	ring               *backupring.Ring
 	total              int64
 	last               []sim.Time // operation of each connection
 	since              []sim.Time // which the next one of each connection has begun
@@ -161,7 +160,7 @@ func (w *cacheRun) spawn(c *runtime.Cluster) error {
 	}
 	return c.Spawn(1, "load", func(p *runtime.Proc) error {
 		s, err := npfOpen(network, p, providers[1], w.Text("client"), stack.Options{
-			Addr: cacheClient, Ring: driver.RingOptions{Size: clientTCP, Pinned: true}, Secret: w.Seed, Send: 1024,
+			Addr: cacheClient, Ring: backupring.RingOptions{Size: clientTCP, Pinned: true}, Secret: w.Seed, Send: 1024,
 		}, w.timeouts()...)
 		if err != nil {
 			return err

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/runtime"
@@ -12,13 +12,13 @@ import (
 
 // courier carries requests for memory of the other process over a connection of their own, whose buffers are pinned.
 type courier struct {
-	conn *driver.Conn
+	conn *rnr.Conn
 	proc *runtime.Proc
 	out  runtime.View
 	in   runtime.View
 }
 
-func newCourier(lib *driver.Library, p *runtime.Proc) (*courier, error) {
+func newCourier(lib *rnr.Loaded, p *runtime.Proc) (*courier, error) {
 	conn, err := lib.Connect(p, "requests")
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (c *courier) say(words []uint64) error {
 }
 
 // hears waits for words to a buffer that was posted.
-func (c *courier) hears(w *driver.Work) ([]uint64, error) {
+func (c *courier) hears(w *rnr.Work) ([]uint64, error) {
 	n, err := w.Wait()
 	if err != nil {
 		return nil, err

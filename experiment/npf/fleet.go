@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers/backupring/driver"
+	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/internal/npf/memcached"
@@ -67,7 +67,7 @@ type fleet struct {
 	kernel   host.KernelStats
 	resident int64 // bytes of the servers, in the end
 	absent   int64 // frames
-	rings    []*driver.Ring
+	rings    []*backupring.Ring
 	procs    []*runtime.Proc
 }
 
@@ -133,7 +133,7 @@ func (f *fleet) spawn(ctx context.Context, c *runtime.Cluster) error {
 	}
 	for i := range f.loads {
 		if err := c.SpawnService(0, fmt.Sprintf("server %d", i), func(p *runtime.Proc) error {
-			ring := driver.RingOptions{Size: fleetRing, Buffer: fleetBuffer, Pinned: f.pinned}
+			ring := backupring.RingOptions{Size: fleetRing, Buffer: fleetBuffer, Pinned: f.pinned}
 			if !f.pinned {
 				ring.BitmapSize = fleetBitmap
 			}
@@ -150,7 +150,7 @@ func (f *fleet) spawn(ctx context.Context, c *runtime.Cluster) error {
 	for i := range f.loads {
 		if err := c.Spawn(1, fleetLoad(i), func(p *runtime.Proc) error {
 			s, err := npfOpen(network, p, providers[1], "linux", stack.Options{
-				Addr: fleetAddr(1, i), Ring: driver.RingOptions{Size: f.ring, Buffer: fleetBuffer, Pinned: true}, Secret: f.Seed, Send: 256,
+				Addr: fleetAddr(1, i), Ring: backupring.RingOptions{Size: f.ring, Buffer: fleetBuffer, Pinned: true}, Secret: f.Seed, Send: 256,
 			})
 			if err != nil {
 				return err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -142,16 +142,16 @@ var (
 )
 
 // faultNoise draws how much longer the parts of a fault take.
-func faultNoise(p *experiment.Point) func(part driver.Part, pages int) sim.Time {
+func faultNoise(p *experiment.Point) func(part rnr.Part, pages int) sim.Time {
 	rng := rand.New(rand.NewPCG(p.Seed, 0x6e7066))
 	noise := slices.Index(p.Experiment().Axis("noise").Of, p.Text("noise"))
-	return func(part driver.Part, pages int) sim.Time {
+	return func(part rnr.Part, pages int) sim.Time {
 		switch {
-		case part == driver.Handler:
+		case part == rnr.PartHandler:
 			return interruptsOff(rng, noise >= 2)
-		case part == driver.Firmware && noise >= 3:
+		case part == rnr.PartFirmware && noise >= 3:
 			return longer(rng, firmwareLonger)
-		case part == driver.Addresses && noise >= 4:
+		case part == rnr.PartAddresses && noise >= 4:
 			return sim.Time(pages-1) * longer(rng, pageLonger)
 		}
 		return 0
@@ -234,7 +234,7 @@ func (g *npfGiven) values(values experiment.Values) {
 	values["given_up"], values["unmapped"], values["invalidated"], values["told"], values["acknowledged"] = all, all-invalidated, invalidated, told, invalidated-told
 }
 
-func (w *npfFaults) served(s *driver.Served) {
+func (w *npfFaults) served(s *rnr.Served) {
 	if w.counting {
 		w.reports++
 		for i, d := range []sim.Time{s.Interrupt - s.Found, s.Begun - s.Interrupt, s.Addresses - s.Begun, s.Tables - s.Addresses} {
@@ -245,14 +245,14 @@ func (w *npfFaults) served(s *driver.Served) {
 
 func runNPFLatency(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 	w := &npfFaults{Point: p}
-	o := driver.Options{OnePage: p.Text("mode") == npfOnePage, Served: func(_ int, s *driver.Served) { w.served(s) }}
+	o := rnr.Options{OnePage: p.Text("mode") == npfOnePage, Served: func(_ int, s *rnr.Served) { w.served(s) }}
 	runs := 2
 	if p.Text("noise") != noiseNone {
 		runs = p.Int("runs")
 		o.Delay = faultNoise(p)
 	}
 	stats, err := experiment.Simulate(ctx, p.Config(ctx, 2), func(c *runtime.Cluster) error {
-		lib, err := driver.Load(c, o)
+		lib, err := rnr.Load(c, o)
 		if err != nil {
 			return err
 		}
@@ -290,7 +290,7 @@ const npfWarm = 2
 // npfPause is between messages: all that the firmware has to do for one is done.
 const npfPause = 2 * sim.Millisecond
 
-func (w *npfFaults) sends(p *runtime.Proc, lib *driver.Library, runs int) error {
+func (w *npfFaults) sends(p *runtime.Proc, lib *rnr.Loaded, runs int) error {
 	conn, err := lib.Connect(p, "latency")
 	if err != nil {
 		return err
@@ -322,7 +322,7 @@ func (w *npfFaults) sends(p *runtime.Proc, lib *driver.Library, runs int) error 
 	return nil
 }
 
-func (w *npfFaults) receives(p *runtime.Proc, lib *driver.Library, runs int) error {
+func (w *npfFaults) receives(p *runtime.Proc, lib *rnr.Loaded, runs int) error {
 	conn, err := lib.Connect(p, "latency")
 	if err != nil {
 		return err

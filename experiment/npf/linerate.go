@@ -11,7 +11,6 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/backupring"
-	"github.com/spinsim/spinsim/handlers/backupring/driver"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -78,8 +77,8 @@ const (
 // lineRun is a run under way.
 type lineRun struct {
 	*experiment.Point
-	rings        []*driver.Ring
-	provider     *driver.Provider
+	rings        []*backupring.Ring
+	provider     *backupring.Provider
 	got          int // frames that programs have had
 	begun, ended sim.Time
 	delivered    sim.Time
@@ -146,11 +145,11 @@ func lineShare(wire sim.Time, sent, taken int, took sim.Time) float64 {
 }
 
 func (w *lineRun) spawn(c *runtime.Cluster) error {
-	lib, err := driver.Load(c)
+	lib, err := backupring.Load(c)
 	if err != nil {
 		return err
 	}
-	if w.provider, err = lib.Serve(0, driver.Options{Slots: w.Int("slots")}); err != nil {
+	if w.provider, err = lib.Serve(0, backupring.Options{Slots: w.Int("slots")}); err != nil {
 		return err
 	}
 	for i := range w.Int("rings") {
@@ -181,7 +180,7 @@ func (w *lineRun) frame(b []byte, sender, number int) {
 // receive is the program of a ring, all of whose descriptors are posted in the beginning.
 func (w *lineRun) receive(p *runtime.Proc) error {
 	frames, every := w.Int("frames"), w.Int("every")
-	r, err := w.provider.Open(p, driver.RingOptions{Size: frames, BitmapSize: w.Int("bitmap"), Buffer: host.PageBytes})
+	r, err := w.provider.Open(p, backupring.RingOptions{Size: frames, BitmapSize: w.Int("bitmap"), Buffer: host.PageBytes})
 	if err != nil {
 		return err
 	}
@@ -224,7 +223,7 @@ func lineRing(flow, rings int) int {
 }
 
 // send sends a sender's part of the frames, one behind the other.
-func (w *lineRun) send(p *runtime.Proc, lib *driver.Library, sender int) error {
+func (w *lineRun) send(p *runtime.Proc, lib *backupring.Loaded, sender int) error {
 	size, flows := w.Int("size"), lineFlows/lineSenders
 	n := w.Int("frames") / lineSenders
 	if sender < w.Int("frames")%lineSenders {

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/spinsim/spinsim/experiment"
-	connections "github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
@@ -50,7 +50,7 @@ func npfMPI(ctx context.Context, p *experiment.Point, program func(r *mpi.Rank) 
 		s.Kind, s.Bound = p.Text("strategy"), bound
 	}
 	faults := 0
-	o.InfiniBand.Connections.Served = func(int, *connections.Served) { faults++ }
+	o.InfiniBand.Connections.Served = func(int, *rnr.Served) { faults++ }
 	var world *mpi.World
 	values := experiment.Values{}
 	stats, err := experiment.Simulate(ctx, p.Config(ctx, p.Int("ranks")), func(c *runtime.Cluster) (err error) {

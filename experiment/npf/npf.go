@@ -5,7 +5,6 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/backupring"
-	"github.com/spinsim/spinsim/handlers/backupring/driver"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/internal/npf/memcached"
 	"github.com/spinsim/spinsim/internal/npf/stack"
@@ -93,8 +92,8 @@ func npfDescriptorAxis() experiment.Axis {
 }
 
 // npfRing is the server's ring at a point.
-func npfRing(p *experiment.Point) driver.RingOptions {
-	o := driver.RingOptions{Size: p.Int("ring"), Buffer: p.Int("buffer"), Pinned: p.Text("mode") == npfPinned}
+func npfRing(p *experiment.Point) backupring.RingOptions {
+	o := backupring.RingOptions{Size: p.Int("ring"), Buffer: p.Int("buffer"), Pinned: p.Text("mode") == npfPinned}
 	switch p.Text("mode") {
 	case npfBackup:
 		o.BitmapSize = p.Int("bitmap")
@@ -127,13 +126,13 @@ func hasStack(p *experiment.Point) error {
 }
 
 // npfNetwork makes the interfaces of two nodes, each with an IOprovider whose backup ring has so many slots, for TCP/IP stacks of programs.
-func npfNetwork(c *runtime.Cluster, slots int) (n *stack.Network, providers [2]*driver.Provider, err error) {
-	lib, err := driver.Load(c)
+func npfNetwork(c *runtime.Cluster, slots int) (n *stack.Network, providers [2]*backupring.Provider, err error) {
+	lib, err := backupring.Load(c)
 	if err != nil {
 		return nil, providers, err
 	}
 	for i := range providers {
-		if providers[i], err = lib.Serve(i, driver.Options{Slots: slots}); err != nil {
+		if providers[i], err = lib.Serve(i, backupring.Options{Slots: slots}); err != nil {
 			return nil, providers, err
 		}
 	}
@@ -141,7 +140,7 @@ func npfNetwork(c *runtime.Cluster, slots int) (n *stack.Network, providers [2]*
 }
 
 // npfOpen gives a program TCP with a set of parameters and overrides.
-func npfOpen(n *stack.Network, p *runtime.Proc, provider *driver.Provider, set string, o stack.Options, overrides ...string) (*stack.Stack, error) {
+func npfOpen(n *stack.Network, p *runtime.Proc, provider *backupring.Provider, set string, o stack.Options, overrides ...string) (*stack.Stack, error) {
 	spec, err := inet.Load(set, append(overrides, "nagle=false")...) // memcached and its clients set TCP_NODELAY
 	if err != nil {
 		return nil, err

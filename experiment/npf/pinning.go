@@ -7,7 +7,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -96,7 +96,7 @@ func pinningCaveats(results []*experiment.Result) (lines []string) {
 // pinned is a point under way.
 type pinned struct {
 	*experiment.Point
-	lib    *driver.Library
+	lib    *rnr.Loaded
 	target runtime.View
 	took   sim.Time // of all messages of the pass
 	stats  [2]pinning.Stats
@@ -116,7 +116,7 @@ func runNPFPinning(ctx context.Context, p *experiment.Point) (experiment.Values,
 	faults := 0
 	stride := imbStride(p.Int("size"))
 	stats, err := experiment.Simulate(ctx, p.Config(ctx, 2), func(c *runtime.Cluster) (err error) {
-		if w.lib, err = driver.Load(c, driver.Options{Served: func(int, *driver.Served) { faults++ }}); err != nil {
+		if w.lib, err = rnr.Load(c, rnr.Options{Served: func(int, *rnr.Served) { faults++ }}); err != nil {
 			return err
 		}
 		return errors.Join(c.Spawn(0, "initiator", w.initiator), c.Spawn(1, "target", w.owner))
@@ -212,7 +212,7 @@ func (w *pinned) initiator(p *runtime.Proc) error {
 }
 
 // write is a message.
-func (w *pinned) write(p *runtime.Proc, conn *driver.Conn, here, there pinning.Strategy, from, to uint64) error {
+func (w *pinned) write(p *runtime.Proc, conn *rnr.Conn, here, there pinning.Strategy, from, to uint64) error {
 	n := uint64(w.Int("size"))
 	dst, err := there.Acquire(p.Thread(), pinning.Region{Addr: to, Length: n}, pinning.FromDevice)
 	if err != nil {

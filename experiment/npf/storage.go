@@ -11,7 +11,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
-	connections "github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/internal/npf/target"
@@ -206,7 +206,7 @@ func (r *storageRun) requests() int {
 
 func (r *storageRun) setUp(c *runtime.Cluster) error {
 	r.c = c
-	lib, err := connections.Load(c, connections.Options{})
+	lib, err := rnr.Load(c, rnr.Options{})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/backupring"
-	"github.com/spinsim/spinsim/handlers/backupring/driver"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/npf/stack"
 	"github.com/spinsim/spinsim/profile"
@@ -91,7 +90,7 @@ const (
 type syntheticRun struct {
 	*experiment.Point
 	data         []byte
-	ring         *driver.Ring
+	ring         *backupring.Ring
 	thief        *thief
 	begun, ended sim.Time
 	timeouts     int64
@@ -157,7 +156,7 @@ func (w *syntheticRun) spawn(c *runtime.Cluster) error {
 		return err
 	}
 	if err := c.SpawnService(0, "server", func(p *runtime.Proc) error {
-		o := driver.RingOptions{Size: w.Int("ring"), Buffer: host.PageBytes}
+		o := backupring.RingOptions{Size: w.Int("ring"), Buffer: host.PageBytes}
 		if w.Text("mode") == npfBackup {
 			o.BitmapSize = w.Int("bitmap")
 		}
@@ -179,7 +178,7 @@ func (w *syntheticRun) spawn(c *runtime.Cluster) error {
 		return err
 	}
 	return c.Spawn(1, "sender", func(p *runtime.Proc) error {
-		s, err := npfOpen(network, p, providers[1], "linux", stack.Options{Addr: cacheClient, Ring: driver.RingOptions{Size: clientTCP, Pinned: true}, Secret: w.Seed, Send: 1024})
+		s, err := npfOpen(network, p, providers[1], "linux", stack.Options{Addr: cacheClient, Ring: backupring.RingOptions{Size: clientTCP, Pinned: true}, Secret: w.Seed, Send: 1024})
 		if err != nil {
 			return err
 		}
@@ -195,7 +194,7 @@ type thief struct {
 	every  int
 	p      *runtime.Proc
 	device func() backupring.State
-	ring   *driver.Ring
+	ring   *backupring.Ring
 	thread *host.Thread
 	frames int
 	queue  []uint64 // descriptors whose pages are to be taken

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -30,7 +30,7 @@ A minor fault is resolved by the kernel, a major one reads storage, too (storage
 	Axes: []experiment.Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{"rnr", npfDropped}, Help: "what becomes of packets whose memory is absent; above it says what each is"},
 		{Name: "fault", Kind: report.Text, Of: []string{"minor", "major"}, Help: "whether storage is read"},
-		{Name: "pause", Kind: report.Count, Least: "1", Most: "31", Default: strconv.Itoa(driver.DefaultPause), Help: "code of the RNR NACK's time in InfiniBand's table: 1 is 10 us, 9 is 240 us, 12 is 640 us"},
+		{Name: "pause", Kind: report.Count, Least: "1", Most: "31", Default: strconv.Itoa(rnr.DefaultPause), Help: "code of the RNR NACK's time in InfiniBand's table: 1 is 10 us, 9 is 240 us, 12 is 640 us"},
 		{Name: "messages", Kind: report.Count, Least: "2", Most: "1000000", Default: "500", Help: "that are sent"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "4KiB", Most: "16MiB", Multiple: "4KiB", Default: "64KiB", Help: "of a message; ib_send_bw's 64 KiB"},
 		{Name: "frequency", Kind: report.Share, Least: "0", Most: "1", Default: "0%,0.1%,1%,10%,100%", Help: "share of the buffers that are absent when they are posted again"},
@@ -68,7 +68,7 @@ const (
 // npfStream is a point under way.
 type npfStream struct {
 	*experiment.Point
-	sender, receiver *driver.Conn
+	sender, receiver *rnr.Conn
 	begun, ended     sim.Time
 }
 
@@ -79,13 +79,13 @@ func runNPFSynthetic(ctx context.Context, p *experiment.Point) (experiment.Value
 		return nil, err
 	}
 	w := &npfStream{Point: &one}
-	o := driver.Options{Pause: p.Int("pause")}
+	o := rnr.Options{Pause: p.Int("pause")}
 	if p.Text("mode") == npfDropped {
-		o.Pause = driver.NoPause
+		o.Pause = rnr.NoPause
 	}
 	values := experiment.Values{}
 	stats, err := experiment.Simulate(ctx, w.Config(ctx, 2), func(c *runtime.Cluster) error {
-		lib, err := driver.Load(c, o)
+		lib, err := rnr.Load(c, o)
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func runNPFSynthetic(ctx context.Context, p *experiment.Point) (experiment.Value
 // npfBegin is when both are there.
 const npfBegin = 100 * sim.Millisecond
 
-func (w *npfStream) sends(p *runtime.Proc, lib *driver.Library) (err error) {
+func (w *npfStream) sends(p *runtime.Proc, lib *rnr.Loaded) (err error) {
 	if w.sender, err = lib.Connect(p, "synthetic"); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (w *npfStream) sends(p *runtime.Proc, lib *driver.Library) (err error) {
 	experiment.Pattern(v.Raw(), w.Seed)
 	p.SleepUntil(npfBegin)
 	w.begun = p.Now()
-	var works []*driver.Work
+	var works []*rnr.Work
 	for range w.Int("messages") {
 		if len(works) == npfReceives {
 			if _, err := works[0].Wait(); err != nil {
@@ -139,7 +139,7 @@ func (w *npfStream) sends(p *runtime.Proc, lib *driver.Library) (err error) {
 	return err
 }
 
-func (w *npfStream) receives(p *runtime.Proc, lib *driver.Library) (err error) {
+func (w *npfStream) receives(p *runtime.Proc, lib *rnr.Loaded) (err error) {
 	if w.receiver, err = lib.Connect(p, "synthetic"); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (w *npfStream) receives(p *runtime.Proc, lib *driver.Library) (err error) {
 	ring.Raw()
 	want := make([]byte, size)
 	experiment.Pattern(want, w.Seed)
-	var works [npfReceives]*driver.Work
+	var works [npfReceives]*rnr.Work
 	for i := range works {
 		if works[i], err = w.receiver.PostReceive(ring.Slice(i*size, (i+1)*size)); err != nil {
 			return err

@@ -6,12 +6,11 @@ import (
 	"strconv"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/part"
+	pagefault "github.com/spinsim/spinsim/experiment/part"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/rdma"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
-	connections "github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -28,13 +27,13 @@ var npfVersus = &experiment.Experiment{
 Network, bus, kernel and what it takes for a page are the profile's, and the same for all; packets carry as much. What differs is the engine: a connection acknowledges a message, and waits 67 ms for that; PART's engine has blocks of 16 KiB, each of which is acknowledged, or sent again after 1 ms. NPF's faults are reported by firmware (--firmware firmware) or, as a what-if, by HPUs. PART's run on HPUs: its faults interrupt the kernel at once, and its
 firmware has the block sent again.`,
 	Source:   npfVersusSource,
-	Smoke:    []experiment.Values{{"mode": versusPIA, "side": part.SideSource, "firmware": "hpu", "size": 40000}},
+	Smoke:    []experiment.Values{{"mode": versusPIA, "side": pagefault.SideSource, "firmware": "hpu", "size": 40000}},
 	Profiles: []string{"ib-npf"},
 	Axes: []experiment.Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{versusNPF, versusOnePage, versusPIO, versusPIA}, Help: "what is done about absent pages; above it says what each is"},
-		{Name: "side", Kind: report.Text, Of: []string{part.SideNone, part.SideDestination, part.SideSource}, Help: "whose pages are absent"},
+		{Name: "side", Kind: report.Text, Of: []string{pagefault.SideNone, pagefault.SideDestination, pagefault.SideSource}, Help: "whose pages are absent"},
 		{Name: "firmware", Kind: report.Text, Default: "firmware,hpu", Field: "serve.rnr.header", Help: "processors of the profile that run the firmware of connections, hpu for sPIN's"},
-		{Name: "pause", Kind: report.Count, Least: "1", Most: "31", Default: strconv.Itoa(connections.DefaultPause), Help: "of npf: code of the RNR NACK's time in InfiniBand's table: 1 is 10 us, 9 is 240 us"},
+		{Name: "pause", Kind: report.Count, Least: "1", Most: "31", Default: strconv.Itoa(rnr.DefaultPause), Help: "of npf: code of the RNR NACK's time in InfiniBand's table: 1 is 10 us, 9 is 240 us"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "64MiB", Default: "4KiB,64KiB,1MiB", Help: "of the write"},
 	},
 	Points: func(p *experiment.Point) (bool, error) {
@@ -77,10 +76,10 @@ const (
 // versus is a point under way.
 type versus struct {
 	*experiment.Point
-	lib    *connections.Library // nil: PART
-	part   *driver.Part
-	conn   *connections.Conn // of the source
-	page   *channels.Page    // likewise: PART
+	lib    *rnr.Loaded // nil: PART
+	part   *part.Part
+	conn   *rnr.Conn  // of the source
+	page   *rdma.Page // likewise: PART
 	target runtime.View
 	took   sim.Time
 	again  int // bytes
@@ -89,7 +88,7 @@ type versus struct {
 func runVersus(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 	w := &versus{Point: p}
 	want := make([]byte, p.Int("size"))
-	if p.Text("side") != part.SideSource { // what was given up is zeros
+	if p.Text("side") != pagefault.SideSource { // what was given up is zeros
 		experiment.Pattern(want, p.Seed)
 	}
 	stats, err := experiment.Simulate(ctx, p.Config(ctx, 2), func(c *runtime.Cluster) error {
@@ -135,21 +134,21 @@ func (w *versus) reports() (n int) {
 func (w *versus) load(c *runtime.Cluster) (err error) {
 	switch mode := w.Text("mode"); mode {
 	case versusNPF, versusOnePage:
-		w.lib, err = connections.Load(c, connections.Options{OnePage: mode == versusOnePage, Pause: w.Int("pause")})
+		w.lib, err = rnr.Load(c, rnr.Options{OnePage: mode == versusOnePage, Pause: w.Int("pause")})
 	case versusPIO:
-		w.part, err = driver.Load(c, driver.Options{Policy: driver.PIO, By: driver.InKernel})
+		w.part, err = part.Load(c, part.Options{Policy: part.PIO, By: part.InKernel})
 	default:
-		w.part, err = driver.Load(c, driver.Options{Policy: driver.PIA, By: driver.InKernel})
+		w.part, err = part.Load(c, part.Options{Policy: part.PIA, By: part.InKernel})
 	}
 	return err
 }
 
 // open gives a process its end, and memory that is there unless its side is absent.
-func (w *versus) open(p *runtime.Proc, side string) (conn *connections.Conn, page *channels.Page, v runtime.View, err error) {
+func (w *versus) open(p *runtime.Proc, side string) (conn *rnr.Conn, page *rdma.Page, v runtime.View, err error) {
 	if w.lib != nil {
 		conn, err = w.lib.Connect(p, "versus")
 	} else {
-		page, err = w.part.Open(p, channels.Options{PDID: 1})
+		page, err = w.part.Open(p, rdma.Options{PDID: 1})
 	}
 	if err != nil {
 		return nil, nil, v, err
@@ -165,7 +164,7 @@ func (w *versus) open(p *runtime.Proc, side string) (conn *connections.Conn, pag
 const versusBegin = 100 * sim.Millisecond
 
 func (w *versus) source(p *runtime.Proc) error {
-	conn, page, v, err := w.open(p, part.SideSource)
+	conn, page, v, err := w.open(p, pagefault.SideSource)
 	if err != nil {
 		return err
 	}
@@ -183,7 +182,7 @@ func (w *versus) source(p *runtime.Proc) error {
 		_, err = work.Wait()
 		return err
 	}
-	t, err := page.Write(channels.Transfer{NID: 1, Source: v.Addr(), Destination: w.target.Addr(), Length: uint64(v.Len())})
+	t, err := page.Write(rdma.Transfer{NID: 1, Source: v.Addr(), Destination: w.target.Addr(), Length: uint64(v.Len())})
 	if err != nil {
 		return err
 	}
@@ -191,7 +190,7 @@ func (w *versus) source(p *runtime.Proc) error {
 }
 
 func (w *versus) destination(p *runtime.Proc) (err error) {
-	if _, _, w.target, err = w.open(p, part.SideDestination); err != nil {
+	if _, _, w.target, err = w.open(p, pagefault.SideDestination); err != nil {
 		return err
 	}
 	p.SleepUntil(versusBegin)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/experiment/part"
+	pagefault "github.com/spinsim/spinsim/experiment/part"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -27,9 +27,9 @@ func TestVersusByHand(t *testing.T) {
 	const one, mega, link, kernel = 4 << 10, 1 << 20, 604600 * sim.Picosecond, 22 * us
 	way := map[string]sim.Time{}
 	for _, mode := range []string{versusNPF, versusPIO, versusPIA} {
-		way[mode] = took(mode, part.SideNone, "hpu", one)
+		way[mode] = took(mode, pagefault.SideNone, "hpu", one)
 		require.Less(t, way[mode], 8*us)
-		require.InEpsilon(t, float64(255*link+way[mode]), float64(took(mode, part.SideNone, "hpu", mega)), 0.01, mode)
+		require.InEpsilon(t, float64(255*link+way[mode]), float64(took(mode, pagefault.SideNone, "hpu", mega)), 0.01, mode)
 	}
 	require.InEpsilon(t, way[versusNPF].Seconds(), way[versusPIO].Seconds(), 0.03, "the same network and workload")
 	between := func(mode, side, firmware string, least sim.Time) {
@@ -37,24 +37,24 @@ func TestVersusByHand(t *testing.T) {
 		require.Greater(t, got, way[mode]+least, "%s, %s, %s", mode, side, firmware)
 		require.Less(t, got, 2*way[mode]+least, "%s, %s, %s", mode, side, firmware)
 	}
-	between(versusNPF, part.SideSource, "firmware", 198*us+kernel)
-	between(versusNPF, part.SideSource, "hpu", kernel)
-	between(versusNPF, part.SideDestination, "firmware", 240*us)
-	between(versusNPF, part.SideDestination, "hpu", 240*us)
-	between(versusPIA, part.SideDestination, "hpu", kernel)
-	source := took(versusPIA, part.SideSource, "hpu", one)
+	between(versusNPF, pagefault.SideSource, "firmware", 198*us+kernel)
+	between(versusNPF, pagefault.SideSource, "hpu", kernel)
+	between(versusNPF, pagefault.SideDestination, "firmware", 240*us)
+	between(versusNPF, pagefault.SideDestination, "hpu", 240*us)
+	between(versusPIA, pagefault.SideDestination, "hpu", kernel)
+	source := took(versusPIA, pagefault.SideSource, "hpu", one)
 	require.Greater(t, source, sim.Millisecond)
 	require.Less(t, source, sim.Millisecond+2*way[versusPIA])
 
 	for _, mode := range []string{versusNPF, versusPIA} {
-		r := at(mode, part.SideNone, "hpu", mega)
+		r := at(mode, pagefault.SideNone, "hpu", mega)
 		require.Zero(t, r.Values["reports"], mode)
 		require.Zero(t, r.Values["again"], mode)
 	}
-	batch, pages := at(versusNPF, part.SideDestination, "hpu", mega), at(versusOnePage, part.SideDestination, "hpu", mega)
+	batch, pages := at(versusNPF, pagefault.SideDestination, "hpu", mega), at(versusOnePage, pagefault.SideDestination, "hpu", mega)
 	require.Equal(t, 1, batch.Values["reports"], "the batch is the write")
 	require.Equal(t, 256, pages.Values["reports"], "a page each")
 	require.Less(t, batch.Values["again"], 64<<10, "what is under way in some us")
-	require.Equal(t, one, at(versusNPF, part.SideDestination, "hpu", one).Values["again"])
-	require.Equal(t, one, at(versusPIA, part.SideDestination, "hpu", one).Values["again"])
+	require.Equal(t, one, at(versusNPF, pagefault.SideDestination, "hpu", one).Values["again"])
+	require.Equal(t, one, at(versusPIA, pagefault.SideDestination, "hpu", one).Values["again"])
 }

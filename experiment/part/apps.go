@@ -10,7 +10,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -92,7 +92,7 @@ func runApps(ctx context.Context, p *experiment.Point) (values experiment.Values
 	o.ExaNet.Touch = mode == policyTouch
 	if policy, is := pagefaultPlans[mode]; is {
 		o.ExaNet.Load = func(c *runtime.Cluster) (mpi.PageOpener, error) {
-			return driver.Load(c, driver.Options{Policy: policy})
+			return part.Load(c, part.Options{Policy: policy})
 		}
 	}
 	c, err := runtime.NewCluster(p.Config(ctx, x.ranks))

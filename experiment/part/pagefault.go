@@ -11,7 +11,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -68,7 +68,7 @@ median latency.`,
 
 // PageFault is the experiment pagefault with page-in policies of one's own beside those of the publications, by their names. Each run of a point makes its own, so
 // that a policy may remember faults. It is an error if one has the name of those, or one that is no value of a flag's list, or is nil.
-func PageFault(own map[string]func() driver.Policy) (*experiment.Experiment, error) {
+func PageFault(own map[string]func() part.Policy) (*experiment.Experiment, error) {
 	e := *pagefault
 	policy := e.Axes[0]
 	names := slices.Sorted(maps.Keys(own))

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/handlers/part/driver"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/handlers/part"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/internal/memory/memorytest"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -29,21 +29,21 @@ func TestNodesTakeLittleMemory(t *testing.T) {
 			c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: nodes})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, c.Close()) }()
-			parts, err := driver.Load(c, driver.Options{Policy: driver.PIA})
+			parts, err := part.Load(c, part.Options{Policy: part.PIA})
 			require.NoError(t, err)
 			var targets, flags [nodes]runtime.View
 			for rank := range nodes {
 				require.NoError(t, c.Spawn(rank, "process", func(p *runtime.Proc) error {
 					source := p.Alloc(1 << 30)
 					targets[rank], flags[rank] = p.Alloc(touched/2), p.Alloc(8)
-					page, err := parts.Open(p, channels.Options{PDID: 1})
+					page, err := parts.Open(p, rdma.Options{PDID: 1})
 					if err != nil {
 						return err
 					}
 					source.Slice(0, touched/2).Write()
 					p.Sleep(prof.OS.CollapseDelay) // all have begun
 					peer := (rank + 1) % nodes
-					w, err := page.Write(channels.Transfer{
+					w, err := page.Write(rdma.Transfer{
 						NID: uint32(peer), Source: source.Addr(), Destination: targets[peer].Addr(), Length: touched / 2, Notify: flags[peer].Addr(), Value: 1,
 					})
 					if err != nil {

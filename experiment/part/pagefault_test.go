@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -319,13 +319,13 @@ func TestPagefaultOfNoSide(t *testing.T) {
 
 // Policies of one's own whose names are taken, or can be no value of a list, are an error that names all of them.
 func TestPoliciesOfOnesOwn(t *testing.T) {
-	pia := func() driver.Policy { return driver.PIA }
-	e, err := PageFault(map[string]func() driver.Policy{"early": pia})
+	pia := func() part.Policy { return part.PIA }
+	e, err := PageFault(map[string]func() part.Policy{"early": pia})
 	require.NoError(t, err)
 	require.Contains(t, e.Axes[0].Of, "early")
 	require.NotContains(t, pagefault.Axes[0].Of, "early")
 	require.NoError(t, e.Check())
-	_, err = PageFault(map[string]func() driver.Policy{"pio": pia, "a,b": pia, "": pia, "a b": pia, "mine": nil, "early": pia})
+	_, err = PageFault(map[string]func() part.Policy{"pio": pia, "a,b": pia, "": pia, "a b": pia, "mine": nil, "early": pia})
 	require.EqualError(t, err, `experiment: policy "", expected a name without commas and spaces
 policy "a b", expected a name without commas and spaces
 policy "a,b", expected a name without commas and spaces

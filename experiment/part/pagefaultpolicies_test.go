@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/profile"
@@ -23,18 +23,18 @@ func TestPoliciesWithMemory(t *testing.T) {
 		process *host.Process
 	}
 	made := 0
-	remembers := func() driver.Policy {
+	remembers := func() part.Policy {
 		made++
 		met := map[key]int{}
-		return func(f driver.Fault) driver.Plan {
+		return func(f part.Fault) part.Plan {
 			k := key{f.Node, f.Process}
 			if met[k]++; met[k] > 3 {
-				return driver.PIA(f)
+				return part.PIA(f)
 			}
-			return driver.PIO(f)
+			return part.PIO(f)
 		}
 	}
-	e, err := PageFault(map[string]func() driver.Policy{"remembers": remembers})
+	e, err := PageFault(map[string]func() part.Policy{"remembers": remembers})
 	require.NoError(t, err)
 	device, err := profile.Load("exanest-qfdb")
 	require.NoError(t, err)
@@ -55,20 +55,20 @@ func TestPoliciesWithMemory(t *testing.T) {
 // about twice in one attempt, times do not go back, and the node is the destination.
 func TestFaultsAreNamed(t *testing.T) {
 	type asked struct {
-		block driver.Block
+		block part.Block
 		page  uint64
 	}
 	seen, at := map[asked]bool{}, sim.Time(0)
 	transactions := map[uint32]bool{}
-	e, err := PageFault(map[string]func() driver.Policy{"own": func() driver.Policy {
-		return func(f driver.Fault) driver.Plan {
+	e, err := PageFault(map[string]func() part.Policy{"own": func() part.Policy {
+		return func(f part.Fault) part.Plan {
 			require.Equal(t, []any{1, "destination", uint32(0), true}, []any{f.Node, f.Process.Name(), f.Block.Node, f.Block.Known})
 			require.GreaterOrEqual(t, f.At, at)
 			at = f.At
 			require.False(t, seen[asked{f.Block, f.Page}], "%+v", f)
 			seen[asked{f.Block, f.Page}] = true
 			transactions[f.Block.Transaction] = true
-			return driver.PIO(f)
+			return part.PIO(f)
 		}
 	}})
 	require.NoError(t, err)

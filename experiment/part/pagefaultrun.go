@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers/part/driver"
+	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/breakdown"
@@ -19,7 +19,7 @@ import (
 type faulting struct {
 	*experiment.Point
 	policy, side string
-	own          map[string]func() driver.Policy // of the program
+	own          map[string]func() part.Policy // of the program
 	bytes        int
 	c            *runtime.Cluster
 	watch        *pagefaultWatch
@@ -70,7 +70,7 @@ type pagefaultCounts struct {
 const pageBytes = host.PageBytes
 
 // runPagefault measures a point.
-func runPagefault(ctx context.Context, p *experiment.Point, own map[string]func() driver.Policy) (values experiment.Values, err error) {
+func runPagefault(ctx context.Context, p *experiment.Point, own map[string]func() part.Policy) (values experiment.Values, err error) {
 	w := newFaulting(p)
 	w.own = own
 	err = w.run(ctx, breakdown.Watch(w.watch, p.Tracer), func() error {

@@ -4,9 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers/part/driver"
-	"github.com/spinsim/spinsim/handlers/part/faults"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/handlers/part"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -20,7 +19,7 @@ func (w *faulting) makeWay() (pagefaultWay, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engineWay{w: w, options: channels.Options{PDID: 1, State: map[string]any{}}}
+	e := &engineWay{w: w, options: rdma.Options{PDID: 1, State: map[string]any{}}}
 	if nto {
 		e.options.State["nto"] = 1
 	} else {
@@ -31,36 +30,36 @@ func (w *faulting) makeWay() (pagefaultWay, error) {
 		plan, is = own(), true // what one remembers it remembers of this run
 	}
 	if !is { // nothing is absent, or the kernel deals with it alone
-		e.opener, err = faults.Load(w.c)
+		e.opener, err = part.LoadEngine(w.c)
 		return e, err
 	}
-	e.parts, err = driver.Load(w.c, driver.Options{Policy: plan, By: pagefaultMethods[w.Text("by")]})
+	e.parts, err = part.Load(w.c, part.Options{Policy: plan, By: pagefaultMethods[w.Text("by")]})
 	e.opener = e.parts
 	return e, err
 }
 
-var pagefaultPlans = map[string]driver.Policy{
-	policyPIO: driver.PIO, policyPI4: driver.PI4, policyPIA: driver.PIA, policyTouchAPage: driver.PIO, policyTouchAhead: driver.TouchAhead,
+var pagefaultPlans = map[string]part.Policy{
+	policyPIO: part.PIO, policyPI4: part.PI4, policyPIA: part.PIA, policyTouchAPage: part.PIO, policyTouchAhead: part.TouchAhead,
 }
 
 // thesisBy is who brings pages with the methods of Psistakis'19 (§3.2.1).
 var thesisBy = map[string]string{policyTouchAPage: byTouch, policyTouchAhead: byKernel}
 
-var pagefaultMethods = map[string]driver.Method{byKernel: driver.GetUserPages, byTouch: driver.Touch, byKernelOnly: driver.InKernel}
+var pagefaultMethods = map[string]part.Method{byKernel: part.GetUserPages, byTouch: part.Touch, byKernelOnly: part.InKernel}
 
 // engineWay is the RDMA engine with PART, or with what else resolves faults.
 type engineWay struct {
 	w       *faulting
-	options channels.Options
-	parts   *driver.Part // nil: without PART
+	options rdma.Options
+	parts   *part.Part // nil: without PART
 	opener  interface {
-		Open(p *runtime.Proc, o channels.Options) (*channels.Page, error)
+		Open(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
 	}
-	pages   [2]*channels.Page // by node
-	ready   runtime.View      // of the source: which exchange may begin
-	flag    runtime.View      // of the destination: which has arrived
-	pending *channels.Pending
-	asked   *channels.Pending // of the destination: its invitation
+	pages   [2]*rdma.Page // by node
+	ready   runtime.View  // of the source: which exchange may begin
+	flag    runtime.View  // of the destination: which has arrived
+	pending *rdma.Pending
+	asked   *rdma.Pending // of the destination: its invitation
 }
 
 func (e *engineWay) target() int { return e.w.Int("nodes") - 1 }
@@ -82,7 +81,7 @@ func (e *engineWay) open(p *runtime.Proc) (err error) {
 }
 
 func (e *engineWay) invite(p *runtime.Proc, i int) (err error) {
-	e.asked, err = e.pages[p.Rank()].Write(channels.Transfer{NID: 0, Notify: e.ready.Addr(), Value: uint64(i + 1)})
+	e.asked, err = e.pages[p.Rank()].Write(rdma.Transfer{NID: 0, Notify: e.ready.Addr(), Value: uint64(i + 1)})
 	return err
 }
 
@@ -92,7 +91,7 @@ func (e *engineWay) invited(p *runtime.Proc, i int) error {
 
 func (e *engineWay) begin(p *runtime.Proc, i int) (err error) {
 	x := &e.w.exchanges[i]
-	e.pending, err = e.pages[p.Rank()].Write(channels.Transfer{
+	e.pending, err = e.pages[p.Rank()].Write(rdma.Transfer{
 		NID: uint32(e.target()), Source: x.src.Addr(), Destination: x.dst.Addr(), Length: uint64(x.src.Len()), Notify: e.flag.Addr(), Value: uint64(i + 1),
 	})
 	return err

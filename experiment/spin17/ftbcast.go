@@ -7,13 +7,12 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/fabric"
-	graph "github.com/spinsim/spinsim/handlers/ftbcast"
-	"github.com/spinsim/spinsim/handlers/ftbcast/driver"
+	"github.com/spinsim/spinsim/handlers/ftbcast"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 )
 
-var ftbcast = &experiment.Experiment{
+var ftbcastExperiment = &experiment.Experiment{
 	Name:  "ftbcast",
 	Short: "a broadcast that arrives although nodes have failed",
 	Long: `Rank 0 broadcasts a message; some of the other nodes have failed before, and nobody knows which. The latency is the time from the call at rank 0 to
@@ -42,7 +41,7 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 			copies += p.Int("failed")
 		}
 		if p.Text("mode") == modeGraph {
-			copies = len(graph.Graph(uint32(p.Int("ranks")))) + 1
+			copies = len(ftbcast.Graph(uint32(p.Int("ranks")))) + 1
 		}
 		return experiment.BenchMemory(p, p.Int("ranks")) + experiment.MessageMemory(p, float64(copies*p.Int("ranks")))
 	},
@@ -76,7 +75,7 @@ func hasFTBcast(p *experiment.Point) (bool, error) {
 	if reliable := p.Profile.Transport.Kind; failed > 0 && reliable == "reliable" {
 		return false, fmt.Errorf("profile %s: transport.kind: %s, expected none: what a reliable transport cannot deliver to nodes that have failed counts as a failure of the run", p.Profile.Origin.Name, reliable)
 	}
-	switch most := max(1, len(graph.Graph(uint32(p.Int("ranks"))))) - 1; {
+	switch most := max(1, len(ftbcast.Graph(uint32(p.Int("ranks"))))) - 1; {
 	case failed > 0 && p.Text("mode") == experiment.ModeRDMA:
 		return false, &experiment.NoPoint{Why: fmt.Errorf("--failed %d: --mode %s has no remedy for nodes that fail", failed, experiment.ModeRDMA)}
 	case failed > most:
@@ -115,7 +114,7 @@ type failing struct {
 	message   []byte
 	down, has []bool // by rank
 	suspected []int  // what the root believes to be down
-	library   *driver.Library
+	library   *ftbcast.Loaded
 }
 
 // fail draws the nodes that are down, on a profile of the point's own.
@@ -163,7 +162,7 @@ func (f *failing) finish() error {
 // spawnSpin starts a rank whose NIC broadcasts.
 func (f *failing) spawnSpin(rank int) (err error) {
 	if f.library == nil {
-		if f.library, err = driver.Load(f.Cluster); err != nil {
+		if f.library, err = ftbcast.Load(f.Cluster); err != nil {
 			return err
 		}
 	}
@@ -172,7 +171,7 @@ func (f *failing) spawnSpin(rank int) (err error) {
 		if rank == 0 {
 			copy(memory.Raw(), f.message)
 		}
-		m, err := f.library.Join(p, driver.Options{PT: experiment.RequestPT, MatchBits: experiment.RequestBits, Memory: memory})
+		m, err := f.library.Join(p, ftbcast.Options{PT: experiment.RequestPT, MatchBits: experiment.RequestBits, Memory: memory})
 		if err != nil {
 			return err
 		}

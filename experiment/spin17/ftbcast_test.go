@@ -16,10 +16,10 @@ import (
 func measureFTBcast(t require.TestingT, device string, seed uint64, v experiment.Values) *experiment.Result {
 	p, err := profile.Load(device)
 	require.NoError(t, err)
-	at, err := ftbcast.At(p, v)
+	at, err := ftbcastExperiment.At(p, v)
 	require.NoError(t, err)
 	at.Seed = seed
-	r, err := ftbcast.Measure(context.Background(), at)
+	r, err := ftbcastExperiment.Measure(context.Background(), at)
 	require.NoError(t, err, "%v, seed %d", at, seed)
 	return r
 }

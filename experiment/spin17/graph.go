@@ -11,8 +11,6 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/graph"
-	"github.com/spinsim/spinsim/handlers/graph/driver"
-	"github.com/spinsim/spinsim/handlers/graph/edges"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -40,18 +38,18 @@ const (
 var graphs = graphExperiment(&graphSearch{name: "graph"}, []experiment.Axis{
 	{Name: "scale", Kind: report.Count, Least: "1", Most: fmt.Sprint(largestScale), Default: "10,12", Help: "the graph has 2^scale vertices (R-MAT, as Graph500 makes it, of the seed)"},
 	{Name: "search", Kind: report.Count, Least: "1", Most: "1000000", Default: "1", Help: "which root: vertices with edges, drawn from the seed"},
-	{Name: "factor", Kind: report.Count, Least: "1", Most: "1024", Default: fmt.Sprint(edges.Factor), Help: "edges of the graph for each vertex"},
+	{Name: "factor", Kind: report.Count, Least: "1", Most: "1024", Default: fmt.Sprint(graph.Factor), Help: "edges of the graph for each vertex"},
 })
 
 // GraphOf searches a graph that was read, which must not change afterwards. name is what tables call it. nil: the experiment can be described, not run.
-func GraphOf(name string, g *edges.Graph) *experiment.Experiment {
+func GraphOf(name string, g *graph.Graph) *experiment.Experiment {
 	first := 0
 	if g != nil {
 		first = g.First()
 	}
 	e := graphExperiment(&graphSearch{name: "graph", graph: g}, []experiment.Axis{
 		{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(name, ",", "_")}, Help: "the graph"},
-		{Name: "root", Kind: report.Count, Least: "0", Most: fmt.Sprint(edges.MaxVertices - 1), Default: fmt.Sprint(first), Help: "vertex at which the search begins; the first that has an edge to another one, unless it is said"},
+		{Name: "root", Kind: report.Count, Least: "0", Most: fmt.Sprint(graph.MaxVertices - 1), Default: fmt.Sprint(first), Help: "vertex at which the search begins; the first that has an edge to another one, unless it is said"},
 	})
 	made := func(axis string) bool { return axis == "scale" || axis == "factor" || axis == "search" }
 	e.Presets, e.Smoke = nil, nil
@@ -130,11 +128,11 @@ func graphPresets() []experiment.Preset {
 // graphSearch makes the experiment's points. It remembers the last graph that it has made.
 type graphSearch struct {
 	name  string
-	graph *edges.Graph // that was read; nil: R-MAT
+	graph *graph.Graph // that was read; nil: R-MAT
 
 	lock sync.Mutex
 	of   [3]uint64
-	last *edges.Graph
+	last *graph.Graph
 
 	solved bool // whether all distances from root, by weights, can be told is known
 	root   int
@@ -142,7 +140,7 @@ type graphSearch struct {
 }
 
 // made is the graph of a point: the same for the same scale, factor and seed.
-func (s *graphSearch) made(p *experiment.Point) *edges.Graph {
+func (s *graphSearch) made(p *experiment.Point) *graph.Graph {
 	if s.graph != nil {
 		return s.graph
 	}
@@ -151,7 +149,7 @@ func (s *graphSearch) made(p *experiment.Point) *edges.Graph {
 	of := [3]uint64{uint64(p.Int("scale")), uint64(p.Int("factor")), p.Seed}
 	if s.last == nil || of != s.of {
 		s.last = nil // its memory may go
-		s.of, s.last = of, edges.RMAT(p.Int("scale"), p.Int("factor"), p.Seed)
+		s.of, s.last = of, graph.RMAT(p.Int("scale"), p.Int("factor"), p.Seed)
 	}
 	return s.last
 }
@@ -164,8 +162,8 @@ func (s *graphSearch) size(p *experiment.Point) (vertices, edges int) {
 	return 1 << p.Int("scale"), p.Int("factor") << p.Int("scale")
 }
 
-func graphOptions(p *experiment.Point) driver.Options {
-	return driver.Options{PT: experiment.RequestPT, Weighted: p.Text("kernel") == kernelSSSP, ByHost: p.Text("mode") == experiment.ModeHost, Uncached: p.Text("mode") == modeSpinUncached, Workers: p.Int("workers")}
+func graphOptions(p *experiment.Point) graph.Options {
+	return graph.Options{PT: experiment.RequestPT, Weighted: p.Text("kernel") == kernelSSSP, ByHost: p.Text("mode") == experiment.ModeHost, Uncached: p.Text("mode") == modeSpinUncached, Workers: p.Int("workers")}
 }
 
 // has says of a point whose handlers need more memory than the device has that it is none.
@@ -191,7 +189,7 @@ func (s *graphSearch) has(p *experiment.Point) (bool, error) {
 
 // tooFar says which vertex of a graph that was read is farther from a root than a distance can be. It remembers the last root.
 func (s *graphSearch) tooFar(root int) error {
-	if uint64(s.graph.Heaviest())*uint64(s.graph.Vertices) < edges.None {
+	if uint64(s.graph.Heaviest())*uint64(s.graph.Vertices) < graph.None {
 		return nil
 	}
 	s.lock.Lock()
@@ -216,8 +214,8 @@ func (s *graphSearch) memory(p *experiment.Point) int64 {
 // searching is a point under way.
 type searching struct {
 	*experiment.Point
-	o       driver.Options
-	members []*driver.Member
+	o       graph.Options
+	members []*graph.Member
 	ends    []sim.Time
 	counts  graph.Counts
 	edges   int // that Graph500 counts
@@ -228,7 +226,7 @@ type searching struct {
 
 func (s *graphSearch) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 	ranks := p.Int("ranks")
-	w := &searching{Point: p, o: graphOptions(p), members: make([]*driver.Member, ranks), ends: make([]sim.Time, ranks)}
+	w := &searching{Point: p, o: graphOptions(p), members: make([]*graph.Member, ranks), ends: make([]sim.Time, ranks)}
 	w.o.Graph = s.made(p)
 	if s.graph != nil {
 		w.o.Root = p.Int("root")
@@ -264,10 +262,10 @@ func (s *graphSearch) run(ctx context.Context, p *experiment.Point) (experiment.
 
 func (w *searching) spawn(c *runtime.Cluster) error {
 	w.cluster, w.line = c, experiment.Values{}
-	var library *driver.Library // hosts need none
+	var library *graph.Loaded // hosts need none
 	if !w.o.ByHost {
 		var err error
-		if library, err = driver.Load(c); err != nil {
+		if library, err = graph.Load(c); err != nil {
 			return err
 		}
 	}
@@ -290,7 +288,7 @@ func (w *searching) spawn(c *runtime.Cluster) error {
 // finish compares what was found with what a sequential search finds, and validates it.
 func (w *searching) finish() error {
 	g := w.o.Graph
-	distance, parent := driver.Collect(w.members)
+	distance, parent := graph.Collect(w.members)
 	want, err := g.Solve(w.o.Root, w.o.Weighted)
 	if err != nil {
 		return err
@@ -299,7 +297,7 @@ func (w *searching) finish() error {
 		if want[v] != distance[v] {
 			return fmt.Errorf("vertex %d has distance %d from vertex %d, expected %d", v, distance[v], w.o.Root, want[v])
 		}
-		if want[v] != edges.None {
+		if want[v] != graph.None {
 			w.least += g.Degree(v)
 		}
 	}
@@ -361,7 +359,7 @@ func answerGraphs(results []*experiment.Result) (lines []string) {
 }
 
 // answerGraph says the same of a graph that was read, and of which roots there was nothing to be searched.
-func answerGraph(g *edges.Graph, results []*experiment.Result) (lines []string) {
+func answerGraph(g *graph.Graph, results []*experiment.Result) (lines []string) {
 	var alone []int
 	kept := slices.DeleteFunc(slices.Clone(results), func(r *experiment.Result) bool {
 		root := r.Point.Int("root")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers/graph/edges"
+	"github.com/spinsim/spinsim/handlers/graph"
 	"github.com/spinsim/spinsim/profile"
 )
 
@@ -59,7 +59,7 @@ func TestGraphsThatAreSmall(t *testing.T) {
 		r := measureGraph(t, graphs, "spin-int", experiment.Values{"scale": 6, "ranks": 1, "mode": mode, "kernel": kernelBFS})
 		require.Zero(t, r.Values["updates"])
 		require.Nil(t, r.Values["hpus_needed"])
-		e := GraphOf("g", edges.New(3, []edges.Edge{{From: 0, To: 0, Weight: 1}, {From: 1, To: 2, Weight: 1}}))
+		e := GraphOf("g", graph.New(3, []graph.Edge{{From: 0, To: 0, Weight: 1}, {From: 1, To: 2, Weight: 1}}))
 		r = measureGraph(t, e, "spin-int", experiment.Values{"root": 0, "ranks": 5, "mode": mode, "kernel": kernelSSSP})
 		require.Equal(t, 1, r.Values["edges"], "the one that leads to itself")
 		require.Nil(t, r.Values[workedEdgesColumn])
@@ -78,8 +78,8 @@ func TestGraphOfSeed(t *testing.T) {
 // A graph that was read is searched from the first vertex that has an edge to another one, since many lists begin at 1; of a root without edges it is said that there was nothing to search,
 // and no speed.
 func TestGraphBeginsWhereEdgesAre(t *testing.T) {
-	list := []edges.Edge{{From: 0, To: 0, Weight: 1}, {From: 2, To: 3, Weight: 1}, {From: 3, To: 4, Weight: 1}}
-	e := GraphOf("g", edges.New(5, list))
+	list := []graph.Edge{{From: 0, To: 0, Weight: 1}, {From: 2, To: 3, Weight: 1}, {From: 3, To: 4, Weight: 1}}
+	e := GraphOf("g", graph.New(5, list))
 	require.NoError(t, e.Check())
 	v := experiment.Values{"ranks": 2, "mode": experiment.ModeSpin, "kernel": kernelBFS}
 	spin := measureGraph(t, e, "spin-int", v)
@@ -93,7 +93,7 @@ func TestGraphBeginsWhereEdgesAre(t *testing.T) {
 	require.Equal(t, []string{"Vertex 1 has no edge to another one: a search from it (--root) finds nothing, and its times say nothing of handlers. The first that has one is 2."},
 		e.View.Answer([]*experiment.Result{alone, measureGraph(t, e, "spin-int", v)}))
 
-	e = GraphOf("g", edges.New(1, list[:1]))
+	e = GraphOf("g", graph.New(1, list[:1]))
 	none := measureGraph(t, e, "spin-int", experiment.Values{"ranks": 1, "mode": experiment.ModeSpin, "kernel": kernelBFS})
 	require.Equal(t, 0, none.Point.Int("root"))
 	require.Equal(t, []string{"Vertex 0 has no edge to another one: a search from it (--root) finds nothing, and its times say nothing of handlers."}, e.View.Answer([]*experiment.Result{none}))
@@ -101,7 +101,7 @@ func TestGraphBeginsWhereEdgesAre(t *testing.T) {
 
 // Where a core is faster the answer says so, and not how many times as fast the slower one is.
 func TestGraphAnswersWhoIsFaster(t *testing.T) {
-	e := GraphOf("g", edges.New(2, []edges.Edge{{From: 0, To: 1, Weight: 1}}))
+	e := GraphOf("g", graph.New(2, []graph.Edge{{From: 0, To: 1, Weight: 1}}))
 	v := experiment.Values{"ranks": 1, "mode": experiment.ModeSpin, "kernel": kernelBFS}
 	spin := measureGraph(t, e, "spin-dis", v)
 	v["mode"] = experiment.ModeHost
@@ -112,13 +112,13 @@ func TestGraphAnswersWhoIsFaster(t *testing.T) {
 
 // A graph with distances that no label can have is refused before anything runs, for the kernel that needs them.
 func TestGraphTooFar(t *testing.T) {
-	var list []edges.Edge
+	var list []graph.Edge
 	for v := range uint32(4097) {
-		list = append(list, edges.Edge{From: v, To: v + 1, Weight: edges.MaxWeight})
+		list = append(list, graph.Edge{From: v, To: v + 1, Weight: graph.MaxWeight})
 	}
 	p, err := profile.Load("spin-int")
 	require.NoError(t, err)
-	e := GraphOf("g", edges.New(4098, list))
+	e := GraphOf("g", graph.New(4098, list))
 	_, err = e.At(p, experiment.Values{"kernel": kernelSSSP, "mode": experiment.ModeHost})
 	require.EqualError(t, err, "g: --kernel sssp: vertex 4096 is 4294967296 from vertex 0, expected less than 4294967295")
 	_, err = e.At(p, experiment.Values{"kernel": kernelSSSP, "mode": experiment.ModeHost, "root": 2048})

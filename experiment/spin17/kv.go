@@ -3,7 +3,6 @@ package spin17
 import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/kv"
-	"github.com/spinsim/spinsim/handlers/kv/store"
 	"github.com/spinsim/spinsim/report"
 )
 
@@ -90,4 +89,4 @@ records are called. The write of a read-modify-write is a swap of the version th
 }
 
 // kvModes are those of package store.
-var kvModes = map[string]store.Mode{experiment.ModeSpin: store.Handlers, experiment.ModeHost: store.Host, experiment.ModeRDMA: store.OneSided}
+var kvModes = map[string]kv.Mode{experiment.ModeSpin: kv.Handlers, experiment.ModeHost: kv.Host, experiment.ModeRDMA: kv.OneSided}

@@ -11,8 +11,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/kv"
-	"github.com/spinsim/spinsim/handlers/kv/store"
-	"github.com/spinsim/spinsim/handlers/kv/ycsb"
+	"github.com/spinsim/spinsim/internal/ycsb"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -21,9 +20,9 @@ import (
 const longestKey = 4 + 19
 
 // kvOptions are those of the store of a point: memory for twice the items there may be, and buckets as the load has them.
-func kvOptions(p *experiment.Point) store.Options {
+func kvOptions(p *experiment.Point) kv.Options {
 	records, written := p.Int("records"), p.Int("clients")*p.Int("ops")
-	o := store.Options{
+	o := kv.Options{
 		Mode: kvModes[p.Text("mode")], MaxKey: longestKey, MaxValue: max(p.Int("size"), 1), Clients: p.Int("clients"), Stripes: 256, Buckets: 1,
 		Steps: p.Int("steps"), Load: p.Int("load"),
 	}
@@ -39,9 +38,9 @@ func kvOptions(p *experiment.Point) store.Options {
 type kvRun struct {
 	*experiment.Point
 	c        *runtime.Cluster
-	o        store.Options
+	o        kv.Options
 	workload *ycsb.Workload
-	server   *store.Server
+	server   *kv.Server
 	clients  []kvClient
 }
 
@@ -72,7 +71,7 @@ func runKeyValue(ctx context.Context, p *experiment.Point) (experiment.Values, e
 
 func (k *kvRun) spawn(c *runtime.Cluster) error {
 	k.c = c
-	library, err := store.Load(c)
+	library, err := kv.Load(c)
 	if err != nil {
 		return err
 	}
@@ -109,7 +108,7 @@ func kvValue(record, nonce uint64, n int) []byte {
 }
 
 func (k *kvRun) client(p *runtime.Proc, i int) error {
-	c, err := store.Dial(p, []store.Address{{}}, k.o)
+	c, err := kv.Dial(p, []kv.Address{{}}, k.o)
 	if err != nil {
 		return err
 	}
@@ -131,7 +130,7 @@ func (k *kvRun) client(p *runtime.Proc, i int) error {
 // kvWork is what a client does.
 type kvWork struct {
 	*kvRun
-	c     *store.Client
+	c     *kv.Client
 	g     *ycsb.Generator
 	me    *kvClient
 	nonce uint64 // of the last value that it has written
@@ -157,7 +156,7 @@ func (w *kvWork) do(op ycsb.Op) error {
 				return err
 			}
 			_, err = w.c.Swap(ycsb.Key(op.Record), version, w.next(op.Record))
-			if changed := (*store.ChangedError)(nil); !errors.As(err, &changed) {
+			if changed := (*kv.ChangedError)(nil); !errors.As(err, &changed) {
 				return err
 			}
 			w.me.again++
@@ -214,7 +213,7 @@ func (k *kvRun) values() (experiment.Values, error) {
 		"again": int(again), "requests": int(requests),
 	}
 	k.AtLineRate(k.c, v, nil)
-	if k.o.Mode == store.Handlers {
+	if k.o.Mode == kv.Handlers {
 		counts, err := k.server.Counts()
 		if err != nil {
 			return nil, err

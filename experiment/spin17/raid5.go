@@ -8,14 +8,13 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
-	raid5lib "github.com/spinsim/spinsim/handlers/raid5"
-	"github.com/spinsim/spinsim/handlers/raid5/driver"
+	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
-var raid5 = &experiment.Experiment{
+var raid5Experiment = &experiment.Experiment{
 	Name:  "raid5",
 	Short: "an access to memory that servers keep with parity, by their cores or by their NICs",
 	Long: `Rank 0 writes or reads memory that is striped over data servers, ranks 2 and up; rank 1 has the parity, the exclusive or of what they have. The latency is the
@@ -37,10 +36,10 @@ With --durable each server has a storage device; a write ends when the devices o
 	Axes: []experiment.Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{experiment.ModeRDMA, experiment.ModeP4, experiment.ModeSpin}, Default: "rdma,p4,spin", Help: "who serves; above it says what each is"},
 		{Name: "op", Kind: report.Text, Of: raid5Ops(), Default: raid5Write, Help: "what rank 0 does"},
-		{Name: "servers", Kind: report.Count, Least: "1", Most: fmt.Sprint(driver.MaxData), Default: "4", Help: "data servers, besides those for parity"},
-		{Name: "parity", Kind: report.Count, Least: "1", Most: fmt.Sprint(raid5lib.MaxParity), Default: "1", Help: "parity servers: 1 has the exclusive or, more a Reed-Solomon code; so many servers may fail"},
+		{Name: "servers", Kind: report.Count, Least: "1", Most: fmt.Sprint(raid5.MaxData), Default: "4", Help: "data servers, besides those for parity"},
+		{Name: "parity", Kind: report.Count, Least: "1", Most: fmt.Sprint(raid5.MaxParity), Default: "1", Help: "parity servers: 1 has the exclusive or, more a Reed-Solomon code; so many servers may fail"},
 		{Name: "cores", Kind: report.Count, Least: "1", Most: "1024", Default: "1", Help: "cores of each server that serve, without handlers"},
-		{Name: "unit", Kind: report.Size, Least: fmt.Sprint(driver.LeastUnit), Most: "64MiB", Multiple: "8", Default: "4KiB", Help: "stripe unit: consecutive bytes of a server"},
+		{Name: "unit", Kind: report.Size, Least: fmt.Sprint(raid5.LeastUnit), Most: "64MiB", Multiple: "8", Default: "4KiB", Help: "stripe unit: consecutive bytes of a server"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: experiment.MaxBytes, Default: "64,512,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB", Help: "bytes of the access"},
 		durableAxis(),
 	},
@@ -106,7 +105,7 @@ const (
 	raid5Data   = 2 // the first
 )
 
-var raid5By = map[string]driver.By{experiment.ModeRDMA: driver.Hosts, experiment.ModeP4: driver.Triggered, experiment.ModeSpin: driver.Handlers}
+var raid5By = map[string]raid5.By{experiment.ModeRDMA: raid5.Hosts, experiment.ModeP4: raid5.Triggered, experiment.ModeSpin: raid5.Handlers}
 
 // hasRaid5 leaves out what is the same as another point.
 func hasRaid5(p *experiment.Point) (bool, error) {
@@ -114,8 +113,8 @@ func hasRaid5(p *experiment.Point) (bool, error) {
 		return false, fmt.Errorf("profile %s: host.cores: %d, fewer than the %d of --cores", p.Profile.Origin.Name, p.Profile.Host.Cores, p.Int("cores"))
 	}
 	op := p.Text("op")
-	if n := p.Int("servers") + p.Int("parity"); n > raid5lib.MaxServers {
-		return false, &experiment.NoPoint{Why: fmt.Errorf("--servers, --parity: %d servers in all, expected at most %d", n, raid5lib.MaxServers)}
+	if n := p.Int("servers") + p.Int("parity"); n > raid5.MaxServers {
+		return false, &experiment.NoPoint{Why: fmt.Errorf("--servers, --parity: %d servers in all, expected at most %d", n, raid5.MaxServers)}
 	}
 	if p.Text("mode") == experiment.ModeP4 && p.Int("parity") > 1 {
 		return false, nil // an operation waits for one counter
@@ -144,9 +143,9 @@ func noDevice(p *experiment.Point) error {
 // storing is a point under way.
 type storing struct {
 	*experiment.Point
-	o       driver.Options
+	o       raid5.Options
 	c       *runtime.Cluster
-	array   *driver.Array
+	array   *raid5.Array
 	op      string
 	bytes   int64
 	want    []byte // of the array, at the end
@@ -154,8 +153,8 @@ type storing struct {
 }
 
 // options lay out an array that is as large as the access, or as the server to rebuild.
-func raid5Options(p *experiment.Point) driver.Options {
-	o := driver.Options{By: raid5By[p.Text("mode")], Clients: 1, Cores: p.Int("cores"), Durable: p.Flag("durable")}
+func raid5Options(p *experiment.Point) raid5.Options {
+	o := raid5.Options{By: raid5By[p.Text("mode")], Clients: 1, Cores: p.Int("cores"), Durable: p.Flag("durable")}
 	o.Data, o.Unit = p.Int("servers"), int64(p.Int("unit"))
 	rows := (int64(p.Int("size")) + o.Unit - 1) / o.Unit
 	if p.Text("op") != raid5Rebuild {
@@ -192,7 +191,7 @@ func runRaid5(ctx context.Context, p *experiment.Point) (experiment.Values, erro
 	values := experiment.Values{}
 	stats, err := experiment.Simulate(ctx, p.Config(ctx, len(s.o.Servers)+1), func(c *runtime.Cluster) (err error) {
 		s.c = c
-		if s.array, err = driver.New(c, s.o); err != nil {
+		if s.array, err = raid5.New(c, s.o); err != nil {
 			return err
 		}
 		return c.Spawn(raid5Client, "client", s.client)
@@ -256,7 +255,7 @@ func kept(p *experiment.Point, bytes int64) int64 {
 }
 
 // stored compares what devices have with what memories have.
-func stored(array *driver.Array, o *driver.Options) error {
+func stored(array *raid5.Array, o *raid5.Options) error {
 	if !o.Durable {
 		return nil
 	}
@@ -291,7 +290,7 @@ func (s *storing) finish(values experiment.Values) error {
 // others compares what the servers say that have not failed of those that have.
 func (s *storing) others() error {
 	for _, server := range s.o.Lost {
-		for at := int64(0); at < s.o.ServerBytes(); at += driver.Chunk {
+		for at := int64(0); at < s.o.ServerBytes(); at += raid5.Chunk {
 			for i, b := range s.array.Said(server, s.o.Lost, at) {
 				if want := s.want[s.o.Byte(server, at+int64(i))]; b != want {
 					return fmt.Errorf("byte %d of failed server %d: the others say %#02x, expected %#02x", at+int64(i), server, b, want)

@@ -14,9 +14,9 @@ import (
 func storage(t *testing.T, device string, v experiment.Values, set ...string) *experiment.Result {
 	p, err := profile.Load(device, set...)
 	require.NoError(t, err)
-	at, err := raid5.At(p, v)
+	at, err := raid5Experiment.At(p, v)
 	require.NoError(t, err)
-	r, err := raid5.Measure(context.Background(), at)
+	r, err := raid5Experiment.Measure(context.Background(), at)
 	require.NoError(t, err, "%s %v", device, v)
 	return r
 }
@@ -84,7 +84,7 @@ func TestRaid5Durable(t *testing.T) {
 	for device, op := range map[string]string{"../../docs/profiles/spin-int-nvme.yaml": raid5Read, "spin-int": raid5Write} {
 		p, err := profile.Load(device)
 		require.NoError(t, err)
-		_, err = raid5.At(p, experiment.Values{"op": op, "durable": true})
+		_, err = raid5Experiment.At(p, experiment.Values{"op": op, "durable": true})
 		require.ErrorContains(t, err, "--durable")
 	}
 }
@@ -109,7 +109,7 @@ func TestRaid5Codes(t *testing.T) {
 		work := needed[i]*float64(i+1)*packet - needed[i-1]*float64(i)*packet
 		require.InEpsilon(t, multiply, work, 0.15, "a further multiplication for each packet that comes")
 	}
-	_, err := raid5.At(mustLoad(t, "spin-int"), experiment.Values{"parity": 8, "servers": 25})
+	_, err := raid5Experiment.At(mustLoad(t, "spin-int"), experiment.Values{"parity": 8, "servers": 25})
 	require.ErrorContains(t, err, "33 servers in all, expected at most 32")
 }
 
@@ -127,12 +127,12 @@ func TestRaid5OfAnySize(t *testing.T) {
 				v := experiment.Values{"mode": mode, "op": op, "size": size, "servers": []int{3, 1, 5}[i], "cores": 1 + i, "unit": []int{512, 4096, 1000}[i], "parity": 1}
 				p, err := profile.Load("spin-dis")
 				require.NoError(t, err)
-				at, err := raid5.At(p, v)
+				at, err := raid5Experiment.At(p, v)
 				if mode == experiment.ModeP4 && err != nil {
 					continue // there is no such point
 				}
 				require.NoError(t, err)
-				_, err = raid5.Measure(context.Background(), at)
+				_, err = raid5Experiment.Measure(context.Background(), at)
 				require.NoError(t, err, "%s %v", op, v)
 				if v["parity"] = 3; i == 1 && mode != experiment.ModeP4 {
 					storage(t, "spin-dis", v)

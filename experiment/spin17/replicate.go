@@ -10,7 +10,6 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/replicate"
-	"github.com/spinsim/spinsim/handlers/replicate/driver"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -99,11 +98,11 @@ const (
 	shapeTree  = "tree"
 )
 
-var replicateBy = map[string]driver.By{modeClient: driver.Client, experiment.ModeHost: driver.Hosts, experiment.ModeSpin: driver.Handlers}
+var replicateBy = map[string]replicate.By{modeClient: replicate.Client, experiment.ModeHost: replicate.Hosts, experiment.ModeSpin: replicate.Handlers}
 
 func runReplicate(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 	copies, size := p.Int("copies"), p.Int("size")
-	o := driver.Options{Bytes: int64(size), Tree: p.Text("shape") == shapeTree, By: replicateBy[p.Text("mode")], Clients: 1}
+	o := replicate.Options{Bytes: int64(size), Tree: p.Text("shape") == shapeTree, By: replicateBy[p.Text("mode")], Clients: 1}
 	if p.Flag("guarded") {
 		o.Key = &replicate.Key{p.Seed, p.Seed + 1}
 	}
@@ -112,13 +111,13 @@ func runReplicate(ctx context.Context, p *experiment.Point) (experiment.Values, 
 	}
 	want := make([]byte, size)
 	experiment.Pattern(want, p.Seed)
-	var group *driver.Group
+	var group *replicate.Group
 	var latency, servers sim.Time
 	values := experiment.Values{}
 	var cluster *runtime.Cluster
 	stats, err := experiment.Simulate(ctx, p.Config(ctx, copies+1), func(c *runtime.Cluster) (err error) {
 		cluster = c
-		if group, err = driver.New(c, o); err != nil {
+		if group, err = replicate.New(c, o); err != nil {
 			return err
 		}
 		return c.Spawn(0, "client", func(proc *runtime.Proc) error {
@@ -127,7 +126,7 @@ func runReplicate(ctx context.Context, p *experiment.Point) (experiment.Values, 
 				return err
 			}
 			if o.Key != nil {
-				client.Use(driver.Grant(o.Key, client.ID(), 0, o.Bytes, replicate.MayWrite, 0))
+				client.Use(replicate.Grant(o.Key, client.ID(), 0, o.Bytes, replicate.MayWrite, 0))
 			}
 			memory := proc.Alloc(size)
 			copy(memory.Raw(), want)

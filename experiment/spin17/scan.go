@@ -11,7 +11,6 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/scan"
-	"github.com/spinsim/spinsim/handlers/scan/query"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -84,13 +83,13 @@ What a core reckons for a row is not charged, only the memory that it reads and 
 	},
 }
 
-var scanModes = map[string]query.Mode{experiment.ModeSpin: query.Handlers, experiment.ModeHost: query.Host, experiment.ModeRDMA: query.All}
+var scanModes = map[string]scan.Mode{experiment.ModeSpin: scan.Handlers, experiment.ModeHost: scan.Host, experiment.ModeRDMA: scan.All}
 
 // scanRun is a measurement.
 type scanRun struct {
 	*experiment.Point
 	c         *runtime.Cluster
-	o         query.Options
+	o         scan.Options
 	schema    *scan.Schema
 	columns   []string
 	rows      []byte
@@ -100,7 +99,7 @@ type scanRun struct {
 }
 
 func runScan(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
-	w := &scanRun{Point: p, o: query.Options{Mode: scanModes[p.Text("mode")]}, values: experiment.Values{}}
+	w := &scanRun{Point: p, o: scan.Options{Mode: scanModes[p.Text("mode")]}, values: experiment.Values{}}
 	if err := w.table(); err != nil {
 		return nil, err
 	}
@@ -150,7 +149,7 @@ func (w *scanRun) table() (err error) {
 func (w *scanRun) spawn(c *runtime.Cluster) error {
 	w.c = c
 	if err := c.SpawnService(0, "table", func(p *runtime.Proc) error {
-		t, err := query.Open(p, w.schema, w.rows, w.o)
+		t, err := scan.Open(p, w.schema, w.rows, w.o)
 		if err != nil {
 			return err
 		}
@@ -163,7 +162,7 @@ func (w *scanRun) spawn(c *runtime.Cluster) error {
 
 func (w *scanRun) client(p *runtime.Proc) error {
 	n := len(w.rows) / w.schema.Size()
-	client, err := query.Dial(p, query.Address{}, w.schema, n, w.o)
+	client, err := scan.Dial(p, scan.Address{}, w.schema, n, w.o)
 	if err != nil {
 		return err
 	}

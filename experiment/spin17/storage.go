@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers/raid5/driver"
+	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/internal/spc"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -27,13 +27,13 @@ func Storage(name string, trace *spc.Trace) *experiment.Experiment {
 		Axes: []experiment.Axis{
 			{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(name, ",", "_")}, Help: "the trace"},
 			{Name: "mode", Kind: report.Text, Of: []string{experiment.ModeRDMA, experiment.ModeP4, experiment.ModeSpin}, Default: "rdma,p4,spin", Help: "who serves; above it says what each is"},
-			{Name: "clients", Kind: report.Count, Least: "1", Most: fmt.Sprint(driver.MaxClients), Default: "1", Help: "nodes that play it; each has whole units of the trace, in turn, and one request under way"},
+			{Name: "clients", Kind: report.Count, Least: "1", Most: fmt.Sprint(raid5.MaxClients), Default: "1", Help: "nodes that play it; each has whole units of the trace, in turn, and one request under way"},
 			{Name: "speed", Kind: report.Number, Least: "0", Most: "1e9", Default: "0", Help: "requests begin so many times as fast as their time stamps say, or when the one before has ended; 0: then, whatever the stamps say"},
 			{Name: "requests", Column: "first", Kind: report.Count, Least: "0", Most: "1000000000", Default: "0", Help: "play only so many, the first ones; 0: all"},
 			{Name: "block", Column: "block_bytes", Kind: report.Size, Least: "1", Most: "1MiB", Default: fmt.Sprint(spc.Block), Help: "what block addresses count"},
-			{Name: "servers", Kind: report.Count, Least: "1", Most: fmt.Sprint(driver.MaxData), Default: "4", Help: "data servers, besides the parity server"},
+			{Name: "servers", Kind: report.Count, Least: "1", Most: fmt.Sprint(raid5.MaxData), Default: "4", Help: "data servers, besides the parity server"},
 			{Name: "cores", Kind: report.Count, Least: "1", Most: "1024", Default: "1", Help: "cores of each server that serve, without handlers"},
-			{Name: "unit", Kind: report.Size, Least: fmt.Sprint(driver.LeastUnit), Most: "64MiB", Multiple: "8", Default: "4KiB", Help: "stripe unit: consecutive bytes of a server"},
+			{Name: "unit", Kind: report.Size, Least: fmt.Sprint(raid5.LeastUnit), Most: "64MiB", Multiple: "8", Default: "4KiB", Help: "stripe unit: consecutive bytes of a server"},
 			durableAxis(),
 		},
 		Points: s.has,
@@ -161,8 +161,8 @@ func (s *traceRun) memory(p *experiment.Point) int64 {
 type playing struct {
 	*experiment.Point
 	requests []spc.Request
-	o        driver.Options
-	array    *driver.Array
+	o        raid5.Options
+	array    *raid5.Array
 	rows     []row
 	cluster  *runtime.Cluster
 	line     experiment.Values // lineColumns
@@ -179,7 +179,7 @@ type traceClient struct {
 
 func (s *traceRun) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 	w := &playing{Point: p, requests: s.played(p), clients: make([]traceClient, p.Int("clients"))}
-	w.o = driver.Options{By: raid5By[p.Text("mode")], Clients: len(w.clients), Cores: p.Int("cores"), Durable: p.Flag("durable")}
+	w.o = raid5.Options{By: raid5By[p.Text("mode")], Clients: len(w.clients), Cores: p.Int("cores"), Durable: p.Flag("durable")}
 	w.o.Data, w.o.Unit = p.Int("servers"), int64(p.Int("unit"))
 	w.rows = rows(w.requests, int64(p.Int("block")), w.stripe())
 	w.o.Rows = int64(max(len(w.rows), 1))
@@ -220,7 +220,7 @@ func (w *playing) deal() {
 
 func (w *playing) spawn(c *runtime.Cluster) (err error) {
 	w.cluster, w.line = c, experiment.Values{}
-	if w.array, err = driver.New(c, w.o); err != nil {
+	if w.array, err = raid5.New(c, w.o); err != nil {
 		return err
 	}
 	for i := range w.clients {
@@ -274,7 +274,7 @@ func (w *playing) client(p *runtime.Proc, number int) error {
 }
 
 // request reads or writes, and compares what was read.
-func (w *playing) request(client *driver.Client, i int, memory runtime.View) error {
+func (w *playing) request(client *raid5.Client, i int, memory runtime.View) error {
 	one := &w.requests[i]
 	at := w.place(one)
 	should := w.want[at : at+one.Size]

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers/txlog/driver"
+	"github.com/spinsim/spinsim/handlers/txlog"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -93,9 +93,9 @@ func hasTransactions(p *experiment.Point) (bool, error) {
 	return mode != experiment.ModeRDMA, nil
 }
 
-func transactionOptions(p *experiment.Point) driver.Options {
+func transactionOptions(p *experiment.Point) txlog.Options {
 	size := (p.Int("size") + 7) &^ 7
-	o := driver.Options{PT: experiment.RequestPT, Region: size, ByHost: p.Text("mode") == experiment.ModeHost, Open: p.Text("op") == opWrite}
+	o := txlog.Options{PT: experiment.RequestPT, Region: size, ByHost: p.Text("mode") == experiment.ModeHost, Open: p.Text("op") == opWrite}
 	if p.Text("op") == opTransaction {
 		o.Region = size * p.Int("items")
 		o.Commit = max(size*p.Int("writes"), 8)
@@ -106,7 +106,7 @@ func transactionOptions(p *experiment.Point) driver.Options {
 // transacting is a point under way.
 type transacting struct {
 	*experiment.Point
-	o       driver.Options
+	o       txlog.Options
 	size    int
 	count   int
 	first   sim.Time // when the first client began
@@ -114,7 +114,7 @@ type transacting struct {
 	took    sim.Time // by transactions
 	aborts  uint64
 	commits uint64
-	server  *driver.Server
+	server  *txlog.Server
 	c       *runtime.Cluster
 	values  experiment.Values
 }
@@ -128,10 +128,10 @@ func runTransactions(ctx context.Context, p *experiment.Point) (experiment.Value
 		if p.Text("mode") == experiment.ModeRDMA {
 			home = w.plain
 		}
-		var library *driver.Library
+		var library *txlog.Loaded
 		if p.Text("mode") == experiment.ModeSpin {
 			var err error
-			if library, err = driver.Load(c); err != nil {
+			if library, err = txlog.Load(c); err != nil {
 				return err
 			}
 		}
@@ -168,7 +168,7 @@ func runTransactions(ctx context.Context, p *experiment.Point) (experiment.Value
 }
 
 // home is rank 0 where accesses are logged.
-func (w *transacting) home(p *runtime.Proc, library *driver.Library) (err error) {
+func (w *transacting) home(p *runtime.Proc, library *txlog.Loaded) (err error) {
 	if w.server, err = library.Open(p, w.o); err != nil {
 		return err
 	}
@@ -176,14 +176,14 @@ func (w *transacting) home(p *runtime.Proc, library *driver.Library) (err error)
 }
 
 // plain is rank 0 where they are not.
-func (w *transacting) plain(p *runtime.Proc, _ *driver.Library) error {
+func (w *transacting) plain(p *runtime.Proc, _ *txlog.Loaded) error {
 	memory := p.Alloc(w.o.Region)
 	for i, does := range []portals.EntryOptions{portals.OptMEOpGet, portals.OptMEOpPut} {
 		if _, err := p.NI().Objects().PTAlloc(0, portals.EQNone, w.o.PT+uint32(i)); err != nil {
 			return err
 		}
 		if _, err := p.NI().MEAppend(w.o.PT+uint32(i), &portals.ME{
-			Start: memory.Addr(), Length: uint64(w.o.Region), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: driver.Bits, IgnoreBits: driver.TagBits, Options: does,
+			Start: memory.Addr(), Length: uint64(w.o.Region), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: txlog.Bits, IgnoreBits: txlog.TagBits, Options: does,
 		}, portals.PriorityList, 0); err != nil {
 			return err
 		}
@@ -207,9 +207,9 @@ func (w *transacting) stream(p *runtime.Proc) error {
 	begin := p.Now()
 	for range w.count {
 		if w.Text("op") == opRead {
-			err = ni.Get(portals.Get{MD: md, Length: uint64(w.size), Target: experiment.Peer(0), PT: w.o.PT, MatchBits: driver.Bits})
+			err = ni.Get(portals.Get{MD: md, Length: uint64(w.size), Target: experiment.Peer(0), PT: w.o.PT, MatchBits: txlog.Bits})
 		} else {
-			err = ni.Put(portals.Put{MD: md, Length: uint64(w.size), Ack: portals.CTAck, Target: experiment.Peer(0), PT: w.o.PT + 1, MatchBits: driver.Bits})
+			err = ni.Put(portals.Put{MD: md, Length: uint64(w.size), Ack: portals.CTAck, Target: experiment.Peer(0), PT: w.o.PT + 1, MatchBits: txlog.Bits})
 		}
 		if err != nil {
 			return err
@@ -234,7 +234,7 @@ func (w *transacting) over(begin, end sim.Time) {
 
 // transact adds one to the first word of items, and says in the others which it was.
 func (w *transacting) transact(p *runtime.Proc) error {
-	c, err := driver.Join(p, experiment.Peer(0), w.o)
+	c, err := txlog.Join(p, experiment.Peer(0), w.o)
 	if err != nil {
 		return err
 	}

@@ -20,23 +20,23 @@ const (
 // State is the interface.
 type State struct {
 	_         structs.HostLayout
-	NID       uint32         `spin:"default=rank"` // node
-	PID       uint32         // of the IOprovider
-	BackupCT  uint32         `spin:"unit=counter"`              // counts frames in the backup ring: the interrupt of the IOprovider
-	TailCT    uint32         `spin:"unit=counter"`              // counts changes of the tails of rings that are watched
-	Slots     uint64         `spin:"default=64 min=1"`          // of the backup ring
-	SlotBytes uint64         `spin:"unit=bytes default=mtu+64"` // of each: an Entry and a frame
-	Free      uint64         `spin:"default=64"`                // slots that may be taken: backup.size - (backup.tail - backup.head) of NPF'17
-	Head      uint64         // slots that were taken
-	Patience  uint64         `spin:"unit=cycles default=750000"` // of its budget that a frame spends on waiting for its turn before it is dropped: one that is killed would stop the ring
-	Stray     uint64         // frames for no ring
-	Foreign   uint64         // messages to control that it does not understand, or that are not of who may send them
-	Rings     [MaxRings]Ring // of IOusers
+	NID       uint32              `spin:"default=rank"` // node
+	PID       uint32              // of the IOprovider
+	BackupCT  uint32              `spin:"unit=counter"`              // counts frames in the backup ring: the interrupt of the IOprovider
+	TailCT    uint32              `spin:"unit=counter"`              // counts changes of the tails of rings that are watched
+	Slots     uint64              `spin:"default=64 min=1"`          // of the backup ring
+	SlotBytes uint64              `spin:"unit=bytes default=mtu+64"` // of each: an Entry and a frame
+	Free      uint64              `spin:"default=64"`                // slots that may be taken: backup.size - (backup.tail - backup.head) of NPF'17
+	Head      uint64              // slots that were taken
+	Patience  uint64              `spin:"unit=cycles default=750000"` // of its budget that a frame spends on waiting for its turn before it is dropped: one that is killed would stop the ring
+	Stray     uint64              // frames for no ring
+	Foreign   uint64              // messages to control that it does not understand, or that are not of who may send them
+	Rings     [MaxRings]RingState // of IOusers
 }
 
 // Ring is that of an IOuser. Indices run free: the descriptor of one is that modulo Size, its place. Frames that come at once meet twice, each time for a few cycles: they take their descriptors one
 // after the other, with the turn, and move Head one after the other, with Lock. A frame that has taken its descriptor does not hold up those behind it.
-type Ring struct {
+type RingState struct {
 	_           structs.HostLayout
 	Generation  uint64 // rings that were here and are closed
 	Control     uint64 // 1: a handler carries out a message about the ring
@@ -67,7 +67,7 @@ type Ring struct {
 }
 
 // HeadOffset is how many descriptors from Head on are taken.
-func (r *Ring) HeadOffset() uint64 { return r.Next - r.Head }
+func (r *RingState) HeadOffset() uint64 { return r.Next - r.Head }
 
 // Stats counts frames of a ring.
 type Stats struct {

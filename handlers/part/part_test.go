@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/handlers/part"
-	"github.com/spinsim/spinsim/handlers/part/faults"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
+	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/hosttest"
 	"github.com/spinsim/spinsim/profile"
@@ -19,11 +18,11 @@ import (
 
 // An entry has the bits of the thesis, and comes back from them.
 func TestEntry(t *testing.T) {
-	f := part.Fault{NID: 0x2abcde, PID: 5, Slot: 0x2345, Sequence: 0x3210, PDID: 0xbeef, Address: 0x7654321 << 12}
+	f := part.FaultRecord{NID: 0x2abcde, PID: 5, Slot: 0x2345, Sequence: 0x3210, PDID: 0xbeef, Address: 0x7654321 << 12}
 	e := f.Encode()
 	require.Equal(t, [4]uint32{0x2abcde<<8 | 2<<4 | 1, 0x345<<20 | 0x3210<<4 | 1, 0xbeef<<16 | 0x076<<4 | 3, 0x54321<<12 | 5<<1 | 1}, e.Words)
 	rapid.Check(t, func(r *rapid.T) {
-		f := part.Fault{
+		f := part.FaultRecord{
 			NID: rapid.Uint32Max(1<<22-1).Draw(r, "nid"), PID: rapid.Uint32Max(1<<11-1).Draw(r, "pid"), Slot: rapid.Uint32Max(1<<14-1).Draw(r, "slot"),
 			Sequence: rapid.Uint32Max(1<<14-1).Draw(r, "sequence"), PDID: rapid.Uint32Max(1<<16-1).Draw(r, "pdid"),
 			Address: rapid.Uint64Max(1<<27-1).Draw(r, "page") << 12,
@@ -39,25 +38,25 @@ func TestEntry(t *testing.T) {
 type world struct {
 	t       *testing.T
 	c       *runtime.Cluster
-	engine  *channels.Engine
+	engine  *rdma.Engine
 	present map[uint64]bool // pages of rank 1
-	pages   [2]*channels.Page
+	pages   [2]*rdma.Page
 	dst     runtime.View
 	flag    runtime.View
 	arrived sim.Time
 }
 
-func newWorld(t *testing.T, n int, state map[string]any, driver func(w *world, p *runtime.Proc, q *faults.Queue) error, set ...string) *world {
+func newWorld(t *testing.T, n int, state map[string]any, driver func(w *world, p *runtime.Proc, q *part.Queue) error, set ...string) *world {
 	prof, err := profile.Load("exanest-qfdb", append(set, "os.kind=none", "smmu.kind=none")...) // memory is absent for the translator below
 	require.NoError(t, err)
 	w := &world{t: t, present: map[uint64]bool{}}
 	w.c, err = runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2, Translator: w.translator})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.c.Close()) })
-	w.engine, err = faults.Load(w.c)
+	w.engine, err = part.LoadEngine(w.c)
 	require.NoError(t, err)
 	open := func(p *runtime.Proc) (err error) {
-		w.pages[p.Rank()], err = w.engine.Open(p, channels.Options{PDID: 9, State: state})
+		w.pages[p.Rank()], err = w.engine.Open(p, rdma.Options{PDID: 9, State: state})
 		return err
 	}
 	spawn := func(rank int, name string, f func(p *runtime.Proc) error) {
@@ -72,7 +71,7 @@ func newWorld(t *testing.T, n int, state map[string]any, driver func(w *world, p
 			return err
 		}
 		p.SleepUntil(sim.Microsecond)
-		x, err := w.pages[0].Write(channels.Transfer{NID: 1, Source: src.Addr(), Destination: w.dst.Addr(), Length: uint64(n), Notify: w.flag.Addr(), Value: 1})
+		x, err := w.pages[0].Write(rdma.Transfer{NID: 1, Source: src.Addr(), Destination: w.dst.Addr(), Length: uint64(n), Notify: w.flag.Addr(), Value: 1})
 		if err != nil {
 			return err
 		}
@@ -83,7 +82,7 @@ func newWorld(t *testing.T, n int, state map[string]any, driver func(w *world, p
 		if err := open(p); err != nil {
 			return err
 		}
-		q, err := faults.Open(w.pages[1])
+		q, err := part.OpenQueue(w.pages[1])
 		if err != nil {
 			return err
 		}
@@ -127,8 +126,8 @@ func (w *world) faults(rank int) (f part.Faults) {
 }
 
 // resolve brings in the page of each fault, 19 µs for each (P), and asks for its block, until so many blocks were asked for.
-func resolve(blocks int) func(w *world, p *runtime.Proc, q *faults.Queue) error {
-	return func(w *world, p *runtime.Proc, q *faults.Queue) error {
+func resolve(blocks int) func(w *world, p *runtime.Proc, q *part.Queue) error {
+	return func(w *world, p *runtime.Proc, q *part.Queue) error {
 		for range blocks {
 			if err := q.Await(); err != nil {
 				return err
@@ -161,7 +160,7 @@ func TestFaultIsResolved(t *testing.T) {
 
 // Without anybody who resolves, the time-out sends the block again: 1 ms after it began.
 func TestTimeoutWithoutRequest(t *testing.T) {
-	w := newWorld(t, 4096, nil, func(w *world, p *runtime.Proc, q *faults.Queue) error {
+	w := newWorld(t, 4096, nil, func(w *world, p *runtime.Proc, q *part.Queue) error {
 		if err := q.Await(); err != nil {
 			return err
 		}
@@ -174,7 +173,7 @@ func TestTimeoutWithoutRequest(t *testing.T) {
 
 // A request that comes after the time-out has sent the block again is void (T), and so is one for another protection domain.
 func TestVoidRequests(t *testing.T) {
-	w := newWorld(t, 4096, map[string]any{"rdma.timeout": 30000}, func(w *world, p *runtime.Proc, q *faults.Queue) error {
+	w := newWorld(t, 4096, map[string]any{"rdma.timeout": 30000}, func(w *world, p *runtime.Proc, q *part.Queue) error {
 		if err := q.Await(); err != nil {
 			return err
 		}
@@ -198,8 +197,8 @@ func TestVoidRequests(t *testing.T) {
 // With NTO only the request sends the block again; one that was lost makes up for by the guard.
 func TestNoTimeout(t *testing.T) {
 	state := map[string]any{"nto": 1, "guard": 5000000, "rdma.timeout": 100000}
-	late := func(lost bool) func(w *world, p *runtime.Proc, q *faults.Queue) error {
-		return func(w *world, p *runtime.Proc, q *faults.Queue) error {
+	late := func(lost bool) func(w *world, p *runtime.Proc, q *part.Queue) error {
+		return func(w *world, p *runtime.Proc, q *part.Queue) error {
 			if err := q.Await(); err != nil {
 				return err
 			}
@@ -223,7 +222,7 @@ func TestNoTimeout(t *testing.T) {
 // Every page of a transfer is absent: each is asked for by itself, all bytes arrive, and no time-out is needed.
 func TestEveryPageFaults(t *testing.T) {
 	const pages = 16
-	w := newWorld(t, pages*4096, nil, func(w *world, p *runtime.Proc, q *faults.Queue) error {
+	w := newWorld(t, pages*4096, nil, func(w *world, p *runtime.Proc, q *part.Queue) error {
 		for idle := 0; idle < 10; {
 			f, found := q.Next(p.Thread())
 			if !found {
@@ -250,7 +249,7 @@ func TestEveryPageFaults(t *testing.T) {
 // A FIFO that is full drops faults, which are counted; their blocks come again by themselves.
 func TestFullFIFO(t *testing.T) {
 	const n = 16 * 4096
-	w := newWorld(t, n, map[string]any{"rdma.timeout": 40000, "rdma.back_off": 4095}, func(w *world, p *runtime.Proc, q *faults.Queue) error {
+	w := newWorld(t, n, map[string]any{"rdma.timeout": 40000, "rdma.back_off": 4095}, func(w *world, p *runtime.Proc, q *part.Queue) error {
 		for w.faults(1).Full == 0 {
 			p.Sleep(100 * sim.Microsecond)
 		}
@@ -264,7 +263,7 @@ func TestFullFIFO(t *testing.T) {
 }
 
 // drain asks for all blocks of the FIFO.
-func drain(_ *world, p *runtime.Proc, q *faults.Queue) error {
+func drain(_ *world, p *runtime.Proc, q *part.Queue) error {
 	for {
 		f, found := q.Next(p.Thread())
 		if !found {

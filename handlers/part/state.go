@@ -64,7 +64,7 @@ type Entry struct {
 }
 
 // Fault is what an entry says.
-type Fault struct {
+type FaultRecord struct {
 	NID      uint32 // source of the block
 	PID      uint32 // 11 bits
 	Slot     uint32 // transaction
@@ -77,7 +77,7 @@ type Fault struct {
 const maxPID = 1<<11 - 1
 
 // Encode makes the entry of a fault.
-func (f *Fault) Encode() (e Entry) {
+func (f *FaultRecord) Encode() (e Entry) {
 	page := uint32(f.Address>>12) & (1<<27 - 1)
 	e.Words[0] = f.NID&(1<<22-1)<<8 | f.Slot>>12&3<<4 | 1
 	e.Words[1] = f.Slot&(1<<12-1)<<20 | f.Sequence&rdma.SequenceMask<<4 | 1
@@ -87,7 +87,7 @@ func (f *Fault) Encode() (e Entry) {
 }
 
 // Decode is the inverse of Encode; false: the entry is not valid.
-func (e *Entry) Decode() (f Fault, valid bool) {
+func (e *Entry) Decode() (f FaultRecord, valid bool) {
 	w := &e.Words
 	f.NID, f.PID = w[0]>>8&(1<<22-1), w[3]>>1&maxPID
 	f.Slot, f.Sequence = w[0]>>4&3<<12|w[1]>>20, w[1]>>4&rdma.SequenceMask

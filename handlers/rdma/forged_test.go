@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers/rdma"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -19,16 +18,16 @@ func TestForgedDomain(t *testing.T) {
 	c := newCluster(t, 2, nil)
 	const mine, theirs = 1, 7
 	var secret runtime.View
-	var forger, victim *channels.Page
+	var forger, victim *rdma.Page
 	c.spawn(1, func(p *runtime.Proc) (err error) {
 		secret = p.Alloc(4096)
 		fill(secret.Raw(), 3)
-		victim, err = c.engine.Open(p, channels.Options{PDID: theirs})
+		victim, err = c.engine.Open(p, rdma.Options{PDID: theirs})
 		return err
 	})
 	c.spawn(0, func(p *runtime.Proc) (err error) {
 		loot, d := p.Alloc(4096), p.Alloc(64)
-		if forger, err = c.engine.Open(p, channels.Options{PDID: mine}); err != nil {
+		if forger, err = c.engine.Open(p, rdma.Options{PDID: mine}); err != nil {
 			return err
 		}
 		ni := forger.NI()
@@ -81,9 +80,9 @@ func TestPageInAnotherDomain(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	c.spawn(0, func(p *runtime.Proc) error {
 		p.SetUID(4)
-		_, err := c.engine.Open(p, channels.Options{PDID: 5})
+		_, err := c.engine.Open(p, rdma.Options{PDID: 5})
 		require.ErrorContains(t, err, "is in protection domain 4, not 5")
-		_, err = c.engine.Open(p, channels.Options{PDID: 4})
+		_, err = c.engine.Open(p, rdma.Options{PDID: 4})
 		return err
 	})
 	c.run()
@@ -93,7 +92,7 @@ func TestPageInAnotherDomain(t *testing.T) {
 func TestPageThatFailsLeavesNoDomain(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	c.spawn(0, func(p *runtime.Proc) error {
-		_, err := c.engine.Open(p, channels.Options{PDID: 4, State: map[string]any{"nosuch": 1}})
+		_, err := c.engine.Open(p, rdma.Options{PDID: 4, State: map[string]any{"nosuch": 1}})
 		require.ErrorContains(t, err, "nosuch")
 		limits := c.Profile().PortalsLimits()
 		ni, err := p.NIInit(portals.OptNINoMatching|portals.OptNIPhysical, &limits)
@@ -110,32 +109,32 @@ func TestReadsBeyondTheChannels(t *testing.T) {
 	const readers, each, n = 3, rdma.Reads, 20000
 	c := newCluster(t, 1+readers, nil)
 	var data runtime.View
-	var served *channels.Page
+	var served *rdma.Page
 	c.spawn(0, func(p *runtime.Proc) (err error) {
 		data = p.Alloc(n)
 		fill(data.Raw(), 9)
-		served, err = c.engine.Open(p, channels.Options{PDID: 1})
+		served, err = c.engine.Open(p, rdma.Options{PDID: 1})
 		return err
 	})
 	for rank := 1; rank <= readers; rank++ {
 		c.spawn(rank, func(p *runtime.Proc) error {
-			g, err := c.engine.Open(p, channels.Options{PDID: 1})
+			g, err := c.engine.Open(p, rdma.Options{PDID: 1})
 			if err != nil {
 				return err
 			}
 			p.Sleep(sim.Microsecond)
-			var open []*channels.Pending
+			var open []*rdma.Pending
 			var into []runtime.View
 			for range each {
 				v := p.Alloc(n)
-				r, err := g.Read(channels.Transfer{Source: data.Addr(), Destination: v.Addr(), Length: n})
+				r, err := g.Read(rdma.Transfer{Source: data.Addr(), Destination: v.Addr(), Length: n})
 				if err != nil {
 					return err
 				}
 				open, into = append(open, r), append(into, v)
 			}
-			_, err = g.Read(channels.Transfer{Source: data.Addr(), Destination: data.Addr(), Length: n})
-			require.ErrorIs(t, err, channels.ErrNoChannel)
+			_, err = g.Read(rdma.Transfer{Source: data.Addr(), Destination: data.Addr(), Length: n})
+			require.ErrorIs(t, err, rdma.ErrNoChannel)
 			for i, r := range open {
 				require.NoError(t, r.Wait())
 				require.Equal(t, data.Snapshot(), into[i].Snapshot())

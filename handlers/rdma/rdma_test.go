@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers/rdma"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -30,7 +29,7 @@ func TestSizes(t *testing.T) {
 type cluster struct {
 	t *testing.T
 	*runtime.Cluster
-	engine *channels.Engine
+	engine *rdma.Engine
 }
 
 func newCluster(t *testing.T, nodes int, cfg func(*runtime.Config), set ...string) *cluster {
@@ -44,7 +43,7 @@ func newCluster(t *testing.T, nodes int, cfg func(*runtime.Config), set ...strin
 	made, err := runtime.NewCluster(c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, made.Close()) })
-	e, err := channels.Load(made)
+	e, err := rdma.Load(made)
 	require.NoError(t, err)
 	return &cluster{t, made, e}
 }
@@ -70,15 +69,15 @@ func TestWriteAndRead(t *testing.T) {
 		c := newCluster(t, 4, nil)
 		var src, dst, flag runtime.View
 		var at, acked, read sim.Time
-		var sender, receiver *channels.Page
+		var sender, receiver *rdma.Page
 		c.spawn(0, func(p *runtime.Proc) (err error) {
 			src = p.Alloc(n + 100)
 			fill(src.Raw(), 5)
-			if sender, err = c.engine.Open(p, channels.Options{PDID: 3}); err != nil {
+			if sender, err = c.engine.Open(p, rdma.Options{PDID: 3}); err != nil {
 				return err
 			}
 			p.Sleep(sim.Microsecond)
-			w, err := sender.Write(channels.Transfer{NID: 1, Source: src.Addr() + 7, Destination: dst.Addr() + 77, Length: uint64(n), Notify: flag.Addr(), Value: 9})
+			w, err := sender.Write(rdma.Transfer{NID: 1, Source: src.Addr() + 7, Destination: dst.Addr() + 77, Length: uint64(n), Notify: flag.Addr(), Value: 9})
 			if err != nil {
 				return err
 			}
@@ -88,7 +87,7 @@ func TestWriteAndRead(t *testing.T) {
 		})
 		c.spawn(1, func(p *runtime.Proc) (err error) {
 			dst, flag = p.Alloc(n+200), p.Alloc(8)
-			if receiver, err = c.engine.Open(p, channels.Options{PDID: 3}); err != nil {
+			if receiver, err = c.engine.Open(p, rdma.Options{PDID: 3}); err != nil {
 				return err
 			}
 			err = receiver.AwaitNotification(flag, 9)
@@ -98,13 +97,13 @@ func TestWriteAndRead(t *testing.T) {
 		var back runtime.View
 		c.spawn(2, func(p *runtime.Proc) (err error) {
 			back = p.Alloc(n + 200)
-			g, err := c.engine.Open(p, channels.Options{PDID: 3})
+			g, err := c.engine.Open(p, rdma.Options{PDID: 3})
 			if err != nil {
 				return err
 			}
 			p.Sleep(10 * sim.Millisecond)
 			before := p.Now()
-			r, err := g.Read(channels.Transfer{NID: 1, Source: dst.Addr() + 77, Destination: back.Addr() + 1, Length: uint64(n)})
+			r, err := g.Read(rdma.Transfer{NID: 1, Source: dst.Addr() + 77, Destination: back.Addr() + 1, Length: uint64(n)})
 			if err != nil {
 				return err
 			}
@@ -127,12 +126,12 @@ func once(t *testing.T, n int, set ...string) (notified, ended sim.Time, stats r
 	const begin = sim.Microsecond
 	c.spawn(0, func(p *runtime.Proc) error {
 		src := p.Alloc(n)
-		g, err := c.engine.Open(p, channels.Options{})
+		g, err := c.engine.Open(p, rdma.Options{})
 		if err != nil {
 			return err
 		}
 		p.SleepUntil(begin)
-		w, err := g.Write(channels.Transfer{NID: 1, Source: src.Addr(), Destination: dst.Addr(), Length: uint64(n), Notify: flag.Addr(), Value: 1})
+		w, err := g.Write(rdma.Transfer{NID: 1, Source: src.Addr(), Destination: dst.Addr(), Length: uint64(n), Notify: flag.Addr(), Value: 1})
 		if err != nil {
 			return err
 		}
@@ -142,7 +141,7 @@ func once(t *testing.T, n int, set ...string) (notified, ended sim.Time, stats r
 	})
 	c.spawn(1, func(p *runtime.Proc) error {
 		dst, flag = p.Alloc(n), p.Alloc(8)
-		g, err := c.engine.Open(p, channels.Options{})
+		g, err := c.engine.Open(p, rdma.Options{})
 		if err != nil {
 			return err
 		}
@@ -202,28 +201,28 @@ func TestThroughputIsThatOfTheLink(t *testing.T) {
 // try is a transfer and how it is to end.
 type try struct {
 	read bool
-	t    channels.Transfer
+	t    rdma.Transfer
 	want error
 }
 
 // tries are transfers of node 0 with node 1 and with node 2, which has another protection domain.
 func tries(here, there, other runtime.View) []try {
-	at := func(nid uint32, src, dst, n uint64) channels.Transfer {
-		return channels.Transfer{NID: nid, Source: src, Destination: dst, Length: n}
+	at := func(nid uint32, src, dst, n uint64) rdma.Transfer {
+		return rdma.Transfer{NID: nid, Source: src, Destination: dst, Length: n}
 	}
 	const nowhere = 1 << 30
 	return []try{
-		{false, at(2, here.Addr(), other.Addr(), 5000), channels.ErrForeign},
-		{true, at(2, other.Addr(), here.Addr(), 5000), channels.ErrForeign},
-		{false, at(1, here.Addr(), nowhere, 40000), channels.ErrDenied},
-		{true, at(1, there.Addr(), nowhere, 10), channels.ErrDenied},
-		{false, at(1, nowhere, there.Addr(), 40000), channels.ErrTimedOut}, // the blocks are never sent
-		{true, at(1, nowhere, here.Addr(), 400), channels.ErrTimedOut},
-		{false, channels.Transfer{NID: 1, Source: here.Addr(), Destination: there.Addr(), Length: 8, Notify: nowhere}, channels.ErrDenied},
-		{false, at(3, here.Addr(), there.Addr(), 8), channels.ErrIllegal},
-		{true, at(3, there.Addr(), here.Addr(), 8), channels.ErrIllegal},
-		{false, at(1, here.Addr(), 1<<rdma.AddressBits-7, 8), channels.ErrIllegal},
-		{true, at(1, 1<<rdma.AddressBits-7, here.Addr(), 8), channels.ErrIllegal},
+		{false, at(2, here.Addr(), other.Addr(), 5000), rdma.ErrForeign},
+		{true, at(2, other.Addr(), here.Addr(), 5000), rdma.ErrForeign},
+		{false, at(1, here.Addr(), nowhere, 40000), rdma.ErrDenied},
+		{true, at(1, there.Addr(), nowhere, 10), rdma.ErrDenied},
+		{false, at(1, nowhere, there.Addr(), 40000), rdma.ErrTimedOut}, // the blocks are never sent
+		{true, at(1, nowhere, here.Addr(), 400), rdma.ErrTimedOut},
+		{false, rdma.Transfer{NID: 1, Source: here.Addr(), Destination: there.Addr(), Length: 8, Notify: nowhere}, rdma.ErrDenied},
+		{false, at(3, here.Addr(), there.Addr(), 8), rdma.ErrIllegal},
+		{true, at(3, there.Addr(), here.Addr(), 8), rdma.ErrIllegal},
+		{false, at(1, here.Addr(), 1<<rdma.AddressBits-7, 8), rdma.ErrIllegal},
+		{true, at(1, 1<<rdma.AddressBits-7, here.Addr(), 8), rdma.ErrIllegal},
 		{false, at(1, here.Addr(), there.Addr(), 50000), nil},
 		{true, at(1, there.Addr(), here.Addr(), 50000), nil},
 	}
@@ -236,7 +235,7 @@ func named(t *testing.T, x try, err string) {
 		want = fmt.Sprintf("rdma: read of %d bytes at %#x into %#x from %d:0: ", x.t.Length, x.t.Source, x.t.Destination, x.t.NID)
 	}
 	require.True(t, strings.HasPrefix(err, want), err)
-	if errors.Is(x.want, channels.ErrTimedOut) {
+	if errors.Is(x.want, rdma.ErrTimedOut) {
 		require.Contains(t, err, "no memory at 0x40000000")
 	}
 }
@@ -245,11 +244,11 @@ func named(t *testing.T, x try, err string) {
 func TestFailures(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	var there, other runtime.View
-	var g [3]*channels.Page
+	var g [3]*rdma.Page
 	fast := map[string]any{"timeout": 20000, "retries": 3}
 	c.spawn(0, func(p *runtime.Proc) (err error) {
 		here := p.Alloc(1 << 16)
-		if g[0], err = c.engine.Open(p, channels.Options{PDID: 1, State: fast}); err != nil {
+		if g[0], err = c.engine.Open(p, rdma.Options{PDID: 1, State: fast}); err != nil {
 			return err
 		}
 		p.Sleep(sim.Microsecond)
@@ -275,7 +274,7 @@ func TestFailures(t *testing.T) {
 	serve := func(rank int, pdid uint16, v *runtime.View) {
 		c.spawn(rank, func(p *runtime.Proc) (err error) {
 			*v = p.Alloc(1 << 16)
-			g[rank], err = c.engine.Open(p, channels.Options{PDID: pdid, State: fast})
+			g[rank], err = c.engine.Open(p, rdma.Options{PDID: pdid, State: fast})
 			return err
 		})
 	}
@@ -295,17 +294,17 @@ func TestLongTimeouts(t *testing.T) {
 		c.spawn(0, func(p *runtime.Proc) error {
 			v := p.Alloc(64)
 			fill(v.Raw(), 1)
-			g, err := c.engine.Open(p, channels.Options{State: map[string]any{"timeout": timeout}})
+			g, err := c.engine.Open(p, rdma.Options{State: map[string]any{"timeout": timeout}})
 			if err != nil {
 				return err
 			}
 			p.Sleep(sim.Microsecond)
-			for i, begin := range []func(channels.Transfer) (*channels.Pending, error){g.Write, g.Read} {
+			for i, begin := range []func(rdma.Transfer) (*rdma.Pending, error){g.Write, g.Read} {
 				from, to := v.Addr(), there.Addr()
 				if i == 1 {
 					from, to = to, from
 				}
-				w, err := begin(channels.Transfer{NID: 1, Source: from, Destination: to, Length: 64})
+				w, err := begin(rdma.Transfer{NID: 1, Source: from, Destination: to, Length: 64})
 				require.NoError(t, err)
 				require.NoError(t, w.Wait(), i)
 			}
@@ -316,7 +315,7 @@ func TestLongTimeouts(t *testing.T) {
 		})
 		c.spawn(1, func(p *runtime.Proc) (err error) {
 			there = p.Alloc(64)
-			_, err = c.engine.Open(p, channels.Options{})
+			_, err = c.engine.Open(p, rdma.Options{})
 			return err
 		})
 		c.run()
@@ -328,24 +327,24 @@ func TestLimits(t *testing.T) {
 	c := newCluster(t, 2, nil, "fabric.faults.down=[{node: 1, from: 0ns, to: 1s}]")
 	c.spawn(0, func(p *runtime.Proc) error {
 		v := p.Alloc(64)
-		g, err := c.engine.Open(p, channels.Options{State: map[string]any{"timeout": 10000, "retries": 5}})
+		g, err := c.engine.Open(p, rdma.Options{State: map[string]any{"timeout": 10000, "retries": 5}})
 		if err != nil {
 			return err
 		}
-		var open []*channels.Pending
+		var open []*rdma.Pending
 		for range rdma.Writes {
-			w, err := g.Write(channels.Transfer{NID: 1, Source: v.Addr(), Destination: v.Addr(), Length: 64})
+			w, err := g.Write(rdma.Transfer{NID: 1, Source: v.Addr(), Destination: v.Addr(), Length: 64})
 			if err != nil {
 				return err
 			}
 			open = append(open, w)
 		}
-		_, err = g.Write(channels.Transfer{NID: 1, Source: v.Addr(), Destination: v.Addr(), Length: 64})
-		require.ErrorIs(t, err, channels.ErrNoChannel)
-		r, err := g.Read(channels.Transfer{NID: 1, Source: v.Addr(), Destination: v.Addr(), Length: 64})
+		_, err = g.Write(rdma.Transfer{NID: 1, Source: v.Addr(), Destination: v.Addr(), Length: 64})
+		require.ErrorIs(t, err, rdma.ErrNoChannel)
+		r, err := g.Read(rdma.Transfer{NID: 1, Source: v.Addr(), Destination: v.Addr(), Length: 64})
 		require.NoError(t, err)
 		for _, w := range append(open, r) {
-			require.ErrorIs(t, w.Wait(), channels.ErrTimedOut)
+			require.ErrorIs(t, w.Wait(), rdma.ErrTimedOut)
 		}
 		return nil
 	})
@@ -353,7 +352,7 @@ func TestLimits(t *testing.T) {
 	for _, wrong := range []map[string]any{{"block": 3000}, {"contexts": 60000}, {"retries": 5000}, {"pdid": 3}, {"timeout": 0}, {"timeout": spin.MaxTimer + 1}, {"nonsense": 1}} {
 		c := newCluster(t, 1, nil)
 		c.spawn(0, func(p *runtime.Proc) error {
-			_, err := c.engine.Open(p, channels.Options{State: wrong})
+			_, err := c.engine.Open(p, rdma.Options{State: wrong})
 			for name := range wrong {
 				require.ErrorContains(t, err, name)
 			}
@@ -364,9 +363,9 @@ func TestLimits(t *testing.T) {
 	c = newCluster(t, 1, nil)
 	for i := range rdma.Pages + 1 {
 		c.spawn(0, func(p *runtime.Proc) error {
-			_, err := c.engine.Open(p, channels.Options{})
+			_, err := c.engine.Open(p, rdma.Options{})
 			if i == rdma.Pages {
-				require.ErrorIs(t, err, channels.ErrNoPage)
+				require.ErrorIs(t, err, rdma.ErrNoPage)
 				return nil
 			}
 			return err
@@ -381,22 +380,22 @@ func TestFromManyProcesses(t *testing.T) {
 	const others, n = 1100, 64
 	c := newCluster(t, 1+others, nil, "fabric.kind=crossbar", "fabric.radix=0")
 	var data runtime.View
-	var served *channels.Page
+	var served *rdma.Page
 	c.spawn(0, func(p *runtime.Proc) (err error) {
 		data = p.Alloc(n * others)
-		served, err = c.engine.Open(p, channels.Options{PDID: 1})
+		served, err = c.engine.Open(p, rdma.Options{PDID: 1})
 		return err
 	})
 	for rank := 1; rank <= others; rank++ {
 		c.spawn(rank, func(p *runtime.Proc) error {
-			g, err := c.engine.Open(p, channels.Options{PDID: 1})
+			g, err := c.engine.Open(p, rdma.Options{PDID: 1})
 			if err != nil {
 				return err
 			}
 			v := p.Alloc(n)
 			fill(v.Raw(), byte(rank))
 			p.Sleep(sim.Time(rank) * 10 * sim.Microsecond)
-			w, err := g.Write(channels.Transfer{Source: v.Addr(), Destination: data.Addr() + uint64(n*(rank-1)), Length: n})
+			w, err := g.Write(rdma.Transfer{Source: v.Addr(), Destination: data.Addr() + uint64(n*(rank-1)), Length: n})
 			if err != nil {
 				return err
 			}

@@ -56,17 +56,17 @@ type State struct {
 	Sent     Sent     // what the sending side has done
 	Received Received // what the receiving side has done
 
-	Ready        uint32             // 1: it is set up
-	Broken       uint32             // 1 + a channel whose transfer cannot go on, and
-	BrokenStatus uint32             // why
-	Reserved     uint32             // 0
-	Waiting      uint32             // blocks that the hardware has
-	NextTurn     uint32             // the channel that is asked first when it has room again
-	ContextsUsed uint32             // so many have been used
-	FreeContext  uint32             // the first of those given back, counted from 1
-	Transfers    [Channels]Transfer // by channel: writes of the process, then what others read
-	Blocks       [Slots]Block       // by transaction
-	Requests     [Reads]Request     // what the process wants to read
+	Ready        uint32                 // 1: it is set up
+	Broken       uint32                 // 1 + a channel whose transfer cannot go on, and
+	BrokenStatus uint32                 // why
+	Reserved     uint32                 // 0
+	Waiting      uint32                 // blocks that the hardware has
+	NextTurn     uint32                 // the channel that is asked first when it has room again
+	ContextsUsed uint32                 // so many have been used
+	FreeContext  uint32                 // the first of those given back, counted from 1
+	Transfers    [Channels]ChannelState // by channel: writes of the process, then what others read
+	Blocks       [Slots]Block           // by transaction
+	Requests     [Reads]Request         // what the process wants to read
 }
 
 // Sent counts what the sending side has done.
@@ -103,7 +103,7 @@ type Received struct {
 }
 
 // Transfer is what the firmware knows of a channel.
-type Transfer struct {
+type ChannelState struct {
 	_           structs.HostLayout
 	Source      uint64
 	Destination uint64

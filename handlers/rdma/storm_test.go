@@ -8,7 +8,6 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/internal/rdmatest"
 	"github.com/spinsim/spinsim/handlers/rdma"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -21,7 +20,7 @@ var (
 var kind = rdmatest.Kind{
 	Library: "rdma",
 	Load: func(_ *rdmatest.Storm, c *runtime.Cluster) (rdmatest.Opener, error) {
-		e, err := channels.Load(c)
+		e, err := rdma.Load(c)
 		if err != nil {
 			return nil, err
 		}

@@ -56,16 +56,16 @@ type State struct {
 	Pause   uint64 `spin:"unit=ns default=240000"`                        // t of the RNR NACK; 0: none is sent
 	Timeout uint64 `spin:"unit=ns default=67108864 min=1 max=1000000000"` // without an answer: 4.096 us * 2^14
 
-	Report    Report             // written to the host when it changes
-	InFlight  uint64             // bitmap of the types whose faults were reported and are not resolved
-	Missed    uint64             // bitmap of the types of which there was another one meanwhile
-	Requester Requester          // sends, writes, asks to read
-	Responder Responder          // the other side
-	Faults    [Types]Fault       // the last that was reported
-	Stats     Stats              // what it has done
-	Send      [MaxWork]Work      // by number modulo MaxWork
-	Receive   [MaxWork]Work      // likewise
-	Reads     [2 * MaxReads]Read // by number modulo their number: those that were served last can be gone back to
+	Report    Report               // written to the host when it changes
+	InFlight  uint64               // bitmap of the types whose faults were reported and are not resolved
+	Missed    uint64               // bitmap of the types of which there was another one meanwhile
+	Requester Requester            // sends, writes, asks to read
+	Responder Responder            // the other side
+	Faults    [Types]Fault         // the last that was reported
+	Stats     EndStats             // what it has done
+	Send      [MaxWork]WorkRequest // by number modulo MaxWork
+	Receive   [MaxWork]WorkRequest // likewise
+	Reads     [2 * MaxReads]Read   // by number modulo their number: those that were served last can be gone back to
 }
 
 // Report is what the host is told.
@@ -139,7 +139,7 @@ type Range struct {
 }
 
 // Work is a work request.
-type Work struct {
+type WorkRequest struct {
 	_      structs.HostLayout
 	Kind   uint32           // KindSend, KindWrite, KindRead; of a receive: 0
 	Ranges uint32           // so many of List
@@ -173,7 +173,7 @@ type Fault struct {
 }
 
 // Stats counts what an end has done.
-type Stats struct {
+type EndStats struct {
 	_          structs.HostLayout
 	Packets    uint64 // that were sent, responses included
 	Again      uint64 // numbers that were gone back

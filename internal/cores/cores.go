@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/profile"
 )
 
-//go:generate go run ../build/cmd -o kernels.wasm guest
+//go:generate go run ../../internal/build/cmd -o kernels.wasm guest
 
 //go:embed kernels.wasm
 var kernels []byte

@@ -13,25 +13,25 @@ import (
 // said is a message to control, and what comes of it.
 type said struct {
 	name              string
-	before            func(r *backupring.Ring)
+	before            func(r *backupring.RingState)
 	nid, pid          uint32
 	kind, ring        uint32
 	number            uint64
 	generation        uint64
 	legal, told, tail bool // the IOuser is told of head; changes of the tail are
-	after             func(r *backupring.Ring)
+	after             func(r *backupring.RingState)
 }
 
 // words are said to an interface whose ring 0 has four descriptors and bits and is that of process 20, ring 1 has no bits and is that of process 21, and ring 2 is none.
 var words = []said{
-	{name: "a tail", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, legal: true, after: func(r *backupring.Ring) { r.Tail = 9 }},
-	{name: "a full ring", nid: 3, pid: firstPID, kind: backupring.Posted, number: 10, legal: true, before: func(r *backupring.Ring) { r.Head = 6 }, after: func(r *backupring.Ring) { r.Tail = 10 }},
-	{name: "more than the ring has", nid: 3, pid: firstPID, kind: backupring.Posted, number: 11, before: func(r *backupring.Ring) { r.Head = 6 }},
+	{name: "a tail", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, legal: true, after: func(r *backupring.RingState) { r.Tail = 9 }},
+	{name: "a full ring", nid: 3, pid: firstPID, kind: backupring.Posted, number: 10, legal: true, before: func(r *backupring.RingState) { r.Head = 6 }, after: func(r *backupring.RingState) { r.Tail = 10 }},
+	{name: "more than the ring has", nid: 3, pid: firstPID, kind: backupring.Posted, number: 11, before: func(r *backupring.RingState) { r.Head = 6 }},
 	{name: "far more", nid: 3, pid: firstPID, kind: backupring.Posted, number: 1 << 40},
 	{name: "an old tail", nid: 3, pid: firstPID, kind: backupring.Posted, number: 4, legal: true},
 	{name: "one that is too old", nid: 3, pid: firstPID, kind: backupring.Posted, number: 3},
 	{name: "the same tail", nid: 3, pid: firstPID, kind: backupring.Posted, number: 8, legal: true},
-	{name: "a tail that is watched", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, legal: true, tail: true, before: func(r *backupring.Ring) { r.Watched = 1 }, after: func(r *backupring.Ring) { r.Tail = 9 }},
+	{name: "a tail that is watched", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, legal: true, tail: true, before: func(r *backupring.RingState) { r.Watched = 1 }, after: func(r *backupring.RingState) { r.Tail = 9 }},
 	{name: "a tail of another process", nid: 3, pid: 21, kind: backupring.Posted, number: 9},
 	{name: "a tail of another node", nid: 4, pid: firstPID, kind: backupring.Posted, number: 9},
 	{name: "a tail of the IOprovider", nid: 3, pid: provider, kind: backupring.Posted, number: 9},
@@ -40,49 +40,51 @@ var words = []said{
 	{name: "slots of an IOuser", nid: 3, pid: firstPID, kind: backupring.GivenBack, number: 9},
 	{name: "no kind", nid: 3, pid: provider, kind: 9},
 
-	{name: "watch what is there", nid: 3, pid: provider, kind: backupring.Watch, number: 8, legal: true, tail: true, after: func(r *backupring.Ring) { r.Watched = 1 }},
-	{name: "watch what is not", nid: 3, pid: provider, kind: backupring.Watch, number: 9, legal: true, after: func(r *backupring.Ring) { r.Watched = 1 }},
-	{name: "watch no more", nid: 3, pid: provider, kind: backupring.Watch, legal: true, before: func(r *backupring.Ring) { r.Watched = 1 }, after: func(r *backupring.Ring) { r.Watched = 0 }},
+	{name: "watch what is there", nid: 3, pid: provider, kind: backupring.Watch, number: 8, legal: true, tail: true, after: func(r *backupring.RingState) { r.Watched = 1 }},
+	{name: "watch what is not", nid: 3, pid: provider, kind: backupring.Watch, number: 9, legal: true, after: func(r *backupring.RingState) { r.Watched = 1 }},
+	{name: "watch no more", nid: 3, pid: provider, kind: backupring.Watch, legal: true, before: func(r *backupring.RingState) { r.Watched = 1 }, after: func(r *backupring.RingState) { r.Watched = 0 }},
 	{name: "watch of an IOuser", nid: 3, pid: firstPID, kind: backupring.Watch, number: 8},
 	{name: "watch no ring", nid: 3, pid: provider, kind: backupring.Watch, ring: 2, number: 8},
 
 	{
 		name: "the oldest fault", nid: 3, pid: provider, kind: backupring.Resolved, number: 6, legal: true, told: true,
-		before: func(r *backupring.Ring) { r.Bitmap[0], r.Next, r.Done[0] = 1<<(6%4)|1<<(7%4), 8, 1<<(7%4) },
-		after:  func(r *backupring.Ring) { r.Bitmap[0], r.Head, r.BitmapIndex, r.HeadPlace = 1<<(7%4), 6, 7, 2 },
+		before: func(r *backupring.RingState) { r.Bitmap[0], r.Next, r.Done[0] = 1<<(6%4)|1<<(7%4), 8, 1<<(7%4) },
+		after:  func(r *backupring.RingState) { r.Bitmap[0], r.Head, r.BitmapIndex, r.HeadPlace = 1<<(7%4), 6, 7, 2 },
 	},
 	{
 		name: "a later fault", nid: 3, pid: provider, kind: backupring.Resolved, number: 7, legal: true, told: true,
-		before: func(r *backupring.Ring) { r.Bitmap[0], r.Next = 1<<(6%4)|1<<(7%4), 8 }, after: func(r *backupring.Ring) { r.Bitmap[0], r.Done[0] = 1<<(6%4), 1<<(6%4) },
+		before: func(r *backupring.RingState) { r.Bitmap[0], r.Next = 1<<(6%4)|1<<(7%4), 8 }, after: func(r *backupring.RingState) { r.Bitmap[0], r.Done[0] = 1<<(6%4), 1<<(6%4) },
 	},
 	{
 		name: "a fault before a frame under way", nid: 3, pid: provider, kind: backupring.Resolved, number: 6, legal: true, told: true,
-		before: func(r *backupring.Ring) { r.Bitmap[0], r.Begun, r.Next = 1<<(6%4), 1, 8 },
-		after:  func(r *backupring.Ring) { r.Bitmap[0], r.Head, r.BitmapIndex, r.HeadPlace = 0, 6, 7, 2 },
+		before: func(r *backupring.RingState) { r.Bitmap[0], r.Begun, r.Next = 1<<(6%4), 1, 8 },
+		after:  func(r *backupring.RingState) { r.Bitmap[0], r.Head, r.BitmapIndex, r.HeadPlace = 0, 6, 7, 2 },
 	},
 	{
 		name: "a fault before frames that are there, over the end of the ring", nid: 3, pid: provider, kind: backupring.Resolved, number: 6, legal: true, told: true,
-		before: func(r *backupring.Ring) { r.Bitmap[0], r.Done[0], r.Next = 1<<(6%4), 1<<(6%4)|1<<(7%4), 8 },
-		after:  func(r *backupring.Ring) { r.Bitmap[0], r.Done[0], r.Head, r.BitmapIndex, r.HeadPlace = 0, 0, 8, 9, 0 },
+		before: func(r *backupring.RingState) { r.Bitmap[0], r.Done[0], r.Next = 1<<(6%4), 1<<(6%4)|1<<(7%4), 8 },
+		after: func(r *backupring.RingState) {
+			r.Bitmap[0], r.Done[0], r.Head, r.BitmapIndex, r.HeadPlace = 0, 0, 8, 9, 0
+		},
 	},
-	{name: "the bit of another one", nid: 3, pid: provider, kind: backupring.Resolved, number: 10, before: func(r *backupring.Ring) { r.Bitmap[0], r.Next = 1<<(6%4), 8 }},
-	{name: "no fault", nid: 3, pid: provider, kind: backupring.Resolved, number: 7, before: func(r *backupring.Ring) { r.Bitmap[0], r.Next = 1<<(6%4), 8 }},
+	{name: "the bit of another one", nid: 3, pid: provider, kind: backupring.Resolved, number: 10, before: func(r *backupring.RingState) { r.Bitmap[0], r.Next = 1<<(6%4), 8 }},
+	{name: "no fault", nid: 3, pid: provider, kind: backupring.Resolved, number: 7, before: func(r *backupring.RingState) { r.Bitmap[0], r.Next = 1<<(6%4), 8 }},
 	{name: "a fault of a ring without bits", nid: 3, pid: provider, kind: backupring.Resolved, ring: 1, number: 6},
 	{
 		name: "the end of a ring", nid: 3, pid: provider, kind: backupring.Closed, legal: true,
-		after: func(r *backupring.Ring) { r.Generation = 1 },
+		after: func(r *backupring.RingState) { r.Generation = 1 },
 	},
 	{name: "the end of a ring, says the IOuser", nid: 3, pid: firstPID, kind: backupring.Closed},
 	{name: "the end of a ring that is not yet there", nid: 3, pid: provider, kind: backupring.Closed, generation: 1},
 	{name: "the end of no ring", nid: 3, pid: provider, kind: backupring.Closed, ring: 2},
-	{name: "a tail of the ring before", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, legal: true, before: func(r *backupring.Ring) { r.Generation = 1 }},
-	{name: "a tail of the ring behind the one before", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, generation: 1, legal: true, before: func(r *backupring.Ring) { r.Generation = 1 }, after: func(r *backupring.Ring) { r.Tail = 9 }},
-	{name: "a tail of a ring to come", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, generation: 2, before: func(r *backupring.Ring) { r.Generation = 1 }},
+	{name: "a tail of the ring before", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, legal: true, before: func(r *backupring.RingState) { r.Generation = 1 }},
+	{name: "a tail of the ring behind the one before", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, generation: 1, legal: true, before: func(r *backupring.RingState) { r.Generation = 1 }, after: func(r *backupring.RingState) { r.Tail = 9 }},
+	{name: "a tail of a ring to come", nid: 3, pid: firstPID, kind: backupring.Posted, number: 9, generation: 2, before: func(r *backupring.RingState) { r.Generation = 1 }},
 	{
 		name: "a fault of the ring before", nid: 3, pid: provider, kind: backupring.Resolved, number: 6, legal: true,
-		before: func(r *backupring.Ring) { r.Bitmap[0], r.Next, r.Generation = 1<<(6%4), 8, 1 },
+		before: func(r *backupring.RingState) { r.Bitmap[0], r.Next, r.Generation = 1<<(6%4), 8, 1 },
 	},
-	{name: "a fault, says the IOuser", nid: 3, pid: firstPID, kind: backupring.Resolved, number: 6, before: func(r *backupring.Ring) { r.Bitmap[0], r.Next = 1<<(6%4), 8 }},
+	{name: "a fault, says the IOuser", nid: 3, pid: firstPID, kind: backupring.Resolved, number: 6, before: func(r *backupring.RingState) { r.Bitmap[0], r.Next = 1<<(6%4), 8 }},
 }
 
 // What IOusers and the IOprovider may say to the interface, who else may not, and what comes of it.

@@ -65,21 +65,21 @@ func (f *frame) ends(absent bool) spin.Code {
 }
 
 // ring is that of an ID; nil: there is none, or none any more.
-func ring(s *backupring.State, id uint64) *backupring.Ring {
+func ring(s *backupring.State, id uint64) *backupring.RingState {
 	if r := &s.Rings[id%backupring.MaxRings]; is(r, id) {
 		return r
 	}
 	return nil
 }
 
-func is(r *backupring.Ring, id uint64) bool {
+func is(r *backupring.RingState, id uint64) bool {
 	return r.Size != 0 && r.Generation == id/backupring.MaxRings
 }
 
 // turn waits until the frames that came before know where they go: until next nobody else takes a descriptor. Those that wait look the less often the more are before them (Mellor-Crummey and Scott,
 // "Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors", TOCS 1991, §2.2), and the longer the line stands, since a look costs far more of the budget than it takes.
 // It reports false when so much of the budget is spent that the frame is dropped: those behind do not wait for it.
-func turn(r *backupring.Ring, patience uint64) bool {
+func turn(r *backupring.RingState, patience uint64) bool {
 	ticket := spin.FAdd(&r.Ticket, 1)
 	looks, stands := uint64(0), uint64(0)
 	for at := r.Turn; at != ticket; looks++ {
@@ -105,7 +105,7 @@ const (
 )
 
 // last has a frame leave the line, unless it is its turn after all: then it is that which takes the bit back, not the frame before.
-func last(r *backupring.Ring, ticket uint64) bool {
+func last(r *backupring.RingState, ticket uint64) bool {
 	at := ticket % backupring.MaxSize
 	set(&r.Late, at)
 	if r.Turn == ticket && unset(&r.Late, at) {
@@ -117,7 +117,7 @@ func last(r *backupring.Ring, ticket uint64) bool {
 }
 
 // next has the frame behind take its turn.
-func next(r *backupring.Ring) {
+func next(r *backupring.RingState) {
 	for {
 		turn := spin.FAdd(&r.Turn, 1) + 1
 		if at := turn % backupring.MaxSize; !has(&r.Late, at) || !unset(&r.Late, at) {
@@ -130,7 +130,7 @@ func next(r *backupring.Ring) {
 type frame struct {
 	p     *spin.Payload
 	s     *backupring.State
-	r     *backupring.Ring
+	r     *backupring.RingState
 	slot  uint64 // its descriptor
 	place uint32 // in the ring
 }
@@ -288,7 +288,7 @@ func act(s *backupring.State, id uint64, pid uint32, kind, number uint64) bool {
 }
 
 // say carries out a message about a ring, whose lock is taken. It reports whether that is legal, and whether the IOuser is to be told of it.
-func say(s *backupring.State, r *backupring.Ring, pid uint32, kind, number uint64) (legal, told bool) {
+func say(s *backupring.State, r *backupring.RingState, pid uint32, kind, number uint64) (legal, told bool) {
 	switch {
 	case kind == backupring.Posted && pid == r.PID:
 		return post(s, r, number), false
@@ -308,7 +308,7 @@ func say(s *backupring.State, r *backupring.Ring, pid uint32, kind, number uint6
 }
 
 // post takes a new tail, which does not go beyond the descriptors of the ring. One that has been overtaken by a later one is old, but legal.
-func post(s *backupring.State, r *backupring.Ring, tail uint64) (legal bool) {
+func post(s *backupring.State, r *backupring.RingState, tail uint64) (legal bool) {
 	size := uint64(r.Size)
 	old := r.Tail-tail <= size
 	legal = old || tail-r.Tail <= size && tail-r.Head <= size
@@ -322,7 +322,7 @@ func post(s *backupring.State, r *backupring.Ring, tail uint64) (legal bool) {
 }
 
 // watch has changes of Tail told from now on, or no more (0). The IOuser may have posted before this message has come, and after the IOprovider has looked: then that is told now.
-func watch(s *backupring.State, r *backupring.Ring, number uint64) {
+func watch(s *backupring.State, r *backupring.RingState, number uint64) {
 	if r.Watched = 0; number != 0 {
 		r.Watched = 1
 		if r.Tail >= number {
@@ -332,7 +332,7 @@ func watch(s *backupring.State, r *backupring.Ring, number uint64) {
 }
 
 // resolve clears a bit.
-func resolve(r *backupring.Ring, bit uint64) (legal bool) {
+func resolve(r *backupring.RingState, bit uint64) (legal bool) {
 	if r.BitmapSize == 0 || bit-r.BitmapIndex >= uint64(r.BitmapSize) || !unset(&r.Bitmap, bit%uint64(r.BitmapSize)) {
 		return false
 	}
@@ -345,7 +345,7 @@ func resolve(r *backupring.Ring, bit uint64) (legal bool) {
 }
 
 // advance moves Head to the oldest frame that is not in its buffer.
-func advance(r *backupring.Ring) {
+func advance(r *backupring.RingState) {
 	for {
 		word, from := &r.Done[r.HeadPlace/64], r.HeadPlace%64
 		n := uint32(bits.TrailingZeros64(^(*word >> from)))
@@ -362,7 +362,7 @@ func advance(r *backupring.Ring) {
 }
 
 // tell is the interrupt of the IOuser. Handlers that run at once may tell in another order than they have moved Head: the IOuser has the largest.
-func tell(s *backupring.State, r *backupring.Ring) {
+func tell(s *backupring.State, r *backupring.RingState) {
 	op := spin.Op{TargetNID: s.NID, TargetPID: r.PID, PTIndex: r.PT, Local: spin.AddrOf(&r.Head), Length: 8, AtomicOp: spin.OpMax, Datatype: spin.TypeUint64}
 	spin.AtomicFromDevice(&op)
 }

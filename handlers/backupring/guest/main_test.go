@@ -106,7 +106,7 @@ func newRig(t *testing.T, wasm bool, sizes [][2]uint64, slots uint64) *rig {
 	for i, size := range sizes {
 		u := &user{published: published{size: size[0], bitmapSize: size[1], bitmap: map[uint64]bool{}}, absent: map[uint64]bool{}}
 		r.users = append(r.users, u)
-		r.s.Rings[i] = backupring.Ring{Space: uint32(spin.Granted) + uint32(i), Size: uint32(size[0]), BitmapSize: uint32(size[1]), PID: firstPID + uint32(i), PT: 4}
+		r.s.Rings[i] = backupring.RingState{Space: uint32(spin.Granted) + uint32(i), Size: uint32(size[0]), BitmapSize: uint32(size[1]), PID: firstPID + uint32(i), PT: 4}
 		if u.skips = size[1] == 0 && slots%2 == 1; u.skips {
 			r.s.Rings[i].Skips = 1
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers/rdma"
-	"github.com/spinsim/spinsim/handlers/rdma/channels"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/profile"
@@ -27,7 +26,7 @@ import (
 )
 
 // Opener opens the page of a process.
-type Opener func(p *runtime.Proc, o channels.Options) (*channels.Page, error)
+type Opener func(p *runtime.Proc, o rdma.Options) (*rdma.Page, error)
 
 // Kind is a library, and what of it is drawn.
 type Kind struct {
@@ -44,7 +43,7 @@ type Storm struct {
 	Seed  uint64
 	Rand  *rand.Rand
 	Moves []Move
-	Pages []*channels.Page
+	Pages []*rdma.Page
 	C     *runtime.Cluster
 
 	t        testing.TB
@@ -96,7 +95,7 @@ func New(t testing.TB, seed uint64, kind *Kind) *Storm {
 	s.open, err = kind.Load(s, s.C)
 	require.NoError(t, err)
 	s.data, s.area, s.flags = make([]runtime.View, procs), make([]runtime.View, procs), make([]runtime.View, procs)
-	s.Pages, s.left = make([]*channels.Page, procs), procs
+	s.Pages, s.left = make([]*rdma.Page, procs), procs
 	s.window = 1 + s.Rand.IntN(rdma.Writes)
 	ends := s.draw(procs)
 	options := s.options()
@@ -125,7 +124,7 @@ func (s *Storm) draw(procs int) []int {
 	return ends
 }
 
-func (s *Storm) options() channels.Options {
+func (s *Storm) options() rdma.Options {
 	state := s.kind.State(s)
 	for name, v := range map[string]int{ //lint:maporder they are set by name
 		"timeout": 20000 + s.Rand.IntN(500000), "sequence": []int{0, 16383, 16380, 8190, s.Rand.IntN(16384)}[s.Rand.IntN(5)],
@@ -135,7 +134,7 @@ func (s *Storm) options() channels.Options {
 		state[s.kind.Prefix+name] = uint64(v)
 	}
 	s.drawn = append(s.drawn, state)
-	return channels.Options{PDID: uint16(s.Seed), State: state}
+	return rdma.Options{PDID: uint16(s.Seed), State: state}
 }
 
 // length draws a length: mostly short, around cells and blocks, or anything.
@@ -169,7 +168,7 @@ func content(process, from, to int) []byte {
 
 func written(process, page int) bool { return (page*5+process)%4 > 0 }
 
-func (s *Storm) program(p *runtime.Proc, me, area int, o channels.Options) (err error) {
+func (s *Storm) program(p *runtime.Proc, me, area int, o rdma.Options) (err error) {
 	defer func() { s.left-- }()
 	s.data[me], s.area[me], s.flags[me] = p.Alloc(dataBytes), p.Alloc(area+margin), p.Alloc(8*len(s.Moves)+8)
 	for page := range dataBytes >> 12 {
@@ -185,7 +184,7 @@ func (s *Storm) program(p *runtime.Proc, me, area int, o channels.Options) (err 
 		p.Sleep(sim.Time(s.Rand.IntN(5000)) * sim.Microsecond)
 	}
 	g := s.Pages[me]
-	var open []*channels.Pending
+	var open []*rdma.Pending
 	wait := func(left int) error {
 		for len(open) > left {
 			if err := open[0].Wait(); err != nil {
@@ -222,9 +221,9 @@ func (s *Storm) program(p *runtime.Proc, me, area int, o channels.Options) (err 
 	return s.receive(g, me)
 }
 
-func (s *Storm) begin(g *channels.Page, i int) (*channels.Pending, error) {
+func (s *Storm) begin(g *rdma.Page, i int) (*rdma.Pending, error) {
 	m := &s.Moves[i]
-	t := channels.Transfer{
+	t := rdma.Transfer{
 		Source: s.data[m.from].Addr() + uint64(m.source), Destination: s.area[m.to].Addr() + uint64(m.dest), Length: uint64(m.length),
 		Notify: s.flags[m.to].Addr() + uint64(8*i), Value: m.value,
 	}
@@ -237,7 +236,7 @@ func (s *Storm) begin(g *channels.Page, i int) (*channels.Pending, error) {
 }
 
 // receive waits for what comes to a process, looks at it as it is at this moment, and uses the memory for something else.
-func (s *Storm) receive(g *channels.Page, me int) error {
+func (s *Storm) receive(g *rdma.Page, me int) error {
 	for i, m := range s.Moves {
 		if m.to != me {
 			continue

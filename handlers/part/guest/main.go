@@ -8,9 +8,9 @@ package main
 import (
 	"unsafe"
 
+	"github.com/spinsim/spinsim/handlers/rdma/engine"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/rdma"
-	"github.com/spinsim/spinsim/handlers/rdma/engine"
 	"github.com/spinsim/spinsim/spin"
 )
 
@@ -36,7 +36,7 @@ func (faults) Fault(s *rdma.State, p *spin.Payload, m *rdma.Header, address uint
 		x.Faults.Full++
 		return rdma.NackNoContext // nobody will ask for it
 	default:
-		f := part.Fault{NID: p.SourceNID, PID: p.SourcePID, Slot: m.Slot, Sequence: m.Sequence, PDID: m.PDID, Address: page}
+		f := part.FaultRecord{NID: p.SourceNID, PID: p.SourcePID, Slot: m.Slot, Sequence: m.Sequence, PDID: m.PDID, Address: page}
 		x.FIFO[x.Tail%part.Entries] = f.Encode()
 		x.Source, x.SourcePID, x.Slot, x.Sequence, x.Page = p.SourceNID, p.SourcePID, m.Slot, m.Sequence, page
 		x.Tail++

@@ -28,7 +28,7 @@ func TestFaultGoesIntoTheFIFO(t *testing.T) {
 	require.EqualValues(t, 1, s.Tail)
 	f, valid := s.FIFO[0].Decode()
 	require.True(t, valid)
-	require.Equal(t, part.Fault{NID: 2, Slot: 6, Sequence: 9, PDID: 5, Address: 0x3000}, f)
+	require.Equal(t, part.FaultRecord{NID: 2, Slot: 6, Sequence: 9, PDID: 5, Address: 0x3000}, f)
 	require.EqualValues(t, 1, s.Faults.Merged)
 	require.Len(t, d.Puts(), 1)
 	require.Equal(t, uint64(rdma.NackFault), d.Puts()[0].Op.HdrData)

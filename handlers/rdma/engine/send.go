@@ -94,14 +94,14 @@ func begin[X Extension](s *rdma.State, channel uint32, d *rdma.Descriptor) (stat
 }
 
 // blocks counts the blocks of a transfer: at least one, which carries the notification.
-func blocks(s *rdma.State, t *rdma.Transfer) uint32 {
+func blocks(s *rdma.State, t *rdma.ChannelState) uint32 {
 	from := border(s, t)
 	size := uint64(s.Block)
 	return max(1, uint32((from%size+t.Length+size-1)/size))
 }
 
 // border is the address at whose multiples of a block's size blocks end.
-func border(s *rdma.State, t *rdma.Transfer) uint64 {
+func border(s *rdma.State, t *rdma.ChannelState) uint64 {
 	if s.AlignSource != 0 {
 		return t.Source
 	}

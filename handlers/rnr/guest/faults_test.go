@@ -17,7 +17,7 @@ func (e *end) absent(is bool) {
 
 // post gives the hardware a work request of one range, and lets packets leave. It returns them.
 func (e *end) post(kind uint32, address, length, remote uint64) []*spin.Op {
-	w := rnr.Work{Kind: kind, Ranges: 1, Remote: remote, Length: length, List: [rnr.MaxRanges]rnr.Range{{Address: address, Length: length}}}
+	w := rnr.WorkRequest{Kind: kind, Ranges: 1, Remote: remote, Length: length, List: [rnr.MaxRanges]rnr.Range{{Address: address, Length: length}}}
 	told := uint32(rnr.KindPostSend)
 	if kind == 0 {
 		told = rnr.KindPostReceive

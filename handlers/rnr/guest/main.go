@@ -64,7 +64,7 @@ func mine(s *rnr.State, p *spin.Payload, h *rnr.Header) {
 	switch h.Kind {
 	case rnr.KindPostSend:
 		w := sending(s, q.Posted)
-		*w = *spin.At[rnr.Work](p.Base)
+		*w = *spin.At[rnr.WorkRequest](p.Base)
 		if w.Kind == rnr.KindSend {
 			w.Remote = q.Sends
 			q.Sends++
@@ -75,7 +75,7 @@ func mine(s *rnr.State, p *spin.Payload, h *rnr.Header) {
 		send(s)
 	case rnr.KindPostReceive:
 		w := receiving(s, s.Responder.Posted)
-		*w = *spin.At[rnr.Work](p.Base)
+		*w = *spin.At[rnr.WorkRequest](p.Base)
 		w.First = 0
 		s.Responder.Posted++
 	case rnr.KindResume:
@@ -200,8 +200,8 @@ func tell(s *rnr.State, kind uint32, number, data uint64) {
 	spin.PutFromDevice(&op)
 }
 
-func sending(s *rnr.State, number uint64) *rnr.Work { return &s.Send[number%rnr.MaxWork] }
+func sending(s *rnr.State, number uint64) *rnr.WorkRequest { return &s.Send[number%rnr.MaxWork] }
 
-func receiving(s *rnr.State, number uint64) *rnr.Work { return &s.Receive[number%rnr.MaxWork] }
+func receiving(s *rnr.State, number uint64) *rnr.WorkRequest { return &s.Receive[number%rnr.MaxWork] }
 
 func main() {}

@@ -25,7 +25,7 @@ func may(s *rnr.State) bool {
 }
 
 // at is the work request of the next packet.
-func at(s *rnr.State) *rnr.Work {
+func at(s *rnr.State) *rnr.WorkRequest {
 	q := &s.Requester
 	for q.Current > s.Report.Sent && sending(s, q.Current).First > q.Sent {
 		q.Current--
@@ -212,7 +212,7 @@ func response(s *rnr.State, p *spin.Payload, h *rnr.Header) {
 	q := &s.Requester
 	l := &q.Landing
 	number := rnr.Full(h.PSN, l.Next)
-	var w *rnr.Work
+	var w *rnr.WorkRequest
 	i := s.Report.Sent
 	for ; i < q.Posted; i++ {
 		if w = sending(s, i); number-w.First < w.Number {

@@ -74,7 +74,7 @@ func store(s *rnr.State, p *spin.Payload, h *rnr.Header, number uint64) {
 	e := &s.Responder
 	f := rnr.Fault{Type: rnr.ResponderWrite, PSN: number}
 	bytes := p.Base.Bytes(uint32(min(uint64(p.Length), p.HdrData)))
-	var w *rnr.Work
+	var w *rnr.WorkRequest
 	if h.Kind == rnr.KindSend {
 		n := rnr.Full(h.Number, s.Report.Received)
 		if n < s.Report.Received { // its receive has ended: the memory is the program's

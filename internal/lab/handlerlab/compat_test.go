@@ -17,10 +17,10 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-//go:generate go run ../../build/cmd -o testdata/p4spin.wasm testdata/p4spin
-//go:generate go run ../../build/cmd -o testdata/pspin.wasm testdata/pspin
-//go:generate go run ../../build/cmd -o testdata/fpspin.wasm testdata/fpspin
-//go:generate go run ../../build/cmd -o testdata/clibrary.wasm testdata/clibrary
+//go:generate go run ../../../internal/build/cmd -o testdata/p4spin.wasm testdata/p4spin
+//go:generate go run ../../../internal/build/cmd -o testdata/pspin.wasm testdata/pspin
+//go:generate go run ../../../internal/build/cmd -o testdata/fpspin.wasm testdata/fpspin
+//go:generate go run ../../../internal/build/cmd -o testdata/clibrary.wasm testdata/clibrary
 
 // module is a run of a committed module.
 func module(t *testing.T, name string, overrides ...string) *Config {

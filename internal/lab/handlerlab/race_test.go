@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-//go:generate go run ../../build/cmd -g -o testdata/races.wasm testdata/races
+//go:generate go run ../../../internal/build/cmd -g -o testdata/races.wasm testdata/races
 
 // TestRaces finds what is not ordered, by name of both places, and nothing else: not what atomics, locks, or the order of a message's handlers order.
 func TestRaces(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-//go:generate go run ../../build/cmd -o testdata/actions.wasm testdata/actions
+//go:generate go run ../../../internal/build/cmd -o testdata/actions.wasm testdata/actions
 
 // start is a run of a handler of testdata/actions on one message of 8 bytes.
 func start(t *testing.T, payload string) *Config {

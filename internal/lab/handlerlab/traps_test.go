@@ -13,7 +13,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-//go:generate go run ../../build/cmd -g -o testdata/traps.wasm testdata/traps
+//go:generate go run ../../../internal/build/cmd -g -o testdata/traps.wasm testdata/traps
 
 // lineOfHeader is a line of a file that grows.
 var lineOfHeader = regexp.MustCompile(`spin\.h:\d+`)

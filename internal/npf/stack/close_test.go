@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/handlers/backupring/driver"
+	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/internal/npf/stack"
 	"github.com/spinsim/spinsim/profile"
@@ -19,7 +19,7 @@ import (
 type lodgers struct {
 	t         *testing.T
 	network   *stack.Network
-	providers [2]*driver.Provider
+	providers [2]*backupring.Provider
 	lengths   [2]int // of what was sent and received
 	accepted  int
 	left      bool // the client has
@@ -31,7 +31,7 @@ const stays = 100 // of the client
 func (l *lodgers) server(p *runtime.Proc) error {
 	for i := 0; !l.left; i++ {
 		require.Less(l.t, i, 100*stays, "the client does not leave")
-		if err := l.stays(p, 0, "lwip", stack.Options{Addr: serverAddr, Ring: driver.RingOptions{Size: 16, BitmapSize: 64}}, func(s *stack.Stack) error {
+		if err := l.stays(p, 0, "lwip", stack.Options{Addr: serverAddr, Ring: backupring.RingOptions{Size: 16, BitmapSize: 64}}, func(s *stack.Stack) error {
 			listener, err := s.Listen(echoPort, 4)
 			if err != nil {
 				return err
@@ -59,7 +59,7 @@ func (l *lodgers) server(p *runtime.Proc) error {
 // client has one after the other, each with a connection.
 func (l *lodgers) client(p *runtime.Proc) error {
 	for i := range stays {
-		if err := l.stays(p, 1, "linux", stack.Options{Addr: clientAddr, Ring: driver.RingOptions{Size: 16, Pinned: true}}, func(s *stack.Stack) error {
+		if err := l.stays(p, 1, "linux", stack.Options{Addr: clientAddr, Ring: backupring.RingOptions{Size: 16, Pinned: true}}, func(s *stack.Stack) error {
 			p.Sleep(sim.Time(i%5) * 10 * sim.Microsecond)
 			x, err := s.Dial(serverAddr, echoPort)
 			if err != nil {
@@ -119,11 +119,11 @@ func TestStacksAreClosed(t *testing.T) {
 	c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
-	lib, err := driver.Load(c)
+	lib, err := backupring.Load(c)
 	require.NoError(t, err)
 	l := &lodgers{t: t, network: stack.New(lib)}
 	for i := range l.providers {
-		l.providers[i], err = lib.Serve(i, driver.Options{Slots: 32})
+		l.providers[i], err = lib.Serve(i, backupring.Options{Slots: 32})
 		require.NoError(t, err)
 	}
 	require.NoError(t, c.SpawnService(0, "server", l.server))

@@ -17,7 +17,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spinsim/spinsim/handlers/backupring/driver"
+	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -26,12 +26,12 @@ import (
 
 // Network are the stacks of a cluster, by their addresses. It changes only while programs open their stacks, before time passes.
 type Network struct {
-	library *driver.Library
+	library *backupring.Loaded
 	at      map[inet.Addr]*Stack
 }
 
 // New returns a network without stacks.
-func New(library *driver.Library) *Network {
+func New(library *backupring.Loaded) *Network {
 	return &Network{library, map[inet.Addr]*Stack{}}
 }
 
@@ -39,7 +39,7 @@ func New(library *driver.Library) *Network {
 type Options struct {
 	Addr   inet.Addr
 	Spec   inet.Spec // time-outs and windows: inet.Load
-	Ring   driver.RingOptions
+	Ring   backupring.RingOptions
 	Secret uint64 // of sequence numbers
 	// Send is how many frames may be under way to the interface; 0: 64 (ours). What does not fit waits in its connection.
 	Send int
@@ -70,8 +70,8 @@ type Stack struct {
 	network *Network
 	p       *runtime.Proc
 	host    *inet.Host
-	ring    *driver.Ring
-	port    *driver.Port
+	ring    *backupring.Ring
+	port    *backupring.Port
 	node    int
 	memory  runtime.View // of frames that are sent
 	slot    int          // bytes of each
@@ -97,7 +97,7 @@ func CheckMTU(mtu int) error {
 }
 
 // Open gives a program of the provider's node its stack. Before the program first waits it takes no virtual time.
-func (n *Network) Open(p *runtime.Proc, provider *driver.Provider, o Options) (*Stack, error) {
+func (n *Network) Open(p *runtime.Proc, provider *backupring.Provider, o Options) (*Stack, error) {
 	if o.Send == 0 {
 		o.Send = defaultSend
 	}
@@ -174,7 +174,7 @@ func (s *Stack) Host() *inet.Host { return s.host }
 func (s *Stack) Memory() runtime.View { return s.memory }
 
 // Ring is the receive ring.
-func (s *Stack) Ring() *driver.Ring { return s.ring }
+func (s *Stack) Ring() *backupring.Ring { return s.ring }
 
 // work charges the program with a packet, or a time-out.
 func (s *Stack) work() { s.p.Compute(s.p.Cluster().Profile().Host.Message) }

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers/backupring"
-	"github.com/spinsim/spinsim/handlers/backupring/driver"
 	"github.com/spinsim/spinsim/inet"
 	"github.com/spinsim/spinsim/internal/npf/stack"
 	"github.com/spinsim/spinsim/portals"
@@ -26,8 +25,8 @@ const echoPort = 7
 
 // pair is a server on node 0 and a client on node 1.
 type pair struct {
-	loss   float64            // share of the packets that the network loses
-	ring   driver.RingOptions // the server's
+	loss   float64                // share of the packets that the network loses
+	ring   backupring.RingOptions // the server's
 	send   int
 	seed   uint64
 	server func(p *runtime.Proc, s *stack.Stack) error
@@ -45,12 +44,12 @@ func (w *pair) run(t *testing.T) {
 	c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 2, Seed: w.seed})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
-	lib, err := driver.Load(c)
+	lib, err := backupring.Load(c)
 	require.NoError(t, err)
 	network := stack.New(lib)
-	var providers [2]*driver.Provider
+	var providers [2]*backupring.Provider
 	for i := range providers {
-		providers[i], err = lib.Serve(i, driver.Options{Slots: 256})
+		providers[i], err = lib.Serve(i, backupring.Options{Slots: 256})
 		require.NoError(t, err)
 	}
 	open := func(p *runtime.Proc, i int, set string, o stack.Options) (err error) {
@@ -69,7 +68,7 @@ func (w *pair) run(t *testing.T) {
 		return w.server(p, w.stacks[0])
 	}))
 	require.NoError(t, c.Spawn(1, "client", func(p *runtime.Proc) error {
-		if err := open(p, 1, "linux", stack.Options{Addr: clientAddr, Ring: driver.RingOptions{Size: 256, Pinned: true}}); err != nil {
+		if err := open(p, 1, "linux", stack.Options{Addr: clientAddr, Ring: backupring.RingOptions{Size: 256, Pinned: true}}); err != nil {
 			return err
 		}
 		defer func() { w.end = p.Now() }()
@@ -188,7 +187,7 @@ func calls(conns, bytes int) func(p *runtime.Proc, s *stack.Stack) error {
 // Every byte comes back, in order, whatever the ring does with memory that is absent, and over a network that loses 5% of the packets. A ring that keeps frames takes no time-outs;
 // one that drops them does.
 func TestEcho(t *testing.T) {
-	rings := map[string]driver.RingOptions{
+	rings := map[string]backupring.RingOptions{
 		"drop": {Size: 32, Buffer: 4096}, "backup": {Size: 32, BitmapSize: 256, Buffer: 4096}, "pinned": {Size: 32, Buffer: 4096, Pinned: true},
 	}
 	ends := map[string]sim.Time{}
@@ -217,7 +216,7 @@ func TestEcho(t *testing.T) {
 func TestWhatIsSentFromComesByFaults(t *testing.T) {
 	var ends [2]sim.Time
 	for i, pinned := range []bool{true, false} {
-		w := pair{send: 8, ring: driver.RingOptions{Size: 64, BitmapSize: 64, Buffer: 2048, Pinned: pinned}, client: calls(1, 400), seed: 5}
+		w := pair{send: 8, ring: backupring.RingOptions{Size: 64, BitmapSize: 64, Buffer: 2048, Pinned: pinned}, client: calls(1, 400), seed: 5}
 		w.server = func(p *runtime.Proc, s *stack.Stack) error {
 			if !pinned {
 				s.Ring().Memory().Raw() // only what is sent from comes by faults
@@ -240,7 +239,7 @@ func TestWhatIsSentFromComesByFaults(t *testing.T) {
 
 // An interface with room for one frame has them leave one after the other; nothing is lost or overwritten.
 func TestTheInterfaceIsFull(t *testing.T) {
-	w := pair{send: 1, ring: driver.RingOptions{Size: 32, Pinned: true}, server: echo, client: calls(2, 40_000)}
+	w := pair{send: 1, ring: backupring.RingOptions{Size: 32, Pinned: true}, server: echo, client: calls(2, 40_000)}
 	w.run(t)
 	require.Positive(t, w.stacks[1].Stats.Full)
 }
@@ -248,7 +247,7 @@ func TestTheInterfaceIsFull(t *testing.T) {
 // Datagrams and other events: a program waits for either, and for a time.
 func TestOtherEvents(t *testing.T) {
 	var came string
-	w := pair{ring: driver.RingOptions{Size: 32, BitmapSize: 32}}
+	w := pair{ring: backupring.RingOptions{Size: 32, BitmapSize: 32}}
 	w.server = func(_ *runtime.Proc, s *stack.Stack) error {
 		u, err := s.UDP(53)
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -15,12 +15,12 @@ var ErrRefused = errors.New("target: the request was refused")
 // Initiator is the side of a session that asks.
 type Initiator struct {
 	target   *Target
-	conn     *driver.Conn
+	conn     *rnr.Conn
 	data     runtime.View // a buffer for each request under way
 	requests runtime.View
 	answers  runtime.View
-	receives []*driver.Work
-	sends    []*driver.Work
+	receives []*rnr.Work
+	sends    []*rnr.Work
 	asked    []Answer // by place
 	posted   int
 	answered int
@@ -44,7 +44,7 @@ func (t *Target) Connect(p *runtime.Proc, session int) (*Initiator, error) {
 	depth := t.o.Depth
 	i := &Initiator{
 		target: t, conn: conn, data: p.Alloc(depth * t.o.Buffer), requests: p.Alloc(depth * requestBytes), answers: p.Alloc(depth * answerBytes),
-		receives: make([]*driver.Work, depth), sends: make([]*driver.Work, depth), asked: make([]Answer, depth),
+		receives: make([]*rnr.Work, depth), sends: make([]*rnr.Work, depth), asked: make([]Answer, depth),
 	}
 	i.data.Raw()
 	i.requests.Lock()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers/rnr"
-	"github.com/spinsim/spinsim/handlers/rnr/driver"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/runtime"
@@ -27,21 +26,21 @@ type request struct {
 	number       uint64
 	buffer       int
 	lease        *pinning.Lease
-	write, reply *driver.Work
+	write, reply *rnr.Work
 }
 
 // session is a process of the target, which serves an initiator: one request after the other, as they come. Those that wait have their buffers already.
 type session struct {
 	target   *Target
 	p        *runtime.Proc
-	conn     *driver.Conn
+	conn     *rnr.Conn
 	strategy pinning.Strategy
 	pool     runtime.View
 	free     []int    // buffers, that used last at the end: it is the next
 	dirty    [][]bool // by buffer and page: it has other bytes than zeros
 	incoming runtime.View
 	outgoing runtime.View
-	receives []*driver.Work
+	receives []*rnr.Work
 	arrived  int
 	queue    []request
 	ending   []request // whose bytes and answers are under way
@@ -129,7 +128,7 @@ func (s *session) memory(p *runtime.Proc) (err error) {
 	s.incoming, s.outgoing = p.Alloc(o.Depth*requestBytes), p.Alloc(2*MaxDepth*answerBytes)
 	s.incoming.Lock()
 	s.outgoing.Lock()
-	s.receives = make([]*driver.Work, o.Depth)
+	s.receives = make([]*rnr.Work, o.Depth)
 	s.scratch = make([]byte, o.Buffer)
 	for i := range n {
 		s.free = append(s.free, n-1-i)

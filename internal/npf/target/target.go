@@ -14,7 +14,6 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers/rnr"
-	"github.com/spinsim/spinsim/handlers/rnr/driver"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/runtime"
@@ -107,7 +106,7 @@ func Check(at int, got []byte) error {
 // Target is a storage target.
 type Target struct {
 	o        Options
-	lib      *driver.Library
+	lib      *rnr.Loaded
 	node     *runtime.Node
 	disk     *host.File
 	sessions []*session
@@ -115,7 +114,7 @@ type Target struct {
 }
 
 // New makes a target, whose processes are on node 0. It is for the time before the run begins. The node needs an operating system and storage.
-func New(c *runtime.Cluster, lib *driver.Library, o Options) (*Target, error) {
+func New(c *runtime.Cluster, lib *rnr.Loaded, o Options) (*Target, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

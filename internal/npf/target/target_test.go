@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/handlers/rnr/driver"
+	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/host/pinning"
 	"github.com/spinsim/spinsim/internal/npf/target"
@@ -24,7 +24,7 @@ var small = []string{"smmu.stale=poison", "os.watermark_min=128KiB", "os.waterma
 // serve runs a target and an initiator of each session.
 func serve(t *testing.T, o target.Options, set []string, initiator func(p *runtime.Proc, session int, i *target.Initiator) error) (*target.Target, *runtime.Cluster, error) {
 	t.Helper()
-	return run(t, o, set, func(p *runtime.Proc, session int, tgt *target.Target, _ *driver.Library) error {
+	return run(t, o, set, func(p *runtime.Proc, session int, tgt *target.Target, _ *rnr.Loaded) error {
 		i, err := tgt.Connect(p, session)
 		if err != nil {
 			return err
@@ -33,14 +33,14 @@ func serve(t *testing.T, o target.Options, set []string, initiator func(p *runti
 	})
 }
 
-func run(t *testing.T, o target.Options, set []string, initiator func(p *runtime.Proc, session int, tgt *target.Target, lib *driver.Library) error) (*target.Target, *runtime.Cluster, error) {
+func run(t *testing.T, o target.Options, set []string, initiator func(p *runtime.Proc, session int, tgt *target.Target, lib *rnr.Loaded) error) (*target.Target, *runtime.Cluster, error) {
 	t.Helper()
 	prof, err := profile.Load("ib-npf", append(set, small...)...)
 	require.NoError(t, err)
 	c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 3, Seed: 1})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	lib, err := driver.Load(c, driver.Options{})
+	lib, err := rnr.Load(c, rnr.Options{})
 	require.NoError(t, err)
 	tgt, err := target.New(c, lib, o)
 	require.NoError(t, err)
@@ -178,7 +178,7 @@ func TestRefused(t *testing.T) {
 // An initiator of somebody's own says what it likes: a number of a request is given back as it came, and a message that is no request is refused, or one for memory at addresses that there are not.
 func TestStrangers(t *testing.T) {
 	o := target.Options{Disk: 1 << 20, Buffer: 64 << 10, Pool: 1 << 20, Sessions: 1, Depth: 2, Pinning: pinning.Options{Kind: pinning.NoneKind}}
-	tgt, _, err := run(t, o, nil, func(p *runtime.Proc, _ int, _ *target.Target, lib *driver.Library) error {
+	tgt, _, err := run(t, o, nil, func(p *runtime.Proc, _ int, _ *target.Target, lib *rnr.Loaded) error {
 		c, err := lib.Connect(p, "session 0")
 		if err != nil {
 			return err
@@ -224,7 +224,7 @@ func TestBroken(t *testing.T) {
 			Disk: 1 << 20, Buffer: 64 << 10, Pool: 1 << 20, Sessions: 2, Depth: 4,
 			Pinning: pinning.Options{Kind: kind, Bound: 1 << 20, Victims: 64 << 10, Buffer: 1 << 20},
 		}
-		tgt, c, err := run(t, o, nil, func(p *runtime.Proc, session int, tgt *target.Target, lib *driver.Library) error {
+		tgt, c, err := run(t, o, nil, func(p *runtime.Proc, session int, tgt *target.Target, lib *rnr.Loaded) error {
 			if session == 1 {
 				i, err := tgt.Connect(p, 1)
 				if err != nil {

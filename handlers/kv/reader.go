@@ -1,0 +1,162 @@
+//go:build !tinygo
+
+package kv
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// reader gets keys by RDMA reads of the servers' memory, as Pilaf (Mitchell et al., ATC'13) and FaRM (Dragojević et al., NSDI'14) do: the bucket's
+// link, then the block of the item, then along the chain. The host changes a stripe in one moment and counts it in the directory, so:
+//   - an item that its checksum proves, and that the bucket's link named, was the key's at the moment when the link was read;
+//   - what was found behind another item, or not found, is true if the stripe has not changed from before the walk until after it.
+//
+// Else the walk is begun anew.
+type reader struct {
+	c       *Client
+	md, eq  portals.Handle
+	memory  runtime.View
+	servers [][]entry // the directories, as far as they were read
+}
+
+// entry is one of a directory.
+type entry struct{ table, changes uint64 }
+
+func newReader(c *Client) (r *reader, err error) {
+	r = &reader{c: c}
+	r.memory = c.p.Alloc(64 << ClassOf(uint64(RequestSize+c.o.MaxKey+c.o.MaxValue)))
+	r.memory.Lock()
+	if r.eq, err = c.ni.Objects().EQAlloc(8); err != nil {
+		return nil, err
+	}
+	c.ni.Objects().Label(r.eq, "reads of the key-value store")
+	if r.md, err = c.ni.Objects().MDBind(&portals.MD{Start: r.memory.Addr(), Length: uint64(r.memory.Len()), EQ: r.eq}); err != nil {
+		return nil, err
+	}
+	for range c.servers {
+		r.servers = append(r.servers, make([]entry, c.o.Stripes))
+	}
+	return r, nil
+}
+
+// read reads memory of a server. The bytes are valid until the program next waits.
+func (r *reader) read(server int, at uint64, n int) ([]byte, error) {
+	c := r.c
+	if err := c.ni.Get(portals.Get{MD: r.md, Length: uint64(n), Target: c.id(server), PT: uint32(c.o.PT + memoryEntry), MatchBits: requestBits, RemoteOffset: at}); err != nil {
+		return nil, err
+	}
+	ev, err := c.ni.EQWait(r.eq)
+	if err != nil {
+		return nil, err
+	}
+	if ev.Type != portals.EventReply || ev.Fail != portals.NIOK || ev.MLength != uint64(n) {
+		return nil, fmt.Errorf("kv: a read of %d B at %#x of server %d ended with %v, %v and %d B", n, at, server, ev.Type, ev.Fail, ev.MLength)
+	}
+	return r.memory.Slice(0, n).Read(), nil
+}
+
+func (r *reader) word(server int, at uint64) (uint64, error) {
+	b, err := r.read(server, at, 8)
+	if err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint64(b), nil
+}
+
+// look reads an entry of a directory, and tells whether it has changed.
+func (r *reader) look(server int, stripe uint64) (changed bool, err error) {
+	b, err := r.read(server, directory+stripe*directoryEntry, directoryEntry)
+	if err != nil {
+		return false, err
+	}
+	now := entry{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
+	was := r.servers[server][stripe]
+	r.servers[server][stripe] = now
+	return now != was, nil
+}
+
+// get is [Client.Get].
+func (r *reader) get(key []byte) (value []byte, version uint64, err error) {
+	if err := r.c.keyFits(key); err != nil {
+		return nil, 0, err
+	}
+	hash := Hash(key)
+	server, stripe := r.c.server(hash), hash&uint64(r.c.o.Stripes-1)
+	if r.servers[server][stripe].table == 0 {
+		if _, err := r.look(server, stripe); err != nil {
+			return nil, 0, err
+		}
+	}
+	for range tries {
+		i, how, err := r.walk(server, r.servers[server][stripe].table, key, hash)
+		changed := how == anew
+		if err == nil && how != certain { // what is read of the directory lies where the item's header did
+			var other bool
+			other, err = r.look(server, stripe)
+			changed = changed || other
+		}
+		switch at := RequestSize + int(i.Key); {
+		case err != nil:
+			return nil, 0, err
+		case changed:
+			r.c.again++
+		case i.Version == 0:
+			return nil, 0, ErrNotFound
+		case int(i.Value) > r.c.o.MaxValue:
+			return nil, 0, r.c.errorOf(&Answer{Status: TooLong, Value: i.Value})
+		default:
+			return r.memory.Slice(at, at+int(i.Value)).Read(), i.Version, nil
+		}
+	}
+	return nil, 0, ErrBusy
+}
+
+// How sure a walk is of what it has found.
+const (
+	certain   = iota
+	unchanged // if the stripe has not changed
+	anew      // not at all
+)
+
+// walk reads a bucket and what it leads to; of an item that is not there the version is 0.
+func (r *reader) walk(server int, table uint64, key []byte, hash uint64) (i Item, how int, err error) {
+	link, err := r.word(server, Bucket(table, hash))
+	if err != nil || link == moved {
+		return i, anew, err
+	}
+	for how = certain; link != 0; how = unchanged {
+		place, n := Place(link), 64<<min(Class(link), MaxClass)
+		if !Alike(link, hash) {
+			n = 8
+		}
+		if n > r.memory.Len() || place+uint64(n) > uint64(r.c.o.Memory) {
+			return Item{}, anew, nil // no link: the block that it was read from has become something else
+		}
+		b, err := r.read(server, place, n)
+		if err != nil {
+			return i, anew, err
+		}
+		if n == 8 {
+			link = binary.LittleEndian.Uint64(b)
+			continue
+		}
+		if err := decode(b, &i); err != nil {
+			return i, anew, err
+		}
+		all := RequestSize + uint64(i.Key) + uint64(i.Value)
+		if i.Hash == hash && int(i.Key) == len(key) && all <= uint64(n) && Same(b[RequestSize:RequestSize+i.Key], key) {
+			good := i.Version != 0 && Check(i.Version, b[RequestSize:all]) == i.Check
+			r.c.p.Stream(int64(all), 0)
+			if !good {
+				return Item{}, anew, nil
+			}
+			return i, how, nil
+		}
+		link = i.Next
+	}
+	return Item{}, unchanged, nil
+}

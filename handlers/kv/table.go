@@ -1,0 +1,212 @@
+//go:build !tinygo
+
+package kv
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// table is the hash table of a server as its host works on it. What a walk reads and what it takes is charged before anything changes, so that every
+// change is one moment.
+type table struct {
+	p     *runtime.Proc
+	area  runtime.View
+	pool  pool
+	load  int
+	parts []part
+	// shared says that clients read buckets and items by themselves: then a directory is kept for them, items have checksums, and buckets that a
+	// stripe has outgrown say so for ever.
+	shared bool
+}
+
+// part is what the host knows of a stripe that is its own.
+type part struct {
+	table, items, version, growAt uint64
+	number, changes               uint64 // of the directory: which entry, and how often the stripe has changed
+	era                           uint64
+	waiting                       []job // requests that have come before the stripe
+}
+
+// newTable makes empty stripes, in memory that has not been used.
+func newTable(p *runtime.Proc, o *Options) (*table, error) {
+	t := &table{p: p, area: p.Alloc(o.Memory), load: o.Load, parts: make([]part, o.Stripes), shared: o.Mode == OneSided}
+	t.area.Lock()
+	t.pool.next, t.pool.end = directory, uint64(o.Memory) // a block at place 0 would have no link
+	if t.shared {
+		t.pool.next += (uint64(o.Stripes)*directoryEntry + 63) &^ 63
+	}
+	class := ClassOf(uint64(o.Buckets) * 8)
+	for i := range t.parts {
+		place, ok := t.pool.take(class)
+		if !ok {
+			return nil, tooSmall(o)
+		}
+		log := uint32(0)
+		for 1<<log < o.Buckets {
+			log++
+		}
+		t.parts[i] = part{table: Link(place, log, 0), number: uint64(i), growAt: uint64(o.Load) << log}
+		t.publish(&t.parts[i])
+	}
+	return t, nil
+}
+
+// charge has the core wait for so many places of memory, one after the other, and read and write so many bytes.
+func (t *table) charge(places int, read, written int64) {
+	t.p.Compute(sim.Time(places) * t.p.Cluster().Profile().Host.MemoryLatency)
+	t.p.Stream(read, written)
+}
+
+func (t *table) word(at uint64) uint64 {
+	return binary.LittleEndian.Uint64(t.area.Slice(int(at), int(at)+8).Read())
+}
+
+func (t *table) setWord(at, w uint64) {
+	binary.LittleEndian.PutUint64(t.area.Slice(int(at), int(at)+8).Write(), w)
+}
+
+// bytes are valid until the program next waits.
+func (t *table) bytes(at, n uint64) []byte { return t.area.Slice(int(at), int(at+n)).Read() }
+
+// item is one that was found.
+type item struct {
+	first       uint64 // the bucket's first link
+	at          uint64 // where its link stands
+	link        uint64 // 0: there is none
+	next        uint64
+	version     uint64
+	key, value  uint64 // lengths
+	places      int    // that the walk has looked at
+	read        int64  // bytes of keys that were compared
+	bucketPlace uint64
+}
+
+// find walks a bucket. It takes no time: the caller charges it.
+func (t *table) find(p *part, key []byte, hash uint64) (i item) {
+	i.at = Bucket(p.table, hash)
+	i.bucketPlace = i.at
+	i.first = t.word(i.at)
+	i.link = i.first
+	for i.places = 1; i.link != 0; i.places++ {
+		place := Place(i.link)
+		head := t.bytes(place, RequestSize)
+		i.next, i.version = binary.LittleEndian.Uint64(head), binary.LittleEndian.Uint64(head[16:])
+		i.key, i.value = uint64(binary.LittleEndian.Uint32(head[24:])), uint64(binary.LittleEndian.Uint32(head[28:]))
+		if Alike(i.link, hash) && i.key == uint64(len(key)) {
+			i.read += int64(i.key)
+			if Same(t.bytes(place+RequestSize, i.key), key) {
+				i.places++
+				return i
+			}
+		}
+		i.at, i.link = place, i.next
+	}
+	i.version = 0
+	return i
+}
+
+// link makes the block, which has key and value, the item of a key: in place of the one found, or as the first of its bucket.
+func (t *table) link(p *part, i *item, block, hash uint64, key, value int) {
+	next, at := i.first, i.bucketPlace
+	if i.link != 0 {
+		next, at = i.next, i.at
+	} else {
+		p.items++
+	}
+	p.version++
+	place := Place(block)
+	head := t.area.Slice(int(place), int(place)+RequestSize).Write()
+	clear(head)
+	binary.LittleEndian.PutUint64(head, next)
+	binary.LittleEndian.PutUint64(head[8:], hash)
+	binary.LittleEndian.PutUint64(head[16:], p.version)
+	binary.LittleEndian.PutUint32(head[24:], uint32(key))
+	binary.LittleEndian.PutUint32(head[28:], uint32(value))
+	if t.shared {
+		check := Check(p.version, t.bytes(place+RequestSize, uint64(key+value)))
+		binary.LittleEndian.PutUint64(t.area.Slice(int(place)+32, int(place)+40).Write(), check)
+	}
+	t.setWord(at, Link(place, Class(block), hash))
+	t.publish(p)
+}
+
+// unlink takes the item that was found out of its bucket.
+func (t *table) unlink(p *part, i *item) {
+	t.setWord(i.at, i.next)
+	p.items--
+	t.publish(p)
+}
+
+// grow gives a stripe as many buckets as its items ask for.
+func (t *table) grow(p *part) {
+	was := Class(p.table)
+	if place, log := t.larger(p); log > was {
+		t.charge(int(1<<was+2*p.items), 8<<was, 8<<log)
+		t.rehash(p, place, log)
+	}
+}
+
+// larger takes memory for as many buckets as the items of a stripe ask for; if there is none, the stripe does not grow any more.
+func (t *table) larger(p *part) (place uint64, log uint32) {
+	was := Class(p.table)
+	log = was
+	for p.items > uint64(t.load)<<log {
+		log++
+	}
+	for ok := false; log > was && !ok; {
+		if place, ok = t.pool.take(ClassOf(8 << log)); !ok {
+			log--
+		}
+	}
+	if log == was {
+		p.growAt = math.MaxUint64
+	}
+	return place, log
+}
+
+// rehash moves the items of a stripe into other buckets, in one moment.
+func (t *table) rehash(p *part, place uint64, log uint32) {
+	was := Class(p.table)
+	old, grown := p.table, Link(place, log, 0)
+	clear(t.area.Slice(int(place), int(place)+8<<log).Write())
+	for b := range uint64(1) << was {
+		var next uint64
+		for link := t.word(Place(old) + 8*b); link != 0; link = next {
+			next = t.word(Place(link))
+			to := Bucket(grown, t.word(Place(link)+8))
+			t.setWord(Place(link), t.word(to))
+			t.setWord(to, link)
+		}
+	}
+	p.table, p.growAt = grown, uint64(t.load)<<log
+	if !t.shared {
+		t.pool.give(Place(old), ClassOf(8<<was))
+		return
+	}
+	for b := range uint64(1) << was {
+		t.setWord(Place(old)+8*b, moved)
+	}
+	t.publish(p)
+}
+
+// The directory of a shared table: for each stripe where its buckets are, and how often it has changed.
+const (
+	directory      = 64 // its place
+	directoryEntry = 16
+	moved          = ^uint64(0) // in place of a link: the stripe has other buckets
+)
+
+// publish says in the directory what has become of a stripe.
+func (t *table) publish(p *part) {
+	if !t.shared {
+		return
+	}
+	p.changes++
+	at := directory + p.number*directoryEntry
+	t.setWord(at, p.table)
+	t.setWord(at+8, p.changes)
+}

@@ -1,0 +1,205 @@
+//go:build !tinygo
+
+package part
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// client is a process with a page of channels.
+type client struct {
+	driver  *Driver
+	process *host.Process
+	queue   *Queue
+	pending bool          // its FIFO may have entries
+	flow    uint64        // for timelines: of the first fault since its FIFO was empty
+	blocks  []block       // that have faulted, in the order of the FIFO
+	recent  [recent]block // those asked for last
+	later   []Range       // to be brought in when all blocks are asked for
+	brought []Range       // since there was nothing to do for the process
+	// netlink
+	thread *host.Thread
+	inbox  []message
+}
+
+// recent is for how many blocks the driver remembers the pages it has dealt with (T: those of two transactions).
+const recent = 2
+
+// block is an attempt to send a block, some of whose pages were absent.
+type block struct {
+	FaultRecord          // without the address
+	pages       []uint64 // in the order of the FIFO
+	done        int      // so many of them are dealt with
+	late        bool     // its request has left
+}
+
+func (b *block) is(f *FaultRecord) bool {
+	return b.NID == f.NID && b.PID == f.PID && b.Slot == f.Slot && b.Sequence == f.Sequence && len(b.pages) > 0
+}
+
+func (d *Driver) attach(p *runtime.Proc, g *rdma.Page) {
+	c := &client{driver: d, process: p.OS(), queue: QueueOf(g)}
+	d.clients = append(d.clients, c)
+	if d.part.options.By != InKernel {
+		cpu := p.Node().CPU()
+		c.thread = cpu.Kthread((p.Thread().Core()+1)%cpu.Cores(), p.Name()+" page faults", c.listen)
+	}
+}
+
+// serve deals with what is in the FIFO, up to so many pages; with a part of it if the send tasklet
+// waits. It returns how many more the run may deal with.
+func (c *client) serve(t *host.Thread, left int) int {
+	t.Follow(c.flow)
+	if len(c.blocks)+len(c.later) == 0 {
+		c.brought = c.brought[:0]
+	}
+	c.collect(t)
+	for len(c.blocks)+len(c.later) > 0 {
+		if len(c.blocks) > 0 {
+			left = c.resolve(t, left)
+		} else {
+			c.ahead(t)
+			c.collect(t)
+			left--
+		}
+		if (left == 0 || len(c.driver.others) > 0) && len(c.blocks)+len(c.later) > 0 {
+			c.pending = true
+			return left
+		}
+	}
+	c.flow = 0
+	return left
+}
+
+// ahead brings in a piece of what nobody has asked for yet: whoever asks meanwhile comes first.
+func (c *client) ahead(t *host.Thread) {
+	r := &c.later[0]
+	for r.Start < r.End && c.process.Present(r.Start, true) {
+		r.Start += host.PageBytes
+	}
+	piece := Range{r.Start, min(r.End, r.Start+aheadPages*host.PageBytes)}
+	r.Start = piece.End
+	if err := c.driver.bring(t, c.process, piece, true); err != nil || r.Start >= r.End { // what nobody has asked for may be missing
+		c.later = append(c.later[:0], c.later[1:]...)
+	}
+}
+
+// aheadPages is how many pages come between two looks at the FIFO.
+const aheadPages = 64
+
+// collect reads the FIFO until it is empty.
+func (c *client) collect(t *host.Thread) {
+	for f, found := c.queue.Next(t); found; f, found = c.queue.Next(t) {
+		c.driver.stats.Entries++
+		c.note(&f)
+	}
+}
+
+// note puts an entry to others of its block.
+func (c *client) note(f *FaultRecord) {
+	for i := range c.blocks {
+		if b := &c.blocks[i]; b.is(f) {
+			c.add(b, f.Address)
+			return
+		}
+	}
+	var b block
+	for i := range c.recent {
+		if r := &c.recent[i]; r.is(f) {
+			if slices.Contains(r.pages, f.Address) {
+				c.driver.stats.Skipped++
+				return
+			}
+			c.add(r, f.Address)
+			c.driver.stats.Late++
+			b.late = true
+			break
+		}
+	}
+	b.FaultRecord, b.pages = *f, []uint64{f.Address}
+	c.blocks = append(c.blocks, b)
+}
+
+func (c *client) add(b *block, page uint64) {
+	if slices.Contains(b.pages, page) {
+		c.driver.stats.Skipped++
+		return
+	}
+	b.pages = append(b.pages, page)
+}
+
+// resolve brings in the pages of the oldest block, with those that are in the FIFO only then, and has it sent again: once for all of its pages (P: they fault in
+// one pass). It stops within the block after so many pages, and returns how many more the run may deal with.
+func (c *client) resolve(t *host.Thread, left int) int {
+	for {
+		b := &c.blocks[0]
+		page := b.pages[b.done]
+		if b.done++; b.done == len(b.pages) {
+			c.collect(t)
+			b = &c.blocks[0]
+		}
+		last := b.done == len(b.pages)
+		c.page(t, page, last && !b.late)
+		left--
+		if last {
+			break
+		}
+		if left == 0 {
+			return 0
+		}
+	}
+	b := c.blocks[0]
+	c.blocks = append(c.blocks[:0], c.blocks[1:]...)
+	if !b.late {
+		copy(c.recent[1:], c.recent[:])
+		c.recent[0] = b
+	}
+	return left
+}
+
+// page brings in a page of the oldest block, with what the policy wants besides; with ask it has the block sent again.
+func (c *client) page(t *host.Thread, page uint64, ask bool) {
+	d := c.driver
+	m := message{block: c.blocks[0].FaultRecord, ask: ask, fault: host.DeviceFault{Process: c.process, Addr: page, Write: true, Flow: t.Flow()}}
+	if !c.has(page) {
+		b := &m.block
+		m.plan = d.plan(t, c.process, page, false, Block{Known: true, Node: b.NID, PID: b.PID, Transaction: b.Slot, Sequence: b.Sequence})
+		c.brought = append(c.brought, m.plan.First)
+		if d.part.options.By == Touch {
+			d.release()
+			c.deliver(t, m)
+			return
+		}
+		switch err := d.bring(t, c.process, m.plan.First, true); {
+		case errors.Is(err, host.ErrNoMemory): // now, for all of it: what is missing faults again, or comes with the time-out
+			d.stats.Short++
+			ask = ask && c.process.Present(page, true)
+		case err != nil:
+			d.refuse(&m.fault) // what was asked for then ends with DENIED
+		}
+		if m.plan.Then.Start < m.plan.Then.End {
+			c.brought = append(c.brought, m.plan.Then)
+			c.later = append(c.later, m.plan.Then)
+		}
+		m.plan = Plan{}
+	}
+	if ask {
+		d.release() // with HUPCF 0 the block would else meet the fault again
+		c.tell(t, m)
+	}
+}
+
+// has reports whether a page is there that the driver has brought for another one.
+func (c *client) has(page uint64) bool { return c.asked(page) && c.process.Present(page, true) }
+
+// dealt reports whether a page was absent no longer than until now.
+func (c *client) dealt(addr uint64) bool { return c.asked(addr) || c.process.Present(addr, true) }
+
+func (c *client) asked(addr uint64) bool {
+	return slices.ContainsFunc(c.brought, func(r Range) bool { return r.has(addr) })
+}

@@ -1,0 +1,89 @@
+//go:build !tinygo
+
+// On the host's side package part is the host's side of PART's fault FIFO (handler library part): who resolves page faults, a driver or a program, takes entries, brings the pages
+// in, and asks for the blocks.
+package part
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
+)
+
+// Load makes the engine with PART ready for the processes of a cluster.
+func LoadEngine(c *runtime.Cluster) (*rdma.Engine, error) {
+	return rdma.LoadLibrary(c, handlers.Must("part"))
+}
+
+// Queue is the fault FIFO of a process.
+type Queue struct {
+	page   *rdma.Page
+	load   sim.Time       // of a register of the interface
+	pushed portals.Handle // counts entries
+	seen   uint64
+}
+
+// Of returns the FIFO of a page of an engine of Load, for who is told of faults in another way than by Await.
+func QueueOf(g *rdma.Page) *Queue {
+	return &Queue{page: g, load: 2 * g.NI().Proc().Cluster().Profile().DMA.Latency}
+}
+
+// Open returns the FIFO of a page of an engine of Load. It is for the time before the process first waits.
+func OpenQueue(g *rdma.Page) (*Queue, error) {
+	ct, err := g.NI().Objects().CTAlloc()
+	if err != nil {
+		return nil, err
+	}
+	g.NI().Objects().Label(ct, "page faults")
+	if err := g.Installed().Set("fault_ct", uint64(ct)); err != nil {
+		return nil, err
+	}
+	q := QueueOf(g)
+	q.pushed = ct
+	return q, nil
+}
+
+// Await waits until something was pushed since the last call that returned.
+func (q *Queue) Await() error {
+	v, err := q.page.NI().CTWait(q.pushed, q.seen+1)
+	q.seen = v.Success
+	return err
+}
+
+// Next takes the oldest entry; false: there is none. It takes two reads of 64 bits from the interface, of a round trip each, at the second of which the entry is
+// gone (T); that there is none shows at the first.
+func (q *Queue) Next(t *host.Thread) (f FaultRecord, found bool) {
+	t.Run(q.load, "fault FIFO")
+	memory := q.page.Installed().HPU.Bytes()
+	const headAt, tailAt, first = unsafe.Offsetof(State{}.Head), unsafe.Offsetof(State{}.Tail), unsafe.Offsetof(State{}.FIFO)
+	head := binary.LittleEndian.Uint32(memory[headAt:])
+	if head == binary.LittleEndian.Uint32(memory[tailAt:]) {
+		return f, false
+	}
+	var e Entry
+	at := first + uintptr(head%Entries)*unsafe.Sizeof(e)
+	for i := range e.Words {
+		e.Words[i] = binary.LittleEndian.Uint32(memory[at+4*uintptr(i):])
+	}
+	t.Run(q.load, "fault FIFO")
+	binary.LittleEndian.PutUint32(memory[headAt:], head+1)
+	return e.Decode()
+}
+
+// Resume asks the source of a block to send it again, now that its pages are there (P: ERR). It takes nic.overhead, and may get lost.
+func (q *Queue) Resume(t *host.Thread, f *FaultRecord) error {
+	e := f.Encode()
+	return q.page.Command(t, KindAskAgain, spin.EncodeState(&e))
+}
+
+// Unreadable ends the transfers of the process that would send from a page which it does not have: ErrDenied. It takes nic.overhead.
+func (q *Queue) Unreadable(t *host.Thread, page uint64) error {
+	return q.page.Command(t, KindUnreadable, binary.LittleEndian.AppendUint64(nil, page))
+}

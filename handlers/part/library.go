@@ -1,0 +1,121 @@
+//go:build !tinygo
+
+package part
+
+import (
+	"errors"
+
+	"github.com/spinsim/spinsim/host"
+)
+
+// message is what the kernel has to say to a process, by netlink, or would have to say to itself.
+type message struct {
+	block   FaultRecord      // to be asked for
+	ask     bool             // it is
+	fault   host.DeviceFault // the page
+	plan    Plan             // to be touched
+	refused bool             // the page is one that is to be sent, and the process cannot have it
+}
+
+// tell has a message acted upon, by the kernel if it can.
+func (c *client) tell(t *host.Thread, m message) {
+	if c.process.Gone() { // nobody would read it
+		return
+	}
+	if c.driver.part.options.By == InKernel {
+		c.act(t, &m)
+		return
+	}
+	c.deliver(t, m)
+}
+
+// deliver sends the process a message. One for which there is no room is lost (T: netlink may drop messages); the block's time-out makes up for it.
+func (c *client) deliver(t *host.Thread, m message) {
+	d := c.driver
+	d.stats.Messages++
+	t.Run(d.spec.NetlinkSend, "netlink")
+	if len(c.inbox) >= d.spec.NetlinkQueue {
+		d.stats.Dropped++
+		return
+	}
+	c.inbox = append(c.inbox, m)
+	c.thread.Wake()
+}
+
+// behind is what a policy wants behind its answer to a fault, to be touched as that was.
+type behind struct {
+	Range
+	write bool
+}
+
+// listen is the thread of the process that waits for messages, busily (T §3.2.1).
+func (c *client) listen(t *host.Thread) {
+	var later []behind
+	for {
+		for len(c.inbox) == 0 {
+			if len(later) == 0 {
+				t.Spin("a netlink message")
+				continue
+			}
+			r := &later[0]
+			piece := Range{r.Start, min(r.End, r.Start+aheadPages*host.PageBytes)}
+			r.Start = piece.End
+			if c.touch(t, piece, r.write) != nil || r.Start >= r.End { // what nobody has asked for may be missing
+				later = append(later[:0], later[1:]...)
+			}
+		}
+		m := c.inbox[0]
+		c.inbox = append(c.inbox[:0], c.inbox[1:]...)
+		t.Follow(m.fault.Flow)
+		t.Run(c.driver.spec.NetlinkReceive, "netlink message")
+		switch err := c.touch(t, m.plan.First, m.fault.Write); {
+		case errors.Is(err, host.ErrNoMemory):
+			c.driver.stats.Short++
+			m.ask = m.ask && c.process.Present(m.fault.Addr, true)
+		case err != nil: // T: SIGSEGV, which the library catches
+			c.driver.refuse(&m.fault)
+			m.refused = !m.fault.Write
+		}
+		c.act(t, &m)
+		if m.plan.Then.Start < m.plan.Then.End {
+			later = append(later, behind{m.plan.Then, m.fault.Write})
+		}
+	}
+}
+
+// act sends what a message asks for. It may get lost on the way, as all messages of the device.
+func (c *client) act(t *host.Thread, m *message) {
+	var err error
+	switch {
+	case m.refused:
+		err = c.queue.Unreadable(t, m.fault.Addr&^(host.PageBytes-1))
+	case m.ask:
+		c.driver.stats.Requests++
+		err = c.queue.Resume(t, &m.block)
+	}
+	if err != nil && m.ask { // the interface or the process is gone: the block ends by its time-out, or with DENIED when it comes again
+		c.driver.stats.Requests--
+	}
+}
+
+// touch reads or writes a byte of each page of a range.
+func (c *client) touch(t *host.Thread, r Range, write bool) error {
+	if r.Start >= r.End {
+		return nil
+	}
+	c.driver.count(r)
+	for page := r.Start; page < r.End; page += host.PageBytes {
+		for absent := c.process.Touch(page, 1, write); absent.Count > 0; absent = c.process.Touch(page, 1, write) {
+			if err := c.process.Fault(t, absent, write); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// refuse lets whoever uses a page that the process cannot have end with DENIED.
+func (d *Driver) refuse(f *host.DeviceFault) {
+	d.stats.Refused++
+	d.smmu.Deny(f.Process, f.Addr, f.Write)
+}

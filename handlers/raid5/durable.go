@@ -1,0 +1,163 @@
+//go:build !tinygo
+
+package raid5
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// With Options.Durable a write has ended when the storage devices of all servers that it has changed have it: data and parity. When their memories have it, its client
+// asks for that, each server once, all at the same time; a program of the server has the device write the range, from the memory where it lies. It is another
+// process than those that serve, so that whoever serves goes on; and it is the same one whoever serves. What comes while the device is busy is written together.
+//
+// When power is lost all that has ended is on the devices. Of a write that had not, parts may be there, and parity of its rows may be that of before or of behind it: after
+// such a loss parity is computed anew from the data (Client.Fail of the parity servers, then Rebuild), before a data server fails.
+
+// rangeBits are those of the header data of a request that say how many bytes; above is the slot.
+const rangeBits = 48
+
+// flusher is the program of a server that has its storage device.
+type flusher struct {
+	*Array
+	p  *runtime.Proc
+	s  *server
+	eq portals.Handle
+	md portals.Handle
+}
+
+// flusher starts it.
+func (a *Array) flusher(s *server) error {
+	device := a.c.Node(s.node).Storage()
+	if device == nil {
+		return fmt.Errorf("raid5: node %d has no storage device (storage.kind), which durable writes need", s.node)
+	}
+	s.disk = device.Disk(int(a.o.ServerBytes()))
+	s.flusher = uint32(a.c.Processes(s.node))
+	return a.c.SpawnService(s.node, fmt.Sprintf("storage of server %d", s.index), func(p *runtime.Proc) error {
+		f := &flusher{Array: a, p: p, s: s}
+		if err := f.open(); err != nil {
+			return err
+		}
+		return f.loop()
+	})
+}
+
+func (f *flusher) open() (err error) {
+	ni := f.p.NI()
+	if f.eq, err = ni.Objects().EQAlloc(uint64(f.o.Clients*clientSlots + 1)); err != nil {
+		return err
+	}
+	ni.Objects().Label(f.eq, "writes for the storage device")
+	if _, err = ni.Objects().PTAlloc(0, f.eq, f.o.PT); err != nil {
+		return fmt.Errorf("raid5: portal table entry %d: %w", f.o.PT, err)
+	}
+	if f.md, err = ni.Objects().MDBind(&portals.MD{}); err != nil {
+		return err
+	}
+	_, err = ni.MEAppend(f.o.PT, &portals.ME{
+		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: SyncBits, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+	}, portals.PriorityList, 0)
+	return err
+}
+
+// loop serves requests, those together that are there.
+func (f *flusher) loop() error {
+	match := f.c.Profile().Host.Match
+	for {
+		e, err := f.p.NI().EQWait(f.eq)
+		if err != nil {
+			return err
+		}
+		var list []host.Extent
+		var clients []portals.Event
+		for err == nil {
+			f.p.Compute(match)
+			low, n := int64(e.RemoteOffset), int64(e.HdrData&(1<<rangeBits-1))
+			if e.Fail == portals.NIOK && low+n <= f.o.ServerBytes() {
+				list = append(list, host.Extent{At: int(low), Length: int(n)})
+				clients = append(clients, e)
+			}
+			e, err = f.p.NI().Objects().EQGet(f.eq)
+		}
+		if !errors.Is(err, portals.ErrEQEmpty) {
+			return err
+		}
+		f.s.disk.Store(f.p.Thread(), list, f.take)
+		for i := range clients {
+			bits := ReplyBits | clients[i].HdrData>>rangeBits
+			if err := f.p.NI().Put(portals.Put{MD: f.md, Target: clients[i].Initiator, PT: f.replyPT(), MatchBits: bits, HdrData: OK}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// take copies what the server's memory has.
+func (f *flusher) take(e host.Extent, into []byte) {
+	for n := 0; n < len(into); {
+		n += copy(into[n:], f.Peek(f.s.index, int64(e.At+n)))
+	}
+}
+
+// span is the bytes of a server from low up to high.
+type span struct {
+	server    int
+	low, high int64
+}
+
+// changed are what a write of a range has changed.
+func (c *Client) changed(offset, length int64) (list []span) {
+	rows := span{low: maxBytes}
+	for d := range c.o.Data {
+		low, high := c.o.Span(d, offset, length)
+		if low >= high {
+			continue
+		}
+		rows.low, rows.high = min(rows.low, low), max(rows.high, high)
+		if !c.hasFailed(d) {
+			list = append(list, span{d, low, high})
+		}
+	}
+	for rows.server = c.o.Data; rows.server < len(c.servers); rows.server++ {
+		if !c.hasFailed(rows.server) {
+			list = append(list, rows)
+		}
+	}
+	return list
+}
+
+// persist returns when storage devices have ranges of their servers.
+func (c *Client) persist(list []span) error {
+	if !c.o.Durable {
+		return nil
+	}
+	return c.flights(1, func(_ int, slot uint32) (int, error) {
+		for _, r := range list {
+			s := c.servers[r.server]
+			header := uint64(slot)<<rangeBits | uint64(r.high-r.low)
+			if err := c.ni.Put(portals.Put{MD: c.round().md, Target: portals.PhysID(uint32(s.node), s.flusher), PT: c.o.PT, MatchBits: SyncBits, RemoteOffset: uint64(r.low), HdrData: header}); err != nil {
+				return 0, err
+			}
+		}
+		return len(list), nil
+	})
+}
+
+// Stored returns what the storage device of a server has, with Options.Durable: what is left when power is lost.
+func (a *Array) Stored(server int) []byte { return a.servers[server].disk.Content() }
+
+// StoredContents is Contents of the storage devices.
+func (a *Array) StoredContents(offset, length int64) []byte {
+	all := make([]byte, length)
+	for x := offset; x < offset+length; {
+		server, at := a.o.Place(x)
+		n := a.o.Unit - at%a.o.Unit
+		x += int64(copy(all[x-offset:], a.Stored(server)[at:at+n]))
+	}
+	return all
+}

@@ -1,0 +1,404 @@
+//go:build !tinygo
+
+package raid5
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// A server without handlers: clients put into a buffer of its host, where each client has room for hostWindow pieces at each core; the core looks at what has come,
+// and puts the difference to the parity server's core of the same number. The parity server has room for as many of each data server.
+const hostWindow = 4
+
+// hostTicket is the header data of pieces in their buffers.
+type hostTicket uint64
+
+const (
+	hostPlaceBits = 40 // bytes of the memory of a core
+	hostRoundBits = 4
+)
+
+func newHostTicket(slot uint32, round int, at uint64) hostTicket {
+	return hostTicket(slot)<<(hostPlaceBits+hostRoundBits) | hostTicket(round)<<hostPlaceBits | hostTicket(at)
+}
+
+func (t hostTicket) slot() uint32 { return uint32(t >> (hostPlaceBits + hostRoundBits)) }
+func (t hostTicket) round() int   { return int(t>>hostPlaceBits) & (1<<hostRoundBits - 1) }
+func (t hostTicket) at() int      { return int(t & (1<<hostPlaceBits - 1)) }
+
+// room is where in its buffer a piece lies.
+func (t hostTicket) room() int { return (int(t.slot())/clientSlots*hostWindow + t.round()) * Chunk }
+
+// hostServer is a core's program.
+type hostServer struct {
+	*Array
+	p       *runtime.Proc
+	s       *server
+	core    int
+	memory  runtime.View
+	buffer  runtime.View
+	md      portals.Handle // of buffer
+	eq, ct  portals.Handle
+	answers uint64              // of the parity server that are due
+	waiting map[hostTicket]*due // of clients whose differences are with parity servers
+}
+
+func (a *Array) host(p *runtime.Proc, s *server, core int) error {
+	h := &hostServer{Array: a, p: p, s: s, core: core, memory: s.parts[core], waiting: make(map[hostTicket]*due)}
+	rooms, sides := a.o.Clients*hostWindow, max(a.parities(), 1)
+	if s.index >= a.o.Data {
+		rooms, sides = rooms*a.o.Data, 1
+	}
+	h.buffer = p.Alloc(rooms * sides * Chunk)
+	h.buffer.Lock()
+	ni := p.NI()
+	var err error
+	if h.eq, err = ni.Objects().EQAlloc(uint64((1+sides)*rooms + 1)); err != nil {
+		return err
+	}
+	if h.ct, err = ni.Objects().CTAlloc(); err != nil {
+		return err
+	}
+	ni.Objects().Label(h.eq, "requests to the array")
+	ni.Objects().Label(h.ct, "answers of the parity server")
+	if _, err := ni.Objects().PTAlloc(0, h.eq, a.o.PT); err != nil {
+		return fmt.Errorf("raid5: portal table entry %d: %w", a.o.PT, err)
+	}
+	if h.md, err = ni.Objects().MDBind(&portals.MD{Start: h.buffer.Addr(), Length: uint64(h.buffer.Len())}); err != nil {
+		return err
+	}
+	bits, ignore := uint64(WriteBits), uint64(WriteBits^AloneBits)
+	switch {
+	case s.index >= a.o.Data:
+		bits, ignore = DeltaBits, 0
+	case a.parities() > 1:
+		ignore = ^uint64(KindMask)
+	}
+	me := portals.ME{
+		Start: h.buffer.Addr(), Length: uint64(h.buffer.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: bits, IgnoreBits: ignore,
+		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+	}
+	if _, err := ni.MEAppend(a.o.PT, &me, portals.PriorityList, 0); err != nil {
+		return err
+	}
+	done := portals.ME{
+		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: DoneBits, CT: h.ct,
+		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable | portals.OptMEEventCTComm,
+	}
+	if a.o.By == Triggered {
+		done.Options |= portals.OptMEEventCommDisable
+	}
+	if err := a.append(ni, &done, true); err != nil {
+		return err
+	}
+	fill := portals.ME{
+		UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: FillBits, IgnoreBits: ^uint64(KindMask), Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+	}
+	if _, err := ni.MEAppend(a.o.PT, &fill, portals.PriorityList, 0); err != nil {
+		return err
+	}
+	if err := a.readable(p, s, h.memory); err != nil {
+		return err
+	}
+	return h.loop()
+}
+
+// loop serves requests one after the other.
+func (h *hostServer) loop() error {
+	match := h.c.Profile().Host.Match
+	for {
+		e, err := h.p.NI().EQWait(h.eq)
+		if err != nil {
+			return err
+		}
+		if e.Fail != portals.NIOK {
+			continue // a message whose rest will not come
+		}
+		h.p.Compute(match)
+		switch e.MatchBits & KindMask {
+		case WriteBits, AloneBits:
+			err = h.write(&e)
+		case DeltaBits:
+			err = h.apply(&e)
+		case FillBits:
+			err = h.rebuild(&e)
+		default:
+			t := hostTicket(e.HdrData)
+			if d := h.waiting[t]; d != nil {
+				if d.answers--; d.answers == 0 {
+					delete(h.waiting, t)
+					err = h.answer(d.client, t, OK)
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// write takes a piece over: old and new data are read, new data and what changes are written.
+func (h *hostServer) write(e *portals.Event) error {
+	t, n := hostTicket(e.HdrData), int(e.MLength)
+	if !h.has(t, t.room(), n) {
+		return h.answer(e.Initiator, t, Refused)
+	}
+	told := h.code.ParityServers() &^ uint32(e.MatchBits>>ChainShift)
+	if e.MatchBits == AloneBits {
+		told = 0
+	}
+	if told == 0 {
+		if err := h.forget(); err != nil {
+			return err
+		}
+		h.p.Copy(h.memory.Slice(t.at(), t.at()+n), h.buffer.Slice(t.room(), t.room()+n))
+		return h.answer(e.Initiator, t, OK)
+	}
+	exchange(h.memory.Slice(t.at(), t.at()+n).Write(), h.buffer.Slice(t.room(), t.room()+n).Write())
+	h.p.Stream(2*int64(n), 2*int64(n))
+	if h.o.By == Triggered {
+		if err := h.prepare(e.Initiator, t); err != nil {
+			return err
+		}
+	} else {
+		h.waiting[t] = &due{e.Initiator, bits.OnesCount32(told)}
+	}
+	remote := uint64(h.s.index*h.o.Clients*hostWindow*Chunk + t.room())
+	return each(told, func(i int) error {
+		s, from := h.servers[h.o.Data+i], h.product(t.room(), n, i)
+		target := portals.PhysID(uint32(s.node), s.pid+uint32(h.core))
+		return h.p.NI().Put(portals.Put{MD: h.md, Offset: uint64(from), Length: uint64(n), Target: target, PT: h.o.PT, MatchBits: DeltaBits, RemoteOffset: remote, HdrData: e.HdrData})
+	})
+}
+
+// due is what a client's write still waits for.
+type due struct {
+	client  portals.ID
+	answers int // of parity servers
+}
+
+// product computes what a parity server needs to know of a difference in a room, in a room of its own, and returns where; a coefficient of 1 changes nothing.
+func (h *hostServer) product(room, n, parity int) int {
+	c := h.coefficient(h.o.Data+parity, h.s.index)
+	if c == 1 {
+		return room
+	}
+	own := parity*h.o.Clients*hostWindow*Chunk + room
+	into, from := h.buffer.Slice(own, own+n).WriteFrom(h.buffer.Slice(room, room+n))
+	clear(into)
+	add(into, from, c)
+	h.p.Stream(int64(n), int64(n))
+	return own
+}
+
+// forget gives up what the parity server has not answered, since it has failed, or this server had: clients have heard nothing, and write again.
+func (h *hostServer) forget() error {
+	clear(h.waiting)
+	if err := h.p.NI().Objects().CTCancelTriggered(h.ct); err != nil {
+		return err
+	}
+	v, err := h.p.NI().Objects().CTGet(h.ct)
+	h.answers = v.Success
+	return err
+}
+
+// prepare has the network interface tell the client when the parity server has answered: answers come in the order of the differences.
+func (h *hostServer) prepare(client portals.ID, t hostTicket) error {
+	h.answers++
+	return h.p.NI().Objects().Triggered(portals.Put{MD: h.md, Target: client, PT: h.replyPT(), MatchBits: ReplyBits | uint64(t.slot()), HdrData: OK}, h.ct, h.answers)
+}
+
+// apply changes parity: it and the difference are read, it is written.
+func (h *hostServer) apply(e *portals.Event) error {
+	t, n := hostTicket(e.HdrData), int(e.MLength)
+	from := int(e.RemoteOffset)
+	if !h.has(t, from, n) {
+		return nil // no data server's
+	}
+	parity, difference := h.memory.Slice(t.at(), t.at()+n).WriteFrom(h.buffer.Slice(from, from+n))
+	xor(parity, difference)
+	h.p.Stream(2*int64(n), int64(n))
+	return h.p.NI().Put(portals.Put{MD: h.md, Target: e.Initiator, PT: h.o.PT, MatchBits: DoneBits, HdrData: e.HdrData})
+}
+
+// has reports whether the core has the bytes of a ticket, and its buffer those from a place on: whoever sends what is no piece does no harm.
+func (h *hostServer) has(t hostTicket, from, n int) bool {
+	return t.at() <= h.memory.Len()-n && from >= 0 && from <= h.buffer.Len()-n
+}
+
+// answer tells a client.
+func (h *hostServer) answer(client portals.ID, t hostTicket, status uint64) error {
+	return h.p.NI().Put(portals.Put{MD: h.md, Target: client, PT: h.replyPT(), MatchBits: ReplyBits | uint64(t.slot()), HdrData: status})
+}
+
+// exchange writes new data over old, and what changes over the new.
+func exchange(stored, sent []byte) {
+	for i, b := range sent {
+		sent[i] ^= stored[i]
+		stored[i] = b
+	}
+}
+
+// xor changes to by from, which is as long.
+func xor(to, from []byte) {
+	for len(to) >= 8 {
+		binary.LittleEndian.PutUint64(to, binary.LittleEndian.Uint64(to)^binary.LittleEndian.Uint64(from))
+		to, from = to[8:], from[8:]
+	}
+	for i := range to {
+		to[i] ^= from[i]
+	}
+}
+
+// rebuild fills the core's memory from that of other servers' cores of the same number: while it adds up a chunk the next one comes.
+func (h *hostServer) rebuild(e *portals.Event) error {
+	if err := h.forget(); err != nil {
+		return err
+	}
+	set := uint32(e.MatchBits >> ChainShift)
+	if set>>len(h.servers) != 0 || bits.OnesCount32(set) != h.o.Data {
+		return nil // no client's
+	}
+	others := h.o.Data
+	var rooms [2]runtime.View
+	var cts [2]portals.Handle
+	ni := h.p.NI()
+	var mds [2]portals.Handle
+	for i := range rooms {
+		rooms[i] = h.p.Alloc(others * Chunk)
+		var err error
+		if cts[i], err = ni.Objects().CTAlloc(); err != nil {
+			return err
+		}
+		mds[i], err = ni.Objects().MDBind(&portals.MD{Start: rooms[i].Addr(), Length: uint64(rooms[i].Len()), CT: cts[i], Options: portals.OptMDEventCTReply})
+		if err != nil {
+			return err
+		}
+	}
+	chunks := (h.memory.Len() + Chunk - 1) / Chunk
+	for i := range chunks + 1 {
+		if i < chunks {
+			if err := h.fetch(mds[i%2], i, set); err != nil {
+				return err
+			}
+		}
+		if i == 0 {
+			continue
+		}
+		at := (i - 1) * Chunk
+		v, err := ni.CTWait(cts[(i-1)%2], uint64(others*((i-1)/2+1)))
+		if err == nil && v.Failure > 0 {
+			err = ErrMemory
+		}
+		if err != nil {
+			return err
+		}
+		into := h.memory.Slice(at, min(at+Chunk, h.memory.Len()))
+		total, parts := into.WriteFrom(rooms[(i-1)%2])
+		clear(total)
+		_ = each(set, func(other int) error {
+			add(total, parts, h.code.Coefficient(set, uint32(h.s.index), uint32(other)))
+			parts = parts[Chunk:]
+			return nil
+		})
+		h.p.Stream(int64(others*len(total)), int64(len(total)))
+	}
+	for i := range rooms {
+		if err := errors.Join(ni.Objects().MDRelease(mds[i]), ni.Objects().CTFree(cts[i])); err != nil {
+			return err
+		}
+	}
+	return h.answer(e.Initiator, hostTicket(e.HdrData), OK)
+}
+
+// fetch gets a chunk of each of a set of servers' cores.
+func (h *hostServer) fetch(md portals.Handle, chunk int, set uint32) error {
+	place := 0
+	return each(set, func(i int) error {
+		s := h.servers[i]
+		n := min(Chunk, h.memory.Len()-chunk*Chunk)
+		id := portals.PhysID(uint32(s.node), s.pid+uint32(h.core))
+		if err := h.p.NI().Get(portals.Get{MD: md, Offset: uint64(place * Chunk), Length: uint64(n), Target: id, PT: h.o.PT, MatchBits: ReadBits, RemoteOffset: uint64(chunk * Chunk)}); err != nil {
+			return err
+		}
+		place++
+		return nil
+	})
+}
+
+// rebuildHosts asks the cores of a failed server to rebuild their memory, all at once.
+func (c *Client) rebuildHosts(server int) error {
+	s := c.servers[server]
+	match := uint64(c.rebuilding(c.failed))<<ChainShift | FillBits
+	for core := range c.o.Cores {
+		id := portals.PhysID(uint32(s.node), s.pid+uint32(core))
+		if err := c.ni.Put(portals.Put{MD: c.round().md, Target: id, PT: c.o.PT, MatchBits: match, HdrData: uint64(newHostTicket(c.slot, 0, 0))}); err != nil {
+			return err
+		}
+	}
+	for due := c.o.Cores; due > 0; {
+		e, err := c.event()
+		if err != nil {
+			return err
+		}
+		if e.MatchBits == ReplyBits|uint64(c.slot) {
+			due--
+		}
+	}
+	return nil
+}
+
+// writeHosts puts pieces into the buffers of the servers, whose cores answer each; a client has hostWindow of them at each core at most.
+func (c *Client) writeHosts(offset int64, from runtime.View) error {
+	var due []Piece
+	_ = c.o.Pieces(offset, int64(from.Len()), func(p Piece) error {
+		if !c.hasFailed(p.Server) {
+			due = append(due, p)
+		}
+		return nil
+	})
+	window := make(map[portals.ID]*hostPieces)
+	open := 0
+	var failed error
+	for len(due) > 0 || open > 0 {
+		later := due[:0]
+		for _, p := range due {
+			id, at := c.target(p.Server, p.At)
+			w := window[id]
+			if w == nil {
+				w = &hostPieces{}
+				window[id] = w
+			}
+			if w.sent-w.answered == hostWindow {
+				later = append(later, p)
+				continue
+			}
+			t := newHostTicket(c.slot, w.sent%hostWindow, at)
+			if err := c.put(from, offset, p, id, uint64(t.room()), uint64(t)); err != nil {
+				return err
+			}
+			w.sent++
+			open++
+		}
+		due = later
+		e, err := c.event()
+		if err != nil {
+			return err
+		}
+		if w := window[e.Initiator]; w != nil && e.MatchBits == ReplyBits|uint64(c.slot) {
+			w.answered++
+			open--
+			failed = errors.Join(failed, status(&e))
+		}
+	}
+	return failed
+}
+
+// hostPieces are those of a write at a core of a server.
+type hostPieces struct{ sent, answered int }

@@ -1,0 +1,317 @@
+package replicate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+var byNames = map[By]string{Handlers: "handlers", Hosts: "hosts", Client: "client"}
+
+// cluster has so many clients on nodes from 0 on, and behind them a node for each server.
+func cluster(t require.TestingT, cleanup func(func()), device string, clients, servers int, o Options, cfg runtime.Config, set ...string) (*runtime.Cluster, *Group) {
+	p, err := profile.Load(device, set...)
+	require.NoError(t, err)
+	cfg.Profile, cfg.Nodes = p, clients+servers
+	c, err := runtime.NewCluster(cfg)
+	require.NoError(t, err)
+	cleanup(func() { require.NoError(t, c.Close()) })
+	for i := range servers {
+		o.Servers = append(o.Servers, clients+i)
+	}
+	o.Clients = clients
+	g, err := New(c, o)
+	require.NoError(t, err)
+	return c, g
+}
+
+// written is a write of a client: bytes of one value.
+type written struct {
+	at, n      int64
+	value      byte
+	begun, end sim.Time
+}
+
+// storm is clients that write and read what they like at the same time, some of it the same bytes.
+type storm struct {
+	o       Options
+	device  string
+	set     []string
+	clients int
+	servers int
+	rounds  int
+	failed  int // server; -1: none
+	seed    uint64
+	done    [][]written // by client
+}
+
+func drawStorm(rt *rapid.T) *storm {
+	s := &storm{failed: -1}
+	s.servers = rapid.IntRange(1, 7).Draw(rt, "servers")
+	s.o.Bytes = rapid.Int64Range(1, 60_000).Draw(rt, "bytes")
+	s.o.Tree = rapid.Bool().Draw(rt, "tree")
+	s.o.By = rapid.SampledFrom([]By{Handlers, Handlers, Handlers, Hosts}).Draw(rt, "by")
+	s.device = rapid.SampledFrom([]string{"spin-int", "spin-dis"}).Draw(rt, "device")
+	s.clients = rapid.IntRange(1, 4).Draw(rt, "clients")
+	s.rounds = rapid.IntRange(1, 8).Draw(rt, "rounds")
+	if rapid.IntRange(0, 3).Draw(rt, "small packets") == 0 {
+		s.set = append(s.set, fmt.Sprintf("fabric.mtu=%d", 8*rapid.IntRange(64, 512).Draw(rt, "mtu")))
+	}
+	if s.o.By == Handlers && rapid.Bool().Draw(rt, "guarded") {
+		s.o.Key = &Key{1, 2}
+	}
+	if s.servers > 1 && rapid.Bool().Draw(rt, "a server has failed") {
+		s.failed = rapid.IntRange(0, s.servers-1).Draw(rt, "failed")
+	}
+	if rapid.Bool().Draw(rt, "faults") {
+		s.set = append(s.set, "transport.kind=reliable", "transport.timeout=20us", "fabric.faults={loss: 0.02, corrupt: 0.01, duplicate: 0.02, delay: 0.05, max_delay: 5us}")
+	}
+	s.seed = rapid.Uint64().Draw(rt, "seed")
+	return s
+}
+
+func (s *storm) run(t require.TestingT, cleanup func(func())) {
+	start := make([]byte, s.o.Bytes)
+	for i := range start {
+		start[i] = byte(i) | 0x80
+	}
+	s.o.Fill = func(offset int64, b []byte) { copy(b, start[offset:]) }
+	c, g := cluster(t, cleanup, s.device, s.clients, s.servers, s.o, runtime.Config{Seed: s.seed, Limits: sim.Limits{Events: 20_000_000}}, s.set...)
+	s.done = make([][]written, s.clients)
+	for rank := range s.clients {
+		require.NoError(t, c.Spawn(rank, "client", func(p *runtime.Proc) error { return s.client(p, g, rank) }))
+	}
+	require.NoError(t, c.Run(context.Background()))
+	list, failures := c.Failures()
+	require.Zero(t, failures, "%v", list)
+	var alive []int
+	for i := range s.servers {
+		if i != s.failed {
+			alive = append(alive, i)
+		}
+	}
+	require.NoError(t, g.Check(alive...))
+	for i, b := range g.Peek(alive[0]) {
+		require.True(t, s.possible(int64(i), b, start[i]), "byte %d is %#02x", i, b)
+	}
+}
+
+func (s *storm) client(p *runtime.Proc, g *Group, rank int) error {
+	client, err := g.Open(p, rank)
+	if err != nil {
+		return err
+	}
+	if s.o.Key != nil {
+		client.Use(Grant(s.o.Key, client.ID(), 0, s.o.Bytes, MayRead|MayWrite, 0))
+	}
+	if s.failed >= 0 {
+		if err := client.Fail(s.failed); err != nil {
+			return err
+		}
+	}
+	rng := rand.New(rand.NewPCG(s.seed, uint64(rank)))
+	for round := range s.rounds {
+		n := rng.Int64N(min(s.o.Bytes, []int64{8, 5000, 60_000}[rng.IntN(3)])) + 1
+		at := rng.Int64N(s.o.Bytes - n + 1)
+		v := p.Alloc(int(n))
+		if rng.IntN(3) == 0 {
+			if err := client.Read(at, v); err != nil {
+				return err
+			}
+			continue
+		}
+		w := written{at: at, n: n, value: byte(1 + rank*s.rounds + round), begun: p.Now()}
+		b := v.Write()
+		for i := range b {
+			b[i] = w.value
+		}
+		if err := client.Write(at, v); err != nil {
+			return err
+		}
+		w.end = p.Now()
+		s.done[rank] = append(s.done[rank], w)
+	}
+	return nil
+}
+
+// possible reports whether a byte may be what it is at the end: of a write behind which no other began that wrote it, too.
+func (s *storm) possible(at int64, b, start byte) bool {
+	last := sim.Time(-1) // when the last of its writes began
+	for _, list := range s.done {
+		for _, w := range list {
+			if at >= w.at && at < w.at+w.n {
+				last = max(last, w.begun)
+			}
+		}
+	}
+	if last < 0 {
+		return b == start
+	}
+	for _, list := range s.done {
+		for _, w := range list {
+			if at >= w.at && at < w.at+w.n && w.value == b && w.end >= last {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Whatever clients write at the same time, over each other, along rings and trees, on networks with faults, with all servers or without one of them: when all is quiet
+// all servers have the same bytes, and each is that of the last write, or of one that was under way with it.
+func TestStorm(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawStorm(rt)
+		s.run(rt, rt.Cleanup)
+	})
+}
+
+// All clients write the same block at once: the order matters.
+func TestClientsFightForABlock(t *testing.T) {
+	for _, device := range []string{"spin-int", "spin-dis"} {
+		for _, tree := range []bool{false, true} {
+			for seed := range uint64(3) {
+				s := &storm{device: device, clients: 4, servers: 5, rounds: 20, failed: -1, seed: seed, set: []string{"nic.egress_packets=1", "hpu.contexts=4"}}
+				s.o = Options{Bytes: 4096, Tree: tree}
+				s.run(t, t.Cleanup)
+			}
+		}
+	}
+}
+
+// Whoever sends the copies, along whatever: what was written anywhere is at every server, and is read; also when the range is large.
+func TestWriteAndRead(t *testing.T) {
+	for by, name := range byNames {
+		for _, servers := range []int{1, 2, 5, 16} {
+			for _, tree := range []bool{false, true} {
+				const size = 1_100_001
+				c, g := cluster(t, t.Cleanup, "spin-int", 1, servers, Options{Bytes: size, Tree: tree, By: by}, runtime.Config{Seed: 1})
+				require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
+					client, err := g.Open(p, 0)
+					if err != nil {
+						return err
+					}
+					want := make([]byte, size)
+					rng := rand.New(rand.NewPCG(1, 2))
+					for _, n := range []int{1, 5000, size} {
+						at := rng.IntN(size - n + 1)
+						v := p.Alloc(n)
+						for i, b := 0, v.Write(); i < n; i += 1 + i/5000 {
+							b[i] = byte(rng.Uint32())
+						}
+						copy(want[at:], v.Read())
+						if err := client.Write(int64(at), v); err != nil {
+							return err
+						}
+						for i := range servers {
+							require.True(t, bytes.Equal(want, g.Peek(i)), "%s, server %d of %d, tree %v, %d B", name, i, servers, tree, n)
+						}
+						require.NoError(t, client.Read(int64(at), v))
+						require.True(t, bytes.Equal(want[at:at+n], v.Read()))
+					}
+					return nil
+				}))
+				require.NoError(t, c.Run(context.Background()))
+				_, failures := c.Failures()
+				require.Zero(t, failures)
+			}
+		}
+	}
+}
+
+// A server that stops answering in the middle of a write: the client hears of nothing for a while, is told which one it is, and writes again without it. When a new
+// server in its place has been filled all is as it was.
+func TestServerFailsInTheMiddle(t *testing.T) {
+	silent := 0
+	for by, name := range byNames {
+		for _, tree := range []bool{false, true} {
+			for failed := range 4 {
+				for _, from := range []sim.Time{0, 3 * sim.Microsecond} {
+					o := Options{Bytes: 100_000, Tree: tree, By: by, Timeout: 5 * sim.Millisecond}
+					down := fmt.Sprintf("fabric.faults={down: [{node: %d, from: %dns, to: 4ms}]}", 1+failed, from/sim.Nanosecond)
+					c, g := cluster(t, t.Cleanup, "spin-int", 1, 4, o, runtime.Config{Seed: 1}, "transport.kind=reliable", "transport.timeout=10us", "transport.retries=3", down)
+					require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
+						client, err := g.Open(p, 0)
+						if err != nil {
+							return err
+						}
+						all := p.Alloc(int(o.Bytes))
+						rng := rand.New(rand.NewPCG(1, 2))
+						for i, b := 0, all.Write(); i < len(b); i++ {
+							b[i] = byte(rng.Uint32())
+						}
+						lost := false
+						for err := client.Write(0, all); err != nil; err = client.Write(0, all) {
+							require.True(t, errors.Is(err, ErrSilent) || errors.Is(err, ErrMemory), "%v", err)
+							require.NoError(t, client.Fail(failed))
+							lost = true
+						}
+						p.SleepUntil(max(p.Now(), 20*sim.Millisecond)) // until the node is back, with memory that is old
+						if lost {
+							silent++
+							g.Clear(failed)
+							require.NoError(t, client.Copy(failed))
+						}
+						return client.Write(0, all)
+					}))
+					require.NoError(t, c.Run(context.Background()), "%s %v %d %d", name, tree, failed, from)
+					require.NoError(t, g.Check(0, 1, 2, 3), "%s %v %d %d", name, tree, failed, from)
+				}
+			}
+		}
+	}
+	require.GreaterOrEqual(t, silent, 24+6, "each at the beginning, and half of the others")
+}
+
+// What makes no sense is refused, with what was expected.
+func TestErrors(t *testing.T) {
+	good := Options{Bytes: 100, Servers: []int{1, 2}, Clients: 1}
+	for expected, spoil := range map[string]func(o *Options){
+		"0 servers, expected 1 to 16":  func(o *Options) { o.Servers = nil },
+		"17 servers, expected 1 to 16": func(o *Options) { o.Servers = make([]int, 17) },
+		"server 1 is on node 9 of 3":   func(o *Options) { o.Servers = []int{1, 9} },
+		"two servers on node 1":        func(o *Options) { o.Servers = []int{1, 1} },
+		"0 B, expected 1 to":           func(o *Options) { o.Bytes = 0 },
+		"0 clients, expected 1 to 512": func(o *Options) { o.Clients = 0 },
+		"a key without handlers":       func(o *Options) { o.Key, o.By = &Key{}, Hosts },
+		"sent by 7, expected 0 to 2":   func(o *Options) { o.By = 7 },
+	} {
+		o := good
+		spoil(&o)
+		c, _ := cluster(t, t.Cleanup, "spin-int", 1, 2, Options{Bytes: 100}, runtime.Config{})
+		_, err := New(c, o)
+		require.ErrorContains(t, err, expected)
+	}
+	c, g := cluster(t, t.Cleanup, "spin-int", 1, 2, Options{Bytes: 100}, runtime.Config{})
+	require.NoError(t, c.Spawn(0, "client", func(p *runtime.Proc) error {
+		client, err := g.Open(p, 0)
+		if err != nil {
+			return err
+		}
+		for _, number := range []int{-1, 1} {
+			_, err = g.Open(p, number)
+			require.ErrorContains(t, err, "expected 0 to 0")
+		}
+		some := p.Alloc(50)
+		for _, at := range []int64{-1, 51, 1<<63 - 1} {
+			require.ErrorIs(t, client.Write(at, some), ErrRange)
+			require.ErrorIs(t, client.Read(at, some), ErrRange)
+		}
+		require.NoError(t, client.Write(100, runtime.View{}))
+		require.ErrorContains(t, client.Fail(2), "no server 2, expected 0 to 1")
+		require.NoError(t, client.Fail(0))
+		require.ErrorIs(t, client.Fail(1), ErrFailed)
+		return nil
+	}))
+	require.NoError(t, c.Run(context.Background()))
+}

@@ -1,0 +1,100 @@
+//go:build !tinygo
+
+package replicate
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"unsafe"
+
+	"github.com/spinsim/spinsim/handlers/raid5"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Grant signs the right of a process to a range of the memory, bytes from low up to high, until an epoch: it is for whoever has the key (Options.Key), such as a server of
+// metadata that knows who may do what.
+func Grant(key *Key, of portals.ID, low, high int64, rights, expires uint32) Capability {
+	c := Capability{Low: uint64(low), High: uint64(high), NID: of.NID, PID: of.PID, Rights: rights, Expires: expires}
+	c.MAC = c.Sign(key)
+	return c
+}
+
+// SetEpoch tells all servers which epoch there is, beginning with 0: capabilities that hold until an earlier one are refused from now on. It takes no virtual time.
+func (g *Group) SetEpoch(epoch uint32) {
+	for _, s := range g.servers {
+		if s.in != nil {
+			binary.LittleEndian.PutUint32(s.in.HPU.Bytes()[unsafe.Offsetof(State{}.Epoch):], epoch)
+		}
+	}
+}
+
+// ID is the client's process, for Grant.
+func (c *Caller) ID() portals.ID { return c.id }
+
+// Use shows a capability with all further requests.
+func (c *Caller) Use(capability Capability) { c.capability = capability }
+
+// shown is how long the user header of a write is.
+func (c *Caller) shown() int64 {
+	if c.o.Key == nil {
+		return 0
+	}
+	return CapabilitySize
+}
+
+// show prepares the user header of requests for a range. It refuses those that go beyond what the capability says: a part of them would be allowed.
+func (c *Caller) show(offset, n int64) error {
+	if c.o.Key == nil {
+		return nil
+	}
+	if f := &c.capability; uint64(offset) < f.Low || uint64(offset+n) > f.High {
+		return ErrDenied
+	}
+	var b bytes.Buffer
+	if err := binary.Write(&b, binary.LittleEndian, []uint64{
+		c.capability.Low, c.capability.High, uint64(c.capability.NID) | uint64(c.capability.PID)<<32,
+		uint64(c.capability.Rights) | uint64(c.capability.Expires)<<32, c.capability.MAC, uint64(offset), uint64(n),
+	}); err != nil {
+		return err
+	}
+	c.header.CopyFrom(b.Bytes())
+	return nil
+}
+
+// fetch reads from servers that are guarded: the bytes come as a message of one of them.
+func (c *Caller) fetch(offset int64, into runtime.View) error {
+	if err := c.show(offset, int64(into.Len())); err != nil {
+		return err
+	}
+	data := DataBits | uint64(c.slot)
+	me, err := c.ni.MEAppend(c.replyPT(), &portals.ME{
+		Start: into.Addr(), Length: uint64(into.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: data, Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+	}, portals.PriorityList, 0)
+	if err != nil {
+		return err
+	}
+	md, err := c.ni.Objects().MDBind(&portals.MD{Start: c.header.Addr(), Length: FetchSize})
+	if err != nil {
+		return err
+	}
+	c.mds = append(c.mds, md)
+	ticket := uint64(raid5.NewTicket(c.id.NID, c.id.PID, c.slot, 0))
+	if err := c.ni.Put(portals.Put{MD: md, Length: FetchSize, Target: c.reads(), PT: c.o.PT, MatchBits: FetchBits, HdrData: ticket}); err != nil {
+		return err
+	}
+	for {
+		e, err := c.event()
+		switch {
+		case err != nil:
+		case e.MatchBits == ReplyBits|uint64(c.slot) && e.HdrData == Denied:
+			err = ErrDenied
+		case e.MatchBits != data:
+			continue // of what was given up
+		case e.Fail != portals.NIOK:
+			err = ErrMemory
+		}
+		return errors.Join(err, c.ni.Objects().MEUnlink(me))
+	}
+}

@@ -1,0 +1,379 @@
+//go:build !tinygo
+
+package txlog
+
+import (
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/spin"
+)
+
+// Server is the home of a region.
+type Server struct {
+	o       Options
+	p       *runtime.Proc
+	ni      *runtime.NI
+	region  runtime.View
+	log     runtime.View
+	inbox   runtime.View // a slot for each node
+	eq      portals.Handle
+	out     portals.Handle // memory descriptors of the inbox and the region
+	reply   portals.Handle
+	landed  portals.Handle // counts writes of the host to itself
+	written uint64
+	self    portals.ID
+
+	next     uint64 // records that have been read
+	owed     int    // of the host's own writes: records that have landed and have not been read
+	since    uint64 // overruns when owed was last 0
+	running  map[uint32]*running
+	clients  map[uint32]uint32 // process of each node that was the first to ask
+	writes   []span
+	overruns uint64
+	commits  uint64
+	stats    ServerStats
+	broken   error // a record that no handler of the library writes
+}
+
+// ServerStats are what a home's host has done.
+type ServerStats struct {
+	Commits, Aborts uint64
+	Records         uint64 // that it has read
+	Overruns        uint64 // times that records were written over before it had read them
+}
+
+// leastLook is the least time between two looks at the log, ps.
+const leastLook = 1000
+
+// span is an access, and its place in the log.
+type span struct{ number, offset, length uint64 }
+
+func (a *span) overlaps(b *span) bool {
+	return a.offset < b.offset+b.length && b.offset < a.offset+a.length
+}
+
+// running is the transaction of a client.
+type running struct {
+	tag      uint64
+	reads    []span
+	overruns uint64 // when it was seen first
+}
+
+// Open makes a process the home of a region, which is all zeros. It takes no virtual time.
+func (l *Loaded) Open(p *runtime.Proc, o Options) (*Server, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	s := &Server{o: o, p: p, ni: p.NI(), running: map[uint32]*running{}, clients: map[uint32]uint32{}}
+	nodes := p.Cluster().Nodes()
+	s.region, s.inbox = p.Alloc(o.Region), p.Alloc(nodes*o.slot())
+	var err error
+	if s.self, err = s.ni.Objects().PhysID(); err != nil {
+		return nil, err
+	}
+	if s.eq, err = s.ni.Objects().EQAlloc(uint64(4*nodes + 16)); err != nil {
+		return nil, err
+	}
+	if s.landed, err = s.ni.Objects().CTAlloc(); err != nil {
+		return nil, err
+	}
+	s.ni.Objects().Label(s.landed, "writes of commits")
+	if s.out, err = s.ni.Objects().MDBind(&portals.MD{Start: s.inbox.Addr(), Length: uint64(s.inbox.Len())}); err != nil {
+		return nil, err
+	}
+	if s.reply, err = s.ni.Objects().MDBind(&portals.MD{Start: s.region.Addr(), Length: uint64(o.Region)}); err != nil {
+		return nil, err
+	}
+	if _, err = s.ni.Objects().PTAlloc(0, s.eq, o.PT+requestEntry); err != nil {
+		return nil, err
+	}
+	if _, err = s.ni.MEAppend(o.PT+requestEntry, &portals.ME{
+		Start: s.inbox.Addr(), Length: uint64(s.inbox.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, MatchBits: Bits,
+		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
+	}, portals.PriorityList, 0); err != nil {
+		return nil, err
+	}
+	if o.ByHost {
+		return s, nil
+	}
+	return s, s.install(l)
+}
+
+// install appends the entries of the region, with handlers.
+func (s *Server) install(l *Loaded) error {
+	s.log = s.p.Alloc(s.o.Log * RecordSize)
+	state := spin.EncodeState(&State{Last: uint64(s.o.Log - 1)})
+	in, err := l.module.Install(s.p, handlers.Options{
+		Header: Header, Completion: Completion, State: state, Shared: true,
+		HostMemory: portals.Region{Start: s.log.Addr(), Length: uint64(s.log.Len())},
+	})
+	if err != nil {
+		return fmt.Errorf("txlog: %w", err)
+	}
+	writer := s.self
+	if s.o.Open {
+		writer = portals.AnyID
+	}
+	for _, e := range []struct {
+		pt   uint32
+		from portals.ID
+		does portals.EntryOptions
+	}{
+		{s.o.PT + readEntry, portals.AnyID, portals.OptMEOpGet},
+		{s.o.PT + writeEntry, writer, portals.OptMEOpPut},
+	} {
+		if _, err := s.ni.Objects().PTAlloc(in.PTOptions, portals.EQNone, e.pt); err != nil {
+			return err
+		}
+		entry := portals.ME{
+			Start: s.region.Addr(), Length: uint64(s.o.Region), UID: portals.UIDAny, MatchID: e.from, MatchBits: Bits, IgnoreBits: TagBits,
+			Options: e.does | portals.OptMEEventCTComm, CT: s.landed,
+		}
+		if e.does == portals.OptMEOpGet {
+			entry.Options, entry.CT = e.does, portals.CTNone
+		}
+		in.Attach(&entry)
+		if _, err := s.ni.MEAppend(e.pt, &entry, portals.PriorityList, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Memory is the region, for what it begins with.
+func (s *Server) Memory() runtime.View { return s.region }
+
+// Stats are what the host has done.
+func (s *Server) Stats() ServerStats { return s.stats }
+
+// Serve deals with what clients ask. It does not return but with an error: run it as a service.
+func (s *Server) Serve() error {
+	for {
+		ev, err := s.ni.EQWait(s.eq)
+		if err != nil {
+			return err
+		}
+		s.p.Compute(s.p.Cluster().Profile().Host.Match)
+		if err := s.request(&ev); err != nil {
+			return err
+		}
+	}
+}
+
+// request deals with one. A client that asks for what is not there is told that its transaction has failed.
+func (s *Server) request(ev *portals.Event) error {
+	at := int(ev.Start - s.inbox.Addr())
+	end := at + int(ev.MLength)
+	if ev.MLength < requestSize || at != int(ev.Initiator.NID)*s.o.slot() || ev.MLength > uint64(s.o.slot()) {
+		return s.answer(ev.Initiator, aborted)
+	}
+	if client, is := s.clients[ev.Initiator.NID]; !is {
+		s.clients[ev.Initiator.NID] = ev.Initiator.PID
+	} else if client != ev.Initiator.PID {
+		return s.answer(ev.Initiator, taken)
+	}
+	head := s.inbox.Slice(at, at+requestSize).Read()
+	first, second := le.Uint64(head), le.Uint64(head[8:])
+	tag, kind := first>>32, first&TagBits
+	if kind == askRead {
+		return s.read(ev.Initiator, tag, second, at, end)
+	}
+	places, legal := s.places(at+requestSize, end, kind)
+	legal = legal && s.valid(ev.Initiator.NID, tag, second)
+	if s.broken != nil {
+		return s.broken
+	}
+	if !legal {
+		delete(s.running, ev.Initiator.NID)
+		s.stats.Aborts++
+		return s.answer(ev.Initiator, aborted)
+	}
+	delete(s.running, ev.Initiator.NID)
+	if err := s.apply(tag, places); err != nil {
+		return err
+	}
+	s.commits++
+	s.stats.Commits++
+	return s.answer(ev.Initiator, s.commits)
+}
+
+// target is what a commit writes: bytes of the inbox that go to an offset of the region.
+type target struct{ from, offset, length int }
+
+// places reads what a commit writes.
+func (s *Server) places(at, end int, n uint64) (list []target, legal bool) {
+	for range n {
+		if end-at < placeSize {
+			return nil, false
+		}
+		b := s.inbox.Slice(at, at+placeSize).Read()
+		offset, length := le.Uint64(b), le.Uint64(b[8:])
+		at += placeSize
+		if length > uint64(end-at) || offset > uint64(s.o.Region) || length > uint64(s.o.Region)-offset {
+			return nil, false
+		}
+		list = append(list, target{at, int(offset), int(length)})
+		at += (int(length) + 7) &^ 7
+	}
+	return list, true
+}
+
+// valid reads the log up to the reads of a transaction, and tells whether nothing was written to what it has read behind them.
+func (s *Server) valid(client uint32, tag, reads uint64) bool {
+	if reads == 0 {
+		return true
+	}
+	before := s.overruns
+	for s.advance(); ; s.advance() {
+		if r := s.running[client]; r != nil && r.tag == tag && uint64(len(r.reads)) >= reads && s.caughtUp() {
+			break
+		}
+		if s.overruns != before || s.o.ByHost || !s.ahead() {
+			return false // its records have been written over, or there are no such reads
+		}
+		s.p.Compute(max(s.p.Cluster().Profile().Host.Poll, leastLook)) // a record before it is under way
+	}
+	r := s.running[client]
+	if r.overruns != s.overruns || r.reads[0].number+uint64(s.o.Log) <= s.next {
+		return false // writes behind its reads may be forgotten
+	}
+	for i := range r.reads {
+		for j := range s.writes {
+			if s.writes[j].number > r.reads[i].number && s.writes[j].overlaps(&r.reads[i]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// apply writes what a transaction changes: by puts of the home to itself, which handlers log when they have landed, so that whoever has read before is
+// found.
+func (s *Server) apply(tag uint64, list []target) error {
+	for _, w := range list {
+		if s.o.ByHost {
+			s.p.Copy(s.region.Slice(w.offset, w.offset+w.length), s.inbox.Slice(w.from, w.from+w.length))
+			s.wrote(s.record(uint64(w.offset), uint64(w.length)))
+			continue
+		}
+		if err := s.ni.Put(portals.Put{MD: s.out, Offset: uint64(w.from), Length: uint64(w.length), Target: s.self, PT: s.o.PT + writeEntry, MatchBits: Bits | tag, RemoteOffset: uint64(w.offset)}); err != nil {
+			return err
+		}
+		s.written++
+	}
+	if s.o.ByHost || len(list) == 0 {
+		return nil
+	}
+	if s.owed == 0 {
+		s.since = s.overruns
+	}
+	s.owed += len(list)
+	v, err := s.ni.CTWait(s.landed, s.written)
+	if err == nil && v.Failure > 0 {
+		err = fmt.Errorf("txlog: the writes of a commit failed")
+	}
+	return err
+}
+
+// read answers a read by the host.
+func (s *Server) read(client portals.ID, tag, offset uint64, at, end int) error {
+	if end-at < requestSize+8 || !s.o.ByHost {
+		return s.answer(client, aborted)
+	}
+	length := le.Uint64(s.inbox.Slice(at+requestSize, at+requestSize+8).Read())
+	if offset > uint64(s.o.Region) || length > uint64(s.o.Region)-offset {
+		return s.answer(client, aborted)
+	}
+	s.readBy(client.NID, tag, s.record(offset, length))
+	return s.ni.Put(portals.Put{MD: s.reply, Offset: offset, Length: length, Target: client, PT: s.o.PT + readEntry, MatchBits: Bits, RemoteOffset: offset, HdrData: served})
+}
+
+func (s *Server) answer(client portals.ID, what uint64) error {
+	return s.ni.Put(portals.Put{MD: s.reply, Target: client, PT: s.o.PT + readEntry, MatchBits: Bits, HdrData: what})
+}
+
+// record is the host's own record of an access.
+func (s *Server) record(offset, length uint64) span {
+	s.next++
+	s.stats.Records++
+	s.p.Stream(0, RecordSize)
+	return span{s.next, offset, length}
+}
+
+// advance reads the records that there are.
+func (s *Server) advance() {
+	if s.o.ByHost {
+		return
+	}
+	began := s.stats.Records
+	for {
+		at := int(s.next&uint64(s.o.Log-1)) * RecordSize
+		var r Record
+		if spin.DecodeState(s.log.Slice(at, at+RecordSize).Read(), &r) != nil || r.Number <= s.next {
+			break
+		}
+		if r.Number != s.next+1 { // it was written over
+			s.overruns++
+			s.stats.Overruns++
+			s.writes = s.writes[:0]
+		}
+		s.next = r.Number
+		s.stats.Records++
+		if size := uint64(s.o.Region); r.Kind != Read && r.Kind != Write || r.Spare != 0 || r.Length > 0 && (r.Offset > size || r.Length > size-r.Offset) {
+			s.broken = fmt.Errorf("txlog: record %d of the log is %+v, expected an access to a region of %d bytes", r.Number, r, size)
+			return
+		}
+		one := span{r.Number, r.Offset, r.Length}
+		switch {
+		case r.Kind == Write:
+			s.wrote(one)
+			if r.NID == s.self.NID && r.PID == s.self.PID && s.owed > 0 {
+				s.owed--
+			}
+		case r.Tag>>32 == Bits>>32:
+			s.readBy(r.NID, r.Tag&TagBits, one)
+		}
+	}
+	s.p.Stream(int64(s.stats.Records-began+1)*RecordSize, 0)
+}
+
+// caughtUp tells whether all that the host has written was read in the log. It has landed there, but a record before it may still be under way: then what
+// lies behind the reads of a transaction would not be seen.
+func (s *Server) caughtUp() bool {
+	if s.owed > 0 && s.overruns != s.since && !s.ahead() {
+		s.owed = 0 // records of it have been written over
+	}
+	return s.owed == 0
+}
+
+// ahead tells whether there are records behind one that is under way.
+func (s *Server) ahead() bool {
+	for i := range uint64(s.o.Log) {
+		at := int((s.next+i)&uint64(s.o.Log-1)) * RecordSize
+		if le.Uint64(s.log.Slice(at, at+8).Read()) > s.next {
+			return true
+		}
+	}
+	return false
+}
+
+// wrote keeps a write for as long as the log would.
+func (s *Server) wrote(one span) {
+	s.writes = append(s.writes, one)
+	if old := len(s.writes) - 2*s.o.Log; old > 0 {
+		s.writes = append(s.writes[:0], s.writes[old+s.o.Log:]...)
+	}
+}
+
+// readBy keeps a read of a client's transaction. One that has begun another has given up the one before.
+func (s *Server) readBy(client uint32, tag uint64, one span) {
+	r := s.running[client]
+	if r == nil || r.tag != tag {
+		r = &running{tag: tag, overruns: s.overruns}
+		s.running[client] = r
+	}
+	r.reads = append(r.reads, one)
+}
