@@ -19,7 +19,7 @@ import (
 	"github.com/spinsim/spinsim/trace"
 )
 
-// Options say of which program the command of an experiment is a part.
+// CommandOptions say of which program the command of an experiment is a part.
 type CommandOptions struct {
 	Build   provenance.Build // whose results these are
 	Command string           // what makes them, for their record
@@ -60,7 +60,7 @@ const listHelp = `
 A LIST is values separated by commas. 2,4,..,1024 goes on as it began, 8,..,64KiB doubles, 1,2,3,..,8 goes on with the step; 8..64KiB*4 is multiplied, and
 0..1+0.25 is added to.`
 
-// New makes the command that runs an experiment, with a flag for each of its axes. It panics if the definition of the experiment is
+// Command makes the command that runs an experiment, with a flag for each of its axes. It panics if the definition of the experiment is
 // wrong, which Check says: a programmer's mistake.
 func Command(e *Experiment, o CommandOptions) *cobra.Command {
 	if err := e.Check(); err != nil {
@@ -345,7 +345,7 @@ func Finished(err error, show func(u *Unfinished) error) error {
 	return errors.Join(err, show(u))
 }
 
-// Measure runs the points of a sweep and says on a terminal how far it is.
+// RunWithProgress runs the points of a sweep and says on a terminal how far it is.
 func RunWithProgress(ctx context.Context, errs io.Writer, s *Sweep, points []*Point) ([]*Result, error) {
 	progress := cli.NewProgress(errs, s.Experiment.Name, len(points))
 	defer progress.Stop()

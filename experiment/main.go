@@ -28,7 +28,7 @@ func Must(e *Experiment, err error) *Experiment {
 	return e
 }
 
-// Run is Main without the process: it returns the exit code. A definition that is wrong is an error on errs.
+// RunMain is Main without the process: it returns the exit code. A definition that is wrong is an error on errs.
 func RunMain(list []*Experiment, build provenance.Build, args []string, out, errs io.Writer) int {
 	if err := check(list); err != nil {
 		fmt.Fprintln(errs, err)
@@ -94,7 +94,7 @@ func columnsCommand(list []*Experiment) *cobra.Command {
 	}
 }
 
-// Section is the columns of a table, or the fields of a JSON object, for a help text.
+// HelpSection is the columns of a table, or the fields of a JSON object, for a help text.
 type HelpSection struct {
 	Title   string
 	Columns []report.Column

@@ -21,7 +21,7 @@ func (k *PacketCheck) Expect(sent []byte) {
 	*k = PacketCheck{sent: sent, seen: make([]bool, len(sent)), Left: len(sent)}
 }
 
-// watch answers runtime.Config.Watch.
+// Watch answers runtime.Config.Watch.
 func (k *PacketCheck) Watch(s *nic.HandlerStep) {
 	if s.What != nic.StepBegan || s.Handler != "payload" || k.err != nil {
 		return

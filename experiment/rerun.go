@@ -39,7 +39,7 @@ func Rerun(long string, build provenance.Build, again Again) *cobra.Command {
 	return c
 }
 
-// Of makes documents of experiments anew: those of the list.
+// AgainAny makes documents of experiments anew: those of the list.
 func AgainAny(list []*Experiment) Again {
 	return func(ctx context.Context, r *provenance.Record, folder string, stdin io.Reader) (document []byte, notes []string, err error) {
 		e, err := FindIn(list, strings.TrimPrefix(r.Command, CommandPrefix))
@@ -50,7 +50,7 @@ func AgainAny(list []*Experiment) Again {
 	}
 }
 
-// OfOne makes documents of an experiment anew, such as one that is made of the record's inputs.
+// AgainOne makes documents of an experiment anew, such as one that is made of the record's inputs.
 func AgainOne(e *Experiment) Again {
 	return func(ctx context.Context, r *provenance.Record, folder string, _ io.Reader) (document []byte, notes []string, err error) {
 		s, notes, err := Repeat(r, e, func(path string) ([]byte, error) { return file.ReadRegular(FileBeside(folder, path), file.MaxModule) })
@@ -95,7 +95,7 @@ func tableOf(ctx context.Context, s *Sweep) (*report.Table, error) {
 	return s.Table(results)
 }
 
-// Find returns where a file is: where it was, or in a folder.
+// FileBeside returns where a file is: where it was, or in a folder.
 func FileBeside(folder, name string) string {
 	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && folder != "" && !filepath.IsAbs(name) {
 		if beside := filepath.Join(folder, name); beside != name {

@@ -9,49 +9,49 @@ package portals
 // its last message and unexpected header have gone; if it no longer exists,
 // nothing happens. Errors: those of the operation, but ErrInUse for an entry;
 // ErrNoSpace with max_triggered_ops pending.
-func (o *Objects) Triggered(op Operation, ct Handle, threshold uint64) error {
+func (ni *Objects) Triggered(op Operation, ct Handle, threshold uint64) error {
 	switch op := op.(type) {
 	case Put:
 		x := op.transfer()
-		return o.trigger("TriggeredPut", &x, ct, threshold)
+		return ni.trigger("TriggeredPut", &x, ct, threshold)
 	case Get:
 		x := op.transfer()
-		return o.trigger("TriggeredGet", &x, ct, threshold)
+		return ni.trigger("TriggeredGet", &x, ct, threshold)
 	case Atomic:
 		x := op.transfer()
-		return o.trigger("TriggeredAtomic", &x, ct, threshold)
+		return ni.trigger("TriggeredAtomic", &x, ct, threshold)
 	case FetchAtomic:
 		x := op.transfer()
-		return o.trigger("TriggeredFetchAtomic", &x, ct, threshold)
+		return ni.trigger("TriggeredFetchAtomic", &x, ct, threshold)
 	case Swap:
 		x := op.transfer()
-		return o.trigger("TriggeredSwap", &x, ct, threshold)
+		return ni.trigger("TriggeredSwap", &x, ct, threshold)
 	case CTInc:
 		if op.Increment.Success != 0 && op.Increment.Failure != 0 {
 			return invalid("TriggeredCTInc", "increment of both success and failure")
 		}
-		return o.triggerCT("TriggeredCTInc", trigCTInc, op.CT, op.Increment, ct, threshold)
+		return ni.triggerCT("TriggeredCTInc", trigCTInc, op.CT, op.Increment, ct, threshold)
 	case CTSet:
-		return o.triggerCT("TriggeredCTSet", trigCTSet, op.CT, op.Value, ct, threshold)
+		return ni.triggerCT("TriggeredCTSet", trigCTSet, op.CT, op.Value, ct, threshold)
 	case MEUnlink:
-		return o.triggerUnlink(op.ME, ct, threshold)
+		return ni.triggerUnlink(op.ME, ct, threshold)
 	}
 	return invalid("Triggered", "no operation")
 }
 
-func (o *Objects) triggerUnlink(h, trigCT Handle, threshold uint64) error {
-	if o.dead {
+func (ni *Objects) triggerUnlink(h, trigCT Handle, threshold uint64) error {
+	if ni.dead {
 		return ErrNoInit
 	}
-	if o.entries.get(h) == nil || h.Kind() != KindME {
+	if ni.entries.get(h) == nil || h.Kind() != KindME {
 		return invalid("TriggeredMEUnlink", "match list entry handle %#x names nothing", uint32(h))
 	}
-	c, t, err := o.newTriggered("TriggeredMEUnlink", trigCT, trigUnlink)
+	c, t, err := ni.newTriggered("TriggeredMEUnlink", trigCT, trigUnlink)
 	if err != nil {
 		return err
 	}
 	t.me = h
-	o.wait(c, t, threshold)
+	ni.wait(c, t, threshold)
 	return nil
 }
 

@@ -37,7 +37,7 @@ var statusErrors = map[uint32]error{
 	Denied: ErrDenied, Illegal: ErrIllegal, Differs: ErrDiffers, BadTable: ErrTable, Illegible: ErrNode,
 }
 
-// Library is the handlers on the devices of a cluster.
+// Loaded is the handlers on the devices of a cluster.
 type Loaded struct {
 	cluster *runtime.Cluster
 	plan    *handlers.Plan

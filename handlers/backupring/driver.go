@@ -27,7 +27,7 @@ const (
 	ptHead    = 2 // of IOusers
 )
 
-// Library is the interface on the nodes of a cluster.
+// Loaded is the interface on the nodes of a cluster.
 type Loaded struct {
 	cluster   *runtime.Cluster
 	module    *handlers.Module

@@ -34,7 +34,7 @@ type State struct {
 	Rings     [MaxRings]RingState // of IOusers
 }
 
-// Ring is that of an IOuser. Indices run free: the descriptor of one is that modulo Size, its place. Frames that come at once meet twice, each time for a few cycles: they take their descriptors one
+// RingState is that of an IOuser. Indices run free: the descriptor of one is that modulo Size, its place. Frames that come at once meet twice, each time for a few cycles: they take their descriptors one
 // after the other, with the turn, and move Head one after the other, with Lock. A frame that has taken its descriptor does not hold up those behind it.
 type RingState struct {
 	_           structs.HostLayout

@@ -21,7 +21,7 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Library is the handlers on the devices of a cluster.
+// Loaded is the handlers on the devices of a cluster.
 type Loaded struct {
 	cluster *runtime.Cluster
 	module  *handlers.Module

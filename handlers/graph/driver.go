@@ -24,7 +24,7 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Library is the handlers on the devices of a cluster.
+// Loaded is the handlers on the devices of a cluster.
 type Loaded struct{ module *handlers.Module }
 
 // Load makes the library ready for the processes of a cluster.

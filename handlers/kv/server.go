@@ -12,7 +12,7 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// Library is the handlers on the devices of a cluster.
+// Loaded is the handlers on the devices of a cluster.
 type Loaded struct{ module *handlers.Module }
 
 // Load makes them ready for the processes of a cluster.

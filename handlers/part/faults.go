@@ -17,7 +17,7 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// Load makes the engine with PART ready for the processes of a cluster.
+// LoadEngine makes the engine with PART ready for the processes of a cluster.
 func LoadEngine(c *runtime.Cluster) (*rdma.Engine, error) {
 	return rdma.LoadLibrary(c, handlers.Must("part"))
 }
@@ -30,12 +30,12 @@ type Queue struct {
 	seen   uint64
 }
 
-// Of returns the FIFO of a page of an engine of Load, for who is told of faults in another way than by Await.
+// QueueOf returns the FIFO of a page of an engine of Load, for who is told of faults in another way than by Await.
 func QueueOf(g *rdma.Page) *Queue {
 	return &Queue{page: g, load: 2 * g.NI().Proc().Cluster().Profile().DMA.Latency}
 }
 
-// Open returns the FIFO of a page of an engine of Load. It is for the time before the process first waits.
+// OpenQueue returns the FIFO of a page of an engine of Load. It is for the time before the process first waits.
 func OpenQueue(g *rdma.Page) (*Queue, error) {
 	ct, err := g.NI().Objects().CTAlloc()
 	if err != nil {

@@ -63,7 +63,7 @@ type Entry struct {
 	Words [4]uint32
 }
 
-// Fault is what an entry says.
+// FaultRecord is what an entry says.
 type FaultRecord struct {
 	NID      uint32 // source of the block
 	PID      uint32 // 11 bits

@@ -102,7 +102,7 @@ type Received struct {
 	Strange    uint64 // cells that mean nothing
 }
 
-// Transfer is what the firmware knows of a channel.
+// ChannelState is what the firmware knows of a channel.
 type ChannelState struct {
 	_           structs.HostLayout
 	Source      uint64

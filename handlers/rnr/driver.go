@@ -63,7 +63,7 @@ const (
 	PartAddresses             // until it has the pages
 )
 
-// Library is the connections of a cluster.
+// Loaded is the connections of a cluster.
 type Loaded struct {
 	cluster *runtime.Cluster
 	module  *handlers.Module

@@ -138,7 +138,7 @@ type Range struct {
 	Length  uint64 // bytes
 }
 
-// Work is a work request.
+// WorkRequest is a work request.
 type WorkRequest struct {
 	_      structs.HostLayout
 	Kind   uint32           // KindSend, KindWrite, KindRead; of a receive: 0
@@ -172,7 +172,7 @@ type Fault struct {
 	Spare   uint64 // 0
 }
 
-// Stats counts what an end has done.
+// EndStats counts what an end has done.
 type EndStats struct {
 	_          structs.HostLayout
 	Packets    uint64 // that were sent, responses included

@@ -4,7 +4,9 @@ import (
 	"go/ast"
 	"go/scanner"
 	"go/token"
+	"os"
 	"path"
+	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
@@ -47,6 +49,45 @@ func guests(r *report) {
 			files := folders[dir]
 			sort.Slice(files, func(i, j int) bool { return files[i].path < files[j].path })
 			r.at(files[0], files[0].ast.Package, "the handlers of %s have %d lines of code, expected fewer than %d", library, lines, maxGuestLines)
+		}
+	}
+}
+
+// shape gives every handler library the same parts.
+func shape(r *report) {
+	folders := map[string]map[string]*source{}
+	for _, s := range r.tree.sources {
+		if folders[s.dir] == nil {
+			folders[s.dir] = map[string]*source{}
+		}
+		folders[s.dir][path.Base(s.path)] = s
+	}
+	for dir, files := range folders {
+		if path.Dir(dir) != "handlers" || path.Base(dir) == "internal" {
+			continue
+		}
+		var first *source
+		for _, s := range files {
+			if first == nil || s.path < first.path {
+				first = s
+			}
+		}
+		var missing []string
+		for _, name := range []string{"state.go", "host.go"} {
+			if files[name] == nil {
+				missing = append(missing, name)
+			}
+		}
+		if folders[dir+"/guest"] == nil {
+			missing = append(missing, "guest/")
+		}
+		for _, name := range []string{"README.md", path.Base(dir) + ".wasm"} {
+			if _, err := os.Stat(filepath.Join(r.tree.root, dir, name)); err != nil {
+				missing = append(missing, name)
+			}
+		}
+		if missing != nil {
+			r.at(first, first.ast.Package, "%s is a library without %s", dir, strings.Join(missing, ", "))
 		}
 	}
 }

@@ -151,6 +151,7 @@ var rules = map[string]func(*report){
 	"doc":      documented,
 	"size":     sizes,
 	"guest":    guests,
+	"shape":    shape,
 	"skip":     skips,
 	"paths":    paths,
 	"files":    files,

@@ -8,9 +8,9 @@ package main
 import (
 	"unsafe"
 
-	"github.com/spinsim/spinsim/handlers/rdma/engine"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/rdma/engine"
 	"github.com/spinsim/spinsim/spin"
 )
 
